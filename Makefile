@@ -1,0 +1,53 @@
+# Two commands do all the set-up: `make mrpc` runs the main job, `make test` checks the project.
+# PYTHON=python3.12 picks another interpreter (3.10 to 3.13).
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# The environment is stale when the lock or the interpreter's version changes: both name the stamp.
+LOCK_SUM := $(shell cksum < requirements.lock | cut -d' ' -f1)
+PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+STAMP := $(VENV)/.installed-$(PYTHON_VERSION)-$(LOCK_SUM)
+
+.PHONY: mrpc test lint doctest pytest test-slow format lock clean
+
+mrpc: $(STAMP)
+	$(BIN)/python run_classifier.py --task_name=MRPC
+
+test: lint doctest pytest
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# Worked examples in docstrings; modules without any cost one import.
+doctest: $(STAMP)
+	$(BIN)/python -m pytest -q --doctest-modules --ignore=tests --ignore=benchmarks --ignore=samples .
+
+pytest: $(STAMP)
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Needs uv; writes one lock for all supported Pythons.
+lock:
+	uv pip compile --universal --python-version 3.10 --generate-hashes --extra dev \
+	  --no-header --no-annotate -o requirements.lock pyproject.toml
+
+$(STAMP): requirements.lock
+	@case "$(PYTHON_VERSION)" in 3.10|3.11|3.12|3.13) ;; \
+	  *) echo "Python 3.10 to 3.13 is needed, but '$(PYTHON)' is '$(PYTHON_VERSION)'."; \
+	     echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1;; esac
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis output

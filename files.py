@@ -1,0 +1,41 @@
+"""Files that appear whole or not at all."""
+
+import contextlib
+import os
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+  """Writes a text file aside, forces it to disk, and renames it into place.
+
+  Whenever the program is stopped, `path` holds all of the old text or all of the new.
+
+  Args:
+    path: final name; its folder has to be there.
+    text: written as UTF-8, line ends as they are.
+
+  Raises:
+    OSError: it cannot be written; nothing has changed then.
+  """
+  path = os.fspath(path)
+  temporary = f"{path}.tmp-{os.getpid()}"
+  try:
+    with open(temporary, "w", encoding="utf-8", newline="") as writer:
+      writer.write(text)
+      writer.flush()
+      os.fsync(writer.fileno())
+    os.replace(temporary, path)
+  finally:
+    with contextlib.suppress(OSError):
+      os.remove(temporary)
+  force_to_disk(os.path.dirname(path) or ".")
+
+
+def force_to_disk(path: str | os.PathLike) -> None:
+  """Forces a file's content, or a folder's entries, to disk."""
+  descriptor = os.open(path, os.O_RDONLY)
+  try:
+    # Some network file systems cannot sync a folder; the rename is atomic on them all the same.
+    with contextlib.suppress(OSError) if os.path.isdir(path) else contextlib.nullcontext():
+      os.fsync(descriptor)
+  finally:
+    os.close(descriptor)

@@ -1,0 +1,178 @@
+"""Task heads as graph functions: what stands on top of `BertModel`, with the original's variables.
+
+Letters in shapes: B = batch size, S = sequence length, W = hidden size, P = masked positions for
+each sequence, V = vocabulary size, C = number of labels.
+"""
+
+import tensorflow as tf
+
+from modeling import (
+  BertConfig,
+  create_initializer,
+  dense,
+  dropout,
+  get_activation,
+  get_shape_list,
+  layer_norm,
+  matmul,
+)
+from variables import get_variable, variable_scope, zeros_initializer
+
+# ---------------------------------------------------------------------------------------------
+# Pre-training: masked words, next sentence.
+
+
+def gather_indexes(sequence_tensor: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+  """The vectors at some positions of each sequence.
+
+  Args:
+    sequence_tensor: float `[B, S, W]`.
+    positions: int `[B, P]`.
+
+  Returns:
+    float `[B * P, W]`.
+  """
+  vectors = tf.gather(sequence_tensor, positions, batch_dims=1)  # [B, P, W]
+  return tf.reshape(vectors, [-1, sequence_tensor.shape[-1]])
+
+
+def get_masked_lm_output(
+  bert_config: BertConfig,
+  input_tensor: tf.Tensor,
+  output_weights: tf.Tensor,
+  positions: tf.Tensor,
+  label_ids: tf.Tensor,
+  label_weights: tf.Tensor,
+  dtype: tf.DType = tf.float32,
+):
+  """Loss and log-probabilities of the masked words.
+
+  Args:
+    bert_config: sizes of the model.
+    input_tensor: float32 `[B, S, W]`, the last layer.
+    output_weights: float32 `[V, W]`: the word embeddings serve as output weights too.
+    positions: int `[B, P]`, where words are masked.
+    label_ids: int `[B, P]`, the words that stood there.
+    label_weights: float32 `[B, P]`, 1 for a masked word, 0 for padding.
+    dtype: of the matrix products.
+
+  Returns:
+    `(loss, per_example_loss, log_probs)`: float32 `[]`, `[B * P]`, `[B * P, V]`. The loss is the
+    mean over masked words.
+  """
+  input_tensor = gather_indexes(input_tensor, positions)  # [B*P, W]
+  logits = masked_lm_logits(bert_config, input_tensor, output_weights, dtype)
+  label_ids = tf.reshape(label_ids, [-1])
+  label_weights = tf.reshape(label_weights, [-1])
+  per_example_loss = tf.nn.sparse_softmax_cross_entropy_with_logits(label_ids, logits)
+  # 1e-5 keeps a batch without any masked word from dividing by zero.
+  loss = tf.reduce_sum(label_weights * per_example_loss) / (tf.reduce_sum(label_weights) + 1e-5)
+  return loss, per_example_loss, tf.nn.log_softmax(logits)
+
+
+def masked_lm_logits(
+  bert_config: BertConfig,
+  input_tensor: tf.Tensor,
+  output_weights: tf.Tensor,
+  dtype: tf.DType = tf.float32,
+) -> tf.Tensor:
+  """Scores of every word for some vectors: float32 `[M, W]` to `[M, V]`."""
+  with variable_scope("cls"), variable_scope("predictions"):
+    # One more non-linear layer, used in pre-training only.
+    with variable_scope("transform"):
+      input_tensor = dense(
+        input_tensor,
+        bert_config.hidden_size,
+        "dense",
+        bert_config.initializer_range,
+        get_activation(bert_config.hidden_act),
+        dtype,
+      )
+      input_tensor = layer_norm(input_tensor)
+    output_bias = get_variable("output_bias", [bert_config.vocab_size], zeros_initializer)
+    return matmul(input_tensor, output_weights, dtype=dtype, transpose_b=True) + output_bias
+
+
+def get_next_sentence_output(bert_config: BertConfig, input_tensor: tf.Tensor, labels: tf.Tensor):
+  """Loss and log-probabilities of "the second part follows the first".
+
+  Args:
+    bert_config: sizes of the model.
+    input_tensor: float32 `[B, W]`, the pooled output.
+    labels: int `[B]` or `[B, 1]`; 0 is the next sentence, 1 a random one.
+
+  Returns:
+    `(loss, per_example_loss, log_probs)`: float32 `[]`, `[B]`, `[B, 2]`.
+  """
+  with variable_scope("cls"), variable_scope("seq_relationship"):
+    logits = _linear(input_tensor, 2, bert_config.initializer_range)
+  labels = tf.reshape(labels, [-1])
+  per_example_loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+  return tf.reduce_mean(per_example_loss), per_example_loss, tf.nn.log_softmax(logits)
+
+
+# ---------------------------------------------------------------------------------------------
+# One decision for a whole sequence.
+
+PROBLEM_TYPES = ("classification", "regression", "multi_label")
+
+
+def get_classifier_logits(
+  pooled_output: tf.Tensor, num_labels: int, is_training: bool, dropout_prob: float = 0.1
+) -> tf.Tensor:
+  """Scores of the labels, variables `output_weights` and `output_bias` without a scope.
+
+  Args:
+    pooled_output: float32 `[B, W]`.
+    num_labels: C; 1 for regression.
+    is_training: whether to drop out.
+    dropout_prob: of the pooled output, in training only.
+
+  Returns:
+    float32 `[B, C]`.
+  """
+  if is_training:
+    pooled_output = dropout(pooled_output, dropout_prob)
+  return _linear(pooled_output, num_labels, 0.02)
+
+
+def get_classifier_loss(logits: tf.Tensor, labels: tf.Tensor, problem_type: str):
+  """Loss and prediction of a sequence head.
+
+  Args:
+    logits: float32 `[B, C]`.
+    labels: int `[B]` for classification; float `[B]` for regression; int `[B, C]` of 0 and 1 for
+      multi_label.
+    problem_type: `classification` (cross-entropy), `regression` (squared error) or `multi_label`
+      (a binary cross-entropy for each label, averaged).
+
+  Returns:
+    `(loss, per_example_loss, probabilities)`: float32 `[]`, `[B]` and `[B, C]`. For regression
+    the last is the predicted score itself.
+
+  Raises:
+    ValueError: `problem_type` is unknown.
+  """
+  if problem_type == "classification":
+    per_example_loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    probabilities = tf.nn.softmax(logits)
+  elif problem_type == "regression":
+    per_example_loss = tf.square(logits[:, 0] - tf.cast(tf.reshape(labels, [-1]), tf.float32))
+    probabilities = logits
+  elif problem_type == "multi_label":
+    entropy = tf.nn.sigmoid_cross_entropy_with_logits(tf.cast(labels, tf.float32), logits)
+    per_example_loss = tf.reduce_mean(entropy, axis=-1)
+    probabilities = tf.sigmoid(logits)
+  else:
+    raise ValueError(f"Unknown problem type {problem_type!r}; known: {', '.join(PROBLEM_TYPES)}.")
+  return tf.reduce_mean(per_example_loss), per_example_loss, probabilities
+
+
+def _linear(input_tensor, num_outputs, initializer_range):
+  """float32 `[B, W]` to `[B, num_outputs]`; the original keeps these weights transposed."""
+  width = get_shape_list(input_tensor, expected_rank=2)[1]
+  weights = get_variable(
+    "output_weights", [num_outputs, width], create_initializer(initializer_range)
+  )
+  bias = get_variable("output_bias", [num_outputs], zeros_initializer)
+  return tf.matmul(input_tensor, weights, transpose_b=True) + bias

@@ -1,0 +1,413 @@
+"""Records on disk -> batches of features, in the original's order.
+
+Features travel as TFRecord files of `tf.train.Example`s under the original's names. `write_records`
+makes such a file in one piece or not at all; `record_input_fn` reads it:
+
+  write_records("train.tf_record", ({"input_ids": [101, 102], "label_ids": [1]} for ...))
+  input_fn = record_input_fn(
+    "train.tf_record", classifier_features(128), is_training=True, drop_remainder=True)
+  dataset = input_fn({"batch_size": 32, "seed": 12345, "skip_examples": 0})
+
+Training repeats, shuffles in a buffer of 100, and batches. The order derives from the seed alone,
+so a resumed run drops as many shuffled records as were consumed, unparsed, and goes on with the
+very next batch. Each batch is cut to its own longest example: padding costs time and changes
+nothing.
+
+A file that is missing, cut short, damaged or written for another length is reported as a
+`RecordError` that names the file and the record.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+# As the original has it; the buffer holds serialized records, so its memory is small.
+SHUFFLE_BUFFER = 100
+
+_LENGTH_FEATURES = ("input_ids", "input_mask", "segment_ids")
+_REMEDY = "Remove the file and run the same command again, which writes it anew."
+
+FeatureSpec = Mapping[str, tf.io.FixedLenFeature]
+
+
+class RecordError(ValueError):
+  """A TFRecord file cannot be read, or does not hold what was asked for."""
+
+
+# ---------------------------------------------------------------------------------------------
+# Writing.
+
+
+def serialize_example(features: Mapping[str, Any]) -> bytes:
+  """One `tf.train.Example`; the same features give the same bytes in every process.
+
+  Args:
+    features: name -> number or (nested) sequence of numbers: integers and booleans become an
+      int64_list, floats a float_list; text and bytes a bytes_list.
+
+  Returns:
+    The serialized message, features sorted by name.
+
+  Raises:
+    TypeError: a value is of another kind.
+
+  Example:
+    >>> parsed = tf.train.Example.FromString(serialize_example({"ids": [1, 2], "weight": 0.5}))
+    >>> list(parsed.features.feature["ids"].int64_list.value)
+    [1, 2]
+    >>> list(parsed.features.feature["weight"].float_list.value)
+    [0.5]
+  """
+  example = tf.train.Example()
+  for name, value in features.items():
+    _fill(example.features.feature[name], name, value)
+  # A protobuf map is otherwise written in an order that changes from process to process.
+  return example.SerializeToString(deterministic=True)
+
+
+def _fill(feature, name: str, value) -> None:
+  if isinstance(value, (str, bytes)):
+    feature.bytes_list.value.append(value.encode() if isinstance(value, str) else value)
+    return
+  array = np.asarray(value)
+  if array.dtype.kind in "iub":
+    feature.int64_list.value.extend(array.ravel().astype(np.int64).tolist())
+  elif array.dtype.kind == "f":
+    feature.float_list.value.extend(array.ravel().tolist())
+  else:
+    raise TypeError(f"Feature {name!r}: cannot store {value!r}, neither integers nor floats.")
+
+
+def write_records(path: str | os.PathLike, examples: Iterable[Mapping[str, Any] | bytes]) -> int:
+  """Writes a TFRecord file, completely or not at all.
+
+  The file is written aside in the same folder, forced to disk and renamed, so that no reader ever
+  finds half of one under its final name, whenever the program was stopped. A manifest beside it
+  (`.NAME.manifest.json`: records, bytes) tells whether the file is whole later on: TFRecord's
+  checksums do not notice when a file ends early between two records.
+
+  Args:
+    path: final name; an existing file is replaced at the end.
+    examples: features of each record (see `serialize_example`), or records already serialized.
+
+  Returns:
+    How many records were written.
+
+  Raises:
+    OSError: the file cannot be written; the message names it.
+  """
+  path = os.fspath(path)
+  temporary, manifest = _beside(path, "tmp"), _beside(path, "manifest.json")
+  count = 0
+  try:
+    with tf.io.TFRecordWriter(temporary) as writer:
+      for example in examples:
+        writer.write(example if isinstance(example, bytes) else serialize_example(example))
+        count += 1
+    _force_to_disk(temporary)
+    facts = {"records": count, "bytes": os.path.getsize(temporary)}
+    with contextlib.suppress(FileNotFoundError):
+      os.remove(manifest)  # Of the old file; without one the new file is simply not checked.
+    os.replace(temporary, path)
+    _write_manifest(manifest, facts)
+  except tf.errors.OpError as error:
+    raise OSError(f"Cannot write {path}: {error.message}") from None
+  finally:
+    with contextlib.suppress(OSError):
+      os.remove(temporary)
+  _force_to_disk(os.path.dirname(path) or ".")
+  return count
+
+
+def _beside(path: str, suffix: str) -> str:
+  """A hidden file of the same folder, which patterns such as `train*` do not match."""
+  folder, name = os.path.split(path)
+  return os.path.join(folder, f".{name}.{suffix}")
+
+
+def _write_manifest(path: str, facts: dict[str, int]) -> None:
+  with open(path + ".tmp", "w", encoding="utf-8") as file:
+    file.write(json.dumps(facts) + "\n")
+  os.replace(path + ".tmp", path)
+
+
+def _force_to_disk(path: str) -> None:
+  descriptor = os.open(path, os.O_RDONLY)
+  try:
+    # Some network file systems cannot sync a folder; the rename is atomic on them all the same.
+    with contextlib.suppress(OSError) if os.path.isdir(path) else contextlib.nullcontext():
+      os.fsync(descriptor)
+  finally:
+    os.close(descriptor)
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading.
+
+
+class RecordInputFn:
+  """What `record_input_fn` returns: `input_fn(params)`, and an explanation of what went wrong.
+
+  Attributes:
+    files: in reading order.
+    features: name -> `tf.io.FixedLenFeature`.
+  """
+
+  def __init__(self, files, features, build):
+    self.files = files
+    self.features = features
+    self._build = build
+
+  def __call__(self, params: Mapping[str, Any]) -> tf.data.Dataset:
+    """The batches, see `record_input_fn`."""
+    return self._build(params)
+
+  def explain_error(self, error: Exception) -> RecordError | None:
+    """Finds the record behind an error of TensorFlow's, by reading everything once more.
+
+    Returns:
+      The error to raise instead, or None if all records are fine: then it was not about them.
+    """
+    about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
+    if not isinstance(error, about_data):
+      return None
+    try:
+      for path in self.files:
+        _check_file(path, self.features, limit=None)
+    except RecordError as clear:
+      return clear
+    return None
+
+
+def record_input_fn(
+  files: str | os.PathLike | Sequence[str | os.PathLike],
+  features: FeatureSpec,
+  is_training: bool,
+  drop_remainder: bool,
+  *,
+  shuffle_buffer: int = SHUFFLE_BUFFER,
+  pad_to_max_length: bool = False,
+  length_features: Sequence[str] = _LENGTH_FEATURES,
+  round_length_to: int = 8,
+  repeat: bool | None = None,
+) -> RecordInputFn:
+  """An input_fn over TFRecord files, as `file_based_input_fn_builder` made them.
+
+  Its `params` are `batch_size`, `seed` (governs the order in training), and `skip_examples`: of the
+  records in training's order, how many the run has consumed.
+
+  Args:
+    files: a file or several.
+    features: name -> `tf.io.FixedLenFeature`; a record with another length is an error.
+    is_training: repeat without end and shuffle; otherwise one pass in the order of the files.
+    drop_remainder: leave out a last batch that is short.
+    shuffle_buffer: among so many records the next one is drawn.
+    pad_to_max_length: keep the full length, as the original does. Otherwise each batch is cut to
+      its longest example by `input_mask`.
+    length_features: features `[B, S]` to cut.
+    round_length_to: cut to a multiple of this, so that few lengths occur; 1 cuts exactly.
+    repeat: whether to start over at the end; as `is_training` by default.
+
+  Returns:
+    The input_fn. Its dataset yields name -> `[B]` or `[B, T]`, int32 or float32.
+
+  Raises:
+    RecordError: a file is missing or empty, or its first record is not as `features` says.
+  """
+  paths = [os.fspath(f) for f in ([files] if isinstance(files, (str, os.PathLike)) else files)]
+  if not paths:
+    raise RecordError("No TFRecord file was given: the pattern matches nothing.")
+  for path in paths:
+    _check_file(path, features, limit=1)
+  repeat = is_training if repeat is None else repeat
+  length_features = [] if pad_to_max_length else [n for n in length_features if n in features]
+
+  def build(params):
+    records = _read(paths, is_training, repeat, params["seed"])
+    if is_training:
+      # The skipped records are neither parsed nor batched: a million take about a second.
+      records = records.shuffle(shuffle_buffer, params["seed"], reshuffle_each_iteration=False)
+      records = records.skip(params.get("skip_examples", 0))
+    batches = records.batch(params["batch_size"], drop_remainder=drop_remainder)
+    batches = batches.map(
+      lambda batch: _trim(_parse(batch, features), length_features, round_length_to),
+      num_parallel_calls=2,
+    )
+    return batches.prefetch(2).with_options(_options())
+
+  return RecordInputFn(paths, features, build)
+
+
+def file_based_input_fn_builder(
+  input_file: str | os.PathLike | Sequence[str],
+  seq_length: int,
+  is_training: bool,
+  drop_remainder: bool,
+  pad_to_max_length: bool = False,
+) -> RecordInputFn:
+  """The input_fn of `run_classifier.py`, under the original's name and with its arguments."""
+  return record_input_fn(
+    input_file,
+    classifier_features(seq_length),
+    is_training,
+    drop_remainder,
+    pad_to_max_length=pad_to_max_length,
+  )
+
+
+def classifier_features(seq_length: int, label: tf.io.FixedLenFeature | None = None) -> FeatureSpec:
+  """The features of `run_classifier.py`'s records.
+
+  Args:
+    seq_length: length of `input_ids`, `input_mask` and `segment_ids`.
+    label: shape and type of `label_ids`; one integer by default.
+  """
+  ids = tf.io.FixedLenFeature([seq_length], tf.int64)
+  number = tf.io.FixedLenFeature([], tf.int64)
+  return {
+    "input_ids": ids,
+    "input_mask": ids,
+    "segment_ids": ids,
+    "label_ids": label or number,
+    "is_real_example": number,
+  }
+
+
+def count_records(path: str | os.PathLike) -> int:
+  """How many records a file holds.
+
+  Raises:
+    RecordError: it is missing or damaged.
+  """
+  return sum(1 for _ in _records_of(os.fspath(path)))
+
+
+def _read(paths, is_training: bool, repeat: bool, seed: int) -> tf.data.Dataset:
+  """Serialized records; several training files are shuffled and read four at a time."""
+  if len(paths) == 1 or not is_training:
+    records = tf.data.TFRecordDataset(paths)
+    return records.repeat() if repeat else records
+  files = tf.data.Dataset.from_tensor_slices(paths)
+  files = files.repeat() if repeat else files
+  files = files.shuffle(len(paths), seed, reshuffle_each_iteration=False)
+  # In the original the order of arrival decided; here the order is the same in every run.
+  return files.interleave(
+    tf.data.TFRecordDataset,
+    cycle_length=min(4, len(paths)),
+    num_parallel_calls=min(4, len(paths)),
+    deterministic=True,
+  )
+
+
+def _parse(batch, features: FeatureSpec) -> dict[str, tf.Tensor]:
+  """Serialized `[B]` -> name -> `[B, ...]`, integers as int32, which TPUs need."""
+  parsed = tf.io.parse_example(batch, features)
+  return {
+    name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
+    for name, value in parsed.items()
+  }
+
+
+def _trim(parsed, length_features: Sequence[str], multiple: int) -> dict[str, tf.Tensor]:
+  """Cuts `length_features` behind the last position that any `input_mask` of the batch marks."""
+  if not length_features or "input_mask" not in parsed:
+    return parsed
+  mask = parsed["input_mask"]  # [B, S]
+  positions = tf.range(1, tf.shape(mask)[1] + 1)
+  # At least 1, since a model needs a first token, even of an example that is all padding.
+  longest = tf.maximum(tf.reduce_max(tf.where(mask > 0, positions, 0)), 1)
+  length = -(-longest // multiple) * multiple
+  return {
+    name: value[:, :length] if name in length_features else value for name, value in parsed.items()
+  }
+
+
+def _options() -> tf.data.Options:
+  options = tf.data.Options()
+  options.deterministic = True
+  options.autotune.enabled = False
+  # Parsing needs little, and the training step wants the other cores.
+  options.threading.private_threadpool_size = 2
+  return options
+
+
+# ---------------------------------------------------------------------------------------------
+# What is wrong with a file.
+
+
+def _check_file(path: str, features: FeatureSpec, limit: int | None) -> None:
+  """Raises `RecordError` unless the first `limit` records (None: all) are as `features` says."""
+  _check_size(path)
+  number = 0
+  for number, record in enumerate(_records_of(path), start=1):
+    problem = _problem(record, features)
+    if problem:
+      raise RecordError(f"{path}, record {number}: {problem} {_REMEDY}")
+    if number == limit:
+      return
+  if not number:
+    raise RecordError(f"{path} holds no record. {_REMEDY}")
+
+
+def _check_size(path: str) -> None:
+  """Compares a file with its manifest, if it has one."""
+  manifest = _beside(path, "manifest.json")
+  try:
+    with open(manifest, encoding="utf-8") as file:
+      facts = json.load(file)
+    expected, found = facts["bytes"], os.path.getsize(path)
+  except (OSError, ValueError, KeyError, TypeError):
+    return  # Another program wrote the file, or the manifest was lost: nothing to compare with.
+  if expected != found:
+    raise RecordError(
+      f"{path} has {found} bytes, but was written with {expected} ({facts.get('records')} "
+      f"records): it was cut short or changed. {_REMEDY} If it is as it should be, remove "
+      f"{manifest}."
+    )
+
+
+def _records_of(path: str) -> Iterator[bytes]:
+  """The records of one file, with clear errors."""
+  if not tf.io.gfile.exists(path):
+    raise RecordError(f"{path} does not exist.")
+  if tf.io.gfile.isdir(path):
+    raise RecordError(f"{path} is a folder, where a TFRecord file is expected.")
+  number = 0
+  try:
+    for record in tf.data.TFRecordDataset(path):
+      number += 1
+      yield record.numpy()
+  except tf.errors.OpError as error:
+    raise RecordError(
+      f"{path}, record {number + 1}: the file is damaged or cut short there, or is no uncompressed "
+      f"TFRecord file ({error.message.splitlines()[0]}). {_REMEDY}"
+    ) from None
+
+
+def _problem(record: bytes, features: FeatureSpec) -> str | None:
+  """Why a record is not as `features` says, or None."""
+  try:
+    example = tf.train.Example.FromString(record)
+  except Exception:  # The parser's exception type differs between protobuf's implementations.
+    return "not a tf.train.Example."
+  for name, spec in features.items():
+    if name not in example.features.feature:
+      present = ", ".join(sorted(example.features.feature)) or "none at all"
+      return f"feature {name!r} is missing; there are {present}."
+    kind = example.features.feature[name].WhichOneof("kind")
+    wanted_kind = "int64_list" if spec.dtype == tf.int64 else "float_list"
+    if kind != wanted_kind:
+      return f"feature {name!r} is a {kind}, but a {wanted_kind} is expected."
+    found = len(getattr(example.features.feature[name], kind).value)
+    wanted = int(np.prod(spec.shape))
+    if found != wanted:
+      return (
+        f"feature {name!r} has {found} values, but {wanted} are expected. "
+        "Was the file written with another maximum length?"
+      )
+  return None

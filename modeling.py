@@ -1,0 +1,870 @@
+"""BERT as graph functions: configuration, embeddings, transformer, pooler (arXiv:1810.04805).
+
+The functions have the original's names and signatures, ask for their variables by the original's
+names (`variables.py`), and run eagerly or inside a `tf.function`, with batch and length unknown.
+
+Letters in shapes, everywhere in this file:
+  B = batch size (number of sequences)
+  F = `from_tensor` sequence length
+  T = `to_tensor` sequence length; S where both are the same
+  N = number of attention heads
+  H = size of one head
+  W = width, the hidden size; N * H in the encoder
+
+Mixed precision: with `dtype` bfloat16 or float16 only the matrix products are computed in it.
+Variables, the residual stream, LayerNorm, softmax and activations stay float32.
+"""
+
+import collections
+import copy
+import json
+import math
+
+import tensorflow as tf
+from absl import logging
+
+import kernels
+from variables import (
+  get_variable,
+  next_random_seed,
+  ones_initializer,
+  truncated_normal_initializer,
+  variable_scope,
+  zeros_initializer,
+)
+
+LAYER_NORM_EPSILON = 1e-12
+
+# Training a model of at least this width earns back what compiling its blocks costs.
+_MIN_WIDTH_TO_COMPILE = 256
+
+# ---------------------------------------------------------------------------------------------
+# Configuration.
+
+_RELEASED_LARGE_SIZES = {  # name: (vocab_size, layers, hidden size, heads)
+  "uncased_L-24_H-1024_A-16": (30522, 24, 1024, 16),
+  "cased_L-12_H-768_A-12": (28996, 12, 768, 12),
+  "cased_L-24_H-1024_A-16": (28996, 24, 1024, 16),
+  "multi_cased_L-12_H-768_A-12": (119547, 12, 768, 12),
+  "multilingual_L-12_H-768_A-12": (105879, 12, 768, 12),
+  "chinese_L-12_H-768_A-12": (21128, 12, 768, 12),
+  "wwm_uncased_L-24_H-1024_A-16": (30522, 24, 1024, 16),
+  "wwm_cased_L-24_H-1024_A-16": (28996, 24, 1024, 16),
+}
+# The 24 miniatures (arXiv:1908.08962): heads of 64, and uncased BERT-Base is the largest of them.
+_MINIATURES = {
+  f"uncased_L-{layers}_H-{width}_A-{width // 64}": (30522, layers, width, width // 64)
+  for layers in (2, 4, 6, 8, 10, 12)
+  for width in (128, 256, 512, 768)
+}
+RELEASED_SIZES = {**_MINIATURES, **_RELEASED_LARGE_SIZES}
+
+# Extra keys of released configs that nothing reads; not worth a warning.
+_HARMLESS_KEYS = {
+  "directionality",
+  "pooler_fc_size",
+  "pooler_num_attention_heads",
+  "pooler_num_fc_layers",
+  "pooler_size_per_head",
+  "pooler_type",
+}
+
+
+class BertConfig:
+  """Sizes and rates of a BERT model; attributes are the keys of `bert_config.json`.
+
+  Attributes:
+    vocab_size: number of word pieces.
+    hidden_size: width of the encoder and of the pooler.
+    num_hidden_layers: transformer layers.
+    num_attention_heads: attention heads of each layer; must divide `hidden_size`.
+    intermediate_size: width of the feed-forward layer.
+    hidden_act: activation of the feed-forward layer; a name or a function.
+    hidden_dropout_prob: dropout of embeddings and of each sub-layer's output.
+    attention_probs_dropout_prob: dropout of attention probabilities.
+    max_position_embeddings: longest sequence.
+    type_vocab_size: number of segment ids. 16 by default as in the original; 2 in released configs.
+    initializer_range: standard deviation of the initial weights.
+  """
+
+  def __init__(
+    self,
+    vocab_size: int | None,
+    hidden_size: int = 768,
+    num_hidden_layers: int = 12,
+    num_attention_heads: int = 12,
+    intermediate_size: int = 3072,
+    hidden_act="gelu",
+    hidden_dropout_prob: float = 0.1,
+    attention_probs_dropout_prob: float = 0.1,
+    max_position_embeddings: int = 512,
+    type_vocab_size: int = 16,
+    initializer_range: float = 0.02,
+  ):
+    self.vocab_size = vocab_size
+    self.hidden_size = hidden_size
+    self.num_hidden_layers = num_hidden_layers
+    self.num_attention_heads = num_attention_heads
+    self.intermediate_size = intermediate_size
+    self.hidden_act = hidden_act
+    self.hidden_dropout_prob = hidden_dropout_prob
+    self.attention_probs_dropout_prob = attention_probs_dropout_prob
+    self.max_position_embeddings = max_position_embeddings
+    self.type_vocab_size = type_vocab_size
+    self.initializer_range = initializer_range
+
+  @classmethod
+  def from_dict(cls, json_object: dict) -> "BertConfig":
+    """A config from a dictionary. Unknown keys are kept as attributes, and named in a warning."""
+    config = cls(vocab_size=None)
+    unknown = sorted(set(json_object) - set(vars(config)) - _HARMLESS_KEYS)
+    if unknown:
+      logging.warning(
+        "BertConfig: unknown keys %s have no effect; known keys are %s.",
+        ", ".join(unknown),
+        ", ".join(vars(config)),
+      )
+    vars(config).update(json_object)
+    return config
+
+  @classmethod
+  def from_json_file(cls, json_file: str) -> "BertConfig":
+    """A config from a `bert_config.json`.
+
+    Raises:
+      ValueError: the file is not a JSON object, or its values do not make a model.
+      OSError: the file cannot be read.
+    """
+    with open(json_file, encoding="utf-8-sig") as reader:
+      try:
+        json_object = json.load(reader)
+      except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{json_file} is not valid JSON: {error}") from None
+    if not isinstance(json_object, dict):
+      raise ValueError(f"{json_file}: a JSON object is needed, not {type(json_object).__name__}.")
+    config = cls.from_dict(json_object)
+    try:
+      config.validate()
+    except ValueError as error:
+      raise ValueError(f"{json_file}: {error}") from None
+    return config
+
+  @classmethod
+  def from_name(cls, name: str) -> "BertConfig":
+    """The config of a released model, by the name of its archive.
+
+    Raises:
+      ValueError: no model of that name was released.
+
+    Example:
+      >>> BertConfig.from_name("uncased_L-2_H-128_A-2").intermediate_size
+      512
+    """
+    if name not in RELEASED_SIZES:
+      raise ValueError(f"No released model is called {name!r}; known: {', '.join(RELEASED_SIZES)}.")
+    vocab_size, layers, width, heads = RELEASED_SIZES[name]
+    return cls(
+      vocab_size=vocab_size,
+      hidden_size=width,
+      num_hidden_layers=layers,
+      num_attention_heads=heads,
+      intermediate_size=4 * width,
+      type_vocab_size=2,
+    )
+
+  def to_dict(self) -> dict:
+    """All attributes, copied."""
+    return copy.deepcopy(vars(self))
+
+  def to_json_string(self) -> str:
+    """The config as `bert_config.json`: sorted keys, indented by 2, newline at the end."""
+    return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
+
+  def validate(self) -> None:
+    """Checks what would otherwise fail deep inside a model.
+
+    Raises:
+      ValueError: names the key, its value and what is needed.
+    """
+    for key in (
+      "vocab_size",
+      "hidden_size",
+      "num_hidden_layers",
+      "num_attention_heads",
+      "intermediate_size",
+      "max_position_embeddings",
+      "type_vocab_size",
+    ):
+      value = getattr(self, key)
+      if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{key} is {value!r}; a whole number of at least 1 is needed.")
+    for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+      value = getattr(self, key)
+      if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
+        raise ValueError(f"{key} is {value!r}; a number in [0, 1) is needed.")
+    value = self.initializer_range
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+      raise ValueError(f"initializer_range is {value!r}; a positive number is needed.")
+    if self.hidden_size % self.num_attention_heads:
+      raise ValueError(
+        f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
+        f"{self.num_attention_heads}."
+      )
+    get_activation(self.hidden_act)
+
+  def count_parameters(self) -> int:
+    """Number of floats of the encoder with its pooler: everything under `bert/`.
+
+    Example:
+      >>> BertConfig.from_name("uncased_L-12_H-768_A-12").count_parameters()
+      109482240
+    """
+    width, inner = self.hidden_size, self.intermediate_size
+    tables = (self.vocab_size + self.type_vocab_size + self.max_position_embeddings) * width
+    layer_norm = 2 * width
+    attention = 4 * (width * width + width) + layer_norm
+    feed_forward = width * inner + inner + inner * width + width + layer_norm
+    pooler = width * width + width
+    return tables + layer_norm + self.num_hidden_layers * (attention + feed_forward) + pooler
+
+
+# ---------------------------------------------------------------------------------------------
+# The model.
+
+
+class BertModel:
+  """Embeddings, transformer and pooler; all outputs are there once it is constructed.
+
+  Example:
+    config = BertConfig(vocab_size=32000, hidden_size=512, num_hidden_layers=8,
+                        num_attention_heads=8, intermediate_size=1024)
+    model = BertModel(config, is_training=True, input_ids=[[31, 51, 99], [15, 5, 0]],
+                      input_mask=[[1, 1, 1], [1, 1, 0]], token_type_ids=[[0, 0, 1], [0, 2, 0]])
+    logits = tf.matmul(model.get_pooled_output(), label_embeddings)
+  """
+
+  def __init__(
+    self,
+    config: BertConfig,
+    is_training: bool,
+    input_ids,
+    input_mask=None,
+    token_type_ids=None,
+    use_one_hot_embeddings: bool = False,
+    scope: str | None = None,
+    *,
+    dtype: tf.DType = tf.float32,
+  ):
+    """Builds the model.
+
+    Args:
+      config: sizes and rates.
+      is_training: whether to drop out.
+      input_ids: int `[B, S]`, word pieces.
+      input_mask: int `[B, S]`, 1 where there is a piece, 0 for padding; ones by default.
+      token_type_ids: int `[B, S]`, segment of each piece; zeros by default.
+      use_one_hot_embeddings: look words up by a matrix product instead of a gather (for TPUs).
+      scope: name before all variables; `bert` by default.
+      dtype: of the matrix products: float32, bfloat16 or float16.
+
+    Raises:
+      ValueError: the config does not make a model, or an input has the wrong rank.
+    """
+    config = copy.deepcopy(config)
+    config.validate()
+    if not is_training:
+      config.hidden_dropout_prob = 0.0
+      config.attention_probs_dropout_prob = 0.0
+
+    input_ids = tf.convert_to_tensor(input_ids)
+    batch_size, seq_length = get_shape_list(input_ids, expected_rank=2)
+    if input_mask is None:
+      input_mask = tf.ones([batch_size, seq_length], tf.int32)
+    if token_type_ids is None:
+      token_type_ids = tf.zeros([batch_size, seq_length], tf.int32)
+
+    compiled = is_training and config.hidden_size >= _MIN_WIDTH_TO_COMPILE
+    with variable_scope(scope or "bert"), kernels.compile_blocks(compiled):
+      with variable_scope("embeddings"):
+        # [B, S, W], [V, W]
+        embedding_output, self.embedding_table = embedding_lookup(
+          input_ids=input_ids,
+          vocab_size=config.vocab_size,
+          embedding_size=config.hidden_size,
+          initializer_range=config.initializer_range,
+          word_embedding_name="word_embeddings",
+          use_one_hot_embeddings=use_one_hot_embeddings,
+        )
+        self.embedding_output = embedding_postprocessor(
+          input_tensor=embedding_output,
+          use_token_type=True,
+          token_type_ids=token_type_ids,
+          token_type_vocab_size=config.type_vocab_size,
+          token_type_embedding_name="token_type_embeddings",
+          use_position_embeddings=True,
+          position_embedding_name="position_embeddings",
+          initializer_range=config.initializer_range,
+          max_position_embeddings=config.max_position_embeddings,
+          dropout_prob=config.hidden_dropout_prob,
+        )
+
+      with variable_scope("encoder"):
+        # Every query sees the same keys, so one row of the mask serves all: [B, 1, S], where
+        # `create_attention_mask_from_input_mask` gives the same values as [B, S, S].
+        attention_mask = tf.cast(tf.convert_to_tensor(input_mask), tf.float32)[:, tf.newaxis, :]
+        self.all_encoder_layers = transformer_model(
+          input_tensor=self.embedding_output,
+          attention_mask=attention_mask,
+          hidden_size=config.hidden_size,
+          num_hidden_layers=config.num_hidden_layers,
+          num_attention_heads=config.num_attention_heads,
+          intermediate_size=config.intermediate_size,
+          intermediate_act_fn=get_activation(config.hidden_act),
+          hidden_dropout_prob=config.hidden_dropout_prob,
+          attention_probs_dropout_prob=config.attention_probs_dropout_prob,
+          initializer_range=config.initializer_range,
+          do_return_all_layers=True,
+          dtype=dtype,
+        )
+      self.sequence_output = self.all_encoder_layers[-1]  # [B, S, W]
+
+      # The first piece, [CLS], stands for the whole sequence.
+      with variable_scope("pooler"):
+        first_token = self.sequence_output[:, 0, :]  # [B, W]
+        self.pooled_output = tf.tanh(
+          dense(first_token, config.hidden_size, "dense", config.initializer_range)
+        )
+
+  def get_pooled_output(self) -> tf.Tensor:
+    """float32 `[B, W]`: one vector for each sequence."""
+    return self.pooled_output
+
+  def get_sequence_output(self) -> tf.Tensor:
+    """float32 `[B, S, W]`: the last layer."""
+    return self.sequence_output
+
+  def get_all_encoder_layers(self) -> list[tf.Tensor]:
+    """float32 `[B, S, W]` for each layer, first to last."""
+    return self.all_encoder_layers
+
+  def get_embedding_output(self) -> tf.Tensor:
+    """float32 `[B, S, W]`: what the first layer reads; normalised, and dropped out in training."""
+    return self.embedding_output
+
+  def get_embedding_table(self) -> tf.Variable:
+    """float32 `[V, W]`: the word embeddings."""
+    return self.embedding_table
+
+
+# ---------------------------------------------------------------------------------------------
+# Small building blocks.
+
+
+def gelu(x: tf.Tensor) -> tf.Tensor:
+  """Gaussian error linear unit, tanh form (arXiv:1606.08415); any shape."""
+  return kernels.gelu(tf.convert_to_tensor(x))
+
+
+_ACTIVATIONS = {"linear": None, "relu": tf.nn.relu, "gelu": gelu, "tanh": tf.tanh}
+
+
+def get_activation(activation_string):
+  """The function called `relu`, `gelu`, `tanh`; None for `linear`; a function stands for itself.
+
+  Raises:
+    ValueError: the name is unknown.
+  """
+  if activation_string is None or callable(activation_string):
+    return activation_string
+  name = str(activation_string).lower()
+  if name in ("", "none"):
+    return None
+  if name not in _ACTIVATIONS:
+    raise ValueError(f"Unsupported activation: {name}; known: {', '.join(_ACTIVATIONS)}.")
+  return _ACTIVATIONS[name]
+
+
+def get_assignment_map_from_checkpoint(tvars, init_checkpoint: str):
+  """The variables that a checkpoint can initialise, by equal names.
+
+  Args:
+    tvars: the model's variables.
+    init_checkpoint: prefix of a checkpoint.
+
+  Returns:
+    `(assignment_map, initialized_variable_names)`: an ordered dictionary from names in the
+    checkpoint to names here, and a dictionary with the names here, as `name` and as `name:0`.
+  """
+  names = [variable.name.split(":")[0] for variable in tvars]
+  in_checkpoint = {name for name, _ in tf.train.list_variables(init_checkpoint)}
+  assignment_map = collections.OrderedDict((n, n) for n in names if n in in_checkpoint)
+  initialized = {alias: 1 for n in assignment_map for alias in (n, f"{n}:0")}
+  return assignment_map, initialized
+
+
+def dropout(input_tensor: tf.Tensor, dropout_prob: float | None) -> tf.Tensor:
+  """Drops entries with `dropout_prob`; None or 0 drops nothing. Shape and dtype stay."""
+  if not dropout_prob:
+    return input_tensor
+  return kernels.dropout(input_tensor, dropout_prob, next_random_seed())
+
+
+def layer_norm(input_tensor: tf.Tensor, name: str | None = None) -> tf.Tensor:
+  """Normalises the last axis; variables `<name or LayerNorm>/{beta,gamma}`. float32 `[..., W]`."""
+  beta, gamma = _layer_norm_variables(name or "LayerNorm", input_tensor.shape[-1])
+  return kernels.layer_norm(input_tensor, gamma, beta, LAYER_NORM_EPSILON)
+
+
+def _layer_norm_variables(name, width):
+  with variable_scope(name):
+    beta = get_variable("beta", [width], zeros_initializer)
+    gamma = get_variable("gamma", [width], ones_initializer)
+  return beta, gamma
+
+
+def layer_norm_and_dropout(input_tensor, dropout_prob, name=None) -> tf.Tensor:
+  """`layer_norm`, then `dropout`."""
+  return dropout(layer_norm(input_tensor, name), dropout_prob)
+
+
+def create_initializer(initializer_range: float = 0.02):
+  """The initialiser of all weights: a truncated normal of that standard deviation."""
+  return truncated_normal_initializer(initializer_range)
+
+
+def dense(
+  input_tensor: tf.Tensor,
+  units: int,
+  name: str,
+  initializer_range: float = 0.02,
+  activation=None,
+  dtype: tf.DType = tf.float32,
+) -> tf.Tensor:
+  """A linear layer: `activation(input kernel + bias)`, variables `<name>/{kernel,bias}`.
+
+  Args:
+    input_tensor: float32 `[..., W]`.
+    units: size of the output's last axis.
+    name: scope of the variables.
+    initializer_range: standard deviation of the initial kernel.
+    activation: a function, or None.
+    dtype: of the matrix product.
+
+  Returns:
+    float32 `[..., units]`.
+  """
+  with variable_scope(name):
+    kernel, bias = _dense_variables(input_tensor.shape[-1], units, initializer_range)
+  output = matmul(input_tensor, kernel, dtype=dtype)
+  if activation is gelu:
+    return kernels.bias_gelu(output, bias)
+  return activation(output + bias) if activation else output + bias
+
+
+def _dense_variables(width, units, initializer_range):
+  kernel = get_variable("kernel", [width, units], create_initializer(initializer_range))
+  bias = get_variable("bias", [units], zeros_initializer)
+  return kernel, bias
+
+
+def matmul(a, b, dtype: tf.DType = tf.float32, **kwargs) -> tf.Tensor:
+  """`tf.matmul` computed in `dtype`, float32 on both sides of it."""
+  return tf.cast(tf.matmul(tf.cast(a, dtype), tf.cast(b, dtype), **kwargs), tf.float32)
+
+
+# ---------------------------------------------------------------------------------------------
+# Embeddings.
+
+
+def embedding_lookup(
+  input_ids: tf.Tensor,
+  vocab_size: int,
+  embedding_size: int = 128,
+  initializer_range: float = 0.02,
+  word_embedding_name: str = "word_embeddings",
+  use_one_hot_embeddings: bool = False,
+):
+  """Looks word pieces up.
+
+  Args:
+    input_ids: int `[B, S]` or `[B, S, I]`, I inputs for each position.
+    vocab_size: V, rows of the table.
+    embedding_size: E, columns of the table.
+    initializer_range: standard deviation of the initial table.
+    word_embedding_name: name of the table.
+    use_one_hot_embeddings: by a matrix product instead of a gather.
+
+  Returns:
+    float32 `[B, S, E * I]`, and the table, float32 `[V, E]`.
+  """
+  if input_ids.shape.rank == 2:
+    input_ids = input_ids[:, :, tf.newaxis]
+  table = get_variable(
+    word_embedding_name, [vocab_size, embedding_size], create_initializer(initializer_range)
+  )
+  flat_ids = tf.reshape(input_ids, [-1])
+  if use_one_hot_embeddings:
+    output = tf.matmul(tf.one_hot(flat_ids, depth=vocab_size), table)
+  else:
+    # The variable itself, not a copy of its value, so that the gradient stays sparse.
+    output = tf.gather(table, flat_ids)
+  batch_size, seq_length, num_inputs = get_shape_list(input_ids)
+  return tf.reshape(output, [batch_size, seq_length, num_inputs * embedding_size]), table
+
+
+def embedding_postprocessor(
+  input_tensor: tf.Tensor,
+  use_token_type: bool = False,
+  token_type_ids: tf.Tensor | None = None,
+  token_type_vocab_size: int = 16,
+  token_type_embedding_name: str = "token_type_embeddings",
+  use_position_embeddings: bool = True,
+  position_embedding_name: str = "position_embeddings",
+  initializer_range: float = 0.02,
+  max_position_embeddings: int = 512,
+  dropout_prob: float = 0.1,
+) -> tf.Tensor:
+  """Adds segment and position embeddings to word embeddings, normalises, drops out.
+
+  Args:
+    input_tensor: float32 `[B, S, W]`.
+    use_token_type: whether to add segment embeddings.
+    token_type_ids: int `[B, S]`; an id past the table adds nothing, as in the original.
+    token_type_vocab_size: rows of the segment table.
+    token_type_embedding_name: its name.
+    use_position_embeddings: whether to add position embeddings.
+    position_embedding_name: name of their table.
+    initializer_range: standard deviation of initial weights.
+    max_position_embeddings: rows of the position table; the longest possible S.
+    dropout_prob: of the sum.
+
+  Returns:
+    float32 `[B, S, W]`.
+
+  Raises:
+    ValueError: `token_type_ids` are wanted and missing, or S is too long.
+    tf.errors.InvalidArgumentError: S is only known when it runs, and too long.
+  """
+  _, seq_length, width = get_shape_list(input_tensor, expected_rank=3)
+  output = input_tensor
+
+  if use_token_type:
+    if token_type_ids is None:
+      raise ValueError("`token_type_ids` must be given if `use_token_type` is True.")
+    token_type_table = get_variable(
+      token_type_embedding_name,
+      [token_type_vocab_size, width],
+      create_initializer(initializer_range),
+    )
+    # A product with one-hot rows: faster than a gather for the few rows there are.
+    one_hot_ids = tf.one_hot(token_type_ids, depth=token_type_vocab_size)  # [B, S, types]
+    output += tf.matmul(one_hot_ids, token_type_table)
+
+  if use_position_embeddings:
+    too_long = (
+      f"The sequence is longer than the {max_position_embeddings} positions of the model "
+      f"(max_position_embeddings)."
+    )
+    if isinstance(seq_length, int):
+      if seq_length > max_position_embeddings:
+        raise ValueError(f"{too_long} It has {seq_length}.")
+    else:
+      tf.debugging.assert_less_equal(seq_length, max_position_embeddings, message=too_long)
+    position_table = get_variable(
+      position_embedding_name,
+      [max_position_embeddings, width],
+      create_initializer(initializer_range),
+    )
+    output += position_table[:seq_length]  # [S, W] for every sequence
+
+  return layer_norm_and_dropout(output, dropout_prob)
+
+
+# ---------------------------------------------------------------------------------------------
+# The transformer.
+
+
+def create_attention_mask_from_input_mask(from_tensor, to_mask) -> tf.Tensor:
+  """What each position may look at: all that `to_mask` shows, whatever itself is.
+
+  Args:
+    from_tensor: any tensor `[B, F, ...]`.
+    to_mask: int `[B, T]`, 1 where there is a piece.
+
+  Returns:
+    float32 `[B, F, T]`.
+  """
+  batch_size, from_seq_length = get_shape_list(tf.convert_to_tensor(from_tensor))[:2]
+  to_mask = tf.cast(tf.convert_to_tensor(to_mask), tf.float32)
+  to_seq_length = get_shape_list(to_mask, expected_rank=2)[1]
+  return tf.broadcast_to(to_mask[:, tf.newaxis, :], [batch_size, from_seq_length, to_seq_length])
+
+
+def attention_layer(
+  from_tensor: tf.Tensor,
+  to_tensor: tf.Tensor,
+  attention_mask: tf.Tensor | None = None,
+  num_attention_heads: int = 1,
+  size_per_head: int = 512,
+  query_act=None,
+  key_act=None,
+  value_act=None,
+  attention_probs_dropout_prob: float = 0.0,
+  initializer_range: float = 0.02,
+  do_return_2d_tensor: bool = False,
+  batch_size=None,
+  from_seq_length=None,
+  to_seq_length=None,
+  *,
+  dtype: tf.DType = tf.float32,
+) -> tf.Tensor:
+  """Multi-headed scaled dot-product attention (arXiv:1706.03762, section 3.2).
+
+  Args:
+    from_tensor: float32 `[B, F, W]` or `[B * F, W]`: the queries.
+    to_tensor: float32 `[B, T, W]` or `[B * T, W]`: keys and values; `from_tensor` itself for
+      self-attention.
+    attention_mask: `[B, F, T]` or `[B, 1, T]`; 1 where a query may look, 0 where not.
+    num_attention_heads: N.
+    size_per_head: H.
+    query_act: activation of the query projection, or None.
+    key_act: the same for keys.
+    value_act: the same for values.
+    attention_probs_dropout_prob: dropout of the probabilities: whole tokens become invisible.
+    initializer_range: standard deviation of initial weights.
+    do_return_2d_tensor: return `[B * F, N * H]` instead.
+    batch_size: B, needed with two-dimensional inputs.
+    from_seq_length: F, likewise.
+    to_seq_length: T, likewise.
+    dtype: of the matrix products.
+
+  Returns:
+    float32 `[B, F, N * H]` or `[B * F, N * H]`.
+
+  Raises:
+    ValueError: ranks differ, or sizes that two-dimensional inputs need are missing.
+  """
+  from_rank, to_rank = from_tensor.shape.rank, to_tensor.shape.rank
+  if from_rank != to_rank:
+    raise ValueError(
+      f"The ranks of `from_tensor` ({from_rank}) and `to_tensor` ({to_rank}) must match."
+    )
+  if from_rank == 3:
+    batch_size, from_seq_length, _ = get_shape_list(from_tensor)
+    to_seq_length = get_shape_list(to_tensor)[1]
+  elif batch_size is None or from_seq_length is None or to_seq_length is None:
+    raise ValueError(
+      "With rank 2 tensors, `batch_size`, `from_seq_length` and `to_seq_length` must all be given."
+    )
+  width = num_attention_heads * size_per_head
+  projections = {"query": query_act, "key": key_act, "value": value_act}
+  weights = {}
+  for name in projections:
+    with variable_scope(name):
+      source = from_tensor if name == "query" else to_tensor
+      weights[name] = _dense_variables(source.shape[-1], width, initializer_range)
+
+  from_2d = reshape_to_matrix(from_tensor)  # [B*F, W]
+  if from_tensor is to_tensor:
+    # One product of three times the width keeps the processor busier than three products.
+    kernel = tf.concat([kernel for kernel, _ in weights.values()], axis=1)  # [W, 3*N*H]
+    bias = tf.concat([bias for _, bias in weights.values()], axis=0)
+    projected = tf.split(matmul(from_2d, kernel, dtype=dtype) + bias, 3, axis=1)
+  else:
+    to_2d = reshape_to_matrix(to_tensor)
+    projected = [
+      matmul(from_2d if name == "query" else to_2d, kernel, dtype=dtype) + bias
+      for name, (kernel, bias) in weights.items()
+    ]
+  query, key, value = (
+    tf.cast(act(x) if act else x, dtype)
+    for act, x in zip(projections.values(), projected, strict=True)
+  )
+
+  def by_head(x, seq_length):  # [B*S, N*H] -> [B, N, S, H]
+    x = tf.reshape(x, [batch_size, seq_length, num_attention_heads, size_per_head])
+    return tf.transpose(x, [0, 2, 1, 3])
+
+  # Scaling the query instead of the scores touches H numbers for each position, not T.
+  query = by_head(query * (1.0 / math.sqrt(size_per_head)), from_seq_length)  # [B, N, F, H]
+  key = by_head(key, to_seq_length)  # [B, N, T, H]
+  value = by_head(value, to_seq_length)  # [B, N, T, H]
+
+  scores = matmul(query, key, dtype=dtype, transpose_b=True)  # [B, N, F, T]
+  adder = None
+  if attention_mask is not None:
+    # Added before the softmax, -10000 hides a position as good as surely; minus infinity would
+    # turn a sequence that is all padding into NaN.
+    adder = (1.0 - tf.cast(attention_mask, tf.float32)) * -10000.0
+    adder = adder[:, tf.newaxis, :, :]  # [B, 1, F, T]
+  seed = next_random_seed() if attention_probs_dropout_prob else None
+  probs = kernels.softmax_dropout(scores, adder, attention_probs_dropout_prob, seed)
+
+  context = matmul(probs, value, dtype=dtype)  # [B, N, F, H]
+  context = tf.transpose(context, [0, 2, 1, 3])  # [B, F, N, H]
+  if do_return_2d_tensor:
+    return tf.reshape(context, [batch_size * from_seq_length, width])
+  return tf.reshape(context, [batch_size, from_seq_length, width])
+
+
+def transformer_model(
+  input_tensor: tf.Tensor,
+  attention_mask: tf.Tensor | None = None,
+  hidden_size: int = 768,
+  num_hidden_layers: int = 12,
+  num_attention_heads: int = 12,
+  intermediate_size: int = 3072,
+  intermediate_act_fn=gelu,
+  hidden_dropout_prob: float = 0.1,
+  attention_probs_dropout_prob: float = 0.1,
+  initializer_range: float = 0.02,
+  do_return_all_layers: bool = False,
+  *,
+  dtype: tf.DType = tf.float32,
+):
+  """The encoder of "Attention is all you need" (arXiv:1706.03762), LayerNorm after each sub-layer.
+
+  Args:
+    input_tensor: float32 `[B, S, W]`.
+    attention_mask: `[B, S, S]` or `[B, 1, S]`, 1 where a position may look.
+    hidden_size: W.
+    num_hidden_layers: number of layers.
+    num_attention_heads: N; must divide W.
+    intermediate_size: width of the feed-forward layer.
+    intermediate_act_fn: its activation.
+    hidden_dropout_prob: dropout of each sub-layer's output.
+    attention_probs_dropout_prob: dropout of attention probabilities.
+    initializer_range: standard deviation of initial weights.
+    do_return_all_layers: whether to return every layer's output.
+    dtype: of the matrix products.
+
+  Returns:
+    float32 `[B, S, W]` of the last layer, or a list with one for each layer.
+
+  Raises:
+    ValueError: W is not a multiple of N, or not the input's width.
+  """
+  if hidden_size % num_attention_heads:
+    raise ValueError(
+      f"The hidden size ({hidden_size}) is not a multiple of the number of attention heads "
+      f"({num_attention_heads})."
+    )
+  input_shape = get_shape_list(input_tensor, expected_rank=3)
+  batch_size, seq_length, input_width = input_shape
+  if input_width != hidden_size:  # the residual sums need it
+    raise ValueError(
+      f"The width of the input tensor ({input_width}) is not the hidden size ({hidden_size})."
+    )
+
+  # All layers work on a matrix, [B*S, W]: reshapes are not free everywhere.
+  prev_output = reshape_to_matrix(input_tensor)
+  all_layer_outputs = []
+  for layer in range(num_hidden_layers):
+    with variable_scope(f"layer_{layer}"):
+      layer_input = prev_output
+      with variable_scope("attention"):
+        with variable_scope("self"):
+          attention_output = attention_layer(
+            from_tensor=layer_input,
+            to_tensor=layer_input,
+            attention_mask=attention_mask,
+            num_attention_heads=num_attention_heads,
+            size_per_head=hidden_size // num_attention_heads,
+            attention_probs_dropout_prob=attention_probs_dropout_prob,
+            initializer_range=initializer_range,
+            do_return_2d_tensor=True,
+            batch_size=batch_size,
+            from_seq_length=seq_length,
+            to_seq_length=seq_length,
+            dtype=dtype,
+          )
+        with variable_scope("output"):
+          attention_output = _end_of_sub_layer(
+            attention_output, layer_input, hidden_dropout_prob, initializer_range, dtype
+          )
+
+      with variable_scope("intermediate"):
+        intermediate_output = dense(
+          attention_output,
+          intermediate_size,
+          "dense",
+          initializer_range,
+          intermediate_act_fn,
+          dtype,
+        )
+      with variable_scope("output"):
+        prev_output = _end_of_sub_layer(
+          intermediate_output, attention_output, hidden_dropout_prob, initializer_range, dtype
+        )
+    all_layer_outputs.append(prev_output)
+
+  if do_return_all_layers:
+    return [reshape_from_matrix(output, input_shape) for output in all_layer_outputs]
+  return reshape_from_matrix(prev_output, input_shape)
+
+
+def _end_of_sub_layer(input_tensor, residual, dropout_prob, initializer_range, dtype):
+  """`layer_norm(dropout(dense(input_tensor)) + residual)` in one block: `[M, any]` to `[M, W]`."""
+  width = residual.shape[-1]
+  with variable_scope("dense"):
+    kernel, bias = _dense_variables(input_tensor.shape[-1], width, initializer_range)
+  beta, gamma = _layer_norm_variables("LayerNorm", width)
+  seed = next_random_seed() if dropout_prob else None
+  product = matmul(input_tensor, kernel, dtype=dtype)
+  return kernels.dropout_add_layer_norm(
+    product, bias, residual, gamma, beta, LAYER_NORM_EPSILON, dropout_prob, seed
+  )
+
+
+# ---------------------------------------------------------------------------------------------
+# Shapes.
+
+
+def get_shape_list(tensor, expected_rank=None, name=None) -> list:
+  """The shape: ints where it is known, scalar int32 tensors where it is not.
+
+  Args:
+    tensor: the tensor.
+    expected_rank: if given, an int or several, checked.
+    name: for the error message.
+
+  Raises:
+    ValueError: the rank is not as expected.
+  """
+  if expected_rank is not None:
+    assert_rank(tensor, expected_rank, name)
+  static = tensor.shape.as_list()
+  if None not in static:
+    return static
+  dynamic = tf.shape(tensor)
+  return [dynamic[axis] if size is None else size for axis, size in enumerate(static)]
+
+
+def reshape_to_matrix(input_tensor: tf.Tensor) -> tf.Tensor:
+  """`[..., W]` to `[M, W]`; a matrix stays as it is.
+
+  Raises:
+    ValueError: the tensor has less than two axes.
+  """
+  if input_tensor.shape.rank < 2:
+    raise ValueError(f"A tensor of at least rank 2 is needed; its shape is {input_tensor.shape}.")
+  if input_tensor.shape.rank == 2:
+    return input_tensor
+  return tf.reshape(input_tensor, [-1, input_tensor.shape[-1]])
+
+
+def reshape_from_matrix(output_tensor: tf.Tensor, orig_shape_list) -> tf.Tensor:
+  """`[M, W]` back to the axes of `orig_shape_list`, the last one excepted."""
+  if len(orig_shape_list) == 2:
+    return output_tensor
+  return tf.reshape(output_tensor, [*orig_shape_list[:-1], output_tensor.shape[-1]])
+
+
+def assert_rank(tensor, expected_rank, name=None) -> None:
+  """Raises a ValueError unless the rank is `expected_rank`, or one of several."""
+  expected = [expected_rank] if isinstance(expected_rank, int) else list(expected_rank)
+  if tensor.shape.rank not in expected:
+    raise ValueError(
+      f"Tensor {name or getattr(tensor, 'name', '')!r} has rank {tensor.shape.rank} (shape "
+      f"{tensor.shape}); rank {' or '.join(map(str, expected))} is needed."
+    )

@@ -1,0 +1,373 @@
+"""Adam with decoupled weight decay, its learning rate, and what the original did with both.
+
+Exact by default: no bias correction ("mostly an oversight", google-research/bert#153), decay added
+to the update and not to the gradient, a linear warm-up that gives way to a linear decay of the
+*whole* run (so the rate steps down where the warm-up ends), gradients clipped to a global norm of
+1, rate 0 at step 0. Everything beyond that is a keyword of `create_optimizer`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+from absl import logging
+
+from variables import current_store, get_global_step, zeros_initializer
+
+
+class TrainOp(NamedTuple):
+  """What one training step does with its loss; `create_optimizer` returns it.
+
+  The training loop may average `gradients` over replicas and micro-batches before `apply`.
+
+  Attributes:
+    gradients: a tensor, `tf.IndexedSlices` or None for each variable.
+    variables: the variables that train.
+    learning_rate: float32 `[]`, the rate of this step.
+    apply: `apply(gradients)` clips, updates variables and slots, and increments `global_step`.
+  """
+
+  gradients: list
+  variables: list
+  learning_rate: tf.Tensor
+  apply: Callable[[Sequence], None]
+
+
+def create_optimizer(
+  loss: tf.Tensor,
+  init_lr: float,
+  num_train_steps: int,
+  num_warmup_steps: int | None,
+  use_tpu: bool = False,
+  *,
+  optimizer: str = "adamw",
+  bias_correction: bool = False,
+  schedule: str = "original",
+  layerwise_lr_decay: float = 1.0,
+  head_learning_rate: float | None = None,
+  freeze: Iterable[str] = (),
+  loss_scale: float = 1.0,
+) -> TrainOp:
+  """Gradients of `loss` and the update that goes with them. Call it inside a `tf.function`.
+
+  Args:
+    loss: float `[]`.
+    init_lr: peak learning rate.
+    num_train_steps: steps of the whole run; the rate reaches 0 there.
+    num_warmup_steps: steps of linear warm-up; 0 or None for none.
+    use_tpu: accepted for the original's signature; the training loop sums over replicas itself.
+    optimizer: `adamw` or `lamb` (arXiv:1904.00962).
+    bias_correction: divide the moments by `1 - beta^t`, as Adam was published.
+    schedule: `original`, or `continuous`: a decay that begins at the peak where warm-up ends.
+    layerwise_lr_decay: each layer learns at this factor of the layer above it (arXiv:1801.06146).
+    head_learning_rate: peak rate of variables outside `bert/`; `init_lr` by default.
+    freeze: what stays as it is; see `frozen_pattern`.
+    loss_scale: the gradient is taken of `loss * loss_scale` and divided by it again, so that
+      float16 does not flush small gradients to zero.
+
+  Returns:
+    A `TrainOp`.
+
+  Raises:
+    ValueError: an unknown option, or nothing is left to train.
+  """
+  del use_tpu
+  store = current_store()
+  frozen = [frozen_pattern(what) for what in freeze]
+  trained = {
+    name: variable
+    for name, variable in store.trainable_variables.items()
+    if not any(pattern.search(name) for pattern in frozen)
+  }
+  if not trained:
+    raise ValueError(f"Nothing is left to train: freeze={list(freeze)} covers every variable.")
+
+  global_step = get_global_step()
+  learning_rate = learning_rate_at(
+    global_step, init_lr, num_train_steps, num_warmup_steps, schedule
+  )
+  multipliers = learning_rate_multipliers(
+    trained, layerwise_lr_decay, (head_learning_rate or init_lr) / init_lr if init_lr else 1.0
+  )
+  optimizer_class = _OPTIMIZERS.get(optimizer)
+  if optimizer_class is None:
+    raise ValueError(f"Unknown optimizer {optimizer!r}; known: {', '.join(sorted(_OPTIMIZERS))}.")
+  update = optimizer_class(
+    learning_rate=learning_rate,
+    weight_decay_rate=0.01,
+    exclude_from_weight_decay=["LayerNorm", "layer_norm", "bias"],
+    bias_correction=bias_correction,
+    learning_rate_multipliers=multipliers,
+  )
+  gradients = tf.gradients(loss * loss_scale, list(trained.values()))
+  if loss_scale != 1.0:
+    gradients = [_scale(gradient, 1.0 / loss_scale) for gradient in gradients]
+
+  def apply(gradients):
+    clipped, _ = tf.clip_by_global_norm(gradients, clip_norm=1.0)
+    with tf.control_dependencies(update.apply_gradients(zip(clipped, trained, strict=True))):
+      global_step.assign_add(1)
+
+  return TrainOp(gradients, list(trained.values()), learning_rate, apply)
+
+
+def _scale(gradient, factor):
+  if gradient is None:
+    return None
+  if isinstance(gradient, tf.IndexedSlices):
+    return tf.IndexedSlices(gradient.values * factor, gradient.indices, gradient.dense_shape)
+  return gradient * factor
+
+
+# ---------------------------------------------------------------------------------------------
+# The learning rate: over time, and from variable to variable.
+
+
+def learning_rate_at(
+  step, init_lr: float, num_train_steps: int, num_warmup_steps: int | None, schedule="original"
+) -> tf.Tensor:
+  """The learning rate of one step.
+
+  Args:
+    step: integer `[]` or any shape; the number of steps finished before this one.
+    init_lr: peak rate.
+    num_train_steps: where the rate reaches 0, and stays.
+    num_warmup_steps: the rate grows linearly from 0 until here; 0 or None for no warm-up.
+    schedule: `original`: after warm-up the line from `init_lr` at step 0 to 0 at the end, so the
+      rate falls by `num_warmup_steps / num_train_steps` at once (google-research/bert PR #1374).
+      `continuous`: the line from `init_lr` at the end of the warm-up.
+
+  Returns:
+    float32, shape of `step`.
+
+  Raises:
+    ValueError: `schedule` is unknown.
+
+  Example:
+    >>> [round(float(learning_rate_at(s, 1.0, 10, 2)), 3) for s in (0, 1, 2, 9, 10, 11)]
+    [0.0, 0.5, 0.8, 0.1, 0.0, 0.0]
+    >>> [round(float(learning_rate_at(s, 1.0, 10, 2, "continuous")), 3) for s in (1, 2, 6, 10)]
+    [0.5, 1.0, 0.5, 0.0]
+  """
+  warmup = float(num_warmup_steps or 0)
+  total = float(num_train_steps)
+  step = tf.minimum(tf.cast(step, tf.float32), total)
+  if schedule == "original":
+    decayed = init_lr * (1.0 - step / total)
+  elif schedule == "continuous":
+    decayed = init_lr * (total - step) / max(total - warmup, 1.0)
+  else:
+    raise ValueError(f"Unknown schedule {schedule!r}; known: original, continuous.")
+  if not warmup:
+    return decayed
+  return tf.where(step < warmup, init_lr * (step / warmup), decayed)
+
+
+_LAYER = re.compile(r"^bert/encoder/layer_(\d+)/")
+
+
+def learning_rate_multipliers(
+  names: Iterable[str], layerwise_decay: float = 1.0, head_multiplier: float = 1.0
+) -> dict[str, float]:
+  """Factor of the learning rate for each variable name.
+
+  Variables outside `bert/` are the head; the pooler and the top layer have factor 1, every layer
+  below has `layerwise_decay` times the factor of the one above, the embeddings the smallest.
+
+  Example:
+    >>> learning_rate_multipliers(
+    ...     ["bert/embeddings/x", "bert/encoder/layer_0/x", "bert/encoder/layer_1/x", "output_bias"],
+    ...     layerwise_decay=0.5, head_multiplier=10.0)
+    {'bert/embeddings/x': 0.25, 'bert/encoder/layer_0/x': 0.5, 'bert/encoder/layer_1/x': 1.0, 'output_bias': 10.0}
+  """  # noqa: E501
+  names = list(names)
+  matches = {name: _LAYER.match(name) for name in names}
+  layers = {name: int(match[1]) for name, match in matches.items() if match}
+  top = max(layers.values(), default=-1)
+
+  def multiplier(name):
+    if not name.startswith("bert/"):
+      return head_multiplier
+    if name.startswith("bert/embeddings/"):
+      return layerwise_decay ** (top + 1)
+    return layerwise_decay ** (top - layers.get(name, top))
+
+  return {name: multiplier(name) for name in names}
+
+
+def frozen_pattern(what: str) -> re.Pattern:
+  """The variables that a value of `--freeze` names.
+
+  Args:
+    what: `embeddings`; `encoder` (all of `bert/`); `layers:N` (the embeddings and the first N
+      layers); or a regular expression on variable names.
+
+  Raises:
+    ValueError: not a regular expression.
+
+  Example:
+    >>> bool(frozen_pattern("layers:2").search("bert/encoder/layer_1/output/dense/bias"))
+    True
+    >>> bool(frozen_pattern("layers:2").search("bert/encoder/layer_12/output/dense/bias"))
+    False
+  """
+  if what == "embeddings":
+    return re.compile(r"^bert/embeddings/")
+  if what == "encoder":
+    return re.compile(r"^bert/")
+  match = re.fullmatch(r"layers:(\d+)", what)
+  if match:
+    layers = "|".join(str(i) for i in range(int(match[1]))) or "none"
+    return re.compile(rf"^bert/(embeddings|encoder/layer_({layers}))/")
+  try:
+    return re.compile(what)
+  except re.error as error:
+    raise ValueError(
+      f"--freeze={what}: not `embeddings`, `encoder`, `layers:N` or a regular expression ({error})."
+    ) from None
+
+
+# ---------------------------------------------------------------------------------------------
+# The updates.
+
+
+class AdamWeightDecayOptimizer:
+  """Adam with decoupled weight decay (arXiv:1711.05101), without bias correction by default.
+
+  Slots are variables of the current store, `<name>/adam_m` and `<name>/adam_v`.
+
+  Attributes:
+    learning_rate: float or float32 `[]`.
+    weight_decay_rate: each step takes this share times the rate off a variable.
+    beta_1: decay of the first moment.
+    beta_2: decay of the second moment.
+    epsilon: added to the root of the second moment.
+    exclude_from_weight_decay: regular expressions; a variable whose name one finds never decays.
+    bias_correction: divide the moments by `1 - beta^t`.
+    learning_rate_multipliers: factor of the rate for a variable's name; 1 by default.
+  """
+
+  def __init__(
+    self,
+    learning_rate,
+    weight_decay_rate=0.0,
+    beta_1=0.9,
+    beta_2=0.999,
+    epsilon=1e-6,
+    exclude_from_weight_decay=None,
+    name="AdamWeightDecayOptimizer",
+    *,
+    bias_correction=False,
+    learning_rate_multipliers=None,
+  ):
+    self.learning_rate = learning_rate
+    self.weight_decay_rate = weight_decay_rate
+    self.beta_1 = beta_1
+    self.beta_2 = beta_2
+    self.epsilon = epsilon
+    self.exclude_from_weight_decay = exclude_from_weight_decay or []
+    self.name = name
+    self.bias_correction = bias_correction
+    self.learning_rate_multipliers = learning_rate_multipliers or {}
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None) -> list[tf.Operation]:
+    """Updates variables and slots; `global_step` is left to the caller, as in the original.
+
+    Args:
+      grads_and_vars: pairs of a gradient (tensor, `tf.IndexedSlices` or None: skipped) and a
+        variable of the current store, or its name.
+      global_step: unused; the store's own counts the steps.
+      name: unused.
+
+    Returns:
+      The operations that update, for control dependencies.
+    """
+    del global_step, name
+    pairs = [(gradient, _name_of(variable)) for gradient, variable in grads_and_vars]
+    pairs = [(tf.convert_to_tensor(g), variable) for g, variable in pairs if g is not None]
+    self._log_what_decays([name for _, name in pairs])
+    return [op for gradient, variable in pairs for op in self._update(gradient, variable)]
+
+  def _update(self, gradient, name):
+    variable = current_store().variables[name]
+    m, v = self._slots(name, variable)
+    first, second = self._corrections()
+    new_m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
+    new_v = self.beta_2 * v + (1.0 - self.beta_2) * tf.square(gradient)
+    update = (new_m / first) / (tf.sqrt(new_v / second) + self.epsilon)
+    if self._do_use_weight_decay(name):
+      update += self.weight_decay_rate * variable
+    scale = self._rate_of(name) * self._trust_ratio(name, variable, update)
+    return [
+      _assign(variable, variable - scale * update),
+      _assign(m, new_m),
+      _assign(v, new_v),
+    ]
+
+  def _trust_ratio(self, name, variable, update):
+    """Further factor of a variable's rate."""
+    del name, variable, update
+    return 1.0
+
+  def _slots(self, name, variable):
+    store = current_store()
+    return tuple(
+      store.get_variable(
+        f"{name}/{slot}", variable.shape.as_list(), zeros_initializer, tf.float32, trainable=False
+      )
+      for slot in ("adam_m", "adam_v")
+    )
+
+  def _corrections(self):
+    """`1 - beta_1^t` and `1 - beta_2^t` of this step, or ones without bias correction."""
+    if not self.bias_correction:
+      return 1.0, 1.0
+    t = tf.cast(get_global_step() + 1, tf.float32)
+    return 1.0 - self.beta_1**t, 1.0 - self.beta_2**t
+
+  def _rate_of(self, name):
+    return self.learning_rate * self.learning_rate_multipliers.get(name, 1.0)
+
+  def _do_use_weight_decay(self, param_name):
+    """Whether to decay: a pattern that is found anywhere in the name excludes it."""
+    if not self.weight_decay_rate:
+      return False
+    return not any(re.search(pattern, param_name) for pattern in self.exclude_from_weight_decay)
+
+  def _log_what_decays(self, names):
+    decayed = sum(self._do_use_weight_decay(name) for name in names)
+    logging.info(
+      "%s: %d variables, %d with weight decay %g.",
+      type(self).__name__,
+      len(names),
+      decayed,
+      self.weight_decay_rate,
+    )
+
+
+class LambOptimizer(AdamWeightDecayOptimizer):
+  """Layer-wise adaptive rates for large batches (arXiv:1904.00962), on the same slots.
+
+  The Adam update of each variable is scaled to the length of the variable itself; variables without
+  weight decay (biases, LayerNorm) are not scaled.
+  """
+
+  def _trust_ratio(self, name, variable, update):
+    if not self._do_use_weight_decay(name):
+      return 1.0
+    length, update_length = tf.norm(variable), tf.norm(update)
+    both = (length > 0.0) & (update_length > 0.0)
+    return tf.where(both, length / tf.where(both, update_length, 1.0), 1.0)
+
+
+def _assign(variable, value):
+  return tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
+
+
+def _name_of(variable) -> str:
+  """The store's name of a variable; a name stands for itself."""
+  return variable if isinstance(variable, str) else variable.name.split(":")[0]
+
+
+_OPTIMIZERS = {"adamw": AdamWeightDecayOptimizer, "lamb": LambOptimizer}

@@ -1,0 +1,451 @@
+"""What every `run_*` script does the same way: shared flags, early checks, result files.
+
+A script defines its flags from the sets here, checks them, builds a tokenizer, examples and a
+`model_fn`, and hands the rest back: `run_config` and `optimizer_options` read the flags, and
+`write_eval_results` and its siblings write what a run leaves in `--output_dir`.
+
+Where the values of a model come from is decided in one place and one order (`estimator.py`):
+1. a checkpoint in `--output_dir` is resumed; 2. else `--init_checkpoint` initialises by name;
+3. else the model is random.
+"""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from absl import flags, logging
+
+import command_line
+import download
+import files
+import tokenization
+
+FLAGS = flags.FLAGS
+
+# ---------------------------------------------------------------------------------------------
+# Flags. Names, types and defaults of the original come first in each group.
+
+
+def define_model_flags(max_seq_length: int = 128) -> None:
+  """The flags that say which model, vocabulary and checkpoint."""
+  with command_line.flag_group("Model"):
+    flags.DEFINE_string(
+      "bert_config_file",
+      None,
+      "JSON file with the sizes of the model. Default: bert_config.json beside --init_checkpoint.",
+    )
+    flags.DEFINE_string(
+      "vocab_file",
+      None,
+      "The vocabulary the model was trained on. Default: vocab.txt beside --init_checkpoint.",
+    )
+    flags.DEFINE_string(
+      "init_checkpoint",
+      None,
+      "Where the weights start: a checkpoint's prefix, a folder with one, or the name of a "
+      "released model such as uncased_L-12_H-768_A-12, which is then downloaded. A checkpoint in "
+      "--output_dir wins over it.",
+    )
+    flags.DEFINE_bool(
+      "do_lower_case", True, "Whether to lower the case: True for uncased models, else False."
+    )
+    flags.DEFINE_integer(
+      "max_seq_length",
+      max_seq_length,
+      "Longest sequence in word pieces, [CLS] and [SEP] included. Longer ones are cut.",
+    )
+    flags.DEFINE_enum(
+      "dtype",
+      "float32",
+      ["float32", "bfloat16", "float16"],
+      "Type of the matrix products. Variables, softmax, LayerNorm and the loss stay float32.",
+    )
+
+
+def define_training_flags(epochs: bool = True) -> None:
+  """The flags that say how to train, evaluate in between, and save."""
+  with command_line.flag_group("Training"):
+    flags.DEFINE_integer("train_batch_size", 32, "Sequences in a training batch, over all devices.")
+    flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate of Adam.")
+    if epochs:
+      flags.DEFINE_float("num_train_epochs", 3.0, "How often to go through the training data.")
+      flags.DEFINE_float(
+        "warmup_proportion", 0.1, "Share of the steps in which the rate grows linearly from 0."
+      )
+    flags.DEFINE_integer(
+      "gradient_accumulation_steps",
+      1,
+      "Take each batch in so many parts, one after another, to save memory.",
+    )
+    flags.DEFINE_integer(
+      "seed", 12345, "Governs initial values, dropout and the order of the data."
+    )
+    flags.DEFINE_integer(
+      "shuffle_buffer_size", 100, "Records among which the next one is drawn. The original's 100."
+    )
+    flags.DEFINE_bool(
+      "pad_to_max_length",
+      False,
+      "Pad every batch to --max_seq_length, as the original, and not to its own longest example. "
+      "Slower, same results.",
+    )
+
+  with command_line.flag_group("Optimizer (defaults are the original's)"):
+    flags.DEFINE_enum("optimizer", "adamw", ["adamw", "lamb"], "AdamW, or LAMB for large batches.")
+    flags.DEFINE_bool("adam_bias_correction", False, "Correct Adam's bias, which BERT never did.")
+    flags.DEFINE_enum(
+      "lr_schedule",
+      "original",
+      ["original", "continuous"],
+      "original: the rate drops where the warm-up ends. continuous: it decays from its peak.",
+    )
+    flags.DEFINE_float(
+      "layerwise_lr_decay", 1.0, "Each layer learns at this factor of the layer above it."
+    )
+    flags.DEFINE_float(
+      "head_learning_rate", None, "Peak rate of the variables outside bert/. Default: the same."
+    )
+    flags.DEFINE_list(
+      "freeze",
+      [],
+      "What not to train: embeddings, encoder, layers:N (embeddings and the first N layers), or a "
+      "regular expression on variable names. Several with commas.",
+    )
+
+  with command_line.flag_group("Checkpoints and progress"):
+    flags.DEFINE_integer("save_checkpoints_steps", 1000, "Save a checkpoint each so many steps.")
+    flags.DEFINE_integer(
+      "iterations_per_loop",
+      1000,
+      "Steps between two returns to Python on a TPU, or elsewhere if given: less overhead, same "
+      "results, but progress shows only that often.",
+    )
+    flags.DEFINE_integer("keep_checkpoint_max", 5, "How many of the newest checkpoints to keep.")
+    flags.DEFINE_integer("save_summary_steps", 100, "TensorBoard scalars each so many steps.")
+    flags.DEFINE_integer(
+      "log_every_steps", 100, "A line of progress each so many steps, where there is no bar."
+    )
+
+
+def define_eval_in_training_flags() -> None:
+  """The flags of evaluation during training."""
+  with command_line.flag_group("Evaluation during training"):
+    flags.DEFINE_integer(
+      "eval_every_steps", 0, "Evaluate on the dev set each so many training steps; 0: never."
+    )
+    flags.DEFINE_string(
+      "best_metric", None, "The result that tells the best checkpoint. Default: the task's own."
+    )
+    flags.DEFINE_bool(
+      "keep_best",
+      True,
+      "With --eval_every_steps: keep the best weights in OUTPUT_DIR/best, and use them for "
+      "--do_eval and --do_predict.",
+    )
+    flags.DEFINE_integer(
+      "early_stopping_patience",
+      None,
+      "With --eval_every_steps: stop after so many evaluations in a row without improvement.",
+    )
+
+
+def optimizer_options() -> dict:
+  """The keywords of `optimization.create_optimizer` that flags set."""
+  return {
+    "optimizer": FLAGS.optimizer,
+    "bias_correction": FLAGS.adam_bias_correction,
+    "schedule": FLAGS.lr_schedule,
+    "layerwise_lr_decay": FLAGS.layerwise_lr_decay,
+    "head_learning_rate": FLAGS.head_learning_rate,
+    "freeze": tuple(FLAGS.freeze),
+    # Gradients of small losses underflow in float16; a power of two scales without rounding.
+    "loss_scale": 1024.0 if FLAGS.dtype == "float16" else 1.0,
+  }
+
+
+def run_config(fingerprint: Mapping, informative: Mapping):
+  """The `estimator.RunConfig` that flags describe.
+
+  Args:
+    fingerprint: what has to be equal to resume: see `model_fingerprint`.
+    informative: what is only told when it differs.
+  """
+  from estimator import RunConfig
+
+  steps_per_loop = 1
+  if FLAGS.use_tpu or command_line.flag_was_given("iterations_per_loop"):
+    steps_per_loop = FLAGS.iterations_per_loop
+  return RunConfig(
+    model_dir=FLAGS.output_dir,
+    seed=FLAGS.seed,
+    save_checkpoints_steps=FLAGS.save_checkpoints_steps,
+    keep_checkpoint_max=FLAGS.keep_checkpoint_max,
+    save_summary_steps=FLAGS.save_summary_steps,
+    log_every_steps=FLAGS.log_every_steps,
+    steps_per_loop=steps_per_loop,
+    gradient_accumulation_steps=FLAGS.gradient_accumulation_steps,
+    strategy=create_strategy(),
+    fingerprint=dict(fingerprint),
+    informative=dict(informative),
+  )
+
+
+def create_strategy():
+  """A TPU's strategy with `--use_tpu`; None for one device."""
+  import tensorflow as tf
+
+  if not FLAGS.use_tpu:
+    for gpu in tf.config.list_physical_devices("GPU"):
+      tf.config.experimental.set_memory_growth(gpu, True)
+    return None
+  resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
+    tpu=FLAGS.tpu_name, zone=FLAGS.tpu_zone, project=FLAGS.gcp_project
+  )
+  tf.config.experimental_connect_to_cluster(resolver)
+  tf.tpu.experimental.initialize_tpu_system(resolver)
+  return tf.distribute.TPUStrategy(resolver)
+
+
+# ---------------------------------------------------------------------------------------------
+# Checks, before anything takes long.
+
+
+def resolve_model_files() -> None:
+  """Downloads a released `--init_checkpoint`, and finds config and vocabulary beside it."""
+  if FLAGS.init_checkpoint and download.is_released_name(FLAGS.init_checkpoint):
+    FLAGS.init_checkpoint = download.download_model(FLAGS.init_checkpoint)
+  if not FLAGS.init_checkpoint:
+    return
+  folder = FLAGS.init_checkpoint
+  if not os.path.isdir(folder):
+    folder = os.path.dirname(folder)
+  for flag, name in (("bert_config_file", "bert_config.json"), ("vocab_file", "vocab.txt")):
+    beside = os.path.join(folder, name)
+    if getattr(FLAGS, flag) is None and os.path.isfile(beside):
+      setattr(FLAGS, flag, beside)
+      logging.info("--%s=%s, found beside --init_checkpoint.", flag, beside)
+
+
+def check_training_flags() -> None:
+  """Checks numbers that would otherwise fail much later.
+
+  Raises:
+    UsageError: names the flag, its value and what it may be.
+  """
+  at_least_one = [
+    "train_batch_size",
+    "eval_batch_size",
+    "predict_batch_size",
+    "save_checkpoints_steps",
+    "iterations_per_loop",
+    "keep_checkpoint_max",
+    "save_summary_steps",
+    "log_every_steps",
+    "gradient_accumulation_steps",
+    "shuffle_buffer_size",
+    "early_stopping_patience",
+  ]
+  for name in at_least_one:
+    _check_flag(name, lambda value: value >= 1, "at least 1")
+  _check_flag("learning_rate", lambda value: 0 <= value < math.inf, "a number of at least 0")
+  _check_flag("num_train_epochs", lambda value: 0 < value < math.inf, "a positive number")
+  _check_flag("warmup_proportion", lambda value: 0 <= value <= 1, "between 0 and 1")
+  _check_flag("layerwise_lr_decay", lambda value: 0 < value <= 1, "above 0 and at most 1")
+  _check_flag("head_learning_rate", lambda value: 0 <= value < math.inf, "a number of at least 0")
+  _check_flag("eval_every_steps", lambda value: value >= 0, "at least 0")
+  if FLAGS.train_batch_size % FLAGS.gradient_accumulation_steps:
+    raise command_line.UsageError(
+      f"--train_batch_size={FLAGS.train_batch_size} does not divide into "
+      f"--gradient_accumulation_steps={FLAGS.gradient_accumulation_steps} equal parts."
+    )
+
+
+def _check_flag(name, is_good, needed):
+  value = FLAGS[name].value if name in FLAGS else None
+  if value is not None and not is_good(value):
+    raise command_line.UsageError(f"--{name}={value}: {needed} is needed.")
+
+
+def load_config_and_tokenizer():
+  """Reads `--bert_config_file` and `--vocab_file`, and checks that they fit.
+
+  Returns:
+    `(modeling.BertConfig, tokenization.FullTokenizer)`.
+
+  Raises:
+    ValueError: a file is bad, or they do not belong together or to the other flags.
+  """
+  import modeling
+
+  if FLAGS.init_checkpoint:
+    import checkpoint
+
+    FLAGS.init_checkpoint = checkpoint.find_checkpoint(FLAGS.init_checkpoint)
+  tokenization.validate_case_matches_checkpoint(FLAGS.do_lower_case, FLAGS.init_checkpoint)
+  config = modeling.BertConfig.from_json_file(FLAGS.bert_config_file)
+  if FLAGS.max_seq_length > config.max_position_embeddings:
+    raise ValueError(
+      f"Cannot use sequence length {FLAGS.max_seq_length} because the BERT model was only trained "
+      f"up to sequence length {config.max_position_embeddings}. Lower --max_seq_length."
+    )
+  tokenizer = tokenization.FullTokenizer(
+    vocab_file=FLAGS.vocab_file, do_lower_case=FLAGS.do_lower_case
+  )
+  largest_id = max(tokenizer.vocab.values())
+  if largest_id >= config.vocab_size:
+    raise ValueError(
+      f"{FLAGS.vocab_file} numbers its tokens up to {largest_id}, but {FLAGS.bert_config_file} has "
+      f"vocab_size {config.vocab_size}: they do not belong to the same model."
+    )
+  if largest_id < config.vocab_size - 1:
+    logging.warning(
+      "%s has %d tokens, fewer than vocab_size %d of %s: is it the model's own?",
+      FLAGS.vocab_file,
+      largest_id + 1,
+      config.vocab_size,
+      FLAGS.bert_config_file,
+    )
+  return config, tokenizer
+
+
+def prepare_output_dir() -> None:
+  """Makes `--output_dir`, and checks that it can be written to, before hours of work.
+
+  Raises:
+    OSError: it cannot; the message names it.
+  """
+  try:
+    os.makedirs(FLAGS.output_dir, exist_ok=True)
+    probe = os.path.join(FLAGS.output_dir, f".write-test-{os.getpid()}")
+    files.write_text(probe, "")
+    os.remove(probe)
+  except OSError as error:
+    raise OSError(f"--output_dir={FLAGS.output_dir} cannot be written to: {error}") from None
+
+
+def model_fingerprint(config, tokenizer, **task) -> dict:
+  """What makes a run the same run: the model's shape, the vocabulary, and facts of the task."""
+  pieces = "\n".join(f"{token}\t{i}" for token, i in tokenizer.vocab.items())
+  return {
+    "bert_config": config.to_dict(),
+    "vocabulary": hashlib.sha256(pieces.encode()).hexdigest(),
+    "do_lower_case": FLAGS.do_lower_case,
+    **task,
+  }
+
+
+# ---------------------------------------------------------------------------------------------
+# Result files.
+
+_ORIGINAL_KEYS = ("eval_accuracy", "eval_loss", "global_step", "loss")
+
+
+def write_eval_results(
+  path: str, results: Mapping, original_keys: Sequence[str] = _ORIGINAL_KEYS
+) -> None:
+  """Logs results and writes them as `key = value` lines, the original's keys first, sorted.
+
+  Args:
+    path: usually `OUTPUT_DIR/eval_results.txt`.
+    results: name -> number, or text of several lines, which is logged but not written.
+    original_keys: what the original's file holds.
+  """
+  keys = [key for key in original_keys if key in results]
+  keys += sorted(set(results) - set(keys))
+  logging.info("***** Eval results *****")
+  lines = []
+  for key in keys:
+    value = results[key]
+    if isinstance(value, str):
+      logging.info("  %s:\n%s", key, value)
+      continue
+    # As float32 prints, which the original's values were: 0.8455882, not 0.8455882352941176.
+    shown = str(value) if isinstance(value, int) else str(np.float32(value))
+    logging.info("  %s = %s", key, shown)
+    lines.append(f"{key} = {shown}\n")
+  files.write_text(path, "".join(lines))
+
+
+def write_predictions(
+  output_dir: str,
+  suffix: str,
+  guids: Iterable[str],
+  probabilities: Sequence[np.ndarray],
+  labels: Sequence[str],
+  problem_type: str,
+) -> None:
+  """Writes `test_results.tsv` exactly as the original, and `predictions.tsv` to read.
+
+  Args:
+    output_dir: the folder.
+    suffix: goes before `.tsv`.
+    guids: of each example.
+    probabilities: float32 `[C]` for each example; for regression the score, `[1]`.
+    labels: C names.
+    problem_type: see `metrics.predictions_of`.
+  """
+  from metrics import predictions_of
+
+  rows = ["\t".join(map(str, row)) + "\n" for row in probabilities]
+  files.write_text(os.path.join(output_dir, f"test_results{suffix}.tsv"), "".join(rows))
+
+  if problem_type == "regression":
+    header, chosen = ["id", *labels], None
+  else:
+    header = ["id", "label", *(f"probability_{label}" for label in labels)]
+    outputs = np.reshape(probabilities, [-1, len(labels)])
+    chosen = [_label_names(p, labels) for p in predictions_of(outputs, problem_type)]
+  lines = ["\t".join(map(_tsv_field, header)) + "\n"]
+  for i, (guid, row) in enumerate(zip(guids, rows, strict=True)):
+    fields = [str(guid)] if chosen is None else [str(guid), chosen[i]]
+    lines.append("\t".join(map(_tsv_field, fields)) + "\t" + row)
+  path = os.path.join(output_dir, f"predictions{suffix}.tsv")
+  files.write_text(path, "".join(lines))
+  logging.info("Wrote %d predictions to %s.", len(rows), path)
+
+
+def _label_names(prediction, labels) -> str:
+  """A class, or the labels of a multi-label prediction joined by commas."""
+  if np.ndim(prediction) == 0:
+    return labels[int(prediction)]
+  return ",".join(label for label, present in zip(labels, prediction, strict=True) if present)
+
+
+def _tsv_field(text: str) -> str:
+  r"""A field without what would end it.
+
+  Example:
+    >>> _tsv_field("a\tb\n")
+    'a b '
+  """
+  return text.translate({ord(c): " " for c in "\t\n\r"})
+
+
+def write_label_map(output_dir: str, labels: Sequence[str]) -> None:
+  """Writes `label_map.json`: label -> index of the model's output."""
+  label_map = {label: index for index, label in enumerate(labels)}
+  text = json.dumps(label_map, indent=2, ensure_ascii=False) + "\n"
+  files.write_text(os.path.join(output_dir, "label_map.json"), text)
+
+
+def read_label_map(output_dir: str) -> list[str] | None:
+  """The labels of an earlier run in `output_dir`, in their order, or None.
+
+  Raises:
+    ValueError: `label_map.json` is there and cannot be understood.
+  """
+  path = os.path.join(output_dir, "label_map.json")
+  if not os.path.isfile(path):
+    return None
+  with open(path, encoding="utf-8") as reader:
+    try:
+      label_map = json.load(reader)
+      labels = sorted(label_map, key=label_map.get)
+      if [label_map[label] for label in labels] != list(range(len(labels))):
+        raise ValueError("its values are not 0, 1, 2, ...")
+    except (ValueError, TypeError, AttributeError) as error:
+      raise ValueError(f"{path} is no label map ({error}). Remove it.") from None
+  return labels

@@ -1,0 +1,236 @@
+"""Text tables read strictly: TSV, CSV and JSON Lines, every error with its file and line.
+
+  rows = read_table("train.tsv")          # the header is rows[0]
+  rows[3].line                            # 4
+  rows[3][9]                              # DataError: train.tsv, line 4: column 9 ... is missing
+
+A byte order mark, CRLF, quotes inside plain TSV and fields of any length are read as they were
+meant. What cannot be meant (bytes that are not UTF-8, NUL, a quote never closed) is a `DataError`.
+Pure Python: TensorFlow is imported only to open a path such as `gs://bucket/train.tsv`.
+"""
+
+import csv
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+# The csv module refuses fields above 131072 characters, a limit for the whole process.
+_CSV_FIELD_LIMIT = 2**31 - 1
+SKIP_ADVICE = "Correct the row, or leave such rows out with --skip_bad_rows."
+
+
+class DataError(ValueError):
+  """An input file does not hold what it should.
+
+  Attributes:
+    file: its path, or None.
+    line: 1-based number of the line at fault, or None if it is the file as a whole.
+    reason: what is wrong.
+  """
+
+  def __init__(self, reason: str, file: str | None = None, line: int | None = None, advice=""):
+    self.reason, self.file, self.line = reason, file, line
+    place = f"{file}: " if line is None else f"{file}, line {line}: "
+    super().__init__(f"{place if file else ''}{reason} {advice}".rstrip())
+
+
+class ShortRowError(DataError, IndexError):
+  """A row lacks a column. An `IndexError` too: that is what processors used to catch."""
+
+
+class Row(list):
+  """The fields of one row, which know where they come from.
+
+  Attributes:
+    file: path of the file.
+    line: 1-based number of the row's first line.
+    number: 0-based number of the row, the header and blank lines counted.
+  """
+
+  __slots__ = ("file", "line", "number")
+
+  def __init__(self, fields: Iterable[Any], file: str, line: int, number: int):
+    super().__init__(fields)
+    self.file, self.line, self.number = file, line, number
+
+  def __getitem__(self, column):
+    try:
+      return super().__getitem__(column)
+    except IndexError:
+      raise ShortRowError(
+        f"column {column} (counted from 0) is missing, the row has {len(self)} column(s).",
+        self.file,
+        self.line,
+        SKIP_ADVICE,
+      ) from None
+
+  def error(self, reason: str, advice: str = SKIP_ADVICE) -> DataError:
+    """An error about this row."""
+    return DataError(reason, self.file, self.line, advice)
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading. Bytes are split at line feeds alone (`str.splitlines` would also split at U+2028 and
+# others, which occur inside texts) and decoded by row, so an error can name its line.
+
+
+OnBadRow = Callable[[DataError], None]
+
+
+def _raise(error: DataError) -> None:
+  raise error
+
+
+def read_lines(path: str) -> Iterator[str]:
+  """Yields lines without their ends; bytes not UTF-8 become surrogates (`check_text`)."""
+  for number, line in enumerate(_binary_lines(os.fspath(path))):
+    if number == 0:
+      if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError("the file is UTF-16.", path, advice="Save it as UTF-8.")
+      line = line.removeprefix(b"\xef\xbb\xbf")
+    yield line.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
+
+
+def _binary_lines(path: str) -> Iterator[bytes]:
+  if "://" in path:
+    import tensorflow as tf
+
+    yield from tf.io.gfile.GFile(path, "rb")
+    return
+  try:
+    with open(path, "rb") as f:
+      yield from f
+  except FileNotFoundError:
+    raise DataError("there is no such file.", path, advice=_listing(path)) from None
+  except OSError as e:
+    raise DataError(f"the file cannot be read ({e.strerror}).", path) from e
+
+
+def _listing(path: str) -> str:
+  folder = os.path.dirname(path) or "."
+  if not os.path.isdir(folder):
+    return f"There is no folder {folder} either; check --data_dir."
+  names = sorted(os.listdir(folder))[:20]
+  return f"The folder holds: {', '.join(names) or 'nothing'}. Check --data_dir and the task's name."
+
+
+def check_text(row: Row) -> None:
+  """Raises `DataError` if a field of the row was not UTF-8 or holds a NUL byte."""
+  text = "".join(field for field in row if isinstance(field, str))
+  if "\0" in text:
+    raise row.error("the row holds a NUL byte; the file is damaged or not UTF-8.")
+  try:
+    text.encode("utf-8")
+  except UnicodeEncodeError:
+    raise row.error("the row is not valid UTF-8.") from None
+
+
+def read_table(
+  path: str,
+  delimiter: str = "\t",
+  quotechar: str | None = None,
+  strict: bool = False,
+  on_bad_row: OnBadRow = _raise,
+) -> list[Row]:
+  """Reads the rows of a text table, the header among them, blank lines left out.
+
+  Args:
+    path: UTF-8, with or without byte order mark, lines ending in LF or CRLF.
+    delimiter: one character.
+    quotechar: None reads quotes as text, as GLUE's files need; '"' reads CSV's quoted fields.
+    strict: whether text after a closing quote, or a quote never closed, is an error.
+    on_bad_row: called with each `DataError`; raises it, or returns to leave the row out.
+
+  Returns:
+    One `Row` of strings per row of the file.
+
+  Raises:
+    DataError: the file is missing or UTF-16, or whatever `on_bad_row` raises.
+  """
+  split = _split_plain if quotechar is None else _split_quoted
+  rows = []
+  for row in split(path, delimiter, quotechar, strict, on_bad_row):
+    try:
+      check_text(row)
+    except DataError as e:
+      on_bad_row(e)
+    else:
+      rows.append(row)
+  return rows
+
+
+def _split_plain(path, delimiter, quotechar, strict, on_bad_row) -> Iterator[Row]:
+  del quotechar, strict, on_bad_row
+  for number, line in enumerate(read_lines(path)):
+    if line:
+      yield Row(line.split(delimiter), path, number + 1, number)
+
+
+def _split_quoted(path, delimiter, quotechar, strict, on_bad_row) -> list[Row]:
+  # A list and not a generator: the raised limit must not outlive this call.
+  limit = csv.field_size_limit(_CSV_FIELD_LIMIT)
+  try:
+    return list(_parse_quoted(path, delimiter, quotechar, strict, on_bad_row))
+  finally:
+    csv.field_size_limit(limit)
+
+
+def _parse_quoted(path, delimiter, quotechar, strict, on_bad_row) -> Iterator[Row]:
+  lines = (line + "\n" for line in read_lines(path))
+  reader = csv.reader(lines, delimiter=delimiter, quotechar=quotechar, strict=strict)
+  for number in itertools.count():
+    line = reader.line_num + 1
+    try:
+      fields = next(reader)
+    except StopIteration:
+      return
+    except csv.Error as e:
+      on_bad_row(DataError(f"the quoting is broken ({e}).", path, line, SKIP_ADVICE))
+    else:
+      if fields:
+        yield Row(fields, path, line, number)
+
+
+def read_jsonl(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
+  """Reads one JSON object a line into the same shape as `read_table`.
+
+  Args:
+    path: UTF-8 file.
+    on_bad_row: as in `read_table`.
+
+  Returns:
+    First a row of all keys in order of appearance, then the values, None where a key is missing;
+    nothing at all for an empty file.
+  """
+  records: list[tuple[int, dict]] = []
+  for number, line in enumerate(read_lines(path), 1):
+    if line.strip():
+      try:
+        records.append((number, _parse_object(line, path, number)))
+      except DataError as e:
+        on_bad_row(e)
+  if not records:
+    return []
+  keys = list(dict.fromkeys(key for _, record in records for key in record))
+  rows = [Row(keys, path, 1, 0)]
+  for number, record in records:
+    row = Row([record.get(key) for key in keys], path, number, number)
+    try:
+      check_text(row)
+    except DataError as e:
+      on_bad_row(e)
+    else:
+      rows.append(row)
+  return rows
+
+
+def _parse_object(line: str, path: str, number: int) -> dict:
+  try:
+    record = json.loads(line)
+  except (ValueError, RecursionError) as e:
+    raise DataError(f"the line is not JSON ({e}).", path, number, SKIP_ADVICE) from None
+  if not isinstance(record, dict):
+    raise DataError("the line is not a JSON object {...}.", path, number, SKIP_ADVICE)
+  return record

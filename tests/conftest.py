@@ -1,0 +1,33 @@
+"""What all tests share: where recorded outputs and real data lie, and a quiet TensorFlow."""
+
+import os
+import pathlib
+
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+
+
+def _shared(folder: str) -> pathlib.Path:
+  path = SHARED / folder
+  if path.is_dir():
+    return path
+  message = f"{folder} of the original is not beside this checkout ({path})"
+  if os.environ.get("BERT_REQUIRE_GOLDEN") == "1":
+    pytest.fail(message)
+  pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def golden_dir() -> pathlib.Path:
+  """Recorded outputs of the original; skips without them, fails if BERT_REQUIRE_GOLDEN=1."""
+  return _shared("golden")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> pathlib.Path:
+  """Real data and weights; skips without them, fails if BERT_REQUIRE_GOLDEN=1."""
+  return _shared("data")

@@ -1,0 +1,313 @@
+"""The training loop between two steps: progress, evaluation, checkpoints, and a clean stop.
+
+`Estimator.train` builds the graph and fills the variables; `Training` runs it. It stops only where
+there is something to do, and there always in this order: report, evaluate, save, leave.
+"""
+
+import contextlib
+import dataclasses
+import math
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+import tensorflow as tf
+import tqdm
+from absl import logging
+
+# What a process that stopped on SIGTERM after saving exits with, as if the signal had ended it.
+EXIT_CODE_SIGTERM = 128 + signal.SIGTERM
+
+
+class TrainingDivergedError(RuntimeError):
+  """The loss of a training step is not a finite number."""
+
+
+@dataclasses.dataclass
+class RunState:
+  """What a training run carries besides its variables: the sidecar of each checkpoint.
+
+  No generator's state is among it: dropout and shuffling derive from seed, step and position.
+
+  Attributes:
+    seed: of dropout and of the order of the data.
+    examples: consumed so far, in this order.
+    best_value: of the metric that evaluation in training watches; None before the first.
+    best_step: where it was reached.
+    evaluated_step: of the last evaluation.
+    evaluations_without_improvement: in a row, up to now.
+  """
+
+  seed: int
+  examples: int = 0
+  best_value: float | None = None
+  best_step: int = 0
+  evaluated_step: int = -1
+  evaluations_without_improvement: int = 0
+
+
+class Training:
+  """One call of `Estimator.train` from the first step on, and all that happens between steps."""
+
+  def __init__(self, estimator, run_steps, iterator, step, state, max_steps, eval_spec):
+    self._estimator = estimator
+    self._config = estimator.config
+    self._run_steps = run_steps
+    self._iterator = iterator
+    self._step = self._saved_step = step
+    self._state = state
+    self._max_steps = max_steps
+    self._eval_spec = eval_spec
+    self._finished = False
+    self._scalars: dict[str, float] = {}
+    self._batch_examples = 0
+    self._seconds = self._seconds_reported = 0.0
+    self._steps_reported, self._examples_reported = step, state.examples
+
+  def run(self) -> None:
+    """Trains to the end; between steps in this order: report, evaluate, save, stop."""
+    writer = tf.summary.create_file_writer(self._config.model_dir)
+    with (
+      contextlib.closing(writer),
+      StopSignals() as stop,
+      Progress(self._config, self._step, self._max_steps) as progress,
+    ):
+      if self._eval_spec and self._step and self._step % self._eval_spec.every_steps == 0:
+        self._evaluate()  # Unless done before this checkpoint was saved: a signal skips it.
+      while not self._finished:
+        self._advance()
+        self._report(writer, progress)
+        self._finished |= stop.received is not None
+        if self._eval_spec and stop.received is None and self._is_due(self._eval_spec.every_steps):
+          self._evaluate()
+        # The state of the evaluation is part of what is saved, so saving comes after it.
+        if self._is_due(self._config.save_checkpoints_steps):
+          self._save()
+    if stop.received is not None:
+      stop.leave(self._step, self._config.model_dir)
+
+  def _advance(self) -> None:
+    """Runs steps up to the next one after which there is something to do."""
+    count = self._next_stop() - self._step
+    begin = time.perf_counter()
+    try:
+      outputs = self._run_steps(self._iterator, tf.constant(count, tf.int64))
+    except tf.errors.OutOfRangeError:
+      self._end_of_data()
+      return
+    scalars, examples, bad_step = (output.numpy() for output in outputs)
+    self._seconds += time.perf_counter() - begin
+    self._scalars = dict(zip(self._estimator.scalar_names, scalars.tolist(), strict=True))
+    if bad_step >= 0:
+      raise TrainingDivergedError(
+        f"The loss of step {bad_step} is {self._scalars['loss']}. Nothing was saved after step "
+        f"{self._saved_step}, whose checkpoint in {self._config.model_dir} is intact. A lower "
+        f"learning rate or a longer warm-up usually helps; ids outside the vocabulary do this too."
+      )
+    self._step += count
+    self._state.examples += int(examples)
+    self._batch_examples = int(examples) // count
+    self._finished = self._step >= self._max_steps
+
+  def _next_stop(self) -> int:
+    config = self._config
+    periods = [config.save_checkpoints_steps, config.save_summary_steps, config.log_every_steps]
+    if self._eval_spec:
+      periods.append(self._eval_spec.every_steps)
+    return _next_stop(self._step, self._max_steps, self._estimator.steps_per_loop, periods)
+
+  def _end_of_data(self) -> None:
+    step = int(self._estimator.store.variables["global_step"].numpy())
+    if step == 0:
+      raise ValueError("There is nothing to train on: the input_fn gave no batch.")
+    self._state.examples += (step - self._step) * self._batch_examples
+    self._step, self._finished = step, True
+    logging.warning("The training data ended at step %d of %d.", step, self._max_steps)
+
+  def _is_due(self, period: int) -> bool:
+    return self._finished or self._step % period == 0
+
+  def _report(self, writer, progress) -> None:
+    progress.update(self._step, self._state.examples, self._seconds, self._scalars.get("loss"))
+    seconds = self._seconds - self._seconds_reported
+    if not (self._is_due(self._config.save_summary_steps) and self._scalars and seconds):
+      return
+    speeds = {
+      "global_step/sec": (self._step - self._steps_reported) / seconds,
+      "examples/sec": (self._state.examples - self._examples_reported) / seconds,
+    }
+    with writer.as_default(self._step):
+      for name, value in {**self._scalars, **speeds}.items():
+        tf.summary.scalar(name, value)
+    writer.flush()
+    self._seconds_reported = self._seconds
+    self._steps_reported, self._examples_reported = self._step, self._state.examples
+
+  def _evaluate(self) -> None:
+    spec = self._eval_spec
+    if self._state.evaluated_step == self._step:
+      return
+    results = self._estimator.evaluate_now(spec.input_fn)
+    logging.info("Evaluation at step %d: %s", self._step, _one_line(results))
+    if not isinstance(results.get(spec.metric), float):
+      raise ValueError(
+        f"EvalSpec.metric={spec.metric!r} is no number among the results: {', '.join(results)}."
+      )
+    self._state.evaluated_step = self._step
+    self._compare_with_best(results[spec.metric])
+    if has_lost_patience(self._state, spec):
+      self._finished = True
+      logging.info(
+        "Stopping early at step %d: %d evaluations without improvement on %s = %g of step %d.",
+        self._step,
+        spec.patience,
+        spec.metric,
+        self._state.best_value,
+        self._state.best_step,
+      )
+
+  def _compare_with_best(self, value: float) -> None:
+    state, spec = self._state, self._eval_spec
+    sign = 1 if spec.higher_is_better else -1
+    if math.isnan(value) or (
+      state.best_value is not None and sign * value <= sign * state.best_value
+    ):
+      state.evaluations_without_improvement += 1
+      return
+    state.best_value, state.best_step = value, self._step
+    state.evaluations_without_improvement = 0
+    if spec.keep_best:
+      self._estimator.save_best(self._step, state)
+
+  def _save(self) -> None:
+    if self._step != self._saved_step:
+      self._estimator.save(self._step, self._state)
+      self._saved_step = self._step
+
+
+class StopSignals:
+  """SIGTERM and Ctrl-C wait until the running step is finished and saved; a second one does not.
+
+  Attributes:
+    received: the signal's number, or None.
+  """
+
+  def __init__(self):
+    self.received: int | None = None
+    self._previous: dict[int, Any] = {}
+
+  def __enter__(self):
+    # Python delivers signals to the main thread only, and lets no other thread ask for them.
+    if threading.current_thread() is threading.main_thread():
+      for number in (signal.SIGTERM, signal.SIGINT):
+        self._previous[number] = signal.signal(number, self._receive)
+    return self
+
+  def __exit__(self, *exc_info):
+    self._restore()
+
+  def _restore(self):
+    for number, handler in self._previous.items():
+      signal.signal(number, handler)
+    self._previous = {}
+
+  def _receive(self, number, frame):
+    del frame
+    self.received = number
+    self._restore()
+    logging.warning(
+      "%s: saving after this step; once more ends at once.", signal.Signals(number).name
+    )
+
+  def leave(self, step: int, model_dir: str) -> None:
+    """Ends the program as the signal asked for."""
+    logging.warning("Stopped after step %d. The same command resumes from %s.", step, model_dir)
+    if self.received == signal.SIGINT:
+      raise KeyboardInterrupt
+    raise SystemExit(EXIT_CODE_SIGTERM)
+
+
+class Progress:
+  """A bar on a terminal, lines in a log: step, loss, examples per second, time left."""
+
+  def __init__(self, config, step: int, max_steps: int):
+    self._every = config.log_every_steps
+    self._first_step, self._max_steps = step, max_steps
+    self._first_examples: int | None = None
+    self._first_seconds = 0.0
+    self._begin = time.perf_counter()
+    self._bar = None
+    if sys.stderr.isatty() if config.show_progress is None else config.show_progress:
+      self._bar = tqdm.tqdm(total=max_steps, initial=step, unit="step", dynamic_ncols=True)
+
+  def __enter__(self):
+    return self
+
+  def __exit__(self, *exc_info):
+    if self._bar is not None:
+      self._bar.close()
+
+  def update(self, step: int, examples: int, seconds: float, loss: float | None) -> None:
+    """Tells of progress.
+
+    Args:
+      step: steps finished.
+      examples: consumed in this process and before.
+      seconds: spent in training steps by this process.
+      loss: of the last step.
+    """
+    if loss is None:
+      return
+    if self._first_examples is None:
+      # The first call compiles: speed is counted from its end.
+      self._first_examples, self._first_seconds = examples, seconds
+    speed = _ratio(examples - self._first_examples, seconds - self._first_seconds)
+    if self._bar is not None:
+      self._bar.set_postfix(loss=f"{loss:.4f}", examples_per_s=f"{speed:.1f}", refresh=False)
+      self._bar.update(step - self._bar.n)
+    elif step % self._every == 0 or step >= self._max_steps:
+      passed = time.perf_counter() - self._begin
+      left = passed / (step - self._first_step) * (self._max_steps - step)
+      logging.info(
+        "step %d/%d, loss %.4f, %.1f examples/s, %s left",
+        step,
+        self._max_steps,
+        loss,
+        speed,
+        tqdm.tqdm.format_interval(left),
+      )
+
+
+# ---------------------------------------------------------------------------------------------
+# Helpers without state.
+
+
+def _next_stop(step: int, max_steps: int, steps_per_loop: int, periods: list[int]) -> int:
+  """The step up to which to run without looking up.
+
+  Example:
+    >>> _next_stop(0, max_steps=100, steps_per_loop=8, periods=[10, 25])
+    8
+    >>> _next_stop(8, max_steps=100, steps_per_loop=8, periods=[10, 25])
+    10
+  """
+  return min([step + steps_per_loop, max_steps, *((step // p + 1) * p for p in periods)])
+
+
+def has_lost_patience(state: RunState, eval_spec) -> bool:
+  """Whether evaluations went without improvement for as long as `eval_spec` bears it."""
+  return (
+    eval_spec is not None
+    and eval_spec.patience is not None
+    and state.evaluations_without_improvement >= eval_spec.patience
+  )
+
+
+def _one_line(results: dict[str, Any]) -> str:
+  return ", ".join(f"{k} = {v:g}" for k, v in results.items() if isinstance(v, (int, float)))
+
+
+def _ratio(amount: float, seconds: float) -> float:
+  return amount / seconds if seconds > 0 else 0.0

@@ -1,0 +1,218 @@
+"""The variable store: `tf.get_variable`'s names on today's TensorFlow.
+
+A checkpoint name such as `bert/encoder/layer_0/attention/self/query/kernel` is the public interface
+of this project. Graph functions ask for variables by name inside nested scopes, and a store keeps
+them: the first build creates each variable, every later build or trace finds it again.
+
+  store = VariableStore(seed=1)
+  with use_store(store):
+    with variable_scope("bert"):
+      with variable_scope("embeddings"):
+        table = get_variable("word_embeddings", [30522, 768], create_initializer(0.02))
+  store.variables["bert/embeddings/word_embeddings"]
+
+Creation happens outside any function that is being traced (`tf.init_scope`), so one trace of a
+training step both builds the model and compiles it. Initial values depend on the store's seed and
+the variable's name alone, never on the order of creation.
+
+The same context also deals the random bits of dropout: see `random_stream`.
+"""
+
+import contextlib
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+
+import tensorflow as tf
+
+Initializer = Callable[..., tf.Tensor]
+
+
+class VariableStore:
+  """Variables by their full name, in order of creation.
+
+  Attributes:
+    seed: what all initial values derive from, together with each variable's name.
+    variables: name -> `tf.Variable`, names as in the original's checkpoints.
+  """
+
+  def __init__(self, seed: int = 12345):
+    self.seed = seed
+    self.variables: dict[str, tf.Variable] = {}
+    self._lock = threading.Lock()
+
+  @property
+  def trainable_variables(self) -> dict[str, tf.Variable]:
+    """The variables that training may change, by name, in order of creation."""
+    return {name: v for name, v in self.variables.items() if v.trainable}
+
+  def get_variable(self, name, shape, initializer, dtype, trainable) -> tf.Variable:
+    """Returns the variable called `name`, creating it if this is the first request for it."""
+    with self._lock:
+      if name not in self.variables:
+        self.variables[name] = self._create(name, shape, initializer, dtype, trainable)
+      variable = self.variables[name]
+    if shape is not None and variable.shape.as_list() != list(shape):
+      raise ValueError(
+        f"Variable {name} exists with shape {variable.shape.as_list()}, "
+        f"but shape {list(shape)} was asked for."
+      )
+    return variable
+
+  def _create(self, name, shape, initializer, dtype, trainable):
+    if shape is None:
+      raise ValueError(f"Variable {name} does not exist yet, and no shape was given to create it.")
+    # Lifted out of any traced function: the variable outlives the trace, and is created just once.
+    # The empty name scope keeps the trace's own scope out of the variable's name.
+    with tf.init_scope(), tf.name_scope(""):
+      value = initializer(list(shape), dtype=dtype, seed=[self.seed, zlib.crc32(name.encode())])
+      variable = tf.Variable(value, trainable=trainable, name=name, dtype=dtype)
+    return variable
+
+
+# ---------------------------------------------------------------------------------------------
+# Where graph functions find their store. Thread-local: replicas of a strategy run in threads.
+
+
+class _Context(threading.local):
+  def __init__(self):
+    self.stores: list[VariableStore] = []
+    self.scopes: list[str] = []
+    self.random: _RandomStream | None = None
+
+
+_context = _Context()
+_default_store = VariableStore()
+
+
+def current_store() -> VariableStore:
+  """The store of the innermost `use_store`, or the process-wide default."""
+  return _context.stores[-1] if _context.stores else _default_store
+
+
+def reset_default_store(seed: int = 12345) -> VariableStore:
+  """Replaces the process-wide default store by an empty one, as `tf.reset_default_graph` did."""
+  global _default_store
+  _default_store = VariableStore(seed)
+  return _default_store
+
+
+@contextlib.contextmanager
+def use_store(store: VariableStore) -> Iterator[VariableStore]:
+  """Within the block, graph functions find and create their variables in `store`."""
+  outer_scopes, _context.scopes = _context.scopes, []
+  _context.stores.append(store)
+  try:
+    yield store
+  finally:
+    _context.stores.pop()
+    _context.scopes = outer_scopes
+
+
+@contextlib.contextmanager
+def variable_scope(name: str) -> Iterator[str]:
+  """Prefixes the names of variables asked for within the block with `name` and a slash."""
+  _context.scopes.append(name)
+  try:
+    with tf.name_scope(name):
+      yield "/".join(_context.scopes)
+  finally:
+    _context.scopes.pop()
+
+
+def get_variable(
+  name: str,
+  shape: Sequence[int] | None = None,
+  initializer: Initializer | None = None,
+  dtype: tf.DType = tf.float32,
+  trainable: bool = True,
+) -> tf.Variable:
+  """Finds or creates a variable in the current store, under the current scopes.
+
+  Args:
+    name: last part of the variable's name.
+    shape: static shape; may be left out for a variable that exists.
+    initializer: `initializer(shape, dtype=, seed=)`, `seed` two integers; zeros by default.
+    dtype: type of the variable.
+    trainable: whether training may change it.
+
+  Returns:
+    The `tf.Variable`.
+
+  Raises:
+    ValueError: it exists with another shape, or does not exist and no shape was given.
+  """
+  full_name = "/".join([*_context.scopes, name])
+  return current_store().get_variable(
+    full_name, shape, initializer or zeros_initializer, dtype, trainable
+  )
+
+
+def get_global_step() -> tf.Variable:
+  """The number of finished training steps: int64 `[]`, named `global_step` as in TF 1."""
+  return current_store().get_variable(
+    "global_step", [], zeros_initializer, dtype=tf.int64, trainable=False
+  )
+
+
+def zeros_initializer(shape, dtype=tf.float32, seed=None):
+  """Zeros."""
+  del seed
+  return tf.zeros(shape, dtype)
+
+
+def ones_initializer(shape, dtype=tf.float32, seed=None):
+  """Ones."""
+  del seed
+  return tf.ones(shape, dtype)
+
+
+def truncated_normal_initializer(stddev: float) -> Initializer:
+  """Normal of mean 0 and `stddev`, redrawn beyond two standard deviations."""
+
+  def initializer(shape, dtype=tf.float32, seed=None):
+    return tf.random.stateless_truncated_normal(shape, seed, stddev=stddev, dtype=dtype)
+
+  return initializer
+
+
+# ---------------------------------------------------------------------------------------------
+# Random bits for dropout.
+
+
+class _RandomStream:
+  """Seeds for one training step: the n-th request of a step gets the same seed in every run."""
+
+  def __init__(self, seed, step):
+    self._seed = tf.cast(seed, tf.int64)
+    self._step = tf.cast(step, tf.int64)
+    self._draws = 0
+
+  def next_seed(self):
+    self._draws += 1
+    return tf.stack([self._seed * 65536 + self._draws, self._step])
+
+
+@contextlib.contextmanager
+def random_stream(seed, step) -> Iterator[None]:
+  """Within the block, dropout's bits depend on `seed`, `step` and the place of the call alone.
+
+  A resumed run thus draws the same bits as one that never stopped, and no generator's state has to
+  be saved. Without a stream, every call draws afresh from TensorFlow's own generator.
+
+  Args:
+    seed: int or int64 `[]`; give each replica and each micro-batch its own.
+    step: int or int64 `[]`, normally the global step.
+  """
+  outer, _context.random = _context.random, _RandomStream(seed, step)
+  try:
+    yield
+  finally:
+    _context.random = outer
+
+
+def next_random_seed() -> tf.Tensor:
+  """int64 `[2]` for a `tf.random.stateless_*` function: the next one of the current stream."""
+  if _context.random is None:
+    return tf.random.uniform([2], tf.int64.min, tf.int64.max, dtype=tf.int64)
+  return _context.random.next_seed()
