@@ -103,7 +103,7 @@ def _fetch_rest(url: str, part: pathlib.Path) -> None:
     return
   with _open(url, have, state) as response:
     if response.status == 206:
-      _check_continues(response, part, have, state)
+      state["total"] = _total_of_continued(response, part, have, state)
     elif response.status == 200:
       # The whole file: it is new, or has changed, or the server knows no ranges.
       have, state = 0, _new_state(url, response)
@@ -208,8 +208,8 @@ def _validator(response: http.client.HTTPResponse) -> str | None:
   return response.headers.get("Last-Modified")
 
 
-def _check_continues(response, part: pathlib.Path, have: int, state: dict) -> None:
-  """Refuses a rest that does not belong to the bytes we have; the next attempt starts over."""
+def _total_of_continued(response, part: pathlib.Path, have: int, state: dict) -> int:
+  """The whole file's length; forgets `part` and raises if this is not the rest of the same file."""
   content_range = response.headers.get("Content-Range", "")
   match = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", content_range.strip())
   fits = match and int(match[1]) == have and state["total"] in (None, int(match[2]))
@@ -217,6 +217,7 @@ def _check_continues(response, part: pathlib.Path, have: int, state: dict) -> No
   if not fits or (validator and validator != state["validator"]):
     _forget(part)
     raise _InterruptedError(f"the file changed on the server meanwhile ({content_range!r})")
+  return int(match[2])
 
 
 def _check_url(url: str) -> None:

@@ -38,13 +38,16 @@ def compile_blocks(compiled: bool):
     _mode.compiled = outer
 
 
-def _block(function):
-  """Decorates a function of tensors: compiled where `compile_blocks` asks for it."""
+def block(function):
+  """Decorates a pure function of tensors; a last argument says whether to run it compiled.
+
+  The caller decides while it traces (`compile_blocks`), and hands the decision on to its gradient,
+  which is built later. Python numbers among the arguments become constants.
+  """
   compiled_function = tf.function(function, jit_compile=True, autograph=False)
 
   @functools.wraps(function)
   def call(*args):
-    # Decided by the caller's mode at trace time: gradients are built after the block is left.
     *args, compiled = args
     return (compiled_function if compiled else function)(*args)
 
@@ -97,14 +100,14 @@ def dropout(x: tf.Tensor, rate: float, seed) -> tf.Tensor:
 # GELU.
 
 
-@_block
+@block
 def _bias_gelu_forward(x, bias):
   x = x + bias
   inner = _SQRT_2_OVER_PI * (x + _GELU_CUBIC * x * x * x)
   return 0.5 * x * (1.0 + tf.tanh(inner))
 
 
-@_block
+@block
 def _bias_gelu_backward(x, bias, dy):
   x = x + bias
   square = x * x
@@ -128,13 +131,13 @@ def bias_gelu(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
   compiled = _mode.compiled
 
   @tf.custom_gradient
-  def block(x, bias):
+  def with_gradient(x, bias):
     return (
       _bias_gelu_forward(x, bias, compiled),
       lambda dy: _bias_gelu_backward(x, bias, dy, compiled),
     )
 
-  return block(x, tf.convert_to_tensor(bias))
+  return with_gradient(x, tf.convert_to_tensor(bias))
 
 
 def gelu(x: tf.Tensor) -> tf.Tensor:
@@ -146,7 +149,7 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
 # LayerNorm, alone and at the end of a sub-layer.
 
 
-@_block
+@block
 def _layer_norm_forward(x, bias, bits, residual, gamma, beta, rate, epsilon):
   if bias is not None:
     x = _drop(x + bias, bits, rate) + residual
@@ -157,7 +160,7 @@ def _layer_norm_forward(x, bias, bits, residual, gamma, beta, rate, epsilon):
   return unit * gamma + beta, unit, inverse_std
 
 
-@_block
+@block
 def _layer_norm_backward(unit, inverse_std, bits, gamma, rate, dy):
   """Gradients of (x, bias, residual, gamma, beta)."""
   rows = list(range(unit.shape.rank - 1))
@@ -190,7 +193,7 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
   compiled = _mode.compiled
 
   @tf.custom_gradient
-  def block(x, gamma, beta):
+  def with_gradient(x, gamma, beta):
     y, unit, inverse_std = _layer_norm_forward(
       x, None, None, None, gamma, beta, 0.0, epsilon, compiled
     )
@@ -203,7 +206,7 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
 
     return y, backward
 
-  return block(x, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
+  return with_gradient(x, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
 
 
 def dropout_add_layer_norm(
@@ -235,26 +238,26 @@ def dropout_add_layer_norm(
   bits = _bits_for(x, rate, seed)
 
   @tf.custom_gradient
-  def block(x, bias, residual, gamma, beta):
+  def with_gradient(x, bias, residual, gamma, beta):
     y, unit, inverse_std = _layer_norm_forward(
       x, bias, bits, residual, gamma, beta, rate, epsilon, compiled
     )
     return y, lambda dy: _layer_norm_backward(unit, inverse_std, bits, gamma, rate, dy, compiled)
 
-  return block(x, *(tf.convert_to_tensor(v) for v in (bias, residual, gamma, beta)))
+  return with_gradient(x, *(tf.convert_to_tensor(v) for v in (bias, residual, gamma, beta)))
 
 
 # ---------------------------------------------------------------------------------------------
 # Attention probabilities.
 
 
-@_block
+@block
 def _softmax_backward(probs, bits, rate, dy):
   d_probs = _drop(dy, bits, rate)
   return probs * (d_probs - tf.reduce_sum(d_probs * probs, axis=-1, keepdims=True))
 
 
-@_block
+@block
 def _softmax_forward(scores, adder, bits, rate):
   if adder is not None:
     scores = scores + adder
@@ -278,8 +281,8 @@ def softmax_dropout(scores: tf.Tensor, adder=None, rate: float = 0.0, seed=None)
   bits = _bits_for(scores, rate, seed)
 
   @tf.custom_gradient
-  def block(scores):
+  def with_gradient(scores):
     probs, dropped = _softmax_forward(scores, adder, bits, rate, compiled)
     return dropped, lambda dy: _softmax_backward(probs, bits, rate, dy, compiled)
 
-  return block(scores)
+  return with_gradient(scores)

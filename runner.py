@@ -9,6 +9,7 @@ Where the values of a model come from is decided in one place and one order (`es
 3. else the model is random.
 """
 
+import contextlib
 import hashlib
 import json
 import math
@@ -199,7 +200,9 @@ def create_strategy():
 
   if not FLAGS.use_tpu:
     for gpu in tf.config.list_physical_devices("GPU"):
-      tf.config.experimental.set_memory_growth(gpu, True)
+      # An error where TensorFlow has used the device before, as in a notebook: then it is decided.
+      with contextlib.suppress(RuntimeError):
+        tf.config.experimental.set_memory_growth(gpu, True)
     return None
   resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
     tpu=FLAGS.tpu_name, zone=FLAGS.tpu_zone, project=FLAGS.gcp_project
@@ -213,12 +216,18 @@ def create_strategy():
 # Checks, before anything takes long.
 
 
+def wants_released_model() -> bool:
+  """Whether `--init_checkpoint` names a released model, and no folder here of the same name."""
+  name = FLAGS.init_checkpoint
+  return download.is_released_name(name) and not os.path.exists(name)
+
+
 def resolve_model_files() -> None:
   """Downloads a released `--init_checkpoint`, and finds config and vocabulary beside it."""
-  if FLAGS.init_checkpoint and download.is_released_name(FLAGS.init_checkpoint):
-    FLAGS.init_checkpoint = download.download_model(FLAGS.init_checkpoint)
   if not FLAGS.init_checkpoint:
     return
+  if wants_released_model():
+    FLAGS.init_checkpoint = download.download_model(FLAGS.init_checkpoint)
   folder = FLAGS.init_checkpoint
   if not os.path.isdir(folder):
     folder = os.path.dirname(folder)
@@ -326,11 +335,24 @@ def prepare_output_dir() -> None:
     raise OSError(f"--output_dir={FLAGS.output_dir} cannot be written to: {error}") from None
 
 
+# What of a BertConfig decides which function the weights are of. Dropout may change on the way.
+_SHAPE_KEYS = (
+  "vocab_size",
+  "hidden_size",
+  "num_hidden_layers",
+  "num_attention_heads",
+  "intermediate_size",
+  "hidden_act",
+  "max_position_embeddings",
+  "type_vocab_size",
+)
+
+
 def model_fingerprint(config, tokenizer, **task) -> dict:
   """What makes a run the same run: the model's shape, the vocabulary, and facts of the task."""
   pieces = "\n".join(f"{token}\t{i}" for token, i in tokenizer.vocab.items())
   return {
-    "bert_config": config.to_dict(),
+    **{key: config.to_dict()[key] for key in _SHAPE_KEYS},
     "vocabulary": hashlib.sha256(pieces.encode()).hexdigest(),
     "do_lower_case": FLAGS.do_lower_case,
     **task,

@@ -513,12 +513,19 @@ def test_an_absolute_pointer_survives_moving_the_folder(tmp_path, warnings):
   pointer = tmp_path / "before" / "checkpoint"
   pointer.write_text(f'model_checkpoint_path: "{tmp_path}/before/model.ckpt-9"\n')
   assert checkpoint.latest(str(tmp_path / "before")) == str(tmp_path / "before" / "model.ckpt-9")
-  _save(tmp_path / "before", 3, keep=2)
-  assert _listed(tmp_path / "before") == [9, 3]
-  pointer.write_text(f'model_checkpoint_path: "{tmp_path}/before/model.ckpt-9"\n')
   os.rename(tmp_path / "before", tmp_path / "after")
   assert checkpoint.latest(str(tmp_path / "after")) == str(tmp_path / "after" / "model.ckpt-9")
   assert warnings == []
+
+
+def test_absolute_paths_count_in_the_order_of_writing(tmp_path):
+  for step in (5, 9):
+    _save(tmp_path, step)
+  lines = [f'model_checkpoint_path: "{tmp_path}/model.ckpt-5"']
+  lines += [f'all_model_checkpoint_paths: "{tmp_path}/model.ckpt-{step}"' for step in (9, 5)]
+  (tmp_path / "checkpoint").write_text("\n".join(lines))
+  _save(tmp_path, 7, keep=2)
+  assert _listed(tmp_path) == [5, 7]
 
 
 def test_a_pointer_into_a_sub_folder(tmp_path):
@@ -554,7 +561,8 @@ def test_several_data_files(tmp_path):
   checkpoint.restore(merged, restored)
   _assert_same({name: v.numpy() for name, v in restored.items()}, _values(5))
   (tmp_path / "model.ckpt-5.data-00001-of-00002").unlink()
-  assert checkpoint.latest(str(tmp_path)) is None
+  with pytest.raises(CheckpointError, match=r"data files are missing, found only .*00000-of-00002"):
+    checkpoint.restore(merged, restored)
 
 
 # ---------------------------------------------------------------------------------------------
