@@ -344,22 +344,35 @@ def model_fn_builder(
 def main(_) -> None:
   """Trains, evaluates and predicts as the flags say."""
   is_sample = use_samples_if_nothing_is_given()
+  check_flags()
   runner.resolve_model_files()
-  if FLAGS.data_dir == "download" and FLAGS.task_name:
+  command_line.check_required()
+  command_line.explain_ignored_flags()
+  if FLAGS.data_dir == "download":
     import download
 
     FLAGS.data_dir = download.download_task_data(FLAGS.task_name)
-  command_line.check_required()
-  command_line.explain_ignored_flags()
-  if not FLAGS.do_train and not FLAGS.do_eval and not FLAGS.do_predict:
-    raise ValueError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")
-  runner.check_training_flags()
   processor = processor_from_flags()
   bert_config, tokenizer = runner.load_config_and_tokenizer()
   runner.prepare_output_dir()
   Classification(processor, bert_config, tokenizer).run()
   if is_sample:
     say_what_comes_next()
+
+
+def check_flags() -> None:
+  """Checks what flags alone tell, before gigabytes are fetched for a run that cannot start.
+
+  Raises:
+    UsageError: a flag is missing or has a value that it cannot have.
+    ValueError: nothing is to be done.
+  """
+  # A released model brings its config and vocabulary, hence the second check in `main`.
+  if not FLAGS.init_checkpoint or None in (FLAGS.data_dir, FLAGS.task_name, FLAGS.output_dir):
+    command_line.check_required()
+  if not FLAGS.do_train and not FLAGS.do_eval and not FLAGS.do_predict:
+    raise ValueError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")
+  runner.check_training_flags()
 
 
 def processor_from_flags():
@@ -380,7 +393,11 @@ def processor_from_flags():
   if FLAGS.task_name.lower() == "csv":
     options["data_dir"] = FLAGS.data_dir
     if not FLAGS.do_train:  # the labels of the run that trained, which may lie elsewhere by now
-      options["labels"] = FLAGS.labels or runner.read_label_map(FLAGS.output_dir)
+      options["labels"] = (
+        FLAGS.labels
+        or runner.read_label_map(FLAGS.output_dir)
+        or runner.read_label_map(runner.folder_of_init_checkpoint())
+      )
   return create_processor(FLAGS.task_name, **options)
 
 
@@ -398,18 +415,22 @@ class Classification:
 
   def run(self) -> None:
     """Trains, evaluates, predicts."""
-    runner.write_label_map(FLAGS.output_dir, self.labels)
     train_examples, num_train_steps = self._plan_training()
+    # Read before training: a bad row of the dev set is told now and not in three hours.
+    dev_sets = list(self._sets("dev")) if FLAGS.do_eval or FLAGS.eval_every_steps else []
+    test_sets = list(self._sets("test")) if FLAGS.do_predict else []
     estimator = self._create_estimator(num_train_steps)
+    # A model of MNLI may predict AX; to train on, the task has to be the same.
+    runner.check_same_model(estimator.config.fingerprint, () if FLAGS.do_train else ("task_name",))
+    runner.write_label_map(FLAGS.output_dir, self.labels)
     if FLAGS.do_train:
-      self._train(estimator, train_examples, num_train_steps)
+      self._train(estimator, train_examples, num_train_steps, dev_sets)
     checkpoint_path = self._best_checkpoint()
     if FLAGS.do_eval:
-      for suffix, examples in self._sets("dev"):
+      for suffix, examples in dev_sets:
         self._evaluate(estimator, examples, suffix, checkpoint_path)
-    if FLAGS.do_predict:
-      for suffix, examples in self._sets("test"):
-        self._predict(estimator, examples, suffix, checkpoint_path)
+    for suffix, examples in test_sets:
+      self._predict(estimator, examples, suffix, checkpoint_path)
 
   def _metric_names(self):
     names = list(getattr(self.processor, "metrics", ("accuracy",)))
@@ -492,9 +513,9 @@ class Classification:
       pad_to_max_length=FLAGS.pad_to_max_length or FLAGS.use_tpu,
     )
 
-  def _train(self, estimator, examples, num_train_steps):
+  def _train(self, estimator, examples, num_train_steps, dev_sets):
     input_fn = self._input_fn(examples, "train", is_training=True)
-    eval_spec = self._eval_spec()
+    eval_spec = self._eval_spec(dev_sets)
     logging.info("***** Running training *****")
     logging.info("  Num examples = %d", len(examples))
     logging.info("  Batch size = %d", FLAGS.train_batch_size)
@@ -504,12 +525,12 @@ class Classification:
     estimator.train(input_fn=input_fn, max_steps=num_train_steps, eval_spec=eval_spec)
     logging.info("Training took %.1f s.", time.monotonic() - start)
 
-  def _eval_spec(self):
+  def _eval_spec(self, dev_sets):
     if not FLAGS.eval_every_steps:
       return None
     from estimator import EvalSpec
 
-    _, examples = next(iter(self._sets("dev")))
+    _, examples = dev_sets[0]
     headline = getattr(self.processor, "headline_metric", "accuracy")
     metric = FLAGS.best_metric or f"eval_{headline}"
     return EvalSpec(

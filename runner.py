@@ -228,14 +228,18 @@ def resolve_model_files() -> None:
     return
   if wants_released_model():
     FLAGS.init_checkpoint = download.download_model(FLAGS.init_checkpoint)
-  folder = FLAGS.init_checkpoint
-  if not os.path.isdir(folder):
-    folder = os.path.dirname(folder)
+  folder = folder_of_init_checkpoint()
   for flag, name in (("bert_config_file", "bert_config.json"), ("vocab_file", "vocab.txt")):
     beside = os.path.join(folder, name)
     if getattr(FLAGS, flag) is None and os.path.isfile(beside):
       setattr(FLAGS, flag, beside)
       logging.info("--%s=%s, found beside --init_checkpoint.", flag, beside)
+
+
+def folder_of_init_checkpoint() -> str | None:
+  """Where `--init_checkpoint`, a folder or a prefix, lies; None without one."""
+  path = FLAGS.init_checkpoint
+  return path if not path or os.path.isdir(path) else os.path.dirname(path) or "."
 
 
 def check_training_flags() -> None:
@@ -359,6 +363,37 @@ def model_fingerprint(config, tokenizer, **task) -> dict:
   }
 
 
+def check_same_model(fingerprint: Mapping, ignored: Sequence[str] = ()) -> None:
+  """Refuses an `--output_dir` that holds a checkpoint of another model or task.
+
+  Training does so itself. This comes before anything in the folder is overwritten, and guards
+  evaluation and prediction, too: with other labels the model would answer, and wrongly.
+
+  Args:
+    fingerprint: of this run, see `model_fingerprint`.
+    ignored: keys that may differ.
+
+  Raises:
+    ResumeMismatchError: names the keys that differ, with both values.
+  """
+  import checkpoint
+  from estimator import ResumeMismatchError
+
+  newest = checkpoint.latest(FLAGS.output_dir)
+  saved = checkpoint.read_state(newest).get("fingerprint", {}) if newest else {}
+  now = json.loads(json.dumps(dict(fingerprint)))  # tuples become lists, as in the file
+  differences = [
+    f"{key} was {value!r}, now {now[key]!r}"
+    for key, value in saved.items()
+    if key in now and key not in ignored and value != now[key]
+  ]
+  if differences:
+    raise ResumeMismatchError(
+      f"{newest} was trained with other settings than this run: {'; '.join(differences)}. "
+      f"Choose another --output_dir, or remove {FLAGS.output_dir} to start anew."
+    )
+
+
 # ---------------------------------------------------------------------------------------------
 # Result files.
 
@@ -453,14 +488,14 @@ def write_label_map(output_dir: str, labels: Sequence[str]) -> None:
   files.write_text(os.path.join(output_dir, "label_map.json"), text)
 
 
-def read_label_map(output_dir: str) -> list[str] | None:
+def read_label_map(output_dir: str | None) -> list[str] | None:
   """The labels of an earlier run in `output_dir`, in their order, or None.
 
   Raises:
     ValueError: `label_map.json` is there and cannot be understood.
   """
-  path = os.path.join(output_dir, "label_map.json")
-  if not os.path.isfile(path):
+  path = os.path.join(output_dir or "", "label_map.json")
+  if not output_dir or not os.path.isfile(path):
     return None
   with open(path, encoding="utf-8") as reader:
     try:

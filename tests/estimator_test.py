@@ -262,9 +262,10 @@ def test_weights_alone_are_resumed_with_new_slots(tmp_path, caplog):
   model.train(train_input_fn, 6)  # Its own slots, of five steps, must not live on.
   assert "no optimizer slots" in caplog.text
   after = all_values(str(tmp_path / "model.ckpt-6"))
+  gradient = after["toy/bias/adam_m"]  # One step of momentum from zero is the gradient itself.
+  np.testing.assert_allclose(after["toy/bias/adam_v"], gradient**2, rtol=1e-5)
   moved = saved["toy/bias"] - after["toy/bias"]
-  rate = np.float32(0.1 / 1.5)  # One step of momentum from zero is the rate times the gradient.
-  np.testing.assert_allclose(moved, rate * after["toy/bias/adam_m"], rtol=1e-5)
+  np.testing.assert_allclose(moved, np.float32(0.1 / 1.5) * gradient, rtol=1e-5)
 
 
 def test_some_slots_missing_is_refused(tmp_path):

@@ -1,0 +1,138 @@
+"""Tests of files.py. Alone: python -m pytest tests/files_test.py (no TensorFlow, a second)"""
+
+import builtins
+import errno
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import files
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def names_in(folder) -> list[str]:
+  return sorted(path.name for path in folder.iterdir())
+
+
+def test_text_is_written_as_it_is(tmp_path):
+  text = "naïve\r\n\ttab\n\u2028 no end"
+  files.write_text(tmp_path / "a.txt", text)
+  assert (tmp_path / "a.txt").read_bytes() == text.encode("utf-8")
+  files.write_text(str(tmp_path / "a.txt"), "")
+  assert (tmp_path / "a.txt").read_bytes() == b""
+  assert names_in(tmp_path) == ["a.txt"]
+
+
+def test_a_name_without_a_folder(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  files.write_text("a.txt", "here")
+  assert names_in(tmp_path) == ["a.txt"]
+
+
+def test_a_missing_folder_is_an_error_of_the_system(tmp_path):
+  with pytest.raises(FileNotFoundError, match="nowhere"):
+    files.write_text(tmp_path / "nowhere" / "a.txt", "text")
+
+
+def test_everything_is_on_disk_before_the_new_name_is(tmp_path, monkeypatch):
+  """A power cut after the rename must not leave a name without its content."""
+  calls = []
+  real_fsync, real_replace = os.fsync, os.replace
+
+  def fsync(descriptor):
+    what = "folder" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "file"
+    size = os.fstat(descriptor).st_size
+    calls.append(("fsync", what) if what == "folder" else ("fsync", what, size))
+    real_fsync(descriptor)
+
+  def replace(source, target):
+    calls.append(("replace", os.path.basename(target)))
+    real_replace(source, target)
+
+  monkeypatch.setattr(os, "fsync", fsync)
+  monkeypatch.setattr(os, "replace", replace)
+  files.write_text(tmp_path / "a.txt", "12345")
+  assert calls == [("fsync", "file", 5), ("replace", "a.txt"), ("fsync", "folder")]
+
+
+KILLED_AT_THE_NTH_CALL = """
+import os, sys
+import files
+
+def kill(*args, **kwargs):
+  os._exit(137)
+
+setattr(os, sys.argv[2], kill)
+files.write_text(sys.argv[1], "new" * 1000)
+"""
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+def test_killed_before_the_rename_leaves_the_old_text(tmp_path, function):
+  path = tmp_path / "a.txt"
+  path.write_text("old")
+  done = subprocess.run(
+    [sys.executable, "-c", KILLED_AT_THE_NTH_CALL, str(path), function],
+    env={**os.environ, "PYTHONPATH": str(ROOT)},
+    timeout=60,
+  )
+  assert done.returncode == 137
+  assert path.read_text() == "old"
+  files.write_text(path, "newer")  # What the killed process left is not in the way.
+  assert path.read_text() == "newer"
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+def test_an_error_leaves_the_old_text_and_nothing_else(tmp_path, monkeypatch, function):
+  path = tmp_path / "a.txt"
+  path.write_text("old")
+
+  def full(*args):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+  monkeypatch.setattr(os, function, full)
+  with pytest.raises(OSError, match="No space left"):
+    files.write_text(path, "new")
+  assert path.read_text() == "old"
+  assert names_in(tmp_path) == ["a.txt"]
+
+
+def test_text_that_is_not_unicode_changes_nothing(tmp_path):
+  path = tmp_path / "a.txt"
+  path.write_text("old")
+  with pytest.raises(UnicodeEncodeError):
+    files.write_text(path, "\ud800")
+  assert path.read_text() == "old"
+  assert names_in(tmp_path) == ["a.txt"]
+
+
+def test_a_folder_that_cannot_be_synchronised_is_no_error(tmp_path, monkeypatch):
+  """Some network file systems answer EINVAL for a folder; a file must not be let off."""
+
+  def refuse(descriptor):
+    raise OSError(errno.EINVAL, "Invalid argument")
+
+  monkeypatch.setattr(os, "fsync", refuse)
+  files.force_to_disk(tmp_path)
+  (tmp_path / "a.txt").touch()
+  with pytest.raises(OSError, match="Invalid argument"):
+    files.force_to_disk(tmp_path / "a.txt")
+
+
+def test_files_are_closed(tmp_path, monkeypatch):
+  opened = []
+  real_open = builtins.open
+
+  def recording_open(*args, **kwargs):
+    opened.append(real_open(*args, **kwargs))
+    return opened[-1]
+
+  before = len(os.listdir("/proc/self/fd"))
+  monkeypatch.setattr(builtins, "open", recording_open)
+  files.write_text(tmp_path / "a.txt", "text")
+  assert [file.closed for file in opened] == [True]
+  assert len(os.listdir("/proc/self/fd")) == before
