@@ -286,3 +286,61 @@ def softmax_dropout(scores: tf.Tensor, adder=None, rate: float = 0.0, seed=None)
     return dropped, lambda dy: _softmax_backward(probs, bits, rate, dy, compiled)
 
   return with_gradient(scores)
+
+
+# ---------------------------------------------------------------------------------------------
+# Computing without padding.
+
+
+class Unpadding:
+  """Takes the padding of a batch out of a matrix of tokens, and puts it back as zeros.
+
+  All of a transformer but its attention works token by token, so it can leave padding out. The
+  number of rows that remain is rounded up, so that compiled blocks see few shapes; the rows that
+  fill up are copies of some token, and nothing that leaves `restore` depends on them.
+
+  Example:
+    >>> unpadding = Unpadding(tf.constant([[1, 1, 0], [1, 0, 0]]), multiple=4)
+    >>> tokens = tf.reshape(tf.range(6.0), [6, 1])
+    >>> unpadding.remove(tokens)[:3, 0].numpy().tolist()
+    [0.0, 1.0, 3.0]
+    >>> unpadding.restore(unpadding.remove(tokens))[:, 0].numpy().tolist()
+    [0.0, 1.0, 0.0, 3.0, 0.0, 0.0]
+  """
+
+  def __init__(self, mask: tf.Tensor, multiple: int = 128):
+    """Notes where the tokens are.
+
+    Args:
+      mask: `[B, S]`, 0 for padding.
+      multiple: the number of rows without padding is rounded up to a multiple of this.
+    """
+    is_token = tf.reshape(tf.convert_to_tensor(mask) != 0, [-1])  # [B * S]
+    positions = tf.cast(tf.where(is_token)[:, 0], tf.int32)
+    fill = [[0, -tf.size(positions) % multiple]]
+    self._positions = tf.pad(positions, fill)  # [M]
+    self._is_row = tf.pad(tf.ones_like(positions), fill)[:, tf.newaxis]  # [M, 1]
+    self._rows = tf.maximum(tf.cumsum(tf.cast(is_token, tf.int32)) - 1, 0)  # [B * S]
+    self._is_token = is_token[:, tf.newaxis]  # [B * S, 1]
+    self._first_rows = tf.reshape(self._rows, tf.shape(mask))[:, 0]  # [B]
+
+  def remove(self, x: tf.Tensor) -> tf.Tensor:
+    """`[B * S, W]` to `[M, W]`: the tokens, then rows that fill up."""
+
+    return tf.custom_gradient(lambda x: (tf.gather(x, self._positions), self._restore))(x)
+
+  def restore(self, x: tf.Tensor) -> tf.Tensor:
+    """`[M, W]` to `[B * S, W]`: zeros where there is padding."""
+
+    def gradient(dy):
+      # Rows that fill up do not reach the result, so nothing comes back to them.
+      return tf.gather(dy, self._positions) * tf.cast(self._is_row, dy.dtype)
+
+    return tf.custom_gradient(lambda x: (self._restore(x), gradient))(x)
+
+  def first_tokens(self, x: tf.Tensor) -> tf.Tensor:
+    """`[M, W]` to `[B, W]`: the first token of each sequence, which is never padding."""
+    return tf.gather(x, self._first_rows)
+
+  def _restore(self, x):
+    return tf.gather(x, self._rows) * tf.cast(self._is_token, x.dtype)

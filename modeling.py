@@ -254,6 +254,8 @@ class BertModel:
     scope: str | None = None,
     *,
     dtype: tf.DType = tf.float32,
+    skip_padding: bool = False,
+    only_pooled_output: bool = False,
   ):
     """Builds the model.
 
@@ -266,6 +268,10 @@ class BertModel:
       use_one_hot_embeddings: look words up by a matrix product instead of a gather (for TPUs).
       scope: name before all variables; `bert` by default.
       dtype: of the matrix products: float32, bfloat16 or float16.
+      skip_padding: compute no more than the tokens that `input_mask` shows. The outputs are 0 at
+        padding, where the original has values that nothing should read; all others are the same.
+      only_pooled_output: compute the last layer for the first token alone, which is all that
+        `get_pooled_output` needs. There are no sequence outputs then.
 
     Raises:
       ValueError: the config does not make a model, or an input has the wrong rank.
@@ -311,7 +317,8 @@ class BertModel:
       with variable_scope("encoder"):
         # Every query sees the same keys, so one row of the mask serves all: [B, 1, S], where
         # `create_attention_mask_from_input_mask` gives the same values as [B, S, S].
-        attention_mask = tf.cast(tf.convert_to_tensor(input_mask), tf.float32)[:, tf.newaxis, :]
+        input_mask = tf.convert_to_tensor(input_mask)
+        attention_mask = tf.cast(input_mask, tf.float32)[:, tf.newaxis, :]
         self.all_encoder_layers = transformer_model(
           input_tensor=self.embedding_output,
           attention_mask=attention_mask,
@@ -325,8 +332,11 @@ class BertModel:
           initializer_range=config.initializer_range,
           do_return_all_layers=True,
           dtype=dtype,
+          unpadding=kernels.Unpadding(input_mask) if skip_padding else None,
+          only_first_token=only_pooled_output,
         )
-      self.sequence_output = self.all_encoder_layers[-1]  # [B, S, W]
+      self.sequence_output = self.all_encoder_layers[-1]  # [B, S, W], or [B, 1, W]
+      self._has_sequence_output = not only_pooled_output
 
       # The first piece, [CLS], stands for the whole sequence.
       with variable_scope("pooler"):
@@ -341,11 +351,17 @@ class BertModel:
 
   def get_sequence_output(self) -> tf.Tensor:
     """float32 `[B, S, W]`: the last layer."""
+    self._check_sequence_output()
     return self.sequence_output
 
   def get_all_encoder_layers(self) -> list[tf.Tensor]:
     """float32 `[B, S, W]` for each layer, first to last."""
+    self._check_sequence_output()
     return self.all_encoder_layers
+
+  def _check_sequence_output(self):
+    if not self._has_sequence_output:
+      raise ValueError("The model was built with only_pooled_output: it has no sequence output.")
 
   def get_embedding_output(self) -> tf.Tensor:
     """float32 `[B, S, W]`: what the first layer reads; normalised, and dropped out in training."""
@@ -617,6 +633,7 @@ def attention_layer(
   to_seq_length=None,
   *,
   dtype: tf.DType = tf.float32,
+  unpadding: kernels.Unpadding | None = None,
 ) -> tf.Tensor:
   """Multi-headed scaled dot-product attention (arXiv:1706.03762, section 3.2).
 
@@ -637,6 +654,8 @@ def attention_layer(
     from_seq_length: F, likewise.
     to_seq_length: T, likewise.
     dtype: of the matrix products.
+    unpadding: if given, `to_tensor` is a matrix without padding, `[M, W]`; so are `from_tensor` and
+      the result in self-attention.
 
   Returns:
     float32 `[B, F, N * H]` or `[B * F, N * H]`.
@@ -664,18 +683,22 @@ def attention_layer(
       source = from_tensor if name == "query" else to_tensor
       weights[name] = _dense_variables(source.shape[-1], width, initializer_range)
 
-  from_2d = reshape_to_matrix(from_tensor)  # [B*F, W]
-  if from_tensor is to_tensor:
-    # One product of three times the width keeps the processor busier than three products.
-    kernel = tf.concat([kernel for kernel, _ in weights.values()], axis=1)  # [W, 3*N*H]
-    bias = tf.concat([bias for _, bias in weights.values()], axis=0)
-    projected = tf.split(matmul(from_2d, kernel, dtype=dtype) + bias, 3, axis=1)
+  is_self_attention = from_tensor is to_tensor
+  to_2d = reshape_to_matrix(to_tensor)  # [B*T, W], or [M, W] without padding
+
+  def project(x_2d, *names):
+    """One product of several times the width keeps the processor busier than several products."""
+    kernel = tf.concat([weights[name][0] for name in names], axis=1)  # [W, names*N*H]
+    bias = tf.concat([weights[name][1] for name in names], axis=0)
+    projected = matmul(x_2d, kernel, dtype=dtype) + bias
+    if unpadding and x_2d is to_2d:
+      projected = unpadding.restore(tf.cast(projected, dtype))
+    return tf.split(projected, len(names), axis=1)
+
+  if is_self_attention:
+    projected = project(to_2d, "query", "key", "value")
   else:
-    to_2d = reshape_to_matrix(to_tensor)
-    projected = [
-      matmul(from_2d if name == "query" else to_2d, kernel, dtype=dtype) + bias
-      for name, (kernel, bias) in weights.items()
-    ]
+    projected = project(reshape_to_matrix(from_tensor), "query") + project(to_2d, "key", "value")
   query, key, value = (
     tf.cast(act(x) if act else x, dtype)
     for act, x in zip(projections.values(), projected, strict=True)
@@ -703,7 +726,8 @@ def attention_layer(
   context = matmul(probs, value, dtype=dtype)  # [B, N, F, H]
   context = tf.transpose(context, [0, 2, 1, 3])  # [B, F, N, H]
   if do_return_2d_tensor:
-    return tf.reshape(context, [batch_size * from_seq_length, width])
+    context = tf.reshape(context, [batch_size * from_seq_length, width])
+    return unpadding.remove(context) if unpadding and is_self_attention else context
   return tf.reshape(context, [batch_size, from_seq_length, width])
 
 
@@ -721,6 +745,8 @@ def transformer_model(
   do_return_all_layers: bool = False,
   *,
   dtype: tf.DType = tf.float32,
+  unpadding: kernels.Unpadding | None = None,
+  only_first_token: bool = False,
 ):
   """The encoder of "Attention is all you need" (arXiv:1706.03762), LayerNorm after each sub-layer.
 
@@ -737,6 +763,8 @@ def transformer_model(
     initializer_range: standard deviation of initial weights.
     do_return_all_layers: whether to return every layer's output.
     dtype: of the matrix products.
+    unpadding: of the batch, to compute nothing for padding; outputs are 0 there.
+    only_first_token: compute the last layer for the first token alone: `[B, 1, W]`.
 
   Returns:
     float32 `[B, S, W]` of the last layer, or a list with one for each layer.
@@ -756,16 +784,27 @@ def transformer_model(
       f"The width of the input tensor ({input_width}) is not the hidden size ({hidden_size})."
     )
 
-  # All layers work on a matrix, [B*S, W]: reshapes are not free everywhere.
+  # All layers work on a matrix, [B*S, W], or [M, W] without padding.
   prev_output = reshape_to_matrix(input_tensor)
+  if unpadding:
+    prev_output = unpadding.remove(prev_output)
   all_layer_outputs = []
   for layer in range(num_hidden_layers):
     with variable_scope(f"layer_{layer}"):
-      layer_input = prev_output
+      layer_input = queries = prev_output
+      from_seq_length = seq_length
+      if only_first_token and layer == num_hidden_layers - 1:
+        # The first tokens still look at all others, but the others need not be computed: [B, W].
+        if unpadding:
+          queries = unpadding.first_tokens(layer_input)
+        else:
+          queries = tf.reshape(layer_input, [batch_size, seq_length, hidden_size])[:, 0]
+        from_seq_length = 1
+        attention_mask = None if attention_mask is None else attention_mask[:, :1]
       with variable_scope("attention"):
         with variable_scope("self"):
           attention_output = attention_layer(
-            from_tensor=layer_input,
+            from_tensor=queries,
             to_tensor=layer_input,
             attention_mask=attention_mask,
             num_attention_heads=num_attention_heads,
@@ -774,13 +813,14 @@ def transformer_model(
             initializer_range=initializer_range,
             do_return_2d_tensor=True,
             batch_size=batch_size,
-            from_seq_length=seq_length,
+            from_seq_length=from_seq_length,
             to_seq_length=seq_length,
             dtype=dtype,
+            unpadding=unpadding,
           )
         with variable_scope("output"):
           attention_output = _end_of_sub_layer(
-            attention_output, layer_input, hidden_dropout_prob, initializer_range, dtype
+            attention_output, queries, hidden_dropout_prob, initializer_range, dtype
           )
 
       with variable_scope("intermediate"):
@@ -798,9 +838,15 @@ def transformer_model(
         )
     all_layer_outputs.append(prev_output)
 
+  def final(output):
+    is_first_token = only_first_token and output is prev_output
+    if unpadding and not is_first_token:
+      output = unpadding.restore(output)
+    return tf.reshape(output, [batch_size, 1 if is_first_token else seq_length, hidden_size])
+
   if do_return_all_layers:
-    return [reshape_from_matrix(output, input_shape) for output in all_layer_outputs]
-  return reshape_from_matrix(prev_output, input_shape)
+    return [final(output) for output in all_layer_outputs]
+  return final(prev_output)
 
 
 def _end_of_sub_layer(input_tensor, residual, dropout_prob, initializer_range, dtype):

@@ -241,6 +241,10 @@ def create_model(
     token_type_ids=segment_ids,
     use_one_hot_embeddings=use_one_hot_embeddings,
     dtype=tf.as_dtype(dtype),
+    # The head reads one vector for each sequence: nothing else needs to be computed. TPUs compile
+    # for fixed shapes, which skipping padding does not have.
+    skip_padding=not use_one_hot_embeddings,
+    only_pooled_output=True,
   )
   logits = heads.get_classifier_logits(model.get_pooled_output(), num_labels, is_training)
   loss, per_example_loss, probabilities = heads.get_classifier_loss(logits, labels, problem_type)

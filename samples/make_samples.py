@@ -298,3 +298,70 @@ def make_pairs(count: int, rng: random.Random) -> list[tuple[str, str, str]]:
       pairs.append((str(int(is_paraphrase)), *sentences))
   rng.shuffle(pairs)
   return pairs
+
+
+# ---------------------------------------------------------------------------------------------
+# Files.
+
+
+def _write_splits(folder: pathlib.Path, pairs: list[tuple[str, str, str]], rng) -> None:
+  """`train.tsv`, `dev.tsv` with labels and `test.tsv` without, in GLUE's layout of MRPC."""
+  ids = iter(rng.sample(range(100_000, 1_000_000), 2 * len(pairs)))
+  remaining = iter(pairs)
+  for split, size in SPLIT_SIZES.items():
+    first_column = "index" if split == "test" else "Quality"
+    lines = [f"{first_column}\t#1 ID\t#2 ID\t#1 String\t#2 String"]
+    for index in range(size):
+      quality, first, second = next(remaining)
+      key = index if split == "test" else quality
+      lines.append(f"{key}\t{next(ids)}\t{next(ids)}\t{first}\t{second}")
+    _write_lines(folder / f"{split}.tsv", lines)
+
+
+def _write_vocab(path: pathlib.Path, texts: list[str]) -> None:
+  """Special tokens, characters (alone and as `##` pieces), word endings, then words by frequency.
+
+  The characters make every word of these texts, and any word in plain letters, come out in pieces
+  rather than as [UNK].
+  """
+  counts = collections.Counter(word for text in texts for word in _words(text))
+  characters = sorted(set("".join(counts)) | set("abcdefghijklmnopqrstuvwxyz0123456789"))
+  characters += [c for c in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~" if c not in characters]
+  endings = ["s", "ed", "ing", "er", "ly", "es", "en", "al", "ion", "ment", "ness", "able"]
+  words = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+  _write_lines(path, [
+    "[PAD]", *(f"[unused{i}]" for i in range(8)), "[UNK]", "[CLS]", "[SEP]", "[MASK]",
+    *characters, *("##" + c for c in characters if c.isalnum()), *("##" + e for e in endings),
+    *(word for word in words if len(word) > 1),
+  ])  # fmt: skip
+
+
+def _words(text: str) -> list[str]:
+  """Roughly what BERT's uncased `BasicTokenizer` makes of `text`: enough to list words with."""
+  plain = "".join(
+    character
+    for character in unicodedata.normalize("NFD", text.lower())
+    if unicodedata.category(character) not in ("Mn", "Cf", "Cc") or character in "\t\n"
+  )
+  # Chinese characters are words of their own to BERT; kana and hangul are not.
+  return re.findall(
+    r"[\u3400-\u4dbf\u4e00-\u9fff]|[^\W_\u3400-\u4dbf\u4e00-\u9fff]+|[^\w\s]|_", plain
+  )
+
+
+def _write_lines(path: pathlib.Path, lines: list[str]) -> None:
+  path.write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
+
+
+def main() -> None:
+  """Writes `MRPC/*.tsv` and, from their words and those of `sample_text.txt`, `vocab.txt`."""
+  rng = random.Random(SEED)
+  pairs = make_pairs(sum(SPLIT_SIZES.values()), rng)
+  _write_splits(HERE / "MRPC", pairs, rng)
+  texts = [sentence for _, *sentences in pairs for sentence in sentences]
+  texts.append((HERE / "sample_text.txt").read_text(encoding="utf-8"))
+  _write_vocab(HERE / "vocab.txt", texts)
+
+
+if __name__ == "__main__":
+  main()

@@ -4,6 +4,7 @@ import builtins
 import errno
 import os
 import pathlib
+import stat
 import subprocess
 import sys
 
@@ -44,9 +45,8 @@ def test_everything_is_on_disk_before_the_new_name_is(tmp_path, monkeypatch):
   real_fsync, real_replace = os.fsync, os.replace
 
   def fsync(descriptor):
-    what = "folder" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "file"
-    size = os.fstat(descriptor).st_size
-    calls.append(("fsync", what) if what == "folder" else ("fsync", what, size))
+    facts = os.fstat(descriptor)
+    calls.append(("fsync", "folder" if stat.S_ISDIR(facts.st_mode) else facts.st_size))
     real_fsync(descriptor)
 
   def replace(source, target):
@@ -56,7 +56,7 @@ def test_everything_is_on_disk_before_the_new_name_is(tmp_path, monkeypatch):
   monkeypatch.setattr(os, "fsync", fsync)
   monkeypatch.setattr(os, "replace", replace)
   files.write_text(tmp_path / "a.txt", "12345")
-  assert calls == [("fsync", "file", 5), ("replace", "a.txt"), ("fsync", "folder")]
+  assert calls == [("fsync", 5), ("replace", "a.txt"), ("fsync", "folder")]
 
 
 KILLED_AT_THE_NTH_CALL = """
@@ -124,15 +124,22 @@ def test_a_folder_that_cannot_be_synchronised_is_no_error(tmp_path, monkeypatch)
 
 
 def test_files_are_closed(tmp_path, monkeypatch):
-  opened = []
-  real_open = builtins.open
+  writers, descriptors = [], []
+  real_open, real_os_open = builtins.open, os.open
 
-  def recording_open(*args, **kwargs):
-    opened.append(real_open(*args, **kwargs))
-    return opened[-1]
+  def open_writer(*args, **kwargs):
+    writers.append(real_open(*args, **kwargs))
+    return writers[-1]
 
-  before = len(os.listdir("/proc/self/fd"))
-  monkeypatch.setattr(builtins, "open", recording_open)
+  def open_descriptor(*args):
+    descriptors.append(real_os_open(*args))
+    return descriptors[-1]
+
+  monkeypatch.setattr(builtins, "open", open_writer)
+  monkeypatch.setattr(os, "open", open_descriptor)
   files.write_text(tmp_path / "a.txt", "text")
-  assert [file.closed for file in opened] == [True]
-  assert len(os.listdir("/proc/self/fd")) == before
+  assert [writer.closed for writer in writers] == [True]
+  for descriptor in descriptors:
+    with pytest.raises(OSError, match="Bad file descriptor"):
+      os.fstat(descriptor)
+  assert len(descriptors) == 1

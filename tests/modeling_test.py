@@ -212,6 +212,47 @@ def test_padded_ids_change_nothing():
   )
 
 
+@pytest.mark.parametrize("is_training", [False, True])
+def test_skipping_padding_and_other_tokens_changes_no_output_and_no_gradient(is_training):
+  """In training without dropout, so that gradients flow through the same blocks."""
+  config = tiny_config(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+  ids = random_ids([3, 10], 99)
+  mask = tf.constant([[1] * 10, [1] * 6 + [0] * 4, [1] + [0] * 9])
+  segments = random_ids([3, 10], 2)
+  results = []
+  with use_store(VariableStore()) as store:
+    for options in (
+      {},
+      {"skip_padding": True},
+      {"only_pooled_output": True},
+      {"skip_padding": True, "only_pooled_output": True},
+    ):
+      with tf.GradientTape() as tape:
+        model = BertModel(config, is_training, ids, mask, segments, **options)
+        loss = tf.reduce_sum(tf.square(model.get_pooled_output() - 0.1))
+      gradients = tape.gradient(loss, list(store.trainable_variables.values()))
+      results.append((model, [tf.convert_to_tensor(g) for g in gradients]))
+  model, gradients = results[0]
+  for other, other_gradients in results[1:]:
+    np.testing.assert_allclose(model.get_pooled_output(), other.get_pooled_output(), atol=1e-6)
+    for name, one, two in zip(store.trainable_variables, gradients, other_gradients, strict=True):
+      np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6, err_msg=name)
+  shown = tf.cast(mask, tf.float32)[:, :, tf.newaxis]
+  for plain, skipping in zip(
+    model.get_all_encoder_layers(), results[1][0].get_all_encoder_layers(), strict=True
+  ):
+    np.testing.assert_allclose(plain * shown, skipping, atol=1e-6)
+
+  @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)] * 3)
+  def traced(ids, mask, segments):  # sizes unknown
+    with use_store(store):
+      return BertModel(config, is_training, ids, mask, segments, **options).get_pooled_output()
+
+  np.testing.assert_allclose(model.get_pooled_output(), traced(ids, mask, segments), atol=1e-6)
+  with pytest.raises(ValueError, match="only_pooled_output"):
+    results[2][0].get_sequence_output()
+
+
 def test_defaults_are_all_ones_and_segment_zero():
   config = tiny_config()
   ids = random_ids([2, 5], 99)
