@@ -1,4 +1,4 @@
-"""BERT as graph functions: configuration, embeddings, transformer, pooler (arXiv:1810.04805).
+"""BERT as graph functions: embeddings, transformer, pooler (arXiv:1810.04805).
 
 The functions have the original's names and signatures, ask for their variables by the original's
 names (`variables.py`), and run eagerly or inside a `tf.function`, with batch and length unknown.
@@ -17,13 +17,12 @@ Variables, the residual stream, LayerNorm, softmax and activations stay float32.
 
 import collections
 import copy
-import json
 import math
 
 import tensorflow as tf
-from absl import logging
 
 import kernels
+from configuration import RELEASED_SIZES, BertConfig
 from variables import (
   get_variable,
   next_random_seed,
@@ -33,200 +32,33 @@ from variables import (
   zeros_initializer,
 )
 
+__all__ = [
+  "RELEASED_SIZES",
+  "BertConfig",
+  "BertModel",
+  "attention_layer",
+  "create_attention_mask_from_input_mask",
+  "create_initializer",
+  "dense",
+  "dropout",
+  "embedding_lookup",
+  "embedding_postprocessor",
+  "gelu",
+  "get_activation",
+  "get_assignment_map_from_checkpoint",
+  "get_shape_list",
+  "layer_norm",
+  "layer_norm_and_dropout",
+  "matmul",
+  "reshape_from_matrix",
+  "reshape_to_matrix",
+  "transformer_model",
+]
+
 LAYER_NORM_EPSILON = 1e-12
 
 # Training a model of at least this width earns back what compiling its blocks costs.
 _MIN_WIDTH_TO_COMPILE = 256
-
-# ---------------------------------------------------------------------------------------------
-# Configuration.
-
-_RELEASED_LARGE_SIZES = {  # name: (vocab_size, layers, hidden size, heads)
-  "uncased_L-24_H-1024_A-16": (30522, 24, 1024, 16),
-  "cased_L-12_H-768_A-12": (28996, 12, 768, 12),
-  "cased_L-24_H-1024_A-16": (28996, 24, 1024, 16),
-  "multi_cased_L-12_H-768_A-12": (119547, 12, 768, 12),
-  "multilingual_L-12_H-768_A-12": (105879, 12, 768, 12),
-  "chinese_L-12_H-768_A-12": (21128, 12, 768, 12),
-  "wwm_uncased_L-24_H-1024_A-16": (30522, 24, 1024, 16),
-  "wwm_cased_L-24_H-1024_A-16": (28996, 24, 1024, 16),
-}
-# The 24 miniatures (arXiv:1908.08962): heads of 64, and uncased BERT-Base is the largest of them.
-_MINIATURES = {
-  f"uncased_L-{layers}_H-{width}_A-{width // 64}": (30522, layers, width, width // 64)
-  for layers in (2, 4, 6, 8, 10, 12)
-  for width in (128, 256, 512, 768)
-}
-RELEASED_SIZES = {**_MINIATURES, **_RELEASED_LARGE_SIZES}
-
-# Extra keys of released configs that nothing reads; not worth a warning.
-_HARMLESS_KEYS = {
-  "directionality",
-  "pooler_fc_size",
-  "pooler_num_attention_heads",
-  "pooler_num_fc_layers",
-  "pooler_size_per_head",
-  "pooler_type",
-}
-
-
-class BertConfig:
-  """Sizes and rates of a BERT model; attributes are the keys of `bert_config.json`.
-
-  Attributes:
-    vocab_size: number of word pieces.
-    hidden_size: width of the encoder and of the pooler.
-    num_hidden_layers: transformer layers.
-    num_attention_heads: attention heads of each layer; must divide `hidden_size`.
-    intermediate_size: width of the feed-forward layer.
-    hidden_act: activation of the feed-forward layer; a name or a function.
-    hidden_dropout_prob: dropout of embeddings and of each sub-layer's output.
-    attention_probs_dropout_prob: dropout of attention probabilities.
-    max_position_embeddings: longest sequence.
-    type_vocab_size: number of segment ids. 16 by default as in the original; 2 in released configs.
-    initializer_range: standard deviation of the initial weights.
-  """
-
-  def __init__(
-    self,
-    vocab_size: int | None,
-    hidden_size: int = 768,
-    num_hidden_layers: int = 12,
-    num_attention_heads: int = 12,
-    intermediate_size: int = 3072,
-    hidden_act="gelu",
-    hidden_dropout_prob: float = 0.1,
-    attention_probs_dropout_prob: float = 0.1,
-    max_position_embeddings: int = 512,
-    type_vocab_size: int = 16,
-    initializer_range: float = 0.02,
-  ):
-    self.vocab_size = vocab_size
-    self.hidden_size = hidden_size
-    self.num_hidden_layers = num_hidden_layers
-    self.num_attention_heads = num_attention_heads
-    self.intermediate_size = intermediate_size
-    self.hidden_act = hidden_act
-    self.hidden_dropout_prob = hidden_dropout_prob
-    self.attention_probs_dropout_prob = attention_probs_dropout_prob
-    self.max_position_embeddings = max_position_embeddings
-    self.type_vocab_size = type_vocab_size
-    self.initializer_range = initializer_range
-
-  @classmethod
-  def from_dict(cls, json_object: dict) -> "BertConfig":
-    """A config from a dictionary. Unknown keys are kept as attributes, and named in a warning."""
-    config = cls(vocab_size=None)
-    unknown = sorted(set(json_object) - set(vars(config)) - _HARMLESS_KEYS)
-    if unknown:
-      logging.warning(
-        "BertConfig: unknown keys %s have no effect; known keys are %s.",
-        ", ".join(unknown),
-        ", ".join(vars(config)),
-      )
-    vars(config).update(json_object)
-    return config
-
-  @classmethod
-  def from_json_file(cls, json_file: str) -> "BertConfig":
-    """A config from a `bert_config.json`.
-
-    Raises:
-      ValueError: the file is not a JSON object, or its values do not make a model.
-      OSError: the file cannot be read.
-    """
-    with open(json_file, encoding="utf-8-sig") as reader:
-      try:
-        json_object = json.load(reader)
-      except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{json_file} is not valid JSON: {error}") from None
-    if not isinstance(json_object, dict):
-      raise ValueError(f"{json_file}: a JSON object is needed, not {type(json_object).__name__}.")
-    config = cls.from_dict(json_object)
-    try:
-      config.validate()
-    except ValueError as error:
-      raise ValueError(f"{json_file}: {error}") from None
-    return config
-
-  @classmethod
-  def from_name(cls, name: str) -> "BertConfig":
-    """The config of a released model, by the name of its archive.
-
-    Raises:
-      ValueError: no model of that name was released.
-
-    Example:
-      >>> BertConfig.from_name("uncased_L-2_H-128_A-2").intermediate_size
-      512
-    """
-    if name not in RELEASED_SIZES:
-      raise ValueError(f"No released model is called {name!r}; known: {', '.join(RELEASED_SIZES)}.")
-    vocab_size, layers, width, heads = RELEASED_SIZES[name]
-    return cls(
-      vocab_size=vocab_size,
-      hidden_size=width,
-      num_hidden_layers=layers,
-      num_attention_heads=heads,
-      intermediate_size=4 * width,
-      type_vocab_size=2,
-    )
-
-  def to_dict(self) -> dict:
-    """All attributes, copied."""
-    return copy.deepcopy(vars(self))
-
-  def to_json_string(self) -> str:
-    """The config as `bert_config.json`: sorted keys, indented by 2, newline at the end."""
-    return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
-
-  def validate(self) -> None:
-    """Checks what would otherwise fail deep inside a model.
-
-    Raises:
-      ValueError: names the key, its value and what is needed.
-    """
-    for key in (
-      "vocab_size",
-      "hidden_size",
-      "num_hidden_layers",
-      "num_attention_heads",
-      "intermediate_size",
-      "max_position_embeddings",
-      "type_vocab_size",
-    ):
-      value = getattr(self, key)
-      if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{key} is {value!r}; a whole number of at least 1 is needed.")
-    for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-      value = getattr(self, key)
-      if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
-        raise ValueError(f"{key} is {value!r}; a number in [0, 1) is needed.")
-    value = self.initializer_range
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-      raise ValueError(f"initializer_range is {value!r}; a positive number is needed.")
-    if self.hidden_size % self.num_attention_heads:
-      raise ValueError(
-        f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
-        f"{self.num_attention_heads}."
-      )
-    get_activation(self.hidden_act)
-
-  def count_parameters(self) -> int:
-    """Number of floats of the encoder with its pooler: everything under `bert/`.
-
-    Example:
-      >>> BertConfig.from_name("uncased_L-12_H-768_A-12").count_parameters()
-      109482240
-    """
-    width, inner = self.hidden_size, self.intermediate_size
-    tables = (self.vocab_size + self.type_vocab_size + self.max_position_embeddings) * width
-    layer_norm = 2 * width
-    attention = 4 * (width * width + width) + layer_norm
-    feed_forward = width * inner + inner + inner * width + width + layer_norm
-    pooler = width * width + width
-    return tables + layer_norm + self.num_hidden_layers * (attention + feed_forward) + pooler
-
 
 # ---------------------------------------------------------------------------------------------
 # The model.

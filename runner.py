@@ -23,6 +23,7 @@ import command_line
 import download
 import files
 import tokenization
+from configuration import BertConfig
 
 FLAGS = flags.FLAGS
 
@@ -286,19 +287,17 @@ def load_config_and_tokenizer():
   """Reads `--bert_config_file` and `--vocab_file`, and checks that they fit.
 
   Returns:
-    `(modeling.BertConfig, tokenization.FullTokenizer)`.
+    `(configuration.BertConfig, tokenization.FullTokenizer)`.
 
   Raises:
     ValueError: a file is bad, or they do not belong together or to the other flags.
   """
-  import modeling
-
   if FLAGS.init_checkpoint:
     import checkpoint
 
     FLAGS.init_checkpoint = checkpoint.find_checkpoint(FLAGS.init_checkpoint)
   tokenization.validate_case_matches_checkpoint(FLAGS.do_lower_case, FLAGS.init_checkpoint)
-  config = modeling.BertConfig.from_json_file(FLAGS.bert_config_file)
+  config = BertConfig.from_json_file(FLAGS.bert_config_file)
   if FLAGS.max_seq_length > config.max_position_embeddings:
     raise ValueError(
       f"Cannot use sequence length {FLAGS.max_seq_length} because the BERT model was only trained "
