@@ -28,7 +28,6 @@ against the index's CRC-32C when they are read.
 
 import contextlib
 import dataclasses
-import errno
 import json
 import os
 import re
@@ -40,6 +39,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 from absl import logging
+
+from files import force_to_disk, write_text
 
 SIDECAR_VERSION = 1
 
@@ -626,9 +627,9 @@ def _write_aside(prefix, tensors, state):
     "state": state,
   }
   sidecar["crc32"] = _checksum(sidecar)
-  _write_text(prefix + _SIDECAR_SUFFIX, json.dumps(sidecar, indent=2) + "\n")
+  write_text(prefix + _SIDECAR_SUFFIX, json.dumps(sidecar, indent=2) + "\n")
   for suffix in (_DATA_SUFFIX, ".index"):
-    _force_to_disk(prefix + suffix)
+    force_to_disk(prefix + suffix)
   names_and_shapes(prefix)  # a file that came out short never replaces anything
 
 
@@ -640,9 +641,9 @@ def _move_into_place(temporary, directory, name):
   _delete(prefix)
   for suffix in (_DATA_SUFFIX, _SIDECAR_SUFFIX):
     os.replace(os.path.join(temporary, name + suffix), prefix + suffix)
-  _force_to_disk(directory)  # or a power cut may keep the next rename and lose these
+  force_to_disk(directory)  # or a power cut may keep the next rename and lose these
   os.replace(os.path.join(temporary, name + ".index"), prefix + ".index")
-  _force_to_disk(directory)
+  force_to_disk(directory)
   shutil.rmtree(temporary, ignore_errors=True)
 
 
@@ -661,9 +662,9 @@ def _keep_replaced(directory, name):
       os.link(path, twin)
     except OSError:  # a file system without hard links
       shutil.copy2(path, twin)
-      _force_to_disk(twin)
-  _force_to_disk(folder)
-  _force_to_disk(directory)
+      force_to_disk(twin)
+  force_to_disk(folder)
+  force_to_disk(directory)
 
 
 def _retention(directory, name, keep):
@@ -688,10 +689,7 @@ def _write_pointer(directory, names):
   """Replaces the `checkpoint` file: a CheckpointState message in protobuf's text format."""
   lines = [f'model_checkpoint_path: "{names[-1]}"']
   lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
-  path = os.path.join(directory, "checkpoint")
-  _write_text(path + ".tmp", "\n".join(lines) + "\n")
-  os.replace(path + ".tmp", path)
-  _force_to_disk(directory)
+  write_text(os.path.join(directory, "checkpoint"), "\n".join(lines) + "\n")
 
 
 def _remove_leftovers(directory):
@@ -760,29 +758,6 @@ def _list_folder(folder: str) -> list[str]:
 def _read_bytes(path: str) -> bytes:
   with tf.io.gfile.GFile(path, "rb") as file:
     return file.read()
-
-
-def _write_text(path: str, text: str) -> None:
-  with open(path, "w", encoding="utf-8") as file:
-    file.write(text)
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _force_to_disk(path: str) -> None:
-  """`fsync` of a file or of a folder, that is of the names in it."""
-  is_folder = os.path.isdir(path)
-  if is_folder and os.name == "nt":  # Windows cannot open a folder
-    return
-  descriptor = os.open(path, os.O_RDONLY)
-  try:
-    os.fsync(descriptor)
-  except OSError as error:
-    # Some network file systems cannot sync a folder; they have no way to promise more.
-    if not (is_folder and error.errno in (errno.EINVAL, errno.ENOTSUP)):
-      raise
-  finally:
-    os.close(descriptor)
 
 
 def _first_line(error: BaseException) -> str:

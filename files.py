@@ -1,6 +1,7 @@
 """Files that appear whole or not at all."""
 
 import contextlib
+import errno
 import os
 
 
@@ -17,7 +18,7 @@ def write_text(path: str | os.PathLike, text: str) -> None:
     OSError: it cannot be written; nothing has changed then.
   """
   path = os.fspath(path)
-  temporary = f"{path}.tmp-{os.getpid()}"
+  temporary = path + ".tmp"  # always the same, so that the next write clears what a crash left
   try:
     with open(temporary, "w", encoding="utf-8", newline="") as writer:
       writer.write(text)
@@ -31,11 +32,16 @@ def write_text(path: str | os.PathLike, text: str) -> None:
 
 
 def force_to_disk(path: str | os.PathLike) -> None:
-  """Forces a file's content, or a folder's entries, to disk."""
+  """Forces a file's content, or the names in a folder, to disk."""
+  is_folder = os.path.isdir(path)
+  if is_folder and os.name == "nt":  # Windows cannot open a folder
+    return
   descriptor = os.open(path, os.O_RDONLY)
   try:
-    # Some network file systems cannot sync a folder; the rename is atomic on them all the same.
-    with contextlib.suppress(OSError) if os.path.isdir(path) else contextlib.nullcontext():
-      os.fsync(descriptor)
+    os.fsync(descriptor)
+  except OSError as error:
+    # Some network file systems cannot sync a folder; they have no way to promise more.
+    if not (is_folder and error.errno in (errno.EINVAL, errno.ENOTSUP)):
+      raise
   finally:
     os.close(descriptor)

@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from files import force_to_disk, write_text
+
 # As the original has it; the buffer holds serialized records, so its memory is small.
 SHUFFLE_BUFFER = 100
 
@@ -109,18 +111,18 @@ def write_records(path: str | os.PathLike, examples: Iterable[Mapping[str, Any] 
       for example in examples:
         writer.write(example if isinstance(example, bytes) else serialize_example(example))
         count += 1
-    _force_to_disk(temporary)
+    force_to_disk(temporary)
     facts = {"records": count, "bytes": os.path.getsize(temporary)}
     with contextlib.suppress(FileNotFoundError):
       os.remove(manifest)  # Of the old file; without one the new file is simply not checked.
     os.replace(temporary, path)
-    _write_manifest(manifest, facts)
+    write_text(manifest, json.dumps(facts) + "\n")
   except tf.errors.OpError as error:
     raise OSError(f"Cannot write {path}: {error.message}") from None
   finally:
     with contextlib.suppress(OSError):
       os.remove(temporary)
-  _force_to_disk(os.path.dirname(path) or ".")
+  force_to_disk(os.path.dirname(path) or ".")
   return count
 
 
@@ -128,22 +130,6 @@ def _beside(path: str, suffix: str) -> str:
   """A hidden file of the same folder, which patterns such as `train*` do not match."""
   folder, name = os.path.split(path)
   return os.path.join(folder, f".{name}.{suffix}")
-
-
-def _write_manifest(path: str, facts: dict[str, int]) -> None:
-  with open(path + ".tmp", "w", encoding="utf-8") as file:
-    file.write(json.dumps(facts) + "\n")
-  os.replace(path + ".tmp", path)
-
-
-def _force_to_disk(path: str) -> None:
-  descriptor = os.open(path, os.O_RDONLY)
-  try:
-    # Some network file systems cannot sync a folder; the rename is atomic on them all the same.
-    with contextlib.suppress(OSError) if os.path.isdir(path) else contextlib.nullcontext():
-      os.fsync(descriptor)
-  finally:
-    os.close(descriptor)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -327,11 +327,11 @@ def _write_vocab(path: pathlib.Path, texts: list[str]) -> None:
   counts = collections.Counter(word for text in texts for word in _words(text))
   characters = sorted(set("".join(counts)) | set("abcdefghijklmnopqrstuvwxyz0123456789"))
   characters += [c for c in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~" if c not in characters]
-  endings = ["s", "ed", "ing", "er", "ly", "es", "en", "al", "ion", "ment", "ness", "able"]
+  endings = ["ed", "ing", "er", "ly", "es", "en", "al", "ion", "ment", "ness", "able"]
   words = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
   _write_lines(path, [
     "[PAD]", *(f"[unused{i}]" for i in range(8)), "[UNK]", "[CLS]", "[SEP]", "[MASK]",
-    *characters, *("##" + c for c in characters if c.isalnum()), *("##" + e for e in endings),
+    *characters, *("##" + c for c in characters if c.isalnum() or not c.isascii()), *("##" + e for e in endings),
     *(word for word in words if len(word) > 1),
   ])  # fmt: skip
 
