@@ -121,7 +121,7 @@ def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
     if name in contents and not _fits_exactly(name, contents[name], variable)
   ]
   if missing or mismatched:
-    lines = [f"{prefix} does not fit this model and cannot be resumed:"]
+    lines = [f"{prefix} does not fit this model:"]
     lines += [f"{name}: not in the checkpoint" for name in missing]
     lines += map(str, mismatched)
     raise CheckpointError("\n  ".join(lines))

@@ -181,7 +181,8 @@ def download_task_data(
   Raises:
     DownloadError: unknown task, no network, a file or archive that cannot be used, no space.
   """
-  task = _TASKS.get(task_name.lower().replace("-", "").replace("_", ""))
+  name = task_name.lower().replace("-", "").replace("_", "")
+  task = _TASKS.get("mnli" if name == "mnlimm" else name)  # one archive holds both kinds of genres
   if task is None:
     names = _list(task.folder.replace("aclImdb", "IMDB") for task in _TASKS.values())
     raise DownloadError(f"No public data is known for task {task_name!r}. There are: {names}")

@@ -566,7 +566,9 @@ class Estimator:
       self._initialise()
       return
     prefix = checkpoint.find_checkpoint(path)
-    self._load_weights(prefix)
+    # A checkpoint of this run holds all of the model; a random head would pass for a trained one.
+    checkpoint.restore(prefix, self._weights())
+    self._is_filled = True
     self.store.variables["global_step"].assign(_step_of(prefix))
 
   def save(self, step: int, state: RunState) -> None:

@@ -36,7 +36,7 @@ RETRY_SECONDS = 1.0  # before the second attempt; twice that before the third
 _CHUNK_BYTES = 1 << 18
 
 
-class DownloadError(Exception):
+class DownloadError(ValueError):
   """A download or an archive that cannot be used; the message says what to do."""
 
 
@@ -337,7 +337,7 @@ def _checked_name(name: str) -> str:
     'model/vocab.txt'
     >>> _checked_name("..\\vocab.txt")
     Traceback (most recent call last):
-    download.DownloadError: the member '..\\vocab.txt' would land outside the folder.
+    fetch.DownloadError: the member '..\\vocab.txt' would land outside the folder.
   """
   # Windows rules take both slashes for separators; a colon means a drive or a hidden stream.
   path = pathlib.PureWindowsPath(name)

@@ -214,10 +214,11 @@ def record_input_fn(
   length_features = [] if pad_to_max_length else [n for n in length_features if n in features]
 
   def build(params):
-    records = _read(paths, is_training, repeat, params["seed"])
+    seed = params.get("seed", 12345)  # only `Estimator` gives one
+    records = _read(paths, is_training, repeat, seed)
     if is_training:
       # The skipped records are neither parsed nor batched: a million take about a second.
-      records = records.shuffle(shuffle_buffer, params["seed"], reshuffle_each_iteration=False)
+      records = records.shuffle(shuffle_buffer, seed, reshuffle_each_iteration=False)
       records = records.skip(params.get("skip_examples", 0))
     batches = records.batch(params["batch_size"], drop_remainder=drop_remainder)
     batches = batches.map(

@@ -55,6 +55,7 @@ __all__ = [
   "create_model",
   "file_based_convert_examples_to_features",
   "file_based_input_fn_builder",
+  "input_fn_builder",
   "main",
   "model_fn_builder",
 ]
@@ -192,6 +193,40 @@ def file_based_input_fn_builder(
     shuffle_buffer=shuffle_buffer,
     pad_to_max_length=pad_to_max_length,
   )
+
+
+def input_fn_builder(features, seq_length, is_training, drop_remainder):
+  """An input_fn over `InputFeatures` in memory, as the original's notebooks use it.
+
+  Args:
+    features: list of `InputFeatures` of a classification task.
+    seq_length: their `max_seq_length`.
+    is_training: repeat and shuffle.
+    drop_remainder: leave out a last batch that is short.
+
+  Returns:
+    `input_fn(params)` -> `tf.data.Dataset` of name -> int32 `[B, seq_length]` or `[B]`.
+  """
+  import tensorflow as tf
+
+  columns = {
+    name: tf.constant(
+      [getattr(feature, name) for feature in features], tf.int32, [len(features), seq_length]
+    )
+    for name in ("input_ids", "input_mask", "segment_ids")
+  }
+  columns["label_ids"] = tf.constant([feature.label_id for feature in features], tf.int32)
+  columns["is_real_example"] = tf.constant([int(f.is_real_example) for f in features], tf.int32)
+
+  def input_fn(params):
+    dataset = tf.data.Dataset.from_tensor_slices(columns)
+    if is_training:
+      seed = params.get("seed", 12345)
+      dataset = dataset.repeat().shuffle(100, seed, reshuffle_each_iteration=False)
+      dataset = dataset.skip(params.get("skip_examples", 0))
+    return dataset.batch(params["batch_size"], drop_remainder=drop_remainder)
+
+  return input_fn
 
 
 # ---------------------------------------------------------------------------------------------
@@ -622,11 +657,11 @@ _SAMPLE_SETTINGS = {
   "do_eval": True,
   "do_predict": True,
   "max_seq_length": 64,
-  "train_batch_size": 32,
+  "train_batch_size": 16,
   "eval_batch_size": 64,
   "predict_batch_size": 64,
-  "learning_rate": 5e-4,
-  "num_train_epochs": 10.0,
+  "learning_rate": 2e-4,
+  "num_train_epochs": 6.0,
 }
 
 

@@ -21,8 +21,8 @@ from absl import logging
 EXIT_CODE_SIGTERM = 128 + signal.SIGTERM
 
 
-class TrainingDivergedError(RuntimeError):
-  """The loss of a training step is not a finite number."""
+class TrainingDivergedError(ValueError):
+  """The loss of a training step is not a finite number: bad data or settings, not a bug."""
 
 
 @dataclasses.dataclass

@@ -308,6 +308,7 @@ def _write_splits(folder: pathlib.Path, pairs: list[tuple[str, str, str]], rng) 
   """`train.tsv`, `dev.tsv` with labels and `test.tsv` without, in GLUE's layout of MRPC."""
   ids = iter(rng.sample(range(100_000, 1_000_000), 2 * len(pairs)))
   remaining = iter(pairs)
+  folder.mkdir(exist_ok=True)
   for split, size in SPLIT_SIZES.items():
     first_column = "index" if split == "test" else "Quality"
     lines = [f"{first_column}\t#1 ID\t#2 ID\t#1 String\t#2 String"]
@@ -331,7 +332,9 @@ def _write_vocab(path: pathlib.Path, texts: list[str]) -> None:
   words = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
   _write_lines(path, [
     "[PAD]", *(f"[unused{i}]" for i in range(8)), "[UNK]", "[CLS]", "[SEP]", "[MASK]",
-    *characters, *("##" + c for c in characters if c.isalnum() or not c.isascii()), *("##" + e for e in endings),
+    *characters,
+    *("##" + c for c in characters if c.isalnum() or not c.isascii()),
+    *("##" + e for e in endings),
     *(word for word in words if len(word) > 1),
   ])  # fmt: skip
 

@@ -35,6 +35,7 @@ import fetch
 import modeling
 import run_classifier
 import tokenization
+from estimator import ModeKeys
 from run_classifier import DataProcessor, InputExample
 from variables import VariableStore, use_store
 
@@ -281,6 +282,37 @@ def test_records_have_the_originals_features(mrpc, model):
         "label_ids": ("int64_list", [label if split != "test" else 0]),
         "is_real_example": ("int64_list", [1]),
       }
+
+
+@pytest.mark.parametrize("is_training", [False, True])
+def test_features_in_memory_give_the_batches_of_the_file(mrpc, model, is_training):
+  tokenizer = tokenization.FullTokenizer(model["vocab_file"])
+  examples = run_classifier.MrpcProcessor().get_train_examples(mrpc.flags["data_dir"])
+  features = run_classifier.convert_examples_to_features(examples, ["0", "1"], 16, tokenizer)
+  in_memory = run_classifier.input_fn_builder(features, 16, is_training, drop_remainder=True)
+  from_file = run_classifier.file_based_input_fn_builder(
+    os.path.join(mrpc.flags["output_dir"], "train.tf_record"),
+    16,
+    is_training,
+    drop_remainder=True,
+    pad_to_max_length=True,
+  )
+  params = {"batch_size": 3, "seed": 5, "skip_examples": 4}
+  for one, other in zip(in_memory(params).take(5), from_file(params).take(5), strict=True):
+    assert one.keys() == other.keys()
+    for name in one:
+      assert one[name].dtype == other[name].dtype
+      np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_a_checkpoint_without_the_head_is_not_evaluated_as_if_it_were_trained(mrpc, tmp_path):
+  flags = copy_of(mrpc, tmp_path)
+  prefix = checkpoint.latest(flags["output_dir"])
+  values = {name: v for name, v in tensors(prefix).items() if name != "output_weights"}
+  for path in pathlib.Path(flags["output_dir"]).glob("model.ckpt*"):
+    path.unlink()
+  checkpoint.save(flags["output_dir"], 9, values, {})
+  assert "output_weights" in error_of(**flags, do_eval=True)
 
 
 def test_checkpoint_has_the_originals_names(mrpc):
@@ -717,8 +749,12 @@ def test_the_best_checkpoint_of_evaluation_in_training_is_used(mrpc, tmp_path):
 
 
 def test_padding_and_batch_size_change_no_probability(mrpc, tmp_path):
-  values = copy_of(mrpc, tmp_path)
-  expected = numbers(mrpc.out / "test_results.tsv")
+  """With weights that are not trained: trained ones are so sure that little can move them."""
+  start = mrpc.out / "model.ckpt-0"
+  values = {**mrpc.flags, "output_dir": tmp_path / "out", "init_checkpoint": start}
+  run_well(**values, do_predict=True)
+  expected = numbers(tmp_path / "out" / "test_results.tsv")
+  assert np.ptp(expected[:, 0]) > 1e-3, "probabilities that are all alike would prove nothing"
   for options in (
     {"pad_to_max_length": True},
     {"predict_batch_size": 1},
@@ -754,6 +790,27 @@ def test_logits_do_not_depend_on_padding_or_on_what_is_padded():
     np.testing.assert_allclose(padded, alone, rtol=0, atol=1e-5)
     np.testing.assert_array_equal(logits_of(config, store, garbage, wide_mask), padded)
   assert np.abs(logits_of(config, store, ids[:, :6], mask[:, :6]) - alone).max() > 1e-3
+
+
+@pytest.mark.parametrize("problem_type", ["classification", "multi_label", "regression"])
+def test_what_the_metrics_see_is_what_is_predicted(problem_type):
+  config, store = modeling.BertConfig.from_dict(CONFIG), VariableStore(1)
+  model_fn = run_classifier.model_fn_builder(
+    config, 3, None, 1e-3, 1, 0, False, False, problem_type=problem_type
+  )
+  ids = tf.constant([[5, 6, 7], [8, 9, 0]])
+  shape = [2, 3] if problem_type == "multi_label" else [2]
+  features = {"input_ids": ids, "input_mask": tf.ones_like(ids), "segment_ids": tf.zeros_like(ids)}
+  features["label_ids"] = tf.zeros(shape, tf.float32 if problem_type == "regression" else tf.int32)
+  features["is_real_example"] = tf.ones([2], tf.int32)
+  with use_store(store):
+    outputs = model_fn(features, None, ModeKeys.EVAL, {}).eval_metrics[1]["outputs"]
+    probabilities = model_fn(features, None, ModeKeys.PREDICT, {}).predictions["probabilities"]
+  if problem_type == "classification":
+    outputs = tf.nn.softmax(outputs)
+  np.testing.assert_allclose(outputs, probabilities, rtol=0, atol=1e-7)
+  in_range = (probabilities.numpy() > 0).all() and (probabilities.numpy() < 1).all()
+  assert in_range or problem_type == "regression"
 
 
 # ---------------------------------------------------------------------------------------------

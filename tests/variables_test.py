@@ -169,6 +169,24 @@ def test_tracing_creates_variables_once_and_outside():
   assert list(store.variables.values()) == [kernel]
 
 
+def test_tracing_alone_fills_variables_and_runs_nothing():
+  """So the estimator can restore a checkpoint between the trace and the first step."""
+  store = VariableStore()
+
+  def build(x):
+    with use_store(store):
+      return x * get_variable("kernel", [1], vs.ones_initializer)
+
+  def as_it_is(next_creator, **kwargs):
+    return next_creator(**{**kwargs, "experimental_enable_variable_lifting": False})
+
+  with tf.variable_creator_scope(as_it_is):
+    traced = tf.function(build).get_concrete_function(tf.TensorSpec([1]))
+  assert store.variables["kernel"].numpy() == [1.0]
+  store.variables["kernel"].assign([2.0])
+  assert traced(tf.constant([3.0])).numpy() == [6.0]
+
+
 def test_name_scopes_of_a_trace_stay_out_of_variable_names():
   store = VariableStore()
 
