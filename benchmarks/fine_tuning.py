@@ -94,16 +94,7 @@ def _time_original(args):
   with tempfile.TemporaryDirectory() as output_dir:
     flags = _command_of_2018(args, output_dir, args.original_epochs)
     flags[flags.index("--do_eval=true")] = "--do_eval=false"
-    package = subprocess.run(
-      [args.original_python, "-c", "import bert; print(bert.__path__[0])"],
-      capture_output=True,
-      text=True,
-      check=True,
-    ).stdout.strip()
-    # Its modules import each other by their bare names.
-    bootstrap = f"import sys, runpy; sys.path.insert(0, {package!r}); "
-    bootstrap += "runpy.run_module('run_classifier', run_name='__main__')"
-    log = _run([args.original_python, "-c", bootstrap, *flags])
+    log = _run([args.original_python, "-m", "bert.run_classifier", *flags])
   speeds = [float(speed) for speed in re.findall(r"examples/sec: ([\d.]+)", log)]
   return statistics.median(speeds)
 
