@@ -609,13 +609,7 @@ class Classification:
     padded = self._padded(examples, FLAGS.eval_batch_size)
     input_fn = self._input_fn(padded, f"eval{suffix}")
     logging.info("***** Running evaluation *****")
-    logging.info(
-      "  Num examples = %d (%d actual, %d padding)",
-      len(padded),
-      len(examples),
-      len(padded) - len(examples),
-    )
-    logging.info("  Batch size = %d", FLAGS.eval_batch_size)
+    _log_sizes(examples, padded, FLAGS.eval_batch_size)
     results = estimator.evaluate(
       input_fn=input_fn, checkpoint_path=checkpoint_path, name=suffix.strip("_") or None
     )
@@ -626,13 +620,7 @@ class Classification:
     padded = self._padded(examples, FLAGS.predict_batch_size)
     input_fn = self._input_fn(padded, f"predict{suffix}")
     logging.info("***** Running prediction*****")
-    logging.info(
-      "  Num examples = %d (%d actual, %d padding)",
-      len(padded),
-      len(examples),
-      len(padded) - len(examples),
-    )
-    logging.info("  Batch size = %d", FLAGS.predict_batch_size)
+    _log_sizes(examples, padded, FLAGS.predict_batch_size)
     predictions = estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
     probabilities = [prediction["probabilities"] for prediction in predictions]
     runner.write_predictions(
@@ -643,6 +631,12 @@ class Classification:
       self.labels,
       self.problem_type,
     )
+
+
+def _log_sizes(examples, padded, batch_size):
+  total, actual = len(padded), len(examples)
+  logging.info("  Num examples = %d (%d actual, %d padding)", total, actual, total - actual)
+  logging.info("  Batch size = %d", batch_size)
 
 
 # ---------------------------------------------------------------------------------------------

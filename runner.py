@@ -31,19 +31,28 @@ FLAGS = flags.FLAGS
 # Flags. Names, types and defaults of the original come first in each group.
 
 
-def define_model_flags(max_seq_length: int = 128) -> None:
-  """The flags that say which model, vocabulary and checkpoint."""
+def define_model_flags(max_seq_length: int = 128, reads_text: bool = True) -> None:
+  """The flags that say which model, vocabulary and checkpoint.
+
+  Args:
+    max_seq_length: the default.
+    reads_text: whether the script needs a vocabulary; one that reads finished records does not.
+  """
   with command_line.flag_group("Model"):
     flags.DEFINE_string(
       "bert_config_file",
       None,
       "JSON file with the sizes of the model. Default: bert_config.json beside --init_checkpoint.",
     )
-    flags.DEFINE_string(
-      "vocab_file",
-      None,
-      "The vocabulary the model was trained on. Default: vocab.txt beside --init_checkpoint.",
-    )
+    if reads_text:
+      flags.DEFINE_string(
+        "vocab_file",
+        None,
+        "The vocabulary the model was trained on. Default: vocab.txt beside --init_checkpoint.",
+      )
+      flags.DEFINE_bool(
+        "do_lower_case", True, "Whether to lower the case: True for uncased models, else False."
+      )
     flags.DEFINE_string(
       "init_checkpoint",
       None,
@@ -51,13 +60,11 @@ def define_model_flags(max_seq_length: int = 128) -> None:
       "released model such as uncased_L-12_H-768_A-12, which is then downloaded. A checkpoint in "
       "--output_dir wins over it.",
     )
-    flags.DEFINE_bool(
-      "do_lower_case", True, "Whether to lower the case: True for uncased models, else False."
-    )
     flags.DEFINE_integer(
       "max_seq_length",
       max_seq_length,
-      "Longest sequence in word pieces, [CLS] and [SEP] included. Longer ones are cut.",
+      "Longest sequence in word pieces, [CLS] and [SEP] included. "
+      + ("Longer ones are cut." if reads_text else "The records must be of that length."),
     )
     flags.DEFINE_enum(
       "dtype",
@@ -232,7 +239,7 @@ def resolve_model_files() -> None:
   folder = folder_of_init_checkpoint()
   for flag, name in (("bert_config_file", "bert_config.json"), ("vocab_file", "vocab.txt")):
     beside = os.path.join(folder, name)
-    if getattr(FLAGS, flag) is None and os.path.isfile(beside):
+    if flag in FLAGS and FLAGS[flag].value is None and os.path.isfile(beside):
       setattr(FLAGS, flag, beside)
       logging.info("--%s=%s, found beside --init_checkpoint.", flag, beside)
 
@@ -261,11 +268,16 @@ def check_training_flags() -> None:
     "gradient_accumulation_steps",
     "shuffle_buffer_size",
     "early_stopping_patience",
+    "num_train_steps",
+    "max_eval_steps",
+    "max_seq_length",
+    "max_predictions_per_seq",
   ]
   for name in at_least_one:
     _check_flag(name, lambda value: value >= 1, "at least 1")
   _check_flag("learning_rate", lambda value: 0 <= value < math.inf, "a number of at least 0")
   _check_flag("num_train_epochs", lambda value: 0 < value < math.inf, "a positive number")
+  _check_flag("num_warmup_steps", lambda value: value >= 0, "at least 0")
   _check_flag("warmup_proportion", lambda value: 0 <= value <= 1, "between 0 and 1")
   _check_flag("layerwise_lr_decay", lambda value: 0 < value <= 1, "above 0 and at most 1")
   _check_flag("head_learning_rate", lambda value: 0 <= value < math.inf, "a number of at least 0")
@@ -283,6 +295,25 @@ def _check_flag(name, is_good, needed):
     raise command_line.UsageError(f"--{name}={value}: {needed} is needed.")
 
 
+def load_config() -> BertConfig:
+  """Finds `--init_checkpoint`, reads `--bert_config_file`, and checks its length.
+
+  Raises:
+    ValueError: a file is bad or missing, or `--max_seq_length` is too long for the model.
+  """
+  if FLAGS.init_checkpoint:
+    import checkpoint
+
+    FLAGS.init_checkpoint = checkpoint.find_checkpoint(FLAGS.init_checkpoint)
+  config = BertConfig.from_json_file(FLAGS.bert_config_file)
+  if FLAGS.max_seq_length > config.max_position_embeddings:
+    raise ValueError(
+      f"Cannot use sequence length {FLAGS.max_seq_length} because the BERT model was only trained "
+      f"up to sequence length {config.max_position_embeddings}. Lower --max_seq_length."
+    )
+  return config
+
+
 def load_config_and_tokenizer():
   """Reads `--bert_config_file` and `--vocab_file`, and checks that they fit.
 
@@ -292,17 +323,8 @@ def load_config_and_tokenizer():
   Raises:
     ValueError: a file is bad, or they do not belong together or to the other flags.
   """
-  if FLAGS.init_checkpoint:
-    import checkpoint
-
-    FLAGS.init_checkpoint = checkpoint.find_checkpoint(FLAGS.init_checkpoint)
+  config = load_config()
   tokenization.validate_case_matches_checkpoint(FLAGS.do_lower_case, FLAGS.init_checkpoint)
-  config = BertConfig.from_json_file(FLAGS.bert_config_file)
-  if FLAGS.max_seq_length > config.max_position_embeddings:
-    raise ValueError(
-      f"Cannot use sequence length {FLAGS.max_seq_length} because the BERT model was only trained "
-      f"up to sequence length {config.max_position_embeddings}. Lower --max_seq_length."
-    )
   tokenizer = tokenization.FullTokenizer(
     vocab_file=FLAGS.vocab_file, do_lower_case=FLAGS.do_lower_case
   )
@@ -351,11 +373,14 @@ _SHAPE_KEYS = (
 )
 
 
-def model_fingerprint(config, tokenizer, **task) -> dict:
+def model_fingerprint(config, tokenizer=None, **task) -> dict:
   """What makes a run the same run: the model's shape, the vocabulary, and facts of the task."""
+  shape = {key: config.to_dict()[key] for key in _SHAPE_KEYS}
+  if tokenizer is None:
+    return {**shape, **task}
   pieces = "\n".join(f"{token}\t{i}" for token, i in tokenizer.vocab.items())
   return {
-    **{key: config.to_dict()[key] for key in _SHAPE_KEYS},
+    **shape,
     "vocabulary": hashlib.sha256(pieces.encode()).hexdigest(),
     "do_lower_case": FLAGS.do_lower_case,
     **task,

@@ -27,13 +27,17 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 def main():
   args = _parse()
   original = _time_original(args) if args.original_python else None
-  runs = [_run_ours(args, seed) for seed in args.seeds.split(",")]
-  metrics = [key for key in runs[0] if key.startswith("eval_")]
-  columns = ["seed", "examples_per_second", "training_s", "command_s", *metrics]
-  print("  ".join(f"{column:>20}" for column in columns))
-  for run in runs:
-    print("  ".join(f"{run[column]:>20.5g}" for column in columns))
-  summary = {column: _spread([run[column] for run in runs]) for column in columns[1:]}
+  runs, columns = [], []
+  for seed in args.seeds.split(","):
+    run = _run_ours(args, seed)
+    if not runs:
+      columns = list(run)
+      print("  ".join(f"{column:>19}" for column in columns))
+    print("  ".join(f"{run[column]:>19.5g}" for column in columns), flush=True)
+    runs.append(run)
+  summary = {
+    column: _spread([run[column] for run in runs]) for column in columns if column != "seed"
+  }
   if original:
     summary["original_examples_per_second"] = original
     summary["times_the_original"] = summary["examples_per_second"]["mean"] / original

@@ -1,0 +1,593 @@
+"""Pre-trains BERT on masked words and next sentences, or goes on from a released model.
+
+The command of 2018 works as it was:
+
+  python run_pretraining.py --input_file=/tmp/tf_examples.tfrecord \\
+    --output_dir=/tmp/pretraining_output --do_train=True --do_eval=True \\
+    --bert_config_file=$BERT_BASE_DIR/bert_config.json \\
+    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt --train_batch_size=32 \\
+    --max_seq_length=128 --max_predictions_per_seq=20 --num_train_steps=20 \\
+    --num_warmup_steps=10 --learning_rate=2e-5
+
+The same command again resumes a run that was stopped. Long sequences are expensive, so the paper
+trains most steps at length 128 and the last tenth at 512; the second phase starts from the first:
+
+  python run_pretraining.py --do_train --input_file=records_512/*.tfrecord --max_seq_length=512 \\
+    --max_predictions_per_seq=77 --init_checkpoint=/tmp/phase_1 --output_dir=/tmp/phase_2 ...
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from absl import flags, logging
+
+import command_line
+import runner
+
+# Of `heads.py`, which imports TensorFlow: found here by `__getattr__`, where the original has them.
+_HEADS = ("gather_indexes", "get_masked_lm_output", "get_next_sentence_output")
+
+__all__ = [  # noqa: F822
+  "gather_indexes",
+  "get_masked_lm_output",
+  "get_next_sentence_output",
+  "input_fn_builder",
+  "main",
+  "model_fn_builder",
+]
+
+FLAGS = flags.FLAGS
+
+_EVAL_KEYS = (
+  "global_step",
+  "loss",
+  "masked_lm_accuracy",
+  "masked_lm_loss",
+  "next_sentence_accuracy",
+  "next_sentence_loss",
+)
+
+# So many records of each file are looked at before anything starts.
+_RECORDS_TO_CHECK = 32
+
+
+def __getattr__(name: str):
+  if name in _HEADS:
+    import heads
+
+    return getattr(heads, name)
+  raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def define_flags() -> None:
+  """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
+  with command_line.flag_group("Task and data"):
+    flags.DEFINE_string(
+      "input_file",
+      None,
+      "TFRecord files of create_pretraining_data.py: paths or patterns, joined by commas.",
+    )
+    flags.DEFINE_string(
+      "eval_input_file",
+      None,
+      "The same for --do_eval. Default: --input_file, whose words the model has seen.",
+    )
+    flags.DEFINE_string("output_dir", None, "Folder for checkpoints and results.")
+    flags.DEFINE_bool("do_train", False, "Whether to train.")
+    flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
+    flags.DEFINE_integer(
+      "max_predictions_per_seq", 20, "Masked words of a sequence; the records must have as many."
+    )
+    flags.DEFINE_integer("num_train_steps", 100000, "Steps of the whole run.")
+    flags.DEFINE_integer(
+      "num_warmup_steps", 10000, "Steps in which the learning rate grows linearly from 0."
+    )
+    flags.DEFINE_integer("eval_batch_size", 8, "Sequences in an evaluation batch.")
+    flags.DEFINE_integer(
+      "max_eval_steps", 100, "Batches to evaluate; fewer records are gone through repeatedly."
+    )
+  runner.define_model_flags(reads_text=False)
+  runner.define_training_flags(epochs=False)
+  command_line.define_tpu_flags()
+  command_line.mark_required(["input_file", "bert_config_file", "output_dir"])
+
+
+# ---------------------------------------------------------------------------------------------
+# Records -> batches.
+
+
+def pretraining_features(max_seq_length: int, max_predictions_per_seq: int) -> dict:
+  """Name -> `tf.io.FixedLenFeature` of the records of `create_pretraining_data.py`."""
+  import tensorflow as tf
+
+  sequence = tf.io.FixedLenFeature([max_seq_length], tf.int64)
+  masked = tf.io.FixedLenFeature([max_predictions_per_seq], tf.int64)
+  return {
+    "input_ids": sequence,
+    "input_mask": sequence,
+    "segment_ids": sequence,
+    "masked_lm_positions": masked,
+    "masked_lm_ids": masked,
+    "masked_lm_weights": tf.io.FixedLenFeature([max_predictions_per_seq], tf.float32),
+    "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
+  }
+
+
+def input_fn_builder(
+  input_files,
+  max_seq_length,
+  max_predictions_per_seq,
+  is_training,
+  num_cpu_threads=4,
+  *,
+  shuffle_buffer=100,
+  pad_to_max_length=False,
+):
+  """An input_fn over files of `create_pretraining_data.py`, for an `estimator.Estimator`.
+
+  Both kinds repeat without end and give full batches only, as the original: who evaluates says for
+  how many batches.
+
+  Args:
+    input_files: paths.
+    max_seq_length: S of the records.
+    max_predictions_per_seq: P of the records.
+    is_training: shuffle, and read several files at a time.
+    num_cpu_threads: accepted for the original's signature; four files at a time are read.
+    shuffle_buffer: among so many records the next one is drawn.
+    pad_to_max_length: keep batches at S instead of their longest example's length.
+
+  Returns:
+    `input_fn(params)` -> `tf.data.Dataset` of name -> int32 or float32 `[B, ...]`.
+  """
+  import input_pipeline
+
+  del num_cpu_threads
+  return input_pipeline.record_input_fn(
+    input_files,
+    pretraining_features(max_seq_length, max_predictions_per_seq),
+    is_training,
+    drop_remainder=True,
+    shuffle_buffer=shuffle_buffer,
+    pad_to_max_length=pad_to_max_length,
+    repeat=True,
+  )
+
+
+def find_files(flag: str) -> list[str]:
+  """The files that a flag names: patterns joined by commas, the files of each sorted.
+
+  Raises:
+    UsageError: a pattern matches no file.
+  """
+  import tensorflow as tf
+
+  found = []
+  for pattern in filter(None, (part.strip() for part in FLAGS[flag].value.split(","))):
+    # `*` would match hidden files, too, such as the manifest beside each file of records.
+    wants_hidden = os.path.basename(pattern).startswith(".")
+    matches = [
+      path
+      for path in sorted(tf.io.gfile.glob(pattern))
+      if wants_hidden or not os.path.basename(path).startswith(".")
+    ]
+    if not matches:
+      raise command_line.UsageError(f"--{flag}: {pattern} matches no file.")
+    found += matches
+  if not found:
+    raise command_line.UsageError(f"--{flag}={FLAGS[flag].value} names no file.")
+  return found
+
+
+# ---------------------------------------------------------------------------------------------
+# Records that do not fit are told before training, in terms of flags.
+
+
+def check_records(paths: Sequence[str], bert_config, limit: int | None = _RECORDS_TO_CHECK) -> None:
+  """Compares records with the flags and the model.
+
+  Args:
+    paths: files of records.
+    bert_config: says how many words there are.
+    limit: records of each file to look at; None for all.
+
+  Raises:
+    RecordError: a file is damaged, or a record does not fit; names file, record and flag.
+  """
+  import tensorflow as tf
+
+  from input_pipeline import RecordError
+
+  features = pretraining_features(FLAGS.max_seq_length, FLAGS.max_predictions_per_seq)
+  for path in paths:
+    number = 0
+    try:
+      for number, record in enumerate(tf.data.TFRecordDataset(path).take(limit or -1), start=1):
+        problem = _problem(record.numpy(), features, bert_config)
+        if problem:
+          raise RecordError(f"{path}, record {number}: {problem}")
+    except tf.errors.OpError as error:
+      raise RecordError(
+        f"{path}, record {number + 1}: the file is damaged or cut short there, or is no "
+        f"uncompressed TFRecord file ({error.message.splitlines()[0]}). Write it again with "
+        "create_pretraining_data.py."
+      ) from None
+    if not number:
+      raise RecordError(f"{path} holds no record.")
+
+
+def _problem(record: bytes, features: Mapping, bert_config) -> str | None:
+  """What is wrong with a serialized record, or None."""
+  import tensorflow as tf
+
+  try:
+    found = tf.train.Example.FromString(record).features.feature
+  except Exception:  # The parser's exception type differs between protobuf's implementations.
+    return "not a tf.train.Example. Was it made by create_pretraining_data.py?"
+  arrays = {}
+  for name, spec in features.items():
+    kind = "int64_list" if spec.dtype == tf.int64 else "float_list"
+    if name not in found or found[name].WhichOneof("kind") != kind:
+      present = ", ".join(sorted(found)) or "none at all"
+      return (
+        f"there is no {kind} {name!r} among its features ({present}). "
+        "Was it made by create_pretraining_data.py?"
+      )
+    arrays[name] = np.array(getattr(found[name], kind).value)
+  return _wrong_length(arrays, features) or _wrong_value(arrays, bert_config)
+
+
+def _wrong_length(arrays, features):
+  for name, array in arrays.items():
+    [expected] = features[name].shape
+    if len(array) != expected:
+      flag = _FLAG_OF_LENGTH.get(name)
+      remedy = f" Give --{flag}={len(array)}, or write the records anew." if flag else ""
+      given = f"--{flag} is {expected}" if flag else f"{expected} is needed"
+      return f"{name} has {len(array)} values, but {given}.{remedy}"
+  return None
+
+
+_FLAG_OF_LENGTH = {
+  "input_ids": "max_seq_length",
+  "input_mask": "max_seq_length",
+  "segment_ids": "max_seq_length",
+  "masked_lm_positions": "max_predictions_per_seq",
+  "masked_lm_ids": "max_predictions_per_seq",
+  "masked_lm_weights": "max_predictions_per_seq",
+}
+
+
+def _wrong_value(arrays, bert_config):
+  for name in ("input_ids", "masked_lm_ids"):
+    outside = arrays[name][(arrays[name] < 0) | (arrays[name] >= bert_config.vocab_size)]
+    if outside.size:
+      return (
+        f"{name} holds {outside[0]}, but the vocab_size of --bert_config_file="
+        f"{FLAGS.bert_config_file} is {bert_config.vocab_size}: the records were made with the "
+        "vocabulary of another model."
+      )
+  is_token = arrays["input_mask"] != 0
+  for position in arrays["masked_lm_positions"][arrays["masked_lm_weights"] != 0]:
+    if not 0 <= position < len(is_token) or not is_token[position]:
+      return f"masked_lm_positions holds {position}, where input_mask shows no token."
+  return None
+
+
+def _explain_ids(input_fn, bert_config) -> None:
+  """Lets `input_fn` explain errors during training by all records, and in terms of flags."""
+  import tensorflow as tf
+
+  about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
+
+  def explain_error(error):
+    if isinstance(error, about_data):
+      try:
+        check_records(input_fn.files, bert_config, limit=None)
+      except ValueError as clear:
+        return clear
+    return None
+
+  input_fn.explain_error = explain_error
+
+
+# ---------------------------------------------------------------------------------------------
+# The model.
+
+
+def model_fn_builder(
+  bert_config,
+  init_checkpoint,
+  learning_rate,
+  num_train_steps,
+  num_warmup_steps,
+  use_tpu,
+  use_one_hot_embeddings,
+  *,
+  optimizer_options=None,
+  dtype="float32",
+):
+  """Returns the `model_fn` of an `estimator.Estimator`: BERT with both heads of pre-training.
+
+  Args:
+    bert_config: a `modeling.BertConfig`.
+    init_checkpoint: where variables start, or None.
+    learning_rate: peak rate.
+    num_train_steps: steps of the whole run.
+    num_warmup_steps: steps of warm-up.
+    use_tpu: whether this runs on a TPU.
+    use_one_hot_embeddings: look words up by a matrix product.
+    optimizer_options: further keywords of `optimization.create_optimizer`.
+    dtype: of the matrix products.
+  """
+
+  def model_fn(features, labels, mode, params):
+    from estimator import EstimatorSpec, ModeKeys
+    from optimization import create_optimizer
+
+    del labels, params  # labels travel in features
+    if mode not in (ModeKeys.TRAIN, ModeKeys.EVAL):
+      raise ValueError(f"Only TRAIN and EVAL modes are supported: {mode}")
+    masked_lm, next_sentence = _outputs(
+      bert_config, features, mode == ModeKeys.TRAIN, use_one_hot_embeddings, dtype
+    )
+    loss = masked_lm[0] + next_sentence[0]
+    spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
+    if mode == ModeKeys.TRAIN:
+      spec.train_op = create_optimizer(
+        loss,
+        learning_rate,
+        num_train_steps,
+        num_warmup_steps,
+        use_tpu,
+        **(optimizer_options or {}),
+      )
+      spec.summaries = _summaries(features, masked_lm[0], next_sentence[0])
+    else:
+      spec.eval_metrics = (metric_fn, _small_tensors(features, masked_lm, next_sentence))
+    return spec
+
+  return model_fn
+
+
+def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype):
+  """What both heads return: `(loss, per_example_loss, log_probs)` each."""
+  import tensorflow as tf
+
+  import heads
+  import modeling
+
+  dtype = tf.as_dtype(dtype)
+  model = modeling.BertModel(
+    config=bert_config,
+    is_training=is_training,
+    input_ids=features["input_ids"],
+    input_mask=features["input_mask"],
+    token_type_ids=features["segment_ids"],
+    use_one_hot_embeddings=use_one_hot_embeddings,
+    dtype=dtype,
+    # The heads read masked words and [CLS], never padding. TPUs compile for fixed shapes, which
+    # skipping padding does not have.
+    skip_padding=not use_one_hot_embeddings,
+  )
+  masked_lm = heads.get_masked_lm_output(
+    bert_config,
+    model.get_sequence_output(),
+    model.get_embedding_table(),
+    features["masked_lm_positions"],
+    features["masked_lm_ids"],
+    features["masked_lm_weights"],
+    dtype,
+  )
+  next_sentence = heads.get_next_sentence_output(
+    bert_config, model.get_pooled_output(), features["next_sentence_labels"]
+  )
+  return masked_lm, next_sentence
+
+
+def _summaries(features, masked_lm_loss, next_sentence_loss):
+  """Scalars of a training step. Tokens per example times examples/sec is the speed in tokens."""
+  import tensorflow as tf
+
+  mask = tf.cast(features["input_mask"], tf.float32)  # [B, S]
+  return {
+    "masked_lm_loss": masked_lm_loss,
+    "next_sentence_loss": next_sentence_loss,
+    "tokens_per_example": tf.reduce_mean(tf.reduce_sum(mask, axis=1)),
+  }
+
+
+def _small_tensors(features, masked_lm, next_sentence):
+  """What `metric_fn` needs of a batch: `[B * P]` and `[B]`, not the `[B * P, V]` of all words."""
+  import tensorflow as tf
+
+  _, masked_lm_losses, masked_lm_log_probs = masked_lm
+  _, next_sentence_losses, next_sentence_log_probs = next_sentence
+  return {
+    "masked_lm_losses": masked_lm_losses,
+    "masked_lm_predictions": tf.argmax(masked_lm_log_probs, -1, output_type=tf.int32),
+    "masked_lm_ids": tf.reshape(features["masked_lm_ids"], [-1]),
+    "masked_lm_weights": tf.reshape(features["masked_lm_weights"], [-1]),
+    "next_sentence_losses": next_sentence_losses,
+    "next_sentence_predictions": tf.argmax(next_sentence_log_probs, -1, output_type=tf.int32),
+    "next_sentence_labels": tf.reshape(features["next_sentence_labels"], [-1]),
+  }
+
+
+def metric_fn(
+  masked_lm_losses: np.ndarray,
+  masked_lm_predictions: np.ndarray,
+  masked_lm_ids: np.ndarray,
+  masked_lm_weights: np.ndarray,
+  next_sentence_losses: np.ndarray,
+  next_sentence_predictions: np.ndarray,
+  next_sentence_labels: np.ndarray,
+) -> dict[str, float]:
+  """Accuracies and losses over everything that was evaluated.
+
+  Args:
+    masked_lm_losses: float32 `[M]`, for each masked position of all sequences.
+    masked_lm_predictions: int `[M]`, the likeliest words.
+    masked_lm_ids: int `[M]`, the words that stood there.
+    masked_lm_weights: float32 `[M]`, 0 for positions that are padding.
+    next_sentence_losses: float32 `[N]`, for each sequence.
+    next_sentence_predictions: int `[N]`.
+    next_sentence_labels: int `[N]`.
+
+  Returns:
+    The original's names and values. Batches do not count: a mean of batches' means would give
+    more weight to a word whose batch has few.
+
+  Example:
+    >>> results = metric_fn(np.array([1.0, 3.0, 9.0]), np.array([5, 6, 7]), np.array([5, 0, 7]),
+    ...                     np.array([1.0, 1.0, 0.0]), np.array([0.5]), np.array([1]), np.array([1]))
+    >>> results["masked_lm_loss"], results["masked_lm_accuracy"], results["next_sentence_loss"]
+    (2.0, 0.5, 0.5)
+  """
+  return {
+    "masked_lm_accuracy": _mean(masked_lm_predictions == masked_lm_ids, masked_lm_weights),
+    "masked_lm_loss": _mean(masked_lm_losses, masked_lm_weights),
+    "next_sentence_accuracy": _mean(next_sentence_predictions == next_sentence_labels),
+    "next_sentence_loss": _mean(next_sentence_losses),
+  }
+
+
+def _mean(values, weights=None) -> float:
+  """The weighted mean in float64; 0 where nothing has weight, as TensorFlow 1 had it."""
+  weights = np.ones(len(values)) if weights is None else weights.astype(np.float64)
+  total = weights.sum()
+  return float((values * weights).sum() / total) if total else 0.0
+
+
+# ---------------------------------------------------------------------------------------------
+# The job.
+
+
+def main(_) -> None:
+  """Trains and evaluates as the flags say."""
+  check_flags()
+  train_files = find_files("input_file") if _reads_input_file() else []
+  eval_files = find_files("eval_input_file") if FLAGS.eval_input_file else train_files
+  runner.resolve_model_files()
+  command_line.check_required()
+  command_line.explain_ignored_flags()
+  bert_config = runner.load_config()
+  used = (train_files if FLAGS.do_train else []) + (eval_files if FLAGS.do_eval else [])
+  check_records(list(dict.fromkeys(used)), bert_config)
+  runner.prepare_output_dir()
+  estimator = create_estimator(bert_config)
+  runner.check_same_model(estimator.config.fingerprint)
+  if FLAGS.do_train:
+    train(estimator, train_files, bert_config)
+  if FLAGS.do_eval:
+    evaluate(estimator, eval_files, bert_config)
+
+
+def check_flags() -> None:
+  """Checks what flags alone tell, before gigabytes are fetched for a run that cannot start.
+
+  Raises:
+    UsageError: a flag is missing or has a value that it cannot have.
+    ValueError: nothing is to be done.
+  """
+  # A released model brings its config, hence the second check in `main`.
+  if not FLAGS.init_checkpoint or None in (FLAGS.input_file, FLAGS.output_dir):
+    command_line.check_required()
+  if not FLAGS.do_train and not FLAGS.do_eval:
+    raise ValueError("At least one of `do_train` or `do_eval` must be True.")
+  runner.check_training_flags()
+  if FLAGS.do_train and FLAGS.num_warmup_steps >= FLAGS.num_train_steps:
+    logging.warning(
+      "--num_warmup_steps=%d is no less than --num_train_steps=%d: the learning rate never reaches "
+      "its peak.",
+      FLAGS.num_warmup_steps,
+      FLAGS.num_train_steps,
+    )
+
+
+def _reads_input_file() -> bool:
+  return FLAGS.do_train or not FLAGS.eval_input_file
+
+
+def create_estimator(bert_config):
+  """The `estimator.Estimator` that flags describe."""
+  from estimator import Estimator
+
+  model_fn = model_fn_builder(
+    bert_config=bert_config,
+    init_checkpoint=FLAGS.init_checkpoint,
+    learning_rate=FLAGS.learning_rate,
+    num_train_steps=FLAGS.num_train_steps,
+    num_warmup_steps=FLAGS.num_warmup_steps,
+    use_tpu=FLAGS.use_tpu,
+    use_one_hot_embeddings=FLAGS.use_tpu,
+    optimizer_options=runner.optimizer_options(),
+    dtype=FLAGS.dtype,
+  )
+  fingerprint = runner.model_fingerprint(bert_config, task_name="pretraining")
+  informative = {
+    name: FLAGS[name].value
+    for name in (
+      "input_file",
+      "train_batch_size",
+      "learning_rate",
+      "num_train_steps",
+      "num_warmup_steps",
+      "max_seq_length",
+      "max_predictions_per_seq",
+      "dtype",
+    )
+  }
+  params = {
+    "train_batch_size": FLAGS.train_batch_size,
+    "eval_batch_size": FLAGS.eval_batch_size,
+  }
+  return Estimator(model_fn, runner.run_config(fingerprint, informative), params)
+
+
+def train(estimator, files: Sequence[str], bert_config) -> None:
+  """Trains up to `--num_train_steps`."""
+  input_fn = _input_fn(files, bert_config, is_training=True)
+  logging.info("***** Running training *****")
+  logging.info("  Batch size = %d", FLAGS.train_batch_size)
+  logging.info("  Num steps = %d", FLAGS.num_train_steps)
+  start = time.monotonic()
+  estimator.train(input_fn=input_fn, max_steps=FLAGS.num_train_steps)
+  logging.info("Training took %.1f s.", time.monotonic() - start)
+
+
+def evaluate(estimator, files: Sequence[str], bert_config) -> None:
+  """Evaluates `--max_eval_steps` batches and writes `eval_results.txt`."""
+  if not FLAGS.eval_input_file:
+    logging.warning(
+      "Evaluating on --input_file, the records that train the model: the results say how well it "
+      "knows these. --eval_input_file=FILES evaluates on others."
+    )
+  input_fn = _input_fn(files, bert_config, is_training=False)
+  logging.info("***** Running evaluation *****")
+  logging.info("  Batch size = %d", FLAGS.eval_batch_size)
+  results = estimator.evaluate(input_fn=input_fn, steps=FLAGS.max_eval_steps)
+  path = os.path.join(FLAGS.output_dir, "eval_results.txt")
+  runner.write_eval_results(path, results, _EVAL_KEYS)
+
+
+def _input_fn(files, bert_config, is_training):
+  logging.info("*** Input Files ***")
+  for path in files:
+    logging.info("  %s", path)
+  input_fn = input_fn_builder(
+    files,
+    FLAGS.max_seq_length,
+    FLAGS.max_predictions_per_seq,
+    is_training,
+    shuffle_buffer=FLAGS.shuffle_buffer_size,
+    pad_to_max_length=FLAGS.pad_to_max_length or FLAGS.use_tpu,
+  )
+  _explain_ids(input_fn, bert_config)
+  return input_fn
+
+
+if __name__ == "__main__":
+  command_line.run(main, define_flags)
