@@ -31,3 +31,9 @@ def golden_dir() -> pathlib.Path:
 def data_dir() -> pathlib.Path:
   """Real data and weights; skips without them, fails if BERT_REQUIRE_GOLDEN=1."""
   return _shared("data")
+
+
+def pytest_make_parametrize_id(config, val, argname):
+  """Bytes make no name: an archive holds the time it was made, and workers must agree on names."""
+  del config
+  return argname if isinstance(val, bytes) else None
