@@ -125,7 +125,9 @@ def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
     lines += [f"{name}: not in the checkpoint" for name in missing]
     lines += map(str, mismatched)
     raise CheckpointError("\n  ".join(lines))
-  unused = [name for name in contents if name not in variables]
+  # Evaluation has no slots: that it leaves those of the checkpoint alone goes without saying.
+  trains = any(map(is_training_state, variables))
+  unused = [n for n in contents if n not in variables and (trains or not is_training_state(n))]
   if unused:
     logging.info("%s: %d tensors not used: %s", prefix, len(unused), abbreviate(unused))
   for name, variable in variables.items():

@@ -45,3 +45,14 @@ def force_to_disk(path: str | os.PathLike) -> None:
       raise
   finally:
     os.close(descriptor)
+
+
+def hidden_beside(path: str, suffix: str) -> str:
+  """A hidden file of the same folder, which patterns such as `train*` do not match.
+
+  Example:
+    >>> hidden_beside("data/train.tf_record", "manifest.json")
+    'data/.train.tf_record.manifest.json'
+  """
+  folder, name = os.path.split(path)
+  return os.path.join(folder, f".{name}.{suffix}")

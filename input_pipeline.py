@@ -26,13 +26,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from files import force_to_disk, write_text
+from files import force_to_disk, hidden_beside, write_text
 
 # As the original has it; the buffer holds serialized records, so its memory is small.
 SHUFFLE_BUFFER = 100
 
 _LENGTH_FEATURES = ("input_ids", "input_mask", "segment_ids")
-_REMEDY = "Remove the file and run the same command again, which writes it anew."
+_REMEDY = "Write it anew with the program that made it: run_classifier.py does so in every run."
 
 FeatureSpec = Mapping[str, tf.io.FixedLenFeature]
 
@@ -104,7 +104,7 @@ def write_records(path: str | os.PathLike, examples: Iterable[Mapping[str, Any] 
     OSError: the file cannot be written; the message names it.
   """
   path = os.fspath(path)
-  temporary, manifest = _beside(path, "tmp"), _beside(path, "manifest.json")
+  temporary, manifest = hidden_beside(path, "tmp"), hidden_beside(path, "manifest.json")
   count = 0
   try:
     with tf.io.TFRecordWriter(temporary) as writer:
@@ -124,12 +124,6 @@ def write_records(path: str | os.PathLike, examples: Iterable[Mapping[str, Any] 
       os.remove(temporary)
   force_to_disk(os.path.dirname(path) or ".")
   return count
-
-
-def _beside(path: str, suffix: str) -> str:
-  """A hidden file of the same folder, which patterns such as `train*` do not match."""
-  folder, name = os.path.split(path)
-  return os.path.join(folder, f".{name}.{suffix}")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -343,7 +337,7 @@ def _check_file(path: str, features: FeatureSpec, limit: int | None) -> None:
 
 def _check_size(path: str) -> None:
   """Compares a file with its manifest, if it has one."""
-  manifest = _beside(path, "manifest.json")
+  manifest = hidden_beside(path, "manifest.json")
   try:
     with open(manifest, encoding="utf-8") as file:
       facts = json.load(file)

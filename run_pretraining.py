@@ -276,7 +276,7 @@ def _wrong_value(arrays, bert_config):
   return None
 
 
-def _explain_ids(input_fn, bert_config) -> None:
+def _explain_by_flags(input_fn, bert_config) -> None:
   """Lets `input_fn` explain errors during training by all records, and in terms of flags."""
   import tensorflow as tf
 
@@ -372,13 +372,16 @@ def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype):
     # skipping padding does not have.
     skip_padding=not use_one_hot_embeddings,
   )
+  weights = features["masked_lm_weights"]
+  # Without weight a position counts for nothing, but it has to exist in a batch that was cut.
+  positions = tf.where(weights != 0, features["masked_lm_positions"], 0)
   masked_lm = heads.get_masked_lm_output(
     bert_config,
     model.get_sequence_output(),
     model.get_embedding_table(),
-    features["masked_lm_positions"],
+    positions,
     features["masked_lm_ids"],
-    features["masked_lm_weights"],
+    weights,
     dtype,
   )
   next_sentence = heads.get_next_sentence_output(
@@ -441,8 +444,9 @@ def metric_fn(
     more weight to a word whose batch has few.
 
   Example:
-    >>> results = metric_fn(np.array([1.0, 3.0, 9.0]), np.array([5, 6, 7]), np.array([5, 0, 7]),
-    ...                     np.array([1.0, 1.0, 0.0]), np.array([0.5]), np.array([1]), np.array([1]))
+    >>> words = np.array([1.0, 3.0, 9.0]), np.array([5, 6, 7]), np.array([5, 0, 7])
+    >>> weights = np.array([1.0, 1.0, 0.0])
+    >>> results = metric_fn(*words, weights, np.array([0.5]), np.array([1]), np.array([1]))
     >>> results["masked_lm_loss"], results["masked_lm_accuracy"], results["next_sentence_loss"]
     (2.0, 0.5, 0.5)
   """
@@ -585,7 +589,7 @@ def _input_fn(files, bert_config, is_training):
     shuffle_buffer=FLAGS.shuffle_buffer_size,
     pad_to_max_length=FLAGS.pad_to_max_length or FLAGS.use_tpu,
   )
-  _explain_ids(input_fn, bert_config)
+  _explain_by_flags(input_fn, bert_config)
   return input_fn
 
 
