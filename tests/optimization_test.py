@@ -332,3 +332,28 @@ def test_unknown_optimizer_is_named():
 def test_bias_correction_makes_the_first_step_the_full_rate():
   store = one_step([np.full([1], 0.01, np.float32)], ["bias"], rate=0.1, bias_correction=True)
   np.testing.assert_allclose(store.variables["bias"], [0.9], rtol=1e-3)
+
+
+@pytest.mark.parametrize(("head", "count"), [("classifier", 604), ("pretraining", 619)])
+def test_a_training_checkpoint_of_base_has_as_many_variables_as_the_originals(head, count):
+  config = BertConfig.from_name("uncased_L-12_H-768_A-12")
+  config.hidden_size, config.intermediate_size, config.vocab_size = 12, 48, 50
+  store = VariableStore()
+  zeros = tf.zeros([1, 2], tf.int32)
+
+  @tf.function(autograph=False)
+  def step():
+    with use_store(store):
+      model = BertModel(config, True, zeros)
+      if head == "classifier":
+        loss = tf.reduce_sum(heads.get_classifier_logits(model.get_pooled_output(), 2, True))
+      else:
+        output, table = model.get_sequence_output(), model.get_embedding_table()
+        masked = heads.get_masked_lm_output(config, output, table, zeros, zeros, tf.ones([1, 2]))
+        loss = masked[0]
+        loss += heads.get_next_sentence_output(config, model.get_pooled_output(), zeros[:, :1])[0]
+      train_op = create_optimizer(loss, 1e-3, 100, 10)
+      train_op.apply(train_op.gradients)
+
+  step.get_concrete_function()
+  assert len(store.variables) == count
