@@ -493,8 +493,6 @@ class Classification:
     return examples, steps
 
   def _create_estimator(self, num_train_steps):
-    from estimator import Estimator
-
     self.num_warmup_steps = int(num_train_steps * FLAGS.warmup_proportion)
     model_fn = model_fn_builder(
       bert_config=self.bert_config,
@@ -518,22 +516,15 @@ class Classification:
       problem_type=self.problem_type,
       labels=self.labels,
     )
-    informative = {
-      name: getattr(FLAGS, name)
-      for name in (
-        "train_batch_size",
-        "learning_rate",
-        "num_train_epochs",
-        "warmup_proportion",
-        "max_seq_length",
-        "dtype",
-      )
-    }
-    params = {
-      f"{mode}_batch_size": getattr(FLAGS, f"{mode}_batch_size")
-      for mode in ("train", "eval", "predict")
-    }
-    return Estimator(model_fn, runner.run_config(fingerprint, informative), params)
+    informative = [
+      "train_batch_size",
+      "learning_rate",
+      "num_train_epochs",
+      "warmup_proportion",
+      "max_seq_length",
+      "dtype",
+    ]
+    return runner.create_estimator(model_fn, fingerprint, informative)
 
   def _input_fn(self, examples, name, is_training=False):
     """Writes the examples as `OUTPUT_DIR/<name>.tf_record` and reads them from there."""

@@ -517,8 +517,6 @@ def _reads_input_file() -> bool:
 
 def create_estimator(bert_config):
   """The `estimator.Estimator` that flags describe."""
-  from estimator import Estimator
-
   model_fn = model_fn_builder(
     bert_config=bert_config,
     init_checkpoint=FLAGS.init_checkpoint,
@@ -531,24 +529,17 @@ def create_estimator(bert_config):
     dtype=FLAGS.dtype,
   )
   fingerprint = runner.model_fingerprint(bert_config, task_name="pretraining")
-  informative = {
-    name: FLAGS[name].value
-    for name in (
-      "input_file",
-      "train_batch_size",
-      "learning_rate",
-      "num_train_steps",
-      "num_warmup_steps",
-      "max_seq_length",
-      "max_predictions_per_seq",
-      "dtype",
-    )
-  }
-  params = {
-    "train_batch_size": FLAGS.train_batch_size,
-    "eval_batch_size": FLAGS.eval_batch_size,
-  }
-  return Estimator(model_fn, runner.run_config(fingerprint, informative), params)
+  informative = [
+    "input_file",
+    "train_batch_size",
+    "learning_rate",
+    "num_train_steps",
+    "num_warmup_steps",
+    "max_seq_length",
+    "max_predictions_per_seq",
+    "dtype",
+  ]
+  return runner.create_estimator(model_fn, fingerprint, informative)
 
 
 def train(estimator, files: Sequence[str], bert_config) -> None:

@@ -202,6 +202,22 @@ def run_config(fingerprint: Mapping, informative: Mapping):
   )
 
 
+def create_estimator(model_fn, fingerprint: Mapping, informative_flags: Iterable[str]):
+  """The `estimator.Estimator` that flags describe.
+
+  Args:
+    model_fn: what it runs.
+    fingerprint: what has to be equal to resume: see `model_fingerprint`.
+    informative_flags: names of flags; when a run resumes with another value, that is only told.
+  """
+  from estimator import Estimator
+
+  informative = {name: FLAGS[name].value for name in informative_flags}
+  batch_sizes = [f"{mode}_batch_size" for mode in ("train", "eval", "predict")]
+  params = {name: FLAGS[name].value for name in batch_sizes if name in FLAGS}
+  return Estimator(model_fn, run_config(fingerprint, informative), params)
+
+
 def create_strategy():
   """A TPU's strategy with `--use_tpu`; None for one device."""
   import tensorflow as tf
