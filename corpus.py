@@ -14,10 +14,13 @@ memory that grows with the text.
 import codecs
 import dataclasses
 import glob
+import gzip
 import hashlib
+import itertools
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO, NamedTuple
 
 from absl import logging
 
@@ -74,6 +77,68 @@ def _check_readable(path: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------
+# Parts of files, which can be read side by side.
+
+
+class TextRange(NamedTuple):
+  """The lines of a file that begin at a byte from `start` on and before `end`.
+
+  The `end` of the last range of a file is None: a compressed file, or one that is not on a local
+  disk, is one range, whose size nobody knows before it is read.
+  """
+
+  path: str
+  start: int
+  end: int | None
+
+
+def text_ranges(input_files: Iterable[str], target_bytes: int = 1 << 20) -> list[TextRange]:
+  """Cuts files into ranges of equal size, of `target_bytes` at most.
+
+  Ranges depend on the names and sizes of the files alone, so that every program that cuts the same
+  input finds the same ones, without reading it.
+  """
+  return [part for path in input_files for part in _ranges_of_file(path, target_bytes)]
+
+
+def _ranges_of_file(path: str, target_bytes: int) -> Iterator[TextRange]:
+  if "://" in path or path.endswith(".gz"):
+    yield TextRange(path, 0, None)
+    return
+  size = os.path.getsize(path)
+  count = max(1, -(-size // target_bytes))
+  bounds = [size * number // count for number in range(count)]
+  for start, end in itertools.zip_longest(bounds, bounds[1:]):
+    yield TextRange(path, start, end)
+
+
+def read_lines(part: TextRange) -> Iterator[bytes]:
+  """The lines of a range, each with its end of line; each line of a file is in one range."""
+  with open_bytes(part.path) as reader:
+    position = part.start
+    if part.start:
+      # A line that begins right at `start` belongs here: what is skipped ends before it.
+      reader.seek(part.start - 1)
+      position += len(reader.readline()) - 1
+    while part.end is None or position < part.end:
+      line = reader.readline()
+      if not line:
+        return
+      position += len(line)
+      yield line
+
+
+def open_bytes(path: str) -> BinaryIO:
+  """Opens a file, local or remote, compressed if its name ends in `.gz`."""
+  if "://" in path:
+    import tensorflow as tf  # its file systems know gs://, s3://, hdfs://
+
+    file = tf.io.gfile.GFile(path, "rb")
+    return gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
+  return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
+
+
+# ---------------------------------------------------------------------------------------------
 # Text -> sentences.
 
 
@@ -100,7 +165,7 @@ def read_sentences(
   """
   statistics = statistics or TextStatistics()
   for path in input_files:
-    with _open_bytes(path) as reader:
+    with open_bytes(path) as reader:
       for number, data in enumerate(reader, start=1):
         line = _decode(data, strict_utf8, f"{path}, line {number}", statistics)
         line = line.replace("\r", "").strip()
@@ -111,14 +176,6 @@ def read_sentences(
         elif not line:
           yield None
   statistics.end_document()
-
-
-def _open_bytes(path: str):
-  if "://" not in path:
-    return open(path, "rb")
-  import tensorflow as tf
-
-  return tf.io.gfile.GFile(path, "rb")
 
 
 def _decode(data: bytes, strict: bool, place: str, statistics: "TextStatistics") -> str:
