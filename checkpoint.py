@@ -33,7 +33,7 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +51,7 @@ _STEP_NAME = re.compile(r"model\.ckpt-(\d+)$")
 _TEMPORARY = ".tmp-"  # folder of a checkpoint that is being written
 _REPLACED = ".old-"  # folder of a complete checkpoint whose step is being written again
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+_IN_SAVED_MODEL = os.path.join("variables", "variables")  # prefix of the checkpoint in a SavedModel
 
 # What TensorFlow's readers raise on damaged files; seen by flipping every byte of an index.
 _READ_ERRORS = (tf.errors.OpError, IndexError, RuntimeError, ValueError)
@@ -67,7 +68,8 @@ class CheckpointError(ValueError):
 def names_and_shapes(prefix: str) -> dict[str, tuple[list[int], tf.DType]]:
   """Name, shape and type of each tensor of a checkpoint, after checking that its files are whole.
 
-  The values are not read: that costs milliseconds whatever the size of the checkpoint.
+  The values are not read: that costs milliseconds whatever the size of the checkpoint. A SavedModel
+  lists its variables by their own names, not by the keys they are stored under.
 
   Args:
     prefix: the checkpoint's prefix, for instance `out/model.ckpt-20`.
@@ -88,7 +90,36 @@ def names_and_shapes(prefix: str) -> dict[str, tuple[list[int], tf.DType]]:
   contents = {name: (shapes[name], dtypes[name]) for name in sorted(shapes)}
   _check_data_size(prefix, contents, shards)
   _check_sidecar(prefix)
+  if keys := _keys_in_saved_model(prefix):
+    contents = {name: contents[key] for name, key in sorted(keys.items())}
+    # What is not a weight, `do_lower_case` and the like, is of no use to a model.
+    contents = {name: found for name, found in contents.items() if found[1].is_floating}
   return contents
+
+
+def _keys_in_saved_model(prefix: str) -> dict[str, str]:
+  """Variable's name -> key of its tensor, in an exported encoder; empty for other checkpoints.
+
+  TensorFlow 2 stores values under paths of Python attributes, such as
+  `variables/0/.ATTRIBUTES/VARIABLE_VALUE`, and beside them the graph of objects with their names.
+  """
+  folder = prefix.removesuffix(_IN_SAVED_MODEL)
+  if folder == prefix or not _is_saved_model(folder):
+    return {}
+  from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+  graph = trackable_object_graph_pb2.TrackableObjectGraph()
+  try:
+    graph.ParseFromString(tf.train.load_checkpoint(prefix).get_tensor(_OBJECT_GRAPH))
+  except _READ_ERRORS as error:
+    raise CheckpointError(f"{prefix}: {_OBJECT_GRAPH} is damaged: {_first_line(error)}") from None
+  attributes = [attribute for node in graph.nodes for attribute in node.attributes]
+  keys = {a.full_name: a.checkpoint_key for a in attributes if a.name == "VARIABLE_VALUE"}
+  return keys if any(name.startswith("bert/") for name in keys) else {}
+
+
+def _is_saved_model(folder: str) -> bool:
+  return bool({"saved_model.pb", "saved_model.pbtxt"} & set(_list_folder(folder)))
 
 
 def read_state(prefix: str) -> dict[str, Any]:
@@ -98,6 +129,28 @@ def read_state(prefix: str) -> dict[str, Any]:
     CheckpointError: the sidecar is damaged, or of a newer version of this project.
   """
   return _read_sidecar(prefix).get("state", {})
+
+
+def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, np.ndarray]:
+  """Reads values, whatever model they belong to.
+
+  Args:
+    prefix: the checkpoint's prefix.
+    names: some of those that `names_and_shapes` gives.
+
+  Raises:
+    CheckpointError: a file is damaged.
+  """
+  contents, keys = names_and_shapes(prefix), _keys_in_saved_model(prefix)
+  return {
+    name: _read_tensor(prefix, keys.get(name, name), contents[name][1]).numpy() for name in names
+  }
+
+
+def read_do_lower_case(prefix: str) -> bool | None:
+  """Whether an exported model is an uncased one; None for other checkpoints, which do not say."""
+  key = _keys_in_saved_model(prefix).get("do_lower_case")
+  return None if key is None else bool(tf.train.load_checkpoint(prefix).get_tensor(key))
 
 
 def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
@@ -130,8 +183,9 @@ def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
   unused = [n for n in contents if n not in variables and (trains or not is_training_state(n))]
   if unused:
     logging.info("%s: %d tensors not used: %s", prefix, len(unused), abbreviate(unused))
+  keys = _keys_in_saved_model(prefix)
   for name, variable in variables.items():
-    _assign(variable, prefix, name, contents[name][1])
+    _assign(variable, prefix, keys.get(name, name), contents[name][1])
 
 
 class _Mismatch(NamedTuple):
@@ -230,8 +284,9 @@ def init_from_checkpoint(
   _check_required(prefix, list(wanted), list(contents), mismatched, required_scope)
   skipped = {mismatch.name for mismatch in mismatched}
   loaded = [name for name in common if name not in skipped]
+  keys = _keys_in_saved_model(prefix)
   for name in loaded:
-    _assign(wanted[name], prefix, name, contents[name][1])
+    _assign(wanted[name], prefix, keys.get(name, name), contents[name][1])
   return LoadReport(
     prefix=prefix,
     loaded=loaded,
@@ -298,18 +353,23 @@ def _fits_after_cast(found, variable) -> bool:
 
 
 def _assign(variable, prefix, name, dtype):
-  """Reads one tensor, checked against its CRC-32C, and assigns it."""
+  """Reads one tensor and assigns it."""
   # Lifted out of any traced function: a value read while tracing is assigned once, not each step.
   with tf.init_scope():
-    try:
-      with tf.device("CPU:0"):
-        [value] = tf.raw_ops.RestoreV2(
-          prefix=prefix, tensor_names=[name], shape_and_slices=[""], dtypes=[dtype]
-        )
-    except _READ_ERRORS as error:
-      files = ", ".join(_data_files(prefix))
-      raise CheckpointError(f"{files}: {name} is damaged: {_first_line(error)}") from None
-    variable.assign(tf.cast(value, variable.dtype))
+    variable.assign(tf.cast(_read_tensor(prefix, name, dtype), variable.dtype))
+
+
+def _read_tensor(prefix, name, dtype):
+  """Reads one tensor, checked against its CRC-32C."""
+  try:
+    with tf.device("CPU:0"):
+      [value] = tf.raw_ops.RestoreV2(
+        prefix=prefix, tensor_names=[name], shape_and_slices=[""], dtypes=[dtype]
+      )
+  except _READ_ERRORS as error:
+    files = ", ".join(_data_files(prefix))
+    raise CheckpointError(f"{files}: {name} is damaged: {_first_line(error)}") from None
+  return value
 
 
 def _data_files(prefix: str) -> list[str]:
@@ -440,11 +500,12 @@ def find_checkpoint(path: str) -> str:
   """The prefix that a user means by `--init_checkpoint=path`.
 
   Args:
-    path: a prefix; one of its files; a directory that this project or the original trained in; or
-      the folder of a released model, with its `bert_model.ckpt`.
+    path: a prefix; one of its files; a directory that this project or the original trained in; the
+      folder of a released model, with its `bert_model.ckpt`; or an exported encoder's folder, or
+      the one around it.
 
   Returns:
-    The prefix of a whole, name-based checkpoint.
+    The prefix of a whole checkpoint whose variables have BERT's names.
 
   Raises:
     CheckpointError: there is none; the message says what is there, and what to do.
@@ -459,14 +520,14 @@ def find_checkpoint(path: str) -> str:
 
 def _find_in_folder(folder: str) -> str:
   names = _list_folder(folder)
-  if {"saved_model.pb", "saved_model.pbtxt"} & set(names):
-    raise CheckpointError(
-      f"{folder} is a SavedModel, made for serving. Give the checkpoint that it was exported from: "
-      "a prefix such as out/model.ckpt-1000, or the folder of a released model."
-    )
+  if _is_saved_model(folder):
+    return _find_in_saved_model(folder)
   newest = latest(folder)
   if newest:
     return newest
+  encoder = os.path.join(folder, "encoder")
+  if _is_saved_model(encoder):
+    return _find_in_saved_model(encoder)
   prefixes = [name.removesuffix(".index") for name in names if name.endswith(".index")]
   if "bert_model.ckpt" in prefixes:
     prefixes = ["bert_model.ckpt"]
@@ -475,6 +536,17 @@ def _find_in_folder(folder: str) -> str:
   if prefixes:
     raise CheckpointError(f"{folder} has several checkpoints, name one: {abbreviate(prefixes, 10)}")
   raise CheckpointError(f"{folder} has no checkpoint (no *.index file).{_nearby(folder)}")
+
+
+def _find_in_saved_model(folder: str) -> str:
+  prefix = os.path.join(folder, _IN_SAVED_MODEL)
+  if not tf.io.gfile.exists(prefix + ".index") or _OBJECT_GRAPH in names_and_shapes(prefix):
+    raise CheckpointError(
+      f"{folder} is a SavedModel whose variables do not have BERT's names (bert/...). Give an "
+      "encoder that this project exported; or a checkpoint: a prefix such as out/model.ckpt-1000, "
+      "or the folder of a released model."
+    )
+  return prefix
 
 
 def _explain_absence(path: str) -> str:

@@ -26,7 +26,7 @@ import dataclasses
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ import checkpoint
 from gradient_accumulation import accumulate
 from training_loop import (
   EXIT_CODE_SIGTERM,
+  Reported,
   RunState,
   Training,
   TrainingDivergedError,
@@ -81,7 +82,12 @@ class EstimatorSpec:
       along the first axis (other axes padded with zeros to the longest) and `metric_fn(**arrays)`
       is called once on NumPy arrays; it returns name -> number (or array or text, only logged).
     init_checkpoint: where variables start when `model_dir` holds no checkpoint.
-    summaries: name -> scalar tensor, written beside the loss in training.
+    summaries: name -> scalar tensor, written beside the loss in training. What takes time is given
+      as a function that returns the tensor: it is called in a branch of the graph that runs only
+      on steps whose values are written or shown.
+    progress: names of summaries (or `learning_rate`) that lines of progress show, too.
+    rates: name of a speed -> name of the summary that says how much of it an example has. With
+      `{"tokens/sec": "tokens_per_example"}` tokens per second are written and shown.
   """
 
   mode: str
@@ -90,7 +96,9 @@ class EstimatorSpec:
   train_op: Any = None
   eval_metrics: tuple[Callable[..., dict], dict[str, tf.Tensor]] | None = None
   init_checkpoint: str | None = None
-  summaries: dict[str, tf.Tensor] | None = None
+  summaries: dict[str, tf.Tensor | Callable[[], tf.Tensor]] | None = None
+  progress: Sequence[str] = ()
+  rates: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,6 +158,7 @@ class EvalSpec:
     higher_is_better: whether more of `metric` is better.
     patience: stop after so many evaluations in a row without improvement; None: never.
     keep_best: save the best weights under `model_dir/best`.
+    steps: at most so many batches each time; None for all.
   """
 
   input_fn: Callable[[dict], tf.data.Dataset]
@@ -158,9 +167,11 @@ class EvalSpec:
   higher_is_better: bool = True
   patience: int | None = None
   keep_best: bool = True
+  steps: int | None = None
 
   def __post_init__(self):
-    for name, value in (("every_steps", self.every_steps), ("patience", self.patience)):
+    for name in ("every_steps", "patience", "steps"):
+      value = getattr(self, name)
       if value is not None and value < 1:
         raise ValueError(f"EvalSpec.{name} must be at least 1, but is {value}.")
 
@@ -192,7 +203,7 @@ class Estimator:
     self._is_filled = False  # Whether variables hold anything but their initial values.
     self._init_checkpoint: str | None = None
     self._metric_fn: Callable[..., dict] | None = None
-    self.scalar_names: list[str] = []  # What a training step returns, in this order.
+    self.reported = Reported()
 
   # -------------------------------------------------------------------------------------------
   # The three verbs.
@@ -343,11 +354,16 @@ class Estimator:
     return spec
 
   def _build_training(self, iterator, element_spec, is_new: bool):
-    """Returns `run_steps(iterator, count)` -> (scalars `[n]`, examples, first bad step or -1)."""
-    self._prepare_variables(self._replica_step, element_spec, is_new)
+    """Returns `run_steps(iterator, count, is_told)`, see `_run_steps`."""
+
+    def trial(batch):
+      return self._replica_step(batch, tf.constant(True))
+
+    self._prepare_variables(trial, element_spec, is_new)
     # Tracing creates the variables and runs nothing, so they can be filled before the first step.
+    count, is_told = tf.constant(1, tf.int64), tf.constant(True)
     return self._traced(
-      ModeKeys.TRAIN, self._run_steps, iterator.element_spec, iterator, tf.constant(1, tf.int64)
+      ModeKeys.TRAIN, self._run_steps, iterator.element_spec, iterator, count, is_told
     )
 
   def _build_inference(self, mode: str, element_spec, dataset, is_new: bool = False):
@@ -401,42 +417,57 @@ class Estimator:
             aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
           )
 
-  def _run_steps(self, iterator, count):
-    """`count` training steps; with `steps_per_loop` 1 without a loop in the graph."""
-    if self.steps_per_loop == 1:
-      return self._step(next(iterator))
+  def _run_steps(self, iterator, count, is_told):
+    """`count` training steps; with `steps_per_loop` 1 without a loop in the graph.
 
-    def body(done, scalars, examples, bad_step):
+    Args:
+      iterator: over batches.
+      count: int64 `[]`.
+      is_told: bool `[]`, whether all scalars of the last step are wanted, the costly ones, too.
+
+    Returns:
+      float32 `[n]` scalars of the last step, int64 `[]` examples, float64 `[rates]` amounts of
+      what has a rate in these examples, and int64 `[]` the first bad step or -1.
+    """
+    if self.steps_per_loop == 1:
+      return self._step(next(iterator), is_told)
+
+    def body(done, scalars, examples, amounts, bad_step):
       del scalars
-      scalars, more_examples, bad_step = self._step(next(iterator))
-      return done + 1, scalars, examples + more_examples, bad_step
+      step = self._step(next(iterator), is_told & tf.equal(done + 1, count))
+      scalars, more_examples, more_amounts, bad_step = step
+      return done + 1, scalars, examples + more_examples, amounts + more_amounts, bad_step
 
     zero, none = tf.constant(0, tf.int64), tf.constant(-1, tf.int64)
-    _, scalars, examples, bad_step = tf.while_loop(
-      lambda done, scalars, examples, bad_step: (done < count) & (bad_step < 0),
+    vector = tf.TensorShape([None])
+    _, *outputs = tf.while_loop(
+      lambda done, scalars, examples, amounts, bad_step: (done < count) & (bad_step < 0),
       body,
-      [zero, tf.zeros([0]), zero, none],
-      shape_invariants=[zero.shape, tf.TensorShape([None]), zero.shape, none.shape],
+      # How many amounts there are is not known yet: one zero can be added to any number of them.
+      [zero, tf.zeros([0]), zero, tf.zeros([1], tf.float64), none],
+      shape_invariants=[zero.shape, vector, zero.shape, vector, none.shape],
       parallel_iterations=1,
     )
-    return scalars, examples, bad_step
+    return outputs
 
-  def _step(self, batch):
-    """One step on all replicas: float32 `[n]` scalars, examples consumed, bad step or -1."""
-    scalars, examples, step = self._strategy.run(self._replica_step, args=(batch,))
+  def _step(self, batch, is_told):
+    """One step on all replicas: scalars, examples, amounts, and bad step or -1."""
+    scalars, examples, step = self._strategy.run(self._replica_step, args=(batch, is_told))
     if self._strategy.num_replicas_in_sync > 1:
       scalars = self._strategy.reduce(tf.distribute.ReduceOp.MEAN, scalars, axis=None)
       examples = self._strategy.reduce(tf.distribute.ReduceOp.SUM, examples, axis=None)
     step = self._strategy.experimental_local_results(step)[0]
     bad_step = tf.where(tf.math.is_finite(scalars[0]), tf.constant(-1, tf.int64), step + 1)
-    return scalars, examples, bad_step
+    per_example = tf.gather(scalars, self.reported.rate_indices())
+    amounts = tf.cast(per_example, tf.float64) * tf.cast(examples, tf.float64)
+    return scalars, examples, amounts, bad_step
 
-  def _replica_step(self, batch):
+  def _replica_step(self, batch, is_told):
     """Forward, backward and update on one replica. Runs inside a trace, in the replica's thread."""
     with use_store(self.store):
       step = tf.identity(get_global_step())
       train_op, gradients, scalars = accumulate(
-        lambda part_of_batch, part: self._forward(part_of_batch, part, step),
+        lambda part_of_batch, part: self._forward(part_of_batch, part, step, is_told),
         batch,
         self.config.gradient_accumulation_steps,
       )
@@ -451,7 +482,7 @@ class Estimator:
         train_op.apply(gradients)
     return scalars, _batch_size(batch), step
 
-  def _forward(self, batch, part, step):
+  def _forward(self, batch, part, step, is_told):
     """The model on one part of a replica's batch: its train_op, and float32 `[n]` scalars."""
     context = tf.distribute.get_replica_context()
     replica = tf.cast(context.replica_id_in_sync_group, tf.int64)
@@ -459,9 +490,13 @@ class Estimator:
     stream = replica * self.config.gradient_accumulation_steps + tf.cast(part, tf.int64)
     with random_stream(self._seed + stream * 1_000_003, step):
       spec = self._call_model(batch, ModeKeys.TRAIN)
-    named = {"loss": spec.loss, "learning_rate": spec.train_op.learning_rate}
-    named.update(spec.summaries or {})
-    self.scalar_names = list(named)
+      named = {"loss": spec.loss, "learning_rate": spec.train_op.learning_rate}
+      named.update(spec.summaries or {})
+      named = {
+        name: _only_if(is_told, value) if callable(value) else value
+        for name, value in named.items()
+      }
+    self.reported = Reported(list(named), list(spec.progress), dict(spec.rates))
     scalars = tf.stack([tf.cast(value, tf.float32) for value in named.values()])
     return spec.train_op, scalars
 
@@ -630,16 +665,21 @@ class Estimator:
         if isinstance(value, float):
           tf.summary.scalar(name, value)
 
-  def evaluate_now(self, input_fn) -> dict[str, Any]:
-    """Evaluates in the middle of training, on the variables as they are."""
+  def evaluate_now(self, input_fn, steps: int | None = None) -> dict[str, Any]:
+    """Evaluates in the middle of training, on the variables as they are; see `evaluate`."""
     dataset, element_spec = self._dataset(input_fn, ModeKeys.EVAL)
     with _clear_data_errors(input_fn):
       step_fn = self._build_inference(ModeKeys.EVAL, element_spec, dataset)
-      return self._evaluate(step_fn, dataset, None, None)
+      return self._evaluate(step_fn, dataset, steps, None)
 
 
 # ---------------------------------------------------------------------------------------------
 # Helpers without state.
+
+
+def _only_if(is_told, function):
+  """float32 `[]`: what a function of the graph returns, or NaN where it is not wanted."""
+  return tf.cond(is_told, lambda: tf.cast(function(), tf.float32), lambda: tf.constant(np.nan))
 
 
 def _create_unlifted(next_creator, **kwargs):

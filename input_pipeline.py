@@ -14,13 +14,13 @@ very next batch. Each batch is cut to its own longest example: padding costs tim
 nothing.
 
 A file that is missing, cut short, damaged or written for another length is reported as a
-`RecordError` that names the file and the record.
+`RecordError` that names the file and the record. Files may be compressed with gzip, all or some.
 """
 
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,17 @@ from files import force_to_disk, hidden_beside, write_text
 SHUFFLE_BUFFER = 100
 
 _LENGTH_FEATURES = ("input_ids", "input_mask", "segment_ids")
+# What a gzip file begins with, "deflate" included. A plain file that began so would have a first
+# record of 559,903 bytes or 16 MB more.
+_GZIP_MAGIC = b"\x1f\x8b\x08"
 _REMEDY = "Write it anew with the program that made it: run_classifier.py does so in every run."
 
+# Masks drawn in evaluation do not change with the seed of a run: its losses stay comparable.
+_EVAL_SEED = 0
+
 FeatureSpec = Mapping[str, tf.io.FixedLenFeature]
+# `transform(features, numbers int64 [B], seed)` -> features; see `record_input_fn`.
+Transform = Callable[[Mapping[str, tf.Tensor], tf.Tensor, int], Mapping[str, tf.Tensor]]
 
 
 class RecordError(ValueError):
@@ -175,6 +183,7 @@ def record_input_fn(
   length_features: Sequence[str] = _LENGTH_FEATURES,
   round_length_to: int = 8,
   repeat: bool | None = None,
+  transform: Transform | None = None,
 ) -> RecordInputFn:
   """An input_fn over TFRecord files, as `file_based_input_fn_builder` made them.
 
@@ -192,6 +201,10 @@ def record_input_fn(
     length_features: features `[B, S]` to cut.
     round_length_to: cut to a multiple of this, so that few lengths occur; 1 cuts exactly.
     repeat: whether to start over at the end; as `is_training` by default.
+    transform: what to make of the features of a batch, in the graph, before it is cut. It receives
+      the number of each example: in training the position in the stream, which never comes again;
+      in evaluation the position in the files, the same in each pass. And a seed: that of the order
+      in training, always the same one in evaluation.
 
   Returns:
     The input_fn. Its dataset yields name -> `[B]` or `[B, T]`, int32 or float32.
@@ -209,16 +222,24 @@ def record_input_fn(
 
   def build(params):
     seed = params.get("seed", 12345)  # only `Estimator` gives one
-    records = _read(paths, is_training, repeat, seed)
     if is_training:
+      skipped = params.get("skip_examples", 0)
+      records = _training_records(paths, repeat, seed)
       # The skipped records are neither parsed nor batched: a million take about a second.
-      records = records.shuffle(shuffle_buffer, seed, reshuffle_each_iteration=False)
-      records = records.skip(params.get("skip_examples", 0))
+      records = records.shuffle(shuffle_buffer, seed, reshuffle_each_iteration=False).skip(skipped)
+      records = records.enumerate(start=skipped)
+    else:
+      seed = _EVAL_SEED
+      records = _in_order(paths).enumerate()
+      records = records.repeat() if repeat else records
+
+    def finish(numbers, batch):
+      parsed = _parse(batch, features)
+      parsed = parsed if transform is None else transform(parsed, numbers, seed)
+      return _trim(parsed, length_features, round_length_to)
+
     batches = records.batch(params["batch_size"], drop_remainder=drop_remainder)
-    batches = batches.map(
-      lambda batch: _trim(_parse(batch, features), length_features, round_length_to),
-      num_parallel_calls=2,
-    )
+    batches = batches.map(finish, num_parallel_calls=2)
     return batches.prefetch(2).with_options(_options())
 
   return RecordInputFn(paths, features, build)
@@ -263,17 +284,26 @@ def count_records(path: str | os.PathLike) -> int:
   """How many records a file holds.
 
   Raises:
-    RecordError: it is missing or damaged.
+    RecordError: it is missing, damaged, or not as its manifest says.
   """
-  return sum(1 for _ in _records_of(os.fspath(path)))
+  return sum(1 for _ in records_of(path))
 
 
-def _read(paths, is_training: bool, repeat: bool, seed: int) -> tf.data.Dataset:
-  """Serialized records; several training files are shuffled and read four at a time."""
-  if len(paths) == 1 or not is_training:
-    records = tf.data.TFRecordDataset(paths)
+def _in_order(paths: Sequence[str]) -> tf.data.Dataset:
+  """Serialized records of all files, one file after the other."""
+  compressions = [compression_of(path) for path in paths]
+  if len(set(compressions)) == 1:
+    return tf.data.TFRecordDataset(paths, compressions[0])
+  return tf.data.Dataset.from_tensor_slices((paths, compressions)).flat_map(tf.data.TFRecordDataset)
+
+
+def _training_records(paths: Sequence[str], repeat: bool, seed: int) -> tf.data.Dataset:
+  """Serialized records; several files are shuffled and read four at a time."""
+  if len(paths) == 1:
+    records = _in_order(paths)
     return records.repeat() if repeat else records
-  files = tf.data.Dataset.from_tensor_slices(paths)
+  compressions = [compression_of(path) for path in paths]
+  files = tf.data.Dataset.from_tensor_slices((paths, compressions))
   files = files.repeat() if repeat else files
   files = files.shuffle(len(paths), seed, reshuffle_each_iteration=False)
   # In the original the order of arrival decided; here the order is the same in every run.
@@ -323,9 +353,8 @@ def _options() -> tf.data.Options:
 
 def _check_file(path: str, features: FeatureSpec, limit: int | None) -> None:
   """Raises `RecordError` unless the first `limit` records (None: all) are as `features` says."""
-  _check_size(path)
   number = 0
-  for number, record in enumerate(_records_of(path), start=1):
+  for number, record in enumerate(records_of(path), start=1):
     problem = _problem(record, features)
     if problem:
       raise RecordError(f"{path}, record {number}: {problem} {_REMEDY}")
@@ -335,39 +364,85 @@ def _check_file(path: str, features: FeatureSpec, limit: int | None) -> None:
     raise RecordError(f"{path} holds no record. {_REMEDY}")
 
 
-def _check_size(path: str) -> None:
-  """Compares a file with its manifest, if it has one."""
-  manifest = hidden_beside(path, "manifest.json")
+def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
+  """What is known of a TFRecord file: the manifest beside it, `.NAME.manifest.json`.
+
+  Returns:
+    Facts such as records and bytes; none where the manifest is missing or unreadable: another
+    program wrote the file, or the manifest was lost, and there is nothing to compare with.
+  """
   try:
-    with open(manifest, encoding="utf-8") as file:
-      facts = json.load(file)
-    expected, found = facts["bytes"], os.path.getsize(path)
-  except (OSError, ValueError, KeyError, TypeError):
-    return  # Another program wrote the file, or the manifest was lost: nothing to compare with.
+    with tf.io.gfile.GFile(hidden_beside(os.fspath(path), "manifest.json"), "r") as file:
+      facts = json.loads(file.read())
+  except (tf.errors.OpError, OSError, ValueError):
+    return {}
+  return facts if isinstance(facts, dict) else {}
+
+
+def compression_of(path: str | os.PathLike) -> str:
+  """`GZIP` for a compressed file, else an empty string; by the manifest or the first bytes."""
+  stated = read_manifest(path).get("compression")
+  if isinstance(stated, str):
+    return "GZIP" if stated.upper() == "GZIP" else ""
+  try:
+    with tf.io.gfile.GFile(os.fspath(path), "rb") as file:
+      return "GZIP" if file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC else ""
+  except tf.errors.OpError:
+    return ""  # Whoever reads it tells what is wrong.
+
+
+def check_manifest(path: str | os.PathLike) -> dict[str, Any]:
+  """Compares the size of a file with its manifest, if it has one.
+
+  Returns:
+    The facts of the manifest, see `read_manifest`.
+
+  Raises:
+    RecordError: the file is not as long as it was written.
+  """
+  path = os.fspath(path)
+  facts = read_manifest(path)
+  expected = facts.get("bytes")
+  if not isinstance(expected, int) or not tf.io.gfile.exists(path):
+    return facts
+  found = tf.io.gfile.stat(path).length
   if expected != found:
     raise RecordError(
       f"{path} has {found} bytes, but was written with {expected} ({facts.get('records')} "
       f"records): it was cut short or changed. {_REMEDY} If it is as it should be, remove "
-      f"{manifest}."
+      f"{hidden_beside(path, 'manifest.json')}."
     )
+  return facts
 
 
-def _records_of(path: str) -> Iterator[bytes]:
-  """The records of one file, with clear errors."""
+def records_of(path: str | os.PathLike) -> Iterator[bytes]:
+  """The serialized records of one file, plain or compressed.
+
+  Raises:
+    RecordError: the file is missing, is not as its manifest says, or is damaged; the message names
+      the record.
+  """
+  path = os.fspath(path)
   if not tf.io.gfile.exists(path):
     raise RecordError(f"{path} does not exist.")
   if tf.io.gfile.isdir(path):
     raise RecordError(f"{path} is a folder, where a TFRecord file is expected.")
+  facts = check_manifest(path)
   number = 0
   try:
-    for record in tf.data.TFRecordDataset(path):
+    for record in tf.data.TFRecordDataset(path, compression_of(path)):
       number += 1
       yield record.numpy()
   except tf.errors.OpError as error:
     raise RecordError(
-      f"{path}, record {number + 1}: the file is damaged or cut short there, or is no uncompressed "
-      f"TFRecord file ({error.message.splitlines()[0]}). {_REMEDY}"
+      f"{path}, record {number + 1}: the file is damaged or cut short there, or is no TFRecord "
+      f"file ({error.message.splitlines()[0]}). {_REMEDY}"
     ) from None
+  if facts.get("records", number) != number:
+    raise RecordError(
+      f"{path} holds {number} records, but was written with {facts['records']}: it was cut short "
+      f"or changed. {_REMEDY}"
+    )
 
 
 def _problem(record: bytes, features: FeatureSpec) -> str | None:

@@ -14,17 +14,26 @@ trains most steps at length 128 and the last tenth at 512; the second phase star
 
   python run_pretraining.py --do_train --input_file=records_512/*.tfrecord --max_seq_length=512 \\
     --max_predictions_per_seq=77 --init_checkpoint=/tmp/phase_1 --output_dir=/tmp/phase_2 ...
+
+Records written with `create_pretraining_data.py --dynamic_masking` get their masks while they are
+read, other ones in each epoch: `--dynamic_masking --vocab_file=...`.
 """
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from absl import flags, logging
 
 import command_line
 import runner
+from pretraining_records import (
+  RecordFormat,
+  check_manifests,
+  check_records,
+  pretraining_features,
+)
 
 # Of `heads.py`, which imports TensorFlow: found here by `__getattr__`, where the original has them.
 _HEADS = ("gather_indexes", "get_masked_lm_output", "get_next_sentence_output")
@@ -36,6 +45,7 @@ __all__ = [  # noqa: F822
   "input_fn_builder",
   "main",
   "model_fn_builder",
+  "pretraining_features",
 ]
 
 FLAGS = flags.FLAGS
@@ -49,8 +59,29 @@ _EVAL_KEYS = (
   "next_sentence_loss",
 )
 
-# So many records of each file are looked at before anything starts.
-_RECORDS_TO_CHECK = 32
+
+# When a run resumes with another value, that is only told.
+_INFORMATIVE_FLAGS = (
+  "input_file",
+  "train_batch_size",
+  "learning_rate",
+  "num_train_steps",
+  "num_warmup_steps",
+  "max_seq_length",
+  "max_predictions_per_seq",
+  "dynamic_masking",
+  "masked_lm_prob",
+  "do_whole_word_mask",
+  "dtype",
+)
+
+# Beside the loss on a line of progress.
+_PROGRESS = (
+  "masked_lm_loss",
+  "next_sentence_loss",
+  "masked_lm_accuracy",
+  "next_sentence_accuracy",
+)
 
 
 def __getattr__(name: str):
@@ -72,7 +103,8 @@ def define_flags() -> None:
     flags.DEFINE_string(
       "eval_input_file",
       None,
-      "The same for --do_eval. Default: --input_file, whose words the model has seen.",
+      "The same for --do_eval and --eval_every_steps. Default: --input_file, whose words the model "
+      "has seen.",
     )
     flags.DEFINE_string("output_dir", None, "Folder for checkpoints and results.")
     flags.DEFINE_bool("do_train", False, "Whether to train.")
@@ -88,31 +120,30 @@ def define_flags() -> None:
     flags.DEFINE_integer(
       "max_eval_steps", 100, "Batches to evaluate; fewer records are gone through repeatedly."
     )
+  with command_line.flag_group("Masks drawn while reading"):
+    flags.DEFINE_bool(
+      "dynamic_masking",
+      False,
+      "Draw other masks each time an example comes by, for records that were written with "
+      "--dynamic_masking.",
+    )
+    flags.DEFINE_string(
+      "vocab_file",
+      None,
+      "The vocabulary of the records; needed for --dynamic_masking, else only compared. Default: "
+      "vocab.txt beside --init_checkpoint.",
+    )
+    flags.DEFINE_float("masked_lm_prob", 0.15, "Share of the tokens to mask.")
+    flags.DEFINE_bool("do_whole_word_mask", False, "Mask all pieces of a word, or none.")
   runner.define_model_flags(reads_text=False)
   runner.define_training_flags(epochs=False)
+  runner.define_eval_in_training_flags()
   command_line.define_tpu_flags()
   command_line.mark_required(["input_file", "bert_config_file", "output_dir"])
 
 
 # ---------------------------------------------------------------------------------------------
 # Records -> batches.
-
-
-def pretraining_features(max_seq_length: int, max_predictions_per_seq: int) -> dict:
-  """Name -> `tf.io.FixedLenFeature` of the records of `create_pretraining_data.py`."""
-  import tensorflow as tf
-
-  sequence = tf.io.FixedLenFeature([max_seq_length], tf.int64)
-  masked = tf.io.FixedLenFeature([max_predictions_per_seq], tf.int64)
-  return {
-    "input_ids": sequence,
-    "input_mask": sequence,
-    "segment_ids": sequence,
-    "masked_lm_positions": masked,
-    "masked_lm_ids": masked,
-    "masked_lm_weights": tf.io.FixedLenFeature([max_predictions_per_seq], tf.float32),
-    "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
-  }
 
 
 def input_fn_builder(
@@ -124,6 +155,7 @@ def input_fn_builder(
   *,
   shuffle_buffer=100,
   pad_to_max_length=False,
+  masking=None,
 ):
   """An input_fn over files of `create_pretraining_data.py`, for an `estimator.Estimator`.
 
@@ -138,6 +170,7 @@ def input_fn_builder(
     num_cpu_threads: accepted for the original's signature; four files at a time are read.
     shuffle_buffer: among so many records the next one is drawn.
     pad_to_max_length: keep batches at S instead of their longest example's length.
+    masking: a `dynamic_masking.Masking`, if the records have no masks.
 
   Returns:
     `input_fn(params)` -> `tf.data.Dataset` of name -> int32 or float32 `[B, ...]`.
@@ -145,15 +178,28 @@ def input_fn_builder(
   import input_pipeline
 
   del num_cpu_threads
+  features = pretraining_features(max_seq_length, max_predictions_per_seq)
+  if masking is not None:
+    features = pretraining_features(max_seq_length, None, masking.whole_words)
   return input_pipeline.record_input_fn(
     input_files,
-    pretraining_features(max_seq_length, max_predictions_per_seq),
+    features,
     is_training,
     drop_remainder=True,
     shuffle_buffer=shuffle_buffer,
     pad_to_max_length=pad_to_max_length,
     repeat=True,
+    transform=_draw_masks(masking) if masking else None,
   )
+
+
+def _draw_masks(masking):
+  def transform(features, numbers, seed):
+    import dynamic_masking
+
+    return dynamic_masking.draw_masks(features, numbers, seed, masking)
+
+  return transform
 
 
 def find_files(flag: str) -> list[str]:
@@ -179,118 +225,6 @@ def find_files(flag: str) -> list[str]:
   if not found:
     raise command_line.UsageError(f"--{flag}={FLAGS[flag].value} names no file.")
   return found
-
-
-# ---------------------------------------------------------------------------------------------
-# Records that do not fit are told before training, in terms of flags.
-
-
-def check_records(paths: Sequence[str], bert_config, limit: int | None = _RECORDS_TO_CHECK) -> None:
-  """Compares records with the flags and the model.
-
-  Args:
-    paths: files of records.
-    bert_config: says how many words there are.
-    limit: records of each file to look at; None for all.
-
-  Raises:
-    RecordError: a file is damaged, or a record does not fit; names file, record and flag.
-  """
-  import tensorflow as tf
-
-  from input_pipeline import RecordError
-
-  features = pretraining_features(FLAGS.max_seq_length, FLAGS.max_predictions_per_seq)
-  for path in paths:
-    number = 0
-    try:
-      for number, record in enumerate(tf.data.TFRecordDataset(path).take(limit or -1), start=1):
-        problem = _problem(record.numpy(), features, bert_config)
-        if problem:
-          raise RecordError(f"{path}, record {number}: {problem}")
-    except tf.errors.OpError as error:
-      raise RecordError(
-        f"{path}, record {number + 1}: the file is damaged or cut short there, or is no "
-        f"uncompressed TFRecord file ({error.message.splitlines()[0]}). Write it again with "
-        "create_pretraining_data.py."
-      ) from None
-    if not number:
-      raise RecordError(f"{path} holds no record.")
-
-
-def _problem(record: bytes, features: Mapping, bert_config) -> str | None:
-  """What is wrong with a serialized record, or None."""
-  import tensorflow as tf
-
-  try:
-    found = tf.train.Example.FromString(record).features.feature
-  except Exception:  # The parser's exception type differs between protobuf's implementations.
-    return "not a tf.train.Example. Was it made by create_pretraining_data.py?"
-  arrays = {}
-  for name, spec in features.items():
-    kind = "int64_list" if spec.dtype == tf.int64 else "float_list"
-    if name not in found or found[name].WhichOneof("kind") != kind:
-      present = ", ".join(sorted(found)) or "none at all"
-      return (
-        f"there is no {kind} {name!r} among its features ({present}). "
-        "Was it made by create_pretraining_data.py?"
-      )
-    arrays[name] = np.array(getattr(found[name], kind).value)
-  return _wrong_length(arrays, features) or _wrong_value(arrays, bert_config)
-
-
-def _wrong_length(arrays, features):
-  for name, array in arrays.items():
-    [expected] = features[name].shape
-    if len(array) != expected:
-      flag = _FLAG_OF_LENGTH.get(name)
-      remedy = f" Give --{flag}={len(array)}, or write the records anew." if flag else ""
-      given = f"--{flag} is {expected}" if flag else f"{expected} is needed"
-      return f"{name} has {len(array)} values, but {given}.{remedy}"
-  return None
-
-
-_FLAG_OF_LENGTH = {
-  "input_ids": "max_seq_length",
-  "input_mask": "max_seq_length",
-  "segment_ids": "max_seq_length",
-  "masked_lm_positions": "max_predictions_per_seq",
-  "masked_lm_ids": "max_predictions_per_seq",
-  "masked_lm_weights": "max_predictions_per_seq",
-}
-
-
-def _wrong_value(arrays, bert_config):
-  for name in ("input_ids", "masked_lm_ids"):
-    outside = arrays[name][(arrays[name] < 0) | (arrays[name] >= bert_config.vocab_size)]
-    if outside.size:
-      return (
-        f"{name} holds {outside[0]}, but the vocab_size of --bert_config_file="
-        f"{FLAGS.bert_config_file} is {bert_config.vocab_size}: the records were made with the "
-        "vocabulary of another model."
-      )
-  is_token = arrays["input_mask"] != 0
-  for position in arrays["masked_lm_positions"][arrays["masked_lm_weights"] != 0]:
-    if not 0 <= position < len(is_token) or not is_token[position]:
-      return f"masked_lm_positions holds {position}, where input_mask shows no token."
-  return None
-
-
-def _explain_by_flags(input_fn, bert_config) -> None:
-  """Lets `input_fn` explain errors during training by all records, and in terms of flags."""
-  import tensorflow as tf
-
-  about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
-
-  def explain_error(error):
-    if isinstance(error, about_data):
-      try:
-        check_records(input_fn.files, bert_config, limit=None)
-      except ValueError as clear:
-        return clear
-    return None
-
-  input_fn.explain_error = explain_error
 
 
 # ---------------------------------------------------------------------------------------------
@@ -330,7 +264,7 @@ def model_fn_builder(
     del labels, params  # labels travel in features
     if mode not in (ModeKeys.TRAIN, ModeKeys.EVAL):
       raise ValueError(f"Only TRAIN and EVAL modes are supported: {mode}")
-    masked_lm, next_sentence = _outputs(
+    masked_lm, next_sentence, masked_lm_logits = _outputs(
       bert_config, features, mode == ModeKeys.TRAIN, use_one_hot_embeddings, dtype
     )
     loss = masked_lm[0] + next_sentence[0]
@@ -344,7 +278,9 @@ def model_fn_builder(
         use_tpu,
         **(optimizer_options or {}),
       )
-      spec.summaries = _summaries(features, masked_lm[0], next_sentence[0])
+      spec.summaries = _summaries(features, masked_lm, next_sentence, masked_lm_logits)
+      spec.progress = (*_PROGRESS, "learning_rate")
+      spec.rates = {"tokens/sec": "tokens_per_example"}
     else:
       spec.eval_metrics = (metric_fn, _small_tensors(features, masked_lm, next_sentence))
     return spec
@@ -353,7 +289,7 @@ def model_fn_builder(
 
 
 def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype):
-  """What both heads return: `(loss, per_example_loss, log_probs)` each."""
+  """What both heads return, `(loss, per_example_loss, log_probs)` each, and words' scores anew."""
   import tensorflow as tf
 
   import heads
@@ -387,19 +323,44 @@ def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype):
   next_sentence = heads.get_next_sentence_output(
     bert_config, model.get_pooled_output(), features["next_sentence_labels"]
   )
-  return masked_lm, next_sentence
+
+  def masked_lm_logits():
+    vectors = heads.gather_indexes(model.get_sequence_output(), positions)
+    return heads.masked_lm_logits(bert_config, vectors, model.get_embedding_table(), dtype)
+
+  return masked_lm, next_sentence, masked_lm_logits
 
 
-def _summaries(features, masked_lm_loss, next_sentence_loss):
-  """Scalars of a training step. Tokens per example times examples/sec is the speed in tokens."""
+def _summaries(features, masked_lm, next_sentence, masked_lm_logits):
+  """Scalars of a training step; accuracies only where they are told, see `EstimatorSpec`."""
   import tensorflow as tf
+
+  def masked_lm_accuracy():
+    # From scores computed anew in the few steps that tell it. What a branch of the graph reads is
+    # computed in every step, and training itself never needs all `[B * P, V]` log-probabilities.
+    labels = tf.reshape(features["masked_lm_ids"], [-1])
+    return _accuracy(masked_lm_logits(), labels, tf.reshape(features["masked_lm_weights"], [-1]))
+
+  def next_sentence_accuracy():
+    labels = tf.reshape(features["next_sentence_labels"], [-1])
+    return _accuracy(next_sentence[2], labels, tf.ones_like(labels, tf.float32))
 
   mask = tf.cast(features["input_mask"], tf.float32)  # [B, S]
   return {
-    "masked_lm_loss": masked_lm_loss,
-    "next_sentence_loss": next_sentence_loss,
+    "masked_lm_loss": masked_lm[0],
+    "next_sentence_loss": next_sentence[0],
+    "masked_lm_accuracy": masked_lm_accuracy,
+    "next_sentence_accuracy": next_sentence_accuracy,
     "tokens_per_example": tf.reduce_mean(tf.reduce_sum(mask, axis=1)),
   }
+
+
+def _accuracy(scores, labels, weights):
+  """Weighted share of right answers: `[M, V]`, `[M]`, `[M]` to float32 `[]`; 0 without weight."""
+  import tensorflow as tf
+
+  is_right = tf.cast(tf.equal(tf.argmax(scores, -1, tf.int32), labels), tf.float32)
+  return tf.math.divide_no_nan(tf.reduce_sum(is_right * weights), tf.reduce_sum(weights))
 
 
 def _small_tensors(features, masked_lm, next_sentence):
@@ -472,21 +433,20 @@ def _mean(values, weights=None) -> float:
 def main(_) -> None:
   """Trains and evaluates as the flags say."""
   check_flags()
+  evaluates = FLAGS.do_eval or FLAGS.eval_every_steps
   train_files = find_files("input_file") if _reads_input_file() else []
   eval_files = find_files("eval_input_file") if FLAGS.eval_input_file else train_files
   runner.resolve_model_files()
   command_line.check_required()
   command_line.explain_ignored_flags()
   bert_config = runner.load_config()
-  used = (train_files if FLAGS.do_train else []) + (eval_files if FLAGS.do_eval else [])
-  check_records(list(dict.fromkeys(used)), bert_config)
+  masking, record_format = _record_format(bert_config)
+  used = (train_files if FLAGS.do_train else []) + (eval_files if evaluates else [])
+  used = list(dict.fromkeys(used))
+  vocabulary = check_manifests(used, record_format)
+  check_records(used, record_format)
   runner.prepare_output_dir()
-  estimator = create_estimator(bert_config)
-  runner.check_same_model(estimator.config.fingerprint)
-  if FLAGS.do_train:
-    train(estimator, train_files, bert_config)
-  if FLAGS.do_eval:
-    evaluate(estimator, eval_files, bert_config)
+  PreTraining(bert_config, masking, record_format, vocabulary).run(train_files, eval_files)
 
 
 def check_flags() -> None:
@@ -502,6 +462,16 @@ def check_flags() -> None:
   if not FLAGS.do_train and not FLAGS.do_eval:
     raise ValueError("At least one of `do_train` or `do_eval` must be True.")
   runner.check_training_flags()
+  if not 0 < FLAGS.masked_lm_prob <= 1:
+    raise command_line.UsageError(
+      f"--masked_lm_prob={FLAGS.masked_lm_prob}: above 0 and at most 1 is needed."
+    )
+  for name in ("do_whole_word_mask", "masked_lm_prob"):
+    if command_line.flag_was_given(name) and not FLAGS.dynamic_masking:
+      raise command_line.UsageError(
+        f"--{name} is about masks that are drawn while reading. Give --dynamic_masking, too, or "
+        f"give --{name} to create_pretraining_data.py."
+      )
   if FLAGS.do_train and FLAGS.num_warmup_steps >= FLAGS.num_train_steps:
     logging.warning(
       "--num_warmup_steps=%d is no less than --num_train_steps=%d: the learning rate never reaches "
@@ -515,73 +485,172 @@ def _reads_input_file() -> bool:
   return FLAGS.do_train or not FLAGS.eval_input_file
 
 
-def create_estimator(bert_config):
-  """The `estimator.Estimator` that flags describe."""
-  model_fn = model_fn_builder(
-    bert_config=bert_config,
-    init_checkpoint=FLAGS.init_checkpoint,
-    learning_rate=FLAGS.learning_rate,
-    num_train_steps=FLAGS.num_train_steps,
-    num_warmup_steps=FLAGS.num_warmup_steps,
-    use_tpu=FLAGS.use_tpu,
-    use_one_hot_embeddings=FLAGS.use_tpu,
-    optimizer_options=runner.optimizer_options(),
-    dtype=FLAGS.dtype,
-  )
-  fingerprint = runner.model_fingerprint(bert_config, task_name="pretraining")
-  informative = [
-    "input_file",
-    "train_batch_size",
-    "learning_rate",
-    "num_train_steps",
-    "num_warmup_steps",
-    "max_seq_length",
-    "max_predictions_per_seq",
-    "dtype",
-  ]
-  return runner.create_estimator(model_fn, fingerprint, informative)
+def _record_format(bert_config):
+  """How to mask (or None), and what the records have to be like."""
+  import pretraining_data
+  import tokenization
 
-
-def train(estimator, files: Sequence[str], bert_config) -> None:
-  """Trains up to `--num_train_steps`."""
-  input_fn = _input_fn(files, bert_config, is_training=True)
-  logging.info("***** Running training *****")
-  logging.info("  Batch size = %d", FLAGS.train_batch_size)
-  logging.info("  Num steps = %d", FLAGS.num_train_steps)
-  start = time.monotonic()
-  estimator.train(input_fn=input_fn, max_steps=FLAGS.num_train_steps)
-  logging.info("Training took %.1f s.", time.monotonic() - start)
-
-
-def evaluate(estimator, files: Sequence[str], bert_config) -> None:
-  """Evaluates `--max_eval_steps` batches and writes `eval_results.txt`."""
-  if not FLAGS.eval_input_file:
-    logging.warning(
-      "Evaluating on --input_file, the records that train the model: the results say how well it "
-      "knows these. --eval_input_file=FILES evaluates on others."
-    )
-  input_fn = _input_fn(files, bert_config, is_training=False)
-  logging.info("***** Running evaluation *****")
-  logging.info("  Batch size = %d", FLAGS.eval_batch_size)
-  results = estimator.evaluate(input_fn=input_fn, steps=FLAGS.max_eval_steps)
-  path = os.path.join(FLAGS.output_dir, "eval_results.txt")
-  runner.write_eval_results(path, results, _EVAL_KEYS)
-
-
-def _input_fn(files, bert_config, is_training):
-  logging.info("*** Input Files ***")
-  for path in files:
-    logging.info("  %s", path)
-  input_fn = input_fn_builder(
-    files,
+  vocab = tokenization.load_vocab(FLAGS.vocab_file) if FLAGS.vocab_file else None
+  masking = _masking(vocab, bert_config) if FLAGS.dynamic_masking else None
+  return masking, RecordFormat(
     FLAGS.max_seq_length,
     FLAGS.max_predictions_per_seq,
-    is_training,
-    shuffle_buffer=FLAGS.shuffle_buffer_size,
-    pad_to_max_length=FLAGS.pad_to_max_length or FLAGS.use_tpu,
+    bert_config.vocab_size,
+    config_file=FLAGS.bert_config_file,
+    dynamic_masking=FLAGS.dynamic_masking,
+    whole_words=FLAGS.do_whole_word_mask,
+    vocabulary=vocab and pretraining_data.vocabulary_hash(vocab),
+    vocab_file=FLAGS.vocab_file,
   )
-  _explain_by_flags(input_fn, bert_config)
-  return input_fn
+
+
+def _masking(vocab, bert_config):
+  """The `dynamic_masking.Masking` of the flags."""
+  import dynamic_masking
+
+  if vocab is None:
+    raise command_line.UsageError(
+      "--dynamic_masking needs --vocab_file: random words are drawn from the vocabulary."
+    )
+  try:
+    masking = dynamic_masking.Masking.from_vocabulary(
+      vocab,
+      max_predictions_per_seq=FLAGS.max_predictions_per_seq,
+      masked_lm_prob=FLAGS.masked_lm_prob,
+      whole_words=FLAGS.do_whole_word_mask,
+    )
+  except ValueError as error:
+    raise ValueError(f"--vocab_file={FLAGS.vocab_file}: {error}") from None
+  if masking.vocab_size > bert_config.vocab_size:
+    raise ValueError(
+      f"--vocab_file={FLAGS.vocab_file} has {masking.vocab_size} tokens, but the vocab_size of "
+      f"--bert_config_file={FLAGS.bert_config_file} is {bert_config.vocab_size}: random words "
+      "would have no embedding. Give the vocabulary of the model."
+    )
+  return masking
+
+
+class PreTraining:
+  """One run: a model, records, and the folder of its results."""
+
+  def __init__(self, bert_config, masking=None, record_format=None, vocabulary=None):
+    self._bert_config = bert_config
+    self._masking = masking
+    self._record_format = record_format
+    self._vocabulary = vocabulary
+
+  def run(self, train_files: Sequence[str], eval_files: Sequence[str]) -> None:
+    """Trains and evaluates as the flags say."""
+    estimator = self._create_estimator()
+    runner.check_same_model(estimator.config.fingerprint)
+    if (FLAGS.do_eval or FLAGS.eval_every_steps) and not FLAGS.eval_input_file:
+      logging.warning(
+        "Evaluating on --input_file, the records that train the model: the results say how well it "
+        "knows these. --eval_input_file=FILES evaluates on others."
+      )
+    if FLAGS.do_train:
+      self._train(estimator, train_files, eval_files)
+    if FLAGS.do_eval:
+      self._evaluate(estimator, eval_files)
+
+  def _create_estimator(self):
+    model_fn = model_fn_builder(
+      bert_config=self._bert_config,
+      init_checkpoint=FLAGS.init_checkpoint,
+      learning_rate=FLAGS.learning_rate,
+      num_train_steps=FLAGS.num_train_steps,
+      num_warmup_steps=FLAGS.num_warmup_steps,
+      use_tpu=FLAGS.use_tpu,
+      use_one_hot_embeddings=FLAGS.use_tpu,
+      optimizer_options=runner.optimizer_options(),
+      dtype=FLAGS.dtype,
+    )
+    task = {"task_name": "pretraining"}
+    if self._vocabulary:
+      task["vocabulary"] = self._vocabulary
+    fingerprint = runner.model_fingerprint(self._bert_config, **task)
+    return runner.create_estimator(model_fn, fingerprint, _INFORMATIVE_FLAGS)
+
+  def _train(self, estimator, train_files, eval_files) -> None:
+    input_fn = self._input_fn(train_files, is_training=True)
+    eval_spec = self._eval_spec(eval_files)
+    logging.info("***** Running training *****")
+    logging.info("  Batch size = %d", FLAGS.train_batch_size)
+    logging.info("  Num steps = %d", FLAGS.num_train_steps)
+    start = time.monotonic()
+    estimator.train(input_fn=input_fn, max_steps=FLAGS.num_train_steps, eval_spec=eval_spec)
+    logging.info("Training took %.1f s.", time.monotonic() - start)
+
+  def _eval_spec(self, files):
+    if not FLAGS.eval_every_steps:
+      return None
+    from estimator import EvalSpec
+
+    metric = FLAGS.best_metric or "loss"
+    return EvalSpec(
+      self._input_fn(files, is_training=False),
+      every_steps=FLAGS.eval_every_steps,
+      metric=metric,
+      higher_is_better=not metric.endswith("loss"),
+      patience=FLAGS.early_stopping_patience,
+      keep_best=FLAGS.keep_best,
+      steps=FLAGS.max_eval_steps,
+    )
+
+  def _evaluate(self, estimator, files) -> None:
+    """Evaluates `--max_eval_steps` batches and writes `eval_results.txt`."""
+    input_fn = self._input_fn(files, is_training=False)
+    logging.info("***** Running evaluation *****")
+    logging.info("  Batch size = %d", FLAGS.eval_batch_size)
+    results = estimator.evaluate(
+      input_fn=input_fn, steps=FLAGS.max_eval_steps, checkpoint_path=_best_checkpoint()
+    )
+    path = os.path.join(FLAGS.output_dir, "eval_results.txt")
+    runner.write_eval_results(path, results, _EVAL_KEYS)
+
+  def _input_fn(self, files, is_training):
+    logging.info("*** Input Files ***")
+    for path in files:
+      logging.info("  %s", path)
+    input_fn = input_fn_builder(
+      files,
+      FLAGS.max_seq_length,
+      FLAGS.max_predictions_per_seq,
+      is_training,
+      shuffle_buffer=FLAGS.shuffle_buffer_size,
+      pad_to_max_length=FLAGS.pad_to_max_length or FLAGS.use_tpu,
+      masking=self._masking,
+    )
+    self._explain_by_flags(input_fn)
+    return input_fn
+
+  def _explain_by_flags(self, input_fn) -> None:
+    """Lets `input_fn` explain errors during training by all records, and in terms of flags."""
+    import tensorflow as tf
+
+    about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
+
+    def explain_error(error):
+      if isinstance(error, about_data):
+        try:
+          check_records(input_fn.files, self._record_format, limit=None)
+        except ValueError as clear:
+          return clear
+      return None
+
+    input_fn.explain_error = explain_error
+
+
+def _best_checkpoint() -> str | None:
+  """The best weights of evaluation during training, if this run keeps them."""
+  if not (FLAGS.eval_every_steps and FLAGS.keep_best):
+    return None
+  import checkpoint
+
+  path = checkpoint.latest(os.path.join(FLAGS.output_dir, "best"))
+  if path:
+    logging.info("Using the best checkpoint, %s.", path)
+  return path
 
 
 if __name__ == "__main__":

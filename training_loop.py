@@ -11,8 +11,10 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tqdm
 from absl import logging
@@ -48,6 +50,36 @@ class RunState:
   evaluations_without_improvement: int = 0
 
 
+@dataclasses.dataclass(frozen=True)
+class Reported:
+  """What is told of a training step.
+
+  Attributes:
+    scalars: names, in the order in which a step returns them.
+    progress: names of those that lines of progress show, beside the loss.
+    rates: name of a speed -> name of the scalar that says how much of it an example has.
+
+  Raises:
+    ValueError: a name is not among the scalars.
+  """
+
+  scalars: list[str] = dataclasses.field(default_factory=list)
+  progress: list[str] = dataclasses.field(default_factory=list)
+  rates: dict[str, str] = dataclasses.field(default_factory=dict)
+
+  def __post_init__(self):
+    unknown = [n for n in [*self.progress, *self.rates.values()] if n not in self.scalars]
+    if unknown:
+      raise ValueError(
+        f"EstimatorSpec.progress and rates name {', '.join(map(repr, unknown))}, but the scalars "
+        f"of a step are {', '.join(self.scalars)}."
+      )
+
+  def rate_indices(self) -> np.ndarray:
+    """int32 `[rates]`: where the scalars of the rates stand."""
+    return np.array([self.scalars.index(name) for name in self.rates.values()], np.int32)
+
+
 class Training:
   """One call of `Estimator.train` from the first step on, and all that happens between steps."""
 
@@ -63,8 +95,9 @@ class Training:
     self._finished = False
     self._scalars: dict[str, float] = {}
     self._batch_examples = 0
-    self._seconds = self._seconds_reported = 0.0
-    self._steps_reported, self._examples_reported = step, state.examples
+    self._seconds = 0.0
+    self._amounts: dict[str, float] = {}  # Of what has a rate: consumed by this process.
+    self._told = step, state.examples, 0.0, {}
 
   def run(self) -> None:
     """Trains to the end; between steps in this order: report, evaluate, save, stop."""
@@ -90,16 +123,17 @@ class Training:
 
   def _advance(self) -> None:
     """Runs steps up to the next one after which there is something to do."""
-    count = self._next_stop() - self._step
+    end = self._next_stop()
+    count, is_told = end - self._step, self._is_told(end)
     begin = time.perf_counter()
     try:
-      outputs = self._run_steps(self._iterator, tf.constant(count, tf.int64))
+      outputs = self._run_steps(self._iterator, tf.constant(count, tf.int64), tf.constant(is_told))
     except tf.errors.OutOfRangeError:
       self._end_of_data()
       return
-    scalars, examples, bad_step = (output.numpy() for output in outputs)
+    scalars, examples, amounts, bad_step = (output.numpy() for output in outputs)
     self._seconds += time.perf_counter() - begin
-    self._scalars = dict(zip(self._estimator.scalar_names, scalars.tolist(), strict=True))
+    self._note(scalars, amounts)
     if bad_step >= 0:
       raise TrainingDivergedError(
         f"The loss of step {bad_step} is {self._scalars['loss']}. Nothing was saved after step "
@@ -110,6 +144,19 @@ class Training:
     self._state.examples += int(examples)
     self._batch_examples = int(examples) // count
     self._finished = self._step >= self._max_steps
+
+  def _note(self, scalars, amounts) -> None:
+    """Keeps the scalars of the last step; what was not computed there is left out."""
+    reported = self._estimator.reported
+    named = dict(zip(reported.scalars, scalars.tolist(), strict=True))
+    self._scalars = {n: v for n, v in named.items() if n == "loss" or not math.isnan(v)}
+    for name, amount in zip(reported.rates, amounts, strict=True):
+      self._amounts[name] = self._amounts.get(name, 0.0) + float(amount)
+
+  def _is_told(self, step: int) -> bool:
+    """Whether the scalars of a step are written or shown."""
+    periods = self._config.save_summary_steps, self._config.log_every_steps
+    return step >= self._max_steps or any(step % period == 0 for period in periods)
 
   def _next_stop(self) -> int:
     config = self._config
@@ -130,26 +177,38 @@ class Training:
     return self._finished or self._step % period == 0
 
   def _report(self, writer, progress) -> None:
-    progress.update(self._step, self._state.examples, self._seconds, self._scalars.get("loss"))
-    seconds = self._seconds - self._seconds_reported
+    progress.update(
+      self._step,
+      self._seconds,
+      {"examples/sec": self._state.examples, **self._amounts},
+      self._scalars,
+      self._estimator.reported.progress,
+    )
+    seconds = self._seconds - self._told[2]
     if not (self._is_due(self._config.save_summary_steps) and self._scalars and seconds):
       return
-    speeds = {
-      "global_step/sec": (self._step - self._steps_reported) / seconds,
-      "examples/sec": (self._state.examples - self._examples_reported) / seconds,
-    }
     with writer.as_default(self._step):
-      for name, value in {**self._scalars, **speeds}.items():
+      for name, value in {**self._scalars, **self._speeds(seconds)}.items():
         tf.summary.scalar(name, value)
     writer.flush()
-    self._seconds_reported = self._seconds
-    self._steps_reported, self._examples_reported = self._step, self._state.examples
+    self._told = self._step, self._state.examples, self._seconds, dict(self._amounts)
+
+  def _speeds(self, seconds: float) -> dict[str, float]:
+    """Speeds since the last summaries."""
+    step, examples, _, amounts = self._told
+    speeds = {
+      "global_step/sec": (self._step - step) / seconds,
+      "examples/sec": (self._state.examples - examples) / seconds,
+    }
+    for name, amount in self._amounts.items():
+      speeds[name] = (amount - amounts.get(name, 0.0)) / seconds
+    return speeds
 
   def _evaluate(self) -> None:
     spec = self._eval_spec
     if self._state.evaluated_step == self._step:
       return
-    results = self._estimator.evaluate_now(spec.input_fn)
+    results = self._estimator.evaluate_now(spec.input_fn, spec.steps)
     logging.info("Evaluation at step %d: %s", self._step, _one_line(results))
     if not isinstance(results.get(spec.metric), float):
       raise ValueError(
@@ -235,8 +294,9 @@ class Progress:
   def __init__(self, config, step: int, max_steps: int):
     self._every = config.log_every_steps
     self._first_step, self._max_steps = step, max_steps
-    self._first_examples: int | None = None
+    self._first_amounts: dict[str, float] | None = None
     self._first_seconds = 0.0
+    self._shown: dict[str, float] = {}
     self._begin = time.perf_counter()
     self._bar = None
     if sys.stderr.isatty() if config.show_progress is None else config.show_progress:
@@ -249,35 +309,54 @@ class Progress:
     if self._bar is not None:
       self._bar.close()
 
-  def update(self, step: int, examples: int, seconds: float, loss: float | None) -> None:
+  def update(
+    self,
+    step: int,
+    seconds: float,
+    amounts: dict[str, float],
+    scalars: dict[str, float],
+    names: Sequence[str] = (),
+  ) -> None:
     """Tells of progress.
 
     Args:
       step: steps finished.
-      examples: consumed in this process and before.
       seconds: spent in training steps by this process.
-      loss: of the last step.
+      amounts: name of a speed -> what was consumed up to now, such as examples.
+      scalars: of the last step.
+      names: of the scalars to show beside the loss; one that is not there keeps its last value.
     """
-    if loss is None:
+    if "loss" not in scalars:
       return
-    if self._first_examples is None:
+    if self._first_amounts is None:
       # The first call compiles: speed is counted from its end.
-      self._first_examples, self._first_seconds = examples, seconds
-    speed = _ratio(examples - self._first_examples, seconds - self._first_seconds)
+      self._first_amounts, self._first_seconds = dict(amounts), seconds
+    passed = seconds - self._first_seconds
+    speeds = {
+      name.replace("/sec", "/s"): _ratio(amount - self._first_amounts.get(name, 0.0), passed)
+      for name, amount in amounts.items()
+    }
+    values = {**self._shown, **scalars}
+    self._shown = {name: values[name] for name in names if name in values}
     if self._bar is not None:
-      self._bar.set_postfix(loss=f"{loss:.4f}", examples_per_s=f"{speed:.1f}", refresh=False)
-      self._bar.update(step - self._bar.n)
+      self._update_bar(step, scalars["loss"], speeds)
     elif step % self._every == 0 or step >= self._max_steps:
-      passed = time.perf_counter() - self._begin
-      left = passed / (step - self._first_step) * (self._max_steps - step)
-      logging.info(
-        "step %d/%d, loss %.4f, %.1f examples/s, %s left",
-        step,
-        self._max_steps,
-        loss,
-        speed,
-        tqdm.tqdm.format_interval(left),
-      )
+      self._log(step, scalars["loss"], speeds)
+
+  def _update_bar(self, step: int, loss: float, speeds: dict[str, float]) -> None:
+    shown = {name: f"{value:.4g}" for name, value in self._shown.items()}
+    shown |= {name.replace("/", "_per_"): f"{value:.1f}" for name, value in speeds.items()}
+    self._bar.set_postfix({"loss": f"{loss:.4f}", **shown}, refresh=False)
+    self._bar.update(step - self._bar.n)
+
+  def _log(self, step: int, loss: float, speeds: dict[str, float]) -> None:
+    passed = time.perf_counter() - self._begin
+    left = passed / (step - self._first_step) * (self._max_steps - step)
+    parts = [f"loss {loss:.4f}"]
+    parts += [f"{name} {value:.4g}" for name, value in self._shown.items()]
+    parts += [f"{value:.1f} {name}" for name, value in speeds.items()]
+    parts.append(f"{tqdm.tqdm.format_interval(left)} left")
+    logging.info("step %d/%d, %s", step, self._max_steps, ", ".join(parts))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -530,8 +530,8 @@ def scripted(model_dir, **config):
   model = make(model_dir, **config)
   evaluate_now = model.evaluate_now
 
-  def scripted_evaluation(input_fn):
-    results = evaluate_now(input_fn)
+  def scripted_evaluation(input_fn, steps):
+    results = evaluate_now(input_fn, steps)
     return {**results, "scripted": METRICS[results["global_step"] - 1]}
 
   model.evaluate_now = scripted_evaluation
@@ -545,6 +545,17 @@ def test_best_weights_are_kept(tmp_path):
   assert best.keys() == {"global_step", "toy/bias", "toy/embeddings", "toy/kernel"}
   for name in best:
     np.testing.assert_array_equal(best[name], whole[name])
+
+
+def test_an_endless_set_is_evaluated_for_some_batches(tmp_path):
+  def endless(params):
+    return eval_input_fn(params).repeat()
+
+  spec = EvalSpec(endless, 3, "eval_loss", higher_is_better=False, steps=2)
+  make(tmp_path).train(train_input_fn, 3, spec)
+  expected = make(tmp_path).evaluate(endless, steps=2)
+  assert scalars(tmp_path / "eval")[3]["eval_loss"] == pytest.approx(expected["eval_loss"])
+  assert expected["eval_ids"] == sum(row["input_ids"].sum() for row in examples(8))
 
 
 def test_lower_can_be_better(tmp_path):
@@ -660,6 +671,8 @@ def test_bad_options_are_named(tmp_path):
     make(tmp_path, steps_per_loop=0)
   with pytest.raises(ValueError, match="every_steps must be at least 1"):
     EvalSpec(eval_input_fn, 0)
+  with pytest.raises(ValueError, match="steps must be at least 1"):
+    EvalSpec(eval_input_fn, 1, steps=0)
   with pytest.raises(ValueError, match="Must specify max_steps > 0"):
     make(tmp_path).train(train_input_fn, 0)
 
@@ -695,6 +708,79 @@ def test_summaries_for_tensorboard(tmp_path):
   }
   assert told[4]["learning_rate"] == pytest.approx(0.1 / 1.3)
   assert told[4]["examples/sec"] == pytest.approx(4 * told[4]["global_step/sec"], rel=1e-4)
+
+
+def make_telling(model_dir, summaries, **config):
+  """A model whose summaries are `summaries(features)`; shows `costly`, and ids per second."""
+
+  def telling_model_fn(features, labels, mode, params):
+    spec = model_fn(features, labels, mode, params)
+    if mode == ModeKeys.TRAIN:
+      spec.summaries = summaries(features)
+      spec.progress = ["costly", "learning_rate"]
+      spec.rates = {"ids/sec": "ids_per_example"}
+    return spec
+
+  model = make(model_dir, **config)
+  return Estimator(telling_model_fn, model.config, model.params)
+
+
+def ids_per_example(features):
+  counts = tf.reduce_sum(tf.cast(features["input_ids"] > 0, tf.float32), 1)
+  return {"ids_per_example": tf.reduce_mean(counts)}
+
+
+@pytest.mark.parametrize("config", [{}, {"steps_per_loop": 10}, {"gradient_accumulation_steps": 2}])
+def test_costly_summaries_are_computed_only_where_they_are_told(tmp_path, caplog, config):
+  """And what is told is the value of that very step."""
+  computed = []
+
+  def summaries(features):
+    def costly():
+      tf.py_function(lambda ids: computed.append(int(ids.numpy().sum())), [ids], [])
+      return tf.cast(tf.reduce_sum(ids), tf.float64)
+
+    ids = features["input_ids"]
+    return {"costly": costly, **ids_per_example(features)}
+
+  with caplog.at_level("INFO", logger="absl"):
+    model = make_telling(tmp_path, summaries, save_summary_steps=4, log_every_steps=3, **config)
+    model.train(train_input_fn, 10)
+  parts = config.get("gradient_accumulation_steps", 1)
+  batches = train_input_fn({"seed": 12345, "skip_examples": 0, "batch_size": 4}).take(10)
+  sums = [float(batch["input_ids"].numpy().sum()) / parts for batch in batches]
+  assert len(computed) == 6 * parts  # In steps 3, 6 and 9, 4 and 8, and the last.
+  told = scalars(tmp_path)
+  assert {step: values["costly"] for step, values in told.items()} == {
+    step: sums[step - 1] for step in (4, 8, 10)
+  }
+  lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("step ")]
+  assert [line.split(", ")[2] for line in lines] == [
+    f"costly {sums[step - 1]:.4g}" for step in (3, 6, 9, 10)
+  ]
+  assert all("learning_rate 0.0" in line and " ids/s, " in line for line in lines)
+
+
+@pytest.mark.parametrize("steps_per_loop", [1, 3])
+def test_rates_count_every_step(tmp_path, steps_per_loop):
+  """Not only the one whose scalars are told: sequences differ in length."""
+  model = make_telling(
+    tmp_path,
+    lambda features: {"costly": 0.0, **ids_per_example(features)},
+    save_summary_steps=6,
+    steps_per_loop=steps_per_loop,
+  )
+  model.train(train_input_fn, 6)
+  batches = list(train_input_fn({"seed": 12345, "skip_examples": 0, "batch_size": 4}).take(6))
+  counts = [np.count_nonzero(batch["input_ids"]) for batch in batches]
+  assert len(set(counts)) > 1
+  told = scalars(tmp_path)[6]
+  assert told["ids/sec"] / told["examples/sec"] == pytest.approx(sum(counts) / 24, rel=1e-5)
+
+
+def test_unknown_names_to_tell_are_refused(tmp_path):
+  with pytest.raises(ValueError, match="'costly', but the scalars of a step are loss, learning_r"):
+    make_telling(tmp_path, ids_per_example).train(train_input_fn, 1)
 
 
 def test_plain_lines_where_there_is_no_terminal(tmp_path, caplog):

@@ -3,6 +3,8 @@
 Alone: python -m pytest tests/input_pipeline_test.py
 """
 
+import gzip
+import json
 import os
 import subprocess
 import sys
@@ -183,6 +185,112 @@ def test_repeat_in_evaluation(tmp_path):
   assert labels(dataset, 2) == [[0, 1, 2, 0], [1, 2, 0, 1]]
 
 
+# Numbers of examples, for what is drawn for each of them.
+
+
+def numbered(path, is_training, **more):
+  """An input_fn whose batches hold number and seed of each example."""
+
+  def transform(features, numbers, seed):
+    return {**features, "number": numbers, "seed": tf.fill(tf.shape(numbers), seed)}
+
+  features = classifier_features(LENGTH)
+  return record_input_fn(path, features, is_training, False, transform=transform, **more)
+
+
+def column(dataset, name, batches):
+  return np.concatenate([batch[name].numpy() for batch in dataset.take(batches)]).tolist()
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_numbers_in_training_go_on_where_a_run_stopped(tmp_path, shards):
+  paths = [write(tmp_path / str(n), count=7, first=7 * n) for n in range(shards)]
+  straight = numbered(paths, True)(params())
+  resumed = numbered(paths, True)(params(skip_examples=12))
+  assert column(straight, "number", 8) == list(range(32))
+  for name in ("number", "label_ids", "seed"):
+    assert column(resumed, name, 5) == column(straight, name, 8)[12:]
+  assert set(column(straight, "seed", 1)) == {1}
+
+
+def test_numbers_in_evaluation_are_places_in_the_files(tmp_path):
+  """In every pass the same, and the seed never changes."""
+  paths = [write(tmp_path / str(n), count=3, first=3 * n) for n in range(2)]
+  dataset = numbered(paths, False, repeat=True)(params(seed=77))
+  assert column(dataset, "number", 4) == [*range(6), *range(6), *range(4)]
+  assert column(dataset, "label_ids", 4) == column(dataset, "number", 4)
+  assert column(dataset, "seed", 4) == column(
+    numbered(paths, False, repeat=True)(params()), "seed", 4
+  )
+
+
+# Compressed files.
+
+
+def write_gzip(path, **more):
+  """As `write`, compressed, without a manifest."""
+  write(path, **more)
+  os.remove(path.parent / f".{path.name}.manifest.json")
+  path.write_bytes(gzip.compress(path.read_bytes()))
+  return str(path)
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+@pytest.mark.parametrize("compressed", [{0, 1, 2}, {1}, {0, 2}])
+def test_compressed_and_plain_files_hold_the_same(tmp_path, compressed, is_training):
+  plain = [write(tmp_path / f"plain-{n}", count=9, first=9 * n) for n in range(3)]
+  mixed = [
+    (write_gzip if n in compressed else write)(tmp_path / f"mixed-{n}", count=9, first=9 * n)
+    for n in range(3)
+  ]
+  features = classifier_features(LENGTH)
+  both = [
+    labels(record_input_fn(f, features, is_training, False)(params()), 6) for f in (plain, mixed)
+  ]
+  assert both[0] == both[1]
+  assert len(both[0]) == 6
+  assert [count_records(path) for path in mixed] == [9, 9, 9]
+
+
+def test_a_single_compressed_file_is_repeated_in_training(tmp_path):
+  path = write_gzip(tmp_path / "a", count=5)
+  assert len(labels(train_fn(path)(params()), 10)) == 10
+
+
+def test_the_manifest_says_whether_a_file_is_compressed(tmp_path):
+  path = tmp_path / "a"
+  write_gzip(path, count=2)
+  assert input_pipeline.compression_of(path) == "GZIP"
+  manifest = tmp_path / ".a.manifest.json"
+  manifest.write_text('{"compression": "GZIP"}')
+  assert count_records(path) == 2
+  manifest.write_text('{"compression": ""}')
+  assert input_pipeline.compression_of(path) == ""
+  manifest.unlink()
+  assert input_pipeline.compression_of(write(tmp_path / "b", count=1)) == ""
+
+
+def read_all(path):
+  input_fn = eval_fn(path)  # finds what is wrong with the first record
+  try:
+    return labels(input_fn(params()))
+  except tf.errors.OpError as error:
+    raise input_fn.explain_error(error) from None
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped"])
+def test_a_damaged_compressed_file_is_named(tmp_path, damage):
+  path = tmp_path / "a"
+  write_gzip(path, count=400)
+  data = bytearray(path.read_bytes())
+  data[len(data) // 2] ^= 255
+  path.write_bytes(data if damage == "flipped" else data[: len(data) // 2])
+  with pytest.raises(RecordError, match=r"a, record \d+: the file is damaged or cut short there"):
+    count_records(path)
+  with pytest.raises(RecordError, match="damaged or cut short"):
+    read_all(path)
+
+
 # Shapes and types.
 
 
@@ -306,6 +414,19 @@ def test_a_cut_between_records_is_seen_by_the_manifest(tmp_path):
   write(path, count=6)
   path.write_bytes(data[:begin])
   assert_refused(path, f"has {begin} bytes", f"with {len(data)} (6 records)", ".a.manifest.json")
+
+
+def test_counting_checks_the_manifest(tmp_path):
+  path = tmp_path / "a"
+  write(path, count=6)
+  manifest = tmp_path / ".a.manifest.json"
+  facts = json.loads(manifest.read_text())
+  manifest.write_text(json.dumps({**facts, "bytes": facts["bytes"] + 1}))
+  with pytest.raises(RecordError, match="cut short or changed"):
+    count_records(path)
+  manifest.write_text(json.dumps({**facts, "records": 7}))
+  with pytest.raises(RecordError, match="holds 6 records, but was written with 7"):
+    count_records(path)
 
 
 @pytest.mark.parametrize("manifest", ["", "[]", '{"bytes": 1'])

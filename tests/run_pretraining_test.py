@@ -4,10 +4,12 @@ Alone: python -m pytest tests/run_pretraining_test.py (about a minute, most of i
 """
 
 import contextlib
+import gzip
 import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -19,8 +21,11 @@ import tensorflow as tf
 
 import checkpoint
 import command_line
+import dynamic_masking
 import heads
+import pretraining_data
 import run_pretraining
+import tokenization
 from configuration import BertConfig
 from estimator import ModeKeys
 from input_pipeline import write_records
@@ -209,7 +214,44 @@ def test_summaries_of_training(trained):
     np.testing.assert_allclose(scalars["loss"][step], parts, rtol=1e-6)
     assert 8 <= scalars["tokens_per_example"][step] <= 15
   assert scalars["masked_lm_loss"][60] < scalars["masked_lm_loss"][5]
+  assert scalars["masked_lm_accuracy"][5] < 0.5 < scalars["masked_lm_accuracy"][60]
+  assert 0 <= scalars["next_sentence_accuracy"][5] <= 1
   assert {"learning_rate", "examples/sec"} <= set(scalars)
+  tokens = scalars["tokens/sec"][60] / scalars["examples/sec"][60]
+  assert 8 <= tokens <= 14
+
+
+def test_a_line_of_progress(trained):
+  [line] = [line for line in trained.done.err.splitlines() if "step 60/60, " in line]
+  assert re.fullmatch(
+    r".*step 60/60, loss [\d.]+, masked_lm_loss [\d.]+, next_sentence_loss [\de.-]+, "
+    r"masked_lm_accuracy [\d.]+, next_sentence_accuracy [\d.]+, learning_rate [\de.-]+, "
+    r"[\d.]+ examples/s, [\d.]+ tokens/s, [\d:]+ left",
+    line,
+  )
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_accuracies_in_training_are_those_of_the_batch(trained, tmp_path, parts):
+  """With a rate of 0 and without dropout, a batch is trained on as it is evaluated."""
+  config = {**CONFIG, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+  (tmp_path / "config.json").write_text(json.dumps(config))
+  # Of the words some are known after 60 steps, some not: labels of every other record are wrong.
+  records = make_records(8, seed=5, masked_each=2)
+  for record in records[::2]:
+    record["masked_lm_ids"] = 39 - np.array(record["masked_lm_ids"])
+    record["next_sentence_labels"] = [1 - record["next_sentence_labels"][0]]
+  write_records(tmp_path / "train.tfrecord", records)
+  values = {**trained.flags, "bert_config_file": tmp_path / "config.json", "learning_rate": 0.0}
+  values |= {"input_file": tmp_path / "train.tfrecord", "init_checkpoint": trained.out}
+  values |= {"output_dir": tmp_path / "out", "num_train_steps": 1, "num_warmup_steps": 0}
+  values |= {"gradient_accumulation_steps": parts, "shuffle_buffer_size": 1, "max_eval_steps": 1}
+  run_well(**values, do_train=True, do_eval=True)
+  results, scalars = results_in(tmp_path / "out/eval_results.txt"), scalars_in(tmp_path / "out")
+  for name in ("masked_lm_accuracy", "next_sentence_accuracy", "masked_lm_loss"):
+    assert scalars[name][1] == pytest.approx(results[name], rel=1e-5), name
+  assert 0.2 < results["masked_lm_accuracy"] < 0.8
+  assert 0.2 < results["next_sentence_accuracy"] < 0.8
 
 
 def test_evaluation_on_training_records_is_warned_of(trained, tmp_path):
@@ -243,6 +285,32 @@ def test_checkpoint_has_the_originals_names(trained):
   assert names == {f"{n}{slot}" for n in weights for slot in ("", "/adam_m", "/adam_v")} | {
     "global_step"
   }
+
+
+def test_evaluation_during_training_leaves_a_curve_and_the_best(trained, tmp_path):
+  write_records(tmp_path / "others.tfrecord", make_records(12, seed=9))
+  values = {**trained.flags, "eval_input_file": tmp_path / "others.tfrecord", "num_train_steps": 8}
+  values |= {"output_dir": tmp_path / "out", "eval_batch_size": 4, "max_eval_steps": 3}
+  done = run_well(**values, eval_every_steps=3, do_train=True, do_eval=True)
+  curve = scalars_in(tmp_path / "out/eval")["loss"]
+  assert sorted(curve) == [3, 6, 8]
+  best = min(curve, key=curve.get)
+  assert tensors(tmp_path / "out/best")["global_step"] == best
+  results = results_in(tmp_path / "out/eval_results.txt")
+  assert results["global_step"] == best
+  assert results["loss"] == pytest.approx(curve[best], rel=1e-5)
+  assert "evaluates on others" not in done.err
+  # The steps between are those of a run without evaluation.
+  run_well(**{**values, "output_dir": tmp_path / "plain"}, do_train=True)
+  plain, ours = (tensors(tmp_path / name / "model.ckpt-8") for name in ("plain", "out"))
+  for name, value in plain.items():
+    np.testing.assert_array_equal(ours[name], value, err_msg=name)
+
+
+def test_evaluation_during_training_on_training_records_is_warned_of(model, tmp_path):
+  values = {**model, "output_dir": tmp_path, "num_train_steps": 1, "num_warmup_steps": 0}
+  done = run_well(**values, eval_every_steps=1, max_eval_steps=1, do_train=True)
+  assert "--eval_input_file=FILES evaluates on others" in done.err
 
 
 # ---------------------------------------------------------------------------------------------
@@ -613,6 +681,256 @@ def test_records_that_do_not_fit_are_refused_at_once(model, tmp_path, case):
   for part in parts:
     assert part in message
   assert not (tmp_path / "out").exists()
+
+
+def write_with_facts(path, records, /, **facts):
+  """Records with more facts in the manifest beside them."""
+  write_records(path, records)
+  manifest = path.parent / f".{path.name}.manifest.json"
+  manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **facts}))
+
+
+UNFIT_MANIFESTS = {
+  "length": (
+    {"max_seq_length": 24},
+    "max_seq_length is 24, but --max_seq_length is 16. Give --max_seq_length=24, or",
+  ),
+  "predictions": (
+    {"max_predictions_per_seq": 5},
+    "max_predictions_per_seq is 5, but --max_predictions_per_seq is 3. Give "
+    "--max_predictions_per_seq=5, or",
+  ),
+  "vocabulary size": (
+    {"vocab_size": 41},
+    "made with a vocabulary of 41 tokens; the vocab_size of --bert_config_file=",
+  ),
+  "unmasked": (
+    {"dynamic_masking": True},
+    "its sequences have no masks, which were left to the training. Give --dynamic_masking and",
+  ),
+  "no record": ({"records": 0}, "it holds no record"),
+}
+
+
+@pytest.mark.parametrize("case", UNFIT_MANIFESTS)
+def test_records_whose_manifest_does_not_fit_are_refused(model, tmp_path, case):
+  """Even where the records look right: those of the model, with other facts beside them."""
+  facts, said = UNFIT_MANIFESTS[case]
+  path = tmp_path / "train.tfrecord"
+  write_with_facts(path, make_records(4), **facts)
+  values = {**model, "input_file": path, "output_dir": tmp_path / "out"}
+  message = error_of(**values, do_train=True)
+  assert message.startswith(f"ERROR: {path}, by its manifest: {said}")
+  assert not (tmp_path / "out").exists()
+
+
+def test_a_fitting_manifest_and_a_smaller_vocabulary_train(model, tmp_path):
+  path = tmp_path / "train.tfrecord"
+  facts = {"max_seq_length": 16, "max_predictions_per_seq": 3, "dynamic_masking": False}
+  write_with_facts(path, make_records(8), **facts, vocab_size=39, vocabulary="ab" * 32)
+  values = {**model, "input_file": path, "output_dir": tmp_path / "out", "num_train_steps": 1}
+  done = run_well(**values, do_train=True)
+  assert "made with a vocabulary of 39 tokens" in done.err
+  state = checkpoint.read_state(str(tmp_path / "out/model.ckpt-1"))
+  assert state["fingerprint"]["vocabulary"] == "ab" * 32
+
+  # Records of another vocabulary do not go on with this model.
+  write_with_facts(path, make_records(8), **facts, vocab_size=40, vocabulary="cd" * 32)
+  assert "vocabulary was 'abab" in error_of(**{**values, "num_train_steps": 2}, do_train=True)
+
+
+def test_files_of_two_vocabularies_are_refused(model, tmp_path):
+  for name in "ab":
+    write_with_facts(tmp_path / name, make_records(4), vocabulary=name * 64)
+  values = {**model, "output_dir": tmp_path / "out"}
+  said = (
+    f"ERROR: {tmp_path}/b, by its manifest: the hash of its vocabulary begins with bbbbbbbbbbbb, "
+    f"but that of {tmp_path}/a with aaaaaaaaaaaa."
+  )
+  assert error_of(**values | {"input_file": f"{tmp_path}/*"}, do_train=True).startswith(said)
+  files = {"input_file": tmp_path / "a", "eval_input_file": tmp_path / "b"}
+  assert error_of(**values | files, do_train=True, do_eval=True).startswith(said)
+  # What is not read is not compared.
+  run_well(**values | files, do_train=True)
+
+
+def test_another_vocabulary_than_the_one_at_hand_is_refused(model, tmp_path):
+  vocab_file = write_vocabulary(tmp_path / "vocab.txt")
+  path = tmp_path / "train.tfrecord"
+  write_with_facts(path, make_records(8), vocabulary="ab" * 32)
+  values = {**model, "input_file": path, "output_dir": tmp_path / "out", "vocab_file": vocab_file}
+  assert f"but that of --vocab_file={vocab_file} with" in error_of(**values, do_train=True)
+  made_with = pretraining_data.vocabulary_hash(tokenization.load_vocab(vocab_file))
+  write_with_facts(path, make_records(8), vocabulary=made_with)
+  run_well(**values, do_train=True)
+
+
+def test_compressed_records_train_alike(model, tmp_path):
+  """Among plain ones, too: by the manifest, or by the first bytes."""
+  for folder in ("plain", "gzip"):
+    (tmp_path / folder).mkdir()
+    for i in range(3):
+      write_records(tmp_path / folder / f"{i}", make_records(8, seed=i))
+  for i, facts in ((0, None), (2, {"compression": "GZIP"})):
+    path = tmp_path / "gzip" / f"{i}"
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    manifest = tmp_path / "gzip" / f".{i}.manifest.json"
+    manifest.write_text(json.dumps(facts)) if facts else manifest.unlink()
+  for folder in ("plain", "gzip"):
+    files = tmp_path / folder / "*"
+    run_well(
+      **model | {"input_file": files, "output_dir": tmp_path / f"{folder}-out"}, do_train=True
+    )
+  plain, ours = (tensors(tmp_path / f"{name}-out/model.ckpt-3") for name in ("plain", "gzip"))
+  for name, value in plain.items():
+    np.testing.assert_array_equal(ours[name], value, err_msg=name)
+
+
+# ---------------------------------------------------------------------------------------------
+# Masks that are drawn while reading.
+
+
+def write_vocabulary(path):
+  tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+  tokens += [f"word{i}" for i in range(VOCAB_SIZE - len(tokens))]
+  path.write_text("".join(f"{token}\n" for token in tokens))
+  return path
+
+
+def make_unmasked(count, word_starts=False, **options):
+  """Each word follows from its position, and the second half of them are pieces."""
+  made = []
+  for record in make_records(count, **options):
+    length = sum(record["input_mask"])
+    ids = np.where(np.arange(16) < length, 10 + np.arange(16), 0)
+    ids[:2] = record["input_ids"][:2]
+    ids[length - 1] = 3
+    record = {name: record[name] for name in ("input_mask", "segment_ids", "next_sentence_labels")}
+    record["input_ids"] = ids
+    if word_starts:
+      record["word_starts"] = (np.arange(16) < length) * (np.arange(16) % 2)
+    made.append(record)
+  return made
+
+
+@pytest.fixture(scope="module")
+def unmasked(model, tmp_path_factory) -> dict:
+  """The flags of a run on unmasked records."""
+  folder = tmp_path_factory.mktemp("unmasked")
+  write_with_facts(folder / "train.tfrecord", make_unmasked(22), dynamic_masking=True)
+  return {
+    **model,
+    "input_file": folder / "train.tfrecord",
+    "vocab_file": write_vocabulary(folder / "vocab.txt"),
+    "dynamic_masking": True,
+  }
+
+
+def test_it_learns_from_masks_drawn_while_reading(unmasked, tmp_path):
+  values = {**unmasked, "output_dir": tmp_path, "num_train_steps": 150, "max_eval_steps": 3}
+  run_well(**values, do_train=True, do_eval=True)
+  results = results_in(tmp_path / "eval_results.txt")
+  assert results["masked_lm_accuracy"] > 0.7
+  assert results["next_sentence_accuracy"] > 0.7  # The piece that tells may be masked itself.
+
+
+def dynamic_batches(is_training, batches, path, whole_words=False, **params):
+  masking = dynamic_masking.Masking(VOCAB_SIZE, 4, (2, 3), 3, 0.15, whole_words)
+  input_fn = run_pretraining.input_fn_builder(path, 16, 3, is_training, masking=masking)
+  dataset = input_fn({"batch_size": 4, "seed": 1, "skip_examples": 0, **params})
+  return [{n: v.numpy() for n, v in batch.items()} for batch in dataset.take(batches)]
+
+
+def assert_same_batches(first, second):
+  for one, other in zip(first, second, strict=True):
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+      np.testing.assert_array_equal(other[name], value, err_msg=name)
+
+
+def test_masks_change_with_each_pass_and_are_the_same_after_a_resumption(unmasked):
+  path = unmasked["input_file"]
+  straight = dynamic_batches(True, 20, path)
+  assert_same_batches(dynamic_batches(True, 13, path, skip_examples=28), straight[7:])
+  # Batches of another size hold the same examples with the same masks.
+  wide = dynamic_batches(True, 10, path, batch_size=8)
+  for name in ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights"):
+    both = [np.concatenate([batch[name] for batch in made]) for made in (straight, wide)]
+    np.testing.assert_array_equal(*both, err_msg=name)
+  # 80 examples of 22 records: each comes back three or four times.
+  masks: dict[tuple, set] = {}
+  for batch in straight:
+    for i in range(4):
+      ids, positions = batch["input_ids"][i].copy(), batch["masked_lm_positions"][i]
+      there = positions[batch["masked_lm_weights"][i] > 0]
+      ids[there] = batch["masked_lm_ids"][i][: len(there)]
+      masks.setdefault(tuple(ids.tolist()), set()).add(tuple(there.tolist()))
+  assert np.mean([len(drawn) for drawn in masks.values()]) > 2
+
+
+def test_masks_of_evaluation_are_fixed(unmasked):
+  path = unmasked["input_file"]
+  first = dynamic_batches(False, 11, path)
+  assert_same_batches(dynamic_batches(False, 11, path, seed=99), first)
+  flat = [np.concatenate([b["masked_lm_positions"] for b in first])[i : i + 22] for i in (0, 22)]
+  np.testing.assert_array_equal(*flat)  # The second pass.
+  assert len(np.unique(flat[0], axis=0)) > 10
+
+
+def test_whole_words_need_their_starts(unmasked, tmp_path):
+  values = {**unmasked, "output_dir": tmp_path / "out", "do_whole_word_mask": True}
+  message = error_of(**values, do_train=True)
+  assert "record 1: it does not say where words begin (word_starts). Leave out" in message
+  path = tmp_path / "words.tfrecord"
+  write_records(path, make_unmasked(12, word_starts=True))
+  run_well(**{**values, "input_file": path}, do_train=True)
+  # Words are pieces 1 and 2, 3 and 4, ...; the first is [CLS], and P is 3.
+  for batch in dynamic_batches(True, 10, path, whole_words=True):
+    for positions, weights in zip(
+      batch["masked_lm_positions"], batch["masked_lm_weights"], strict=True
+    ):
+      there = positions[weights > 0]
+      assert len(there) in (0, 1, 2)
+      assert len(there) < 2 or (there[0] % 2 == 1 and there[1] == there[0] + 1)
+
+
+def test_masks_where_none_should_be_and_the_other_way_round(model, unmasked, tmp_path):
+  out = {"output_dir": tmp_path / "out", "do_train": True}
+  masked = {**unmasked, "input_file": model["input_file"]}
+  message = error_of(**masked, **out)
+  assert f"{model['input_file']}, record 1: its sequences have masks already" in message
+  assert "Leave out --dynamic_masking, or" in message
+  plain = tmp_path / "plain.tfrecord"
+  write_records(plain, make_unmasked(3))  # A manifest that does not tell.
+  message = error_of(**{**model, "input_file": plain}, **out)
+  assert f"{plain}, record 1: its sequences have no masks" in message
+  assert "Give --dynamic_masking and --vocab_file, or" in message
+  told = tmp_path / "told.tfrecord"
+  write_with_facts(told, make_records(3), dynamic_masking=False)
+  message = error_of(**{**unmasked, "input_file": told}, **out)
+  assert f"{told}, by its manifest: its sequences have masks already" in message
+
+
+@pytest.mark.filterwarnings("ignore::tokenization.VocabularyWarning")
+def test_bad_flags_of_masking(unmasked, model, tmp_path):
+  out = {"output_dir": tmp_path / "out", "do_train": True}
+  without = {name: value for name, value in unmasked.items() if name != "vocab_file"}
+  assert "--dynamic_masking needs --vocab_file" in error_of(**without, **out)
+  assert "--masked_lm_prob=0.0: above 0" in error_of(**unmasked, masked_lm_prob=0, **out)
+  message = error_of(**model, do_whole_word_mask=True, **out)
+  assert "--do_whole_word_mask is about masks that are drawn while reading" in message
+  short = tmp_path / "short.txt"
+  short.write_text("[PAD]\n[CLS]\n[SEP]\n")
+  message = error_of(**{**unmasked, "vocab_file": short}, **out)
+  assert f"--vocab_file={short}: The vocabulary lacks [MASK]" in message
+  long = write_vocabulary(tmp_path / "long.txt")
+  long.write_text(long.read_text() + "one more\n")
+  message = error_of(**{**unmasked, "vocab_file": long}, **out)
+  assert f"--vocab_file={long} has 41 tokens, but the vocab_size" in message
+
+
+# ---------------------------------------------------------------------------------------------
+# Records that do not fit.
 
 
 def test_a_bad_word_deep_in_a_file_is_found_when_it_stops_the_training(model, tmp_path):

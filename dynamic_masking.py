@@ -1,0 +1,257 @@
+"""Words to predict, drawn in the input pipeline: other ones each time an example comes by.
+
+`create_pretraining_data.py` draws the masks of a sequence once for each of its `--dupe_factor`
+copies; a long training meets the same masks again and again (arXiv:1907.11692, section 4.1). Here
+the records hold unmasked sequences, and a batch gets its masks when it is read:
+
+  masking = Masking.from_vocabulary(load_vocab("vocab.txt"), max_predictions_per_seq=20)
+  features = draw_masks(features, numbers=[0, 1, 2], seed=12345, masking=masking)
+
+What is drawn for an example follows from the seed and from its number in the training stream, by a
+hash and not by a generator with a state. So a resumed run draws what a straight one draws, and
+neither the batch around an example nor its padding matters.
+
+Letters in shapes: B = batch size, S = sequence length, P = predictions per sequence.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+# Which random number of a position: its place in the order, then what becomes of it.
+_ORDER, _MASK_OR_NOT, _KEEP_OR_NOT, _RANDOM_WORD = range(4)
+
+# Constants of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
+_GOLDEN_GAMMA = 0x9E3779B97F4A7C15
+_MULTIPLIERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking:
+  """How to mask; the numbers are those of `create_pretraining_data.py`.
+
+  Attributes:
+    vocab_size: a random word is drawn from all of them, special tokens included.
+    mask_id: of [MASK].
+    special_ids: of [CLS] and [SEP], which are never chosen but count in the share.
+    max_predictions_per_seq: P, so many tokens at most.
+    masked_lm_prob: the share of tokens to choose; one at least.
+    whole_words: choose words with all their pieces; needs `word_starts`. A word with more pieces
+      than are still to be chosen is passed over. What becomes of a piece is drawn for each piece.
+  """
+
+  vocab_size: int
+  mask_id: int
+  special_ids: tuple[int, ...]
+  max_predictions_per_seq: int
+  masked_lm_prob: float = 0.15
+  whole_words: bool = False
+
+  @classmethod
+  def from_vocabulary(cls, vocab: Mapping[str, int], **options) -> "Masking":
+    """Finds the special tokens.
+
+    Args:
+      vocab: token -> id.
+      **options: the other attributes.
+
+    Raises:
+      ValueError: a special token is missing.
+
+    Example:
+      >>> vocab = {"[PAD]": 0, "[CLS]": 1, "[SEP]": 2, "[MASK]": 3, "a": 4}
+      >>> masking = Masking.from_vocabulary(vocab, max_predictions_per_seq=20)
+      >>> masking.vocab_size, masking.mask_id, masking.special_ids
+      (5, 3, (1, 2))
+    """
+    missing = [token for token in ("[MASK]", "[CLS]", "[SEP]") if token not in vocab]
+    if missing:
+      raise ValueError(f"The vocabulary lacks {', '.join(missing)}, which masking needs.")
+    special_ids = (vocab["[CLS]"], vocab["[SEP]"])
+    return cls(max(vocab.values()) + 1, vocab["[MASK]"], special_ids, **options)
+
+
+def draw_masks(
+  features: Mapping[str, tf.Tensor], numbers: tf.Tensor, seed, masking: Masking
+) -> dict[str, tf.Tensor]:
+  """Masks a batch of unmasked sequences.
+
+  Args:
+    features: `input_ids` and `input_mask`, int `[B, S]`; for whole words also `word_starts`, int
+      `[B, S]`, 1 where a word begins. Others are passed on.
+    numbers: int64 `[B]`, of each example in the training stream.
+    seed: int or int64 `[]`.
+    masking: how.
+
+  Returns:
+    The features without `word_starts`, `input_ids` with masks, and in addition
+    `masked_lm_positions` (ascending, then 0) and `masked_lm_ids` (what stood there, then 0), int32
+    `[B, P]`, and `masked_lm_weights` (1, then 0), float32 `[B, P]`.
+  """
+  ids, is_token = features["input_ids"], features["input_mask"] > 0
+  is_special = tf.reduce_any([tf.equal(ids, special) for special in masking.special_ids], axis=0)
+  bits = random_bits(seed, numbers, tf.shape(ids)[1])  # [4, B, S]
+  count = _number_to_predict(is_token, masking)
+  if masking.whole_words:
+    chosen = _choose_words(is_token & ~is_special, features["word_starts"], bits[_ORDER], count)
+  else:
+    chosen = _choose_tokens(is_token & ~is_special, bits[_ORDER], count)
+  masked = {name: value for name, value in features.items() if name != "word_starts"}
+  masked["input_ids"] = tf.where(chosen, _replacements(ids, bits, masking), ids)
+  return {**masked, **_labels(ids, chosen, masking.max_predictions_per_seq)}
+
+
+def _number_to_predict(is_token, masking: Masking) -> tf.Tensor:
+  """int32 `[B]`; in float64, and ties to even, as Python's `round` in the original."""
+  length = tf.reduce_sum(tf.cast(is_token, tf.float64), axis=1)
+  share = tf.cast(tf.round(length * masking.masked_lm_prob), tf.int32)
+  return tf.minimum(masking.max_predictions_per_seq, tf.maximum(1, share))
+
+
+def _labels(ids, chosen, max_predictions_per_seq: int) -> dict[str, tf.Tensor]:
+  """The three features of the tokens chosen by a bool `[B, S]`."""
+  length = tf.shape(ids)[1]
+  # Positions in ascending order with those not chosen behind: no more than P are before them.
+  positions = tf.sort(tf.where(chosen, tf.range(length), length), axis=1)
+  missing = tf.maximum(max_predictions_per_seq - length, 0)
+  positions = tf.pad(positions, [[0, 0], [0, missing]], constant_values=length)
+  positions = positions[:, :max_predictions_per_seq]  # [B, P]
+  is_chosen = positions < length
+  positions = tf.where(is_chosen, positions, 0)
+  return {
+    "masked_lm_positions": positions,
+    "masked_lm_ids": tf.where(is_chosen, tf.gather(ids, positions, batch_dims=1), 0),
+    "masked_lm_weights": tf.cast(is_chosen, tf.float32),
+  }
+
+
+def _replacements(ids, bits, masking: Masking) -> tf.Tensor:
+  """What each token becomes if it is chosen: 80% [MASK], 10% a random word, 10% itself."""
+  random_word = tf.cast(to_unit_interval(bits[_RANDOM_WORD]) * masking.vocab_size, ids.dtype)
+  other = tf.where(to_unit_interval(bits[_KEEP_OR_NOT]) < 0.5, ids, random_word)
+  return tf.where(to_unit_interval(bits[_MASK_OR_NOT]) < 0.8, masking.mask_id, other)
+
+
+# ---------------------------------------------------------------------------------------------
+# Choosing. Candidates in random order, as many as are to be predicted.
+
+
+def _choose_tokens(is_candidate, order_bits, count) -> tf.Tensor:
+  """bool `[B, S]`: the first `count` `[B]` of the candidates `[B, S]` in random order."""
+  ranks = _inverse(_random_order(is_candidate, order_bits))
+  return is_candidate & (ranks < count[:, None])
+
+
+def _random_order(is_candidate, order_bits) -> tf.Tensor:
+  """int32 `[B, S]`: positions, candidates first and by their bits."""
+  # A right shift makes room for the sign: no candidate reaches the largest int64.
+  keys = tf.cast(tf.bitwise.right_shift(order_bits, _unsigned(2)), tf.int64)
+  return tf.argsort(tf.where(is_candidate, keys, tf.int64.max), axis=1, stable=True)
+
+
+def _inverse(permutations) -> tf.Tensor:
+  """int32 `[B, S]`: where in each permutation the position stands."""
+  return tf.argsort(permutations, axis=1)
+
+
+def _choose_words(is_candidate, word_starts, order_bits, count) -> tf.Tensor:
+  """bool `[B, S]`: all pieces of words in random order, each word if it does not exceed `count`.
+
+  Pieces before the first start are a word, too: the rest of one whose begin was cut off. As in the
+  original, [SEP] does not end a word.
+  """
+  # Word 0 has the pieces before the first start; -1 is no word.
+  words = tf.cumsum(tf.cast(is_candidate & (word_starts > 0), tf.int32), axis=1)
+  words = tf.where(is_candidate, words, -1)  # [B, S]
+  pieces, firsts = _pieces_and_firsts(words)  # [B, S + 1] each, by word
+  is_first = _at(firsts, words) == tf.range(tf.shape(words)[1])
+  order = _random_order(is_candidate & is_first, order_bits)
+  order_words = tf.gather(words, order, batch_dims=1)  # behind the last word: whatever
+  lengths = _at(pieces, order_words)
+  is_word = tf.gather(is_candidate & is_first, order, batch_dims=1)
+  taken = _take_in_order(tf.where(is_word, lengths, 0), count)
+  taken_at_first = tf.gather(taken, _inverse(order), batch_dims=1)  # [B, S]
+  return is_candidate & tf.gather(taken_at_first, _at(firsts, words), batch_dims=1)
+
+
+def _pieces_and_firsts(words):
+  """For each word: how many pieces it has, and the position of the first; int32 `[B, S + 1]`."""
+  batch, length = tf.unstack(tf.shape(words))
+  rows = tf.range(batch)[:, None] * (length + 1)
+  segments = tf.reshape(tf.where(words < 0, -1, rows + words), [-1])  # -1 is left out
+  positions = tf.reshape(tf.broadcast_to(tf.range(length), [batch, length]), [-1])
+  total = batch * (length + 1)
+  pieces = tf.math.unsorted_segment_sum(tf.ones_like(positions), segments, total)
+  firsts = tf.math.unsorted_segment_min(positions, segments, total)
+  return tf.reshape(pieces, [batch, -1]), tf.reshape(firsts, [batch, -1])
+
+
+def _at(values_by_word, words) -> tf.Tensor:
+  """Values of words, by position: int32 `[B, S + 1]` and `[B, S]` to `[B, S]`; 0 for no word."""
+  found = tf.gather(values_by_word, tf.maximum(words, 0), batch_dims=1)
+  return tf.where(words < 0, 0, found)
+
+
+def _take_in_order(lengths, count) -> tf.Tensor:
+  """bool `[B, S]`: which of the words to take, in this order, so that no sum exceeds `count` `[B]`.
+
+  Whether a word is taken depends on all before it, hence a loop. It ends when every example has
+  what it wants, usually long before the last word; 0 is the length of what is no word.
+  """
+  last = tf.reduce_max(tf.reduce_sum(tf.cast(lengths > 0, tf.int32), axis=1))
+  ranks = tf.range(tf.shape(lengths)[1])
+
+  def body(rank, total, taken):
+    length = lengths[:, rank]
+    fits = (length > 0) & (total + length <= count)
+    return rank + 1, total + tf.where(fits, length, 0), taken | (fits[:, None] & (ranks == rank))
+
+  nothing = tf.zeros_like(count), tf.zeros_like(lengths, tf.bool)
+  _, _, taken = tf.while_loop(
+    lambda rank, total, taken: (rank < last) & tf.reduce_any(total < count),
+    body,
+    [tf.constant(0), *nothing],
+  )
+  return taken
+
+
+# ---------------------------------------------------------------------------------------------
+# Random numbers without a state: SplitMix64's hash of seed, example, position and purpose.
+
+
+def random_bits(seed, numbers: tf.Tensor, length) -> tf.Tensor:
+  """uint64 `[4, B, length]`: four independent numbers for each position of each example.
+
+  Args:
+    seed: int or int64 `[]`.
+    numbers: int64 `[B]`, of the examples.
+    length: int or int32 `[]`. A longer one adds numbers and changes none.
+  """
+  example = _mix(_mix(_as_bits(seed)) + _as_bits(numbers))  # [B]
+  # Numbers of one example lie a golden ratio apart, as the outputs of SplitMix64 do.
+  places = tf.cast(4 * tf.range(length)[None, :] + tf.range(4)[:, None], tf.uint64)  # [4, length]
+  return _mix(example[None, :, None] + places[:, None, :] * _unsigned(_GOLDEN_GAMMA))
+
+
+def to_unit_interval(bits: tf.Tensor) -> tf.Tensor:
+  """uint64 to float64 in [0, 1): the upper 53 bits, which a float64 holds exactly."""
+  upper = tf.bitwise.right_shift(bits, _unsigned(11))
+  return tf.cast(tf.cast(upper, tf.int64), tf.float64) * 2.0**-53
+
+
+def _mix(value) -> tf.Tensor:
+  """The output function of SplitMix64, elementwise; products wrap around."""
+  value += _unsigned(_GOLDEN_GAMMA)
+  for shift, multiplier in _MULTIPLIERS:
+    value = tf.bitwise.bitwise_xor(value, tf.bitwise.right_shift(value, _unsigned(shift)))
+    value *= _unsigned(multiplier)
+  return tf.bitwise.bitwise_xor(value, tf.bitwise.right_shift(value, _unsigned(31)))
+
+
+def _as_bits(value) -> tf.Tensor:
+  return tf.bitcast(tf.cast(value, tf.int64), tf.uint64)
+
+
+def _unsigned(value: int) -> tf.Tensor:
+  return tf.constant(value, tf.uint64)

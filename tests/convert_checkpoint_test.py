@@ -1,0 +1,522 @@
+"""Conversions of checkpoints: what they change, and that they change nothing else.
+
+Alone: python -m pytest tests/convert_checkpoint_test.py (half a minute)
+"""
+
+import contextlib
+import doctest
+import io
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import checkpoint
+import command_line
+import convert_checkpoint as script
+import input_pipeline
+import run_pretraining
+from modeling import BertConfig, BertModel
+from variables import VariableStore, use_store
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+EMBEDDINGS, BIAS = script.EMBEDDINGS, script.OUTPUT_BIAS
+OLD = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##a", "##b", "ab"]
+# Moved, gone (b), new with pieces (abba, ##bab), new without (cat, [NEW], [unused1]).
+NEW = ["[PAD]", "ab", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##a", "##b", "abba", "##bab"]
+NEW += ["cat", "[NEW]", "[unused1]"]
+CONFIG = {
+  "vocab_size": len(OLD),
+  "hidden_size": 16,
+  "num_hidden_layers": 2,
+  "num_attention_heads": 2,
+  "intermediate_size": 16,
+  "max_position_embeddings": 32,
+  "type_vocab_size": 2,
+  "initializer_range": 0.02,
+  "hidden_dropout_prob": 0.1,
+  "attention_probs_dropout_prob": 0.1,
+  "directionality": "bidi",
+}
+
+
+def run(*words, **flags):
+  """Runs the script in this process; returns exit code, stdout, stderr."""
+  argv = ["convert_checkpoint.py", *words, *(f"--{name}={value}" for name, value in flags.items())]
+  out, err = io.StringIO(), io.StringIO()
+  with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with pytest.raises(SystemExit) as caught:
+      command_line.run(script.main, script.define_flags, script.name_command(argv))
+  return caught.value.code or 0, out.getvalue(), err.getvalue()
+
+
+def run_well(*words, **flags):
+  code, out, err = run(*words, **flags)
+  assert code == 0, err
+  return out, err
+
+
+def error_of(*words, **flags):
+  code, _, err = run(*words, **flags)
+  assert code == 1, err
+  assert "Traceback" not in err
+  return err[err.index("ERROR: ") :]
+
+
+def tensors_of(path):
+  """name -> array; TensorFlow's own reader, not ours, reads it."""
+  reader = tf.train.load_checkpoint(checkpoint.find_checkpoint(str(path)))
+  return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def assert_equal(found, expected):
+  """Same names, types, shapes and bits."""
+  assert sorted(found) == sorted(expected)
+  for name, value in expected.items():
+    assert np.asarray(found[name]).dtype == np.asarray(value).dtype, name
+    assert np.asarray(found[name]).shape == np.asarray(value).shape, name
+    assert np.asarray(found[name]).tobytes() == np.asarray(value).tobytes(), name
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+  """A folder as a pre-training run leaves it: weights, slots, step, config and vocabulary."""
+  folder = tmp_path_factory.mktemp("model")
+  store, ids = VariableStore(), tf.ones([1, 4], tf.int32)
+  with use_store(store):
+    BertModel(BertConfig.from_dict(CONFIG), False, ids, ids, ids)
+  tensors = {name: variable.numpy() for name, variable in store.variables.items()}
+  rng = np.random.default_rng(3)
+  for name, shape in {
+    BIAS: [len(OLD)],
+    "cls/predictions/transform/dense/kernel": [16, 16],
+    "cls/predictions/transform/dense/bias": [16],
+    "cls/predictions/transform/LayerNorm/beta": [16],
+    "cls/predictions/transform/LayerNorm/gamma": [16],
+    "cls/seq_relationship/output_weights": [2, 16],
+    "cls/seq_relationship/output_bias": [2],
+  }.items():
+    tensors[name] = rng.normal(size=shape).astype(np.float32)
+  tensors |= {
+    f"{name}/{slot}": rng.normal(size=value.shape).astype(np.float32) ** 2
+    for name, value in tensors.items()
+    for slot in ("adam_m", "adam_v")
+    if name != "global_step"
+  }
+  tensors["global_step"] = np.int64(7)
+  checkpoint.save(folder, 7, tensors, {"fingerprint": {"vocab_size": len(OLD)}})
+  (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+  (folder / "vocab.txt").write_text("\n".join(OLD) + "\n")
+  return folder
+
+
+@pytest.fixture(scope="module")
+def new_vocab(tmp_path_factory):
+  path = tmp_path_factory.mktemp("vocab") / "new.txt"
+  path.write_text("\n".join(NEW) + "\n")
+  return path
+
+
+@pytest.fixture(scope="module")
+def resized(model, new_vocab, tmp_path_factory):
+  folder = tmp_path_factory.mktemp("resized")
+  _, log = run_well("resize_vocab", init_checkpoint=model, vocab_file=new_vocab, output_dir=folder)
+  return folder, log
+
+
+# ---------------------------------------------------------------------------------------------
+# inspect
+
+
+def test_inspect(model):
+  table, _ = run_well("inspect", init_checkpoint=model)
+  lines = table.splitlines()
+  assert lines[0] == str(model / "model.ckpt-7")
+  [line] = [line for line in lines if line.startswith(EMBEDDINGS + " ")]
+  assert line.split() == [EMBEDDINGS, "[11,", "16]", "float32", "176", "adam_m,", "adam_v"]
+  tensors = tensors_of(model)
+  weights = {n: v for n, v in tensors.items() if not checkpoint.is_training_state(n)}
+  count = sum(value.size for value in weights.values())
+  assert f"Model: {len(weights)} tensors, {count:,} parameters, {count * 4e-6:.1f} MB" in lines
+  total = sum(value.size for value in tensors.values())
+  assert f"In all: {len(tensors)} tensors, {total:,} parameters, {total * 4e-6:.1f} MB" in lines
+  assert lines[-1] == "global_step: 7"
+
+
+def test_inspect_golden(golden_dir):
+  table, _ = run_well("inspect", init_checkpoint=golden_dir / "tiny_pretrain_20steps.ckpt")
+  config = BertConfig.from_json_file(golden_dir / "tiny/bert_config.json")
+  sizes = config.vocab_size, config.hidden_size
+  [line] = [line for line in table.splitlines() if line.startswith(EMBEDDINGS + " ")]
+  assert line.split()[1:5] == [f"[{sizes[0]},", f"{sizes[1]}]", "float32", f"{np.prod(sizes):,}"]
+  assert "Model: 46 tensors, 525,020 parameters, 2.1 MB" in table
+  assert "In all: 139 tensors, 1,575,061 parameters, 6.3 MB" in table
+  assert table.endswith("global_step: 20\n")
+
+
+def test_inspect_slots_alone(tmp_path):
+  """As no program writes it, but a damaged conversion might."""
+  checkpoint.save(tmp_path, 1, {"x/adam_m": np.zeros(3, np.float32), "y": np.zeros(2)}, {})
+  table, _ = run_well("inspect", init_checkpoint=tmp_path)
+  rows = [line.split() for line in table.splitlines()]
+  assert ["x", "[3]", "float32", "none", "adam_m"] in rows
+  assert ["y", "[2]", "float64", "2"] in rows
+  assert "global_step" not in table
+
+
+# ---------------------------------------------------------------------------------------------
+# strip
+
+
+def test_strip(model, tmp_path):
+  run_well("strip", init_checkpoint=model, output_dir=tmp_path / "out")
+  tensors = tensors_of(model)
+  expected = {
+    name: value
+    for name, value in tensors.items()
+    if not name.endswith(("/adam_m", "/adam_v")) and name != "global_step"
+  }
+  assert len(expected) < len(tensors) / 2.9
+  assert_equal(tensors_of(tmp_path / "out"), expected)
+  for name in ("bert_config.json", "vocab.txt"):
+    assert (tmp_path / "out" / name).read_bytes() == (model / name).read_bytes()
+
+
+def test_strip_golden(golden_dir, tmp_path):
+  source = golden_dir / "tiny_pretrain_20steps.ckpt"
+  run_well("strip", init_checkpoint=source, output_dir=tmp_path)
+  released = tensors_of(golden_dir / "tiny")
+  found, expected = tensors_of(tmp_path), tensors_of(source)
+  assert sorted(found) == sorted(released)
+  assert_equal(found, {name: expected[name] for name in found})
+  assert sorted(os.listdir(tmp_path))[1:] == [
+    "model.ckpt-0.data-00000-of-00001",
+    "model.ckpt-0.index",
+    "model.ckpt-0.state.json",
+  ]
+
+
+# ---------------------------------------------------------------------------------------------
+# resize_vocab
+
+
+def test_known_tokens_keep_their_rows(model, resized):
+  old, new = tensors_of(model), tensors_of(resized[0])
+  for name in (EMBEDDINGS, BIAS):
+    for full_name in (name, f"{name}/adam_m", f"{name}/adam_v"):
+      assert new[full_name].dtype == old[full_name].dtype
+      assert len(new[full_name]) == len(NEW)
+      for token in set(OLD) & set(NEW):
+        before, after = old[full_name][OLD.index(token)], new[full_name][NEW.index(token)]
+        assert before.tobytes() == after.tobytes(), (full_name, token)
+
+
+def test_new_tokens_start_as_the_mean_of_their_pieces(model, resized):
+  old, new = tensors_of(model), tensors_of(resized[0])
+  pieces = {"abba": ["ab", "##b", "##a"], "##bab": ["##b", "##a", "##b"]}
+  for name in (EMBEDDINGS, BIAS):
+    for token, parts in pieces.items():
+      expected = np.mean([old[name][OLD.index(part)] for part in parts], axis=0)
+      np.testing.assert_allclose(new[name][NEW.index(token)], expected, rtol=1e-6, atol=1e-7)
+
+
+def test_other_new_tokens_are_drawn(model, resized):
+  old, new = tensors_of(model), tensors_of(resized[0])
+  drawn = [NEW.index(token) for token in ("cat", "[NEW]", "[unused1]")]
+  rows = new[EMBEDDINGS][drawn]
+  assert (np.abs(rows) <= 2 * 0.02).all()  # a truncated normal of that deviation
+  assert len(np.unique(rows)) == rows.size
+  assert rows.std() > 0.01
+  assert (new[BIAS][drawn] == old[BIAS].min()).all()
+  assert "9 tokens keep their rows" in resized[1]
+  assert "2 start as the mean of their pieces, 3 at random (cat, [NEW], [unused1])" in resized[1]
+  assert "2 tokens are not in the new vocabulary: [unused0], b" in resized[1]
+
+
+def test_slots_of_new_tokens_are_zero(resized):
+  new = tensors_of(resized[0])
+  fresh = [index for index, token in enumerate(NEW) if token not in OLD]
+  for name in (EMBEDDINGS, BIAS):
+    for slot in ("adam_m", "adam_v"):
+      assert not new[f"{name}/{slot}"][fresh].any()
+
+
+def test_everything_else_is_the_same(model, resized):
+  old, new = tensors_of(model), tensors_of(resized[0])
+
+  def others(tensors):
+    return {n: v for n, v in tensors.items() if not n.startswith((EMBEDDINGS, BIAS))}
+
+  assert sorted(old) == sorted(new)
+  assert len(others(new)) == len(new) - 6
+  assert_equal(others(new), others(old))
+
+
+def test_folder_of_a_resized_model(resized, new_vocab):
+  folder = resized[0]
+  assert json.loads((folder / "bert_config.json").read_text()) == {**CONFIG, "vocab_size": 14}
+  assert (folder / "vocab.txt").read_bytes() == new_vocab.read_bytes()
+  assert checkpoint.latest(folder) == str(folder / "model.ckpt-7")
+  assert checkpoint.read_state(str(folder / "model.ckpt-7")) == {}
+
+
+def test_there_and_back_again(model, resized, tmp_path):
+  """What the new vocabulary has of the old one survives two conversions, bit for bit."""
+  run_well(
+    "resize_vocab",
+    init_checkpoint=resized[0],
+    vocab_file=model / "vocab.txt",
+    output_dir=tmp_path,
+  )
+  old, back = tensors_of(model), tensors_of(tmp_path)
+  kept = [index for index, token in enumerate(OLD) if token in NEW]
+  assert len(kept) == 9
+  for name in old:
+    rows = kept if name.startswith((EMBEDDINGS, BIAS)) else ...
+    assert old[name][rows].tobytes() == back[name][rows].tobytes()
+
+
+def test_the_same_vocabulary_changes_nothing(golden_dir, data_dir, tmp_path):
+  source, vocab = golden_dir / "tiny_pretrain_20steps.ckpt", data_dir / "vocab/uncased_vocab.txt"
+  run_well(
+    "resize_vocab",
+    init_checkpoint=source,
+    bert_config_file=golden_dir / "tiny/bert_config.json",
+    old_vocab_file=vocab,
+    vocab_file=vocab,
+    output_dir=tmp_path,
+  )
+  assert_equal(tensors_of(tmp_path), tensors_of(source))
+
+
+def test_random_rows_and_their_seed(model, new_vocab, tmp_path):
+  rows = {}
+  for name, flags in {"a": {}, "b": {}, "c": {"random_seed": 1}}.items():
+    run_well(
+      "resize_vocab",
+      init_checkpoint=model,
+      vocab_file=new_vocab,
+      output_dir=tmp_path / name,
+      new_rows="random",
+      **flags,
+    )
+    rows[name] = tensors_of(tmp_path / name)
+  assert_equal(rows["a"], rows["b"])
+  index = NEW.index("abba")
+  assert np.abs(rows["a"][EMBEDDINGS][index]).max() <= 0.04
+  assert (rows["a"][EMBEDDINGS][index] != rows["c"][EMBEDDINGS][index]).all()
+  assert rows["a"][BIAS][index] == tensors_of(model)[BIAS].min()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, tf.bfloat16.as_numpy_dtype])
+def test_types_are_kept(dtype):
+  table = np.arange(22).reshape(11, 2).astype(dtype)
+  tensors = {EMBEDDINGS: table, BIAS: table[:, 0], "other": np.arange(3)}
+  new = script.resize_vocabulary(tensors, OLD, NEW, initializer_range=0.02, seed=1)
+  assert new[EMBEDDINGS].dtype == new[BIAS].dtype == dtype
+  assert new[EMBEDDINGS][NEW.index("abba")].tolist() == [(20 + 18 + 16) / 3, (21 + 19 + 17) / 3]
+  assert new[BIAS][NEW.index("cat")] == 0
+  assert new["other"] is tensors["other"]
+
+
+def test_more_rows_than_tokens(model, new_vocab, tmp_path, caplog):
+  """Some models have rows up to a round number."""
+  old = np.ones([16, 4], np.float32)
+  new = script.resize_vocabulary({EMBEDDINGS: old}, OLD, NEW, initializer_range=0.02, seed=1)
+  assert new[EMBEDDINGS].shape == (14, 4)
+  assert "has 5 rows more than the old vocabulary has tokens" in caplog.text
+
+
+@pytest.mark.parametrize("how", ["initialise", "resume"])
+def test_training_goes_on_from_a_resized_model(resized, tmp_path, how):
+  """For two steps, on records that hold new tokens; resuming takes the optimizer's slots, too."""
+  ids = [3, 6, 9, 5, 10, 11, 4, 12] * 2
+  record = {
+    "input_ids": ids,
+    "input_mask": [1] * 16,
+    "segment_ids": [0] * 16,
+    "masked_lm_positions": [3, 11],
+    "masked_lm_ids": [13, 9],
+    "masked_lm_weights": [1.0, 1.0],
+    "next_sentence_labels": [0],
+  }
+  input_pipeline.write_records(tmp_path / "train.tfrecord", [record] * 8)
+  flags = {
+    "input_file": tmp_path / "train.tfrecord",
+    "bert_config_file": resized[0] / "bert_config.json",
+    "init_checkpoint": resized[0],
+    "output_dir": tmp_path / "out",
+    "max_seq_length": 16,
+    "max_predictions_per_seq": 2,
+    "train_batch_size": 4,
+    "num_train_steps": 2,
+    "do_train": True,
+  }
+  if how == "resume":
+    flags |= {"output_dir": shutil.copytree(resized[0], tmp_path / "out"), "num_train_steps": 9}
+  argv = ["run_pretraining.py", *(f"--{name}={value}" for name, value in flags.items())]
+  err = io.StringIO()
+  with contextlib.redirect_stderr(err), pytest.raises(SystemExit) as left:
+    command_line.run(run_pretraining.main, run_pretraining.define_flags, argv)
+  assert left.value.code is None, err.getvalue()
+  message = {"initialise": "46 of 46 variables loaded", "resume": "Resumed from"}[how]
+  assert message in err.getvalue()
+  trained = tensors_of(tmp_path / "out")
+  assert trained["global_step"] == flags["num_train_steps"]
+  assert trained[EMBEDDINGS].shape == (14, 16)
+  assert trained[f"{EMBEDDINGS}/adam_m"][NEW.index("abba")].any()
+
+
+# ---------------------------------------------------------------------------------------------
+# SavedModels
+
+
+def test_to_saved_model_and_back(model, tmp_path):
+  encoder = tmp_path / "encoder"
+  run_well("to_saved_model", init_checkpoint=model, output_dir=encoder)
+  assert tf.saved_model.contains_saved_model(str(encoder))
+  run_well("from_saved_model", init_checkpoint=encoder, output_dir=tmp_path / "back")
+  old = tensors_of(model)
+  back = tensors_of(tmp_path / "back")
+  assert {EMBEDDINGS, BIAS, "bert/pooler/dense/kernel"} <= set(back)
+  assert not any(checkpoint.is_training_state(name) for name in back)
+  assert_equal(back, {name: old[name] for name in back})
+  unused = {n for n in old if not checkpoint.is_training_state(n)} - set(back)
+  assert all(name.startswith("cls/seq_relationship/") for name in unused)
+  assert (tmp_path / "back/vocab.txt").read_bytes() == (model / "vocab.txt").read_bytes()
+  config = json.loads((tmp_path / "back/bert_config.json").read_text())
+  assert config["vocab_size"] == len(OLD)
+  table, _ = run_well("inspect", init_checkpoint=encoder)
+  assert EMBEDDINGS in table
+
+
+def test_a_saved_model_can_be_resized(model, new_vocab, resized, tmp_path):
+  encoder = tmp_path / "encoder"
+  run_well("to_saved_model", init_checkpoint=model, output_dir=encoder)
+  flags = {"vocab_file": new_vocab, "output_dir": tmp_path / "out"}
+  run_well("resize_vocab", init_checkpoint=encoder, **flags)
+  expected = tensors_of(resized[0])
+  found = tensors_of(tmp_path / "out")
+  assert_equal(found, {name: expected[name] for name in found})
+
+
+def test_a_checkpoint_is_no_saved_model(model, tmp_path):
+  error = error_of("from_saved_model", init_checkpoint=model, output_dir=tmp_path)
+  assert "is a checkpoint already. Without its training state: strip" in error
+
+
+def test_another_saved_model_is_refused(tmp_path):
+  root = tf.train.Checkpoint(variable=tf.Variable(1.0, name="kernel"))
+  tf.saved_model.save(root, str(tmp_path / "other"))
+  error = error_of(
+    "from_saved_model", init_checkpoint=tmp_path / "other", output_dir=tmp_path / "o"
+  )
+  assert "is a SavedModel whose variables do not have BERT's names" in error
+
+
+# ---------------------------------------------------------------------------------------------
+# Wrong input
+
+
+def test_command_line(model, tmp_path):
+  assert "Say what to do, as the first word: inspect, strip," in error_of()
+  assert "Flag --command takes one of inspect, strip, resize_vocab" in error_of("squeeze")
+  assert "strip needs --init_checkpoint" in error_of("strip")
+  assert "strip needs --output_dir" in error_of("strip", init_checkpoint=model)
+  flags = {"init_checkpoint": model, "output_dir": tmp_path}
+  assert "resize_vocab needs --vocab_file" in error_of("resize_vocab", **flags)
+  assert "global_step: 7" in run_well(command="inspect", init_checkpoint=model)[0]
+
+
+def test_what_is_not_beside_the_checkpoint_has_to_be_named(model, new_vocab, tmp_path):
+  prefix = checkpoint.save(tmp_path / "bare", 1, tensors_of(model), {})
+  flags = {"init_checkpoint": prefix, "output_dir": tmp_path / "out"}
+  error = error_of("resize_vocab", **flags, vocab_file=new_vocab)
+  assert "resize_vocab needs --bert_config_file: none is beside" in error
+  flags["bert_config_file"] = model / "bert_config.json"
+  error = error_of("resize_vocab", **flags, vocab_file=new_vocab)
+  assert "resize_vocab needs --old_vocab_file: none is beside" in error
+  assert "to_saved_model needs --vocab_file: none is" in error_of("to_saved_model", **flags)
+  error = error_of("resize_vocab", **flags, vocab_file=new_vocab, old_vocab_file=tmp_path / "no")
+  assert "no: No such file" in error
+
+
+def test_vocabulary_of_another_model(model, new_vocab, tmp_path):
+  (tmp_path / "large.txt").write_text("\n".join([*OLD, "c"]) + "\n")
+  error = error_of(
+    "resize_vocab",
+    init_checkpoint=model,
+    vocab_file=new_vocab,
+    old_vocab_file=tmp_path / "large.txt",
+    output_dir=tmp_path / "out",
+  )
+  assert f"{EMBEDDINGS} has 11 rows, the old vocabulary 12 tokens" in error
+  assert os.listdir(tmp_path / "out") == []
+
+
+def test_not_a_bert_checkpoint(model, new_vocab, tmp_path):
+  prefix = checkpoint.save(tmp_path / "other", 1, {"x": np.zeros(3)}, {})
+  error = error_of(
+    "resize_vocab",
+    init_checkpoint=prefix,
+    vocab_file=new_vocab,
+    old_vocab_file=model / "vocab.txt",
+    bert_config_file=model / "bert_config.json",
+    output_dir=tmp_path / "out",
+  )
+  assert f"has no {EMBEDDINGS}" in error
+
+
+@pytest.mark.parametrize("command", ["strip", "resize_vocab", "to_saved_model"])
+def test_no_model_is_overwritten(model, new_vocab, command):
+  before = {path.name: path.read_bytes() for path in model.iterdir()}
+  error = error_of(command, init_checkpoint=model, output_dir=model, vocab_file=new_vocab)
+  assert "holds a model already. Give a new folder" in error
+  assert {path.name: path.read_bytes() for path in model.iterdir()} == before
+
+
+def test_output_that_cannot_be_written(model, tmp_path):
+  (tmp_path / "file").write_text("")
+  for folder in ("file", "file/out"):
+    error = error_of("strip", init_checkpoint=model, output_dir=tmp_path / folder)
+    assert str(tmp_path / "file") in error
+  assert "is remote" in error_of("strip", init_checkpoint=model, output_dir="gs://bucket/out")
+
+
+def test_damaged_checkpoint(model, tmp_path):
+  prefix = checkpoint.save(tmp_path / "bad", 7, tensors_of(model), {})
+  data = pathlib.Path(prefix + ".data-00000-of-00001")
+  content = bytearray(data.read_bytes())
+  content[content.index(tensors_of(model)[EMBEDDINGS].tobytes())] ^= 1
+  data.write_bytes(content)
+  error = error_of("strip", init_checkpoint=prefix, output_dir=tmp_path / "out")
+  assert "is damaged" in error
+  assert os.listdir(tmp_path / "out") == []
+
+
+def test_importing_is_cheap():
+  code = "import convert_checkpoint, sys; sys.exit('tensorflow' in sys.modules)"
+  assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_help_and_the_command_as_first_word(model):
+  command = [sys.executable, ROOT / "convert_checkpoint.py"]
+  done = subprocess.run([*command, "--help"], capture_output=True, text=True, check=False)
+  assert done.returncode == 0
+  assert "resize_vocab: fits a model to another vocabulary" in done.stdout
+  command += ["inspect", "--init_checkpoint", model]
+  done = subprocess.run(command, capture_output=True, text=True, check=False)
+  assert done.stdout.endswith("global_step: 7\n")
+  assert "Ignoring" not in done.stderr
+
+
+def test_doctests():
+  results = doctest.testmod(script)
+  assert results.attempted >= 3
+  assert results.failed == 0

@@ -1,0 +1,443 @@
+"""Vocabularies: every word can be spelled, sizes are exact, bytes are always the same.
+
+Alone: python -m pytest tests/create_vocab_test.py (20 seconds, half of them to import TensorFlow)
+"""
+
+import collections
+import contextlib
+import doctest
+import gzip
+import io
+import os
+import pathlib
+import subprocess
+import sys
+import warnings
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import command_line
+import corpus
+import create_vocab as script
+import tokenization
+import vocabulary
+import word_counts
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SAMPLE = ROOT / "samples" / "sample_text.txt"
+TRAPS = """Ἀχιλλεὺς ΟΔΥΣΣΕΥΣ naïve Ärger ﬁnal İstanbul 12.5% "quoted" -- C++ a_b [MASK] ##ing #hash
+東京タワー 你好,世界 हिन्दी में क्ष
+สวัสดี 한국어 עִבְרִית ½ € 🙂🙂
+e\u0301te\u0301 non\u00a0breaking zero\u200bwidth carriage\rreturn tab\tbed
+"""
+
+
+def run(**settings):
+  """Runs the script in this process; returns its exit code and what it wrote to stderr."""
+  argv = ["create_vocab.py", *(f"--{name}={value}" for name, value in settings.items())]
+  output = io.StringIO()
+  with contextlib.redirect_stderr(output), pytest.raises(SystemExit) as caught:
+    command_line.run(script.main, script.define_flags, argv)
+  return caught.value.code or 0, output.getvalue()
+
+
+def create(output, **settings):
+  """Runs the script, fails if it does, and returns the tokens and what was logged."""
+  code, errors = run(output_file=output, **settings)
+  assert code == 0, errors
+  assert output.read_bytes().endswith(b"\n")
+  return output.read_text("utf-8").split("\n")[:-1], errors
+
+
+def tokens_of(vocab_file, text, **options):
+  with warnings.catch_warnings():
+    warnings.simplefilter("error")  # a vocabulary made here gives `load_vocab` nothing to say
+    tokenizer = tokenization.FullTokenizer(vocab_file, **options)
+  return tokenizer.tokenize(text)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+  """The sample text with traps, among them a word that is too long for any vocabulary."""
+  path = tmp_path_factory.mktemp("text") / "text.txt"
+  long_words = f"{'x' * 200}y {'q' * 200}\n"
+  path.write_text(SAMPLE.read_text("utf-8") + TRAPS + long_words, "utf-8")
+  return path
+
+
+@pytest.fixture(scope="module")
+def learned(text, tmp_path_factory):
+  """A vocabulary of the text: path, tokens, log."""
+  path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
+  return path, *create(path, input_file=text, vocab_size=320, num_unused=3)
+
+
+# ---------------------------------------------------------------------------------------------
+# Words.
+
+
+def words_of(path, do_lower_case=True):
+  """Word -> occurrences, straight from the tokenizer."""
+  tokenizer = tokenization.BasicTokenizer(do_lower_case)
+  counts = collections.Counter()
+  for data in pathlib.Path(path).read_bytes().split(b"\n"):
+    line = data.decode("utf-8", "replace").replace("\r", "")
+    counts.update(word for word in tokenizer.tokenize(line) if len(word) <= 200)
+  return counts
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_words_are_those_of_training(text, do_lower_case):
+  counts = word_counts.count_words([str(text)], do_lower_case)
+  expected = words_of(text, do_lower_case)
+  assert counts.words == expected
+  assert counts.long_words == 1
+  assert counts.read_bytes == text.stat().st_size
+  spelled = collections.Counter()
+  for word, count in expected.items():
+    spelled.update({character: count * word.count(character) for character in set(word)})
+  assert counts.characters == spelled
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(content=st.text(max_size=80), range_bytes=st.integers(1, 50), do_lower_case=st.booleans())
+def test_any_text_in_any_ranges(tmp_path_factory, content, range_bytes, do_lower_case):
+  path = tmp_path_factory.getbasetemp() / "any.txt"
+  path.write_bytes(content.encode("utf-8", "replace"))
+  counts = word_counts.count_words([str(path)], do_lower_case, range_bytes=range_bytes)
+  assert counts.words == words_of(path, do_lower_case)
+
+
+@pytest.mark.parametrize("max_words", [1000, 40])
+def test_number_of_workers_changes_nothing(text, max_words):
+  one, two = (
+    word_counts.count_words([str(text)], num_workers=n, max_words=max_words, range_bytes=700)
+    for n in (1, 2)
+  )
+  assert one == two
+  assert list(one.words) == list(two.words)
+  assert (one.forgotten > 0) == (max_words == 40)
+
+
+def test_forgotten_words_are_the_rare_ones_and_their_characters_stay(text):
+  everything = word_counts.count_words([str(text)])
+  few = word_counts.count_words([str(text)], max_words=100)
+  assert 0 < len(few.words) <= 100
+  assert few.words.keys() < everything.words.keys()
+  assert min(few.words.values()) > 1
+  assert few.characters == everything.characters
+  assert sum(few.words.values()) + few.forgotten == sum(everything.words.values())
+
+
+def test_compressed_text(text, tmp_path):
+  packed = tmp_path / "text.txt.gz"
+  packed.write_bytes(gzip.compress(text.read_bytes()))
+  assert word_counts.count_words([str(packed)]).words == words_of(text)
+
+
+def test_long_lines_are_taken_in_parts(tmp_path, monkeypatch):
+  monkeypatch.setattr(word_counts, "_WORDS_AT_ONCE", 7)
+  path = tmp_path / "line.txt"
+  path.write_text("one  two three " * 50)
+  assert word_counts.count_words([str(path)]).words == {"one": 50, "two": 50, "three": 50}
+  parts = list(word_counts._split_at_spaces("a b  c d", limit=2))
+  assert parts == [["a", "b"], ["", "c"], ["d"]]
+
+
+def test_invalid_utf8_is_counted_or_refused(tmp_path):
+  path = tmp_path / "latin.txt"
+  path.write_bytes(b"good line\ncaf\xe9 au lait\n")
+  counts = word_counts.count_words([str(path)])
+  assert counts.words["caf"] == 1
+  assert counts.invalid_lines == 1
+  assert "latin.txt: byte 0xe9" in counts.first_invalid
+  code, errors = run(input_file=path, output_file=tmp_path / "v", strict_utf8=True)
+  assert code == 1
+  assert "latin.txt: byte 0xe9 in the line b'caf\\xe9 au lait\\n' is not valid UTF-8" in errors
+
+
+# ---------------------------------------------------------------------------------------------
+# Vocabularies.
+
+
+def test_every_word_can_be_spelled(text, learned):
+  path, _, log = learned
+  found = tokens_of(path, text.read_text("utf-8"))
+  assert found.count("[UNK]") == 1  # the word of 201 characters
+  assert "1 words have more than 200 characters" in log
+  assert "0 of " in log
+  assert "words are [UNK] (0.0000%)" in log
+
+
+def test_every_spelling_of_its_characters_can_be_spelled(text, learned):
+  """Also words that the text does not have."""
+  path, tokens, _ = learned
+  spellable = [token for token in tokens if len(token) == 1 and f"##{token}" in tokens]
+  assert {"a", "z", "ς", "क", "ᄒ"} <= set(spellable)
+  word = "".join(reversed(spellable))[:200]
+  assert "[UNK]" not in tokens_of(path, word, do_lower_case=False)
+  assert "##京" not in tokens  # always a word by itself, as punctuation is
+  assert not [token for token in tokens if token.startswith("##") and token[2:] in ".,#%"]
+
+
+def test_size_and_order(learned):
+  _, tokens, _ = learned
+  assert len(tokens) == len(set(tokens)) == 320
+  special = ["[PAD]", "[unused0]", "[unused1]", "[unused2]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+  assert tokens[:8] == special
+  kinds = [(token.startswith("##"), len(token.removeprefix("##")) > 1) for token in tokens[8:]]
+  first_continuation = kinds.index((True, False))
+  first_piece = next(index for index, (_, is_long) in enumerate(kinds) if is_long)
+  assert set(kinds[:first_continuation]) == {(False, False)}
+  assert set(kinds[first_continuation:first_piece]) == {(True, False)}
+  assert all(is_long for _, is_long in kinds[first_piece:])
+  assert "the" in tokens[first_piece + 8 : first_piece + 13]
+
+
+@pytest.mark.parametrize("vocab_size", [280, 281, 310, 777])
+def test_any_size_is_exact(text, tmp_path, vocab_size):
+  tokens, _ = create(tmp_path / "vocab.txt", input_file=text, vocab_size=vocab_size)
+  assert len(tokens) == len(set(tokens)) == vocab_size
+  assert tokens_of(tmp_path / "vocab.txt", text.read_text("utf-8")).count("[UNK]") == 1
+
+
+def test_cased_vocabulary(text, tmp_path):
+  path = tmp_path / "vocab.txt"
+  tokens, _ = create(path, input_file=text, vocab_size=600, do_lower_case=False)
+  assert "The" in tokens
+  assert tokens_of(path, text.read_text("utf-8"), do_lower_case=False).count("[UNK]") == 1
+
+
+def test_bytes_are_always_the_same(text, learned, tmp_path):
+  path = tmp_path / "again.txt"
+  command = [sys.executable, ROOT / "create_vocab.py", f"--input_file={text}", "--num_unused=3"]
+  command += [f"--output_file={path}", "--vocab_size=320", "--num_workers=2"]
+  environment = {**os.environ, "PYTHONHASHSEED": "7"}
+  done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+  assert done.returncode == 0, done.stderr
+  assert path.read_bytes() == learned[0].read_bytes()
+
+
+def test_order_of_the_text_changes_nothing(text):
+  """Of words and characters that are equally frequent, always the same ones are left out."""
+  counts = word_counts.count_words([str(text)])
+  backward = word_counts.WordCounts(
+    words=collections.Counter(dict(reversed(counts.words.items()))),
+    characters=collections.Counter(dict(reversed(counts.characters.items()))),
+  )
+  limits = {"max_unique_chars": 50, "max_input_words": 150, "min_count": 1}
+  forward = vocabulary.learn_vocabulary(counts, 200, **limits)
+  assert vocabulary.learn_vocabulary(backward, 200, **limits) == forward
+  assert vocabulary.learn_vocabulary(counts, 200, **{**limits, "max_input_words": 90}) != forward
+
+
+def test_too_small_for_the_characters(text, tmp_path):
+  code, errors = run(input_file=text, output_file=tmp_path / "v", vocab_size=100)
+  assert code == 1
+  needed = int(errors.split("of the text take ")[1].split(".")[0])
+  assert "--vocab_size=100 is too small: reserved tokens and the" in errors
+  assert run(input_file=text, output_file=tmp_path / "v", vocab_size=needed - 1)[0] == 1
+  assert not (tmp_path / "v").exists()
+  tokens, _ = create(tmp_path / "v", input_file=text, vocab_size=needed)
+  assert max(len(token.removeprefix("##")) for token in tokens[5:]) == 1
+  assert tokens_of(tmp_path / "v", text.read_text("utf-8")).count("[UNK]") == 1
+
+
+def test_too_large_for_the_text(tmp_path):
+  path = tmp_path / "text.txt"
+  path.write_text("abab abab cd cd " * 5)
+  tokens, log = create(tmp_path / "v", input_file=path, vocab_size=100, num_unused=2)
+  assert len(tokens) == len(set(tokens)) == 100
+  assert tokens[-1] == f"[unused{sum(token.startswith('[unused') for token in tokens) - 1}]"
+  assert {"abab", "cd"} <= set(tokens)
+  assert "[unused] tokens make up for the rest of --vocab_size=100" in log
+
+
+def test_cut_alphabet_is_told(tmp_path):
+  path = tmp_path / "text.txt"
+  path.write_text("aaa aab bbb ab " * 99 + "axa aza\n")
+  tokens, log = create(tmp_path / "v", input_file=path, vocab_size=30, max_unique_chars=2)
+  assert not {"x", "z", "##x", "##z"} & set(tokens)
+  found = tokens_of(tmp_path / "v", path.read_text())
+  assert found.count("[UNK]") == 2
+  assert "2 of 398 words are [UNK] (0.5025%), such as axa aza" in log
+  assert "4 different characters, more than --max_unique_chars=2: 0.5025% of its words" in log
+
+
+def test_rare_words_are_not_learned(tmp_path):
+  path = tmp_path / "text.txt"
+  path.write_text("often often often seldom seldom")
+  tokens, _ = create(tmp_path / "v", input_file=path, vocab_size=60, min_count=3)
+  assert "often" in tokens
+  assert not [token for token in tokens if "ld" in token]
+  tokens, _ = create(tmp_path / "v", input_file=path, vocab_size=60, min_count=2)
+  assert "seldom" in tokens
+
+
+def test_reserved_tokens_of_ones_own(text, tmp_path):
+  reserved = "[PAD],[UNK],[CLS],[SEP],[MASK],[E1],[E2],the"
+  tokens, _ = create(
+    tmp_path / "v", input_file=text, vocab_size=500, reserved_tokens=reserved, num_unused=101
+  )
+  assert tokens[100:107] == ["[UNK]", "[CLS]", "[SEP]", "[MASK]", "[E1]", "[E2]", "the"]
+  assert tokens[107:109] == ["[unused99]", "[unused100]"]
+  assert len(set(tokens)) == 500
+
+
+@pytest.mark.slow
+def test_wikitext(data_dir, tmp_path):
+  source = data_dir / "corpus/wikitext2_valid.txt"
+  tokens, _ = create(tmp_path / "v", input_file=source, vocab_size=8000)
+  assert len(tokens) == 8000
+  text = source.read_text("utf-8")
+  found = tokens_of(tmp_path / "v", text)
+  assert found.count("[UNK]") == 0
+  assert len(found) < 1.1 * sum(words_of(source).values())
+
+
+# ---------------------------------------------------------------------------------------------
+# Extending.
+
+
+DOMAIN = "the cardiomyopathy and tachycardia of the patient 薬\n" * 20
+
+
+@pytest.fixture(scope="module")
+def domain(tmp_path_factory):
+  path = tmp_path_factory.mktemp("domain") / "medical.txt"
+  path.write_text(DOMAIN, "utf-8")
+  return path
+
+
+def test_unused_lines_are_replaced(learned, domain, tmp_path):
+  old_path, old, _ = learned
+  new, log = create(tmp_path / "v", input_file=domain, extend=old_path)
+  assert len(new) == len(old)
+  changed = [index for index in range(len(old)) if new[index] != old[index]]
+  assert changed == [1, 2, 3]
+  before, after = (tokens_of(path, DOMAIN) for path in (old_path, tmp_path / "v"))
+  assert "[UNK]" in before
+  assert "[UNK]" not in after
+  assert len(after) < len(before)
+  assert f"Before: {len(before) / 160:.3f} pieces per word" in log
+  assert f"After: {len(after) / 160:.3f} pieces per word" in log
+
+
+def test_new_tokens_are_appended(learned, domain, tmp_path):
+  old_path, old, _ = learned
+  new, _ = create(tmp_path / "v", input_file=domain, extend=old_path, extend_by="append", num_new=4)
+  assert new[: len(old)] == old
+  assert len(new) == len(set(new)) == len(old) + 4
+  assert {"cardiomyopathy", "tachycardia", "薬"} <= set(new[len(old) :])
+  assert tokens_of(tmp_path / "v", "cardiomyopathy") == ["cardiomyopathy"]
+
+
+def test_other_lines_stay_as_they_are(domain, tmp_path):
+  """Also blank and repeated ones, whose ids some checkpoint may count on."""
+  old = ["[PAD]", "[UNK]", "", "[CLS]", "a", "[SEP]", "a", "[unused0]", "", "\u2028"]
+  (tmp_path / "old").write_bytes("\r\n".join(old).encode() + b"\r\n")
+  with pytest.warns(tokenization.VocabularyWarning):
+    new, _ = create(tmp_path / "v", input_file=domain, extend=tmp_path / "old", min_count=99)
+  assert [*new[:7], *new[8:]] == ["" if line == "\u2028" else line for line in old[:7] + old[8:]]
+  assert new[7] != "[unused0]"
+
+
+def test_too_few_unused_lines(learned, domain, tmp_path):
+  flags = {"input_file": domain, "output_file": tmp_path / "v"}
+  code, errors = run(**flags, extend=learned[0], num_new=5)
+  assert code == 1
+  assert "--num_new=5:" in errors
+  assert "has 3 [unusedN] lines" in errors
+  (tmp_path / "full").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n")
+  code, errors = run(**flags, extend=tmp_path / "full")
+  assert code == 1
+  assert "has no [unusedN] line to replace" in errors
+  code, errors = run(**flags, extend=learned[0], extend_by="append")
+  assert code == 1
+  assert "--extend_by=append needs --num_new" in errors
+
+
+# ---------------------------------------------------------------------------------------------
+# Wrong input, found before any work.
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+  def refuse(*_, **__):
+    raise AssertionError("work has begun")
+
+  monkeypatch.setattr(word_counts, "count_words", refuse)
+
+
+BAD_RESERVED = {
+  "[PAD],[UNK],[CLS],[SEP]": "[MASK] must be among them",
+  "[UNK],[PAD],[CLS],[SEP],[MASK]": "[PAD] must be the first",
+  "[PAD],[UNK],[CLS],[SEP],[MASK],[A],[A]": "a token stands there twice",
+  "[PAD],[UNK],[CLS],[SEP],[MASK],a b": "a token has a blank in it",
+  "[PAD],[UNK],[CLS],[SEP],[MASK],[unused7]": "for [unusedN] there is --num_unused",
+}
+
+
+@pytest.mark.parametrize(
+  ("settings", "message"),
+  [
+    ({"input_file": "{tmp}/no*.txt"}, "no*.txt matches no file"),
+    ({"input_file": "{tmp}/empty.txt"}, "there is no text in"),
+    ({"input_file": "{tmp}"}, "is a folder. Write"),
+    ({"input_file": "{tmp}/utf16.txt"}, "is UTF-16 text"),
+    ({"output_file": "{tmp}/text.txt"}, "is also an input file"),
+    ({"output_file": "{tmp}"}, "is a folder"),
+    ({"output_file": "{tmp}/text.txt/v"}, "cannot write"),
+    ({"extend": "{tmp}/none.txt"}, "none.txt: No such file"),
+    ({"extend": "{tmp}/v", "output_file": "{tmp}/v"}, "is also an input file"),
+    ({"vocab_size": 0}, "--vocab_size=0: 1 is the smallest"),
+    ({"num_workers": 0}, "--num_workers=0: 1 is the smallest"),
+    ({"num_unused": -1}, "--num_unused=-1: 0 is the smallest"),
+    ({"extend_by": "magic"}, "--extend_by takes one of replace_unused, append"),
+    *(({"reserved_tokens": value}, message) for value, message in BAD_RESERVED.items()),
+  ],
+)
+def test_bad_input(no_work, tmp_path, settings, message):
+  (tmp_path / "text.txt").write_text("some text\n")
+  (tmp_path / "empty.txt").write_text("")
+  (tmp_path / "utf16.txt").write_text("text", "utf-16")
+  given_flags = {"input_file": "{tmp}/text.txt", "output_file": "{tmp}/vocab.txt", **settings}
+  code, errors = run(**{k: str(v).format(tmp=tmp_path) for k, v in given_flags.items()})
+  assert code == 1
+  assert message in errors
+  assert "Traceback" not in errors
+  assert not (tmp_path / "vocab.txt").exists()
+
+
+def test_text_without_words(tmp_path):
+  (tmp_path / "text.txt").write_text(" \n\n \u200b\n")
+  code, errors = run(input_file=tmp_path / "text.txt", output_file=tmp_path / "v")
+  assert code == 1
+  assert "there is no word in the text" in errors
+
+
+def test_a_failed_run_keeps_the_old_file(text, tmp_path):
+  path = tmp_path / "vocab.txt"
+  path.write_text("old\n")
+  assert run(input_file=text, output_file=path, vocab_size=50)[0] == 1
+  assert path.read_text() == "old\n"
+  assert os.listdir(tmp_path) == ["vocab.txt"]
+
+
+def test_a_dead_worker_is_told(text):
+  with pytest.raises(corpus.CorpusError, match="fewer --num_workers"):
+    list(word_counts._map_in_order(os._exit, [3, 3, 3], 2))
+
+
+def test_importing_is_cheap():
+  code = "import create_vocab, sys; sys.exit('tensorflow' in sys.modules)"
+  assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_doctests():
+  results = doctest.testmod(vocabulary)
+  assert results.attempted >= 8
+  assert results.failed == 0
+  assert doctest.testmod(word_counts).failed == 0
