@@ -168,6 +168,55 @@ def get_classifier_loss(logits: tf.Tensor, labels: tf.Tensor, problem_type: str)
   return tf.reduce_mean(per_example_loss), per_example_loss, probabilities
 
 
+# ---------------------------------------------------------------------------------------------
+# From where to where an answer goes.
+
+
+def get_span_logits(
+  sequence_output: tf.Tensor, input_mask: tf.Tensor | None = None
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """How well an answer begins and how well it ends at each position.
+
+  Args:
+    sequence_output: float32 `[B, S, W]`, the last layer.
+    input_mask: int `[B, S]`; where it is 0 nothing can begin or end. By default padding competes
+      with the text, as in the original, and so the number of paddings has a part in the loss.
+
+  Returns:
+    `(start_logits, end_logits)`: float32 `[B, S]` each.
+  """
+  batch_size, seq_length, width = get_shape_list(sequence_output, expected_rank=3)
+  with variable_scope("cls"), variable_scope("squad"):
+    logits = _linear(tf.reshape(sequence_output, [-1, width]), 2, 0.02)  # [B*S, 2]
+  logits = tf.reshape(logits, [batch_size, seq_length, 2])
+  if input_mask is not None:
+    # Not -inf: a sequence without any token would have no probability left to deal out.
+    logits = tf.where(tf.cast(input_mask[..., tf.newaxis], tf.bool), logits, -10000.0)
+  return logits[..., 0], logits[..., 1]
+
+
+def get_span_loss(
+  start_logits: tf.Tensor,
+  end_logits: tf.Tensor,
+  start_positions: tf.Tensor,
+  end_positions: tf.Tensor,
+) -> tf.Tensor:
+  """Mean of the cross-entropies of beginning and end.
+
+  Args:
+    start_logits: float32 `[B, S]`.
+    end_logits: float32 `[B, S]`.
+    start_positions: int `[B]`.
+    end_positions: int `[B]`.
+
+  Returns:
+    float32 `[]`.
+  """
+  start_losses = tf.nn.sparse_softmax_cross_entropy_with_logits(start_positions, start_logits)
+  end_losses = tf.nn.sparse_softmax_cross_entropy_with_logits(end_positions, end_logits)
+  return (tf.reduce_mean(start_losses) + tf.reduce_mean(end_losses)) / 2.0
+
+
 def _linear(input_tensor, num_outputs, initializer_range):
   """float32 `[B, W]` to `[B, num_outputs]`; the original keeps these weights transposed."""
   width = get_shape_list(input_tensor, expected_rank=2)[1]

@@ -1,0 +1,198 @@
+"""SQuAD's official scores: exact match, F1, and the threshold that decides when not to answer.
+
+  evaluate_v1({"q1": ["in 1997", "1997"]}, {"q1": "1997"})   # {"exact_match": 100.0, "f1": 100.0}
+
+The figures are those of evaluate-v1.1.py and evaluate-v2.0.py (Rajpurkar et al. 2016,
+arXiv:1606.05250, and 2018, arXiv:1806.03822): percentages, under the same names. Pure Python.
+"""
+
+import collections
+import re
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+Scores = Mapping[str, float]
+
+
+def normalize_answer(text: str) -> str:
+  """What of an answer counts: no case, no punctuation, no article, single spaces.
+
+  Example:
+    >>> normalize_answer("  The (U.S.)  Congress")
+    'us congress'
+  """
+  text = text.lower().translate(_WITHOUT_PUNCTUATION)
+  return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def compute_exact(gold: str, predicted: str) -> float:
+  """1 where both are the same once normalized, else 0."""
+  return float(normalize_answer(gold) == normalize_answer(predicted))
+
+
+def compute_f1(gold: str, predicted: str) -> float:
+  """Harmonic mean of precision and recall over words; order does not count.
+
+  Two empty answers agree wholly, as in SQuAD 2.0.
+
+  Example:
+    >>> round(compute_f1("the white house", "white house lawn"), 3)
+    0.8
+    >>> compute_f1("", ""), compute_f1("", "house")
+    (1.0, 0.0)
+  """
+  gold_words, words = normalize_answer(gold).split(), normalize_answer(predicted).split()
+  if not gold_words or not words:
+    return float(gold_words == words)
+  common = sum((collections.Counter(gold_words) & collections.Counter(words)).values())
+  if not common:
+    return 0.0
+  precision, recall = common / len(words), common / len(gold_words)
+  return 2 * precision * recall / (precision + recall)
+
+
+def evaluate_v1(
+  answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]
+) -> dict[str, float]:
+  """The figures of evaluate-v1.1.py.
+
+  Args:
+    answers: id -> correct answers; the one nearest to the prediction counts.
+    predictions: id -> predicted text. A question without one has score 0.
+
+  Returns:
+    `exact_match` and `f1`, percentages.
+  """
+
+  def f1(gold, predicted):
+    # 1.1 has no empty answers: that two of them agree is a rule of 2.0.
+    return compute_f1(gold, predicted) if normalize_answer(gold) else 0.0
+
+  exact = _best_scores(answers, predictions, compute_exact)
+  return {
+    "exact_match": _percent(exact.values(), len(answers)),
+    "f1": _percent(_best_scores(answers, predictions, f1).values(), len(answers)),
+  }
+
+
+def evaluate_v2(
+  answers: Mapping[str, Sequence[str]],
+  predictions: Mapping[str, str],
+  null_odds: Mapping[str, float] | None = None,
+  best_answers: Mapping[str, str] | None = None,
+) -> dict[str, float]:
+  """The figures of evaluate-v2.0.py.
+
+  Args:
+    answers: id -> correct answers, none for a question without an answer.
+    predictions: id -> predicted text, "" for none. A question without one does not count.
+    null_odds: id -> how likely it is to have no answer, on any scale. With it come the best
+      thresholds: a question is answered where its odds are not greater.
+    best_answers: what to answer below the threshold; `predictions` by default, as in the official
+      script, for which a threshold beyond the one of `predictions` can then do no good.
+
+  Returns:
+    `exact`, `f1`, `total`; the same for questions with (`HasAns_`) and without an answer
+    (`NoAns_`), where there are any; `best_exact`, `best_exact_thresh`, `best_f1`, `best_f1_thresh`.
+  """
+  # Of answers that are punctuation or articles alone nothing would be left to find.
+  gold = {qid: [a for a in texts if normalize_answer(a)] or [""] for qid, texts in answers.items()}
+  exact = _best_scores(gold, predictions, compute_exact)
+  f1 = _best_scores(gold, predictions, compute_f1)
+  results = _averages(exact, f1, exact)
+  for prefix, has_answer in (("HasAns", True), ("NoAns", False)):
+    chosen = [qid for qid in exact if bool(answers[qid]) == has_answer]
+    if chosen:
+      results |= {f"{prefix}_{k}": v for k, v in _averages(exact, f1, chosen).items()}
+  if null_odds is not None:
+    best_answers = predictions if best_answers is None else best_answers
+    for name, metric in (("exact", compute_exact), ("f1", compute_f1)):
+      scores = _best_scores(gold, best_answers, metric)
+      best, threshold = find_best_threshold(answers, best_answers, scores, null_odds)
+      results |= {f"best_{name}": best, f"best_{name}_thresh": threshold}
+  return results
+
+
+def evaluate_answers(answers: Iterable, version_2_with_negative: bool) -> dict[str, float]:
+  """The figures of answers that were just found, to questions whose right answers are known.
+
+  Args:
+    answers: `squad_answers.QuestionAnswers`.
+    version_2_with_negative: by the rules of 2.0, with the best thresholds, or of 1.1.
+
+  Returns:
+    As of `evaluate_v1` and the `total` of questions; or as of `evaluate_v2`, whose best thresholds
+    are values for `--null_score_diff_threshold`, and `HasAns_exact_if_answered` and
+    `HasAns_f1_if_answered`: the figures of the answerable questions, were all of them answered.
+  """
+  by_id = {answer.example.qas_id: answer for answer in answers}
+  gold = {qid: answer.example.answers for qid, answer in by_id.items()}
+  predictions = {qid: answer.prediction.text for qid, answer in by_id.items()}
+  if not version_2_with_negative:
+    return {**evaluate_v1(gold, predictions), "total": len(gold)}
+  null_odds = {qid: answer.null_odds for qid, answer in by_id.items()}
+  best = {qid: a.best_answer.text if a.best_answer else "" for qid, a in by_id.items()}
+  results = evaluate_v2(gold, predictions, null_odds, best)
+  answerable = {qid: texts for qid, texts in gold.items() if texts}
+  if answerable:
+    forced = evaluate_v2(answerable, best)
+    results |= {f"HasAns_{name}_if_answered": forced[name] for name in ("exact", "f1")}
+  return results
+
+
+def find_best_threshold(
+  answers: Mapping[str, Sequence[str]],
+  predictions: Mapping[str, str],
+  scores: Scores,
+  null_odds: Mapping[str, float],
+) -> tuple[float, float]:
+  """The threshold on the null odds that scores best.
+
+  Begins with no question answered and answers one after another, the surest first.
+
+  Args:
+    answers: id -> correct answers, none for a question without an answer.
+    predictions: id -> what to answer; "" for nothing.
+    scores: id -> score of that answer.
+    null_odds: id -> how likely no answer is.
+
+  Returns:
+    The best score as a percentage, and the threshold; 0.0 where nothing beats not answering at all.
+  """
+  score = best_score = float(sum(not answers[qid] for qid in scores))
+  best_threshold = 0.0
+  for qid in sorted(null_odds, key=null_odds.get):
+    if qid not in scores:
+      continue
+    if answers[qid]:
+      score += scores[qid]
+    elif predictions[qid]:
+      score -= 1
+    if score > best_score:
+      best_score, best_threshold = score, null_odds[qid]
+  return 100.0 * best_score / len(scores), best_threshold
+
+
+def _best_scores(answers, predictions, metric: Callable[[str, str], float]) -> dict[str, float]:
+  """Each prediction's score against the correct answer it is nearest to."""
+  return {
+    qid: max(metric(text, predictions[qid]) for text in texts)
+    for qid, texts in answers.items()
+    if qid in predictions
+  }
+
+
+def _averages(exact: Scores, f1: Scores, chosen: Iterable[str]) -> dict[str, float]:
+  chosen = list(chosen)
+  return {
+    "exact": _percent((exact[qid] for qid in chosen), len(chosen)),
+    "f1": _percent((f1[qid] for qid in chosen), len(chosen)),
+    "total": len(chosen),
+  }
+
+
+def _percent(scores: Iterable[float], count: int) -> float:
+  return 100.0 * sum(scores) / count if count else 0.0
