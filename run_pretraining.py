@@ -72,6 +72,7 @@ _INFORMATIVE_FLAGS = (
   "dynamic_masking",
   "masked_lm_prob",
   "do_whole_word_mask",
+  "next_sentence_loss",
   "dtype",
 )
 
@@ -111,6 +112,11 @@ def define_flags() -> None:
     flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
     flags.DEFINE_integer(
       "max_predictions_per_seq", 20, "Masked words of a sequence; the records must have as many."
+    )
+    flags.DEFINE_bool(
+      "next_sentence_loss",
+      True,
+      "Learn next sentences, too. --nonext_sentence_loss suits records of --no_next_sentence.",
     )
     flags.DEFINE_integer("num_train_steps", 100000, "Steps of the whole run.")
     flags.DEFINE_integer(
@@ -242,6 +248,7 @@ def model_fn_builder(
   *,
   optimizer_options=None,
   dtype="float32",
+  next_sentence_loss=True,
 ):
   """Returns the `model_fn` of an `estimator.Estimator`: BERT with both heads of pre-training.
 
@@ -255,6 +262,7 @@ def model_fn_builder(
     use_one_hot_embeddings: look words up by a matrix product.
     optimizer_options: further keywords of `optimization.create_optimizer`.
     dtype: of the matrix products.
+    next_sentence_loss: whether the loss of next sentences counts; it is measured anyway.
   """
 
   def model_fn(features, labels, mode, params):
@@ -267,7 +275,7 @@ def model_fn_builder(
     masked_lm, next_sentence, masked_lm_logits = _outputs(
       bert_config, features, mode == ModeKeys.TRAIN, use_one_hot_embeddings, dtype
     )
-    loss = masked_lm[0] + next_sentence[0]
+    loss = masked_lm[0] + next_sentence[0] if next_sentence_loss else masked_lm[0]
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
       spec.train_op = create_optimizer(
@@ -444,9 +452,23 @@ def main(_) -> None:
   used = (train_files if FLAGS.do_train else []) + (eval_files if evaluates else [])
   used = list(dict.fromkeys(used))
   vocabulary = check_manifests(used, record_format)
+  _warn_of_constant_labels(used)
   check_records(used, record_format)
   runner.prepare_output_dir()
   PreTraining(bert_config, masking, record_format, vocabulary).run(train_files, eval_files)
+
+
+def _warn_of_constant_labels(paths: Sequence[str]) -> None:
+  """A head that learns a constant is no error, but a part of the loss that tells nothing."""
+  import input_pipeline
+
+  alone = [path for path in paths if input_pipeline.read_manifest(path).get("no_next_sentence")]
+  if alone and FLAGS.next_sentence_loss:
+    logging.warning(
+      "%s: written with --no_next_sentence, so its next_sentence_labels are all 0. "
+      "--nonext_sentence_loss leaves them out of the loss.",
+      alone[0],
+    )
 
 
 def check_flags() -> None:
@@ -564,6 +586,7 @@ class PreTraining:
       use_one_hot_embeddings=FLAGS.use_tpu,
       optimizer_options=runner.optimizer_options(),
       dtype=FLAGS.dtype,
+      next_sentence_loss=FLAGS.next_sentence_loss,
     )
     task = {"task_name": "pretraining"}
     if self._vocabulary:

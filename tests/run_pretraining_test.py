@@ -391,6 +391,26 @@ def test_nothing_masked_is_zero_and_not_nan():
 # What must not change a result.
 
 
+def test_the_loss_without_next_sentences(model, tmp_path):
+  """What the label is makes no difference then, and its head and the pooler stay as they are."""
+  path = tmp_path / "train.tfrecord"
+  write_with_facts(path, make_records(16), no_next_sentence=True)
+  values = {**model, "input_file": path, "num_train_steps": 2, "do_train": True}
+  warned = run_well(**values, output_dir=tmp_path / "with").err
+  assert f"{path}: written with --no_next_sentence, so its next_sentence_labels are all 0" in warned
+  values["next_sentence_loss"] = False
+  done = run_well(**values, output_dir=tmp_path / "without", do_eval=True, max_eval_steps=2)
+  assert "--no_next_sentence" not in done.err
+  before, after = (tensors(tmp_path / f"without/model.ckpt-{step}") for step in (0, 2))
+  assert before.keys() == after.keys()
+  for name in ("cls/seq_relationship/output_weights", "bert/pooler/dense/kernel"):
+    assert np.array_equal(before[name], after[name])
+    assert not np.array_equal(tensors(tmp_path / "with/model.ckpt-2")[name], after[name])
+  results = results_in(tmp_path / "without/eval_results.txt")
+  # The mean of batches, and the mean of masked words.
+  assert results["loss"] == pytest.approx(results["masked_lm_loss"], abs=0.05)
+
+
 def test_skipping_padding_changes_neither_loss_nor_gradients():
   config = BertConfig.from_dict(
     {**CONFIG, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
