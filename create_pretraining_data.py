@@ -15,18 +15,29 @@ beside the first output, about as large as the text, and 1.5 times the text for 
 
 The same seed gives the instances of the original in the original's order, and files of the same
 bytes each time.
+
+With --num_workers=N the work is done by N processes and in another way (`pretraining_blocks`): each
+document draws for itself, random next sentences come from the same few megabytes of text, and the
+end of a file ends a document. These records are others than the original's, but the same for every
+N, and the same that --engine=beam makes on a cluster. Temporary files are as large as the output.
 """
 
+import itertools
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 from absl import flags, logging
 
 import command_line
 import corpus
+import pretraining_blocks
 import pretraining_data
+import pretraining_workers
 from pretraining_data import TrainingInstance, shuffle
+from record_bytes import encode_examples
 
 __all__ = [
   "TrainingInstance",
@@ -41,6 +52,15 @@ __all__ = [
 FLAGS = flags.FLAGS
 
 _SHOWN_EXAMPLES = 20
+_SMALLEST = {
+  "max_seq_length": 5,
+  "max_predictions_per_seq": 1,
+  "dupe_factor": 1,
+  "ngram_max": 1,
+  "num_workers": 0,
+}
+_NEW_STREAM_FLAGS = ("no_next_sentence", "whole_words_by_space", "ngram_max", "dynamic_masking")
+_BATCH = 512  # instances that are serialized together
 
 
 def define_flags() -> None:
@@ -49,17 +69,49 @@ def define_flags() -> None:
     flags.DEFINE_string("input_file", None, "Text files or patterns, separated by commas.")
     flags.DEFINE_string("output_file", None, "TFRecord files to write, separated by commas.")
     flags.DEFINE_string("vocab_file", None, "The vocabulary of the model to be trained.")
+    flags.DEFINE_bool("gzip", False, "Compress the output; the names stay as given.")
     flags.DEFINE_bool("strict_utf8", False, "Refuse text that is not UTF-8, instead of mending it.")
+    flags.DEFINE_string(
+      "jsonl_field", "", "Each line is a JSON object and a document; this field holds its text."
+    )
+    flags.DEFINE_bool(
+      "split_sentences", False, "Each line is a paragraph, to be split at the ends of sentences."
+    )
   with command_line.flag_group("Text"):
     flags.DEFINE_bool("do_lower_case", True, "True for uncased models, False for cased ones.")
     flags.DEFINE_integer("max_seq_length", 128, "Tokens in a sequence, special ones included.")
     flags.DEFINE_float("short_seq_prob", 0.1, "Share of documents that give shorter sequences.")
+    flags.DEFINE_bool(
+      "no_next_sentence", False, "Fill sequences with whole sentences of one document. *"
+    )
   with command_line.flag_group("Masks"):
     flags.DEFINE_float("masked_lm_prob", 0.15, "Share of tokens to predict.")
     flags.DEFINE_integer("max_predictions_per_seq", 20, "Tokens to predict in a sequence, at most.")
     flags.DEFINE_bool("do_whole_word_mask", False, "Mask all pieces of a word, or none.")
+    flags.DEFINE_bool(
+      "whole_words_by_space",
+      False,
+      "What blanks separate in the text is a word: for Chinese that was segmented before. *",
+    )
+    flags.DEFINE_integer(
+      "ngram_max", 1, "Mask runs of 1 to so many words, n words with probability ~ 1/n. *"
+    )
+    flags.DEFINE_bool(
+      "dynamic_masking", False, "Leave the masks to run_pretraining.py, which draws new ones. *"
+    )
     flags.DEFINE_integer("dupe_factor", 10, "Passes over the text, each with masks of its own.")
     flags.DEFINE_integer("random_seed", 12345, "Decides everything that is drawn.")
+  with command_line.flag_group("Processes"):
+    flags.DEFINE_integer(
+      "num_workers",
+      0,
+      "0 draws what the original draws, in one process. From 1 on, so many processes make other "
+      "records, the same for every number. Options marked * need that, and turn 0 into 1.",
+    )
+    flags.DEFINE_enum(
+      "engine", "local", ["local", "beam"], "beam makes the records of --num_workers on a cluster."
+    )
+    flags.DEFINE_string("beam_args", "", "Options of Apache Beam, such as --runner=FlinkRunner.")
   command_line.mark_required(["input_file", "output_file", "vocab_file"])
 
 
@@ -78,7 +130,7 @@ def create_training_instances(
   rng: random.Random,
   *,
   do_whole_word_mask: bool = False,
-  strict_utf8: bool = False,
+  text_format: corpus.TextFormat = corpus.PLAIN_TEXT,
   workspace: pretraining_data.Workspace | None = None,
 ) -> Sequence[TrainingInstance]:
   """Reads a corpus and makes its instances, in random order.
@@ -93,7 +145,7 @@ def create_training_instances(
     max_predictions_per_seq: see `create_masked_lm_predictions`.
     rng: what is drawn from.
     do_whole_word_mask: mask whole words.
-    strict_utf8: refuse invalid UTF-8.
+    text_format: what the files hold.
     workspace: where documents and instances are kept, and valid as long as it is open; by default
       in memory.
 
@@ -101,10 +153,10 @@ def create_training_instances(
     The instances, as a list unless there is a `workspace`.
 
   Raises:
-    CorpusError: there is no text, or (`strict_utf8`) no valid text.
+    CorpusError: there is no text, or a line is not as `text_format` says.
   """
-  statistics = corpus.TextStatistics(_total_bytes(input_files))
-  sentences = corpus.read_sentences(input_files, tokenizer, statistics, strict_utf8)
+  statistics = corpus.TextStatistics(corpus.total_bytes(input_files))
+  sentences = corpus.read_sentences(input_files, tokenizer, statistics, text_format)
   if workspace is None:
     documents, instances = corpus.split_documents(sentences), []
   else:
@@ -133,13 +185,6 @@ def create_training_instances(
     progress.update(number + 1)
   shuffle(instances, rng)
   return instances
-
-
-def _total_bytes(input_files: Sequence[str]) -> int:
-  """The size of all files, or 0 if one is not on a local disk."""
-  if not all(os.path.isfile(path) for path in input_files):
-    return 0
-  return sum(map(os.path.getsize, input_files))
 
 
 def create_instances_from_document(
@@ -306,37 +351,48 @@ def create_masked_lm_predictions(
     `(tokens, positions, labels)`: the tokens with masks, where they were chosen, in ascending
     order, and which tokens were there.
   """
-  candidates = _mask_candidates(tokens, do_whole_word_mask)
-  rng.shuffle(candidates)
   num_to_predict = min(max_predictions_per_seq, max(1, round(len(tokens) * masked_lm_prob)))
+  if do_whole_word_mask:
+    candidates = _word_positions(tokens)
+    pretraining_data.shuffle(candidates, rng)
+    positions = _first_that_fit(candidates, num_to_predict)
+  else:  # most of the time of a run is spent here
+    positions = [i for i, token in enumerate(tokens) if token not in ("[CLS]", "[SEP]")]
+    pretraining_data.shuffle(positions, rng)
+    del positions[num_to_predict:]
   output = list(tokens)
-  positions: list[int] = []
-  for word in candidates:
-    if len(positions) >= num_to_predict:
-      break
-    if len(positions) + len(word) > num_to_predict:
-      continue
-    for position in word:
-      output[position] = _masked(tokens[position], vocab_words, rng)
-      positions.append(position)
+  for position in positions:
+    output[position] = _masked(tokens[position], vocab_words, rng)
   positions.sort()
   return output, positions, [tokens[position] for position in positions]
 
 
-def _mask_candidates(tokens: Sequence[str], do_whole_word_mask: bool) -> list[list[int]]:
+def _first_that_fit(words: list[list[int]], limit: int) -> list[int]:
+  """Positions of words in their order; a word that would exceed `limit` is passed over.
+
+  Example:
+    >>> _first_that_fit([[3, 4], [7, 8], [5], [1]], limit=3)
+    [3, 4, 5]
+  """
+  positions: list[int] = []
+  for word in words:
+    if len(positions) + len(word) <= limit:
+      positions += word
+  return positions
+
+
+def _word_positions(tokens: Sequence[str]) -> list[list[int]]:
   """Positions that are chosen together.
 
   Example:
-    >>> _mask_candidates(["[CLS]", "un", "##able", "to", "[SEP]"], do_whole_word_mask=True)
+    >>> _word_positions(["[CLS]", "un", "##able", "to", "[SEP]"])
     [[1, 2], [3]]
-    >>> _mask_candidates(["[CLS]", "un", "##able", "to", "[SEP]"], do_whole_word_mask=False)
-    [[1], [2], [3]]
   """
   candidates: list[list[int]] = []
   for position, token in enumerate(tokens):
     if token in ("[CLS]", "[SEP]"):
       continue
-    if do_whole_word_mask and candidates and token.startswith("##"):
+    if candidates and token.startswith("##"):
       candidates[-1].append(position)
     else:
       candidates.append([position])
@@ -362,7 +418,7 @@ def write_instance_to_example_files(
   max_predictions_per_seq: int,
   output_files: Sequence[str],
   *,
-  random_seed: int | None = None,
+  facts: Mapping[str, Any] | None = None,
 ) -> None:
   """Writes instances as TFRecord files, dealt to them in turn; see `RecordFiles`.
 
@@ -372,46 +428,55 @@ def write_instance_to_example_files(
     max_seq_length: S, to which sequences are padded.
     max_predictions_per_seq: P, to which masks are padded.
     output_files: the files; they appear when all of them are complete.
-    random_seed: for the manifests.
+    facts: further facts for the manifests.
 
   Raises:
     ValueError: an instance is too long, or a token has no id.
     OSError: a file cannot be written.
   """
-  import input_pipeline
-
   facts = {
     "vocabulary": pretraining_data.vocabulary_hash(tokenizer.vocab),
     "max_seq_length": max_seq_length,
     "max_predictions_per_seq": max_predictions_per_seq,
-    "random_seed": random_seed,
+    **(facts or {}),
   }
   progress = corpus.Progress("Writing", len(instances), "instances")
   with pretraining_data.RecordFiles(output_files, facts) as files:
-    for index, instance in enumerate(instances):
-      features = _features(instance, tokenizer, max_seq_length, max_predictions_per_seq)
-      files.write(input_pipeline.serialize_example(features), len(instance.tokens))
-      if index < _SHOWN_EXAMPLES:
+    remaining = iter(instances)
+    while batch := list(itertools.islice(remaining, _BATCH)):
+      rows = [
+        _features(instance, tokenizer, max_seq_length, max_predictions_per_seq)
+        for instance in batch
+      ]
+      for instance, features in zip(batch[: _SHOWN_EXAMPLES - files.count], rows, strict=False):
         _log_example(instance, features)
-      progress.update(index + 1)
+      columns = {name: np.array([features[name] for features in rows]) for name in rows[0]}
+      for instance, record in zip(batch, encode_examples(columns), strict=True):
+        files.write(record, len(instance.segment_ids))
+      progress.update(files.count)
   logging.info("Wrote %d total instances", files.count)
 
 
 def _features(instance, tokenizer, max_seq_length: int, max_predictions_per_seq: int) -> dict:
   """Name -> values: int64 `[S]`, int64 `[P]` (weights float32), and the label int64 `[1]`."""
-  length, masks = len(instance.tokens), len(instance.masked_lm_positions)
+  length, masks = len(instance.segment_ids), len(instance.masked_lm_positions)
   if length > max_seq_length or masks > max_predictions_per_seq:
     raise ValueError(
       f"An instance has {length} tokens and {masks} masks; max_seq_length is {max_seq_length}, "
       f"max_predictions_per_seq {max_predictions_per_seq}."
     )
+  if isinstance(instance, pretraining_data.StoredInstance):
+    input_ids, masked_lm_ids = instance.input_ids, instance.masked_lm_ids
+  else:
+    input_ids = tokenizer.convert_tokens_to_ids(instance.tokens)
+    masked_lm_ids = tokenizer.convert_tokens_to_ids(instance.masked_lm_labels)
   padding, no_masks = [0] * (max_seq_length - length), [0] * (max_predictions_per_seq - masks)
   return {
-    "input_ids": tokenizer.convert_tokens_to_ids(instance.tokens) + padding,
+    "input_ids": input_ids + padding,
     "input_mask": [1] * length + padding,
     "segment_ids": list(instance.segment_ids) + padding,
     "masked_lm_positions": list(instance.masked_lm_positions) + no_masks,
-    "masked_lm_ids": tokenizer.convert_tokens_to_ids(instance.masked_lm_labels) + no_masks,
+    "masked_lm_ids": masked_lm_ids + no_masks,
     "masked_lm_weights": [1.0] * masks + [0.0] * len(no_masks),
     "next_sentence_labels": [int(instance.is_random_next)],  # 1: not the next sentence
   }
@@ -434,32 +499,75 @@ def main(_) -> None:
   check_flags()
   input_files = corpus.find_input_files(FLAGS.input_file)
   output_files = [path.strip() for path in FLAGS.output_file.split(",") if path.strip()]
-  pretraining_data.check_output_files(output_files, input_files)
-  tokenizer = _load_tokenizer()
+  is_beam = FLAGS.engine == "beam"
+  pretraining_data.check_output_files(output_files, input_files, may_be_remote=is_beam)
+  settings = _settings()
+  tokenizer = pretraining_blocks.load_tables(settings).tokenizer
+  facts = settings.facts(tokenizer.vocab)
+  if FLAGS.gzip:
+    facts["compression"] = "GZIP"
   _log_files("Reading from input files", input_files)
+  if is_beam:
+    engine = _import_beam_engine()
+    engine.create_records(input_files, output_files, settings, facts, FLAGS.beam_args)
+  elif num_workers := FLAGS.num_workers or _workers_needed():
+    pretraining_workers.create_records(input_files, output_files, settings, num_workers, facts)
+  else:
+    _create_original_records(input_files, output_files, tokenizer, settings, facts)
+
+
+def _import_beam_engine():
+  try:
+    import pretraining_beam
+  except ImportError as error:
+    raise command_line.UsageError(
+      f"--engine=beam needs Apache Beam ({error}): pip install 'apache-beam[tfrecord]'."
+    ) from error
+  return pretraining_beam
+
+
+def _settings() -> pretraining_blocks.BlockSettings:
+  text_format = corpus.TextFormat(FLAGS.strict_utf8, FLAGS.split_sentences, FLAGS.jsonl_field)
+  names = set(pretraining_blocks.BlockSettings._fields) - {"text_format"}
+  values = {name: FLAGS[name].value for name in names}
+  return pretraining_blocks.BlockSettings(**values, text_format=text_format)
+
+
+def _workers_needed() -> int:
+  """1 if an option is used that the original's stream does not have, else 0."""
+  given = [name for name in _NEW_STREAM_FLAGS if FLAGS[name].value != FLAGS[name].default]
+  if not given:
+    return 0
+  logging.info(
+    "--%s is an option of --num_workers: the records are made as with --num_workers=1.", given[0]
+  )
+  return 1
+
+
+def _create_original_records(input_files, output_files, tokenizer, settings, facts) -> None:
   folder = os.path.dirname(output_files[0]) or "."
   with pretraining_data.Workspace(folder, tokenizer) as workspace:
     instances = create_training_instances(
       input_files,
       tokenizer,
-      FLAGS.max_seq_length,
-      FLAGS.dupe_factor,
-      FLAGS.short_seq_prob,
-      FLAGS.masked_lm_prob,
-      FLAGS.max_predictions_per_seq,
-      random.Random(FLAGS.random_seed),
-      do_whole_word_mask=FLAGS.do_whole_word_mask,
-      strict_utf8=FLAGS.strict_utf8,
+      settings.max_seq_length,
+      settings.dupe_factor,
+      settings.short_seq_prob,
+      settings.masked_lm_prob,
+      settings.max_predictions_per_seq,
+      random.Random(settings.random_seed),
+      do_whole_word_mask=settings.do_whole_word_mask,
+      text_format=settings.text_format,
       workspace=workspace,
     )
     _log_files("Writing to output files", output_files)
     write_instance_to_example_files(
       instances,
       tokenizer,
-      FLAGS.max_seq_length,
-      FLAGS.max_predictions_per_seq,
+      settings.max_seq_length,
+      settings.max_predictions_per_seq,
       output_files,
-      random_seed=FLAGS.random_seed,
+      facts=facts,
     )
 
 
@@ -469,12 +577,30 @@ def check_flags() -> None:
   Raises:
     UsageError: a flag has a value that it cannot have.
   """
-  for name, smallest in (("max_seq_length", 5), ("max_predictions_per_seq", 1), ("dupe_factor", 1)):
+  for name, smallest in _SMALLEST.items():
     if FLAGS[name].value < smallest:
       raise command_line.UsageError(f"--{name}={FLAGS[name].value}: {smallest} is the smallest.")
   for name in ("masked_lm_prob", "short_seq_prob"):
     if not 0 <= FLAGS[name].value <= 1:
       raise command_line.UsageError(f"--{name}={FLAGS[name].value}: a share is from 0 to 1.")
+  if FLAGS.whole_words_by_space and not (FLAGS.do_whole_word_mask or FLAGS.ngram_max > 1):
+    raise command_line.UsageError(
+      "--whole_words_by_space says what a word is; add --do_whole_word_mask or --ngram_max."
+    )
+  if FLAGS.dynamic_masking and FLAGS.ngram_max > 1:
+    raise command_line.UsageError(
+      "--ngram_max draws masks now, --dynamic_masking leaves them to run_pretraining.py: "
+      "choose one."
+    )
+  if FLAGS.engine == "beam" and FLAGS.num_workers:
+    raise command_line.UsageError("--engine=beam: the runner has workers, leave --num_workers out.")
+  if FLAGS.beam_args and FLAGS.engine != "beam":
+    raise command_line.UsageError("--beam_args needs --engine=beam.")
+  if FLAGS.dynamic_masking and FLAGS.dupe_factor > 1:
+    logging.info(
+      "--dynamic_masking draws new masks in each epoch: --dupe_factor=1 takes less room than %d.",
+      FLAGS.dupe_factor,
+    )
   wanted = int(FLAGS.max_seq_length * FLAGS.masked_lm_prob)
   if FLAGS.max_predictions_per_seq < wanted:
     logging.warning(
@@ -484,16 +610,6 @@ def check_flags() -> None:
       FLAGS.masked_lm_prob,
       wanted,
     )
-
-
-def _load_tokenizer():
-  import tokenization
-
-  tokenizer = tokenization.FullTokenizer(FLAGS.vocab_file, do_lower_case=FLAGS.do_lower_case)
-  missing = [t for t in ("[CLS]", "[SEP]", "[MASK]", "[UNK]") if t not in tokenizer.vocab]
-  if missing:
-    raise tokenization.VocabularyError(f"{FLAGS.vocab_file} lacks {', '.join(missing)}.")
-  return tokenizer
 
 
 def _log_files(title: str, paths: Sequence[str]) -> None:

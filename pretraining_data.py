@@ -17,6 +17,7 @@ The files of records appear when all of them are complete.
 
 import array
 import contextlib
+import gzip
 import hashlib
 import json
 import mmap
@@ -24,11 +25,13 @@ import os
 import random
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 from files import force_to_disk, hidden_beside, write_text
+from record_bytes import framed
 
 _BUFFERED = 1 << 16  # integers; half a megabyte at most for each file that is being filled
+_WRITE_BUFFER_BYTES = 1 << 20
 
 
 class OutputError(ValueError):
@@ -58,12 +61,38 @@ class TrainingInstance:
     self.masked_lm_labels = masked_lm_labels
 
   def __repr__(self):
-    return f"TrainingInstance({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"
+    names = ("tokens", "segment_ids", "is_random_next", "masked_lm_positions", "masked_lm_labels")
+    return f"TrainingInstance({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
 def shuffle(items, rng: random.Random) -> None:
-  """Shuffles a list, or through its `order` what lies on disk; both take the same random draws."""
-  rng.shuffle(getattr(items, "order", items))
+  """Shuffles a list, or through its `order` what lies on disk; both take the same random draws.
+
+  The draws are those of `rng.shuffle`, which takes twice the time for a function call each.
+  """
+  items = getattr(items, "order", items)
+  if type(rng) is not random.Random:
+    rng.shuffle(items)
+    return
+  getrandbits = rng.getrandbits
+  for count in range(len(items), 1, -1):
+    bits = count.bit_length()
+    chosen = getrandbits(bits)
+    while chosen >= count:
+      chosen = getrandbits(bits)
+    items[count - 1], items[chosen] = items[chosen], items[count - 1]
+
+
+@contextlib.contextmanager
+def temporary_files_in(folder: str) -> Iterator[None]:
+  """Adds to the errors of a full disk, which name no file, what was being written and where."""
+  try:
+    yield
+  except OSError as error:
+    if error.filename is not None or error.errno is None:
+      raise
+    message = f"{error.strerror}, while writing temporary files beside the output"
+    raise OSError(error.errno, message, folder) from None
 
 
 class IntegerFile:
@@ -93,7 +122,7 @@ class IntegerFile:
   def freeze(self) -> None:
     """Ends the filling and maps the file."""
     self._flush()
-    with self._explained():
+    with temporary_files_in(self._folder):
       self._file.flush()
     if self.count:  # an empty file cannot be mapped
       self._map = mmap.mmap(self._file.fileno(), 0)
@@ -109,17 +138,9 @@ class IntegerFile:
       self._file.close()
 
   def _flush(self) -> None:
-    with self._explained():
+    with temporary_files_in(self._folder):
       self._file.write(self._buffer.tobytes())
     del self._buffer[:]
-
-  @contextlib.contextmanager
-  def _explained(self) -> Iterator[None]:
-    try:
-      yield
-    except OSError as error:  # which has no name to show
-      message = f"{error.strerror}, while writing temporary files beside the output"
-      raise OSError(error.errno, message, self._folder) from None
 
 
 class Workspace:
@@ -271,24 +292,58 @@ class StoredInstances(Sequence):
     start, numbers = self.order[index], self._numbers.view
     length, first_segment, masks, is_random_next = numbers[start : start + 4]
     content = numbers[start + 4 : start + 4 + length + 2 * masks].tolist()
-    return TrainingInstance(
-      tokens=self._tokens(content[:length]),
+    return StoredInstance(
+      input_ids=content[:length],
       segment_ids=[0] * first_segment + [1] * (length - first_segment),
       masked_lm_positions=content[length : length + masks],
-      masked_lm_labels=self._tokens(content[length + masks :]),
+      masked_lm_ids=content[length + masks :],
       is_random_next=bool(is_random_next),
+      token_of=self._token_of,
     )
 
-  def _tokens(self, ids: list[int]) -> list[str]:
-    return list(map(self._token_of.__getitem__, ids))
+
+class StoredInstance(TrainingInstance):
+  """A `TrainingInstance` whose tokens are looked up when they are asked for.
+
+  Attributes:
+    input_ids: of `tokens`.
+    masked_lm_ids: of `masked_lm_labels`.
+  """
+
+  def __init__(
+    self, input_ids, segment_ids, masked_lm_positions, masked_lm_ids, is_random_next, token_of
+  ):
+    self.input_ids = input_ids
+    self.segment_ids = segment_ids
+    self.is_random_next = is_random_next
+    self.masked_lm_positions = masked_lm_positions
+    self.masked_lm_ids = masked_lm_ids
+    self._token_of = token_of
+
+  @property
+  def tokens(self) -> list[str]:
+    """As in `TrainingInstance`."""
+    return list(map(self._token_of.__getitem__, self.input_ids))
+
+  @property
+  def masked_lm_labels(self) -> list[str]:
+    """As in `TrainingInstance`."""
+    return list(map(self._token_of.__getitem__, self.masked_lm_ids))
 
 
 # ---------------------------------------------------------------------------------------------
 # Files of records.
 
 
-def check_output_files(output_files: Sequence[str], input_files: Sequence[str] = ()) -> None:
+def check_output_files(
+  output_files: Sequence[str], input_files: Sequence[str] = (), may_be_remote: bool = False
+) -> None:
   """Makes the folders of the output, and tries to write there.
+
+  Args:
+    output_files: names of the files to come.
+    input_files: files that must not be written over.
+    may_be_remote: accept names such as `gs://bucket/file`, unchecked.
 
   Raises:
     OutputError: two names are equal, or one cannot be a file of records.
@@ -298,12 +353,14 @@ def check_output_files(output_files: Sequence[str], input_files: Sequence[str] =
   if not output_files:
     raise OutputError("--output_file: there is no file name.")
   for path, real_path in zip(output_files, real, strict=True):
-    if "://" in path:
+    if "://" in path and not may_be_remote:
       raise OutputError(f"--output_file: {path} is remote. Write to a local disk, then copy it.")
     if real.count(real_path) > 1:
       raise OutputError(f"--output_file: {path} stands there twice.")
     if real_path in inputs:
       raise OutputError(f"--output_file: {path} is also an input file, which would be lost.")
+    if "://" in path:
+      continue
     if os.path.isdir(path):
       raise OutputError(f"--output_file: {path} is a folder. Give the name of a file in it.")
     _try_to_write(path)
@@ -336,22 +393,28 @@ class RecordFiles:
 
     Args:
       paths: final names; existing files are replaced at the end.
-      facts: for the manifests; `max_seq_length` is needed for the share of padding.
+      facts: for the manifests. `max_seq_length` is needed for the share of padding; `compression`
+        "GZIP" compresses the files.
     """
-    import tensorflow as tf
-
     self._paths, self._facts = list(map(os.fspath, paths)), dict(facts)
     self._temporary = [hidden_beside(path, "tmp") for path in self._paths]
-    self._error = tf.errors.OpError
     self._records, self._tokens = [0] * len(self._paths), [0] * len(self._paths)
     self.count = 0
-    with self._explained(), contextlib.ExitStack() as stack:
-      stack.callback(self._remove_temporary)
-      self._writers = [tf.io.TFRecordWriter(path) for path in self._temporary]
-      stack.pop_all()
+    self._writers = []
+    try:
+      with self._explained():
+        for path in self._temporary:
+          self._writers.append(_open_records(path, facts.get("compression")))
+    except OSError:
+      self._close_and_remove()
+      raise
 
   def write(self, record: bytes, num_tokens: int) -> None:
     """Writes a serialized example with so many tokens that are no padding."""
+    self.write_framed(framed(record), num_tokens)
+
+  def write_framed(self, record: bytes | memoryview, num_tokens: int) -> None:
+    """Writes a record with its length and checksums around it, see `record_bytes.framed`."""
     index = self.count % len(self._paths)
     with self._explained():
       self._writers[index].write(record)
@@ -364,13 +427,13 @@ class RecordFiles:
 
   def __exit__(self, exc_type, exc_value, traceback):
     try:
-      with self._explained():
-        for writer in self._writers:
-          writer.close()
       if exc_type is None:
+        with self._explained():
+          for writer in self._writers:
+            writer.close()
         self._publish()
     finally:
-      self._remove_temporary()
+      self._close_and_remove()
 
   def _publish(self) -> None:
     """Everything slow comes before the first rename: an interruption in between is unlikely."""
@@ -395,7 +458,10 @@ class RecordFiles:
       "padding_share": round(1 - self._tokens[index] / places, 4) if places else 0.0,
     }
 
-  def _remove_temporary(self) -> None:
+  def _close_and_remove(self) -> None:
+    for writer in self._writers:
+      with contextlib.suppress(OSError):  # on a full disk, closing tries to write once more
+        writer.close()
     for path in self._temporary:
       with contextlib.suppress(OSError):
         os.remove(path)
@@ -404,8 +470,39 @@ class RecordFiles:
   def _explained(self) -> Iterator[None]:
     try:
       yield
-    except self._error as error:
-      raise OSError(f"Cannot write {', '.join(self._paths)}: {error.message}") from None
+    except OSError as error:
+      message = f"Cannot write {', '.join(self._paths)}: {error.strerror or error}"
+      raise OSError(message) from None
+
+
+def _open_records(path: str, compression: str | None) -> BinaryIO:
+  file = open(path, "wb", buffering=_WRITE_BUFFER_BYTES)  # noqa: SIM115 (closed by `RecordFiles`)
+  if compression == "GZIP":
+    return _GzipFile(file)
+  return file
+
+
+class _GzipFile(gzip.GzipFile):
+  """Without name and time in its header: equal records give equal bytes."""
+
+  def __init__(self, file: BinaryIO):
+    super().__init__(filename="", mode="wb", fileobj=file, mtime=0)
+    self._file_below = file
+
+  def close(self) -> None:
+    """Also closes the file below, which `GzipFile` leaves open."""
+    try:
+      super().close()
+    finally:
+      self._file_below.close()
+
+
+def remove_records(paths: Iterable[str]) -> None:
+  """Removes files of records with their manifests, as far as they are on a local disk."""
+  for path in paths:
+    for name in (path, hidden_beside(path, "manifest.json")):
+      with contextlib.suppress(FileNotFoundError):
+        os.remove(name)
 
 
 def _sha256(path: str) -> str:

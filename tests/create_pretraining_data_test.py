@@ -22,6 +22,7 @@ import command_line
 import corpus
 import create_pretraining_data as script
 import pretraining_data
+import record_bytes
 import tokenization
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -59,7 +60,8 @@ def parse(path):
   import tensorflow as tf
 
   records = []
-  for record in tf.data.TFRecordDataset(str(path)):
+  is_gzip = pathlib.Path(path).read_bytes()[:2] == b"\x1f\x8b"
+  for record in tf.data.TFRecordDataset(str(path), "GZIP" if is_gzip else ""):
     feature = tf.train.Example.FromString(record.numpy()).features.feature
     records.append(
       {
@@ -154,7 +156,7 @@ def test_the_stream_is_pinned(tmp_path):
 
 
 def same(one, other):
-  return len(one) == len(other) and all(vars(a) == vars(b) for a, b in zip(one, other, strict=True))
+  return list(map(repr, one)) == list(map(repr, other))
 
 
 @pytest.mark.parametrize("do_whole_word_mask", [False, True])
@@ -230,6 +232,20 @@ def test_shares_of_masks():
   assert kept / chosen == pytest.approx(0.1, abs=0.01)
 
 
+def test_next_sentences_are_random_in_half_of_the_cases():
+  rng = random.Random(1)
+  documents = [[["word"] * rng.randint(3, 8) for _ in range(300)] for _ in range(90)]
+  labels = [
+    instance.is_random_next
+    for index in range(90)
+    for instance in script.create_instances_from_document(
+      documents, index, 64, 0.0, 0.15, 10, ["word"], rng
+    )
+  ]
+  assert len(labels) > 2500
+  assert sum(labels) / len(labels) == pytest.approx(0.5, abs=0.02)
+
+
 def test_whole_words_are_masked_whole():
   tokens = ["[CLS]", "un", "##aff", "##able", "to", "be", "##come", "[SEP]"]
   for seed in range(50):
@@ -287,6 +303,11 @@ def test_manifest(tmp_path):
     "vocabulary": pretraining_data.vocabulary_hash(vocab),
     "max_seq_length": 64,
     "max_predictions_per_seq": 10,
+    "vocab_size": len(vocab),
+    "do_lower_case": True,
+    "dupe_factor": 10,
+    "short_seq_prob": 0.1,
+    "masked_lm_prob": 0.15,
     "random_seed": 5,
     "padding_share": round(1 - used / (64 * len(records)), 4),
   }
@@ -397,6 +418,92 @@ def test_an_instance_that_is_too_long_is_refused(tokenizer, tmp_path):
   assert not list(tmp_path.iterdir())
 
 
+def test_gzip_holds_the_same_records(tmp_path):
+  import input_pipeline
+
+  create(tmp_path / "plain", dupe_factor=2)
+  for name in ("a", "b"):
+    create(tmp_path / name, dupe_factor=2, gzip=True)
+  assert gzip.decompress((tmp_path / "a").read_bytes()) == (tmp_path / "plain").read_bytes()
+  assert sha256(tmp_path / "a") == sha256(tmp_path / "b") == manifest_of(tmp_path / "a")["sha256"]
+  assert manifest_of(tmp_path / "a")["compression"] == "GZIP"
+  # What the records hold is what TensorFlow's own serialization would write.
+  features = parse(tmp_path / "plain")[0]
+  features["masked_lm_weights"] = [float(weight) for weight in features["masked_lm_weights"]]
+  expected = record_bytes.framed(input_pipeline.serialize_example(features))
+  assert (tmp_path / "plain").read_bytes().startswith(expected)
+
+
+@pytest.mark.parametrize("settings", [{}, {"num_workers": 1}])
+def test_forms_of_text(settings, tmp_path):
+  """Plain lines, JSON lines, compressed files and paragraphs give the same records."""
+  documents = [["The one.", "Of the and!", "In 2 to."], ["To the.", "And of one?"]]
+  plain = "\n\n".join("\n".join(document) for document in documents) + "\n"
+  jsonl = "".join(json.dumps({"text": "\n".join(document)}) + "\n" for document in documents)
+  paragraphs = "\n\n".join(" ".join(document) for document in documents) + "\n"
+  forms = {
+    "plain": (plain.encode(), {}),
+    "a.gz": (gzip.compress(plain.encode()), {}),
+    "jsonl": (jsonl.encode(), {"jsonl_field": "text"}),
+    "paragraphs": (paragraphs.encode(), {"split_sentences": True}),
+  }
+  hashes = set()
+  for name, (data, options) in forms.items():
+    (tmp_path / name).write_bytes(data)
+    create(tmp_path / "out", tmp_path / name, max_seq_length=16, **settings, **options)
+    hashes.add(sha256(tmp_path / "out"))
+    used = {key: manifest_of(tmp_path / "out").get(key) for key in options}
+    assert used == options
+  assert len(hashes) == 1
+
+
+# ---------------------------------------------------------------------------------------------
+# The other engines.
+
+
+@pytest.mark.parametrize(
+  "option",
+  [{"ngram_max": 2}, {"dynamic_masking": True}, {"no_next_sentence": True}],
+)
+def test_an_option_of_the_workers_uses_one(option, tmp_path):
+  log = create(tmp_path / "a", dupe_factor=1, **option)
+  [name] = option
+  assert f"--{name} is an option of --num_workers" in log
+  create(tmp_path / "b", dupe_factor=1, num_workers=1, **option)
+  assert sha256(tmp_path / "a") == sha256(tmp_path / "b")
+
+
+def test_dynamic_masking_needs_one_pass(tmp_path):
+  log = create(tmp_path / "out", dynamic_masking=True, dupe_factor=3)
+  assert "--dupe_factor=1 takes less room" in log
+
+
+def test_beam_through_the_command_line(tmp_path):
+  pytest.importorskip("apache_beam")
+  arguments = "--runner=BundleBasedDirectRunner"
+  create(tmp_path / "a", engine="beam", beam_args=arguments, gzip=True, max_seq_length=64)
+  create(tmp_path / "b", num_workers=1, max_seq_length=64)
+  found, expected = (
+    [json.dumps(record) for record in parse(tmp_path / name)] for name in ("a", "b")
+  )
+  assert sorted(found) == sorted(expected)
+  assert manifest_of(tmp_path / "a")["compression"] == "GZIP"
+
+
+def test_beam_that_is_not_installed(tmp_path, monkeypatch):
+  monkeypatch.setitem(sys.modules, "apache_beam", None)
+  monkeypatch.delitem(sys.modules, "pretraining_beam", raising=False)
+  code, errors = run(
+    f"--input_file={TEXT}",
+    f"--output_file={tmp_path}/out",
+    f"--vocab_file={VOCAB}",
+    "--engine=beam",
+  )
+  assert code == 1
+  assert "pip install" in errors
+  assert not list(tmp_path.iterdir())
+
+
 # ---------------------------------------------------------------------------------------------
 # What is stored on disk.
 
@@ -410,6 +517,20 @@ def test_integers_on_disk(tmp_path):
   assert file.view.tolist() == numbers
   assert not list(tmp_path.iterdir())  # nameless: it cannot be left behind
   file.close()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 64, 65, 1000])
+def test_shuffling_is_that_of_python(count):
+  class Other(random.Random):
+    pass
+
+  for kind in (random.Random, Other):
+    rng, expected_rng = kind(count), random.Random(count)
+    items, expected = list(range(count)), list(range(count))
+    pretraining_data.shuffle(items, rng)
+    expected_rng.shuffle(expected)
+    assert items == expected
+    assert rng.random() == expected_rng.random()
 
 
 def test_shuffling_on_disk_draws_what_a_list_draws(tmp_path, tokenizer):
@@ -454,7 +575,7 @@ def test_memory_does_not_grow_with_the_corpus(tokenizer, tmp_path, monkeypatch, 
 
 def test_a_long_line_has_the_same_tokens_in_pieces(tokenizer):
   line = "The Σας one, two-three  " * 40
-  parts = list(corpus._parts(line, limit=50))
+  parts = list(corpus.parts(line, limit=50))
   assert len(parts) > 10
   assert "".join(parts) == line
   assert [t for part in parts for t in tokenizer.tokenize(part)] == tokenizer.tokenize(line)
@@ -494,7 +615,7 @@ def test_invalid_utf8_is_counted_or_refused(tokenizer, tmp_path):
   assert statistics.invalid_lines == 1
   assert any("line 2" in warning for warning in statistics.warnings())
   with pytest.raises(corpus.CorpusError, match=r"line 2: byte 1 .* 0xff"):
-    read(path, tokenizer, strict_utf8=True)
+    read(path, tokenizer, text_format=corpus.TextFormat(strict_utf8=True))
 
 
 @pytest.mark.parametrize(
@@ -547,6 +668,22 @@ def test_duplicates_are_estimated_in_fixed_memory():
     ({"max_seq_length": "4"}, "5 is the smallest"),
     ({"dupe_factor": "0"}, "1 is the smallest"),
     ({"masked_lm_prob": "15"}, "from 0 to 1"),
+    ({"num_workers": "-1"}, "0 is the smallest"),
+    ({"num_workers": "2", "input_file": "{tmp}/blank"}, "There is no text"),
+    ({"ngram_max": "0"}, "1 is the smallest"),
+    ({"ngram_max": "2", "dynamic_masking": "true"}, "choose one"),
+    ({"whole_words_by_space": "true"}, "add --do_whole_word_mask"),
+    ({"engine": "spark"}, "one of local, beam"),
+    ({"beam_args": "--runner=X"}, "needs --engine=beam"),
+    ({"engine": "beam", "num_workers": "2"}, "leave --num_workers out"),
+    ({"jsonl_field": "text"}, "sample_text.txt, line 1: not JSON"),
+    ({"jsonl_field": "text", "num_workers": "2"}, "sample_text.txt, line 1: not JSON"),
+    ({"strict_utf8": "true", "input_file": "{tmp}/latin1"}, "latin1, line 3: byte 4"),
+    (
+      {"strict_utf8": "true", "input_file": "{tmp}/latin1", "num_workers": "2"},
+      "latin1, line 3: byte 4",
+    ),
+    ({"input_file": "{tmp}/text.gz"}, "text.gz is no gzip file"),
   ],
 )
 def test_errors_before_the_work(change, message, tmp_path):
@@ -554,6 +691,8 @@ def test_errors_before_the_work(change, message, tmp_path):
   (tmp_path / "blank").write_text("\n \n")
   (tmp_path / "utf16").write_text("the", encoding="utf-16")
   (tmp_path / "text").write_text("the\n")
+  (tmp_path / "text.gz").write_text("the\n")
+  (tmp_path / "latin1").write_bytes(b"the\n\ncaf\xe9\n")
   before = sorted(tmp_path.iterdir())
   settings = {"input_file": TEXT, "output_file": tmp_path / "out", "vocab_file": VOCAB, **change}
   code, errors = run(*(f"--{k}={v}".replace("{tmp}", str(tmp_path)) for k, v in settings.items()))

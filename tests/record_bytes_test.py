@@ -1,0 +1,86 @@
+"""Examples and TFRecord frames made from arrays: the bytes that TensorFlow writes.
+
+Alone: python -m pytest tests/record_bytes_test.py
+"""
+
+import doctest
+
+import hypothesis.extra.numpy as arrays_of
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import input_pipeline
+import record_bytes
+
+INTEGERS = st.one_of(
+  st.integers(-(2**63), 2**63 - 1), st.integers(0, 127), st.integers(0, 2**15), st.just(0)
+)
+
+
+def test_doctests():
+  assert doctest.testmod(record_bytes).failed == 0
+
+
+@st.composite
+def feature_arrays(draw):
+  """1 to 4 arrays with the same number of rows."""
+  rows = draw(st.integers(1, 4))
+  shape = st.tuples(st.just(rows), st.integers(0, 40))
+  array = st.one_of(
+    shape.flatmap(lambda s: arrays_of.arrays(np.int64, s, elements=INTEGERS)),
+    shape.flatmap(lambda s: arrays_of.arrays(np.int32, s)),
+    shape.flatmap(lambda s: arrays_of.arrays(bool, s)),
+    shape.flatmap(lambda s: arrays_of.arrays(np.float32, s)),
+  )
+  return draw(st.dictionaries(st.text(max_size=30), array, min_size=1, max_size=4))
+
+
+def is_encodable(name):
+  return not any(0xD800 <= ord(char) < 0xE000 for char in name)
+
+
+@settings(max_examples=80, deadline=None)
+@given(feature_arrays())
+def test_examples_have_the_bytes_of_protobuf(features):
+  features = {name: array for name, array in features.items() if is_encodable(name)}
+  records = list(record_bytes.encode_examples(features)) if features else []
+  for row, record in enumerate(records):
+    expected = {name: array[row] for name, array in features.items()}
+    assert record == input_pipeline.serialize_example(expected)
+
+
+def test_names_that_begin_alike():
+  features = {name: np.array([[1]]) for name in ("a", "ab", "", "b", "aé", "a\uffff", "a😀")}
+  expected = input_pipeline.serialize_example({name: [1] for name in features})
+  assert list(record_bytes.encode_examples(features)) == [expected]
+
+
+def test_no_rows_give_no_records():
+  assert list(record_bytes.encode_examples({"ids": np.zeros((0, 5), np.int64)})) == []
+
+
+def test_features_of_unequal_numbers_of_rows_are_refused():
+  features = {"a": np.zeros((2, 1), np.int64), "b": np.zeros((3, 1), np.int64)}
+  with pytest.raises(ValueError, match=r"shorter|longer"):
+    list(record_bytes.encode_examples(features))
+
+
+def test_text_is_refused():
+  with pytest.raises(TypeError, match="'words'"):
+    list(record_bytes.encode_examples({"words": np.array([["a"]])}))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.binary(max_size=300), max_size=6))
+def test_frames_are_those_of_tensorflow(tmp_path_factory, records):
+  import tensorflow as tf
+
+  path = tmp_path_factory.mktemp("records") / "file"
+  with tf.io.TFRecordWriter(str(path)) as writer:
+    for record in records:
+      writer.write(record)
+  frames = [record_bytes.framed(record) for record in records]
+  assert path.read_bytes() == b"".join(frames)
+  assert [record_bytes.framed_size(frame) for frame in frames] == list(map(len, frames))
