@@ -23,7 +23,7 @@ lint: $(STAMP)
 
 # Worked examples in docstrings; modules without any cost one import.
 doctest: $(STAMP)
-	$(BIN)/python -m pytest -q --doctest-modules --ignore=tests --ignore=benchmarks --ignore=samples .
+	$(BIN)/python -m pytest -q --doctest-modules --ignore=tests --ignore=benchmarks --ignore=examples --ignore=samples .
 
 pytest: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
