@@ -23,6 +23,7 @@ _GELU_CUBIC = 0.044715
 
 class _Mode(threading.local):
   compiled = False
+  portable = False
 
 
 _mode = _Mode()
@@ -31,11 +32,30 @@ _mode = _Mode()
 @contextlib.contextmanager
 def compile_blocks(compiled: bool):
   """Within the block, the functions of this module are compiled, or not."""
-  outer, _mode.compiled = _mode.compiled, compiled
+  outer, _mode.compiled = _mode.compiled, compiled and not _mode.portable
   try:
     yield
   finally:
     _mode.compiled = outer
+
+
+@contextlib.contextmanager
+def portable_blocks():
+  """Within the block, nothing is compiled, and gradients are left to TensorFlow. Same values.
+
+  A graph that leaves this project in a SavedModel then needs neither XLA nor gradient functions
+  registered in the process that loads it.
+  """
+  outer, _mode.portable = _mode.portable, True
+  try:
+    yield
+  finally:
+    _mode.portable = outer
+
+
+def _with_gradient(function):
+  """Decorates a function that returns `(y, gradient of y)`."""
+  return (lambda *args: function(*args)[0]) if _mode.portable else tf.custom_gradient(function)
 
 
 def block(function):
@@ -130,7 +150,7 @@ def bias_gelu(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
   """
   compiled = _mode.compiled
 
-  @tf.custom_gradient
+  @_with_gradient
   def with_gradient(x, bias):
     return (
       _bias_gelu_forward(x, bias, compiled),
@@ -192,7 +212,7 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
   """
   compiled = _mode.compiled
 
-  @tf.custom_gradient
+  @_with_gradient
   def with_gradient(x, gamma, beta):
     y, unit, inverse_std = _layer_norm_forward(
       x, None, None, None, gamma, beta, 0.0, epsilon, compiled
@@ -237,7 +257,7 @@ def dropout_add_layer_norm(
   compiled = _mode.compiled
   bits = _bits_for(x, rate, seed)
 
-  @tf.custom_gradient
+  @_with_gradient
   def with_gradient(x, bias, residual, gamma, beta):
     y, unit, inverse_std = _layer_norm_forward(
       x, bias, bits, residual, gamma, beta, rate, epsilon, compiled
@@ -280,7 +300,7 @@ def softmax_dropout(scores: tf.Tensor, adder=None, rate: float = 0.0, seed=None)
   compiled = _mode.compiled
   bits = _bits_for(scores, rate, seed)
 
-  @tf.custom_gradient
+  @_with_gradient
   def with_gradient(scores):
     probs, dropped = _softmax_forward(scores, adder, bits, rate, compiled)
     return dropped, lambda dy: _softmax_backward(probs, bits, rate, dy, compiled)

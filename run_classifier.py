@@ -103,6 +103,7 @@ def define_flags() -> None:
   runner.define_model_flags()
   runner.define_training_flags()
   runner.define_eval_in_training_flags()
+  runner.define_export_flags()
   command_line.define_tpu_flags()
   command_line.mark_required(
     ["data_dir", "task_name", "vocab_file", "bert_config_file", "output_dir"]
@@ -381,7 +382,7 @@ def model_fn_builder(
 
 
 def main(_) -> None:
-  """Trains, evaluates and predicts as the flags say."""
+  """Trains, evaluates, predicts and exports as the flags say."""
   is_sample = use_samples_if_nothing_is_given()
   check_flags()
   runner.resolve_model_files()
@@ -409,7 +410,7 @@ def check_flags() -> None:
   # A released model brings its config and vocabulary, hence the second check in `main`.
   if not FLAGS.init_checkpoint or None in (FLAGS.data_dir, FLAGS.task_name, FLAGS.output_dir):
     command_line.check_required()
-  if not FLAGS.do_train and not FLAGS.do_eval and not FLAGS.do_predict:
+  if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
     raise ValueError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")
   runner.check_training_flags()
 
@@ -453,7 +454,7 @@ class Classification:
     self.metric_names = self._metric_names()
 
   def run(self) -> None:
-    """Trains, evaluates, predicts."""
+    """Trains, evaluates, predicts, exports."""
     train_examples, num_train_steps = self._plan_training()
     # Read before training: a bad row of the dev set is told now and not in three hours.
     dev_sets = list(self._sets("dev")) if FLAGS.do_eval or FLAGS.eval_every_steps else []
@@ -470,6 +471,9 @@ class Classification:
         self._evaluate(estimator, examples, suffix, checkpoint_path)
     for suffix, examples in test_sets:
       self._predict(estimator, examples, suffix, checkpoint_path)
+    if FLAGS.do_export:
+      sets = [train_examples or [], *(examples for _, examples in dev_sets + test_sets)]
+      self._export(checkpoint_path, sets)
 
   def _metric_names(self):
     names = list(getattr(self.processor, "metrics", ("accuracy",)))
@@ -622,6 +626,25 @@ class Classification:
       self.labels,
       self.problem_type,
     )
+
+  def _export(self, checkpoint_path, sets):
+    import task_export
+
+    export_dir, checkpoint_path = runner.where_to_export(checkpoint_path)
+    # One pair tells a task of pairs; a run that only exports has read no examples yet.
+    examples = next(filter(None, sets), None) or self.processor.get_train_examples(FLAGS.data_dir)
+    task_export.export_sentence_model(
+      os.path.join(export_dir, "task"),
+      self.bert_config,
+      checkpoint_path,
+      FLAGS.vocab_file,
+      FLAGS.do_lower_case,
+      FLAGS.max_seq_length,
+      self.labels,
+      self.problem_type,
+      is_pair=any(example.text_b for example in examples),
+    )
+    runner.export_hub_models(export_dir, self.bert_config, checkpoint_path)
 
 
 def _log_sizes(examples, padded, batch_size):

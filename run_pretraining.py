@@ -144,6 +144,11 @@ def define_flags() -> None:
   runner.define_model_flags(reads_text=False)
   runner.define_training_flags(epochs=False)
   runner.define_eval_in_training_flags()
+  runner.define_export_flags()
+  with command_line.flag_group("Export"):
+    flags.DEFINE_bool(
+      "do_lower_case", True, "With --do_export: whether --vocab_file is that of an uncased model."
+    )
   command_line.define_tpu_flags()
   command_line.mark_required(["input_file", "bert_config_file", "output_dir"])
 
@@ -447,6 +452,10 @@ def main(_) -> None:
   runner.resolve_model_files()
   command_line.check_required()
   command_line.explain_ignored_flags()
+  if FLAGS.do_export and not FLAGS.vocab_file:
+    raise command_line.UsageError(
+      "--do_export needs --vocab_file, the vocabulary of the records: what is exported reads text."
+    )
   bert_config = runner.load_config()
   masking, record_format = _record_format(bert_config)
   used = (train_files if FLAGS.do_train else []) + (eval_files if evaluates else [])
@@ -481,7 +490,7 @@ def check_flags() -> None:
   # A released model brings its config, hence the second check in `main`.
   if not FLAGS.init_checkpoint or None in (FLAGS.input_file, FLAGS.output_dir):
     command_line.check_required()
-  if not FLAGS.do_train and not FLAGS.do_eval:
+  if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_export):
     raise ValueError("At least one of `do_train` or `do_eval` must be True.")
   runner.check_training_flags()
   if not 0 < FLAGS.masked_lm_prob <= 1:
@@ -574,6 +583,9 @@ class PreTraining:
       self._train(estimator, train_files, eval_files)
     if FLAGS.do_eval:
       self._evaluate(estimator, eval_files)
+    if FLAGS.do_export:
+      export_dir, prefix = runner.where_to_export(_best_checkpoint())
+      runner.export_hub_models(export_dir, self._bert_config, prefix)
 
   def _create_estimator(self):
     model_fn = model_fn_builder(

@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from absl import flags, logging
@@ -31,12 +31,15 @@ FLAGS = flags.FLAGS
 # Flags. Names, types and defaults of the original come first in each group.
 
 
-def define_model_flags(max_seq_length: int = 128, reads_text: bool = True) -> None:
+def define_model_flags(
+  max_seq_length: int = 128, reads_text: bool = True, runs_model: bool = True
+) -> None:
   """The flags that say which model, vocabulary and checkpoint.
 
   Args:
     max_seq_length: the default.
     reads_text: whether the script needs a vocabulary; one that reads finished records does not.
+    runs_model: whether the script computes with the model, so that --dtype means something.
   """
   with command_line.flag_group("Model"):
     flags.DEFINE_string(
@@ -56,9 +59,9 @@ def define_model_flags(max_seq_length: int = 128, reads_text: bool = True) -> No
     flags.DEFINE_string(
       "init_checkpoint",
       None,
-      "Where the weights start: a checkpoint's prefix, a folder with one, or the name of a "
-      "released model such as uncased_L-12_H-768_A-12, which is then downloaded. A checkpoint in "
-      "--output_dir wins over it.",
+      "Where the weights start: a checkpoint's prefix, a folder with one, an exported encoder, or "
+      "the name of a released model such as uncased_L-12_H-768_A-12, which is then downloaded."
+      + (" A checkpoint in --output_dir wins over it." if runs_model else ""),
     )
     flags.DEFINE_integer(
       "max_seq_length",
@@ -66,12 +69,13 @@ def define_model_flags(max_seq_length: int = 128, reads_text: bool = True) -> No
       "Longest sequence in word pieces, [CLS] and [SEP] included. "
       + ("Longer ones are cut." if reads_text else "The records must be of that length."),
     )
-    flags.DEFINE_enum(
-      "dtype",
-      "float32",
-      ["float32", "bfloat16", "float16"],
-      "Type of the matrix products. Variables, softmax, LayerNorm and the loss stay float32.",
-    )
+    if runs_model:
+      flags.DEFINE_enum(
+        "dtype",
+        "float32",
+        ["float32", "bfloat16", "float16"],
+        "Type of the matrix products. Variables, softmax, LayerNorm and the loss stay float32.",
+      )
 
 
 def define_training_flags(epochs: bool = True) -> None:
@@ -159,6 +163,17 @@ def define_eval_in_training_flags() -> None:
       None,
       "With --eval_every_steps: stop after so many evaluations in a row without improvement.",
     )
+
+
+def define_export_flags() -> None:
+  """The flags that say whether and where to leave SavedModels."""
+  with command_line.flag_group("Export"):
+    flags.DEFINE_bool(
+      "do_export",
+      False,
+      "Whether to write SavedModels of the best or newest checkpoint: preprocess, encoder, task.",
+    )
+    flags.DEFINE_string("export_dir", None, "Where to. Default: OUTPUT_DIR/export.")
 
 
 def optimizer_options() -> dict:
@@ -253,11 +268,20 @@ def resolve_model_files() -> None:
   if wants_released_model():
     FLAGS.init_checkpoint = download.download_model(FLAGS.init_checkpoint)
   folder = folder_of_init_checkpoint()
+  encoder = os.path.join(folder, "encoder")  # of an export
   for flag, name in (("bert_config_file", "bert_config.json"), ("vocab_file", "vocab.txt")):
-    beside = os.path.join(folder, name)
-    if flag in FLAGS and FLAGS[flag].value is None and os.path.isfile(beside):
-      setattr(FLAGS, flag, beside)
-      logging.info("--%s=%s, found beside --init_checkpoint.", flag, beside)
+    if flag not in FLAGS or FLAGS[flag].value is not None:
+      continue
+    for place in (folder, *_asset_folders(folder), *_asset_folders(encoder)):
+      if os.path.isfile(os.path.join(place, name)):
+        setattr(FLAGS, flag, os.path.join(place, name))
+        logging.info("--%s=%s, found with --init_checkpoint.", flag, FLAGS[flag].value)
+        break
+
+
+def _asset_folders(saved_model: str) -> list[str]:
+  """Where a SavedModel keeps what its graph reads, and what only people and programs read."""
+  return [os.path.join(saved_model, name) for name in ("assets", "assets.extra")]
 
 
 def folder_of_init_checkpoint() -> str | None:
@@ -290,14 +314,14 @@ def check_training_flags() -> None:
     "max_predictions_per_seq",
   ]
   for name in at_least_one:
-    _check_flag(name, lambda value: value >= 1, "at least 1")
-  _check_flag("learning_rate", lambda value: 0 <= value < math.inf, "a number of at least 0")
-  _check_flag("num_train_epochs", lambda value: 0 < value < math.inf, "a positive number")
-  _check_flag("num_warmup_steps", lambda value: value >= 0, "at least 0")
-  _check_flag("warmup_proportion", lambda value: 0 <= value <= 1, "between 0 and 1")
-  _check_flag("layerwise_lr_decay", lambda value: 0 < value <= 1, "above 0 and at most 1")
-  _check_flag("head_learning_rate", lambda value: 0 <= value < math.inf, "a number of at least 0")
-  _check_flag("eval_every_steps", lambda value: value >= 0, "at least 0")
+    check_flag(name, lambda value: value >= 1, "at least 1")
+  check_flag("learning_rate", lambda value: 0 <= value < math.inf, "a number of at least 0")
+  check_flag("num_train_epochs", lambda value: 0 < value < math.inf, "a positive number")
+  check_flag("num_warmup_steps", lambda value: value >= 0, "at least 0")
+  check_flag("warmup_proportion", lambda value: 0 <= value <= 1, "between 0 and 1")
+  check_flag("layerwise_lr_decay", lambda value: 0 < value <= 1, "above 0 and at most 1")
+  check_flag("head_learning_rate", lambda value: 0 <= value < math.inf, "a number of at least 0")
+  check_flag("eval_every_steps", lambda value: value >= 0, "at least 0")
   if FLAGS.train_batch_size % FLAGS.gradient_accumulation_steps:
     raise command_line.UsageError(
       f"--train_batch_size={FLAGS.train_batch_size} does not divide into "
@@ -305,7 +329,8 @@ def check_training_flags() -> None:
     )
 
 
-def _check_flag(name, is_good, needed):
+def check_flag(name: str, is_good: Callable[[float], bool], needed: str) -> None:
+  """Raises a UsageError if the flag is there and has a value that is not good."""
   value = FLAGS[name].value if name in FLAGS else None
   if value is not None and not is_good(value):
     raise command_line.UsageError(f"--{name}={value}: {needed} is needed.")
@@ -341,6 +366,7 @@ def load_config_and_tokenizer():
   """
   config = load_config()
   tokenization.validate_case_matches_checkpoint(FLAGS.do_lower_case, FLAGS.init_checkpoint)
+  _check_case_of_export()
   tokenizer = tokenization.FullTokenizer(
     vocab_file=FLAGS.vocab_file, do_lower_case=FLAGS.do_lower_case
   )
@@ -359,6 +385,20 @@ def load_config_and_tokenizer():
       FLAGS.bert_config_file,
     )
   return config, tokenizer
+
+
+def _check_case_of_export():
+  """Refuses the other case than that of an exported `--init_checkpoint`, which knows its own."""
+  if not FLAGS.init_checkpoint:
+    return
+  import checkpoint
+
+  exported = checkpoint.read_do_lower_case(FLAGS.init_checkpoint)
+  if exported is not None and exported != FLAGS.do_lower_case:
+    raise ValueError(
+      f"--do_lower_case={FLAGS.do_lower_case}, but {FLAGS.init_checkpoint} was exported with "
+      f"do_lower_case {exported}. Give --do_lower_case={exported}."
+    )
 
 
 def prepare_output_dir() -> None:
@@ -432,6 +472,61 @@ def check_same_model(fingerprint: Mapping, ignored: Sequence[str] = ()) -> None:
       f"{newest} was trained with other settings than this run: {'; '.join(differences)}. "
       f"Choose another --output_dir, or remove {FLAGS.output_dir} to start anew."
     )
+
+
+# ---------------------------------------------------------------------------------------------
+# Export.
+
+
+def where_to_export(checkpoint_path: str | None = None) -> tuple[str, str]:
+  """The folder that `--export_dir` means, and the checkpoint to export.
+
+  Args:
+    checkpoint_path: the best one, if the run keeps it; else the newest of `--output_dir` is taken.
+
+  Raises:
+    ValueError: there is nothing to export.
+  """
+  import checkpoint
+
+  checkpoint_path = checkpoint_path or checkpoint.latest(FLAGS.output_dir)
+  if not checkpoint_path:
+    raise ValueError(
+      f"--do_export: there is no checkpoint in --output_dir={FLAGS.output_dir}; train with "
+      "--do_train. A model that is not fine-tuned is exported by export_hub.py."
+    )
+  return FLAGS.export_dir or os.path.join(FLAGS.output_dir, "export"), checkpoint_path
+
+
+def export_hub_models(
+  export_dir: str, config: BertConfig, checkpoint_path: str, tf_text_tokenizer: bool = False
+) -> None:
+  """Writes `encoder/` and `preprocess/` into `export_dir`.
+
+  Args:
+    export_dir: made if it is not there.
+    config: of the model.
+    checkpoint_path: a checkpoint that holds the whole encoder.
+    tf_text_tokenizer: see `hub_preprocess.Preprocessor`.
+  """
+  import hub_export
+  import hub_preprocess
+
+  hub_export.export_encoder(
+    os.path.join(export_dir, "encoder"),
+    config,
+    checkpoint_path,
+    FLAGS.vocab_file,
+    FLAGS.do_lower_case,
+  )
+  hub_preprocess.export_preprocess(
+    os.path.join(export_dir, "preprocess"),
+    FLAGS.vocab_file,
+    FLAGS.do_lower_case,
+    FLAGS.max_seq_length,
+    tf_text_tokenizer,
+  )
+  logging.info("Exported the encoder and its preprocessing to %s.", export_dir)
 
 
 # ---------------------------------------------------------------------------------------------

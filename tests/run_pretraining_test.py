@@ -518,6 +518,20 @@ def test_an_encoder_alone_gets_new_heads_and_it_is_said(trained, tmp_path):
   assert first["cls/predictions/transform/dense/kernel"].std() > 0.1
 
 
+def test_export_of_what_was_pretrained(trained, tmp_path):
+  values = {**trained.flags, "do_export": True, "export_dir": tmp_path / "export"}
+  assert "--do_export needs --vocab_file" in error_of(**values)
+  special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+  words = [f"w{i}" for i in range(len(special), VOCAB_SIZE)]
+  (tmp_path / "vocab.txt").write_text("\n".join(special + words) + "\n")
+  run_well(**values, vocab_file=tmp_path / "vocab.txt")
+  assert sorted(os.listdir(tmp_path / "export")) == ["encoder", "preprocess"]
+  encoder = tf.saved_model.load(str(tmp_path / "export" / "encoder"))
+  saved = tensors(trained.out / "model.ckpt-60")
+  for variable in encoder.mlm.variables:
+    np.testing.assert_array_equal(variable, saved[variable.name.split(":")[0]])
+
+
 def test_a_second_phase_with_longer_sequences_starts_from_the_first(trained, tmp_path):
   write_records(tmp_path / "long.tfrecord", make_records(8, seq_length=32, predictions=6))
   values = {**trained.flags, "init_checkpoint": trained.out, "output_dir": tmp_path / "out"}
