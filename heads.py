@@ -217,6 +217,76 @@ def get_span_loss(
   return (tf.reduce_mean(start_losses) + tf.reduce_mean(end_losses)) / 2.0
 
 
+# ---------------------------------------------------------------------------------------------
+# A decision for each token; one choice among several sequences.
+
+
+def get_token_logits(
+  sequence_output: tf.Tensor, num_labels: int, is_training: bool, dropout_prob: float = 0.1
+) -> tf.Tensor:
+  """Scores of the labels of each token, variables as of `get_classifier_logits`.
+
+  Args:
+    sequence_output: float32 `[B, S, W]`, the last layer.
+    num_labels: C.
+    is_training: whether to drop out.
+    dropout_prob: of the last layer, in training only.
+
+  Returns:
+    float32 `[B, S, C]`.
+  """
+  batch_size, seq_length, width = get_shape_list(sequence_output, expected_rank=3)
+  if is_training:
+    sequence_output = dropout(sequence_output, dropout_prob)
+  logits = _linear(tf.reshape(sequence_output, [-1, width]), num_labels, 0.02)  # [B*S, C]
+  return tf.reshape(logits, [batch_size, seq_length, num_labels])
+
+
+def get_token_loss(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  """Cross-entropy of the tokens that have a label.
+
+  Args:
+    logits: float32 `[B, S, C]`.
+    labels: int `[B, S]`; negative where there is none, which has no weight.
+
+  Returns:
+    `(loss, per_token_loss)`: float32 `[]`, the mean over the tokens with a label, and `[B, S]`, 0
+    elsewhere.
+  """
+  weights = tf.cast(labels >= 0, tf.float32)
+  per_token_loss = weights * tf.nn.sparse_softmax_cross_entropy_with_logits(
+    tf.maximum(labels, 0), logits
+  )
+  # At least 1: a batch without any label has the loss 0.
+  loss = tf.reduce_sum(per_token_loss) / tf.maximum(tf.reduce_sum(weights), 1.0)
+  return loss, per_token_loss
+
+
+def get_choice_logits(
+  pooled_output: tf.Tensor, choice_mask: tf.Tensor, is_training: bool, dropout_prob: float = 0.1
+) -> tf.Tensor:
+  """Scores of several sequences to choose from (Devlin et al. 2018, section 4.4).
+
+  The only variable is a vector, `output_weights`: a bias would be the same for all choices.
+
+  Args:
+    pooled_output: float32 `[B * N, W]`, the N choices of a question one after the other.
+    choice_mask: int `[B, N]`; 0 for a choice that only fills the row.
+    is_training: whether to drop out.
+    dropout_prob: of the pooled output, in training only.
+
+  Returns:
+    float32 `[B, N]`.
+  """
+  if is_training:
+    pooled_output = dropout(pooled_output, dropout_prob)
+  width = get_shape_list(pooled_output, expected_rank=2)[1]
+  weights = get_variable("output_weights", [1, width], create_initializer(0.02))
+  logits = tf.reshape(tf.matmul(pooled_output, weights, transpose_b=True), tf.shape(choice_mask))
+  # Not -inf: a row that merely fills a batch has no choice, and its softmax would be NaN.
+  return tf.where(tf.cast(choice_mask, tf.bool), logits, -10000.0)
+
+
 def _linear(input_tensor, num_outputs, initializer_range):
   """float32 `[B, W]` to `[B, num_outputs]`; the original keeps these weights transposed."""
   width = get_shape_list(input_tensor, expected_rank=2)[1]

@@ -10,20 +10,24 @@
 The whole way from text to answer is in the graph: the tokens of `tokenization.FullTokenizer`, cut
 and packed as `examples.convert_single_example` does it in training, and the fine-tuned weights.
 
-Letters in shapes: B = batch size, S = sequence length, C = number of labels, (P) = pieces of each
-text, ragged.
+Spans, tags and choices have modules of their own, which build on `TaskModel`.
+
+Letters in shapes: B = batch size, C = number of labels, (P) = pieces of each text, ragged.
 """
 
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 from absl import logging
 
 import checkpoint
+import graph_text
 import heads
 import hub_export
 import hub_preprocess
+import kernels
 import tokenization
 import variables
 from modeling import BertConfig, BertModel
@@ -31,97 +35,108 @@ from modeling import BertConfig, BertModel
 Outputs = dict[str, tf.Tensor]
 
 
-def truncated_lengths(
-  lengths_a: tf.Tensor, lengths_b: tf.Tensor, max_length
-) -> tuple[tf.Tensor, tf.Tensor]:
-  """How many tokens stay of each text so that a pair has at most `max_length`.
-
-  The longer text loses its last token, again and again; of two equally long, the second does.
-
-  Args:
-    lengths_a: int64 `[B]`, tokens of the first texts.
-    lengths_b: int64 `[B]`, tokens of the second texts.
-    max_length: int64 `[B]` or `[]`.
-
-  Returns:
-    int64 `[B]`, `[B]`.
-
-  Example:
-    >>> [kept.numpy().tolist() for kept in truncated_lengths(
-    ...     tf.constant([6, 6, 1], tf.int64), tf.constant([6, 1, 9], tf.int64), 5)]
-    [[3, 4, 1], [2, 1, 4]]
-  """
-  max_length = tf.cast(max_length, tf.int64)
-  kept_b = tf.minimum(lengths_b, tf.maximum(max_length // 2, max_length - lengths_a))
-  return tf.minimum(lengths_a, max_length - kept_b), kept_b
-
-
-def pack(
-  pieces_a: tf.RaggedTensor, pieces_b: tf.RaggedTensor, cls_id: int, sep_id: int, seq_length: int
-) -> dict[str, tf.Tensor]:
-  """`[CLS] a [SEP]`, then `b [SEP]` where there is a b, as `examples.convert_single_example` does.
-
-  Args:
-    pieces_a: int32 `[B, (P)]`.
-    pieces_b: int32 `[B, (P)]`; a text without pieces makes no second segment.
-    cls_id: number of [CLS].
-    sep_id: number of [SEP].
-    seq_length: longest sequence.
-
-  Returns:
-    int32 `[B, S]`: `input_word_ids`, `input_mask`, `input_type_ids`; S is that of the longest of
-    the batch, as padding only costs time.
-  """
-  has_b = tf.cast(pieces_b.row_lengths() > 0, tf.int64)  # [B]
-  kept_a, kept_b = truncated_lengths(
-    pieces_a.row_lengths(), pieces_b.row_lengths(), seq_length - 2 - has_b
-  )
-  one_each = tf.ones_like(has_b)
-  ids = tf.concat(
-    [
-      _repeated(cls_id, one_each),
-      _first(pieces_a, kept_a),
-      _repeated(sep_id, one_each),
-      _first(pieces_b, kept_b),
-      _repeated(sep_id, has_b),
-    ],
-    axis=1,
-  )
-  # A batch without texts, too, has a [CLS] column for the model to look at.
-  length = tf.maximum(ids.bounding_shape(axis=1), 2)
-  word_ids = ids.to_tensor(shape=tf.stack([-1, length]))  # [B, S]
-  positions = tf.range(tf.shape(word_ids, tf.int64)[1])[tf.newaxis]  # [1, S]
-  is_piece = positions < ids.row_lengths()[:, tf.newaxis]
-  is_second = is_piece & (positions >= kept_a[:, tf.newaxis] + 2)
-  return {
-    "input_word_ids": word_ids,
-    "input_mask": tf.cast(is_piece, tf.int32),
-    "input_type_ids": tf.cast(is_second, tf.int32),
-  }
-
-
-def _first(pieces, counts):
-  """The first pieces of each row, as many as `counts` says."""
-  places = tf.ragged.range(pieces.row_lengths()).flat_values
-  stays = places < tf.gather(counts, pieces.value_rowids())
-  return tf.RaggedTensor.from_row_lengths(tf.boolean_mask(pieces.flat_values, stays), counts)
-
-
-def _repeated(token_id, counts):
-  values = tf.fill([tf.reduce_sum(counts)], tf.constant(token_id, tf.int32))
-  return tf.RaggedTensor.from_row_lengths(values, counts)
-
-
-class SentenceModel(tf.train.Checkpoint):
-  """Classifies texts or pairs of texts, or gives them a score.
+class TaskModel(tf.train.Checkpoint):
+  """What all task models are: an encoder with a head, a tokenizer, and where they come from.
 
   Attributes:
     variables: of encoder and head, by the checkpoint's names.
     trainable_variables: all of them.
-    label_names: string `[C]`.
     tokenize: as in a preprocess model: string `[B]` -> int32 `[B, (words), (pieces)]`.
     vocab_file: asset.
     do_lower_case: bool variable `[]`.
+  """
+
+  def __init__(self, config: BertConfig, vocab_file: str, do_lower_case: bool):
+    """Builds the tokenizer; a subclass then traces its graph and calls `_list_variables`.
+
+    Args:
+      config: of the model.
+      vocab_file: path of the vocabulary.
+      do_lower_case: whether the vocabulary is that of an uncased model.
+    """
+    super().__init__()
+    vocab = tokenization.load_vocab(vocab_file)
+    preprocessor = hub_preprocess.Preprocessor(vocab_file, do_lower_case)
+    self._cls_id, self._sep_id, self._unk_id = (vocab[t] for t in ("[CLS]", "[SEP]", "[UNK]"))
+    self._config = config
+    self._store = variables.VariableStore()
+    self._tokenizer = preprocessor.tokenizer
+    self.tokenize = preprocessor.tokenize
+    self.vocab_file = tf.saved_model.Asset(vocab_file)
+    self.do_lower_case = tf.Variable(do_lower_case, trainable=False, name="do_lower_case")
+
+  def _list_variables(self):
+    self.variables = list(self._store.variables.values())
+    self.trainable_variables = list(self._store.trainable_variables.values())
+
+  def _pieces(self, texts) -> tf.RaggedTensor:
+    """string `[B]` to int32 `[B, (P)]`."""
+    return self.tokenize(texts).merge_dims(1, 2)
+
+  @contextlib.contextmanager
+  def _building(self):
+    """Within the block, variables are this model's, and nothing is built that servers lack."""
+    with variables.use_store(self._store), kernels.portable_blocks():
+      yield
+
+  def _bert(self, inputs, **options) -> BertModel:
+    """The encoder on what `graph_text.join` gives; to call in `_building`."""
+    return BertModel(self._config, False, *(inputs[n] for n in hub_export.INPUTS), **options)
+
+
+def string_signature(function, names: Sequence[str]) -> tf.types.experimental.ConcreteFunction:
+  """What a server runs: `function` of strings `[B]`, with these names."""
+
+  @tf.function(autograph=False)
+  def serve(**texts):
+    return function(*(texts[name] for name in names))
+
+  return serve.get_concrete_function(**{n: tf.TensorSpec([None], tf.string, n) for n in names})
+
+
+def write_task_model(
+  export_dir: str,
+  model: TaskModel,
+  checkpoint_path: str,
+  signature: tf.types.experimental.ConcreteFunction,
+  extra: Mapping[str, str] | None = None,
+) -> None:
+  """Writes a task model as a SavedModel with a checkpoint's weights, whole or not at all.
+
+  Args:
+    export_dir: the folder; a SavedModel that is there is replaced.
+    model: its variables are given their values.
+    checkpoint_path: what `checkpoint.find_checkpoint` finds.
+    signature: `serving_default`.
+    extra: name -> text, files for `assets.extra/`.
+
+  Raises:
+    CheckpointError: the checkpoint lacks a variable of the model, or has it in another shape.
+    OSError: `export_dir` cannot be written, or holds something else than a SavedModel.
+  """
+  prefix = checkpoint.find_checkpoint(checkpoint_path)
+  hub_export.load_all(prefix, {v.name.split(":")[0]: v for v in model.variables})
+  extra = {"bert_config.json": model._config.to_json_string(), **(extra or {})}
+  with hub_export.written_aside(export_dir) as folder:
+    hub_export.save(model, folder, {"serving_default": signature}, extra)
+  logging.info("Exported the fine-tuned model of %s to %s.", prefix, export_dir)
+
+
+def label_map_json(label_names: Sequence[str]) -> str:
+  """label -> number, as `label_map.json` of a run has it."""
+  label_map = {label: index for index, label in enumerate(label_names)}
+  return json.dumps(label_map, indent=2, ensure_ascii=False) + "\n"
+
+
+# ---------------------------------------------------------------------------------------------
+# One answer for a text or a pair.
+
+
+class SentenceModel(TaskModel):
+  """Classifies texts or pairs of texts, or gives them a score.
+
+  Attributes:
+    label_names: string `[C]`.
   """
 
   def __init__(
@@ -145,24 +160,16 @@ class SentenceModel(tf.train.Checkpoint):
       problem_type: see `heads.PROBLEM_TYPES`.
       threshold: from which probability on a label counts as given, for multi_label.
     """
-    super().__init__()
-    vocab = tokenization.load_vocab(vocab_file)
-    self._cls_id, self._sep_id = vocab["[CLS]"], vocab["[SEP]"]
-    self._config = config
-    self._store = variables.VariableStore()
+    super().__init__(config, vocab_file, do_lower_case)
     self._seq_length = max_seq_length
     self._problem_type = problem_type
     self._threshold = threshold
     self._labels = tuple(label_names)
-    self.tokenize = hub_preprocess.Preprocessor(vocab_file, do_lower_case).tokenize
-    self.vocab_file = tf.saved_model.Asset(vocab_file)
-    self.do_lower_case = tf.Variable(do_lower_case, trainable=False, name="do_lower_case")
     self.label_names = tf.Variable(list(label_names), trainable=False, name="label_names")
     strings = tf.TensorSpec([None], tf.string)
     self.__call__.get_concrete_function(strings, strings)  # first: it makes the variables
     self.__call__.get_concrete_function(strings)
-    self.variables = list(self._store.variables.values())
-    self.trainable_variables = list(self._store.trainable_variables.values())
+    self._list_variables()
 
   @tf.function(autograph=False)
   def __call__(self, text_a, text_b=None) -> Outputs:
@@ -179,16 +186,14 @@ class SentenceModel(tf.train.Checkpoint):
     """
     if text_b is None:
       return self(text_a, tf.zeros_like(text_a))  # empty strings
-    pieces = [self.tokenize(text).merge_dims(1, 2) for text in (text_a, text_b)]
-    inputs = pack(*pieces, self._cls_id, self._sep_id, self._seq_length)
+    pieces = [self._pieces(text) for text in (text_a, text_b)]
+    inputs = graph_text.pack(*pieces, self._cls_id, self._sep_id, self._seq_length)
     return self._answers(self._logits(inputs))
 
   def _logits(self, inputs):
     """float32 `[B, C]`."""
-    with variables.use_store(self._store):
-      model = BertModel(
-        self._config, False, *(inputs[name] for name in hub_export.INPUTS), only_pooled_output=True
-      )
+    with self._building():
+      model = self._bert(inputs, only_pooled_output=True)
       return heads.get_classifier_logits(model.get_pooled_output(), len(self._labels), False)
 
   def _answers(self, logits) -> Outputs:
@@ -210,17 +215,15 @@ class SentenceModel(tf.train.Checkpoint):
 
     Servers want one row of every output for each text: `label_names` is `[B, C]` here.
     """
-    names = ("text_a", "text_b") if is_pair else ("text_a",)
 
-    @tf.function(autograph=False)
-    def serve(**texts):
-      outputs = self(*(texts[name] for name in names))
+    def serve(*texts):
+      outputs = self(*texts)
       if "label_names" in outputs:
         shape = tf.shape(outputs["probabilities"])
         outputs["label_names"] = tf.broadcast_to(outputs["label_names"], shape)
       return outputs
 
-    return serve.get_concrete_function(**{n: tf.TensorSpec([None], tf.string, n) for n in names})
+    return string_signature(serve, ("text_a", "text_b") if is_pair else ("text_a",))
 
 
 def export_sentence_model(
@@ -254,17 +257,5 @@ def export_sentence_model(
   model = SentenceModel(
     config, vocab_file, do_lower_case, max_seq_length, label_names, problem_type
   )
-  prefix = checkpoint.find_checkpoint(checkpoint_path)
-  hub_export.load_all(prefix, {v.name.split(":")[0]: v for v in model.variables})
-  label_map = {label: index for index, label in enumerate(label_names)}
-  with hub_export.written_aside(export_dir) as folder:
-    hub_export.save(
-      model,
-      folder,
-      {"serving_default": model.signature(is_pair)},
-      {
-        "bert_config.json": config.to_json_string(),
-        "label_map.json": json.dumps(label_map, indent=2, ensure_ascii=False) + "\n",
-      },
-    )
-  logging.info("Exported the fine-tuned model of %s to %s.", prefix, export_dir)
+  extra = {"label_map.json": label_map_json(label_names)}
+  write_task_model(export_dir, model, checkpoint_path, model.signature(is_pair), extra)

@@ -1,0 +1,560 @@
+"""Tests of run_ner.py: whole runs on tiny data and a tiny model, as a user starts them.
+
+Alone: python -m pytest tests/run_ner_test.py (under a minute, most of it compiling graphs)
+"""
+
+import contextlib
+import io
+import json
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import checkpoint
+import command_line
+import conll
+import heads
+import modeling
+import ner
+import run_ner
+import tokenization
+from variables import VariableStore, use_store
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+OTHERS = ["lives", "in", "near", "and", "the", "."]
+FIRST_NAMES, LAST_NAMES = ["ada", "alan", "grace"], ["love", "turing", "hopper"]
+PLACES = ["london", "york", "paris"]
+VOCAB = [
+  *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "##lace"),
+  *OTHERS,
+  *FIRST_NAMES,
+  *LAST_NAMES,
+  *PLACES,
+]
+CONFIG = {
+  "vocab_size": len(VOCAB),
+  "hidden_size": 32,
+  "num_hidden_layers": 2,
+  "num_attention_heads": 2,
+  "intermediate_size": 32,
+  "max_position_embeddings": 32,
+  "initializer_range": 0.2,  # As small as this model is, 0.02 would take it long to learn.
+  "hidden_dropout_prob": 0.1,
+  "attention_probs_dropout_prob": 0.1,
+}
+
+
+class Done(NamedTuple):
+  """What a run left: exit code, standard output, standard error."""
+
+  code: int | None
+  out: str
+  err: str
+
+
+def run(**values) -> Done:
+  """Runs the script in this process; `run(do_train=True)` is `--do_train=True`."""
+  argv = ["run_ner.py", *(f"--{name}={value}" for name, value in values.items())]
+  out, err = io.StringIO(), io.StringIO()
+  with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with pytest.raises(SystemExit) as left:
+      command_line.run(run_ner.main, run_ner.define_flags, argv)
+  return Done(left.value.code, out.getvalue(), err.getvalue())
+
+
+def run_well(**values) -> Done:
+  done = run(**values)
+  assert done.code is None, done.err
+  return done
+
+
+def error_of(**values) -> str:
+  """The message of a run that fails as it should: one message and a hint, no traceback."""
+  done = run(**values)
+  assert done.code == 1, done.err
+  assert "Traceback" not in done.err
+  assert done.out == ""
+  return done.err[done.err.index("ERROR: ") :]
+
+
+def sentence(rng) -> list[tuple[str, str]]:
+  """Words and labels; from 3 to 30 words, so that some need several windows."""
+  rows = []
+  for _ in range(rng.randint(1, 6)):
+    kind = rng.randrange(3)
+    if kind == 0:
+      rows += [(rng.choice(FIRST_NAMES), "B-PER"), (rng.choice([*LAST_NAMES, "lovelace"]), "I-PER")]
+    elif kind == 1:
+      rows.append((rng.choice(PLACES), "B-LOC"))
+    rows += [(word, "O") for word in rng.choices(OTHERS, k=3)]
+  return rows
+
+
+def sentences(count, seed):
+  rng = random.Random(seed)
+  return [sentence(rng) for _ in range(count)]
+
+
+def write_conll(path, rows_of_sentences, scheme="bio", columns="{word}\t{label}") -> pathlib.Path:
+  path.parent.mkdir(parents=True, exist_ok=True)
+  lines = []
+  for rows in rows_of_sentences:
+    labels = conll.convert_labels([label for _, label in rows], "bio", scheme)
+    for (word, _), label in zip(rows, labels, strict=True):
+      lines.append(columns.format(word=word, label=label) + "\n")
+    lines.append("\n")
+  path.write_text("".join(lines), encoding="utf-8", newline="")
+  return path
+
+
+class Trained(NamedTuple):
+  flags: dict  # of the run, without do_*
+  out: pathlib.Path
+  done: Done
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> dict:
+  """The flags of a tiny model, the same for every run."""
+  folder = tmp_path_factory.mktemp("model")
+  (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+  (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+  return {
+    "vocab_file": folder / "vocab.txt",
+    "bert_config_file": folder / "bert_config.json",
+    "max_seq_length": 16,
+    "train_batch_size": 8,
+    "learning_rate": 0.003,
+  }
+
+
+NUM_TRAIN, NUM_DEV, NUM_TEST = 64, 20, 12
+
+
+@pytest.fixture(scope="module")
+def trained(model, tmp_path_factory) -> Trained:
+  """A run that trains, evaluates and predicts. Tests only read its folder."""
+  folder = tmp_path_factory.mktemp("ner")
+  write_conll(folder / "train.conll", sentences(NUM_TRAIN, 1))
+  write_conll(folder / "valid.txt", sentences(NUM_DEV, 2))
+  write_conll(folder / "test.conll", sentences(NUM_TEST, 3))
+  values = {**model, "data_dir": folder, "output_dir": folder / "out", "num_train_epochs": 12.0}
+  done = run_well(**values, do_train=True, do_eval=True, do_predict=True)
+  return Trained(values, folder / "out", done)
+
+
+def copy_of(trained: Trained, folder) -> dict:
+  """The flags of a run that goes on in a copy of `trained`'s folder."""
+  shutil.copytree(trained.out, folder / "out")
+  return {**trained.flags, "output_dir": folder / "out"}
+
+
+def results_in(path) -> dict[str, float]:
+  pairs = [line.split(" = ") for line in path.read_text().splitlines()]
+  return {key: float(value) for key, value in pairs}
+
+
+def json_lines(path) -> list[dict]:
+  return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def tensors(prefix) -> dict[str, np.ndarray]:
+  return {name: tf.train.load_variable(prefix, name) for name, _ in tf.train.list_variables(prefix)}
+
+
+# ---------------------------------------------------------------------------------------------
+# One run, and every file it leaves.
+
+
+def test_it_learns(trained):
+  results = results_in(trained.out / "eval_results.txt")
+  assert results["eval_f1"] > 0.95
+  assert results["eval_accuracy"] > 0.95
+  assert results["eval_loss"] < 0.3
+  assert list(results) == [
+    *("eval_f1", "eval_precision", "eval_recall", "eval_accuracy", "eval_loss"),
+    *("global_step", "loss", "eval_f1_LOC", "eval_f1_PER", "eval_precision_LOC"),
+    *("eval_precision_PER", "eval_recall_LOC", "eval_recall_PER"),
+    *("eval_support_LOC", "eval_support_PER"),
+  ]
+  dev = conll.read_conll(trained.flags["data_dir"] / "valid.txt")
+  found = [entity for e in dev.examples for entity in conll.entities_of(e.labels, "bio")]
+  assert results["eval_support_LOC"] == sum(entity.type == "LOC" for entity in found)
+  assert results["eval_support_PER"] == sum(entity.type == "PER" for entity in found)
+
+
+def test_files_of_a_run(trained):
+  names = {path.name for path in trained.out.iterdir() if "tfevents" not in path.name}
+  names = {name for name in names if not name.startswith("model.ckpt")}
+  record_files = {"train.tf_record", "eval.tf_record", "predict.tf_record"}
+  manifests = {f".{name}.manifest.json" for name in record_files}
+  results = {"eval_results.txt", "test_results.txt", "predictions.conll", "predictions.jsonl"}
+  assert names == {*record_files, *manifests, *results, "label_map.json", "checkpoint", "eval"}
+  label_map = json.loads((trained.out / "label_map.json").read_text())
+  assert list(label_map) == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+  assert "entities\n" in trained.done.err, "the table of scores"
+
+
+def test_checkpoint_has_the_names_of_the_originals_heads(trained):
+  names = {name for name, _ in tf.train.list_variables(str(trained.out))}
+  heads_ = {n for n in names if not n.startswith("bert/") and not checkpoint.is_training_state(n)}
+  assert heads_ == {"output_weights", "output_bias"}
+
+
+def test_predictions_are_the_file_with_one_more_column(trained):
+  lines = (trained.flags["data_dir"] / "test.conll").read_text().splitlines()
+  predicted = (trained.out / "predictions.conll").read_text().splitlines()
+  assert len(lines) == len(predicted)
+  for line, with_label in zip(lines, predicted, strict=True):
+    if line:
+      assert with_label.rsplit("\t", 1)[0] == line
+    else:
+      assert with_label == ""
+  # The new column, read as another run's input would be, has the scores that were told.
+  gold = conll.read_conll(trained.flags["data_dir"] / "test.conll")
+  ours = conll.read_conll(trained.out / "predictions.conll")
+  scores = ner.score([e.labels for e in gold.examples], [e.labels for e in ours.examples])
+  results = results_in(trained.out / "test_results.txt")
+  assert scores["f1"] == pytest.approx(results["eval_f1"])
+  assert scores["f1"] > 0.9
+
+
+def test_entities_have_text_and_place(trained):
+  lines = json_lines(trained.out / "predictions.jsonl")
+  ours = conll.read_conll(trained.out / "predictions.conll")
+  assert len(lines) == NUM_TEST
+  for line, example in zip(lines, ours.examples, strict=True):
+    assert line["text"] == " ".join(example.words)
+    entities = conll.entities_of(example.labels, "bio")
+    assert [(e["type"], e["first_word"], e["last_word"] + 1) for e in line["entities"]] == entities
+    for entity in line["entities"]:
+      assert line["text"][entity["start"] : entity["end"]] == entity["text"]
+      words = example.words[entity["first_word"] : entity["last_word"] + 1]
+      assert entity["text"] == " ".join(words)
+      assert 0 < entity["probability"] <= 1
+  assert sum(len(line["entities"]) for line in lines) > NUM_TEST
+
+
+def test_long_sentences_are_read_through_windows(trained):
+  """Sentences of up to 30 pieces, 14 in a window: else words would be missing or cut off."""
+  records = list(tf.data.TFRecordDataset(str(trained.out / "predict.tf_record")))
+  assert len(records) > NUM_TEST
+  is_word = 0
+  for record in records:
+    feature = tf.train.Example.FromString(record.numpy()).features.feature
+    is_word += sum(feature["word_mask"].int64_list.value)
+  assert is_word == sum(len(rows) for rows in sentences(NUM_TEST, 3))
+
+
+# ---------------------------------------------------------------------------------------------
+# Going on: another call, a stopped run, evaluation in between.
+
+
+def test_prediction_in_another_call_and_without_labels(trained, tmp_path):
+  values = copy_of(trained, tmp_path)
+  words = [[(word, "O") for word, _ in rows] for rows in sentences(NUM_TEST, 3)]
+  values["test_file"] = write_conll(tmp_path / "words.txt", words, columns="{word}")
+  (tmp_path / "out" / "test_results.txt").unlink()
+  for options in (
+    {},
+    {"predict_batch_size": 1},  # batches as short as their only sentence
+    {"pad_to_max_length": True, "predict_batch_size": 3},
+  ):
+    run_well(**values, **options, do_predict=True)
+    assert not (tmp_path / "out" / "test_results.txt").exists()
+    found = (tmp_path / "out" / "predictions.conll").read_text()
+    expected = [
+      f"{line.split(chr(9))[0]} {line.split(chr(9))[2]}" if line else ""
+      for line in (trained.out / "predictions.conll").read_text().splitlines()
+    ]
+    assert found.splitlines() == expected
+  fresh = {**values, "init_checkpoint": trained.out, "output_dir": tmp_path / "fresh"}
+  run_well(**fresh, do_predict=True)
+  assert (tmp_path / "fresh" / "predictions.conll").read_text() == found
+
+
+def test_two_halves_are_the_whole_bit_for_bit(trained, tmp_path, monkeypatch):
+  values = {**trained.flags, "num_train_epochs": 1.0, "save_checkpoints_steps": 5, "do_train": True}
+  run_well(**{**values, "output_dir": tmp_path / "straight"})
+  save = checkpoint.save
+
+  def save_and_stop(directory, step, *args, **kwargs):
+    save(directory, step, *args, **kwargs)
+    if step == 5:
+      raise KeyboardInterrupt
+
+  with monkeypatch.context() as patch:
+    patch.setattr(checkpoint, "save", save_and_stop)
+    assert run(**{**values, "output_dir": tmp_path / "parts"}).code == 130
+  run_well(**{**values, "output_dir": tmp_path / "parts"})
+  one, other = (tensors(str(tmp_path / name)) for name in ("straight", "parts"))
+  assert one.keys() == other.keys()
+  assert one["global_step"] > 5
+  for name in one:
+    np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_evaluation_in_training_keeps_the_best(trained, tmp_path):
+  values = {**trained.flags, "output_dir": tmp_path / "out", "num_train_epochs": 1.0}
+  done = run_well(**values, eval_every_steps=5, do_train=True, do_eval=True)
+  assert f"Using the best checkpoint, {tmp_path}/out/best/model.ckpt-" in done.err
+  step = results_in(tmp_path / "out" / "eval_results.txt")["global_step"]
+  assert checkpoint.latest(str(tmp_path / "out" / "best")).endswith(f"-{step:.0f}")
+
+
+def test_another_set_of_labels_is_refused(trained, tmp_path):
+  values = copy_of(trained, tmp_path)
+  labels = "O,B-PER,I-PER,B-LOC,I-LOC"
+  message = error_of(**values, labels=labels, do_train=True)
+  assert "labels was ['O', 'B-LOC', 'I-LOC', 'B-PER', 'I-PER'], now ['O', 'B-PER'" in message
+
+
+def test_the_exported_model_tags_texts_in_a_fresh_process(trained, tmp_path):
+  values = copy_of(trained, tmp_path)
+  run_well(**values, do_export=True)
+  code = (
+    "import json, sys, tensorflow as tf, tensorflow_text\n"
+    "model = tf.saved_model.load(sys.argv[1])\n"
+    "found = model(tf.constant(json.loads(sys.stdin.read())))\n"
+    "as_text = lambda rows: [[word.decode() for word in row] for row in rows.to_list()]\n"
+    "print(json.dumps({\n"
+    "  **{name: as_text(found[name]) for name in ('words', 'tags')},\n"
+    "  **{name: found[name].to_list() for name in ('starts', 'ends', 'probabilities')}}))"
+  )
+  lines = json_lines(trained.out / "predictions.jsonl")
+  texts = [line["text"] for line in lines]
+  done = subprocess.run(
+    [sys.executable, "-c", code, str(tmp_path / "out" / "export" / "task")],
+    input=json.dumps(texts),
+    capture_output=True,
+    text=True,
+    cwd=tmp_path,
+  )
+  assert done.returncode == 0, done.stderr
+  found = json.loads(done.stdout)
+  ours = conll.read_conll(trained.out / "predictions.conll").examples
+  assert found["words"] == [example.words for example in ours]
+  for i, text in enumerate(texts):
+    starts, ends = found["starts"][i], found["ends"][i]
+    assert [text[a:b] for a, b in zip(starts, ends, strict=True)] == found["words"][i]
+    entities = conll.entities_of(found["tags"][i], "bio")
+    assert entities == conll.entities_of(ours[i].labels, "bio")
+    probabilities = [np.prod(found["probabilities"][i][e.start : e.end]) for e in entities]
+    wanted = [entity["probability"] for entity in lines[i]["entities"]]
+    np.testing.assert_allclose(probabilities, wanted, rtol=1e-3)
+
+
+# ---------------------------------------------------------------------------------------------
+# Other files.
+
+
+@pytest.mark.parametrize(
+  ("scheme", "options", "columns"),
+  [
+    ("bioes", {"separator": "tab", "token_column": 1, "label_column": 0}, "{label}\t{word}\tNN"),
+    ("iob1", {"model_scheme": "bioes", "label_column": 2}, "{word}  NN \t {label}  x"),
+    ("bilou", {"separator": "|"}, "{word}|{label}"),
+    ("plain", {}, "{word} {label}"),
+  ],
+)
+def test_schemes_and_columns(model, tmp_path, scheme, options, columns):
+  for name, count in (("train", 24), ("dev", 4)):
+    write_conll(tmp_path / f"{name}.conll", sentences(count, count), scheme, columns)
+  values = {**model, **options, "label_scheme": scheme, "data_dir": tmp_path}
+  values["num_train_epochs"] = 20.0
+  out = tmp_path / "out"
+  values.update(output_dir=out, test_file=tmp_path / "dev.conll")
+  done = run_well(**values, do_train=True, do_eval=True, do_predict=True)
+  assert "do not follow the scheme" not in done.err
+  assert (
+    list(json.loads((out / "label_map.json").read_text()))[:5]
+    == {
+      "bioes": ["O", "B-LOC", "I-LOC", "E-LOC", "S-LOC"],
+      "iob1": ["O", "B-LOC", "I-LOC", "E-LOC", "S-LOC"],
+      "bilou": ["O", "B-LOC", "I-LOC", "L-LOC", "U-LOC"],
+      "plain": ["LOC", "O", "PER"],
+    }[scheme]
+  )
+  # What is written is of the file's scheme, and evaluation and prediction agree.
+  lines = (out / "predictions.conll").read_text().splitlines()
+  gold = (tmp_path / "dev.conll").read_text().splitlines()
+  assert [line[: len(old.rstrip())] for line, old in zip(lines, gold, strict=True)] == [
+    line.rstrip() for line in gold
+  ]
+  found = {(line.split() if scheme != "bilou" else line.split("|"))[-1] for line in lines if line}
+  assert len(found) > 2
+  for label in found:
+    conll.split_label(label, scheme)
+  results = [results_in(out / f"{name}_results.txt") for name in ("eval", "test")]
+  for key in results[1]:
+    assert results[0][key] == results[1][key]
+
+
+def test_types_that_training_lacks_are_missed_and_not_an_error(trained, tmp_path):
+  values = copy_of(trained, tmp_path)
+  rows = [[("ada", "B-MISC"), ("lives", "O")], *sentences(3, 4)]
+  values["dev_file"] = write_conll(tmp_path / "dev.conll", rows)
+  done = run_well(**values, do_eval=True)
+  assert "the model does not know, and cannot find, B-MISC." in done.err
+  results = results_in(tmp_path / "out" / "eval_results.txt")
+  assert results["eval_recall_MISC"] == 0
+  assert results["eval_support_MISC"] == 1
+
+
+def test_no_token_is_dropped_whatever_it_consists_of(trained, tmp_path):
+  values = copy_of(trained, tmp_path)
+  strange = ["\u200b", "\x01", "\ufe0f", "a" * 300, "." * 50, "\u00a0", "\U0001f600", "#", "-"]
+  text = "-DOCSTART- O\n\n" + "\n".join(strange) + "\n \t\n\nada\r\n\r\nlondon"
+  values["test_file"] = tmp_path / "strange.txt"
+  values["test_file"].write_bytes(text.encode())
+  run_well(**values, do_predict=True)
+  found = (tmp_path / "out" / "predictions.conll").read_bytes().decode().split("\n")
+  assert found[-1] == ""
+  assert found[:2] == ["-DOCSTART- O O", ""]
+  for word, line in zip(strange, found[2:], strict=False):
+    assert line.rsplit(" ", 1)[0] == word
+  assert found[11:13] == [" \t", ""]
+  assert found[13].startswith("ada ")
+  assert found[14] == ""
+  assert found[15].startswith("london ")
+  assert len(found) == 17
+  ids = [line["id"] for line in json_lines(tmp_path / "out" / "predictions.jsonl")]
+  assert ids == ["test-1", "test-2", "test-3"]
+
+
+def test_batches_for_a_tpu_are_filled_with_windows_without_words(model):
+  example = ner.InputExample("x", ["ada", "lives"], ["B-PER", "O"])
+  tokenizer = tokenization.FullTokenizer(model["vocab_file"])
+  features = ner.convert_examples_to_features([example] * 5, ["O"], "bio", 6, tokenizer)
+  with command_line.defined_flags(run_ner.define_flags):
+    command_line.parse(["run_ner.py", "--max_seq_length=6"])
+    filled = list(run_ner._filled_up(features, 4))
+  assert len(filled) == 8
+  assert [sum(feature.word_mask) for feature in filled] == [2] * 5 + [0] * 3
+  assert [max(feature.label_ids) for feature in filled] == [0] * 5 + [-1] * 3
+
+
+# ---------------------------------------------------------------------------------------------
+# The model.
+
+
+def logits_of(config, store, ids, mask, is_training=False):
+  with use_store(store):
+    segments = tf.zeros_like(ids)
+    return run_ner.create_model(
+      config, is_training, tf.constant(ids), tf.constant(mask), segments, 3, False
+    ).numpy()
+
+
+def test_logits_do_not_depend_on_padding():
+  config = modeling.BertConfig.from_dict({**CONFIG, "initializer_range": 0.5})
+  store, rng = VariableStore(1), np.random.default_rng(1)
+  ids = rng.integers(5, len(VOCAB), [4, 7]).astype(np.int32)
+  mask = np.ones_like(ids)
+  alone = logits_of(config, store, ids, mask)
+  assert alone.shape == (4, 7, 3)
+  assert np.ptp(alone[0, :, 0]) > 0.005, "logits that are all alike would prove nothing"
+  wide_mask = np.pad(mask, [(0, 0), (0, 9)])
+  garbage = np.pad(ids, [(0, 0), (0, 9)], constant_values=7)
+  padded = logits_of(config, store, garbage, wide_mask)
+  np.testing.assert_allclose(padded[:, :7], alone, rtol=0, atol=1e-5)
+
+
+def test_loss_is_the_mean_over_the_words_alone():
+  rng = np.random.default_rng(1)
+  logits = rng.normal(size=[2, 4, 3]).astype(np.float32)
+  labels = np.array([[-1, 2, -1, 0], [1, -1, -1, -1]], np.int32)
+  loss, per_token = heads.get_token_loss(tf.constant(logits), tf.constant(labels))
+  log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+  wanted = -np.array([log_probs[0, 1, 2], log_probs[0, 3, 0], log_probs[1, 0, 1]])
+  assert loss.numpy() == pytest.approx(wanted.mean(), rel=1e-6)
+  np.testing.assert_allclose(per_token.numpy()[labels >= 0], wanted, rtol=1e-5)
+  assert (per_token.numpy()[labels < 0] == 0).all()
+  assert heads.get_token_loss(tf.constant(logits), tf.constant(labels * 0 - 1))[0].numpy() == 0
+
+
+# ---------------------------------------------------------------------------------------------
+# What a user sees when something is wrong.
+
+# Changed flags ("{tmp}" is the test's folder), content of the training file, the message.
+ERRORS = {
+  "nothing to do": ({"do_train": False}, "", "At least one of `do_train`, `do_eval` or"),
+  "no data": ({"train_file": "", "data_dir": ""}, "", "--train_file is needed, or --data_dir"),
+  "empty folder": ({"train_file": "", "data_dir": "{tmp}/model"}, "", "there is none of train.con"),
+  "no such file": ({"train_file": "{tmp}/x"}, "", "{tmp}/x: there is no such file."),
+  "empty file": ({}, "\n\n", "train.conll: there is no word in the file."),
+  "no label": ({}, "ada B-PER\nlives\n", "train.conll, line 2: there is a word and no label: 'liv"),
+  "short line": (
+    {"label_column": 3},
+    "ada NN x B-PER\n\nlives NN O\n",
+    "train.conll, line 3: the label should be in column 3, but there are 3 column(s): 'lives NN O'",
+  ),
+  "no scheme": ({}, "ada PER\n", "line 1: the label 'PER' is none of the scheme bio, which has O,"),
+  "other scheme": (
+    {},
+    "ada S-PER\n",
+    "the label 'S-PER' is none of the scheme bio, which has O, B",
+  ),
+  "not UTF-8": ({}, b"ada O\nl\xf6w O\n", "train.conll, line 2: the row is not valid UTF-8."),
+  "NUL": ({}, "ada O\na\0a O\n", "train.conll, line 2: the row holds a NUL byte"),
+  "UTF-16": ({}, "ada O\n".encode("utf-16"), "train.conll: the file is UTF-16."),
+  "no word": ({"separator": "tab"}, "ada\tO\n\tO\n", "line 2: the word is empty: '\\tO'."),
+  "missing labels": ({"labels": "O,B-PER"}, "ada B-PER\nlovelace I-PER\n", "--labels lacks I-PER."),
+  "bad labels": ({"labels": "O,PER"}, "ada O\n", "--labels, --model_scheme=bio: the label 'PER'"),
+  "wide stride": (
+    {"doc_stride": 15},
+    "ada O\n",
+    "--doc_stride=15: at least 1 and at most --max_seq",
+  ),
+  "short windows": ({"max_seq_length": 2}, "ada O\n", "--max_seq_length=2: at least 3 is needed"),
+  "no separator": ({"separator": ""}, "ada O\n", "--separator is empty"),
+  "plain model": ({"model_scheme": "plain"}, "ada O\n", "plain labels have no entities"),
+  "no labels known": (
+    {"do_train": False, "do_predict": True, "test_file": "{tmp}/train.conll"},
+    "ada O\n",
+    "Which labels does the model have?",
+  ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_one_message_before_any_work(model, tmp_path, name):
+  changes, content, expected = ERRORS[name]
+  data = content if isinstance(content, bytes) else content.encode()
+  (tmp_path / "train.conll").write_bytes(data)
+  (tmp_path / "model").mkdir()
+  values = {**model, "train_file": tmp_path / "train.conll", "output_dir": tmp_path / "out"}
+  values = {**values, "do_train": True, **changes}
+  values = {k: v.format(tmp=tmp_path) if isinstance(v, str) else v for k, v in values.items()}
+  assert expected.format(tmp=tmp_path) in error_of(**values)
+  assert not list(tmp_path.rglob("*.tf_record"))
+
+
+def test_labels_that_break_their_scheme_are_counted(model, tmp_path):
+  (tmp_path / "train.conll").write_text("ada I-PER\nlovelace I-PER\nin O\nyork I-LOC\n" * 4)
+  values = {**model, "train_file": tmp_path / "train.conll", "output_dir": tmp_path / "out"}
+  done = run_well(**values, do_train=True)
+  assert "train.conll: 8 of 16 labels do not follow the scheme bio." in done.err
+  assert "The first is in line 1: I-PER is read as B-PER. Is --label_scheme right?" in done.err
+  assert "1 windows, a batch of 8 and 3 epochs make less than one step" not in done.err
+
+
+def test_help_needs_no_tensorflow():
+  code = (
+    "import sys, run_ner, command_line\n"
+    "try:\n  command_line.run(run_ner.main, run_ner.define_flags, ['run_ner.py', '--help'])\n"
+    "except SystemExit: pass\n"
+    "heavy = {'tensorflow', 'sklearn', 'scipy', 'seqeval'} & set(sys.modules)\n"
+    "sys.exit(f'imported: {heavy}' if heavy else 0)"
+  )
+  done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+  assert done.returncode == 0, done.stderr
+  assert "--label_scheme" in done.stdout

@@ -1,0 +1,471 @@
+"""Tests of swag.py and run_swag.py: questions, and whole runs on tiny data and a tiny model.
+
+Alone: python -m pytest tests/run_swag_test.py (half a minute, most of it compiling graphs)
+"""
+
+import contextlib
+import csv
+import io
+import json
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import checkpoint
+import command_line
+import heads
+import modeling
+import run_swag
+import swag
+import tokenization
+from estimator import ModeKeys
+from variables import VariableStore, use_store
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+FRUIT, TOOLS = ["apple", "pear", "plum"], ["hammer", "saw", "nail"]
+OTHERS = ["she", "takes", "and", "eats", "uses", "it", "a", "the", "."]
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *OTHERS, *FRUIT, *TOOLS]
+CONFIG = {
+  "vocab_size": len(VOCAB),
+  "hidden_size": 32,
+  "num_hidden_layers": 2,
+  "num_attention_heads": 2,
+  "intermediate_size": 32,
+  "max_position_embeddings": 32,
+  "initializer_range": 0.2,  # As small as this model is, 0.02 would take it long to learn.
+  "hidden_dropout_prob": 0.1,
+  "attention_probs_dropout_prob": 0.1,
+}
+
+
+class Done(NamedTuple):
+  """What a run left: exit code, standard output, standard error."""
+
+  code: int | None
+  out: str
+  err: str
+
+
+def run(**values) -> Done:
+  """Runs the script in this process; `run(do_train=True)` is `--do_train=True`."""
+  argv = ["run_swag.py", *(f"--{name}={value}" for name, value in values.items())]
+  out, err = io.StringIO(), io.StringIO()
+  with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with pytest.raises(SystemExit) as left:
+      command_line.run(run_swag.main, run_swag.define_flags, argv)
+  return Done(left.value.code, out.getvalue(), err.getvalue())
+
+
+def run_well(**values) -> Done:
+  done = run(**values)
+  assert done.code is None, done.err
+  return done
+
+
+def error_of(**values) -> str:
+  """The message of a run that fails as it should: one message and a hint, no traceback."""
+  done = run(**values)
+  assert done.code == 1, done.err
+  assert "Traceback" not in done.err
+  assert done.out == ""
+  return done.err[done.err.index("ERROR: ") :]
+
+
+def questions(count, seed, num_choices=4, fewer=False) -> list[dict]:
+  """Which of several things is eaten? Of some questions there are fewer choices, if so wished."""
+  rng = random.Random(seed)
+  found = []
+  for i in range(count):
+    size = num_choices - (i % 2 if fewer else 0)
+    label = rng.randrange(size)
+    endings = [
+      f"{rng.choice(['a', 'the', 'a a'])} {rng.choice(FRUIT if j == label else TOOLS)} ."
+      for j in range(size)
+    ]
+    row = {"video-id": f"v{i}", "sent1": "she takes a plum .", "sent2": "she eats"}
+    row |= {f"ending{j}": ending for j, ending in enumerate(endings)}
+    found.append({**row, "label": label})
+  return found
+
+
+def write_csv(path, rows, columns=None) -> pathlib.Path:
+  path.parent.mkdir(parents=True, exist_ok=True)
+  columns = columns or max(map(list, rows), key=len)
+  with open(path, "w", newline="", encoding="utf-8") as file:
+    writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(rows)
+  return path
+
+
+def write_jsonl(path, rows) -> pathlib.Path:
+  path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+  return path
+
+
+class Trained(NamedTuple):
+  flags: dict  # of the run, without do_*
+  out: pathlib.Path
+  done: Done
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> dict:
+  """The flags of a tiny model, the same for every run."""
+  folder = tmp_path_factory.mktemp("model")
+  (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+  (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+  return {
+    "vocab_file": folder / "vocab.txt",
+    "bert_config_file": folder / "bert_config.json",
+    "max_seq_length": 24,
+    "train_batch_size": 8,
+    "learning_rate": 0.003,
+  }
+
+
+NUM_TRAIN, NUM_DEV, NUM_TEST = 48, 20, 11
+
+
+@pytest.fixture(scope="module")
+def trained(model, tmp_path_factory) -> Trained:
+  """A run that trains, evaluates and predicts. Tests only read its folder."""
+  folder = tmp_path_factory.mktemp("swag")
+  write_csv(folder / "train.csv", questions(NUM_TRAIN, 1))
+  write_csv(folder / "val.csv", questions(NUM_DEV, 2))
+  unlabelled = [c for c in questions(1, 0)[0] if c != "label"]
+  write_csv(folder / "test.csv", questions(NUM_TEST, 3), unlabelled)
+  values = {**model, "data_dir": folder, "output_dir": folder / "out", "num_train_epochs": 12.0}
+  done = run_well(**values, do_train=True, do_eval=True, do_predict=True)
+  return Trained(values, folder / "out", done)
+
+
+def copy_of(trained: Trained, folder) -> dict:
+  """The flags of a run that goes on in a copy of `trained`'s folder."""
+  shutil.copytree(trained.out, folder / "out")
+  return {**trained.flags, "output_dir": folder / "out"}
+
+
+def results_in(path) -> dict[str, float]:
+  pairs = [line.split(" = ") for line in path.read_text().splitlines()]
+  return {key: float(value) for key, value in pairs}
+
+
+def table(path) -> list[list[str]]:
+  return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def tensors(prefix) -> dict[str, np.ndarray]:
+  return {name: tf.train.load_variable(prefix, name) for name, _ in tf.train.list_variables(prefix)}
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading.
+
+
+def test_the_columns_of_swag(tmp_path):
+  text = (
+    ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label\r\n"
+    '0,v,1,"A b. She",A b.,She,gold,"goes, then ""stops"".",c,d,e,2\r\n'
+    "1,v,2,F. ,F.,,gold,g,h,i,,0\r\n"
+  )
+  (tmp_path / "train.csv").write_bytes(text.encode())
+  first, second = swag.read_swag_examples(tmp_path / "train.csv")
+  assert first.context == "A b."
+  assert first.choices == ['She goes, then "stops".', "She c", "She d", "She e"]
+  assert (first.guid, first.label) == ("train-1", 2)
+  assert (second.context, second.choices, second.label) == ("F.", ["g", "h", "i"], 0)
+
+
+def test_the_same_question_in_other_formats(tmp_path):
+  row = {"sent1": "A.", "sent2": "B", "ending0": 'c "d', "ending1": "e", "label": 1}
+  csv_path = write_csv(tmp_path / "a.csv", [row])
+  tsv_path = tmp_path / "a.tsv"
+  tsv_path.write_text("\t".join(row) + "\n" + "\t".join(map(str, row.values())) + "\n")
+  jsonl_path = write_jsonl(tmp_path / "a.jsonl", [row])
+  found = [repr(swag.read_swag_examples(p)) for p in (csv_path, tsv_path, jsonl_path)]
+  assert found[0] == found[1] == found[2]
+  assert found[0] == "[InputExample('train-1', 'A.', ['B c \"d', 'B e'], 1)]"
+  only = {"startphrase": "A. B", "ending0": "c", "ending1": "d"}
+  (question,) = swag.read_swag_examples(write_jsonl(tmp_path / "b.jsonl", [only]), "test", False)
+  assert (question.context, question.choices, question.label) == ("A. B", ["c", "d"], None)
+
+
+def test_features_of_a_question(model):
+  tokenizer = tokenization.FullTokenizer(model["vocab_file"])
+  question = swag.InputExample("x", "she takes", ["a pear", "a a saw ."], 1)
+  (feature,) = swag.convert_examples_to_features([question], 3, 8, tokenizer)
+  tokens = [[VOCAB[i] for i in ids if i] for ids in feature.input_ids]
+  assert tokens == [
+    ["[CLS]", "she", "takes", "[SEP]", "a", "pear", "[SEP]"],
+    ["[CLS]", "she", "takes", "[SEP]", "a", "a", "saw", "[SEP]"],  # cut to 8
+    [],
+  ]
+  assert feature.input_mask == [[1] * 7 + [0], [1] * 8, [0] * 8]
+  assert feature.segment_ids == [[0] * 4 + [1] * 3 + [0], [0] * 4 + [1] * 4, [0] * 8]
+  assert feature.choice_mask == [1, 1, 0]
+  assert feature.label_id == 1
+
+
+# ---------------------------------------------------------------------------------------------
+# One run, and every file it leaves.
+
+
+def test_it_learns(trained):
+  results = results_in(trained.out / "eval_results.txt")
+  assert list(results) == ["eval_accuracy", "eval_loss", "global_step", "loss"]
+  assert results["eval_accuracy"] > 0.9
+  assert results["global_step"] == 72
+  header, *rows = table(trained.out / "predictions.tsv")
+  assert header == ["id", "label", *(f"probability_{i}" for i in range(4))]
+  assert [row[0] for row in rows] == [f"test-{i}" for i in range(1, NUM_TEST + 1)]
+  probabilities = np.array([row[2:] for row in rows], np.float32)
+  np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+  chosen = [int(row[1]) for row in rows]
+  assert chosen == probabilities.argmax(axis=1).tolist()
+  right = [question["label"] for question in questions(NUM_TEST, 3)]
+  assert np.mean(np.equal(chosen, right)) > 0.9
+
+
+def test_the_head_is_a_single_vector(trained):
+  shapes = dict(tf.train.list_variables(str(trained.out)))
+  names = {n for n in shapes if not n.startswith("bert/") and not checkpoint.is_training_state(n)}
+  assert names == {"output_weights"}
+  assert shapes["output_weights"] == [1, 32]
+
+
+def test_prediction_does_not_depend_on_batches_format_or_padding(trained, tmp_path):
+  values = copy_of(trained, tmp_path)
+  expected = np.array([row[2:] for row in table(trained.out / "predictions.tsv")[1:]], np.float32)
+  write_jsonl(tmp_path / "test.jsonl", questions(NUM_TEST, 3))
+  for options in (
+    {"predict_batch_size": 1},
+    {"predict_batch_size": 4, "pad_to_max_length": True},
+    {"test_file": tmp_path / "test.jsonl", "max_seq_length": 32},
+  ):
+    run_well(**{**values, **options}, do_predict=True)
+    rows = table(tmp_path / "out" / "predictions.tsv")[1:]
+    found = np.array([row[2:] for row in rows], np.float32)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-4, err_msg=str(options))
+
+
+def test_batches_are_cut_to_their_longest_sequence(trained):
+  path = str(trained.out / "train.tf_record")
+  batches = [
+    run_swag.input_fn_builder(path, 4, 24, False, False, pad_to_max_length=is_padded)
+    for is_padded in (False, True)
+  ]
+  for cut, padded in zip(*(input_fn({"batch_size": 5}) for input_fn in batches), strict=True):
+    assert cut["input_ids"].shape[1:] == (4, 16), "13 or 14 pieces, at a multiple of eight"
+    assert padded["input_ids"].shape[1:] == (4, 24)
+    assert cut.keys() == padded.keys()
+    for name, value in cut.items():
+      whole = padded[name].numpy()
+      if name in ("input_ids", "input_mask", "segment_ids"):
+        np.testing.assert_array_equal(value, whole[..., :16])
+        assert not whole[..., 16:].any()
+      else:
+        np.testing.assert_array_equal(value, whole)
+
+
+def test_questions_with_fewer_choices_and_files_with_more(trained, tmp_path):
+  values = copy_of(trained, tmp_path)
+  rows = questions(8, 5, num_choices=6, fewer=True)
+  values["test_file"] = write_csv(tmp_path / "six.csv", rows)
+  values["dev_file"] = write_csv(tmp_path / "two.csv", questions(10, 6, num_choices=2))
+  run_well(**values, do_eval=True, do_predict=True)
+  header, *found = table(tmp_path / "out" / "predictions.tsv")
+  assert len(header) == 2 + 6
+  probabilities = np.array([row[2:] for row in found], np.float32)
+  assert (probabilities[1::2, 5] == 0).all(), "what is no choice has no probability"
+  assert (probabilities[::2, 5] > 0).all()
+  np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+  assert np.mean([int(r[1]) == q["label"] for r, q in zip(found, rows, strict=True)]) > 0.7
+  assert results_in(tmp_path / "out" / "eval_results.txt")["eval_accuracy"] > 0.8
+
+
+def test_two_halves_are_the_whole_bit_for_bit(trained, tmp_path, monkeypatch):
+  values = {**trained.flags, "num_train_epochs": 2.0, "save_checkpoints_steps": 5, "do_train": True}
+  run_well(**{**values, "output_dir": tmp_path / "straight"})
+  save = checkpoint.save
+
+  def save_and_stop(directory, step, *args, **kwargs):
+    save(directory, step, *args, **kwargs)
+    if step == 5:
+      raise KeyboardInterrupt
+
+  with monkeypatch.context() as patch:
+    patch.setattr(checkpoint, "save", save_and_stop)
+    assert run(**{**values, "output_dir": tmp_path / "parts"}).code == 130
+  run_well(**{**values, "output_dir": tmp_path / "parts"})
+  one, other = (tensors(str(tmp_path / name)) for name in ("straight", "parts"))
+  assert one.keys() == other.keys()
+  assert one["global_step"] == 12
+  for name in one:
+    np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_evaluation_in_training_keeps_the_best(trained, tmp_path):
+  values = {**trained.flags, "output_dir": tmp_path / "out", "num_train_epochs": 1.0}
+  done = run_well(**values, eval_every_steps=3, do_train=True, do_eval=True)
+  assert f"Using the best checkpoint, {tmp_path}/out/best/model.ckpt-" in done.err
+  assert results_in(tmp_path / "out" / "eval_results.txt")["global_step"] in (3, 6)
+
+
+# ---------------------------------------------------------------------------------------------
+# The model.
+
+
+def test_logits_are_scores_of_single_sequences():
+  """Each choice has the score it would have among any others, at any place."""
+  config = modeling.BertConfig.from_dict(CONFIG)
+  store, rng = VariableStore(1), np.random.default_rng(1)
+  ids = rng.integers(5, len(VOCAB), [2, 3, 6]).astype(np.int32)
+
+  def logits_of(ids, choice_mask):
+    with use_store(store):
+      ids = tf.constant(ids)
+      return run_swag.create_model(
+        config, False, ids, tf.ones_like(ids), tf.zeros_like(ids), tf.constant(choice_mask), False
+      ).numpy()
+
+  logits = logits_of(ids, np.ones([2, 3], np.int32))
+  assert logits.shape == (2, 3)
+  assert np.ptp(logits) > 1e-3
+  order = [2, 0, 1]
+  other = logits_of(ids[:, order], np.array([[1, 1, 1], [1, 0, 1]], np.int32))
+  np.testing.assert_allclose(other[0], logits[0, order], rtol=0, atol=1e-6)
+  np.testing.assert_allclose(other[1], [logits[1, 2], -10000, logits[1, 1]], rtol=0, atol=1e-5)
+
+
+def test_loss_is_the_cross_entropy_over_choices():
+  config = modeling.BertConfig.from_dict({**CONFIG, "initializer_range": 0.5})
+  store, rng = VariableStore(1), np.random.default_rng(1)
+  ids = tf.constant(rng.integers(5, len(VOCAB), [4, 3, 6]), tf.int32)
+  features = {
+    "input_ids": ids,
+    "input_mask": tf.ones_like(ids),
+    "segment_ids": tf.zeros_like(ids),
+    "choice_mask": tf.ones([4, 3], tf.int32),
+    "label_ids": tf.constant([0, 2, 1, 1]),
+    "is_real_example": tf.constant([1, 1, 1, 0]),
+  }
+  model_fn = run_swag.model_fn_builder(config, None, 1e-3, 1, 0, False, False)
+  with use_store(store):
+    evaluated = model_fn(features, None, ModeKeys.EVAL, {})
+    probabilities = model_fn(features, None, ModeKeys.PREDICT, {}).predictions["probabilities"]
+  chosen = probabilities.numpy()[range(4), [0, 2, 1, 1]]
+  assert evaluated.loss.numpy() == pytest.approx(-np.log(chosen).mean(), rel=1e-5)
+  metric_fn, tensors_ = evaluated.eval_metrics
+  results = metric_fn(**{name: tensor.numpy() for name, tensor in tensors_.items()})
+  assert results["eval_loss"] == pytest.approx(-np.log(chosen[:3]).mean(), rel=1e-5)
+  right = probabilities.numpy()[:3].argmax(axis=1) == [0, 2, 1]
+  assert results["eval_accuracy"] == pytest.approx(right.mean())
+
+
+def test_a_row_without_any_choice_is_no_nan():
+  with use_store(VariableStore(1)):
+    logits = heads.get_choice_logits(tf.ones([4, 8]), tf.constant([[1, 0], [0, 0]]), False)
+  assert np.isfinite(tf.nn.softmax(logits).numpy()).all()
+
+
+# ---------------------------------------------------------------------------------------------
+# What a user sees when something is wrong.
+
+GOOD = "sent1,sent2,ending0,ending1,label\na,b,c,d,0\n"
+# Changed flags ("{tmp}" is the test's folder), content of the training file, the message.
+ERRORS = {
+  "nothing to do": ({"do_train": False}, GOOD, "At least one of `do_train`, `do_eval` or"),
+  "no data": ({"train_file": ""}, GOOD, "--train_file is needed, or --data_dir"),
+  "empty folder": ({"train_file": "", "data_dir": "{tmp}/model"}, GOOD, "there is none of train.c"),
+  "no such file": ({"train_file": "{tmp}/x.csv"}, GOOD, "{tmp}/x.csv: there is no such file."),
+  "empty file": ({}, "", "train.csv: the file is empty."),
+  "only a header": ({}, GOOD.splitlines()[0], "train.csv: there are no train questions"),
+  "other columns": (
+    {},
+    "text,ending0,label\na,b,0\n",
+    "train.csv: columns are missing: sent1 (or startphrase), ending0 and ending1. There are text,",
+  ),
+  "no label": ({}, "sent1,ending0,ending1\na,b,c\n", "columns are missing: label."),
+  "a gap": ({}, "sent1,ending0,ending1,ending3,label\n", "a column ending3, but no ending2."),
+  "one choice": ({}, GOOD + "a,b,c,,0\n", "train.csv, line 3: an ending is empty, which only the"),
+  "empty choice": ({}, GOOD + "a,b,,d,0\n", "train.csv, line 3: an ending is empty"),
+  "large label": ({}, GOOD + "a,b,c,d,2\n", "line 3: the label is '2', not a number from 0 to 1."),
+  "negative label": ({}, GOOD + "a,b,c,d,-1\n", "line 3: the label is '-1', not a number"),
+  "empty label": ({}, GOOD + "a,b,c,d,\n", "line 3: the label is '', not a number from 0 to 1."),
+  "short row": ({}, GOOD + "a,b,c\n", "train.csv, line 3: column 3 (counted from 0) is missing"),
+  "long row": ({}, GOOD + "a,b,c,d,0,e\n", "line 3: the row has 6 columns where the header has 5."),
+  "quotes": ({}, GOOD + 'a,b,c,"d,0\n', "train.csv, line 3: the quoting is broken"),
+  "not UTF-8": ({}, GOOD.encode() + b"a,\xff,c,d,0\n", "line 3: the row is not valid UTF-8."),
+  "too short": ({"max_seq_length": 2}, GOOD, "--max_seq_length=2: at least 3 is needed"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_one_message_before_any_work(model, tmp_path, name):
+  changes, content, expected = ERRORS[name]
+  data = content if isinstance(content, bytes) else content.encode()
+  (tmp_path / "train.csv").write_bytes(data)
+  (tmp_path / "model").mkdir()
+  values = {**model, "train_file": tmp_path / "train.csv", "output_dir": tmp_path / "out"}
+  values = {**values, "do_train": True, **changes}
+  values = {k: v.format(tmp=tmp_path) if isinstance(v, str) else v for k, v in values.items()}
+  assert expected.format(tmp=tmp_path) in error_of(**values)
+  assert not list(tmp_path.rglob("*.tf_record"))
+
+
+@pytest.mark.parametrize(
+  ("row", "reason"),
+  [
+    ({"label": True}, "the label is True, not a number from 0 to 1."),
+    ({"label": 1.5}, "the label is 1.5, not a number"),
+    ({"label": None}, "the label is None, not a number"),
+    ({"ending1": 7}, "ending1 is 7, not a text."),
+    ({"ending1": None}, "an ending is empty"),
+  ],
+)
+def test_bad_json(tmp_path, row, reason):
+  good = {"sent1": "A.", "ending0": "b", "ending1": "c", "label": 0}
+  path = write_jsonl(tmp_path / "a.jsonl", [good, {**good, **row}])
+  with pytest.raises(swag.DataError) as error:
+    swag.read_swag_examples(path)
+  assert f"a.jsonl, line 2: {reason}" in str(error.value)
+
+
+def test_malformed_rows_can_be_left_out(trained, tmp_path):
+  values = copy_of(trained, tmp_path)
+  rows = questions(4, 2)
+  rows[1]["label"] = 9
+  values["dev_file"] = write_csv(tmp_path / "dev.csv", rows)
+  assert "line 3: the label is '9'" in error_of(**values, do_eval=True)
+  done = run_well(**values, skip_bad_rows=True, do_eval=True)
+  assert "Left out 1 malformed row(s). The first: " in done.err
+  assert "  Num examples = 3\n" in done.err
+
+
+def test_another_task_in_the_folder_is_refused(trained, tmp_path):
+  values = copy_of(trained, tmp_path)
+  assert "do_lower_case was True, now False" in error_of(
+    **values, do_lower_case=False, do_eval=True
+  )
+
+
+def test_help_needs_no_tensorflow():
+  code = (
+    "import sys, run_swag, command_line\n"
+    "try:\n  command_line.run(run_swag.main, run_swag.define_flags, ['run_swag.py', '--help'])\n"
+    "except SystemExit: pass\n"
+    "heavy = {'tensorflow', 'sklearn', 'scipy'} & set(sys.modules)\n"
+    "sys.exit(f'imported: {heavy}' if heavy else 0)"
+  )
+  done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+  assert done.returncode == 0, done.stderr
+  assert "--data_dir" in done.stdout
