@@ -87,7 +87,7 @@ def convert_single_example(
     blank = {"regression": 0.0, "multi_label": [0] * len(label_list)}.get(problem_type, 0)
     zeros = [0] * max_seq_length
     return InputFeatures(zeros, list(zeros), list(zeros), blank, is_real_example=False)
-  tokens, segment_ids = _join_texts(example, max_seq_length, tokenizer)
+  tokens, segment_ids = join_texts(example, max_seq_length, tokenizer)
   padding = [0] * (max_seq_length - len(tokens))
   features = InputFeatures(
     input_ids=tokenizer.convert_tokens_to_ids(tokens) + padding,
@@ -100,7 +100,7 @@ def convert_single_example(
   return features
 
 
-def _join_texts(example, max_seq_length, tokenizer) -> tuple[list[str], list[int]]:
+def join_texts(example, max_seq_length, tokenizer) -> tuple[list[str], list[int]]:
   """Tokens with [CLS] and [SEP], at most `max_seq_length`, and the segment of each."""
   tokens_a = tokenizer.tokenize(example.text_a)
   # A second text without a single token, such as spaces, makes no second segment.

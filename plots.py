@@ -9,8 +9,10 @@ One panel for each scalar: training as a smoothed line over a thin raw one, eval
 
 import itertools
 import os
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 from absl import flags, logging
 
 import command_line
@@ -229,6 +231,86 @@ def _unit_of(tag: str) -> str:
     return f"{tag.removesuffix('/sec')} per second"
   units = (unit for ending, unit in _UNITS.items() if tag.endswith(ending))
   return next(units, tag.replace("_", " "))
+
+
+# ---------------------------------------------------------------------------------------------
+# Vectors as points of a plane.
+
+_MOST_LABELS = 60  # More of them could not be read.
+_LABEL_LENGTH = 40  # characters
+
+
+def project_vectors(vectors: np.ndarray, method: str = "pca") -> np.ndarray:
+  """Places vectors in a plane.
+
+  Args:
+    vectors: float `[M, W]`.
+    method: `pca` keeps the two directions in which they differ most, so that distances mean
+      something; `tsne` keeps neighbours together, and distances between groups mean nothing.
+
+  Returns:
+    float `[M, 2]`, the same for the same vectors.
+
+  Raises:
+    ValueError: there are less than three vectors, one of them is not finite, or `method` is
+      unknown.
+  """
+  from sklearn.decomposition import PCA
+  from sklearn.manifold import TSNE
+
+  if len(vectors) < 3:
+    raise ValueError(f"Three vectors at least make a picture, not {len(vectors)}.")
+  if method == "pca":
+    return PCA(2, svd_solver="full").fit_transform(vectors)
+  if method == "tsne":
+    # Each point looks at some 30 others, if there are so many.
+    perplexity = min(30.0, (len(vectors) - 1) / 3)
+    return TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors)
+  raise ValueError(f"method is {method!r}, but must be pca or tsne.")
+
+
+def plot_vectors(
+  vectors: np.ndarray,
+  labels: Sequence[str],
+  output_png: str | os.PathLike,
+  method: str = "pca",
+) -> None:
+  """Draws vectors as points; few enough of them with their labels.
+
+  Args:
+    vectors: float `[M, W]`.
+    labels: M texts, cut where they are long.
+    output_png: the picture; the ending decides the format.
+    method: see `project_vectors`.
+
+  Raises:
+    ValueError: see `project_vectors`.
+  """
+  from matplotlib.backends.backend_agg import FigureCanvasAgg
+  from matplotlib.figure import Figure
+
+  points = project_vectors(vectors, method)
+  figure = Figure(figsize=(9, 7), dpi=150, layout="constrained")
+  FigureCanvasAgg(figure)
+  panel = figure.subplots()
+  panel.scatter(points[:, 0], points[:, 1], s=14, color=_TRAIN_COLOR, alpha=0.7, linewidths=0)
+  if len(labels) <= _MOST_LABELS:
+    for point, label in zip(points, labels, strict=True):
+      panel.annotate(
+        textwrap.shorten(label, _LABEL_LENGTH, placeholder=" ...").replace("$", r"\$"),
+        point,
+        xytext=(4, 3),
+        textcoords="offset points",
+        fontsize=7,
+      )
+  name = {"pca": "Principal component", "tsne": "t-SNE axis"}[method]
+  panel.set_xlabel(f"{name} 1")
+  panel.set_ylabel(f"{name} 2")
+  panel.set_title(f"{len(points):,} texts", fontsize=11, loc="left")
+  panel.grid(color="#dddddd", linewidth=0.6)
+  panel.set_axisbelow(True)
+  panel.spines[["top", "right"]].set_visible(False)
+  figure.savefig(os.fspath(output_png))
 
 
 # ---------------------------------------------------------------------------------------------

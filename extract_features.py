@@ -1,0 +1,405 @@
+"""Vectors of texts: what BERT's layers make of each word piece, or one vector for each text.
+
+The command of 2018 works as it was, and writes the same JSON lines:
+
+  python extract_features.py --input_file=/tmp/input.txt --output_file=/tmp/output.jsonl \\
+    --vocab_file=$BERT_BASE_DIR/vocab.txt --bert_config_file=$BERT_BASE_DIR/bert_config.json \\
+    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt --layers=-1,-2,-3,-4 \\
+    --max_seq_length=128 --batch_size=8
+
+A line of the input is a text, or two: "Who was Jim Henson ? ||| Jim Henson was a puppeteer".
+JSON takes 10 bytes for a number and more to read it again. For more than a few texts:
+
+  python extract_features.py --input_file=texts.txt --output_file=vectors.npz \\
+    --init_checkpoint=uncased_L-12_H-768_A-12 --layers=-1 --output_format=npz --pooling=mean \\
+    --plot=vectors.png
+
+How alike the two texts of each line are, for models that were trained to tell:
+
+  python extract_features.py --similarity --input_file=pairs.txt --output_file=- \\
+    --init_checkpoint=out/model.ckpt-1000 --layers=-1
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+from absl import flags, logging
+
+import command_line
+import model_loading
+import predictor
+import runner
+import text_lines
+from vector_files import WRITERS, Layout, TextVectors
+
+FLAGS = flags.FLAGS
+
+_MOST_POINTS = 2000  # in a plot; more of them hide each other
+
+
+def define_flags() -> None:
+  """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
+  with command_line.flag_group("Texts and vectors"):
+    flags.DEFINE_string(
+      "input_file", None, "Texts, one on each line, or two with ||| between them; - for stdin."
+    )
+    flags.DEFINE_string("output_file", None, "Where vectors go; - prints the JSON lines.")
+    flags.DEFINE_string(
+      "layers", "-1,-2,-3,-4", "Which layers, with commas: 0 is the first, -1 the last."
+    )
+    flags.DEFINE_enum(
+      "output_format",
+      "jsonl",
+      list(WRITERS),
+      "jsonl: the original's lines of JSON. npz: arrays for numpy.load; vectors of pieces lie one "
+      "after the other, text i at row_splits[i]:row_splits[i + 1]. tfrecord: an Example for each.",
+    )
+    flags.DEFINE_enum(
+      "pooling",
+      "none",
+      predictor.POOLINGS,
+      "none: a vector for each word piece, as in the original. Or one for each text: that of "
+      "[CLS], or mean or max over its pieces.",
+    )
+    flags.DEFINE_bool(
+      "similarity",
+      False,
+      "Write the cosine of the two texts of each line, by the mean of the first of --layers or by "
+      "--pooling. Raw BERT's says little: it is for models trained on sentences.",
+    )
+    flags.DEFINE_integer("batch_size", 32, "Texts computed at a time.")
+    flags.DEFINE_bool(
+      "use_one_hot_embeddings", False, "Look words up by a matrix product, as TPUs like it."
+    )
+    flags.DEFINE_enum(
+      "dtype",
+      "float32",
+      ["float32", "bfloat16", "float16"],
+      "Type of the matrix products. Vectors are float32.",
+    )
+  with command_line.flag_group("Picture"):
+    flags.DEFINE_string("plot", None, "A picture of the texts' vectors: .png, .svg or .pdf.")
+    flags.DEFINE_enum(
+      "plot_method", "pca", ["pca", "tsne"], "How vectors become points of a plane."
+    )
+  runner.define_model_flags(runs_model=False)
+  command_line.define_tpu_flags(cluster=False)
+  command_line.mark_required(
+    ["input_file", "vocab_file", "bert_config_file", "init_checkpoint", "output_file"]
+  )
+
+
+# ---------------------------------------------------------------------------------------------
+# Texts: the original's names, for those who import them.
+
+
+class InputExample:
+  """A text or a pair of texts.
+
+  Attributes:
+    unique_id: the number of its line, from 0.
+    text_a: the first text.
+    text_b: the second, or None.
+  """
+
+  def __init__(self, unique_id, text_a, text_b):
+    self.unique_id = unique_id
+    self.text_a = text_a
+    self.text_b = text_b
+
+
+class InputFeatures:
+  """A text as the model takes it.
+
+  Attributes:
+    unique_id: that of the example.
+    tokens: its pieces, with [CLS] and [SEP], without padding.
+    input_ids: `seq_length` ints.
+    input_mask: 1 for a piece, 0 for padding.
+    input_type_ids: 0 for the first text, 1 for the second, 0 for padding.
+  """
+
+  def __init__(self, unique_id, tokens, input_ids, input_mask, input_type_ids):
+    self.unique_id = unique_id
+    self.tokens = tokens
+    self.input_ids = input_ids
+    self.input_mask = input_mask
+    self.input_type_ids = input_type_ids
+
+
+def generate_examples(input_file: str) -> Iterator[InputExample]:
+  """The texts of a file, line by line; an empty line is a text, too.
+
+  Args:
+    input_file: a path, or `-` for standard input.
+  """
+  for unique_id, line in enumerate(text_lines.read_lines(input_file)):
+    yield InputExample(unique_id, *text_lines.split_pair(line))
+
+
+def read_examples(input_file: str) -> list[InputExample]:
+  """All of `generate_examples`, as the original has it."""
+  return list(generate_examples(input_file))
+
+
+def convert_examples_to_features(
+  examples: Iterable[InputExample], seq_length: int, tokenizer
+) -> list[InputFeatures]:
+  """Texts to ids, filled up to `seq_length` as in the original; the first five are logged."""
+  converted = []
+  for index, example in enumerate(examples):
+    pair = (example.text_a, example.text_b)
+    features = predictor.text_features(tokenizer, pair, seq_length)
+    tokens, *columns = (features[name] for name in ("tokens", *predictor.INPUTS))
+    padding = [0] * (seq_length - len(tokens))
+    converted.append(
+      InputFeatures(example.unique_id, tokens, *(column + padding for column in columns))
+    )
+    if index < 5:
+      _log_example(converted[-1])
+  return converted
+
+
+def _log_example(features: InputFeatures) -> None:
+  logging.info("*** Example ***")
+  logging.info("unique_id: %s", features.unique_id)
+  logging.info("tokens: %s", " ".join(features.tokens))
+  for name in ("input_ids", "input_mask", "input_type_ids"):
+    logging.info("%s: %s", name, " ".join(map(str, getattr(features, name))))
+
+
+# ---------------------------------------------------------------------------------------------
+# For an Estimator, as the original ran it. The job below does not need it.
+
+
+def input_fn_builder(features: Iterable[InputFeatures], seq_length: int) -> Callable:
+  """An input_fn over features, which it takes one by one instead of as one large constant."""
+
+  def input_fn(params):
+    import tensorflow as tf
+
+    def generate():
+      for feature in features:
+        yield {
+          "unique_ids": feature.unique_id,
+          "input_ids": feature.input_ids,
+          "input_mask": feature.input_mask,
+          "input_type_ids": feature.input_type_ids,
+        }
+
+    sequence = tf.TensorSpec([seq_length], tf.int32)
+    spec = dict.fromkeys(("input_ids", "input_mask", "input_type_ids"), sequence)
+    spec = {"unique_ids": tf.TensorSpec([], tf.int32), **spec}
+    dataset = tf.data.Dataset.from_generator(generate, output_signature=spec)
+    return dataset.batch(params["batch_size"], drop_remainder=False)
+
+  return input_fn
+
+
+def model_fn_builder(
+  bert_config, init_checkpoint, layer_indexes, use_tpu, use_one_hot_embeddings
+) -> Callable:
+  """The `model_fn` of an `estimator.Estimator` that predicts.
+
+  Args:
+    bert_config: a `BertConfig`.
+    init_checkpoint: where the weights are.
+    layer_indexes: which layers; prediction `layer_output_<i>`, float32 `[B, S, W]`, is the i-th.
+    use_tpu: has no effect here.
+    use_one_hot_embeddings: look words up by a matrix product.
+  """
+  del use_tpu
+
+  def model_fn(features, labels, mode, params):
+    from estimator import EstimatorSpec, ModeKeys
+    from modeling import BertModel
+
+    del labels, params
+    if mode != ModeKeys.PREDICT:
+      raise ValueError(f"Only PREDICT modes are supported: {mode}")
+    model = BertModel(
+      config=bert_config,
+      is_training=False,
+      input_ids=features["input_ids"],
+      input_mask=features["input_mask"],
+      token_type_ids=features["input_type_ids"],
+      use_one_hot_embeddings=use_one_hot_embeddings,
+    )
+    layers = model.get_all_encoder_layers()
+    outputs = {f"layer_output_{i}": layers[index] for i, index in enumerate(layer_indexes)}
+    predictions = {"unique_id": features["unique_ids"], **outputs}
+    return EstimatorSpec(mode, predictions=predictions, init_checkpoint=init_checkpoint)
+
+  return model_fn
+
+
+# ---------------------------------------------------------------------------------------------
+# The job.
+
+
+def main(_) -> None:
+  """Extracts what the flags say."""
+  layers = check_flags()
+  runner.resolve_model_files()
+  command_line.check_required()
+  command_line.explain_ignored_flags()
+  bert_config, tokenizer = runner.load_config_and_tokenizer()
+  try:
+    predictor.check_layers(layers, bert_config.num_hidden_layers)
+  except ValueError as error:
+    raise command_line.UsageError(f"--layers={FLAGS.layers}: {error}") from None
+  pooling = "mean" if FLAGS.similarity and FLAGS.pooling == "none" else FLAGS.pooling
+  encode = create_predictor(bert_config, tokenizer, layers, pooling)
+  if FLAGS.similarity:
+    write_similarities(encode)
+    return
+  longest = max(map(len, tokenizer.vocab))
+  layout = Layout(layers, bert_config.hidden_size, pooling != "none", longest)
+  sample: list[TextVectors] = []
+  results = _sampled(encode.stream(_logged(generate_examples(FLAGS.input_file))), sample)
+  start = time.monotonic()
+  count = WRITERS[FLAGS.output_format](FLAGS.output_file, results, layout)
+  seconds = time.monotonic() - start
+  logging.info(
+    "Wrote %s: %d texts, %.1f a second.", FLAGS.output_file, count, count / max(seconds, 1e-9)
+  )
+  if FLAGS.plot:
+    plot(sample)
+
+
+def check_flags() -> list[int]:
+  """Checks what flags alone tell, before anything takes long.
+
+  Returns:
+    The numbers of `--layers`.
+
+  Raises:
+    UsageError: a flag is missing or has a value that it cannot have.
+    OSError: `--output_file` or `--plot` cannot be written.
+  """
+  # A released model brings its config and vocabulary, hence the second check in `main`.
+  if not FLAGS.init_checkpoint or None in (FLAGS.input_file, FLAGS.output_file):
+    command_line.check_required()
+  if FLAGS.use_tpu:
+    raise command_line.UsageError(
+      "--use_tpu: features are extracted on this machine's GPU or CPU. Leave it out."
+    )
+  runner.check_flag("batch_size", lambda value: value >= 1, "at least 1")
+  runner.check_flag("max_seq_length", lambda value: value >= 3, "at least 3")
+  if FLAGS.output_file == "-" and FLAGS.output_format != "jsonl":
+    raise command_line.UsageError(f"--output_format={FLAGS.output_format} needs an --output_file.")
+  if "://" in FLAGS.output_file and FLAGS.output_format != "jsonl":
+    raise command_line.UsageError(
+      f"--output_format={FLAGS.output_format} is written to a local disk alone; copy it from there."
+    )
+  if FLAGS.similarity and (FLAGS.output_format != "jsonl" or FLAGS.plot):
+    raise command_line.UsageError("--similarity writes JSON lines and no picture.")
+  text_lines.check_output_file(FLAGS.output_file)
+  if FLAGS.plot:
+    text_lines.check_output_file(FLAGS.plot, "plot")
+  return parse_layers(FLAGS.layers)
+
+
+def parse_layers(text: str) -> list[int]:
+  """The numbers of `--layers`.
+
+  Raises:
+    UsageError: there is something else.
+
+  Example:
+    >>> parse_layers("-1,-2")
+    [-1, -2]
+  """
+  try:
+    return [int(number) for number in text.split(",")]
+  except ValueError:
+    raise command_line.UsageError(
+      f"--layers={text}: whole numbers with commas between them are needed, such as -1,-2."
+    ) from None
+
+
+def create_predictor(bert_config, tokenizer, layers, pooling) -> predictor.Predictor:
+  """What makes `TextVectors` of `InputExample`s, with the model that flags name."""
+  build = predictor.layer_vectors(
+    bert_config, layers, pooling, FLAGS.dtype, FLAGS.use_one_hot_embeddings
+  )
+
+  def featurize(example):
+    pair = (example.text_a, example.text_b)
+    return {
+      "text": example.text_a,
+      **predictor.text_features(tokenizer, pair, FLAGS.max_seq_length),
+    }
+
+  def finish(features, outputs):
+    vectors = predictor.own_vectors(features, outputs["vectors"], pooling)
+    return TextVectors(features["text"], features["tokens"], features["input_ids"], vectors)
+
+  return predictor.Predictor(
+    featurize,
+    model_loading.load_graph(build, predictor.INPUTS, FLAGS.init_checkpoint, ("bert/pooler/",)),
+    predictor.INPUTS,
+    finish,
+    FLAGS.batch_size,
+    predictor.chunk_that_fits(
+      bert_config, len(layers), pooling, FLAGS.max_seq_length, FLAGS.batch_size
+    ),
+  )
+
+
+def _logged(examples: Iterable[InputExample]) -> Iterator[InputExample]:
+  """The examples; each ten thousandth is told."""
+  for example in examples:
+    if example.unique_id % 10000 == 0:
+      logging.info("Reading text %d", example.unique_id)
+    yield example
+
+
+def _sampled(results: Iterable[TextVectors], sample: list[TextVectors]) -> Iterator[TextVectors]:
+  """The results; the first are kept for the picture, as single vectors of the first layer."""
+  for result in results:
+    if FLAGS.plot and len(sample) < _MOST_POINTS:
+      first_layer = result.vectors[..., 0, :]  # [W] or [S, W]
+      vector = first_layer if first_layer.ndim == 1 else first_layer.mean(axis=0)
+      sample.append(result._replace(vectors=vector))
+    yield result
+
+
+def plot(sample: Sequence[TextVectors]) -> None:
+  """Draws `--plot`."""
+  import plots
+
+  plots.plot_vectors(
+    np.stack([each.vectors for each in sample]) if sample else np.zeros([0, 1]),
+    [each.text for each in sample],
+    FLAGS.plot,
+    FLAGS.plot_method,
+  )
+  logging.info("Wrote %s: %d texts.", FLAGS.plot, len(sample))
+
+
+def write_similarities(encode: predictor.Predictor) -> None:
+  """Writes `{"linex_index": i, "similarity": cosine}` for the two texts of each line."""
+  vectors = (result.vectors[0] for result in encode.stream(_single_texts(FLAGS.input_file)))
+  with text_lines.written_whole(FLAGS.output_file) as writer:
+    # Twice the same iterator: the vectors of a line's texts follow each other.
+    for index, (a, b) in enumerate(zip(vectors, vectors, strict=True)):
+      similarity = round(float(predictor.cosine_similarity(a, b)), 6)
+      writer.write(text_lines.to_json({"linex_index": index, "similarity": similarity}))
+
+
+def _single_texts(input_file: str) -> Iterator[InputExample]:
+  """The first and the second text of each line, as two examples."""
+  for example in generate_examples(input_file):
+    if example.text_b is None:
+      raise ValueError(
+        f"{input_file}, line {example.unique_id + 1}: --similarity needs two texts, as in "
+        f'"It rains. ||| It is wet.", not {example.text_a!r:.80}.'
+      )
+    yield InputExample(example.unique_id, example.text_a, None)
+    yield InputExample(example.unique_id, example.text_b, None)
+
+
+if __name__ == "__main__":
+  command_line.run(main, define_flags)

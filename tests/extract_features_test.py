@@ -1,0 +1,545 @@
+"""extract_features.py: equal to the original's output, in three formats, pooled, and as a picture.
+
+Alone: python -m pytest tests/extract_features_test.py (about half a minute)
+"""
+
+import doctest
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.axes import Axes
+
+import checkpoint
+import command_line
+import estimator
+import extract_features
+import hub_export
+import plots
+import predictor
+import tokenization
+import vector_files
+from configuration import BertConfig
+from modeling import BertModel
+from predictor import Predictor
+from variables import VariableStore, use_store
+from vector_files import WRITERS, format_rows
+
+ROOT = pathlib.Path(extract_features.__file__).parent
+WORDS = ["the", "cat", "sat", "on", "mat", "##s", ".", "|", "ä"]
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+CONFIG = BertConfig(
+  vocab_size=len(VOCAB),
+  hidden_size=16,
+  num_hidden_layers=4,
+  num_attention_heads=2,
+  intermediate_size=32,
+  max_position_embeddings=32,
+  type_vocab_size=2,
+  initializer_range=0.3,
+)
+LINES = [
+  "The cat sat on the mats.",
+  "the cat ||| on the mat",
+  "",
+  "dogs",
+  "the " * 40,
+  "cat ||| " + "mat " * 40,
+  "a ||| b ||| c",
+  "the cat |||",
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> dict:
+  """The flags of a tiny model."""
+  folder = tmp_path_factory.mktemp("model")
+  (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+  (folder / "bert_config.json").write_text(CONFIG.to_json_string())
+  with use_store(VariableStore(seed=3)) as store:
+    BertModel(CONFIG, False, tf.zeros([1, 1], tf.int32))
+  checkpoint.save(str(folder), 1, store.variables, {})
+  (folder / "in.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+  return {
+    "init_checkpoint": folder,
+    "input_file": folder / "in.txt",
+    "max_seq_length": 16,
+    "batch_size": 3,
+  }
+
+
+def run(stdin=b"", **values):
+  """Runs the script in this process: exit code, what it printed, its messages."""
+  argv = ["extract_features.py", *(f"--{name}={value}" for name, value in values.items())]
+  out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
+    patch.setattr(sys, "stdout", out)
+    patch.setattr(sys, "stderr", err)
+    with pytest.raises(SystemExit) as left:
+      command_line.run(extract_features.main, extract_features.define_flags, argv)
+  out.flush()
+  return left.value.code, out.buffer.getvalue().decode(), err.getvalue()
+
+
+def run_well(**values) -> str:
+  code, out, err = run(**values)
+  assert code is None, err
+  return out
+
+
+def error_of(**values) -> str:
+  code, out, err = run(**values)
+  assert (code, out) == (1, "")
+  assert "Traceback" not in err
+  return err[err.index("ERROR: ") :]
+
+
+def lines_of(path) -> list[dict]:
+  return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def original_way(model, tmp_path_factory) -> list[dict]:
+  """The lines of a run with nothing but the original's flags."""
+  path = tmp_path_factory.mktemp("out") / "out.jsonl"
+  run_well(**model, output_file=path, layers="-1,0")
+  return lines_of(path)
+
+
+def test_the_examples():
+  for module in (extract_features, vector_files):
+    assert doctest.testmod(module).failed == 0
+    assert doctest.testmod(module).attempted > 0
+
+
+# ---------------------------------------------------------------------------------------------
+# As the original.
+
+
+def test_output_equals_the_originals(golden_dir, data_dir, tmp_path):
+  run_well(
+    input_file=golden_dir / "extract_features" / "input.txt",
+    output_file=tmp_path / "out.jsonl",
+    vocab_file=data_dir / "vocab" / "uncased_vocab.txt",
+    bert_config_file=golden_dir / "tiny" / "bert_config.json",
+    init_checkpoint=golden_dir / "tiny" / "bert_model.ckpt",
+    layers="-1,-2",
+    max_seq_length=24,
+    batch_size=2,
+  )
+  lines = lines_of(tmp_path / "out.jsonl")
+  expected = lines_of(golden_dir / "extract_features" / "output.jsonl")
+  assert list(map(without_values, lines)) == list(map(without_values, expected))
+  np.testing.assert_allclose(values_of(lines), values_of(expected), rtol=0, atol=1e-5)
+  assert [list(line) for line in lines] == [list(line) for line in expected], "order of keys"
+
+
+def values_of(lines) -> np.ndarray:
+  pieces = [piece for line in lines for piece in line["features"]]
+  return np.array([layer["values"] for piece in pieces for layer in piece["layers"]])
+
+
+def without_values(line):
+  features = [
+    {**f, "layers": [[*layer, layer["index"], len(layer["values"])] for layer in f["layers"]]}
+    for f in line["features"]
+  ]
+  return {**line, "features": features}
+
+
+def test_flags_of_the_original(golden_dir):
+  with command_line.defined_flags(extract_features.define_flags):
+    ours = {flag["name"]: flag for flag in command_line.describe()}
+  for flag in json.loads((golden_dir / "flags.json").read_text())["extract_features"]:
+    assert ours[flag["name"]] == flag
+
+
+def test_texts_are_cut_and_joined_as_in_the_original(original_way):
+  tokens = [[feature["token"] for feature in line["features"]] for line in original_way]
+  assert [line["linex_index"] for line in original_way] == list(range(len(LINES)))
+  assert tokens[0] == ["[CLS]", "the", "cat", "sat", "on", "the", "mat", "##s", ".", "[SEP]"]
+  assert tokens[1] == ["[CLS]", "the", "cat", "[SEP]", "on", "the", "mat", "[SEP]"]
+  assert tokens[2] == ["[CLS]", "[SEP]"]
+  assert tokens[3] == ["[CLS]", "[UNK]", "[SEP]"]
+  assert tokens[4] == ["[CLS]", *["the"] * 14, "[SEP]"]
+  assert tokens[5] == ["[CLS]", "cat", "[SEP]", *["mat"] * 12, "[SEP]"]
+  # The last separator counts, and the text before it may hold others.
+  assert tokens[6] == ["[CLS]", "[UNK]", "|", "|", "|", "[UNK]", "[SEP]", "[UNK]", "[SEP]"]
+  assert tokens[7] == ["[CLS]", "the", "cat", "|", "|", "|", "[SEP]"]
+
+
+def test_the_originals_functions_with_an_estimator(model, original_way, tmp_path):
+  """What a script that imports them does: everything padded, in the order of the file."""
+  tokenizer = tokenization.FullTokenizer(str(model["init_checkpoint"] / "vocab.txt"))
+  examples = extract_features.read_examples(str(model["input_file"]))
+  features = extract_features.convert_examples_to_features(examples, 16, tokenizer)
+  assert all(len(f.input_ids) == len(f.input_mask) == len(f.input_type_ids) == 16 for f in features)
+  model_fn = extract_features.model_fn_builder(
+    bert_config=CONFIG,
+    init_checkpoint=checkpoint.find_checkpoint(model["init_checkpoint"]),
+    layer_indexes=[-1, 0],
+    use_tpu=False,
+    use_one_hot_embeddings=False,
+  )
+  config = estimator.RunConfig(model_dir=str(tmp_path))
+  runner = estimator.Estimator(model_fn, config, {"predict_batch_size": 3})
+  input_fn = extract_features.input_fn_builder(features=features, seq_length=16)
+  count = 0
+  for result, line, feature in zip(runner.predict(input_fn), original_way, features, strict=True):
+    assert int(result["unique_id"]) == feature.unique_id == line["linex_index"]
+    for i, piece in enumerate(line["features"]):
+      for j in range(2):
+        np.testing.assert_allclose(
+          result[f"layer_output_{j}"][i], piece["layers"][j]["values"], atol=1e-5
+        )
+        count += 1
+  assert count == 2 * sum(len(line["features"]) for line in original_way)
+  with pytest.raises(ValueError, match="Only PREDICT modes are supported: train"):
+    model_fn({}, None, "train", {})
+
+
+floats = st.one_of(
+  st.floats(-3, 3, width=32, allow_subnormal=False),
+  st.floats(-(2.0**100), 2.0**100, width=32, allow_subnormal=False),
+  st.sampled_from([0.0, -0.0, 1e-7, 5e-7, -4e-6, 0.5, 1.0, 9.9999999, 1999.9, -2000.0, 0.0625]),
+)
+
+
+@given(
+  st.integers(1, 3).flatmap(
+    lambda n: st.lists(st.lists(floats, min_size=n, max_size=n), min_size=1)
+  )
+)
+@settings(max_examples=300, deadline=None)
+def test_numbers_are_rounded_as_python_does(rows):
+  vectors = np.array(rows, np.float32)
+  texts = format_rows(vectors)
+  found = [json.loads(f"[{text}]") for text in texts]
+  expected = [[round(float(x), 6) for x in row] for row in vectors]
+  assert found == expected
+  assert np.signbit(found).tolist() == np.signbit(expected).tolist()
+  if "e" not in repr(expected):  # JSON may write 0.00001 as 1e-05, too
+    assert [f"[{text}]" for text in texts] == [json.dumps(row) for row in expected]
+
+
+def test_numbers_that_are_none():
+  assert format_rows(np.array([[np.nan, np.inf, 1]], np.float32)) == ["NaN, Infinity, 1.0"]
+
+
+# ---------------------------------------------------------------------------------------------
+# Other formats, pooling.
+
+
+def test_npz_holds_the_same_vectors(model, original_way, tmp_path):
+  run_well(**model, output_file=tmp_path / "out.npz", output_format="npz", layers="-1,0")
+  with np.load(tmp_path / "out.npz") as arrays:  # nothing in it is pickled
+    assert sorted(arrays) == ["input_ids", "layers", "row_splits", "tokens", "vectors"]
+    found = dict(arrays)
+  assert found["layers"].tolist() == [-1, 0]
+  assert found["vectors"].dtype == np.float32
+  splits = found["row_splits"]
+  assert splits[0] == 0
+  assert len(splits) == len(LINES) + 1
+  for i, line in enumerate(original_way):
+    rows = slice(splits[i], splits[i + 1])
+    assert found["tokens"][rows].tolist() == [f["token"] for f in line["features"]]
+    expected = [[layer["values"] for layer in f["layers"]] for f in line["features"]]
+    np.testing.assert_allclose(found["vectors"][rows], expected, atol=1e-5)
+  assert [VOCAB[i] for i in found["input_ids"]] == found["tokens"].tolist()
+
+
+def test_tfrecords_hold_the_same_vectors(model, original_way, tmp_path):
+  run_well(**model, output_file=tmp_path / "out", output_format="tfrecord", layers="-1,0")
+  records = list(tf.data.TFRecordDataset(str(tmp_path / "out")))
+  for i, (record, line) in enumerate(zip(records, original_way, strict=True)):
+    feature = tf.train.Example.FromString(record.numpy()).features.feature
+    ints = {n: list(feature[n].int64_list.value) for n in ("linex_index", "layers", "shape")}
+    assert (ints["linex_index"], ints["layers"]) == ([i], [-1, 0])
+    tokens = feature["tokens"].bytes_list.value[0].decode().split(" ")
+    assert tokens == [f["token"] for f in line["features"]]
+    assert [VOCAB[i] for i in feature["input_ids"].int64_list.value] == tokens
+    vectors = np.reshape(feature["vectors"].float_list.value, ints["shape"])
+    expected = [[layer["values"] for layer in f["layers"]] for f in line["features"]]
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+
+
+POOL = {"cls": lambda v: v[0], "mean": lambda v: v.mean(axis=0), "max": lambda v: v.max(axis=0)}
+
+
+@pytest.mark.parametrize("pooling", POOL)
+def test_one_vector_for_each_text(model, original_way, tmp_path, pooling):
+  flags = {**model, "pooling": pooling, "layers": "-1,0"}
+  run_well(**flags, output_file=tmp_path / "out.jsonl")
+  run_well(**flags, output_file=tmp_path / "out.npz", output_format="npz")
+  with np.load(tmp_path / "out.npz") as arrays:
+    assert sorted(arrays) == ["layers", "vectors"]
+    vectors = arrays["vectors"]
+  assert vectors.shape == (len(LINES), 2, 16)
+  for i, line in enumerate(lines_of(tmp_path / "out.jsonl")):
+    assert list(line) == ["linex_index", "layers"]
+    pieces = np.array(
+      [[layer["values"] for layer in f["layers"]] for f in original_way[i]["features"]]
+    )
+    expected = POOL[pooling](pieces)
+    np.testing.assert_allclose([layer["values"] for layer in line["layers"]], expected, atol=2e-6)
+    np.testing.assert_allclose(vectors[i], expected, atol=1e-5)
+
+
+def test_equal_runs_make_equal_files(model, tmp_path):
+  for name in ("a.npz", "b.npz"):
+    run_well(**model, output_file=tmp_path / name, output_format="npz", layers="-1")
+  assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+  assert sorted(os.listdir(tmp_path)) == ["a.npz", "b.npz"], "nothing is left beside them"
+
+
+def test_chunks_are_small_where_vectors_are_large(model, tmp_path, monkeypatch):
+  """Order and values do not depend on it; the sizes asked for are those that fit."""
+  monkeypatch.setattr(predictor, "_CHUNK_BYTES", 0)
+  sizes = []
+  stream = Predictor.stream
+  monkeypatch.setattr(
+    Predictor, "stream", lambda self, items: sizes.append(self.chunk_size) or stream(self, items)
+  )
+  run_well(**model, output_file=tmp_path / "small.npz", output_format="npz", layers="-1")
+  monkeypatch.undo()
+  run_well(**model, output_file=tmp_path / "large.npz", output_format="npz", layers="-1")
+  assert sizes == [3]
+  with np.load(tmp_path / "small.npz") as small, np.load(tmp_path / "large.npz") as large:
+    assert small["tokens"].tolist() == large["tokens"].tolist()
+    np.testing.assert_allclose(small["vectors"], large["vectors"], atol=1e-5)
+
+
+def test_chunks_fit_into_memory():
+  base = BertConfig(vocab_size=30522)
+  assert predictor.chunk_that_fits(base, 4, "none", 128, 32) == 170  # 1.5 MiB for each text
+  assert predictor.chunk_that_fits(base, 4, "none", 512, 64) == 64  # a batch at least
+  assert predictor.chunk_that_fits(base, 1, "mean", 512, 32) == 2048
+
+
+def test_memory_does_not_grow_with_the_input(model, tmp_path):
+  """The lines of an endless pipe are answered as they come."""
+  reading, writing = os.pipe()
+  argv = [sys.executable, "extract_features.py", "--input_file=-", "--output_file=-"]
+  flags = {**model, "layers": -1, "pooling": "cls", "batch_size": 1}
+  del flags["input_file"]
+  argv += [f"--{name}={value}" for name, value in flags.items()]
+  with subprocess.Popen(
+    argv, cwd=ROOT, stdin=reading, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+  ) as process:
+    os.close(reading)
+    with os.fdopen(writing, "wb") as writer:
+      writer.write(b"the cat\n" * 128)  # two chunks of 64; the pipe stays open
+      writer.flush()
+      lines = [json.loads(process.stdout.readline()) for _ in range(64)]
+    assert [line["linex_index"] for line in lines] == list(range(64))
+    assert len(process.stdout.readlines()) == 64
+  assert process.returncode == 0
+
+
+def test_standard_input_and_output(model, original_way):
+  flags = {**model, "input_file": "-", "output_file": "-", "layers": "-1,0"}
+  out = run_well(**flags, stdin="\n".join(LINES).encode())
+  assert list(map(json.loads, out.splitlines())) == original_way
+
+
+@pytest.mark.parametrize("output_format", WRITERS)
+@pytest.mark.parametrize("pooling", ["none", "mean"])
+def test_no_text_makes_an_empty_file(model, tmp_path, output_format, pooling):
+  flags = {**model, "input_file": "-", "output_format": output_format, "pooling": pooling}
+  run_well(**flags, output_file=tmp_path / "out")
+  if output_format == "npz":
+    with np.load(tmp_path / "out") as arrays:
+      assert arrays["vectors"].shape == (0, 4, 16)
+  else:
+    assert (tmp_path / "out").read_bytes() == b""
+
+
+def test_bfloat16_is_near_and_one_hot_the_same(model, original_way, tmp_path):
+  expected = values_of(original_way)
+  run_well(**model, output_file=tmp_path / "a", layers="-1,0", use_one_hot_embeddings=True)
+  np.testing.assert_allclose(values_of(lines_of(tmp_path / "a")), expected, atol=1e-5)
+  run_well(**model, output_file=tmp_path / "b", layers="-1,0", dtype="bfloat16")
+  found = values_of(lines_of(tmp_path / "b"))
+  np.testing.assert_allclose(found, expected, atol=0.1)
+  assert np.abs(found - expected).max() > 1e-4
+
+
+def test_an_export_brings_its_own_vocabulary(model, original_way, tmp_path):
+  vocab = str(model["init_checkpoint"] / "vocab.txt")
+  hub_export.export_encoder(
+    str(tmp_path / "export" / "encoder"), CONFIG, str(model["init_checkpoint"]), vocab, True
+  )
+  for folder in (tmp_path / "export", tmp_path / "export" / "encoder"):
+    flags = {**model, "init_checkpoint": folder, "layers": "-1,0"}
+    run_well(**flags, output_file=tmp_path / "out")
+    lines = lines_of(tmp_path / "out")
+    assert list(map(without_values, lines)) == list(map(without_values, original_way))
+    np.testing.assert_allclose(values_of(lines), values_of(original_way), atol=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------
+# Pictures and similarity.
+
+
+@pytest.mark.parametrize(("method", "pooling"), [("pca", "none"), ("tsne", "mean")])
+def test_a_picture_of_the_texts(model, tmp_path, monkeypatch, method, pooling):
+  drawn = []
+  draw = plots.plot_vectors
+  monkeypatch.setattr(plots, "plot_vectors", lambda *args: drawn.append(args) or draw(*args))
+  flags = {**model, "layers": "-1,0", "plot_method": method, "pooling": pooling}
+  run_well(**flags, output_file=tmp_path / "out.jsonl", plot=tmp_path / "vectors.png")
+  [(vectors, labels, path, chosen)] = drawn
+  assert (vectors.shape, chosen, path) == ((len(LINES), 16), method, str(tmp_path / "vectors.png"))
+  assert labels[:4] == ["The cat sat on the mats.", "the cat", "", "dogs"]
+  encode = Predictor.from_checkpoint(str(model["init_checkpoint"]), max_seq_length=16)
+  np.testing.assert_allclose(vectors[3], encode(["dogs"])[0], atol=1e-5)
+  assert (tmp_path / "vectors.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("method", ["pca", "tsne"])
+def test_groups_stay_apart_in_the_plane(method):
+  rng = np.random.default_rng(0)
+  groups = np.repeat([0, 1], 20)
+  vectors = rng.normal(size=[40, 16]) + 20 * groups[:, np.newaxis]
+  points = plots.project_vectors(vectors, method)
+  np.testing.assert_array_equal(points, plots.project_vectors(vectors, method))
+  centers = [points[groups == group].mean(axis=0) for group in (0, 1)]
+  nearest = [np.argmin([np.linalg.norm(point - center) for center in centers]) for point in points]
+  assert nearest == groups.tolist()
+
+
+def test_few_points_have_labels_and_many_have_none(tmp_path, monkeypatch):
+  annotated = []
+  annotate = Axes.annotate
+  monkeypatch.setattr(
+    Axes,
+    "annotate",
+    lambda self, text, *a, **k: annotated.append(text) or annotate(self, text, *a, **k),
+  )
+  vectors = np.random.default_rng(0).normal(size=[61, 4])
+  labels = ["costs $5 or $6", "word " * 50, "", *("x" for _ in range(57))]
+  plots.plot_vectors(vectors[:60], labels, tmp_path / "few.png")
+  assert annotated[0] == r"costs \$5 or \$6", "no formula between two dollar signs"
+  assert len(annotated[1]) <= 40
+  assert len(annotated) == 60
+  plots.plot_vectors(vectors, [*labels, "y"], tmp_path / "many.png")
+  assert len(annotated) == 60
+
+
+def test_what_makes_no_picture_is_told(model, tmp_path):
+  with pytest.raises(ValueError, match="method is 'umap', but must be pca or tsne"):
+    plots.project_vectors(np.eye(4), "umap")
+  flags = {**model, "input_file": "-", "output_file": tmp_path / "out"}
+  message = error_of(**flags, plot=tmp_path / "vectors.png", stdin=b"the\ncat\n")
+  assert "Three vectors at least make a picture, not 2" in message
+  assert len(lines_of(tmp_path / "out")) == 2, "what was computed is there"
+
+
+def test_no_more_than_so_many_points(model, tmp_path, monkeypatch):
+  monkeypatch.setattr(extract_features, "_MOST_POINTS", 5)
+  shapes = []
+  monkeypatch.setattr(plots, "plot_vectors", lambda vectors, *_: shapes.append(vectors.shape))
+  run_well(**model, output_file=tmp_path / "out", plot=tmp_path / "vectors.png")
+  assert shapes == [(5, 16)]
+  assert len(lines_of(tmp_path / "out")) == len(LINES)
+
+
+def test_similarity_of_the_texts_of_a_line(model, tmp_path):
+  pairs = [("the cat", "The CAT"), ("the cat", "on the mat ."), ("sat", "mats")]
+  stdin = "\n".join(f"{a} ||| {b}" for a, b in pairs).encode()
+  flags = {**model, "input_file": "-", "layers": "-1", "similarity": True}
+  out = run_well(**flags, output_file="-", stdin=stdin)
+  encode = Predictor.from_checkpoint(str(model["init_checkpoint"]), max_seq_length=16)
+  lines = list(map(json.loads, out.splitlines()))
+  assert [line["linex_index"] for line in lines] == [0, 1, 2]
+  for line, pair in zip(lines, pairs, strict=True):
+    expected = predictor.cosine_similarity(*encode(pair))
+    assert line["similarity"] == pytest.approx(float(expected), abs=1e-5)
+  assert lines[0]["similarity"] == 1.0
+  assert max(lines[1]["similarity"], lines[2]["similarity"]) < 0.999
+  flags = {**flags, "output_file": tmp_path / "out"}
+  assert "-, line 2: --similarity needs two texts" in error_of(**flags, stdin=b"a ||| b\nalone\n")
+  assert os.listdir(tmp_path) == []
+
+
+# ---------------------------------------------------------------------------------------------
+# What goes wrong.
+
+
+@pytest.mark.parametrize(
+  ("flags", "message"),
+  [
+    ({"layers": "-1,top"}, "--layers=-1,top: whole numbers with commas"),
+    ({"layers": ""}, "--layers=: whole numbers"),
+    ({"layers": "-5"}, "--layers=-5: there is no layer -5: the model has 4"),
+    ({"layers": "1,4"}, "--layers=1,4: there is no layer 4"),
+    ({"batch_size": 0}, "--batch_size=0: at least 1"),
+    ({"max_seq_length": 2}, "--max_seq_length=2: at least 3"),
+    ({"max_seq_length": 33}, "only trained up to sequence length 32"),
+    ({"use_tpu": True}, "--use_tpu: features are extracted on this machine's GPU or CPU"),
+    ({"output_file": "-", "output_format": "npz"}, "--output_format=npz needs an --output_file"),
+    ({"output_file": "gs://x/y", "output_format": "npz"}, "npz is written to a local disk alone"),
+    ({"similarity": True, "output_format": "npz"}, "--similarity writes JSON lines"),
+    ({"output_file": "no/such/out"}, "there is no folder no/such"),
+    ({"plot": "no/such/plot.png"}, "--plot=no/such/plot.png: there is no folder"),
+    ({"input_file": "no.txt"}, "no.txt: No such file"),
+    ({"output_format": "csv"}, "one of jsonl, npz, tfrecord"),
+  ],
+)
+def test_what_cannot_be_is_told(model, tmp_path, monkeypatch, flags, message):
+  monkeypatch.chdir(tmp_path)
+  assert message in error_of(**{**model, "output_file": "out", **flags})
+  assert os.listdir(tmp_path) == []
+
+
+def test_flags_that_must_be_given(model):
+  missing = error_of()
+  for name in ("input_file", "vocab_file", "bert_config_file", "init_checkpoint", "output_file"):
+    assert f"Flag --{name} must have a value other than None." in missing
+
+
+def test_bytes_that_are_no_text(model, tmp_path):
+  (tmp_path / "out").write_text("old")
+  flags = {**model, "input_file": "-", "output_file": tmp_path / "out"}
+  for output_format in WRITERS:
+    message = error_of(**flags, output_format=output_format, stdin=b"ok\n\xff\n")
+    assert "standard input, line 2: byte 0xff is not UTF-8" in message
+  assert (tmp_path / "out").read_text() == "old"
+  assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_checkpoint_of_another_size(model, tmp_path):
+  wider = BertConfig.from_dict({**CONFIG.to_dict(), "hidden_size": 32})
+  (tmp_path / "wider.json").write_text(wider.to_json_string())
+  flags = {**model, "bert_config_file": tmp_path / "wider.json", "output_file": tmp_path / "out"}
+  assert "is of a model with other sizes" in error_of(**flags)
+
+
+def test_a_text_file_of_npz_is_a_zip_of_arrays(model, tmp_path):
+  run_well(**model, output_file=tmp_path / "out.npz", output_format="npz")
+  with zipfile.ZipFile(tmp_path / "out.npz") as archive:
+    assert archive.testzip() is None
+    assert archive.namelist() == [
+      f"{name}.npy" for name in ("vectors", "input_ids", "tokens", "row_splits", "layers")
+    ]
+
+
+def test_help_is_quick_and_needs_no_tensorflow():
+  script = (
+    "import sys, extract_features as e, command_line\n"
+    "try: command_line.run(e.main, e.define_flags, ['extract_features.py', '--help'])\n"
+    "except SystemExit: sys.exit('tensorflow' in sys.modules)"
+  )
+  done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+  assert done.returncode == 0, done.stderr
+  assert "--output_format" in done.stdout
