@@ -124,6 +124,26 @@ class Encoder(tf.train.Checkpoint):
     outputs = self(dict(zip(INPUTS, values, strict=True)))
     return {name: outputs[name] for name in ("pooled_output", "sequence_output")}
 
+  @tf.function(autograph=False)
+  def serve_examples(self, examples):
+    """The signature `serving_examples`: string `[B]`, serialized `tf.train.Example`s.
+
+    Each holds the three inputs as int64 lists, all of one length and without padding, or with it.
+    """
+    lists = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
+    features = tf.io.parse_example(examples, dict.fromkeys(INPUTS, lists))
+    lengths = [features[name].row_lengths() for name in INPUTS]
+    checks = [
+      tf.debugging.assert_equal(
+        length,
+        lengths[0],
+        f"An example's {INPUTS[0]} and {name} differ in length, or one of them is missing.",
+      )
+      for name, length in zip(INPUTS[1:], lengths[1:], strict=True)
+    ]
+    with tf.control_dependencies(checks):
+      return self.serve(*(tf.cast(features[name].to_tensor(), tf.int32) for name in INPUTS))
+
 
 class MaskedLm(tf.train.Checkpoint):
   """The encoder with the head that guesses masked words; `Encoder.mlm`.
@@ -218,7 +238,11 @@ def export_encoder(
   names = {variable.name.split(":")[0]: variable for variable in _all_variables(encoder)}
   load_all(prefix, names)
   with written_aside(export_dir) as folder:
-    signatures = {"serving_default": encoder.serve.get_concrete_function(**int32_inputs(*INPUTS))}
+    examples = tf.TensorSpec([None], tf.string, "examples")
+    signatures = {
+      "serving_default": encoder.serve.get_concrete_function(**int32_inputs(*INPUTS)),
+      "serving_examples": encoder.serve_examples.get_concrete_function(examples),
+    }
     save(encoder, folder, signatures, {"bert_config.json": config.to_json_string()})
   logging.info("Exported the encoder of %s%s to %s.", prefix, " with .mlm" * has_mlm, export_dir)
 

@@ -100,6 +100,7 @@ def define_flags() -> None:
   runner.define_model_flags(max_seq_length=384)
   runner.define_training_flags()
   runner.define_eval_in_training_flags()
+  runner.define_export_flags()
   # It promises the same results for less padding, which is not so here: see --pad_to_longest.
   delattr(FLAGS, "pad_to_max_length")
   command_line.define_tpu_flags()
@@ -347,7 +348,7 @@ def model_fn_builder(
 
 
 def main(_) -> None:
-  """Trains and predicts as the flags say."""
+  """Trains, predicts and exports as the flags say."""
   check_flags()
   runner.resolve_model_files()
   command_line.check_required()
@@ -367,7 +368,7 @@ def check_flags() -> None:
   # A released model brings its config and vocabulary, hence the second check in `main`.
   if not FLAGS.init_checkpoint or FLAGS.output_dir is None:
     command_line.check_required()
-  if not FLAGS.do_train and not FLAGS.do_predict and not FLAGS.do_eval:
+  if not (FLAGS.do_train or FLAGS.do_predict or FLAGS.do_eval or FLAGS.do_export):
     raise ValueError("At least one of `do_train` or `do_predict` must be True.")
   for job, needed in (
     ("do_train", "train_file"),
@@ -400,7 +401,7 @@ class QuestionAnswering:
     self.dev_windows: list[InputFeatures] = []
 
   def run(self) -> None:
-    """Trains, then predicts."""
+    """Trains, then predicts, then exports."""
     train_examples, num_train_steps = self._plan_training()
     # Read before training: what is wrong with the file is told now and not in three hours.
     predict_examples = self._read_predict_file()
@@ -419,6 +420,8 @@ class QuestionAnswering:
     if predict_examples:
       answers = self._predict(estimator, predict_examples, self._best_checkpoint())
       self._evaluate(answers, int(estimator.store.variables["global_step"].numpy()))
+    if FLAGS.do_export:
+      self._export(self._best_checkpoint())
 
   def _plan_training(self):
     if not FLAGS.do_train:
@@ -609,6 +612,27 @@ class QuestionAnswering:
     results["global_step"] = global_step
     path = os.path.join(FLAGS.output_dir, "eval_results.txt")
     runner.write_eval_results(path, results, list(results))
+
+  def _export(self, checkpoint_path) -> None:
+    import span_export
+
+    export_dir, checkpoint_path = runner.where_to_export(checkpoint_path)
+    span_export.export_span_model(
+      os.path.join(export_dir, "task"),
+      self.bert_config,
+      checkpoint_path,
+      FLAGS.vocab_file,
+      FLAGS.do_lower_case,
+      max_seq_length=FLAGS.max_seq_length,
+      doc_stride=FLAGS.doc_stride,
+      max_query_length=FLAGS.max_query_length,
+      n_best_size=FLAGS.n_best_size,
+      max_answer_length=FLAGS.max_answer_length,
+      version_2_with_negative=FLAGS.version_2_with_negative,
+      null_score_diff_threshold=FLAGS.null_score_diff_threshold,
+      mask_padding=FLAGS.pad_to_longest,
+    )
+    runner.export_hub_models(export_dir, self.bert_config, checkpoint_path)
 
 
 def _results(predictions, windows):

@@ -114,7 +114,7 @@ def _run(args, seed):
     lines = (pathlib.Path(output_dir) / "eval_results.txt").read_text().splitlines()
   results = {}
   for key, value in (line.removeprefix("eval_").split(" = ") for line in lines):
-    results[key] = int(value) if value.isdecimal() else float(value)
+    results[key] = int(float(value)) if key.startswith("support_") else float(value)
   training_s = float(re.search(r"Training took ([\d.]+) s", done.stderr)[1])
   windows = 32 * int(re.search(r"Num steps = (\d+)", done.stderr)[1])
   return {

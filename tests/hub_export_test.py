@@ -218,6 +218,24 @@ def test_serving_default(encoder):
   np.testing.assert_array_equal(outputs["pooled_output"], encoder(BATCH)["pooled_output"])
 
 
+def serialized(row, length, **changes) -> bytes:
+  """A row of `BATCH` as an Example, its first `length` places."""
+  lists = {name: BATCH[name][row, :length].numpy().tolist() for name in INPUTS} | changes
+  features = {n: tf.train.Feature(int64_list={"value": values}) for n, values in lists.items()}
+  return tf.train.Example(features={"feature": features}).SerializeToString()
+
+
+def test_serving_examples_of_any_length(encoder):
+  serve = encoder.signatures["serving_examples"]
+  outputs = serve(examples=tf.constant([serialized(0, 4), serialized(1, 6)]))
+  expected = encoder(BATCH)
+  assert sorted(outputs) == ["pooled_output", "sequence_output"]
+  for name in outputs:
+    np.testing.assert_allclose(outputs[name], expected[name], atol=1e-6)
+  with pytest.raises(tf.errors.InvalidArgumentError, match="input_type_ids differ in length"):
+    serve(examples=tf.constant([serialized(0, 4, input_type_ids=[])]))
+
+
 def test_equal_to_the_original(golden_dir, trained, tmp_path):
   golden = np.load(golden_dir / "tiny_forward.npz")
   config = BertConfig.from_json_file(str(golden_dir / "tiny" / "bert_config.json"))

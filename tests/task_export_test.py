@@ -4,12 +4,10 @@ Alone: python -m pytest tests/task_export_test.py (about half a minute; one test
 """
 
 import contextlib
-import doctest
 import functools
 import io
 import json
 import os
-import random
 import subprocess
 import sys
 
@@ -41,54 +39,6 @@ CONFIG = BertConfig(
   type_vocab_size=2,
   initializer_range=0.3,
 )
-
-
-def test_the_example():
-  assert doctest.testmod(task_export).failed == 0
-  assert doctest.testmod(task_export).attempted > 0
-
-
-# ---------------------------------------------------------------------------------------------
-# Packing.
-
-
-class _Numbers:
-  """A tokenizer of texts that are numbers already."""
-
-  def tokenize(self, text):
-    return text.split()
-
-  def convert_tokens_to_ids(self, tokens):
-    return [int({"[CLS]": 2, "[SEP]": 3}.get(token, token)) for token in tokens]
-
-
-@pytest.mark.parametrize("seq_length", [3, 4, 5, 8, 13, 64])
-def test_packed_as_in_training(seq_length):
-  rng = random.Random(seq_length)
-  texts = [
-    tuple(" ".join(str(rng.randrange(5, 99)) for _ in range(rng.randrange(12))) for _ in "ab")
-    for _ in range(300)
-  ]
-  pieces = [
-    tf.ragged.constant([[int(n) for n in text.split()] for text in column], tf.int32)
-    for column in zip(*texts, strict=True)
-  ]
-  packed = task_export.pack(*pieces, 2, 3, seq_length)
-  length = packed["input_word_ids"].shape[1]
-  assert length <= seq_length
-  for row, (a, b) in enumerate(texts):
-    example = InputExample("x", a, b, "0")
-    expected = convert_single_example(9, example, ["0"], seq_length, _Numbers())
-    assert packed["input_word_ids"][row].numpy().tolist() == expected.input_ids[:length]
-    assert packed["input_mask"][row].numpy().tolist() == expected.input_mask[:length]
-    assert packed["input_type_ids"][row].numpy().tolist() == expected.segment_ids[:length]
-    assert sum(expected.input_mask[length:]) == 0
-
-
-def test_an_empty_batch_is_packed():
-  nothing = tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int32), tf.zeros([0], tf.int64))
-  packed = task_export.pack(nothing, nothing, 2, 3, 8)
-  assert packed["input_word_ids"].shape == [0, 2]
 
 
 # ---------------------------------------------------------------------------------------------
