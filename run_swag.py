@@ -47,6 +47,7 @@ def define_flags() -> None:
   runner.define_model_flags()
   runner.define_training_flags()
   runner.define_eval_in_training_flags()
+  runner.define_export_flags()
   command_line.define_tpu_flags()
   command_line.mark_required(["vocab_file", "bert_config_file", "output_dir"])
 
@@ -290,7 +291,7 @@ def check_flags() -> None:
   # A released model brings its config and vocabulary, hence the second check in `main`.
   if not FLAGS.init_checkpoint or FLAGS.output_dir is None:
     command_line.check_required()
-  if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
+  if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
     raise ValueError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")
   runner.check_training_flags()
   runner.check_flag("max_seq_length", lambda value: value >= 3, "at least 3")
@@ -329,7 +330,7 @@ class MultipleChoice:
     self.tokenizer = tokenizer
 
   def run(self) -> None:
-    """Trains, evaluates, predicts."""
+    """Trains, evaluates, predicts, exports."""
     # All are read before training: a bad row of the test file is told now and not in an hour.
     train = self._read("train") if FLAGS.do_train else None
     is_evaluated = FLAGS.do_eval or (FLAGS.do_train and FLAGS.eval_every_steps)
@@ -344,6 +345,22 @@ class MultipleChoice:
       self._evaluate(estimator, dev, self._best_checkpoint())
     if test:
       self._predict(estimator, test, self._best_checkpoint())
+    if FLAGS.do_export:
+      self._export()
+
+  def _export(self) -> None:
+    import choice_export
+
+    export_dir, checkpoint_path = runner.where_to_export(self._best_checkpoint())
+    choice_export.export_choice_model(
+      os.path.join(export_dir, "task"),
+      self.bert_config,
+      checkpoint_path,
+      FLAGS.vocab_file,
+      FLAGS.do_lower_case,
+      FLAGS.max_seq_length,
+    )
+    runner.export_hub_models(export_dir, self.bert_config, checkpoint_path)
 
   def _read(self, split, needs_labels=True):
     return swag.read_swag_examples(find_file(split), split, needs_labels, FLAGS.skip_bad_rows)

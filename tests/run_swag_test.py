@@ -451,6 +451,36 @@ def test_malformed_rows_can_be_left_out(trained, tmp_path):
   assert "  Num examples = 3\n" in done.err
 
 
+def test_the_exported_model_chooses_from_texts_in_a_fresh_process(trained, tmp_path):
+  values = copy_of(trained, tmp_path)
+  run_well(**values, do_export=True)
+  rows = questions(NUM_TEST, 3)
+  texts = {
+    "context": [row["sent1"] for row in rows],
+    "choices": [[f"{row['sent2']} {row[f'ending{j}']}" for j in range(4)] for row in rows],
+  }
+  code = (
+    "import json, sys, tensorflow as tf, tensorflow_text\n"
+    "model = tf.saved_model.load(sys.argv[1])\n"
+    "texts = json.loads(sys.stdin.read())\n"
+    "found = model(tf.constant(texts['context']), tf.constant(texts['choices']))\n"
+    "print(json.dumps({name: value.numpy().tolist() for name, value in found.items()}))"
+  )
+  done = subprocess.run(
+    [sys.executable, "-c", code, str(tmp_path / "out" / "export" / "task")],
+    input=json.dumps(texts),
+    capture_output=True,
+    text=True,
+    cwd=tmp_path,
+  )
+  assert done.returncode == 0, done.stderr
+  found = json.loads(done.stdout)
+  _, *predictions = table(trained.out / "predictions.tsv")
+  assert found["choice"] == [int(row[1]) for row in predictions]
+  ours = np.array([row[2:] for row in predictions], np.float32)
+  np.testing.assert_allclose(found["probabilities"], ours, atol=1e-5)
+
+
 def test_another_task_in_the_folder_is_refused(trained, tmp_path):
   values = copy_of(trained, tmp_path)
   assert "do_lower_case was True, now False" in error_of(
