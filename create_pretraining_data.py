@@ -36,6 +36,7 @@ import corpus
 import pretraining_blocks
 import pretraining_data
 import pretraining_workers
+import tokenization
 from pretraining_data import TrainingInstance, shuffle
 from record_bytes import encode_examples
 
@@ -435,7 +436,7 @@ def write_instance_to_example_files(
     OSError: a file cannot be written.
   """
   facts = {
-    "vocabulary": pretraining_data.vocabulary_hash(tokenizer.vocab),
+    "vocabulary": tokenization.vocabulary_hash(tokenizer.vocab),
     "max_seq_length": max_seq_length,
     "max_predictions_per_seq": max_predictions_per_seq,
     **(facts or {}),

@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import corpus
-import pretraining_data
 import tokenization
 from pretraining_masks import MaskSettings, draw_masks
 from random_streams import Stream, stream_key
@@ -71,7 +70,7 @@ class BlockSettings(NamedTuple):
     used = {name: getattr(self, name) for name in _OPTIONS}
     used.update(self.text_format._asdict())
     return {
-      "vocabulary": pretraining_data.vocabulary_hash(vocab),
+      "vocabulary": tokenization.vocabulary_hash(vocab),
       "vocab_size": max(vocab.values()) + 1,
       "do_lower_case": self.do_lower_case,
       "max_seq_length": self.max_seq_length,

@@ -511,9 +511,3 @@ def _sha256(path: str) -> str:
     while chunk := reader.read(1 << 20):
       digest.update(chunk)
   return digest.hexdigest()
-
-
-def vocabulary_hash(vocab: Mapping[str, int]) -> str:
-  """The sha256 of tokens and ids, the one that a run's fingerprint holds as `vocabulary`."""
-  lines = "\n".join(f"{token}\t{index}" for token, index in vocab.items())
-  return hashlib.sha256(lines.encode()).hexdigest()

@@ -35,7 +35,7 @@ class RecordFormat:
     config_file: where `vocab_size` stands, for messages.
     dynamic_masking: whether masks are drawn while reading, from unmasked records.
     whole_words: whether these masks are of whole words.
-    vocabulary: hash of the vocabulary at hand, see `pretraining_data.vocabulary_hash`, or None.
+    vocabulary: hash of the vocabulary at hand, see `tokenization.vocabulary_hash`, or None.
     vocab_file: whose hash that is, for messages.
   """
 

@@ -465,7 +465,7 @@ class Classification:
     runner.write_label_map(FLAGS.output_dir, self.labels)
     if FLAGS.do_train:
       self._train(estimator, train_examples, num_train_steps, dev_sets)
-    checkpoint_path = self._best_checkpoint()
+    checkpoint_path = runner.best_checkpoint()
     if FLAGS.do_eval:
       for suffix, examples in dev_sets:
         self._evaluate(estimator, examples, suffix, checkpoint_path)
@@ -485,16 +485,7 @@ class Classification:
     if not FLAGS.do_train:
       return None, 1
     examples = self.processor.get_train_examples(FLAGS.data_dir)
-    steps = int(len(examples) / FLAGS.train_batch_size * FLAGS.num_train_epochs)
-    if steps < 1:
-      steps = 1
-      logging.warning(
-        "%d examples, a batch of %d and %g epochs make less than one step: training for one.",
-        len(examples),
-        FLAGS.train_batch_size,
-        FLAGS.num_train_epochs,
-      )
-    return examples, steps
+    return examples, runner.num_train_steps(len(examples))
 
   def _create_estimator(self, num_train_steps):
     self.num_warmup_steps = int(num_train_steps * FLAGS.warmup_proportion)
@@ -575,17 +566,6 @@ class Classification:
       patience=FLAGS.early_stopping_patience,
       keep_best=FLAGS.keep_best,
     )
-
-  def _best_checkpoint(self):
-    """The best weights of evaluation during training, if this run keeps them."""
-    if not (FLAGS.eval_every_steps and FLAGS.keep_best):
-      return None
-    import checkpoint
-
-    path = checkpoint.latest(os.path.join(FLAGS.output_dir, "best"))
-    if path:
-      logging.info("Using the best checkpoint, %s.", path)
-    return path
 
   def _sets(self, split):
     """`(suffix of result files, examples)`: one set, or matched and mismatched ones for MNLI."""

@@ -373,12 +373,12 @@ class Tagging:
     num_windows, num_train_steps = 0, 1
     if train:
       num_windows = self._write(train, "train")
-      num_train_steps = self._num_train_steps(num_windows)
+      num_train_steps = runner.num_train_steps(num_windows, "windows")
     estimator = self._create_estimator(num_train_steps, fingerprint)
     self.scored = dev
     if train:
       self._train(estimator, train, num_windows, num_train_steps, dev)
-    checkpoint_path = self._best_checkpoint()
+    checkpoint_path = runner.best_checkpoint()
     if FLAGS.do_eval:
       self._evaluate(estimator, dev, checkpoint_path)
     if test:
@@ -472,18 +472,6 @@ class Tagging:
   # -------------------------------------------------------------------------------------------
   # Training.
 
-  def _num_train_steps(self, num_windows) -> int:
-    steps = int(num_windows / FLAGS.train_batch_size * FLAGS.num_train_epochs)
-    if steps < 1:
-      steps = 1
-      logging.warning(
-        "%d windows, a batch of %d and %g epochs make less than one step: training for one.",
-        num_windows,
-        FLAGS.train_batch_size,
-        FLAGS.num_train_epochs,
-      )
-    return steps
-
   def _create_estimator(self, num_train_steps, fingerprint):
     self.num_warmup_steps = int(num_train_steps * FLAGS.warmup_proportion)
     model_fn = model_fn_builder(
@@ -537,17 +525,6 @@ class Tagging:
       patience=FLAGS.early_stopping_patience,
       keep_best=FLAGS.keep_best,
     )
-
-  def _best_checkpoint(self):
-    """The best weights of evaluation during training, if this run keeps them."""
-    if not (FLAGS.eval_every_steps and FLAGS.keep_best):
-      return None
-    import checkpoint
-
-    path = checkpoint.latest(self._path("best"))
-    if path:
-      logging.info("Using the best checkpoint, %s.", path)
-    return path
 
   # -------------------------------------------------------------------------------------------
   # Results.

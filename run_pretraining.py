@@ -518,7 +518,6 @@ def _reads_input_file() -> bool:
 
 def _record_format(bert_config):
   """How to mask (or None), and what the records have to be like."""
-  import pretraining_data
   import tokenization
 
   vocab = tokenization.load_vocab(FLAGS.vocab_file) if FLAGS.vocab_file else None
@@ -530,7 +529,7 @@ def _record_format(bert_config):
     config_file=FLAGS.bert_config_file,
     dynamic_masking=FLAGS.dynamic_masking,
     whole_words=FLAGS.do_whole_word_mask,
-    vocabulary=vocab and pretraining_data.vocabulary_hash(vocab),
+    vocabulary=vocab and tokenization.vocabulary_hash(vocab),
     vocab_file=FLAGS.vocab_file,
   )
 
@@ -584,7 +583,7 @@ class PreTraining:
     if FLAGS.do_eval:
       self._evaluate(estimator, eval_files)
     if FLAGS.do_export:
-      export_dir, prefix = runner.where_to_export(_best_checkpoint())
+      export_dir, prefix = runner.where_to_export(runner.best_checkpoint())
       runner.export_hub_models(export_dir, self._bert_config, prefix)
 
   def _create_estimator(self):
@@ -638,7 +637,7 @@ class PreTraining:
     logging.info("***** Running evaluation *****")
     logging.info("  Batch size = %d", FLAGS.eval_batch_size)
     results = estimator.evaluate(
-      input_fn=input_fn, steps=FLAGS.max_eval_steps, checkpoint_path=_best_checkpoint()
+      input_fn=input_fn, steps=FLAGS.max_eval_steps, checkpoint_path=runner.best_checkpoint()
     )
     path = os.path.join(FLAGS.output_dir, "eval_results.txt")
     runner.write_eval_results(path, results, _EVAL_KEYS)
@@ -674,18 +673,6 @@ class PreTraining:
       return None
 
     input_fn.explain_error = explain_error
-
-
-def _best_checkpoint() -> str | None:
-  """The best weights of evaluation during training, if this run keeps them."""
-  if not (FLAGS.eval_every_steps and FLAGS.keep_best):
-    return None
-  import checkpoint
-
-  path = checkpoint.latest(os.path.join(FLAGS.output_dir, "best"))
-  if path:
-    logging.info("Using the best checkpoint, %s.", path)
-  return path
 
 
 if __name__ == "__main__":

@@ -418,25 +418,17 @@ class QuestionAnswering:
     if FLAGS.do_train:
       self._train(estimator, train_examples, num_train_steps)
     if predict_examples:
-      answers = self._predict(estimator, predict_examples, self._best_checkpoint())
+      answers = self._predict(estimator, predict_examples, runner.best_checkpoint())
       self._evaluate(answers, int(estimator.store.variables["global_step"].numpy()))
     if FLAGS.do_export:
-      self._export(self._best_checkpoint())
+      self._export(runner.best_checkpoint())
 
   def _plan_training(self):
     if not FLAGS.do_train:
       return None, 1
     examples = read_squad_examples(FLAGS.train_file, True, FLAGS.version_2_with_negative)
     # Of questions, as in the original, and not of windows, of which there are some more.
-    steps = int(len(examples) / FLAGS.train_batch_size * FLAGS.num_train_epochs)
-    if steps < 1:
-      steps = 1
-      logging.warning(
-        "%d questions, a batch of %d and %g epochs make less than one step: training for one.",
-        len(examples),
-        FLAGS.train_batch_size,
-        FLAGS.num_train_epochs,
-      )
+    steps = runner.num_train_steps(len(examples), "questions")
     # Beside the shuffle buffer, which alone would keep an article's questions together.
     random.Random(12345).shuffle(examples)
     return examples, steps
@@ -557,17 +549,6 @@ class QuestionAnswering:
       null_score_diff_threshold=FLAGS.null_score_diff_threshold,
     )
     return squad_metrics.evaluate_answers(answers, FLAGS.version_2_with_negative)
-
-  def _best_checkpoint(self):
-    """The best weights of evaluation during training, if this run keeps them."""
-    if not (FLAGS.eval_every_steps and FLAGS.keep_best):
-      return None
-    import checkpoint
-
-    path = checkpoint.latest(os.path.join(FLAGS.output_dir, "best"))
-    if path:
-      logging.info("Using the best checkpoint, %s.", path)
-    return path
 
   def _predict(self, estimator, examples, checkpoint_path):
     """Answers all questions and writes the files of answers."""

@@ -342,16 +342,16 @@ class MultipleChoice:
     if train:
       self._train(estimator, train, num_train_steps, dev)
     if FLAGS.do_eval:
-      self._evaluate(estimator, dev, self._best_checkpoint())
+      self._evaluate(estimator, dev, runner.best_checkpoint())
     if test:
-      self._predict(estimator, test, self._best_checkpoint())
+      self._predict(estimator, test, runner.best_checkpoint())
     if FLAGS.do_export:
       self._export()
 
   def _export(self) -> None:
     import choice_export
 
-    export_dir, checkpoint_path = runner.where_to_export(self._best_checkpoint())
+    export_dir, checkpoint_path = runner.where_to_export(runner.best_checkpoint())
     choice_export.export_choice_model(
       os.path.join(export_dir, "task"),
       self.bert_config,
@@ -366,15 +366,7 @@ class MultipleChoice:
     return swag.read_swag_examples(find_file(split), split, needs_labels, FLAGS.skip_bad_rows)
 
   def _num_train_steps(self, train) -> int:
-    steps = int(len(train) / FLAGS.train_batch_size * FLAGS.num_train_epochs)
-    if steps < 1:
-      steps = 1
-      logging.warning(
-        "%d questions, a batch of %d and %g epochs make less than one step: training for one.",
-        len(train),
-        FLAGS.train_batch_size,
-        FLAGS.num_train_epochs,
-      )
+    steps = runner.num_train_steps(len(train), "questions")
     # Beside the shuffle buffer, which alone would keep a video's questions together.
     random.Random(12345).shuffle(train)
     return steps
@@ -452,17 +444,6 @@ class MultipleChoice:
       patience=FLAGS.early_stopping_patience,
       keep_best=FLAGS.keep_best,
     )
-
-  def _best_checkpoint(self):
-    """The best weights of evaluation during training, if this run keeps them."""
-    if not (FLAGS.eval_every_steps and FLAGS.keep_best):
-      return None
-    import checkpoint
-
-    path = checkpoint.latest(os.path.join(FLAGS.output_dir, "best"))
-    if path:
-      logging.info("Using the best checkpoint, %s.", path)
-    return path
 
   def _evaluate(self, estimator, dev, checkpoint_path):
     input_fn = self._input_fn(dev, "eval")

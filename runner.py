@@ -10,7 +10,6 @@ Where the values of a model come from is decided in one place and one order (`es
 """
 
 import contextlib
-import hashlib
 import json
 import math
 import os
@@ -251,6 +250,38 @@ def create_strategy():
   return tf.distribute.TPUStrategy(resolver)
 
 
+def num_train_steps(count: int, unit: str = "examples") -> int:
+  """Steps that `--num_train_epochs` make: at least one, where the original died of none.
+
+  Args:
+    count: of what an epoch consists of.
+    unit: its name, for the warning.
+  """
+  steps = int(count / FLAGS.train_batch_size * FLAGS.num_train_epochs)
+  if steps >= 1:
+    return steps
+  logging.warning(
+    "%d %s, a batch of %d and %g epochs make less than one step: training for one.",
+    count,
+    unit,
+    FLAGS.train_batch_size,
+    FLAGS.num_train_epochs,
+  )
+  return 1
+
+
+def best_checkpoint() -> str | None:
+  """The best weights of evaluation during training, if this run keeps them."""
+  if not (FLAGS.eval_every_steps and FLAGS.keep_best):
+    return None
+  import checkpoint
+
+  path = checkpoint.latest(os.path.join(FLAGS.output_dir, "best"))
+  if path:
+    logging.info("Using the best checkpoint, %s.", path)
+  return path
+
+
 # ---------------------------------------------------------------------------------------------
 # Checks, before anything takes long.
 
@@ -434,10 +465,9 @@ def model_fingerprint(config, tokenizer=None, **task) -> dict:
   shape = {key: config.to_dict()[key] for key in _SHAPE_KEYS}
   if tokenizer is None:
     return {**shape, **task}
-  pieces = "\n".join(f"{token}\t{i}" for token, i in tokenizer.vocab.items())
   return {
     **shape,
-    "vocabulary": hashlib.sha256(pieces.encode()).hexdigest(),
+    "vocabulary": tokenization.vocabulary_hash(tokenizer.vocab),
     "do_lower_case": FLAGS.do_lower_case,
     **task,
   }

@@ -24,6 +24,7 @@ Everything here is plain Python: it needs neither TensorFlow nor NumPy.
 import codecs
 import collections
 import functools
+import hashlib
 import itertools
 import os
 import re
@@ -179,6 +180,12 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
   _warn_if(repeated, vocab_file, "the later line gives the id")
   _warn_if(missing, vocab_file, "missing tokens that BERT needs; converting them to ids will fail")
   return vocab
+
+
+def vocabulary_hash(vocab: Mapping[str, int]) -> str:
+  """The sha256 of tokens and ids, the one that a run's fingerprint holds as `vocabulary`."""
+  lines = "\n".join(f"{token}\t{index}" for token, index in vocab.items())
+  return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def _read_lines(vocab_file) -> list[str]:

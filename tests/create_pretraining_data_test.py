@@ -300,7 +300,7 @@ def test_manifest(tmp_path):
     "records": len(records),
     "bytes": path.stat().st_size,
     "sha256": sha256(path),
-    "vocabulary": pretraining_data.vocabulary_hash(vocab),
+    "vocabulary": tokenization.vocabulary_hash(vocab),
     "max_seq_length": 64,
     "max_predictions_per_seq": 10,
     "vocab_size": len(vocab),

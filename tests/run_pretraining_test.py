@@ -23,7 +23,6 @@ import checkpoint
 import command_line
 import dynamic_masking
 import heads
-import pretraining_data
 import run_pretraining
 import tokenization
 from configuration import BertConfig
@@ -794,7 +793,7 @@ def test_another_vocabulary_than_the_one_at_hand_is_refused(model, tmp_path):
   write_with_facts(path, make_records(8), vocabulary="ab" * 32)
   values = {**model, "input_file": path, "output_dir": tmp_path / "out", "vocab_file": vocab_file}
   assert f"but that of --vocab_file={vocab_file} with" in error_of(**values, do_train=True)
-  made_with = pretraining_data.vocabulary_hash(tokenization.load_vocab(vocab_file))
+  made_with = tokenization.vocabulary_hash(tokenization.load_vocab(vocab_file))
   write_with_facts(path, make_records(8), vocabulary=made_with)
   run_well(**values, do_train=True)
 
