@@ -5,7 +5,10 @@ paper does not need, and every TensorFlow operation reads and writes all of its 
 block here is a pair of plain functions, forward and backward, over whole tensors. Inside
 `compile_blocks` XLA fuses each of them into one loop; elsewhere they run operation by operation.
 Compiling takes about 0.1 s for every new shape, so that training earns it back and evaluation does
-not. Random bits are drawn outside: XLA's own generator is many times slower on CPUs.
+not.
+
+All arithmetic is float32. Where matrix products are computed in another type, blocks read them as
+they come and hand out what the next product reads, so that casts cost no pass of their own.
 
 `tests/kernels_test.py` compares values and gradients with the textbook formulas.
 """
@@ -74,32 +77,53 @@ def block(function):
   return call
 
 
+def _float32(x):
+  return tf.cast(x, tf.float32)
+
+
 # ---------------------------------------------------------------------------------------------
 # Dropout.
 
 
+# Multipliers of MurmurHash3's finaliser, and 2^32 over the golden ratio.
+_MULTIPLIERS = (0x85EBCA6B, 0xC2B2AE35)
+_GOLDEN = 0x9E3779B9
+
+
 def random_bits(shape, seed) -> tf.Tensor:
-  """uint16 of that shape, uniform, the same for the same seed (int64 `[2]`).
+  """uint32 of that shape, uniform, the same for the same seed (int64 `[2]`).
 
-  Four entries share one 64-bit word: a quarter of the generator's work.
+  A hash of the seed and each entry's place. Forward and backward pass compute it anew inside their
+  loops, where a generator's numbers would be written once and read twice.
   """
-  size = tf.reduce_prod(shape)
-  words = tf.random.stateless_uniform(
-    [(size + 3) // 4], seed, minval=None, maxval=None, dtype=tf.uint64
-  )
-  return tf.reshape(tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:size], shape)
+  first_key = second_key = _unsigned(0)
+  halves = tf.bitwise.right_shift(seed[:, tf.newaxis], tf.constant([0, 32], tf.int64)) & 0xFFFFFFFF
+  for word in tf.unstack(tf.reshape(tf.cast(halves, tf.uint32), [4])):
+    first_key = _mix((first_key ^ word) + _unsigned(_GOLDEN))
+    second_key = _mix(first_key ^ second_key)
+  places = tf.cast(tf.reshape(tf.range(tf.reduce_prod(shape)), shape), tf.uint32)
+  return _mix(places * _unsigned(_GOLDEN) + first_key, second_key)
 
 
-def _drop(x, bits, rate):
-  """Zero with probability `rate` (exact to 2^-17), else scaled by `1 / (1 - rate)`."""
-  if bits is None:
+def _mix(bits, key=None):
+  """MurmurHash3's finaliser, elementwise; the key keeps streams from being shifts of another."""
+  first, second = (_unsigned(multiplier) for multiplier in _MULTIPLIERS)
+  bits = (bits ^ tf.bitwise.right_shift(bits, _unsigned(16))) * first
+  bits = bits if key is None else bits ^ key
+  bits = (bits ^ tf.bitwise.right_shift(bits, _unsigned(13))) * second
+  return bits ^ tf.bitwise.right_shift(bits, _unsigned(16))
+
+
+def _unsigned(value):
+  return tf.constant(value, tf.uint32)
+
+
+def _drop(x, seed, rate):
+  """Zero with probability `rate` (exact to 2^-32), else scaled by `1 / (1 - rate)`."""
+  if not rate:
     return x
-  threshold = tf.constant(round(rate * 65536), tf.uint16)
-  return x * tf.where(bits >= threshold, tf.constant(1.0 / (1.0 - rate), x.dtype), 0.0)
-
-
-def _bits_for(x, rate, seed):
-  return random_bits(tf.shape(x), seed) if rate else None
+  is_kept = random_bits(tf.shape(x), seed) >= _unsigned(round(rate * 2**32))
+  return x * tf.where(is_kept, tf.constant(1.0 / (1.0 - rate), x.dtype), 0.0)
 
 
 def dropout(x: tf.Tensor, rate: float, seed) -> tf.Tensor:
@@ -113,7 +137,7 @@ def dropout(x: tf.Tensor, rate: float, seed) -> tf.Tensor:
   Returns:
     Tensor of the same shape and dtype.
   """
-  return _drop(x, _bits_for(x, rate, seed), rate)
+  return _drop(x, seed, rate)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -121,39 +145,42 @@ def dropout(x: tf.Tensor, rate: float, seed) -> tf.Tensor:
 
 
 @block
-def _bias_gelu_forward(x, bias):
-  x = x + bias
+def _bias_gelu_forward(x, bias, dtype):
+  x = _float32(x) + bias
   inner = _SQRT_2_OVER_PI * (x + _GELU_CUBIC * x * x * x)
-  return 0.5 * x * (1.0 + tf.tanh(inner))
+  return tf.cast(0.5 * x * (1.0 + tf.tanh(inner)), dtype)
 
 
 @block
 def _bias_gelu_backward(x, bias, dy):
-  x = x + bias
+  product_dtype = x.dtype
+  x, dy = _float32(x) + bias, _float32(dy)
   square = x * x
   tanh = tf.tanh(_SQRT_2_OVER_PI * x * (1.0 + _GELU_CUBIC * square))
   # d/dx = (1 + t) / 2 + x / 2 (1 - t^2) u', with t = tanh(u), u' = sqrt(2/pi) (1 + 3 c x^2).
   d_inner = _SQRT_2_OVER_PI * (1.0 + 3.0 * _GELU_CUBIC * square)
   dx = dy * 0.5 * (1.0 + tanh + x * (1.0 - tanh * tanh) * d_inner)
-  return dx, tf.reduce_sum(dx, axis=list(range(x.shape.rank - bias.shape.rank)))
+  d_bias = tf.reduce_sum(dx, axis=list(range(x.shape.rank - bias.shape.rank)))
+  return tf.cast(dx, product_dtype), d_bias
 
 
-def bias_gelu(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+def bias_gelu(x: tf.Tensor, bias: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
   """`gelu(x + bias)`, tanh form as the original (arXiv:1606.08415).
 
   Args:
-    x: float32 `[..., W]`.
+    x: float `[..., W]`.
     bias: float32 `[W]`, or a scalar for none.
+    dtype: of the result.
 
   Returns:
-    float32 `[..., W]`: `0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))` of `z = x + bias`.
+    `[..., W]`: `0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))` of `z = x + bias`.
   """
   compiled = _mode.compiled
 
   @_with_gradient
   def with_gradient(x, bias):
     return (
-      _bias_gelu_forward(x, bias, compiled),
+      _bias_gelu_forward(x, bias, dtype, compiled),
       lambda dy: _bias_gelu_backward(x, bias, dy, compiled),
     )
 
@@ -166,31 +193,74 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
 
 
 # ---------------------------------------------------------------------------------------------
+# A bias alone.
+
+
+@block
+def _bias_scale_forward(x, bias, scale, dtype):
+  return tf.cast((_float32(x) + bias) * scale, dtype)
+
+
+@block
+def _bias_scale_backward(dy, scale, product_dtype):
+  dx = _float32(dy) * scale
+  return tf.cast(dx, product_dtype), tf.reduce_sum(dx, axis=0)
+
+
+def bias_scale(x: tf.Tensor, bias: tf.Tensor, scale, dtype: tf.DType = tf.float32) -> tf.Tensor:
+  """`(x + bias) * scale`.
+
+  Args:
+    x: float `[M, W]`.
+    bias: float32 `[W]`.
+    scale: float32 `[W]`, a constant for the gradient.
+    dtype: of the result.
+
+  Returns:
+    `[M, W]`.
+  """
+  compiled = _mode.compiled
+
+  @_with_gradient
+  def with_gradient(x, bias):
+    return (
+      _bias_scale_forward(x, bias, scale, dtype, compiled),
+      lambda dy: _bias_scale_backward(dy, scale, x.dtype, compiled),
+    )
+
+  return with_gradient(x, tf.convert_to_tensor(bias))
+
+
+# ---------------------------------------------------------------------------------------------
 # LayerNorm, alone and at the end of a sub-layer.
 
 
 @block
-def _layer_norm_forward(x, bias, bits, residual, gamma, beta, rate, epsilon):
+def _layer_norm_forward(x, bias, seed, residual, gamma, beta, rate, epsilon, dtype):
+  """(y, y in `dtype`, and what the gradient reads)."""
   if bias is not None:
-    x = _drop(x + bias, bits, rate) + residual
+    x = _drop(_float32(x) + bias, seed, rate) + residual
   centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)
   variance = tf.reduce_mean(centered * centered, axis=-1, keepdims=True)
   inverse_std = tf.math.rsqrt(variance + epsilon)
   unit = centered * inverse_std
-  return unit * gamma + beta, unit, inverse_std
+  y = unit * gamma + beta
+  return y, tf.cast(y, dtype), unit, inverse_std
 
 
 @block
-def _layer_norm_backward(unit, inverse_std, bits, gamma, rate, dy):
-  """Gradients of (x, bias, residual, gamma, beta)."""
+def _layer_norm_backward(unit, inverse_std, seed, gamma, rate, product_dtype, dy, dy_low=None):
+  """Gradients of (x, bias, residual, gamma, beta); `dy_low` is that of the copy for products."""
   rows = list(range(unit.shape.rank - 1))
+  if dy_low is not None:
+    dy = dy + _float32(dy_low)
   d_unit = dy * gamma
   mean_d = tf.reduce_mean(d_unit, axis=-1, keepdims=True)
   mean_d_unit = tf.reduce_mean(d_unit * unit, axis=-1, keepdims=True)
   d_sum = inverse_std * (d_unit - mean_d - unit * mean_d_unit)
-  dx = _drop(d_sum, bits, rate)
+  dx = _drop(d_sum, seed, rate)
   return (
-    dx,
+    tf.cast(dx, product_dtype),
     tf.reduce_sum(dx, rows),
     d_sum,
     tf.reduce_sum(dy * unit, rows),
@@ -214,13 +284,13 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
 
   @_with_gradient
   def with_gradient(x, gamma, beta):
-    y, unit, inverse_std = _layer_norm_forward(
-      x, None, None, None, gamma, beta, 0.0, epsilon, compiled
+    y, _, unit, inverse_std = _layer_norm_forward(
+      x, None, None, None, gamma, beta, 0.0, epsilon, tf.float32, compiled
     )
 
     def backward(dy):
       _, _, dx, d_gamma, d_beta = _layer_norm_backward(
-        unit, inverse_std, None, gamma, 0.0, dy, compiled
+        unit, inverse_std, None, gamma, 0.0, tf.float32, dy, compiled
       )
       return dx, d_gamma, d_beta
 
@@ -238,11 +308,12 @@ def dropout_add_layer_norm(
   epsilon: float,
   rate: float = 0.0,
   seed=None,
-) -> tf.Tensor:
+  dtype: tf.DType = tf.float32,
+) -> tuple[tf.Tensor, tf.Tensor]:
   """`layer_norm(dropout(x + bias) + residual)`: how both sub-layers of a transformer layer end.
 
   Args:
-    x: float32 `[..., W]`, a matrix product.
+    x: float `[..., W]`, a matrix product.
     bias: float32 `[W]`.
     residual: float32 `[..., W]`, the input of the sub-layer.
     gamma: float32 `[W]`, scale.
@@ -250,19 +321,21 @@ def dropout_add_layer_norm(
     epsilon: added to the variance.
     rate: of the dropout.
     seed: int64 `[2]`, of the dropout; unused at rate 0.
+    dtype: in which the next matrix product reads the result.
 
   Returns:
-    float32 `[..., W]`.
+    `[..., W]`, the same twice: float32 for the next residual, and in `dtype`.
   """
   compiled = _mode.compiled
-  bits = _bits_for(x, rate, seed)
 
   @_with_gradient
   def with_gradient(x, bias, residual, gamma, beta):
-    y, unit, inverse_std = _layer_norm_forward(
-      x, bias, bits, residual, gamma, beta, rate, epsilon, compiled
+    y, y_low, unit, inverse_std = _layer_norm_forward(
+      x, bias, seed, residual, gamma, beta, rate, epsilon, dtype, compiled
     )
-    return y, lambda dy: _layer_norm_backward(unit, inverse_std, bits, gamma, rate, dy, compiled)
+    return (y, y_low), lambda dy, dy_low: _layer_norm_backward(
+      unit, inverse_std, seed, gamma, rate, x.dtype, dy, dy_low, compiled
+    )
 
   return with_gradient(x, *(tf.convert_to_tensor(v) for v in (bias, residual, gamma, beta)))
 
@@ -272,40 +345,73 @@ def dropout_add_layer_norm(
 
 
 @block
-def _softmax_backward(probs, bits, rate, dy):
-  d_probs = _drop(dy, bits, rate)
-  return probs * (d_probs - tf.reduce_sum(d_probs * probs, axis=-1, keepdims=True))
+def _softmax_backward(probs, seed, rate, product_dtype, dy):
+  d_probs = _drop(_float32(dy), seed, rate)
+  d_scores = probs * (d_probs - tf.reduce_sum(d_probs * probs, axis=-1, keepdims=True))
+  return tf.cast(d_scores, product_dtype)
 
 
 @block
-def _softmax_forward(scores, adder, bits, rate):
+def _softmax_forward(scores, adder, seed, rate, dtype):
+  scores = _float32(scores)
   if adder is not None:
     scores = scores + adder
   probs = tf.nn.softmax(scores)
-  return probs, _drop(probs, bits, rate)
+  return probs, tf.cast(_drop(probs, seed, rate), dtype)
 
 
-def softmax_dropout(scores: tf.Tensor, adder=None, rate: float = 0.0, seed=None) -> tf.Tensor:
+def softmax_dropout(
+  scores: tf.Tensor, adder=None, rate: float = 0.0, seed=None, dtype: tf.DType = tf.float32
+) -> tf.Tensor:
   """`dropout(softmax(scores + adder))` over the last axis.
 
   Args:
-    scores: float32 `[B, N, F, T]`.
+    scores: float `[B, N, F, T]`.
     adder: float32 that broadcasts to it, a constant for the gradient; or None.
     rate: of the dropout.
     seed: int64 `[2]`, of the dropout; unused at rate 0.
+    dtype: of the result.
 
   Returns:
-    float32 `[B, N, F, T]`.
+    `[B, N, F, T]`.
   """
   compiled = _mode.compiled
-  bits = _bits_for(scores, rate, seed)
 
   @_with_gradient
   def with_gradient(scores):
-    probs, dropped = _softmax_forward(scores, adder, bits, rate, compiled)
-    return dropped, lambda dy: _softmax_backward(probs, bits, rate, dy, compiled)
+    probs, dropped = _softmax_forward(scores, adder, seed, rate, dtype, compiled)
+    return dropped, lambda dy: _softmax_backward(probs, seed, rate, scores.dtype, dy, compiled)
 
   return with_gradient(scores)
+
+
+# ---------------------------------------------------------------------------------------------
+# Looking rows up.
+
+
+def gather_rows(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+  """`tf.gather(table, ids)` with a dense gradient, where that of a variable would be sparse.
+
+  The norm that clips gradients counts the rows of a sparse one unmerged.
+
+  Args:
+    table: float32 `[V, W]`.
+    ids: int `[...]`.
+
+  Returns:
+    float32 `[..., W]`.
+  """
+  ids = tf.convert_to_tensor(ids)
+
+  @_with_gradient
+  def with_gradient(table):
+    def gradient(dy):
+      rows = tf.reshape(dy, [-1, table.shape[-1]])
+      return tf.math.unsorted_segment_sum(rows, tf.reshape(ids, [-1]), tf.shape(table)[0])
+
+    return tf.gather(table, ids), gradient
+
+  return with_gradient(table)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -317,13 +423,13 @@ class Unpadding:
 
   All of a transformer but its attention works token by token, so it can leave padding out. The
   number of rows that remain is rounded up, so that compiled blocks see few shapes; the rows that
-  fill up are copies of some token, and nothing that leaves `restore` depends on them.
+  fill up are padding, and nothing that leaves this class depends on them.
 
   Example:
     >>> unpadding = Unpadding(tf.constant([[1, 1, 0], [1, 0, 0]]), multiple=4)
     >>> tokens = tf.reshape(tf.range(6.0), [6, 1])
-    >>> unpadding.remove(tokens)[:3, 0].numpy().tolist()
-    [0.0, 1.0, 3.0]
+    >>> unpadding.remove(tokens)[:, 0].numpy().tolist()
+    [0.0, 1.0, 3.0, 2.0]
     >>> unpadding.restore(unpadding.remove(tokens))[:, 0].numpy().tolist()
     [0.0, 1.0, 0.0, 3.0, 0.0, 0.0]
   """
@@ -336,31 +442,91 @@ class Unpadding:
       multiple: the number of rows without padding is rounded up to a multiple of this.
     """
     is_token = tf.reshape(tf.convert_to_tensor(mask) != 0, [-1])  # [B * S]
-    positions = tf.cast(tf.where(is_token)[:, 0], tf.int32)
-    fill = [[0, -tf.size(positions) % multiple]]
-    self._positions = tf.pad(positions, fill)  # [M]
-    self._is_row = tf.pad(tf.ones_like(positions), fill)[:, tf.newaxis]  # [M, 1]
-    self._rows = tf.maximum(tf.cumsum(tf.cast(is_token, tf.int32)) - 1, 0)  # [B * S]
-    self._is_token = is_token[:, tf.newaxis]  # [B * S, 1]
-    self._first_rows = tf.reshape(self._rows, tf.shape(mask))[:, 0]  # [B]
+    tokens, padding = (tf.cast(tf.where(x)[:, 0], tf.int32) for x in (is_token, ~is_token))
+    count = tf.size(tokens)
+    rows = tf.maximum(tf.minimum(-(-count // multiple) * multiple, tf.size(is_token)), 1)
+    self._shape = tf.shape(mask)
+    self._positions = tf.concat([tokens, padding], 0)[:rows]  # [M]
+    self._is_row = tf.cast(tf.range(rows) < count, tf.float32)[:, tf.newaxis]  # [M, 1]
+    # Padding without a row of its own reads the last row.
+    is_token = tf.cast(is_token, tf.int32)
+    rank = tf.where(is_token > 0, tf.cumsum(is_token), count + tf.cumsum(1 - is_token)) - 1
+    self._rows = tf.minimum(rank, rows - 1)  # [B * S]
+    self._is_token = tf.cast(is_token, tf.float32)[:, tf.newaxis]  # [B * S, 1]
+    self._indices: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
 
   def remove(self, x: tf.Tensor) -> tf.Tensor:
     """`[B * S, W]` to `[M, W]`: the tokens, then rows that fill up."""
 
-    return tf.custom_gradient(lambda x: (tf.gather(x, self._positions), self._restore))(x)
+    @_with_gradient
+    def with_gradient(x):
+      return tf.gather(x, self._positions), self._restore
+
+    return with_gradient(x)
 
   def restore(self, x: tf.Tensor) -> tf.Tensor:
     """`[M, W]` to `[B * S, W]`: zeros where there is padding."""
 
-    def gradient(dy):
+    @_with_gradient
+    def with_gradient(x):
       # Rows that fill up do not reach the result, so nothing comes back to them.
-      return tf.gather(dy, self._positions) * tf.cast(self._is_row, dy.dtype)
+      return self._restore(
+        x
+      ), lambda dy: tf.gather(dy, self._positions) * tf.cast(self._is_row, dy.dtype)
 
-    return tf.custom_gradient(lambda x: (self._restore(x), gradient))(x)
+    return with_gradient(x)
 
   def first_tokens(self, x: tf.Tensor) -> tf.Tensor:
     """`[M, W]` to `[B, W]`: the first token of each sequence, which is never padding."""
-    return tf.gather(x, self._first_rows)
+    return tf.gather(x, tf.reshape(self._rows, self._shape)[:, 0])
+
+  def to_heads(self, x: tf.Tensor, parts: int, heads: int) -> tf.Tensor:
+    """`[M, parts * N * H]` to `[parts, B, N, S, H]`: what attention reads, in one gather.
+
+    At padding there are values of some row. Attention must hide those positions as keys, and
+    `from_heads` drops them as queries; then no gradient comes back from there.
+    """
+    there, back = self._head_indices(parts, heads)
+    size = x.shape[-1] // (parts * heads)
+
+    @_with_gradient
+    def with_gradient(x):
+      def gradient(dy):
+        rows = tf.gather(tf.reshape(dy, [-1, size]), back)
+        return tf.reshape(rows, [-1, parts * heads * size])
+
+      return tf.gather(tf.reshape(x, [-1, size]), there), gradient
+
+    return with_gradient(x)
+
+  def from_heads(self, x: tf.Tensor) -> tf.Tensor:
+    """`[B, N, S, H]` to `[M, N * H]`."""
+    heads, size = x.shape[1], x.shape[3]
+    there, back = self._head_indices(1, heads)
+
+    @_with_gradient
+    def with_gradient(x):
+      def gradient(dy):
+        dx = tf.gather(tf.reshape(dy, [-1, size]), there[0])  # [B, N, S, H]
+        is_token = tf.reshape(self._is_token, [self._shape[0], 1, self._shape[1], 1])
+        return dx * tf.cast(is_token, dx.dtype)
+
+      rows = tf.gather(tf.reshape(x, [-1, size]), back)
+      return tf.reshape(rows, [-1, heads * size]), gradient
+
+    return with_gradient(x)
+
+  def _head_indices(self, parts: int, heads: int):
+    """Where pieces of H numbers come from: `[parts, B, N, S]` there, `[M, parts, N]` back."""
+    if (parts, heads) not in self._indices:
+      batch_size, length = self._shape[0], self._shape[1]
+      part, head = tf.range(parts), tf.range(heads)
+      rows = tf.reshape(self._rows, [1, batch_size, 1, length])
+      there = (rows * parts + part[:, None, None, None]) * heads + head[:, None]
+      sequence, place = self._positions // length, self._positions % length
+      back = (part[:, None] * batch_size + sequence[:, None, None]) * heads + head
+      self._indices[parts, heads] = there, back * length + place[:, None, None]
+    return self._indices[parts, heads]
 
   def _restore(self, x):
     return tf.gather(x, self._rows) * tf.cast(self._is_token, x.dtype)

@@ -11,14 +11,16 @@ Letters in shapes, everywhere in this file:
   H = size of one head
   W = width, the hidden size; N * H in the encoder
 
-Mixed precision: with `dtype` bfloat16 or float16 only the matrix products are computed in it.
-Variables, the residual stream, LayerNorm, softmax and activations stay float32.
+Mixed precision: with `dtype` bfloat16 or float16 the matrix products are computed in it, and what
+they read and write has that type. Variables, the residual stream and all arithmetic between
+products (LayerNorm, softmax, activations) stay float32.
 """
 
 import collections
 import copy
 import math
 
+import numpy as np
 import tensorflow as tf
 
 import kernels
@@ -88,6 +90,9 @@ class BertModel:
     dtype: tf.DType = tf.float32,
     skip_padding: bool = False,
     only_pooled_output: bool = False,
+    position_ids=None,
+    sequence_ids=None,
+    first_positions=None,
   ):
     """Builds the model.
 
@@ -104,10 +109,18 @@ class BertModel:
         padding, where the original has values that nothing should read; all others are the same.
       only_pooled_output: compute the last layer for the first token alone, which is all that
         `get_pooled_output` needs. There are no sequence outputs then.
+      position_ids: int `[B, S]`, position of each piece; 0, 1, ... by default.
+      sequence_ids: int `[B, S]`, for rows that hold several sequences (`sequence_packing.py`):
+        pieces see each other only if they have the same number.
+      first_positions: int `[N]`, where in the `B * S` positions such sequences begin. The pooled
+        output has one vector for each of them.
 
     Raises:
-      ValueError: the config does not make a model, or an input has the wrong rank.
+      ValueError: the config does not make a model, an input has the wrong rank, or arguments
+        exclude each other.
     """
+    if only_pooled_output and first_positions is not None:
+      raise ValueError("only_pooled_output cannot be had for packed rows (first_positions).")
     config = copy.deepcopy(config)
     config.validate()
     if not is_training:
@@ -144,13 +157,12 @@ class BertModel:
           initializer_range=config.initializer_range,
           max_position_embeddings=config.max_position_embeddings,
           dropout_prob=config.hidden_dropout_prob,
+          position_ids=position_ids,
         )
 
       with variable_scope("encoder"):
-        # Every query sees the same keys, so one row of the mask serves all: [B, 1, S], where
-        # `create_attention_mask_from_input_mask` gives the same values as [B, S, S].
         input_mask = tf.convert_to_tensor(input_mask)
-        attention_mask = tf.cast(input_mask, tf.float32)[:, tf.newaxis, :]
+        attention_mask = _attention_mask(input_mask, sequence_ids)
         self.all_encoder_layers = transformer_model(
           input_tensor=self.embedding_output,
           attention_mask=attention_mask,
@@ -173,12 +185,16 @@ class BertModel:
       # The first piece, [CLS], stands for the whole sequence.
       with variable_scope("pooler"):
         first_token = self.sequence_output[:, 0, :]  # [B, W]
+        if first_positions is not None:
+          first_token = tf.gather(
+            reshape_to_matrix(self.sequence_output), first_positions
+          )  # [N, W]
         self.pooled_output = tf.tanh(
           dense(first_token, config.hidden_size, "dense", config.initializer_range)
         )
 
   def get_pooled_output(self) -> tf.Tensor:
-    """float32 `[B, W]`: one vector for each sequence."""
+    """float32 `[B, W]` or, of packed rows, `[N, W]`: one vector for each sequence."""
     return self.pooled_output
 
   def get_sequence_output(self) -> tf.Tensor:
@@ -287,26 +303,29 @@ def dense(
   initializer_range: float = 0.02,
   activation=None,
   dtype: tf.DType = tf.float32,
+  output_dtype: tf.DType = tf.float32,
 ) -> tf.Tensor:
   """A linear layer: `activation(input kernel + bias)`, variables `<name>/{kernel,bias}`.
 
   Args:
-    input_tensor: float32 `[..., W]`.
+    input_tensor: float `[..., W]`.
     units: size of the output's last axis.
     name: scope of the variables.
     initializer_range: standard deviation of the initial kernel.
     activation: a function, or None.
     dtype: of the matrix product.
+    output_dtype: of the result.
 
   Returns:
-    float32 `[..., units]`.
+    `[..., units]`.
   """
   with variable_scope(name):
     kernel, bias = _dense_variables(input_tensor.shape[-1], units, initializer_range)
-  output = matmul(input_tensor, kernel, dtype=dtype)
+  output = _product(input_tensor, kernel, dtype)
   if activation is gelu:
-    return kernels.bias_gelu(output, bias)
-  return activation(output + bias) if activation else output + bias
+    return kernels.bias_gelu(output, bias, output_dtype)
+  output = tf.cast(output, tf.float32) + bias
+  return tf.cast(activation(output) if activation else output, output_dtype)
 
 
 def _dense_variables(width, units, initializer_range):
@@ -317,7 +336,12 @@ def _dense_variables(width, units, initializer_range):
 
 def matmul(a, b, dtype: tf.DType = tf.float32, **kwargs) -> tf.Tensor:
   """`tf.matmul` computed in `dtype`, float32 on both sides of it."""
-  return tf.cast(tf.matmul(tf.cast(a, dtype), tf.cast(b, dtype), **kwargs), tf.float32)
+  return tf.cast(_product(a, b, dtype, **kwargs), tf.float32)
+
+
+def _product(a, b, dtype, **kwargs):
+  """`tf.matmul` in `dtype`."""
+  return tf.matmul(tf.cast(a, dtype), tf.cast(b, dtype), **kwargs)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -371,6 +395,8 @@ def embedding_postprocessor(
   initializer_range: float = 0.02,
   max_position_embeddings: int = 512,
   dropout_prob: float = 0.1,
+  *,
+  position_ids: tf.Tensor | None = None,
 ) -> tf.Tensor:
   """Adds segment and position embeddings to word embeddings, normalises, drops out.
 
@@ -385,6 +411,8 @@ def embedding_postprocessor(
     initializer_range: standard deviation of initial weights.
     max_position_embeddings: rows of the position table; the longest possible S.
     dropout_prob: of the sum.
+    position_ids: int `[B, S]`, rows of the position table; the first S for every sequence by
+      default.
 
   Returns:
     float32 `[B, S, W]`.
@@ -413,7 +441,9 @@ def embedding_postprocessor(
       f"The sequence is longer than the {max_position_embeddings} positions of the model "
       f"(max_position_embeddings)."
     )
-    if isinstance(seq_length, int):
+    if position_ids is not None:
+      pass  # Whoever numbers positions starts anew in each sequence.
+    elif isinstance(seq_length, int):
       if seq_length > max_position_embeddings:
         raise ValueError(f"{too_long} It has {seq_length}.")
     else:
@@ -423,7 +453,10 @@ def embedding_postprocessor(
       [max_position_embeddings, width],
       create_initializer(initializer_range),
     )
-    output += position_table[:seq_length]  # [S, W] for every sequence
+    if position_ids is None:
+      output += position_table[:seq_length]  # [S, W] for every sequence
+    else:
+      output += kernels.gather_rows(tf.convert_to_tensor(position_table), position_ids)
 
   return layer_norm_and_dropout(output, dropout_prob)
 
@@ -448,6 +481,19 @@ def create_attention_mask_from_input_mask(from_tensor, to_mask) -> tf.Tensor:
   return tf.broadcast_to(to_mask[:, tf.newaxis, :], [batch_size, from_seq_length, to_seq_length])
 
 
+def _attention_mask(input_mask, sequence_ids):
+  """float32 `[B, 1, S]`, or `[B, S, S]` where rows hold several sequences.
+
+  Every query of an unpacked row sees the same keys, so one row of the mask serves all of them,
+  where `create_attention_mask_from_input_mask` repeats it.
+  """
+  mask = tf.cast(input_mask, tf.float32)[:, tf.newaxis, :]
+  if sequence_ids is None:
+    return mask
+  same_sequence = sequence_ids[:, :, tf.newaxis] == sequence_ids[:, tf.newaxis, :]
+  return mask * tf.cast(same_sequence, tf.float32)
+
+
 def attention_layer(
   from_tensor: tf.Tensor,
   to_tensor: tf.Tensor,
@@ -470,8 +516,8 @@ def attention_layer(
   """Multi-headed scaled dot-product attention (arXiv:1706.03762, section 3.2).
 
   Args:
-    from_tensor: float32 `[B, F, W]` or `[B * F, W]`: the queries.
-    to_tensor: float32 `[B, T, W]` or `[B * T, W]`: keys and values; `from_tensor` itself for
+    from_tensor: float `[B, F, W]` or `[B * F, W]`: the queries.
+    to_tensor: float `[B, T, W]` or `[B * T, W]`: keys and values; `from_tensor` itself for
       self-attention.
     attention_mask: `[B, F, T]` or `[B, 1, T]`; 1 where a query may look, 0 where not.
     num_attention_heads: N.
@@ -490,7 +536,7 @@ def attention_layer(
       the result in self-attention.
 
   Returns:
-    float32 `[B, F, N * H]` or `[B * F, N * H]`.
+    `[B, F, N * H]` or `[B * F, N * H]`, of type `dtype`.
 
   Raises:
     ValueError: ranks differ, or sizes that two-dimensional inputs need are missing.
@@ -519,33 +565,32 @@ def attention_layer(
   to_2d = reshape_to_matrix(to_tensor)  # [B*T, W], or [M, W] without padding
 
   def project(x_2d, *names):
-    """One product of several times the width keeps the processor busier than several products."""
+    """`[names, B, N, S, H]`: one wide product keeps the processor busier than several."""
     kernel = tf.concat([weights[name][0] for name in names], axis=1)  # [W, names*N*H]
     bias = tf.concat([weights[name][1] for name in names], axis=0)
-    projected = matmul(x_2d, kernel, dtype=dtype) + bias
+    # Scaling the query instead of the scores touches H numbers for each position, not T.
+    factors = [1.0 / math.sqrt(size_per_head) if name == "query" else 1.0 for name in names]
+    product = _product(x_2d, kernel, dtype)
+    if any(projections[name] for name in names):
+      projected = tf.split(tf.cast(product, tf.float32) + bias, len(names), axis=1)
+      acts = [projections[name] or tf.identity for name in names]
+      projected = [act(x) * f for act, x, f in zip(acts, projected, factors, strict=True)]
+      projected = tf.cast(tf.concat(projected, axis=1), dtype)
+    else:
+      projected = kernels.bias_scale(product, bias, np.repeat(np.float32(factors), width), dtype)
     if unpadding and x_2d is to_2d:
-      projected = unpadding.restore(tf.cast(projected, dtype))
-    return tf.split(projected, len(names), axis=1)
+      return tf.unstack(unpadding.to_heads(projected, len(names), num_attention_heads))
+    seq_length = to_seq_length if x_2d is to_2d else from_seq_length
+    shape = [batch_size, seq_length, len(names), num_attention_heads, size_per_head]
+    return tf.unstack(tf.transpose(tf.reshape(projected, shape), [2, 0, 3, 1, 4]))
 
   if is_self_attention:
-    projected = project(to_2d, "query", "key", "value")
+    query, key, value = project(to_2d, "query", "key", "value")
   else:
-    projected = project(reshape_to_matrix(from_tensor), "query") + project(to_2d, "key", "value")
-  query, key, value = (
-    tf.cast(act(x) if act else x, dtype)
-    for act, x in zip(projections.values(), projected, strict=True)
-  )
+    [query] = project(reshape_to_matrix(from_tensor), "query")  # [B, N, F, H]
+    key, value = project(to_2d, "key", "value")  # [B, N, T, H] each
 
-  def by_head(x, seq_length):  # [B*S, N*H] -> [B, N, S, H]
-    x = tf.reshape(x, [batch_size, seq_length, num_attention_heads, size_per_head])
-    return tf.transpose(x, [0, 2, 1, 3])
-
-  # Scaling the query instead of the scores touches H numbers for each position, not T.
-  query = by_head(query * (1.0 / math.sqrt(size_per_head)), from_seq_length)  # [B, N, F, H]
-  key = by_head(key, to_seq_length)  # [B, N, T, H]
-  value = by_head(value, to_seq_length)  # [B, N, T, H]
-
-  scores = matmul(query, key, dtype=dtype, transpose_b=True)  # [B, N, F, T]
+  scores = _product(query, key, dtype, transpose_b=True)  # [B, N, F, T]
   adder = None
   if attention_mask is not None:
     # Added before the softmax, -10000 hides a position as good as surely; minus infinity would
@@ -553,13 +598,14 @@ def attention_layer(
     adder = (1.0 - tf.cast(attention_mask, tf.float32)) * -10000.0
     adder = adder[:, tf.newaxis, :, :]  # [B, 1, F, T]
   seed = next_random_seed() if attention_probs_dropout_prob else None
-  probs = kernels.softmax_dropout(scores, adder, attention_probs_dropout_prob, seed)
+  probs = kernels.softmax_dropout(scores, adder, attention_probs_dropout_prob, seed, dtype)
 
-  context = matmul(probs, value, dtype=dtype)  # [B, N, F, H]
+  context = _product(probs, value, dtype)  # [B, N, F, H]
+  if unpadding and is_self_attention:
+    return unpadding.from_heads(context)
   context = tf.transpose(context, [0, 2, 1, 3])  # [B, F, N, H]
   if do_return_2d_tensor:
-    context = tf.reshape(context, [batch_size * from_seq_length, width])
-    return unpadding.remove(context) if unpadding and is_self_attention else context
+    return tf.reshape(context, [batch_size * from_seq_length, width])
   return tf.reshape(context, [batch_size, from_seq_length, width])
 
 
@@ -620,17 +666,24 @@ def transformer_model(
   prev_output = reshape_to_matrix(input_tensor)
   if unpadding:
     prev_output = unpadding.remove(prev_output)
+  # Each value comes twice: float32 for residual sums, and as matrix products read it.
+  prev_low = tf.cast(prev_output, dtype)
   all_layer_outputs = []
+
+  def first_tokens(x):  # to [B, W]
+    if unpadding:
+      return unpadding.first_tokens(x)
+    return tf.reshape(x, [batch_size, seq_length, hidden_size])[:, 0]
+
   for layer in range(num_hidden_layers):
     with variable_scope(f"layer_{layer}"):
-      layer_input = queries = prev_output
+      residual, layer_input = prev_output, prev_low
+      queries = layer_input
       from_seq_length = seq_length
       if only_first_token and layer == num_hidden_layers - 1:
         # The first tokens still look at all others, but the others need not be computed: [B, W].
-        if unpadding:
-          queries = unpadding.first_tokens(layer_input)
-        else:
-          queries = tf.reshape(layer_input, [batch_size, seq_length, hidden_size])[:, 0]
+        residual = first_tokens(residual)
+        queries = tf.cast(residual, dtype)
         from_seq_length = 1
         attention_mask = None if attention_mask is None else attention_mask[:, :1]
       with variable_scope("attention"):
@@ -651,21 +704,22 @@ def transformer_model(
             unpadding=unpadding,
           )
         with variable_scope("output"):
-          attention_output = _end_of_sub_layer(
-            attention_output, queries, hidden_dropout_prob, initializer_range, dtype
+          attention_output, attention_low = _end_of_sub_layer(
+            attention_output, residual, hidden_dropout_prob, initializer_range, dtype
           )
 
       with variable_scope("intermediate"):
         intermediate_output = dense(
-          attention_output,
+          attention_low,
           intermediate_size,
           "dense",
           initializer_range,
           intermediate_act_fn,
           dtype,
+          output_dtype=dtype,
         )
       with variable_scope("output"):
-        prev_output = _end_of_sub_layer(
+        prev_output, prev_low = _end_of_sub_layer(
           intermediate_output, attention_output, hidden_dropout_prob, initializer_range, dtype
         )
     all_layer_outputs.append(prev_output)
@@ -682,15 +736,15 @@ def transformer_model(
 
 
 def _end_of_sub_layer(input_tensor, residual, dropout_prob, initializer_range, dtype):
-  """`layer_norm(dropout(dense(input_tensor)) + residual)` in one block: `[M, any]` to `[M, W]`."""
+  """`layer_norm(dropout(dense(input)) + residual)`: `[M, any]` to `[M, W]` twice, see `kernels`."""
   width = residual.shape[-1]
   with variable_scope("dense"):
     kernel, bias = _dense_variables(input_tensor.shape[-1], width, initializer_range)
   beta, gamma = _layer_norm_variables("LayerNorm", width)
   seed = next_random_seed() if dropout_prob else None
-  product = matmul(input_tensor, kernel, dtype=dtype)
+  product = _product(input_tensor, kernel, dtype)
   return kernels.dropout_add_layer_norm(
-    product, bias, residual, gamma, beta, LAYER_NORM_EPSILON, dropout_prob, seed
+    product, bias, residual, gamma, beta, LAYER_NORM_EPSILON, dropout_prob, seed, dtype
   )
 
 
