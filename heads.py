@@ -6,6 +6,7 @@ each sequence, V = vocabulary size, C = number of labels.
 
 import tensorflow as tf
 
+import kernels
 from modeling import (
   BertConfig,
   create_initializer,
@@ -14,7 +15,6 @@ from modeling import (
   get_activation,
   get_shape_list,
   layer_norm,
-  matmul,
 )
 from variables import get_variable, variable_scope, zeros_initializer
 
@@ -44,6 +44,8 @@ def get_masked_lm_output(
   label_ids: tf.Tensor,
   label_weights: tf.Tensor,
   dtype: tf.DType = tf.float32,
+  *,
+  compiled: bool = False,
 ):
   """Loss and log-probabilities of the masked words.
 
@@ -55,19 +57,21 @@ def get_masked_lm_output(
     label_ids: int `[B, P]`, the words that stood there.
     label_weights: float32 `[B, P]`, 1 for a masked word, 0 for padding.
     dtype: of the matrix products.
+    compiled: whether to compile the loss, which pays in training.
 
   Returns:
     `(loss, per_example_loss, log_probs)`: float32 `[]`, `[B * P]`, `[B * P, V]`. The loss is the
     mean over masked words.
   """
   input_tensor = gather_indexes(input_tensor, positions)  # [B*P, W]
-  logits = masked_lm_logits(bert_config, input_tensor, output_weights, dtype)
+  product, bias = _masked_lm_product(bert_config, input_tensor, output_weights, dtype)
   label_ids = tf.reshape(label_ids, [-1])
   label_weights = tf.reshape(label_weights, [-1])
-  per_example_loss = tf.nn.sparse_softmax_cross_entropy_with_logits(label_ids, logits)
+  with kernels.compile_blocks(compiled):
+    per_example_loss = kernels.cross_entropy(product, bias, label_ids)
   # 1e-5 keeps a batch without any masked word from dividing by zero.
   loss = tf.reduce_sum(label_weights * per_example_loss) / (tf.reduce_sum(label_weights) + 1e-5)
-  return loss, per_example_loss, tf.nn.log_softmax(logits)
+  return loss, per_example_loss, tf.nn.log_softmax(tf.cast(product, tf.float32) + bias)
 
 
 def masked_lm_logits(
@@ -77,6 +81,12 @@ def masked_lm_logits(
   dtype: tf.DType = tf.float32,
 ) -> tf.Tensor:
   """Scores of every word for some vectors: float32 `[M, W]` to `[M, V]`."""
+  product, bias = _masked_lm_product(bert_config, input_tensor, output_weights, dtype)
+  return tf.cast(product, tf.float32) + bias
+
+
+def _masked_lm_product(bert_config, input_tensor, output_weights, dtype):
+  """`([M, V] of type dtype, float32 [V])`: the scores of words without their bias, and the bias."""
   with variable_scope("cls"), variable_scope("predictions"):
     # One more non-linear layer, used in pre-training only.
     with variable_scope("transform"):
@@ -90,7 +100,9 @@ def masked_lm_logits(
       )
       input_tensor = layer_norm(input_tensor)
     output_bias = get_variable("output_bias", [bert_config.vocab_size], zeros_initializer)
-    return matmul(input_tensor, output_weights, dtype=dtype, transpose_b=True) + output_bias
+    words = tf.cast(output_weights, dtype)
+    product = tf.matmul(tf.cast(input_tensor, dtype), words, transpose_b=True)
+    return product, tf.convert_to_tensor(output_bias)
 
 
 def get_next_sentence_output(bert_config: BertConfig, input_tensor: tf.Tensor, labels: tf.Tensor):

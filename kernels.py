@@ -386,6 +386,54 @@ def softmax_dropout(
 
 
 # ---------------------------------------------------------------------------------------------
+# The loss over a vocabulary.
+
+
+def _is_label(labels, vocab_size):
+  return tf.range(vocab_size, dtype=labels.dtype) == labels[:, tf.newaxis]  # [M, V]
+
+
+@block
+def _cross_entropy_forward(x, bias, labels):
+  logits = _float32(x) + bias
+  top = tf.reduce_max(logits, axis=-1, keepdims=True)
+  log_sum = top + tf.math.log(tf.reduce_sum(tf.exp(logits - top), axis=-1, keepdims=True))
+  is_label = _is_label(labels, x.shape[-1])
+  right = tf.reduce_sum(tf.where(is_label, logits, 0.0), axis=-1)
+  return log_sum[:, 0] - right, log_sum
+
+
+@block
+def _cross_entropy_backward(x, bias, labels, log_sum, dy):
+  probs = tf.exp(_float32(x) + bias - log_sum)
+  is_label = tf.cast(_is_label(labels, x.shape[-1]), tf.float32)
+  d_logits = (probs - is_label) * dy[:, tf.newaxis]
+  return tf.cast(d_logits, x.dtype), tf.reduce_sum(d_logits, axis=0)
+
+
+def cross_entropy(x: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+  """`-log softmax(x + bias)[label]` of each row, without writing the softmax down.
+
+  Args:
+    x: float `[M, V]`, a matrix product.
+    bias: float32 `[V]`.
+    labels: int32 `[M]`; the loss of one outside `[0, V)` is NaN.
+
+  Returns:
+    float32 `[M]`.
+  """
+  compiled = _mode.compiled
+
+  @_with_gradient
+  def with_gradient(x, bias):
+    loss, log_sum = _cross_entropy_forward(x, bias, labels, compiled)
+    return loss, lambda dy: _cross_entropy_backward(x, bias, labels, log_sum, dy, compiled)
+
+  is_word = (labels >= 0) & (labels < x.shape[-1])
+  return tf.where(is_word, with_gradient(x, tf.convert_to_tensor(bias)), math.nan)
+
+
+# ---------------------------------------------------------------------------------------------
 # Looking rows up.
 
 

@@ -134,8 +134,8 @@ class BertModel:
     if token_type_ids is None:
       token_type_ids = tf.zeros([batch_size, seq_length], tf.int32)
 
-    compiled = is_training and config.hidden_size >= _MIN_WIDTH_TO_COMPILE
-    with variable_scope(scope or "bert"), kernels.compile_blocks(compiled):
+    self.is_compiled = is_training and config.hidden_size >= _MIN_WIDTH_TO_COMPILE
+    with variable_scope(scope or "bert"), kernels.compile_blocks(self.is_compiled):
       with variable_scope("embeddings"):
         # [B, S, W], [V, W]
         embedding_output, self.embedding_table = embedding_lookup(

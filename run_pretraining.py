@@ -332,6 +332,7 @@ def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype):
     features["masked_lm_ids"],
     weights,
     dtype,
+    compiled=model.is_compiled,
   )
   next_sentence = heads.get_next_sentence_output(
     bert_config, model.get_pooled_output(), features["next_sentence_labels"]

@@ -104,6 +104,21 @@ def test_bias_scale():
 
 
 @pytest.mark.usefixtures("compiled")
+def test_cross_entropy():
+  x, bias = normal([9, 50], 1) * 3.0, normal([50], 2)
+  labels = tf.constant([0, 49, 7, 7, 3, 20, 48, 1, 30])
+  assert_same(
+    value_and_gradients(lambda x, bias: kernels.cross_entropy(x, bias, labels), x, bias),
+    value_and_gradients(
+      lambda x, bias: tf.nn.sparse_softmax_cross_entropy_with_logits(labels, x + bias), x, bias
+    ),
+  )
+  losses = kernels.cross_entropy(x[:3], bias, tf.constant([-1, 50, 49])).numpy()
+  np.testing.assert_array_equal(np.isnan(losses), [True, True, False])
+  assert np.isfinite(kernels.cross_entropy(x * 1e4, bias, labels)).all()
+
+
+@pytest.mark.usefixtures("compiled")
 def test_blocks_read_and_write_bfloat16_and_compute_in_float32():
   """Values and gradients are those of the rounded input; only they themselves are rounded."""
   seed = tf.constant([5, 6], tf.int64)
