@@ -314,6 +314,46 @@ def plot_vectors(
 
 
 # ---------------------------------------------------------------------------------------------
+# A table.
+
+
+def plot_table(
+  rows: Sequence[Sequence[str]],
+  output_png: str | os.PathLike,
+  title: str,
+  notes: Sequence[str] = (),
+) -> None:
+  """Draws a table of text with a line below its header, as a paper has it.
+
+  Args:
+    rows: cells of each row, the header first; all rows have the same number.
+    output_png: the picture; the ending decides the format.
+    title: above the table.
+    notes: paragraphs below it.
+  """
+  from matplotlib.backends.backend_agg import FigureCanvasAgg
+  from matplotlib.figure import Figure
+
+  widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]  # characters
+  lines = [line for note in notes for line in textwrap.wrap(note, sum(widths) * 4 // 3)]
+  height = len(rows) + 2 + 0.8 * len(lines)  # rows
+  figure = Figure(figsize=(0.1 * sum(widths) + 0.4, 0.28 * height + 0.3), dpi=150)
+  FigureCanvasAgg(figure)
+  panel = figure.add_axes((0.02, 0.02, 0.96, 0.96), xlim=(0, sum(widths)), ylim=(height, 0))
+  panel.set_axis_off()
+  style = {"fontsize": 9.5, "verticalalignment": "center", "parse_math": False}
+  panel.text(0, 0.5, title, **{**style, "fontsize": 11})
+  for number, row in enumerate(rows):
+    for x, cell in zip(itertools.accumulate(widths, initial=0), row, strict=False):
+      panel.text(x, number + 1.6, cell, weight="normal" if number else "bold", **style)
+  panel.hlines([1.15, 2.1, len(rows) + 1.15], 0, sum(widths), color="black", linewidth=[1, 0.6, 1])
+  for number, line in enumerate(lines):
+    y = len(rows) + 1.8 + 0.8 * number
+    panel.text(0, y, line, **{**style, "fontsize": 8, "color": _REFERENCE_COLOR})
+  figure.savefig(os.fspath(output_png))
+
+
+# ---------------------------------------------------------------------------------------------
 # The job.
 
 

@@ -153,6 +153,30 @@ def test_one_message_says_what_is_wrong(run, tmp_path, argv, said):
   assert not out.exists()
 
 
+def test_a_table_shows_every_cell_and_nothing_runs_over_the_edge(tmp_path, monkeypatch):
+  from matplotlib.figure import Figure
+
+  figures = []
+  savefig = Figure.savefig
+  monkeypatch.setattr(
+    Figure, "savefig", lambda figure, path: (figures.append(figure), savefig(figure, path))
+  )
+  rows = [("Task", "Score"), ("MRPC, whose name is long", "86.7 ± 0.4"), ("$x_1$", "-")]
+  notes = ["A note that is longer than the table is wide, and has to go on in lines below."]
+  plots.plot_table(rows, tmp_path / "table.png", "GLUE", notes)
+  [panel] = figures[0].axes
+  shown = [text.get_text() for text in panel.texts]
+  assert shown[:7] == ["GLUE", *(cell for row in rows for cell in row)]
+  assert " ".join(shown[7:]) == notes[0]
+  for text in panel.texts:
+    box = text.get_window_extent()
+    assert 0 <= box.x0 <= box.x1 <= figures[0].bbox.width
+    assert 0 <= box.y0 <= box.y1 <= figures[0].bbox.height
+  boxes = [text.get_window_extent() for text in panel.texts]
+  assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+  assert image.imread(tmp_path / "table.png").std() > 0.05
+
+
 def test_importing_loads_neither_matplotlib_nor_tensorflow(tmp_path):
   program = "import sys, plots; print({'matplotlib', 'tensorflow'} & set(sys.modules))"
   done = subprocess.run(

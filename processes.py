@@ -1,0 +1,193 @@
+"""Programs run side by side: so many at a time, logged, stopped together, none left behind.
+
+with StopSignals() as stop, exclusive(folder) as lock:
+  run_jobs([Job(["python", "one.py"], folder, on_end)], parallel=2, stop=stop)
+"""
+
+import collections
+import contextlib
+import dataclasses
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from absl import logging
+
+LOG_FILE = "run.log"
+
+
+@dataclasses.dataclass
+class Job:
+  """A process to run.
+
+  Attributes:
+    command: program and arguments.
+    folder: where its log goes; exists.
+    on_end: called with its exit code (negative: the signal that ended it) and its seconds; not
+      called if it was told to stop and did.
+  """
+
+  command: Sequence[str]
+  folder: str
+  on_end: Callable[[int, float], None]
+
+
+class StopSignals:
+  """Ctrl-C, SIGTERM and SIGHUP are noted, for `run_jobs` to pass on to its processes.
+
+  Attributes:
+    received: the numbers of the signals so far.
+  """
+
+  def __init__(self):
+    self.received: list[int] = []
+    self._previous: dict[int, Any] = {}
+
+  def __enter__(self):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+      number = getattr(signal, name, None)  # Windows has no SIGHUP
+      # What is ignored stays so: `nohup` and `&` mean it.
+      if number and signal.getsignal(number) != signal.SIG_IGN:
+        self._previous[number] = signal.signal(number, self._receive)
+    return self
+
+  def __exit__(self, *exc_info):
+    for number, handler in self._previous.items():
+      signal.signal(number, handler)
+
+  def _receive(self, number, frame):
+    del frame
+    self.received.append(number)
+    if len(self.received) == 1:
+      name = signal.Signals(number).name
+      logging.warning("%s: waiting for what runs to save; once more ends it at once.", name)
+
+  @property
+  def exit_code(self) -> int:
+    """What a shell reports of a program that the first signal ended."""
+    return 128 + self.received[0]
+
+
+def run_jobs(
+  jobs: Iterable[Job],
+  parallel: int,
+  stop: StopSignals,
+  gpus: Sequence[str] = (),
+  locked_file: int | None = None,
+) -> None:
+  """Runs processes, so many side by side; returns when all have ended.
+
+  After a signal no further one is started. The running ones get the signal, on which
+  `run_classifier.py` saves and ends; a second signal ends them at once.
+
+  Args:
+    jobs: what to run, in this order.
+    parallel: how many at a time.
+    stop: tells whether a signal has come.
+    gpus: numbers for CUDA_VISIBLE_DEVICES; neighbours get different ones.
+    locked_file: descriptor that the processes inherit: its lock is free when the last has ended.
+  """
+  waiting = collections.deque(jobs)
+  running: dict[int, _Process] = {}  # slot -> process
+  try:
+    while running or (waiting and not stop.received):
+      while waiting and not stop.received and len(running) < parallel:
+        slot = next(slot for slot in range(parallel) if slot not in running)
+        gpu = gpus[slot % len(gpus)] if gpus else None
+        running[slot] = _Process(waiting.popleft(), gpu, locked_file)
+      for process in running.values():
+        process.tell(stop.received)
+      for slot in [slot for slot, process in running.items() if process.has_ended()]:
+        running.pop(slot).report()
+      time.sleep(0.05)
+  finally:  # Nothing runs on unwatched, whatever went wrong here.
+    for process in running.values():
+      process.kill()
+
+
+class _Process:
+  """A job that runs."""
+
+  def __init__(self, job: Job, gpu: str | None, locked_file: int | None):
+    self._job = job
+    self._told = 0
+    self._begin = time.monotonic()
+    environment = dict(os.environ)
+    if gpu is not None:
+      environment["CUDA_VISIBLE_DEVICES"] = gpu
+    with open(os.path.join(job.folder, LOG_FILE), "ab") as log:
+      self._process = subprocess.Popen(
+        job.command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        # A session of its own: Ctrl-C at the terminal reaches it through `tell` alone, once.
+        start_new_session=True,
+        pass_fds=() if locked_file is None else (locked_file,),
+      )
+
+  def tell(self, received: Sequence[int]) -> None:
+    """Passes the first signal on; a second one ends the process."""
+    if len(received) > self._told:
+      self._told = len(received)
+      if self._told > 1:
+        self._process.kill()
+      else:  # The terminal is gone on SIGHUP, but the process's own is none.
+        is_interrupt = received[0] == signal.SIGINT
+        self._process.send_signal(signal.SIGINT if is_interrupt else signal.SIGTERM)
+
+  def has_ended(self) -> bool:
+    return self._process.poll() is not None
+
+  def report(self) -> None:
+    if not self._told or self._process.returncode == 0:
+      self._job.on_end(self._process.returncode, time.monotonic() - self._begin)
+
+  def kill(self) -> None:
+    self._process.kill()
+    self._process.wait()
+
+
+@contextlib.contextmanager
+def exclusive(output_dir: str) -> Iterator[int | None]:
+  """Keeps a second sweep out of `output_dir`; yields a descriptor for `run_jobs`.
+
+  The lock is inherited: should this process be killed, it lasts until the last run has ended.
+
+  Raises:
+    ValueError: it is at work there.
+  """
+  try:
+    import fcntl
+  except ImportError:  # Windows
+    yield None
+    return
+  with open(os.path.join(output_dir, ".lock"), "ab") as file:
+    try:
+      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+      raise ValueError(
+        f"--output_dir={output_dir} is in use by another sweep, or by runs that one has left "
+        "behind. Wait for its end, or end it."
+      ) from None
+    yield file.fileno()
+
+
+def reason_of_failure(folder: str, code: int) -> str:
+  """The last words of a run that ended with `code`: its error message if it has one."""
+  if code < 0:
+    name = signal.Signals(-code).name
+    hint = " (out of memory?)" if name == "SIGKILL" else ""
+    return f"ended by {name}{hint}"
+  try:
+    with open(os.path.join(folder, LOG_FILE), encoding="utf-8", errors="replace") as reader:
+      lines = [line.strip() for line in collections.deque(reader, 200) if line.strip()]
+  except OSError:
+    lines = []
+  told = [line for line in lines if line.startswith("ERROR: ")]
+  last = told[-1].removeprefix("ERROR: ") if told else lines[-1] if lines else ""
+  return f"exit code {code}: {last}" if last else f"exit code {code}"
