@@ -40,7 +40,9 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+import transformers_folder
 from files import force_to_disk, write_text
+from safetensors_format import SafetensorsError
 
 SIDECAR_VERSION = 1
 
@@ -72,7 +74,8 @@ def names_and_shapes(prefix: str) -> dict[str, tuple[list[int], tf.DType]]:
   lists its variables by their own names, not by the keys they are stored under.
 
   Args:
-    prefix: the checkpoint's prefix, for instance `out/model.ckpt-20`.
+    prefix: the checkpoint's prefix, for instance `out/model.ckpt-20`; or a file of transformers'
+      weights, `model.safetensors` or `model.safetensors.index.json`.
 
   Returns:
     name -> (shape, dtype), sorted by name.
@@ -80,6 +83,9 @@ def names_and_shapes(prefix: str) -> dict[str, tuple[list[int], tf.DType]]:
   Raises:
     CheckpointError: a file is missing, damaged, or does not belong to the others.
   """
+  if transformers_folder.is_weights_file(prefix):
+    contents = _open_transformers(prefix).contents
+    return {name: (list(shape), tf.as_dtype(dtype)) for name, (shape, dtype) in contents.items()}
   shards = _data_files(prefix)
   index_path = prefix + ".index"
   try:
@@ -95,6 +101,14 @@ def names_and_shapes(prefix: str) -> dict[str, tuple[list[int], tf.DType]]:
     # What is not a weight, `do_lower_case` and the like, is of no use to a model.
     contents = {name: found for name, found in contents.items() if found[1].is_floating}
   return contents
+
+
+def _open_transformers(path: str) -> transformers_folder.Weights:
+  """Weights that transformers saved, under the original's names."""
+  try:
+    return transformers_folder.open_weights(path)
+  except SafetensorsError as error:
+    raise CheckpointError(str(error)) from None
 
 
 def _keys_in_saved_model(prefix: str) -> dict[str, str]:
@@ -148,7 +162,9 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def read_do_lower_case(prefix: str) -> bool | None:
-  """Whether an exported model is an uncased one; None for other checkpoints, which do not say."""
+  """Whether an exported model, or transformers', is an uncased one; None if nothing says."""
+  if transformers_folder.is_weights_file(prefix):
+    return transformers_folder.read_do_lower_case(prefix)
   key = _keys_in_saved_model(prefix).get("do_lower_case")
   return None if key is None else bool(tf.train.load_checkpoint(prefix).get_tensor(key))
 
@@ -360,7 +376,9 @@ def _assign(variable, prefix, name, dtype):
 
 
 def _read_tensor(prefix, name, dtype):
-  """Reads one tensor, checked against its CRC-32C."""
+  """Reads one tensor, checked against its CRC-32C; transformers' files have none."""
+  if transformers_folder.is_weights_file(prefix):
+    return tf.convert_to_tensor(_open_transformers(prefix).read(name))
   try:
     with tf.device("CPU:0"):
       [value] = tf.raw_ops.RestoreV2(
@@ -501,18 +519,20 @@ def find_checkpoint(path: str) -> str:
 
   Args:
     path: a prefix; one of its files; a directory that this project or the original trained in; the
-      folder of a released model, with its `bert_model.ckpt`; or an exported encoder's folder, or
-      the one around it.
+      folder of a released model, with its `bert_model.ckpt`; an exported encoder's folder, or the
+      one around it; or a folder that transformers saved, with its `model.safetensors`.
 
   Returns:
-    The prefix of a whole checkpoint whose variables have BERT's names.
+    The prefix of a whole checkpoint whose variables have BERT's names; of transformers' weights,
+    which have none, their file.
 
   Raises:
     CheckpointError: there is none; the message says what is there, and what to do.
   """
   path = os.fspath(path)
   prefix = _FILE_SUFFIX.sub("", path)
-  if not tf.io.gfile.exists(prefix + ".index"):
+  is_whole = tf.io.gfile.exists(prefix + ".index")
+  if not is_whole and not (transformers_folder.is_weights_file(path) and os.path.isfile(path)):
     prefix = _find_in_folder(path) if tf.io.gfile.isdir(path) else _explain_absence(path)
   _refuse_object_based(prefix, names_and_shapes(prefix))
   return prefix
@@ -535,6 +555,12 @@ def _find_in_folder(folder: str) -> str:
     return os.path.join(folder, prefixes[0])
   if prefixes:
     raise CheckpointError(f"{folder} has several checkpoints, name one: {abbreviate(prefixes, 10)}")
+  try:
+    weights = transformers_folder.find_weights(folder)
+  except SafetensorsError as error:
+    raise CheckpointError(str(error)) from None
+  if weights:
+    return weights
   raise CheckpointError(f"{folder} has no checkpoint (no *.index file).{_nearby(folder)}")
 
 

@@ -614,7 +614,8 @@ def run(
   """Runs a script: defines its flags, parses the command line, calls `main`, and exits.
 
   Exit codes: what `main` returns (None is 0); 0 after `--help`; 1 after a wrong command line or an
-  error in the input; 130 after Ctrl-C; 141 when the reader of stdout has left.
+  error in the input, or the error's own `exit_code` (75: another worker of this job was lost); 130
+  after Ctrl-C; 141 when the reader of stdout has left.
 
   A ValueError or OSError is taken for an error in what the user gave and ends in one message on
   stderr. Any other exception is a bug and keeps its traceback. `--verbose_errors` or
@@ -660,7 +661,7 @@ def _report(error: ValueError | OSError, hint: str) -> int:
   if _wants_traceback():
     raise error
   print(f"ERROR: {_message(error)}\n{hint}", file=sys.stderr)
-  return 1
+  return getattr(error, "exit_code", 1)
 
 
 def _wants_traceback() -> bool:

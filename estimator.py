@@ -23,6 +23,7 @@ is not a variable (see `training_loop.RunState`) lies in a sidecar of each check
 
 import contextlib
 import dataclasses
+import io
 import itertools
 import json
 import os
@@ -34,6 +35,8 @@ import tensorflow as tf
 from absl import logging
 
 import checkpoint
+import distribution
+import files
 from gradient_accumulation import accumulate
 from training_loop import (
   EXIT_CODE_SIGTERM,
@@ -222,21 +225,30 @@ class Estimator:
 
     Raises:
       ResumeMismatchError: `model_dir` holds a checkpoint of another model or task.
-      TrainingDivergedError: a loss is not finite; the last checkpoint before it stays.
+      TrainingDivergedError: a loss is not finite; the last checkpoint before it stays, and the
+        batch is saved beside it.
+      files.FolderInUseError: another process trains in `model_dir`.
+      distribution.WorkerLostError: another process of this job has died.
       ValueError: the data or an option is bad.
     """
     if max_steps <= 0:
       raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
     self._check_batch_size()
+    with self._held_model_dir():
+      self._train(input_fn, max_steps, eval_spec)
+    return self
+
+  def _train(self, input_fn, max_steps: int, eval_spec: EvalSpec | None) -> None:
+    """See `train`; the arguments are checked, and `model_dir` is ours alone."""
     newest = self.latest_checkpoint()
     step, state = self._saved_state(newest)
+    self._check_workers(max_steps, step)
     if step >= max_steps:
       logging.info("Skipping training since max_steps has already saved.")
-      return self
+      return
     if has_lost_patience(state, eval_spec):
       logging.info("Skipping training since it has stopped early, at step %d.", step)
-      return self
-    os.makedirs(self.config.model_dir, exist_ok=True)
+      return
     self._seed = state.seed
     dataset, element_spec = self._dataset(input_fn, ModeKeys.TRAIN, state.examples)
     with _clear_data_errors(input_fn):
@@ -247,8 +259,7 @@ class Estimator:
       else:
         self._initialise()
         self.save(0, state)
-      Training(self, run_steps, iterator, step, state, max_steps, eval_spec).run()
-    return self
+      Training(self, run_steps, iterator, step, state, max_steps, eval_spec, input_fn).run()
 
   def evaluate(
     self,
@@ -292,9 +303,10 @@ class Estimator:
       step_fn = self._build_inference(ModeKeys.PREDICT, element_spec, dataset, is_new=path is None)
       self._load(path)
       for batch in dataset:
-        for replica in self._strategy.experimental_local_results(step_fn(batch)):
-          arrays = {name: tensor.numpy() for name, tensor in replica["arrays"].items()}
-          for i in range(int(replica["examples"])):
+        replicas = self._strategy.experimental_local_results(step_fn(batch))
+        for row in distribution.gather([_row_of(replica) for replica in replicas]):
+          arrays = _arrays_of(row)
+          for i in range(int(row["examples"])):
             yield {name: array[i] for name, array in arrays.items()}
 
   def latest_checkpoint(self) -> str | None:
@@ -322,13 +334,31 @@ class Estimator:
   # -------------------------------------------------------------------------------------------
   # Data.
 
-  def _dataset(self, input_fn, mode: str, skip_examples: int = 0):
+  def _input_params(self, mode: str, skip_examples: int = 0) -> dict[str, Any]:
     prefix = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "eval", ModeKeys.PREDICT: "predict"}[mode]
     params = {**self.params, "seed": self._seed, "skip_examples": skip_examples}
     if f"{prefix}_batch_size" in params:
       params["batch_size"] = params[f"{prefix}_batch_size"]
-    dataset = input_fn(params)
-    return self._strategy.experimental_distribute_dataset(dataset), dataset.element_spec
+    return params
+
+  def _dataset(self, input_fn, mode: str, skip_examples: int = 0):
+    dataset = input_fn(self._input_params(mode, skip_examples))
+    return distribution.distribute_dataset(self._strategy, dataset), dataset.element_spec
+
+  def batch_after(self, input_fn, examples: int, batches: int):
+    """A training batch once more, for people to look at: it depends on seed and position alone.
+
+    Args:
+      input_fn: of the training.
+      examples: how many the run had consumed at some step.
+      batches: how many batches after that one.
+
+    Returns:
+      Nested arrays; all of the batch, however many replicas share it.
+    """
+    dataset = input_fn(self._input_params(ModeKeys.TRAIN, examples))
+    batch = next(itertools.islice(iter(dataset), batches, None))
+    return tf.nest.map_structure(lambda tensor: tensor.numpy(), batch)
 
   def _check_batch_size(self):
     """A batch has to divide into replicas and micro-batches: else their means weigh unequally."""
@@ -339,6 +369,27 @@ class Estimator:
         f"train_batch_size={batch_size} does not divide into {replicas} replica(s) times "
         f"{micro} gradient accumulation step(s)."
       )
+
+  @contextlib.contextmanager
+  def _held_model_dir(self):
+    """Makes `model_dir`, and keeps a second run out of it. The chief holds it for its workers."""
+    if not distribution.is_chief():
+      yield
+      return
+    os.makedirs(self.config.model_dir, exist_ok=True)
+    with files.hold_folder(self.config.model_dir):
+      yield
+
+  def _check_workers(self, max_steps: int, step: int) -> None:
+    """Refuses workers that were started with other flags, or do not see the chief's checkpoint."""
+    facts = {
+      "the step to resume from": step,
+      "max_steps": max_steps,
+      "batch size": self.params.get("train_batch_size"),
+      "fingerprint": self.config.fingerprint,
+      "informative": self.config.informative,
+    }
+    distribution.check_equal({**facts, "seed": self.config.seed})
 
   # -------------------------------------------------------------------------------------------
   # Graphs. One trace per mode creates the variables and compiles the step.
@@ -609,7 +660,8 @@ class Estimator:
   def save(self, step: int, state: RunState) -> None:
     """Saves all variables and `state` as the checkpoint of `step`."""
     config = self.config
-    prefix = checkpoint.save(
+    prefix = distribution.on_chief(
+      checkpoint.save,
       config.model_dir,
       step,
       self.store.variables,
@@ -618,13 +670,25 @@ class Estimator:
     )
     logging.info("Saved %s.", prefix)
 
+  def save_batch(self, step: int, batch) -> str:
+    """Saves the batch of a step as `model_dir/diverged_batch-STEP.npz`, and returns its path.
+
+    One array for each feature under its name; `np.load(path, allow_pickle=False)` reads them.
+    """
+    path = os.path.join(self.config.model_dir, f"diverged_batch-{step}.npz")
+    buffer = io.BytesIO()
+    np.savez(buffer, **_named_arrays(batch))
+    files.write_bytes(path, buffer.getvalue())
+    return path
+
   def save_best(self, step: int, state: RunState) -> None:
     """Saves the weights, without optimizer slots, as the only checkpoint in `model_dir/best`."""
     tensors = {**self._weights(), "global_step": self.store.variables["global_step"]}
     directory = os.path.join(self.config.model_dir, "best")
-    logging.info(
-      "Best so far: %s.", checkpoint.save(directory, step, tensors, self._sidecar(state), keep=1)
+    prefix = distribution.on_chief(
+      checkpoint.save, directory, step, tensors, self._sidecar(state), keep=1
     )
+    logging.info("Best so far: %s.", prefix)
 
   def _sidecar(self, state: RunState) -> dict[str, Any]:
     return {
@@ -640,13 +704,12 @@ class Estimator:
     losses, collected = [], []
     for batch in itertools.islice(iter(dataset), steps):
       replicas = self._strategy.experimental_local_results(step_fn(batch))
-      replicas = [r for r in replicas if int(r["examples"])]  # A short batch may leave one idle.
+      rows = distribution.gather([_row_of(replica) for replica in replicas])
+      rows = [r for r in rows if int(r["examples"])]  # A short batch may leave one idle.
       losses.append(
-        np.average(
-          [float(r["loss"]) for r in replicas], weights=[int(r["examples"]) for r in replicas]
-        )
+        np.average([float(r["loss"]) for r in rows], weights=[int(r["examples"]) for r in rows])
       )
-      collected += [{k: tensor.numpy() for k, tensor in r["arrays"].items()} for r in replicas]
+      collected += [_arrays_of(row) for row in rows]
     if not losses:
       raise ValueError("There is nothing to evaluate: the input_fn gave no batch.")
     results = {}
@@ -659,6 +722,8 @@ class Estimator:
     return results
 
   def _write_summaries(self, folder: str, results: dict[str, Any]) -> None:
+    if not distribution.is_chief():
+      return
     writer = tf.summary.create_file_writer(os.path.join(self.config.model_dir, folder))
     with contextlib.closing(writer), writer.as_default(results["global_step"]):
       for name, value in results.items():
@@ -690,13 +755,53 @@ def _create_unlifted(next_creator, **kwargs):
 def _clear_data_errors(input_fn):
   """Turns TensorFlow's errors about the data into what `input_fn.explain_error` makes of them."""
   try:
-    yield
+    with distribution.clear_errors():
+      yield
   except tf.errors.OpError as error:
     explain = getattr(input_fn, "explain_error", lambda error: None)
     clear = explain(error)
     if clear is None:
       raise
     raise clear from None
+
+
+_ARRAY = "array:"
+
+
+def _row_of(outputs: dict[str, Any]) -> dict[str, np.ndarray]:
+  """What a replica computed on a batch, on one level: its size, its loss, and its arrays."""
+  row = {name: value.numpy() for name, value in outputs.items() if name != "arrays"}
+  return {**row, **{_ARRAY + name: value.numpy() for name, value in outputs["arrays"].items()}}
+
+
+def _arrays_of(row: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+  """The arrays that went into `_row_of`.
+
+  Example:
+    >>> _arrays_of({"examples": 2, "array:logits": [0.1, 0.2]})
+    {'logits': [0.1, 0.2]}
+  """
+  return {n.removeprefix(_ARRAY): array for n, array in row.items() if n.startswith(_ARRAY)}
+
+
+def _named_arrays(batch) -> dict[str, np.ndarray]:
+  """The arrays of a batch by their place in it.
+
+  Example:
+    >>> sorted(_named_arrays(({"ids": 1, "mask": 2}, 3)))
+    ['0/ids', '0/mask', '1']
+  """
+  if isinstance(batch, dict):
+    parts = batch.items()
+  elif isinstance(batch, tuple):
+    parts = enumerate(batch)
+  else:
+    return {"": distribution.without_objects(batch)}
+  return {
+    f"{name}/{rest}".strip("/"): array
+    for name, part in parts
+    for rest, array in _named_arrays(part).items()
+  }
 
 
 def _step_of(prefix: str) -> int:

@@ -1,11 +1,15 @@
-"""What this machine computes fast in: the flags of its CPU, the abilities of its GPUs.
+"""What this machine has and computes fast in: flags of its CPU, abilities of its GPUs, memory.
 
 >>> dtype, reason = preferred_dtype(frozenset({"avx512f", "avx512_bf16"}))
 >>> dtype, reason
 ('bfloat16', 'the CPU multiplies in bfloat16 (avx512_bf16)')
 """
 
+import os
 import re
+import subprocess
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from absl import logging
 
@@ -22,11 +26,7 @@ def cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
   Args:
     path: the file to read.
   """
-  try:
-    with open(path, encoding="utf-8", errors="replace") as reader:
-      match = re.search(r"^(?:flags|Features)\s*:(.*)$", reader.read(), re.MULTILINE)
-  except OSError:
-    return frozenset()
+  match = re.search(r"^(?:flags|Features)\s*:(.*)$", _text(path), re.MULTILINE)
   return frozenset(match[1].split()) if match else frozenset()
 
 
@@ -83,3 +83,97 @@ def preferred_dtype(
     if flag in flags:
       return "bfloat16", f"the CPU multiplies in bfloat16 ({flag})"
   return "float32", f"the CPU has none of {', '.join(BFLOAT16_CPU_FLAGS)}"
+
+
+# ---------------------------------------------------------------------------------------------
+# How much there is of it.
+
+
+class Memory(NamedTuple):
+  """Memory of this machine, or of one GPU, in bytes."""
+
+  total: int
+  available: int
+
+
+def num_cores() -> int:
+  """Cores that this process may use, which a container or a cluster may have restricted."""
+  if hasattr(os, "sched_getaffinity"):
+    return len(os.sched_getaffinity(0))
+  return os.cpu_count() or 1
+
+
+def memory(
+  meminfo: str = "/proc/meminfo",
+  cgroup_root: str = "/sys/fs/cgroup",
+  own: str = "/proc/self/cgroup",
+) -> Memory | None:
+  """Memory that this process may use: the machine's, or what its control group leaves of it.
+
+  A container or a job of SLURM is killed at the limit of its group, however much the machine has.
+
+  Args:
+    meminfo: Linux's file about the machine.
+    cgroup_root: where Linux shows control groups, of version 1 or 2.
+    own: the file that names the group of this process.
+
+  Returns:
+    None where nothing is known, as on Windows.
+  """
+  kilobytes = {key: int(value) for key, value in re.findall(r"(\w+):\s+(\d+) kB", _text(meminfo))}
+  if "MemTotal" in kilobytes:
+    found = Memory(kilobytes["MemTotal"] << 10, kilobytes.get("MemAvailable", 0) << 10)
+  else:
+    found = _memory_of_posix()
+  if found is None:
+    return None
+  for limit, used in _limits_of_groups(cgroup_root, _text(own)):
+    found = Memory(min(found.total, limit), max(0, min(found.available, limit - used)))
+  return found
+
+
+def _memory_of_posix() -> Memory | None:
+  try:
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+  except (AttributeError, ValueError, OSError):
+    return None
+  return Memory(total, total)  # macOS does not say in one number what is free
+
+
+def _limits_of_groups(root: str, own: str) -> Iterator[tuple[int, int]]:
+  """(limit, bytes in use) of the control groups of this process that have one."""
+  paths = {"", *(line.split(":", 2)[2].strip("/") for line in own.split() if line.count(":") > 1)}
+  names = (("", "memory.max", "memory.current"),)
+  names += (("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),)
+  for path in sorted(paths):
+    for controller, limit_name, used_name in names:
+      folder = os.path.join(root, controller, path)
+      limit, used = (_text(os.path.join(folder, name)).strip() for name in (limit_name, used_name))
+      if limit.isdecimal() and used.isdecimal():  # "max" is none
+        # The kernel takes back cached files before it kills.
+        statistics = _text(os.path.join(folder, "memory.stat"))
+        cached = re.search(r"^(?:total_)?inactive_file (\d+)$", statistics, re.MULTILINE)
+        yield int(limit), int(used) - (int(cached[1]) if cached else 0)
+
+
+def _text(path: str) -> str:
+  try:
+    with open(path, encoding="utf-8", errors="replace") as reader:
+      return reader.read()
+  except OSError:
+    return ""
+
+
+def gpu_memory(command: str = "nvidia-smi") -> list[Memory]:
+  """Memory of each NVIDIA GPU of this machine, whether TensorFlow sees it or not.
+
+  Args:
+    command: NVIDIA's program that tells.
+  """
+  query = [command, "--query-gpu=memory.total,memory.free", "--format=csv,noheader,nounits"]
+  try:
+    done = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
+  except (OSError, subprocess.SubprocessError):
+    return []
+  pairs = re.findall(r"^\s*(\d+),\s*(\d+)\s*$", done.stdout, re.MULTILINE)
+  return [Memory(int(total) << 20, int(free) << 20) for total, free in pairs]

@@ -6,6 +6,7 @@ each sequence, V = vocabulary size, C = number of labels.
 
 import tensorflow as tf
 
+import distribution
 import kernels
 from modeling import (
   BertConfig,
@@ -69,8 +70,9 @@ def get_masked_lm_output(
   label_weights = tf.reshape(label_weights, [-1])
   with kernels.compile_blocks(compiled):
     per_example_loss = kernels.cross_entropy(product, bias, label_ids)
+  weight = _weight_to_divide_by(label_weights, tf.shape(positions)[0])
   # 1e-5 keeps a batch without any masked word from dividing by zero.
-  loss = tf.reduce_sum(label_weights * per_example_loss) / (tf.reduce_sum(label_weights) + 1e-5)
+  loss = tf.reduce_sum(label_weights * per_example_loss) / (weight + 1e-5)
   return loss, per_example_loss, tf.nn.log_softmax(tf.cast(product, tf.float32) + bias)
 
 
@@ -269,9 +271,9 @@ def get_token_loss(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.
   per_token_loss = weights * tf.nn.sparse_softmax_cross_entropy_with_logits(
     tf.maximum(labels, 0), logits
   )
-  # At least 1: a batch without any label has the loss 0.
-  loss = tf.reduce_sum(per_token_loss) / tf.maximum(tf.reduce_sum(weights), 1.0)
-  return loss, per_token_loss
+  # A batch without any label has the loss 0.
+  weight = _weight_to_divide_by(weights, tf.shape(labels)[0])
+  return tf.math.divide_no_nan(tf.reduce_sum(per_token_loss), weight), per_token_loss
 
 
 def get_choice_logits(
@@ -297,6 +299,31 @@ def get_choice_logits(
   logits = tf.reshape(tf.matmul(pooled_output, weights, transpose_b=True), tf.shape(choice_mask))
   # Not -inf: a row that merely fills a batch has no choice, and its softmax would be NaN.
   return tf.where(tf.cast(choice_mask, tf.bool), logits, -10000.0)
+
+
+# ---------------------------------------------------------------------------------------------
+# Shared.
+
+
+def _weight_to_divide_by(weights: tf.Tensor, num_examples: tf.Tensor) -> tf.Tensor:
+  """The sum of the weights, float32 `[]`, which the sum of weighted losses is divided by.
+
+  A replica sees a part of the batch, and the loss is the mean of all replicas', each counting for
+  its number of examples. For that to be the mean over the words of the whole batch, a replica
+  divides not by the weight that its own words happen to have, but by its examples' share of all.
+  """
+  weight = tf.reduce_sum(weights)
+  if _is_in_loop():
+    return weight
+  num_examples = tf.cast(num_examples, tf.float32)
+  means = distribution.replica_mean(tf.stack([weight, num_examples]))
+  return means[0] * tf.math.divide_no_nan(num_examples, means[1])
+
+
+def _is_in_loop() -> bool:
+  """Whether a loop's body is traced, as of gradient accumulation: there replicas cannot meet."""
+  outer = getattr(tf.compat.v1.get_default_graph(), "outer_graph", None)
+  return hasattr(outer, "outer_graph")
 
 
 def _linear(input_tensor, num_outputs, initializer_range):

@@ -11,13 +11,18 @@ makes such a file in one piece or not at all; `record_input_fn` reads it:
 Training repeats, shuffles in a buffer of 100, and batches. The order derives from the seed alone,
 so a resumed run drops as many shuffled records as were consumed, unparsed, and goes on with the
 very next batch. Each batch is cut to its own longest example: padding costs time and changes
-nothing.
+nothing. To have less of it, `group_by_length` puts examples of similar lengths into one batch
+(length_groups.py), or `pack_sequences` puts several into one row (sequence_packing.py).
+
+Reading, parsing and all that follows are operations of a graph without Python. They run in threads
+of their own, two batches ahead of the training step.
 
 A file that is missing, cut short, damaged or written for another length is reported as a
 `RecordError` that names the file and the record. Files may be compressed with gzip, all or some.
 """
 
 import contextlib
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,6 +31,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+import length_groups
+import sequence_packing
 from files import force_to_disk, hidden_beside, write_text
 
 # As the original has it; the buffer holds serialized records, so its memory is small.
@@ -184,6 +191,9 @@ def record_input_fn(
   round_length_to: int = 8,
   repeat: bool | None = None,
   transform: Transform | None = None,
+  group_by_length: bool = False,
+  pack_sequences: bool = False,
+  packed_rows: int | None = None,
 ) -> RecordInputFn:
   """An input_fn over TFRecord files, as `file_based_input_fn_builder` made them.
 
@@ -205,28 +215,43 @@ def record_input_fn(
       the number of each example: in training the position in the stream, which never comes again;
       in evaluation the position in the files, the same in each pass. And a seed: that of the order
       in training, always the same one in evaluation.
+    group_by_length: in training, make batches of similar lengths by `input_mask`. Evaluation keeps
+      its order.
+    pack_sequences: put several examples into one row, see `sequence_packing.pack`. A batch still
+      has B examples, but fewer rows. `length_features` are those with a value for each token.
+    packed_rows: so many rows in each packed batch; by default as many as it needs.
 
   Returns:
     The input_fn. Its dataset yields name -> `[B]` or `[B, T]`, int32 or float32.
 
   Raises:
     RecordError: a file is missing or empty, or its first record is not as `features` says.
+    ValueError: `group_by_length` and `pack_sequences` are both wanted, though sequences of equal
+      length leave no gaps to fill; or one of them without an `input_mask` to tell lengths.
   """
+  if group_by_length and pack_sequences:
+    raise ValueError("group_by_length and pack_sequences exclude each other.")
+  if (group_by_length or pack_sequences) and "input_mask" not in features:
+    raise ValueError("Without 'input_mask' among the features, lengths are unknown.")
   paths = [os.fspath(f) for f in ([files] if isinstance(files, (str, os.PathLike)) else files)]
   if not paths:
     raise RecordError("No TFRecord file was given: the pattern matches nothing.")
   for path in paths:
     _check_file(path, features, limit=1)
   repeat = is_training if repeat is None else repeat
-  length_features = [] if pad_to_max_length else [n for n in length_features if n in features]
 
   def build(params):
+    batch_size = params["batch_size"]
     seed = params.get("seed", 12345)  # only `Estimator` gives one
     if is_training:
       skipped = params.get("skip_examples", 0)
       records = _training_records(paths, repeat, seed)
+      records = records.shuffle(shuffle_buffer, seed, reshuffle_each_iteration=False)
       # The skipped records are neither parsed nor batched: a million take about a second.
-      records = records.shuffle(shuffle_buffer, seed, reshuffle_each_iteration=False).skip(skipped)
+      if group_by_length:
+        records = _grouped_by_length(records, paths, features, batch_size, seed, skipped)
+      else:
+        records = records.skip(skipped)
       records = records.enumerate(start=skipped)
     else:
       seed = _EVAL_SEED
@@ -236,9 +261,12 @@ def record_input_fn(
     def finish(numbers, batch):
       parsed = _parse(batch, features)
       parsed = parsed if transform is None else transform(parsed, numbers, seed)
-      return _trim(parsed, length_features, round_length_to)
+      if pack_sequences:
+        paddings = dict.fromkeys(length_features, 0)
+        return sequence_packing.pack(parsed, num_rows=packed_rows, token_features=paddings)
+      return parsed if pad_to_max_length else _trim(parsed, length_features, round_length_to)
 
-    batches = records.batch(params["batch_size"], drop_remainder=drop_remainder)
+    batches = records.batch(batch_size, drop_remainder=drop_remainder)
     batches = batches.map(finish, num_parallel_calls=2)
     return batches.prefetch(2).with_options(_options())
 
@@ -315,6 +343,29 @@ def _training_records(paths: Sequence[str], repeat: bool, seed: int) -> tf.data.
   )
 
 
+def _grouped_by_length(records, paths, features: FeatureSpec, batch_size, seed, skipped):
+  """Records in an order in which batches have similar lengths, after so many of them."""
+
+  def lengths_of(serialized):
+    masks = tf.io.parse_example(serialized, {"input_mask": features["input_mask"]})
+    return length_groups.sequence_lengths(masks["input_mask"])
+
+  count = _count_up_to(paths, length_groups.records_that_matter(batch_size))
+  window = length_groups.window_size(count, batch_size)
+  return length_groups.deal_by_length(records, lengths_of, batch_size, window, seed, skipped)
+
+
+def _count_up_to(paths: Sequence[str], limit: int) -> int:
+  """How many records there are, without reading more than `limit` of them."""
+  count = 0
+  for path in paths:
+    stated = read_manifest(path).get("records")
+    if not isinstance(stated, int):
+      stated = sum(1 for _ in itertools.islice(records_of(path), limit - count))
+    count = min(count + stated, limit)
+  return count
+
+
 def _parse(batch, features: FeatureSpec) -> dict[str, tf.Tensor]:
   """Serialized `[B]` -> name -> `[B, ...]`, integers as int32, which TPUs need."""
   parsed = tf.io.parse_example(batch, features)
@@ -326,12 +377,9 @@ def _parse(batch, features: FeatureSpec) -> dict[str, tf.Tensor]:
 
 def _trim(parsed, length_features: Sequence[str], multiple: int) -> dict[str, tf.Tensor]:
   """Cuts `length_features` behind the last position that any `input_mask` of the batch marks."""
-  if not length_features or "input_mask" not in parsed:
+  if "input_mask" not in parsed:
     return parsed
-  mask = parsed["input_mask"]  # [B, S]
-  positions = tf.range(1, tf.shape(mask)[1] + 1)
-  # At least 1, since a model needs a first token, even of an example that is all padding.
-  longest = tf.maximum(tf.reduce_max(tf.where(mask > 0, positions, 0)), 1)
+  longest = tf.reduce_max(length_groups.sequence_lengths(parsed["input_mask"]))
   length = -(-longest // multiple) * multiple
   return {
     name: value[:, :length] if name in length_features else value for name, value in parsed.items()

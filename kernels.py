@@ -46,8 +46,8 @@ def compile_blocks(compiled: bool):
 def portable_blocks():
   """Within the block, nothing is compiled, and gradients are left to TensorFlow. Same values.
 
-  A graph that leaves this project in a SavedModel then needs neither XLA nor gradient functions
-  registered in the process that loads it.
+  For models that are not trained here. A graph that leaves this project in a SavedModel then needs
+  neither XLA nor gradient functions registered in the process that loads it.
   """
   outer, _mode.portable = _mode.portable, True
   try:
@@ -164,7 +164,7 @@ def _bias_gelu_backward(x, bias, dy):
   return tf.cast(dx, product_dtype), d_bias
 
 
-def bias_gelu(x: tf.Tensor, bias: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
+def bias_gelu(x: tf.Tensor, bias, dtype: tf.DType = tf.float32) -> tf.Tensor:
   """`gelu(x + bias)`, tanh form as the original (arXiv:1606.08415).
 
   Args:
@@ -175,6 +175,11 @@ def bias_gelu(x: tf.Tensor, bias: tf.Tensor, dtype: tf.DType = tf.float32) -> tf
   Returns:
     `[..., W]`: `0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))` of `z = x + bias`.
   """
+  bias = tf.convert_to_tensor(bias)
+  if _mode.portable and bias.shape.rank:
+    # The form that TensorFlow fuses with the matrix product before it, on CPUs.
+    x = tf.nn.bias_add(x, tf.cast(bias, x.dtype))
+    return tf.cast(tf.nn.gelu(x, approximate=True), dtype)
   compiled = _mode.compiled
 
   @_with_gradient
@@ -184,7 +189,7 @@ def bias_gelu(x: tf.Tensor, bias: tf.Tensor, dtype: tf.DType = tf.float32) -> tf
       lambda dy: _bias_gelu_backward(x, bias, dy, compiled),
     )
 
-  return with_gradient(x, tf.convert_to_tensor(bias))
+  return with_gradient(x, bias)
 
 
 def gelu(x: tf.Tensor) -> tf.Tensor:

@@ -135,7 +135,8 @@ class BertModel:
       token_type_ids = tf.zeros([batch_size, seq_length], tf.int32)
 
     self.is_compiled = is_training and config.hidden_size >= _MIN_WIDTH_TO_COMPILE
-    with variable_scope(scope or "bert"), kernels.compile_blocks(self.is_compiled):
+    blocks = kernels.compile_blocks(self.is_compiled) if is_training else kernels.portable_blocks()
+    with variable_scope(scope or "bert"), blocks:
       with variable_scope("embeddings"):
         # [B, S, W], [V, W]
         embedding_output, self.embedding_table = embedding_lookup(
@@ -229,11 +230,22 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
   return kernels.gelu(tf.convert_to_tensor(x))
 
 
-_ACTIVATIONS = {"linear": None, "relu": tf.nn.relu, "gelu": gelu, "tanh": tf.tanh}
+def gelu_erf(x: tf.Tensor) -> tf.Tensor:
+  """Gaussian error linear unit, exact form: what transformers calls `gelu`; any shape."""
+  return tf.nn.gelu(x, approximate=False)
+
+
+_ACTIVATIONS = {
+  "linear": None,
+  "relu": tf.nn.relu,
+  "gelu": gelu,
+  "gelu_erf": gelu_erf,
+  "tanh": tf.tanh,
+}
 
 
 def get_activation(activation_string):
-  """The function called `relu`, `gelu`, `tanh`; None for `linear`; a function stands for itself.
+  """The function of a name in `_ACTIVATIONS`; None for `linear`; a function stands for itself.
 
   Raises:
     ValueError: the name is unknown.

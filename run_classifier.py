@@ -25,6 +25,8 @@ import time
 from absl import flags, logging
 
 import command_line
+import distribution
+import long_text
 import runner
 from glue import (  # the original's users look for these here
   PROCESSORS,
@@ -101,7 +103,9 @@ def define_flags() -> None:
     flags.DEFINE_string("xnli_language", None, "Language to train and evaluate in. [zh]")
     flags.DEFINE_string("xnli_train_language", None, "Language to train in, if another one.")
   runner.define_model_flags()
+  long_text.define_flags()
   runner.define_training_flags()
+  runner.define_packing_flag()
   runner.define_eval_in_training_flags()
   runner.define_export_flags()
   command_line.define_tpu_flags()
@@ -115,7 +119,13 @@ def define_flags() -> None:
 
 
 def file_based_convert_examples_to_features(
-  examples, label_list, max_seq_length, tokenizer, output_file, problem_type="classification"
+  examples,
+  label_list,
+  max_seq_length,
+  tokenizer,
+  output_file,
+  problem_type="classification",
+  windows=None,
 ) -> None:
   """Writes examples as a TFRecord file under the original's feature names.
 
@@ -127,6 +137,8 @@ def file_based_convert_examples_to_features(
     output_file: the file; it appears when it is complete.
     problem_type: decides `label_ids`: int64 `[]`, float32 `[]` for regression, int64 `[C]` for
       multi_label.
+    windows: `long_text.WindowOptions`, to write `input_ids` int64 `[max_windows * max_seq_length]`
+      and `num_windows`; by default long texts are cut.
 
   Raises:
     DataError: an example's label is unknown.
@@ -134,20 +146,25 @@ def file_based_convert_examples_to_features(
   """
   import input_pipeline
 
+  reader = long_text.WindowReader(tokenizer, windows) if windows else None
+
   def records():
     for index, example in enumerate(examples):
       if index % 10000 == 0:
         logging.info("Writing example %d of %d", index, len(examples))
       feature = convert_single_example(
-        index, example, label_list, max_seq_length, tokenizer, problem_type
+        index, example, label_list, max_seq_length, reader or tokenizer, problem_type
       )
-      yield {
+      record = {
         "input_ids": feature.input_ids,
         "input_mask": feature.input_mask,
         "segment_ids": feature.segment_ids,
         "label_ids": feature.label_id,
         "is_real_example": int(feature.is_real_example),
       }
+      yield {**record, **reader.windows_of(example, feature)} if reader else record
+    if reader:
+      reader.log_counts()
 
   input_pipeline.write_records(output_file, records())
 
@@ -160,8 +177,9 @@ def file_based_input_fn_builder(
   *,
   num_labels=2,
   problem_type="classification",
-  shuffle_buffer=100,
   pad_to_max_length=False,
+  windows=None,
+  **reading,
 ):
   """An input_fn over a file of `file_based_convert_examples_to_features`.
 
@@ -172,8 +190,9 @@ def file_based_input_fn_builder(
     drop_remainder: leave out a last batch that is short.
     num_labels: C, needed for multi_label.
     problem_type: as it was written.
-    shuffle_buffer: among so many records the next one is drawn.
     pad_to_max_length: keep batches at `seq_length` instead of their longest example's length.
+    windows: as it was written.
+    **reading: further keywords of `input_pipeline.record_input_fn`.
 
   Returns:
     `input_fn(params)` -> `tf.data.Dataset` of name -> int32 or float32 `[B, ...]`.
@@ -186,13 +205,17 @@ def file_based_input_fn_builder(
     "regression": tf.io.FixedLenFeature([], tf.float32),
     "multi_label": tf.io.FixedLenFeature([num_labels], tf.int64),
   }.get(problem_type)
+  features = input_pipeline.classifier_features(seq_length, label)
+  if windows:
+    features = long_text.record_features(features, windows)
   return input_pipeline.record_input_fn(
     input_file,
-    input_pipeline.classifier_features(seq_length, label),
+    features,
     is_training,
     drop_remainder,
-    shuffle_buffer=shuffle_buffer,
     pad_to_max_length=pad_to_max_length,
+    transform=long_text.window_transform(trim=not pad_to_max_length) if windows else None,
+    **reading,
   )
 
 
@@ -246,6 +269,9 @@ def create_model(
   *,
   problem_type="classification",
   dtype="float32",
+  num_windows=None,
+  window_pooling="mean",
+  packing=None,
 ):
   """BERT with a sequence head.
 
@@ -260,6 +286,10 @@ def create_model(
     use_one_hot_embeddings: look words up by a matrix product (for TPUs).
     problem_type: classification, regression or multi_label.
     dtype: of the matrix products.
+    num_windows: int `[B]`, of documents read through windows; `input_ids` is `[B, S, K]` then.
+    window_pooling: how their logits become one, see `long_text.pool_logits`.
+    packing: of several sequences in a row, see `sequence_packing.packing_of`; B counts sequences in
+      what comes back, and rows in the inputs.
 
   Returns:
     `(loss, per_example_loss, logits, probabilities)`: float32 `[]`, `[B]`, `[B, C]`, `[B, C]`.
@@ -269,20 +299,24 @@ def create_model(
   import heads
   import modeling
 
+  inputs = input_ids, input_mask, segment_ids
+  if num_windows is not None:
+    inputs, documents = long_text.split_batch(*inputs, num_windows, keep_all=use_one_hot_embeddings)
   model = modeling.BertModel(
-    config=bert_config,
-    is_training=is_training,
-    input_ids=input_ids,
-    input_mask=input_mask,
-    token_type_ids=segment_ids,
+    bert_config,
+    is_training,
+    *inputs,
     use_one_hot_embeddings=use_one_hot_embeddings,
     dtype=tf.as_dtype(dtype),
     # The head reads one vector for each sequence: nothing else needs to be computed. TPUs compile
     # for fixed shapes, which skipping padding does not have.
     skip_padding=not use_one_hot_embeddings,
-    only_pooled_output=True,
+    only_pooled_output=not packing,
+    **(packing or {}),
   )
   logits = heads.get_classifier_logits(model.get_pooled_output(), num_labels, is_training)
+  if num_windows is not None:
+    logits = long_text.pool_logits(logits, documents, tf.shape(num_windows)[0], window_pooling)
   loss, per_example_loss, probabilities = heads.get_classifier_loss(logits, labels, problem_type)
   return loss, per_example_loss, logits, probabilities
 
@@ -302,6 +336,7 @@ def model_fn_builder(
   label_list=None,
   optimizer_options=None,
   dtype="float32",
+  window_pooling="mean",
 ):
   """Returns the `model_fn` of an `estimator.Estimator`; arguments as of `create_model`.
 
@@ -319,9 +354,11 @@ def model_fn_builder(
     label_list: labels, to show a confusion matrix.
     optimizer_options: further keywords of `optimization.create_optimizer`.
     dtype: of the matrix products.
+    window_pooling: see `create_model`; the features tell whether documents come in windows.
   """
 
   def model_fn(features, labels, mode, params):
+    import sequence_packing
     from estimator import EstimatorSpec, ModeKeys
     from optimization import create_optimizer
 
@@ -337,6 +374,9 @@ def model_fn_builder(
       use_one_hot_embeddings,
       problem_type=problem_type,
       dtype=dtype,
+      num_windows=features.get("num_windows"),
+      window_pooling=window_pooling,
+      packing=sequence_packing.packing_of(features),
     )
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
@@ -413,6 +453,7 @@ def check_flags() -> None:
   if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
     raise ValueError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")
   runner.check_training_flags()
+  long_text.check_flags()
 
 
 def processor_from_flags():
@@ -452,6 +493,7 @@ class Classification:
     # Processors written for the original know nothing of problem types and metrics.
     self.problem_type = getattr(processor, "problem_type", "classification")
     self.metric_names = self._metric_names()
+    self.windows = long_text.options_from_flags()
 
   def run(self) -> None:
     """Trains, evaluates, predicts, exports."""
@@ -460,8 +502,9 @@ class Classification:
     dev_sets = list(self._sets("dev")) if FLAGS.do_eval or FLAGS.eval_every_steps else []
     test_sets = list(self._sets("test")) if FLAGS.do_predict else []
     estimator = self._create_estimator(num_train_steps)
-    # A model of MNLI may predict AX; to train on, the task has to be the same.
-    runner.check_same_model(estimator.config.fingerprint, () if FLAGS.do_train else ("task_name",))
+    # A model of MNLI may predict AX, and other windows; to train on, all has to be the same.
+    may_differ = () if FLAGS.do_train else ("task_name", "window_stride", "max_windows")
+    runner.check_same_model(estimator.config.fingerprint, may_differ)
     runner.write_label_map(FLAGS.output_dir, self.labels)
     if FLAGS.do_train:
       self._train(estimator, train_examples, num_train_steps, dev_sets)
@@ -473,7 +516,7 @@ class Classification:
       self._predict(estimator, examples, suffix, checkpoint_path)
     if FLAGS.do_export:
       sets = [train_examples or [], *(examples for _, examples in dev_sets + test_sets)]
-      self._export(checkpoint_path, sets)
+      distribution.on_chief(self._export, checkpoint_path, sets)
 
   def _metric_names(self):
     names = list(getattr(self.processor, "metrics", ("accuracy",)))
@@ -503,6 +546,7 @@ class Classification:
       label_list=self.labels,
       optimizer_options=runner.optimizer_options(),
       dtype=FLAGS.dtype,
+      window_pooling=FLAGS.window_pooling,
     )
     fingerprint = runner.model_fingerprint(
       self.bert_config,
@@ -510,6 +554,7 @@ class Classification:
       task_name=FLAGS.task_name.lower(),
       problem_type=self.problem_type,
       labels=self.labels,
+      **long_text.facts(self.windows),
     )
     informative = [
       "train_batch_size",
@@ -518,14 +563,23 @@ class Classification:
       "warmup_proportion",
       "max_seq_length",
       "dtype",
+      "group_by_length",
+      "pack_sequences",
     ]
     return runner.create_estimator(model_fn, fingerprint, informative)
 
   def _input_fn(self, examples, name, is_training=False):
     """Writes the examples as `OUTPUT_DIR/<name>.tf_record` and reads them from there."""
     path = os.path.join(FLAGS.output_dir, f"{name}.tf_record")
-    file_based_convert_examples_to_features(
-      examples, self.labels, FLAGS.max_seq_length, self.tokenizer, path, self.problem_type
+    distribution.on_chief(
+      file_based_convert_examples_to_features,
+      examples,
+      self.labels,
+      FLAGS.max_seq_length,
+      self.tokenizer,
+      path,
+      self.problem_type,
+      self.windows,
     )
     return file_based_input_fn_builder(
       path,
@@ -534,8 +588,9 @@ class Classification:
       drop_remainder=is_training or FLAGS.use_tpu,
       num_labels=len(self.labels),
       problem_type=self.problem_type,
-      shuffle_buffer=FLAGS.shuffle_buffer_size,
-      pad_to_max_length=FLAGS.pad_to_max_length or FLAGS.use_tpu,
+      windows=self.windows,
+      pack_sequences=FLAGS.pack_sequences,
+      **runner.reading_options(),
     )
 
   def _train(self, estimator, examples, num_train_steps, dev_sets):
@@ -623,6 +678,7 @@ class Classification:
       self.labels,
       self.problem_type,
       is_pair=any(example.text_b for example in examples),
+      windows=self.windows,
     )
     runner.export_hub_models(export_dir, self.bert_config, checkpoint_path)
 

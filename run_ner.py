@@ -25,6 +25,7 @@ from absl import flags, logging
 
 import command_line
 import conll
+import distribution
 import files
 import runner
 
@@ -115,9 +116,7 @@ def input_fn_builder(
   seq_length,
   is_training,
   drop_remainder,
-  *,
-  shuffle_buffer=100,
-  pad_to_max_length=False,
+  **reading,
 ):
   """An input_fn over a file of `write_features`.
 
@@ -126,8 +125,7 @@ def input_fn_builder(
     seq_length: `max_seq_length` it was written with.
     is_training: repeat and shuffle.
     drop_remainder: leave out a last batch that is short.
-    shuffle_buffer: among so many records the next one is drawn.
-    pad_to_max_length: keep batches at `seq_length` instead of their longest window's length.
+    **reading: further keywords of `input_pipeline.record_input_fn`.
 
   Returns:
     `input_fn(params)` -> `tf.data.Dataset` of name -> int32 `[B, S]`.
@@ -141,9 +139,8 @@ def input_fn_builder(
     {name: tf.io.FixedLenFeature([seq_length], tf.int64) for name in _SEQUENCES},
     is_training,
     drop_remainder,
-    shuffle_buffer=shuffle_buffer,
-    pad_to_max_length=pad_to_max_length,
     length_features=_SEQUENCES,
+    **reading,
   )
 
 
@@ -384,7 +381,7 @@ class Tagging:
     if test:
       self._predict(estimator, test, checkpoint_path)
     if FLAGS.do_export:
-      self._export(checkpoint_path)
+      distribution.on_chief(self._export, checkpoint_path)
 
   # -------------------------------------------------------------------------------------------
   # Files and labels.
@@ -457,7 +454,7 @@ class Tagging:
     features = self._features(conll_file)
     if FLAGS.use_tpu and batch_size:
       features = _filled_up(features, batch_size)
-    return write_features(self._path(f"{name}.tf_record"), features)
+    return distribution.on_chief(write_features, self._path(f"{name}.tf_record"), features)
 
   def _input_fn(self, name, is_training=False):
     return input_fn_builder(
@@ -465,8 +462,7 @@ class Tagging:
       FLAGS.max_seq_length,
       is_training,
       drop_remainder=is_training or FLAGS.use_tpu,
-      shuffle_buffer=FLAGS.shuffle_buffer_size,
-      pad_to_max_length=FLAGS.pad_to_max_length or FLAGS.use_tpu,
+      **runner.reading_options(),
     )
 
   # -------------------------------------------------------------------------------------------
@@ -495,6 +491,7 @@ class Tagging:
       "max_seq_length",
       "doc_stride",
       "dtype",
+      "group_by_length",
     ]
     return runner.create_estimator(model_fn, fingerprint, informative)
 
@@ -588,8 +585,8 @@ class Tagging:
       spelt.append(conll.labels_of(entities, len(labels), FLAGS.label_scheme))
       described = ner.describe_entities(example, entities, certainties)
       lines.append(json.dumps(described, ensure_ascii=False) + "\n")
-    conll.write_conll(self._path("predictions.conll"), test, spelt)
-    files.write_text(self._path("predictions.jsonl"), "".join(lines))
+    distribution.on_chief(conll.write_conll, self._path("predictions.conll"), test, spelt)
+    distribution.on_chief(files.write_text, self._path("predictions.jsonl"), "".join(lines))
     logging.info("Wrote %d sentences to %s.", len(lines), self._path("predictions.conll"))
     if num_misspelt:
       logging.info(

@@ -27,6 +27,7 @@ import numpy as np
 from absl import flags, logging
 
 import command_line
+import distribution
 import runner
 from pretraining_records import (
   RecordFormat,
@@ -74,6 +75,8 @@ _INFORMATIVE_FLAGS = (
   "do_whole_word_mask",
   "next_sentence_loss",
   "dtype",
+  "group_by_length",
+  "pack_sequences",
 )
 
 # Beside the loss on a line of progress.
@@ -143,6 +146,7 @@ def define_flags() -> None:
     flags.DEFINE_bool("do_whole_word_mask", False, "Mask all pieces of a word, or none.")
   runner.define_model_flags(reads_text=False)
   runner.define_training_flags(epochs=False)
+  runner.define_packing_flag()
   runner.define_eval_in_training_flags()
   runner.define_export_flags()
   with command_line.flag_group("Export"):
@@ -164,9 +168,8 @@ def input_fn_builder(
   is_training,
   num_cpu_threads=4,
   *,
-  shuffle_buffer=100,
-  pad_to_max_length=False,
   masking=None,
+  **reading,
 ):
   """An input_fn over files of `create_pretraining_data.py`, for an `estimator.Estimator`.
 
@@ -179,9 +182,8 @@ def input_fn_builder(
     max_predictions_per_seq: P of the records.
     is_training: shuffle, and read several files at a time.
     num_cpu_threads: accepted for the original's signature; four files at a time are read.
-    shuffle_buffer: among so many records the next one is drawn.
-    pad_to_max_length: keep batches at S instead of their longest example's length.
     masking: a `dynamic_masking.Masking`, if the records have no masks.
+    **reading: further keywords of `input_pipeline.record_input_fn`.
 
   Returns:
     `input_fn(params)` -> `tf.data.Dataset` of name -> int32 or float32 `[B, ...]`.
@@ -197,10 +199,9 @@ def input_fn_builder(
     features,
     is_training,
     drop_remainder=True,
-    shuffle_buffer=shuffle_buffer,
-    pad_to_max_length=pad_to_max_length,
     repeat=True,
     transform=_draw_masks(masking) if masking else None,
+    **reading,
   )
 
 
@@ -307,8 +308,10 @@ def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype):
 
   import heads
   import modeling
+  import sequence_packing
 
   dtype = tf.as_dtype(dtype)
+  packing = sequence_packing.packing_of(features)
   model = modeling.BertModel(
     config=bert_config,
     is_training=is_training,
@@ -320,13 +323,18 @@ def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype):
     # The heads read masked words and [CLS], never padding. TPUs compile for fixed shapes, which
     # skipping padding does not have.
     skip_padding=not use_one_hot_embeddings,
+    **packing,
   )
+  sequence_output = model.get_sequence_output()
   weights = features["masked_lm_weights"]
   # Without weight a position counts for nothing, but it has to exist in a batch that was cut.
   positions = tf.where(weights != 0, features["masked_lm_positions"], 0)
+  if packing:  # then positions count through all rows
+    sequence_output = tf.reshape(sequence_output, [1, -1, bert_config.hidden_size])
+    positions = tf.reshape(positions, [1, -1])
   masked_lm = heads.get_masked_lm_output(
     bert_config,
-    model.get_sequence_output(),
+    sequence_output,
     model.get_embedding_table(),
     positions,
     features["masked_lm_ids"],
@@ -339,7 +347,7 @@ def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype):
   )
 
   def masked_lm_logits():
-    vectors = heads.gather_indexes(model.get_sequence_output(), positions)
+    vectors = heads.gather_indexes(sequence_output, positions)
     return heads.masked_lm_logits(bert_config, vectors, model.get_embedding_table(), dtype)
 
   return masked_lm, next_sentence, masked_lm_logits
@@ -359,13 +367,14 @@ def _summaries(features, masked_lm, next_sentence, masked_lm_logits):
     labels = tf.reshape(features["next_sentence_labels"], [-1])
     return _accuracy(next_sentence[2], labels, tf.ones_like(labels, tf.float32))
 
-  mask = tf.cast(features["input_mask"], tf.float32)  # [B, S]
+  num_tokens = tf.reduce_sum(tf.cast(features["input_mask"], tf.float32))
+  num_examples = tf.cast(tf.shape(features["next_sentence_labels"])[0], tf.float32)
   return {
     "masked_lm_loss": masked_lm[0],
     "next_sentence_loss": next_sentence[0],
     "masked_lm_accuracy": masked_lm_accuracy,
     "next_sentence_accuracy": next_sentence_accuracy,
-    "tokens_per_example": tf.reduce_mean(tf.reduce_sum(mask, axis=1)),
+    "tokens_per_example": num_tokens / num_examples,
   }
 
 
@@ -585,7 +594,7 @@ class PreTraining:
       self._evaluate(estimator, eval_files)
     if FLAGS.do_export:
       export_dir, prefix = runner.where_to_export(runner.best_checkpoint())
-      runner.export_hub_models(export_dir, self._bert_config, prefix)
+      distribution.on_chief(runner.export_hub_models, export_dir, self._bert_config, prefix)
 
   def _create_estimator(self):
     model_fn = model_fn_builder(
@@ -652,9 +661,9 @@ class PreTraining:
       FLAGS.max_seq_length,
       FLAGS.max_predictions_per_seq,
       is_training,
-      shuffle_buffer=FLAGS.shuffle_buffer_size,
-      pad_to_max_length=FLAGS.pad_to_max_length or FLAGS.use_tpu,
       masking=self._masking,
+      pack_sequences=FLAGS.pack_sequences,
+      **runner.reading_options(),
     )
     self._explain_by_flags(input_fn)
     return input_fn

@@ -18,6 +18,7 @@ in eval_results.txt. SQuAD 2.0, whose questions may have no answer, needs one fl
 
 import collections
 import functools
+import itertools
 import os
 import random
 import time
@@ -25,6 +26,7 @@ import time
 from absl import flags, logging
 
 import command_line
+import distribution
 import runner
 import squad_metrics
 from squad import (  # the original's users look for these here
@@ -56,6 +58,9 @@ __all__ = [
 
 FLAGS = flags.FLAGS
 
+# So many windows are sorted by length together, with --pad_to_longest.
+_SORTED_WINDOWS = 4096
+
 RawResult = collections.namedtuple("RawResult", ["unique_id", "start_logits", "end_logits"])
 
 
@@ -82,8 +87,9 @@ def define_flags() -> None:
     flags.DEFINE_bool(
       "pad_to_longest",
       False,
-      "Pad batches to their own longest window, and let no answer begin or end in padding. Faster; "
-      "the results differ a little, since in the original padding competes with the text.",
+      "Predict windows of like length together, pad each batch to its own longest, and let no "
+      "answer begin or end in padding. Faster; the results differ a little, since in the original "
+      "padding competes with the text.",
     )
   with command_line.flag_group("Answers"):
     flags.DEFINE_integer("n_best_size", 20, "How many answers nbest_predictions.json has at most.")
@@ -180,8 +186,8 @@ def input_fn_builder(
   drop_remainder,
   *,
   has_positions=None,
-  shuffle_buffer=100,
   pad_to_longest=False,
+  **reading,
 ):
   """An input_fn over a file of `write_features` or `FeatureWriter`.
 
@@ -191,8 +197,8 @@ def input_fn_builder(
     is_training: repeat and shuffle.
     drop_remainder: leave out a last batch that is short.
     has_positions: whether to read the answer's place; as `is_training` by default.
-    shuffle_buffer: among so many records the next one is drawn.
     pad_to_longest: cut batches to their longest window.
+    **reading: further keywords of `input_pipeline.record_input_fn`.
 
   Returns:
     `input_fn(params)` -> `tf.data.Dataset` of name -> int32 `[B]` or `[B, S]`.
@@ -216,8 +222,8 @@ def input_fn_builder(
     features,
     is_training,
     drop_remainder,
-    shuffle_buffer=shuffle_buffer,
     pad_to_max_length=not pad_to_longest,
+    **reading,
   )
 
 
@@ -418,10 +424,14 @@ class QuestionAnswering:
     if FLAGS.do_train:
       self._train(estimator, train_examples, num_train_steps)
     if predict_examples:
-      answers = self._predict(estimator, predict_examples, runner.best_checkpoint())
-      self._evaluate(answers, int(estimator.store.variables["global_step"].numpy()))
+      windows, results = self._predict(estimator, predict_examples, runner.best_checkpoint())
+      scores = distribution.on_chief(self._answer, predict_examples, windows, results)
+      if scores:
+        scores["global_step"] = int(estimator.store.variables["global_step"].numpy())
+        path = os.path.join(FLAGS.output_dir, "eval_results.txt")
+        runner.write_eval_results(path, scores, list(scores))
     if FLAGS.do_export:
-      self._export(runner.best_checkpoint())
+      distribution.on_chief(self._export, runner.best_checkpoint())
 
   def _plan_training(self):
     if not FLAGS.do_train:
@@ -475,6 +485,7 @@ class QuestionAnswering:
       "max_query_length",
       "pad_to_longest",
       "dtype",
+      "group_by_length",
     ]
     estimator = runner.create_estimator(model_fn, fingerprint, informative)
     estimator.params["eval_batch_size"] = FLAGS.predict_batch_size
@@ -490,6 +501,15 @@ class QuestionAnswering:
       is_training,
     )
 
+  def _write_and_keep(self, name, features, is_training, windows: list) -> str:
+    """Writes windows as `OUTPUT_DIR/<name>.tf_record`, and keeps them, as all workers need them."""
+    path = os.path.join(FLAGS.output_dir, f"{name}.tf_record")
+    features = _kept_light(features, windows)
+    if not distribution.is_chief():
+      collections.deque(features, maxlen=0)
+    distribution.on_chief(write_features, path, features, is_training)
+    return path
+
   def _input_fn(self, path, is_training, has_positions=None):
     return input_fn_builder(
       path,
@@ -498,13 +518,15 @@ class QuestionAnswering:
       drop_remainder=is_training,
       has_positions=has_positions,
       shuffle_buffer=FLAGS.shuffle_buffer_size,
+      group_by_length=FLAGS.group_by_length,
       # TPUs compile for fixed shapes; there --pad_to_longest merely masks.
       pad_to_longest=FLAGS.pad_to_longest and not FLAGS.use_tpu,
     )
 
   def _train(self, estimator, examples, num_train_steps) -> None:
     path = os.path.join(FLAGS.output_dir, "train.tf_record")
-    num_windows = write_features(path, self._features(examples, True), True)
+    features = self._features(examples, True)
+    num_windows = distribution.on_chief(write_features, path, features, True)
     logging.info("***** Running training *****")
     logging.info("  Num orig examples = %d", len(examples))
     logging.info("  Num split examples = %d", num_windows)
@@ -522,9 +544,8 @@ class QuestionAnswering:
       return None
     from estimator import EvalSpec
 
-    path = os.path.join(FLAGS.output_dir, "dev.tf_record")
-    features = _kept_light(self._features(self.dev_examples, True), self.dev_windows)
-    write_features(path, features, True)
+    features = self._features(self.dev_examples, True)
+    path = self._write_and_keep("dev", features, True, self.dev_windows)
     metric = FLAGS.best_metric or ("best_f1" if FLAGS.version_2_with_negative else "f1")
     return EvalSpec(
       self._input_fn(path, False, has_positions=True),
@@ -551,10 +572,12 @@ class QuestionAnswering:
     return squad_metrics.evaluate_answers(answers, FLAGS.version_2_with_negative)
 
   def _predict(self, estimator, examples, checkpoint_path):
-    """Answers all questions and writes the files of answers."""
-    path = os.path.join(FLAGS.output_dir, "eval.tf_record")
+    """The windows of all questions, and the model's outputs for each."""
     windows: list[InputFeatures] = []
-    write_features(path, _kept_light(self._features(examples, False), windows), False)
+    features = self._features(examples, False)
+    if FLAGS.pad_to_longest:
+      features = _shortest_first(features)
+    path = self._write_and_keep("eval", features, False, windows)
     logging.info("***** Running predictions *****")
     logging.info("  Num orig examples = %d", len(examples))
     logging.info("  Num split examples = %d", len(windows))
@@ -562,10 +585,16 @@ class QuestionAnswering:
     start = time.monotonic()
     predictions = estimator.predict(self._input_fn(path, False), checkpoint_path)
     results = list(_results(predictions, windows))
+    # A question's windows follow each other, in the order of its paragraph.
+    windows.sort(key=lambda window: window.unique_id)
     seconds = time.monotonic() - start
     logging.info("Prediction took %.1f s, %.1f windows/s.", seconds, len(windows) / seconds)
+    return windows, results
+
+  def _answer(self, examples, windows, results) -> dict[str, float]:
+    """Writes the files of answers, and scores those of which the right ones are known."""
     in_output_dir = functools.partial(os.path.join, FLAGS.output_dir)
-    return write_predictions(
+    answers = write_predictions(
       examples,
       windows,
       results,
@@ -580,19 +609,13 @@ class QuestionAnswering:
       verbose_logging=FLAGS.verbose_logging,
       output_detailed_file=in_output_dir("predictions_detailed.jsonl"),
     )
-
-  def _evaluate(self, answers, global_step) -> None:
-    """Scores the answers by the official rules, as far as the right ones are known."""
     known = [a for a in answers if a.example.answers is not None]
     if not known:
       logging.info("%s does not tell the right answers: no scores.", FLAGS.predict_file)
-      return
+      return {}
     if len(known) < len(answers):
       logging.warning("Scores are those of %d questions of %d.", len(known), len(answers))
-    results = squad_metrics.evaluate_answers(known, FLAGS.version_2_with_negative)
-    results["global_step"] = global_step
-    path = os.path.join(FLAGS.output_dir, "eval_results.txt")
-    runner.write_eval_results(path, results, list(results))
+    return squad_metrics.evaluate_answers(known, FLAGS.version_2_with_negative)
 
   def _export(self, checkpoint_path) -> None:
     import span_export
@@ -628,6 +651,16 @@ def _result(unique_ids, start_logits, end_logits, window) -> RawResult:
   # With --pad_to_longest padding is no place for an answer, and how much there is says nothing.
   length = len(window.tokens) if FLAGS.pad_to_longest else FLAGS.max_seq_length
   return RawResult(int(unique_ids), start_logits[:length], end_logits[:length])
+
+
+def _shortest_first(features):
+  """The same windows, those of each chunk by length: a batch then needs little padding.
+
+  In chunks, since a window with its ids takes some 10 kB.
+  """
+  features = iter(features)
+  while chunk := list(itertools.islice(features, _SORTED_WINDOWS)):
+    yield from sorted(chunk, key=lambda window: len(window.tokens))
 
 
 def _kept_light(features, kept: list):

@@ -16,6 +16,7 @@ import time
 from absl import flags, logging
 
 import command_line
+import distribution
 import runner
 import swag
 
@@ -89,8 +90,8 @@ def input_fn_builder(
   is_training,
   drop_remainder,
   *,
-  shuffle_buffer=100,
   pad_to_max_length=False,
+  **reading,
 ):
   """An input_fn over a file of `write_features`.
 
@@ -100,8 +101,8 @@ def input_fn_builder(
     seq_length: `max_seq_length` it was written with.
     is_training: repeat and shuffle.
     drop_remainder: leave out a last batch that is short.
-    shuffle_buffer: among so many records the next one is drawn.
     pad_to_max_length: keep batches at `seq_length` instead of their longest sequence's length.
+    **reading: further keywords of `input_pipeline.record_input_fn`.
 
   Returns:
     `input_fn(params)` -> `tf.data.Dataset` of name -> int32 `[B, N, S]`, `[B, N]` or `[B]`.
@@ -123,9 +124,9 @@ def input_fn_builder(
     features,
     is_training,
     drop_remainder,
-    shuffle_buffer=shuffle_buffer,
     pad_to_max_length=True,  # the length is the last axis here, and `_trim` sees to it
     transform=None if pad_to_max_length else _trim,
+    **reading,
   )
 
 
@@ -346,7 +347,7 @@ class MultipleChoice:
     if test:
       self._predict(estimator, test, runner.best_checkpoint())
     if FLAGS.do_export:
-      self._export()
+      distribution.on_chief(self._export)
 
   def _export(self) -> None:
     import choice_export
@@ -392,6 +393,7 @@ class MultipleChoice:
       "warmup_proportion",
       "max_seq_length",
       "dtype",
+      "group_by_length",
     ]
     return runner.create_estimator(model_fn, fingerprint, informative)
 
@@ -399,15 +401,15 @@ class MultipleChoice:
     """Writes the questions as `OUTPUT_DIR/<name>.tf_record` and reads them from there."""
     path = os.path.join(FLAGS.output_dir, f"{name}.tf_record")
     num_choices = swag.num_choices_of(questions)
-    write_features(path, self._features(questions, num_choices, name))
+    features = self._features(questions, num_choices, name)
+    distribution.on_chief(write_features, path, features)
     return input_fn_builder(
       path,
       num_choices,
       FLAGS.max_seq_length,
       is_training,
       drop_remainder=is_training or FLAGS.use_tpu,
-      shuffle_buffer=FLAGS.shuffle_buffer_size,
-      pad_to_max_length=FLAGS.pad_to_max_length or FLAGS.use_tpu,
+      **runner.reading_options(),
     )
 
   def _features(self, questions, num_choices, name):

@@ -9,7 +9,6 @@ Where the values of a model come from is decided in one place and one order (`es
 3. else the model is random.
 """
 
-import contextlib
 import json
 import math
 import os
@@ -19,8 +18,10 @@ import numpy as np
 from absl import flags, logging
 
 import command_line
+import distribution
 import download
 import files
+import hardware
 import tokenization
 from configuration import BertConfig
 
@@ -72,8 +73,9 @@ def define_model_flags(
       flags.DEFINE_enum(
         "dtype",
         "float32",
-        ["float32", "bfloat16", "float16"],
-        "Type of the matrix products. Variables, softmax, LayerNorm and the loss stay float32.",
+        ["float32", "bfloat16", "float16", "auto"],
+        "Type of the matrix products; auto: bfloat16 where this machine multiplies in it. "
+        "Variables, softmax, LayerNorm and the loss stay float32.",
       )
 
 
@@ -103,6 +105,29 @@ def define_training_flags(epochs: bool = True) -> None:
       False,
       "Pad every batch to --max_seq_length, as the original, and not to its own longest example. "
       "Slower, same results.",
+    )
+
+  with command_line.flag_group("Speed"):
+    flags.DEFINE_bool(
+      "fast",
+      False,
+      "Stands for --dtype=auto --group_by_length, unless one of them is given. Results differ from "
+      "the default's as those of another seed do.",
+    )
+    flags.DEFINE_bool(
+      "group_by_length",
+      False,
+      "Train on batches of similar lengths: the same examples and as many steps, less padding.",
+    )
+
+  with command_line.flag_group("Several devices and machines"):
+    flags.DEFINE_enum(
+      "distribution_strategy",
+      "one_device",
+      list(distribution.NAMES),
+      "one_device; mirrored: all GPUs of this machine; multi_worker: this command on each machine "
+      "of TF_CONFIG, with one --output_dir that all of them share; tpu: as --use_tpu. Batch sizes "
+      "are those of all devices together.",
     )
 
   with command_line.flag_group("Optimizer (defaults are the original's)"):
@@ -140,6 +165,26 @@ def define_training_flags(epochs: bool = True) -> None:
     flags.DEFINE_integer(
       "log_every_steps", 100, "A line of progress each so many steps, where there is no bar."
     )
+
+
+def define_packing_flag() -> None:
+  """The flag of scripts whose model reads packed rows."""
+  with command_line.flag_group("Speed"):
+    flags.DEFINE_bool(
+      "pack_sequences",
+      False,
+      "Put several short sequences into one row of --max_seq_length. They do not see each other; "
+      "results are the same. For devices that do not skip padding.",
+    )
+
+
+def reading_options() -> dict:
+  """The keywords of `input_pipeline.record_input_fn` that flags set."""
+  return {
+    "shuffle_buffer": FLAGS.shuffle_buffer_size,
+    "pad_to_max_length": FLAGS.pad_to_max_length or FLAGS.use_tpu,
+    "group_by_length": FLAGS.group_by_length,
+  }
 
 
 def define_eval_in_training_flags() -> None:
@@ -233,21 +278,13 @@ def create_estimator(model_fn, fingerprint: Mapping, informative_flags: Iterable
 
 
 def create_strategy():
-  """A TPU's strategy with `--use_tpu`; None for one device."""
-  import tensorflow as tf
-
-  if not FLAGS.use_tpu:
-    for gpu in tf.config.list_physical_devices("GPU"):
-      # An error where TensorFlow has used the device before, as in a notebook: then it is decided.
-      with contextlib.suppress(RuntimeError):
-        tf.config.experimental.set_memory_growth(gpu, True)
-    return None
-  resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
-    tpu=FLAGS.tpu_name, zone=FLAGS.tpu_zone, project=FLAGS.gcp_project
+  """The strategy of `--distribution_strategy`; None for one device."""
+  return distribution.create_strategy(
+    "tpu" if FLAGS.use_tpu else FLAGS.distribution_strategy,
+    tpu_name=FLAGS.tpu_name,
+    tpu_zone=FLAGS.tpu_zone,
+    gcp_project=FLAGS.gcp_project,
   )
-  tf.config.experimental_connect_to_cluster(resolver)
-  tf.tpu.experimental.initialize_tpu_system(resolver)
-  return tf.distribute.TPUStrategy(resolver)
 
 
 def num_train_steps(count: int, unit: str = "examples") -> int:
@@ -321,12 +358,20 @@ def folder_of_init_checkpoint() -> str | None:
   return path if not path or os.path.isdir(path) else os.path.dirname(path) or "."
 
 
+# What `--fast` stands for.
+_FAST = {"dtype": "auto", "group_by_length": True}
+
+
 def check_training_flags() -> None:
-  """Checks numbers that would otherwise fail much later.
+  """Checks numbers that would otherwise fail much later, and does what `--fast` stands for.
 
   Raises:
     UsageError: names the flag, its value and what it may be.
   """
+  if FLAGS.fast:
+    for name, value in _FAST.items():
+      if not command_line.flag_was_given(name):
+        FLAGS[name].value = value
   at_least_one = [
     "train_batch_size",
     "eval_batch_size",
@@ -353,11 +398,44 @@ def check_training_flags() -> None:
   check_flag("layerwise_lr_decay", lambda value: 0 < value <= 1, "above 0 and at most 1")
   check_flag("head_learning_rate", lambda value: 0 <= value < math.inf, "a number of at least 0")
   check_flag("eval_every_steps", lambda value: value >= 0, "at least 0")
+  _agree_on_tpu()
+  _check_packing()
   if FLAGS.train_batch_size % FLAGS.gradient_accumulation_steps:
     raise command_line.UsageError(
       f"--train_batch_size={FLAGS.train_batch_size} does not divide into "
       f"--gradient_accumulation_steps={FLAGS.gradient_accumulation_steps} equal parts."
     )
+
+
+def _agree_on_tpu() -> None:
+  """Makes `--use_tpu`, the original's flag, and `--distribution_strategy=tpu` say the same."""
+  if FLAGS.distribution_strategy == "tpu":
+    FLAGS.use_tpu = True
+  elif FLAGS.use_tpu:
+    if command_line.flag_was_given("distribution_strategy"):
+      raise command_line.UsageError(
+        f"--use_tpu and --distribution_strategy={FLAGS.distribution_strategy} exclude each other."
+      )
+    FLAGS.distribution_strategy = "tpu"
+
+
+def _check_packing() -> None:
+  """Refuses what rows with several sequences do not go with."""
+  if "pack_sequences" not in FLAGS or not FLAGS.pack_sequences:
+    return
+  if FLAGS.group_by_length and not command_line.flag_was_given("group_by_length"):
+    FLAGS.group_by_length = False  # of --fast
+  others = {
+    "group_by_length": FLAGS.group_by_length,
+    "gradient_accumulation_steps": FLAGS.gradient_accumulation_steps > 1,
+    "distribution_strategy": FLAGS.distribution_strategy != "one_device",
+    "long_text": "long_text" in FLAGS and FLAGS.long_text != "truncate",
+  }
+  for name, is_set in others.items():
+    if is_set:
+      raise command_line.UsageError(
+        f"--pack_sequences does not go with --{name}={FLAGS[name].value}: leave one of them out."
+      )
 
 
 def check_flag(name: str, is_good: Callable[[float], bool], needed: str) -> None:
@@ -368,7 +446,7 @@ def check_flag(name: str, is_good: Callable[[float], bool], needed: str) -> None
 
 
 def load_config() -> BertConfig:
-  """Finds `--init_checkpoint`, reads `--bert_config_file`, and checks its length.
+  """Finds `--init_checkpoint`, reads `--bert_config_file`, checks its length, chooses `--dtype`.
 
   Raises:
     ValueError: a file is bad or missing, or `--max_seq_length` is too long for the model.
@@ -383,6 +461,8 @@ def load_config() -> BertConfig:
       f"Cannot use sequence length {FLAGS.max_seq_length} because the BERT model was only trained "
       f"up to sequence length {config.max_position_embeddings}. Lower --max_seq_length."
     )
+  if "dtype" in FLAGS:
+    FLAGS.dtype = hardware.choose_dtype(FLAGS.dtype, "use_tpu" in FLAGS and FLAGS.use_tpu)
   return config
 
 
@@ -436,7 +516,7 @@ def prepare_output_dir() -> None:
   """Makes `--output_dir`, and checks that it can be written to, before hours of work.
 
   Raises:
-    OSError: it cannot; the message names it.
+    OSError: it cannot, or another process trains there; the message names it.
   """
   try:
     os.makedirs(FLAGS.output_dir, exist_ok=True)
@@ -445,6 +525,13 @@ def prepare_output_dir() -> None:
     os.remove(probe)
   except OSError as error:
     raise OSError(f"--output_dir={FLAGS.output_dir} cannot be written to: {error}") from None
+  if "distribution_strategy" in FLAGS and FLAGS.distribution_strategy == "multi_worker":
+    # Before TensorFlow computes anything; from here on this process knows whether it is the chief.
+    create_strategy()
+  if "do_train" in FLAGS and FLAGS.do_train and distribution.is_chief():
+    # Training holds the folder. To look now keeps a second run from working for hours till then.
+    with files.hold_folder(FLAGS.output_dir):
+      pass
 
 
 # What of a BertConfig decides which function the weights are of. Dropout may change on the way.
@@ -560,7 +647,7 @@ def export_hub_models(
 
 
 # ---------------------------------------------------------------------------------------------
-# Result files.
+# Result files. All workers of a job call these functions with the same results; the chief writes.
 
 _ORIGINAL_KEYS = ("eval_accuracy", "eval_loss", "global_step", "loss")
 
@@ -588,7 +675,7 @@ def write_eval_results(
     shown = str(value) if isinstance(value, int) else str(np.float32(value))
     logging.info("  %s = %s", key, shown)
     lines.append(f"{key} = {shown}\n")
-  files.write_text(path, "".join(lines))
+  distribution.on_chief(files.write_text, path, "".join(lines))
 
 
 def write_predictions(
@@ -612,7 +699,8 @@ def write_predictions(
   from metrics import predictions_of
 
   rows = ["\t".join(map(str, row)) + "\n" for row in probabilities]
-  files.write_text(os.path.join(output_dir, f"test_results{suffix}.tsv"), "".join(rows))
+  path = os.path.join(output_dir, f"test_results{suffix}.tsv")
+  distribution.on_chief(files.write_text, path, "".join(rows))
 
   if problem_type == "regression":
     header, chosen = ["id", *labels], None
@@ -625,7 +713,7 @@ def write_predictions(
     fields = [str(guid)] if chosen is None else [str(guid), chosen[i]]
     lines.append("\t".join(map(_tsv_field, fields)) + "\t" + row)
   path = os.path.join(output_dir, f"predictions{suffix}.tsv")
-  files.write_text(path, "".join(lines))
+  distribution.on_chief(files.write_text, path, "".join(lines))
   logging.info("Wrote %d predictions to %s.", len(rows), path)
 
 
@@ -650,7 +738,7 @@ def write_label_map(output_dir: str, labels: Sequence[str]) -> None:
   """Writes `label_map.json`: label -> index of the model's output."""
   label_map = {label: index for index, label in enumerate(labels)}
   text = json.dumps(label_map, indent=2, ensure_ascii=False) + "\n"
-  files.write_text(os.path.join(output_dir, "label_map.json"), text)
+  distribution.on_chief(files.write_text, os.path.join(output_dir, "label_map.json"), text)
 
 
 def read_label_map(output_dir: str | None) -> list[str] | None:

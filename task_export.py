@@ -28,6 +28,7 @@ import heads
 import hub_export
 import hub_preprocess
 import kernels
+import long_text
 import tokenization
 import variables
 from modeling import BertConfig, BertModel
@@ -148,6 +149,7 @@ class SentenceModel(TaskModel):
     label_names: Sequence[str],
     problem_type: str = "classification",
     threshold: float = 0.5,
+    windows: long_text.WindowOptions | None = None,
   ):
     """Builds the graph, with random weights.
 
@@ -155,15 +157,17 @@ class SentenceModel(TaskModel):
       config: of the model.
       vocab_file: path of the vocabulary.
       do_lower_case: whether the vocabulary is that of an uncased model.
-      max_seq_length: what is longer is cut.
+      max_seq_length: what is longer is cut, or read through windows of that length.
       label_names: C names, in the order of the model's outputs.
       problem_type: see `heads.PROBLEM_TYPES`.
       threshold: from which probability on a label counts as given, for multi_label.
+      windows: how to read what is longer; by default it is cut.
     """
     super().__init__(config, vocab_file, do_lower_case)
     self._seq_length = max_seq_length
     self._problem_type = problem_type
     self._threshold = threshold
+    self._windows = windows
     self._labels = tuple(label_names)
     self.label_names = tf.Variable(list(label_names), trainable=False, name="label_names")
     strings = tf.TensorSpec([None], tf.string)
@@ -187,8 +191,14 @@ class SentenceModel(TaskModel):
     if text_b is None:
       return self(text_a, tf.zeros_like(text_a))  # empty strings
     pieces = [self._pieces(text) for text in (text_a, text_b)]
-    inputs = graph_text.pack(*pieces, self._cls_id, self._sep_id, self._seq_length)
-    return self._answers(self._logits(inputs))
+    shape = self._cls_id, self._sep_id, self._seq_length
+    if self._windows is None:
+      return self._answers(self._logits(graph_text.pack(*pieces, *shape)))
+    inputs, documents = long_text.pack_windows(*pieces, *shape, self._windows)
+    logits = long_text.pool_logits(
+      self._logits(inputs), documents, tf.size(text_a), self._windows.pooling
+    )
+    return self._answers(logits)
 
   def _logits(self, inputs):
     """float32 `[B, C]`."""
@@ -236,6 +246,7 @@ def export_sentence_model(
   label_names: Sequence[str],
   problem_type: str = "classification",
   is_pair: bool = True,
+  windows: long_text.WindowOptions | None = None,
 ) -> None:
   """Writes a `SentenceModel` as a SavedModel, whole or not at all.
 
@@ -245,17 +256,24 @@ def export_sentence_model(
     checkpoint_path: what `checkpoint.find_checkpoint` finds.
     vocab_file: see `SentenceModel`, also for the rest.
     do_lower_case: whether the vocabulary is that of an uncased model.
-    max_seq_length: what is longer is cut.
+    max_seq_length: what is longer is cut, or read through windows of that length.
     label_names: C names.
     problem_type: see `heads.PROBLEM_TYPES`.
     is_pair: whether the signature `serving_default` takes `text_b`.
+    windows: how to read what is longer; by default it is cut.
 
   Raises:
     CheckpointError: the checkpoint lacks a variable of the model, or has it in another shape.
     OSError: `export_dir` cannot be written, or holds something else than a SavedModel.
   """
   model = SentenceModel(
-    config, vocab_file, do_lower_case, max_seq_length, label_names, problem_type
+    config,
+    vocab_file,
+    do_lower_case,
+    max_seq_length,
+    label_names,
+    problem_type,
+    windows=windows,
   )
   extra = {"label_map.json": label_map_json(label_names)}
   write_task_model(export_dir, model, checkpoint_path, model.signature(is_pair), extra)

@@ -19,6 +19,8 @@ import tensorflow as tf
 import tqdm
 from absl import logging
 
+import distribution
+
 # What a process that stopped on SIGTERM after saving exits with, as if the signal had ended it.
 EXIT_CODE_SIGTERM = 128 + signal.SIGTERM
 
@@ -83,7 +85,7 @@ class Reported:
 class Training:
   """One call of `Estimator.train` from the first step on, and all that happens between steps."""
 
-  def __init__(self, estimator, run_steps, iterator, step, state, max_steps, eval_spec):
+  def __init__(self, estimator, run_steps, iterator, step, state, max_steps, eval_spec, input_fn):
     self._estimator = estimator
     self._config = estimator.config
     self._run_steps = run_steps
@@ -92,6 +94,7 @@ class Training:
     self._state = state
     self._max_steps = max_steps
     self._eval_spec = eval_spec
+    self._input_fn = input_fn
     self._finished = False
     self._scalars: dict[str, float] = {}
     self._batch_examples = 0
@@ -101,9 +104,8 @@ class Training:
 
   def run(self) -> None:
     """Trains to the end; between steps in this order: report, evaluate, save, stop."""
-    writer = tf.summary.create_file_writer(self._config.model_dir)
     with (
-      contextlib.closing(writer),
+      contextlib.closing(_event_writer(self._config.model_dir)) as writer,
       StopSignals() as stop,
       Progress(self._config, self._step, self._max_steps) as progress,
     ):
@@ -112,13 +114,15 @@ class Training:
       while not self._finished:
         self._advance()
         self._report(writer, progress)
-        self._finished |= stop.received is not None
-        if self._eval_spec and stop.received is None and self._is_due(self._eval_spec.every_steps):
+        # Workers stop after the same step, whichever of them the signal reached.
+        is_stopped = distribution.any_worker(stop.received is not None)
+        self._finished |= is_stopped
+        if self._eval_spec and not is_stopped and self._is_due(self._eval_spec.every_steps):
           self._evaluate()
         # The state of the evaluation is part of what is saved, so saving comes after it.
         if self._is_due(self._config.save_checkpoints_steps):
           self._save()
-    if stop.received is not None:
+    if distribution.any_worker(stop.received is not None):
       stop.leave(self._step, self._config.model_dir)
 
   def _advance(self) -> None:
@@ -135,15 +139,32 @@ class Training:
     self._seconds += time.perf_counter() - begin
     self._note(scalars, amounts)
     if bad_step >= 0:
-      raise TrainingDivergedError(
-        f"The loss of step {bad_step} is {self._scalars['loss']}. Nothing was saved after step "
-        f"{self._saved_step}, whose checkpoint in {self._config.model_dir} is intact. A lower "
-        f"learning rate or a longer warm-up usually helps; ids outside the vocabulary do this too."
-      )
+      self._diverge(int(bad_step))
     self._step += count
     self._state.examples += int(examples)
     self._batch_examples = int(examples) // count
     self._finished = self._step >= self._max_steps
+
+  def _diverge(self, bad_step: int) -> None:
+    """Saves the batch of a step whose loss is not finite, and raises `TrainingDivergedError`."""
+    about_batch = distribution.on_chief(self._save_batch, bad_step)
+    raise TrainingDivergedError(
+      f"The loss of step {bad_step} is {self._scalars['loss']}. Nothing was saved after step "
+      f"{self._saved_step}, whose checkpoint in {self._config.model_dir} is intact. {about_batch} "
+      f"A lower learning rate or a longer warm-up usually helps; ids outside the vocabulary do "
+      f"this too."
+    )
+
+  def _save_batch(self, bad_step: int) -> str:
+    """Saves the batch of a step for replay, and says where it is, or why it is not there."""
+    estimator, batches = self._estimator, bad_step - self._step - 1
+    try:
+      # Made anew from its position: to keep every batch in case of need would cost each step.
+      batch = estimator.batch_after(self._input_fn, self._state.examples, batches)
+      path = estimator.save_batch(bad_step, batch)
+    except Exception as error:  # Whatever it is, that the loss diverged is the greater news.
+      return f"Its batch could not be saved ({error})."
+    return f"Its batch is in {path}; numpy.load(path, allow_pickle=False) reads it."
 
   def _note(self, scalars, amounts) -> None:
     """Keeps the scalars of the last step; what was not computed there is left out."""
@@ -299,6 +320,9 @@ class Progress:
     self._shown: dict[str, float] = {}
     self._begin = time.perf_counter()
     self._bar = None
+    self._is_quiet = not distribution.is_chief()
+    if self._is_quiet:
+      return
     if sys.stderr.isatty() if config.show_progress is None else config.show_progress:
       self._bar = tqdm.tqdm(total=max_steps, initial=step, unit="step", dynamic_ncols=True)
 
@@ -340,7 +364,7 @@ class Progress:
     self._shown = {name: values[name] for name in names if name in values}
     if self._bar is not None:
       self._update_bar(step, scalars["loss"], speeds)
-    elif step % self._every == 0 or step >= self._max_steps:
+    elif not self._is_quiet and (step % self._every == 0 or step >= self._max_steps):
       self._log(step, scalars["loss"], speeds)
 
   def _update_bar(self, step: int, loss: float, speeds: dict[str, float]) -> None:
@@ -361,6 +385,12 @@ class Progress:
 
 # ---------------------------------------------------------------------------------------------
 # Helpers without state.
+
+
+def _event_writer(folder: str):
+  """The chief writes events for TensorBoard; what other workers write goes nowhere."""
+  is_chief = distribution.is_chief()
+  return tf.summary.create_file_writer(folder) if is_chief else tf.summary.create_noop_writer()
 
 
 def _next_stop(step: int, max_steps: int, steps_per_loop: int, periods: list[int]) -> int:

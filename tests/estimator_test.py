@@ -15,6 +15,7 @@ import tensorflow as tf
 
 import checkpoint
 import estimator as estimator_lib
+import files
 import input_pipeline
 import variables as vs
 from estimator import (
@@ -436,15 +437,23 @@ TWO_REPLICAS = """
 import sys, numpy as np, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+import distribution
 import estimator_test as t
-strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+strategy = distribution.create_strategy("mirrored")
+
+@tf.function(autograph=False)
+def means():
+  def replica():
+    index = tf.distribute.get_replica_context().replica_id_in_sync_group
+    return distribution.replica_mean(tf.cast(index, tf.float32))
+  return strategy.experimental_local_results(strategy.run(replica))
 model = t.make(sys.argv[1], strategy=strategy, steps_per_loop=2)
 model.train(t.train_input_fn, 3)
 model.train(t.train_input_fn, 5)
 results = model.evaluate(t.eval_input_fn)
 scores = [float(p["score"]) for p in model.predict(t.eval_input_fn)]
 results.pop("table")
-np.savez(sys.argv[1] + "/out.npz", scores=scores, **results)
+np.savez(sys.argv[1] + "/out.npz", scores=scores, means=[m.numpy() for m in means()], **results)
 """
 
 
@@ -469,6 +478,7 @@ def test_two_replicas_equal_one_device(tmp_path):
     assert out[name] == pytest.approx(results[name], rel=1e-5)
   scores = [p["score"] for p in model.predict(eval_input_fn)]
   np.testing.assert_allclose(out["scores"], scores, rtol=1e-5)
+  assert out["means"].tolist() == [0.5, 0.5]
   state = checkpoint.read_state(str(tmp_path / "two" / "model.ckpt-5"))
   assert state["run"]["examples"] == 20
 
@@ -607,6 +617,60 @@ def test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing(tmp_path,
     model.train(input_fn, 15)
   assert [step for step, _ in checkpoint.list_checkpoints(str(tmp_path))] == [0, 5]
   make(tmp_path).train(train_input_fn, 6)
+
+
+@pytest.mark.parametrize("steps_per_loop", [1, 4])
+def test_the_batch_of_a_loss_that_is_not_finite_is_saved(tmp_path, steps_per_loop):
+  def input_fn(params):
+    return train_input_fn(params).map(
+      lambda batch: {**batch, "name": tf.strings.as_string(batch["label_ids"])}
+    )
+
+  def named_model_fn(features, labels, mode, params):
+    spec = model_fn(features, labels, mode, params)
+    bad = tf.where(vs.get_global_step() == 6, np.nan, 1.0)
+    spec.train_op = toy_train_op(spec.loss * bad)
+    spec.loss *= bad
+    return spec
+
+  model = make(tmp_path, {"dropout": 1}, steps_per_loop=steps_per_loop, save_checkpoints_steps=5)
+  model = Estimator(named_model_fn, model.config, model.params)
+  with pytest.raises(TrainingDivergedError, match=r"7 is nan.*diverged_batch-7\.npz; numpy"):
+    model.train(input_fn, 15)
+  [expected] = input_fn({"seed": 12345, "skip_examples": 24, "batch_size": 4}).take(1)
+  with np.load(tmp_path / "diverged_batch-7.npz", allow_pickle=False) as saved:
+    assert sorted(saved.files) == ["input_ids", "label_ids", "name"]
+    for name in saved.files:
+      np.testing.assert_array_equal(saved[name], expected[name].numpy().astype(saved[name].dtype))
+
+
+def test_a_batch_that_cannot_be_saved_hides_no_divergence(tmp_path, monkeypatch):
+  def full(self, step, batch):
+    raise OSError("No space left on device")
+
+  monkeypatch.setattr(Estimator, "save_batch", full)
+  with pytest.raises(TrainingDivergedError, match=r"of step 1 is inf.*not be saved \(No space"):
+    make(tmp_path, {"scale": np.inf}).train(train_input_fn, 2)
+
+
+def test_a_second_run_in_one_folder_is_refused(tmp_path):
+  holder = subprocess.Popen(
+    [
+      sys.executable,
+      "-c",
+      "import sys, files\nwith files.hold_folder(sys.argv[1]): print(flush=True), sys.stdin.read()",
+      str(tmp_path),
+    ],
+    cwd=pathlib.Path(estimator_lib.__file__).parent,
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+  )
+  holder.stdout.readline()
+  with pytest.raises(files.FolderInUseError, match=f"in use by process {holder.pid} "):
+    make(tmp_path).train(train_input_fn, 1)
+  holder.communicate(b"")
+  make(tmp_path).train(train_input_fn, 1)
+  assert not (tmp_path / ".lock").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -143,3 +143,103 @@ def test_files_are_closed(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="Bad file descriptor"):
       os.fstat(descriptor)
   assert len(descriptors) == 1
+
+
+def test_bytes_are_written_as_they_are(tmp_path):
+  files.write_bytes(tmp_path / "a", b"\r\n\0\xff")
+  assert (tmp_path / "a").read_bytes() == b"\r\n\0\xff"
+  assert names_in(tmp_path) == ["a"]
+
+
+# Folders of one run at a time.
+
+HOLDER = """
+import sys
+import files
+
+with files.hold_folder(sys.argv[1]):
+  print("held", flush=True)
+  sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+  """Another process that holds `tmp_path` until its standard input is closed."""
+  process = subprocess.Popen(
+    [sys.executable, "-c", HOLDER, str(tmp_path)],
+    env={**os.environ, "PYTHONPATH": str(ROOT)},
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+    text=True,
+  )
+  assert process.stdout.readline() == "held\n"
+  yield process
+  process.kill()
+  process.communicate()
+
+
+def test_a_second_process_is_refused_and_told_of_the_first(tmp_path, holder):
+  told = rf"is in use by process {holder.pid} on .*another output_dir"
+  with pytest.raises(files.FolderInUseError, match=told), files.hold_folder(tmp_path):
+    pass
+  holder.communicate("")
+  with files.hold_folder(tmp_path):
+    assert names_in(tmp_path) == [".lock"]
+  assert names_in(tmp_path) == []
+
+
+def test_a_killed_process_holds_nothing(tmp_path, holder):
+  holder.kill()
+  holder.wait()
+  assert names_in(tmp_path) == [".lock"]  # which alone means nothing
+  with files.hold_folder(tmp_path):
+    assert f"process {os.getpid()} on " in (tmp_path / ".lock").read_text()
+  assert names_in(tmp_path) == []
+
+
+def test_blocks_of_one_process_may_be_nested(tmp_path):
+  alias = tmp_path.parent / (tmp_path.name + "-alias")
+  alias.symlink_to(tmp_path)
+  with files.hold_folder(tmp_path):
+    with files.hold_folder(str(alias)):
+      pass
+    refused = subprocess.run(
+      [sys.executable, "-c", HOLDER, str(tmp_path)],
+      env={**os.environ, "PYTHONPATH": str(ROOT)},
+      stdin=subprocess.DEVNULL,
+      capture_output=True,
+      text=True,
+    )
+    assert f"FolderInUseError: {tmp_path} is in use by process {os.getpid()}" in refused.stderr
+
+
+def test_a_file_removed_between_opening_and_locking_is_no_lock(tmp_path, monkeypatch):
+  real_lock, calls = files.fcntl.lockf, []
+
+  def remove_first(descriptor, how):
+    if not calls:
+      os.remove(tmp_path / ".lock")
+    calls.append(how)
+    real_lock(descriptor, how)
+
+  monkeypatch.setattr(files.fcntl, "lockf", remove_first)
+  with files.hold_folder(tmp_path):
+    assert len(calls) == 2
+    assert names_in(tmp_path) == [".lock"]
+
+
+def test_file_systems_without_locks_are_borne(tmp_path, monkeypatch, caplog):
+  def refuse(error_number):
+    def lockf(descriptor, how):
+      raise OSError(error_number, os.strerror(error_number))
+
+    monkeypatch.setattr(files.fcntl, "lockf", lockf)
+
+  refuse(errno.ENOLCK)
+  with files.hold_folder(tmp_path):
+    assert names_in(tmp_path) == []
+  assert "is on a file system without locks" in caplog.text
+  refuse(errno.EIO)
+  with pytest.raises(OSError, match="Input/output"), files.hold_folder(tmp_path):
+    pass

@@ -55,3 +55,61 @@ def test_auto_is_the_preferred_type_and_others_stand_for_themselves(monkeypatch)
   assert hardware.choose_dtype("float16") == "float16"
   monkeypatch.setattr(hardware, "cpu_flags", frozenset)
   assert hardware.choose_dtype("auto") == "float32"
+
+
+# ---------------------------------------------------------------------------------------------
+# How much there is.
+
+MEMINFO = "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    400 kB\n"
+
+
+def memory(tmp_path, groups=(), own=""):
+  """Memory by files that say so: `groups` is (path below the root, content)."""
+  for name, text in groups:
+    path = tmp_path / "cgroup" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+  (tmp_path / "meminfo").write_text(MEMINFO)
+  (tmp_path / "own").write_text(own)
+  return hardware.memory(*(str(tmp_path / name) for name in ("meminfo", "cgroup", "own")))
+
+
+def test_memory_is_the_machines_without_a_group(tmp_path):
+  assert memory(tmp_path) == (1000 << 10, 400 << 10)
+  unlimited = [("memory.max", "max\n"), ("memory.current", "5\n")]
+  assert memory(tmp_path, unlimited) == (1000 << 10, 400 << 10)
+
+
+def test_a_container_has_what_its_group_leaves(tmp_path):
+  groups = [
+    ("memory.max", f"{300 << 10}\n"),
+    ("memory.current", f"{250 << 10}\n"),
+    ("memory.stat", f"anon 7\ninactive_file {50 << 10}\n"),
+  ]
+  assert memory(tmp_path, groups) == (300 << 10, 100 << 10)
+
+
+def test_a_job_has_what_its_own_group_leaves(tmp_path):
+  groups = [("job_7/memory.max", "90\n"), ("job_7/memory.current", "100\n")]
+  assert memory(tmp_path, groups, own="0::/job_7\n") == (90, 0)
+  older = [
+    ("memory/job_8/memory.limit_in_bytes", "80\n"),
+    ("memory/job_8/memory.usage_in_bytes", "30\n"),
+  ]
+  assert memory(tmp_path, older, own="9:memory:/job_8\n") == (80, 50)
+
+
+def test_memory_of_this_machine_is_known():
+  found = hardware.memory()
+  assert found is None or 0 <= found.available <= found.total
+  assert hardware.num_cores() >= 1
+
+
+def test_gpu_memory_is_what_the_driver_tells(tmp_path):
+  command = tmp_path / "nvidia-smi"
+  command.write_text("#!/bin/sh\necho '81920, 80000'\necho '40960, 1'\n")
+  command.chmod(0o755)
+  assert hardware.gpu_memory(str(command)) == [(81920 << 20, 80000 << 20), (40960 << 20, 1 << 20)]
+  assert hardware.gpu_memory(str(tmp_path / "missing")) == []
+  command.write_text("#!/bin/sh\nexit 9\n")
+  assert hardware.gpu_memory(str(command)) == []

@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 import input_pipeline
+import sequence_packing
 from input_pipeline import (
   RecordError,
   classifier_features,
@@ -192,7 +193,9 @@ def numbered(path, is_training, **more):
   """An input_fn whose batches hold number and seed of each example."""
 
   def transform(features, numbers, seed):
-    return {**features, "number": numbers, "seed": tf.fill(tf.shape(numbers), seed)}
+    first_id = features["input_ids"][:, 0]
+    seeds = tf.fill(tf.shape(numbers), seed)
+    return {**features, "number": numbers, "seed": seeds, "first_id": first_id}
 
   features = classifier_features(LENGTH)
   return record_input_fn(path, features, is_training, False, transform=transform, **more)
@@ -222,6 +225,166 @@ def test_numbers_in_evaluation_are_places_in_the_files(tmp_path):
   assert column(dataset, "seed", 4) == column(
     numbered(paths, False, repeat=True)(params()), "seed", 4
   )
+
+
+# Batches of similar lengths.
+
+
+def write_mixed(path, count=400, first=0):
+  """Lengths without order, so that sorting them matters."""
+  lengths = np.random.RandomState(first).randint(1, LENGTH + 1, count)
+  write_records(path, (example(first + n, int(length)) for n, length in enumerate(lengths)))
+  return str(path)
+
+
+def padding_share(dataset, batches):
+  masks = [batch["input_mask"].numpy() for batch in dataset.take(batches)]
+  return 1 - sum(mask.sum() for mask in masks) / sum(mask.size for mask in masks)
+
+
+def test_grouping_by_length_leaves_less_padding(tmp_path):
+  path = write_mixed(tmp_path / "a")
+  plain, grouped = (
+    train_fn(path, round_length_to=1, group_by_length=group)(params(batch_size=16))
+    for group in (False, True)
+  )
+  assert padding_share(plain, 25) > 0.4
+  assert padding_share(grouped, 25) < 0.15
+  shapes = {tuple(batch["input_ids"].shape) for batch in grouped.take(50)}
+  assert {batch_size for batch_size, _ in shapes} == {16}
+  lengths = [batch["input_ids"].shape[1] for batch in grouped.take(25)]
+  assert lengths != sorted(lengths)
+  assert lengths != sorted(lengths, reverse=True)
+
+
+def test_grouping_by_length_only_reorders_a_quarter_of_the_data_at_a_time(tmp_path):
+  path = write_mixed(tmp_path / "a")
+  plain, grouped = (
+    np.concatenate(labels(train_fn(path, group_by_length=group)(params()), 300))
+    for group in (False, True)
+  )
+  assert grouped.tolist() != plain.tolist()
+  for begin in range(0, 1200, 100):
+    assert sorted(grouped[begin : begin + 100]) == sorted(plain[begin : begin + 100])
+  other_seed = labels(train_fn(path, group_by_length=True)(params(seed=2)), 300)
+  assert np.concatenate(other_seed).tolist() != grouped.tolist()
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_grouped_training_goes_on_after_skipped_examples(tmp_path, shards):
+  """Whatever the step, also in the middle of a window and past the end of an epoch."""
+  write_one = [write_mixed, write_gzip, write_mixed]
+  paths = [write_one[n](tmp_path / str(n), count=60, first=60 * n) for n in range(shards)]
+  input_fn = numbered(paths, True, group_by_length=True)
+
+  def examples(step):
+    batches = input_fn(params(skip_examples=4 * step)).take(70 - step)
+    names = ("number", "label_ids", "first_id")
+    return [tuple(batch[name].numpy().tolist() for name in names) for batch in batches]
+
+  straight = examples(0)
+  assert [number for numbers, _, _ in straight for number in numbers] == list(range(280))
+  for step in (1, 3, 11, 15, 45, 60):  # A window has 3 batches of one file, 11 of three.
+    assert examples(step) == straight[step:], step
+
+
+def test_grouping_needs_no_manifest(tmp_path):
+  """Lost beside a file, it changes no order of training."""
+  path = write_mixed(tmp_path / "a")
+  before = labels(train_fn(path, group_by_length=True)(params()), 100)
+  os.remove(tmp_path / ".a.manifest.json")
+  assert labels(train_fn(path, group_by_length=True)(params()), 100) == before
+
+
+def test_one_pass_of_grouped_training_has_every_record_once(tmp_path):
+  path = write_mixed(tmp_path / "a", count=102)
+  for drop in (False, True):
+    input_fn = record_input_fn(
+      path, classifier_features(LENGTH), True, drop, repeat=False, group_by_length=True
+    )
+    batches = labels(input_fn(params()))
+    assert {len(batch) for batch in batches[:25]} == {4}
+    assert (
+      len(np.unique(np.concatenate(batches))) == sum(map(len, batches)) == (100 if drop else 102)
+    )
+
+
+def test_evaluation_keeps_its_order_when_training_is_grouped(tmp_path):
+  path = write_mixed(tmp_path / "a", count=10)
+  dataset = eval_fn(path, group_by_length=True)(params())
+  assert labels(dataset) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+
+
+# Several examples in one row.
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+def test_packed_batches_hold_the_same_examples(tmp_path, is_training):
+  path = write_mixed(tmp_path / "a", count=70)
+  plain, packed = (
+    record_input_fn(path, classifier_features(LENGTH), is_training, False, pack_sequences=pack)(
+      params(batch_size=16)
+    ).take(5)
+    for pack in (False, True)
+  )
+  rows = []
+  for one, other in zip(plain, packed, strict=True):
+    np.testing.assert_array_equal(one["label_ids"], other["label_ids"])
+    length = one["input_ids"].shape[1]
+    for name in ("input_ids", "input_mask", "segment_ids"):
+      unpacked = sequence_packing.unpack(other[name], other, length)
+      np.testing.assert_array_equal(unpacked, one[name])
+    assert other["input_ids"].shape[1] == LENGTH
+    rows.append(other["input_ids"].shape[0])
+  assert max(rows) <= 12
+  assert padding_share(packed, 5) < 0.2
+
+
+def test_packed_training_goes_on_after_skipped_examples(tmp_path):
+  path = write_mixed(tmp_path / "a", count=70)
+  straight = labels(train_fn(path, pack_sequences=True)(params()), 40)
+  assert labels(train_fn(path, pack_sequences=True)(params(skip_examples=40)), 30) == straight[10:]
+
+
+def test_packed_rows_of_a_fixed_number_have_static_shapes(tmp_path):
+  path = write_mixed(tmp_path / "a")
+  dataset = train_fn(path, pack_sequences=True, packed_rows=14)(params(batch_size=16))
+  assert dataset.element_spec["input_ids"].shape == [14, LENGTH]
+  assert dataset.element_spec["first_positions"].shape == [16]
+  assert dataset.element_spec["label_ids"].shape == [16]
+  assert labels(dataset, 3) == labels(train_fn(path)(params(batch_size=16)), 3)
+  too_few = train_fn(path, pack_sequences=True, packed_rows=2)
+  with pytest.raises(tf.errors.InvalidArgumentError, match="does not fit into 2 rows of 32 tokens"):
+    labels(too_few(params(batch_size=16)), 3)
+
+
+def test_masks_drawn_while_reading_move_with_their_example(tmp_path):
+  """What a transform adds is packed, too."""
+
+  def transform(features, numbers, seed):
+    del seed
+    places = tf.cast(numbers % 3, tf.int32)[:, tf.newaxis]
+    return {**features, "masked_lm_positions": places}
+
+  path = write_mixed(tmp_path / "a", count=30)
+  packed = next(
+    iter(eval_fn(path, transform=transform, pack_sequences=True)(params(batch_size=30)))
+  )
+  flat_positions = tf.reshape(packed["position_ids"], [-1])
+  lengths = tf.reduce_sum(sequence_packing.unpack(packed["input_mask"], packed, LENGTH), axis=1)
+  found = tf.gather(flat_positions, packed["masked_lm_positions"])[:, 0]
+  for number, (place, length) in enumerate(zip(found.numpy(), lengths.numpy(), strict=True)):
+    assert place == number % 3 or number % 3 >= length
+
+
+def test_grouping_and_packing_exclude_each_other_and_need_lengths(tmp_path):
+  path = write(tmp_path / "a", count=3)
+  with pytest.raises(ValueError, match="exclude each other"):
+    train_fn(path, group_by_length=True, pack_sequences=True)
+  features = {"input_ids": tf.io.FixedLenFeature([LENGTH], tf.int64)}
+  for option in ("group_by_length", "pack_sequences"):
+    with pytest.raises(ValueError, match="input_mask"):
+      record_input_fn(path, features, True, True, **{option: True})
 
 
 # Compressed files.

@@ -6,12 +6,10 @@ Runs happen in this process, through `command_line.run`, so they start fast; a f
 """
 
 import collections
-import contextlib
 import csv
 import functools
 import gzip
 import http.server
-import io
 import json
 import os
 import pathlib
@@ -27,11 +25,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
+from script_runs import Done, Script, results_in, tensors
 
 import checkpoint
 import command_line
 import download
 import fetch
+import hardware
 import modeling
 import run_classifier
 import tokenization
@@ -61,37 +61,8 @@ CONFIG = {
 }
 
 
-class Done(NamedTuple):
-  """What a run left: exit code, standard output, standard error."""
-
-  code: int | None
-  out: str
-  err: str
-
-
-def run(**values) -> Done:
-  """Runs the script in this process; `run(do_train=True)` is `--do_train=True`."""
-  argv = ["run_classifier.py", *(f"--{name}={value}" for name, value in values.items())]
-  out, err = io.StringIO(), io.StringIO()
-  with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-    with pytest.raises(SystemExit) as left:
-      command_line.run(run_classifier.main, run_classifier.define_flags, argv)
-  return Done(left.value.code, out.getvalue(), err.getvalue())
-
-
-def run_well(**values) -> Done:
-  done = run(**values)
-  assert done.code is None, done.err
-  return done
-
-
-def error_of(**values) -> str:
-  """The message of a run that fails as it should: one message and a hint, no traceback."""
-  done = run(**values)
-  assert done.code == 1, done.err
-  assert "Traceback" not in done.err
-  assert done.out == ""
-  return done.err[done.err.index("ERROR: ") :]
+script = Script(run_classifier)
+run, run_well, error_of = script.run, script.run_well, script.error_of
 
 
 @pytest.fixture(scope="module")
@@ -130,9 +101,9 @@ def texts(count: int):
 SIZES = {"train": 20, "dev": 10, "test": 6}
 
 
-def write_mrpc(folder) -> None:
+def write_mrpc(folder, sizes=None) -> None:
   header = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
-  for split, size in SIZES.items():
+  for split, size in (sizes or SIZES).items():
     rows = [(label, i, i, a, b) for i, (label, a, b) in enumerate(texts(size))]
     write_rows(folder, f"{split}.tsv", header, *rows)
 
@@ -159,11 +130,6 @@ def copy_of(trained: Trained, folder) -> dict:
   return {**trained.flags, "output_dir": folder / "out"}
 
 
-def results_in(path) -> dict[str, float]:
-  pairs = [line.split(" = ") for line in path.read_text().splitlines()]
-  return {key: float(value) for key, value in pairs}
-
-
 def table(path) -> list[list[str]]:
   return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
 
@@ -180,10 +146,6 @@ def records(path) -> list[dict]:
     kinds = {name: feature[name].WhichOneof("kind") for name in sorted(feature)}
     found.append({n: (k, list(getattr(feature[n], k).value)) for n, k in kinds.items()})
   return found
-
-
-def tensors(prefix) -> dict[str, np.ndarray]:
-  return {name: tf.train.load_variable(prefix, name) for name, _ in tf.train.list_variables(prefix)}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -759,10 +721,55 @@ def test_padding_and_batch_size_change_no_probability(mrpc, tmp_path):
     {"pad_to_max_length": True},
     {"predict_batch_size": 1},
     {"max_seq_length": 32, "pad_to_max_length": True, "predict_batch_size": 4},
+    {"max_seq_length": 32, "pack_sequences": True, "predict_batch_size": 5},
   ):
     run_well(**{**values, **options}, do_predict=True)
     found = numbers(tmp_path / "out" / "test_results.tsv")
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5, err_msg=str(options))
+
+
+def test_packed_rows_train_as_plain_ones(mrpc, tmp_path):
+  """Without dropout, whose bits belong to places in rows."""
+  config = tmp_path / "bert_config.json"
+  no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+  config.write_text(json.dumps({**CONFIG, **no_dropout}))
+  values = {**mrpc.flags, "bert_config_file": config, "init_checkpoint": mrpc.out / "model.ckpt-0"}
+  values |= {"num_train_epochs": 2.0, "learning_rate": 1e-3, "do_train": True}
+  weights = {}
+  for packed in (False, True):
+    run_well(**{**values, "output_dir": tmp_path / str(packed)}, pack_sequences=packed)
+    weights[packed] = tensors(tmp_path / str(packed) / "model.ckpt-5")
+  for name, plain in weights[False].items():
+    np.testing.assert_allclose(weights[True][name], plain, rtol=0, atol=2e-5, err_msg=name)
+
+
+def test_fast_stands_for_other_flags_but_for_those_that_are_given(mrpc, tmp_path, monkeypatch):
+  seen = {}
+  flags = run_classifier.FLAGS
+  monkeypatch.setattr(
+    run_classifier.Classification,
+    "run",
+    lambda self: seen.update(dtype=flags.dtype, group=flags.group_by_length),
+  )
+  monkeypatch.setattr(hardware, "choose_dtype", lambda name, is_tpu: f"best for {name}")
+  values = {**mrpc.flags, "output_dir": tmp_path / "out", "do_train": True}
+  run_well(**values)
+  assert seen == {"dtype": "best for float32", "group": False}
+  run_well(**values, fast=True)
+  assert seen == {"dtype": "best for auto", "group": True}
+  run_well(**values, fast=True, dtype="bfloat16", group_by_length=False)
+  assert seen == {"dtype": "best for bfloat16", "group": False}
+  run_well(**values, fast=True, pack_sequences=True)
+  assert seen == {"dtype": "best for auto", "group": False}
+
+
+@pytest.mark.parametrize(
+  "other",
+  [{"group_by_length": True}, {"gradient_accumulation_steps": 2}, {"long_text": "windows"}],
+)
+def test_what_packing_does_not_go_with_is_refused(mrpc, tmp_path, other):
+  values = {**mrpc.flags, "output_dir": tmp_path / "out", "do_train": True, "pack_sequences": True}
+  assert f"--{next(iter(other))}=" in error_of(**values, **other)
 
 
 def logits_of(config, store, ids, mask):

@@ -5,8 +5,6 @@ Alone: python -m pytest tests/run_squad_test.py (about a minute, most of it comp
 Runs happen in this process, through `command_line.run`, so they start fast; a few start Python.
 """
 
-import contextlib
-import io
 import json
 import os
 import pathlib
@@ -20,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
+from script_runs import Done, Script, results_in, tensors
 
 import checkpoint
 import command_line
@@ -48,37 +47,8 @@ CONFIG = {
 }
 
 
-class Done(NamedTuple):
-  """What a run left: exit code, standard output, standard error."""
-
-  code: int | None
-  out: str
-  err: str
-
-
-def run(**values) -> Done:
-  """Runs the script in this process; `run(do_train=True)` is `--do_train=True`."""
-  argv = ["run_squad.py", *(f"--{name}={value}" for name, value in values.items())]
-  out, err = io.StringIO(), io.StringIO()
-  with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-    with pytest.raises(SystemExit) as left:
-      command_line.run(run_squad.main, run_squad.define_flags, argv)
-  return Done(left.value.code, out.getvalue(), err.getvalue())
-
-
-def run_well(**values) -> Done:
-  done = run(**values)
-  assert done.code is None, done.err
-  return done
-
-
-def error_of(**values) -> str:
-  """The message of a run that fails as it should: one message and a hint, no traceback."""
-  done = run(**values)
-  assert done.code == 1, done.err
-  assert "Traceback" not in done.err
-  assert done.out == ""
-  return done.err[done.err.index("ERROR: ") :]
+script = Script(run_squad)
+run, run_well, error_of = script.run, script.run_well, script.error_of
 
 
 def write_squad(path, contexts, with_answers=True, version_2=False) -> None:
@@ -161,11 +131,6 @@ def copy_of(trained: Trained, folder) -> dict:
   return {**trained.flags, "output_dir": folder / "out"}
 
 
-def results_in(path) -> dict[str, float]:
-  pairs = [line.split(" = ") for line in path.read_text().splitlines()]
-  return {key: float(value) for key, value in pairs}
-
-
 def json_in(path):
   return json.loads(path.read_text(encoding="utf-8"))
 
@@ -182,10 +147,6 @@ def records(path) -> list[dict]:
     feature = tf.train.Example.FromString(record.numpy()).features.feature
     found.append({name: list(feature[name].int64_list.value) for name in sorted(feature)})
   return found
-
-
-def tensors(prefix) -> dict[str, np.ndarray]:
-  return {name: tf.train.load_variable(prefix, name) for name, _ in tf.train.list_variables(prefix)}
 
 
 def windows_of(trained: Trained, key: str, is_training: bool) -> list:
@@ -569,13 +530,67 @@ def test_with_pad_to_longest_neither_batch_nor_length_changes_an_answer(v1, tmp_
   expected = nbest()
   for options in ({"predict_batch_size": 1}, {"max_seq_length": 32, "predict_batch_size": 3}):
     for qid, answers in nbest(**options).items():
-      assert [a["text"] for a in answers] == [a["text"] for a in expected[qid]]
-      for key in ("probability", "start_logit", "end_logit"):
-        found, wanted = ([a[key] for a in each] for each in (answers, expected[qid]))
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+      assert_equal_nbest(answers, expected[qid])
   # The original's way: padding takes part, so its amount shows.
   padded = [nbest(pad_to_longest=False, max_seq_length=n, n_best_size=8) for n in (24, 32)]
   assert padded[0] != padded[1]
+
+
+def test_windows_of_like_length_are_predicted_together(v1, tmp_path, monkeypatch):
+  """In chunks, and no file of answers shows it. Weights are not trained, as above."""
+  values = {**v1.flags, "init_checkpoint": v1.out / "model.ckpt-0", "predict_batch_size": 3}
+  nbest, lengths, orders = [], [], []
+  write = run_squad.write_predictions
+
+  def write_and_note(examples, windows, *args, **options):
+    orders.append([window.unique_id for window in windows])
+    return write(examples, windows, *args, **options)
+
+  monkeypatch.setattr(run_squad, "write_predictions", write_and_note)
+  for chunk_size in (1, 10):
+    monkeypatch.setattr(run_squad, "_SORTED_WINDOWS", chunk_size)
+    out = values["output_dir"] = tmp_path / str(chunk_size)
+    run_well(**values, do_predict=True, pad_to_longest=True)
+    nbest.append(json_in(out / "nbest_predictions.json"))
+    lengths.append([sum(record["input_mask"]) for record in records(out / "eval.tf_record")])
+  windows = windows_of(v1, "predict_file", False)
+  assert lengths[0] == [len(window.tokens) for window in windows]
+  chunks = [lengths[0][i : i + 10] for i in range(0, len(windows), 10)]
+  assert lengths[1] == [length for chunk in chunks for length in sorted(chunk)] != lengths[0]
+  # Of equal scores the first found counts, so the order of windows is part of the answers.
+  assert orders == [[window.unique_id for window in windows]] * 2
+  assert list(nbest[0]) == list(nbest[1])
+  for qid, answers in nbest[0].items():
+    assert_equal_nbest(nbest[1][qid], answers)
+
+
+def test_pad_to_longest_is_the_default_without_its_padding(v1, tmp_path, monkeypatch):
+  """That padding competes with the text is the whole difference."""
+  values = {**v1.flags, "init_checkpoint": v1.out / "model.ckpt-0", "do_predict": True}
+  run_well(**{**values, "output_dir": tmp_path / "longest", "pad_to_longest": True})
+  write = run_squad.write_predictions
+
+  def write_without_padding(examples, windows, results, *args, **options):
+    cut = [
+      run_squad.RawResult(unique_id, start[: len(window.tokens)], end[: len(window.tokens)])
+      for window, (unique_id, start, end) in zip(windows, results, strict=True)
+    ]
+    return write(examples, windows, cut, *args, **options)
+
+  monkeypatch.setattr(run_squad, "write_predictions", write_without_padding)
+  run_well(**{**values, "output_dir": tmp_path / "default"})
+  expected = json_in(tmp_path / "default" / "nbest_predictions.json")
+  for qid, answers in json_in(tmp_path / "longest" / "nbest_predictions.json").items():
+    assert_equal_nbest(answers, expected.pop(qid))
+  assert not expected
+
+
+def assert_equal_nbest(found, expected) -> None:
+  assert [a["text"] for a in found] == [a["text"] for a in expected]
+  for key in ("probability", "start_logit", "end_logit"):
+    np.testing.assert_allclose(
+      [a[key] for a in found], [a[key] for a in expected], rtol=0, atol=1e-5
+    )
 
 
 def test_training_with_pad_to_longest_learns(model, tmp_path):

@@ -3,9 +3,7 @@
 Alone: python -m pytest tests/run_swag_test.py (half a minute, most of it compiling graphs)
 """
 
-import contextlib
 import csv
-import io
 import json
 import pathlib
 import random
@@ -17,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
+from script_runs import Done, Script, results_in, tensors
 
 import checkpoint
-import command_line
 import heads
 import modeling
 import run_swag
@@ -46,37 +44,8 @@ CONFIG = {
 }
 
 
-class Done(NamedTuple):
-  """What a run left: exit code, standard output, standard error."""
-
-  code: int | None
-  out: str
-  err: str
-
-
-def run(**values) -> Done:
-  """Runs the script in this process; `run(do_train=True)` is `--do_train=True`."""
-  argv = ["run_swag.py", *(f"--{name}={value}" for name, value in values.items())]
-  out, err = io.StringIO(), io.StringIO()
-  with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-    with pytest.raises(SystemExit) as left:
-      command_line.run(run_swag.main, run_swag.define_flags, argv)
-  return Done(left.value.code, out.getvalue(), err.getvalue())
-
-
-def run_well(**values) -> Done:
-  done = run(**values)
-  assert done.code is None, done.err
-  return done
-
-
-def error_of(**values) -> str:
-  """The message of a run that fails as it should: one message and a hint, no traceback."""
-  done = run(**values)
-  assert done.code == 1, done.err
-  assert "Traceback" not in done.err
-  assert done.out == ""
-  return done.err[done.err.index("ERROR: ") :]
+script = Script(run_swag)
+run, run_well, error_of = script.run, script.run_well, script.error_of
 
 
 def questions(count, seed, num_choices=4, fewer=False) -> list[dict]:
@@ -154,17 +123,8 @@ def copy_of(trained: Trained, folder) -> dict:
   return {**trained.flags, "output_dir": folder / "out"}
 
 
-def results_in(path) -> dict[str, float]:
-  pairs = [line.split(" = ") for line in path.read_text().splitlines()]
-  return {key: float(value) for key, value in pairs}
-
-
 def table(path) -> list[list[str]]:
   return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def tensors(prefix) -> dict[str, np.ndarray]:
-  return {name: tf.train.load_variable(prefix, name) for name, _ in tf.train.list_variables(prefix)}
 
 
 # ---------------------------------------------------------------------------------------------

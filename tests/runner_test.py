@@ -7,6 +7,8 @@ import doctest
 import json
 import logging
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from absl import flags
 
 import checkpoint
 import command_line
+import distribution
 import download
 import files
 import runner
@@ -33,6 +36,7 @@ CONFIG = {
 def define_flags():
   flags.DEFINE_string("output_dir", None, "Where results go.")
   flags.DEFINE_integer("eval_batch_size", 8, "As in every script.")
+  flags.DEFINE_bool("do_train", False, "As in every script.")
   runner.define_model_flags()
   runner.define_training_flags()
   runner.define_eval_in_training_flags()
@@ -158,6 +162,48 @@ def test_a_device_in_use_already_is_no_error(given, monkeypatch):
   monkeypatch.setattr(tf.config.experimental, "set_memory_growth", in_use)
   given()
   assert runner.create_strategy() is None
+
+
+def test_both_ways_to_ask_for_a_tpu_are_one(given, monkeypatch):
+  asked = []
+  monkeypatch.setattr(distribution, "create_strategy", lambda name, **tpu: asked.append(name))
+  for way in ({"use_tpu": True}, {"use_tpu": False, "distribution_strategy": "tpu"}):
+    values = given(**way)
+    runner.check_training_flags()
+    runner.create_strategy()
+    assert values.use_tpu
+  given(use_tpu=False, distribution_strategy="mirrored")
+  runner.check_training_flags()
+  runner.create_strategy()
+  assert asked == ["tpu", "tpu", "mirrored"]
+  given(use_tpu=True, distribution_strategy="mirrored")
+  with pytest.raises(UsageError, match="--use_tpu and --distribution_strategy=mirrored exclude"):
+    runner.check_training_flags()
+
+
+HOLDER = """
+import sys, files
+with files.hold_folder(sys.argv[1]):
+  print("held", flush=True)
+  sys.stdin.read()
+"""
+
+
+def test_training_where_another_run_trains_is_refused_at_once(given, tmp_path):
+  given(output_dir=tmp_path)
+  process = subprocess.Popen(
+    [sys.executable, "-c", HOLDER, str(tmp_path)],
+    cwd=os.path.dirname(runner.__file__),
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+  )
+  assert process.stdout.readline() == b"held\n"
+  runner.prepare_output_dir()  # To evaluate is no harm.
+  given(output_dir=tmp_path, do_train=True)
+  with pytest.raises(files.FolderInUseError, match=f"in use by process {process.pid} on"):
+    runner.prepare_output_dir()
+  process.communicate(b"")
+  runner.prepare_output_dir()
 
 
 @pytest.mark.parametrize(

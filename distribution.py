@@ -1,0 +1,449 @@
+"""Several devices and several machines: who computes which part, who writes, and who has died.
+
+`create_strategy(name)` makes the `tf.distribute` strategy that `Estimator` runs on:
+
+  one_device     None: one GPU, or the CPU
+  mirrored       all GPUs of this machine; without one, its logical CPU devices
+  multi_worker   one process on each machine, every one the same program, named in TF_CONFIG
+  tpu            a TPU, or a slice of several hosts
+
+The batch size is always that of all devices together. Every worker reads the same batches in the
+same order and keeps its own slice of each, so that n workers take the steps of one.
+
+The processes of a multi-worker job run the same lines. One of them, the chief, writes:
+
+  distribution.on_chief(write_features, path, examples)   # the others wait until it is written
+  estimator.train(...)                                    # checkpoints and events by the chief
+
+`on_chief`, `barrier`, `gather` and `check_equal` are *collective*: a worker that calls one waits
+for all the others to call it, too. Without a multi-worker strategy they cost nothing.
+
+If a worker dies, TensorFlow's heartbeats tell the others within about ten seconds, and what they
+were waiting for ends in a `WorkerLostError`. The job is then started again, as a whole.
+"""
+
+import contextlib
+import dataclasses
+import io
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+NAMES = ("one_device", "mirrored", "multi_worker", "tpu")
+
+# What a process exits with whose peer has died: EX_TEMPFAIL of sysexits.h, "try again later".
+EXIT_CODE_WORKER_LOST = 75
+
+
+class WorkerLostError(ConnectionError):
+  """Another process of this job has ended or cannot be reached."""
+
+  exit_code = EXIT_CODE_WORKER_LOST
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+  """The processes of a job.
+
+  Attributes:
+    addresses: `host:port` of each, the chief first.
+    index: of this process among them.
+  """
+
+  addresses: tuple[str, ...] = ("localhost",)
+  index: int = 0
+
+
+@dataclasses.dataclass
+class _Job:
+  """What this process takes part in; the strategy is None unless there are several workers."""
+
+  cluster: Cluster = dataclasses.field(default_factory=Cluster)
+  strategy: Any = None
+  functions: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+_job = _Job()
+
+
+# ---------------------------------------------------------------------------------------------
+# Strategies.
+
+
+def create_strategy(
+  name: str = "one_device",
+  tpu_name: str | None = None,
+  tpu_zone: str | None = None,
+  gcp_project: str | None = None,
+):
+  """The strategy of a name.
+
+  A process joins a cluster once: asked again for `multi_worker`, it returns the same strategy. The
+  first time has to come before TensorFlow computes anything, and waits for all other workers.
+
+  Args:
+    name: one of `NAMES`.
+    tpu_name: which TPU, by name or address; None for that of this machine.
+    tpu_zone: its zone, if not the default one.
+    gcp_project: its project, if not the default one.
+
+  Returns:
+    A `tf.distribute.Strategy`, or None for one device.
+
+  Raises:
+    ValueError: the name is unknown, or TF_CONFIG is missing or wrong.
+  """
+  if name not in NAMES:
+    raise ValueError(f"Unknown distribution strategy {name!r}; known: {', '.join(NAMES)}.")
+  if name == "tpu":
+    return _tpu_strategy(tpu_name, tpu_zone, gcp_project)
+  if name == "multi_worker":
+    return _job.strategy or _join_cluster()
+  if "TF_CONFIG" in os.environ and not _job.strategy:
+    logging.warning(
+      "TF_CONFIG is set, but the distribution strategy is %s: this process runs by itself. Several "
+      "machines need multi_worker.",
+      name,
+    )
+  _let_gpu_memory_grow()
+  return _mirrored_strategy() if name == "mirrored" else None
+
+
+def _let_gpu_memory_grow() -> None:
+  import tensorflow as tf
+
+  for gpu in tf.config.list_physical_devices("GPU"):
+    # An error where TensorFlow has used the device before, as in a notebook: then it is decided.
+    with contextlib.suppress(RuntimeError):
+      tf.config.experimental.set_memory_growth(gpu, True)
+
+
+def _mirrored_strategy():
+  import tensorflow as tf
+
+  devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+  names = [device.name for device in devices]
+  if len(names) == 1:
+    logging.warning("mirrored: there is no more than one device, %s.", names[0])
+  return tf.distribute.MirroredStrategy(names)
+
+
+def _tpu_strategy(tpu_name, tpu_zone, gcp_project):
+  import tensorflow as tf
+
+  resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
+    tpu=tpu_name, zone=tpu_zone, project=gcp_project
+  )
+  tf.config.experimental_connect_to_cluster(resolver)
+  tf.tpu.experimental.initialize_tpu_system(resolver)
+  return tf.distribute.TPUStrategy(resolver)
+
+
+def _join_cluster():
+  """Connects to the other workers of TF_CONFIG; returns when all are there."""
+  import tensorflow as tf
+
+  cluster = cluster_from_environment(os.environ)
+  _let_gpu_memory_grow()
+  logging.info(
+    "Worker %d of %d at %s, waiting for the others: %s",
+    cluster.index,
+    len(cluster.addresses),
+    cluster.addresses[cluster.index],
+    ", ".join(a for i, a in enumerate(cluster.addresses) if i != cluster.index),
+  )
+  _job.cluster = cluster
+  _job.functions.clear()
+  try:
+    with clear_errors():
+      _job.strategy = tf.distribute.MultiWorkerMirroredStrategy()
+      barrier()
+  except RuntimeError as error:
+    if "program startup" not in str(error):
+      raise
+    raise RuntimeError(
+      "multi_worker: create_strategy has to come before TensorFlow computes anything."
+    ) from error
+  return _job.strategy
+
+
+def cluster_from_environment(environment: Mapping[str, str]) -> Cluster:
+  """Reads TF_CONFIG: which processes there are, and which of them this one is.
+
+  Example:
+    >>> config = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'
+    >>> cluster_from_environment({"TF_CONFIG": config})
+    Cluster(addresses=('a:1', 'b:1'), index=1)
+
+  Raises:
+    ValueError: it is missing or wrong; the message shows what it should look like.
+  """
+  text = environment.get("TF_CONFIG", "")
+  try:
+    if not text:
+      raise ValueError("it is not set")
+    config = json.loads(text)
+    addresses, kind, index = config["cluster"], config["task"]["type"], config["task"]["index"]
+    unknown = sorted(set(addresses) - {"chief", "worker"})
+    if unknown:
+      raise ValueError(f"jobs are chief and worker, not {', '.join(unknown)}")
+    if kind not in addresses or not 0 <= int(index) < len(addresses[kind]):
+      raise ValueError(f"the cluster has no {kind} {index}")
+    before = len(addresses.get("chief", ())) if kind == "worker" else 0
+    everyone = (*addresses.get("chief", ()), *addresses.get("worker", ()))
+  except (ValueError, KeyError, TypeError, AttributeError) as error:
+    problem = f"{error} is missing" if isinstance(error, KeyError) else error
+    raise ValueError(
+      f"multi_worker needs the environment variable TF_CONFIG, the same on every machine but for "
+      f'the index: {{"cluster": {{"worker": ["HOST:PORT", "HOST:PORT"]}}, "task": {{"type": '
+      f'"worker", "index": 0}}}}. Here {problem}: {text!r}.'
+    ) from None
+  return Cluster(everyone, before + int(index))
+
+
+# ---------------------------------------------------------------------------------------------
+# Workers among themselves.
+
+
+def is_chief() -> bool:
+  """Whether this process writes what a job writes once; true where there is but one process."""
+  return _job.cluster.index == 0
+
+
+def worker_count() -> int:
+  """How many processes take part in this job."""
+  return len(_job.cluster.addresses)
+
+
+def on_chief(function: Callable, *args, **kwargs) -> Any:
+  """Calls a function on the chief; the other workers wait until it has returned. Collective.
+
+  Returns:
+    What it returned, on every worker; with several of them it has to be something JSON can hold.
+  """
+  result = function(*args, **kwargs) if is_chief() else None
+  return json.loads(gather_bytes(json.dumps(result).encode())[0]) if _job.strategy else result
+
+
+def barrier() -> None:
+  """Waits until all workers are here. Collective."""
+  any_worker(False)
+
+
+def any_worker(flag: bool) -> bool:
+  """Whether the flag is set on at least one worker. Collective."""
+  return bool(flag) if _job.strategy is None else any(_gather_integers([int(flag)]))
+
+
+def check_equal(facts: Mapping[str, Any]) -> None:
+  """Compares facts, anything JSON can hold, between the workers. Collective.
+
+  Raises:
+    ValueError: two workers differ; the message names the fact and both values.
+  """
+  everyone = [json.loads(text) for text in gather_bytes(json.dumps(dict(facts)).encode())]
+  for index, found in enumerate(everyone):
+    for name, value in everyone[0].items():
+      if found[name] != value:
+        raise ValueError(
+          f"The workers of this job differ in {name}: {value!r} on worker 0, {found[name]!r} on "
+          f"worker {index}. They need equal flags, and an output_dir that all of them share."
+        )
+
+
+def gather(rows: Sequence[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
+  """Joins the rows of all workers, those of worker 0 first. Collective.
+
+  Args:
+    rows: name -> array; text as bytes.
+  """
+  if _job.strategy is None:
+    return [dict(row) for row in rows]
+  buffer = io.BytesIO()
+  arrays = {f"{i}/{name}": value for i, row in enumerate(rows) for name, value in row.items()}
+  np.savez(buffer, rows=len(rows), **{name: without_objects(a) for name, a in arrays.items()})
+  joined = []
+  for data in gather_bytes(buffer.getvalue()):
+    with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+      more: list[dict[str, np.ndarray]] = [{} for _ in range(int(stored["rows"]))]
+      for key in stored.files:
+        if key != "rows":
+          i, name = key.split("/", 1)
+          more[int(i)][name] = stored[key]
+    joined += more
+  return joined
+
+
+def gather_bytes(data: bytes) -> list[bytes]:
+  """What each worker gave, in their order. Collective."""
+  if _job.strategy is None:
+    return [data]
+  sizes = _gather_integers([len(data)])
+  # Collectives know no bytes: they travel as integers, zeros filling up the last one.
+  words = np.frombuffer(data + bytes(-len(data) % 4), np.int32)
+  joined = np.asarray(_gather_integers(words), np.int32).tobytes()
+  parts, begin = [], 0
+  for size in sizes:
+    parts.append(joined[begin : begin + size])
+    begin += size + -size % 4
+  return parts
+
+
+def without_objects(array: np.ndarray) -> np.ndarray:
+  """The array with text as fixed-width bytes, which NumPy stores without pickling.
+
+  Example:
+    >>> without_objects(np.array([b"a", b"bc"], object)).dtype
+    dtype('S2')
+  """
+  array = np.asarray(array)
+  return array.astype(np.bytes_) if array.dtype == object else array
+
+
+def _gather_integers(vector: Sequence[int]) -> np.ndarray:
+  """int32 `[n]` of each worker -> all of them joined, in the order of the workers."""
+  import tensorflow as tf
+
+  strategy = _job.strategy
+  replicas = strategy.num_replicas_in_sync // worker_count()
+
+  def replica_fn(vector):
+    context = tf.distribute.get_replica_context()
+    # One replica speaks for its worker.
+    size = tf.where(context.replica_id_in_sync_group % replicas == 0, tf.size(vector), 0)
+    return context.all_gather(vector[:size], axis=0)
+
+  if "gather" not in _job.functions:
+    # Traced once: collectives find each other by the order in which they were traced.
+    _job.functions["gather"] = tf.function(
+      lambda vector: strategy.run(replica_fn, args=(vector,)),
+      autograph=False,
+      input_signature=[tf.TensorSpec([None], tf.int32)],
+    )
+  with clear_errors():
+    joined = _job.functions["gather"](tf.constant(vector, tf.int32))
+    return strategy.experimental_local_results(joined)[0].numpy()
+
+
+# ---------------------------------------------------------------------------------------------
+# Data.
+
+
+def distribute_dataset(strategy, dataset):
+  """Deals each batch of a dataset out to all replicas of a strategy.
+
+  With one machine TensorFlow does it. Between machines it decides by itself whether to deal out
+  files or examples, and with files the batches are others than a single machine sees. So that
+  nothing depends on its choice, each machine here reads all batches and keeps its part of each.
+  """
+  if _input_pipelines(strategy) == 1:
+    return strategy.experimental_distribute_dataset(dataset)
+  import tensorflow as tf
+
+  def dataset_fn(context):
+    count = strategy.num_replicas_in_sync
+    local = count // context.num_input_pipelines
+    first = local * context.input_pipeline_id
+    if local == 1:
+      return dataset.map(lambda *batch: _slices(batch, first, count))
+    dealt = dataset.flat_map(
+      lambda *batch: _in_turn([_slices(batch, i, count) for i in range(first, first + local)])
+    )
+    if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+      # Otherwise the workers would ask each other before each step whether there are data left.
+      dealt = dealt.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+    return dealt
+
+  return strategy.distribute_datasets_from_function(dataset_fn)
+
+
+def slice_bounds(size, index: int, count: int):
+  """Where the part of one replica begins and ends in a batch.
+
+  Example:
+    >>> [slice_bounds(10, i, 4) for i in range(4)]
+    [(0, 2), (2, 5), (5, 7), (7, 10)]
+  """
+  return size * index // count, size * (index + 1) // count
+
+
+def replica_mean(tensor):
+  """The mean of a tensor over all replicas; within a step of a strategy, else the tensor itself.
+
+  A loss that divides by a count, such as that of masked words, equals the loss of the undivided
+  batch only if all replicas divide by their mean count.
+  """
+  import tensorflow as tf
+
+  context = tf.distribute.get_replica_context()
+  if context is None or context.num_replicas_in_sync == 1:
+    return tensor
+  return context.all_reduce(tf.distribute.ReduceOp.MEAN, tensor)
+
+
+def _input_pipelines(strategy) -> int:
+  """How many machines read data."""
+  if strategy is _job.strategy:
+    return worker_count()
+  return getattr(strategy.extended, "num_hosts", 1)  # Only that of a TPU has it.
+
+
+def _slices(batch: tuple, index: int, count: int):
+  """The part of one replica of an element, which `Dataset.map` gives as its arguments."""
+  import tensorflow as tf
+
+  def part(tensor):
+    size = tensor.shape[0] if tensor.shape[0] is not None else tf.shape(tensor)[0]
+    begin, end = slice_bounds(size, index, count)
+    return tensor[begin:end]
+
+  return tf.nest.map_structure(part, batch if len(batch) > 1 else batch[0])
+
+
+def _in_turn(elements: list):
+  """A dataset of some elements, which may differ in shape."""
+  import tensorflow as tf
+
+  dataset = tf.data.Dataset.from_tensors(elements[0])
+  for element in elements[1:]:
+    dataset = dataset.concatenate(tf.data.Dataset.from_tensors(element))
+  return dataset
+
+
+# ---------------------------------------------------------------------------------------------
+# When a worker dies.
+
+
+@contextlib.contextmanager
+def clear_errors() -> Iterator[None]:
+  """Turns TensorFlow's errors about a dead peer into `WorkerLostError`."""
+  import tensorflow as tf
+
+  try:
+    yield
+  except (tf.errors.OpError, RuntimeError) as error:
+    if _job.strategy is None or not _is_about_a_peer(error):
+      raise
+    raise WorkerLostError(
+      f"Another worker of this job ended or cannot be reached, and worker {_job.cluster.index} of "
+      f"{worker_count()} cannot go on alone. Its own log says why it ended. The checkpoints are "
+      "intact: start all workers again with the same command, and they resume. "
+      f"({_first_line(error)})"
+    ) from None
+
+
+def _is_about_a_peer(error: Exception) -> bool:
+  import tensorflow as tf
+
+  kinds = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
+  texts = ("Collective ops is aborted", "oordination service", "heartbeat")
+  return isinstance(error, kinds) or any(text in str(error) for text in texts)
+
+
+def _first_line(error: Exception) -> str:
+  lines = [line for line in str(error).splitlines() if "Collective ops" in line]
+  return (lines or str(error).splitlines() or [type(error).__name__])[0][:300]
