@@ -65,6 +65,15 @@ class ChoiceModel(TaskModel):
       "probabilities": tf.nn.softmax(logits),
     }
 
+  def signature(self) -> tf.types.experimental.ConcreteFunction:
+    """What a server runs: `context` and `choices` to the answers."""
+
+    @tf.function(autograph=False)
+    def serve(**texts) -> Outputs:
+      return self(texts["context"], texts["choices"])
+
+    return serve.get_concrete_function(**{spec.name: spec for spec in _SPECS})
+
 
 _SPECS = (
   tf.TensorSpec([None], tf.string, "context"),
@@ -95,5 +104,4 @@ def export_choice_model(
     OSError: `export_dir` cannot be written, or holds something else than a SavedModel.
   """
   model = ChoiceModel(config, vocab_file, do_lower_case, max_seq_length)
-  signature = model.__call__.get_concrete_function(*_SPECS)
-  write_task_model(export_dir, model, checkpoint_path, signature)
+  write_task_model(export_dir, model, checkpoint_path, model.signature())

@@ -30,6 +30,7 @@ import command_line
 import model_loading
 import predictor
 import runner
+import sentence_vectors
 import text_lines
 from vector_files import WRITERS, Layout, TextVectors
 
@@ -58,7 +59,7 @@ def define_flags() -> None:
     flags.DEFINE_enum(
       "pooling",
       "none",
-      predictor.POOLINGS,
+      sentence_vectors.POOLINGS,
       "none: a vector for each word piece, as in the original. Or one for each text: that of "
       "[CLS], or mean or max over its pieces.",
     )
@@ -68,7 +69,7 @@ def define_flags() -> None:
       "Write the cosine of the two texts of each line, by the mean of the first of --layers or by "
       "--pooling. Raw BERT's says little: it is for models trained on sentences.",
     )
-    flags.DEFINE_integer("batch_size", 32, "Texts computed at a time.")
+    flags.DEFINE_integer("batch_size", 32, "Texts computed at a time; of short ones more.")
     flags.DEFINE_bool(
       "use_one_hot_embeddings", False, "Look words up by a matrix product, as TPUs like it."
     )
@@ -150,8 +151,8 @@ def convert_examples_to_features(
   converted = []
   for index, example in enumerate(examples):
     pair = (example.text_a, example.text_b)
-    features = predictor.text_features(tokenizer, pair, seq_length)
-    tokens, *columns = (features[name] for name in ("tokens", *predictor.INPUTS))
+    features = sentence_vectors.text_features(tokenizer, pair, seq_length)
+    tokens, *columns = (features[name] for name in ("tokens", *sentence_vectors.INPUTS))
     padding = [0] * (seq_length - len(tokens))
     converted.append(
       InputFeatures(example.unique_id, tokens, *(column + padding for column in columns))
@@ -246,7 +247,7 @@ def main(_) -> None:
   command_line.explain_ignored_flags()
   bert_config, tokenizer = runner.load_config_and_tokenizer()
   try:
-    predictor.check_layers(layers, bert_config.num_hidden_layers)
+    sentence_vectors.check_layers(layers, bert_config.num_hidden_layers)
   except ValueError as error:
     raise command_line.UsageError(f"--layers={FLAGS.layers}: {error}") from None
   pooling = "mean" if FLAGS.similarity and FLAGS.pooling == "none" else FLAGS.pooling
@@ -321,7 +322,7 @@ def parse_layers(text: str) -> list[int]:
 
 def create_predictor(bert_config, tokenizer, layers, pooling) -> predictor.Predictor:
   """What makes `TextVectors` of `InputExample`s, with the model that flags name."""
-  build = predictor.layer_vectors(
+  build = sentence_vectors.layer_vectors(
     bert_config, layers, pooling, FLAGS.dtype, FLAGS.use_one_hot_embeddings
   )
 
@@ -329,22 +330,24 @@ def create_predictor(bert_config, tokenizer, layers, pooling) -> predictor.Predi
     pair = (example.text_a, example.text_b)
     return {
       "text": example.text_a,
-      **predictor.text_features(tokenizer, pair, FLAGS.max_seq_length),
+      **sentence_vectors.text_features(tokenizer, pair, FLAGS.max_seq_length),
     }
 
   def finish(features, outputs):
-    vectors = predictor.own_vectors(features, outputs["vectors"], pooling)
+    vectors = sentence_vectors.own_vectors(features, outputs["vectors"], pooling)
     return TextVectors(features["text"], features["tokens"], features["input_ids"], vectors)
 
+  inputs = sentence_vectors.INPUTS
   return predictor.Predictor(
     featurize,
-    model_loading.load_graph(build, predictor.INPUTS, FLAGS.init_checkpoint, ("bert/pooler/",)),
-    predictor.INPUTS,
+    model_loading.load_graph(build, inputs, FLAGS.init_checkpoint, ("bert/pooler/",)),
+    inputs,
     finish,
     FLAGS.batch_size,
-    predictor.chunk_that_fits(
+    sentence_vectors.chunk_that_fits(
       bert_config, len(layers), pooling, FLAGS.max_seq_length, FLAGS.batch_size
     ),
+    sentence_vectors.batch_tokens_of(FLAGS.max_seq_length, FLAGS.batch_size),
   )
 
 
@@ -385,7 +388,7 @@ def write_similarities(encode: predictor.Predictor) -> None:
   with text_lines.written_whole(FLAGS.output_file) as writer:
     # Twice the same iterator: the vectors of a line's texts follow each other.
     for index, (a, b) in enumerate(zip(vectors, vectors, strict=True)):
-      similarity = round(float(predictor.cosine_similarity(a, b)), 6)
+      similarity = round(float(sentence_vectors.cosine_similarity(a, b)), 6)
       writer.write(text_lines.to_json({"linex_index": index, "similarity": similarity}))
 
 

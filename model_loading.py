@@ -21,13 +21,31 @@ class LoadedFunction:
 
   Attributes:
     inputs: names of its arguments.
+    list_inputs: those of them that take several strings for each item, `[B, any]`.
   """
 
-  def __init__(self, function, inputs: Sequence[str], owner):
+  def __init__(self, function, inputs: Sequence[str], owner, list_inputs: Sequence[str] = ()):
     """Keeps `owner`, too, which has the variables: a traced function refers to them weakly."""
     self.inputs = tuple(inputs)
+    self.list_inputs = tuple(list_inputs)
     self._function = function
     self._owner = owner
+
+  @classmethod
+  def of_strings(cls, function, owner) -> "LoadedFunction":
+    """A signature whose inputs are strings `[B]`, or `[B, any]`.
+
+    Raises:
+      ValueError: it takes something else.
+    """
+    import tensorflow as tf
+
+    specs = function.structured_input_signature[1]
+    for name, spec in specs.items():
+      if spec.dtype != tf.string or spec.shape.rank not in (1, 2):
+        raise ValueError(f"the input {name} is {spec.dtype.name}, of shape {spec.shape}: no text.")
+    lists = [name for name, spec in specs.items() if spec.shape.rank == 2]
+    return cls(function, sorted(specs), owner, lists)  # in a file, they have any order
 
   def __call__(self, batch: Arrays) -> Arrays:
     """Runs the function on NumPy arrays or lists of strings."""
@@ -41,7 +59,12 @@ class LoadedFunction:
 
 
 def load_signature(saved_model: str) -> LoadedFunction:
-  """`serving_default`, whose inputs are strings `[B]`."""
+  """`serving_default` of a task model, whose inputs are strings.
+
+  Raises:
+    ValueError: it takes something else.
+    OSError: there is no SavedModel.
+  """
   import tensorflow as tf
   import tensorflow_text  # noqa: F401  (registers the ops of tokenizers)
 
@@ -53,14 +76,14 @@ def load_signature(saved_model: str) -> LoadedFunction:
       "writes one, into OUTPUT_DIR/export/task."
     )
   model = tf.saved_model.load(folder)
-  function = model.signatures["serving_default"]
-  specs = function.structured_input_signature[1]
-  if not all(spec.dtype == tf.string and spec.shape.rank == 1 for spec in specs.values()):
+  try:
+    return LoadedFunction.of_strings(model.signatures["serving_default"], owner=model)
+  except (KeyError, ValueError) as error:
     raise ValueError(
-      f"{folder} does not take texts, but {', '.join(specs)}: it is no task model. Vectors of an "
-      "exported encoder are had by Predictor.from_checkpoint and extract_features.py."
-    )
-  return LoadedFunction(function, sorted(specs), owner=model)  # in the file, in any order
+      f"{folder} does not take texts ({error}): it is no task model. Vectors of an exported "
+      "encoder are had by Predictor.from_checkpoint and extract_features.py, masked words by "
+      "predict_masked.py."
+    ) from None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -102,10 +125,10 @@ def load_model(
     path = download.download_model(path)
   prefix = checkpoint.find_checkpoint(path)
   folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
-  config = BertConfig.from_json_file(bert_config_file or _beside(folder, "bert_config.json"))
+  config = BertConfig.from_json_file(bert_config_file or beside(folder, "bert_config.json"))
   do_lower_case = _case_of(prefix, do_lower_case)
   tokenizer = tokenization.FullTokenizer(
-    vocab_file or _beside(folder, "vocab.txt"), do_lower_case, special_tokens
+    vocab_file or beside(folder, "vocab.txt"), do_lower_case, special_tokens
   )
   largest_id = max(tokenizer.vocab.values())
   if largest_id >= config.vocab_size:
@@ -142,8 +165,12 @@ def _case_of(prefix: str, do_lower_case: bool | None) -> bool:
   return do_lower_case
 
 
-def _beside(folder: str, name: str) -> str:
-  """A file of a model's folder, or of an export's."""
+def beside(folder: str, name: str) -> str:
+  """A file of a model's folder, or of an export's.
+
+  Raises:
+    ValueError: there is none.
+  """
   for parts in (
     (),
     ("assets",),

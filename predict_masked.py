@@ -30,6 +30,7 @@ import command_line
 import model_loading
 import predictor
 import runner
+import sentence_vectors
 import text_lines
 
 FLAGS = flags.FLAGS
@@ -38,7 +39,7 @@ MASK = "[MASK]"
 # They stay whole in a text, as they are written; any other bracket is punctuation.
 SPECIAL_TOKENS = (MASK, "[CLS]", "[SEP]", "[UNK]")
 
-_INPUTS = (*predictor.INPUTS, "masked_lm_positions")
+_INPUTS = (*sentence_vectors.INPUTS, "masked_lm_positions")
 # What the graph does not compute: the pooler, where nothing is said about next sentences.
 _WITHOUT_NEXT_SENTENCE = ("bert/pooler/",)
 
@@ -55,6 +56,12 @@ def define_flags() -> None:
     )
     flags.DEFINE_integer("top_k", 5, "How many pieces for each mask.")
     flags.DEFINE_integer("batch_size", 32, "Texts computed at a time.")
+    flags.DEFINE_enum(
+      "dtype",
+      "float32",
+      ["float32", "bfloat16", "float16"],
+      "Type of the encoder's matrix products, of a checkpoint.",
+    )
     flags.DEFINE_string(
       "saved_model", None, "An exported encoder with .mlm, in place of --init_checkpoint."
     )
@@ -75,6 +82,7 @@ def from_checkpoint(
   max_seq_length: int = 128,
   batch_size: int = 32,
   chunk_size: int = 1024,
+  dtype: str = "float32",
 ) -> predictor.Predictor:
   """Guesses masked words with a pre-trained checkpoint.
 
@@ -87,6 +95,7 @@ def from_checkpoint(
     max_seq_length: longer texts are cut; a mask may not be among what is cut.
     batch_size: texts computed at a time.
     chunk_size: see `predictor.Predictor`.
+    dtype: of the encoder's matrix products.
 
   Returns:
     A predictor. Its items are texts or pairs of texts, its results `{"text", "masks"}`: for each
@@ -111,7 +120,7 @@ def from_checkpoint(
     )
   has_next_sentence = "cls/seq_relationship/output_weights" in names
   function = model_loading.load_graph(
-    _graph(config, min(top_k, config.vocab_size), has_next_sentence),
+    _graph(config, min(top_k, config.vocab_size), has_next_sentence, dtype),
     _INPUTS,
     prefix,
     () if has_next_sentence else _WITHOUT_NEXT_SENTENCE,
@@ -177,7 +186,7 @@ def from_saved_model(
   return _predictor(function, tokenizer, max_seq_length, False, batch_size, chunk_size)
 
 
-def _graph(config, top_k, has_next_sentence):
+def _graph(config, top_k, has_next_sentence, dtype="float32"):
   """A graph function for `model_loading.load_graph`."""
 
   def build(features):
@@ -186,7 +195,8 @@ def _graph(config, top_k, has_next_sentence):
     import heads
     from modeling import BertModel
 
-    model = BertModel(config, False, *(features[n] for n in predictor.INPUTS), skip_padding=True)
+    inputs = (features[name] for name in sentence_vectors.INPUTS)
+    model = BertModel(config, False, *inputs, dtype=tf.as_dtype(dtype), skip_padding=True)
     positions = features["masked_lm_positions"]  # [B, P]
     vectors = heads.gather_indexes(model.get_sequence_output(), positions)  # [B*P, W]
     logits = heads.masked_lm_logits(config, vectors, model.get_embedding_table())  # [B*P, V]
@@ -224,8 +234,8 @@ class Question(NamedTuple):
 
 def _predictor(function, tokenizer, max_seq_length, has_next_sentence, batch_size, chunk_size):
   def featurize(item):
-    question = Question(item) if isinstance(item, str) else Question(*item)
-    features = predictor.text_features(tokenizer, question[:2], max_seq_length)
+    question = Question(*item) if isinstance(item, (tuple, list)) else Question(item)
+    features = sentence_vectors.text_features(tokenizer, question[:2], max_seq_length)
     places = [i for i, token in enumerate(features["tokens"]) if token == MASK]
     _check_question(question, len(places), has_next_sentence, max_seq_length)
     # A text without a mask has one place like the padding of others, which nobody reads.
@@ -337,7 +347,7 @@ def check_flags() -> None:
     text_lines.check_output_file(FLAGS.output_file)
   if FLAGS.saved_model:
     brings = "an exported encoder brings its own"
-    names = ("bert_config_file", "vocab_file", "do_lower_case")
+    names = ("bert_config_file", "vocab_file", "do_lower_case", "dtype")
     command_line.explain_ignored_flags(dict.fromkeys(names, brings))
 
 
@@ -356,6 +366,7 @@ def _load(chunk_size: int) -> predictor.Predictor:
     bert_config_file=FLAGS.bert_config_file,
     vocab_file=FLAGS.vocab_file,
     do_lower_case=FLAGS.do_lower_case if given else None,
+    dtype=FLAGS.dtype,
     **options,
   )
 

@@ -1,17 +1,29 @@
-"""One model, loaded once, that takes texts and gives results: from checkpoints and SavedModels.
+"""One model, loaded once, that takes texts and gives results: of every task, and of every export.
 
-  predictor = Predictor.from_saved_model("out/export/task")      # of run_classifier.py --do_export
-  predictor(["It rains.", ("Is it wet?", "It is.")])             # a list of dicts
-  for result in predictor.stream(open("many_lines.txt")): ...    # in bounded memory
+  predictor = Predictor.from_run("/tmp/squad_output", vocab_file="vocab.txt")  # of any run_*.py
+  predictor = Predictor.from_saved_model("/tmp/squad_output/export")           # or its --do_export
+  predictor([("Who?", "It was me.")])       # [{"answer": "me", "start": 7, "end": 9, ...}]
+  for result in predictor.stream(many_questions): ...                          # in bounded memory
 
-  encode = Predictor.from_checkpoint("uncased_L-12_H-768_A-12")  # a vector for each text
+  encode = Predictor.from_checkpoint("uncased_L-12_H-768_A-12")                # a vector each
   cosine_similarity(*encode(["A cat sat.", "The cat was sitting."]))
 
-Or, for task models, one JSON object for each line of a file, or of standard input:
+What goes in and comes out, for models that are fine-tuned:
 
-  python predictor.py --saved_model=out/export/task --input_file=lines.txt
+  run_classifier.py  a text, or (text_a, text_b)  label and probabilities, or score
+  run_squad.py       (question, context)          answer, and its first and last + 1 character
+  run_ner.py         a text                       words, tags, and where each word starts and ends
+  run_swag.py        (context, [choice, ...])     choice, and the probability of each
 
-A line holds a text, or two with ` ||| ` between them, or a JSON object of the model's inputs.
+Masked words are guessed by `predict_masked.py`. From the command line, a line for each item of a
+file, or of standard input, makes a line of JSON:
+
+  python predictor.py --saved_model=/tmp/squad_output/export --input_file=questions.jsonl
+  python predictor.py --init_checkpoint=/tmp/mrpc_output --vocab_file=vocab.txt < pairs.txt
+  python predictor.py --task=vectors --init_checkpoint=uncased_L-12_H-768_A-12 < texts.txt
+
+A line holds a text, or two with ` ||| ` between them, or a JSON object by name, such as
+`{"question": "Who?", "context": "It was me."}` or `{"context": "She", "choices": ["a", "b"]}`.
 
 How a `Predictor` saves time: texts are taken in chunks, sorted by length within a chunk and cut
 into batches, so that little is computed for padding; results are dealt out in the order of the
@@ -33,8 +45,17 @@ import numpy as np
 from absl import flags
 
 import command_line
-from examples import InputExample, join_texts
-from model_loading import Arrays, load_graph, load_model, load_signature
+import runner
+from model_loading import Arrays, LoadedFunction, load_graph, load_model, load_signature
+from sentence_vectors import (
+  INPUTS,
+  batch_tokens_of,
+  chunk_that_fits,
+  cosine_similarity,
+  layer_vectors,
+  own_vectors,
+  text_features,
+)
 from text_lines import (
   STANDARD_STREAM,
   check_output_file,
@@ -44,14 +65,9 @@ from text_lines import (
   written_whole,
 )
 
+__all__ = ["INPUTS", "Predictor", "cosine_similarity", "name_texts"]
+
 FLAGS = flags.FLAGS
-
-# What `BertModel` reads, by the names that `examples.InputFeatures` and records have.
-INPUTS = ("input_ids", "input_mask", "segment_ids")
-POOLINGS = ("none", "cls", "mean", "max")
-
-# Vectors that wait until all texts of their chunk are done.
-_CHUNK_BYTES = 1 << 28
 
 Features = Mapping[str, Any]  # name -> list of ints, or a string
 Graph = Callable[[Features], Arrays]
@@ -74,6 +90,7 @@ class Predictor:
 
   Attributes:
     batch_size: so many items are computed at a time.
+    batch_tokens: more of them, as long as they have so few tokens.
     chunk_size: so many items are sorted by length together, and wait for each other.
   """
 
@@ -85,6 +102,7 @@ class Predictor:
     finish: Callable[[Features, Arrays], Any] | None = None,
     batch_size: int = 32,
     chunk_size: int = 1024,
+    batch_tokens: int = 0,
   ):
     """Puts the three steps together.
 
@@ -97,6 +115,8 @@ class Predictor:
         rows are the result.
       batch_size: B.
       chunk_size: more means less padding, and more memory for results that wait.
+      batch_tokens: more items than `batch_size` are a batch if they have no more tokens, padding
+        included: short ones would make many small batches, which keep no processor busy.
 
     Raises:
       ValueError: a size is below 1.
@@ -106,6 +126,7 @@ class Predictor:
         raise ValueError(f"{name} must be at least 1, but is {value}.")
     self.batch_size = batch_size
     self.chunk_size = chunk_size
+    self.batch_tokens = batch_tokens
     self._featurize = featurize
     self._compute = compute
     self._inputs = tuple(inputs)
@@ -115,31 +136,62 @@ class Predictor:
     """The results of all items, in their order."""
     return list(self.stream(items))
 
-  def stream(self, items: Iterable) -> Iterator:
+  def stream(self, items: Iterable, source: str | None = None) -> Iterator:
     """The results one by one, in the order of the items; holds one chunk in memory.
+
+    Args:
+      items: what to predict.
+      source: where the items are the lines of, such as a file; errors name it and the line.
 
     Raises:
       TypeError: `items` is one text; a list with it is meant.
+      ValueError: an item is nothing that the model takes.
     """
     if isinstance(items, (str, bytes)):
       raise TypeError(f"A list of texts is needed; write [{items!r:.60}].")
-    iterator = iter(items)
-    while chunk := list(itertools.islice(iterator, self.chunk_size)):
-      yield from self._results([self._featurize(item) for item in chunk])
+    features = self._featurized(items, source)
+    while chunk := list(itertools.islice(features, self.chunk_size)):
+      yield from self._results(chunk)
+
+  def _featurized(self, items: Iterable, source: str | None) -> Iterator[Features]:
+    for number, item in enumerate(items, start=1):
+      try:
+        yield self._featurize(item)
+      except ValueError as error:
+        if source is None:
+          raise
+        raise ValueError(f"{source}, line {number}: {error}") from None
 
   def _results(self, features: list[Features]) -> list:
-    shortest_first = sorted(range(len(features)), key=lambda index: self._length(features[index]))
+    lengths = [self._length(each) for each in features]
     results = [None] * len(features)
-    for start in range(0, len(features), self.batch_size):
-      chosen = shortest_first[start : start + self.batch_size]
+    for chosen in self._batches(lengths):
       outputs = self._outputs([features[index] for index in chosen])
       for row, index in enumerate(chosen):
         rows = {name: array[row] for name, array in outputs.items()}
         results[index] = self._finish(features[index], rows)
     return results
 
+  def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+    """The items of each batch, shortest first: `batch_size`, or more if they are short."""
+    shortest_first = sorted(range(len(lengths)), key=lengths.__getitem__)
+    start = 0
+    while start < len(lengths):
+      stop = min(start + self.batch_size, len(lengths))
+      while (
+        stop < len(lengths)
+        and (stop + 1 - start) * lengths[shortest_first[stop]] <= self.batch_tokens
+      ):
+        stop += 1
+      yield shortest_first[start:stop]
+      start = stop
+
   def _length(self, features: Features) -> int:
-    return sum(len(features[name]) for name in self._inputs)
+    """Of ids the longest list's, of texts their characters."""
+    values = [features[name] for name in self._inputs]
+    if any(isinstance(value, str) for value in values):
+      return sum(len(value) if isinstance(value, str) else sum(map(len, value)) for value in values)
+    return max(map(len, values))
 
   def _outputs(self, rows: list[Features]) -> dict[str, np.ndarray]:
     batch = {name: _stacked([features[name] for features in rows]) for name in self._inputs}
@@ -177,7 +229,7 @@ class Predictor:
       vocab_file: see `load_model`.
       do_lower_case: see `load_model`.
       max_seq_length: longer texts are cut.
-      batch_size: texts computed at a time.
+      batch_size: texts computed at a time; of short ones more, see `sentence_vectors`.
       dtype: of the matrix products.
 
     Returns:
@@ -204,7 +256,41 @@ class Predictor:
       finish,
       batch_size,
       chunk_that_fits(config, len(indexes), pooling, max_seq_length, batch_size),
+      batch_tokens_of(max_seq_length, batch_size),
     )
+
+  @classmethod
+  def from_run(
+    cls,
+    output_dir: str,
+    *,
+    vocab_file: str | None = None,
+    dtype: str = "float32",
+    batch_size: int = 32,
+    chunk_size: int = 1024,
+    **options,
+  ) -> "Predictor":
+    """Runs a fine-tuned model where it was trained: the best checkpoint, or else the newest.
+
+    Args:
+      output_dir: `--output_dir` of run_classifier.py, run_squad.py, run_ner.py or run_swag.py; it
+        says all but the vocabulary.
+      vocab_file: by default vocab.txt in that folder, or in its export.
+      dtype: of the matrix products.
+      batch_size: items computed at a time.
+      chunk_size: see `__init__`.
+      **options: see `run_loading.load_run`.
+
+    Returns:
+      As `from_saved_model`. Of run_classifier.py, a second text may always come.
+
+    Raises:
+      ValueError: see `run_loading.load_run`.
+    """
+    import run_loading
+
+    function = run_loading.load_run(output_dir, vocab_file, dtype, **options)
+    return cls._of_texts(function, batch_size, chunk_size)
 
   @classmethod
   def from_saved_model(
@@ -218,35 +304,43 @@ class Predictor:
       chunk_size: see `__init__`.
 
     Returns:
-      A predictor whose items are texts; for models of two texts, pairs, or a text alone where
-      `text_b` may be missing; for any model, dicts of its inputs. Its results are dicts of the
-      model's outputs: strings, numbers, lists of strings, and arrays.
+      A predictor whose items are texts, pairs, or dicts of the model's inputs by name, and whose
+      results are dicts of its outputs: strings, numbers, lists of strings, and arrays. The
+      docstring of this module has a table.
 
     Raises:
       ValueError: it is no model that takes strings.
       OSError: there is no SavedModel.
     """
-    function = load_signature(saved_model)
+    return cls._of_texts(load_signature(saved_model), batch_size, chunk_size)
+
+  @classmethod
+  def _of_texts(cls, function: LoadedFunction, batch_size: int, chunk_size: int) -> "Predictor":
     return cls(
-      lambda item: name_texts(item, function.inputs),
+      lambda item: name_texts(item, function.inputs, function.list_inputs),
       function,
       function.inputs,
-      lambda features, outputs: _own_answers(outputs),
+      _own_answers,
       batch_size,
       chunk_size,
     )
 
 
 def _stacked(rows: Sequence) -> Any:
-  """Strings as they are; lists of ints as int32 `[B, longest]`, filled up with zeros.
+  """Strings as they are; lists as an array `[B, longest]`, filled up with 0 or "".
 
   Example:
     >>> _stacked([[1], [2, 3]]).tolist()
     [[1, 0], [2, 3]]
+    >>> _stacked([["a"], ["b", "cc"]]).tolist()
+    [['a', ''], ['b', 'cc']]
   """
   if isinstance(rows[0], str):
     return rows
-  stacked = np.zeros([len(rows), max(map(len, rows))], np.int32)
+  is_text = any(row and isinstance(row[0], str) for row in rows)
+  stacked = np.zeros([len(rows), max(map(len, rows))], object if is_text else np.int32)
+  if is_text:
+    stacked[:] = ""
   for row, values in enumerate(rows):
     stacked[row, : len(values)] = values
   return stacked
@@ -256,15 +350,18 @@ def _stacked(rows: Sequence) -> Any:
 # Texts for SavedModels, and their answers.
 
 # Two texts given as a pair: which is which.
-_PAIRS = (("text_a", "text_b"), ("question", "context"))
+_PAIRS = (("text_a", "text_b"), ("question", "context"), ("context", "choices"))
 
 
-def name_texts(item: str | tuple | Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+def name_texts(
+  item: str | tuple | Mapping[str, Any], names: Sequence[str], list_names: Sequence[str] = ()
+) -> dict[str, Any]:
   """An item as a dict of a model's inputs.
 
   Args:
     item: a text, a pair of texts, or such a dict.
     names: of the model's inputs.
+    list_names: of those that are several texts.
 
   Raises:
     ValueError: it has other texts than the model takes.
@@ -274,6 +371,8 @@ def name_texts(item: str | tuple | Mapping[str, str], names: Sequence[str]) -> d
     {'text_a': 'Hi.', 'text_b': ''}
     >>> name_texts(("Who?", "Me."), ["context", "question"])
     {'question': 'Who?', 'context': 'Me.'}
+    >>> name_texts(("He", ["is.", "are."]), ["choices", "context"], ["choices"])
+    {'context': 'He', 'choices': ['is.', 'are.']}
   """
   texts = item
   if isinstance(item, str):
@@ -285,17 +384,29 @@ def name_texts(item: str | tuple | Mapping[str, str], names: Sequence[str]) -> d
   if (
     not isinstance(texts, Mapping)
     or set(texts) != set(names)
-    or not all(isinstance(text, str) for text in texts.values())
+    or not all(_is_input(texts[name], name in list_names) for name in names)
   ):
-    raise ValueError(f"{item!r:.80} does not fit this model, whose inputs are {', '.join(names)}.")
+    inputs = (f"{name} (a list)" if name in list_names else name for name in names)
+    raise ValueError(f"{item!r:.80} does not fit this model, whose inputs are {', '.join(inputs)}.")
   return dict(texts)
 
 
-def _own_answers(outputs: Arrays) -> dict[str, Any]:
-  """A text's row of the outputs; of words, as many as it has: rows are filled up to the longest."""
-  num_words = outputs.get("num_words")
+def _is_input(value, is_list: bool) -> bool:
+  """Whether it is a text, or a list of texts that are not empty, which is what fills up a row."""
+  if not is_list:
+    return isinstance(value, str)
+  are_texts = isinstance(value, (list, tuple)) and all(isinstance(text, str) for text in value)
+  return are_texts and len(value) > 0 and all(value)
+
+
+def _own_answers(features: Features, outputs: Arrays) -> dict[str, Any]:
+  """A text's row of the outputs: of words and choices, as many as it has itself.
+
+  In a batch, rows are filled up to the longest.
+  """
+  own = len(features["choices"]) if "choices" in features else outputs.get("num_words")
   return {
-    name: _plain(value if num_words is None or np.ndim(value) == 0 else value[:num_words])
+    name: _plain(value if own is None or np.ndim(value) == 0 else value[:own])
     for name, value in outputs.items()
   }
 
@@ -310,185 +421,123 @@ def _plain(value):
 
 
 # ---------------------------------------------------------------------------------------------
-# Texts to vectors.
-
-
-def text_features(tokenizer, item: str | tuple[str, str], max_seq_length: int) -> dict[str, list]:
-  """A text or a pair as a model reads it: `[CLS] a [SEP]`, then `b [SEP]` if there is a b.
-
-  Args:
-    tokenizer: a `tokenization.FullTokenizer`.
-    item: the text, or two.
-    max_seq_length: what is longer is cut, the longer text first.
-
-  Returns:
-    `tokens`, and `INPUTS`, all of the same length, without padding.
-
-  Raises:
-    ValueError: `item` is something else.
-  """
-  pair = (item, None) if isinstance(item, str) else item
-  is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
-  if not is_pair or not isinstance(pair[0], str) or not isinstance(pair[1], (str, type(None))):
-    raise ValueError(f"A text or a pair of texts is needed, not {item!r:.80}.")
-  tokens, segment_ids = join_texts(InputExample(None, *pair), max_seq_length, tokenizer)
-  return {
-    "tokens": tokens,
-    "input_ids": tokenizer.convert_tokens_to_ids(tokens),
-    "input_mask": [1] * len(tokens),
-    "segment_ids": segment_ids,
-  }
-
-
-def layer_vectors(
-  config,
-  layer_indexes: Sequence[int],
-  pooling: str = "none",
-  dtype: str = "float32",
-  use_one_hot_embeddings: bool = False,
-) -> Callable[[Arrays], Arrays]:
-  """A graph function that gives the vectors of some layers, for `load_graph`.
-
-  Args:
-    config: a `BertConfig`.
-    layer_indexes: 0 is the first layer, -1 the last.
-    pooling: `none` keeps a vector for each piece; `cls` takes that of [CLS]; `mean` and `max` go
-      over all pieces, [CLS] and [SEP] included, and padding not.
-    dtype: of the matrix products.
-    use_one_hot_embeddings: look words up by a matrix product.
-
-  Returns:
-    `build(features)` -> `vectors`, float32 `[B, S, L, W]`, or `[B, L, W]` where pooled.
-
-  Raises:
-    ValueError: there is no such layer or pooling.
-  """
-  check_layers(layer_indexes, config.num_hidden_layers)
-  if pooling not in POOLINGS:
-    raise ValueError(f"pooling is {pooling!r}, but must be one of {', '.join(POOLINGS)}.")
-
-  def build(features):
-    import tensorflow as tf
-
-    from modeling import BertModel
-
-    model = BertModel(
-      config,
-      False,
-      *(features[name] for name in INPUTS),
-      use_one_hot_embeddings,
-      dtype=tf.as_dtype(dtype),
-      skip_padding=True,
-    )
-    layers = model.get_all_encoder_layers()
-    chosen = tf.stack([layers[index] for index in layer_indexes], axis=2)  # [B, S, L, W]
-    return {"vectors": _pool(chosen, features["input_mask"], pooling)}
-
-  return build
-
-
-def check_layers(layer_indexes: Sequence[int], num_layers: int) -> None:
-  """Raises a ValueError for a layer that the model does not have."""
-  for index in layer_indexes:
-    if not -num_layers <= index < num_layers:
-      raise ValueError(
-        f"there is no layer {index}: the model has {num_layers}, 0 to {num_layers - 1} from the "
-        f"first, or -1 to -{num_layers} from the last."
-      )
-
-
-def _pool(vectors, input_mask, pooling):
-  """float32 `[B, S, L, W]` and int32 `[B, S]` to `[B, L, W]`."""
-  import tensorflow as tf
-
-  if pooling == "none":
-    return vectors
-  if pooling == "cls":
-    return vectors[:, 0]
-  is_piece = tf.cast(input_mask, tf.bool)[:, :, tf.newaxis, tf.newaxis]
-  if pooling == "max":
-    return tf.reduce_max(tf.where(is_piece, vectors, vectors.dtype.min), axis=1)
-  total = tf.reduce_sum(tf.where(is_piece, vectors, 0.0), axis=1)
-  return total / tf.reduce_sum(tf.cast(is_piece, tf.float32), axis=1)
-
-
-def chunk_that_fits(
-  config, num_layers: int, pooling: str, max_seq_length: int, batch_size: int
-) -> int:
-  """A `chunk_size` of 64 batches, or fewer where vectors that wait would take more than 256 MiB."""
-  vectors_per_text = num_layers * (max_seq_length if pooling == "none" else 1)
-  fitting = _CHUNK_BYTES // (4 * config.hidden_size * vectors_per_text)
-  return max(batch_size, min(fitting, 64 * batch_size))
-
-
-def own_vectors(features: Features, vectors: np.ndarray, pooling: str) -> np.ndarray:
-  """A text's rows of `layer_vectors`, without padding, and apart from the batch's memory."""
-  return np.array(vectors[: len(features["input_ids"])] if pooling == "none" else vectors)
-
-
-def cosine_similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-  """How much two vectors point the same way: 1 the same, 0 at right angles, -1 opposite.
-
-  This says whether two texts mean the same only if the model was trained for that: one of sentence
-  embeddings, or fine-tuned on pairs. Vectors of BERT as it comes from pre-training all share a few
-  large components, so that any two texts score high, unrelated ones too; such scores order pairs
-  of texts badly and their size means nothing (Reimers and Gurevych, arXiv:1908.10084, table 1).
-
-  Args:
-    a: float `[..., W]`.
-    b: float `[..., W]`, any shape that goes with a's.
-
-  Returns:
-    float64 `[...]`; 0 where a vector is 0.
-
-  Example:
-    >>> float(cosine_similarity(np.array([1.0, 0.0]), np.array([3.0, 3.0])).round(4))
-    0.7071
-  """
-  a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-  norms = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
-  return np.sum(a * b, axis=-1) / np.where(norms == 0, 1.0, norms)
-
-
-# ---------------------------------------------------------------------------------------------
-# The job: task models on lines of text.
+# The job: lines of text in, lines of JSON out.
 
 
 def define_flags() -> None:
   """Defines this script's flags."""
   with command_line.flag_group("Prediction"):
     flags.DEFINE_string(
-      "saved_model", None, "Folder of a fine-tuned model: OUTPUT_DIR/export of --do_export."
+      "saved_model",
+      None,
+      "Folder of an exported model, such as OUTPUT_DIR/export of --do_export; or see "
+      "--init_checkpoint, which may also be the OUTPUT_DIR of a run.",
     )
-    flags.DEFINE_string("input_file", "-", "Texts, one on each line; - is standard input.")
+    flags.DEFINE_enum(
+      "task",
+      "answers",
+      ["answers", "vectors", "fill_mask"],
+      "answers: what the model was fine-tuned for. vectors: one for each text, the mean of the "
+      "last layer. fill_mask: pieces in place of [MASK], by a pre-trained model.",
+    )
+    flags.DEFINE_string("input_file", "-", "Items, one on each line; - is standard input.")
     flags.DEFINE_string("output_file", "-", "JSON objects, one for each line; - prints them.")
-    flags.DEFINE_integer("batch_size", 32, "Texts computed at a time.")
-  command_line.mark_required(["saved_model"])
+    flags.DEFINE_integer("batch_size", 32, "Items computed at a time.")
+    flags.DEFINE_enum(
+      "dtype",
+      "float32",
+      ["float32", "bfloat16", "float16"],
+      "Type of a checkpoint's matrix products. Results are float32.",
+    )
+  runner.define_model_flags(runs_model=False)
 
 
 def main(_) -> None:
   """Predicts as the flags say."""
-  command_line.check_required()
-  check_output_file(FLAGS.output_file)
+  check_flags()
   # Whoever types wants the answer before the next line.
   waits = FLAGS.input_file == STANDARD_STREAM and sys.stdin.isatty()
-  predictor = Predictor.from_saved_model(
-    FLAGS.saved_model, FLAGS.batch_size, chunk_size=1 if waits else 1024
-  )
+  predictor = _load()
+  if waits:
+    predictor.chunk_size = 1
+  source = "standard input" if FLAGS.input_file == STANDARD_STREAM else FLAGS.input_file
+  items = map(_parse_line, read_lines(FLAGS.input_file))
   with written_whole(FLAGS.output_file) as writer:
-    for result in predictor.stream(map(_parse_line, read_lines(FLAGS.input_file))):
-      writer.write(to_json(result))
+    for result in predictor.stream(items, source):
+      writer.write(to_json({"vector": result} if FLAGS.task == "vectors" else result))
       if waits:
         writer.flush()
 
 
-def _parse_line(line: str) -> str | tuple[str, str] | dict:
+def check_flags() -> None:
+  """Checks what flags alone tell.
+
+  Raises:
+    UsageError: no model is named, or two, or a flag has no effect on that one.
+    OSError: `--output_file` cannot be written.
+  """
+  if bool(FLAGS.saved_model) == bool(FLAGS.init_checkpoint):
+    raise command_line.UsageError("Name one model: --saved_model or --init_checkpoint.")
+  runner.check_flag("batch_size", lambda value: value >= 1, "at least 1")
+  check_output_file(FLAGS.output_file)
+  brings = "the model brings its own"
+  if FLAGS.saved_model:
+    names = ["bert_config_file", "vocab_file", "do_lower_case"]
+    fixed = [] if FLAGS.task == "vectors" else ["dtype"]
+    fixed += ["max_seq_length"] if FLAGS.task == "answers" else []
+    command_line.explain_ignored_flags(dict.fromkeys([*names, *fixed], brings))
+  elif FLAGS.task == "answers":
+    command_line.explain_ignored_flags(dict.fromkeys(["bert_config_file", "do_lower_case"], brings))
+
+
+def _load() -> Predictor:
+  """The predictor that flags name."""
+  path, batch_size = FLAGS.saved_model or FLAGS.init_checkpoint, FLAGS.batch_size
+  options: dict[str, Any] = {"batch_size": batch_size}
+  if FLAGS.task == "answers":
+    if FLAGS.saved_model:
+      return Predictor.from_saved_model(path, batch_size)
+    if command_line.flag_was_given("max_seq_length"):
+      options["max_seq_length"] = FLAGS.max_seq_length
+    return Predictor.from_run(path, vocab_file=FLAGS.vocab_file, dtype=FLAGS.dtype, **options)
+  options["max_seq_length"] = FLAGS.max_seq_length
+  if FLAGS.task == "vectors" or not FLAGS.saved_model:
+    options["dtype"] = FLAGS.dtype
+  if not FLAGS.saved_model:
+    options |= {"bert_config_file": FLAGS.bert_config_file, "vocab_file": FLAGS.vocab_file}
+    if command_line.flag_was_given("do_lower_case"):
+      options["do_lower_case"] = FLAGS.do_lower_case
+  if FLAGS.task == "vectors":
+    return Predictor.from_checkpoint(path, **options)  # an exported encoder is one, too
+  import predict_masked
+
+  if FLAGS.saved_model:
+    return predict_masked.from_saved_model(path, **options)
+  return predict_masked.from_checkpoint(path, **options)
+
+
+def _parse_line(line: str) -> str | tuple[str, ...] | dict:
   """The item on a line: a text, a pair, or a JSON object of inputs."""
   if line.startswith("{"):
     with contextlib.suppress(json.JSONDecodeError):
-      return json.loads(line)
+      item = json.loads(line)
+      # What does not read its inputs by name, reads them in this order.
+      return item if FLAGS.task == "answers" else _in_order(item)
   text_a, text_b = split_pair(line)
   return text_a if text_b is None else (text_a, text_b)
+
+
+def _in_order(item: Mapping[str, Any]) -> Any:
+  """`{"text": ...}`, or `text_a` and `text_b`, without the names; anything else as it is.
+
+  Example:
+    >>> _in_order({"text_b": "two", "text_a": "one"})
+    ('one', 'two')
+  """
+  for names in (("text",), ("text_a",), ("text_a", "text_b")):
+    if set(item) == set(names):
+      return item[names[0]] if len(names) == 1 else tuple(item[name] for name in names)
+  return item
 
 
 if __name__ == "__main__":

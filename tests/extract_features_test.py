@@ -25,7 +25,7 @@ import estimator
 import extract_features
 import hub_export
 import plots
-import predictor
+import sentence_vectors
 import tokenization
 import vector_files
 from configuration import BertConfig
@@ -304,7 +304,7 @@ def test_equal_runs_make_equal_files(model, tmp_path):
 
 def test_chunks_are_small_where_vectors_are_large(model, tmp_path, monkeypatch):
   """Order and values do not depend on it; the sizes asked for are those that fit."""
-  monkeypatch.setattr(predictor, "_CHUNK_BYTES", 0)
+  monkeypatch.setattr(sentence_vectors, "_CHUNK_BYTES", 0)
   sizes = []
   stream = Predictor.stream
   monkeypatch.setattr(
@@ -321,9 +321,9 @@ def test_chunks_are_small_where_vectors_are_large(model, tmp_path, monkeypatch):
 
 def test_chunks_fit_into_memory():
   base = BertConfig(vocab_size=30522)
-  assert predictor.chunk_that_fits(base, 4, "none", 128, 32) == 170  # 1.5 MiB for each text
-  assert predictor.chunk_that_fits(base, 4, "none", 512, 64) == 64  # a batch at least
-  assert predictor.chunk_that_fits(base, 1, "mean", 512, 32) == 2048
+  assert sentence_vectors.chunk_that_fits(base, 4, "none", 128, 32) == 170  # 1.5 MiB for each text
+  assert sentence_vectors.chunk_that_fits(base, 4, "none", 512, 64) == 64  # a batch at least
+  assert sentence_vectors.chunk_that_fits(base, 1, "mean", 512, 32) == 2048
 
 
 def test_memory_does_not_grow_with_the_input(model, tmp_path):
@@ -463,7 +463,7 @@ def test_similarity_of_the_texts_of_a_line(model, tmp_path):
   lines = list(map(json.loads, out.splitlines()))
   assert [line["linex_index"] for line in lines] == [0, 1, 2]
   for line, pair in zip(lines, pairs, strict=True):
-    expected = predictor.cosine_similarity(*encode(pair))
+    expected = sentence_vectors.cosine_similarity(*encode(pair))
     assert line["similarity"] == pytest.approx(float(expected), abs=1e-5)
   assert lines[0]["similarity"] == 1.0
   assert max(lines[1]["similarity"], lines[2]["similarity"]) < 0.999

@@ -21,6 +21,7 @@ import heads
 import hub_export
 import model_loading
 import predict_masked
+import predictor
 from configuration import BertConfig
 from modeling import BertModel
 from variables import VariableStore, use_store
@@ -278,18 +279,48 @@ class Terminal(io.TextIOWrapper):
     return True
 
 
-def run(stdin=b"", argv=(), stdin_type=io.TextIOWrapper, **values):
+def run(stdin=b"", argv=(), stdin_type=io.TextIOWrapper, script=predict_masked, **values):
   """Runs the script in this process: exit code, what it printed, its messages."""
-  argv = ["predict_masked.py", *argv, *(f"--{name}={value}" for name, value in values.items())]
+  argv = ["script.py", *argv, *(f"--{name}={value}" for name, value in values.items())]
   out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(sys, "stdin", stdin_type(io.BytesIO(stdin), "utf-8"))
     patch.setattr(sys, "stdout", out)
     patch.setattr(sys, "stderr", err)
     with pytest.raises(SystemExit) as left:
-      command_line.run(predict_masked.main, predict_masked.define_flags, argv)
+      command_line.run(script.main, script.define_flags, argv)
   out.flush()
   return left.value.code, out.buffer.getvalue().decode(), err.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["init_checkpoint", "saved_model"])
+def test_predictor_py_fills_masks_too(trained, encoder, store, kind):
+  lines = [
+    "The [MASK] sat .",
+    '{"text": "The [MASK] sat ."}',
+    '{"text_b": "on the [MASK] .", "text_a": "the cat"}',
+  ]
+  flags = {"task": "fill_mask", "max_seq_length": 16, "script": predictor}
+  flags[kind] = {"init_checkpoint": trained, "saved_model": encoder}[kind]
+  code, printed, err = run("\n".join(lines).encode(), **flags)
+  assert code is None, err
+  results = list(map(json.loads, printed.splitlines()))
+  items = ["The [MASK] sat .", "The [MASK] sat .", ("the cat", "on the [MASK] .")]
+  for result, item in zip(results, items, strict=True):
+    check(result, item, store, top_k=5)
+  for bad in ("no mask", '{"context": "a", "choices": ["[MASK]"]}'):
+    code, _, err = run(f"The [MASK] .\n{bad}".encode(), **flags)
+    assert (code, "standard input, line 2: " in err) == (1, True)
+
+
+def test_bfloat16_is_near(trained, fill):
+  near = predict_masked.from_checkpoint(trained, top_k=3, max_seq_length=16, dtype="bfloat16")
+  exact, near = (
+    [piece["probability"] for result in model(TEXTS) for mask in result["masks"] for piece in mask]
+    for model in (fill, near)
+  )
+  np.testing.assert_allclose(near, exact, atol=0.05)
+  assert near != exact
 
 
 def error_of(**values) -> str:

@@ -25,6 +25,7 @@ import export_hub
 import heads
 import model_loading
 import predictor
+import sentence_vectors
 import task_export
 import text_lines
 import tokenization
@@ -85,7 +86,7 @@ def encode(trained):
 
 
 def test_the_examples():
-  for module in (predictor, text_lines, model_loading):
+  for module in (predictor, sentence_vectors, text_lines, model_loading):
     assert doctest.testmod(module).failed == 0
   assert doctest.testmod(predictor).attempted > 3
 
@@ -128,6 +129,14 @@ def test_batches_hold_items_of_like_length():
   spy.predictor(items)
   assert [batch.shape for batch in spy.batches] == [(8, longest) for longest in range(7, 64, 8)]
   assert all(batch.dtype == np.int32 for batch in spy.batches)
+
+
+def test_short_items_make_larger_batches():
+  spy = Spy(batch_size=4, chunk_size=100, batch_tokens=64)
+  items = [[1] * length for length in (1, 2, 3, 4, 8, 9, 20, 30, 30, 30, 30, 30)] + [[1]] * 20
+  assert spy.predictor(items) == [(str(item), sum(item)) for item in items]
+  # 22 times 2, but not 23 times 3, are 64 at most. The longest do not fit, and go four by four.
+  assert [batch.shape for batch in spy.batches] == [(22, 2), (4, 9), (4, 30), (2, 30)]
 
 
 def test_a_stream_holds_no_more_than_a_chunk():
@@ -187,7 +196,7 @@ POOL = {
 }
 
 
-@pytest.mark.parametrize("pooling", predictor.POOLINGS)
+@pytest.mark.parametrize("pooling", sentence_vectors.POOLINGS)
 @pytest.mark.parametrize("layers", [-1, 0, (-1, 0)])
 def test_vectors_are_those_of_the_model(trained, pooling, layers):
   encode = Predictor.from_checkpoint(trained, layers=layers, pooling=pooling, max_seq_length=16)
@@ -269,6 +278,11 @@ def test_an_exported_encoder_serves_as_a_checkpoint(trained, encode, tmp_path):
   for folder in (tmp_path, tmp_path / "encoder"):
     again = Predictor.from_checkpoint(str(folder), max_seq_length=16)
     np.testing.assert_allclose(again(texts), encode(texts), atol=1e-5)
+  flags = {"task": "vectors", "saved_model": tmp_path / "encoder", "max_seq_length": 16}
+  code, printed, err = run("\n".join(texts).encode(), **flags)
+  assert code is None, err
+  found = np.array([json.loads(line)["vector"] for line in printed.splitlines()])
+  np.testing.assert_allclose(found, encode(texts), atol=1e-5)
   with pytest.raises(ValueError, match="exported with True"):
     Predictor.from_checkpoint(str(tmp_path), do_lower_case=False, max_seq_length=16)
 
@@ -411,7 +425,7 @@ def test_other_folders_are_refused(trained, tmp_path):
     lambda x: {"y": x}, input_signature=[tf.TensorSpec([None, None], tf.int32, "x")]
   )
   tf.saved_model.save(module, str(tmp_path), {"serving_default": module.f})
-  with pytest.raises(ValueError, match="does not take texts, but x"):
+  with pytest.raises(ValueError, match=r"does not take texts \(the input x is int32"):
     Predictor.from_saved_model(str(tmp_path))
 
 
@@ -459,6 +473,35 @@ def test_lines_in_json_out(exported, answer, tmp_path):
   assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == printed
 
 
+def test_vectors_of_lines(trained, encode):
+  lines = [
+    "the film",
+    "good ||| bad",
+    '{"text_a": "good", "text_b": "bad"}',
+    '{"text": "the film"}',
+  ]
+  flags = {"task": "vectors", "init_checkpoint": trained, "max_seq_length": 16}
+  code, printed, err = run("\n".join(lines).encode(), **flags)
+  assert code is None, err
+  found = np.array([json.loads(line)["vector"] for line in printed.splitlines()])
+  expected = encode(["the film", ("good", "bad"), ("good", "bad"), "the film"])
+  np.testing.assert_allclose(found, expected, atol=1e-5)
+  code, _, err = run(b'good\n{"question": "good"}', **flags)
+  assert (code, "standard input, line 2: A text or a pair of texts is needed" in err) == (1, True)
+
+
+def test_an_item_that_does_not_fit_is_named_by_its_line(exported, tmp_path):
+  (tmp_path / "in.txt").write_text('good\n{"text_a": "good", "text": "bad"}\n')
+  code, _, err = run(saved_model=exported, input_file=tmp_path / "in.txt")
+  assert (code, f"{tmp_path}/in.txt, line 2: " in err) == (1, True)
+  assert "does not fit this model, whose inputs are text_a, text_b" in err
+
+
+def test_one_model_is_named(exported, trained):
+  code, _, err = run(saved_model=exported, init_checkpoint=trained)
+  assert (code, "Name one model" in err) == (1, True)
+
+
 def test_a_file_appears_whole_or_not_at_all(exported, tmp_path):
   (tmp_path / "out.jsonl").write_text("old\n")
   bad = b"good\n\xff\n"
@@ -477,7 +520,7 @@ def test_wrong_paths_are_told_before_anything_is_loaded(exported, tmp_path, monk
   code, _, err = run(saved_model=exported, output_file=tmp_path)
   assert (code, "is a folder; name a file in it" in err) == (1, True)
   code, _, err = run()
-  assert (code, "Flag --saved_model must have a value" in err) == (1, True)
+  assert (code, "Name one model: --saved_model or --init_checkpoint." in err) == (1, True)
 
 
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
