@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from absl import logging
 
+from fast_tokenization import kept_lengths
 from tables import DataError
 
 
@@ -117,8 +118,7 @@ def join_texts(example, max_seq_length, tokenizer) -> tuple[list[str], list[int]
 def _truncate_seq_pair(tokens_a: list[str], tokens_b: list[str], max_length: int) -> None:
   """Shortens two lists in place until both together hold at most `max_length` tokens.
 
-  The longer one loses its last token, again and again; of two equally long, the second. What that
-  leaves follows from the lengths at once.
+  The longer one loses its last token, again and again; of two equally long, the second.
 
   Example:
     >>> a, b = list("abcdef"), list("uvwxyz")
@@ -130,8 +130,8 @@ def _truncate_seq_pair(tokens_a: list[str], tokens_b: list[str], max_length: int
     >>> "".join(a), "".join(b)
     ('abcd', 'u')
   """
-  keep_b = min(len(tokens_b), max(max_length // 2, max_length - len(tokens_a)))
-  del tokens_a[max_length - keep_b :]
+  keep_a, keep_b = kept_lengths(len(tokens_a), len(tokens_b), max_length)
+  del tokens_a[keep_a:]
   del tokens_b[keep_b:]
 
 

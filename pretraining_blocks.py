@@ -159,8 +159,7 @@ class Tables:
 
   def ids(self, text: str) -> list[int]:
     """Token ids of a text."""
-    vocab = self.tokenizer.vocab
-    return [vocab[token] for token in self.tokenizer.tokenize(text)]
+    return self.tokenizer.text_to_ids(text)
 
 
 @functools.lru_cache(maxsize=1)  # a copy of this process, which is a worker, has them already

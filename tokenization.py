@@ -18,7 +18,10 @@ Steps 1-5 are `BasicTokenizer`, step 6 is `WordpieceTokenizer`, both together `F
 Character classes come from the interpreter's `unicodedata`. Of the characters that existed when the
 models were trained (Unicode 11), only U+166D, U+1734 and U+A9BD have changed class since.
 
-Everything here is plain Python: it needs neither TensorFlow nor NumPy.
+These steps define the result. What is used is a table of the words met so far, which gives the same
+and is faster by far (`fast_tokenization.py`); a tokenizer with a step of its own takes the steps.
+
+Everything here is plain Python: only `encode_batch` needs NumPy, and nothing TensorFlow.
 """
 
 import codecs
@@ -33,10 +36,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import fast_tokenization
+
 Span = tuple[int, int]  # start and end (exclusive) in the original text, in characters
 
 _MAX_VOCAB_BYTES = 1 << 28  # far above any vocabulary (multilingual: 1 MB); stops a wrong file
-_MAX_CACHED_WORDS = 1 << 16  # about 15 MB; English text of any length reuses most of these
+_MAX_CACHED_WORDS = fast_tokenization.MAX_WORDS
 _LONG_WORD = 256  # characters; from here on `_decompose` protects against slow normalization
 _NEEDED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 _CANNOT_FOLLOW = "Offsets cannot be followed through the overridden methods of this tokenizer"
@@ -305,18 +310,6 @@ def _is_punctuation(char: str) -> bool:
   return unicodedata.category(char).startswith("P")
 
 
-_CHINESE_RANGES = (
-  (0x4E00, 0x9FFF),
-  (0x3400, 0x4DBF),
-  (0x20000, 0x2A6DF),
-  (0x2A700, 0x2B73F),
-  (0x2B740, 0x2B81F),
-  (0x2B820, 0x2CEAF),
-  (0xF900, 0xFAFF),
-  (0x2F800, 0x2FA1F),
-)
-
-
 class _CharacterTable(dict):
   """For `str.translate`: asks `function` once for each character met, then remembers."""
 
@@ -342,8 +335,18 @@ _CLEAN_TABLE = _CharacterTable(_clean_character)
 # The tokenizers.
 
 
+class _Tables(NamedTuple):
+  """Words met so far, "tokens" and "ids" apart; good for these settings of the tokenizers only."""
+
+  settings: tuple
+  vocab: Mapping[str, int]
+  by_kind: dict[str, fast_tokenization.WordTable]
+
+
 class FullTokenizer:
   """Text to WordPiece tokens, from start to end.
+
+  Words are remembered with their tokens, under the rules of `WordpieceTokenizer`.
 
   Attributes:
     vocab: token -> id.
@@ -379,17 +382,57 @@ class FullTokenizer:
     # Longest first: at any place in a text, the longest special token wins.
     longest_first = sorted(self.special_tokens, key=len, reverse=True)
     self._special_pattern = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
+    self._tables = _Tables((), {}, {})
 
   def tokenize(self, text: str | bytes) -> list[str]:
     """The tokens of `text`, without `[CLS]` and `[SEP]`."""
-    tokens: list[str] = []
-    for chunk in self._split_at_special_tokens(convert_to_unicode(text)):
-      if chunk in self.special_tokens:
-        tokens.append(chunk)
-        continue
-      for word in self.basic_tokenizer.tokenize(chunk):
-        tokens.extend(self.wordpiece_tokenizer.tokenize(word))
-    return tokens
+    look_up = self._look_up("tokens") or self._tokenize_step_by_step
+    return self._around_special_tokens(look_up, str, convert_to_unicode(text))
+
+  def text_to_ids(self, text: str | bytes) -> list[int]:
+    """`convert_tokens_to_ids(tokenize(text))`, faster: words are looked up with their ids."""
+    return self.texts_to_ids([text])[0]
+
+  def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
+    """`text_to_ids` of each text."""
+    look_up = self._look_up("ids")
+    if look_up is None or self._overrides("tokenize", "convert_tokens_to_ids"):
+      return [self.convert_tokens_to_ids(self.tokenize(text)) for text in texts]
+    if self.special_tokens:
+      id_of = self.vocab.__getitem__
+      look_up = functools.partial(self._around_special_tokens, look_up, id_of)
+    return list(map(look_up, map(convert_to_unicode, texts)))
+
+  def encode_batch(
+    self,
+    texts: Sequence[str | bytes],
+    text_pairs: Sequence[str | bytes | None] | None = None,
+    max_seq_length: int | None = None,
+    pad_to_longest: bool = False,
+    num_workers: int = 1,
+  ) -> dict[str, Any]:
+    """Texts, or pairs of texts, as a model reads them: `[CLS] a [SEP]`, then `b [SEP]` if any.
+
+    Args:
+      texts: the first text of each row.
+      text_pairs: the second; None, or a text without a single token, makes no second segment.
+      max_seq_length: a longer row is cut as by `examples.convert_single_example`: the longer text
+        loses its last token, again and again. By default nothing is cut.
+      pad_to_longest: makes rows as long as the longest of them, and not `max_seq_length`.
+      num_workers: processes. They start in some tenths of a second, so this is for 100,000 texts
+        and more, called below `if __name__ == "__main__":`.
+
+    Returns:
+      `input_ids`, `input_mask` (1 for a token, 0 for padding) and `segment_ids` (1 for the second
+      text): int32 `[B, S]`. S is `max_seq_length`, or the longest row's length without one.
+
+    Raises:
+      UnknownItemError: the vocabulary lacks a token that is needed, such as `[CLS]`.
+      ValueError: `max_seq_length` leaves no room for a token, or `text_pairs` has another length.
+    """
+    return fast_tokenization.encode_batch(
+      self, texts, text_pairs, max_seq_length, pad_to_longest, num_workers
+    )
 
   def tokenize_with_offsets(self, text: str | bytes) -> list[TokenSpan]:
     """The tokens of `text`, each with its place in it: for tagging, and for quoting answers.
@@ -441,6 +484,60 @@ class FullTokenizer:
     if missing:
       raise VocabularyError(f"{self.vocab_file} lacks the special tokens {missing}.")
     return frozenset(special_tokens)
+
+  def __getstate__(self):
+    return {**vars(self), "_tables": _Tables((), {}, {})}  # soon filled again
+
+  def _around_special_tokens(self, look_up, value_of, text: str) -> list:
+    if not self.special_tokens:
+      return look_up(text)
+    values = []
+    for chunk in self._split_at_special_tokens(text):
+      values += [value_of(chunk)] if chunk in self.special_tokens else look_up(chunk)
+    return values
+
+  def _tokenize_step_by_step(self, text: str) -> list[str]:
+    tokens: list[str] = []
+    for word in self.basic_tokenizer.tokenize(text):
+      tokens.extend(self.wordpiece_tokenizer.tokenize(word))
+    return tokens
+
+  def _ids_step_by_step(self, text: str) -> list[int]:
+    return self.convert_tokens_to_ids(self._tokenize_step_by_step(text))
+
+  def _look_up(self, kind: str) -> Callable[[str], list] | None:
+    """A function of a text to its "tokens" or "ids"; None if it has to go step by step."""
+    if not self._takes_own_steps():
+      return None
+    basic, wordpiece, vocab = self.basic_tokenizer, self.wordpiece_tokenizer, self.vocab
+    max_chars = wordpiece.max_input_chars_per_word
+    settings = (basic.do_lower_case, wordpiece.unk_token, max_chars, len(vocab))
+    if self._tables.settings != settings or self._tables.vocab is not vocab:
+      self._tables = _Tables(settings, vocab, {})
+    tables = self._tables.by_kind
+    if kind not in tables:
+      values = vocab if kind == "ids" else {token: token for token in vocab}
+      plain = self._ids_step_by_step if kind == "ids" else self._tokenize_step_by_step
+      tables[kind] = fast_tokenization.WordTable(
+        values, plain, basic.do_lower_case, max_chars, _MAX_CACHED_WORDS
+      )
+    return tables[kind].look_up
+
+  def _takes_own_steps(self) -> bool:
+    """Whether nothing was overridden, so that a text is its words one by one."""
+    basic, wordpiece = self.basic_tokenizer, self.wordpiece_tokenizer
+    return (
+      type(basic) is BasicTokenizer
+      and type(wordpiece) is WordpieceTokenizer
+      and wordpiece.vocab is self.vocab
+      and type(self.vocab) in (dict, collections.OrderedDict)
+      and vars(basic).keys().isdisjoint(vars(BasicTokenizer))
+      and vars(wordpiece).keys().isdisjoint(vars(WordpieceTokenizer))
+    )
+
+  def _overrides(self, *names: str) -> bool:
+    methods = [getattr(getattr(self, name), "__func__", None) for name in names]
+    return methods != [getattr(FullTokenizer, name) for name in names]
 
   def _split_at_special_tokens(self, text: str) -> list[str]:
     if not self.special_tokens:
@@ -523,7 +620,7 @@ class BasicTokenizer:
 
   def _is_chinese_char(self, cp: int) -> bool:
     """Whether code point `cp` is a Chinese character; kana and Hangul are not."""
-    return any(first <= cp <= last for first, last in _CHINESE_RANGES)
+    return any(first <= cp <= last for first, last in fast_tokenization.CHINESE_RANGES)
 
   def _run_strip_accents(self, text: str) -> str:
     """Decomposes characters into base and accents (NFD), and drops the accents (Mn).
