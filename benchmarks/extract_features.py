@@ -32,6 +32,7 @@ WAYS = {
   "npz": ["--output_format=npz"],
   "tfrecord": ["--output_format=tfrecord"],
   "npz, mean-pooled": ["--output_format=npz", "--pooling=mean"],
+  "npz, mean, bfloat16": ["--output_format=npz", "--pooling=mean", "--dtype=bfloat16"],
 }
 
 
