@@ -9,8 +9,10 @@ import math
 
 from absl import logging
 
+import transformers_config
+
 # What `hidden_act` may name; the last two and linear stand for no activation.
-ACTIVATION_NAMES = ("relu", "gelu", "tanh", "linear", "none", "")
+ACTIVATION_NAMES = ("relu", "gelu", "gelu_erf", "tanh", "linear", "none", "")
 
 _RELEASED_LARGE_SIZES = {  # name: (vocab_size, layers, hidden size, heads)
   "uncased_L-24_H-1024_A-16": (30522, 24, 1024, 16),
@@ -100,7 +102,7 @@ class BertConfig:
 
   @classmethod
   def from_json_file(cls, json_file: str) -> "BertConfig":
-    """A config from a `bert_config.json`.
+    """A config from a `bert_config.json`, or from the `config.json` of transformers.
 
     Raises:
       ValueError: the file is not a JSON object, or its values do not make a model.
@@ -113,8 +115,10 @@ class BertConfig:
         raise ValueError(f"{json_file} is not valid JSON: {error}") from None
     if not isinstance(json_object, dict):
       raise ValueError(f"{json_file}: a JSON object is needed, not {type(json_object).__name__}.")
-    config = cls.from_dict(json_object)
     try:
+      if transformers_config.is_transformers_config(json_object):
+        json_object = transformers_config.to_original(json_object)
+      config = cls.from_dict(json_object)
       config.validate()
     except ValueError as error:
       raise ValueError(f"{json_file}: {error}") from None

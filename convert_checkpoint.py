@@ -23,9 +23,19 @@ that read nothing else, TensorFlow 1's among them.
 
   python convert_checkpoint.py from_saved_model --init_checkpoint=encoder --output_dir=small
 
---init_checkpoint is a prefix, a folder of a run or of a released model, or an exported encoder.
---output_dir is a new folder, and serves as --init_checkpoint. It gets bert_config.json and
-vocab.txt, too, if they are beside the checkpoint.
+to_transformers: writes a folder that transformers loads, of the class that fits the head on the
+model: config.json, model.safetensors, vocab.txt, tokenizer_config.json. Outputs are the same.
+
+  python convert_checkpoint.py to_transformers --init_checkpoint=/tmp/mrpc_output \\
+    --vocab_file=$BERT_BASE_DIR/vocab.txt --output_dir=mrpc
+
+from_transformers: writes the model of such a folder as a checkpoint, bit for bit as it was.
+
+  python convert_checkpoint.py from_transformers --init_checkpoint=mrpc --output_dir=small
+
+--init_checkpoint is a prefix, a folder of a run, of a released model or of transformers, or an
+exported encoder. --output_dir is a new folder, and serves as --init_checkpoint. It gets
+bert_config.json and vocab.txt, too, if they are beside the checkpoint.
 """
 
 import glob
@@ -43,6 +53,7 @@ from absl import flags, logging
 
 import command_line
 import files
+import transformers_folder
 
 __all__ = ["inspect", "main", "resize_vocabulary", "strip"]
 
@@ -59,7 +70,11 @@ _NEEDED_FLAGS = {
   "resize_vocab": ["output_dir", "vocab_file"],
   "to_saved_model": ["output_dir"],
   "from_saved_model": ["output_dir"],
+  "to_transformers": ["output_dir"],
+  "from_transformers": ["output_dir"],
 }
+# What these write is a checkpoint, which --init_checkpoint has to be already.
+_NEED_A_CHECKPOINT = ("strip", "resize_vocab", "to_transformers")
 
 
 def define_flags() -> None:
@@ -87,8 +102,17 @@ def define_flags() -> None:
       "Where new tokens start: at the mean of their old pieces, or as in an untrained model.",
     )
     flags.DEFINE_integer("random_seed", 12345, "Decides the rows of new tokens without pieces.")
-  with command_line.flag_group("to_saved_model"):
+  with command_line.flag_group("to_saved_model, to_transformers"):
     flags.DEFINE_bool("do_lower_case", True, "True for uncased models, False for cased ones.")
+  with command_line.flag_group("to_transformers"):
+    flags.DEFINE_enum(
+      "head",
+      None,
+      list(transformers_folder.HEADS),
+      "What the model is made for, which decides the class. Default: as its run says, or else its "
+      "variables; a classifier is then taken to be one of sentences, though it could be one of "
+      "tokens.",
+    )
 
 
 def main(_) -> None:
@@ -104,10 +128,22 @@ def main(_) -> None:
     raise command_line.UsageError(
       f"{FLAGS.init_checkpoint} is a checkpoint already. Without its training state: strip."
     )
+  is_transformers = transformers_folder.is_weights_file(prefix)
+  if is_transformers and FLAGS.command in _NEED_A_CHECKPOINT:
+    raise command_line.UsageError(
+      f"{FLAGS.init_checkpoint} was saved by transformers. First make a checkpoint of it: "
+      "from_transformers."
+    )
+  if FLAGS.command == "from_transformers" and not is_transformers:
+    raise command_line.UsageError(f"{FLAGS.init_checkpoint} was not saved by transformers.")
   check_output_dir(FLAGS.output_dir)
   beside = FilesBeside.find(prefix)
   if FLAGS.command == "resize_vocab":
     _resize_vocab(prefix, beside)
+  elif FLAGS.command == "to_transformers":
+    _to_transformers(prefix, beside)
+  elif FLAGS.command == "from_transformers":
+    _from_transformers(prefix, beside)
   elif FLAGS.command == "to_saved_model":
     _to_saved_model(prefix, beside)
   else:
@@ -125,8 +161,10 @@ def _check_flags() -> None:
     command_line.explain_ignored_flags(
       dict.fromkeys(["old_vocab_file", "new_rows", "random_seed"], reason)
     )
-  if FLAGS.command != "to_saved_model":
+  if FLAGS.command not in ("to_saved_model", "to_transformers"):
     command_line.explain_ignored_flags({"do_lower_case": reason})
+  if FLAGS.command != "to_transformers":
+    command_line.explain_ignored_flags({"head": reason})
 
 
 def name_command(argv: Sequence[str]) -> list[str]:
@@ -160,6 +198,7 @@ class FilesBeside(NamedTuple):
     asked = FLAGS.old_vocab_file if FLAGS.command == "resize_vocab" else FLAGS.vocab_file
     configs = [
       os.path.join(folder, "bert_config.json"),
+      os.path.join(folder, transformers_folder.CONFIG),
       os.path.join(exported, "assets.extra", "bert_config.json"),
     ]
     vocabularies = [
@@ -194,7 +233,8 @@ def check_output_dir(folder: str) -> None:
   if "://" in folder:
     raise CheckpointError(f"--output_dir={folder} is remote. Write to a local folder and copy it.")
   os.makedirs(folder, exist_ok=True)
-  if any(name.endswith(".index") or "saved_model.pb" in name for name in os.listdir(folder)):
+  endings = (".index", ".safetensors", "saved_model.pb", "saved_model.pbtxt")
+  if any(name.endswith(endings) for name in os.listdir(folder)):
     raise CheckpointError(f"--output_dir={folder} holds a model already. Give a new folder.")
   probe = os.path.join(folder, ".writable")
   files.write_text(probe, "")
@@ -222,8 +262,7 @@ def _read_config(path: str) -> dict:
   from configuration import BertConfig
 
   BertConfig.from_json_file(path)  # refuses what makes no model
-  with open(path, encoding="utf-8-sig") as reader:
-    return json.load(reader)
+  return transformers_folder.read_config(path)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -305,14 +344,21 @@ def strip(prefix: str, output_dir: str, beside: FilesBeside) -> str:
   """
   import checkpoint
 
-  names = checkpoint.names_and_shapes(prefix)
-  kept = [name for name in names if not checkpoint.is_training_state(name)]
-  logging.info("%s: leaving out %d of %d tensors.", prefix, len(names) - len(kept), len(names))
-  tensors = checkpoint.read_tensors(prefix, kept)
+  tensors = checkpoint.read_tensors(prefix, _without_training_state(prefix))
   for path, name in ((beside.config, "bert_config.json"), (beside.vocabulary, "vocab.txt")):
     if path:
       shutil.copyfile(path, os.path.join(output_dir, name))
   return write_checkpoint(output_dir, tensors)
+
+
+def _without_training_state(prefix: str) -> list[str]:
+  """Names of the model's variables in a checkpoint; those of the optimizer are left out."""
+  import checkpoint
+
+  names = checkpoint.names_and_shapes(prefix)
+  kept = [name for name in names if not checkpoint.is_training_state(name)]
+  logging.info("%s: leaving out %d of %d tensors.", prefix, len(names) - len(kept), len(names))
+  return kept
 
 
 def _to_saved_model(prefix: str, beside: FilesBeside) -> None:
@@ -327,6 +373,52 @@ def _to_saved_model(prefix: str, beside: FilesBeside) -> None:
   hub_export.export_encoder(
     FLAGS.output_dir, config, prefix, beside.vocabulary, FLAGS.do_lower_case
   )
+
+
+# ---------------------------------------------------------------------------------------------
+# to_transformers, from_transformers
+
+
+def _to_transformers(prefix: str, beside: FilesBeside) -> None:
+  import checkpoint
+  from tokenization import validate_case_matches_checkpoint
+
+  beside.check(prefix, "vocab_file")
+  validate_case_matches_checkpoint(FLAGS.do_lower_case, prefix)
+  config = _read_config(beside.config)
+  kept = _without_training_state(prefix)
+  head = transformers_folder.guess_head(kept, checkpoint.read_state(prefix).get("fingerprint", {}))
+  if FLAGS.head and FLAGS.head != head.name:
+    head = transformers_folder.Head(FLAGS.head)
+  path = transformers_folder.write_folder(
+    FLAGS.output_dir,
+    config,
+    checkpoint.read_tensors(prefix, kept),
+    beside.vocabulary,
+    FLAGS.do_lower_case,
+    head,
+  )
+  logging.info("Wrote %s, a %s.", path, transformers_folder.HEADS[head.name])
+
+
+def _from_transformers(prefix: str, beside: FilesBeside) -> None:
+  import vocabulary
+  from checkpoint import abbreviate
+
+  if beside.config is None:
+    raise command_line.UsageError(f"There is no {transformers_folder.CONFIG} beside {prefix}.")
+  config_text = json.dumps(transformers_folder.read_config(beside.config), indent=2) + "\n"
+  weights = transformers_folder.open_weights(prefix)
+  tensors = transformers_folder.tensors_of(weights)
+  if strange := weights.names_unchanged():
+    logging.warning("%d tensors keep their names: %s.", len(strange), abbreviate(strange))
+  files.write_text(os.path.join(FLAGS.output_dir, "bert_config.json"), config_text)
+  vocab_file = os.path.join(FLAGS.output_dir, "vocab.txt")
+  if beside.vocabulary:
+    shutil.copyfile(beside.vocabulary, vocab_file)
+  elif tokens := transformers_folder.read_tokens(prefix):
+    vocabulary.write_tokens(vocab_file, tokens)
+  write_checkpoint(FLAGS.output_dir, tensors)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -235,7 +235,12 @@ class TableProcessor(DataProcessor):
     # A test file has no labels to read. The first class is what the original writes in their place.
     if self.problem_type == "regression":
       return 0.0
-    return () if self.problem_type == "multi_label" else self.get_labels()[0]
+    if self.problem_type == "multi_label":
+      return ()
+    labels = self.get_labels()
+    if not labels:
+      raise DataError("There are no labels: the training file has no rows. Give --labels.")
+    return labels[0]
 
   def _parse_label(self, value, row: Row):
     """A class name, a finite float or a tuple of class names, by problem type."""

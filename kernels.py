@@ -90,26 +90,29 @@ _MULTIPLIERS = (0x85EBCA6B, 0xC2B2AE35)
 _GOLDEN = 0x9E3779B9
 
 
-def random_bits(shape, seed) -> tf.Tensor:
-  """uint32 of that shape, uniform, the same for the same seed (int64 `[2]`).
+def dropout_keys(seed) -> tf.Tensor:
+  """uint32 `[2]`, the keys of `random_bits`: one draw, so that close seeds give unrelated keys.
 
-  A hash of the seed and each entry's place. Forward and backward pass compute it anew inside their
+  Args:
+    seed: int64 `[2]`.
+  """
+  return tf.random.stateless_uniform([2], seed, minval=None, maxval=None, dtype=tf.uint32)
+
+
+def random_bits(shape, keys) -> tf.Tensor:
+  """uint32 of that shape, uniform, the same for the same keys (uint32 `[2]`).
+
+  A hash of the keys and each entry's place. Forward and backward pass compute it anew inside their
   loops, where a generator's numbers would be written once and read twice.
   """
-  first_key = second_key = _unsigned(0)
-  halves = tf.bitwise.right_shift(seed[:, tf.newaxis], tf.constant([0, 32], tf.int64)) & 0xFFFFFFFF
-  for word in tf.unstack(tf.reshape(tf.cast(halves, tf.uint32), [4])):
-    first_key = _mix((first_key ^ word) + _unsigned(_GOLDEN))
-    second_key = _mix(first_key ^ second_key)
   places = tf.cast(tf.reshape(tf.range(tf.reduce_prod(shape)), shape), tf.uint32)
-  return _mix(places * _unsigned(_GOLDEN) + first_key, second_key)
+  return _mix(places * _unsigned(_GOLDEN) + keys[0], keys[1])
 
 
-def _mix(bits, key=None):
+def _mix(bits, key):
   """MurmurHash3's finaliser, elementwise; the key keeps streams from being shifts of another."""
   first, second = (_unsigned(multiplier) for multiplier in _MULTIPLIERS)
-  bits = (bits ^ tf.bitwise.right_shift(bits, _unsigned(16))) * first
-  bits = bits if key is None else bits ^ key
+  bits = (bits ^ tf.bitwise.right_shift(bits, _unsigned(16))) * first ^ key
   bits = (bits ^ tf.bitwise.right_shift(bits, _unsigned(13))) * second
   return bits ^ tf.bitwise.right_shift(bits, _unsigned(16))
 
@@ -118,12 +121,16 @@ def _unsigned(value):
   return tf.constant(value, tf.uint32)
 
 
-def _drop(x, seed, rate):
+def _drop(x, keys, rate):
   """Zero with probability `rate` (exact to 2^-32), else scaled by `1 / (1 - rate)`."""
   if not rate:
     return x
-  is_kept = random_bits(tf.shape(x), seed) >= _unsigned(round(rate * 2**32))
+  is_kept = random_bits(tf.shape(x), keys) >= _unsigned(round(rate * 2**32))
   return x * tf.where(is_kept, tf.constant(1.0 / (1.0 - rate), x.dtype), 0.0)
+
+
+def _keys_for(rate, seed):
+  return dropout_keys(seed) if rate else None
 
 
 def dropout(x: tf.Tensor, rate: float, seed) -> tf.Tensor:
@@ -137,7 +144,7 @@ def dropout(x: tf.Tensor, rate: float, seed) -> tf.Tensor:
   Returns:
     Tensor of the same shape and dtype.
   """
-  return _drop(x, seed, rate)
+  return _drop(x, _keys_for(rate, seed), rate)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -241,29 +248,34 @@ def bias_scale(x: tf.Tensor, bias: tf.Tensor, scale, dtype: tf.DType = tf.float3
 
 
 @block
-def _layer_norm_forward(x, bias, seed, residual, gamma, beta, rate, epsilon, dtype):
+def _layer_norm_forward(x, bias, keys, residual, gamma, beta, rate, epsilon, dtype):
   """(y, y in `dtype`, and what the gradient reads)."""
   if bias is not None:
-    x = _drop(_float32(x) + bias, seed, rate) + residual
+    x = _drop(_float32(x) + bias, keys, rate) + residual
   centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)
   variance = tf.reduce_mean(centered * centered, axis=-1, keepdims=True)
   inverse_std = tf.math.rsqrt(variance + epsilon)
   unit = centered * inverse_std
   y = unit * gamma + beta
+  if bias is None:
+    y = _drop(y, keys, rate)
   return y, tf.cast(y, dtype), unit, inverse_std
 
 
 @block
-def _layer_norm_backward(unit, inverse_std, seed, gamma, rate, product_dtype, dy, dy_low=None):
-  """Gradients of (x, bias, residual, gamma, beta); `dy_low` is that of the copy for products."""
+def _layer_norm_backward(unit, inverse_std, keys, gamma, rate, product_dtype, dy, dy_low=None):
+  """Gradients of (x, bias, residual, gamma, beta).
+
+  `dy_low`, of the copy for products, is there for the end of a sub-layer, which drops out what
+  comes in; LayerNorm alone drops out what it gives.
+  """
   rows = list(range(unit.shape.rank - 1))
-  if dy_low is not None:
-    dy = dy + _float32(dy_low)
+  dy = _drop(dy, keys, rate) if dy_low is None else dy + _float32(dy_low)
   d_unit = dy * gamma
   mean_d = tf.reduce_mean(d_unit, axis=-1, keepdims=True)
   mean_d_unit = tf.reduce_mean(d_unit * unit, axis=-1, keepdims=True)
   d_sum = inverse_std * (d_unit - mean_d - unit * mean_d_unit)
-  dx = _drop(d_sum, seed, rate)
+  dx = d_sum if dy_low is None else _drop(d_sum, keys, rate)
   return (
     tf.cast(dx, product_dtype),
     tf.reduce_sum(dx, rows),
@@ -273,7 +285,9 @@ def _layer_norm_backward(unit, inverse_std, seed, gamma, rate, product_dtype, dy
   )
 
 
-def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+def layer_norm(
+  x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float, rate: float = 0.0, seed=None
+) -> tf.Tensor:
   """Normalises the last axis to mean 0 and variance 1, scales and shifts (arXiv:1607.06450).
 
   Args:
@@ -281,21 +295,24 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
     gamma: float32 `[W]`, scale.
     beta: float32 `[W]`, shift.
     epsilon: added to the variance.
+    rate: of a dropout behind it.
+    seed: int64 `[2]`, of the dropout; unused at rate 0.
 
   Returns:
     float32 `[..., W]`.
   """
   compiled = _mode.compiled
+  keys = _keys_for(rate, seed)
 
   @_with_gradient
   def with_gradient(x, gamma, beta):
     y, _, unit, inverse_std = _layer_norm_forward(
-      x, None, None, None, gamma, beta, 0.0, epsilon, tf.float32, compiled
+      x, None, keys, None, gamma, beta, rate, epsilon, tf.float32, compiled
     )
 
     def backward(dy):
       _, _, dx, d_gamma, d_beta = _layer_norm_backward(
-        unit, inverse_std, None, gamma, 0.0, tf.float32, dy, compiled
+        unit, inverse_std, keys, gamma, rate, tf.float32, dy, compiled
       )
       return dx, d_gamma, d_beta
 
@@ -332,14 +349,15 @@ def dropout_add_layer_norm(
     `[..., W]`, the same twice: float32 for the next residual, and in `dtype`.
   """
   compiled = _mode.compiled
+  keys = _keys_for(rate, seed)
 
   @_with_gradient
   def with_gradient(x, bias, residual, gamma, beta):
     y, y_low, unit, inverse_std = _layer_norm_forward(
-      x, bias, seed, residual, gamma, beta, rate, epsilon, dtype, compiled
+      x, bias, keys, residual, gamma, beta, rate, epsilon, dtype, compiled
     )
     return (y, y_low), lambda dy, dy_low: _layer_norm_backward(
-      unit, inverse_std, seed, gamma, rate, x.dtype, dy, dy_low, compiled
+      unit, inverse_std, keys, gamma, rate, x.dtype, dy, dy_low, compiled
     )
 
   return with_gradient(x, *(tf.convert_to_tensor(v) for v in (bias, residual, gamma, beta)))
@@ -350,19 +368,19 @@ def dropout_add_layer_norm(
 
 
 @block
-def _softmax_backward(probs, seed, rate, product_dtype, dy):
-  d_probs = _drop(_float32(dy), seed, rate)
+def _softmax_backward(probs, keys, rate, product_dtype, dy):
+  d_probs = _drop(_float32(dy), keys, rate)
   d_scores = probs * (d_probs - tf.reduce_sum(d_probs * probs, axis=-1, keepdims=True))
   return tf.cast(d_scores, product_dtype)
 
 
 @block
-def _softmax_forward(scores, adder, seed, rate, dtype):
+def _softmax_forward(scores, adder, keys, rate, dtype):
   scores = _float32(scores)
   if adder is not None:
     scores = scores + adder
   probs = tf.nn.softmax(scores)
-  return probs, tf.cast(_drop(probs, seed, rate), dtype)
+  return probs, tf.cast(_drop(probs, keys, rate), dtype)
 
 
 def softmax_dropout(
@@ -381,11 +399,12 @@ def softmax_dropout(
     `[B, N, F, T]`.
   """
   compiled = _mode.compiled
+  keys = _keys_for(rate, seed)
 
   @_with_gradient
   def with_gradient(scores):
-    probs, dropped = _softmax_forward(scores, adder, seed, rate, dtype, compiled)
-    return dropped, lambda dy: _softmax_backward(probs, seed, rate, scores.dtype, dy, compiled)
+    probs, dropped = _softmax_forward(scores, adder, keys, rate, dtype, compiled)
+    return dropped, lambda dy: _softmax_backward(probs, keys, rate, scores.dtype, dy, compiled)
 
   return with_gradient(scores)
 

@@ -125,7 +125,9 @@ def load_model(
     path = download.download_model(path)
   prefix = checkpoint.find_checkpoint(path)
   folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
-  config = BertConfig.from_json_file(bert_config_file or beside(folder, "bert_config.json"))
+  config = BertConfig.from_json_file(
+    bert_config_file or beside(folder, "bert_config.json", "config.json")
+  )
   do_lower_case = _case_of(prefix, do_lower_case)
   tokenizer = tokenization.FullTokenizer(
     vocab_file or beside(folder, "vocab.txt"), do_lower_case, special_tokens
@@ -165,8 +167,8 @@ def _case_of(prefix: str, do_lower_case: bool | None) -> bool:
   return do_lower_case
 
 
-def beside(folder: str, name: str) -> str:
-  """A file of a model's folder, or of an export's.
+def beside(folder: str, *names: str) -> str:
+  """A file of a model's folder, or of an export's; the first of `names` that is there.
 
   Raises:
     ValueError: there is none.
@@ -178,10 +180,11 @@ def beside(folder: str, name: str) -> str:
     ("encoder", "assets"),
     ("encoder", "assets.extra"),
   ):
-    path = os.path.join(folder, *parts, name)
-    if os.path.isfile(path):
-      return path
-  raise ValueError(f"There is no {name} in {folder}: give its path.")
+    for name in names:
+      path = os.path.join(folder, *parts, name)
+      if os.path.isfile(path):
+        return path
+  raise ValueError(f"There is no {' or '.join(names)} in {folder}: give its path.")
 
 
 def load_graph(

@@ -17,6 +17,7 @@ products (LayerNorm, softmax, activations) stay float32.
 """
 
 import collections
+import contextlib
 import copy
 import math
 
@@ -134,6 +135,8 @@ class BertModel:
     if token_type_ids is None:
       token_type_ids = tf.zeros([batch_size, seq_length], tf.int32)
 
+    input_mask = tf.convert_to_tensor(input_mask)
+    unpadding = kernels.Unpadding(input_mask) if skip_padding else None
     self.is_compiled = is_training and config.hidden_size >= _MIN_WIDTH_TO_COMPILE
     blocks = kernels.compile_blocks(self.is_compiled) if is_training else kernels.portable_blocks()
     with variable_scope(scope or "bert"), blocks:
@@ -159,10 +162,10 @@ class BertModel:
           max_position_embeddings=config.max_position_embeddings,
           dropout_prob=config.hidden_dropout_prob,
           position_ids=position_ids,
+          unpadding=unpadding,
         )
 
       with variable_scope("encoder"):
-        input_mask = tf.convert_to_tensor(input_mask)
         attention_mask = _attention_mask(input_mask, sequence_ids)
         self.all_encoder_layers = transformer_model(
           input_tensor=self.embedding_output,
@@ -177,7 +180,7 @@ class BertModel:
           initializer_range=config.initializer_range,
           do_return_all_layers=True,
           dtype=dtype,
-          unpadding=kernels.Unpadding(input_mask) if skip_padding else None,
+          unpadding=unpadding,
           only_first_token=only_pooled_output,
         )
       self.sequence_output = self.all_encoder_layers[-1]  # [B, S, W], or [B, 1, W]
@@ -287,8 +290,7 @@ def dropout(input_tensor: tf.Tensor, dropout_prob: float | None) -> tf.Tensor:
 
 def layer_norm(input_tensor: tf.Tensor, name: str | None = None) -> tf.Tensor:
   """Normalises the last axis; variables `<name or LayerNorm>/{beta,gamma}`. float32 `[..., W]`."""
-  beta, gamma = _layer_norm_variables(name or "LayerNorm", input_tensor.shape[-1])
-  return kernels.layer_norm(input_tensor, gamma, beta, LAYER_NORM_EPSILON)
+  return layer_norm_and_dropout(input_tensor, None, name)
 
 
 def _layer_norm_variables(name, width):
@@ -300,7 +302,11 @@ def _layer_norm_variables(name, width):
 
 def layer_norm_and_dropout(input_tensor, dropout_prob, name=None) -> tf.Tensor:
   """`layer_norm`, then `dropout`."""
-  return dropout(layer_norm(input_tensor, name), dropout_prob)
+  beta, gamma = _layer_norm_variables(name or "LayerNorm", input_tensor.shape[-1])
+  seed = next_random_seed() if dropout_prob else None
+  return kernels.layer_norm(
+    input_tensor, gamma, beta, LAYER_NORM_EPSILON, dropout_prob or 0.0, seed
+  )
 
 
 def create_initializer(initializer_range: float = 0.02):
@@ -409,6 +415,7 @@ def embedding_postprocessor(
   dropout_prob: float = 0.1,
   *,
   position_ids: tf.Tensor | None = None,
+  unpadding: kernels.Unpadding | None = None,
 ) -> tf.Tensor:
   """Adds segment and position embeddings to word embeddings, normalises, drops out.
 
@@ -425,6 +432,7 @@ def embedding_postprocessor(
     dropout_prob: of the sum.
     position_ids: int `[B, S]`, rows of the position table; the first S for every sequence by
       default.
+    unpadding: if given, nothing is normalised at padding; the result is 0 there.
 
   Returns:
     float32 `[B, S, W]`.
@@ -433,7 +441,8 @@ def embedding_postprocessor(
     ValueError: `token_type_ids` are wanted and missing, or S is too long.
     tf.errors.InvalidArgumentError: S is only known when it runs, and too long.
   """
-  _, seq_length, width = get_shape_list(input_tensor, expected_rank=3)
+  shape = get_shape_list(input_tensor, expected_rank=3)
+  _, seq_length, width = shape
   output = input_tensor
 
   if use_token_type:
@@ -470,7 +479,10 @@ def embedding_postprocessor(
     else:
       output += kernels.gather_rows(tf.convert_to_tensor(position_table), position_ids)
 
-  return layer_norm_and_dropout(output, dropout_prob)
+  if unpadding is None:
+    return layer_norm_and_dropout(output, dropout_prob)
+  rows = layer_norm_and_dropout(unpadding.remove(reshape_to_matrix(output)), dropout_prob)
+  return tf.reshape(unpadding.restore(rows), shape)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -692,14 +704,16 @@ def transformer_model(
       residual, layer_input = prev_output, prev_low
       queries = layer_input
       from_seq_length = seq_length
+      attention_blocks = contextlib.nullcontext()
       if only_first_token and layer == num_hidden_layers - 1:
         # The first tokens still look at all others, but the others need not be computed: [B, W].
         residual = first_tokens(residual)
         queries = tf.cast(residual, dtype)
         from_seq_length = 1
+        attention_blocks = kernels.compile_blocks(False)  # too small to earn it back
         attention_mask = None if attention_mask is None else attention_mask[:, :1]
       with variable_scope("attention"):
-        with variable_scope("self"):
+        with variable_scope("self"), attention_blocks:
           attention_output = attention_layer(
             from_tensor=queries,
             to_tensor=layer_input,

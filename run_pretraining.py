@@ -284,7 +284,7 @@ def model_fn_builder(
     loss = masked_lm[0] + next_sentence[0] if next_sentence_loss else masked_lm[0]
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
-      spec.train_op = create_optimizer(
+      train_op = create_optimizer(
         loss,
         learning_rate,
         num_train_steps,
@@ -292,6 +292,7 @@ def model_fn_builder(
         use_tpu,
         **(optimizer_options or {}),
       )
+      spec.train_op = train_op._replace(gradients=_placed(train_op.gradients))
       spec.summaries = _summaries(features, masked_lm, next_sentence, masked_lm_logits)
       spec.progress = (*_PROGRESS, "learning_rate")
       spec.rates = {"tokens/sec": "tokens_per_example"}
@@ -300,6 +301,16 @@ def model_fn_builder(
     return spec
 
   return model_fn
+
+
+def _placed(gradients):
+  """Gradients that know their device: the word table serves twice, and a sum's device is unset.
+
+  Workers refuse to exchange such a tensor.
+  """
+  import tensorflow as tf
+
+  return [tf.identity(g) if isinstance(g, tf.Tensor) else g for g in gradients]
 
 
 def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype):

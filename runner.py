@@ -337,7 +337,11 @@ def resolve_model_files() -> None:
     FLAGS.init_checkpoint = download.download_model(FLAGS.init_checkpoint)
   folder = folder_of_init_checkpoint()
   encoder = os.path.join(folder, "encoder")  # of an export
-  for flag, name in (("bert_config_file", "bert_config.json"), ("vocab_file", "vocab.txt")):
+  for flag, name in (
+    ("bert_config_file", "bert_config.json"),
+    ("bert_config_file", "config.json"),  # of transformers
+    ("vocab_file", "vocab.txt"),
+  ):
     if flag not in FLAGS or FLAGS[flag].value is not None:
       continue
     for place in (folder, *_asset_folders(folder), *_asset_folders(encoder)):
@@ -445,12 +449,21 @@ def check_flag(name: str, is_good: Callable[[float], bool], needed: str) -> None
     raise command_line.UsageError(f"--{name}={value}: {needed} is needed.")
 
 
+def join_workers() -> None:
+  """Meets the other workers of `multi_worker`; from here on each knows whether it is the chief."""
+  if "distribution_strategy" in FLAGS and FLAGS.distribution_strategy == "multi_worker":
+    create_strategy()
+
+
 def load_config() -> BertConfig:
   """Finds `--init_checkpoint`, reads `--bert_config_file`, checks its length, chooses `--dtype`.
+
+  Joins the workers of the job first, since all that follows may compute with TensorFlow.
 
   Raises:
     ValueError: a file is bad or missing, or `--max_seq_length` is too long for the model.
   """
+  join_workers()
   if FLAGS.init_checkpoint:
     import checkpoint
 
@@ -495,6 +508,9 @@ def load_config_and_tokenizer():
       config.vocab_size,
       FLAGS.bert_config_file,
     )
+  import start_checks
+
+  start_checks.log_cheap_findings(config, tokenizer.vocab)
   return config, tokenizer
 
 
@@ -525,9 +541,6 @@ def prepare_output_dir() -> None:
     os.remove(probe)
   except OSError as error:
     raise OSError(f"--output_dir={FLAGS.output_dir} cannot be written to: {error}") from None
-  if "distribution_strategy" in FLAGS and FLAGS.distribution_strategy == "multi_worker":
-    # Before TensorFlow computes anything; from here on this process knows whether it is the chief.
-    create_strategy()
   if "do_train" in FLAGS and FLAGS.do_train and distribution.is_chief():
     # Training holds the folder. To look now keeps a second run from working for hours till then.
     with files.hold_folder(FLAGS.output_dir):

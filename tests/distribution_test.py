@@ -24,6 +24,7 @@ from script_runs import Script, results_in
 from two_workers import STEPS
 
 import checkpoint
+import command_line
 import distribution
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -234,6 +235,16 @@ def test_one_process_is_the_chief_and_waits_for_nobody():
   distribution.check_equal({"a": 1})
   row = {"a": np.array([b"x"], object)}
   assert distribution.gather([row]) == [row]
+
+
+def test_a_script_that_lost_a_worker_exits_with_its_code(capsys):
+  def lose_a_worker(argv):
+    raise distribution.WorkerLostError("Another worker of this job ended.")
+
+  with pytest.raises(SystemExit) as left:
+    command_line.run(lose_a_worker, lambda: None, ["a_script.py"], doc="")
+  assert left.value.code == 75
+  assert capsys.readouterr().err.startswith("ERROR: Another worker of this job ended.\n")
 
 
 def test_errors_of_one_process_are_left_alone():

@@ -54,11 +54,19 @@ def test_gelu():
 
 
 @pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("rate", [0.0, 0.3])
 @pytest.mark.parametrize("shape", [[5, 16], [2, 3, 16]])
-def test_layer_norm(shape):
+def test_layer_norm(shape, rate):
   x, gamma, beta = normal(shape, 1) * 3.0 + 1.0, normal([16], 2) + 1.0, normal([16], 3)
-  ours = value_and_gradients(lambda *args: kernels.layer_norm(*args, epsilon=1e-12), x, gamma, beta)
-  assert_same(ours, value_and_gradients(plain_layer_norm, x, gamma, beta))
+  seed = tf.constant([5, 6], tf.int64)
+
+  def ours(*args):
+    return kernels.layer_norm(*args, epsilon=1e-12, rate=rate, seed=seed)
+
+  def plain(*args):
+    return kernels.dropout(plain_layer_norm(*args), rate, seed)
+
+  assert_same(value_and_gradients(ours, x, gamma, beta), value_and_gradients(plain, x, gamma, beta))
 
 
 @pytest.mark.usefixtures("compiled")
@@ -177,9 +185,9 @@ def test_dropout_gradient_is_its_mask():
 
 
 def test_compiled_blocks_drop_the_same_entries():
-  x, seed = normal([64, 65], 1), tf.constant([7, 8], tf.int64)
-  one = kernels._softmax_forward(x, None, seed, 0.3, tf.float32, False)[1]
-  other = kernels._softmax_forward(x, None, seed, 0.3, tf.float32, True)[1]
+  x, keys = normal([64, 65], 1), kernels.dropout_keys([7, 8])
+  one = kernels._softmax_forward(x, None, keys, 0.3, tf.float32, False)[1]
+  other = kernels._softmax_forward(x, None, keys, 0.3, tf.float32, True)[1]
   np.testing.assert_array_equal(one == 0, other == 0)
 
 
@@ -188,7 +196,7 @@ SEEDS = [[0, 0], [0, 1], [1, 0], [1, 1], [2**32, 0], [0, 2**32], [-1, 0], [5, -7
 
 def test_random_bits_are_uniform_and_independent_between_bits_places_and_seeds():
   """Over 2^18 entries the share of ones has a standard deviation of 0.001."""
-  draws = [kernels.random_bits([512, 512], tf.constant(s, tf.int64)).numpy() for s in SEEDS]
+  draws = [kernels.random_bits([512, 512], kernels.dropout_keys(s)).numpy() for s in SEEDS]
   for draw in draws:
     assert np.unique(draw).size > 0.9999 * draw.size  # a collision or two by chance
     bits = (draw[..., np.newaxis] >> np.arange(32, dtype=np.uint32)) & 1

@@ -1,0 +1,246 @@
+"""Reads the original's checkpoints in plain Python and NumPy: no TensorFlow is needed.
+
+  reader = CheckpointReader(find_prefix("uncased_L-12_H-768_A-12"))
+  reader.shapes["bert/pooler/dense/bias"]       # (768,)
+  reader.read("bert/pooler/dense/bias")         # the array
+
+For who computes with JAX or PyTorch. Everything else about checkpoints (writing, resuming, what a
+crash leaves behind) is in `checkpoint.py`, on TensorFlow.
+
+The format is TensorFlow's tensor bundle. `PREFIX.index` is a sorted table in LevelDB's format:
+blocks of (key, value), each followed by one byte for its compression and by a checksum; then a
+block that says where the others are, and a footer that says where that is. The key is a tensor's
+name, the value a protocol buffer: type, shape, and place of the bytes in `PREFIX.data-*`.
+"""
+
+import os
+import re
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import google_crc32c
+import numpy as np
+
+_MAGIC = 0xDB4775248B80FB57
+_FOOTER_BYTES = 48
+_FILE_SUFFIX = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
+_DTYPES = {  # number of the type in TensorFlow's protocol buffers; the model has float32 only
+  1: np.dtype("<f4"),
+  2: np.dtype("<f8"),
+  3: np.dtype("<i4"),
+  9: np.dtype("<i8"),
+  19: np.dtype("<f2"),
+}
+
+
+class CheckpointReadError(ValueError):
+  """A checkpoint is missing, damaged, or of a kind that this reader does not know."""
+
+
+class _Entry(NamedTuple):
+  dtype: int
+  shape: tuple[int, ...]
+  shard: int
+  offset: int  # in bytes
+  size: int  # in bytes
+  checksum: int
+
+
+# ---------------------------------------------------------------------------------------------
+# Finding.
+
+
+def find_prefix(path: str | os.PathLike) -> str:
+  """The prefix that `path` means: it is one, or a file or the folder of a checkpoint.
+
+  Raises:
+    CheckpointReadError: there is none, or a folder has several.
+  """
+  path = os.fspath(path)
+  prefix = _FILE_SUFFIX.sub("", path)
+  if os.path.exists(prefix + ".index"):
+    return prefix
+  if not os.path.isdir(path):
+    raise CheckpointReadError(f"No checkpoint {path}: there is no {prefix}.index.")
+  names = sorted(name[: -len(".index")] for name in os.listdir(path) if name.endswith(".index"))
+  for name in (_newest(path), "bert_model.ckpt", *names[: len(names) == 1]):
+    if name in names:
+      return os.path.join(path, name)
+  found = f"several, name one: {', '.join(names)}" if names else "no *.index file"
+  raise CheckpointReadError(f"No checkpoint {path}: the folder has {found}.")
+
+
+def _newest(folder: str) -> str | None:
+  """What the `checkpoint` file of a training run names."""
+  path = os.path.join(folder, "checkpoint")
+  if not os.path.exists(path):
+    return None
+  with open(path, encoding="utf-8") as file:
+    match = re.search(r'^model_checkpoint_path:\s*"([^"\n]+)"', file.read(), re.MULTILINE)
+  return os.path.basename(match[1]) if match else None
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading.
+
+
+class CheckpointReader:
+  """Names, shapes and values of a checkpoint.
+
+  Attributes:
+    prefix: the checkpoint's prefix.
+    shapes: name -> shape.
+  """
+
+  def __init__(self, prefix: str):
+    """Reads the index.
+
+    Raises:
+      CheckpointReadError: it is missing or damaged, or has no tensor bundle's format.
+    """
+    self.prefix = prefix
+    path = prefix + ".index"
+    try:
+      with open(path, "rb") as file:
+        table = dict(_table_entries(file.read()))
+      self._shards = _fields(table.pop(b"")).get(1, 1)
+      self._entries = {key.decode(): _parse_entry(value) for key, value in table.items()}
+    except FileNotFoundError:
+      raise CheckpointReadError(f"{path} does not exist.") from None
+    except (CheckpointReadError, KeyError, IndexError, struct.error, UnicodeDecodeError) as error:
+      raise CheckpointReadError(f"{path} is damaged, or no checkpoint's index: {error}") from None
+    self.shapes = {name: entry.shape for name, entry in self._entries.items()}
+
+  def read(self, name: str) -> np.ndarray:
+    """One tensor, checked against its checksum.
+
+    Raises:
+      CheckpointReadError: it is damaged, or of a type that no weight has.
+    """
+    entry = self._entries[name]
+    path = f"{self.prefix}.data-{entry.shard:05}-of-{self._shards:05}"
+    if entry.dtype not in _DTYPES:
+      raise CheckpointReadError(f"{path}: {name} has TensorFlow's type {entry.dtype}: no number.")
+    try:
+      with open(path, "rb") as file:
+        file.seek(entry.offset)
+        content = file.read(entry.size)
+    except FileNotFoundError:
+      raise CheckpointReadError(f"{path} does not exist.") from None
+    dtype = _DTYPES[entry.dtype]
+    if (
+      len(content) != int(np.prod(entry.shape)) * dtype.itemsize
+      or _masked_crc(content) != entry.checksum
+    ):
+      raise CheckpointReadError(f"{path}: {name} is damaged.")
+    return np.frombuffer(content, dtype).reshape(entry.shape)
+
+
+def _parse_entry(message: bytes) -> _Entry:
+  fields = _fields(message)
+  if 7 in fields:
+    raise CheckpointReadError("a tensor in slices is beyond this reader; use checkpoint.py")
+  dims = [_fields(dim).get(1, 0) for number, dim in _each_field(fields.get(2, b"")) if number == 2]
+  return _Entry(
+    dtype=fields.get(1, 0),
+    shape=tuple(dims),
+    shard=fields.get(3, 0),
+    offset=fields.get(4, 0),
+    size=fields.get(5, 0),
+    checksum=fields.get(6, 0),
+  )
+
+
+# ---------------------------------------------------------------------------------------------
+# The two formats in an index: LevelDB's table, and protocol buffers.
+
+
+def _table_entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
+  """Every (key, value) of a sorted table."""
+  footer = content[-_FOOTER_BYTES:]
+  if len(footer) < _FOOTER_BYTES or struct.unpack("<Q", footer[-8:]) != (_MAGIC,):
+    raise CheckpointReadError("it does not end as one")
+  _, position = _handle(footer, 0)  # of the meta block, which is empty
+  index, _ = _handle(footer, position)
+  for _, handle in _block_entries(content, *index):
+    yield from _block_entries(content, *_handle(handle, 0)[0])
+
+
+def _handle(data: bytes, position: int) -> tuple[tuple[int, int], int]:
+  """Where a block is, as (offset, size), and the position behind it."""
+  offset, position = _varint(data, position)
+  size, position = _varint(data, position)
+  return (offset, size), position
+
+
+def _block_entries(content: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
+  """Every (key, value) of a block; a key is stored as what differs from the one before."""
+  compression, checksum = struct.unpack_from("<BI", content, offset + size)
+  if compression:
+    raise CheckpointReadError("its blocks are compressed")
+  if _masked_crc(content[offset : offset + size + 1]) != checksum:
+    raise CheckpointReadError("a checksum is wrong")
+  block = content[offset : offset + size]
+  (num_restarts,) = struct.unpack("<I", block[-4:])
+  end = size - 4 - 4 * num_restarts
+  position, key = 0, b""
+  while position < end:
+    shared, position = _varint(block, position)
+    rest, position = _varint(block, position)
+    length, position = _varint(block, position)
+    key = key[:shared] + block[position : position + rest]
+    position += rest + length
+    yield key, block[position - length : position]
+
+
+def _masked_crc(data: bytes) -> int:
+  """CRC-32C, scrambled: a checksum of data that contain checksums would be weak."""
+  crc = google_crc32c.value(data)
+  return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _fields(message: bytes) -> dict[int, int | bytes]:
+  """The fields of a protocol buffer; of a repeated one the last."""
+  return dict(_each_field(message))
+
+
+def _each_field(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+  """(number, value) of each field of a protocol buffer.
+
+  Example:
+    >>> list(_each_field(bytes([0x08, 0x96, 0x01])))
+    [(1, 150)]
+  """
+  position = 0
+  while position < len(message):
+    tag, position = _varint(message, position)
+    number, kind = tag >> 3, tag & 7
+    if kind == 0:
+      value, position = _varint(message, position)
+    elif kind == 2:
+      length, position = _varint(message, position)
+      value, position = message[position : position + length], position + length
+    elif kind == 5:
+      (value,) = struct.unpack_from("<I", message, position)
+      position += 4
+    else:
+      raise CheckpointReadError(f"a field of kind {kind}")
+    yield number, value
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+  """A number in 7 bits a byte, low ones first, and the position behind it.
+
+  Example:
+    >>> _varint(bytes([0x96, 0x01]), 0)
+    (150, 2)
+  """
+  value = shift = 0
+  while True:
+    byte = data[position]
+    position += 1
+    value |= (byte & 0x7F) << shift
+    shift += 7
+    if not byte & 0x80:
+      return value, position

@@ -1,0 +1,69 @@
+"""The cheap part of `doctor.py`, which every `run_*` script does when it starts.
+
+  start_checks.log_cheap_findings(config, tokenizer.vocab)
+
+Versions, configuration, vocabulary, names and shapes in the checkpoint, memory and disk; neither
+data nor values are read.
+"""
+
+from collections.abc import Mapping
+
+from absl import flags, logging
+
+import doctor_machine
+import doctor_model
+from configuration import BertConfig
+from examination import Check, Finding, Subject, examine
+
+FLAGS = flags.FLAGS
+
+# What is looked at, as far as a script has flags for it.
+_SHARED_FLAGS = (
+  *("bert_config_file", "vocab_file", "do_lower_case", "init_checkpoint", "output_dir"),
+  *("max_seq_length", "max_predictions_per_seq", "train_batch_size", "dtype"),
+  "keep_checkpoint_max",
+)
+
+
+def cheap_findings(subject: Subject, trains: bool = True) -> list[Finding]:
+  """What a run can afford at its start: everything but data and the checkpoint's values.
+
+  That takes a fraction of a second once TensorFlow is loaded. `subject.config` and `subject.vocab`
+  may be given, so that no file is read twice.
+
+  Args:
+    subject: what the run will use.
+    trains: whether it trains, so that memory and disk matter.
+
+  Returns:
+    Findings of all levels.
+  """
+  checks: list[Check] = [doctor_machine.check_versions, doctor_model.check_config]
+  if trains:
+    checks += [doctor_machine.check_memory, doctor_machine.check_disk]
+  if subject.vocab or subject.vocab_file:
+    checks.append(doctor_model.check_vocabulary)
+  if subject.init_checkpoint:
+    checks.append(doctor_model.check_checkpoint)
+  return list(examine(checks, subject))
+
+
+def log_cheap_findings(config: BertConfig, vocab: Mapping[str, int] | None = None) -> None:
+  """Logs what `cheap_findings` warns of, for the `run_*` script whose flags are defined.
+
+  The run goes on: what it cannot use, it refuses by itself.
+
+  Args:
+    config: of the model.
+    vocab: token -> id; None for a script that reads no text.
+  """
+  subject = Subject(config=config, vocab=vocab)
+  for name in _SHARED_FLAGS:
+    if name in FLAGS:
+      setattr(subject, name, FLAGS[name].value)
+  if "gradient_accumulation_steps" in FLAGS:
+    subject.train_batch_size = -(-subject.train_batch_size // FLAGS.gradient_accumulation_steps)
+  trains = "do_train" in FLAGS and FLAGS.do_train
+  for finding in cheap_findings(subject, trains):
+    if finding.level in ("warning", "error"):
+      logging.warning("%s", finding)
