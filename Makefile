@@ -10,7 +10,7 @@ LOCK_SUM := $(shell cksum < requirements.lock | cut -d' ' -f1)
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 STAMP := $(VENV)/.installed-$(PYTHON_VERSION)-$(LOCK_SUM)
 
-.PHONY: mrpc test lint doctest pytest test-slow format lock clean
+.PHONY: mrpc test lint doctest pytest test-slow bench-setup bench format lock clean
 
 mrpc: $(STAMP)
 	$(BIN)/python run_classifier.py --task_name=MRPC
@@ -30,6 +30,15 @@ pytest: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# What others offer, in an environment of its own: several GB.
+bench-setup:
+	$(PYTHON) -m venv .bench-venv
+	.bench-venv/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
+
+# make bench WEIGHTS=minilm_L-6_H-384_A-12 MRPC=glue/MRPC CORPUS=wiki.txt [BENCH_FLAGS=--only=help_time]
+bench: $(STAMP)
+	$(BIN)/python benchmarks/all.py --weights=$(WEIGHTS) --mrpc=$(MRPC) --corpus=$(CORPUS) $(BENCH_FLAGS)
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

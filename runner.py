@@ -12,6 +12,7 @@ Where the values of a model come from is decided in one place and one order (`es
 import json
 import math
 import os
+import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -536,7 +537,8 @@ def prepare_output_dir() -> None:
   """
   try:
     os.makedirs(FLAGS.output_dir, exist_ok=True)
-    probe = os.path.join(FLAGS.output_dir, f".write-test-{os.getpid()}")
+    # Workers in containers may have the same process number.
+    probe = os.path.join(FLAGS.output_dir, f".write-test-{socket.gethostname()}-{os.getpid()}")
     files.write_text(probe, "")
     os.remove(probe)
   except OSError as error:
