@@ -314,7 +314,7 @@ def init_from_checkpoint(
 
 
 def is_training_state(name: str) -> bool:
-  """Whether a name belongs to a run (Adam slots, step) rather than to the model.
+  """Whether a name belongs to a run (Adam slots, step, loss scale) rather than to the model.
 
   Example:
     >>> is_training_state("bert/pooler/dense/kernel/adam_m"), is_training_state("global_step")
@@ -322,7 +322,11 @@ def is_training_state(name: str) -> bool:
     >>> is_training_state("bert/pooler/dense/kernel")
     False
   """
-  return name == "global_step" or name.endswith(("/adam_m", "/adam_v"))
+  return (
+    name == "global_step"
+    or name.startswith("loss_scale/")
+    or name.endswith(("/adam_m", "/adam_v"))
+  )
 
 
 def abbreviate(names: list[str], limit: int = 4) -> str:

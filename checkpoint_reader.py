@@ -13,6 +13,7 @@ block that says where the others are, and a footer that says where that is. The 
 name, the value a protocol buffer: type, shape, and place of the bytes in `PREFIX.data-*`.
 """
 
+import math
 import os
 import re
 import struct
@@ -24,6 +25,8 @@ import numpy as np
 
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER_BYTES = 48
+_MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
+_MAX_NUMBER = (1 << 63) - 1  # of bytes, and of values
 _FILE_SUFFIX = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 _DTYPES = {  # number of the type in TensorFlow's protocol buffers; the model has float32 only
   1: np.dtype("<f4"),
@@ -76,7 +79,7 @@ def _newest(folder: str) -> str | None:
   path = os.path.join(folder, "checkpoint")
   if not os.path.exists(path):
     return None
-  with open(path, encoding="utf-8") as file:
+  with open(path, encoding="utf-8", errors="replace") as file:
     match = re.search(r'^model_checkpoint_path:\s*"([^"\n]+)"', file.read(), re.MULTILINE)
   return os.path.basename(match[1]) if match else None
 
@@ -104,7 +107,7 @@ class CheckpointReader:
     try:
       with open(path, "rb") as file:
         table = dict(_table_entries(file.read()))
-      self._shards = _fields(table.pop(b"")).get(1, 1)
+      self._shards = _number(_fields(table.pop(b"")), 1, default=1)
       self._entries = {key.decode(): _parse_entry(value) for key, value in table.items()}
     except FileNotFoundError:
       raise CheckpointReadError(f"{path} does not exist.") from None
@@ -118,21 +121,27 @@ class CheckpointReader:
     Raises:
       CheckpointReadError: it is damaged, or of a type that no weight has.
     """
+    if name not in self._entries:
+      raise CheckpointReadError(f"{self.prefix} has no tensor {name!r}.")
     entry = self._entries[name]
     path = f"{self.prefix}.data-{entry.shard:05}-of-{self._shards:05}"
     if entry.dtype not in _DTYPES:
       raise CheckpointReadError(f"{path}: {name} has TensorFlow's type {entry.dtype}: no number.")
+    dtype = _DTYPES[entry.dtype]
     try:
+      # All before reading: a declared size must not become an allocation of exabytes.
+      is_there = entry.offset + entry.size <= os.path.getsize(path)
+      if not is_there or math.prod(entry.shape) * dtype.itemsize != entry.size:
+        raise CheckpointReadError(
+          f"{path}: {name} {list(entry.shape)} is damaged: it would be {entry.size:,} bytes from "
+          f"byte {entry.offset:,} on."
+        )
       with open(path, "rb") as file:
         file.seek(entry.offset)
         content = file.read(entry.size)
     except FileNotFoundError:
       raise CheckpointReadError(f"{path} does not exist.") from None
-    dtype = _DTYPES[entry.dtype]
-    if (
-      len(content) != int(np.prod(entry.shape)) * dtype.itemsize
-      or _masked_crc(content) != entry.checksum
-    ):
+    if len(content) != entry.size or _masked_crc(content) != entry.checksum:
       raise CheckpointReadError(f"{path}: {name} is damaged.")
     return np.frombuffer(content, dtype).reshape(entry.shape)
 
@@ -141,15 +150,34 @@ def _parse_entry(message: bytes) -> _Entry:
   fields = _fields(message)
   if 7 in fields:
     raise CheckpointReadError("a tensor in slices is beyond this reader; use checkpoint.py")
-  dims = [_fields(dim).get(1, 0) for number, dim in _each_field(fields.get(2, b"")) if number == 2]
+  shape = _each_field(_message(fields.get(2, b"")))
+  dims = tuple(_number(_fields(_message(dim)), 1) for number, dim in shape if number == 2)
+  # NumPy multiplies the other sizes even where one of them is 0.
+  if len(dims) > _MAX_DIMENSIONS or math.prod(filter(None, dims)) > _MAX_NUMBER // 16:
+    raise CheckpointReadError("a tensor's shape is larger than any array's")
   return _Entry(
-    dtype=fields.get(1, 0),
-    shape=tuple(dims),
-    shard=fields.get(3, 0),
-    offset=fields.get(4, 0),
-    size=fields.get(5, 0),
-    checksum=fields.get(6, 0),
+    dtype=_number(fields, 1),
+    shape=dims,
+    shard=_number(fields, 3),
+    offset=_number(fields, 4),
+    size=_number(fields, 5),
+    checksum=_number(fields, 6),
   )
+
+
+def _number(fields: dict[int, int | bytes], number: int, default: int = 0) -> int:
+  """A field that has to be a number from 0 on."""
+  value = fields.get(number, default)
+  if not isinstance(value, int) or value > _MAX_NUMBER:
+    raise CheckpointReadError(f"its field {number} is no size")
+  return value
+
+
+def _message(value: int | bytes) -> bytes:
+  """A field that has to be a message within the message."""
+  if not isinstance(value, bytes):
+    raise CheckpointReadError("a number stands where a message should")
+  return value
 
 
 # ---------------------------------------------------------------------------------------------
@@ -176,6 +204,8 @@ def _handle(data: bytes, position: int) -> tuple[tuple[int, int], int]:
 
 def _block_entries(content: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
   """Every (key, value) of a block; a key is stored as what differs from the one before."""
+  if offset + size + 5 > len(content):
+    raise CheckpointReadError("a block would end behind its end")
   compression, checksum = struct.unpack_from("<BI", content, offset + size)
   if compression:
     raise CheckpointReadError("its blocks are compressed")
@@ -191,6 +221,8 @@ def _block_entries(content: bytes, offset: int, size: int) -> Iterator[tuple[byt
     length, position = _varint(block, position)
     key = key[:shared] + block[position : position + rest]
     position += rest + length
+    if position > end:
+      raise CheckpointReadError("an entry would end behind its block")
     yield key, block[position - length : position]
 
 
@@ -221,6 +253,8 @@ def _each_field(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     elif kind == 2:
       length, position = _varint(message, position)
       value, position = message[position : position + length], position + length
+      if position > len(message):
+        raise CheckpointReadError("a field would end behind its message")
     elif kind == 5:
       (value,) = struct.unpack_from("<I", message, position)
       position += 4
@@ -237,10 +271,11 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     (150, 2)
   """
   value = shift = 0
-  while True:
+  while shift < 64:
     byte = data[position]
     position += 1
     value |= (byte & 0x7F) << shift
     shift += 7
     if not byte & 0x80:
       return value, position
+  raise CheckpointReadError("a number has more than ten bytes")

@@ -32,6 +32,11 @@ _MINIATURES = {
 }
 RELEASED_SIZES = {**_MINIATURES, **_RELEASED_LARGE_SIZES}
 
+# Above these a size is a slip of the keyboard, told before any memory is asked for: BERT-Large has
+# 3.4e8 parameters, and 1e12 take 4 TB.
+_MAX_SIZE = 2**31 - 1
+_MAX_PARAMETERS = 10**12
+
 # Extra keys of released configs that nothing reads; not worth a warning.
 _HARMLESS_KEYS = {
   "directionality",
@@ -88,8 +93,15 @@ class BertConfig:
 
   @classmethod
   def from_dict(cls, json_object: dict) -> "BertConfig":
-    """A config from a dictionary. Unknown keys are kept as attributes, and named in a warning."""
+    """A config from a dictionary. Unknown keys are kept as attributes, and named in a warning.
+
+    Raises:
+      ValueError: a key would hide one of the methods.
+    """
     config = cls(vocab_size=None)
+    for key in json_object:
+      if hasattr(cls, key):
+        raise ValueError(f"{key!r} cannot be a key: BertConfig has a method of that name.")
     unknown = sorted(set(json_object) - set(vars(config)) - _HARMLESS_KEYS)
     if unknown:
       logging.warning(
@@ -111,7 +123,7 @@ class BertConfig:
     with open(json_file, encoding="utf-8-sig") as reader:
       try:
         json_object = json.load(reader)
-      except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+      except (ValueError, RecursionError) as error:  # not UTF-8, no JSON, 5000 digits, too deep
         raise ValueError(f"{json_file} is not valid JSON: {error}") from None
     if not isinstance(json_object, dict):
       raise ValueError(f"{json_file}: a JSON object is needed, not {type(json_object).__name__}.")
@@ -172,7 +184,9 @@ class BertConfig:
     ):
       value = getattr(self, key)
       if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{key} is {value!r}; a whole number of at least 1 is needed.")
+        raise ValueError(f"{key} is {value!r:.60}; a whole number of at least 1 is needed.")
+      if value > _MAX_SIZE:
+        raise ValueError(f"{key} is {value!r:.60}; at most {_MAX_SIZE} is possible.")
     for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
       value = getattr(self, key)
       if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
@@ -185,6 +199,8 @@ class BertConfig:
         f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
         f"{self.num_attention_heads}."
       )
+    if (count := self.count_parameters()) > _MAX_PARAMETERS:
+      raise ValueError(f"these sizes make a model of {count:.1e} parameters: is one of them wrong?")
     if not callable(self.hidden_act) and str(self.hidden_act).lower() not in ACTIVATION_NAMES:
       known = ", ".join(name for name in ACTIVATION_NAMES if name)
       raise ValueError(f"hidden_act is {self.hidden_act!r}; one of {known} is needed.")

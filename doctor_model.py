@@ -123,8 +123,10 @@ def _missing_tokens(vocab: Mapping[str, int], path: str) -> Iterator[Finding]:
     yield warning(f"[PAD] {found}, but sequences are padded with token 0.", path, remedy)
 
 
-def _case(vocab: Mapping[str, int], path: str, do_lower_case: bool) -> Iterator[Finding]:
+def _case(vocab: Mapping[str, int], path: str, do_lower_case: bool | None) -> Iterator[Finding]:
   """Compares the letters of the vocabulary with `--do_lower_case`."""
+  if do_lower_case is None:
+    return
   words = [token for token in vocab if not token.startswith("[")]
   capitals = sum(word.lower() != word for word in words)
   has_case = any(word.upper() != word for word in words)
@@ -230,6 +232,8 @@ def _of_same_vocabulary(state: Mapping, subject: Subject) -> Iterator[Finding]:
 def _of_same_case(subject: Subject) -> Iterator[Finding]:
   import checkpoint
 
+  if subject.do_lower_case is None:
+    return
   try:
     tokenization.validate_case_matches_checkpoint(subject.do_lower_case, subject.init_checkpoint)
   except ValueError as failure:

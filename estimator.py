@@ -37,6 +37,7 @@ from absl import logging
 import checkpoint
 import distribution
 import files
+import loss_scaling
 from gradient_accumulation import accumulate
 from training_loop import (
   EXIT_CODE_SIGTERM,
@@ -503,12 +504,16 @@ class Estimator:
 
   def _step(self, batch, is_told):
     """One step on all replicas: scalars, examples, amounts, and bad step or -1."""
-    scalars, examples, step = self._strategy.run(self._replica_step, args=(batch, is_told))
+    scalars, examples, step, is_sound = self._strategy.run(
+      self._replica_step, args=(batch, is_told)
+    )
     if self._strategy.num_replicas_in_sync > 1:
       scalars = self._strategy.reduce(tf.distribute.ReduceOp.MEAN, scalars, axis=None)
       examples = self._strategy.reduce(tf.distribute.ReduceOp.SUM, examples, axis=None)
-    step = self._strategy.experimental_local_results(step)[0]
-    bad_step = tf.where(tf.math.is_finite(scalars[0]), tf.constant(-1, tf.int64), step + 1)
+    # All replicas apply the same gradients and count the same steps.
+    step, is_sound = (self._strategy.experimental_local_results(x)[0] for x in (step, is_sound))
+    is_good = tf.math.is_finite(scalars[0]) & is_sound
+    bad_step = tf.where(is_good, tf.constant(-1, tf.int64), step + 1)
     per_example = tf.gather(scalars, self.reported.rate_indices())
     amounts = tf.cast(per_example, tf.float64) * tf.cast(examples, tf.float64)
     return scalars, examples, amounts, bad_step
@@ -524,14 +529,19 @@ class Estimator:
       )
       context = tf.distribute.get_replica_context()
       if context.num_replicas_in_sync > 1:
-        present = [g for g in gradients if g is not None]
+        # The gradient of a variable that serves twice is a sum without a device, which workers
+        # refuse to exchange; a copy has one.
+        present = [tf.identity(g) for g in gradients if g is not None]
         averaged = iter(context.all_reduce(tf.distribute.ReduceOp.MEAN, present))
         gradients = [None if g is None else next(averaged) for g in gradients]
       # Without data there is no step: what does not read the batch, such as the count of steps or
       # the decay of weights, would otherwise run in the very call that finds the data at an end.
       with tf.control_dependencies(tf.nest.flatten(batch)):
-        train_op.apply(gradients)
-    return scalars, _batch_size(batch), step
+        applied = train_op.apply(gradients)
+      is_sound, told = applied or (tf.constant(True), {})
+      self.reported = dataclasses.replace(self.reported, scalars=[*self.reported.scalars, *told])
+      scalars = tf.concat([scalars, tf.stack(list(told.values()))], 0) if told else scalars
+    return scalars, _batch_size(batch), step, is_sound
 
   def _forward(self, batch, part, step, is_told):
     """The model on one part of a replica's batch: its train_op, and float32 `[n]` scalars."""
@@ -610,8 +620,8 @@ class Estimator:
   def _resume(self, prefix: str) -> None:
     """Restores every variable; a checkpoint of weights alone gets new slots, with a warning."""
     variables = dict(self.store.variables)
-    slots = [n for n in variables if checkpoint.is_training_state(n) and n != "global_step"]
     saved = checkpoint.names_and_shapes(prefix)
+    slots = [n for n in variables if n.endswith(("/adam_m", "/adam_v"))]
     missing = [name for name in slots if name not in saved]
     if missing and len(missing) < len(slots):
       raise ResumeMismatchError(
@@ -621,9 +631,12 @@ class Estimator:
       )
     if missing:
       logging.warning("%s holds no optimizer slots: Adam starts anew from these weights.", prefix)
+    # A run that did not compute in float16 had no loss scale.
+    missing += [n for n in loss_scaling.INITIAL_VALUES if n in variables and n not in saved]
     for name in missing:
       variable = variables.pop(name)
-      variable.assign(tf.zeros_like(variable))
+      value = tf.constant(loss_scaling.INITIAL_VALUES.get(name, 0), variable.dtype)
+      variable.assign(tf.fill(variable.shape, value))
     checkpoint.restore(prefix, variables)
     self._is_filled = True
     logging.info("Resumed from %s.", prefix)

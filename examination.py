@@ -69,6 +69,7 @@ class Subject:
   """What is examined: the flags of the same names, and what checks have learnt so far.
 
   Attributes:
+    do_lower_case: None where no text is read.
     table_options: of `glue.create_processor`, where columns and labels of one's own data are.
     conll_options: of `conll.ConllFormat`.
     config: a `configuration.BertConfig`, once it is read.
@@ -83,7 +84,7 @@ class Subject:
   data_dir: str | None = None
   input_file: str | None = None
   task_name: str | None = None
-  do_lower_case: bool = True
+  do_lower_case: bool | None = True
   max_seq_length: int | None = None
   max_predictions_per_seq: int | None = None
   train_batch_size: int = 32

@@ -142,8 +142,8 @@ def _label_id(example: InputExample, label_list, problem_type) -> int | float | 
   if problem_type == "regression":
     try:
       return float(label)
-    except (TypeError, ValueError):
-      raise _label_error(example, f"the label {label!r} is not a number.") from None
+    except (TypeError, ValueError, OverflowError):
+      raise _label_error(example, f"the label {label!r:.80} is not a number.") from None
   names = label if isinstance(label, tuple | list) else [label]
   for name in names:
     if name not in label_list:
@@ -189,4 +189,4 @@ def convert_examples_to_features(
 def unknown_label(name: str, known: Sequence[str]) -> str:
   """Says that `name` is none of the `known` labels."""
   shown = ", ".join(repr(label) for label in known[:20]) + (", ..." if len(known) > 20 else "")
-  return f"the label {name!r} is unknown; known labels: {shown}."
+  return f"the label {name!r:.80} is unknown; known labels: {shown}."

@@ -1,10 +1,14 @@
 """Files that appear whole or not at all, and folders that one run at a time writes to."""
 
 import contextlib
+import ctypes
 import errno
+import io
 import os
+import shutil
 import socket
 from collections.abc import Iterator
+from typing import BinaryIO
 
 from absl import logging
 
@@ -15,34 +19,156 @@ except ImportError:  # Windows: there folders are not held.
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
-  """Writes a text file aside, forces it to disk, and renames it into place.
-
-  Whenever the program is stopped, `path` holds all of the old text or all of the new.
+  """Writes a text file, whole or not at all; see `written_whole`.
 
   Args:
     path: final name; its folder has to be there.
     text: written as UTF-8, line ends as they are.
 
   Raises:
-    OSError: it cannot be written; nothing has changed then.
+    OSError: it cannot be written; the error names `path`.
   """
   write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: str | os.PathLike, data: bytes) -> None:
   """Writes a file of any content as `write_text` writes one of text."""
+  with written_whole(path) as writer:
+    writer.write(data)
+
+
+@contextlib.contextmanager
+def written_whole(path: str | os.PathLike) -> Iterator[BinaryIO]:
+  """A binary file to write to, which becomes `path` when the block ends well.
+
+  It is written aside, forced to disk, and renamed into place. Whenever the program is stopped, or
+  the power is cut, `path` holds the whole old content, the whole new one, or is not there.
+
+  Raises:
+    OSError: it cannot be written; the error names `path`.
+  """
   path = os.fspath(path)
-  temporary = path + ".tmp"  # always the same, so that the next write clears what a crash left
+  # A name that is always the same: the next write clears what a crash has left.
+  temporary = hidden_beside(path, "tmp")
   try:
-    with open(temporary, "wb") as writer:
-      writer.write(data)
+    with errors_naming(path, instead_of=temporary):
+      raw = open(temporary, "wb", buffering=0)  # noqa: SIM115 (the next line closes it)
+    with _NamedWriter(raw, path) as writer:
+      yield writer
       writer.flush()
-      os.fsync(writer.fileno())
-    os.replace(temporary, path)
+      with errors_naming(path):
+        os.fsync(writer.fileno())
+    with errors_naming(path, instead_of=temporary):
+      os.replace(temporary, path)
   finally:
     with contextlib.suppress(OSError):
       os.remove(temporary)
   force_to_disk(os.path.dirname(path) or ".")
+
+
+class _NamedWriter(io.BufferedWriter):
+  """A buffered file whose errors name another one, that which it is going to be.
+
+  Python's own name none, as a rule: of a full disk they say that it is full, and not which.
+  """
+
+  def __init__(self, raw: io.RawIOBase, name: str):
+    super().__init__(raw)
+    self._final_name = name
+
+  def write(self, data) -> int:
+    """See base class."""
+    with errors_naming(self._final_name):
+      return super().write(data)
+
+  def flush(self) -> None:
+    """See base class."""
+    with errors_naming(self._final_name):
+      super().flush()
+
+
+@contextlib.contextmanager
+def folder_written_whole(path: str | os.PathLike) -> Iterator[str]:
+  """An empty folder to write to, which becomes `path` when the block ends well.
+
+  As `written_whole`; a folder that is there is replaced. Where the system cannot exchange two
+  folders in one step, a crash in between leaves the old one, whole, as `.NAME.old`, and the next
+  call puts it back.
+
+  Raises:
+    OSError: it cannot be written; the error names `path`.
+  """
+  path = os.path.abspath(path)
+  aside, replaced = hidden_beside(path, "new"), hidden_beside(path, "old")
+  with errors_naming(path, instead_of=aside):
+    _put_back(replaced, path)
+    shutil.rmtree(aside, ignore_errors=True)
+    os.makedirs(aside)
+  try:
+    yield aside
+    with errors_naming(path, instead_of=aside):
+      _force_tree_to_disk(aside)
+      _replace_folder(aside, path, replaced)
+      force_to_disk(os.path.dirname(path))
+  finally:
+    _put_back(replaced, path)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _replace_folder(aside, path, replaced):
+  """Gives `aside` the name `path`; a folder of that name becomes `aside` or `replaced`."""
+  if os.path.exists(path):
+    if _exchange(aside, path):
+      return
+    os.replace(path, replaced)
+  os.replace(aside, path)
+
+
+def _exchange(first: str, second: str) -> bool:
+  """Lets two names change places in one step; False where that cannot be done."""
+  try:
+    renameat2 = ctypes.CDLL(None).renameat2  # Linux since 3.15; Python has no name for it
+  except (AttributeError, OSError, TypeError):
+    return False
+  here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+  return renameat2(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0
+
+
+def _put_back(replaced, path):
+  """Removes a folder that was replaced, or gives it its name again if nothing has taken it."""
+  if os.path.exists(path):
+    shutil.rmtree(replaced, ignore_errors=True)
+  elif os.path.exists(replaced):
+    os.replace(replaced, path)
+
+
+def _force_tree_to_disk(folder):
+  for place, _, names in os.walk(folder):
+    for path in [*(os.path.join(place, name) for name in names), place]:
+      force_to_disk(path)
+
+
+@contextlib.contextmanager
+def errors_naming(path: str | os.PathLike, instead_of: str | None = None) -> Iterator[None]:
+  """Lets errors of the operating system name a file if they name none, or a temporary one.
+
+  Args:
+    path: the file that the user knows of.
+    instead_of: the temporary one; also a folder of such.
+
+  Example:
+    >>> with errors_naming("answers.jsonl"):
+    ...   raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'answers.jsonl'
+  """
+  try:
+    yield
+  except OSError as error:
+    is_temporary = instead_of is not None and str(error.filename).startswith(instead_of)
+    if error.errno is None or not (error.filename is None or is_temporary):
+      raise
+    raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def force_to_disk(path: str | os.PathLike) -> None:
@@ -52,7 +178,8 @@ def force_to_disk(path: str | os.PathLike) -> None:
     return
   descriptor = os.open(path, os.O_RDONLY)
   try:
-    os.fsync(descriptor)
+    with errors_naming(path):
+      os.fsync(descriptor)
   except OSError as error:
     # Some network file systems cannot sync a folder; they have no way to promise more.
     if not (is_folder and error.errno in (errno.EINVAL, errno.ENOTSUP)):
@@ -139,8 +266,10 @@ def _lock(path: str, folder: str) -> int | None:
         f"{folder} is in use by {holder or 'another process'}: two runs would overwrite each "
         "other's files. Wait for it or end it, or choose another output_dir."
       ) from None
-  os.ftruncate(descriptor, 0)
-  os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+  # Who holds it is told for people's sake; a full disk is no reason not to hold it.
+  with contextlib.suppress(OSError):
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
   return descriptor
 
 

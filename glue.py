@@ -268,10 +268,10 @@ def _text(row: Row, column: int, optional: bool = False) -> str | None:
 def _parse_score(value, row: Row) -> float:
   try:
     score = float(value)
-  except (TypeError, ValueError):
+  except (TypeError, ValueError, OverflowError):
     score = math.nan
   if not math.isfinite(score):
-    raise row.error(f"the label {value!r} is not a finite number.")
+    raise row.error(f"the label {value!r:.80} is not a finite number.")
   return score
 
 
@@ -595,11 +595,13 @@ class CsvProcessor(TableProcessor):
 
   def _parse_label(self, value, row):
     if self.problem_type == "multi_label":
-      parts = value.split(self.label_separator) if isinstance(value, str) else value or ()
-      return tuple(name.strip() for name in parts if name.strip())
+      parts = value.split(self.label_separator) if isinstance(value, str) else value
+      if not isinstance(parts, list | None):
+        raise row.error(f"the labels {value!r:.80} are neither a text nor a list.")
+      names = (_class_name(part, row).strip() for part in parts or ())
+      return tuple(name for name in names if name)
     label = super()._parse_label(value, row)
-    # JSON may hold classes as numbers or booleans: 1 is "1", true is "true".
-    return label if isinstance(label, str | float) else json.dumps(label)
+    return label if self.problem_type == "regression" else _class_name(label, row)
 
 
 _CSV_METRICS = {
@@ -607,6 +609,15 @@ _CSV_METRICS = {
   "multi_label": ("f1_micro", "f1_macro", "accuracy"),
   "regression": ("pearson", "spearman", "mse"),
 }
+
+
+def _class_name(value, row: Row) -> str:
+  """A class as text. JSON may hold it as a number or boolean: 1 is "1", true is "true"."""
+  if isinstance(value, str):
+    return value
+  if not isinstance(value, int) and not (isinstance(value, float) and math.isfinite(value)):
+    raise row.error(f"the label {value!r:.80} is no class's name.")
+  return json.dumps(value)
 
 
 def _find_table(data_dir: str, split: str) -> str:

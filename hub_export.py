@@ -18,7 +18,6 @@ each sequence, V = vocabulary size.
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
@@ -282,10 +281,7 @@ def save(root, folder: str, signatures: Mapping, extra: Mapping[str, str]) -> No
 
 @contextlib.contextmanager
 def written_aside(export_dir: str) -> Iterator[str]:
-  """Gives a folder to write to, which becomes `export_dir` when the block ends well.
-
-  Whenever the program is stopped, `export_dir` holds the whole old SavedModel, the whole new one,
-  or nothing.
+  """`files.folder_written_whole` for a SavedModel: gives a folder, which becomes `export_dir`.
 
   Raises:
     OSError: it cannot be written, or `export_dir` holds something else than a SavedModel.
@@ -295,23 +291,9 @@ def written_aside(export_dir: str) -> Iterator[str]:
     raise FileExistsError(
       f"{export_dir} is there and is no SavedModel: remove it, or choose another --export_dir."
     )
-  aside, replaced = files.hidden_beside(path, "new"), files.hidden_beside(path, "old")
-  for leftover in (aside, replaced):
-    shutil.rmtree(leftover, ignore_errors=True)
-  os.makedirs(aside)
-  try:
-    yield aside
-    _force_tree_to_disk(aside)
-    if os.path.exists(path):
-      os.replace(path, replaced)
-    os.replace(aside, path)
-    files.force_to_disk(os.path.dirname(path))
-  finally:
-    for folder in (aside, replaced):
-      shutil.rmtree(folder, ignore_errors=True)
-
-
-def _force_tree_to_disk(folder):
-  for place, _, names in os.walk(folder):
-    for path in [*(os.path.join(place, name) for name in names), place]:
-      files.force_to_disk(path)
+  with files.folder_written_whole(path) as folder:
+    try:
+      yield folder
+    except (tf.errors.OpError, OSError) as error:
+      reason = getattr(error, "message", None) or getattr(error, "strerror", None) or error
+      raise OSError(f"Cannot write {export_dir}: {reason}") from None

@@ -22,16 +22,19 @@ A file that is missing, cut short, damaged or written for another length is repo
 """
 
 import contextlib
+import gzip
 import itertools
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import tensorflow as tf
 
 import length_groups
+import record_bytes
 import sequence_packing
 from files import force_to_disk, hidden_beside, write_text
 
@@ -422,7 +425,7 @@ def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
   try:
     with tf.io.gfile.GFile(hidden_beside(os.fspath(path), "manifest.json"), "r") as file:
       facts = json.loads(file.read())
-  except (tf.errors.OpError, OSError, ValueError):
+  except (tf.errors.OpError, OSError, ValueError, RecursionError):
     return {}
   return facts if isinstance(facts, dict) else {}
 
@@ -478,19 +481,31 @@ def records_of(path: str | os.PathLike) -> Iterator[bytes]:
   facts = check_manifest(path)
   number = 0
   try:
-    for record in tf.data.TFRecordDataset(path, compression_of(path)):
-      number += 1
-      yield record.numpy()
-  except tf.errors.OpError as error:
+    with _opened(path) as reader:
+      for record in record_bytes.unframed(reader):
+        number += 1
+        yield record
+  except (record_bytes.FrameError, OSError, EOFError, zlib.error, tf.errors.OpError) as error:
     raise RecordError(
       f"{path}, record {number + 1}: the file is damaged or cut short there, or is no TFRecord "
-      f"file ({error.message.splitlines()[0]}). {_REMEDY}"
+      f"file ({error}). {_REMEDY}"
     ) from None
   if facts.get("records", number) != number:
     raise RecordError(
       f"{path} holds {number} records, but was written with {facts['records']}: it was cut short "
       f"or changed. {_REMEDY}"
     )
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+  """The bytes of a file, decompressed."""
+  with tf.io.gfile.GFile(path, "rb") if "://" in path else open(path, "rb") as file:
+    if compression_of(path):
+      with gzip.GzipFile(fileobj=file) as reader:
+        yield reader
+    else:
+      yield file
 
 
 def _problem(record: bytes, features: FeatureSpec) -> str | None:

@@ -8,6 +8,7 @@ Nothing here needs TensorFlow: `checkpoint_reader.py` reads the original's files
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Mapping
 
 import keras
@@ -17,7 +18,7 @@ from absl import logging
 from checkpoint_reader import CheckpointReader, find_prefix
 from configuration import BertConfig
 
-_TRAINING_STATE = ("/adam_m", "/adam_v")
+_TRAINING_STATE = re.compile(r"global_step$|loss_scale/|.*/adam_[mv]$")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,9 +104,7 @@ def load(
     missing=[name for name in variables if name not in shapes],
     mismatched=[(n, tuple(shapes[n]), here[n]) for n in common if here[n] != tuple(shapes[n])],
     unexpected=[
-      name
-      for name in shapes
-      if name not in variables and name != "global_step" and not name.endswith(_TRAINING_STATE)
+      name for name in shapes if name not in variables and not _TRAINING_STATE.match(name)
     ],
   )
   _check(report, variables, shapes, skip_mismatch, allowed_missing)

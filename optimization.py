@@ -15,7 +15,21 @@ import tensorflow as tf
 from absl import logging
 
 import kernels
+import loss_scaling
 from variables import current_store, get_global_step, zeros_initializer
+
+
+class Applied(NamedTuple):
+  """What came of applying gradients.
+
+  Attributes:
+    is_sound: bool `[]`; False if the gradients are not finite and nothing can be done about it, so
+      that training has to stop.
+    told: name -> float32 `[]`, what to write beside the loss.
+  """
+
+  is_sound: tf.Tensor
+  told: dict[str, tf.Tensor]
 
 
 class TrainOp(NamedTuple):
@@ -27,13 +41,14 @@ class TrainOp(NamedTuple):
     gradients: a tensor, `tf.IndexedSlices` or None for each variable.
     variables: the variables that train.
     learning_rate: float32 `[]`, the rate of this step.
-    apply: `apply(gradients)` clips, updates variables and slots, and increments `global_step`.
+    apply: `apply(gradients)` clips, updates variables and slots, increments `global_step`, and
+      returns an `Applied`, or None if it does not look whether they are finite.
   """
 
   gradients: list
   variables: list
   learning_rate: tf.Tensor
-  apply: Callable[[Sequence], None]
+  apply: Callable[[Sequence], Applied | None]
 
 
 def create_optimizer(
@@ -49,7 +64,7 @@ def create_optimizer(
   layerwise_lr_decay: float = 1.0,
   head_learning_rate: float | None = None,
   freeze: Iterable[str] = (),
-  loss_scale: float = 1.0,
+  scale_loss: bool = False,
 ) -> TrainOp:
   """Gradients of `loss` and the update that goes with them. Call it inside a `tf.function`.
 
@@ -65,8 +80,8 @@ def create_optimizer(
     layerwise_lr_decay: each layer learns at this factor of the layer above it (arXiv:1801.06146).
     head_learning_rate: peak rate of variables outside `bert/`; `init_lr` by default.
     freeze: what stays as it is; see `frozen_pattern`.
-    loss_scale: the gradient is taken of `loss * loss_scale` and divided by it again, so that
-      float16 does not flush small gradients to zero.
+    scale_loss: for float16: scale the loss, and skip steps whose gradients are not finite; see
+      `loss_scaling`, whose variables this creates.
 
   Returns:
     A `TrainOp`.
@@ -102,26 +117,73 @@ def create_optimizer(
     bias_correction=bias_correction,
     learning_rate_multipliers=multipliers,
   )
-  gradients = tf.gradients(loss * loss_scale, list(trained.values()))
-  if loss_scale != 1.0:
-    gradients = [_scale(gradient, 1.0 / loss_scale) for gradient in gradients]
+  scaling = loss_scaling.get_variables() if scale_loss else None
+  gradients = _gradients(loss, list(trained.values()), scaling)
 
   def apply(gradients):
-    pairs = zip(gradients, trained, strict=True)
-    with tf.control_dependencies(update.apply_gradients(pairs, scale=_clip_factor(gradients))):
+    factor, is_finite = _clip_factor(gradients)
+
+    def apply_all():
+      pairs = zip(gradients, trained, strict=True)
+      return update.apply_gradients(pairs, scale=factor)
+
+    if scaling is None:
+      done, applied = apply_all(), Applied(is_finite, {})
+    else:
+      done, applied = _apply_if(is_finite, apply_all, scaling)
+    with tf.control_dependencies(done):
       global_step.assign_add(1)
+    return applied
 
   return TrainOp(gradients, list(trained.values()), learning_rate, apply)
 
 
+def _gradients(loss, variables, scaling) -> list:
+  """The gradients of a loss, taken of the scaled loss if there is a `loss_scaling.LossScale`."""
+  if scaling is None:
+    return tf.gradients(loss, variables)
+  scale = scaling.scale.read_value()
+  gradients = tf.gradients(loss * tf.cast(scale, loss.dtype), variables)
+  return [_scale(gradient, 1.0 / scale) for gradient in gradients]
+
+
+def _apply_if(is_finite, apply_all, scaling):
+  """Updates variables only if the gradients are finite, and the loss scale in any case.
+
+  Args:
+    is_finite: bool `[]`.
+    apply_all: updates all variables; returns operations.
+    scaling: a `loss_scaling.LossScale` of variables.
+
+  Returns:
+    Operations, and an `Applied`.
+  """
+  before = loss_scaling.LossScale(*(variable.read_value() for variable in scaling))
+  after = loss_scaling.after_step(before, is_finite)
+
+  def apply_and_tell():
+    with tf.control_dependencies(apply_all()):
+      return tf.constant(True)
+
+  done = [tf.cond(is_finite, apply_and_tell, lambda: tf.constant(False))]
+  done += [_assign(variable, value) for variable, value in zip(scaling, after, strict=True)]
+  told = {"loss_scale": after.scale, "skipped_steps": tf.cast(after.skipped_steps, tf.float32)}
+  # At the smallest scale it is not float16 that makes them infinite.
+  return done, Applied(is_finite | (before.scale > loss_scaling.SMALLEST_SCALE), told)
+
+
 def _clip_factor(gradients, clip_norm=1.0):
-  """What `tf.clip_by_global_norm` multiplies gradients by: float32 `[]`, NaN if one is not finite.
+  """What `tf.clip_by_global_norm` multiplies gradients by, and whether all of them are finite.
 
   The rows of a sparse gradient count unmerged, as in the original.
+
+  Returns:
+    float32 `[]`, NaN if a gradient is not finite, and bool `[]`.
   """
   norm = tf.linalg.global_norm(gradients)
+  is_finite = tf.math.is_finite(norm)
   factor = clip_norm * tf.minimum(1.0 / norm, 1.0 / clip_norm)
-  return tf.where(tf.math.is_finite(norm), factor, math.nan)
+  return tf.where(is_finite, factor, math.nan), is_finite
 
 
 def _scale(gradient, factor):

@@ -1,31 +1,53 @@
-"""Training curves as a picture, from the event files that a run leaves for TensorBoard.
+"""Pictures: training curves, learning rates, confusion matrices, attention, vectors, tables.
 
   python plots.py --model_dir=/tmp/pretraining_output --output_file=curves.png \\
     --tags=masked_lm_loss,masked_lm_accuracy --reference="7.1:unigram entropy"
 
-One panel for each scalar: training as a smoothed line over a thin raw one, evaluation as points.
-`plot_curves` does the same from Python.
+draws the curves of a run from the event files that it leaves for TensorBoard: one panel for each
+scalar, training as a smoothed line over a thin raw one, evaluation as points. `plot_curves` does
+the same from Python; the other pictures are functions of numbers (`figures.py`).
 """
 
 import itertools
 import os
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
 from absl import flags, logging
 
 import command_line
+from figures import (
+  MAIN_COLOR,
+  NOTE_COLOR,
+  SECOND_COLOR,
+  new_figure,
+  plain_axes,
+  plot_attention,
+  plot_confusion_matrix,
+  plot_schedules,
+  plot_scores,
+  plot_table,
+  plot_vectors,
+  project_vectors,
+)
+
+__all__ = [
+  "plot_attention",
+  "plot_confusion_matrix",
+  "plot_curves",
+  "plot_schedules",
+  "plot_scores",
+  "plot_table",
+  "plot_vectors",
+  "project_vectors",
+  "read_curves",
+]
 
 FLAGS = flags.FLAGS
 
 # Step -> value, steps ascending.
 Curve = dict[int, float]
 
-_UNITS = {"loss": "nats", "accuracy": "share of right answers"}
-
-# Blue and orange stay apart for colour-blind readers, and in grey.
-_TRAIN_COLOR, _EVAL_COLOR, _REFERENCE_COLOR = "#2a6fbb", "#d95f02", "#555555"
+_UNITS = {"loss": "nats", "accuracy": "share of right answers", "learning_rate": "rate"}
 
 
 def define_flags() -> None:
@@ -120,7 +142,7 @@ def plot_curves(
   Args:
     model_dir: its folder; evaluation is looked for in `eval` below it.
     output_png: the picture; the ending decides the format.
-    tags: scalars to show; by default losses and accuracies.
+    tags: scalars to show; by default losses, accuracies, and the learning rate.
     references: label -> value of horizontal lines, drawn in the panel of the masked words' loss,
       or else of the first loss.
 
@@ -130,17 +152,15 @@ def plot_curves(
   Raises:
     ValueError: there is nothing to show.
   """
-  # Without pyplot there is no window system to ask for, and no state that others share.
-  from matplotlib.backends.backend_agg import FigureCanvasAgg
-  from matplotlib.figure import Figure
-
   training = read_curves(model_dir)
   evaluation = read_curves(os.path.join(os.fspath(model_dir), "eval"))
-  tags = _tags_to_show(model_dir, tags, [*training, *evaluation])
+  lengths = {
+    t: max(len(c.get(t, ())) for c in (training, evaluation)) for t in [*training, *evaluation]
+  }
+  tags = _tags_to_show(model_dir, tags, lengths)
   columns = min(2, len(tags))
   rows = -(-len(tags) // columns)
-  figure = Figure(figsize=(5.6 * columns, 3.4 * rows), dpi=150, layout="constrained")
-  FigureCanvasAgg(figure)
+  figure = new_figure(5.6 * columns, 3.4 * rows)
   panels = figure.subplots(rows, columns, squeeze=False).flatten()
   for panel, tag in zip(panels, tags, strict=False):
     _draw_panel(panel, tag, training.get(tag, {}), evaluation.get(tag, {}))
@@ -153,9 +173,14 @@ def plot_curves(
   return tags
 
 
-def _tags_to_show(model_dir, asked: Sequence[str] | None, present: Sequence[str]) -> list[str]:
-  """What is asked for, or losses and then accuracies; a sum of losses only if its terms are not."""
-  present = list(dict.fromkeys(present))
+def _tags_to_show(model_dir, asked: Sequence[str] | None, present: Mapping[str, int]) -> list[str]:
+  """What is asked for, or losses, accuracies, learning rate: of what has two points at least.
+
+  Args:
+    model_dir: for messages.
+    asked: tags.
+    present: tag -> number of points.
+  """
   if not present:
     raise ValueError(
       f"{model_dir} holds no event file with scalars. Give the --output_dir of a run as "
@@ -169,10 +194,14 @@ def _tags_to_show(model_dir, asked: Sequence[str] | None, present: Sequence[str]
         f"{', '.join(sorted(present))}."
       )
     return list(dict.fromkeys(asked))
-  shown = [tag for ending in ("loss", "accuracy") for tag in present if tag.endswith(ending)]
-  if sum(tag.endswith("_loss") for tag in shown) > 1 and "loss" in shown:
+  long = [tag for tag, length in present.items() if length > 1] or list(present)
+  endings = ("loss", "accuracy", "learning_rate")
+  shown = [tag for ending in endings for tag in long if tag.endswith(ending)]
+  if "loss" in shown and "eval_loss" in shown:  # the same curve
+    shown.remove("eval_loss")
+  if sum(tag.endswith("_loss") for tag in shown) > 1 and "loss" in shown:  # the sum of them
     shown.remove("loss")
-  return shown or present
+  return shown or long
 
 
 def _tag_of_references(tags: Sequence[str]) -> str | None:
@@ -189,34 +218,34 @@ def _tag_of_references(tags: Sequence[str]) -> str | None:
 
 
 def _draw_panel(panel, tag: str, training: Curve, evaluation: Curve) -> None:
-  if training:
-    steps, values = list(training), list(training.values())
+  steps, values = list(training), list(training.values())
+  if tag == "learning_rate":  # without noise, and its corners are no accident
+    panel.plot(steps, values, color=MAIN_COLOR, linewidth=1.8, label="training")
+    panel.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
+    panel.set_ylim(bottom=0)
+  elif training:
     smoothed = smooth(values, radius=len(values) // 40)
-    panel.plot(steps, values, color=_TRAIN_COLOR, alpha=0.25, linewidth=0.8)
-    panel.plot(steps, smoothed, color=_TRAIN_COLOR, linewidth=1.8, label="training, smoothed")
+    panel.plot(steps, values, color=MAIN_COLOR, alpha=0.25, linewidth=0.8)
+    panel.plot(steps, smoothed, color=MAIN_COLOR, linewidth=1.8, label="training, smoothed")
   if evaluation:
     panel.plot(
       list(evaluation),
       list(evaluation.values()),
-      color=_EVAL_COLOR,
+      color=SECOND_COLOR,
       marker="o",
       markersize=3.5,
       linewidth=1.4,
       label="evaluation",
     )
-  panel.set_title(tag.replace("_lm_", " LM ").replace("_", " "), fontsize=11, loc="left")
-  panel.set_xlabel("training step")
-  panel.set_ylabel(_unit_of(tag))
-  panel.grid(color="#dddddd", linewidth=0.6)
-  panel.set_axisbelow(True)
-  panel.spines[["top", "right"]].set_visible(False)
+  title = tag.replace("_lm_", " LM ").replace("_", " ")
+  plain_axes(panel, title, "training step", _unit_of(tag))
   panel.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")
 
 
 def _draw_references(panel, references: Mapping[str, float]) -> None:
   for label, value in references.items():
     panel.axhline(
-      value, color=_REFERENCE_COLOR, linestyle="--", linewidth=1.2, label=f"{label} ({value:g})"
+      value, color=NOTE_COLOR, linestyle="--", linewidth=1.2, label=f"{label} ({value:g})"
     )
 
 
@@ -231,126 +260,6 @@ def _unit_of(tag: str) -> str:
     return f"{tag.removesuffix('/sec')} per second"
   units = (unit for ending, unit in _UNITS.items() if tag.endswith(ending))
   return next(units, tag.replace("_", " "))
-
-
-# ---------------------------------------------------------------------------------------------
-# Vectors as points of a plane.
-
-_MOST_LABELS = 60  # More of them could not be read.
-_LABEL_LENGTH = 40  # characters
-
-
-def project_vectors(vectors: np.ndarray, method: str = "pca") -> np.ndarray:
-  """Places vectors in a plane.
-
-  Args:
-    vectors: float `[M, W]`.
-    method: `pca` keeps the two directions in which they differ most, so that distances mean
-      something; `tsne` keeps neighbours together, and distances between groups mean nothing.
-
-  Returns:
-    float `[M, 2]`, the same for the same vectors.
-
-  Raises:
-    ValueError: there are less than three vectors, one of them is not finite, or `method` is
-      unknown.
-  """
-  from sklearn.decomposition import PCA
-  from sklearn.manifold import TSNE
-
-  if len(vectors) < 3:
-    raise ValueError(f"Three vectors at least make a picture, not {len(vectors)}.")
-  if method == "pca":
-    return PCA(2, svd_solver="full").fit_transform(vectors)
-  if method == "tsne":
-    # Each point looks at some 30 others, if there are so many.
-    perplexity = min(30.0, (len(vectors) - 1) / 3)
-    return TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors)
-  raise ValueError(f"method is {method!r}, but must be pca or tsne.")
-
-
-def plot_vectors(
-  vectors: np.ndarray,
-  labels: Sequence[str],
-  output_png: str | os.PathLike,
-  method: str = "pca",
-) -> None:
-  """Draws vectors as points; few enough of them with their labels.
-
-  Args:
-    vectors: float `[M, W]`.
-    labels: M texts, cut where they are long.
-    output_png: the picture; the ending decides the format.
-    method: see `project_vectors`.
-
-  Raises:
-    ValueError: see `project_vectors`.
-  """
-  from matplotlib.backends.backend_agg import FigureCanvasAgg
-  from matplotlib.figure import Figure
-
-  points = project_vectors(vectors, method)
-  figure = Figure(figsize=(9, 7), dpi=150, layout="constrained")
-  FigureCanvasAgg(figure)
-  panel = figure.subplots()
-  panel.scatter(points[:, 0], points[:, 1], s=14, color=_TRAIN_COLOR, alpha=0.7, linewidths=0)
-  if len(labels) <= _MOST_LABELS:
-    for point, label in zip(points, labels, strict=True):
-      panel.annotate(
-        textwrap.shorten(label, _LABEL_LENGTH, placeholder=" ...").replace("$", r"\$"),
-        point,
-        xytext=(4, 3),
-        textcoords="offset points",
-        fontsize=7,
-      )
-  name = {"pca": "Principal component", "tsne": "t-SNE axis"}[method]
-  panel.set_xlabel(f"{name} 1")
-  panel.set_ylabel(f"{name} 2")
-  panel.set_title(f"{len(points):,} texts", fontsize=11, loc="left")
-  panel.grid(color="#dddddd", linewidth=0.6)
-  panel.set_axisbelow(True)
-  panel.spines[["top", "right"]].set_visible(False)
-  figure.savefig(os.fspath(output_png))
-
-
-# ---------------------------------------------------------------------------------------------
-# A table.
-
-
-def plot_table(
-  rows: Sequence[Sequence[str]],
-  output_png: str | os.PathLike,
-  title: str,
-  notes: Sequence[str] = (),
-) -> None:
-  """Draws a table of text with a line below its header, as a paper has it.
-
-  Args:
-    rows: cells of each row, the header first; all rows have the same number.
-    output_png: the picture; the ending decides the format.
-    title: above the table.
-    notes: paragraphs below it.
-  """
-  from matplotlib.backends.backend_agg import FigureCanvasAgg
-  from matplotlib.figure import Figure
-
-  widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]  # characters
-  lines = [line for note in notes for line in textwrap.wrap(note, sum(widths) * 4 // 3)]
-  height = len(rows) + 2 + 0.8 * len(lines)  # rows
-  figure = Figure(figsize=(0.1 * sum(widths) + 0.4, 0.28 * height + 0.3), dpi=150)
-  FigureCanvasAgg(figure)
-  panel = figure.add_axes((0.02, 0.02, 0.96, 0.96), xlim=(0, sum(widths)), ylim=(height, 0))
-  panel.set_axis_off()
-  style = {"fontsize": 9.5, "verticalalignment": "center", "parse_math": False}
-  panel.text(0, 0.5, title, **{**style, "fontsize": 11})
-  for number, row in enumerate(rows):
-    for x, cell in zip(itertools.accumulate(widths, initial=0), row, strict=False):
-      panel.text(x, number + 1.6, cell, weight="normal" if number else "bold", **style)
-  panel.hlines([1.15, 2.1, len(rows) + 1.15], 0, sum(widths), color="black", linewidth=[1, 0.6, 1])
-  for number, line in enumerate(lines):
-    y = len(rows) + 1.8 + 0.8 * number
-    panel.text(0, y, line, **{**style, "fontsize": 8, "color": _REFERENCE_COLOR})
-  figure.savefig(os.fspath(output_png))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -33,7 +33,6 @@ Letters in shapes: B = batch size, S = sequence length, L = number of layers ask
 size.
 """
 
-import contextlib
 import functools
 import itertools
 import json
@@ -461,7 +460,7 @@ def main(_) -> None:
   if waits:
     predictor.chunk_size = 1
   source = "standard input" if FLAGS.input_file == STANDARD_STREAM else FLAGS.input_file
-  items = map(_parse_line, read_lines(FLAGS.input_file))
+  items = _parse_lines(read_lines(FLAGS.input_file), source)
   with written_whole(FLAGS.output_file) as writer:
     for result in predictor.stream(items, source):
       writer.write(to_json({"vector": result} if FLAGS.task == "vectors" else result))
@@ -516,15 +515,42 @@ def _load() -> Predictor:
   return predict_masked.from_checkpoint(path, **options)
 
 
+def _parse_lines(lines: Iterable[str], source: str) -> Iterator[str | tuple[str, ...] | dict]:
+  """The items on lines; errors name the source and the line."""
+  for number, line in enumerate(lines, start=1):
+    try:
+      item = _parse_line(line)
+    except ValueError as error:
+      raise ValueError(f"{source}, line {number}: {error}") from None
+    yield item
+
+
 def _parse_line(line: str) -> str | tuple[str, ...] | dict:
   """The item on a line: a text, a pair, or a JSON object of inputs."""
-  if line.startswith("{"):
-    with contextlib.suppress(json.JSONDecodeError):
-      item = json.loads(line)
-      # What does not read its inputs by name, reads them in this order.
-      return item if FLAGS.task == "answers" else _in_order(item)
+  item = _json_object(line)
+  if item is not None:
+    # What does not read its inputs by name, reads them in this order.
+    return item if FLAGS.task == "answers" else _in_order(item)
   text_a, text_b = split_pair(line)
   return text_a if text_b is None else (text_a, text_b)
+
+
+def _json_object(line: str) -> dict | None:
+  """The JSON object that a line is; None for a text, even one that begins with a brace.
+
+  Raises:
+    ValueError: it holds half of a surrogate pair, which JSON can spell and UTF-8 cannot.
+  """
+  if not line.startswith("{"):
+    return None
+  try:
+    item = json.loads(line)
+    json.dumps(item, ensure_ascii=False).encode()
+  except UnicodeEncodeError:
+    raise ValueError(f"{line!r:.80} holds half of a surrogate pair.") from None
+  except (ValueError, RecursionError):
+    return None
+  return item
 
 
 def _in_order(item: Mapping[str, Any]) -> Any:

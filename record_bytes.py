@@ -2,6 +2,7 @@
 
   records = encode_examples({"input_ids": ids, "masked_lm_weights": weights})  # [n, S], [n, P]
   file.write(b"".join(map(framed, records)))
+  records = unframed(file)
 
 The bytes are those of `input_pipeline.serialize_example` and `tf.io.TFRecordWriter`, which the
 tests compare; here they are made for thousands of records at once, from arrays, and without
@@ -15,6 +16,7 @@ the last. (https://protobuf.dev/programming-guides/encoding, tensorflow/core/exa
 import functools
 import struct
 from collections.abc import Iterator, Mapping
+from typing import BinaryIO
 
 import google_crc32c
 import numpy as np
@@ -25,7 +27,13 @@ _ENTRY, _KEY, _VALUE = b"\x0a", b"\x0a", b"\x12"  # an entry of the map Features
 _FLOAT_LIST, _INT64_LIST = b"\x12", b"\x1a"  # Feature.float_list, Feature.int64_list
 _PACKED = b"\x0a"  # FloatList.value, Int64List.value
 
+_HEAD = struct.Struct("<QI")
+_PIECE_BYTES = 1 << 24  # read at once, whatever length a file claims
 _FRAME_BYTES = 16  # of TFRecord, around each record: length, its checksum, the record's checksum
+
+
+class FrameError(ValueError):
+  """The bytes of a TFRecord file are damaged or cut short."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -125,7 +133,7 @@ def _varint_rows(array: np.ndarray) -> tuple[bytes, list[int]]:
 
 
 # ---------------------------------------------------------------------------------------------
-# Records -> a TFRecord file.
+# Records -> a TFRecord file, and back.
 
 
 def framed(record: bytes) -> bytes:
@@ -148,3 +156,42 @@ def _masked_crc(data: bytes) -> int:
 def framed_size(head: bytes | memoryview) -> int:
   """How many bytes a framed record takes; its first 8 bytes suffice."""
   return int.from_bytes(head[:8], "little") + _FRAME_BYTES
+
+
+def unframed(reader: BinaryIO) -> Iterator[bytes]:
+  """The records of a TFRecord file, each checked against its checksums.
+
+  TensorFlow's reader asks for as much memory as a length says, and where that cannot be had the
+  process dies. Here a length costs no more than the bytes that are there.
+
+  Args:
+    reader: of the file, uncompressed.
+
+  Raises:
+    FrameError: the next record is damaged, or the file ends within it.
+
+  Example:
+    >>> import io
+    >>> list(unframed(io.BytesIO(framed(b"one") + framed(b""))))
+    [b'one', b'']
+  """
+  while head := reader.read(_HEAD.size):
+    if len(head) < _HEAD.size:
+      raise FrameError(f"only {len(head)} bytes of its head are there")
+    length, checksum = _HEAD.unpack(head)
+    if _masked_crc(head[:8]) != checksum:
+      raise FrameError("the checksum of its length is wrong")
+    record = _read_whole(reader, length)
+    if _read_whole(reader, 4) != struct.pack("<I", _masked_crc(record)):
+      raise FrameError("its checksum is wrong")
+    yield record
+
+
+def _read_whole(reader: BinaryIO, size: int) -> bytes:
+  pieces = []
+  while size and (piece := reader.read(min(size, _PIECE_BYTES))):
+    pieces.append(piece)
+    size -= len(piece)
+  if size:
+    raise FrameError(f"the file ends {size:,} bytes before it does")
+  return b"".join(pieces)

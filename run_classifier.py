@@ -434,8 +434,8 @@ def main(_) -> None:
     FLAGS.data_dir = download.download_task_data(FLAGS.task_name)
   processor = processor_from_flags()
   bert_config, tokenizer = runner.load_config_and_tokenizer()
-  runner.prepare_output_dir()
-  Classification(processor, bert_config, tokenizer).run()
+  with runner.held_output_dir():
+    Classification(processor, bert_config, tokenizer).run()
   if is_sample:
     say_what_comes_next()
 

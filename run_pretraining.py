@@ -29,6 +29,8 @@ from absl import flags, logging
 import command_line
 import distribution
 import runner
+import start_checks
+import tokenization
 from pretraining_records import (
   RecordFormat,
   check_manifests,
@@ -284,7 +286,7 @@ def model_fn_builder(
     loss = masked_lm[0] + next_sentence[0] if next_sentence_loss else masked_lm[0]
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
-      train_op = create_optimizer(
+      spec.train_op = create_optimizer(
         loss,
         learning_rate,
         num_train_steps,
@@ -292,7 +294,6 @@ def model_fn_builder(
         use_tpu,
         **(optimizer_options or {}),
       )
-      spec.train_op = train_op._replace(gradients=_placed(train_op.gradients))
       spec.summaries = _summaries(features, masked_lm, next_sentence, masked_lm_logits)
       spec.progress = (*_PROGRESS, "learning_rate")
       spec.rates = {"tokens/sec": "tokens_per_example"}
@@ -301,16 +302,6 @@ def model_fn_builder(
     return spec
 
   return model_fn
-
-
-def _placed(gradients):
-  """Gradients that know their device: the word table serves twice, and a sum's device is unset.
-
-  Workers refuse to exchange such a tensor.
-  """
-  import tensorflow as tf
-
-  return [tf.identity(g) if isinstance(g, tf.Tensor) else g for g in gradients]
 
 
 def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype):
@@ -478,14 +469,16 @@ def main(_) -> None:
       "--do_export needs --vocab_file, the vocabulary of the records: what is exported reads text."
     )
   bert_config = runner.load_config()
-  masking, record_format = _record_format(bert_config)
+  vocab = tokenization.load_vocab(FLAGS.vocab_file) if FLAGS.vocab_file else None
+  start_checks.log_cheap_findings(bert_config, vocab, reads_text=FLAGS.do_export)
+  masking, record_format = _record_format(bert_config, vocab)
   used = (train_files if FLAGS.do_train else []) + (eval_files if evaluates else [])
   used = list(dict.fromkeys(used))
   vocabulary = check_manifests(used, record_format)
   _warn_of_constant_labels(used)
   check_records(used, record_format)
-  runner.prepare_output_dir()
-  PreTraining(bert_config, masking, record_format, vocabulary).run(train_files, eval_files)
+  with runner.held_output_dir():
+    PreTraining(bert_config, masking, record_format, vocabulary).run(train_files, eval_files)
 
 
 def _warn_of_constant_labels(paths: Sequence[str]) -> None:
@@ -514,6 +507,7 @@ def check_flags() -> None:
   if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_export):
     raise ValueError("At least one of `do_train` or `do_eval` must be True.")
   runner.check_training_flags()
+  runner.group_long_run(FLAGS.num_train_steps)
   if not 0 < FLAGS.masked_lm_prob <= 1:
     raise command_line.UsageError(
       f"--masked_lm_prob={FLAGS.masked_lm_prob}: above 0 and at most 1 is needed."
@@ -537,11 +531,8 @@ def _reads_input_file() -> bool:
   return FLAGS.do_train or not FLAGS.eval_input_file
 
 
-def _record_format(bert_config):
+def _record_format(bert_config, vocab):
   """How to mask (or None), and what the records have to be like."""
-  import tokenization
-
-  vocab = tokenization.load_vocab(FLAGS.vocab_file) if FLAGS.vocab_file else None
   masking = _masking(vocab, bert_config) if FLAGS.dynamic_masking else None
   return masking, RecordFormat(
     FLAGS.max_seq_length,

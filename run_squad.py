@@ -360,8 +360,8 @@ def main(_) -> None:
   command_line.check_required()
   command_line.explain_ignored_flags()
   bert_config, tokenizer = runner.load_config_and_tokenizer()
-  runner.prepare_output_dir()
-  QuestionAnswering(bert_config, tokenizer).run()
+  with runner.held_output_dir():
+    QuestionAnswering(bert_config, tokenizer).run()
 
 
 def check_flags() -> None:

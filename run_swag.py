@@ -278,8 +278,8 @@ def main(_) -> None:
   command_line.check_required()
   command_line.explain_ignored_flags()
   bert_config, tokenizer = runner.load_config_and_tokenizer()
-  runner.prepare_output_dir()
-  MultipleChoice(bert_config, tokenizer).run()
+  with runner.held_output_dir():
+    MultipleChoice(bert_config, tokenizer).run()
 
 
 def check_flags() -> None:

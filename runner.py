@@ -9,11 +9,12 @@ Where the values of a model come from is decided in one place and one order (`es
 3. else the model is random.
 """
 
+import contextlib
 import json
 import math
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from absl import flags, logging
@@ -112,8 +113,8 @@ def define_training_flags(epochs: bool = True) -> None:
     flags.DEFINE_bool(
       "fast",
       False,
-      "Stands for --dtype=auto --group_by_length, unless one of them is given. Results differ from "
-      "the default's as those of another seed do.",
+      "Stands for --dtype=auto and, in runs of 500 steps or more, --group_by_length, unless they are "
+      "given. Results differ from the default's as those of another seed do.",
     )
     flags.DEFINE_bool(
       "group_by_length",
@@ -230,8 +231,7 @@ def optimizer_options() -> dict:
     "layerwise_lr_decay": FLAGS.layerwise_lr_decay,
     "head_learning_rate": FLAGS.head_learning_rate,
     "freeze": tuple(FLAGS.freeze),
-    # Gradients of small losses underflow in float16; a power of two scales without rounding.
-    "loss_scale": 1024.0 if FLAGS.dtype == "float16" else 1.0,
+    "scale_loss": FLAGS.dtype == "float16",
   }
 
 
@@ -291,11 +291,14 @@ def create_strategy():
 def num_train_steps(count: int, unit: str = "examples") -> int:
   """Steps that `--num_train_epochs` make: at least one, where the original died of none.
 
+  Settles with it whether `--fast` groups by length.
+
   Args:
     count: of what an epoch consists of.
     unit: its name, for the warning.
   """
   steps = int(count / FLAGS.train_batch_size * FLAGS.num_train_epochs)
+  group_long_run(steps)
   if steps >= 1:
     return steps
   logging.warning(
@@ -306,6 +309,13 @@ def num_train_steps(count: int, unit: str = "examples") -> int:
     FLAGS.num_train_epochs,
   )
   return 1
+
+
+def group_long_run(num_train_steps: int) -> None:
+  """Sets `--group_by_length` for `--fast`, if the run is long enough for it to pay."""
+  is_packed = "pack_sequences" in FLAGS and FLAGS.pack_sequences
+  if FLAGS.fast and not is_packed and not command_line.flag_was_given("group_by_length"):
+    FLAGS.group_by_length = num_train_steps >= _MIN_STEPS_TO_GROUP
 
 
 def best_checkpoint() -> str | None:
@@ -363,20 +373,19 @@ def folder_of_init_checkpoint() -> str | None:
   return path if not path or os.path.isdir(path) else os.path.dirname(path) or "."
 
 
-# What `--fast` stands for.
-_FAST = {"dtype": "auto", "group_by_length": True}
+# Batches of similar lengths save a fifth of a step and cost the compilation for some twenty more
+# shapes: on MRPC's 343 steps that is as much (docs/benchmarks.md).
+_MIN_STEPS_TO_GROUP = 500
 
 
 def check_training_flags() -> None:
-  """Checks numbers that would otherwise fail much later, and does what `--fast` stands for.
+  """Checks numbers that would otherwise fail much later, and chooses a dtype for `--fast`.
 
   Raises:
     UsageError: names the flag, its value and what it may be.
   """
-  if FLAGS.fast:
-    for name, value in _FAST.items():
-      if not command_line.flag_was_given(name):
-        FLAGS[name].value = value
+  if FLAGS.fast and not command_line.flag_was_given("dtype"):
+    FLAGS.dtype = "auto"
   at_least_one = [
     "train_batch_size",
     "eval_batch_size",
@@ -428,8 +437,6 @@ def _check_packing() -> None:
   """Refuses what rows with several sequences do not go with."""
   if "pack_sequences" not in FLAGS or not FLAGS.pack_sequences:
     return
-  if FLAGS.group_by_length and not command_line.flag_was_given("group_by_length"):
-    FLAGS.group_by_length = False  # of --fast
   others = {
     "group_by_length": FLAGS.group_by_length,
     "gradient_accumulation_steps": FLAGS.gradient_accumulation_steps > 1,
@@ -501,14 +508,6 @@ def load_config_and_tokenizer():
       f"{FLAGS.vocab_file} numbers its tokens up to {largest_id}, but {FLAGS.bert_config_file} has "
       f"vocab_size {config.vocab_size}: they do not belong to the same model."
     )
-  if largest_id < config.vocab_size - 1:
-    logging.warning(
-      "%s has %d tokens, fewer than vocab_size %d of %s: is it the model's own?",
-      FLAGS.vocab_file,
-      largest_id + 1,
-      config.vocab_size,
-      FLAGS.bert_config_file,
-    )
   import start_checks
 
   start_checks.log_cheap_findings(config, tokenizer.vocab)
@@ -533,7 +532,7 @@ def prepare_output_dir() -> None:
   """Makes `--output_dir`, and checks that it can be written to, before hours of work.
 
   Raises:
-    OSError: it cannot, or another process trains there; the message names it.
+    OSError: it cannot; the message names it.
   """
   try:
     os.makedirs(FLAGS.output_dir, exist_ok=True)
@@ -543,10 +542,36 @@ def prepare_output_dir() -> None:
     os.remove(probe)
   except OSError as error:
     raise OSError(f"--output_dir={FLAGS.output_dir} cannot be written to: {error}") from None
-  if "do_train" in FLAGS and FLAGS.do_train and distribution.is_chief():
-    # Training holds the folder. To look now keeps a second run from working for hours till then.
-    with files.hold_folder(FLAGS.output_dir):
-      pass
+
+
+@contextlib.contextmanager
+def held_output_dir() -> Iterator[None]:
+  """Prepares `--output_dir`, and keeps a second run out of it until the block ends.
+
+  Not only training writes there: a run that evaluates would replace the features another one reads.
+  The chief holds the folder for all workers.
+
+  Raises:
+    FolderInUseError: another run holds it.
+    OSError: it cannot be written to.
+  """
+  prepare_output_dir()
+  with contextlib.ExitStack() as stack:
+    if distribution.is_chief():
+      try:
+        stack.enter_context(files.hold_folder(FLAGS.output_dir))
+      except files.FolderInUseError as error:
+        raise _with_way_out(error) from None
+    yield
+
+
+def _with_way_out(error: files.FolderInUseError) -> files.FolderInUseError:
+  if FLAGS.do_train:
+    return error
+  return files.FolderInUseError(
+    f"{error} To use its newest checkpoint meanwhile, give --init_checkpoint={FLAGS.output_dir} "
+    "and another --output_dir."
+  )
 
 
 # What of a BertConfig decides which function the weights are of. Dropout may change on the way.

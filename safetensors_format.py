@@ -31,6 +31,8 @@ import files
 INDEX_SUFFIX = ".safetensors.index.json"
 
 _MAX_HEADER_BYTES = 100_000_000  # the format's own limit: 100 kB are plenty for a BERT
+_MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
+_MAX_TENSOR_BYTES = 1 << 62
 _METADATA = "__metadata__"
 _DTYPES = {
   "BOOL": np.dtype(np.bool_),
@@ -240,15 +242,18 @@ def _tensor_info(name: str, entry) -> TensorInfo:
   if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
     raise SafetensorsError(f"{name!r} needs dtype, shape and data_offsets, and nothing else.")
   shape, offsets = entry["shape"], entry["data_offsets"]
-  if not _is_list_of_sizes(shape):
-    raise SafetensorsError(f"the shape of {name!r} is {shape!r}.")
+  if not _is_list_of_sizes(shape) or len(shape) > _MAX_DIMENSIONS:
+    raise SafetensorsError(f"the shape of {name!r} is {shape!r:.80}.")
   if not _is_list_of_sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
-    raise SafetensorsError(f"data_offsets of {name!r} are {offsets!r}.")
+    raise SafetensorsError(f"data_offsets of {name!r} are {offsets!r:.80}.")
   dtype = _dtype_called(entry["dtype"])
   if dtype is None:
     raise SafetensorsError(
       f"{name!r} is of type {entry['dtype']!r}; known: {', '.join([*_DTYPES, 'BF16'])}."
     )
+  # NumPy multiplies the other sizes even where one of them is 0.
+  if math.prod(filter(None, shape)) * dtype.itemsize > _MAX_TENSOR_BYTES:
+    raise SafetensorsError(f"{name!r} of shape {shape!r:.80} is larger than any array.")
   size_bytes = math.prod(shape) * dtype.itemsize
   if size_bytes != offsets[1] - offsets[0]:
     raise SafetensorsError(

@@ -17,6 +17,7 @@ import bisect
 import json
 import os
 import re
+import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -190,6 +191,10 @@ class _Reader:
       raise DataError(f"byte {error.start} is not UTF-8.", self._path) from None
     except json.JSONDecodeError as error:
       raise DataError(f"this is not JSON ({error.msg}).", self._path, error.lineno) from None
+    except ValueError as error:  # a number of more digits than Python reads
+      raise DataError(f"this is not JSON ({error}).", self._path) from None
+    except (EOFError, zlib.error) as error:
+      raise DataError(f"it is no whole gzip file ({error}).", self._path) from None
     except RecursionError:
       raise DataError("its brackets are nested too deeply for SQuAD.", self._path) from None
     except OSError as error:
@@ -304,7 +309,10 @@ _KIND_NAMES = {
 
 
 def _shown(value) -> str:
-  return f"{json.dumps(value):.60}"
+  try:
+    return f"{json.dumps(value):.60}"
+  except RecursionError:  # what could just be read may be too deep to write
+    return "a deeply nested value"
 
 
 def _find_words(paragraph: _Paragraph, answer: str, start: int) -> tuple[int, int] | None:

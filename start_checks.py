@@ -48,19 +48,24 @@ def cheap_findings(subject: Subject, trains: bool = True) -> list[Finding]:
   return list(examine(checks, subject))
 
 
-def log_cheap_findings(config: BertConfig, vocab: Mapping[str, int] | None = None) -> None:
+def log_cheap_findings(
+  config: BertConfig, vocab: Mapping[str, int] | None = None, reads_text: bool = True
+) -> None:
   """Logs what `cheap_findings` warns of, for the `run_*` script whose flags are defined.
 
   The run goes on: what it cannot use, it refuses by itself.
 
   Args:
     config: of the model.
-    vocab: token -> id; None for a script that reads no text.
+    vocab: token -> id, if there is one.
+    reads_text: whether the run turns text into tokens, so that `--do_lower_case` matters.
   """
   subject = Subject(config=config, vocab=vocab)
   for name in _SHARED_FLAGS:
     if name in FLAGS:
       setattr(subject, name, FLAGS[name].value)
+  if not reads_text:
+    subject.do_lower_case = None
   if "gradient_accumulation_steps" in FLAGS:
     subject.train_batch_size = -(-subject.train_batch_size // FLAGS.gradient_accumulation_steps)
   trains = "do_train" in FLAGS and FLAGS.do_train

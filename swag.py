@@ -19,7 +19,7 @@ from absl import logging
 import examples
 from tables import DataError, Row, read_jsonl, read_table
 
-_ENDING = re.compile(r"ending([0-9]+)")
+_ENDING = re.compile(r"ending([0-9]{1,9})")
 
 
 class InputExample:
@@ -174,8 +174,8 @@ class _Columns:
     if not self.needs_labels and label in (None, ""):
       return None
     text = str(label)  # in JSON it may be a number
-    if not re.fullmatch("[0-9]+", text) or int(text) >= num_choices:
-      raise row.error(f"the label is {label!r}, not a number from 0 to {num_choices - 1}.")
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) >= num_choices:
+      raise row.error(f"the label is {label!r:.60}, not a number from 0 to {num_choices - 1}.")
     return int(text)
 
 

@@ -97,7 +97,10 @@ def _binary_lines(path: str) -> Iterator[bytes]:
   if "://" in path:
     import tensorflow as tf
 
-    yield from tf.io.gfile.GFile(path, "rb")
+    try:
+      yield from tf.io.gfile.GFile(path, "rb")
+    except tf.errors.OpError as e:
+      raise DataError(f"the file cannot be read ({e.message}).", path) from None
     return
   try:
     with open(path, "rb") as f:

@@ -70,13 +70,12 @@ def split_pair(line: str) -> tuple[str, str | None]:
 
 @contextlib.contextmanager
 def written_whole(path: str) -> Iterator[BinaryIO]:
-  """A binary file to write to, which becomes `path` when the block ends well.
+  """As `files.written_whole`, for whatever the flag of an output file names.
 
-  Whenever the program is stopped, `path` holds the whole old content, the whole new one, or is not
-  there. `-` is standard output; that, and pipes and devices, cannot be replaced and are written to.
+  `-` is standard output; that, and pipes and devices, cannot be replaced and are written to.
 
   Raises:
-    OSError: it cannot be written; `path` has not changed then.
+    OSError: it cannot be written; the error names `path`.
   """
   if path == STANDARD_STREAM:
     yield sys.stdout.buffer
@@ -90,17 +89,8 @@ def written_whole(path: str) -> Iterator[BinaryIO]:
     with _written_remotely(path) as writer:
       yield writer
     return
-  temporary = files.hidden_beside(path, "tmp")
-  try:
-    with open(temporary, "wb") as writer:
-      yield writer
-      writer.flush()
-      os.fsync(writer.fileno())
-    os.replace(temporary, path)
-  finally:
-    with contextlib.suppress(OSError):
-      os.remove(temporary)
-  files.force_to_disk(os.path.dirname(path) or ".")
+  with files.written_whole(path) as writer:
+    yield writer
 
 
 @contextlib.contextmanager

@@ -20,13 +20,14 @@ import tqdm
 from absl import logging
 
 import distribution
+import loss_scaling
 
 # What a process that stopped on SIGTERM after saving exits with, as if the signal had ended it.
 EXIT_CODE_SIGTERM = 128 + signal.SIGTERM
 
 
 class TrainingDivergedError(ValueError):
-  """The loss of a training step is not a finite number: bad data or settings, not a bug."""
+  """Loss or gradients of a training step are not finite: bad data or settings, not a bug."""
 
 
 @dataclasses.dataclass
@@ -101,6 +102,8 @@ class Training:
     self._seconds = 0.0
     self._amounts: dict[str, float] = {}  # Of what has a rate: consumed by this process.
     self._told = step, state.examples, 0.0, {}
+    skipped = estimator.store.variables.get(loss_scaling.SKIPPED_STEPS)
+    self._skipped_steps = 0 if skipped is None else int(skipped.numpy())
 
   def run(self) -> None:
     """Trains to the end; between steps in this order: report, evaluate, save, stop."""
@@ -140,19 +143,23 @@ class Training:
     self._note(scalars, amounts)
     if bad_step >= 0:
       self._diverge(int(bad_step))
+    self._tell_of_skipped_steps(end)
     self._step += count
     self._state.examples += int(examples)
     self._batch_examples = int(examples) // count
     self._finished = self._step >= self._max_steps
 
   def _diverge(self, bad_step: int) -> None:
-    """Saves the batch of a step whose loss is not finite, and raises `TrainingDivergedError`."""
+    """Saves the batch of a step that was not finite, and raises `TrainingDivergedError`."""
     about_batch = distribution.on_chief(self._save_batch, bad_step)
+    loss = self._scalars["loss"]
+    what = f"The loss of step {bad_step} is {loss}."
+    if math.isfinite(loss):
+      what = f"The gradients of step {bad_step} are not finite, though its loss is {loss}."
     raise TrainingDivergedError(
-      f"The loss of step {bad_step} is {self._scalars['loss']}. Nothing was saved after step "
-      f"{self._saved_step}, whose checkpoint in {self._config.model_dir} is intact. {about_batch} "
-      f"A lower learning rate or a longer warm-up usually helps; ids outside the vocabulary do "
-      f"this too."
+      f"{what} Nothing was saved after step {self._saved_step}, whose checkpoint in "
+      f"{self._config.model_dir} is intact. {about_batch} A lower learning rate or a longer "
+      f"warm-up usually helps; ids outside the vocabulary do this too."
     )
 
   def _save_batch(self, bad_step: int) -> str:
@@ -165,6 +172,20 @@ class Training:
     except Exception as error:  # Whatever it is, that the loss diverged is the greater news.
       return f"Its batch could not be saved ({error})."
     return f"Its batch is in {path}; numpy.load(path, allow_pickle=False) reads it."
+
+  def _tell_of_skipped_steps(self, end: int) -> None:
+    """Logs steps of float16 that changed no weight, up to step `end`; see `loss_scaling`."""
+    skipped = int(self._scalars.get("skipped_steps", 0))
+    new, self._skipped_steps = skipped - self._skipped_steps, skipped
+    if new:
+      logging.info(
+        "%d step(s) up to %d skipped: gradients too large for float16. %d of this run so far. The "
+        "loss scale is %g now.",
+        new,
+        end,
+        skipped,
+        self._scalars["loss_scale"],
+      )
 
   def _note(self, scalars, amounts) -> None:
     """Keeps the scalars of the last step; what was not computed there is left out."""

@@ -176,10 +176,15 @@ def read_tokens(weights: str | os.PathLike) -> list[str] | None:
   ids = model.get("vocab") if isinstance(model, dict) else None
   if not isinstance(ids, dict) or model.get("type") != "WordPiece":
     raise ValueError(f"{_TOKENIZER} beside {weights} is not one of word pieces.")
-  ids = ids | {token["content"]: token["id"] for token in content.get("added_tokens", [])}
-  if sorted(ids.values()) != list(range(len(ids))):
+  try:
+    ids = ids | {token["content"]: token["id"] for token in content.get("added_tokens", [])}
+    tokens = sorted(ids, key=ids.get)
+    is_in_order = [ids[token] for token in tokens] == list(range(len(ids)))
+  except (TypeError, KeyError):  # other things than texts and numbers
+    is_in_order = False
+  if not is_in_order or not all(isinstance(token, str) for token in tokens):
     raise ValueError(f"{_TOKENIZER} beside {weights} does not number its tokens 0, 1, 2, ...")
-  return sorted(ids, key=ids.get)
+  return tokens
 
 
 def read_architecture(weights: str | os.PathLike) -> str | None:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+import files
 from text_lines import written_whole
 
 
@@ -158,8 +159,9 @@ def write_npz(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
   with contextlib.ExitStack() as stack, written_whole(path) as writer:
 
     def column(name, dtype, *row_shape):
-      aside = stack.enter_context(tempfile.TemporaryFile(dir=os.path.dirname(path) or "."))
-      return _Column(name, np.dtype(dtype), row_shape, aside)
+      with files.errors_naming(path):
+        aside = stack.enter_context(tempfile.TemporaryFile(dir=os.path.dirname(path) or "."))
+      return _Column(name, np.dtype(dtype), row_shape, aside, path)
 
     vectors = column("vectors", np.float32, len(layout.layers), layout.hidden_size)
     columns = [vectors]
@@ -193,13 +195,15 @@ class _Column:
     rows: how many there are.
   """
 
-  def __init__(self, name, dtype, row_shape, aside):
+  def __init__(self, name, dtype, row_shape, aside, path):
     self._name, self._dtype, self._row_shape, self._aside = name, dtype, row_shape, aside
+    self._path = path  # which the errors of a nameless file are to name
     self.rows = 0
 
   def append(self, rows) -> None:
     array = np.asarray(rows, self._dtype)
-    self._aside.write(array.tobytes())
+    with files.errors_naming(self._path):
+      self._aside.write(array.tobytes())
     self.rows += len(array)
 
   def copy_into(self, archive: zipfile.ZipFile) -> None:
@@ -210,7 +214,8 @@ class _Column:
     }
     with archive.open(f"{self._name}.npy", "w", force_zip64=True) as entry:
       np.lib.format.write_array_header_1_0(entry, header)
-      self._aside.seek(0)
+      with files.errors_naming(self._path):
+        self._aside.seek(0)  # which writes what is buffered
       shutil.copyfileobj(self._aside, entry, 1 << 20)
 
 

@@ -39,7 +39,8 @@ COMMANDS = {
   "encoder_inference": ["--weights={weights}", PEER, "--repeats=5"],
   "text_vectors": ["--weights={weights}", "--text_file={mrpc}/train.tsv", PEER],
   "tokenization": [
-    *("--vocab_file={weights}/vocab.txt", "--texts", "{mrpc}/train.tsv", "{corpus}", PEER),
+    *("--vocab_file={weights}/vocab.txt", "--texts", "{mrpc}/train.tsv", "{mrpc}/dev.tsv"),
+    *("{mrpc}/test.tsv", "{corpus}", PEER),
   ],
   "pretraining_data": [
     *("--corpus={corpus}", "--vocab_file={weights}/vocab.txt", "--repeats=3"),

@@ -746,21 +746,29 @@ def test_packed_rows_train_as_plain_ones(mrpc, tmp_path):
 def test_fast_stands_for_other_flags_but_for_those_that_are_given(mrpc, tmp_path, monkeypatch):
   seen = {}
   flags = run_classifier.FLAGS
-  monkeypatch.setattr(
-    run_classifier.Classification,
-    "run",
-    lambda self: seen.update(dtype=flags.dtype, group=flags.group_by_length),
-  )
+
+  def run(self):
+    _, steps = self._plan_training()
+    seen.update(dtype=flags.dtype, group=flags.group_by_length, steps=steps)
+
+  monkeypatch.setattr(run_classifier.Classification, "run", run)
   monkeypatch.setattr(hardware, "choose_dtype", lambda name, is_tpu: f"best for {name}")
   values = {**mrpc.flags, "output_dir": tmp_path / "out", "do_train": True}
-  run_well(**values)
-  assert seen == {"dtype": "best for float32", "group": False}
-  run_well(**values, fast=True)
-  assert seen == {"dtype": "best for auto", "group": True}
-  run_well(**values, fast=True, dtype="bfloat16", group_by_length=False)
-  assert seen == {"dtype": "best for bfloat16", "group": False}
-  run_well(**values, fast=True, pack_sequences=True)
-  assert seen == {"dtype": "best for auto", "group": False}
+  steps_per_epoch = 2.5
+  long = {"num_train_epochs": 500 / steps_per_epoch}
+  cases = [
+    ({}, "float32", False),
+    (long, "float32", False),
+    ({"fast": True}, "auto", False),
+    ({"fast": True, **long}, "auto", True),
+    ({"fast": True, **long, "dtype": "bfloat16", "group_by_length": False}, "bfloat16", False),
+    ({"fast": True, "group_by_length": True}, "auto", True),
+    ({"fast": True, **long, "pack_sequences": True}, "auto", False),
+  ]
+  for flags_given, dtype, group in cases:
+    run_well(**{**values, **flags_given})
+    assert seen == {"dtype": f"best for {dtype}", "group": group, "steps": seen["steps"]}
+    assert (seen["steps"] >= 500) == ("num_train_epochs" in flags_given)
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,11 @@ def make_records(
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> dict:
-  """The flags of a tiny model and its records, the same for every run."""
-  folder = tmp_path_factory.mktemp("model")
+  return flags_of_model(tmp_path_factory.mktemp("model"))
+
+
+def flags_of_model(folder: pathlib.Path) -> dict:
+  """Writes a tiny model's configuration and records; the flags that every run shares."""
   (folder / "bert_config.json").write_text(json.dumps(CONFIG))
   write_records(folder / "train.tfrecord", make_records(22))
   return {

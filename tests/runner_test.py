@@ -94,7 +94,7 @@ def test_defaults_train_as_the_original(given):
     "layerwise_lr_decay": 1.0,
     "head_learning_rate": None,
     "freeze": (),
-    "loss_scale": 1.0,
+    "scale_loss": False,
   }
 
 
@@ -116,7 +116,7 @@ def test_optimizer_flags_reach_the_optimizer(given):
     "layerwise_lr_decay": 0.5,
     "head_learning_rate": 0.1,
     "freeze": ("embeddings", "layers:2"),
-    "loss_scale": 1024.0,
+    "scale_loss": True,
   }
   import inspect
 
@@ -189,8 +189,7 @@ with files.hold_folder(sys.argv[1]):
 """
 
 
-def test_training_where_another_run_trains_is_refused_at_once(given, tmp_path):
-  given(output_dir=tmp_path)
+def test_a_folder_of_another_run_is_refused_at_once(given, tmp_path):
   process = subprocess.Popen(
     [sys.executable, "-c", HOLDER, str(tmp_path)],
     cwd=os.path.dirname(runner.__file__),
@@ -198,12 +197,16 @@ def test_training_where_another_run_trains_is_refused_at_once(given, tmp_path):
     stdout=subprocess.PIPE,
   )
   assert process.stdout.readline() == b"held\n"
-  runner.prepare_output_dir()  # To evaluate is no harm.
-  given(output_dir=tmp_path, do_train=True)
-  with pytest.raises(files.FolderInUseError, match=f"in use by process {process.pid} on"):
-    runner.prepare_output_dir()
+  for do_train, advice in ((True, r"output_dir\.$"), (False, f"--init_checkpoint={tmp_path} and")):
+    given(output_dir=tmp_path, do_train=do_train)
+    held = runner.held_output_dir()
+    with pytest.raises(files.FolderInUseError, match=f"process {process.pid} on.*{advice}"), held:
+      pass
+  assert os.listdir(tmp_path) == [".lock"]
   process.communicate(b"")
-  runner.prepare_output_dir()
+  with runner.held_output_dir():
+    assert os.listdir(tmp_path) == [".lock"]
+  assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -331,14 +334,14 @@ def test_a_vocabulary_larger_than_the_model(load, tmp_path):
     load(vocab_file=large)
 
 
-def test_a_vocabulary_smaller_than_the_model_is_told(load, tmp_path, caplog):
-  caplog.set_level(logging.INFO, logger="absl")
+def test_a_vocabulary_far_smaller_than_the_model_is_told_once(load, tmp_path, caplog):
   load()
-  assert "fewer than" not in caplog.text
-  small = tmp_path / "small.txt"
-  small.write_text("".join(token + "\n" for token in VOCAB[:-1]))
-  load(vocab_file=small)
-  assert f"{small} has 7 tokens, fewer than vocab_size 8" in caplog.text
+  assert "vocab_size" not in caplog.text
+  config = json.loads((tmp_path / "bert_config.json").read_text())
+  (tmp_path / "large.json").write_text(json.dumps({**config, "vocab_size": 200}))
+  load(bert_config_file=tmp_path / "large.json")
+  [told] = [r.getMessage() for r in caplog.records if "vocab_size" in r.getMessage()]
+  assert f"8 lines, and vocab_size of {tmp_path}/large.json is 200: is it the model's own?" in told
 
 
 def test_a_checkpoint_that_is_missing_is_never_a_fresh_start(load, tmp_path):
