@@ -226,8 +226,8 @@ class Estimator:
 
     Raises:
       ResumeMismatchError: `model_dir` holds a checkpoint of another model or task.
-      TrainingDivergedError: a loss is not finite; the last checkpoint before it stays, and the
-        batch is saved beside it.
+      TrainingDivergedError: a loss or a gradient is not finite; the last checkpoint before it
+        stays, and the batch is saved beside it.
       files.FolderInUseError: another process trains in `model_dir`.
       distribution.WorkerLostError: another process of this job has died.
       ValueError: the data or an option is bad.

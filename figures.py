@@ -107,18 +107,25 @@ def plot_confusion_matrix(
   matrix = np.asarray(matrix)
   count, shares = len(labels), matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
   side = min(1.8 + 0.75 * count, 12) if count <= _MOST_COUNTS else 10
-  figure = new_figure(side + 1.6, side)
+  room = 0.08 * min(24, max(map(len, labels)))  # for names
+  figure = new_figure(side + 1.2 + room, side + room / 2)
   panel = figure.subplots()
   image = panel.imshow(100 * shares, cmap="Blues", vmin=0, vmax=100)
   if count <= _MOST_COUNTS:
     _write_counts(panel, matrix, shares)
-  _name_ticks(panel, labels if count <= _MOST_NAMES else [], labels)
+    edges = np.arange(count - 1) + 0.5
+    panel.set_xticks(edges, minor=True)
+    panel.set_yticks(edges, minor=True)
+    panel.grid(which="minor", color="#cccccc", linewidth=0.8)
+    panel.tick_params(which="minor", length=0)
+  names = labels if count <= _MOST_NAMES else []
+  _name_ticks(panel, names, names)
   panel.set_xlabel("predicted class")
   panel.set_ylabel("true class")
   accuracy = np.trace(matrix) / max(matrix.sum(), 1)
   text = f"{title}\n{matrix.sum():,} examples, accuracy {accuracy:.1%}"
   panel.set_title(text, fontsize=11, loc="left", parse_math=False)
-  figure.colorbar(image, ax=panel, label="share of the true class (%)", shrink=0.8)
+  figure.colorbar(image, ax=panel, label="% of the true class", shrink=0.8)
   figure.savefig(os.fspath(output_png), bbox_inches="tight")
 
 
@@ -192,7 +199,7 @@ def plot_attention(
       layer, are drawn side by side.
     tokens: S word pieces.
     output_png: the picture.
-    titles: of each map; `head 1`, `head 2`, ... by default.
+    titles: of each map; `head 0`, `head 1`, ... by default.
     title: of all.
 
   Raises:
@@ -201,7 +208,7 @@ def plot_attention(
   maps = np.asarray(probabilities)
   if maps.ndim != 3 or maps.shape[1:] != (len(tokens), len(tokens)):
     raise ValueError(f"Maps of shape {list(maps.shape)} do not fit {len(tokens)} tokens.")
-  titles = titles or [f"head {number + 1}" for number in range(len(maps))]
+  titles = titles or [f"head {number}" for number in range(len(maps))]
   columns = min(len(maps), 4)
   rows = -(-len(maps) // columns)
   side = min(max(2.4, 0.17 * len(tokens) + 0.9), 8)

@@ -116,19 +116,26 @@ class SelfAttention(keras.layers.Layer):
       `[B, F, W]`.
     """
     query = self._split(self.query(hidden_states))
-    key = self._split(self.key(hidden_states))
-    value = self._split(self.value(hidden_states))
-    shared_by = self.spec.num_heads // self.spec.n_kv_head
-    if shared_by > 1:
-      key, value = (ops.repeat(x, shared_by, axis=2) for x in (key, value))
+    key, value = (self._for_all_heads(part(hidden_states)) for part in (self.key, self.value))
     batch_size, length = ops.shape(hidden_states)[:2]
     context = self._attend(query, key, value, self._hidden_scores(attention_mask, length))
     return self.output_dense(ops.reshape(context, (batch_size, length, self.spec.hidden_size)))
 
+  def attention_maps(self, hidden_states, attention_mask=None):
+    """How much each vector sees of each other: `[B, N, F, T]`; arguments as of `call`."""
+    query = self._split(self.query(hidden_states))
+    key = self._for_all_heads(self.key(hidden_states))
+    length = ops.shape(hidden_states)[1]
+    return self._maps(query, key, self._hidden_scores(attention_mask, length))
+
   def _attend(self, query, key, value, hidden_scores):
     """`[B, F, N, H]`, `[B, T, N, H]`, `[B, T, N, H]` and `[B, 1, F, T]` to `[B, F, N, H]`."""
-    probs = self.dropout(self._probabilities(query, key, hidden_scores))
+    probs = self.dropout(self._maps(query, key, hidden_scores))
     return ops.einsum("bnft,btnh->bfnh", probs, value)
+
+  def _maps(self, query, key, hidden_scores):
+    """What values are mixed by: `[B, N, F, T]`."""
+    return self._probabilities(query, key, hidden_scores)
 
   def _probabilities(self, query, key, hidden_scores):
     """`[B, N, F, T]`; the softmax is computed in float32, whatever the policy."""
@@ -149,6 +156,11 @@ class SelfAttention(keras.layers.Layer):
       far = ops.cast(distance > self.spec.window_size, "float32")
       scores = scores + far * HIDDEN_SCORE  # not +=: PyTorch would add in place
     return scores
+
+  def _for_all_heads(self, x):
+    """`[B, S, n * H]` to `[B, S, N, H]`, where several heads may share one of n."""
+    x, shared_by = self._split(x), self.spec.num_heads // self.spec.n_kv_head
+    return ops.repeat(x, shared_by, axis=2) if shared_by > 1 else x
 
   def _split(self, x):
     """`[B, S, n * H]` to `[B, S, n, H]`."""
@@ -192,13 +204,15 @@ class DifferentialAttention(SelfAttention):
     super().build(input_shape)
 
   def _attend(self, query, key, value, hidden_scores):
+    context = super()._attend(query, key, value, hidden_scores)
+    return self.head_norm(context) * (1.0 - self.spec.lambda_init)
+
+  def _maps(self, query, key, hidden_scores):
     queries, keys = ops.split(query, 2, axis=-1), ops.split(key, 2, axis=-1)
     signal, noise = (
       self._probabilities(q, k, hidden_scores) for q, k in zip(queries, keys, strict=True)
     )
-    probs = self.dropout(signal - self._share() * noise)
-    context = ops.einsum("bnft,btnh->bfnh", probs, value)
-    return self.head_norm(context) * (1.0 - self.spec.lambda_init)
+    return signal - self._share() * noise
 
   def _share(self):
     a, b, c, d = ops.unstack(ops.cast(self.lambdas, "float32"), 4, axis=0)

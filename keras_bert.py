@@ -23,7 +23,14 @@ from keras import ops
 
 import keras_weights
 from configuration import RELEASED_SIZES, BertConfig
+from keras_data import ClassificationDataset, MLMDataset, NSPDataset
 from keras_encoder import BERT, WEIGHTS_DATASETS, released_name, variant_arguments
+from keras_evaluation import (
+  compute_confusion_matrix,
+  compute_precision_recall_f1,
+  evaluate_classification_metrics,
+)
+from keras_feed_forward import FeedForward
 from keras_heads import (
   MaskedLMHead,
   MultipleChoiceHead,
@@ -35,9 +42,27 @@ from keras_heads import (
   TokenClassificationHead,
   create_nlp_head,
 )
+from keras_kit import (
+  GELU,
+  BERTForMaskedLM,
+  BERTForSequenceClassification,
+  BERTModel,
+  LayerNorm,
+  MultiHeadAttention,
+  TransformerEncoderBlock,
+  create_model_config,
+  get_tokenizer,
+)
 from keras_layers import BertEmbeddings, TransformerLayer
+from keras_loaders import (
+  TextLoader,
+  create_classification_dataloader,
+  create_mlm_dataloader,
+  create_nsp_dataloader,
+)
 from keras_models import (
   BertForMaskedLM,
+  BertForMultipleChoice,
   BertForNextSentencePrediction,
   BertForPreTraining,
   BertForQuestionAnswering,
@@ -47,6 +72,22 @@ from keras_models import (
 )
 from keras_optimizer import AdamWeightDecay, WarmUpLinearDecay
 from keras_parts import register
+from keras_schedules import (
+  AdamW,
+  ConstantWithWarmup,
+  CosineRestartsWithWarmup,
+  CosineWithWarmup,
+  InverseSqrtWithWarmup,
+  LinearWithWarmup,
+  PolynomialWithWarmup,
+  get_constant_schedule_with_warmup,
+  get_cosine_schedule_with_warmup,
+  get_cosine_with_hard_restarts_schedule_with_warmup,
+  get_inverse_sqrt_schedule,
+  get_linear_schedule_with_warmup,
+  get_polynomial_decay_schedule_with_warmup,
+  get_scheduler,
+)
 from keras_tasks import (
   SIMILARITY_TASKS,
   LabelledAccuracy,
@@ -58,15 +99,28 @@ from keras_tasks import (
   task_metrics,
 )
 from keras_tokenizer import BertTokenizer
+from keras_training import (
+  AMPTrainer,
+  compute_classification_loss,
+  compute_mlm_loader_loss,
+  compute_mlm_loss,
+)
 from keras_weights import LoadReport
 
 __all__ = [
   "BERT",
+  "GELU",
   "RELEASED_SIZES",
   "WEIGHTS_DATASETS",
+  "AMPTrainer",
+  "AdamW",
   "AdamWeightDecay",
+  "BERTForMaskedLM",
+  "BERTForSequenceClassification",
+  "BERTModel",
   "BertEmbeddings",
   "BertForMaskedLM",
+  "BertForMultipleChoice",
   "BertForNextSentencePrediction",
   "BertForPreTraining",
   "BertForQuestionAnswering",
@@ -74,27 +128,59 @@ __all__ = [
   "BertForTokenClassification",
   "BertModel",
   "BertTokenizer",
+  "ClassificationDataset",
+  "ConstantWithWarmup",
+  "CosineRestartsWithWarmup",
+  "CosineWithWarmup",
+  "FeedForward",
+  "InverseSqrtWithWarmup",
   "LabelledAccuracy",
+  "LayerNorm",
+  "LinearWithWarmup",
   "LoadReport",
+  "MLMDataset",
   "MaskedLMHead",
   "MaskedLanguageModel",
+  "MultiHeadAttention",
   "MultipleChoiceHead",
   "NLPTaskConfig",
   "NLPTaskType",
+  "NSPDataset",
   "NextSentenceHead",
+  "PolynomialWithWarmup",
   "QuestionAnsweringHead",
   "SparseCrossentropy",
   "TaskHead",
   "TextClassificationHead",
+  "TextLoader",
   "TextSimilarityHead",
   "TokenClassificationHead",
+  "TransformerEncoderBlock",
   "TransformerLayer",
   "WarmUpLinearDecay",
   "compile_for_tasks",
+  "compute_classification_loss",
+  "compute_confusion_matrix",
+  "compute_mlm_loader_loss",
+  "compute_mlm_loss",
+  "compute_precision_recall_f1",
   "count_parameters",
   "create_bert_with_head",
+  "create_classification_dataloader",
+  "create_mlm_dataloader",
+  "create_model_config",
   "create_multi_task_bert",
   "create_nlp_head",
+  "create_nsp_dataloader",
+  "evaluate_classification_metrics",
+  "get_constant_schedule_with_warmup",
+  "get_cosine_schedule_with_warmup",
+  "get_cosine_with_hard_restarts_schedule_with_warmup",
+  "get_inverse_sqrt_schedule",
+  "get_linear_schedule_with_warmup",
+  "get_polynomial_decay_schedule_with_warmup",
+  "get_scheduler",
+  "get_tokenizer",
   "released_name",
   "task_loss",
   "task_metrics",

@@ -259,7 +259,7 @@ class BERT(keras.Model):
     Raises:
       ValueError: no `input_ids` among the inputs, or something unknown.
     """
-    inputs = _gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
+    inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
     input_ids, mask = inputs["input_ids"], inputs["attention_mask"]
     mask = ops.ones_like(input_ids, "int32") if mask is None else ops.cast(mask, "int32")
     states = [
@@ -291,7 +291,7 @@ class BERT(keras.Model):
     training=None,
   ):
     """Shapes and types of the outputs, without tracing the layers."""
-    inputs = _gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
+    inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
     batch_size, length = inputs["input_ids"].shape
     vectors = (batch_size, length, self.hidden_size)
     outputs = {
@@ -307,6 +307,29 @@ class BERT(keras.Model):
         keras.KerasTensor(vectors, self.compute_dtype) for _ in range(self.num_layers + 1)
       )
     return outputs
+
+  def attention_maps(self, inputs, attention_mask=None, token_type_ids=None, position_ids=None):
+    """How much each word piece looks at each other, in every layer and head.
+
+    `call` keeps no maps, which would cost it time and memory: they are computed anew from what each
+    layer reads.
+
+    Args:
+      inputs: as of `call`, and so are the others.
+      attention_mask: `[B, S]`.
+      token_type_ids: int `[B, S]`.
+      position_ids: int `[B, S]`.
+
+    Returns:
+      `[B, L, N, S, S]`, L layers of N heads; the last axis, what is looked at, sums to 1, except
+      with differential attention.
+    """
+    gathered = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
+    given = {name: value for name, value in gathered.items() if value is not None}
+    outputs = self(given, output_hidden_states=True)
+    mask, states = outputs["attention_mask"], outputs["hidden_states"][:-1]
+    pairs = zip(self.encoder_layers, states, strict=True)
+    return ops.stack([layer.attention_maps(x, mask) for layer, x in pairs], axis=1)
 
   def padding_mask(self, input_ids):
     """An `attention_mask` for ids without one: int32 `[B, S]`, 0 at `pad_token_id`."""
@@ -416,7 +439,7 @@ _ARGUMENTS = tuple(
 )
 
 
-def _gather_inputs(inputs, attention_mask, token_type_ids, position_ids) -> dict:
+def gather_inputs(inputs, attention_mask, token_type_ids, position_ids) -> dict:
   """All inputs by name, None for those that are missing; those in a dictionary go first."""
   gathered = {
     "input_ids": None,

@@ -306,6 +306,12 @@ class TransformerLayer(keras.layers.Layer):
     hidden_states = self._add(hidden_states, attend, self.attention_norm, training)
     return self._add(hidden_states, feed_forward, self.output_norm, training)
 
+  def attention_maps(self, hidden_states, attention_mask=None):
+    """The maps of the attention when `call` gets the same arguments: `[B, N, S, S]`."""
+    if self.spec.normalization_position == "pre":
+      hidden_states = self.attention_norm(hidden_states)
+    return self.attention.attention_maps(hidden_states, attention_mask)
+
   def _add(self, residual, sublayer, norm, training):
     pre = self.spec.normalization_position == "pre"
     update = sublayer(norm(residual) if pre else residual)

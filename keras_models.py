@@ -7,18 +7,19 @@ They are Keras models: `compile`, `fit`, `predict` and `.keras` files work, and 
 logits. Weights come from original checkpoints or from folders that transformers saved, and so do
 those of the head, if it is there.
 
-Letters in shapes: B = batch size, S = sequence length, W = width, C = number of labels, V =
-vocabulary size.
+Letters in shapes: B = batch size, S = sequence length, W = width, C = number of labels, N = number
+of choices, V = vocabulary size.
 """
 
 import os
 from typing import Any, NamedTuple
 
 import keras
+from keras import ops
 
 import keras_weights
 from configuration import BertConfig
-from keras_encoder import BERT, arguments_from_config
+from keras_encoder import BERT, arguments_from_config, gather_inputs
 from keras_heads import (
   MaskedLMHead,
   NextSentenceHead,
@@ -86,6 +87,7 @@ class PretrainedModel(keras.Model):
   """
 
   head_names: tuple[str, ...] = ()
+  optional_variables: tuple[str, ...] = ()  # whose absence from a checkpoint is no news
 
   def __init__(self, config: BERT | BertConfig | dict, num_labels: int = 2, **kwargs):
     """Makes the model, with random weights.
@@ -177,7 +179,8 @@ class PretrainedModel(keras.Model):
     self, path: str | os.PathLike, skip_mismatch: bool = True
   ) -> keras_weights.LoadReport:
     """Gives encoder and heads their values in a file; see `BERT.load_pretrained_weights`."""
-    return keras_weights.load(self.checkpoint_variables(), path, skip_mismatch)
+    variables = self.checkpoint_variables()
+    return keras_weights.load(variables, path, skip_mismatch, self.optional_variables)
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
     """The variables by the names that the original's checkpoints give them."""
@@ -311,6 +314,44 @@ class BertForTokenClassification(PretrainedModel):
 
 
 @register
+class BertForMultipleChoice(PretrainedModel):
+  """Which of N texts: takes inputs `[B, N, S]`, gives `logits` `[B, N]`."""
+
+  head_names = ("classifier",)
+  # Of all choices alike, and zero: this project's checkpoints leave it out, transformers does not.
+  optional_variables = ("output_bias",)
+
+  def _create_heads(self):
+    self.classifier = TextClassificationHead(
+      1, output="logits", dropout_rate=self.bert.hidden_dropout_prob, name="classifier"
+    )
+
+  def call(
+    self,
+    input_ids,
+    attention_mask=None,
+    token_type_ids=None,
+    position_ids=None,
+    output_hidden_states=None,
+    training=None,
+  ):
+    """Arguments as of `BERT.call`, each with one axis more; the first may be a dictionary."""
+    inputs = gather_inputs(input_ids, attention_mask, token_type_ids, position_ids)
+    shape = inputs["input_ids"].shape
+    if len(shape) != 3:
+      raise ValueError(f"Choices are [B, N, S], N texts for each question; not {list(shape)}.")
+    _, num_choices, length = ops.shape(inputs["input_ids"])
+    flat = {
+      name: ops.reshape(x, (-1, length)) for name, x in inputs.items() if x is not None
+    }  # [B * N, S]
+    scores = super().call(flat, output_hidden_states=output_hidden_states, training=training)
+    return LogitsOutput(ops.reshape(scores.logits, (-1, num_choices)))
+
+  def _outputs(self, outputs):
+    return LogitsOutput(self.classifier(outputs))
+
+
+@register
 class BertForQuestionAnswering(PretrainedModel):
   """Where an answer begins and ends; gives a `SpanOutput`."""
 
@@ -326,6 +367,7 @@ class BertForQuestionAnswering(PretrainedModel):
 AutoModel = BertModel
 TFBertModel = BertModel
 TFBertForMaskedLM = BertForMaskedLM
+TFBertForMultipleChoice = BertForMultipleChoice
 TFBertForNextSentencePrediction = BertForNextSentencePrediction
 TFBertForQuestionAnswering = BertForQuestionAnswering
 TFBertForSequenceClassification = BertForSequenceClassification

@@ -199,6 +199,21 @@ def format_confusion_matrix(matrix: np.ndarray, labels: Sequence[str]) -> str:
   )
 
 
+class ConfusionTable(str):
+  """A confusion matrix as `format_confusion_matrix` writes it, which keeps its numbers.
+
+  Attributes:
+    matrix: int64 `[C, C]`.
+    labels: C names.
+  """
+
+  def __new__(cls, matrix: np.ndarray, labels: Sequence[str]):
+    """Formats the matrix; arguments as of `format_confusion_matrix`."""
+    table = super().__new__(cls, format_confusion_matrix(matrix, labels))
+    table.matrix, table.labels = np.asarray(matrix), tuple(labels)
+    return table
+
+
 # ---------------------------------------------------------------------------------------------
 # From the outputs of a model to a flat dict of scores.
 

@@ -161,7 +161,7 @@ def plot_curves(
   columns = min(2, len(tags))
   rows = -(-len(tags) // columns)
   figure = new_figure(5.6 * columns, 3.4 * rows)
-  panels = figure.subplots(rows, columns, squeeze=False).flatten()
+  panels = figure.subplots(rows, columns, squeeze=False, sharex=True).flatten()
   for panel, tag in zip(panels, tags, strict=False):
     _draw_panel(panel, tag, training.get(tag, {}), evaluation.get(tag, {}))
     if tag == _tag_of_references(tags):
@@ -224,7 +224,7 @@ def _draw_panel(panel, tag: str, training: Curve, evaluation: Curve) -> None:
     panel.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
     panel.set_ylim(bottom=0)
   elif training:
-    smoothed = smooth(values, radius=len(values) // 40)
+    smoothed = smooth(values, radius=len(values) // 40 + min(3, len(values) // 10))
     panel.plot(steps, values, color=MAIN_COLOR, alpha=0.25, linewidth=0.8)
     panel.plot(steps, smoothed, color=MAIN_COLOR, linewidth=1.8, label="training, smoothed")
   if evaluation:
@@ -239,6 +239,7 @@ def _draw_panel(panel, tag: str, training: Curve, evaluation: Curve) -> None:
     )
   title = tag.replace("_lm_", " LM ").replace("_", " ")
   plain_axes(panel, title, "training step", _unit_of(tag))
+  panel.tick_params(labelbottom=True)  # though panels share their steps
   panel.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")
 
 

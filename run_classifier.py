@@ -411,7 +411,7 @@ def model_fn_builder(
       predictions = metrics.predictions_of(outputs)
       matrix = metrics.confusion_matrix(label_ids, predictions, num_labels)
       names = label_list or [str(i) for i in range(num_labels)]
-      results["confusion matrix"] = metrics.format_confusion_matrix(matrix, names)
+      results["confusion matrix"] = metrics.ConfusionTable(matrix, names)
     return results
 
   return model_fn
@@ -517,6 +517,7 @@ class Classification:
     if FLAGS.do_export:
       sets = [train_examples or [], *(examples for _, examples in dev_sets + test_sets)]
       distribution.on_chief(self._export, checkpoint_path, sets)
+    runner.draw_plots()
 
   def _metric_names(self):
     names = list(getattr(self.processor, "metrics", ("accuracy",)))

@@ -382,6 +382,7 @@ class Tagging:
       self._predict(estimator, test, checkpoint_path)
     if FLAGS.do_export:
       distribution.on_chief(self._export, checkpoint_path)
+    runner.draw_plots()
 
   # -------------------------------------------------------------------------------------------
   # Files and labels.

@@ -597,6 +597,7 @@ class PreTraining:
     if FLAGS.do_export:
       export_dir, prefix = runner.where_to_export(runner.best_checkpoint())
       distribution.on_chief(runner.export_hub_models, export_dir, self._bert_config, prefix)
+    runner.draw_plots()
 
   def _create_estimator(self):
     model_fn = model_fn_builder(

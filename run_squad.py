@@ -432,6 +432,7 @@ class QuestionAnswering:
         runner.write_eval_results(path, scores, list(scores))
     if FLAGS.do_export:
       distribution.on_chief(self._export, runner.best_checkpoint())
+    runner.draw_plots()
 
   def _plan_training(self):
     if not FLAGS.do_train:

@@ -348,6 +348,7 @@ class MultipleChoice:
       self._predict(estimator, test, runner.best_checkpoint())
     if FLAGS.do_export:
       distribution.on_chief(self._export)
+    runner.draw_plots()
 
   def _export(self) -> None:
     import choice_export

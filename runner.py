@@ -167,6 +167,12 @@ def define_training_flags(epochs: bool = True) -> None:
     flags.DEFINE_integer(
       "log_every_steps", 100, "A line of progress each so many steps, where there is no bar."
     )
+    flags.DEFINE_bool(
+      "plots",
+      False,
+      "Draw training curves and scores into OUTPUT_DIR/plots. Scalars are then written each 10 "
+      "steps, unless --save_summary_steps is given.",
+    )
 
 
 def define_packing_flag() -> None:
@@ -386,6 +392,9 @@ def check_training_flags() -> None:
   """
   if FLAGS.fast and not command_line.flag_was_given("dtype"):
     FLAGS.dtype = "auto"
+  if FLAGS.plots and not command_line.flag_was_given("save_summary_steps"):
+    # A fine-tuning run has some hundred steps: one point each 100 makes no curve.
+    FLAGS.save_summary_steps = 10
   at_least_one = [
     "train_batch_size",
     "eval_batch_size",
@@ -716,6 +725,18 @@ def write_eval_results(
     logging.info("  %s = %s", key, shown)
     lines.append(f"{key} = {shown}\n")
   distribution.on_chief(files.write_text, path, "".join(lines))
+  if "plots" in FLAGS and FLAGS.plots and distribution.is_chief():
+    import run_plots
+
+    run_plots.draw_results(path, results)
+
+
+def draw_plots() -> None:
+  """With `--plots`, draws the curves of the run; its results were drawn when they were written."""
+  if FLAGS.plots and distribution.is_chief():
+    import run_plots
+
+    run_plots.draw_training(FLAGS.output_dir)
 
 
 def write_predictions(

@@ -251,15 +251,15 @@ def _tensor_info(name: str, entry) -> TensorInfo:
     raise SafetensorsError(
       f"{name!r} is of type {entry['dtype']!r}; known: {', '.join([*_DTYPES, 'BF16'])}."
     )
-  # NumPy multiplies the other sizes even where one of them is 0.
-  if math.prod(filter(None, shape)) * dtype.itemsize > _MAX_TENSOR_BYTES:
-    raise SafetensorsError(f"{name!r} of shape {shape!r:.80} is larger than any array.")
   size_bytes = math.prod(shape) * dtype.itemsize
   if size_bytes != offsets[1] - offsets[0]:
     raise SafetensorsError(
       f"{name!r}, {entry['dtype']} {shape}, takes {size_bytes:,} bytes, but its data_offsets are "
       f"{offsets}."
     )
+  # NumPy multiplies the other sizes even where one of them is 0.
+  if math.prod(filter(None, shape)) * dtype.itemsize > _MAX_TENSOR_BYTES:
+    raise SafetensorsError(f"{name!r} of shape {shape!r:.80} is larger than any array.")
   return TensorInfo(dtype, tuple(shape), *offsets)
 
 

@@ -34,7 +34,8 @@ COMMANDS = {
     *("--also=--group_by_length", "--", "--fast"),
   ],
   "pretraining_step": [
-    *("--corpus={corpus}", "--vocab_file={weights}/vocab.txt", PEER, "--repeats=3", "--steps=30"),
+    *("--corpus={corpus}", "--vocab_file={weights}/vocab.txt", PEER, "--repeats=2"),
+    *("--steps=20", "--dtypes=bfloat16"),
   ],
   "encoder_inference": ["--weights={weights}", PEER, "--repeats=5"],
   "text_vectors": ["--weights={weights}", "--text_file={mrpc}/train.tsv", PEER],

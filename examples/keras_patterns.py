@@ -110,6 +110,7 @@ def tags(args) -> None:
   ner_model = create_bert_with_head(
     bert_variant=args.variant, task_config=ner_config, pretrained=args.pretrained
   )
+  ner_model.summary()
   schedule = WarmUpLinearDecay(1e-3, num_train_steps=100, num_warmup_steps=10)
   ner_model.compile(
     optimizer=AdamWeightDecay(schedule, learning_rate_multipliers={"^bert/": 0.03}),

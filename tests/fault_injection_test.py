@@ -14,12 +14,9 @@ import contextlib
 import dataclasses
 import errno
 import functools
-import io
 import json
 import os
 import pathlib
-import random
-import re
 import shutil
 import signal
 import subprocess
@@ -366,3 +363,292 @@ TRAINING = Program(
 
 def test_training(tmp_path):
   check(TRAINING, tmp_path, step=9)
+
+
+# ---------------------------------------------------------------------------------------------
+# Whole scripts.
+
+
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory) -> dict:
+  """The flags of a tiny classifier."""
+  folder = tmp_path_factory.mktemp("model")
+  run_classifier_test.write(folder, "vocab.txt", *run_classifier_test.VOCAB)
+  config = json.dumps(run_classifier_test.CONFIG)
+  run_classifier_test.write(folder, "bert_config.json", config)
+  run_classifier_test.write_mrpc(folder / "MRPC", {"train": 20, "dev": 4, "test": 4})
+  return {
+    "task_name": "MRPC",
+    "data_dir": folder / "MRPC",
+    "vocab_file": folder / "vocab.txt",
+    "bert_config_file": folder / "bert_config.json",
+    "max_seq_length": 16,
+    "train_batch_size": 8,
+    "num_train_epochs": 2.0,
+    "save_checkpoints_steps": 2,
+    "learning_rate": 0.01,
+  }
+
+
+def classify(folder, flags, **more) -> None:
+  run_script(run_classifier, **{**flags, "output_dir": folder, **more})
+
+
+def check_run(folder) -> None:
+  checkpoints_are_whole(folder)
+  for path in folder.glob("*.tf_record"):
+    list(input_pipeline.records_of(path))
+  for path in folder.glob("*.t[sx][vt]"):
+    assert path.read_text().endswith("\n")
+
+
+def run_facts(folder) -> dict:
+  """The weights, and the files of results."""
+  results = {n: x for n, x in visible(folder).items() if n.endswith((".tsv", ".txt", ".json"))}
+  return {**trained_weights(folder), **results}
+
+
+@pytest.mark.slow
+def test_run_classifier_trains(flags, tmp_path):
+  train = functools.partial(classify, flags=flags, do_train=True)
+  earlier = functools.partial(train, num_train_epochs=1.0)
+  check(Program(train, earlier, check_run, run_facts), tmp_path)
+
+
+@pytest.mark.slow
+def test_run_classifier_evaluates_and_predicts(flags, tmp_path):
+  train = functools.partial(classify, flags=flags, do_train=True)
+  answer = functools.partial(classify, flags=flags, do_eval=True, do_predict=True)
+  check(Program(answer, train, check_run, run_facts), tmp_path)
+
+
+def check_export(folder) -> None:
+  for path in folder.rglob("saved_model.pb"):
+    if not any(part.startswith(".") for part in path.relative_to(folder).parts):
+      tf.saved_model.load(str(path.parent))
+
+
+def names_only(folder) -> dict:
+  return dict.fromkeys(visible(folder))
+
+
+@pytest.mark.slow
+def test_export_hub(flags, tmp_path):
+  classify(tmp_path / "trained", flags, do_train=True)
+
+  def export(folder):
+    run_script(
+      export_hub,
+      init_checkpoint=tmp_path / "trained",
+      export_dir=folder,
+      max_seq_length=16,
+      **{name: flags[name] for name in ("vocab_file", "bert_config_file")},
+    )
+
+  check(Program(export, export, check_export, names_only), tmp_path, step=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", vector_files.WRITERS)
+def test_extract_features_and_predict(flags, tmp_path, ending):
+  classify(tmp_path / "trained", flags, do_train=True)
+  (tmp_path / "texts.txt").write_text("a good film\nthe film was bad\n")
+  model = {name: flags[name] for name in ("vocab_file", "bert_config_file", "max_seq_length")}
+  common = {"input_file": tmp_path / "texts.txt", "init_checkpoint": tmp_path / "trained", **model}
+
+  def answer(folder):
+    out = folder / f"vectors.{ending}"
+    run_script(extract_features, layers="-1", output_format=ending, output_file=out, **common)
+    run_script(predictor, task="vectors", output_file=folder / "vectors.out", **common)
+
+  check(Program(answer, answer), tmp_path)
+
+
+# ---------------------------------------------------------------------------------------------
+# Real deaths, and failures of system calls.
+
+
+def create_data_with_workers(folder, seed=2) -> None:
+  create_data(folder, seed, num_workers=2)
+
+
+DATA_OF_WORKERS = Program(
+  create_data_with_workers, functools.partial(create_data_with_workers, seed=1), check_records
+)
+PROGRAMS = {
+  "data": DATA,
+  "data of workers": DATA_OF_WORKERS,
+  "vectors": VECTORS,
+  "results": RESULTS,
+  "export": MODEL,
+  "training": TRAINING,
+}
+
+# A process that has imported everything and forks for each run, before TensorFlow's runtime starts.
+# It reads lines of JSON, and tells the number of each child, then how it ended. A child waits for a
+# file to appear, so that strace can be attached before.
+_SERVER = """
+import contextlib, json, os, pathlib, sys, time, traceback
+sys.path[:0] = sys.argv[1:3]
+import fault_injection_test as tests, faults
+
+def work(program, folder, die_at, go, log):
+  while not os.path.exists(go):
+    time.sleep(0.005)
+  out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+  os.dup2(out, 1)
+  os.dup2(out, 2)
+  dying = faults.die_at(folder, die_at) if die_at else contextlib.nullcontext()
+  try:
+    with dying:
+      tests.PROGRAMS[program].run(pathlib.Path(folder))
+  except (OSError, ValueError) as error:
+    os.write(2, f"ERROR: {error}".encode())
+    os._exit(1)
+  except BaseException:
+    os.write(2, traceback.format_exc().encode())
+    os._exit(3)
+  os._exit(0)
+
+print("ready", flush=True)
+for line in sys.stdin:
+  child = os.fork()
+  if not child:
+    work(**json.loads(line))
+  print(child, flush=True)
+  print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Server:
+  """Runs programs in processes of their own; see `_SERVER`."""
+
+  def __init__(self, folder: pathlib.Path):
+    self._folder = folder
+    self._process = subprocess.Popen(
+      [sys.executable, "-c", _SERVER, str(ROOT), str(ROOT / "tests")],
+      stdin=subprocess.PIPE,
+      stdout=subprocess.PIPE,
+      text=True,
+    )
+    assert self._answer() == "ready"
+    self.log, self.trace = folder / "log", folder / "trace"
+
+  def _answer(self) -> str:
+    return self._process.stdout.readline().strip()
+
+  def run(self, program, folder, die_at=0, inject: str | None = None) -> int:
+    """Runs a program to its end, which may be violent; returns the exit code.
+
+    Args:
+      program: one of `PROGRAMS`.
+      folder: where it writes.
+      die_at: see `faults.die_at`; 0 for never.
+      inject: what strace is to do, such as `fsync:error=EIO:when=3`.
+    """
+    go = self._folder / "go"
+    go.unlink(missing_ok=True)
+    request = {"program": program, "folder": str(folder), "die_at": die_at, "go": str(go)}
+    self._process.stdin.write(json.dumps({**request, "log": str(self.log)}) + "\n")
+    self._process.stdin.flush()
+    child = int(self._answer())
+    tracer = self._trace(child, inject) if inject else None
+    go.touch()
+    code = int(self._answer())
+    if tracer:
+      tracer.wait(timeout=60)
+    return code
+
+  def _trace(self, child: int, inject: str) -> subprocess.Popen:
+    calls = inject.split(":")[0]
+    command = ["strace", "-f", "-y", "-o", str(self.trace), "-e", f"trace={calls}"]
+    tracer = subprocess.Popen(
+      [*command, "-e", f"inject={inject}", "-p", str(child)], stderr=subprocess.PIPE, text=True
+    )
+    told = tracer.stderr.readline()
+    if "attached" not in told:
+      os.kill(child, signal.SIGKILL)
+      self._answer()
+      pytest.skip(f"strace cannot attach to a process here: {told.strip()}")
+    return tracer
+
+  def close(self) -> None:
+    self._process.stdin.close()
+    self._process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+  server = Server(tmp_path_factory.mktemp("server"))
+  yield server
+  server.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["data", "vectors", "results", "export", "training"])
+def test_a_real_death_leaves_what_was_foretold(server, tmp_path, name):
+  """Copies of a folder before each operation stand for deaths: here are the deaths."""
+  trial = Trial(PROGRAMS[name], tmp_path / "trial")
+  deaths = 0
+  while True:
+    faults.fresh_copy(trial._seed, trial.work)
+    code = server.run(name, trial.work, die_at=deaths + 1)
+    if code == 0:
+      break
+    assert code == faults.EXIT_CODE, server.log.read_text()
+    deaths += 1
+    trial._check_whole(f"death {deaths}")
+    trial._check_second_run(f"death {deaths}")
+  faults.fresh_copy(trial._seed, trial.work)
+  run = functools.partial(PROGRAMS[name].run, trial.work)
+  _, moments = faults.states_of_death(run, trial.work, tmp_path / "states")
+  assert moments == deaths + 1  # the last of them is the end of the run
+  print(f"faults tried: {deaths} real deaths of {name}; none lost, none unreadable")
+
+
+# What is done to a program, as strace has it; a program may die or be told of an error.
+INJECTIONS = [
+  ("write,pwrite64,writev", "error=ENOSPC"),
+  ("write,pwrite64,writev", "error=EIO"),
+  ("write,pwrite64,writev", "signal=KILL"),
+  ("fsync,fdatasync", "error=EIO"),
+  ("fsync,fdatasync", "signal=KILL"),
+  ("rename,renameat,renameat2", "error=EIO"),
+  ("rename,renameat,renameat2", "signal=KILL"),
+  ("mkdir,mkdirat", "error=ENOSPC"),
+  ("mkdir,mkdirat", "signal=KILL"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("calls", "what"), INJECTIONS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_system_calls(server, tmp_path, name, calls, what):
+  """The n-th call of each thread and process fails, or is the last: also those of C++."""
+  if not shutil.which("strace"):
+    pytest.skip("there is no strace: apt-get install strace")
+  trial = Trial(PROGRAMS[name], tmp_path / "trial")
+  tried = nth = 0
+  while True:
+    nth += 1
+    faults.fresh_copy(trial._seed, trial.work)
+    code = server.run(name, trial.work, inject=f"{calls}:{what}:when={nth}")
+    trace = server.trace.read_text()
+    injected = [line for line in trace.splitlines() if "(INJECTED)" in line or "SIGKILL" in line]
+    if not injected:
+      break
+    here = [line for line in injected if str(trial.work) in line]
+    is_kill = what == "signal=KILL"
+    tried += bool(here) or is_kill
+    about = f"{calls}, {what}, {nth}, exit code {code}: {server.log.read_text()[-2000:]} {here}"
+    trial._check_whole(about)
+    if is_kill:
+      assert code != 0 or name == "data of workers", about
+    elif here:
+      assert code in (0, 1), about
+      if code == 1:
+        assert str(trial.work) in server.log.read_text(), about
+      else:
+        assert trial._program.facts(trial.work) == trial._facts, about
+    trial._check_second_run(about)
+  print(f"faults tried: {tried} of {name}, {calls}, {what}; none lost, none unreadable")

@@ -249,7 +249,9 @@ class Failure(contextlib.AbstractContextManager):
     lasts = self._code == errno.ENOSPC and operation.kind in ("open", "write", "mkdir")
     if self._count == self._nth or (self._count > self._nth and lasts):
       self.operation = self.operation or operation
-      raise OSError(self._code, os.strerror(self._code))
+      # As the system has it: what works on a descriptor knows no name.
+      name = [] if operation.kind in ("write", "fsync") else [operation.path]
+      raise OSError(self._code, os.strerror(self._code), *name)
 
 
 def every_failure(folder, code: int, kinds=KINDS, step: int = 1) -> Iterator[Failure]:

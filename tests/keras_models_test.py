@@ -15,6 +15,7 @@ from configuration import BertConfig
 from keras_bert import BERT
 from keras_models import (
   BertForMaskedLM,
+  BertForMultipleChoice,
   BertForNextSentencePrediction,
   BertForPreTraining,
   BertForQuestionAnswering,
@@ -254,6 +255,61 @@ def test_a_new_head_is_named_in_a_warning(golden_dir, monkeypatch):
   assert "2 variables are skipped" in texts[0]
   assert "output_weights: not there" in texts[0]
   assert model(np.ones((1, 4), "int32")).logits.shape == (1, 3)
+
+
+def choices_of(tokenizer):
+  """Two questions with three choices each: inputs int32 `[2, 3, S]`."""
+  firsts = ["the cat sat"] * 3 + ["great movie"] * 3
+  seconds = ["on the mat .", "a movie !", "the", "the cat", "!", "a mat ."]
+  flat = tokenizer(firsts, seconds, padding=True, return_tensors="np")
+  return {name: array.reshape(2, 3, -1) for name, array in flat.items()}, flat
+
+
+def test_choices_are_scored_one_by_one_and_compete(tokenizer, tmp_path):
+  keras.utils.set_random_seed(5)
+  model = BertForMultipleChoice(CONFIG)
+  inputs, flat = choices_of(tokenizer)
+  logits = numpy_of(model(**inputs).logits)
+  assert logits.shape == (2, 3)
+  pooled = numpy_of(model.bert(flat)["pooler_output"])
+  weights = numpy_of(model.classifier.output_weights)
+  np.testing.assert_allclose(logits.reshape(-1), (pooled @ weights.T)[:, 0], atol=1e-6)
+  with pytest.raises(ValueError, match=r"\[B, N, S\], N texts for each question; not \[6, "):
+    model(**flat)
+
+  optimizer = keras.optimizers.Adam(learning_rate=1e-2)
+  loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  model.compile(optimizer=optimizer, loss=loss, metrics=["accuracy"])
+  labels = np.array([2, 1])
+  history = model.fit(inputs, labels, epochs=10, verbose=0).history
+  assert history["loss"][-1] < 0.5 * history["loss"][0]
+  predictions = model.predict(inputs, verbose=0).logits
+  assert predictions.argmax(-1).tolist() == [2, 1]
+  model.save(tmp_path / "model.keras")
+  again = keras.models.load_model(tmp_path / "model.keras").predict(inputs, verbose=0).logits
+  np.testing.assert_array_equal(again, predictions)
+
+
+def test_a_head_for_choices_has_a_bias_if_its_checkpoint_has_one(vocab_file, tmp_path, monkeypatch):
+  """`run_swag.py` trains none, and that is no news; transformers saves one, mostly of zero."""
+  import safetensors_format
+  import transformers_folder
+
+  texts = []
+  monkeypatch.setattr(keras_models.keras_weights.logging, "warning", texts.append)
+  model = BertForMultipleChoice(CONFIG)
+  tensors = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
+  del tensors["output_bias"]
+  head = transformers_folder.Head("swag")
+  transformers_folder.write_folder(tmp_path, CONFIG.to_dict(), tensors, vocab_file, True, head)
+  assert numpy_of(BertForMultipleChoice.from_pretrained(tmp_path).classifier.output_bias) == 0.0
+  path = tmp_path / "model.safetensors"
+  saved = safetensors_format.SafetensorsFile(path)
+  tensors = {name: saved.read(name) for name in saved.tensors}
+  tensors["classifier.bias"] = np.array([0.5], np.float32)
+  safetensors_format.write(path, tensors)
+  assert numpy_of(BertForMultipleChoice.from_pretrained(tmp_path).classifier.output_bias) == 0.5
+  assert not texts
 
 
 def test_an_encoder_may_be_given():

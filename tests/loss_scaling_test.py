@@ -5,11 +5,14 @@ Alone: python -m pytest tests/loss_scaling_test.py
 
 import doctest
 import logging
+import subprocess
+import sys
 
 import estimator_test
 import numpy as np
 import pytest
 import run_pretraining_test
+import several_devices
 import tensorflow as tf
 from estimator_test import PARAMS, all_values, assert_same_values, scalars, train_input_fn
 from script_runs import Script
@@ -40,13 +43,13 @@ def test_the_scale_stays_between_its_bounds():
 # A toy model whose gradients overflow where a test wants it.
 
 
-def make(folder, overflows=(), scale_loss=True, params=None, **config):
-  """An estimator whose gradients are infinite in the steps that begin at `overflows`."""
+def make(folder, overflows=(), scale_loss=True, params=None, replica=0, **config):
+  """An estimator with infinite gradients on one replica, in the steps that begin at `overflows`."""
 
   def model_fn(features, labels, mode, params):
     spec = estimator_test.model_fn(features, labels, mode, params)
     if spec.train_op:
-      loss = overflow_at(spec.loss, overflows)
+      loss = overflow_at(spec.loss, overflows, replica)
       spec.train_op = create_optimizer(loss, 0.1, 100, 4, scale_loss=scale_loss)
     return spec
 
@@ -54,9 +57,10 @@ def make(folder, overflows=(), scale_loss=True, params=None, **config):
   return Estimator(model_fn, RunConfig(str(folder), **config), {**PARAMS, **(params or {})})
 
 
-def overflow_at(loss, steps):
+def overflow_at(loss, steps, replica):
   is_hit = tf.reduce_any(tf.equal(tf.constant([-1, *steps], tf.int64), vs.get_global_step()))
-  factor = tf.where(is_hit, np.inf, 1.0)
+  is_here = tf.equal(tf.distribute.get_replica_context().replica_id_in_sync_group, replica)
+  factor = tf.where(is_hit & is_here, np.inf, 1.0)
 
   @tf.custom_gradient
   def same(x):
@@ -185,7 +189,7 @@ def flags(tmp_path_factory):
 
 
 def test_a_script_trains_in_float16(flags, tmp_path):
-  """Products in float16, variables in float32; a first step at the scale that is too large."""
+  """Products in float16, variables in float32."""
   script = Script(run_pretraining)
   losses = {}
   for dtype in ("float16", "float32"):
@@ -198,3 +202,44 @@ def test_a_script_trains_in_float16(flags, tmp_path):
   assert half.keys() - full.keys() == STATE
   assert {value.dtype for value in full.values()} == {np.dtype("float32"), np.dtype("int64")}
   assert all(half[name].dtype == full[name].dtype for name in full)
+
+
+def test_a_scale_that_is_too_large_for_float16_comes_down(flags, tmp_path, monkeypatch):
+  monkeypatch.setitem(loss_scaling.INITIAL_VALUES, SCALE, 2.0**24)
+  values = {**flags, "output_dir": tmp_path, "do_train": True, "save_summary_steps": 1}
+  Script(run_pretraining).run_well(**values, num_train_steps=12, dtype="float16")
+  told = [scalars(tmp_path)[step] for step in range(1, 13)]
+  assert 1 <= told[-1]["skipped_steps"] < 12
+  assert told[-1]["loss_scale"] == 2.0 ** (24 - told[-1]["skipped_steps"])
+  assert told[0]["loss"] > told[-1]["loss"]  # it has learnt all the same
+
+
+# ---------------------------------------------------------------------------------------------
+# Several replicas.
+
+
+TWO_REPLICAS = """
+import sys, numpy as np, tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+import distribution, loss_scaling_test as t
+strategy = distribution.create_strategy("mirrored")
+t.make(sys.argv[1], (1, 3), replica=1, strategy=strategy).train(t.train_input_fn, 5)
+"""
+
+
+@pytest.mark.slow
+def test_an_overflow_on_one_replica_is_skipped_by_all(tmp_path):
+  done = subprocess.run(
+    [sys.executable, "-c", TWO_REPLICAS, str(tmp_path / "two")],
+    env=several_devices.environment(),
+    capture_output=True,
+    text=True,
+  )
+  assert done.returncode == 0, done.stderr[-3000:]
+  make(tmp_path / "one", overflows=(1, 3)).train(train_input_fn, 5)
+  one, two = newest(tmp_path / "one"), newest(tmp_path / "two")
+  assert one.keys() == two.keys()
+  for name in one:
+    np.testing.assert_allclose(two[name], one[name], rtol=1e-5, atol=1e-6, err_msg=name)
+  assert two[SKIPPED_STEPS] == 2

@@ -395,6 +395,8 @@ def test_unknown_config_keys_are_kept_and_named(caplog):
     ('{"hidden_size": 8}', "vocab_size is None"),
     ('{"vocab_size": "12"}', "vocab_size is '12'"),
     ('{"vocab_size": 9, "hidden_size": 10}', "not a multiple"),
+    ('{"vocab_size": 3000000000}', "vocab_size is 3000000000; at most"),
+    ('{"vocab_size": 2000000000}', "a model of 1.5e\\+12 parameters"),
     ('{"vocab_size": 9, "hidden_dropout_prob": 1.5}', "hidden_dropout_prob"),
     ('{"vocab_size": 9, "hidden_dropout_prob": NaN}', "hidden_dropout_prob"),
     ('{"vocab_size": 9, "initializer_range": 0}', "initializer_range"),

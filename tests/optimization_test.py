@@ -222,6 +222,13 @@ def test_gradients_are_clipped_to_a_global_norm_of_one():
   assert store.variables["global_step"].dtype == tf.int64
 
 
+def test_a_gradient_that_is_not_finite_is_not_clipped_to_zero():
+  """1 over an infinite norm is zero: all others would stand still, and nobody would know why."""
+  store = one_step([np.array([np.inf, 1.0], np.float32), np.full([1, 1], 40.0, np.float32)])
+  assert np.isnan(store.variables["v0/adam_m"]).all()
+  assert np.isnan(store.variables["v1/adam_m"]).all()
+
+
 def test_norm_counts_rows_that_were_gathered_twice_separately():
   """As TensorFlow's clip_by_global_norm does while the gradient is sparse."""
   store = VariableStore()
@@ -313,7 +320,7 @@ def test_layerwise_and_head_learning_rates():
 
 
 def test_loss_scale_changes_nothing_in_float32():
-  plain, scaled = moved(), moved(loss_scale=1024.0)
+  plain, scaled = moved(), moved(scale_loss=True)
   np.testing.assert_allclose(list(plain.values()), list(scaled.values()), rtol=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Curves read from event files, whole or torn, and drawn.
+"""Curves read from event files, whole or torn, and drawn; what `--plots` draws of a run.
 
 Alone: python -m pytest tests/plots_test.py
 """
@@ -16,7 +16,9 @@ import tensorflow as tf
 from matplotlib import image
 
 import command_line
+import metrics
 import plots
+import run_plots
 
 ROOT = pathlib.Path(plots.__file__).parent
 
@@ -37,7 +39,7 @@ def write_events(folder, values, first_step=1):
 def run(tmp_path):
   """A run with training and evaluation."""
   falling = np.linspace(8.0, 3.0, 50).tolist()
-  names = ("loss", "masked_lm_loss", "next_sentence_loss", "masked_lm_accuracy", "learning_rate")
+  names = ("loss", "masked_lm_loss", "next_sentence_loss", "masked_lm_accuracy", "examples/sec")
   write_events(tmp_path / "run", dict.fromkeys(names, falling))
   write_events(tmp_path / "run" / "eval", {"loss": [5.0], "masked_lm_loss": [4.0]}, 50)
   return tmp_path / "run"
@@ -114,8 +116,30 @@ def test_panels_have_names_units_and_curves(run, tmp_path, monkeypatch):
 
 
 def test_chosen_tags_alone_are_drawn(run, tmp_path, monkeypatch):
-  panels = drawn(monkeypatch, run, tmp_path / "a.png", ["learning_rate", "loss"])
-  assert list(panels) == ["learning rate", "loss"]
+  panels = drawn(monkeypatch, run, tmp_path / "a.png", ["examples/sec", "loss"])
+  assert list(panels) == ["examples/sec", "loss"]
+  assert panels["examples/sec"].get_ylabel() == "examples per second"
+
+
+def test_a_fine_tuning_run_shows_each_curve_once_and_the_learning_rate_as_it_is(
+  tmp_path, monkeypatch
+):
+  rates = [1e-5, 2e-5, 1.9e-5, *np.linspace(1.8e-5, 0, 97)]
+  write_events(tmp_path, {"loss": [0.6] * 100, "learning_rate": rates})
+  write_events(tmp_path / "eval", {"eval_accuracy": [0.7, 0.8], "loss": [0.5, 0.4]}, 50)
+  write_events(tmp_path / "eval", {"eval_loss": [0.5, 0.4]}, 50)
+  panels = drawn(monkeypatch, tmp_path, tmp_path / "a.png")
+  assert list(panels) == ["loss", "eval accuracy", "learning rate"]
+  [line] = panels["learning rate"].get_lines()
+  np.testing.assert_allclose(line.get_ydata(), rates, rtol=1e-6)
+  assert panels["learning rate"].get_ylim()[0] == 0
+
+
+def test_a_single_point_is_no_curve_unless_there_is_nothing_else(tmp_path, monkeypatch):
+  write_events(tmp_path / "eval", {"eval_accuracy": [0.7]}, 50)
+  assert list(drawn(monkeypatch, tmp_path, tmp_path / "a.png")) == ["eval accuracy"]
+  write_events(tmp_path, {"loss": [0.6, 0.5]})
+  assert list(drawn(monkeypatch, tmp_path, tmp_path / "a.png")) == ["loss"]
 
 
 def run_script(*argv):
@@ -153,28 +177,51 @@ def test_one_message_says_what_is_wrong(run, tmp_path, argv, said):
   assert not out.exists()
 
 
-def test_a_table_shows_every_cell_and_nothing_runs_over_the_edge(tmp_path, monkeypatch):
-  from matplotlib.figure import Figure
+# ---------------------------------------------------------------------------------------------
+# What `--plots` draws.
 
-  figures = []
-  savefig = Figure.savefig
-  monkeypatch.setattr(
-    Figure, "savefig", lambda figure, path: (figures.append(figure), savefig(figure, path))
-  )
-  rows = [("Task", "Score"), ("MRPC, whose name is long", "86.7 ± 0.4"), ("$x_1$", "-")]
-  notes = ["A note that is longer than the table is wide, and has to go on in lines below."]
-  plots.plot_table(rows, tmp_path / "table.png", "GLUE", notes)
-  [panel] = figures[0].axes
-  shown = [text.get_text() for text in panel.texts]
-  assert shown[:7] == ["GLUE", *(cell for row in rows for cell in row)]
-  assert " ".join(shown[7:]) == notes[0]
-  for text in panel.texts:
-    box = text.get_window_extent()
-    assert 0 <= box.x0 <= box.x1 <= figures[0].bbox.width
-    assert 0 <= box.y0 <= box.y1 <= figures[0].bbox.height
-  boxes = [text.get_window_extent() for text in panel.texts]
-  assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
-  assert image.imread(tmp_path / "table.png").std() > 0.05
+
+@pytest.fixture
+def warnings(monkeypatch):
+  """What `run_plots` warns of."""
+  texts = []
+  monkeypatch.setattr(run_plots.logging, "warning", lambda text, *args: texts.append(text % args))
+  return texts
+
+
+def test_what_a_run_leaves_is_drawn(run, warnings):
+  run_plots.draw_training(str(run))
+  table = metrics.ConfusionTable([[90, 10], [5, 895]], ["no", "yes"])
+  assert table == metrics.format_confusion_matrix([[90, 10], [5, 895]], ["no", "yes"])
+  run_plots.draw_results(f"{run}/eval_results_b.txt", {"eval_accuracy": 0.9, "confusion": table})
+  of_type = {"precision_PER": 1.0, "recall_PER": 0.5, "f1_PER": 0.67, "support_PER": 2.0}
+  scores = {f"eval_{name}": value for name, value in of_type.items()}
+  scores |= {"eval_precision": 1.0, "eval_recall": 0.5, "eval_f1": 0.67}
+  run_plots.draw_results(f"{run}/eval_results.txt", scores)
+  names = ["eval_results_b_confusion_matrix.png", "eval_results_scores.png", "training.png"]
+  assert sorted(os.listdir(run / "plots")) == names
+  for name in names:
+    assert image.imread(run / "plots" / name).std() > 0.05
+  assert not warnings
+
+
+def test_results_without_a_picture_leave_none(tmp_path, warnings):
+  run_plots.draw_results(str(tmp_path / "eval_results.txt"), {"eval_f1": 0.9, "text": "a\nb"})
+  run_plots.draw_training(str(tmp_path))  # evaluated only
+  assert not os.listdir(tmp_path)
+  assert not warnings
+
+
+def test_what_cannot_be_drawn_is_a_warning_and_no_error(run, warnings, monkeypatch):
+  with monkeypatch.context() as without:
+    without.setitem(sys.modules, "matplotlib.figure", None)
+    run_plots.draw_training(str(run))
+  assert "ImportError" in warnings[0]
+  assert "Pictures need matplotlib" in warnings[0]
+  assert "pip install matplotlib" in warnings[0]
+  (run / "plots" / "training.png").mkdir()
+  run_plots.draw_training(str(run))
+  assert "training.png" in warnings[1]
 
 
 def test_importing_loads_neither_matplotlib_nor_tensorflow(tmp_path):

@@ -35,6 +35,27 @@ SUBJECTS = {
       "record_bytes_test.py::test_frames_are_those_of_tensorflow",
     ),
     (
+      "the checksum of a record is compared when it is read",
+      "record_bytes.py",
+      "    if _read_whole(reader, 4) != ",
+      "    if not ",
+      "record_bytes_test.py::test_every_cut_and_every_flipped_byte_is_noticed",
+    ),
+    (
+      "and that of its length",
+      "record_bytes.py",
+      "    if _masked_crc(head[:8]) != checksum:\n",
+      "    if checksum is None:\n",
+      "record_bytes_test.py::test_every_cut_and_every_flipped_byte_is_noticed",
+    ),
+    (
+      "the length of a record is not believed: no memory is taken for what is not there",
+      "record_bytes.py",
+      "reader.read(min(size, _PIECE_BYTES))",
+      "reader.read(size)",
+      "record_bytes_test.py::test_a_length_costs_no_more_than_the_bytes_that_are_there",
+    ),
+    (
       "a record of another length is named with its number",
       "input_pipeline.py",
       "    if found != wanted:\n",
@@ -67,7 +88,8 @@ SUBJECTS = {
       "pretraining_records.py",
       "  if made_for > fmt.vocab_size:\n",
       "  if made_for < 0:\n",
-      "run_pretraining_test.py::test_records_whose_manifest_does_not_fit_are_refused[vocabulary size]",
+      "run_pretraining_test.py::"
+      "test_records_whose_manifest_does_not_fit_are_refused[vocabulary size]",
     ),
     (
       "records of two vocabularies are not mixed",
@@ -123,6 +145,13 @@ SUBJECTS = {
       "configuration.py",
       "if not isinstance(value, int) or isinstance(value, bool) or value < 1:",
       "if value == 0:",
+      "modeling_test.py::test_a_bad_config_is_named",
+    ),
+    (
+      "sizes of terabytes are refused before memory is taken",
+      "configuration.py",
+      "    if (count := self.count_parameters()) > _MAX_PARAMETERS:\n",
+      "    if (count := self.count_parameters()) < 0:\n",
       "modeling_test.py::test_a_bad_config_is_named",
     ),
     (
@@ -289,7 +318,7 @@ SUBJECTS = {
       "pretraining_workers_test.py::test_a_worker_that_dies_is_reported",
     ),
     (
-      "a word of a million characters costs linear time",
+      "a word of more than 200 characters is [UNK] and takes no time",
       "tokenization.py",
       "    if len(word) > self.max_input_chars_per_word:\n      return (self.unk_token,)",
       "    if not word:\n      return (self.unk_token,)",
@@ -323,7 +352,7 @@ SUBJECTS = {
       "fetch.py",
       "  if not allowed:\n",
       "  if not url:\n",
-      "security_test.py::test_only_https_is_fetched",
+      "download_test.py::test_only_https_or_this_machine",
     ),
     (
       "no redirect leads from https to an unencrypted address",
@@ -412,8 +441,8 @@ SUBJECTS = {
     (
       "an exported model does not tell the paths of the machine it was made on",
       "hub_preprocess.py",
-      "os.path.join(folder, os.path.basename(self.path))",
-      'os.path.join(folder, self.path.replace(os.sep, "_"))',
+      "experimental_is_anonymous=True",
+      "experimental_is_anonymous=False",
       "hub_preprocess_test.py::test_no_path_leaks",
     ),
   ),
@@ -469,10 +498,10 @@ SUBJECTS = {
     ),
     (
       "a batch that does not divide into its parts is refused: their means would weigh unequally",
-      "estimator.py",
-      "    if batch_size is not None and batch_size % (replicas * micro):\n",
-      "    if not micro:\n",
-      "estimator_test.py::test_indivisible_batch_is_refused[6]",
+      "runner.py",
+      "  if FLAGS.train_batch_size % FLAGS.gradient_accumulation_steps:\n",
+      "  if not FLAGS.gradient_accumulation_steps:\n",
+      "runner_test.py::test_a_batch_divides_into_its_parts",
     ),
     (
       "parts of a batch draw dropout of their own",
@@ -484,8 +513,8 @@ SUBJECTS = {
     (
       "a row without any choice has no NaN",
       "heads.py",
-      "logits, -10000.0)",
-      'logits, float("-inf"))',
+      "tf.cast(choice_mask, tf.bool), logits, -10000.0)",
+      'tf.cast(choice_mask, tf.bool), logits, float("-inf"))',
       "run_swag_test.py::test_a_row_without_any_choice_is_no_nan",
     ),
   ),

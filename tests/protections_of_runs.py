@@ -100,15 +100,15 @@ SUBJECTS = {
     (
       "an export that dies between its two renames loses no model: the next one puts it back",
       "files.py",
-      "    _restore_replaced(path, replaced)\n    shutil",
-      "    shutil",
+      "instead_of=aside):\n    _put_back(replaced, path)\n",
+      "instead_of=aside):\n",
       "durability_test.py::test_an_export_killed_between_two_renames_loses_no_model",
     ),
     (
       "if the second rename fails, the first one is undone",
       "files.py",
-      "      except BaseException:\n        _restore_replaced(path, replaced)\n",
-      "      except BaseException:\n",
+      "  finally:\n    _put_back(replaced, path)\n",
+      "  finally:\n",
       "durability_test.py::test_an_export_that_cannot_be_renamed_leaves_the_old_model",
     ),
     (
@@ -188,7 +188,7 @@ SUBJECTS = {
       "declared shape of terabytes is not allocated",
       "checkpoint.py",
       "\n  _check_data_size(",
-      "\n  tuple((",
+      "\n  str.format(prefix, ",
       "checkpoint_test.py::test_huge_declared_shapes_are_refused_before_anything_is_allocated",
     ),
     (
@@ -343,9 +343,9 @@ SUBJECTS = {
     (
       "a second run is refused at its start, not after hours of preparation",
       "runner.py",
-      "with files.hold_folder(FLAGS.output_dir):",
-      "with open(os.devnull):",
-      "runner_test.py::test_training_where_another_run_trains_is_refused_at_once",
+      "        stack.enter_context(files.hold_folder(FLAGS.output_dir))\n",
+      "        pass\n",
+      "runner_test.py::test_a_folder_of_another_run_is_refused_at_once",
     ),
   ),
   "Divergence": (
@@ -355,6 +355,27 @@ SUBJECTS = {
       "    if bad_step >= 0:\n",
       "    if bad_step > self._max_steps:\n",
       "estimator_test.py::test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing[1]",
+    ),
+    (
+      "gradients that are not finite stop the run before they are saved",
+      "estimator.py",
+      "is_good = tf.math.is_finite(scalars[0]) & is_sound",
+      "is_good = tf.math.is_finite(scalars[0])",
+      "loss_scaling_test.py::test_gradients_that_are_not_finite_stop_float32_before_they_are_saved",
+    ),
+    (
+      "in float16, a step that overflows changes no weight",
+      "optimization.py",
+      "tf.cond(is_finite, apply_and_tell,",
+      "tf.cond(tf.constant(True), apply_and_tell,",
+      "loss_scaling_test.py::test_a_skipped_step_leaves_weights_and_slots_alone",
+    ),
+    (
+      "and halves the loss scale",
+      "loss_scaling.py",
+      "    tf.where(is_finite, if_finite, if_not),\n",
+      "    if_finite,\n",
+      "loss_scaling_test.py::test_doctests",
     ),
     (
       "several steps in one call stop at the very step",
@@ -380,8 +401,8 @@ SUBJECTS = {
     (
       "gradients that are not finite make the weights NaN, not silently zero",
       "optimization.py",
-      "return tf.where(tf.math.is_finite(norm), factor, math.nan)",
-      "return factor",
+      "return tf.where(is_finite, factor, math.nan), is_finite",
+      "return factor, is_finite",
       "optimization_test.py::test_a_gradient_that_is_not_finite_is_not_clipped_to_zero",
     ),
     (

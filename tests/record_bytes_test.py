@@ -4,6 +4,8 @@ Alone: python -m pytest tests/record_bytes_test.py
 """
 
 import doctest
+import io
+import struct
 
 import hypothesis.extra.numpy as arrays_of
 import numpy as np
@@ -84,3 +86,25 @@ def test_frames_are_those_of_tensorflow(tmp_path_factory, records):
   frames = [record_bytes.framed(record) for record in records]
   assert path.read_bytes() == b"".join(frames)
   assert [record_bytes.framed_size(frame) for frame in frames] == list(map(len, frames))
+
+
+def test_every_cut_and_every_flipped_byte_is_noticed():
+  frames = [record_bytes.framed(record) for record in (b"one", b"", b"three" * 9)]
+  data = b"".join(frames)
+  bounds = {0, len(frames[0]), len(frames[0] + frames[1]), len(data)}
+  for cut in set(range(len(data))) - bounds:
+    with pytest.raises(record_bytes.FrameError):
+      list(record_bytes.unframed(io.BytesIO(data[:cut])))
+  for place in range(len(data)):
+    flipped = data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
+    with pytest.raises(record_bytes.FrameError, match="checksum"):
+      list(record_bytes.unframed(io.BytesIO(flipped)))
+
+
+def test_a_length_costs_no_more_than_the_bytes_that_are_there(tmp_path):
+  head = struct.pack("<Q", 1 << 62)
+  head += struct.pack("<I", record_bytes._masked_crc(head))
+  (tmp_path / "bomb").write_bytes(head + b"a few bytes")
+  with open(tmp_path / "bomb", "rb") as reader:
+    with pytest.raises(record_bytes.FrameError, match="the file ends"):
+      list(record_bytes.unframed(reader))

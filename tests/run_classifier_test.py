@@ -379,7 +379,7 @@ def mnli(model, tmp_path_factory):
   values = {**model, "task_name": "MNLI", "data_dir": data, "output_dir": out}
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(run_classifier, "create_model", counting)
-    done = run_well(**values, do_train=True, do_eval=True, do_predict=True)
+    done = run_well(**values, do_train=True, do_eval=True, do_predict=True, plots=True)
   return Trained(values, out, done), built
 
 
@@ -396,6 +396,8 @@ def test_mnli_has_two_results_of_each_kind(mnli):
     header, *rows = table(out / f"predictions{suffix}.tsv")
     assert header == ["id", "label", *(f"probability_{label}" for label in MNLI_LABELS)]
     assert len(rows) == size
+    assert (out / f"plots/eval_results{suffix}_confusion_matrix.png").is_file()
+  assert (out / "plots/training.png").is_file()
 
 
 def test_the_second_evaluation_and_prediction_trace_nothing_new(mnli):

@@ -266,7 +266,9 @@ def test_two_halves_are_the_whole_bit_for_bit(trained, tmp_path, monkeypatch):
 
 def test_evaluation_in_training_keeps_the_best(trained, tmp_path):
   values = {**trained.flags, "output_dir": tmp_path / "out", "num_train_epochs": 1.0}
-  done = run_well(**values, eval_every_steps=5, do_train=True, do_eval=True)
+  done = run_well(**values, eval_every_steps=5, do_train=True, do_eval=True, plots=True)
+  drawn = {path.name for path in (tmp_path / "out" / "plots").iterdir()}
+  assert drawn == {"training.png", "eval_results_scores.png"}
   assert f"Using the best checkpoint, {tmp_path}/out/best/model.ckpt-" in done.err
   step = results_in(tmp_path / "out" / "eval_results.txt")["global_step"]
   assert checkpoint.latest(str(tmp_path / "out" / "best")).endswith(f"-{step:.0f}")

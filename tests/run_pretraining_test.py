@@ -256,7 +256,8 @@ def test_evaluation_during_training_leaves_a_curve_and_the_best(trained, tmp_pat
   write_records(tmp_path / "others.tfrecord", make_records(12, seed=9))
   values = {**trained.flags, "eval_input_file": tmp_path / "others.tfrecord", "num_train_steps": 8}
   values |= {"output_dir": tmp_path / "out", "eval_batch_size": 4, "max_eval_steps": 3}
-  done = run_well(**values, eval_every_steps=3, do_train=True, do_eval=True)
+  done = run_well(**values, eval_every_steps=3, do_train=True, do_eval=True, plots=True)
+  assert (tmp_path / "out/plots/training.png").is_file()
   curve = scalars_in(tmp_path / "out/eval")["loss"]
   assert sorted(curve) == [3, 6, 8]
   best = min(curve, key=curve.get)
@@ -1002,6 +1003,20 @@ def test_one_message_before_any_work(model, tmp_path, change, said):
 def test_a_warmup_as_long_as_the_run_is_warned_of(model, tmp_path):
   values = {**model, "output_dir": tmp_path, "num_train_steps": 1, "num_warmup_steps": 1}
   assert "the learning rate never reaches its peak" in run_well(**values, do_train=True).err
+
+
+def test_the_cheap_part_of_the_doctor_is_done_at_the_start(model, tmp_path):
+  (tmp_path / "config.json").write_text(json.dumps({**CONFIG, "vocab_size": 200}))
+  tokens = write_vocabulary(tmp_path / "vocab.txt").read_text().upper()
+  (tmp_path / "vocab.txt").write_text(tokens)
+  (tmp_path / "out").write_text("No folder.")
+  files = {"bert_config_file": tmp_path / "config.json", "vocab_file": tmp_path / "vocab.txt"}
+  done = run(**{**model, **files}, output_dir=tmp_path / "out", do_train=True)
+  assert done.code == 1  # the folder; what comes before it has been told
+  assert done.err.count("is it the model's own?") == 1
+  assert "--output_dir is a file" in done.err
+  # No text is read here, so its case is nobody's.
+  assert "do_lower_case" not in done.err
 
 
 def test_without_flags_the_required_ones_are_named():

@@ -275,7 +275,8 @@ def test_two_halves_are_the_whole_bit_for_bit(trained, tmp_path, monkeypatch):
 
 def test_evaluation_in_training_keeps_the_best(trained, tmp_path):
   values = {**trained.flags, "output_dir": tmp_path / "out", "num_train_epochs": 1.0}
-  done = run_well(**values, eval_every_steps=3, do_train=True, do_eval=True)
+  done = run_well(**values, eval_every_steps=3, do_train=True, do_eval=True, plots=True)
+  assert (tmp_path / "out" / "plots" / "training.png").is_file()
   assert f"Using the best checkpoint, {tmp_path}/out/best/model.ckpt-" in done.err
   assert results_in(tmp_path / "out" / "eval_results.txt")["global_step"] in (3, 6)
 

@@ -190,23 +190,25 @@ with files.hold_folder(sys.argv[1]):
 
 
 def test_a_folder_of_another_run_is_refused_at_once(given, tmp_path):
+  folder = tmp_path / "out"
+  folder.mkdir()
   process = subprocess.Popen(
-    [sys.executable, "-c", HOLDER, str(tmp_path)],
+    [sys.executable, "-c", HOLDER, str(folder)],
     cwd=os.path.dirname(runner.__file__),
     stdin=subprocess.PIPE,
     stdout=subprocess.PIPE,
   )
   assert process.stdout.readline() == b"held\n"
-  for do_train, advice in ((True, r"output_dir\.$"), (False, f"--init_checkpoint={tmp_path} and")):
-    given(output_dir=tmp_path, do_train=do_train)
+  for do_train, advice in ((True, r"output_dir\.$"), (False, f"--init_checkpoint={folder} and")):
+    given(output_dir=folder, do_train=do_train)
     held = runner.held_output_dir()
     with pytest.raises(files.FolderInUseError, match=f"process {process.pid} on.*{advice}"), held:
       pass
-  assert os.listdir(tmp_path) == [".lock"]
+  assert os.listdir(folder) == [".lock"]
   process.communicate(b"")
   with runner.held_output_dir():
-    assert os.listdir(tmp_path) == [".lock"]
-  assert os.listdir(tmp_path) == []
+    assert os.listdir(folder) == [".lock"]
+  assert os.listdir(folder) == []
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ TF_CONFIG=... python tests/two_workers.py all FOLDER       everything; worker 1 
 TF_CONFIG=... python tests/two_workers.py resume FOLDER    goes on where the killed run stopped
 """
 
-import contextlib
-import functools
 import json
 import os
 import pathlib
@@ -14,16 +12,11 @@ import sys
 
 import estimator_test
 import numpy as np
-import run_classifier_test
-import run_pretraining_test
+import several_devices
 import tensorflow as tf
 
-import command_line
 import distribution
-import heads
 import input_pipeline
-import run_classifier
-import run_pretraining
 import training_loop
 
 STEPS = 8
@@ -104,62 +97,14 @@ def talk(folder, seen):
     seen["differ"] = str(error)
 
 
-# ---------------------------------------------------------------------------------------------
-# The scripts themselves. Workers draw other dropout than one process, so there is none here.
-
-SCRIPTS = {"run_classifier": run_classifier, "run_pretraining": run_pretraining}
-SHARED_FLAGS = {
-  "do_train": True,
-  "do_eval": True,
-  "train_batch_size": 8,
-  "learning_rate": 0.001,
-  "save_summary_steps": 1,
-}
-
-
-def write_scripts_data(folder):
-  """A model without dropout, MRPC whose last evaluation batch is one pair, and masked records."""
-  no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-  config = json.dumps({**run_classifier_test.CONFIG, **no_dropout})
-  run_classifier_test.write(folder, "bert_config.json", config)
-  run_classifier_test.write(folder, "vocab.txt", *run_classifier_test.VOCAB)
-  run_classifier_test.write_mrpc(folder / "MRPC", {"train": 20, "dev": 9, "test": 6})
-  records = run_pretraining_test.make_records(22)  # with one to three masked words
-  input_pipeline.write_records(folder / "masked.tfrecord", records)
-
-
-def flags_of(name, folder):
-  """Flags of a script, without its output_dir."""
-  shared = {**SHARED_FLAGS, "bert_config_file": folder / "bert_config.json", "max_seq_length": 16}
-  if name == "run_classifier":
-    data = {"task_name": "MRPC", "data_dir": folder / "MRPC", "vocab_file": folder / "vocab.txt"}
-    return {**shared, **data, "do_predict": True, "num_train_epochs": 2.0}
-  records = {"input_file": folder / "masked.tfrecord", "max_predictions_per_seq": 3}
-  return {**shared, **records, "num_train_steps": 4, "num_warmup_steps": 2, "max_eval_steps": 2}
-
-
-@contextlib.contextmanager
-def head_without_dropout():
-  """The classifier's own dropout is a constant of the original, and no flag."""
-  original = heads.get_classifier_logits
-  heads.get_classifier_logits = functools.partial(original, dropout_prob=0.0)
-  try:
-    yield
-  finally:
-    heads.get_classifier_logits = original
+# A representative of those that write features, and the one whose loss divides by a count. All
+# others are slow tests of several_devices_test.py.
+SCRIPTS = ("run_classifier", "run_pretraining")
 
 
 def run_scripts(folder, seen):
-  for name, script in SCRIPTS.items():
-    values = {**flags_of(name, folder), "output_dir": folder / name}
-    argv = [name, *(f"--{flag}={value}" for flag, value in values.items())]
-    try:
-      with head_without_dropout():
-        command_line.run(
-          script.main, script.define_flags, [*argv, "--distribution_strategy=multi_worker"]
-        )
-    except SystemExit as left:
-      seen[name] = left.code
+  for name in SCRIPTS:
+    seen[name] = several_devices.run_script(name, folder, "multi_worker")
 
 
 def main(what, folder):

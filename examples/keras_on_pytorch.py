@@ -1,0 +1,104 @@
+"""Code written for transformers on PyTorch, with models of this project: only the imports differ.
+
+  KERAS_BACKEND=torch python examples/keras_on_pytorch.py bert-base-uncased
+  KERAS_BACKEND=torch python examples/keras_on_pytorch.py FOLDER
+
+FOLDER has an original checkpoint, its bert_config.json and vocab.txt, or is one that transformers
+saved. On PyTorch a Keras model is a `torch.nn.Module`, so it fits into modules and training loops
+of PyTorch.
+"""
+
+import os
+import sys
+
+os.environ.setdefault("KERAS_BACKEND", "torch")
+
+import torch
+import torch.nn as nn
+
+from keras_models import AutoModel, BertForSequenceClassification, BertModel
+from keras_schedules import AdamW, get_linear_schedule_with_warmup
+from keras_tokenizer import AutoTokenizer, BertTokenizer
+
+
+class BertClassifier(nn.Module):
+  """A head of one's own."""
+
+  def __init__(self, name: str, num_classes: int = 2, dropout: float = 0.1):
+    super().__init__()
+    self.bert = BertModel.from_pretrained(name)
+    self.dropout = nn.Dropout(dropout)
+    self.fc = nn.Linear(self.bert.bert.hidden_size, num_classes)
+
+  def forward(self, input_ids, attention_mask):
+    outputs = self.bert(input_ids=input_ids, attention_mask=attention_mask)
+    cls_output = outputs.pooler_output
+    return self.fc(self.dropout(cls_output))
+
+
+def main(name: str) -> None:
+  device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+  print(f"Device: {device}")
+
+  tokenizer = BertTokenizer.from_pretrained(name)
+  model = BertModel.from_pretrained(name)
+  text = "The cat sat on the mat."
+  inputs = tokenizer(text, return_tensors="pt")
+  print("Tokenized:")
+  print(f"  input_ids: {inputs['input_ids']}")
+  print(f"  tokens: {tokenizer.convert_ids_to_tokens(inputs['input_ids'][0])}")
+  with torch.no_grad():
+    outputs = model(**inputs)
+  print("\nOutputs:")
+  print(f"  last_hidden_state: {outputs.last_hidden_state.shape}")
+  print(f"  pooler_output ([CLS]): {outputs.pooler_output.shape}")
+
+  classifier = BertForSequenceClassification.from_pretrained(name, num_labels=2)
+  inputs = tokenizer("This movie is great!", return_tensors="pt")
+  with torch.no_grad():
+    outputs = classifier(**inputs)
+  print(f"Logits: {outputs.logits}")
+  print(f"Prediction: {'Positive' if outputs.logits.argmax() == 1 else 'Negative'}")
+
+  model = BertClassifier(name, num_classes=3)
+  inputs = tokenizer("Hello world", return_tensors="pt")
+  logits = model(inputs["input_ids"], inputs["attention_mask"])
+  print(f"Custom classifier output: {logits.shape}")
+
+  fine_tune(model, inputs)
+  for model_name in [name]:  # RoBERTa and DistilBERT are other models, which are not here
+    tokenizer = AutoTokenizer.from_pretrained(model_name)
+    model = AutoModel.from_pretrained(model_name)
+    params = sum(p.numel() for p in model.parameters()) / 1e6
+    print(f"{model_name}: {params:.1f}M parameters")
+
+
+def fine_tune(model: nn.Module, inputs: dict) -> None:
+  learning_rate = 2e-5
+  warmup_steps = 500
+  optimizer = AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01)
+  total_steps = 1000
+  scheduler = get_linear_schedule_with_warmup(
+    optimizer, num_warmup_steps=warmup_steps, num_training_steps=total_steps
+  )
+  print("Fine-tuning setup complete!")
+  print("Rates:", ", ".join(f"{float(scheduler(step)):.1e}" for step in (0, 250, 500, 750, 1000)))
+
+  # Those are an optimizer and a rate of Keras, for `model.compile`. In a loop of PyTorch's own, its
+  # optimizers train the model just as well.
+  optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+  labels, losses = torch.tensor([1]), []
+  for _ in range(4):
+    logits = model(inputs["input_ids"], inputs["attention_mask"])
+    loss = nn.functional.cross_entropy(logits, labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+  print("Losses:", ", ".join(f"{loss:.3f}" for loss in losses))
+
+
+if __name__ == "__main__":
+  if len(sys.argv) != 2:
+    sys.exit(__doc__)
+  main(sys.argv[1])

@@ -1,0 +1,67 @@
+"""Fuzzes one parser for as long as it is told, guided by which of our lines each input runs.
+
+  pip install atheris                          # has wheels for Python 3.11 to 3.13 on Linux
+  python tests/atheris_fuzz.py squad -max_total_time=300 -print_final_stats=1
+  python tests/atheris_fuzz.py squad crash-0123abcd           # one input again
+  for target in $(python tests/atheris_fuzz.py); do ...       # the names of all
+
+Arguments after the name are libFuzzer's. What crashes is left as `crash-*` in the current folder:
+correct the parser, and store the input in the tables of bad_inputs_test.py or bad_weights_test.py.
+"""
+
+import os
+import pathlib
+import sys
+import tempfile
+import warnings
+
+import atheris
+from absl import logging
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+# What is instrumented: our own modules alone. TensorFlow's would take minutes and guide nobody.
+_OURS = [path.stem for path in ROOT.glob("*.py")]
+
+with atheris.instrument_imports(include=[*_OURS, "fuzz_targets"]):
+  import fuzz_targets
+
+
+def _write_seeds(folder: pathlib.Path, target: fuzz_targets.Target) -> None:
+  for number, seed in enumerate(target.seeds):
+    (folder / str(number)).write_bytes(seed)
+
+
+def _empty(folder: pathlib.Path) -> None:
+  for path in folder.iterdir():
+    path.unlink()
+
+
+def main() -> None:
+  """Does as the docstring of this file says."""
+  if len(sys.argv) < 2:
+    print("\n".join(fuzz_targets.TARGETS))
+    return
+  name, arguments = sys.argv[1], sys.argv[2:]
+  target = fuzz_targets.TARGETS[name]
+  logging.set_verbosity(logging.FATAL)
+  warnings.simplefilter("ignore")
+  os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+  with tempfile.TemporaryDirectory() as temporary:
+    seeds, work = (pathlib.Path(temporary) / part for part in ("seeds", "work"))
+    seeds.mkdir()
+    work.mkdir()
+    _write_seeds(seeds, target)
+
+    def run_once(data: bytes) -> None:
+      _empty(work)
+      target.run(data, work)
+
+    is_replay = bool(arguments) and not arguments[-1].startswith("-")
+    atheris.Setup([sys.argv[0], *([] if is_replay else [str(seeds)]), *arguments], run_once)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+  main()

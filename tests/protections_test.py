@@ -1,0 +1,119 @@
+"""Each protection is still where the table says, and its test fails once it is broken.
+
+Alone: python -m pytest tests/protections_test.py (a second; with `-m slow` it breaks each of them
+in a copy of the project, about half an hour)
+"""
+
+import ast
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import protections
+import pytest
+from protections import PROTECTIONS, ROOT, broken_source_of, source_of
+
+EVERY = [each for group in PROTECTIONS.values() for each in group]
+DOCUMENT = ROOT / "docs" / "reliability.md"
+# What tests read beside the modules.
+_BESIDE = ("tests", "samples", "pyproject.toml", "requirements.lock")
+
+
+def functions_of(test_file: str) -> set[str]:
+  """Names of the tests in a file."""
+  tree = ast.parse((ROOT / "tests" / test_file).read_text(encoding="utf-8"))
+  return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_there_are_enough_and_none_twice():
+  assert len({(each.file, each.text) for each in EVERY}) == len(EVERY) >= 100
+  assert len({each.what for each in EVERY}) == len(EVERY)
+
+
+def test_each_line_is_there_once_and_can_be_broken():
+  problems = []
+  for each in EVERY:
+    try:
+      compile(broken_source_of(each), each.file, "exec")
+    except (ValueError, SyntaxError) as error:
+      problems.append(f"{each.file}: {each.what}: {error}")
+  assert problems == []
+
+
+def test_each_test_is_there():
+  known = {name: functions_of(name) for name in {each.test.split("::")[0] for each in EVERY}}
+  missing = []
+  for each in EVERY:
+    file, function = each.test.split("[")[0].split("::")
+    if function not in known[file]:
+      missing.append(each.test)
+  assert missing == []
+
+
+def test_a_line_that_is_not_there_is_told():
+  each = protections.Protection("what", "files.py", "no such line", "", "files_test.py::test")
+  with pytest.raises(ValueError, match=r"files\.py has 0 times, not once: 'no such line'"):
+    broken_source_of(each)
+
+
+def test_the_document_has_the_table_as_it_is():
+  assert protections.markdown_table() in DOCUMENT.read_text(encoding="utf-8"), (
+    "put the output of `python tests/protections.py` into docs/reliability.md"
+  )
+
+
+# ---------------------------------------------------------------------------------------------
+# Breaking them.
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory) -> pathlib.Path:
+  """The project once more, to be broken. Recorded outputs and real data are not beside it."""
+  folder = tmp_path_factory.mktemp("broken") / "project"
+  folder.mkdir()
+  for path in [*ROOT.glob("*.py"), *(ROOT / name for name in _BESIDE)]:
+    if path.is_dir():
+      shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+      shutil.copy(path, folder)
+  return folder
+
+
+def run_tests(folder, *tests) -> tuple[int, str]:
+  """Runs tests by name; pytest's exit code, and what it said."""
+  environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "BERT_"))}
+  # Compiled files are told apart by size and second: a broken line could hide behind an old one.
+  environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+  done = subprocess.run(
+    [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+    cwd=folder,
+    env=environment,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
+    text=True,
+    errors="replace",
+    timeout=1200,
+  )
+  return done.returncode, done.stdout
+
+
+@pytest.mark.slow
+def test_all_of_them_pass_where_nothing_is_broken(copy):
+  code, said = run_tests(copy, *dict.fromkeys(f"tests/{each.test}" for each in EVERY))
+  assert code == 0, said[-5000:]
+  assert "skipped" not in said.splitlines()[-1], said[-5000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("each", EVERY, ids=lambda each: f"{each.file}: {each.what}")
+def test_its_test_fails_without_it(copy, each):
+  path, whole = copy / each.file, source_of(each, copy)
+  path.write_text(broken_source_of(each, copy), encoding="utf-8")
+  try:
+    code, said = run_tests(copy, f"tests/{each.test}")
+  finally:
+    path.write_text(whole, encoding="utf-8")
+  # 1: tests ran, and failed. 2 and more: they could not even be collected.
+  assert code == 1, said[-3000:]
