@@ -92,7 +92,7 @@ def names_and_shapes(prefix: str) -> dict[str, tuple[list[int], tf.DType]]:
     reader = tf.compat.v1.train.NewCheckpointReader(prefix)
     shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
   except _READ_ERRORS as error:
-    raise CheckpointError(f"{index_path} is damaged: {_first_line(error)}") from None
+    raise CheckpointError(f"{index_path} is damaged: {first_line(error)}") from None
   contents = {name: (shapes[name], dtypes[name]) for name in sorted(shapes)}
   _check_data_size(prefix, contents, shards)
   _check_sidecar(prefix)
@@ -126,7 +126,7 @@ def _keys_in_saved_model(prefix: str) -> dict[str, str]:
   try:
     graph.ParseFromString(tf.train.load_checkpoint(prefix).get_tensor(_OBJECT_GRAPH))
   except _READ_ERRORS as error:
-    raise CheckpointError(f"{prefix}: {_OBJECT_GRAPH} is damaged: {_first_line(error)}") from None
+    raise CheckpointError(f"{prefix}: {_OBJECT_GRAPH} is damaged: {first_line(error)}") from None
   attributes = [attribute for node in graph.nodes for attribute in node.attributes]
   keys = {a.full_name: a.checkpoint_key for a in attributes if a.name == "VARIABLE_VALUE"}
   return keys if any(name.startswith("bert/") for name in keys) else {}
@@ -319,8 +319,8 @@ def is_training_state(name: str) -> bool:
   Example:
     >>> is_training_state("bert/pooler/dense/kernel/adam_m"), is_training_state("global_step")
     (True, True)
-    >>> is_training_state("bert/pooler/dense/kernel")
-    False
+    >>> is_training_state("loss_scale/scale"), is_training_state("bert/pooler/dense/kernel")
+    (True, False)
   """
   return (
     name == "global_step"
@@ -390,7 +390,7 @@ def _read_tensor(prefix, name, dtype):
       )
   except _READ_ERRORS as error:
     files = ", ".join(_data_files(prefix))
-    raise CheckpointError(f"{files}: {name} is damaged: {_first_line(error)}") from None
+    raise CheckpointError(f"{files}: {name} is damaged: {first_line(error)}") from None
   return value
 
 
@@ -442,7 +442,7 @@ def _read_sidecar(prefix: str) -> dict[str, Any]:
     if sidecar.pop("crc32") != _checksum(sidecar):
       raise ValueError("its checksum is wrong")
   except (*_READ_ERRORS, AttributeError, KeyError, TypeError, RecursionError) as error:
-    raise CheckpointError(f"{path} is damaged: {_first_line(error)}") from None
+    raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
   if sidecar["format_version"] != SIDECAR_VERSION:
     raise CheckpointError(
       f"{path} has format_version {sidecar['format_version']!r}, this program reads "
@@ -470,7 +470,7 @@ def _describe(path: str) -> dict[str, int]:
     if path.endswith(".index"):
       description["crc32"] = zlib.crc32(_read_bytes(path))
   except tf.errors.OpError as error:
-    raise CheckpointError(f"{path} cannot be read: {_first_line(error)}") from None
+    raise CheckpointError(f"{path} cannot be read: {first_line(error)}") from None
   return description
 
 
@@ -650,7 +650,7 @@ def _read_pointer(directory: str) -> list[str]:
   try:
     text = _read_bytes(path).decode("utf-8") if tf.io.gfile.exists(path) else None
   except _READ_ERRORS as error:
-    raise CheckpointError(f"{path} is damaged: {_first_line(error)}") from None
+    raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
   if text is None:
     return []
   pattern = r'^\s*{}:\s*"([^"\n]+)"'
@@ -713,6 +713,26 @@ def save(
     raise CheckpointError(_explain_failure(directory, name, tensors, error)) from None
   _purge(directory, superseded)
   return os.path.join(directory, name)
+
+
+def clean(newest: str, keep: int | None = 5) -> None:
+  """Removes what a killed `save` has left beside the checkpoint that it wrote.
+
+  The next `save` would do so, too, but after the last step of a run there is none.
+
+  Args:
+    newest: what `latest` finds in a folder where nobody is saving.
+    keep: as of `save`.
+  """
+  directory, name = os.path.split(newest)
+  match = _STEP_NAME.match(name)
+  if not match or _REPLACED in directory:
+    return  # Another program's; or its successor is still to be written, which is up to `save`.
+  _, superseded = _retention(directory, name, keep)
+  # A later one, which the `checkpoint` file does not know of, may have been put there by hand.
+  earlier = [n for n in superseded if int(_STEP_NAME.match(n).group(1)) < int(match.group(1))]
+  _remove_leftovers(directory)
+  _purge(directory, earlier)
 
 
 def _write_aside(prefix, tensors, state):
@@ -835,7 +855,7 @@ def _explain_failure(directory, name, tensors, error) -> str:
     free = "free space unknown"
   return (
     f"Cannot write {os.path.join(directory, name)} ({size_mib:,.1f} MiB, {free}): "
-    f"{_first_line(error)}. Earlier checkpoints are untouched."
+    f"{first_line(error)}. Earlier checkpoints are untouched."
   )
 
 
@@ -864,6 +884,8 @@ def _read_bytes(path: str) -> bytes:
     return file.read()
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+  """What an error says, in one line, without the names of TensorFlow's operations."""
   text = getattr(error, "message", None) or str(error)
-  return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+  text = re.sub(r"\{\{.*?\}\} ?| ?\[Op:\w+\]", "", text).strip()
+  return text.splitlines()[0] if text else type(error).__name__

@@ -332,6 +332,9 @@ def _insert_flag_files(arguments: Sequence[str]) -> list[str]:
     raise UsageError(f"Cannot read the flag file: {error.__context__ or error}") from error
   except flags.Error as error:
     raise UsageError(f"{error}.") from error
+  except UnicodeDecodeError as error:
+    named = " ".join(word for word in arguments if "flagfile" in word)
+    raise UsageError(f"{named}: a flag file is not UTF-8 ({error}).") from None
 
 
 def _sort_words(arguments: Iterable[str]) -> _Words:

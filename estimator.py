@@ -41,6 +41,7 @@ import loss_scaling
 from gradient_accumulation import accumulate
 from training_loop import (
   EXIT_CODE_SIGTERM,
+  EventLog,
   Reported,
   RunState,
   Training,
@@ -244,6 +245,7 @@ class Estimator:
     newest = self.latest_checkpoint()
     step, state = self._saved_state(newest)
     self._check_workers(max_steps, step)
+    self._clean(newest)
     if step >= max_steps:
       logging.info("Skipping training since max_steps has already saved.")
       return
@@ -527,20 +529,17 @@ class Estimator:
         batch,
         self.config.gradient_accumulation_steps,
       )
-      context = tf.distribute.get_replica_context()
-      if context.num_replicas_in_sync > 1:
-        # The gradient of a variable that serves twice is a sum without a device, which workers
-        # refuse to exchange; a copy has one.
-        present = [tf.identity(g) for g in gradients if g is not None]
-        averaged = iter(context.all_reduce(tf.distribute.ReduceOp.MEAN, present))
-        gradients = [None if g is None else next(averaged) for g in gradients]
+      gradients = _mean_over_replicas(gradients)
       # Without data there is no step: what does not read the batch, such as the count of steps or
       # the decay of weights, would otherwise run in the very call that finds the data at an end.
       with tf.control_dependencies(tf.nest.flatten(batch)):
         applied = train_op.apply(gradients)
-      is_sound, told = applied or (tf.constant(True), {})
-      self.reported = dataclasses.replace(self.reported, scalars=[*self.reported.scalars, *told])
-      scalars = tf.concat([scalars, tf.stack(list(told.values()))], 0) if told else scalars
+    is_sound, told = applied or (tf.constant(True), {})
+    if told:
+      # Each replica's thread comes by here, and names them once more.
+      names = list(dict.fromkeys([*self.reported.scalars, *told]))
+      self.reported = dataclasses.replace(self.reported, scalars=names)
+      scalars = tf.concat([scalars, tf.stack(list(told.values()))], axis=0)
     return scalars, _batch_size(batch), step, is_sound
 
   def _forward(self, batch, part, step, is_told):
@@ -683,6 +682,15 @@ class Estimator:
     )
     logging.info("Saved %s.", prefix)
 
+  def _clean(self, newest: str | None) -> None:
+    """Removes what a killed run of this folder has left."""
+    if not distribution.is_chief():
+      return
+    best = checkpoint.latest(os.path.join(self.config.model_dir, "best"))
+    for prefix, keep in ((newest, self.config.keep_checkpoint_max), (best, 1)):
+      if prefix:
+        checkpoint.clean(prefix, keep)
+
   def save_batch(self, step: int, batch) -> str:
     """Saves the batch of a step as `model_dir/diverged_batch-STEP.npz`, and returns its path.
 
@@ -735,13 +743,9 @@ class Estimator:
     return results
 
   def _write_summaries(self, folder: str, results: dict[str, Any]) -> None:
-    if not distribution.is_chief():
-      return
-    writer = tf.summary.create_file_writer(os.path.join(self.config.model_dir, folder))
-    with contextlib.closing(writer), writer.as_default(results["global_step"]):
-      for name, value in results.items():
-        if isinstance(value, float):
-          tf.summary.scalar(name, value)
+    with contextlib.closing(EventLog(os.path.join(self.config.model_dir, folder))) as events:
+      scalars = {name: value for name, value in results.items() if isinstance(value, float)}
+      events.write(results["global_step"], scalars)
 
   def evaluate_now(self, input_fn, steps: int | None = None) -> dict[str, Any]:
     """Evaluates in the middle of training, on the variables as they are; see `evaluate`."""
@@ -753,6 +757,18 @@ class Estimator:
 
 # ---------------------------------------------------------------------------------------------
 # Helpers without state.
+
+
+def _mean_over_replicas(gradients: list) -> list:
+  """Averages gradients over all replicas of a step; None stays None."""
+  context = tf.distribute.get_replica_context()
+  if context.num_replicas_in_sync == 1:
+    return gradients
+  # The gradient of a variable that serves twice is a sum without a device, which workers refuse to
+  # exchange; a copy has one.
+  present = [tf.identity(gradient) for gradient in gradients if gradient is not None]
+  averaged = iter(context.all_reduce(tf.distribute.ReduceOp.MEAN, present))
+  return [None if gradient is None else next(averaged) for gradient in gradients]
 
 
 def _only_if(is_told, function):

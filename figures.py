@@ -209,7 +209,7 @@ def plot_attention(
   if maps.ndim != 3 or maps.shape[1:] != (len(tokens), len(tokens)):
     raise ValueError(f"Maps of shape {list(maps.shape)} do not fit {len(tokens)} tokens.")
   titles = titles or [f"head {number}" for number in range(len(maps))]
-  columns = min(len(maps), 4)
+  columns = 3 if len(maps) % 3 == 0 and len(maps) % 4 else min(len(maps), 4)
   rows = -(-len(maps) // columns)
   side = min(max(2.4, 0.17 * len(tokens) + 0.9), 8)
   figure = new_figure(side * columns + 1.2, side * rows + 0.5)

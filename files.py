@@ -7,6 +7,7 @@ import io
 import os
 import shutil
 import socket
+import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -85,6 +86,11 @@ class _NamedWriter(io.BufferedWriter):
     """See base class."""
     with errors_naming(self._final_name):
       super().flush()
+
+  def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+    """See base class; it writes what is buffered."""
+    with errors_naming(self._final_name):
+      return super().seek(offset, whence)
 
 
 @contextlib.contextmanager
@@ -169,6 +175,17 @@ def errors_naming(path: str | os.PathLike, instead_of: str | None = None) -> Ite
     if error.errno is None or not (error.filename is None or is_temporary):
       raise
     raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+
+
+def check_writable(folder: str | os.PathLike) -> None:
+  """Writes a little into a folder, under no name: whatever happens, nothing of it stays.
+
+  Raises:
+    OSError: that cannot be done; the error names the folder.
+  """
+  with errors_naming(folder), tempfile.TemporaryFile(dir=folder) as probe:
+    probe.write(b"?")
+    probe.flush()
 
 
 def force_to_disk(path: str | os.PathLike) -> None:

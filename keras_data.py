@@ -78,15 +78,11 @@ def encode(
     max_length: longer rows are cut.
 
   Raises:
-    TypeError: `texts` is one text, or the tokenizer cannot be called.
+    TypeError: `texts` is one text.
     ValueError: the numbers of texts differ, or no token would be left.
   """
   if isinstance(texts, (str, bytes)):
     raise TypeError("texts is one string; pass a list of texts.")
-  if not callable(tokenizer):
-    raise TypeError(
-      f"The tokenizer, a {type(tokenizer).__name__}, cannot be called; get_tokenizer makes one."
-    )
   if max_length < 3:
     raise ValueError(f"max_length is {max_length}; at least 3 is needed: [CLS], a token, [SEP].")
   texts, pairs = list(texts), None if text_pairs is None else list(text_pairs)
@@ -121,6 +117,9 @@ class TextDataset:
   """
 
   def __init__(self, tokenizer, max_length: int, seed: int = 0):
+    if not callable(tokenizer):
+      kind = type(tokenizer).__name__
+      raise TypeError(f"The tokenizer, a {kind}, cannot be called; get_tokenizer makes one.")
     self.pad_id = tokenizer.pad_token_id
     self.max_length = max_length
     self.seed = seed
@@ -328,7 +327,7 @@ class NSPDataset(TextDataset):
     """See `TextDataset.batch`; `labels` are int32 `[B]`."""
     first = self.pairs[np.asarray(indices)]
     keys = self._keys(epoch, np.asarray(indices))
-    is_random = draw_uniform(keys, 0) < 0.5
+    is_random = _uniform(keys, 0) < 0.5
     second = np.where(is_random, self._of_another_document(first, keys), first + 1)
     rows = [self._join(a, b) for a, b in zip(first, second, strict=True)]
     encoded = EncodedTexts([row[0] for row in rows], [row[1] for row in rows])
@@ -338,11 +337,10 @@ class NSPDataset(TextDataset):
   def _of_another_document(self, first: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """int `[B]`, numbers of sentences."""
     own = self.document_of[first]
-    other = (draw_uniform(keys, 1) * (len(self.sizes) - 1)).astype(np.int64)
+    other = (_uniform(keys, 1) * (len(self.sizes) - 1)).astype(np.int64)
     other += other >= own
-    return self.first_sentences[other] + (draw_uniform(keys, 2) * self.sizes[other]).astype(
-      np.int64
-    )
+    within = (_uniform(keys, 2) * self.sizes[other]).astype(np.int64)
+    return self.first_sentences[other] + within
 
   def _join(self, first: int, second: int) -> tuple[list[int], list[int]]:
     """Ids and segments of `[CLS] a [SEP] b [SEP]`."""
@@ -366,6 +364,11 @@ def truncated_lengths(first: int, second: int, limit: int) -> tuple[int, int]:
   """
   first = min(first, max(limit - second, (limit + 1) // 2))
   return first, min(second, limit - first)
+
+
+def _uniform(keys: np.ndarray, index: int) -> np.ndarray:
+  """Number `index` of each stream, in [0, 1)."""
+  return draw_uniform(keys, np.array([index]))  # of a scalar NumPy would warn that it wraps around
 
 
 def _sentences(document: str | Sequence[str]) -> list[str]:

@@ -177,7 +177,8 @@ def _has_gpu() -> bool:
     import torch
 
     return torch.cuda.is_available()
-  return bool(keras.distribution.list_devices("gpu"))
+  # Not list_devices("gpu"): without one JAX raises an error.
+  return any(name.startswith(("gpu", "cuda")) for name in keras.distribution.list_devices())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -211,6 +212,7 @@ class AMPTrainer:
     initial_scale: float = 2.0**15,
     growth_interval: int = 2000,
     jit_compile: bool | str = "auto",
+    run_eagerly: bool = False,
     **optimizer_args,
   ):
     """Makes the trainer.
@@ -223,6 +225,7 @@ class AMPTrainer:
       initial_scale: of the loss.
       growth_interval: good steps until the scale is doubled.
       jit_compile: as of `model.compile`.
+      run_eagerly: as of `model.compile`.
       **optimizer_args: of `AdamWeightDecay`.
 
     Raises:
@@ -238,6 +241,7 @@ class AMPTrainer:
     self.model: keras.Model | None = None
     self.skipped_steps = 0
     self.jit_compile = jit_compile
+    self.run_eagerly = run_eagerly
     self.optimizer = keras.optimizers.LossScaleOptimizer(
       AdamWeightDecay(
         learning_rate,
@@ -280,7 +284,8 @@ class AMPTrainer:
     model.compile(
       optimizer=self.optimizer,
       loss=SparseCrossentropy(from_logits=True),
-      jit_compile=self.jit_compile,
+      jit_compile=self.jit_compile if not self.run_eagerly else False,
+      run_eagerly=self.run_eagerly,
       auto_scale_loss=False,  # it is scaled already
     )
     self.model = model

@@ -75,7 +75,7 @@ def load_signature(saved_model: str) -> LoadedFunction:
       f"{saved_model} holds no SavedModel: --do_export of run_classifier.py and its siblings "
       "writes one, into OUTPUT_DIR/export/task."
     )
-  model = tf.saved_model.load(folder)
+  model = load_saved_model(folder)
   try:
     return LoadedFunction.of_strings(model.signatures["serving_default"], owner=model)
   except (KeyError, ValueError) as error:
@@ -84,6 +84,25 @@ def load_signature(saved_model: str) -> LoadedFunction:
       "encoder are had by Predictor.from_checkpoint and extract_features.py, masked words by "
       "predict_masked.py."
     ) from None
+
+
+def load_saved_model(folder: str):
+  """What `tf.saved_model.load` gives.
+
+  Raises:
+    ValueError: its files are damaged; TensorFlow has an error of another kind for each way.
+  """
+  import tensorflow as tf
+  from google.protobuf.message import DecodeError
+
+  import checkpoint
+
+  failures = (tf.errors.OpError, DecodeError, OSError, ValueError, LookupError, TypeError)
+  try:
+    return tf.saved_model.load(folder)
+  except (*failures, AttributeError, AssertionError, RuntimeError) as error:
+    reason = checkpoint.first_line(error)
+    raise ValueError(f"The SavedModel {folder} is damaged, or incomplete: {reason:.200}") from None
 
 
 # ---------------------------------------------------------------------------------------------

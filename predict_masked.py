@@ -155,7 +155,7 @@ def from_saved_model(
 
   if not tf.saved_model.contains_saved_model(saved_model):
     raise FileNotFoundError(f"--saved_model={saved_model} holds no SavedModel.")
-  encoder = tf.saved_model.load(saved_model)
+  encoder = model_loading.load_saved_model(saved_model)
   if not hasattr(encoder, "mlm"):
     raise ValueError(
       f"--saved_model={saved_model} has no .mlm: an encoder that export_hub.py made of a "

@@ -112,7 +112,7 @@ def check_manifests(paths: Sequence[str], fmt: RecordFormat) -> str | None:
     problem = _unfit(facts, fmt) or _other_vocabulary(facts, fmt, named)
     if problem:
       raise RecordError(f"{path}, by its manifest: {problem}")
-    if facts.get("vocabulary"):
+    if isinstance(facts.get("vocabulary"), str):
       named[path] = facts["vocabulary"]
   return next(iter(named.values()), None)
 
@@ -128,6 +128,7 @@ def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
   for name in lengths:
     made_for, needed = facts.get(name), getattr(fmt, name)
     if made_for not in (None, needed):
+      made_for = f"{made_for!r:.60}"
       return f"{name} is {made_for}, but --{name} is {needed}. Give --{name}={made_for}, {_REMEDY}."
   return _wrong_vocab_size(facts.get("vocab_size"), fmt)
 
@@ -144,9 +145,11 @@ def _wrong_masking(is_unmasked: bool) -> str:
   )
 
 
-def _wrong_vocab_size(made_for: int | None, fmt: RecordFormat) -> str | None:
+def _wrong_vocab_size(made_for: Any, fmt: RecordFormat) -> str | None:
   if made_for is None or made_for == fmt.vocab_size:
     return None
+  if not isinstance(made_for, int):
+    return f"its vocab_size is {made_for!r:.60}, no number. Remove the manifest, {_REMEDY}."
   sizes = f"made with a vocabulary of {made_for} tokens; the vocab_size of --bert_config_file="
   sizes += f"{fmt.config_file} is {fmt.vocab_size}"
   if made_for > fmt.vocab_size:
@@ -161,6 +164,8 @@ def _other_vocabulary(facts, fmt: RecordFormat, named: Mapping[str | None, str])
   made_with = facts.get("vocabulary")
   if not made_with or not named or made_with in named.values():
     return None
+  if not isinstance(made_with, str):
+    return f"its vocabulary is {made_with!r:.60}, no hash. Remove the manifest, {_REMEDY}."
   other, expected = next(iter(named.items()))
   if other == fmt.vocab_file:
     other, remedy = f"--vocab_file={other}", "Give the vocabulary of the records"
@@ -267,6 +272,14 @@ def _wrong_value(arrays, fmt: RecordFormat):
         f"{name} holds {outside[0]}, but the vocab_size of --bert_config_file={fmt.config_file} is "
         f"{fmt.vocab_size}: the records were made with the vocabulary of another model."
       )
+  # On a CPU such values go unnoticed: they select no row, and so no loss, of a one-hot matrix.
+  segments, labels = arrays["segment_ids"], arrays["next_sentence_labels"]
+  for name, values in (
+    ("segment_ids", segments[segments < 0]),
+    ("next_sentence_labels", labels[(labels != 0) & (labels != 1)]),
+  ):
+    if values.size:
+      return f"{name} holds {values[0]}. Was it made by create_pretraining_data.py?"
   if fmt.dynamic_masking:
     return None
   is_token = arrays["input_mask"] != 0

@@ -817,6 +817,6 @@ def read_label_map(output_dir: str | None) -> list[str] | None:
       labels = sorted(label_map, key=label_map.get)
       if [label_map[label] for label in labels] != list(range(len(labels))):
         raise ValueError("its values are not 0, 1, 2, ...")
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
       raise ValueError(f"{path} is no label map ({error}). Remove it.") from None
   return labels

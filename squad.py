@@ -288,6 +288,11 @@ class _Reader:
     return self._get(qa, "is_impossible", bool, place)
 
   def _report(self, num_examples) -> None:
+    if not num_examples and self._not_found:
+      raise DataError(
+        f"none of its {self._questions_read} questions has its answer where the file says.",
+        self._path,
+      )
     if not num_examples:
       raise DataError("there is no question in the file.", self._path)
     for count, what in (

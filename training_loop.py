@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,7 +108,7 @@ class Training:
   def run(self) -> None:
     """Trains to the end; between steps in this order: report, evaluate, save, stop."""
     with (
-      contextlib.closing(_event_writer(self._config.model_dir)) as writer,
+      contextlib.closing(EventLog(self._config.model_dir)) as events,
       StopSignals() as stop,
       Progress(self._config, self._step, self._max_steps) as progress,
     ):
@@ -116,7 +116,7 @@ class Training:
         self._evaluate()  # Unless done before this checkpoint was saved: a signal skips it.
       while not self._finished:
         self._advance()
-        self._report(writer, progress)
+        self._report(events, progress)
         # Workers stop after the same step, whichever of them the signal reached.
         is_stopped = distribution.any_worker(stop.received is not None)
         self._finished |= is_stopped
@@ -218,7 +218,7 @@ class Training:
   def _is_due(self, period: int) -> bool:
     return self._finished or self._step % period == 0
 
-  def _report(self, writer, progress) -> None:
+  def _report(self, events, progress) -> None:
     progress.update(
       self._step,
       self._seconds,
@@ -229,10 +229,7 @@ class Training:
     seconds = self._seconds - self._told[2]
     if not (self._is_due(self._config.save_summary_steps) and self._scalars and seconds):
       return
-    with writer.as_default(self._step):
-      for name, value in {**self._scalars, **self._speeds(seconds)}.items():
-        tf.summary.scalar(name, value)
-    writer.flush()
+    events.write(self._step, {**self._scalars, **self._speeds(seconds)})
     self._told = self._step, self._state.examples, self._seconds, dict(self._amounts)
 
   def _speeds(self, seconds: float) -> dict[str, float]:
@@ -330,6 +327,42 @@ class StopSignals:
     raise SystemExit(EXIT_CODE_SIGTERM)
 
 
+class EventLog:
+  """Scalars for TensorBoard, which the chief of a job writes.
+
+  A disk that does not take them costs the curves, not the run: a warning tells of it, and the next
+  checkpoint shows whether the disk takes anything at all.
+  """
+
+  def __init__(self, folder: str):
+    self._writer = None
+    if distribution.is_chief():
+      with self._may_fail():
+        self._writer = tf.summary.create_file_writer(folder)
+
+  def write(self, step: int, values: Mapping[str, float]) -> None:
+    """Writes what is told of a step."""
+    if self._writer is None:
+      return
+    with self._may_fail(), self._writer.as_default(step):  # whose end flushes
+      for name, value in values.items():
+        tf.summary.scalar(name, value)
+
+  def close(self) -> None:
+    """Completes the file."""
+    if self._writer is not None:
+      with self._may_fail():
+        self._writer.close()
+
+  @contextlib.contextmanager
+  def _may_fail(self):
+    try:
+      yield
+    except tf.errors.OpError as error:
+      reason = error.message.splitlines()[0].rpartition("}} ")[2]
+      logging.warning("Events for TensorBoard are lost, the run goes on: %s", reason)
+
+
 class Progress:
   """A bar on a terminal, lines in a log: step, loss, examples per second, time left."""
 
@@ -406,12 +439,6 @@ class Progress:
 
 # ---------------------------------------------------------------------------------------------
 # Helpers without state.
-
-
-def _event_writer(folder: str):
-  """The chief writes events for TensorBoard; what other workers write goes nowhere."""
-  is_chief = distribution.is_chief()
-  return tf.summary.create_file_writer(folder) if is_chief else tf.summary.create_noop_writer()
 
 
 def _next_stop(step: int, max_steps: int, steps_per_loop: int, periods: list[int]) -> int:

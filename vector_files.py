@@ -160,7 +160,8 @@ def write_npz(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
 
     def column(name, dtype, *row_shape):
       with files.errors_naming(path):
-        aside = stack.enter_context(tempfile.TemporaryFile(dir=os.path.dirname(path) or "."))
+        aside = tempfile.TemporaryFile(dir=os.path.dirname(path) or ".")  # noqa: SIM115 (below)
+      stack.callback(_close_quietly, aside)
       return _Column(name, np.dtype(dtype), row_shape, aside, path)
 
     vectors = column("vectors", np.float32, len(layout.layers), layout.hidden_size)
@@ -186,6 +187,11 @@ def write_npz(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
       for each in columns:
         each.copy_into(archive)
   return count
+
+
+def _close_quietly(file) -> None:
+  with contextlib.suppress(OSError):  # on a full disk, closing tries to write once more
+    file.close()
 
 
 class _Column:

@@ -98,7 +98,7 @@ def model_and_its_outputs() -> None:
   print("Sequence output:", model.get_sequence_output().shape)
   print("Embedding output:", model.get_embedding_output().shape)
   print("Embedding table:", model.get_embedding_table().shape)
-  print("GELU of 1:", float(modeling.gelu(tf.constant(1.0))))
+  print(f"GELU of 1: {modeling.gelu(tf.constant(1.0)):.6f}")
 
 
 # ---------------------------------------------------------------------------------------------

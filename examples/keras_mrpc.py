@@ -13,17 +13,17 @@ import pathlib
 import time
 
 import keras
-import numpy as np
 
 import download
 from keras_bert import (
-  BERT,
   AdamWeightDecay,
-  TextClassificationHead,
+  BertForSequenceClassification,
+  BertTokenizer,
   WarmUpLinearDecay,
-  create_inputs,
+  create_classification_dataloader,
+  evaluate_classification_metrics,
 )
-from keras_tokenizer import BertTokenizer, model_folder
+from keras_tokenizer import model_folder
 
 
 def main() -> None:
@@ -42,47 +42,39 @@ def main() -> None:
   folder = model_folder(args.init_checkpoint)
   data_dir = pathlib.Path(args.data_dir or download.download_task_data("MRPC"))
   tokenizer = BertTokenizer.from_pretrained(folder)
-  train_inputs, train_labels = read(data_dir / "train.tsv", tokenizer, args.max_seq_length)
-  limit = args.max_train_examples or len(train_labels)
-  train_inputs = {name: array[:limit] for name, array in train_inputs.items()}
-  dev_inputs, dev_labels = read(data_dir / "dev.tsv", tokenizer, args.max_seq_length)
+  train = load(data_dir / "train.tsv", tokenizer, args, limit=args.max_train_examples)
+  dev = load(data_dir / "dev.tsv", tokenizer, args, shuffle=False)
 
-  inputs = create_inputs(args.max_seq_length)
-  head = TextClassificationHead(num_classes=2, name="classifier")
-  model = keras.Model(inputs, head(BERT.from_checkpoint(folder)(inputs)))
-  steps = args.epochs * -(-limit // args.batch_size)
+  model = BertForSequenceClassification.from_pretrained(folder, num_labels=2)
+  steps = args.epochs * len(train)
   model.compile(
     AdamWeightDecay(WarmUpLinearDecay(args.learning_rate, steps, steps // 10)),
-    "sparse_categorical_crossentropy",
+    keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     metrics=["accuracy"],
   )
   start = time.perf_counter()
-  model.fit(
-    train_inputs,
-    train_labels[:limit],
-    batch_size=args.batch_size,
-    epochs=args.epochs,
-    verbose=2,
-  )
+  model.fit(train, epochs=args.epochs, verbose=2)
   seconds = time.perf_counter() - start
-  loss, accuracy = model.evaluate(dev_inputs, dev_labels, verbose=0)
+  scores = evaluate_classification_metrics(model, dev)
   print(f"backend = {keras.backend.backend()}\ntraining_seconds = {seconds:.1f}")
-  print(f"eval_loss = {loss:.4f}\neval_accuracy = {accuracy:.4f}")
+  for name in ("loss", "f1", "accuracy"):
+    print(f"eval_{name} = {scores[name]:.4f}")
 
 
-def read(path: pathlib.Path, tokenizer: BertTokenizer, length: int):
-  """Inputs and labels of a file of MRPC."""
+def load(path: pathlib.Path, tokenizer: BertTokenizer, args, limit=None, shuffle=True):
+  """A loader of the pairs in a file of MRPC."""
   with open(path, encoding="utf-8-sig", newline="") as file:
-    rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
-  inputs = tokenizer(
-    [row[3] for row in rows],
-    [row[4] for row in rows],
-    padding="max_length",
-    truncation=True,
-    max_length=length,
-    return_tensors="np",
+    rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:][:limit]
+  return create_classification_dataloader(
+    texts=[row[3] for row in rows],
+    text_pairs=[row[4] for row in rows],
+    labels=[int(row[0]) for row in rows],
+    tokenizer=tokenizer,
+    batch_size=args.batch_size,
+    max_length=args.max_seq_length,
+    shuffle=shuffle,
+    seed=args.seed,
   )
-  return inputs, np.array([int(row[0]) for row in rows])
 
 
 if __name__ == "__main__":

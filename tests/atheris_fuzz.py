@@ -28,9 +28,23 @@ with atheris.instrument_imports(include=[*_OURS, "fuzz_targets"]):
   import fuzz_targets
 
 
+def _import_the_slow() -> None:
+  """TensorFlow, and ours that need it: before the clock of the first input starts."""
+  with atheris.instrument_imports(include=_OURS):
+    import checkpoint  # noqa: F401
+    import pretraining_records  # noqa: F401
+
+
 def _write_seeds(folder: pathlib.Path, target: fuzz_targets.Target) -> None:
   for number, seed in enumerate(target.seeds):
     (folder / str(number)).write_bytes(seed)
+
+
+def _write_dictionary(path: pathlib.Path) -> None:
+  """What breaks parsers, as libFuzzer wants to have it: in quotes, each byte in hexadecimal."""
+  short = (snippet for snippet in fuzz_targets.SNIPPETS if len(snippet) < 60)
+  lines = ('"' + "".join(f"\\x{byte:02x}" for byte in snippet) + '"\n' for snippet in short)
+  path.write_text("".join(lines))
 
 
 def _empty(folder: pathlib.Path) -> None:
@@ -48,18 +62,22 @@ def main() -> None:
   logging.set_verbosity(logging.FATAL)
   warnings.simplefilter("ignore")
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+  if target.needs_tensorflow:
+    _import_the_slow()
   with tempfile.TemporaryDirectory() as temporary:
     seeds, work = (pathlib.Path(temporary) / part for part in ("seeds", "work"))
     seeds.mkdir()
     work.mkdir()
     _write_seeds(seeds, target)
+    _write_dictionary(work.with_name("dictionary"))
 
     def run_once(data: bytes) -> None:
       _empty(work)
       target.run(data, work)
 
     is_replay = bool(arguments) and not arguments[-1].startswith("-")
-    atheris.Setup([sys.argv[0], *([] if is_replay else [str(seeds)]), *arguments], run_once)
+    own = [] if is_replay else [str(seeds), f"-dict={work.with_name('dictionary')}"]
+    atheris.Setup([sys.argv[0], *own, "-max_len=8192", *arguments], run_once)
     atheris.Fuzz()
 
 

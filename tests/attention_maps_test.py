@@ -32,10 +32,16 @@ CONFIG = BertConfig(
 
 
 @pytest.fixture(scope="module")
-def model_dir(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("model")
+def store():
+  """The variables of a model."""
   with use_store(VariableStore(seed=1)) as store:
     BertModel(CONFIG, False, tf.zeros([1, 1], tf.int32))
+  return store
+
+
+@pytest.fixture(scope="module")
+def model_dir(store, tmp_path_factory):
+  folder = tmp_path_factory.mktemp("model")
   checkpoint.save(str(folder), 1, store.variables, {})
   (folder / "bert_config.json").write_text(CONFIG.to_json_string())
   (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
@@ -47,7 +53,7 @@ def attend(model_dir):
   return attention_maps.load(str(model_dir), max_seq_length=12)
 
 
-def test_maps_are_those_of_keras_and_sum_to_one(model_dir, attend):
+def test_maps_are_those_of_keras_and_sum_to_one(store, model_dir, attend):
   tokens, maps = attend("The cat sat.", "the mat")
   assert tokens == ["[CLS]", "the", "cat", "sat", ".", "[SEP]", "the", "mat", "[SEP]"]
   assert maps.shape == (LAYERS, HEADS, 9, 9)
@@ -62,10 +68,23 @@ def test_maps_are_those_of_keras_and_sum_to_one(model_dir, attend):
   assert of_keras.shape == (1, LAYERS, HEADS, 11, 11)
   np.testing.assert_allclose(of_keras[0, :, :, :9, :9], maps, atol=1e-5)
   assert (of_keras[..., 9:] == 0).all(), "nothing looks at padding"
+  ids, segments, mask = inputs.values()
+  with use_store(store):
+    model = BertModel(CONFIG, False, ids.astype("int32"), mask, segments.astype("int32"))
+    padded = attention_maps.attention_maps(CONFIG, model, mask)
+  np.testing.assert_allclose(padded, of_keras, atol=1e-5)
 
 
-@pytest.mark.parametrize("attention_type", ["multi_head", "window", "group_query", "differential"])
-@pytest.mark.parametrize("normalization_position", ["post", "pre"])
+@pytest.mark.parametrize(
+  ("attention_type", "normalization_position"),
+  [
+    ("multi_head", "post"),
+    ("multi_head", "pre"),
+    ("window", "post"),
+    ("group_query", "post"),
+    ("differential", "pre"),
+  ],
+)
 def test_keras_layers_mix_by_their_maps(attention_type, normalization_position):
   keras.utils.set_random_seed(3)
   bert = BERT(
@@ -80,8 +99,10 @@ def test_keras_layers_mix_by_their_maps(attention_type, normalization_position):
     layer_args={"window_size": 2},
   )
   ids = np.array([[5, 6, 7, 8, 9, 10]])
-  maps = bert.attention_maps(ids)[:, 0]  # [B, N, S, S]
   layer = bert.encoder_layers[0]
+  for variable in layer.attention_norm.weights:  # or it would change nothing
+    variable.assign(np.linspace(-1, 2, 16))
+  maps = bert.attention_maps(ids)[:, 0]  # [B, N, S, S]
   states = bert(ids, output_hidden_states=True)["hidden_states"][0]
   read = layer.attention_norm(states) if normalization_position == "pre" else states
   values = layer.attention._for_all_heads(layer.attention.value(read))

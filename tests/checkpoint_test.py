@@ -829,7 +829,7 @@ def test_everything_is_on_disk_before_it_becomes_visible(tmp_path, monkeypatch):
 
   def record_fsync(descriptor):
     path = os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
-    events.append(("sync", path.removesuffix(".tmp")))
+    events.append(("sync", path.removeprefix(".").removesuffix(".tmp")))
     fsync(descriptor)
 
   def record_replace(source, target):

@@ -19,7 +19,7 @@ def drawn(monkeypatch):
 
   def keep(figure, path, **kwargs):
     saved.append(figure)
-    savefig(figure, path, **kwargs)
+    savefig(figure, path, dpi=50, **kwargs)  # small is fast
 
   monkeypatch.setattr(Figure, "savefig", keep)
   return saved
@@ -107,30 +107,30 @@ def test_schedules_are_told_apart_without_colour(drawn, tmp_path):
 
 def test_attention_maps_share_one_scale_and_name_their_pieces(drawn, tmp_path):
   tokens = ["[CLS]", "$5", "##s", "[SEP]"]
-  maps = np.random.default_rng(0).dirichlet(np.ones(4), [6, 4])
+  maps = np.random.default_rng(0).dirichlet(np.ones(4), [5, 4])
   figures.plot_attention(maps, tokens, tmp_path / "a.png", title="Layer 3")
   *panels, bar = drawn[0].axes
   shown = [panel for panel in panels if panel.get_visible()]
-  assert [panel.get_title() for panel in shown] == [f"head {number}" for number in range(6)]
+  assert [panel.get_title() for panel in shown] == [f"head {number}" for number in range(5)]
   for panel, each in zip(shown, maps, strict=True):
     picture = panel.get_images()[0]
     np.testing.assert_array_equal(picture.get_array(), each)
     assert picture.get_clim() == (0, maps.max())
-  for index in (2, 5):  # nothing is below them
+  for index in (1, 2, 3, 4):  # nothing is below them
     names = [label.get_text() for label in shown[index].get_xticklabels()]
     assert names == tokens
     assert all(label.get_visible() for label in shown[index].get_xticklabels())
   assert bar.get_ylabel() == "probability"
-  with pytest.raises(ValueError, match=r"\[6, 4, 4\] do not fit 3 tokens"):
+  with pytest.raises(ValueError, match=r"\[5, 4, 4\] do not fit 3 tokens"):
     figures.plot_attention(maps, tokens[:3], tmp_path / "b.png")
 
 
 def test_labels_of_points_never_overlap(drawn, tmp_path):
-  vectors = np.random.default_rng(0).normal(size=[60, 8])
-  labels = [f"a text of some length, number {number}" for number in range(60)]
+  vectors = np.random.default_rng(0).normal(size=[40, 8])
+  labels = [f"a text of some length, number {number}" for number in range(40)]
   figures.plot_vectors(vectors, labels, tmp_path / "a.png")
   [panel] = drawn[0].axes
-  assert 30 <= len(boxes_of(panel.texts)) <= 60
+  assert 25 <= len(boxes_of(panel.texts)) <= 40
   assert_apart(panel.texts, drawn[0])
 
 

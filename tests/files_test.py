@@ -1,6 +1,7 @@
 """Tests of files.py. Alone: python -m pytest tests/files_test.py (no TensorFlow, a second)"""
 
 import builtins
+import contextlib
 import errno
 import os
 import pathlib
@@ -8,6 +9,7 @@ import stat
 import subprocess
 import sys
 
+import faults
 import pytest
 
 import files
@@ -101,6 +103,45 @@ def test_an_error_leaves_the_old_text_and_nothing_else(tmp_path, monkeypatch, fu
   assert names_in(tmp_path) == ["a.txt"]
 
 
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+def test_an_error_names_the_file_that_is_to_be(tmp_path, monkeypatch, function):
+  """The system's own errors name a temporary file, or none."""
+
+  def full(*args):
+    raise OSError(errno.ENOSPC, "No space left on device", *args[:1])
+
+  monkeypatch.setattr(os, function, full if function == "replace" else lambda _: full())
+  with pytest.raises(OSError, match="No space left") as caught:
+    files.write_text(tmp_path / "a.txt", "new")
+  assert caught.value.filename == str(tmp_path / "a.txt")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.parametrize("step", ["write", "flush", "seek", "close"])
+def test_whatever_writes_what_is_buffered_names_the_file(step):
+  with contextlib.suppress(OSError), open("/dev/full", "wb", buffering=0) as full:
+    writer = files._NamedWriter(full, "answers.jsonl")
+    if step != "write":
+      writer.write(b"small")
+    with pytest.raises(OSError, match=r"No space left on device: 'answers\.jsonl'"):
+      {
+        "write": lambda: writer.write(b"large" * 10000),
+        "flush": writer.flush,
+        "seek": lambda: writer.seek(0),
+        "close": writer.close,
+      }[step]()
+
+
+def test_a_full_disk_does_not_keep_from_holding_a_folder(tmp_path, monkeypatch):
+  def full(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+  monkeypatch.setattr(os, "pwrite", full)
+  with files.hold_folder(tmp_path):
+    assert names_in(tmp_path) == [".lock"]
+  assert names_in(tmp_path) == []
+
+
 def test_text_that_is_not_unicode_changes_nothing(tmp_path):
   path = tmp_path / "a.txt"
   path.write_text("old")
@@ -149,6 +190,19 @@ def test_bytes_are_written_as_they_are(tmp_path):
   files.write_bytes(tmp_path / "a", b"\r\n\0\xff")
   assert (tmp_path / "a").read_bytes() == b"\r\n\0\xff"
   assert names_in(tmp_path) == ["a"]
+
+
+def test_a_folder_is_tried_without_a_trace(tmp_path):
+  """Whatever has a name would stay there for ever if the process died."""
+  seen = []
+  with faults.watch(tmp_path, lambda _: seen.append(names_in(tmp_path))):
+    files.check_writable(tmp_path)
+  assert seen == [[], []]  # as it is opened, and written
+  for nth in (1, 2):
+    with faults.Failure(tmp_path, errno.ENOSPC, nth), pytest.raises(OSError, match=tmp_path.name):
+      files.check_writable(tmp_path)
+  with pytest.raises(FileNotFoundError, match="nowhere"):
+    files.check_writable(tmp_path / "nowhere")
 
 
 # Folders of one run at a time.

@@ -41,6 +41,15 @@ import transformers_folder
 import vocabulary
 from configuration import BertConfig
 
+# What breaks parsers: unfinished and misplaced syntax, numbers of all kinds, bytes of no text.
+SNIPPETS = (
+  *(b'"', b"'", b"\\", b"{", b"}", b"[", b"]", b":", b",", b"[" * 2000, b'{"a":' * 2000),
+  *(b"\t", b"\n", b"\r\n", b"\n\n", b" ", b"\0", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\x80"),
+  *(b"1", b"-1", b"0", b"1.5", b"NaN", b"-Infinity", b"1e999", b"9" * 400, b"9" * 5000),
+  *(b"null", b"true", b"{}", b"[]", b'""', b'"\\ud800"', "\u2028é中\U0001f600\u0301".encode()),
+  *(b"\xff" * 9, b"\xff" * 9 + b"\x01", b"\x80" * 20, b"\0" * 8, bytes(range(256))),
+)
+
 Parser = Callable[[bytes, pathlib.Path], None]
 
 
@@ -234,7 +243,7 @@ def read_predictions(data: bytes, folder: pathlib.Path) -> None:
   path = _written(folder, "texts.jsonl", data)
   names = (["text_a"], ["text_a", "text_b"], ["context", "question"], ["choices", "context"])
   inputs = names[choice % 4]
-  with command_line.defined_flags(predictor.define_flags) as flag_values:
+  with command_line.defined_flags(predictor.define_flags):
     command_line.parse(["predictor.py", f"--task={'vectors' if choice & 4 else 'answers'}"])
     with clear_errors("texts.jsonl", ValueError, tables.DataError):
       model = predictor.Predictor(
@@ -269,10 +278,10 @@ def read_corpus(data: bytes, folder: pathlib.Path) -> None:
     documents = corpus.split_documents(whole)
     parts: list[list[str] | None] = []
     for part in corpus.text_ranges(found, target_bytes=7 + choice):
-      texts = corpus.read_range(part, form, corpus.TextStatistics())
-      parts += [text if text is None else text.split() or ["-"] for text in texts]
-    again = [[s for s in document if s != ["-"]] for document in corpus.split_documents(parts)]
-    assert [document for document in again if document] == documents
+      for text in corpus.read_range(part, form, corpus.TextStatistics()):
+        if text is None or text.split():
+          parts.append(text and text.split())
+    assert corpus.split_documents(parts) == documents
 
 
 def split_sentences(data: bytes, folder: pathlib.Path) -> None:
@@ -321,24 +330,27 @@ def read_small_json(data: bytes, folder: pathlib.Path) -> None:
   import input_pipeline
   import pretraining_records
 
-  path = _written(folder, "train.tfrecord", record_bytes.framed(b""))
-  _written(folder, ".train.tfrecord.manifest.json", data)
-  fmt = pretraining_records.RecordFormat(4, 2, 10, "config.json")
-  with clear_errors("train.tfrecord", input_pipeline.RecordError):
-    pretraining_records.check_manifests([path], fmt)
-    list(input_pipeline.records_of(path))
-  _written(folder, "model.ckpt-1.state.json", data)
-  with clear_errors("model.ckpt-1.state.json", checkpoint.CheckpointError):
-    checkpoint.read_state(str(folder / "model.ckpt-1"))
-  _written(folder, "label_map.json", data)
-  with clear_errors("label_map.json", ValueError):
-    labels = runner.read_label_map(str(folder))
-    assert all(isinstance(label, str) for label in labels)
+  choice, data = _first_byte(data)
+  if choice % 3 == 0:
+    path = _written(folder, "train.tfrecord", record_bytes.framed(b""))
+    _written(folder, ".train.tfrecord.manifest.json", data)
+    fmt = pretraining_records.RecordFormat(4, 2, 10, "config.json")
+    with clear_errors("train.tfrecord", input_pipeline.RecordError):
+      pretraining_records.check_manifests([path], fmt)
+      list(input_pipeline.records_of(path))
+  elif choice % 3 == 1:
+    _written(folder, "model.ckpt-1.state.json", data)
+    with clear_errors("model.ckpt-1.state.json", checkpoint.CheckpointError):
+      checkpoint.read_state(str(folder / "model.ckpt-1"))
+  else:
+    _written(folder, "label_map.json", data)
+    with clear_errors("label_map.json", ValueError):
+      assert all(isinstance(label, str) for label in runner.read_label_map(str(folder)))
 
 
 def _block(content: bytes) -> bytes:
   """A block of a checkpoint's index, its checksum right whatever it holds."""
-  content = content + struct.pack("<I", 0)  # no restarts
+  content = content + struct.pack("<II", 0, 1)  # its one restart, where a key is spelled out
   return content + b"\0" + struct.pack("<I", record_bytes._masked_crc(content + b"\0"))
 
 
@@ -470,8 +482,9 @@ _CONLL = (
   b"EU\t1\tS-ORG\nAda\t2\tB-PER\nLove\t3\tE-PER\n",
 )
 _TEXTS = (
-  b"Who was he ? ||| A puppeteer\nA text.\n",
-  b'{"context": "It was me.", "question": "Who?"}\n{"text_a": "a", "text_b": "b"}\n',
+  b'A text.\n{"text_a": "b"}\n',
+  b'Who was he ? ||| A puppeteer\n{"text_a": "a", "text_b": "b"}\nA text.\n',
+  b'{"context": "It was me.", "question": "Who?"}\n',
   b'{"context": "She", "choices": ["is.", "are."]}\n',
 )
 _CORPUS = (
@@ -490,10 +503,10 @@ _EXAMPLE = next(
   )
 )
 _SMALL_JSON = (
-  b'{"records": 1, "bytes": 16, "max_seq_length": 4, "max_predictions_per_seq": 2, '
+  b'\0{"records": 1, "bytes": 16, "max_seq_length": 4, "max_predictions_per_seq": 2, '
   b'"vocab_size": 10, "vocabulary": "abc", "dynamic_masking": false, "compression": ""}',
-  b'{"crc32": 1, "format_version": 1, "files": {".index": {"bytes": 1}}, "state": {}}',
-  b'{"O": 0, "B-PER": 1}',
+  b'\1{"crc32": 1, "format_version": 1, "files": {".index": {"bytes": 1}}, "state": {}}',
+  b'\2{"O": 0, "B-PER": 1}',
 )
 _SAFETENSORS_HEADER = (
   b'{"__metadata__": {"format": "pt"}, "bert.pooler.dense.weight": '
@@ -524,7 +537,7 @@ TARGETS = {
     read_squad, [*_each(range(4), _SQUAD), *_each((4, 7), gzip.compress(_SQUAD, mtime=0))]
   ),
   "conll": Target(read_conll, _each((0, 1, 4, 8, 12, 64, 128, 132, 192), *_CONLL)),
-  "predictions": Target(read_predictions, _each(range(8), *_TEXTS)),
+  "predictions": Target(read_predictions, [bytes([c]) + _TEXTS[c % 4] for c in range(8)]),
   "corpus": Target(
     read_corpus,
     [

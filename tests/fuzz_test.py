@@ -15,21 +15,13 @@ import warnings
 
 import pytest
 from absl import logging
-from fuzz_targets import PIECES, TARGETS, refusals
+from fuzz_targets import PIECES, SNIPPETS, TARGETS, refusals
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tokenization
 
-# What breaks parsers: unfinished and misplaced syntax, numbers of all kinds, bytes of no text.
-SNIPPETS = (
-  *(b'"', b"'", b"\\", b"{", b"}", b"[", b"]", b":", b",", b"[" * 2000, b'{"a":' * 2000),
-  *(b"\t", b"\n", b"\r\n", b"\n\n", b" ", b"\0", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\x80"),
-  *(b"1", b"-1", b"0", b"1.5", b"NaN", b"-Infinity", b"1e999", b"9" * 400, b"9" * 5000),
-  *(b"null", b"true", b"{}", b"[]", b'""', b'"\\ud800"', "\u2028é中\U0001f600\u0301".encode()),
-  *(b"\xff" * 9, b"\xff" * 9 + b"\x01", b"\x80" * 20, b"\0" * 8, bytes(range(256))),
-)
-MEMBERS = 40 * (1 + 9 * (os.environ.get("FUZZ_LONGER") == "1"))
+EXAMPLES = 40  # of each parser
 
 
 @st.composite
@@ -62,7 +54,7 @@ def test_damaged_input_is_used_or_refused_clearly(name, tmp_path):
 
   @settings(
     derandomize=True,
-    max_examples=MEMBERS,
+    max_examples=EXAMPLES,
     deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
@@ -85,8 +77,7 @@ def test_good_input_is_used(name, tmp_path):
     (tmp_path / str(number)).mkdir()
     TARGETS[name].run(seed, tmp_path / str(number))
     used += not refusals
-  assert used >= len(TARGETS[name].seeds) / 2 or name in ("small_json", "transformers", "examples")
-  assert used
+  assert used >= len(TARGETS[name].seeds) / 3
 
 
 # ---------------------------------------------------------------------------------------------

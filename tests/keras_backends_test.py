@@ -3,8 +3,9 @@
 Run alone: python -m pytest tests/keras_backends_test.py
 
 Each backend computes in a process of its own, since Keras cannot change it. A backend that is not
-installed is skipped. The other tests of the Keras side run on any backend, too:
-KERAS_BACKEND=torch python -m pytest tests/keras_bert_test.py
+installed is skipped. The environment variable TORCH_PYTHON may name the interpreter of another
+environment, which has PyTorch; `make test-torch` makes one. The other tests of the Keras side run
+on any backend, too: KERAS_BACKEND=torch python -m pytest tests/keras_bert_test.py
 """
 
 import importlib.util
@@ -29,11 +30,13 @@ from keras_bert import (
 )
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+ELSEWHERE = {"torch": os.environ.get("TORCH_PYTHON")}
 OTHERS = [
   pytest.param(
     name,
     marks=pytest.mark.skipif(
-      importlib.util.find_spec(name) is None, reason=f"{name} is not installed"
+      importlib.util.find_spec(name) is None and not ELSEWHERE.get(name),
+      reason=f"{name} is not installed",
     ),
   )
   for name in ("jax", "torch", "tensorflow")
@@ -85,7 +88,7 @@ def run_on(backend, *arguments):
     "JAX_PLATFORMS": "cpu",
   }
   done = subprocess.run(
-    [sys.executable, "-c", OTHER_PROCESS, *map(str, arguments)],
+    [ELSEWHERE.get(backend) or sys.executable, "-c", OTHER_PROCESS, *map(str, arguments)],
     capture_output=True,
     text=True,
     env=environment,

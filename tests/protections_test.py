@@ -5,6 +5,7 @@ in a copy of the project, about half an hour)
 """
 
 import ast
+import json
 import os
 import pathlib
 import shutil
@@ -81,38 +82,72 @@ def copy(tmp_path_factory) -> pathlib.Path:
   return folder
 
 
-def run_tests(folder, *tests) -> tuple[int, str]:
-  """Runs tests by name; pytest's exit code, and what it said."""
+# Importing TensorFlow takes longer than most tests. It is done once, and every run begins with a
+# fork that has nothing of the project in it yet.
+_SERVER = """
+import json, os, signal, sys
+import hypothesis, numpy, pytest, tensorflow
+
+for line in sys.stdin:
+  arguments, log = json.loads(line)
+  child = os.fork()
+  if child == 0:
+    signal.alarm(1200)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+    os.dup2(1, 2)
+    code = pytest.main(arguments)
+    sys.stdout.flush()
+    os._exit(code)
+  print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def run_tests(copy):
+  """`run_tests(*tests)` runs tests of the copy by name: pytest's exit code, and what it said."""
   environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "BERT_"))}
   # Compiled files are told apart by size and second: a broken line could hide behind an old one.
-  environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
-  done = subprocess.run(
-    [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
-    cwd=folder,
+  environment |= {
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONHASHSEED": "0",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+  }
+  log = copy.parent / "log"
+  server = subprocess.Popen(
+    [sys.executable, "-c", _SERVER],
+    cwd=copy,
     env=environment,
+    stdin=subprocess.PIPE,
     stdout=subprocess.PIPE,
-    stderr=subprocess.STDOUT,
     text=True,
-    errors="replace",
-    timeout=1200,
   )
-  return done.returncode, done.stdout
+
+  def run(*tests):
+    arguments = ["-q", "-p", "no:cacheprovider", *tests]
+    server.stdin.write(json.dumps([arguments, str(log)]) + "\n")
+    server.stdin.flush()
+    code = int(server.stdout.readline())
+    return code, log.read_text(errors="replace")
+
+  yield run
+  server.communicate()
 
 
 @pytest.mark.slow
-def test_all_of_them_pass_where_nothing_is_broken(copy):
-  code, said = run_tests(copy, *dict.fromkeys(f"tests/{each.test}" for each in EVERY))
+def test_all_of_them_pass_where_nothing_is_broken(run_tests):
+  code, said = run_tests(*dict.fromkeys(f"tests/{each.test}" for each in EVERY))
   assert code == 0, said[-5000:]
   assert "skipped" not in said.splitlines()[-1], said[-5000:]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("each", EVERY, ids=lambda each: f"{each.file}: {each.what}")
-def test_its_test_fails_without_it(copy, each):
+def test_its_test_fails_without_it(copy, run_tests, each):
   path, whole = copy / each.file, source_of(each, copy)
   path.write_text(broken_source_of(each, copy), encoding="utf-8")
   try:
-    code, said = run_tests(copy, f"tests/{each.test}")
+    code, said = run_tests(f"tests/{each.test}")
   finally:
     path.write_text(whole, encoding="utf-8")
   # 1: tests ran, and failed. 2 and more: they could not even be collected.

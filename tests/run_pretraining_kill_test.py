@@ -1,13 +1,16 @@
 """Pre-training that is killed and started again equals a run that never stopped, bit for bit.
 
 Alone: python -m pytest tests/run_pretraining_kill_test.py (`-m slow` for fifty kills in one run,
-which take a quarter of an hour)
+which take ten minutes)
 """
 
+import functools
 import json
+import os
 import pathlib
 import random
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -93,6 +96,72 @@ def start(command, out):
     return subprocess.Popen([*command, f"--output_dir={out}"], stdout=log, stderr=log)
 
 
+# Imports take longer than fifty of these runs: one process makes them, and forks for each run,
+# before TensorFlow's runtime starts. It tells the number of each child, then how it ended.
+_FORKS = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+import command_line, dynamic_masking, estimator, input_pipeline, modeling, optimization
+import run_pretraining
+
+for line in sys.stdin:
+  argv, log = json.loads(line)
+  child = os.fork()
+  if not child:
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    try:
+      command_line.run(run_pretraining.main, run_pretraining.define_flags, argv)
+    except SystemExit as error:
+      os._exit(error.code or 0)
+    finally:
+      os._exit(3)
+  print(child, flush=True)
+  print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Fork:
+  """A run in a process that was forked; as far as it is needed, a `subprocess.Popen`."""
+
+  def __init__(self, parent: subprocess.Popen, command, out):
+    argv = [*map(str, command[1:]), f"--output_dir={out}"]
+    parent.stdin.write(json.dumps([argv, f"{out}.log"]).encode() + b"\n")
+    self._answers = parent.stdout
+    self._pid = int(self._answers.readline())
+    self._code = None
+
+  def poll(self) -> int | None:
+    if self._code is None and select.select([self._answers], [], [], 0)[0]:
+      self.wait()
+    return self._code
+
+  def send_signal(self, number) -> None:
+    if self.poll() is None:
+      os.kill(self._pid, number)
+
+  def wait(self, timeout=300) -> int:
+    if self._code is None:
+      assert select.select([self._answers], [], [], timeout)[0], "it does not end"
+      self._code = int(self._answers.readline())
+    return self._code
+
+
+@pytest.fixture
+def fork(command):
+  """`start` for many runs: `fork(command, out)`."""
+  parent = subprocess.Popen(
+    [sys.executable, "-c", _FORKS, str(ROOT)],
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+    bufsize=0,
+  )
+  yield functools.partial(Fork, parent)
+  parent.stdin.close()
+  parent.wait(timeout=60)
+
+
 def wait_well(process, out):
   assert process.wait(timeout=300) == 0, pathlib.Path(f"{out}.log").read_text()[-3000:]
 
@@ -102,9 +171,9 @@ def newest_step(out) -> int:
   return max(steps, default=0)
 
 
-def kill_at(command, out, step, delay) -> int:
-  """Starts the command, kills it `delay` seconds after `step` is saved; the newest saved step."""
-  process = start(command, out)
+def kill_at(start_run, out, step, delay) -> int:
+  """Starts a run, kills it `delay` seconds after `step` is saved; the newest saved step."""
+  process = start_run(out)
   try:
     deadline = time.monotonic() + 300
     while newest_step(out) < step and process.poll() is None and time.monotonic() < deadline:
@@ -141,15 +210,15 @@ def all_values(out) -> dict[tuple[str, int], set[float]]:
   return found
 
 
-def check_kills(command, straight, out, kills, seed, steps=STEPS):
+def check_kills(start_run, straight, out, kills, seed, steps=STEPS):
   rng, saved = random.Random(seed), 0
   for number in range(kills):
     # Somewhere in the next part of the run; a delay of some milliseconds hits the middle of a
     # step, of writing a checkpoint, or of writing summaries.
     step = steps * number // (kills + 1) + rng.randrange(1, steps // (2 * (kills + 1)))
-    saved = kill_at(command, out, max(step, saved + 1), rng.uniform(0.0, 0.05))
+    saved = kill_at(start_run, out, max(step, saved + 1), rng.uniform(0.0, 0.05))
     assert saved < steps
-  wait_well(start(command, out), out)
+  wait_well(start_run(out), out)
 
   log = pathlib.Path(f"{out}.log").read_text()
   assert log.count("Resumed from") == kills
@@ -166,13 +235,13 @@ def check_kills(command, straight, out, kills, seed, steps=STEPS):
 
 
 def test_one_kill(command, straight, tmp_path):
-  check_kills(command, straight, tmp_path / "out", kills=1, seed=1)
+  check_kills(functools.partial(start, command), straight, tmp_path / "out", kills=1, seed=1)
 
 
 @pytest.mark.slow
-def test_fifty_kills(command, tmp_path):
+def test_fifty_kills(command, fork, tmp_path):
   steps = 2000
-  command = [*command, f"--num_train_steps={steps}"]
+  run = functools.partial(fork, [*command, f"--num_train_steps={steps}"])
   straight = tmp_path / "straight"
-  wait_well(start(command, straight), straight)
-  check_kills(command, straight, tmp_path / "out", kills=50, seed=2, steps=steps)
+  wait_well(run(straight), straight)
+  check_kills(run, straight, tmp_path / "out", kills=50, seed=2, steps=steps)

@@ -181,7 +181,7 @@ def run_job(program: str, arguments: list, folder: pathlib.Path) -> list[tuple[i
         )
       )
   try:
-    codes = [worker.wait(timeout=300) for worker in workers]
+    codes = [worker.wait(timeout=1200) for worker in workers]
   finally:
     for worker in workers:
       worker.kill()

@@ -39,7 +39,7 @@ def test_nothing_grows(tmp_path):
   )
   assert done.returncode == 0, done.stderr[-5000:]
   rows = [json.loads(line) for line in path.read_text().splitlines()]
-  assert len(rows) >= 8, "too few cycles to tell: give more SOAK_MINUTES"
+  assert len(rows) >= 6, "too few cycles to tell: give more SOAK_MINUTES"
   print(f"\n{len(rows)} cycles; first, after the warm-up, last:")
   warm = rows[int(WARM_UP * len(rows)) :]
   for row in (rows[0], warm[0], warm[-1]):
