@@ -10,7 +10,7 @@ LOCK_SUM := $(shell cksum < requirements.lock | cut -d' ' -f1)
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 STAMP := $(VENV)/.installed-$(PYTHON_VERSION)-$(LOCK_SUM)
 
-.PHONY: mrpc test lint doctest pytest test-slow bench-setup bench format lock clean
+.PHONY: mrpc test lint doctest pytest test-slow audit bench-setup bench format lock clean
 
 mrpc: $(STAMP)
 	$(BIN)/python run_classifier.py --task_name=MRPC
@@ -30,6 +30,14 @@ pytest: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# Known vulnerabilities of the locked packages; needs a service that answers.
+audit: .venv-audit/bin/pip-audit
+	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
+
+.venv-audit/bin/pip-audit:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1
 
 # What others offer, in an environment of its own: several GB.
 bench-setup:

@@ -68,6 +68,7 @@ class _Job:
 
 
 _job = _Job()
+_mirrored: dict[tuple[str, ...], Any] = {}  # names of devices -> their strategy
 
 
 # ---------------------------------------------------------------------------------------------
@@ -126,10 +127,14 @@ def _mirrored_strategy():
   import tensorflow as tf
 
   devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-  names = [device.name for device in devices]
+  names = tuple(device.name for device in devices)
   if len(names) == 1:
     logging.warning("mirrored: there is no more than one device, %s.", names[0])
-  return tf.distribute.MirroredStrategy(names)
+  if names not in _mirrored:
+    # One for all runs of a process: TensorFlow would take what the replicas of a second one
+    # exchange for what those of the first one did.
+    _mirrored[names] = tf.distribute.MirroredStrategy(list(names))
+  return _mirrored[names]
 
 
 def _tpu_strategy(tpu_name, tpu_zone, gcp_project):

@@ -169,9 +169,10 @@ def plot_scores(
   percent = {n: [100 * s[n] for s in scores.values()] for n in ("precision", "recall", "f1")}
   panel.barh(rows, percent["f1"], height=0.62, color="#a6c8e8", label="F1")
   for name, color, marker in (("precision", "#0b3c6f", ">"), ("recall", SECOND_COLOR, "<")):
-    panel.plot(percent[name], rows, marker, color=color, markersize=6, label=name)
+    style = {"color": color, "markersize": 6, "clip_on": False}
+    panel.plot(percent[name], rows, marker, label=name, **style)
   for row, value in zip(rows, percent["f1"], strict=True):
-    panel.text(1, row, f"{value:.1f}", va="center", fontsize=9)
+    panel.text(2, row, f"{value:.1f}", va="center", fontsize=9)
   plain_axes(panel, title, "percent", "", grid_axis="x")
   names = [f"{name} ({scores[name]['support']:,.0f})" for name in scores]
   panel.set_yticks(rows, names, parse_math=False)

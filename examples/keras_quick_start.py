@@ -2,7 +2,7 @@
 
   python examples/keras_quick_start.py            # KERAS_BACKEND=jax or torch work, too
   python examples/keras_quick_start.py --pretrained
-  python examples/keras_quick_start.py --variant=tiny
+  python examples/keras_quick_start.py --variant=tiny --num_layers=1
 
 With --pretrained the released weights of BERT-Base are downloaded.
 """
@@ -19,6 +19,7 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--pretrained", action="store_true")
   parser.add_argument("--variant", default="base", help="base, large, small or tiny")
+  parser.add_argument("--num_layers", type=int, help="instead of the variant's")
   args = parser.parse_args()
 
   # 1. Define the downstream task
@@ -30,7 +31,10 @@ def main() -> None:
 
   # 2. Create a BERT model with the sentiment head
   model = create_bert_with_head(
-    bert_variant=args.variant, task_config=sentiment_config, pretrained=args.pretrained
+    bert_variant=args.variant,
+    task_config=sentiment_config,
+    pretrained=args.pretrained,
+    bert_config_overrides={"num_layers": args.num_layers} if args.num_layers else None,
   )
 
   # 3. Compile the model

@@ -18,6 +18,7 @@ import create_pretraining_data
 import create_vocab
 import glue
 import predictor
+import runner
 import squad
 import swag
 import tokenization
@@ -118,6 +119,20 @@ CONFIGS = Family(
       _config(model_type="bert", position_embedding_type="relative_key"),
       "position_embedding_type is 'relative_key'",
     ),
+  ],
+)
+
+LABEL_MAP = Family(
+  "labels of a run",
+  "label_map.json",
+  loading(lambda folder: runner.read_label_map(str(folder))),
+  [
+    case("empty", b"", "is no label map"),
+    case("a list", '["O", "B-PER"]', "is no label map"),
+    case("a gap", '{"O": 0, "B-PER": 2}', "not 0, 1, 2"),
+    case("text for numbers", '{"O": "0", "B-PER": 1}', "is no label map"),
+    case("latin-1", b'{"' + LATIN1 + b'": 0}', "is no label map", "0xe9"),
+    case("nested too deeply", DEEP, "is no label map", "Remove it"),
   ],
 )
 
@@ -503,6 +518,7 @@ TEXTS = Family(
 FAMILIES = [
   VOCABULARIES,
   CONFIGS,
+  LABEL_MAP,
   *GLUE,
   *OWN_TABLES,
   *SWAG,
@@ -513,6 +529,8 @@ FAMILIES = [
 ]
 
 
+# Said before what they lead to, which is looked for here.
+@pytest.mark.filterwarnings("ignore::tokenization.VocabularyWarning")
 @pytest.mark.parametrize(("family", "row"), rows_of(FAMILIES))
 def test_a_bad_file_is_refused(family, row, tmp_path):
   check(family, row, tmp_path)

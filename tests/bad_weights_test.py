@@ -526,3 +526,5 @@ def test_the_good_files_are_used(tmp_path):
   assert checkpoint_reader.find_prefix(tmp_path) == str(tmp_path / "model.ckpt-1")
   (tmp_path / "train.tf_record").write_bytes(_pretraining_record())
   _check_pretraining(tmp_path)
+  (tmp_path / _MANIFEST).write_text(DEEP)  # as good as none
+  _check_pretraining(tmp_path)

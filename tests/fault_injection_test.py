@@ -17,6 +17,7 @@ import functools
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import subprocess
@@ -226,7 +227,7 @@ def write_vectors(folder, seed=2) -> None:
   rng = np.random.default_rng(seed)
   results = [
     vector_files.TextVectors("a b", ["a", "b"], [1, 2], rng.normal(size=[2, 1, 40]))
-    for _ in range(60)
+    for _ in range(30 * seed)
   ]
   layout = vector_files.Layout([-1], 40, is_pooled=False, token_length=1)
   for ending, write in vector_files.WRITERS.items():
@@ -237,7 +238,7 @@ VECTORS = Program(write_vectors, functools.partial(write_vectors, seed=1))
 
 
 def test_vectors(tmp_path):
-  check(VECTORS, tmp_path, step=5)
+  check(VECTORS, tmp_path)
 
 
 def test_records_keep_their_manifest(tmp_path):
@@ -614,7 +615,7 @@ class Server:
     go.touch()
     if kill_when:
       while not kill_when():
-        time.sleep(0.002)
+        time.sleep(0.005)
       os.kill(child, signal.SIGKILL)
     code = int(self._answer())
     if tracer:
@@ -685,7 +686,7 @@ def test_fifty_kills_at_random_moments(server, tmp_path):
     reached.append(newest_step(trial.work))
 
     def is_time(step=reached[-1]):
-      if newest_step(trial.work) == step:
+      if newest_step(trial.work) <= step:  # fewer, while that step is written once more
         return False
       time.sleep(rng.uniform(0.0, 0.03))
       return True

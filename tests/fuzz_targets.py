@@ -487,6 +487,7 @@ _TEXTS = (
   b'{"context": "It was me.", "question": "Who?"}\n',
   b'{"context": "She", "choices": ["is.", "are."]}\n',
 )
+_SHORT_LINES = b"a b\n\nc\n \r\nd e f\n\xc2\xa0\ng\n\n\nh\n" * 3  # a range has one or two
 _CORPUS = (
   b"One sentence. Another one!\nA line.\n\nThe second document.\r\n\n",
   b'{"text": "One line.\\nAnother."}\n{"text": "The second."}\n',
@@ -542,6 +543,7 @@ TARGETS = {
     read_corpus,
     [
       *_each((0, 1, 2, 3, 4, 16), *_CORPUS),
+      *_each((0, 1, 2, 3), _SHORT_LINES, b"-"),
       *_each((8, 11), gzip.compress(_CORPUS[0], mtime=0)),
       *_each((12,), gzip.compress(_CORPUS[1], mtime=0)),
     ],

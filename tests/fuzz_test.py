@@ -4,6 +4,7 @@ Alone: python -m pytest tests/fuzz_test.py (about fifteen seconds; the same inpu
 For hours instead: see atheris_fuzz.py; `-m slow` runs that for FUZZ_SECONDS (300) a parser.
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -21,13 +22,61 @@ from hypothesis import strategies as st
 
 import tokenization
 
-EXAMPLES = 40  # of each parser
+EXAMPLES = 60  # of each parser
+
+
+VALUES = (
+  None,
+  True,
+  -1,
+  0,
+  1.5,
+  2**70,
+  float("nan"),
+  "",
+  "a",
+  [],
+  {},
+  [1],
+  {"a": 1},
+  [[]],
+  {"": []},
+)
+
+
+def _places(value, place=()):
+  """The keys that lead to each value within a JSON value."""
+  yield place
+  inner_values = {dict: dict.items, list: enumerate}.get(type(value), lambda other: ())
+  for key, inner in inner_values(value):
+    yield from _places(inner, (*place, key))
+
+
+@st.composite
+def with_another_value(draw, seed):
+  """A seed that is JSON, behind a byte of options or without one: of another type somewhere."""
+  start = seed.index(b"{")
+  content = json.loads(seed[start:])
+  *outer, last = draw(st.sampled_from([place for place in _places(content) if place]))
+  inner = content
+  for key in outer:
+    inner = inner[key]
+  inner[last] = draw(st.sampled_from(VALUES))
+  return seed[:start] + json.dumps(content).encode()
+
+
+def _is_json(seed):
+  with contextlib.suppress(ValueError):
+    return bool(json.loads(seed[max(seed.find(b"{"), 0) :]))
+  return False
 
 
 @st.composite
 def damaged(draw, seeds):
   """Good input with up to four changes."""
   data = draw(st.sampled_from(seeds))
+  if _is_json(data) and draw(st.booleans()):
+    return draw(with_another_value(data))
   for _ in range(draw(st.integers(0, 4))):
     at = draw(st.integers(0, len(data)))
     until = draw(st.integers(at, min(len(data), at + 12)))
@@ -86,10 +135,12 @@ def test_good_input_is_used(name, tmp_path):
 any_text = st.text(
   st.one_of(st.sampled_from("aAbun 1.,!éß中ς\u0301\u2028\ud800\0\t"), st.characters()), max_size=40
 )
+known_word = st.text(st.sampled_from("aAbB1é."), min_size=1, max_size=6)
+mixed_text = st.lists(st.one_of(any_text, known_word), max_size=6).map(" ".join)
 
 
-@settings(derandomize=True, max_examples=150, deadline=None, database=None)
-@given(st.lists(any_text, min_size=1, max_size=4), st.integers(0, 1))
+@settings(derandomize=True, max_examples=80, deadline=None, database=None)
+@given(st.lists(mixed_text, min_size=1, max_size=4), st.integers(0, 1))
 def test_the_tokenizer_with_its_table_and_without(vocab_file, texts, lower):
   """One tokenizer for several texts, so that words come back; each text beside a new tokenizer."""
   remembering = tokenization.FullTokenizer(vocab_file, do_lower_case=bool(lower))

@@ -2,7 +2,7 @@
 
 Run alone: python -m pytest tests/keras_examples_test.py -m "slow or not slow" (minutes, 4 GB)
 
-By default only small ones run, in this process.
+By default only a small one runs, in this process.
 """
 
 import importlib.util
@@ -48,12 +48,15 @@ def minilm(data_dir):
 
 
 def test_a_small_quick_start(run_here):
-  assert "Output predictions shape: (4, 3)" in run_here("keras_quick_start.py", "--variant=tiny")
+  assert "Output predictions shape: (4, 3)" in run_here(
+    "keras_quick_start.py", "--variant=tiny", "--num_layers=1"
+  )
 
 
-def test_a_short_training_with_the_kit(run_here, tmp_path):
+@pytest.mark.slow
+def test_a_short_training_with_the_kit(tmp_path):
   picture = tmp_path / "confusion.png"
-  output = run_here(
+  output = run(
     "train_bert_classification.py", "--max_train_examples=64", "--epochs=1", f"--plots={picture}"
   )
   assert "Epoch 1: loss 0." in output

@@ -227,8 +227,9 @@ def test_random_bits_are_uniform_and_independent_between_bits_places_and_seeds()
     [[0, 1, 0], [0, 0, 0]],
     [[0, 0]],
     [[1] * 5 + [0] * 4] * 3,
+    [[1] * 5 + [0], [1] * 3 + [0] * 3],  # Nothing fills up: padding reads a token's row.
   ],
-  ids=["ragged", "full", "holes", "empty", "many"],
+  ids=["ragged", "full", "holes", "empty", "many", "exact"],
 )
 def mask(request):
   return np.array(request.param)
