@@ -10,7 +10,7 @@ LOCK_SUM := $(shell cksum < requirements.lock | cut -d' ' -f1)
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 STAMP := $(VENV)/.installed-$(PYTHON_VERSION)-$(LOCK_SUM)
 
-.PHONY: mrpc test lint doctest pytest test-slow audit bench-setup bench format lock clean
+.PHONY: mrpc test lint doctest pytest test-slow test-torch audit bench-setup bench format lock clean
 
 mrpc: $(STAMP)
 	$(BIN)/python run_classifier.py --task_name=MRPC
@@ -30,6 +30,22 @@ pytest: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# The Keras face on PyTorch, in an environment of its own.
+TORCH_VENV := .torch-venv
+TORCH_LIST := tests/torch_requirements.txt
+TORCH_STAMP := $(TORCH_VENV)/.installed-$(PYTHON_VERSION)-$(shell cksum < $(TORCH_LIST) | cut -d' ' -f1)
+
+test-torch: $(STAMP) $(TORCH_STAMP)
+	KERAS_BACKEND=torch $(TORCH_VENV)/bin/python -m pytest -n 2 -m "not slow" tests/keras_*_test.py
+	KERAS_BACKEND=torch $(TORCH_VENV)/bin/python -m pytest -m slow -k pytorch tests/keras_examples_test.py
+	TORCH_PYTHON=$(TORCH_VENV)/bin/python $(BIN)/python -m pytest tests/keras_backends_test.py -k torch
+
+$(TORCH_STAMP): $(TORCH_LIST)
+	rm -rf $(TORCH_VENV)
+	$(PYTHON) -m venv $(TORCH_VENV)
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $(TORCH_LIST)
+	touch $@
 
 # Known vulnerabilities of the locked packages; needs a service that answers.
 audit: .venv-audit/bin/pip-audit
@@ -67,4 +83,4 @@ $(STAMP): requirements.lock
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis output
+	rm -rf $(VENV) .torch-venv .bench-venv .venv-audit .pytest_cache .ruff_cache .hypothesis output

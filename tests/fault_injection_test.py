@@ -238,7 +238,7 @@ VECTORS = Program(write_vectors, functools.partial(write_vectors, seed=1))
 
 
 def test_vectors(tmp_path):
-  check(VECTORS, tmp_path)
+  check(VECTORS, tmp_path, step=2)
 
 
 def test_records_keep_their_manifest(tmp_path):
@@ -368,7 +368,7 @@ TRAINING = Program(
 
 
 def test_training(tmp_path):
-  check(TRAINING, tmp_path, step=12)
+  check(TRAINING, tmp_path, step=16)
 
 
 @pytest.fixture(scope="module")
