@@ -323,9 +323,7 @@ def is_training_state(name: str) -> bool:
     (True, False)
   """
   return (
-    name == "global_step"
-    or name.startswith("loss_scale/")
-    or name.endswith(("/adam_m", "/adam_v"))
+    name == "global_step" or name.startswith("loss_scale/") or name.endswith(("/adam_m", "/adam_v"))
   )
 
 

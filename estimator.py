@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from absl import logging
+from tensorflow.python.framework import ops
 
 import checkpoint
 import distribution
@@ -439,7 +440,7 @@ class Estimator:
     """The compiled function of a mode; traced again only for data of another type."""
     if mode not in self._functions or self._functions[mode][0] != element_spec:
       # Told that a call creates variables, `tf.function` would trace it twice.
-      with tf.variable_creator_scope(_create_unlifted):
+      with tf.variable_creator_scope(_create_unlifted), _custom_gradients_forgotten():
         traced = tf.function(function, autograph=False).get_concrete_function(*args)
       self._functions[mode] = element_spec, traced
     return self._functions[mode][1]
@@ -457,7 +458,8 @@ class Estimator:
       return
     store, self.store = self.store, VariableStore(self.config.seed)
     try:
-      tf.function(replica_step, autograph=False).get_concrete_function(element_spec)
+      with _custom_gradients_forgotten():
+        tf.function(replica_step, autograph=False).get_concrete_function(element_spec)
     finally:
       trial, self.store = self.store, store
     with self._strategy.scope():
@@ -778,6 +780,23 @@ def _only_if(is_told, function):
 
 def _create_unlifted(next_creator, **kwargs):
   return next_creator(**{**kwargs, "experimental_enable_variable_lifting": False})
+
+
+@contextlib.contextmanager
+def _custom_gradients_forgotten():
+  """Lets TensorFlow forget the custom gradients that a trace within the block registers.
+
+  It keeps them, and through them the whole graph, as long as the process lives: each training would
+  leave one behind. Nobody asks for them any more, as the trace itself has taken its gradients.
+  """
+  registry = ops.gradient_registry._registry
+  before = set(registry)
+  try:
+    yield
+  finally:
+    for name in set(registry) - before:
+      if name.startswith("CustomGradient-"):
+        del registry[name]
 
 
 @contextlib.contextmanager

@@ -113,8 +113,8 @@ def define_training_flags(epochs: bool = True) -> None:
     flags.DEFINE_bool(
       "fast",
       False,
-      "Stands for --dtype=auto and, in runs of 500 steps or more, --group_by_length, unless they are "
-      "given. Results differ from the default's as those of another seed do.",
+      "Stands for --dtype=auto and, in runs of 500 steps or more, --group_by_length, unless given. "
+      "Results differ from the default's as those of another seed do.",
     )
     flags.DEFINE_bool(
       "group_by_length",

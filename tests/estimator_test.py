@@ -3,6 +3,7 @@
 Alone: python -m pytest tests/estimator_test.py
 """
 
+import gc
 import os
 import pathlib
 import signal
@@ -12,6 +13,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework.func_graph import FuncGraph
 
 import checkpoint
 import estimator as estimator_lib
@@ -349,6 +351,25 @@ def test_each_mode_is_traced_once(tmp_path):
 
 
 # Steps per loop, gradient accumulation, strategies.
+
+
+def test_a_training_that_is_over_leaves_no_graph_behind(tmp_path):
+  """TensorFlow would keep one for its custom gradients."""
+
+  def smooth_model_fn(features, labels, mode, params):
+    spec = model_fn(features, labels, mode, params)
+    same = tf.custom_gradient(lambda loss: (tf.identity(loss), lambda upstream: upstream))
+    spec.train_op = toy_train_op(same(spec.loss))
+    return spec
+
+  def number_of_graphs():
+    gc.collect()
+    return sum(isinstance(each, FuncGraph) for each in gc.get_objects())
+
+  model = make(tmp_path)
+  before = number_of_graphs()
+  Estimator(smooth_model_fn, model.config, model.params).train(train_input_fn, 2)
+  assert number_of_graphs() <= before
 
 
 @pytest.mark.parametrize("steps_per_loop", [3, 100])
