@@ -236,9 +236,7 @@ def check_output_dir(folder: str) -> None:
   endings = (".index", ".safetensors", "saved_model.pb", "saved_model.pbtxt")
   if any(name.endswith(endings) for name in os.listdir(folder)):
     raise CheckpointError(f"--output_dir={folder} holds a model already. Give a new folder.")
-  probe = os.path.join(folder, ".writable")
-  files.write_text(probe, "")
-  os.remove(probe)
+  files.check_writable(folder)
 
 
 def write_checkpoint(folder: str, tensors: Mapping[str, np.ndarray]) -> str:

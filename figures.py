@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+import files
+
 # Blue and orange stay apart for colour-blind readers, and in grey; so do the others among them.
 MAIN_COLOR, SECOND_COLOR, NOTE_COLOR = "#2a6fbb", "#d95f02", "#555555"
 _COLORS = (MAIN_COLOR, SECOND_COLOR, "#009e73", "#cc79a7", "#e6b800", "#222222")
@@ -40,6 +42,13 @@ def new_figure(width: float, height: float, layout: str | None = "constrained"):
   figure = Figure(figsize=(width, height), dpi=150, layout=layout)
   FigureCanvasAgg(figure)
   return figure
+
+
+def save(figure, path: str | os.PathLike, **options) -> None:
+  """Writes a figure in the format that the path's ending names, PNG without one."""
+  kind = os.path.splitext(path)[1].lstrip(".") or "png"
+  with files.written_whole(path) as writer:
+    figure.savefig(writer, format=kind, **options)
 
 
 def plain_axes(panel, title: str, xlabel: str, ylabel: str, grid_axis: str = "both") -> None:
@@ -78,7 +87,7 @@ def plot_schedules(
   panel.set_ylim(bottom=0)
   panel.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")
   panel.legend(frameon=False, fontsize=9)
-  figure.savefig(os.fspath(output_png))
+  save(figure, output_png)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -126,7 +135,7 @@ def plot_confusion_matrix(
   text = f"{title}\n{matrix.sum():,} examples, accuracy {accuracy:.1%}"
   panel.set_title(text, fontsize=11, loc="left", parse_math=False)
   figure.colorbar(image, ax=panel, label="% of the true class", shrink=0.8)
-  figure.savefig(os.fspath(output_png), bbox_inches="tight")
+  save(figure, output_png, bbox_inches="tight")
 
 
 def _write_counts(panel, matrix: np.ndarray, shares: np.ndarray) -> None:
@@ -179,7 +188,7 @@ def plot_scores(
   panel.set_xlim(0, 102)
   panel.invert_yaxis()
   figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-  figure.savefig(os.fspath(output_png))
+  save(figure, output_png)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -230,7 +239,7 @@ def plot_attention(
   figure.supylabel("looking", fontsize=9)
   aspect = 20 * rows  # as wide a bar, however many maps it stands beside
   figure.colorbar(image, ax=panels, label="probability", aspect=aspect, pad=0.01)
-  figure.savefig(os.fspath(output_png), bbox_inches="tight")
+  save(figure, output_png, bbox_inches="tight")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -302,7 +311,7 @@ def plot_vectors(
   plain_axes(panel, f"{len(points):,} texts", f"{name} 1", f"{name} 2")
   if len(labels) <= _MOST_LABELS:
     _write_labels(figure, panel, points, labels)
-  figure.savefig(os.fspath(output_png))
+  save(figure, output_png)
 
 
 def _write_labels(figure, panel, points: np.ndarray, labels: Sequence[str]) -> None:
@@ -375,4 +384,4 @@ def plot_table(
   for number, line in enumerate(lines):
     y = len(rows) + 1.8 + 0.8 * number
     panel.text(0, y, line, **{**style, "fontsize": 8, "color": NOTE_COLOR})
-  figure.savefig(os.fspath(output_png))
+  save(figure, output_png)

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 import download
+import files
 from tokenization import FullTokenizer
 
 SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
@@ -121,8 +122,8 @@ class BertTokenizer:
     """Writes what `from_pretrained` reads."""
     os.makedirs(folder, exist_ok=True)
     shutil.copyfile(self.tokenizer.vocab_file, os.path.join(folder, "vocab.txt"))
-    with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as file:
-      json.dump({"do_lower_case": self.do_lower_case}, file)
+    config = json.dumps({"do_lower_case": self.do_lower_case})
+    files.write_text(os.path.join(folder, "tokenizer_config.json"), config)
 
   # -------------------------------------------------------------------------------------------
   # Texts to ids.

@@ -28,6 +28,7 @@ from figures import (
   plot_table,
   plot_vectors,
   project_vectors,
+  save,
 )
 
 __all__ = [
@@ -169,7 +170,7 @@ def plot_curves(
     panel.legend(frameon=False, fontsize=9)
   for panel in panels[len(tags) :]:
     panel.remove()
-  figure.savefig(os.fspath(output_png))
+  save(figure, output_png)
   return tags
 
 

@@ -13,7 +13,6 @@ import contextlib
 import json
 import math
 import os
-import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -545,10 +544,7 @@ def prepare_output_dir() -> None:
   """
   try:
     os.makedirs(FLAGS.output_dir, exist_ok=True)
-    # Workers in containers may have the same process number.
-    probe = os.path.join(FLAGS.output_dir, f".write-test-{socket.gethostname()}-{os.getpid()}")
-    files.write_text(probe, "")
-    os.remove(probe)
+    files.check_writable(FLAGS.output_dir)
   except OSError as error:
     raise OSError(f"--output_dir={FLAGS.output_dir} cannot be written to: {error}") from None
 

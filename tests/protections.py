@@ -12,6 +12,7 @@ import pathlib
 from typing import NamedTuple
 
 import protections_of_data
+import protections_of_faults
 import protections_of_runs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -66,7 +67,8 @@ def markdown_table() -> str:
 
 
 def _all_protections() -> dict[str, tuple[Protection, ...]]:
-  subjects = {**protections_of_runs.SUBJECTS, **protections_of_data.SUBJECTS}
+  parts = (protections_of_runs, protections_of_faults, protections_of_data)
+  subjects = {name: rows for part in parts for name, rows in part.SUBJECTS.items()}
   return {name: tuple(Protection(*row) for row in rows) for name, rows in subjects.items()}
 
 

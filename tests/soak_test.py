@@ -46,4 +46,7 @@ def test_nothing_grows(tmp_path):
     print(json.dumps(row))
   for name in ("files", "threads", "graphs", "functions", "traces"):
     assert max(row[name] for row in warm[-3:]) <= max(row[name] for row in warm[:3]), name
-  assert growth([row["memory"] for row in warm]) < 50
+  memory = [row["memory"] for row in warm]
+  print(f"memory grows by {growth(memory):.0f} KB a cycle")
+  # Allocators keep and give back some megabytes as they like, from cycle to cycle.
+  assert growth(memory) * len(memory) < 0.05 * memory[0]
