@@ -32,6 +32,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 import length_groups
 import record_bytes
@@ -249,7 +250,7 @@ def record_input_fn(
     if is_training:
       skipped = params.get("skip_examples", 0)
       records = _training_records(paths, repeat, seed)
-      records = records.shuffle(shuffle_buffer, seed, reshuffle_each_iteration=False)
+      records = shuffled(records, shuffle_buffer, seed)
       # The skipped records are neither parsed nor batched: a million take about a second.
       if group_by_length:
         records = _grouped_by_length(records, paths, features, batch_size, seed, skipped)
@@ -328,6 +329,21 @@ def _in_order(paths: Sequence[str]) -> tf.data.Dataset:
   return tf.data.Dataset.from_tensor_slices((paths, compressions)).flat_map(tf.data.TFRecordDataset)
 
 
+def shuffled(dataset: tf.data.Dataset, buffer_size: int, seed: int) -> tf.data.Dataset:
+  """A dataset in an order that this seed alone decides, the same in every iteration.
+
+  `tf.random.set_seed`, which programs around this one may call, changes what `Dataset.shuffle` does
+  with its own seed. A resumed run would go on in another order then.
+  """
+  # Not through `set_seed`, which would begin the sequence of the others' random numbers anew.
+  state = context.context()
+  global_seed, state._seed = state._seed, None
+  try:
+    return dataset.shuffle(buffer_size, seed, reshuffle_each_iteration=False)
+  finally:
+    state._seed = global_seed
+
+
 def _training_records(paths: Sequence[str], repeat: bool, seed: int) -> tf.data.Dataset:
   """Serialized records; several files are shuffled and read four at a time."""
   if len(paths) == 1:
@@ -336,7 +352,7 @@ def _training_records(paths: Sequence[str], repeat: bool, seed: int) -> tf.data.
   compressions = [compression_of(path) for path in paths]
   files = tf.data.Dataset.from_tensor_slices((paths, compressions))
   files = files.repeat() if repeat else files
-  files = files.shuffle(len(paths), seed, reshuffle_each_iteration=False)
+  files = shuffled(files, len(paths), seed)
   # In the original the order of arrival decided; here the order is the same in every run.
   return files.interleave(
     tf.data.TFRecordDataset,

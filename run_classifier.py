@@ -233,6 +233,8 @@ def input_fn_builder(features, seq_length, is_training, drop_remainder):
   """
   import tensorflow as tf
 
+  import input_pipeline
+
   columns = {
     name: tf.constant(
       [getattr(feature, name) for feature in features], tf.int32, [len(features), seq_length]
@@ -246,7 +248,7 @@ def input_fn_builder(features, seq_length, is_training, drop_remainder):
     dataset = tf.data.Dataset.from_tensor_slices(columns)
     if is_training:
       seed = params.get("seed", 12345)
-      dataset = dataset.repeat().shuffle(100, seed, reshuffle_each_iteration=False)
+      dataset = input_pipeline.shuffled(dataset.repeat(), 100, seed)
       dataset = dataset.skip(params.get("skip_examples", 0))
     return dataset.batch(params["batch_size"], drop_remainder=drop_remainder)
 

@@ -613,3 +613,21 @@ def test_errors_that_are_not_about_records_stay(tmp_path):
   input_fn = eval_fn(write(tmp_path / "a", count=3))
   assert input_fn.explain_error(tf.errors.InvalidArgumentError(None, None, "x")) is None
   assert input_fn.explain_error(tf.errors.ResourceExhaustedError(None, None, "x")) is None
+
+
+def test_the_order_depends_on_no_seed_but_its_own(tmp_path):
+  path = write(tmp_path / "a.tf_record")
+  paths = [path, write(tmp_path / "b.tf_record", first=300)]
+  orders = [[labels(train_fn(files)(params()), 40) for files in (path, paths)]]
+  tf.random.set_seed(7)
+  try:
+    orders.append([labels(train_fn(files)(params()), 40) for files in (path, paths)])
+    tf.random.set_seed(7)
+    drawn = [float(tf.random.uniform([])) for _ in range(2)]
+    tf.random.set_seed(7)
+    again = [float(tf.random.uniform([]))]
+    train_fn(path)(params())
+    assert [*again, float(tf.random.uniform([]))] == drawn  # nor does it touch those of others
+  finally:
+    tf.random.set_seed(None)
+  assert orders[0] == orders[1]

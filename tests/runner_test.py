@@ -384,10 +384,10 @@ def test_an_output_folder_that_is_a_file(given, tmp_path):
 
 def test_an_output_folder_that_is_read_only(given, tmp_path, monkeypatch):
   # Simulated, since tests may run as root, who may write everywhere.
-  def refuse(path, text):
+  def refuse(path):
     raise PermissionError(13, "Permission denied", path)
 
-  monkeypatch.setattr(files, "write_text", refuse)
+  monkeypatch.setattr(files, "check_writable", refuse)
   given()
   with pytest.raises(OSError, match=f"--output_dir={tmp_path}/out cannot be written to.*denied"):
     runner.prepare_output_dir()
