@@ -26,7 +26,7 @@ doctest: $(STAMP)
 	$(BIN)/python -m pytest -q --doctest-modules --ignore=tests --ignore=benchmarks --ignore=examples --ignore=samples .
 
 pytest: $(STAMP)
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
@@ -37,7 +37,7 @@ TORCH_LIST := tests/torch_requirements.txt
 TORCH_STAMP := $(TORCH_VENV)/.installed-$(PYTHON_VERSION)-$(shell cksum < $(TORCH_LIST) | cut -d' ' -f1)
 
 test-torch: $(STAMP) $(TORCH_STAMP)
-	KERAS_BACKEND=torch $(TORCH_VENV)/bin/python -m pytest -n 2 -m "not slow" tests/keras_*_test.py
+	KERAS_BACKEND=torch $(TORCH_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not slow" tests/keras_*_test.py
 	KERAS_BACKEND=torch $(TORCH_VENV)/bin/python -m pytest -m slow -k pytorch tests/keras_examples_test.py
 	TORCH_PYTHON=$(TORCH_VENV)/bin/python $(BIN)/python -m pytest tests/keras_backends_test.py -k torch
 
