@@ -552,6 +552,7 @@ def test_failed_export_leaves_the_old_one(tmp_path, monkeypatch):
   assert sorted(path.name for path in tmp_path.iterdir()) == ["export", "vocab.txt"]
 
 
+@pytest.mark.slow
 def test_export_replaces_an_older_one(tmp_path):
   export(tmp_path, PIECES)
   preprocess = hub.load(export(tmp_path, [*PIECES, "new"]))

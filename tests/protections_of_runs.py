@@ -252,9 +252,16 @@ SUBJECTS = {
     (
       "the order of records comes from the seed",
       "input_pipeline.py",
-      "records.shuffle(shuffle_buffer, seed,",
-      "records.shuffle(shuffle_buffer, None,",
+      "records = shuffled(records, shuffle_buffer, seed)",
+      "records = shuffled(records, shuffle_buffer, None)",
       "input_pipeline_test.py::test_training_goes_on_after_skipped_examples",
+    ),
+    (
+      "and from no other seed that the program around may have set",
+      "input_pipeline.py",
+      "global_seed, state._seed = state._seed, None",
+      "global_seed = state._seed",
+      "input_pipeline_test.py::test_the_order_depends_on_no_seed_but_its_own",
     ),
     (
       "records consumed before a resumption are skipped",

@@ -331,6 +331,7 @@ def test_an_exported_model_has_the_answers_of_its_run(v1, tmp_path):
   assert_answers_are_those_of_the_run(found, v1.out)
 
 
+@pytest.mark.slow
 def test_an_exported_model_of_2_0_without_padding(v2, tmp_path):
   """With other settings, that all of them reach it."""
   values = {
