@@ -322,9 +322,12 @@ def is_training_state(name: str) -> bool:
     >>> is_training_state("loss_scale/scale"), is_training_state("bert/pooler/dense/kernel")
     (True, False)
   """
-  return (
-    name == "global_step" or name.startswith("loss_scale/") or name.endswith(("/adam_m", "/adam_v"))
-  )
+  return name == "global_step" or name.startswith("loss_scale/") or is_slot(name)
+
+
+def is_slot(name: str) -> bool:
+  """Whether a name belongs to the optimizer's memory of a variable."""
+  return name.endswith(("/adam_m", "/adam_v"))
 
 
 def abbreviate(names: list[str], limit: int = 4) -> str:

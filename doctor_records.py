@@ -16,6 +16,7 @@ import numpy as np
 
 import tokenization
 from examination import Finding, Subject, error, note, of_failure, ok, share, warning
+from files import sha256_of
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _MUCH_PADDING = 0.75
@@ -83,18 +84,10 @@ def _check_bytes(path: str, manifest: Mapping, checksums: bool) -> Iterator[Find
   stated = manifest.get("sha256")
   if not (stated and checksums):
     yield ok("Its size is the manifest's.", path)
-  elif _sha256(path) == stated:
+  elif sha256_of(path) == stated:
     yield ok("Its sha256 is the manifest's.", path)
   else:
     yield error("Its sha256 is not the manifest's: it was changed.", path, _REMEDY)
-
-
-def _sha256(path: str) -> str:
-  digest = hashlib.sha256()
-  with open(path, "rb") as reader:
-    while chunk := reader.read(1 << 20):
-      digest.update(chunk)
-  return digest.hexdigest()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -622,7 +622,7 @@ class Estimator:
     """Restores every variable; a checkpoint of weights alone gets new slots, with a warning."""
     variables = dict(self.store.variables)
     saved = checkpoint.names_and_shapes(prefix)
-    slots = [n for n in variables if n.endswith(("/adam_m", "/adam_v"))]
+    slots = [n for n in variables if checkpoint.is_slot(n)]
     missing = [name for name in slots if name not in saved]
     if missing and len(missing) < len(slots):
       raise ResumeMismatchError(

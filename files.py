@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import errno
+import hashlib
 import io
 import os
 import shutil
@@ -186,6 +187,15 @@ def check_writable(folder: str | os.PathLike) -> None:
   with errors_naming(folder), tempfile.TemporaryFile(dir=folder) as probe:
     probe.write(b"?")
     probe.flush()
+
+
+def sha256_of(path: str | os.PathLike) -> str:
+  """The sha256 of a file's content, in hexadecimal digits; read piece by piece."""
+  digest = hashlib.sha256()
+  with open(path, "rb") as reader:
+    while chunk := reader.read(1 << 20):
+      digest.update(chunk)
+  return digest.hexdigest()
 
 
 def force_to_disk(path: str | os.PathLike) -> None:

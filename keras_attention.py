@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
-from keras_parts import create_initializer, register, require_one_of
+from keras_parts import create_dense, register, require_one_of
 
 ATTENTION_TYPES = ("multi_head", "window", "group_query", "differential")
 
@@ -86,13 +86,7 @@ class SelfAttention(keras.layers.Layer):
     self.dropout = keras.layers.Dropout(attention_dropout_rate, dtype=self.dtype_policy)
 
   def _projection(self, name: str, width: int) -> keras.layers.Dense:
-    return keras.layers.Dense(
-      width,
-      use_bias=self.spec.use_bias,
-      kernel_initializer=create_initializer(self.spec.initializer_range),
-      dtype=self.dtype_policy,
-      name=name,
-    )
+    return create_dense(width, name, self.spec, self.dtype_policy)
 
   def build(self, input_shape):
     """Creates the variables, under the original's names."""

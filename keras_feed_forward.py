@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
-from keras_parts import create_initializer, get_activation, register, require_one_of
+from keras_parts import create_dense, get_activation, register, require_one_of
 
 FFN_TYPES = ("mlp", "swiglu", "geglu", "glu", "differential", "residual")
 
@@ -75,13 +75,7 @@ class FeedForward(keras.layers.Layer):
       self.gate = self._dense(hidden_size if ffn_type == "residual" else intermediate_size, "gate")
 
   def _dense(self, width: int, name: str) -> keras.layers.Dense:
-    return keras.layers.Dense(
-      width,
-      use_bias=self.spec.use_bias,
-      kernel_initializer=create_initializer(self.spec.initializer_range),
-      dtype=self.dtype_policy,
-      name=name,
-    )
+    return create_dense(width, name, self.spec, self.dtype_policy)
 
   def build(self, input_shape):
     """Creates the variables, under the original's names: neighbours of this layer, not parts."""

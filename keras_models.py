@@ -277,6 +277,13 @@ class BertForPreTraining(PretrainedModel):
     )
 
 
+def _classifier(head, bert: BERT, num_outputs: int):
+  """A head of that class which gives logits and drops out as the encoder does."""
+  return head(
+    num_outputs, output="logits", dropout_rate=bert.hidden_dropout_prob, name="classifier"
+  )
+
+
 @register
 class BertForSequenceClassification(PretrainedModel):
   """A class for each text: `logits` `[B, C]`."""
@@ -284,12 +291,7 @@ class BertForSequenceClassification(PretrainedModel):
   head_names = ("classifier",)
 
   def _create_heads(self):
-    self.classifier = TextClassificationHead(
-      self.num_labels,
-      output="logits",
-      dropout_rate=self.bert.hidden_dropout_prob,
-      name="classifier",
-    )
+    self.classifier = _classifier(TextClassificationHead, self.bert, self.num_labels)
 
   def _outputs(self, outputs):
     return LogitsOutput(self.classifier(outputs))
@@ -302,12 +304,7 @@ class BertForTokenClassification(PretrainedModel):
   head_names = ("classifier",)
 
   def _create_heads(self):
-    self.classifier = TokenClassificationHead(
-      self.num_labels,
-      output="logits",
-      dropout_rate=self.bert.hidden_dropout_prob,
-      name="classifier",
-    )
+    self.classifier = _classifier(TokenClassificationHead, self.bert, self.num_labels)
 
   def _outputs(self, outputs):
     return LogitsOutput(self.classifier(outputs))
@@ -322,9 +319,7 @@ class BertForMultipleChoice(PretrainedModel):
   optional_variables = ("output_bias",)
 
   def _create_heads(self):
-    self.classifier = TextClassificationHead(
-      1, output="logits", dropout_rate=self.bert.hidden_dropout_prob, name="classifier"
-    )
+    self.classifier = _classifier(TextClassificationHead, self.bert, 1)
 
   def call(
     self,

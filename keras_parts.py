@@ -49,6 +49,17 @@ def create_initializer(initializer_range: float = 0.02) -> keras.initializers.In
   return TruncatedNormal(stddev=initializer_range)
 
 
+def create_dense(width: int, name: str, spec, dtype_policy) -> keras.layers.Dense:
+  """A linear layer to `width`; `use_bias` and `initializer_range` are those of `spec`."""
+  return keras.layers.Dense(
+    width,
+    use_bias=spec.use_bias,
+    kernel_initializer=create_initializer(spec.initializer_range),
+    dtype=dtype_policy,
+    name=name,
+  )
+
+
 # ---------------------------------------------------------------------------------------------
 # Activations.
 

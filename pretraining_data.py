@@ -18,7 +18,6 @@ The files of records appear when all of them are complete.
 import array
 import contextlib
 import gzip
-import hashlib
 import json
 import mmap
 import os
@@ -27,7 +26,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from files import force_to_disk, hidden_beside, write_text
+from files import force_to_disk, hidden_beside, sha256_of, write_text
 from record_bytes import framed
 
 _BUFFERED = 1 << 16  # integers; half a megabyte at most for each file that is being filled
@@ -453,7 +452,7 @@ class RecordFiles:
     return {
       "records": self._records[index],
       "bytes": os.path.getsize(self._temporary[index]),
-      "sha256": _sha256(self._temporary[index]),
+      "sha256": sha256_of(self._temporary[index]),
       **self._facts,
       "padding_share": round(1 - self._tokens[index] / places, 4) if places else 0.0,
     }
@@ -503,11 +502,3 @@ def remove_records(paths: Iterable[str]) -> None:
     for name in (path, hidden_beside(path, "manifest.json")):
       with contextlib.suppress(FileNotFoundError):
         os.remove(name)
-
-
-def _sha256(path: str) -> str:
-  digest = hashlib.sha256()
-  with open(path, "rb") as reader:
-    while chunk := reader.read(1 << 20):
-      digest.update(chunk)
-  return digest.hexdigest()

@@ -170,6 +170,26 @@ def table(results: Sequence[Mapping], references: Sequence[str]) -> list[list[st
   return cells
 
 
+def check_agreement(what: str, arrays: dict, bfloat16_limit: float) -> dict[str, float]:
+  """Largest difference of each system's array from the first one's.
+
+  Args:
+    what: name of the arrays in the message.
+    arrays: system -> NumPy array.
+    bfloat16_limit: how far those of systems with bfloat16 in their name may be off; others, 1e-4.
+
+  Raises:
+    SystemExit: a difference is too large, or no number.
+  """
+  reference = next(iter(arrays.values()))
+  differences = {name: float(abs(array - reference).max()) for name, array in arrays.items()}
+  for name, difference in differences.items():
+    limit = bfloat16_limit if "bfloat16" in name else 1e-4
+    if not difference <= limit:
+      sys.exit(f"{name}: {what} differ by {difference:.3g}, more than {limit}.")
+  return differences
+
+
 def report(
   benchmark: str,
   rows: Sequence[Row],

@@ -101,17 +101,14 @@ def _time(system, batch, length, seconds):
 
 def _check_agreement(systems, folder):
   """Largest difference of pooled outputs from the first system's; ends the program if too large."""
-  differences, reference = {}, None
-  for name, (worker, way) in systems.items():
+
+  def outputs_of(worker, way):
     path = f"{folder}/outputs.npy"
     worker.ask("outputs", way=way, batch=3, length=40, path=path)
-    outputs = np.load(path)
-    reference = outputs if reference is None else reference
-    differences[name] = float(np.abs(outputs - reference).max())
-    limit = 0.1 if "bfloat16" in name else 1e-4
-    if not differences[name] <= limit:
-      sys.exit(f"{name}: pooled outputs differ by {differences[name]:.3g}, more than {limit}.")
-  return differences
+    return np.load(path)
+
+  outputs = {name: outputs_of(*system) for name, system in systems.items()}
+  return common.check_agreement("pooled outputs", outputs, bfloat16_limit=0.1)
 
 
 if __name__ == "__main__":

@@ -105,17 +105,14 @@ def _speed(system, texts):
 
 def _check_agreement(systems, folder):
   """Largest difference of vectors from the first system's; ends the program if too large."""
-  differences, reference = {}, None
-  for name, (worker, way) in systems.items():
+
+  def vectors_of(worker, way):
     path = f"{folder}/vectors.npy"
     worker.ask("write_vectors", way=way, path=path)
-    vectors = np.load(path)
-    reference = vectors if reference is None else reference
-    differences[name] = float(np.abs(vectors - reference).max())
-    limit = 0.3 if "bfloat16" in name else 1e-4
-    if not differences[name] <= limit:
-      sys.exit(f"{name}: vectors differ by {differences[name]:.3g}, more than {limit}.")
-  return differences
+    return np.load(path)
+
+  vectors = {name: vectors_of(*system) for name, system in systems.items()}
+  return common.check_agreement("vectors", vectors, bfloat16_limit=0.3)
 
 
 if __name__ == "__main__":
