@@ -27,6 +27,7 @@ from absl import flags, logging
 import command_line
 import distribution
 import long_text
+import result_files
 import runner
 from glue import (  # the original's users look for these here
   PROCESSORS,
@@ -478,8 +479,8 @@ def processor_from_flags():
     if not FLAGS.do_train:  # the labels of the run that trained, which may lie elsewhere by now
       options["labels"] = (
         FLAGS.labels
-        or runner.read_label_map(FLAGS.output_dir)
-        or runner.read_label_map(runner.folder_of_init_checkpoint())
+        or result_files.read_label_map(FLAGS.output_dir)
+        or result_files.read_label_map(runner.folder_of_init_checkpoint())
       )
   return create_processor(FLAGS.task_name, **options)
 
@@ -507,7 +508,7 @@ class Classification:
     # A model of MNLI may predict AX, and other windows; to train on, all has to be the same.
     may_differ = () if FLAGS.do_train else ("task_name", "window_stride", "max_windows")
     runner.check_same_model(estimator.config.fingerprint, may_differ)
-    runner.write_label_map(FLAGS.output_dir, self.labels)
+    result_files.write_label_map(FLAGS.output_dir, self.labels)
     if FLAGS.do_train:
       self._train(estimator, train_examples, num_train_steps, dev_sets)
     checkpoint_path = runner.best_checkpoint()
@@ -519,7 +520,7 @@ class Classification:
     if FLAGS.do_export:
       sets = [train_examples or [], *(examples for _, examples in dev_sets + test_sets)]
       distribution.on_chief(self._export, checkpoint_path, sets)
-    runner.draw_plots()
+    result_files.draw_plots()
 
   def _metric_names(self):
     names = list(getattr(self.processor, "metrics", ("accuracy",)))
@@ -611,19 +612,10 @@ class Classification:
   def _eval_spec(self, dev_sets):
     if not FLAGS.eval_every_steps:
       return None
-    from estimator import EvalSpec
-
     _, examples = dev_sets[0]
+    input_fn = self._input_fn(self._padded(examples, FLAGS.eval_batch_size), "eval")
     headline = getattr(self.processor, "headline_metric", "accuracy")
-    metric = FLAGS.best_metric or f"eval_{headline}"
-    return EvalSpec(
-      self._input_fn(self._padded(examples, FLAGS.eval_batch_size), "eval"),
-      every_steps=FLAGS.eval_every_steps,
-      metric=metric,
-      higher_is_better=not metric.endswith(("loss", "mse")),
-      patience=FLAGS.early_stopping_patience,
-      keep_best=FLAGS.keep_best,
-    )
+    return runner.eval_spec(input_fn, f"eval_{headline}")
 
   def _sets(self, split):
     """`(suffix of result files, examples)`: one set, or matched and mismatched ones for MNLI."""
@@ -647,7 +639,7 @@ class Classification:
       input_fn=input_fn, checkpoint_path=checkpoint_path, name=suffix.strip("_") or None
     )
     path = os.path.join(FLAGS.output_dir, f"eval_results{suffix}.txt")
-    runner.write_eval_results(path, results)
+    result_files.write_eval_results(path, results)
 
   def _predict(self, estimator, examples, suffix, checkpoint_path):
     padded = self._padded(examples, FLAGS.predict_batch_size)
@@ -656,7 +648,7 @@ class Classification:
     _log_sizes(examples, padded, FLAGS.predict_batch_size)
     predictions = estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
     probabilities = [prediction["probabilities"] for prediction in predictions]
-    runner.write_predictions(
+    result_files.write_predictions(
       FLAGS.output_dir,
       suffix,
       [example.guid for example in examples],

@@ -27,6 +27,7 @@ import command_line
 import conll
 import distribution
 import files
+import result_files
 import runner
 
 FLAGS = flags.FLAGS
@@ -310,37 +311,13 @@ def check_flags() -> None:
       f"--label_scheme={FLAGS.label_scheme} --model_scheme={_model_scheme()}: plain labels have no "
       "entities, so there is nothing to convert."
     )
-  for split, is_used in (
-    ("train", FLAGS.do_train),
-    ("dev", FLAGS.do_eval or (FLAGS.do_train and FLAGS.eval_every_steps)),
-    ("test", FLAGS.do_predict),
-  ):
-    if is_used and not FLAGS[f"{split}_file"].value and not FLAGS.data_dir:
-      raise command_line.UsageError(f"--{split}_file is needed, or --data_dir that holds one.")
+  runner.check_split_flags()
 
 
 def _model_scheme() -> str:
   # How a word's label is spelt in iob1 depends on the entity before it, which is hard to learn.
   default = "bio" if FLAGS.label_scheme == "iob1" else FLAGS.label_scheme
   return FLAGS.model_scheme or default
-
-
-def find_file(split: str) -> str:
-  """The file that flags give for `train`, `dev` or `test`.
-
-  Raises:
-    DataError: `--data_dir` has none.
-  """
-  if FLAGS[f"{split}_file"].value:
-    return FLAGS[f"{split}_file"].value
-  names = [f"{name}.{ending}" for name in _NAMES[split] for ending in _ENDINGS]
-  for name in names:
-    path = os.path.join(FLAGS.data_dir, name)
-    if os.path.isfile(path):
-      return path
-  raise conll.DataError(
-    f"there is none of {', '.join(names)}.", FLAGS.data_dir, advice=f"Name it: --{split}_file."
-  )
 
 
 class Tagging:
@@ -366,7 +343,7 @@ class Tagging:
       self.bert_config, self.tokenizer, task_name="ner", labels=self.labels
     )
     runner.check_same_model(fingerprint)
-    runner.write_label_map(FLAGS.output_dir, self.labels)
+    result_files.write_label_map(FLAGS.output_dir, self.labels)
     num_windows, num_train_steps = 0, 1
     if train:
       num_windows = self._write(train, "train")
@@ -382,7 +359,7 @@ class Tagging:
       self._predict(estimator, test, checkpoint_path)
     if FLAGS.do_export:
       distribution.on_chief(self._export, checkpoint_path)
-    runner.draw_plots()
+    result_files.draw_plots()
 
   # -------------------------------------------------------------------------------------------
   # Files and labels.
@@ -395,7 +372,8 @@ class Tagging:
       FLAGS.label_scheme,
       FLAGS.comment_prefix,
     )
-    return conll.read_conll(find_file(split), conll_format, split, needs_labels)
+    path = runner.split_file(split, _NAMES[split], _ENDINGS)
+    return conll.read_conll(path, conll_format, split, needs_labels)
 
   def _model_labels(self, train) -> list[str]:
     """`--labels`, else those of the training file, else those of the run that trained."""
@@ -403,7 +381,7 @@ class Tagging:
     if not labels and train:
       labels = conll.model_labels(train.types(), self.scheme)
     if not labels:
-      labels = runner.read_label_map(FLAGS.output_dir) or runner.read_label_map(
+      labels = result_files.read_label_map(FLAGS.output_dir) or result_files.read_label_map(
         runner.folder_of_init_checkpoint()
       )
     if not labels:
@@ -511,18 +489,8 @@ class Tagging:
   def _eval_spec(self, dev):
     if not FLAGS.eval_every_steps:
       return None
-    from estimator import EvalSpec
-
     self._write(dev, "eval", FLAGS.eval_batch_size)
-    metric = FLAGS.best_metric or "eval_f1"
-    return EvalSpec(
-      self._input_fn("eval"),
-      every_steps=FLAGS.eval_every_steps,
-      metric=metric,
-      higher_is_better=not metric.endswith("loss"),
-      patience=FLAGS.early_stopping_patience,
-      keep_best=FLAGS.keep_best,
-    )
+    return runner.eval_spec(self._input_fn("eval"), "eval_f1")
 
   # -------------------------------------------------------------------------------------------
   # Results.
@@ -556,7 +524,7 @@ class Tagging:
 
   def _write_results(self, name, results):
     first = [f"eval_{key}" for key in ("f1", "precision", "recall", "accuracy", "loss")]
-    runner.write_eval_results(self._path(name), results, [*first, "global_step", "loss"])
+    result_files.write_eval_results(self._path(name), results, [*first, "global_step", "loss"])
 
   def _predict(self, estimator, test, checkpoint_path):
     import numpy as np

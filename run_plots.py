@@ -56,7 +56,7 @@ def draw_results(results_file: str, results: Mapping) -> None:
 
   Args:
     results_file: the text file of the results, after which pictures are named.
-    results: name -> value, see `runner.write_eval_results`.
+    results: name -> value, see `result_files.write_eval_results`.
   """
   output_dir, name = os.path.split(results_file)
   name = os.path.splitext(name)[0]

@@ -28,6 +28,7 @@ from absl import flags, logging
 
 import command_line
 import distribution
+import result_files
 import runner
 import start_checks
 import tokenization
@@ -597,7 +598,7 @@ class PreTraining:
     if FLAGS.do_export:
       export_dir, prefix = runner.where_to_export(runner.best_checkpoint())
       distribution.on_chief(runner.export_hub_models, export_dir, self._bert_config, prefix)
-    runner.draw_plots()
+    result_files.draw_plots()
 
   def _create_estimator(self):
     model_fn = model_fn_builder(
@@ -631,18 +632,8 @@ class PreTraining:
   def _eval_spec(self, files):
     if not FLAGS.eval_every_steps:
       return None
-    from estimator import EvalSpec
-
-    metric = FLAGS.best_metric or "loss"
-    return EvalSpec(
-      self._input_fn(files, is_training=False),
-      every_steps=FLAGS.eval_every_steps,
-      metric=metric,
-      higher_is_better=not metric.endswith("loss"),
-      patience=FLAGS.early_stopping_patience,
-      keep_best=FLAGS.keep_best,
-      steps=FLAGS.max_eval_steps,
-    )
+    input_fn = self._input_fn(files, is_training=False)
+    return runner.eval_spec(input_fn, "loss", steps=FLAGS.max_eval_steps)
 
   def _evaluate(self, estimator, files) -> None:
     """Evaluates `--max_eval_steps` batches and writes `eval_results.txt`."""
@@ -653,7 +644,7 @@ class PreTraining:
       input_fn=input_fn, steps=FLAGS.max_eval_steps, checkpoint_path=runner.best_checkpoint()
     )
     path = os.path.join(FLAGS.output_dir, "eval_results.txt")
-    runner.write_eval_results(path, results, _EVAL_KEYS)
+    result_files.write_eval_results(path, results, _EVAL_KEYS)
 
   def _input_fn(self, files, is_training):
     logging.info("*** Input Files ***")

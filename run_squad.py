@@ -27,6 +27,7 @@ from absl import flags, logging
 
 import command_line
 import distribution
+import result_files
 import runner
 import squad_metrics
 from squad import (  # the original's users look for these here
@@ -429,10 +430,10 @@ class QuestionAnswering:
       if scores:
         scores["global_step"] = int(estimator.store.variables["global_step"].numpy())
         path = os.path.join(FLAGS.output_dir, "eval_results.txt")
-        runner.write_eval_results(path, scores, list(scores))
+        result_files.write_eval_results(path, scores, list(scores))
     if FLAGS.do_export:
       distribution.on_chief(self._export, runner.best_checkpoint())
-    runner.draw_plots()
+    result_files.draw_plots()
 
   def _plan_training(self):
     if not FLAGS.do_train:
@@ -543,19 +544,10 @@ class QuestionAnswering:
   def _eval_spec(self):
     if not FLAGS.eval_every_steps:
       return None
-    from estimator import EvalSpec
-
     features = self._features(self.dev_examples, True)
     path = self._write_and_keep("dev", features, True, self.dev_windows)
-    metric = FLAGS.best_metric or ("best_f1" if FLAGS.version_2_with_negative else "f1")
-    return EvalSpec(
-      self._input_fn(path, False, has_positions=True),
-      every_steps=FLAGS.eval_every_steps,
-      metric=metric,
-      higher_is_better=metric != "loss",
-      patience=FLAGS.early_stopping_patience,
-      keep_best=FLAGS.keep_best,
-    )
+    input_fn = self._input_fn(path, False, has_positions=True)
+    return runner.eval_spec(input_fn, "best_f1" if FLAGS.version_2_with_negative else "f1")
 
   def _metric_fn(self, unique_ids, start_logits, end_logits):
     """The official figures in the middle of training."""

@@ -17,6 +17,7 @@ from absl import flags, logging
 
 import command_line
 import distribution
+import result_files
 import runner
 import swag
 
@@ -296,31 +297,7 @@ def check_flags() -> None:
     raise ValueError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")
   runner.check_training_flags()
   runner.check_flag("max_seq_length", lambda value: value >= 3, "at least 3")
-  for split, is_used in (
-    ("train", FLAGS.do_train),
-    ("dev", FLAGS.do_eval or (FLAGS.do_train and FLAGS.eval_every_steps)),
-    ("test", FLAGS.do_predict),
-  ):
-    if is_used and not FLAGS[f"{split}_file"].value and not FLAGS.data_dir:
-      raise command_line.UsageError(f"--{split}_file is needed, or --data_dir that holds one.")
-
-
-def find_file(split: str) -> str:
-  """The file that flags give for `train`, `dev` or `test`.
-
-  Raises:
-    DataError: `--data_dir` has none.
-  """
-  if FLAGS[f"{split}_file"].value:
-    return FLAGS[f"{split}_file"].value
-  names = [f"{name}.{ending}" for name in _NAMES[split] for ending in _ENDINGS]
-  for name in names:
-    path = os.path.join(FLAGS.data_dir, name)
-    if os.path.isfile(path):
-      return path
-  raise swag.DataError(
-    f"there is none of {', '.join(names)}.", FLAGS.data_dir, advice=f"Name it: --{split}_file."
-  )
+  runner.check_split_flags()
 
 
 class MultipleChoice:
@@ -348,7 +325,7 @@ class MultipleChoice:
       self._predict(estimator, test, runner.best_checkpoint())
     if FLAGS.do_export:
       distribution.on_chief(self._export)
-    runner.draw_plots()
+    result_files.draw_plots()
 
   def _export(self) -> None:
     import choice_export
@@ -365,7 +342,8 @@ class MultipleChoice:
     runner.export_hub_models(export_dir, self.bert_config, checkpoint_path)
 
   def _read(self, split, needs_labels=True):
-    return swag.read_swag_examples(find_file(split), split, needs_labels, FLAGS.skip_bad_rows)
+    path = runner.split_file(split, _NAMES[split], _ENDINGS)
+    return swag.read_swag_examples(path, split, needs_labels, FLAGS.skip_bad_rows)
 
   def _num_train_steps(self, train) -> int:
     steps = runner.num_train_steps(len(train), "questions")
@@ -436,17 +414,7 @@ class MultipleChoice:
   def _eval_spec(self, dev):
     if not FLAGS.eval_every_steps:
       return None
-    from estimator import EvalSpec
-
-    metric = FLAGS.best_metric or "eval_accuracy"
-    return EvalSpec(
-      self._input_fn(dev, "eval"),
-      every_steps=FLAGS.eval_every_steps,
-      metric=metric,
-      higher_is_better=not metric.endswith("loss"),
-      patience=FLAGS.early_stopping_patience,
-      keep_best=FLAGS.keep_best,
-    )
+    return runner.eval_spec(self._input_fn(dev, "eval"), "eval_accuracy")
 
   def _evaluate(self, estimator, dev, checkpoint_path):
     input_fn = self._input_fn(dev, "eval")
@@ -454,7 +422,7 @@ class MultipleChoice:
     logging.info("  Num examples = %d", len(dev))
     logging.info("  Batch size = %d", FLAGS.eval_batch_size)
     results = estimator.evaluate(input_fn=input_fn, checkpoint_path=checkpoint_path)
-    runner.write_eval_results(os.path.join(FLAGS.output_dir, "eval_results.txt"), results)
+    result_files.write_eval_results(os.path.join(FLAGS.output_dir, "eval_results.txt"), results)
 
   def _predict(self, estimator, test, checkpoint_path):
     input_fn = self._input_fn(test, "predict")
@@ -463,7 +431,7 @@ class MultipleChoice:
     logging.info("  Batch size = %d", FLAGS.predict_batch_size)
     predictions = estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
     probabilities = [prediction["probabilities"] for prediction in predictions]
-    runner.write_predictions(
+    result_files.write_predictions(
       FLAGS.output_dir,
       "",
       [question.guid for question in test],

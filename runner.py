@@ -1,8 +1,8 @@
-"""What every `run_*` script does the same way: shared flags, early checks, result files.
+"""What every `run_*` script does the same way: shared flags and early checks.
 
 A script defines its flags from the sets here, checks them, builds a tokenizer, examples and a
-`model_fn`, and hands the rest back: `run_config` and `optimizer_options` read the flags, and
-`write_eval_results` and its siblings write what a run leaves in `--output_dir`.
+`model_fn`, and hands the rest back: `run_config`, `eval_spec` and `optimizer_options` read the
+flags, and `result_files.py` writes what a run leaves in `--output_dir`.
 
 Where the values of a model come from is decided in one place and one order (`estimator.py`):
 1. a checkpoint in `--output_dir` is resumed; 2. else `--init_checkpoint` initialises by name;
@@ -15,7 +15,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-import numpy as np
 from absl import flags, logging
 
 import command_line
@@ -25,6 +24,7 @@ import files
 import hardware
 import tokenization
 from configuration import BertConfig
+from tables import DataError
 
 FLAGS = flags.FLAGS
 
@@ -283,6 +283,28 @@ def create_estimator(model_fn, fingerprint: Mapping, informative_flags: Iterable
   return Estimator(model_fn, run_config(fingerprint, informative), params)
 
 
+def eval_spec(input_fn: Callable, metric: str, steps: int | None = None):
+  """The `estimator.EvalSpec` of `--eval_every_steps`.
+
+  Args:
+    input_fn: the evaluation data.
+    metric: decides which checkpoint is best, where `--best_metric` names no other.
+    steps: at most so many batches each time; None for all.
+  """
+  from estimator import EvalSpec
+
+  metric = FLAGS.best_metric or metric
+  return EvalSpec(
+    input_fn,
+    every_steps=FLAGS.eval_every_steps,
+    metric=metric,
+    higher_is_better=not metric.endswith(("loss", "mse")),
+    patience=FLAGS.early_stopping_patience,
+    keep_best=FLAGS.keep_best,
+    steps=steps,
+  )
+
+
 def create_strategy():
   """The strategy of `--distribution_strategy`; None for one device."""
   return distribution.create_strategy(
@@ -456,6 +478,43 @@ def _check_packing() -> None:
       raise command_line.UsageError(
         f"--pack_sequences does not go with --{name}={FLAGS[name].value}: leave one of them out."
       )
+
+
+def check_split_flags() -> None:
+  """Checks that each file that the run reads is named, or a folder to look for it.
+
+  Raises:
+    UsageError: names the flag.
+  """
+  for split, is_used in (
+    ("train", FLAGS.do_train),
+    ("dev", FLAGS.do_eval or (FLAGS.do_train and FLAGS.eval_every_steps)),
+    ("test", FLAGS.do_predict),
+  ):
+    if is_used and not FLAGS[f"{split}_file"].value and not FLAGS.data_dir:
+      raise command_line.UsageError(f"--{split}_file is needed, or --data_dir that holds one.")
+
+
+def split_file(split: str, stems: Iterable[str], endings: Iterable[str]) -> str:
+  """The file that flags give for `train`, `dev` or `test`.
+
+  Args:
+    split: which; `--<split>_file` names it.
+    stems: of its name in `--data_dir`, the first that is there counts.
+    endings: of its name, without the dot.
+
+  Raises:
+    DataError: `--data_dir` has none.
+  """
+  if FLAGS[f"{split}_file"].value:
+    return FLAGS[f"{split}_file"].value
+  names = [f"{stem}.{ending}" for stem in stems for ending in endings]
+  paths = (os.path.join(FLAGS.data_dir, name) for name in names)
+  found = next(filter(os.path.isfile, paths), None)
+  if found is None:
+    reason = f"there is none of {', '.join(names)}."
+    raise DataError(reason, FLAGS.data_dir, advice=f"Name it: --{split}_file.")
+  return found
 
 
 def check_flag(name: str, is_good: Callable[[float], bool], needed: str) -> None:
@@ -689,130 +748,3 @@ def export_hub_models(
     tf_text_tokenizer,
   )
   logging.info("Exported the encoder and its preprocessing to %s.", export_dir)
-
-
-# ---------------------------------------------------------------------------------------------
-# Result files. All workers of a job call these functions with the same results; the chief writes.
-
-_ORIGINAL_KEYS = ("eval_accuracy", "eval_loss", "global_step", "loss")
-
-
-def write_eval_results(
-  path: str, results: Mapping, original_keys: Sequence[str] = _ORIGINAL_KEYS
-) -> None:
-  """Logs results and writes them as `key = value` lines, the original's keys first, sorted.
-
-  Args:
-    path: usually `OUTPUT_DIR/eval_results.txt`.
-    results: name -> number, or text of several lines, which is logged but not written.
-    original_keys: what the original's file holds.
-  """
-  keys = [key for key in original_keys if key in results]
-  keys += sorted(set(results) - set(keys))
-  logging.info("***** Eval results *****")
-  lines = []
-  for key in keys:
-    value = results[key]
-    if isinstance(value, str):
-      logging.info("  %s:\n%s", key, value)
-      continue
-    # As float32 prints, which the original's values were: 0.8455882, not 0.8455882352941176.
-    shown = str(value) if isinstance(value, int) else str(np.float32(value))
-    logging.info("  %s = %s", key, shown)
-    lines.append(f"{key} = {shown}\n")
-  distribution.on_chief(files.write_text, path, "".join(lines))
-  if "plots" in FLAGS and FLAGS.plots and distribution.is_chief():
-    import run_plots
-
-    run_plots.draw_results(path, results)
-
-
-def draw_plots() -> None:
-  """With `--plots`, draws the curves of the run; its results were drawn when they were written."""
-  if FLAGS.plots and distribution.is_chief():
-    import run_plots
-
-    run_plots.draw_training(FLAGS.output_dir)
-
-
-def write_predictions(
-  output_dir: str,
-  suffix: str,
-  guids: Iterable[str],
-  probabilities: Sequence[np.ndarray],
-  labels: Sequence[str],
-  problem_type: str,
-) -> None:
-  """Writes `test_results.tsv` exactly as the original, and `predictions.tsv` to read.
-
-  Args:
-    output_dir: the folder.
-    suffix: goes before `.tsv`.
-    guids: of each example.
-    probabilities: float32 `[C]` for each example; for regression the score, `[1]`.
-    labels: C names.
-    problem_type: see `metrics.predictions_of`.
-  """
-  from metrics import predictions_of
-
-  rows = ["\t".join(map(str, row)) + "\n" for row in probabilities]
-  path = os.path.join(output_dir, f"test_results{suffix}.tsv")
-  distribution.on_chief(files.write_text, path, "".join(rows))
-
-  if problem_type == "regression":
-    header, chosen = ["id", *labels], None
-  else:
-    header = ["id", "label", *(f"probability_{label}" for label in labels)]
-    outputs = np.reshape(probabilities, [-1, len(labels)])
-    chosen = [_label_names(p, labels) for p in predictions_of(outputs, problem_type)]
-  lines = ["\t".join(map(_tsv_field, header)) + "\n"]
-  for i, (guid, row) in enumerate(zip(guids, rows, strict=True)):
-    fields = [str(guid)] if chosen is None else [str(guid), chosen[i]]
-    lines.append("\t".join(map(_tsv_field, fields)) + "\t" + row)
-  path = os.path.join(output_dir, f"predictions{suffix}.tsv")
-  distribution.on_chief(files.write_text, path, "".join(lines))
-  logging.info("Wrote %d predictions to %s.", len(rows), path)
-
-
-def _label_names(prediction, labels) -> str:
-  """A class, or the labels of a multi-label prediction joined by commas."""
-  if np.ndim(prediction) == 0:
-    return labels[int(prediction)]
-  return ",".join(label for label, present in zip(labels, prediction, strict=True) if present)
-
-
-def _tsv_field(text: str) -> str:
-  r"""A field without what would end it.
-
-  Example:
-    >>> _tsv_field("a\tb\n")
-    'a b '
-  """
-  return text.translate({ord(c): " " for c in "\t\n\r"})
-
-
-def write_label_map(output_dir: str, labels: Sequence[str]) -> None:
-  """Writes `label_map.json`: label -> index of the model's output."""
-  label_map = {label: index for index, label in enumerate(labels)}
-  text = json.dumps(label_map, indent=2, ensure_ascii=False) + "\n"
-  distribution.on_chief(files.write_text, os.path.join(output_dir, "label_map.json"), text)
-
-
-def read_label_map(output_dir: str | None) -> list[str] | None:
-  """The labels of an earlier run in `output_dir`, in their order, or None.
-
-  Raises:
-    ValueError: `label_map.json` is there and cannot be understood.
-  """
-  path = os.path.join(output_dir or "", "label_map.json")
-  if not output_dir or not os.path.isfile(path):
-    return None
-  with open(path, encoding="utf-8") as reader:
-    try:
-      label_map = json.load(reader)
-      labels = sorted(label_map, key=label_map.get)
-      if [label_map[label] for label in labels] != list(range(len(labels))):
-        raise ValueError("its values are not 0, 1, 2, ...")
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-      raise ValueError(f"{path} is no label map ({error}). Remove it.") from None
-  return labels

@@ -18,7 +18,7 @@ import create_pretraining_data
 import create_vocab
 import glue
 import predictor
-import runner
+import result_files
 import squad
 import swag
 import tokenization
@@ -125,7 +125,7 @@ CONFIGS = Family(
 LABEL_MAP = Family(
   "labels of a run",
   "label_map.json",
-  loading(lambda folder: runner.read_label_map(str(folder))),
+  loading(lambda folder: result_files.read_label_map(str(folder))),
   [
     case("empty", b"", "is no label map"),
     case("a list", '["O", "B-PER"]', "is no label map"),

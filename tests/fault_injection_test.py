@@ -42,8 +42,8 @@ import files
 import hub_export
 import input_pipeline
 import predictor
+import result_files
 import run_classifier
-import runner
 import vector_files
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -255,9 +255,9 @@ def test_records_keep_their_manifest(tmp_path):
 
 def write_results(folder, seed=2) -> None:
   rows = [np.array([seed / 10, 1 - seed / 10], np.float32)] * 3
-  runner.write_label_map(str(folder), ["no", "yes"])
-  runner.write_eval_results(str(folder / "eval_results.txt"), {"eval_accuracy": seed / 3})
-  runner.write_predictions(str(folder), "", "abc", rows, ["no", "yes"], "classification")
+  result_files.write_label_map(str(folder), ["no", "yes"])
+  result_files.write_eval_results(str(folder / "eval_results.txt"), {"eval_accuracy": seed / 3})
+  result_files.write_predictions(str(folder), "", "abc", rows, ["no", "yes"], "classification")
   files.write_text(folder / "run.json", json.dumps({"seed": seed}))
 
 

@@ -28,8 +28,8 @@ import corpus
 import glue
 import predictor
 import record_bytes
+import result_files
 import run_ner
-import runner
 import safetensors_format
 import sentences
 import squad
@@ -345,7 +345,7 @@ def read_small_json(data: bytes, folder: pathlib.Path) -> None:
   else:
     _written(folder, "label_map.json", data)
     with clear_errors("label_map.json", ValueError):
-      assert all(isinstance(label, str) for label in runner.read_label_map(str(folder)))
+      assert all(isinstance(label, str) for label in result_files.read_label_map(str(folder)))
 
 
 def _block(content: bytes) -> bytes:

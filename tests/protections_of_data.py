@@ -184,10 +184,10 @@ SUBJECTS = {
     ),
     (
       "a label map whose numbers have gaps is none",
-      "runner.py",
+      "result_files.py",
       "      if [label_map[label] for label in labels] != list(range(len(labels))):\n",
       "      if not isinstance(label_map, dict):\n",
-      "runner_test.py::test_a_label_map_that_is_none",
+      "result_files_test.py::test_a_label_map_that_is_none",
     ),
     (
       "a flag that does not exist is named, with the nearest one",
@@ -412,7 +412,7 @@ SUBJECTS = {
     ),
     (
       "ids and labels of your data stay in their field of a table",
-      "runner.py",
+      "result_files.py",
       '  return text.translate({ord(c): " " for c in "\\t\\n\\r"})',
       "  return text",
       "security_test.py::test_ids_and_labels_of_predictions_stay_in_their_fields",

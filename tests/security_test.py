@@ -18,9 +18,9 @@ import conll
 import download
 import fetch
 import glue
+import result_files
 import run_ner
 import run_squad
-import runner
 import squad
 from configuration import BertConfig
 from tokenization import FullTokenizer
@@ -171,7 +171,7 @@ def written(sandbox) -> set[str]:
 
 def test_ids_and_labels_of_predictions_stay_in_their_fields(sandbox):
   probabilities = [np.full(len(HOSTILE), 1 / len(HOSTILE), np.float32)] * len(HOSTILE)
-  runner.write_predictions(
+  result_files.write_predictions(
     str(sandbox), "", HOSTILE, probabilities, HOSTILE, problem_type="classification"
   )
   assert written(sandbox) == {"predictions.tsv", "test_results.tsv"}
@@ -182,9 +182,9 @@ def test_ids_and_labels_of_predictions_stay_in_their_fields(sandbox):
 
 
 def test_a_label_map_gives_back_any_label(sandbox):
-  runner.write_label_map(str(sandbox), HOSTILE)
+  result_files.write_label_map(str(sandbox), HOSTILE)
   assert written(sandbox) == {"label_map.json"}
-  assert runner.read_label_map(str(sandbox)) == HOSTILE
+  assert result_files.read_label_map(str(sandbox)) == HOSTILE
 
 
 def test_ids_of_questions_stay_in_json(sandbox):
