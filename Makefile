@@ -79,7 +79,7 @@ $(STAMP): requirements.lock
 	     echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1;; esac
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --use-pep517 -r requirements.lock
 	touch $(STAMP)
 
 clean:
