@@ -35,10 +35,12 @@ def main() -> None:
   parser.add_argument("--learning_rate", type=float, default=5e-5)
   parser.add_argument("--max_seq_length", type=int, default=128)
   parser.add_argument("--max_train_examples", type=int)
+  parser.add_argument("--dtype", default="float32", help="or mixed_bfloat16, to save time")
   parser.add_argument("--seed", type=int, default=12345)
   args = parser.parse_args()
 
   keras.utils.set_random_seed(args.seed)
+  keras.config.set_dtype_policy(args.dtype)
   folder = model_folder(args.init_checkpoint)
   data_dir = pathlib.Path(args.data_dir or download.download_task_data("MRPC"))
   tokenizer = BertTokenizer.from_pretrained(folder)
