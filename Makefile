@@ -38,8 +38,8 @@ TORCH_STAMP := $(TORCH_VENV)/.installed-$(PYTHON_VERSION)-$(shell cksum < $(TORC
 
 test-torch: $(STAMP) $(TORCH_STAMP)
 	KERAS_BACKEND=torch $(TORCH_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not slow" tests/keras_*_test.py
-	KERAS_BACKEND=torch $(TORCH_VENV)/bin/python -m pytest -m slow -k pytorch tests/keras_examples_test.py
-	TORCH_PYTHON=$(TORCH_VENV)/bin/python $(BIN)/python -m pytest tests/keras_backends_test.py -k torch
+	KERAS_BACKEND=torch $(TORCH_VENV)/bin/python -m pytest -m slow -k pytorch tests/system/keras_examples_test.py
+	TORCH_PYTHON=$(TORCH_VENV)/bin/python $(BIN)/python -m pytest tests/keras3/backends_test.py -k torch
 
 $(TORCH_STAMP): $(TORCH_LIST)
 	rm -rf $(TORCH_VENV)

@@ -22,9 +22,9 @@ from collections.abc import Callable
 import numpy as np
 from absl import flags, logging
 
-import command_line
-import sentence_vectors
-from model_loading import load_graph, load_model
+from bert.predicting import sentence_vectors
+from bert.predicting.load_model import load_graph, load_model
+from bert.scripts import command_line
 
 FLAGS = flags.FLAGS
 
@@ -82,7 +82,7 @@ def _heads(bert_config, states, scope: str):
   """A projection of `[B, S, W]`, split into heads: `[B, N, S, H]`."""
   import tensorflow as tf
 
-  from variables import get_variable
+  from bert.model.variables import get_variable
 
   projected = tf.matmul(states, get_variable(f"{scope}/kernel")) + get_variable(f"{scope}/bias")
   shape = tf.shape(states)
@@ -97,9 +97,9 @@ def load(
   """A function that gives the maps of a text or of a pair of texts.
 
   Args:
-    init_checkpoint: see `model_loading.load_model`.
+    init_checkpoint: see `load_model.load_model`.
     max_seq_length: longer texts are cut to so many word pieces.
-    **options: of `model_loading.load_model`.
+    **options: of `load_model.load_model`.
 
   Returns:
     `attend(text, text_pair=None)` -> the S word pieces, and float32 `[L, N, S, S]`.
@@ -110,7 +110,7 @@ def load(
   config, tokenizer, prefix = load_model(init_checkpoint, max_seq_length=max_seq_length, **options)
 
   def build(features):
-    from modeling import BertModel
+    from bert.modeling import BertModel
 
     model = BertModel(config, False, *(features[name] for name in sentence_vectors.INPUTS))
     return {"maps": attention_maps(config, model, features["input_mask"])}
@@ -143,7 +143,7 @@ def draw(maps: np.ndarray, tokens: list[str], output_file: str, layer: int | Non
   Raises:
     ValueError: there is no such layer.
   """
-  import plots
+  from bert import plots
 
   count, heads = maps.shape[:2]
   if layer is None:

@@ -51,9 +51,9 @@ from typing import NamedTuple
 import numpy as np
 from absl import flags, logging
 
-import command_line
-import files
-import transformers_folder
+from bert.checkpoints import transformers_folder
+from bert.io import atomic_files
+from bert.scripts import command_line
 
 __all__ = ["inspect", "main", "resize_vocabulary", "strip"]
 
@@ -118,7 +118,7 @@ def define_flags() -> None:
 def main(_) -> None:
   """Carries out a command."""
   _check_flags()
-  import checkpoint
+  from bert.checkpoints import checkpoint
 
   prefix = checkpoint.find_checkpoint(FLAGS.init_checkpoint)
   if FLAGS.command == "inspect":
@@ -228,7 +228,7 @@ def check_output_dir(folder: str) -> None:
     CheckpointError: there is a model.
     OSError: it cannot be written.
   """
-  from checkpoint import CheckpointError
+  from bert.checkpoints.checkpoint import CheckpointError
 
   if "://" in folder:
     raise CheckpointError(f"--output_dir={folder} is remote. Write to a local folder and copy it.")
@@ -236,7 +236,7 @@ def check_output_dir(folder: str) -> None:
   endings = (".index", ".safetensors", "saved_model.pb", "saved_model.pbtxt")
   if any(name.endswith(endings) for name in os.listdir(folder)):
     raise CheckpointError(f"--output_dir={folder} holds a model already. Give a new folder.")
-  files.check_writable(folder)
+  atomic_files.check_writable(folder)
 
 
 def write_checkpoint(folder: str, tensors: Mapping[str, np.ndarray]) -> str:
@@ -249,7 +249,7 @@ def write_checkpoint(folder: str, tensors: Mapping[str, np.ndarray]) -> str:
   Returns:
     The checkpoint's prefix.
   """
-  import checkpoint
+  from bert.checkpoints import checkpoint
 
   prefix = checkpoint.save(folder, int(tensors.get("global_step", 0)), tensors, {}, keep=None)
   logging.info("Wrote %s.", prefix)
@@ -257,7 +257,7 @@ def write_checkpoint(folder: str, tensors: Mapping[str, np.ndarray]) -> str:
 
 
 def _read_config(path: str) -> dict:
-  from configuration import BertConfig
+  from bert.model.configuration import BertConfig
 
   BertConfig.from_json_file(path)  # refuses what makes no model
   return transformers_folder.read_config(path)
@@ -275,7 +275,7 @@ def inspect(prefix: str) -> str:
   Args:
     prefix: see `checkpoint.find_checkpoint`.
   """
-  import checkpoint
+  from bert.checkpoints import checkpoint
 
   contents = checkpoint.names_and_shapes(prefix)
   slots_of: dict[str, list[str]] = {}
@@ -340,7 +340,7 @@ def strip(prefix: str, output_dir: str, beside: FilesBeside) -> str:
   Returns:
     The new checkpoint's prefix.
   """
-  import checkpoint
+  from bert.checkpoints import checkpoint
 
   tensors = checkpoint.read_tensors(prefix, _without_training_state(prefix))
   for path, name in ((beside.config, "bert_config.json"), (beside.vocabulary, "vocab.txt")):
@@ -351,7 +351,7 @@ def strip(prefix: str, output_dir: str, beside: FilesBeside) -> str:
 
 def _without_training_state(prefix: str) -> list[str]:
   """Names of the model's variables in a checkpoint; those of the optimizer are left out."""
-  import checkpoint
+  from bert.checkpoints import checkpoint
 
   names = checkpoint.names_and_shapes(prefix)
   kept = [name for name in names if not checkpoint.is_training_state(name)]
@@ -360,15 +360,15 @@ def _without_training_state(prefix: str) -> list[str]:
 
 
 def _to_saved_model(prefix: str, beside: FilesBeside) -> None:
-  from configuration import BertConfig
-  from tokenization import validate_case_matches_checkpoint
+  from bert.model.configuration import BertConfig
+  from bert.tokenization import validate_case_matches_checkpoint
 
   beside.check(prefix, "vocab_file")
   validate_case_matches_checkpoint(FLAGS.do_lower_case, prefix)
   config = BertConfig.from_json_file(beside.config)
-  import hub_export
+  from bert.exporting import hub_encoder
 
-  hub_export.export_encoder(
+  hub_encoder.export_encoder(
     FLAGS.output_dir, config, prefix, beside.vocabulary, FLAGS.do_lower_case
   )
 
@@ -378,8 +378,8 @@ def _to_saved_model(prefix: str, beside: FilesBeside) -> None:
 
 
 def _to_transformers(prefix: str, beside: FilesBeside) -> None:
-  import checkpoint
-  from tokenization import validate_case_matches_checkpoint
+  from bert.checkpoints import checkpoint
+  from bert.tokenization import validate_case_matches_checkpoint
 
   beside.check(prefix, "vocab_file")
   validate_case_matches_checkpoint(FLAGS.do_lower_case, prefix)
@@ -400,8 +400,8 @@ def _to_transformers(prefix: str, beside: FilesBeside) -> None:
 
 
 def _from_transformers(prefix: str, beside: FilesBeside) -> None:
-  import vocabulary
-  from checkpoint import abbreviate
+  from bert.checkpoints.checkpoint import abbreviate
+  from bert.text import vocabulary
 
   if beside.config is None:
     raise command_line.UsageError(f"There is no {transformers_folder.CONFIG} beside {prefix}.")
@@ -410,7 +410,7 @@ def _from_transformers(prefix: str, beside: FilesBeside) -> None:
   tensors = transformers_folder.tensors_of(weights)
   if strange := weights.names_unchanged():
     logging.warning("%d tensors keep their names: %s.", len(strange), abbreviate(strange))
-  files.write_text(os.path.join(FLAGS.output_dir, "bert_config.json"), config_text)
+  atomic_files.write_text(os.path.join(FLAGS.output_dir, "bert_config.json"), config_text)
   vocab_file = os.path.join(FLAGS.output_dir, "vocab.txt")
   if beside.vocabulary:
     shutil.copyfile(beside.vocabulary, vocab_file)
@@ -424,8 +424,8 @@ def _from_transformers(prefix: str, beside: FilesBeside) -> None:
 
 
 def _resize_vocab(prefix: str, beside: FilesBeside) -> None:
-  import checkpoint
-  import vocabulary
+  from bert.checkpoints import checkpoint
+  from bert.text import vocabulary
 
   beside.check(prefix, "old_vocab_file")
   config = _read_config(beside.config)
@@ -440,7 +440,7 @@ def _resize_vocab(prefix: str, beside: FilesBeside) -> None:
     from_pieces=FLAGS.new_rows == "mean",
   )
   config_text = json.dumps({**config, "vocab_size": len(new_tokens)}, indent=2) + "\n"
-  files.write_text(os.path.join(FLAGS.output_dir, "bert_config.json"), config_text)
+  atomic_files.write_text(os.path.join(FLAGS.output_dir, "bert_config.json"), config_text)
   vocabulary.write_tokens(os.path.join(FLAGS.output_dir, "vocab.txt"), new_tokens)
   write_checkpoint(FLAGS.output_dir, tensors)
 
@@ -511,7 +511,7 @@ class _Rows(NamedTuple):
 
   @classmethod
   def of(cls, old_tokens, new_tokens, from_pieces):
-    from vocabulary import TokenSplitter
+    from bert.text.vocabulary import TokenSplitter
 
     id_of = {token: index for index, token in enumerate(old_tokens)}
     splitter = TokenSplitter(old_tokens)
@@ -533,7 +533,7 @@ class _Rows(NamedTuple):
 
 
 def _check_rows(tensors, old_tokens):
-  from checkpoint import CheckpointError
+  from bert.checkpoints.checkpoint import CheckpointError
 
   if EMBEDDINGS not in tensors:
     raise CheckpointError(f"The checkpoint has no {EMBEDDINGS}: it is not one of BERT.")
@@ -560,7 +560,7 @@ def _truncated_normal(count: int, table: np.ndarray, stddev: float, seed: int) -
 
 
 def _log_rows(rows, drawn, old_tokens, new_tokens):
-  from checkpoint import abbreviate
+  from bert.checkpoints.checkpoint import abbreviate
 
   logging.info(
     "%d tokens keep their rows, %d start as the mean of their pieces, %d at random (%s).",

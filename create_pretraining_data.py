@@ -31,14 +31,13 @@ from typing import Any
 import numpy as np
 from absl import flags, logging
 
-import command_line
-import corpus
-import pretraining_blocks
-import pretraining_data
-import pretraining_workers
-import tokenization
-from pretraining_data import TrainingInstance, shuffle
-from record_bytes import encode_examples
+from bert import tokenization
+from bert.io.tfrecord_bytes import encode_examples
+from bert.pretraining import blocks, workers
+from bert.pretraining import instances as pretraining_data
+from bert.pretraining.instances import TrainingInstance, shuffle
+from bert.scripts import command_line
+from bert.text import corpus
 
 __all__ = [
   "TrainingInstance",
@@ -503,7 +502,7 @@ def main(_) -> None:
   is_beam = FLAGS.engine == "beam"
   pretraining_data.check_output_files(output_files, input_files, may_be_remote=is_beam)
   settings = _settings()
-  tokenizer = pretraining_blocks.load_tables(settings).tokenizer
+  tokenizer = blocks.load_tables(settings).tokenizer
   facts = settings.facts(tokenizer.vocab)
   if FLAGS.gzip:
     facts["compression"] = "GZIP"
@@ -512,26 +511,26 @@ def main(_) -> None:
     engine = _import_beam_engine()
     engine.create_records(input_files, output_files, settings, facts, FLAGS.beam_args)
   elif num_workers := FLAGS.num_workers or _workers_needed():
-    pretraining_workers.create_records(input_files, output_files, settings, num_workers, facts)
+    workers.create_records(input_files, output_files, settings, num_workers, facts)
   else:
     _create_original_records(input_files, output_files, tokenizer, settings, facts)
 
 
 def _import_beam_engine():
   try:
-    import pretraining_beam
+    from bert.pretraining import beam
   except ImportError as error:
     raise command_line.UsageError(
       f"--engine=beam needs Apache Beam ({error}): pip install 'apache-beam[tfrecord]'."
     ) from error
-  return pretraining_beam
+  return beam
 
 
-def _settings() -> pretraining_blocks.BlockSettings:
+def _settings() -> blocks.BlockSettings:
   text_format = corpus.TextFormat(FLAGS.strict_utf8, FLAGS.split_sentences, FLAGS.jsonl_field)
-  names = set(pretraining_blocks.BlockSettings._fields) - {"text_format"}
+  names = set(blocks.BlockSettings._fields) - {"text_format"}
   values = {name: FLAGS[name].value for name in names}
-  return pretraining_blocks.BlockSettings(**values, text_format=text_format)
+  return blocks.BlockSettings(**values, text_format=text_format)
 
 
 def _workers_needed() -> int:

@@ -25,12 +25,10 @@ import os
 
 from absl import flags, logging
 
-import command_line
-import corpus
-import pretraining_data
-import vocabulary
-import word_counts
-from tokenization import VocabularyError
+from bert.pretraining import instances
+from bert.scripts import command_line
+from bert.text import corpus, vocabulary, word_counts
+from bert.tokenization import VocabularyError
 
 __all__ = ["main"]
 
@@ -93,7 +91,7 @@ def main(_) -> None:
   check_flags()
   input_files = corpus.find_input_files(FLAGS.input_file)
   old = [FLAGS.extend] if FLAGS.extend else []
-  pretraining_data.check_output_files([FLAGS.output_file], input_files + old)
+  instances.check_output_files([FLAGS.output_file], input_files + old)
   old_tokens = vocabulary.read_tokens(FLAGS.extend) if FLAGS.extend else []
   num_new = _number_of_new_tokens(old_tokens) if FLAGS.extend else 0
   counts = word_counts.count_words(

@@ -14,17 +14,16 @@ TFRecords, SQuAD's JSON, CoNLL, CSV, TSV, JSON lines, plain text (--data_dir or 
 
 Each line is a finding: `ok`, `note`, `warning` (it probably spoils the result) or `error` (it
 spoils the run), where, what, and what to do. The exit code is 1 if there is an error, else 0. The
-`run_*` scripts do the cheap part of it by themselves when they start (start_checks.py).
+`run_*` scripts do the cheap part of it by themselves when they start (bert/checks/start_checks.py).
 """
 
 from collections.abc import Iterator
 
 from absl import flags, logging
 
-import command_line
-import runner
-from configuration import BertConfig
-from examination import Finding, Subject, examine, note, number_of, to_json, to_text
+from bert.checks.findings import Finding, Subject, examine, note, number_of, to_json, to_text
+from bert.model.configuration import BertConfig
+from bert.scripts import command_line, runner
 
 FLAGS = flags.FLAGS
 
@@ -34,7 +33,7 @@ _TABLE_FLAGS = (
   *_COLUMNS,
   *("label_column", "labels", "problem_type", "label_separator", "header", "skip_bad_rows"),
 )
-_CONLL_FLAGS = {  # flag -> field of `conll.ConllFormat`
+_CONLL_FLAGS = {  # flag -> field of `conll_files.ConllFormat`
   "separator": "separator",
   "token_column": "token_column",
   "label_column": "label_column",
@@ -176,22 +175,20 @@ def diagnose(subject: Subject) -> Iterator[Finding]:
   Args:
     subject: what to look at; checks leave in it what they learn.
   """
-  import doctor_data
-  import doctor_machine
-  import doctor_model
+  from bert.checks import data_checks, machine_checks, model_checks
 
   yield from examine(
     (
-      doctor_machine.check_versions,
-      doctor_machine.check_devices,
-      doctor_model.check_config,
-      doctor_model.check_vocabulary,
-      doctor_model.check_checkpoint,
-      doctor_model.check_checkpoint_values,
-      doctor_model.check_resumed,
-      doctor_data.check_data,
-      doctor_machine.check_memory,
-      doctor_machine.check_disk,
+      machine_checks.check_versions,
+      machine_checks.check_devices,
+      model_checks.check_config,
+      model_checks.check_vocabulary,
+      model_checks.check_checkpoint,
+      model_checks.check_checkpoint_values,
+      model_checks.check_resumed,
+      data_checks.check_data,
+      machine_checks.check_memory,
+      machine_checks.check_disk,
     ),
     subject,
   )

@@ -14,8 +14,7 @@ it is loaded; the preprocess model needs `import tensorflow_text` before.
 
 from absl import flags, logging
 
-import command_line
-import runner
+from bert.scripts import command_line, runner
 
 FLAGS = flags.FLAGS
 
@@ -41,7 +40,7 @@ def main(_) -> None:
   runner.check_flag("max_seq_length", lambda value: value >= 3, "at least 3")
   runner.resolve_model_files()
   if not FLAGS.vocab_file or not FLAGS.bert_config_file:
-    import checkpoint
+    from bert.checkpoints import checkpoint
 
     checkpoint.find_checkpoint(FLAGS.init_checkpoint)  # If it is not there, neither are they.
   command_line.check_required()

@@ -26,13 +26,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 from absl import flags, logging
 
-import command_line
-import model_loading
-import predictor
-import runner
-import sentence_vectors
-import text_lines
-from vector_files import WRITERS, Layout, TextVectors
+from bert.io import text_lines
+from bert.predicting import load_model, predictor, sentence_vectors
+from bert.predicting.vector_files import WRITERS, Layout, TextVectors
+from bert.scripts import command_line, runner
 
 FLAGS = flags.FLAGS
 
@@ -213,8 +210,8 @@ def model_fn_builder(
   del use_tpu
 
   def model_fn(features, labels, mode, params):
-    from estimator import EstimatorSpec, ModeKeys
-    from modeling import BertModel
+    from bert.modeling import BertModel
+    from bert.training.estimator import EstimatorSpec, ModeKeys
 
     del labels, params
     if mode != ModeKeys.PREDICT:
@@ -340,7 +337,7 @@ def create_predictor(bert_config, tokenizer, layers, pooling) -> predictor.Predi
   inputs = sentence_vectors.INPUTS
   return predictor.Predictor(
     featurize,
-    model_loading.load_graph(build, inputs, FLAGS.init_checkpoint, ("bert/pooler/",)),
+    load_model.load_graph(build, inputs, FLAGS.init_checkpoint, ("bert/pooler/",)),
     inputs,
     finish,
     FLAGS.batch_size,
@@ -371,7 +368,7 @@ def _sampled(results: Iterable[TextVectors], sample: list[TextVectors]) -> Itera
 
 def plot(sample: Sequence[TextVectors]) -> None:
   """Draws `--plot`."""
-  import plots
+  from bert import plots
 
   plots.plot_vectors(
     np.stack([each.vectors for each in sample]) if sample else np.zeros([0, 1]),

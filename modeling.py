@@ -1,7 +1,8 @@
 """BERT as graph functions: embeddings, transformer, pooler (arXiv:1810.04805).
 
 The functions have the original's names and signatures, ask for their variables by the original's
-names (`variables.py`), and run eagerly or inside a `tf.function`, with batch and length unknown.
+names (`bert/model/variables.py`), and run eagerly or inside a `tf.function`, with batch and length
+unknown.
 
 Letters in shapes, everywhere in this file:
   B = batch size (number of sequences)
@@ -24,9 +25,9 @@ import math
 import numpy as np
 import tensorflow as tf
 
-import kernels
-from configuration import RELEASED_SIZES, BertConfig
-from variables import (
+from bert.model import kernels
+from bert.model.configuration import RELEASED_SIZES, BertConfig
+from bert.model.variables import (
   get_variable,
   next_random_seed,
   ones_initializer,
@@ -111,7 +112,8 @@ class BertModel:
       only_pooled_output: compute the last layer for the first token alone, which is all that
         `get_pooled_output` needs. There are no sequence outputs then.
       position_ids: int `[B, S]`, position of each piece; 0, 1, ... by default.
-      sequence_ids: int `[B, S]`, for rows that hold several sequences (`sequence_packing.py`):
+      sequence_ids: int `[B, S]`, for rows that hold several sequences
+      (`bert/training/sequence_packing.py`):
         pieces see each other only if they have the same number.
       first_positions: int `[N]`, where in the `B * S` positions such sequences begin. The pooled
         output has one vector for each of them.

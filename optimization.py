@@ -14,9 +14,9 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
-import kernels
-import loss_scaling
-from variables import current_store, get_global_step, zeros_initializer
+from bert.model import kernels
+from bert.model.variables import current_store, get_global_step, zeros_initializer
+from bert.training import loss_scaling
 
 
 class Applied(NamedTuple):

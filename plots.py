@@ -5,7 +5,7 @@
 
 draws the curves of a run from the event files that it leaves for TensorBoard: one panel for each
 scalar, training as a smoothed line over a thin raw one, evaluation as points. `plot_curves` does
-the same from Python; the other pictures are functions of numbers (`figures.py`).
+the same from Python; the other pictures are functions of numbers (`bert/figures/drawing.py`).
 """
 
 import itertools
@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from absl import flags, logging
 
-import command_line
-from figures import (
+from bert.figures.drawing import (
   MAIN_COLOR,
   NOTE_COLOR,
   SECOND_COLOR,
@@ -30,6 +29,7 @@ from figures import (
   project_vectors,
   save,
 )
+from bert.scripts import command_line
 
 __all__ = [
   "plot_attention",

@@ -26,12 +26,9 @@ from typing import NamedTuple
 
 from absl import flags
 
-import command_line
-import model_loading
-import predictor
-import runner
-import sentence_vectors
-import text_lines
+from bert.io import text_lines
+from bert.predicting import load_model, predictor, sentence_vectors
+from bert.scripts import command_line, runner
 
 FLAGS = flags.FLAGS
 
@@ -87,11 +84,11 @@ def from_checkpoint(
   """Guesses masked words with a pre-trained checkpoint.
 
   Args:
-    init_checkpoint: see `model_loading.load_model`.
+    init_checkpoint: see `load_model.load_model`.
     top_k: pieces for each mask.
-    bert_config_file: see `model_loading.load_model`.
-    vocab_file: see `model_loading.load_model`.
-    do_lower_case: see `model_loading.load_model`.
+    bert_config_file: see `load_model.load_model`.
+    vocab_file: see `load_model.load_model`.
+    do_lower_case: see `load_model.load_model`.
     max_seq_length: longer texts are cut; a mask may not be among what is cut.
     batch_size: texts computed at a time.
     chunk_size: see `predictor.Predictor`.
@@ -106,9 +103,9 @@ def from_checkpoint(
     CheckpointError: the checkpoint lacks the masked language model.
     ValueError: a file is missing or bad.
   """
-  import checkpoint
+  from bert.checkpoints import checkpoint
 
-  config, tokenizer, prefix = model_loading.load_model(
+  config, tokenizer, prefix = load_model.load_model(
     init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length, SPECIAL_TOKENS
   )
   names = checkpoint.names_and_shapes(prefix)
@@ -119,7 +116,7 @@ def from_checkpoint(
       "such as the released models."
     )
   has_next_sentence = "cls/seq_relationship/output_weights" in names
-  function = model_loading.load_graph(
+  function = load_model.load_graph(
     _graph(config, min(top_k, config.vocab_size), has_next_sentence, dtype),
     _INPUTS,
     prefix,
@@ -151,11 +148,11 @@ def from_saved_model(
   """
   import tensorflow as tf
 
-  import tokenization
+  from bert import tokenization
 
   if not tf.saved_model.contains_saved_model(saved_model):
     raise FileNotFoundError(f"--saved_model={saved_model} holds no SavedModel.")
-  encoder = model_loading.load_saved_model(saved_model)
+  encoder = load_model.load_saved_model(saved_model)
   if not hasattr(encoder, "mlm"):
     raise ValueError(
       f"--saved_model={saved_model} has no .mlm: an encoder that export_hub.py made of a "
@@ -167,7 +164,7 @@ def from_saved_model(
     SPECIAL_TOKENS,
   )
   positions = next(v for v in encoder.variables if "position_embeddings" in v.name)
-  model_loading.check_length(max_seq_length, positions.shape[0])
+  load_model.check_length(max_seq_length, positions.shape[0])
 
   @tf.function(autograph=False)
   def run(input_ids, input_mask, segment_ids, masked_lm_positions):
@@ -182,18 +179,18 @@ def from_saved_model(
     return _likeliest(outputs["mlm_logits"], min(top_k, max(tokenizer.inv_vocab) + 1))
 
   specs = [tf.TensorSpec([None, None], tf.int32, name) for name in _INPUTS]
-  function = model_loading.LoadedFunction(run.get_concrete_function(*specs), _INPUTS, owner=encoder)
+  function = load_model.LoadedFunction(run.get_concrete_function(*specs), _INPUTS, owner=encoder)
   return _predictor(function, tokenizer, max_seq_length, False, batch_size, chunk_size)
 
 
 def _graph(config, top_k, has_next_sentence, dtype="float32"):
-  """A graph function for `model_loading.load_graph`."""
+  """A graph function for `load_model.load_graph`."""
 
   def build(features):
     import tensorflow as tf
 
-    import heads
-    from modeling import BertModel
+    from bert.model import heads
+    from bert.modeling import BertModel
 
     inputs = (features[name] for name in sentence_vectors.INPUTS)
     model = BertModel(config, False, *inputs, dtype=tf.as_dtype(dtype), skip_padding=True)

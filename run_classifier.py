@@ -24,12 +24,9 @@ import time
 
 from absl import flags, logging
 
-import command_line
-import distribution
-import long_text
-import result_files
-import runner
-from glue import (  # the original's users look for these here
+from bert.scripts import command_line, result_files, runner
+from bert.tasks import windows as long_text
+from bert.tasks.glue import (  # the original's users look for these here
   PROCESSORS,
   ColaProcessor,
   DataProcessor,
@@ -43,6 +40,7 @@ from glue import (  # the original's users look for these here
   convert_single_example,
   create_processor,
 )
+from bert.training import distribution
 
 __all__ = [
   "ColaProcessor",
@@ -138,14 +136,14 @@ def file_based_convert_examples_to_features(
     output_file: the file; it appears when it is complete.
     problem_type: decides `label_ids`: int64 `[]`, float32 `[]` for regression, int64 `[C]` for
       multi_label.
-    windows: `long_text.WindowOptions`, to write `input_ids` int64 `[max_windows * max_seq_length]`
+    windows: `windows.WindowOptions`, to write `input_ids` int64 `[max_windows * max_seq_length]`
       and `num_windows`; by default long texts are cut.
 
   Raises:
     DataError: an example's label is unknown.
     OSError: the file cannot be written.
   """
-  import input_pipeline
+  from bert.training import input_pipeline
 
   reader = long_text.WindowReader(tokenizer, windows) if windows else None
 
@@ -200,7 +198,7 @@ def file_based_input_fn_builder(
   """
   import tensorflow as tf
 
-  import input_pipeline
+  from bert.training import input_pipeline
 
   label = {
     "regression": tf.io.FixedLenFeature([], tf.float32),
@@ -234,7 +232,7 @@ def input_fn_builder(features, seq_length, is_training, drop_remainder):
   """
   import tensorflow as tf
 
-  import input_pipeline
+  from bert.training import input_pipeline
 
   columns = {
     name: tf.constant(
@@ -290,7 +288,7 @@ def create_model(
     problem_type: classification, regression or multi_label.
     dtype: of the matrix products.
     num_windows: int `[B]`, of documents read through windows; `input_ids` is `[B, S, K]` then.
-    window_pooling: how their logits become one, see `long_text.pool_logits`.
+    window_pooling: how their logits become one, see `windows.pool_logits`.
     packing: of several sequences in a row, see `sequence_packing.packing_of`; B counts sequences in
       what comes back, and rows in the inputs.
 
@@ -299,8 +297,8 @@ def create_model(
   """
   import tensorflow as tf
 
-  import heads
-  import modeling
+  from bert import modeling
+  from bert.model import heads
 
   inputs = input_ids, input_mask, segment_ids
   if num_windows is not None:
@@ -361,9 +359,9 @@ def model_fn_builder(
   """
 
   def model_fn(features, labels, mode, params):
-    import sequence_packing
-    from estimator import EstimatorSpec, ModeKeys
-    from optimization import create_optimizer
+    from bert.optimization import create_optimizer
+    from bert.training import sequence_packing
+    from bert.training.estimator import EstimatorSpec, ModeKeys
 
     del labels, params  # labels travel in features
     loss, per_example_loss, logits, probabilities = create_model(
@@ -404,7 +402,7 @@ def model_fn_builder(
     return spec
 
   def metric_fn(per_example_loss, label_ids, outputs, is_real_example):
-    import metrics
+    from bert.tasks import metrics
 
     results = metrics.compute_metrics(
       metric_names, label_ids, outputs, is_real_example, problem_type, per_example_loss
@@ -432,9 +430,9 @@ def main(_) -> None:
   command_line.check_required()
   command_line.explain_ignored_flags()
   if FLAGS.data_dir == "download":
-    import download
+    from bert.io import download_cache
 
-    FLAGS.data_dir = download.download_task_data(FLAGS.task_name)
+    FLAGS.data_dir = download_cache.download_task_data(FLAGS.task_name)
   processor = processor_from_flags()
   bert_config, tokenizer = runner.load_config_and_tokenizer()
   with runner.held_output_dir():
@@ -658,12 +656,12 @@ class Classification:
     )
 
   def _export(self, checkpoint_path, sets):
-    import task_export
+    from bert.exporting import task_model
 
     export_dir, checkpoint_path = runner.where_to_export(checkpoint_path)
     # One pair tells a task of pairs; a run that only exports has read no examples yet.
     examples = next(filter(None, sets), None) or self.processor.get_train_examples(FLAGS.data_dir)
-    task_export.export_sentence_model(
+    task_model.export_sentence_model(
       os.path.join(export_dir, "task"),
       self.bert_config,
       checkpoint_path,

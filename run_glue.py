@@ -28,16 +28,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from absl import flags, logging
 
-import command_line
-import files
-import glue_report
-import glue_sweep
-import plots
-import processes
-import run_classifier
-import runner
-from glue_sweep import DIAGNOSTIC, TASKS, Outcome, Run
-from processes import Job
+from bert import plots, run_classifier
+from bert.io import atomic_files
+from bert.scripts import command_line, glue_report, glue_runs, parallel_processes, runner
+from bert.scripts.glue_runs import DIAGNOSTIC, TASKS, Outcome, Run
+from bert.scripts.parallel_processes import Job
 
 FLAGS = flags.FLAGS
 
@@ -138,7 +133,10 @@ def main(_, further_flags: Sequence[str] = ()) -> int | None:
     return None
   runner.prepare_output_dir()
   runs = plan_runs(tasks, {**settings, **identities_of_model()})
-  with processes.StopSignals() as stop, processes.exclusive(FLAGS.output_dir) as lock:
+  with (
+    parallel_processes.StopSignals() as stop,
+    parallel_processes.exclusive(FLAGS.output_dir) as lock,
+  ):
     make_room(runs)
     sweep = Sweep(tasks, runs, shared_flags, stop, lock)
     sweep.run()
@@ -213,9 +211,9 @@ def read_settings(shared_flags: Sequence[str], further_flags: Sequence[str]) -> 
 def identities_of_model() -> dict:
   """The content of the model's files, which is part of a run's settings."""
   return {
-    "bert_config": glue_sweep.identity([FLAGS.bert_config_file]),
-    "vocabulary": glue_sweep.identity([FLAGS.vocab_file]),
-    "weights": glue_sweep.identity_of_weights(FLAGS.init_checkpoint),
+    "bert_config": glue_runs.identity([FLAGS.bert_config_file]),
+    "vocabulary": glue_runs.identity([FLAGS.vocab_file]),
+    "weights": glue_runs.identity_of_weights(FLAGS.init_checkpoint),
   }
 
 
@@ -226,23 +224,23 @@ def choose_tasks() -> dict[str, str]:
     UsageError: `--tasks` names one that GLUE does not have.
     ValueError: `--glue_dir` lacks a task that is asked for, or all.
   """
-  known = {glue_sweep.plain(name): name for name in (*TASKS, DIAGNOSTIC.name)}
+  known = {glue_runs.plain(name): name for name in (*TASKS, DIAGNOSTIC.name)}
   for word in FLAGS.tasks or ():
-    if glue_sweep.plain(word) not in known:
+    if glue_runs.plain(word) not in known:
       raise command_line.UsageError(f"--tasks: {word} is none of {', '.join(known.values())}.")
-  asked = [known[glue_sweep.plain(word)] for word in FLAGS.tasks or known]
+  asked = [known[glue_runs.plain(word)] for word in FLAGS.tasks or known]
   if FLAGS.glue_dir == "download":
     return {name: _download(name) for name in known.values() if name in asked}
-  found = glue_sweep.find_tasks(FLAGS.glue_dir)
+  found = glue_runs.find_tasks(FLAGS.glue_dir)
   if FLAGS.tasks and (missing := [name for name in asked if name not in found]):
     raise ValueError(f"--glue_dir={FLAGS.glue_dir} does not have {', '.join(missing)}.")
   return {name: path for name, path in found.items() if name in asked}
 
 
 def _download(name: str) -> str:
-  import download
+  from bert.io import download_cache
 
-  return "download" if FLAGS.dry_run else download.download_task_data(name)
+  return "download" if FLAGS.dry_run else download_cache.download_task_data(name)
 
 
 def plan_runs(tasks: Mapping[str, str], settings: Mapping | None = None) -> list[Run]:
@@ -254,10 +252,10 @@ def plan_runs(tasks: Mapping[str, str], settings: Mapping | None = None) -> list
   """
   runs = []
   for task in (name for name in tasks if name in TASKS):
-    data = None if settings is None else glue_sweep.identity_of_data(TASKS[task], tasks[task])
+    data = None if settings is None else glue_runs.identity_of_data(TASKS[task], tasks[task])
     grid = itertools.product(*map(numbers_of_flag, ("learning_rates", "epochs", "seeds")))
     for rate, epochs, seed in grid:
-      folder = os.path.join(FLAGS.output_dir, task, glue_sweep.folder_name(rate, epochs, seed))
+      folder = os.path.join(FLAGS.output_dir, task, glue_runs.folder_name(rate, epochs, seed))
       own = {"learning_rate": rate, "num_train_epochs": epochs, "seed": seed, "data": data}
       runs.append(Run(task, rate, epochs, seed, folder, {**(settings or {}), **own}))
   return runs
@@ -269,10 +267,10 @@ def make_room(runs: Iterable[Run]) -> None:
   Raises:
     ValueError: names them, and what differs.
   """
-  conflicts = {run: why for run in runs if (why := glue_sweep.conflict(run))}
-  at_stake = {run for run in conflicts if glue_sweep.has_something_to_lose(run.folder)}
+  conflicts = {run: why for run in runs if (why := glue_runs.conflict(run))}
+  at_stake = {run for run in conflicts if glue_runs.has_something_to_lose(run.folder)}
   # What this script did not make is never removed.
-  refused = [run for run in at_stake if not (FLAGS.redo and glue_sweep.read_state(run.folder))]
+  refused = [run for run in at_stake if not (FLAGS.redo and glue_runs.read_state(run.folder))]
   if refused:
     first = min(refused, key=lambda run: run.folder)
     raise ValueError(
@@ -288,7 +286,7 @@ def make_room(runs: Iterable[Run]) -> None:
 def print_commands(sweep: "Sweep") -> None:
   """Prints what would be run."""
   for run in sweep.outcomes:
-    state = "  # has finished" if glue_sweep.read_state(run.folder).get("finished") else ""
+    state = "  # has finished" if glue_runs.read_state(run.folder).get("finished") else ""
     print(shlex.join(sweep.command(run, "do_train", "do_eval")) + state)
 
 
@@ -311,8 +309,8 @@ class Sweep:
       tasks: name -> data folder.
       runs: see `plan_runs`.
       shared_flags: of run_classifier.py, for every run.
-      stop: a `processes.StopSignals`.
-      lock: see `processes.exclusive`.
+      stop: a `parallel_processes.StopSignals`.
+      lock: see `parallel_processes.exclusive`.
     """
     self._tasks = tasks
     self._shared_flags = shared_flags
@@ -330,8 +328,8 @@ class Sweep:
       self._run_jobs(self._diagnostic_jobs())
     if FLAGS.keep_checkpoints == "none" and not (self._stop.received or self.problems):
       for run in self.outcomes:
-        if glue_sweep.is_finished(run):
-          glue_sweep.remove_checkpoints(run.folder)
+        if glue_runs.is_finished(run):
+          glue_runs.remove_checkpoints(run.folder)
 
   def progress(self) -> str:
     """How far it has come."""
@@ -344,7 +342,7 @@ class Sweep:
 
   def best_run(self, task: str) -> Run | None:
     """The best run of the best setting."""
-    ranked = glue_sweep.best_setting(self.outcomes_of(task))
+    ranked = glue_runs.best_setting(self.outcomes_of(task))
     return ranked[0].run if ranked else None
 
   def command(self, run: Run, *what: str) -> list[str]:
@@ -362,7 +360,7 @@ class Sweep:
     ]
 
   def _run_jobs(self, jobs):
-    processes.run_jobs(jobs, FLAGS.parallel_runs, self._stop, FLAGS.gpus, self._lock)
+    parallel_processes.run_jobs(jobs, FLAGS.parallel_runs, self._stop, FLAGS.gpus, self._lock)
 
   # -------------------------------------------------------------------------------------------
   # Training.
@@ -370,10 +368,10 @@ class Sweep:
   def _train(self):
     jobs = []
     for run, outcome in self.outcomes.items():
-      if glue_sweep.is_finished(run):
-        outcome.results = glue_sweep.read_results(run)
+      if glue_runs.is_finished(run):
+        outcome.results = glue_runs.read_results(run)
       else:
-        glue_sweep.write_state(run.folder, settings=run.settings, finished=False)
+        glue_runs.write_state(run.folder, settings=run.settings, finished=False)
         command = self.command(run, "do_train", "do_eval")
         jobs.append(Job(command, run.folder, functools.partial(self._training_ended, run)))
     logging.info("%s %d are to be done.", self.progress(), len(jobs))
@@ -383,17 +381,17 @@ class Sweep:
   def _training_ended(self, run, code, seconds):
     outcome = self.outcomes[run]
     try:
-      outcome.results = glue_sweep.read_results(run) if code == 0 else None
-      outcome.failure = processes.reason_of_failure(run.folder, code) if code else None
+      outcome.results = glue_runs.read_results(run) if code == 0 else None
+      outcome.failure = parallel_processes.reason_of_failure(run.folder, code) if code else None
     except (OSError, ValueError) as error:
       outcome.failure = str(error)
     settled = sum(each.is_settled for each in self.outcomes.values())
     number = f"[{settled}/{len(self.outcomes)}]"
     if outcome.failure:
-      log = os.path.join(run.folder, processes.LOG_FILE)
+      log = os.path.join(run.folder, parallel_processes.LOG_FILE)
       logging.error("%s %s FAILED: %s (%s)", number, run, outcome.failure, log)
       return
-    glue_sweep.write_state(run.folder, settings=run.settings, finished=True, seconds=seconds)
+    glue_runs.write_state(run.folder, settings=run.settings, finished=True, seconds=seconds)
     shown = ", ".join(f"{title} {100 * v:.1f}" for title, v in outcome.results.items())
     logging.info("%s %s: %s (%.0f s)", number, run, shown, seconds)
     self._remove_superfluous()
@@ -402,8 +400,8 @@ class Sweep:
     if FLAGS.keep_checkpoints == "all":
       return
     for task in {run.task for run in self.outcomes}:
-      for run in glue_sweep.superfluous(self.outcomes_of(task)):
-        glue_sweep.remove_checkpoints(run.folder)
+      for run in glue_runs.superfluous(self.outcomes_of(task)):
+        glue_runs.remove_checkpoints(run.folder)
 
   # -------------------------------------------------------------------------------------------
   # Prediction.
@@ -414,9 +412,9 @@ class Sweep:
       if run is None or not self.find_test_files(task):
         continue
       tests = self._identity_of_tests(task)
-      is_predicted = glue_sweep.read_state(run.folder).get("predicted") == tests
+      is_predicted = glue_runs.read_state(run.folder).get("predicted") == tests
       wants_weights = task == "MNLI" and self._diagnostic_is_due(run)
-      has_weights = glue_sweep.has_checkpoint(run.folder)
+      has_weights = glue_runs.has_checkpoint(run.folder)
       if is_predicted and (has_weights or not wants_weights):
         continue
       # The grid has grown: a run whose checkpoint is gone became the best. Its seed brings it back.
@@ -425,18 +423,18 @@ class Sweep:
       yield Job(command, run.folder, functools.partial(self._prediction_ended, run, tests))
 
   def find_test_files(self, task: str) -> list[tuple[str, str, str]]:
-    """See `glue_sweep.find_test_files`."""
-    return glue_sweep.find_test_files(TASKS.get(task, DIAGNOSTIC), self._tasks[task])
+    """See `glue_runs.find_test_files`."""
+    return glue_runs.find_test_files(TASKS.get(task, DIAGNOSTIC), self._tasks[task])
 
   def _identity_of_tests(self, task):
-    return glue_sweep.identity(path for _, path, _ in self.find_test_files(task))
+    return glue_runs.identity(path for _, path, _ in self.find_test_files(task))
 
   def _prediction_ended(self, run, tests, code, seconds):
     if code:
-      reason = processes.reason_of_failure(run.folder, code)
+      reason = parallel_processes.reason_of_failure(run.folder, code)
       self._note_problem(f"predicting the test set with {run}: {reason}")
       return
-    glue_sweep.write_state(run.folder, **{**glue_sweep.read_state(run.folder), "predicted": tests})
+    glue_runs.write_state(run.folder, **{**glue_runs.read_state(run.folder), "predicted": tests})
     logging.info("Predicted the test set with %s (%.0f s)", run, seconds)
 
   def _note_problem(self, problem):
@@ -455,13 +453,13 @@ class Sweep:
   def _diagnostic_is_due(self, run):
     if run is None or DIAGNOSTIC.name not in self._tasks:
       return False
-    return glue_sweep.read_state(self._diagnostic_folder()) != self._diagnostic_state(run)
+    return glue_runs.read_state(self._diagnostic_folder()) != self._diagnostic_state(run)
 
   def _diagnostic_jobs(self):
     run, folder = self.best_run("MNLI"), self._diagnostic_folder()
-    if not self._diagnostic_is_due(run) or not glue_sweep.has_checkpoint(run.folder):
+    if not self._diagnostic_is_due(run) or not glue_runs.has_checkpoint(run.folder):
       return
-    glue_sweep.write_state(folder, finished=False)
+    glue_runs.write_state(folder, finished=False)
     best = os.path.join(run.folder, "best")  # of evaluation during training
     # A folder of its own, or it would write over what the run predicts for MNLI.
     command = [
@@ -473,10 +471,10 @@ class Sweep:
   def _diagnostic_ended(self, run, code, seconds):
     folder = self._diagnostic_folder()
     if code:
-      self._note_problem(f"predicting AX: {processes.reason_of_failure(folder, code)}")
+      self._note_problem(f"predicting AX: {parallel_processes.reason_of_failure(folder, code)}")
       return
-    glue_sweep.remove_checkpoints(folder)
-    glue_sweep.write_state(folder, **self._diagnostic_state(run))
+    glue_runs.remove_checkpoints(folder)
+    glue_runs.write_state(folder, **self._diagnostic_state(run))
     logging.info("Predicted AX with %s (%.0f s)", run, seconds)
 
   def predictions(self) -> Iterator[tuple[str, str, str, str]]:
@@ -489,7 +487,7 @@ class Sweep:
       if task not in TASKS and self._diagnostic_is_due(run):
         continue
       tests = self.find_test_files(task)
-      if tests and glue_sweep.read_state(folder).get("predicted") == self._identity_of_tests(task):
+      if tests and glue_runs.read_state(folder).get("predicted") == self._identity_of_tests(task):
         for suffix, path, name in tests:
           yield task, name, os.path.join(folder, f"predictions{suffix}.tsv"), path
 
@@ -506,8 +504,8 @@ def report(sweep: Sweep) -> bool:
   summaries = [glue_report.Summary(task, sweep.outcomes_of(task)) for task in tasks]
   result = glue_report.Report(summaries, sweep.problems)
   base = os.path.join(FLAGS.output_dir, "results")
-  files.write_text(f"{base}.txt", result.text())
-  files.write_text(f"{base}.json", result.json())
+  atomic_files.write_text(f"{base}.txt", result.text())
+  atomic_files.write_text(f"{base}.json", result.json())
   plots.plot_table(result.rows(), f"{base}.png", "GLUE, dev sets", result.notes())
   print(f"\n{result.text()}")
   logging.info("Wrote %s.txt, %s.json and %s.png.", base, base, base)

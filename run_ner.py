@@ -23,12 +23,10 @@ import time
 
 from absl import flags, logging
 
-import command_line
-import conll
-import distribution
-import files
-import result_files
-import runner
+from bert.io import atomic_files
+from bert.scripts import command_line, result_files, runner
+from bert.tasks import conll_files
+from bert.training import distribution
 
 FLAGS = flags.FLAGS
 
@@ -63,12 +61,15 @@ def define_flags() -> None:
     flags.DEFINE_integer("token_column", 0, "Column of the word, from 0; -1 is the last.")
     flags.DEFINE_integer("label_column", -1, "Column of the label.")
     flags.DEFINE_enum(
-      "label_scheme", "bio", conll.SCHEMES, "How labels spell entities. plain: labels are tags."
+      "label_scheme",
+      "bio",
+      conll_files.SCHEMES,
+      "How labels spell entities. plain: labels are tags.",
     )
     flags.DEFINE_enum(
       "model_scheme",
       None,
-      conll.SCHEMES,
+      conll_files.SCHEMES,
       "How the model spells them; files are converted. [as --label_scheme; bio for iob1]",
     )
     flags.DEFINE_string("comment_prefix", "", "Lines that begin so are no words.")
@@ -98,7 +99,7 @@ def write_features(path: str, features) -> int:
 
   Args:
     path: the file.
-    features: an iterable of `ner.InputFeatures`, taken one by one.
+    features: an iterable of `tagging.InputFeatures`, taken one by one.
 
   Returns:
     How many windows were written.
@@ -106,7 +107,7 @@ def write_features(path: str, features) -> int:
   Raises:
     OSError: the file cannot be written.
   """
-  import input_pipeline
+  from bert.training import input_pipeline
 
   records = ({name: getattr(feature, name) for name in _SEQUENCES} for feature in features)
   return input_pipeline.write_records(path, records)
@@ -133,7 +134,7 @@ def input_fn_builder(
   """
   import tensorflow as tf
 
-  import input_pipeline
+  from bert.training import input_pipeline
 
   return input_pipeline.record_input_fn(
     input_file,
@@ -177,8 +178,8 @@ def create_model(
   """
   import tensorflow as tf
 
-  import heads
-  import modeling
+  from bert import modeling
+  from bert.model import heads
 
   model = modeling.BertModel(
     config=bert_config,
@@ -228,9 +229,9 @@ def model_fn_builder(
   def model_fn(features, labels, mode, params):
     import tensorflow as tf
 
-    import heads
-    from estimator import EstimatorSpec, ModeKeys
-    from optimization import create_optimizer
+    from bert.model import heads
+    from bert.optimization import create_optimizer
+    from bert.training.estimator import EstimatorSpec, ModeKeys
 
     del labels, params  # labels travel in features
     logits = create_model(
@@ -328,7 +329,7 @@ class Tagging:
     self.tokenizer = tokenizer
     self.scheme = _model_scheme()
     self.labels: list[str] = []
-    self.scored: conll.ConllFile | None = None  # whose figures `_metric_fn` computes
+    self.scored: conll_files.ConllFile | None = None  # whose figures `_metric_fn` computes
 
   def run(self) -> None:
     """Trains, evaluates, predicts, exports."""
@@ -365,7 +366,7 @@ class Tagging:
   # Files and labels.
 
   def _read(self, split, needs_labels=True):
-    conll_format = conll.ConllFormat(
+    conll_format = conll_files.ConllFormat(
       FLAGS.separator,
       FLAGS.token_column,
       FLAGS.label_column,
@@ -373,13 +374,13 @@ class Tagging:
       FLAGS.comment_prefix,
     )
     path = runner.split_file(split, _NAMES[split], _ENDINGS)
-    return conll.read_conll(path, conll_format, split, needs_labels)
+    return conll_files.read_conll(path, conll_format, split, needs_labels)
 
   def _model_labels(self, train) -> list[str]:
     """`--labels`, else those of the training file, else those of the run that trained."""
     labels = FLAGS.labels
     if not labels and train:
-      labels = conll.model_labels(train.types(), self.scheme)
+      labels = conll_files.model_labels(train.types(), self.scheme)
     if not labels:
       labels = result_files.read_label_map(FLAGS.output_dir) or result_files.read_label_map(
         runner.folder_of_init_checkpoint()
@@ -391,7 +392,7 @@ class Tagging:
       )
     for label in labels:
       try:
-        conll.split_label(label, self.scheme)
+        conll_files.split_label(label, self.scheme)
       except ValueError as error:
         raise command_line.UsageError(f"--labels, --model_scheme={self.scheme}: {error}.") from None
     return labels
@@ -403,16 +404,16 @@ class Tagging:
         continue
       missing = ", ".join(sorted(conll_file.labels(self.scheme) - set(self.labels)))
       if missing and conll_file is train:
-        raise conll.DataError(f"--labels lacks {missing}.", train.path, advice="Add them.")
+        raise conll_files.DataError(f"--labels lacks {missing}.", train.path, advice="Add them.")
       if missing:
         logging.warning(
           "%s: the model does not know, and cannot find, %s.", conll_file.path, missing
         )
 
   def _features(self, conll_file):
-    import ner
+    from bert.tasks import tagging
 
-    return ner.convert_examples_to_features(
+    return tagging.convert_examples_to_features(
       conll_file.examples,
       self.labels,
       self.scheme,
@@ -497,10 +498,10 @@ class Tagging:
 
   def _metric_fn(self, predictions, token_losses, label_ids, word_mask):
     """The scores of `self.scored`."""
-    import ner
+    from bert.tasks import tagging
 
     # In order of windows and of places in them, these are the file's words in their order.
-    words = ner.by_sentence(predictions[word_mask > 0], self.scored.examples)
+    words = tagging.by_sentence(predictions[word_mask > 0], self.scored.examples)
     scores = self._score(self.scored, [[self.labels[i] for i in ids] for ids in words])
     has_label = label_ids >= 0
     scores["eval_loss"] = float(token_losses[has_label].mean()) if has_label.any() else 0.0
@@ -508,11 +509,11 @@ class Tagging:
 
   def _score(self, conll_file, predicted):
     """`eval_` scores of labels in the model's scheme, and a table of them."""
-    import ner
+    from bert.tasks import tagging
 
     gold = [example.labels for example in conll_file.examples]
-    scores = ner.score(gold, predicted, FLAGS.label_scheme, self.scheme)
-    table = ner.format_scores(scores)
+    scores = tagging.score(gold, predicted, FLAGS.label_scheme, self.scheme)
+    table = tagging.format_scores(scores)
     return {**{f"eval_{name}": value for name, value in scores.items()}, "scores": table}
 
   def _evaluate(self, estimator, dev, checkpoint_path):
@@ -529,7 +530,7 @@ class Tagging:
   def _predict(self, estimator, test, checkpoint_path):
     import numpy as np
 
-    import ner
+    from bert.tasks import tagging
 
     num_windows = self._write(test, "predict", FLAGS.predict_batch_size)
     logging.info("***** Running prediction *****")
@@ -538,24 +539,24 @@ class Tagging:
     predictions = estimator.predict(self._input_fn("predict"), checkpoint_path)
     probabilities = np.concatenate([p["probabilities"][p["word_mask"] > 0] for p in predictions])
     logging.info("Prediction took %.1f s.", time.monotonic() - start)
-    sentences = ner.by_sentence(probabilities, test.examples)  # float32 [words, C] each
+    sentences = tagging.by_sentence(probabilities, test.examples)  # float32 [words, C] each
     predicted = [[self.labels[i] for i in p.argmax(axis=-1)] for p in sentences]
     self._write_predictions(test, predicted, [p.max(axis=-1) for p in sentences])
     if test.has_labels:
       self._write_results("test_results.txt", self._score(test, predicted))
 
   def _write_predictions(self, test, predicted, probabilities):
-    import ner
+    from bert.tasks import tagging
 
     spelt, lines, num_misspelt = [], [], 0
     for example, labels, certainties in zip(test.examples, predicted, probabilities, strict=True):
-      entities = conll.entities_of(labels, self.scheme)
-      num_misspelt += labels != conll.labels_of(entities, len(labels), self.scheme)
-      spelt.append(conll.labels_of(entities, len(labels), FLAGS.label_scheme))
-      described = ner.describe_entities(example, entities, certainties)
+      entities = conll_files.entities_of(labels, self.scheme)
+      num_misspelt += labels != conll_files.labels_of(entities, len(labels), self.scheme)
+      spelt.append(conll_files.labels_of(entities, len(labels), FLAGS.label_scheme))
+      described = tagging.describe_entities(example, entities, certainties)
       lines.append(json.dumps(described, ensure_ascii=False) + "\n")
-    distribution.on_chief(conll.write_conll, self._path("predictions.conll"), test, spelt)
-    distribution.on_chief(files.write_text, self._path("predictions.jsonl"), "".join(lines))
+    distribution.on_chief(conll_files.write_conll, self._path("predictions.conll"), test, spelt)
+    distribution.on_chief(atomic_files.write_text, self._path("predictions.jsonl"), "".join(lines))
     logging.info("Wrote %d sentences to %s.", len(lines), self._path("predictions.conll"))
     if num_misspelt:
       logging.info(
@@ -566,10 +567,10 @@ class Tagging:
       )
 
   def _export(self, checkpoint_path) -> None:
-    import tag_export
+    from bert.exporting import tag_model
 
     export_dir, checkpoint_path = runner.where_to_export(checkpoint_path)
-    tag_export.export_tag_model(
+    tag_model.export_tag_model(
       os.path.join(export_dir, "task"),
       self.bert_config,
       checkpoint_path,
@@ -584,14 +585,14 @@ class Tagging:
 
 def _filled_up(features, batch_size):
   """On a TPU every batch has to be full: windows without a word fill the last one."""
-  import ner
+  from bert.tasks import tagging
 
   count = 0
   for feature in features:
     yield feature
     count += 1
   for _ in range(-count % batch_size):
-    yield ner.padding_features(FLAGS.max_seq_length)
+    yield tagging.padding_features(FLAGS.max_seq_length)
 
 
 def _log_sizes(conll_file, num_windows, batch_size):

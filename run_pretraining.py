@@ -26,20 +26,19 @@ from collections.abc import Sequence
 import numpy as np
 from absl import flags, logging
 
-import command_line
-import distribution
-import result_files
-import runner
-import start_checks
-import tokenization
-from pretraining_records import (
+from bert import tokenization
+from bert.checks import start_checks
+from bert.pretraining.record_checks import (
   RecordFormat,
   check_manifests,
   check_records,
   pretraining_features,
 )
+from bert.scripts import command_line, result_files, runner
+from bert.training import distribution
 
-# Of `heads.py`, which imports TensorFlow: found here by `__getattr__`, where the original has them.
+# Of `bert/model/heads.py`, which imports TensorFlow: found here by `__getattr__`, where the
+# original has them.
 _HEADS = ("gather_indexes", "get_masked_lm_output", "get_next_sentence_output")
 
 __all__ = [  # noqa: F822
@@ -93,7 +92,7 @@ _PROGRESS = (
 
 def __getattr__(name: str):
   if name in _HEADS:
-    import heads
+    from bert.model import heads
 
     return getattr(heads, name)
   raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -191,7 +190,7 @@ def input_fn_builder(
   Returns:
     `input_fn(params)` -> `tf.data.Dataset` of name -> int32 or float32 `[B, ...]`.
   """
-  import input_pipeline
+  from bert.training import input_pipeline
 
   del num_cpu_threads
   features = pretraining_features(max_seq_length, max_predictions_per_seq)
@@ -210,7 +209,7 @@ def input_fn_builder(
 
 def _draw_masks(masking):
   def transform(features, numbers, seed):
-    import dynamic_masking
+    from bert.pretraining import dynamic_masking
 
     return dynamic_masking.draw_masks(features, numbers, seed, masking)
 
@@ -275,8 +274,8 @@ def model_fn_builder(
   """
 
   def model_fn(features, labels, mode, params):
-    from estimator import EstimatorSpec, ModeKeys
-    from optimization import create_optimizer
+    from bert.optimization import create_optimizer
+    from bert.training.estimator import EstimatorSpec, ModeKeys
 
     del labels, params  # labels travel in features
     if mode not in (ModeKeys.TRAIN, ModeKeys.EVAL):
@@ -309,9 +308,9 @@ def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype):
   """What both heads return, `(loss, per_example_loss, log_probs)` each, and words' scores anew."""
   import tensorflow as tf
 
-  import heads
-  import modeling
-  import sequence_packing
+  from bert import modeling
+  from bert.model import heads
+  from bert.training import sequence_packing
 
   dtype = tf.as_dtype(dtype)
   packing = sequence_packing.packing_of(features)
@@ -484,7 +483,7 @@ def main(_) -> None:
 
 def _warn_of_constant_labels(paths: Sequence[str]) -> None:
   """A head that learns a constant is no error, but a part of the loss that tells nothing."""
-  import input_pipeline
+  from bert.training import input_pipeline
 
   alone = [path for path in paths if input_pipeline.read_manifest(path).get("no_next_sentence")]
   if alone and FLAGS.next_sentence_loss:
@@ -549,7 +548,7 @@ def _record_format(bert_config, vocab):
 
 def _masking(vocab, bert_config):
   """The `dynamic_masking.Masking` of the flags."""
-  import dynamic_masking
+  from bert.pretraining import dynamic_masking
 
   if vocab is None:
     raise command_line.UsageError(

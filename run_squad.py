@@ -25,12 +25,9 @@ import time
 
 from absl import flags, logging
 
-import command_line
-import distribution
-import result_files
-import runner
-import squad_metrics
-from squad import (  # the original's users look for these here
+from bert.scripts import command_line, result_files, runner
+from bert.tasks import squad_scores
+from bert.tasks.squad import (  # the original's users look for these here
   InputFeatures,
   SquadExample,
   convert_examples_to_features,
@@ -39,7 +36,8 @@ from squad import (  # the original's users look for these here
   read_squad_examples,
   write_predictions,
 )
-from squad_answers import answer_questions
+from bert.tasks.squad_answers import answer_questions
+from bert.training import distribution
 
 __all__ = [
   "FeatureWriter",
@@ -132,7 +130,7 @@ def write_features(path: str, features, is_training: bool) -> int:
   Raises:
     OSError: the file cannot be written.
   """
-  import input_pipeline
+  from bert.training import input_pipeline
 
   return input_pipeline.write_records(path, (_record(f, is_training) for f in features))
 
@@ -170,7 +168,7 @@ class FeatureWriter:
 
   def process_feature(self, feature: InputFeatures) -> None:
     """Writes one window."""
-    import input_pipeline
+    from bert.training import input_pipeline
 
     self.num_features += 1
     self._writer.write(input_pipeline.serialize_example(_record(feature, self.is_training)))
@@ -206,7 +204,7 @@ def input_fn_builder(
   """
   import tensorflow as tf
 
-  import input_pipeline
+  from bert.training import input_pipeline
 
   number = tf.io.FixedLenFeature([], tf.int64)
   sequence = tf.io.FixedLenFeature([seq_length], tf.int64)
@@ -260,8 +258,8 @@ def create_model(
   """
   import tensorflow as tf
 
-  import heads
-  import modeling
+  from bert import modeling
+  from bert.model import heads
 
   model = modeling.BertModel(
     config=bert_config,
@@ -309,9 +307,9 @@ def model_fn_builder(
   """
 
   def model_fn(features, labels, mode, params):
-    import heads
-    from estimator import EstimatorSpec, ModeKeys
-    from optimization import create_optimizer
+    from bert.model import heads
+    from bert.optimization import create_optimizer
+    from bert.training.estimator import EstimatorSpec, ModeKeys
 
     del labels, params  # labels travel in features
     start_logits, end_logits = create_model(
@@ -562,7 +560,7 @@ class QuestionAnswering:
       version_2_with_negative=FLAGS.version_2_with_negative,
       null_score_diff_threshold=FLAGS.null_score_diff_threshold,
     )
-    return squad_metrics.evaluate_answers(answers, FLAGS.version_2_with_negative)
+    return squad_scores.evaluate_answers(answers, FLAGS.version_2_with_negative)
 
   def _predict(self, estimator, examples, checkpoint_path):
     """The windows of all questions, and the model's outputs for each."""
@@ -608,13 +606,13 @@ class QuestionAnswering:
       return {}
     if len(known) < len(answers):
       logging.warning("Scores are those of %d questions of %d.", len(known), len(answers))
-    return squad_metrics.evaluate_answers(known, FLAGS.version_2_with_negative)
+    return squad_scores.evaluate_answers(known, FLAGS.version_2_with_negative)
 
   def _export(self, checkpoint_path) -> None:
-    import span_export
+    from bert.exporting import span_model
 
     export_dir, checkpoint_path = runner.where_to_export(checkpoint_path)
-    span_export.export_span_model(
+    span_model.export_span_model(
       os.path.join(export_dir, "task"),
       self.bert_config,
       checkpoint_path,

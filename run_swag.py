@@ -15,11 +15,9 @@ import time
 
 from absl import flags, logging
 
-import command_line
-import distribution
-import result_files
-import runner
-import swag
+from bert.scripts import command_line, result_files, runner
+from bert.tasks import multiple_choice
+from bert.training import distribution
 
 FLAGS = flags.FLAGS
 
@@ -63,7 +61,7 @@ def write_features(path: str, features) -> int:
 
   Args:
     path: the file.
-    features: an iterable of `swag.InputFeatures`, taken one by one.
+    features: an iterable of `multiple_choice.InputFeatures`, taken one by one.
 
   Returns:
     How many were written.
@@ -71,12 +69,12 @@ def write_features(path: str, features) -> int:
   Raises:
     OSError: the file cannot be written.
   """
-  import input_pipeline
+  from bert.training import input_pipeline
 
   return input_pipeline.write_records(path, map(_record, features))
 
 
-def _record(feature: swag.InputFeatures) -> dict:
+def _record(feature: multiple_choice.InputFeatures) -> dict:
   return {
     **{name: getattr(feature, name) for name in (*_SEQUENCES, "choice_mask")},
     "label_ids": feature.label_id,
@@ -110,7 +108,7 @@ def input_fn_builder(
   """
   import tensorflow as tf
 
-  import input_pipeline
+  from bert.training import input_pipeline
 
   number = tf.io.FixedLenFeature([], tf.int64)
   sequences = tf.io.FixedLenFeature([num_choices, seq_length], tf.int64)
@@ -173,8 +171,8 @@ def create_model(
   """
   import tensorflow as tf
 
-  import heads
-  import modeling
+  from bert import modeling
+  from bert.model import heads
 
   flat = [-1, modeling.get_shape_list(input_ids, expected_rank=3)[2]]
   model = modeling.BertModel(
@@ -219,9 +217,9 @@ def model_fn_builder(
   """
 
   def model_fn(features, labels, mode, params):
-    import heads
-    from estimator import EstimatorSpec, ModeKeys
-    from optimization import create_optimizer
+    from bert.model import heads
+    from bert.optimization import create_optimizer
+    from bert.training.estimator import EstimatorSpec, ModeKeys
 
     del labels, params  # labels travel in features
     logits = create_model(
@@ -259,7 +257,7 @@ def model_fn_builder(
     return spec
 
   def metric_fn(per_example_loss, label_ids, logits, is_real_example):
-    import metrics
+    from bert.tasks import metrics
 
     return metrics.compute_metrics(
       ["accuracy"], label_ids, logits, is_real_example, losses=per_example_loss
@@ -328,10 +326,10 @@ class MultipleChoice:
     result_files.draw_plots()
 
   def _export(self) -> None:
-    import choice_export
+    from bert.exporting import choice_model
 
     export_dir, checkpoint_path = runner.where_to_export(runner.best_checkpoint())
-    choice_export.export_choice_model(
+    choice_model.export_choice_model(
       os.path.join(export_dir, "task"),
       self.bert_config,
       checkpoint_path,
@@ -343,7 +341,7 @@ class MultipleChoice:
 
   def _read(self, split, needs_labels=True):
     path = runner.split_file(split, _NAMES[split], _ENDINGS)
-    return swag.read_swag_examples(path, split, needs_labels, FLAGS.skip_bad_rows)
+    return multiple_choice.read_swag_examples(path, split, needs_labels, FLAGS.skip_bad_rows)
 
   def _num_train_steps(self, train) -> int:
     steps = runner.num_train_steps(len(train), "questions")
@@ -379,7 +377,7 @@ class MultipleChoice:
   def _input_fn(self, questions, name, is_training=False):
     """Writes the questions as `OUTPUT_DIR/<name>.tf_record` and reads them from there."""
     path = os.path.join(FLAGS.output_dir, f"{name}.tf_record")
-    num_choices = swag.num_choices_of(questions)
+    num_choices = multiple_choice.num_choices_of(questions)
     features = self._features(questions, num_choices, name)
     distribution.on_chief(write_features, path, features)
     return input_fn_builder(
@@ -392,12 +390,12 @@ class MultipleChoice:
     )
 
   def _features(self, questions, num_choices, name):
-    yield from swag.convert_examples_to_features(
+    yield from multiple_choice.convert_examples_to_features(
       questions, num_choices, FLAGS.max_seq_length, self.tokenizer
     )
     if FLAGS.use_tpu and name != "train":  # there every batch has to be full
       for _ in range(-len(questions) % FLAGS[f"{name}_batch_size"].value):
-        yield swag.padding_features(num_choices, FLAGS.max_seq_length)
+        yield multiple_choice.padding_features(num_choices, FLAGS.max_seq_length)
 
   def _train(self, estimator, train, num_train_steps, dev):
     input_fn = self._input_fn(train, "train", is_training=True)
@@ -436,7 +434,7 @@ class MultipleChoice:
       "",
       [question.guid for question in test],
       probabilities[: len(test)],
-      [str(number) for number in range(swag.num_choices_of(test))],
+      [str(number) for number in range(multiple_choice.num_choices_of(test))],
       "classification",
     )
 

@@ -19,7 +19,8 @@ Character classes come from the interpreter's `unicodedata`. Of the characters t
 models were trained (Unicode 11), only U+166D, U+1734 and U+A9BD have changed class since.
 
 These steps define the result. What is used is a table of the words met so far, which gives the same
-and is faster by far (`fast_tokenization.py`); a tokenizer with a step of its own takes the steps.
+and is faster by far (`bert/text/word_table.py`); a tokenizer with a step of its own takes the
+steps.
 
 Everything here is plain Python: only `encode_batch` needs NumPy, and nothing TensorFlow.
 """
@@ -36,12 +37,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import fast_tokenization
+from bert.text import word_table
 
 Span = tuple[int, int]  # start and end (exclusive) in the original text, in characters
 
 _MAX_VOCAB_BYTES = 1 << 28  # far above any vocabulary (multilingual: 1 MB); stops a wrong file
-_MAX_CACHED_WORDS = fast_tokenization.MAX_WORDS
+_MAX_CACHED_WORDS = word_table.MAX_WORDS
 _LONG_WORD = 256  # characters; from here on `_decompose` protects against slow normalization
 _NEEDED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 _CANNOT_FOLLOW = "Offsets cannot be followed through the overridden methods of this tokenizer"
@@ -340,7 +341,7 @@ class _Tables(NamedTuple):
 
   settings: tuple
   vocab: Mapping[str, int]
-  by_kind: dict[str, fast_tokenization.WordTable]
+  by_kind: dict[str, word_table.WordTable]
 
 
 class FullTokenizer:
@@ -416,7 +417,8 @@ class FullTokenizer:
     Args:
       texts: the first text of each row.
       text_pairs: the second; None, or a text without a single token, makes no second segment.
-      max_seq_length: a longer row is cut as by `examples.convert_single_example`: the longer text
+      max_seq_length: a longer row is cut as by `classification.convert_single_example`: the longer
+      text
         loses its last token, again and again. By default nothing is cut.
       pad_to_longest: makes rows as long as the longest of them, and not `max_seq_length`.
       num_workers: processes. They start in some tenths of a second, so this is for 100,000 texts
@@ -430,7 +432,7 @@ class FullTokenizer:
       UnknownItemError: the vocabulary lacks a token that is needed, such as `[CLS]`.
       ValueError: `max_seq_length` leaves no room for a token, or `text_pairs` has another length.
     """
-    return fast_tokenization.encode_batch(
+    return word_table.encode_batch(
       self, texts, text_pairs, max_seq_length, pad_to_longest, num_workers
     )
 
@@ -518,7 +520,7 @@ class FullTokenizer:
     if kind not in tables:
       values = vocab if kind == "ids" else {token: token for token in vocab}
       plain = self._ids_step_by_step if kind == "ids" else self._tokenize_step_by_step
-      tables[kind] = fast_tokenization.WordTable(
+      tables[kind] = word_table.WordTable(
         values, plain, basic.do_lower_case, max_chars, _MAX_CACHED_WORDS
       )
     return tables[kind].look_up
@@ -620,7 +622,7 @@ class BasicTokenizer:
 
   def _is_chinese_char(self, cp: int) -> bool:
     """Whether code point `cp` is a Chinese character; kana and Hangul are not."""
-    return any(first <= cp <= last for first, last in fast_tokenization.CHINESE_RANGES)
+    return any(first <= cp <= last for first, last in word_table.CHINESE_RANGES)
 
   def _run_strip_accents(self, text: str) -> str:
     """Decomposes characters into base and accents (NFD), and drops the accents (Mn).

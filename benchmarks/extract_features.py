@@ -100,10 +100,9 @@ def _original(args, texts):
 
 
 def _padded_json(args, path, _):
-  import estimator
-  import extract_features
-  import tokenization
-  from configuration import BertConfig
+  from bert import extract_features, tokenization
+  from bert.model.configuration import BertConfig
+  from bert.training import estimator
 
   weights = pathlib.Path(args.weights)
   layers = [int(layer) for layer in args.layers.split(",")]

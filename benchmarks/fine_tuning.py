@@ -229,7 +229,7 @@ def _read_mrpc(data_dir):
 
 def flops_per_example(args) -> float:
   """Matrix products of forward and backward for the mean example, padding left out."""
-  import tokenization
+  from bert import tokenization
 
   tokenizer = tokenization.FullTokenizer(str(pathlib.Path(args.weights) / "vocab.txt"))
   lengths = [

@@ -69,7 +69,7 @@ def _batches(texts, batch_size, texts_per_turn):
 def _export_and_load(folder, args):
   import tensorflow as tf
 
-  import hub_preprocess
+  from bert.exporting import hub_preprocess
 
   models = {}
   for name, published in [("exact", False), ("published", True)]:

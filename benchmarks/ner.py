@@ -21,21 +21,20 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-import conll  # noqa: E402
-import ner  # noqa: E402
+from bert.tasks import conll_files, tagging  # noqa: E402
 
 
 def main():
   args = _parse()
-  train, dev = (conll.read_conll(path) for path in (args.train, args.dev))
+  train, dev = (conll_files.read_conll(path) for path in (args.train, args.dev))
   gold = [example.labels for example in dev.examples]
-  baseline = ner.score(gold, gazetteer_labels(train.examples, dev.examples))
-  print("The training entities as a gazetteer:\n" + ner.format_scores(baseline), flush=True)
+  baseline = tagging.score(gold, gazetteer_labels(train.examples, dev.examples))
+  print("The training entities as a gazetteer:\n" + tagging.format_scores(baseline), flush=True)
   runs = []
   for seed in args.seeds.split(","):
     runs.append(_run(args, seed))
     print(f"run_ner.py, seed {seed}, {runs[-1]['training_s']:.0f} s of training:")
-    print(ner.format_scores(runs[-1]), flush=True)
+    print(tagging.format_scores(runs[-1]), flush=True)
   names = ("f1", "precision", "recall", "accuracy", "training_s", "sentences_per_second")
   summary = {name: _spread([run[name] for run in runs]) for name in names}
   gazetteer = {name: baseline[name] for name in ("f1", "precision", "recall")}
@@ -61,7 +60,7 @@ def gazetteer_labels(train, sentences):
   entities, occurrences = collections.defaultdict(collections.Counter), collections.Counter()
   for example in train:
     words = _lowered(example)
-    for entity_type, start, end in conll.entities_of(example.labels, "bio"):
+    for entity_type, start, end in conll_files.entities_of(example.labels, "bio"):
       entities[words[start:end]][entity_type] += 1
   longest = max(map(len, entities))
   for example in train:
@@ -92,8 +91,8 @@ def _look_up(words, known, longest):
   for start, minus_end in sorted(matches):
     if start >= free:
       free = -minus_end
-      found.append(conll.Entity(known[words[start:free]], start, free))
-  return conll.labels_of(found, len(words), "bio")
+      found.append(conll_files.Entity(known[words[start:free]], start, free))
+  return conll_files.labels_of(found, len(words), "bio")
 
 
 def _run(args, seed):

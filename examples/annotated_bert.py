@@ -17,20 +17,16 @@ import tempfile
 import numpy as np
 import tensorflow as tf
 
-import create_pretraining_data
-import metrics
-import modeling
-import run_classifier
-import run_pretraining
-import tokenization
-from estimator import Estimator, RunConfig
-from keras_bert import AdamWeightDecay, WarmUpLinearDecay
-from keras_models import BertForSequenceClassification, TFBertForSequenceClassification
-from keras_tokenizer import BertTokenizer
-from modeling import BertConfig
-from optimization import create_optimizer
-from run_classifier import DataProcessor, InputExample
-from variables import VariableStore, use_store
+from bert import create_pretraining_data, modeling, run_classifier, run_pretraining, tokenization
+from bert.keras3 import AdamWeightDecay, WarmUpLinearDecay
+from bert.keras3.models import BertForSequenceClassification, TFBertForSequenceClassification
+from bert.keras3.tokenizer import BertTokenizer
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertConfig
+from bert.optimization import create_optimizer
+from bert.run_classifier import DataProcessor, InputExample
+from bert.tasks import metrics
+from bert.training.estimator import Estimator, RunConfig
 
 SAMPLES = pathlib.Path(__file__).resolve().parent.parent / "samples"
 VOCAB_FILE = str(SAMPLES / "vocab.txt")

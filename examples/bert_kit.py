@@ -9,7 +9,7 @@ All weights are random here; `BertForMaskedLM.from_pretrained` and its like have
 import argparse
 import pathlib
 
-from keras_bert import (
+from bert.keras3 import (
   AMPTrainer,
   BERTForMaskedLM,
   BERTForSequenceClassification,

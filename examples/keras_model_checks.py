@@ -6,7 +6,7 @@ pytest examples/keras_model_checks.py
 
 import numpy as np
 
-from keras_bert import BERT
+from bert.keras3 import BERT
 
 
 def test_model_creation_all_variants():

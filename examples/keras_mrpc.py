@@ -14,8 +14,8 @@ import time
 
 import keras
 
-import download
-from keras_bert import (
+from bert.io import download_cache
+from bert.keras3 import (
   AdamWeightDecay,
   BertForSequenceClassification,
   BertTokenizer,
@@ -23,7 +23,7 @@ from keras_bert import (
   create_classification_dataloader,
   evaluate_classification_metrics,
 )
-from keras_tokenizer import model_folder
+from bert.keras3.tokenizer import model_folder
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
   keras.utils.set_random_seed(args.seed)
   keras.config.set_dtype_policy(args.dtype)
   folder = model_folder(args.init_checkpoint)
-  data_dir = pathlib.Path(args.data_dir or download.download_task_data("MRPC"))
+  data_dir = pathlib.Path(args.data_dir or download_cache.download_task_data("MRPC"))
   tokenizer = BertTokenizer.from_pretrained(folder)
   train = load(data_dir / "train.tsv", tokenizer, args, limit=args.max_train_examples)
   dev = load(data_dir / "dev.tsv", tokenizer, args, shuffle=False)

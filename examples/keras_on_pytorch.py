@@ -16,9 +16,9 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 import torch
 import torch.nn as nn
 
-from keras_models import AutoModel, BertForSequenceClassification, BertModel
-from keras_schedules import AdamW, get_linear_schedule_with_warmup
-from keras_tokenizer import AutoTokenizer, BertTokenizer
+from bert.keras3.models import AutoModel, BertForSequenceClassification, BertModel
+from bert.keras3.schedules import AdamW, get_linear_schedule_with_warmup
+from bert.keras3.tokenizer import AutoTokenizer, BertTokenizer
 
 
 class BertClassifier(nn.Module):

@@ -13,7 +13,7 @@ import tempfile
 import keras
 import numpy as np
 
-from keras_bert import (
+from bert.keras3 import (
   BERT,
   AdamWeightDecay,
   NLPTaskConfig,

@@ -11,7 +11,7 @@ import tempfile
 import keras
 import numpy as np
 
-from keras_bert import BERT
+from bert.keras3 import BERT
 
 SMALL = {"hidden_size": 64, "num_layers": 2, "num_heads": 2, "intermediate_size": 128}
 

@@ -12,7 +12,7 @@ import argparse
 import keras
 import numpy as np
 
-from keras_bert import NLPTaskConfig, NLPTaskType, create_bert_with_head
+from bert.keras3 import NLPTaskConfig, NLPTaskType, create_bert_with_head
 
 
 def main() -> None:

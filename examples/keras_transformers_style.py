@@ -11,9 +11,9 @@ import sys
 import keras
 import numpy as np
 
-from keras_bert import AdamWeightDecay, WarmUpLinearDecay
-from keras_models import BertForMaskedLM, BertForSequenceClassification, BertModel
-from keras_tokenizer import BertTokenizer
+from bert.keras3 import AdamWeightDecay, WarmUpLinearDecay
+from bert.keras3.models import BertForMaskedLM, BertForSequenceClassification, BertModel
+from bert.keras3.tokenizer import BertTokenizer
 
 
 def main(name: str) -> None:

@@ -16,7 +16,7 @@ import pathlib
 
 import keras
 
-from keras_bert import (
+from bert.keras3 import (
   AMPTrainer,
   BERTForSequenceClassification,
   WarmUpLinearDecay,
@@ -61,7 +61,7 @@ def main() -> None:
   for name in ("accuracy", "precision", "recall", "f1"):
     print(f"{name}: {metrics[name]:.4f}")
   if args.plots:
-    import plots
+    from bert import plots
 
     plots.plot_confusion_matrix(metrics["confusion_matrix"], ["different", "same"], args.plots)
 

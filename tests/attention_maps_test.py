@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
-from script_runs import Script
 
-import attention_maps
-import checkpoint
-from configuration import BertConfig
-from keras_encoder import BERT
-from modeling import BertModel
-from variables import VariableStore, use_store
+from bert import attention_maps
+from bert.checkpoints import checkpoint
+from bert.keras3.encoder import BERT
+from bert.model.configuration import BertConfig
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertModel
+from tests.kit.script_runs import Script
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "mat", "."]
 LAYERS, HEADS = 3, 2
@@ -120,7 +120,7 @@ def test_keras_layers_mix_by_their_maps(attention_type, normalization_position):
 
 def test_the_script_draws_a_layer_or_all(model_dir, tmp_path, monkeypatch):
   drawn = []
-  import plots
+  from bert import plots
 
   draw = plots.plot_attention
   monkeypatch.setattr(plots, "plot_attention", lambda *args: drawn.append(args) or draw(*args))

@@ -5,10 +5,9 @@ import pathlib
 
 import pytest
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+from tests.kit.paths import SHARED
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-SHARED = ROOT.parent / "shared"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
 def _shared(folder: str) -> pathlib.Path:

@@ -17,15 +17,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import checkpoint
-import command_line
-import convert_checkpoint as script
-import input_pipeline
-import run_pretraining
-from modeling import BertConfig, BertModel
-from variables import VariableStore, use_store
+from bert import convert_checkpoint as script
+from bert import run_pretraining
+from bert.checkpoints import checkpoint
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertConfig, BertModel
+from bert.scripts import command_line
+from bert.training import input_pipeline
+from tests.kit.paths import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 EMBEDDINGS, BIAS = script.EMBEDDINGS, script.OUTPUT_BIAS
 OLD = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##a", "##b", "ab"]
 # Moved, gone (b), new with pieces (abba, ##bab), new without (cat, [NEW], [unused1]).
@@ -501,7 +501,7 @@ def test_damaged_checkpoint(model, tmp_path):
 
 
 def test_importing_is_cheap():
-  code = "import convert_checkpoint, sys; sys.exit('tensorflow' in sys.modules)"
+  code = "import sys; from bert import convert_checkpoint; sys.exit('tensorflow' in sys.modules)"
   assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

@@ -18,14 +18,14 @@ import tracemalloc
 import pytest
 from absl import flags
 
-import command_line
-import corpus
-import create_pretraining_data as script
-import pretraining_data
-import record_bytes
-import tokenization
+from bert import create_pretraining_data as script
+from bert import tokenization
+from bert.io import tfrecord_bytes
+from bert.pretraining import instances as pretraining_data
+from bert.scripts import command_line
+from bert.text import corpus
+from tests.kit.paths import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEXT = ROOT / "samples" / "sample_text.txt"
 VOCAB = ROOT / "samples" / "vocab.txt"
 FEATURES = (
@@ -316,7 +316,7 @@ def test_manifest(tmp_path):
 def test_readers_notice_a_file_cut_between_records(tmp_path):
   import tensorflow as tf
 
-  import input_pipeline
+  from bert.training import input_pipeline
 
   path = tmp_path / "out"
   create(path)
@@ -349,13 +349,15 @@ def test_an_interrupted_job_leaves_no_file(tokenizer, tmp_path):
 def test_a_killed_job_leaves_no_final_name_and_the_next_one_cleans_up(tmp_path):
   program = (
     "import os, sys\n"
-    "import create_pretraining_data as script, command_line, pretraining_data\n"
-    "write = pretraining_data.RecordFiles.write\n"
+    "from bert import create_pretraining_data\n"
+    "from bert.pretraining import instances\n"
+    "from bert.scripts import command_line\n"
+    "write = instances.RecordFiles.write\n"
     "def stop(self, record, num_tokens):\n"
     "  write(self, record, num_tokens)\n"
     "  if self.count == 7: os._exit(9)\n"
-    "pretraining_data.RecordFiles.write = stop\n"
-    "command_line.run(script.main, script.define_flags)\n"
+    "instances.RecordFiles.write = stop\n"
+    "command_line.run(create_pretraining_data.main, create_pretraining_data.define_flags)\n"
   )
   path = tmp_path / "out"
   arguments = [f"--input_file={TEXT}", f"--output_file={path}", f"--vocab_file={VOCAB}"]
@@ -390,9 +392,9 @@ def test_a_full_disk_is_named_and_leaves_nothing(what, tmp_path):
   limit = 500 if what == "temporary files" else (tmp_path / "whole").stat().st_size - 100
   program = (
     "import resource\n"
-    "import create_pretraining_data as script, command_line\n"
+    "from bert import create_pretraining_data; from bert.scripts import command_line\n"
     f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
-    "command_line.run(script.main, script.define_flags)\n"
+    "command_line.run(create_pretraining_data.main, create_pretraining_data.define_flags)\n"
   )
   folder = tmp_path / "full"
   arguments = [f"--input_file={TEXT}", f"--output_file={folder}/out", f"--vocab_file={VOCAB}"]
@@ -419,7 +421,7 @@ def test_an_instance_that_is_too_long_is_refused(tokenizer, tmp_path):
 
 
 def test_gzip_holds_the_same_records(tmp_path):
-  import input_pipeline
+  from bert.training import input_pipeline
 
   create(tmp_path / "plain", dupe_factor=2)
   for name in ("a", "b"):
@@ -430,7 +432,7 @@ def test_gzip_holds_the_same_records(tmp_path):
   # What the records hold is what TensorFlow's own serialization would write.
   features = parse(tmp_path / "plain")[0]
   features["masked_lm_weights"] = [float(weight) for weight in features["masked_lm_weights"]]
-  expected = record_bytes.framed(input_pipeline.serialize_example(features))
+  expected = tfrecord_bytes.framed(input_pipeline.serialize_example(features))
   assert (tmp_path / "plain").read_bytes().startswith(expected)
 
 

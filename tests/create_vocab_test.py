@@ -18,14 +18,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import command_line
-import corpus
-import create_vocab as script
-import tokenization
-import vocabulary
-import word_counts
+from bert import create_vocab as script
+from bert import tokenization
+from bert.scripts import command_line
+from bert.text import corpus, vocabulary, word_counts
+from tests.kit.paths import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "samples" / "sample_text.txt"
 TRAPS = """Ἀχιλλεὺς ΟΔΥΣΣΕΥΣ naïve Ärger ﬁnal İstanbul 12.5% "quoted" -- C++ a_b [MASK] ##ing #hash
 東京タワー 你好,世界 हिन्दी में क्ष
@@ -432,7 +430,7 @@ def test_a_dead_worker_is_told(text):
 
 
 def test_importing_is_cheap():
-  code = "import create_vocab, sys; sys.exit('tensorflow' in sys.modules)"
+  code = "import sys; from bert import create_vocab; sys.exit('tensorflow' in sys.modules)"
   assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

@@ -15,25 +15,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from script_runs import Script
 
-import checkpoint
-import command_line
-import doctor
-import doctor_data
-import doctor_machine
-import doctor_model
-import examination
-import hardware
-import input_pipeline
-import pretraining_data
-import run_classifier
-import start_checks
-import tokenization
-from configuration import BertConfig
-from examination import Subject, to_text
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from bert import doctor, run_classifier, tokenization
+from bert.checkpoints import checkpoint
+from bert.checks import data_checks, machine_checks, model_checks, start_checks
+from bert.checks import findings as examination
+from bert.checks.findings import Subject, to_text
+from bert.model.configuration import BertConfig
+from bert.pretraining import instances
+from bert.scripts import command_line
+from bert.training import hardware, input_pipeline
+from tests.kit.paths import ROOT
+from tests.kit.script_runs import Script
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -47,7 +40,7 @@ CONFIG = {
   "max_position_embeddings": 64,
   "type_vocab_size": 2,
 }
-SHAPES = doctor_model.expected_shapes(BertConfig(**CONFIG))
+SHAPES = model_checks.expected_shapes(BertConfig(**CONFIG))
 LENGTH, PREDICTIONS = 16, 3
 DATA_FILE = "model/model.ckpt-0.data-00000-of-00001"
 WORDS = ["ada", "bob", "cat", "dog", "elk", "fig", "gnu", "hen"]
@@ -118,7 +111,7 @@ def write_records(path, change: Callable[[list], Any] = lambda records: None, **
   change(records)
   vocabulary = tokenization.vocabulary_hash({token: i for i, token in enumerate(VOCAB)})
   facts = {"max_seq_length": LENGTH, "vocabulary": vocabulary, **facts}
-  with pretraining_data.RecordFiles([path], facts) as files:
+  with instances.RecordFiles([path], facts) as files:
     for record in records:
       files.write(input_pipeline.serialize_example(record), 10)
 
@@ -300,7 +293,7 @@ def other_order(folder):
 
 
 def cut_behind_a_record(data: bytes) -> bytes:
-  from record_bytes import framed_size
+  from bert.io.tfrecord_bytes import framed_size
 
   return data[: framed_size(data)]
 
@@ -591,7 +584,7 @@ def test_tables_are_looked_at_by_folder(good_set):
 def test_data_to_be_downloaded_are_a_note(good_set):
   subject = subject_of(good_set)
   subject.data_dir = "download"
-  findings = list(doctor_data.check_data(subject))
+  findings = list(data_checks.check_data(subject))
   assert [finding.level for finding in findings] == ["note"]
 
 
@@ -600,11 +593,11 @@ def test_data_to_be_downloaded_are_a_note(good_set):
 
 
 def test_versions_that_clash_are_found(monkeypatch):
-  installed = doctor_machine._version
+  installed = machine_checks._version
   changed = {"tensorflow-text": "2.19.0", "setuptools": "82.0.0", "tf-keras": None}
-  monkeypatch.setattr(doctor_machine, "_version", lambda name: changed.get(name, installed(name)))
-  monkeypatch.setattr(doctor_machine.platform, "python_version", lambda: "3.9.1")
-  told = to_text(bad(doctor_machine.check_versions(Subject())))
+  monkeypatch.setattr(machine_checks, "_version", lambda name: changed.get(name, installed(name)))
+  monkeypatch.setattr(machine_checks.platform, "python_version", lambda: "3.9.1")
+  told = to_text(bad(machine_checks.check_versions(Subject())))
   assert "This is Python 3.9.1, but >=3.10" in told
   assert "setuptools 82.0.0 is installed, but this project needs <82" in told
   assert "tf-keras is not installed" in told
@@ -612,16 +605,16 @@ def test_versions_that_clash_are_found(monkeypatch):
 
 
 def test_what_a_library_asks_for_is_checked_too(monkeypatch):
-  installed = doctor_machine._version
+  installed = machine_checks._version
   changed = {"numpy": "1.0.0"}
-  monkeypatch.setattr(doctor_machine, "_requirements", lambda: (">=3.10", []))
-  monkeypatch.setattr(doctor_machine, "_version", lambda name: changed.get(name, installed(name)))
-  told = to_text(bad(doctor_machine.check_versions(Subject())))
+  monkeypatch.setattr(machine_checks, "_requirements", lambda: (">=3.10", []))
+  monkeypatch.setattr(machine_checks, "_version", lambda name: changed.get(name, installed(name)))
+  told = to_text(bad(machine_checks.check_versions(Subject())))
   assert "numpy 1.0.0 is installed, but tensorflow needs" in told
 
 
 def test_requirements_are_read_from_the_project_file():
-  supported, requirements = doctor_machine._requirements()
+  supported, requirements = machine_checks._requirements()
   assert supported.startswith(">=3.10")
   assert "setuptools<82" in requirements
   assert not [text for text in requirements if "pytest" in text]
@@ -633,7 +626,7 @@ def test_too_little_memory_is_found(monkeypatch):
   def told(total, available, **changed):
     monkeypatch.setattr(hardware, "memory", lambda: hardware.Memory(total << 30, available << 30))
     subject = Subject(config=base, max_seq_length=512, train_batch_size=32, **changed)
-    [finding] = doctor_machine.check_memory(subject)
+    [finding] = machine_checks.check_memory(subject)
     return finding
 
   assert told(64, 32).level == "ok"
@@ -641,17 +634,17 @@ def test_too_little_memory_is_found(monkeypatch):
   assert told(64, 8).remedy.startswith("Lower --train_batch_size")
   assert told(1, 1).level == "error"
   monkeypatch.setattr(hardware, "memory", lambda: None)
-  [finding] = doctor_machine.check_memory(Subject(config=base))
+  [finding] = machine_checks.check_memory(Subject(config=base))
   assert finding.level == "note"
 
 
 def test_memory_is_counted_as_its_docstring_says():
   config = BertConfig(**CONFIG)
-  need = doctor_machine.memory_needed(config, batch_size=2, seq_length=4)
+  need = machine_checks.memory_needed(config, batch_size=2, seq_length=4)
   assert need.slots == 2 * need.weights == 8 * config.count_parameters()
   assert need.activations == 4 * 2 * 2 * 4 * (8 * 8 + 2 * 16 + 2 * 2 * 4)
   assert (need.logits, need.program) == (0, 5 << 28)
-  half = doctor_machine.memory_needed(config, 2, 4, "bfloat16", predictions=3)
+  half = machine_checks.memory_needed(config, 2, 4, "bfloat16", predictions=3)
   assert half.activations == need.activations // 2
   assert half.logits == 8 * 2 * 3 * len(VOCAB)
   assert half.total == sum(half)
@@ -663,7 +656,7 @@ def test_too_little_disk_is_found(monkeypatch, tmp_path):
   def level(gigabytes):
     usage = shutil._ntuple_diskusage(0, 0, gigabytes << 30)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    [finding] = doctor_machine.check_disk(Subject(config=base, output_dir=str(tmp_path / "a/b")))
+    [finding] = machine_checks.check_disk(Subject(config=base, output_dir=str(tmp_path / "a/b")))
     return finding.level
 
   assert [level(100), level(4), level(1)] == ["ok", "warning", "error"]
@@ -682,14 +675,14 @@ def test_too_little_disk_is_found(monkeypatch, tmp_path):
   ],
 )
 def test_a_type_that_is_slow_here_is_found(dtype, preferred, reason, level):
-  [finding] = doctor_machine._dtype(dtype, preferred, reason)
+  [finding] = machine_checks._dtype(dtype, preferred, reason)
   assert finding.level == level
 
 
 def test_a_gpu_that_tensorflow_does_not_see_is_found(monkeypatch):
   monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
   monkeypatch.setattr(hardware, "gpu_memory", lambda: [hardware.Memory(1, 1)])
-  told = to_text(bad(doctor_machine.check_devices(Subject())))
+  told = to_text(bad(machine_checks.check_devices(Subject())))
   assert "1 GPU(s) that TensorFlow does not see" in told
 
 
@@ -782,7 +775,7 @@ def test_a_check_that_fails_spoils_no_other():
 
 
 def test_help_does_not_load_tensorflow():
-  code = "import sys, doctor, command_line\n"
+  code = "import sys; from bert import doctor; from bert.scripts import command_line\n"
   code += "try: command_line.run(doctor.main, doctor.define_flags, ['doctor.py', '--help'])\n"
   code += "finally: assert 'tensorflow' not in sys.modules"
   done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
@@ -798,7 +791,7 @@ def test_the_cheap_part_reads_no_data_and_no_values(good_set, monkeypatch):
   def refuse(*args):
     raise AssertionError("This is not cheap.")
 
-  monkeypatch.setattr(doctor_data, "check_data", refuse)
+  monkeypatch.setattr(data_checks, "check_data", refuse)
   monkeypatch.setattr(checkpoint, "read_tensors", refuse)
   findings = start_checks.cheap_findings(subject_of(good_set))
   assert not bad(findings), to_text(findings)
@@ -842,8 +835,8 @@ def test_a_run_logs_only_what_is_bad(good_set, caplog, monkeypatch):
 def test_expected_shapes_are_those_of_the_model():
   import tensorflow as tf
 
-  from modeling import BertModel
-  from variables import VariableStore, use_store
+  from bert.model.variables import VariableStore, use_store
+  from bert.modeling import BertModel
 
   store = VariableStore()
   with use_store(store):
@@ -861,14 +854,14 @@ def test_data_are_recognised(good_set, tmp_path):
     "corpus.txt": "text",
   }
   for name, kind in names.items():
-    assert doctor_data.recognise(str(good_set / name)) == kind
+    assert data_checks.recognise(str(good_set / name)) == kind
     # The content tells, except for what only a delimiter makes a table.
     if kind != "table":
       copied = shutil.copy(good_set / name, tmp_path / "data")
-      assert doctor_data.recognise(str(copied)) == kind
+      assert data_checks.recognise(str(copied)) == kind
 
 
-@pytest.mark.parametrize("module", [examination, doctor_data, doctor_machine, doctor_model])
+@pytest.mark.parametrize("module", [examination, data_checks, machine_checks, model_checks])
 def test_the_examples_of_docstrings(module):
   results = doctest.testmod(module)
   assert results.attempted

@@ -16,15 +16,13 @@ import tensorflow_hub as hub
 import tensorflow_text  # noqa: F401  its ops have to be there to load a preprocess model
 import tf_keras as keras
 
-import checkpoint
-import command_line
-import download
-import export_hub
-import hub_preprocess
-import runner
-import tokenization
-from modeling import BertConfig, BertModel
-from variables import VariableStore, use_store
+from bert import export_hub, tokenization
+from bert.checkpoints import checkpoint
+from bert.exporting import hub_preprocess
+from bert.io import download_cache
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertConfig, BertModel
+from bert.scripts import command_line, runner
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "film", "was", "good", "##s", "½"]
 CONFIG = BertConfig(
@@ -157,7 +155,9 @@ def test_an_export_knows_its_case(exported, tmp_path):
 
 def test_a_released_name(model_dir, tmp_path, monkeypatch, encoder_only):
   asked = []
-  monkeypatch.setattr(download, "download_model", lambda name: asked.append(name) or str(model_dir))
+  monkeypatch.setattr(
+    download_cache, "download_model", lambda name: asked.append(name) or str(model_dir)
+  )
   monkeypatch.chdir(tmp_path)
   name = "uncased_L-2_H-128_A-2"
   code, err = run(init_checkpoint=name, export_dir="out", max_seq_length=12)

@@ -7,7 +7,6 @@ import doctest
 import io
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import zipfile
@@ -19,22 +18,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
 
-import checkpoint
-import command_line
-import estimator
-import extract_features
-import hub_export
-import plots
-import sentence_vectors
-import tokenization
-import vector_files
-from configuration import BertConfig
-from modeling import BertModel
-from predictor import Predictor
-from variables import VariableStore, use_store
-from vector_files import WRITERS, format_rows
+from bert import extract_features, plots, tokenization
+from bert.checkpoints import checkpoint
+from bert.exporting import hub_encoder
+from bert.model.configuration import BertConfig
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertModel
+from bert.predicting import sentence_vectors, vector_files
+from bert.predicting.predictor import Predictor
+from bert.predicting.vector_files import WRITERS, format_rows
+from bert.scripts import command_line
+from bert.training import estimator
+from tests.kit.paths import ROOT
 
-ROOT = pathlib.Path(extract_features.__file__).parent
 WORDS = ["the", "cat", "sat", "on", "mat", "##s", ".", "|", "ä"]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 CONFIG = BertConfig(
@@ -376,7 +372,7 @@ def test_bfloat16_is_near_and_one_hot_the_same(model, original_way, tmp_path):
 
 def test_an_export_brings_its_own_vocabulary(model, original_way, tmp_path):
   vocab = str(model["init_checkpoint"] / "vocab.txt")
-  hub_export.export_encoder(
+  hub_encoder.export_encoder(
     str(tmp_path / "export" / "encoder"), CONFIG, str(model["init_checkpoint"]), vocab, True
   )
   for folder in (tmp_path / "export", tmp_path / "export" / "encoder"):
@@ -536,8 +532,8 @@ def test_a_text_file_of_npz_is_a_zip_of_arrays(model, tmp_path):
 
 def test_help_is_quick_and_needs_no_tensorflow():
   script = (
-    "import sys, extract_features as e, command_line\n"
-    "try: command_line.run(e.main, e.define_flags, ['extract_features.py', '--help'])\n"
+    "import sys; from bert import extract_features; from bert.scripts import command_line\n"
+    "try: command_line.run(extract_features.main, extract_features.define_flags, ['extract_features.py', '--help'])\n"
     "except SystemExit: sys.exit('tensorflow' in sys.modules)"
   )
   done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)

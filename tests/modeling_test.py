@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import heads
-import modeling
-from modeling import BertConfig, BertModel
-from variables import VariableStore, reset_default_store, use_store
+from bert import modeling
+from bert.model import heads
+from bert.model.variables import VariableStore, reset_default_store, use_store
+from bert.modeling import BertConfig, BertModel
 
 # Everything under bert/ of every released size: the sum of the shapes in its checkpoint.
 PARAMETER_COUNTS = {

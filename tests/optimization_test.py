@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import heads
-from modeling import BertConfig, BertModel
-from optimization import AdamWeightDecayOptimizer, create_optimizer, learning_rate_at
-from variables import VariableStore, get_variable, use_store, zeros_initializer
+from bert.model import heads
+from bert.model.variables import VariableStore, get_variable, use_store, zeros_initializer
+from bert.modeling import BertConfig, BertModel
+from bert.optimization import AdamWeightDecayOptimizer, create_optimizer, learning_rate_at
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 MASKED = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")

@@ -6,7 +6,6 @@ Alone: python -m pytest tests/plots_test.py
 import contextlib
 import io
 import os
-import pathlib
 import subprocess
 import sys
 
@@ -15,12 +14,11 @@ import pytest
 import tensorflow as tf
 from matplotlib import image
 
-import command_line
-import metrics
-import plots
-import run_plots
-
-ROOT = pathlib.Path(plots.__file__).parent
+from bert import plots
+from bert.figures import training_curves
+from bert.scripts import command_line
+from bert.tasks import metrics
+from tests.kit.paths import ROOT
 
 
 def write_events(folder, values, first_step=1):
@@ -185,19 +183,23 @@ def test_one_message_says_what_is_wrong(run, tmp_path, argv, said):
 def warnings(monkeypatch):
   """What `run_plots` warns of."""
   texts = []
-  monkeypatch.setattr(run_plots.logging, "warning", lambda text, *args: texts.append(text % args))
+  monkeypatch.setattr(
+    training_curves.logging, "warning", lambda text, *args: texts.append(text % args)
+  )
   return texts
 
 
 def test_what_a_run_leaves_is_drawn(run, warnings):
-  run_plots.draw_training(str(run))
+  training_curves.draw_training(str(run))
   table = metrics.ConfusionTable([[90, 10], [5, 895]], ["no", "yes"])
   assert table == metrics.format_confusion_matrix([[90, 10], [5, 895]], ["no", "yes"])
-  run_plots.draw_results(f"{run}/eval_results_b.txt", {"eval_accuracy": 0.9, "confusion": table})
+  training_curves.draw_results(
+    f"{run}/eval_results_b.txt", {"eval_accuracy": 0.9, "confusion": table}
+  )
   of_type = {"precision_PER": 1.0, "recall_PER": 0.5, "f1_PER": 0.67, "support_PER": 2.0}
   scores = {f"eval_{name}": value for name, value in of_type.items()}
   scores |= {"eval_precision": 1.0, "eval_recall": 0.5, "eval_f1": 0.67}
-  run_plots.draw_results(f"{run}/eval_results.txt", scores)
+  training_curves.draw_results(f"{run}/eval_results.txt", scores)
   names = ["eval_results_b_confusion_matrix.png", "eval_results_scores.png", "training.png"]
   assert sorted(os.listdir(run / "plots")) == names
   for name in names:
@@ -206,8 +208,8 @@ def test_what_a_run_leaves_is_drawn(run, warnings):
 
 
 def test_results_without_a_picture_leave_none(tmp_path, warnings):
-  run_plots.draw_results(str(tmp_path / "eval_results.txt"), {"eval_f1": 0.9, "text": "a\nb"})
-  run_plots.draw_training(str(tmp_path))  # evaluated only
+  training_curves.draw_results(str(tmp_path / "eval_results.txt"), {"eval_f1": 0.9, "text": "a\nb"})
+  training_curves.draw_training(str(tmp_path))  # evaluated only
   assert not os.listdir(tmp_path)
   assert not warnings
 
@@ -215,17 +217,19 @@ def test_results_without_a_picture_leave_none(tmp_path, warnings):
 def test_what_cannot_be_drawn_is_a_warning_and_no_error(run, warnings, monkeypatch):
   with monkeypatch.context() as without:
     without.setitem(sys.modules, "matplotlib.figure", None)
-    run_plots.draw_training(str(run))
+    training_curves.draw_training(str(run))
   assert "ImportError" in warnings[0]
   assert "Pictures need matplotlib" in warnings[0]
   assert "pip install matplotlib" in warnings[0]
   (run / "plots" / "training.png").mkdir()
-  run_plots.draw_training(str(run))
+  training_curves.draw_training(str(run))
   assert "training.png" in warnings[1]
 
 
 def test_importing_loads_neither_matplotlib_nor_tensorflow(tmp_path):
-  program = "import sys, plots; print({'matplotlib', 'tensorflow'} & set(sys.modules))"
+  program = (
+    "import sys; from bert import plots; print({'matplotlib', 'tensorflow'} & set(sys.modules))"
+  )
   done = subprocess.run(
     [sys.executable, "-c", program],
     env={**os.environ, "PYTHONPATH": str(ROOT)},

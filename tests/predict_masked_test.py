@@ -7,7 +7,6 @@ import doctest
 import io
 import json
 import os
-import pathlib
 import subprocess
 import sys
 
@@ -15,18 +14,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import checkpoint
-import command_line
-import heads
-import hub_export
-import model_loading
-import predict_masked
-import predictor
-from configuration import BertConfig
-from modeling import BertModel
-from variables import VariableStore, use_store
+from bert import predict_masked
+from bert.checkpoints import checkpoint
+from bert.exporting import hub_encoder
+from bert.model import heads
+from bert.model.configuration import BertConfig
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertModel
+from bert.predicting import load_model, predictor
+from bert.scripts import command_line
+from tests.kit.paths import ROOT
 
-ROOT = pathlib.Path(predict_masked.__file__).parent
 WORDS = ["the", "cat", "sat", "on", "mat", "##s", ".", "[", "]", "mask"]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 CONFIG = BertConfig(
@@ -84,7 +82,7 @@ def trained(store, tmp_path_factory) -> str:
 def encoder(trained, tmp_path_factory) -> str:
   """An exported encoder with .mlm."""
   folder = str(tmp_path_factory.mktemp("export") / "encoder")
-  hub_export.export_encoder(folder, CONFIG, trained, os.path.join(trained, "vocab.txt"), True)
+  hub_encoder.export_encoder(folder, CONFIG, trained, os.path.join(trained, "vocab.txt"), True)
   return folder
 
 
@@ -191,7 +189,7 @@ def test_the_heads_equal_the_originals(golden_dir):
   with np.load(golden_dir / "tiny_forward.npz") as recorded:
     recorded = dict(recorded)
   config = BertConfig.from_json_file(str(golden_dir / "tiny" / "bert_config.json"))
-  function = model_loading.load_graph(
+  function = load_model.load_graph(
     predict_masked._graph(config, config.vocab_size, has_next_sentence=True),
     predict_masked._INPUTS,
     checkpoint.find_checkpoint(golden_dir / "tiny"),
@@ -252,7 +250,7 @@ def test_an_encoder_without_mlm_is_told(store, tmp_path):
   without = {n: v for n, v in store.variables.items() if n.startswith("bert/")}
   trained = save(tmp_path / "trained", without)
   vocab = os.path.join(trained, "vocab.txt")
-  hub_export.export_encoder(str(tmp_path / "encoder"), CONFIG, trained, vocab, True)
+  hub_encoder.export_encoder(str(tmp_path / "encoder"), CONFIG, trained, vocab, True)
   with pytest.raises(ValueError, match=r"has no \.mlm"):
     predict_masked.from_saved_model(str(tmp_path / "encoder"))
   with pytest.raises(FileNotFoundError, match="holds no SavedModel"):
@@ -413,8 +411,8 @@ def test_case_of_an_export_is_known(encoder, tmp_path):
 
 def test_help_is_quick_and_needs_no_tensorflow():
   script = (
-    "import sys, predict_masked as p, command_line\n"
-    "try: command_line.run(p.main, p.define_flags, ['predict_masked.py', '--help'])\n"
+    "import sys; from bert import predict_masked; from bert.scripts import command_line\n"
+    "try: command_line.run(predict_masked.main, predict_masked.define_flags, ['predict_masked.py', '--help'])\n"
     "except SystemExit: sys.exit('tensorflow' in sys.modules)"
   )
   done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)

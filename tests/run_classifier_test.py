@@ -25,21 +25,18 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
-from script_runs import Done, Script, results_in, tensors
 
-import checkpoint
-import command_line
-import download
-import fetch
-import hardware
-import modeling
-import run_classifier
-import tokenization
-from estimator import ModeKeys
-from run_classifier import DataProcessor, InputExample
-from variables import VariableStore, use_store
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from bert import modeling, run_classifier, tokenization
+from bert.checkpoints import checkpoint
+from bert.io import download_cache
+from bert.io import http as fetch
+from bert.model.variables import VariableStore, use_store
+from bert.run_classifier import DataProcessor, InputExample
+from bert.scripts import command_line
+from bert.training import hardware
+from bert.training.estimator import ModeKeys
+from tests.kit.paths import ROOT
+from tests.kit.script_runs import Done, Script, results_in, tensors
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 WORDS = ["good", "bad", "film", "the", "was"]
@@ -568,7 +565,7 @@ class MyProcessor(DataProcessor):
 
 
 def test_a_processor_of_2018_works_unchanged(model, tmp_path, monkeypatch):
-  from run_classifier import PROCESSORS
+  from bert.run_classifier import PROCESSORS
 
   monkeypatch.setitem(PROCESSORS, "mine", MyProcessor)
   for split, size in SIZES.items():
@@ -1077,7 +1074,7 @@ def everything_downloaded(mirror, mrpc, tmp_path) -> dict:
   }
   for flag, name in (("vocab_file", "vocab.txt"), ("bert_config_file", "bert_config.json")):
     weights[f"{RELEASED}/{name}"] = mrpc.flags[flag]
-  pack(mirror.folder / "models" / download.RELEASED_MODELS[RELEASED], weights)
+  pack(mirror.folder / "models" / download_cache.RELEASED_MODELS[RELEASED], weights)
   rows = [("gj04", label, "", a) for label, a, _ in texts(4)]
   for split in ("train", "dev", "test"):
     write_rows(tmp_path / "CoLA", f"{split}.tsv", *rows)
@@ -1096,7 +1093,7 @@ def test_model_and_data_are_fetched_once(everything_downloaded, mirror, tmp_path
   done = run_well(**everything_downloaded, do_eval=True)
   assert sorted(mirror.asked) == [
     "/glue/CoLA.zip",
-    "/models/" + download.RELEASED_MODELS[RELEASED],
+    "/models/" + download_cache.RELEASED_MODELS[RELEASED],
   ]
   assert "25 of 25 variables loaded" in done.err
   results = (tmp_path / "out" / "eval_results.txt").read_bytes()
@@ -1179,7 +1176,7 @@ def test_after_the_sample_comes_the_real_command(capsys):
   with command_line.defined_flags(run_classifier.define_flags) as values:
     assert command_line.parse(command[1:]) == ["run_classifier.py"]
     assert values.data_dir == "download"
-    assert download.is_released_name(values.init_checkpoint)
+    assert download_cache.is_released_name(values.init_checkpoint)
 
 
 def python(*arguments, cwd=ROOT) -> subprocess.CompletedProcess:
@@ -1217,7 +1214,7 @@ finally:
 
 def test_importing_defines_no_flag_and_loads_no_tensorflow(tmp_path):
   program = (
-    "import sys, run_classifier; from absl import flags; "
+    "import sys; from bert import run_classifier; from absl import flags; "
     "print('tensorflow' in sys.modules, 'data_dir' in flags.FLAGS)"
   )
   done = python("-c", program, cwd=tmp_path)

@@ -23,18 +23,11 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-import command_line
-import glue
-import glue_report
-import glue_sweep
-import metrics
-import plots
-import processes
-import run_classifier
-import run_glue
-from glue_sweep import DIAGNOSTIC, TASKS, Outcome, Run
-
-ROOT = pathlib.Path(run_glue.__file__).parent
+from bert import plots, run_classifier, run_glue
+from bert.scripts import command_line, glue_report, glue_runs, parallel_processes
+from bert.scripts.glue_runs import DIAGNOSTIC, TASKS, Outcome, Run
+from bert.tasks import glue, metrics
+from tests.kit.paths import ROOT
 
 # In the place of run_classifier.py. CONTROL/TASK.json may hold what a run is to do: {"fail":
 # [folders], "hang": true}; every start is a line of CONTROL/calls.
@@ -281,7 +274,7 @@ def test_folders_are_found_however_they_are_written(tmp_path, caplog):
     write(tmp_path / f"{name}.tsv", "")
   for name in ("MNLI/train", "MNLI/dev_matched", "SNLI/train", "diagnostic/diagnostic"):
     write(tmp_path / f"{name}.tsv", "")
-  found = glue_sweep.find_tasks(str(tmp_path))
+  found = glue_runs.find_tasks(str(tmp_path))
   assert {name: os.path.basename(path) for name, path in found.items()} == {
     "SST-2": "sst2",
     "STS-B": "sts_b",
@@ -306,8 +299,8 @@ def test_each_task_has_the_metrics_that_run_classifier_writes():
     assert {metric.key for metric in task.metrics} <= written
     assert {metric.key.removeprefix("eval_") for metric in task.metrics} <= set(metrics.METRICS)
     assert f"eval_{processor.headline_metric}" in {metric.key for metric in task.metrics}
-  assert {glue_sweep.plain(name) for name in (*TASKS, DIAGNOSTIC.name)} == {
-    glue_sweep.plain(name)
+  assert {glue_runs.plain(name) for name in (*TASKS, DIAGNOSTIC.name)} == {
+    glue_runs.plain(name)
     for name in glue.PROCESSORS
     if name not in ("xnli", "mnli-mm", "imdb", "csv")
   }
@@ -340,8 +333,8 @@ def test_a_run_that_did_not_finish_goes_on_in_its_folder(bench):
   """Results alone do not make it finished: they are written before the process ends."""
   bench.add("RTE").run_well(learning_rates="2e-5", seeds="1")
   [folder] = (bench.out / "RTE").iterdir()
-  state = glue_sweep.read_state(folder)
-  glue_sweep.write_state(folder, **{**state, "finished": False})
+  state = glue_runs.read_state(folder)
+  glue_runs.write_state(folder, **{**state, "finished": False})
   (folder / "mine").touch()
   bench.run_well(learning_rates="2e-5", seeds="1")
   assert len(bench.trained()) == 2
@@ -401,7 +394,7 @@ def test_files_of_somebody_else_are_never_removed(bench):
 
 def test_a_second_sweep_in_the_same_folder_is_refused(bench):
   bench.add("RTE").run_well()
-  with processes.exclusive(bench.out):
+  with parallel_processes.exclusive(bench.out):
     assert "is in use by another sweep" in bench.error_of()
   bench.run_well()
 
@@ -429,7 +422,7 @@ def test_a_failing_run_is_told_and_the_others_go_on(bench):
 
 
 def test_a_task_of_which_every_run_fails_has_no_score(bench):
-  names = [glue_sweep.folder_name(rate, 2, seed) for rate in (2e-5, 3e-5) for seed in (1, 2)]
+  names = [glue_runs.folder_name(rate, 2, seed) for rate in (2e-5, 3e-5) for seed in (1, 2)]
   bench.add("RTE", "MRPC").tell("RTE", fail=names)
   assert bench.run().code == 1
   assert "best" not in bench.results()["tasks"]["RTE"]
@@ -462,7 +455,7 @@ def start_hanging(bench, **values):
   """A sweep in a process of its own, whose two first runs are at work."""
   bench.add("RTE").tell("RTE", hang=True)
   program = (
-    "import signal, run_glue\n"
+    "import signal; from bert import run_glue\n"
     # Whoever started the tests may have ignored them, as `nohup` and `&` do.
     "for name in ('SIGINT', 'SIGHUP'): signal.signal(getattr(signal, name), signal.SIG_DFL)\n"
     f"run_glue.COMMAND = {bench.command!r}\nrun_glue.start()"
@@ -532,22 +525,24 @@ def test_a_second_signal_ends_processes_at_once(tmp_path):
     "print(1, flush=True); time.sleep(60)"
   )
   ends = []
-  stop = processes.StopSignals()
+  stop = parallel_processes.StopSignals()
 
   class Sent(list):
     """Two signals, as soon as the process ignores them."""
 
     def __len__(self):
-      log = tmp_path / processes.LOG_FILE
+      log = tmp_path / parallel_processes.LOG_FILE
       ready = log.exists() and log.stat().st_size
       if ready and super().__len__() < 2:
         self.append(signal.SIGTERM)
       return super().__len__()
 
   stop.received = Sent()
-  job = processes.Job([sys.executable, "-c", program], str(tmp_path), lambda *end: ends.append(end))
+  job = parallel_processes.Job(
+    [sys.executable, "-c", program], str(tmp_path), lambda *end: ends.append(end)
+  )
   begin = time.monotonic()
-  processes.run_jobs([job], 1, stop)
+  parallel_processes.run_jobs([job], 1, stop)
   assert time.monotonic() - begin < 30
   assert ends == []
 
@@ -568,11 +563,11 @@ def test_no_process_is_left_when_the_sweep_itself_fails(tmp_path):
     raise OSError("no space left")
 
   jobs = [
-    processes.Job(hanging, str(tmp_path / "a"), fail),
-    processes.Job([sys.executable, "-c", waiting], str(tmp_path / "b"), fail),
+    parallel_processes.Job(hanging, str(tmp_path / "a"), fail),
+    parallel_processes.Job([sys.executable, "-c", waiting], str(tmp_path / "b"), fail),
   ]
   with pytest.raises(OSError, match="no space left"):
-    processes.run_jobs(jobs, 2, processes.StopSignals())
+    parallel_processes.run_jobs(jobs, 2, parallel_processes.StopSignals())
   with pytest.raises(ProcessLookupError):
     os.kill(int(note.read_text()), 0)
 
@@ -586,12 +581,14 @@ def test_so_many_run_side_by_side_each_pair_on_other_gpus(tmp_path):
   for number in range(5):
     (tmp_path / str(number)).mkdir()
     jobs.append(
-      processes.Job([sys.executable, "-c", program], str(tmp_path / str(number)), lambda *_: None)
+      parallel_processes.Job(
+        [sys.executable, "-c", program], str(tmp_path / str(number)), lambda *_: None
+      )
     )
-  processes.run_jobs(jobs, 2, processes.StopSignals(), gpus=["4", "7"])
+  parallel_processes.run_jobs(jobs, 2, parallel_processes.StopSignals(), gpus=["4", "7"])
   spans = []
   for number in range(5):
-    begin, end, gpu = (tmp_path / str(number) / processes.LOG_FILE).read_text().split()
+    begin, end, gpu = (tmp_path / str(number) / parallel_processes.LOG_FILE).read_text().split()
     spans.append((float(begin), float(end), gpu))
   for begin, _, _ in spans:
     at_work = [gpu for first, last, gpu in spans if first <= begin < last]
@@ -635,8 +632,8 @@ def names(runs) -> list[str]:
   ],
 )
 def test_the_best_setting_and_what_it_makes_superfluous(scores, best, in_way):
-  assert [outcome.run.folder[1:] for outcome in glue_sweep.best_setting(outcomes(**scores))] == best
-  assert names(glue_sweep.superfluous(outcomes(**scores))) == in_way
+  assert [outcome.run.folder[1:] for outcome in glue_runs.best_setting(outcomes(**scores))] == best
+  assert names(glue_runs.superfluous(outcomes(**scores))) == in_way
 
 
 def test_one_checkpoint_of_each_task_stays_all_or_none(bench):
@@ -889,7 +886,7 @@ def test_the_whole_way_with_the_real_program(tmp_path):
 
 def test_help_comes_without_tensorflow():
   program = (
-    "import sys, run_glue\n"
+    "import sys; from bert import run_glue\n"
     "try:\n  run_glue.start(['run_glue.py', '--help'])\n"
     "except SystemExit as left:\n  print(left.code, 'tensorflow' in sys.modules)"
   )

@@ -14,19 +14,15 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
-from script_runs import Done, Script, results_in, tensors
 
-import checkpoint
-import command_line
-import conll
-import heads
-import modeling
-import ner
-import run_ner
-import tokenization
-from variables import VariableStore, use_store
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from bert import modeling, run_ner, tokenization
+from bert.checkpoints import checkpoint
+from bert.model import heads
+from bert.model.variables import VariableStore, use_store
+from bert.scripts import command_line
+from bert.tasks import conll_files, tagging
+from tests.kit.paths import ROOT
+from tests.kit.script_runs import Done, Script, results_in, tensors
 
 OTHERS = ["lives", "in", "near", "and", "the", "."]
 FIRST_NAMES, LAST_NAMES = ["ada", "alan", "grace"], ["love", "turing", "hopper"]
@@ -77,7 +73,7 @@ def write_conll(path, rows_of_sentences, scheme="bio", columns="{word}\t{label}"
   path.parent.mkdir(parents=True, exist_ok=True)
   lines = []
   for rows in rows_of_sentences:
-    labels = conll.convert_labels([label for _, label in rows], "bio", scheme)
+    labels = conll_files.convert_labels([label for _, label in rows], "bio", scheme)
     for (word, _), label in zip(rows, labels, strict=True):
       lines.append(columns.format(word=word, label=label) + "\n")
     lines.append("\n")
@@ -147,8 +143,8 @@ def test_it_learns(trained):
     *("eval_precision_PER", "eval_recall_LOC", "eval_recall_PER"),
     *("eval_support_LOC", "eval_support_PER"),
   ]
-  dev = conll.read_conll(trained.flags["data_dir"] / "valid.txt")
-  found = [entity for e in dev.examples for entity in conll.entities_of(e.labels, "bio")]
+  dev = conll_files.read_conll(trained.flags["data_dir"] / "valid.txt")
+  found = [entity for e in dev.examples for entity in conll_files.entities_of(e.labels, "bio")]
   assert results["eval_support_LOC"] == sum(entity.type == "LOC" for entity in found)
   assert results["eval_support_PER"] == sum(entity.type == "PER" for entity in found)
 
@@ -181,9 +177,9 @@ def test_predictions_are_the_file_with_one_more_column(trained):
     else:
       assert with_label == ""
   # The new column, read as another run's input would be, has the scores that were told.
-  gold = conll.read_conll(trained.flags["data_dir"] / "test.conll")
-  ours = conll.read_conll(trained.out / "predictions.conll")
-  scores = ner.score([e.labels for e in gold.examples], [e.labels for e in ours.examples])
+  gold = conll_files.read_conll(trained.flags["data_dir"] / "test.conll")
+  ours = conll_files.read_conll(trained.out / "predictions.conll")
+  scores = tagging.score([e.labels for e in gold.examples], [e.labels for e in ours.examples])
   results = results_in(trained.out / "test_results.txt")
   assert scores["f1"] == pytest.approx(results["eval_f1"])
   assert scores["f1"] > 0.9
@@ -191,11 +187,11 @@ def test_predictions_are_the_file_with_one_more_column(trained):
 
 def test_entities_have_text_and_place(trained):
   lines = json_lines(trained.out / "predictions.jsonl")
-  ours = conll.read_conll(trained.out / "predictions.conll")
+  ours = conll_files.read_conll(trained.out / "predictions.conll")
   assert len(lines) == NUM_TEST
   for line, example in zip(lines, ours.examples, strict=True):
     assert line["text"] == " ".join(example.words)
-    entities = conll.entities_of(example.labels, "bio")
+    entities = conll_files.entities_of(example.labels, "bio")
     assert [(e["type"], e["first_word"], e["last_word"] + 1) for e in line["entities"]] == entities
     for entity in line["entities"]:
       assert line["text"][entity["start"] : entity["end"]] == entity["text"]
@@ -304,13 +300,13 @@ def test_the_exported_model_tags_texts_in_a_fresh_process(trained, tmp_path):
   )
   assert done.returncode == 0, done.stderr
   found = json.loads(done.stdout)
-  ours = conll.read_conll(trained.out / "predictions.conll").examples
+  ours = conll_files.read_conll(trained.out / "predictions.conll").examples
   assert found["words"] == [example.words for example in ours]
   for i, text in enumerate(texts):
     starts, ends = found["starts"][i], found["ends"][i]
     assert [text[a:b] for a, b in zip(starts, ends, strict=True)] == found["words"][i]
-    entities = conll.entities_of(found["tags"][i], "bio")
-    assert entities == conll.entities_of(ours[i].labels, "bio")
+    entities = conll_files.entities_of(found["tags"][i], "bio")
+    assert entities == conll_files.entities_of(ours[i].labels, "bio")
     probabilities = [np.prod(found["probabilities"][i][e.start : e.end]) for e in entities]
     wanted = [entity["probability"] for entity in lines[i]["entities"]]
     np.testing.assert_allclose(probabilities, wanted, rtol=1e-3)
@@ -356,7 +352,7 @@ def test_schemes_and_columns(model, tmp_path, scheme, options, columns):
   found = {(line.split() if scheme != "bilou" else line.split("|"))[-1] for line in lines if line}
   assert len(found) > 2
   for label in found:
-    conll.split_label(label, scheme)
+    conll_files.split_label(label, scheme)
   results = [results_in(out / f"{name}_results.txt") for name in ("eval", "test")]
   for key in results[1]:
     assert results[0][key] == results[1][key]
@@ -395,9 +391,9 @@ def test_no_token_is_dropped_whatever_it_consists_of(trained, tmp_path):
 
 
 def test_batches_for_a_tpu_are_filled_with_windows_without_words(model):
-  example = ner.InputExample("x", ["ada", "lives"], ["B-PER", "O"])
+  example = tagging.InputExample("x", ["ada", "lives"], ["B-PER", "O"])
   tokenizer = tokenization.FullTokenizer(model["vocab_file"])
-  features = ner.convert_examples_to_features([example] * 5, ["O"], "bio", 6, tokenizer)
+  features = tagging.convert_examples_to_features([example] * 5, ["O"], "bio", 6, tokenizer)
   with command_line.defined_flags(run_ner.define_flags):
     command_line.parse(["run_ner.py", "--max_seq_length=6"])
     filled = list(run_ner._filled_up(features, 4))
@@ -513,7 +509,7 @@ def test_labels_that_break_their_scheme_are_counted(model, tmp_path):
 
 def test_help_needs_no_tensorflow():
   code = (
-    "import sys, run_ner, command_line\n"
+    "import sys; from bert import run_ner; from bert.scripts import command_line\n"
     "try:\n  command_line.run(run_ner.main, run_ner.define_flags, ['run_ner.py', '--help'])\n"
     "except SystemExit: pass\n"
     "heavy = {'tensorflow', 'sklearn', 'scipy', 'seqeval'} & set(sys.modules)\n"

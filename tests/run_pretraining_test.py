@@ -16,21 +16,19 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
-from script_runs import Done, Script, results_in, tensors
 
-import checkpoint
-import command_line
-import dynamic_masking
-import heads
-import run_pretraining
-import tokenization
-from configuration import BertConfig
-from estimator import ModeKeys
-from input_pipeline import write_records
-from modeling import BertModel
-from variables import VariableStore, use_store
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from bert import run_pretraining, tokenization
+from bert.checkpoints import checkpoint
+from bert.model import heads
+from bert.model.configuration import BertConfig
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertModel
+from bert.pretraining import dynamic_masking
+from bert.scripts import command_line
+from bert.training.estimator import ModeKeys
+from bert.training.input_pipeline import write_records
+from tests.kit.paths import ROOT
+from tests.kit.script_runs import Done, Script, results_in, tensors
 
 VOCAB_SIZE = 40
 CONFIG = {
@@ -1038,7 +1036,7 @@ def test_the_originals_functions_are_found_here():
 
 def test_importing_defines_no_flag_and_loads_no_tensorflow(tmp_path):
   program = (
-    "import sys, run_pretraining; from absl import flags; "
+    "import sys; from bert import run_pretraining; from absl import flags; "
     "print('tensorflow' in sys.modules, 'input_file' in flags.FLAGS)"
   )
   done = subprocess.run(

@@ -18,18 +18,15 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
-from script_runs import Done, Script, results_in, tensors
 
-import checkpoint
-import command_line
-import heads
-import modeling
-import run_squad
-import tokenization
-from squad import SquadExample, generate_features, read_squad_examples
-from variables import VariableStore, use_store
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from bert import modeling, run_squad, tokenization
+from bert.checkpoints import checkpoint
+from bert.model import heads
+from bert.model.variables import VariableStore, use_store
+from bert.scripts import command_line
+from bert.tasks.squad import SquadExample, generate_features, read_squad_examples
+from tests.kit.paths import ROOT
+from tests.kit.script_runs import Done, Script, results_in, tensors
 
 WORDS = ["when", "was", "it", "in", "built", "house", "tower", "river", "gate", "?", "."]
 YEARS = ["1895", "1902", "1943", "1997"]
@@ -788,7 +785,7 @@ finally:
 
 def test_importing_defines_no_flag():
   done = python(
-    "-c", "import run_squad; from absl import flags; print('n_best_size' in flags.FLAGS)"
+    "-c", "from bert import run_squad; from absl import flags; print('n_best_size' in flags.FLAGS)"
   )
   assert done.stdout == "False\n", done.stderr
 

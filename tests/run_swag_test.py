@@ -1,4 +1,5 @@
-"""Tests of swag.py and run_swag.py: questions, and whole runs on tiny data and a tiny model.
+"""Tests of bert/tasks/multiple_choice.py and run_swag.py: questions, and whole runs on tiny data
+and a tiny model.
 
 Alone: python -m pytest tests/run_swag_test.py (half a minute, most of it compiling graphs)
 """
@@ -15,18 +16,15 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
-from script_runs import Done, Script, results_in, tensors
 
-import checkpoint
-import heads
-import modeling
-import run_swag
-import swag
-import tokenization
-from estimator import ModeKeys
-from variables import VariableStore, use_store
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from bert import modeling, run_swag, tokenization
+from bert.checkpoints import checkpoint
+from bert.model import heads
+from bert.model.variables import VariableStore, use_store
+from bert.tasks import multiple_choice
+from bert.training.estimator import ModeKeys
+from tests.kit.paths import ROOT
+from tests.kit.script_runs import Done, Script, results_in, tensors
 
 FRUIT, TOOLS = ["apple", "pear", "plum"], ["hammer", "saw", "nail"]
 OTHERS = ["she", "takes", "and", "eats", "uses", "it", "a", "the", "."]
@@ -138,7 +136,7 @@ def test_the_columns_of_swag(tmp_path):
     "1,v,2,F. ,F.,,gold,g,h,i,,0\r\n"
   )
   (tmp_path / "train.csv").write_bytes(text.encode())
-  first, second = swag.read_swag_examples(tmp_path / "train.csv")
+  first, second = multiple_choice.read_swag_examples(tmp_path / "train.csv")
   assert first.context == "A b."
   assert first.choices == ['She goes, then "stops".', "She c", "She d", "She e"]
   assert (first.guid, first.label) == ("train-1", 2)
@@ -151,18 +149,20 @@ def test_the_same_question_in_other_formats(tmp_path):
   tsv_path = tmp_path / "a.tsv"
   tsv_path.write_text("\t".join(row) + "\n" + "\t".join(map(str, row.values())) + "\n")
   jsonl_path = write_jsonl(tmp_path / "a.jsonl", [row])
-  found = [repr(swag.read_swag_examples(p)) for p in (csv_path, tsv_path, jsonl_path)]
+  found = [repr(multiple_choice.read_swag_examples(p)) for p in (csv_path, tsv_path, jsonl_path)]
   assert found[0] == found[1] == found[2]
   assert found[0] == "[InputExample('train-1', 'A.', ['B c \"d', 'B e'], 1)]"
   only = {"startphrase": "A. B", "ending0": "c", "ending1": "d"}
-  (question,) = swag.read_swag_examples(write_jsonl(tmp_path / "b.jsonl", [only]), "test", False)
+  (question,) = multiple_choice.read_swag_examples(
+    write_jsonl(tmp_path / "b.jsonl", [only]), "test", False
+  )
   assert (question.context, question.choices, question.label) == ("A. B", ["c", "d"], None)
 
 
 def test_features_of_a_question(model):
   tokenizer = tokenization.FullTokenizer(model["vocab_file"])
-  question = swag.InputExample("x", "she takes", ["a pear", "a a saw ."], 1)
-  (feature,) = swag.convert_examples_to_features([question], 3, 8, tokenizer)
+  question = multiple_choice.InputExample("x", "she takes", ["a pear", "a a saw ."], 1)
+  (feature,) = multiple_choice.convert_examples_to_features([question], 3, 8, tokenizer)
   tokens = [[VOCAB[i] for i in ids if i] for ids in feature.input_ids]
   assert tokens == [
     ["[CLS]", "she", "takes", "[SEP]", "a", "pear", "[SEP]"],
@@ -396,8 +396,8 @@ def test_one_message_before_any_work(model, tmp_path, name):
 def test_bad_json(tmp_path, row, reason):
   good = {"sent1": "A.", "ending0": "b", "ending1": "c", "label": 0}
   path = write_jsonl(tmp_path / "a.jsonl", [good, {**good, **row}])
-  with pytest.raises(swag.DataError) as error:
-    swag.read_swag_examples(path)
+  with pytest.raises(multiple_choice.DataError) as error:
+    multiple_choice.read_swag_examples(path)
   assert f"a.jsonl, line 2: {reason}" in str(error.value)
 
 
@@ -451,7 +451,7 @@ def test_another_task_in_the_folder_is_refused(trained, tmp_path):
 
 def test_help_needs_no_tensorflow():
   code = (
-    "import sys, run_swag, command_line\n"
+    "import sys; from bert import run_swag; from bert.scripts import command_line\n"
     "try:\n  command_line.run(run_swag.main, run_swag.define_flags, ['run_swag.py', '--help'])\n"
     "except SystemExit: pass\n"
     "heavy = {'tensorflow', 'sklearn', 'scipy'} & set(sys.modules)\n"

@@ -2,7 +2,6 @@
 
 import doctest
 import json
-import pathlib
 import pickle
 import subprocess
 import sys
@@ -12,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tokenization
+from bert import tokenization
+from tests.kit.paths import ROOT
 
-ROOT = pathlib.Path(tokenization.__file__).parent
 VOCABULARY = (
   "[UNK] [CLS] [SEP] [MASK] want ##want ##ed wa un runn ##ing , ##n e ##e i ##i a ##a . ' [ ] mask "
   "博 σ ##ς john johan ##son s house \u1112 ##\u1161 ##\u11ab ##σ x ##x"
@@ -649,7 +648,8 @@ def test_tokenizer_survives_pickling(vocab_file):
 
 
 def test_import_needs_neither_tensorflow_nor_numpy():
-  code = "import sys, tokenization; print(sorted({'tensorflow', 'numpy'} & set(sys.modules)))"
+  code = """import sys; from bert import tokenization
+print(sorted({'tensorflow', 'numpy'} & set(sys.modules)))"""
   done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
   assert (done.stdout, done.stderr) == ("[]\n", "")
 

@@ -17,10 +17,10 @@ import tensorflow as tf  # noqa: E402
 from encoder_inputs import make_inputs  # noqa: E402
 from serving import milliseconds, serve  # noqa: E402
 
-import checkpoint  # noqa: E402
-import hub_export  # noqa: E402
-import modeling  # noqa: E402
-import variables  # noqa: E402
+from bert import modeling  # noqa: E402
+from bert.checkpoints import checkpoint  # noqa: E402
+from bert.exporting import hub_encoder  # noqa: E402
+from bert.model import variables  # noqa: E402
 
 # ---------------------------------------------------------------------------------------------
 # Ways: `(weights folder, scratch folder)` to a function of three int32 tensors that returns
@@ -32,7 +32,7 @@ def exported(weights, scratch):
   encoder = _load_exported(weights, scratch)
 
   def call(*inputs):
-    outputs = encoder(dict(zip(hub_export.INPUTS, inputs, strict=True)))
+    outputs = encoder(dict(zip(hub_encoder.INPUTS, inputs, strict=True)))
     return outputs["sequence_output"], outputs["pooled_output"]
 
   return call
@@ -43,7 +43,7 @@ def signature(weights, scratch):
   function = _load_exported(weights, scratch).signatures["serving_default"]
 
   def call(*inputs):
-    outputs = function(**dict(zip(hub_export.INPUTS, inputs, strict=True)))
+    outputs = function(**dict(zip(hub_encoder.INPUTS, inputs, strict=True)))
     return outputs["sequence_output"], outputs["pooled_output"]
 
   return call
@@ -65,7 +65,7 @@ def function_of(dtype):
 
     call.get_concrete_function()
     prefix = checkpoint.find_checkpoint(weights)
-    hub_export.load_all(prefix, {v.name.split(":")[0]: v for v in store.variables.values()})
+    hub_encoder.load_all(prefix, {v.name.split(":")[0]: v for v in store.variables.values()})
     return call
 
   return build
@@ -83,7 +83,7 @@ def _load_exported(weights, scratch):
   path = os.path.join(scratch, "exported")
   if not os.path.isdir(path):
     config = modeling.BertConfig.from_json_file(os.path.join(weights, "bert_config.json"))
-    hub_export.export_encoder(path, config, weights, os.path.join(weights, "vocab.txt"), True)
+    hub_encoder.export_encoder(path, config, weights, os.path.join(weights, "vocab.txt"), True)
   return tf.saved_model.load(path)
 
 

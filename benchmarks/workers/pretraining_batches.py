@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent))
 
 import numpy as np
 
-import run_pretraining
+from bert import run_pretraining
 
 if __name__ == "__main__":
   records, path, *numbers = sys.argv[1:]

@@ -43,7 +43,7 @@ def _batch(vocab_file):
 
 def _full_tokenizer(vocab_file):
   sys.path.insert(0, str(ROOT))
-  from tokenization import FullTokenizer
+  from bert.tokenization import FullTokenizer
 
   return FullTokenizer(vocab_file)
 

@@ -11,10 +11,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent))
 
 from serving import serve
 
-import checkpoint
-import model_loading
-from predictor import Predictor
-from sentence_vectors import text_features
+from bert.checkpoints import checkpoint
+from bert.predicting import load_model
+from bert.predicting.predictor import Predictor
+from bert.predicting.sentence_vectors import text_features
 
 
 class Vectors:
@@ -51,7 +51,7 @@ class Vectors:
 
   def lengths(self):
     """Tokens of each text."""
-    _, tokenizer, _ = model_loading.load_model(self._weights, max_seq_length=self._length)
+    _, tokenizer, _ = load_model.load_model(self._weights, max_seq_length=self._length)
     rows = (text_features(tokenizer, text, self._length) for text in self._texts)
     return [len(row["input_ids"]) for row in rows]
 

@@ -1,0 +1,1 @@
+"""Weights on disk: TensorFlow bundles, safetensors, transformers folders, released models."""

@@ -1,0 +1,380 @@
+"""The safetensors format: tensors by name, in a file that holds nothing else and runs nothing.
+
+  write("model.safetensors", {"a": np.zeros([2, 3], np.float32)}, {"format": "pt"})
+  weights = open_weights("model.safetensors")
+  weights.tensors["a"].shape, weights.read("a")
+
+A file is: 8 bytes, a little-endian number N; N bytes of JSON; then the values, one tensor after the
+other, little-endian, row by row. The JSON says of each tensor its type, shape, and from where to
+where its bytes go, counted from the end of the JSON:
+
+  {"__metadata__": {"format": "pt"},
+   "a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
+
+Large models come in several files, with a `model.safetensors.index.json` that says which tensor is
+in which. Why not the package `safetensors`: with NumPy it cannot read bfloat16, which many models
+are saved in; and every script reads these files, not only those with an extra installed.
+Description of the format: https://github.com/huggingface/safetensors#format
+"""
+
+import json
+import math
+import os
+import struct
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert.io import atomic_files
+
+INDEX_SUFFIX = ".safetensors.index.json"
+
+_MAX_HEADER_BYTES = 100_000_000  # the format's own limit: 100 kB are plenty for a BERT
+_MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
+_MAX_TENSOR_BYTES = 1 << 62
+_METADATA = "__metadata__"
+_DTYPES = {
+  "BOOL": np.dtype(np.bool_),
+  "U8": np.dtype("u1"),
+  "I8": np.dtype("i1"),
+  "U16": np.dtype("<u2"),
+  "I16": np.dtype("<i2"),
+  "F16": np.dtype("<f2"),
+  "U32": np.dtype("<u4"),
+  "I32": np.dtype("<i4"),
+  "F32": np.dtype("<f4"),
+  "U64": np.dtype("<u8"),
+  "I64": np.dtype("<i8"),
+  "F64": np.dtype("<f8"),
+}
+
+
+class SafetensorsError(ValueError):
+  """A file is missing, damaged, or not of the format."""
+
+
+class TensorInfo(NamedTuple):
+  """What a header says of a tensor.
+
+  Attributes:
+    dtype: of the array that reading it gives.
+    shape: its sizes.
+    start: where its bytes begin, counted from the end of the header.
+    end: where they end.
+  """
+
+  dtype: np.dtype
+  shape: tuple[int, ...]
+  start: int
+  end: int
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading.
+
+
+def open_weights(path: str | os.PathLike) -> "SafetensorsFile | ShardedFiles":
+  """Opens a file, or several through their index.
+
+  Args:
+    path: of a `*.safetensors`, or of a `*.safetensors.index.json`.
+
+  Raises:
+    SafetensorsError: something is missing or damaged. Values are not looked at.
+  """
+  return (ShardedFiles if os.fspath(path).endswith(INDEX_SUFFIX) else SafetensorsFile)(path)
+
+
+class SafetensorsFile:
+  """A file whose header has been read and checked; values are read one tensor at a time.
+
+  Attributes:
+    path: of the file.
+    tensors: name -> TensorInfo, in the order of the header.
+    metadata: the texts stored with them.
+  """
+
+  def __init__(self, path: str | os.PathLike):
+    """Reads the header.
+
+    Raises:
+      SafetensorsError: the file is missing, too short or too long, or its header makes no sense.
+    """
+    self.path = os.fspath(path)
+    try:
+      size = os.path.getsize(self.path)
+      with open(self.path, "rb") as reader:
+        header, self._values_start = _read_header(reader, size)
+      self.metadata = _checked_metadata(header.pop(_METADATA, {}))
+      self.tensors = {name: _tensor_info(name, entry) for name, entry in header.items()}
+      _check_places(self.tensors, size - self._values_start)
+    except OSError as error:
+      raise SafetensorsError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+    except SafetensorsError as error:
+      raise SafetensorsError(f"{self.path} is no whole safetensors file: {error}") from None
+
+  def read(self, name: str) -> np.ndarray:
+    """One tensor.
+
+    Raises:
+      SafetensorsError: there is none of that name, or the file has changed.
+    """
+    if name not in self.tensors:
+      raise SafetensorsError(f"{self.path} has no tensor {name!r}.")
+    info = self.tensors[name]
+    values = np.empty(info.shape, info.dtype)
+    with open(self.path, "rb") as reader:
+      reader.seek(self._values_start + info.start)
+      # A view of bytes, as bfloat16 has no buffer of its own.
+      count = reader.readinto(values.reshape(-1).view(np.uint8))
+    if count != info.end - info.start:
+      raise SafetensorsError(f"{self.path} became shorter while it was read.")
+    return values
+
+
+class ShardedFiles:
+  """Several files as if they were one.
+
+  Attributes:
+    path: of the index.
+    tensors: name -> TensorInfo, as in the file that has it.
+  """
+
+  def __init__(self, path: str | os.PathLike):
+    """Reads the index, and the headers of all files.
+
+    Raises:
+      SafetensorsError: a file is missing or damaged, or lacks a tensor that the index puts there.
+    """
+    self.path = os.fspath(path)
+    weight_map = self._read_index()
+    folder = os.path.dirname(self.path)
+    shards = {
+      name: SafetensorsFile(os.path.join(folder, name)) for name in set(weight_map.values())
+    }
+    self._shard_of = {name: shards[shard] for name, shard in weight_map.items()}
+    absent = [name for name, shard in self._shard_of.items() if name not in shard.tensors]
+    if absent:
+      shard = self._shard_of[absent[0]].path
+      raise SafetensorsError(f"{shard} has no tensor {absent[0]!r}, but {self.path} says it has.")
+    self.tensors = {name: shard.tensors[name] for name, shard in self._shard_of.items()}
+
+  def read(self, name: str) -> np.ndarray:
+    """One tensor; see `SafetensorsFile.read`."""
+    if name not in self._shard_of:
+      raise SafetensorsError(f"{self.path} has no tensor {name!r}.")
+    return self._shard_of[name].read(name)
+
+  def _read_index(self) -> dict[str, str]:
+    """Tensor's name -> name of the file that has it."""
+    try:
+      if os.path.getsize(self.path) > _MAX_HEADER_BYTES:
+        raise SafetensorsError(f"more than {_MAX_HEADER_BYTES:,} bytes.")
+      with open(self.path, "rb") as reader:
+        weight_map = _parse_object(reader.read()).get("weight_map")
+      if not isinstance(weight_map, dict) or not weight_map:
+        raise SafetensorsError("it has no weight_map.")
+      for name, shard in weight_map.items():
+        # A plain name: an index from elsewhere must not lead out of its folder.
+        if not isinstance(shard, str) or os.path.basename(shard) != shard or shard in ("", ".."):
+          raise SafetensorsError(f"{name!r} would be in {shard!r}, which is no file's name.")
+    except OSError as error:
+      raise SafetensorsError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+    except SafetensorsError as error:
+      raise SafetensorsError(f"{self.path} is no index of safetensors files: {error}") from None
+    return weight_map
+
+
+def _read_header(reader, size: int) -> tuple[dict[str, Any], int]:
+  """The JSON at the beginning of a file of `size` bytes, and where the values begin."""
+  if size < 8:
+    raise SafetensorsError(f"it has {size} bytes, too few for a header.")
+  (length,) = struct.unpack("<Q", reader.read(8))
+  # Both before reading: a damaged length must not become an allocation of exabytes.
+  if length > _MAX_HEADER_BYTES:
+    raise SafetensorsError(
+      f"its header would have {length:,} bytes; {_MAX_HEADER_BYTES:,} is most."
+    )
+  if length > size - 8:
+    raise SafetensorsError(f"its header should have {length:,} bytes, only {size - 8:,} are there.")
+  return _parse_object(reader.read(length)), 8 + length
+
+
+def _parse_object(data: bytes) -> dict[str, Any]:
+  """A JSON object in which no key comes twice.
+
+  Example:
+    >>> _parse_object(b'{"a": 1}')
+    {'a': 1}
+    >>> _parse_object(b'{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    safetensors_file.SafetensorsError: its JSON has 'a' twice.
+  """
+
+  def without_twins(pairs):
+    content = {}
+    for key, value in pairs:
+      if key in content:
+        raise SafetensorsError(f"its JSON has {key!r} twice.")
+      content[key] = value
+    return content
+
+  try:
+    content = json.loads(data.decode("utf-8"), object_pairs_hook=without_twins)
+  except SafetensorsError:
+    raise
+  except (ValueError, RecursionError) as error:
+    raise SafetensorsError(f"its JSON is bad: {error}.") from None
+  if not isinstance(content, dict):
+    raise SafetensorsError(f"its JSON is a {type(content).__name__}, not an object.")
+  return content
+
+
+def _checked_metadata(metadata) -> dict[str, str]:
+  if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+    raise SafetensorsError(f"{_METADATA} has other things than texts.")
+  return metadata
+
+
+def _tensor_info(name: str, entry) -> TensorInfo:
+  """Reads an entry of the header, and checks that type, shape and place agree."""
+  if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+    raise SafetensorsError(f"{name!r} needs dtype, shape and data_offsets, and nothing else.")
+  shape, offsets = entry["shape"], entry["data_offsets"]
+  if not _is_list_of_sizes(shape) or len(shape) > _MAX_DIMENSIONS:
+    raise SafetensorsError(f"the shape of {name!r} is {shape!r:.80}.")
+  if not _is_list_of_sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
+    raise SafetensorsError(f"data_offsets of {name!r} are {offsets!r:.80}.")
+  dtype = _dtype_called(entry["dtype"])
+  if dtype is None:
+    raise SafetensorsError(
+      f"{name!r} is of type {entry['dtype']!r}; known: {', '.join([*_DTYPES, 'BF16'])}."
+    )
+  size_bytes = math.prod(shape) * dtype.itemsize
+  if size_bytes != offsets[1] - offsets[0]:
+    raise SafetensorsError(
+      f"{name!r}, {entry['dtype']} {shape}, takes {size_bytes:,} bytes, but its data_offsets are "
+      f"{offsets}."
+    )
+  # NumPy multiplies the other sizes even where one of them is 0.
+  if math.prod(filter(None, shape)) * dtype.itemsize > _MAX_TENSOR_BYTES:
+    raise SafetensorsError(f"{name!r} of shape {shape!r:.80} is larger than any array.")
+  return TensorInfo(dtype, tuple(shape), *offsets)
+
+
+def _is_list_of_sizes(value) -> bool:
+  """Whether it is a list of whole numbers from 0; true and false are none.
+
+  Example:
+    >>> _is_list_of_sizes([2, 0]), _is_list_of_sizes([True]), _is_list_of_sizes([-1])
+    (True, False, False)
+  """
+  return isinstance(value, list) and all(type(item) is int and item >= 0 for item in value)
+
+
+def _check_places(tensors: Mapping[str, TensorInfo], size: int) -> None:
+  """Refuses values that overlap, or leave a hole, or do not end where the file ends."""
+  position, before = 0, "the header"
+  for name, info in sorted(tensors.items(), key=lambda item: item[1][2:]):
+    if info.start != position:
+      what = "overlap" if info.start < position else "leave a hole"
+      raise SafetensorsError(f"the values of {before!r} and {name!r} {what}.")
+    position, before = info.end, name
+  if position != size:
+    raise SafetensorsError(
+      f"its tensors take {position:,} bytes, but {size:,} are there: it was cut off or added to."
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Types.
+
+
+def _bfloat16() -> np.dtype:
+  import ml_dtypes  # which TensorFlow and Keras need anyway; most files do without
+
+  return np.dtype(ml_dtypes.bfloat16)
+
+
+def _dtype_called(name) -> np.dtype | None:
+  if name == "BF16":
+    return _bfloat16()
+  return _DTYPES.get(name) if isinstance(name, str) else None
+
+
+def _name_of(dtype: np.dtype) -> str:
+  """What the format calls a type.
+
+  Example:
+    >>> _name_of(np.dtype(">f4"))
+    'F32'
+  """
+  if dtype.name == "bfloat16":
+    return "BF16"
+  names = {known: name for name, known in _DTYPES.items()}
+  if dtype.newbyteorder("<") not in names:
+    raise SafetensorsError(f"The format has no type {dtype.name}.")
+  return names[dtype.newbyteorder("<")]
+
+
+# ---------------------------------------------------------------------------------------------
+# Writing.
+
+
+def write(
+  path: str | os.PathLike,
+  tensors: Mapping[str, np.ndarray],
+  metadata: Mapping[str, str] | None = None,
+) -> None:
+  """Writes a file aside, and renames it into place: it is there wholly or not at all.
+
+  Args:
+    path: its name; the folder has to be there.
+    tensors: name -> array. The widest types come first, so that each is at a multiple of its size.
+    metadata: texts to store with them.
+
+  Raises:
+    SafetensorsError: an array is of a type that the format does not have.
+    OSError: it cannot be written.
+  """
+  path = os.fspath(path)
+  arrays = {name: np.asarray(array) for name, array in tensors.items()}
+  order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
+  header = _encode_header({name: arrays[name] for name in order}, metadata)
+  temporary = path + ".tmp"
+  try:
+    with open(temporary, "wb") as writer:
+      writer.write(struct.pack("<Q", len(header)) + header)
+      for name in order:
+        writer.write(_little_endian(arrays[name]).tobytes())
+      writer.flush()
+      os.fsync(writer.fileno())
+    os.replace(temporary, path)
+  finally:
+    if os.path.exists(temporary):
+      os.remove(temporary)
+  atomic_files.force_to_disk(os.path.dirname(path) or ".")
+
+
+def _encode_header(arrays: Mapping[str, np.ndarray], metadata) -> bytes:
+  """The JSON for arrays that follow each other, with blanks up to a multiple of 8 bytes."""
+  header: dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}
+  position = 0
+  for name, array in arrays.items():
+    if name == _METADATA:
+      raise SafetensorsError(f"No tensor can be called {_METADATA}.")
+    header[name] = {
+      "dtype": _name_of(array.dtype),
+      "shape": list(array.shape),
+      "data_offsets": [position, position + array.nbytes],
+    }
+    position += array.nbytes
+  encoded = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+  return encoded + b" " * (-len(encoded) % 8)
+
+
+def _little_endian(array: np.ndarray) -> np.ndarray:
+  if array.dtype.name == "bfloat16":
+    array = array.view(np.uint16)
+  return array.astype(array.dtype.newbyteorder("<"), copy=False)

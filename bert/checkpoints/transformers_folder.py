@@ -1,0 +1,363 @@
+"""Folders of transformers' models: their weights by the original's names, and how to write one.
+
+  weights = open_weights("bert-base-uncased/model.safetensors")
+  weights.contents["bert/pooler/dense/kernel"]    # ((768, 768), dtype('float32'))
+  weights.read("bert/pooler/dense/kernel")
+
+A folder has `config.json`, `model.safetensors` (or several files and their index), `vocab.txt` and
+`tokenizer_config.json`. No TensorFlow and no PyTorch is needed here. See `transformers_names.py`
+for names, `transformers_config.py` for configurations, `safetensors_file.py` for the files.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from absl import logging
+
+from bert.checkpoints import safetensors_file, transformers_config, transformers_names
+from bert.checkpoints.safetensors_file import INDEX_SUFFIX, SafetensorsError
+from bert.io import atomic_files
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+VOCABULARY = "vocab.txt"
+TOKENIZER_CONFIG = "tokenizer_config.json"
+
+_TOKENIZER = "tokenizer.json"
+_WEIGHTS_INDEX = "model" + INDEX_SUFFIX
+_DECODER = "cls.predictions.decoder.weight"
+_WORD_HEAD = "cls/predictions/"
+_PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading.
+
+
+def is_weights_file(path: str | os.PathLike) -> bool:
+  """Whether a path is, by its name, one of safetensors or of their index.
+
+  Example:
+    >>> is_weights_file("bert/model.safetensors"), is_weights_file("bert/model.ckpt-20")
+    (True, False)
+  """
+  return os.fspath(path).endswith((".safetensors", INDEX_SUFFIX))
+
+
+def find_weights(folder: str | os.PathLike) -> str | None:
+  """The file with the weights in a folder, or the index of several; None if there is none.
+
+  Raises:
+    SafetensorsError: there are weights, but pickled, which could run anything when they are read.
+  """
+  for name in (WEIGHTS, _WEIGHTS_INDEX):
+    if os.path.isfile(os.path.join(folder, name)):
+      return os.path.join(folder, name)
+  for name in _PICKLES:
+    if os.path.isfile(os.path.join(folder, name)):
+      raise SafetensorsError(
+        f"{folder} has {name}, which is not read here, as such a file can run any code. Load it "
+        f"with transformers and save it again: save_pretrained writes {WEIGHTS}."
+      )
+  return None
+
+
+class Weights:
+  """The tensors of a model saved by transformers, by the original's names and in its layout.
+
+  Attributes:
+    path: the file, or the index of several.
+    contents: name -> (shape, dtype of NumPy), sorted by name.
+  """
+
+  def __init__(self, path: str | os.PathLike):
+    """Reads headers only.
+
+    Raises:
+      SafetensorsError: a file is missing or damaged.
+    """
+    self.path = os.fspath(path)
+    self._file = safetensors_file.open_weights(path)
+    try:
+      self._places = transformers_names.variables_of(self._file.tensors)
+    except ValueError as error:
+      raise SafetensorsError(f"{self.path}: {error}") from None
+    self._leave_out_untied_words()
+    self.contents = {name: self._describe(name) for name in sorted(self._places)}
+
+  def read(self, name: str) -> np.ndarray:
+    """One tensor.
+
+    Raises:
+      SafetensorsError: there is none of that name, or the file has changed.
+    """
+    if name not in self._places:
+      raise SafetensorsError(f"{self.path} has nothing for {name}.")
+    key, is_transposed = self._places[name]
+    values = self._file.read(key)
+    return np.ascontiguousarray(values.T) if is_transposed else values
+
+  def names_unchanged(self) -> list[str]:
+    """Names that mean nothing to the original, and so are the same on both sides."""
+    return [name for name, place in self._places.items() if place.name == name]
+
+  def _describe(self, name: str) -> tuple[tuple[int, ...], np.dtype]:
+    key, is_transposed = self._places[name]
+    dtype, shape = self._file.tensors[key][:2]
+    return (shape[::-1] if is_transposed else shape), dtype
+
+  def _leave_out_untied_words(self) -> None:
+    """Drops a head for words that has a decoder of its own.
+
+    Here the word embeddings are the decoder, so that such a head would predict other words.
+    """
+    config = _read_json_beside(self.path, CONFIG)
+    if _DECODER not in self._file.tensors or config.get("tie_word_embeddings", True):
+      return
+    logging.warning(
+      "%s: its head for masked words has a decoder of its own (tie_word_embeddings is false), "
+      "which cannot be had here. The head is left out.",
+      self.path,
+    )
+    self._places = {n: p for n, p in self._places.items() if not n.startswith(_WORD_HEAD)}
+
+
+def open_weights(path: str | os.PathLike) -> Weights:
+  """The weights in a file, or in several through their index, or in a folder.
+
+  Raises:
+    SafetensorsError: there are none, or a file is damaged.
+  """
+  weights = find_weights(path) if os.path.isdir(path) else path
+  if weights is None:
+    raise SafetensorsError(f"{os.fspath(path)} has no {WEIGHTS}.")
+  return Weights(weights)
+
+
+def read_config(path: str | os.PathLike) -> dict[str, Any]:
+  """A configuration, of either kind, as content of a `bert_config.json`.
+
+  Raises:
+    ValueError: it is no JSON object, or of a model that the original cannot express.
+  """
+  content = _read_json(os.fspath(path))
+  if not transformers_config.is_transformers_config(content):
+    return content
+  try:
+    return transformers_config.to_original(content)
+  except ValueError as error:
+    raise ValueError(f"{path}: {error}") from None
+
+
+def read_do_lower_case(weights: str | os.PathLike) -> bool | None:
+  """What the tokenizer's configuration beside the weights says of case; None if nothing."""
+  value = _read_json_beside(weights, TOKENIZER_CONFIG).get("do_lower_case")
+  return value if isinstance(value, bool) else None
+
+
+def read_tokens(weights: str | os.PathLike) -> list[str] | None:
+  """The vocabulary in `tokenizer.json`, in the order of ids; None if there is no such file.
+
+  Version 5 of transformers saves a tokenizer so, and no `vocab.txt`.
+
+  Raises:
+    ValueError: the file has another kind of tokenizer.
+  """
+  content = _read_json_beside(weights, _TOKENIZER)
+  if not content:
+    return None
+  model = content.get("model")
+  ids = model.get("vocab") if isinstance(model, dict) else None
+  if not isinstance(ids, dict) or model.get("type") != "WordPiece":
+    raise ValueError(f"{_TOKENIZER} beside {weights} is not one of word pieces.")
+  try:
+    ids = ids | {token["content"]: token["id"] for token in content.get("added_tokens", [])}
+    tokens = sorted(ids, key=ids.get)
+    is_in_order = [ids[token] for token in tokens] == list(range(len(ids)))
+  except (TypeError, KeyError):  # other things than texts and numbers
+    is_in_order = False
+  if not is_in_order or not all(isinstance(token, str) for token in tokens):
+    raise ValueError(f"{_TOKENIZER} beside {weights} does not number its tokens 0, 1, 2, ...")
+  return tokens
+
+
+def read_architecture(weights: str | os.PathLike) -> str | None:
+  """The class that the configuration beside the weights names; None if it does not."""
+  names = _read_json_beside(weights, CONFIG).get("architectures")
+  return names[0] if isinstance(names, list) and names else None
+
+
+def _read_json_beside(weights, name: str) -> dict[str, Any]:
+  """A JSON object in the weights' folder; empty if there is none."""
+  path = os.path.join(os.path.dirname(os.fspath(weights)), name)
+  return _read_json(path) if os.path.isfile(path) else {}
+
+
+def _read_json(path: str) -> dict[str, Any]:
+  with open(path, encoding="utf-8-sig") as reader:
+    try:
+      content = json.load(reader)
+    except (ValueError, RecursionError) as error:
+      raise SafetensorsError(f"{path} is not valid JSON: {error}") from None
+  if not isinstance(content, dict):
+    raise SafetensorsError(f"{path}: a JSON object is needed, not {type(content).__name__}.")
+  return content
+
+
+# ---------------------------------------------------------------------------------------------
+# Which class of transformers a checkpoint is.
+
+# What --head of convert_checkpoint.py names: the class.
+HEADS = {
+  "none": "BertModel",
+  "pretraining": "BertForPreTraining",
+  "masked_words": "BertForMaskedLM",
+  "next_sentence": "BertForNextSentencePrediction",
+  "sentences": "BertForSequenceClassification",
+  "squad": "BertForQuestionAnswering",
+  "ner": "BertForTokenClassification",
+  "swag": "BertForMultipleChoice",
+}
+_CHOICE = HEADS["swag"]
+
+
+class Head(NamedTuple):
+  """What of a model the names of its variables do not say.
+
+  Attributes:
+    name: a key of `HEADS`.
+    labels: names of its outputs, if known.
+    problem_type: one of `heads.PROBLEM_TYPES`, of a head for sentences.
+  """
+
+  name: str
+  labels: Sequence[str] | None = None
+  problem_type: str | None = None
+
+
+def guess_head(names: Iterable[str], facts: Mapping[str, Any]) -> Head:
+  """The head on a checkpoint.
+
+  Args:
+    names: of its variables. Those of classes for sentences and for tokens have the same names.
+    facts: the `fingerprint` in the state of a run of this project's scripts, which knows; or {}.
+
+  Example:
+    >>> guess_head(["cls/squad/output_weights", "bert/pooler/dense/bias"], {}).name
+    'squad'
+    >>> guess_head(["output_weights", "output_bias"], {"task_name": "ner", "labels": ["O"]}).name
+    'ner'
+  """
+  names = set(names)
+  problem_type, labels = facts.get("problem_type"), facts.get("labels")
+  if "cls/squad/output_weights" in names:
+    return Head("squad")
+  if "output_weights" in names:
+    if "output_bias" not in names:
+      return Head("swag")
+    if facts.get("task_name") == "ner":
+      return Head("ner", labels)
+    return Head("sentences", labels, problem_type)
+  has_words, has_next = (
+    f"cls/{head}/output_bias" in names for head in ("predictions", "seq_relationship")
+  )
+  if has_words and has_next:
+    return Head("pretraining")
+  return Head("masked_words" if has_words else "next_sentence" if has_next else "none")
+
+
+# ---------------------------------------------------------------------------------------------
+# Writing.
+
+
+def write_folder(
+  folder: str | os.PathLike,
+  config: Mapping[str, Any],
+  tensors: Mapping[str, np.ndarray],
+  vocab_file: str | os.PathLike,
+  do_lower_case: bool,
+  head: Head,
+) -> str:
+  """Writes a folder that transformers loads; the weights last, so that it is complete with them.
+
+  Args:
+    folder: has to be there.
+    config: content of a `bert_config.json`.
+    tensors: the original's name -> array. Names that are not the original's are kept.
+    vocab_file: of the model.
+    do_lower_case: whether the model is an uncased one.
+    head: what the model is made for.
+
+  Returns:
+    Path of the weights.
+
+  Raises:
+    ValueError: the configuration or a type of array cannot be expressed there.
+    OSError: a file cannot be written.
+  """
+  folder = os.fspath(folder)
+  labels = _labels(tensors, head)
+  content = transformers_config.from_original(config, HEADS[head.name], labels, head.problem_type)
+  _write_json(os.path.join(folder, CONFIG), content)
+  _write_json(os.path.join(folder, TOKENIZER_CONFIG), _tokenizer_config(do_lower_case, content))
+  shutil.copyfile(vocab_file, os.path.join(folder, VOCABULARY))
+  path = os.path.join(folder, WEIGHTS)
+  # PyTorch's loaders ask for this format by name.
+  safetensors_file.write(path, _renamed(tensors, head), {"format": "pt"})
+  return path
+
+
+def tensors_of(weights: Weights) -> dict[str, np.ndarray]:
+  """All tensors, as the original would have saved them.
+
+  Its head for choices has no bias, which would be the same for all: one of zero is left out.
+  """
+  tensors = {name: weights.read(name) for name in weights.contents}
+  is_choice = read_architecture(weights.path) == _CHOICE
+  if is_choice and not np.any(tensors.get("output_bias", True)):
+    del tensors["output_bias"]
+  return tensors
+
+
+def _renamed(tensors: Mapping[str, np.ndarray], head: Head) -> dict[str, np.ndarray]:
+  """The arrays by transformers' names, and in its layout."""
+  renamed = {}
+  for name, values in tensors.items():
+    key, is_transposed = transformers_names.key_of(name)
+    renamed[key] = values.T if is_transposed else values
+  if HEADS[head.name] == _CHOICE and "output_bias" not in tensors:
+    renamed["classifier.bias"] = np.zeros([1], tensors["output_weights"].dtype)
+  return renamed
+
+
+def _labels(tensors, head: Head) -> list[str] | None:
+  """Names for the outputs of a classifier; their number has to be right, so that it fits."""
+  if head.name not in ("sentences", "ner"):
+    return None
+  count = len(tensors["output_weights"])
+  if head.labels and len(head.labels) == count:
+    return list(head.labels)
+  return [f"LABEL_{index}" for index in range(count)]
+
+
+def _tokenizer_config(do_lower_case: bool, config: Mapping[str, Any]) -> dict[str, Any]:
+  return {
+    "tokenizer_class": "BertTokenizer",
+    "do_lower_case": do_lower_case,
+    "strip_accents": None,  # as do_lower_case says
+    "tokenize_chinese_chars": True,
+    "model_max_length": config["max_position_embeddings"],
+    "unk_token": "[UNK]",
+    "sep_token": "[SEP]",
+    "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "mask_token": "[MASK]",
+  }
+
+
+def _write_json(path: str, content: Mapping[str, Any]) -> None:
+  atomic_files.write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")

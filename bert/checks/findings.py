@@ -1,0 +1,183 @@
+"""What `doctor.py` is shown, what it finds, and how one check cannot spoil the others.
+
+  def check_house(subject):
+    yield ok("It stands.", "house")
+
+  findings = list(examine([check_house], Subject(vocab_file="vocab.txt")))
+
+A check is a generator: it takes the subject and yields findings. What it learns and others need, it
+leaves in the subject. Plain Python, no TensorFlow.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+LEVELS = ("ok", "note", "warning", "error")
+
+
+class Finding(NamedTuple):
+  """One thing that was looked at.
+
+  Attributes:
+    level: of `LEVELS`. An error spoils a run, a warning probably spoils its result.
+    what: what is so, in a sentence.
+    where: file, or file:line; "" for what has no place.
+    remedy: what to do about it; "" for nothing.
+  """
+
+  level: str
+  what: str
+  where: str = ""
+  remedy: str = ""
+
+  def __str__(self):
+    r"""One line.
+
+    Example:
+      >>> str(Finding("error", "two\nlines", "data/train.tsv:3", "Remove one."))
+      'error    data/train.tsv:3: two lines Remove one.'
+    """
+    place = f"{self.where}: " if self.where and self.where not in self.what else ""
+    line = " ".join(f"{place}{self.what} {self.remedy}".split())
+    return f"{self.level:8} {line}"
+
+
+def ok(what: str, where: str = "") -> Finding:
+  """All is well."""
+  return Finding("ok", what, where)
+
+
+def note(what: str, where: str = "", remedy: str = "") -> Finding:
+  """Worth knowing."""
+  return Finding("note", what, where, remedy)
+
+
+def warning(what: str, where: str = "", remedy: str = "") -> Finding:
+  """Probably a mistake."""
+  return Finding("warning", what, where, remedy)
+
+
+def error(what: str, where: str = "", remedy: str = "") -> Finding:
+  """A mistake."""
+  return Finding("error", what, where, remedy)
+
+
+@dataclasses.dataclass
+class Subject:
+  """What is examined: the flags of the same names, and what checks have learnt so far.
+
+  Attributes:
+    do_lower_case: None where no text is read.
+    table_options: of `glue.create_processor`, where columns and labels of one's own data are.
+    conll_options: of `conll_files.ConllFormat`.
+    config: a `configuration.BertConfig`, once it is read.
+    vocab: token -> id, once it is read.
+    prefix: of the checkpoint, once it is found.
+    longest: the longest sequence that will be trained on, in word pieces, once it is known.
+  """
+
+  bert_config_file: str | None = None
+  vocab_file: str | None = None
+  init_checkpoint: str | None = None
+  data_dir: str | None = None
+  input_file: str | None = None
+  task_name: str | None = None
+  do_lower_case: bool | None = True
+  max_seq_length: int | None = None
+  max_predictions_per_seq: int | None = None
+  train_batch_size: int = 32
+  dtype: str = "float32"
+  output_dir: str | None = None
+  keep_checkpoint_max: int = 5
+  max_examples: int = 100_000
+  checksums: bool = True
+  table_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  conll_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+  config: Any = None
+  vocab: dict[str, int] | None = None
+  prefix: str | None = None
+  longest: int | None = None
+
+
+Check = Callable[[Subject], Iterator[Finding]]
+
+
+def examine(checks: Iterable[Check], subject: Subject) -> Iterator[Finding]:
+  """Runs the checks one after the other; one that fails is a finding, too."""
+  for check in checks:
+    try:
+      yield from check(subject)
+    except (ValueError, OSError) as failure:  # what readers raise: it says what is wrong where
+      yield of_failure(failure)
+    except Exception as failure:
+      yield error(
+        f"{check.__name__} ended in {type(failure).__name__}: {failure}",
+        remedy="This check is of no use here; the others are. Please report it.",
+      )
+
+
+def of_failure(failure: Exception, place: str = "") -> Finding:
+  """The finding that a reader's exception means.
+
+  Args:
+    failure: what was raised.
+    place: where, if the exception does not tell.
+
+  Example:
+    >>> of_failure(FileNotFoundError(2, "No such file or directory", "vocab.txt"))
+    Finding(level='error', what='No such file or directory.', where='vocab.txt', remedy='')
+  """
+  if isinstance(failure, OSError) and failure.filename is not None and failure.strerror:
+    return error(f"{failure.strerror}.", str(failure.filename))
+  text = str(failure) or type(failure).__name__
+  file, line = getattr(failure, "file", None), getattr(failure, "line", None)
+  if file is None:
+    return error(text, place)
+  place = file if line is None else f"{file}:{line}"
+  said = f"{file}: " if line is None else f"{file}, line {line}: "
+  return error(text.removeprefix(said), place)
+
+
+# ---------------------------------------------------------------------------------------------
+# Telling.
+
+
+def to_text(findings: Iterable[Finding]) -> str:
+  """One line for each finding, and one that counts them."""
+  findings = list(findings)
+  return "\n".join([*map(str, findings), _count(findings)])
+
+
+def to_json(findings: Iterable[Finding]) -> str:
+  """`{"errors": 0, "warnings": 1, "findings": [{"level", "what", "where", "remedy"}, ...]}`."""
+  findings = list(findings)
+  report = {
+    "errors": number_of("error", findings),
+    "warnings": number_of("warning", findings),
+    "findings": [finding._asdict() for finding in findings],
+  }
+  return json.dumps(report, indent=2, ensure_ascii=False)
+
+
+def number_of(level: str, findings: Iterable[Finding]) -> int:
+  """How many findings are of a level."""
+  return sum(finding.level == level for finding in findings)
+
+
+def _count(findings) -> str:
+  errors, warnings = (number_of(level, findings) for level in ("error", "warning"))
+  return f"{len(findings)} findings: {errors} error(s), {warnings} warning(s)."
+
+
+def share(part: float, whole: float) -> str:
+  """A share for people.
+
+  Example:
+    >>> share(1, 3), share(1, 5000), share(0, 0)
+    ('33%', '0.02%', '0%')
+  """
+  value = part / whole if whole else 0.0
+  return f"{value:.0%}" if not value or value >= 0.01 else f"{value:.2%}"

@@ -1,0 +1,295 @@
+"""Whether this machine can do what a run asks for: versions, types, memory, disk.
+
+The checks of `doctor.py` that look at the machine; see `findings.py`. `memory_needed` holds the
+arithmetic, which its docstring explains.
+"""
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bert.checks.findings import Finding, Subject, error, note, ok, warning
+from bert.model.configuration import BertConfig
+from bert.training import hardware
+
+_DISTRIBUTION = "bert-alive"
+
+# Whose own requirements are checked, too: that is where upgrades of NumPy, protobuf, ... clash.
+_LIBRARIES = ("tensorflow", "tensorflow-text", "tf-keras", "tensorflow-hub")
+
+# These three follow each other release by release, and fail to load with another's minor version.
+_SAME_MINOR = ("tensorflow", "tensorflow-text", "tf-keras")
+
+
+# ---------------------------------------------------------------------------------------------
+# Versions.
+
+
+def check_versions(subject: Subject) -> Iterator[Finding]:
+  """Compares what is installed with what this project and its libraries ask for."""
+  del subject
+  supported, requirements = _requirements()
+  clashes = list(_clashes(supported, requirements))
+  yield from clashes
+  if not clashes:
+    versions = ", ".join(f"{name} {_version(name)}" for name in _SAME_MINOR)
+    yield ok(f"Python {platform.python_version()}, {versions}: versions fit each other.")
+
+
+def _clashes(supported: str, requirements: Sequence[str]) -> Iterator[Finding]:
+  from packaging.specifiers import SpecifierSet
+
+  python = platform.python_version()
+  if python not in SpecifierSet(supported, prereleases=True):
+    yield error(f"This is Python {python}, but {supported} is needed.", sys.executable)
+  wanted_by = [("this project", requirements)]
+  wanted_by += [(name, _requirements_of(name)) for name in _LIBRARIES]
+  seen = set()
+  for who, wanted in wanted_by:
+    for requirement in wanted:
+      for finding in _unmet(requirement, who):
+        if finding.what not in seen:
+          seen.add(finding.what)
+          yield finding
+  versions = {name: _version(name) for name in _SAME_MINOR}
+  minors = {version.rsplit(".", 1)[0] for version in filter(None, versions.values())}
+  if len(minors) > 1:
+    shown = ", ".join(f"{name} {version}" for name, version in versions.items())
+    yield error(f"{shown} belong to different releases.", remedy="Install equal minor versions.")
+
+
+def _unmet(text: str, who: str) -> Iterator[Finding]:
+  """What of a requirement such as `setuptools<82` is not installed."""
+  from packaging.requirements import Requirement
+
+  requirement = Requirement(text)
+  if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+    return
+  version = _version(requirement.name)
+  remedy = f"pip install '{requirement.name}{requirement.specifier}'"
+  if version is None:
+    yield error(f"{requirement.name} is not installed, which {who} needs.", remedy=remedy)
+  elif not requirement.specifier.contains(version, prereleases=True):
+    what = f"{requirement.name} {version} is installed, but {who} needs {requirement.specifier}."
+    yield error(what, remedy=remedy)
+
+
+def _version(name: str) -> str | None:
+  try:
+    return importlib.metadata.version(name)
+  except importlib.metadata.PackageNotFoundError:
+    return None
+
+
+def _requirements() -> tuple[str, list[str]]:
+  """The Python versions and libraries that this project needs: by pyproject.toml, or installed."""
+  path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pyproject.toml")
+  try:
+    with open(path, encoding="utf-8") as reader:
+      text = reader.read()
+    supported = re.search(r'^requires-python = "(.+)"$', text, re.MULTILINE)[1]
+    block = re.search(r"^dependencies = \[\n(.*?)^\]", text, re.MULTILINE | re.DOTALL)[1]
+    return supported, re.findall(r'^\s*"(.+?)"', block, re.MULTILINE)
+  except (OSError, TypeError):  # TypeError: something is not in the file
+    pass
+  try:
+    supported = importlib.metadata.metadata(_DISTRIBUTION)["Requires-Python"] or ""
+  except importlib.metadata.PackageNotFoundError:
+    supported = ""
+  return supported, _requirements_of(_DISTRIBUTION)
+
+
+def _requirements_of(name: str) -> list[str]:
+  try:
+    return importlib.metadata.requires(name) or []
+  except importlib.metadata.PackageNotFoundError:
+    return []
+
+
+# ---------------------------------------------------------------------------------------------
+# Types of matrix products, and devices.
+
+
+def check_devices(subject: Subject) -> Iterator[Finding]:
+  """What computes, and whether it does so fast in `--dtype`."""
+  gpus = hardware.gpu_capabilities()
+  idle = len(hardware.gpu_memory()) - len(gpus)
+  if idle > 0 and os.environ.get("CUDA_VISIBLE_DEVICES") is None:
+    yield warning(
+      f"This machine has {idle} GPU(s) that TensorFlow does not see: it would train on the rest.",
+      remedy="pip install 'tensorflow[and-cuda]' of the installed version, and check the driver.",
+    )
+  yield from _dtype(subject.dtype, *hardware.preferred_dtype(hardware.cpu_flags(), gpus))
+  yield ok(f"{len(gpus)} GPU(s), {hardware.num_cores()} CPU core(s).")
+
+
+def _dtype(dtype: str, preferred: str, reason: str) -> Iterator[Finding]:
+  """Compares `--dtype` with what the machine computes fast."""
+  if dtype == "bfloat16" and preferred != "bfloat16":
+    yield warning(
+      f"--dtype=bfloat16 is emulated here, slower than float32: {reason}.",
+      remedy="Give --dtype=auto or --dtype=float32.",
+    )
+  elif dtype == "float16" and "GPU" not in reason:
+    yield warning(
+      "--dtype=float16 is for GPUs: CPUs convert every number.", remedy="Give --dtype=auto."
+    )
+  elif dtype == "float32" and preferred == "bfloat16":
+    yield note(
+      f"This machine is faster in bfloat16: {reason}.",
+      remedy="Try --dtype=auto: scores rarely change.",
+    )
+  else:
+    yield ok(f"--dtype={dtype} fits: {reason}.")
+
+
+# ---------------------------------------------------------------------------------------------
+# Memory.
+
+
+class MemoryNeed(NamedTuple):
+  """What a training step keeps in memory, in bytes; see `memory_needed`."""
+
+  weights: int
+  gradients: int
+  slots: int
+  activations: int
+  logits: int
+  program: int
+
+  @property
+  def total(self) -> int:
+    """All of it."""
+    return sum(self)
+
+
+def memory_needed(
+  config: BertConfig,
+  batch_size: int,
+  seq_length: int,
+  dtype: str = "float32",
+  predictions: int = 0,
+) -> MemoryNeed:
+  """Estimates what training needs.
+
+  With P parameters, L layers of width H with N heads and I inner units, B sequences of S tokens,
+  and b bytes for a number of `dtype`:
+
+    weights      4 P, and b P for copies in another type
+    gradients    4 P
+    slots        8 P: Adam's two moments
+    activations  b L B S (8 H + 2 I + 2 N S): inputs of the products, of LayerNorm and of GELU,
+                 and attention's probabilities before and after dropout, kept for the way back
+    logits       8 B M V: scores of M masked words over V tokens, and their gradient; pre-training
+                 only
+    program      1.25 GiB: Python, TensorFlow and what it compiles
+
+  What is kept is counted as in Korthikanti et al. 2022, arXiv:2205.05198, section 4.1. On a CPU,
+  peaks of 2 to 4 layers, 256 to 512 wide, at lengths 128 and 512, were up to 9% less than this.
+
+  Args:
+    config: the model.
+    batch_size: B.
+    seq_length: S.
+    dtype: of the matrix products.
+    predictions: M, masked words in a sequence; 0 for other tasks.
+
+  Example:
+    >>> base = BertConfig.from_name("uncased_L-12_H-768_A-12")
+    >>> round(memory_needed(base, batch_size=32, seq_length=128).total / 2**30, 1)
+    5.7
+  """
+  parameters, width = config.count_parameters(), config.hidden_size
+  if predictions:
+    parameters += width * width + 3 * width + config.vocab_size + 2 * width + 2
+  size = 4 if dtype == "float32" else 2
+  kept = 8 * width + 2 * config.intermediate_size + 2 * config.num_attention_heads * seq_length
+  return MemoryNeed(
+    weights=4 * parameters + (size * parameters if size != 4 else 0),
+    gradients=4 * parameters,
+    slots=8 * parameters,
+    activations=size * config.num_hidden_layers * batch_size * seq_length * kept,
+    logits=8 * batch_size * predictions * config.vocab_size,
+    program=5 << 28,
+  )
+
+
+def check_memory(subject: Subject) -> Iterator[Finding]:
+  """Compares the memory that training needs with what is there."""
+  config = subject.config
+  if not config:
+    return
+  length = subject.max_seq_length or subject.longest or config.max_position_embeddings
+  batch = subject.train_batch_size
+  dtype = "float32" if subject.dtype == "auto" else subject.dtype
+  need = memory_needed(config, batch, length, dtype, subject.max_predictions_per_seq or 0)
+  parts = ", ".join(f"{name} {gigabytes(size)}" for name, size in need._asdict().items() if size)
+  what = (
+    f"Training at batch {batch} and length {length} needs about {gigabytes(need.total)} ({parts})"
+  )
+  there = hardware.gpu_memory() if hardware.gpu_capabilities() else []
+  place = "GPU" if there else "machine"
+  there = there or list(filter(None, [hardware.memory()]))
+  if not there:
+    yield note(f"{what}; how much there is, this system does not say.")
+    return
+  smallest = min(there, key=lambda memory: memory.available)
+  has = f"the {place} has {gigabytes(smallest.available)} free of {gigabytes(smallest.total)}"
+  always = need.total - need.activations - need.logits
+  if always > smallest.total:
+    yield error(f"{what}; {has}: not even its weights fit.", remedy="Take a smaller model.")
+  elif need.total > smallest.available:
+    remedy = "Lower --train_batch_size or --max_seq_length, or raise --gradient_accumulation_steps."
+    yield warning(f"{what}; {has}.", remedy=remedy)
+  else:
+    yield ok(f"{what}; {has}.")
+
+
+def gigabytes(size: float) -> str:
+  """Bytes for people.
+
+  Example:
+    >>> gigabytes(3 << 29), gigabytes(5 << 20)
+    ('1.5 GiB', '5 MiB')
+  """
+  return f"{size / 2**30:.1f} GiB" if size >= 2**29 else f"{size / 2**20:.0f} MiB"
+
+
+# ---------------------------------------------------------------------------------------------
+# Disk.
+
+
+def check_disk(subject: Subject) -> Iterator[Finding]:
+  """Whether `--output_dir` can be written, and has room for the checkpoints of a run."""
+  folder = subject.output_dir
+  if not folder:
+    return
+  if os.path.exists(folder) and not os.path.isdir(folder):
+    yield error("--output_dir is a file.", folder, "Name a folder.")
+    return
+  existing = os.path.abspath(folder)
+  while not os.path.isdir(existing):
+    existing = os.path.dirname(existing)
+  if not os.access(existing, os.W_OK | os.X_OK):
+    yield error("This folder cannot be written to.", existing, "Choose another --output_dir.")
+  free = shutil.disk_usage(existing).free
+  if not subject.config:
+    return
+  one = 12 * subject.config.count_parameters()  # float32 weights and Adam's two moments
+  # One more than is kept: a checkpoint is complete before the oldest goes.
+  needed = one * (subject.keep_checkpoint_max + 1)
+  what = (
+    f"{subject.keep_checkpoint_max + 1} checkpoints of {gigabytes(one)} need {gigabytes(needed)}; "
+    f"{gigabytes(free)} are free."
+  )
+  if free < one:
+    yield error(what, folder, "Free some space: not one checkpoint fits.")
+  elif free < needed:
+    yield warning(what, folder, "Free some space, or lower --keep_checkpoint_max.")
+  else:
+    yield ok(what, folder)

@@ -1,0 +1,377 @@
+"""Whether configuration, vocabulary and checkpoint are sound, and of one model.
+
+The checks of `doctor.py` that look at a model's three files; see `findings.py`. The checkpoint
+needs TensorFlow, the other two do not.
+"""
+
+import difflib
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from bert import tokenization
+from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
+from bert.model.configuration import BertConfig
+
+_NEEDED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
+_HARMLESS_KEYS = ("directionality", "pooler_")  # beginnings of keys that released configs have
+
+# So much of a checkpoint is read at a time.
+_BATCH_BYTES = 1 << 27
+_SHOWN = 5  # findings of one kind
+
+# A vocab_size is rounded up for speed: to a multiple of this at most.
+_LARGEST_MULTIPLE = 128
+
+# Of released vocabularies, uncased ones have no capital at all, cased ones about a third.
+_CASED_SHARE = 0.01
+
+
+# ---------------------------------------------------------------------------------------------
+# Configuration.
+
+
+def check_config(subject: Subject) -> Iterator[Finding]:
+  """Reads `--bert_config_file`."""
+  path = subject.bert_config_file
+  if subject.config is None and path is None:
+    yield note("No --bert_config_file: sizes, checkpoint and memory are not checked.")
+    return
+  config = subject.config or BertConfig.from_json_file(path)
+  subject.config = config
+  millions = config.count_parameters() / 1e6
+  yield ok(
+    f"{config.num_hidden_layers} layers of width {config.hidden_size}, {millions:.1f} million "
+    "parameters.",
+    path or "",
+  )
+  yield from _unknown_keys(config, path or "")
+  length, longest = subject.max_seq_length, config.max_position_embeddings
+  if length and length > longest:
+    yield error(
+      f"max_position_embeddings is {longest}, but --max_seq_length is {length}.",
+      path or "",
+      f"Give --max_seq_length={longest} or less.",
+    )
+
+
+def _unknown_keys(config: BertConfig, path: str) -> Iterator[Finding]:
+  known = list(vars(BertConfig(vocab_size=None)))
+  for key in sorted(set(vars(config)) - set(known)):
+    if key.startswith(_HARMLESS_KEYS):
+      continue
+    nearest = difflib.get_close_matches(key, known, n=1)
+    question = f" Is {nearest[0]} meant, which is {getattr(config, nearest[0])}?" if nearest else ""
+    yield warning(f"The key {key!r} has no effect.{question}", path, "Correct or remove it.")
+
+
+# ---------------------------------------------------------------------------------------------
+# Vocabulary.
+
+
+def check_vocabulary(subject: Subject) -> Iterator[Finding]:
+  """Reads `--vocab_file`, compares its size with the configuration's and its case with the flag."""
+  path = subject.vocab_file
+  if subject.vocab is None and path is None:
+    yield note("No --vocab_file: the vocabulary is not checked, and texts are not tokenized.")
+    return
+  with warnings.catch_warnings():
+    warnings.simplefilter("ignore", tokenization.VocabularyWarning)  # said below, with the line
+    subject.vocab = vocab = subject.vocab or tokenization.load_vocab(path)
+    odd_lines = list(_odd_lines(path)) if path else []
+  path = path or "the vocabulary"
+  digest = tokenization.vocabulary_hash(vocab)[:12]
+  yield ok(f"{len(vocab)} different tokens; the hash begins with {digest}.", path)
+  yield from odd_lines
+  yield from _missing_tokens(vocab, path)
+  yield from _case(vocab, path, subject.do_lower_case)
+  if subject.config:
+    yield from _size(vocab, path, subject)
+
+
+def _odd_lines(path: str) -> Iterator[Finding]:
+  """Blank lines, and tokens that came before."""
+  from bert.text.vocabulary import read_tokens
+
+  first_line: dict[str, int] = {}
+  odd = []
+  for number, token in enumerate(read_tokens(path), start=1):
+    if not token:
+      odd.append((number, "The line is blank: its id is no token's."))
+    elif token in first_line:
+      odd.append((number, f"{token!r} stands in line {first_line[token]} already."))
+    else:
+      first_line[token] = number
+  for number, what in odd[:_SHOWN]:
+    remedy = "Take the vocabulary that came with the checkpoint; a removed line shifts all ids."
+    yield warning(what, f"{path}:{number}", remedy)
+  if len(odd) > _SHOWN:
+    yield warning(f"{len(odd)} lines in all are blank or repeat another one.", path)
+
+
+def _missing_tokens(vocab: Mapping[str, int], path: str) -> Iterator[Finding]:
+  remedy = "Take the vocabulary that came with the checkpoint."
+  for token in _NEEDED_TOKENS:
+    if token not in vocab:
+      yield error(f"There is no {token}, which every sequence needs.", path, remedy)
+  if "[MASK]" not in vocab:
+    yield warning("There is no [MASK]: the model cannot be pre-trained on masked words.", path)
+  if vocab.get("[PAD]") != 0:
+    found = f"is token {vocab['[PAD]']}" if "[PAD]" in vocab else "is missing"
+    yield warning(f"[PAD] {found}, but sequences are padded with token 0.", path, remedy)
+
+
+def _case(vocab: Mapping[str, int], path: str, do_lower_case: bool | None) -> Iterator[Finding]:
+  """Compares the letters of the vocabulary with `--do_lower_case`."""
+  if do_lower_case is None:
+    return
+  words = [token for token in vocab if not token.startswith("[")]
+  capitals = sum(word.lower() != word for word in words)
+  has_case = any(word.upper() != word for word in words)
+  is_cased = capitals > _CASED_SHARE * len(words)
+  if is_cased and do_lower_case:
+    yield warning(
+      f"{share(capitals, len(words))} of the tokens have capitals, which --do_lower_case=True "
+      "never produces: the vocabulary is a cased model's.",
+      path,
+      "Give --do_lower_case=False.",
+    )
+  elif has_case and not capitals and not do_lower_case:
+    yield warning(
+      "No token has a capital, so that with --do_lower_case=False words with one become [UNK]: "
+      "the vocabulary is an uncased model's.",
+      path,
+      "Give --do_lower_case=True.",
+    )
+
+
+def _size(vocab: Mapping[str, int], path: str, subject: Subject) -> Iterator[Finding]:
+  tokens, needed = max(vocab.values()) + 1, subject.config.vocab_size
+  said = f"{tokens} lines, and vocab_size of {subject.bert_config_file or 'the model'} is {needed}"
+  remedy = "Take the vocabulary and the configuration of one model."
+  if tokens > needed:
+    yield error(f"{said}: the last tokens would have no embedding.", path, remedy)
+  elif needed - tokens >= _LARGEST_MULTIPLE:
+    yield warning(f"{said}: is it the model's own?", path, remedy)
+  elif tokens < needed:
+    yield note(f"{said}, perhaps rounded up for speed.", path)
+
+
+# ---------------------------------------------------------------------------------------------
+# Checkpoint.
+
+
+def check_checkpoint(subject: Subject) -> Iterator[Finding]:
+  """Finds `--init_checkpoint`, and compares names and shapes with the configuration.
+
+  Values are not read: this takes milliseconds for a checkpoint of any size.
+  """
+  if not subject.init_checkpoint:
+    yield note("No --init_checkpoint: the model starts from random values.")
+    return
+  from bert.checkpoints import checkpoint
+
+  try:
+    subject.prefix = prefix = checkpoint.find_checkpoint(subject.init_checkpoint)
+  except checkpoint.CheckpointError as failure:
+    yield of_failure(failure, subject.init_checkpoint)
+    return
+  contents = checkpoint.names_and_shapes(prefix)
+  trained = " and a training run's state" if "global_step" in contents else ""
+  yield ok(f"{len(contents)} tensors{trained}; its files are complete.", prefix)
+  if subject.config:
+    found = {name: tuple(shape) for name, (shape, _) in contents.items()}
+    yield from _compare_shapes(expected_shapes(subject.config), found, prefix)
+  yield from _of_same_vocabulary(checkpoint.read_state(prefix), subject)
+  yield from _of_same_case(subject)
+
+
+def _compare_shapes(expected, found, prefix: str) -> Iterator[Finding]:
+  from bert.checkpoints import checkpoint
+
+  remedy = "Take the bert_config.json that came with the checkpoint."
+  missing = [name for name in expected if name not in found]
+  wrong = [name for name in expected if name in found and found[name] != expected[name]]
+  for name in wrong[:_SHOWN]:
+    yield error(
+      f"{name} is {list(found[name])}, but {list(expected[name])} by the configuration.",
+      prefix,
+      remedy,
+    )
+  if len(wrong) > _SHOWN:
+    yield error(f"{len(wrong)} shapes in all differ from the configuration's.", prefix, remedy)
+  names = checkpoint.abbreviate(missing)
+  if len(missing) == len(expected):
+    has = checkpoint.abbreviate(sorted(found))
+    yield error(f"It has none of the encoder's variables. It has {has}.", prefix)
+  elif missing:
+    what = f"{len(missing)} of {len(expected)} variables of the encoder are missing: {names}."
+    yield warning(what, prefix, "They would start from random values. " + remedy)
+  layers = {name.split("/")[2] for name in found if name.startswith("bert/encoder/layer_")}
+  unused = layers - {name.split("/")[2] for name in expected if "/layer_" in name}
+  if unused and not wrong:
+    yield error(f"It has {len(unused)} layers more than the configuration.", prefix, remedy)
+
+
+def _of_same_vocabulary(state: Mapping, subject: Subject) -> Iterator[Finding]:
+  """A checkpoint of this project's tells the hash of its vocabulary."""
+  trained_with = state.get("fingerprint", {}).get("vocabulary")
+  if trained_with and subject.vocab:
+    found = tokenization.vocabulary_hash(subject.vocab)
+    if found != trained_with:
+      yield error(
+        f"It was trained with a vocabulary whose hash begins with {trained_with[:12]}; that of "
+        f"--vocab_file={subject.vocab_file} begins with {found[:12]}.",
+        subject.prefix,
+        "Give the vocabulary of that run.",
+      )
+
+
+def _of_same_case(subject: Subject) -> Iterator[Finding]:
+  from bert.checkpoints import checkpoint
+
+  if subject.do_lower_case is None:
+    return
+  try:
+    tokenization.validate_case_matches_checkpoint(subject.do_lower_case, subject.init_checkpoint)
+  except ValueError as failure:
+    yield of_failure(failure)
+  exported = checkpoint.read_do_lower_case(subject.prefix)
+  if exported is not None and exported != subject.do_lower_case:
+    yield error(
+      f"It was exported with do_lower_case {exported}, but --do_lower_case is "
+      f"{subject.do_lower_case}.",
+      subject.prefix,
+      f"Give --do_lower_case={exported}.",
+    )
+
+
+def check_checkpoint_values(subject: Subject) -> Iterator[Finding]:
+  """Reads every value: checksums, and numbers that are none."""
+  if not subject.prefix:
+    return
+  from bert.checkpoints import checkpoint
+
+  contents = checkpoint.names_and_shapes(subject.prefix)
+  wrong = 0
+  for names in _in_batches(contents):
+    try:
+      tensors = checkpoint.read_tensors(subject.prefix, names)
+    except checkpoint.CheckpointError as failure:
+      wrong += 1
+      yield error(str(failure), subject.prefix, "Fetch or copy the checkpoint again.")
+      continue
+    for name, values in tensors.items():
+      if count := _not_finite(values):
+        wrong += 1
+        if wrong <= _SHOWN:
+          yield error(
+            f"{name}: {count} of {values.size} values are NaN or infinite.",
+            subject.prefix,
+            "Take an earlier checkpoint: from this one every loss is NaN.",
+          )
+  if wrong > _SHOWN:
+    yield error(f"{wrong} tensors in all have such values.", subject.prefix)
+  elif not wrong:
+    yield ok("All values are finite numbers, and their checksums are right.", subject.prefix)
+
+
+def _in_batches(contents) -> Iterator[list[str]]:
+  """Names, so many at a time that their values need little memory."""
+  names: list[str] = []
+  size = 0
+  for name, (shape, dtype) in contents.items():
+    tensor_bytes = int(np.prod(shape, dtype=object)) * dtype.size
+    if names and size + tensor_bytes > _BATCH_BYTES:
+      yield names
+      names, size = [], 0
+    names.append(name)
+    size += tensor_bytes
+  if names:
+    yield names
+
+
+def _not_finite(values: np.ndarray) -> int:
+  return int(np.size(values) - np.isfinite(values).sum()) if values.dtype.kind == "f" else 0
+
+
+# ---------------------------------------------------------------------------------------------
+# What a run would go on from.
+
+
+def check_resumed(subject: Subject) -> Iterator[Finding]:
+  """A checkpoint in `--output_dir` wins over `--init_checkpoint`: is it of the same model?"""
+  if not (subject.output_dir and os.path.isdir(subject.output_dir)):
+    return
+  from bert.checkpoints import checkpoint
+
+  newest = checkpoint.latest(subject.output_dir)
+  if not newest:
+    return
+  yield note(
+    "The run would go on from this checkpoint, and not from --init_checkpoint.",
+    newest,
+    "To start anew, choose another --output_dir.",
+  )
+  saved = checkpoint.read_state(newest).get("fingerprint", {})
+  now = subject.config.to_dict() if subject.config else {}
+  now = {**now, "do_lower_case": subject.do_lower_case}
+  if subject.vocab:
+    now["vocabulary"] = tokenization.vocabulary_hash(subject.vocab)
+  for key in saved:
+    if key in now and saved[key] != now[key]:
+      yield error(
+        f"It was trained with {key} {saved[key]!r}; it would be {now[key]!r} now.",
+        newest,
+        "Give what it was trained with, or choose another --output_dir.",
+      )
+
+
+# ---------------------------------------------------------------------------------------------
+# What a model consists of.
+
+
+def expected_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
+  """Name -> shape of every variable of the encoder, as `modeling.BertModel` makes them.
+
+  Example:
+    >>> config = BertConfig.from_name("uncased_L-2_H-128_A-2")
+    >>> shapes = expected_shapes(config)
+    >>> shapes["bert/encoder/layer_1/intermediate/dense/kernel"]
+    (128, 512)
+    >>> sum(int(np.prod(shape)) for shape in shapes.values()) == config.count_parameters()
+    True
+  """
+  width, inner = config.hidden_size, config.intermediate_size
+  embeddings = "bert/embeddings"
+  shapes = {
+    f"{embeddings}/word_embeddings": (config.vocab_size, width),
+    f"{embeddings}/token_type_embeddings": (config.type_vocab_size, width),
+    f"{embeddings}/position_embeddings": (config.max_position_embeddings, width),
+    **_layer_norm(embeddings, width),
+    **_dense("bert/pooler", width, width),
+  }
+  for layer in range(config.num_hidden_layers):
+    scope = f"bert/encoder/layer_{layer}"
+    for name in ("query", "key", "value"):
+      shapes |= _product(f"{scope}/attention/self/{name}", width, width)
+    shapes |= _dense(f"{scope}/attention/output", width, width)
+    shapes |= _layer_norm(f"{scope}/attention/output", width)
+    shapes |= _dense(f"{scope}/intermediate", width, inner)
+    shapes |= _dense(f"{scope}/output", inner, width)
+    shapes |= _layer_norm(f"{scope}/output", width)
+  return shapes
+
+
+def _dense(scope, inputs, outputs):
+  return _product(f"{scope}/dense", inputs, outputs)
+
+
+def _product(scope, inputs, outputs):
+  return {f"{scope}/kernel": (inputs, outputs), f"{scope}/bias": (outputs,)}
+
+
+def _layer_norm(scope, width):
+  return {f"{scope}/LayerNorm/{name}": (width,) for name in ("beta", "gamma")}

@@ -1,0 +1,290 @@
+"""Whether TFRecord files are whole, and fit the model that is to learn from them.
+
+The checks of `doctor.py` that look at records: those of `create_pretraining_data.py`, and those
+that `run_classifier.py` and its siblings write into their output folder. See `findings.py`.
+"""
+
+import collections
+import dataclasses
+import hashlib
+import itertools
+import os
+from collections.abc import Iterator, Mapping
+
+import google_crc32c
+import numpy as np
+
+from bert import tokenization
+from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
+from bert.io.atomic_files import sha256_of
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_MUCH_PADDING = 0.75
+_MANY_REPEATED = 0.1
+_MANY_UNKNOWN = 0.05
+_REMEDY = "Write the records anew with the program that made them."
+
+
+def are_records(path: str) -> bool:
+  """Whether a file is of TFRecords: by its name, or by a length and its checksum at its start."""
+  if path.endswith((".tfrecord", ".tf_record", ".tfrecords", ".tfrecord.gz")):
+    return True
+  from bert.text import corpus
+
+  try:
+    with corpus.open_bytes(path) as reader:  # plain or gzip
+      head = reader.read(12)
+  except (OSError, EOFError):
+    return False
+  crc = google_crc32c.value(head[:8])
+  masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+  return len(head) == 12 and int.from_bytes(head[8:], "little") == masked
+
+
+def check_record_files(subject: Subject, paths: list[str]) -> Iterator[Finding]:
+  """Looks at each file by itself; one that is damaged hides nothing about the others."""
+  for path in paths:
+    try:
+      yield from _check_file(path, subject)
+    except (ValueError, OSError) as failure:
+      yield of_failure(failure, path)
+
+
+def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
+  from bert.training import input_pipeline
+
+  manifest = input_pipeline.read_manifest(path)
+  yield from _check_bytes(path, manifest, subject.checksums)
+  seen = _Seen.of(path, subject)
+  features = seen.features
+  if "input_ids" not in features:
+    present = ", ".join(sorted(features)) or "none"
+    yield error(f"There is no input_ids among the features ({present}).", path, _REMEDY)
+    return
+  length = seen.lengths.pop() if len(seen.lengths) == 1 else None
+  subject.longest = max(subject.longest or 0, length or 0)
+  yield from _check_lengths(path, subject, seen, length)
+  if length and {"masked_lm_ids", "next_sentence_labels"} & features:
+    try:
+      _check_pretraining(path, subject, seen, length)
+    except ValueError as failure:
+      yield of_failure(failure, path)
+  yield from _check_ids(path, subject, seen)
+  yield from _shares(path, seen)
+
+
+def _check_bytes(path: str, manifest: Mapping, checksums: bool) -> Iterator[Finding]:
+  """Compares the file with its manifest, to the last byte where there is a hash."""
+  from bert.training import input_pipeline
+
+  if not manifest:
+    yield note("There is no manifest: if the file ends early, nobody can tell.", path)
+    return
+  input_pipeline.check_manifest(path)
+  stated = manifest.get("sha256")
+  if not (stated and checksums):
+    yield ok("Its size is the manifest's.", path)
+  elif sha256_of(path) == stated:
+    yield ok("Its sha256 is the manifest's.", path)
+  else:
+    yield error("Its sha256 is not the manifest's: it was changed.", path, _REMEDY)
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading.
+
+
+@dataclasses.dataclass
+class _Seen:
+  """What is remembered of the records of one file.
+
+  Attributes:
+    count: of records that were read.
+    is_all: whether these are all of the file.
+    features: names, of the first record.
+    lengths: of input_ids, all that occur.
+    predictions: length of masked_lm_ids, or None.
+    tokens: that are no padding.
+    places: where there could be tokens.
+    longest: tokens of the longest record.
+    ids: occurrences of each token, padding left out.
+    outside: (record, feature, value) of the first value that cannot be.
+    first_tokens: occurrences of each id at the first place.
+    labels: occurrences of each label.
+    repeated: records whose input_ids came before.
+  """
+
+  count: int = 0
+  is_all: bool = True
+  features: set[str] = dataclasses.field(default_factory=set)
+  lengths: set[int] = dataclasses.field(default_factory=set)
+  predictions: int | None = None
+  tokens: int = 0
+  places: int = 0
+  longest: int = 0
+  ids: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+  outside: tuple[int, str, int] | None = None
+  first_tokens: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+  labels: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+  repeated: int = 0
+
+  @classmethod
+  def of(cls, path: str, subject: Subject) -> "_Seen":
+    """Reads a file, or so much of it as `--max_examples` says."""
+    from bert.training.input_pipeline import records_of
+
+    seen, hashes = cls(), set()
+    for record in itertools.islice(records_of(path), subject.max_examples + 1):
+      if seen.count == subject.max_examples:
+        seen.is_all = False
+        break
+      seen.count += 1
+      arrays = _arrays(record, path, seen.count)
+      seen.features = seen.features or set(arrays)
+      if "input_ids" in arrays:
+        seen._add(arrays, _limits(subject))
+        key = hashlib.blake2b(arrays["input_ids"].tobytes(), digest_size=8).digest()
+        seen.repeated += key in hashes
+        hashes.add(key)
+    if not seen.count:
+      raise ValueError(f"{path} holds no record. {_REMEDY}")
+    return seen
+
+  def _add(self, arrays: Mapping[str, np.ndarray], limits: Mapping[str, int]) -> None:
+    ids = arrays["input_ids"]
+    mask = arrays.get("input_mask", ids != 0)
+    kept = ids[mask != 0] if mask.shape == ids.shape else ids
+    self.lengths.add(len(ids))
+    self.places += len(ids)
+    self.tokens += len(kept)
+    self.longest = max(self.longest, len(kept))
+    self.ids.update(kept.tolist())
+    self.first_tokens.update(ids[:1].tolist())
+    if "masked_lm_ids" in arrays:
+      self.predictions = len(arrays["masked_lm_ids"])
+    for name in ("label_ids", "next_sentence_labels"):
+      if len(label := arrays.get(name, ())) == 1:
+        self.labels.update(label.tolist())
+    for name, limit in limits.items():
+      values = arrays.get(name, np.zeros(0, np.int64))
+      wrong = values[(values < 0) | (values >= limit)]
+      if wrong.size and self.outside is None:
+        self.outside = self.count, name, int(wrong[0])
+
+
+def _limits(subject: Subject) -> dict[str, int]:
+  """Feature -> the first number that the model has no embedding for."""
+  if not subject.config:
+    return {}
+  tokens, segments = subject.config.vocab_size, subject.config.type_vocab_size
+  return {"input_ids": tokens, "masked_lm_ids": tokens, "segment_ids": segments}
+
+
+def _arrays(record: bytes, path: str, number: int) -> dict[str, np.ndarray]:
+  import tensorflow as tf
+
+  try:
+    features = tf.train.Example.FromString(record).features.feature
+  except Exception:  # The parser's exception type differs between protobuf's implementations.
+    raise ValueError(f"{path}, record {number}: not a tf.train.Example. {_REMEDY}") from None
+  return {
+    name: np.array(getattr(feature, feature.WhichOneof("kind")).value)
+    for name, feature in features.items()
+    if feature.WhichOneof("kind") in ("int64_list", "float_list")
+  }
+
+
+# ---------------------------------------------------------------------------------------------
+# Judging.
+
+
+def _check_lengths(path, subject: Subject, seen: _Seen, length: int | None) -> Iterator[Finding]:
+  if length is None:
+    lengths = ", ".join(map(str, sorted(seen.lengths)))
+    yield error(f"Its records have different lengths: {lengths}.", path, _REMEDY)
+    return
+  if subject.max_seq_length not in (None, length):
+    remedy = f"Give --max_seq_length={length}, or write the records anew."
+    yield error(
+      f"Its length is {length}, not --max_seq_length={subject.max_seq_length}.", path, remedy
+    )
+  if subject.config and length > subject.config.max_position_embeddings:
+    most = subject.config.max_position_embeddings
+    what = f"Its length is {length}, but the model has {most} positions (max_position_embeddings)."
+    yield error(what, path, f"Write the records with --max_seq_length={most} or less.")
+  padding = 1 - seen.tokens / seen.places
+  what = f"Of length {length}, the longest has {seen.longest} tokens; {padding:.0%} are padding."
+  if padding > _MUCH_PADDING:
+    remedy = f"A --max_seq_length of {seen.longest} would do."
+    yield warning(what, path, remedy)
+  else:
+    yield ok(what, path)
+
+
+def _check_pretraining(path, subject: Subject, seen: _Seen, length: int) -> None:
+  """As `run_pretraining.py` does, all records instead of the first ones.
+
+  Raises:
+    RecordError: a manifest or a record does not fit.
+  """
+  from bert.pretraining import record_checks
+
+  fmt = record_checks.RecordFormat(
+    max_seq_length=length,
+    max_predictions_per_seq=subject.max_predictions_per_seq or seen.predictions or 1,
+    vocab_size=subject.config.vocab_size if subject.config else 1 << 31,
+    config_file=subject.bert_config_file,
+    dynamic_masking="masked_lm_ids" not in seen.features,
+    vocabulary=tokenization.vocabulary_hash(subject.vocab) if subject.vocab else None,
+    vocab_file=subject.vocab_file,
+  )
+  subject.max_predictions_per_seq = subject.max_predictions_per_seq or seen.predictions
+  if subject.config:
+    record_checks.check_manifests([path], fmt)
+  if seen.outside is None:  # that is said below
+    record_checks.check_records([path], fmt, limit=subject.max_examples)
+
+
+def _check_ids(path, subject: Subject, seen: _Seen) -> Iterator[Finding]:
+  if seen.outside:
+    number, name, value = seen.outside
+    yield error(
+      f"Record {number}: {name} holds {value}, but the model has {_limits(subject)[name]}.",
+      path,
+      "The records are of another model: write them with its vocabulary.",
+    )
+  if not subject.vocab:
+    return
+  first, count = seen.first_tokens.most_common(1)[0]
+  if first != subject.vocab.get("[CLS]"):
+    yield error(
+      f"{share(count, seen.count)} of its records begin with token {first}, but [CLS] is "
+      f"{subject.vocab.get('[CLS]')} in --vocab_file={subject.vocab_file}.",
+      path,
+      "The records were made with another vocabulary.",
+    )
+  unknown = seen.ids[subject.vocab.get("[UNK]", -1)]
+  if unknown > _MANY_UNKNOWN * seen.tokens:
+    yield warning(
+      f"{share(unknown, seen.tokens)} of its tokens are [UNK].",
+      path,
+      "Make the records with a vocabulary and a --do_lower_case that fit the text.",
+    )
+
+
+def _shares(path, seen: _Seen) -> Iterator[Finding]:
+  total = sum(seen.labels.values())
+  # What is to be predicted has the first label throughout.
+  is_predicted = os.path.basename(path).startswith(("predict", "test"))
+  if total > 1 and len(seen.labels) == 1 and not is_predicted:
+    [label] = seen.labels
+    yield warning(f"The label of every record is {label}: there is nothing to learn.", path)
+  if seen.repeated > _MANY_REPEATED * seen.count:
+    yield warning(
+      f"{share(seen.repeated, seen.count)} of its records have the tokens of an earlier one.",
+      path,
+      "Remove duplicates from the text: a model learns them by heart.",
+    )
+  counted = f"{seen.count} records" if seen.is_all else f"The first {seen.count} records"
+  labels = ", ".join(f"{label}: {share(n, total)}" for label, n in sorted(seen.labels.items())[:10])
+  yield ok(f"{counted} were read. Labels: {labels or 'none'}.", path)

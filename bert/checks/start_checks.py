@@ -1,0 +1,73 @@
+"""The cheap part of `doctor.py`, which every `run_*` script does when it starts.
+
+  start_checks.log_cheap_findings(config, tokenizer.vocab)
+
+Versions, configuration, vocabulary, names and shapes in the checkpoint, memory and disk; neither
+data nor values are read.
+"""
+
+from collections.abc import Mapping
+
+from absl import flags, logging
+
+from bert.checks import machine_checks, model_checks
+from bert.checks.findings import Check, Finding, Subject, examine
+from bert.model.configuration import BertConfig
+
+FLAGS = flags.FLAGS
+
+# What is looked at, as far as a script has flags for it.
+_SHARED_FLAGS = (
+  *("bert_config_file", "vocab_file", "do_lower_case", "init_checkpoint", "output_dir"),
+  *("max_seq_length", "max_predictions_per_seq", "train_batch_size", "dtype"),
+  "keep_checkpoint_max",
+)
+
+
+def cheap_findings(subject: Subject, trains: bool = True) -> list[Finding]:
+  """What a run can afford at its start: everything but data and the checkpoint's values.
+
+  That takes a fraction of a second once TensorFlow is loaded. `subject.config` and `subject.vocab`
+  may be given, so that no file is read twice.
+
+  Args:
+    subject: what the run will use.
+    trains: whether it trains, so that memory and disk matter.
+
+  Returns:
+    Findings of all levels.
+  """
+  checks: list[Check] = [machine_checks.check_versions, model_checks.check_config]
+  if trains:
+    checks += [machine_checks.check_memory, machine_checks.check_disk]
+  if subject.vocab or subject.vocab_file:
+    checks.append(model_checks.check_vocabulary)
+  if subject.init_checkpoint:
+    checks.append(model_checks.check_checkpoint)
+  return list(examine(checks, subject))
+
+
+def log_cheap_findings(
+  config: BertConfig, vocab: Mapping[str, int] | None = None, reads_text: bool = True
+) -> None:
+  """Logs what `cheap_findings` warns of, for the `run_*` script whose flags are defined.
+
+  The run goes on: what it cannot use, it refuses by itself.
+
+  Args:
+    config: of the model.
+    vocab: token -> id, if there is one.
+    reads_text: whether the run turns text into tokens, so that `--do_lower_case` matters.
+  """
+  subject = Subject(config=config, vocab=vocab)
+  for name in _SHARED_FLAGS:
+    if name in FLAGS:
+      setattr(subject, name, FLAGS[name].value)
+  if not reads_text:
+    subject.do_lower_case = None
+  if "gradient_accumulation_steps" in FLAGS:
+    subject.train_batch_size = -(-subject.train_batch_size // FLAGS.gradient_accumulation_steps)
+  trains = "do_train" in FLAGS and FLAGS.do_train
+  for finding in cheap_findings(subject, trains):
+    if finding.level in ("warning", "error"):
+      logging.warning("%s", finding)

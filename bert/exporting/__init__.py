@@ -1,0 +1,1 @@
+"""SavedModels: the Hub encoder, preprocessing, task models."""

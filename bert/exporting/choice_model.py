@@ -1,0 +1,107 @@
+"""Multiple choice as a SavedModel: from a text and what may follow it to the choice.
+
+  export_choice_model("out/export/task", config, "out/model.ckpt-343", "vocab.txt",
+                      do_lower_case=True, max_seq_length=80)
+
+  import tensorflow_text                                # its ops are needed wherever it is loaded
+  model = tf.saved_model.load("out/export/task")
+  model(tf.constant(["She sings."]), tf.constant([["The crowd claps.", "A car honks."]]))["choice"]
+
+The graph does what `swag` does in Python. Its choices are `sent2`, a space and an ending.
+
+Letters in shapes: B = batch size, N = choices of the question with most of them.
+"""
+
+import tensorflow as tf
+
+from bert.exporting import graph_text
+from bert.exporting.task_model import Outputs, TaskModel, write_task_model
+from bert.model import heads
+from bert.modeling import BertConfig
+
+
+class ChoiceModel(TaskModel):
+  """Chooses what follows a text."""
+
+  def __init__(self, config: BertConfig, vocab_file: str, do_lower_case: bool, max_seq_length: int):
+    """Builds the graph, with random weights.
+
+    Args:
+      config: of the model.
+      vocab_file: path of the vocabulary.
+      do_lower_case: whether the vocabulary is that of an uncased model.
+      max_seq_length: of a text with a choice; the longer of both is cut.
+    """
+    super().__init__(config, vocab_file, do_lower_case)
+    self._seq_length = max_seq_length
+    self.__call__.get_concrete_function(*_SPECS)
+    self._list_variables()
+
+  @tf.function(autograph=False)
+  def __call__(self, context, choices) -> Outputs:
+    """Chooses.
+
+    Args:
+      context: string `[B]`.
+      choices: string `[B, N]`; where a question has fewer, empty ones fill its row.
+
+    Returns:
+      `choice` int32 `[B]`, the number of the best one; `probabilities` float32 `[B, N]`.
+    """
+    rows = tf.repeat(tf.range(tf.size(context)), tf.shape(choices)[1])  # [B*N]
+    inputs = graph_text.pack(
+      tf.gather(self._pieces(context), rows),
+      self._pieces(tf.reshape(choices, [-1])),
+      self._cls_id,
+      self._sep_id,
+      self._seq_length,
+    )
+    choice_mask = tf.cast(choices != "", tf.int32)
+    with self._building():
+      pooled_output = self._bert(inputs, only_pooled_output=True).get_pooled_output()
+      logits = heads.get_choice_logits(pooled_output, choice_mask, is_training=False)
+    return {
+      "choice": tf.argmax(logits, axis=1, output_type=tf.int32),
+      "probabilities": tf.nn.softmax(logits),
+    }
+
+  def signature(self) -> tf.types.experimental.ConcreteFunction:
+    """What a server runs: `context` and `choices` to the answers."""
+
+    @tf.function(autograph=False)
+    def serve(**texts) -> Outputs:
+      return self(texts["context"], texts["choices"])
+
+    return serve.get_concrete_function(**{spec.name: spec for spec in _SPECS})
+
+
+_SPECS = (
+  tf.TensorSpec([None], tf.string, "context"),
+  tf.TensorSpec([None, None], tf.string, "choices"),
+)
+
+
+def export_choice_model(
+  export_dir: str,
+  config: BertConfig,
+  checkpoint_path: str,
+  vocab_file: str,
+  do_lower_case: bool,
+  max_seq_length: int,
+) -> None:
+  """Writes a `ChoiceModel` as a SavedModel, whole or not at all.
+
+  Args:
+    export_dir: the folder; a SavedModel that is there is replaced.
+    config: of the model.
+    checkpoint_path: what `checkpoint.find_checkpoint` finds.
+    vocab_file: see `ChoiceModel`, also for the rest.
+    do_lower_case: whether the vocabulary is that of an uncased model.
+    max_seq_length: of a text with a choice.
+
+  Raises:
+    CheckpointError: the checkpoint lacks a variable of the model, or has it in another shape.
+    OSError: `export_dir` cannot be written, or holds something else than a SavedModel.
+  """
+  model = ChoiceModel(config, vocab_file, do_lower_case, max_seq_length)
+  write_task_model(export_dir, model, checkpoint_path, model.signature())

@@ -1,0 +1,276 @@
+"""From texts to what BERT reads, and back to places in them, as graph functions.
+
+  words = split_words(texts, " \\t\\r\\n")                  # and where they stand
+  inputs = pack(pieces_a, pieces_b, cls_id, sep_id, 128)  # [CLS] a [SEP] b [SEP], cut to fit
+  windows = all_windows(num_pieces, sizes, steps)         # a text too long for one sequence
+  inputs = join(questions, windows.cut(pieces), cls_id, sep_id)
+
+What training does in Python, example by example, these do for a batch, so that an exported model
+takes texts and gives answers by itself (`task_model.py`).
+
+Letters in shapes: B = batch size, S = sequence length, N = characters, W = words of all texts,
+R = windows of all texts, (P) = pieces of each text, ragged.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+Inputs = dict[str, tf.Tensor]
+
+_REPLACEMENT = 0xFFFD  # for invalid bytes, one for each; no blank
+
+
+# ---------------------------------------------------------------------------------------------
+# Words, and where they are.
+
+
+class Words(NamedTuple):
+  """Words of all texts, one after the other.
+
+  Attributes:
+    strings: string `[W]`.
+    row_splits: int64 `[B + 1]`, where texts begin and end, in words.
+    byte_starts: int64 `[W]`, each word's first byte in its text.
+    char_starts: int32 `[W]`, each word's first character in its text.
+    num_chars: int32 `[W]`, its length.
+  """
+
+  strings: tf.Tensor
+  row_splits: tf.Tensor
+  byte_starts: tf.Tensor
+  char_starts: tf.Tensor
+  num_chars: tf.Tensor
+
+  def by_text(self, values: tf.Tensor) -> tf.RaggedTensor:
+    """`[W, ...]` to `[B, (words), ...]`."""
+    return tf.RaggedTensor.from_row_splits(values, self.row_splits, validate=False)
+
+
+def split_words(texts: tf.Tensor, blanks: str) -> Words:
+  r"""Splits texts at blanks.
+
+  Args:
+    texts: string `[B]`, UTF-8.
+    blanks: the characters between words.
+
+  Example:
+    >>> words = split_words(tf.constant([" Für  wen?", ""]), " \n")
+    >>> [word.decode() for word in words.strings.numpy()], words.row_splits.numpy().tolist()
+    (['Für', 'wen?'], [0, 2, 2])
+    >>> words.byte_starts.numpy().tolist(), words.char_starts.numpy().tolist()
+    ([1, 7], [1, 6])
+  """
+  codes, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", "replace", _REPLACEMENT)
+  rows, places = codes.value_rowids(), tf.ragged.range(codes.row_lengths()).flat_values  # [N]
+  is_last = places == tf.gather(codes.row_lengths(), rows) - 1
+  is_letter = tf.reduce_all(codes.flat_values[:, tf.newaxis] != [ord(b) for b in blanks], axis=1)
+  follows_letter = tf.roll(is_letter, 1, 0) & (places > 0)
+  precedes_letter = tf.roll(is_letter, -1, 0) & ~is_last
+  first = tf.where(is_letter & ~follows_letter)[:, 0]  # [W]
+  last = tf.where(is_letter & ~precedes_letter)[:, 0]
+  # A character ends where the next one begins, the last one with its text.
+  text_bytes = tf.gather(tf.cast(tf.strings.length(texts), tf.int64), rows)
+  byte_limits = tf.where(is_last, text_bytes, tf.roll(offsets.flat_values, -1, 0))
+  word_rows, byte_starts = tf.gather(rows, first), tf.gather(offsets.flat_values, first)
+  num_bytes = tf.gather(byte_limits, last) - byte_starts
+  return Words(
+    strings=tf.strings.substr(tf.gather(texts, word_rows), byte_starts, num_bytes),
+    row_splits=tf.searchsorted(
+      word_rows, tf.range(tf.size(texts, tf.int64) + 1), out_type=tf.int64
+    ),
+    byte_starts=byte_starts,
+    char_starts=tf.cast(tf.gather(places, first), tf.int32),
+    num_chars=tf.cast(last - first, tf.int32) + 1,
+  )
+
+
+# ---------------------------------------------------------------------------------------------
+# Packing: pieces to rows.
+
+
+def truncated_lengths(
+  lengths_a: tf.Tensor, lengths_b: tf.Tensor, max_length
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """How many tokens stay of each text so that a pair has at most `max_length`.
+
+  The longer text loses its last token, again and again; of two equally long, the second does.
+
+  Args:
+    lengths_a: int64 `[B]`, tokens of the first texts.
+    lengths_b: int64 `[B]`, tokens of the second texts.
+    max_length: int64 `[B]` or `[]`.
+
+  Returns:
+    int64 `[B]`, `[B]`.
+
+  Example:
+    >>> [kept.numpy().tolist() for kept in truncated_lengths(
+    ...     tf.constant([6, 6, 1], tf.int64), tf.constant([6, 1, 9], tf.int64), 5)]
+    [[3, 4, 1], [2, 1, 4]]
+  """
+  max_length = tf.cast(max_length, tf.int64)
+  kept_b = tf.minimum(lengths_b, tf.maximum(max_length // 2, max_length - lengths_a))
+  return tf.minimum(lengths_a, max_length - kept_b), kept_b
+
+
+def pack(
+  pieces_a: tf.RaggedTensor, pieces_b: tf.RaggedTensor, cls_id: int, sep_id: int, seq_length: int
+) -> Inputs:
+  """`[CLS] a [SEP]`, then `b [SEP]` where there is a b, as `classification.convert_single_example`
+  does.
+
+  Args:
+    pieces_a: int32 `[B, (P)]`.
+    pieces_b: int32 `[B, (P)]`; a text without pieces makes no second segment.
+    cls_id: number of [CLS].
+    sep_id: number of [SEP].
+    seq_length: longest sequence; the longer text is cut first.
+
+  Returns:
+    See `join`.
+  """
+  has_b = pieces_b.row_lengths() > 0  # [B]
+  kept_a, kept_b = truncated_lengths(
+    pieces_a.row_lengths(), pieces_b.row_lengths(), seq_length - 2 - tf.cast(has_b, tf.int64)
+  )
+  return join(first_pieces(pieces_a, kept_a), first_pieces(pieces_b, kept_b), has_b, cls_id, sep_id)
+
+
+def join(
+  pieces_a: tf.RaggedTensor,
+  pieces_b: tf.RaggedTensor | None,
+  has_b: tf.Tensor | None,
+  cls_id: int,
+  sep_id: int,
+  seq_length: int | None = None,
+) -> Inputs:
+  """`[CLS] a [SEP]`, then `b [SEP]` where `has_b`; nothing is cut.
+
+  Args:
+    pieces_a: int32 `[B, (P)]`.
+    pieces_b: int32 `[B, (P)]`; None where there is none at all.
+    has_b: bool `[B]`, likewise.
+    cls_id: number of [CLS].
+    sep_id: number of [SEP].
+    seq_length: S; by default that of the longest of the batch, as padding only costs time.
+
+  Returns:
+    int32 `[B, S]`: `input_word_ids`, `input_mask`, `input_type_ids`.
+  """
+  one_each = tf.ones_like(pieces_a.row_lengths())
+  parts = [repeated(cls_id, one_each), pieces_a, repeated(sep_id, one_each)]
+  if pieces_b is not None:
+    parts += [pieces_b, repeated(sep_id, tf.cast(has_b, tf.int64))]
+  ids = tf.concat(parts, axis=1)
+  # A batch without texts, too, has a [CLS] column for the model to look at.
+  length = seq_length or tf.maximum(ids.bounding_shape(axis=1), 2)
+  word_ids = ids.to_tensor(shape=tf.stack([-1, length]))  # [B, S]
+  positions = tf.range(tf.shape(word_ids, tf.int64)[1])[tf.newaxis]  # [1, S]
+  is_piece = positions < ids.row_lengths()[:, tf.newaxis]
+  is_second = is_piece & (positions >= pieces_a.row_lengths()[:, tf.newaxis] + 2)
+  return {
+    "input_word_ids": word_ids,
+    "input_mask": tf.cast(is_piece, tf.int32),
+    "input_type_ids": tf.cast(is_second, tf.int32),
+  }
+
+
+def first_pieces(pieces: tf.RaggedTensor, counts: tf.Tensor) -> tf.RaggedTensor:
+  """The first pieces of each row, as many as `counts`, int64 `[B]`, says."""
+  places = tf.ragged.range(pieces.row_lengths()).flat_values
+  stays = places < tf.gather(counts, pieces.value_rowids())
+  return tf.RaggedTensor.from_row_lengths(tf.boolean_mask(pieces.flat_values, stays), counts)
+
+
+def repeated(token_id: int, counts: tf.Tensor) -> tf.RaggedTensor:
+  """A piece again and again, in each row as often as `counts`, int64 `[B]`, says."""
+  values = tf.fill([tf.reduce_sum(counts)], tf.constant(token_id, tf.int32))
+  return tf.RaggedTensor.from_row_lengths(values, counts)
+
+
+# ---------------------------------------------------------------------------------------------
+# Windows: a row for each part of a long text.
+
+
+class Windows(NamedTuple):
+  """Windows of all texts, those of a text one after the other.
+
+  Attributes:
+    rows: int64 `[R]`, which text each is of.
+    indexes: int64 `[R]`, its place among those of its text.
+    starts: int64 `[R]`, its first piece.
+    lengths: int64 `[R]`, its pieces.
+  """
+
+  rows: tf.Tensor
+  indexes: tf.Tensor
+  starts: tf.Tensor
+  lengths: tf.Tensor
+
+  def places(self, row_starts: tf.Tensor) -> tf.RaggedTensor:
+    """int64 `[R, (P)]`: which pieces of all texts, whose texts begin at `row_starts`, `[B]`."""
+    starts = tf.gather(row_starts, self.rows) + self.starts
+    return tf.ragged.range(starts, starts + self.lengths)
+
+  def cut(self, pieces: tf.RaggedTensor) -> tf.RaggedTensor:
+    """`[B, (P)]` to `[R, (P)]`."""
+    places = self.places(pieces.row_starts())
+    return places.with_values(tf.gather(pieces.values, places.values))
+
+
+def all_windows(
+  num_pieces: tf.Tensor, sizes: tf.Tensor, steps: tf.Tensor, moves_back: bool = False
+) -> Windows:
+  """Windows from start to end.
+
+  Args:
+    num_pieces: int64 `[B]`; a text without pieces has no window.
+    sizes: int64 `[B]`, pieces of a full window.
+    steps: int64 `[B]`, how far each begins behind the one before, at most its size.
+    moves_back: whether the last one moves back to be full, too; else it is as long as what is left.
+
+  Example:
+    >>> one = lambda n: tf.constant([n], tf.int64)
+    >>> windows = all_windows(one(10), one(6), one(3))
+    >>> windows.starts.numpy().tolist(), windows.lengths.numpy().tolist()
+    ([0, 3, 6], [6, 6, 4])
+    >>> all_windows(one(10), one(6), one(3), moves_back=True).starts.numpy().tolist()
+    [0, 3, 4]
+  """
+  beyond = tf.maximum(num_pieces - sizes, 0)
+  counts = tf.where(num_pieces > 0, 1 + (beyond + steps - 1) // steps, 0)
+  indexes = tf.ragged.range(counts)
+  rows, indexes = indexes.value_rowids(), indexes.flat_values
+  starts = indexes * tf.gather(steps, rows)
+  if moves_back:
+    starts = tf.minimum(starts, tf.gather(beyond, rows))
+  lengths = tf.minimum(tf.gather(sizes, rows), tf.gather(num_pieces, rows) - starts)
+  return Windows(rows, indexes, starts, lengths)
+
+
+def shows_most(windows: Windows, row_starts: tf.Tensor, num_pieces, bonus: float = 0.0):
+  """Of the windows that a piece is in, one shows most context on the side where it shows less.
+
+  Args:
+    windows: R windows.
+    row_starts: int64 `[B]`, each text's first piece among those of all texts.
+    num_pieces: int64 `[]`, of all texts.
+    bonus: for each piece of a window, added to the count of pieces that are compared.
+
+  Returns:
+    bool `[R, (P)]`: whether that one, of equal ones the first, is this window.
+  """
+  places = windows.places(row_starts)
+  left = tf.ragged.range(windows.lengths).flat_values
+  rows = places.value_rowids()
+  lengths = tf.gather(windows.lengths, rows)
+  # In float64, as Python counts: then ties are ties in both.
+  scores = tf.cast(tf.minimum(left, lengths - 1 - left), tf.float64)
+  scores += bonus * tf.cast(lengths, tf.float64)
+  best = tf.math.unsorted_segment_max(scores, places.values, num_pieces)
+  indexes = tf.gather(windows.indexes, rows)
+  is_best = scores == tf.gather(best, places.values)
+  candidates = tf.where(is_best, indexes, tf.int64.max)
+  first = tf.math.unsorted_segment_min(candidates, places.values, num_pieces)
+  return places.with_values(tf.gather(first, places.values) == indexes)

@@ -1,0 +1,395 @@
+r"""Question answering as a SavedModel: from a question and a paragraph to the answer and its place.
+
+  export_span_model("out/export/task", config, "out/model.ckpt-343", "vocab.txt",
+                    do_lower_case=True, max_seq_length=384, doc_stride=128)
+
+  import tensorflow_text                                # its ops are needed wherever it is loaded
+  model = tf.saved_model.load("out/export/task")
+  model(tf.constant(["Who?"]), tf.constant(["It was me."]))["answer"]
+
+The graph does what `squad_features` and `squad_answers` do in Python: the question is cut, the
+paragraph shown in windows, and of all spans of all windows the best is chosen, with the same scores
+and the same rules. So a file's questions have the answers of predictions.json, and their places and
+probabilities are those of predictions_detailed.jsonl, but for these cases:
+
+* In a word that says the same twice, as `3-3`, run_squad takes the first place where the answer's
+  letters are found in that word; here it is the place that the model has chosen. The texts are
+  equal but for case and accents.
+* Within one answer, a word whose normalisation has lost a letter (an accent typed on its own) and
+  one that has gained a letter (Hangul) balance each other in run_squad's count of letters.
+* A word of more than 200 characters that merely touches an answer: `(` before it, say.
+* Where no span makes sense, or a paragraph has no word, run_squad says "empty" or stops, unless
+  there may be no answer; here the answer is "" with probability 0.
+
+(With made-up scores for the windows of 1,678 questions, twice, the first case came up three times
+and the second and third not at all; all texts were equal.)
+
+Letters in shapes: B = batch size, S = sequence length, W = words of all paragraphs, P = their
+pieces, R = windows, M = spans that make sense, K = best beginnings, and best ends, of a window.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert.exporting import graph_text
+from bert.exporting.graph_text import Windows
+from bert.exporting.task_model import Outputs, TaskModel, string_signature, write_task_model
+from bert.model import heads
+from bert.modeling import BertConfig
+from bert.tasks import squad_answers
+
+# What ends a word in a paragraph; `squad.split_words` says the same in Python.
+_BLANKS = " \t\r\n\u202f"
+
+# As `squad_features`: among windows, one that is longer by 100 pieces is worth a piece of context.
+_BONUS_OF_LENGTH = 0.01
+
+
+class _Paragraphs(NamedTuple):
+  """Paragraphs in pieces.
+
+  Attributes:
+    texts: string `[B]`.
+    pieces: int32 `[B, (pieces)]`.
+    words: int64 `[P]`, which word of all each piece is in.
+    piece_starts: int64 `[P]`, the first byte of each piece.
+    piece_limits: int64 `[P]`, the byte after its last.
+    word_starts: int64 `[W]`, likewise of words.
+    word_limits: int64 `[W]`.
+    num_odd: int64 `[W + 1]`, how many letters normalisation took from the words before each.
+  """
+
+  texts: tf.Tensor
+  pieces: tf.RaggedTensor
+  words: tf.Tensor
+  piece_starts: tf.Tensor
+  piece_limits: tf.Tensor
+  word_starts: tf.Tensor
+  word_limits: tf.Tensor
+  num_odd: tf.Tensor
+
+
+class _Spans(NamedTuple):
+  """Spans that make sense; of one question, the best first.
+
+  Attributes:
+    questions: int64 `[M]`, which question each answers.
+    first: int64 `[M]`, its first piece among those of all paragraphs.
+    last: int64 `[M]`.
+    scores: float64 `[M]`, the sums of both logits, which run_squad adds in float64, too.
+  """
+
+  questions: tf.Tensor
+  first: tf.Tensor
+  last: tf.Tensor
+  scores: tf.Tensor
+
+  def select(self, indices: tf.Tensor) -> "_Spans":
+    """Some of them."""
+    return _Spans(*(tf.gather(values, indices) for values in self))
+
+
+class SpanModel(TaskModel):
+  """Answers questions about paragraphs."""
+
+  def __init__(
+    self,
+    config: BertConfig,
+    vocab_file: str,
+    do_lower_case: bool,
+    max_seq_length: int = 384,
+    doc_stride: int = 128,
+    max_query_length: int = 64,
+    n_best_size: int = 20,
+    max_answer_length: int = 30,
+    version_2_with_negative: bool = False,
+    null_score_diff_threshold: float = 0.0,
+    mask_padding: bool = False,
+  ):
+    """Builds the graph, with random weights; what the arguments mean, run_squad.py's flags say.
+
+    Args:
+      config: of the model.
+      vocab_file: path of the vocabulary.
+      do_lower_case: whether the vocabulary is that of an uncased model.
+      max_seq_length: S, pieces in a window.
+      doc_stride: how many pieces each window begins behind the one before it.
+      max_query_length: longer questions are cut to so many pieces.
+      n_best_size: how many answers share the probability.
+      max_answer_length: in pieces.
+      version_2_with_negative: whether there may be no answer.
+      null_score_diff_threshold: no answer where its odds are greater than this.
+      mask_padding: as `--pad_to_longest`: faster. By default every window is padded to S, and
+        padding competes with the text, as in the original.
+    """
+    super().__init__(config, vocab_file, do_lower_case)
+    self._seq_length, self._stride = max_seq_length, doc_stride
+    self._max_query_length, self._max_answer_length = max_query_length, max_answer_length
+    self._n_best_size, self._mask_padding = n_best_size, mask_padding
+    self._may_have_no_answer = version_2_with_negative
+    self._threshold = null_score_diff_threshold
+    strings = tf.TensorSpec([None], tf.string)
+    self.__call__.get_concrete_function(strings, strings)
+    self._list_variables()
+
+  @tf.function(autograph=False)
+  def __call__(self, question, context) -> Outputs:
+    """Answers.
+
+    Args:
+      question: string `[B]`.
+      context: string `[B]`, the paragraphs; of any length.
+
+    Returns:
+      `answer` string `[B]`, the paragraph's text with one space for each row of blanks, or "";
+      `start` and `end` int32 `[B]`, its first character in the paragraph and the one after its
+      last, -1 for no answer; `probability` float32 `[B]`, among the `n_best_size` best answers;
+      `score` float32 `[B]`, the sum of its logits. With `version_2_with_negative` also `null_odds`
+      float32 `[B]`, how much better no answer scores than the best one.
+    """
+    paragraphs = self._split(context)
+    queries = self._pieces(question)
+    queries = graph_text.first_pieces(
+      queries, tf.minimum(queries.row_lengths(), self._max_query_length)
+    )
+    sizes = self._seq_length - 3 - queries.row_lengths()
+    windows = graph_text.all_windows(
+      paragraphs.pieces.row_lengths(), sizes, tf.minimum(sizes, self._stride)
+    )
+    queries = tf.gather(queries, windows.rows)
+    logits = self._logits(queries, windows.cut(paragraphs.pieces))
+    spans = self._spans(logits, windows, queries.row_lengths() + 2, paragraphs.pieces)
+    nulls = self._null_scores(logits, windows, tf.size(question))
+    return self._answers(spans, nulls, paragraphs)
+
+  def signature(self) -> tf.types.experimental.ConcreteFunction:
+    """What a server runs: strings `question` and `context` to the answers."""
+    return string_signature(self, ("question", "context"))
+
+  # -------------------------------------------------------------------------------------------
+  # Texts to logits.
+
+  def _split(self, texts) -> _Paragraphs:
+    words = graph_text.split_words(texts, _BLANKS)
+    # Word by word, as in training: [W, (words of BasicTokenizer), (pieces)], then [W, (pieces)].
+    pieces, starts, limits = (
+      ragged.merge_dims(1, 2) for ragged in self._tokenizer.tokenize_with_offsets(words.strings)
+    )
+    piece_words = pieces.value_rowids()
+    offsets = tf.gather(words.byte_starts, piece_words)
+    letters = self._tokenizer.words(words.strings)
+    letters = tf.reduce_sum(letters.with_values(_num_chars(letters.values)), axis=1)  # [W]
+    return _Paragraphs(
+      texts=texts,
+      pieces=words.by_text(pieces).merge_dims(1, 2),
+      words=piece_words,
+      piece_starts=starts.values + offsets,
+      piece_limits=limits.values + offsets,
+      word_starts=words.byte_starts,
+      word_limits=words.byte_starts + tf.cast(tf.strings.length(words.strings), tf.int64),
+      num_odd=_counts_before(words.num_chars - letters),
+    )
+
+  def _logits(self, queries, parts) -> tuple[tf.Tensor, tf.Tensor]:
+    """float32 `[R, S]` of beginnings, and of ends."""
+    inputs = graph_text.join(
+      queries,
+      parts,
+      tf.ones_like(parts.row_lengths(), tf.bool),
+      self._cls_id,
+      self._sep_id,
+      None if self._mask_padding else self._seq_length,
+    )
+    with self._building():
+      model = self._bert(inputs, skip_padding=self._mask_padding)
+      mask = inputs["input_mask"] if self._mask_padding else None
+      return heads.get_span_logits(model.get_sequence_output(), mask)
+
+  # -------------------------------------------------------------------------------------------
+  # Logits to spans.
+
+  def _spans(self, logits, windows: Windows, offsets, pieces) -> _Spans:
+    """The spans of all windows; `offsets`, `[R]`, is where a window's paragraph begins in it."""
+    num_best = tf.minimum(self._n_best_size, tf.shape(logits[0])[1])
+    # Padding and question take their places among the best, as in the original.
+    (start_logits, starts), (end_logits, ends) = (tf.math.top_k(x, num_best) for x in logits)
+    starts, ends = (tf.cast(x, tf.int64) - offsets[:, tf.newaxis] for x in (starts, ends))
+    lengths = windows.lengths[:, tf.newaxis]
+    can_end = (ends >= 0) & (ends < lengths)
+    can_start = (starts >= 0) & (starts < lengths)
+    # Only the window with most context around an answer's first piece may give it.
+    shows_most = graph_text.shows_most(
+      windows, pieces.row_starts(), tf.size(pieces.values), _BONUS_OF_LENGTH
+    )
+    places = shows_most.row_starts()[:, tf.newaxis] + tf.where(can_start, starts, 0)
+    can_start &= tf.gather(shows_most.values, places)
+    lengths = ends[:, tf.newaxis] - starts[..., tf.newaxis]  # [R, K, K]
+    makes_sense = can_start[..., tf.newaxis] & can_end[:, tf.newaxis]
+    makes_sense &= (lengths >= 0) & (lengths < self._max_answer_length)
+    rows, i, j = tf.unstack(tf.where(makes_sense), axis=1)  # [M] each
+    i, j = tf.stack([rows, i], axis=1), tf.stack([rows, j], axis=1)
+    questions = tf.gather(windows.rows, rows)
+    first_pieces = tf.gather(pieces.row_starts(), questions) + tf.gather(windows.starts, rows)
+    scores = tf.cast(tf.gather_nd(start_logits, i), tf.float64)
+    scores += tf.cast(tf.gather_nd(end_logits, j), tf.float64)
+    spans = _Spans(
+      questions,
+      first_pieces + tf.gather_nd(starts, i),
+      first_pieces + tf.gather_nd(ends, j),
+      scores,
+    )
+    # Of equal scores, the first found stays first: by window, rank of beginning, rank of end.
+    spans = spans.select(tf.argsort(-scores, stable=True))
+    return spans.select(tf.argsort(spans.questions, stable=True))
+
+  def _null_scores(self, logits, windows: Windows, num_questions):
+    """float64 `[B]`: what speaks for no answer, the logits of [CLS] where that is least."""
+    scores = tf.add_n([tf.cast(x[:, 0], tf.float64) for x in logits])
+    least = tf.math.unsorted_segment_min(scores, windows.rows, num_questions)
+    return tf.where(least < squad_answers.NO_ANSWER_ODDS, least, 0.0)
+
+  # -------------------------------------------------------------------------------------------
+  # Spans to answers.
+
+  def _answers(self, spans: _Spans, nulls, paragraphs: _Paragraphs) -> Outputs:
+    num_questions = tf.size(nulls, tf.int64)
+    starts, limits = self._bytes_of(spans, paragraphs)
+    contexts = tf.gather(paragraphs.texts, spans.questions)
+    texts = tf.strings.substr(contexts, starts, limits - starts)
+    texts = tf.strings.regex_replace(texts, f"[{_BLANKS}]+", " ")
+    is_among_best, is_first = self._best_texts(spans, texts, nulls, num_questions)
+    totals = self._total(spans, nulls, is_among_best, num_questions)
+
+    best = tf.where(is_first & is_among_best)[:, 0]  # the best span of each question that has one
+    chosen = spans.select(best)
+    contexts, starts, limits = (tf.gather(x, best) for x in (contexts, starts, limits))
+    scores = _scattered(chosen.scores, chosen.questions, tf.fill([num_questions], -tf.float64.max))
+    odds = tf.minimum(nulls - scores, squad_answers.NO_ANSWER_ODDS)
+    has_answer = scores > -tf.float64.max
+    if self._may_have_no_answer:
+      has_answer &= ~(odds > self._threshold)
+      scores = tf.where(has_answer, scores, nulls)
+    else:
+      scores = tf.where(has_answer, scores, 0.0)
+
+    def where_answered(values, default):
+      default = tf.fill([num_questions], tf.constant(default, values.dtype))
+      return tf.where(has_answer, _scattered(values, chosen.questions, default), default)
+
+    is_among_best = has_answer | self._may_have_no_answer
+    probability = tf.where(is_among_best, tf.exp(scores - totals), 0.0)
+    outputs = {
+      "answer": where_answered(tf.gather(texts, best), ""),
+      "start": where_answered(_num_chars_before(contexts, starts), -1),
+      "end": where_answered(_num_chars_before(contexts, limits), -1),
+      "probability": tf.cast(probability, tf.float32),
+      "score": tf.cast(scores, tf.float32),
+    }
+    if self._may_have_no_answer:
+      outputs["null_odds"] = tf.cast(odds, tf.float32)
+    return outputs
+
+  def _bytes_of(self, spans: _Spans, paragraphs: _Paragraphs):
+    """First byte of each span, and the one after its last, int64 `[M]`.
+
+    The whole words, where run_squad cannot follow an answer's letters into them: a piece is [UNK],
+    or normalisation has changed the number of letters.
+    """
+    first_words = tf.gather(paragraphs.words, spans.first)
+    last_words = tf.gather(paragraphs.words, spans.last)
+    is_unknown = paragraphs.pieces.values == self._unk_id
+    is_whole = _counted(_counts_before(is_unknown), spans.first, spans.last) != 0
+    is_whole |= _counted(paragraphs.num_odd, first_words, last_words) != 0
+    return (
+      tf.where(
+        is_whole,
+        tf.gather(paragraphs.word_starts, first_words),
+        tf.gather(paragraphs.piece_starts, spans.first),
+      ),
+      tf.where(
+        is_whole,
+        tf.gather(paragraphs.word_limits, last_words),
+        tf.gather(paragraphs.piece_limits, spans.last),
+      ),
+    )
+
+  def _best_texts(self, spans: _Spans, texts, nulls, num_questions):
+    """Which spans are among the `n_best_size` best with different texts, which are best of all.
+
+    Returns:
+      bool `[M]` each.
+    """
+    keys = tf.strings.join([tf.strings.as_string(spans.questions), texts], " ")
+    numbers = tf.unique(keys).idx
+    indices = tf.range(tf.size(numbers))
+    # In this order the first with a text is its best.
+    is_new = tf.gather(tf.math.unsorted_segment_min(indices, numbers, tf.size(numbers)), numbers)
+    is_new = is_new == indices
+    firsts = tf.searchsorted(spans.questions, tf.range(num_questions))  # [B]
+    firsts = tf.gather(firsts, spans.questions)  # [M], the first span of the same question
+    before = _counts_before(is_new)
+    ranks = before[:-1] - tf.gather(before, firsts)
+    if self._may_have_no_answer:  # which takes a place, too
+      ranks += tf.cast(tf.gather(nulls, spans.questions) > spans.scores, tf.int64)
+    return is_new & (ranks < self._n_best_size), firsts == indices
+
+  def _total(self, spans: _Spans, nulls, is_among_best, num_questions):
+    """float64 `[B]`: the logarithm of what the scores of the best answers are shares of."""
+    best = spans.select(tf.where(is_among_best)[:, 0])
+    largest = tf.math.unsorted_segment_max(best.scores, best.questions, num_questions)
+    if self._may_have_no_answer:
+      largest = tf.maximum(largest, nulls)
+    shares = tf.exp(best.scores - tf.gather(largest, best.questions))
+    total = tf.math.unsorted_segment_sum(shares, best.questions, num_questions)
+    if self._may_have_no_answer:
+      total += tf.exp(nulls - largest)
+    return largest + tf.math.log(total)
+
+
+def _num_chars(strings):
+  return tf.strings.length(strings, "UTF8_CHAR")
+
+
+def _num_chars_before(strings, num_bytes):
+  return _num_chars(tf.strings.substr(strings, tf.zeros_like(num_bytes), num_bytes))
+
+
+def _counts_before(values):
+  """int64 `[X + 1]`: the sums of all values before each, and of all."""
+  return tf.concat([[0], tf.cumsum(tf.cast(values, tf.int64))], 0)
+
+
+def _counted(counts_before, first, last):
+  """The sums of the values from `first` to `last`."""
+  return tf.gather(counts_before, last + 1) - tf.gather(counts_before, first)
+
+
+def _scattered(values, places, default):
+  return tf.tensor_scatter_nd_update(default, places[:, tf.newaxis], values)
+
+
+def export_span_model(
+  export_dir: str,
+  config: BertConfig,
+  checkpoint_path: str,
+  vocab_file: str,
+  do_lower_case: bool,
+  **options,
+) -> None:
+  """Writes a `SpanModel` as a SavedModel, whole or not at all.
+
+  Args:
+    export_dir: the folder; a SavedModel that is there is replaced.
+    config: of the model.
+    checkpoint_path: what `checkpoint.find_checkpoint` finds.
+    vocab_file: see `SpanModel`, also for the rest.
+    do_lower_case: whether the vocabulary is that of an uncased model.
+    **options: further arguments of `SpanModel`.
+
+  Raises:
+    CheckpointError: the checkpoint lacks a variable of the model, or has it in another shape.
+    OSError: `export_dir` cannot be written, or holds something else than a SavedModel.
+  """
+  model = SpanModel(config, vocab_file, do_lower_case, **options)
+  write_task_model(export_dir, model, checkpoint_path, model.signature())

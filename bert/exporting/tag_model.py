@@ -1,0 +1,174 @@
+"""Tagging as a SavedModel: from texts to words, their places, and a label for each.
+
+  export_tag_model("out/export/task", config, "out/model.ckpt-343", "vocab.txt",
+                   do_lower_case=False, max_seq_length=128, label_names=["O", "B-PER", "I-PER"])
+
+  import tensorflow_text                                # its ops are needed wherever it is loaded
+  model = tf.saved_model.load("out/export/task")
+  model(tf.constant(["Ada met Charles."]))["tags"]      # ragged: as many as the text has words
+
+The graph does what `ner` does in Python: a word's first piece stands for it, a text too long for
+the model is read through windows, each word being labelled where most context surrounds it; no word
+is dropped. Words are what stands between blanks, as in a CoNLL file, where `Charles.` would be two:
+a text gets the labels of run_ner.py if its words and punctuation have spaces between them. Labels
+are the model's own; run_ner.py then mends those that do not follow their scheme.
+
+Letters in shapes: B = batch size, W = words of all texts, P = their pieces, R = windows, S =
+sequence length, C = number of labels, (N) = words of each text, ragged.
+"""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from bert.exporting import graph_text
+from bert.exporting.task_model import (
+  Outputs,
+  TaskModel,
+  label_map_json,
+  string_signature,
+  write_task_model,
+)
+from bert.model import heads
+from bert.modeling import BertConfig
+
+# As `bert/tasks/conll_files.py`, whose lines are sentences here: a no-break space, say, is part of
+# a word.
+_BLANKS = " \t\r\n"
+
+
+class TagModel(TaskModel):
+  """Labels the words of texts.
+
+  Attributes:
+    label_names: string `[C]`.
+  """
+
+  def __init__(
+    self,
+    config: BertConfig,
+    vocab_file: str,
+    do_lower_case: bool,
+    max_seq_length: int,
+    label_names: Sequence[str],
+    doc_stride: int | None = None,
+  ):
+    """Builds the graph, with random weights.
+
+    Args:
+      config: of the model.
+      vocab_file: path of the vocabulary.
+      do_lower_case: whether the vocabulary is that of an uncased model.
+      max_seq_length: pieces in a window, [CLS] and [SEP] included.
+      label_names: C names, in the order of the model's outputs.
+      doc_stride: how many pieces each window begins behind the last; half a window by default.
+    """
+    super().__init__(config, vocab_file, do_lower_case)
+    self._size = max_seq_length - 2
+    self._stride = doc_stride or max(self._size // 2, 1)
+    self._labels = tuple(label_names)
+    self.label_names = tf.Variable(list(label_names), trainable=False, name="label_names")
+    self.__call__.get_concrete_function(tf.TensorSpec([None], tf.string))
+    self._list_variables()
+
+  @tf.function(autograph=False)
+  def __call__(self, text) -> dict[str, tf.RaggedTensor]:
+    """Labels.
+
+    Args:
+      text: string `[B]`, of any length.
+
+    Returns:
+      Ragged `[B, (N)]`: `words` and `tags`, string; `starts` and `ends` int32, each word's first
+      character in the text and the one after its last; `probabilities` float32, of each tag.
+    """
+    words = graph_text.split_words(text, _BLANKS)
+    probabilities = tf.nn.softmax(self._logits(words))  # [W, C]
+    outputs = {
+      "words": words.strings,
+      "tags": tf.gather(tf.constant(self._labels), tf.argmax(probabilities, axis=1)),
+      "starts": words.char_starts,
+      "ends": words.char_starts + words.num_chars,
+      "probabilities": tf.reduce_max(probabilities, axis=1),
+    }
+    return {name: words.by_text(values) for name, values in outputs.items()}
+
+  def signature(self) -> tf.types.experimental.ConcreteFunction:
+    """What a server runs: strings `text` to the answers, filled up to the longest text.
+
+    Servers know no ragged tensors. `num_words`, int32 `[B]`, tells where a row ends.
+    """
+
+    def serve(text) -> Outputs:
+      outputs = self(text)
+      num_words = tf.cast(outputs["words"].row_lengths(), tf.int32)
+      return {**{n: values.to_tensor() for n, values in outputs.items()}, "num_words": num_words}
+
+    return string_signature(serve, ("text",))
+
+  def _logits(self, words: graph_text.Words):
+    """float32 `[W, C]`."""
+    pieces = self._pieces(words.strings)  # [W, (pieces)]
+    # A word of control characters alone has no piece, and still needs a place to be labelled at.
+    is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
+    pieces = tf.concat([pieces, graph_text.repeated(self._unk_id, is_empty)], axis=1)
+    texts = words.by_text(pieces).merge_dims(1, 2)  # [B, (pieces)]
+    size, stride = (
+      tf.fill(tf.shape(texts.row_lengths()), tf.constant(n, tf.int64))
+      for n in (self._size, self._stride)
+    )
+    windows = graph_text.all_windows(texts.row_lengths(), size, stride, moves_back=True)
+    inputs = graph_text.join(windows.cut(texts), None, None, self._cls_id, self._sep_id)
+    with self._building():
+      model = self._bert(inputs, skip_padding=True)
+      logits = heads.get_token_logits(model.get_sequence_output(), len(self._labels), False)
+    return tf.gather_nd(logits, _owners(windows, texts, pieces.row_starts()))
+
+
+def _owners(windows: graph_text.Windows, texts: tf.RaggedTensor, first_pieces: tf.Tensor):
+  """int64 `[W, 2]`: the window that labels each word, and the position of its first piece there.
+
+  Args:
+    windows: R windows.
+    texts: int32 `[B, (pieces)]`.
+    first_pieces: int64 `[W]`, among the P pieces of all texts.
+  """
+  num_pieces = tf.size(texts.values, tf.int64)
+  shows_most = graph_text.shows_most(windows, texts.row_starts(), num_pieces)
+  shown = tf.where(shows_most.values)  # [P, 1], as each piece is shown most by one window
+  places = tf.gather_nd(windows.places(texts.row_starts()).values, shown)
+  indices = tf.scatter_nd(places[:, tf.newaxis], shown[:, 0], num_pieces[tf.newaxis])
+  indices = tf.gather(indices, first_pieces)
+  rows = tf.gather(shows_most.value_rowids(), indices)
+  return tf.stack([rows, indices - tf.gather(shows_most.row_starts(), rows) + 1], axis=1)
+
+
+def export_tag_model(
+  export_dir: str,
+  config: BertConfig,
+  checkpoint_path: str,
+  vocab_file: str,
+  do_lower_case: bool,
+  max_seq_length: int,
+  label_names: Sequence[str],
+  doc_stride: int | None = None,
+) -> None:
+  """Writes a `TagModel` as a SavedModel, whole or not at all.
+
+  Args:
+    export_dir: the folder; a SavedModel that is there is replaced.
+    config: of the model.
+    checkpoint_path: what `checkpoint.find_checkpoint` finds.
+    vocab_file: see `TagModel`, also for the rest.
+    do_lower_case: whether the vocabulary is that of an uncased model.
+    max_seq_length: pieces in a window.
+    label_names: C names.
+    doc_stride: how many pieces each window begins behind the last.
+
+  Raises:
+    CheckpointError: the checkpoint lacks a variable of the model, or has it in another shape.
+    OSError: `export_dir` cannot be written, or holds something else than a SavedModel.
+  """
+  model = TagModel(config, vocab_file, do_lower_case, max_seq_length, label_names, doc_stride)
+  extra = {"label_map.json": label_map_json(label_names)}
+  write_task_model(export_dir, model, checkpoint_path, model.signature(), extra)

@@ -1,0 +1,221 @@
+"""What `tokenization.BasicTokenizer` does to each character, as tables for a TensorFlow graph.
+
+An exported model cannot call Python, and neither ICU nor RE2, which TensorFlow's own text ops use,
+has the character classes of our tokenizer. So the tokenizer itself is asked, once for each of the
+1,114,112 code points, what becomes of it, and the answers travel in the graph. They are small
+(80 KB for a cased model, 500 KB for an uncased one), for most pages of 256 code points look alike
+and are stored once.
+
+Nearly every character becomes one character, or none. Three rules need more than that, and tables
+of their own (`SlowTables`), which the graph opens only for texts that need them:
+
+  - some become several: Hangul syllables, Indic vowels of two parts;
+  - a capital sigma becomes another letter at a word's end;
+  - decomposition sorts combining characters, and those that are no accents (Mc) remain.
+
+Plain Python and NumPy, no TensorFlow.
+"""
+
+import functools
+import unicodedata
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from bert import tokenization
+
+PAGE = 256  # code points that share a page of a table
+NUM_PAGES = 0x110000 // PAGE
+
+# Kinds of characters: gone; a separator of words; a word by itself; a part of a word.
+DROPPED, SPACE, ALONE, LETTER = range(4)
+
+# Fields of a cell in `CharacterTables.cells`. The code point is stored as the difference (xor) to
+# the character's own, so that pages of unchanged characters are equal.
+CODE_MASK = (1 << 21) - 1
+KIND_SHIFT = 21  # two bits
+CHINESE = 1 << 23  # uncased: ALONE before lower-casing, so that accents after it are not its own
+ACCENT = 1 << 24  # DROPPED, but as a part of the word before it
+SLOW = 1 << 30  # the highest field: one maximum over a batch tells whether it has any
+
+CAPITAL_SIGMA, FINAL_SIGMA = 0x3A3, 0x3C2
+
+# Cells of `SlowTables.sigma`: what a character means for a sigma beside it.
+SKIPPED, CASED, UNCASED = range(3)
+
+# Cells of `SlowTables.expansion`: 0 for a character that stays, else `start << 3 | length`.
+LENGTH_BITS = 3
+# Cells of `SlowTables.element`: `combining class << 2 | kind`.
+CLASS_SHIFT = 2
+
+_SIDE = "x"  # a letter to put beside a character in question
+
+
+class PagedTable(NamedTuple):
+  """An int32 for each code point: `cells[pages[code // 256] + code % 256]`.
+
+  Attributes:
+    pages: int32 [4352], where the page of 256 cells begins.
+    cells: int32 [256 * number of different pages].
+  """
+
+  pages: np.ndarray
+  cells: np.ndarray
+
+  def __getitem__(self, code: int) -> int:
+    return int(self.cells[self.pages[code // PAGE] + code % PAGE])
+
+
+class SlowTables(NamedTuple):
+  """For texts with a character that is marked `SLOW`.
+
+  Attributes:
+    sigma: `SKIPPED`, `CASED` or `UNCASED`, for the rule of the final sigma.
+    expansion: where in `pool` a character's lower case, decomposed, is found, accents included.
+    pool: int32, code points.
+    element: kind and combining class of a character that decomposition has yielded.
+  """
+
+  sigma: PagedTable
+  expansion: PagedTable
+  pool: np.ndarray
+  element: PagedTable
+
+
+class CharacterTables(NamedTuple):
+  """All that a graph needs to know about characters.
+
+  Attributes:
+    main: for each character its kind, what it becomes, and flags.
+    slow: None for cased models, whose characters never change.
+  """
+
+  main: PagedTable
+  slow: SlowTables | None
+
+
+@functools.lru_cache(maxsize=2)
+def character_tables(do_lower_case: bool) -> CharacterTables:
+  """Asks `BasicTokenizer` about all code points, which takes a few seconds once per process.
+
+  Example:
+    >>> cell = character_tables(True).main[ord("É")]
+    >>> chr(ord("É") ^ (cell & CODE_MASK)), cell >> KIND_SHIFT == LETTER
+    ('e', True)
+  """
+  tokenizer = tokenization.BasicTokenizer(do_lower_case)
+  main = _paged(functools.partial(_main_page, tokenizer))
+  return CharacterTables(main, _slow_tables() if do_lower_case else None)
+
+
+def _paged(make_page: Callable[[str], list[int]], dtype: type[np.integer] = np.int32) -> PagedTable:
+  """Builds a table; `make_page` gets the characters of a page and returns their cells."""
+  known: dict[bytes, int] = {}
+  pages = []
+  for first in range(0, NUM_PAGES * PAGE, PAGE):
+    text = "".join(map(chr, range(first, first + PAGE)))
+    if _is_without_characters(text):  # three quarters of all pages
+      cells = make_page(text[0]) * PAGE
+    else:
+      cells = make_page(text)
+    pages.append(PAGE * known.setdefault(np.array(cells, dtype).tobytes(), len(known)))
+  return PagedTable(np.array(pages, np.int32), np.frombuffer(b"".join(known), dtype))
+
+
+def _is_without_characters(text: str) -> bool:
+  """Whether a page is all unassigned or all private: no such page has different cells."""
+  return len(set(map(unicodedata.category, text))) == 1 and unicodedata.category(text[0])[0] == "C"
+
+
+# ---------------------------------------------------------------------------------------------
+# The main table.
+
+
+def _main_page(tokenizer: tokenization.BasicTokenizer, text: str) -> list[int]:
+  """Cells of a page; most pages can be seen at one glance to hold one kind of character."""
+  if not any(map(unicodedata.combining, text)):
+    tokens = tokenizer.tokenize(_SIDE + text + _SIDE)
+    if tokens == [_SIDE + text + _SIDE]:
+      return [LETTER << KIND_SHIFT] * len(text)
+    if tokens == [_SIDE, *text, _SIDE]:
+      return [_main_cell(tokenizer, text[0])] * len(text)
+  return [_main_cell(tokenizer, char) for char in text]
+
+
+def _main_cell(tokenizer: tokenization.BasicTokenizer, char: str) -> int:
+  """Looks at what the tokenizer makes of a character between two letters."""
+  words = list(tokenizer.tokenize_with_spans(_SIDE + char + _SIDE))
+  tokens = [token for token, _ in words]
+  if tokens == [_SIDE, _SIDE]:
+    return SPACE << KIND_SHIFT
+  result = "".join(tokens)[1:-1]
+  if not result:
+    _, spans = words[0]
+    is_accent = spans[0] == (0, 2)  # the letter before it now reaches over the accent
+    return DROPPED << KIND_SHIFT | (ACCENT if is_accent else 0)
+  cell = ord(char) ^ ord(result[0])
+  cell |= (LETTER if len(tokens) == 1 else ALONE) << KIND_SHIFT
+  if not tokenizer.do_lower_case:
+    return cell
+  if len(tokens) > 1 and _separates_accents(tokenizer, char):
+    cell |= CHINESE
+  if _needs_neighbours_or_room(char, result):
+    cell |= SLOW
+  return cell
+
+
+def _separates_accents(tokenizer: tokenization.BasicTokenizer, char: str) -> bool:
+  (_, spans), *_ = tokenizer.tokenize_with_spans(char + "\u0301")
+  return spans[-1] == (0, 1)
+
+
+def _needs_neighbours_or_room(char: str, result: str) -> bool:
+  return ord(char) == CAPITAL_SIGMA or len(result) > 1 or any(map(unicodedata.combining, result))
+
+
+# ---------------------------------------------------------------------------------------------
+# The tables for rare characters.
+
+
+def _slow_tables() -> SlowTables:
+  pool: list[int] = []
+  expansion = _paged(lambda text: [_expansion_cell(char, pool) for char in text])
+  cased = character_tables(False).main
+  return SlowTables(
+    sigma=_paged(lambda text: [_sigma_cell(char) for char in text], np.uint8),
+    expansion=expansion,
+    pool=np.array(pool, np.int32),
+    element=_paged(lambda text: [_element_cell(char, cased) for char in text], np.int16),
+  )
+
+
+def _sigma_cell(char: str) -> int:
+  """Tries `str.lower` on sigmas: a final one has a cased letter before it, and none after it.
+
+  Whether a character is cased, or is one that the rule looks past, Python tells in no other way.
+
+  Example:
+    >>> [_sigma_cell(char) for char in ".a博"] == [SKIPPED, CASED, UNCASED]
+    True
+  """
+  if not ("a" + char + "Σ").lower().endswith("ς"):
+    return UNCASED
+  return CASED if (char + "Σ").lower().endswith("ς") else SKIPPED
+
+
+def _expansion_cell(char: str, pool: list[int]) -> int:
+  """Appends what a character becomes to `pool`, unless it stays."""
+  result = unicodedata.normalize("NFD", char.lower())
+  if result == char:
+    return 0
+  pool.extend(map(ord, result))
+  return (len(pool) - len(result)) << LENGTH_BITS | len(result)
+
+
+def _element_cell(char: str, cased: PagedTable) -> int:
+  """A cased tokenizer knows the kinds of characters as they are after all changes."""
+  kind = cased[ord(char)] >> KIND_SHIFT & 3
+  if unicodedata.category(char) == "Mn":
+    kind = DROPPED
+  return unicodedata.combining(char) << CLASS_SHIFT | kind

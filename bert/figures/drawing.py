@@ -1,0 +1,387 @@
+"""Pictures of numbers that are there already; `plots.py` offers them, and reads those of a run.
+
+  plot_confusion_matrix([[90, 10], [5, 895]], ["no", "yes"], "confusion.png")
+  plot_attention(probabilities, tokens, "attention.png")
+
+Each function takes numbers and a path, whose ending (.png, .svg, .pdf) decides the format.
+matplotlib is imported when the first one is drawn.
+
+Letters in shapes: C = number of classes, M = number of texts, N = number of maps, S = sequence
+length, W = width.
+"""
+
+import itertools
+import os
+import textwrap
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bert.io import atomic_files
+
+# Blue and orange stay apart for colour-blind readers, and in grey; so do the others among them.
+MAIN_COLOR, SECOND_COLOR, NOTE_COLOR = "#2a6fbb", "#d95f02", "#555555"
+_COLORS = (MAIN_COLOR, SECOND_COLOR, "#009e73", "#cc79a7", "#e6b800", "#222222")
+_MARKERS = "osD^vP"
+
+
+def new_figure(width: float, height: float, layout: str | None = "constrained"):
+  """An empty matplotlib `Figure`, sizes in inches.
+
+  Raises:
+    ImportError: matplotlib is not installed.
+  """
+  try:
+    # Without pyplot there is no window system to ask for, and no state that others share.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+  except ImportError as error:
+    raise ImportError(
+      f"Pictures need matplotlib, which cannot be imported ({error}): pip install matplotlib"
+    ) from error
+  figure = Figure(figsize=(width, height), dpi=150, layout=layout)
+  FigureCanvasAgg(figure)
+  return figure
+
+
+def save(figure, path: str | os.PathLike, **options) -> None:
+  """Writes a figure in the format that the path's ending names, PNG without one."""
+  kind = os.path.splitext(path)[1].lstrip(".") or "png"
+  with atomic_files.written_whole(path) as writer:
+    figure.savefig(writer, format=kind, **options)
+
+
+def plain_axes(panel, title: str, xlabel: str, ylabel: str, grid_axis: str = "both") -> None:
+  """Gives axes a title, names and a faint grid."""
+  panel.set_title(title, fontsize=11, loc="left", parse_math=False)
+  panel.set_xlabel(xlabel)
+  panel.set_ylabel(ylabel)
+  panel.grid(color="#dddddd", linewidth=0.6, axis=grid_axis)
+  panel.set_axisbelow(True)
+  panel.spines[["top", "right"]].set_visible(False)
+
+
+# ---------------------------------------------------------------------------------------------
+# Learning rates before anything is trained.
+
+
+def plot_schedules(
+  schedules: Mapping[str, Sequence[float]],
+  output_png: str | os.PathLike,
+  title: str = "Learning rate",
+) -> None:
+  """Draws what the learning rate will be at each step.
+
+  Args:
+    schedules: label -> rate of step 0, 1, 2, ...
+    output_png: the picture.
+    title: above it.
+  """
+  figure = new_figure(6.4, 3.8)
+  panel = figure.subplots()
+  styles = itertools.cycle(("-", "--", "-.", ":"))
+  for (label, rates), color, style in zip(schedules.items(), itertools.cycle(_COLORS), styles):
+    panel.plot(range(len(rates)), rates, color=color, linestyle=style, linewidth=1.8, label=label)
+  plain_axes(panel, title, "training step", "rate")
+  panel.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
+  panel.set_ylim(bottom=0)
+  panel.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")
+  panel.legend(frameon=False, fontsize=9)
+  save(figure, output_png)
+
+
+# ---------------------------------------------------------------------------------------------
+# How right a model is.
+
+_MOST_COUNTS = 20  # classes; the numbers of more would not fit into their cells
+_MOST_NAMES = 60  # classes
+
+
+def plot_confusion_matrix(
+  matrix: np.ndarray,
+  labels: Sequence[str],
+  output_png: str | os.PathLike,
+  title: str = "Confusion matrix",
+) -> None:
+  """Draws how often the row's class was predicted as the column's.
+
+  Colours are shares of a row, so that a rare class is as easy to read as a frequent one.
+
+  Args:
+    matrix: int `[C, C]`, true classes down, predicted ones across; see `metrics.confusion_matrix`.
+    labels: C names.
+    output_png: the picture.
+    title: above it; the number of examples and the accuracy are added.
+  """
+  matrix = np.asarray(matrix)
+  count, shares = len(labels), matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+  side = min(1.8 + 0.75 * count, 12) if count <= _MOST_COUNTS else 10
+  room = 0.08 * min(24, max(map(len, labels)))  # for names
+  figure = new_figure(side + 1.2 + room, side + room / 2)
+  panel = figure.subplots()
+  image = panel.imshow(100 * shares, cmap="Blues", vmin=0, vmax=100)
+  if count <= _MOST_COUNTS:
+    _write_counts(panel, matrix, shares)
+    edges = np.arange(count - 1) + 0.5
+    panel.set_xticks(edges, minor=True)
+    panel.set_yticks(edges, minor=True)
+    panel.grid(which="minor", color="#cccccc", linewidth=0.8)
+    panel.tick_params(which="minor", length=0)
+  names = labels if count <= _MOST_NAMES else []
+  _name_ticks(panel, names, names)
+  panel.set_xlabel("predicted class")
+  panel.set_ylabel("true class")
+  accuracy = np.trace(matrix) / max(matrix.sum(), 1)
+  text = f"{title}\n{matrix.sum():,} examples, accuracy {accuracy:.1%}"
+  panel.set_title(text, fontsize=11, loc="left", parse_math=False)
+  figure.colorbar(image, ax=panel, label="% of the true class", shrink=0.8)
+  save(figure, output_png, bbox_inches="tight")
+
+
+def _write_counts(panel, matrix: np.ndarray, shares: np.ndarray) -> None:
+  size = 9 if len(matrix) <= 10 else 7
+  for row, column in np.argwhere(matrix):  # empty cells stay empty
+    color = "white" if shares[row, column] > 0.55 else "black"
+    percent = f"{shares[row, column]:.0%}" if shares[row, column] >= 0.005 else "<1%"
+    text = f"{matrix[row, column]:,}\n{percent}"
+    style = {"ha": "center", "va": "center", "fontsize": size, "color": color}
+    panel.text(column, row, text, **style)
+
+
+def _name_ticks(panel, x_names: Sequence[str], y_names: Sequence[str], fontsize: float = 9) -> None:
+  """Names the columns and rows of an image; long names of columns are turned."""
+  x_names, y_names = (
+    [n if len(n) <= 24 else f"{n[:21]}..." for n in ns] for ns in (x_names, y_names)
+  )
+  is_long = max(map(len, x_names), default=0) > 6 or len(x_names) > 8
+  turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_long else {}
+  style = {"fontsize": fontsize, "parse_math": False}
+  panel.set_xticks(range(len(x_names)), x_names, **style, **turned)
+  panel.set_yticks(range(len(y_names)), y_names, **style)
+
+
+def plot_scores(
+  scores: Mapping[str, Mapping[str, float]],
+  output_png: str | os.PathLike,
+  title: str = "Scores",
+) -> None:
+  """Draws precision, recall and F1 of several types: F1 as a bar, the other two as marks on it.
+
+  Args:
+    scores: type -> `precision`, `recall`, `f1`, from 0 to 1, and `support`, how many there are.
+    output_png: the picture.
+    title: above it.
+  """
+  figure = new_figure(7.2, 1.6 + 0.38 * len(scores))
+  panel = figure.subplots()
+  rows = range(len(scores))
+  percent = {n: [100 * s[n] for s in scores.values()] for n in ("precision", "recall", "f1")}
+  panel.barh(rows, percent["f1"], height=0.62, color="#a6c8e8", label="F1")
+  for name, color, marker in (("precision", "#0b3c6f", ">"), ("recall", SECOND_COLOR, "<")):
+    style = {"color": color, "markersize": 6, "clip_on": False}
+    panel.plot(percent[name], rows, marker, label=name, **style)
+  for row, value in zip(rows, percent["f1"], strict=True):
+    panel.text(2, row, f"{value:.1f}", va="center", fontsize=9)
+  plain_axes(panel, title, "percent", "", grid_axis="x")
+  names = [f"{name} ({scores[name]['support']:,.0f})" for name in scores]
+  panel.set_yticks(rows, names, parse_math=False)
+  panel.set_xlim(0, 102)
+  panel.invert_yaxis()
+  figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+  save(figure, output_png)
+
+
+# ---------------------------------------------------------------------------------------------
+# What looks at what.
+
+
+def plot_attention(
+  probabilities: np.ndarray,
+  tokens: Sequence[str],
+  output_png: str | os.PathLike,
+  titles: Sequence[str] | None = None,
+  title: str = "Attention",
+) -> None:
+  """Draws attention maps: a row is a word piece that looks, a column one that is looked at.
+
+  Args:
+    probabilities: float `[N, S, S]`, each row's sum is 1; N maps, for instance the heads of a
+      layer, are drawn side by side.
+    tokens: S word pieces.
+    output_png: the picture.
+    titles: of each map; `head 0`, `head 1`, ... by default.
+    title: of all.
+
+  Raises:
+    ValueError: shapes do not fit.
+  """
+  maps = np.asarray(probabilities)
+  if maps.ndim != 3 or maps.shape[1:] != (len(tokens), len(tokens)):
+    raise ValueError(f"Maps of shape {list(maps.shape)} do not fit {len(tokens)} tokens.")
+  titles = titles or [f"head {number}" for number in range(len(maps))]
+  columns = 3 if len(maps) % 3 == 0 and len(maps) % 4 else min(len(maps), 4)
+  rows = -(-len(maps) // columns)
+  side = min(max(2.4, 0.17 * len(tokens) + 0.9), 8)
+  figure = new_figure(side * columns + 1.2, side * rows + 0.5)
+  panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+  for panel, each, name in zip(panels.flat, maps, titles, strict=False):
+    # One scale for all maps, or they could not be compared.
+    image = panel.imshow(each, cmap="Blues", vmin=0, vmax=maps.max())
+    panel.set_title(name, fontsize=9)
+    _name_ticks(panel, tokens, tokens, fontsize=7)
+    panel.tick_params(axis="x", labelrotation=90)
+  for number, panel in enumerate(panels.flat):
+    # The last map of a column names its pieces, whether there is an empty place below it or not.
+    panel.tick_params(labelbottom=number + columns >= len(maps))
+    panel.set_visible(number < len(maps))
+  figure.suptitle(title, fontsize=11, parse_math=False)
+  figure.supxlabel("looked at", fontsize=9)
+  figure.supylabel("looking", fontsize=9)
+  aspect = 20 * rows  # as wide a bar, however many maps it stands beside
+  figure.colorbar(image, ax=panels, label="probability", aspect=aspect, pad=0.01)
+  save(figure, output_png, bbox_inches="tight")
+
+
+# ---------------------------------------------------------------------------------------------
+# Vectors as points of a plane.
+
+_MOST_LABELS = 60  # More of them could not be read.
+_LABEL_LENGTH = 40  # characters
+
+# Where a label may stand: how far right of its point and above it, and which of its sides is there.
+_PLACES = [
+  *((dx, dy, side) for dy in (3, -8) for dx, side in ((5, "left"), (-5, "right"))),
+  *((dx, dy, side) for dy in (-2.5, 10, -15) for dx, side in ((6, "left"), (-6, "right"))),
+]
+
+
+def project_vectors(vectors: np.ndarray, method: str = "pca") -> np.ndarray:
+  """Places vectors in a plane.
+
+  Args:
+    vectors: float `[M, W]`.
+    method: `pca` keeps the two directions in which they differ most, so that distances mean
+      something; `tsne` keeps neighbours together, and distances between groups mean nothing.
+
+  Returns:
+    float `[M, 2]`, the same for the same vectors.
+
+  Raises:
+    ValueError: there are less than three vectors, one of them is not finite, or `method` is
+      unknown.
+  """
+  from sklearn.decomposition import PCA
+  from sklearn.manifold import TSNE
+
+  if len(vectors) < 3:
+    raise ValueError(f"Three vectors at least make a picture, not {len(vectors)}.")
+  if method == "pca":
+    return PCA(2, svd_solver="full").fit_transform(vectors)
+  if method == "tsne":
+    # Each point looks at some 30 others, if there are so many.
+    perplexity = min(30.0, (len(vectors) - 1) / 3)
+    return TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors)
+  raise ValueError(f"method is {method!r}, but must be pca or tsne.")
+
+
+def plot_vectors(
+  vectors: np.ndarray,
+  labels: Sequence[str],
+  output_png: str | os.PathLike,
+  method: str = "pca",
+  groups: Sequence[str] | None = None,
+) -> None:
+  """Draws vectors as points; few enough of them with their labels.
+
+  Args:
+    vectors: float `[M, W]`.
+    labels: M texts, cut where they are long.
+    output_png: the picture; the ending decides the format.
+    method: see `project_vectors`.
+    groups: M names, such as classes: points of a group share a colour and a shape.
+
+  Raises:
+    ValueError: see `project_vectors`.
+  """
+  points = project_vectors(vectors, method)
+  figure = new_figure(9, 7)
+  panel = figure.subplots()
+  _draw_points(panel, points, groups)
+  name = {"pca": "Principal component", "tsne": "t-SNE axis"}[method]
+  plain_axes(panel, f"{len(points):,} texts", f"{name} 1", f"{name} 2")
+  if len(labels) <= _MOST_LABELS:
+    _write_labels(figure, panel, points, labels)
+  save(figure, output_png)
+
+
+def _write_labels(figure, panel, points: np.ndarray, labels: Sequence[str]) -> None:
+  """Writes each label beside its point, where there is room; without any it is left out."""
+  from matplotlib.transforms import Bbox
+
+  panel.margins(x=0.18)
+  figure.draw_without_rendering()  # Now it is known where each point will be.
+  figure.set_layout_engine("none")
+  at = panel.transData.transform(points)  # pixels
+  inside = panel.get_window_extent()
+  taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in at]
+  for number, (point, label) in enumerate(zip(points, labels, strict=True)):
+    text = textwrap.shorten(label, _LABEL_LENGTH, placeholder=" ...").replace("$", r"\$")
+    note = panel.annotate(text, point, xytext=(0, 0), textcoords="offset points", fontsize=7)
+    others = taken[:number] + taken[number + 1 :]
+    for dx, dy, side in _PLACES:
+      note.set(position=(dx, dy), horizontalalignment=side)
+      box = note.get_window_extent()
+      fits = inside.x0 <= box.x0 and box.x1 <= inside.x1 and inside.y0 <= box.y0
+      if fits and not box.count_overlaps(others):
+        taken.append(box)
+        break
+    else:
+      note.set_visible(False)
+
+
+def _draw_points(panel, points: np.ndarray, groups: Sequence[str] | None) -> None:
+  if groups is None:
+    panel.scatter(points[:, 0], points[:, 1], s=14, color=MAIN_COLOR, alpha=0.7, linewidths=0)
+    return
+  for number, name in enumerate(dict.fromkeys(groups)):
+    of_group = points[[group == name for group in groups]]
+    color, marker = _COLORS[number % len(_COLORS)], _MARKERS[number % len(_MARKERS)]
+    style = {"s": 20, "color": color, "marker": marker, "alpha": 0.75, "linewidths": 0}
+    panel.scatter(of_group[:, 0], of_group[:, 1], label=name.replace("$", r"\$"), **style)
+  panel.legend(frameon=False, fontsize=9)
+
+
+# ---------------------------------------------------------------------------------------------
+# A table.
+
+
+def plot_table(
+  rows: Sequence[Sequence[str]],
+  output_png: str | os.PathLike,
+  title: str,
+  notes: Sequence[str] = (),
+) -> None:
+  """Draws a table of text with a line below its header, as a paper has it.
+
+  Args:
+    rows: cells of each row, the header first; all rows have the same number.
+    output_png: the picture; the ending decides the format.
+    title: above the table.
+    notes: paragraphs below it.
+  """
+  widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]  # characters
+  lines = [line for note in notes for line in textwrap.wrap(note, sum(widths) * 4 // 3)]
+  height = len(rows) + 2 + 0.8 * len(lines)  # rows
+  figure = new_figure(0.1 * sum(widths) + 0.4, 0.28 * height + 0.3, layout=None)
+  panel = figure.add_axes((0.02, 0.02, 0.96, 0.96), xlim=(0, sum(widths)), ylim=(height, 0))
+  panel.set_axis_off()
+  style = {"fontsize": 9.5, "verticalalignment": "center", "parse_math": False}
+  panel.text(0, 0.5, title, **{**style, "fontsize": 11})
+  for number, row in enumerate(rows):
+    for x, cell in zip(itertools.accumulate(widths, initial=0), row, strict=False):
+      panel.text(x, number + 1.6, cell, weight="normal" if number else "bold", **style)
+  panel.hlines([1.15, 2.1, len(rows) + 1.15], 0, sum(widths), color="black", linewidth=[1, 0.6, 1])
+  for number, line in enumerate(lines):
+    y = len(rows) + 1.8 + 0.8 * number
+    panel.text(0, y, line, **{**style, "fontsize": 8, "color": NOTE_COLOR})
+  save(figure, output_png)

@@ -1,0 +1,1 @@
+"""Files that appear whole, tables, lines of text, record bytes, downloads."""

@@ -1,0 +1,131 @@
+"""Lines of text in, files out: what every script does that answers line by line.
+
+with written_whole("answers.jsonl") as writer:       # appears when it is complete
+  for line in read_lines("texts.txt"):               # or "-", standard input
+    writer.write(to_json({"text": line}))
+"""
+
+import contextlib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from bert.io import atomic_files
+from bert.io.tables import DataError
+
+STANDARD_STREAM = "-"
+
+
+def read_lines(input_file: str) -> Iterator[str]:
+  r"""The lines of a text file, one by one, without blanks around them.
+
+  Args:
+    input_file: a path, `gs://` and the like included, or `-` for standard input.
+
+  Raises:
+    DataError: a line is not UTF-8.
+    OSError: the file cannot be read.
+  """
+  name = "standard input" if input_file == STANDARD_STREAM else input_file
+  with _open_to_read(input_file) as reader:
+    for number, line in enumerate(reader, start=1):
+      try:
+        # A byte order mark is no part of the text, only of the file.
+        yield line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+      except UnicodeDecodeError as error:
+        raise DataError(
+          f"byte 0x{line[error.start]:02x} is not UTF-8.", name, number, "Save the file as UTF-8."
+        ) from None
+
+
+def _open_to_read(path: str):
+  if path == STANDARD_STREAM:
+    return contextlib.nullcontext(sys.stdin.buffer)
+  if "://" not in path:
+    return open(path, "rb")
+  import tensorflow as tf
+
+  if not tf.io.gfile.exists(path):
+    raise FileNotFoundError(2, "No such file", path)
+  return tf.io.gfile.GFile(path, "rb")
+
+
+def split_pair(line: str) -> tuple[str, str | None]:
+  """The two texts of a line, or one and None.
+
+  Example:
+    >>> split_pair("Who was he ? ||| A puppeteer")
+    ('Who was he ?', 'A puppeteer')
+    >>> split_pair("Who was he ?")
+    ('Who was he ?', None)
+  """
+  match = re.match(r"^(.*) \|\|\| (.*)$", line)
+  return (match[1], match[2]) if match else (line, None)
+
+
+@contextlib.contextmanager
+def written_whole(path: str) -> Iterator[BinaryIO]:
+  """As `atomic_files.written_whole`, for whatever the flag of an output file names.
+
+  `-` is standard output; that, and pipes and devices, cannot be replaced and are written to.
+
+  Raises:
+    OSError: it cannot be written; the error names `path`.
+  """
+  if path == STANDARD_STREAM:
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()
+    return
+  if os.path.exists(path) and not os.path.isfile(path):
+    with open(path, "wb") as writer:
+      yield writer
+    return
+  if "://" in path:
+    with _written_remotely(path) as writer:
+      yield writer
+    return
+  with atomic_files.written_whole(path) as writer:
+    yield writer
+
+
+@contextlib.contextmanager
+def _written_remotely(path: str):
+  """As `written_whole`, on a file system that only TensorFlow knows, such as gs://."""
+  import tensorflow as tf
+
+  temporary = atomic_files.hidden_beside(path, "tmp")
+  try:
+    with tf.io.gfile.GFile(temporary, "wb") as writer:
+      yield writer
+    tf.io.gfile.rename(temporary, path, overwrite=True)
+  except tf.errors.OpError as error:
+    raise OSError(f"Cannot write {path}: {error.message}") from None
+  finally:
+    if tf.io.gfile.exists(temporary):
+      tf.io.gfile.remove(temporary)
+
+
+def check_output_file(path: str, flag: str = "output_file") -> None:
+  """Raises an OSError, before anything takes long, if the file of a flag cannot be written."""
+  if path == STANDARD_STREAM or "://" in path:
+    return
+  folder = os.path.dirname(path) or "."
+  if not os.path.isdir(folder):
+    raise FileNotFoundError(f"--{flag}={path}: there is no folder {folder}.")
+  if os.path.isdir(path):
+    raise IsADirectoryError(f"--{flag}={path} is a folder; name a file in it.")
+
+
+def to_json(result: Any) -> bytes:
+  """A line of JSON in UTF-8, arrays as lists.
+
+  Example:
+    >>> to_json({"label": "ja", "probabilities": np.array([0.25, 0.75])})
+    b'{"label": "ja", "probabilities": [0.25, 0.75]}\\n'
+  """
+  return (json.dumps(result, ensure_ascii=False, default=np.ndarray.tolist) + "\n").encode()

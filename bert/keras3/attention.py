@@ -1,0 +1,243 @@
+"""Self-attention in Keras 3: the original's, and three relatives.
+
+| type | what differs |
+|---|---|
+| `multi_head` | nothing (arXiv:1706.03762) |
+| `window` | a token sees only `window_size` tokens to each side (arXiv:2004.05150) |
+| `group_query` | several heads share their keys and values (arXiv:2305.13245) |
+| `differential` | a head is the difference of two attention maps (arXiv:2410.05258) |
+
+Letters in shapes: B = batch size, F = sequence length of what asks, T = of what is asked (the same
+number here), N = heads, H = size of one head, W = N * H.
+"""
+
+from types import SimpleNamespace
+
+import keras
+from keras import ops
+
+from bert.keras3.parts import create_dense, register, require_one_of
+
+ATTENTION_TYPES = ("multi_head", "window", "group_query", "differential")
+
+# Added to the score of what is hidden. Not -inf: a row in which everything is hidden would be NaN.
+HIDDEN_SCORE = -10000.0
+
+
+@register
+class SelfAttention(keras.layers.Layer):
+  """Multi-head self-attention with its output projection.
+
+  Variables, under the scope that it is built in: `self/{query,key,value}` and `output/dense`, each
+  with `kernel` and `bias`.
+  """
+
+  def __init__(
+    self,
+    hidden_size: int,
+    num_heads: int,
+    attention_dropout_rate: float = 0.1,
+    use_bias: bool = True,
+    initializer_range: float = 0.02,
+    n_kv_head: int | None = None,
+    window_size: int | None = None,
+    name: str = "self",
+    **kwargs,
+  ):
+    """Makes the projections.
+
+    Args:
+      hidden_size: W.
+      num_heads: N, which must divide W.
+      attention_dropout_rate: of the probabilities, in training.
+      use_bias: whether the projections have a bias.
+      initializer_range: standard deviation of the initial kernels.
+      n_kv_head: number of keys and values, which must divide N; as many as heads by default.
+      window_size: how far a token sees, on each side; to the ends by default.
+      name: of the layer.
+      **kwargs: of `keras.layers.Layer`.
+
+    Raises:
+      ValueError: W is not a multiple of N, or N of `n_kv_head`, or the window is empty.
+    """
+    super().__init__(name=name, **kwargs)
+    n_kv_head = n_kv_head or num_heads
+    if hidden_size % num_heads or num_heads % n_kv_head:
+      raise ValueError(
+        f"hidden_size {hidden_size} must be a multiple of num_heads {num_heads}, and that of "
+        f"n_kv_head {n_kv_head}."
+      )
+    if window_size is not None and window_size < 1:
+      raise ValueError(f"window_size is {window_size}; at least 1 is needed.")
+    self.spec = SimpleNamespace(
+      hidden_size=hidden_size,
+      num_heads=num_heads,
+      attention_dropout_rate=attention_dropout_rate,
+      use_bias=use_bias,
+      initializer_range=initializer_range,
+      n_kv_head=n_kv_head,
+      window_size=window_size,
+    )
+    self.head_size = hidden_size // num_heads
+    self.query = self._projection("query", hidden_size)
+    self.key = self._projection("key", n_kv_head * self.head_size)
+    self.value = self._projection("value", n_kv_head * self.head_size)
+    self.output_dense = self._projection("dense", hidden_size)
+    self.dropout = keras.layers.Dropout(attention_dropout_rate, dtype=self.dtype_policy)
+
+  def _projection(self, name: str, width: int) -> keras.layers.Dense:
+    return create_dense(width, name, self.spec, self.dtype_policy)
+
+  def build(self, input_shape):
+    """Creates the variables, under the original's names."""
+    for projection in (self.query, self.key, self.value):
+      projection.build(input_shape)
+    # In the original the output's projection is a neighbour of `self`, not a part of it.
+    parent = self.path.rpartition("/")[0]
+    with keras.name_scope("output", override_parent=parent):
+      self.output_dense.build(input_shape)
+    self.built = True
+
+  def call(self, hidden_states, attention_mask=None, training=None):
+    """Mixes each vector from all those it sees.
+
+    Args:
+      hidden_states: `[B, F, W]`.
+      attention_mask: `[B, T]` or `[B, F, T]`, 0 for what is hidden; nothing by default.
+      training: whether to drop out.
+
+    Returns:
+      `[B, F, W]`.
+    """
+    query = self._split(self.query(hidden_states))
+    key, value = (self._for_all_heads(part(hidden_states)) for part in (self.key, self.value))
+    batch_size, length = ops.shape(hidden_states)[:2]
+    context = self._attend(query, key, value, self._hidden_scores(attention_mask, length))
+    return self.output_dense(ops.reshape(context, (batch_size, length, self.spec.hidden_size)))
+
+  def attention_maps(self, hidden_states, attention_mask=None):
+    """How much each vector sees of each other: `[B, N, F, T]`; arguments as of `call`."""
+    query = self._split(self.query(hidden_states))
+    key = self._for_all_heads(self.key(hidden_states))
+    length = ops.shape(hidden_states)[1]
+    return self._maps(query, key, self._hidden_scores(attention_mask, length))
+
+  def _attend(self, query, key, value, hidden_scores):
+    """`[B, F, N, H]`, `[B, T, N, H]`, `[B, T, N, H]` and `[B, 1, F, T]` to `[B, F, N, H]`."""
+    probs = self.dropout(self._maps(query, key, hidden_scores))
+    return ops.einsum("bnft,btnh->bfnh", probs, value)
+
+  def _maps(self, query, key, hidden_scores):
+    """What values are mixed by: `[B, N, F, T]`."""
+    return self._probabilities(query, key, hidden_scores)
+
+  def _probabilities(self, query, key, hidden_scores):
+    """`[B, N, F, T]`; the softmax is computed in float32, whatever the policy."""
+    scores = ops.einsum("bfnh,btnh->bnft", query, key)
+    scores = ops.cast(scores, "float32") * (1.0 / float(query.shape[-1]) ** 0.5)
+    return ops.cast(ops.softmax(scores + hidden_scores, axis=-1), self.compute_dtype)
+
+  def _hidden_scores(self, attention_mask, length):
+    """What to add to the scores: float32 `[B, 1, 1, T]` or `[B, 1, F, T]`; 0.0 for nothing."""
+    scores = 0.0
+    if attention_mask is not None:
+      mask = ops.cast(attention_mask, "float32")
+      mask = mask[:, None, None, :] if len(mask.shape) == 2 else mask[:, None, :, :]
+      scores = (1.0 - mask) * HIDDEN_SCORE
+    if self.spec.window_size is not None:
+      positions = ops.arange(length, dtype="int32")
+      distance = ops.abs(positions[:, None] - positions[None, :])  # [F, T]
+      far = ops.cast(distance > self.spec.window_size, "float32")
+      scores = scores + far * HIDDEN_SCORE  # not +=: PyTorch would add in place
+    return scores
+
+  def _for_all_heads(self, x):
+    """`[B, S, n * H]` to `[B, S, N, H]`, where several heads may share one of n."""
+    x, shared_by = self._split(x), self.spec.num_heads // self.spec.n_kv_head
+    return ops.repeat(x, shared_by, axis=2) if shared_by > 1 else x
+
+  def _split(self, x):
+    """`[B, S, n * H]` to `[B, S, n, H]`."""
+    batch_size, length = ops.shape(x)[:2]
+    return ops.reshape(x, (batch_size, length, x.shape[-1] // self.head_size, self.head_size))
+
+  def compute_output_spec(self, hidden_states, attention_mask=None, training=None):
+    """Shape and type of the output."""
+    return keras.KerasTensor(hidden_states.shape, self.compute_dtype)
+
+  def get_config(self):
+    """The constructor's arguments."""
+    return {**super().get_config(), **vars(self.spec)}
+
+
+@register
+class DifferentialAttention(SelfAttention):
+  """The difference of two attention maps: what both see is noise, and cancels.
+
+  Half of each head's queries and keys make either map. The share `lambda` of the second that is
+  subtracted is learnt, and starts at `lambda_init`; each head is scaled to unit size again, and by
+  `1 - lambda_init`, so that gradients stay as large as those of ordinary attention.
+  """
+
+  def __init__(self, hidden_size: int, num_heads: int, *args, lambda_init: float = 0.8, **kwargs):
+    super().__init__(hidden_size, num_heads, *args, **kwargs)
+    if self.head_size % 2:
+      raise ValueError(f"A head of {self.head_size} cannot be halved; an even size is needed.")
+    self.spec.lambda_init = lambda_init
+    self.head_norm = keras.layers.RMSNormalization(
+      epsilon=1e-5, dtype=self.dtype_policy, name="head_layer_norm"
+    )
+
+  def build(self, input_shape):
+    """Creates the variables."""
+    near_zero = keras.initializers.RandomNormal(stddev=0.1)
+    self.lambdas = self.add_weight(
+      shape=(4, self.head_size // 2), initializer=near_zero, name="lambda"
+    )
+    self.head_norm.build((None, None, None, self.head_size))
+    super().build(input_shape)
+
+  def _attend(self, query, key, value, hidden_scores):
+    context = super()._attend(query, key, value, hidden_scores)
+    return self.head_norm(context) * (1.0 - self.spec.lambda_init)
+
+  def _maps(self, query, key, hidden_scores):
+    queries, keys = ops.split(query, 2, axis=-1), ops.split(key, 2, axis=-1)
+    signal, noise = (
+      self._probabilities(q, k, hidden_scores) for q, k in zip(queries, keys, strict=True)
+    )
+    return signal - self._share() * noise
+
+  def _share(self):
+    a, b, c, d = ops.unstack(ops.cast(self.lambdas, "float32"), 4, axis=0)
+    share = ops.exp(ops.sum(a * b)) - ops.exp(ops.sum(c * d)) + self.spec.lambda_init
+    return ops.cast(share, self.compute_dtype)
+
+
+def create_attention(spec: SimpleNamespace, dtype) -> SelfAttention:
+  """The attention of a `TransformerLayer`.
+
+  Args:
+    spec: the layer's arguments.
+    dtype: a Keras dtype policy.
+
+  Raises:
+    ValueError: `attention_type` is unknown, or the sizes do not fit.
+  """
+  require_one_of("attention_type", spec.attention_type, ATTENTION_TYPES)
+  arguments = {
+    "hidden_size": spec.hidden_size,
+    "num_heads": spec.num_heads,
+    "attention_dropout_rate": spec.attention_dropout_rate,
+    "use_bias": spec.use_bias,
+    "initializer_range": spec.initializer_range,
+    "dtype": dtype,
+  }
+  if spec.attention_type == "window":
+    arguments["window_size"] = spec.window_size
+  elif spec.attention_type == "group_query":
+    arguments["n_kv_head"] = spec.n_kv_head or max(1, spec.num_heads // 4)
+  arguments.update(spec.attention_args or {})
+  if spec.attention_type == "differential":
+    return DifferentialAttention(lambda_init=spec.lambda_init, **arguments)
+  return SelfAttention(**arguments)

@@ -1,0 +1,538 @@
+"""Heads in Keras 3: what stands on top of `BERT`, one layer for each kind of task.
+
+  outputs = bert(inputs)
+  sentiment = TextClassificationHead(num_classes=2, name="sentiment")(outputs)    # [B, 2]
+  tags = TokenClassificationHead(num_classes=9, name="ner")(outputs)              # [B, S, 9]
+
+A head takes the encoder's whole dictionary. It gives probabilities, so that
+`loss="sparse_categorical_crossentropy"` is right as it stands; with `output="logits"` scores, with
+`output="dict"` both. Whatever the policy of mixed precision, its output is float32.
+
+Output layers have the original's variables, `output_weights` `[C, W]` and `output_bias` `[C]`.
+
+Letters in shapes: B = batch size, S = sequence length, W = width, C = number of classes, N =
+choices, V = vocabulary size.
+"""
+
+from types import SimpleNamespace
+
+import keras
+from keras import ops
+
+from bert.keras3.attention import HIDDEN_SCORE, SelfAttention
+from bert.keras3.feed_forward import FeedForward
+from bert.keras3.parts import (
+  LAYER_NORM_EPSILON,
+  create_initializer,
+  create_normalization,
+  get_activation,
+  register,
+  require_one_of,
+)
+from bert.keras3.tasks import (
+  REGRESSION_TASKS,
+  SIMILARITY_TASKS,
+  SPAN_TASKS,
+  TOKEN_TASKS,
+  NLPTaskConfig,
+  NLPTaskType,
+)
+from bert.keras3.weights import original_names
+
+OUTPUTS = ("probabilities", "logits", "dict")
+POOLING_TYPES = ("pooler", "cls", "mean", "max", "attention")
+SIMILARITIES = ("cosine", "dot", "learned")
+
+
+@register
+class TaskHead(keras.layers.Layer):
+  """What heads have in common: refine the vectors if asked to, drop out, one output layer.
+
+  Attributes:
+    scope: what the original's variable names begin with.
+  """
+
+  scope = ""
+
+  def __init__(
+    self,
+    num_outputs: int,
+    dropout_rate: float = 0.1,
+    initializer_range: float = 0.02,
+    use_bias: bool = True,
+    output: str = "probabilities",
+    use_task_attention: bool = False,
+    use_ffn: bool = False,
+    ffn_type: str = "mlp",
+    ffn_expansion_factor: int = 4,
+    num_heads: int = 4,
+    **kwargs,
+  ):
+    """Makes the head.
+
+    Args:
+      num_outputs: rows of `output_weights`.
+      dropout_rate: before the output layer, in training.
+      initializer_range: standard deviation of the initial kernels.
+      use_bias: whether there is an `output_bias`.
+      output: `probabilities`, `logits`, or `dict` for both.
+      use_task_attention: one more self-attention, which belongs to this task.
+      use_ffn: one more feed-forward network, which belongs to this task.
+      ffn_type: of `feed_forward.FFN_TYPES`.
+      ffn_expansion_factor: its inner width over W.
+      num_heads: of the attention.
+      **kwargs: of `keras.layers.Layer`.
+
+    Raises:
+      ValueError: `output` is unknown.
+    """
+    super().__init__(**kwargs)
+    require_one_of("output", output, OUTPUTS)
+    self.spec = SimpleNamespace(
+      num_outputs=num_outputs,
+      dropout_rate=dropout_rate,
+      initializer_range=initializer_range,
+      use_bias=use_bias,
+      output=output,
+      use_task_attention=use_task_attention,
+      use_ffn=use_ffn,
+      ffn_type=ffn_type,
+      ffn_expansion_factor=ffn_expansion_factor,
+      num_heads=num_heads,
+    )
+    self.dropout = keras.layers.Dropout(dropout_rate, dtype=self.dtype_policy)
+    self.refinements = []
+
+  def build(self, input_shape):
+    """Creates the variables."""
+    width = input_shape["last_hidden_state"][-1]
+    self._build_refinements(width)
+    self._build_output(self._build_features(width))
+    self.built = True
+
+  def _build_refinements(self, width: int):
+    spec, common = self.spec, {"initializer_range": self.spec.initializer_range}
+    layers = []
+    if spec.use_task_attention:
+      layers.append(
+        SelfAttention(width, spec.num_heads, spec.dropout_rate, dtype=self.dtype_policy, **common)
+      )
+    if spec.use_ffn:
+      inner = spec.ffn_expansion_factor * width
+      layers.append(FeedForward(width, inner, spec.ffn_type, dtype=self.dtype_policy, **common))
+    norms = [
+      create_normalization("layer_norm", LAYER_NORM_EPSILON, self.dtype_policy) for _ in layers
+    ]
+    for index, (layer, norm) in enumerate(zip(layers, norms, strict=True)):
+      with keras.name_scope(f"refinement_{index}"):
+        layer.build((None, None, width))
+        norm.build((None, None, width))
+    self.refinements = layers
+    self.refinement_norms = norms
+
+  def _build_features(self, width: int) -> int:
+    """Builds what is between the encoder and the output layer; returns what width that has."""
+    return width
+
+  def _build_output(self, width: int):
+    self.output_weights = self.add_weight(
+      shape=(self.spec.num_outputs, width),
+      initializer=create_initializer(self.spec.initializer_range),
+      name="output_weights",
+    )
+    self.output_bias = None
+    if self.spec.use_bias:
+      self.output_bias = self.add_weight(
+        shape=(self.spec.num_outputs,), initializer="zeros", name="output_bias"
+      )
+
+  def call(self, inputs):
+    """The encoder's outputs to the head's."""
+    return self._deliver(self._linear(self.dropout(self._features(inputs))))
+
+  def _features(self, inputs):
+    """What the output layer reads."""
+    return self._refined(inputs)["last_hidden_state"]
+
+  def _refined(self, inputs):
+    """The encoder's outputs after this task's own attention and feed-forward network."""
+    states = inputs["last_hidden_state"]
+    for layer, norm in zip(self.refinements, self.refinement_norms, strict=True):
+      if isinstance(layer, SelfAttention):
+        update = layer(states, attention_mask=inputs["attention_mask"])
+      else:
+        update = layer(states)
+      states = norm(states + update)
+    return {**inputs, "last_hidden_state": states}
+
+  def _linear(self, x):
+    """float `[..., W]` to float32 `[..., num_outputs]`."""
+    logits = ops.matmul(x, ops.transpose(ops.convert_to_tensor(self.output_weights)))
+    if self.output_bias is not None:
+      logits = logits + self.output_bias
+    return ops.cast(logits, "float32")
+
+  def _probabilities(self, logits):
+    return ops.softmax(logits, axis=-1)
+
+  def _deliver(self, logits):
+    if self.spec.output == "logits":
+      return logits
+    probabilities = self._probabilities(logits)
+    if self.spec.output == "probabilities":
+      return probabilities
+    return {"logits": logits, "probabilities": probabilities}
+
+  def checkpoint_variables(self) -> dict[str, keras.Variable]:
+    """The variables by the names that the original's checkpoints give them."""
+    return original_names(self, self.scope)
+
+  def get_config(self):
+    """The constructor's arguments."""
+    return {**super().get_config(), **vars(self.spec)}
+
+
+# ---------------------------------------------------------------------------------------------
+# One decision for a text.
+
+
+@register
+class TextClassificationHead(TaskHead):
+  """A class, several classes or a number for each text."""
+
+  def __init__(
+    self,
+    num_classes: int = 2,
+    pooling_type: str = "pooler",
+    activation: str = "softmax",
+    use_intermediate: bool = False,
+    intermediate_size: int | None = None,
+    activation_type: str = "gelu",
+    **kwargs,
+  ):
+    """Makes the head.
+
+    Args:
+      num_classes: C.
+      pooling_type: what stands for the text: the `pooler` output, as in the original; the first
+        vector (`cls`); the `mean` or `max` of all vectors but padding, or an average by learnt
+        `attention`.
+      activation: of the probabilities: `softmax` for one class of C, `sigmoid` for any number of
+        classes, `linear` for regression.
+      use_intermediate: one more dense layer before the output.
+      intermediate_size: its width; W by default.
+      activation_type: its activation.
+      **kwargs: of `TaskHead`.
+
+    Raises:
+      ValueError: a name is unknown.
+    """
+    kwargs.pop("num_outputs", None)  # in a saved config
+    super().__init__(num_outputs=num_classes, **kwargs)
+    require_one_of("pooling_type", pooling_type, POOLING_TYPES)
+    require_one_of("activation", activation, ("softmax", "sigmoid", "linear"))
+    vars(self.spec).update(
+      num_classes=num_classes,
+      pooling_type=pooling_type,
+      activation=activation,
+      use_intermediate=use_intermediate,
+      intermediate_size=intermediate_size,
+      activation_type=activation_type,
+    )
+    self.attention_scores = self.intermediate = None
+
+  def _build_features(self, width: int) -> int:
+    spec = self.spec
+    if spec.pooling_type == "attention":
+      self.attention_scores = keras.layers.Dense(
+        1, use_bias=False, dtype=self.dtype_policy, name="attention_scores"
+      )
+      self.attention_scores.build((None, None, width))
+    if not spec.use_intermediate:
+      return width
+    self.intermediate = keras.layers.Dense(
+      spec.intermediate_size or width,
+      activation=get_activation(spec.activation_type),
+      kernel_initializer=create_initializer(spec.initializer_range),
+      dtype=self.dtype_policy,
+      name="intermediate",
+    )
+    self.intermediate.build((None, width))
+    return self.intermediate.units
+
+  def _features(self, inputs):
+    pooled = pool(self._refined(inputs), self.spec.pooling_type, self.attention_scores)
+    return pooled if self.intermediate is None else self.intermediate(pooled)
+
+  def _probabilities(self, logits):
+    functions = {"softmax": ops.softmax, "sigmoid": ops.sigmoid, "linear": lambda x: x}
+    return functions[self.spec.activation](logits)
+
+
+def pool(outputs, pooling_type: str, attention_scores=None):
+  """One vector for each text: `[B, W]`.
+
+  Args:
+    outputs: of `BERT`.
+    pooling_type: one of `POOLING_TYPES`.
+    attention_scores: a layer that scores vectors, for `attention`.
+
+  Raises:
+    ValueError: the encoder has no pooler, and that is what is wanted.
+  """
+  states = outputs["last_hidden_state"]
+  if pooling_type == "pooler":
+    if "pooler_output" not in outputs:
+      raise ValueError("This BERT has no pooler (add_pooler=False): choose another pooling_type.")
+    return outputs["pooler_output"]
+  if pooling_type == "cls":
+    return states[..., 0, :]
+  mask = ops.cast(outputs["attention_mask"], states.dtype)[..., None]  # [B, S, 1]
+  if pooling_type == "max":
+    return ops.max(states + (1.0 - mask) * HIDDEN_SCORE, axis=-2)
+  if pooling_type == "attention":
+    scores = ops.cast(attention_scores(states) + (1.0 - mask) * HIDDEN_SCORE, "float32")
+    return ops.sum(states * ops.cast(ops.softmax(scores, axis=-2), states.dtype), axis=-2)
+  return ops.sum(states * mask, axis=-2) / ops.maximum(ops.sum(mask, axis=-2), 1.0)
+
+
+@register
+class NextSentenceHead(TaskHead):
+  """Whether the second part follows the first: class 0 says yes, class 1 that it is random."""
+
+  scope = "cls/seq_relationship"
+
+  def __init__(self, **kwargs):
+    super().__init__(**{"num_outputs": 2, "dropout_rate": 0.0, **kwargs})
+
+  def _features(self, inputs):
+    return pool(inputs, "pooler")
+
+
+@register
+class MultipleChoiceHead(TaskHead):
+  """Which of N texts: a score for each, compared within their question.
+
+  Takes the outputs for B * N texts, those of a question one after the other, or vectors of shape
+  `[B, N, S, W]`.
+  """
+
+  def __init__(self, num_choices: int, **kwargs):
+    kwargs.pop("num_outputs", None)
+    # A bias would be the same for all choices.
+    super().__init__(**{"num_outputs": 1, "use_bias": False, **kwargs})
+    self.spec.num_choices = num_choices
+
+  def _features(self, inputs):
+    grouped = len(inputs["last_hidden_state"].shape) == 4
+    pooled = pool(inputs, "cls" if grouped or "pooler_output" not in inputs else "pooler")
+    return pooled if grouped else ops.reshape(pooled, (-1, self.spec.num_choices, pooled.shape[-1]))
+
+  def _linear(self, x):
+    return super()._linear(x)[..., 0]  # [B, N]
+
+  def compute_output_spec(self, inputs):
+    """Shape and type; Keras cannot find them by trying batches that are no multiple of N."""
+    states = inputs["last_hidden_state"]
+    batch_size = states.shape[0] if len(states.shape) == 4 else None
+    scores = keras.KerasTensor((batch_size, self.spec.num_choices), "float32")
+    return {"logits": scores, "probabilities": scores} if self.spec.output == "dict" else scores
+
+
+@register
+class TextSimilarityHead(keras.layers.Layer):
+  """One vector for a text, or how alike two texts are.
+
+  Takes the encoder's outputs for one batch, or a pair of them.
+  """
+
+  def __init__(self, pooling_type: str = "mean", similarity_function: str = "cosine", **kwargs):
+    """Makes the head.
+
+    Args:
+      pooling_type: what stands for a text: `pooler`, `cls`, `mean` or `max`.
+      similarity_function: `cosine`; `dot` product; or `learned`: a bilinear form, which starts as
+        the dot product.
+      **kwargs: of `keras.layers.Layer`.
+
+    Raises:
+      ValueError: a name is unknown.
+    """
+    super().__init__(**kwargs)
+    require_one_of("pooling_type", pooling_type, ("pooler", "cls", "mean", "max"))
+    require_one_of("similarity_function", similarity_function, SIMILARITIES)
+    self.pooling_type = pooling_type
+    self.similarity_function = similarity_function
+
+  def build(self, input_shape):
+    """Creates the bilinear form, if there is one."""
+    first = input_shape if isinstance(input_shape, dict) else input_shape[0]
+    width = first["last_hidden_state"][-1]
+    self.form = None
+    if self.similarity_function == "learned":
+      self.form = self.add_weight(
+        shape=(width, width), initializer=keras.initializers.Identity(), name="form"
+      )
+    self.built = True
+
+  def call(self, inputs):
+    """float32 `[B, W]`, or of a pair float32 `[B]`."""
+    if isinstance(inputs, dict):
+      return self._embed(inputs)
+    first, second = (self._embed(outputs) for outputs in inputs)
+    if self.form is not None:
+      first = ops.matmul(first, ops.cast(self.form, "float32"))
+    return ops.sum(first * second, axis=-1)
+
+  def _embed(self, outputs):
+    vectors = ops.cast(pool(outputs, self.pooling_type), "float32")
+    return ops.normalize(vectors, axis=-1) if self.similarity_function == "cosine" else vectors
+
+  def get_config(self):
+    """The constructor's arguments."""
+    return {
+      **super().get_config(),
+      "pooling_type": self.pooling_type,
+      "similarity_function": self.similarity_function,
+    }
+
+
+# ---------------------------------------------------------------------------------------------
+# Decisions for tokens.
+
+
+@register
+class TokenClassificationHead(TaskHead):
+  """A class for each token: `[B, S, C]`."""
+
+  def __init__(self, num_classes: int = 2, **kwargs):
+    kwargs.pop("num_outputs", None)
+    super().__init__(num_outputs=num_classes, **kwargs)
+    self.spec.num_classes = num_classes
+
+
+@register
+class QuestionAnsweringHead(TaskHead):
+  """How well an answer begins and ends at each token: `start_logits`, `end_logits`, `[B, S]`."""
+
+  scope = "cls/squad"
+
+  def __init__(self, mask_padding: bool = True, **kwargs):
+    """Makes the head.
+
+    Args:
+      mask_padding: nothing begins or ends in padding. In the original padding competes with the
+        text in the training loss.
+      **kwargs: of `TaskHead`.
+    """
+    super().__init__(**{"num_outputs": 2, "output": "logits", "dropout_rate": 0.0, **kwargs})
+    self.spec.mask_padding = mask_padding
+
+  def _deliver(self, logits):
+    return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+
+  def call(self, inputs):
+    """The encoder's outputs to the two scores of each token."""
+    scores = super().call(inputs)
+    if not self.spec.mask_padding:
+      return scores
+    seen = ops.cast(inputs["attention_mask"], "bool")
+    return {part: ops.where(seen, logits, HIDDEN_SCORE) for part, logits in scores.items()}
+
+
+@register
+class MaskedLMHead(keras.layers.Layer):
+  """Scores of every word for tokens; the word embeddings serve as output weights, too."""
+
+  scope = "cls/predictions"
+
+  def __init__(
+    self, vocab_size: int, hidden_act: str = "gelu", initializer_range: float = 0.02, **kwargs
+  ):
+    """Makes the head.
+
+    Args:
+      vocab_size: V.
+      hidden_act: activation of its dense layer.
+      initializer_range: standard deviation of the initial kernel.
+      **kwargs: of `keras.layers.Layer`.
+    """
+    super().__init__(**kwargs)
+    self.spec = SimpleNamespace(
+      vocab_size=vocab_size, hidden_act=hidden_act, initializer_range=initializer_range
+    )
+    self.layer_norm = create_normalization("layer_norm", LAYER_NORM_EPSILON, self.dtype_policy)
+    self.dense = None
+
+  def build(self, input_shape):
+    """Creates the variables."""
+    width = input_shape[-1]
+    self.dense = keras.layers.Dense(
+      width,
+      activation=get_activation(self.spec.hidden_act),
+      kernel_initializer=create_initializer(self.spec.initializer_range),
+      dtype=self.dtype_policy,
+      name="dense",
+    )
+    with keras.name_scope("transform"):
+      self.dense.build(input_shape)
+      self.layer_norm.build(input_shape)
+    self.output_bias = self.add_weight(
+      shape=(self.spec.vocab_size,), initializer="zeros", name="output_bias"
+    )
+    self.built = True
+
+  def call(self, states, table, positions=None):
+    """Scores words.
+
+    Args:
+      states: `[B, S, W]`, the last layer.
+      table: `[V, W]`, the word embeddings.
+      positions: int `[B, P]`, for which tokens; for all by default.
+
+    Returns:
+      float32 `[B, S, V]` or `[B, P, V]`.
+    """
+    if positions is not None:
+      states = ops.take_along_axis(states, ops.cast(positions, "int32")[..., None], axis=1)
+    states = self.layer_norm(self.dense(states))
+    logits = ops.matmul(states, ops.transpose(ops.cast(table, self.compute_dtype)))
+    return ops.cast(logits + self.output_bias, "float32")
+
+  def checkpoint_variables(self) -> dict[str, keras.Variable]:
+    """The variables by the names that the original's checkpoints give them."""
+    return original_names(self, self.scope)
+
+  def get_config(self):
+    """The constructor's arguments."""
+    return {**super().get_config(), **vars(self.spec)}
+
+
+# ---------------------------------------------------------------------------------------------
+# The head of a task.
+
+
+def create_nlp_head(config: NLPTaskConfig, **overrides) -> keras.layers.Layer:
+  """The head of a task, but for masked words: those need the encoder's embeddings.
+
+  Args:
+    config: the task.
+    **overrides: arguments of the head's class.
+
+  Raises:
+    ValueError: masked language modeling, which only `create_bert_with_head` provides.
+  """
+  task, common = config.task_type, {"dropout_rate": config.dropout_rate, "name": config.name}
+  if task in SIMILARITY_TASKS:
+    return TextSimilarityHead(**{"name": config.name, **overrides})
+  if task in SPAN_TASKS:
+    return QuestionAnsweringHead(**{**common, **overrides})
+  if task in TOKEN_TASKS:
+    return TokenClassificationHead(**{**common, "num_classes": config.num_classes, **overrides})
+  if task is NLPTaskType.MULTIPLE_CHOICE:
+    return MultipleChoiceHead(**{**common, "num_choices": config.num_classes, **overrides})
+  if task is NLPTaskType.MASKED_LANGUAGE_MODELING:
+    raise ValueError("Masked words are scored by the word embeddings: use create_bert_with_head.")
+  activation = "linear" if task in REGRESSION_TASKS else "softmax"
+  arguments = {"num_classes": config.num_classes, "activation": activation, **overrides}
+  return TextClassificationHead(**{**common, **arguments})

@@ -1,0 +1,132 @@
+"""The parts of a BERT under the names of a kit: model configurations by name, layers, models.
+
+  config = create_model_config("bert-base-uncased (110M)")
+  model = BERTForSequenceClassification(config, num_labels=2)
+  tokenizer = get_tokenizer("bert-base-uncased")
+
+The layers are those of `layers.py` and its neighbours by other names. The models are those of
+`models.py`, and differ in one thing: calling them gives the tensor itself, hidden states or
+logits, where those give it by a name. Blocks normalise after each residual sum, as the original.
+"""
+
+import os
+
+import keras
+
+from bert.keras3.attention import SelfAttention
+from bert.keras3.layers import TransformerLayer
+from bert.keras3.models import BertForMaskedLM, BertForSequenceClassification, BertModel
+from bert.keras3.parts import LAYER_NORM_EPSILON, gelu, register
+from bert.keras3.tokenizer import BertTokenizer, released_name_of
+from bert.model.configuration import BertConfig
+
+MODEL_NAMES = (
+  "bert-base-uncased (110M)",
+  "bert-large-uncased (340M)",
+  "bert-base-cased (110M)",
+  "bert-large-cased (340M)",
+)
+
+
+def create_model_config(name: str, **overrides) -> BertConfig:
+  """The configuration of a model.
+
+  Args:
+    name: one of `MODEL_NAMES`, with or without what is in brackets; or any released model, under
+      this project's name or that of transformers.
+    **overrides: attributes of the configuration that are to be different.
+
+  Raises:
+    ValueError: the name is unknown, or an override is no attribute or does not fit.
+
+  Example:
+    >>> config = create_model_config("bert-base-cased (110M)", num_hidden_layers=6)
+    >>> config.vocab_size, config.hidden_size, config.num_hidden_layers
+    (28996, 768, 6)
+  """
+  try:
+    config = BertConfig.from_name(released_name_of(_without_size(name)))
+  except ValueError as error:
+    known = ", ".join(repr(name) for name in MODEL_NAMES)
+    raise ValueError(f"No model is called {name!r}; known: {known}. {error}") from None
+  unknown = sorted(set(overrides) - set(vars(config)))
+  if unknown:
+    raise ValueError(
+      f"A configuration has no {', '.join(unknown)}, only {', '.join(vars(config))}."
+    )
+  vars(config).update(overrides)
+  config.validate()
+  return config
+
+
+def _without_size(name: str) -> str:
+  """`bert-base-uncased (110M)` without what is in brackets."""
+  return name.partition(" (")[0].strip()
+
+
+def get_tokenizer(name: str, cache_dir: str | os.PathLike | None = None) -> BertTokenizer:
+  """The tokenizer of a model, downloaded if need be.
+
+  Args:
+    name: as for `create_model_config`, or a folder with a `vocab.txt`.
+    cache_dir: where downloads are kept.
+
+  Raises:
+    ValueError: there is no such model.
+  """
+  path = os.fspath(name)
+  return BertTokenizer.from_pretrained(
+    path if os.path.isdir(path) else _without_size(path), cache_dir=cache_dir
+  )
+
+
+# ---------------------------------------------------------------------------------------------
+# Layers.
+
+MultiHeadAttention = SelfAttention
+TransformerEncoderBlock = TransformerLayer
+
+
+@register
+class LayerNorm(keras.layers.LayerNormalization):
+  """Normalisation of the last axis, with BERT's epsilon."""
+
+  def __init__(self, epsilon: float = LAYER_NORM_EPSILON, name: str = "LayerNorm", **kwargs):
+    super().__init__(epsilon=epsilon, name=name, **kwargs)
+
+
+@register
+class GELU(keras.layers.Layer):
+  """Gaussian error linear unit, in the tanh form, which BERT was trained with."""
+
+  def call(self, inputs):
+    """float `[...]` to the same shape."""
+    return gelu(inputs)
+
+
+# ---------------------------------------------------------------------------------------------
+# Models.
+
+
+@register
+class BERTModel(BertModel):
+  """The encoder alone: int `[B, S]` to `[B, S, W]`."""
+
+  def _outputs(self, outputs):
+    return outputs["last_hidden_state"]
+
+
+@register
+class BERTForMaskedLM(BertForMaskedLM):
+  """Scores every word of the vocabulary for each token: int `[B, S]` to float32 `[B, S, V]`."""
+
+  def _outputs(self, outputs):
+    return super()._outputs(outputs).logits
+
+
+@register
+class BERTForSequenceClassification(BertForSequenceClassification):
+  """A score of each label for a text: int `[B, S]` to float32 `[B, C]`."""
+
+  def _outputs(self, outputs):
+    return super()._outputs(outputs).logits

@@ -1,0 +1,329 @@
+"""The parts of a BERT in Keras 3: embeddings and transformer layers, for every Keras backend.
+
+  layer = TransformerLayer(hidden_size=256, num_heads=4, intermediate_size=1024)
+  layer(vectors, attention_mask=mask)
+
+Left at their defaults these compute what `modeling.py` computes: a LayerNorm epsilon of 1e-12, the
+tanh form of GELU, -10000 for what a mask hides, normalisation after each residual sum. A variable's
+`path` ends with the name that the original gives it (`attention/self/query/kernel`), which is what
+weights are loaded by (`weights.py`) and what `optimizer.py` decides weight decay by.
+
+Letters in shapes: B = batch size, S = sequence length, W = width, the hidden size.
+"""
+
+from types import SimpleNamespace
+
+import keras
+from keras import ops
+
+from bert.keras3.attention import create_attention
+from bert.keras3.feed_forward import create_feed_forward
+from bert.keras3.parts import (
+  LAYER_NORM_EPSILON,
+  create_initializer,
+  create_normalization,
+  register,
+  require_one_of,
+)
+
+NORMALIZATION_POSITIONS = ("post", "pre")
+POSITION_EMBEDDING_TYPES = ("absolute", "learned", "sinusoidal")
+
+
+@register
+class BertEmbeddings(keras.layers.Layer):
+  """Word, position and segment embeddings: summed, normalised, dropped out.
+
+  Attributes:
+    word_embeddings: a variable `[vocab_size, W]`.
+    token_type_embeddings: a variable `[type_vocab_size, W]`.
+    position_embeddings: a variable `[max_position_embeddings, W]`; None if sinusoidal.
+  """
+
+  def __init__(
+    self,
+    vocab_size: int = 30522,
+    hidden_size: int = 768,
+    max_position_embeddings: int = 512,
+    type_vocab_size: int = 2,
+    hidden_dropout_prob: float = 0.1,
+    initializer_range: float = 0.02,
+    layer_norm_eps: float = LAYER_NORM_EPSILON,
+    normalization_type: str = "layer_norm",
+    position_embedding_type: str = "absolute",
+    name: str = "embeddings",
+    **kwargs,
+  ):
+    """Makes the tables, without their values.
+
+    Args:
+      vocab_size: rows of the word table.
+      hidden_size: W.
+      max_position_embeddings: longest sequence.
+      type_vocab_size: number of segment ids.
+      hidden_dropout_prob: of the sum, in training.
+      initializer_range: standard deviation of the initial tables.
+      layer_norm_eps: of the normalisation.
+      normalization_type: one of `parts.NORMALIZATION_TYPES`.
+      position_embedding_type: `absolute` or `learned`, which are the same, or `sinusoidal`, which
+        has nothing to learn (arXiv:1706.03762, section 3.5).
+      name: of the layer.
+      **kwargs: of `keras.layers.Layer`.
+    """
+    super().__init__(name=name, **kwargs)
+    require_one_of("position_embedding_type", position_embedding_type, POSITION_EMBEDDING_TYPES)
+    self.spec = SimpleNamespace(
+      vocab_size=vocab_size,
+      hidden_size=hidden_size,
+      max_position_embeddings=max_position_embeddings,
+      type_vocab_size=type_vocab_size,
+      hidden_dropout_prob=hidden_dropout_prob,
+      initializer_range=initializer_range,
+      layer_norm_eps=layer_norm_eps,
+      normalization_type=normalization_type,
+      position_embedding_type=position_embedding_type,
+    )
+    self.layer_norm = create_normalization(normalization_type, layer_norm_eps, self.dtype_policy)
+    self.dropout = keras.layers.Dropout(hidden_dropout_prob, dtype=self.dtype_policy)
+
+  def build(self, input_shape=None):
+    """Creates the variables; none of their shapes depends on the input's."""
+    del input_shape
+    self.word_embeddings = self._table("word_embeddings", self.spec.vocab_size)
+    self.token_type_embeddings = self._table("token_type_embeddings", self.spec.type_vocab_size)
+    self.position_embeddings = None
+    if self.spec.position_embedding_type != "sinusoidal":
+      self.position_embeddings = self._table(
+        "position_embeddings", self.spec.max_position_embeddings
+      )
+    self.layer_norm.build((None, None, self.spec.hidden_size))
+    self.built = True
+
+  def _table(self, name: str, rows: int) -> keras.Variable:
+    return self.add_weight(
+      shape=(rows, self.spec.hidden_size),
+      initializer=create_initializer(self.spec.initializer_range),
+      name=name,
+    )
+
+  def call(self, input_ids, token_type_ids=None, position_ids=None, training=None):
+    """Looks words up.
+
+    Args:
+      input_ids: int `[B, S]`.
+      token_type_ids: int `[B, S]`; zeros by default.
+      position_ids: int `[B, S]` or `[S]`; 0, 1, 2, ... by default.
+      training: whether to drop out.
+
+    Returns:
+      `[B, S, W]`.
+    """
+    input_ids = ops.cast(input_ids, "int32")
+    total = ops.take(self.word_embeddings, input_ids, axis=0)
+    total = total + self._segments(input_ids, token_type_ids)
+    total = total + self._positions(input_ids, position_ids)
+    return self.dropout(self.layer_norm(total), training=training)
+
+  def _segments(self, input_ids, token_type_ids):
+    """`[B, S, W]`. A product, as in the original, whose norm of gradients depends on it."""
+    if token_type_ids is None:
+      token_type_ids = ops.zeros_like(input_ids)
+    segments = ops.one_hot(
+      ops.cast(token_type_ids, "int32"), self.spec.type_vocab_size, dtype=self.compute_dtype
+    )
+    return ops.matmul(segments, self.token_type_embeddings)
+
+  def _positions(self, input_ids, position_ids):
+    """`[S, W]`, or `[B, S, W]` where positions are given."""
+    length = ops.shape(input_ids)[1]
+    if self.position_embeddings is None:
+      position_ids = ops.arange(length) if position_ids is None else position_ids
+      waves = sinusoidal_embeddings(position_ids, self.spec.hidden_size)
+      return ops.cast(waves, self.compute_dtype)
+    if position_ids is not None:
+      return ops.take(self.position_embeddings, ops.cast(position_ids, "int32"), axis=0)
+    self._check_length(input_ids.shape[1])
+    return ops.convert_to_tensor(self.position_embeddings)[:length]
+
+  def _check_length(self, length: int | None):
+    longest = self.spec.max_position_embeddings
+    if length is not None and length > longest:
+      raise ValueError(
+        f"A sequence of {length} tokens is longer than max_position_embeddings, {longest}: "
+        "truncate it, or cut it into overlapping windows."
+      )
+
+  def compute_output_spec(self, input_ids, token_type_ids=None, position_ids=None, training=None):
+    """Shape and type of the output."""
+    return keras.KerasTensor((*input_ids.shape, self.spec.hidden_size), self.compute_dtype)
+
+  def get_config(self):
+    """The constructor's arguments."""
+    return {**super().get_config(), **vars(self.spec)}
+
+
+def sinusoidal_embeddings(position_ids, width: int):
+  """Sines and cosines of the positions, at wavelengths from 2 pi to 20000 pi.
+
+  Args:
+    position_ids: int, any shape.
+    width: W, an even number; the first half are sines.
+
+  Returns:
+    float32 `[..., W]`.
+  """
+  exponents = ops.arange(width // 2, dtype="float32") / (width // 2)
+  angles = ops.cast(position_ids, "float32")[..., None] * ops.power(10000.0, -exponents)
+  return ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
+
+
+@register
+class TransformerLayer(keras.layers.Layer):
+  """Self-attention and a feed-forward network, each with a residual sum and a normalisation."""
+
+  def __init__(
+    self,
+    hidden_size: int = 768,
+    num_heads: int = 12,
+    intermediate_size: int = 3072,
+    attention_type: str = "multi_head",
+    attention_args: dict | None = None,
+    normalization_type: str = "layer_norm",
+    normalization_position: str = "post",
+    ffn_type: str = "mlp",
+    ffn_args: dict | None = None,
+    dropout_rate: float = 0.1,
+    attention_dropout_rate: float = 0.1,
+    use_stochastic_depth: bool = False,
+    stochastic_depth_rate: float = 0.1,
+    activation: str = "gelu",
+    use_bias: bool = True,
+    initializer_range: float = 0.02,
+    layer_norm_eps: float = LAYER_NORM_EPSILON,
+    window_size: int = 8,
+    n_kv_head: int | None = None,
+    lambda_init: float = 0.8,
+    **kwargs,
+  ):
+    """Makes the parts.
+
+    Args:
+      hidden_size: W.
+      num_heads: attention heads; must divide `hidden_size`.
+      intermediate_size: width inside the feed-forward network.
+      attention_type: one of `attention.ATTENTION_TYPES`.
+      attention_args: more arguments of that attention.
+      normalization_type: one of `parts.NORMALIZATION_TYPES`.
+      normalization_position: `post`, as the original: normalise the sum; or `pre`: normalise what a
+        sub-layer reads, and leave the sum as it is.
+      ffn_type: one of `feed_forward.FFN_TYPES`.
+      ffn_args: more arguments of that network.
+      dropout_rate: of each sub-layer's output, in training.
+      attention_dropout_rate: of attention probabilities, in training.
+      use_stochastic_depth: skip sub-layers at random in training (arXiv:1603.09382).
+      stochastic_depth_rate: how often, for each example.
+      activation: of the feed-forward network, see `parts.ACTIVATIONS`.
+      use_bias: whether matrix products have a bias.
+      initializer_range: standard deviation of the initial kernels.
+      layer_norm_eps: of both normalisations.
+      window_size: for `window`: how far a token sees, on each side.
+      n_kv_head: for `group_query`: number of keys and values; a quarter of the heads by default.
+      lambda_init: for `differential`: the initial share that is subtracted.
+      **kwargs: of `keras.layers.Layer`.
+    """
+    super().__init__(**kwargs)
+    require_one_of("normalization_position", normalization_position, NORMALIZATION_POSITIONS)
+    self.spec = SimpleNamespace(
+      hidden_size=hidden_size,
+      num_heads=num_heads,
+      intermediate_size=intermediate_size,
+      attention_type=attention_type,
+      attention_args=attention_args,
+      normalization_type=normalization_type,
+      normalization_position=normalization_position,
+      ffn_type=ffn_type,
+      ffn_args=ffn_args,
+      dropout_rate=dropout_rate,
+      attention_dropout_rate=attention_dropout_rate,
+      use_stochastic_depth=use_stochastic_depth,
+      stochastic_depth_rate=stochastic_depth_rate,
+      activation=activation,
+      use_bias=use_bias,
+      initializer_range=initializer_range,
+      layer_norm_eps=layer_norm_eps,
+      window_size=window_size,
+      n_kv_head=n_kv_head,
+      lambda_init=lambda_init,
+    )
+    self.attention = create_attention(self.spec, self.dtype_policy)
+    self.feed_forward = create_feed_forward(self.spec, self.dtype_policy)
+    self.attention_norm = self._normalization()
+    self.output_norm = self._normalization()
+    self.dropout = keras.layers.Dropout(dropout_rate, dtype=self.dtype_policy)
+    self.skip = None
+    if use_stochastic_depth:
+      # One random number for each example: the whole sub-layer is there, or it is not.
+      self.skip = keras.layers.Dropout(
+        stochastic_depth_rate, noise_shape=(None, 1, 1), dtype=self.dtype_policy
+      )
+
+  def _normalization(self):
+    return create_normalization(
+      self.spec.normalization_type, self.spec.layer_norm_eps, self.dtype_policy
+    )
+
+  def build(self, input_shape=None):
+    """Creates the variables, under the original's names."""
+    del input_shape
+    shape = (None, None, self.spec.hidden_size)
+    with keras.name_scope("attention"):
+      self.attention.build(shape)
+      with keras.name_scope("output"):
+        self.attention_norm.build(shape)
+    self.feed_forward.build(shape)
+    with keras.name_scope("output"):
+      self.output_norm.build(shape)
+    self.built = True
+
+  def call(self, hidden_states, attention_mask=None, training=None):
+    """Transforms each vector with a view to the others.
+
+    Args:
+      hidden_states: `[B, S, W]`.
+      attention_mask: `[B, S]` or `[B, S, S]`, 0 for what is not to be seen; by default all is.
+      training: whether to drop out.
+
+    Returns:
+      `[B, S, W]`.
+    """
+
+    def attend(x):
+      return self.attention(x, attention_mask=attention_mask, training=training)
+
+    def feed_forward(x):
+      return self.feed_forward(x)
+
+    hidden_states = self._add(hidden_states, attend, self.attention_norm, training)
+    return self._add(hidden_states, feed_forward, self.output_norm, training)
+
+  def attention_maps(self, hidden_states, attention_mask=None):
+    """The maps of the attention when `call` gets the same arguments: `[B, N, S, S]`."""
+    if self.spec.normalization_position == "pre":
+      hidden_states = self.attention_norm(hidden_states)
+    return self.attention.attention_maps(hidden_states, attention_mask)
+
+  def _add(self, residual, sublayer, norm, training):
+    pre = self.spec.normalization_position == "pre"
+    update = sublayer(norm(residual) if pre else residual)
+    update = self.dropout(update, training=training)
+    if self.skip is not None:
+      update = self.skip(update, training=training)
+    return residual + update if pre else norm(residual + update)
+
+  def compute_output_spec(self, hidden_states, attention_mask=None, training=None):
+    """Shape and type of the output."""
+    return keras.KerasTensor(hidden_states.shape, self.compute_dtype)
+
+  def get_config(self):
+    """The constructor's arguments."""
+    return {**super().get_config(), **vars(self.spec)}

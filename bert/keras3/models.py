@@ -1,0 +1,369 @@
+"""Whole models that are loaded and called like those of the transformers library, in Keras 3.
+
+  model = BertForSequenceClassification.from_pretrained("bert-base-uncased", num_labels=2)
+  logits = model(**tokenizer(texts, padding=True, return_tensors="np")).logits
+
+They are Keras models: `compile`, `fit`, `predict` and `.keras` files work, and a loss is given the
+logits. Weights come from original checkpoints or from folders that transformers saved, and so do
+those of the head, if it is there.
+
+Letters in shapes: B = batch size, S = sequence length, W = width, C = number of labels, N = number
+of choices, V = vocabulary size.
+"""
+
+import os
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from bert.keras3 import weights
+from bert.keras3.encoder import BERT, arguments_from_config, gather_inputs
+from bert.keras3.heads import (
+  MaskedLMHead,
+  NextSentenceHead,
+  QuestionAnsweringHead,
+  TextClassificationHead,
+  TokenClassificationHead,
+)
+from bert.keras3.parts import register
+from bert.keras3.tokenizer import model_folder
+from bert.model.configuration import BertConfig
+
+
+class BertOutput(NamedTuple):
+  """What `BertModel` gives.
+
+  Attributes:
+    last_hidden_state: `[B, S, W]`.
+    pooler_output: `[B, W]`.
+    hidden_states: the embeddings and each layer's output, or None.
+  """
+
+  last_hidden_state: Any
+  pooler_output: Any
+  hidden_states: Any = None
+
+
+class LogitsOutput(NamedTuple):
+  """What models with one head give.
+
+  Attributes:
+    logits: float32, unnormalised scores.
+  """
+
+  logits: Any
+
+
+class SpanOutput(NamedTuple):
+  """What `BertForQuestionAnswering` gives.
+
+  Attributes:
+    start_logits: float32 `[B, S]`, where an answer begins.
+    end_logits: float32 `[B, S]`, where it ends.
+  """
+
+  start_logits: Any
+  end_logits: Any
+
+
+class PreTrainingOutput(NamedTuple):
+  """What `BertForPreTraining` gives.
+
+  Attributes:
+    prediction_logits: float32 `[B, S, V]`.
+    seq_relationship_logits: float32 `[B, 2]`; 0 says that the second part follows the first.
+  """
+
+  prediction_logits: Any
+  seq_relationship_logits: Any
+
+
+class PretrainedModel(keras.Model):
+  """An encoder and heads; the classes below say which, and what becomes of their outputs.
+
+  Attributes:
+    bert: the encoder.
+  """
+
+  head_names: tuple[str, ...] = ()
+  optional_variables: tuple[str, ...] = ()  # whose absence from a checkpoint is no news
+
+  def __init__(self, config: BERT | BertConfig | dict, num_labels: int = 2, **kwargs):
+    """Makes the model, with random weights.
+
+    Args:
+      config: the encoder, its `BertConfig`, or the keys of one.
+      num_labels: C, for models that classify.
+      **kwargs: of `keras.Model`.
+    """
+    super().__init__(**kwargs)
+    self.bert = _as_bert(config)
+    self.num_labels = num_labels
+    self._create_heads()
+    self.build()
+
+  def _create_heads(self):
+    """Sets the attributes that `head_names` names."""
+
+  def build(self, input_shape=None):
+    """Creates the heads' variables; the encoder's exist already."""
+    del input_shape
+    vectors, width = (None, None, self.bert.hidden_size), self.bert.hidden_size
+    shapes = {"last_hidden_state": vectors, "pooler_output": (None, width)}
+    for head in self._heads():
+      head.build(vectors if isinstance(head, MaskedLMHead) else shapes)
+    self.built = True
+
+  def _heads(self) -> list[keras.layers.Layer]:
+    return [getattr(self, name) for name in self.head_names]
+
+  def call(
+    self,
+    input_ids,
+    attention_mask=None,
+    token_type_ids=None,
+    position_ids=None,
+    output_hidden_states=None,
+    training=None,
+  ):
+    """Arguments as of `BERT.call`; the first may be a dictionary of them."""
+    outputs = self.bert(
+      input_ids,
+      attention_mask=attention_mask,
+      token_type_ids=token_type_ids,
+      position_ids=position_ids,
+      output_hidden_states=output_hidden_states,
+      training=training,
+    )
+    return self._outputs(outputs)
+
+  def _outputs(self, outputs):
+    raise NotImplementedError
+
+  def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+    """The compiled loss, of the logits."""
+    return super().compute_loss(x, y, _bare(y_pred), sample_weight, training)
+
+  def compute_metrics(self, x, y, y_pred, sample_weight=None):
+    """The compiled metrics, of the logits."""
+    return super().compute_metrics(x, y, _bare(y_pred), sample_weight)
+
+  @classmethod
+  def from_pretrained(
+    cls,
+    name_or_path: str | os.PathLike,
+    cache_dir: str | os.PathLike | None = None,
+    num_labels: int = 2,
+    **overrides,
+  ):
+    """A model with the weights of a checkpoint.
+
+    Args:
+      name_or_path: a folder with an original checkpoint and its `bert_config.json`, or one that
+        transformers saved; or a released model, under this project's name or that of transformers.
+      cache_dir: where downloads are kept.
+      num_labels: C, for models that classify.
+      **overrides: arguments of `BERT` instead of the configuration's.
+
+    Raises:
+      ValueError: there is no such model, or its files cannot be used.
+    """
+    folder = model_folder(name_or_path, cache_dir)
+    config = weights.read_config(folder)
+    model = cls(BERT(**{**arguments_from_config(config), **overrides}), num_labels)
+    model.load_pretrained_weights(folder)
+    return model
+
+  def load_pretrained_weights(
+    self, path: str | os.PathLike, skip_mismatch: bool = True
+  ) -> weights.LoadReport:
+    """Gives encoder and heads their values in a file; see `BERT.load_pretrained_weights`."""
+    variables = self.checkpoint_variables()
+    return weights.load(variables, path, skip_mismatch, self.optional_variables)
+
+  def checkpoint_variables(self) -> dict[str, keras.Variable]:
+    """The variables by the names that the original's checkpoints give them."""
+    variables = dict(self.bert.checkpoint_variables())
+    for head in self._heads():
+      variables.update(head.checkpoint_variables())
+    return variables
+
+  def num_parameters(self) -> int:
+    """Number of floats."""
+    return self.count_params()
+
+  def get_config(self):
+    """The constructor's arguments."""
+    bert = keras.saving.serialize_keras_object(self.bert)
+    return {**super().get_config(), "config": bert, "num_labels": self.num_labels}
+
+  @classmethod
+  def from_config(cls, config, custom_objects=None):
+    """The model of a config."""
+    bert = keras.saving.deserialize_keras_object(config["config"], custom_objects)
+    return cls(**{**config, "config": bert})
+
+
+def _as_bert(config) -> BERT:
+  if isinstance(config, BERT):
+    return config
+  config = BertConfig.from_dict(config) if isinstance(config, dict) else config
+  return BERT(**arguments_from_config(config))
+
+
+def _bare(outputs):
+  """What a loss understands: the logits, or a dictionary where there are several."""
+  if isinstance(outputs, LogitsOutput):
+    return outputs.logits
+  return outputs._asdict() if hasattr(outputs, "_asdict") else outputs
+
+
+@register
+class BertModel(PretrainedModel):
+  """The encoder alone; gives a `BertOutput`."""
+
+  def _outputs(self, outputs):
+    return BertOutput(
+      outputs["last_hidden_state"], outputs.get("pooler_output"), outputs.get("hidden_states")
+    )
+
+
+@register
+class BertForMaskedLM(PretrainedModel):
+  """Scores every word for each token: `logits` `[B, S, V]`."""
+
+  head_names = ("predictions",)
+
+  def _create_heads(self):
+    self.predictions = _masked_lm_head(self.bert)
+
+  def _outputs(self, outputs):
+    table = self.bert.embeddings.word_embeddings
+    return LogitsOutput(self.predictions(outputs["last_hidden_state"], table))
+
+
+def _masked_lm_head(bert: BERT) -> MaskedLMHead:
+  return MaskedLMHead(bert.vocab_size, bert.hidden_act, bert.initializer_range, name="predictions")
+
+
+@register
+class BertForNextSentencePrediction(PretrainedModel):
+  """Whether the second part follows the first: `logits` `[B, 2]`, of which 0 says yes."""
+
+  head_names = ("seq_relationship",)
+
+  def _create_heads(self):
+    self.seq_relationship = NextSentenceHead(output="logits", name="seq_relationship")
+
+  def _outputs(self, outputs):
+    return LogitsOutput(self.seq_relationship(outputs))
+
+
+@register
+class BertForPreTraining(PretrainedModel):
+  """Both heads that BERT was trained with; gives a `PreTrainingOutput`."""
+
+  head_names = ("predictions", "seq_relationship")
+
+  def _create_heads(self):
+    self.predictions = _masked_lm_head(self.bert)
+    self.seq_relationship = NextSentenceHead(output="logits", name="seq_relationship")
+
+  def _outputs(self, outputs):
+    table = self.bert.embeddings.word_embeddings
+    return PreTrainingOutput(
+      self.predictions(outputs["last_hidden_state"], table), self.seq_relationship(outputs)
+    )
+
+
+def _classifier(head, bert: BERT, num_outputs: int):
+  """A head of that class which gives logits and drops out as the encoder does."""
+  return head(
+    num_outputs, output="logits", dropout_rate=bert.hidden_dropout_prob, name="classifier"
+  )
+
+
+@register
+class BertForSequenceClassification(PretrainedModel):
+  """A class for each text: `logits` `[B, C]`."""
+
+  head_names = ("classifier",)
+
+  def _create_heads(self):
+    self.classifier = _classifier(TextClassificationHead, self.bert, self.num_labels)
+
+  def _outputs(self, outputs):
+    return LogitsOutput(self.classifier(outputs))
+
+
+@register
+class BertForTokenClassification(PretrainedModel):
+  """A class for each token: `logits` `[B, S, C]`."""
+
+  head_names = ("classifier",)
+
+  def _create_heads(self):
+    self.classifier = _classifier(TokenClassificationHead, self.bert, self.num_labels)
+
+  def _outputs(self, outputs):
+    return LogitsOutput(self.classifier(outputs))
+
+
+@register
+class BertForMultipleChoice(PretrainedModel):
+  """Which of N texts: takes inputs `[B, N, S]`, gives `logits` `[B, N]`."""
+
+  head_names = ("classifier",)
+  # Of all choices alike, and zero: this project's checkpoints leave it out, transformers does not.
+  optional_variables = ("output_bias",)
+
+  def _create_heads(self):
+    self.classifier = _classifier(TextClassificationHead, self.bert, 1)
+
+  def call(
+    self,
+    input_ids,
+    attention_mask=None,
+    token_type_ids=None,
+    position_ids=None,
+    output_hidden_states=None,
+    training=None,
+  ):
+    """Arguments as of `BERT.call`, each with one axis more; the first may be a dictionary."""
+    inputs = gather_inputs(input_ids, attention_mask, token_type_ids, position_ids)
+    shape = inputs["input_ids"].shape
+    if len(shape) != 3:
+      raise ValueError(f"Choices are [B, N, S], N texts for each question; not {list(shape)}.")
+    _, num_choices, length = ops.shape(inputs["input_ids"])
+    flat = {
+      name: ops.reshape(x, (-1, length)) for name, x in inputs.items() if x is not None
+    }  # [B * N, S]
+    scores = super().call(flat, output_hidden_states=output_hidden_states, training=training)
+    return LogitsOutput(ops.reshape(scores.logits, (-1, num_choices)))
+
+  def _outputs(self, outputs):
+    return LogitsOutput(self.classifier(outputs))
+
+
+@register
+class BertForQuestionAnswering(PretrainedModel):
+  """Where an answer begins and ends; gives a `SpanOutput`."""
+
+  head_names = ("squad",)
+
+  def _create_heads(self):
+    self.squad = QuestionAnsweringHead(mask_padding=False, name="squad")
+
+  def _outputs(self, outputs):
+    return SpanOutput(**self.squad(outputs))
+
+
+AutoModel = BertModel
+TFBertModel = BertModel
+TFBertForMaskedLM = BertForMaskedLM
+TFBertForMultipleChoice = BertForMultipleChoice
+TFBertForNextSentencePrediction = BertForNextSentencePrediction
+TFBertForQuestionAnswering = BertForQuestionAnswering
+TFBertForSequenceClassification = BertForSequenceClassification
+TFBertForTokenClassification = BertForTokenClassification

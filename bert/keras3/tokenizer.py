@@ -1,0 +1,263 @@
+"""A tokenizer that is called like those of the transformers library, on our `FullTokenizer`.
+
+  tokenizer = BertTokenizer.from_pretrained("bert-base-uncased")
+  inputs = tokenizer(["How nice!", "No."], padding=True, truncation=True, max_length=128,
+                     return_tensors="np")
+  model(**inputs)
+
+Its tokens are the original's. Theirs differ in corners: words of 100 to 200 characters, some
+characters outside of any language.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from bert.io import atomic_files, download_cache
+from bert.tokenization import FullTokenizer
+
+SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
+
+_HUB_NAMES = {  # names of the same models elsewhere
+  "bert-base-uncased": "uncased_L-12_H-768_A-12",
+  "bert-large-uncased": "uncased_L-24_H-1024_A-16",
+  "bert-base-cased": "cased_L-12_H-768_A-12",
+  "bert-large-cased": "cased_L-24_H-1024_A-16",
+  "bert-base-multilingual-cased": "multi_cased_L-12_H-768_A-12",
+  "bert-base-multilingual-uncased": "multilingual_L-12_H-768_A-12",
+  "bert-base-chinese": "chinese_L-12_H-768_A-12",
+  "bert-large-uncased-whole-word-masking": "wwm_uncased_L-24_H-1024_A-16",
+  "bert-large-cased-whole-word-masking": "wwm_cased_L-24_H-1024_A-16",
+}
+_CASED_NAMES = ("cased_L-", "multi_cased_L-", "wwm_cased_L-")
+
+_RETURN_TENSORS = (None, "np", "tf", "pt")
+
+
+def released_name_of(name: str) -> str:
+  """The name of a released model that another name stands for; other texts stay as they are.
+
+  Example:
+    >>> released_name_of("bert-base-cased"), released_name_of("google/bert_uncased_L-2_H-128_A-2")
+    ('cased_L-12_H-768_A-12', 'uncased_L-2_H-128_A-2')
+  """
+  short = name.removeprefix("google-bert/").removeprefix("google/bert_")
+  return _HUB_NAMES.get(short, short if short in download_cache.RELEASED_MODELS else name)
+
+
+def model_folder(
+  name_or_path: str | os.PathLike, cache_dir: str | os.PathLike | None = None
+) -> str:
+  """The folder of a model: `name_or_path` itself, or where a released model is downloaded to.
+
+  Raises:
+    ValueError: it is neither.
+  """
+  path = os.fspath(name_or_path)
+  if os.path.isdir(path):
+    return path
+  name = released_name_of(path)
+  if not download_cache.is_released_name(name):
+    known = ", ".join((*_HUB_NAMES, *download_cache.RELEASED_MODELS))
+    raise ValueError(f"{path!r} is neither a folder nor a released BERT; those are {known}.")
+  return download_cache.download_model(name, cache_dir)
+
+
+class BertTokenizer:
+  """Texts to ids and back.
+
+  Attributes:
+    tokenizer: the `FullTokenizer` below.
+    model_max_length: what `truncation` cuts to unless a call says otherwise.
+  """
+
+  def __init__(
+    self,
+    vocab_file: str | os.PathLike,
+    do_lower_case: bool = True,
+    model_max_length: int = 512,
+  ):
+    """Reads a vocabulary.
+
+    Args:
+      vocab_file: one token in each line.
+      do_lower_case: True for uncased models.
+      model_max_length: longest sequence of the model, in tokens.
+    """
+    plain = FullTokenizer(vocab_file, do_lower_case)
+    special = [token for token in SPECIAL_TOKENS if token in plain.vocab]
+    # In a text, too, [MASK] is the mask: that is how words are asked for.
+    self.tokenizer = FullTokenizer(vocab_file, do_lower_case, special)
+    self.do_lower_case = do_lower_case
+    self.model_max_length = model_max_length
+
+  @classmethod
+  def from_pretrained(
+    cls,
+    name_or_path: str | os.PathLike,
+    do_lower_case: bool | None = None,
+    cache_dir: str | os.PathLike | None = None,
+  ) -> "BertTokenizer":
+    """The tokenizer of a model.
+
+    Args:
+      name_or_path: a folder with `vocab.txt`, or a released model under this project's name or that
+        of the transformers library (`bert-base-uncased`), which is downloaded.
+      do_lower_case: by default what the folder's `tokenizer_config.json` or the name says.
+      cache_dir: where downloads are kept.
+
+    Raises:
+      ValueError: there is no such model.
+    """
+    folder = model_folder(name_or_path, cache_dir)
+    if do_lower_case is None:
+      do_lower_case = _lower_case_of(folder)
+    return cls(os.path.join(folder, "vocab.txt"), do_lower_case)
+
+  def save_pretrained(self, folder: str | os.PathLike) -> None:
+    """Writes what `from_pretrained` reads."""
+    os.makedirs(folder, exist_ok=True)
+    shutil.copyfile(self.tokenizer.vocab_file, os.path.join(folder, "vocab.txt"))
+    config = json.dumps({"do_lower_case": self.do_lower_case})
+    atomic_files.write_text(os.path.join(folder, "tokenizer_config.json"), config)
+
+  # -------------------------------------------------------------------------------------------
+  # Texts to ids.
+
+  def __call__(
+    self,
+    text: str | Sequence[str],
+    text_pair: str | Sequence[str] | None = None,
+    padding: bool | str = False,
+    truncation: bool | str = False,
+    max_length: int | None = None,
+    return_tensors: str | None = None,
+  ) -> dict:
+    """Encodes a text or a list of them, each perhaps with a second text.
+
+    Args:
+      text: one text, or several.
+      text_pair: as many second texts.
+      padding: True or `longest`: to the longest row; `max_length`: to `max_length`; False: not.
+      truncation: whether rows are cut to `max_length`; of a pair the longer text loses first.
+      max_length: in tokens; `model_max_length` by default.
+      return_tensors: `np`, `tf` or `pt` for arrays or tensors of that kind; None for lists.
+
+    Returns:
+      A dictionary of `input_ids`, `token_type_ids` and `attention_mask`, `[B, S]` each; of one text
+      and without `return_tensors` plain lists `[S]`.
+
+    Raises:
+      ValueError: rows of different lengths are to be one array; or an argument is unknown.
+    """
+    self._check(padding, return_tensors)
+    single = isinstance(text, str)
+    texts, pairs = ([text], text_pair and [text_pair]) if single else (list(text), text_pair)
+    length = max_length or self.model_max_length
+    encoded = self.tokenizer.encode_batch(
+      texts,
+      list(pairs) if pairs else None,
+      max_seq_length=length if truncation else None,
+      pad_to_longest=True,
+    )
+    rows = {
+      "input_ids": encoded["input_ids"],
+      "token_type_ids": encoded["segment_ids"],
+      "attention_mask": encoded["input_mask"],
+    }
+    if padding == "max_length":
+      rows = {name: _pad(array, length) for name, array in rows.items()}
+    if return_tensors is None:
+      return self._as_lists(rows, bool(padding), single)
+    if not padding and not encoded["input_mask"].all():
+      raise ValueError("The rows have different lengths: pass padding=True to make one array.")
+    return {name: _as_tensor(array, return_tensors) for name, array in rows.items()}
+
+  def _check(self, padding, return_tensors):
+    if padding not in (False, True, "longest", "max_length"):
+      raise ValueError(f"padding is {padding!r}; known: True, False, 'longest', 'max_length'.")
+    if return_tensors not in _RETURN_TENSORS:
+      raise ValueError(f"return_tensors is {return_tensors!r}; known: None, 'np', 'tf', 'pt'.")
+
+  def _as_lists(self, rows, padded: bool, single: bool) -> dict:
+    lengths = rows["attention_mask"].sum(axis=1)
+    lists = {
+      name: [
+        row.tolist() if padded else row[:length].tolist()
+        for row, length in zip(array, lengths, strict=True)
+      ]
+      for name, array in rows.items()
+    }
+    return {name: rows[0] for name, rows in lists.items()} if single else lists
+
+  def tokenize(self, text: str) -> list[str]:
+    """The tokens of a text, without `[CLS]` and `[SEP]`."""
+    return self.tokenizer.tokenize(text)
+
+  def convert_tokens_to_ids(self, tokens: str | Iterable[str]) -> int | list[int]:
+    """Ids of tokens, or the id of one."""
+    if isinstance(tokens, str):
+      return self.tokenizer.vocab.get(tokens, self.tokenizer.vocab["[UNK]"])
+    return [self.convert_tokens_to_ids(token) for token in tokens]
+
+  # -------------------------------------------------------------------------------------------
+  # Ids to texts.
+
+  def convert_ids_to_tokens(self, ids) -> str | list[str]:
+    """Tokens of ids, which may be any backend's tensor; or the token of one id."""
+    ids = np.asarray(ids)
+    if ids.ndim == 0:
+      return self.tokenizer.inv_vocab[int(ids)]
+    return self.tokenizer.convert_ids_to_tokens(ids.tolist())
+
+  def decode(self, ids, skip_special_tokens: bool = False) -> str:
+    """A text of ids; what tokenizing dropped, such as case, stays lost."""
+    tokens = self.convert_ids_to_tokens(np.atleast_1d(np.asarray(ids)))
+    if skip_special_tokens:
+      tokens = [token for token in tokens if token not in SPECIAL_TOKENS]
+    return " ".join(tokens).replace(" ##", "")
+
+  @property
+  def vocab_size(self) -> int:
+    """Number of tokens."""
+    return len(self.tokenizer.vocab)
+
+  def __getattr__(self, name: str):
+    """`mask_token` and its like are tokens, `mask_token_id` and its like their ids."""
+    token = f"[{name.removesuffix('_id').removesuffix('_token').upper()}]"
+    if token in SPECIAL_TOKENS and name.endswith("_token"):
+      return token
+    if token in SPECIAL_TOKENS and name.endswith("_token_id"):
+      return self.tokenizer.vocab[token]
+    raise AttributeError(f"BertTokenizer has no attribute {name!r}.")
+
+
+def _lower_case_of(folder: str) -> bool:
+  config = os.path.join(folder, "tokenizer_config.json")
+  if os.path.isfile(config):
+    with open(config, encoding="utf-8") as file:
+      return bool(json.load(file).get("do_lower_case", True))
+  name = os.path.basename(os.path.abspath(folder))
+  return not name.startswith(_CASED_NAMES)
+
+
+def _pad(array: np.ndarray, length: int) -> np.ndarray:
+  return np.pad(array, ((0, 0), (0, max(0, length - array.shape[1]))))
+
+
+def _as_tensor(array: np.ndarray, kind: str):
+  if kind == "tf":
+    import tensorflow as tf
+
+    return tf.constant(array)
+  if kind == "pt":
+    import torch
+
+    return torch.from_numpy(array.astype("int64"))
+  return array
+
+
+AutoTokenizer = BertTokenizer

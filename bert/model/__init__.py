@@ -1,0 +1,1 @@
+"""What `modeling.py` is made of: configuration, variables, kernels, heads."""

@@ -1,0 +1,221 @@
+"""The sizes of BERT models: `bert_config.json`, and every size that was released.
+
+No TensorFlow is needed to read a configuration or to count its parameters.
+"""
+
+import copy
+import json
+import math
+
+from absl import logging
+
+from bert.checkpoints import transformers_config
+
+# What `hidden_act` may name; the last two and linear stand for no activation.
+ACTIVATION_NAMES = ("relu", "gelu", "gelu_erf", "tanh", "linear", "none", "")
+
+_RELEASED_LARGE_SIZES = {  # name: (vocab_size, layers, hidden size, heads)
+  "uncased_L-24_H-1024_A-16": (30522, 24, 1024, 16),
+  "cased_L-12_H-768_A-12": (28996, 12, 768, 12),
+  "cased_L-24_H-1024_A-16": (28996, 24, 1024, 16),
+  "multi_cased_L-12_H-768_A-12": (119547, 12, 768, 12),
+  "multilingual_L-12_H-768_A-12": (105879, 12, 768, 12),
+  "chinese_L-12_H-768_A-12": (21128, 12, 768, 12),
+  "wwm_uncased_L-24_H-1024_A-16": (30522, 24, 1024, 16),
+  "wwm_cased_L-24_H-1024_A-16": (28996, 24, 1024, 16),
+}
+# The 24 miniatures (arXiv:1908.08962): heads of 64, and uncased BERT-Base is the largest of them.
+_MINIATURES = {
+  f"uncased_L-{layers}_H-{width}_A-{width // 64}": (30522, layers, width, width // 64)
+  for layers in (2, 4, 6, 8, 10, 12)
+  for width in (128, 256, 512, 768)
+}
+RELEASED_SIZES = {**_MINIATURES, **_RELEASED_LARGE_SIZES}
+
+# Above these a size is a slip of the keyboard, told before any memory is asked for: BERT-Large has
+# 3.4e8 parameters, and 1e12 take 4 TB.
+_MAX_SIZE = 2**31 - 1
+_MAX_PARAMETERS = 10**12
+
+# Extra keys of released configs that nothing reads; not worth a warning.
+_HARMLESS_KEYS = {
+  "directionality",
+  "pooler_fc_size",
+  "pooler_num_attention_heads",
+  "pooler_num_fc_layers",
+  "pooler_size_per_head",
+  "pooler_type",
+}
+
+
+class BertConfig:
+  """Sizes and rates of a BERT model; attributes are the keys of `bert_config.json`.
+
+  Attributes:
+    vocab_size: number of word pieces.
+    hidden_size: width of the encoder and of the pooler.
+    num_hidden_layers: transformer layers.
+    num_attention_heads: attention heads of each layer; must divide `hidden_size`.
+    intermediate_size: width of the feed-forward layer.
+    hidden_act: activation of the feed-forward layer; a name or a function.
+    hidden_dropout_prob: dropout of embeddings and of each sub-layer's output.
+    attention_probs_dropout_prob: dropout of attention probabilities.
+    max_position_embeddings: longest sequence.
+    type_vocab_size: number of segment ids. 16 by default as in the original; 2 in released configs.
+    initializer_range: standard deviation of the initial weights.
+  """
+
+  def __init__(
+    self,
+    vocab_size: int | None,
+    hidden_size: int = 768,
+    num_hidden_layers: int = 12,
+    num_attention_heads: int = 12,
+    intermediate_size: int = 3072,
+    hidden_act="gelu",
+    hidden_dropout_prob: float = 0.1,
+    attention_probs_dropout_prob: float = 0.1,
+    max_position_embeddings: int = 512,
+    type_vocab_size: int = 16,
+    initializer_range: float = 0.02,
+  ):
+    self.vocab_size = vocab_size
+    self.hidden_size = hidden_size
+    self.num_hidden_layers = num_hidden_layers
+    self.num_attention_heads = num_attention_heads
+    self.intermediate_size = intermediate_size
+    self.hidden_act = hidden_act
+    self.hidden_dropout_prob = hidden_dropout_prob
+    self.attention_probs_dropout_prob = attention_probs_dropout_prob
+    self.max_position_embeddings = max_position_embeddings
+    self.type_vocab_size = type_vocab_size
+    self.initializer_range = initializer_range
+
+  @classmethod
+  def from_dict(cls, json_object: dict) -> "BertConfig":
+    """A config from a dictionary. Unknown keys are kept as attributes, and named in a warning.
+
+    Raises:
+      ValueError: a key would hide one of the methods.
+    """
+    config = cls(vocab_size=None)
+    for key in json_object:
+      if hasattr(cls, key):
+        raise ValueError(f"{key!r} cannot be a key: BertConfig has a method of that name.")
+    unknown = sorted(set(json_object) - set(vars(config)) - _HARMLESS_KEYS)
+    if unknown:
+      logging.warning(
+        "BertConfig: unknown keys %s have no effect; known keys are %s.",
+        ", ".join(unknown),
+        ", ".join(vars(config)),
+      )
+    vars(config).update(json_object)
+    return config
+
+  @classmethod
+  def from_json_file(cls, json_file: str) -> "BertConfig":
+    """A config from a `bert_config.json`, or from the `config.json` of transformers.
+
+    Raises:
+      ValueError: the file is not a JSON object, or its values do not make a model.
+      OSError: the file cannot be read.
+    """
+    with open(json_file, encoding="utf-8-sig") as reader:
+      try:
+        json_object = json.load(reader)
+      except (ValueError, RecursionError) as error:  # not UTF-8, no JSON, 5000 digits, too deep
+        raise ValueError(f"{json_file} is not valid JSON: {error}") from None
+    if not isinstance(json_object, dict):
+      raise ValueError(f"{json_file}: a JSON object is needed, not {type(json_object).__name__}.")
+    try:
+      if transformers_config.is_transformers_config(json_object):
+        json_object = transformers_config.to_original(json_object)
+      config = cls.from_dict(json_object)
+      config.validate()
+    except ValueError as error:
+      raise ValueError(f"{json_file}: {error}") from None
+    return config
+
+  @classmethod
+  def from_name(cls, name: str) -> "BertConfig":
+    """The config of a released model, by the name of its archive.
+
+    Raises:
+      ValueError: no model of that name was released.
+
+    Example:
+      >>> BertConfig.from_name("uncased_L-2_H-128_A-2").intermediate_size
+      512
+    """
+    if name not in RELEASED_SIZES:
+      raise ValueError(f"No released model is called {name!r}; known: {', '.join(RELEASED_SIZES)}.")
+    vocab_size, layers, width, heads = RELEASED_SIZES[name]
+    return cls(
+      vocab_size=vocab_size,
+      hidden_size=width,
+      num_hidden_layers=layers,
+      num_attention_heads=heads,
+      intermediate_size=4 * width,
+      type_vocab_size=2,
+    )
+
+  def to_dict(self) -> dict:
+    """All attributes, copied."""
+    return copy.deepcopy(vars(self))
+
+  def to_json_string(self) -> str:
+    """The config as `bert_config.json`: sorted keys, indented by 2, newline at the end."""
+    return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
+
+  def validate(self) -> None:
+    """Checks what would otherwise fail deep inside a model.
+
+    Raises:
+      ValueError: names the key, its value and what is needed.
+    """
+    for key in (
+      "vocab_size",
+      "hidden_size",
+      "num_hidden_layers",
+      "num_attention_heads",
+      "intermediate_size",
+      "max_position_embeddings",
+      "type_vocab_size",
+    ):
+      value = getattr(self, key)
+      if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{key} is {value!r:.60}; a whole number of at least 1 is needed.")
+      if value > _MAX_SIZE:
+        raise ValueError(f"{key} is {value!r:.60}; at most {_MAX_SIZE} is possible.")
+    for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+      value = getattr(self, key)
+      if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
+        raise ValueError(f"{key} is {value!r}; a number in [0, 1) is needed.")
+    value = self.initializer_range
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+      raise ValueError(f"initializer_range is {value!r}; a positive number is needed.")
+    if self.hidden_size % self.num_attention_heads:
+      raise ValueError(
+        f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
+        f"{self.num_attention_heads}."
+      )
+    if (count := self.count_parameters()) > _MAX_PARAMETERS:
+      raise ValueError(f"these sizes make a model of {count:.1e} parameters: is one of them wrong?")
+    if not callable(self.hidden_act) and str(self.hidden_act).lower() not in ACTIVATION_NAMES:
+      known = ", ".join(name for name in ACTIVATION_NAMES if name)
+      raise ValueError(f"hidden_act is {self.hidden_act!r}; one of {known} is needed.")
+
+  def count_parameters(self) -> int:
+    """Number of floats of the encoder with its pooler: everything under `bert/`.
+
+    Example:
+      >>> BertConfig.from_name("uncased_L-12_H-768_A-12").count_parameters()
+      109482240
+    """
+    width, inner = self.hidden_size, self.intermediate_size
+    tables = (self.vocab_size + self.type_vocab_size + self.max_position_embeddings) * width
+    layer_norm = 2 * width
+    attention = 4 * (width * width + width) + layer_norm
+    feed_forward = width * inner + inner + inner * width + width + layer_norm
+    pooler = width * width + width
+    return tables + layer_norm + self.num_hidden_layers * (attention + feed_forward) + pooler

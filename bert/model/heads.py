@@ -1,0 +1,336 @@
+"""Task heads as graph functions: what stands on top of `BertModel`, with the original's variables.
+
+Letters in shapes: B = batch size, S = sequence length, W = hidden size, P = masked positions for
+each sequence, V = vocabulary size, C = number of labels.
+"""
+
+import tensorflow as tf
+
+from bert.model import kernels
+from bert.model.variables import get_variable, variable_scope, zeros_initializer
+from bert.modeling import (
+  BertConfig,
+  create_initializer,
+  dense,
+  dropout,
+  get_activation,
+  get_shape_list,
+  layer_norm,
+)
+from bert.training import distribution
+
+# ---------------------------------------------------------------------------------------------
+# Pre-training: masked words, next sentence.
+
+
+def gather_indexes(sequence_tensor: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+  """The vectors at some positions of each sequence.
+
+  Args:
+    sequence_tensor: float `[B, S, W]`.
+    positions: int `[B, P]`.
+
+  Returns:
+    float `[B * P, W]`.
+  """
+  vectors = tf.gather(sequence_tensor, positions, batch_dims=1)  # [B, P, W]
+  return tf.reshape(vectors, [-1, sequence_tensor.shape[-1]])
+
+
+def get_masked_lm_output(
+  bert_config: BertConfig,
+  input_tensor: tf.Tensor,
+  output_weights: tf.Tensor,
+  positions: tf.Tensor,
+  label_ids: tf.Tensor,
+  label_weights: tf.Tensor,
+  dtype: tf.DType = tf.float32,
+  *,
+  compiled: bool = False,
+):
+  """Loss and log-probabilities of the masked words.
+
+  Args:
+    bert_config: sizes of the model.
+    input_tensor: float32 `[B, S, W]`, the last layer.
+    output_weights: float32 `[V, W]`: the word embeddings serve as output weights too.
+    positions: int `[B, P]`, where words are masked.
+    label_ids: int `[B, P]`, the words that stood there.
+    label_weights: float32 `[B, P]`, 1 for a masked word, 0 for padding.
+    dtype: of the matrix products.
+    compiled: whether to compile the loss, which pays in training.
+
+  Returns:
+    `(loss, per_example_loss, log_probs)`: float32 `[]`, `[B * P]`, `[B * P, V]`. The loss is the
+    mean over masked words.
+  """
+  input_tensor = gather_indexes(input_tensor, positions)  # [B*P, W]
+  product, bias = _masked_lm_product(bert_config, input_tensor, output_weights, dtype)
+  label_ids = tf.reshape(label_ids, [-1])
+  label_weights = tf.reshape(label_weights, [-1])
+  with kernels.compile_blocks(compiled):
+    per_example_loss = kernels.cross_entropy(product, bias, label_ids)
+  weight = _weight_to_divide_by(label_weights, tf.shape(positions)[0])
+  # 1e-5 keeps a batch without any masked word from dividing by zero.
+  loss = tf.reduce_sum(label_weights * per_example_loss) / (weight + 1e-5)
+  return loss, per_example_loss, tf.nn.log_softmax(tf.cast(product, tf.float32) + bias)
+
+
+def masked_lm_logits(
+  bert_config: BertConfig,
+  input_tensor: tf.Tensor,
+  output_weights: tf.Tensor,
+  dtype: tf.DType = tf.float32,
+) -> tf.Tensor:
+  """Scores of every word for some vectors: float32 `[M, W]` to `[M, V]`."""
+  product, bias = _masked_lm_product(bert_config, input_tensor, output_weights, dtype)
+  return tf.cast(product, tf.float32) + bias
+
+
+def _masked_lm_product(bert_config, input_tensor, output_weights, dtype):
+  """`([M, V] of type dtype, float32 [V])`: the scores of words without their bias, and the bias."""
+  with variable_scope("cls"), variable_scope("predictions"):
+    # One more non-linear layer, used in pre-training only.
+    with variable_scope("transform"):
+      input_tensor = dense(
+        input_tensor,
+        bert_config.hidden_size,
+        "dense",
+        bert_config.initializer_range,
+        get_activation(bert_config.hidden_act),
+        dtype,
+      )
+      input_tensor = layer_norm(input_tensor)
+    output_bias = get_variable("output_bias", [bert_config.vocab_size], zeros_initializer)
+    words = tf.cast(output_weights, dtype)
+    product = tf.matmul(tf.cast(input_tensor, dtype), words, transpose_b=True)
+    return product, tf.convert_to_tensor(output_bias)
+
+
+def get_next_sentence_output(bert_config: BertConfig, input_tensor: tf.Tensor, labels: tf.Tensor):
+  """Loss and log-probabilities of "the second part follows the first".
+
+  Args:
+    bert_config: sizes of the model.
+    input_tensor: float32 `[B, W]`, the pooled output.
+    labels: int `[B]` or `[B, 1]`; 0 is the next sentence, 1 a random one.
+
+  Returns:
+    `(loss, per_example_loss, log_probs)`: float32 `[]`, `[B]`, `[B, 2]`.
+  """
+  with variable_scope("cls"), variable_scope("seq_relationship"):
+    logits = _linear(input_tensor, 2, bert_config.initializer_range)
+  labels = tf.reshape(labels, [-1])
+  per_example_loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+  return tf.reduce_mean(per_example_loss), per_example_loss, tf.nn.log_softmax(logits)
+
+
+# ---------------------------------------------------------------------------------------------
+# One decision for a whole sequence.
+
+PROBLEM_TYPES = ("classification", "regression", "multi_label")
+
+
+def get_classifier_logits(
+  pooled_output: tf.Tensor, num_labels: int, is_training: bool, dropout_prob: float = 0.1
+) -> tf.Tensor:
+  """Scores of the labels, variables `output_weights` and `output_bias` without a scope.
+
+  Args:
+    pooled_output: float32 `[B, W]`.
+    num_labels: C; 1 for regression.
+    is_training: whether to drop out.
+    dropout_prob: of the pooled output, in training only.
+
+  Returns:
+    float32 `[B, C]`.
+  """
+  if is_training:
+    pooled_output = dropout(pooled_output, dropout_prob)
+  return _linear(pooled_output, num_labels, 0.02)
+
+
+def get_classifier_loss(logits: tf.Tensor, labels: tf.Tensor, problem_type: str):
+  """Loss and prediction of a sequence head.
+
+  Args:
+    logits: float32 `[B, C]`.
+    labels: int `[B]` for classification; float `[B]` for regression; int `[B, C]` of 0 and 1 for
+      multi_label.
+    problem_type: `classification` (cross-entropy), `regression` (squared error) or `multi_label`
+      (a binary cross-entropy for each label, averaged).
+
+  Returns:
+    `(loss, per_example_loss, probabilities)`: float32 `[]`, `[B]` and `[B, C]`. For regression
+    the last is the predicted score itself.
+
+  Raises:
+    ValueError: `problem_type` is unknown.
+  """
+  if problem_type == "classification":
+    per_example_loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    probabilities = tf.nn.softmax(logits)
+  elif problem_type == "regression":
+    per_example_loss = tf.square(logits[:, 0] - tf.cast(tf.reshape(labels, [-1]), tf.float32))
+    probabilities = logits
+  elif problem_type == "multi_label":
+    entropy = tf.nn.sigmoid_cross_entropy_with_logits(tf.cast(labels, tf.float32), logits)
+    per_example_loss = tf.reduce_mean(entropy, axis=-1)
+    probabilities = tf.sigmoid(logits)
+  else:
+    raise ValueError(f"Unknown problem type {problem_type!r}; known: {', '.join(PROBLEM_TYPES)}.")
+  return tf.reduce_mean(per_example_loss), per_example_loss, probabilities
+
+
+# ---------------------------------------------------------------------------------------------
+# From where to where an answer goes.
+
+
+def get_span_logits(
+  sequence_output: tf.Tensor, input_mask: tf.Tensor | None = None
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """How well an answer begins and how well it ends at each position.
+
+  Args:
+    sequence_output: float32 `[B, S, W]`, the last layer.
+    input_mask: int `[B, S]`; where it is 0 nothing can begin or end. By default padding competes
+      with the text, as in the original, and so the number of paddings has a part in the loss.
+
+  Returns:
+    `(start_logits, end_logits)`: float32 `[B, S]` each.
+  """
+  batch_size, seq_length, width = get_shape_list(sequence_output, expected_rank=3)
+  with variable_scope("cls"), variable_scope("squad"):
+    logits = _linear(tf.reshape(sequence_output, [-1, width]), 2, 0.02)  # [B*S, 2]
+  logits = tf.reshape(logits, [batch_size, seq_length, 2])
+  if input_mask is not None:
+    # Not -inf: a sequence without any token would have no probability left to deal out.
+    logits = tf.where(tf.cast(input_mask[..., tf.newaxis], tf.bool), logits, -10000.0)
+  return logits[..., 0], logits[..., 1]
+
+
+def get_span_loss(
+  start_logits: tf.Tensor,
+  end_logits: tf.Tensor,
+  start_positions: tf.Tensor,
+  end_positions: tf.Tensor,
+) -> tf.Tensor:
+  """Mean of the cross-entropies of beginning and end.
+
+  Args:
+    start_logits: float32 `[B, S]`.
+    end_logits: float32 `[B, S]`.
+    start_positions: int `[B]`.
+    end_positions: int `[B]`.
+
+  Returns:
+    float32 `[]`.
+  """
+  start_losses = tf.nn.sparse_softmax_cross_entropy_with_logits(start_positions, start_logits)
+  end_losses = tf.nn.sparse_softmax_cross_entropy_with_logits(end_positions, end_logits)
+  return (tf.reduce_mean(start_losses) + tf.reduce_mean(end_losses)) / 2.0
+
+
+# ---------------------------------------------------------------------------------------------
+# A decision for each token; one choice among several sequences.
+
+
+def get_token_logits(
+  sequence_output: tf.Tensor, num_labels: int, is_training: bool, dropout_prob: float = 0.1
+) -> tf.Tensor:
+  """Scores of the labels of each token, variables as of `get_classifier_logits`.
+
+  Args:
+    sequence_output: float32 `[B, S, W]`, the last layer.
+    num_labels: C.
+    is_training: whether to drop out.
+    dropout_prob: of the last layer, in training only.
+
+  Returns:
+    float32 `[B, S, C]`.
+  """
+  batch_size, seq_length, width = get_shape_list(sequence_output, expected_rank=3)
+  if is_training:
+    sequence_output = dropout(sequence_output, dropout_prob)
+  logits = _linear(tf.reshape(sequence_output, [-1, width]), num_labels, 0.02)  # [B*S, C]
+  return tf.reshape(logits, [batch_size, seq_length, num_labels])
+
+
+def get_token_loss(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  """Cross-entropy of the tokens that have a label.
+
+  Args:
+    logits: float32 `[B, S, C]`.
+    labels: int `[B, S]`; negative where there is none, which has no weight.
+
+  Returns:
+    `(loss, per_token_loss)`: float32 `[]`, the mean over the tokens with a label, and `[B, S]`, 0
+    elsewhere.
+  """
+  weights = tf.cast(labels >= 0, tf.float32)
+  per_token_loss = weights * tf.nn.sparse_softmax_cross_entropy_with_logits(
+    tf.maximum(labels, 0), logits
+  )
+  # A batch without any label has the loss 0.
+  weight = _weight_to_divide_by(weights, tf.shape(labels)[0])
+  return tf.math.divide_no_nan(tf.reduce_sum(per_token_loss), weight), per_token_loss
+
+
+def get_choice_logits(
+  pooled_output: tf.Tensor, choice_mask: tf.Tensor, is_training: bool, dropout_prob: float = 0.1
+) -> tf.Tensor:
+  """Scores of several sequences to choose from (Devlin et al. 2018, section 4.4).
+
+  The only variable is a vector, `output_weights`: a bias would be the same for all choices.
+
+  Args:
+    pooled_output: float32 `[B * N, W]`, the N choices of a question one after the other.
+    choice_mask: int `[B, N]`; 0 for a choice that only fills the row.
+    is_training: whether to drop out.
+    dropout_prob: of the pooled output, in training only.
+
+  Returns:
+    float32 `[B, N]`.
+  """
+  if is_training:
+    pooled_output = dropout(pooled_output, dropout_prob)
+  width = get_shape_list(pooled_output, expected_rank=2)[1]
+  weights = get_variable("output_weights", [1, width], create_initializer(0.02))
+  logits = tf.reshape(tf.matmul(pooled_output, weights, transpose_b=True), tf.shape(choice_mask))
+  # Not -inf: a row that merely fills a batch has no choice, and its softmax would be NaN.
+  return tf.where(tf.cast(choice_mask, tf.bool), logits, -10000.0)
+
+
+# ---------------------------------------------------------------------------------------------
+# Shared.
+
+
+def _weight_to_divide_by(weights: tf.Tensor, num_examples: tf.Tensor) -> tf.Tensor:
+  """The sum of the weights, float32 `[]`, which the sum of weighted losses is divided by.
+
+  A replica sees a part of the batch, and the loss is the mean of all replicas', each counting for
+  its number of examples. For that to be the mean over the words of the whole batch, a replica
+  divides not by the weight that its own words happen to have, but by its examples' share of all.
+  """
+  weight = tf.reduce_sum(weights)
+  if _is_in_loop():
+    return weight
+  num_examples = tf.cast(num_examples, tf.float32)
+  means = distribution.replica_mean(tf.stack([weight, num_examples]))
+  return means[0] * tf.math.divide_no_nan(num_examples, means[1])
+
+
+def _is_in_loop() -> bool:
+  """Whether a loop's body is traced, as of gradient accumulation: there replicas cannot meet."""
+  outer = getattr(tf.compat.v1.get_default_graph(), "outer_graph", None)
+  return hasattr(outer, "outer_graph")
+
+
+def _linear(input_tensor, num_outputs, initializer_range):
+  """float32 `[B, W]` to `[B, num_outputs]`; the original keeps these weights transposed."""
+  width = get_shape_list(input_tensor, expected_rank=2)[1]
+  weights = get_variable(
+    "output_weights", [num_outputs, width], create_initializer(initializer_range)
+  )
+  bias = get_variable("output_bias", [num_outputs], zeros_initializer)
+  return tf.matmul(input_tensor, weights, transpose_b=True) + bias

@@ -1,0 +1,604 @@
+"""The elementwise blocks of a transformer, each computed in one pass, with its gradient by hand.
+
+Automatic differentiation keeps and revisits many intermediate tensors that a gradient worked out on
+paper does not need, and every TensorFlow operation reads and writes all of its memory again. So a
+block here is a pair of plain functions, forward and backward, over whole tensors. Inside
+`compile_blocks` XLA fuses each of them into one loop; elsewhere they run operation by operation.
+Compiling takes about 0.1 s for every new shape, so that training earns it back and evaluation does
+not.
+
+All arithmetic is float32. Where matrix products are computed in another type, blocks read them as
+they come and hand out what the next product reads, so that casts cost no pass of their own.
+
+`tests/model/kernels_test.py` compares values and gradients with the textbook formulas.
+"""
+
+import contextlib
+import functools
+import math
+import threading
+
+import tensorflow as tf
+
+_SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
+_GELU_CUBIC = 0.044715
+
+
+class _Mode(threading.local):
+  compiled = False
+  portable = False
+
+
+_mode = _Mode()
+
+
+@contextlib.contextmanager
+def compile_blocks(compiled: bool):
+  """Within the block, the functions of this module are compiled, or not."""
+  outer, _mode.compiled = _mode.compiled, compiled and not _mode.portable
+  try:
+    yield
+  finally:
+    _mode.compiled = outer
+
+
+@contextlib.contextmanager
+def portable_blocks():
+  """Within the block, nothing is compiled, and gradients are left to TensorFlow. Same values.
+
+  For models that are not trained here. A graph that leaves this project in a SavedModel then needs
+  neither XLA nor gradient functions registered in the process that loads it.
+  """
+  outer, _mode.portable = _mode.portable, True
+  try:
+    yield
+  finally:
+    _mode.portable = outer
+
+
+def _with_gradient(function):
+  """Decorates a function that returns `(y, gradient of y)`."""
+  return (lambda *args: function(*args)[0]) if _mode.portable else tf.custom_gradient(function)
+
+
+def block(function):
+  """Decorates a pure function of tensors; a last argument says whether to run it compiled.
+
+  The caller decides while it traces (`compile_blocks`), and hands the decision on to its gradient,
+  which is built later. Python numbers among the arguments become constants.
+  """
+  compiled_function = tf.function(function, jit_compile=True, autograph=False)
+
+  @functools.wraps(function)
+  def call(*args):
+    *args, compiled = args
+    return (compiled_function if compiled else function)(*args)
+
+  return call
+
+
+def _float32(x):
+  return tf.cast(x, tf.float32)
+
+
+# ---------------------------------------------------------------------------------------------
+# Dropout.
+
+
+# Multipliers of MurmurHash3's finaliser, and 2^32 over the golden ratio.
+_MULTIPLIERS = (0x85EBCA6B, 0xC2B2AE35)
+_GOLDEN = 0x9E3779B9
+
+
+def dropout_keys(seed) -> tf.Tensor:
+  """uint32 `[2]`, the keys of `random_bits`: one draw, so that close seeds give unrelated keys.
+
+  Args:
+    seed: int64 `[2]`.
+  """
+  return tf.random.stateless_uniform([2], seed, minval=None, maxval=None, dtype=tf.uint32)
+
+
+def random_bits(shape, keys) -> tf.Tensor:
+  """uint32 of that shape, uniform, the same for the same keys (uint32 `[2]`).
+
+  A hash of the keys and each entry's place. Forward and backward pass compute it anew inside their
+  loops, where a generator's numbers would be written once and read twice.
+  """
+  places = tf.cast(tf.reshape(tf.range(tf.reduce_prod(shape)), shape), tf.uint32)
+  return _mix(places * _unsigned(_GOLDEN) + keys[0], keys[1])
+
+
+def _mix(bits, key):
+  """MurmurHash3's finaliser, elementwise; the key keeps streams from being shifts of another."""
+  first, second = (_unsigned(multiplier) for multiplier in _MULTIPLIERS)
+  bits = (bits ^ tf.bitwise.right_shift(bits, _unsigned(16))) * first ^ key
+  bits = (bits ^ tf.bitwise.right_shift(bits, _unsigned(13))) * second
+  return bits ^ tf.bitwise.right_shift(bits, _unsigned(16))
+
+
+def _unsigned(value):
+  return tf.constant(value, tf.uint32)
+
+
+def _drop(x, keys, rate):
+  """Zero with probability `rate` (exact to 2^-32), else scaled by `1 / (1 - rate)`."""
+  if not rate:
+    return x
+  is_kept = random_bits(tf.shape(x), keys) >= _unsigned(round(rate * 2**32))
+  return x * tf.where(is_kept, tf.constant(1.0 / (1.0 - rate), x.dtype), 0.0)
+
+
+def _keys_for(rate, seed):
+  return dropout_keys(seed) if rate else None
+
+
+def dropout(x: tf.Tensor, rate: float, seed) -> tf.Tensor:
+  """Sets entries to zero with probability `rate` and scales the others by `1 / (1 - rate)`.
+
+  Args:
+    x: float tensor of any shape.
+    rate: probability of zero, in `[0, 1)`.
+    seed: int64 `[2]`; equal seeds and shapes drop the same entries. Unused at rate 0.
+
+  Returns:
+    Tensor of the same shape and dtype.
+  """
+  return _drop(x, _keys_for(rate, seed), rate)
+
+
+# ---------------------------------------------------------------------------------------------
+# GELU.
+
+
+@block
+def _bias_gelu_forward(x, bias, dtype):
+  x = _float32(x) + bias
+  inner = _SQRT_2_OVER_PI * (x + _GELU_CUBIC * x * x * x)
+  return tf.cast(0.5 * x * (1.0 + tf.tanh(inner)), dtype)
+
+
+@block
+def _bias_gelu_backward(x, bias, dy):
+  product_dtype = x.dtype
+  x, dy = _float32(x) + bias, _float32(dy)
+  square = x * x
+  tanh = tf.tanh(_SQRT_2_OVER_PI * x * (1.0 + _GELU_CUBIC * square))
+  # d/dx = (1 + t) / 2 + x / 2 (1 - t^2) u', with t = tanh(u), u' = sqrt(2/pi) (1 + 3 c x^2).
+  d_inner = _SQRT_2_OVER_PI * (1.0 + 3.0 * _GELU_CUBIC * square)
+  dx = dy * 0.5 * (1.0 + tanh + x * (1.0 - tanh * tanh) * d_inner)
+  d_bias = tf.reduce_sum(dx, axis=list(range(x.shape.rank - bias.shape.rank)))
+  return tf.cast(dx, product_dtype), d_bias
+
+
+def bias_gelu(x: tf.Tensor, bias, dtype: tf.DType = tf.float32) -> tf.Tensor:
+  """`gelu(x + bias)`, tanh form as the original (arXiv:1606.08415).
+
+  Args:
+    x: float `[..., W]`.
+    bias: float32 `[W]`, or a scalar for none.
+    dtype: of the result.
+
+  Returns:
+    `[..., W]`: `0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))` of `z = x + bias`.
+  """
+  bias = tf.convert_to_tensor(bias)
+  if _mode.portable and bias.shape.rank:
+    # The form that TensorFlow fuses with the matrix product before it, on CPUs.
+    x = tf.nn.bias_add(x, tf.cast(bias, x.dtype))
+    return tf.cast(tf.nn.gelu(x, approximate=True), dtype)
+  compiled = _mode.compiled
+
+  @_with_gradient
+  def with_gradient(x, bias):
+    return (
+      _bias_gelu_forward(x, bias, dtype, compiled),
+      lambda dy: _bias_gelu_backward(x, bias, dy, compiled),
+    )
+
+  return with_gradient(x, bias)
+
+
+def gelu(x: tf.Tensor) -> tf.Tensor:
+  """`bias_gelu` without a bias: any shape."""
+  return bias_gelu(x, 0.0)
+
+
+# ---------------------------------------------------------------------------------------------
+# A bias alone.
+
+
+@block
+def _bias_scale_forward(x, bias, scale, dtype):
+  return tf.cast((_float32(x) + bias) * scale, dtype)
+
+
+@block
+def _bias_scale_backward(dy, scale, product_dtype):
+  dx = _float32(dy) * scale
+  return tf.cast(dx, product_dtype), tf.reduce_sum(dx, axis=0)
+
+
+def bias_scale(x: tf.Tensor, bias: tf.Tensor, scale, dtype: tf.DType = tf.float32) -> tf.Tensor:
+  """`(x + bias) * scale`.
+
+  Args:
+    x: float `[M, W]`.
+    bias: float32 `[W]`.
+    scale: float32 `[W]`, a constant for the gradient.
+    dtype: of the result.
+
+  Returns:
+    `[M, W]`.
+  """
+  compiled = _mode.compiled
+
+  @_with_gradient
+  def with_gradient(x, bias):
+    return (
+      _bias_scale_forward(x, bias, scale, dtype, compiled),
+      lambda dy: _bias_scale_backward(dy, scale, x.dtype, compiled),
+    )
+
+  return with_gradient(x, tf.convert_to_tensor(bias))
+
+
+# ---------------------------------------------------------------------------------------------
+# LayerNorm, alone and at the end of a sub-layer.
+
+
+@block
+def _layer_norm_forward(x, bias, keys, residual, gamma, beta, rate, epsilon, dtype):
+  """(y, y in `dtype`, and what the gradient reads)."""
+  if bias is not None:
+    x = _drop(_float32(x) + bias, keys, rate) + residual
+  centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)
+  variance = tf.reduce_mean(centered * centered, axis=-1, keepdims=True)
+  inverse_std = tf.math.rsqrt(variance + epsilon)
+  unit = centered * inverse_std
+  y = unit * gamma + beta
+  if bias is None:
+    y = _drop(y, keys, rate)
+  return y, tf.cast(y, dtype), unit, inverse_std
+
+
+@block
+def _layer_norm_backward(unit, inverse_std, keys, gamma, rate, product_dtype, dy, dy_low=None):
+  """Gradients of (x, bias, residual, gamma, beta).
+
+  `dy_low`, of the copy for products, is there for the end of a sub-layer, which drops out what
+  comes in; LayerNorm alone drops out what it gives.
+  """
+  rows = list(range(unit.shape.rank - 1))
+  dy = _drop(dy, keys, rate) if dy_low is None else dy + _float32(dy_low)
+  d_unit = dy * gamma
+  mean_d = tf.reduce_mean(d_unit, axis=-1, keepdims=True)
+  mean_d_unit = tf.reduce_mean(d_unit * unit, axis=-1, keepdims=True)
+  d_sum = inverse_std * (d_unit - mean_d - unit * mean_d_unit)
+  dx = d_sum if dy_low is None else _drop(d_sum, keys, rate)
+  return (
+    tf.cast(dx, product_dtype),
+    tf.reduce_sum(dx, rows),
+    d_sum,
+    tf.reduce_sum(dy * unit, rows),
+    tf.reduce_sum(dy, rows),
+  )
+
+
+def layer_norm(
+  x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float, rate: float = 0.0, seed=None
+) -> tf.Tensor:
+  """Normalises the last axis to mean 0 and variance 1, scales and shifts (arXiv:1607.06450).
+
+  Args:
+    x: float32 `[..., W]`.
+    gamma: float32 `[W]`, scale.
+    beta: float32 `[W]`, shift.
+    epsilon: added to the variance.
+    rate: of a dropout behind it.
+    seed: int64 `[2]`, of the dropout; unused at rate 0.
+
+  Returns:
+    float32 `[..., W]`.
+  """
+  compiled = _mode.compiled
+  keys = _keys_for(rate, seed)
+
+  @_with_gradient
+  def with_gradient(x, gamma, beta):
+    y, _, unit, inverse_std = _layer_norm_forward(
+      x, None, keys, None, gamma, beta, rate, epsilon, tf.float32, compiled
+    )
+
+    def backward(dy):
+      _, _, dx, d_gamma, d_beta = _layer_norm_backward(
+        unit, inverse_std, keys, gamma, rate, tf.float32, dy, compiled
+      )
+      return dx, d_gamma, d_beta
+
+    return y, backward
+
+  return with_gradient(x, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
+
+
+def dropout_add_layer_norm(
+  x: tf.Tensor,
+  bias: tf.Tensor,
+  residual: tf.Tensor,
+  gamma: tf.Tensor,
+  beta: tf.Tensor,
+  epsilon: float,
+  rate: float = 0.0,
+  seed=None,
+  dtype: tf.DType = tf.float32,
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """`layer_norm(dropout(x + bias) + residual)`: how both sub-layers of a transformer layer end.
+
+  Args:
+    x: float `[..., W]`, a matrix product.
+    bias: float32 `[W]`.
+    residual: float32 `[..., W]`, the input of the sub-layer.
+    gamma: float32 `[W]`, scale.
+    beta: float32 `[W]`, shift.
+    epsilon: added to the variance.
+    rate: of the dropout.
+    seed: int64 `[2]`, of the dropout; unused at rate 0.
+    dtype: in which the next matrix product reads the result.
+
+  Returns:
+    `[..., W]`, the same twice: float32 for the next residual, and in `dtype`.
+  """
+  compiled = _mode.compiled
+  keys = _keys_for(rate, seed)
+
+  @_with_gradient
+  def with_gradient(x, bias, residual, gamma, beta):
+    y, y_low, unit, inverse_std = _layer_norm_forward(
+      x, bias, keys, residual, gamma, beta, rate, epsilon, dtype, compiled
+    )
+    return (y, y_low), lambda dy, dy_low: _layer_norm_backward(
+      unit, inverse_std, keys, gamma, rate, x.dtype, dy, dy_low, compiled
+    )
+
+  return with_gradient(x, *(tf.convert_to_tensor(v) for v in (bias, residual, gamma, beta)))
+
+
+# ---------------------------------------------------------------------------------------------
+# Attention probabilities.
+
+
+@block
+def _softmax_backward(probs, keys, rate, product_dtype, dy):
+  d_probs = _drop(_float32(dy), keys, rate)
+  d_scores = probs * (d_probs - tf.reduce_sum(d_probs * probs, axis=-1, keepdims=True))
+  return tf.cast(d_scores, product_dtype)
+
+
+@block
+def _softmax_forward(scores, adder, keys, rate, dtype):
+  scores = _float32(scores)
+  if adder is not None:
+    scores = scores + adder
+  probs = tf.nn.softmax(scores)
+  return probs, tf.cast(_drop(probs, keys, rate), dtype)
+
+
+def softmax_dropout(
+  scores: tf.Tensor, adder=None, rate: float = 0.0, seed=None, dtype: tf.DType = tf.float32
+) -> tf.Tensor:
+  """`dropout(softmax(scores + adder))` over the last axis.
+
+  Args:
+    scores: float `[B, N, F, T]`.
+    adder: float32 that broadcasts to it, a constant for the gradient; or None.
+    rate: of the dropout.
+    seed: int64 `[2]`, of the dropout; unused at rate 0.
+    dtype: of the result.
+
+  Returns:
+    `[B, N, F, T]`.
+  """
+  compiled = _mode.compiled
+  keys = _keys_for(rate, seed)
+
+  @_with_gradient
+  def with_gradient(scores):
+    probs, dropped = _softmax_forward(scores, adder, keys, rate, dtype, compiled)
+    return dropped, lambda dy: _softmax_backward(probs, keys, rate, scores.dtype, dy, compiled)
+
+  return with_gradient(scores)
+
+
+# ---------------------------------------------------------------------------------------------
+# The loss over a vocabulary.
+
+
+def _is_label(labels, vocab_size):
+  return tf.range(vocab_size, dtype=labels.dtype) == labels[:, tf.newaxis]  # [M, V]
+
+
+@block
+def _cross_entropy_forward(x, bias, labels):
+  logits = _float32(x) + bias
+  top = tf.reduce_max(logits, axis=-1, keepdims=True)
+  log_sum = top + tf.math.log(tf.reduce_sum(tf.exp(logits - top), axis=-1, keepdims=True))
+  is_label = _is_label(labels, x.shape[-1])
+  right = tf.reduce_sum(tf.where(is_label, logits, 0.0), axis=-1)
+  return log_sum[:, 0] - right, log_sum
+
+
+@block
+def _cross_entropy_backward(x, bias, labels, log_sum, dy):
+  probs = tf.exp(_float32(x) + bias - log_sum)
+  is_label = tf.cast(_is_label(labels, x.shape[-1]), tf.float32)
+  d_logits = (probs - is_label) * dy[:, tf.newaxis]
+  return tf.cast(d_logits, x.dtype), tf.reduce_sum(d_logits, axis=0)
+
+
+def cross_entropy(x: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+  """`-log softmax(x + bias)[label]` of each row, without writing the softmax down.
+
+  Args:
+    x: float `[M, V]`, a matrix product.
+    bias: float32 `[V]`.
+    labels: int32 `[M]`; the loss of one outside `[0, V)` is NaN.
+
+  Returns:
+    float32 `[M]`.
+  """
+  compiled = _mode.compiled
+
+  @_with_gradient
+  def with_gradient(x, bias):
+    loss, log_sum = _cross_entropy_forward(x, bias, labels, compiled)
+    return loss, lambda dy: _cross_entropy_backward(x, bias, labels, log_sum, dy, compiled)
+
+  is_word = (labels >= 0) & (labels < x.shape[-1])
+  return tf.where(is_word, with_gradient(x, tf.convert_to_tensor(bias)), math.nan)
+
+
+# ---------------------------------------------------------------------------------------------
+# Looking rows up.
+
+
+def gather_rows(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+  """`tf.gather(table, ids)` with a dense gradient, where that of a variable would be sparse.
+
+  The norm that clips gradients counts the rows of a sparse one unmerged.
+
+  Args:
+    table: float32 `[V, W]`.
+    ids: int `[...]`.
+
+  Returns:
+    float32 `[..., W]`.
+  """
+  ids = tf.convert_to_tensor(ids)
+
+  @_with_gradient
+  def with_gradient(table):
+    def gradient(dy):
+      rows = tf.reshape(dy, [-1, table.shape[-1]])
+      return tf.math.unsorted_segment_sum(rows, tf.reshape(ids, [-1]), tf.shape(table)[0])
+
+    return tf.gather(table, ids), gradient
+
+  return with_gradient(table)
+
+
+# ---------------------------------------------------------------------------------------------
+# Computing without padding.
+
+
+class Unpadding:
+  """Takes the padding of a batch out of a matrix of tokens, and puts it back as zeros.
+
+  All of a transformer but its attention works token by token, so it can leave padding out. The
+  number of rows that remain is rounded up, so that compiled blocks see few shapes; the rows that
+  fill up are padding, and nothing that leaves this class depends on them.
+
+  Example:
+    >>> unpadding = Unpadding(tf.constant([[1, 1, 0], [1, 0, 0]]), multiple=4)
+    >>> tokens = tf.reshape(tf.range(6.0), [6, 1])
+    >>> unpadding.remove(tokens)[:, 0].numpy().tolist()
+    [0.0, 1.0, 3.0, 2.0]
+    >>> unpadding.restore(unpadding.remove(tokens))[:, 0].numpy().tolist()
+    [0.0, 1.0, 0.0, 3.0, 0.0, 0.0]
+  """
+
+  def __init__(self, mask: tf.Tensor, multiple: int = 128):
+    """Notes where the tokens are.
+
+    Args:
+      mask: `[B, S]`, 0 for padding.
+      multiple: the number of rows without padding is rounded up to a multiple of this.
+    """
+    is_token = tf.reshape(tf.convert_to_tensor(mask) != 0, [-1])  # [B * S]
+    tokens, padding = (tf.cast(tf.where(x)[:, 0], tf.int32) for x in (is_token, ~is_token))
+    count = tf.size(tokens)
+    rows = tf.maximum(tf.minimum(-(-count // multiple) * multiple, tf.size(is_token)), 1)
+    self._shape = tf.shape(mask)
+    self._positions = tf.concat([tokens, padding], 0)[:rows]  # [M]
+    self._is_row = tf.cast(tf.range(rows) < count, tf.float32)[:, tf.newaxis]  # [M, 1]
+    # Padding without a row of its own reads the last row.
+    is_token = tf.cast(is_token, tf.int32)
+    rank = tf.where(is_token > 0, tf.cumsum(is_token), count + tf.cumsum(1 - is_token)) - 1
+    self._rows = tf.minimum(rank, rows - 1)  # [B * S]
+    self._is_token = tf.cast(is_token, tf.float32)[:, tf.newaxis]  # [B * S, 1]
+    self._indices: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
+
+  def remove(self, x: tf.Tensor) -> tf.Tensor:
+    """`[B * S, W]` to `[M, W]`: the tokens, then rows that fill up."""
+
+    @_with_gradient
+    def with_gradient(x):
+      return tf.gather(x, self._positions), self._restore
+
+    return with_gradient(x)
+
+  def restore(self, x: tf.Tensor) -> tf.Tensor:
+    """`[M, W]` to `[B * S, W]`: zeros where there is padding."""
+
+    @_with_gradient
+    def with_gradient(x):
+      # Rows that fill up do not reach the result, so nothing comes back to them.
+      return self._restore(
+        x
+      ), lambda dy: tf.gather(dy, self._positions) * tf.cast(self._is_row, dy.dtype)
+
+    return with_gradient(x)
+
+  def first_tokens(self, x: tf.Tensor) -> tf.Tensor:
+    """`[M, W]` to `[B, W]`: the first token of each sequence, which is never padding."""
+    return tf.gather(x, tf.reshape(self._rows, self._shape)[:, 0])
+
+  def to_heads(self, x: tf.Tensor, parts: int, heads: int) -> tf.Tensor:
+    """`[M, parts * N * H]` to `[parts, B, N, S, H]`: what attention reads, in one gather.
+
+    At padding there are values of some row. Attention must hide those positions as keys, and
+    `from_heads` drops them as queries; then no gradient comes back from there.
+    """
+    there, back = self._head_indices(parts, heads)
+    size = x.shape[-1] // (parts * heads)
+
+    @_with_gradient
+    def with_gradient(x):
+      def gradient(dy):
+        rows = tf.gather(tf.reshape(dy, [-1, size]), back)
+        return tf.reshape(rows, [-1, parts * heads * size])
+
+      return tf.gather(tf.reshape(x, [-1, size]), there), gradient
+
+    return with_gradient(x)
+
+  def from_heads(self, x: tf.Tensor) -> tf.Tensor:
+    """`[B, N, S, H]` to `[M, N * H]`."""
+    heads, size = x.shape[1], x.shape[3]
+    there, back = self._head_indices(1, heads)
+
+    @_with_gradient
+    def with_gradient(x):
+      def gradient(dy):
+        dx = tf.gather(tf.reshape(dy, [-1, size]), there[0])  # [B, N, S, H]
+        is_token = tf.reshape(self._is_token, [self._shape[0], 1, self._shape[1], 1])
+        return dx * tf.cast(is_token, dx.dtype)
+
+      rows = tf.gather(tf.reshape(x, [-1, size]), back)
+      return tf.reshape(rows, [-1, heads * size]), gradient
+
+    return with_gradient(x)
+
+  def _head_indices(self, parts: int, heads: int):
+    """Where pieces of H numbers come from: `[parts, B, N, S]` there, `[M, parts, N]` back."""
+    if (parts, heads) not in self._indices:
+      batch_size, length = self._shape[0], self._shape[1]
+      part, head = tf.range(parts), tf.range(heads)
+      rows = tf.reshape(self._rows, [1, batch_size, 1, length])
+      there = (rows * parts + part[:, None, None, None]) * heads + head[:, None]
+      sequence, place = self._positions // length, self._positions % length
+      back = (part[:, None] * batch_size + sequence[:, None, None]) * heads + head
+      self._indices[parts, heads] = there, back * length + place[:, None, None]
+    return self._indices[parts, heads]
+
+  def _restore(self, x):
+    return tf.gather(x, self._rows) * tf.cast(self._is_token, x.dtype)

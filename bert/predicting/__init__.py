@@ -1,0 +1,1 @@
+"""A run, a checkpoint or an export loaded: strings in, answers out."""

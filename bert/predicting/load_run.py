@@ -1,0 +1,187 @@
+"""What a `run_*` script has left in its output folder, as a function from texts to answers.
+
+  function = load_run("/tmp/mrpc_output", "vocab.txt")
+  function({"text_a": ["It rains."], "text_b": ["It is wet."]})["label"]
+
+A checkpoint's sidecar says what the run was about: the task, the model's sizes, the labels, the
+vocabulary's hash, the lengths. So nothing but the vocabulary has to be named, and a wrong one is
+refused. The graphs are those of the exports (`bert/exporting/task_model.py` and its siblings): a
+folder and its `--do_export` give the same answers, and what their inputs and outputs are is written
+there.
+"""
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from bert.predicting.load_model import LoadedFunction, beside, check_length
+
+# Where a run's export has its vocabulary, if it made one.
+_EXPORTS = (("export", "encoder"), ("export", "task"))
+
+
+class Run(NamedTuple):
+  """A run that has trained.
+
+  Attributes:
+    prefix: of its best checkpoint, if it kept that (`--eval_every_steps`), else of its newest.
+    vocab_file: its vocabulary.
+    facts: what makes it this run: sizes, task, labels; `runner.model_fingerprint` wrote them.
+    settings: values of flags, such as `max_seq_length`.
+  """
+
+  prefix: str
+  vocab_file: str
+  facts: Mapping[str, Any]
+  settings: Mapping[str, Any]
+
+  @property
+  def task(self) -> str:
+    """A key of `_MODELS`: what is answered, and not on which data."""
+    return "sentences" if "problem_type" in self.facts else self.facts["task_name"]
+
+
+def load_run(
+  output_dir: str | os.PathLike,
+  vocab_file: str | None = None,
+  dtype: str = "float32",
+  **options,
+) -> LoadedFunction:
+  """Loads a fine-tuned model.
+
+  Args:
+    output_dir: `--output_dir` of run_classifier.py, run_squad.py, run_ner.py or run_swag.py; or the
+      prefix of a checkpoint there.
+    vocab_file: by default vocab.txt in that folder, or in its export.
+    dtype: of the matrix products.
+    **options: settings to change, arguments of the task's model: `max_seq_length` of any,
+      `doc_stride`, `null_score_diff_threshold` and so on of `span_model.SpanModel`.
+
+  Raises:
+    ValueError: no such run has left a checkpoint there, a file is missing or another run's, or an
+      option is unknown.
+  """
+  import tensorflow as tf
+
+  from bert.exporting import hub_encoder
+  from bert.model.configuration import BertConfig
+
+  run = find_run(output_dir, vocab_file)
+  model_class, settings = _MODELS[run.task](run)
+  known = inspect.signature(model_class.__init__).parameters
+  if unknown := sorted(set(options) - set(known)):
+    raise ValueError(f"{model_class.__name__} has no {', '.join(unknown)}, but {', '.join(known)}.")
+  settings = {"max_seq_length": run.settings["max_seq_length"], **settings, **options}
+  names = BertConfig(None).to_dict()
+  config = BertConfig.from_dict({n: value for n, value in run.facts.items() if n in names})
+  check_length(settings["max_seq_length"], config.max_position_embeddings)
+  model = _typed(model_class, tf.as_dtype(dtype))(
+    config, run.vocab_file, run.facts["do_lower_case"], **settings
+  )
+  hub_encoder.load_all(run.prefix, {v.name.split(":")[0]: v for v in model.variables})
+  # Whether a run's texts were pairs, it does not say: a second text may come, and be empty.
+  function = model.signature(**({"is_pair": True} if run.task == "sentences" else {}))
+  return LoadedFunction.of_strings(function, owner=model)
+
+
+def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Run:
+  """Finds what `load_run` loads.
+
+  Raises:
+    ValueError: see there.
+  """
+  from bert import tokenization
+  from bert.checkpoints import checkpoint
+
+  path = os.fspath(output_dir)
+  best = os.path.join(path, "best")
+  prefix = checkpoint.latest(best) if os.path.isdir(best) else None
+  prefix = prefix or checkpoint.find_checkpoint(path)
+  state = checkpoint.read_state(prefix)
+  facts = state.get("fingerprint", {})
+  if "problem_type" not in facts and facts.get("task_name") not in _MODELS:
+    raise ValueError(
+      f"{prefix} is no fine-tuned model of run_classifier.py, run_squad.py, run_ner.py or "
+      "run_swag.py: nothing beside it says what it answers. Vectors and masked words are had of "
+      "any checkpoint: Predictor.from_checkpoint, predict_masked.from_checkpoint."
+    )
+  vocab_file = vocab_file or _vocabulary_of(path if os.path.isdir(path) else os.path.dirname(path))
+  if tokenization.vocabulary_hash(tokenization.load_vocab(vocab_file)) != facts["vocabulary"]:
+    raise ValueError(f"{vocab_file} is not the vocabulary that {prefix} was trained with.")
+  return Run(prefix, vocab_file, facts, state.get("informative", {}))
+
+
+def _vocabulary_of(folder: str) -> str:
+  for parts in ((), *_EXPORTS):
+    try:
+      return beside(os.path.join(folder, *parts), "vocab.txt")
+    except ValueError:
+      continue
+  raise ValueError(
+    f"There is no vocab.txt in {folder or '.'}: give the path of the one that the run was trained "
+    "with (vocab_file)."
+  )
+
+
+# ---------------------------------------------------------------------------------------------
+# Tasks: what of a run goes into its model, a class and its arguments.
+
+
+def _sentences(run: Run):
+  from bert.exporting import task_model
+  from bert.tasks import windows as long_text
+
+  windows = None
+  if run.facts.get("long_text") == "windows":
+    names = ("window_stride", "max_windows", "window_pooling")
+    windows = long_text.WindowOptions(*(run.facts[name] for name in names))
+  settings = {
+    "label_names": run.facts["labels"],
+    "problem_type": run.facts["problem_type"],
+    "windows": windows,
+  }
+  return task_model.SentenceModel, settings
+
+
+def _spans(run: Run):
+  from bert.exporting import span_model
+
+  return span_model.SpanModel, {
+    "doc_stride": run.settings["doc_stride"],
+    "max_query_length": run.settings["max_query_length"],
+    "mask_padding": run.settings["pad_to_longest"],
+    "version_2_with_negative": run.facts["version_2_with_negative"],
+  }
+
+
+def _tags(run: Run):
+  from bert.exporting import tag_model
+
+  settings = {"label_names": run.facts["labels"], "doc_stride": run.settings["doc_stride"]}
+  return tag_model.TagModel, settings
+
+
+def _choices(run: Run):
+  from bert.exporting import choice_model
+
+  del run
+  return choice_model.ChoiceModel, {}
+
+
+_MODELS: dict[str, Callable[[Run], tuple[type, dict]]] = {
+  "sentences": _sentences,
+  "squad": _spans,
+  "ner": _tags,
+  "swag": _choices,
+}
+
+
+def _typed(model_class, dtype):
+  """The class of a task model, its matrix products in `dtype`; exports are always float32."""
+
+  class Typed(model_class):
+    def _bert(self, inputs, **options):
+      return super()._bert(inputs, dtype=dtype, **options)
+
+  return Typed

@@ -1,0 +1,575 @@
+"""One model, loaded once, that takes texts and gives results: of every task, and of every export.
+
+  predictor = Predictor.from_run("/tmp/squad_output", vocab_file="vocab.txt")  # of any run_*.py
+  predictor = Predictor.from_saved_model("/tmp/squad_output/export")           # or its --do_export
+  predictor([("Who?", "It was me.")])       # [{"answer": "me", "start": 7, "end": 9, ...}]
+  for result in predictor.stream(many_questions): ...                          # in bounded memory
+
+  encode = Predictor.from_checkpoint("uncased_L-12_H-768_A-12")                # a vector each
+  cosine_similarity(*encode(["A cat sat.", "The cat was sitting."]))
+
+What goes in and comes out, for models that are fine-tuned:
+
+  run_classifier.py  a text, or (text_a, text_b)  label and probabilities, or score
+  run_squad.py       (question, context)          answer, and its first and last + 1 character
+  run_ner.py         a text                       words, tags, and where each word starts and ends
+  run_swag.py        (context, [choice, ...])     choice, and the probability of each
+
+Masked words are guessed by `predict_masked.py`. From the command line, a line for each item of a
+file, or of standard input, makes a line of JSON:
+
+  python predictor.py --saved_model=/tmp/squad_output/export --input_file=questions.jsonl
+  python predictor.py --init_checkpoint=/tmp/mrpc_output --vocab_file=vocab.txt < pairs.txt
+  python predictor.py --task=vectors --init_checkpoint=uncased_L-12_H-768_A-12 < texts.txt
+
+A line holds a text, or two with ` ||| ` between them, or a JSON object by name, such as
+`{"question": "Who?", "context": "It was me."}` or `{"context": "She", "choices": ["a", "b"]}`.
+
+How a `Predictor` saves time: texts are taken in chunks, sorted by length within a chunk and cut
+into batches, so that little is computed for padding; results are dealt out in the order of the
+texts. The graph is traced once, when the model is loaded, for batches of any size and length.
+
+Letters in shapes: B = batch size, S = sequence length, L = number of layers asked for, W = hidden
+size.
+"""
+
+import functools
+import itertools
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from absl import flags
+
+from bert.io.text_lines import (
+  STANDARD_STREAM,
+  check_output_file,
+  read_lines,
+  split_pair,
+  to_json,
+  written_whole,
+)
+from bert.predicting.load_model import (
+  Arrays,
+  LoadedFunction,
+  load_graph,
+  load_model,
+  load_signature,
+)
+from bert.predicting.sentence_vectors import (
+  INPUTS,
+  batch_tokens_of,
+  chunk_that_fits,
+  cosine_similarity,
+  layer_vectors,
+  own_vectors,
+  text_features,
+)
+from bert.scripts import command_line, runner
+
+__all__ = ["INPUTS", "Predictor", "cosine_similarity", "name_texts"]
+
+FLAGS = flags.FLAGS
+
+Features = Mapping[str, Any]  # name -> list of ints, or a string
+Graph = Callable[[Features], Arrays]
+
+# ---------------------------------------------------------------------------------------------
+# The predictor: knows lengths and order, and nothing of BERT.
+
+
+class Predictor:
+  """Runs a model over any number of items; see this module's docstring.
+
+  Example:
+    >>> double = Predictor(
+    ...   featurize=lambda text: {"codes": list(map(ord, text))},
+    ...   compute=lambda batch: {"sum": batch["codes"].sum(axis=1)},
+    ...   inputs=["codes"],
+    ...   finish=lambda features, outputs: int(outputs["sum"]))
+    >>> double(["b", "aaa", ""])
+    [98, 291, 0]
+
+  Attributes:
+    batch_size: so many items are computed at a time.
+    batch_tokens: more of them, as long as they have so few tokens.
+    chunk_size: so many items are sorted by length together, and wait for each other.
+  """
+
+  def __init__(
+    self,
+    featurize: Callable[[Any], Features],
+    compute: Graph,
+    inputs: Sequence[str],
+    finish: Callable[[Features, Arrays], Any] | None = None,
+    batch_size: int = 32,
+    chunk_size: int = 1024,
+    batch_tokens: int = 0,
+  ):
+    """Puts the three steps together.
+
+    Args:
+      featurize: an item's features. It may add what `finish` needs.
+      compute: name -> int32 `[B, longest]`, filled up with zeros (or strings `[B]`), to name ->
+        array or tensor `[B, ...]`.
+      inputs: names of the features that `compute` takes.
+      finish: makes an item's result of its features and its rows of the outputs; by default those
+        rows are the result.
+      batch_size: B.
+      chunk_size: more means less padding, and more memory for results that wait.
+      batch_tokens: more items than `batch_size` are a batch if they have no more tokens, padding
+        included: short ones would make many small batches, which keep no processor busy.
+
+    Raises:
+      ValueError: a size is below 1.
+    """
+    for name, value in (("batch_size", batch_size), ("chunk_size", chunk_size)):
+      if value < 1:
+        raise ValueError(f"{name} must be at least 1, but is {value}.")
+    self.batch_size = batch_size
+    self.chunk_size = chunk_size
+    self.batch_tokens = batch_tokens
+    self._featurize = featurize
+    self._compute = compute
+    self._inputs = tuple(inputs)
+    self._finish = finish or (lambda features, outputs: dict(outputs))
+
+  def __call__(self, items: Iterable) -> list:
+    """The results of all items, in their order."""
+    return list(self.stream(items))
+
+  def stream(self, items: Iterable, source: str | None = None) -> Iterator:
+    """The results one by one, in the order of the items; holds one chunk in memory.
+
+    Args:
+      items: what to predict.
+      source: where the items are the lines of, such as a file; errors name it and the line.
+
+    Raises:
+      TypeError: `items` is one text; a list with it is meant.
+      ValueError: an item is nothing that the model takes.
+    """
+    if isinstance(items, (str, bytes)):
+      raise TypeError(f"A list of texts is needed; write [{items!r:.60}].")
+    features = self._featurized(items, source)
+    while chunk := list(itertools.islice(features, self.chunk_size)):
+      yield from self._results(chunk)
+
+  def _featurized(self, items: Iterable, source: str | None) -> Iterator[Features]:
+    for number, item in enumerate(items, start=1):
+      try:
+        yield self._featurize(item)
+      except ValueError as error:
+        if source is None:
+          raise
+        raise ValueError(f"{source}, line {number}: {error}") from None
+
+  def _results(self, features: list[Features]) -> list:
+    lengths = [self._length(each) for each in features]
+    results = [None] * len(features)
+    for chosen in self._batches(lengths):
+      outputs = self._outputs([features[index] for index in chosen])
+      for row, index in enumerate(chosen):
+        rows = {name: array[row] for name, array in outputs.items()}
+        results[index] = self._finish(features[index], rows)
+    return results
+
+  def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+    """The items of each batch, shortest first: `batch_size`, or more if they are short."""
+    shortest_first = sorted(range(len(lengths)), key=lengths.__getitem__)
+    start = 0
+    while start < len(lengths):
+      stop = min(start + self.batch_size, len(lengths))
+      while (
+        stop < len(lengths)
+        and (stop + 1 - start) * lengths[shortest_first[stop]] <= self.batch_tokens
+      ):
+        stop += 1
+      yield shortest_first[start:stop]
+      start = stop
+
+  def _length(self, features: Features) -> int:
+    """Of ids the longest list's, of texts their characters."""
+    values = [features[name] for name in self._inputs]
+    if any(isinstance(value, str) for value in values):
+      return sum(len(value) if isinstance(value, str) else sum(map(len, value)) for value in values)
+    return max(map(len, values))
+
+  def _outputs(self, rows: list[Features]) -> dict[str, np.ndarray]:
+    batch = {name: _stacked([features[name] for features in rows]) for name in self._inputs}
+    outputs = {name: np.asarray(value) for name, value in self._compute(batch).items()}
+    for name, array in outputs.items():
+      if array.shape[:1] != (len(rows),):
+        raise ValueError(f"The model's output {name!r} is {array.shape} for {len(rows)} items.")
+    return outputs
+
+  # -------------------------------------------------------------------------------------------
+  # Where models come from.
+
+  @classmethod
+  def from_checkpoint(
+    cls,
+    init_checkpoint: str,
+    *,
+    layers: int | Sequence[int] = -1,
+    pooling: str = "mean",
+    bert_config_file: str | None = None,
+    vocab_file: str | None = None,
+    do_lower_case: bool | None = None,
+    max_seq_length: int = 128,
+    batch_size: int = 32,
+    dtype: str = "float32",
+  ) -> "Predictor":
+    """Turns texts, or pairs of texts, into vectors.
+
+    Args:
+      init_checkpoint: a checkpoint's prefix, a folder with one, an exported encoder, or the name of
+        a released model.
+      layers: which layer's vectors, -1 for the last; or several.
+      pooling: see `layer_vectors`.
+      bert_config_file: see `load_model`.
+      vocab_file: see `load_model`.
+      do_lower_case: see `load_model`.
+      max_seq_length: longer texts are cut.
+      batch_size: texts computed at a time; of short ones more, see `sentence_vectors`.
+      dtype: of the matrix products.
+
+    Returns:
+      A predictor whose results are float32 `[W]` for one layer and `[L, W]` for several; with
+      pooling `none`, `[S, W]` and `[S, L, W]`, where S counts the text's own pieces.
+
+    Raises:
+      ValueError: a file is missing or bad, or they do not belong together.
+    """
+    config, tokenizer, prefix = load_model(
+      init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length
+    )
+    indexes = [layers] if isinstance(layers, int) else list(layers)
+    build = layer_vectors(config, indexes, pooling, dtype)
+
+    def finish(features, outputs):
+      vectors = own_vectors(features, outputs["vectors"], pooling)
+      return vectors[..., 0, :] if isinstance(layers, int) else vectors
+
+    return cls(
+      functools.partial(text_features, tokenizer, max_seq_length=max_seq_length),
+      load_graph(build, INPUTS, prefix, optional=("bert/pooler/",)),
+      INPUTS,
+      finish,
+      batch_size,
+      chunk_that_fits(config, len(indexes), pooling, max_seq_length, batch_size),
+      batch_tokens_of(max_seq_length, batch_size),
+    )
+
+  @classmethod
+  def from_run(
+    cls,
+    output_dir: str,
+    *,
+    vocab_file: str | None = None,
+    dtype: str = "float32",
+    batch_size: int = 32,
+    chunk_size: int = 1024,
+    **options,
+  ) -> "Predictor":
+    """Runs a fine-tuned model where it was trained: the best checkpoint, or else the newest.
+
+    Args:
+      output_dir: `--output_dir` of run_classifier.py, run_squad.py, run_ner.py or run_swag.py; it
+        says all but the vocabulary.
+      vocab_file: by default vocab.txt in that folder, or in its export.
+      dtype: of the matrix products.
+      batch_size: items computed at a time.
+      chunk_size: see `__init__`.
+      **options: see `load_run.load_run`.
+
+    Returns:
+      As `from_saved_model`. Of run_classifier.py, a second text may always come.
+
+    Raises:
+      ValueError: see `load_run.load_run`.
+    """
+    from bert.predicting import load_run
+
+    function = load_run.load_run(output_dir, vocab_file, dtype, **options)
+    return cls._of_texts(function, batch_size, chunk_size)
+
+  @classmethod
+  def from_saved_model(
+    cls, saved_model: str, batch_size: int = 32, chunk_size: int = 1024
+  ) -> "Predictor":
+    """Runs a fine-tuned model that `--do_export` wrote.
+
+    Args:
+      saved_model: the folder of the task's model, or the export's folder around `task`.
+      batch_size: items computed at a time.
+      chunk_size: see `__init__`.
+
+    Returns:
+      A predictor whose items are texts, pairs, or dicts of the model's inputs by name, and whose
+      results are dicts of its outputs: strings, numbers, lists of strings, and arrays. The
+      docstring of this module has a table.
+
+    Raises:
+      ValueError: it is no model that takes strings.
+      OSError: there is no SavedModel.
+    """
+    return cls._of_texts(load_signature(saved_model), batch_size, chunk_size)
+
+  @classmethod
+  def _of_texts(cls, function: LoadedFunction, batch_size: int, chunk_size: int) -> "Predictor":
+    return cls(
+      lambda item: name_texts(item, function.inputs, function.list_inputs),
+      function,
+      function.inputs,
+      _own_answers,
+      batch_size,
+      chunk_size,
+    )
+
+
+def _stacked(rows: Sequence) -> Any:
+  """Strings as they are; lists as an array `[B, longest]`, filled up with 0 or "".
+
+  Example:
+    >>> _stacked([[1], [2, 3]]).tolist()
+    [[1, 0], [2, 3]]
+    >>> _stacked([["a"], ["b", "cc"]]).tolist()
+    [['a', ''], ['b', 'cc']]
+  """
+  if isinstance(rows[0], str):
+    return rows
+  is_text = any(row and isinstance(row[0], str) for row in rows)
+  stacked = np.zeros([len(rows), max(map(len, rows))], object if is_text else np.int32)
+  if is_text:
+    stacked[:] = ""
+  for row, values in enumerate(rows):
+    stacked[row, : len(values)] = values
+  return stacked
+
+
+# ---------------------------------------------------------------------------------------------
+# Texts for SavedModels, and their answers.
+
+# Two texts given as a pair: which is which.
+_PAIRS = (("text_a", "text_b"), ("question", "context"), ("context", "choices"))
+
+
+def name_texts(
+  item: str | tuple | Mapping[str, Any], names: Sequence[str], list_names: Sequence[str] = ()
+) -> dict[str, Any]:
+  """An item as a dict of a model's inputs.
+
+  Args:
+    item: a text, a pair of texts, or such a dict.
+    names: of the model's inputs.
+    list_names: of those that are several texts.
+
+  Raises:
+    ValueError: it has other texts than the model takes.
+
+  Example:
+    >>> name_texts("Hi.", ["text_a", "text_b"])
+    {'text_a': 'Hi.', 'text_b': ''}
+    >>> name_texts(("Who?", "Me."), ["context", "question"])
+    {'question': 'Who?', 'context': 'Me.'}
+    >>> name_texts(("He", ["is.", "are."]), ["choices", "context"], ["choices"])
+    {'context': 'He', 'choices': ['is.', 'are.']}
+  """
+  texts = item
+  if isinstance(item, str):
+    is_optional_pair = sorted(names) == ["text_a", "text_b"]
+    texts = {"text_a": item, "text_b": ""} if is_optional_pair else dict.fromkeys(names[:1], item)
+  elif isinstance(item, (tuple, list)):
+    pair = next((pair for pair in _PAIRS if set(pair) == set(names)), ())
+    texts = dict(zip(pair, item, strict=False)) if len(pair) == len(item) else {}
+  if (
+    not isinstance(texts, Mapping)
+    or set(texts) != set(names)
+    or not all(_is_input(texts[name], name in list_names) for name in names)
+  ):
+    inputs = (f"{name} (a list)" if name in list_names else name for name in names)
+    raise ValueError(f"{item!r:.80} does not fit this model, whose inputs are {', '.join(inputs)}.")
+  return dict(texts)
+
+
+def _is_input(value, is_list: bool) -> bool:
+  """Whether it is a text, or a list of texts that are not empty, which is what fills up a row."""
+  if not is_list:
+    return isinstance(value, str)
+  are_texts = isinstance(value, (list, tuple)) and all(isinstance(text, str) for text in value)
+  return are_texts and len(value) > 0 and all(value)
+
+
+def _own_answers(features: Features, outputs: Arrays) -> dict[str, Any]:
+  """A text's row of the outputs: of words and choices, as many as it has itself.
+
+  In a batch, rows are filled up to the longest.
+  """
+  own = len(features["choices"]) if "choices" in features else outputs.get("num_words")
+  return {
+    name: _plain(value if own is None or np.ndim(value) == 0 else value[:own])
+    for name, value in outputs.items()
+  }
+
+
+def _plain(value):
+  """Bytes as text, numbers as Python's own; arrays of bytes as lists of text."""
+  if isinstance(value, bytes):
+    return value.decode("utf-8", "replace")
+  if isinstance(value, np.ndarray):
+    return [_plain(entry) for entry in value] if value.dtype.kind in "OS" else value
+  return value.item() if isinstance(value, np.generic) else value
+
+
+# ---------------------------------------------------------------------------------------------
+# The job: lines of text in, lines of JSON out.
+
+
+def define_flags() -> None:
+  """Defines this script's flags."""
+  with command_line.flag_group("Prediction"):
+    flags.DEFINE_string(
+      "saved_model",
+      None,
+      "Folder of an exported model, such as OUTPUT_DIR/export of --do_export; or see "
+      "--init_checkpoint, which may also be the OUTPUT_DIR of a run.",
+    )
+    flags.DEFINE_enum(
+      "task",
+      "answers",
+      ["answers", "vectors", "fill_mask"],
+      "answers: what the model was fine-tuned for. vectors: one for each text, the mean of the "
+      "last layer. fill_mask: pieces in place of [MASK], by a pre-trained model.",
+    )
+    flags.DEFINE_string("input_file", "-", "Items, one on each line; - is standard input.")
+    flags.DEFINE_string("output_file", "-", "JSON objects, one for each line; - prints them.")
+    flags.DEFINE_integer("batch_size", 32, "Items computed at a time.")
+    flags.DEFINE_enum(
+      "dtype",
+      "float32",
+      ["float32", "bfloat16", "float16"],
+      "Type of a checkpoint's matrix products. Results are float32.",
+    )
+  runner.define_model_flags(runs_model=False)
+
+
+def main(_) -> None:
+  """Predicts as the flags say."""
+  check_flags()
+  # Whoever types wants the answer before the next line.
+  waits = FLAGS.input_file == STANDARD_STREAM and sys.stdin.isatty()
+  predictor = _load()
+  if waits:
+    predictor.chunk_size = 1
+  source = "standard input" if FLAGS.input_file == STANDARD_STREAM else FLAGS.input_file
+  items = _parse_lines(read_lines(FLAGS.input_file), source)
+  with written_whole(FLAGS.output_file) as writer:
+    for result in predictor.stream(items, source):
+      writer.write(to_json({"vector": result} if FLAGS.task == "vectors" else result))
+      if waits:
+        writer.flush()
+
+
+def check_flags() -> None:
+  """Checks what flags alone tell.
+
+  Raises:
+    UsageError: no model is named, or two, or a flag has no effect on that one.
+    OSError: `--output_file` cannot be written.
+  """
+  if bool(FLAGS.saved_model) == bool(FLAGS.init_checkpoint):
+    raise command_line.UsageError("Name one model: --saved_model or --init_checkpoint.")
+  runner.check_flag("batch_size", lambda value: value >= 1, "at least 1")
+  check_output_file(FLAGS.output_file)
+  brings = "the model brings its own"
+  if FLAGS.saved_model:
+    names = ["bert_config_file", "vocab_file", "do_lower_case"]
+    fixed = [] if FLAGS.task == "vectors" else ["dtype"]
+    fixed += ["max_seq_length"] if FLAGS.task == "answers" else []
+    command_line.explain_ignored_flags(dict.fromkeys([*names, *fixed], brings))
+  elif FLAGS.task == "answers":
+    command_line.explain_ignored_flags(dict.fromkeys(["bert_config_file", "do_lower_case"], brings))
+
+
+def _load() -> Predictor:
+  """The predictor that flags name."""
+  path, batch_size = FLAGS.saved_model or FLAGS.init_checkpoint, FLAGS.batch_size
+  options: dict[str, Any] = {"batch_size": batch_size}
+  if FLAGS.task == "answers":
+    if FLAGS.saved_model:
+      return Predictor.from_saved_model(path, batch_size)
+    if command_line.flag_was_given("max_seq_length"):
+      options["max_seq_length"] = FLAGS.max_seq_length
+    return Predictor.from_run(path, vocab_file=FLAGS.vocab_file, dtype=FLAGS.dtype, **options)
+  options["max_seq_length"] = FLAGS.max_seq_length
+  if FLAGS.task == "vectors" or not FLAGS.saved_model:
+    options["dtype"] = FLAGS.dtype
+  if not FLAGS.saved_model:
+    options |= {"bert_config_file": FLAGS.bert_config_file, "vocab_file": FLAGS.vocab_file}
+    if command_line.flag_was_given("do_lower_case"):
+      options["do_lower_case"] = FLAGS.do_lower_case
+  if FLAGS.task == "vectors":
+    return Predictor.from_checkpoint(path, **options)  # an exported encoder is one, too
+  from bert import predict_masked
+
+  if FLAGS.saved_model:
+    return predict_masked.from_saved_model(path, **options)
+  return predict_masked.from_checkpoint(path, **options)
+
+
+def _parse_lines(lines: Iterable[str], source: str) -> Iterator[str | tuple[str, ...] | dict]:
+  """The items on lines; errors name the source and the line."""
+  for number, line in enumerate(lines, start=1):
+    try:
+      item = _parse_line(line)
+    except ValueError as error:
+      raise ValueError(f"{source}, line {number}: {error}") from None
+    yield item
+
+
+def _parse_line(line: str) -> str | tuple[str, ...] | dict:
+  """The item on a line: a text, a pair, or a JSON object of inputs."""
+  item = _json_object(line)
+  if item is not None:
+    # What does not read its inputs by name, reads them in this order.
+    return item if FLAGS.task == "answers" else _in_order(item)
+  text_a, text_b = split_pair(line)
+  return text_a if text_b is None else (text_a, text_b)
+
+
+def _json_object(line: str) -> dict | None:
+  """The JSON object that a line is; None for a text, even one that begins with a brace.
+
+  Raises:
+    ValueError: it holds half of a surrogate pair, which JSON can spell and UTF-8 cannot.
+  """
+  if not line.startswith("{"):
+    return None
+  try:
+    item = json.loads(line)
+    json.dumps(item, ensure_ascii=False).encode()
+  except UnicodeEncodeError:
+    raise ValueError(f"{line!r:.80} holds half of a surrogate pair.") from None
+  except (ValueError, RecursionError):
+    return None
+  return item
+
+
+def _in_order(item: Mapping[str, Any]) -> Any:
+  """`{"text": ...}`, or `text_a` and `text_b`, without the names; anything else as it is.
+
+  Example:
+    >>> _in_order({"text_b": "two", "text_a": "one"})
+    ('one', 'two')
+  """
+  for names in (("text",), ("text_a",), ("text_a", "text_b")):
+    if set(item) == set(names):
+      return item[names[0]] if len(names) == 1 else tuple(item[name] for name in names)
+  return item
+
+
+if __name__ == "__main__":
+  command_line.run(main, define_flags)

@@ -1,0 +1,169 @@
+"""Texts to vectors: what BERT's layers make of word pieces, pooled into one vector for each text.
+
+`predictor.Predictor.from_checkpoint` puts this together; `extract_features.py` writes files of it.
+
+Letters in shapes: B = batch size, S = sequence length, L = number of layers asked for, W = hidden
+size.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert.tasks.classification import InputExample, join_texts
+
+# What `BertModel` reads, by the names that `classification.InputFeatures` and records have.
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+POOLINGS = ("none", "cls", "mean", "max")
+
+# Vectors that wait until all texts of their chunk are done.
+_CHUNK_BYTES = 1 << 28
+
+# A batch of short texts has more of them, up to so many tokens: each call of an operation costs the
+# same however little it computes. The gain is small, and much larger batches leave the caches.
+_BATCH_TOKENS = 2048
+
+Features = Mapping[str, Any]  # name -> list of ints, or a string
+
+
+def text_features(tokenizer, item: str | tuple[str, str], max_seq_length: int) -> dict[str, list]:
+  """A text or a pair as a model reads it: `[CLS] a [SEP]`, then `b [SEP]` if there is a b.
+
+  Args:
+    tokenizer: a `tokenization.FullTokenizer`.
+    item: the text, or two.
+    max_seq_length: what is longer is cut, the longer text first.
+
+  Returns:
+    `tokens`, and `INPUTS`, all of the same length, without padding.
+
+  Raises:
+    ValueError: `item` is something else.
+  """
+  pair = (item, None) if isinstance(item, str) else item
+  is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
+  if not is_pair or not isinstance(pair[0], str) or not isinstance(pair[1], (str, type(None))):
+    raise ValueError(f"A text or a pair of texts is needed, not {item!r:.80}.")
+  tokens, segment_ids = join_texts(InputExample(None, *pair), max_seq_length, tokenizer)
+  return {
+    "tokens": tokens,
+    "input_ids": tokenizer.convert_tokens_to_ids(tokens),
+    "input_mask": [1] * len(tokens),
+    "segment_ids": segment_ids,
+  }
+
+
+def layer_vectors(
+  config,
+  layer_indexes: Sequence[int],
+  pooling: str = "none",
+  dtype: str = "float32",
+  use_one_hot_embeddings: bool = False,
+) -> Callable[[Features], Features]:
+  """A graph function that gives the vectors of some layers, for `load_graph`.
+
+  Args:
+    config: a `BertConfig`.
+    layer_indexes: 0 is the first layer, -1 the last.
+    pooling: `none` keeps a vector for each piece; `cls` takes that of [CLS]; `mean` and `max` go
+      over all pieces, [CLS] and [SEP] included, and padding not.
+    dtype: of the matrix products.
+    use_one_hot_embeddings: look words up by a matrix product.
+
+  Returns:
+    `build(features)` -> `vectors`, float32 `[B, S, L, W]`, or `[B, L, W]` where pooled.
+
+  Raises:
+    ValueError: there is no such layer or pooling.
+  """
+  check_layers(layer_indexes, config.num_hidden_layers)
+  if pooling not in POOLINGS:
+    raise ValueError(f"pooling is {pooling!r}, but must be one of {', '.join(POOLINGS)}.")
+
+  def build(features):
+    import tensorflow as tf
+
+    from bert.modeling import BertModel
+
+    model = BertModel(
+      config,
+      False,
+      *(features[name] for name in INPUTS),
+      use_one_hot_embeddings,
+      dtype=tf.as_dtype(dtype),
+      skip_padding=True,
+    )
+    layers = model.get_all_encoder_layers()
+    chosen = tf.stack([layers[index] for index in layer_indexes], axis=2)  # [B, S, L, W]
+    return {"vectors": _pool(chosen, features["input_mask"], pooling)}
+
+  return build
+
+
+def check_layers(layer_indexes: Sequence[int], num_layers: int) -> None:
+  """Raises a ValueError for a layer that the model does not have."""
+  for index in layer_indexes:
+    if not -num_layers <= index < num_layers:
+      raise ValueError(
+        f"there is no layer {index}: the model has {num_layers}, 0 to {num_layers - 1} from the "
+        f"first, or -1 to -{num_layers} from the last."
+      )
+
+
+def _pool(vectors, input_mask, pooling):
+  """float32 `[B, S, L, W]` and int32 `[B, S]` to `[B, L, W]`."""
+  import tensorflow as tf
+
+  if pooling == "none":
+    return vectors
+  if pooling == "cls":
+    return vectors[:, 0]
+  is_piece = tf.cast(input_mask, tf.bool)[:, :, tf.newaxis, tf.newaxis]
+  if pooling == "max":
+    return tf.reduce_max(tf.where(is_piece, vectors, vectors.dtype.min), axis=1)
+  total = tf.reduce_sum(tf.where(is_piece, vectors, 0.0), axis=1)
+  return total / tf.reduce_sum(tf.cast(is_piece, tf.float32), axis=1)
+
+
+def chunk_that_fits(
+  config, num_layers: int, pooling: str, max_seq_length: int, batch_size: int
+) -> int:
+  """A `chunk_size` of 64 batches, or fewer where vectors that wait would take more than 256 MiB."""
+  vectors_per_text = num_layers * (max_seq_length if pooling == "none" else 1)
+  fitting = _CHUNK_BYTES // (4 * config.hidden_size * vectors_per_text)
+  return max(batch_size, min(fitting, 64 * batch_size))
+
+
+def batch_tokens_of(max_seq_length: int, batch_size: int) -> int:
+  """Tokens of a batch of short texts, never more than `batch_size` of the longest have."""
+  return min(_BATCH_TOKENS, batch_size * max_seq_length)
+
+
+def own_vectors(features: Features, vectors: np.ndarray, pooling: str) -> np.ndarray:
+  """A text's rows of `layer_vectors`, without padding, and apart from the batch's memory."""
+  return np.array(vectors[: len(features["input_ids"])] if pooling == "none" else vectors)
+
+
+def cosine_similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+  """How much two vectors point the same way: 1 the same, 0 at right angles, -1 opposite.
+
+  This says whether two texts mean the same only if the model was trained for that: one of sentence
+  embeddings, or fine-tuned on pairs. Vectors of BERT as it comes from pre-training all share a few
+  large components, so that any two texts score high, unrelated ones too; such scores order pairs
+  of texts badly and their size means nothing (Reimers and Gurevych, arXiv:1908.10084, table 1).
+
+  Args:
+    a: float `[..., W]`.
+    b: float `[..., W]`, any shape that goes with a's.
+
+  Returns:
+    float64 `[...]`; 0 where a vector is 0.
+
+  Example:
+    >>> float(cosine_similarity(np.array([1.0, 0.0]), np.array([3.0, 3.0])).round(4))
+    0.7071
+  """
+  a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+  norms = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
+  return np.sum(a * b, axis=-1) / np.where(norms == 0, 1.0, norms)

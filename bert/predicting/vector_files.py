@@ -1,0 +1,259 @@
+"""Vectors of texts in files: the original's lines of JSON, NumPy's `.npz`, TFRecord.
+
+  layout = Layout(layers=[-1], hidden_size=768, is_pooled=True, token_length=18)
+  WRITERS["npz"]("vectors.npz", results, layout)      # an iterator of TextVectors
+
+Each writer takes results one by one, so that memory does not grow with the file, which appears
+under its name when it is complete.
+
+Letters in shapes: S = pieces of a text, L = layers, W = hidden size, M = texts.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bert.io import atomic_files
+from bert.io.text_lines import written_whole
+
+
+class TextVectors(NamedTuple):
+  """A text and what a model makes of it.
+
+  Attributes:
+    text: the first text of the line.
+    tokens: its pieces, [CLS] and [SEP] included.
+    input_ids: the numbers of the pieces.
+    vectors: float32 `[S, L, W]`, or `[L, W]` for pooled ones.
+  """
+
+  text: str
+  tokens: list[str]
+  input_ids: list[int]
+  vectors: np.ndarray
+
+
+class Layout(NamedTuple):
+  """What all vectors of a file have in common.
+
+  Attributes:
+    layers: L numbers, as asked for.
+    hidden_size: W.
+    is_pooled: whether a text has one vector for each layer, or each of its pieces has.
+    token_length: characters of the longest token.
+  """
+
+  layers: Sequence[int]
+  hidden_size: int
+  is_pooled: bool
+  token_length: int
+
+
+# ---------------------------------------------------------------------------------------------
+# Lines of JSON.
+
+
+def write_jsonl(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
+  """Writes the original's lines; with pooling, `layers` stands in place of `features`.
+
+    {"linex_index": 0, "features": [{"token": "[CLS]", "layers": [{"index": -1, "values": [...]}]}]}
+
+  Returns:
+    How many texts.
+  """
+  count = 0
+  with written_whole(path) as writer:
+    for count, result in enumerate(results, start=1):
+      writer.write(_json_line(count - 1, result, layout).encode())
+  return count
+
+
+def _json_line(index: int, result: TextVectors, layout: Layout) -> str:
+  """A line as `json.dumps` would write it; put together by hand, for the sake of `format_rows`."""
+  rows = iter(format_rows(result.vectors.reshape([-1, layout.hidden_size])))
+  if layout.is_pooled:
+    content = f'"layers": [{_json_layers(rows, layout)}]'
+  else:
+    pieces = (
+      f'{{"token": {json.dumps(token)}, "layers": [{_json_layers(rows, layout)}]}}'
+      for token in result.tokens
+    )
+    content = f'"features": [{", ".join(pieces)}]'
+  # Not "line_index": this is the key that the original writes, and everybody's scripts read.
+  return f'{{"linex_index": {index}, {content}}}\n'
+
+
+def _json_layers(rows, layout):
+  """The next rows, one for each layer, as JSON objects."""
+  layers = (f'{{"index": {index}, "values": [{next(rows)}]}}' for index in layout.layers)
+  return ", ".join(layers)
+
+
+def format_rows(vectors: np.ndarray) -> list[str]:
+  """Each row as decimal numbers with commas between them, rounded to 6 digits.
+
+  The numbers are those of `round(float(x), 6)`, as the original has it: a float32 times 10^6 has 44
+  significant bits, so that in float64 the product is exact and only its rounding rounds. All digits
+  of a place are found at once, in about a tenth of the time that number after number takes.
+
+  Args:
+    vectors: float32 `[M, W]`, M and W at least 1.
+
+  Example:
+    >>> format_rows(np.array([[0.12345678, -2.5], [30, -1e-9]], np.float32))
+    ['0.123457, -2.5', '30.0, -0.0']
+  """
+  if not np.abs(vectors).max() < 2000:  # 10^6 times more has to fit into int32; and NaN comes here
+    rows = np.rint(vectors.astype(np.float64) * 1e6) / 1e6
+    return [json.dumps(row)[1:-1] for row in rows.tolist()]
+  places = list(_places(vectors))
+  characters = np.empty([*vectors.shape, len(places)], np.uint8)
+  shown = np.empty(characters.shape, bool)
+  for place, (character, is_shown) in enumerate(places):
+    characters[..., place], shown[..., place] = character, is_shown
+  return characters[shown].tobytes().decode("ascii").splitlines()
+
+
+def _places(vectors):
+  """From left to right, the character of each place of the numbers, and where it is shown."""
+  millionths = np.rint(np.abs(vectors.astype(np.float64)) * 1e6).astype(np.int32)
+  whole, fraction = np.divmod(millionths, 1_000_000)
+  yield ord("-"), np.signbit(vectors)
+  for power in reversed(range(len(str(whole.max())))):
+    yield _digit(whole, power), whole >= 10**power if power else True
+  yield ord("."), True
+  for power in reversed(range(6)):  # Zeros at the end are left out, but for the first.
+    yield _digit(fraction, power), fraction % 10 ** (power + 1) > 0 if power < 5 else True
+  is_last = np.arange(vectors.shape[1]) == vectors.shape[1] - 1
+  yield np.where(is_last, ord("\n"), ord(",")), True
+  yield ord(" "), ~is_last
+
+
+def _digit(numbers, power):
+  """The character of the digit that counts `10**power`."""
+  return numbers // 10**power % 10 + ord("0")
+
+
+# ---------------------------------------------------------------------------------------------
+# Arrays.
+
+
+def write_npz(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
+  """Writes arrays for `numpy.load`.
+
+  `layers` int32 `[L]`; `vectors` float32 `[M, L, W]`, or without pooling, over the pieces of all
+  texts together, `vectors` `[pieces, L, W]`, `input_ids` int32 and `tokens` `[pieces]`, and
+  `row_splits` int64 `[M + 1]`: text i has pieces `row_splits[i]` to `row_splits[i + 1]`.
+
+  Returns:
+    How many texts.
+  """
+  count = 0
+  with contextlib.ExitStack() as stack, written_whole(path) as writer:
+
+    def column(name, dtype, *row_shape):
+      with atomic_files.errors_naming(path):
+        aside = tempfile.TemporaryFile(dir=os.path.dirname(path) or ".")  # noqa: SIM115 (below)
+      stack.callback(_close_quietly, aside)
+      return _Column(name, np.dtype(dtype), row_shape, aside, path)
+
+    vectors = column("vectors", np.float32, len(layout.layers), layout.hidden_size)
+    columns = [vectors]
+    if not layout.is_pooled:
+      input_ids = column("input_ids", np.int32)
+      tokens = column("tokens", f"<U{layout.token_length}")
+      row_splits = column("row_splits", np.int64)
+      row_splits.append([0])
+      columns += [input_ids, tokens, row_splits]
+    for result in results:
+      count += 1
+      if layout.is_pooled:
+        vectors.append([result.vectors])
+      else:
+        vectors.append(result.vectors)
+        input_ids.append(result.input_ids)
+        tokens.append(result.tokens)
+        row_splits.append([vectors.rows])
+    columns.append(column("layers", np.int32))
+    columns[-1].append(layout.layers)
+    with zipfile.ZipFile(writer, "w") as archive:
+      for each in columns:
+        each.copy_into(archive)
+  return count
+
+
+def _close_quietly(file) -> None:
+  with contextlib.suppress(OSError):  # on a full disk, closing tries to write once more
+    file.close()
+
+
+class _Column:
+  """An array that grows on disk: its size stands at the begin of a file, and is known at the end.
+
+  Attributes:
+    rows: how many there are.
+  """
+
+  def __init__(self, name, dtype, row_shape, aside, path):
+    self._name, self._dtype, self._row_shape, self._aside = name, dtype, row_shape, aside
+    self._path = path  # which the errors of a nameless file are to name
+    self.rows = 0
+
+  def append(self, rows) -> None:
+    array = np.asarray(rows, self._dtype)
+    with atomic_files.errors_naming(self._path):
+      self._aside.write(array.tobytes())
+    self.rows += len(array)
+
+  def copy_into(self, archive: zipfile.ZipFile) -> None:
+    header = {
+      "descr": np.lib.format.dtype_to_descr(self._dtype),
+      "fortran_order": False,
+      "shape": (self.rows, *self._row_shape),
+    }
+    with archive.open(f"{self._name}.npy", "w", force_zip64=True) as entry:
+      np.lib.format.write_array_header_1_0(entry, header)
+      with atomic_files.errors_naming(self._path):
+        self._aside.seek(0)  # which writes what is buffered
+      shutil.copyfileobj(self._aside, entry, 1 << 20)
+
+
+# ---------------------------------------------------------------------------------------------
+# Records.
+
+
+def write_tfrecord(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
+  """Writes a `tf.train.Example` for each text.
+
+  `linex_index`; `layers`; `input_ids`; `tokens`, joined by spaces; `vectors`, floats in the order
+  of `shape`: `[S, L, W]`, or `[L, W]` for pooled ones.
+
+  Returns:
+    How many texts.
+  """
+  from bert.training import input_pipeline
+
+  return input_pipeline.write_records(
+    path,
+    (
+      {
+        "linex_index": index,
+        "layers": layout.layers,
+        "input_ids": result.input_ids,
+        "tokens": " ".join(result.tokens),
+        "shape": result.vectors.shape,
+        "vectors": result.vectors,
+      }
+      for index, result in enumerate(results)
+    ),
+  )
+
+
+WRITERS = {"jsonl": write_jsonl, "npz": write_npz, "tfrecord": write_tfrecord}

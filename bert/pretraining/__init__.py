@@ -1,0 +1,1 @@
+"""From documents to instances to records: masks, workers, Beam."""

@@ -1,0 +1,172 @@
+"""Records for pre-training by Apache Beam: `create_pretraining_data.py --engine=beam`.
+
+  create_records(input_files, output_files, settings, facts, "--runner=FlinkRunner ...")
+
+The same ranges of text go through the same function as with --num_workers (`pretraining_blocks`) on
+as many machines as the runner has, and give the same records. A hash of each record decides which
+output file it is in, so every file holds the same records each time; their order in it may differ.
+
+Every machine has to see the text, the vocabulary and the output under the names that are given, and
+needs this project installed. Remote files are copied to their place when they are complete.
+"""
+
+import hashlib
+import os
+import shlex
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import apache_beam as beam
+from absl import logging
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.metrics import Metrics, MetricsFilter
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from bert.io.atomic_files import hidden_beside
+from bert.io.tfrecord_bytes import framed
+from bert.pretraining import blocks, instances
+from bert.text import corpus
+
+_BUCKET_BYTES = 1 << 21  # of text; of its records, 4 to 6 MB, which are shuffled in memory
+_BUCKETS_IF_UNKNOWN = 1 << 12
+_COUNTERS = "create_pretraining_data"
+
+# A framed record, and how many of its tokens are no padding.
+Record = tuple[bytes, int]
+
+
+def create_records(
+  input_files: Sequence[str],
+  output_files: Sequence[str],
+  settings: blocks.BlockSettings,
+  facts: Mapping[str, Any],
+  beam_args: str = "",
+) -> int:
+  """Makes the records of a corpus and deals them to files, in random order.
+
+  Args:
+    input_files: text files.
+    output_files: TFRecord files to write; see `instances.RecordFiles`.
+    settings: how records are made.
+    facts: for the manifests.
+    beam_args: options of Beam and of its runner, as on a command line.
+
+  Returns:
+    How many records were made, or 0 if the runner does not wait or count.
+
+  Raises:
+    CorpusError: there is no text.
+  """
+  total_bytes = corpus.total_bytes(input_files)
+  block_size = blocks.block_bytes(total_bytes)
+  ranges = list(enumerate(corpus.text_ranges(input_files, block_size)))
+  pass_bytes = total_bytes * settings.dupe_factor
+  buckets = pass_bytes // _BUCKET_BYTES + 1 if total_bytes else _BUCKETS_IF_UNKNOWN
+  pipeline = beam.Pipeline(options=PipelineOptions(shlex.split(beam_args)))
+  records = (
+    pipeline
+    | "Ranges" >> beam.Create(ranges)
+    | "DealRanges" >> beam.Reshuffle()
+    | "MakeRecords" >> beam.ParDo(MakeRecords(settings, block_size, len(output_files), buckets))
+    | "GatherBuckets" >> beam.GroupByKey()
+    | "ShuffleBuckets" >> beam.Map(_shuffled)
+  )
+  no_records = pipeline | "EveryFile" >> beam.Create([(n, []) for n in range(len(output_files))])
+  _ = (
+    (records, no_records)
+    | beam.Flatten()
+    | "GatherFiles" >> beam.GroupByKey()
+    | "WriteFiles" >> beam.ParDo(WriteFile(output_files, facts))
+  )
+  statistics = corpus.TextStatistics(total_bytes)
+  result = pipeline.run()
+  result.wait_until_finish()
+  counts = _counts(result)
+  if not counts:
+    logging.info("This runner does not say how many records it made.")
+    return 0
+  for name in corpus.COUNTS:
+    setattr(statistics, name, counts.get(name, 0))
+  statistics.log()
+  if not counts.get("records"):
+    instances.remove_records(output_files)
+    raise corpus.CorpusError(f"There is no text in {', '.join(input_files)}.")
+  logging.info("Wrote %d total instances", counts["records"])
+  return counts["records"]
+
+
+class MakeRecords(beam.DoFn):
+  """(number, range) -> for each record ((output file, bucket), (hash, record))."""
+
+  def __init__(self, settings, block_size: int, num_files: int, num_buckets: int):
+    self._settings, self._block_size = settings, block_size
+    self._num_files, self._num_buckets = num_files, num_buckets
+
+  def setup(self) -> None:
+    """Reads the vocabulary, once in each process."""
+    self._tables = blocks.load_tables(self._settings)
+
+  def process(
+    self, element: tuple[int, corpus.TextRange]
+  ) -> Iterator[tuple[tuple[int, int], tuple[int, Record]]]:
+    """Makes the records of one range."""
+    statistics = corpus.TextStatistics(logs_progress=False)
+    for batch in blocks.records_of_range(
+      element[0],
+      corpus.TextRange(*element[1]),
+      self._block_size,
+      self._settings,
+      self._tables,
+      statistics,
+    ):
+      for record, tokens in zip(batch.records, batch.lengths, strict=True):
+        key = int.from_bytes(hashlib.blake2b(record, digest_size=7).digest(), "little")
+        place = key % self._num_files, key // self._num_files % self._num_buckets
+        yield place, (key, (framed(record), tokens))
+      Metrics.counter(_COUNTERS, "records").inc(len(batch.records))
+    for name in corpus.COUNTS:
+      Metrics.counter(_COUNTERS, name).inc(getattr(statistics, name))
+
+
+def _shuffled(element) -> tuple[int, list[Record]]:
+  """A bucket's records in the order of their hashes, which is a random one."""
+  (file_number, _), records = element
+  return file_number, [record for _, record in sorted(records)]
+
+
+class WriteFile(beam.DoFn):
+  """(number of an output file, its buckets) -> nothing; the file and its manifest appear."""
+
+  def __init__(self, output_files: Sequence[str], facts: Mapping[str, Any]):
+    self._output_files, self._facts = list(output_files), dict(facts)
+
+  def process(self, element: tuple[int, Iterable[list[Record]]]) -> None:
+    """Writes one file; doing it again changes nothing."""
+    path = self._output_files[element[0]]
+    if "://" not in path:
+      self._write(path, element[1])
+      return
+    with tempfile.TemporaryDirectory() as folder:
+      name = os.path.join(folder, path.rsplit("/", 1)[1])
+      self._write(name, element[1])
+      _copy(name, path)
+      _copy(hidden_beside(name, "manifest.json"), hidden_beside(path, "manifest.json"))
+
+  def _write(self, path: str, buckets: Iterable[list[Record]]) -> None:
+    with instances.RecordFiles([path], self._facts) as files:
+      for bucket in buckets:
+        for record, tokens in bucket:
+          files.write_framed(record, tokens)
+
+
+def _copy(local: str, remote: str) -> None:
+  with open(local, "rb") as source, FileSystems.create(remote) as target:
+    while data := source.read(1 << 22):
+      target.write(data)
+
+
+def _counts(result) -> dict[str, int]:
+  """What `MakeRecords` counted, as far as the runner tells."""
+  counters = result.metrics().query(MetricsFilter().with_namespace(_COUNTERS))["counters"]
+  return {counter.key.metric.name: counter.result for counter in counters}

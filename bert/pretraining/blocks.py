@@ -1,0 +1,417 @@
+"""Text in blocks -> records for pre-training: the part that is done side by side.
+
+  settings = BlockSettings(vocab_file="vocab.txt", ...)
+  tables = load_tables(settings)
+  for number, part in enumerate(corpus.text_ranges(files, block_bytes(total_bytes))):
+    for batch in records_of_range(number, part, settings, tables, statistics):
+      ...  # batch.records: serialized examples
+
+A block is the documents that belong to a range of a file (`corpus.read_range`). Random next
+sentences come from other documents of the same block, and each document has a random stream of its
+own, so the records of a range depend on the text and the settings, and on nothing else: processes
+on one machine (`pretraining_workers`) and a cluster (`pretraining_beam`) write the same records.
+
+Inside, a block is three arrays: token ids, ends of sentences, ends of documents. The two segments
+of an instance are runs of consecutive sentences, so an instance is four numbers, and thousands of
+them become matrices `[n, S]` at once.
+
+Memory is bounded by cutting: a document above `_DOCUMENT_CHARACTERS` is several documents, a line
+above a million characters is several sentences.
+"""
+
+import array
+import bisect
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert import tokenization
+from bert.io.tfrecord_bytes import encode_examples
+from bert.pretraining.masks import MaskSettings, draw_masks
+from bert.pretraining.random_streams import Stream, stream_key
+from bert.text import corpus
+
+_DOCUMENT_CHARACTERS = 8 << 20
+_BATCH = 2048  # instances that become matrices together, a few megabytes each
+
+
+_OPTIONS = (
+  "do_whole_word_mask",
+  "whole_words_by_space",
+  "ngram_max",
+  "no_next_sentence",
+  "dynamic_masking",
+)
+_OFF = {"ngram_max": 1, "jsonl_field": ""}  # all others are switches
+
+
+class BlockSettings(NamedTuple):
+  """What the records depend on, besides the text; the names are those of the flags."""
+
+  vocab_file: str
+  do_lower_case: bool = True
+  max_seq_length: int = 128
+  max_predictions_per_seq: int = 20
+  dupe_factor: int = 10
+  short_seq_prob: float = 0.1
+  masked_lm_prob: float = 0.15
+  random_seed: int = 12345
+  do_whole_word_mask: bool = False
+  whole_words_by_space: bool = False
+  ngram_max: int = 1
+  no_next_sentence: bool = False
+  dynamic_masking: bool = False
+  text_format: corpus.TextFormat = corpus.TextFormat()
+
+  def facts(self, vocab: Mapping[str, int]) -> dict[str, Any]:
+    """What the manifest of a file of records says about them; options only if they were used."""
+    used = {name: getattr(self, name) for name in _OPTIONS}
+    used.update(self.text_format._asdict())
+    return {
+      "vocabulary": tokenization.vocabulary_hash(vocab),
+      "vocab_size": max(vocab.values()) + 1,
+      "do_lower_case": self.do_lower_case,
+      "max_seq_length": self.max_seq_length,
+      "max_predictions_per_seq": self.max_predictions_per_seq,
+      "dupe_factor": self.dupe_factor,
+      "short_seq_prob": self.short_seq_prob,
+      "masked_lm_prob": self.masked_lm_prob,
+      "random_seed": self.random_seed,
+      **{name: value for name, value in used.items() if value != _OFF.get(name, False)},
+    }
+
+  @property
+  def masks_words(self) -> bool:
+    """Whether tokens are masked in words, or in units of several words."""
+    return self.do_whole_word_mask or self.ngram_max > 1
+
+
+class Batch(NamedTuple):
+  """Serialized examples, and how many tokens of each are no padding."""
+
+  records: list[bytes]
+  lengths: list[int]
+
+
+def block_bytes(total_bytes: int) -> int:
+  """How much text makes a block: 1 to 8 MB, so that larger corpora get larger blocks.
+
+  Of a larger block, a random next sentence comes from more documents.
+
+  Example:
+    >>> [block_bytes(total) >> 20 for total in (0, 1 << 30, 1 << 40)]
+    [1, 4, 8]
+  """
+  return min(8 << 20, max(1 << 20, total_bytes >> 8))
+
+
+def records_of_range(
+  range_number: int,
+  part: corpus.TextRange,
+  block_size: int,
+  settings: BlockSettings,
+  tables: "Tables",
+  statistics: corpus.TextStatistics,
+) -> Iterator[Batch]:
+  """Makes the records of the documents that belong to a range.
+
+  Args:
+    range_number: which of the input's ranges it is.
+    part: the range.
+    block_size: a range that has much more text than so many characters is several blocks.
+    settings: how records are made.
+    tables: `load_tables(settings)`.
+    statistics: counts what was read.
+
+  Yields:
+    Records, in an order that depends on the arguments alone: block by block, pass by pass.
+
+  Raises:
+    CorpusError: a line is not as `settings.text_format` says.
+  """
+  for block in _read_blocks(range_number, part, block_size, settings, tables, statistics):
+    if len(block) == 1 and not settings.no_next_sentence:
+      statistics.documents_alone += 1
+    for pass_number in range(settings.dupe_factor):
+      instances = _instances_of_block(block, pass_number, settings)
+      while batch := [instance for instance, _ in zip(instances, range(_BATCH), strict=False)]:
+        yield _records(block, np.array(batch, np.uint64), settings, tables)
+
+
+# ---------------------------------------------------------------------------------------------
+# Text -> blocks.
+
+
+class Tables:
+  """What is looked up for each token. `load_tables` makes one."""
+
+  def __init__(self, tokenizer: tokenization.FullTokenizer):
+    self.tokenizer = tokenizer
+    vocab = tokenizer.vocab
+    self.cls_id, self.sep_id, self.mask_id, self.unknown_id = (
+      vocab[token] for token in ("[CLS]", "[SEP]", "[MASK]", "[UNK]")
+    )
+    self.random_ids = np.array(list(vocab.values()), np.int32)  # [V]
+    self.begins_word = np.ones(max(vocab.values()) + 1, bool)
+    self.begins_word[[index for token, index in vocab.items() if token.startswith("##")]] = False
+
+  def ids(self, text: str) -> list[int]:
+    """Token ids of a text."""
+    return self.tokenizer.text_to_ids(text)
+
+
+@functools.lru_cache(maxsize=1)  # a copy of this process, which is a worker, has them already
+def load_tables(settings: BlockSettings) -> Tables:
+  """Reads the vocabulary.
+
+  Raises:
+    VocabularyError: it cannot be read, or lacks a special token.
+  """
+  tokenizer = tokenization.FullTokenizer(settings.vocab_file, settings.do_lower_case)
+  missing = [t for t in ("[CLS]", "[SEP]", "[MASK]", "[UNK]") if t not in tokenizer.vocab]
+  if missing:
+    raise tokenization.VocabularyError(f"{settings.vocab_file} lacks {', '.join(missing)}.")
+  return Tables(tokenizer)
+
+
+class Block:
+  """Documents one after the other.
+
+  Attributes:
+    place: the range's number and the number of the first document in it.
+    ids: int32, all tokens.
+    word_starts: bool, which of them begin a word.
+    sentence_ends: in tokens; the first number is 0, so sentence n lies from n to n + 1.
+    document_ends: in sentences, likewise.
+  """
+
+  def __init__(self, place: tuple[int, int]):
+    self.place = place
+    self.ids = array.array("i")
+    self.word_starts: array.array | np.ndarray = array.array("b")
+    self.sentence_ends = [0]
+    self.document_ends = [0]
+
+  def __len__(self) -> int:
+    return len(self.document_ends) - 1
+
+  def add_sentence(self, ids: Sequence[int]) -> None:
+    """Appends to the document that is being filled."""
+    self.ids.extend(ids)
+    self.sentence_ends.append(len(self.ids))
+
+  def end_document(self) -> None:
+    """Starts another document, unless this one is empty."""
+    sentences = len(self.sentence_ends) - 1
+    if sentences > self.document_ends[-1]:
+      self.document_ends.append(sentences)
+
+  def freeze(self, tables: Tables, by_space: bool) -> None:
+    """Ends the filling."""
+    self.ids = np.frombuffer(self.ids, np.int32)
+    if by_space:
+      self.word_starts = np.frombuffer(self.word_starts, np.int8).astype(bool)
+    else:
+      self.word_starts = tables.begins_word[self.ids]
+
+  def end_after(self, first: int, last: int, tokens: int) -> int:
+    """The end of the shortest run of sentences from `first` on that has so many tokens.
+
+    Never beyond `last`, and one sentence at least.
+    """
+    wanted = self.sentence_ends[first] + tokens
+    return min(bisect.bisect_left(self.sentence_ends, wanted, first + 1, last + 1), last)
+
+
+def _read_blocks(range_number, part, block_size, settings, tables, statistics) -> Iterator[Block]:
+  block = Block((range_number, 0))
+  block_characters = document_characters = 0
+  for sentence in corpus.read_range(part, settings.text_format, statistics):
+    if sentence is not None:
+      document_characters += len(sentence)
+      for text in corpus.parts(sentence):
+        _add_text(block, text, settings, tables, statistics)
+    if sentence is None or document_characters > _DOCUMENT_CHARACTERS:
+      block.end_document()
+      block_characters += document_characters
+      document_characters = 0
+    if block_characters > block_size and len(block):
+      yield _frozen(block, settings, tables)
+      block = Block((range_number, block.place[1] + len(block)))
+      block_characters = 0
+  if len(block):
+    yield _frozen(block, settings, tables)
+
+
+def _frozen(block: Block, settings, tables) -> Block:
+  block.freeze(tables, settings.whole_words_by_space)
+  return block
+
+
+def _add_text(block: Block, text: str, settings, tables, statistics) -> None:
+  ids: list[int] = []
+  if not settings.whole_words_by_space:
+    ids = tables.ids(text)
+  else:
+    for word in text.split():
+      pieces = tables.ids(word)
+      ids += pieces
+      block.word_starts.extend([index == 0 for index in range(len(pieces))])
+  statistics.add_sentence(len(ids), ids.count(tables.unknown_id))
+  if ids:
+    block.add_sentence(ids)
+
+
+# ---------------------------------------------------------------------------------------------
+# Blocks -> instances.
+
+# Starts and lengths of both segments in `Block.ids`, whether the second is from elsewhere, and the
+# key of the random stream for masks.
+Instance = tuple[int, int, int, int, int, int]
+
+
+def _instances_of_block(block: Block, pass_number: int, settings) -> Iterator[Instance]:
+  make = _single_segments if settings.no_next_sentence else _segment_pairs
+  range_number, first_document = block.place
+  for document in range(len(block)):
+    stream = Stream(
+      stream_key(settings.random_seed, pass_number, range_number, first_document + document)
+    )
+    yield from make(block, document, settings, stream)
+
+
+def _segment_pairs(block: Block, document: int, settings, stream: Stream) -> Iterator[Instance]:
+  """As `create_pretraining_data.create_instances_from_document`; see there."""
+  max_tokens = settings.max_seq_length - 3  # [CLS], [SEP], [SEP]
+  target = _target(max_tokens, settings.short_seq_prob, stream)
+  ends = block.sentence_ends
+  first, last = block.document_ends[document : document + 2]
+  while first < last:
+    chunk_end = block.end_after(first, last, target)
+    a_end = first + 1
+    if chunk_end - first >= 2:
+      a_end += stream.below(chunk_end - first - 1)
+    a_length = ends[a_end] - ends[first]
+    is_random_next = chunk_end - first == 1 or stream.random() < 0.5
+    if is_random_next:
+      b_first, b_end = _random_text(block, document, target - a_length, stream)
+    else:
+      b_first, b_end = a_end, chunk_end
+    segments = _truncated(
+      ends[first], a_length, ends[b_first], ends[b_end] - ends[b_first], max_tokens, stream
+    )
+    yield *segments, is_random_next, stream.bits()
+    first = a_end if is_random_next else chunk_end  # what was replaced comes again
+
+
+def _single_segments(block: Block, document: int, settings, stream: Stream) -> Iterator[Instance]:
+  """Whole sentences, as many as fit; one that does not fit alone goes on in the next instance."""
+  target = _target(settings.max_seq_length - 2, settings.short_seq_prob, stream)  # [CLS], [SEP]
+  ends = block.sentence_ends
+  first, last = block.document_ends[document : document + 2]
+  start, end = ends[first], ends[last]
+  while start < end:
+    fitting = bisect.bisect_right(ends, start + target, first, last + 1) - 1
+    stop = ends[fitting] if ends[fitting] > start else min(start + target, end)
+    yield start, stop - start, 0, 0, 0, stream.bits()
+    start, first = stop, fitting
+
+
+def _target(max_tokens: int, short_seq_prob: float, stream: Stream) -> int:
+  if stream.random() < short_seq_prob:
+    return 2 + stream.below(max_tokens - 1)
+  return max_tokens
+
+
+def _random_text(block: Block, document: int, target: int, stream: Stream) -> tuple[int, int]:
+  """Sentences of another document, if there is one, from a random one on."""
+  if len(block) > 1:
+    other = stream.below(len(block) - 1)
+    document = other + (other >= document)
+  first, last = block.document_ends[document : document + 2]
+  first += stream.below(last - first)
+  return first, block.end_after(first, last, target)
+
+
+def _truncated(
+  a_start: int, a_length: int, b_start: int, b_length: int, max_tokens: int, stream: Stream
+) -> tuple[int, int, int, int]:
+  """Shortens as `create_pretraining_data.truncate_seq_pair` does, but not token by token.
+
+  Example:
+    >>> _truncated(0, 9, 20, 2, 8, Stream(1)), _truncated(0, 9, 20, 9, 7, Stream(1))
+    ((1, 6, 20, 2), (1, 4, 24, 3))
+  """
+  too_many = a_length + b_length - max_tokens
+  if too_many <= 0:
+    return a_start, a_length, b_start, b_length
+  # The longer one is cut until both are equal, then both in turn, the second one first.
+  longer_excess = abs(a_length - b_length)
+  cut_longer = min(too_many, longer_excess)
+  rest = too_many - cut_longer
+  cut_a = (cut_longer if a_length > b_length else 0) + rest // 2
+  cut_b = too_many - cut_a
+  return (
+    a_start + stream.heads(cut_a),
+    a_length - cut_a,
+    b_start + stream.heads(cut_b),
+    b_length - cut_b,
+  )
+
+
+# ---------------------------------------------------------------------------------------------
+# Instances -> records.
+
+
+def _records(block: Block, instances: np.ndarray, settings, tables: Tables) -> Batch:
+  """Records of instances, uint64 [n, 6]."""
+  keys = instances[:, 5]
+  a_start, a_length, b_start, b_length, is_random_next = (
+    instances[:, :5].astype(np.int64).T[..., None]
+  )
+  is_pair = not settings.no_next_sentence
+  lengths = a_length + b_length + 2 + is_pair  # [n, 1]
+  column = np.arange(settings.max_seq_length)  # [S]
+  in_a = (column > 0) & (column <= a_length)
+  in_b = (column > a_length + 1) & (column < lengths - 1)
+  is_separator = (column == a_length + 1) | (column == lengths - 1)
+  source = np.where(in_a, a_start + column - 1, np.where(in_b, b_start + column - a_length - 2, 0))
+
+  is_text = in_a | in_b  # [n, S]
+  input_ids = np.where(is_text, block.ids[source], 0)
+  input_ids[is_separator] = tables.sep_id
+  input_ids[:, 0] = tables.cls_id
+  word_starts = is_text
+  if settings.masks_words:
+    is_first = (column == 1) | (column == a_length + 2)  # also if a word was cut there
+    word_starts = is_text & (block.word_starts[source] | is_first)
+
+  features = {
+    "input_ids": input_ids,
+    "input_mask": column < lengths,
+    "segment_ids": (column > a_length + 1) & (column < lengths) & is_pair,
+    "next_sentence_labels": is_random_next,  # 1: not the next sentence
+  }
+  lengths = lengths[:, 0]
+  if not settings.dynamic_masking:
+    mask_settings = _mask_settings(settings, tables)
+    masks = draw_masks(input_ids, lengths, is_text, word_starts, keys, mask_settings)
+    features["input_ids"] = masks.input_ids
+    features["masked_lm_positions"] = masks.positions
+    features["masked_lm_ids"] = masks.labels
+    features["masked_lm_weights"] = masks.weights
+  elif settings.masks_words:
+    features["word_starts"] = word_starts
+  return Batch(list(encode_examples(features)), lengths.tolist())
+
+
+def _mask_settings(settings: BlockSettings, tables: Tables) -> MaskSettings:
+  return MaskSettings(
+    settings.masked_lm_prob,
+    settings.max_predictions_per_seq,
+    settings.ngram_max,
+    tables.mask_id,
+    tables.random_ids,
+  )

@@ -1,0 +1,178 @@
+"""Which tokens of many sequences are to be predicted, and what stands in their place.
+
+Arrays in, arrays out; S is the length of the sequences, P the most predictions of one. What is
+drawn for a sequence follows from its key alone: it does not matter which sequences come together.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bert.pretraining.random_streams import draw, draw_uniform
+
+
+class MaskSettings(NamedTuple):
+  """How masks are drawn.
+
+  Attributes:
+    masked_lm_prob: share of tokens to predict, special tokens counted, one token at least.
+    max_predictions_per_seq: P.
+    ngram_max: a unit of 1 to so many words is masked as one, of n words with a probability
+      proportional to 1/n.
+    mask_id: of [MASK].
+    random_ids: int32 [V], the ids that random tokens are taken from.
+  """
+
+  masked_lm_prob: float
+  max_predictions_per_seq: int
+  ngram_max: int
+  mask_id: int
+  random_ids: np.ndarray
+
+
+class Masks(NamedTuple):
+  """Sequences with masks.
+
+  Attributes:
+    input_ids: int32 [n, S].
+    positions: int32 [n, P], ascending, then zeros.
+    labels: int32 [n, P], which tokens were there.
+    weights: float32 [n, P], 1 for a prediction, 0 for padding.
+  """
+
+  input_ids: np.ndarray
+  positions: np.ndarray
+  labels: np.ndarray
+  weights: np.ndarray
+
+
+def draw_masks(
+  input_ids: np.ndarray,
+  lengths: np.ndarray,
+  candidates: np.ndarray,
+  unit_starts: np.ndarray,
+  keys: np.ndarray,
+  settings: MaskSettings,
+) -> Masks:
+  """Chooses tokens in units, in random order, until the share is reached.
+
+  A unit that would exceed the share, or meets a chosen one, is passed over. Of the units 80% become
+  [MASK], 10% random tokens, 10% stay.
+
+  Args:
+    input_ids: int32 [n, S].
+    lengths: int [n], tokens that are no padding.
+    candidates: bool [n, S], tokens that may be chosen.
+    unit_starts: bool [n, S], candidates at which a word begins; where single tokens are chosen, all
+      candidates. A word ends before the next one and before whatever is no candidate.
+    keys: uint64 [n], of the random streams.
+    settings: see there.
+  """
+  num_to_predict = np.minimum(
+    settings.max_predictions_per_seq,
+    np.maximum(1, np.rint(lengths * settings.masked_lm_prob).astype(np.int64)),
+  )
+  unit_of = _choose(candidates, unit_starts, num_to_predict, keys, settings.ngram_max)
+  rows, columns = np.nonzero(unit_of >= 0)
+  counts = np.bincount(rows, minlength=len(input_ids))
+  ranks = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+  positions = np.zeros((len(input_ids), settings.max_predictions_per_seq), np.int32)
+  labels, weights = np.zeros_like(positions), np.zeros(positions.shape, np.float32)
+  positions[rows, ranks] = columns
+  labels[rows, ranks] = input_ids[rows, columns]
+  weights[rows, ranks] = 1.0
+
+  masked = input_ids.copy()
+  masked[rows, columns] = _replaced(
+    labels[rows, ranks], keys[rows], unit_of[rows, columns], columns, input_ids.shape[1], settings
+  )
+  return Masks(masked, positions, labels, weights)
+
+
+def _choose(candidates, unit_starts, num_to_predict, keys, ngram_max: int) -> np.ndarray:
+  """int [n, S]: where the unit starts that a token was chosen with; -1 for the others.
+
+  The first units of all sequences are looked at together, then the second ones, and so on.
+  """
+  n, length = candidates.shape
+  columns = np.arange(length)
+  scores = draw(keys[:, None], columns)
+  scores[~unit_starts] = np.iinfo(np.uint64).max
+  order = np.argsort(scores, axis=1)
+  num_units = unit_starts.sum(axis=1)
+  word_ends = _word_ends(candidates, unit_starts)
+
+  unit_of = np.full((n, length + 1), -1)  # the last column is never chosen
+  left = num_to_predict.copy()
+  for rank in range(num_units.max(initial=0)):
+    rows = np.nonzero((left > 0) & (rank < num_units))[0]
+    if not rows.size:
+      break
+    starts = order[rows, rank]
+    ends = word_ends[rows, starts]
+    if ngram_max > 1:
+      sizes = _ngram_sizes(draw_uniform(keys[rows], length + starts), ngram_max)
+      ends = _ngram_ends(ends, sizes, rows, candidates, word_ends)
+    fits = ends - starts <= left[rows]
+    if ngram_max > 1:
+      fits &= ~_any_chosen(unit_of, rows, starts, ends)
+    rows, starts, ends = rows[fits], starts[fits], ends[fits]
+    left[rows] -= ends - starts
+    for offset in range((ends - starts).max(initial=0)):
+      inside = starts + offset < ends
+      unit_of[rows[inside], starts[inside] + offset] = starts[inside]
+  return unit_of[:, :length]
+
+
+def _word_ends(candidates: np.ndarray, unit_starts: np.ndarray) -> np.ndarray:
+  """For each token, where the word that it is in ends.
+
+  Example:
+    >>> candidates = np.array([[0, 1, 1, 1, 0]], bool)
+    >>> _word_ends(candidates, np.array([[0, 1, 0, 1, 0]], bool)).tolist()
+    [[1, 3, 3, 4, 5]]
+  """
+  length = candidates.shape[1]
+  bounds = np.where(unit_starts | ~candidates, np.arange(length), length)
+  following = np.concatenate([bounds[:, 1:], np.full((len(bounds), 1), length)], axis=1)
+  return np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1]
+
+
+def _ngram_sizes(uniform: np.ndarray, ngram_max: int) -> np.ndarray:
+  """1 to `ngram_max`, n with a probability proportional to 1/n, from numbers in [0, 1).
+
+  Example:
+    >>> _ngram_sizes(np.array([0.0, 0.54, 0.55, 0.81, 0.82, 0.99]), ngram_max=3).tolist()
+    [1, 1, 2, 2, 3, 3]
+  """
+  shares = np.cumsum(1 / np.arange(1, ngram_max + 1))
+  return 1 + np.searchsorted(shares[:-1] / shares[-1], uniform, side="right")
+
+
+def _ngram_ends(ends, sizes, rows, candidates, word_ends) -> np.ndarray:
+  """Moves ends by `sizes` - 1 words, at most to the segment's end."""
+  length = candidates.shape[1]
+  for size in range(2, sizes.max(initial=1) + 1):
+    inside = np.minimum(ends, length - 1)
+    goes_on = (sizes >= size) & (ends < length) & candidates[rows, inside]
+    ends = np.where(goes_on, word_ends[rows, inside], ends)
+  return ends
+
+
+def _any_chosen(unit_of, rows, starts, ends) -> np.ndarray:
+  found = np.zeros(len(rows), bool)
+  for offset in range((ends - starts).max(initial=0)):
+    columns = np.minimum(starts + offset, ends - 1)
+    found |= unit_of[rows, columns] >= 0
+  return found
+
+
+def _replaced(labels, keys, unit_of, columns, length: int, settings: MaskSettings) -> np.ndarray:
+  """What stands for chosen tokens: one draw decides for a unit, random tokens differ in it."""
+  decision = draw_uniform(keys, 2 * length + unit_of)
+  random_ids = settings.random_ids
+  choice = (draw_uniform(keys, 3 * length + columns) * len(random_ids)).astype(np.int64)
+  return np.select(
+    [decision < 0.8, decision < 0.9], [settings.mask_id, labels], default=random_ids[choice]
+  )

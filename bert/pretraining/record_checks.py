@@ -1,0 +1,289 @@
+"""Whether records fit the model and the flags of `run_pretraining.py`, told before it trains.
+
+  fmt = RecordFormat(max_seq_length=128, max_predictions_per_seq=20, vocab_size=30522)
+  vocabulary = check_manifests(["a.tfrecord", "b.tfrecord"], fmt)
+  check_records(["a.tfrecord", "b.tfrecord"], fmt)
+
+Two looks are taken. The manifest beside a file says what its records were made with; it is compared
+whole. Of the records the first ones are parsed, since files of other programs have no manifest.
+Every message names the file, both values, and the flag to change.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+# So many records of each file are looked at before anything starts.
+RECORDS_TO_CHECK = 32
+
+_MASKED_FEATURES = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+_REMEDY = "or write the records anew with create_pretraining_data.py"
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordFormat:
+  """What records have to be like, and where that is said.
+
+  Attributes:
+    max_seq_length: S.
+    max_predictions_per_seq: P.
+    vocab_size: of the model.
+    config_file: where `vocab_size` stands, for messages.
+    dynamic_masking: whether masks are drawn while reading, from unmasked records.
+    whole_words: whether these masks are of whole words.
+    vocabulary: hash of the vocabulary at hand, see `tokenization.vocabulary_hash`, or None.
+    vocab_file: whose hash that is, for messages.
+  """
+
+  max_seq_length: int
+  max_predictions_per_seq: int
+  vocab_size: int
+  config_file: str | None = None
+  dynamic_masking: bool = False
+  whole_words: bool = False
+  vocabulary: str | None = None
+  vocab_file: str | None = None
+
+  def features(self) -> dict:
+    """Name -> `tf.io.FixedLenFeature`; see `pretraining_features`."""
+    unmasked = self.dynamic_masking
+    return pretraining_features(
+      self.max_seq_length, None if unmasked else self.max_predictions_per_seq, self.whole_words
+    )
+
+
+def pretraining_features(
+  max_seq_length: int, max_predictions_per_seq: int | None, whole_words: bool = False
+) -> dict:
+  """The features of the records of `create_pretraining_data.py`.
+
+  Args:
+    max_seq_length: S.
+    max_predictions_per_seq: P; None for records without masks.
+    whole_words: whether records without masks say where words begin.
+
+  Returns:
+    Name -> `tf.io.FixedLenFeature`.
+  """
+  import tensorflow as tf
+
+  sequence = tf.io.FixedLenFeature([max_seq_length], tf.int64)
+  features = {
+    "input_ids": sequence,
+    "input_mask": sequence,
+    "segment_ids": sequence,
+    "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
+  }
+  if max_predictions_per_seq is not None:
+    masked = tf.io.FixedLenFeature([max_predictions_per_seq], tf.int64)
+    weights = tf.io.FixedLenFeature([max_predictions_per_seq], tf.float32)
+    features |= dict(zip(_MASKED_FEATURES, (masked, masked, weights), strict=True))
+  elif whole_words:
+    features["word_starts"] = sequence
+  return features
+
+
+# ---------------------------------------------------------------------------------------------
+# Manifests.
+
+
+def check_manifests(paths: Sequence[str], fmt: RecordFormat) -> str | None:
+  """Compares what the records were made with with what they are used for.
+
+  Args:
+    paths: files of records; one without a manifest is passed over.
+    fmt: what is needed.
+
+  Returns:
+    The hash of the vocabulary that all manifests name, or None if none does.
+
+  Raises:
+    RecordError: a manifest does not fit its file, the flags, or another manifest.
+  """
+  from bert.training.input_pipeline import RecordError, check_manifest
+
+  named = {fmt.vocab_file: fmt.vocabulary} if fmt.vocabulary else {}
+  for path in paths:
+    facts = check_manifest(path)
+    problem = _unfit(facts, fmt) or _other_vocabulary(facts, fmt, named)
+    if problem:
+      raise RecordError(f"{path}, by its manifest: {problem}")
+    if isinstance(facts.get("vocabulary"), str):
+      named[path] = facts["vocabulary"]
+  return next(iter(named.values()), None)
+
+
+def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
+  """What of a manifest does not fit, or None."""
+  if facts.get("records") == 0:
+    return f"it holds no record. Leave the file out, {_REMEDY}."
+  is_unmasked = facts.get("dynamic_masking", fmt.dynamic_masking)
+  if bool(is_unmasked) != fmt.dynamic_masking:
+    return _wrong_masking(bool(is_unmasked))
+  lengths = ["max_seq_length"] + ["max_predictions_per_seq"] * (not is_unmasked)
+  for name in lengths:
+    made_for, needed = facts.get(name), getattr(fmt, name)
+    if made_for not in (None, needed):
+      made_for = f"{made_for!r:.60}"
+      return f"{name} is {made_for}, but --{name} is {needed}. Give --{name}={made_for}, {_REMEDY}."
+  return _wrong_vocab_size(facts.get("vocab_size"), fmt)
+
+
+def _wrong_masking(is_unmasked: bool) -> str:
+  if is_unmasked:
+    return (
+      "its sequences have no masks, which were left to the training. Give --dynamic_masking and "
+      f"--vocab_file, {_REMEDY} without --dynamic_masking."
+    )
+  return (
+    "its sequences have masks already, but --dynamic_masking is given. Leave out "
+    f"--dynamic_masking, {_REMEDY} --dynamic_masking."
+  )
+
+
+def _wrong_vocab_size(made_for: Any, fmt: RecordFormat) -> str | None:
+  if made_for is None or made_for == fmt.vocab_size:
+    return None
+  if not isinstance(made_for, int):
+    return f"its vocab_size is {made_for!r:.60}, no number. Remove the manifest, {_REMEDY}."
+  sizes = f"made with a vocabulary of {made_for} tokens; the vocab_size of --bert_config_file="
+  sizes += f"{fmt.config_file} is {fmt.vocab_size}"
+  if made_for > fmt.vocab_size:
+    return f"{sizes}. Give the --bert_config_file of a model for that vocabulary, {_REMEDY}."
+  # Sizes are rounded up for speed, and words that never come do no harm.
+  logging.warning("Records were %s: is it the model's own?", sizes)
+  return None
+
+
+def _other_vocabulary(facts, fmt: RecordFormat, named: Mapping[str | None, str]) -> str | None:
+  """Compares with the vocabulary at hand, or that of the files before."""
+  made_with = facts.get("vocabulary")
+  if not made_with or not named or made_with in named.values():
+    return None
+  if not isinstance(made_with, str):
+    return f"its vocabulary is {made_with!r:.60}, no hash. Remove the manifest, {_REMEDY}."
+  other, expected = next(iter(named.items()))
+  if other == fmt.vocab_file:
+    other, remedy = f"--vocab_file={other}", "Give the vocabulary of the records"
+  else:
+    remedy = "All of --input_file and --eval_input_file need the same: leave one of them out"
+  return (
+    f"the hash of its vocabulary begins with {made_with[:12]}, but that of {other} with "
+    f"{expected[:12]}. {remedy}, {_REMEDY}."
+  )
+
+
+# ---------------------------------------------------------------------------------------------
+# Records.
+
+
+def check_records(
+  paths: Sequence[str], fmt: RecordFormat, limit: int | None = RECORDS_TO_CHECK
+) -> None:
+  """Compares records with the flags and the model.
+
+  Args:
+    paths: files of records.
+    fmt: what is needed.
+    limit: records of each file to look at; None for all.
+
+  Raises:
+    RecordError: a file is damaged, or a record does not fit; names file, record and flag.
+  """
+  from bert.training.input_pipeline import RecordError, records_of
+
+  features = fmt.features()
+  for path in paths:
+    number = 0
+    for number, record in enumerate(itertools.islice(records_of(path), limit), start=1):
+      problem = _problem(record, features, fmt)
+      if problem:
+        raise RecordError(f"{path}, record {number}: {problem}")
+    if not number:
+      raise RecordError(f"{path} holds no record.")
+
+
+def _problem(record: bytes, features: Mapping, fmt: RecordFormat) -> str | None:
+  """What is wrong with a serialized record, or None."""
+  import tensorflow as tf
+
+  try:
+    found = tf.train.Example.FromString(record).features.feature
+  except Exception:  # The parser's exception type differs between protobuf's implementations.
+    return "not a tf.train.Example. Was it made by create_pretraining_data.py?"
+  problem = _wrongly_masked(found, fmt)
+  if problem:
+    return problem
+  arrays = {}
+  for name, spec in features.items():
+    kind = "int64_list" if spec.dtype == tf.int64 else "float_list"
+    if name not in found or found[name].WhichOneof("kind") != kind:
+      present = ", ".join(sorted(found)) or "none at all"
+      return (
+        f"there is no {kind} {name!r} among its features ({present}). "
+        "Was it made by create_pretraining_data.py?"
+      )
+    arrays[name] = np.array(getattr(found[name], kind).value)
+  return _wrong_length(arrays, features) or _wrong_value(arrays, fmt)
+
+
+def _wrongly_masked(found: Mapping, fmt: RecordFormat) -> str | None:
+  """Whether masks are there that should not be, or the other way round."""
+  masks = [name for name in _MASKED_FEATURES if name in found]
+  if fmt.dynamic_masking and masks:
+    return _wrong_masking(is_unmasked=False)
+  if not fmt.dynamic_masking and not masks and "input_ids" in found:
+    return _wrong_masking(is_unmasked=True)
+  if fmt.whole_words and "word_starts" not in found:
+    return (
+      "it does not say where words begin (word_starts). Leave out --do_whole_word_mask, "
+      f"{_REMEDY} --dynamic_masking --do_whole_word_mask."
+    )
+  return None
+
+
+def _wrong_length(arrays, features):
+  for name, array in arrays.items():
+    [expected] = features[name].shape
+    if len(array) != expected:
+      flag = _flag_of_length(name)
+      remedy = f" Give --{flag}={len(array)}, or write the records anew." if flag else ""
+      given = f"--{flag} is {expected}" if flag else f"{expected} is needed"
+      return f"{name} has {len(array)} values, but {given}.{remedy}"
+  return None
+
+
+def _flag_of_length(name: str) -> str | None:
+  if name in _MASKED_FEATURES:
+    return "max_predictions_per_seq"
+  return None if name == "next_sentence_labels" else "max_seq_length"
+
+
+def _wrong_value(arrays, fmt: RecordFormat):
+  for name in ("input_ids", "masked_lm_ids"):
+    ids = arrays.get(name, np.zeros(0, np.int64))
+    outside = ids[(ids < 0) | (ids >= fmt.vocab_size)]
+    if outside.size:
+      return (
+        f"{name} holds {outside[0]}, but the vocab_size of --bert_config_file={fmt.config_file} is "
+        f"{fmt.vocab_size}: the records were made with the vocabulary of another model."
+      )
+  # On a CPU such values go unnoticed: they select no row, and so no loss, of a one-hot matrix.
+  segments, labels = arrays["segment_ids"], arrays["next_sentence_labels"]
+  for name, values in (
+    ("segment_ids", segments[segments < 0]),
+    ("next_sentence_labels", labels[(labels != 0) & (labels != 1)]),
+  ):
+    if values.size:
+      return f"{name} holds {values[0]}. Was it made by create_pretraining_data.py?"
+  if fmt.dynamic_masking:
+    return None
+  is_token = arrays["input_mask"] != 0
+  for position in arrays["masked_lm_positions"][arrays["masked_lm_weights"] != 0]:
+    if not 0 <= position < len(is_token) or not is_token[position]:
+      return f"masked_lm_positions holds {position}, where input_mask shows no token."
+  return None

@@ -1,0 +1,319 @@
+"""Records for pre-training by several processes: `create_pretraining_data.py --num_workers=N`.
+
+  create_records(input_files, output_files, settings, num_workers=2)
+
+Workers take one range of text after the other and write the records of each (`pretraining_blocks`)
+to a temporary file beside the first output, N files in all. They report where each record begins.
+The parent arranges these numbers by range, an order that does not depend on N, shuffles them, and
+copies record by record to the output files: for every N the same bytes.
+
+What grows with the corpus lies on disk: the temporary files are as large as the output, and 8 bytes
+for each record. A worker needs memory for one block of text.
+
+TensorFlow is imported neither here nor by the workers.
+"""
+
+import array
+import contextlib
+import glob
+import mmap
+import multiprocessing
+import multiprocessing.connection
+import os
+import random
+import signal
+import struct
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from bert.io.atomic_files import hidden_beside
+from bert.io.tfrecord_bytes import framed, framed_size
+from bert.pretraining import blocks, instances
+from bert.text import corpus
+
+# Before each record in a temporary file: how many of its tokens are no padding.
+_TOKENS = struct.Struct("<I")
+
+
+class WorkerError(OSError):
+  """A worker process ended before its work was done."""
+
+
+class Job(NamedTuple):
+  """What all workers know.
+
+  Attributes:
+    ranges: the text.
+    block_size: see `blocks.records_of_range`.
+    settings: how records are made.
+    spools: the workers' temporary files.
+  """
+
+  ranges: list[corpus.TextRange]
+  block_size: int
+  settings: blocks.BlockSettings
+  spools: list[str]
+
+
+class Report(NamedTuple):
+  """What a worker has done since its last report.
+
+  Attributes:
+    range_number: of the range in work.
+    addresses: int64, where its further records begin: number * N + worker for byte `number`.
+    read_bytes: of text, since the last report.
+    is_complete: whether these were the range's last records.
+  """
+
+  range_number: int
+  addresses: array.array
+  read_bytes: int
+  is_complete: bool
+
+
+def create_records(
+  input_files: Sequence[str],
+  output_files: Sequence[str],
+  settings: blocks.BlockSettings,
+  num_workers: int,
+  facts: Mapping[str, Any],
+) -> int:
+  """Makes the records of a corpus and deals them to files in random order.
+
+  Args:
+    input_files: text files.
+    output_files: TFRecord files to write; see `instances.RecordFiles`.
+    settings: how records are made.
+    num_workers: how many processes; with 1 the work is done in this one.
+    facts: for the manifests, see `BlockSettings.facts`.
+
+  Returns:
+    How many records were written.
+
+  Raises:
+    CorpusError: there is no text, or it is not as `settings.text_format` says.
+    WorkerError: a worker was killed.
+    OSError: a file cannot be written.
+  """
+  total_bytes = corpus.total_bytes(input_files)
+  block_size = blocks.block_bytes(total_bytes)
+  ranges = corpus.text_ranges(input_files, block_size)
+  num_workers = min(num_workers, len(ranges))
+  folder = os.path.dirname(output_files[0]) or "."
+  with _temporary_files(output_files[0], num_workers) as spools:
+    with contextlib.closing(instances.IntegerFile(folder, "q")) as addresses:
+      job = Job(ranges, block_size, settings, spools)
+      statistics = _create(job, addresses, total_bytes)
+      statistics.log()
+      if not addresses.count:
+        raise corpus.CorpusError(f"There is no text in {', '.join(input_files)}.")
+      addresses.freeze()
+      random.Random(settings.random_seed).shuffle(addresses.view)
+      return _deal(addresses.view, spools, output_files, facts)
+
+
+@contextlib.contextmanager
+def _temporary_files(output_file: str, count: int) -> Iterator[list[str]]:
+  """Names of hidden files beside the output, and no files of such names before and after."""
+  paths = [hidden_beside(output_file, f"worker-{number}.tmp") for number in range(count)]
+  _remove_spools(output_file)  # those of a run that was killed
+  try:
+    yield paths
+  finally:
+    _remove_spools(output_file)
+
+
+def _remove_spools(output_file: str) -> None:
+  for path in glob.glob(glob.escape(hidden_beside(output_file, "worker-")) + "*.tmp"):
+    os.remove(path)
+
+
+# ---------------------------------------------------------------------------------------------
+# Workers.
+
+
+def _work(
+  job: Job, worker: int, next_range: Callable[[], int], report: Callable[[Any], None]
+) -> None:
+  """Does ranges as long as there are any, then reports what was read."""
+  statistics = corpus.TextStatistics(logs_progress=False)
+  tables = blocks.load_tables(job.settings)
+  offset = reported_bytes = 0
+  path = job.spools[worker]
+  with (
+    instances.temporary_files_in(os.path.dirname(path)),
+    open(path, "wb", buffering=1 << 20) as spool,
+  ):
+    while (number := next_range()) < len(job.ranges):
+      for batch in blocks.records_of_range(
+        number, job.ranges[number], job.block_size, job.settings, tables, statistics
+      ):
+        addresses = array.array("q")
+        for record, tokens in zip(batch.records, batch.lengths, strict=True):
+          data = _TOKENS.pack(tokens) + framed(record)
+          spool.write(data)
+          addresses.append(offset * len(job.spools) + worker)
+          offset += len(data)
+        new_bytes = statistics.read_bytes - reported_bytes
+        reported_bytes += new_bytes
+        report(Report(number, addresses, new_bytes, is_complete=False))
+      report(Report(number, array.array("q"), 0, is_complete=True))
+  report(statistics)
+
+
+def _work_in_process(job: Job, worker: int, counter, connection) -> None:
+  """`_work` in a process of its own; errors travel to the parent."""
+  signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent ends the others
+
+  def next_range() -> int:
+    with counter.get_lock():
+      counter.value += 1
+      return counter.value - 1
+
+  try:
+    _work(job, worker, next_range, connection.send)
+  except BrokenPipeError:
+    pass  # the parent is gone
+  except (ValueError, OSError) as error:
+    connection.send(error)
+  except Exception:
+    connection.send(RuntimeError(f"in worker {worker}:\n{traceback.format_exc()}"))
+
+
+def _context():
+  """How processes start: as copies of this one, unless threads could hold locks in the copy."""
+  can_fork = "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
+  has_threads = threading.active_count() > 1 or "tensorflow" in sys.modules
+  return multiprocessing.get_context("fork" if can_fork and not has_threads else "spawn")
+
+
+class _Workers:
+  """Processes that work on a job; `messages` are what they report."""
+
+  def __init__(self, job: Job):
+    context = _context()
+    self._counter = context.Value("q", 0)  # kept: a process that starts afresh looks for it by name
+    self._process_of = {}
+    for worker in range(len(job.spools)):
+      reader, writer = context.Pipe(duplex=False)
+      process = context.Process(
+        target=_work_in_process, args=(job, worker, self._counter, writer), daemon=True
+      )
+      process.start()
+      writer.close()  # so that a worker's end is seen here as the end of its messages
+      self._process_of[reader] = process
+
+  def messages(self) -> Iterator[Any]:
+    """What workers report, until all of them have ended."""
+    working = dict(self._process_of)
+    while working:
+      for reader in multiprocessing.connection.wait(list(working)):
+        try:
+          message = reader.recv()
+        except (EOFError, ConnectionResetError):
+          raise WorkerError(_why_ended(working[reader])) from None
+        if isinstance(message, Exception):
+          raise message
+        if isinstance(message, corpus.TextStatistics):  # the last message
+          del working[reader]
+        yield message
+
+  def stop(self) -> None:
+    """Ends the processes, whatever they are doing."""
+    for reader, process in self._process_of.items():
+      process.terminate()
+      process.join()
+      reader.close()
+
+
+def _why_ended(process) -> str:
+  process.join(5)
+  code = process.exitcode
+  hint = "if not by hand, then by the system for want of memory: try fewer workers"
+  how = f"was killed by signal {-code} ({hint})" if code and code < 0 else f"ended with code {code}"
+  return f"Worker process {process.pid} {how}. There is no output."
+
+
+# ---------------------------------------------------------------------------------------------
+# The parent.
+
+
+def _create(job: Job, addresses, total_bytes: int) -> corpus.TextStatistics:
+  """Has the ranges done, and stores where the records begin, in the order of the ranges."""
+  statistics = corpus.TextStatistics(total_bytes)
+  inbox = _Inbox(addresses, statistics)
+  if len(job.spools) == 1:
+    _work(job, 0, iter(range(len(job.ranges) + 1)).__next__, inbox.add)
+    return statistics
+  workers = _Workers(job)
+  try:
+    for message in workers.messages():
+      inbox.add(message)
+  finally:
+    workers.stop()
+  return statistics
+
+
+class _Inbox:
+  """Puts the workers' reports into the order of the ranges."""
+
+  def __init__(self, addresses, statistics: corpus.TextStatistics):
+    self._addresses = addresses
+    self._statistics = statistics
+    self._waiting: dict[int, list[array.array]] = {}
+    self._complete: set[int] = set()
+    self._current = 0  # the range whose records come next
+    self._read_bytes = 0
+    self._progress = corpus.Progress("Creating", statistics.total_bytes / 1e6, "MB")
+
+  def add(self, message: "Report | corpus.TextStatistics") -> None:
+    """Takes what a worker reports."""
+    if isinstance(message, corpus.TextStatistics):
+      self._statistics.add(message)
+      return
+    number = message.range_number
+    self._waiting.setdefault(number, []).append(message.addresses)
+    if message.is_complete:
+      self._complete.add(number)
+    while self._current in self._waiting:
+      for addresses in self._waiting.pop(self._current):
+        self._addresses.extend(addresses)
+      if self._current not in self._complete:
+        break
+      self._current += 1
+    self._read_bytes += message.read_bytes
+    self._progress.update(self._read_bytes / 1e6)
+
+
+def _deal(
+  addresses: Sequence[int], spools: Sequence[str], output_files: Sequence[str], facts
+) -> int:
+  """Copies records to the output files in turn, in the order of `addresses`."""
+  progress = corpus.Progress("Writing", len(addresses), "records")
+  with contextlib.ExitStack() as stack:
+    contents = [stack.enter_context(_mapped(path)) for path in spools]
+    files = stack.enter_context(instances.RecordFiles(output_files, facts))
+    for count, address in enumerate(addresses):
+      start, worker = divmod(address, len(spools))
+      content = contents[worker]
+      (tokens,) = _TOKENS.unpack_from(content, start)
+      start += _TOKENS.size
+      files.write_framed(content[start : start + framed_size(content[start : start + 8])], tokens)
+      if not count % 1024:
+        progress.update(count)
+  logging.info("Wrote %d total instances", files.count)
+  return files.count
+
+
+@contextlib.contextmanager
+def _mapped(path: str) -> Iterator[mmap.mmap | bytes]:
+  if not os.path.getsize(path):  # an empty file cannot be mapped
+    yield b""
+    return
+  with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    yield content

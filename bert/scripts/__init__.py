@@ -1,0 +1,1 @@
+"""Flags, shared settings and result files of the scripts."""

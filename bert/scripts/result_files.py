@@ -1,0 +1,139 @@
+"""Files of results: scores, predictions and labels, as the original names and spells them.
+
+All workers of a job call these functions with the same results; the chief writes.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from absl import flags, logging
+
+from bert.io import atomic_files
+from bert.training import distribution
+
+FLAGS = flags.FLAGS
+
+_ORIGINAL_KEYS = ("eval_accuracy", "eval_loss", "global_step", "loss")
+
+
+def write_eval_results(
+  path: str, results: Mapping, original_keys: Sequence[str] = _ORIGINAL_KEYS
+) -> None:
+  """Logs results and writes them as `key = value` lines, the original's keys first, sorted.
+
+  Args:
+    path: usually `OUTPUT_DIR/eval_results.txt`.
+    results: name -> number, or text of several lines, which is logged but not written.
+    original_keys: what the original's file holds.
+  """
+  keys = [key for key in original_keys if key in results]
+  keys += sorted(set(results) - set(keys))
+  logging.info("***** Eval results *****")
+  lines = []
+  for key in keys:
+    value = results[key]
+    if isinstance(value, str):
+      logging.info("  %s:\n%s", key, value)
+      continue
+    # As float32 prints, which the original's values were: 0.8455882, not 0.8455882352941176.
+    shown = str(value) if isinstance(value, int) else str(np.float32(value))
+    logging.info("  %s = %s", key, shown)
+    lines.append(f"{key} = {shown}\n")
+  distribution.on_chief(atomic_files.write_text, path, "".join(lines))
+  if "plots" in FLAGS and FLAGS.plots and distribution.is_chief():
+    from bert.figures import training_curves
+
+    training_curves.draw_results(path, results)
+
+
+def draw_plots() -> None:
+  """With `--plots`, draws the curves of the run; its results were drawn when they were written."""
+  if FLAGS.plots and distribution.is_chief():
+    from bert.figures import training_curves
+
+    training_curves.draw_training(FLAGS.output_dir)
+
+
+def write_predictions(
+  output_dir: str,
+  suffix: str,
+  guids: Iterable[str],
+  probabilities: Sequence[np.ndarray],
+  labels: Sequence[str],
+  problem_type: str,
+) -> None:
+  """Writes `test_results.tsv` exactly as the original, and `predictions.tsv` to read.
+
+  Args:
+    output_dir: the folder.
+    suffix: goes before `.tsv`.
+    guids: of each example.
+    probabilities: float32 `[C]` for each example; for regression the score, `[1]`.
+    labels: C names.
+    problem_type: see `metrics.predictions_of`.
+  """
+  from bert.tasks.metrics import predictions_of
+
+  rows = ["\t".join(map(str, row)) + "\n" for row in probabilities]
+  path = os.path.join(output_dir, f"test_results{suffix}.tsv")
+  distribution.on_chief(atomic_files.write_text, path, "".join(rows))
+
+  if problem_type == "regression":
+    header, chosen = ["id", *labels], None
+  else:
+    header = ["id", "label", *(f"probability_{label}" for label in labels)]
+    outputs = np.reshape(probabilities, [-1, len(labels)])
+    chosen = [_label_names(p, labels) for p in predictions_of(outputs, problem_type)]
+  lines = ["\t".join(map(_tsv_field, header)) + "\n"]
+  for i, (guid, row) in enumerate(zip(guids, rows, strict=True)):
+    fields = [str(guid)] if chosen is None else [str(guid), chosen[i]]
+    lines.append("\t".join(map(_tsv_field, fields)) + "\t" + row)
+  path = os.path.join(output_dir, f"predictions{suffix}.tsv")
+  distribution.on_chief(atomic_files.write_text, path, "".join(lines))
+  logging.info("Wrote %d predictions to %s.", len(rows), path)
+
+
+def _label_names(prediction, labels) -> str:
+  """A class, or the labels of a multi-label prediction joined by commas."""
+  if np.ndim(prediction) == 0:
+    return labels[int(prediction)]
+  return ",".join(label for label, present in zip(labels, prediction, strict=True) if present)
+
+
+def _tsv_field(text: str) -> str:
+  r"""A field without what would end it.
+
+  Example:
+    >>> _tsv_field("a\tb\n")
+    'a b '
+  """
+  return text.translate({ord(c): " " for c in "\t\n\r"})
+
+
+def write_label_map(output_dir: str, labels: Sequence[str]) -> None:
+  """Writes `label_map.json`: label -> index of the model's output."""
+  label_map = {label: index for index, label in enumerate(labels)}
+  text = json.dumps(label_map, indent=2, ensure_ascii=False) + "\n"
+  distribution.on_chief(atomic_files.write_text, os.path.join(output_dir, "label_map.json"), text)
+
+
+def read_label_map(output_dir: str | None) -> list[str] | None:
+  """The labels of an earlier run in `output_dir`, in their order, or None.
+
+  Raises:
+    ValueError: `label_map.json` is there and cannot be understood.
+  """
+  path = os.path.join(output_dir or "", "label_map.json")
+  if not output_dir or not os.path.isfile(path):
+    return None
+  with open(path, encoding="utf-8") as reader:
+    try:
+      label_map = json.load(reader)
+      labels = sorted(label_map, key=label_map.get)
+      if [label_map[label] for label in labels] != list(range(len(labels))):
+        raise ValueError("its values are not 0, 1, 2, ...")
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+      raise ValueError(f"{path} is no label map ({error}). Remove it.") from None
+  return labels

@@ -1,0 +1,1 @@
+"""GLUE, SQuAD, NER, SWAG, own tables: examples, features, scores."""

@@ -1,0 +1,192 @@
+"""Examples and features: what a text to classify is before and after tokenization.
+
+  example = InputExample("train-1", "Is it late?", "It is.", label="1")
+  features = convert_single_example(0, example, ["0", "1"], 128, tokenizer)
+  features.input_ids     # [CLS] is it late ? [SEP] it is . [SEP], then zeros: 128 numbers
+  features.label_id      # 1
+
+A label's type follows the problem's: a class name (classification), a float (regression), a tuple
+of class names (multi_label). Pure Python, no TensorFlow.
+"""
+
+from collections.abc import Sequence
+
+from absl import logging
+
+from bert.io.tables import DataError
+from bert.text.word_table import kept_lengths
+
+
+class InputExample:
+  """One text, or pair of texts, to classify.
+
+  Attributes:
+    guid: identifies the example in logs and predictions.
+    text_a: the first text, not yet tokenized.
+    text_b: the second text of a pair, or None.
+    label: a class name; a float for regression; a tuple of class names for multi-label.
+    source: "FILE, line N" where known, for error messages.
+  """
+
+  def __init__(self, guid, text_a, text_b=None, label=None, source=None):
+    self.guid = guid
+    self.text_a = text_a
+    self.text_b = text_b
+    self.label = label
+    self.source = source
+
+  def __repr__(self):
+    return f"InputExample({self.guid!r}, {self.text_a!r}, {self.text_b!r}, {self.label!r})"
+
+
+class PaddingInputExample:
+  """Fills a batch up to a fixed size, as TPUs need; it has no weight in any result."""
+
+
+class InputFeatures:
+  """One example as the model takes it.
+
+  Attributes:
+    input_ids: `max_seq_length` ints: [CLS] text_a [SEP], then text_b [SEP] if any, then zeros.
+    input_mask: 1 for a token, 0 for padding.
+    segment_ids: 0 for the first text, 1 for the second, 0 for padding.
+    label_id: the class's number; a float for regression; a 0 or 1 per class for multi-label.
+    is_real_example: False for what merely fills a batch.
+  """
+
+  def __init__(self, input_ids, input_mask, segment_ids, label_id, is_real_example=True):
+    self.input_ids = input_ids
+    self.input_mask = input_mask
+    self.segment_ids = segment_ids
+    self.label_id = label_id
+    self.is_real_example = is_real_example
+
+
+def convert_single_example(
+  ex_index: int,
+  example: InputExample | PaddingInputExample,
+  label_list: Sequence[str],
+  max_seq_length: int,
+  tokenizer,
+  problem_type: str = "classification",
+) -> InputFeatures:
+  """Turns one example into features; the first five are logged.
+
+  Args:
+    ex_index: the example's place in its set, counted from 0.
+    example: what to convert.
+    label_list: names of the classes, in the order of the model's outputs.
+    max_seq_length: length of the features, special tokens included.
+    tokenizer: a `tokenization.FullTokenizer`.
+    problem_type: "classification", "multi_label" or "regression".
+
+  Raises:
+    DataError: the label is unknown or missing.
+    ValueError: `max_seq_length` leaves no room for the special tokens.
+  """
+  if isinstance(example, PaddingInputExample):
+    blank = {"regression": 0.0, "multi_label": [0] * len(label_list)}.get(problem_type, 0)
+    zeros = [0] * max_seq_length
+    return InputFeatures(zeros, list(zeros), list(zeros), blank, is_real_example=False)
+  tokens, segment_ids = join_texts(example, max_seq_length, tokenizer)
+  padding = [0] * (max_seq_length - len(tokens))
+  features = InputFeatures(
+    input_ids=tokenizer.convert_tokens_to_ids(tokens) + padding,
+    input_mask=[1] * len(tokens) + padding,
+    segment_ids=segment_ids + padding,
+    label_id=_label_id(example, label_list, problem_type),
+  )
+  if ex_index < 5:
+    _log_example(example, tokens, features)
+  return features
+
+
+def join_texts(example, max_seq_length, tokenizer) -> tuple[list[str], list[int]]:
+  """Tokens with [CLS] and [SEP], at most `max_seq_length`, and the segment of each."""
+  tokens_a = tokenizer.tokenize(example.text_a)
+  # A second text without a single token, such as spaces, makes no second segment.
+  tokens_b = tokenizer.tokenize(example.text_b) if example.text_b else []
+  special = 3 if tokens_b else 2
+  if max_seq_length < special:
+    raise ValueError(f"max_seq_length is {max_seq_length}, but must be at least {special}.")
+  _truncate_seq_pair(tokens_a, tokens_b, max_seq_length - special)
+  first = ["[CLS]", *tokens_a, "[SEP]"]
+  second = [*tokens_b, "[SEP]"] if special == 3 else []
+  return first + second, [0] * len(first) + [1] * len(second)
+
+
+def _truncate_seq_pair(tokens_a: list[str], tokens_b: list[str], max_length: int) -> None:
+  """Shortens two lists in place until both together hold at most `max_length` tokens.
+
+  The longer one loses its last token, again and again; of two equally long, the second.
+
+  Example:
+    >>> a, b = list("abcdef"), list("uvwxyz")
+    >>> _truncate_seq_pair(a, b, 5)
+    >>> "".join(a), "".join(b)
+    ('abc', 'uv')
+    >>> a, b = list("abcdef"), list("u")
+    >>> _truncate_seq_pair(a, b, 5)
+    >>> "".join(a), "".join(b)
+    ('abcd', 'u')
+  """
+  keep_a, keep_b = kept_lengths(len(tokens_a), len(tokens_b), max_length)
+  del tokens_a[keep_a:]
+  del tokens_b[keep_b:]
+
+
+def _label_id(example: InputExample, label_list, problem_type) -> int | float | list[int]:
+  label = example.label
+  if label is None:
+    raise _label_error(example, "the example has no label.")
+  if problem_type == "regression":
+    try:
+      return float(label)
+    except (TypeError, ValueError, OverflowError):
+      raise _label_error(example, f"the label {label!r:.80} is not a number.") from None
+  names = label if isinstance(label, tuple | list) else [label]
+  for name in names:
+    if name not in label_list:
+      raise _label_error(example, unknown_label(name, label_list))
+  if problem_type == "multi_label":
+    return [int(name in names) for name in label_list]
+  return list(label_list).index(label)
+
+
+def _label_error(example: InputExample, reason: str) -> DataError:
+  # Processors of users know no source; the guid then tells which row it was.
+  source = getattr(example, "source", None)
+  return DataError(f"{source or 'example ' + str(example.guid)}: {reason}")
+
+
+def _log_example(example: InputExample, tokens: list[str], features: InputFeatures) -> None:
+  logging.info("*** Example ***")
+  logging.info("guid: %s", example.guid)
+  logging.info("tokens: %s", " ".join(tokens))
+  for name in ("input_ids", "input_mask", "segment_ids"):
+    logging.info("%s: %s", name, " ".join(map(str, getattr(features, name))))
+  logging.info("label: %s (id = %s)", example.label, features.label_id)
+
+
+def convert_examples_to_features(
+  examples: Sequence[InputExample | PaddingInputExample],
+  label_list: Sequence[str],
+  max_seq_length: int,
+  tokenizer,
+  problem_type: str = "classification",
+) -> list[InputFeatures]:
+  """Converts all examples, see `convert_single_example`."""
+  features = []
+  for index, example in enumerate(examples):
+    if index % 10000 == 0:
+      logging.info("Writing example %d of %d", index, len(examples))
+    features.append(
+      convert_single_example(index, example, label_list, max_seq_length, tokenizer, problem_type)
+    )
+  return features
+
+
+def unknown_label(name: str, known: Sequence[str]) -> str:
+  """Says that `name` is none of the `known` labels."""
+  shown = ", ".join(repr(label) for label in known[:20]) + (", ..." if len(known) > 20 else "")
+  return f"the label {name!r:.80} is unknown; known labels: {shown}."

@@ -1,0 +1,240 @@
+"""SWAG and other multiple choice: which ending continues a text?
+
+  examples = read_swag_examples("train.csv")
+  examples[0].context          # "She opens the hood of the car."
+  examples[0].choices          # ["Then, she examines the engine.", "Then, she ...", ...]
+  examples[0].label            # 0
+
+The model reads each choice in a sequence of its own, `[CLS] context [SEP] choice [SEP]`, and gives
+it a score; a softmax over the scores of one question makes probabilities (Zellers et al. 2018,
+arXiv:1808.05326; Devlin et al. 2018, arXiv:1810.04805, section 4.4). Pure Python, no TensorFlow.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+from absl import logging
+
+from bert.io.tables import DataError, Row, read_jsonl, read_table
+from bert.tasks import classification
+
+_ENDING = re.compile(r"ending([0-9]{1,9})")
+
+
+class InputExample:
+  """One question.
+
+  Attributes:
+    guid: identifies the question.
+    context: what comes before.
+    choices: at least two texts, one of which follows.
+    label: index of that one; None where it is not known.
+  """
+
+  def __init__(self, guid, context, choices, label=None):
+    self.guid = guid
+    self.context = context
+    self.choices = choices
+    self.label = label
+
+  def __repr__(self):
+    return f"InputExample({self.guid!r}, {self.context!r}, {self.choices!r}, {self.label!r})"
+
+
+class InputFeatures:
+  """One question as the model takes it. N choices; what a question has fewer is padding.
+
+  Attributes:
+    input_ids: N lists of `max_seq_length` ints.
+    input_mask: likewise, 1 for a token, 0 for padding.
+    segment_ids: likewise, 0 for the context, 1 for the choice, 0 for padding.
+    choice_mask: N ints, 1 for a choice, 0 for padding.
+    label_id: index of the right choice; 0 where it is not known.
+    is_real_example: False for what merely fills a batch.
+  """
+
+  def __init__(
+    self, input_ids, input_mask, segment_ids, choice_mask, label_id, is_real_example=True
+  ):
+    self.input_ids = input_ids
+    self.input_mask = input_mask
+    self.segment_ids = segment_ids
+    self.choice_mask = choice_mask
+    self.label_id = label_id
+    self.is_real_example = is_real_example
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading.
+
+
+def read_swag_examples(
+  path: str | os.PathLike,
+  set_type: str = "train",
+  needs_labels: bool = True,
+  skip_bad_rows: bool = False,
+) -> list[InputExample]:
+  """Reads a table with a header, or JSON Lines with the same keys.
+
+  `sent1` is the context, or `startphrase` where there is no `sent1`. `ending0`, `ending1`, ... are
+  the choices; each begins with `sent2` if there is one. A row may have fewer choices than others:
+  its last ones are empty then. `label` is the number of the right one. Other columns are ignored.
+
+  Args:
+    path: `.csv`, quoted as CSV is; `.tsv`, quotes being text; or `.jsonl`.
+    set_type: begins each question's guid.
+    needs_labels: otherwise the file may lack them.
+    skip_bad_rows: whether malformed rows are left out, with a warning, instead of raised.
+
+  Raises:
+    DataError: names file, line and reason.
+  """
+  path, bad_rows = os.fspath(path), []
+
+  def on_bad_row(error: DataError) -> None:
+    if not skip_bad_rows:
+      raise error
+    bad_rows.append(error)
+
+  rows = _read_rows(path, on_bad_row)
+  if not rows:
+    raise DataError("the file is empty.", path)
+  columns = _Columns(rows[0], needs_labels)
+  found = []
+  for row in rows[1:]:
+    try:
+      found.append(columns.example(row, set_type))
+    except DataError as error:
+      on_bad_row(error)
+  if bad_rows:
+    logging.warning("Left out %d malformed row(s). The first: %s", len(bad_rows), bad_rows[0])
+  if not found:
+    raise DataError(f"there are no {set_type} questions in the file.", path)
+  return found
+
+
+def _read_rows(path: str, on_bad_row) -> list[Row]:
+  if path.endswith((".jsonl", ".json")):
+    return read_jsonl(path, on_bad_row)
+  if path.endswith(".tsv"):
+    return read_table(path, on_bad_row=on_bad_row)
+  return read_table(path, ",", '"', strict=True, on_bad_row=on_bad_row)
+
+
+class _Columns:
+  """Where a file keeps a question."""
+
+  def __init__(self, header: Row, needs_labels: bool):
+    self.needs_labels = needs_labels
+    numbers = {name: number for number, name in enumerate(header)}
+    self.width = len(header)
+    self.context = numbers.get("sent1", numbers.get("startphrase"))
+    self.start = numbers.get("sent2") if "sent1" in numbers else None
+    self.label = numbers.get("label")
+    self.endings = sorted(
+      (int(match[1]), number)
+      for name, number in numbers.items()
+      if (match := _ENDING.fullmatch(str(name)))
+    )
+    missing = []
+    if self.context is None:
+      missing.append("sent1 (or startphrase)")
+    if [order for order, _ in self.endings[:2]] != [0, 1]:
+      missing.append("ending0 and ending1")
+    if needs_labels and self.label is None:
+      missing.append("label")
+    if missing:
+      raise DataError(
+        f"columns are missing: {', '.join(missing)}. There are {', '.join(map(str, header))}.",
+        header.file,
+      )
+    for wanted, (order, _) in enumerate(self.endings):
+      if order != wanted:
+        raise DataError(f"there is a column ending{order}, but no ending{wanted}.", header.file)
+
+  def example(self, row: Row, set_type: str) -> InputExample:
+    """The question of a row."""
+    if any(row[self.width :]):
+      raise row.error(f"the row has {len(row)} columns where the header has {self.width}.")
+    start = "" if self.start is None else _text(row, self.start, "sent2")
+    endings = [_text(row, number, f"ending{order}") for order, number in self.endings]
+    while endings and not endings[-1].strip():
+      endings.pop()
+    if len(endings) < 2 or not all(ending.strip() for ending in endings):
+      raise row.error("an ending is empty, which only the last ones may be; two are needed.")
+    choices = [f"{start} {ending}".strip() for ending in endings]
+    context = _text(row, self.context, "the context")
+    return InputExample(
+      f"{set_type}-{row.number}", context, choices, self._label(row, len(endings))
+    )
+
+  def _label(self, row: Row, num_choices: int) -> int | None:
+    label = None if self.label is None else row[self.label]
+    if not self.needs_labels and label in (None, ""):
+      return None
+    text = str(label)  # in JSON it may be a number
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) >= num_choices:
+      raise row.error(f"the label is {label!r:.60}, not a number from 0 to {num_choices - 1}.")
+    return int(text)
+
+
+def _text(row: Row, number: int, name: str) -> str:
+  value = row[number]
+  if value is None:
+    return ""  # JSON without this key
+  if not isinstance(value, str):
+    raise row.error(f"{name} is {value!r}, not a text.")
+  return value
+
+
+# ---------------------------------------------------------------------------------------------
+# From questions to what the model reads.
+
+
+def num_choices_of(questions: Sequence[InputExample]) -> int:
+  """N: how many choices the question with most of them has."""
+  return max(len(question.choices) for question in questions)
+
+
+def convert_examples_to_features(
+  questions: Sequence[InputExample], num_choices: int, max_seq_length: int, tokenizer
+) -> Iterator[InputFeatures]:
+  """Yields the features of each question. Where a sequence is too long, its longer text is cut.
+
+  Args:
+    questions: what to convert.
+    num_choices: N, at least that of `num_choices_of`.
+    max_seq_length: length of each sequence, [CLS] and both [SEP] included.
+    tokenizer: a `tokenization.FullTokenizer`.
+
+  Raises:
+    ValueError: `max_seq_length` leaves no room.
+  """
+  for index, question in enumerate(questions):
+    sequences = [
+      classification.convert_single_example(
+        # Only the first questions' sequences are logged.
+        index * num_choices + number,
+        classification.InputExample(f"{question.guid}-{number}", question.context, choice, "0"),
+        ["0"],
+        max_seq_length,
+        tokenizer,
+      )
+      for number, choice in enumerate(question.choices)
+    ]
+    missing = num_choices - len(sequences)
+    blank = [[0] * max_seq_length] * missing
+    yield InputFeatures(
+      input_ids=[sequence.input_ids for sequence in sequences] + blank,
+      input_mask=[sequence.input_mask for sequence in sequences] + blank,
+      segment_ids=[sequence.segment_ids for sequence in sequences] + blank,
+      choice_mask=[1] * len(sequences) + [0] * missing,
+      label_id=question.label or 0,
+    )
+
+
+def padding_features(num_choices: int, max_seq_length: int) -> InputFeatures:
+  """Fills a batch up to a fixed size, as TPUs need; it has no weight in any result."""
+  zeros = [[0] * max_seq_length] * num_choices
+  return InputFeatures(zeros, zeros, zeros, [0] * num_choices, 0, is_real_example=False)

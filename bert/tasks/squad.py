@@ -1,0 +1,338 @@
+"""SQuAD: questions about a paragraph, read from its JSON files.
+
+  examples = read_squad_examples("dev-v1.1.json", is_training=False)
+  convert_examples_to_features(
+    examples, tokenizer, max_seq_length=384, doc_stride=128, max_query_length=64,
+    is_training=False, output_fn=features.append)
+
+In 1.1 every question has an answer in its paragraph; in 2.0 some have none. What cannot be read is
+a `DataError` with file, question and reason.
+
+The way of a question: read here, cut into windows (`squad_features.py`), shown to the model, whose
+outputs become answers (`squad_answers.py`), which are scored (`squad_scores.py`). Pure Python and
+NumPy, no TensorFlow.
+"""
+
+import bisect
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from absl import logging
+
+from bert.io.tables import DataError
+from bert.tasks.squad_answers import (  # re-exported: the original's users look for all of SQuAD in one place
+  _compute_softmax,
+  _get_best_indexes,
+  get_final_text,
+  write_predictions,
+)
+from bert.tasks.squad_features import (
+  InputFeatures,
+  _check_is_max_context,
+  _improve_answer_span,
+  convert_examples_to_features,
+  generate_features,
+)
+from bert.text.corpus import open_bytes
+from bert.tokenization import printable_text, whitespace_tokenize
+
+__all__ = [
+  "DataError",
+  "InputFeatures",
+  "SquadExample",
+  "_check_is_max_context",
+  "_compute_softmax",
+  "_get_best_indexes",
+  "_improve_answer_span",
+  "convert_examples_to_features",
+  "generate_features",
+  "get_final_text",
+  "read_squad_examples",
+  "split_words",
+  "write_predictions",
+]
+
+# The original's blanks, narrower than `str.split`'s: a no-break space, say, is part of a word.
+_WORD = re.compile(r"[^ \t\r\n\u202f]+")
+
+
+class SquadExample:
+  """One question.
+
+  Attributes:
+    qas_id: the question's id.
+    question_text: the question.
+    doc_tokens: the paragraph's words. Questions of one paragraph share the list.
+    orig_answer_text: the answer to train on; "" for none; None in prediction.
+    start_position: index of the answer's first word; -1 for none; None in prediction.
+    end_position: index of its last word, likewise.
+    is_impossible: whether the paragraph does not answer the question (2.0 only).
+    answers: all correct answers, [] if there is none, None where the file does not tell.
+    word_starts: where each of `doc_tokens` begins in the paragraph, in characters.
+  """
+
+  def __init__(
+    self,
+    qas_id,
+    question_text,
+    doc_tokens,
+    orig_answer_text=None,
+    start_position=None,
+    end_position=None,
+    is_impossible=False,
+    *,
+    answers=None,
+    word_starts=None,
+  ):
+    self.qas_id = qas_id
+    self.question_text = question_text
+    self.doc_tokens = doc_tokens
+    self.orig_answer_text = orig_answer_text
+    self.start_position = start_position
+    self.end_position = end_position
+    self.is_impossible = is_impossible
+    self.answers = answers
+    self.word_starts = word_starts
+
+  def __repr__(self):
+    shown = [
+      f"qas_id: {printable_text(str(self.qas_id))}",
+      f"question_text: {printable_text(self.question_text)}",
+      f"doc_tokens: [{' '.join(self.doc_tokens)}]",
+    ]
+    # Compared with None, for an answer may begin at word 0, which the original does not show.
+    for name in ("start_position", "end_position"):
+      if getattr(self, name) is not None:
+        shown.append(f"{name}: {getattr(self, name)}")
+    if self.is_impossible:
+      shown.append(f"is_impossible: {self.is_impossible}")
+    return ", ".join(shown)
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading.
+
+
+class _Paragraph(NamedTuple):
+  context: str
+  words: list[str]
+  starts: list[int]
+
+
+def read_squad_examples(
+  input_file: str | os.PathLike, is_training: bool, version_2_with_negative: bool = False
+) -> list[SquadExample]:
+  """Reads a file of SQuAD's JSON.
+
+  In training, a question whose answer is not where the file says is left out with a warning, and
+  of several answers the first one counts; how often either happened is logged.
+
+  Args:
+    input_file: its path; `.json`, or `.json.gz`.
+    is_training: whether every question needs an answer. Otherwise answers may be missing.
+    version_2_with_negative: whether questions may have no answer, which `is_impossible` tells.
+
+  Raises:
+    DataError: the file is missing, no JSON, or not SQuAD's; two questions to predict have the same
+      id; a paragraph is empty. It names file, question and reason.
+  """
+  return _Reader(input_file, is_training, version_2_with_negative).read()
+
+
+def split_words(text: str) -> tuple[list[str], list[int]]:
+  r"""Words between spaces, tabs, line ends and U+202F, and where each begins.
+
+  Example:
+    >>> split_words(" In 1997,\nit was")
+    (['In', '1997,', 'it', 'was'], [1, 4, 10, 13])
+  """
+  matches = list(_WORD.finditer(text))
+  return [match.group() for match in matches], [match.start() for match in matches]
+
+
+class _Reader:
+  """Reads one file, and counts what is odd about it."""
+
+  def __init__(self, path, is_training, version_2):
+    self._path, self._is_training, self._version_2 = os.fspath(path), is_training, version_2
+    self._seen: set[str] = set()
+    self._questions_read = self._repeated = self._several = self._not_found = 0
+
+  def read(self) -> list[SquadExample]:
+    """All examples of the file."""
+    examples = []
+    for paragraph, qa, place in self._questions():
+      self._questions_read += 1
+      example = self._example(paragraph, qa, place)
+      if example is not None:
+        examples.append(example)
+    self._report(len(examples))
+    return examples
+
+  def _questions(self) -> Iterator[tuple[_Paragraph, dict, str]]:
+    for i, entry in enumerate(self._get(self._load(), "data", list, "the file")):
+      paragraphs = self._get(entry, "paragraphs", list, f"data[{i}]")
+      for j, paragraph in enumerate(paragraphs):
+        place = f"data[{i}].paragraphs[{j}]"
+        context = self._get(paragraph, "context", str, place)
+        shared = _Paragraph(context, *split_words(context))
+        for k, qa in enumerate(self._get(paragraph, "qas", list, place)):
+          yield shared, qa, f"{place}.qas[{k}]"
+
+  def _load(self):
+    try:
+      with open_bytes(self._path) as reader:
+        return json.loads(reader.read().decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+      raise DataError(f"byte {error.start} is not UTF-8.", self._path) from None
+    except json.JSONDecodeError as error:
+      raise DataError(f"this is not JSON ({error.msg}).", self._path, error.lineno) from None
+    except ValueError as error:  # a number of more digits than Python reads
+      raise DataError(f"this is not JSON ({error}).", self._path) from None
+    except (EOFError, zlib.error) as error:
+      raise DataError(f"it is no whole gzip file ({error}).", self._path) from None
+    except RecursionError:
+      raise DataError("its brackets are nested too deeply for SQuAD.", self._path) from None
+    except OSError as error:
+      raise DataError(f"it cannot be read ({error.strerror or error}).", self._path) from None
+
+  def _get(self, record, key: str, kind: type, place: str):
+    """`record[key]`, which has to be a `kind`."""
+    if not isinstance(record, dict):
+      raise DataError(f"{place} is {_shown(record)}, not an object {{...}}.", self._path)
+    if key not in record:
+      present = ", ".join(sorted(record)) or "nothing"
+      raise DataError(f"{place}: {key!r} is missing; there is {present}.", self._path)
+    value = record[key]
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+      what = _KIND_NAMES[kind]
+      raise DataError(f"{place}: {key!r} is {_shown(value)}, not {what}.", self._path)
+    return value
+
+  def _example(self, paragraph, qa, place) -> SquadExample | None:
+    qas_id = self._get(qa, "id", (str, int), place)
+    place = f"question {qas_id!r}"
+    self._check_new(qas_id, place)
+    if not paragraph.words:
+      raise DataError(f"{place}: its context is empty.", self._path)
+    example = SquadExample(
+      qas_id,
+      self._get(qa, "question", str, place),
+      paragraph.words,
+      answers=self._answers(qa, place),
+      word_starts=paragraph.starts,
+    )
+    if self._is_training and not self._add_target(example, paragraph, qa, place):
+      return None
+    return example
+
+  def _check_new(self, qas_id, place) -> None:
+    # As they are in the files of answers, where 7 and "7" are the same key.
+    if str(qas_id) in self._seen:
+      if not self._is_training:
+        # Results are kept by id: of two questions with one id, one would be lost.
+        raise DataError(f"{place}: a question with this id came before.", self._path)
+      self._repeated += 1
+    self._seen.add(str(qas_id))
+
+  def _answers(self, qa, place) -> list[str] | None:
+    """Texts of the correct answers; None if the file does not tell them."""
+    if qa.get("answers") is None:
+      return [] if self._version_2 and qa.get("is_impossible") is True else None
+    answers = self._get(qa, "answers", list, place)
+    texts = [self._get(answer, "text", str, f"{place}, an answer") for answer in answers]
+    # Without `is_impossible` an empty list says no more than a missing one.
+    return texts if texts or (self._version_2 and "is_impossible" in qa) else None
+
+  def _add_target(self, example, paragraph, qa, place) -> bool:
+    """Fills in what to learn; False if it cannot be found."""
+    if self._version_2 and self._is_impossible(qa, place):
+      example.is_impossible, example.orig_answer_text = True, ""
+      example.start_position = example.end_position = -1
+      return True
+    if not example.answers:
+      advice = "It is marked as impossible: --version_2_with_negative learns from such questions."
+      raise DataError(
+        f"{place}: to train, each question needs an answer, and it has none.",
+        self._path,
+        advice=advice if qa.get("is_impossible") else "",
+      )
+    self._several += len(example.answers) > 1
+    answer = qa["answers"][0]
+    start = self._get(answer, "answer_start", int, f"{place}, an answer")
+    found = _find_words(paragraph, answer["text"], start)
+    if found is None:
+      self._not_found += 1
+      logging.warning(
+        "Could not find answer: '%s' at character %d of the context of %s. Left out.",
+        answer["text"],
+        start,
+        place,
+      )
+      return False
+    example.orig_answer_text = answer["text"]
+    example.start_position, example.end_position = found
+    return True
+
+  def _is_impossible(self, qa, place) -> bool:
+    if "is_impossible" not in qa:
+      raise DataError(
+        f"{place}: 'is_impossible' is missing.",
+        self._path,
+        advice="Is this a file of SQuAD 1.1? Train without --version_2_with_negative.",
+      )
+    return self._get(qa, "is_impossible", bool, place)
+
+  def _report(self, num_examples) -> None:
+    if not num_examples and self._not_found:
+      raise DataError(
+        f"none of its {self._questions_read} questions has its answer where the file says.",
+        self._path,
+      )
+    if not num_examples:
+      raise DataError("there is no question in the file.", self._path)
+    for count, what in (
+      (self._not_found, "were left out: their answer is not where the file says"),
+      (self._several, "have several answers: the first one is trained on"),
+      (self._repeated, "have the id of an earlier question"),
+    ):
+      if count:
+        logging.warning("%s: %d of %d questions %s.", self._path, count, self._questions_read, what)
+
+
+_KIND_NAMES = {
+  list: "a list [...]",
+  str: "a text",
+  int: "a whole number",
+  bool: "true or false",
+  (str, int): "a text",
+}
+
+
+def _shown(value) -> str:
+  try:
+    return f"{json.dumps(value):.60}"
+  except RecursionError:  # what could just be read may be too deep to write
+    return "a deeply nested value"
+
+
+def _find_words(paragraph: _Paragraph, answer: str, start: int) -> tuple[int, int] | None:
+  """First and last word of an answer that begins at character `start`; None if it does not.
+
+  Example:
+    >>> paragraph = _Paragraph("Built in 1887-89.", ["Built", "in", "1887-89."], [0, 6, 9])
+    >>> _find_words(paragraph, "1887", 9)
+    (2, 2)
+    >>> _find_words(paragraph, "1889", 9) is None
+    True
+  """
+  end = start + len(answer) - 1
+  if not answer.strip() or start < 0 or end >= len(paragraph.context):
+    return None
+  first, last = (bisect.bisect_right(paragraph.starts, i) - 1 for i in (start, end))
+  found = " ".join(paragraph.words[first : last + 1])
+  return (first, last) if " ".join(whitespace_tokenize(answer)) in found else None

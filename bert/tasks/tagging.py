@@ -1,0 +1,302 @@
+"""Named entities, and other tags of words: from sentences to what the model reads, and scores.
+
+  train = read_conll("train.conll")
+  labels = model_labels(train.types(), "bio")
+  features = convert_examples_to_features(train.examples, labels, "bio", 128, tokenizer)
+
+A label belongs to a word, the model sees pieces: a word's first piece stands for it, the others
+learn and predict nothing (Devlin et al. 2018, arXiv:1810.04805, section 5.3). A sentence too long
+for the model is read through overlapping windows, and each word is predicted where most context
+surrounds it. So every word of a file has exactly one prediction, whatever it consists of.
+
+Files and label schemes are in `conll_files.py`. Pure Python and NumPy, no TensorFlow; seqeval
+computes the scores.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from absl import logging
+
+from bert.tasks.conll_files import (  # re-exported: all that a tagger needs in one place
+  SCHEMES,
+  ConllFile,
+  ConllFormat,
+  DataError,
+  Entity,
+  InputExample,
+  convert_labels,
+  entities_of,
+  labels_of,
+  model_labels,
+  read_conll,
+  write_conll,
+)
+
+__all__ = [
+  "NO_LABEL",
+  "SCHEMES",
+  "ConllFile",
+  "ConllFormat",
+  "DataError",
+  "Entity",
+  "InputExample",
+  "InputFeatures",
+  "by_sentence",
+  "convert_examples_to_features",
+  "convert_labels",
+  "describe_entities",
+  "entities_of",
+  "format_scores",
+  "labels_of",
+  "model_labels",
+  "padding_features",
+  "read_conll",
+  "score",
+  "windows",
+  "write_conll",
+]
+
+# ---------------------------------------------------------------------------------------------
+# From sentences to windows, what the model reads.
+
+NO_LABEL = -1
+
+
+class InputFeatures:
+  """One window of one sentence.
+
+  Attributes:
+    input_ids: `max_seq_length` ints: [CLS], pieces, [SEP], then zeros.
+    input_mask: 1 for a piece, 0 for padding.
+    segment_ids: zeros.
+    label_ids: the label's number at the first piece of a word that this window answers for;
+      `NO_LABEL` elsewhere, which has no weight in the loss.
+    word_mask: 1 at the first pieces of those words, whether their labels are known or not.
+  """
+
+  def __init__(self, input_ids, input_mask, segment_ids, label_ids, word_mask):
+    self.input_ids = input_ids
+    self.input_mask = input_mask
+    self.segment_ids = segment_ids
+    self.label_ids = label_ids
+    self.word_mask = word_mask
+
+
+def windows(num_pieces: int, capacity: int, stride: int) -> list[tuple[int, int]]:
+  """Start and end of each window. All are full but one that is alone: the last one moves back.
+
+  Example:
+    >>> windows(10, 6, 3)
+    [(0, 6), (3, 9), (4, 10)]
+    >>> windows(5, 6, 3)
+    [(0, 5)]
+  """
+  last = max(num_pieces - capacity, 0)
+  return [(start, min(start + capacity, num_pieces)) for start in (*range(0, last, stride), last)]
+
+
+def owners(spans: Sequence[tuple[int, int]], num_pieces: int) -> np.ndarray:
+  """For each piece, which window shows most context on the side where it shows less: int `[N]`.
+
+  Example:
+    >>> owners(windows(10, 6, 3), 10).tolist()
+    [0, 0, 0, 0, 0, 1, 1, 2, 2, 2]
+  """
+  best = np.full(num_pieces, -1)
+  owner = np.zeros(num_pieces, np.int64)
+  for index, (start, end) in enumerate(spans):
+    left = np.arange(end - start)
+    context = np.minimum(left, left[::-1])
+    is_better = context > best[start:end]
+    best[start:end][is_better] = context[is_better]
+    owner[start:end][is_better] = index
+  return owner
+
+
+def convert_examples_to_features(
+  examples: Iterable[InputExample],
+  label_list: Sequence[str],
+  scheme: str,
+  max_seq_length: int,
+  tokenizer,
+  stride: int | None = None,
+  label_scheme: str | None = None,
+) -> Iterator[InputFeatures]:
+  """Yields the windows of all sentences; in order, the words they answer for are all there are.
+
+  Args:
+    examples: sentences, with labels or without.
+    label_list: the model's labels. Other labels have no weight in the loss.
+    scheme: theirs.
+    max_seq_length: pieces in a window, [CLS] and [SEP] included.
+    tokenizer: a `tokenization.FullTokenizer`.
+    stride: how many pieces each window begins behind the one before it; half a window by default.
+    label_scheme: that of the sentences' labels; `scheme` by default.
+
+  Raises:
+    ValueError: `max_seq_length` leaves no room, or `stride` would leave pieces out.
+  """
+  capacity = max_seq_length - 2
+  if capacity < 1:
+    raise ValueError(f"max_seq_length is {max_seq_length}, but must be at least 3.")
+  stride = stride or max(capacity // 2, 1)
+  if not 0 < stride <= capacity:
+    raise ValueError(f"The stride is {stride}, but must be from 1 to max_seq_length - 2.")
+  label_ids = {label: i for i, label in enumerate(label_list)}
+  for index, example in enumerate(examples):
+    ids = [NO_LABEL] * len(example.words)
+    if example.labels is not None:
+      labels = convert_labels(example.labels, label_scheme or scheme, scheme)
+      ids = [label_ids.get(label, NO_LABEL) for label in labels]
+    for feature, tokens in _windows_of(example, ids, tokenizer, max_seq_length, stride):
+      if index < 5:
+        _log_window(example, tokens, feature)
+      yield feature
+
+
+def _windows_of(example, label_ids, tokenizer, max_seq_length, stride):
+  """A sentence's windows, and the tokens of each."""
+  pieces, word_of_first_piece = [], {}
+  for word_index, word in enumerate(example.words):
+    word_of_first_piece[len(pieces)] = word_index
+    # A word of control characters alone has no piece, and still needs a place to be predicted at.
+    pieces += tokenizer.tokenize(word) or ["[UNK]"]
+  spans = windows(len(pieces), max_seq_length - 2, stride)
+  owner = owners(spans, len(pieces))
+  for index, (start, end) in enumerate(spans):
+    labels, is_word = [NO_LABEL] * max_seq_length, [0] * max_seq_length
+    for piece in range(start, end):
+      if piece in word_of_first_piece and owner[piece] == index:
+        labels[piece - start + 1] = label_ids[word_of_first_piece[piece]]
+        is_word[piece - start + 1] = 1
+    tokens = ["[CLS]", *pieces[start:end], "[SEP]"]
+    padding = [0] * (max_seq_length - len(tokens))
+    feature = InputFeatures(
+      input_ids=tokenizer.convert_tokens_to_ids(tokens) + padding,
+      input_mask=[1] * len(tokens) + padding,
+      segment_ids=[0] * max_seq_length,
+      label_ids=labels,
+      word_mask=is_word,
+    )
+    yield feature, tokens
+
+
+def padding_features(max_seq_length: int) -> InputFeatures:
+  """Fills a batch up to a fixed size, as TPUs need: no piece, no word."""
+  zeros = [0] * max_seq_length
+  return InputFeatures(zeros, zeros, zeros, [NO_LABEL] * max_seq_length, zeros)
+
+
+def _log_window(example, tokens, feature) -> None:
+  logging.info("*** Example ***")
+  logging.info("guid: %s", example.guid)
+  logging.info("tokens: %s", " ".join(tokens))
+  for name in ("input_ids", "input_mask", "segment_ids", "label_ids"):
+    logging.info("%s: %s", name, " ".join(map(str, getattr(feature, name))))
+
+
+def by_sentence(values: np.ndarray, examples: Sequence[InputExample]) -> list[np.ndarray]:
+  """Cuts what is known of all words, `[words, ...]`, into sentences.
+
+  Raises:
+    ValueError: there are more words or fewer.
+  """
+  lengths = [len(example.words) for example in examples]
+  if len(values) != sum(lengths):
+    raise ValueError(f"There are {len(values)} predictions for {sum(lengths)} words.")
+  return np.split(values, np.cumsum(lengths)[:-1])
+
+
+# ---------------------------------------------------------------------------------------------
+# Scores, and entities as text.
+
+
+def score(
+  gold: Sequence[Sequence[str]],
+  predicted: Sequence[Sequence[str]],
+  gold_scheme: str = "bio",
+  predicted_scheme: str = "bio",
+) -> dict[str, float]:
+  """Precision, recall and F1 of entities: right are those with the right type and right words.
+
+  Args:
+    gold: for each sentence, its words' labels.
+    predicted: likewise.
+    gold_scheme: how `gold` is spelt.
+    predicted_scheme: how `predicted` is spelt.
+
+  Returns:
+    `precision`, `recall`, `f1` over all entities; `accuracy` over words; and `precision_TYPE`,
+    `recall_TYPE`, `f1_TYPE`, `support_TYPE` (how many there are) for each type. A quotient of
+    nothing is 0.
+
+  Example:
+    >>> scores = score([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "O", "O", "B-LOC"]])
+    >>> scores["f1"], scores["f1_LOC"], scores["f1_PER"], scores["accuracy"]
+    (0.5, 1.0, 0.0, 0.75)
+  """
+  from seqeval.metrics.sequence_labeling import accuracy_score, precision_recall_fscore_support
+
+  gold = [convert_labels(labels, gold_scheme, "bio") for labels in gold]
+  predicted = [convert_labels(labels, predicted_scheme, "bio") for labels in predicted]
+  scores = {"accuracy": float(accuracy_score(gold, predicted))}
+  pooled = precision_recall_fscore_support(gold, predicted, average="micro", zero_division=0)
+  scores.update(zip(("precision", "recall", "f1"), map(float, pooled[:3]), strict=True))
+  every = {label[2:] for sentence in (*gold, *predicted) for label in sentence if label != "O"}
+  by_type = precision_recall_fscore_support(gold, predicted, average=None, zero_division=0)
+  names = ("precision", "recall", "f1", "support")
+  for name, values in zip(names, by_type, strict=True):
+    kind = int if name == "support" else float
+    scores.update({f"{name}_{t}": kind(v) for t, v in zip(sorted(every), values, strict=True)})
+  return scores
+
+
+def format_scores(scores: Mapping[str, float]) -> str:
+  """The scores as a table, a line for each type and one for all."""
+  names = ("precision", "recall", "f1")
+  types = [key.removeprefix("support_") for key in scores if key.startswith("support_")]
+  rows = [(t, *(scores[f"{n}_{t}"] for n in names), scores[f"support_{t}"]) for t in types]
+  rows.append(("all", *(scores[n] for n in names), sum(row[-1] for row in rows)))
+  width = max(len(row[0]) for row in rows)
+  lines = [f"{'':{width}}" + "".join(f"{name:>11}" for name in (*names, "entities"))]
+  lines += [
+    f"{row[0]:>{width}}" + "".join(f"{value:11.4f}" for value in row[1:-1]) + f"{row[-1]:11d}"
+    for row in rows
+  ]
+  return "\n".join(lines)
+
+
+def describe_entities(
+  example: InputExample, entities: Iterable[Entity], probabilities: Sequence[float]
+) -> dict:
+  """A sentence and its entities, to be written as JSON.
+
+  Args:
+    example: the sentence.
+    entities: of its words.
+    probabilities: for each word, that of the label it was given.
+
+  Returns:
+    `id`; `text`, the words with a space between them; `entities`, each with `type`, `text`, `start`
+    and `end` (exclusive, in characters of the text), `first_word`, `last_word`, and `probability`:
+    that all of its words have these labels, which is the product, since the model labels each word
+    on its own.
+  """
+  starts = np.cumsum([0, *(len(word) + 1 for word in example.words)]).tolist()
+  text = " ".join(example.words)
+  found = []
+  for entity_type, first, end in entities:
+    start, stop = starts[first], starts[end] - 1
+    found.append(
+      {
+        "type": entity_type,
+        "text": text[start:stop],
+        "start": start,
+        "end": stop,
+        "first_word": first,
+        "last_word": end - 1,
+        "probability": float(np.prod(probabilities[first:end], dtype=np.float64)),
+      }
+    )
+  return {"id": example.guid, "text": text, "entities": found}

@@ -1,0 +1,1 @@
+"""Word tables, sentences, corpora, vocabularies; no TensorFlow."""

@@ -1,0 +1,414 @@
+"""WordPiece vocabularies: learned from counted words, measured, extended.
+
+  counts = word_counts.count_words(["books.txt"], num_workers=2)
+  tokens = learn_vocabulary(counts, vocab_size=8000)
+  print(measure(counts, tokens))
+
+The learner is that of `tensorflow_text.tools.wordpiece_vocab`: a
+piece is kept if it occurs often enough in words that no longer piece covers. It knows a threshold
+but no exact size, so `learn_vocabulary` looks for the threshold that gives a few pieces too many,
+and leaves the rarest of them out.
+
+Every character of the alphabet is a token, alone and as `##` continuation, so a word without a rare
+character never becomes [UNK]. Characters that are words by themselves (punctuation, Chinese) are
+never continuations, and have the first form only.
+"""
+
+import collections
+import itertools
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from absl import logging
+
+from bert.io import atomic_files
+from bert.text import corpus
+from bert.text.word_counts import WordCounts
+from bert.tokenization import BasicTokenizer, VocabularyError, WordpieceTokenizer, load_vocab
+
+RESERVED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+_MAX_PIECE_CHARS = 50  # longer ones exist in tables and addresses only
+
+_UNUSED = re.compile(r"\[unused(\d+)\]")
+_FIRST_UNUSED = 99  # released vocabularies have so many before [UNK], whose id is 100
+_SLACK = 0.05  # share of pieces that may be cut off; a smaller one takes the search longer
+
+
+# ---------------------------------------------------------------------------------------------
+# Words -> pieces.
+
+
+def learn_vocabulary(
+  counts: WordCounts,
+  vocab_size: int,
+  reserved_tokens: Sequence[str] = RESERVED_TOKENS,
+  num_unused: int = 0,
+  min_count: int = 2,
+  max_unique_chars: int = 1000,
+  max_input_words: int = 500_000,
+) -> list[str]:
+  """Learns a vocabulary of exactly `vocab_size` tokens.
+
+  In this order: reserved and unused tokens; characters; characters as continuation; learned pieces,
+  the most frequent first; more unused tokens if there are not enough pieces.
+
+  Args:
+    counts: of the words to learn from.
+    vocab_size: number of tokens.
+    reserved_tokens: see `reserved_lines`.
+    num_unused: see `reserved_lines`.
+    min_count: pieces (except characters) and words that occur less often are not learned.
+    max_unique_chars: the most frequent characters that are kept.
+    max_input_words: the learner sees so many words, the most frequent ones. For 500,000 it takes
+      two minutes for each of the few thresholds that are tried, and 0.4 GB.
+
+  Returns:
+    The tokens, in the order of their ids.
+
+  Raises:
+    VocabularyError: `vocab_size` is too small for the characters; the message says what it takes.
+  """
+  lines = reserved_lines(reserved_tokens, num_unused)
+  alphabet = _most_frequent(counts.characters, max_unique_chars)
+  lines += [token for token in _character_tokens(alphabet) if token not in lines]
+  room = vocab_size - len(lines)
+  if room < 0:
+    raise VocabularyError(
+      f"--vocab_size={vocab_size} is too small: reserved tokens and the {len(alphabet)} characters "
+      f"of the text take {len(lines)}. Give that at least, or keep fewer characters by "
+      "--max_unique_chars."
+    )
+  known = set(alphabet)
+  words = {word: count for word, count in counts.words.items() if known.issuperset(word)}
+  pieces = learn_pieces(words, room, min_count, max_input_words, set(lines))
+  if len(pieces) < room:
+    logging.warning(
+      "The text gives %d pieces only: %d [unused] tokens make up for the rest of --vocab_size=%d.",
+      len(pieces),
+      room - len(pieces),
+      vocab_size,
+    )
+  missing = range(num_unused, num_unused + room - len(pieces))
+  return lines + pieces + [f"[unused{number}]" for number in missing]
+
+
+def reserved_lines(reserved_tokens: Sequence[str], num_unused: int) -> list[str]:
+  """The first lines of a vocabulary, where the released ones have them.
+
+  The first token has id 0, that of padding. Up to 99 unused ones follow (with 99, [UNK], [CLS] and
+  [SEP] get their familiar 100, 101 and 102), then the other reserved ones, then what is left.
+
+  Example:
+    >>> reserved_lines(["[PAD]", "[UNK]"], num_unused=2)
+    ['[PAD]', '[unused0]', '[unused1]', '[UNK]']
+    >>> [(100, token) for token in reserved_lines(RESERVED_TOKENS, num_unused=994)[100:101]]
+    [(100, '[UNK]')]
+  """
+  unused = [f"[unused{number}]" for number in range(num_unused)]
+  first, *others = reserved_tokens
+  return [first, *unused[:_FIRST_UNUSED], *others, *unused[_FIRST_UNUSED:]]
+
+
+def _most_frequent(counts: Mapping[str, int], limit: int) -> list[str]:
+  """Keys by falling count; equal ones by themselves, so that the order is always the same."""
+  return sorted(counts, key=lambda key: (-counts[key], key))[:limit]
+
+
+def characters_for_share(counts: Mapping[str, int], share: float) -> int:
+  """How many of the most frequent characters make up a share of a text.
+
+  Example:
+    >>> characters_for_share({"e": 90, "x": 9, "q": 1}, 0.95)
+    2
+  """
+  left = (1 - share) * sum(counts.values())
+  rarest_first = sorted(counts.values())
+  return len(counts) - sum(total <= left for total in itertools.accumulate(rarest_first))
+
+
+def _character_tokens(alphabet: Iterable[str]) -> list[str]:
+  """The tokens that spell every word over an alphabet.
+
+  Example:
+    >>> _character_tokens("ba-")
+    ['-', 'a', 'b', '##a', '##b']
+  """
+  characters = sorted(alphabet)
+  return characters + [f"##{character}" for character in characters if not _stands_alone(character)]
+
+
+def _stands_alone(character: str) -> bool:
+  """Whether the tokenizer makes a character a word by itself."""
+  return BasicTokenizer(do_lower_case=False).tokenize("a" + character) == ["a", character]
+
+
+def learn_pieces(
+  words: Mapping[str, int],
+  number: int,
+  min_count: int,
+  max_input_words: int,
+  known: Collection[str] = (),
+) -> list[str]:
+  """Learns pieces of words.
+
+  Args:
+    words: word -> occurrences.
+    number: of pieces wanted.
+    min_count: see `learn_vocabulary`.
+    max_input_words: see `learn_vocabulary`.
+    known: tokens that need not be learned.
+
+  Returns:
+    Pieces of two characters and more, the most frequent first: `number` of them, or as many as
+    there are.
+  """
+  frequent = {
+    word: count
+    for word, count in words.items()
+    if count >= min_count and len(word) <= _MAX_PIECE_CHARS
+  }
+  chosen = _most_frequent(frequent, max_input_words)
+  if len(chosen) < len(frequent):
+    logging.info("Learning from the %d most frequent of %d words.", len(chosen), len(frequent))
+  if not chosen or number <= 0:
+    return []
+  # By falling count, as the threshold search needs it.
+  return _search([(word, frequent[word]) for word in chosen], number, min_count, known)[:number]
+
+
+def _search(
+  word_counts: list[tuple[str, int]], number: int, min_count: int, known: Collection[str]
+) -> list[str]:
+  """Pieces of the highest threshold that gives at least `number`, or all there are.
+
+  There are about as many pieces as words that occur as often, and in any text their number is
+  about inversely proportional to the threshold: two or three attempts are enough.
+  """
+  found: list[str] = []
+  low, high = min_count, word_counts[0][1]
+  threshold = word_counts[min(number, len(word_counts)) - 1][1]
+  while low <= high:
+    threshold = min(high, max(low, threshold))
+    pieces = _pieces_above(word_counts, threshold, known)
+    logging.info("%d pieces occur %d times or more; wanted: %d.", len(pieces), threshold, number)
+    if len(pieces) < number:
+      high = threshold - 1
+      found = max(found, pieces, key=len)
+    else:
+      low = threshold + 1
+      found = pieces
+      if len(pieces) <= (1 + _SLACK) * number:
+        break
+    threshold = threshold * len(pieces) // number
+  return found
+
+
+def _pieces_above(
+  word_counts: list[tuple[str, int]], threshold: int, known: Collection[str]
+) -> list[str]:
+  from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
+
+  # These are for the search of `learner.learn`, which ends anywhere within a slack below the size.
+  search = ("upper_thresh", "lower_thresh", "max_input_tokens", "max_unique_chars", "vocab_size")
+  params = learner.Params(
+    **dict.fromkeys([*search, "slack_ratio"]),
+    num_iterations=4,
+    max_token_length=_MAX_PIECE_CHARS,
+    include_joiner_token=True,
+    joiner="##",
+    reserved_tokens=[],
+  )
+  learned = learner.learn_with_thresh(word_counts, threshold, params)
+  return [piece for piece in learned if len(_without_joiner(piece)) > 1 and piece not in known]
+
+
+def _without_joiner(token: str) -> str:
+  # "##" alone is no continuation: the tokenizer makes each "#" a word.
+  return token[2:] if token.startswith("##") and len(token) > 2 else token
+
+
+# ---------------------------------------------------------------------------------------------
+# How well a vocabulary fits a text.
+
+
+class Coverage(NamedTuple):
+  """What a vocabulary makes of counted words.
+
+  Attributes:
+    words: their number, with repetitions.
+    pieces: that they have become, an [UNK] counting as one.
+    unknown: how many became [UNK].
+    examples: the most frequent words that did.
+  """
+
+  words: int
+  pieces: int
+  unknown: int
+  examples: list[str]
+
+  def __str__(self):
+    text = f"{self.pieces / max(self.words, 1):.3f} pieces per word, "
+    text += f"{self.unknown} of {self.words} words are [UNK]"
+    text += f" ({self.unknown / max(self.words, 1):.4%})"
+    return text + (f", such as {' '.join(self.examples)}" if self.examples else "")
+
+
+def measure(counts: WordCounts, vocab: Collection[str]) -> Coverage:
+  """Tokenizes the counted words; words too long for any vocabulary are not among them."""
+  tokenizer = WordpieceTokenizer(dict.fromkeys(vocab, 0))
+  pieces = 0
+  unknown: dict[str, int] = {}
+  for word, count in counts.words.items():
+    tokens = tokenizer.tokenize(word)
+    pieces += count * len(tokens)
+    if tokens == [tokenizer.unk_token]:
+      unknown[word] = count
+  return Coverage(
+    sum(counts.words.values()), pieces, sum(unknown.values()), _most_frequent(unknown, 5)
+  )
+
+
+class TokenSplitter:
+  """Splits tokens, continuations such as "##ing" too, into the pieces of a vocabulary.
+
+  Example:
+    >>> splitter = TokenSplitter(["un", "##a", "##ble", "##ff"])
+    >>> splitter.split("unaffable"), splitter.split("##able"), splitter.split("able")
+    (['un', '##a', '##ff', '##a', '##ble'], ['##a', '##ble'], [])
+  """
+
+  def __init__(self, vocab: Collection[str]):
+    self._whole = WordpieceTokenizer(dict.fromkeys(vocab, 0))
+    continuations = [token for token in vocab if _without_joiner(token) != token]
+    # Read without "##", continuations begin a word, as they have to for what follows a "##".
+    beginnings = map(_without_joiner, continuations)
+    self._rest = WordpieceTokenizer(dict.fromkeys([*continuations, *beginnings], 0))
+
+  def split(self, token: str) -> list[str]:
+    """The pieces of `token`, none if there is a character that no piece begins with."""
+    body = _without_joiner(token)
+    pieces = (self._whole if body == token else self._rest).tokenize(body)
+    if pieces == ["[UNK]"]:
+      return []
+    return pieces if body == token else [f"##{pieces[0]}", *pieces[1:]]
+
+
+# ---------------------------------------------------------------------------------------------
+# Extending a vocabulary.
+
+
+def read_tokens(vocab_file: str) -> list[str]:
+  """The lines of a vocabulary file, also blank and repeated ones, which take up an id, too.
+
+  Raises:
+    VocabularyError: see `tokenization.load_vocab`, which checks the file.
+  """
+  vocab = load_vocab(vocab_file)
+  with corpus.open_bytes(vocab_file) as reader:
+    lines = reader.read().decode("utf-8-sig").replace("\r", "").split("\n")
+  return [line.strip() for line in lines[: max(vocab.values()) + 1]]
+
+
+def write_tokens(vocab_file: str, tokens: Iterable[str]) -> None:
+  """Writes a vocabulary file, whole or not at all."""
+  atomic_files.write_text(vocab_file, "".join(f"{token}\n" for token in tokens))
+
+
+def find_new_pieces(
+  counts: WordCounts,
+  vocab: Sequence[str],
+  number: int,
+  min_count: int = 2,
+  max_input_words: int = 500_000,
+) -> list[str]:
+  """Finds tokens whose addition to a vocabulary makes a text shorter.
+
+  Half of the places are for characters without which words are [UNK]. The others are for pieces
+  learned from words that the vocabulary breaks up; those come first that save most: how often a
+  piece would be used, times what it saves each time. If either kind is short, the other gets more.
+
+  Args:
+    counts: of the words of the text.
+    vocab: tokens of the vocabulary to be extended.
+    number: how many new tokens.
+    min_count: see `learn_vocabulary`; here it is for characters, too.
+    max_input_words: see `learn_vocabulary`.
+
+  Returns:
+    At most `number` tokens: characters, then pieces.
+  """
+  missing = _missing_characters(counts, vocab)
+  missing = {token: count for token, count in missing.items() if count >= min_count}
+  characters = _most_frequent(missing, (number + 1) // 2)
+  spelled = [*vocab, *characters]
+  tokenizer = WordpieceTokenizer(dict.fromkeys(spelled, 0))
+  broken = {
+    word: count
+    for word, count in counts.words.items()
+    if count >= min_count and len(tokenizer.tokenize(word)) > 1
+  }
+  # More than are needed, since some will turn out to be hardly used beside the others.
+  candidates = learn_pieces(broken, 2 * number, min_count, max_input_words, set(vocab))
+  gains = _gains_of_pieces(candidates, broken, spelled)
+  useful = {piece: gain for piece, gain in gains.items() if gain > 0}
+  pieces = _most_frequent(useful, number - len(characters))
+  return _most_frequent(missing, number - len(pieces)) + pieces
+
+
+def _missing_characters(counts: WordCounts, vocab: Collection[str]) -> dict[str, int]:
+  """Occurrences of character tokens without which words are [UNK]."""
+  known = set(vocab)
+  tokenizer = WordpieceTokenizer(dict.fromkeys(known, 0))
+  missing: collections.Counter[str] = collections.Counter()
+  for word, count in counts.words.items():
+    if tokenizer.tokenize(word) == [tokenizer.unk_token]:
+      for token in [word[0], *(f"##{character}" for character in word[1:])]:
+        missing[token] += count * (token not in known)
+  return dict(missing)
+
+
+def _gains_of_pieces(
+  candidates: Sequence[str], words: Mapping[str, int], vocab: Sequence[str]
+) -> dict[str, int]:
+  splitter = TokenSplitter(vocab)
+  saved = {piece: len(splitter.split(piece)) - 1 for piece in candidates}
+  tokenizer = WordpieceTokenizer(dict.fromkeys([*vocab, *candidates], 0))
+  gains: dict[str, int] = {}
+  for word, count in words.items():
+    for piece in tokenizer.tokenize(word):
+      if piece in saved:
+        gains[piece] = gains.get(piece, 0) + count * saved[piece]
+  return gains
+
+
+def unused_ids(tokens: Sequence[str]) -> list[int]:
+  """Ids of the tokens that were set aside for new ones.
+
+  Example:
+    >>> unused_ids(["[PAD]", "[unused0]", "a", "[unused1]"])
+    [1, 3]
+  """
+  return [index for index, token in enumerate(tokens) if _UNUSED.fullmatch(token)]
+
+
+def replace_unused(tokens: Sequence[str], new: Sequence[str]) -> list[str]:
+  """Puts new tokens in place of unused ones; all others keep their ids.
+
+  Example:
+    >>> replace_unused(["[PAD]", "[unused0]", "a", "[unused1]"], ["b"])
+    ['[PAD]', 'b', 'a', '[unused1]']
+
+  Raises:
+    VocabularyError: there are not enough unused ones.
+  """
+  free = unused_ids(tokens)
+  if len(new) > len(free):
+    raise VocabularyError(
+      f"{len(new)} new tokens do not fit: the vocabulary has {len(free)} [unusedN] lines."
+    )
+  replaced = list(tokens)
+  for index, token in zip(free, new, strict=False):
+    replaced[index] = token
+  return replaced

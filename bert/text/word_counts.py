@@ -1,0 +1,218 @@
+"""Counts the words of a text of any size, by several processes, in bounded memory.
+
+  counts = count_words(["books.txt", "wiki.txt.gz"], num_workers=4)
+  counts.words["the"]
+
+Words are those of `tokenization.BasicTokenizer`, which are what a model is trained on.
+"""
+
+import collections
+import concurrent.futures
+import dataclasses
+import functools
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from bert.text import corpus
+from bert.tokenization import BasicTokenizer
+
+# Above it a word is [UNK], whatever the vocabulary: the default of `WordpieceTokenizer`.
+MAX_WORD_CHARS = 200
+
+_RANGE_BYTES = 1 << 22
+_WORDS_AT_ONCE = 1 << 17
+
+
+@dataclasses.dataclass
+class WordCounts:
+  """How often each word and each character occurs in a text.
+
+  Attributes:
+    max_words: when there are more, rare ones are forgotten until half of it is left.
+    words: word -> occurrences; words above `MAX_WORD_CHARS` are left out.
+    characters: character -> occurrences in words, forgotten ones included.
+    long_words: occurrences of words above `MAX_WORD_CHARS`.
+    forgotten: occurrences of forgotten words.
+    read_bytes: size of the text.
+    invalid_lines: lines that are not UTF-8.
+    first_invalid: where the first of them is.
+  """
+
+  max_words: int = 2_000_000
+  words: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+  characters: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+  long_words: int = 0
+  forgotten: int = 0
+  read_bytes: int = 0
+  invalid_lines: int = 0
+  first_invalid: str = ""
+
+  def add(self, found: Mapping[str, int]) -> None:
+    """Adds word -> occurrences."""
+    words_of = collections.defaultdict(list)
+    for word, count in found.items():
+      if len(word) > MAX_WORD_CHARS:
+        self.long_words += count
+      else:
+        self.words[word] += count
+        words_of[count].append(word)
+    # Most counts are shared by many words, whose characters are counted together.
+    for count, words in words_of.items():
+      for character, times in collections.Counter("".join(words)).items():
+        self.characters[character] += times * count
+    self.forget_rare_words()
+
+  def merge(self, other: "WordCounts") -> None:
+    """Adds the counts of the text that follows."""
+    self.words.update(other.words)
+    self.characters.update(other.characters)
+    self.long_words += other.long_words
+    self.forgotten += other.forgotten
+    self.read_bytes += other.read_bytes
+    self.invalid_lines += other.invalid_lines
+    self.first_invalid = self.first_invalid or other.first_invalid
+    self.forget_rare_words()
+
+  def forget_rare_words(self) -> None:
+    """Drops the words that occur least, all of the same count together, if there are too many."""
+    if len(self.words) <= self.max_words:
+      return
+    words_with_count = collections.Counter(self.words.values())
+    left, floor = len(self.words), 0
+    while left > self.max_words // 2:
+      floor += 1
+      left -= words_with_count[floor]
+      self.forgotten += words_with_count[floor] * floor
+    self.words = collections.Counter({w: count for w, count in self.words.items() if count > floor})
+
+
+def count_words(
+  input_files: Sequence[str],
+  do_lower_case: bool = True,
+  strict_utf8: bool = False,
+  num_workers: int = 1,
+  max_words: int = WordCounts.max_words,
+  range_bytes: int = _RANGE_BYTES,
+) -> WordCounts:
+  """Counts the words of text files.
+
+  Files are cut into ranges whatever the number of workers, and counts are added up in the order of
+  the text, so that the result is the same for any number, also when words were forgotten.
+
+  Args:
+    input_files: see `corpus.find_input_files`.
+    do_lower_case: see `tokenization.BasicTokenizer`.
+    strict_utf8: refuse bytes that are not UTF-8, instead of dropping and counting them.
+    num_workers: processes.
+    max_words: see `WordCounts`; a million takes about 150 MB.
+    range_bytes: what a worker counts before it passes on its counts.
+
+  Raises:
+    CorpusError: invalid UTF-8, with `strict_utf8`; or a worker died.
+  """
+  count = functools.partial(
+    count_range, do_lower_case=do_lower_case, strict_utf8=strict_utf8, max_words=max_words
+  )
+  on_disk = all(os.path.isfile(path) and not path.endswith(".gz") for path in input_files)
+  total_bytes = sum(map(os.path.getsize, input_files)) if on_disk else 0
+  progress = corpus.Progress("Counting", total_bytes / 1e6, "MB")
+  total = WordCounts(max_words)
+  for counts in _map_in_order(count, corpus.text_ranges(input_files, range_bytes), num_workers):
+    total.merge(counts)
+    progress.update(total.read_bytes / 1e6)
+  return total
+
+
+def count_range(
+  part: corpus.TextRange, do_lower_case: bool, strict_utf8: bool, max_words: int
+) -> WordCounts:
+  """Counts the words of a part of a file; see `count_words`.
+
+  Most of a text is words that were there before, and no step of the tokenizer looks beyond a space.
+  So what stands between spaces is counted first, and tokenized once.
+  """
+  tokenizer = BasicTokenizer(do_lower_case)
+  counts = WordCounts(max_words)
+  spaced: collections.Counter[str] = collections.Counter()
+  for line in _decoded_lines(part, strict_utf8, counts):
+    for chunk in _split_at_spaces(line):
+      spaced.update(chunk)
+      if len(spaced) > _WORDS_AT_ONCE:
+        _add_tokenized(spaced, tokenizer, counts)
+  _add_tokenized(spaced, tokenizer, counts)
+  return counts
+
+
+def _decoded_lines(part: corpus.TextRange, strict_utf8: bool, counts: WordCounts) -> Iterator[str]:
+  for data in corpus.read_lines(part):
+    counts.read_bytes += len(data)
+    try:
+      line = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+      # The number of the line is not known: the range begins somewhere in the file.
+      place = f"{part.path}: byte 0x{data[error.start]:02x} in the line {data[:60]!r}"
+      if strict_utf8:
+        raise corpus.CorpusError(
+          f"{place} is not valid UTF-8. Convert the file, or leave --strict_utf8 out."
+        ) from None
+      counts.invalid_lines += 1
+      counts.first_invalid = counts.first_invalid or place
+      line = data.decode("utf-8", "replace")  # the tokenizer drops U+FFFD
+    yield line.replace("\r", "").strip()
+
+
+def _split_at_spaces(line: str, limit: int = _WORDS_AT_ONCE) -> Iterator[list[str]]:
+  """Splits at spaces, in lists of `limit` words: a line may have a hundred megabytes.
+
+  Example:
+    >>> list(_split_at_spaces("to be or not", limit=3))
+    [['to', 'be', 'or'], ['not']]
+  """
+  rest: str | None = line
+  while rest is not None:
+    words = rest.split(" ", limit)
+    rest = words.pop() if len(words) > limit else None
+    yield words
+
+
+def _add_tokenized(
+  spaced: collections.Counter[str], tokenizer: BasicTokenizer, counts: WordCounts
+) -> None:
+  """Moves what was counted between spaces to the words that it consists of."""
+  found: collections.Counter[str] = collections.Counter()
+  for text, count in spaced.items():
+    for word in tokenizer.tokenize(text):
+      found[word] += count
+  spaced.clear()
+  counts.add(found)
+
+
+def _map_in_order(function: Callable, items: Sequence, num_workers: int) -> Iterator:
+  """`map` by several processes; results keep the order, and few of them wait to be taken."""
+  num_workers = min(num_workers, len(items))
+  if num_workers <= 1:
+    yield from map(function, items)
+    return
+  # Spawned, not forked: the caller may have threads, as TensorFlow starts them. Ctrl-C is for the
+  # main process alone.
+  executor = concurrent.futures.ProcessPoolExecutor(
+    num_workers,
+    multiprocessing.get_context("spawn"),
+    signal.signal,
+    (signal.SIGINT, signal.SIG_IGN),
+  )
+  waiting: collections.deque[concurrent.futures.Future] = collections.deque()
+  try:
+    with executor:
+      for item in items:
+        waiting.append(executor.submit(function, item))
+        if len(waiting) > 2 * num_workers:
+          yield waiting.popleft().result()
+      while waiting:
+        yield waiting.popleft().result()
+  except concurrent.futures.process.BrokenProcessPool:
+    raise corpus.CorpusError(
+      "A worker process died. If nothing above says why, memory was short: fewer --num_workers."
+    ) from None

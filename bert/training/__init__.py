@@ -1,0 +1,1 @@
+"""The Estimator, its loop, distribution, the input pipeline, batching."""

@@ -1,0 +1,122 @@
+"""The reader of the original's checkpoints without TensorFlow.
+
+Run alone: python -m pytest tests/checkpoints/numpy_reader_test.py
+"""
+
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bert.checkpoints.numpy_reader import CheckpointReader, CheckpointReadError, find_prefix
+from tests.kit.paths import ROOT
+
+
+@pytest.fixture
+def written(tmp_path):
+  """A checkpoint as TensorFlow writes it, and its values; many names, so several blocks."""
+  pytest.importorskip("tensorflow")
+  from bert.checkpoints import checkpoint
+
+  generator = np.random.default_rng(0)
+  values = {
+    f"bert/encoder/layer_{i}/attention/self/query/kernel": generator.normal(size=(i + 1, 3)).astype(
+      "float32"
+    )
+    for i in range(300)
+  }
+  values |= {
+    "global_step": np.int64(7),
+    "empty": np.zeros((0, 4), "float32"),
+    "half": np.ones(3, "float16"),
+    "small": np.arange(4, dtype="int32"),
+  }
+  return checkpoint.save(tmp_path / "run", 7, values, state={}), values
+
+
+def test_reads_what_tensorflow_writes(written):
+  prefix, values = written
+  reader = CheckpointReader(prefix)
+  assert reader.shapes == {name: value.shape for name, value in values.items()}
+  for name, value in values.items():
+    read = reader.read(name)
+    assert read.dtype == value.dtype
+    np.testing.assert_array_equal(read, value)
+
+
+def test_finds_a_checkpoint_by_prefix_file_or_folder(written, tmp_path):
+  prefix, _ = written
+  folder = pathlib.Path(prefix).parent
+  for path in (prefix, prefix + ".index", prefix + ".data-00000-of-00001", folder):
+    assert find_prefix(path) == prefix
+  (folder / "checkpoint").unlink()
+  assert find_prefix(folder) == prefix
+  (folder / "other.index").touch()
+  with pytest.raises(CheckpointReadError, match=r"several, name one: model.ckpt-7, other"):
+    find_prefix(folder)
+  (folder / "bert_model.ckpt.index").touch()
+  assert find_prefix(folder) == str(folder / "bert_model.ckpt")
+  with pytest.raises(CheckpointReadError, match=r"no \*\.index file"):
+    find_prefix(tmp_path)
+  with pytest.raises(CheckpointReadError, match="there is no"):
+    find_prefix(tmp_path / "nothing")
+
+
+def test_every_damaged_byte_of_the_index_is_noticed(written):
+  prefix, _ = written
+  path = pathlib.Path(prefix + ".index")
+  content = path.read_bytes()
+  harmless = 0
+  for position in range(0, len(content), 97):
+    damaged = bytearray(content)
+    damaged[position] ^= 0x20
+    path.write_bytes(damaged)
+    try:
+      CheckpointReader(prefix)
+    except CheckpointReadError:
+      continue
+    harmless += 1  # the empty meta block, and the padding of the footer
+    assert position > len(content) - 120
+  assert harmless <= 2
+  path.write_bytes(content[: len(content) // 2])
+  with pytest.raises(CheckpointReadError, match="damaged"):
+    CheckpointReader(prefix)
+
+
+def test_damaged_values_are_noticed(written):
+  prefix, values = written
+  path = pathlib.Path(prefix + ".data-00000-of-00001")
+  content = bytearray(path.read_bytes())
+  content[len(content) // 2] ^= 1
+  path.write_bytes(content)
+  reader, damaged = CheckpointReader(prefix), []
+  for name in values:
+    try:
+      reader.read(name)
+    except CheckpointReadError:
+      damaged.append(name)
+  assert len(damaged) == 1
+  path.write_bytes(content[:100])
+  with pytest.raises(CheckpointReadError, match="is damaged"):
+    reader.read("small")
+  path.unlink()
+  with pytest.raises(CheckpointReadError, match="does not exist"):
+    reader.read("small")
+
+
+def test_needs_no_tensorflow(golden_dir):
+  code = """
+import sys; from bert.checkpoints import numpy_reader
+reader = numpy_reader.CheckpointReader(numpy_reader.find_prefix(sys.argv[1]))
+total = sum(reader.read(name).size for name in reader.shapes)
+assert "tensorflow" not in sys.modules
+print(total)
+"""
+  folder = str(golden_dir / "tiny")
+  done = subprocess.run(
+    [sys.executable, "-c", code, folder], cwd=ROOT, capture_output=True, text=True, check=True
+  )
+  values = golden_dir / "tiny" / "bert_model.ckpt.data-00000-of-00001"
+  assert int(done.stdout) * 4 == values.stat().st_size

@@ -1,0 +1,235 @@
+"""The safetensors format: what another program wrote, what we write, and files that are broken.
+
+Alone: python -m pytest tests/checkpoints/safetensors_file_test.py (seconds)
+"""
+
+import doctest
+import json
+import os
+import struct
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert.checkpoints import safetensors_file
+from bert.checkpoints.safetensors_file import SafetensorsError, SafetensorsFile, open_weights, write
+
+# Written by the package `safetensors` 0.8.0.
+FOREIGN = (
+  b"\x90\0\0\0\0\0\0\0"
+  b'{"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},'
+  b'"b":{"dtype":"BF16","shape":[2,2],"data_offsets":[8,16]}}  '
+  b"\0\0\0?\0\0\0@\xc0?\0\xc0\0\0@@"
+)
+ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+
+
+def file_with(path, header, values=b"\0" * 8):
+  """Writes a file whose header is an object, or bytes."""
+  encoded = header if isinstance(header, bytes) else json.dumps(header).encode()
+  path.write_bytes(struct.pack("<Q", len(encoded)) + encoded + values)
+  return path
+
+
+def error_of(path):
+  with pytest.raises(SafetensorsError) as caught:
+    open_weights(path)
+  assert str(path) in str(caught.value)
+  return str(caught.value)
+
+
+# ---------------------------------------------------------------------------------------------
+# Whole files.
+
+
+def test_a_file_of_another_program(tmp_path):
+  (tmp_path / "a.safetensors").write_bytes(FOREIGN)
+  file = open_weights(tmp_path / "a.safetensors")
+  assert list(file.tensors) == ["a", "b"]
+  assert file.metadata == {"format": "pt"}
+  assert file.read("a").tolist() == [0.5, 2.0]
+  assert file.read("b").dtype == ml_dtypes.bfloat16
+  assert file.read("b").tolist() == [[1.5, -2.0], [0.0, 3.0]]
+
+
+def test_we_write_what_the_other_program_writes(tmp_path):
+  tensors = {
+    "b": np.array([[1.5, -2.0], [0.0, 3.0]], ml_dtypes.bfloat16),
+    "a": np.array([0.5, 2.0], np.float32),
+  }
+  write(tmp_path / "a.safetensors", tensors, {"format": "pt"})
+  assert (tmp_path / "a.safetensors").read_bytes() == FOREIGN
+  assert os.listdir(tmp_path) == ["a.safetensors"]
+
+
+@pytest.mark.parametrize("dtype", [*safetensors_file._DTYPES.values(), ml_dtypes.bfloat16])
+@pytest.mark.parametrize("shape", [(), (0, 3), (3, 5)])
+def test_there_and_back(tmp_path, dtype, shape):
+  values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+  tensors = {"x": values, "y/ä": np.asfortranarray(values), "z": np.zeros(7, np.uint8)}
+  write(tmp_path / "a.safetensors", tensors)
+  file = open_weights(tmp_path / "a.safetensors")
+  assert set(file.tensors) == set(tensors)
+  for name, expected in tensors.items():
+    found = file.read(name)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_big_endian_arrays_are_turned(tmp_path):
+  write(tmp_path / "a.safetensors", {"x": np.array([1.0, 2.0], ">f4")})
+  assert open_weights(tmp_path / "a.safetensors").read("x").tolist() == [1.0, 2.0]
+
+
+def test_each_tensor_is_at_a_multiple_of_its_size(tmp_path):
+  tensors = {"a": np.zeros(3, np.uint8), "b": np.zeros(1, np.float16), "c": np.zeros(5, np.float64)}
+  write(tmp_path / "a.safetensors", tensors)
+  file = SafetensorsFile(tmp_path / "a.safetensors")
+  assert file._values_start % 8 == 0
+  assert all(info.start % info.dtype.itemsize == 0 for info in file.tensors.values())
+
+
+def test_what_cannot_be_written_leaves_no_file(tmp_path):
+  with pytest.raises(SafetensorsError, match="no type complex128"):
+    write(tmp_path / "a.safetensors", {"x": np.zeros(2, np.complex128)})
+  with pytest.raises(SafetensorsError, match="__metadata__"):
+    write(tmp_path / "a.safetensors", {"__metadata__": np.zeros(2)})
+  assert os.listdir(tmp_path) == []
+
+
+# ---------------------------------------------------------------------------------------------
+# Broken ones.
+
+
+def test_cut_off_anywhere(tmp_path):
+  path = tmp_path / "a.safetensors"
+  for length in range(len(FOREIGN)):
+    path.write_bytes(FOREIGN[:length])
+    assert "is no whole safetensors file" in error_of(path)
+  path.write_bytes(FOREIGN + b"\0")
+  assert "its tensors take 16 bytes, but 17 are there" in error_of(path)
+
+
+@given(st.integers(0, len(FOREIGN) - 17), st.integers(1, 255))
+@settings(max_examples=300, deadline=None)
+def test_a_flipped_byte_of_the_header_is_an_error_or_another_file(tmp_path_factory, place, change):
+  """Never another exception, and never more than the file has."""
+  content = bytearray(FOREIGN)
+  content[place] ^= change
+  path = tmp_path_factory.mktemp("flip") / "a.safetensors"
+  path.write_bytes(content)
+  try:
+    file = open_weights(path)
+  except SafetensorsError:
+    return
+  assert sum(file.read(name).nbytes for name in file.tensors) == 16
+
+
+@pytest.mark.parametrize("length", [2**64 - 1, 2**40, 100_000_001])
+def test_a_header_that_is_too_long_is_not_read(tmp_path, length):
+  path = tmp_path / "a.safetensors"
+  path.write_bytes(struct.pack("<Q", length) + b"{}")
+  assert f"its header would have {length:,} bytes; 100,000,000 is most" in error_of(path)
+
+
+@pytest.mark.parametrize(
+  ("header", "message"),
+  [
+    (b"{bad", "its JSON is bad"),
+    (b"\xff{}", "its JSON is bad"),
+    (b"[" * 100_000, "its JSON is bad"),
+    (b"[1]", "its JSON is a list, not an object"),
+    (b'{"a": 1, "a": 2}', "its JSON has 'a' twice"),
+    ({"a": 3}, "'a' needs dtype, shape and data_offsets, and nothing else"),
+    ({"a": {**ENTRY, "more": 1}}, "and nothing else"),
+    ({"a": {**ENTRY, "dtype": "F99"}}, "'a' is of type 'F99'; known: BOOL"),
+    ({"a": {**ENTRY, "dtype": ["F32"]}}, "'a' is of type ['F32']"),
+    ({"a": {**ENTRY, "dtype": "F64"}}, "takes 16 bytes, but its data_offsets are [0, 8]"),
+    ({"a": {**ENTRY, "shape": [3]}}, "takes 12 bytes"),
+    ({"a": {**ENTRY, "shape": [2**62, 2**62]}}, "bytes, but its data_offsets"),
+    ({"a": {**ENTRY, "shape": [-2]}}, "the shape of 'a' is [-2]"),
+    ({"a": {**ENTRY, "shape": [True, 2]}}, "the shape of 'a' is [True, 2]"),
+    ({"a": {**ENTRY, "shape": 2}}, "the shape of 'a' is 2"),
+    ({"a": {**ENTRY, "data_offsets": [8, 0]}}, "data_offsets of 'a' are [8, 0]"),
+    ({"a": {**ENTRY, "data_offsets": [0, 8, 8]}}, "data_offsets of 'a' are"),
+    ({"a": {**ENTRY, "data_offsets": [0.0, 8.0]}}, "data_offsets of 'a' are"),
+    ({"a": {**ENTRY, "data_offsets": [4, 12]}}, "'the header' and 'a' leave a hole"),
+    ({"a": ENTRY, "b": {**ENTRY, "data_offsets": [4, 12]}}, "'a' and 'b' overlap"),
+    ({"a": ENTRY, "b": ENTRY}, "'a' and 'b' overlap"),
+    ({}, "its tensors take 0 bytes, but 8 are there"),
+    ({"__metadata__": {"a": 1}, "a": ENTRY}, "__metadata__ has other things than texts"),
+    ({"__metadata__": [], "a": ENTRY}, "__metadata__ has other things than texts"),
+  ],
+)
+def test_headers_that_make_no_sense(tmp_path, header, message):
+  assert message in error_of(file_with(tmp_path / "a.safetensors", header))
+
+
+def test_files_that_are_not_there(tmp_path):
+  assert "No such file" in error_of(tmp_path / "a.safetensors")
+  (tmp_path / "b.safetensors").mkdir()
+  assert "cannot be read" in error_of(tmp_path / "b.safetensors")
+
+
+def test_a_file_that_shrinks_between_opening_and_reading(tmp_path):
+  path = file_with(tmp_path / "a.safetensors", {"a": ENTRY})
+  file = open_weights(path)
+  path.write_bytes(path.read_bytes()[:-1])
+  with pytest.raises(SafetensorsError, match="became shorter"):
+    file.read("a")
+  with pytest.raises(SafetensorsError, match="has no tensor 'b'"):
+    file.read("b")
+
+
+# ---------------------------------------------------------------------------------------------
+# Several files.
+
+
+def sharded(folder, weight_map, **tensors):
+  """An index, and a file for each tensor."""
+  for name, values in tensors.items():
+    write(folder / f"{name}.safetensors", {name: values})
+  index = folder / "model.safetensors.index.json"
+  index.write_text(json.dumps({"metadata": {"total_size": 16}, "weight_map": weight_map}))
+  return index
+
+
+def test_several_files(tmp_path):
+  weight_map = {"a": "a.safetensors", "b": "b.safetensors"}
+  file = open_weights(sharded(tmp_path, weight_map, a=np.arange(2), b=np.arange(3.0)))
+  assert {name: info.shape for name, info in file.tensors.items()} == {"a": (2,), "b": (3,)}
+  assert file.read("b").tolist() == [0, 1, 2]
+  with pytest.raises(SafetensorsError, match="has no tensor 'c'"):
+    file.read("c")
+
+
+@pytest.mark.parametrize(
+  ("weight_map", "message"),
+  [
+    ({"b": "a.safetensors"}, "a.safetensors has no tensor 'b', but"),
+    ({}, "it has no weight_map"),
+    ("a", "it has no weight_map"),
+    ({"a": "../a.safetensors"}, "'a' would be in '../a.safetensors', which is no file's name"),
+    ({"a": ".."}, "which is no file's name"),
+    ({"a": 3}, "which is no file's name"),
+  ],
+)
+def test_an_index_that_makes_no_sense(tmp_path, weight_map, message):
+  assert message in error_of(sharded(tmp_path, weight_map, a=np.arange(2)))
+
+
+def test_an_index_without_its_files(tmp_path):
+  index = sharded(tmp_path, {"a": "a.safetensors", "b": "b.safetensors"}, a=np.arange(2))
+  with pytest.raises(SafetensorsError, match=r"b\.safetensors cannot be read: No such file"):
+    open_weights(index)
+  index.write_text("{")
+  assert "is no index of safetensors files: its JSON is bad" in error_of(index)
+
+
+def test_doctests():
+  results = doctest.testmod(safetensors_file)
+  assert results.attempted >= 4
+  assert results.failed == 0

@@ -1,0 +1,607 @@
+"""Folders of transformers' models: what is in them, and that outputs and bits stay the same.
+
+Alone: python -m pytest tests/checkpoints/transformers_folder_test.py (half a minute)
+
+With transformers itself, in an interpreter that has it and PyTorch (a minute more):
+
+  BERT_PEER_PYTHON=/path/to/python python -m pytest tests/checkpoints/transformers_folder_test.py -m slow
+"""
+
+import contextlib
+import doctest
+import io
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert import convert_checkpoint, predict_masked
+from bert.checkpoints import (
+  checkpoint,
+  safetensors_file,
+  transformers_config,
+  transformers_folder,
+  transformers_names,
+)
+from bert.checkpoints.safetensors_file import SafetensorsError
+from bert.model import heads
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertConfig, BertModel, gelu_erf
+from bert.scripts import command_line
+from tests.kit.paths import ROOT
+
+PEER_SCRIPT = ROOT / "tests" / "kit" / "transformers_peer.py"
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdef"]
+CONFIG = {
+  "vocab_size": 11,
+  "hidden_size": 8,
+  "num_hidden_layers": 2,
+  "num_attention_heads": 2,
+  "intermediate_size": 12,
+  "hidden_act": "gelu",
+  "hidden_dropout_prob": 0.1,
+  "attention_probs_dropout_prob": 0.1,
+  "max_position_embeddings": 6,
+  "type_vocab_size": 2,
+  "initializer_range": 0.02,
+  "directionality": "bidi",
+}
+IDS = np.array([[2, 5, 3, 0], [2, 7, 8, 3]], np.int32)
+MASK = np.array([[1, 1, 1, 0], [1, 1, 1, 1]], np.int32)
+TYPES = np.array([[0, 0, 1, 0], [0, 1, 1, 1]], np.int32)
+# What PyTorch computes of `tensors_by_formula` with a classifier of 3 classes, for either GELU.
+LOGITS = {
+  "gelu": [[-1.0064735, -1.2986944, 0.6076909], [-1.0032258, -1.2944553, 0.6030994]],
+  "gelu_new": [[-1.0064785, -1.2986999, 0.6077079], [-1.0032320, -1.2944617, 0.6031172]],
+}
+HEADS = {
+  "none": {},
+  "sentences": {"output_weights": [3, 8], "output_bias": [3]},
+  "squad": {"cls/squad/output_weights": [2, 8], "cls/squad/output_bias": [2]},
+  "swag": {"output_weights": [1, 8]},
+  "next_sentence": {
+    "cls/seq_relationship/output_weights": [2, 8],
+    "cls/seq_relationship/output_bias": [2],
+  },
+  "masked_words": {
+    "cls/predictions/transform/dense/kernel": [8, 8],
+    "cls/predictions/transform/dense/bias": [8],
+    "cls/predictions/transform/LayerNorm/gamma": [8],
+    "cls/predictions/transform/LayerNorm/beta": [8],
+    "cls/predictions/output_bias": [11],
+  },
+}
+HEADS["pretraining"] = {**HEADS["masked_words"], **HEADS["next_sentence"]}
+HEADS["ner"] = HEADS["sentences"]
+
+
+def run(command, **flags):
+  """Runs convert_checkpoint.py in this process; returns exit code and stderr."""
+  argv = ["convert_checkpoint.py", command, *(f"--{name}={value}" for name, value in flags.items())]
+  err = io.StringIO()
+  with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err):
+    with pytest.raises(SystemExit) as caught:
+      command_line.run(
+        convert_checkpoint.main,
+        convert_checkpoint.define_flags,
+        convert_checkpoint.name_command(argv),
+      )
+  return caught.value.code or 0, err.getvalue()
+
+
+def run_well(command, **flags):
+  code, err = run(command, **flags)
+  assert code == 0, err
+  return err
+
+
+def error_of(command, **flags):
+  code, err = run(command, **flags)
+  assert code == 1, err
+  assert "Traceback" not in err
+  return err[err.index("ERROR: ") :]
+
+
+def random_tensors(config, head):
+  """A model by the original's names, with no value as in an untrained one."""
+  shapes = {}
+  with use_store(VariableStore()) as store:
+    BertModel(BertConfig.from_dict(config), False, IDS[:, :1])
+    shapes = {name: v.shape.as_list() for name, v in store.variables.items()} | HEADS[head]
+  shapes.pop("global_step", None)
+  rng = np.random.default_rng(len(head))
+  return {
+    name: (rng.normal(size=shape) * 0.3 + name.endswith("gamma")).astype(np.float32)
+    for name, shape in shapes.items()
+  }
+
+
+def save_model(folder, head, state=None, config=CONFIG):
+  """A checkpoint with its config and vocabulary; returns its tensors."""
+  tensors = random_tensors(config, head)
+  slots = {f"{name}/adam_m": value for name, value in tensors.items()}
+  checkpoint.save(folder, 5, {**tensors, **slots, "global_step": np.int64(5)}, state or {})
+  (folder / "bert_config.json").write_text(json.dumps(config))
+  (folder / "vocab.txt").write_text("\n".join(VOCABULARY[: config["vocab_size"]]) + "\n")
+  return tensors
+
+
+def assert_equal(found, expected):
+  """Same names, types, shapes and bits."""
+  assert sorted(found) == sorted(expected)
+  for name, value in expected.items():
+    assert (found[name].dtype, found[name].shape) == (value.dtype, value.shape), name
+    assert found[name].tobytes() == value.tobytes(), name
+
+
+def read_all(path):
+  prefix = checkpoint.find_checkpoint(path)
+  return checkpoint.read_tensors(prefix, checkpoint.names_and_shapes(prefix))
+
+
+def save_as_transformers(folder, tensors, **settings):
+  """What transformers would save of a model, by our own names map."""
+  folder.mkdir(exist_ok=True)
+  renamed = {}
+  for name, value in tensors.items():
+    key, is_transposed = transformers_names.key_of(name)
+    renamed[key] = value.T if is_transposed else value
+  safetensors_file.write(folder / "model.safetensors", renamed, {"format": "pt"})
+  config = {key: value for key, value in CONFIG.items() if key != "directionality"}
+  config |= {"model_type": "bert", "layer_norm_eps": 1e-12, **settings}
+  (folder / "config.json").write_text(json.dumps(config))
+  return renamed
+
+
+# ---------------------------------------------------------------------------------------------
+# Configurations.
+
+
+def test_config_there_and_back():
+  for activation in ("gelu", "gelu_erf", "relu", "tanh", "linear"):
+    config = {**CONFIG, "hidden_act": activation}
+    there = transformers_config.from_original(config, "BertModel")
+    assert transformers_config.is_transformers_config(there)
+    assert transformers_config.to_original(there) == config
+  assert not transformers_config.is_transformers_config(CONFIG)
+
+
+def test_gelu_means_the_other_form_there():
+  names = {"gelu": "gelu_new", "gelu_erf": "gelu", "": "linear", "none": "linear"}
+  for ours, theirs in names.items():
+    config = transformers_config.from_original({"hidden_act": ours}, "BertModel")
+    assert config["hidden_act"] == theirs
+
+
+def test_defaults_differ():
+  assert transformers_config.from_original({}, "BertModel")["type_vocab_size"] == 16
+  config = transformers_config.to_original({"model_type": "bert"})
+  assert (config["type_vocab_size"], config["hidden_act"]) == (2, "gelu_erf")
+
+
+@pytest.mark.parametrize(
+  ("settings", "message"),
+  [
+    ({"model_type": "roberta"}, "model_type is 'roberta', but this model computes with 'bert'"),
+    ({"layer_norm_eps": 1e-5}, "layer_norm_eps is 1e-05, but this model computes with 1e-12 only"),
+    ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
+    ({"is_decoder": True}, "is_decoder is True"),
+    ({"pruned_heads": {"0": [1]}}, "pruned_heads"),
+    ({"hidden_act": "swish"}, "hidden_act is 'swish'; known: gelu_new"),
+    ({"hidden_act": ["gelu"]}, "hidden_act is ['gelu']"),
+    ({"hidden_size": "8"}, "hidden_size is '8'"),
+  ],
+)
+def test_configs_of_other_models(tmp_path, settings, message):
+  path = tmp_path / "config.json"
+  path.write_text(json.dumps({**CONFIG, "model_type": "bert", **settings}))
+  with pytest.raises(ValueError, match=re.escape(f"{path}: {message}")):
+    BertConfig.from_json_file(path)
+
+
+def test_a_config_is_read_as_what_it_is(tmp_path):
+  path = tmp_path / "config.json"
+  path.write_text(json.dumps({**CONFIG, "model_type": "bert"}))
+  assert BertConfig.from_json_file(path).hidden_act == "gelu_erf"
+  path.write_text(json.dumps(CONFIG))
+  assert BertConfig.from_json_file(path).hidden_act == "gelu"
+
+
+# ---------------------------------------------------------------------------------------------
+# Outputs.
+
+
+def test_erf_form():
+  x = np.linspace(-5, 5, 101, dtype=np.float32)
+  expected = [0.5 * value * (1 + math.erf(value / math.sqrt(2))) for value in x.tolist()]
+  np.testing.assert_allclose(gelu_erf(tf.constant(x)), expected, atol=1e-6)
+
+
+def tensors_by_formula():
+  """The values of which PyTorch computed `LOGITS`: one wave through all tensors, by their keys."""
+  names = random_tensors(CONFIG, "sentences")
+  keys = {transformers_names.key_of(name).name: name for name in names}
+  tensors, start = {}, 0
+  for key in sorted(keys):
+    value = names[keys[key]]
+    shape = value.T.shape if transformers_names.key_of(keys[key]).is_transposed else value.shape
+    wave = 0.6 * np.sin(0.37 * np.arange(start, start + value.size) ** 2)
+    tensors[key] = wave.astype(np.float32).reshape(shape)
+    start += value.size
+  return tensors
+
+
+@pytest.mark.parametrize("activation", LOGITS)
+def test_logits_of_pytorch(tmp_path, activation):
+  """Either GELU: the tolerance is a quarter of what they differ by."""
+  save_as_transformers(tmp_path, {}, hidden_act=activation)
+  safetensors_file.write(tmp_path / "model.safetensors", tensors_by_formula())
+  outputs = compute(tmp_path, "BertForSequenceClassification", IDS, MASK, TYPES)
+  np.testing.assert_allclose(outputs["logits"], LOGITS[activation], atol=4e-6)
+
+
+def compute(folder, class_name, ids, mask, types):
+  """What this project computes with the model in a folder, by transformers' names of outputs."""
+  name = "config.json" if os.path.exists(folder / "config.json") else "bert_config.json"
+  config = BertConfig.from_json_file(folder / name)
+  inputs = [tf.constant(array, tf.int32) for array in (ids, mask, types)]
+  store = VariableStore()
+  with use_store(store):
+    _outputs(config, class_name, *inputs)  # creates the variables
+    report = checkpoint.init_from_checkpoint(checkpoint.find_checkpoint(folder), store.variables)
+    assert not report.mismatched
+    assert {name for name in report.missing if "/pooler/" not in name} == set()
+    return {name: value.numpy() for name, value in _outputs(config, class_name, *inputs).items()}
+
+
+def _outputs(config, class_name, ids, mask, types):
+  model = BertModel(config, False, ids, mask, types)
+  sequence, pooled = model.get_sequence_output(), model.get_pooled_output()
+  labels = tf.zeros([len(ids)], tf.int32)
+  outputs = {}
+  if class_name == "BertModel":
+    outputs = {"last_hidden_state": sequence, "pooler_output": pooled}
+  if class_name in ("BertForPreTraining", "BertForMaskedLM"):
+    vectors = tf.reshape(sequence, [-1, config.hidden_size])
+    words = heads.masked_lm_logits(config, vectors, model.get_embedding_table())
+    name = "logits" if class_name == "BertForMaskedLM" else "prediction_logits"
+    outputs[name] = tf.reshape(words, [*ids.shape, -1])
+  if class_name in ("BertForPreTraining", "BertForNextSentencePrediction"):
+    name = "seq_relationship_logits" if class_name == "BertForPreTraining" else "logits"
+    outputs[name] = heads.get_next_sentence_output(config, pooled, labels)[2]
+  if class_name == "BertForSequenceClassification":
+    outputs["logits"] = heads.get_classifier_logits(pooled, 3, False)
+  if class_name == "BertForTokenClassification":
+    outputs["logits"] = heads.get_token_logits(sequence, 3, False)
+  if class_name == "BertForQuestionAnswering":
+    outputs["start_logits"], outputs["end_logits"] = heads.get_span_logits(sequence)
+  if class_name == "BertForMultipleChoice":
+    choices = tf.ones([len(ids) // 2, 2], tf.int32)
+    outputs["logits"] = heads.get_choice_logits(pooled, choices, False)
+  return outputs
+
+
+# ---------------------------------------------------------------------------------------------
+# Conversion.
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_there_and_back_again(tmp_path, head):
+  state = {"fingerprint": {"task_name": "ner", "labels": ["O", "B", "I"]}} if head == "ner" else {}
+  (tmp_path / "model").mkdir()
+  tensors = save_model(tmp_path / "model", head, state)
+  log = run_well(
+    "to_transformers", init_checkpoint=tmp_path / "model", output_dir=tmp_path / "there"
+  )
+  assert f"a {transformers_folder.HEADS[head]}." in log
+  assert sorted(os.listdir(tmp_path / "there")) == [
+    "config.json",
+    "model.safetensors",
+    "tokenizer_config.json",
+    "vocab.txt",
+  ]
+  config = json.loads((tmp_path / "there/config.json").read_text())
+  assert config["architectures"] == [transformers_folder.HEADS[head]]
+  if head == "ner":
+    assert config["id2label"] == {"0": "O", "1": "B", "2": "I"}
+  run_well("from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back")
+  assert_equal(read_all(tmp_path / "back"), tensors)
+  assert json.loads((tmp_path / "back/bert_config.json").read_text()) == CONFIG
+  vocabulary = (tmp_path / "model/vocab.txt").read_bytes()
+  assert (tmp_path / "back/vocab.txt").read_bytes() == vocabulary
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
+def test_types_are_kept(tmp_path, dtype):
+  tensors = {name: value.astype(dtype) for name, value in random_tensors(CONFIG, "ner").items()}
+  save_as_transformers(tmp_path / "there", tensors)
+  assert_equal(read_all(tmp_path / "there"), tensors)
+  run_well("from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back")
+  assert_equal(read_all(tmp_path / "back"), tensors)
+
+
+def test_a_model_of_half_precision_fills_float32_variables(tmp_path):
+  tensors = random_tensors(CONFIG, "none")
+  for dtype in (np.float16, ml_dtypes.bfloat16):
+    halves = {name: value.astype(dtype) for name, value in tensors.items()}
+    save_as_transformers(tmp_path, halves)
+    variable = tf.Variable(tf.zeros([8, 8]))
+    checkpoint.init_from_checkpoint(
+      checkpoint.find_checkpoint(tmp_path), {"bert/pooler/dense/kernel": variable}
+    )
+    expected = halves["bert/pooler/dense/kernel"].astype(np.float32)
+    assert variable.numpy().tobytes() == expected.tobytes()
+
+
+def test_a_bias_for_choices(tmp_path):
+  """transformers' class has one, which is written as zero; another than zero is kept."""
+  tensors = random_tensors(CONFIG, "swag")
+  config = {"architectures": ["BertForMultipleChoice"]}
+  for value, is_kept in ((0.0, False), (0.5, True)):
+    bias = {"output_bias": np.array([value], np.float32)}
+    save_as_transformers(tmp_path, {**tensors, **bias}, **config)
+    found = transformers_folder.tensors_of(transformers_folder.open_weights(tmp_path))
+    assert_equal(found, {**tensors, **bias} if is_kept else tensors)
+
+
+def test_a_vocabulary_in_a_tokenizer(tmp_path):
+  save_as_transformers(tmp_path / "there", random_tensors(CONFIG, "none"))
+  ids = {token: index for index, token in enumerate(VOCABULARY[:-1])}
+  content = {
+    "model": {"type": "WordPiece", "vocab": dict(reversed(ids.items()))},
+    "added_tokens": [{"id": 10, "content": VOCABULARY[10]}, {"id": 0, "content": "[PAD]"}],
+  }
+  path = tmp_path / "there/tokenizer.json"
+  path.write_text(json.dumps(content))
+  run_well("from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back")
+  assert (tmp_path / "back/vocab.txt").read_text().splitlines() == VOCABULARY
+  weights = tmp_path / "there/model.safetensors"
+  path.write_text(json.dumps({"model": {"type": "BPE", "vocab": ids}}))
+  with pytest.raises(ValueError, match="is not one of word pieces"):
+    transformers_folder.read_tokens(weights)
+  path.write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {"a": 0, "b": 2}}}))
+  with pytest.raises(ValueError, match="does not number its tokens"):
+    transformers_folder.read_tokens(weights)
+
+
+def test_names_of_nobody_are_kept_and_named(tmp_path):
+  tensors = {**random_tensors(CONFIG, "none"), "my/own": np.zeros(3, np.float32)}
+  save_as_transformers(tmp_path / "there", tensors)
+  log = run_well(
+    "from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back"
+  )
+  assert "1 tensors keep their names: my/own." in log
+  assert_equal(read_all(tmp_path / "back"), tensors)
+
+
+def test_a_run_that_began_with_a_model_of_transformers(tmp_path):
+  """Its checkpoint has no config of its own: the one it began with is given, of either kind."""
+  (tmp_path / "model").mkdir()
+  save_model(tmp_path / "model", "sentences")
+  path = tmp_path / "config.json"
+  for content, expected in (({**CONFIG, "model_type": "bert"}, "gelu"), (CONFIG, "gelu_new")):
+    path.write_text(json.dumps(content))
+    flags = {"init_checkpoint": tmp_path / "model", "bert_config_file": path}
+    run_well("to_transformers", **flags, output_dir=tmp_path / expected)
+    config = json.loads((tmp_path / expected / "config.json").read_text())
+    assert config["hidden_act"] == expected
+
+
+def test_which_head_can_be_said(tmp_path):
+  (tmp_path / "model").mkdir()
+  save_model(tmp_path / "model", "sentences")
+  flags = {"init_checkpoint": tmp_path / "model", "head": "ner", "do_lower_case": False}
+  run_well("to_transformers", **flags, output_dir=tmp_path / "there")
+  config = json.loads((tmp_path / "there/config.json").read_text())
+  assert config["architectures"] == ["BertForTokenClassification"]
+  assert config["label2id"] == {"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": 2}
+  assert checkpoint.read_do_lower_case(checkpoint.find_checkpoint(tmp_path / "there")) is False
+
+
+# ---------------------------------------------------------------------------------------------
+# Finding and loading.
+
+
+def test_what_init_checkpoint_may_be(tmp_path):
+  save_as_transformers(tmp_path, random_tensors(CONFIG, "none"))
+  weights = str(tmp_path / "model.safetensors")
+  assert checkpoint.find_checkpoint(tmp_path) == weights
+  assert checkpoint.find_checkpoint(weights) == weights
+  assert checkpoint.read_state(weights) == {}
+  shape, dtype = checkpoint.names_and_shapes(weights)["bert/encoder/layer_0/output/dense/kernel"]
+  assert (shape, dtype) == ([12, 8], tf.float32)
+
+
+def test_several_files(tmp_path):
+  tensors = random_tensors(CONFIG, "none")
+  renamed = save_as_transformers(tmp_path, tensors)
+  os.remove(tmp_path / "model.safetensors")
+  weight_map = {}
+  for index, key in enumerate(renamed):
+    weight_map[key] = f"model-{index % 2}.safetensors"
+  for name in set(weight_map.values()):
+    part = {key: renamed[key] for key in renamed if weight_map[key] == name}
+    safetensors_file.write(tmp_path / name, part)
+  index = tmp_path / "model.safetensors.index.json"
+  index.write_text(json.dumps({"weight_map": weight_map}))
+  assert checkpoint.find_checkpoint(tmp_path) == str(index)
+  assert_equal(read_all(tmp_path), tensors)
+
+
+def test_a_run_takes_the_folder(tmp_path):
+  """--init_checkpoint alone: config, vocabulary and case are found in the folder."""
+  tensors = random_tensors(CONFIG, "pretraining")
+  renamed = save_as_transformers(tmp_path, tensors)
+  # As older versions save it: with what is double, and what is not a weight.
+  renamed["cls.predictions.decoder.weight"] = renamed["bert.embeddings.word_embeddings.weight"]
+  renamed["bert.embeddings.position_ids"] = np.arange(6)[None]
+  safetensors_file.write(tmp_path / "model.safetensors", renamed)
+  (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+  predictor = predict_masked.from_checkpoint(str(tmp_path), top_k=11, max_seq_length=6)
+  [found] = predictor(["a [MASK] c"])
+  ids = np.array([[2, 5, 4, 7, 3]])
+  outputs = compute(tmp_path, "BertForPreTraining", ids, np.ones_like(ids), np.zeros_like(ids))
+  expected = tf.nn.softmax(outputs["prediction_logits"][0, 2]).numpy()
+  probabilities = {guess["token"]: guess["probability"] for guess in found["masks"][0]}
+  for token, probability in zip(VOCABULARY, expected.tolist(), strict=True):
+    assert probabilities[token] == pytest.approx(probability, abs=1e-5)
+
+
+def test_an_untied_decoder_leaves_no_head_for_words(tmp_path, caplog):
+  tensors = {**random_tensors(CONFIG, "pretraining")}
+  renamed = save_as_transformers(tmp_path, tensors, tie_word_embeddings=False)
+  renamed["cls.predictions.decoder.weight"] = np.ones([11, 8], np.float32)
+  safetensors_file.write(tmp_path / "model.safetensors", renamed)
+  names = checkpoint.names_and_shapes(checkpoint.find_checkpoint(tmp_path))
+  assert "cls/seq_relationship/output_bias" in names
+  assert not any(name.startswith("cls/predictions/") for name in names)
+  assert "decoder of its own" in caplog.text
+
+
+def test_other_sizes_are_refused_as_of_any_checkpoint(tmp_path):
+  save_as_transformers(tmp_path, random_tensors(CONFIG, "none"))
+  variables = {"bert/pooler/dense/kernel": tf.Variable(tf.zeros([9, 9]))}
+  with pytest.raises(checkpoint.CheckpointError, match="is of a model with other sizes"):
+    checkpoint.init_from_checkpoint(checkpoint.find_checkpoint(tmp_path), variables)
+
+
+def test_damaged_and_pickled_files(tmp_path):
+  save_as_transformers(tmp_path, random_tensors(CONFIG, "none"))
+  weights = tmp_path / "model.safetensors"
+  weights.write_bytes(weights.read_bytes()[:-1])
+  with pytest.raises(checkpoint.CheckpointError, match="is no whole safetensors file"):
+    checkpoint.find_checkpoint(tmp_path)
+  weights.rename(tmp_path / "pytorch_model.bin")
+  with pytest.raises(checkpoint.CheckpointError, match="such a file can run any code"):
+    checkpoint.find_checkpoint(tmp_path)
+
+
+def test_a_config_beside_the_weights_that_is_none(tmp_path):
+  save_as_transformers(tmp_path, random_tensors(CONFIG, "none"))
+  for text, message in (("{", "is not valid JSON"), ("[]", "a JSON object is needed, not list")):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(SafetensorsError, match=message):
+      transformers_folder.open_weights(tmp_path)
+
+
+def test_commands_that_need_something_else(tmp_path):
+  save_as_transformers(tmp_path / "there", random_tensors(CONFIG, "none"))
+  flags = {"init_checkpoint": tmp_path / "there", "output_dir": tmp_path / "out"}
+  assert "was saved by transformers. First make a checkpoint" in error_of("strip", **flags)
+  os.remove(tmp_path / "there/config.json")
+  assert "There is no config.json beside" in error_of("from_transformers", **flags)
+  (tmp_path / "model").mkdir()
+  save_model(tmp_path / "model", "none")
+  flags["init_checkpoint"] = tmp_path / "model"
+  assert "was not saved by transformers" in error_of("from_transformers", **flags)
+  flags["output_dir"] = tmp_path / "there"
+  assert "holds a model already" in error_of("to_transformers", **flags)
+
+
+def test_no_tensorflow_is_needed():
+  code = """import sys; from bert.checkpoints import transformers_folder
+sys.exit('tensorflow' in sys.modules)"""
+  assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("module", [transformers_folder, transformers_config])
+def test_doctests(module):
+  results = doctest.testmod(module)
+  assert results.attempted >= 3
+  assert results.failed == 0
+
+
+# ---------------------------------------------------------------------------------------------
+# transformers itself.
+
+
+@pytest.fixture(scope="module")
+def peer():
+  """Runs `tests/kit/transformers_peer.py`."""
+  python = os.environ.get("BERT_PEER_PYTHON")
+  if not python:
+    pytest.skip("BERT_PEER_PYTHON is not set: an interpreter with PyTorch and transformers")
+
+  def call(*arguments):
+    command = [python, PEER_SCRIPT, *map(str, arguments)]
+    # Its imports are its own: nothing of this project is to stand before transformers.
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+    assert done.returncode == 0, done.stderr
+
+  return call
+
+
+def save_inputs(folder, vocab_size=CONFIG["vocab_size"], length=6):
+  """Six sequences, some with padding; returns them as this project takes them."""
+  rng = np.random.default_rng(1)
+  ids = rng.integers(1, vocab_size, [6, length])
+  mask = (np.arange(length) < rng.integers(2, length + 1, [6, 1])).astype(np.int64)
+  types = rng.integers(0, 2, [6, length])
+  np.savez(folder / "inputs.npz", input_ids=ids, attention_mask=mask, token_type_ids=types)
+  return ids, mask, types
+
+
+def largest_difference(folder, ours):
+  """Between the logits that transformers wrote into a folder, and ours; by output."""
+  with np.load(folder / "logits.npz") as file:
+    theirs = dict(file)
+  differences = {}
+  for name, value in ours.items():
+    difference = value - theirs[name]
+    if value.shape[-1] == 2:
+      # Ours are log-probabilities of the next sentence, or choices without a bias: but for a sum
+      # that both have in common, they are the same.
+      difference -= difference.mean(axis=-1, keepdims=True)
+    differences[name] = float(np.abs(difference).max())
+  return max(differences.values())
+
+
+@pytest.mark.slow
+def test_models_that_transformers_saved(peer, tmp_path):
+  inputs = save_inputs(tmp_path)
+  peer("make", tmp_path)
+  folders = sorted(path.parent for path in tmp_path.glob("*/config.json"))
+  assert len(folders) == 13
+  assert len(list((tmp_path / "sharded").glob("*.safetensors"))) > 1
+  for folder in folders:
+    [class_name] = json.loads((folder / "config.json").read_text())["architectures"]
+    difference = largest_difference(folder, compute(folder, class_name, *inputs))
+    print(f"{folder.name}: {difference:.1e}")
+    assert difference < 1e-5, folder.name
+
+
+@pytest.mark.slow
+def test_models_that_we_saved(peer, tmp_path):
+  inputs = save_inputs(tmp_path)
+  for head in HEADS:
+    source = tmp_path / "sources" / head
+    source.mkdir(parents=True)
+    save_model(source, head)
+    run_well("to_transformers", init_checkpoint=source, output_dir=tmp_path / head, head=head)
+  peer("compute", tmp_path)
+  for head in HEADS:
+    source = tmp_path / "sources" / head
+    ours = compute(source, transformers_folder.HEADS[head], *inputs)
+    difference = largest_difference(tmp_path / head, ours)
+    print(f"{head}: {difference:.1e}")
+    assert difference < 1e-5, head
+
+
+@pytest.mark.slow
+def test_real_weights(peer, data_dir, tmp_path):
+  source = data_dir / "weights/minilm_L-6_H-384_A-12"
+  inputs = save_inputs(tmp_path, vocab_size=30522, length=40)
+  run_well("to_transformers", init_checkpoint=source, output_dir=tmp_path / "there")
+  peer("compute", tmp_path)
+  difference = largest_difference(tmp_path / "there", compute(source, "BertModel", *inputs))
+  print(f"MiniLM: {difference:.1e}")
+  assert difference < 1e-5
+  run_well("from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back")
+  assert_equal(read_all(tmp_path / "back"), read_all(source))

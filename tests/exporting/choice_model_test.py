@@ -1,0 +1,104 @@
+"""Multiple choice from strings, against bert/tasks/multiple_choice.py and run_swag's model.
+
+Alone: python -m pytest tests/exporting/choice_model_test.py (seconds; one test starts a Python)
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert import run_swag
+from bert.checkpoints import checkpoint
+from bert.exporting import choice_model
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertConfig
+from bert.tasks import multiple_choice
+from bert.tokenization import FullTokenizer
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##s", "."]
+SEQ_LENGTH = 9
+CONFIG = BertConfig(
+  vocab_size=len(VOCAB),
+  hidden_size=16,
+  num_hidden_layers=2,
+  num_attention_heads=2,
+  intermediate_size=16,
+  max_position_embeddings=SEQ_LENGTH,
+  type_vocab_size=2,
+  initializer_range=0.5,
+)
+QUESTIONS = [
+  ("a as. b", ["a", "b b", "C. cs", "a a a a a a a a"]),
+  ("", ["a", "\u200b", "x"]),
+  ("a b c " * 9, ["c " * 9, "s"]),
+]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+  """A folder with a vocabulary and a checkpoint."""
+  folder = tmp_path_factory.mktemp("trained")
+  (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n", encoding="utf-8")
+  with use_store(VariableStore(seed=5)) as store:
+    ones = tf.ones([1, 2, 3], tf.int32)
+    run_swag.create_model(CONFIG, False, ones, ones, ones, ones[..., 0], False)
+  store.variables["output_weights"].assign_add(tf.random.stateless_normal([1, 16], [1, 2]))
+  checkpoint.save(str(folder), 1, store.variables, {})
+  return folder
+
+
+@pytest.fixture(scope="module")
+def probabilities(trained) -> np.ndarray:
+  """What run_swag's model says, float32 `[B, N]`."""
+  tokenizer = FullTokenizer(str(trained / "vocab.txt"))
+  examples = [multiple_choice.InputExample(None, *question) for question in QUESTIONS]
+  features = list(multiple_choice.convert_examples_to_features(examples, 4, SEQ_LENGTH, tokenizer))
+  names = ("input_ids", "input_mask", "segment_ids", "choice_mask")
+  inputs = [tf.constant([getattr(f, name) for f in features]) for name in names]
+  with use_store(VariableStore()) as store:
+    run_swag.create_model(CONFIG, False, *inputs, False)
+    checkpoint.restore(checkpoint.find_checkpoint(str(trained)), store.variables)
+    return tf.nn.softmax(run_swag.create_model(CONFIG, False, *inputs, False)).numpy()
+
+
+_ELSEWHERE = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+model = tf.saved_model.load(sys.argv[1])
+context, choices = map(tf.constant, json.load(sys.stdin))
+served = model.signatures["serving_default"](context=context, choices=choices)
+outputs = {name: values.numpy().tolist() for name, values in model(context, choices).items()}
+assert outputs == {name: values.numpy().tolist() for name, values in served.items()}
+empty = model(tf.constant([], tf.string), tf.zeros([0, 2], tf.string))
+assert empty["probabilities"].shape == [0, 2]
+print(json.dumps(outputs))
+"""
+
+
+def test_an_exported_model_chooses_as_in_training(trained, probabilities, tmp_path):
+  choice_model.export_choice_model(
+    str(tmp_path / "task"), CONFIG, str(trained), str(trained / "vocab.txt"), True, SEQ_LENGTH
+  )
+  contexts = [context for context, _ in QUESTIONS]
+  choices = [found + [""] * (4 - len(found)) for _, found in QUESTIONS]
+  done = subprocess.run(
+    [sys.executable, "-c", _ELSEWHERE, str(tmp_path / "task")],
+    input=json.dumps([contexts, choices]),
+    cwd=tmp_path,
+    env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert done.returncode == 0, done.stderr
+  found = json.loads(done.stdout)
+  np.testing.assert_allclose(found["probabilities"], probabilities, rtol=0, atol=1e-5)
+  assert found["choice"] == probabilities.argmax(axis=1).tolist()
+  assert probabilities[1, 3] == 0
+  assert probabilities.std() > 0.05

@@ -1,0 +1,168 @@
+"""Words and labels in a graph, against bert/tasks/tagging.py and run_ner's model.
+
+Alone: python -m pytest tests/exporting/tag_model_test.py (about a minute; one test starts a Python)
+"""
+
+import functools
+import json
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert import run_ner
+from bert.checkpoints import checkpoint
+from bert.exporting import hub_preprocess, tag_model
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertConfig
+from bert.tasks import tagging
+from bert.tokenization import FullTokenizer
+
+PIECES = ["a", "b", "c", "new", "york", "##er", "##s", "½", "."]
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *PIECES]
+LABELS = ["O", "B-päť", "I-päť"]
+SEQ_LENGTH = 9
+CONFIG = BertConfig(
+  vocab_size=len(VOCAB),
+  hidden_size=16,
+  num_hidden_layers=2,
+  num_attention_heads=2,
+  intermediate_size=16,
+  max_position_embeddings=SEQ_LENGTH,
+  type_vocab_size=2,
+  initializer_range=0.5,
+)
+
+
+def sentences() -> list[list[str]]:
+  """Of all lengths, with words that have no piece, several, or an unknown one."""
+  rng = random.Random(1)
+  words = ["a", "b", "New", "Yorkers", "news", "½.", "😀", "\u200b", "\u0085", "a\u00a0b", "é"]
+  return [rng.choices(words, k=length) for length in (1, 2, 7, 8, 9, 0, 30, 5, 3)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_tokenizer():
+  """Its tables take seconds to build: once is enough."""
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(hub_preprocess, "Preprocessor", functools.cache(hub_preprocess.Preprocessor))
+    yield
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+  """A folder with a vocabulary and a checkpoint of a tagger."""
+  folder = tmp_path_factory.mktemp("trained")
+  (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n", encoding="utf-8")
+  with use_store(VariableStore(seed=5)) as store:
+    run_ner.create_model(CONFIG, False, *[tf.ones([1, 2], tf.int32)] * 3, len(LABELS), False)
+  store.variables["output_weights"].assign_add(tf.random.stateless_normal([3, 16], [1, 2]))
+  checkpoint.save(str(folder), 1, store.variables, {})
+  return folder
+
+
+def probabilities_of_training(trained, stride) -> list[np.ndarray]:
+  """What run_ner's model says of each sentence's words, float32 `[words, C]`."""
+  found = [tagging.InputExample(str(i), words) for i, words in enumerate(sentences()) if words]
+  tokenizer = FullTokenizer(str(trained / "vocab.txt"))
+  features = list(
+    tagging.convert_examples_to_features(found, LABELS, "bio", SEQ_LENGTH, tokenizer, stride)
+  )
+  inputs = [
+    tf.constant([getattr(f, name) for f in features])
+    for name in ("input_ids", "input_mask", "segment_ids")
+  ]
+  with use_store(VariableStore()) as store:
+    run_ner.create_model(CONFIG, False, *inputs, len(LABELS), False)
+    checkpoint.restore(checkpoint.find_checkpoint(str(trained)), store.variables)
+    logits = run_ner.create_model(CONFIG, False, *inputs, len(LABELS), False)
+  is_word = np.array([f.word_mask for f in features]) > 0
+  return tagging.by_sentence(tf.nn.softmax(logits).numpy()[is_word], found)
+
+
+def assert_labels_are_those_of_training(outputs, trained, stride=None):
+  rows = [row for row, words in enumerate(sentences()) if words]
+  for row, expected in zip(rows, probabilities_of_training(trained, stride), strict=True):
+    assert outputs["tags"][row] == [LABELS[i] for i in expected.argmax(axis=1)]
+    np.testing.assert_allclose(outputs["probabilities"][row], expected.max(axis=1), atol=1e-5)
+
+
+def in_python(outputs) -> dict[str, list]:
+  """Lists of lists, bytes decoded."""
+  return {
+    name: [[v.decode() if isinstance(v, bytes) else v for v in row] for row in values.to_list()]
+    for name, values in outputs.items()
+  }
+
+
+@pytest.mark.parametrize("stride", [None, 1, 7])
+def test_labels_of_run_ner(trained, stride):
+  model = tag_model.TagModel(CONFIG, str(trained / "vocab.txt"), True, SEQ_LENGTH, LABELS, stride)
+  prefix = checkpoint.find_checkpoint(str(trained))
+  checkpoint.restore(prefix, {v.name.split(":")[0]: v for v in model.variables})
+  texts = [" ".join(words) for words in sentences()]
+  outputs = in_python(model(tf.constant(texts)))
+  assert outputs["words"] == sentences()
+  assert len({tag for row in outputs["tags"] for tag in row}) > 1
+  assert_labels_are_those_of_training(outputs, trained, stride)
+  for text, words, starts, ends in zip(
+    texts, outputs["words"], outputs["starts"], outputs["ends"], strict=True
+  ):
+    assert [text[start:end] for start, end in zip(starts, ends, strict=True)] == words
+  assert model(tf.constant([], tf.string))["tags"].shape[0] == 0
+  assert model(tf.constant(["", " \n"]))["tags"].to_list() == [[], []]
+
+
+_ELSEWHERE = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+model = tf.saved_model.load(sys.argv[1])
+texts = tf.constant(json.load(sys.stdin))
+ragged = {name: values.to_list() for name, values in model(texts).items()}
+served = model.signatures["serving_default"](text=texts)
+counts = served.pop("num_words").numpy()
+for name, values in served.items():
+  rows = [list(row[:count]) for row, count in zip(values.numpy(), counts)]
+  assert rows == ragged[name], name
+ragged["tags"] = [[tag.decode() for tag in row] for row in ragged["tags"]]
+del ragged["words"]
+print(json.dumps(ragged))
+"""
+
+
+def test_an_exported_model_elsewhere(trained, tmp_path):
+  tag_model.export_tag_model(
+    str(tmp_path / "task"),
+    CONFIG,
+    str(trained),
+    str(trained / "vocab.txt"),
+    do_lower_case=True,
+    max_seq_length=SEQ_LENGTH,
+    label_names=LABELS,
+  )
+  done = subprocess.run(
+    [sys.executable, "-c", _ELSEWHERE, str(tmp_path / "task")],
+    input=json.dumps([" ".join(words) for words in sentences()]),
+    cwd=tmp_path,
+    env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert done.returncode == 0, done.stderr
+  assert_labels_are_those_of_training(json.loads(done.stdout), trained)
+  label_map = json.loads((tmp_path / "task" / "assets.extra" / "label_map.json").read_text())
+  assert list(label_map) == LABELS
+
+
+def test_another_number_of_labels_is_refused(trained, tmp_path):
+  with pytest.raises(checkpoint.CheckpointError, match="output_weights"):
+    tag_model.export_tag_model(
+      str(tmp_path / "task"), CONFIG, str(trained), str(trained / "vocab.txt"), True, 9, ["O", "X"]
+    )
+  assert not (tmp_path / "task").exists()

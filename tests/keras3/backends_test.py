@@ -1,0 +1,156 @@
+"""The Keras side on JAX and PyTorch gives what it gives here, and imports no TensorFlow.
+
+Run alone: python -m pytest tests/keras3/backends_test.py
+
+Each backend computes in a process of its own, since Keras cannot change it. A backend that is not
+installed is skipped. The environment variable TORCH_PYTHON may name the interpreter of another
+environment, which has PyTorch; `make test-torch` makes one. The other tests of the Keras side run
+on any backend, too: KERAS_BACKEND=torch python -m pytest tests/keras3/face_test.py
+"""
+
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from bert.keras3 import (
+  BERT,
+  AdamWeightDecay,
+  NLPTaskConfig,
+  NLPTaskType,
+  WarmUpLinearDecay,
+  create_bert_with_head,
+)
+from tests.kit.paths import ROOT
+
+ELSEWHERE = {"torch": os.environ.get("TORCH_PYTHON")}
+OTHERS = [
+  pytest.param(
+    name,
+    marks=pytest.mark.skipif(
+      importlib.util.find_spec(name) is None and not ELSEWHERE.get(name),
+      reason=f"{name} is not installed",
+    ),
+  )
+  for name in ("jax", "torch", "tensorflow")
+  if name != keras.backend.backend()
+]
+TINY = {
+  "vocab_size": 40,
+  "hidden_size": 16,
+  "num_layers": 2,
+  "num_heads": 2,
+  "intermediate_size": 32,
+  "hidden_dropout_prob": 0.0,
+  "attention_probs_dropout_prob": 0.0,
+}
+
+# What the other process does: load, predict, train, and say which big modules it has imported.
+OTHER_PROCESS = """
+import json, sys
+import numpy as np
+import keras; from bert import keras3
+
+folder = sys.argv[1]
+data = dict(np.load(folder + "/inputs.npz"))
+labels = data.pop("labels")
+model = keras.models.load_model(folder + "/model.keras")
+result = {"predictions": model.predict(data, verbose=0)}
+losses = [model.train_on_batch(data, labels, return_dict=True)["loss"] for _ in range(4)]
+result["losses"] = np.array([float(loss) for loss in losses])
+result["table"] = keras.ops.convert_to_numpy(model.get_layer("bert").embeddings.word_embeddings)
+if len(sys.argv) > 2:
+  bert = keras3.BERT.from_checkpoint(sys.argv[2])
+  golden = np.load(sys.argv[3])
+  outputs = bert({"input_ids": golden["input_ids"], "attention_mask": golden["input_mask"]})
+  for name in ("last_hidden_state", "pooler_output"):
+    result[name] = keras.ops.convert_to_numpy(outputs[name])
+np.savez(folder + "/result.npz", **result)
+backend = keras.backend.backend()
+print(json.dumps({"backend": backend, "tensorflow": "tensorflow" in sys.modules}))
+"""
+
+
+def run_on(backend, *arguments):
+  """Runs the process above; returns what it printed last, and its arrays."""
+  environment = {
+    **os.environ,
+    "KERAS_BACKEND": backend,
+    "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "JAX_PLATFORMS": "cpu",
+  }
+  done = subprocess.run(
+    [ELSEWHERE.get(backend) or sys.executable, "-c", OTHER_PROCESS, *map(str, arguments)],
+    capture_output=True,
+    text=True,
+    env=environment,
+  )
+  assert done.returncode == 0, done.stderr
+  said = json.loads(done.stdout.splitlines()[-1])
+  assert said["backend"] == backend
+  return said, np.load(pathlib.Path(arguments[0]) / "result.npz")
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+  """A folder with a model and inputs, and what this process makes of them."""
+  folder = tmp_path_factory.mktemp("backends")
+  generator = np.random.default_rng(7)
+  mask = np.ones((4, 12), "int32")
+  mask[2:, 8:] = 0
+  inputs = {
+    "input_ids": generator.integers(0, 40, (4, 12)).astype("int32"),
+    "attention_mask": mask,
+    "token_type_ids": generator.integers(0, 2, (4, 12)).astype("int32"),
+  }
+  labels = np.array([0, 1, 2, 1])
+  keras.utils.set_random_seed(2)
+  task = NLPTaskConfig("topic", NLPTaskType.TOPIC_CLASSIFICATION, 3, dropout_rate=0.0)
+  model = create_bert_with_head("tiny", task, bert_config_overrides=TINY)
+  schedule = WarmUpLinearDecay(1e-2, num_train_steps=10, num_warmup_steps=2)
+  # No clipping: TensorFlow's norm of a table's gradient is another one.
+  optimizer = AdamWeightDecay(schedule, global_clipnorm=None)
+  model.compile(optimizer, "sparse_categorical_crossentropy", jit_compile=False)
+  model.save(folder / "model.keras")
+  np.savez(folder / "inputs.npz", **inputs, labels=labels)
+  predictions = model.predict(inputs, verbose=0)
+  losses = [float(model.train_on_batch(inputs, labels)) for _ in range(4)]
+  table = ops.convert_to_numpy(model.get_layer("bert").embeddings.word_embeddings)
+  return folder, {"predictions": predictions, "losses": np.array(losses), "table": table}
+
+
+@pytest.mark.parametrize("backend", OTHERS)
+def test_outputs_and_training_are_the_same(expected, backend):
+  folder, here = expected
+  said, there = run_on(backend, folder)
+  assert said["tensorflow"] == (backend == "tensorflow")
+  for name in here:
+    np.testing.assert_allclose(there[name], here[name], rtol=0, atol=1e-5, err_msg=name)
+  assert here["losses"][-1] < here["losses"][0]
+
+
+@pytest.mark.parametrize("backend", OTHERS)
+def test_minilm_is_the_same_and_the_originals(expected, backend, golden_dir, data_dir):
+  weights = data_dir / "weights" / "minilm_L-6_H-384_A-12"
+  _, there = run_on(backend, expected[0], weights, golden_dir / "minilm_forward.npz")
+  golden = np.load(golden_dir / "minilm_forward.npz")
+  bert = BERT.from_checkpoint(weights)
+  here = bert({"input_ids": golden["input_ids"], "attention_mask": golden["input_mask"]})
+  mask = golden["input_mask"][..., None]
+  ours = ops.convert_to_numpy(here["last_hidden_state"])
+  np.testing.assert_allclose(there["last_hidden_state"] * mask, ours * mask, rtol=0, atol=1e-5)
+  np.testing.assert_allclose(
+    there["last_hidden_state"][:, :16] * mask[:, :16],
+    golden["sequence_output_first16"] * mask[:, :16],
+    rtol=0,
+    atol=1e-5,
+  )
+  np.testing.assert_allclose(there["pooler_output"], golden["pooled_output"], rtol=0, atol=1e-5)

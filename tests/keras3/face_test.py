@@ -1,0 +1,425 @@
+"""The encoder in Keras 3: sizes, outputs, weights, saving, on the backend in KERAS_BACKEND.
+
+Run alone: python -m pytest tests/keras3/face_test.py
+"""
+
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from bert import keras3
+from bert.keras3 import BERT, count_parameters
+from bert.keras3 import weights as keras_weights
+from bert.model.configuration import RELEASED_SIZES, BertConfig
+from tests.kit.paths import ROOT
+
+TINY = {
+  "vocab_size": 50,
+  "hidden_size": 16,
+  "num_layers": 2,
+  "num_heads": 2,
+  "intermediate_size": 32,
+  "max_position_embeddings": 24,
+}
+on_tensorflow = pytest.mark.skipif(
+  keras.backend.backend() != "tensorflow", reason="needs Keras's TensorFlow backend"
+)
+
+
+def make_inputs(batch_size=4, length=12, vocab_size=50):
+  """Random ids; the last third of the last row is padding."""
+  generator = np.random.default_rng(5)
+  mask = np.ones((batch_size, length), "int32")
+  mask[-1, length - length // 3 :] = 0
+  return {
+    "input_ids": generator.integers(0, vocab_size, (batch_size, length)).astype("int32"),
+    "attention_mask": mask,
+    "token_type_ids": generator.integers(0, 2, (batch_size, length)).astype("int32"),
+  }
+
+
+def numpy_of(tensor):
+  return ops.convert_to_numpy(tensor)
+
+
+@pytest.fixture(scope="module")
+def bert():
+  keras.utils.set_random_seed(3)
+  model = BERT(**TINY, initializer_range=0.2)
+  generator = np.random.default_rng(1)
+  for variable in model.weights:  # LayerNorms and biases, too, so that none can hide
+    variable.assign(generator.normal(0.1, 0.3, variable.shape))
+  return model
+
+
+# ---------------------------------------------------------------------------------------------
+# Sizes.
+
+
+@pytest.mark.parametrize(
+  ("variant", "count"),
+  [("tiny", 10119936), ("small", 35068416), ("base", 109482240), ("large", 335141888)],
+)
+def test_true_parameter_counts_of_the_named_variants(variant, count):
+  assert count_parameters(variant) == count
+
+
+def test_the_count_is_that_of_the_model_that_is_made():
+  tiny = BERT.from_variant("tiny")
+  assert tiny.count_params() == count_parameters("tiny")
+  assert BERT.from_variant("tiny", add_pooler=False).count_params() == 10054144
+  assert tiny.hidden_size == 256
+  assert len(tiny.encoder_layers) == 4
+
+
+def test_every_released_size_is_a_variant():
+  for name in RELEASED_SIZES:
+    assert count_parameters(name) == BertConfig.from_name(name).count_parameters()
+  model = BERT.from_variant("cased_L-12_H-768_A-12", num_layers=1, hidden_size=24)
+  assert model.vocab_size == 28996
+
+
+@pytest.mark.parametrize(
+  ("arguments", "message"),
+  [
+    ({"variant": "huge"}, "variant is 'huge'"),
+    ({"variant": "base", "weights_dataset": "klingon"}, "weights_dataset is 'klingon'"),
+    ({"variant": "tiny", "pretrained": True}, "intermediate_size 512"),
+    ({"variant": "tiny", "hidden_act": "sine"}, "hidden_act is 'sine'"),
+    ({"variant": "tiny", "num_heads": 3}, "num_attention_heads"),
+    ({"variant": "tiny", "normalization_position": "middle"}, "normalization_position is"),
+    ({"variant": "tiny", "normalization_type": "none"}, "normalization_type is"),
+    ({"variant": "tiny", "attention_type": "none"}, "attention_type is"),
+    ({"variant": "tiny", "ffn_type": "none"}, "ffn_type is"),
+    ({"variant": "tiny", "pad_token_id": 40000}, "pad_token_id is"),
+  ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    BERT.from_variant(**arguments)
+
+
+def test_released_weights_have_their_archives_name():
+  sizes = keras3.variant_arguments("base", "multilingual")
+  assert sizes["vocab_size"] == 119547
+  name = keras3.released_name(sizes, "base", "multilingual")
+  assert name == "multi_cased_L-12_H-768_A-12"
+
+
+def test_count_params_prints_exact_numbers(capsys):
+  keras3.main(["--count_params", "base", "uncased_L-2_H-128_A-2"])
+  expected = "base: 109,482,240 parameters\nuncased_L-2_H-128_A-2: 4,385,920 parameters\n"
+  assert capsys.readouterr().out == expected
+  with pytest.raises(SystemExit):
+    keras3.main(["--count_params", "huge"])
+
+
+# ---------------------------------------------------------------------------------------------
+# Outputs.
+
+
+def test_three_ways_to_call_give_the_same(bert):
+  inputs = make_inputs()
+  by_dictionary = bert(inputs)
+  by_keyword = bert(
+    inputs["input_ids"],
+    attention_mask=inputs["attention_mask"],
+    token_type_ids=inputs["token_type_ids"],
+  )
+  assert set(by_dictionary) == {"last_hidden_state", "pooler_output", "attention_mask"}
+  for name, value in by_dictionary.items():
+    np.testing.assert_array_equal(numpy_of(value), numpy_of(by_keyword[name]))
+  bare = bert(inputs["input_ids"])
+  ones, zeros = np.ones_like(inputs["input_ids"]), np.zeros_like(inputs["input_ids"])
+  full = bert({"input_ids": inputs["input_ids"], "attention_mask": ones, "token_type_ids": zeros})
+  np.testing.assert_array_equal(
+    numpy_of(bare["last_hidden_state"]), numpy_of(full["last_hidden_state"])
+  )
+
+
+def test_wrong_inputs_are_named(bert):
+  with pytest.raises(ValueError, match="input_ids"):
+    bert({"attention_mask": np.ones((2, 4))})
+  with pytest.raises(ValueError, match="input_mask"):
+    bert({"input_ids": np.ones((2, 4)), "input_mask": np.ones((2, 4))})
+  with pytest.raises(ValueError, match="sequence of 25 tokens"):
+    bert(np.ones((2, 25), "int32"))
+
+
+def test_padding_changes_nothing(bert):
+  inputs = make_inputs()
+  expected = numpy_of(bert(inputs)["last_hidden_state"])
+  inputs["input_ids"] = np.where(inputs["attention_mask"] == 1, inputs["input_ids"], 7)
+  seen = inputs["attention_mask"][..., None]
+  np.testing.assert_allclose(
+    numpy_of(bert(inputs)["last_hidden_state"]) * seen, expected * seen, rtol=0, atol=1e-6
+  )
+  longer = {name: np.pad(value, ((0, 0), (0, 3))) for name, value in inputs.items()}
+  np.testing.assert_allclose(
+    numpy_of(bert(longer)["last_hidden_state"])[:, :12] * seen, expected * seen, atol=1e-5
+  )
+
+
+def test_hidden_states_on_request(bert):
+  inputs = make_inputs()
+  outputs = bert(inputs, output_hidden_states=True)
+  assert len(outputs["hidden_states"]) == 3
+  last = outputs["hidden_states"][-1]
+  np.testing.assert_array_equal(numpy_of(last), numpy_of(outputs["last_hidden_state"]))
+  embedded = bert.embeddings(inputs["input_ids"], inputs["token_type_ids"])
+  np.testing.assert_array_equal(numpy_of(outputs["hidden_states"][0]), numpy_of(embedded))
+
+
+def test_embeddings_are_the_normalised_sum(bert):
+  inputs = make_inputs()
+  position_ids = np.arange(12)[::-1].copy()
+  variables = {n: numpy_of(v) for n, v in bert.checkpoint_variables().items()}
+
+  def table(name):
+    return variables[f"bert/embeddings/{name}"]
+
+  total = table("word_embeddings")[inputs["input_ids"]]
+  total = total + table("token_type_embeddings")[inputs["token_type_ids"]]
+  total = total + table("position_embeddings")[position_ids]
+  mean, variance = total.mean(-1, keepdims=True), total.var(-1, keepdims=True)
+  expected = (total - mean) / np.sqrt(variance + 1e-12) * table("LayerNorm/gamma")
+  expected += table("LayerNorm/beta")
+  actual = bert.embeddings(inputs["input_ids"], inputs["token_type_ids"], position_ids)
+  np.testing.assert_allclose(numpy_of(actual), expected, rtol=0, atol=1e-5)
+
+
+def test_epsilon_and_gelu_are_the_originals(bert):
+  norms = [layer.attention_norm for layer in bert.encoder_layers]
+  assert {norm.epsilon for norm in (bert.embeddings.layer_norm, *norms)} == {1e-12}
+  x = np.linspace(-4, 4, 101, dtype="float32")
+  tanh_form = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+  gelu = bert.encoder_layers[0].feed_forward.activation
+  np.testing.assert_allclose(numpy_of(gelu(ops.convert_to_tensor(x))), tanh_form, atol=1e-6)
+
+
+def test_padding_mask_is_made_from_pad_token_id(bert):
+  assert numpy_of(bert.padding_mask(np.array([[5, 0, 7]]))).tolist() == [[1, 0, 1]]
+
+
+# ---------------------------------------------------------------------------------------------
+# The same as modeling.py, and as the original.
+
+
+@on_tensorflow
+def test_equals_modeling_on_the_same_checkpoint(bert, tmp_path):
+  import tensorflow as tf
+
+  from bert.checkpoints import checkpoint
+  from bert.model.variables import VariableStore, use_store
+  from bert.modeling import BertModel
+
+  values = {name: numpy_of(v) for name, v in bert.checkpoint_variables().items()}
+  prefix = checkpoint.save(tmp_path, 1, {**values, "global_step": np.int64(1)}, state={})
+  inputs = make_inputs()
+  with use_store(VariableStore()) as store:
+    BertModel(bert.to_bert_config(), False, tf.zeros([1, 1], tf.int32))
+    report = checkpoint.init_from_checkpoint(prefix, store.variables)
+    model = BertModel(bert.to_bert_config(), False, *(tf.constant(v) for v in inputs.values()))
+  assert not report.missing + report.unexpected
+  loaded = BERT(**TINY)
+  assert len(loaded.load_pretrained_weights(prefix, skip_mismatch=False).loaded) == len(values)
+  outputs = loaded(inputs, output_hidden_states=True)
+  np.testing.assert_allclose(
+    numpy_of(outputs["pooler_output"]), model.get_pooled_output(), rtol=0, atol=1e-5
+  )
+  for ours, theirs in zip(
+    outputs["hidden_states"][1:], model.get_all_encoder_layers(), strict=True
+  ):
+    np.testing.assert_allclose(numpy_of(ours), theirs, rtol=0, atol=1e-5)
+
+
+def test_minilm_equals_the_original(golden_dir, data_dir):
+  golden = np.load(golden_dir / "minilm_forward.npz")
+  model = BERT.from_checkpoint(data_dir / "weights" / "minilm_L-6_H-384_A-12")
+  outputs = model({"input_ids": golden["input_ids"], "attention_mask": golden["input_mask"]})
+  mask = golden["input_mask"][:, :16, np.newaxis]
+  np.testing.assert_allclose(
+    numpy_of(outputs["last_hidden_state"])[:, :16] * mask,
+    golden["sequence_output_first16"] * mask,
+    rtol=0,
+    atol=1e-5,
+  )
+  np.testing.assert_allclose(
+    numpy_of(outputs["pooler_output"]), golden["pooled_output"], rtol=0, atol=1e-5
+  )
+
+
+def test_every_layer_of_the_tiny_model_equals_the_original(golden_dir):
+  golden = np.load(golden_dir / "tiny_forward.npz")
+  model = BERT.from_checkpoint(golden_dir / "tiny")
+  outputs = model(
+    golden["in_input_ids"],
+    attention_mask=golden["in_input_mask"],
+    token_type_ids=golden["in_segment_ids"],
+    output_hidden_states=True,
+  )
+  embedded, *layers = (numpy_of(state) for state in outputs["hidden_states"])
+  np.testing.assert_allclose(embedded, golden["embedding_output"], rtol=0, atol=1e-5)
+  np.testing.assert_allclose(np.stack(layers), golden["layers"], rtol=0, atol=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------
+# Weights.
+
+
+def write_checkpoint(folder, model):
+  """Writes a model's weights as the original would."""
+  from bert.checkpoints import checkpoint
+
+  values = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
+  (folder / "bert_config.json").write_text(model.to_bert_config().to_json_string())
+  return checkpoint.save(folder, 3, {**values, "cls/other": np.zeros(2, "float32")}, state={})
+
+
+def warnings_of(monkeypatch):
+  """What `keras_weights` warns of, as a list that fills."""
+  texts = []
+  monkeypatch.setattr(keras_weights.logging, "warning", texts.append)
+  return texts
+
+
+@on_tensorflow
+def test_another_vocabulary_skips_the_word_table_with_a_warning(bert, tmp_path, monkeypatch):
+  prefix = write_checkpoint(tmp_path, bert)
+  texts = warnings_of(monkeypatch)
+  sizes = {**TINY, "vocab_size": 60}
+  model = BERT.from_variant("tiny", pretrained=prefix, **sizes)
+  assert len(texts) == 1
+  assert "bert/embeddings/word_embeddings: [50, 16] there, [60, 16] here" in texts[0]
+  theirs, ours = bert.checkpoint_variables(), model.checkpoint_variables()
+  name = "bert/encoder/layer_0/attention/self/query/kernel"
+  np.testing.assert_array_equal(numpy_of(ours[name]), numpy_of(theirs[name]))
+  before = numpy_of(ours["bert/embeddings/word_embeddings"])
+  with pytest.raises(ValueError, match=r"word_embeddings: \[50, 16\] there"):
+    model.load_pretrained_weights(prefix, skip_mismatch=False)
+  np.testing.assert_array_equal(before, numpy_of(ours["bert/embeddings/word_embeddings"]))
+
+
+@on_tensorflow
+def test_the_checkpoints_vocabulary_counts_unless_told_otherwise(bert, tmp_path, monkeypatch):
+  write_checkpoint(tmp_path, bert)
+  texts = warnings_of(monkeypatch)
+  sizes = {key: value for key, value in TINY.items() if key != "vocab_size"}
+  model = BERT.from_variant("tiny", pretrained=tmp_path, **sizes)
+  assert model.vocab_size == 50
+  assert not texts
+
+
+@on_tensorflow
+def test_the_report_names_everything(bert, tmp_path, monkeypatch):
+  prefix = write_checkpoint(tmp_path, bert)
+  warnings_of(monkeypatch)
+  model = BERT(**{**TINY, "num_layers": 3})
+  report = model.load_pretrained_weights(prefix)
+  assert len(report.loaded) == len(bert.weights)
+  assert all(name.startswith("bert/encoder/layer_2/") for name in report.missing)
+  assert len(report.missing) == 16
+  assert report.unexpected == ["cls/other"]
+  assert "not used: cls/other" in report.summary()
+
+
+@on_tensorflow
+def test_weights_of_something_else_are_refused(bert, tmp_path):
+  from bert.checkpoints import checkpoint
+
+  prefix = checkpoint.save(tmp_path, 1, {"encoder/kernel": np.zeros(3, "float32")}, state={})
+  with pytest.raises(ValueError, match="encoder/kernel"):
+    bert.load_pretrained_weights(prefix)
+  with pytest.raises(ValueError, match="No checkpoint"):
+    bert.load_pretrained_weights(tmp_path / "nowhere")
+
+
+def test_a_keras_file_serves_as_pretrained(bert, tmp_path):
+  path = tmp_path / "bert_weights.keras"
+  bert.save(path)
+  model = BERT.from_variant("tiny", pretrained=str(path), **TINY)
+  for ours, theirs in zip(model.weights, bert.weights, strict=True):
+    np.testing.assert_array_equal(numpy_of(ours), numpy_of(theirs))
+
+
+# ---------------------------------------------------------------------------------------------
+# Keras: saving, functional models, training.
+
+
+def test_loads_in_a_new_process_without_custom_objects(bert, tmp_path):
+  bert.save(tmp_path / "model.keras")
+  inputs = make_inputs()
+  np.savez(tmp_path / "inputs.npz", **inputs)
+  code = """
+import sys, keras, numpy as np; from bert import keras3
+model = keras.models.load_model(sys.argv[1] + "/model.keras")
+outputs = model(dict(np.load(sys.argv[1] + "/inputs.npz")))
+np.save(sys.argv[1] + "/pooled.npy", keras.ops.convert_to_numpy(outputs["pooler_output"]))
+"""
+  environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+  subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=environment)
+  expected = numpy_of(bert(inputs)["pooler_output"])
+  np.testing.assert_array_equal(np.load(tmp_path / "pooled.npy"), expected)
+
+
+def test_config_round_trip_keeps_every_argument(bert):
+  arguments = {**TINY, "normalization_position": "pre", "layer_args": {"use_bias": False}}
+  model = BERT(**arguments, hidden_dropout_prob=0.3, attention_type="window")
+  again = BERT.from_config(model.get_config())
+  assert again.get_config() == model.get_config()
+  assert again.count_params() == model.count_params() < bert.count_params()
+
+
+def test_feature_extractor_of_any_length_and_freezing(bert):
+  inputs = keras3.create_inputs()
+  sequence = bert(inputs)["last_hidden_state"]
+  layer = keras.layers.Bidirectional(keras.layers.LSTM(4, return_sequences=True))(sequence)
+  model = keras.Model(inputs, keras.layers.Dense(9, activation="softmax")(layer))
+  for length in (8, 12):
+    outputs = model(make_inputs(length=length))
+    assert tuple(outputs.shape) == (4, length, 9)
+  everything = len(model.trainable_weights)
+  bert.trainable = False
+  assert len(model.trainable_weights) == everything - len(bert.weights)
+  bert.trainable = True
+  assert len(model.trainable_weights) == everything
+
+
+def test_dropout_only_in_training(bert):
+  inputs = make_inputs()
+  twice = [numpy_of(bert(inputs, training=True)["pooler_output"]) for _ in range(2)]
+  assert not np.array_equal(*twice)
+  calm = [numpy_of(bert(inputs, training=False)["pooler_output"]) for _ in range(2)]
+  np.testing.assert_array_equal(*calm)
+
+
+def test_one_seed_makes_one_model():
+  def weights(seed):
+    keras.utils.set_random_seed(seed)
+    return [numpy_of(variable) for variable in BERT(**TINY).weights]
+
+  first, again, other = weights(1), weights(1), weights(2)
+  for one, two in zip(first, again, strict=True):
+    np.testing.assert_array_equal(one, two)
+  assert not np.array_equal(first[0], other[0])
+  table = first[0]
+  assert abs(table).max() <= 0.04
+  assert 0.016 < table.std() < 0.0185  # of a normal of 0.02, cut off at twice that
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_mixed_precision(bert, policy):
+  config = {**bert.get_config(), "dtype": policy}
+  model = BERT.from_config(config)
+  model.set_weights(bert.get_weights())
+  assert model.encoder_layers[0].compute_dtype == policy.removeprefix("mixed_")
+  assert {keras.backend.standardize_dtype(v.dtype) for v in model.weights} == {"float32"}
+  inputs = make_inputs()
+  outputs = numpy_of(ops.cast(model(inputs)["pooler_output"], "float32"))
+  tolerance = 0.02 if policy == "mixed_float16" else 0.1
+  np.testing.assert_allclose(outputs, numpy_of(bert(inputs)["pooler_output"]), atol=tolerance)

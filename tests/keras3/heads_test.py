@@ -1,0 +1,399 @@
+"""Heads and tasks in Keras 3: shapes, losses, training, saving.
+
+Run alone: python -m pytest tests/keras3/heads_test.py
+"""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from bert import keras3
+from bert.keras3 import (
+  BERT,
+  AdamWeightDecay,
+  MultipleChoiceHead,
+  NLPTaskConfig,
+  NLPTaskType,
+  QuestionAnsweringHead,
+  SparseCrossentropy,
+  TextClassificationHead,
+  TextSimilarityHead,
+  TokenClassificationHead,
+  compile_for_tasks,
+  create_bert_with_head,
+)
+from bert.keras3.tasks import SIMILARITY_TASKS, TASKS_WITH_HEAD, LabelledAccuracy
+
+TINY = {
+  "vocab_size": 40,
+  "hidden_size": 16,
+  "num_layers": 1,
+  "num_heads": 2,
+  "intermediate_size": 32,
+}
+B, S = 4, 10
+
+
+def make_inputs(*leading):
+  generator = np.random.default_rng(2)
+  shape = (*(leading or (B,)), S)
+  mask = np.ones(shape, "int32")
+  mask[..., S - 3 :] = 0
+  return {
+    "input_ids": generator.integers(0, 40, shape).astype("int32"),
+    "attention_mask": mask,
+    "token_type_ids": generator.integers(0, 2, shape).astype("int32"),
+  }
+
+
+def numpy_of(tensor):
+  return ops.convert_to_numpy(tensor)
+
+
+def make_model(task_type, num_classes=None, head=None, **config):
+  task = NLPTaskConfig("task", task_type, num_classes, **config)
+  return create_bert_with_head("tiny", task, bert_config_overrides=TINY, head_config_overrides=head)
+
+
+@pytest.fixture(scope="module")
+def encoded():
+  """The outputs of an encoder, for heads by themselves."""
+  keras.utils.set_random_seed(1)
+  return BERT(**TINY, initializer_range=0.5)(make_inputs())
+
+
+# ---------------------------------------------------------------------------------------------
+# Tasks.
+
+
+def test_the_37_types_and_which_have_a_head():
+  assert len(NLPTaskType.all_tasks()) == 37
+  assert all(task.value == task.name.lower() for task in NLPTaskType)
+  assert NLPTaskType.from_string("Ranking") is NLPTaskType.RANKING
+  with pytest.raises(ValueError, match="'cooking'"):
+    NLPTaskType.from_string("cooking")
+  for task in NLPTaskType:
+    if task in TASKS_WITH_HEAD:
+      assert NLPTaskConfig("x", task, num_classes=3).num_labels == 3
+    else:
+      with pytest.raises(ValueError, match=f"{task.value} is not supported"):
+        NLPTaskConfig("x", task, num_classes=3)
+
+
+@pytest.mark.parametrize(
+  ("arguments", "message"),
+  [
+    ({"task_type": "sentiment_analysis"}, "num_classes of at least 2"),
+    ({"task_type": "ranking", "num_classes": 2}, "there is no head"),
+    ({"task_type": "text_summarization"}, "an encoder"),
+    ({"task_type": "spam_detection", "num_classes": 2, "num_labels": 3}, "mean the same"),
+    ({"task_type": "spam_detection", "num_classes": 2, "label_smoothing": 1.5}, "label_smoothing"),
+  ],
+)
+def test_wrong_tasks_are_named(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    NLPTaskConfig("x", **arguments)
+
+
+def test_cross_entropy_of_integer_labels():
+  generator = np.random.default_rng(0)
+  logits = generator.normal(size=(2, 5, 3)).astype("float32")
+  labels = np.array([[0, 2, -100, 1, -1], [1, -100, -100, 2, 0]])
+  log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+  seen = labels >= 0
+  picked = np.take_along_axis(log_probs, np.maximum(labels, 0)[..., None], -1)[..., 0]
+  plain = -picked[seen].mean()
+  assert float(SparseCrossentropy(from_logits=True)(labels, logits)) == pytest.approx(plain, 1e-5)
+  probabilities = np.exp(log_probs)
+  assert float(SparseCrossentropy()(labels, probabilities)) == pytest.approx(plain, 1e-4)
+  smoothed = -(0.9 * picked + 0.1 * log_probs.mean(-1))[seen].mean()
+  loss = SparseCrossentropy(from_logits=True, label_smoothing=0.1)
+  assert float(loss(labels, logits)) == pytest.approx(smoothed, 1e-5)
+  assert float(loss(np.full((2, 5), -100), logits)) == 0.0
+  again = SparseCrossentropy.from_config(loss.get_config())
+  assert (again.label_smoothing, again.from_logits) == (0.1, True)
+
+
+def test_accuracy_of_what_has_a_label():
+  metric = LabelledAccuracy()
+  metric.update_state(np.array([[0, -100], [1, 1]]), np.eye(2)[[[0, 0], [1, 0]]])
+  assert float(metric.result()) == pytest.approx(2 / 3)
+
+
+# ---------------------------------------------------------------------------------------------
+# Heads by themselves.
+
+
+@pytest.mark.parametrize("pooling_type", ["pooler", "cls", "mean", "max", "attention"])
+def test_pooling_sees_no_padding(encoded, pooling_type):
+  head = TextClassificationHead(3, pooling_type=pooling_type, use_intermediate=True)
+  probabilities = numpy_of(head(encoded))
+  np.testing.assert_allclose(probabilities.sum(-1), np.ones(B), atol=1e-5)
+  states = numpy_of(encoded["last_hidden_state"]).copy()
+  states[:, S - 3 :] += 9.0
+  changed = numpy_of(head({**encoded, "last_hidden_state": states}))
+  np.testing.assert_allclose(changed, probabilities, atol=1e-5)
+  if pooling_type != "pooler":
+    states[:, 0] += 2.0
+    changed = numpy_of(head({**encoded, "last_hidden_state": states}))
+    assert abs(changed - probabilities).max() > 1e-4
+
+
+def test_mean_pooling_is_the_mean(encoded):
+  head = TextSimilarityHead(pooling_type="mean", similarity_function="dot")
+  expected = numpy_of(encoded["last_hidden_state"])[:, : S - 3].mean(1)
+  np.testing.assert_allclose(numpy_of(head(encoded)), expected, atol=1e-5)
+
+
+def test_scores_probabilities_or_both(encoded):
+  head = TextClassificationHead(3, output="dict")
+  both = {name: numpy_of(value) for name, value in head(encoded).items()}
+  softmax = np.exp(both["logits"])
+  softmax /= softmax.sum(-1, keepdims=True)
+  np.testing.assert_allclose(both["probabilities"], softmax, atol=1e-6)
+  assert both["logits"].std() > 0
+  many = TextClassificationHead(3, activation="sigmoid")
+  assert not np.allclose(numpy_of(many(encoded)).sum(-1), 1.0)
+  with pytest.raises(ValueError, match="output is 'both'"):
+    TextClassificationHead(3, output="both")
+
+
+def test_the_classifier_is_the_originals_product(encoded):
+  head = TextClassificationHead(3, output="logits")
+  head.build({name: value.shape for name, value in encoded.items()})
+  head.output_bias.assign([1.0, 2.0, 3.0])
+  expected = numpy_of(encoded["pooler_output"]) @ numpy_of(head.output_weights).T + [1, 2, 3]
+  np.testing.assert_allclose(numpy_of(head(encoded)), expected, atol=1e-5)
+  assert set(head.checkpoint_variables()) == {"output_weights", "output_bias"}
+
+
+@pytest.mark.parametrize("similarity_function", ["cosine", "dot", "learned"])
+def test_similarity_of_pairs(encoded, similarity_function):
+  head = TextSimilarityHead(similarity_function=similarity_function)
+  other = {**encoded, "last_hidden_state": ops.flip(encoded["last_hidden_state"], 0)}
+  scores = numpy_of(head([encoded, other]))
+  assert scores.shape == (B,)
+  one, two = numpy_of(head(encoded)), numpy_of(head(other))
+  np.testing.assert_allclose(scores, (one * two).sum(-1), rtol=1e-5, atol=1e-5)
+  if similarity_function == "cosine":
+    np.testing.assert_allclose(numpy_of(head([encoded, encoded])), np.ones(B), atol=1e-5)
+
+
+def test_nothing_begins_in_padding(encoded):
+  scores = QuestionAnsweringHead()(encoded)
+  for part in ("start_logits", "end_logits"):
+    logits = numpy_of(scores[part])
+    assert logits.shape == (B, S)
+    assert (logits[:, S - 3 :] == -10000.0).all()
+    assert (abs(logits[:, : S - 3]) < 100).all()
+  open_scores = QuestionAnsweringHead(mask_padding=False)(encoded)
+  assert (abs(numpy_of(open_scores["start_logits"])) < 100).all()
+
+
+def test_choices_compete_within_their_question(encoded):
+  head = MultipleChoiceHead(num_choices=2)
+  probabilities = numpy_of(head(encoded))
+  assert probabilities.shape == (2, 2)
+  np.testing.assert_allclose(probabilities.sum(-1), [1, 1], atol=1e-6)
+  assert set(head.checkpoint_variables()) == {"output_weights"}
+
+
+def test_a_task_may_have_its_own_attention_and_network(encoded):
+  head = TokenClassificationHead(5, use_task_attention=True, use_ffn=True, ffn_type="swiglu")
+  plain = TokenClassificationHead(5)
+  assert head(encoded).shape == plain(encoded).shape == (B, S, 5)
+  assert head.count_params() > 10 * plain.count_params()
+  again = TokenClassificationHead.from_config(head.get_config())
+  assert numpy_of(again(encoded)).shape == (B, S, 5)
+  assert again.count_params() == head.count_params()
+
+
+# ---------------------------------------------------------------------------------------------
+# Encoder and head as one model.
+
+
+def test_quick_start(tmp_path):
+  """Fit, predict, save and load, as a user does."""
+  model = make_model(NLPTaskType.SENTIMENT_ANALYSIS, 3)
+  assert set(model.input) == {"input_ids", "attention_mask", "token_type_ids"}
+  model.compile(
+    optimizer=keras.optimizers.Adam(learning_rate=2e-2),
+    loss="sparse_categorical_crossentropy",
+    metrics=["accuracy"],
+    jit_compile=False,
+  )
+  inputs, labels = make_inputs(), np.array([0, 1, 2, 1])
+  history = model.fit(inputs, labels, epochs=12, verbose=0).history
+  assert history["loss"][-1] < 0.7 * history["loss"][0]
+  predictions = model.predict(inputs, verbose=0)
+  assert predictions.shape == (4, 3)
+  model.save(tmp_path / "model.keras")
+  loaded = keras.models.load_model(tmp_path / "model.keras")
+  np.testing.assert_array_equal(loaded.predict(inputs, verbose=0), predictions)
+
+
+def test_compiled_by_xla_it_learns_the_same():
+  losses = []
+  inputs, labels = make_inputs(), np.array([0, 1, 2, 1])
+  dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+  for jit_compile in (False, True):
+    keras.utils.set_random_seed(4)
+    task = NLPTaskConfig("x", NLPTaskType.TEXT_CLASSIFICATION, 3, dropout_rate=0.0)
+    model = create_bert_with_head("tiny", task, bert_config_overrides={**TINY, **dropout})
+    model.compile("adam", "sparse_categorical_crossentropy", jit_compile=jit_compile)
+    losses.append([float(model.train_on_batch(inputs, labels)) for _ in range(2)])
+  np.testing.assert_allclose(losses[0], losses[1], rtol=0, atol=1e-5)
+  assert losses[0][1] < losses[0][0]
+
+
+@pytest.mark.parametrize(
+  ("task_type", "num_classes", "shape"),
+  [
+    ("named_entity_recognition", 9, (B, S, 9)),
+    ("natural_language_inference", 3, (B, 3)),
+    ("text_regression", None, (B, 1)),
+    ("question_answering", None, {"start_logits": (B, S), "end_logits": (B, S)}),
+    ("text_similarity", None, (B, 16)),
+    ("masked_language_modeling", None, (B, S, 40)),
+  ],
+)
+def test_outputs_and_saving_of_every_kind(task_type, num_classes, shape, tmp_path):
+  model = make_model(task_type, num_classes)
+  inputs = make_inputs()
+  outputs = model(inputs)
+  assert keras.tree.map_structure(lambda tensor: tuple(tensor.shape), outputs) == shape
+  model.save(tmp_path / "model.keras")
+  again = keras.models.load_model(tmp_path / "model.keras")(inputs)
+  for one, two in zip(keras.tree.flatten(outputs), keras.tree.flatten(again), strict=True):
+    np.testing.assert_array_equal(numpy_of(one), numpy_of(two))
+
+
+def test_multiple_choice_model():
+  model = make_model(NLPTaskType.MULTIPLE_CHOICE, 3)
+  inputs = make_inputs(2, 3)
+  probabilities = numpy_of(model(inputs))
+  assert probabilities.shape == (2, 3)
+  turned = {name: value[:, [1, 2, 0]] for name, value in inputs.items()}
+  np.testing.assert_allclose(numpy_of(model(turned)), probabilities[:, [1, 2, 0]], atol=1e-6)
+
+
+def test_similarity_model_of_pairs():
+  model = make_model(NLPTaskType.DUPLICATE_DETECTION, head={"pair": True})
+  inputs = make_inputs()
+  pair = {**inputs, **{f"second_{name}": value for name, value in inputs.items()}}
+  np.testing.assert_allclose(numpy_of(model(pair)), np.ones(B), atol=1e-5)
+  assert NLPTaskType.DUPLICATE_DETECTION in SIMILARITY_TASKS
+
+
+def test_masked_words_can_be_scored_at_positions_only():
+  model = make_model(NLPTaskType.MASKED_LANGUAGE_MODELING)
+  inputs = make_inputs()
+  everywhere = numpy_of(model(inputs))
+  positions = np.array([[1, 3], [0, 2], [4, 4], [5, 1]])
+  some = numpy_of(model({**inputs, "masked_lm_positions": positions}))
+  expected = np.take_along_axis(everywhere, positions[..., None], axis=1)
+  np.testing.assert_allclose(some, expected, atol=1e-5)
+
+
+def test_masked_words_and_the_original(golden_dir):
+  golden = np.load(golden_dir / "tiny_forward.npz")
+  model = keras3.MaskedLanguageModel(BERT.from_checkpoint(golden_dir / "tiny"))
+  report = model.load_pretrained_weights(golden_dir / "tiny", skip_mismatch=False)
+  assert set(report.unexpected) == {
+    "cls/seq_relationship/output_weights",
+    "cls/seq_relationship/output_bias",
+  }
+  inputs = {
+    "input_ids": golden["in_input_ids"],
+    "attention_mask": golden["in_input_mask"],
+    "token_type_ids": golden["in_segment_ids"],
+    "masked_lm_positions": golden["in_masked_lm_positions"],
+  }
+  log_probs = numpy_of(ops.log_softmax(model(inputs), axis=-1)).reshape(20, -1)
+  np.testing.assert_allclose(
+    log_probs[:, :8], golden["masked_lm_log_probs_first8"], rtol=0, atol=1e-4
+  )
+  picked = log_probs[np.arange(20), golden["in_masked_lm_ids"].ravel()]
+  np.testing.assert_allclose(-picked, golden["masked_lm_example_loss"], rtol=0, atol=1e-4)
+
+
+def test_next_sentence_and_the_original(golden_dir):
+  from bert.keras3 import weights
+
+  golden = np.load(golden_dir / "tiny_forward.npz")
+  bert = BERT.from_checkpoint(golden_dir / "tiny")
+  outputs = bert(
+    golden["in_input_ids"],
+    attention_mask=golden["in_input_mask"],
+    token_type_ids=golden["in_segment_ids"],
+  )
+  head = keras3.NextSentenceHead(output="logits")
+  head(outputs)
+  weights.load(head.checkpoint_variables(), golden_dir / "tiny", skip_mismatch=False)
+  log_probs = numpy_of(ops.log_softmax(head(outputs), axis=-1))
+  np.testing.assert_allclose(log_probs, golden["next_sentence_log_probs"], rtol=0, atol=1e-5)
+
+
+def test_multi_task_model_trains_both_heads():
+  configs = [
+    NLPTaskConfig("sentiment", NLPTaskType.SENTIMENT_ANALYSIS, 2, label_smoothing=0.1),
+    NLPTaskConfig("ner", NLPTaskType.NAMED_ENTITY_RECOGNITION, 9, loss_weight=0.5),
+  ]
+  bert = BERT(**TINY)
+  model = keras3.create_multi_task_bert(bert, configs)
+  compile_for_tasks(model, configs, keras.optimizers.Adam(1e-2), jit_compile=False)
+  inputs = make_inputs()
+  tags = np.random.default_rng(3).integers(-1, 9, (B, S))
+  labels = {"sentiment": np.array([0, 1, 0, 1]), "ner": tags}
+  history = model.fit(inputs, labels, epochs=4, verbose=0).history
+  first = {name: values[0] for name, values in history.items()}
+  assert first["loss"] == pytest.approx(first["sentiment_loss"] + 0.5 * first["ner_loss"], rel=1e-4)
+  assert history["loss"][-1] < history["loss"][0]
+  with pytest.raises(ValueError, match="different names"):
+    keras3.create_multi_task_bert(bert, [configs[0], configs[0]])
+
+
+def test_a_similarity_task_has_no_loss_of_its_own():
+  config = NLPTaskConfig("x", NLPTaskType.TEXT_SIMILARITY)
+  with pytest.raises(ValueError, match=r"call model\.compile with one"):
+    keras3.task_loss(config)
+
+
+@pytest.mark.parametrize(
+  ("task_type", "labels"),
+  [
+    ("topic_classification", np.array([0, 1, 2, 1])),
+    ("question_answering", {"start_logits": np.arange(4), "end_logits": np.arange(4) + 1}),
+    ("text_regression", np.array([[0.5], [1.0], [0.0], [2.0]])),
+  ],
+)
+def test_the_loss_weight_of_a_single_task(task_type, labels):
+  losses = []
+  for weight in (1.0, 3.0):
+    keras.utils.set_random_seed(6)
+    model = make_model(task_type, 3 if task_type == "topic_classification" else None)
+    config = NLPTaskConfig("task", task_type, 3, loss_weight=weight)
+    compile_for_tasks(model, [config], run_eagerly=True)
+    losses.append(float(model.test_on_batch(make_inputs(), labels, return_dict=True)["loss"]))
+  assert losses[1] == pytest.approx(3 * losses[0], rel=1e-5)
+
+
+def test_half_precision_trains_with_a_scaled_loss():
+  keras.mixed_precision.set_global_policy("mixed_float16")
+  try:
+    model = make_model("topic_classification", 3)
+    model.compile(AdamWeightDecay(1e-3), "sparse_categorical_crossentropy", run_eagerly=True)
+  finally:
+    keras.mixed_precision.set_global_policy("float32")
+  assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+  before = [numpy_of(variable) for variable in model.trainable_variables]
+  labels = np.array([0, 1, 2, 1])
+  for _ in range(2):
+    assert np.isfinite(float(model.train_on_batch(make_inputs(), labels)))
+  assert numpy_of(model(make_inputs())).dtype == np.float32
+  changed = [
+    not np.array_equal(old, numpy_of(new))
+    for old, new in zip(before, model.trainable_variables, strict=True)
+  ]
+  assert sum(changed) > len(changed) - 3  # the keys' bias has no gradient, and may round to none

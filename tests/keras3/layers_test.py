@@ -1,0 +1,252 @@
+"""Every kind of normalisation, attention and feed-forward network of the Keras layers.
+
+Run alone: python -m pytest tests/keras3/layers_test.py
+"""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from bert.keras3 import BERT, TransformerLayer
+from bert.keras3.attention import ATTENTION_TYPES, DifferentialAttention, SelfAttention
+from bert.keras3.feed_forward import FFN_TYPES, FeedForward
+from bert.keras3.parts import NORMALIZATION_TYPES, TruncatedNormal
+
+W, S = 16, 11  # longer than the default window reaches
+VARIANTS = [
+  *({"normalization_type": kind} for kind in NORMALIZATION_TYPES),
+  *({"ffn_type": kind} for kind in FFN_TYPES),
+  *({"attention_type": kind} for kind in ATTENTION_TYPES),
+  {"normalization_position": "pre"},
+  {"position_embedding_type": "sinusoidal"},
+  {"use_stochastic_depth": True},
+]
+TINY = {
+  "vocab_size": 30,
+  "hidden_size": W,
+  "num_layers": 2,
+  "num_heads": 2,
+  "intermediate_size": 24,
+  "max_position_embeddings": 16,
+}
+
+
+def numpy_of(tensor):
+  return ops.convert_to_numpy(tensor)
+
+
+def random_states(batch_size=3):
+  return np.random.default_rng(1).normal(size=(batch_size, S, W)).astype("float32")
+
+
+def identity(variant):
+  return ",".join(f"{key}={value}" for key, value in variant.items())
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=identity)
+def test_every_variant_computes_and_survives_saving(variant, tmp_path):
+  keras.utils.set_random_seed(5)
+  model = BERT(**TINY, **variant)
+  ids = np.random.default_rng(0).integers(0, 30, (3, S))
+  mask = np.ones((3, S), "int32")
+  mask[1, 5:] = 0
+  inputs = {"input_ids": ids, "attention_mask": mask}
+  states = numpy_of(model(inputs)["last_hidden_state"])
+  assert states.shape == (3, S, W)
+  assert np.isfinite(states).all()
+  changed = {"input_ids": np.where(mask == 1, ids, 3), "attention_mask": mask}
+  if variant.get("normalization_type") != "batch_norm":  # where padding counts
+    others = numpy_of(model(changed)["last_hidden_state"])
+    np.testing.assert_allclose(others * mask[..., None], states * mask[..., None], atol=1e-5)
+  model.save(tmp_path / "model.keras")
+  loaded = keras.models.load_model(tmp_path / "model.keras")
+  np.testing.assert_array_equal(numpy_of(loaded(inputs)["last_hidden_state"]), states)
+
+
+def test_the_variants_are_different_functions():
+  outputs = {}
+  ids = np.arange(S)[None]
+  for variant in VARIANTS[:-1]:  # stochastic depth changes training only
+    keras.utils.set_random_seed(5)
+    model = BERT(**TINY, initializer_range=0.5, **variant)
+    outputs[identity(variant)] = numpy_of(model(ids)["last_hidden_state"])
+  default = outputs.pop("normalization_type=layer_norm")
+  for name, states in outputs.items():
+    same = name.endswith(("mlp", "multi_head"))
+    assert np.allclose(states, default, atol=1e-6) == same, name
+
+
+# ---------------------------------------------------------------------------------------------
+# Attention.
+
+
+def numpy_attention(layer, states, hidden=None):
+  """The formula, in NumPy: `[B, S, W]`."""
+
+  def project(name):
+    dense = getattr(layer, name)
+    return states @ numpy_of(dense.kernel) + numpy_of(dense.bias)
+
+  def split(x):
+    return x.reshape(*x.shape[:2], -1, layer.head_size)
+
+  query, key, value = (split(project(name)) for name in ("query", "key", "value"))
+  groups = query.shape[2] // key.shape[2]
+  key, value = np.repeat(key, groups, 2), np.repeat(value, groups, 2)
+  scores = np.einsum("bfnh,btnh->bnft", query, key) / np.sqrt(layer.head_size)
+  if hidden is not None:
+    scores = np.where(hidden, -1e9, scores)
+  probs = np.exp(scores - scores.max(-1, keepdims=True))
+  probs /= probs.sum(-1, keepdims=True)
+  context = np.einsum("bnft,btnh->bfnh", probs, value).reshape(states.shape)
+  return context @ numpy_of(layer.output_dense.kernel) + numpy_of(layer.output_dense.bias)
+
+
+@pytest.mark.parametrize("n_kv_head", [4, 2, 1])
+def test_attention_is_the_formula(n_kv_head):
+  layer = SelfAttention(W, 4, initializer_range=0.5, n_kv_head=n_kv_head)
+  states = random_states()
+  mask = np.ones((3, S), "int32")
+  mask[0, 4:] = 0
+  hidden = np.broadcast_to((mask == 0)[:, None, None, :], (3, 4, S, S))
+  expected = numpy_attention_of(layer, states, mask, hidden)
+  np.testing.assert_allclose(*expected, atol=1e-5)
+
+
+def numpy_attention_of(layer, states, mask, hidden):
+  actual = numpy_of(layer(states, attention_mask=mask))
+  return actual, numpy_attention(layer, states, hidden)
+
+
+def test_a_window_hides_what_is_far():
+  layer = SelfAttention(W, 2, initializer_range=0.5, window_size=2)
+  states = random_states()
+  distance = abs(np.arange(S)[:, None] - np.arange(S)[None])
+  actual, expected = numpy_attention_of(layer, states, None, (distance > 2)[None, None])
+  np.testing.assert_allclose(actual, expected, atol=1e-5)
+
+
+def test_a_mask_may_differ_from_row_to_row():
+  layer = SelfAttention(W, 2, initializer_range=0.5)
+  states = random_states()
+  mask = np.tril(np.ones((S, S), "int32"))[None].repeat(3, 0)
+  hidden = (mask == 0)[:, None]
+  np.testing.assert_allclose(*numpy_attention_of(layer, states, mask, hidden), atol=1e-5)
+
+
+def test_differential_attention_with_no_share_is_a_scaled_map():
+  """With lambda 0 only the first map is left; it is normalised for each head."""
+  layer = DifferentialAttention(W, 2, initializer_range=0.5, lambda_init=0.0)
+  states = random_states()
+  layer(states)
+  layer.lambdas.assign(np.zeros((4, layer.head_size // 2)))
+  half = layer.head_size // 2
+  query, key, value = (
+    (states @ numpy_of(d.kernel) + numpy_of(d.bias)).reshape(3, S, 2, -1)
+    for d in (layer.query, layer.key, layer.value)
+  )
+  scores = np.einsum("bfnh,btnh->bnft", query[..., :half], key[..., :half]) / np.sqrt(half)
+  probs = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+  context = np.einsum("bnft,btnh->bfnh", probs, value)
+  context /= np.sqrt((context**2).mean(-1, keepdims=True) + 1e-5)
+  expected = context.reshape(3, S, W) @ numpy_of(layer.output_dense.kernel)
+  np.testing.assert_allclose(numpy_of(layer(states)), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+  ("arguments", "message"),
+  [
+    ({"hidden_size": 15, "num_heads": 2}, "hidden_size 15 must be a multiple"),
+    ({"hidden_size": 16, "num_heads": 4, "n_kv_head": 3}, "n_kv_head 3"),
+    ({"hidden_size": 16, "num_heads": 2, "window_size": 0}, "window_size is 0"),
+  ],
+)
+def test_sizes_that_do_not_fit(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    SelfAttention(**arguments)
+
+
+# ---------------------------------------------------------------------------------------------
+# Feed-forward networks, normalisations, the layer.
+
+
+def sigmoid(x):
+  return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize(
+  ("ffn_type", "inner"),
+  [
+    ("mlp", lambda one, gate: np.maximum(one, 0)),
+    ("swiglu", lambda one, gate: gate * sigmoid(gate) * one),
+    ("glu", lambda one, gate: sigmoid(gate) * one),
+    ("differential", lambda one, gate: np.maximum(one, 0) - np.maximum(gate, 0)),
+  ],
+)
+def test_feed_forward_is_the_formula(ffn_type, inner):
+  layer = FeedForward(W, 24, ffn_type, activation="relu", initializer_range=0.5)
+  states = random_states()
+  actual = numpy_of(layer(states))
+  one = states @ numpy_of(layer.intermediate.kernel)
+  gate = 0 if layer.gate is None else states @ numpy_of(layer.gate.kernel)
+  expected = inner(one, gate) @ numpy_of(layer.output_dense.kernel)
+  np.testing.assert_allclose(actual, expected, atol=1e-4)
+
+
+def test_residual_network_has_a_linear_way_past():
+  layer = FeedForward(W, 24, "residual", activation="relu", initializer_range=0.5)
+  states = random_states()
+  layer(states)
+  layer.output_dense.kernel.assign(np.zeros((24, W)))
+  expected = states @ numpy_of(layer.gate.kernel)
+  np.testing.assert_allclose(numpy_of(layer(states)), expected, atol=1e-5)
+
+
+def test_pre_and_post_normalisation():
+  states = random_states()
+  post = numpy_of(TransformerLayer(W, 2, 24)(states))
+  np.testing.assert_allclose(post.mean(-1), np.zeros((3, S)), atol=1e-5)
+  np.testing.assert_allclose(post.std(-1), np.ones((3, S)), atol=1e-4)
+  pre = TransformerLayer(W, 2, 24, normalization_position="pre", initializer_range=1e-6)
+  np.testing.assert_allclose(numpy_of(pre(states)), states, atol=1e-3)
+
+
+def test_stochastic_depth_skips_whole_examples_in_training():
+  keras.utils.set_random_seed(0)
+  layer = TransformerLayer(
+    W, 2, 24, dropout_rate=0.0, attention_dropout_rate=0.0, use_stochastic_depth=True,
+    stochastic_depth_rate=0.5, normalization_position="pre", initializer_range=0.5,
+  )  # fmt: skip
+  states = random_states(64)
+  changed = abs(numpy_of(layer(states, training=True)) - states).max((1, 2)) > 1e-6
+  assert 32 < changed.sum() < 60  # a quarter skips both sub-layers
+  calm = numpy_of(layer(states, training=False))
+  np.testing.assert_array_equal(calm, numpy_of(layer(states, training=False)))
+  assert (abs(calm - states).max((1, 2)) > 1e-6).all()
+
+
+def test_variables_have_the_originals_names():
+  layer = TransformerLayer(W, 2, 24, name="layer_7")
+  layer.build((None, None, W))
+  assert {variable.path.removeprefix("layer_7/") for variable in layer.weights} == {
+    f"{part}/{leaf}"
+    for part, leaves in {
+      "attention/self/query": ("kernel", "bias"),
+      "attention/self/key": ("kernel", "bias"),
+      "attention/self/value": ("kernel", "bias"),
+      "attention/output/dense": ("kernel", "bias"),
+      "attention/output/LayerNorm": ("gamma", "beta"),
+      "intermediate/dense": ("kernel", "bias"),
+      "output/dense": ("kernel", "bias"),
+      "output/LayerNorm": ("gamma", "beta"),
+    }.items()
+    for leaf in leaves
+  }
+
+
+def test_truncated_normal_never_exceeds_two_deviations():
+  values = numpy_of(TruncatedNormal(stddev=0.1, seed=1)((200, 300)))
+  assert abs(values).max() <= 0.2
+  assert values.std() == pytest.approx(0.0880, abs=0.001)
+  np.testing.assert_array_equal(values, numpy_of(TruncatedNormal(stddev=0.1, seed=1)((200, 300))))

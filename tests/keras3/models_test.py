@@ -1,0 +1,317 @@
+"""Models and tokenizer that are called like those of the transformers library.
+
+Run alone: python -m pytest tests/keras3/models_test.py
+"""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from bert.keras3 import BERT, models
+from bert.keras3.models import (
+  BertForMaskedLM,
+  BertForMultipleChoice,
+  BertForNextSentencePrediction,
+  BertForPreTraining,
+  BertForQuestionAnswering,
+  BertForSequenceClassification,
+  BertForTokenClassification,
+  BertModel,
+)
+from bert.keras3.tokenizer import BertTokenizer, model_folder, released_name_of
+from bert.model.configuration import BertConfig
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "on", "mat", "."]
+WORDS += ["great", "movie", "##s", "!", "a"]
+CONFIG = BertConfig(
+  vocab_size=len(WORDS),
+  hidden_size=16,
+  num_hidden_layers=2,
+  num_attention_heads=2,
+  intermediate_size=32,
+  max_position_embeddings=32,
+  type_vocab_size=2,
+)
+
+
+def numpy_of(tensor):
+  return ops.convert_to_numpy(tensor)
+
+
+@pytest.fixture(scope="module")
+def vocab_file(tmp_path_factory):
+  path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
+  path.write_text("\n".join(WORDS) + "\n")
+  return path
+
+
+@pytest.fixture(scope="module")
+def tokenizer(vocab_file):
+  return BertTokenizer(vocab_file, model_max_length=12)
+
+
+# ---------------------------------------------------------------------------------------------
+# The tokenizer.
+
+
+def test_one_text(tokenizer):
+  encoded = tokenizer("The cat sat on the mat.")
+  tokens = tokenizer.convert_ids_to_tokens(encoded["input_ids"])
+  assert tokens == ["[CLS]", "the", "cat", "sat", "on", "the", "mat", ".", "[SEP]"]
+  assert encoded["attention_mask"] == [1] * 9
+  assert encoded["token_type_ids"] == [0] * 9
+  text = tokenizer.decode(encoded["input_ids"], skip_special_tokens=True)
+  assert text == "the cat sat on the mat ."
+  assert tokenizer.decode(tokenizer("movies")["input_ids"]) == "[CLS] movies [SEP]"
+
+
+def test_a_mask_in_the_text_is_the_mask(tokenizer):
+  ids = tokenizer("The cat [MASK] on the mat")["input_ids"]
+  assert ids.count(tokenizer.mask_token_id) == 1
+  assert tokenizer.mask_token == "[MASK]"
+  assert (tokenizer.pad_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id) == (0, 2, 3)
+  with pytest.raises(AttributeError, match="colour_token"):
+    tokenizer.colour_token  # noqa: B018
+
+
+def test_padding_and_truncation(tokenizer):
+  texts = ["the cat", "the cat sat on the mat . the cat sat on the mat ."]
+  longest = tokenizer(texts, padding=True, return_tensors="np")
+  assert longest["input_ids"].shape == (2, 16)
+  assert longest["attention_mask"].sum(1).tolist() == [4, 16]
+  cut = tokenizer(texts, padding=True, truncation=True, max_length=8, return_tensors="np")
+  assert cut["input_ids"].shape == (2, 8)
+  assert cut["input_ids"][1, -1] == tokenizer.sep_token_id
+  assert tokenizer(texts, truncation=True)["input_ids"][1][11:] == [tokenizer.sep_token_id]
+  full = tokenizer(["the cat"], padding="max_length", max_length=6, return_tensors="np")
+  assert full["attention_mask"].tolist() == [[1, 1, 1, 1, 0, 0]]
+  assert [len(ids) for ids in tokenizer(texts)["input_ids"]] == [4, 16]
+  with pytest.raises(ValueError, match="padding=True"):
+    tokenizer(texts, return_tensors="np")
+  with pytest.raises(ValueError, match="return_tensors is 'jax'"):
+    tokenizer(texts, return_tensors="jax")
+  with pytest.raises(ValueError, match="padding is 'left'"):
+    tokenizer(texts, padding="left")
+
+
+def test_pairs(tokenizer):
+  pair = tokenizer("the cat", "a mat")
+  assert pair["token_type_ids"] == [0, 0, 0, 0, 1, 1, 1]
+  batch = tokenizer(["the", "cat"], ["a", "mat ."], padding=True, return_tensors="np")
+  assert batch["token_type_ids"].tolist() == [[0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, 1]]
+
+
+def test_tensors_of_tensorflow(tokenizer):
+  tf = pytest.importorskip("tensorflow")
+  encoded = tokenizer(["the cat"], return_tensors="tf")
+  assert encoded["input_ids"].dtype == tf.int32
+  assert tokenizer.convert_ids_to_tokens(encoded["input_ids"][0])[1] == "the"
+
+
+def test_the_case_of_a_folder(tmp_path, vocab_file):
+  for name, lower in (("cased_L-2_H-16_A-2", False), ("something", True)):
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "vocab.txt").write_bytes(vocab_file.read_bytes())
+    assert BertTokenizer.from_pretrained(folder).do_lower_case == lower
+  (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
+  assert not BertTokenizer.from_pretrained(folder).do_lower_case
+  BertTokenizer.from_pretrained(folder).save_pretrained(tmp_path / "saved")
+  again = BertTokenizer.from_pretrained(tmp_path / "saved")
+  assert (again.do_lower_case, again.vocab_size) == (False, len(WORDS))
+
+
+def test_names_of_models():
+  assert released_name_of("google-bert/bert-base-chinese") == "chinese_L-12_H-768_A-12"
+  with pytest.raises(ValueError, match="'roberta-base' is neither a folder nor a released BERT"):
+    model_folder("roberta-base")
+
+
+# ---------------------------------------------------------------------------------------------
+# The models.
+
+CLASSES = [
+  (BertForSequenceClassification, {"logits": (2, 3)}),
+  (BertForTokenClassification, {"logits": (2, 5, 3)}),
+  (BertForMaskedLM, {"logits": (2, 5, len(WORDS))}),
+  (BertForNextSentencePrediction, {"logits": (2, 2)}),
+  (BertForQuestionAnswering, {"start_logits": (2, 5), "end_logits": (2, 5)}),
+  (
+    BertForPreTraining,
+    {"prediction_logits": (2, 5, len(WORDS)), "seq_relationship_logits": (2, 2)},
+  ),
+  (BertModel, {"last_hidden_state": (2, 5, 16), "pooler_output": (2, 16)}),
+]
+
+
+@pytest.mark.parametrize(
+  ("cls", "shapes"), CLASSES, ids=lambda value: getattr(value, "__name__", "")
+)
+def test_outputs_and_saving(cls, shapes, tokenizer, tmp_path):
+  model = cls(CONFIG, num_labels=3)
+  inputs = tokenizer(["the cat sat", "a mat"], padding=True, return_tensors="np")
+  outputs = model(**inputs)
+  found = {name: tuple(getattr(outputs, name).shape) for name in shapes}
+  assert found == shapes
+  model.save(tmp_path / "model.keras")
+  again = keras.models.load_model(tmp_path / "model.keras")(inputs)  # a dictionary does, too
+  for name in shapes:
+    np.testing.assert_array_equal(numpy_of(getattr(outputs, name)), numpy_of(getattr(again, name)))
+
+
+def test_hidden_states_on_request(tokenizer):
+  model = BertModel(CONFIG.to_dict())
+  inputs = tokenizer("the cat", return_tensors="np")
+  assert model(**inputs).hidden_states is None
+  assert len(model(**inputs, output_hidden_states=True).hidden_states) == 3
+  assert model.num_parameters() == CONFIG.count_parameters()
+
+
+def test_fit_is_given_the_logits(tokenizer):
+  keras.utils.set_random_seed(1)
+  model = BertForSequenceClassification(CONFIG)
+  model.compile(
+    optimizer=keras.optimizers.Adam(learning_rate=1e-2),
+    loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    metrics=["accuracy"],
+    run_eagerly=True,
+  )
+  inputs = tokenizer(["great movie !", "the mat ."], padding=True, return_tensors="np")
+  labels = np.array([1, 0])
+  history = model.fit(inputs, labels, epochs=15, verbose=0).history
+  assert history["loss"][-1] < 0.5 * history["loss"][0]
+  assert model.predict(inputs, verbose=0).logits.argmax(-1).tolist() == [1, 0]
+
+
+def test_fit_of_spans_is_given_both_scores_by_name(tokenizer):
+  model = BertForQuestionAnswering(CONFIG)
+  loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  model.compile(optimizer="adam", loss={"start_logits": loss, "end_logits": loss}, run_eagerly=True)
+  inputs = tokenizer(["great movie !", "the mat ."], padding=True, return_tensors="np")
+  labels = {"end_logits": np.array([3, 2]), "start_logits": np.array([1, 1])}
+  logits = model.predict(inputs, verbose=0)
+  expected = sum(
+    float(loss(labels[name], getattr(logits, name))) for name in ("start_logits", "end_logits")
+  )
+  actual = model.test_on_batch(inputs, labels, return_dict=True)["loss"]
+  assert float(actual) == pytest.approx(expected, rel=1e-4)
+
+
+def test_from_pretrained_has_the_originals_heads(golden_dir):
+  golden = np.load(golden_dir / "tiny_forward.npz")
+  model = BertForPreTraining.from_pretrained(golden_dir / "tiny")
+  report = model.load_pretrained_weights(golden_dir / "tiny", skip_mismatch=False)
+  assert not report.unexpected
+  outputs = model(
+    input_ids=golden["in_input_ids"],
+    attention_mask=golden["in_input_mask"],
+    token_type_ids=golden["in_segment_ids"],
+  )
+  log_probs = ops.log_softmax(outputs.seq_relationship_logits, axis=-1)
+  np.testing.assert_allclose(numpy_of(log_probs), golden["next_sentence_log_probs"], atol=1e-5)
+
+
+def test_a_folder_of_transformers_gives_the_same_logits(vocab_file, tmp_path, tokenizer):
+  """As transformers saves it; its own "gelu" is the erf form, ours there is called gelu_new."""
+  from bert.checkpoints import transformers_folder
+
+  keras.utils.set_random_seed(2)
+  model = BertForSequenceClassification(CONFIG, num_labels=3)
+  for variable in model.weights:
+    variable.assign(np.random.default_rng(3).normal(0.1, 0.4, variable.shape))
+  tensors = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
+  head = transformers_folder.Head("sentences")
+  transformers_folder.write_folder(tmp_path, CONFIG.to_dict(), tensors, vocab_file, True, head)
+  inputs = tokenizer(["the cat", "a mat"], padding=True, return_tensors="np")
+  expected = numpy_of(model(**inputs).logits)
+  same = BertForSequenceClassification.from_pretrained(tmp_path, num_labels=3)
+  np.testing.assert_array_equal(numpy_of(same(**inputs).logits), expected)
+  encoder = BERT.from_variant(
+    "tiny",
+    pretrained=tmp_path / "model.safetensors",
+    hidden_size=16,
+    num_layers=2,
+    num_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=32,
+  )
+  assert encoder.vocab_size == len(WORDS)
+  np.testing.assert_array_equal(encoder.get_weights()[0], model.bert.get_weights()[0])
+  config = json.loads((tmp_path / "config.json").read_text())
+  (tmp_path / "config.json").write_text(json.dumps({**config, "hidden_act": "gelu"}))
+  other = BertForSequenceClassification.from_pretrained(tmp_path, num_labels=3)
+  assert other.bert.hidden_act == "gelu_erf"
+  assert 0 < abs(numpy_of(other(**inputs).logits) - expected).max() < 0.05
+
+
+def test_a_new_head_is_named_in_a_warning(golden_dir, monkeypatch):
+  texts = []
+  monkeypatch.setattr(models.keras_weights.logging, "warning", texts.append)
+  model = BertForSequenceClassification.from_pretrained(golden_dir / "tiny", num_labels=3)
+  assert "2 variables are skipped" in texts[0]
+  assert "output_weights: not there" in texts[0]
+  assert model(np.ones((1, 4), "int32")).logits.shape == (1, 3)
+
+
+def choices_of(tokenizer):
+  """Two questions with three choices each: inputs int32 `[2, 3, S]`."""
+  firsts = ["the cat sat"] * 3 + ["great movie"] * 3
+  seconds = ["on the mat .", "a movie !", "the", "the cat", "!", "a mat ."]
+  flat = tokenizer(firsts, seconds, padding=True, return_tensors="np")
+  return {name: array.reshape(2, 3, -1) for name, array in flat.items()}, flat
+
+
+def test_choices_are_scored_one_by_one_and_compete(tokenizer, tmp_path):
+  keras.utils.set_random_seed(5)
+  changes = {"initializer_range": 0.3, "hidden_dropout_prob": 0.0}  # to learn in a few steps
+  model = BertForMultipleChoice({**CONFIG.to_dict(), **changes})
+  inputs, flat = choices_of(tokenizer)
+  logits = numpy_of(model(**inputs).logits)
+  assert logits.shape == (2, 3)
+  pooled = numpy_of(model.bert(flat)["pooler_output"])
+  weights = numpy_of(model.classifier.output_weights)
+  np.testing.assert_allclose(logits.reshape(-1), (pooled @ weights.T)[:, 0], atol=1e-5)
+  with pytest.raises(ValueError, match=r"\[B, N, S\], N texts for each question; not \[6, "):
+    model(**flat)
+
+  optimizer = keras.optimizers.Adam(learning_rate=1e-2)
+  loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  model.compile(optimizer=optimizer, loss=loss, metrics=["accuracy"], run_eagerly=True)
+  labels = np.array([2, 1])
+  history = model.fit(inputs, labels, epochs=10, verbose=0).history
+  assert history["loss"][-1] < 0.5 * history["loss"][0]
+  predictions = numpy_of(model(inputs).logits)
+  assert predictions.argmax(-1).tolist() == [2, 1]
+  model.save(tmp_path / "model.keras")
+  again = keras.models.load_model(tmp_path / "model.keras", compile=False)
+  np.testing.assert_array_equal(numpy_of(again(inputs).logits), predictions)
+
+
+def test_a_head_for_choices_has_a_bias_if_its_checkpoint_has_one(vocab_file, tmp_path, monkeypatch):
+  """`run_swag.py` trains none, and that is no news; transformers saves one, mostly of zero."""
+  from bert.checkpoints import safetensors_file, transformers_folder
+
+  texts = []
+  monkeypatch.setattr(models.keras_weights.logging, "warning", texts.append)
+  model = BertForMultipleChoice(CONFIG)
+  tensors = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
+  head = transformers_folder.Head("swag")
+  transformers_folder.write_folder(tmp_path, CONFIG.to_dict(), tensors, vocab_file, True, head)
+  path = tmp_path / "model.safetensors"
+  saved = safetensors_file.SafetensorsFile(path)
+  tensors = {name: saved.read(name) for name in saved.tensors}
+  without = {name: tensor for name, tensor in tensors.items() if name != "classifier.bias"}
+  assert len(without) == len(tensors) - 1
+  for bias, expected in (({}, 0.0), ({"classifier.bias": np.array([0.5], np.float32)}, 0.5)):
+    safetensors_file.write(path, {**without, **bias})
+    loaded = BertForMultipleChoice.from_pretrained(tmp_path)
+    assert numpy_of(loaded.classifier.output_bias) == expected
+  assert not texts
+
+
+def test_an_encoder_may_be_given():
+  bert = BERT(vocab_size=20, hidden_size=8, num_layers=1, num_heads=2, intermediate_size=8)
+  assert BertForTokenClassification(bert).bert is bert

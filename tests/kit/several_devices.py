@@ -1,0 +1,270 @@
+"""The `run_*` scripts on several devices: tiny data for each, jobs of two processes, comparisons.
+
+  python tests/kit/several_devices.py mirrored FOLDER run_ner run_swag      two CPU replicas
+  TF_CONFIG=... python tests/kit/several_devices.py multi_worker FOLDER ...  one worker of a job
+
+A script `NAME` reads `FOLDER/data_NAME` and leaves its files in `FOLDER/NAME`. Replicas draw other
+dropout than one device does, so there is none here.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bert import run_classifier, run_ner, run_pretraining, run_squad, run_swag
+from bert.checkpoints import checkpoint
+from bert.model import heads
+from bert.scripts import command_line
+from bert.training import input_pipeline
+from tests import (
+  run_classifier_test,
+  run_ner_test,
+  run_pretraining_test,
+  run_squad_test,
+  run_swag_test,
+)
+from tests.kit.paths import ROOT
+from tests.kit.script_runs import Script, results_in
+from tests.training import estimator_test
+
+SCRIPTS = {
+  "run_classifier": run_classifier,
+  "run_pretraining": run_pretraining,
+  "run_squad": run_squad,
+  "run_ner": run_ner,
+  "run_swag": run_swag,
+}
+TESTS = {
+  "run_classifier": run_classifier_test,
+  "run_pretraining": run_pretraining_test,
+  "run_squad": run_squad_test,
+  "run_ner": run_ner_test,
+  "run_swag": run_swag_test,
+}
+
+
+# ---------------------------------------------------------------------------------------------
+# Data and flags. The last batch of every evaluation and prediction is a short one.
+
+
+def write_data(name: str, folder: pathlib.Path) -> None:
+  """Writes what a script reads: a model without dropout, a vocabulary, files of its task."""
+  folder = data_folder(name, folder)
+  folder.mkdir()
+  no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+  config = {**TESTS[name].CONFIG, **no_dropout}
+  (folder / "bert_config.json").write_text(json.dumps(config))
+  if name != "run_pretraining":
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in TESTS[name].VOCAB))
+  _WRITERS[name](folder)
+
+
+def data_folder(name, folder):
+  return folder / f"data_{name}"
+
+
+def _write_pairs(folder):
+  run_classifier_test.write_mrpc(folder, {"train": 20, "dev": 9, "test": 6})
+
+
+def _write_masked(folder):
+  records = run_pretraining_test.make_records(22)  # with one to three masked words
+  input_pipeline.write_records(folder / "masked.tfrecord", records)
+
+
+def _write_squad(folder):
+  for split, count in (("train", 20), ("dev", 9)):
+    run_squad_test.write_squad(folder / f"{split}.json", run_squad_test.contexts(count, count))
+
+
+def _write_conll(folder):
+  for split, count in (("train", 20), ("dev", 9), ("test", 5)):
+    run_ner_test.write_conll(folder / f"{split}.conll", run_ner_test.sentences(count, count))
+
+
+def _write_swag(folder):
+  for split, count in (("train", 20), ("val", 9), ("test", 5)):
+    rows = run_swag_test.questions(count, count)
+    columns = [c for c in rows[0] if split != "test" or c != "label"]
+    run_swag_test.write_csv(folder / f"{split}.csv", rows, columns)
+
+
+_WRITERS = {
+  "run_classifier": _write_pairs,
+  "run_pretraining": _write_masked,
+  "run_squad": _write_squad,
+  "run_ner": _write_conll,
+  "run_swag": _write_swag,
+}
+
+
+def flags_of(name: str, folder: pathlib.Path) -> dict:
+  """Flags of a script, its output_dir included."""
+  data = data_folder(name, folder)
+  shared = {
+    "bert_config_file": data / "bert_config.json",
+    "output_dir": folder / name,
+    "do_train": True,
+    "do_eval": True,
+    "max_seq_length": 16,
+    "train_batch_size": 8,
+    "learning_rate": 0.001,
+    "save_summary_steps": 1,
+  }
+  if name == "run_pretraining":
+    records = {"input_file": data / "masked.tfrecord", "max_predictions_per_seq": 3}
+    return {**shared, **records, "num_train_steps": 4, "num_warmup_steps": 2, "max_eval_steps": 2}
+  shared |= {"vocab_file": data / "vocab.txt", "do_predict": True, "num_train_epochs": 2.0}
+  if name == "run_squad":
+    files = {"train_file": data / "train.json", "predict_file": data / "dev.json"}
+    windows = {"max_seq_length": 24, "doc_stride": 8, "max_query_length": 4}
+    return {**shared, **files, **windows}
+  shared["data_dir"] = data
+  return {**shared, "task_name": "MRPC"} if name == "run_classifier" else shared
+
+
+# ---------------------------------------------------------------------------------------------
+# Runs.
+
+
+@contextlib.contextmanager
+def heads_without_dropout():
+  """The dropout of the heads is a constant of the original, and no flag."""
+  original, heads.dropout = heads.dropout, lambda x, rate: x
+  try:
+    yield
+  finally:
+    heads.dropout = original
+
+
+def run_on_one_device(name: str, folder: pathlib.Path, reads_from: pathlib.Path) -> None:
+  """Runs a script in this process; its data are in `reads_from`, its files go into `folder`."""
+  with heads_without_dropout():
+    Script(SCRIPTS[name]).run_well(**{**flags_of(name, reads_from), "output_dir": folder / name})
+
+
+def run_script(name: str, folder: pathlib.Path, strategy: str):
+  """Runs a script in this process; returns its exit code."""
+  argv = [name, *(f"--{flag}={value}" for flag, value in flags_of(name, folder).items())]
+  script = SCRIPTS[name]
+  try:
+    with heads_without_dropout():
+      command_line.run(
+        script.main, script.define_flags, [*argv, f"--distribution_strategy={strategy}"]
+      )
+  except SystemExit as left:
+    return left.code
+
+
+def run_job(program: str, arguments: list, folder: pathlib.Path) -> list[tuple[int, str]]:
+  """Runs a program of this folder as the two workers of a job; (exit code, stderr) of each."""
+  addresses = [f"127.0.0.1:{port}" for port in _free_ports(2)]
+  workers, logs = [], [folder / f"{arguments[0]}-{index}.stderr" for index in range(2)]
+  for index in range(2):
+    config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
+    with logs[index].open("w") as log:
+      workers.append(
+        subprocess.Popen(
+          [sys.executable, ROOT / "tests" / program, *arguments],
+          env=environment(TF_CONFIG=json.dumps(config)),
+          stderr=log,
+        )
+      )
+  try:
+    codes = [worker.wait(timeout=1200) for worker in workers]
+  finally:
+    for worker in workers:
+      worker.kill()
+  return [(code, log.read_text()) for code, log in zip(codes, logs, strict=True)]
+
+
+def environment(**more) -> dict[str, str]:
+  """Of a process that imports from this project and its tests."""
+  return {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", **more}
+
+
+def _free_ports(count):
+  holders = [socket.socket() for _ in range(count)]
+  for holder in holders:
+    holder.bind(("127.0.0.1", 0))
+  ports = [holder.getsockname()[1] for holder in holders]
+  for holder in holders:
+    holder.close()
+  return ports
+
+
+# ---------------------------------------------------------------------------------------------
+# Comparisons of a folder that several devices wrote with one that a single device wrote.
+
+
+# Added to all scores of a softmax, it changes none: its gradient is what rounding leaves of zero.
+_WITHOUT_GRADIENT = "cls/squad/output_bias"
+
+
+def last_values(folder) -> dict[str, np.ndarray]:
+  """The newest checkpoint's tensors."""
+  return estimator_test.all_values(checkpoint.latest(str(folder)))
+
+
+def assert_same_training(several: pathlib.Path, one: pathlib.Path) -> None:
+  """The losses of all steps, and the variables at the end, agree to 1e-5."""
+  losses = [
+    {step: values["loss"] for step, values in estimator_test.scalars(folder).items()}
+    for folder in (several, one)
+  ]
+  assert len(losses[0]) >= 4
+  assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+  found, expected = last_values(several), last_values(one)
+  assert found.keys() == expected.keys()
+  for name in expected:
+    atol = 1e-5 if name.startswith(_WITHOUT_GRADIENT) else 1e-6
+    np.testing.assert_allclose(found[name], expected[name], 1e-5, atol, err_msg=name)
+
+
+def assert_same_files(several: pathlib.Path, one: pathlib.Path) -> None:
+  """Each file is there once; records and labels are equal byte by byte, scores to 1e-5."""
+  files = [
+    sorted(str(f.relative_to(folder)) for f in folder.rglob("*")) for folder in (several, one)
+  ]
+  events = [[f for f in names if "events.out." in f] for names in files]
+  assert 1 <= len(events[0]) == len(events[1])  # of training, and mostly of evaluation
+  assert set(files[0]) - set(events[0]) == set(files[1]) - set(events[1])
+  results = [results_in(folder / "eval_results.txt") for folder in (several, one)]
+  assert results[0] == pytest.approx(results[1], rel=1e-5)
+  for name in ("label_map.json", "predictions.json", "predictions.conll"):
+    if (one / name).exists():
+      assert (several / name).read_bytes() == (one / name).read_bytes(), name
+  for path in one.glob("*.tf_record"):
+    assert (several / path.name).read_bytes() == path.read_bytes(), path.name
+  if (one / "test_results.tsv").exists():
+    scores = [run_classifier_test.numbers(f / "test_results.tsv") for f in (several, one)]
+    np.testing.assert_allclose(*scores, rtol=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------
+# A program that runs scripts.
+
+
+def main(strategy: str, folder: str, *names: str) -> int:
+  """Runs the scripts one after the other; returns the first exit code that is not 0."""
+  import tensorflow as tf
+
+  if strategy == "mirrored":
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+  for name in names:
+    code = run_script(name, pathlib.Path(folder), strategy)
+    if code:
+      return code
+  return 0
+
+
+if __name__ == "__main__":
+  sys.exit(main(*sys.argv[1:]))

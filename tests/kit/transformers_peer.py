@@ -1,0 +1,94 @@
+"""What transformers itself makes and computes, for `tests/checkpoints/transformers_folder_test.py`.
+
+It runs in an interpreter with PyTorch and transformers, and without TensorFlow:
+
+  python tests/kit/transformers_peer.py make FOLDER     # a model with each head, and its logits
+  python tests/kit/transformers_peer.py compute FOLDER  # logits of every model in FOLDER
+
+Each model is a folder in FOLDER. `inputs.npz` in FOLDER is what all of them read; a model's logits
+are written into its own folder, as `logits.npz`.
+"""
+
+import pathlib
+import sys
+
+import numpy as np
+import torch
+import transformers
+
+SIZES = {
+  "vocab_size": 23,
+  "hidden_size": 16,
+  "num_hidden_layers": 2,
+  "num_attention_heads": 2,
+  "intermediate_size": 24,
+  "max_position_embeddings": 12,
+}
+CLASSES = (
+  "BertModel",
+  "BertForPreTraining",
+  "BertForMaskedLM",
+  "BertForNextSentencePrediction",
+  "BertForSequenceClassification",
+  "BertForTokenClassification",
+  "BertForQuestionAnswering",
+  "BertForMultipleChoice",
+)
+
+
+def make(folder: pathlib.Path) -> None:
+  """Saves a random model of each class, and some in other types, or in several files."""
+  for class_name in CLASSES:
+    save(random_model(class_name), folder / class_name)
+  save(random_model("BertForPreTraining", hidden_act="gelu_new"), folder / "tanh")
+  save(random_model("BertForPreTraining", hidden_act="relu"), folder / "relu")
+  save(random_model("BertForPreTraining").half(), folder / "float16")
+  save(random_model("BertForPreTraining").bfloat16(), folder / "bfloat16")
+  save(random_model("BertForPreTraining"), folder / "sharded", max_shard_size="5KB")
+  compute(folder)
+
+
+def random_model(class_name: str, **settings):
+  """A model none of whose parameters is as an untrained model's, biases included."""
+  torch.manual_seed(len(class_name))
+  num_labels = 2 if class_name == "BertForQuestionAnswering" else 3  # beginning and end
+  config = transformers.BertConfig(**SIZES, num_labels=num_labels, **settings)
+  model = getattr(transformers, class_name)(config)
+  with torch.no_grad():
+    for name, parameter in model.named_parameters():
+      parameter.normal_(1.0 if "LayerNorm.weight" in name else 0.0, 0.3)
+  return model
+
+
+def save(model, folder: pathlib.Path, **options) -> None:
+  """Saves a model."""
+  model.save_pretrained(folder, **options)
+
+
+def compute(folder: pathlib.Path) -> None:
+  """Writes the logits of each model in a folder, in float32."""
+  with np.load(folder / "inputs.npz") as file:
+    inputs = {name: torch.from_numpy(file[name].astype(np.int64)) for name in file.files}
+  for config in sorted(folder.glob("*/config.json")):
+    np.savez(config.parent / "logits.npz", **logits_of(config.parent, inputs))
+
+
+def logits_of(folder: pathlib.Path, inputs) -> dict[str, np.ndarray]:
+  """Everything a model puts out, by transformers' names."""
+  [class_name] = transformers.BertConfig.from_pretrained(folder).architectures
+  model_class = getattr(transformers, class_name)
+  model, report = model_class.from_pretrained(
+    folder, dtype=torch.float32, output_loading_info=True, attn_implementation="eager"
+  )
+  random = [name for name in report["missing_keys"] if "pooler" not in name]
+  if random or report["mismatched_keys"]:
+    sys.exit(f"{folder}: transformers starts {random} {report['mismatched_keys']} at random.")
+  if class_name == "BertForMultipleChoice":  # two choices a question
+    inputs = {name: value.reshape(-1, 2, value.shape[-1]) for name, value in inputs.items()}
+  with torch.no_grad():
+    outputs = model.eval()(**inputs)
+  return {name: value.numpy() for name, value in outputs.items() if torch.is_tensor(value)}
+
+
+if __name__ == "__main__":
+  {"make": make, "compute": compute}[sys.argv[1]](pathlib.Path(sys.argv[2]))

@@ -1,0 +1,275 @@
+"""Hand-written gradients against automatic ones. Run: pytest tests/model/kernels_test.py"""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert.model import kernels
+
+
+def value_and_gradients(function, *args):
+  with tf.GradientTape() as tape:
+    for arg in args:
+      tape.watch(arg)
+    value = function(*args)
+    loss = tf.reduce_sum(value * tf.cos(3.0 * value))  # another gradient for every entry
+  return [value, *tape.gradient(loss, args)]
+
+
+def plain_gelu(x):
+  return 0.5 * x * (1.0 + tf.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def plain_layer_norm(x, gamma, beta):
+  mean, variance = tf.nn.moments(x, axes=[-1], keepdims=True)
+  return tf.nn.batch_normalization(x, mean, variance, beta, gamma, 1e-12)
+
+
+def assert_same(ours, plain):
+  for one, other in zip(ours, plain, strict=True):
+    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "compiled"])
+def compiled(request):
+  with kernels.compile_blocks(request.param):
+    yield request.param
+
+
+def normal(shape, seed):
+  return tf.random.stateless_normal(shape, [seed, seed])
+
+
+@pytest.mark.usefixtures("compiled")
+def test_gelu():
+  x, bias = normal([7, 50], 1) * 3.0, normal([50], 2)
+  assert_same(value_and_gradients(kernels.gelu, x), value_and_gradients(plain_gelu, x))
+  assert_same(
+    value_and_gradients(kernels.bias_gelu, x, bias),
+    value_and_gradients(lambda x, bias: plain_gelu(x + bias), x, bias),
+  )
+  assert_same(kernels.gelu(tf.constant([0.0, 30.0, -30.0])), [0.0, 30.0, 0.0])
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+@pytest.mark.parametrize("shape", [[5, 16], [2, 3, 16]])
+def test_layer_norm(shape, rate):
+  x, gamma, beta = normal(shape, 1) * 3.0 + 1.0, normal([16], 2) + 1.0, normal([16], 3)
+  seed = tf.constant([5, 6], tf.int64)
+
+  def ours(*args):
+    return kernels.layer_norm(*args, epsilon=1e-12, rate=rate, seed=seed)
+
+  def plain(*args):
+    return kernels.dropout(plain_layer_norm(*args), rate, seed)
+
+  assert_same(value_and_gradients(ours, x, gamma, beta), value_and_gradients(plain, x, gamma, beta))
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_dropout_add_layer_norm(rate):
+  seed = tf.constant([5, 6], tf.int64)
+  x, residual = normal([9, 16], 1), normal([9, 16], 2)
+  bias, gamma, beta = normal([16], 3), normal([16], 4) + 1.0, normal([16], 5)
+
+  def plain(x, bias, residual, gamma, beta):
+    return plain_layer_norm(kernels.dropout(x + bias, rate, seed) + residual, gamma, beta)
+
+  def ours(*args):
+    one, same = kernels.dropout_add_layer_norm(*args, 1e-12, rate, seed)
+    return 0.25 * one + 0.75 * same  # both have a gradient
+
+  args = (x, bias, residual, gamma, beta)
+  assert_same(value_and_gradients(ours, *args), value_and_gradients(plain, *args))
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_softmax_dropout(rate):
+  seed = tf.constant([5, 6], tf.int64)
+  scores, adder = normal([2, 3, 4, 5], 1), normal([2, 1, 1, 5], 2)
+
+  def ours(scores):
+    return kernels.softmax_dropout(scores, adder, rate, seed)
+
+  def plain(scores):
+    return kernels.dropout(tf.nn.softmax(scores + adder), rate, seed)
+
+  assert_same(value_and_gradients(ours, scores), value_and_gradients(plain, scores))
+
+
+@pytest.mark.usefixtures("compiled")
+def test_bias_scale():
+  x, bias, scale = normal([7, 50], 1), normal([50], 2), normal([50], 3)
+  assert_same(
+    value_and_gradients(lambda x, bias: kernels.bias_scale(x, bias, scale), x, bias),
+    value_and_gradients(lambda x, bias: (x + bias) * scale, x, bias),
+  )
+
+
+@pytest.mark.usefixtures("compiled")
+def test_cross_entropy():
+  x, bias = normal([9, 50], 1) * 3.0, normal([50], 2)
+  labels = tf.constant([0, 49, 7, 7, 3, 20, 48, 1, 30])
+  assert_same(
+    value_and_gradients(lambda x, bias: kernels.cross_entropy(x, bias, labels), x, bias),
+    value_and_gradients(
+      lambda x, bias: tf.nn.sparse_softmax_cross_entropy_with_logits(labels, x + bias), x, bias
+    ),
+  )
+  losses = kernels.cross_entropy(x[:3], bias, tf.constant([-1, 50, 49])).numpy()
+  np.testing.assert_array_equal(np.isnan(losses), [True, True, False])
+  assert np.isfinite(kernels.cross_entropy(x * 1e4, bias, labels)).all()
+
+
+@pytest.mark.usefixtures("compiled")
+def test_blocks_read_and_write_bfloat16_and_compute_in_float32():
+  """Values and gradients are those of the rounded input; only they themselves are rounded."""
+  seed = tf.constant([5, 6], tf.int64)
+  scores, residual = normal([4, 16], 1), normal([4, 16], 2)
+  low = tf.cast(scores, tf.bfloat16)
+  bias, gamma, beta = normal([16], 3), normal([16], 4) + 1.0, normal([16], 5)
+
+  def blocks(x, dtype):
+    normed = kernels.dropout_add_layer_norm(x, bias, residual, gamma, beta, 1e-12, 0.3, seed, dtype)
+    return [
+      kernels.bias_gelu(x, bias, dtype),
+      kernels.bias_scale(x, bias, gamma, dtype),
+      kernels.softmax_dropout(x, residual, 0.3, seed, dtype),
+      normed[1],
+    ], normed[0]
+
+  def run(x, dtype):
+    with tf.GradientTape(persistent=True) as tape:
+      tape.watch(x)
+      outputs, exact = blocks(x, dtype)
+    assert all(output.dtype == dtype for output in outputs)
+    assert exact.dtype == tf.float32
+    # A gradient of ones would vanish behind LayerNorm and softmax.
+    ramp = tf.range(16, dtype=tf.float32)
+    gradients = [tape.gradient(y, x, tf.cast(ramp + 0.0 * exact, y.dtype)) for y in outputs]
+    assert all(gradient.dtype == x.dtype for gradient in gradients)
+    return [tf.cast(t, tf.float32) for t in (*outputs, *gradients)], exact
+
+  rounded, exact = run(low, tf.bfloat16)
+  plain, same = run(tf.cast(low, tf.float32), tf.float32)
+  np.testing.assert_array_equal(exact, same)
+  for one, other in zip(rounded, plain, strict=True):
+    np.testing.assert_array_equal(one, tf.cast(tf.cast(other, tf.bfloat16), tf.float32))
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_dropout_rate_scale_and_seed(rate):
+  x = tf.ones([301, 333])
+  dropped = kernels.dropout(x, rate, tf.constant([1, 2], tf.int64)).numpy()
+  kept = dropped[dropped != 0]
+  np.testing.assert_allclose(kept, 1.0 / (1.0 - rate), rtol=1e-6)
+  assert abs(kept.size / dropped.size - (1.0 - rate)) < 0.006  # about six standard deviations
+  again = kernels.dropout(x, rate, tf.constant([1, 2], tf.int64)).numpy()
+  other = kernels.dropout(x, rate, tf.constant([1, 3], tf.int64)).numpy()
+  np.testing.assert_array_equal(dropped, again)
+  assert (dropped != other).mean() > 0.1
+
+
+def test_dropout_gradient_is_its_mask():
+  x = tf.random.stateless_normal([64, 65], [1, 2])
+  seed = tf.constant([1, 2], tf.int64)
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    y = kernels.dropout(x, 0.3, seed)
+  np.testing.assert_allclose(tape.gradient(y, x) * x, y, rtol=1e-6)
+
+
+def test_compiled_blocks_drop_the_same_entries():
+  x, keys = normal([64, 65], 1), kernels.dropout_keys([7, 8])
+  one = kernels._softmax_forward(x, None, keys, 0.3, tf.float32, False)[1]
+  other = kernels._softmax_forward(x, None, keys, 0.3, tf.float32, True)[1]
+  np.testing.assert_array_equal(one == 0, other == 0)
+
+
+SEEDS = [[0, 0], [0, 1], [1, 0], [1, 1], [2**32, 0], [0, 2**32], [-1, 0], [5, -7], [2**62, 3]]
+
+
+def test_random_bits_are_uniform_and_independent_between_bits_places_and_seeds():
+  """Over 2^18 entries the share of ones has a standard deviation of 0.001."""
+  draws = [kernels.random_bits([512, 512], kernels.dropout_keys(s)).numpy() for s in SEEDS]
+  for draw in draws:
+    assert np.unique(draw).size > 0.9999 * draw.size  # a collision or two by chance
+    bits = (draw[..., np.newaxis] >> np.arange(32, dtype=np.uint32)) & 1
+    assert np.abs(bits.mean((0, 1)) - 0.5).max() < 0.006
+    highest = bits[..., -1].astype(bool)
+    for shift in (1, 2, 64):
+      assert abs((highest[:, shift:] == highest[:, :-shift]).mean() - 0.5) < 0.006
+      assert abs((highest[shift:] == highest[:-shift]).mean() - 0.5) < 0.006
+    buckets = np.bincount(draw.ravel() >> 24, minlength=256)
+    chi_square = ((buckets - 1024.0) ** 2 / 1024.0).sum()
+    assert 150 < chi_square < 390  # 255 degrees of freedom: mean 255, deviation 22.6
+  for i, one in enumerate(draws):
+    for other in draws[:i]:
+      agreement = 1 - np.unpackbits((one ^ other).view(np.uint8)).mean()
+      assert abs(agreement - 0.5) < 0.002
+      shifted = 1 - np.unpackbits((one[:-1] ^ other[1:]).view(np.uint8)).mean()
+      assert abs(shifted - 0.5) < 0.002
+
+
+# ---------------------------------------------------------------------------------------------
+# Without padding.
+
+
+@pytest.fixture(
+  params=[
+    [[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 0, 0]],
+    [[1, 1, 1, 1], [1, 1, 1, 1]],
+    [[0, 1, 0], [0, 0, 0]],
+    [[0, 0]],
+    [[1] * 5 + [0] * 4] * 3,
+    [[1] * 5 + [0], [1] * 3 + [0] * 3],  # Nothing fills up: padding reads a token's row.
+  ],
+  ids=["ragged", "full", "holes", "empty", "many", "exact"],
+)
+def mask(request):
+  return np.array(request.param)
+
+
+def test_removing_and_restoring_padding(mask):
+  batch_size, length = mask.shape
+  x = normal([batch_size * length, 6], 1)
+  is_token = mask.reshape(-1, 1).astype(np.float32)
+
+  def there_and_back(x):
+    unpadding = kernels.Unpadding(tf.constant(mask), multiple=4)
+    rows = unpadding.remove(x)
+    assert len(rows) == max(1, min(-(-mask.sum() // 4) * 4, mask.size))
+    return unpadding.restore(tf.sin(rows))
+
+  assert_same(
+    value_and_gradients(there_and_back, x), value_and_gradients(lambda x: tf.sin(x) * is_token, x)
+  )
+
+
+def test_gathering_heads_without_padding(mask):
+  """Attention over what `to_heads` gives equals attention over padded rows, with its gradient."""
+  (batch_size, length), heads, size = mask.shape, 2, 3
+  x = normal([batch_size * length, 3 * heads * size], 1)
+  adder = (1.0 - mask[:, np.newaxis, np.newaxis, :].astype(np.float32)) * -10000.0
+
+  def attend(q, k, v):
+    probs = tf.nn.softmax(tf.matmul(q, k, transpose_b=True) + adder)
+    return tf.matmul(probs, v)
+
+  def plain(x):
+    shape = [batch_size, length, 3, heads, size]
+    context = attend(*tf.unstack(tf.transpose(tf.reshape(x, shape), [2, 0, 3, 1, 4])))
+    rows = tf.reshape(tf.transpose(context, [0, 2, 1, 3]), [-1, heads * size])
+    return rows * mask.reshape(-1, 1).astype(np.float32)
+
+  def without_padding(x):
+    unpadding = kernels.Unpadding(tf.constant(mask), multiple=4)
+    context = attend(*tf.unstack(unpadding.to_heads(unpadding.remove(x), 3, heads)))
+    return unpadding.restore(unpadding.from_heads(context))
+
+  assert_same(value_and_gradients(without_padding, x), value_and_gradients(plain, x))

@@ -1,0 +1,568 @@
+"""One model for many texts: order, batches, memory, checkpoints and fine-tuned SavedModels.
+
+Alone: python -m pytest tests/predicting/predictor_test.py (about twenty seconds)
+"""
+
+import contextlib
+import doctest
+import io
+import itertools
+import json
+import os
+import pathlib
+import random
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert import export_hub, tokenization
+from bert.checkpoints import checkpoint
+from bert.exporting import task_model
+from bert.io import text_lines
+from bert.io.tables import DataError
+from bert.model import heads
+from bert.model.configuration import BertConfig
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertModel
+from bert.predicting import load_model, predictor, sentence_vectors
+from bert.predicting.predictor import Predictor
+from bert.scripts import command_line
+from tests.kit.paths import ROOT
+
+WORDS = ["the", "film", "was", "good", "bad", ",", "."]
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+CONFIG = BertConfig(
+  vocab_size=len(VOCAB),
+  hidden_size=16,
+  num_hidden_layers=2,
+  num_attention_heads=2,
+  intermediate_size=32,
+  max_position_embeddings=32,
+  type_vocab_size=2,
+  initializer_range=0.3,  # far from zero, so that a mistake anywhere shows
+)
+LABELS = ["no", "yes", "päť"]
+
+
+def random_texts(count, longest=20, seed=0):
+  rng = random.Random(seed)
+  return [" ".join(rng.choices(WORDS, k=rng.randrange(longest))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> str:
+  """A folder with a checkpoint of a classifier, its config and its vocabulary."""
+  folder = tmp_path_factory.mktemp("trained")
+  (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+  (folder / "bert_config.json").write_text(CONFIG.to_json_string())
+  with use_store(VariableStore(seed=5)) as store:
+    model = BertModel(CONFIG, False, tf.zeros([1, 1], tf.int32))
+    heads.get_classifier_logits(model.get_pooled_output(), len(LABELS), False)
+  store.variables["output_weights"].assign_add(tf.ones([len(LABELS), 16]) * 0.1)
+  checkpoint.save(str(folder), 1, store.variables, {})
+  return str(folder)
+
+
+@pytest.fixture(scope="module")
+def exported(trained, tmp_path_factory) -> str:
+  folder = tmp_path_factory.mktemp("export")
+  vocab = os.path.join(trained, "vocab.txt")
+  task_model.export_sentence_model(
+    str(folder / "task"), CONFIG, trained, vocab, True, 16, LABELS, is_pair=True
+  )
+  return str(folder)
+
+
+@pytest.fixture(scope="module")
+def encode(trained):
+  return Predictor.from_checkpoint(trained, max_seq_length=16)
+
+
+def test_the_examples():
+  for module in (predictor, sentence_vectors, text_lines, load_model):
+    assert doctest.testmod(module).failed == 0
+  assert doctest.testmod(predictor).attempted > 3
+
+
+# ---------------------------------------------------------------------------------------------
+# Batches and order.
+
+
+class Spy:
+  """A model that adds up its input and remembers its batches."""
+
+  def __init__(self, **options):
+    self.batches = []
+    self.predictor = Predictor(
+      lambda item: {"codes": item, "name": str(item)},
+      self._compute,
+      ["codes"],
+      lambda features, outputs: (features["name"], int(outputs["sum"])),
+      **options,
+    )
+
+  def _compute(self, batch):
+    assert list(batch) == ["codes"], "a model gets what it asks for"
+    self.batches.append(batch["codes"])
+    return {"sum": batch["codes"].sum(axis=1)}
+
+
+def test_results_come_in_the_order_of_the_items():
+  items = [[rng] * (rng % 7) for rng in range(100)]
+  spy = Spy(batch_size=8, chunk_size=30)
+  assert spy.predictor(items) == [(str(item), sum(item)) for item in items]
+  assert sum(map(len, spy.batches)) == 100
+  assert spy.predictor([]) == []
+
+
+def test_batches_hold_items_of_like_length():
+  items = [[1] * length for length in range(64)]
+  random.Random(0).shuffle(items)
+  spy = Spy(batch_size=8, chunk_size=64)
+  spy.predictor(items)
+  assert [batch.shape for batch in spy.batches] == [(8, longest) for longest in range(7, 64, 8)]
+  assert all(batch.dtype == np.int32 for batch in spy.batches)
+
+
+def test_short_items_make_larger_batches():
+  spy = Spy(batch_size=4, chunk_size=100, batch_tokens=64)
+  items = [[1] * length for length in (1, 2, 3, 4, 8, 9, 20, 30, 30, 30, 30, 30)] + [[1]] * 20
+  assert spy.predictor(items) == [(str(item), sum(item)) for item in items]
+  # 22 times 2, but not 23 times 3, are 64 at most. The longest do not fit, and go four by four.
+  assert [batch.shape for batch in spy.batches] == [(22, 2), (4, 9), (4, 30), (2, 30)]
+
+
+def test_a_stream_holds_no_more_than_a_chunk():
+  taken = itertools.count()
+  spy = Spy(batch_size=4, chunk_size=8)
+  results = spy.predictor.stream([next(taken)] for _ in itertools.repeat(None))  # without an end
+  assert next(taken) == 0, "nothing is read before something is asked for"
+  for _ in range(8):
+    next(results)
+  assert next(taken) == 9
+  next(results)
+  assert next(taken) == 18
+
+
+def test_one_text_is_not_a_list_of_letters():
+  with pytest.raises(TypeError, match=r"\['hello'\]"):
+    Spy().predictor("hello")
+
+
+@pytest.mark.parametrize("name", ["batch_size", "chunk_size"])
+def test_sizes_below_one_are_refused(name):
+  with pytest.raises(ValueError, match=f"{name} must be at least 1, but is 0"):
+    Spy(**{name: 0})
+
+
+def test_an_output_without_a_row_for_each_item_is_refused():
+  broken = Predictor(lambda item: {"codes": item}, lambda batch: {"sum": np.zeros([7])}, ["codes"])
+  with pytest.raises(ValueError, match=r"'sum' is \(7,\) for 2 items"):
+    broken([[1], [2]])
+
+
+# ---------------------------------------------------------------------------------------------
+# Checkpoints.
+
+
+def own_layers(trained, text, text_b=None):
+  """float32 [S, L, W] of one text alone, by BertModel itself, and its tokens."""
+  tokenizer = tokenization.FullTokenizer(os.path.join(trained, "vocab.txt"))
+  tokens = ["[CLS]", *tokenizer.tokenize(text)[:14], "[SEP]"]
+  segments = [0] * len(tokens)
+  if text_b:
+    tokens += [*tokenizer.tokenize(text_b), "[SEP]"]
+    segments += [1] * (len(tokens) - len(segments))
+  with use_store(VariableStore()) as store:
+    inputs = tf.constant([tokenizer.convert_tokens_to_ids(tokens)])
+    BertModel(CONFIG, False, inputs, None, [segments])
+    checkpoint.init_from_checkpoint(checkpoint.find_checkpoint(trained), store.variables)
+    model = BertModel(CONFIG, False, inputs, None, [segments])
+  return np.stack([layer[0] for layer in model.get_all_encoder_layers()], axis=1), tokens
+
+
+POOL = {
+  "none": lambda vectors: vectors,
+  "cls": lambda vectors: vectors[0],
+  "mean": lambda vectors: vectors.mean(axis=0),
+  "max": lambda vectors: vectors.max(axis=0),
+}
+
+
+@pytest.mark.parametrize("pooling", sentence_vectors.POOLINGS)
+@pytest.mark.parametrize("layers", [-1, 0, (-1, 0)])
+def test_vectors_are_those_of_the_model(trained, pooling, layers):
+  encode = Predictor.from_checkpoint(trained, layers=layers, pooling=pooling, max_seq_length=16)
+  items = [*random_texts(5), ("the film", "was good .")]
+  for item, result in zip(items, encode(items), strict=True):
+    vectors, _ = own_layers(trained, *([item] if isinstance(item, str) else item))
+    expected = POOL[pooling](vectors)[..., list(np.atleast_1d(layers)), :]
+    expected = expected[..., 0, :] if isinstance(layers, int) else expected
+    np.testing.assert_allclose(result, expected, atol=1e-5)
+
+
+def test_results_do_not_depend_on_the_other_texts(trained):
+  texts = random_texts(40)
+  results = [
+    Predictor.from_checkpoint(trained, max_seq_length=16, batch_size=batch_size)(texts)
+    for batch_size in (1, 7, 40)
+  ]
+  for other in results[1:]:
+    np.testing.assert_allclose(results[0], other, atol=1e-5)
+
+
+def test_the_graph_is_traced_once(trained):
+  traces = []
+
+  def build(features):
+    traces.append(1)
+    return {"sum": tf.reduce_sum(features["input_ids"], axis=1)}
+
+  function = load_model.load_graph(
+    lambda features: {
+      **build(features),
+      "first": BertModel(CONFIG, False, **_model_inputs(features)).get_pooled_output(),
+    },
+    predictor.INPUTS,
+    checkpoint.find_checkpoint(trained),
+  )
+  run = Predictor(lambda n: dict.fromkeys(predictor.INPUTS, [1] * n), function, predictor.INPUTS)
+  assert [result["sum"] for result in run(range(1, 20))] == list(range(1, 20))
+  run.batch_size = 5
+  run(range(3, 30))
+  assert len(traces) == 1
+
+
+def _model_inputs(features):
+  return {
+    "input_ids": features["input_ids"],
+    "input_mask": features["input_mask"],
+    "token_type_ids": features["segment_ids"],
+  }
+
+
+def test_a_vector_of_vectors_is_not_a_view_of_its_batch(trained):
+  encode = Predictor.from_checkpoint(trained, pooling="none", max_seq_length=16)
+  assert all(
+    result.base is None or result.base.nbytes <= 2 * result.nbytes
+    for result in encode(random_texts(9))
+  )
+
+
+def test_a_text_may_be_empty_or_too_long(encode):
+  empty, long, cut = encode(["", "the " * 500, "the " * 14])
+  assert np.isfinite(empty).all()
+  np.testing.assert_allclose(long, cut, atol=1e-6)
+
+
+@pytest.mark.parametrize("item", [3, ("a",), ("a", 3), None, {"text_a": "a", "text_b": "b"}])
+def test_what_is_no_text_is_refused(encode, item):
+  with pytest.raises(ValueError, match="A text or a pair of texts is needed"):
+    encode([item])
+
+
+def test_an_exported_encoder_serves_as_a_checkpoint(trained, encode, tmp_path):
+  argv = ["export_hub.py", f"--init_checkpoint={trained}", f"--export_dir={tmp_path}"]
+  argv.append("--max_seq_length=16")
+  with contextlib.redirect_stderr(io.StringIO()), pytest.raises(SystemExit) as left:
+    command_line.run(export_hub.main, export_hub.define_flags, argv)
+  assert left.value.code is None
+  texts = random_texts(5)
+  for folder in (tmp_path, tmp_path / "encoder"):
+    again = Predictor.from_checkpoint(str(folder), max_seq_length=16)
+    np.testing.assert_allclose(again(texts), encode(texts), atol=1e-5)
+  flags = {"task": "vectors", "saved_model": tmp_path / "encoder", "max_seq_length": 16}
+  code, printed, err = run("\n".join(texts).encode(), **flags)
+  assert code is None, err
+  found = np.array([json.loads(line)["vector"] for line in printed.splitlines()])
+  np.testing.assert_allclose(found, encode(texts), atol=1e-5)
+  with pytest.raises(ValueError, match="exported with True"):
+    Predictor.from_checkpoint(str(tmp_path), do_lower_case=False, max_seq_length=16)
+
+
+@pytest.mark.parametrize(
+  ("options", "message"),
+  [
+    ({"layers": 2}, "no layer 2: the model has 2, 0 to 1 from the first"),
+    ({"layers": [-1, -3]}, "no layer -3"),
+    ({"pooling": "sum"}, "'sum', but must be one of none, cls, mean, max"),
+    ({"max_seq_length": 33}, "max_seq_length is 33, but must be from 3 to 32"),
+    ({"max_seq_length": 2}, "max_seq_length is 2"),
+  ],
+)
+def test_options_that_cannot_be(trained, options, message):
+  with pytest.raises(ValueError, match=message):
+    Predictor.from_checkpoint(trained, **{"max_seq_length": 16, **options})
+
+
+def test_files_that_do_not_belong_together(trained, tmp_path):
+  config, prefix = os.path.join(trained, "bert_config.json"), _copy_checkpoint(trained, tmp_path)
+  with pytest.raises(ValueError, match=r"There is no vocab\.txt in"):
+    Predictor.from_checkpoint(prefix, bert_config_file=config, max_seq_length=16)
+  larger = tmp_path / "vocab.txt"
+  larger.write_text("\n".join([*VOCAB, "more"]) + "\n")
+  with pytest.raises(ValueError, match=r"up to 12, but the config of .* has vocab_size 12"):
+    Predictor.from_checkpoint(trained, vocab_file=str(larger), max_seq_length=16)
+  deeper = BertConfig.from_dict({**CONFIG.to_dict(), "num_hidden_layers": 3})
+  path = tmp_path / "deeper.json"
+  path.write_text(deeper.to_json_string())
+  with pytest.raises(
+    checkpoint.CheckpointError, match="lacks 16 of the model's 55 variables: bert/encoder/layer_2"
+  ):
+    Predictor.from_checkpoint(trained, bert_config_file=str(path), max_seq_length=16)
+
+
+def _copy_checkpoint(trained, folder) -> str:
+  for path in pathlib.Path(trained).glob("model.ckpt-1*"):
+    (folder / path.name).write_bytes(path.read_bytes())
+  return str(folder / "model.ckpt-1")
+
+
+def test_a_checkpoint_without_a_pooler_has_vectors_all_the_same(trained, encode, tmp_path):
+  prefix = checkpoint.find_checkpoint(trained)
+  names = [name for name in checkpoint.names_and_shapes(prefix) if "pooler" not in name]
+  values = {n: tf.Variable(v, name=n) for n, v in checkpoint.read_tensors(prefix, names).items()}
+  checkpoint.save(str(tmp_path), 1, values, {})
+  files = {
+    name: os.path.join(trained, path)
+    for name, path in (("bert_config_file", "bert_config.json"), ("vocab_file", "vocab.txt"))
+  }
+  without = Predictor.from_checkpoint(str(tmp_path), max_seq_length=16, **files)
+  np.testing.assert_allclose(without(["the film"]), encode(["the film"]), atol=1e-6)
+
+
+def test_similarity_is_the_cosine(encode):
+  rng = np.random.default_rng(0)
+  a, b = rng.normal(size=(2, 5, 8)).astype(np.float32)
+  expected = [
+    np.dot(x, y) / np.sqrt(np.dot(x, x) * np.dot(y, y)) for x, y in zip(a, b, strict=True)
+  ]
+  np.testing.assert_allclose(predictor.cosine_similarity(a, b), expected, rtol=1e-5)
+  assert predictor.cosine_similarity(a, 3 * a) == pytest.approx(1)
+  assert predictor.cosine_similarity(a[0], -a[0]) == pytest.approx(-1)
+  assert predictor.cosine_similarity(np.zeros(3), np.ones(3)) == 0
+  assert predictor.cosine_similarity(
+    *encode(["the film was good", "The film was GOOD"])
+  ) == pytest.approx(1)
+
+
+# ---------------------------------------------------------------------------------------------
+# Fine-tuned models.
+
+
+@pytest.fixture(scope="module")
+def answer(exported):
+  return Predictor.from_saved_model(exported, batch_size=4)
+
+
+def test_answers_are_those_of_the_saved_model(exported, answer):
+  items = [*random_texts(9), *zip(random_texts(4, seed=1), random_texts(4, seed=2), strict=True)]
+  model = tf.saved_model.load(os.path.join(exported, "task"))
+  for item, result in zip(items, answer(items), strict=True):
+    texts = [item, ""] if isinstance(item, str) else list(item)
+    expected = model(*(tf.constant([text]) for text in texts))
+    assert result["label"] == expected["label"].numpy()[0].decode()
+    np.testing.assert_allclose(result["probabilities"], expected["probabilities"][0], atol=1e-5)
+    assert result["label_names"] == LABELS
+  as_dict = answer([{"text_b": "bad", "text_a": "good"}])[0]
+  np.testing.assert_array_equal(
+    as_dict["probabilities"], answer([("good", "bad")])[0]["probabilities"]
+  )
+
+
+@pytest.mark.parametrize(
+  "item",
+  [("a", "b", "c"), {"text_a": "a"}, {"text_a": "a", "text_c": "b"}, ("a", 3), 7, ("a", None)],
+)
+def test_items_that_do_not_fit_the_model(answer, item):
+  with pytest.raises(ValueError, match="does not fit this model, whose inputs are text_a, text_b"):
+    answer([item])
+
+
+def test_names_of_pairs():
+  assert predictor.name_texts("a", ["text_a"]) == {"text_a": "a"}
+  assert predictor.name_texts("a", ["sentences"]) == {"sentences": "a"}
+  with pytest.raises(ValueError, match="inputs are text_a"):
+    predictor.name_texts(("a", "b"), ["text_a"])
+  with pytest.raises(ValueError, match="inputs are context, question"):
+    predictor.name_texts("a", ["context", "question"])
+
+
+def test_words_have_as_many_answers_as_a_text_has_words(tmp_path):
+  """A server's rows are filled up to the longest of their batch; a result has what is its own."""
+
+  @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+  def serve(text):
+    words = tf.strings.split(text)
+    lengths = tf.ragged.map_flat_values(tf.strings.length, words)
+    return {
+      "words": words.to_tensor(),
+      "lengths": lengths.to_tensor(),
+      "num_words": words.row_lengths(),
+    }
+
+  module = tf.Module()
+  module.serve = serve
+  tf.saved_model.save(module, str(tmp_path), {"serving_default": serve})
+  short, long, none = Predictor.from_saved_model(str(tmp_path))(["a bb", "a b c d", ""])
+  assert (short["words"], short["lengths"].tolist(), short["num_words"]) == (["a", "bb"], [1, 2], 2)
+  assert (len(long["words"]), len(long["lengths"])) == (4, 4)
+  assert (none["words"], none["lengths"].tolist(), none["num_words"]) == ([], [], 0)
+
+
+def test_other_folders_are_refused(trained, tmp_path):
+  with pytest.raises(FileNotFoundError, match="holds no SavedModel"):
+    Predictor.from_saved_model(trained)
+  module = tf.Module()
+  module.f = tf.function(
+    lambda x: {"y": x}, input_signature=[tf.TensorSpec([None, None], tf.int32, "x")]
+  )
+  tf.saved_model.save(module, str(tmp_path), {"serving_default": module.f})
+  with pytest.raises(ValueError, match=r"does not take texts \(the input x is int32"):
+    Predictor.from_saved_model(str(tmp_path))
+
+
+# ---------------------------------------------------------------------------------------------
+# The command.
+
+
+def run(stdin=b"", **values):
+  """Runs the script in this process: exit code, what it printed, its messages."""
+  argv = ["bert/predicting/predictor.py", *(f"--{name}={value}" for name, value in values.items())]
+  out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+  source = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(sys, "stdin", source)
+    patch.setattr(sys, "stdout", out)
+    patch.setattr(sys, "stderr", err)
+    with pytest.raises(SystemExit) as left:
+      command_line.run(predictor.main, predictor.define_flags, argv)
+  out.flush()
+  return left.value.code, out.buffer.getvalue().decode(), err.getvalue()
+
+
+def test_lines_in_json_out(exported, answer, tmp_path):
+  lines = [
+    "good film",
+    "good ||| bad",
+    "",
+    '{"text_a": "good", "text_b": "bad"}',
+    "{the film",
+    "päť",
+  ]
+  (tmp_path / "in.txt").write_text("\n".join(lines), encoding="utf-8")
+  code, printed, err = run(saved_model=exported, input_file=tmp_path / "in.txt")
+  assert code is None, err
+  results = list(map(json.loads, printed.splitlines()))
+  assert len(results) == len(lines)
+  expected = answer(["good film", ("good", "bad"), "", ("good", "bad"), "{the film", "päť"])
+  for result, wanted in zip(results, expected, strict=True):
+    assert result["label"] == wanted["label"]
+    np.testing.assert_allclose(result["probabilities"], wanted["probabilities"], atol=1e-6)
+  assert "päť" in printed, "text is written as it is"
+  stdin = (tmp_path / "in.txt").read_bytes()
+  code, _, err = run(stdin, saved_model=exported, output_file=tmp_path / "out.jsonl")
+  assert code is None, err
+  assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == printed
+
+
+def test_vectors_of_lines(trained, encode):
+  lines = [
+    "the film",
+    "good ||| bad",
+    '{"text_a": "good", "text_b": "bad"}',
+    '{"text": "the film"}',
+  ]
+  flags = {"task": "vectors", "init_checkpoint": trained, "max_seq_length": 16}
+  code, printed, err = run("\n".join(lines).encode(), **flags)
+  assert code is None, err
+  found = np.array([json.loads(line)["vector"] for line in printed.splitlines()])
+  expected = encode(["the film", ("good", "bad"), ("good", "bad"), "the film"])
+  np.testing.assert_allclose(found, expected, atol=1e-5)
+  code, _, err = run(b'good\n{"question": "good"}', **flags)
+  assert (code, "standard input, line 2: A text or a pair of texts is needed" in err) == (1, True)
+
+
+def test_an_item_that_does_not_fit_is_named_by_its_line(exported, tmp_path):
+  (tmp_path / "in.txt").write_text('good\n{"text_a": "good", "text": "bad"}\n')
+  code, _, err = run(saved_model=exported, input_file=tmp_path / "in.txt")
+  assert (code, f"{tmp_path}/in.txt, line 2: " in err) == (1, True)
+  assert "does not fit this model, whose inputs are text_a, text_b" in err
+
+
+def test_one_model_is_named(exported, trained):
+  code, _, err = run(saved_model=exported, init_checkpoint=trained)
+  assert (code, "Name one model" in err) == (1, True)
+
+
+def test_a_file_appears_whole_or_not_at_all(exported, tmp_path):
+  (tmp_path / "out.jsonl").write_text("old\n")
+  bad = b"good\n\xff\n"
+  code, _, err = run(bad, saved_model=exported, output_file=tmp_path / "out.jsonl")
+  assert code == 1
+  assert "ERROR: standard input, line 2: byte 0xff is not UTF-8." in err
+  assert (tmp_path / "out.jsonl").read_text() == "old\n"
+  assert os.listdir(tmp_path) == ["out.jsonl"]
+
+
+def test_wrong_paths_are_told_before_anything_is_loaded(exported, tmp_path, monkeypatch):
+  monkeypatch.setattr(load_model, "load_signature", None)
+  monkeypatch.setattr(predictor, "load_signature", None)
+  code, _, err = run(saved_model=exported, output_file=tmp_path / "no" / "out.jsonl")
+  assert (code, "there is no folder" in err) == (1, True)
+  code, _, err = run(saved_model=exported, output_file=tmp_path)
+  assert (code, "is a folder; name a file in it" in err) == (1, True)
+  code, _, err = run()
+  assert (code, "Name one model: --saved_model or --init_checkpoint." in err) == (1, True)
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+  pipe = tmp_path / "pipe"
+  os.mkfifo(pipe)
+  reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+  with text_lines.written_whole(str(pipe)) as writer:
+    writer.write(b"through\n")
+  assert reader.communicate(timeout=30)[0] == b"through\n"
+  assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_other_file_systems_are_tensorflows(tmp_path):
+  url = f"file://{tmp_path}/out.txt"
+  for content in ("first\n", "second\n"):
+    with text_lines.written_whole(url) as writer:
+      writer.write(content.encode())
+  assert list(text_lines.read_lines(url)) == ["second"]
+  with contextlib.suppress(DataError), text_lines.written_whole(url) as writer:
+    writer.write(b"half")
+    raise DataError("of something else")
+  assert list(text_lines.read_lines(url)) == ["second"]
+  assert os.listdir(tmp_path) == ["out.txt"]
+  with pytest.raises(FileNotFoundError, match="No such file"):
+    list(text_lines.read_lines("file:///no/such/in"))
+  with pytest.raises(OSError, match="Cannot write file:///no/such/out"):
+    with text_lines.written_whole("file:///no/such/out") as writer:
+      writer.write(b"x")
+
+
+def test_lines_are_those_of_the_file(tmp_path):
+  path = tmp_path / "in.txt"
+  path.write_bytes("\ufeff first \r\n\n\u2028 a\u2028b \u2028\nlast".encode())
+  assert list(text_lines.read_lines(str(path))) == ["first", "", "a\u2028b", "last"]
+  path.write_bytes(b"ok\nbad \xe9\n")
+  with pytest.raises(DataError, match=r"in\.txt, line 2: byte 0xe9 is not UTF-8"):
+    list(text_lines.read_lines(str(path)))
+
+
+def test_help_is_quick_and_needs_no_tensorflow():
+  script = (
+    "import sys; from bert.predicting import predictor; from bert.scripts import command_line\n"
+    "try: command_line.run(predictor.main, predictor.define_flags, ['bert/predicting/predictor.py', '--help'])\n"
+    "except SystemExit: sys.exit('tensorflow' in sys.modules)"
+  )
+  done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+  assert done.returncode == 0, done.stderr
+  assert "--saved_model" in done.stdout

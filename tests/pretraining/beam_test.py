@@ -1,0 +1,91 @@
+"""Records by Apache Beam: those that worker processes make.
+
+Alone: python -m pytest tests/pretraining/beam_test.py
+"""
+
+import pathlib
+
+import pytest
+
+from bert.pretraining import blocks, instances, workers
+from bert.text import corpus
+from tests.kit.paths import ROOT
+from tests.pretraining.workers_test import manifest_of, names, records_of
+
+beam = pytest.importorskip("apache_beam")
+TEXT = ROOT / "samples" / "sample_text.txt"
+VOCAB = ROOT / "samples" / "vocab.txt"
+SETTINGS = blocks.BlockSettings(str(VOCAB), max_seq_length=64, dupe_factor=3)
+FACTS = SETTINGS.facts(blocks.load_tables(SETTINGS).tokenizer.vocab)
+LOCAL = "--runner=BundleBasedDirectRunner"
+
+
+def test_the_records_of_the_workers(tmp_path, monkeypatch):
+  from bert.pretraining import beam as pretraining_beam
+
+  monkeypatch.setattr(blocks, "block_bytes", lambda total: 3000)
+  monkeypatch.setattr(pretraining_beam, "_BUCKET_BYTES", 5000)
+  text = tmp_path / "text"
+  text.write_bytes((TEXT.read_bytes() + b"\n") * 3)
+  outputs = [tmp_path / name for name in ("out", "a", "b")]
+  paths = list(map(str, outputs))
+  workers.create_records([str(text)], paths[:1], SETTINGS, 1, FACTS)
+  count = pretraining_beam.create_records([str(text)], paths[1:], SETTINGS, FACTS, LOCAL)
+  by_workers, *by_beam = map(records_of, outputs)
+  assert count == len(by_workers)
+  assert sorted(by_workers) == sorted(by_beam[0] + by_beam[1])
+  assert abs(len(by_beam[0]) - len(by_beam[1])) < 5 * count**0.5
+  assert by_beam[0] != sorted(by_beam[0])
+  manifest = manifest_of(tmp_path / "a")
+  assert manifest["records"] == len(by_beam[0])
+  assert {name: manifest[name] for name in FACTS} == FACTS
+  shares = [manifest_of(path)["padding_share"] * len(records_of(path)) for path in outputs]
+  assert shares[0] == pytest.approx(shares[1] + shares[2], abs=0.01 * count)
+  assert not [name for name in names(tmp_path) if name.endswith(".tmp")]
+
+
+def test_every_file_appears(tmp_path):
+  from bert.pretraining import beam as pretraining_beam
+
+  (tmp_path / "text").write_text("the of\nand\n")
+  outputs = [tmp_path / str(number) for number in range(8)]
+  settings = SETTINGS._replace(dupe_factor=1)
+  pretraining_beam.create_records(
+    [str(tmp_path / "text")], list(map(str, outputs)), settings, FACTS, LOCAL
+  )
+  assert 1 <= sum(len(records_of(path)) for path in outputs) <= 2
+  assert all(manifest_of(path)["records"] == len(records_of(path)) for path in outputs)
+
+
+def test_no_text(tmp_path):
+  from bert.pretraining import beam as pretraining_beam
+
+  (tmp_path / "text").write_text("\n \n")
+  with pytest.raises(corpus.CorpusError, match="There is no text"):
+    pretraining_beam.create_records(
+      [str(tmp_path / "text")], [str(tmp_path / "out")], SETTINGS, FACTS, LOCAL
+    )
+  assert names(tmp_path) == ["text"]
+
+
+def test_remote_files_are_copied_when_they_are_complete(tmp_path, monkeypatch):
+  from bert.pretraining import beam as pretraining_beam
+
+  copied = []
+
+  def copy(local, remote):
+    copied.append(remote)
+    (tmp_path / remote.rsplit("/", 1)[1]).write_bytes(pathlib.Path(local).read_bytes())
+
+  monkeypatch.setattr(pretraining_beam, "_copy", copy)
+  writer = pretraining_beam.WriteFile(["gs://bucket/folder/out"], FACTS)
+  writer.process((0, [[(b"a" * 20, 3)], [(b"b" * 20, 4)]]))
+  assert copied == ["gs://bucket/folder/out", "gs://bucket/folder/.out.manifest.json"]
+  assert (tmp_path / "out").read_bytes() == b"a" * 20 + b"b" * 20
+  assert manifest_of(tmp_path / "out")["records"] == 2
+
+
+def test_remote_names_are_for_beam_alone():
+  instances.check_output_files(["gs://bucket/out"], may_be_remote=True)
+  with pytest.raises(instances.OutputError, match="stands there twice"):
+    instances.check_output_files(["gs://b/out", "gs://b/out"], may_be_remote=True)

@@ -1,0 +1,334 @@
+"""Records by several processes: the same bytes for any number of them, and clean ends.
+
+Alone: python -m pytest tests/pretraining/workers_test.py
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bert.io import tfrecord_bytes
+from bert.pretraining import blocks, instances, workers
+from bert.text import corpus
+from tests.kit.paths import ROOT
+
+TEXT = ROOT / "samples" / "sample_text.txt"
+VOCAB = ROOT / "samples" / "vocab.txt"
+
+# Runs the script on small blocks, so that little text keeps several workers busy.
+PROGRAM = (
+  "from bert import create_pretraining_data\n"
+  "from bert.pretraining import blocks\n"
+  "from bert.scripts import command_line\n"
+  "blocks.block_bytes = lambda total: {block}\n"
+  "{change}\n"
+  "command_line.run(create_pretraining_data.main, create_pretraining_data.define_flags)\n"
+)
+
+
+def start(output, text, block=2000, change="", **settings):
+  """Starts the script in a process of its own."""
+  settings = {"input_file": text, "output_file": output, "vocab_file": VOCAB, **settings}
+  program = PROGRAM.format(block=block, change=change)
+  arguments = [f"--{name}={value}" for name, value in settings.items()]
+  return subprocess.Popen(
+    [sys.executable, "-c", program, *arguments],
+    cwd=ROOT,
+    stderr=subprocess.PIPE,
+    text=True,
+    start_new_session=True,
+  )
+
+
+def create(output, text, **settings):
+  """Runs the script, fails if it does, and returns its log."""
+  process = start(output, text, **settings)
+  _, errors = process.communicate(timeout=120)
+  assert process.returncode == 0, errors
+  return errors
+
+
+def records_of(path):
+  """The records of a file, each with its frame."""
+  data = pathlib.Path(path).read_bytes()
+  data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+  records, start = [], 0
+  while start < len(data):
+    end = start + tfrecord_bytes.framed_size(data[start:])
+    records.append(data[start:end])
+    start = end
+  return records
+
+
+def manifest_of(path):
+  return json.loads((path.parent / f".{path.name}.manifest.json").read_text())
+
+
+def names(folder):
+  return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+  """The sample text, several times, in one plain and one compressed file."""
+  folder = tmp_path_factory.mktemp("text")
+  content = TEXT.read_bytes() + b"\n"
+  (folder / "a.txt").write_bytes(content * 4)
+  (folder / "b.txt.gz").write_bytes(gzip.compress(content * 2))
+  return folder / "*"
+
+
+@pytest.fixture(scope="module")
+def by_one(text, tmp_path_factory):
+  """What one worker makes of it."""
+  path = tmp_path_factory.mktemp("one") / "out"
+  create(path, text, num_workers=1)
+  return path
+
+
+# ---------------------------------------------------------------------------------------------
+# The same records.
+
+
+@pytest.mark.parametrize("num_workers", [2, 3])
+def test_any_number_of_workers_writes_the_same_bytes(num_workers, text, by_one, tmp_path):
+  log = create(tmp_path / "out", text, num_workers=num_workers)
+  assert (tmp_path / "out").read_bytes() == by_one.read_bytes()
+  assert manifest_of(tmp_path / "out") == manifest_of(by_one)
+  assert names(tmp_path) == [".out.manifest.json", "out"]
+  documents = TEXT.read_text().split("\n\n")
+  assert f"Read {6 * len(documents)} documents" in log
+
+
+def test_processes_that_start_afresh(text, by_one, tmp_path):
+  """As on systems without fork, or when TensorFlow has started threads."""
+  change = "import sys; sys.modules['tensorflow'] = sys"
+  create(tmp_path / "out", text, num_workers=2, change=change, block=1 << 20)
+  log = create(tmp_path / "same", text, num_workers=1, block=1 << 20)
+  assert (tmp_path / "out").read_bytes() == (tmp_path / "same").read_bytes()
+  assert "Wrote" in log
+
+
+def test_several_files_get_the_records_in_turn(text, by_one, tmp_path):
+  create(f"{tmp_path / 'x'},{tmp_path / 'y'}", text, num_workers=2)
+  everything = records_of(by_one)
+  assert records_of(tmp_path / "x") == everything[0::2]
+  assert records_of(tmp_path / "y") == everything[1::2]
+  assert manifest_of(tmp_path / "x")["records"] == len(everything[0::2])
+
+
+def test_records_are_shuffled_and_seeds_differ(text, by_one, tmp_path):
+  create(tmp_path / "out", text, num_workers=1, random_seed=2)
+  assert records_of(tmp_path / "out") != records_of(by_one)
+  passes = [hashlib.sha256(record).digest() for record in records_of(by_one)]
+  assert len(set(passes)) > 0.9 * len(passes)
+
+
+def test_gzip(text, by_one, tmp_path):
+  for name in ("a", "b"):
+    create(tmp_path / name, text, num_workers=1, gzip=True)
+  assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+  assert records_of(tmp_path / "a") == records_of(by_one)
+  manifest = manifest_of(tmp_path / "a")
+  assert manifest["compression"] == "GZIP"
+  assert (tmp_path / "a").read_bytes()[4:8] == bytes(4)  # no time
+  assert manifest["bytes"] == (tmp_path / "a").stat().st_size
+  assert manifest["sha256"] == hashlib.sha256((tmp_path / "a").read_bytes()).hexdigest()
+  assert "compression" not in manifest_of(by_one)
+
+
+def test_tensorflow_reads_the_records_and_is_not_imported(text, by_one, tmp_path):
+  import tensorflow as tf
+
+  change = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+  log = create(tmp_path / "out", text, num_workers=1, change=change)
+  modules = log.splitlines()[-1].split()
+  assert "numpy" in modules
+  assert "tensorflow" not in modules
+  create(tmp_path / "gz", text, num_workers=1, gzip=True)
+  plain = [record.numpy() for record in tf.data.TFRecordDataset(str(by_one))]
+  compressed = [record.numpy() for record in tf.data.TFRecordDataset(str(tmp_path / "gz"), "GZIP")]
+  assert plain == compressed == [record[12:-4] for record in records_of(by_one)]
+
+
+def test_manifest_names_the_options_that_were_used(text, tmp_path):
+  create(
+    tmp_path / "out",
+    TEXT,
+    num_workers=1,
+    do_whole_word_mask=True,
+    dynamic_masking=True,
+    split_sentences=True,
+    dupe_factor=1,
+  )
+  manifest = manifest_of(tmp_path / "out")
+  expected = {"do_whole_word_mask": True, "dynamic_masking": True, "split_sentences": True}
+  options = {*blocks._OPTIONS, *corpus.TextFormat._fields}
+  assert {name: manifest[name] for name in manifest if name in options} == expected
+  assert (manifest["dupe_factor"], manifest["masked_lm_prob"]) == (1, 0.15)
+  assert manifest["vocab_size"] == len(VOCAB.read_text().splitlines())
+
+
+# ---------------------------------------------------------------------------------------------
+# Ends before the end.
+
+KILLED = (
+  "import os\n"
+  "make = pretraining_blocks.records_of_range\n"
+  "def stop(number, *arguments):\n"
+  "  yield from make(number, *arguments)\n"
+  "  if number == 3:\n"
+  "    {stop}\n"
+  "pretraining_blocks.records_of_range = stop\n"
+)
+
+
+@pytest.mark.parametrize(
+  ("stop", "message"),
+  [
+    ("os.kill(os.getpid(), 9)", "was killed by signal 9"),
+    ("os._exit(5)", "ended with code 5"),
+  ],
+)
+def test_a_worker_that_dies_is_reported(stop, message, text, tmp_path):
+  process = start(tmp_path / "out", text, num_workers=2, change=KILLED.format(stop=stop))
+  _, errors = process.communicate(timeout=60)
+  assert process.returncode == 1
+  assert message in errors
+  assert "Traceback" not in errors
+  assert not names(tmp_path)
+
+
+def test_an_error_in_a_worker_is_that_of_the_program(text, tmp_path):
+  change = KILLED.format(stop="raise KeyError('a bug')")
+  process = start(tmp_path / "out", text, num_workers=2, change=change)
+  _, errors = process.communicate(timeout=60)
+  assert process.returncode == 1
+  assert "RuntimeError: in worker" in errors
+  assert "KeyError: 'a bug'" in errors
+  assert not names(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits of file sizes")
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_a_full_disk(num_workers, text, tmp_path):
+  change = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))"
+  process = start(tmp_path / "out", text, num_workers=num_workers, change=change)
+  _, errors = process.communicate(timeout=60)
+  assert process.returncode == 1
+  error = next(line for line in errors.splitlines() if line.startswith("ERROR"))
+  assert f"{tmp_path}: File too large, while writing temporary files" in error
+  assert not names(tmp_path)
+
+
+SLOW = "import time\n" + KILLED.format(stop="time.sleep({seconds})")
+
+
+def wait_for_work(folder, num_workers):
+  """Until all workers have their files, so that they are at work."""
+  for _ in range(600):
+    if len(list(folder.glob(".out.worker-*.tmp"))) == num_workers:
+      time.sleep(0.3)
+      return
+    time.sleep(0.05)
+  raise AssertionError("The workers did not begin.")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="other signals")
+def test_ctrl_c(text, tmp_path):
+  process = start(tmp_path / "out", text, num_workers=2, change=SLOW.format(seconds=60))
+  wait_for_work(tmp_path, 2)
+  os.killpg(process.pid, signal.SIGINT)  # to the workers, too, as a terminal does
+  _, errors = process.communicate(timeout=20)
+  assert process.returncode == 130
+  assert errors.splitlines()[-1] == "Interrupted."
+  assert "Traceback" not in errors
+  assert not names(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="other signals")
+def test_a_killed_job_leaves_no_output_and_the_next_one_cleans_up(text, by_one, tmp_path):
+  process = start(tmp_path / "out", text, num_workers=3, change=SLOW.format(seconds=5))
+  wait_for_work(tmp_path, 3)
+  process.kill()
+  process.wait()  # not for its workers, which notice only when they report
+  assert names(tmp_path) == [f".out.worker-{number}.tmp" for number in range(3)]
+  other = tmp_path / ".out2.worker-0.tmp"
+  other.touch()  # of another job
+  create(tmp_path / "out", text, num_workers=2)
+  assert (tmp_path / "out").read_bytes() == by_one.read_bytes()
+  assert names(tmp_path) == [".out.manifest.json", other.name, "out"]
+
+
+# ---------------------------------------------------------------------------------------------
+# In this process.
+
+
+def settings_of(**changes):
+  return blocks.BlockSettings(
+    **{"vocab_file": str(VOCAB), "max_seq_length": 32, "dupe_factor": 1, **changes}
+  )
+
+
+def test_no_text(tmp_path):
+  (tmp_path / "text").write_text("\n \n\0\n")
+  paths = [str(tmp_path / "text")]
+  with pytest.raises(corpus.CorpusError, match="There is no text"):
+    workers.create_records(paths, [str(tmp_path / "out")], settings_of(), 1, {})
+  assert names(tmp_path) == ["text"]
+
+
+def test_ranges_may_end_in_any_order(tmp_path):
+  addresses = instances.IntegerFile(str(tmp_path), "q")
+  inbox = workers._Inbox(addresses, corpus.TextStatistics())
+  for number, numbers, is_complete in [
+    (1, [10], False),
+    (2, [20, 21], True),
+    (0, [1], False),
+    (1, [11], True),
+    (0, [2], True),
+    (3, [], True),
+    (4, [40], True),
+  ]:
+    array = workers.array.array("q", numbers)
+    inbox.add(workers.Report(number, array, 0, is_complete))
+  addresses.freeze()
+  assert addresses.view.tolist() == [1, 2, 10, 11, 20, 21, 40]
+  addresses.close()
+
+
+def test_memory_does_not_grow_with_the_text(tmp_path):
+  """Peak memory of a whole run, in a process of its own."""
+  program = (
+    "import resource, sys; from bert.text import corpus\n"
+    "from bert.pretraining import blocks, workers as pretraining_workers\n"
+    "settings = blocks.BlockSettings(sys.argv[2], dupe_factor=1)\n"
+    "blocks.block_bytes = lambda total: 1 << 16\n"
+    "paths, facts = [sys.argv[1]], {'max_seq_length': 128}\n"
+    "pretraining_workers.create_records(paths, [paths[0] + '.out'], settings, 1, facts)\n"
+    "print(open('/proc/self/status').read().split('RssAnon:')[1].split()[0])\n"
+  )
+  if not os.path.exists("/proc/self/status"):
+    pytest.skip("no /proc to read the memory from")
+  kilobytes = []
+  content = TEXT.read_bytes() + b"\n"
+  for copies in (50, 400):
+    (tmp_path / "text").write_bytes(content * copies)
+    done = subprocess.run(
+      [sys.executable, "-c", program, tmp_path / "text", VOCAB],
+      cwd=ROOT,
+      capture_output=True,
+      check=True,
+      text=True,
+    )
+    kilobytes.append(int(done.stdout))
+  # 1.5 MB of text more; its tokens and records in memory would take 6 MB.
+  assert kilobytes[1] < kilobytes[0] + 3000

@@ -1,0 +1,141 @@
+"""Tests of bert/scripts/result_files.py. Alone: python -m pytest tests/scripts/result_files_test.py (seconds)"""
+
+import doctest
+import json
+import logging
+import os
+
+import numpy as np
+import pytest
+
+from bert.scripts import result_files
+
+
+def test_doctests():
+  assert doctest.testmod(result_files).failed == 0
+
+
+def test_eval_results_have_the_originals_keys_first_and_print_as_float32(tmp_path, caplog):
+  caplog.set_level(logging.INFO, logger="absl")
+  path = tmp_path / "eval_results.txt"
+  result_files.write_eval_results(
+    str(path),
+    {
+      "eval_f1": 0.5,
+      "loss": 0.4508,
+      "confusion matrix": "table\nof lines",
+      "global_step": 343,
+      "eval_accuracy": 345 / 408,  # the original's famous first result
+      "a_metric": float("nan"),
+      "eval_loss": 1e-8,
+    },
+  )
+  assert path.read_text() == (
+    "eval_accuracy = 0.8455882\n"
+    "eval_loss = 1e-08\n"
+    "global_step = 343\n"
+    "loss = 0.4508\n"
+    "a_metric = nan\n"
+    "eval_f1 = 0.5\n"
+  )
+  assert "  confusion matrix:\ntable\nof lines" in caplog.text
+  assert "  eval_accuracy = 0.8455882" in caplog.text
+
+
+def test_eval_results_of_another_script(tmp_path):
+  path = tmp_path / "eval_results.txt"
+  results = {"loss": 2.0, "a": 1.0, "b": np.float64(0.1), "n": np.int64(3)}
+  result_files.write_eval_results(str(path), results, original_keys=["b", "absent"])
+  assert path.read_text() == "b = 0.1\na = 1.0\nloss = 2.0\nn = 3.0\n"
+
+
+def float32(*rows):
+  return [np.array(row, np.float32) for row in rows]
+
+
+def test_predictions_of_classes(tmp_path):
+  probabilities = float32([0.1, 0.9], [0.75, 0.25], [1e-9, 1.0])
+  guids = ["test-1", "a\tb\nc", "x\ry"]
+  result_files.write_predictions(
+    str(tmp_path), "_mismatched", guids, probabilities, ["no", "yes\t!"], "classification"
+  )
+  assert (tmp_path / "test_results_mismatched.tsv").read_bytes() == (
+    b"0.1\t0.9\n0.75\t0.25\n1e-09\t1.0\n"
+  )
+  assert (tmp_path / "predictions_mismatched.tsv").read_bytes() == (
+    b"id\tlabel\tprobability_no\tprobability_yes !\n"
+    b"test-1\tyes !\t0.1\t0.9\n"
+    b"a b c\tno\t0.75\t0.25\n"
+    b"x y\tyes !\t1e-09\t1.0\n"
+  )
+  assert sorted(os.listdir(tmp_path)) == [
+    "predictions_mismatched.tsv",
+    "test_results_mismatched.tsv",
+  ]
+
+
+def test_predictions_of_scores(tmp_path):
+  result_files.write_predictions(
+    str(tmp_path), "", [7, "b"], float32([4.5], [-0.25]), ["score"], "regression"
+  )
+  assert (tmp_path / "test_results.tsv").read_text() == "4.5\n-0.25\n"
+  assert (tmp_path / "predictions.tsv").read_text() == "id\tscore\n7\t4.5\nb\t-0.25\n"
+
+
+def test_predictions_of_several_labels(tmp_path):
+  probabilities = float32([0.5, 0.4999, 0.9], [0.1, 0.1, 0.1])
+  result_files.write_predictions(
+    str(tmp_path), "", ["a", "b"], probabilities, ["x", "y", "z"], "multi_label"
+  )
+  assert (tmp_path / "predictions.tsv").read_text().splitlines()[1:] == [
+    "a\tx,z\t0.5\t0.4999\t0.9",
+    "b\t\t0.1\t0.1\t0.1",
+  ]
+
+
+def test_one_prediction_of_one_example(tmp_path):
+  result_files.write_predictions(
+    str(tmp_path), "", ["a"], float32([1.0]), ["only"], "classification"
+  )
+  assert (tmp_path / "predictions.tsv").read_text().splitlines()[1:] == ["a\tonly\t1.0"]
+
+
+def test_a_prediction_too_few_is_an_error(tmp_path):
+  with pytest.raises(ValueError, match="shorter"):
+    result_files.write_predictions(
+      str(tmp_path), "", ["a", "b"], float32([0.1, 0.9]), ["0", "1"], "classification"
+    )
+  assert not (tmp_path / "predictions.tsv").exists()
+
+
+def test_label_map_there_and_back(tmp_path):
+  labels = ["neutral", "10", "9", 'ä"\t']
+  result_files.write_label_map(str(tmp_path), labels)
+  text = (tmp_path / "label_map.json").read_text(encoding="utf-8")
+  assert json.loads(text) == {"neutral": 0, "10": 1, "9": 2, 'ä"\t': 3}
+  assert "ä" in text
+  assert result_files.read_label_map(str(tmp_path)) == labels
+
+
+def test_no_label_map(tmp_path):
+  assert result_files.read_label_map(str(tmp_path)) is None
+  assert result_files.read_label_map(None) is None
+
+
+@pytest.mark.parametrize(
+  "text",
+  [
+    *("", "{", "[]", '["a"]', "3", "null"),
+    *('{"a": 1}', '{"a": "0"}', '{"a": null}', '{"a": 0, "b": 0}', '{"a": 0, "b": "1"}'),
+  ],
+)
+def test_a_label_map_that_is_none(tmp_path, text):
+  (tmp_path / "label_map.json").write_text(text)
+  with pytest.raises(ValueError, match=r"label_map\.json is no label map .*Remove it"):
+    result_files.read_label_map(str(tmp_path))
+
+
+def test_a_label_map_that_is_not_utf8(tmp_path):
+  (tmp_path / "label_map.json").write_bytes(b'{"\xff": 0}')
+  with pytest.raises(ValueError, match="is no label map"):
+    result_files.read_label_map(str(tmp_path))

@@ -1,0 +1,526 @@
+"""Binary files that are not as they should be: checkpoints, records, safetensors, SavedModels.
+
+Each row is refused as tests/kit/bad_inputs.py says: code 1, one message with file and place,
+nothing written, nothing changed. Text files are in tests/system/bad_inputs_test.py.
+
+Alone: python -m pytest tests/system/bad_weights_test.py (some seconds, most of them TensorFlow's start)
+"""
+
+import gzip
+import json
+import pathlib
+import shutil
+import struct
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert import predict_masked
+from bert.checkpoints import checkpoint, numpy_reader, safetensors_file, transformers_folder
+from bert.io import tfrecord_bytes
+from bert.io.tfrecord_bytes import framed, varint
+from bert.predicting import load_run, predictor
+from bert.pretraining import record_checks
+from bert.tasks import glue
+from bert.training import input_pipeline
+from tests.kit.bad_inputs import FOLDER, Family, case, check, loading, message_of, rows_of
+from tests.kit.fuzz_targets import HEADER, TENSOR, VALUES, entry, index_of
+
+DEEP = "[" * 100_000
+
+
+def cut(count: int):
+  """Good content without its last bytes."""
+  return lambda good: good[:-count]
+
+
+def flipped(place: int):
+  """Good content with one bit changed."""
+  return lambda good: good[:place] + bytes([good[place] ^ 1]) + good[place:][1:]
+
+
+def _crc(data: bytes) -> bytes:
+  return framed(data)[-4:]
+
+
+# ---------------------------------------------------------------------------------------------
+# Checkpoints. The good one has a single tensor, float32 [2, 2].
+
+
+def _tensor(*dims: int, size=16, dtype=1, offset=0, values=VALUES) -> bytes:
+  """The description of a tensor in an index."""
+  shape = b"".join(b"\x12" + varint(len(varint(d)) + 1) + b"\x08" + varint(d) for d in dims)
+  fields = b"\x08" + varint(dtype) + b"\x12" + varint(len(shape)) + shape
+  return fields + b"\x20" + varint(offset) + b"\x28" + varint(size) + b"\x35" + _crc(values)
+
+
+GOOD = index_of(HEADER + entry(b"a", TENSOR))
+CHECKPOINT = {
+  "model.ckpt-1.index": GOOD,
+  "model.ckpt-1.data-00000-of-00001": VALUES,
+  "checkpoint": b'model_checkpoint_path: "model.ckpt-1"\n',
+}
+
+
+def _index(*entries: bytes) -> bytes:
+  return index_of(b"".join(entries))
+
+
+def _by_tensorflow(folder):
+  prefix = checkpoint.find_checkpoint(folder / "model.ckpt-1")
+  return checkpoint.read_tensors(prefix, checkpoint.names_and_shapes(prefix))
+
+
+def _by_numpy(folder):
+  reader = numpy_reader.CheckpointReader(str(folder / "model.ckpt-1"))
+  return {name: reader.read(name) for name in reader.shapes}
+
+
+_ONE = VALUES[:4]
+_INDEX = [
+  case("missing", None),
+  case("empty", b""),
+  case("text", b"no checkpoint\n" * 9),
+  case("cut by a byte", cut(1)),
+  case("cut in half", lambda good: good[: len(good) // 2]),
+  case("its first bit", flipped(0)),
+  case("a bit of the description", flipped(20)),
+  case("a bit of the footer", flipped(-1)),
+  case("a huge shape", _index(HEADER, entry(b"a", _tensor(1 << 40, 1 << 22)))),
+  case("a huge size", _index(HEADER, entry(b"a", _tensor(1 << 40, size=1 << 42)))),
+  case("more values than bytes", _index(HEADER, entry(b"a", _tensor(8, size=32)))),
+  case("a shape of fewer values", _index(HEADER, entry(b"a", _tensor(3)))),
+  case("a place behind the end", _index(HEADER, entry(b"a", _tensor(4, offset=1 << 40)))),
+  case("no header", _index(entry(b"a", TENSOR))),
+]
+_DATA = [
+  case("missing", None),
+  case("empty", b""),
+  case("cut by a byte", cut(1)),
+  case("a bit", flipped(7)),
+]
+
+
+def _checkpoints(title, run, file, cases):
+  named = "model.ckpt-1"  # either of the two files, or both
+  return Family(f"{title} {file}", file, run, cases, CHECKPOINT, named)
+
+
+_DATA_FILE = "model.ckpt-1.data-00000-of-00001"
+CHECKPOINTS = [
+  _checkpoints("TensorFlow", loading(_by_tensorflow), "model.ckpt-1.index", _INDEX),
+  _checkpoints("TensorFlow", loading(_by_tensorflow), _DATA_FILE, _DATA),
+  _checkpoints(
+    "NumPy",
+    loading(_by_numpy),
+    "model.ckpt-1.index",
+    [
+      *_INDEX,
+      case("a product beyond 64 bits", _index(HEADER, entry(b"a", _tensor(1 << 32, 1 << 32)))),
+      case("100 dimensions", _index(HEADER, entry(b"a", _tensor(*[1] * 100, size=4, values=_ONE)))),
+      case("an unknown type", _index(HEADER, entry(b"a", _tensor(4, dtype=7))), "type 7"),
+      case("a number for the shape", _index(HEADER, entry(b"a", b"\x10\x05")), "damaged"),
+      case("a text for the type", _index(HEADER, entry(b"a", b"\x0a\x01\x05")), "no size"),
+      case(
+        "a number without end", _index(HEADER, entry(b"a", b"\x08" + b"\xff" * 20)), "ten bytes"
+      ),
+      case("a key of no text", _index(HEADER, entry(b"\xff", TENSOR)), "damaged"),
+      case("a key behind the end", _index(HEADER, b"\0\x7f\0a"), "behind its block"),
+      case("a slice", _index(HEADER, entry(b"a", TENSOR + b"\x3a\0")), "slices"),
+    ],
+  ),
+  _checkpoints("NumPy", loading(_by_numpy), _DATA_FILE, _DATA),
+  Family(
+    "a folder's checkpoint",
+    "model.ckpt-1.index",
+    loading(lambda folder: numpy_reader.find_prefix(folder)),
+    [case("missing", None, "the folder has no *.index file")],
+    CHECKPOINT,
+    named="",
+  ),
+  Family(
+    "a sidecar",
+    "model.ckpt-1.state.json",
+    loading(lambda folder: checkpoint.read_state(str(folder / "model.ckpt-1"))),
+    [
+      case("empty", b"", "is damaged"),
+      case("of no checksum", b'{"state": {}}', "is damaged"),
+      case("a list", b"[]", "is damaged"),
+      case("nested too deeply", DEEP, "is damaged"),
+    ],
+    CHECKPOINT,
+  ),
+]
+
+# ---------------------------------------------------------------------------------------------
+# Records.
+
+
+def _record(length=4, **features) -> bytes:
+  """A classifier's record, some of whose features are others; None leaves one out."""
+  rows = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), [1] * length)
+  rows |= {"label_ids": [1], "is_real_example": [1], **features}
+  return _example(rows)
+
+
+def _example(rows) -> bytes:
+  arrays = {name: np.array([row]) for name, row in rows.items() if row is not None}
+  return next(tfrecord_bytes.encode_examples(arrays))
+
+
+def _pretraining_record(**features) -> bytes:
+  rows = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), [1] * 4)
+  rows |= {"masked_lm_positions": [1, 0], "masked_lm_ids": [5, 0], "masked_lm_weights": [1.0, 0.0]}
+  return framed(_example({**rows, "next_sentence_labels": [0], **features}))
+
+
+GOOD_RECORDS = framed(_record()) * 3
+_SIZE = len(GOOD_RECORDS) // 3
+_MANIFEST = ".train.tf_record.manifest.json"
+
+
+def _read_all(folder):
+  path = folder / "train.tf_record"
+  input_pipeline.record_input_fn(path, input_pipeline.classifier_features(4), False, False)
+  input_pipeline.count_records(path)
+
+
+def _records(title, run, cases, **others):
+  file = "train.tf_record"
+  return Family(title, file, run, cases, {file: GOOD_RECORDS, **others})
+
+
+def _huge(length: int) -> bytes:
+  """A record that claims to be so long, with the right checksum of that."""
+  head = struct.pack("<Q", length)
+  return head + _crc(head) + b"few"
+
+
+def _check_pretraining(folder, **options):
+  fmt = record_checks.RecordFormat(4, 2, 10, config_file="bert_config.json", **options)
+  paths = [str(folder / "train.tf_record")]
+  record_checks.check_manifests(paths, fmt)
+  record_checks.check_records(paths, fmt)
+
+
+_FACTS = {"max_seq_length": 4, "max_predictions_per_seq": 2, "vocab_size": 10}
+
+
+def _facts(**facts) -> bytes:
+  return json.dumps({**_FACTS, **facts}).encode()
+
+
+RECORDS = [
+  _records(
+    "records",
+    loading(_read_all),
+    [
+      case("missing", None, "does not exist"),
+      case("a folder", FOLDER, "is a folder"),
+      case("empty", b"", "holds no record"),
+      case("text", b"no record\n" * 9, "record 1"),
+      case("cut in the head", lambda good: good[: 2 * _SIZE + 5], "record 3", "cut short"),
+      case("cut in the head's checksum", lambda good: good[: 2 * _SIZE + 10], "record 3"),
+      case("cut in the record", lambda good: good[: _SIZE + 40], "record 2", "the file ends"),
+      case("cut in the checksum", cut(2), "record 3", "cut short"),
+      case("a bit of a length", flipped(_SIZE + 1), "record 2", "length"),
+      case("a bit of a record", flipped(2 * _SIZE + 20), "record 3", "checksum"),
+      case("a bit of a checksum", flipped(-1), "record 3", "checksum"),
+      case("a length of 60 GB", GOOD_RECORDS + _huge(60 << 30), "record 4", "cut short"),
+      case("a length of 4 EB at once", _huge(1 << 62), "record 1", "cut short"),
+      case("no example", framed(b"\xff\xff\xff"), "record 1", "not a tf.train.Example"),
+      case("an example of nothing", framed(b""), "record 1", "'input_ids' is missing", "none at"),
+      case("another length", framed(_record(8)), "record 1", "8 values, but 4 are expected"),
+      case("a feature missing", framed(_record(segment_ids=None)), "'segment_ids' is missing"),
+      case("a feature of floats", framed(_record(label_ids=[0.5])), "a float_list", "int64_list"),
+      case("two labels", framed(_record(label_ids=[1, 2])), "'label_ids' has 2 values"),
+      case("gzip cut short", gzip.compress(GOOD_RECORDS, mtime=0)[:-9], "record ", "cut short"),
+      case("gzip of no records", gzip.compress(b"text " * 9, mtime=0), "record 1"),
+      case("gzip damaged", gzip.compress(GOOD_RECORDS)[:30] + b"\xff" * 30, "record 1"),
+    ],
+  ),
+  _records(
+    "records with a manifest",
+    loading(_read_all),
+    [
+      case("cut between records", lambda good: good[:_SIZE], "was written with", "3 records"),
+      case("with records added", lambda good: good * 2, "cut short or changed"),
+    ],
+    **{_MANIFEST: json.dumps({"records": 3, "bytes": len(GOOD_RECORDS)}).encode()},
+  ),
+  _records(
+    "records of another number",
+    loading(_read_all),
+    [case("two", lambda good: good[: 2 * _SIZE], "holds 2 records, but was written with 3")],
+    **{_MANIFEST: b'{"records": 3}'},
+  ),
+  _records(
+    "records said to be compressed",
+    loading(_read_all),
+    [case("plain", GOOD_RECORDS, "record 1", "gzip")],
+    **{_MANIFEST: b'{"compression": "gzip"}'},
+  ),
+  _records(
+    "records to pre-train on",
+    loading(_check_pretraining),
+    [
+      case("of a classifier", framed(_record()), "record 1", "no masks", "--dynamic_masking"),
+      case("an id too high", _pretraining_record(input_ids=[1, 2, 10, 0]), "input_ids holds 10"),
+      case("a negative id", _pretraining_record(input_ids=[1, 2, -1, 0]), "input_ids holds -1"),
+      case("a masked id too high", _pretraining_record(masked_lm_ids=[99, 0]), "holds 99"),
+      case(
+        "a place behind the end",
+        _pretraining_record(masked_lm_positions=[4, 0]),
+        "positions holds 4",
+      ),
+      case(
+        "a place in the padding",
+        _pretraining_record(input_mask=[1, 0, 0, 0]),
+        "positions holds 1, where input_mask shows no token",
+      ),
+      case("a label too high", _pretraining_record(next_sentence_labels=[2]), "labels holds 2"),
+      case("a negative segment", _pretraining_record(segment_ids=[0, 0, -1, 0]), "ids holds -1"),
+      case("longer ones", _pretraining_record(input_ids=[1] * 8), "input_ids has 8 values"),
+      case("more masks", _pretraining_record(masked_lm_ids=[5, 6, 7]), "Give --max_predictions"),
+      case("the third is bad", _pretraining_record() * 2 + framed(b""), "record 3"),
+    ],
+  ),
+  _records(
+    "masked records",
+    loading(lambda folder: _check_pretraining(folder, dynamic_masking=True)),
+    [case("where masks are drawn", _pretraining_record(), "have masks already")],
+  ),
+  *(
+    _records(
+      f"a manifest of {title}",
+      loading(_check_pretraining),
+      [case("its records", _pretraining_record(), "by its manifest", *words)],
+      **{_MANIFEST: facts},
+    )
+    for title, facts, *words in (
+      ("longer ones", _facts(max_seq_length=8), "max_seq_length is 8", "--max_seq_length=8"),
+      ("fewer masks", _facts(max_predictions_per_seq=1), "--max_predictions_per_seq=1"),
+      ("another vocabulary", _facts(vocab_size=11), "a vocabulary of 11 tokens"),
+      ("text for a number", _facts(vocab_size="11"), "'11'"),
+      ("unmasked records", _facts(dynamic_masking=True), "have no masks"),
+      ("no record", _facts(records=0), "holds no record"),
+    )
+  ),
+]
+
+# ---------------------------------------------------------------------------------------------
+# Weights of other programs.
+
+
+def _safetensors(header, values=VALUES) -> bytes:
+  data = header if isinstance(header, bytes) else json.dumps(header).encode()
+  return struct.pack("<Q", len(data)) + data + values
+
+
+def _info(shape=(2, 2), dtype="F32", offsets=(0, 16)) -> dict:
+  return {"a": {"dtype": dtype, "shape": list(shape), "data_offsets": list(offsets)}}
+
+
+def _read_weights(folder):
+  weights = transformers_folder.open_weights(folder / "model.safetensors")
+  return {name: weights.read(name) for name in weights.contents}
+
+
+_TWICE = _safetensors(json.dumps(_info()).encode()[:-1] + b"," + json.dumps(_info()).encode()[1:])
+SAFETENSORS = [
+  Family(
+    "safetensors",
+    "model.safetensors",
+    loading(_read_weights),
+    [
+      case("missing", None, "No such file"),
+      case("empty", b"", "has 0 bytes"),
+      case("cut by a byte", cut(1), "cut off"),
+      case("a byte too many", lambda good: good + b"\0", "added to"),
+      case("cut in the header", lambda good: good[:20], "its header should have"),
+      case("a header of exabytes", b"\xff" * 8 + b"{}", "is most"),
+      case("no JSON", _safetensors(b"{"), "JSON is bad"),
+      case("5000 digits", _safetensors(b'{"a": ' + b"9" * 5000 + b"}"), "JSON is bad", "digits"),
+      case("nested too deeply", _safetensors(DEEP.encode()), "JSON is bad"),
+      case("a name twice", _TWICE, "'a' twice"),
+      case("no entry", _safetensors({"a": 5}), "needs dtype, shape and data_offsets"),
+      case("an unknown type", _safetensors(_info(dtype="F8")), "'F8'", "F32"),
+      case("a negative size", _safetensors(_info([-2, -2])), "shape of 'a' is [-2, -2]"),
+      case("a size beyond 64 bits", _safetensors(_info([1 << 64, 0], offsets=[0, 0]), b""), "'a'"),
+      case("a zero beside 4 EB", _safetensors(_info([1 << 61, 0], offsets=[0, 0]), b""), "larger"),
+      case("100 dimensions", _safetensors(_info([1] * 100, offsets=[0, 4]), b"0000"), "shape of"),
+      case("a wrong size", _safetensors(_info([3, 2])), "takes 24 bytes"),
+      case("backwards", _safetensors(_info(offsets=[16, 0])), "data_offsets of 'a' are [16, 0]"),
+    ],
+    {"model.safetensors": _safetensors(_info())},
+  ),
+  Family(
+    "index of safetensors",
+    "model.safetensors.index.json",
+    loading(lambda f: safetensors_file.open_weights(f / "model.safetensors.index.json")),
+    [
+      case("missing", None, "No such file"),
+      case("a list", "[]", "not an object"),
+      case("no map", "{}", "no weight_map"),
+      case("a way out", '{"weight_map": {"a": "../a.safetensors"}}', "no file's name"),
+      case("a file missing", '{"weight_map": {"a": "b.safetensors"}}', "b.safetensors"),
+    ],
+    named="safetensors",
+  ),
+]
+
+_TOKENIZER = '{"model": {"type": "WordPiece", "vocab": {"a": 0, "b": 1}}, "added_tokens": %s}'
+TRANSFORMERS = [
+  Family(
+    "transformers' tokenizer",
+    "tokenizer.json",
+    loading(lambda folder: transformers_folder.read_tokens(folder / "model.safetensors")),
+    [
+      case("cut short", '{"model": ', "not valid JSON"),
+      case("a list", "[]", "JSON object"),
+      case("of bytes", '{"model": {"type": "BPE", "vocab": {}}}', "not one of word pieces"),
+      case("a gap", '{"model": {"type": "WordPiece", "vocab": {"a": 0, "b": 2}}}', "0, 1, 2"),
+      case("text for an id", _TOKENIZER.replace("1}", '"1"}') % "[]", "0, 1, 2"),
+      case("a number for a token", _TOKENIZER % "[5]", "0, 1, 2"),
+      case("a token without id", _TOKENIZER % '[{"content": "c"}]', "0, 1, 2"),
+      case("a list for a token", _TOKENIZER % '[{"content": [], "id": 2}]', "0, 1, 2"),
+      case("a number for a text", _TOKENIZER % '[{"content": 5, "id": 2}]', "0, 1, 2"),
+      case("a number for tokens", _TOKENIZER % "5", "0, 1, 2"),
+    ],
+  ),
+  Family(
+    "transformers' folder",
+    "pytorch_model.bin",
+    loading(lambda folder: checkpoint.find_checkpoint(folder)),
+    [case("pickled", b"\x80\x02.", "can run any code", "save_pretrained")],
+  ),
+]
+
+# ---------------------------------------------------------------------------------------------
+# SavedModels, folders of runs, and other file systems.
+
+
+@pytest.fixture(scope="module")
+def other_models(tmp_path_factory) -> pathlib.Path:
+  """SavedModels that are not made for texts: without a signature, and of numbers."""
+
+  class Multiplying(tf.Module):
+    def __init__(self):
+      self.factor = tf.Variable(2)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="x")], autograph=False)
+    def multiply(self, x):
+      return {"y": self.factor * x}
+
+  folder, module = tmp_path_factory.mktemp("models"), Multiplying()
+  signatures = {"serving_default": module.multiply}
+  tf.saved_model.save(module, str(folder / "numbers"), signatures)
+  tf.saved_model.save(tf.Module(), str(folder / "no_signature"))
+  return folder
+
+
+def _load_saved_model(folder):
+  return predictor.Predictor.from_saved_model(str(folder / "model"))
+
+
+SAVED_MODELS = [
+  Family(
+    "SavedModel",
+    "model/saved_model.pb",
+    loading(_load_saved_model),
+    [
+      case("missing", None, "holds no SavedModel", "--do_export"),
+      case("a folder", FOLDER, "is damaged"),
+      case("text", b"no protocol buffer\n" * 9, "is damaged"),
+      case("empty", b"", "is damaged"),
+    ],
+    named="model",
+  ),
+  Family(
+    "a run's folder",
+    "run/model.ckpt-1.index",
+    loading(lambda folder: load_run.load_run(folder / "run")),
+    [
+      case("no checkpoint", None, "has no checkpoint"),
+      case("no run", GOOD, "is no fine-tuned model", "predict_masked"),
+    ],
+    {"run/model.ckpt-1.data-00000-of-00001": VALUES, "run/other": b""},
+    named="run",
+  ),
+  Family(
+    "through TensorFlow's file systems",
+    "train.tsv",
+    loading(lambda f: glue.create_processor("cola").get_train_examples(f"file://{f}")),
+    [
+      case("missing", None, "the file cannot be read", "No such file"),
+      case("empty", b"", "the file is empty"),
+    ],
+  ),
+]
+
+FAMILIES = [*CHECKPOINTS, *RECORDS, *SAFETENSORS, *TRANSFORMERS, *SAVED_MODELS]
+
+
+@pytest.mark.parametrize(("family", "row"), rows_of(FAMILIES))
+def test_a_bad_file_is_refused(family, row, tmp_path):
+  check(family, row, tmp_path)
+
+
+def _damage(model, file, change):
+  path = model / file
+  content = change(path.read_bytes())
+  path.unlink()
+  if content is not None:
+    path.write_bytes(content)
+
+
+_VARIABLES = "variables/variables.data-00000-of-00001"
+_BY_PREDICTOR = predictor.Predictor.from_saved_model
+_BY_CHECKPOINT = predictor.Predictor.from_checkpoint
+
+
+@pytest.mark.parametrize(
+  ("name", "load", "file", "change", "words"),
+  [
+    ("no_signature", _BY_PREDICTOR, None, None, "does not take texts"),
+    ("numbers", _BY_PREDICTOR, None, None, "the input x is int32"),
+    ("numbers", predict_masked.from_saved_model, None, None, "has no .mlm"),
+    ("numbers", _BY_CHECKPOINT, None, None, "do not have BERT's names"),
+    ("numbers", load_run.load_run, None, None, "do not have BERT's names"),
+    ("numbers", _BY_PREDICTOR, "saved_model.pb", cut(9), "is damaged"),
+    ("numbers", _BY_PREDICTOR, "saved_model.pb", lambda good: good[: len(good) // 2], "is damaged"),
+    ("numbers", predict_masked.from_saved_model, "saved_model.pb", cut(9), "is damaged"),
+    ("numbers", _BY_PREDICTOR, "variables/variables.index", cut(9), "is damaged"),
+    ("numbers", _BY_PREDICTOR, "variables/variables.index", lambda good: None, "is damaged"),
+    ("numbers", _BY_PREDICTOR, _VARIABLES, cut(1), "is damaged"),
+    ("numbers", _BY_PREDICTOR, _VARIABLES, flipped(1), "is damaged"),
+    ("numbers", _BY_PREDICTOR, _VARIABLES, lambda good: None, "is damaged"),
+  ],
+)
+def test_another_or_a_damaged_saved_model(other_models, name, load, file, change, words, tmp_path):
+  """The damage of one that would otherwise be loaded, and refused for what it computes."""
+  shutil.copytree(other_models / name, tmp_path / "model")
+  if file:
+    _damage(tmp_path / "model", file, change)
+  message = message_of(loading(lambda folder: load(str(folder / "model"))), tmp_path)
+  assert str(tmp_path / "model") in message
+  assert words in message
+
+
+def test_the_good_files_are_used(tmp_path):
+  """Or the tables above would prove little."""
+  for name, content in CHECKPOINT.items():
+    (tmp_path / name).write_bytes(content)
+  (tmp_path / "train.tf_record").write_bytes(GOOD_RECORDS)
+  (tmp_path / "model.safetensors").write_bytes(_safetensors(_info()))
+  by_tensorflow, by_numpy = _by_tensorflow(tmp_path), _by_numpy(tmp_path)
+  assert by_tensorflow["a"].tobytes() == by_numpy["a"].tobytes() == VALUES
+  assert _read_weights(tmp_path)["a"].tobytes() == VALUES
+  _read_all(tmp_path)
+  (tmp_path / "checkpoint").write_bytes(b"\xff")  # names no other one, and this is the only one
+  assert numpy_reader.find_prefix(tmp_path) == str(tmp_path / "model.ckpt-1")
+  (tmp_path / "train.tf_record").write_bytes(_pretraining_record())
+  _check_pretraining(tmp_path)
+  (tmp_path / _MANIFEST).write_text(DEEP)  # as good as none
+  _check_pretraining(tmp_path)

@@ -1,0 +1,42 @@
+"""A loss that is not finite stops every `run_*` script, and costs nothing but its last steps.
+
+Alone: python -m pytest tests/system/divergence_test.py; the scripts that are slow tests: -m slow
+"""
+
+import numpy as np
+import pytest
+
+from bert.checkpoints import checkpoint
+from tests.kit import several_devices
+from tests.kit.script_runs import Script
+from tests.kit.several_devices import SCRIPTS
+from tests.training.estimator_test import all_values
+
+# One stands for all by default: the loop is one and the same.
+_NAMES = [
+  pytest.param(name, marks=() if name == "run_pretraining" else pytest.mark.slow)
+  for name in SCRIPTS
+]
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_a_script_that_diverges_keeps_what_was_good(tmp_path, name):
+  several_devices.write_data(name, tmp_path)
+  flags = several_devices.flags_of(name, tmp_path)
+  # So large a rate makes weights that are finite still, and a loss that is not.
+  flags |= {"learning_rate": 1e35, "save_checkpoints_steps": 3}
+  flags |= {"num_warmup_steps": 0} if name == "run_pretraining" else {"warmup_proportion": 0}
+  message = Script(SCRIPTS[name]).error_of(**flags)
+  assert message.startswith("ERROR: The loss of step 2 is nan. Nothing was saved after step 0")
+  out = tmp_path / name
+  assert f"Its batch is in {out}/diverged_batch-2.npz" in message
+  with np.load(out / "diverged_batch-2.npz", allow_pickle=False) as batch:
+    assert len(batch["input_ids"]) == flags["train_batch_size"]
+  assert [step for step, _ in checkpoint.list_checkpoints(str(out))] == [0]
+  values = all_values(checkpoint.latest(str(out)))
+  assert all(np.isfinite(value).all() for value in values.values())
+  # With a rate that is none too large, the same command goes on.
+  flags |= {"learning_rate": 1e-4, "do_eval": False, "do_predict": False}
+  if name == "run_pretraining":
+    del flags["do_predict"]
+  Script(SCRIPTS[name]).run_well(**flags)

@@ -1,0 +1,147 @@
+"""The scripts in examples/, run as users run them, on a tiny exported model.
+
+Alone: python -m pytest tests/system/examples_of_use_test.py (about a minute)
+"""
+
+import ast
+import csv
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from bert import tokenization
+from bert.checkpoints import checkpoint
+from bert.exporting import hub_encoder, hub_preprocess, task_model
+from bert.model.variables import VariableStore, get_variable, use_store
+from bert.modeling import BertConfig, BertModel
+from tests.kit.paths import ROOT
+
+SAMPLES = ROOT / "samples"
+LAYERS, WIDTH = 2, 16
+
+
+def export(folder: pathlib.Path, vocab_file: pathlib.Path) -> pathlib.Path:
+  """Writes preprocess/, encoder/ and task/ of a random model."""
+  config = BertConfig(
+    vocab_size=len(tokenization.load_vocab(vocab_file)),
+    hidden_size=WIDTH,
+    num_hidden_layers=LAYERS,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=128,
+    type_vocab_size=2,
+  )
+  with use_store(VariableStore(seed=1)) as store:
+    BertModel(config, False, tf.zeros([1, 1], tf.int32))
+    get_variable("output_weights", [2, WIDTH])
+    get_variable("output_bias", [2])
+  (folder / "model").mkdir()
+  prefix = checkpoint.save(str(folder / "model"), 1, store.variables, {})
+  vocab_file = str(vocab_file)
+  hub_preprocess.export_preprocess(str(folder / "preprocess"), vocab_file)
+  hub_encoder.export_encoder(str(folder / "encoder"), config, prefix, vocab_file, True)
+  task_model.export_sentence_model(
+    str(folder / "task"), config, prefix, vocab_file, True, 64, ["no", "yes"]
+  )
+  return folder
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory) -> pathlib.Path:
+  return export(tmp_path_factory.mktemp("export"), SAMPLES / "vocab.txt")
+
+
+def output_of(script: str, *arguments) -> str:
+  """Runs a script in another process, which does not see this project's modules."""
+  environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+  done = subprocess.run(
+    [sys.executable, str(ROOT / "examples" / script), *map(str, arguments)],
+    capture_output=True,
+    text=True,
+    env=environment,
+    timeout=300,
+  )
+  assert done.returncode == 0, done.stderr[-3000:]
+  return done.stdout
+
+
+def test_the_calls_of_the_notebook(data_dir, tmp_path):
+  """With the vocabulary of the original, what the notebook shows but for the model's size."""
+  folder = export(tmp_path, data_dir / "vocab/uncased_vocab.txt")
+  lines = output_of("hub_layers.py", folder).splitlines()
+  assert set_of_keys(lines[0]) == {"input_word_ids", "input_mask", "input_type_ids"}
+  text = "\n".join(lines)
+  assert "[[ 101 2023 2003 1037 12403 2213 5653 102 0 0 " in " ".join(text.split())
+  assert text.count("shape=(2, 128), dtype=int32") == 3
+  [keys] = [line for line in lines[1:] if line.startswith("dict_keys")]
+  assert set_of_keys(keys) == {
+    "encoder_outputs",
+    "pooled_output",
+    "default",
+    "sequence_output",
+  }
+  after = lines[lines.index(keys) + 1 :]
+  assert after[0] == str(LAYERS)
+  assert "False" not in text
+  assert after[-2:] == [f"(2, 128, {WIDTH})", f"(2, {WIDTH})"]
+  mask = tf.saved_model.load(str(folder / "preprocess"))(
+    tf.constant(["This is a spam mail", "Computers are not unique to computers"])
+  )["input_mask"]
+  assert mask.dtype == tf.int32
+  assert tf.reduce_sum(mask, axis=1).numpy().tolist() == [8, 8]
+
+
+def set_of_keys(line: str) -> set[str]:
+  return set(ast.literal_eval(line.removeprefix("dict_keys(").removesuffix(")")))
+
+
+def test_a_layer_of_keras_3_trains_the_encoder(exported):
+  *_, last = output_of("keras3_layer.py", exported).splitlines()
+  variables = 5 + 16 * LAYERS + 2
+  assert last == f"{variables} of {variables} variables of the encoder were trained."
+
+
+def test_a_task_model_answers_strings(exported):
+  output = output_of("serve_task_model.py", exported / "task")
+  assert output.count("(no 0.") == 2
+  assert set_of_keys(output.splitlines()[-1]) == {"label", "probabilities", "label_names"}
+
+
+def test_keras_layers_are_fine_tuned_and_outlive_the_export(tmp_path):
+  folder = tmp_path / "export"
+  folder.mkdir()
+  export(folder, SAMPLES / "vocab.txt")
+  for name in ("train.tsv", "dev.tsv"):
+    with open(SAMPLES / "MRPC" / name, encoding="utf-8") as source:
+      rows = source.readlines()[:65]
+    (tmp_path / name).write_text("".join(rows), encoding="utf-8")
+  output = output_of(
+    "fine_tune_keras_layer.py",
+    f"--export_dir={folder}",
+    f"--data_dir={tmp_path}",
+    f"--output_dir={tmp_path / 'tuned'}",
+    "--epochs=1",
+    "--seq_length=32",
+  )
+  assert "eval_accuracy = 0." in output
+  folder.rename(tmp_path / "gone")
+  code = """
+import sys, tensorflow as tf, tensorflow_hub, tensorflow_text, tf_keras
+model = tf_keras.models.load_model(sys.argv[1], compile=False)
+print(model([tf.constant(["a"]), tf.constant(["b"])]).shape)
+"""
+  done = subprocess.run(
+    [sys.executable, "-c", code, str(tmp_path / "tuned")], capture_output=True, text=True
+  )
+  assert done.stdout.splitlines()[-1:] == ["(1, 2)"], done.stderr[-3000:]
+
+
+def test_sample_pairs_have_the_columns_that_the_example_reads():
+  with open(SAMPLES / "MRPC/dev.tsv", encoding="utf-8-sig") as file:
+    header, row, *_ = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+  assert header[0] == "Quality"
+  assert row[0] in ("0", "1")

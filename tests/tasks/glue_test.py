@@ -1,0 +1,514 @@
+"""Processors of all tasks. Alone: python -m pytest tests/tasks/glue_test.py"""
+
+import doctest
+import gzip
+import json
+import subprocess
+import sys
+
+import pytest
+from absl import logging
+
+from bert.tasks import glue, metrics
+from bert.tasks.glue import CsvProcessor, DataError, create_processor
+from tests.kit.paths import ROOT
+
+
+def write(folder, name, *rows):
+  path = folder / name
+  path.parent.mkdir(parents=True, exist_ok=True)
+  path.write_text("".join(row + "\n" for row in rows), encoding="utf-8", newline="")
+  return str(folder)
+
+
+def tsv(*fields):
+  return "\t".join(fields)
+
+
+def shown(examples):
+  return [(e.guid, e.text_a, e.text_b, e.label) for e in examples]
+
+
+# ---------------------------------------------------------------------------------------------
+# Against the original.
+
+
+@pytest.mark.parametrize(("task", "count"), [("MRPC", 294), ("CoLA", 536)])
+def test_examples_and_features_are_the_originals(task, count, golden_dir, data_dir):
+  from bert import tokenization
+
+  vocab = str(data_dir / "vocab" / "uncased_vocab.txt")
+  tokenizer = tokenization.FullTokenizer(vocab, do_lower_case=True)
+  processor = create_processor(task)
+  folder = str(data_dir / "glue" / task)
+  examples = {
+    "train": processor.get_train_examples(folder),
+    "dev": processor.get_dev_examples(folder),
+    "test": processor.get_test_examples(folder),
+  }
+  with gzip.open(golden_dir / "classifier" / f"{task}.jsonl.gz", "rt", encoding="utf-8") as f:
+    goldens = [json.loads(line) for line in f]
+  assert len(goldens) == count
+  for golden in goldens:
+    example = examples[golden["split"]][golden["index"]]
+    for name in ("guid", "text_a", "text_b", "label"):
+      assert getattr(example, name) == golden[name]
+    length = golden["max_seq_length"]
+    features = glue.convert_single_example(9, example, processor.get_labels(), length, tokenizer)
+    padding = [0] * (length - len(golden["input_ids"]))
+    assert features.input_ids == golden["input_ids"] + padding
+    assert features.input_mask == [1] * len(golden["input_ids"]) + padding
+    assert features.segment_ids == golden["segment_ids"] + padding
+    assert features.label_id == golden["label_id"]
+
+
+def test_real_sts_b(data_dir):
+  processor = create_processor("sts-b")
+  folder = str(data_dir / "glue" / "STS-B")
+  examples = processor.get_dev_examples(folder)
+  assert (len(examples), len(processor.get_test_examples(folder))) == (1500, 1379)
+  assert len(processor.get_train_examples(folder)) == 5749
+  assert shown(examples)[1] == (
+    "dev-2",
+    "A young child is riding a horse.",
+    "A child is riding a horse.",
+    4.75,
+  )
+
+
+class ReviewProcessor(glue.DataProcessor):
+  """As people wrote it for the original: positions, the header skipped, no __init__ of the base."""
+
+  def __init__(self):
+    self.language = "en"
+
+  def get_train_examples(self, data_dir):
+    examples = []
+    for i, line in enumerate(self._read_tsv(f"{data_dir}/train.tsv")):
+      if i == 0 or len(line) == 1:
+        continue
+      guid = "%s-%s" % ("train", i)  # noqa: UP031
+      examples.append(glue.InputExample(guid=guid, text_a=line[1], text_b=None, label=line[-1]))
+    return examples
+
+  def get_labels(self):
+    return ["bad", "good"]
+
+
+def test_a_processor_written_for_the_original(tmp_path, monkeypatch):
+  monkeypatch.setitem(glue.PROCESSORS, "review", ReviewProcessor)
+  processor = create_processor("Review", language=None)
+  folder = write(tmp_path, "train.tsv", "id\ttext\tlabel", '7\tSo "good\tgood', "8\tSo bad\tbad")
+  expected = [("train-1", 'So "good', None, "good"), ("train-2", "So bad", None, "bad")]
+  assert shown(processor.get_train_examples(folder)) == expected
+  assert (processor.problem_type, processor.headline_metric) == ("classification", "accuracy")
+  with pytest.raises(NotImplementedError):
+    processor.get_dev_examples(folder)
+  write(tmp_path, "train.tsv", "id\ttext\tlabel", "a\tb")
+  assert shown(processor.get_train_examples(folder)) == [("train-1", "b", None, "b")]
+
+
+def test_a_subclass_of_a_task_of_the_original(tmp_path):
+  class Mine(glue.MrpcProcessor):
+    def get_labels(self):
+      return ["0", "1", "2"]
+
+    def get_train_examples(self, data_dir):
+      return self._create_examples(self._read_tsv(f"{data_dir}/mine.tsv"), "train")
+
+  folder = write(tmp_path, "mine.tsv", "a\tb\tc\td\te", "2\t.\t.\tx\ty")
+  assert shown(Mine().get_train_examples(folder)) == [("train-1", "x", "y", "2")]
+
+
+# ---------------------------------------------------------------------------------------------
+# Columns and labels of each task, in the layout in which it is published.
+
+PAIR = {"labelled": "index\tsentence1\tsentence2\tlabel", "test": "index\tsentence1\tsentence2"}
+ENTAILS = ["entailment", "not_entailment"]
+SPLITS = [
+  ("rte", PAIR, "0\tx\ty\tnot_entailment", "0\tx\ty", ("x", "y"), "not_entailment", ENTAILS),
+  ("wnli", PAIR, "0\tx\ty\t1", "0\tx\ty", ("x", "y"), "1", ["0", "1"]),
+  (
+    "qnli",
+    {"labelled": "index\tquestion\tsentence\tlabel", "test": "index\tquestion\tsentence"},
+    "0\tx\ty\tentailment",
+    "0\tx\ty",
+    ("x", "y"),
+    "entailment",
+    ENTAILS,
+  ),
+  (
+    "qqp",
+    {
+      "labelled": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate",
+      "test": "id\tquestion1\tquestion2",
+    },
+    "9\t1\t2\tx\ty\t1",
+    "0\tx\ty",
+    ("x", "y"),
+    "1",
+    ["0", "1"],
+  ),
+  (
+    "sst-2",
+    {"labelled": "sentence\tlabel", "test": "index\tsentence"},
+    "x\t1",
+    "0\tx",
+    ("x", None),
+    "1",
+    ["0", "1"],
+  ),
+  (
+    "sts-b",
+    {
+      "labelled": "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2"
+      "\tscore",
+      "test": "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2",
+    },
+    "0\tg\tf\t2012\t1\tn\tn\tx\ty\t3.800",
+    "0\tg\tf\t2012\t1\tn\tn\tx\ty",
+    ("x", "y"),
+    3.8,
+    ["score"],
+  ),
+]
+
+
+@pytest.mark.parametrize(("task", "headers", "row", "test_row", "texts", "label", "labels"), SPLITS)
+def test_layout(tmp_path, task, headers, row, test_row, texts, label, labels):
+  processor = create_processor(task)
+  assert processor.get_labels() == labels
+  folder = write(tmp_path, "train.tsv", headers["labelled"], row)
+  write(tmp_path, "dev.tsv", headers["labelled"], row)
+  write(tmp_path, "test.tsv", headers["test"], test_row)
+  assert shown(processor.get_train_examples(folder)) == [("train-1", *texts, label)]
+  assert shown(processor.get_dev_examples(folder)) == [("dev-1", *texts, label)]
+  placeholder = 0.0 if task == "sts-b" else labels[0]
+  assert shown(processor.get_test_examples(folder)) == [("test-1", *texts, placeholder)]
+
+
+def mnli_row(guid, a, b, *labels):
+  return tsv(guid, *"1234567", a, b, *labels)
+
+
+def test_mnli(tmp_path):
+  names = ["index", "promptID", "pairID", "genre", "p1", "p2", "p3", "p4", "sentence1", "sentence2"]
+  dev_labels = ("label1", "label2", "gold_label")
+  write(
+    tmp_path, "train.tsv", tsv(*names, *dev_labels[1:]), mnli_row("5", "x", "y", "-", "neutral")
+  )
+  for name in ("matched", "mismatched"):
+    row = mnli_row("6", name, "y", "neutral", "-", "entailment")
+    write(tmp_path, f"dev_{name}.tsv", tsv(*names, *dev_labels), row)
+    write(tmp_path, f"test_{name}.tsv", tsv(*names), mnli_row("7", name, "y"))
+  folder = str(tmp_path)
+  mnli, mismatched = create_processor("mnli"), create_processor("MNLI-mm")
+  assert mnli.get_labels() == ["contradiction", "entailment", "neutral"]
+  assert shown(mnli.get_train_examples(folder)) == [("train-5", "x", "y", "neutral")]
+  assert shown(mnli.get_dev_examples(folder)) == [("dev_matched-6", "matched", "y", "entailment")]
+  assert shown(mnli.get_test_examples(folder)) == [("test-7", "matched", "y", "contradiction")]
+  expected = [("dev_mismatched-6", "mismatched", "y", "entailment")]
+  assert shown(mnli.get_dev_mismatched_examples(folder)) == expected
+  assert shown(mismatched.get_dev_examples(folder)) == expected
+  assert shown(mismatched.get_train_examples(folder)) == [("train-5", "x", "y", "neutral")]
+  expected = [("test_mismatched-7", "mismatched", "y", "contradiction")]
+  assert shown(mismatched.get_test_examples(folder)) == expected
+  write(tmp_path, "dev_matched.tsv", tsv(*names, *dev_labels), mnli_row("6", "x", "y", "neutral"))
+  with pytest.raises(DataError, match=r"dev_matched.tsv, line 2: column 12"):
+    mnli.get_dev_examples(folder)
+
+
+def xnli_row(language, label, a, b):
+  return tsv(language, label, "", "", "", "", a, b, "1")
+
+
+@pytest.fixture
+def xnli_dir(tmp_path):
+  write(tmp_path, "multinli/multinli.train.zh.tsv", "premise\thypo\tlabel", "x\ty\tcontradictory")
+  write(tmp_path, "multinli/multinli.train.en.tsv", "premise\thypo\tlabel", "e\tf\tneutral")
+  header = tsv("language", "gold_label", *"1234", "sentence1", "sentence2", "promptID")
+  for split in ("dev", "test"):
+    rows = [xnli_row(lang, "neutral", f"{lang} a", f"{lang} b") for lang in ("ar", "zh", "de")]
+    write(tmp_path, f"xnli.{split}.tsv", header, *rows)
+  return str(tmp_path)
+
+
+def test_xnli(xnli_dir):
+  processor = create_processor("xnli")
+  assert shown(processor.get_train_examples(xnli_dir)) == [("train-1", "x", "y", "contradiction")]
+  assert shown(processor.get_dev_examples(xnli_dir)) == [("dev-2", "zh a", "zh b", "neutral")]
+  expected = [("test-2", "zh a", "zh b", "contradiction")]
+  assert shown(processor.get_test_examples(xnli_dir)) == expected
+
+
+def test_xnli_in_other_languages(xnli_dir):
+  processor = create_processor("xnli", language="de", train_language="en")
+  assert shown(processor.get_train_examples(xnli_dir)) == [("train-1", "e", "f", "neutral")]
+  assert shown(processor.get_dev_examples(xnli_dir)) == [("dev-3", "de a", "de b", "neutral")]
+  with pytest.raises(DataError, match="language 'fr'; there are ar, de, zh"):
+    create_processor("xnli", language="fr").get_test_examples(xnli_dir)
+  with pytest.raises(DataError, match=r"multinli.train.en.tsv, multinli.train.zh.tsv"):
+    create_processor("xnli", language="fr").get_train_examples(xnli_dir)
+
+
+@pytest.mark.parametrize("name", ["AX.tsv", "diagnostic.tsv"])
+def test_ax(tmp_path, name):
+  folder = write(tmp_path, name, PAIR["test"], "0\tx\ty")
+  processor = create_processor("ax")
+  expected = [("test-1", "x", "y", "contradiction")]
+  assert shown(processor.get_test_examples(folder)) == expected
+  for read in (processor.get_train_examples, processor.get_dev_examples):
+    with pytest.raises(DataError, match="--task_name=mnli"):
+      read(folder)
+
+
+@pytest.mark.parametrize("inner", ["aclImdb", "."])
+def test_imdb(tmp_path, inner):
+  for name in ("0_9", "1_7"):
+    write(tmp_path, f"{inner}/train/pos/{name}.txt", "Fine.<br />", "Really\u2028so.")
+    write(tmp_path, f"{inner}/train/neg/{name[0]}_2.txt", "Poor.")
+  write(tmp_path, f"{inner}/test/neg/0_1.txt", "Worse.")
+  write(tmp_path, f"{inner}/test/pos/urls.lst", "no review")
+  processor = create_processor("imdb")
+  assert shown(processor.get_train_examples(str(tmp_path))) == [
+    ("train-neg/0_2", "Poor.", None, "neg"),
+    ("train-pos/0_9", "Fine.<br />\nReally\u2028so.", None, "pos"),
+    ("train-neg/1_2", "Poor.", None, "neg"),
+    ("train-pos/1_7", "Fine.<br />\nReally\u2028so.", None, "pos"),
+  ]
+  with pytest.raises(DataError, match=r"test.pos: there is no review"):
+    processor.get_dev_examples(str(tmp_path))
+  write(tmp_path, f"{inner}/test/pos/1_8.txt", "Better.")
+  expected = [("test-neg/0_1", "Worse.", None, "neg"), ("test-pos/1_8", "Better.", None, "pos")]
+  assert shown(processor.get_dev_examples(str(tmp_path))) == expected
+  assert shown(processor.get_test_examples(str(tmp_path))) == expected
+
+
+@pytest.mark.parametrize("task", glue.PROCESSORS)
+def test_every_task_declares_metrics_that_exist(task):
+  processor = create_processor(task)
+  assert set(processor.metrics) <= metrics.PROBLEM_METRICS[processor.problem_type]
+  assert processor.headline_metric in processor.metrics
+  assert type(processor).__doc__
+
+
+@pytest.mark.parametrize("name", ["sst2", "SST_2", "Sst-2"])
+def test_spelling_of_a_task(name):
+  assert isinstance(create_processor(name), glue.Sst2Processor)
+
+
+def test_unknown_tasks_and_options_are_named():
+  with pytest.raises(ValueError, match=r"Task not found: MRCP. Did you mean mrpc\?"):
+    create_processor("MRCP")
+  with pytest.raises(ValueError, match=r"Task not found: zzz. Known tasks: cola, mnli"):
+    create_processor("zzz")
+  with pytest.raises(ValueError, match="cola has no option language; it takes skip_bad_rows"):
+    create_processor("cola", language="de")
+
+
+# ---------------------------------------------------------------------------------------------
+# Rows that cannot be what was meant.
+
+MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+BAD_ROWS = [
+  ("1\t2\t3\tx", "column 4 (counted from 0) is missing, the row has 4 column(s)"),
+  ("1\t2\t3\tx\ty\tz", "the row has 6 columns where the first row has 5"),
+  ("3\t2\t3\tx\ty", "the label '3' is unknown; known labels: '0', '1'"),
+  ("\t2\t3\tx\ty", "the label is empty"),
+  ("   ", "column 3 (counted from 0) is missing"),
+  ("1\t2\t3\tx\0\ty", "NUL"),
+]
+
+
+@pytest.mark.parametrize(("bad", "reason"), BAD_ROWS)
+def test_bad_row_is_named_or_left_out(tmp_path, monkeypatch, bad, reason):
+  good = "0\t2\t3\tx\ty"
+  folder = write(tmp_path, "train.tsv", MRPC_HEADER, good, bad, good)
+  with pytest.raises(DataError) as info:
+    create_processor("mrpc").get_train_examples(folder)
+  message = str(info.value)
+  assert "train.tsv, line 3: " in message
+  assert reason in message
+  assert "--skip_bad_rows" in message
+  assert info.value.line == 3
+
+  warnings = []
+  monkeypatch.setattr(logging, "warning", lambda text, *args: warnings.append(text % args))
+  processor = create_processor("mrpc", skip_bad_rows=True)
+  for _ in range(2):  # reading again counts nothing twice
+    examples = processor.get_train_examples(folder)
+  assert [e.guid for e in examples] == ["train-1", "train-3"]
+  assert list(processor.bad_rows) == [(f"{tmp_path}/train.tsv", 3)]
+  assert "Left out 1 malformed row(s)" in warnings[0]
+  assert reason in warnings[0]
+
+
+@pytest.mark.parametrize("score", ["high", "nan", "inf", ""])
+def test_a_score_must_be_a_number(tmp_path, score):
+  folder = write(tmp_path, "dev.tsv", "sentence1\tsentence2\tscore", f"x\ty\t{score}")
+  with pytest.raises(DataError, match=r"dev.tsv, line 2: the label .* is not a finite number"):
+    create_processor("sts-b").get_dev_examples(folder)
+
+
+def test_stray_quotes_crlf_and_byte_order_mark(tmp_path):
+  (tmp_path / "dev.tsv").write_bytes(
+    b'\xef\xbb\xbf"Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n1\t2\t3\t"x\ty\r\n\r\n'
+  )
+  expected = [("dev-1", '"x', "y", "1")]
+  assert shown(create_processor("mrpc").get_dev_examples(str(tmp_path))) == expected
+
+
+def test_trailing_delimiters_are_harmless(tmp_path):
+  folder = write(tmp_path, "dev.tsv", MRPC_HEADER, "1\t2\t3\tx\ty\t\t")
+  assert shown(create_processor("mrpc").get_dev_examples(folder)) == [("dev-1", "x", "y", "1")]
+
+
+def test_files_without_examples(tmp_path):
+  processor = create_processor("mrpc", skip_bad_rows=True)
+  with pytest.raises(DataError, match=r"train.tsv: the file is empty"):
+    processor.get_train_examples(write(tmp_path, "train.tsv"))
+  with pytest.raises(DataError, match=r"train.tsv: there are no train examples"):
+    processor.get_train_examples(write(tmp_path, "train.tsv", MRPC_HEADER))
+  with pytest.raises(DataError, match=r"there are no train examples"):
+    processor.get_train_examples(write(tmp_path, "train.tsv", MRPC_HEADER, "bad"))
+  with pytest.raises(DataError, match=r"dev.tsv: there is no such file. The folder holds: train"):
+    processor.get_dev_examples(str(tmp_path))
+
+
+def test_a_bad_header_is_never_skipped(tmp_path):
+  # The first example would be taken for the header, and lost without a word.
+  folder = write(tmp_path, "train.tsv", MRPC_HEADER + "\0", "1\t2\t3\tx\ty", "1\t2\t3\tx\ty")
+  with pytest.raises(DataError, match="line 1: the row holds a NUL byte"):
+    create_processor("mrpc", skip_bad_rows=True).get_train_examples(folder)
+
+
+def test_another_header_than_the_tasks(tmp_path):
+  folder = write(tmp_path, "dev.tsv", "id\ttext\tlabel", "1\tx\t1")
+  with pytest.raises(DataError, match=r"no column 'sentence'; the header has id, text, label"):
+    create_processor("sst-2").get_dev_examples(folder)
+
+
+# ---------------------------------------------------------------------------------------------
+# One's own data.
+
+
+def csv_task(folder, **options):
+  return create_processor("csv", data_dir=str(folder), **options)
+
+
+def test_csv_by_names(tmp_path):
+  write(tmp_path, "train.csv", "id,label,text_a,text_b", 'u1,yes,"a, ""b""",c', "u2,no,d,")
+  processor = csv_task(tmp_path)
+  assert processor.get_labels() == ["no", "yes"]
+  assert shown(processor.get_train_examples(str(tmp_path))) == [
+    ("u1", 'a, "b"', "c", "yes"),
+    ("u2", "d", "", "no"),
+  ]
+
+
+def test_test_files_need_no_labels_and_those_there_are_not_read(tmp_path):
+  write(tmp_path, "train.tsv", "text_a\tlabel", "x\tb", "x\ta")
+  processor = csv_task(tmp_path)
+  write(tmp_path, "test.tsv", "text_a", "x")
+  assert shown(processor.get_test_examples(str(tmp_path))) == [("test-1", "x", None, "a")]
+  write(tmp_path, "test.tsv", "text_a\tlabel", "x\t-1")
+  assert shown(processor.get_test_examples(str(tmp_path))) == [("test-1", "x", None, "a")]
+  write(tmp_path, "dev.tsv", "text_a", "x")
+  with pytest.raises(DataError, match="no column 'label'"):
+    processor.get_dev_examples(str(tmp_path))
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_columns_by_number(tmp_path, header):
+  write(tmp_path, "dev.tsv", *(["q\tw\te"] if header else []), 'x"\t1\tmore')
+  processor = CsvProcessor(
+    text_a_column=0, text_b_column="2", label_column="1", labels=["0", "1"], header=header
+  )
+  expected = [(f"dev-{int(header)}", 'x"', "more", "1")]
+  assert shown(processor.get_dev_examples(str(tmp_path))) == expected
+
+
+def test_names_need_a_header(tmp_path):
+  write(tmp_path, "dev.tsv", "x\t1")
+  with pytest.raises(DataError, match="no header to name 'text_a'"):
+    csv_task(tmp_path, header=False, labels=["1"]).get_dev_examples(str(tmp_path))
+
+
+def test_a_column_called_by_a_number(tmp_path):
+  write(tmp_path, "dev.tsv", "1\t0", "label\ttext")
+  processor = csv_task(tmp_path, text_a_column="0", label_column="1", labels=["label"])
+  assert shown(processor.get_dev_examples(str(tmp_path))) == [("dev-1", "text", None, "label")]
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_jsonl(tmp_path, header):
+  rows = [{"text_a": "x", "label": 10}, {"id": 7, "text_a": "y", "label": 9, "text_b": "z"}]
+  write(tmp_path, "train.jsonl", *map(json.dumps, rows))
+  processor = csv_task(tmp_path, header=header)
+  assert processor.get_labels() == ["9", "10"]
+  examples = processor.get_train_examples(str(tmp_path))
+  assert shown(examples) == [("train-1", "x", None, "10"), ("7", "y", "z", "9")]
+  write(tmp_path, "dev.jsonl", '{"text_a": 5, "label": 9}')
+  with pytest.raises(DataError, match=r"dev.jsonl, line 1: column 0 holds 5 where a text"):
+    processor.get_dev_examples(str(tmp_path))
+
+
+def test_multi_label(tmp_path):
+  write(tmp_path, "train.tsv", "text_a\tlabel", "x\tred, blue", "y\t", "z\tgreen")
+  processor = csv_task(tmp_path, problem_type="multi_label")
+  assert processor.get_labels() == ["blue", "green", "red"]
+  examples = processor.get_train_examples(str(tmp_path))
+  assert [e.label for e in examples] == [("red", "blue"), (), ("green",)]
+  write(tmp_path, "dev.jsonl", '{"text_a": "x", "label": ["red", "green"]}', '{"text_a": "y"}')
+  examples = processor.get_dev_examples(str(tmp_path))
+  assert [e.label for e in examples] == [("red", "green"), ()]
+  write(tmp_path, "dev.tsv", "text_a\tlabel", "x\tred,pink")
+  with pytest.raises(DataError, match="line 2: the label 'pink' is unknown"):
+    processor.get_dev_examples(str(tmp_path))
+  write(tmp_path, "test.tsv", "text_a", "x")
+  assert processor.get_test_examples(str(tmp_path))[0].label == ()
+
+
+def test_own_regression(tmp_path):
+  write(tmp_path, "train.csv", "text_a,stars", "x,4.5", "y,-1")
+  processor = csv_task(tmp_path, problem_type="regression", label_column="stars")
+  assert processor.get_labels() == ["score"]
+  assert [e.label for e in processor.get_train_examples(str(tmp_path))] == [4.5, -1.0]
+
+
+def test_given_labels_keep_their_order_and_are_all(tmp_path):
+  write(tmp_path, "train.tsv", "text_a\tlabel", "x\ta", "x\tb", "x\tc")
+  processor = csv_task(tmp_path, labels=["b", "a"])
+  assert processor.get_labels() == ["b", "a"]
+  with pytest.raises(DataError, match="line 4: the label 'c' is unknown; known labels: 'b', 'a'"):
+    processor.get_train_examples(str(tmp_path))
+
+
+def test_bad_rows_of_own_data(tmp_path):
+  write(tmp_path, "train.csv", "text_a,label", "x,a", "short", "x,y,b", "x,", '"x"y,c', "z,a")
+  with pytest.raises(DataError, match="line 6: the quoting is broken"):
+    csv_task(tmp_path).get_train_examples(str(tmp_path))
+  processor = csv_task(tmp_path, skip_bad_rows=True)
+  assert [e.text_a for e in processor.get_train_examples(str(tmp_path))] == ["x", "z"]
+  assert sorted(line for _, line in processor.bad_rows) == [3, 4, 5, 6]
+
+
+def test_nothing_to_infer_labels_from(tmp_path):
+  with pytest.raises(DataError, match="Give labels"):
+    CsvProcessor().get_labels()
+  with pytest.raises(DataError, match=r"no train.tsv or train.csv or train.jsonl"):
+    csv_task(tmp_path).get_labels()
+  write(tmp_path, "train.csv")
+  with pytest.raises(DataError, match=r"train.csv: the file is empty"):
+    csv_task(tmp_path).get_labels()
+  with pytest.raises(ValueError, match="problem_type is 'ranking'"):
+    CsvProcessor(problem_type="ranking")
+
+
+def test_import_needs_no_tensorflow_and_no_numpy():
+  code = "import sys; from bert.tasks import glue; sys.exit(bool({'tensorflow', 'numpy'} & set(sys.modules)))"
+  subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_docstrings():
+  assert doctest.testmod(glue).failed == 0

@@ -1,0 +1,357 @@
+"""Tests of bert/tasks/tagging.py and bert/tasks/conll_files.py: schemes, files, windows, scores. No
+TensorFlow.
+
+Alone: python -m pytest tests/tasks/tagging_test.py (seconds)
+"""
+
+import doctest
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from seqeval.metrics.sequence_labeling import get_entities
+
+from bert import tokenization
+from bert.tasks import conll_files, tagging
+from bert.tasks.conll_files import (
+  ConllFormat,
+  Entity,
+  convert_labels,
+  entities_of,
+  labels_of,
+  read_conll,
+)
+from tests.kit.paths import ROOT
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##a", "b", "##b", ".", "-", "new", "york"]
+SCHEMES = [scheme for scheme in conll_files.SCHEMES if scheme != "plain"]
+
+TYPES = st.sampled_from(["PER", "LOC", "creative-work"])
+
+
+@pytest.mark.parametrize("module", [tagging, conll_files])
+def test_examples_in_docstrings(module):
+  result = doctest.testmod(module)
+  assert result.attempted >= 5
+  assert result.failed == 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Schemes.
+
+
+@st.composite
+def entities(draw):
+  """Entities of a sentence, and its length."""
+  found, end = [], 0
+  for _ in range(draw(st.integers(0, 6))):
+    start = end + draw(st.integers(0, 2))
+    end = start + draw(st.integers(1, 4))
+    found.append(Entity(draw(TYPES), start, end))
+  return found, end + draw(st.integers(0, 2))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@given(entities())
+def test_entities_are_spelt_and_read(scheme, drawn):
+  found, length = drawn
+  labels = labels_of(found, length, scheme)
+  assert len(labels) == length
+  assert entities_of(labels, scheme) == found
+  for other in SCHEMES:
+    assert convert_labels(convert_labels(labels, scheme, other), other, scheme) == labels
+
+
+def test_hand_picked_spellings():
+  found = [Entity("A", 0, 1), Entity("A", 1, 4), Entity("B", 5, 7)]
+  assert {scheme: " ".join(labels_of(found, 8, scheme)) for scheme in SCHEMES} == {
+    "bio": "B-A B-A I-A I-A O B-B I-B O",
+    "iob1": "I-A B-A I-A I-A O I-B I-B O",
+    "bioes": "S-A B-A I-A E-A O B-B E-B O",
+    "bilou": "U-A B-A I-A L-A O B-B L-B O",
+  }
+
+
+@given(st.lists(st.one_of(st.just("O"), st.builds("{}-{}".format, st.sampled_from("BIES"), TYPES))))
+def test_any_sequence_is_read_as_seqeval_does(labels):
+  wanted = [Entity(kind, first, last + 1) for kind, first, last in get_entities(labels)]
+  assert entities_of(labels, "bioes") == wanted
+
+
+@given(st.lists(st.one_of(st.just("O"), st.builds("{}-{}".format, st.sampled_from("BI"), TYPES))))
+def test_correcting_labels_changes_no_entity_and_ends(labels):
+  for scheme in ("bio", "iob1"):
+    right = convert_labels(labels, scheme, scheme)
+    assert entities_of(right, scheme) == entities_of(labels, scheme)
+    assert convert_labels(right, scheme, scheme) == right
+
+
+def test_plain_labels_are_tags():
+  labels = ["DET", "NOUN", "NOUN", "O"]
+  assert convert_labels(labels, "plain", "plain") == labels
+  assert tagging.score([labels], [["DET", "NOUN", "VERB", "O"]], "plain", "plain")["f1"] == 0.75
+
+
+@pytest.mark.parametrize("label", ["PER", "B", "B-", "-PER", "S-PER", "o", "", "BI-PER"])
+def test_a_label_of_no_scheme(label):
+  with pytest.raises(ValueError, match="is none of the scheme bio, which has O, B-TYPE, I-TYPE"):
+    conll_files.split_label(label, "bio")
+
+
+# ---------------------------------------------------------------------------------------------
+# Files.
+
+
+def write(path, text, encoding="utf-8"):
+  path.write_bytes(text.encode(encoding))
+  return path
+
+
+def test_sentences_documents_and_line_ends(tmp_path):
+  text = (
+    "\ufeff-DOCSTART- -X- O\r\n\r\nNew NNP B-LOC\r\nYork NNP I-LOC\r\n \t\r\n\r\n. . O\n"
+    "-DOCSTART- -X- O\na b O"
+  )
+  conll_file = read_conll(write(tmp_path / "f", text), set_type="dev")
+  assert [(e.guid, e.words, e.labels, e.lines) for e in conll_file.examples] == [
+    ("dev-1", ["New", "York"], ["B-LOC", "I-LOC"], [2, 3]),
+    ("dev-2", ["."], ["O"], [6]),
+    ("dev-3", ["a"], ["O"], [8]),
+  ]
+  assert conll_file.types() == {"LOC"}
+  tagging.write_conll(tmp_path / "g", conll_file, [["B-X", "I-X"], ["O"], ["B-Y"]])
+  assert (tmp_path / "g").read_bytes().decode() == (
+    "-DOCSTART- -X- O O\n\nNew NNP B-LOC B-X\nYork NNP I-LOC I-X\n \t\n\n. . O O\n"
+    "-DOCSTART- -X- O O\na b O B-Y\n"
+  )
+
+
+def test_what_only_looks_like_a_blank_is_part_of_a_word(tmp_path):
+  """`str.split` and `str.splitlines` would cut all of these."""
+  words = ["a\u00a0b", "c\u2028d", "e\u0085f", "g\x1ch", "\u3000"]
+  path = write(tmp_path / "f", "".join(f"{word} O\n" for word in words))
+  assert read_conll(path).examples[0].words == words
+
+
+def test_comments(tmp_path):
+  path = write(tmp_path / "f", "# id O\n# O\n\n# id O\na O\n")
+  assert [e.words for e in read_conll(path).examples] == [["#", "#"], ["#", "a"]]
+  conll_file = read_conll(path, ConllFormat(comment_prefix="# id"))
+  assert [e.words for e in conll_file.examples] == [["#"], ["a"]]
+  tagging.write_conll(tmp_path / "g", conll_file, [["B-X"], ["O"]])
+  assert (tmp_path / "g").read_text() == "# id O\n# O B-X\n\n# id O\na O O\n"
+
+
+def test_words_with_blanks_in_a_file_with_tabs(tmp_path):
+  conll_format = ConllFormat("tab", token_column=-2)
+  path = write(tmp_path / "f", "1\tNew York \tB-LOC\n2\t.\tO\n")
+  conll_file = read_conll(path, conll_format)
+  assert conll_file.examples[0].words == ["New York ", "."]
+  tagging.write_conll(tmp_path / "g", conll_file, [["O", "O"]])
+  assert (tmp_path / "g").read_text() == "1\tNew York \tB-LOC\tO\n2\t.\tO\tO\n"
+  assert read_conll(path, ConllFormat("\\t", token_column=-2)).examples[0].words[1] == "."
+
+
+def test_a_file_to_predict_may_lack_labels(tmp_path):
+  for text in ("a\nb\n", "a NN\nb NN\n", "a O\nb\n"):
+    conll_file = read_conll(write(tmp_path / "f", text), needs_labels=False)
+    assert not conll_file.has_labels
+    assert conll_file.examples[0].words == ["a", "b"]
+  assert read_conll(write(tmp_path / "f", "a O\n"), needs_labels=False).has_labels
+
+
+WORDS = st.text(
+  st.characters(exclude_characters=" \t\n\r\0", exclude_categories=["Cs"]), min_size=1, max_size=6
+).filter(lambda word: not word.startswith(("\ufeff", "-DOCSTART-")))
+
+
+@given(st.lists(st.lists(WORDS, min_size=1, max_size=5), min_size=1, max_size=5), st.data())
+def test_no_word_is_dropped_on_the_way_through_files(tmp_path_factory, sentences, data):
+  folder = tmp_path_factory.getbasetemp()
+  end = data.draw(st.sampled_from(["\n", "\r\n"]))
+  lines = [line for words in sentences for line in [*(f"{word} O" for word in words), ""]]
+  path = write(folder / "hypothesis.conll", end.join(lines))
+  conll_file = read_conll(path)
+  assert [e.words for e in conll_file.examples] == sentences
+  predicted = [data.draw(st.lists(st.sampled_from(["O", "B-X"]), min_size=n, max_size=n))
+               for n in map(len, sentences)]  # fmt: skip
+  tagging.write_conll(folder / "predicted.conll", conll_file, predicted)
+  again = read_conll(folder / "predicted.conll")
+  assert [e.words for e in again.examples] == sentences
+  assert [e.labels for e in again.examples] == predicted
+  assert [e.lines for e in again.examples] == [e.lines for e in conll_file.examples]
+
+
+# ---------------------------------------------------------------------------------------------
+# Windows.
+
+
+@given(st.integers(1, 60), st.integers(1, 12), st.data())
+def test_every_piece_has_one_owner_that_shows_it_best(num_pieces, capacity, data):
+  stride = data.draw(st.integers(1, capacity))
+  spans = tagging.windows(num_pieces, capacity, stride)
+  owner = tagging.owners(spans, num_pieces)
+  assert all(0 < end - start <= capacity for start, end in spans)
+  assert len(spans) == 1 or {end - start for start, end in spans} == {capacity}
+  # In order: read window by window, the words come as they are in the sentence.
+  assert (np.diff(owner) >= 0).all()
+  for piece in range(num_pieces):
+    context = [min(piece - start, end - 1 - piece) for start, end in spans]
+    assert context[owner[piece]] == max(context) >= 0
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+  path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
+  path.write_text("\n".join(VOCAB) + "\n")
+  return tokenization.FullTokenizer(path)
+
+
+def features_of(words, labels, tokenizer, max_seq_length, stride=None):
+  example = tagging.InputExample("x", words, labels)
+  label_list = ["O", "B-X", "I-X"]
+  return list(
+    tagging.convert_examples_to_features(
+      [example], label_list, "bio", max_seq_length, tokenizer, stride
+    )
+  )
+
+
+def test_the_first_piece_has_the_label(tokenizer):
+  (feature,) = features_of(["new", "aab", "\x01", "zz."], ["B-X", "I-X", "O", "B-Y"], tokenizer, 12)
+  tokens = [VOCAB[i] for i in feature.input_ids]
+  assert tokens[:9] == ["[CLS]", "new", "a", "##a", "##b", "[UNK]", "[UNK]", ".", "[SEP]"]
+  assert feature.input_ids[9:] == [0, 0, 0]
+  assert feature.input_mask == [1] * 9 + [0] * 3
+  assert feature.segment_ids == [0] * 12
+  # B-Y is none of the model's labels: no weight in the loss, but a prediction.
+  assert feature.label_ids == [-1, 1, 2, -1, -1, 0, -1, -1, -1, -1, -1, -1]
+  assert feature.word_mask == [0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0]
+
+
+def test_windows_of_a_long_sentence(tokenizer):
+  words = ["new", "york", "aa", "a", "b", "a"]  # new york a ##a a b a
+  features = features_of(words, ["B-X", "I-X", "O", "O", "O", "B-X"], tokenizer, 6, 2)
+  assert [[VOCAB[i] for i in f.input_ids[1:-1]] for f in features] == [
+    ["new", "york", "a", "##a"],
+    ["a", "##a", "a", "b"],
+    ["##a", "a", "b", "a"],
+  ]
+  assert [f.label_ids for f in features] == [
+    [-1, 1, 2, 0, -1, -1],
+    [-1, -1, -1, 0, -1, -1],
+    [-1, -1, -1, 0, 1, -1],
+  ]
+
+
+@given(st.lists(st.one_of(WORDS, st.sampled_from(["aab", "aabbabab", "\x01", "....."]))), st.data())
+def test_each_word_is_predicted_once_and_in_order(tokenizer, words, data):
+  words = words or ["a"]
+  max_seq_length = data.draw(st.integers(3, 12))
+  stride = data.draw(st.one_of(st.none(), st.integers(1, max_seq_length - 2)))
+  labels = data.draw(
+    st.lists(st.sampled_from(["O", "B-X"]), min_size=len(words), max_size=len(words))
+  )
+  seen = []
+  for feature in features_of(words, labels, tokenizer, max_seq_length, stride):
+    assert {len(values) for values in vars(feature).values()} == {max_seq_length}
+    for piece, label, is_word in zip(
+      feature.input_ids, feature.label_ids, feature.word_mask, strict=True
+    ):
+      if is_word:
+        seen.append((piece, ["O", "B-X"][label]))
+      else:
+        assert label == tagging.NO_LABEL
+  first_pieces = [(tokenizer.tokenize(word) or ["[UNK]"])[0] for word in words]
+  wanted = zip(tokenizer.convert_tokens_to_ids(first_pieces), labels, strict=True)
+  assert seen == list(wanted)
+
+
+@pytest.mark.parametrize(("length", "stride"), [(2, None), (0, None), (5, 4), (5, -1)])
+def test_windows_that_would_leave_words_out(tokenizer, length, stride):
+  with pytest.raises(ValueError, match="must be"):
+    features_of(["a"], ["O"], tokenizer, length, stride)
+
+
+def test_predictions_have_to_be_as_many_as_words():
+  examples = [tagging.InputExample("1", ["a", "b"]), tagging.InputExample("2", ["c"])]
+  assert [part.tolist() for part in tagging.by_sentence(np.arange(3), examples)] == [[0, 1], [2]]
+  with pytest.raises(ValueError, match="There are 2 predictions for 3 words"):
+    tagging.by_sentence(np.arange(2), examples)
+
+
+# ---------------------------------------------------------------------------------------------
+# Scores.
+
+
+def test_scores_by_hand():
+  gold = [["B-P", "I-P", "O", "B-L"], ["B-L", "O", "B-P", "O"]]
+  predicted = [["B-P", "I-P", "I-P", "B-L"], ["I-L", "B-M", "I-P", "O"]]
+  scores = tagging.score(gold, predicted)
+  # Right: L, and in the second sentence L and P, whose I begins an entity. P misses by a word.
+  assert scores["precision"] == pytest.approx(3 / 5)
+  assert scores["recall"] == pytest.approx(3 / 4)
+  assert scores["f1"] == pytest.approx(2 * 3 / 9)
+  assert scores["accuracy"] == 6 / 8
+  assert [scores[f"f1_{kind}"] for kind in "LMP"] == [1.0, 0.0, 0.5]
+  assert [scores[f"support_{kind}"] for kind in "LMP"] == [2, 0, 2]
+  table = tagging.format_scores(scores).splitlines()
+  assert table[1].split() == ["L", "1.0000", "1.0000", "1.0000", "2"]
+  assert table[-1].split() == ["all", "0.6000", "0.7500", "0.6667", "4"]
+
+
+@pytest.mark.parametrize(
+  ("gold", "predicted"), [("O", "O"), ("O", "B-P"), ("B-P", "O"), ("B-P", "B-L")]
+)
+@pytest.mark.filterwarnings("error")
+def test_nothing_found_or_nothing_there_is_0_without_a_warning(gold, predicted):
+  scores = tagging.score([[gold]], [[predicted]])
+  assert (scores["precision"], scores["recall"], scores["f1"]) == (0, 0, 0)
+  assert tagging.format_scores(scores)
+
+
+@given(
+  entities().filter(lambda drawn: drawn[1]), st.sampled_from(SCHEMES), st.sampled_from(SCHEMES)
+)
+def test_scores_do_not_depend_on_the_scheme(drawn, one, other):
+  found, length = drawn
+  gold = [labels_of(found, length, one)]
+  predicted = [labels_of(found[::2], length, other)]
+  scores = tagging.score(gold, predicted, one, other)
+  if found:
+    assert scores["precision"] == 1.0
+    assert scores["recall"] == pytest.approx(len(found[::2]) / len(found))
+    assert sum(v for k, v in scores.items() if k.startswith("support_")) == len(found)
+
+
+def test_entities_in_text():
+  example = tagging.InputExample("7", ["In", "New", "York", "\U0001f600", "é"])
+  found = [Entity("LOC", 1, 3), Entity("X", 4, 5)]
+  described = tagging.describe_entities(example, found, np.float32([1, 0.5, 0.25, 1, 1]))
+  assert described["text"] == "In New York \U0001f600 é"
+  assert described["entities"] == [
+    {
+      **{"type": "LOC", "text": "New York", "start": 3, "end": 11},
+      **{"first_word": 1, "last_word": 2, "probability": 0.125},
+    },
+    {
+      **{"type": "X", "text": "é", "start": 14, "end": 15},
+      **{"first_word": 4, "last_word": 4, "probability": 1.0},
+    },
+  ]
+
+
+def test_real_data(data_dir):
+  conll_file = read_conll(data_dir / "ner" / "wnut17_train.conll", ConllFormat("tab"))
+  assert len(conll_file.examples) == 3394
+  found = [entity for e in conll_file.examples for entity in entities_of(e.labels, "bio")]
+  assert len(found) == 1975
+  assert sum(entity.type == "person" for entity in found) == 660
+
+
+def test_needs_no_tensorflow():
+  code = "import sys; from bert.tasks import tagging; sys.exit(bool({'tensorflow', 'seqeval'} & set(sys.modules)))"
+  assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

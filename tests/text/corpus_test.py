@@ -1,0 +1,234 @@
+"""Ranges of text, JSON lines, gzip, sentences within lines, and counts that are added up.
+
+Alone: python -m pytest tests/text/corpus_test.py
+"""
+
+import doctest
+import gzip
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert import tokenization
+from bert.text import corpus
+from bert.text.corpus import TextFormat, TextRange
+from tests.kit.paths import ROOT
+
+JSONL = TextFormat(jsonl_field="text")
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+  return tokenization.FullTokenizer(ROOT / "samples" / "vocab.txt")
+
+
+def documents_of(sentences):
+  return corpus.split_documents([[s] if s is not None else None for s in sentences])
+
+
+def documents_of_ranges(paths, target_bytes, text_format=corpus.PLAIN_TEXT):
+  """The documents of each range."""
+  return [
+    documents_of(corpus.read_range(part, text_format, corpus.TextStatistics()))
+    for part in corpus.text_ranges(map(str, paths), target_bytes)
+  ]
+
+
+def test_doctests():
+  assert doctest.testmod(corpus).failed == 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Ranges.
+
+
+LINES = st.lists(st.sampled_from(["", "a", "bc d", "def", " \t", "\r", "\u00a0", "é"]), max_size=30)
+
+
+@settings(max_examples=200, deadline=None)
+@given(LINES, st.integers(1, 40), st.booleans())
+def test_each_document_belongs_to_one_range(tmp_path_factory, lines, target_bytes, last_newline):
+  path = tmp_path_factory.mktemp("text") / "text"
+  path.write_bytes("\n".join(lines).encode() + b"\n" * last_newline)
+  [expected] = documents_of_ranges([path], 1 << 30)
+  stripped = [line.strip() or None for line in lines]
+  assert expected == documents_of(stripped)
+  found = documents_of_ranges([path], target_bytes)
+  assert [document for documents in found for document in documents] == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(LINES, st.integers(1, 40))
+def test_each_line_of_json_belongs_to_one_range(tmp_path_factory, texts, target_bytes):
+  path = tmp_path_factory.mktemp("text") / "text"
+  path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+  found = documents_of_ranges([path], target_bytes, JSONL)
+  expected = documents_of(part for text in texts for part in (text.strip() or None, None))
+  assert [document for documents in found for document in documents] == expected
+
+
+def test_a_document_ends_with_its_file(tmp_path):
+  for name in "ab":
+    (tmp_path / name).write_text(f"{name}1\n{name}2\n")
+  found = documents_of_ranges([tmp_path / "a", tmp_path / "b"], 1 << 20)
+  assert found == [[[["a1"], ["a2"]]], [[["b1"], ["b2"]]]]
+
+
+def test_a_range_within_a_long_document_is_read_once(tmp_path, monkeypatch):
+  """Otherwise the time for a text without empty lines would grow with its square."""
+  path = tmp_path / "text"
+  path.write_text("line\n" * 10_000)
+  read = []
+  located = corpus.read_located_lines
+  monkeypatch.setattr(
+    corpus, "read_located_lines", lambda part: (read.append(1) or each for each in located(part))
+  )
+  found = documents_of_ranges([path], 1000)
+  assert [len(documents) for documents in found] == [1] + [0] * 49
+  assert len(read) < 2 * 10_000 + 100
+
+
+def test_ranges_do_not_depend_on_the_content(tmp_path):
+  (tmp_path / "a").write_bytes(b"x" * 1000)
+  (tmp_path / "b.gz").write_bytes(gzip.compress(b"text\n" * 1000))
+  (tmp_path / "c").touch()
+  a, b, c = (str(tmp_path / name) for name in ("a", "b.gz", "c"))
+  assert corpus.text_ranges([a, b, c], 400) == [
+    TextRange(a, 0, 333),
+    TextRange(a, 333, 666),
+    TextRange(a, 666, None),
+    TextRange(b, 0, None),
+    TextRange(c, 0, None),
+  ]
+
+
+# ---------------------------------------------------------------------------------------------
+# Forms of text.
+
+
+def test_gzip_reads_as_plain_text(tokenizer, tmp_path):
+  text = (ROOT / "samples" / "sample_text.txt").read_bytes()
+  (tmp_path / "a").write_bytes(text)
+  (tmp_path / "a.gz").write_bytes(gzip.compress(text))
+  plain = list(corpus.read_sentences([str(tmp_path / "a")], tokenizer))
+  assert plain == list(corpus.read_sentences([str(tmp_path / "a.gz")], tokenizer))
+  assert plain[0]
+  assert documents_of_ranges([tmp_path / "a"], 300) != [[]]
+  [of_gzip] = documents_of_ranges([tmp_path / "a.gz"], 300)
+  assert of_gzip == [d for part in documents_of_ranges([tmp_path / "a"], 300) for d in part]
+
+
+@pytest.mark.parametrize(
+  "data",
+  [
+    b"plain text\n",
+    gzip.compress(b"the\n" * 1000)[:-9],
+    b"\x1f\x8b\x08\0\0\0\0\0\0\0 broken",
+  ],
+)
+def test_a_damaged_gzip_file_is_named(data, tmp_path):
+  (tmp_path / "a.gz").write_bytes(data)
+  with pytest.raises(corpus.CorpusError, match=r"a\.gz is no gzip file, or was cut short"):
+    documents_of_ranges([tmp_path / "a.gz"], 1 << 20)
+
+
+def test_json_lines(tokenizer, tmp_path):
+  path = tmp_path / "text.jsonl"
+  lines = [
+    {"text": "the of\r\n\n and", "id": 1},
+    {"text": "one\ud800 two"},
+    {"text": ""},
+    {"text": "in"},
+  ]
+  path.write_text("\n\n".join(json.dumps(line) for line in lines))
+  statistics = corpus.TextStatistics()
+  found = list(corpus.read_sentences([str(path)], tokenizer, statistics, JSONL))
+  documents = corpus.split_documents(found)
+  assert documents == [[["the", "of"], ["and"]], [tokenizer.tokenize("one? two")], [["in"]]]
+  assert (statistics.documents, statistics.sentences) == (3, 4)
+
+
+def test_paragraphs_are_split(tokenizer, tmp_path):
+  path = tmp_path / "text"
+  path.write_text("The one. Of Mr. In.\nAnd!\n\nTo.\n")
+  text_format = TextFormat(split_sentences=True)
+  found = list(corpus.read_sentences([str(path)], tokenizer, None, text_format))
+  assert [len(d) for d in corpus.split_documents(found)] == [3, 1]
+  [documents] = documents_of_ranges([path], 1 << 20, text_format)
+  assert documents == [[["The one."], ["Of Mr. In."], ["And!"]], [["To."]]]
+
+
+def test_json_and_paragraphs(tmp_path):
+  path = tmp_path / "text"
+  path.write_text(json.dumps({"body": "One. Two.\nThree."}) + "\n")
+  found = documents_of_ranges([path], 1 << 20, TextFormat(split_sentences=True, jsonl_field="body"))
+  assert found == [[[["One."], ["Two."], ["Three."]]]]
+
+
+@pytest.mark.parametrize(
+  ("line", "reason"),
+  [
+    ("{", "not JSON"),
+    ("[" * 100_000, "not JSON"),
+    ("[1]", r"a JSON object is expected, not '\[1\]'"),
+    ('{"body": "x", "a": 1}', r"no field 'text', only \['a', 'body'\]"),
+    ('{"text": 5}', "is no text, but '5'"),
+    ('{"text": null}', "is no text"),
+  ],
+)
+def test_malformed_json_is_named(line, reason, tmp_path):
+  path = tmp_path / "text.jsonl"
+  path.write_text('{"text": "fine"}\n\n' * 20 + line + "\n")
+  with pytest.raises(corpus.CorpusError, match=rf"text\.jsonl, line 41: .*{reason}"):
+    documents_of_ranges([path], 100, JSONL)
+
+
+def test_invalid_utf8_in_a_later_range_is_named_by_its_line(tmp_path):
+  path = tmp_path / "text"
+  path.write_bytes(b"line\n\n" * 100 + b"\xff\n")
+  with pytest.raises(corpus.CorpusError, match="line 201: byte 1 of the line, 0xff"):
+    documents_of_ranges([path], 100, TextFormat(strict_utf8=True))
+
+
+# ---------------------------------------------------------------------------------------------
+# Counts.
+
+
+def test_counts_of_ranges_add_up(tokenizer, tmp_path):
+  text = (ROOT / "samples" / "sample_text.txt").read_bytes()
+  path = tmp_path / "text"
+  path.write_bytes((text + b"\n\xff broken\n\0the\n\n") * 3)
+  whole = corpus.TextStatistics()
+  list(corpus.read_sentences([str(path)], tokenizer, whole))
+  total = corpus.TextStatistics()
+  for part in corpus.text_ranges([str(path)], 500):
+    statistics = corpus.TextStatistics(logs_progress=False)
+    for sentence in corpus.read_range(part, corpus.PLAIN_TEXT, statistics):
+      if sentence is not None:
+        tokens = tokenizer.tokenize(sentence)
+        statistics.add_sentence(len(tokens), tokens.count("[UNK]"))
+    total.add(statistics)
+  # Empty lines at the seams are read by both ranges, and nothing else.
+  assert {name: getattr(total, name) for name in corpus.COUNTS if name != "read_bytes"} == {
+    name: getattr(whole, name) for name in corpus.COUNTS if name != "read_bytes"
+  }
+  assert whole.read_bytes == path.stat().st_size
+  assert list(total.warnings()) == list(whole.warnings())
+  assert len(list(total.warnings())) == 3  # duplicates, invalid UTF-8, NUL
+
+
+def test_samples_of_lines_merge_in_fixed_memory():
+  samples = [corpus.LineSample(capacity=500) for _ in range(3)]
+  for number in range(30_000):
+    samples[number % 3].add(b"line %d" % (number % 10_000))
+  samples[0].merge(samples[1])
+  samples[0].merge(samples[2])
+  assert len(samples[0]._count_of) <= 500
+  assert samples[0].duplicate_share() == pytest.approx(2 / 3, abs=0.02)
+
+
+def test_a_warning_about_documents_that_fill_a_block():
+  statistics = corpus.TextStatistics(documents=10, documents_alone=5)
+  assert any("50% of the documents are so long" in warning for warning in statistics.warnings())

@@ -1,0 +1,456 @@
+"""Tests of bert/text/word_table.py. Alone: python -m pytest tests/text/word_table_test.py"""
+
+import collections
+import concurrent.futures
+import csv
+import doctest
+import itertools
+import json
+import os
+import pickle
+import types
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert import tokenization
+from bert.tasks import classification
+from bert.text import word_table
+from bert.text.word_table import WordTable
+
+VOCABULARY = (
+  "[UNK] [CLS] [SEP] [MASK] the un want ##want ##ed wa runn ##ing , . ! ' [ ] mask a ##a b ##b X "
+  "##X 1 ##2 博 士 e ##e i ##i σ ##σ ##ς \u1112 ##\u1161 # $ - _ é ##é 中"
+)
+PIECES = VOCABULARY.split()
+
+# Letters and punctuation, every kind of blank, control characters that `str.split` takes for blanks
+# and that it does not, accents, expanding and contextual lower case, Chinese, lone surrogates.
+TRAPS = (
+  "aAbBXeEiI12,.!'[]#$-_ \t\n\r\0\x01\x0b\x0c\x1b\x1c\x1d\x1e\x1f\x7f\x85\xa0\xad\u1680\u180e\u2000"
+  "\u200b\u200d\u2028\u2029\u202f\u205f\u3000\ufeff\ufffd\u0301\u0323\u0307éÅ\u0130ßΣσς가한\u1161"
+  "博士中㐀\u9fff\uf900\U00020000\U0002ebe0アﾊ१½\U0001f600\ufe0f\U000e0041\ud800\udfff«»\u2014"
+)
+any_text = st.text(
+  st.one_of(st.sampled_from(TRAPS), st.characters(exclude_categories=[])), max_size=60
+)
+word_like = st.sampled_from(["unwanted", "Un", "running!", "[MASK]", "X1", "a" * 70, "b" * 201])
+mixed_text = st.lists(st.one_of(any_text, word_like), max_size=6).map(" ".join)
+
+
+@pytest.fixture(scope="module")
+def vocab_file(tmp_path_factory):
+  path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
+  path.write_text("\n".join(PIECES) + "\n", encoding="utf-8")
+  return path
+
+
+@pytest.fixture(scope="module")
+def real_vocab_file(data_dir):
+  return data_dir / "vocab" / "uncased_vocab.txt"
+
+
+@pytest.fixture
+def tokenizer(vocab_file):
+  return tokenization.FullTokenizer(vocab_file)
+
+
+class StepByStep:
+  """The definition: both tokenizers one after the other, nothing looked up."""
+
+  def __init__(self, vocab, do_lower_case=True, special_tokens=()):
+    self.vocab = vocab
+    self.basic = tokenization.BasicTokenizer(do_lower_case)
+    self.wordpiece = tokenization.WordpieceTokenizer(vocab)
+    self.special_tokens = special_tokens
+
+  def tokens(self, text):
+    for special in self.special_tokens:
+      if special in text:
+        before, after = text.split(special, 1)
+        return [*self.tokens(before), special, *self.tokens(after)]
+    words = self.basic.tokenize(text)
+    return list(itertools.chain.from_iterable(map(self.wordpiece.tokenize, words)))
+
+  def ids(self, text):
+    return [self.vocab[token] for token in self.tokens(text)]
+
+
+def check_equal(tokenizer, steps, texts):
+  """Tokens and ids of `texts`, asked twice: first they are split, then remembered."""
+  expected = [steps.tokens(text) for text in texts]
+  ids = [[steps.vocab[token] for token in tokens] for tokens in expected]
+  for _ in range(2):
+    for text, tokens, found in zip(texts, expected, tokenizer.texts_to_ids(texts), strict=True):
+      assert tokenizer.tokenize(text) == tokens, ascii(text)
+      assert found == [steps.vocab[token] for token in tokens], ascii(text)
+    assert [tokenizer.text_to_ids(text) for text in texts[:9]] == ids[:9]
+
+
+# ---------------------------------------------------------------------------------------------
+# The same as step by step.
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+@pytest.mark.parametrize("max_words", [1, 5, word_table.MAX_WORDS])
+def test_any_text(vocab_file, monkeypatch, do_lower_case, max_words):
+  """One tokenizer for all examples: what it remembers, or forgets, must not matter."""
+  monkeypatch.setattr(tokenization, "_MAX_CACHED_WORDS", max_words)
+  tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
+  steps = StepByStep(tokenizer.vocab, do_lower_case)
+
+  @settings(max_examples=100, deadline=None)
+  @given(mixed_text)
+  def check(text):
+    check_equal(tokenizer, steps, [text])
+
+  check()
+
+
+@given(st.lists(st.one_of(st.sampled_from(["[MASK]", "[CLS]", "[MA\x0bSK]"]), any_text)))
+@settings(deadline=None)
+def test_special_tokens(vocab_file, parts):
+  tokenizer = tokenization.FullTokenizer(vocab_file, special_tokens=["[MASK]", "[CLS]"])
+  steps = StepByStep(tokenizer.vocab, special_tokens=["[MASK]", "[CLS]"])
+  check_equal(tokenizer, steps, ["".join(parts)])
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+@pytest.mark.parametrize("every", [211, pytest.param(1, marks=pytest.mark.slow)])
+def test_code_points(vocab_file, do_lower_case, every):
+  """Alone, between letters, at a word's end and beside themselves."""
+  tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
+  steps = StepByStep(tokenizer.vocab, do_lower_case)
+  codes = sorted({*range(0x250), *range(0x2000, 0x2070), *range(0, 0x110000, every)})
+  for code in codes:
+    char = chr(code)
+    texts = [char, f"a{char}B", f"X {char}Σ{char} {char}{char}"]
+    expected = [steps.ids(text) for text in texts]
+    assert tokenizer.texts_to_ids(texts) == expected, f"U+{code:04X}"
+    assert tokenizer.texts_to_ids(texts) == expected, f"U+{code:04X}, remembered"
+
+
+@pytest.mark.parametrize("case", ["uncased", "cased"])
+def test_ids_of_golden_texts(golden_dir, real_vocab_file, case):
+  tokenizer = tokenization.FullTokenizer(real_vocab_file, do_lower_case=case == "uncased")
+  lines = (golden_dir / "tokenization.jsonl").read_text().splitlines()
+  records = [json.loads(line) for line in lines]
+  expected = [tokenizer.convert_tokens_to_ids(record[case]) for record in records]
+  assert len(expected) == 5920
+  for _ in range(2):
+    assert tokenizer.texts_to_ids(record["text"] for record in records) == expected
+
+
+@pytest.mark.parametrize(("do_lower_case", "every"), [(True, 1), (False, 9)])
+def test_real_text(data_dir, real_vocab_file, do_lower_case, every):
+  texts = (data_dir / "corpus" / "wikitext2_valid.txt").read_text("utf-8").split("\n")
+  for path in sorted((data_dir / "glue" / "MRPC").glob("*.tsv")):
+    with open(path, encoding="utf-8", newline="") as file:
+      rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+      texts += [text for row in rows for text in row[3:5]]
+  assert len(texts) > 19_000
+  texts = texts[::every]
+  tokenizer = tokenization.FullTokenizer(real_vocab_file, do_lower_case)
+  steps = StepByStep(tokenizer.vocab, do_lower_case)
+  expected = [steps.ids(text) for text in texts]
+  for _ in range(2):
+    assert tokenizer.texts_to_ids(texts) == expected
+
+
+def test_the_blanks_to_drop_are_all_there_are():
+  """Where `str.split` and the tokenizer disagree about what separates words."""
+  dropped = ""
+  for char in map(chr, range(0x110000)):
+    cleaned = tokenization._clean_character(char)
+    if char.isspace() and not cleaned:
+      dropped += char
+      assert not char.isprintable()
+    assert char.isspace() or cleaned != " "
+  assert dropped == word_table._DROPPED_BLANKS
+
+
+def test_bytes(tokenizer):
+  assert tokenizer.text_to_ids(b"UNwanted\xff \xe5\x8d\x9a") == tokenizer.text_to_ids("UNwanted 博")
+  with pytest.raises(ValueError, match="not NoneType"):
+    tokenizer.text_to_ids(None)
+
+
+# ---------------------------------------------------------------------------------------------
+# What is remembered.
+
+
+def table_of(vocab, **options):
+  """A table of ids that counts what is asked of `plain`."""
+  steps = StepByStep(vocab)
+  asked = collections.Counter()
+
+  def plain(word):
+    asked[word] += 1
+    return steps.ids(word)
+
+  vocabulary = {piece: index for index, piece in enumerate(PIECES)}
+  table = WordTable(vocabulary, plain, do_lower_case=True, max_chars=200, **options)
+  return table, asked
+
+
+@pytest.fixture
+def vocab():
+  return {piece: index for index, piece in enumerate(PIECES)}
+
+
+def test_a_word_is_split_once(vocab, monkeypatch):
+  table, asked = table_of(vocab)
+  split = collections.Counter()
+  monkeypatch.setattr(table, "_split", lambda word: split.update([word]) or (1,))
+  for _ in range(3):
+    table.look_up("un unwanted, unwanted. Un é 博士 博")
+  assert split == {"un": 2, "unwanted": 1, ",": 1, ".": 1}  # "Un" is another word, not yet lower
+  assert asked == {"é": 1, "博": 1, "士": 1}
+
+
+def test_few_and_short_words_are_remembered(vocab):
+  table, _ = table_of(vocab, max_words=8)
+  for number in range(100):
+    table.look_up(f"a{number} {number * 'b'}, {'-' * number} {number * 'é'}")
+    assert len(table) <= 8
+    assert max(map(len, table)) <= word_table.MAX_WORD_CHARS
+
+
+def test_no_document_is_kept(vocab):
+  table, _ = table_of(vocab)
+  table.look_up("博士" * 10_000)
+  table.look_up("a" * 10_000)
+  table.look_up(",".join(["unwanted"] * 1000))
+  table.look_up("é" * 10_000)
+  assert set(table) == {"博", "士", ",", "unwanted"}
+
+
+def test_words_that_never_come_again_cost_one_step_each(vocab, monkeypatch):
+  """Time stays linear: forgetting everything must not happen once a word."""
+  table, _ = table_of(vocab, max_words=50)
+  steps = collections.Counter()
+  monkeypatch.setattr(table, "_split", lambda word: steps.update(["split"]) or (1,))
+  monkeypatch.setattr(table, "clear", lambda: steps.update(["clear"]) or dict.clear(table))
+  table.look_up(" ".join(f"a{number}" for number in range(1000)))
+  assert steps == {"split": 1000, "clear": 1000 // 50 - 1}
+
+
+def test_threads_share_a_tokenizer(vocab_file, monkeypatch):
+  monkeypatch.setattr(tokenization, "_MAX_CACHED_WORDS", 7)
+  tokenizer = tokenization.FullTokenizer(vocab_file)
+  words = ["un", "unwanted", "running", "a,b", "é", "博士", "X1", "wa", "the", "q"]
+  texts = [" ".join(words[i % 7 :: 1 + i % 3]) for i in range(2000)]
+  steps = StepByStep(tokenizer.vocab)
+  expected = [steps.ids(text) for text in texts]
+  with concurrent.futures.ThreadPoolExecutor(8) as executor:
+    futures = [executor.submit(tokenizer.texts_to_ids, texts) for _ in range(16)]
+    assert all(future.result() == expected for future in futures)
+
+
+# ---------------------------------------------------------------------------------------------
+# Tokenizers that were changed.
+
+
+def test_changed_settings_are_not_answered_from_memory(tokenizer):
+  def both(text):
+    tokens = tokenizer.tokenize(text)
+    assert tokenizer.text_to_ids(text) == [tokenizer.vocab[token] for token in tokens]
+    return tokens
+
+  assert both("Unrunn new X") == ["[UNK]", "[UNK]", "[UNK]"]
+  tokenizer.vocab["new"] = 200
+  assert both("Unrunn new X") == ["[UNK]", "new", "[UNK]"]
+  tokenizer.basic_tokenizer.do_lower_case = False
+  assert both("Unwant new X") == ["[UNK]", "new", "X"]
+  tokenizer.wordpiece_tokenizer.max_input_chars_per_word = 2
+  assert both("un new X") == ["un", "[UNK]", "X"]
+  tokenizer.wordpiece_tokenizer.unk_token = "[MASK]"
+  assert both("un new X") == ["un", "[MASK]", "X"]
+  tokenizer.vocab = {"X": 3, "[MASK]": 4}
+  tokenizer.wordpiece_tokenizer.vocab = tokenizer.vocab
+  assert both("un new X") == ["[MASK]", "[MASK]", "X"]
+
+
+def test_overridden_steps_are_taken(tokenizer):
+  class WholeChineseWords(tokenization.BasicTokenizer):
+    def _is_chinese_char(self, cp):
+      return False
+
+  class Shouting(tokenization.WordpieceTokenizer):
+    def tokenize(self, text):
+      return [piece.upper() for piece in super().tokenize(text)]
+
+  class AnyLetter(dict):
+    def __contains__(self, piece):
+      return len(piece) == 1
+
+  tokenizer.vocab.update({"博士": 100, "WA": 101})
+  assert tokenizer.text_to_ids("博士 wa") == tokenizer.convert_tokens_to_ids(["博", "士", "wa"])
+  tokenizer.basic_tokenizer = WholeChineseWords()
+  assert tokenizer.tokenize("博士") == ["博士"]
+  assert tokenizer.text_to_ids("博士") == [100]
+  tokenizer.wordpiece_tokenizer = Shouting(tokenizer.vocab)
+  assert tokenizer.text_to_ids("wa") == [101]
+  tokenizer.basic_tokenizer = tokenization.BasicTokenizer()
+  assert tokenizer.text_to_ids("wa") == [101]
+  tokenizer.vocab = AnyLetter(the=0)
+  tokenizer.wordpiece_tokenizer = tokenization.WordpieceTokenizer(tokenizer.vocab)
+  assert tokenizer.tokenize("q the") == ["q", "[UNK]"]
+
+
+def test_methods_replaced_on_one_object_are_used(vocab_file):
+  tokenizer = tokenization.FullTokenizer(vocab_file)
+  assert tokenizer.tokenize("wa-wa") == ["wa", "-", "wa"]
+  tokenizer.basic_tokenizer._run_split_on_punc = lambda word: word.split("-")
+  assert tokenizer.tokenize("wa-wa") == ["wa", "wa"]
+  assert tokenizer.text_to_ids("wa-wa") == [PIECES.index("wa")] * 2
+  tokenizer = tokenization.FullTokenizer(vocab_file)
+  tokenizer.wordpiece_tokenizer.tokenize = lambda word: ["the"]
+  assert tokenizer.text_to_ids("wa wa") == [PIECES.index("the")] * 2
+  tokenizer.tokenize = lambda text: ["un"]
+  assert tokenizer.text_to_ids("wa-wa") == [PIECES.index("un")]
+
+
+def test_overridden_methods_of_the_whole_are_followed(vocab_file):
+  class Reversed(tokenization.FullTokenizer):
+    def tokenize(self, text):
+      return super().tokenize(text)[::-1]
+
+  class Shifted(tokenization.FullTokenizer):
+    def convert_tokens_to_ids(self, tokens):
+      return [1 + index for index in super().convert_tokens_to_ids(tokens)]
+
+  ids = [PIECES.index("un"), PIECES.index("wa")]
+  assert Reversed(vocab_file).text_to_ids("un wa") == ids[::-1]
+  assert Shifted(vocab_file).text_to_ids("un wa") == [1 + index for index in ids]
+
+
+@pytest.mark.filterwarnings("ignore::tokenization.VocabularyWarning")
+def test_a_vocabulary_without_the_unknown_token(tmp_path):
+  path = tmp_path / "vocab.txt"
+  path.write_text("a\n##b\n")
+  tokenizer = tokenization.FullTokenizer(path)
+  assert tokenizer.tokenize("ab q é") == ["a", "##b", "[UNK]", "[UNK]"]
+  assert tokenizer.text_to_ids("ab a") == [0, 1, 0]
+  for text in ("ab q", "é", "a" * 201):
+    with pytest.raises(tokenization.UnknownItemError, match=r"vocab\.txt: '\[UNK\]' is not in"):
+      tokenizer.text_to_ids(text)
+
+
+def test_pickles_are_small(tokenizer):
+  tokenizer.texts_to_ids(["unwanted"])
+  before = len(pickle.dumps(tokenizer))
+  tokenizer.texts_to_ids([f"a{'b' * number}" for number in range(60)])
+  assert len(pickle.dumps(tokenizer)) == before
+  assert pickle.loads(pickle.dumps(tokenizer)).tokenize("unwanted") == ["un", "##want", "##ed"]
+
+
+# ---------------------------------------------------------------------------------------------
+# Batches.
+
+
+def features_of(tokenizer, text, pair, length):
+  example = classification.InputExample(None, text, pair, "0")
+  features = classification.convert_single_example(9, example, ["0"], length, tokenizer)
+  return [features.input_ids, features.input_mask, features.segment_ids]
+
+
+def as_rows(batch):
+  assert list(batch) == ["input_ids", "input_mask", "segment_ids"]
+  assert all(array.dtype == np.int32 for array in batch.values())
+  return np.stack(list(batch.values()), axis=1).tolist()
+
+
+texts_and_pairs = st.lists(st.tuples(mixed_text, st.one_of(st.none(), mixed_text)), max_size=6)
+
+
+@given(texts_and_pairs, st.integers(3, 40))
+@settings(deadline=None)
+def test_batches_hold_the_rows_of_convert_single_example(vocab_file, pairs, length):
+  tokenizer = tokenization.FullTokenizer(vocab_file)
+  texts, seconds = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+  expected = [features_of(tokenizer, *pair, length) for pair in pairs]
+  assert as_rows(tokenizer.encode_batch(texts, seconds, length)) == expected
+  trimmed = tokenizer.encode_batch(texts, seconds, length, pad_to_longest=True)
+  longest = max((sum(mask) for _, mask, _ in expected), default=0)
+  shortened = [[column[:longest] for column in row] for row in expected]
+  assert as_rows(trimmed) == shortened
+  assert trimmed["input_ids"].shape == (len(pairs), longest)
+
+
+def test_without_a_length_nothing_is_cut(tokenizer):
+  batch = tokenizer.encode_batch(["wa " * 600, "un"], ["the", None])
+  assert batch["input_ids"].shape == (2, 604)
+  assert batch["input_ids"].tolist()[1][:4] == [1, PIECES.index("un"), 2, 0]
+  assert batch["segment_ids"].sum(axis=1).tolist() == [2, 0]
+  assert batch["input_mask"].sum(axis=1).tolist() == [604, 3]
+
+
+def test_an_empty_batch(tokenizer):
+  assert tokenizer.encode_batch([])["input_ids"].shape == (0, 0)
+  assert tokenizer.encode_batch([], max_seq_length=8)["input_ids"].shape == (0, 8)
+
+
+def test_unusable_batches(tokenizer):
+  with pytest.raises(ValueError, match="max_seq_length is 2, but must be at least 3"):
+    tokenizer.encode_batch(["a", "b"], [None, "b"], max_seq_length=2)
+  with pytest.raises(ValueError, match="max_seq_length is 1, but must be at least 2"):
+    tokenizer.encode_batch([""], max_seq_length=1)
+  with pytest.raises(ValueError, match="2 texts, but 1 text_pairs"):
+    tokenizer.encode_batch(["a", "b"], ["a"])
+  with pytest.raises(ValueError, match="texts must be a sequence of texts, not one: 'ab'"):
+    tokenizer.encode_batch("ab")
+  with pytest.raises(ValueError, match="text_pairs must be a sequence"):
+    tokenizer.encode_batch(["a", "b"], "ab")
+  with pytest.raises(ValueError, match="not int: 5"):
+    tokenizer.encode_batch([5])
+  tokenizer.vocab.pop("[SEP]")
+  with pytest.raises(tokenization.UnknownItemError, match=r"'\[SEP\]' is not in the vocabulary"):
+    tokenizer.encode_batch(["a"])
+
+
+def test_processes_return_the_same(tokenizer, monkeypatch):
+  texts = [f"a{'b' * number} 博士, unwanted" for number in range(9)]
+  pairs = ["wa", None, ""] * 3
+  expected = as_rows(tokenizer.encode_batch(texts, pairs, 12))
+  monkeypatch.setattr(word_table, "_TEXTS_PER_TASK", 2)
+  assert as_rows(tokenizer.encode_batch(texts, pairs, 12)) == expected
+  assert as_rows(tokenizer.encode_batch(texts, pairs, 12, num_workers=2)) == expected
+
+
+class DiesInWorkers(types.SimpleNamespace):
+  """Unpickled elsewhere, ends that process."""
+
+  def __reduce__(self):
+    return os._exit, (3,)
+
+
+def test_a_worker_that_dies_is_reported(monkeypatch):
+  monkeypatch.setattr(word_table, "_TEXTS_PER_TASK", 1)
+  with pytest.raises(RuntimeError, match=r"worker process died.*num_workers"):
+    word_table.encode_batch(DiesInWorkers(), ["a", "b"], num_workers=2)
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 40))
+def test_kept_lengths_are_those_of_the_loop(length_a, length_b, max_length):
+  kept = [length_a, length_b]
+  while sum(kept) > max_length:
+    kept[0 if kept[0] > kept[1] else 1] -= 1
+  assert word_table.kept_lengths(length_a, length_b, max_length) == tuple(kept)
+
+
+def test_ascii_is_split_where_the_definition_says():
+  """`isalnum` and the pattern stand for `_is_punctuation` on printable ASCII."""
+  for char in map(chr, range(33, 127)):
+    assert tokenization._is_punctuation(char) == (not char.isalnum())
+    assert (len(word_table._ASCII_PARTS.findall(f"a{char}a")) == 1) == char.isalnum()
+    assert unicodedata.category(char)[0] in "LNPS"
+
+
+def test_examples_in_docstrings():
+  results = doctest.testmod(word_table)
+  assert results.failed == 0
+  assert results.attempted >= 4

@@ -1,0 +1,115 @@
+"""Which type of matrix products a machine gets. Run: pytest tests/training/hardware_test.py"""
+
+import pytest
+
+from bert.training import hardware
+
+
+def write(tmp_path, text):
+  path = tmp_path / "cpuinfo"
+  path.write_text(text)
+  return str(path)
+
+
+def test_cpu_flags_are_those_of_the_first_processor(tmp_path):
+  path = write(tmp_path, "processor : 0\nflags\t\t: fpu avx512_bf16\n\nprocessor: 1\nflags : x\n")
+  assert hardware.cpu_flags(path) == {"fpu", "avx512_bf16"}
+  assert hardware.cpu_flags(write(tmp_path, "Features : fp asimd bf16\n")) == {
+    "fp",
+    "asimd",
+    "bf16",
+  }
+
+
+def test_a_machine_that_says_nothing_has_no_flags(tmp_path):
+  assert hardware.cpu_flags(str(tmp_path / "missing")) == frozenset()
+  assert hardware.cpu_flags(write(tmp_path, "model: x\n")) == frozenset()
+
+
+@pytest.mark.parametrize(
+  ("flags", "gpus", "is_tpu", "dtype", "said"),
+  [
+    ({"avx2"}, [], False, "float32", "none of amx_bf16, avx512_bf16"),
+    ({"avx512_bf16", "amx_bf16"}, [], False, "bfloat16", "amx_bf16"),
+    ({"avx512_bf16"}, None, False, "bfloat16", "avx512_bf16"),
+    ({"amx_bf16"}, [(8, 0), (9, 0)], False, "bfloat16", "8.0"),
+    ({"amx_bf16"}, [(9, 0), (7, 0)], False, "float32", "7.0"),
+    ({"amx_bf16"}, [(0, 0)], False, "float32", "0.0"),
+    (set(), [], True, "bfloat16", "TPU"),
+  ],
+)
+def test_preferred_dtype(flags, gpus, is_tpu, dtype, said):
+  chosen, reason = hardware.preferred_dtype(frozenset(flags), gpus, is_tpu)
+  assert chosen == dtype
+  assert said in reason
+
+
+def test_gpu_capabilities_of_this_machine_are_pairs():
+  assert all(len(capability) == 2 for capability in hardware.gpu_capabilities())
+
+
+def test_auto_is_the_preferred_type_and_others_stand_for_themselves(monkeypatch):
+  monkeypatch.setattr(hardware, "cpu_flags", lambda: frozenset({"amx_bf16"}))
+  monkeypatch.setattr(hardware, "gpu_capabilities", list)
+  assert hardware.choose_dtype("auto") == "bfloat16"
+  assert hardware.choose_dtype("float16") == "float16"
+  monkeypatch.setattr(hardware, "cpu_flags", frozenset)
+  assert hardware.choose_dtype("auto") == "float32"
+
+
+# ---------------------------------------------------------------------------------------------
+# How much there is.
+
+MEMINFO = "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    400 kB\n"
+
+
+def memory(tmp_path, groups=(), own=""):
+  """Memory by files that say so: `groups` is (path below the root, content)."""
+  for name, text in groups:
+    path = tmp_path / "cgroup" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+  (tmp_path / "meminfo").write_text(MEMINFO)
+  (tmp_path / "own").write_text(own)
+  return hardware.memory(*(str(tmp_path / name) for name in ("meminfo", "cgroup", "own")))
+
+
+def test_memory_is_the_machines_without_a_group(tmp_path):
+  assert memory(tmp_path) == (1000 << 10, 400 << 10)
+  unlimited = [("memory.max", "max\n"), ("memory.current", "5\n")]
+  assert memory(tmp_path, unlimited) == (1000 << 10, 400 << 10)
+
+
+def test_a_container_has_what_its_group_leaves(tmp_path):
+  groups = [
+    ("memory.max", f"{300 << 10}\n"),
+    ("memory.current", f"{250 << 10}\n"),
+    ("memory.stat", f"anon 7\ninactive_file {50 << 10}\n"),
+  ]
+  assert memory(tmp_path, groups) == (300 << 10, 100 << 10)
+
+
+def test_a_job_has_what_its_own_group_leaves(tmp_path):
+  groups = [("job_7/memory.max", "90\n"), ("job_7/memory.current", "100\n")]
+  assert memory(tmp_path, groups, own="0::/job_7\n") == (90, 0)
+  older = [
+    ("memory/job_8/memory.limit_in_bytes", "80\n"),
+    ("memory/job_8/memory.usage_in_bytes", "30\n"),
+  ]
+  assert memory(tmp_path, older, own="9:memory:/job_8\n") == (80, 50)
+
+
+def test_memory_of_this_machine_is_known():
+  found = hardware.memory()
+  assert found is None or 0 <= found.available <= found.total
+  assert hardware.num_cores() >= 1
+
+
+def test_gpu_memory_is_what_the_driver_tells(tmp_path):
+  command = tmp_path / "nvidia-smi"
+  command.write_text("#!/bin/sh\necho '81920, 80000'\necho '40960, 1'\n")
+  command.chmod(0o755)
+  assert hardware.gpu_memory(str(command)) == [(81920 << 20, 80000 << 20), (40960 << 20, 1 << 20)]
+  assert hardware.gpu_memory(str(tmp_path / "missing")) == []
+  command.write_text("#!/bin/sh\nexit 9\n")
+  assert hardware.gpu_memory(str(command)) == []

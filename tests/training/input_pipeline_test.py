@@ -1,0 +1,633 @@
+"""Records written whole or not at all, read in the original's order, bad files named.
+
+Alone: python -m pytest tests/training/input_pipeline_test.py
+"""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert.training import input_pipeline, sequence_packing
+from bert.training.input_pipeline import (
+  RecordError,
+  classifier_features,
+  count_records,
+  file_based_input_fn_builder,
+  record_input_fn,
+  serialize_example,
+  write_records,
+)
+from tests.kit.paths import ROOT
+
+LENGTH = 32
+
+
+def example(number, length, max_length=LENGTH):
+  padding = [0] * (max_length - length)
+  return {
+    "input_ids": [number + 1] * length + padding,
+    "input_mask": [1] * length + padding,
+    "segment_ids": [0] * max_length,
+    "label_ids": [number],
+    "is_real_example": [1],
+  }
+
+
+def write(path, count=300, first=0, max_length=LENGTH):
+  write_records(path, (example(n, 1 + n % 20, max_length) for n in range(first, first + count)))
+  return str(path)
+
+
+def labels(dataset, batches=None):
+  return [batch["label_ids"].numpy().tolist() for batch in dataset.take(batches or -1)]
+
+
+def params(**more):
+  return {"batch_size": 4, "seed": 1, "skip_examples": 0, **more}
+
+
+def train_fn(path, **more):
+  return record_input_fn(path, classifier_features(LENGTH), True, True, **more)
+
+
+def eval_fn(path, **more):
+  return record_input_fn(path, classifier_features(LENGTH), False, False, **more)
+
+
+# Writing.
+
+
+def test_records_have_the_original_types_and_one_order_of_bytes(tmp_path):
+  path = tmp_path / "a.tf_record"
+  assert write_records(path, [{"b": [1, 2], "a": 0.5, "c": True, "d": "x"}]) == 1
+  raw = next(iter(tf.data.TFRecordDataset(str(path)))).numpy()
+  feature = tf.train.Example.FromString(raw).features.feature
+  assert list(feature["b"].int64_list.value) == [1, 2]
+  assert list(feature["a"].float_list.value) == [0.5]
+  assert list(feature["c"].int64_list.value) == [1]
+  assert list(feature["d"].bytes_list.value) == [b"x"]
+  assert raw.index(b"a") < raw.index(b"b") < raw.index(b"c")
+
+
+def test_bytes_do_not_depend_on_the_process():
+  program = (
+    "import sys; from bert.training import input_pipeline;"
+    "sys.stdout.write(input_pipeline.serialize_example({f'f_{i}': [i] for i in range(20)}).hex())"
+  )
+  other = subprocess.run(
+    [sys.executable, "-c", program],
+    cwd=ROOT,
+    env={**os.environ, "PYTHONHASHSEED": "1"},
+    capture_output=True,
+    text=True,
+    check=True,
+  ).stdout
+  assert other == serialize_example({f"f_{i}": [i] for i in reversed(range(20))}).hex()
+
+
+def test_unstorable_value_is_named():
+  with pytest.raises(TypeError, match="label_ids"):
+    serialize_example({"label_ids": [None]})
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_interrupted_writing_leaves_the_old_file_and_no_other(tmp_path, error):
+  path = tmp_path / "a.tf_record"
+  write(path, count=3)
+
+  def examples():
+    yield example(0, 5)
+    raise error
+
+  with pytest.raises(error):
+    write_records(path, examples())
+  assert sorted(os.listdir(tmp_path)) == [".a.tf_record.manifest.json", "a.tf_record"]
+  assert count_records(path) == 3
+
+
+def test_killed_writing_leaves_no_final_name(tmp_path):
+  path = tmp_path / "a.tf_record"
+  program = (
+    "import os, sys; from bert.training import input_pipeline\n"
+    "def examples():\n"
+    "  yield {'a': [1]}\n"
+    "  os._exit(9)\n"
+    "input_pipeline.write_records(sys.argv[1], examples())\n"
+  )
+  process = subprocess.run(
+    [sys.executable, "-c", program, str(path)],
+    cwd=ROOT,
+    capture_output=True,
+  )
+  assert process.returncode == 9
+  assert not path.exists()
+  write(path, count=2)
+  assert sorted(os.listdir(tmp_path)) == [".a.tf_record.manifest.json", "a.tf_record"]
+
+
+def test_unwritable_path_is_named(tmp_path):
+  with pytest.raises(OSError, match=r"nowhere/a\.tf_record"):
+    write_records(tmp_path / "nowhere" / "a.tf_record", [{"a": [1]}])
+
+
+# Order.
+
+
+def test_evaluation_reads_in_file_order_with_a_short_last_batch(tmp_path):
+  path = write(tmp_path / "a", count=10)
+  dataset = eval_fn(path)(params())
+  assert labels(dataset) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+  dropped = record_input_fn(path, classifier_features(LENGTH), False, True)(params())
+  assert labels(dropped) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_several_files_are_read_one_after_the_other(tmp_path):
+  paths = [write(tmp_path / str(n), count=3, first=3 * n) for n in range(3)]
+  assert labels(eval_fn(paths)(params(batch_size=9))) == [list(range(9))]
+
+
+def test_training_order_is_that_of_a_buffer_of_100_over_the_repeated_file(tmp_path):
+  path = write(tmp_path / "a", count=300)
+  seen = np.concatenate(labels(train_fn(path)(params(batch_size=30)), 100))
+  # A record is drawn from the 100 that were read and not yet drawn: none can come too early.
+  assert all(number <= position + 100 for position, number in enumerate(seen[:200]))
+  assert sorted(seen[:300].tolist()) != list(range(300))  # Epochs blend.
+  assert set(seen.tolist()) == set(range(300))
+  assert labels(train_fn(path)(params()), 5) == labels(train_fn(path)(params()), 5)
+  assert labels(train_fn(path)(params()), 5) != labels(train_fn(path)(params(seed=2)), 5)
+
+
+@pytest.mark.parametrize("shards", [1, 5])
+def test_training_goes_on_after_skipped_examples(tmp_path, shards):
+  paths = [write(tmp_path / str(n), count=30, first=30 * n) for n in range(shards)]
+  straight = labels(train_fn(paths)(params()), 60)
+  assert labels(train_fn(paths)(params(skip_examples=128)), 28) == straight[32:]
+
+
+def test_one_dataset_gives_the_same_order_each_time(tmp_path):
+  dataset = train_fn(write(tmp_path / "a"))(params())
+  assert labels(dataset, 5) == labels(dataset, 5)
+
+
+def test_all_shards_are_read_in_training(tmp_path):
+  paths = [write(tmp_path / str(n), count=5, first=5 * n) for n in range(7)]
+  seen = np.concatenate(labels(train_fn(paths)(params(batch_size=35)), 10))
+  assert set(seen.tolist()) == set(range(35))
+
+
+def test_repeat_in_evaluation(tmp_path):
+  dataset = eval_fn(write(tmp_path / "a", count=3), repeat=True)(params())
+  assert labels(dataset, 2) == [[0, 1, 2, 0], [1, 2, 0, 1]]
+
+
+# Numbers of examples, for what is drawn for each of them.
+
+
+def numbered(path, is_training, **more):
+  """An input_fn whose batches hold number and seed of each example."""
+
+  def transform(features, numbers, seed):
+    first_id = features["input_ids"][:, 0]
+    seeds = tf.fill(tf.shape(numbers), seed)
+    return {**features, "number": numbers, "seed": seeds, "first_id": first_id}
+
+  features = classifier_features(LENGTH)
+  return record_input_fn(path, features, is_training, False, transform=transform, **more)
+
+
+def column(dataset, name, batches):
+  return np.concatenate([batch[name].numpy() for batch in dataset.take(batches)]).tolist()
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_numbers_in_training_go_on_where_a_run_stopped(tmp_path, shards):
+  paths = [write(tmp_path / str(n), count=7, first=7 * n) for n in range(shards)]
+  straight = numbered(paths, True)(params())
+  resumed = numbered(paths, True)(params(skip_examples=12))
+  assert column(straight, "number", 8) == list(range(32))
+  for name in ("number", "label_ids", "seed"):
+    assert column(resumed, name, 5) == column(straight, name, 8)[12:]
+  assert set(column(straight, "seed", 1)) == {1}
+
+
+def test_numbers_in_evaluation_are_places_in_the_files(tmp_path):
+  """In every pass the same, and the seed never changes."""
+  paths = [write(tmp_path / str(n), count=3, first=3 * n) for n in range(2)]
+  dataset = numbered(paths, False, repeat=True)(params(seed=77))
+  assert column(dataset, "number", 4) == [*range(6), *range(6), *range(4)]
+  assert column(dataset, "label_ids", 4) == column(dataset, "number", 4)
+  assert column(dataset, "seed", 4) == column(
+    numbered(paths, False, repeat=True)(params()), "seed", 4
+  )
+
+
+# Batches of similar lengths.
+
+
+def write_mixed(path, count=400, first=0):
+  """Lengths without order, so that sorting them matters."""
+  lengths = np.random.RandomState(first).randint(1, LENGTH + 1, count)
+  write_records(path, (example(first + n, int(length)) for n, length in enumerate(lengths)))
+  return str(path)
+
+
+def padding_share(dataset, batches):
+  masks = [batch["input_mask"].numpy() for batch in dataset.take(batches)]
+  return 1 - sum(mask.sum() for mask in masks) / sum(mask.size for mask in masks)
+
+
+def test_grouping_by_length_leaves_less_padding(tmp_path):
+  path = write_mixed(tmp_path / "a")
+  plain, grouped = (
+    train_fn(path, round_length_to=1, group_by_length=group)(params(batch_size=16))
+    for group in (False, True)
+  )
+  assert padding_share(plain, 25) > 0.4
+  assert padding_share(grouped, 25) < 0.15
+  shapes = {tuple(batch["input_ids"].shape) for batch in grouped.take(50)}
+  assert {batch_size for batch_size, _ in shapes} == {16}
+  lengths = [batch["input_ids"].shape[1] for batch in grouped.take(25)]
+  assert lengths != sorted(lengths)
+  assert lengths != sorted(lengths, reverse=True)
+
+
+def test_grouping_by_length_only_reorders_a_quarter_of_the_data_at_a_time(tmp_path):
+  path = write_mixed(tmp_path / "a")
+  plain, grouped = (
+    np.concatenate(labels(train_fn(path, group_by_length=group)(params()), 300))
+    for group in (False, True)
+  )
+  assert grouped.tolist() != plain.tolist()
+  for begin in range(0, 1200, 100):
+    assert sorted(grouped[begin : begin + 100]) == sorted(plain[begin : begin + 100])
+  other_seed = labels(train_fn(path, group_by_length=True)(params(seed=2)), 300)
+  assert np.concatenate(other_seed).tolist() != grouped.tolist()
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_grouped_training_goes_on_after_skipped_examples(tmp_path, shards):
+  """Whatever the step, also in the middle of a window and past the end of an epoch."""
+  write_one = [write_mixed, write_gzip, write_mixed]
+  paths = [write_one[n](tmp_path / str(n), count=60, first=60 * n) for n in range(shards)]
+  input_fn = numbered(paths, True, group_by_length=True)
+
+  def examples(step):
+    batches = input_fn(params(skip_examples=4 * step)).take(70 - step)
+    names = ("number", "label_ids", "first_id")
+    return [tuple(batch[name].numpy().tolist() for name in names) for batch in batches]
+
+  straight = examples(0)
+  assert [number for numbers, _, _ in straight for number in numbers] == list(range(280))
+  for step in (1, 3, 11, 15, 45, 60):  # A window has 3 batches of one file, 11 of three.
+    assert examples(step) == straight[step:], step
+
+
+def test_grouping_needs_no_manifest(tmp_path):
+  """Lost beside a file, it changes no order of training."""
+  path = write_mixed(tmp_path / "a")
+  before = labels(train_fn(path, group_by_length=True)(params()), 100)
+  os.remove(tmp_path / ".a.manifest.json")
+  assert labels(train_fn(path, group_by_length=True)(params()), 100) == before
+
+
+def test_one_pass_of_grouped_training_has_every_record_once(tmp_path):
+  path = write_mixed(tmp_path / "a", count=102)
+  for drop in (False, True):
+    input_fn = record_input_fn(
+      path, classifier_features(LENGTH), True, drop, repeat=False, group_by_length=True
+    )
+    batches = labels(input_fn(params()))
+    assert {len(batch) for batch in batches[:25]} == {4}
+    assert (
+      len(np.unique(np.concatenate(batches))) == sum(map(len, batches)) == (100 if drop else 102)
+    )
+
+
+def test_evaluation_keeps_its_order_when_training_is_grouped(tmp_path):
+  path = write_mixed(tmp_path / "a", count=10)
+  dataset = eval_fn(path, group_by_length=True)(params())
+  assert labels(dataset) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+
+
+# Several examples in one row.
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+def test_packed_batches_hold_the_same_examples(tmp_path, is_training):
+  path = write_mixed(tmp_path / "a", count=70)
+  plain, packed = (
+    record_input_fn(path, classifier_features(LENGTH), is_training, False, pack_sequences=pack)(
+      params(batch_size=16)
+    ).take(5)
+    for pack in (False, True)
+  )
+  rows = []
+  for one, other in zip(plain, packed, strict=True):
+    np.testing.assert_array_equal(one["label_ids"], other["label_ids"])
+    length = one["input_ids"].shape[1]
+    for name in ("input_ids", "input_mask", "segment_ids"):
+      unpacked = sequence_packing.unpack(other[name], other, length)
+      np.testing.assert_array_equal(unpacked, one[name])
+    assert other["input_ids"].shape[1] == LENGTH
+    rows.append(other["input_ids"].shape[0])
+  assert max(rows) <= 12
+  assert padding_share(packed, 5) < 0.2
+
+
+def test_packed_training_goes_on_after_skipped_examples(tmp_path):
+  path = write_mixed(tmp_path / "a", count=70)
+  straight = labels(train_fn(path, pack_sequences=True)(params()), 40)
+  assert labels(train_fn(path, pack_sequences=True)(params(skip_examples=40)), 30) == straight[10:]
+
+
+def test_packed_rows_of_a_fixed_number_have_static_shapes(tmp_path):
+  path = write_mixed(tmp_path / "a")
+  dataset = train_fn(path, pack_sequences=True, packed_rows=14)(params(batch_size=16))
+  assert dataset.element_spec["input_ids"].shape == [14, LENGTH]
+  assert dataset.element_spec["first_positions"].shape == [16]
+  assert dataset.element_spec["label_ids"].shape == [16]
+  assert labels(dataset, 3) == labels(train_fn(path)(params(batch_size=16)), 3)
+  too_few = train_fn(path, pack_sequences=True, packed_rows=2)
+  with pytest.raises(tf.errors.InvalidArgumentError, match="does not fit into 2 rows of 32 tokens"):
+    labels(too_few(params(batch_size=16)), 3)
+
+
+def test_masks_drawn_while_reading_move_with_their_example(tmp_path):
+  """What a transform adds is packed, too."""
+
+  def transform(features, numbers, seed):
+    del seed
+    places = tf.cast(numbers % 3, tf.int32)[:, tf.newaxis]
+    return {**features, "masked_lm_positions": places}
+
+  path = write_mixed(tmp_path / "a", count=30)
+  packed = next(
+    iter(eval_fn(path, transform=transform, pack_sequences=True)(params(batch_size=30)))
+  )
+  flat_positions = tf.reshape(packed["position_ids"], [-1])
+  lengths = tf.reduce_sum(sequence_packing.unpack(packed["input_mask"], packed, LENGTH), axis=1)
+  found = tf.gather(flat_positions, packed["masked_lm_positions"])[:, 0]
+  for number, (place, length) in enumerate(zip(found.numpy(), lengths.numpy(), strict=True)):
+    assert place == number % 3 or number % 3 >= length
+
+
+def test_grouping_and_packing_exclude_each_other_and_need_lengths(tmp_path):
+  path = write(tmp_path / "a", count=3)
+  with pytest.raises(ValueError, match="exclude each other"):
+    train_fn(path, group_by_length=True, pack_sequences=True)
+  features = {"input_ids": tf.io.FixedLenFeature([LENGTH], tf.int64)}
+  for option in ("group_by_length", "pack_sequences"):
+    with pytest.raises(ValueError, match="input_mask"):
+      record_input_fn(path, features, True, True, **{option: True})
+
+
+# Compressed files.
+
+
+def write_gzip(path, **more):
+  """As `write`, compressed, without a manifest."""
+  write(path, **more)
+  os.remove(path.parent / f".{path.name}.manifest.json")
+  path.write_bytes(gzip.compress(path.read_bytes()))
+  return str(path)
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+@pytest.mark.parametrize("compressed", [{0, 1, 2}, {1}, {0, 2}])
+def test_compressed_and_plain_files_hold_the_same(tmp_path, compressed, is_training):
+  plain = [write(tmp_path / f"plain-{n}", count=9, first=9 * n) for n in range(3)]
+  mixed = [
+    (write_gzip if n in compressed else write)(tmp_path / f"mixed-{n}", count=9, first=9 * n)
+    for n in range(3)
+  ]
+  features = classifier_features(LENGTH)
+  both = [
+    labels(record_input_fn(f, features, is_training, False)(params()), 6) for f in (plain, mixed)
+  ]
+  assert both[0] == both[1]
+  assert len(both[0]) == 6
+  assert [count_records(path) for path in mixed] == [9, 9, 9]
+
+
+def test_a_single_compressed_file_is_repeated_in_training(tmp_path):
+  path = write_gzip(tmp_path / "a", count=5)
+  assert len(labels(train_fn(path)(params()), 10)) == 10
+
+
+def test_the_manifest_says_whether_a_file_is_compressed(tmp_path):
+  path = tmp_path / "a"
+  write_gzip(path, count=2)
+  assert input_pipeline.compression_of(path) == "GZIP"
+  manifest = tmp_path / ".a.manifest.json"
+  manifest.write_text('{"compression": "GZIP"}')
+  assert count_records(path) == 2
+  manifest.write_text('{"compression": ""}')
+  assert input_pipeline.compression_of(path) == ""
+  manifest.unlink()
+  assert input_pipeline.compression_of(write(tmp_path / "b", count=1)) == ""
+
+
+def read_all(path):
+  input_fn = eval_fn(path)  # finds what is wrong with the first record
+  try:
+    return labels(input_fn(params()))
+  except tf.errors.OpError as error:
+    raise input_fn.explain_error(error) from None
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped"])
+def test_a_damaged_compressed_file_is_named(tmp_path, damage):
+  path = tmp_path / "a"
+  write_gzip(path, count=400)
+  data = bytearray(path.read_bytes())
+  data[len(data) // 2] ^= 255
+  path.write_bytes(data if damage == "flipped" else data[: len(data) // 2])
+  with pytest.raises(RecordError, match=r"a, record \d+: the file is damaged or cut short there"):
+    count_records(path)
+  with pytest.raises(RecordError, match="damaged or cut short"):
+    read_all(path)
+
+
+# Shapes and types.
+
+
+def test_batches_are_cut_to_their_longest_example_rounded_up(tmp_path):
+  path = tmp_path / "a"
+  lengths = [3, 8, 9, 17, 25, 32]
+  write_records(path, (example(n, length) for n, length in enumerate(lengths)))
+  dataset = eval_fn(path)(params(batch_size=1))
+  shapes = [batch["input_ids"].shape[1] for batch in dataset]
+  assert shapes == [8, 8, 16, 24, 32, 32]
+  for batch, length in zip(dataset, lengths, strict=True):
+    assert batch["input_mask"].numpy().sum() == length
+    assert batch["segment_ids"].shape == batch["input_ids"].shape
+  assert dataset.element_spec["input_ids"].dtype == tf.int32
+  assert dataset.element_spec["input_ids"].shape.as_list() == [None, None]
+  assert dataset.element_spec["label_ids"].shape.as_list() == [None]
+
+
+def test_a_cut_never_exceeds_the_records_nor_falls_into_a_hole_of_the_mask(tmp_path):
+  path = tmp_path / "a"
+  hole = example(0, 3, max_length=20)
+  hole["input_mask"][18] = 1
+  write_records(path, [hole])
+  features = classifier_features(20)
+  batch = next(iter(record_input_fn(path, features, False, False)(params())))
+  assert batch["input_ids"].shape == [1, 20]
+
+
+def test_pad_to_max_length_keeps_the_original_shape(tmp_path):
+  path = write(tmp_path / "a", count=8)
+  input_fn = file_based_input_fn_builder(path, LENGTH, False, False, pad_to_max_length=True)
+  assert {batch["input_ids"].shape[1] for batch in input_fn(params())} == {LENGTH}
+
+
+def test_batches_hold_the_same_either_way(tmp_path):
+  path = write(tmp_path / "a", count=40)
+  cut = train_fn(path)(params()).take(20)
+  full = train_fn(path, pad_to_max_length=True)(params()).take(20)
+  for short, long in zip(cut, full, strict=True):
+    width = short["input_ids"].shape[1]
+    np.testing.assert_array_equal(short["input_ids"], long["input_ids"][:, :width])
+    assert not long["input_mask"].numpy()[:, width:].any()
+
+
+def test_examples_of_padding_alone_keep_a_column(tmp_path):
+  write_records(tmp_path / "a", [example(0, 0)])
+  batch = next(iter(eval_fn(tmp_path / "a", round_length_to=1)(params())))
+  assert batch["input_ids"].shape == [1, 1]
+
+
+def test_float_features_stay_float(tmp_path):
+  write_records(tmp_path / "a", [{"weights": [0.5, 1.0]}])
+  features = {"weights": tf.io.FixedLenFeature([2], tf.float32)}
+  batch = next(iter(record_input_fn(tmp_path / "a", features, False, False)(params())))
+  assert batch["weights"].numpy().tolist() == [[0.5, 1.0]]
+
+
+# Bad files.
+
+
+def assert_refused(path, *parts, **more):
+  with pytest.raises(RecordError) as caught:
+    eval_fn(path, **more)
+  for part in (str(path), *parts):
+    assert part in str(caught.value)
+
+
+def test_missing_empty_or_foreign_files_are_named(tmp_path):
+  assert_refused(tmp_path / "missing", "does not exist")
+  assert_refused(tmp_path, "is a folder")
+  (tmp_path / "empty").write_bytes(b"")
+  assert_refused(tmp_path / "empty", "holds no record")
+  (tmp_path / "text").write_bytes(b"not a record file at all, " * 10)
+  assert_refused(tmp_path / "text", "record 1", "damaged")
+  with pytest.raises(RecordError, match="matches nothing"):
+    eval_fn([])
+
+
+def test_wrong_length_missing_feature_and_wrong_type_are_named(tmp_path):
+  write(tmp_path / "long", count=2, max_length=64)
+  assert_refused(tmp_path / "long", "record 1", "'input_ids' has 64 values, but 32")
+  write_records(tmp_path / "less", [{"input_ids": [1] * LENGTH}])
+  assert_refused(tmp_path / "less", "record 1", "'input_mask' is missing", "input_ids")
+  wrong = {**example(0, 3), "label_ids": [0.5]}
+  write_records(tmp_path / "wrong", [wrong])
+  assert_refused(tmp_path / "wrong", "'label_ids' is a float_list")
+  write_records(tmp_path / "garbage", [b"\xff\xff\xff"])
+  assert_refused(tmp_path / "garbage", "record 1", "not a tf.train.Example")
+
+
+def fourth_of_six(path):
+  """Writes six records without a manifest; where the fourth begins, and where it ends."""
+  write(path, count=6)
+  os.remove(path.parent / f".{path.name}.manifest.json")
+  sizes = [len(serialize_example(example(n, 1 + n % 20))) + 16 for n in range(6)]
+  return sum(sizes[:3]), sum(sizes[:4])
+
+
+@pytest.mark.parametrize("where", ["payload", "checksum", "flipped"])
+def test_damage_further_on_is_explained_with_its_record(tmp_path, where):
+  path = tmp_path / "a"
+  begin, end = fourth_of_six(path)
+  data = bytearray(path.read_bytes())
+  data[begin + 40] ^= 1 if where == "flipped" else 0
+  cut = {"payload": begin + 40, "checksum": end - 2, "flipped": len(data)}
+  path.write_bytes(data[: cut[where]])
+  input_fn = eval_fn(path)
+  with pytest.raises(tf.errors.DataLossError) as caught:
+    list(input_fn(params(batch_size=2)))
+  clear = input_fn.explain_error(caught.value)
+  assert isinstance(clear, RecordError)
+  assert f"{path}, record 4" in str(clear)
+
+
+def test_a_cut_between_records_is_seen_by_the_manifest(tmp_path):
+  path = tmp_path / "a"
+  begin, _ = fourth_of_six(path)
+  data = path.read_bytes()
+  path.write_bytes(data[:begin])
+  assert len(labels(eval_fn(path)(params(batch_size=1)))) == 3  # TFRecord alone is none the wiser.
+  write(path, count=6)
+  path.write_bytes(data[:begin])
+  assert_refused(path, f"has {begin} bytes", f"with {len(data)} (6 records)", ".a.manifest.json")
+
+
+def test_counting_checks_the_manifest(tmp_path):
+  path = tmp_path / "a"
+  write(path, count=6)
+  manifest = tmp_path / ".a.manifest.json"
+  facts = json.loads(manifest.read_text())
+  manifest.write_text(json.dumps({**facts, "bytes": facts["bytes"] + 1}))
+  with pytest.raises(RecordError, match="cut short or changed"):
+    count_records(path)
+  manifest.write_text(json.dumps({**facts, "records": 7}))
+  with pytest.raises(RecordError, match="holds 6 records, but was written with 7"):
+    count_records(path)
+
+
+@pytest.mark.parametrize("manifest", ["", "[]", '{"bytes": 1'])
+def test_a_damaged_manifest_is_no_obstacle(tmp_path, manifest):
+  path = write(tmp_path / "a", count=3)
+  (tmp_path / ".a.manifest.json").write_text(manifest)
+  assert count_records(path) == 3
+  assert len(labels(eval_fn(path)(params()))) == 1
+
+
+def test_a_later_record_of_another_length_is_explained(tmp_path):
+  path = tmp_path / "a"
+  write_records(path, [example(0, 3), example(1, 3), example(2, 3, max_length=16)])
+  input_fn = eval_fn(path)
+  with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+    list(input_fn(params()))
+  assert "record 3: feature 'input_ids' has 16" in str(input_fn.explain_error(caught.value))
+
+
+def test_errors_that_are_not_about_records_stay(tmp_path):
+  input_fn = eval_fn(write(tmp_path / "a", count=3))
+  assert input_fn.explain_error(tf.errors.InvalidArgumentError(None, None, "x")) is None
+  assert input_fn.explain_error(tf.errors.ResourceExhaustedError(None, None, "x")) is None
+
+
+def test_the_order_depends_on_no_seed_but_its_own(tmp_path):
+  path = write(tmp_path / "a.tf_record")
+  paths = [path, write(tmp_path / "b.tf_record", first=300)]
+  orders = [[labels(train_fn(files)(params()), 40) for files in (path, paths)]]
+  tf.random.set_seed(7)
+  try:
+    orders.append([labels(train_fn(files)(params()), 40) for files in (path, paths)])
+    tf.random.set_seed(7)
+    drawn = [float(tf.random.uniform([])) for _ in range(2)]
+    tf.random.set_seed(7)
+    again = [float(tf.random.uniform([]))]
+    train_fn(path)(params())
+    assert [*again, float(tf.random.uniform([]))] == drawn  # nor does it touch those of others
+  finally:
+    tf.random.set_seed(None)
+  assert orders[0] == orders[1]

@@ -1,0 +1,119 @@
+"""Windows of a stream, sorted by length and dealt in random batches; entered anywhere.
+
+Alone: python -m pytest tests/training/length_groups_test.py
+"""
+
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert.training.length_groups import (
+  deal_by_length,
+  dealing_order,
+  records_that_matter,
+  sequence_lengths,
+  window_size,
+)
+
+LENGTHS = np.random.RandomState(0).randint(1, 60, 1000)
+
+
+def order_of(lengths, batch_size, seed=(1, 0)):
+  return dealing_order(tf.constant(lengths), batch_size, tf.constant(seed, tf.int64)).numpy()
+
+
+def dealt(count=1000, batch_size=4, window=40, seed=1, skip=0, repeat=1):
+  """The numbers of records whose lengths are LENGTHS, in the order dealt."""
+  records = tf.data.Dataset.range(count).repeat(repeat)
+
+  def lengths_of(numbers):
+    return tf.gather(LENGTHS, numbers)
+
+  dataset = deal_by_length(records, lengths_of, batch_size, window, seed, skip)
+  return np.array([int(number) for number in dataset])
+
+
+def test_the_order_is_a_permutation_of_sorted_batches():
+  order = order_of(LENGTHS, 8)
+  assert sorted(order) == list(range(1000))
+  batches = LENGTHS[order].reshape(-1, 8)
+  by_length = batches[np.argsort(batches.mean(axis=1), kind="stable")]
+  # Batches side by side overlap in no more than one length.
+  assert (by_length[1:].min(axis=1) >= by_length[:-1].max(axis=1)).all()
+
+
+def test_batches_come_in_random_order_and_equal_lengths_meet_at_random():
+  firsts = LENGTHS[order_of(LENGTHS, 8)][::8]
+  assert abs(np.corrcoef(firsts, np.arange(125))[0, 1]) < 0.3
+  same = np.full(1000, 7)
+  assert not np.array_equal(np.sort(order_of(same, 8)[:8]), np.arange(8))
+  assert not np.array_equal(order_of(same, 8), order_of(same, 8, (2, 0)))
+  assert not np.array_equal(order_of(same, 8), order_of(same, 8, (1, 1)))
+  np.testing.assert_array_equal(order_of(same, 8), order_of(same, 8))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 7])
+def test_what_makes_no_batch_stays_last(count):
+  order = order_of(LENGTHS[: 40 + count], 8)
+  whole = (40 + count) // 8 * 8
+  assert order[whole:].tolist() == list(range(whole, 40 + count))
+  assert sorted(order[:whole]) == list(range(whole))
+
+
+def test_each_window_holds_what_the_stream_has_there():
+  numbers = dealt()
+  assert not np.array_equal(numbers, np.arange(1000))
+  for begin in range(0, 1000, 40):
+    assert sorted(numbers[begin : begin + 40]) == list(range(begin, begin + 40))
+
+
+def test_windows_are_dealt_differently():
+  numbers = dealt(count=80, repeat=10, window=80).reshape(10, 80)
+  assert len({tuple(window) for window in numbers}) == 10
+  assert (np.sort(numbers, axis=1) == np.arange(80)).all()
+
+
+@pytest.mark.parametrize("skip", [0, 1, 4, 39, 40, 41, 76, 80, 399, 400, 996, 1000])
+def test_it_can_be_entered_anywhere(skip):
+  np.testing.assert_array_equal(dealt(skip=skip), dealt()[skip:])
+
+
+def test_windows_before_are_not_even_measured():
+  measured = []
+
+  def lengths_of(numbers):
+    tf.py_function(lambda n: measured.extend(n.numpy().tolist()), [numbers], [])
+    return tf.ones_like(numbers)
+
+  dataset = deal_by_length(tf.data.Dataset.range(1000), lengths_of, 4, 40, 1, 801)
+  next(iter(dataset))
+  assert min(measured) == 800
+
+
+def test_no_more_than_a_few_windows_are_read_ahead():
+  read = tf.Variable(0, dtype=tf.int64)
+  records = tf.data.Dataset.range(1000).map(lambda n: read.assign(n))
+  iterator = iter(deal_by_length(records, lambda n: n, 4, 40, 1))
+  next(iterator)
+  time.sleep(0.2)  # TensorFlow may prefetch: one more window, not the whole stream.
+  assert 39 <= int(read) < 160
+
+
+def test_seeds_differ_and_may_be_large():
+  assert not np.array_equal(dealt(seed=1), dealt(seed=2))
+  assert sorted(dealt(seed=2**40)) == list(range(1000))
+
+
+def test_windows_grow_with_the_data_up_to_fifty_batches():
+  assert window_size(10, 32) == 32
+  assert window_size(3668, 32) == 28 * 32
+  enough = records_that_matter(32)
+  assert window_size(enough, 32) == window_size(10**12, 32) == 1600
+  assert window_size(enough - 1, 32) < 1600
+
+
+def test_lengths_reach_to_the_last_token_of_any_axis():
+  mask = tf.constant([[[1, 0, 0], [1, 1, 0]], [[0, 0, 0], [0, 0, 0]], [[0, 0, 1], [1, 0, 0]]])
+  assert sequence_lengths(mask).numpy().tolist() == [2, 1, 3]
