@@ -1,0 +1,144 @@
+"""The plan of the house, held against the source: who may import whom, and what lies at the root.
+
+Alone: python -m pytest tests/import_graph_test.py (a second; imports nothing of the project)
+"""
+
+import shutil
+
+import pytest
+
+from tests.kit.import_graph import circles, import_graph, modules
+from tests.kit.paths import ROOT
+
+LIBRARIES = {"modeling": "model", "tokenization": "text", "optimization": "training"}
+SCRIPTS = {
+  *("create_pretraining_data", "run_pretraining", "run_classifier", "run_squad"),
+  *("extract_features", "run_ner", "run_swag", "run_glue", "create_vocab"),
+  *("convert_checkpoint", "export_hub", "predict", "predict_masked", "attention_maps"),
+  *("plots", "doctor"),
+}
+
+# Package -> the packages it may import. docs/design.md says what each is for.
+MAY_IMPORT = {
+  "io": set(),
+  "text": {"io"},
+  "checkpoints": {"io"},
+  "model": {"checkpoints"},
+  "tasks": {"io", "text"},
+  "training": {"io", "checkpoints", "model"},
+  "pretraining": {"io", "text"},
+  "exporting": {"io", "text", "checkpoints", "model", "tasks"},
+  "predicting": {"io", "text", "checkpoints", "model", "tasks", "exporting"},
+  "keras3": {"io", "text", "checkpoints", "tasks"},
+  "figures": {"io", "tasks"},
+  "checks": {"io", "text", "checkpoints", "model", "tasks", "training", "pretraining"},
+  "scripts": {
+    *("io", "text", "checkpoints", "model", "tasks", "training", "pretraining"),
+    *("exporting", "predicting", "figures", "checks"),
+  },
+  "__main__": {"io"},
+}
+# Single modules that may be imported although their package may not.
+ALSO = {
+  "keras3": {
+    "bert.model.configuration",
+    "bert.pretraining.masks",
+    "bert.pretraining.random_streams",
+  },
+}
+
+
+def package_of(module: str) -> str | None:
+  """The package a module counts as part of; None for a script at the root, and for `bert`."""
+  name = module.removeprefix("bert").removeprefix(".").split(".")[0]
+  return LIBRARIES.get(name, name if name in MAY_IMPORT else None)
+
+
+def forbidden_imports(graph) -> list[str]:
+  """`module -> module` for each import that the table does not have."""
+  found = []
+  for module, imports in graph.items():
+    package = package_of(module)
+    allowed = MAY_IMPORT.get(package, MAY_IMPORT["scripts"] | {"scripts"}) | {package}
+    for imported in imports - {"bert"} - ALSO.get(package, set()):
+      is_script = package_of(imported) is None
+      if package_of(imported) not in allowed if not is_script else package is not None:
+        found.append(f"{module} -> {imported}")
+  return sorted(found)
+
+
+@pytest.fixture(scope="module")
+def graph():
+  return import_graph()
+
+
+def test_only_scripts_and_three_libraries_lie_at_the_root():
+  assert {path.stem for path in ROOT.glob("*.py")} == SCRIPTS | set(LIBRARIES)
+
+
+def test_every_package_is_in_the_table():
+  packages = {path.parent.name for path in (ROOT / "bert").glob("*/__init__.py")}
+  assert packages == set(MAY_IMPORT) - {"__main__"}
+
+
+def test_imports_run_one_way(graph):
+  assert forbidden_imports(graph) == []
+
+
+def test_no_circles(graph):
+  assert circles(graph) == []
+
+
+def test_package_faces_are_empty():
+  for path in (ROOT / "bert").glob("*/__init__.py"):
+    if path.parent.name != "keras3":
+      assert len(path.read_text(encoding="utf-8").splitlines()) <= 4, path
+
+
+@pytest.fixture
+def copy(tmp_path):
+  """The sources once more, to plant faults in."""
+  shutil.copytree(ROOT / "bert", tmp_path / "bert", ignore=shutil.ignore_patterns("__pycache__"))
+  for path in ROOT.glob("*.py"):
+    shutil.copy(path, tmp_path)
+  return tmp_path
+
+
+def plant(path, line):
+  path.write_text(path.read_text(encoding="utf-8") + f"\n\ndef planted():\n  {line}\n")
+
+
+@pytest.mark.parametrize(
+  ("file", "line", "expected"),
+  [
+    ("bert/io/tables.py", "from bert.training import estimator", "bert.training.estimator"),
+    ("bert/io/tables.py", "import bert.tasks.glue", "bert.tasks.glue"),
+    ("bert/io/tables.py", "from bert import modeling", "bert.modeling"),
+    ("bert/text/corpus.py", "from bert.scripts.result_files import x", "bert.scripts.result_files"),
+    ("bert/model/heads.py", "from bert import run_classifier", "bert.run_classifier"),
+    ("bert/keras3/layers.py", "from bert.model import kernels", "bert.model.kernels"),
+    ("modeling.py", "from bert.tasks import glue", "bert.tasks.glue"),
+    ("run_squad.py", "from bert.keras3 import layers", "bert.keras3.layers"),
+  ],
+)
+def test_a_planted_upward_import_is_found(copy, file, line, expected):
+  assert (copy / file).is_file()
+  plant(copy / file, line)
+  assert [each.split(" -> ")[1] for each in forbidden_imports(import_graph(copy))] == [expected]
+
+
+def test_a_planted_circle_is_found(copy):
+  plant(copy / "bert/io/atomic_files.py", "from bert.io import tables")
+  plant(copy / "bert/io/tables.py", "from bert.io import atomic_files")
+  assert [
+    "bert.io.atomic_files" in circle and "bert.io.tables" in circle
+    for circle in circles(import_graph(copy))
+  ] == [True]
+
+
+def test_type_checkers_imports_do_not_count():
+  assert import_graph()["bert"] == set()
+
+
+def test_all_modules_are_seen():
+  assert len(modules()) > 100
