@@ -26,7 +26,7 @@ doctest: $(STAMP)
 	$(BIN)/python -m pytest -q --doctest-modules --ignore=tests --ignore=benchmarks --ignore=examples --ignore=samples .
 
 pytest: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not ci"
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
