@@ -24,21 +24,21 @@ from absl import flags, logging
 
 from bert.predicting import sentence_vectors
 from bert.predicting.load_model import load_graph, load_model
-from bert.scripts import command_line
+from bert.scripts import command_line, flag_groups
 
 FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
   """Defines this script's flags."""
-  with command_line.flag_group("Text and picture"):
+  with flag_groups.flag_group("Text and picture"):
     flags.DEFINE_string("text", None, "The text to show.")
     flags.DEFINE_string("text_pair", None, "A second text, as BERT reads pairs.")
     flags.DEFINE_string("output_file", None, "The picture: .png, .svg or .pdf.")
     flags.DEFINE_integer(
       "layer", None, "Which layer's heads: 0 is the first, -1 the last. [the mean of each layer's]"
     )
-  with command_line.flag_group("Model"):
+  with flag_groups.flag_group("Model"):
     flags.DEFINE_string(
       "init_checkpoint", None, "A checkpoint, its folder, or the name of a released model."
     )
@@ -46,7 +46,7 @@ def define_flags() -> None:
     flags.DEFINE_string("vocab_file", None, "Its vocabulary. [vocab.txt beside it]")
     flags.DEFINE_bool("do_lower_case", True, "True for uncased models.")
     flags.DEFINE_integer("max_seq_length", 64, "Longer texts are cut to so many word pieces.")
-  command_line.mark_required(["text", "output_file", "init_checkpoint"])
+  flag_groups.mark_required(["text", "output_file", "init_checkpoint"])
 
 
 # ---------------------------------------------------------------------------------------------

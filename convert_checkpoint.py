@@ -53,7 +53,7 @@ from absl import flags, logging
 
 from bert.checkpoints import transformers_folder
 from bert.io import atomic_files
-from bert.scripts import command_line
+from bert.scripts import command_line, flag_groups
 
 __all__ = ["inspect", "main", "resize_vocabulary", "strip"]
 
@@ -79,7 +79,7 @@ _NEED_A_CHECKPOINT = ("strip", "resize_vocab", "to_transformers")
 
 def define_flags() -> None:
   """Defines this script's flags."""
-  with command_line.flag_group("All commands"):
+  with flag_groups.flag_group("All commands"):
     flags.DEFINE_enum("command", None, list(_NEEDED_FLAGS), "What to do; also as the first word.")
     flags.DEFINE_string("init_checkpoint", None, "The checkpoint to read, see above.")
     flags.DEFINE_string("output_dir", None, "The folder to write, for all commands but inspect.")
@@ -91,7 +91,7 @@ def define_flags() -> None:
       None,
       "resize_vocab: the new vocabulary. Otherwise the model's; default: beside --init_checkpoint.",
     )
-  with command_line.flag_group("resize_vocab"):
+  with flag_groups.flag_group("resize_vocab"):
     flags.DEFINE_string(
       "old_vocab_file", None, "The vocabulary until now. Default: beside --init_checkpoint."
     )
@@ -102,9 +102,9 @@ def define_flags() -> None:
       "Where new tokens start: at the mean of their old pieces, or as in an untrained model.",
     )
     flags.DEFINE_integer("random_seed", 12345, "Decides the rows of new tokens without pieces.")
-  with command_line.flag_group("to_saved_model, to_transformers"):
+  with flag_groups.flag_group("to_saved_model, to_transformers"):
     flags.DEFINE_bool("do_lower_case", True, "True for uncased models, False for cased ones.")
-  with command_line.flag_group("to_transformers"):
+  with flag_groups.flag_group("to_transformers"):
     flags.DEFINE_enum(
       "head",
       None,

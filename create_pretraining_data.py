@@ -36,7 +36,7 @@ from bert.io.tfrecord_bytes import encode_examples
 from bert.pretraining import blocks, workers
 from bert.pretraining import instances as pretraining_data
 from bert.pretraining.instances import TrainingInstance, shuffle
-from bert.scripts import command_line
+from bert.scripts import command_line, flag_groups
 from bert.text import corpus
 
 __all__ = [
@@ -65,7 +65,7 @@ _BATCH = 512  # instances that are serialized together
 
 def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
-  with command_line.flag_group("Files"):
+  with flag_groups.flag_group("Files"):
     flags.DEFINE_string("input_file", None, "Text files or patterns, separated by commas.")
     flags.DEFINE_string("output_file", None, "TFRecord files to write, separated by commas.")
     flags.DEFINE_string("vocab_file", None, "The vocabulary of the model to be trained.")
@@ -77,14 +77,14 @@ def define_flags() -> None:
     flags.DEFINE_bool(
       "split_sentences", False, "Each line is a paragraph, to be split at the ends of sentences."
     )
-  with command_line.flag_group("Text"):
+  with flag_groups.flag_group("Text"):
     flags.DEFINE_bool("do_lower_case", True, "True for uncased models, False for cased ones.")
     flags.DEFINE_integer("max_seq_length", 128, "Tokens in a sequence, special ones included.")
     flags.DEFINE_float("short_seq_prob", 0.1, "Share of documents that give shorter sequences.")
     flags.DEFINE_bool(
       "no_next_sentence", False, "Fill sequences with whole sentences of one document. *"
     )
-  with command_line.flag_group("Masks"):
+  with flag_groups.flag_group("Masks"):
     flags.DEFINE_float("masked_lm_prob", 0.15, "Share of tokens to predict.")
     flags.DEFINE_integer("max_predictions_per_seq", 20, "Tokens to predict in a sequence, at most.")
     flags.DEFINE_bool("do_whole_word_mask", False, "Mask all pieces of a word, or none.")
@@ -101,7 +101,7 @@ def define_flags() -> None:
     )
     flags.DEFINE_integer("dupe_factor", 10, "Passes over the text, each with masks of its own.")
     flags.DEFINE_integer("random_seed", 12345, "Decides everything that is drawn.")
-  with command_line.flag_group("Processes"):
+  with flag_groups.flag_group("Processes"):
     flags.DEFINE_integer(
       "num_workers",
       0,
@@ -112,7 +112,7 @@ def define_flags() -> None:
       "engine", "local", ["local", "beam"], "beam makes the records of --num_workers on a cluster."
     )
     flags.DEFINE_string("beam_args", "", "Options of Apache Beam, such as --runner=FlinkRunner.")
-  command_line.mark_required(["input_file", "output_file", "vocab_file"])
+  flag_groups.mark_required(["input_file", "output_file", "vocab_file"])
 
 
 # ---------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ import os
 from absl import flags, logging
 
 from bert.pretraining import instances
-from bert.scripts import command_line
+from bert.scripts import command_line, flag_groups
 from bert.text import corpus, vocabulary, word_counts
 from bert.tokenization import VocabularyError
 
@@ -37,11 +37,11 @@ FLAGS = flags.FLAGS
 
 def define_flags() -> None:
   """Defines this script's flags."""
-  with command_line.flag_group("Files"):
+  with flag_groups.flag_group("Files"):
     flags.DEFINE_string("input_file", None, "Text files or patterns, separated by commas.")
     flags.DEFINE_string("output_file", None, "The vocabulary to write, one token on a line.")
     flags.DEFINE_bool("strict_utf8", False, "Refuse text that is not UTF-8, instead of mending it.")
-  with command_line.flag_group("Vocabulary"):
+  with flag_groups.flag_group("Vocabulary"):
     flags.DEFINE_integer("vocab_size", 30522, "Number of tokens.")
     flags.DEFINE_bool("do_lower_case", True, "True for uncased models, False for cased ones.")
     flags.DEFINE_string(
@@ -59,7 +59,7 @@ def define_flags() -> None:
     flags.DEFINE_integer(
       "max_unique_chars", 1000, "Keep the most frequent characters; words with others are [UNK]."
     )
-  with command_line.flag_group("Extending a vocabulary"):
+  with flag_groups.flag_group("Extending a vocabulary"):
     flags.DEFINE_string("extend", None, "The vocabulary to which new tokens are added.")
     flags.DEFINE_enum(
       "extend_by",
@@ -70,7 +70,7 @@ def define_flags() -> None:
     flags.DEFINE_integer(
       "num_new", None, "How many tokens are added. Default: as many as there are [unusedN] lines."
     )
-  with command_line.flag_group("Resources"):
+  with flag_groups.flag_group("Resources"):
     flags.DEFINE_integer("num_workers", None, "Processes that read. Default: one for each CPU.")
     flags.DEFINE_integer(
       "max_words",
@@ -82,7 +82,7 @@ def define_flags() -> None:
       500_000,
       "Learn from so many different words, the most frequent ones.",
     )
-  command_line.mark_required(["input_file", "output_file"])
+  flag_groups.mark_required(["input_file", "output_file"])
 
 
 def main(_) -> None:

@@ -23,7 +23,7 @@ from absl import flags, logging
 
 from bert.checks.findings import Finding, Subject, examine, note, number_of, to_json, to_text
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, runner
+from bert.scripts import command_line, flag_groups, runner
 
 FLAGS = flags.FLAGS
 
@@ -58,7 +58,7 @@ _IGNORED_NUMBERS = (
 
 def define_flags() -> None:
   """Defines this script's flags."""
-  with command_line.flag_group("What to look at"):
+  with flag_groups.flag_group("What to look at"):
     flags.DEFINE_string("data_dir", None, "Folder with the data; with --task_name, of that task.")
     flags.DEFINE_string("input_file", None, "Data files: paths or patterns, joined by commas.")
     for name in _DATA_FILES:
@@ -70,16 +70,16 @@ def define_flags() -> None:
     flags.DEFINE_bool("checksums", True, "Read records to their last byte for their sha256.")
   _define_format_flags()
   runner.define_model_flags()
-  with command_line.flag_group("Memory and disk"):
+  with flag_groups.flag_group("Memory and disk"):
     flags.DEFINE_integer("train_batch_size", 32, "Sequences in a training batch.")
     flags.DEFINE_integer("gradient_accumulation_steps", 1, "Parts a batch is taken in.")
     flags.DEFINE_integer(
       "max_predictions_per_seq", None, "Masked words of a sequence in pre-training. [the records']"
     )
     flags.DEFINE_integer("keep_checkpoint_max", 5, "How many checkpoints will be kept.")
-  with command_line.flag_group("Report"):
+  with flag_groups.flag_group("Report"):
     flags.DEFINE_enum("format", "text", ["text", "json"], "Lines to read, or JSON to process.")
-  with command_line.flag_group("Accepted, so that a run's flags can be given; without effect here"):
+  with flag_groups.flag_group("Accepted, so that a run's flags can be given; without effect here"):
     for name in _IGNORED_SWITCHES:
       flags.DEFINE_bool(name, False, "As of run_*.py.")
     for name in _IGNORED_NUMBERS:
@@ -87,7 +87,7 @@ def define_flags() -> None:
 
 
 def _define_format_flags() -> None:
-  with command_line.flag_group("How the data are written (as of run_classifier.py and run_ner.py)"):
+  with flag_groups.flag_group("How the data are written (as of run_classifier.py and run_ner.py)"):
     flags.DEFINE_string("task_name", None, "The task of run_classifier.py: MRPC, ..., or csv.")
     for name in _COLUMNS:
       flags.DEFINE_string(name, None, "A column of --task_name=csv: name or number from 0.")

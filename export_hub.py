@@ -14,14 +14,14 @@ it is loaded; the preprocess model needs `import tensorflow_text` before.
 
 from absl import flags, logging
 
-from bert.scripts import command_line, runner
+from bert.scripts import command_line, flag_groups, runner
 
 FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
   """Defines this script's flags."""
-  with command_line.flag_group("Output"):
+  with flag_groups.flag_group("Output"):
     flags.DEFINE_string("export_dir", None, "Folder for preprocess/ and encoder/.")
     flags.DEFINE_bool(
       "tf_text_tokenizer",
@@ -30,7 +30,7 @@ def define_flags() -> None:
       "rare characters, and not exactly as in training.",
     )
   runner.define_model_flags(runs_model=False)
-  command_line.mark_required(["init_checkpoint", "export_dir", "vocab_file", "bert_config_file"])
+  flag_groups.mark_required(["init_checkpoint", "export_dir", "vocab_file", "bert_config_file"])
 
 
 def main(_) -> None:

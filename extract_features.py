@@ -29,7 +29,7 @@ from absl import flags, logging
 from bert.io import text_lines
 from bert.predicting import load_model, predictor, sentence_vectors
 from bert.predicting.vector_files import WRITERS, Layout, TextVectors
-from bert.scripts import command_line, runner
+from bert.scripts import command_line, flag_groups, runner
 
 FLAGS = flags.FLAGS
 
@@ -38,7 +38,7 @@ _MOST_POINTS = 2000  # in a plot; more of them hide each other
 
 def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
-  with command_line.flag_group("Texts and vectors"):
+  with flag_groups.flag_group("Texts and vectors"):
     flags.DEFINE_string(
       "input_file", None, "Texts, one on each line, or two with ||| between them; - for stdin."
     )
@@ -76,14 +76,14 @@ def define_flags() -> None:
       ["float32", "bfloat16", "float16"],
       "Type of the matrix products. Vectors are float32.",
     )
-  with command_line.flag_group("Picture"):
+  with flag_groups.flag_group("Picture"):
     flags.DEFINE_string("plot", None, "A picture of the texts' vectors: .png, .svg or .pdf.")
     flags.DEFINE_enum(
       "plot_method", "pca", ["pca", "tsne"], "How vectors become points of a plane."
     )
   runner.define_model_flags(runs_model=False)
-  command_line.define_tpu_flags(cluster=False)
-  command_line.mark_required(
+  flag_groups.define_tpu_flags(cluster=False)
+  flag_groups.mark_required(
     ["input_file", "vocab_file", "bert_config_file", "init_checkpoint", "output_file"]
   )
 
@@ -368,9 +368,9 @@ def _sampled(results: Iterable[TextVectors], sample: list[TextVectors]) -> Itera
 
 def plot(sample: Sequence[TextVectors]) -> None:
   """Draws `--plot`."""
-  from bert import plots
+  from bert.figures import drawing
 
-  plots.plot_vectors(
+  drawing.plot_vectors(
     np.stack([each.vectors for each in sample]) if sample else np.zeros([0, 1]),
     [each.text for each in sample],
     FLAGS.plot,

@@ -28,7 +28,7 @@ from absl import flags
 
 from bert.io import text_lines
 from bert.predicting import load_model, predictor, sentence_vectors
-from bert.scripts import command_line, runner
+from bert.scripts import command_line, flag_groups, runner
 
 FLAGS = flags.FLAGS
 
@@ -43,7 +43,7 @@ _WITHOUT_NEXT_SENTENCE = ("bert/pooler/",)
 
 def define_flags() -> None:
   """Defines this script's flags."""
-  with command_line.flag_group("Texts and answers"):
+  with flag_groups.flag_group("Texts and answers"):
     flags.DEFINE_multi_string("text", [], "A text with [MASK]. May be given several times.")
     flags.DEFINE_string(
       "input_file", "-", "Without --text: texts, one on each line; - is standard input."

@@ -24,7 +24,8 @@ import time
 
 from absl import flags, logging
 
-from bert.scripts import command_line, result_files, runner
+from bert.io import record_files
+from bert.scripts import command_line, flag_groups, result_files, runner
 from bert.tasks import windows as long_text
 from bert.tasks.glue import (  # the original's users look for these here
   PROCESSORS,
@@ -68,7 +69,7 @@ _SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "samples")
 
 def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
-  with command_line.flag_group("Task and data"):
+  with flag_groups.flag_group("Task and data"):
     flags.DEFINE_string("task_name", None, f"One of: {', '.join(PROCESSORS)}.")
     flags.DEFINE_string(
       "data_dir", None, "Folder with the task's files, or `download` to fetch the public ones."
@@ -80,9 +81,7 @@ def define_flags() -> None:
     flags.DEFINE_integer("eval_batch_size", 8, "Sequences in an evaluation batch.")
     flags.DEFINE_integer("predict_batch_size", 8, "Sequences in a prediction batch.")
     flags.DEFINE_bool("skip_bad_rows", None, "Leave malformed rows out and count them.")
-  with command_line.flag_group(
-    "Your own data (--task_name=csv: train, dev, test .tsv .csv .jsonl)"
-  ):
+  with flag_groups.flag_group("Your own data (--task_name=csv: train, dev, test .tsv .csv .jsonl)"):
     flags.DEFINE_string(
       "text_a_column", None, "Column of the text: name or number from 0. [text_a]"
     )
@@ -98,7 +97,7 @@ def define_flags() -> None:
     )
     flags.DEFINE_string("label_separator", None, "What joins the labels of a row. [,]")
     flags.DEFINE_bool("header", None, "Whether the first row names the columns. [true]")
-  with command_line.flag_group("XNLI"):
+  with flag_groups.flag_group("XNLI"):
     flags.DEFINE_string("xnli_language", None, "Language to train and evaluate in. [zh]")
     flags.DEFINE_string("xnli_train_language", None, "Language to train in, if another one.")
   runner.define_model_flags()
@@ -107,8 +106,8 @@ def define_flags() -> None:
   runner.define_packing_flag()
   runner.define_eval_in_training_flags()
   runner.define_export_flags()
-  command_line.define_tpu_flags()
-  command_line.mark_required(
+  flag_groups.define_tpu_flags()
+  flag_groups.mark_required(
     ["data_dir", "task_name", "vocab_file", "bert_config_file", "output_dir"]
   )
 
@@ -143,8 +142,6 @@ def file_based_convert_examples_to_features(
     DataError: an example's label is unknown.
     OSError: the file cannot be written.
   """
-  from bert.training import input_pipeline
-
   reader = long_text.WindowReader(tokenizer, windows) if windows else None
 
   def records():
@@ -165,7 +162,7 @@ def file_based_convert_examples_to_features(
     if reader:
       reader.log_counts()
 
-  input_pipeline.write_records(output_file, records())
+  record_files.write_records(output_file, records())
 
 
 def file_based_input_fn_builder(

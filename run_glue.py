@@ -28,9 +28,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from absl import flags, logging
 
-from bert import plots, run_classifier
+from bert import run_classifier
+from bert.figures import drawing
 from bert.io import atomic_files
-from bert.scripts import command_line, glue_report, glue_runs, parallel_processes, runner
+from bert.scripts import (
+  command_line,
+  flag_groups,
+  glue_report,
+  glue_runs,
+  parallel_processes,
+  runner,
+)
 from bert.scripts.glue_runs import DIAGNOSTIC, TASKS, Outcome, Run
 from bert.scripts.parallel_processes import Job
 
@@ -74,7 +82,7 @@ _NO_SETTINGS = {
 
 def define_flags() -> None:
   """Defines this script's flags."""
-  with command_line.flag_group("Tasks and results"):
+  with flag_groups.flag_group("Tasks and results"):
     flags.DEFINE_string(
       "glue_dir", None, "Folder with a folder for each task, or `download` to fetch them."
     )
@@ -83,12 +91,12 @@ def define_flags() -> None:
     flags.DEFINE_bool(
       "do_predict", True, "Predict the test sets with the best runs, and write submission.zip."
     )
-  with command_line.flag_group("Grid (the paper's appendix A.3)"):
+  with flag_groups.flag_group("Grid (the paper's appendix A.3)"):
     flags.DEFINE_list("learning_rates", ["2e-5", "3e-5", "5e-5"], "Peak learning rates.")
     flags.DEFINE_list("epochs", ["2", "3", "4"], "Numbers of epochs.")
     flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds: so many runs for each setting.")
     flags.DEFINE_integer("train_batch_size", 32, "Sequences in a training batch.")
-  with command_line.flag_group("Running"):
+  with flag_groups.flag_group("Running"):
     flags.DEFINE_integer("parallel_runs", 1, "How many runs side by side.")
     flags.DEFINE_list(
       "gpus", [], "Numbers of the GPUs to spread the runs over, such as 0,1. [all for each run]"
@@ -104,7 +112,7 @@ def define_flags() -> None:
     )
     flags.DEFINE_bool("dry_run", False, "Print the commands and leave.")
   runner.define_model_flags()
-  command_line.mark_required(["glue_dir", "output_dir", "vocab_file", "bert_config_file"])
+  flag_groups.mark_required(["glue_dir", "output_dir", "vocab_file", "bert_config_file"])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -193,7 +201,7 @@ def read_settings(shared_flags: Sequence[str], further_flags: Sequence[str]) -> 
   Raises:
     UsageError: a flag has a value it cannot have, or is not one for all runs.
   """
-  here = {each["name"] for each in command_line.describe()} - {"verbose_errors"}
+  here = {each["name"] for each in flag_groups.describe()} - {"verbose_errors"}
   for word in further_flags:
     name = word.lstrip("-").partition("=")[0]
     if word.startswith("-") and {name, name.removeprefix("no")} & {*here, *_OF_A_RUN}:
@@ -201,10 +209,10 @@ def read_settings(shared_flags: Sequence[str], further_flags: Sequence[str]) -> 
         f"{word} after -- would replace what run_glue.py gives each run. Its own flags, before --, "
         "set the model and the grid."
       )
-  with command_line.defined_flags(run_classifier.define_flags):
+  with flag_groups.defined_flags(run_classifier.define_flags):
     command_line.parse(["run_classifier.py", *shared_flags])
     runner.check_training_flags()
-    names = [each["name"] for each in command_line.describe()]
+    names = [each["name"] for each in flag_groups.describe()]
     return {name: FLAGS[name].value for name in names if name not in _NO_SETTINGS}
 
 
@@ -506,7 +514,7 @@ def report(sweep: Sweep) -> bool:
   base = os.path.join(FLAGS.output_dir, "results")
   atomic_files.write_text(f"{base}.txt", result.text())
   atomic_files.write_text(f"{base}.json", result.json())
-  plots.plot_table(result.rows(), f"{base}.png", "GLUE, dev sets", result.notes())
+  drawing.plot_table(result.rows(), f"{base}.png", "GLUE, dev sets", result.notes())
   print(f"\n{result.text()}")
   logging.info("Wrote %s.txt, %s.json and %s.png.", base, base, base)
   return not result.problems

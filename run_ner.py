@@ -23,8 +23,8 @@ import time
 
 from absl import flags, logging
 
-from bert.io import atomic_files
-from bert.scripts import command_line, result_files, runner
+from bert.io import atomic_files, record_files
+from bert.scripts import command_line, flag_groups, result_files, runner
 from bert.tasks import conll_files
 from bert.training import distribution
 
@@ -39,7 +39,7 @@ _SEQUENCES = ("input_ids", "input_mask", "segment_ids", "label_ids", "word_mask"
 
 def define_flags() -> None:
   """Defines this script's flags; those it shares with the original's scripts are theirs."""
-  with command_line.flag_group("Task and data"):
+  with flag_groups.flag_group("Task and data"):
     flags.DEFINE_string(
       "data_dir", None, "Folder with train, dev and test, each .conll, .txt, .tsv or .bio."
     )
@@ -54,7 +54,7 @@ def define_flags() -> None:
     flags.DEFINE_bool("do_predict", False, "Whether to predict the test file.")
     flags.DEFINE_integer("eval_batch_size", 8, "Sequences in an evaluation batch.")
     flags.DEFINE_integer("predict_batch_size", 8, "Sequences in a prediction batch.")
-  with command_line.flag_group("CoNLL files"):
+  with flag_groups.flag_group("CoNLL files"):
     flags.DEFINE_string(
       "separator", "whitespace", "What separates columns: whitespace, tab, space, comma, or itself."
     )
@@ -76,7 +76,7 @@ def define_flags() -> None:
     flags.DEFINE_list(
       "labels", None, "The model's labels in order. [of all types in the training file]"
     )
-  with command_line.flag_group("Windows"):
+  with flag_groups.flag_group("Windows"):
     flags.DEFINE_integer(
       "doc_stride",
       None,
@@ -86,8 +86,8 @@ def define_flags() -> None:
   runner.define_training_flags()
   runner.define_eval_in_training_flags()
   runner.define_export_flags()
-  command_line.define_tpu_flags()
-  command_line.mark_required(["vocab_file", "bert_config_file", "output_dir"])
+  flag_groups.define_tpu_flags()
+  flag_groups.mark_required(["vocab_file", "bert_config_file", "output_dir"])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -107,10 +107,8 @@ def write_features(path: str, features) -> int:
   Raises:
     OSError: the file cannot be written.
   """
-  from bert.training import input_pipeline
-
   records = ({name: getattr(feature, name) for name in _SEQUENCES} for feature in features)
-  return input_pipeline.write_records(path, records)
+  return record_files.write_records(path, records)
 
 
 def input_fn_builder(
@@ -233,7 +231,7 @@ def model_fn_builder(
     from bert.optimization import create_optimizer
     from bert.training.estimator import EstimatorSpec, ModeKeys
 
-    del labels, params  # labels travel in features
+    del labels  # they travel in features
     logits = create_model(
       bert_config,
       mode == ModeKeys.TRAIN,
@@ -245,7 +243,8 @@ def model_fn_builder(
       dtype=dtype,
     )
     word_mask = features["word_mask"]
-    loss, token_losses = heads.get_token_loss(logits, features["label_ids"])
+    parts = params.get("gradient_accumulation_steps", 1)
+    loss, token_losses = heads.get_token_loss(logits, features["label_ids"], parts=parts)
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
       spec.train_op = create_optimizer(

@@ -28,13 +28,14 @@ from absl import flags, logging
 
 from bert import tokenization
 from bert.checks import start_checks
+from bert.io import record_files
 from bert.pretraining.record_checks import (
   RecordFormat,
   check_manifests,
   check_records,
   pretraining_features,
 )
-from bert.scripts import command_line, result_files, runner
+from bert.scripts import command_line, flag_groups, result_files, runner
 from bert.training import distribution
 
 # Of `bert/model/heads.py`, which imports TensorFlow: found here by `__getattr__`, where the
@@ -100,7 +101,7 @@ def __getattr__(name: str):
 
 def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
-  with command_line.flag_group("Task and data"):
+  with flag_groups.flag_group("Task and data"):
     flags.DEFINE_string(
       "input_file",
       None,
@@ -131,7 +132,7 @@ def define_flags() -> None:
     flags.DEFINE_integer(
       "max_eval_steps", 100, "Batches to evaluate; fewer records are gone through repeatedly."
     )
-  with command_line.flag_group("Masks drawn while reading"):
+  with flag_groups.flag_group("Masks drawn while reading"):
     flags.DEFINE_bool(
       "dynamic_masking",
       False,
@@ -151,12 +152,12 @@ def define_flags() -> None:
   runner.define_packing_flag()
   runner.define_eval_in_training_flags()
   runner.define_export_flags()
-  with command_line.flag_group("Export"):
+  with flag_groups.flag_group("Export"):
     flags.DEFINE_bool(
       "do_lower_case", True, "With --do_export: whether --vocab_file is that of an uncased model."
     )
-  command_line.define_tpu_flags()
-  command_line.mark_required(["input_file", "bert_config_file", "output_dir"])
+  flag_groups.define_tpu_flags()
+  flag_groups.mark_required(["input_file", "bert_config_file", "output_dir"])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -277,11 +278,16 @@ def model_fn_builder(
     from bert.optimization import create_optimizer
     from bert.training.estimator import EstimatorSpec, ModeKeys
 
-    del labels, params  # labels travel in features
+    del labels  # they travel in features
     if mode not in (ModeKeys.TRAIN, ModeKeys.EVAL):
       raise ValueError(f"Only TRAIN and EVAL modes are supported: {mode}")
     masked_lm, next_sentence, masked_lm_logits = _outputs(
-      bert_config, features, mode == ModeKeys.TRAIN, use_one_hot_embeddings, dtype
+      bert_config,
+      features,
+      mode == ModeKeys.TRAIN,
+      use_one_hot_embeddings,
+      dtype,
+      params.get("gradient_accumulation_steps", 1),
     )
     loss = masked_lm[0] + next_sentence[0] if next_sentence_loss else masked_lm[0]
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
@@ -304,7 +310,7 @@ def model_fn_builder(
   return model_fn
 
 
-def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype):
+def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype, parts):
   """What both heads return, `(loss, per_example_loss, log_probs)` each, and words' scores anew."""
   import tensorflow as tf
 
@@ -343,6 +349,7 @@ def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype):
     weights,
     dtype,
     compiled=model.is_compiled,
+    parts=parts,
   )
   next_sentence = heads.get_next_sentence_output(
     bert_config, model.get_pooled_output(), features["next_sentence_labels"]
@@ -483,9 +490,7 @@ def main(_) -> None:
 
 def _warn_of_constant_labels(paths: Sequence[str]) -> None:
   """A head that learns a constant is no error, but a part of the loss that tells nothing."""
-  from bert.training import input_pipeline
-
-  alone = [path for path in paths if input_pipeline.read_manifest(path).get("no_next_sentence")]
+  alone = [path for path in paths if record_files.read_manifest(path).get("no_next_sentence")]
   if alone and FLAGS.next_sentence_loss:
     logging.warning(
       "%s: written with --no_next_sentence, so its next_sentence_labels are all 0. "

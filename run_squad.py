@@ -25,7 +25,8 @@ import time
 
 from absl import flags, logging
 
-from bert.scripts import command_line, result_files, runner
+from bert.io import record_files
+from bert.scripts import command_line, flag_groups, result_files, runner
 from bert.tasks import squad_scores
 from bert.tasks.squad import (  # the original's users look for these here
   InputFeatures,
@@ -65,7 +66,7 @@ RawResult = collections.namedtuple("RawResult", ["unique_id", "start_logits", "e
 
 def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
-  with command_line.flag_group("Task and data"):
+  with flag_groups.flag_group("Task and data"):
     flags.DEFINE_string("train_file", None, "SQuAD's JSON to train on, such as train-v1.1.json.")
     flags.DEFINE_string(
       "predict_file", None, "SQuAD's JSON to answer, such as dev-v1.1.json; answers may be missing."
@@ -78,7 +79,7 @@ def define_flags() -> None:
     )
     flags.DEFINE_bool("version_2_with_negative", False, "SQuAD 2.0: some questions have no answer.")
     flags.DEFINE_integer("predict_batch_size", 8, "Sequences in a prediction batch.")
-  with command_line.flag_group("Windows"):
+  with flag_groups.flag_group("Windows"):
     flags.DEFINE_integer(
       "doc_stride", 128, "Each window of a long paragraph begins so many pieces behind the last."
     )
@@ -90,7 +91,7 @@ def define_flags() -> None:
       "answer begin or end in padding. Faster; the results differ a little, since in the original "
       "padding competes with the text.",
     )
-  with command_line.flag_group("Answers"):
+  with flag_groups.flag_group("Answers"):
     flags.DEFINE_integer("n_best_size", 20, "How many answers nbest_predictions.json has at most.")
     flags.DEFINE_integer("max_answer_length", 30, "Longest answer in pieces.")
     flags.DEFINE_float(
@@ -108,8 +109,8 @@ def define_flags() -> None:
   runner.define_export_flags()
   # It promises the same results for less padding, which is not so here: see --pad_to_longest.
   delattr(FLAGS, "pad_to_max_length")
-  command_line.define_tpu_flags()
-  command_line.mark_required(["vocab_file", "bert_config_file", "output_dir"])
+  flag_groups.define_tpu_flags()
+  flag_groups.mark_required(["vocab_file", "bert_config_file", "output_dir"])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -130,9 +131,7 @@ def write_features(path: str, features, is_training: bool) -> int:
   Raises:
     OSError: the file cannot be written.
   """
-  from bert.training import input_pipeline
-
-  return input_pipeline.write_records(path, (_record(f, is_training) for f in features))
+  return record_files.write_records(path, (_record(f, is_training) for f in features))
 
 
 def _record(feature: InputFeatures, is_training: bool) -> dict:
@@ -168,10 +167,8 @@ class FeatureWriter:
 
   def process_feature(self, feature: InputFeatures) -> None:
     """Writes one window."""
-    from bert.training import input_pipeline
-
     self.num_features += 1
-    self._writer.write(input_pipeline.serialize_example(_record(feature, self.is_training)))
+    self._writer.write(record_files.serialize_example(_record(feature, self.is_training)))
 
   def close(self) -> None:
     """Completes the file."""

@@ -15,7 +15,8 @@ import time
 
 from absl import flags, logging
 
-from bert.scripts import command_line, result_files, runner
+from bert.io import record_files
+from bert.scripts import command_line, flag_groups, result_files, runner
 from bert.tasks import multiple_choice
 from bert.training import distribution
 
@@ -30,7 +31,7 @@ _SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 
 def define_flags() -> None:
   """Defines this script's flags; those it shares with the original's scripts are theirs."""
-  with command_line.flag_group("Task and data"):
+  with flag_groups.flag_group("Task and data"):
     flags.DEFINE_string(
       "data_dir", None, "Folder with train, val and test, each .csv, .tsv or .jsonl."
     )
@@ -48,8 +49,8 @@ def define_flags() -> None:
   runner.define_training_flags()
   runner.define_eval_in_training_flags()
   runner.define_export_flags()
-  command_line.define_tpu_flags()
-  command_line.mark_required(["vocab_file", "bert_config_file", "output_dir"])
+  flag_groups.define_tpu_flags()
+  flag_groups.mark_required(["vocab_file", "bert_config_file", "output_dir"])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -69,9 +70,7 @@ def write_features(path: str, features) -> int:
   Raises:
     OSError: the file cannot be written.
   """
-  from bert.training import input_pipeline
-
-  return input_pipeline.write_records(path, map(_record, features))
+  return record_files.write_records(path, map(_record, features))
 
 
 def _record(feature: multiple_choice.InputFeatures) -> dict:

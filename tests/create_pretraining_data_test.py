@@ -20,9 +20,9 @@ from absl import flags
 
 from bert import create_pretraining_data as script
 from bert import tokenization
-from bert.io import tfrecord_bytes
+from bert.io import record_files, tfrecord_bytes
 from bert.pretraining import instances as pretraining_data
-from bert.scripts import command_line
+from bert.scripts import command_line, flag_groups
 from bert.text import corpus
 from tests.kit.paths import ROOT
 
@@ -97,8 +97,8 @@ def tokenizer():
 
 def test_flags_of_the_original(golden_dir):
   recorded = json.loads((golden_dir / "flags.json").read_text())["create_pretraining_data"]
-  with command_line.defined_flags(script.define_flags):
-    ours = {flag["name"]: flag for flag in command_line.describe(flags.FLAGS)}
+  with flag_groups.defined_flags(script.define_flags):
+    ours = {flag["name"]: flag for flag in flag_groups.describe(flags.FLAGS)}
   for flag in recorded:
     assert ours[flag["name"]] == flag
 
@@ -324,7 +324,7 @@ def test_readers_notice_a_file_cut_between_records(tmp_path):
   input_pipeline.record_input_fn(str(path), features, is_training=False, drop_remainder=False)
   first = len(next(iter(tf.data.TFRecordDataset(str(path)))).numpy()) + 16
   os.truncate(path, first)
-  with pytest.raises(input_pipeline.RecordError, match="cut short"):
+  with pytest.raises(record_files.RecordError, match="cut short"):
     input_pipeline.record_input_fn(str(path), features, is_training=False, drop_remainder=False)
 
 
@@ -421,8 +421,6 @@ def test_an_instance_that_is_too_long_is_refused(tokenizer, tmp_path):
 
 
 def test_gzip_holds_the_same_records(tmp_path):
-  from bert.training import input_pipeline
-
   create(tmp_path / "plain", dupe_factor=2)
   for name in ("a", "b"):
     create(tmp_path / name, dupe_factor=2, gzip=True)
@@ -432,7 +430,7 @@ def test_gzip_holds_the_same_records(tmp_path):
   # What the records hold is what TensorFlow's own serialization would write.
   features = parse(tmp_path / "plain")[0]
   features["masked_lm_weights"] = [float(weight) for weight in features["masked_lm_weights"]]
-  expected = tfrecord_bytes.framed(input_pipeline.serialize_example(features))
+  expected = tfrecord_bytes.framed(record_files.serialize_example(features))
   assert (tmp_path / "plain").read_bytes().startswith(expected)
 
 

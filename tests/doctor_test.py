@@ -21,10 +21,11 @@ from bert.checkpoints import checkpoint
 from bert.checks import data_checks, machine_checks, model_checks, start_checks
 from bert.checks import findings as examination
 from bert.checks.findings import Subject, to_text
+from bert.io import record_files
 from bert.model.configuration import BertConfig
 from bert.pretraining import instances
-from bert.scripts import command_line
-from bert.training import hardware, input_pipeline
+from bert.scripts import command_line, flag_groups
+from bert.training import hardware
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import Script
 
@@ -113,7 +114,7 @@ def write_records(path, change: Callable[[list], Any] = lambda records: None, **
   facts = {"max_seq_length": LENGTH, "vocabulary": vocabulary, **facts}
   with instances.RecordFiles([path], facts) as files:
     for record in records:
-      files.write(input_pipeline.serialize_example(record), 10)
+      files.write(record_files.serialize_example(record), 10)
 
 
 def write_classifier_records(labels, name="train"):
@@ -125,7 +126,7 @@ def write_classifier_records(labels, name="train"):
       {**{key: features(number)[key] for key in wanted}, "label_ids": [label]}
       for number, label in enumerate(labels)
     ]
-    input_pipeline.write_records(
+    record_files.write_records(
       folder / f"records/{name}.tf_record",
       [{**record, "is_real_example": [1]} for record in records],
     )
@@ -813,7 +814,7 @@ def test_a_run_logs_only_what_is_bad(good_set, caplog, monkeypatch):
   def logged(**values):
     caplog.clear()
     values = {"vocab_file": good_set / "vocab.txt", "init_checkpoint": good_set / "model", **values}
-    with command_line.defined_flags(run_classifier.define_flags):
+    with flag_groups.defined_flags(run_classifier.define_flags):
       command_line.parse(["a.py", *(f"--{name}={value}" for name, value in values.items())])
       start_checks.log_cheap_findings(BertConfig(**CONFIG), vocab)
     assert {record.levelname for record in caplog.records} <= {"WARNING"}

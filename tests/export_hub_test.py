@@ -22,7 +22,7 @@ from bert.exporting import hub_preprocess
 from bert.io import download_cache
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
-from bert.scripts import command_line, runner
+from bert.scripts import command_line, flag_groups, runner
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "film", "was", "good", "##s", "½"]
 CONFIG = BertConfig(
@@ -128,7 +128,7 @@ def encoder_only(monkeypatch):
 
 def test_an_export_brings_its_config_and_vocabulary(exported, tmp_path, encoder_only):
   for given in (exported, exported / "encoder"):
-    with command_line.defined_flags(export_hub.define_flags) as flags:
+    with flag_groups.defined_flags(export_hub.define_flags) as flags:
       command_line.parse(["x", f"--init_checkpoint={given}"])
       runner.resolve_model_files()
       assert flags.vocab_file == str(exported / "encoder" / "assets" / "vocab.txt")

@@ -27,7 +27,7 @@ from bert.modeling import BertModel
 from bert.predicting import sentence_vectors, vector_files
 from bert.predicting.predictor import Predictor
 from bert.predicting.vector_files import WRITERS, format_rows
-from bert.scripts import command_line
+from bert.scripts import command_line, flag_groups
 from bert.training import estimator
 from tests.kit.paths import ROOT
 
@@ -154,8 +154,8 @@ def without_values(line):
 
 
 def test_flags_of_the_original(golden_dir):
-  with command_line.defined_flags(extract_features.define_flags):
-    ours = {flag["name"]: flag for flag in command_line.describe()}
+  with flag_groups.defined_flags(extract_features.define_flags):
+    ours = {flag["name"]: flag for flag in flag_groups.describe()}
   for flag in json.loads((golden_dir / "flags.json").read_text())["extract_features"]:
     assert ours[flag["name"]] == flag
 

@@ -32,7 +32,7 @@ from bert.io import download_cache
 from bert.io import http as fetch
 from bert.model.variables import VariableStore, use_store
 from bert.run_classifier import DataProcessor, InputExample
-from bert.scripts import command_line
+from bert.scripts import command_line, flag_groups
 from bert.training import hardware
 from bert.training.estimator import ModeKeys
 from tests.kit.paths import ROOT
@@ -833,8 +833,8 @@ def test_what_the_metrics_see_is_what_is_predicted(problem_type):
 
 def test_flags_of_the_original(golden_dir):
   golden = json.loads((golden_dir / "flags.json").read_text())["run_classifier"]
-  with command_line.defined_flags(run_classifier.define_flags):
-    ours = {flag["name"]: flag for flag in command_line.describe()}
+  with flag_groups.defined_flags(run_classifier.define_flags):
+    ours = {flag["name"]: flag for flag in flag_groups.describe()}
   assert len(golden) == 25
   for flag in golden:
     assert ours[flag["name"]] == flag
@@ -1151,7 +1151,7 @@ def test_data_that_nobody_publishes(everything_downloaded):
   ],
 )
 def test_the_sample_is_for_those_who_give_nothing(arguments, is_sample):
-  with command_line.defined_flags(run_classifier.define_flags) as values:
+  with flag_groups.defined_flags(run_classifier.define_flags) as values:
     command_line.parse(["run_classifier.py", *arguments])
     before = {name: values[name].value for name in values}
     assert run_classifier.use_samples_if_nothing_is_given() is is_sample
@@ -1167,13 +1167,13 @@ def test_the_sample_is_for_those_who_give_nothing(arguments, is_sample):
 
 
 def test_after_the_sample_comes_the_real_command(capsys):
-  with command_line.defined_flags(run_classifier.define_flags) as values:
+  with flag_groups.defined_flags(run_classifier.define_flags) as values:
     values.output_dir = "output/here"
     run_classifier.say_what_comes_next()
   text = capsys.readouterr().out
   assert "output/here" in text
   command = text[text.index("python run_classifier.py") :].replace("\\\n", " ").split()
-  with command_line.defined_flags(run_classifier.define_flags) as values:
+  with flag_groups.defined_flags(run_classifier.define_flags) as values:
     assert command_line.parse(command[1:]) == ["run_classifier.py"]
     assert values.data_dir == "download"
     assert download_cache.is_released_name(values.init_checkpoint)
@@ -1202,8 +1202,8 @@ finally:
   done = python("-c", driver, cwd=tmp_path)
   assert done.returncode == 0, done.stderr
   assert "HEAVY []" in done.stderr
-  with command_line.defined_flags(run_classifier.define_flags):
-    names = [flag["name"] for flag in command_line.describe()]
+  with flag_groups.defined_flags(run_classifier.define_flags):
+    names = [flag["name"] for flag in flag_groups.describe()]
   listed = re.findall(r"^  --(?:\[no\])?(\w+) \(", done.stdout, re.MULTILINE)
   assert set(names) <= set(listed)
   groups = re.findall(r"^(\S.*):$", done.stdout, re.MULTILINE)

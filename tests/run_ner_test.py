@@ -19,7 +19,7 @@ from bert import modeling, run_ner, tokenization
 from bert.checkpoints import checkpoint
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
-from bert.scripts import command_line
+from bert.scripts import command_line, flag_groups
 from bert.tasks import conll_files, tagging
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import Done, Script, results_in, tensors
@@ -394,7 +394,7 @@ def test_batches_for_a_tpu_are_filled_with_windows_without_words(model):
   example = tagging.InputExample("x", ["ada", "lives"], ["B-PER", "O"])
   tokenizer = tokenization.FullTokenizer(model["vocab_file"])
   features = tagging.convert_examples_to_features([example] * 5, ["O"], "bio", 6, tokenizer)
-  with command_line.defined_flags(run_ner.define_flags):
+  with flag_groups.defined_flags(run_ner.define_flags):
     command_line.parse(["run_ner.py", "--max_seq_length=6"])
     filled = list(run_ner._filled_up(features, 4))
   assert len(filled) == 8

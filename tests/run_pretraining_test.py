@@ -19,14 +19,14 @@ import tensorflow as tf
 
 from bert import run_pretraining, tokenization
 from bert.checkpoints import checkpoint
+from bert.io.record_files import write_records
 from bert.model import heads
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from bert.pretraining import dynamic_masking
-from bert.scripts import command_line
+from bert.scripts import flag_groups
 from bert.training.estimator import ModeKeys
-from bert.training.input_pipeline import write_records
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import Done, Script, results_in, tensors
 
@@ -555,8 +555,8 @@ def test_a_folder_of_another_script_is_refused(trained, tmp_path):
 
 def test_flags_of_the_original(golden_dir):
   golden = json.loads((golden_dir / "flags.json").read_text())["run_pretraining"]
-  with command_line.defined_flags(run_pretraining.define_flags):
-    ours = {flag["name"]: flag for flag in command_line.describe()}
+  with flag_groups.defined_flags(run_pretraining.define_flags):
+    ours = {flag["name"]: flag for flag in flag_groups.describe()}
   assert len(golden) == 22
   for flag in golden:
     assert ours[flag["name"]] == flag
@@ -634,7 +634,7 @@ def test_a_checkpoint_of_the_original_resumes(golden_dir, golden_flags, tmp_path
 def test_patterns_and_lists_name_files(tmp_path):
   for name in ("b-1", "b-0", "a"):
     write_records(tmp_path / name, [{"x": 1}])  # and a hidden manifest beside each
-  with command_line.defined_flags(run_pretraining.define_flags) as values:
+  with flag_groups.defined_flags(run_pretraining.define_flags) as values:
     values.input_file = f"{tmp_path}/b*, {tmp_path}/a,"
     values.mark_as_parsed()
     found = run_pretraining.find_files("input_file")

@@ -23,7 +23,7 @@ from bert import modeling, run_squad, tokenization
 from bert.checkpoints import checkpoint
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
-from bert.scripts import command_line
+from bert.scripts import command_line, flag_groups
 from bert.tasks.squad import SquadExample, generate_features, read_squad_examples
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import Done, Script, results_in, tensors
@@ -483,7 +483,7 @@ def test_the_best_checkpoint_predicts_and_not_the_last(model, tmp_path):
 
 def test_in_evaluation_padding_of_shorter_batches_is_no_place_for_an_answer(v1):
   """Batches of other lengths are joined with zeros, which may well be the largest logits."""
-  with command_line.defined_flags(run_squad.define_flags) as flag_values:
+  with flag_groups.defined_flags(run_squad.define_flags) as flag_values:
     command_line.parse(["run_squad.py", "--pad_to_longest", "--n_best_size=1"])
     job = run_squad.QuestionAnswering(None, None)
     job.dev_examples = read_squad_examples(v1.flags["predict_file"], True)
@@ -666,8 +666,8 @@ def test_feature_writer_writes_what_write_features_does(v1, tmp_path):
 
 def test_flags_of_the_original(golden_dir):
   golden = json_in(golden_dir / "flags.json")["run_squad"]
-  with command_line.defined_flags(run_squad.define_flags):
-    ours = {flag["name"]: flag for flag in command_line.describe()}
+  with flag_groups.defined_flags(run_squad.define_flags):
+    ours = {flag["name"]: flag for flag in flag_groups.describe()}
   assert len(golden) == 30
   for flag in golden:
     assert ours[flag["name"]] == flag
@@ -773,8 +773,8 @@ finally:
   done = python("-c", driver, cwd=tmp_path)
   assert done.returncode == 0, done.stderr
   assert "HEAVY []" in done.stderr
-  with command_line.defined_flags(run_squad.define_flags):
-    names = [flag["name"] for flag in command_line.describe()]
+  with flag_groups.defined_flags(run_squad.define_flags):
+    names = [flag["name"] for flag in flag_groups.describe()]
   listed = re.findall(r"^  --(?:\[no\])?(\w+) \(", done.stdout, re.MULTILINE)
   assert set(names) <= set(listed)
   groups = re.findall(r"^(\S.*):$", done.stdout, re.MULTILINE)

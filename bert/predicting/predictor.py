@@ -67,7 +67,7 @@ from bert.predicting.sentence_vectors import (
   own_vectors,
   text_features,
 )
-from bert.scripts import command_line, runner
+from bert.scripts import command_line, flag_groups, runner
 
 __all__ = ["INPUTS", "Predictor", "cosine_similarity", "name_texts"]
 
@@ -430,7 +430,7 @@ def _plain(value):
 
 def define_flags() -> None:
   """Defines this script's flags."""
-  with command_line.flag_group("Prediction"):
+  with flag_groups.flag_group("Prediction"):
     flags.DEFINE_string(
       "saved_model",
       None,

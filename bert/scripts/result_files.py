@@ -43,17 +43,17 @@ def write_eval_results(
     lines.append(f"{key} = {shown}\n")
   distribution.on_chief(atomic_files.write_text, path, "".join(lines))
   if "plots" in FLAGS and FLAGS.plots and distribution.is_chief():
-    from bert.figures import training_curves
+    from bert.figures import run_pictures
 
-    training_curves.draw_results(path, results)
+    run_pictures.draw_results(path, results)
 
 
 def draw_plots() -> None:
   """With `--plots`, draws the curves of the run; its results were drawn when they were written."""
   if FLAGS.plots and distribution.is_chief():
-    from bert.figures import training_curves
+    from bert.figures import run_pictures
 
-    training_curves.draw_training(FLAGS.output_dir)
+    run_pictures.draw_training(FLAGS.output_dir)
 
 
 def write_predictions(

@@ -21,7 +21,7 @@ from bert import tokenization
 from bert.io import atomic_files, download_cache
 from bert.io.tables import DataError
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line
+from bert.scripts import command_line, flag_groups
 from bert.training import distribution, hardware
 
 FLAGS = flags.FLAGS
@@ -40,7 +40,7 @@ def define_model_flags(
     reads_text: whether the script needs a vocabulary; one that reads finished records does not.
     runs_model: whether the script computes with the model, so that --dtype means something.
   """
-  with command_line.flag_group("Model"):
+  with flag_groups.flag_group("Model"):
     flags.DEFINE_string(
       "bert_config_file",
       None,
@@ -80,7 +80,7 @@ def define_model_flags(
 
 def define_training_flags(epochs: bool = True) -> None:
   """The flags that say how to train, evaluate in between, and save."""
-  with command_line.flag_group("Training"):
+  with flag_groups.flag_group("Training"):
     flags.DEFINE_integer("train_batch_size", 32, "Sequences in a training batch, over all devices.")
     flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate of Adam.")
     if epochs:
@@ -106,7 +106,7 @@ def define_training_flags(epochs: bool = True) -> None:
       "Slower, same results.",
     )
 
-  with command_line.flag_group("Speed"):
+  with flag_groups.flag_group("Speed"):
     flags.DEFINE_bool(
       "fast",
       False,
@@ -119,7 +119,7 @@ def define_training_flags(epochs: bool = True) -> None:
       "Train on batches of similar lengths: the same examples and as many steps, less padding.",
     )
 
-  with command_line.flag_group("Several devices and machines"):
+  with flag_groups.flag_group("Several devices and machines"):
     flags.DEFINE_enum(
       "distribution_strategy",
       "one_device",
@@ -129,7 +129,7 @@ def define_training_flags(epochs: bool = True) -> None:
       "are those of all devices together.",
     )
 
-  with command_line.flag_group("Optimizer (defaults are the original's)"):
+  with flag_groups.flag_group("Optimizer (defaults are the original's)"):
     flags.DEFINE_enum("optimizer", "adamw", ["adamw", "lamb"], "AdamW, or LAMB for large batches.")
     flags.DEFINE_bool("adam_bias_correction", False, "Correct Adam's bias, which BERT never did.")
     flags.DEFINE_enum(
@@ -151,7 +151,7 @@ def define_training_flags(epochs: bool = True) -> None:
       "regular expression on variable names. Several with commas.",
     )
 
-  with command_line.flag_group("Checkpoints and progress"):
+  with flag_groups.flag_group("Checkpoints and progress"):
     flags.DEFINE_integer("save_checkpoints_steps", 1000, "Save a checkpoint each so many steps.")
     flags.DEFINE_integer(
       "iterations_per_loop",
@@ -174,7 +174,7 @@ def define_training_flags(epochs: bool = True) -> None:
 
 def define_packing_flag() -> None:
   """The flag of scripts whose model reads packed rows."""
-  with command_line.flag_group("Speed"):
+  with flag_groups.flag_group("Speed"):
     flags.DEFINE_bool(
       "pack_sequences",
       False,
@@ -194,7 +194,7 @@ def reading_options() -> dict:
 
 def define_eval_in_training_flags() -> None:
   """The flags of evaluation during training."""
-  with command_line.flag_group("Evaluation during training"):
+  with flag_groups.flag_group("Evaluation during training"):
     flags.DEFINE_integer(
       "eval_every_steps", 0, "Evaluate on the dev set each so many training steps; 0: never."
     )
@@ -216,7 +216,7 @@ def define_eval_in_training_flags() -> None:
 
 def define_export_flags() -> None:
   """The flags that say whether and where to leave SavedModels."""
-  with command_line.flag_group("Export"):
+  with flag_groups.flag_group("Export"):
     flags.DEFINE_bool(
       "do_export",
       False,

@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 from absl import flags, logging
 
-from bert.scripts import command_line
+from bert.scripts import command_line, flag_groups
 from bert.tasks.classification import PaddingInputExample
 from bert.tasks.tagging import windows
 
@@ -64,7 +64,7 @@ class WindowOptions(NamedTuple):
 
 def define_flags() -> None:
   """The flags that say what to do with long documents."""
-  with command_line.flag_group("Long documents"):
+  with flag_groups.flag_group("Long documents"):
     flags.DEFINE_enum(
       "long_text",
       "truncate",

@@ -21,7 +21,7 @@ from bert.exporting import hub_preprocess, task_model
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
-from bert.scripts import command_line, runner
+from bert.scripts import command_line, flag_groups, runner
 from bert.tasks.classification import InputExample, convert_single_example
 
 WORDS = ["the", "film", "was", "good", "bad", "½", "##s", ",", "."]
@@ -269,7 +269,7 @@ def test_raw_pairs_get_the_probabilities_of_the_run(trained, tmp_path):
 
 def test_where_exports_go(tmp_path):
   prefix = checkpoint.save(str(tmp_path / "out"), 7, {"x": tf.zeros([1])}, {})
-  with command_line.defined_flags(run_classifier.define_flags):
+  with flag_groups.defined_flags(run_classifier.define_flags):
     command_line.parse(["x", f"--output_dir={tmp_path / 'out'}"])
     assert runner.where_to_export() == (str(tmp_path / "out" / "export"), prefix)
     assert runner.where_to_export("best/model.ckpt-5")[1] == "best/model.ckpt-5"

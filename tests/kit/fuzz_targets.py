@@ -24,10 +24,10 @@ import numpy as np
 
 from bert import run_ner, tokenization
 from bert.checkpoints import numpy_reader, safetensors_file, transformers_folder
-from bert.io import tables, text_lines, tfrecord_bytes
+from bert.io import record_files, tables, text_lines, tfrecord_bytes
 from bert.model.configuration import BertConfig
 from bert.predicting import predictor
-from bert.scripts import command_line, result_files
+from bert.scripts import command_line, flag_groups, result_files
 from bert.tasks import conll_files, glue, multiple_choice, squad
 from bert.text import corpus, sentences, vocabulary
 
@@ -235,7 +235,7 @@ def read_predictions(data: bytes, folder: pathlib.Path) -> None:
   path = _written(folder, "texts.jsonl", data)
   names = (["text_a"], ["text_a", "text_b"], ["context", "question"], ["choices", "context"])
   inputs = names[choice % 4]
-  with command_line.defined_flags(predictor.define_flags):
+  with flag_groups.defined_flags(predictor.define_flags):
     command_line.parse(
       ["bert/predicting/predictor.py", f"--task={'vectors' if choice & 4 else 'answers'}"]
     )
@@ -309,10 +309,10 @@ def read_examples(data: bytes, folder: pathlib.Path) -> None:
   choice, data = _first_byte(data)
   content = data if choice & 2 else tfrecord_bytes.framed(data)
   path = _written(folder, "train.tfrecord", gzip.compress(content) if choice & 1 else content)
-  with clear_errors("train.tfrecord", input_pipeline.RecordError):
+  with clear_errors("train.tfrecord", record_files.RecordError):
     input_pipeline._check_file(path, input_pipeline.classifier_features(4), limit=None)
   fmt = record_checks.RecordFormat(4, 2, 10, "config.json", bool(choice & 4), bool(choice & 8))
-  with clear_errors("train.tfrecord", input_pipeline.RecordError):
+  with clear_errors("train.tfrecord", record_files.RecordError):
     record_checks.check_records([path], fmt, limit=None)
 
 
@@ -320,16 +320,15 @@ def read_small_json(data: bytes, folder: pathlib.Path) -> None:
   """The small files that runs leave for other runs."""
   from bert.checkpoints import checkpoint
   from bert.pretraining import record_checks
-  from bert.training import input_pipeline
 
   choice, data = _first_byte(data)
   if choice % 3 == 0:
     path = _written(folder, "train.tfrecord", tfrecord_bytes.framed(b""))
     _written(folder, ".train.tfrecord.manifest.json", data)
     fmt = record_checks.RecordFormat(4, 2, 10, "config.json")
-    with clear_errors("train.tfrecord", input_pipeline.RecordError):
+    with clear_errors("train.tfrecord", record_files.RecordError):
       record_checks.check_manifests([path], fmt)
-      list(input_pipeline.records_of(path))
+      list(record_files.records_of(path))
   elif choice % 3 == 1:
     _written(folder, "model.ckpt-1.state.json", data)
     with clear_errors("model.ckpt-1.state.json", checkpoint.CheckpointError):
@@ -421,7 +420,7 @@ def read_flags(data: bytes, folder: pathlib.Path) -> None:
   """Words of a command line, one on each line."""
   del folder
   words = data.decode("utf-8", "replace").split("\n")
-  with command_line.defined_flags(run_ner.define_flags), contextlib.redirect_stdout(io.StringIO()):
+  with flag_groups.defined_flags(run_ner.define_flags), contextlib.redirect_stdout(io.StringIO()):
     with clear_errors("", command_line.UsageError), contextlib.suppress(SystemExit):
       command_line.parse(["run_ner.py", *words])
 

@@ -15,7 +15,7 @@ from absl import flags
 
 from bert.checkpoints import checkpoint
 from bert.io import atomic_files, download_cache
-from bert.scripts import command_line, runner
+from bert.scripts import command_line, flag_groups, runner
 from bert.scripts.command_line import UsageError
 from bert.training import distribution
 from tests.kit.paths import ROOT
@@ -38,7 +38,7 @@ def define_flags():
   runner.define_model_flags()
   runner.define_training_flags()
   runner.define_eval_in_training_flags()
-  command_line.define_tpu_flags()
+  flag_groups.define_tpu_flags()
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def given(tmp_path):
     command_line.parse(["script.py", *(f"--{name}={value}" for name, value in values.items())])
     return flags.FLAGS
 
-  with command_line.defined_flags(define_flags):
+  with flag_groups.defined_flags(define_flags):
     yield parse
 
 

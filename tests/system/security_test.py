@@ -18,7 +18,7 @@ from bert import run_ner, run_squad
 from bert.io import download_cache
 from bert.io import http as fetch
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, result_files
+from bert.scripts import command_line, flag_groups, result_files
 from bert.tasks import conll_files, glue, squad
 from bert.tokenization import FullTokenizer
 from tests.kit.paths import ROOT
@@ -224,7 +224,7 @@ def test_words_and_types_of_entities_stay_in_their_columns(sandbox):
   source.write_bytes("".join(f"{word}\tB-{word}\n" for word in words).encode())
   test = conll_files.read_conll(str(source), conll_files.ConllFormat(separator="tab"))
   [example] = test.examples
-  with command_line.defined_flags(run_ner.define_flags):
+  with flag_groups.defined_flags(run_ner.define_flags):
     command_line.parse(["run_ner.py", f"--output_dir={sandbox}", "--separator=tab"])
     tagging = run_ner.Tagging(BertConfig(vocab_size=4), tokenizer=None)
     certainties = np.ones(len(example.words), np.float32)

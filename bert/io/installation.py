@@ -1,0 +1,90 @@
+"""This installation: its version, where its samples lie, what it requires, which extra is missing.
+
+The package lies in a checkout, where pyproject.toml, samples and the scripts are beside it, or in
+site-packages, where samples and scripts are inside it.
+"""
+
+import contextlib
+import importlib.metadata
+import pathlib
+import re
+from collections.abc import Iterator
+
+import bert
+
+DISTRIBUTION = "bert-alive"
+
+PACKAGE = pathlib.Path(bert.__file__).resolve().parent
+_PROJECT_FILE = PACKAGE.parent / "pyproject.toml"
+IS_CHECKOUT = (PACKAGE.parent / "modeling.py").is_file() and _PROJECT_FILE.is_file()
+
+SAMPLES = (PACKAGE.parent if IS_CHECKOUT else PACKAGE) / "samples"
+
+# Where the scripts and the original's three libraries lie.
+ROOT = PACKAGE.parent if IS_CHECKOUT else PACKAGE
+
+
+def version_line() -> str:
+  """What `--version` prints: the project's version and Python's."""
+  import platform
+
+  return f"{DISTRIBUTION} {bert.__version__} (Python {platform.python_version()})"
+
+
+def requirements() -> tuple[str, list[str]]:
+  """The Python versions and the libraries that this project needs, as `>=3.10` and `numpy>=1.26`.
+
+  Read from pyproject.toml in a checkout, where the metadata of an earlier installation may be
+  stale, else from the metadata of the installed distribution. Empty where neither exists.
+  """
+  if IS_CHECKOUT:
+    text = _PROJECT_FILE.read_text(encoding="utf-8")
+    supported = re.search(r'^requires-python = "(.+)"$', text, re.MULTILINE)
+    block = re.search(r"^dependencies = \[\n(.*?)^\]", text, re.MULTILINE | re.DOTALL)
+    if supported and block:
+      return supported[1], re.findall(r'^\s*"(.+?)"', block[1], re.MULTILINE)
+  try:
+    supported_pythons = importlib.metadata.metadata(DISTRIBUTION).get("Requires-Python") or ""
+  except importlib.metadata.PackageNotFoundError:
+    return "", []
+  return supported_pythons, requirements_of(DISTRIBUTION)
+
+
+def requirements_of(distribution: str) -> list[str]:
+  """What an installed distribution requires; nothing if it is not installed."""
+  try:
+    return importlib.metadata.requires(distribution) or []
+  except importlib.metadata.PackageNotFoundError:
+    return []
+
+
+class MissingExtraError(ImportError, ValueError):
+  """An optional package is not installed. A ValueError, so that scripts show it as one message."""
+
+
+@contextlib.contextmanager
+def extra(name: str, what: str) -> Iterator[None]:
+  """Names the extra that a failing import in the block belongs to.
+
+  Args:
+    name: of the extra, as in pyproject.toml.
+    what: needs it, as the subject of the message.
+
+  Raises:
+    MissingExtraError: the import failed; the message has the command that installs the extra.
+
+  Example:
+    >>> with extra("beam", "--engine=beam"):
+    ...   import a_package_that_is_not_installed
+    Traceback (most recent call last):
+      ...
+    bert.io.installation.MissingExtraError: --engine=beam needs an optional package (No module \
+named 'a_package_that_is_not_installed'). Install it: pip install "bert-alive[beam]"
+  """
+  try:
+    yield
+  except ImportError as error:
+    raise MissingExtraError(
+      f"{what} needs an optional package ({error}). "
+      f'Install it: pip install "{DISTRIBUTION}[{name}]"'
+    ) from error

@@ -1,0 +1,220 @@
+"""Flags in groups: what a script defines before its command line is read.
+
+  def define_flags():
+    with flag_groups.flag_group("Input and output"):
+      flags.DEFINE_string("data_dir", None, "The folder that holds train.tsv and dev.tsv.")
+    flag_groups.mark_required(["data_dir"])
+
+Flags are plain absl flags. Their groups are the headings of `--help` (help_text.py), and a set that
+two scripts share may be defined twice. Importing this module defines no flag.
+"""
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from absl import flags
+
+FLAGS = flags.FLAGS
+
+OTHER_GROUP = "Other"
+GENERAL_GROUP = "General"
+
+# What absl's Flag objects have no field for. Keyed by the object, so it goes when the flag goes.
+_group_of: weakref.WeakKeyDictionary[flags.Flag, str] = weakref.WeakKeyDictionary()
+_required: weakref.WeakSet[flags.Flag] = weakref.WeakSet()
+
+
+@contextlib.contextmanager
+def flag_group(title: str) -> Iterator[None]:
+  """Flags defined within the block are listed under `title` by `--help`.
+
+  The block is also idempotent: a flag that exists already is accepted when its type, default and
+  help are the same, so that two scripts, or a script and a test, may define a shared set twice.
+
+  Args:
+    title: the heading, without a colon.
+
+  Raises:
+    flags.DuplicateFlagError: a flag exists already with another definition.
+  """
+  earlier = _take_out(own_names())
+  others = set(FLAGS)
+  try:
+    yield
+  finally:
+    new = _take_out(set(FLAGS) - others)
+    _put_back(earlier)
+  for name, flag in new.items():
+    if name not in earlier:
+      _group_of.setdefault(flag, title)
+      FLAGS[name] = flag
+    elif not _same_definition(flag, earlier[name]):
+      raise flags.DuplicateFlagError(
+        f"Flag --{name} is defined twice: {_signature(earlier[name])} and {_signature(flag)}."
+      )
+
+
+@contextlib.contextmanager
+def defined_flags(define_flags: Callable[[], None]) -> Iterator[flags.FlagValues]:
+  """Within the block, `flags.FLAGS` holds the flags of `define_flags` and no other script's.
+
+  All of them are at their defaults on entry. On exit they are gone, and what was defined before is
+  back with its values. `command_line.run` uses such a block, and so can a test:
+
+    with flag_groups.defined_flags(run_classifier.define_flags) as flag_values:
+      command_line.parse(["run_classifier.py", "--do_train"])
+
+  Args:
+    define_flags: defines flags with `flags.DEFINE_*`, in a `flag_group` or not.
+
+  Yields:
+    `flags.FLAGS`.
+  """
+  earlier = _take_out(own_names())
+  others = set(FLAGS)
+  own: set[str] = set()
+  try:
+    try:
+      define_flags()
+      _define_general_flags()
+    finally:
+      # Noted now and not on exit: a library that is imported meanwhile may define flags to stay.
+      own = set(FLAGS) - others
+    for name in own:
+      _group_of.setdefault(FLAGS[name], OTHER_GROUP)
+    yield FLAGS
+  finally:
+    _take_out(own)
+    _put_back(earlier)
+
+
+def _define_general_flags() -> None:
+  with flag_group(GENERAL_GROUP):
+    flags.DEFINE_bool(
+      "verbose_errors",
+      False,
+      "Also show the traceback of errors in the input, as BERT_TRACEBACK=1 in the environment "
+      "does.",
+    )
+
+
+def own_names(flag_values: flags.FlagValues = FLAGS) -> list[str]:
+  """All flag names but those that absl itself defines (`--verbosity` and the like), in order."""
+  of_absl = {
+    name
+    for module, module_flags in flag_values.flags_by_module_dict().items()
+    if module.split(".")[0] == "absl"
+    for flag in module_flags
+    for name in (flag.name, flag.short_name)
+  }
+  return [name for name in flag_values if name not in of_absl]
+
+
+def _take_out(names: Iterable[str]) -> dict[str, flags.Flag]:
+  """Removes flags from FLAGS and returns them by long name, in order of definition."""
+  wanted = set(names)
+  taken = {name: FLAGS[name] for name in list(FLAGS) if name in wanted}
+  FLAGS.remove_flag_values(taken)
+  return {name: flag for name, flag in taken.items() if name == flag.name}
+
+
+def _put_back(taken: dict[str, flags.Flag]) -> None:
+  for name, flag in taken.items():
+    FLAGS[name] = flag
+
+
+def _same_definition(a: flags.Flag, b: flags.Flag) -> bool:
+  return _signature(a) == _signature(b) and a.help == b.help
+
+
+def _signature(flag: flags.Flag) -> str:
+  return f"{flag.flag_type()} with default {flag.default!r}"
+
+
+def mark_required(names: Iterable[str]) -> None:
+  """Marks defined flags as required; `command_line.check_required` checks them.
+
+  Unlike absl's `mark_flag_as_required`, nothing is checked while parsing, because a script may have
+  a way to run without any flag.
+  """
+  for name in names:
+    _required.add(FLAGS[name])
+
+
+def is_required(flag: flags.Flag) -> bool:
+  """Whether `mark_required` named the flag."""
+  return flag in _required
+
+
+def grouped_flags() -> dict[str, list[flags.Flag]]:
+  """The script's own flags by the title of their group, in order of definition."""
+  groups: dict[str, list[flags.Flag]] = {}
+  for flag in script_flags():
+    groups.setdefault(_group_of.get(flag, OTHER_GROUP), []).append(flag)
+  return groups
+
+
+def describe(flag_values: flags.FlagValues = FLAGS) -> list[dict[str, Any]]:
+  """Lists flags, sorted by name, each as `{"name", "type", "default"}`.
+
+  Types are `string`, `int`, `float` and `bool`; an enumeration counts as a string.
+  """
+  return [
+    {"name": flag.name, "type": type_name(flag), "default": flag.default}
+    for flag in sorted(script_flags(flag_values), key=lambda flag: flag.name)
+  ]
+
+
+def type_name(flag: flags.Flag) -> str:
+  """`string`, `int`, `float` or `bool`."""
+  kind = flag.flag_type()
+  return "string" if kind.startswith("string") else kind
+
+
+def script_flags(flag_values: flags.FlagValues = FLAGS) -> list[flags.Flag]:
+  """The script's own flags in order of definition; one with a short name stands there once."""
+  return [flag_values[name] for name in own_names(flag_values) if name == flag_values[name].name]
+
+
+# ---------------------------------------------------------------------------------------------
+# The flags of the original that are about TPUs.
+
+IGNORED = {
+  "master": "a TPU is named by --tpu_name, several machines by TF_CONFIG in the environment",
+  "num_tpu_cores": "all cores of the TPU are used",
+}
+IGNORED_WITHOUT_TPU = dict.fromkeys(
+  ("tpu_name", "tpu_zone", "gcp_project"), "it describes a TPU, and --use_tpu is off"
+)
+
+
+def define_tpu_flags(cluster: bool = True) -> None:
+  """Defines the original's TPU flags, in a group of their own.
+
+  Args:
+    cluster: also define `tpu_name`, `tpu_zone` and `gcp_project`, which `extract_features.py`
+      does not have.
+  """
+  with flag_group("TPU"):
+    flags.DEFINE_bool("use_tpu", False, "Run on a TPU instead of this machine's GPUs or CPU.")
+    if cluster:
+      flags.DEFINE_string(
+        "tpu_name",
+        None,
+        "With --use_tpu: the TPU, by its name or by a grpc:// address. By default the TPU of "
+        "this machine.",
+      )
+      flags.DEFINE_string(
+        "tpu_zone", None, "With --use_tpu: the zone of --tpu_name, if not the default zone."
+      )
+      flags.DEFINE_string(
+        "gcp_project",
+        None,
+        "With --use_tpu: the Google Cloud project of --tpu_name, if not the default project.",
+      )
+    flags.DEFINE_string("master", None, f"Accepted, without effect: {IGNORED['master']}.")
+    flags.DEFINE_integer(
+      "num_tpu_cores", 8, f"Accepted, without effect: {IGNORED['num_tpu_cores']}."
+    )
