@@ -61,9 +61,9 @@ def main() -> None:
   for name in ("accuracy", "precision", "recall", "f1"):
     print(f"{name}: {metrics[name]:.4f}")
   if args.plots:
-    from bert import plots
+    from bert.figures import drawing
 
-    plots.plot_confusion_matrix(metrics["confusion_matrix"], ["different", "same"], args.plots)
+    drawing.plot_confusion_matrix(metrics["confusion_matrix"], ["different", "same"], args.plots)
 
 
 def model_and_tokenizer(init_checkpoint: str | None):

@@ -23,7 +23,8 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from bert import plots, run_classifier, run_glue
+from bert import run_classifier, run_glue
+from bert.figures import drawing
 from bert.scripts import command_line, glue_report, glue_runs, parallel_processes
 from bert.scripts.glue_runs import DIAGNOSTIC, TASKS, Outcome, Run
 from bert.tasks import glue, metrics
@@ -117,7 +118,7 @@ class Bench:
     }
     self.command = (sys.executable, "-S", "-E", str(folder / "fake.py"), str(self.control))
     monkeypatch.setattr(run_glue, "COMMAND", self.command)
-    monkeypatch.setattr(plots, "plot_table", lambda rows, path, *_: pathlib.Path(path).touch())
+    monkeypatch.setattr(drawing, "plot_table", lambda rows, path, *_: pathlib.Path(path).touch())
 
   def add(self, *tasks):
     for task in tasks:

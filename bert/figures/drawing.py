@@ -1,10 +1,10 @@
-"""Pictures of numbers that are there already; `plots.py` offers them, and reads those of a run.
+"""Pictures of numbers: confusion matrices, attention, vectors, schedules, scores, tables.
 
   plot_confusion_matrix([[90, 10], [5, 895]], ["no", "yes"], "confusion.png")
   plot_attention(probabilities, tokens, "attention.png")
 
 Each function takes numbers and a path, whose ending (.png, .svg, .pdf) decides the format.
-matplotlib is imported when the first one is drawn.
+matplotlib is imported with the first picture.
 
 Letters in shapes: C = number of classes, M = number of texts, N = number of maps, S = sequence
 length, W = width.

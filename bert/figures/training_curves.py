@@ -1,102 +1,223 @@
-"""The pictures of `--plots`: what a run trained and scored, as PNG files in OUTPUT_DIR/plots.
+"""The curves of a run, read from the event files that it writes for TensorBoard, and drawn.
 
-| file | shows |
-|---|---|
-| `training.png` | losses, accuracies and the learning rate, step by step |
-| `eval_results_confusion_matrix.png` | classification: which class was taken for which |
-| `eval_results_scores.png` | named entities: precision, recall and F1 of each type |
+  plot_curves("/tmp/pretraining_output", "curves.png", references={"unigram entropy": 7.1})
 
-The results are in text files and event files as well. So nothing here may end a run that may have
-taken days: what cannot be drawn is a warning.
+One panel for each scalar: training as a smoothed line over a thin raw one, evaluation as points.
 """
 
-import functools
-import glob
+import itertools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from absl import logging
 
-from bert import plots
-from bert.tasks.metrics import ConfusionTable
+from bert.figures.drawing import (
+  MAIN_COLOR,
+  NOTE_COLOR,
+  SECOND_COLOR,
+  new_figure,
+  plain_axes,
+  save,
+)
 
-FOLDER = "plots"
+# Step -> value, steps ascending.
+Curve = dict[int, float]
 
-
-def _or_warn(draw: Callable) -> Callable:
-  """The same function, which warns instead of raising, whatever happens."""
-
-  @functools.wraps(draw)
-  def draw_or_warn(*args):
-    try:
-      return draw(*args)
-    except Exception as error:  # A picture is worth no run.
-      logging.warning("--plots: no picture (%s): %s", type(error).__name__, error)
-      return None
-
-  return draw_or_warn
+_UNITS = {"loss": "nats", "accuracy": "share of right answers", "learning_rate": "rate"}
 
 
-@_or_warn
-def draw_training(output_dir: str) -> None:
-  """Draws the curves of a run, if it trained.
-
-  Args:
-    output_dir: its folder, with event files.
-  """
-  if glob.glob(os.path.join(glob.escape(output_dir), "events.out.tfevents.*")):
-    path = _path(output_dir, "training")
-    plots.plot_curves(output_dir, path)
-    logging.info("Drew %s.", path)
+# ---------------------------------------------------------------------------------------------
+# Reading.
 
 
-@_or_warn
-def draw_results(results_file: str, results: Mapping) -> None:
-  """Draws those results of an evaluation that make a picture.
+def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
+  """The scalars in the event files of a folder, not of those below it.
+
+  A run that was resumed has several files, which overlap if it was killed: the newest value counts.
 
   Args:
-    results_file: the text file of the results, after which pictures are named.
-    results: name -> value, see `result_files.write_eval_results`.
+    folder: `model_dir`, or `model_dir/eval`.
+
+  Returns:
+    Tag -> step -> value.
   """
-  output_dir, name = os.path.split(results_file)
-  name = os.path.splitext(name)[0]
-  for table in results.values():
-    if isinstance(table, ConfusionTable):
-      path = _path(output_dir, f"{name}_confusion_matrix")
-      plots.plot_confusion_matrix(table.matrix, table.labels, path)
-      logging.info("Drew %s.", path)
-  scores = scores_by_type(results)
-  if scores:
-    path = _path(output_dir, f"{name}_scores")
-    plots.plot_scores(scores, path, "Entities by type, and how many there are")
-    logging.info("Drew %s.", path)
+  import tensorflow as tf
+
+  paths = tf.io.gfile.glob(os.path.join(os.fspath(folder), "events.out.tfevents.*"))
+  # The order of names is not that of time: process number and a counter are parts of them.
+  events = sorted(itertools.chain(*map(read_events, paths)), key=lambda event: event.wall_time)
+  curves: dict[str, Curve] = {}
+  for event in events:
+    for value in event.summary.value:
+      number = tf.make_ndarray(value.tensor) if value.HasField("tensor") else value.simple_value
+      if getattr(number, "shape", ()) == ():
+        curves.setdefault(value.tag, {})[event.step] = float(number)
+  return {tag: dict(sorted(curve.items())) for tag, curve in curves.items()}
 
 
-def _path(output_dir: str, name: str) -> str:
-  folder = os.path.join(output_dir, FOLDER)
-  os.makedirs(folder, exist_ok=True)
-  return os.path.join(folder, f"{name}.png")
+def read_events(path: str) -> Iterator:
+  """The events of a file, up to where a run that was killed or still writes left off."""
+  import tensorflow as tf
+
+  try:
+    for record in tf.data.TFRecordDataset(path):
+      yield tf.compat.v1.Event.FromString(record.numpy())
+  except tf.errors.DataLossError:
+    logging.info("%s ends within an event; what comes before is shown.", path)
 
 
-def scores_by_type(results: Mapping[str, float]) -> dict[str, dict[str, float]]:
-  """The scores of `tagging.score` as `plots.plot_scores` takes them; empty for results of other
-  tasks.
+def smooth(values: Sequence[float], radius: int) -> list[float]:
+  """The mean of each value and its neighbours on both sides, so that the line does not lag behind.
+
+  Args:
+    values: in the order of steps.
+    radius: how many neighbours on each side. At the begin, where curves are steep, no more than
+      there are on both sides; at the end those that there are.
 
   Example:
-    >>> results = {"eval_precision": 1.0, "eval_recall": 0.5, "eval_f1": 0.67, "eval_loss": 0.1}
-    >>> scores_by_type(results)
-    {}
-    >>> of_loc = {"precision_LOC": 1.0, "recall_LOC": 0.5, "f1_LOC": 0.67, "support_LOC": 2.0}
-    >>> scores = scores_by_type(results | {f"eval_{name}": score for name, score in of_loc.items()})
-    >>> list(scores), scores["all"]["f1"], scores["LOC"]["support"]
-    (['LOC', 'all'], 0.67, 2.0)
+    >>> smooth([1.0, 3.0, 8.0, 3.0], radius=1)
+    [1.0, 4.0, 4.666666666666667, 5.5]
   """
-  begin, names = "eval_support_", ("precision", "recall", "f1")
-  types = [key.removeprefix(begin) for key in results if key.startswith(begin)]
-  scores = {
-    each: {name: results[f"eval_{name}_{each}"] for name in (*names, "support")} for each in types
+  sums = list(itertools.accumulate(values, initial=0.0))
+  smoothed = []
+  for i in range(len(values)):
+    before = min(radius, i)
+    after = min(before, len(values) - 1 - i)
+    smoothed.append((sums[i + after + 1] - sums[i - before]) / (before + 1 + after))
+  return smoothed
+
+
+# ---------------------------------------------------------------------------------------------
+# Drawing.
+
+
+def plot_curves(
+  model_dir: str | os.PathLike,
+  output_png: str | os.PathLike,
+  tags: Sequence[str] | None = None,
+  references: Mapping[str, float] | None = None,
+) -> list[str]:
+  """Draws the curves of a run.
+
+  Args:
+    model_dir: its folder; evaluation is looked for in `eval` below it.
+    output_png: the picture; the ending decides the format.
+    tags: scalars to show; by default losses, accuracies, and the learning rate.
+    references: label -> value of horizontal lines, drawn in the panel of the masked words' loss,
+      or else of the first loss.
+
+  Returns:
+    The tags that are shown.
+
+  Raises:
+    ValueError: there is nothing to show.
+  """
+  training = read_curves(model_dir)
+  evaluation = read_curves(os.path.join(os.fspath(model_dir), "eval"))
+  lengths = {
+    t: max(len(c.get(t, ())) for c in (training, evaluation)) for t in [*training, *evaluation]
   }
-  if scores:
-    total = sum(score["support"] for score in scores.values())
-    scores["all"] = {**{name: results[f"eval_{name}"] for name in names}, "support": total}
-  return scores
+  tags = _tags_to_show(model_dir, tags, lengths)
+  columns = min(2, len(tags))
+  rows = -(-len(tags) // columns)
+  figure = new_figure(5.6 * columns, 3.4 * rows)
+  panels = figure.subplots(rows, columns, squeeze=False, sharex=True).flatten()
+  for panel, tag in zip(panels, tags, strict=False):
+    _draw_panel(panel, tag, training.get(tag, {}), evaluation.get(tag, {}))
+    if tag == _tag_of_references(tags):
+      _draw_references(panel, references or {})
+    panel.legend(frameon=False, fontsize=9)
+  for panel in panels[len(tags) :]:
+    panel.remove()
+  save(figure, output_png)
+  return tags
+
+
+def _tags_to_show(model_dir, asked: Sequence[str] | None, present: Mapping[str, int]) -> list[str]:
+  """What is asked for, or losses, accuracies, learning rate: of what has two points at least.
+
+  Args:
+    model_dir: for messages.
+    asked: tags.
+    present: tag -> number of points.
+  """
+  if not present:
+    raise ValueError(
+      f"{model_dir} holds no event file with scalars. Give the --output_dir of a run as "
+      "--model_dir."
+    )
+  if asked:
+    unknown = [tag for tag in asked if tag not in present]
+    if unknown:
+      raise ValueError(
+        f"--tags: {', '.join(unknown)} is not among the scalars of {model_dir}: "
+        f"{', '.join(sorted(present))}."
+      )
+    return list(dict.fromkeys(asked))
+  long = [tag for tag, length in present.items() if length > 1] or list(present)
+  endings = ("loss", "accuracy", "learning_rate")
+  shown = [tag for ending in endings for tag in long if tag.endswith(ending)]
+  if "loss" in shown and "eval_loss" in shown:  # the same curve
+    shown.remove("eval_loss")
+  if sum(tag.endswith("_loss") for tag in shown) > 1 and "loss" in shown:  # the sum of them
+    shown.remove("loss")
+  return shown or long
+
+
+def _tag_of_references(tags: Sequence[str]) -> str | None:
+  """The panel that reference lines belong to.
+
+  Example:
+    >>> _tag_of_references(["loss", "masked_lm_loss", "next_sentence_loss"])
+    'masked_lm_loss'
+    >>> _tag_of_references(["eval_accuracy", "loss"])
+    'loss'
+  """
+  losses = [tag for tag in tags if tag.endswith("loss")]
+  return next((tag for tag in losses if tag.startswith("masked_lm")), losses[0] if losses else None)
+
+
+def _draw_panel(panel, tag: str, training: Curve, evaluation: Curve) -> None:
+  steps, values = list(training), list(training.values())
+  if tag == "learning_rate":  # without noise, and its corners are no accident
+    panel.plot(steps, values, color=MAIN_COLOR, linewidth=1.8, label="training")
+    panel.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
+    panel.set_ylim(bottom=0)
+  elif training:
+    smoothed = smooth(values, radius=len(values) // 40 + min(3, len(values) // 10))
+    panel.plot(steps, values, color=MAIN_COLOR, alpha=0.25, linewidth=0.8)
+    panel.plot(steps, smoothed, color=MAIN_COLOR, linewidth=1.8, label="training, smoothed")
+  if evaluation:
+    panel.plot(
+      list(evaluation),
+      list(evaluation.values()),
+      color=SECOND_COLOR,
+      marker="o",
+      markersize=3.5,
+      linewidth=1.4,
+      label="evaluation",
+    )
+  title = tag.replace("_lm_", " LM ").replace("_", " ")
+  plain_axes(panel, title, "training step", _unit_of(tag))
+  panel.tick_params(labelbottom=True)  # though panels share their steps
+  panel.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")
+
+
+def _draw_references(panel, references: Mapping[str, float]) -> None:
+  for label, value in references.items():
+    panel.axhline(
+      value, color=NOTE_COLOR, linestyle="--", linewidth=1.2, label=f"{label} ({value:g})"
+    )
+
+
+def _unit_of(tag: str) -> str:
+  """What the vertical axis counts.
+
+  Example:
+    >>> _unit_of("masked_lm_loss"), _unit_of("tokens/sec"), _unit_of("tokens_per_example")
+    ('nats', 'tokens per second', 'tokens per example')
+  """
+  if tag.endswith("/sec"):
+    return f"{tag.removesuffix('/sec')} per second"
+  units = (unit for ending, unit in _UNITS.items() if tag.endswith(ending))
+  return next(units, tag.replace("_", " "))

@@ -1,0 +1,65 @@
+"""What `--plots` draws of a run, and that no picture ends one.
+
+Alone: python -m pytest tests/figures/run_pictures_test.py
+"""
+
+import os
+import sys
+
+import pytest
+from matplotlib import image
+
+from bert.figures import run_pictures
+from bert.tasks import metrics
+from tests.kit.event_files import write_run
+
+
+@pytest.fixture
+def run(tmp_path):
+  """A run with training and evaluation."""
+  return write_run(tmp_path / "run")
+
+
+@pytest.fixture
+def warnings(monkeypatch):
+  """What `run_pictures` warns of."""
+  texts = []
+  monkeypatch.setattr(
+    run_pictures.logging, "warning", lambda text, *args: texts.append(text % args)
+  )
+  return texts
+
+
+def test_what_a_run_leaves_is_drawn(run, warnings):
+  run_pictures.draw_training(str(run))
+  table = metrics.ConfusionTable([[90, 10], [5, 895]], ["no", "yes"])
+  assert table == metrics.format_confusion_matrix([[90, 10], [5, 895]], ["no", "yes"])
+  run_pictures.draw_results(f"{run}/eval_results_b.txt", {"eval_accuracy": 0.9, "confusion": table})
+  of_type = {"precision_PER": 1.0, "recall_PER": 0.5, "f1_PER": 0.67, "support_PER": 2.0}
+  scores = {f"eval_{name}": value for name, value in of_type.items()}
+  scores |= {"eval_precision": 1.0, "eval_recall": 0.5, "eval_f1": 0.67}
+  run_pictures.draw_results(f"{run}/eval_results.txt", scores)
+  names = ["eval_results_b_confusion_matrix.png", "eval_results_scores.png", "training.png"]
+  assert sorted(os.listdir(run / "plots")) == names
+  for name in names:
+    assert image.imread(run / "plots" / name).std() > 0.05
+  assert not warnings
+
+
+def test_results_without_a_picture_leave_none(tmp_path, warnings):
+  run_pictures.draw_results(str(tmp_path / "eval_results.txt"), {"eval_f1": 0.9, "text": "a\nb"})
+  run_pictures.draw_training(str(tmp_path))  # evaluated only
+  assert not os.listdir(tmp_path)
+  assert not warnings
+
+
+def test_what_cannot_be_drawn_is_a_warning_and_no_error(run, warnings, monkeypatch):
+  with monkeypatch.context() as without:
+    without.setitem(sys.modules, "matplotlib.figure", None)
+    run_pictures.draw_training(str(run))
+  assert "ImportError" in warnings[0]
+  assert "Pictures need matplotlib" in warnings[0]
+  assert "pip install matplotlib" in warnings[0]
+  (run / "plots" / "training.png").mkdir()
+  run_pictures.draw_training(str(run))
+  assert "training.png" in warnings[1]

@@ -1,0 +1,31 @@
+"""Event files of made-up runs, as TensorBoard reads them."""
+
+import contextlib
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+
+def write_events(
+  folder: pathlib.Path, values: Mapping[str, Sequence[float]], first_step: int = 1
+) -> pathlib.Path:
+  """Writes tag -> values of the steps from `first_step` on; returns the new file."""
+  before = set(folder.glob("*")) if folder.exists() else set()
+  writer = tf.summary.create_file_writer(str(folder))
+  with contextlib.closing(writer), writer.as_default(0):
+    for tag, numbers in values.items():
+      for step, number in enumerate(numbers, start=first_step):
+        tf.summary.scalar(tag, number, step=step)
+  [path] = set(folder.glob("*")) - before
+  return path
+
+
+def write_run(folder: pathlib.Path) -> pathlib.Path:
+  """A run of 50 steps with an evaluation at its end; returns its folder."""
+  falling = np.linspace(8.0, 3.0, 50).tolist()
+  names = ("loss", "masked_lm_loss", "next_sentence_loss", "masked_lm_accuracy", "examples/sec")
+  write_events(folder, dict.fromkeys(names, falling))
+  write_events(folder / "eval", {"loss": [5.0], "masked_lm_loss": [4.0]}, 50)
+  return folder
