@@ -3,17 +3,13 @@
 Alone: python -m pytest tests/figures/training_curves_test.py
 """
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from matplotlib import image
 
 from bert.figures import training_curves
 from tests.kit.event_files import write_events, write_run
-from tests.kit.paths import ROOT
+from tests.kit.script_runs import run_python
 
 
 @pytest.fixture
@@ -123,14 +119,6 @@ def test_a_single_point_is_no_curve_unless_there_is_nothing_else(tmp_path, monke
 
 
 def test_importing_loads_neither_matplotlib_nor_tensorflow(tmp_path):
-  program = "import sys; from bert.figures import training_curves; print({'matplotlib', 'tensorflow'} & set(sys.modules))"
-  done = subprocess.run(
-    [sys.executable, "-c", program],
-    env={**os.environ, "PYTHONPATH": str(ROOT)},
-    capture_output=True,
-    text=True,
-    cwd=tmp_path,
-    timeout=120,
-    check=True,
-  )
-  assert done.stdout.strip() == "set()"
+  heavy = "{'matplotlib', 'tensorflow'} & set(sys.modules)"
+  program = f"import sys; from bert.figures import training_curves; print({heavy})"
+  assert run_python("-c", program, cwd=tmp_path).stdout.strip() == "set()"
