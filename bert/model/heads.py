@@ -17,7 +17,6 @@ from bert.modeling import (
   get_shape_list,
   layer_norm,
 )
-from bert.training import distribution
 
 # ---------------------------------------------------------------------------------------------
 # Pre-training: masked words, next sentence.
@@ -47,6 +46,7 @@ def get_masked_lm_output(
   dtype: tf.DType = tf.float32,
   *,
   compiled: bool = False,
+  parts: int = 1,
 ):
   """Loss and log-probabilities of the masked words.
 
@@ -59,6 +59,7 @@ def get_masked_lm_output(
     label_weights: float32 `[B, P]`, 1 for a masked word, 0 for padding.
     dtype: of the matrix products.
     compiled: whether to compile the loss, which pays in training.
+    parts: of the batch, over which gradients are accumulated; see `_divisor`.
 
   Returns:
     `(loss, per_example_loss, log_probs)`: float32 `[]`, `[B * P]`, `[B * P, V]`. The loss is the
@@ -70,7 +71,7 @@ def get_masked_lm_output(
   label_weights = tf.reshape(label_weights, [-1])
   with kernels.compile_blocks(compiled):
     per_example_loss = kernels.cross_entropy(product, bias, label_ids)
-  weight = _weight_to_divide_by(label_weights, tf.shape(positions)[0])
+  weight = _divisor(label_weights, tf.shape(positions)[0], parts)
   # 1e-5 keeps a batch without any masked word from dividing by zero.
   loss = tf.reduce_sum(label_weights * per_example_loss) / (weight + 1e-5)
   return loss, per_example_loss, tf.nn.log_softmax(tf.cast(product, tf.float32) + bias)
@@ -256,12 +257,15 @@ def get_token_logits(
   return tf.reshape(logits, [batch_size, seq_length, num_labels])
 
 
-def get_token_loss(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def get_token_loss(
+  logits: tf.Tensor, labels: tf.Tensor, *, parts: int = 1
+) -> tuple[tf.Tensor, tf.Tensor]:
   """Cross-entropy of the tokens that have a label.
 
   Args:
     logits: float32 `[B, S, C]`.
-    labels: int `[B, S]`; negative where there is none, which has no weight.
+    labels: int `[B, S]`; negative for a token without a label, which has weight 0.
+    parts: of the batch, over which gradients are accumulated; see `_divisor`.
 
   Returns:
     `(loss, per_token_loss)`: float32 `[]`, the mean over the tokens with a label, and `[B, S]`, 0
@@ -272,7 +276,7 @@ def get_token_loss(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.
     tf.maximum(labels, 0), logits
   )
   # A batch without any label has the loss 0.
-  weight = _weight_to_divide_by(weights, tf.shape(labels)[0])
+  weight = _divisor(weights, tf.shape(labels)[0], parts)
   return tf.math.divide_no_nan(tf.reduce_sum(per_token_loss), weight), per_token_loss
 
 
@@ -305,25 +309,30 @@ def get_choice_logits(
 # Shared.
 
 
-def _weight_to_divide_by(weights: tf.Tensor, num_examples: tf.Tensor) -> tf.Tensor:
-  """The sum of the weights, float32 `[]`, which the sum of weighted losses is divided by.
+def replica_mean(tensor: tf.Tensor) -> tf.Tensor:
+  """The mean of a tensor over all replicas of a distributed step; the tensor itself elsewhere."""
+  context = tf.distribute.get_replica_context()
+  if context is None or context.num_replicas_in_sync == 1:
+    return tensor
+  return context.all_reduce(tf.distribute.ReduceOp.MEAN, tensor)
 
-  A replica sees a part of the batch, and the loss is the mean of all replicas', each counting for
-  its number of examples. For that to be the mean over the words of the whole batch, a replica
-  divides not by the weight that its own words happen to have, but by its examples' share of all.
+
+def _divisor(weights: tf.Tensor, num_examples: tf.Tensor, parts: int) -> tf.Tensor:
+  """What the sum of weighted losses is divided by: float32 `[]`.
+
+  Each replica computes the loss of its share of the batch, and the mean over replicas, weighted by
+  their numbers of examples, is minimised. For that to be the mean over all words of the batch, each
+  replica divides by its share (by number of examples) of the weight of the whole batch.
+
+  Gradient accumulation computes the parts of a batch in a loop, inside which replicas cannot
+  communicate: each part then divides by its own weight.
   """
   weight = tf.reduce_sum(weights)
-  if _is_in_loop():
+  if parts > 1:
     return weight
   num_examples = tf.cast(num_examples, tf.float32)
-  means = distribution.replica_mean(tf.stack([weight, num_examples]))
+  means = replica_mean(tf.stack([weight, num_examples]))
   return means[0] * tf.math.divide_no_nan(num_examples, means[1])
-
-
-def _is_in_loop() -> bool:
-  """Whether a loop's body is traced, as of gradient accumulation: there replicas cannot meet."""
-  outer = getattr(tf.compat.v1.get_default_graph(), "outer_graph", None)
-  return hasattr(outer, "outer_graph")
 
 
 def _linear(input_tensor, num_outputs, initializer_range):

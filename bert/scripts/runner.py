@@ -10,7 +10,6 @@ Where the values of a model come from is decided in one place and one order
 """
 
 import contextlib
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -676,21 +675,9 @@ def check_same_model(fingerprint: Mapping, ignored: Sequence[str] = ()) -> None:
     ResumeMismatchError: names the keys that differ, with both values.
   """
   from bert.checkpoints import checkpoint
-  from bert.training.estimator import ResumeMismatchError
+  from bert.training import resumption
 
-  newest = checkpoint.latest(FLAGS.output_dir)
-  saved = checkpoint.read_state(newest).get("fingerprint", {}) if newest else {}
-  now = json.loads(json.dumps(dict(fingerprint)))  # tuples become lists, as in the file
-  differences = [
-    f"{key} was {value!r}, now {now[key]!r}"
-    for key, value in saved.items()
-    if key in now and key not in ignored and value != now[key]
-  ]
-  if differences:
-    raise ResumeMismatchError(
-      f"{newest} was trained with other settings than this run: {'; '.join(differences)}. "
-      f"Choose another --output_dir, or remove {FLAGS.output_dir} to start anew."
-    )
+  resumption.check_same_run(checkpoint.latest(FLAGS.output_dir), fingerprint, ignored)
 
 
 # ---------------------------------------------------------------------------------------------

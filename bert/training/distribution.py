@@ -376,20 +376,6 @@ def slice_bounds(size, index: int, count: int):
   return size * index // count, size * (index + 1) // count
 
 
-def replica_mean(tensor):
-  """The mean of a tensor over all replicas; within a step of a strategy, else the tensor itself.
-
-  A loss that divides by a count, such as that of masked words, equals the loss of the undivided
-  batch only if all replicas divide by their mean count.
-  """
-  import tensorflow as tf
-
-  context = tf.distribute.get_replica_context()
-  if context is None or context.num_replicas_in_sync == 1:
-    return tensor
-  return context.all_reduce(tf.distribute.ReduceOp.MEAN, tensor)
-
-
 def _input_pipelines(strategy) -> int:
   """How many machines read data."""
   if strategy is _job.strategy:

@@ -25,7 +25,6 @@ import contextlib
 import dataclasses
 import io
 import itertools
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -38,13 +37,13 @@ from tensorflow.python.framework import ops
 from bert.checkpoints import checkpoint
 from bert.io import atomic_files
 from bert.model.variables import VariableStore, get_global_step, random_stream, use_store
-from bert.training import distribution, loss_scaling
+from bert.training import distribution, loss_scaling, resumption
 from bert.training.gradient_accumulation import accumulate
+from bert.training.resumption import ResumeMismatchError, RunState
 from bert.training.training_loop import (
   EXIT_CODE_SIGTERM,
   EventLog,
   Reported,
-  RunState,
   Training,
   TrainingDivergedError,
   has_lost_patience,
@@ -68,10 +67,6 @@ class ModeKeys:
   TRAIN = "train"
   EVAL = "eval"
   PREDICT = "infer"
-
-
-class ResumeMismatchError(ValueError):
-  """The checkpoint in `model_dir` belongs to another model or task than this run."""
 
 
 @dataclasses.dataclass
@@ -399,7 +394,10 @@ class Estimator:
 
   def _call_model(self, batch, mode: str) -> EstimatorSpec:
     features, labels = batch if isinstance(batch, tuple) else (batch, None)
-    spec = self._model_fn(features, labels, mode, dict(self.params))
+    # A loss that is a weighted mean has to know whether it sees the batch in parts.
+    parts = self.config.gradient_accumulation_steps if mode == ModeKeys.TRAIN else 1
+    params = {**self.params, "gradient_accumulation_steps": parts}
+    spec = self._model_fn(features, labels, mode, params)
     if mode != ModeKeys.PREDICT and spec.loss is None:
       raise ValueError(f"model_fn returned no loss for mode {mode!r}.")
     if mode == ModeKeys.TRAIN and spec.train_op is None:
@@ -577,37 +575,12 @@ class Estimator:
 
   def _saved_state(self, prefix: str | None) -> tuple[int, RunState]:
     """Step and run state of a checkpoint, or those of a new run."""
-    state = RunState(seed=self.config.seed)
     if prefix is None:
-      return 0, state
-    step, saved = _step_of(prefix), checkpoint.read_state(prefix)
-    self._compare_facts(prefix, saved)
-    if "run" not in saved:
-      state.examples = step * self.params.get("train_batch_size", 0)
-      logging.warning(
-        "%s was written by another program: the data go on after %d examples, "
-        "its steps times train_batch_size.",
-        prefix,
-        state.examples,
-      )
-      return step, state
-    known = {field.name for field in dataclasses.fields(RunState)}
-    state = RunState(**{name: value for name, value in saved["run"].items() if name in known})
-    if state.seed != self.config.seed:
-      logging.warning("%s goes on with its seed %d, not %d.", prefix, state.seed, self.config.seed)
-    return step, state
-
-  def _compare_facts(self, prefix: str, saved: dict) -> None:
-    """Refuses another model or task; tells of other differences."""
-    differences = _differences(saved.get("fingerprint", {}), self.config.fingerprint)
-    if differences:
-      raise ResumeMismatchError(
-        f"{prefix} was trained with other settings than this run: "
-        + "; ".join(f"{key} was {old!r}, now {new!r}" for key, old, new in differences)
-        + f". Choose another output_dir, or remove {self.config.model_dir} to start anew."
-      )
-    for key, old, new in _differences(saved.get("informative", {}), self.config.informative):
-      logging.info("Resuming %s: %s was %r, now %r.", prefix, key, old, new)
+      return 0, RunState(seed=self.config.seed)
+    resumption.check_same_run(prefix, self.config.fingerprint)
+    resumption.log_other_settings(prefix, self.config.informative)
+    batch_size = self.params.get("train_batch_size", 0)
+    return resumption.saved_run(prefix, batch_size, self.config.seed)
 
   def _weights(self) -> dict[str, tf.Variable]:
     """Variables of the model itself: neither optimizer slots nor the step."""
@@ -668,7 +641,7 @@ class Estimator:
     # A checkpoint of this run holds all of the model; a random head would pass for a trained one.
     checkpoint.restore(prefix, self._weights())
     self._is_filled = True
-    self.store.variables["global_step"].assign(_step_of(prefix))
+    self.store.variables["global_step"].assign(resumption.step_of(prefix))
 
   def save(self, step: int, state: RunState) -> None:
     """Saves all variables and `state` as the checkpoint of `step`."""
@@ -849,25 +822,6 @@ def _named_arrays(batch) -> dict[str, np.ndarray]:
     for name, part in parts
     for rest, array in _named_arrays(part).items()
   }
-
-
-def _step_of(prefix: str) -> int:
-  """The step of a checkpoint, 0 for one without."""
-  has_step = "global_step" in checkpoint.names_and_shapes(prefix)
-  return int(tf.train.load_variable(prefix, "global_step")) if has_step else 0
-
-
-def _differences(old: dict, new: dict) -> list[tuple[str, Any, Any]]:
-  """Keys that both sides know with different values; tuples equal lists, as JSON has it.
-
-  A key that one side lacks is none: a later version may record more.
-
-  Example:
-    >>> _differences({"labels": ["0", "1"], "a": 1}, {"labels": ("0", "1"), "a": 2, "b": 3})
-    [('a', 1, 2)]
-  """
-  old, new = json.loads(json.dumps(old)), json.loads(json.dumps(new))
-  return [(key, old[key], new[key]) for key in old if key in new and old[key] != new[key]]
 
 
 def _batch_size(batch) -> tf.Tensor:

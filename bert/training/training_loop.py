@@ -20,6 +20,7 @@ import tqdm
 from absl import logging
 
 from bert.training import distribution, loss_scaling
+from bert.training.resumption import RunState
 
 # What a process that stopped on SIGTERM after saving exits with, as if the signal had ended it.
 EXIT_CODE_SIGTERM = 128 + signal.SIGTERM
@@ -27,29 +28,6 @@ EXIT_CODE_SIGTERM = 128 + signal.SIGTERM
 
 class TrainingDivergedError(ValueError):
   """Loss or gradients of a training step are not finite: bad data or settings, not a bug."""
-
-
-@dataclasses.dataclass
-class RunState:
-  """What a training run carries besides its variables: the sidecar of each checkpoint.
-
-  No generator's state is among it: dropout and shuffling derive from seed, step and position.
-
-  Attributes:
-    seed: of dropout and of the order of the data.
-    examples: consumed so far, in this order.
-    best_value: of the metric that evaluation in training watches; None before the first.
-    best_step: where it was reached.
-    evaluated_step: of the last evaluation.
-    evaluations_without_improvement: in a row, up to now.
-  """
-
-  seed: int
-  examples: int = 0
-  best_value: float | None = None
-  best_step: int = 0
-  evaluated_step: int = -1
-  evaluations_without_improvement: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

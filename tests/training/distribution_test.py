@@ -165,7 +165,6 @@ def test_one_process_is_the_chief_and_waits_for_nobody():
   assert distribution.on_chief(max, 1, 2) == 2
   assert [distribution.any_worker(flag) for flag in (False, True)] == [False, True]
   assert distribution.gather_bytes(b"x") == [b"x"]
-  assert distribution.replica_mean(3) == 3
   distribution.check_equal({"a": 1})
   row = {"a": np.array([b"x"], object)}
   assert distribution.gather([row]) == [row]

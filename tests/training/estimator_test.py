@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow.python.framework.func_graph import FuncGraph
 
 from bert.checkpoints import checkpoint
-from bert.io import atomic_files
+from bert.io import atomic_files, record_files
 from bert.model import variables as vs
 from bert.optimization import TrainOp
 from bert.training import estimator as estimator_lib
@@ -458,23 +458,37 @@ TWO_REPLICAS = """
 import sys, numpy as np, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from bert.model import heads
 from bert.training import distribution
 from tests.training import estimator_test as t
 strategy = distribution.create_strategy("mirrored")
 
-@tf.function(autograph=False)
-def means():
+logits = tf.random.stateless_normal([2, 3, 4], [1, 2])
+labels = tf.constant([[0, 1, 2], [3, -1, -1]])  # The replicas have different numbers of labels.
+
+def token_loss():
   def replica():
     index = tf.distribute.get_replica_context().replica_id_in_sync_group
-    return distribution.replica_mean(tf.cast(index, tf.float32))
-  return strategy.experimental_local_results(strategy.run(replica))
+    rows = slice(index, index + 1)
+    return heads.get_token_loss(logits[rows], labels[rows])[0]
+  return strategy.reduce("MEAN", strategy.run(replica), axis=None)
+
+def in_a_loop():
+  body = lambda step, loss: (step + 1, token_loss())
+  return tf.while_loop(lambda step, loss: step < 3, body, [0, 0.0])[1]
+
+def nested():
+  return tf.function(token_loss, autograph=False)()
+
+losses = [tf.function(each, autograph=False)() for each in (token_loss, in_a_loop, nested)]
 model = t.make(sys.argv[1], strategy=strategy, steps_per_loop=2)
 model.train(t.train_input_fn, 3)
 model.train(t.train_input_fn, 5)
 results = model.evaluate(t.eval_input_fn)
 scores = [float(p["score"]) for p in model.predict(t.eval_input_fn)]
 results.pop("table")
-np.savez(sys.argv[1] + "/out.npz", scores=scores, means=[m.numpy() for m in means()], **results)
+results["whole"] = heads.get_token_loss(logits, labels)[0]
+np.savez(sys.argv[1] + "/out.npz", scores=scores, token_losses=losses, **results)
 """
 
 
@@ -498,7 +512,8 @@ def test_two_replicas_equal_one_device(tmp_path):
     assert out[name] == pytest.approx(results[name], rel=1e-5)
   scores = [p["score"] for p in model.predict(eval_input_fn)]
   np.testing.assert_allclose(out["scores"], scores, rtol=1e-5)
-  assert out["means"].tolist() == [0.5, 0.5]
+  # The mean over all labels, in a loop of several steps and in a nested function, too.
+  np.testing.assert_allclose(out["token_losses"], np.full(3, out["whole"]), rtol=1e-6)
   state = checkpoint.read_state(str(tmp_path / "two" / "model.ckpt-5"))
   assert state["run"]["examples"] == 20
 
@@ -725,7 +740,7 @@ def test_a_signal_saves_and_leaves_and_the_run_goes_on_exactly(tmp_path, number)
 def test_damaged_records_are_named_by_every_verb(tmp_path):
   path = tmp_path / "data.tf_record"
   rows = [{"input_ids": [1, 2, 3], "label_ids": 1}] * 40
-  input_pipeline.write_records(path, rows)
+  record_files.write_records(path, rows)
   features = {
     "input_ids": tf.io.FixedLenFeature([3], tf.int64),
     "label_ids": tf.io.FixedLenFeature([], tf.int64),
@@ -739,7 +754,7 @@ def test_damaged_records_are_named_by_every_verb(tmp_path):
     lambda model: model.evaluate(fns[1]),
     lambda model: list(model.predict(fns[1])),
   ):
-    with pytest.raises(input_pipeline.RecordError, match=r"data\.tf_record, record 2\d: "):
+    with pytest.raises(record_files.RecordError, match=r"data\.tf_record, record 2\d: "):
       attempt(make(tmp_path / "run"))
 
 

@@ -1,0 +1,122 @@
+"""Whether and where a run continues: its state beside each checkpoint, and what has to be equal.
+
+A checkpoint's sidecar (`model.ckpt-N.state.json`) holds the `RunState` of the run, its fingerprint
+(facts that must be equal to resume: model shape, vocabulary, labels) and informative facts, whose
+change is only logged (learning rate, epochs, batch size).
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+
+from bert.checkpoints import checkpoint
+
+
+class ResumeMismatchError(ValueError):
+  """The checkpoint in the output folder belongs to another model or task than this run."""
+
+
+@dataclasses.dataclass
+class RunState:
+  """What a training run carries besides its variables.
+
+  It needs no state of a random generator: dropout and shuffling derive from seed, step and
+  position.
+
+  Attributes:
+    seed: of dropout and of the order of the data.
+    examples: consumed so far, in this order.
+    best_value: of the metric that evaluation during training watches; None before the first.
+    best_step: where it was reached.
+    evaluated_step: of the last evaluation.
+    evaluations_without_improvement: in a row, up to now.
+  """
+
+  seed: int
+  examples: int = 0
+  best_value: float | None = None
+  best_step: int = 0
+  evaluated_step: int = -1
+  evaluations_without_improvement: int = 0
+
+
+def differences(saved: Mapping, now: Mapping, ignored: Collection[str] = ()) -> list[str]:
+  """The facts that differ between a checkpoint and this run, with both values.
+
+  Tuples equal lists, as in JSON. A key that only one side has is no difference: a later version may
+  record more.
+
+  Example:
+    >>> differences({"labels": ["0", "1"], "epochs": 1}, {"labels": ("0", "1"), "epochs": 2, "b": 3})
+    ['epochs was 1, now 2']
+  """  # noqa: E501
+  saved, now = (json.loads(json.dumps(dict(facts))) for facts in (saved, now))
+  return [
+    f"{key} was {value!r}, now {now[key]!r}"
+    for key, value in saved.items()
+    if key in now and key not in ignored and value != now[key]
+  ]
+
+
+def check_same_run(
+  prefix: str | None, fingerprint: Mapping[str, Any], ignored: Collection[str] = ()
+) -> None:
+  """Refuses a checkpoint of another model or task.
+
+  Args:
+    prefix: the newest checkpoint of the output folder; None if it holds none.
+    fingerprint: of this run.
+    ignored: keys that may differ.
+
+  Raises:
+    ResumeMismatchError: names the keys that differ, with both values.
+  """
+  saved = checkpoint.read_state(prefix).get("fingerprint", {}) if prefix else {}
+  found = differences(saved, fingerprint, ignored)
+  if found:
+    raise ResumeMismatchError(
+      f"{prefix} was trained with other settings than this run: {'; '.join(found)}. Choose "
+      f"another output_dir, or remove {os.path.dirname(prefix) or '.'} to start anew."
+    )
+
+
+def saved_run(prefix: str, batch_size: int, seed: int) -> tuple[int, RunState]:
+  """Step and state of the run that wrote a checkpoint.
+
+  Args:
+    prefix: of the checkpoint.
+    batch_size: of this run; says how far the data were read if the checkpoint has no state.
+    seed: of this run; that of the checkpoint takes precedence.
+  """
+  step, saved = step_of(prefix), checkpoint.read_state(prefix)
+  if "run" not in saved:
+    examples = step * batch_size
+    logging.warning(
+      "%s was written by another program: the data continue after %d examples, its steps times "
+      "train_batch_size.",
+      prefix,
+      examples,
+    )
+    return step, RunState(seed, examples)
+  known = {field.name for field in dataclasses.fields(RunState)}
+  state = RunState(**{name: value for name, value in saved["run"].items() if name in known})
+  if state.seed != seed:
+    logging.warning("%s continues with its seed %d, not %d.", prefix, state.seed, seed)
+  return step, state
+
+
+def log_other_settings(prefix: str, informative: Mapping[str, Any]) -> None:
+  """Logs the informative facts of a checkpoint that are others in this run."""
+  for each in differences(checkpoint.read_state(prefix).get("informative", {}), informative):
+    logging.info("Resuming %s: %s.", prefix, each)
+
+
+def step_of(prefix: str) -> int:
+  """The step of a checkpoint; 0 if it holds no `global_step`."""
+  has_step = "global_step" in checkpoint.names_and_shapes(prefix)
+  return int(tf.train.load_variable(prefix, "global_step")) if has_step else 0
