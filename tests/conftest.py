@@ -32,6 +32,15 @@ def data_dir() -> pathlib.Path:
   return _shared("data")
 
 
+@pytest.fixture
+def fake_estimator(monkeypatch) -> None:
+  """Scripts do not train in this test, see `tests/kit/fake_estimator.py`."""
+  from bert.training import estimator
+  from tests.kit.fake_estimator import FakeEstimator
+
+  monkeypatch.setattr(estimator, "Estimator", FakeEstimator)
+
+
 def pytest_make_parametrize_id(config, val, argname):
   """Bytes make no name: an archive holds the time it was made, and workers must agree on names."""
   del config

@@ -4,21 +4,29 @@
   done = script.run_well(do_train=True, output_dir=tmp_path)
   assert "Training took" in done.err
 
-A script starts fast here, as TensorFlow is loaded; a few tests of each start a Python.
+A script starts fast here, because TensorFlow is loaded; a few tests of each start a Python.
 """
 
 import contextlib
 import io
+import json
 import os
 import pathlib
+import re
+import shutil
+import subprocess
+import sys
 import types
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.scripts import command_line
+from bert.checkpoints import checkpoint
+from bert.scripts import command_line, flag_groups
+from tests.kit.paths import ROOT
 
 
 class Done(NamedTuple):
@@ -60,13 +68,145 @@ class Script:
     return done.err[done.err.index("ERROR: ") :]
 
 
+class Trained(NamedTuple):
+  """A run that several tests look at. They only read its folder.
+
+  Attributes:
+    flags: of the run, without do_*.
+    out: its `--output_dir`.
+    done: what it printed.
+  """
+
+  flags: dict[str, Any]
+  out: pathlib.Path
+  done: Done
+
+  def copied_to(self, folder: pathlib.Path) -> dict[str, Any]:
+    """The flags of a run that continues in `folder/out`, a copy of this run's folder."""
+    shutil.copytree(self.out, folder / "out")
+    return {**self.flags, "output_dir": folder / "out"}
+
+
+@contextlib.contextmanager
+def stopped_after(step: int) -> Iterator[None]:
+  """Within the block a run ends, as by Ctrl-C, once the checkpoint of that step is complete."""
+  save = checkpoint.save
+
+  def save_and_stop(directory, saved_step, *args, **kwargs):
+    save(directory, saved_step, *args, **kwargs)
+    if saved_step == step:
+      raise KeyboardInterrupt
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(checkpoint, "save", save_and_stop)
+    yield
+
+
+# ---------------------------------------------------------------------------------------------
+# What a run leaves.
+
+
 def results_in(path: pathlib.Path) -> dict[str, float]:
   """The figures of an `eval_results.txt`."""
   pairs = [line.split(" = ") for line in path.read_text().splitlines()]
   return {key: float(value) for key, value in pairs}
 
 
+def table(path: pathlib.Path) -> list[list[str]]:
+  """The fields of each line of a `.tsv`."""
+  return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def json_in(path: pathlib.Path) -> Any:
+  """The content of a `.json`."""
+  return json.loads(path.read_text(encoding="utf-8"))
+
+
+def json_lines(path: pathlib.Path) -> list[dict]:
+  """The objects of a `.jsonl`."""
+  return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def records(path: pathlib.Path) -> list[dict[str, tuple[str, list]]]:
+  """name -> (`int64_list` or `float_list`, values) of each record."""
+  found = []
+  for record in tf.data.TFRecordDataset(str(path)):
+    feature = tf.train.Example.FromString(record.numpy()).features.feature
+    kinds = {name: feature[name].WhichOneof("kind") for name in sorted(feature)}
+    found.append({n: (k, list(getattr(feature[n], k).value)) for n, k in kinds.items()})
+  return found
+
+
+def values_in(path: pathlib.Path) -> list[dict[str, list]]:
+  """name -> values of each record."""
+  return [{name: values for name, (_, values) in record.items()} for record in records(path)]
+
+
 def tensors(prefix: str | os.PathLike) -> dict[str, np.ndarray]:
   """All that a checkpoint holds, by name."""
   prefix = os.fspath(prefix)
   return {name: tf.train.load_variable(prefix, name) for name, _ in tf.train.list_variables(prefix)}
+
+
+def assert_same_tensors(one: str | os.PathLike, other: str | os.PathLike) -> None:
+  """Two checkpoints hold the same, bit for bit."""
+  assert_same_values(tensors(other), tensors(one))
+
+
+def assert_same_values(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+  """Arrays have the same names, and are equal bit for bit."""
+  assert found.keys() == expected.keys()
+  for name, value in expected.items():
+    np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+# ---------------------------------------------------------------------------------------------
+# Scripts as programs.
+
+
+def run_python(*arguments: str, cwd: pathlib.Path = ROOT) -> subprocess.CompletedProcess:
+  """Runs a Python that sees this checkout."""
+  return subprocess.run(
+    [sys.executable, *arguments],
+    env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"},
+    capture_output=True,
+    text=True,
+    cwd=cwd,
+    timeout=120,
+    check=False,
+  )
+
+
+_HELP = """
+import runpy, sys
+from bert import {name}
+from absl import flags
+print("DEFINED", set(flags.FLAGS) & {names}, file=sys.stderr)
+sys.argv = ["{name}.py", "--help"]
+try:
+  runpy.run_module("{name}", run_name="__main__")
+finally:
+  heavy = {{"tensorflow", "scipy", "sklearn", "seqeval"}} & set(sys.modules)
+  print("HEAVY", heavy, file=sys.stderr)
+"""
+
+
+def check_help(module: types.ModuleType, folder: pathlib.Path, groups: set[str]) -> None:
+  """Checks that importing a script defines no flag, and that its `--help` is quick and complete.
+
+  Args:
+    module: the script.
+    folder: an empty one, in which it is started.
+    groups: titles that its help has.
+  """
+  with flag_groups.defined_flags(module.define_flags):
+    names = {flag["name"] for flag in flag_groups.describe()}
+  done = run_python("-c", _HELP.format(name=module.__name__, names=names), cwd=folder)
+  assert done.returncode == 0, done.stderr
+  assert "DEFINED set()" in done.stderr
+  assert "HEAVY set()" in done.stderr
+  assert names <= set(re.findall(r"^  --(?:\[no\])?(\w+) \(", done.stdout, re.MULTILINE))
+  found = set(re.findall(r"^(\S.*):$", done.stdout, re.MULTILINE))
+  assert groups <= found
+  assert "Other" not in found, "a flag stands in no group"
+  assert os.listdir(folder) == []

@@ -1,0 +1,42 @@
+"""A BERT as small as it gets: its configuration, and the files that a script reads it from.
+
+flags = tiny_bert.write(folder, ["good", "bad", "film"])
+script.run_well(**flags, do_train=True, ...)
+"""
+
+import json
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+
+_SIZES = {
+  "hidden_size": 16,
+  "num_hidden_layers": 1,
+  "num_attention_heads": 2,
+  "intermediate_size": 16,
+  "max_position_embeddings": 32,
+  "initializer_range": 0.2,  # with the usual 0.02 so small a model takes long to learn
+}
+
+
+def config(vocab_size: int, **changes) -> dict[str, Any]:
+  """The content of a `bert_config.json`."""
+  return {"vocab_size": vocab_size, **_SIZES, **changes}
+
+
+def write_config(path: pathlib.Path, vocab_size: int, **changes) -> pathlib.Path:
+  """Writes a `bert_config.json`."""
+  path.parent.mkdir(parents=True, exist_ok=True)
+  path.write_text(json.dumps(config(vocab_size, **changes)))
+  return path
+
+
+def write(folder: pathlib.Path, vocabulary: Sequence[str], **changes) -> dict[str, pathlib.Path]:
+  """Writes `vocab.txt` and `bert_config.json`; returns the flags that name them."""
+  config_file = write_config(folder / "bert_config.json", len(vocabulary), **changes)
+  vocab_file = folder / "vocab.txt"
+  vocab_file.write_text("".join(f"{token}\n" for token in vocabulary), encoding="utf-8")
+  return {"vocab_file": vocab_file, "bert_config_file": config_file}

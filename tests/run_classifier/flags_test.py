@@ -1,0 +1,273 @@
+"""Tests of the flags of run_classifier.py: mistakes, --fast, the sample, --help.
+
+Alone: python -m pytest tests/run_classifier/flags_test.py
+"""
+
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from bert import run_classifier
+from bert.io import download_cache
+from bert.scripts import command_line, flag_groups
+from bert.training import hardware
+from tests.kit.paths import ROOT
+from tests.kit.script_runs import (
+  Script,
+  check_help,
+  records,
+  run_python,
+)
+from tests.kit.tiny_tasks import VOCAB, write, write_mrpc, write_rows
+
+script = Script(run_classifier)
+run, run_well, error_of = script.run, script.run_well, script.error_of
+
+
+# ---------------------------------------------------------------------------------------------
+# What a user sees when something is wrong.
+
+
+def test_without_flags_the_required_ones_are_named():
+  message = error_of()
+  required = ("task_name", "data_dir", "output_dir", "bert_config_file", "vocab_file")
+  for name in required:
+    assert f"Flag --{name} must have a value other than None." in message
+  assert message.count("must have a value") == len(required)
+  assert "--help" in message
+
+
+def write_row_with_an_unknown_label(folder):
+  header = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
+  write_rows(folder, "dev.tsv", header, (1, 0, 0, "a", "b"), (2, 0, 0, "a", "b"))
+
+
+def write_row_that_is_short(folder):
+  header = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
+  write_rows(folder, "dev.tsv", header, (1, 0, 0, "a", "b"), (1, 0, 0, "a"))
+
+
+def write_small_vocabulary(folder):
+  write(folder, "vocab.txt", *VOCAB, "one-more")
+
+
+# Changed flags ("{tmp}" is the test's folder), what to write there first, what the message says.
+ERRORS = {
+  "nothing to do": (
+    {"do_train": False, "do_eval": False},
+    None,
+    "At least one of `do_train`, `do_eval` or `do_predict' must be True.",
+  ),
+  "too long": (
+    {"max_seq_length": 33},
+    None,
+    "Cannot use sequence length 33 because the BERT model was only trained up to sequence length "
+    "32",
+  ),
+  "too short": ({"max_seq_length": 2}, None, "max_seq_length is 2, but must be at least 3"),
+  "unknown task": (
+    {"task_name": "MRCP"},
+    None,
+    "Task not found: MRCP. Did you mean mrpc?",
+  ),
+  "no such folder": (
+    {"data_dir": "{tmp}/nowhere"},
+    None,
+    "{tmp}/nowhere/train.tsv: there is no such file. There is no folder {tmp}/nowhere either",
+  ),
+  "another task's folder": (
+    {"data_dir": "{tmp}/data", "task_name": "XNLI"},
+    None,
+    "{tmp}/data/multinli/multinli.train.zh.tsv: there is no such file.",
+  ),
+  "short row": (
+    {"data_dir": "{tmp}/data"},
+    write_row_that_is_short,
+    "{tmp}/data/dev.tsv, line 3: column 4 (counted from 0) is missing",
+  ),
+  "unknown label": (
+    {"data_dir": "{tmp}/data"},
+    write_row_with_an_unknown_label,
+    "{tmp}/data/dev.tsv, line 3: the label '2' is unknown; known labels: '0', '1'.",
+  ),
+  "other vocabulary": (
+    {"vocab_file": "{tmp}/data/vocab.txt"},
+    write_small_vocabulary,
+    f"numbers its tokens up to {len(VOCAB)}, but ",
+  ),
+  "no vocabulary": ({"vocab_file": "{tmp}/v.txt"}, None, "{tmp}/v.txt"),
+  "no config": ({"bert_config_file": "{tmp}/c.json"}, None, "{tmp}/c.json"),
+  "no checkpoint": (
+    {"init_checkpoint": "{tmp}/model.ckpt-3"},
+    None,
+    "No checkpoint {tmp}/model.ckpt-3: {tmp}/model.ckpt-3.index does not exist.",
+  ),
+  "output is a file": (
+    {"output_dir": "{tmp}/data/train.tsv"},
+    None,
+    "--output_dir={tmp}/data/train.tsv cannot be written to",
+  ),
+  "output below a file": (
+    {"output_dir": "{tmp}/data/train.tsv/out"},
+    None,
+    "--output_dir={tmp}/data/train.tsv/out cannot be written to",
+  ),
+  "negative batch": ({"train_batch_size": -8}, None, "--train_batch_size=-8: at least 1 is needed"),
+  "no epochs": ({"num_train_epochs": 0}, None, "--num_train_epochs=0.0: a positive number"),
+  "no number": ({"learning_rate": "fast"}, None, 'Flag --learning_rate takes a number, not "fast"'),
+  "flag of another task": (
+    {"text_a_column": "text"},
+    None,
+    "The task MRPC has no option text_a_column",
+  ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_one_message_before_any_work(model, tmp_path, name):
+  """No record is written, no graph is built: a mistake is told at once."""
+  changes, prepare, expected = ERRORS[name]
+  write_mrpc(tmp_path / "data")
+  if prepare:
+    prepare(tmp_path / "data")
+  values = {**model, "task_name": "MRPC", "data_dir": tmp_path / "data", "do_train": True}
+  values.update(output_dir=tmp_path / "out", do_eval=True)
+  values.update(
+    {k: v.format(tmp=tmp_path) if isinstance(v, str) else v for k, v in changes.items()}
+  )
+  message = error_of(**values)
+  assert expected.format(tmp=tmp_path) in message
+  assert not list(tmp_path.rglob("*.tf_record"))
+  assert not list(tmp_path.rglob("label_map.json")) or name == "too short"
+
+
+@pytest.mark.parametrize(
+  "other",
+  [{"group_by_length": True}, {"gradient_accumulation_steps": 2}, {"long_text": "windows"}],
+)
+def test_what_packing_does_not_go_with_is_refused(mrpc, tmp_path, other):
+  values = {**mrpc.flags, "output_dir": tmp_path / "out", "do_train": True, "pack_sequences": True}
+  assert f"--{next(iter(other))}=" in error_of(**values, **other)
+
+
+@pytest.mark.usefixtures("fake_estimator")
+def test_malformed_rows_can_be_left_out(mrpc, tmp_path):
+  values = mrpc.copied_to(tmp_path)
+  write_mrpc(tmp_path / "data")
+  write_row_that_is_short(tmp_path / "data")
+  done = run_well(**{**values, "data_dir": tmp_path / "data"}, skip_bad_rows=True, do_eval=True)
+  assert "Left out 1 malformed row(s)." in done.err
+  assert len(records(tmp_path / "out" / "eval.tf_record")) == 1
+
+
+@pytest.mark.usefixtures("fake_estimator")
+def test_less_than_one_step_of_data_trains_one(model, tmp_path):
+  header = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
+  write_rows(tmp_path / "data", "train.tsv", header, *[(1, 0, 0, "the film", "good")] * 2)
+  out = tmp_path / "out"
+  values = {**model, "task_name": "MRPC", "data_dir": tmp_path / "data", "output_dir": out}
+  done = run_well(**values, do_train=True)
+  assert "2 examples, a batch of 8 and 3 epochs make less than one step" in done.err
+  assert int(tf.train.load_variable(str(out), "global_step")) == 1
+
+
+def test_a_misspelt_flag_is_named_with_the_right_one(mrpc, tmp_path):
+  values = {**mrpc.flags, "output_dir": tmp_path / "out", "data_dir": tmp_path}
+  done = run(**values, do_eval=True, train_batchsize=8, do_lower=True)
+  assert "Ignoring the unknown flag --train_batchsize=8. Did you mean --train_batch_size?" in (
+    done.err
+  )
+  assert "--do_lower is read as --do_lower_case" in done.err
+
+
+# ---------------------------------------------------------------------------------------------
+# Flags that stand for others.
+
+
+def test_fast_stands_for_other_flags_but_for_those_that_are_given(mrpc, tmp_path, monkeypatch):
+  seen = {}
+  flags = run_classifier.FLAGS
+
+  def run(self):
+    _, steps = self._plan_training()
+    seen.update(dtype=flags.dtype, group=flags.group_by_length, steps=steps)
+
+  monkeypatch.setattr(run_classifier.Classification, "run", run)
+  monkeypatch.setattr(hardware, "choose_dtype", lambda name, is_tpu: f"best for {name}")
+  values = {**mrpc.flags, "output_dir": tmp_path / "out", "do_train": True}
+  steps_per_epoch = 2.5
+  long = {"num_train_epochs": 500 / steps_per_epoch}
+  cases = [
+    ({}, "float32", False),
+    (long, "float32", False),
+    ({"fast": True}, "auto", False),
+    ({"fast": True, **long}, "auto", True),
+    ({"fast": True, **long, "dtype": "bfloat16", "group_by_length": False}, "bfloat16", False),
+    ({"fast": True, "group_by_length": True}, "auto", True),
+    ({"fast": True, **long, "pack_sequences": True}, "auto", False),
+  ]
+  for flags_given, dtype, group in cases:
+    run_well(**{**values, **flags_given})
+    assert seen == {"dtype": f"best for {dtype}", "group": group, "steps": seen["steps"]}
+    assert (seen["steps"] >= 500) == ("num_train_epochs" in flags_given)
+
+
+@pytest.mark.parametrize(
+  ("arguments", "is_sample"),
+  [
+    (["--task_name=MRPC"], True),
+    (["--task_name=mrpc", "--num_train_epochs=2", "--output_dir=mine"], True),
+    (["--task_name=CoLA"], False),
+    ([], False),
+    (["--task_name=MRPC", "--data_dir=d"], False),
+    (["--task_name=MRPC", "--bert_config_file=c"], False),
+    (["--task_name=MRPC", "--vocab_file=v"], False),
+    (["--task_name=MRPC", "--init_checkpoint=i"], False),
+    (["--task_name=MRPC", "--do_train"], False),
+    (["--task_name=MRPC", "--nodo_eval"], False),
+    (["--task_name=MRPC", "--do_predict=false"], False),
+  ],
+)
+def test_the_sample_is_for_those_who_give_nothing(arguments, is_sample):
+  with flag_groups.defined_flags(run_classifier.define_flags) as values:
+    command_line.parse(["run_classifier.py", *arguments])
+    before = {name: values[name].value for name in values}
+    assert run_classifier.use_samples_if_nothing_is_given() is is_sample
+    if not is_sample:
+      assert {name: values[name].value for name in values} == before
+      return
+    assert values.do_train
+    assert values.do_eval
+    assert pathlib.Path(values.data_dir) == ROOT / "samples" / "MRPC"
+    for name in before:
+      if any(argument.startswith(f"--{name}=") for argument in arguments):
+        assert values[name].value == before[name], "what was given stays"
+
+
+def test_after_the_sample_comes_the_real_command(capsys):
+  with flag_groups.defined_flags(run_classifier.define_flags) as values:
+    values.output_dir = "output/here"
+    run_classifier.say_what_comes_next()
+  text = capsys.readouterr().out
+  assert "output/here" in text
+  command = text[text.index("python run_classifier.py") :].replace("\\\n", " ").split()
+  with flag_groups.defined_flags(run_classifier.define_flags) as values:
+    assert command_line.parse(command[1:]) == ["run_classifier.py"]
+    assert values.data_dir == "download"
+    assert download_cache.is_released_name(values.init_checkpoint)
+
+
+# ---------------------------------------------------------------------------------------------
+# The script as a program.
+
+
+def test_help_is_complete_and_needs_no_tensorflow(tmp_path):
+  check_help(run_classifier, tmp_path, {"Task and data", "Model", "Training", "TPU"})
+
+
+def test_the_program_itself_fails_with_one_message():
+  done = run_python("run_classifier.py", "--task_name=CoLA", "--do_train")
+  assert done.returncode == 1
+  assert "Traceback" not in done.stderr
+  assert "Flag --data_dir must have a value other than None." in done.stderr

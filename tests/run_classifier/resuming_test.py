@@ -1,0 +1,149 @@
+"""Tests of run_classifier.py in a folder that holds a run: a second call, a stop, other flags.
+
+Alone: python -m pytest tests/run_classifier/resuming_test.py
+"""
+
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from bert import run_classifier
+from bert.checkpoints import checkpoint
+from tests.kit import tiny_bert
+from tests.kit.script_runs import (
+  Script,
+  assert_same_tensors,
+  results_in,
+  stopped_after,
+  tensors,
+)
+from tests.kit.tiny_tasks import VOCAB, write, write_rows
+
+script = Script(run_classifier)
+run, run_well, error_of = script.run, script.run_well, script.error_of
+
+
+def test_prediction_in_a_second_call_and_from_another_folder(mrpc, tmp_path):
+  values = mrpc.copied_to(tmp_path)
+  (tmp_path / "out" / "test_results.tsv").unlink()
+  run_well(**values, do_predict=True)
+  expected = (mrpc.out / "test_results.tsv").read_bytes()
+  assert (tmp_path / "out" / "test_results.tsv").read_bytes() == expected
+
+  for i, init_checkpoint in enumerate((mrpc.out, mrpc.out / "model.ckpt-20")):
+    fresh = {**values, "output_dir": tmp_path / f"fresh{i}", "init_checkpoint": init_checkpoint}
+    done = run_well(**fresh, do_predict=True)
+    assert (tmp_path / f"fresh{i}" / "test_results.tsv").read_bytes() == expected
+    assert "RANDOM" not in done.err
+
+
+def test_five_and_five_steps_are_ten_bit_for_bit(mrpc, tmp_path):
+  """With dropout and shuffling on, and a second process that knows nothing of the first."""
+  values = {**mrpc.flags, "num_train_epochs": 4.0, "save_checkpoints_steps": 5, "do_train": True}
+  run_well(**{**values, "output_dir": tmp_path / "straight"})
+
+  with stopped_after(5):
+    assert run(**{**values, "output_dir": tmp_path / "parts"}).code == 130
+  assert not (tmp_path / "parts" / "model.ckpt-10.index").exists()
+  done = run_well(**{**values, "output_dir": tmp_path / "parts"})
+  assert "Resumed from" in done.err
+
+  straight = tmp_path / "straight" / "model.ckpt-10"
+  assert "output_weights/adam_v" in tensors(straight)
+  assert_same_tensors(straight, tmp_path / "parts" / "model.ckpt-10")
+
+
+def test_a_finished_run_is_skipped_and_more_epochs_only_inform(mrpc, tmp_path):
+  values = mrpc.copied_to(tmp_path)
+  before = (tmp_path / "out" / "model.ckpt-20.index").read_bytes()
+  done = run_well(**values, do_train=True)
+  assert "Skipping training since max_steps has already saved." in done.err
+  assert (tmp_path / "out" / "model.ckpt-20.index").read_bytes() == before
+
+  changes = {"num_train_epochs": 9.0, "learning_rate": 0.001, "max_seq_length": 24}
+  done = run_well(**{**values, **changes}, do_train=True)
+  assert "num_train_epochs was 8.0, now 9.0" in done.err
+  assert "learning_rate was 0.01, now 0.001" in done.err
+  assert "max_seq_length was 16, now 24" in done.err
+  assert int(tf.train.load_variable(str(tmp_path / "out"), "global_step")) == 22
+
+
+def test_the_best_checkpoint_of_evaluation_in_training_is_used(mrpc, tmp_path):
+  """Accuracy is 1 after 10 of the 20 steps, so no later checkpoint is better."""
+  out = tmp_path / "out"
+  values = {**mrpc.flags, "output_dir": out, "eval_every_steps": 10}
+  done = run_well(**values, do_train=True, do_eval=True)
+  assert f"Using the best checkpoint, {out}/best/model.ckpt-10." in done.err
+  assert results_in(out / "eval_results.txt")["global_step"] == 10
+  with_head = {name for name, _ in tf.train.list_variables(str(out / "best"))}
+  assert "output_weights" in with_head
+  assert "output_weights/adam_m" not in with_head
+
+
+def test_a_checkpoint_without_the_head_is_not_evaluated_as_if_it_were_trained(mrpc, tmp_path):
+  flags = mrpc.copied_to(tmp_path)
+  prefix = checkpoint.latest(flags["output_dir"])
+  values = {name: v for name, v in tensors(prefix).items() if name != "output_weights"}
+  for path in pathlib.Path(flags["output_dir"]).glob("model.ckpt*"):
+    path.unlink()
+  checkpoint.save(flags["output_dir"], 9, values, {})
+  assert "output_weights" in error_of(**flags, do_eval=True)
+
+
+def test_a_checkpoint_of_another_size_names_both_shapes(mrpc, tmp_path):
+  values = {**mrpc.flags, **other_config(tmp_path), "output_dir": tmp_path / "out"}
+  message = error_of(**values, init_checkpoint=mrpc.out, do_eval=True)
+  assert "model.ckpt-20 is of a model with other sizes" in message
+  name = "bert/embeddings/word_embeddings"
+  size = len(VOCAB)
+  assert (
+    f"{name}: float32 [{size}, 16] in the checkpoint, float32 [{size}, 32] in the model" in message
+  )
+
+
+def other_vocabulary(folder):
+  write(folder, "vocab.txt", *VOCAB[:-2], VOCAB[-1], VOCAB[-2])
+  return {"vocab_file": folder / "vocab.txt"}
+
+
+def other_config(folder):
+  path = tiny_bert.write_config(folder / "bert_config.json", len(VOCAB), hidden_size=32)
+  return {"bert_config_file": path}
+
+
+def other_task(folder):
+  header = ("id", "qid1", "qid2", "question1", "question2", "is_duplicate")
+  row = ("0", "0", "0", "the film", "the film", "1")
+  write_rows(folder, "train.tsv", header, *[row] * 10)
+  write_rows(folder, "dev.tsv", header, row)
+  return {"task_name": "QQP", "data_dir": folder}
+
+
+def other_labels(folder):
+  write_rows(folder, "train.tsv", ("text_a", "label"), *[("the film", c) for c in "abc"] * 3)
+  write_rows(folder, "dev.tsv", ("text_a", "label"), ("the film", "a"))
+  return {"task_name": "csv", "data_dir": folder, "labels": "a,b,c"}
+
+
+@pytest.mark.parametrize(
+  ("change", "named", "modes"),
+  [
+    (other_vocabulary, ["vocabulary"], ["do_train", "do_eval"]),
+    (other_config, ["hidden_size was 16, now 32"], ["do_train", "do_eval"]),
+    (other_task, ["task_name was 'mrpc', now 'qqp'"], ["do_train"]),
+    (other_labels, ["labels was ['0', '1'], now ['a', 'b', 'c']"], ["do_train", "do_eval"]),
+    (lambda folder: {"do_lower_case": False}, ["do_lower_case was True, now False"], ["do_eval"]),
+  ],
+)
+def test_another_model_or_task_is_refused_and_nothing_is_touched(
+  mrpc, tmp_path, change, named, modes
+):
+  values = {**mrpc.copied_to(tmp_path), **change(tmp_path / "other")}
+  before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+  for mode in modes:
+    message = error_of(**values, **{mode: True})
+    assert "model.ckpt-20 was trained with other settings than this run: " in message
+    for text in named:
+      assert text in message
+  assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
