@@ -24,7 +24,7 @@ import time
 
 from absl import flags, logging
 
-from bert.io import record_files
+from bert.io import installation, record_files
 from bert.scripts import command_line, flag_groups, result_files, runner
 from bert.tasks import windows as long_text
 from bert.tasks.glue import (  # the original's users look for these here
@@ -64,7 +64,6 @@ __all__ = [
 
 FLAGS = flags.FLAGS
 
-_SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "samples")
 
 
 def define_flags() -> None:
@@ -683,9 +682,9 @@ def _log_sizes(examples, padded, batch_size):
 # Nothing given: the embedded sample.
 
 _SAMPLE_SETTINGS = {
-  "data_dir": os.path.join(_SAMPLES, "MRPC"),
-  "vocab_file": os.path.join(_SAMPLES, "vocab.txt"),
-  "bert_config_file": os.path.join(_SAMPLES, "bert_config.json"),
+  "data_dir": str(installation.SAMPLES / "MRPC"),
+  "vocab_file": str(installation.SAMPLES / "vocab.txt"),
+  "bert_config_file": str(installation.SAMPLES / "bert_config.json"),
   "output_dir": os.path.join("output", "mrpc_sample"),
   "do_train": True,
   "do_eval": True,

@@ -9,20 +9,25 @@ SWAG_DIR holds train.csv, val.csv and test.csv with SWAG's columns: sent1, sent2
 eval_results.txt, the choices and all probabilities in predictions.tsv.
 """
 
-import os
+import functools
 import random
-import time
 
-from absl import flags, logging
+from absl import logging
 
 from bert.io import record_files
-from bert.scripts import command_line, flag_groups, result_files, runner
+from bert.scripts import (
+  command_line,
+  flag_groups,
+  output_folder,
+  result_files,
+  run_settings,
+  shared_flags,
+)
+from bert.scripts.job import Job, filled_up, log_sizes
 from bert.tasks import multiple_choice
 from bert.training import distribution
 
-FLAGS = flags.FLAGS
-
-# In --data_dir, the first of these names that is there.
+# In --data_dir, the first of these names that exists.
 _NAMES = {"train": ("train",), "dev": ("val", "dev"), "test": ("test",)}
 _ENDINGS = ("csv", "tsv", "jsonl")
 
@@ -32,23 +37,15 @@ _SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 def define_flags() -> None:
   """Defines this script's flags; those it shares with the original's scripts are theirs."""
   with flag_groups.flag_group("Task and data"):
-    flags.DEFINE_string(
-      "data_dir", None, "Folder with train, val and test, each .csv, .tsv or .jsonl."
+    shared_flags.define_split_flags("Folder with train, val (or dev) and test, .csv, .tsv or .jsonl.")
+    shared_flags.define_run_flags(
+      "Whether to evaluate on the dev file.", "Whether to predict the test file."
     )
-    flags.DEFINE_string("train_file", None, "File to train on. [in --data_dir]")
-    flags.DEFINE_string("dev_file", None, "File to evaluate on. [val or dev in --data_dir]")
-    flags.DEFINE_string("test_file", None, "File to predict; needs no label. [in --data_dir]")
-    flags.DEFINE_string("output_dir", None, "Folder for checkpoints and results.")
-    flags.DEFINE_bool("do_train", False, "Whether to train.")
-    flags.DEFINE_bool("do_eval", False, "Whether to evaluate on the dev file.")
-    flags.DEFINE_bool("do_predict", False, "Whether to predict the test file.")
-    flags.DEFINE_integer("eval_batch_size", 8, "Questions in an evaluation batch.")
-    flags.DEFINE_integer("predict_batch_size", 8, "Questions in a prediction batch.")
-    flags.DEFINE_bool("skip_bad_rows", False, "Leave malformed rows out and count them.")
-  runner.define_model_flags()
-  runner.define_training_flags()
-  runner.define_eval_in_training_flags()
-  runner.define_export_flags()
+    shared_flags.define_skip_bad_rows_flag(default=False)
+  shared_flags.define_model_flags()
+  shared_flags.define_training_flags()
+  shared_flags.define_eval_in_training_flags()
+  shared_flags.define_export_flags()
   flag_groups.define_tpu_flags()
   flag_groups.mark_required(["vocab_file", "bert_config_file", "output_dir"])
 
@@ -270,171 +267,118 @@ def model_fn_builder(
 
 
 def main(_) -> None:
-  """Trains, evaluates and predicts as the flags say."""
-  check_flags()
-  runner.resolve_model_files()
-  command_line.check_required()
-  command_line.explain_ignored_flags()
-  bert_config, tokenizer = runner.load_config_and_tokenizer()
-  with runner.held_output_dir():
-    MultipleChoice(bert_config, tokenizer).run()
+  """Trains, evaluates, predicts and exports as the flags say."""
+  settings = run_settings.from_flags()
+  check_settings(settings)
+  settings = run_settings.resolve(settings)
+  config, tokenizer = run_settings.load_config_and_tokenizer(settings)
+  with output_folder.held(settings):
+    MultipleChoice(settings, config, tokenizer).run()
 
 
-def check_flags() -> None:
-  """Checks what flags alone tell, before gigabytes are fetched for a run that cannot start.
-
-  Raises:
-    UsageError: a flag is missing or has a value that it cannot have.
-    ValueError: nothing is to be done.
-  """
-  # A released model brings its config and vocabulary, hence the second check in `main`.
-  if not FLAGS.init_checkpoint or FLAGS.output_dir is None:
-    command_line.check_required()
-  if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
-    raise ValueError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")
-  runner.check_training_flags()
-  runner.check_flag("max_seq_length", lambda value: value >= 3, "at least 3")
-  runner.check_split_flags()
+def check_settings(settings: run_settings.RunSettings) -> None:
+  """Checks what flags alone show; see `run_settings.check_run`."""
+  run_settings.check_run(settings)
+  settings.check_at_least(3, "max_seq_length")
+  run_settings.check_split_files(settings)
 
 
-class MultipleChoice:
+class MultipleChoice(Job):
   """One run: a model, its questions, and the folder of its results."""
 
-  def __init__(self, bert_config, tokenizer):
-    self.bert_config = bert_config
-    self.tokenizer = tokenizer
-
-  def run(self) -> None:
-    """Trains, evaluates, predicts, exports."""
-    # All are read before training: a bad row of the test file is told now and not in an hour.
-    train = self._read("train") if FLAGS.do_train else None
-    is_evaluated = FLAGS.do_eval or (FLAGS.do_train and FLAGS.eval_every_steps)
-    dev = self._read("dev") if is_evaluated else None
-    test = self._read("test", needs_labels=False) if FLAGS.do_predict else None
-    num_train_steps = self._num_train_steps(train) if train else 1
-    estimator = self._create_estimator(num_train_steps)
-    runner.check_same_model(estimator.config.fingerprint)
-    if train:
-      self._train(estimator, train, num_train_steps, dev)
-    if FLAGS.do_eval:
-      self._evaluate(estimator, dev, runner.best_checkpoint())
-    if test:
-      self._predict(estimator, test, runner.best_checkpoint())
-    if FLAGS.do_export:
-      distribution.on_chief(self._export)
-    result_files.draw_plots()
-
-  def _export(self) -> None:
-    from bert.exporting import choice_model
-
-    export_dir, checkpoint_path = runner.where_to_export(runner.best_checkpoint())
-    choice_model.export_choice_model(
-      os.path.join(export_dir, "task"),
-      self.bert_config,
-      checkpoint_path,
-      FLAGS.vocab_file,
-      FLAGS.do_lower_case,
-      FLAGS.max_seq_length,
-    )
-    runner.export_hub_models(export_dir, self.bert_config, checkpoint_path)
+  def read(self) -> None:
+    """See base class."""
+    settings = self.settings
+    self.train = self._read("train") if settings.do_train else []
+    self.dev = self._read("dev") if settings.reads_dev_set else []
+    self.test = self._read("test", needs_labels=False) if settings.do_predict else []
 
   def _read(self, split, needs_labels=True):
-    path = runner.split_file(split, _NAMES[split], _ENDINGS)
-    return multiple_choice.read_swag_examples(path, split, needs_labels, FLAGS.skip_bad_rows)
+    path = self.settings.split_file(split, _NAMES[split], _ENDINGS)
+    skip = self.settings.skip_bad_rows
+    return multiple_choice.read_swag_examples(path, split, needs_labels, skip)
 
-  def _num_train_steps(self, train) -> int:
-    steps = runner.num_train_steps(len(train), "questions")
-    # Beside the shuffle buffer, which alone would keep a video's questions together.
-    random.Random(12345).shuffle(train)
-    return steps
+  def facts(self):
+    """See base class."""
+    return {"task_name": "swag"}
 
-  def _create_estimator(self, num_train_steps):
-    self.num_warmup_steps = int(num_train_steps * FLAGS.warmup_proportion)
-    model_fn = model_fn_builder(
-      bert_config=self.bert_config,
-      init_checkpoint=FLAGS.init_checkpoint,
-      learning_rate=FLAGS.learning_rate,
-      num_train_steps=num_train_steps,
-      num_warmup_steps=self.num_warmup_steps,
-      use_tpu=FLAGS.use_tpu,
-      use_one_hot_embeddings=FLAGS.use_tpu,
-      optimizer_options=runner.optimizer_options(),
-      dtype=FLAGS.dtype,
-    )
-    fingerprint = runner.model_fingerprint(self.bert_config, self.tokenizer, task_name="swag")
-    informative = [
-      "train_batch_size",
-      "learning_rate",
-      "num_train_epochs",
-      "warmup_proportion",
-      "max_seq_length",
-      "dtype",
-      "group_by_length",
-    ]
-    return runner.create_estimator(model_fn, fingerprint, informative)
+  def plan(self):
+    """See base class."""
+    # The shuffle buffer alone would leave the questions about one video together.
+    random.Random(12345).shuffle(self.train)
+    return self.settings.planned(len(self.train), "questions")
+
+  def create_model_fn(self):
+    """See base class."""
+    return model_fn_builder(bert_config=self.bert_config, **self.settings.model_options)
 
   def _input_fn(self, questions, name, is_training=False):
     """Writes the questions as `OUTPUT_DIR/<name>.tf_record` and reads them from there."""
-    path = os.path.join(FLAGS.output_dir, f"{name}.tf_record")
+    path = self.settings.path(f"{name}.tf_record")
     num_choices = multiple_choice.num_choices_of(questions)
-    features = self._features(questions, num_choices, name)
-    distribution.on_chief(write_features, path, features)
+    distribution.on_chief(write_features, path, self._features(questions, num_choices, name))
     return input_fn_builder(
       path,
       num_choices,
-      FLAGS.max_seq_length,
+      self.settings.max_seq_length,
       is_training,
-      drop_remainder=is_training or FLAGS.use_tpu,
-      **runner.reading_options(),
+      drop_remainder=is_training or self.settings.use_tpu,
+      **self.settings.reading_options,
     )
 
   def _features(self, questions, num_choices, name):
-    yield from multiple_choice.convert_examples_to_features(
-      questions, num_choices, FLAGS.max_seq_length, self.tokenizer
+    length = self.settings.max_seq_length
+    features = multiple_choice.convert_examples_to_features(
+      questions, num_choices, length, self.tokenizer
     )
-    if FLAGS.use_tpu and name != "train":  # there every batch has to be full
-      for _ in range(-len(questions) % FLAGS[f"{name}_batch_size"].value):
-        yield multiple_choice.padding_features(num_choices, FLAGS.max_seq_length)
+    if not self.settings.use_tpu or name == "train":
+      return features
+    batch_size = self.settings.values[f"{name}_batch_size"]
+    padding = functools.partial(multiple_choice.padding_features, num_choices, length)
+    return filled_up(features, batch_size, padding)
 
-  def _train(self, estimator, train, num_train_steps, dev):
-    input_fn = self._input_fn(train, "train", is_training=True)
-    eval_spec = self._eval_spec(dev)
-    logging.info("***** Running training *****")
-    logging.info("  Num examples = %d", len(train))
-    logging.info("  Batch size = %d", FLAGS.train_batch_size)
-    logging.info("  Num steps = %d", num_train_steps)
-    logging.info("  Num warm-up steps = %d", self.num_warmup_steps)
-    start = time.monotonic()
-    estimator.train(input_fn=input_fn, max_steps=num_train_steps, eval_spec=eval_spec)
-    logging.info("Training took %.1f s.", time.monotonic() - start)
+  def training_data(self):
+    """See base class."""
+    return self._input_fn(self.train, "train", is_training=True), {"Num examples": len(self.train)}
 
-  def _eval_spec(self, dev):
-    if not FLAGS.eval_every_steps:
-      return None
-    return runner.eval_spec(self._input_fn(dev, "eval"), "eval_accuracy")
+  def dev_data(self):
+    """See base class."""
+    return self._input_fn(self.dev, "eval"), "eval_accuracy"
 
-  def _evaluate(self, estimator, dev, checkpoint_path):
-    input_fn = self._input_fn(dev, "eval")
-    logging.info("***** Running evaluation *****")
-    logging.info("  Num examples = %d", len(dev))
-    logging.info("  Batch size = %d", FLAGS.eval_batch_size)
-    results = estimator.evaluate(input_fn=input_fn, checkpoint_path=checkpoint_path)
-    result_files.write_eval_results(os.path.join(FLAGS.output_dir, "eval_results.txt"), results)
+  def evaluate(self, checkpoint_path):
+    """See base class."""
+    input_fn = self._input_fn(self.dev, "eval")
+    self.evaluate_on(input_fn, {"Num examples": len(self.dev)}, checkpoint_path)
 
-  def _predict(self, estimator, test, checkpoint_path):
+  def predict(self, checkpoint_path):
+    """See base class."""
+    settings, test = self.settings, self.test
     input_fn = self._input_fn(test, "predict")
     logging.info("***** Running prediction *****")
-    logging.info("  Num examples = %d", len(test))
-    logging.info("  Batch size = %d", FLAGS.predict_batch_size)
-    predictions = estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
+    log_sizes({"Num examples": len(test)}, settings.predict_batch_size)
+    predictions = self.estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
     probabilities = [prediction["probabilities"] for prediction in predictions]
     result_files.write_predictions(
-      FLAGS.output_dir,
+      settings.output_dir,
       "",
       [question.guid for question in test],
       probabilities[: len(test)],
       [str(number) for number in range(multiple_choice.num_choices_of(test))],
       "classification",
+    )
+
+  def export_task(self, folder, checkpoint_path):
+    """See base class."""
+    from bert.exporting import choice_model
+
+    settings = self.settings
+    choice_model.export_choice_model(
+      folder,
+      self.bert_config,
+      checkpoint_path,
+      settings.vocab_file,
+      settings.do_lower_case,
+      settings.max_seq_length,
     )
 
 

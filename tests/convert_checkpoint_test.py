@@ -20,10 +20,10 @@ import tensorflow as tf
 from bert import convert_checkpoint as script
 from bert import run_pretraining
 from bert.checkpoints import checkpoint
+from bert.io import record_files
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
 from bert.scripts import command_line
-from bert.training import input_pipeline
 from tests.kit.paths import ROOT
 
 EMBEDDINGS, BIAS = script.EMBEDDINGS, script.OUTPUT_BIAS
@@ -346,7 +346,7 @@ def test_training_goes_on_from_a_resized_model(resized, tmp_path, how):
     "masked_lm_weights": [1.0, 1.0],
     "next_sentence_labels": [0],
   }
-  input_pipeline.write_records(tmp_path / "train.tfrecord", [record] * 8)
+  record_files.write_records(tmp_path / "train.tfrecord", [record] * 8)
   flags = {
     "input_file": tmp_path / "train.tfrecord",
     "bert_config_file": resized[0] / "bert_config.json",

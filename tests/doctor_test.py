@@ -19,6 +19,7 @@ import pytest
 from bert import doctor, run_classifier, tokenization
 from bert.checkpoints import checkpoint
 from bert.checks import data_checks, machine_checks, model_checks, start_checks
+from bert.io import installation
 from bert.checks import findings as examination
 from bert.checks.findings import Subject, to_text
 from bert.io import record_files
@@ -608,14 +609,14 @@ def test_versions_that_clash_are_found(monkeypatch):
 def test_what_a_library_asks_for_is_checked_too(monkeypatch):
   installed = machine_checks._version
   changed = {"numpy": "1.0.0"}
-  monkeypatch.setattr(machine_checks, "_requirements", lambda: (">=3.10", []))
+  monkeypatch.setattr(installation, "requirements", lambda: (">=3.10", []))
   monkeypatch.setattr(machine_checks, "_version", lambda name: changed.get(name, installed(name)))
   told = to_text(bad(machine_checks.check_versions(Subject())))
   assert "numpy 1.0.0 is installed, but tensorflow needs" in told
 
 
 def test_requirements_are_read_from_the_project_file():
-  supported, requirements = machine_checks._requirements()
+  supported, requirements = installation.requirements()
   assert supported.startswith(">=3.10")
   assert "setuptools<82" in requirements
   assert not [text for text in requirements if "pytest" in text]

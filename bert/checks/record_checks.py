@@ -16,6 +16,7 @@ import numpy as np
 
 from bert import tokenization
 from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
+from bert.io import record_files
 from bert.io.atomic_files import sha256_of
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -51,9 +52,7 @@ def check_record_files(subject: Subject, paths: list[str]) -> Iterator[Finding]:
 
 
 def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
-  from bert.training import input_pipeline
-
-  manifest = input_pipeline.read_manifest(path)
+  manifest = record_files.read_manifest(path)
   yield from _check_bytes(path, manifest, subject.checksums)
   seen = _Seen.of(path, subject)
   features = seen.features
@@ -75,12 +74,10 @@ def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
 
 def _check_bytes(path: str, manifest: Mapping, checksums: bool) -> Iterator[Finding]:
   """Compares the file with its manifest, to the last byte where there is a hash."""
-  from bert.training import input_pipeline
-
   if not manifest:
     yield note("There is no manifest: if the file ends early, nobody can tell.", path)
     return
-  input_pipeline.check_manifest(path)
+  record_files.check_manifest(path)
   stated = manifest.get("sha256")
   if not (stated and checksums):
     yield ok("Its size is the manifest's.", path)
@@ -131,7 +128,7 @@ class _Seen:
   @classmethod
   def of(cls, path: str, subject: Subject) -> "_Seen":
     """Reads a file, or so much of it as `--max_examples` says."""
-    from bert.training.input_pipeline import records_of
+    from bert.io.record_files import records_of
 
     seen, hashes = cls(), set()
     for record in itertools.islice(records_of(path), subject.max_examples + 1):

@@ -6,6 +6,7 @@ site-packages, where samples and scripts are inside it.
 
 import contextlib
 import importlib.metadata
+import os
 import pathlib
 import re
 from collections.abc import Iterator
@@ -18,10 +19,13 @@ PACKAGE = pathlib.Path(bert.__file__).resolve().parent
 _PROJECT_FILE = PACKAGE.parent / "pyproject.toml"
 IS_CHECKOUT = (PACKAGE.parent / "modeling.py").is_file() and _PROJECT_FILE.is_file()
 
-SAMPLES = (PACKAGE.parent if IS_CHECKOUT else PACKAGE) / "samples"
+# A global variable of a script: the words that started it, if the command `bert` did.
+PROGRAM_NAME = "__program__"
 
 # Where the scripts and the original's three libraries lie.
 ROOT = PACKAGE.parent if IS_CHECKOUT else PACKAGE
+
+SAMPLES = ROOT / "samples"
 
 
 def version_line() -> str:
@@ -29,6 +33,19 @@ def version_line() -> str:
   import platform
 
   return f"{DISTRIBUTION} {bert.__version__} (Python {platform.python_version()})"
+
+
+def importable_environment() -> dict[str, str]:
+  """The environment for a new Python that has to find `bert` from any folder (`-m bert.X`).
+
+  A checkout need not be installed, so its path goes first in PYTHONPATH. Site-packages must not:
+  PYTHONPATH comes before the standard library.
+  """
+  environment = dict(os.environ)
+  if IS_CHECKOUT:
+    paths = [str(ROOT), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+  return environment
 
 
 def requirements() -> tuple[str, list[str]]:
@@ -56,6 +73,12 @@ def requirements_of(distribution: str) -> list[str]:
     return importlib.metadata.requires(distribution) or []
   except importlib.metadata.PackageNotFoundError:
     return []
+
+
+def namesakes() -> list[str]:
+  """Other installed distributions with an import package `bert`, such as bert-tensorflow."""
+  owners = importlib.metadata.packages_distributions().get("bert", [])
+  return sorted({name for name in owners if name != DISTRIBUTION})
 
 
 class MissingExtraError(ImportError, ValueError):

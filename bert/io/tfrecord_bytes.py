@@ -4,7 +4,7 @@
   file.write(b"".join(map(framed, records)))
   records = unframed(file)
 
-The bytes are those of `input_pipeline.serialize_example` and `tf.io.TFRecordWriter`, which the
+The bytes are those of `record_files.serialize_example` and `tf.io.TFRecordWriter`, which the
 tests compare; here they are made for thousands of records at once, from arrays, and without
 TensorFlow, whose import takes seconds and hundreds of megabytes.
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert.io import atomic_files
+from bert.io import atomic_files, record_files
 from bert.io.text_lines import written_whole
 
 
@@ -238,9 +238,7 @@ def write_tfrecord(path: str, results: Iterable[TextVectors], layout: Layout) ->
   Returns:
     How many texts.
   """
-  from bert.training import input_pipeline
-
-  return input_pipeline.write_records(
+  return record_files.write_records(
     path,
     (
       {

@@ -381,7 +381,7 @@ class RecordFiles:
 
   They are written aside, in the same folders. Beside each stands then a manifest
   (`.NAME.manifest.json`) with the number of records, bytes, sha256, and `facts`;
-  `input_pipeline` refuses a file that does not fit its manifest.
+  `record_files` refuses a file that does not fit its manifest.
 
   Attributes:
     count: how many records were written.

@@ -104,7 +104,7 @@ def check_manifests(paths: Sequence[str], fmt: RecordFormat) -> str | None:
   Raises:
     RecordError: a manifest does not fit its file, the flags, or another manifest.
   """
-  from bert.training.input_pipeline import RecordError, check_manifest
+  from bert.io.record_files import RecordError, check_manifest
 
   named = {fmt.vocab_file: fmt.vocabulary} if fmt.vocabulary else {}
   for path in paths:
@@ -194,7 +194,7 @@ def check_records(
   Raises:
     RecordError: a file is damaged, or a record does not fit; names file, record and flag.
   """
-  from bert.training.input_pipeline import RecordError, records_of
+  from bert.io.record_files import RecordError, records_of
 
   features = fmt.features()
   for path in paths:

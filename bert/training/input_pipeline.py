@@ -1,9 +1,8 @@
 """Records on disk -> batches of features, in the original's order.
 
-Features travel as TFRecord files of `tf.train.Example`s under the original's names. `write_records`
-makes such a file in one piece or not at all; `record_input_fn` reads it:
+Features travel as TFRecord files of `tf.train.Example`s under the original's names, see
+`bert/io/record_files.py`, which writes them. `record_input_fn` reads them:
 
-  write_records("train.tf_record", ({"input_ids": [101, 102], "label_ids": [1]} for ...))
   input_fn = record_input_fn(
     "train.tf_record", classifier_features(128), is_training=True, drop_remainder=True)
   dataset = input_fn({"batch_size": 32, "seed": 12345, "skip_examples": 0})
@@ -18,34 +17,31 @@ Reading, parsing and all that follows are operations of a graph without Python. 
 of their own, two batches ahead of the training step.
 
 A file that is missing, cut short, damaged or written for another length is reported as a
-`RecordError` that names the file and the record. Files may be compressed with gzip, all or some.
+`RecordError` that names the file and the record.
 """
 
-import contextlib
-import gzip
 import itertools
-import json
 import os
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from bert.io import tfrecord_bytes
-from bert.io.atomic_files import force_to_disk, hidden_beside, write_text
+from bert.io.record_files import (
+  REMEDY,
+  RecordError,
+  compression_of,
+  read_manifest,
+  records_of,
+)
 from bert.training import length_groups, sequence_packing
 
 # As the original has it; the buffer holds serialized records, so its memory is small.
 SHUFFLE_BUFFER = 100
 
 _LENGTH_FEATURES = ("input_ids", "input_mask", "segment_ids")
-# What a gzip file begins with, "deflate" included. A plain file that began so would have a first
-# record of 559,903 bytes or 16 MB more.
-_GZIP_MAGIC = b"\x1f\x8b\x08"
-_REMEDY = "Write it anew with the program that made it: run_classifier.py does so in every run."
 
 # Masks drawn in evaluation do not change with the seed of a run: its losses stay comparable.
 _EVAL_SEED = 0
@@ -53,95 +49,6 @@ _EVAL_SEED = 0
 FeatureSpec = Mapping[str, tf.io.FixedLenFeature]
 # `transform(features, numbers int64 [B], seed)` -> features; see `record_input_fn`.
 Transform = Callable[[Mapping[str, tf.Tensor], tf.Tensor, int], Mapping[str, tf.Tensor]]
-
-
-class RecordError(ValueError):
-  """A TFRecord file cannot be read, or does not hold what was asked for."""
-
-
-# ---------------------------------------------------------------------------------------------
-# Writing.
-
-
-def serialize_example(features: Mapping[str, Any]) -> bytes:
-  """One `tf.train.Example`; the same features give the same bytes in every process.
-
-  Args:
-    features: name -> number or (nested) sequence of numbers: integers and booleans become an
-      int64_list, floats a float_list; text and bytes a bytes_list.
-
-  Returns:
-    The serialized message, features sorted by name.
-
-  Raises:
-    TypeError: a value is of another kind.
-
-  Example:
-    >>> parsed = tf.train.Example.FromString(serialize_example({"ids": [1, 2], "weight": 0.5}))
-    >>> list(parsed.features.feature["ids"].int64_list.value)
-    [1, 2]
-    >>> list(parsed.features.feature["weight"].float_list.value)
-    [0.5]
-  """
-  example = tf.train.Example()
-  for name, value in features.items():
-    _fill(example.features.feature[name], name, value)
-  # A protobuf map is otherwise written in an order that changes from process to process.
-  return example.SerializeToString(deterministic=True)
-
-
-def _fill(feature, name: str, value) -> None:
-  if isinstance(value, (str, bytes)):
-    feature.bytes_list.value.append(value.encode() if isinstance(value, str) else value)
-    return
-  array = np.asarray(value)
-  if array.dtype.kind in "iub":
-    feature.int64_list.value.extend(array.ravel().astype(np.int64).tolist())
-  elif array.dtype.kind == "f":
-    feature.float_list.value.extend(array.ravel().tolist())
-  else:
-    raise TypeError(f"Feature {name!r}: cannot store {value!r}, neither integers nor floats.")
-
-
-def write_records(path: str | os.PathLike, examples: Iterable[Mapping[str, Any] | bytes]) -> int:
-  """Writes a TFRecord file, completely or not at all.
-
-  The file is written aside in the same folder, forced to disk and renamed, so that no reader ever
-  finds half of one under its final name, whenever the program was stopped. A manifest beside it
-  (`.NAME.manifest.json`: records, bytes) tells whether the file is whole later on: TFRecord's
-  checksums do not notice when a file ends early between two records.
-
-  Args:
-    path: final name; an existing file is replaced at the end.
-    examples: features of each record (see `serialize_example`), or records already serialized.
-
-  Returns:
-    How many records were written.
-
-  Raises:
-    OSError: the file cannot be written; the message names it.
-  """
-  path = os.fspath(path)
-  temporary, manifest = hidden_beside(path, "tmp"), hidden_beside(path, "manifest.json")
-  count = 0
-  try:
-    with tf.io.TFRecordWriter(temporary) as writer:
-      for example in examples:
-        writer.write(example if isinstance(example, bytes) else serialize_example(example))
-        count += 1
-    force_to_disk(temporary)
-    facts = {"records": count, "bytes": os.path.getsize(temporary)}
-    with contextlib.suppress(FileNotFoundError):
-      os.remove(manifest)  # Of the old file; without one the new file is simply not checked.
-    os.replace(temporary, path)
-    write_text(manifest, json.dumps(facts) + "\n")
-  except tf.errors.OpError as error:
-    raise OSError(f"Cannot write {path}: {error.message}") from None
-  finally:
-    with contextlib.suppress(OSError):
-      os.remove(temporary)
-  force_to_disk(os.path.dirname(path) or ".")
-  return count
 
 
 # ---------------------------------------------------------------------------------------------
@@ -311,15 +218,6 @@ def classifier_features(seq_length: int, label: tf.io.FixedLenFeature | None = N
   }
 
 
-def count_records(path: str | os.PathLike) -> int:
-  """How many records a file holds.
-
-  Raises:
-    RecordError: it is missing, damaged, or not as its manifest says.
-  """
-  return sum(1 for _ in records_of(path))
-
-
 def _in_order(paths: Sequence[str]) -> tf.data.Dataset:
   """Serialized records of all files, one file after the other."""
   compressions = [compression_of(path) for path in paths]
@@ -423,104 +321,11 @@ def _check_file(path: str, features: FeatureSpec, limit: int | None) -> None:
   for number, record in enumerate(records_of(path), start=1):
     problem = _problem(record, features)
     if problem:
-      raise RecordError(f"{path}, record {number}: {problem} {_REMEDY}")
+      raise RecordError(f"{path}, record {number}: {problem} {REMEDY}")
     if number == limit:
       return
   if not number:
-    raise RecordError(f"{path} holds no record. {_REMEDY}")
-
-
-def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
-  """What is known of a TFRecord file: the manifest beside it, `.NAME.manifest.json`.
-
-  Returns:
-    Facts such as records and bytes; none where the manifest is missing or unreadable: another
-    program wrote the file, or the manifest was lost, and there is nothing to compare with.
-  """
-  try:
-    with tf.io.gfile.GFile(hidden_beside(os.fspath(path), "manifest.json"), "r") as file:
-      facts = json.loads(file.read())
-  except (tf.errors.OpError, OSError, ValueError, RecursionError):
-    return {}
-  return facts if isinstance(facts, dict) else {}
-
-
-def compression_of(path: str | os.PathLike) -> str:
-  """`GZIP` for a compressed file, else an empty string; by the manifest or the first bytes."""
-  stated = read_manifest(path).get("compression")
-  if isinstance(stated, str):
-    return "GZIP" if stated.upper() == "GZIP" else ""
-  try:
-    with tf.io.gfile.GFile(os.fspath(path), "rb") as file:
-      return "GZIP" if file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC else ""
-  except tf.errors.OpError:
-    return ""  # Whoever reads it tells what is wrong.
-
-
-def check_manifest(path: str | os.PathLike) -> dict[str, Any]:
-  """Compares the size of a file with its manifest, if it has one.
-
-  Returns:
-    The facts of the manifest, see `read_manifest`.
-
-  Raises:
-    RecordError: the file is not as long as it was written.
-  """
-  path = os.fspath(path)
-  facts = read_manifest(path)
-  expected = facts.get("bytes")
-  if not isinstance(expected, int) or not tf.io.gfile.exists(path):
-    return facts
-  found = tf.io.gfile.stat(path).length
-  if expected != found:
-    raise RecordError(
-      f"{path} has {found} bytes, but was written with {expected} ({facts.get('records')} "
-      f"records): it was cut short or changed. {_REMEDY} If it is as it should be, remove "
-      f"{hidden_beside(path, 'manifest.json')}."
-    )
-  return facts
-
-
-def records_of(path: str | os.PathLike) -> Iterator[bytes]:
-  """The serialized records of one file, plain or compressed.
-
-  Raises:
-    RecordError: the file is missing, is not as its manifest says, or is damaged; the message names
-      the record.
-  """
-  path = os.fspath(path)
-  if not tf.io.gfile.exists(path):
-    raise RecordError(f"{path} does not exist.")
-  if tf.io.gfile.isdir(path):
-    raise RecordError(f"{path} is a folder, where a TFRecord file is expected.")
-  facts = check_manifest(path)
-  number = 0
-  try:
-    with _opened(path) as reader:
-      for record in tfrecord_bytes.unframed(reader):
-        number += 1
-        yield record
-  except (tfrecord_bytes.FrameError, OSError, EOFError, zlib.error, tf.errors.OpError) as error:
-    raise RecordError(
-      f"{path}, record {number + 1}: the file is damaged or cut short there, or is no TFRecord "
-      f"file ({error}). {_REMEDY}"
-    ) from None
-  if facts.get("records", number) != number:
-    raise RecordError(
-      f"{path} holds {number} records, but was written with {facts['records']}: it was cut short "
-      f"or changed. {_REMEDY}"
-    )
-
-
-@contextlib.contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
-  """The bytes of a file, decompressed."""
-  with tf.io.gfile.GFile(path, "rb") if "://" in path else open(path, "rb") as file:
-    if compression_of(path):
-      with gzip.GzipFile(fileobj=file) as reader:
-        yield reader
-    else:
-      yield file
+    raise RecordError(f"{path} holds no record. {REMEDY}")
 
 
 def _problem(record: bytes, features: FeatureSpec) -> str | None:

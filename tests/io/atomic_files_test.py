@@ -1,4 +1,7 @@
-"""Tests of bert/io/atomic_files.py. Alone: python -m pytest tests/io/atomic_files_test.py (no TensorFlow, a second)"""
+"""Files that appear whole, and folders that are held. No TensorFlow, a second.
+
+Alone: python -m pytest tests/io/atomic_files_test.py
+"""
 
 import builtins
 import contextlib

@@ -182,5 +182,8 @@ def test_any_bytes_give_rows_or_an_error_that_names_the_file(tmp_path_factory, r
 
 
 def test_import_needs_no_tensorflow():
-  code = "import sys; from bert.io import tables; sys.exit(bool({'tensorflow', 'numpy'} & set(sys.modules)))"
+  code = (
+    "import sys; from bert.io import tables;"
+    "sys.exit(bool({'tensorflow', 'numpy'} & set(sys.modules)))"
+  )
   subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

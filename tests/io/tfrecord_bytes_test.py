@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert.io import tfrecord_bytes
-from bert.training import input_pipeline
+from bert.io import record_files, tfrecord_bytes
 
 INTEGERS = st.one_of(
   st.integers(-(2**63), 2**63 - 1), st.integers(0, 127), st.integers(0, 2**15), st.just(0)
@@ -50,12 +49,12 @@ def test_examples_have_the_bytes_of_protobuf(features):
   records = list(tfrecord_bytes.encode_examples(features)) if features else []
   for row, record in enumerate(records):
     expected = {name: array[row] for name, array in features.items()}
-    assert record == input_pipeline.serialize_example(expected)
+    assert record == record_files.serialize_example(expected)
 
 
 def test_names_that_begin_alike():
   features = {name: np.array([[1]]) for name in ("a", "ab", "", "b", "aé", "a\uffff", "a😀")}
-  expected = input_pipeline.serialize_example({name: [1] for name in features})
+  expected = record_files.serialize_example({name: [1] for name in features})
   assert list(tfrecord_bytes.encode_examples(features)) == [expected]
 
 

@@ -22,14 +22,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert import run_ner, tokenization
+from bert import predict, run_ner, tokenization
 from bert.checkpoints import numpy_reader, safetensors_file, transformers_folder
 from bert.io import record_files, tables, text_lines, tfrecord_bytes
 from bert.model.configuration import BertConfig
 from bert.predicting import predictor
 from bert.scripts import command_line, flag_groups, result_files
 from bert.tasks import conll_files, glue, multiple_choice, squad
-from bert.text import corpus, sentences, vocabulary
+from bert.text import corpus, sentences, vocabulary_file
 
 # What breaks parsers: unfinished and misplaced syntax, numbers of all kinds, bytes of no text.
 SNIPPETS = (
@@ -92,7 +92,7 @@ def read_vocabulary(data: bytes, folder: pathlib.Path) -> None:
   path = _written(folder, "vocab.txt", data)
   with clear_errors("vocab.txt", tokenization.VocabularyError):
     vocab = tokenization.load_vocab(path)
-    tokens = vocabulary.read_tokens(path)
+    tokens = vocabulary_file.read_tokens(path)
     assert all(tokens[index] == token for token, index in vocab.items())
 
 
@@ -235,9 +235,9 @@ def read_predictions(data: bytes, folder: pathlib.Path) -> None:
   path = _written(folder, "texts.jsonl", data)
   names = (["text_a"], ["text_a", "text_b"], ["context", "question"], ["choices", "context"])
   inputs = names[choice % 4]
-  with flag_groups.defined_flags(predictor.define_flags):
+  with flag_groups.defined_flags(predict.define_flags):
     command_line.parse(
-      ["bert/predicting/predictor.py", f"--task={'vectors' if choice & 4 else 'answers'}"]
+      ["predict.py", f"--task={'vectors' if choice & 4 else 'answers'}"]
     )
     with clear_errors("texts.jsonl", ValueError, tables.DataError):
       model = predictor.Predictor(
@@ -246,7 +246,7 @@ def read_predictions(data: bytes, folder: pathlib.Path) -> None:
         inputs,
         lambda features, outputs: {"length": int(outputs["length"]), "text": features[inputs[0]]},
       )
-      items = predictor._parse_lines(text_lines.read_lines(path), path)
+      items = predict.parse_lines(text_lines.read_lines(path), path)
       for result in model.stream(items, path):
         text_lines.to_json(result)
 

@@ -20,9 +20,9 @@ import pytest
 
 from bert import run_classifier, run_ner, run_pretraining, run_squad, run_swag
 from bert.checkpoints import checkpoint
+from bert.io import record_files
 from bert.model import heads
 from bert.scripts import command_line
-from bert.training import input_pipeline
 from tests import (
   run_classifier_test,
   run_ner_test,
@@ -30,9 +30,9 @@ from tests import (
   run_squad_test,
   run_swag_test,
 )
+from tests.kit.event_files import scalars_in
 from tests.kit.paths import ROOT
-from tests.kit.script_runs import Script, results_in
-from tests.training import estimator_test
+from tests.kit.script_runs import Script, results_in, tensors
 
 SCRIPTS = {
   "run_classifier": run_classifier,
@@ -76,7 +76,7 @@ def _write_pairs(folder):
 
 def _write_masked(folder):
   records = run_pretraining_test.make_records(22)  # with one to three masked words
-  input_pipeline.write_records(folder / "masked.tfrecord", records)
+  record_files.write_records(folder / "masked.tfrecord", records)
 
 
 def _write_squad(folder):
@@ -210,13 +210,13 @@ _WITHOUT_GRADIENT = "cls/squad/output_bias"
 
 def last_values(folder) -> dict[str, np.ndarray]:
   """The newest checkpoint's tensors."""
-  return estimator_test.all_values(checkpoint.latest(str(folder)))
+  return tensors(checkpoint.latest(str(folder)))
 
 
 def assert_same_training(several: pathlib.Path, one: pathlib.Path) -> None:
   """The losses of all steps, and the variables at the end, agree to 1e-5."""
   losses = [
-    {step: values["loss"] for step, values in estimator_test.scalars(folder).items()}
+    {step: values["loss"] for step, values in scalars_in(folder).items()}
     for folder in (several, one)
   ]
   assert len(losses[0]) >= 4

@@ -14,9 +14,9 @@ import sys
 import numpy as np
 import tensorflow as tf
 
+from bert.io import record_files
 from bert.training import distribution, input_pipeline, training_loop
-from tests.kit import several_devices
-from tests.training import estimator_test
+from tests.kit import several_devices, toy_training
 
 STEPS = 8
 CONFIG = {"save_checkpoints_steps": 2, "save_summary_steps": 1}
@@ -24,12 +24,12 @@ CONFIG = {"save_checkpoints_steps": 2, "save_summary_steps": 1}
 
 def write_records(folder):
   """More files than workers: each worker must not be given files of its own."""
-  rows = estimator_test.examples(38)  # The last batch of an evaluation is a short one.
+  rows = toy_training.examples(38)  # The last batch of an evaluation is a short one.
   for i in range(3):
     padded = [
       {**row, "input_ids": np.resize([*row["input_ids"], *[0] * 8], 8)} for row in rows[i::3]
     ]
-    input_pipeline.write_records(folder / f"{i}.tf_record", padded)
+    record_files.write_records(folder / f"{i}.tf_record", padded)
 
 
 def input_fn(folder, is_training):
@@ -43,7 +43,7 @@ def input_fn(folder, is_training):
 
 def make(folder):
   strategy = distribution.create_strategy("multi_worker")
-  return estimator_test.make(folder, strategy=strategy, **CONFIG)
+  return toy_training.make(folder, strategy=strategy, **CONFIG)
 
 
 def on_worker_1_after(step, action):

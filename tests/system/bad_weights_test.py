@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert import predict_masked
 from bert.checkpoints import checkpoint, numpy_reader, safetensors_file, transformers_folder
-from bert.io import tfrecord_bytes
+from bert.io import record_files, tfrecord_bytes
 from bert.io.tfrecord_bytes import framed, varint
-from bert.predicting import load_run, predictor
+from bert.predicting import load_run, masked_words, predictor
 from bert.pretraining import record_checks
 from bert.tasks import glue
 from bert.training import input_pipeline
@@ -183,7 +182,7 @@ _MANIFEST = ".train.tf_record.manifest.json"
 def _read_all(folder):
   path = folder / "train.tf_record"
   input_pipeline.record_input_fn(path, input_pipeline.classifier_features(4), False, False)
-  input_pipeline.count_records(path)
+  list(record_files.records_of(path))
 
 
 def _records(title, run, cases, **others):
@@ -443,7 +442,7 @@ SAVED_MODELS = [
     loading(lambda folder: load_run.load_run(folder / "run")),
     [
       case("no checkpoint", None, "has no checkpoint"),
-      case("no run", GOOD, "is no fine-tuned model", "predict_masked"),
+      case("no run", GOOD, "is no fine-tuned model", "masked_words"),
     ],
     {"run/model.ckpt-1.data-00000-of-00001": VALUES, "run/other": b""},
     named="run",
@@ -485,12 +484,12 @@ _BY_CHECKPOINT = predictor.Predictor.from_checkpoint
   [
     ("no_signature", _BY_PREDICTOR, None, None, "does not take texts"),
     ("numbers", _BY_PREDICTOR, None, None, "the input x is int32"),
-    ("numbers", predict_masked.from_saved_model, None, None, "has no .mlm"),
+    ("numbers", masked_words.from_saved_model, None, None, "has no .mlm"),
     ("numbers", _BY_CHECKPOINT, None, None, "do not have BERT's names"),
     ("numbers", load_run.load_run, None, None, "do not have BERT's names"),
     ("numbers", _BY_PREDICTOR, "saved_model.pb", cut(9), "is damaged"),
     ("numbers", _BY_PREDICTOR, "saved_model.pb", lambda good: good[: len(good) // 2], "is damaged"),
-    ("numbers", predict_masked.from_saved_model, "saved_model.pb", cut(9), "is damaged"),
+    ("numbers", masked_words.from_saved_model, "saved_model.pb", cut(9), "is damaged"),
     ("numbers", _BY_PREDICTOR, "variables/variables.index", cut(9), "is damaged"),
     ("numbers", _BY_PREDICTOR, "variables/variables.index", lambda good: None, "is damaged"),
     ("numbers", _BY_PREDICTOR, _VARIABLES, cut(1), "is damaged"),

@@ -30,19 +30,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert import create_pretraining_data, export_hub, extract_features, run_classifier
+from bert import create_pretraining_data, export_hub, extract_features, predict, run_classifier
 from bert.checkpoints import checkpoint
 from bert.exporting import hub_encoder
-from bert.io import atomic_files
-from bert.predicting import predictor, vector_files
+from bert.io import atomic_files, record_files
+from bert.predicting import vector_files
 from bert.scripts import result_files
-from bert.training import input_pipeline
 from tests import run_classifier_test
-from tests.kit import faults
+from tests.kit import faults, toy_training
 from tests.kit.faults import Loss
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import Script, tensors
-from tests.training import estimator_test as toy
 
 CODES = {"full disk": errno.ENOSPC, "broken disk": errno.EIO}
 
@@ -210,7 +208,7 @@ def create_data(folder, seed=2, **flags) -> None:
 def check_records(folder) -> None:
   """Of all files of records: readable, and as their manifests say."""
   for path in folder.glob("*.tfrecord"):
-    assert list(input_pipeline.records_of(path))
+    assert list(record_files.records_of(path))
 
 
 DATA = Program(create_data, functools.partial(create_data, seed=1), check_records)
@@ -334,7 +332,7 @@ def test_exports_where_folders_cannot_be_exchanged(tmp_path, monkeypatch):
 
 def train_toy(folder, steps=5, **config) -> None:
   config = {"save_checkpoints_steps": 2, "keep_checkpoint_max": 2, **config}
-  toy.make(folder, {"dropout": True}, **config).train(toy.train_input_fn, steps)
+  toy_training.make(folder, {"dropout": True}, **config).train(toy_training.train_input_fn, steps)
 
 
 def checkpoints_are_whole(folder) -> None:
@@ -445,7 +443,7 @@ def classify(folder, flags, **more) -> None:
 def check_run(folder) -> None:
   checkpoints_are_whole(folder)
   for path in folder.glob("*.tf_record"):
-    list(input_pipeline.records_of(path))
+    list(record_files.records_of(path))
   for path in folder.glob("*.t[sx][vt]"):
     assert path.read_text().endswith("\n")
 
@@ -507,7 +505,7 @@ def test_extract_features_and_predict(flags, tmp_path, ending):
   def answer(folder):
     out = folder / f"vectors.{ending}"
     run_script(extract_features, layers="-1", output_format=ending, output_file=out, **common)
-    run_script(predictor, task="vectors", output_file=folder / "vectors.out", **common)
+    run_script(predict, task="vectors", output_file=folder / "vectors.out", **common)
 
   check(Program(answer, answer), tmp_path)
 

@@ -74,7 +74,7 @@ SUBJECTS = {
     ),
     (
       "an old manifest goes before new records come: it would refuse them",
-      "bert/training/input_pipeline.py",
+      "bert/io/record_files.py",
       "      os.remove(manifest)",
       "      os.stat(manifest)",
       F + "test_records_keep_their_manifest",

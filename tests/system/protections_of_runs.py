@@ -233,14 +233,14 @@ SUBJECTS = {
       "bert/training/estimator.py",
       "ModeKeys.TRAIN, state.examples)\n",
       "ModeKeys.TRAIN, 0)\n",
-      "tests/training/estimator_test.py::test_resuming_reads_the_next_examples",
+      "tests/training/resumption_test.py::test_resuming_reads_the_next_examples",
     ),
     (
       "a resumed run keeps its seed",
       "bert/training/estimator.py",
       "    self._seed = state.seed\n",
       "",
-      "tests/training/estimator_test.py::test_resuming_reads_the_next_examples",
+      "tests/training/resumption_test.py::test_resuming_reads_the_next_examples",
     ),
     (
       "dropout is drawn from the seed and the step: a resumed run draws the same",
@@ -296,7 +296,7 @@ SUBJECTS = {
       "bert/training/resumption.py",
       "  if found:\n    raise ResumeMismatchError(",
       "  if not saved:\n    raise ResumeMismatchError(",
-      "tests/training/estimator_test.py::test_another_model_is_refused_and_other_settings_only_told",
+      "tests/training/resumption_test.py::test_another_model_is_refused_and_other_settings_only_told",
     ),
     (
       "and by the scripts, before anything in the folder is overwritten",
@@ -310,7 +310,7 @@ SUBJECTS = {
       "bert/training/estimator.py",
       "    if missing and len(missing) < len(slots):",
       "    if missing and not slots:",
-      "tests/training/estimator_test.py::test_some_slots_missing_is_refused",
+      "tests/training/resumption_test.py::test_some_slots_missing_is_refused",
     ),
     (
       "where data end there is no step: the count does not run ahead of the weights",
@@ -324,7 +324,7 @@ SUBJECTS = {
       "bert/training/training_loop.py",
       "        self._finished |= is_stopped\n",
       "",
-      "tests/training/estimator_test.py::test_a_signal_saves_and_leaves_and_the_run_goes_on_exactly",
+      "tests/training/training_loop_test.py::test_a_signal_saves_and_leaves_and_the_run_goes_on_exactly",
     ),
     (
       "one process at a time holds a folder",
@@ -361,7 +361,7 @@ SUBJECTS = {
       "bert/training/training_loop.py",
       "    if bad_step >= 0:\n",
       "    if bad_step > self._max_steps:\n",
-      "tests/training/estimator_test.py::test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing[1]",
+      "tests/training/training_loop_test.py::test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing[1]",
     ),
     (
       "gradients that are not finite stop the run before they are saved",
@@ -389,21 +389,21 @@ SUBJECTS = {
       "bert/training/estimator.py",
       "(done < count) & (bad_step < 0)",
       "(done < count)",
-      "tests/training/estimator_test.py::test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing[10]",
+      "tests/training/training_loop_test.py::test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing[10]",
     ),
     (
       "the batch of that step is saved for replay",
       "bert/training/training_loop.py",
       "about_batch = distribution.on_chief(self._save_batch, bad_step)",
       'about_batch = ""',
-      "tests/training/estimator_test.py::test_the_batch_of_a_loss_that_is_not_finite_is_saved[1]",
+      "tests/training/training_loop_test.py::test_the_batch_of_a_loss_that_is_not_finite_is_saved[1]",
     ),
     (
       "a full disk on which it cannot be saved does not hide the divergence",
       "bert/training/training_loop.py",
       "except Exception as error:  # Whatever",
       "except KeyError as error:  # Whatever",
-      "tests/training/estimator_test.py::test_a_batch_that_cannot_be_saved_hides_no_divergence",
+      "tests/training/training_loop_test.py::test_a_batch_that_cannot_be_saved_hides_no_divergence",
     ),
     (
       "gradients that are not finite make the weights NaN, not silently zero",

@@ -15,12 +15,12 @@ import tensorflow as tf
 
 from bert import modeling, run_classifier, tokenization
 from bert.exporting import hub_preprocess
+from bert.io import record_files
 from bert.model import heads
 from bert.model.variables import VariableStore, get_variable, use_store
 from bert.tasks import windows as long_text
 from bert.tasks.classification import InputExample, PaddingInputExample, convert_single_example
 from bert.tasks.windows import WindowOptions, WindowReader
-from bert.training import input_pipeline
 from tests.kit.script_runs import Done, Script, results_in
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -223,7 +223,7 @@ def test_batches_are_cut_to_the_longest_window(tokenizer, tmp_path):
 def test_records_without_windows_are_refused(tokenizer, tmp_path):
   path, example = str(tmp_path / "plain.tf_record"), InputExample("0", "a", None, "0")
   run_classifier.file_based_convert_examples_to_features([example], ["0"], 8, tokenizer, path)
-  with pytest.raises(input_pipeline.RecordError, match=r"plain.tf_record, record 1: "):
+  with pytest.raises(record_files.RecordError, match=r"plain.tf_record, record 1: "):
     batches(path, 1)
 
 
@@ -372,7 +372,7 @@ def test_truncation_does_not_learn_it(trained, tmp_path):
 def test_a_document_has_one_line(trained):
   for name, lines in (("test_results.tsv", 6), ("predictions.tsv", 7)):
     assert len((trained.out / name).read_text().splitlines()) == lines
-  assert input_pipeline.count_records(trained.out / "train.tf_record") == SIZES["train"]
+  assert len(list(record_files.records_of(trained.out / "train.tf_record"))) == SIZES["train"]
 
 
 def test_the_exported_model_reads_windows_too(trained):

@@ -1,29 +1,22 @@
-"""Records written whole or not at all, read in the original's order, bad files named.
+"""Records read in the original's order, batches cut to their lengths, bad files named.
 
 Alone: python -m pytest tests/training/input_pipeline_test.py
 """
 
 import gzip
-import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.training import input_pipeline, sequence_packing
+from bert.io.record_files import RecordError, records_of, serialize_example, write_records
+from bert.training import sequence_packing
 from bert.training.input_pipeline import (
-  RecordError,
   classifier_features,
-  count_records,
   file_based_input_fn_builder,
   record_input_fn,
-  serialize_example,
-  write_records,
 )
-from tests.kit.paths import ROOT
 
 LENGTH = 32
 
@@ -58,82 +51,6 @@ def train_fn(path, **more):
 
 def eval_fn(path, **more):
   return record_input_fn(path, classifier_features(LENGTH), False, False, **more)
-
-
-# Writing.
-
-
-def test_records_have_the_original_types_and_one_order_of_bytes(tmp_path):
-  path = tmp_path / "a.tf_record"
-  assert write_records(path, [{"b": [1, 2], "a": 0.5, "c": True, "d": "x"}]) == 1
-  raw = next(iter(tf.data.TFRecordDataset(str(path)))).numpy()
-  feature = tf.train.Example.FromString(raw).features.feature
-  assert list(feature["b"].int64_list.value) == [1, 2]
-  assert list(feature["a"].float_list.value) == [0.5]
-  assert list(feature["c"].int64_list.value) == [1]
-  assert list(feature["d"].bytes_list.value) == [b"x"]
-  assert raw.index(b"a") < raw.index(b"b") < raw.index(b"c")
-
-
-def test_bytes_do_not_depend_on_the_process():
-  program = (
-    "import sys; from bert.training import input_pipeline;"
-    "sys.stdout.write(input_pipeline.serialize_example({f'f_{i}': [i] for i in range(20)}).hex())"
-  )
-  other = subprocess.run(
-    [sys.executable, "-c", program],
-    cwd=ROOT,
-    env={**os.environ, "PYTHONHASHSEED": "1"},
-    capture_output=True,
-    text=True,
-    check=True,
-  ).stdout
-  assert other == serialize_example({f"f_{i}": [i] for i in reversed(range(20))}).hex()
-
-
-def test_unstorable_value_is_named():
-  with pytest.raises(TypeError, match="label_ids"):
-    serialize_example({"label_ids": [None]})
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_interrupted_writing_leaves_the_old_file_and_no_other(tmp_path, error):
-  path = tmp_path / "a.tf_record"
-  write(path, count=3)
-
-  def examples():
-    yield example(0, 5)
-    raise error
-
-  with pytest.raises(error):
-    write_records(path, examples())
-  assert sorted(os.listdir(tmp_path)) == [".a.tf_record.manifest.json", "a.tf_record"]
-  assert count_records(path) == 3
-
-
-def test_killed_writing_leaves_no_final_name(tmp_path):
-  path = tmp_path / "a.tf_record"
-  program = (
-    "import os, sys; from bert.training import input_pipeline\n"
-    "def examples():\n"
-    "  yield {'a': [1]}\n"
-    "  os._exit(9)\n"
-    "input_pipeline.write_records(sys.argv[1], examples())\n"
-  )
-  process = subprocess.run(
-    [sys.executable, "-c", program, str(path)],
-    cwd=ROOT,
-    capture_output=True,
-  )
-  assert process.returncode == 9
-  assert not path.exists()
-  write(path, count=2)
-  assert sorted(os.listdir(tmp_path)) == [".a.tf_record.manifest.json", "a.tf_record"]
-
-
-def test_unwritable_path_is_named(tmp_path):
-  with pytest.raises(OSError, match=r"nowhere/a\.tf_record"):
-    write_records(tmp_path / "nowhere" / "a.tf_record", [{"a": [1]}])
 
 
 # Order.
@@ -412,25 +329,12 @@ def test_compressed_and_plain_files_hold_the_same(tmp_path, compressed, is_train
   ]
   assert both[0] == both[1]
   assert len(both[0]) == 6
-  assert [count_records(path) for path in mixed] == [9, 9, 9]
+  assert [len(list(records_of(path))) for path in mixed] == [9, 9, 9]
 
 
 def test_a_single_compressed_file_is_repeated_in_training(tmp_path):
   path = write_gzip(tmp_path / "a", count=5)
   assert len(labels(train_fn(path)(params()), 10)) == 10
-
-
-def test_the_manifest_says_whether_a_file_is_compressed(tmp_path):
-  path = tmp_path / "a"
-  write_gzip(path, count=2)
-  assert input_pipeline.compression_of(path) == "GZIP"
-  manifest = tmp_path / ".a.manifest.json"
-  manifest.write_text('{"compression": "GZIP"}')
-  assert count_records(path) == 2
-  manifest.write_text('{"compression": ""}')
-  assert input_pipeline.compression_of(path) == ""
-  manifest.unlink()
-  assert input_pipeline.compression_of(write(tmp_path / "b", count=1)) == ""
 
 
 def read_all(path):
@@ -449,7 +353,7 @@ def test_a_damaged_compressed_file_is_named(tmp_path, damage):
   data[len(data) // 2] ^= 255
   path.write_bytes(data if damage == "flipped" else data[: len(data) // 2])
   with pytest.raises(RecordError, match=r"a, record \d+: the file is damaged or cut short there"):
-    count_records(path)
+    list(records_of(path))
   with pytest.raises(RecordError, match="damaged or cut short"):
     read_all(path)
 
@@ -579,24 +483,11 @@ def test_a_cut_between_records_is_seen_by_the_manifest(tmp_path):
   assert_refused(path, f"has {begin} bytes", f"with {len(data)} (6 records)", ".a.manifest.json")
 
 
-def test_counting_checks_the_manifest(tmp_path):
-  path = tmp_path / "a"
-  write(path, count=6)
-  manifest = tmp_path / ".a.manifest.json"
-  facts = json.loads(manifest.read_text())
-  manifest.write_text(json.dumps({**facts, "bytes": facts["bytes"] + 1}))
-  with pytest.raises(RecordError, match="cut short or changed"):
-    count_records(path)
-  manifest.write_text(json.dumps({**facts, "records": 7}))
-  with pytest.raises(RecordError, match="holds 6 records, but was written with 7"):
-    count_records(path)
-
-
 @pytest.mark.parametrize("manifest", ["", "[]", '{"bytes": 1'])
 def test_a_damaged_manifest_is_no_obstacle(tmp_path, manifest):
   path = write(tmp_path / "a", count=3)
   (tmp_path / ".a.manifest.json").write_text(manifest)
-  assert count_records(path) == 3
+  assert len(list(records_of(path))) == 3
   assert len(labels(eval_fn(path)(params()))) == 1
 
 

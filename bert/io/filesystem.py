@@ -1,0 +1,206 @@
+"""Files by path, on a local disk or on a remote file system: `gs://bucket/vocab.txt`, `s3://`, ...
+
+A path with `://` in it is remote and goes through TensorFlow, whose plug-ins know these file
+systems; TensorFlow is imported for such a path only. Local paths need the operating system alone.
+Errors are `OSError`s that name the path, on either side.
+"""
+
+import contextlib
+import errno
+import glob
+import io
+import os
+from collections.abc import Iterator
+from typing import BinaryIO
+
+_BUFFER_BYTES = 1 << 20
+
+
+def is_remote(path: str | os.PathLike) -> bool:
+  """Whether only TensorFlow knows the file system of a path.
+
+  Example:
+    >>> is_remote("gs://bucket/vocab.txt"), is_remote("/tmp/vocab.txt")
+    (True, False)
+  """
+  return "://" in os.fspath(path)
+
+
+def open_to_read(path: str | os.PathLike) -> BinaryIO:
+  """Opens a binary file.
+
+  Raises:
+    OSError: it does not exist or cannot be read; reading raises nothing else either.
+  """
+  if not is_remote(path):
+    return open(path, "rb")
+  if not exists(path):
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+  return io.BufferedReader(_RemoteFile(os.fspath(path)), _BUFFER_BYTES)
+
+
+def read_bytes(path: str | os.PathLike) -> bytes:
+  """The content of a file.
+
+  Raises:
+    OSError: it does not exist or cannot be read.
+  """
+  with open_to_read(path) as file:
+    return file.read()
+
+
+@contextlib.contextmanager
+def open_to_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
+  """A binary file to write to, not atomically: see `atomic_files.written_whole`.
+
+  Raises:
+    OSError: it cannot be written.
+  """
+  if not is_remote(path):
+    with open(path, "wb") as writer:
+      yield writer
+    return
+  gfile = _gfile()
+  with _os_errors(path), gfile.GFile(os.fspath(path), "wb") as writer:
+    yield writer
+
+
+def exists(path: str | os.PathLike) -> bool:
+  """Whether there is a file or a folder of this name."""
+  if not is_remote(path):
+    return os.path.exists(path)
+  with _os_errors(path):
+    return _gfile().exists(os.fspath(path))
+
+
+def is_folder(path: str | os.PathLike) -> bool:
+  """Whether there is a folder of this name."""
+  if not is_remote(path):
+    return os.path.isdir(path)
+  with _os_errors(path):
+    return _gfile().isdir(os.fspath(path))
+
+
+def is_file(path: str | os.PathLike) -> bool:
+  """Whether there is a file of this name."""
+  if is_remote(path):
+    return exists(path) and not is_folder(path)
+  return os.path.isfile(path)
+
+
+def size_bytes(path: str | os.PathLike) -> int:
+  """The size of a file.
+
+  Raises:
+    OSError: it does not exist or cannot be read.
+  """
+  if not is_remote(path):
+    return os.path.getsize(path)
+  with _os_errors(path):
+    return _gfile().stat(os.fspath(path)).length
+
+
+def list_folder(folder: str | os.PathLike) -> list[str]:
+  """Sorted names in a folder; empty if it does not exist or cannot be read."""
+  try:
+    if not is_remote(folder):
+      return sorted(os.listdir(folder))
+    with _os_errors(folder):
+      return sorted(name.rstrip("/") for name in _gfile().listdir(os.fspath(folder)))
+  except OSError:
+    return []
+
+
+def matching(pattern: str | os.PathLike) -> list[str]:
+  """Sorted paths that match a pattern such as `gs://bucket/*.txt`; hidden files are left out.
+
+  A path that exists matches itself, even if it contains characters of patterns.
+
+  Raises:
+    OSError: a remote folder cannot be read.
+  """
+  pattern = os.fspath(pattern)
+  if is_remote(pattern):
+    with _os_errors(pattern):
+      return sorted(_gfile().glob(pattern))
+  return sorted(glob.glob(pattern)) or ([pattern] if os.path.exists(pattern) else [])
+
+
+def rename(source: str | os.PathLike, target: str | os.PathLike) -> None:
+  """Gives a file another name on the same file system; an existing target is replaced.
+
+  Raises:
+    OSError: it cannot be renamed.
+  """
+  if not is_remote(source):
+    os.replace(source, target)
+    return
+  with _os_errors(target):
+    _gfile().rename(os.fspath(source), os.fspath(target), overwrite=True)
+
+
+def remove(path: str | os.PathLike) -> None:
+  """Removes a file.
+
+  Raises:
+    OSError: it does not exist or cannot be removed.
+  """
+  if not is_remote(path):
+    os.remove(path)
+    return
+  with _os_errors(path):
+    _gfile().remove(os.fspath(path))
+
+
+class _RemoteFile(io.RawIOBase):
+  """A file of TensorFlow's as one of Python's, so that buffers, gzip and `seek` work as usual."""
+
+  def __init__(self, path: str):
+    super().__init__()
+    self._path, self._file = path, _gfile().GFile(path, "rb")
+
+  def readable(self) -> bool:
+    """See base class."""
+    return True
+
+  def seekable(self) -> bool:
+    """See base class."""
+    return True
+
+  def readinto(self, buffer) -> int:
+    """See base class."""
+    with _os_errors(self._path):
+      data = self._file.read(len(buffer))
+    buffer[: len(data)] = data
+    return len(data)
+
+  def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+    """See base class."""
+    with _os_errors(self._path):
+      self._file.seek(offset, whence)
+      return self._file.tell()
+
+  def close(self) -> None:
+    """See base class."""
+    if not self.closed:
+      self._file.close()
+    super().close()
+
+
+def _gfile():
+  import tensorflow as tf
+
+  return tf.io.gfile
+
+
+@contextlib.contextmanager
+def _os_errors(path: str | os.PathLike) -> Iterator[None]:
+  """Turns TensorFlow's errors into those of the operating system, as Python's `open` raises."""
+  import tensorflow as tf
+
+  try:
+    yield
+  except tf.errors.NotFoundError:
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path)) from None
+  except tf.errors.OpError as error:
+    raise OSError(errno.EIO, error.message, os.fspath(path)) from None
