@@ -1,6 +1,7 @@
-"""Event files of made-up runs, as TensorBoard reads them."""
+"""Event files as TensorBoard reads them: those of made-up runs, and what a run has written."""
 
 import contextlib
+import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
@@ -29,3 +30,13 @@ def write_run(folder: pathlib.Path) -> pathlib.Path:
   write_events(folder, dict.fromkeys(names, falling))
   write_events(folder / "eval", {"loss": [5.0], "masked_lm_loss": [4.0]}, 50)
   return folder
+
+
+def scalars_in(folder: str | pathlib.Path) -> dict[int, dict[str, float]]:
+  """step -> {tag: value} of the event files of a folder."""
+  found = {}
+  for path in sorted(tf.io.gfile.glob(os.path.join(folder, "events.*"))):
+    for event in tf.compat.v1.train.summary_iterator(path):
+      for value in event.summary.value:
+        found.setdefault(event.step, {})[value.tag] = float(tf.make_ndarray(value.tensor))
+  return found

@@ -8,9 +8,8 @@ import pytest
 
 from bert.checkpoints import checkpoint
 from tests.kit import several_devices
-from tests.kit.script_runs import Script
+from tests.kit.script_runs import Script, tensors
 from tests.kit.several_devices import SCRIPTS
-from tests.training.estimator_test import all_values
 
 # One stands for all by default: the loop is one and the same.
 _NAMES = [
@@ -33,7 +32,7 @@ def test_a_script_that_diverges_keeps_what_was_good(tmp_path, name):
   with np.load(out / "diverged_batch-2.npz", allow_pickle=False) as batch:
     assert len(batch["input_ids"]) == flags["train_batch_size"]
   assert [step for step, _ in checkpoint.list_checkpoints(str(out))] == [0]
-  values = all_values(checkpoint.latest(str(out)))
+  values = tensors(checkpoint.latest(str(out)))
   assert all(np.isfinite(value).all() for value in values.values())
   # With a rate that is none too large, the same command goes on.
   flags |= {"learning_rate": 1e-4, "do_eval": False, "do_predict": False}

@@ -22,9 +22,8 @@ import time
 
 from bert import run_classifier
 from bert.predicting import predictor
-from tests.kit import several_devices, two_workers
+from tests.kit import several_devices, toy_training, two_workers
 from tests.kit.script_runs import Script
-from tests.training import estimator_test
 
 
 class Soak:
@@ -35,7 +34,7 @@ class Soak:
     several_devices.write_data("run_classifier", folder)
     (folder / "toy").mkdir()
     two_workers.write_records(folder / "toy")
-    self._model = estimator_test.make(folder / "toy" / "out", save_checkpoints_steps=5)
+    self._model = toy_training.make(folder / "toy" / "out", save_checkpoints_steps=5)
     self._steps = 0
 
   def cycle(self) -> None:
@@ -93,7 +92,7 @@ def figures() -> dict[str, int]:
     "threads": len(os.listdir("/proc/self/task")),
     "graphs": sum(isinstance(each, FuncGraph) for each in gc.get_objects()),
     "functions": len(context.context().list_function_names()),
-    "traces": len(estimator_test.TRACES),
+    "traces": len(toy_training.TRACES),
   }
 
 

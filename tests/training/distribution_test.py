@@ -16,10 +16,11 @@ import tensorflow as tf
 from bert.checkpoints import checkpoint
 from bert.scripts import command_line
 from bert.training import distribution
-from tests.kit import several_devices, two_workers
+from tests.kit import several_devices, toy_training, two_workers
+from tests.kit.event_files import scalars_in
+from tests.kit.script_runs import assert_same_tensors, assert_same_values
 from tests.kit.several_devices import last_values
 from tests.kit.two_workers import STEPS
-from tests.training import estimator_test
 
 
 def test_doctests():
@@ -51,7 +52,7 @@ def job(tmp_path_factory):
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory, job):
   """The same training in one process on one device."""
-  model = estimator_test.make(tmp_path_factory.mktemp("alone"), save_summary_steps=1)
+  model = toy_training.make(tmp_path_factory.mktemp("alone"), save_summary_steps=1)
   return model.train(two_workers.input_fn(job.folder, is_training=True), STEPS)
 
 
@@ -66,7 +67,7 @@ def scripts_alone(tmp_path_factory, job):
 
 def test_two_workers_train_as_one(job, alone):
   losses = [
-    [values["loss"] for _, values in sorted(estimator_test.scalars(folder).items())]
+    [values["loss"] for _, values in sorted(scalars_in(folder).items())]
     for folder in (job.folder / "straight", alone.config.model_dir)
   ]
   assert len(losses[0]) == STEPS
@@ -108,9 +109,7 @@ def test_a_signal_to_one_worker_stops_all_after_the_same_step(job):
   for seen in job.seen:
     assert seen["stopped with"] == 143
     assert seen["stopped at"] == "3"
-  estimator_test.assert_same_values(
-    last_values(job.folder / "straight"), last_values(job.folder / "stopped")
-  )
+  assert_same_values(last_values(job.folder / "straight"), last_values(job.folder / "stopped"))
 
 
 def test_a_killed_worker_ends_the_others_with_a_clear_message(job):
@@ -129,7 +128,7 @@ def test_a_restart_of_all_resumes_exactly(job):
   assert [code for code, _ in job.restarted] == [0, 0], job.restarted[0][1][-3000:]
   straight, resumed = (checkpoint.latest(str(job.folder / x)) for x in ("straight", "killed"))
   assert resumed.endswith(f"-{STEPS}")
-  estimator_test.assert_same_values(*map(estimator_test.all_values, (straight, resumed)))
+  assert_same_tensors(straight, resumed)
   assert checkpoint.read_state(straight) == checkpoint.read_state(resumed)
 
 

@@ -20,16 +20,10 @@ from bert.training import loss_scaling
 from bert.training.estimator import Estimator, RunConfig, TrainingDivergedError
 from bert.training.loss_scaling import GOOD_STEPS, SCALE, SKIPPED_STEPS, LossScale, after_step
 from tests import run_pretraining_test
-from tests.kit import several_devices
-from tests.kit.script_runs import Script
-from tests.training import estimator_test
-from tests.training.estimator_test import (
-  PARAMS,
-  all_values,
-  assert_same_values,
-  scalars,
-  train_input_fn,
-)
+from tests.kit import several_devices, toy_training
+from tests.kit.event_files import scalars_in
+from tests.kit.script_runs import Script, assert_same_values, tensors
+from tests.kit.toy_training import PARAMS, train_input_fn
 
 STATE = {SCALE, GOOD_STEPS, SKIPPED_STEPS}
 
@@ -53,7 +47,7 @@ def make(folder, overflows=(), scale_loss=True, params=None, replica=0, **config
   """An estimator with infinite gradients on one replica, in the steps that begin at `overflows`."""
 
   def model_fn(features, labels, mode, params):
-    spec = estimator_test.model_fn(features, labels, mode, params)
+    spec = toy_training.model_fn(features, labels, mode, params)
     if spec.train_op:
       loss = overflow_at(spec.loss, overflows, replica)
       spec.train_op = create_optimizer(loss, 0.1, 100, 4, scale_loss=scale_loss)
@@ -76,7 +70,7 @@ def overflow_at(loss, steps, replica):
 
 
 def newest(folder):
-  return all_values(checkpoint.latest(str(folder)))
+  return tensors(checkpoint.latest(str(folder)))
 
 
 def without(values, names):
@@ -92,7 +86,7 @@ def straight(tmp_path_factory):
 
 
 def test_a_step_that_overflows_changes_no_weight_and_halves_the_scale(straight):
-  told = scalars(straight)
+  told = scalars_in(straight)
   scale = loss_scaling.INITIAL_SCALE
   assert [told[step]["loss_scale"] for step in range(1, 10)] == [
     *[scale] * 2,
@@ -108,13 +102,13 @@ def test_a_step_that_overflows_changes_no_weight_and_halves_the_scale(straight):
 def test_a_skipped_step_leaves_weights_and_slots_alone(tmp_path):
   model = make(tmp_path, overflows=(2,), save_checkpoints_steps=1)
   model.train(train_input_fn, 3)
-  before, after = (all_values(str(tmp_path / f"model.ckpt-{step}")) for step in (2, 3))
+  before, after = (tensors(str(tmp_path / f"model.ckpt-{step}")) for step in (2, 3))
   assert_same_values(*(without(v, {*STATE, "global_step"}) for v in (before, after)))
   assert (before["global_step"], after["global_step"]) == (2, 3)
 
 
 def test_the_schedule_and_the_data_go_on_as_if_nothing_were_skipped(straight):
-  rates = [scalars(straight)[step]["learning_rate"] for step in range(1, 10)]
+  rates = [scalars_in(straight)[step]["learning_rate"] for step in range(1, 10)]
   np.testing.assert_array_equal(rates, learning_rate_at(tf.range(9), 0.1, 100, 4))
   assert checkpoint.read_state(checkpoint.latest(str(straight)))["run"]["examples"] == 36
 
@@ -148,7 +142,7 @@ def test_without_overflow_it_trains_as_without_a_scale(tmp_path):
 def test_parts_of_a_batch_are_skipped_together(tmp_path):
   config = {"save_checkpoints_steps": 1, "gradient_accumulation_steps": 2}
   make(tmp_path, overflows=(1,), **config).train(train_input_fn, 2)
-  before, after = (all_values(str(tmp_path / f"model.ckpt-{step}")) for step in (1, 2))
+  before, after = (tensors(str(tmp_path / f"model.ckpt-{step}")) for step in (1, 2))
   assert_same_values(*(without(v, {*STATE, "global_step"}) for v in (before, after)))
   assert after[SKIPPED_STEPS] == 1
 
@@ -200,7 +194,7 @@ def test_a_script_trains_in_float16(flags, tmp_path):
   for dtype in ("float16", "float32"):
     out = tmp_path / dtype
     script.run_well(**flags, output_dir=out, do_train=True, dtype=dtype, save_summary_steps=1)
-    losses[dtype] = [scalars(out)[step]["loss"] for step in (1, 2, 3)]
+    losses[dtype] = [scalars_in(out)[step]["loss"] for step in (1, 2, 3)]
   np.testing.assert_allclose(losses["float16"], losses["float32"], rtol=5e-3)
   assert losses["float16"] != losses["float32"]
   half, full = newest(tmp_path / "float16"), newest(tmp_path / "float32")
@@ -213,7 +207,7 @@ def test_a_scale_that_is_too_large_for_float16_comes_down(flags, tmp_path, monke
   monkeypatch.setitem(loss_scaling.INITIAL_VALUES, SCALE, 2.0**24)
   values = {**flags, "output_dir": tmp_path, "num_train_steps": 12, "save_summary_steps": 1}
   Script(run_pretraining).run_well(**values, do_train=True, dtype="float16")
-  told = [scalars(tmp_path)[step] for step in range(1, 13)]
+  told = [scalars_in(tmp_path)[step] for step in range(1, 13)]
   assert 1 <= told[-1]["skipped_steps"] < 12
   assert told[-1]["loss_scale"] == 2.0 ** (24 - told[-1]["skipped_steps"])
   assert told[0]["loss"] > told[-1]["loss"]  # it has learnt all the same

@@ -1,0 +1,295 @@
+"""What happens between training steps: evaluation, divergence, signals, logs.
+
+Alone: python -m pytest tests/training/training_loop_test.py
+"""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert.checkpoints import checkpoint
+from bert.model import variables as vs
+from bert.training.estimator import Estimator, EvalSpec, ModeKeys
+from bert.training.training_loop import EXIT_CODE_SIGTERM, TrainingDivergedError
+from tests.kit.event_files import scalars_in
+from tests.kit.script_runs import assert_same_tensors, tensors
+from tests.kit.toy_training import (
+  eval_input_fn,
+  examples,
+  make,
+  model_fn,
+  toy_train_op,
+  train_input_fn,
+)
+
+# Evaluation during training.
+
+
+METRICS = [0.5, 0.7, 0.7, 0.6, 0.9, 0.1]
+
+
+def scripted_eval_spec(**more):
+  """An evaluation whose metric at step n is `METRICS[n - 1]`."""
+  return EvalSpec(eval_input_fn, every_steps=1, **{"metric": "scripted", **more})
+
+
+def scripted(model_dir, **config):
+  model = make(model_dir, **config)
+  evaluate_now = model.evaluate_now
+
+  def scripted_evaluation(input_fn, steps):
+    results = evaluate_now(input_fn, steps)
+    return {**results, "scripted": METRICS[results["global_step"] - 1]}
+
+  model.evaluate_now = scripted_evaluation
+  return model
+
+
+def test_best_weights_are_kept(tmp_path):
+  scripted(tmp_path, save_checkpoints_steps=1).train(train_input_fn, 6, scripted_eval_spec())
+  assert [step for step, _ in checkpoint.list_checkpoints(str(tmp_path / "best"))] == [5]
+  best, whole = (tensors(str(tmp_path / x / "model.ckpt-5")) for x in ("best", "."))
+  assert best.keys() == {"global_step", "toy/bias", "toy/embeddings", "toy/kernel"}
+  for name in best:
+    np.testing.assert_array_equal(best[name], whole[name])
+
+
+def test_an_endless_set_is_evaluated_for_some_batches(tmp_path):
+  def endless(params):
+    return eval_input_fn(params).repeat()
+
+  spec = EvalSpec(endless, 3, "eval_loss", higher_is_better=False, steps=2)
+  make(tmp_path).train(train_input_fn, 3, spec)
+  expected = make(tmp_path).evaluate(endless, steps=2)
+  assert scalars_in(tmp_path / "eval")[3]["eval_loss"] == pytest.approx(expected["eval_loss"])
+  assert expected["eval_ids"] == sum(row["input_ids"].sum() for row in examples(8))
+
+
+def test_lower_can_be_better(tmp_path):
+  scripted(tmp_path).train(train_input_fn, 5, scripted_eval_spec(higher_is_better=False))
+  assert checkpoint.latest(str(tmp_path / "best")).endswith("-1")
+
+
+def test_patience_ends_training_and_survives_a_resumption(tmp_path, caplog):
+  spec = scripted_eval_spec(patience=2)
+  scripted(tmp_path / "a").train(train_input_fn, 6, spec)
+  assert checkpoint.latest(str(tmp_path / "a")).endswith("-4")
+  scripted(tmp_path / "b").train(train_input_fn, 3, spec)  # One evaluation without improvement.
+  scripted(tmp_path / "b").train(train_input_fn, 6, spec)
+  assert checkpoint.latest(str(tmp_path / "b")).endswith("-4")
+  with caplog.at_level("INFO", logger="absl"):
+    scripted(tmp_path / "b").train(train_input_fn, 6, spec)
+  assert "stopped early, at step 4" in caplog.text
+  states = [checkpoint.read_state(str(tmp_path / x / "model.ckpt-4"))["run"] for x in "ab"]
+  assert states[0] == states[1]
+  assert (states[0]["best_value"], states[0]["best_step"]) == (0.7, 2)
+
+
+def test_evaluating_in_between_changes_no_bit_of_training(tmp_path):
+  make(tmp_path / "a", {"dropout": 1}).train(train_input_fn, 6)
+  spec = EvalSpec(eval_input_fn, every_steps=2, metric="eval_loss", higher_is_better=False)
+  make(tmp_path / "b", {"dropout": 1}).train(train_input_fn, 6, spec)
+  assert_same_tensors(*(str(tmp_path / x / "model.ckpt-6") for x in "ab"))
+
+
+def test_unknown_metric_lists_the_known(tmp_path):
+  with pytest.raises(ValueError, match=r"eval_f1.*eval_loss"):
+    make(tmp_path).train(train_input_fn, 2, EvalSpec(eval_input_fn, 1, metric="eval_f1"))
+
+
+# Losses that are not finite, and signals.
+
+
+@pytest.mark.parametrize("steps_per_loop", [1, 10])
+def test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing(tmp_path, steps_per_loop):
+  def input_fn(params):
+    def spoil(index, batch):
+      return {**batch, "label_ids": tf.cast(batch["label_ids"], tf.float32) + bad[index]}
+
+    bad = tf.constant([0.0] * 6 + [np.nan] + [0.0] * 10)
+    return train_input_fn(params).enumerate().map(spoil)
+
+  model = make(tmp_path, steps_per_loop=steps_per_loop, save_checkpoints_steps=5)
+  with pytest.raises(TrainingDivergedError, match=r"loss of step 7 is nan.*after step 5"):
+    model.train(input_fn, 15)
+  assert [step for step, _ in checkpoint.list_checkpoints(str(tmp_path))] == [0, 5]
+  make(tmp_path).train(train_input_fn, 6)
+
+
+@pytest.mark.parametrize("steps_per_loop", [1, 4])
+def test_the_batch_of_a_loss_that_is_not_finite_is_saved(tmp_path, steps_per_loop):
+  def input_fn(params):
+    return train_input_fn(params).map(
+      lambda batch: {**batch, "name": tf.strings.as_string(batch["label_ids"])}
+    )
+
+  def named_model_fn(features, labels, mode, params):
+    spec = model_fn(features, labels, mode, params)
+    bad = tf.where(vs.get_global_step() == 6, np.nan, 1.0)
+    spec.train_op = toy_train_op(spec.loss * bad)
+    spec.loss *= bad
+    return spec
+
+  model = make(tmp_path, {"dropout": 1}, steps_per_loop=steps_per_loop, save_checkpoints_steps=5)
+  model = Estimator(named_model_fn, model.config, model.params)
+  with pytest.raises(TrainingDivergedError, match=r"7 is nan.*diverged_batch-7\.npz; numpy"):
+    model.train(input_fn, 15)
+  [expected] = input_fn({"seed": 12345, "skip_examples": 24, "batch_size": 4}).take(1)
+  with np.load(tmp_path / "diverged_batch-7.npz", allow_pickle=False) as saved:
+    assert sorted(saved.files) == ["input_ids", "label_ids", "name"]
+    for name in saved.files:
+      np.testing.assert_array_equal(saved[name], expected[name].numpy().astype(saved[name].dtype))
+
+
+def test_a_batch_that_cannot_be_saved_hides_no_divergence(tmp_path, monkeypatch):
+  def full(self, step, batch):
+    raise OSError("No space left on device")
+
+  monkeypatch.setattr(Estimator, "save_batch", full)
+  with pytest.raises(TrainingDivergedError, match=r"of step 1 is inf.*not be saved \(No space"):
+    make(tmp_path, {"scale": np.inf}).train(train_input_fn, 2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_leaves_and_the_run_goes_on_exactly(tmp_path, number):
+  def input_fn(params):
+    def maybe_stop(index):
+      if index == 4 and not params["skip_examples"]:
+        os.kill(os.getpid(), number)
+      return index
+
+    return (
+      train_input_fn(params)
+      .enumerate()
+      .map(lambda i, batch: (tf.py_function(maybe_stop, [i], tf.int64), batch))
+      .map(lambda i, batch: batch)
+    )
+
+  before = signal.getsignal(number)
+  with pytest.raises(SystemExit if number == signal.SIGTERM else KeyboardInterrupt) as caught:
+    make(tmp_path / "a", {"dropout": 1}).train(input_fn, 500)
+  assert signal.getsignal(number) is before
+  if number == signal.SIGTERM:
+    assert caught.value.code == EXIT_CODE_SIGTERM == 143
+  step = checkpoint.list_checkpoints(str(tmp_path / "a"))[-1][0]
+  assert 0 < step < 50  # Before the data end, too.
+  make(tmp_path / "a", {"dropout": 1}).train(input_fn, step + 3)
+  make(tmp_path / "b", {"dropout": 1}).train(train_input_fn, step + 3)
+  assert_same_tensors(*(checkpoint.latest(str(tmp_path / x)) for x in "ab"))
+
+
+# What is written and shown.
+
+
+def test_checkpoints_at_zero_each_period_and_the_end(tmp_path):
+  make(tmp_path, save_checkpoints_steps=4, keep_checkpoint_max=3).train(train_input_fn, 10)
+  assert [step for step, _ in checkpoint.list_checkpoints(str(tmp_path))] == [4, 8, 10]
+  make(tmp_path / "short").train(train_input_fn, 2)
+  assert [step for step, _ in checkpoint.list_checkpoints(str(tmp_path / "short"))] == [0, 2]
+
+
+def test_summaries_for_tensorboard(tmp_path):
+  make(tmp_path, save_summary_steps=2).train(train_input_fn, 5)
+  told = scalars_in(tmp_path)
+  assert told.keys() == {2, 4, 5}
+  assert told[4].keys() == {
+    "loss",
+    "learning_rate",
+    "mean_score",
+    "global_step/sec",
+    "examples/sec",
+  }
+  assert told[4]["learning_rate"] == pytest.approx(0.1 / 1.3)
+  assert told[4]["examples/sec"] == pytest.approx(4 * told[4]["global_step/sec"], rel=1e-4)
+
+
+def make_telling(model_dir, summaries, **config):
+  """A model whose summaries are `summaries(features)`; shows `costly`, and ids per second."""
+
+  def telling_model_fn(features, labels, mode, params):
+    spec = model_fn(features, labels, mode, params)
+    if mode == ModeKeys.TRAIN:
+      spec.summaries = summaries(features)
+      spec.progress = ["costly", "learning_rate"]
+      spec.rates = {"ids/sec": "ids_per_example"}
+    return spec
+
+  model = make(model_dir, **config)
+  return Estimator(telling_model_fn, model.config, model.params)
+
+
+def ids_per_example(features):
+  counts = tf.reduce_sum(tf.cast(features["input_ids"] > 0, tf.float32), 1)
+  return {"ids_per_example": tf.reduce_mean(counts)}
+
+
+@pytest.mark.parametrize("config", [{}, {"steps_per_loop": 10}, {"gradient_accumulation_steps": 2}])
+def test_costly_summaries_are_computed_only_where_they_are_told(tmp_path, caplog, config):
+  """And what is told is the value of that very step."""
+  computed = []
+
+  def summaries(features):
+    def costly():
+      tf.py_function(lambda ids: computed.append(int(ids.numpy().sum())), [ids], [])
+      return tf.cast(tf.reduce_sum(ids), tf.float64)
+
+    ids = features["input_ids"]
+    return {"costly": costly, **ids_per_example(features)}
+
+  with caplog.at_level("INFO", logger="absl"):
+    model = make_telling(tmp_path, summaries, save_summary_steps=4, log_every_steps=3, **config)
+    model.train(train_input_fn, 10)
+  parts = config.get("gradient_accumulation_steps", 1)
+  batches = train_input_fn({"seed": 12345, "skip_examples": 0, "batch_size": 4}).take(10)
+  sums = [float(batch["input_ids"].numpy().sum()) / parts for batch in batches]
+  assert len(computed) == 6 * parts  # In steps 3, 6 and 9, 4 and 8, and the last.
+  told = scalars_in(tmp_path)
+  assert {step: values["costly"] for step, values in told.items()} == {
+    step: sums[step - 1] for step in (4, 8, 10)
+  }
+  lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("step ")]
+  assert [line.split(", ")[2] for line in lines] == [
+    f"costly {sums[step - 1]:.4g}" for step in (3, 6, 9, 10)
+  ]
+  assert all("learning_rate 0.0" in line and " ids/s, " in line for line in lines)
+
+
+@pytest.mark.parametrize("steps_per_loop", [1, 3])
+def test_rates_count_every_step(tmp_path, steps_per_loop):
+  """Not only the one whose scalars are told: sequences differ in length."""
+  model = make_telling(
+    tmp_path,
+    lambda features: {"costly": 0.0, **ids_per_example(features)},
+    save_summary_steps=6,
+    steps_per_loop=steps_per_loop,
+  )
+  model.train(train_input_fn, 6)
+  batches = list(train_input_fn({"seed": 12345, "skip_examples": 0, "batch_size": 4}).take(6))
+  counts = [np.count_nonzero(batch["input_ids"]) for batch in batches]
+  assert len(set(counts)) > 1
+  told = scalars_in(tmp_path)[6]
+  assert told["ids/sec"] / told["examples/sec"] == pytest.approx(sum(counts) / 24, rel=1e-5)
+
+
+def test_unknown_names_to_tell_are_refused(tmp_path):
+  with pytest.raises(ValueError, match="'costly', but the scalars of a step are loss, learning_r"):
+    make_telling(tmp_path, ids_per_example).train(train_input_fn, 1)
+
+
+def test_plain_lines_where_there_is_no_terminal(tmp_path, caplog):
+  with caplog.at_level("INFO", logger="absl"):
+    make(tmp_path, log_every_steps=2).train(train_input_fn, 5)
+  lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("step ")]
+  assert [line.split(",")[0] for line in lines] == ["step 2/5", "step 4/5", "step 5/5"]
+  assert all("examples/s" in line and "loss" in line and "left" in line for line in lines)
+
+
+def test_a_bar_on_a_terminal(tmp_path, capfd):
+  make(tmp_path, show_progress=True).train(train_input_fn, 5)
+  shown = capfd.readouterr().err
+  assert "5/5" in shown
+  assert "loss=" in shown
+  assert "examples_per_s=" in shown
