@@ -32,6 +32,7 @@ import numpy as np
 from absl import flags, logging
 
 from bert import tokenization
+from bert.io import installation
 from bert.io.tfrecord_bytes import encode_examples
 from bert.pretraining import blocks, workers
 from bert.pretraining import instances as pretraining_data
@@ -517,12 +518,8 @@ def main(_) -> None:
 
 
 def _import_beam_engine():
-  try:
+  with installation.extra("beam", "--engine=beam"):
     from bert.pretraining import beam
-  except ImportError as error:
-    raise command_line.UsageError(
-      f"--engine=beam needs Apache Beam ({error}): pip install 'apache-beam[tfrecord]'."
-    ) from error
   return beam
 
 

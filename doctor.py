@@ -180,6 +180,7 @@ def diagnose(subject: Subject) -> Iterator[Finding]:
   yield from examine(
     (
       machine_checks.check_versions,
+      machine_checks.check_namesakes,
       machine_checks.check_devices,
       model_checks.check_config,
       model_checks.check_vocabulary,

@@ -65,7 +65,6 @@ __all__ = [
 FLAGS = flags.FLAGS
 
 
-
 def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
   with flag_groups.flag_group("Task and data"):

@@ -44,7 +44,7 @@ from bert.scripts.parallel_processes import Job
 
 FLAGS = flags.FLAGS
 
-COMMAND = (sys.executable, os.path.abspath(run_classifier.__file__))
+COMMAND = (sys.executable, "-m", "bert.run_classifier")
 """What a run is started with."""
 
 # Passed on to run_classifier.py if they have a value.

@@ -7,12 +7,14 @@ names, unless that name leads to somebody else's file. Importing `bert` imports 
 """
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
-import pathlib
+import os
 import sys
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = (
+  False  # Type checkers take a variable of this name as true; `typing` costs an import.
+)
 
 if TYPE_CHECKING:  # what type checkers and editors see
   import attention_maps as attention_maps
@@ -25,6 +27,7 @@ if TYPE_CHECKING:  # what type checkers and editors see
   import modeling as modeling
   import optimization as optimization
   import plots as plots
+  import predict as predict
   import predict_masked as predict_masked
   import run_classifier as run_classifier
   import run_glue as run_glue
@@ -36,44 +39,71 @@ if TYPE_CHECKING:  # what type checkers and editors see
 
 __version__ = "0.2.0"
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_PACKAGE = os.path.dirname(os.path.realpath(__file__))
+_ROOT = os.path.dirname(_PACKAGE)
+
+# Distributions of others that install an import package `bert`, in metadata's spelling.
+_NAMESAKES = ("bert_tensorflow", "bert_for_tf2", "bert")
 
 
 class _SharedModule(importlib.machinery.SourceFileLoader):
   """Gives `bert.modeling` the module that `import modeling` gives."""
 
   def create_module(self, spec):
-    """Returns the flat module, imported if it was not."""
+    """Returns the flat module, imported now if it was not before."""
     module = importlib.import_module(spec.name.rpartition(".")[2])
     self._own_spec = module.__spec__
     return module
 
   def exec_module(self, module):
-    """Runs nothing: the module has run under its own name, whose spec it gets back."""
+    """Runs nothing: the module ran under its own name. It gets back the spec of that name."""
     module.__spec__ = self._own_spec
 
 
-class _RootModules(importlib.abc.MetaPathFinder):
+class _RootModules:
   """Finds `bert.NAME` as `NAME.py` beside this package."""
 
-  def find_spec(self, fullname, path=None, target=None):
-    """See base class."""
+  @staticmethod
+  def find_spec(fullname, path=None, target=None):
+    """See importlib.abc.MetaPathFinder."""
     package, _, name = fullname.rpartition(".")
-    file = _ROOT / f"{name}.py"
-    if package != __name__ or not file.is_file():
+    file = os.path.join(_ROOT, f"{name}.py")
+    if package != __name__ or not os.path.isfile(file):
       return None
-    shared = _leads_to(name, file)
-    loader = _SharedModule(fullname, str(file)) if shared else None
+    loader = _SharedModule(fullname, file) if _leads_to(name, file) else None
     return importlib.util.spec_from_file_location(fullname, file, loader=loader)
 
 
-def _leads_to(name: str, file: pathlib.Path) -> bool:
+def _leads_to(name: str, file: str) -> bool:
   """Whether `import name` gives the module in `file`, and not a caller's own of that name."""
-  module = sys.modules.get(name)
-  spec = module.__spec__ if module else importlib.machinery.PathFinder.find_spec(name)
-  origin = spec.origin if spec else None
-  return bool(origin) and pathlib.Path(origin).resolve() == file
+  if name in sys.modules:
+    origin = getattr(sys.modules[name], "__file__", None)
+  else:
+    spec = importlib.util.find_spec(name)
+    origin = spec.origin if spec else None
+  return bool(origin) and os.path.realpath(origin) == file
 
 
-if (_ROOT / "modeling.py").is_file():  # a checkout, or an editable install of one
-  sys.meta_path.append(_RootModules())
+def _warn_of_namesakes() -> None:
+  """Names other distributions that wrote an import package `bert` into this same folder."""
+  found = [
+    entry
+    for entry in sorted(os.listdir(_ROOT))
+    if entry.endswith((".dist-info", ".egg-info")) and entry.partition("-")[0] in _NAMESAKES
+  ]
+  if found:
+    import warnings
+
+    names = " ".join(entry.partition("-")[0].replace("_", "-") for entry in found)
+    warnings.warn(
+      f"{_PACKAGE} belongs to bert-alive and to {', '.join(found)} at once, so files of one were "
+      f"overwritten by the other. Run: pip uninstall {names} bert-alive; pip install bert-alive",
+      RuntimeWarning,
+      stacklevel=2,
+    )
+
+
+if os.path.isfile(os.path.join(_ROOT, "modeling.py")):  # A checkout, or an editable install of one.
+  sys.meta_path.append(_RootModules)
+else:
+  _warn_of_namesakes()

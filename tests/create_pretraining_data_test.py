@@ -18,6 +18,7 @@ import tracemalloc
 import pytest
 from absl import flags
 
+import bert.pretraining
 from bert import create_pretraining_data as script
 from bert import tokenization
 from bert.io import record_files, tfrecord_bytes
@@ -492,7 +493,8 @@ def test_beam_through_the_command_line(tmp_path):
 
 def test_beam_that_is_not_installed(tmp_path, monkeypatch):
   monkeypatch.setitem(sys.modules, "apache_beam", None)
-  monkeypatch.delitem(sys.modules, "pretraining_beam", raising=False)
+  monkeypatch.delitem(sys.modules, "bert.pretraining.beam", raising=False)
+  monkeypatch.delattr(bert.pretraining, "beam", raising=False)
   code, errors = run(
     f"--input_file={TEXT}",
     f"--output_file={tmp_path}/out",
@@ -500,7 +502,7 @@ def test_beam_that_is_not_installed(tmp_path, monkeypatch):
     "--engine=beam",
   )
   assert code == 1
-  assert "pip install" in errors
+  assert 'pip install "bert-alive[beam]"' in errors
   assert not list(tmp_path.iterdir())
 
 

@@ -19,10 +19,9 @@ import pytest
 from bert import doctor, run_classifier, tokenization
 from bert.checkpoints import checkpoint
 from bert.checks import data_checks, machine_checks, model_checks, start_checks
-from bert.io import installation
 from bert.checks import findings as examination
 from bert.checks.findings import Subject, to_text
-from bert.io import record_files
+from bert.io import installation, record_files
 from bert.model.configuration import BertConfig
 from bert.pretraining import instances
 from bert.scripts import command_line, flag_groups

@@ -7,17 +7,15 @@ arithmetic, which its docstring explains.
 import importlib.metadata
 import os
 import platform
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bert.checks.findings import Finding, Subject, error, note, ok, warning
+from bert.io import installation
 from bert.model.configuration import BertConfig
 from bert.training import hardware
-
-_DISTRIBUTION = "bert-alive"
 
 # Whose own requirements are checked, too: that is where upgrades of NumPy, protobuf, ... clash.
 _LIBRARIES = ("tensorflow", "tensorflow-text", "tf-keras", "tensorflow-hub")
@@ -33,12 +31,21 @@ _SAME_MINOR = ("tensorflow", "tensorflow-text", "tf-keras")
 def check_versions(subject: Subject) -> Iterator[Finding]:
   """Compares what is installed with what this project and its libraries ask for."""
   del subject
-  supported, requirements = _requirements()
-  clashes = list(_clashes(supported, requirements))
+  clashes = list(_clashes(*installation.requirements()))
   yield from clashes
   if not clashes:
     versions = ", ".join(f"{name} {_version(name)}" for name in _SAME_MINOR)
     yield ok(f"Python {platform.python_version()}, {versions}: versions fit each other.")
+
+
+def check_namesakes(subject: Subject) -> Iterator[Finding]:
+  """Names other installed distributions that bring an import package `bert`."""
+  del subject
+  for name in installation.namesakes():
+    yield error(
+      f"{name} also installs a package `bert`: `import bert` finds the one or the other.",
+      remedy=f"pip uninstall {name}, or use an environment without it.",
+    )
 
 
 def _clashes(supported: str, requirements: Sequence[str]) -> Iterator[Finding]:
@@ -48,7 +55,7 @@ def _clashes(supported: str, requirements: Sequence[str]) -> Iterator[Finding]:
   if python not in SpecifierSet(supported, prereleases=True):
     yield error(f"This is Python {python}, but {supported} is needed.", sys.executable)
   wanted_by = [("this project", requirements)]
-  wanted_by += [(name, _requirements_of(name)) for name in _LIBRARIES]
+  wanted_by += [(name, installation.requirements_of(name)) for name in _LIBRARIES]
   seen = set()
   for who, wanted in wanted_by:
     for requirement in wanted:
@@ -84,31 +91,6 @@ def _version(name: str) -> str | None:
     return importlib.metadata.version(name)
   except importlib.metadata.PackageNotFoundError:
     return None
-
-
-def _requirements() -> tuple[str, list[str]]:
-  """The Python versions and libraries that this project needs: by pyproject.toml, or installed."""
-  path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pyproject.toml")
-  try:
-    with open(path, encoding="utf-8") as reader:
-      text = reader.read()
-    supported = re.search(r'^requires-python = "(.+)"$', text, re.MULTILINE)[1]
-    block = re.search(r"^dependencies = \[\n(.*?)^\]", text, re.MULTILINE | re.DOTALL)[1]
-    return supported, re.findall(r'^\s*"(.+?)"', block, re.MULTILINE)
-  except (OSError, TypeError):  # TypeError: something is not in the file
-    pass
-  try:
-    supported = importlib.metadata.metadata(_DISTRIBUTION)["Requires-Python"] or ""
-  except importlib.metadata.PackageNotFoundError:
-    supported = ""
-  return supported, _requirements_of(_DISTRIBUTION)
-
-
-def _requirements_of(name: str) -> list[str]:
-  try:
-    return importlib.metadata.requires(name) or []
-  except importlib.metadata.PackageNotFoundError:
-    return []
 
 
 # ---------------------------------------------------------------------------------------------

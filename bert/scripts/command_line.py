@@ -37,9 +37,6 @@ FLAGS = flags.FLAGS
 # README, where it never had an effect.
 _ALIASES = {"do_lower": "do_lower_case"}
 
-# The global variable of a script in which the command `bert` leaves the words that started it.
-PROGRAM_NAME = "__program__"
-
 # These print something and exit. They are no absl flags: absl's own exit with code 1.
 _REQUESTS = {
   "help": "help",
@@ -306,10 +303,10 @@ def _program(argv: Sequence[str], script: types.ModuleType | None = None) -> str
 
   Args:
     argv: the command line.
-    script: the module of `main`. The command `bert` leaves its own name in `PROGRAM_NAME` there;
-      one that was started by `python -m` knows the module's full name.
+    script: the module of `main`. The command `bert` leaves these words there; a module
+      started by `python -m` knows its full name.
   """
-  if name := getattr(script, PROGRAM_NAME, None):
+  if name := getattr(script, installation.PROGRAM_NAME, None):
     return name
   spec = getattr(script, "__spec__", None)
   if script is not None and script.__name__ == "__main__" and spec:

@@ -16,6 +16,8 @@ from typing import Any
 
 from absl import logging
 
+from bert.io import installation
+
 LOG_FILE = "run.log"
 
 
@@ -115,7 +117,7 @@ class _Process:
     self._job = job
     self._told = 0
     self._begin = time.monotonic()
-    environment = dict(os.environ)
+    environment = installation.importable_environment()
     if gpu is not None:
       environment["CUDA_VISIBLE_DEVICES"] = gpu
     with open(os.path.join(job.folder, LOG_FILE), "ab") as log:

@@ -1,0 +1,1 @@
+"""Downloads a released model or public task data into the cache."""
