@@ -401,7 +401,7 @@ def _to_transformers(prefix: str, beside: FilesBeside) -> None:
 
 def _from_transformers(prefix: str, beside: FilesBeside) -> None:
   from bert.checkpoints.checkpoint import abbreviate
-  from bert.text import vocabulary
+  from bert.text import vocabulary_file
 
   if beside.config is None:
     raise command_line.UsageError(f"There is no {transformers_folder.CONFIG} beside {prefix}.")
@@ -415,7 +415,7 @@ def _from_transformers(prefix: str, beside: FilesBeside) -> None:
   if beside.vocabulary:
     shutil.copyfile(beside.vocabulary, vocab_file)
   elif tokens := transformers_folder.read_tokens(prefix):
-    vocabulary.write_tokens(vocab_file, tokens)
+    vocabulary_file.write_tokens(vocab_file, tokens)
   write_checkpoint(FLAGS.output_dir, tensors)
 
 
@@ -425,12 +425,12 @@ def _from_transformers(prefix: str, beside: FilesBeside) -> None:
 
 def _resize_vocab(prefix: str, beside: FilesBeside) -> None:
   from bert.checkpoints import checkpoint
-  from bert.text import vocabulary
+  from bert.text import vocabulary_file
 
   beside.check(prefix, "old_vocab_file")
   config = _read_config(beside.config)
-  old_tokens = vocabulary.read_tokens(beside.vocabulary)
-  new_tokens = vocabulary.read_tokens(FLAGS.vocab_file)
+  old_tokens = vocabulary_file.read_tokens(beside.vocabulary)
+  new_tokens = vocabulary_file.read_tokens(FLAGS.vocab_file)
   tensors = resize_vocabulary(
     checkpoint.read_tensors(prefix, checkpoint.names_and_shapes(prefix)),
     old_tokens,
@@ -441,7 +441,7 @@ def _resize_vocab(prefix: str, beside: FilesBeside) -> None:
   )
   config_text = json.dumps({**config, "vocab_size": len(new_tokens)}, indent=2) + "\n"
   atomic_files.write_text(os.path.join(FLAGS.output_dir, "bert_config.json"), config_text)
-  vocabulary.write_tokens(os.path.join(FLAGS.output_dir, "vocab.txt"), new_tokens)
+  vocabulary_file.write_tokens(os.path.join(FLAGS.output_dir, "vocab.txt"), new_tokens)
   write_checkpoint(FLAGS.output_dir, tensors)
 
 

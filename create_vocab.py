@@ -27,8 +27,7 @@ from absl import flags, logging
 
 from bert.pretraining import instances
 from bert.scripts import command_line, flag_groups
-from bert.text import corpus, vocabulary, word_counts
-from bert.tokenization import VocabularyError
+from bert.text import corpus, vocabulary, vocabulary_file, word_counts
 
 __all__ = ["main"]
 
@@ -92,7 +91,7 @@ def main(_) -> None:
   input_files = corpus.find_input_files(FLAGS.input_file)
   old = [FLAGS.extend] if FLAGS.extend else []
   instances.check_output_files([FLAGS.output_file], input_files + old)
-  old_tokens = vocabulary.read_tokens(FLAGS.extend) if FLAGS.extend else []
+  old_tokens = vocabulary_file.read_tokens(FLAGS.extend) if FLAGS.extend else []
   num_new = _number_of_new_tokens(old_tokens) if FLAGS.extend else 0
   counts = word_counts.count_words(
     input_files,
@@ -104,7 +103,7 @@ def main(_) -> None:
   report_counts(counts)
   tokens = _extend(counts, old_tokens, num_new) if FLAGS.extend else _learn(counts)
   report_coverage(counts, tokens, old_tokens)
-  vocabulary.write_tokens(FLAGS.output_file, tokens)
+  vocabulary_file.write_tokens(FLAGS.output_file, tokens)
   logging.info("Wrote %d tokens to %s.", len(tokens), FLAGS.output_file)
 
 
@@ -166,11 +165,11 @@ def _number_of_new_tokens(old_tokens: list[str]) -> int:
     if FLAGS.num_new is None:
       raise command_line.UsageError("--extend_by=append needs --num_new: how many tokens to add.")
   elif not num_unused:
-    raise VocabularyError(
+    raise vocabulary_file.VocabularyError(
       f"--extend={FLAGS.extend} has no [unusedN] line to replace. --extend_by=append adds lines."
     )
   elif (FLAGS.num_new or 0) > num_unused:
-    raise VocabularyError(
+    raise vocabulary_file.VocabularyError(
       f"--num_new={FLAGS.num_new}: {FLAGS.extend} has {num_unused} [unusedN] lines. Ask for so "
       "many, or add lines by --extend_by=append."
     )

@@ -41,6 +41,12 @@ def fake_estimator(monkeypatch) -> None:
   monkeypatch.setattr(estimator, "Estimator", FakeEstimator)
 
 
+@pytest.fixture(scope="session")
+def released_vocab_file(data_dir) -> pathlib.Path:
+  """The vocabulary of the released uncased models, 30,522 tokens."""
+  return data_dir / "vocab" / "uncased_vocab.txt"
+
+
 def pytest_make_parametrize_id(config, val, argname):
   """Bytes make no name: an archive holds the time it was made, and workers must agree on names."""
   del config

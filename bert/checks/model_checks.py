@@ -93,7 +93,7 @@ def check_vocabulary(subject: Subject) -> Iterator[Finding]:
 
 def _odd_lines(path: str) -> Iterator[Finding]:
   """Blank lines, and tokens that came before."""
-  from bert.text.vocabulary import read_tokens
+  from bert.text.vocabulary_file import read_tokens
 
   first_line: dict[str, int] = {}
   odd = []

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert import tokenization
+from bert.text.offsets import words_with_spans
 
 PAGE = 256  # code points that share a page of a table
 NUM_PAGES = 0x110000 // PAGE
@@ -145,7 +146,7 @@ def _main_page(tokenizer: tokenization.BasicTokenizer, text: str) -> list[int]:
 
 def _main_cell(tokenizer: tokenization.BasicTokenizer, char: str) -> int:
   """Looks at what the tokenizer makes of a character between two letters."""
-  words = list(tokenizer.tokenize_with_spans(_SIDE + char + _SIDE))
+  words = list(words_with_spans(tokenizer, _SIDE + char + _SIDE))
   tokens = [token for token, _ in words]
   if tokens == [_SIDE, _SIDE]:
     return SPACE << KIND_SHIFT
@@ -166,7 +167,7 @@ def _main_cell(tokenizer: tokenization.BasicTokenizer, char: str) -> int:
 
 
 def _separates_accents(tokenizer: tokenization.BasicTokenizer, char: str) -> bool:
-  (_, spans), *_ = tokenizer.tokenize_with_spans(char + "\u0301")
+  (_, spans), *_ = words_with_spans(tokenizer, char + "\u0301")
   return spans[-1] == (0, 1)
 
 

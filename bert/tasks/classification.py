@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from absl import logging
 
 from bert.io.tables import DataError
-from bert.text.word_table import kept_lengths
+from bert.text.batch_encoding import kept_lengths
 
 
 class InputExample:

@@ -22,10 +22,9 @@ from typing import NamedTuple
 
 from absl import logging
 
-from bert.io import atomic_files
-from bert.text import corpus
+from bert.text.vocabulary_file import VocabularyError
 from bert.text.word_counts import WordCounts
-from bert.tokenization import BasicTokenizer, VocabularyError, WordpieceTokenizer, load_vocab
+from bert.tokenization import BasicTokenizer, WordpieceTokenizer
 
 RESERVED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -297,23 +296,6 @@ class TokenSplitter:
 
 # ---------------------------------------------------------------------------------------------
 # Extending a vocabulary.
-
-
-def read_tokens(vocab_file: str) -> list[str]:
-  """The lines of a vocabulary file, also blank and repeated ones, which take up an id, too.
-
-  Raises:
-    VocabularyError: see `tokenization.load_vocab`, which checks the file.
-  """
-  vocab = load_vocab(vocab_file)
-  with corpus.open_bytes(vocab_file) as reader:
-    lines = reader.read().decode("utf-8-sig").replace("\r", "").split("\n")
-  return [line.strip() for line in lines[: max(vocab.values()) + 1]]
-
-
-def write_tokens(vocab_file: str, tokens: Iterable[str]) -> None:
-  """Writes a vocabulary file, whole or not at all."""
-  atomic_files.write_text(vocab_file, "".join(f"{token}\n" for token in tokens))
 
 
 def find_new_pieces(

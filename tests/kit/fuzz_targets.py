@@ -236,9 +236,7 @@ def read_predictions(data: bytes, folder: pathlib.Path) -> None:
   names = (["text_a"], ["text_a", "text_b"], ["context", "question"], ["choices", "context"])
   inputs = names[choice % 4]
   with flag_groups.defined_flags(predict.define_flags):
-    command_line.parse(
-      ["predict.py", f"--task={'vectors' if choice & 4 else 'answers'}"]
-    )
+    command_line.parse(["predict.py", f"--task={'vectors' if choice & 4 else 'answers'}"])
     with clear_errors("texts.jsonl", ValueError, tables.DataError):
       model = predictor.Predictor(
         lambda item: predictor.name_texts(item, inputs, ["choices"][: choice % 4 == 3]),

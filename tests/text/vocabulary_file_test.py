@@ -1,0 +1,106 @@
+"""Odd and unusable vocabulary files. Alone: python -m pytest tests/text/vocabulary_file_test.py"""
+
+import pytest
+
+from bert import tokenization
+from bert.text import vocabulary_file
+from tests.kit.tokenizer_definition import write_vocab
+
+GOOD = "[UNK]\n[CLS]\n[SEP]\nthe\n"
+
+
+SPECIALS = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2}
+
+
+def test_vocabulary_of_a_plain_file(tmp_path, recwarn):
+  vocab = tokenization.load_vocab(write_vocab(tmp_path, "[UNK]\n[CLS]\n[SEP]\nthe"))
+  assert list(vocab.items()) == [("[UNK]", 0), ("[CLS]", 1), ("[SEP]", 2), ("the", 3)]
+  assert not recwarn.list
+
+
+def test_vocabulary_of_a_released_model(released_vocab_file, recwarn):
+  vocab = tokenization.load_vocab(str(released_vocab_file))
+  assert len(vocab) == 30522
+  assert (vocab["[PAD]"], vocab["[UNK]"], vocab["[CLS]"], vocab["[SEP]"]) == (0, 100, 101, 102)
+  assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+  ("content", "expected"),
+  [
+    ("[UNK]\r\n[CLS]\r\n[SEP]\r\n", SPECIALS),
+    (" [UNK]\t\n[CLS]  \n\u00a0[SEP]\n", SPECIALS),
+    ("[UNK]\n[CLS]\n[SEP]\na\u2028b\n\x85\x1cc", {**SPECIALS, "a\u2028b": 3, "c": 4}),
+    ("[UNK]\n[CLS]\n[SEP]\na\0b\n", {**SPECIALS, "a\0b": 3}),
+    ("[UNK]\n[CLS]\n[SEP]\na\rb\n", {**SPECIALS, "ab": 3}),
+  ],
+  ids=["CRLF", "surrounding blanks", "only newline separates", "NUL", "inner CR"],
+)
+def test_vocabulary_oddities_the_original_took_silently(tmp_path, recwarn, content, expected):
+  assert tokenization.load_vocab(write_vocab(tmp_path, content)) == expected
+  assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+  ("content", "expected", "warning"),
+  [
+    ("\ufeff[UNK]\n[CLS]\n[SEP]\n", SPECIALS, r"byte order mark.*\(line 1\)"),
+    ("[UNK]\n\n[CLS]\n[SEP]\n", {"[UNK]": 0, "": 1, "[CLS]": 2, "[SEP]": 3}, r"blank.*\(line 2\)"),
+    ("[UNK]\n[CLS]\n[SEP]\n\n", {**SPECIALS, "": 3}, r"blank.*\(line 4\)"),
+    ("[UNK]\n[CLS]\n[SEP]\na\n a\n", {**SPECIALS, "a": 4}, r"\(line 5 repeats 'a' of line 4\)"),
+    ("[CLS]\na\n", {"[CLS]": 0, "a": 1}, r"missing.*\('\[UNK\]', '\[SEP\]'\)"),
+    ("[UNK]\n[CLS]\n[SEP]" + "\n" * 9, {**SPECIALS, "": 10}, r"4, .* line 8 and 3 more\)"),
+  ],
+  ids=["BOM", "blank line", "blank last line", "duplicate", "no [UNK], [SEP]", "many"],
+)
+def test_vocabulary_oddities_that_warn(tmp_path, content, expected, warning):
+  with pytest.warns(tokenization.VocabularyWarning, match=r"vocab\.txt: .*" + warning) as caught:
+    assert tokenization.load_vocab(write_vocab(tmp_path, content)) == expected
+  assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+  ("content", "message"),
+  [
+    (b"", "vocab.txt is empty"),
+    (b"\n \n\n", "vocab.txt is empty"),
+    (b"[UNK]\n[CLS]\ncaf\xe9\n", r"vocab.txt, line 3: byte 0xe9 is not valid UTF-8"),
+    ("[UNK]\n".encode("utf-16"), r"vocab.txt, line 1: byte 0x"),
+  ],
+  ids=["empty", "only blank lines", "Latin-1", "UTF-16"],
+)
+def test_unusable_vocabulary(tmp_path, content, message):
+  with pytest.raises(tokenization.VocabularyError, match=message):
+    tokenization.FullTokenizer(write_vocab(tmp_path, content))
+
+
+def test_vocabulary_that_cannot_be_opened(tmp_path):
+  with pytest.raises(tokenization.VocabularyError, match=r"nowhere\.txt: No such file"):
+    tokenization.load_vocab(tmp_path / "nowhere.txt")
+  with pytest.raises(tokenization.VocabularyError, match=r"is a directory.*vocab\.txt"):
+    tokenization.load_vocab(tmp_path)
+
+
+def test_vocabulary_of_absurd_size(tmp_path, monkeypatch):
+  monkeypatch.setattr(vocabulary_file, "_MAX_BYTES", 20)
+  with pytest.raises(tokenization.VocabularyError, match="larger than 20 bytes"):
+    tokenization.load_vocab(write_vocab(tmp_path, "x" * 21))
+
+
+def test_vocabulary_on_a_remote_file_system(tmp_path):
+  pytest.importorskip("tensorflow")
+  vocab_file = write_vocab(tmp_path, GOOD)
+  assert tokenization.load_vocab(f"file://{vocab_file}") == tokenization.load_vocab(vocab_file)
+  with pytest.raises(tokenization.VocabularyError, match=r"file://.*none: No such file"):
+    tokenization.load_vocab(f"file://{vocab_file}.none")
+
+
+def test_tokens_are_read_and_written_line_by_line(tmp_path):
+  """Blank and repeated lines included, whose ids a checkpoint may count on."""
+  tokens = ["[UNK]", "[CLS]", "[SEP]", "", "a", "a", "\u2028"]
+  path = write_vocab(tmp_path, "\r\n".join(tokens) + "\r\n")
+  with pytest.warns(tokenization.VocabularyWarning):
+    read = vocabulary_file.read_tokens(path)
+  assert read == ["[UNK]", "[CLS]", "[SEP]", "", "a", "a", ""]
+  vocabulary_file.write_tokens(path, ["[UNK]", "é"])
+  assert path.read_bytes() == "[UNK]\né\n".encode()
