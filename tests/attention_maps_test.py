@@ -11,10 +11,12 @@ from keras import ops
 
 from bert import attention_maps
 from bert.checkpoints import checkpoint
+from bert.figures import drawing
 from bert.keras3.encoder import BERT
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
+from bert.predicting import attention
 from tests.kit.script_runs import Script
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "mat", "."]
@@ -50,7 +52,7 @@ def model_dir(store, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def attend(model_dir):
-  return attention_maps.load(str(model_dir), max_seq_length=12)
+  return attention.load(str(model_dir), max_seq_length=12)
 
 
 def test_maps_are_those_of_keras_and_sum_to_one(store, model_dir, attend):
@@ -71,7 +73,7 @@ def test_maps_are_those_of_keras_and_sum_to_one(store, model_dir, attend):
   ids, segments, mask = inputs.values()
   with use_store(store):
     model = BertModel(CONFIG, False, ids.astype("int32"), mask, segments.astype("int32"))
-    padded = attention_maps.attention_maps(CONFIG, model, mask)
+    padded = attention.attention_maps(CONFIG, model, mask)
   np.testing.assert_allclose(padded, of_keras, atol=1e-5)
 
 
@@ -120,10 +122,8 @@ def test_keras_layers_mix_by_their_maps(attention_type, normalization_position):
 
 def test_the_script_draws_a_layer_or_all(model_dir, tmp_path, monkeypatch):
   drawn = []
-  from bert import plots
-
-  draw = plots.plot_attention
-  monkeypatch.setattr(plots, "plot_attention", lambda *args: drawn.append(args) or draw(*args))
+  draw = drawing.plot_attention
+  monkeypatch.setattr(drawing, "plot_attention", lambda *args: drawn.append(args) or draw(*args))
   script = Script(attention_maps)
   flags = {"init_checkpoint": model_dir, "text": "the cat", "max_seq_length": 8}
   out = tmp_path / "maps.png"

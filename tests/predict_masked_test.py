@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert import predict_masked
+from bert import predict, predict_masked
 from bert.checkpoints import checkpoint
 from bert.exporting import hub_encoder
 from bert.model import heads
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
-from bert.predicting import load_model, predictor
+from bert.predicting import load_model, masked_words
 from bert.scripts import command_line
 from tests.kit.paths import ROOT
 
@@ -88,7 +88,7 @@ def encoder(trained, tmp_path_factory) -> str:
 
 @pytest.fixture(scope="module")
 def fill(trained):
-  return predict_masked.from_checkpoint(trained, top_k=3, max_seq_length=16)
+  return masked_words.from_checkpoint(trained, top_k=3, max_seq_length=16)
 
 
 def expected_of(store, item):
@@ -141,7 +141,7 @@ def test_probabilities_are_those_of_the_heads(fill, store):
 def test_an_exported_encoder_says_the_same(encoder, trained, store):
   """Run as the SavedModel that it is, or read as a checkpoint; neither knows of next sentences."""
   options = {"top_k": 3, "max_seq_length": 16}
-  for load in (predict_masked.from_saved_model, predict_masked.from_checkpoint):
+  for load in (masked_words.from_saved_model, masked_words.from_checkpoint):
     fill = load(encoder, **options)
     for result, item in zip(fill(TEXTS[:3]), TEXTS[:3], strict=True):
       check(result, item, store, top_k=3)
@@ -154,14 +154,14 @@ def test_an_exported_encoder_says_the_same(encoder, trained, store):
 
 def test_all_pieces_add_up_to_one(trained, encoder):
   for fill in (
-    predict_masked.from_checkpoint(trained, top_k=1000, max_seq_length=16),
-    predict_masked.from_saved_model(encoder, top_k=15, max_seq_length=16),
+    masked_words.from_checkpoint(trained, top_k=1000, max_seq_length=16),
+    masked_words.from_saved_model(encoder, top_k=15, max_seq_length=16),
   ):
     [pieces] = fill(["the [MASK] sat"])[0]["masks"]
     assert len(pieces) >= 15
     probabilities = [piece["probability"] for piece in pieces]
     assert probabilities == sorted(probabilities, reverse=True)
-  [pieces] = predict_masked.from_checkpoint(trained, top_k=1000, max_seq_length=16)(["[MASK]"])[0][
+  [pieces] = masked_words.from_checkpoint(trained, top_k=1000, max_seq_length=16)(["[MASK]"])[0][
     "masks"
   ]
   assert sum(piece["probability"] for piece in pieces) == pytest.approx(1, abs=1e-5)
@@ -190,11 +190,11 @@ def test_the_heads_equal_the_originals(golden_dir):
     recorded = dict(recorded)
   config = BertConfig.from_json_file(str(golden_dir / "tiny" / "bert_config.json"))
   function = load_model.load_graph(
-    predict_masked._graph(config, config.vocab_size, has_next_sentence=True),
-    predict_masked._INPUTS,
+    masked_words._graph(config, config.vocab_size, has_next_sentence=True),
+    masked_words._INPUTS,
     checkpoint.find_checkpoint(golden_dir / "tiny"),
   )
-  outputs = function({name: recorded[f"in_{name}"] for name in predict_masked._INPUTS})
+  outputs = function({name: recorded[f"in_{name}"] for name in masked_words._INPUTS})
   by_id = np.argsort(outputs["ids"], axis=-1)
   probabilities = np.take_along_axis(np.asarray(outputs["probabilities"]), by_id, axis=-1)
   np.testing.assert_allclose(
@@ -227,7 +227,7 @@ def test_a_checkpoint_without_the_head_is_told(store, tmp_path):
   encoder_alone = {n: v for n, v in store.variables.items() if n.startswith("bert/")}
   folder = save(tmp_path, encoder_alone)
   with pytest.raises(checkpoint.CheckpointError, match="has no head for masked words"):
-    predict_masked.from_checkpoint(folder, max_seq_length=16)
+    masked_words.from_checkpoint(folder, max_seq_length=16)
 
 
 def test_half_a_head_is_told(store, tmp_path):
@@ -236,13 +236,13 @@ def test_half_a_head_is_told(store, tmp_path):
   with pytest.raises(
     checkpoint.CheckpointError, match=r"lacks 1 of .* cls/predictions/output_bias"
   ):
-    predict_masked.from_checkpoint(folder, max_seq_length=16)
+    masked_words.from_checkpoint(folder, max_seq_length=16)
 
 
 def test_real_weights_without_the_head(data_dir):
   [folder] = (data_dir / "weights").iterdir()
   with pytest.raises(checkpoint.CheckpointError, match="has no head for masked words"):
-    predict_masked.from_checkpoint(str(folder))
+    masked_words.from_checkpoint(str(folder))
 
 
 def test_an_encoder_without_mlm_is_told(store, tmp_path):
@@ -252,15 +252,15 @@ def test_an_encoder_without_mlm_is_told(store, tmp_path):
   vocab = os.path.join(trained, "vocab.txt")
   hub_encoder.export_encoder(str(tmp_path / "encoder"), CONFIG, trained, vocab, True)
   with pytest.raises(ValueError, match=r"has no \.mlm"):
-    predict_masked.from_saved_model(str(tmp_path / "encoder"))
+    masked_words.from_saved_model(str(tmp_path / "encoder"))
   with pytest.raises(FileNotFoundError, match="holds no SavedModel"):
-    predict_masked.from_saved_model(trained)
+    masked_words.from_saved_model(trained)
 
 
 def test_a_length_beyond_the_models(trained, encoder):
   for load, model in (
-    (predict_masked.from_checkpoint, trained),
-    (predict_masked.from_saved_model, encoder),
+    (masked_words.from_checkpoint, trained),
+    (masked_words.from_saved_model, encoder),
   ):
     with pytest.raises(ValueError, match="max_seq_length is 128, but must be from 3 to 32"):
       load(model)
@@ -292,13 +292,13 @@ def run(stdin=b"", argv=(), stdin_type=io.TextIOWrapper, script=predict_masked, 
 
 
 @pytest.mark.parametrize("kind", ["init_checkpoint", "saved_model"])
-def test_predictor_py_fills_masks_too(trained, encoder, store, kind):
+def test_predict_py_fills_masks_too(trained, encoder, store, kind):
   lines = [
     "The [MASK] sat .",
     '{"text": "The [MASK] sat ."}',
     '{"text_b": "on the [MASK] .", "text_a": "the cat"}',
   ]
-  flags = {"task": "fill_mask", "max_seq_length": 16, "script": predictor}
+  flags = {"task": "fill_mask", "max_seq_length": 16, "script": predict}
   flags[kind] = {"init_checkpoint": trained, "saved_model": encoder}[kind]
   code, printed, err = run("\n".join(lines).encode(), **flags)
   assert code is None, err
@@ -312,7 +312,7 @@ def test_predictor_py_fills_masks_too(trained, encoder, store, kind):
 
 
 def test_bfloat16_is_near(trained, fill):
-  near = predict_masked.from_checkpoint(trained, top_k=3, max_seq_length=16, dtype="bfloat16")
+  near = masked_words.from_checkpoint(trained, top_k=3, max_seq_length=16, dtype="bfloat16")
   exact, near = (
     [piece["probability"] for result in model(TEXTS) for mask in result["masks"] for piece in mask]
     for model in (fill, near)
@@ -361,9 +361,9 @@ def test_lines_in_json_out(trained, encoder, fill, tmp_path, source, flag):
 
 def test_who_types_is_answered_line_by_line(trained, monkeypatch):
   sizes = []
-  load = predict_masked.from_checkpoint
+  load = masked_words.from_checkpoint
   monkeypatch.setattr(
-    predict_masked,
+    masked_words,
     "from_checkpoint",
     lambda *args, **options: sizes.append(options["chunk_size"]) or load(*args, **options),
   )
@@ -377,7 +377,7 @@ def test_who_types_is_answered_line_by_line(trained, monkeypatch):
 @pytest.mark.parametrize(
   ("flags", "message"),
   [
-    ({"init_checkpoint": None}, "--init_checkpoint or --saved_model must say"),
+    ({"init_checkpoint": None}, "Name a model: --init_checkpoint or --saved_model."),
     ({"saved_model": "x"}, "are two models: give one"),
     ({"text": "[MASK]", "input_file": "x"}, "--text and --input_file exclude each other"),
     ({"top_k": 0}, "--top_k=0: at least 1"),

@@ -104,7 +104,7 @@ def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Ru
     raise ValueError(
       f"{prefix} is no fine-tuned model of run_classifier.py, run_squad.py, run_ner.py or "
       "run_swag.py: nothing beside it says what it answers. Vectors and masked words are had of "
-      "any checkpoint: Predictor.from_checkpoint, predict_masked.from_checkpoint."
+      "any checkpoint: Predictor.from_checkpoint, masked_words.from_checkpoint."
     )
   vocab_file = vocab_file or _vocabulary_of(path if os.path.isdir(path) else os.path.dirname(path))
   if tokenization.vocabulary_hash(tokenization.load_vocab(vocab_file)) != facts["vocabulary"]:

@@ -6,7 +6,7 @@
   for result in predictor.stream(many_questions): ...                          # in bounded memory
 
   encode = Predictor.from_checkpoint("uncased_L-12_H-768_A-12")                # a vector each
-  cosine_similarity(*encode(["A cat sat.", "The cat was sitting."]))
+  encode(["A cat sat.", "The cat was sitting."])
 
 What goes in and comes out, for models that are fine-tuned:
 
@@ -15,15 +15,7 @@ What goes in and comes out, for models that are fine-tuned:
   run_ner.py         a text                       words, tags, and where each word starts and ends
   run_swag.py        (context, [choice, ...])     choice, and the probability of each
 
-Masked words are guessed by `predict_masked.py`. From the command line, a line for each item of a
-file, or of standard input, makes a line of JSON:
-
-  python predictor.py --saved_model=/tmp/squad_output/export --input_file=questions.jsonl
-  python predictor.py --init_checkpoint=/tmp/mrpc_output --vocab_file=vocab.txt < pairs.txt
-  python predictor.py --task=vectors --init_checkpoint=uncased_L-12_H-768_A-12 < texts.txt
-
-A line holds a text, or two with ` ||| ` between them, or a JSON object by name, such as
-`{"question": "Who?", "context": "It was me."}` or `{"context": "She", "choices": ["a", "b"]}`.
+`masked_words.py` guesses masked words; `predict.py` is the command line of all of them.
 
 How a `Predictor` saves time: texts are taken in chunks, sorted by length within a chunk and cut
 into batches, so that little is computed for padding; results are dealt out in the order of the
@@ -35,22 +27,11 @@ size.
 
 import functools
 import itertools
-import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from absl import flags
 
-from bert.io.text_lines import (
-  STANDARD_STREAM,
-  check_output_file,
-  read_lines,
-  split_pair,
-  to_json,
-  written_whole,
-)
 from bert.predicting.load_model import (
   Arrays,
   LoadedFunction,
@@ -62,16 +43,10 @@ from bert.predicting.sentence_vectors import (
   INPUTS,
   batch_tokens_of,
   chunk_that_fits,
-  cosine_similarity,
   layer_vectors,
   own_vectors,
   text_features,
 )
-from bert.scripts import command_line, flag_groups, runner
-
-__all__ = ["INPUTS", "Predictor", "cosine_similarity", "name_texts"]
-
-FLAGS = flags.FLAGS
 
 Features = Mapping[str, Any]  # name -> list of ints, or a string
 Graph = Callable[[Features], Arrays]
@@ -422,154 +397,3 @@ def _plain(value):
   if isinstance(value, np.ndarray):
     return [_plain(entry) for entry in value] if value.dtype.kind in "OS" else value
   return value.item() if isinstance(value, np.generic) else value
-
-
-# ---------------------------------------------------------------------------------------------
-# The job: lines of text in, lines of JSON out.
-
-
-def define_flags() -> None:
-  """Defines this script's flags."""
-  with flag_groups.flag_group("Prediction"):
-    flags.DEFINE_string(
-      "saved_model",
-      None,
-      "Folder of an exported model, such as OUTPUT_DIR/export of --do_export; or see "
-      "--init_checkpoint, which may also be the OUTPUT_DIR of a run.",
-    )
-    flags.DEFINE_enum(
-      "task",
-      "answers",
-      ["answers", "vectors", "fill_mask"],
-      "answers: what the model was fine-tuned for. vectors: one for each text, the mean of the "
-      "last layer. fill_mask: pieces in place of [MASK], by a pre-trained model.",
-    )
-    flags.DEFINE_string("input_file", "-", "Items, one on each line; - is standard input.")
-    flags.DEFINE_string("output_file", "-", "JSON objects, one for each line; - prints them.")
-    flags.DEFINE_integer("batch_size", 32, "Items computed at a time.")
-    flags.DEFINE_enum(
-      "dtype",
-      "float32",
-      ["float32", "bfloat16", "float16"],
-      "Type of a checkpoint's matrix products. Results are float32.",
-    )
-  runner.define_model_flags(runs_model=False)
-
-
-def main(_) -> None:
-  """Predicts as the flags say."""
-  check_flags()
-  # Whoever types wants the answer before the next line.
-  waits = FLAGS.input_file == STANDARD_STREAM and sys.stdin.isatty()
-  predictor = _load()
-  if waits:
-    predictor.chunk_size = 1
-  source = "standard input" if FLAGS.input_file == STANDARD_STREAM else FLAGS.input_file
-  items = _parse_lines(read_lines(FLAGS.input_file), source)
-  with written_whole(FLAGS.output_file) as writer:
-    for result in predictor.stream(items, source):
-      writer.write(to_json({"vector": result} if FLAGS.task == "vectors" else result))
-      if waits:
-        writer.flush()
-
-
-def check_flags() -> None:
-  """Checks what flags alone tell.
-
-  Raises:
-    UsageError: no model is named, or two, or a flag has no effect on that one.
-    OSError: `--output_file` cannot be written.
-  """
-  if bool(FLAGS.saved_model) == bool(FLAGS.init_checkpoint):
-    raise command_line.UsageError("Name one model: --saved_model or --init_checkpoint.")
-  runner.check_flag("batch_size", lambda value: value >= 1, "at least 1")
-  check_output_file(FLAGS.output_file)
-  brings = "the model brings its own"
-  if FLAGS.saved_model:
-    names = ["bert_config_file", "vocab_file", "do_lower_case"]
-    fixed = [] if FLAGS.task == "vectors" else ["dtype"]
-    fixed += ["max_seq_length"] if FLAGS.task == "answers" else []
-    command_line.explain_ignored_flags(dict.fromkeys([*names, *fixed], brings))
-  elif FLAGS.task == "answers":
-    command_line.explain_ignored_flags(dict.fromkeys(["bert_config_file", "do_lower_case"], brings))
-
-
-def _load() -> Predictor:
-  """The predictor that flags name."""
-  path, batch_size = FLAGS.saved_model or FLAGS.init_checkpoint, FLAGS.batch_size
-  options: dict[str, Any] = {"batch_size": batch_size}
-  if FLAGS.task == "answers":
-    if FLAGS.saved_model:
-      return Predictor.from_saved_model(path, batch_size)
-    if command_line.flag_was_given("max_seq_length"):
-      options["max_seq_length"] = FLAGS.max_seq_length
-    return Predictor.from_run(path, vocab_file=FLAGS.vocab_file, dtype=FLAGS.dtype, **options)
-  options["max_seq_length"] = FLAGS.max_seq_length
-  if FLAGS.task == "vectors" or not FLAGS.saved_model:
-    options["dtype"] = FLAGS.dtype
-  if not FLAGS.saved_model:
-    options |= {"bert_config_file": FLAGS.bert_config_file, "vocab_file": FLAGS.vocab_file}
-    if command_line.flag_was_given("do_lower_case"):
-      options["do_lower_case"] = FLAGS.do_lower_case
-  if FLAGS.task == "vectors":
-    return Predictor.from_checkpoint(path, **options)  # an exported encoder is one, too
-  from bert import predict_masked
-
-  if FLAGS.saved_model:
-    return predict_masked.from_saved_model(path, **options)
-  return predict_masked.from_checkpoint(path, **options)
-
-
-def _parse_lines(lines: Iterable[str], source: str) -> Iterator[str | tuple[str, ...] | dict]:
-  """The items on lines; errors name the source and the line."""
-  for number, line in enumerate(lines, start=1):
-    try:
-      item = _parse_line(line)
-    except ValueError as error:
-      raise ValueError(f"{source}, line {number}: {error}") from None
-    yield item
-
-
-def _parse_line(line: str) -> str | tuple[str, ...] | dict:
-  """The item on a line: a text, a pair, or a JSON object of inputs."""
-  item = _json_object(line)
-  if item is not None:
-    # What does not read its inputs by name, reads them in this order.
-    return item if FLAGS.task == "answers" else _in_order(item)
-  text_a, text_b = split_pair(line)
-  return text_a if text_b is None else (text_a, text_b)
-
-
-def _json_object(line: str) -> dict | None:
-  """The JSON object that a line is; None for a text, even one that begins with a brace.
-
-  Raises:
-    ValueError: it holds half of a surrogate pair, which JSON can spell and UTF-8 cannot.
-  """
-  if not line.startswith("{"):
-    return None
-  try:
-    item = json.loads(line)
-    json.dumps(item, ensure_ascii=False).encode()
-  except UnicodeEncodeError:
-    raise ValueError(f"{line!r:.80} holds half of a surrogate pair.") from None
-  except (ValueError, RecursionError):
-    return None
-  return item
-
-
-def _in_order(item: Mapping[str, Any]) -> Any:
-  """`{"text": ...}`, or `text_a` and `text_b`, without the names; anything else as it is.
-
-  Example:
-    >>> _in_order({"text_b": "two", "text_a": "one"})
-    ('one', 'two')
-  """
-  for names in (("text",), ("text_a",), ("text_a", "text_b")):
-    if set(item) == set(names):
-      return item[names[0]] if len(names) == 1 else tuple(item[name] for name in names)
-  return item
-
-
-if __name__ == "__main__":
-  command_line.run(main, define_flags)

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert import convert_checkpoint, predict_masked
+from bert import convert_checkpoint
 from bert.checkpoints import (
   checkpoint,
   safetensors_file,
@@ -34,6 +34,7 @@ from bert.checkpoints.safetensors_file import SafetensorsError
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel, gelu_erf
+from bert.predicting import masked_words
 from bert.scripts import command_line
 from tests.kit.paths import ROOT
 
@@ -444,7 +445,7 @@ def test_a_run_takes_the_folder(tmp_path):
   renamed["bert.embeddings.position_ids"] = np.arange(6)[None]
   safetensors_file.write(tmp_path / "model.safetensors", renamed)
   (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
-  predictor = predict_masked.from_checkpoint(str(tmp_path), top_k=11, max_seq_length=6)
+  predictor = masked_words.from_checkpoint(str(tmp_path), top_k=11, max_seq_length=6)
   [found] = predictor(["a [MASK] c"])
   ids = np.array([[2, 5, 4, 7, 3]])
   outputs = compute(tmp_path, "BertForPreTraining", ids, np.ones_like(ids), np.zeros_like(ids))

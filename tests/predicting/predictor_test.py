@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert import export_hub, tokenization
+from bert import export_hub, predict, tokenization
 from bert.checkpoints import checkpoint
 from bert.exporting import task_model
 from bert.io import text_lines
@@ -227,10 +227,12 @@ def test_the_graph_is_traced_once(trained):
       **build(features),
       "first": BertModel(CONFIG, False, **_model_inputs(features)).get_pooled_output(),
     },
-    predictor.INPUTS,
+    sentence_vectors.INPUTS,
     checkpoint.find_checkpoint(trained),
   )
-  run = Predictor(lambda n: dict.fromkeys(predictor.INPUTS, [1] * n), function, predictor.INPUTS)
+  run = Predictor(
+    lambda n: dict.fromkeys(sentence_vectors.INPUTS, [1] * n), function, sentence_vectors.INPUTS
+  )
   assert [result["sum"] for result in run(range(1, 20))] == list(range(1, 20))
   run.batch_size = 5
   run(range(3, 30))
@@ -341,11 +343,11 @@ def test_similarity_is_the_cosine(encode):
   expected = [
     np.dot(x, y) / np.sqrt(np.dot(x, x) * np.dot(y, y)) for x, y in zip(a, b, strict=True)
   ]
-  np.testing.assert_allclose(predictor.cosine_similarity(a, b), expected, rtol=1e-5)
-  assert predictor.cosine_similarity(a, 3 * a) == pytest.approx(1)
-  assert predictor.cosine_similarity(a[0], -a[0]) == pytest.approx(-1)
-  assert predictor.cosine_similarity(np.zeros(3), np.ones(3)) == 0
-  assert predictor.cosine_similarity(
+  np.testing.assert_allclose(sentence_vectors.cosine_similarity(a, b), expected, rtol=1e-5)
+  assert sentence_vectors.cosine_similarity(a, 3 * a) == pytest.approx(1)
+  assert sentence_vectors.cosine_similarity(a[0], -a[0]) == pytest.approx(-1)
+  assert sentence_vectors.cosine_similarity(np.zeros(3), np.ones(3)) == 0
+  assert sentence_vectors.cosine_similarity(
     *encode(["the film was good", "The film was GOOD"])
   ) == pytest.approx(1)
 
@@ -432,7 +434,7 @@ def test_other_folders_are_refused(trained, tmp_path):
 
 def run(stdin=b"", **values):
   """Runs the script in this process: exit code, what it printed, its messages."""
-  argv = ["bert/predicting/predictor.py", *(f"--{name}={value}" for name, value in values.items())]
+  argv = ["predict.py", *(f"--{name}={value}" for name, value in values.items())]
   out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
   source = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
   with pytest.MonkeyPatch.context() as patch:
@@ -440,7 +442,7 @@ def run(stdin=b"", **values):
     patch.setattr(sys, "stdout", out)
     patch.setattr(sys, "stderr", err)
     with pytest.raises(SystemExit) as left:
-      command_line.run(predictor.main, predictor.define_flags, argv)
+      command_line.run(predict.main, predict.define_flags, argv)
   out.flush()
   return left.value.code, out.buffer.getvalue().decode(), err.getvalue()
 
@@ -559,8 +561,8 @@ def test_lines_are_those_of_the_file(tmp_path):
 
 def test_help_is_quick_and_needs_no_tensorflow():
   script = (
-    "import sys; from bert.predicting import predictor; from bert.scripts import command_line\n"
-    "try: command_line.run(predictor.main, predictor.define_flags, ['bert/predicting/predictor.py', '--help'])\n"
+    "import sys; from bert import predict; from bert.scripts import command_line\n"
+    "try: command_line.run(predict.main, predict.define_flags, ['predict.py', '--help'])\n"
     "except SystemExit: sys.exit('tensorflow' in sys.modules)"
   )
   done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)

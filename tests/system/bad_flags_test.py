@@ -15,6 +15,7 @@ from bert import (
   create_pretraining_data,
   create_vocab,
   extract_features,
+  predict,
   predict_masked,
   run_classifier,
   run_glue,
@@ -23,7 +24,6 @@ from bert import (
   run_squad,
   run_swag,
 )
-from bert.predicting import predictor
 from tests.kit.bad_inputs import Family, case, check, rows_of, starting
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "one", "two", ".", ",", "##s"]
@@ -57,7 +57,7 @@ _SCRIPTS = {
     *("--input_file={}/vocab.txt", "--output_file={}/out/a.tfrecord", "--vocab_file={}/vocab.txt"),
   ),
   create_vocab: ("--input_file={}/vocab.txt", "--output_file={}/out/vocab.txt"),
-  predictor: ("--init_checkpoint={}/out",),
+  predict: ("--init_checkpoint={}/out",),
   predict_masked: ("--init_checkpoint={}/out",),
   extract_features: (
     *("--input_file={}/vocab.txt", "--output_file={}/out/a.jsonl", "--init_checkpoint={}/out"),
@@ -140,10 +140,10 @@ _FLAGS = [
   (create_vocab, "--reserved_tokens=[PAD],[PAD]", "--reserved_tokens="),
   (create_vocab, "--extend={}/vocab.txt", "has no [unusedN] line to replace"),
   (create_vocab, "--extend={}/vocab.txt --extend_by=append", "needs --num_new"),
-  (predictor, "--saved_model={}/out", "Name one model"),
-  (predictor, "--batch_size=0", "--batch_size=0: at least 1"),
-  (predictor, "--output_file={}/nowhere/a.jsonl", "nowhere", "there is no folder"),
-  (predictor, "--task=vectors --output_file={}/out", "out is a folder; name a file"),
+  (predict, "--saved_model={}/out", "Name one model"),
+  (predict, "--batch_size=0", "--batch_size=0: at least 1"),
+  (predict, "--output_file={}/nowhere/a.jsonl", "nowhere", "there is no folder"),
+  (predict, "--task=vectors --output_file={}/out", "out is a folder; name a file"),
   (predict_masked, "--saved_model={}/out", "are two models"),
   (predict_masked, "--text=a --input_file={}/vocab.txt", "--text and --input_file exclude"),
   (predict_masked, "--top_k=0", "--top_k=0: at least 1"),

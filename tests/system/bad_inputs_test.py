@@ -13,7 +13,7 @@ from unittest import mock
 
 import pytest
 
-from bert import create_pretraining_data, create_vocab, tokenization
+from bert import create_pretraining_data, create_vocab, predict, tokenization
 from bert.model.configuration import BertConfig
 from bert.predicting import predictor
 from bert.scripts import result_files
@@ -492,8 +492,8 @@ class _Lengths(predictor.Predictor):
 
 def _answer(folder):
   flags = {"input_file": "{}/texts.jsonl", "output_file": "{}/out/answers.jsonl"}
-  with mock.patch.object(predictor, "_load", _Lengths):
-    starting(predictor, saved_model="not looked at", **flags)(folder)
+  with mock.patch.object(predict, "load_predictor", _Lengths):
+    starting(predict, saved_model="not looked at", **flags)(folder)
 
 
 _LINE = '{"context": "It was me.", "question": "Who?"}\n'

@@ -1,0 +1,93 @@
+"""Attention maps: how much each word piece attends to each other, in every layer and head.
+
+  attend = load("uncased_L-12_H-768_A-12")
+  tokens, maps = attend("The cat sat on the mat.")      # float32 [L, N, S, S]
+
+The encoder keeps no maps, which would cost every run time and memory. They are computed here a
+second time, from the input of each layer, its queries and its keys.
+
+Letters in shapes: B = batch size, L = layers, N = heads, S = sequence length, H = size of one head,
+W = hidden size.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from bert.predicting import sentence_vectors
+from bert.predicting.load_model import load_graph, load_model
+
+
+def attention_maps(bert_config, model, input_mask):
+  """The attention probabilities of a model that is built for inference.
+
+  Args:
+    bert_config: its `BertConfig`.
+    model: a `modeling.BertModel`, in the variable store of which this is called.
+    input_mask: int `[B, S]`, 1 where there is a word piece.
+
+  Returns:
+    float32 `[B, L, N, S, S]`: from each piece to each other; the last axis sums to 1.
+  """
+  import tensorflow as tf
+
+  hidden = (1.0 - tf.cast(input_mask, tf.float32))[:, tf.newaxis, tf.newaxis, :] * -10000.0
+  inputs = [model.get_embedding_output(), *model.get_all_encoder_layers()[:-1]]
+  maps = []
+  for layer, states in enumerate(inputs):
+    scope = f"bert/encoder/layer_{layer}/attention/self"
+    query, key = (_heads(bert_config, states, f"{scope}/{name}") for name in ("query", "key"))
+    scores = tf.matmul(query, key, transpose_b=True)  # [B, N, S, S]
+    size_per_head = bert_config.hidden_size // bert_config.num_attention_heads
+    maps.append(tf.nn.softmax(scores / math.sqrt(size_per_head) + hidden))
+  return tf.stack(maps, axis=1)
+
+
+def _heads(bert_config, states, scope: str):
+  """A projection of `[B, S, W]`, split into heads: `[B, N, S, H]`."""
+  import tensorflow as tf
+
+  from bert.model.variables import get_variable
+
+  projected = tf.matmul(states, get_variable(f"{scope}/kernel")) + get_variable(f"{scope}/bias")
+  shape = tf.shape(states)
+  heads = bert_config.num_attention_heads
+  split = tf.reshape(projected, [shape[0], shape[1], heads, bert_config.hidden_size // heads])
+  return tf.transpose(split, [0, 2, 1, 3])
+
+
+def load(
+  init_checkpoint: str, max_seq_length: int = 512, **options
+) -> Callable[..., tuple[list[str], np.ndarray]]:
+  """A function that gives the maps of a text or of a pair of texts.
+
+  Args:
+    init_checkpoint: see `load_model.load_model`.
+    max_seq_length: in word pieces; longer texts are truncated.
+    **options: of `load_model.load_model`.
+
+  Returns:
+    `attend(text, text_pair=None)` -> the S word pieces, and float32 `[L, N, S, S]`.
+
+  Raises:
+    ValueError: files are missing, or do not belong together.
+  """
+  config, tokenizer, prefix = load_model(init_checkpoint, max_seq_length=max_seq_length, **options)
+
+  def build(features):
+    from bert.modeling import BertModel
+
+    model = BertModel(config, False, *(features[name] for name in sentence_vectors.INPUTS))
+    return {"maps": attention_maps(config, model, features["input_mask"])}
+
+  # No map depends on the pooler, which some checkpoints lack.
+  function = load_graph(build, sentence_vectors.INPUTS, prefix, optional=("bert/pooler/",))
+
+  def attend(text: str, text_pair: str | None = None):
+    item = text if text_pair is None else (text, text_pair)
+    features = sentence_vectors.text_features(tokenizer, item, max_seq_length)
+    batch = {name: np.array([features[name]], np.int32) for name in sentence_vectors.INPUTS}
+    return features["tokens"], function(batch)["maps"].numpy()[0]
+
+  return attend

@@ -1,0 +1,244 @@
+"""Masked words and next sentences, predicted by a pre-trained model.
+
+  fill = from_checkpoint("uncased_L-12_H-768_A-12")     # or from_saved_model, with an export
+  fill(["The capital of France is [MASK]."])[0]["masks"][0][0]["token"]
+  fill([("It rains.", "The street is wet.")])[0]["next_sentence"]
+
+Letters in shapes: B = batch size, S = sequence length, P = masks, K = pieces for each mask, V =
+vocabulary size.
+"""
+
+from typing import NamedTuple
+
+from bert.predicting import load_model, sentence_vectors
+from bert.predicting.predictor import Predictor
+
+MASK = "[MASK]"
+# They stay whole in a text, as they are written; any other bracket is punctuation.
+SPECIAL_TOKENS = (MASK, "[CLS]", "[SEP]", "[UNK]")
+
+_INPUTS = (*sentence_vectors.INPUTS, "masked_lm_positions")
+# What the graph does not compute: the pooler, where nothing is said about next sentences.
+_WITHOUT_NEXT_SENTENCE = ("bert/pooler/",)
+
+
+# ---------------------------------------------------------------------------------------------
+# Models.
+
+
+def from_checkpoint(
+  init_checkpoint: str,
+  *,
+  top_k: int = 5,
+  bert_config_file: str | None = None,
+  vocab_file: str | None = None,
+  do_lower_case: bool | None = None,
+  max_seq_length: int = 128,
+  batch_size: int = 32,
+  chunk_size: int = 1024,
+  dtype: str = "float32",
+) -> Predictor:
+  """Guesses masked words with a pre-trained checkpoint.
+
+  Args:
+    init_checkpoint: see `load_model.load_model`.
+    top_k: pieces for each mask.
+    bert_config_file: see `load_model.load_model`.
+    vocab_file: see `load_model.load_model`.
+    do_lower_case: see `load_model.load_model`.
+    max_seq_length: longer texts are cut; a mask may not be among what is cut.
+    batch_size: texts computed at a time.
+    chunk_size: see `Predictor`.
+    dtype: of the encoder's matrix products.
+
+  Returns:
+    A predictor. Its items are texts or pairs of texts, its results `{"text", "masks"}`: for each
+    mask a list of `{"token", "probability"}`, the likeliest first. Pairs have `text_b` too, and
+    `next_sentence`, the probability that it follows, if the checkpoint has that head.
+
+  Raises:
+    CheckpointError: the checkpoint lacks the masked language model.
+    ValueError: a file is missing or bad.
+  """
+  from bert.checkpoints import checkpoint
+
+  config, tokenizer, prefix = load_model.load_model(
+    init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length, SPECIAL_TOKENS
+  )
+  names = checkpoint.names_and_shapes(prefix)
+  if not any(name.startswith("cls/predictions/") for name in names):
+    raise checkpoint.CheckpointError(
+      f"{prefix} has no head for masked words (no variable cls/predictions/...): it is a "
+      "fine-tuned model, or one of sentence embeddings. A checkpoint of pre-training has it, "
+      "such as the released models."
+    )
+  has_next_sentence = "cls/seq_relationship/output_weights" in names
+  function = load_model.load_graph(
+    _graph(config, min(top_k, config.vocab_size), has_next_sentence, dtype),
+    _INPUTS,
+    prefix,
+    () if has_next_sentence else _WITHOUT_NEXT_SENTENCE,
+  )
+  return _predictor(function, tokenizer, max_seq_length, has_next_sentence, batch_size, chunk_size)
+
+
+def from_saved_model(
+  saved_model: str,
+  *,
+  top_k: int = 5,
+  max_seq_length: int = 128,
+  batch_size: int = 32,
+  chunk_size: int = 1024,
+) -> Predictor:
+  """Guesses masked words with an exported encoder that has `.mlm`.
+
+  Args:
+    saved_model: the encoder's folder. It brings its vocabulary.
+    top_k: see `from_checkpoint`, also for the rest and for what comes back.
+    max_seq_length: longer texts are cut.
+    batch_size: texts computed at a time.
+    chunk_size: see `Predictor`.
+
+  Raises:
+    ValueError: it is no encoder, or has no `.mlm`.
+    OSError: there is no SavedModel.
+  """
+  import tensorflow as tf
+
+  from bert import tokenization
+
+  if not tf.saved_model.contains_saved_model(saved_model):
+    raise FileNotFoundError(f"--saved_model={saved_model} holds no SavedModel.")
+  encoder = load_model.load_saved_model(saved_model)
+  if not hasattr(encoder, "mlm"):
+    raise ValueError(
+      f"--saved_model={saved_model} has no .mlm: an encoder that export_hub.py made of a "
+      "checkpoint of pre-training has one."
+    )
+  tokenizer = tokenization.FullTokenizer(
+    encoder.vocab_file.asset_path.numpy().decode(),
+    bool(encoder.do_lower_case.numpy()),
+    SPECIAL_TOKENS,
+  )
+  positions = next(v for v in encoder.variables if "position_embeddings" in v.name)
+  load_model.check_length(max_seq_length, positions.shape[0])
+
+  @tf.function(autograph=False)
+  def run(input_ids, input_mask, segment_ids, masked_lm_positions):
+    outputs = encoder.mlm(
+      {
+        "input_word_ids": input_ids,
+        "input_mask": input_mask,
+        "input_type_ids": segment_ids,
+        "masked_lm_positions": masked_lm_positions,
+      }
+    )
+    return _likeliest(outputs["mlm_logits"], min(top_k, max(tokenizer.inv_vocab) + 1))
+
+  specs = [tf.TensorSpec([None, None], tf.int32, name) for name in _INPUTS]
+  function = load_model.LoadedFunction(run.get_concrete_function(*specs), _INPUTS, owner=encoder)
+  return _predictor(function, tokenizer, max_seq_length, False, batch_size, chunk_size)
+
+
+def _graph(config, top_k, has_next_sentence, dtype="float32"):
+  """A graph function for `load_model.load_graph`."""
+
+  def build(features):
+    import tensorflow as tf
+
+    from bert.model import heads
+    from bert.modeling import BertModel
+
+    inputs = (features[name] for name in sentence_vectors.INPUTS)
+    model = BertModel(config, False, *inputs, dtype=tf.as_dtype(dtype), skip_padding=True)
+    positions = features["masked_lm_positions"]  # [B, P]
+    vectors = heads.gather_indexes(model.get_sequence_output(), positions)  # [B*P, W]
+    logits = heads.masked_lm_logits(config, vectors, model.get_embedding_table())  # [B*P, V]
+    outputs = _likeliest(tf.reshape(logits, [*tf.unstack(tf.shape(positions)), -1]), top_k)
+    if has_next_sentence:
+      nobody_knows = tf.zeros_like(positions[:, 0])
+      pooled = model.get_pooled_output()
+      _, _, log_probs = heads.get_next_sentence_output(config, pooled, nobody_knows)
+      outputs["next_sentence"] = tf.exp(log_probs[:, 0])
+    return outputs
+
+  return build
+
+
+def _likeliest(logits, top_k):
+  """float32 `[B, P, V]` to `probabilities` and `ids`, `[B, P, K]`, the likeliest first."""
+  import tensorflow as tf
+
+  best, ids = tf.math.top_k(logits, top_k)
+  total = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
+  return {"probabilities": tf.exp(best - total), "ids": ids}
+
+
+# ---------------------------------------------------------------------------------------------
+# Texts in, answers out.
+
+
+class Question(NamedTuple):
+  """A text or two, and where they come from, for messages."""
+
+  text_a: str
+  text_b: str | None = None
+  source: str | None = None
+
+
+def _predictor(function, tokenizer, max_seq_length, has_next_sentence, batch_size, chunk_size):
+  def featurize(item):
+    question = Question(*item) if isinstance(item, (tuple, list)) else Question(item)
+    features = sentence_vectors.text_features(tokenizer, question[:2], max_seq_length)
+    places = [i for i, token in enumerate(features["tokens"]) if token == MASK]
+    _check_question(question, len(places), has_next_sentence, max_seq_length)
+    # A text without a mask has one place like the padding of others, which nobody reads.
+    return {
+      **features,
+      "question": question,
+      "places": places,
+      "masked_lm_positions": places or [0],
+    }
+
+  def finish(features, outputs):
+    question = features["question"]
+    result = {"text": question.text_a}
+    if question.text_b is not None:
+      result["text_b"] = question.text_b
+    result["masks"] = [
+      _pieces(tokenizer, outputs["ids"][i], outputs["probabilities"][i])
+      for i in range(len(features["places"]))
+    ]
+    if has_next_sentence and question.text_b is not None:
+      result["next_sentence"] = float(outputs["next_sentence"])
+    return result
+
+  return Predictor(featurize, function, _INPUTS, finish, batch_size, chunk_size)
+
+
+def _pieces(tokenizer, ids, probabilities) -> list[dict]:
+  # A model may have more ids than its vocabulary has lines, for the sake of a rounder number.
+  tokens = [tokenizer.inv_vocab.get(i, f"[id {i}]") for i in ids.tolist()]
+  return [
+    {"token": token, "probability": probability}
+    for token, probability in zip(tokens, probabilities.tolist(), strict=True)
+  ]
+
+
+def _check_question(question: Question, num_places: int, has_next_sentence, max_seq_length) -> None:
+  """Raises a ValueError for what has no answer, or not the one that is asked for."""
+  texts = " ||| ".join(filter(None, question[:2]))
+  where = f"{question.source}: " if question.source else ""
+  asked = texts.count(MASK)
+  if num_places < asked:
+    raise ValueError(
+      f"{where}of {asked} [MASK] in {texts!r:.60}, {asked - num_places} lie beyond max_seq_length "
+      f"{max_seq_length}. Raise --max_seq_length, or shorten the text."
+    )
+  if not asked and question.text_b is None:
+    raise ValueError(f"{where}there is no [MASK] in {texts!r:.60}.")
+  if not asked and not has_next_sentence:
+    raise ValueError(
+      f"{where}there is no [MASK] in {texts!r:.60}, and whether its second text follows the first "
+      "is told by a checkpoint with the variables cls/seq_relationship/..., which this is not."
+    )

@@ -1,0 +1,187 @@
+"""Predicts with a fine-tuned model, a pre-trained one or an export: a line in, a line of JSON out.
+
+  python predict.py --init_checkpoint=/tmp/mrpc_output --vocab_file=vocab.txt < pairs.txt
+  python predict.py --saved_model=/tmp/squad_output/export --input_file=questions.jsonl
+  python predict.py --task=vectors --init_checkpoint=uncased_L-12_H-768_A-12 < texts.txt
+
+A line holds a text, or two texts with ` ||| ` between them, or a JSON object with the inputs by
+name, such as `{"question": "Who?", "context": "It was me."}` or
+`{"context": "She", "choices": ["a", "b"]}`.
+
+From Python: `bert.predicting.predictor.Predictor`.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from absl import flags
+
+from bert.io.text_lines import (
+  STANDARD_STREAM,
+  check_output_file,
+  read_lines,
+  split_pair,
+  to_json,
+  written_whole,
+)
+from bert.predicting import masked_words
+from bert.predicting.predictor import Predictor
+from bert.scripts import command_line, flag_groups, runner
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+  """Defines this script's flags."""
+  with flag_groups.flag_group("Prediction"):
+    flags.DEFINE_string(
+      "saved_model",
+      None,
+      "Folder of an exported model, such as OUTPUT_DIR/export of --do_export. Without it, "
+      "--init_checkpoint names the model; for --task=answers, the OUTPUT_DIR of a run.",
+    )
+    flags.DEFINE_enum(
+      "task",
+      "answers",
+      ["answers", "vectors", "fill_mask"],
+      "answers: the task the model was fine-tuned for. vectors: one vector for each text, the mean "
+      "of the last layer. fill_mask: word pieces for each [MASK], from a pre-trained model.",
+    )
+    flags.DEFINE_string("input_file", "-", "Input, one item per line; - is standard input.")
+    flags.DEFINE_string(
+      "output_file", "-", "Output, one JSON object per line; - is standard output."
+    )
+    flags.DEFINE_integer("batch_size", 32, "Number of items in a batch.")
+    flags.DEFINE_enum(
+      "dtype",
+      "float32",
+      ["float32", "bfloat16", "float16"],
+      "Data type of matrix products, of a checkpoint. Results are float32.",
+    )
+  runner.define_model_flags(runs_model=False)
+
+
+def main(_) -> None:
+  """Predicts line by line."""
+  check_flags()
+  is_interactive = FLAGS.input_file == STANDARD_STREAM and sys.stdin.isatty()
+  predictor = load_predictor()
+  if is_interactive:
+    predictor.chunk_size = 1  # each line is answered before the next one is read
+  source = "standard input" if FLAGS.input_file == STANDARD_STREAM else FLAGS.input_file
+  items = parse_lines(read_lines(FLAGS.input_file), source)
+  with written_whole(FLAGS.output_file) as writer:
+    for result in predictor.stream(items, source):
+      writer.write(to_json({"vector": result} if FLAGS.task == "vectors" else result))
+      if is_interactive:
+        writer.flush()
+
+
+def check_flags() -> None:
+  """Checks the flags, before anything is loaded.
+
+  Raises:
+    UsageError: no model is named, or two.
+    OSError: `--output_file` cannot be written.
+  """
+  if bool(FLAGS.saved_model) == bool(FLAGS.init_checkpoint):
+    raise command_line.UsageError("Name one model: --saved_model or --init_checkpoint.")
+  runner.check_flag("batch_size", lambda value: value >= 1, "at least 1")
+  check_output_file(FLAGS.output_file)
+  ignored = []
+  if FLAGS.saved_model:
+    ignored = ["bert_config_file", "vocab_file", "do_lower_case"]
+    ignored += [] if FLAGS.task == "vectors" else ["dtype"]
+    ignored += ["max_seq_length"] if FLAGS.task == "answers" else []
+  elif FLAGS.task == "answers":
+    ignored = ["bert_config_file", "do_lower_case"]
+  command_line.explain_ignored_flags(dict.fromkeys(ignored, "the model brings its own"))
+
+
+def load_predictor() -> Predictor:
+  """The predictor of the model that the flags name."""
+  path = FLAGS.saved_model or FLAGS.init_checkpoint
+  options: dict[str, Any] = {"batch_size": FLAGS.batch_size}
+  if FLAGS.task == "answers":
+    if FLAGS.saved_model:
+      return Predictor.from_saved_model(path, **options)
+    if command_line.flag_was_given("max_seq_length"):
+      options["max_seq_length"] = FLAGS.max_seq_length
+    return Predictor.from_run(path, vocab_file=FLAGS.vocab_file, dtype=FLAGS.dtype, **options)
+  options["max_seq_length"] = FLAGS.max_seq_length
+  if FLAGS.task == "vectors" or not FLAGS.saved_model:
+    options["dtype"] = FLAGS.dtype
+  if not FLAGS.saved_model:
+    options |= {"bert_config_file": FLAGS.bert_config_file, "vocab_file": FLAGS.vocab_file}
+    if command_line.flag_was_given("do_lower_case"):
+      options["do_lower_case"] = FLAGS.do_lower_case
+  if FLAGS.task == "vectors":
+    return Predictor.from_checkpoint(path, **options)  # of an exported encoder, too
+  if FLAGS.saved_model:
+    return masked_words.from_saved_model(path, **options)
+  return masked_words.from_checkpoint(path, **options)
+
+
+# ---------------------------------------------------------------------------------------------
+# Lines of input.
+
+
+def parse_lines(lines: Iterable[str], source: str) -> Iterator[str | tuple[str, ...] | dict]:
+  """The items on lines.
+
+  Raises:
+    ValueError: a line cannot be an item; the message names `source` and the line.
+  """
+  for number, line in enumerate(lines, start=1):
+    try:
+      item = _parse_line(line)
+    except ValueError as error:
+      raise ValueError(f"{source}, line {number}: {error}") from None
+    yield item
+
+
+def _parse_line(line: str) -> str | tuple[str, ...] | dict:
+  """The item on a line: a text, a pair, or a JSON object of inputs."""
+  item = _json_object(line)
+  if item is not None:
+    # Models that are not fine-tuned take their inputs by position.
+    return item if FLAGS.task == "answers" else _in_order(item)
+  text_a, text_b = split_pair(line)
+  return text_a if text_b is None else (text_a, text_b)
+
+
+def _json_object(line: str) -> dict | None:
+  """The JSON object on a line; None for a text, even one that begins with a brace.
+
+  Raises:
+    ValueError: it holds half of a surrogate pair, which JSON can spell and UTF-8 cannot.
+  """
+  if not line.startswith("{"):
+    return None
+  try:
+    item = json.loads(line)
+    json.dumps(item, ensure_ascii=False).encode()
+  except UnicodeEncodeError:
+    raise ValueError(f"{line!r:.80} holds half of a surrogate pair.") from None
+  except (ValueError, RecursionError):
+    return None
+  return item
+
+
+def _in_order(item: Mapping[str, Any]) -> Any:
+  """`{"text": ...}`, or `text_a` and `text_b`, without the names; anything else unchanged.
+
+  Example:
+    >>> _in_order({"text_b": "two", "text_a": "one"})
+    ('one', 'two')
+  """
+  for names in (("text",), ("text_a",), ("text_a", "text_b")):
+    if set(item) == set(names):
+      return item[names[0]] if len(names) == 1 else tuple(item[name] for name in names)
+  return item
+
+
+if __name__ == "__main__":
+  command_line.run(main, define_flags)
