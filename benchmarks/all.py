@@ -154,7 +154,10 @@ def section(name: str, result: dict) -> str:
   """One script's part of the document, in Markdown."""
   script = (ROOT / "benchmarks" / f"{name}.py").read_text("utf-8")
   parts = ["## " + script.removeprefix('"""').splitlines()[0].rstrip(".")]
-  parts.append(f"```\n{result['command']}\n```\n{_where(result)}")
+  marker = (
+    "" if "help_time" in result["command"] else "<!-- needs a network: weights, data, peers -->\n"
+  )
+  parts.append(f"{marker}```bash\n{result['command']}\n```\n{_where(result)}")
   if "results" in result:
     parts.append(markdown_table(common.table(result["results"], result["references"])))
   else:

@@ -1,0 +1,127 @@
+"""README and docs: every command runs, every flag exists, every link leads somewhere.
+
+Alone: python -m pytest tests/documents_test.py (seconds; `-m ci` runs every command, some minutes)
+"""
+
+import ast
+import importlib
+import os
+import re
+import subprocess
+import sys
+import urllib.parse
+
+import pytest
+
+from bert.scripts.flag_groups import defined_flags
+from tests.kit.documents import MARKERS, blocks, commands, pages
+from tests.kit.import_graph import modules
+from tests.kit.paths import ROOT
+
+PAGES = pytest.mark.parametrize("page", pages(), ids=lambda path: path.name)
+_LANGUAGES = {"bash", "python", "yaml"}
+
+
+def test_the_readme_fits_two_screens():
+  assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 170
+
+
+@PAGES
+def test_blocks_say_their_language_and_why_they_are_not_run(page):
+  for block in blocks(page):
+    assert block.language in _LANGUAGES, f"{page.name}:{block.line}"
+    assert block.marker == "" or block.marker.startswith(MARKERS), f"{page.name}:{block.line}"
+
+
+@PAGES
+def test_links_lead_to_files_and_headings(page):
+  text = page.read_text(encoding="utf-8")
+  for target in re.findall(r"\]\(([^)\s]+)\)", text):
+    if target.startswith("https://"):
+      continue
+    name, _, anchor = urllib.parse.unquote(target).partition("#")
+    path = (page.parent / name) if name else page
+    assert path.exists(), f"{page.name} links to {target}"
+    if anchor:
+      headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+      assert anchor in {_anchor(heading) for heading in headings}, f"{page.name}: {target}"
+
+
+def _anchor(heading: str) -> str:
+  return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def script_calls(code: str) -> list[tuple[str, list[str]]]:
+  """`(script, words after it)` for each call of a root script in a shell block."""
+  calls = []
+  for words in commands(code):
+    for number, word in enumerate(words[:-1]):
+      is_script = word == "python" and re.fullmatch(r"\w+\.py", words[number + 1])
+      is_word = word == "bert" and (ROOT / f"{words[number + 1]}.py").is_file()
+      if is_script or is_word:
+        calls.append((words[number + 1].removesuffix(".py"), words[number + 2 :]))
+        break
+  return calls
+
+
+@PAGES
+def test_every_flag_in_a_command_exists(page):
+  for block in blocks(page):
+    if block.language != "bash":
+      continue
+    for script, words in script_calls(block.code):
+      assert (ROOT / f"{script}.py").is_file(), f"{page.name}:{block.line}: no {script}.py"
+      with defined_flags(importlib.import_module(f"bert.{script}").define_flags) as flag_values:
+        for word in words:
+          if word.startswith("--") and word not in ("--help", "--version"):
+            name = word[2:].partition("=")[0]
+            known = name in flag_values or name.removeprefix("no") in flag_values
+            assert known, f"{page.name}:{block.line}: {script}.py has no flag --{name}"
+
+
+@PAGES
+def test_programs_import_what_is_there(page):
+  known = modules()
+  for block in blocks(page):
+    if block.language == "python":
+      for node in ast.walk(ast.parse(block.code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "bert":
+          assert node.module in known, f"{page.name}:{block.line}: {node.module}"
+          module = importlib.import_module(node.module)
+          for alias in node.names:
+            name = f"{node.module}.{alias.name}"
+            assert name in known or hasattr(module, alias.name), f"{page.name}:{block.line}: {name}"
+
+
+@pytest.fixture
+def like_a_checkout(tmp_path):
+  """A folder in which the commands find scripts, samples and examples, and may write."""
+  for path in [
+    *ROOT.glob("*.py"),
+    *(ROOT / name for name in ("samples", "examples", "benchmarks")),
+  ]:
+    (tmp_path / path.name).symlink_to(path)
+  (tmp_path / "output").mkdir()
+  return tmp_path
+
+
+@pytest.mark.ci
+@PAGES
+def test_every_command_runs(page, like_a_checkout):
+  path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+  environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
+  for block in blocks(page):
+    if block.marker or block.language == "yaml":
+      continue
+    shell = ["bash", "-euo", "pipefail", "-c", f'bert() {{ python -m bert "$@"; }}\n{block.code}']
+    done = subprocess.run(
+      shell if block.language == "bash" else [sys.executable, "-c", block.code],
+      cwd=like_a_checkout,
+      env=environment,
+      capture_output=True,
+      text=True,
+      timeout=900,
+    )
+    where = f"{page.name}:{block.line}"
+    assert done.returncode == 0, f"{where}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    assert "Ignoring the unknown flag" not in done.stderr, where

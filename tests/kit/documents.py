@@ -1,0 +1,64 @@
+"""The commands and programs in README.md and docs/, in order, as a reader types them."""
+
+import pathlib
+import re
+import shlex
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tests.kit.paths import ROOT
+
+_FENCE = re.compile(
+  r"^(?:<!-- (?P<marker>[^\n]+?) -->\n)?```(?P<language>\w*)\n(?P<code>.*?)^```$",
+  re.MULTILINE | re.DOTALL,
+)
+# What a block may be marked with if it is not to be run.
+MARKERS = ("needs a network", "takes long")
+
+
+class Block(NamedTuple):
+  """A fenced block.
+
+  Attributes:
+    line: where its fence opens, counted from 1.
+    language: after the fence: bash, python, yaml.
+    code: its lines.
+    marker: the comment before it, which says why it is not run; empty if there is none.
+  """
+
+  line: int
+  language: str
+  code: str
+  marker: str
+
+
+def pages() -> list[pathlib.Path]:
+  """README.md and every page of docs/."""
+  return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: pathlib.Path) -> Iterator[Block]:
+  """The fenced blocks of a page, in order."""
+  text = page.read_text(encoding="utf-8")
+  for found in _FENCE.finditer(text):
+    line = text.count("\n", 0, found.start("language")) + 1
+    yield Block(line, found["language"], found["code"], found["marker"] or "")
+
+
+def commands(code: str) -> list[list[str]]:
+  """The words of each command of a shell block; a quoted word may hold several lines.
+
+  Example:
+    >>> commands("python a.py --b='c d'  # why\\nmake test")
+    [['python', 'a.py', '--b=c d'], ['make', 'test']]
+  """
+  found, waiting = [], ""
+  for line in code.replace("\\\n", " ").splitlines():
+    waiting += line + "\n"
+    try:
+      words = shlex.split(waiting, comments=True)
+    except ValueError:  # a quotation goes on in the next line
+      continue
+    found.append(words)
+    waiting = ""
+  return [words for words in found if words]
