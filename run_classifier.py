@@ -25,7 +25,14 @@ import time
 from absl import flags, logging
 
 from bert.io import installation, record_files
-from bert.scripts import command_line, flag_groups, result_files, runner
+from bert.scripts import (
+  command_line,
+  flag_groups,
+  result_files,
+  runner,
+  shared_flags,
+  window_settings,
+)
 from bert.tasks import windows as long_text
 from bert.tasks.glue import (  # the original's users look for these here
   PROCESSORS,
@@ -99,7 +106,7 @@ def define_flags() -> None:
     flags.DEFINE_string("xnli_language", None, "Language to train and evaluate in. [zh]")
     flags.DEFINE_string("xnli_train_language", None, "Language to train in, if another one.")
   runner.define_model_flags()
-  long_text.define_flags()
+  shared_flags.define_long_text_flags()
   runner.define_training_flags()
   runner.define_packing_flag()
   runner.define_eval_in_training_flags()
@@ -283,7 +290,7 @@ def create_model(
     problem_type: classification, regression or multi_label.
     dtype: of the matrix products.
     num_windows: int `[B]`, of documents read through windows; `input_ids` is `[B, S, K]` then.
-    window_pooling: how their logits become one, see `windows.pool_logits`.
+    window_pooling: how their logits become one, see `graph_windows.pool_logits`.
     packing: of several sequences in a row, see `sequence_packing.packing_of`; B counts sequences in
       what comes back, and rows in the inputs.
 
@@ -293,11 +300,14 @@ def create_model(
   import tensorflow as tf
 
   from bert import modeling
+  from bert.exporting import graph_windows
   from bert.model import heads
 
   inputs = input_ids, input_mask, segment_ids
   if num_windows is not None:
-    inputs, documents = long_text.split_batch(*inputs, num_windows, keep_all=use_one_hot_embeddings)
+    inputs, documents = graph_windows.split_batch(
+      *inputs, num_windows, keep_all=use_one_hot_embeddings
+    )
   model = modeling.BertModel(
     bert_config,
     is_training,
@@ -312,7 +322,7 @@ def create_model(
   )
   logits = heads.get_classifier_logits(model.get_pooled_output(), num_labels, is_training)
   if num_windows is not None:
-    logits = long_text.pool_logits(logits, documents, tf.shape(num_windows)[0], window_pooling)
+    logits = graph_windows.pool_logits(logits, documents, tf.shape(num_windows)[0], window_pooling)
   loss, per_example_loss, probabilities = heads.get_classifier_loss(logits, labels, problem_type)
   return loss, per_example_loss, logits, probabilities
 
@@ -449,7 +459,7 @@ def check_flags() -> None:
   if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
     raise ValueError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")
   runner.check_training_flags()
-  long_text.check_flags()
+  window_settings.check_window_settings(FLAGS)
 
 
 def processor_from_flags():
@@ -489,7 +499,7 @@ class Classification:
     # Processors written for the original know nothing of problem types and metrics.
     self.problem_type = getattr(processor, "problem_type", "classification")
     self.metric_names = self._metric_names()
-    self.windows = long_text.options_from_flags()
+    self.windows = window_settings.window_options(FLAGS)
 
   def run(self) -> None:
     """Trains, evaluates, predicts, exports."""

@@ -25,10 +25,10 @@ from absl import logging
 
 from bert import tokenization
 from bert.checkpoints import checkpoint
-from bert.exporting import graph_text, hub_encoder, hub_preprocess
+from bert.exporting import graph_text, graph_windows, hub_encoder, hub_preprocess
 from bert.model import heads, kernels, variables
 from bert.modeling import BertConfig, BertModel
-from bert.tasks import windows as long_text
+from bert.tasks.windows import WindowOptions
 
 Outputs = dict[str, tf.Tensor]
 
@@ -146,7 +146,7 @@ class SentenceModel(TaskModel):
     label_names: Sequence[str],
     problem_type: str = "classification",
     threshold: float = 0.5,
-    windows: long_text.WindowOptions | None = None,
+    windows: WindowOptions | None = None,
   ):
     """Builds the graph, with random weights.
 
@@ -191,8 +191,8 @@ class SentenceModel(TaskModel):
     shape = self._cls_id, self._sep_id, self._seq_length
     if self._windows is None:
       return self._answers(self._logits(graph_text.pack(*pieces, *shape)))
-    inputs, documents = long_text.pack_windows(*pieces, *shape, self._windows)
-    logits = long_text.pool_logits(
+    inputs, documents = graph_windows.pack_windows(*pieces, *shape, self._windows)
+    logits = graph_windows.pool_logits(
       self._logits(inputs), documents, tf.size(text_a), self._windows.pooling
     )
     return self._answers(logits)
@@ -243,7 +243,7 @@ def export_sentence_model(
   label_names: Sequence[str],
   problem_type: str = "classification",
   is_pair: bool = True,
-  windows: long_text.WindowOptions | None = None,
+  windows: WindowOptions | None = None,
 ) -> None:
   """Writes a `SentenceModel` as a SavedModel, whole or not at all.
 

@@ -15,10 +15,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from bert.predicting.load_model import LoadedFunction, beside, check_length
-
-# Where a run's export has its vocabulary, if it made one.
-_EXPORTS = (("export", "encoder"), ("export", "task"))
+from bert.checkpoints import model_files
+from bert.predicting.load_model import LoadedFunction, check_length
 
 
 class Run(NamedTuple):
@@ -106,22 +104,15 @@ def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Ru
       "run_swag.py: nothing beside it says what it answers. Vectors and masked words are had of "
       "any checkpoint: Predictor.from_checkpoint, masked_words.from_checkpoint."
     )
-  vocab_file = vocab_file or _vocabulary_of(path if os.path.isdir(path) else os.path.dirname(path))
+  vocab_file = vocab_file or model_files.find(path).vocabulary
+  if vocab_file is None:
+    raise ValueError(
+      f"There is no vocab.txt in {model_files.folder_of(path)}: give the path of the one that the run "
+      "was trained with (vocab_file)."
+    )
   if tokenization.vocabulary_hash(tokenization.load_vocab(vocab_file)) != facts["vocabulary"]:
     raise ValueError(f"{vocab_file} is not the vocabulary that {prefix} was trained with.")
   return Run(prefix, vocab_file, facts, state.get("informative", {}))
-
-
-def _vocabulary_of(folder: str) -> str:
-  for parts in ((), *_EXPORTS):
-    try:
-      return beside(os.path.join(folder, *parts), "vocab.txt")
-    except ValueError:
-      continue
-  raise ValueError(
-    f"There is no vocab.txt in {folder or '.'}: give the path of the one that the run was trained "
-    "with (vocab_file)."
-  )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -130,12 +121,12 @@ def _vocabulary_of(folder: str) -> str:
 
 def _sentences(run: Run):
   from bert.exporting import task_model
-  from bert.tasks import windows as long_text
+  from bert.tasks.windows import WindowOptions
 
   windows = None
   if run.facts.get("long_text") == "windows":
     names = ("window_stride", "max_windows", "window_pooling")
-    windows = long_text.WindowOptions(*(run.facts[name] for name in names))
+    windows = WindowOptions(*(run.facts[name] for name in names))
   settings = {
     "label_names": run.facts["labels"],
     "problem_type": run.facts["problem_type"],
