@@ -10,24 +10,27 @@ LOCK_SUM := $(shell cksum < requirements.lock | cut -d' ' -f1)
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 STAMP := $(VENV)/.installed-$(PYTHON_VERSION)-$(LOCK_SUM)
 
-.PHONY: mrpc test lint doctest pytest test-slow test-torch audit bench-setup bench format lock clean
+.PHONY: mrpc test lint pytest test-ci test-slow test-torch audit bench-setup bench format lock clean
 
 mrpc: $(STAMP)
 	$(BIN)/python run_classifier.py --task_name=MRPC
 
-test: lint doctest pytest
+test: lint pytest
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-# Worked examples in docstrings; modules without any cost one import.
-doctest: $(STAMP)
-	$(BIN)/python -m pytest -q --doctest-modules --ignore=tests --ignore=benchmarks --ignore=examples --ignore=samples .
-
+# The tests, and the worked examples in docstrings.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --durations=10
 pytest: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not ci"
+	$(PYTEST) --doctest-modules -m "not slow and not ci" bert $(wildcard *.py) tests
 
+# What .ci/run adds: exports, other Keras backends, kills, several workers, examples, the wheel.
+test-ci: $(STAMP)
+	$(PYTEST) -m "ci and not slow"
+
+# What takes longer still, before a release.
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
 

@@ -8,6 +8,12 @@ import pytest
 from tests.kit.paths import SHARED
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+if "PYTEST_XDIST_WORKER" in os.environ:
+  # One thread for each worker: small models gain nothing from more, and two workers share two cores.
+  for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+collect_ignore = ["system/atheris_fuzz.py"]  # needs a package of its own
 
 
 def _shared(folder: str) -> pathlib.Path:
