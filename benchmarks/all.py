@@ -1,10 +1,10 @@
-"""Runs the benchmarks one after another, and writes `docs/benchmarks.md` of what they measured.
+"""Runs the benchmarks one after another, and writes their figures into `docs/benchmarks.md`.
 
   python benchmarks/all.py --weights=minilm_L-6_H-384_A-12 --mrpc=glue/MRPC --corpus=wiki.txt
 
 Settings are short: about half an hour on two cores. Each script's own docstring says what it
-compares and how; `--only=help_time,text_vectors` runs some of them. What could not be run, for want
-of the peers for example, is told and left as it was in the document.
+compares and how; `--only=help_time,text_vectors` runs some of them. What could not be run, for example
+for want of the peers, is reported and stays as it was in the document.
 
 In the document, everything below the line that begins with `<!-- By hand` stays as it is: there is
 the log of what was tried.
@@ -80,7 +80,7 @@ def _parse():
   parser.add_argument("--weights", required=True, help="folder of an original-format checkpoint")
   parser.add_argument("--mrpc", required=True, help="folder with MRPC's train.tsv and dev.tsv")
   parser.add_argument("--corpus", required=True, help="text, an empty line between documents")
-  parser.add_argument("--squad", help="dev-v2.0.json; without it, squad_prediction is left out")
+  parser.add_argument("--squad", help="dev-v2.0.json; without it, squad_prediction does not run")
   parser.add_argument("--only", help=f"some of {','.join(COMMANDS)}")
   parser.add_argument("--document", type=pathlib.Path, default=DOCUMENT)
   parser.add_argument(
@@ -98,12 +98,12 @@ def read_results(path: str) -> dict[str, dict]:
 
 
 def _run(name, args):
-  """The JSON line of a script, and how and when it came about; None if it failed."""
+  """The JSON line of a script, with its command and date; None if it failed."""
   names = ("weights", "mrpc", "corpus", "squad")
   values = {key: str(pathlib.Path(getattr(args, key) or "").absolute()) for key in names}
   flags = [flag.format(**values, peer=args.peer_python) for flag in COMMANDS[name]]
-  # Paths of this machine say nothing to readers: the command is told with what the flags are.
-  told = [
+  # Paths mean nothing to readers: the command is shown with placeholders.
+  shown = [
     flag.format(**{key: key.upper() for key in values}, peer="PEER") for flag in COMMANDS[name]
   ]
   print(f"\n== benchmarks/{name}.py", flush=True)
@@ -115,7 +115,7 @@ def _run(name, args):
     lines.append(line)
   if process.wait():
     return None
-  how = {"command": " ".join([f"python benchmarks/{name}.py", *told])}
+  how = {"command": " ".join([f"python benchmarks/{name}.py", *shown])}
   how["date"] = time.strftime("%Y-%m-%d", time.gmtime())
   return {**how, **common.last_json("".join(lines))}
 
@@ -125,7 +125,7 @@ def _run(name, args):
 
 
 def rewritten(text: str, results: dict[str, dict]) -> str:
-  """The document with its measured part made anew, and the part below the marker untouched.
+  """The document with a new measured part; the part below the marker stays as it is.
 
   Example:
     >>> text = "old figures" + chr(10) + MARKER + chr(10) + "tried: nothing"
@@ -135,7 +135,7 @@ def rewritten(text: str, results: dict[str, dict]) -> str:
     False
 
   Raises:
-    ValueError: the marker is not there, so that nobody could tell what to keep.
+    ValueError: the marker is missing, so that it is unknown what to keep.
   """
   _, found, by_hand = text.partition(MARKER)
   if not found:
@@ -164,8 +164,8 @@ def section(name: str, result: dict) -> str:
     cells = [["", ""], *([key, value] for key, value in flattened(result))]
     parts.append(markdown_table(cells))
   for library, speeds in result.get("ceilings", {}).items():
-    told = ", ".join(f"{key} {value / 1e9:.4g} G/s" for key, value in speeds.items())
-    parts.append(f"Ceiling, {library}: {told}.")
+    listed = ", ".join(f"{key} {value / 1e9:.4g} G/s" for key, value in speeds.items())
+    parts.append(f"Ceiling, {library}: {listed}.")
   scores = result.get("scores", {})
   cells = [
     [system, key, f"{of['mean']:.4f}", f"{of['min']:.4f}-{of['max']:.4f}"]

@@ -44,7 +44,7 @@ def add_peer_flags(parser) -> None:
 
 
 def check_peer(python: str) -> None:
-  """Ends the program with a hint if the peers' interpreter is not there."""
+  """Ends the program with a hint if the peers' interpreter does not exist."""
   if python and not os.access(python, os.X_OK):
     sys.exit(
       f"--peer_python={python} is not there. `make bench-setup` makes it, --peer_python=PATH names "
@@ -57,7 +57,7 @@ def check_peer(python: str) -> None:
 
 
 def take_turns(systems: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
-  """Measures all systems once, then all once again, and so on; tells each value on stderr.
+  """Measures all systems once, then all once again, and so on; prints each value to stderr.
 
   Example:
     >>> take_turns({"a": lambda: 1.0, "b": lambda: 2.0}, repeats=2)
@@ -123,7 +123,7 @@ def summarise(
   Args:
     rows: of all tasks and systems.
     references: names of systems to divide by.
-    ceiling: dtype -> FLOP/s; share is left out for a dtype that is not there.
+    ceiling: dtype -> FLOP/s; a dtype that is missing has no share.
 
   Example:
     >>> rows = [Row("a", "ours", "ms", [1.0, 3.0, 2.0], 4e6), Row("a", "peer", "ms", [4.0])]
@@ -179,7 +179,7 @@ def check_agreement(what: str, arrays: dict, bfloat16_limit: float) -> dict[str,
     bfloat16_limit: how far those of systems with bfloat16 in their name may be off; others, 1e-4.
 
   Raises:
-    SystemExit: a difference is too large, or no number.
+    SystemExit: a difference is too large, or NaN.
   """
   reference = next(iter(arrays.values()))
   differences = {name: float(abs(array - reference).max()) for name, array in arrays.items()}
@@ -261,7 +261,7 @@ def machine() -> dict:
 
 
 def encoder_flops(config: Mapping, lengths: Sequence[int]) -> float:
-  """Matrix products of one forward pass over sequences of these lengths, pooler left out.
+  """Matrix products of one forward pass over sequences of these lengths, without the pooler.
 
   Example:
     >>> sizes = {"num_hidden_layers": 1, "hidden_size": 2, "intermediate_size": 8}
@@ -286,7 +286,7 @@ def read_config(weights: str) -> dict:
 
 @dataclasses.dataclass
 class Finished:
-  """A command that has ended well.
+  """A command that succeeded.
 
   Attributes:
     log: what it wrote to both of its streams.
@@ -299,14 +299,14 @@ class Finished:
   steps: list[tuple[int, float]]
 
   def first_step_seconds(self) -> float:
-    """From the command to the end of the first step that it told of."""
+    """Seconds from the command to the end of the first logged step."""
     return self.steps[0][1]
 
 
 def run_command(command: Sequence[str]) -> Finished:
   """Runs a command to its end, noting when each line of progress comes.
 
-  A command that fails ends the program with the last of what it said.
+  A command that fails ends the program with the end of its log.
   """
   begin = time.perf_counter()
   environment = {"TF_CPP_MIN_LOG_LEVEL": "2", "TOKENIZERS_PARALLELISM": "true", **os.environ}
@@ -340,7 +340,7 @@ def last_json(log: str) -> dict:
     {'speed': 3}
 
   Raises:
-    ValueError: there is none.
+    ValueError: no line is a JSON object.
   """
   for line in reversed(log.splitlines()):
     if line.startswith("{"):

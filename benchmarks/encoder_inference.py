@@ -4,7 +4,7 @@
 
 All systems have the same weights and get the same full-length inputs; each is loaded once, in a
 process of its own, and they take turns. A value is the median of the calls of a turn. Before the
-clock runs, pooled outputs of inputs with padding have to agree: float32 to 1e-4.
+clock runs, pooled outputs of inputs with padding must agree: float32 to 1e-4.
 
   ours, exported            the SavedModel of `export_hub.py`, called
   ours, signature           its `serving_default`
@@ -60,8 +60,8 @@ def _parse():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--weights", required=True, help="folder of an original-format checkpoint")
   parser.add_argument("--shapes", default="1x32,1x128,8x128,32x128", help="batch x length, ...")
-  parser.add_argument("--ways", help="of ours, with commas; default: all")
-  parser.add_argument("--seconds", type=float, default=1.0, help="length of a turn")
+  parser.add_argument("--ways", help="names of our systems, separated by commas; default: all")
+  parser.add_argument("--seconds", type=float, default=1.0, help="seconds of each turn")
   common.add_peer_flags(parser)
   return parser.parse_args()
 

@@ -14,7 +14,7 @@ seed by seed, and every turn is a whole command.
   first step     seconds from the command to the end of its first step
   command        seconds of the whole command
 
-`--steps=40` stops after so many steps and does not evaluate: speed only. With `--original_python`,
+`--steps=40` stops after 40 steps and does not evaluate: speed only. With `--original_python`,
 an interpreter with TensorFlow 1.15 and the original's package (on PyPI: `tensorflow==1.15.5
 protobuf==3.20.3 bert-tensorflow==1.0.4`, Python 3.7), the original trains for `--original_epochs`
 first, in the same run. Its speed is the median of what it logs.
@@ -71,7 +71,7 @@ def _parse():
   parser.add_argument("--data_dir", required=True)
   parser.add_argument("--weights", required=True, help="folder of an original-format checkpoint")
   parser.add_argument("--seeds", default="1,2,3", help="a turn of each system for each seed")
-  parser.add_argument("--steps", type=int, help="stop after so many; MRPC only")
+  parser.add_argument("--steps", type=int, help="stop after N steps; MRPC only")
   parser.add_argument("--peer_epochs", type=float, default=3.0)
   parser.add_argument("--original_python")
   parser.add_argument("--original_epochs", default="0.2")
@@ -228,7 +228,7 @@ def _read_mrpc(data_dir):
 
 
 def flops_per_example(args) -> float:
-  """Matrix products of forward and backward for the mean example, padding left out."""
+  """Matrix products of forward and backward for the mean example, without padding."""
   from bert import tokenization
 
   tokenizer = tokenization.FullTokenizer(str(pathlib.Path(args.weights) / "vocab.txt"))

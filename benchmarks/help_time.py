@@ -1,8 +1,8 @@
-"""Seconds until `--help` of each script is there; nothing heavy may be imported for it.
+"""Seconds that `--help` of each script takes; nothing heavy may be imported for it.
 
   python benchmarks/help_time.py --repeats=5
 
-Beside them the interpreter alone, below which nothing can come.
+The interpreter alone, `python -c pass`, is the lower bound.
 """
 
 import argparse

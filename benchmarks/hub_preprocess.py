@@ -7,7 +7,7 @@ exported and loaded again, and turn strings into int32 `[batch, 128]`:
 
   exact      our preprocess, `tokenization.FullTokenizer`'s tokens
   published  `text.BertTokenizer`, as in the published preprocess models
-  fast       `text.FastBertTokenizer` with the same packing; its words cannot be told apart
+  fast       `text.FastBertTokenizer` with the same packing; it cannot separate words exactly
 
 They take turns, so that other work on the machine hits all of them; a model's time is the median
 of its turns. The table shows milliseconds a batch and texts a second, and the last line is JSON.

@@ -54,8 +54,8 @@ def _parse():
 def gazetteer_labels(train, sentences):
   """Labels whatever was an entity in training, the longest match first, whatever its case.
 
-  Words that were an entity less than half of the times they occurred are left out, as are most of
-  the names that are also plain words.
+  Words that were an entity less than half of the times they occurred are not used, and so most
+  names that are also plain words are not.
   """
   entities, occurrences = collections.defaultdict(collections.Counter), collections.Counter()
   for example in train:

@@ -130,7 +130,7 @@ def _ours(args, config, batches, dtype, losses):
         f"--learning_rate={LEARNING_RATE}",
         f"--seed={SEED}",
         f"--dtype={dtype}",
-        # Accuracies cost time, in steps that are told.
+        # Computing accuracies costs time, in the steps that are logged.
         *(f"--save_summary_steps={10**6}", f"--log_every_steps={10**6}"),
         "--nonext_sentence_loss",
         *args.flags,
@@ -141,7 +141,7 @@ def _ours(args, config, batches, dtype, losses):
 
 
 def tokens_per_second(log: str) -> float:
-  """Speed in the last line of progress; it leaves out the first step.
+  """Speed in the last line of progress, which excludes the first step.
 
   Example:
     >>> tokens_per_second("step 9/9, loss 9.1, 30.1 examples/s, 2811.5 tokens/s, 00:00 left")
@@ -164,7 +164,7 @@ def _peer(args, config, batches, dtype, losses):
 
 
 def flops_per_token(config, batches) -> float:
-  """Matrix products of a step that have to be, over its real tokens.
+  """FLOPs of the matrix products of a step that are needed, divided by its real tokens.
 
   Forward and backward take three times those of forward, and only masked words need scores.
   """

@@ -3,8 +3,8 @@
   python benchmarks/tokenization.py --vocab_file=vocab.txt \\
     --texts glue/MRPC/train.tsv glue/MRPC/dev.tsv glue/MRPC/test.tsv wikitext2_valid.txt
 
-Texts are the last two columns of `.tsv` files, header left out, and the lines of any other. Another
-set of texts is the worst for a table of words: random words, none of which comes twice.
+Texts are the last two columns of `.tsv` files, without the header, and the lines of any other file. Another
+set of texts is the worst for a table of words: random words, each of which occurs once.
 
   ours                 FullTokenizer.texts_to_ids
   ours, tokens         tokenize, then convert_tokens_to_ids, text by text
@@ -133,7 +133,7 @@ def _measure(workers, name, file, num_ids, repeats):
 
 
 def _ids(workers, file, folder, texts):
-  """System -> ids of each text; the systems that make arrays are left out."""
+  """System -> ids of each text; without the systems that make arrays."""
   found = {}
   for system in ("ours", "ours, tokens", "ours, step by step", "tokenizers"):
     if system in workers:

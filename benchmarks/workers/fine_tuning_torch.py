@@ -91,7 +91,7 @@ def read_examples(path, tokenizer):
 
 
 class Progress(transformers.TrainerCallback):
-  """Tells of each step."""
+  """Prints a line for each step."""
 
   def on_step_end(self, args, state, control, **kwargs):
     print(f"step {state.global_step}/{state.max_steps},", flush=True)

@@ -26,7 +26,7 @@ def serve(actions) -> None:
 
 
 def milliseconds(call, seconds: float) -> float:
-  """Median time of a call, which is made for about so many seconds, three times at least."""
+  """Median time of a call, which is repeated for about `seconds`, at least three times."""
   times = []
   end = time.perf_counter() + seconds
   while len(times) < 3 or time.perf_counter() < end:
