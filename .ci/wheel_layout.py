@@ -17,7 +17,8 @@ class WheelLayout(BuildHookInterface):
     """See base class; `version` is `standard` or `editable`."""
     if version == "editable":
       return
-    inside = build_data["force_include"]
-    for path in sorted(pathlib.Path(self.root).glob("*.py")):
-      inside[str(path)] = f"bert/{path.name}"
-    inside[str(pathlib.Path(self.root) / "samples")] = "bert/samples"
+    root = pathlib.Path(self.root)
+    # Data only: what is included by force is not held against .gitignore.
+    samples = [path for path in (root / "samples").rglob("*.*") if ".py" not in path.suffix]
+    for path in sorted([*root.glob("*.py"), *samples]):
+      build_data["force_include"][str(path)] = f"bert/{path.relative_to(root).as_posix()}"

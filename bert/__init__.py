@@ -46,7 +46,15 @@ _ROOT = os.path.dirname(_PACKAGE)
 _NAMESAKES = ("bert_tensorflow", "bert_for_tf2", "bert")
 
 
-class _SharedModule(importlib.machinery.SourceFileLoader):
+class _TwoNames(importlib.machinery.SourceFileLoader):
+  """Loads a file that may be asked for as `modeling` and as `bert.modeling`, as `runpy` does."""
+
+  def get_filename(self, name=None):
+    """The file, whatever the name."""
+    return self.path
+
+
+class _SharedModule(_TwoNames):
   """Gives `bert.modeling` the module that `import modeling` gives."""
 
   def create_module(self, spec):
@@ -58,6 +66,7 @@ class _SharedModule(importlib.machinery.SourceFileLoader):
   def exec_module(self, module):
     """Runs nothing: the module ran under its own name. It gets back the spec of that name."""
     module.__spec__ = self._own_spec
+    module.__spec__.loader = _TwoNames(self._own_spec.name, self.path)
 
 
 class _RootModules:
