@@ -3,8 +3,8 @@
   python benchmarks/all.py --weights=minilm_L-6_H-384_A-12 --mrpc=glue/MRPC --corpus=wiki.txt
 
 Settings are short: about half an hour on two cores. Each script's own docstring says what it
-compares and how; `--only=help_time,text_vectors` runs some of them. What could not be run, for example
-for want of the peers, is reported and stays as it was in the document.
+compares and how; `--only=help_time,text_vectors` runs some of them. What could not be run,
+for example for want of the peers, is reported and stays as it was in the document.
 
 In the document, everything below the line that begins with `<!-- By hand` stays as it is: there is
 the log of what was tried.

@@ -3,8 +3,8 @@
   python benchmarks/tokenization.py --vocab_file=vocab.txt \\
     --texts glue/MRPC/train.tsv glue/MRPC/dev.tsv glue/MRPC/test.tsv wikitext2_valid.txt
 
-Texts are the last two columns of `.tsv` files, without the header, and the lines of any other file. Another
-set of texts is the worst for a table of words: random words, each of which occurs once.
+Texts are the last two columns of `.tsv` files, without the header, and the lines of any other file.
+Another set of texts is the worst case for a table of words: random words, each of which occurs once.
 
   ours                 FullTokenizer.texts_to_ids
   ours, tokens         tokenize, then convert_tokens_to_ids, text by text
