@@ -4,12 +4,8 @@ Alone: python -m pytest tests/run_ner_test.py (under a minute, most of it compil
 """
 
 import json
-import pathlib
-import random
-import shutil
 import subprocess
 import sys
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -21,81 +17,28 @@ from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.scripts import command_line, flag_groups
 from bert.tasks import conll_files, tagging
-from tests.kit.paths import ROOT
-from tests.kit.script_runs import Done, Script, results_in, tensors
-
-OTHERS = ["lives", "in", "near", "and", "the", "."]
-FIRST_NAMES, LAST_NAMES = ["ada", "alan", "grace"], ["love", "turing", "hopper"]
-PLACES = ["london", "york", "paris"]
-VOCAB = [
-  *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "##lace"),
-  *OTHERS,
-  *FIRST_NAMES,
-  *LAST_NAMES,
-  *PLACES,
-]
-CONFIG = {
-  "vocab_size": len(VOCAB),
-  "hidden_size": 32,
-  "num_hidden_layers": 2,
-  "num_attention_heads": 2,
-  "intermediate_size": 32,
-  "max_position_embeddings": 32,
-  "initializer_range": 0.2,  # As small as this model is, 0.02 would take it long to learn.
-  "hidden_dropout_prob": 0.1,
-  "attention_probs_dropout_prob": 0.1,
-}
-
+from tests.kit import tiny_bert
+from tests.kit.script_runs import (
+  Script,
+  Trained,
+  assert_same_tensors,
+  check_help,
+  json_lines,
+  results_in,
+  stopped_after,
+  tensors,
+)
+from tests.kit.tiny_entities import CONFIG, SIZES, VOCAB, sentences, write_conll
 
 script = Script(run_ner)
 run, run_well, error_of = script.run, script.run_well, script.error_of
 
 
-def sentence(rng) -> list[tuple[str, str]]:
-  """Words and labels; from 3 to 30 words, so that some need several windows."""
-  rows = []
-  for _ in range(rng.randint(1, 6)):
-    kind = rng.randrange(3)
-    if kind == 0:
-      rows += [(rng.choice(FIRST_NAMES), "B-PER"), (rng.choice([*LAST_NAMES, "lovelace"]), "I-PER")]
-    elif kind == 1:
-      rows.append((rng.choice(PLACES), "B-LOC"))
-    rows += [(word, "O") for word in rng.choices(OTHERS, k=3)]
-  return rows
-
-
-def sentences(count, seed):
-  rng = random.Random(seed)
-  return [sentence(rng) for _ in range(count)]
-
-
-def write_conll(path, rows_of_sentences, scheme="bio", columns="{word}\t{label}") -> pathlib.Path:
-  path.parent.mkdir(parents=True, exist_ok=True)
-  lines = []
-  for rows in rows_of_sentences:
-    labels = conll_files.convert_labels([label for _, label in rows], "bio", scheme)
-    for (word, _), label in zip(rows, labels, strict=True):
-      lines.append(columns.format(word=word, label=label) + "\n")
-    lines.append("\n")
-  path.write_text("".join(lines), encoding="utf-8", newline="")
-  return path
-
-
-class Trained(NamedTuple):
-  flags: dict  # of the run, without do_*
-  out: pathlib.Path
-  done: Done
-
-
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> dict:
   """The flags of a tiny model, the same for every run."""
-  folder = tmp_path_factory.mktemp("model")
-  (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-  (folder / "bert_config.json").write_text(json.dumps(CONFIG))
   return {
-    "vocab_file": folder / "vocab.txt",
-    "bert_config_file": folder / "bert_config.json",
+    **tiny_bert.write(tmp_path_factory.mktemp("model"), VOCAB, **SIZES),
     "max_seq_length": 16,
     "train_batch_size": 8,
     "learning_rate": 0.003,
@@ -116,16 +59,6 @@ def trained(model, tmp_path_factory) -> Trained:
   values["seed"] = 3  # So small a model learns in so few steps from every other seed only.
   done = run_well(**values, do_train=True, do_eval=True, do_predict=True)
   return Trained(values, folder / "out", done)
-
-
-def copy_of(trained: Trained, folder) -> dict:
-  """The flags of a run that goes on in a copy of `trained`'s folder."""
-  shutil.copytree(trained.out, folder / "out")
-  return {**trained.flags, "output_dir": folder / "out"}
-
-
-def json_lines(path) -> list[dict]:
-  return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -217,7 +150,7 @@ def test_long_sentences_are_read_through_windows(trained):
 
 
 def test_prediction_in_another_call_and_without_labels(trained, tmp_path):
-  values = copy_of(trained, tmp_path)
+  values = trained.copied_to(tmp_path)
   words = [[(word, "O") for word, _ in rows] for rows in sentences(NUM_TEST, 3)]
   values["test_file"] = write_conll(tmp_path / "words.txt", words, columns="{word}")
   (tmp_path / "out" / "test_results.txt").unlink()
@@ -239,25 +172,15 @@ def test_prediction_in_another_call_and_without_labels(trained, tmp_path):
   assert (tmp_path / "fresh" / "predictions.conll").read_text() == found
 
 
-def test_two_halves_are_the_whole_bit_for_bit(trained, tmp_path, monkeypatch):
+@pytest.mark.ci
+def test_two_halves_are_the_whole_bit_for_bit(trained, tmp_path):
   values = {**trained.flags, "num_train_epochs": 1.0, "save_checkpoints_steps": 5, "do_train": True}
   run_well(**{**values, "output_dir": tmp_path / "straight"})
-  save = checkpoint.save
-
-  def save_and_stop(directory, step, *args, **kwargs):
-    save(directory, step, *args, **kwargs)
-    if step == 5:
-      raise KeyboardInterrupt
-
-  with monkeypatch.context() as patch:
-    patch.setattr(checkpoint, "save", save_and_stop)
+  with stopped_after(5):
     assert run(**{**values, "output_dir": tmp_path / "parts"}).code == 130
   run_well(**{**values, "output_dir": tmp_path / "parts"})
-  one, other = (tensors(str(tmp_path / name)) for name in ("straight", "parts"))
-  assert one.keys() == other.keys()
-  assert one["global_step"] > 5
-  for name in one:
-    np.testing.assert_array_equal(one[name], other[name])
+  assert tensors(tmp_path / "straight")["global_step"] > 5
+  assert_same_tensors(tmp_path / "straight", tmp_path / "parts")
 
 
 def test_evaluation_in_training_keeps_the_best(trained, tmp_path):
@@ -271,14 +194,15 @@ def test_evaluation_in_training_keeps_the_best(trained, tmp_path):
 
 
 def test_another_set_of_labels_is_refused(trained, tmp_path):
-  values = copy_of(trained, tmp_path)
+  values = trained.copied_to(tmp_path)
   labels = "O,B-PER,I-PER,B-LOC,I-LOC"
   message = error_of(**values, labels=labels, do_train=True)
   assert "labels was ['O', 'B-LOC', 'I-LOC', 'B-PER', 'I-PER'], now ['O', 'B-PER'" in message
 
 
+@pytest.mark.ci
 def test_the_exported_model_tags_texts_in_a_fresh_process(trained, tmp_path):
-  values = copy_of(trained, tmp_path)
+  values = trained.copied_to(tmp_path)
   run_well(**values, do_export=True)
   code = (
     "import json, sys, tensorflow as tf, tensorflow_text\n"
@@ -359,7 +283,7 @@ def test_schemes_and_columns(model, tmp_path, scheme, options, columns):
 
 
 def test_types_that_training_lacks_are_missed_and_not_an_error(trained, tmp_path):
-  values = copy_of(trained, tmp_path)
+  values = trained.copied_to(tmp_path)
   rows = [[("ada", "B-MISC"), ("lives", "O")], *sentences(3, 4)]
   values["dev_file"] = write_conll(tmp_path / "dev.conll", rows)
   done = run_well(**values, do_eval=True)
@@ -370,7 +294,7 @@ def test_types_that_training_lacks_are_missed_and_not_an_error(trained, tmp_path
 
 
 def test_no_token_is_dropped_whatever_it_consists_of(trained, tmp_path):
-  values = copy_of(trained, tmp_path)
+  values = trained.copied_to(tmp_path)
   strange = ["\u200b", "\x01", "\ufe0f", "a" * 300, "." * 50, "\u00a0", "\U0001f600", "#", "-"]
   text = "-DOCSTART- O\n\n" + "\n".join(strange) + "\n \t\n\nada\r\n\r\nlondon"
   values["test_file"] = tmp_path / "strange.txt"
@@ -498,6 +422,7 @@ def test_one_message_before_any_work(model, tmp_path, name):
   assert not list(tmp_path.rglob("*.tf_record"))
 
 
+@pytest.mark.usefixtures("fake_estimator")
 def test_labels_that_break_their_scheme_are_counted(model, tmp_path):
   (tmp_path / "train.conll").write_text("ada I-PER\nlovelace I-PER\nin O\nyork I-LOC\n" * 4)
   values = {**model, "train_file": tmp_path / "train.conll", "output_dir": tmp_path / "out"}
@@ -507,14 +432,5 @@ def test_labels_that_break_their_scheme_are_counted(model, tmp_path):
   assert "1 windows, a batch of 8 and 3 epochs make less than one step" not in done.err
 
 
-def test_help_needs_no_tensorflow():
-  code = (
-    "import sys; from bert import run_ner; from bert.scripts import command_line\n"
-    "try:\n  command_line.run(run_ner.main, run_ner.define_flags, ['run_ner.py', '--help'])\n"
-    "except SystemExit: pass\n"
-    "heavy = {'tensorflow', 'sklearn', 'scipy', 'seqeval'} & set(sys.modules)\n"
-    "sys.exit(f'imported: {heavy}' if heavy else 0)"
-  )
-  done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-  assert done.returncode == 0, done.stderr
-  assert "--label_scheme" in done.stdout
+def test_help_is_complete_and_needs_no_tensorflow(tmp_path):
+  check_help(run_ner, tmp_path, {"Model", "Training", "TPU"})

@@ -4,14 +4,9 @@ and a tiny model.
 Alone: python -m pytest tests/run_swag_test.py (half a minute, most of it compiling graphs)
 """
 
-import csv
 import json
-import pathlib
-import random
-import shutil
 import subprocess
 import sys
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -23,76 +18,28 @@ from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.tasks import multiple_choice
 from bert.training.estimator import ModeKeys
-from tests.kit.paths import ROOT
-from tests.kit.script_runs import Done, Script, results_in, tensors
-
-FRUIT, TOOLS = ["apple", "pear", "plum"], ["hammer", "saw", "nail"]
-OTHERS = ["she", "takes", "and", "eats", "uses", "it", "a", "the", "."]
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *OTHERS, *FRUIT, *TOOLS]
-CONFIG = {
-  "vocab_size": len(VOCAB),
-  "hidden_size": 32,
-  "num_hidden_layers": 2,
-  "num_attention_heads": 2,
-  "intermediate_size": 32,
-  "max_position_embeddings": 32,
-  "initializer_range": 0.2,  # As small as this model is, 0.02 would take it long to learn.
-  "hidden_dropout_prob": 0.1,
-  "attention_probs_dropout_prob": 0.1,
-}
-
+from tests.kit import tiny_bert
+from tests.kit.script_runs import (
+  Script,
+  Trained,
+  assert_same_tensors,
+  check_help,
+  results_in,
+  stopped_after,
+  table,
+  tensors,
+)
+from tests.kit.tiny_choices import CONFIG, SIZES, VOCAB, questions, write_csv, write_jsonl
 
 script = Script(run_swag)
 run, run_well, error_of = script.run, script.run_well, script.error_of
 
 
-def questions(count, seed, num_choices=4, fewer=False) -> list[dict]:
-  """Which of several things is eaten? Of some questions there are fewer choices, if so wished."""
-  rng = random.Random(seed)
-  found = []
-  for i in range(count):
-    size = num_choices - (i % 2 if fewer else 0)
-    label = rng.randrange(size)
-    endings = [
-      f"{rng.choice(['a', 'the', 'a a'])} {rng.choice(FRUIT if j == label else TOOLS)} ."
-      for j in range(size)
-    ]
-    row = {"video-id": f"v{i}", "sent1": "she takes a plum .", "sent2": "she eats"}
-    row |= {f"ending{j}": ending for j, ending in enumerate(endings)}
-    found.append({**row, "label": label})
-  return found
-
-
-def write_csv(path, rows, columns=None) -> pathlib.Path:
-  path.parent.mkdir(parents=True, exist_ok=True)
-  columns = columns or max(map(list, rows), key=len)
-  with open(path, "w", newline="", encoding="utf-8") as file:
-    writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(rows)
-  return path
-
-
-def write_jsonl(path, rows) -> pathlib.Path:
-  path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-  return path
-
-
-class Trained(NamedTuple):
-  flags: dict  # of the run, without do_*
-  out: pathlib.Path
-  done: Done
-
-
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> dict:
   """The flags of a tiny model, the same for every run."""
-  folder = tmp_path_factory.mktemp("model")
-  (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-  (folder / "bert_config.json").write_text(json.dumps(CONFIG))
   return {
-    "vocab_file": folder / "vocab.txt",
-    "bert_config_file": folder / "bert_config.json",
+    **tiny_bert.write(tmp_path_factory.mktemp("model"), VOCAB, **SIZES),
     "max_seq_length": 24,
     "train_batch_size": 8,
     "learning_rate": 0.003,
@@ -113,16 +60,6 @@ def trained(model, tmp_path_factory) -> Trained:
   values = {**model, "data_dir": folder, "output_dir": folder / "out", "num_train_epochs": 12.0}
   done = run_well(**values, do_train=True, do_eval=True, do_predict=True)
   return Trained(values, folder / "out", done)
-
-
-def copy_of(trained: Trained, folder) -> dict:
-  """The flags of a run that goes on in a copy of `trained`'s folder."""
-  shutil.copytree(trained.out, folder / "out")
-  return {**trained.flags, "output_dir": folder / "out"}
-
-
-def table(path) -> list[list[str]]:
-  return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -203,7 +140,7 @@ def test_the_head_is_a_single_vector(trained):
 
 
 def test_prediction_does_not_depend_on_batches_format_or_padding(trained, tmp_path):
-  values = copy_of(trained, tmp_path)
+  values = trained.copied_to(tmp_path)
   expected = np.array([row[2:] for row in table(trained.out / "predictions.tsv")[1:]], np.float32)
   write_jsonl(tmp_path / "test.jsonl", questions(NUM_TEST, 3))
   for options in (
@@ -237,7 +174,7 @@ def test_batches_are_cut_to_their_longest_sequence(trained):
 
 
 def test_questions_with_fewer_choices_and_files_with_more(trained, tmp_path):
-  values = copy_of(trained, tmp_path)
+  values = trained.copied_to(tmp_path)
   rows = questions(8, 5, num_choices=6, fewer=True)
   values["test_file"] = write_csv(tmp_path / "six.csv", rows)
   values["dev_file"] = write_csv(tmp_path / "two.csv", questions(10, 6, num_choices=2))
@@ -252,25 +189,15 @@ def test_questions_with_fewer_choices_and_files_with_more(trained, tmp_path):
   assert results_in(tmp_path / "out" / "eval_results.txt")["eval_accuracy"] > 0.8
 
 
-def test_two_halves_are_the_whole_bit_for_bit(trained, tmp_path, monkeypatch):
+@pytest.mark.ci
+def test_two_halves_are_the_whole_bit_for_bit(trained, tmp_path):
   values = {**trained.flags, "num_train_epochs": 2.0, "save_checkpoints_steps": 5, "do_train": True}
   run_well(**{**values, "output_dir": tmp_path / "straight"})
-  save = checkpoint.save
-
-  def save_and_stop(directory, step, *args, **kwargs):
-    save(directory, step, *args, **kwargs)
-    if step == 5:
-      raise KeyboardInterrupt
-
-  with monkeypatch.context() as patch:
-    patch.setattr(checkpoint, "save", save_and_stop)
+  with stopped_after(5):
     assert run(**{**values, "output_dir": tmp_path / "parts"}).code == 130
   run_well(**{**values, "output_dir": tmp_path / "parts"})
-  one, other = (tensors(str(tmp_path / name)) for name in ("straight", "parts"))
-  assert one.keys() == other.keys()
-  assert one["global_step"] == 12
-  for name in one:
-    np.testing.assert_array_equal(one[name], other[name])
+  assert tensors(tmp_path / "straight")["global_step"] == 12
+  assert_same_tensors(tmp_path / "straight", tmp_path / "parts")
 
 
 def test_evaluation_in_training_keeps_the_best(trained, tmp_path):
@@ -402,7 +329,7 @@ def test_bad_json(tmp_path, row, reason):
 
 
 def test_malformed_rows_can_be_left_out(trained, tmp_path):
-  values = copy_of(trained, tmp_path)
+  values = trained.copied_to(tmp_path)
   rows = questions(4, 2)
   rows[1]["label"] = 9
   values["dev_file"] = write_csv(tmp_path / "dev.csv", rows)
@@ -412,8 +339,9 @@ def test_malformed_rows_can_be_left_out(trained, tmp_path):
   assert "  Num examples = 3\n" in done.err
 
 
+@pytest.mark.ci
 def test_the_exported_model_chooses_from_texts_in_a_fresh_process(trained, tmp_path):
-  values = copy_of(trained, tmp_path)
+  values = trained.copied_to(tmp_path)
   run_well(**values, do_export=True)
   rows = questions(NUM_TEST, 3)
   texts = {
@@ -443,20 +371,11 @@ def test_the_exported_model_chooses_from_texts_in_a_fresh_process(trained, tmp_p
 
 
 def test_another_task_in_the_folder_is_refused(trained, tmp_path):
-  values = copy_of(trained, tmp_path)
+  values = trained.copied_to(tmp_path)
   assert "do_lower_case was True, now False" in error_of(
     **values, do_lower_case=False, do_eval=True
   )
 
 
-def test_help_needs_no_tensorflow():
-  code = (
-    "import sys; from bert import run_swag; from bert.scripts import command_line\n"
-    "try:\n  command_line.run(run_swag.main, run_swag.define_flags, ['run_swag.py', '--help'])\n"
-    "except SystemExit: pass\n"
-    "heavy = {'tensorflow', 'sklearn', 'scipy'} & set(sys.modules)\n"
-    "sys.exit(f'imported: {heavy}' if heavy else 0)"
-  )
-  done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-  assert done.returncode == 0, done.stderr
-  assert "--data_dir" in done.stdout
+def test_help_is_complete_and_needs_no_tensorflow(tmp_path):
+  check_help(run_swag, tmp_path, {"Model", "Training", "TPU"})

@@ -40,3 +40,12 @@ def scalars_in(folder: str | pathlib.Path) -> dict[int, dict[str, float]]:
       for value in event.summary.value:
         found.setdefault(event.step, {})[value.tag] = float(tf.make_ndarray(value.tensor))
   return found
+
+
+def series_in(folder: str | pathlib.Path) -> dict[str, dict[int, float]]:
+  """tag -> {step: value} of the event files of a folder."""
+  found: dict[str, dict[int, float]] = {}
+  for step, values in scalars_in(folder).items():
+    for tag, value in values.items():
+      found.setdefault(tag, {})[step] = value
+  return found

@@ -23,16 +23,17 @@ from bert.checkpoints import checkpoint
 from bert.io import record_files
 from bert.model import heads
 from bert.scripts import command_line
-from tests import (
-  run_classifier_test,
-  run_ner_test,
-  run_pretraining_test,
-  run_squad_test,
-  run_swag_test,
+from tests.kit import (
+  tiny_bert,
+  tiny_choices,
+  tiny_entities,
+  tiny_pretraining,
+  tiny_questions,
+  tiny_sentences,
 )
 from tests.kit.event_files import scalars_in
 from tests.kit.paths import ROOT
-from tests.kit.script_runs import Script, results_in, tensors
+from tests.kit.script_runs import Script, results_in, table, tensors
 
 SCRIPTS = {
   "run_classifier": run_classifier,
@@ -41,12 +42,12 @@ SCRIPTS = {
   "run_ner": run_ner,
   "run_swag": run_swag,
 }
-TESTS = {
-  "run_classifier": run_classifier_test,
-  "run_pretraining": run_pretraining_test,
-  "run_squad": run_squad_test,
-  "run_ner": run_ner_test,
-  "run_swag": run_swag_test,
+KITS = {
+  "run_classifier": tiny_sentences,
+  "run_pretraining": tiny_pretraining,
+  "run_squad": tiny_questions,
+  "run_ner": tiny_entities,
+  "run_swag": tiny_choices,
 }
 
 
@@ -58,11 +59,10 @@ def write_data(name: str, folder: pathlib.Path) -> None:
   """Writes what a script reads: a model without dropout, a vocabulary, files of its task."""
   folder = data_folder(name, folder)
   folder.mkdir()
-  no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-  config = {**TESTS[name].CONFIG, **no_dropout}
+  config = {**KITS[name].CONFIG, **tiny_bert.NO_DROPOUT}
   (folder / "bert_config.json").write_text(json.dumps(config))
   if name != "run_pretraining":
-    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in TESTS[name].VOCAB))
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in KITS[name].VOCAB))
   _WRITERS[name](folder)
 
 
@@ -71,29 +71,29 @@ def data_folder(name, folder):
 
 
 def _write_pairs(folder):
-  run_classifier_test.write_mrpc(folder, {"train": 20, "dev": 9, "test": 6})
+  tiny_sentences.write_mrpc(folder, {"train": 20, "dev": 9, "test": 6})
 
 
 def _write_masked(folder):
-  records = run_pretraining_test.make_records(22)  # with one to three masked words
+  records = tiny_pretraining.make_records(22)  # with one to three masked words
   record_files.write_records(folder / "masked.tfrecord", records)
 
 
 def _write_squad(folder):
   for split, count in (("train", 20), ("dev", 9)):
-    run_squad_test.write_squad(folder / f"{split}.json", run_squad_test.contexts(count, count))
+    tiny_questions.write_squad(folder / f"{split}.json", tiny_questions.contexts(count, count))
 
 
 def _write_conll(folder):
   for split, count in (("train", 20), ("dev", 9), ("test", 5)):
-    run_ner_test.write_conll(folder / f"{split}.conll", run_ner_test.sentences(count, count))
+    tiny_entities.write_conll(folder / f"{split}.conll", tiny_entities.sentences(count, count))
 
 
 def _write_swag(folder):
   for split, count in (("train", 20), ("val", 9), ("test", 5)):
-    rows = run_swag_test.questions(count, count)
+    rows = tiny_choices.questions(count, count)
     columns = [c for c in rows[0] if split != "test" or c != "label"]
-    run_swag_test.write_csv(folder / f"{split}.csv", rows, columns)
+    tiny_choices.write_csv(folder / f"{split}.csv", rows, columns)
 
 
 _WRITERS = {
@@ -244,7 +244,7 @@ def assert_same_files(several: pathlib.Path, one: pathlib.Path) -> None:
   for path in one.glob("*.tf_record"):
     assert (several / path.name).read_bytes() == path.read_bytes(), path.name
   if (one / "test_results.tsv").exists():
-    scores = [run_classifier_test.numbers(f / "test_results.tsv") for f in (several, one)]
+    scores = [np.array(table(f / "test_results.tsv"), np.float32) for f in (several, one)]
     np.testing.assert_allclose(*scores, rtol=1e-5)
 
 

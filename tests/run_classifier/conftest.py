@@ -8,7 +8,7 @@ from tests.kit.script_runs import (
   Script,
   Trained,
 )
-from tests.kit.tiny_tasks import VOCAB, write_mrpc
+from tests.kit.tiny_sentences import VOCAB, write_mrpc
 
 
 @pytest.fixture(scope="session")

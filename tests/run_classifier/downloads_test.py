@@ -13,12 +13,12 @@ import zipfile
 import pytest
 
 from bert import run_classifier
-from bert.io import download_cache
+from bert.checkpoints import released_models
 from bert.io import http as fetch
 from tests.kit.script_runs import (
   Script,
 )
-from tests.kit.tiny_tasks import CONFIG, VOCAB, texts, write, write_rows
+from tests.kit.tiny_sentences import CONFIG, VOCAB, texts, write, write_rows
 
 script = Script(run_classifier)
 run, run_well, error_of = script.run, script.run_well, script.error_of
@@ -72,7 +72,7 @@ def everything_downloaded(mirror, mrpc, tmp_path) -> dict:
   }
   for flag, name in (("vocab_file", "vocab.txt"), ("bert_config_file", "bert_config.json")):
     weights[f"{RELEASED}/{name}"] = mrpc.flags[flag]
-  pack(mirror.folder / "models" / download_cache.RELEASED_MODELS[RELEASED], weights)
+  pack(mirror.folder / "models" / released_models.RELEASED_MODELS[RELEASED], weights)
   rows = [("gj04", label, "", a) for label, a, _ in texts(4)]
   for split in ("train", "dev", "test"):
     write_rows(tmp_path / "CoLA", f"{split}.tsv", *rows)
@@ -91,7 +91,7 @@ def test_model_and_data_are_fetched_once(everything_downloaded, mirror, tmp_path
   done = run_well(**everything_downloaded, do_eval=True)
   assert sorted(mirror.asked) == [
     "/glue/CoLA.zip",
-    "/models/" + download_cache.RELEASED_MODELS[RELEASED],
+    "/models/" + released_models.RELEASED_MODELS[RELEASED],
   ]
   assert "25 of 25 variables loaded" in done.err
   results = (tmp_path / "out" / "eval_results.txt").read_bytes()

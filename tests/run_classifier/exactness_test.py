@@ -16,7 +16,7 @@ from tests.kit.script_runs import (
   table,
   tensors,
 )
-from tests.kit.tiny_tasks import CONFIG, VOCAB
+from tests.kit.tiny_sentences import CONFIG, VOCAB
 
 script = Script(run_classifier)
 run, run_well, error_of = script.run, script.run_well, script.error_of

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert import run_classifier
-from bert.io import download_cache
+from bert.checkpoints import released_models
 from bert.scripts import command_line, flag_groups
 from bert.training import hardware
 from tests.kit.paths import ROOT
@@ -19,7 +19,7 @@ from tests.kit.script_runs import (
   records,
   run_python,
 )
-from tests.kit.tiny_tasks import VOCAB, write, write_mrpc, write_rows
+from tests.kit.tiny_sentences import VOCAB, write, write_mrpc, write_rows
 
 script = Script(run_classifier)
 run, run_well, error_of = script.run, script.run_well, script.error_of
@@ -255,7 +255,7 @@ def test_after_the_sample_comes_the_real_command(capsys):
   with flag_groups.defined_flags(run_classifier.define_flags) as values:
     assert command_line.parse(command[1:]) == ["run_classifier.py"]
     assert values.data_dir == "download"
-    assert download_cache.is_released_name(values.init_checkpoint)
+    assert released_models.is_released_name(values.init_checkpoint)
 
 
 # ---------------------------------------------------------------------------------------------

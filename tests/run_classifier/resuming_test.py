@@ -18,7 +18,7 @@ from tests.kit.script_runs import (
   stopped_after,
   tensors,
 )
-from tests.kit.tiny_tasks import VOCAB, write, write_rows
+from tests.kit.tiny_sentences import VOCAB, write, write_rows
 
 script = Script(run_classifier)
 run, run_well, error_of = script.run, script.run_well, script.error_of

@@ -22,7 +22,7 @@ from tests.kit.script_runs import (
   results_in,
   table,
 )
-from tests.kit.tiny_tasks import SIZES, texts, write, write_rows
+from tests.kit.tiny_sentences import SIZES, texts, write, write_rows
 
 script = Script(run_classifier)
 run, run_well, error_of = script.run, script.run_well, script.error_of

@@ -19,8 +19,7 @@ from bert.optimization import create_optimizer, learning_rate_at
 from bert.training import loss_scaling
 from bert.training.estimator import Estimator, RunConfig, TrainingDivergedError
 from bert.training.loss_scaling import GOOD_STEPS, SCALE, SKIPPED_STEPS, LossScale, after_step
-from tests import run_pretraining_test
-from tests.kit import several_devices, toy_training
+from tests.kit import several_devices, tiny_pretraining, toy_training
 from tests.kit.event_files import scalars_in
 from tests.kit.script_runs import Script, assert_same_values, tensors
 from tests.kit.toy_training import PARAMS, train_input_fn
@@ -184,7 +183,7 @@ def test_a_run_may_change_to_float16_and_back(tmp_path):
 
 @pytest.fixture(scope="module")
 def flags(tmp_path_factory):
-  return run_pretraining_test.flags_of_model(tmp_path_factory.mktemp("model"))
+  return tiny_pretraining.flags_of_model(tmp_path_factory.mktemp("model"))
 
 
 def test_a_script_trains_in_float16(flags, tmp_path):
