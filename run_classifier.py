@@ -20,7 +20,6 @@ With nothing at hand, it fetches both:
 """
 
 import os
-import time
 
 from absl import flags, logging
 
@@ -28,11 +27,12 @@ from bert.io import installation, record_files
 from bert.scripts import (
   command_line,
   flag_groups,
+  output_folder,
   result_files,
-  runner,
+  run_settings,
   shared_flags,
-  window_settings,
 )
+from bert.scripts.steps import INFORMATIVE, Run, log_sizes
 from bert.tasks import windows as long_text
 from bert.tasks.glue import (  # the original's users look for these here
   PROCESSORS,
@@ -69,8 +69,6 @@ __all__ = [
   "model_fn_builder",
 ]
 
-FLAGS = flags.FLAGS
-
 
 def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
@@ -79,38 +77,33 @@ def define_flags() -> None:
     flags.DEFINE_string(
       "data_dir", None, "Folder with the task's files, or `download` to fetch the public ones."
     )
-    flags.DEFINE_string("output_dir", None, "Folder for checkpoints and results.")
-    flags.DEFINE_bool("do_train", False, "Whether to train.")
-    flags.DEFINE_bool("do_eval", False, "Whether to evaluate on the dev set.")
-    flags.DEFINE_bool("do_predict", False, "Whether to predict the test set.")
-    flags.DEFINE_integer("eval_batch_size", 8, "Sequences in an evaluation batch.")
-    flags.DEFINE_integer("predict_batch_size", 8, "Sequences in a prediction batch.")
-    flags.DEFINE_bool("skip_bad_rows", None, "Leave malformed rows out and count them.")
+    shared_flags.define_run_flags()
+    shared_flags.define_skip_bad_rows_flag()
   with flag_groups.flag_group("Your own data (--task_name=csv: train, dev, test .tsv .csv .jsonl)"):
     flags.DEFINE_string(
       "text_a_column", None, "Column of the text: name or number from 0. [text_a]"
     )
-    flags.DEFINE_string("text_b_column", None, "Column of a second text. [text_b, if there is one]")
+    flags.DEFINE_string("text_b_column", None, "Column of a second text. [text_b, if it exists]")
     flags.DEFINE_string("label_column", None, "Column of the label. [label]")
-    flags.DEFINE_string("id_column", None, "Column that identifies a row. [id, if there is one]")
-    flags.DEFINE_list("labels", None, "All labels in order. [those of the training file, sorted]")
+    flags.DEFINE_string("id_column", None, "Column that identifies a row. [id, if it exists]")
+    shared_flags.define_labels_flag("those of the training file, sorted")
     flags.DEFINE_enum(
       "problem_type",
       None,
       ["classification", "regression", "multi_label"],
       "What the label is: a class, a number, or several classes. [classification]",
     )
-    flags.DEFINE_string("label_separator", None, "What joins the labels of a row. [,]")
+    flags.DEFINE_string("label_separator", None, "Separator between the labels of a row. [,]")
     flags.DEFINE_bool("header", None, "Whether the first row names the columns. [true]")
   with flag_groups.flag_group("XNLI"):
     flags.DEFINE_string("xnli_language", None, "Language to train and evaluate in. [zh]")
     flags.DEFINE_string("xnli_train_language", None, "Language to train in, if another one.")
-  runner.define_model_flags()
+  shared_flags.define_model_flags()
   shared_flags.define_long_text_flags()
-  runner.define_training_flags()
-  runner.define_packing_flag()
-  runner.define_eval_in_training_flags()
-  runner.define_export_flags()
+  shared_flags.define_training_flags()
+  shared_flags.define_packing_flag()
+  shared_flags.define_eval_in_training_flags()
+  shared_flags.define_export_flags()
   flag_groups.define_tpu_flags()
   flag_groups.mark_required(
     ["data_dir", "task_name", "vocab_file", "bert_config_file", "output_dir"]
@@ -289,7 +282,7 @@ def create_model(
     use_one_hot_embeddings: look words up by a matrix product (for TPUs).
     problem_type: classification, regression or multi_label.
     dtype: of the matrix products.
-    num_windows: int `[B]`, of documents read through windows; `input_ids` is `[B, S, K]` then.
+    num_windows: int `[B]`, of documents read in windows; `input_ids` is then `[B, S, K]`.
     window_pooling: how their logits become one, see `graph_windows.pool_logits`.
     packing: of several sequences in a row, see `sequence_packing.packing_of`; B counts sequences in
       what comes back, and rows in the inputs.
@@ -360,7 +353,7 @@ def model_fn_builder(
     label_list: labels, to show a confusion matrix.
     optimizer_options: further keywords of `optimization.create_optimizer`.
     dtype: of the matrix products.
-    window_pooling: see `create_model`; the features tell whether documents come in windows.
+    window_pooling: see `create_model`.
   """
 
   def model_fn(features, labels, mode, params):
@@ -429,160 +422,120 @@ def model_fn_builder(
 
 def main(_) -> None:
   """Trains, evaluates, predicts and exports as the flags say."""
-  is_sample = use_samples_if_nothing_is_given()
-  check_flags()
-  runner.resolve_model_files()
-  command_line.check_required()
-  command_line.explain_ignored_flags()
-  if FLAGS.data_dir == "download":
-    from bert.io import download_cache
-
-    FLAGS.data_dir = download_cache.download_task_data(FLAGS.task_name)
-  processor = processor_from_flags()
-  bert_config, tokenizer = runner.load_config_and_tokenizer()
-  with runner.held_output_dir():
-    Classification(processor, bert_config, tokenizer).run()
+  is_sample = nothing_is_given()
+  settings = run_settings.from_flags(_SAMPLE_SETTINGS if is_sample else None)
   if is_sample:
-    say_what_comes_next()
+    say_what_this_is(settings)
+  check_settings(settings)
+  settings = run_settings.resolve(settings)
+  if settings.data_dir == "download":
+    from bert.tasks import public_data
+
+    settings = settings.replace(data_dir=public_data.download_task_data(settings.task_name))
+  processor = processor_of(settings)
+  bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
+  with output_folder.held(settings):
+    Classification(processor, settings, bert_config, tokenizer).run()
+  if is_sample:
+    say_what_comes_next(settings.output_dir)
 
 
-def check_flags() -> None:
-  """Checks what flags alone tell, before gigabytes are fetched for a run that cannot start.
-
-  Raises:
-    UsageError: a flag is missing or has a value that it cannot have.
-    ValueError: nothing is to be done.
-  """
-  # A released model brings its config and vocabulary, hence the second check in `main`.
-  if not FLAGS.init_checkpoint or None in (FLAGS.data_dir, FLAGS.task_name, FLAGS.output_dir):
-    command_line.check_required()
-  if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
-    raise ValueError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")
-  runner.check_training_flags()
-  window_settings.check_window_settings(FLAGS)
+def check_settings(settings: run_settings.RunSettings) -> None:
+  """Checks what flags alone show; see `run_settings.check_run`."""
+  run_settings.check_run(settings, needed=("data_dir", "task_name", "output_dir"))
+  for_windows = ("window_stride", "max_windows", "window_pooling")
+  if settings.long_text == "truncate":
+    reason = "it is for --long_text=windows"
+    command_line.explain_ignored_flags(dict.fromkeys(for_windows, reason))
+    return
+  settings.check_at_least(1, "window_stride", "max_windows")
+  settings.check_at_least(long_text.MIN_SEQ_LENGTH, "max_seq_length")
 
 
-def processor_from_flags():
+def processor_of(settings: run_settings.RunSettings) -> DataProcessor:
   """The processor of `--task_name`, with the options that flags give it."""
-  options = {
-    "text_a_column": FLAGS.text_a_column,
-    "text_b_column": FLAGS.text_b_column,
-    "label_column": FLAGS.label_column,
-    "id_column": FLAGS.id_column,
-    "labels": FLAGS.labels,
-    "problem_type": FLAGS.problem_type,
-    "label_separator": FLAGS.label_separator,
-    "header": FLAGS.header,
-    "language": FLAGS.xnli_language,
-    "train_language": FLAGS.xnli_train_language,
-    "skip_bad_rows": FLAGS.skip_bad_rows,
+  names = ("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type")
+  names += ("label_separator", "header", "skip_bad_rows")
+  options = {name: settings.values[name] for name in names}
+  options |= {
+    "language": settings.xnli_language,
+    "train_language": settings.xnli_train_language,
   }
-  if FLAGS.task_name.lower() == "csv":
-    options["data_dir"] = FLAGS.data_dir
-    if not FLAGS.do_train:  # the labels of the run that trained, which may lie elsewhere by now
-      options["labels"] = (
-        FLAGS.labels
-        or result_files.read_label_map(FLAGS.output_dir)
-        or result_files.read_label_map(runner.folder_of_init_checkpoint())
+  if settings.task_name.lower() == "csv":
+    options["data_dir"] = settings.data_dir
+    if not settings.do_train:  # the labels of the run that trained, whose data may have moved
+      options["labels"] = settings.labels or result_files.labels_of_earlier_run(
+        settings.output_dir, settings.init_folder
       )
-  return create_processor(FLAGS.task_name, **options)
+  return create_processor(settings.task_name, **options)
 
 
-class Classification:
+class Classification(Run):
   """One run: a task, a model, and the folder of its results."""
 
-  def __init__(self, processor, bert_config, tokenizer):
+  informative = (*INFORMATIVE, "pack_sequences")
+  # A model of MNLI may predict AX, and other windows; to train on, all has to be the same.
+  may_differ = ("task_name", "window_stride", "max_windows")
+
+  def __init__(self, processor, settings, bert_config, tokenizer):
+    super().__init__(settings, bert_config, tokenizer)
     self.processor = processor
-    self.bert_config = bert_config
-    self.tokenizer = tokenizer
     self.labels = processor.get_labels()
     # Processors written for the original know nothing of problem types and metrics.
     self.problem_type = getattr(processor, "problem_type", "classification")
-    self.metric_names = self._metric_names()
-    self.windows = window_settings.window_options(FLAGS)
+    self.windows = _window_options(settings)
 
-  def run(self) -> None:
-    """Trains, evaluates, predicts, exports."""
-    train_examples, num_train_steps = self._plan_training()
-    # Read before training: a bad row of the dev set is told now and not in three hours.
-    dev_sets = list(self._sets("dev")) if FLAGS.do_eval or FLAGS.eval_every_steps else []
-    test_sets = list(self._sets("test")) if FLAGS.do_predict else []
-    estimator = self._create_estimator(num_train_steps)
-    # A model of MNLI may predict AX, and other windows; to train on, all has to be the same.
-    may_differ = () if FLAGS.do_train else ("task_name", "window_stride", "max_windows")
-    runner.check_same_model(estimator.config.fingerprint, may_differ)
-    result_files.write_label_map(FLAGS.output_dir, self.labels)
-    if FLAGS.do_train:
-      self._train(estimator, train_examples, num_train_steps, dev_sets)
-    checkpoint_path = runner.best_checkpoint()
-    if FLAGS.do_eval:
-      for suffix, examples in dev_sets:
-        self._evaluate(estimator, examples, suffix, checkpoint_path)
-    for suffix, examples in test_sets:
-      self._predict(estimator, examples, suffix, checkpoint_path)
-    if FLAGS.do_export:
-      sets = [train_examples or [], *(examples for _, examples in dev_sets + test_sets)]
-      distribution.on_chief(self._export, checkpoint_path, sets)
-    result_files.draw_plots()
+  def _read(self):
+    settings = self.settings
+    data_dir = settings.data_dir
+    self.train = self.processor.get_train_examples(data_dir) if settings.do_train else []
+    # Of each set: suffix of result files -> examples.
+    self.dev_sets = dict(self._sets("dev")) if settings.reads_dev_set else {}
+    self.test_sets = dict(self._sets("test")) if settings.do_predict else {}
 
-  def _metric_names(self):
+  def _sets(self, split):
+    """One set, or matched and mismatched ones for MNLI."""
+    data_dir = self.settings.data_dir
+    yield "", getattr(self.processor, f"get_{split}_examples")(data_dir)
+    mismatched = getattr(self.processor, f"get_{split}_mismatched_examples", None)
+    exists = os.path.isfile(os.path.join(data_dir, f"{split}_mismatched.tsv"))
+    if mismatched and exists and self.settings.task_name.lower() == "mnli":
+      yield "_mismatched", mismatched(data_dir)
+
+  def _facts(self):
+    return {
+      "task_name": self.settings.task_name.lower(),
+      "problem_type": self.problem_type,
+      "labels": self.labels,
+      **long_text.facts(self.windows),
+    }
+
+  def _plan(self):
+    return self.settings.planned(len(self.train))
+
+  def _create_model_fn(self):
     names = list(getattr(self.processor, "metrics", ("accuracy",)))
     if self.problem_type == "classification":
       names += ["accuracy", "precision", "recall"]
-    return list(dict.fromkeys(names))
-
-  def _plan_training(self):
-    if not FLAGS.do_train:
-      return None, 1
-    examples = self.processor.get_train_examples(FLAGS.data_dir)
-    return examples, runner.num_train_steps(len(examples))
-
-  def _create_estimator(self, num_train_steps):
-    self.num_warmup_steps = int(num_train_steps * FLAGS.warmup_proportion)
-    model_fn = model_fn_builder(
+    return model_fn_builder(
       bert_config=self.bert_config,
       num_labels=len(self.labels),
-      init_checkpoint=FLAGS.init_checkpoint,
-      learning_rate=FLAGS.learning_rate,
-      num_train_steps=num_train_steps,
-      num_warmup_steps=self.num_warmup_steps,
-      use_tpu=FLAGS.use_tpu,
-      use_one_hot_embeddings=FLAGS.use_tpu,
       problem_type=self.problem_type,
-      metric_names=self.metric_names,
+      metric_names=list(dict.fromkeys(names)),
       label_list=self.labels,
-      optimizer_options=runner.optimizer_options(),
-      dtype=FLAGS.dtype,
-      window_pooling=FLAGS.window_pooling,
+      window_pooling=self.settings.window_pooling,
+      **self.settings.model_options,
     )
-    fingerprint = runner.model_fingerprint(
-      self.bert_config,
-      self.tokenizer,
-      task_name=FLAGS.task_name.lower(),
-      problem_type=self.problem_type,
-      labels=self.labels,
-      **long_text.facts(self.windows),
-    )
-    informative = [
-      "train_batch_size",
-      "learning_rate",
-      "num_train_epochs",
-      "warmup_proportion",
-      "max_seq_length",
-      "dtype",
-      "group_by_length",
-      "pack_sequences",
-    ]
-    return runner.create_estimator(model_fn, fingerprint, informative)
 
   def _input_fn(self, examples, name, is_training=False):
     """Writes the examples as `OUTPUT_DIR/<name>.tf_record` and reads them from there."""
-    path = os.path.join(FLAGS.output_dir, f"{name}.tf_record")
+    settings = self.settings
+    path = settings.path(f"{name}.tf_record")
     distribution.on_chief(
       file_based_convert_examples_to_features,
       examples,
       self.labels,
-      FLAGS.max_seq_length,
+      settings.max_seq_length,
       self.tokenizer,
       path,
       self.problem_type,
@@ -590,101 +543,81 @@ class Classification:
     )
     return file_based_input_fn_builder(
       path,
-      FLAGS.max_seq_length,
+      settings.max_seq_length,
       is_training,
-      drop_remainder=is_training or FLAGS.use_tpu,
+      drop_remainder=is_training or settings.use_tpu,
       num_labels=len(self.labels),
       problem_type=self.problem_type,
       windows=self.windows,
-      pack_sequences=FLAGS.pack_sequences,
-      **runner.reading_options(),
+      pack_sequences=settings.pack_sequences,
+      **settings.reading_options,
     )
 
-  def _train(self, estimator, examples, num_train_steps, dev_sets):
-    input_fn = self._input_fn(examples, "train", is_training=True)
-    eval_spec = self._eval_spec(dev_sets)
-    logging.info("***** Running training *****")
-    logging.info("  Num examples = %d", len(examples))
-    logging.info("  Batch size = %d", FLAGS.train_batch_size)
-    logging.info("  Num steps = %d", num_train_steps)
-    logging.info("  Num warm-up steps = %d", self.num_warmup_steps)
-    start = time.monotonic()
-    estimator.train(input_fn=input_fn, max_steps=num_train_steps, eval_spec=eval_spec)
-    logging.info("Training took %.1f s.", time.monotonic() - start)
+  def _training_data(self):
+    return self._input_fn(self.train, "train", is_training=True), {"Num examples": len(self.train)}
 
-  def _eval_spec(self, dev_sets):
-    if not FLAGS.eval_every_steps:
-      return None
-    _, examples = dev_sets[0]
-    input_fn = self._input_fn(self._padded(examples, FLAGS.eval_batch_size), "eval")
+  def _dev_data(self):
+    padded, _ = self._padded(self.dev_sets[""], self.settings.eval_batch_size)
     headline = getattr(self.processor, "headline_metric", "accuracy")
-    return runner.eval_spec(input_fn, f"eval_{headline}")
-
-  def _sets(self, split):
-    """`(suffix of result files, examples)`: one set, or matched and mismatched ones for MNLI."""
-    yield "", getattr(self.processor, f"get_{split}_examples")(FLAGS.data_dir)
-    mismatched = getattr(self.processor, f"get_{split}_mismatched_examples", None)
-    is_there = os.path.isfile(os.path.join(FLAGS.data_dir, f"{split}_mismatched.tsv"))
-    if mismatched and is_there and FLAGS.task_name.lower() == "mnli":
-      yield "_mismatched", mismatched(FLAGS.data_dir)
+    return self._input_fn(padded, "eval"), f"eval_{headline}"
 
   def _padded(self, examples, batch_size):
-    """On a TPU every batch has to be full: examples without weight fill the last one."""
-    missing = -len(examples) % batch_size if FLAGS.use_tpu else 0
-    return [*examples, *(PaddingInputExample() for _ in range(missing))]
+    """The examples, on a TPU with padding to full batches; and their numbers to log."""
+    missing = -len(examples) % batch_size if self.settings.use_tpu else 0
+    padded = [*examples, *(PaddingInputExample() for _ in range(missing))]
+    size = f"{len(padded)} ({len(examples)} actual, {missing} padding)"
+    return padded, {"Num examples": size}
 
-  def _evaluate(self, estimator, examples, suffix, checkpoint_path):
-    padded = self._padded(examples, FLAGS.eval_batch_size)
-    input_fn = self._input_fn(padded, f"eval{suffix}")
-    logging.info("***** Running evaluation *****")
-    _log_sizes(examples, padded, FLAGS.eval_batch_size)
-    results = estimator.evaluate(
-      input_fn=input_fn, checkpoint_path=checkpoint_path, name=suffix.strip("_") or None
-    )
-    path = os.path.join(FLAGS.output_dir, f"eval_results{suffix}.txt")
-    result_files.write_eval_results(path, results)
+  def _evaluate(self, checkpoint_path):
+    for suffix, examples in self.dev_sets.items():
+      padded, sizes = self._padded(examples, self.settings.eval_batch_size)
+      input_fn = self._input_fn(padded, f"eval{suffix}")
+      self._evaluate_on(input_fn, sizes, checkpoint_path, suffix.strip("_"))
 
-  def _predict(self, estimator, examples, suffix, checkpoint_path):
-    padded = self._padded(examples, FLAGS.predict_batch_size)
-    input_fn = self._input_fn(padded, f"predict{suffix}")
-    logging.info("***** Running prediction*****")
-    _log_sizes(examples, padded, FLAGS.predict_batch_size)
-    predictions = estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
-    probabilities = [prediction["probabilities"] for prediction in predictions]
-    result_files.write_predictions(
-      FLAGS.output_dir,
-      suffix,
-      [example.guid for example in examples],
-      probabilities[: len(examples)],
-      self.labels,
-      self.problem_type,
-    )
+  def _predict(self, checkpoint_path):
+    for suffix, examples in self.test_sets.items():
+      padded, sizes = self._padded(examples, self.settings.predict_batch_size)
+      input_fn = self._input_fn(padded, f"predict{suffix}")
+      logging.info("***** Running prediction*****")
+      log_sizes(sizes, self.settings.predict_batch_size)
+      predictions = self.estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
+      probabilities = [prediction["probabilities"] for prediction in predictions]
+      result_files.write_predictions(
+        self.settings.output_dir,
+        suffix,
+        [example.guid for example in examples],
+        probabilities[: len(examples)],
+        self.labels,
+        self.problem_type,
+      )
 
-  def _export(self, checkpoint_path, sets):
-    from bert.exporting import task_model
+  def _export_task(self, folder, checkpoint_path):
+    from bert.exporting import sentence_model
 
-    export_dir, checkpoint_path = runner.where_to_export(checkpoint_path)
-    # One pair tells a task of pairs; a run that only exports has read no examples yet.
-    examples = next(filter(None, sets), None) or self.processor.get_train_examples(FLAGS.data_dir)
-    task_model.export_sentence_model(
-      os.path.join(export_dir, "task"),
+    settings = self.settings
+    # One pair shows a task of pairs; a run that only exports has read no examples yet.
+    sets = (self.train, *self.dev_sets.values(), *self.test_sets.values())
+    examples = next(filter(None, sets), None)
+    examples = examples or self.processor.get_train_examples(settings.data_dir)
+    model = sentence_model.SentenceModel(
       self.bert_config,
-      checkpoint_path,
-      FLAGS.vocab_file,
-      FLAGS.do_lower_case,
-      FLAGS.max_seq_length,
+      settings.vocab_file,
+      settings.do_lower_case,
+      settings.max_seq_length,
       self.labels,
       self.problem_type,
-      is_pair=any(example.text_b for example in examples),
       windows=self.windows,
+      is_pair=any(example.text_b for example in examples),
     )
-    runner.export_hub_models(export_dir, self.bert_config, checkpoint_path)
+    model.export(folder, checkpoint_path)
 
 
-def _log_sizes(examples, padded, batch_size):
-  total, actual = len(padded), len(examples)
-  logging.info("  Num examples = %d (%d actual, %d padding)", total, actual, total - actual)
-  logging.info("  Batch size = %d", batch_size)
+def _window_options(settings: run_settings.RunSettings) -> long_text.WindowOptions | None:
+  """How documents are read; None to truncate them."""
+  if settings.long_text == "truncate":
+    return None
+  stride = settings.window_stride or (settings.max_seq_length - 2) // 2
+  return long_text.WindowOptions(stride, settings.max_windows, settings.window_pooling)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -707,41 +640,32 @@ _SAMPLE_SETTINGS = {
 }
 
 
-def use_samples_if_nothing_is_given() -> bool:
-  """Fills the flags for the embedded sample, if the user said no more than `--task_name=MRPC`."""
-  decisive = (
-    "data_dir",
-    "bert_config_file",
-    "vocab_file",
-    "init_checkpoint",
-    "do_train",
-    "do_eval",
-    "do_predict",
-  )
-  if (FLAGS.task_name or "").lower() != "mrpc" or any(
-    command_line.flag_was_given(name) for name in decisive
-  ):
-    return False
-  for name, value in _SAMPLE_SETTINGS.items():
-    if not command_line.flag_was_given(name):
-      FLAGS[name].value = value
+def nothing_is_given() -> bool:
+  """Whether the user said no more than `--task_name=MRPC`, which runs the embedded sample."""
+  decisive = ("data_dir", "bert_config_file", "vocab_file", "init_checkpoint")
+  decisive += ("do_train", "do_eval", "do_predict")
+  is_mrpc = (flags.FLAGS.task_name or "").lower() == "mrpc"
+  return is_mrpc and not any(map(command_line.flag_was_given, decisive))
+
+
+def say_what_this_is(settings: run_settings.RunSettings) -> None:
+  """Before the demonstration: that its score says nothing about BERT."""
   logging.warning(
     "NO DATA AND NO MODEL WERE GIVEN: this is a demonstration on a small made-up sample (%s) with "
     "a small model that starts from RANDOM weights. Its score says nothing about BERT.",
-    FLAGS.data_dir,
+    settings.data_dir,
   )
-  return True
 
 
-def say_what_comes_next() -> None:
-  """After the demonstration: where its files are, and the command for the real thing."""
+def say_what_comes_next(output_dir: str) -> None:
+  """After the demonstration: where its files are, and the command for the real task."""
   print(
     f"""
-The demonstration's files are in {FLAGS.output_dir}:
+The demonstration's files are in {output_dir}:
   eval_results.txt    the figures above
   predictions.tsv     a prediction for each pair of samples/MRPC/test.tsv
-  model.ckpt-*        checkpoints; `tensorboard --logdir {FLAGS.output_dir}` shows the curves
-To train it anew, remove that folder. The real thing, data and weights downloaded:
+  model.ckpt-*        checkpoints; `tensorboard --logdir {output_dir}` shows the curves
+To train again from the start, remove that folder. The real task, data and weights downloaded:
 
   python run_classifier.py --task_name=MRPC --do_train --do_eval --do_predict \\
     --data_dir=download --init_checkpoint=uncased_L-12_H-768_A-12 \\

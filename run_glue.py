@@ -246,9 +246,9 @@ def choose_tasks() -> dict[str, str]:
 
 
 def _download(name: str) -> str:
-  from bert.io import download_cache
+  from bert.tasks import public_data
 
-  return "download" if FLAGS.dry_run else download_cache.download_task_data(name)
+  return "download" if FLAGS.dry_run else public_data.download_task_data(name)
 
 
 def plan_runs(tasks: Mapping[str, str], settings: Mapping | None = None) -> list[Run]:

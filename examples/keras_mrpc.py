@@ -1,10 +1,10 @@
-"""Fine-tunes a Keras 3 BERT with `fit`, on MRPC: which pairs of sentences say the same?
+"""Fine-tunes a Keras 3 BERT with `fit` on MRPC: are two sentences paraphrases?
 
   python examples/keras_mrpc.py --init_checkpoint=uncased_L-12_H-768_A-12 --data_dir=glue/MRPC
   KERAS_BACKEND=jax python examples/keras_mrpc.py ...
 
 --init_checkpoint is a folder with an original checkpoint, bert_config.json and vocab.txt, or the
-name of a released model. With --data_dir left out MRPC is downloaded.
+name of a released model. Without --data_dir, MRPC is downloaded.
 """
 
 import argparse
@@ -14,7 +14,6 @@ import time
 
 import keras
 
-from bert.io import download_cache
 from bert.keras3 import (
   AdamWeightDecay,
   BertForSequenceClassification,
@@ -24,6 +23,7 @@ from bert.keras3 import (
   evaluate_classification_metrics,
 )
 from bert.keras3.tokenizer import model_folder
+from bert.tasks import public_data
 
 
 def main() -> None:
@@ -35,14 +35,14 @@ def main() -> None:
   parser.add_argument("--learning_rate", type=float, default=5e-5)
   parser.add_argument("--max_seq_length", type=int, default=128)
   parser.add_argument("--max_train_examples", type=int)
-  parser.add_argument("--dtype", default="float32", help="or mixed_bfloat16, to save time")
+  parser.add_argument("--dtype", default="float32", help="float32, or mixed_bfloat16 for speed")
   parser.add_argument("--seed", type=int, default=12345)
   args = parser.parse_args()
 
   keras.utils.set_random_seed(args.seed)
   keras.config.set_dtype_policy(args.dtype)
   folder = model_folder(args.init_checkpoint)
-  data_dir = pathlib.Path(args.data_dir or download_cache.download_task_data("MRPC"))
+  data_dir = pathlib.Path(args.data_dir or public_data.download_task_data("MRPC"))
   tokenizer = BertTokenizer.from_pretrained(folder)
   train = load(data_dir / "train.tsv", tokenizer, args, limit=args.max_train_examples)
   dev = load(data_dir / "dev.tsv", tokenizer, args, shuffle=False)
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def load(path: pathlib.Path, tokenizer: BertTokenizer, args, limit=None, shuffle=True):
-  """A loader of the pairs in a file of MRPC."""
+  """Batches of the sentence pairs in a file of MRPC."""
   with open(path, encoding="utf-8-sig", newline="") as file:
     rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:][:limit]
   return create_classification_dataloader(

@@ -17,9 +17,8 @@ import tensorflow_text  # noqa: F401  its ops have to be there to load a preproc
 import tf_keras as keras
 
 from bert import export_hub, tokenization
-from bert.checkpoints import checkpoint
+from bert.checkpoints import checkpoint, released_models
 from bert.exporting import hub_preprocess
-from bert.io import download_cache
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
 from bert.scripts import command_line, flag_groups, runner
@@ -156,7 +155,7 @@ def test_an_export_knows_its_case(exported, tmp_path):
 def test_a_released_name(model_dir, tmp_path, monkeypatch, encoder_only):
   asked = []
   monkeypatch.setattr(
-    download_cache, "download_model", lambda name: asked.append(name) or str(model_dir)
+    released_models, "download_model", lambda name: asked.append(name) or str(model_dir)
   )
   monkeypatch.chdir(tmp_path)
   name = "uncased_L-2_H-128_A-2"

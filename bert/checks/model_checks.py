@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from bert import tokenization
+from bert.checkpoints import model_files
 from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
 from bert.model.configuration import BertConfig
 
@@ -230,22 +231,13 @@ def _of_same_vocabulary(state: Mapping, subject: Subject) -> Iterator[Finding]:
 
 
 def _of_same_case(subject: Subject) -> Iterator[Finding]:
-  from bert.checkpoints import checkpoint
-
   if subject.do_lower_case is None:
     return
   try:
     tokenization.validate_case_matches_checkpoint(subject.do_lower_case, subject.init_checkpoint)
+    model_files.check_case(subject.do_lower_case, subject.prefix)
   except ValueError as failure:
     yield of_failure(failure)
-  exported = checkpoint.read_do_lower_case(subject.prefix)
-  if exported is not None and exported != subject.do_lower_case:
-    yield error(
-      f"It was exported with do_lower_case {exported}, but --do_lower_case is "
-      f"{subject.do_lower_case}.",
-      subject.prefix,
-      f"Give --do_lower_case={exported}.",
-    )
 
 
 def check_checkpoint_values(subject: Subject) -> Iterator[Finding]:

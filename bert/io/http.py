@@ -1,37 +1,28 @@
-"""One file over HTTP, resumed where it broke off; one archive unpacked, though it may be hostile.
+"""One file over HTTPS, resumed where the transfer broke off.
 
   fetch("https://host/name.zip", pathlib.Path("name.zip.part"))
-  unpack("name.zip.part", "folder")
 
-Nothing here knows what is fetched or where it is kept: that is `download_cache.py`.
+Where files are kept is the matter of `download_cache.py`.
 """
 
 import contextlib
-import gzip
 import http.client
 import ipaddress
 import json
-import os
 import pathlib
 import re
 import shutil
-import stat
 import sys
-import tarfile
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 MAX_DOWNLOAD_BYTES = 4 << 30  # the largest released archive has 1.2 GiB
-MAX_UNPACKED_BYTES = 12 << 30
-MAX_UNPACKED_FILES = 250_000  # IMDB has 100,000
-TIMEOUT_SECONDS = 30.0  # of silence, not of the whole download
-ATTEMPTS = 3  # in a row that bring nothing new
+TIMEOUT_SECONDS = 30.0  # without any data, not for the whole download
+ATTEMPTS = 3  # in a row without any new byte
 RETRY_SECONDS = 1.0  # before the second attempt; twice that before the third
 _CHUNK_BYTES = 1 << 18
 
@@ -40,22 +31,18 @@ class DownloadError(ValueError):
   """A download or an archive that cannot be used; the message says what to do."""
 
 
-# ---------------------------------------------------------------------------------------------
-# HTTP: one file, resumed where it stopped.
-
-
 class _InterruptedError(Exception):
-  """The transfer broke off in a way that another attempt may mend."""
+  """The transfer broke off; another attempt may succeed."""
 
 
 def fetch(url: str, part: pathlib.Path) -> None:
-  """Downloads `url` to `part`, going on from what `part` already holds of the same file.
+  """Downloads `url` to `part`, continuing after the bytes of the same file that `part` has.
 
-  Beside `part` lies `part` + ".json": which version of which URL the bytes belong to.
+  The file `part` + ".json" records which version of which URL the bytes belong to.
 
   Raises:
-    DownloadError: not HTTPS, no connection, refused by the server, cut off again and again, too
-      large, or no space. What came stays in `part` for the next call.
+    DownloadError: not HTTPS, no connection, refused by the server, interrupted repeatedly, too
+      large, or no space. The bytes received so far stay in `part` for the next call.
   """
   _check_url(url)
   failures, most_bytes = 0, _size(part)
@@ -65,7 +52,7 @@ def fetch(url: str, part: pathlib.Path) -> None:
     except (urllib.error.HTTPError, _InterruptedError) as error:
       reason = _reason(error, part)
     if _size(part) > most_bytes:
-      # A long download over a bad line may break often, as long as it gets on.
+      # A long download over a bad line may break often, as long as it makes progress.
       failures, most_bytes = 0, _size(part)
     failures += 1
     if failures >= ATTEMPTS:
@@ -74,12 +61,12 @@ def fetch(url: str, part: pathlib.Path) -> None:
 
 
 def _reason(error: Exception, part: pathlib.Path) -> str:
-  """Says why an attempt failed; raises `DownloadError` if another one cannot do better."""
+  """Why an attempt failed; raises `DownloadError` if another attempt would fail too."""
   if isinstance(error, _InterruptedError):
     return str(error)
   reason = f"the server answered {error.code} {error.reason}"
   error.close()
-  if error.code == 416:  # nothing after what we have: the file there has become shorter
+  if error.code == 416:  # nothing after our bytes: the file on the server has become shorter
     _forget(part)
   elif error.code < 500 and error.code not in (408, 429):
     raise DownloadError(f"Cannot download {error.url}: {reason}.") from error
@@ -96,7 +83,7 @@ def _forget(part: pathlib.Path) -> None:
 
 
 def _fetch_rest(url: str, part: pathlib.Path) -> None:
-  """Completes `part`; raises `_InterruptedError` or `HTTPError` and keeps what came."""
+  """Completes `part`; on `_InterruptedError` or `HTTPError` the bytes received are kept."""
   state = _read_state(part, url)
   have = _size(part) if state else 0
   if state and have == state["total"]:
@@ -169,7 +156,7 @@ def _check_room(url: str, part: pathlib.Path, have: int, total: int | None) -> N
     )
 
 
-# Beside a .part file lies what it is a part of: {"url", "validator", "total"}.
+# The state file beside a .part file: {"url", "validator", "total"}.
 
 
 def _state_path(part: pathlib.Path) -> pathlib.Path:
@@ -201,7 +188,7 @@ def _length(response: http.client.HTTPResponse) -> int | None:
 
 
 def _validator(response: http.client.HTTPResponse) -> str | None:
-  """What identifies this very version of the file, for `If-Range` (RFC 9110, 13.1.5)."""
+  """An identifier of this version of the file, for `If-Range` (RFC 9110, 13.1.5)."""
   etag = response.headers.get("ETag", "")
   if etag and not etag.startswith("W/"):  # weak: "equivalent", not byte for byte
     return etag
@@ -216,7 +203,7 @@ def _total_of_continued(response, part: pathlib.Path, have: int, state: dict) ->
   validator = _validator(response)
   if not fits or (validator and validator != state["validator"]):
     _forget(part)
-    raise _InterruptedError(f"the file changed on the server meanwhile ({content_range!r})")
+    raise _InterruptedError(f"the file on the server has changed ({content_range!r})")
   return int(match[2])
 
 
@@ -269,111 +256,3 @@ def _progress(label: str, have: int, total: int | None) -> Iterator[Callable[[in
       print(f"{label}: {have / 2**20:.1f}{of_total} MiB", file=sys.stderr, flush=True)
 
   yield advance
-
-
-# ---------------------------------------------------------------------------------------------
-# Archives.
-
-
-class _Member(NamedTuple):
-  name: str
-  size: int  # bytes
-  open: Callable[[], BinaryIO] | None  # None: a folder
-
-
-def unpack(archive: str | os.PathLike, folder: str | os.PathLike) -> None:
-  """Unpacks a zip or tar.gz that may be hostile into `folder`, which should be empty.
-
-  Only plain files and folders come out, with this process's default permissions, and every byte
-  has passed the archive's own checksum.
-
-  Raises:
-    DownloadError: damaged; a name that is absolute, has `..`, `:` or occurs twice; a link or a
-      device; more bytes or files than the limits.
-  """
-  archive, folder = pathlib.Path(archive), pathlib.Path(folder)
-  try:
-    is_zip = zipfile.is_zipfile(archive)
-    with (_zip_members if is_zip else _tar_members)(archive) as members:
-      _write_members(members, folder)
-  except (
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile),
-    *(RuntimeError, NotImplementedError),  # zipfile's words for "encrypted", "unknown method"
-  ) as error:
-    raise DownloadError(
-      f"{archive} is damaged or no archive ({error}). Delete it if it is there, and fetch it again."
-    ) from error
-  except DownloadError as error:
-    raise DownloadError(f"Refused to unpack {archive}: {error}") from error
-
-
-def _write_members(members: Iterator[_Member], folder: pathlib.Path) -> None:
-  seen, total_bytes = set(), 0
-  for count, member in enumerate(members, start=1):
-    total_bytes += member.size
-    # Before anything of it is written: the sizes are those that the readers below stop at.
-    if total_bytes > MAX_UNPACKED_BYTES or count > MAX_UNPACKED_FILES:
-      raise DownloadError(
-        f"it holds more than {MAX_UNPACKED_BYTES:,} bytes or {MAX_UNPACKED_FILES:,} files."
-      )
-    target = folder / _checked_name(member.name)
-    if member.open is None:
-      target.mkdir(parents=True, exist_ok=True)
-      continue
-    key = str(target).casefold()  # some file systems take "A" and "a" for one file
-    if key in seen:
-      raise DownloadError(f"two members are called {member.name!r}.")
-    seen.add(key)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with member.open() as source, open(target, "xb") as file:
-      shutil.copyfileobj(source, file, _CHUNK_BYTES)
-
-
-def _checked_name(name: str) -> str:
-  r"""Returns `name` if it stays below the folder it is unpacked in, on any system.
-
-  Example:
-    >>> _checked_name("model/vocab.txt")
-    'model/vocab.txt'
-    >>> _checked_name("..\\vocab.txt")
-    Traceback (most recent call last):
-    http.DownloadError: the member '..\\vocab.txt' would land outside the folder.
-  """
-  # Windows rules take both slashes for separators; a colon means a drive or a hidden stream.
-  path = pathlib.PureWindowsPath(name)
-  if not path.parts or path.root or ":" in name or "\0" in name or ".." in path.parts:
-    raise DownloadError(f"the member {name!r} would land outside the folder.")
-  return name
-
-
-@contextlib.contextmanager
-def _zip_members(archive: pathlib.Path) -> Iterator[Iterator[_Member]]:
-  with zipfile.ZipFile(archive) as file:
-
-    def members():
-      for info in file.infolist():
-        kind = stat.S_IFMT(info.external_attr >> 16)  # 0: made where there are no Unix modes
-        if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-          raise DownloadError(f"the member {info.filename!r} is a link or a device.")
-        opener = None if info.is_dir() else (lambda info=info: file.open(info))
-        yield _Member(info.filename, info.file_size, opener)
-
-    yield members()
-
-
-@contextlib.contextmanager
-def _tar_members(archive: pathlib.Path) -> Iterator[Iterator[_Member]]:
-  with gzip.open(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as file:
-
-    def members():
-      for info in file:
-        if not (info.isreg() or info.isdir()):
-          raise DownloadError(f"the member {info.name!r} is a link or a device.")
-        opener = None if info.isdir() else (lambda info=info: file.extractfile(info))
-        yield _Member(info.name, info.size, opener)
-      # gzip checks its checksum at the end of its data, which lies behind the end of tar's.
-      while stream.read(_CHUNK_BYTES):
-        if stream.tell() > MAX_UNPACKED_BYTES:
-          raise DownloadError(f"it holds more than {MAX_UNPACKED_BYTES:,} bytes.")
-
-    yield members()

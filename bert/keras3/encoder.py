@@ -4,8 +4,8 @@
   outputs = bert({"input_ids": ids, "attention_mask": mask, "token_type_ids": segments})
   outputs["last_hidden_state"], outputs["pooler_output"]
 
-`modeling.py` is the same encoder as graph functions of TensorFlow. The two share no code, only the
-names of their variables, so each takes the other's checkpoints; tests hold their outputs together.
+`modeling.py` is the same encoder as graph functions of TensorFlow. The two share only the names of
+their variables, so each reads the other's checkpoints; tests compare their outputs.
 
 Letters in shapes: B = batch size, S = sequence length, W = width, the hidden size.
 """
@@ -16,8 +16,8 @@ import os
 import keras
 from keras import ops
 
-from bert.io import download_cache
-from bert.keras3 import weights
+from bert.checkpoints import released_models
+from bert.keras3 import sizes, weights
 from bert.keras3.layers import BertEmbeddings, TransformerLayer
 from bert.keras3.parts import (
   ACTIVATIONS,
@@ -25,42 +25,22 @@ from bert.keras3.parts import (
   create_initializer,
   create_normalization,
   register,
-  require_one_of,
 )
-from bert.model.configuration import RELEASED_SIZES, BertConfig
-
-# Sizes by a short name. `tiny` has half the usual feed-forward width, so no released model fits it.
-_NAMED_VARIANTS = {
-  "base": {"hidden_size": 768, "num_layers": 12, "num_heads": 12, "intermediate_size": 3072},
-  "large": {"hidden_size": 1024, "num_layers": 24, "num_heads": 16, "intermediate_size": 4096},
-  "small": {"hidden_size": 512, "num_layers": 6, "num_heads": 8, "intermediate_size": 2048},
-  "tiny": {"hidden_size": 256, "num_layers": 4, "num_heads": 4, "intermediate_size": 512},
-}
-
-WEIGHTS_DATASETS = {  # name: (vocabulary size, archive name before the sizes)
-  "uncased": (30522, "uncased"),
-  "cased": (28996, "cased"),
-  "multilingual": (119547, "multi_cased"),
-  "multilingual_uncased": (105879, "multilingual"),
-  "chinese": (21128, "chinese"),
-  "wwm_uncased": (30522, "wwm_uncased"),
-  "wwm_cased": (28996, "wwm_cased"),
-}
-"""What released weights were trained on; `wwm` stands for whole word masking."""
+from bert.model.configuration import BertConfig
 
 
 @register
 class BERT(keras.Model):
-  """The encoder with its pooler, and no head.
+  """The encoder with its pooler, without a head.
 
   Attributes:
     vocab_size, hidden_size, num_layers, num_heads, ...: the constructor's arguments.
     embeddings: `BertEmbeddings`.
     encoder_layers: `TransformerLayer`s, first to last.
-    pooler: `keras.layers.Dense`; None without one.
+    pooler: `keras.layers.Dense`, or None (`add_pooler=False`).
   """
 
-  MODEL_VARIANTS = _NAMED_VARIANTS
+  MODEL_VARIANTS = sizes.NAMED_VARIANTS
 
   def __init__(
     self,
@@ -90,13 +70,13 @@ class BERT(keras.Model):
     name: str = "bert",
     **kwargs,
   ):
-    """Makes the model and all its variables, with random values.
+    """Creates the model and all its variables, with random values.
 
     Args:
       vocab_size: number of word pieces.
       hidden_size: W.
       num_layers: number of transformer layers.
-      num_heads: attention heads of each; must divide `hidden_size`.
+      num_heads: attention heads per layer; must divide `hidden_size`.
       intermediate_size: width of the feed-forward networks.
       hidden_act: their activation, see `parts.ACTIVATIONS`.
       hidden_dropout_prob: dropout of embeddings and of each sub-layer's output.
@@ -104,23 +84,23 @@ class BERT(keras.Model):
       max_position_embeddings: longest sequence.
       type_vocab_size: number of segment ids.
       initializer_range: standard deviation of the initial weights.
-      layer_norm_eps: epsilon of every normalisation.
-      pad_token_id: which word is padding, for `padding_mask`.
-      position_embedding_type: `absolute` or `learned` (the same), or `sinusoidal`.
+      layer_norm_eps: epsilon of every normalization.
+      pad_token_id: id of the padding token, for `padding_mask`.
+      position_embedding_type: `absolute` or its synonym `learned`, or `sinusoidal`.
       normalization_type: `layer_norm`, `rms_norm`, `batch_norm` or `dynamic_tanh`.
-      normalization_position: `post` or `pre`; with `pre` the last layer's output is normalised.
+      normalization_position: `post` or `pre`; with `pre` the last layer's output is normalized.
       attention_type: `multi_head`, `window`, `group_query` or `differential`.
       ffn_type: `mlp`, `swiglu`, `geglu`, `glu`, `differential` or `residual`.
       use_stochastic_depth: skip sub-layers at random in training.
-      stochastic_depth_rate: how often in the last layer; linearly less in those before it.
-      layer_args: more arguments of each `TransformerLayer`, for instance `{"window_size": 16}`.
-      add_pooler: whether there is a `pooler_output`.
-      output_hidden_states: whether calls give `hidden_states` unless told otherwise.
-      name: of the model, and the beginning of its variables' paths.
-      **kwargs: of `keras.Model`.
+      stochastic_depth_rate: probability of skipping in the last layer; it grows linearly up to it.
+      layer_args: additional arguments of each `TransformerLayer`, such as `{"window_size": 16}`.
+      add_pooler: whether to compute `pooler_output`.
+      output_hidden_states: whether calls return `hidden_states` by default.
+      name: name of the model, the first part of its variables' paths.
+      **kwargs: arguments of `keras.Model`.
 
     Raises:
-      ValueError: a value is out of range, or unknown.
+      ValueError: a value is out of range or unknown.
     """
     super().__init__(name=name, **kwargs)
     self.vocab_size = vocab_size
@@ -148,17 +128,17 @@ class BERT(keras.Model):
     self.output_hidden_states = output_hidden_states
     self._check_sizes()
     self._create_layers()
-    # Now and not at the first call: the number of parameters is known, and weights can be loaded.
+    # Not at the first call: so parameters can be counted and weights loaded before it.
     self.build()
 
   def _check_sizes(self):
-    sizes = self.to_bert_config()
+    config = self.to_bert_config()
     if self.hidden_act in ACTIVATIONS:
-      sizes.hidden_act = "gelu"  # more are known here than there
-    sizes.validate()
+      config.hidden_act = "gelu"  # BertConfig knows fewer activations
+    config.validate()
     if not 0 <= self.pad_token_id < self.vocab_size:
       raise ValueError(
-        f"pad_token_id is {self.pad_token_id}; it must be from 0 to {self.vocab_size - 1}."
+        f"pad_token_id is {self.pad_token_id}; it must be between 0 and {self.vocab_size - 1}."
       )
 
   def _create_layers(self):
@@ -177,7 +157,7 @@ class BERT(keras.Model):
     self.encoder_layers = [self._create_layer(i) for i in range(self.num_layers)]
     self.final_norm = None
     if self.normalization_position == "pre":
-      # Nothing else normalises the last sum, which grows with every layer.
+      # The last residual sum, which grows with every layer, is not normalized otherwise.
       self.final_norm = create_normalization(
         self.normalization_type, self.layer_norm_eps, self.dtype_policy
       )
@@ -212,7 +192,7 @@ class BERT(keras.Model):
     return TransformerLayer(dtype=self.dtype_policy, name=f"layer_{index}", **arguments)
 
   def build(self, input_shape=None):
-    """Creates the variables, under the original's names; no shape depends on the input's."""
+    """Creates the variables under the original's names; no shape depends on the input."""
     del input_shape
     if self.built:
       return
@@ -243,21 +223,21 @@ class BERT(keras.Model):
     """Encodes sequences.
 
     Args:
-      inputs: int `[B, S]`, ids of word pieces; or a dictionary of them as `input_ids` and of any of
-        the next three.
+      inputs: int `[B, S]`, ids of word pieces; or a dictionary with `input_ids` and any of the next
+        three arguments.
       attention_mask: `[B, S]`, 1 for a word piece, 0 for padding; ones by default.
       token_type_ids: int `[B, S]`, segments; zeros by default.
       position_ids: int `[B, S]`; 0, 1, 2, ... by default.
-      output_hidden_states: whether to return `hidden_states`, too.
-      training: whether to drop out.
+      output_hidden_states: whether to return `hidden_states` as well.
+      training: whether to apply dropout.
 
     Returns:
       A dictionary: `last_hidden_state` `[B, S, W]`; `pooler_output` `[B, W]`, the first token after
-      a dense layer and a tanh; `attention_mask` int32 `[B, S]`, for heads; on request
+      a dense layer and a tanh; `attention_mask` int32 `[B, S]`, for heads; optionally
       `hidden_states`, a tuple of the embeddings and each layer's output, `[B, S, W]` each.
 
     Raises:
-      ValueError: no `input_ids` among the inputs, or something unknown.
+      ValueError: `input_ids` is missing, or an input is unknown.
     """
     inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
     input_ids, mask = inputs["input_ids"], inputs["attention_mask"]
@@ -309,19 +289,19 @@ class BERT(keras.Model):
     return outputs
 
   def attention_maps(self, inputs, attention_mask=None, token_type_ids=None, position_ids=None):
-    """How much each word piece looks at each other, in every layer and head.
+    """The attention probabilities of every layer and head.
 
-    `call` keeps no maps, which would cost it time and memory: they are computed anew from what each
-    layer reads.
+    `call` does not keep them, to save time and memory: they are computed again from the input of
+    each layer.
 
     Args:
-      inputs: as of `call`, and so are the others.
+      inputs: this and the others as in `call`.
       attention_mask: `[B, S]`.
       token_type_ids: int `[B, S]`.
       position_ids: int `[B, S]`.
 
     Returns:
-      `[B, L, N, S, S]`, L layers of N heads; the last axis, what is looked at, sums to 1, except
+      `[B, L, N, S, S]`, L layers of N heads; the last axis (the attended tokens) sums to 1, except
       with differential attention.
     """
     gathered = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
@@ -332,7 +312,7 @@ class BERT(keras.Model):
     return ops.stack([layer.attention_maps(x, mask) for layer, x in pairs], axis=1)
 
   def padding_mask(self, input_ids):
-    """An `attention_mask` for ids without one: int32 `[B, S]`, 0 at `pad_token_id`."""
+    """The `attention_mask` of padded ids: int32 `[B, S]`, 0 at `pad_token_id`."""
     return ops.cast(ops.not_equal(input_ids, self.pad_token_id), "int32")
 
   # -------------------------------------------------------------------------------------------
@@ -347,83 +327,73 @@ class BERT(keras.Model):
     cache_dir: str | os.PathLike | None = None,
     **overrides,
   ) -> "BERT":
-    """A model of a known size, with released weights, with others, or without any.
+    """A model of a known size, with released weights, weights from a file, or random weights.
 
     Args:
       variant: `base`, `large`, `small`, `tiny`, or the name of a released model, such as
         `uncased_L-2_H-128_A-2`.
       pretrained: False for random weights; True for the released weights of this size, which are
-        downloaded once (`bert/io/download_cache.py`); or where weights lie: an original checkpoint,
-        its folder, a safetensors file, a folder with one, or a `.keras` file with a BERT in it.
-      weights_dataset: a key of `WEIGHTS_DATASETS`, which decides the vocabulary's size, too.
-      cache_dir: where downloads are kept; by default as `bert/io/download_cache.py` says.
-      **overrides: arguments of `BERT` instead of the variant's. Weights whose shape does not fit
-        any more are skipped, with a warning that names them.
+        downloaded once; or the path of weights: an original checkpoint, its folder, a safetensors
+        file, a folder with one, or a `.keras` file that contains a BERT.
+      weights_dataset: a key of `WEIGHTS_DATASETS`; it also determines the vocabulary size.
+      cache_dir: folder of downloads; the default is that of `bert/io/download_cache.py`.
+      **overrides: arguments of `BERT` that replace the variant's. Weights whose shape then no
+        longer fits are skipped, with a warning that names them.
 
     Raises:
       ValueError: an unknown variant or dataset; no released model has this size; or the weights
         cannot be used.
     """
-    sizes = variant_arguments(variant, weights_dataset)
+    arguments = sizes.variant_arguments(variant, weights_dataset)
     if pretrained is True:
-      pretrained = download_released({**sizes, **overrides}, variant, weights_dataset, cache_dir)
+      name = sizes.released_name({**arguments, **overrides}, variant, weights_dataset)
+      pretrained = released_models.download_model(name, cache_dir)
     elif pretrained:
-      sizes.update(weights.vocabulary_sizes(pretrained))
-    model = cls(**{**sizes, **overrides})
+      arguments.update(weights.vocabulary_sizes(pretrained))
+    model = cls(**{**arguments, **overrides})
     if pretrained:
       model.load_pretrained_weights(pretrained)
     return model
 
   @classmethod
   def from_checkpoint(cls, path: str | os.PathLike, **overrides) -> "BERT":
-    """The model of a checkpoint, of the sizes in the `bert_config.json` or `config.json` beside it.
+    """The model of a checkpoint, sized by the `bert_config.json` or `config.json` beside it.
 
     Raises:
-      ValueError: there is no such file, or the checkpoint does not fit it.
+      ValueError: the file is missing, or the checkpoint does not fit it.
     """
     config = weights.read_config(path)
-    model = cls(**{**arguments_from_config(config), **overrides})
+    model = cls(**{**sizes.arguments_from_config(config), **overrides})
     model.load_pretrained_weights(path)
     return model
 
   def load_pretrained_weights(
     self, path: str | os.PathLike, skip_mismatch: bool = True
   ) -> weights.LoadReport:
-    """Gives the variables their values in a file, by the original's names.
+    """Loads the variables from a file, by the original's names.
 
     Args:
       path: an original checkpoint's prefix or folder; a safetensors file that transformers saved,
-        or its folder; or a `.keras` file with a BERT in it.
-      skip_mismatch: keep random values, with a warning, where shapes differ or the file has
-        nothing; otherwise that is an error.
+        or its folder; or a `.keras` file that contains a BERT.
+      skip_mismatch: where shapes differ or a variable is missing, keep the random values with a
+        warning; otherwise raise an error.
 
     Returns:
-      What was loaded and what was not.
+      A report of what was loaded and what was not.
 
     Raises:
-      ValueError: the file cannot be used, has nothing for this model, or not `skip_mismatch`.
+      ValueError: the file cannot be read or has no variable of this model; or a variable does not
+        fit and `skip_mismatch` is False.
     """
     return weights.load(self.checkpoint_variables(), path, skip_mismatch)
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
-    """The variables by the names that the original's checkpoints give them."""
+    """The variables by their names in the original's checkpoints."""
     return weights.original_names(self, "bert")
 
   def to_bert_config(self) -> BertConfig:
-    """The sizes as `modeling.py` takes them."""
-    return BertConfig(
-      vocab_size=self.vocab_size,
-      hidden_size=self.hidden_size,
-      num_hidden_layers=self.num_layers,
-      num_attention_heads=self.num_heads,
-      intermediate_size=self.intermediate_size,
-      hidden_act=self.hidden_act,
-      hidden_dropout_prob=self.hidden_dropout_prob,
-      attention_probs_dropout_prob=self.attention_probs_dropout_prob,
-      max_position_embeddings=self.max_position_embeddings,
-      type_vocab_size=self.type_vocab_size,
-      initializer_range=self.initializer_range,
-    )
+    """The sizes as the configuration of `modeling.py`."""
+    return sizes.config_of({name: getattr(self, name) for name in _ARGUMENTS})
 
   def get_config(self):
     """The constructor's arguments."""
@@ -440,7 +410,7 @@ _ARGUMENTS = tuple(
 
 
 def gather_inputs(inputs, attention_mask, token_type_ids, position_ids) -> dict:
-  """All inputs by name, None for those that are missing; those in a dictionary go first."""
+  """All inputs by name, None for missing ones; a dictionary takes precedence over arguments."""
   gathered = {
     "input_ids": None,
     "attention_mask": attention_mask,
@@ -452,81 +422,7 @@ def gather_inputs(inputs, attention_mask, token_type_ids, position_ids) -> dict:
   unknown = sorted(set(inputs) - set(gathered))
   if inputs.get("input_ids") is None or unknown:
     raise ValueError(
-      f"The inputs of BERT are input_ids and, if there are any, {', '.join(list(gathered)[1:])}; "
-      f"not {', '.join(map(str, inputs)) or 'nothing'}."
+      f"The inputs of BERT are input_ids and, optionally, {', '.join(list(gathered)[1:])}; got "
+      f"{', '.join(map(str, inputs)) or 'none'}."
     )
   return {**gathered, **{name: value for name, value in inputs.items() if value is not None}}
-
-
-# ---------------------------------------------------------------------------------------------
-# Sizes by name.
-
-
-def variant_arguments(variant: str, weights_dataset: str = "uncased") -> dict:
-  """The arguments of `BERT` that make a variant.
-
-  Raises:
-    ValueError: the variant or the dataset is unknown.
-
-  Example:
-    >>> variant_arguments("tiny", "cased")["vocab_size"]
-    28996
-  """
-  if variant in RELEASED_SIZES:
-    return arguments_from_config(BertConfig.from_name(variant))
-  require_one_of("variant", variant, (*BERT.MODEL_VARIANTS, *RELEASED_SIZES))
-  require_one_of("weights_dataset", weights_dataset, tuple(WEIGHTS_DATASETS))
-  return {**BERT.MODEL_VARIANTS[variant], "vocab_size": WEIGHTS_DATASETS[weights_dataset][0]}
-
-
-def arguments_from_config(config: BertConfig) -> dict:
-  """The arguments of `BERT` that make the model of a `bert_config.json`."""
-  return {
-    "vocab_size": config.vocab_size,
-    "hidden_size": config.hidden_size,
-    "num_layers": config.num_hidden_layers,
-    "num_heads": config.num_attention_heads,
-    "intermediate_size": config.intermediate_size,
-    "hidden_act": config.hidden_act or "linear",
-    "hidden_dropout_prob": config.hidden_dropout_prob,
-    "attention_probs_dropout_prob": config.attention_probs_dropout_prob,
-    "max_position_embeddings": config.max_position_embeddings,
-    "type_vocab_size": config.type_vocab_size,
-    "initializer_range": config.initializer_range,
-  }
-
-
-def download_released(
-  arguments: dict, variant: str, weights_dataset: str, cache_dir: str | os.PathLike | None = None
-) -> str:
-  """The folder of the released model with these sizes, downloaded if need be.
-
-  Raises:
-    ValueError: there is none, or it cannot be downloaded.
-  """
-  return download_cache.download_model(
-    released_name(arguments, variant, weights_dataset), cache_dir
-  )
-
-
-def released_name(arguments: dict, variant: str, weights_dataset: str) -> str:
-  """The name of the released model with these sizes.
-
-  Raises:
-    ValueError: there is none.
-
-  Example:
-    >>> released_name(variant_arguments("large"), "large", "wwm_cased")
-    'wwm_cased_L-24_H-1024_A-16'
-  """
-  if variant in RELEASED_SIZES:
-    return variant
-  width, inner = arguments["hidden_size"], arguments["intermediate_size"]
-  size = f"L-{arguments['num_layers']}_H-{width}_A-{arguments['num_heads']}"
-  name = f"{WEIGHTS_DATASETS[weights_dataset][1]}_{size}"
-  if name not in RELEASED_SIZES or inner != 4 * width:
-    raise ValueError(
-      f"No {weights_dataset} weights were released for {size} with intermediate_size {inner}. "
-      f"There are: {', '.join(RELEASED_SIZES)}, all with four times the hidden size."
-    )
-  return name

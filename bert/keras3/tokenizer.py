@@ -1,12 +1,12 @@
-"""A tokenizer that is called like those of the transformers library, on our `FullTokenizer`.
+"""A tokenizer that is called like those of the transformers library, on top of `FullTokenizer`.
 
   tokenizer = BertTokenizer.from_pretrained("bert-base-uncased")
   inputs = tokenizer(["How nice!", "No."], padding=True, truncation=True, max_length=128,
                      return_tensors="np")
   model(**inputs)
 
-Its tokens are the original's. Theirs differ in corners: words of 100 to 200 characters, some
-characters outside of any language.
+Its tokens are the original's. Those of transformers differ in rare cases: words of 100 to 200
+characters, and some symbols.
 """
 
 import json
@@ -16,7 +16,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bert.io import atomic_files, download_cache
+from bert.checkpoints import released_models
+from bert.io import atomic_files
 from bert.tokenization import FullTokenizer
 
 SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
@@ -38,32 +39,32 @@ _RETURN_TENSORS = (None, "np", "tf", "pt")
 
 
 def released_name_of(name: str) -> str:
-  """The name of a released model that another name stands for; other texts stay as they are.
+  """The released model that another name stands for; unknown names are returned unchanged.
 
   Example:
     >>> released_name_of("bert-base-cased"), released_name_of("google/bert_uncased_L-2_H-128_A-2")
     ('cased_L-12_H-768_A-12', 'uncased_L-2_H-128_A-2')
   """
   short = name.removeprefix("google-bert/").removeprefix("google/bert_")
-  return _HUB_NAMES.get(short, short if short in download_cache.RELEASED_MODELS else name)
+  return _HUB_NAMES.get(short, short if short in released_models.RELEASED_MODELS else name)
 
 
 def model_folder(
   name_or_path: str | os.PathLike, cache_dir: str | os.PathLike | None = None
 ) -> str:
-  """The folder of a model: `name_or_path` itself, or where a released model is downloaded to.
+  """The folder of a model: `name_or_path` itself, or that of a released model, downloaded once.
 
   Raises:
-    ValueError: it is neither.
+    ValueError: `name_or_path` is neither a folder nor a released model.
   """
   path = os.fspath(name_or_path)
   if os.path.isdir(path):
     return path
   name = released_name_of(path)
-  if not download_cache.is_released_name(name):
-    known = ", ".join((*_HUB_NAMES, *download_cache.RELEASED_MODELS))
-    raise ValueError(f"{path!r} is neither a folder nor a released BERT; those are {known}.")
-  return download_cache.download_model(name, cache_dir)
+  if not released_models.is_released_name(name):
+    known = ", ".join((*_HUB_NAMES, *released_models.RELEASED_MODELS))
+    raise ValueError(f"{path!r} is neither a folder nor a released BERT; released are {known}.")
+  return released_models.download_model(name, cache_dir)
 
 
 class BertTokenizer:
@@ -71,7 +72,7 @@ class BertTokenizer:
 
   Attributes:
     tokenizer: the `FullTokenizer` below.
-    model_max_length: what `truncation` cuts to unless a call says otherwise.
+    model_max_length: the default of `max_length`.
   """
 
   def __init__(
@@ -83,13 +84,13 @@ class BertTokenizer:
     """Reads a vocabulary.
 
     Args:
-      vocab_file: one token in each line.
+      vocab_file: file with one token per line.
       do_lower_case: True for uncased models.
       model_max_length: longest sequence of the model, in tokens.
     """
     plain = FullTokenizer(vocab_file, do_lower_case)
     special = [token for token in SPECIAL_TOKENS if token in plain.vocab]
-    # In a text, too, [MASK] is the mask: that is how words are asked for.
+    # [MASK] in a text is the mask token: a word to predict.
     self.tokenizer = FullTokenizer(vocab_file, do_lower_case, special)
     self.do_lower_case = do_lower_case
     self.model_max_length = model_max_length
@@ -104,13 +105,14 @@ class BertTokenizer:
     """The tokenizer of a model.
 
     Args:
-      name_or_path: a folder with `vocab.txt`, or a released model under this project's name or that
-        of the transformers library (`bert-base-uncased`), which is downloaded.
-      do_lower_case: by default what the folder's `tokenizer_config.json` or the name says.
-      cache_dir: where downloads are kept.
+      name_or_path: a folder with `vocab.txt`, or the name of a released model in this project or in
+        the transformers library (`bert-base-uncased`), which is downloaded.
+      do_lower_case: by default the value in the folder's `tokenizer_config.json`, or as implied by
+        the name.
+      cache_dir: folder of downloads.
 
     Raises:
-      ValueError: there is no such model.
+      ValueError: the model does not exist.
     """
     folder = model_folder(name_or_path, cache_dir)
     if do_lower_case is None:
@@ -118,7 +120,7 @@ class BertTokenizer:
     return cls(os.path.join(folder, "vocab.txt"), do_lower_case)
 
   def save_pretrained(self, folder: str | os.PathLike) -> None:
-    """Writes what `from_pretrained` reads."""
+    """Writes the files that `from_pretrained` reads."""
     os.makedirs(folder, exist_ok=True)
     shutil.copyfile(self.tokenizer.vocab_file, os.path.join(folder, "vocab.txt"))
     config = json.dumps({"do_lower_case": self.do_lower_case})
@@ -136,22 +138,22 @@ class BertTokenizer:
     max_length: int | None = None,
     return_tensors: str | None = None,
   ) -> dict:
-    """Encodes a text or a list of them, each perhaps with a second text.
+    """Encodes one or several texts, each optionally with a second text.
 
     Args:
       text: one text, or several.
-      text_pair: as many second texts.
-      padding: True or `longest`: to the longest row; `max_length`: to `max_length`; False: not.
-      truncation: whether rows are cut to `max_length`; of a pair the longer text loses first.
+      text_pair: the second text of each.
+      padding: True or `longest`: to the longest row; `max_length`: to `max_length`; False: none.
+      truncation: whether to truncate rows to `max_length`; of a pair, the longer text first.
       max_length: in tokens; `model_max_length` by default.
-      return_tensors: `np`, `tf` or `pt` for arrays or tensors of that kind; None for lists.
+      return_tensors: `np`, `tf` or `pt` for arrays or tensors of that library; None for lists.
 
     Returns:
-      A dictionary of `input_ids`, `token_type_ids` and `attention_mask`, `[B, S]` each; of one text
-      and without `return_tensors` plain lists `[S]`.
+      A dictionary of `input_ids`, `token_type_ids` and `attention_mask`, `[B, S]` each; for a
+      single text without `return_tensors` lists `[S]`.
 
     Raises:
-      ValueError: rows of different lengths are to be one array; or an argument is unknown.
+      ValueError: rows of different lengths cannot form an array; or an argument is unknown.
     """
     self._check(padding, return_tensors)
     single = isinstance(text, str)
@@ -173,7 +175,7 @@ class BertTokenizer:
     if return_tensors is None:
       return self._as_lists(rows, bool(padding), single)
     if not padding and not encoded["input_mask"].all():
-      raise ValueError("The rows have different lengths: pass padding=True to make one array.")
+      raise ValueError("The rows have different lengths; pass padding=True.")
     return {name: _as_tensor(array, return_tensors) for name, array in rows.items()}
 
   def _check(self, padding, return_tensors):
@@ -198,7 +200,7 @@ class BertTokenizer:
     return self.tokenizer.tokenize(text)
 
   def convert_tokens_to_ids(self, tokens: str | Iterable[str]) -> int | list[int]:
-    """Ids of tokens, or the id of one."""
+    """Ids of tokens, or the id of a token."""
     if isinstance(tokens, str):
       return self.tokenizer.vocab.get(tokens, self.tokenizer.vocab["[UNK]"])
     return [self.convert_tokens_to_ids(token) for token in tokens]
@@ -207,14 +209,14 @@ class BertTokenizer:
   # Ids to texts.
 
   def convert_ids_to_tokens(self, ids) -> str | list[str]:
-    """Tokens of ids, which may be any backend's tensor; or the token of one id."""
+    """Tokens of ids, which may be a tensor of any backend; or the token of an id."""
     ids = np.asarray(ids)
     if ids.ndim == 0:
       return self.tokenizer.inv_vocab[int(ids)]
     return self.tokenizer.convert_ids_to_tokens(ids.tolist())
 
   def decode(self, ids, skip_special_tokens: bool = False) -> str:
-    """A text of ids; what tokenizing dropped, such as case, stays lost."""
+    """The text of ids; information lost in tokenization, such as case, is not restored."""
     tokens = self.convert_ids_to_tokens(np.atleast_1d(np.asarray(ids)))
     if skip_special_tokens:
       tokens = [token for token in tokens if token not in SPECIAL_TOKENS]
@@ -226,7 +228,7 @@ class BertTokenizer:
     return len(self.tokenizer.vocab)
 
   def __getattr__(self, name: str):
-    """`mask_token` and its like are tokens, `mask_token_id` and its like their ids."""
+    """`mask_token`, `pad_token`, ... are tokens; `mask_token_id`, `pad_token_id`, ... their ids."""
     token = f"[{name.removesuffix('_id').removesuffix('_token').upper()}]"
     if token in SPECIAL_TOKENS and name.endswith("_token"):
       return token

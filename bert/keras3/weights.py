@@ -1,10 +1,9 @@
-"""Weights of Keras models by the original's variable names: where they come from, what fits.
+"""Loads weights of Keras models from files, by the original's variable names.
 
   report = load(variables, "uncased_L-12_H-768_A-12", skip_mismatch=True)
   print(report.summary())
 
-Nothing here needs TensorFlow: `bert/checkpoints/numpy_reader.py` reads the original's files in
-plain Python.
+It needs no TensorFlow: `bert/checkpoints/numpy_reader.py` reads the original's files with NumPy.
 """
 
 import dataclasses
@@ -16,6 +15,7 @@ import keras
 import numpy as np
 from absl import logging
 
+from bert.checkpoints import model_files
 from bert.checkpoints.numpy_reader import CheckpointReader, find_prefix
 from bert.model.configuration import BertConfig
 
@@ -24,14 +24,15 @@ _TRAINING_STATE = re.compile(r"global_step$|loss_scale/|.*/adam_[mv]$")
 
 @dataclasses.dataclass(frozen=True)
 class LoadReport:
-  """What `load` did, by the original's variable names.
+  """The result of `load`, by the original's variable names.
 
   Attributes:
     source: the file or checkpoint.
-    loaded: variables that took their value from it.
-    missing: variables it does not have; they keep their random values.
-    mismatched: (name, shape there, shape here) of those left out because the shapes differ.
-    unexpected: what it has and the model has not (the state of a training run is not counted).
+    loaded: variables loaded from it.
+    missing: variables it does not contain; they keep their random values.
+    mismatched: (name, shape in the file, shape in the model) of variables skipped because the
+      shapes differ.
+    unexpected: names in the file but not in the model, without the state of a training run.
   """
 
   source: str
@@ -41,17 +42,18 @@ class LoadReport:
   unexpected: list[str]
 
   def skipped(self) -> list[str]:
-    """A line for each variable that keeps its random values."""
+    """One line for each variable that keeps its random values."""
     lines = [
-      f"{name}: {list(there)} there, {list(here)} here" for name, there, here in self.mismatched
+      f"{name}: {list(saved)} in the file, {list(own)} in the model"
+      for name, saved, own in self.mismatched
     ]
-    return lines + [f"{name}: not there" for name in self.missing]
+    return lines + [f"{name}: not in the file" for name in self.missing]
 
   def summary(self) -> str:
-    """A few lines for people."""
+    """A readable report of a few lines."""
     wanted = len(self.loaded) + len(self.skipped())
     lines = [f"{self.source}: {len(self.loaded)} of {wanted} variables loaded."]
-    lines += [f"  skipped, random: {line}" for line in self.skipped()]
+    lines += [f"  skipped, stays random: {line}" for line in self.skipped()]
     if self.unexpected:
       lines.append(f"  not used: {', '.join(self.unexpected)}")
     return "\n".join(lines)
@@ -60,11 +62,11 @@ class LoadReport:
 def original_names(layer: keras.layers.Layer, scope: str) -> dict[str, keras.Variable]:
   """The weights of a layer by the original's names.
 
-  They are the variables' paths, where the layer's own name gives way to `scope`.
+  A name is the variable's path with the layer's name replaced by `scope`.
 
   Args:
-    layer: a layer that is built.
-    scope: for instance `bert`; empty for variables without any, such as a classifier's.
+    layer: a built layer.
+    scope: such as `bert`; empty for variables without a scope, such as those of a classifier.
   """
   names = {}
   for variable in layer.weights:
@@ -83,18 +85,18 @@ def load(
   skip_mismatch: bool = True,
   allowed_missing: tuple[str, ...] = (),
 ) -> LoadReport:
-  """Gives variables their values in a file.
+  """Loads variables from a file.
 
   Args:
     variables: name in the file -> variable.
     path: an original checkpoint's prefix or folder; a safetensors file that transformers saved, or
       its folder; or a `.keras` file.
-    skip_mismatch: warn of variables that the file cannot give a value, rather than raise.
-    allowed_missing: beginnings of names that may be missing without a warning.
+    skip_mismatch: warn of variables that are missing or differ in shape; otherwise raise an error.
+    allowed_missing: prefixes of names that may be missing without a warning.
 
   Raises:
-    ValueError: the file cannot be used, or has nothing for these variables, or not `skip_mismatch`
-      and something is missing or differs in shape. Nothing is assigned then.
+    ValueError: the file cannot be read or contains none of the variables; or `skip_mismatch` is
+      False and a variable is missing or differs in shape. No variable is assigned then.
   """
   shapes, read = open_weights(path)
   common = [name for name in variables if name in shapes]
@@ -115,17 +117,17 @@ def load(
 
 
 def _check(report, variables, shapes, skip_mismatch, allowed_missing):
-  """Raises or warns, as `load` says."""
+  """Raises or warns as described in `load`."""
   if not report.loaded:
     raise ValueError(
-      f"{report.source} has nothing for this model, which looks for {_first(variables)}; "
-      f"it has {_first(shapes)}. {' '.join(report.skipped()[:3])}"
+      f"{report.source} has no variable of this model. The model needs {_first(variables)}; the "
+      f"file has {_first(shapes)}. {' '.join(report.skipped()[:3])}"
     )
   skipped = [line for line in report.skipped() if not line.startswith(allowed_missing or ("\0",))]
   if not skipped:
     return
-  what = f"{report.source}: {len(skipped)} variables are skipped and stay random:"
-  text = "\n  ".join([what, *skipped])
+  summary = f"{report.source}: {len(skipped)} variables are skipped and stay random:"
+  text = "\n  ".join([summary, *skipped])
   if not skip_mismatch:
     raise ValueError(text)
   logging.warning(text)
@@ -139,11 +141,11 @@ def _first(names) -> str:
 def open_weights(
   path: str | os.PathLike,
 ) -> tuple[dict[str, tuple], Callable[[str], np.ndarray]]:
-  """Shapes by name, and a function that reads a value.
+  """Shapes by name, and a function that reads a value by name.
 
   Raises:
-    ValueError: it is no original checkpoint, no safetensors file, and no `.keras` file with a BERT
-      in it.
+    ValueError: the path is not an original checkpoint, a safetensors file, or a `.keras` file that
+      contains a BERT.
   """
   if os.fspath(path).endswith(".keras"):
     variables = _read_keras_file(path)
@@ -159,7 +161,7 @@ def open_weights(
 
 
 def _is_of_transformers(path) -> bool:
-  """Whether it is a safetensors file, or a folder with one and without an original checkpoint."""
+  """Whether it is a safetensors file, or a folder with one but no original checkpoint."""
   if os.path.isdir(path):
     names = os.listdir(path)
     return any("safetensors" in name for name in names) and not any(
@@ -169,45 +171,41 @@ def _is_of_transformers(path) -> bool:
 
 
 def _read_keras_file(path) -> dict[str, keras.Variable]:
-  """The variables of a BERT, by itself or inside of another model, in a `.keras` file."""
-  from bert.keras3.encoder import BERT  # which imports this module
-
+  """The variables of the BERT in a `.keras` file, alone or inside another model."""
   model = keras.saving.load_model(path, compile=False, safe_mode=True)
-  found = [layer for layer in (model, *model._flatten_layers()) if isinstance(layer, BERT)]
-  if not found:
-    raise ValueError(f"{path} holds {type(model).__name__} {model.name!r}, and no BERT in it.")
-  return found[0].checkpoint_variables()
+  for layer in (model, *model._flatten_layers()):
+    if hasattr(layer, "to_bert_config"):  # `BERT`, which imports this module
+      return layer.checkpoint_variables()
+  raise ValueError(f"{path} contains {type(model).__name__} {model.name!r}, but no BERT.")
 
 
 # ---------------------------------------------------------------------------------------------
-# What lies beside weights.
+# Files beside weights.
 
 
 def read_config(path: str | os.PathLike) -> BertConfig:
   """The sizes in the `bert_config.json`, or in transformers' `config.json`, beside weights.
 
   Raises:
-    ValueError: there is none, or it is bad.
+    ValueError: there is no such file, or it is invalid.
   """
-  folder = os.fspath(path) if os.path.isdir(path) else os.path.dirname(os.fspath(path))
-  original, other = (os.path.join(folder, name) for name in ("bert_config.json", "config.json"))
-  if os.path.isfile(original):
-    return BertConfig.from_json_file(original)
-  if os.path.isfile(other):
-    from bert.checkpoints import transformers_folder
-
-    return BertConfig.from_dict(transformers_folder.read_config(other))
-  raise ValueError(f"There is no {original}: make the model with BERT(...) of the right sizes.")
+  file = model_files.find(path).config
+  if file is None:
+    raise ValueError(
+      f"There is no bert_config.json in {model_files.folder_of(path)}: make the model with "
+      "BERT(...) of the right sizes."
+    )
+  return BertConfig.from_json_file(file)
 
 
 def vocabulary_sizes(path: str | os.PathLike) -> dict[str, int]:
-  """`vocab_size` and `type_vocab_size` of weights; empty if they do not say."""
+  """`vocab_size` and `type_vocab_size` of weights; empty if they are unknown."""
   if os.fspath(path).endswith(".keras"):
     return {}
   try:
     shapes, _ = open_weights(path)
   except ValueError:
-    return {}  # loading will say it better
+    return {}  # loading reports the error
   tables = {"vocab_size": "word_embeddings", "type_vocab_size": "token_type_embeddings"}
   names = {size: f"bert/embeddings/{table}" for size, table in tables.items()}
   return {size: shapes[name][0] for size, name in names.items() if name in shapes}

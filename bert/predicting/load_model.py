@@ -13,6 +13,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from bert.checkpoints import model_files, released_models
+
 Arrays = Mapping[str, Any]  # name -> array or tensor
 
 
@@ -68,6 +70,8 @@ def load_signature(saved_model: str) -> LoadedFunction:
   import tensorflow as tf
   import tensorflow_text  # noqa: F401  (registers the ops of tokenizers)
 
+  from bert.exporting import saved_models
+
   task = os.path.join(saved_model, "task")
   folder = task if tf.saved_model.contains_saved_model(task) else saved_model
   if not tf.saved_model.contains_saved_model(folder):
@@ -75,7 +79,7 @@ def load_signature(saved_model: str) -> LoadedFunction:
       f"{saved_model} holds no SavedModel: --do_export of run_classifier.py and its siblings "
       "writes one, into OUTPUT_DIR/export/task."
     )
-  model = load_saved_model(folder)
+  model = saved_models.load(folder)
   try:
     return LoadedFunction.of_strings(model.signatures["serving_default"], owner=model)
   except (KeyError, ValueError) as error:
@@ -84,25 +88,6 @@ def load_signature(saved_model: str) -> LoadedFunction:
       "encoder are had by Predictor.from_checkpoint and extract_features.py, masked words by "
       "predict_masked.py."
     ) from None
-
-
-def load_saved_model(folder: str):
-  """What `tf.saved_model.load` gives.
-
-  Raises:
-    ValueError: its files are damaged; TensorFlow has an error of another kind for each way.
-  """
-  import tensorflow as tf
-  from google.protobuf.message import DecodeError
-
-  from bert.checkpoints import checkpoint
-
-  failures = (tf.errors.OpError, DecodeError, OSError, ValueError, LookupError, TypeError)
-  try:
-    return tf.saved_model.load(folder)
-  except (*failures, AttributeError, AssertionError, RuntimeError) as error:
-    reason = checkpoint.first_line(error)
-    raise ValueError(f"The SavedModel {folder} is damaged, or incomplete: {reason:.200}") from None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -136,27 +121,22 @@ def load_model(
   """
   from bert import tokenization
   from bert.checkpoints import checkpoint
-  from bert.io import download_cache
   from bert.model.configuration import BertConfig
 
-  path = os.fspath(init_checkpoint)
-  if download_cache.is_released_name(path) and not os.path.exists(path):
-    path = download_cache.download_model(path)
+  path = released_models.local_path(init_checkpoint)
   prefix = checkpoint.find_checkpoint(path)
-  folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
-  config = BertConfig.from_json_file(
-    bert_config_file or beside(folder, "bert_config.json", "config.json")
-  )
-  do_lower_case = _case_of(prefix, do_lower_case)
+  config_file = bert_config_file or model_files.need_config(path)
+  config = BertConfig.from_json_file(config_file)
+  if do_lower_case is None:
+    do_lower_case = checkpoint.read_do_lower_case(prefix) is not False
+  tokenization.validate_case_matches_checkpoint(do_lower_case, prefix)
+  model_files.check_case(do_lower_case, prefix)
   tokenizer = tokenization.FullTokenizer(
-    vocab_file or beside(folder, "vocab.txt"), do_lower_case, special_tokens
+    vocab_file or model_files.need_vocabulary(path), do_lower_case, special_tokens
   )
-  largest_id = max(tokenizer.vocab.values())
-  if largest_id >= config.vocab_size:
-    raise ValueError(
-      f"{tokenizer.vocab_file} numbers its tokens up to {largest_id}, but the config of {prefix} "
-      f"has vocab_size {config.vocab_size}: they do not belong to the same model."
-    )
+  model_files.check_vocabulary_size(
+    tokenizer.vocab, tokenizer.vocab_file, config.vocab_size, config_file
+  )
   check_length(max_seq_length, config.max_position_embeddings)
   return config, tokenizer, prefix
 
@@ -168,42 +148,6 @@ def check_length(max_seq_length: int, max_position_embeddings: int) -> None:
       f"max_seq_length is {max_seq_length}, but must be from 3 to {max_position_embeddings}, which "
       "is as far as the model knows positions."
     )
-
-
-def _case_of(prefix: str, do_lower_case: bool | None) -> bool:
-  """Whether to lower-case, checked by what an export or the name of a released model says."""
-  from bert import tokenization
-  from bert.checkpoints import checkpoint
-
-  exported = checkpoint.read_do_lower_case(prefix)
-  if do_lower_case is None:
-    do_lower_case = True if exported is None else exported
-  if exported not in (None, do_lower_case):
-    raise ValueError(
-      f"do_lower_case is {do_lower_case}, but {prefix} was exported with {exported}."
-    )
-  tokenization.validate_case_matches_checkpoint(do_lower_case, prefix)
-  return do_lower_case
-
-
-def beside(folder: str, *names: str) -> str:
-  """A file of a model's folder, or of an export's; the first of `names` that is there.
-
-  Raises:
-    ValueError: there is none.
-  """
-  for parts in (
-    (),
-    ("assets",),
-    ("assets.extra",),
-    ("encoder", "assets"),
-    ("encoder", "assets.extra"),
-  ):
-    for name in names:
-      path = os.path.join(folder, *parts, name)
-      if os.path.isfile(path):
-        return path
-  raise ValueError(f"There is no {' or '.join(names)} in {folder}: give its path.")
 
 
 def load_graph(
@@ -228,7 +172,7 @@ def load_graph(
   """
   import tensorflow as tf
 
-  from bert.checkpoints import checkpoint
+  from bert.exporting import saved_models
   from bert.model.variables import VariableStore, use_store
 
   store = VariableStore()
@@ -241,14 +185,7 @@ def load_graph(
   # Told that a call creates variables, `tf.function` would trace it twice.
   with tf.variable_creator_scope(_create_unlifted):
     graph = tf.function(build_in_store, autograph=False).get_concrete_function(**specs)
-  report = checkpoint.init_from_checkpoint(prefix, store.variables, required_scope="")
-  missing = [name for name in report.missing if not name.startswith(optional)]
-  if missing:
-    raise checkpoint.CheckpointError(
-      f"{prefix} lacks {len(missing)} of the model's {len(store.variables)} variables: "
-      f"{checkpoint.abbreviate(missing)}. Does bert_config.json belong to it?"
-    )
-
+  saved_models.load_all(prefix, store.variables.values(), optional)
   return LoadedFunction(graph, inputs, owner=store)
 
 

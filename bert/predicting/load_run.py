@@ -62,7 +62,6 @@ def load_run(
   """
   import tensorflow as tf
 
-  from bert.exporting import hub_encoder
   from bert.model.configuration import BertConfig
 
   run = find_run(output_dir, vocab_file)
@@ -77,10 +76,8 @@ def load_run(
   model = _typed(model_class, tf.as_dtype(dtype))(
     config, run.vocab_file, run.facts["do_lower_case"], **settings
   )
-  hub_encoder.load_all(run.prefix, {v.name.split(":")[0]: v for v in model.variables})
-  # Whether a run's texts were pairs, it does not say: a second text may come, and be empty.
-  function = model.signature(**({"is_pair": True} if run.task == "sentences" else {}))
-  return LoadedFunction.of_strings(function, owner=model)
+  model.load(run.prefix)
+  return LoadedFunction.of_strings(model.signature(), owner=model)
 
 
 def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Run:
@@ -120,7 +117,7 @@ def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Ru
 
 
 def _sentences(run: Run):
-  from bert.exporting import task_model
+  from bert.exporting import sentence_model
   from bert.tasks.windows import WindowOptions
 
   windows = None
@@ -131,8 +128,10 @@ def _sentences(run: Run):
     "label_names": run.facts["labels"],
     "problem_type": run.facts["problem_type"],
     "windows": windows,
+    # A run does not say whether its texts were pairs: a second text may come, and be empty.
+    "is_pair": True,
   }
-  return task_model.SentenceModel, settings
+  return sentence_model.SentenceModel, settings
 
 
 def _spans(run: Run):

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from absl import flags, logging
 
 from bert import tokenization
-from bert.io import atomic_files, download_cache
+from bert.checkpoints import model_files, released_models
+from bert.io import atomic_files
 from bert.io.tables import DataError
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups
@@ -360,41 +361,24 @@ def best_checkpoint() -> str | None:
 
 def wants_released_model() -> bool:
   """Whether `--init_checkpoint` names a released model, and no folder here of the same name."""
-  name = FLAGS.init_checkpoint
-  return download_cache.is_released_name(name) and not os.path.exists(name)
+  return released_models.is_wanted(FLAGS.init_checkpoint)
 
 
 def resolve_model_files() -> None:
   """Downloads a released `--init_checkpoint`, and finds config and vocabulary beside it."""
   if not FLAGS.init_checkpoint:
     return
-  if wants_released_model():
-    FLAGS.init_checkpoint = download_cache.download_model(FLAGS.init_checkpoint)
-  folder = folder_of_init_checkpoint()
-  encoder = os.path.join(folder, "encoder")  # of an export
-  for flag, name in (
-    ("bert_config_file", "bert_config.json"),
-    ("bert_config_file", "config.json"),  # of transformers
-    ("vocab_file", "vocab.txt"),
-  ):
-    if flag not in FLAGS or FLAGS[flag].value is not None:
-      continue
-    for place in (folder, *_asset_folders(folder), *_asset_folders(encoder)):
-      if os.path.isfile(os.path.join(place, name)):
-        setattr(FLAGS, flag, os.path.join(place, name))
-        logging.info("--%s=%s, found with --init_checkpoint.", flag, FLAGS[flag].value)
-        break
-
-
-def _asset_folders(saved_model: str) -> list[str]:
-  """Where a SavedModel keeps what its graph reads, and what only people and programs read."""
-  return [os.path.join(saved_model, name) for name in ("assets", "assets.extra")]
+  FLAGS.init_checkpoint = released_models.local_path(FLAGS.init_checkpoint)
+  files = model_files.find(FLAGS.init_checkpoint)
+  for flag, path in (("bert_config_file", files.config), ("vocab_file", files.vocabulary)):
+    if flag in FLAGS and FLAGS[flag].value is None and path:
+      setattr(FLAGS, flag, path)
+      logging.info("--%s=%s, found with --init_checkpoint.", flag, path)
 
 
 def folder_of_init_checkpoint() -> str | None:
   """Where `--init_checkpoint`, a folder or a prefix, lies; None without one."""
-  path = FLAGS.init_checkpoint
-  return path if not path or os.path.isdir(path) else os.path.dirname(path) or "."
+  return model_files.folder_of(FLAGS.init_checkpoint) if FLAGS.init_checkpoint else None
 
 
 # Batches of similar lengths save a fifth of a step and cost the compilation for some twenty more
@@ -562,34 +546,18 @@ def load_config_and_tokenizer():
   """
   config = load_config()
   tokenization.validate_case_matches_checkpoint(FLAGS.do_lower_case, FLAGS.init_checkpoint)
-  _check_case_of_export()
+  if FLAGS.init_checkpoint:
+    model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
   tokenizer = tokenization.FullTokenizer(
     vocab_file=FLAGS.vocab_file, do_lower_case=FLAGS.do_lower_case
   )
-  largest_id = max(tokenizer.vocab.values())
-  if largest_id >= config.vocab_size:
-    raise ValueError(
-      f"{FLAGS.vocab_file} numbers its tokens up to {largest_id}, but {FLAGS.bert_config_file} has "
-      f"vocab_size {config.vocab_size}: they do not belong to the same model."
-    )
+  model_files.check_vocabulary_size(
+    tokenizer.vocab, FLAGS.vocab_file, config.vocab_size, FLAGS.bert_config_file
+  )
   from bert.checks import start_checks
 
   start_checks.log_cheap_findings(config, tokenizer.vocab)
   return config, tokenizer
-
-
-def _check_case_of_export():
-  """Refuses the other case than that of an exported `--init_checkpoint`, which knows its own."""
-  if not FLAGS.init_checkpoint:
-    return
-  from bert.checkpoints import checkpoint
-
-  exported = checkpoint.read_do_lower_case(FLAGS.init_checkpoint)
-  if exported is not None and exported != FLAGS.do_lower_case:
-    raise ValueError(
-      f"--do_lower_case={FLAGS.do_lower_case}, but {FLAGS.init_checkpoint} was exported with "
-      f"do_lower_case {exported}. Give --do_lower_case={exported}."
-    )
 
 
 def prepare_output_dir() -> None:

@@ -282,7 +282,7 @@ def test_an_exported_encoder_serves_as_a_checkpoint(trained, encode, tmp_path):
   assert code is None, err
   found = np.array([json.loads(line)["vector"] for line in printed.splitlines()])
   np.testing.assert_allclose(found, encode(texts), atol=1e-5)
-  with pytest.raises(ValueError, match="exported with True"):
+  with pytest.raises(ValueError, match="exported with do_lower_case True"):
     Predictor.from_checkpoint(str(tmp_path), do_lower_case=False, max_seq_length=16)
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from absl import flags
 
-from bert.checkpoints import checkpoint
-from bert.io import atomic_files, download_cache
+from bert.checkpoints import checkpoint, released_models
+from bert.io import atomic_files
 from bert.scripts import command_line, flag_groups, runner
 from bert.scripts.command_line import UsageError
 from bert.training import distribution
@@ -299,7 +299,7 @@ def test_a_released_name_is_fetched_unless_there_is_such_a_folder(given, tmp_pat
     fetched.append(wanted)
     return str(tmp_path)
 
-  monkeypatch.setattr(download_cache, "download_model", download_model)
+  monkeypatch.setattr(released_models, "download_model", download_model)
   monkeypatch.chdir(tmp_path)
   values = given(init_checkpoint=name)
   runner.resolve_model_files()

@@ -113,9 +113,9 @@ def write_pretraining_records(folder):
 
 
 def write_export(folder):
-  from bert.exporting import hub_encoder
+  from bert.exporting import saved_models
 
-  with hub_encoder.written_aside(str(folder / "encoder")) as aside:
+  with saved_models.written_aside(str(folder / "encoder")) as aside:
     pathlib.Path(aside, "saved_model.pb").write_bytes(b"graph")
     pathlib.Path(aside, "variables").mkdir()
     pathlib.Path(aside, "variables", "variables.index").write_bytes(b"index")
@@ -150,14 +150,15 @@ def test_what_is_watched_is_noticed(tmp_path, disk):
 
 
 def test_a_download_is_on_disk_before_its_name(tmp_path, monkeypatch):
+  from bert.checkpoints import released_models
   from bert.io import download_cache
 
   events, rename = [], os.rename
   model = "uncased_L-2_H-128_A-2"
-  folder = (tmp_path / "models" / download_cache.RELEASED_MODELS[model]).with_suffix("")
+  folder = (tmp_path / "models" / released_models.RELEASED_MODELS[model]).with_suffix("")
   folder.parent.mkdir(parents=True)
   with zipfile.ZipFile(folder.with_suffix(".zip"), "w") as archive:
-    for name in download_cache._MODEL_FILES:
+    for name in released_models.MODEL_FILES:
       archive.writestr(name, b"content")
 
   def watched(source, target):
@@ -166,7 +167,7 @@ def test_a_download_is_on_disk_before_its_name(tmp_path, monkeypatch):
 
   monkeypatch.setattr(download_cache.os, "sync", lambda: events.append("sync"))
   monkeypatch.setattr(download_cache.os, "rename", watched)
-  assert download_cache.download_model(model, tmp_path) == str(folder)
+  assert released_models.download_model(model, tmp_path) == str(folder)
   assert events[-2:] == ["sync", folder.name]
 
 
@@ -197,10 +198,10 @@ def old_model(folder):
 
 
 def test_a_failed_export_leaves_the_old_model(tmp_path):
-  from bert.exporting import hub_encoder
+  from bert.exporting import saved_models
 
   path = old_model(tmp_path / "encoder")
-  with contextlib.suppress(OSError), hub_encoder.written_aside(path) as folder:
+  with contextlib.suppress(OSError), saved_models.written_aside(path) as folder:
     pathlib.Path(folder, "saved_model.pb").write_bytes(b"half")
     raise OSError("No space left on device")
   assert_only_the_old_model_is_in(tmp_path)
@@ -243,11 +244,11 @@ def test_an_export_killed_between_two_renames_loses_no_model(tmp_path):
 
 
 def test_an_export_replaces_no_folder_of_something_else(tmp_path):
-  from bert.exporting import hub_encoder
+  from bert.exporting import saved_models
 
   (tmp_path / "thesis").mkdir()
   (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
   with pytest.raises(FileExistsError, match="is no SavedModel"):
-    with hub_encoder.written_aside(str(tmp_path / "thesis")):
+    with saved_models.written_aside(str(tmp_path / "thesis")):
       pass
   assert os.listdir(tmp_path / "thesis") == ["chapter.txt"]

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from bert import run_ner, run_squad
-from bert.io import download_cache
-from bert.io import http as fetch
+from bert.checkpoints import released_models
+from bert.io import archives, http
+from bert.io.http import DownloadError
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, result_files
-from bert.tasks import conll_files, glue, squad
+from bert.tasks import conll_files, glue, public_data, squad
 from bert.tokenization import FullTokenizer
 from tests.kit.paths import ROOT
 
@@ -40,7 +41,7 @@ _CALLS = {
   "torch.load": "pickle",
   "ssl._create_unverified_context": "no certificate is checked",
   "enable_unsafe_deserialization": "lambdas of a .keras file would run",
-  "extractall": "an archive may write anywhere; use fetch.unpack",
+  "extractall": "an archive may write anywhere; use archives.unpack",
 }
 _KEYWORDS = {("allow_pickle", True), ("shell", True), ("safe_mode", False)}
 # Only this module fetches: it allows https alone, and sizes up to a limit.
@@ -240,21 +241,21 @@ def test_words_and_types_of_entities_stay_in_their_columns(sandbox):
 def test_a_task_or_model_is_one_of_a_list(sandbox, name):
   with pytest.raises(ValueError, match="Task not found"):
     glue.create_processor(name)
-  with pytest.raises(download_cache.DownloadError):
-    download_cache.download_model(name, cache_dir=sandbox)
-  with pytest.raises(download_cache.DownloadError):
-    download_cache.download_task_data(name, cache_dir=sandbox)
+  with pytest.raises(DownloadError):
+    released_models.download_model(name, cache_dir=sandbox)
+  with pytest.raises(DownloadError):
+    public_data.download_task_data(name, cache_dir=sandbox)
   assert written(sandbox) == set()
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", "..\\x", "C:x", "a\0b", ""])
 def test_members_of_archives_stay_below_their_folder(name):
-  with pytest.raises(fetch.DownloadError, match="outside"):
-    fetch._checked_name(name)
+  with pytest.raises(DownloadError, match="outside"):
+    archives._checked_name(name)
 
 
 @pytest.mark.parametrize("url", ["http://example.com/a", "file:///etc/passwd", "ftp://a/b", "a"])
 def test_only_https_is_fetched(tmp_path, url):
-  with pytest.raises(fetch.DownloadError, match="not https"):
-    fetch.fetch(url, tmp_path / "part")
+  with pytest.raises(DownloadError, match="not https"):
+    http.fetch(url, tmp_path / "part")
   assert not list(tmp_path.iterdir())

@@ -1,0 +1,140 @@
+"""What belongs to a model's weights: its configuration, its vocabulary, and the case of its text.
+
+  files = find("uncased_L-12_H-768_A-12/bert_model.ckpt")
+  files.config      # uncased_L-12_H-768_A-12/bert_config.json
+  files.vocabulary  # uncased_L-12_H-768_A-12/vocab.txt
+
+Weights are a checkpoint's prefix, a folder with a checkpoint, a folder of a run or of an export, or
+a folder of transformers. Nothing here needs TensorFlow but the case of an exported encoder.
+"""
+
+import glob
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+IN_SAVED_MODEL = os.path.join("variables", "variables")  # prefix of the checkpoint in a SavedModel
+
+# A folder's own configuration comes first, and the original's before that of transformers.
+_CONFIGS = ("bert_config.json", "config.json")
+_VOCABULARIES = ("vocab.txt", "*.txt")  # an export keeps the name of its vocabulary
+
+# Below the folder of the weights: SavedModels keep the files that their graph reads in `assets`,
+# others in `assets.extra`; an export has its encoder in a folder, a run its export.
+_ASSETS = tuple(
+  os.path.join(*saved_model, name)
+  for saved_model in ((), ("encoder",), ("export", "encoder"), ("export", "task"))
+  for name in ("assets", "assets.extra")
+)
+
+
+class ModelFiles(NamedTuple):
+  """Paths of the files that belong to weights; None for a file that was not found."""
+
+  config: str | None
+  vocabulary: str | None
+
+
+def find(weights: str | os.PathLike) -> ModelFiles:
+  """The files that belong to weights.
+
+  Args:
+    weights: a prefix or a folder; `released_models.local_path` makes one of a released model.
+  """
+  folder = folder_of(weights)
+  return ModelFiles(_first(folder, _CONFIGS), _first(folder, _VOCABULARIES))
+
+
+def need_config(weights: str | os.PathLike) -> str:
+  """The configuration that belongs to weights.
+
+  Raises:
+    ValueError: it is missing.
+  """
+  return find(weights).config or _missing(_CONFIGS, weights)
+
+
+def need_vocabulary(weights: str | os.PathLike) -> str:
+  """The vocabulary that belongs to weights.
+
+  Raises:
+    ValueError: it is missing.
+  """
+  return find(weights).vocabulary or _missing(_VOCABULARIES[:1], weights)
+
+
+def folder_of(weights: str | os.PathLike) -> str:
+  """The folder of weights: a SavedModel's is the one around its variables.
+
+  Example:
+    >>> folder_of("uncased/bert_model.ckpt"), folder_of("model.ckpt-20")
+    ('uncased', '.')
+    >>> folder_of("export/encoder/variables/variables")
+    'export/encoder'
+  """
+  path = os.fspath(weights)
+  if os.path.isdir(path):
+    return path
+  if path.endswith(os.sep + IN_SAVED_MODEL):
+    return path.removesuffix(os.sep + IN_SAVED_MODEL)
+  return os.path.dirname(path) or "."
+
+
+def _first(folder: str, names: Sequence[str]) -> str | None:
+  for place in ("", *_ASSETS):
+    for name in names:
+      # A folder has text files of all kinds, but the only one among assets is a vocabulary.
+      if place or "*" not in name:
+        pattern = os.path.join(glob.escape(os.path.join(folder, place)), name)
+        if found := sorted(filter(os.path.isfile, glob.glob(pattern))):
+          return found[0]
+  return None
+
+
+def _missing(names, weights):
+  raise ValueError(f"There is no {' or '.join(names)} in {folder_of(weights)}: give its path.")
+
+
+# ---------------------------------------------------------------------------------------------
+# Do they belong together?
+
+
+def check_vocabulary_size(
+  vocab: Mapping[str, int],
+  vocab_file: str | os.PathLike,
+  vocab_size: int,
+  config_file: str | os.PathLike,
+) -> None:
+  """Checks that a model has an embedding for each token of a vocabulary.
+
+  Args:
+    vocab: token -> id.
+    vocab_file: its file, for the message.
+    vocab_size: of the configuration.
+    config_file: the file of the configuration, for the message.
+
+  Raises:
+    ValueError: it has fewer.
+  """
+  largest_id = max(vocab.values())
+  if largest_id >= vocab_size:
+    raise ValueError(
+      f"{vocab_file} numbers its tokens up to {largest_id}, but {config_file} has vocab_size "
+      f"{vocab_size}: they do not belong to the same model."
+    )
+
+
+def check_case(do_lower_case: bool, prefix: str) -> None:
+  """Checks the case against the one that an exported model, or one of transformers, states.
+
+  Raises:
+    ValueError: they differ.
+  """
+  from bert.checkpoints import checkpoint
+
+  exported = checkpoint.read_do_lower_case(prefix)
+  if exported not in (None, do_lower_case):
+    raise ValueError(
+      f"--do_lower_case={do_lower_case}, but {prefix} was exported with do_lower_case {exported}. "
+      f"Give --do_lower_case={exported}."
+    )

@@ -1,0 +1,98 @@
+"""The models that Google released: their names, and their folders, downloaded once into a cache.
+
+folder = download_model("uncased_L-12_H-768_A-12")  # bert_config.json, vocab.txt, *.ckpt.*
+"""
+
+import os
+
+from bert.io import download_cache
+from bert.io.http import DownloadError
+
+BASE_URL = "https://storage.googleapis.com/bert_models/"
+
+
+def _released_models() -> dict[str, str]:
+  by_date = {
+    "2018_10_18": [
+      f"{case}_{size}"
+      for case in ("uncased", "cased")
+      for size in ("L-12_H-768_A-12", "L-24_H-1024_A-16")
+    ],
+    "2018_11_03": ["chinese_L-12_H-768_A-12", "multilingual_L-12_H-768_A-12"],
+    "2018_11_23": ["multi_cased_L-12_H-768_A-12"],
+    "2019_05_30": ["wwm_uncased_L-24_H-1024_A-16", "wwm_cased_L-24_H-1024_A-16"],
+    "2020_02_20": [
+      f"uncased_L-{layers}_H-{hidden}_A-{hidden // 64}"
+      for layers in (2, 4, 6, 8, 10, 12)
+      for hidden in (128, 256, 512, 768)
+    ],
+  }
+  models: dict[str, str] = {}
+  for date, names in by_date.items():
+    for name in names:
+      # BERT-Base uncased was released in 2018 and, trained again, among the small models of 2020:
+      # the plain name stays the older one, as in every published result.
+      models[name if name not in models else f"{date}/{name}"] = f"{date}/{name}.zip"
+  return models
+
+
+RELEASED_MODELS: dict[str, str] = _released_models()
+"""Name of a released model -> its archive, relative to the base URL."""
+
+MODEL_FILES = (
+  "bert_config.json",
+  "vocab.txt",
+  "bert_model.ckpt.index",
+  "bert_model.ckpt.data-00000-of-00001",
+)
+
+
+def is_released_name(text: str | None) -> bool:
+  """Whether `text` names a released model, so that `download_model(text)` can fetch it.
+
+  Example:
+    >>> is_released_name("uncased_L-12_H-768_A-12"), is_released_name("/data/my_model")
+    (True, False)
+  """
+  return text in RELEASED_MODELS
+
+
+def download_model(
+  name: str, cache_dir: str | os.PathLike | None = None, base_url: str | None = None
+) -> str:
+  """The folder of a released model, downloaded if the cache does not have it.
+
+  Args:
+    name: a key of `RELEASED_MODELS`.
+    cache_dir: where to keep it; see `bert/io/download_cache.py` for the default.
+    base_url: the archive's path is appended to it, instead of the public address.
+
+  Returns:
+    Path of a folder with `bert_config.json`, `vocab.txt` and `bert_model.ckpt.*`. Its own name is
+    the model's, so `--do_lower_case` can be checked against it.
+
+  Raises:
+    DownloadError: unknown name, no network, a file or archive that cannot be used, no space.
+  """
+  if name not in RELEASED_MODELS:
+    known = ", ".join(RELEASED_MODELS)
+    raise DownloadError(f"No released model is called {name!r}. There are: {known}.")
+  archive = RELEASED_MODELS[name]
+  url = download_cache.url_of(archive, "models", BASE_URL, base_url)
+  place = f"models/{archive.removesuffix('.zip')}"
+  return download_cache.provide(place, [url], download_cache.unpack_all, MODEL_FILES, cache_dir)
+
+
+def is_wanted(init_checkpoint: str | os.PathLike | None) -> bool:
+  """Whether a path is the name of a released model, and no file or folder here has this name."""
+  return is_released_name(init_checkpoint) and not os.path.exists(init_checkpoint)
+
+
+def local_path(init_checkpoint: str | os.PathLike) -> str:
+  """The path itself, or, for the name of a released model, its folder, downloaded if necessary.
+
+  Raises:
+    DownloadError: see `download_model`.
+  """
+  path = os.fspath(init_checkpoint)
+  return download_model(path) if is_wanted(path) else path

@@ -1,0 +1,442 @@
+"""The settings of a run: one frozen object, resolved from the flags once and never changed.
+
+  settings = run_settings.from_flags()            # every flag, and what follows from flags alone
+  check_settings(settings)                        # the script's own checks; they change nothing
+  settings = run_settings.resolve(settings)       # files found or downloaded, workers met, dtype
+  config, tokenizer = run_settings.load_config_and_tokenizer(settings)
+  settings = settings.planned(len(examples))      # what depends on the data: steps, warm-up
+
+`settings.learning_rate` is `--learning_rate`; where a value follows from others, as `dtype` from
+`--fast`, it is the resulting value. Each step returns a new object.
+
+Where the weights of a model come from is decided in one place and one order
+(`bert/training/estimator.py`): 1. a checkpoint in `--output_dir` is resumed; 2. else
+`--init_checkpoint` initialises by name; 3. else the weights are random.
+"""
+
+import dataclasses
+import math
+import os
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from absl import logging
+
+from bert import tokenization
+from bert.checkpoints import model_files, released_models
+from bert.io.tables import DataError
+from bert.model.configuration import BertConfig
+from bert.scripts import command_line, flag_groups
+from bert.training import distribution, hardware
+
+# Batches of similar lengths save a fifth of a step and cost the compilation for some twenty more
+# shapes: on MRPC's 343 steps the two are equal (docs/benchmarks.md).
+_MIN_STEPS_TO_GROUP = 500
+
+# A fine-tuning run has some hundred steps: one point every 100 makes no curve.
+_SUMMARY_STEPS_OF_PLOTS = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSettings:
+  """The value of every flag of a script, derived values in the place of given ones.
+
+  Attributes:
+    values: flag -> value; `settings.seed` is short for `settings.values["seed"]`.
+    given: the flags that were on the command line.
+  """
+
+  values: Mapping[str, Any]
+  given: frozenset[str] = frozenset()
+
+  def __getattr__(self, name: str) -> Any:
+    try:
+      return self.__dict__["values"][name]
+    except KeyError:
+      raise AttributeError(f"This script has no flag --{name}.") from None
+
+  def __contains__(self, name: str) -> bool:
+    return name in self.values
+
+  def get(self, name: str, default: Any = None) -> Any:
+    """The value of a flag that the script may not have."""
+    return self.values.get(name, default)
+
+  def replace(self, **values: Any) -> "RunSettings":
+    """The same settings but for these values."""
+    return RunSettings(types.MappingProxyType({**self.values, **values}), self.given)
+
+  # -------------------------------------------------------------------------------------------
+  # Checks.
+
+  def check(self, name: str, is_good: Callable[[Any], bool], needed: str) -> None:
+    """Raises a UsageError if the flag exists and its value is set and not good.
+
+    Args:
+      name: the flag.
+      is_good: whether it can have a value.
+      needed: the condition in words: `at least 1`.
+    """
+    value = self.get(name)
+    if value is not None and not is_good(value):
+      raise command_line.UsageError(f"--{name}={value}: must be {needed}.")
+
+  def check_at_least(self, least: float, *names: str) -> None:
+    """Raises a UsageError for the first of these flags whose value is smaller."""
+    for name in names:
+      self.check(name, lambda value: value >= least, f"at least {least}")
+
+  # -------------------------------------------------------------------------------------------
+  # What follows from them.
+
+  def planned(self, count: int, unit: str = "examples") -> "RunSettings":
+    """The settings of a run over `--num_train_epochs`: steps, warm-up, and grouping by length.
+
+    A run has at least one step, where the original failed with zero.
+
+    Args:
+      count: of the items of an epoch.
+      unit: the name of the items, for the warning.
+    """
+    steps = int(count / self.train_batch_size * self.num_train_epochs)
+    if steps < 1:
+      logging.warning(
+        "%d %s, a batch of %d and %g epochs make less than one step: training for one.",
+        count,
+        unit,
+        self.train_batch_size,
+        self.num_train_epochs,
+      )
+    return self.with_steps(steps, int(max(steps, 1) * self.warmup_proportion))
+
+  def with_steps(self, num_train_steps: int, num_warmup_steps: int) -> "RunSettings":
+    """The settings of a run of that many steps; `--fast` groups by length if that pays."""
+    group_by_length = self.group_by_length
+    if self.fast and "group_by_length" not in self.given and not self.get("pack_sequences"):
+      group_by_length = num_train_steps >= _MIN_STEPS_TO_GROUP
+    return self.replace(
+      num_train_steps=max(num_train_steps, 1),
+      num_warmup_steps=num_warmup_steps,
+      group_by_length=group_by_length,
+    )
+
+  def without_training(self) -> "RunSettings":
+    """The settings of a run that does not train: the model needs numbers of steps nevertheless."""
+    return self.with_steps(1, int(self.get("warmup_proportion", 0)))
+
+  @property
+  def reads_dev_set(self) -> bool:
+    """Whether the run evaluates, after training or in between."""
+    return bool(self.do_eval or (self.do_train and self.eval_every_steps))
+
+  @property
+  def reading_options(self) -> dict[str, Any]:
+    """The keywords of `input_pipeline.record_input_fn` that flags set."""
+    return {
+      "shuffle_buffer": self.shuffle_buffer_size,
+      "pad_to_max_length": self.pad_to_max_length or self.use_tpu,
+      "group_by_length": self.group_by_length,
+    }
+
+  @property
+  def optimizer_options(self) -> dict[str, Any]:
+    """The keywords of `optimization.create_optimizer` that flags set."""
+    return {
+      "optimizer": self.optimizer,
+      "bias_correction": self.adam_bias_correction,
+      "schedule": self.lr_schedule,
+      "layerwise_lr_decay": self.layerwise_lr_decay,
+      "head_learning_rate": self.head_learning_rate,
+      "freeze": tuple(self.freeze),
+      "scale_loss": self.dtype == "float16",
+    }
+
+  @property
+  def model_options(self) -> dict[str, Any]:
+    """The arguments that the `model_fn_builder` of every script has, in the original's names."""
+    return {
+      "init_checkpoint": self.init_checkpoint,
+      "learning_rate": self.learning_rate,
+      "num_train_steps": self.num_train_steps,
+      "num_warmup_steps": self.num_warmup_steps,
+      "use_tpu": self.use_tpu,
+      "use_one_hot_embeddings": self.use_tpu,
+      "optimizer_options": self.optimizer_options,
+      "dtype": self.dtype,
+    }
+
+  def run_config(self, fingerprint: Mapping, informative: Mapping):
+    """The `estimator.RunConfig` of these settings.
+
+    Args:
+      fingerprint: what must be equal to resume: see `output_folder.model_fingerprint`.
+      informative: what is only logged when it differs.
+    """
+    from bert.training.estimator import RunConfig
+
+    return RunConfig(
+      model_dir=self.output_dir,
+      seed=self.seed,
+      save_checkpoints_steps=self.save_checkpoints_steps,
+      keep_checkpoint_max=self.keep_checkpoint_max,
+      save_summary_steps=self.save_summary_steps,
+      log_every_steps=self.log_every_steps,
+      steps_per_loop=self.steps_per_loop,
+      gradient_accumulation_steps=self.gradient_accumulation_steps,
+      strategy=self.create_strategy(),
+      fingerprint=dict(fingerprint),
+      informative=dict(informative),
+    )
+
+  def create_strategy(self):
+    """The strategy of `--distribution_strategy`; None for one device."""
+    return distribution.create_strategy(
+      self.distribution_strategy,
+      tpu_name=self.tpu_name,
+      tpu_zone=self.tpu_zone,
+      gcp_project=self.gcp_project,
+    )
+
+  # -------------------------------------------------------------------------------------------
+  # Files.
+
+  @property
+  def init_folder(self) -> str | None:
+    """The folder of `--init_checkpoint`, which names a folder or a prefix; None without one."""
+    return model_files.folder_of(self.init_checkpoint) if self.init_checkpoint else None
+
+  @property
+  def names_released_model(self) -> bool:
+    """Whether `--init_checkpoint` is the name of a released model, and not of a folder here."""
+    return released_models.is_wanted(self.init_checkpoint)
+
+  def path(self, name: str) -> str:
+    """A file in `--output_dir`."""
+    return os.path.join(self.output_dir, name)
+
+  def split_file(self, split: str, stems: Iterable[str], endings: Iterable[str]) -> str:
+    """The file of `train`, `dev` or `test`.
+
+    Args:
+      split: which; `--<split>_file` names it.
+      stems: names without ending to look for in `--data_dir`; the first that exists is taken.
+      endings: of these names, without the dot.
+
+    Raises:
+      DataError: `--data_dir` has none of them.
+    """
+    if self.values[f"{split}_file"]:
+      return self.values[f"{split}_file"]
+    names = [f"{stem}.{ending}" for stem in stems for ending in endings]
+    paths = (os.path.join(self.data_dir, name) for name in names)
+    found = next(filter(os.path.isfile, paths), None)
+    if found is None:
+      reason = f"has none of {', '.join(names)}."
+      raise DataError(reason, self.data_dir, advice=f"Name the file: --{split}_file.")
+    return found
+
+
+# ---------------------------------------------------------------------------------------------
+# From flags to settings.
+
+
+def from_flags(defaults: Mapping[str, Any] | None = None) -> RunSettings:
+  """The settings that follow from the flags alone.
+
+  Args:
+    defaults: flag -> value, for flags that were not given, in the place of their own defaults.
+  """
+  flag_values = {flag.name: flag.value for flag in flag_groups.script_flags()}
+  given = frozenset(name for name in flag_values if command_line.flag_was_given(name))
+  own = {name: value for name, value in (defaults or {}).items() if name not in given}
+  settings = RunSettings({**flag_values, **own}, given)
+  return settings.replace(**_derived(settings))
+
+
+def _derived(settings: RunSettings) -> dict[str, Any]:
+  """Values that flags of other names decide."""
+  values: dict[str, Any] = {}
+  if settings.get("fast") and "dtype" not in settings.given:
+    values["dtype"] = "auto"
+  if settings.get("plots") and "save_summary_steps" not in settings.given:
+    values["save_summary_steps"] = _SUMMARY_STEPS_OF_PLOTS
+  # `--use_tpu` is the original's flag; `--distribution_strategy=tpu` says the same.
+  if settings.get("distribution_strategy") == "tpu":
+    values["use_tpu"] = True
+  elif settings.get("use_tpu") and "distribution_strategy" not in settings.given:
+    values["distribution_strategy"] = "tpu"
+  if "iterations_per_loop" in settings:
+    is_loop = settings.use_tpu or "iterations_per_loop" in settings.given
+    values["steps_per_loop"] = settings.iterations_per_loop if is_loop else 1
+  if settings.get("do_export") and not settings.export_dir and settings.output_dir:
+    values["export_dir"] = settings.path("export")
+  return values
+
+
+def resolve(settings: RunSettings) -> RunSettings:
+  """Finds or downloads the files of the model, meets the other workers, and chooses the dtype.
+
+  Workers meet first, since all that follows may compute with TensorFlow.
+
+  Raises:
+    UsageError: a required flag has no value.
+    ValueError: there is no usable checkpoint at `--init_checkpoint`.
+  """
+  settings = with_model_files(settings)
+  command_line.check_required(settings.values)
+  unused = {} if settings.get("use_tpu") else flag_groups.IGNORED_WITHOUT_TPU
+  command_line.explain_ignored_flags({**flag_groups.IGNORED, **unused})
+  if settings.get("distribution_strategy") == "multi_worker":
+    settings.create_strategy()  # from here on each process knows whether it is the chief
+  values: dict[str, Any] = {}
+  if settings.init_checkpoint:
+    from bert.checkpoints import checkpoint
+
+    values["init_checkpoint"] = checkpoint.find_checkpoint(settings.init_checkpoint)
+  if "dtype" in settings:
+    values["dtype"] = hardware.choose_dtype(settings.dtype, bool(settings.get("use_tpu")))
+  return settings.replace(**values)
+
+
+def with_model_files(settings: RunSettings) -> RunSettings:
+  """Downloads a released `--init_checkpoint`, and finds configuration and vocabulary beside it."""
+  if not settings.init_checkpoint:
+    return settings
+  path = released_models.local_path(settings.init_checkpoint)
+  values = {"init_checkpoint": path}
+  files = model_files.find(path)
+  for flag, file in (("bert_config_file", files.config), ("vocab_file", files.vocabulary)):
+    if flag in settings and settings.values[flag] is None and file:
+      logging.info("--%s=%s, found with --init_checkpoint.", flag, file)
+      values[flag] = file
+  return settings.replace(**values)
+
+
+def load_config(settings: RunSettings) -> BertConfig:
+  """Reads `--bert_config_file`, and checks the sequence length.
+
+  Raises:
+    ValueError: the file is bad or missing, or `--max_seq_length` is too long for the model.
+  """
+  config = BertConfig.from_json_file(settings.bert_config_file)
+  if settings.max_seq_length > config.max_position_embeddings:
+    raise ValueError(
+      f"Cannot use sequence length {settings.max_seq_length} because the BERT model was only "
+      f"trained up to sequence length {config.max_position_embeddings}. Lower --max_seq_length."
+    )
+  return config
+
+
+def load_config_and_tokenizer(
+  settings: RunSettings,
+) -> tuple[BertConfig, tokenization.FullTokenizer]:
+  """Reads `--bert_config_file` and `--vocab_file`, and checks that they fit.
+
+  Raises:
+    ValueError: a file is bad, or they do not belong together or to the other flags.
+  """
+  config = load_config(settings)
+  tokenization.validate_case_matches_checkpoint(settings.do_lower_case, settings.init_checkpoint)
+  if settings.init_checkpoint:
+    model_files.check_case(settings.do_lower_case, settings.init_checkpoint)
+  tokenizer = tokenization.FullTokenizer(
+    vocab_file=settings.vocab_file, do_lower_case=settings.do_lower_case
+  )
+  model_files.check_vocabulary_size(
+    tokenizer.vocab, settings.vocab_file, config.vocab_size, settings.bert_config_file
+  )
+  from bert.checks import start_checks
+
+  start_checks.log_cheap_findings(settings.values, config, tokenizer.vocab)
+  return config, tokenizer
+
+
+# ---------------------------------------------------------------------------------------------
+# Checks, before anything takes long.
+
+
+def check_run(
+  settings: RunSettings,
+  needed: Iterable[str] = ("output_dir",),
+  nothing_to_do: str = "At least one of `do_train`, `do_eval` or `do_predict' must be True.",
+) -> None:
+  """Checks what flags alone show, before gigabytes are fetched for a run that cannot start.
+
+  Args:
+    settings: as `from_flags` returns them.
+    needed: the required flags that a released model does not bring.
+    nothing_to_do: the message where no step is asked for, in the original's words.
+
+  Raises:
+    UsageError: a flag is missing, or has a value that it cannot have.
+    ValueError: no step of the run is asked for.
+  """
+  # A released model brings its configuration and vocabulary: `resolve` checks these later.
+  if not settings.init_checkpoint or None in map(settings.get, needed):
+    command_line.check_required(settings.values)
+  if not any(map(settings.get, ("do_train", "do_eval", "do_predict", "do_export"))):
+    raise ValueError(nothing_to_do)
+  _check_training(settings)
+
+
+def _check_training(settings: RunSettings) -> None:
+  """Checks numbers that would otherwise fail much later."""
+  settings.check_at_least(
+    1,
+    *("train_batch_size", "eval_batch_size", "predict_batch_size", "gradient_accumulation_steps"),
+    *("save_checkpoints_steps", "iterations_per_loop", "keep_checkpoint_max"),
+    *("save_summary_steps", "log_every_steps", "shuffle_buffer_size", "early_stopping_patience"),
+    *("num_train_steps", "max_eval_steps", "max_seq_length", "max_predictions_per_seq"),
+  )
+  settings.check_at_least(0, "num_warmup_steps", "eval_every_steps")
+  for name in ("learning_rate", "head_learning_rate"):
+    settings.check(name, lambda value: 0 <= value < math.inf, "a number of at least 0")
+  settings.check("num_train_epochs", lambda value: 0 < value < math.inf, "a positive number")
+  settings.check("warmup_proportion", lambda value: 0 <= value <= 1, "between 0 and 1")
+  settings.check("layerwise_lr_decay", lambda value: 0 < value <= 1, "above 0 and at most 1")
+  if settings.use_tpu and settings.distribution_strategy != "tpu":
+    raise command_line.UsageError(
+      f"--use_tpu and --distribution_strategy={settings.distribution_strategy} exclude each other."
+    )
+  _check_packing(settings)
+  if settings.train_batch_size % settings.gradient_accumulation_steps:
+    raise command_line.UsageError(
+      f"--train_batch_size={settings.train_batch_size} does not divide into "
+      f"--gradient_accumulation_steps={settings.gradient_accumulation_steps} equal parts."
+    )
+
+
+def _check_packing(settings: RunSettings) -> None:
+  """Refuses what cannot be combined with rows of several sequences."""
+  if not settings.get("pack_sequences"):
+    return
+  others = {
+    "group_by_length": settings.group_by_length,
+    "gradient_accumulation_steps": settings.gradient_accumulation_steps > 1,
+    "distribution_strategy": settings.distribution_strategy != "one_device",
+    "long_text": settings.get("long_text", "truncate") != "truncate",
+  }
+  for name, is_set in others.items():
+    if is_set:
+      raise command_line.UsageError(
+        f"--pack_sequences cannot be combined with --{name}={settings.values[name]}: leave one of "
+        "them out."
+      )
+
+
+def check_split_files(settings: RunSettings) -> None:
+  """Checks that each file that the run reads is named, or a folder to look for it.
+
+  Raises:
+    UsageError: names the flag.
+  """
+  for split, is_used in (
+    ("train", settings.do_train),
+    ("dev", settings.reads_dev_set),
+    ("test", settings.do_predict),
+  ):
+    if is_used and not settings.values[f"{split}_file"] and not settings.data_dir:
+      raise command_line.UsageError(
+        f"--{split}_file is missing: give it, or --data_dir with such a file."
+      )
