@@ -3,8 +3,8 @@
   python examples/annotated_bert.py
   python examples/annotated_bert.py --model=uncased_L-12_H-768_A-12    # downloaded
 
-Each function shows one piece under the name that it has in the original. Without --model a small
-one is pre-trained for a few steps on the text in samples/, and then fine-tuned.
+Each function shows one piece under its name in the original. Without --model, a small model is
+pre-trained for a few steps on the text in samples/ and then fine-tuned.
 """
 
 import argparse
@@ -35,7 +35,7 @@ MAX_SEQ_LENGTH, MAX_PREDICTIONS = 64, 10
 
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--model", help="a folder with a checkpoint, or a released model's name")
+  parser.add_argument("--model", help="folder with a checkpoint, or name of a released model")
   args = parser.parse_args()
   tokens_of_words()
   masked_words()
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def tokens_of_words() -> None:
-  """`FullTokenizer` is `BasicTokenizer`, which finds words, and `WordpieceTokenizer`, for those."""
+  """`FullTokenizer`: `BasicTokenizer` finds words, `WordpieceTokenizer` splits them."""
   full = tokenization.FullTokenizer(VOCAB_FILE)
   basic = tokenization.BasicTokenizer()
   wordpiece = tokenization.WordpieceTokenizer(full.vocab)
@@ -61,7 +61,7 @@ def tokens_of_words() -> None:
 
 
 def masked_words() -> None:
-  """15% of a text's tokens are to be predicted; most of those become [MASK]."""
+  """15% of the tokens are predicted; most of these become [MASK]."""
   rng = random.Random(12345)
   tokenizer = tokenization.FullTokenizer(VOCAB_FILE)
   tokens_a = tokenizer.tokenize("The company said on Monday that profits rose.")
@@ -82,7 +82,7 @@ def masked_words() -> None:
 
 
 def model_and_its_outputs() -> None:
-  """`BertModel`: its outputs are there once it is constructed; `use_store` keeps its variables."""
+  """`BertModel` computes its outputs when constructed; `use_store` keeps its variables."""
   config = BertConfig.from_json_file(SAMPLES / "bert_config.json")
   input_ids = tf.constant([[2, 31, 51, 3], [2, 15, 3, 0]])
   input_mask = tf.constant([[1, 1, 1, 1], [1, 1, 1, 0]])
@@ -102,7 +102,7 @@ def model_and_its_outputs() -> None:
 
 
 class GLUEProcessor(DataProcessor):
-  """Where a task's files keep texts and labels."""
+  """Reads texts and labels from the files of a task."""
 
   def get_train_examples(self, data_dir):
     return self._create_examples(self._read_tsv(os.path.join(data_dir, "train.tsv")), "train")
@@ -130,7 +130,7 @@ def processor_of_a_task() -> list[InputExample]:
 
 
 def optimizer_for(train_examples) -> None:
-  """A model of one's own sizes, and the optimizer for so many examples."""
+  """A model with custom sizes, and an optimizer for the number of examples."""
   bert_config = BertConfig(
     vocab_size=30522,
     hidden_size=128,
@@ -145,15 +145,15 @@ def optimizer_for(train_examples) -> None:
   warmup_proportion = 0.1
   num_train_steps = int(len(train_examples) / train_batch_size * num_train_epochs)
   num_warmup_steps = int(num_train_steps * warmup_proportion)
-  # In Keras an optimizer learns of a model's variables from `compile`. What takes a loss, and so
-  # works without Keras, is `optimization.create_optimizer`: see `classification`.
+  # A Keras optimizer gets the model's variables from `compile`. Without Keras, use
+  # `optimization.create_optimizer`, which takes a loss: see `classification`.
   optimizer = AdamWeightDecay(WarmUpLinearDecay(learning_rate, num_train_steps, num_warmup_steps))
   model.compile(optimizer=optimizer)
   print(f"Steps: {num_train_steps}, of which warm-up: {num_warmup_steps}")
 
 
 def classification() -> None:
-  """`create_model` and `create_optimizer`, trained without anything around them."""
+  """`create_model` and `create_optimizer` in a custom training step."""
   config = BertConfig.from_json_file(SAMPLES / "bert_config.json")
   input_ids = tf.random.stateless_uniform([8, 16], [1, 2], 5, config.vocab_size, tf.int32)
   labels = tf.constant([0, 1] * 4)
@@ -200,11 +200,11 @@ def metric_fn(per_example_loss, label_ids, logits):
 
 
 # ---------------------------------------------------------------------------------------------
-# Pre-training, and what comes after it.
+# Pre-training and fine-tuning.
 
 
 def pre_training(folder: str) -> None:
-  """Text to records, records to a checkpoint in `folder`, with what belongs beside one."""
+  """From text to records to a checkpoint in `folder`, with configuration and vocabulary."""
   rng = random.Random(12345)
   tokenizer = tokenization.FullTokenizer(vocab_file=VOCAB_FILE, do_lower_case=True)
   input_files = [str(SAMPLES / "sample_text.txt")]
@@ -243,7 +243,7 @@ def pre_training(folder: str) -> None:
 
 
 def sentiment(name: str) -> None:
-  """Two labelled sentences, a model with a head, `fit`."""
+  """Fine-tunes a model with a head on two labelled sentences, with `fit`."""
   model = TFBertForSequenceClassification.from_pretrained(name)
   tokenizer = BertTokenizer.from_pretrained(name)
 

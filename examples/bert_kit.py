@@ -1,9 +1,9 @@
-"""The kit: configurations by name, models, loaders, losses, half precision, scores.
+"""The training kit: configurations by name, models, loaders, losses, half precision, scores.
 
   python examples/bert_kit.py                            # small sizes, the vocabulary of samples/
   python examples/bert_kit.py --model=bert-base-uncased  # real sizes; the vocabulary is downloaded
 
-All weights are random here; `BertForMaskedLM.from_pretrained` and its like have released ones.
+The weights are random here; `BertForMaskedLM.from_pretrained` and the others load released ones.
 """
 
 import argparse
@@ -29,7 +29,7 @@ SMALL |= {"intermediate_size": 128}
 
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--model", help="a released model, for its sizes and its vocabulary")
+  parser.add_argument("--model", help="name of a released model, for its sizes and vocabulary")
   args = parser.parse_args()
   sizes = {} if args.model else SMALL
   vocabulary = args.model or SAMPLES

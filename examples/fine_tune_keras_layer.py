@@ -4,8 +4,8 @@
   python examples/fine_tune_keras_layer.py --export_dir=export --data_dir=glue/MRPC \\
     --output_dir=fine_tuned
 
-`hub.KerasLayer` is a layer of tf_keras, that is Keras 2, and so is the model around it. Afterwards
-the model stands in --output_dir by itself: the export is not needed any more.
+`hub.KerasLayer` is a layer of tf_keras, that is Keras 2, and so is the model. The model saved in
+--output_dir does not need the export.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import pathlib
 
 import tensorflow as tf
 import tensorflow_hub as hub
-import tensorflow_text as text  # noqa: F401 (the preprocess model needs its ops)
+import tensorflow_text as text  # noqa: F401 (registers ops of the preprocess model)
 import tf_keras
 
 
@@ -48,7 +48,7 @@ def main() -> None:
 
 def build(export_dir: str, seq_length: int) -> tf_keras.Model:
   """Two strings in, two logits out."""
-  # Loaded without KerasLayer, a sub-object such as `tokenize` can be wrapped by itself.
+  # Loaded without KerasLayer, so that its parts such as `tokenize` can be wrapped separately.
   preprocess = hub.load(f"{export_dir}/preprocess")
   tokenize = hub.KerasLayer(preprocess.tokenize, name="tokenize")
   pack = hub.KerasLayer(
@@ -78,7 +78,7 @@ def _batches(examples, batch_size: int, seed: int | None = None) -> tf.data.Data
 
 
 class LinearWarmUpAndDecay(tf_keras.optimizers.schedules.LearningRateSchedule):
-  """From 0 to `peak` in `warmup` steps, and back to 0 at the last one; both linear."""
+  """Linear from 0 to `peak` in `warmup` steps, then linear to 0 at the last step."""
 
   def __init__(self, peak: float, warmup: int, steps: int):
     self.peak, self.warmup, self.steps = peak, warmup, steps

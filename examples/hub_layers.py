@@ -1,4 +1,4 @@
-"""The calls of a well-known notebook on BERT from TensorFlow Hub, on models that we exported.
+"""An exported preprocess model and encoder, used as those of TensorFlow Hub.
 
 python export_hub.py --init_checkpoint=uncased_L-12_H-768_A-12 --export_dir=export
 python examples/hub_layers.py export
@@ -7,7 +7,7 @@ python examples/hub_layers.py export
 import sys
 
 import tensorflow_hub as hub
-import tensorflow_text as text  # noqa: F401 (the preprocess model needs its ops)
+import tensorflow_text as text  # noqa: F401 (registers ops of the preprocess model)
 
 
 def main(export_dir: str) -> None:
@@ -23,7 +23,7 @@ def main(export_dir: str) -> None:
   bert_model = hub.KerasLayer(f"{export_dir}/encoder")
   bert_results = bert_model(text_preprocessed)
   print(bert_results.keys())
-  print(len(bert_results["encoder_outputs"]))  # one for each layer
+  print(len(bert_results["encoder_outputs"]))  # one per layer
   print(bert_results["encoder_outputs"][-1] == bert_results["sequence_output"])
   print(bert_results["sequence_output"].shape)
   print(bert_results["pooled_output"].shape)

@@ -1,11 +1,10 @@
-"""An exported encoder inside a Keras 3 model, trained together with the head above it.
+"""An exported encoder as a layer of a Keras 3 model, trained together with its head.
 
   python export_hub.py --init_checkpoint=uncased_L-12_H-768_A-12 --export_dir=export
   python examples/keras3_layer.py export
 
-`hub.KerasLayer` is a layer of tf_keras, and fits into no model of Keras 3. Keras 3's own layer for
-a SavedModel, `TFSMLayer`, calls functions by their names: one for training, with dropout, and one
-for everything else.
+`hub.KerasLayer` is a layer of tf_keras and cannot be used in a Keras 3 model. Keras 3's layer for a
+SavedModel, `TFSMLayer`, calls functions by name: one for training, with dropout, and one otherwise.
 """
 
 import sys
@@ -13,7 +12,7 @@ import sys
 import keras
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as text  # noqa: F401 (the preprocess model needs its ops)
+import tensorflow_text as text  # noqa: F401 (registers ops of the preprocess model)
 
 TEXTS = [
   ("a warm and funny film", 1),
@@ -42,7 +41,7 @@ def main(export_dir: str) -> None:
   model = keras.Model(inputs, keras.layers.Dense(1, activation="sigmoid")(pooled))
   model.compile(keras.optimizers.Adam(1e-4), "binary_crossentropy", metrics=["accuracy"])
 
-  # Inside `fit`, optimizers cannot make scopes of the names that variables of a SavedModel have.
+  # Built here because inside `fit` the names of a SavedModel's variables are invalid as scopes.
   model.optimizer.build(model.trainable_variables)
 
   texts, labels = zip(*TEXTS, strict=True)

@@ -1,6 +1,6 @@
-"""Does every variant of the Keras 3 BERT build, and has its output the right shape?
+"""Creates every variant of the Keras 3 BERT and checks the shape of its output.
 
-python examples/keras_model_checks.py      # BERT-Large alone takes 1.3 GB
+python examples/keras_model_checks.py      # needs 2 GB of memory
 pytest examples/keras_model_checks.py
 """
 

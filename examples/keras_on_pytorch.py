@@ -1,11 +1,11 @@
-"""Code written for transformers on PyTorch, with models of this project: only the imports differ.
+"""Code for the transformers library on PyTorch, with other imports only.
 
   KERAS_BACKEND=torch python examples/keras_on_pytorch.py bert-base-uncased
   KERAS_BACKEND=torch python examples/keras_on_pytorch.py FOLDER
 
-FOLDER has an original checkpoint, its bert_config.json and vocab.txt, or is one that transformers
-saved. On PyTorch a Keras model is a `torch.nn.Module`, so it fits into modules and training loops
-of PyTorch.
+FOLDER contains an original checkpoint, its bert_config.json and vocab.txt, or was saved by
+transformers. On PyTorch a Keras model is a `torch.nn.Module`, and works inside modules and training
+loops of PyTorch.
 """
 
 import os
@@ -16,13 +16,13 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 import torch
 import torch.nn as nn
 
+from bert.keras3 import AdamW, get_linear_schedule_with_warmup
 from bert.keras3.models import AutoModel, BertForSequenceClassification, BertModel
-from bert.keras3.schedules import AdamW, get_linear_schedule_with_warmup
 from bert.keras3.tokenizer import AutoTokenizer, BertTokenizer
 
 
 class BertClassifier(nn.Module):
-  """A head of one's own."""
+  """A custom head."""
 
   def __init__(self, name: str, num_classes: int = 2, dropout: float = 0.1):
     super().__init__()
@@ -66,7 +66,7 @@ def main(name: str) -> None:
   print(f"Custom classifier output: {logits.shape}")
 
   fine_tune(model, inputs)
-  for model_name in [name]:  # RoBERTa and DistilBERT are other models, which are not here
+  for model_name in [name]:  # RoBERTa and DistilBERT are not supported
     tokenizer = AutoTokenizer.from_pretrained(model_name)
     model = AutoModel.from_pretrained(model_name)
     params = sum(p.numel() for p in model.parameters()) / 1e6
@@ -84,8 +84,8 @@ def fine_tune(model: nn.Module, inputs: dict) -> None:
   print("Fine-tuning setup complete!")
   print("Rates:", ", ".join(f"{float(scheduler(step)):.1e}" for step in (0, 250, 500, 750, 1000)))
 
-  # Those are an optimizer and a rate of Keras, for `model.compile`. In a loop of PyTorch's own, its
-  # optimizers train the model just as well.
+  # These are an optimizer and a schedule of Keras, for `model.compile`. Optimizers of PyTorch train
+  # the model in a loop of PyTorch.
   optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
   labels, losses = torch.tensor([1]), []
   for _ in range(4):

@@ -1,9 +1,9 @@
-"""What a Keras 3 BERT is used for: features, several tasks at once, tags, half precision, saving.
+"""Uses of a Keras 3 BERT: features, several tasks at once, tags, half precision, saving.
 
   python examples/keras_patterns.py
   python examples/keras_patterns.py --variant=base --pretrained
 
-Data are made up; without --pretrained so are the weights.
+The data are random, and without --pretrained the weights are, too.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def make_inputs() -> dict:
 
 
 def make_data() -> dict:
-  """A batch of nonsense."""
+  """A random batch."""
   return {
     "input_ids": np.random.randint(0, 30522, (BATCH_SIZE, SEQ_LEN)),
     "attention_mask": np.ones((BATCH_SIZE, SEQ_LEN), dtype="int32"),
@@ -57,7 +57,7 @@ def make_data() -> dict:
 
 
 def feature_extractor(args) -> None:
-  """Another model on top of a BERT that stays as it is."""
+  """A model on top of a frozen BERT."""
   bert_encoder = BERT.from_variant(args.variant, pretrained=args.pretrained)
   bert_encoder.trainable = False
   inputs = make_inputs()
@@ -76,7 +76,7 @@ def feature_extractor(args) -> None:
 
 
 def multi_task(args) -> None:
-  """One encoder for two tasks, which learns from both."""
+  """One encoder that learns from two tasks."""
   bert_encoder = BERT.from_variant(args.variant, pretrained=args.pretrained)
   bert_encoder.trainable = True  # Fine-tune the encoder
   inputs = make_inputs()
@@ -101,7 +101,7 @@ def multi_task(args) -> None:
 
 
 def tags(args) -> None:
-  """Named entities; the head learns faster than the encoder; saved and loaded."""
+  """Named entities: a head that learns faster than the encoder; saving and loading."""
   ner_config = NLPTaskConfig(
     name="ner",
     task_type=NLPTaskType.NAMED_ENTITY_RECOGNITION,

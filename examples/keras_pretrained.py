@@ -1,7 +1,7 @@
-"""Where the weights of a Keras 3 BERT come from, and what happens where they do not fit.
+"""Sources of the weights of a Keras 3 BERT, and the handling of weights that do not fit.
 
-python examples/keras_pretrained.py               # small models, random weights, no download
-python examples/keras_pretrained.py --released    # the real ones: some 2 GB are downloaded
+python examples/keras_pretrained.py               # small random models, no download
+python examples/keras_pretrained.py --released    # released models, a download of 2 GB
 """
 
 import argparse
@@ -30,30 +30,30 @@ def main() -> None:
 
 
 def run(weights: dict, sizes: dict) -> None:
-  """`weights`: True for released ones, or where a file is; `sizes` has to go with them."""
-  # A standalone encoder with weights, and one of one's own sizes without.
+  """Loads `weights`: True for released ones, or a path; `sizes` are their sizes."""
+  # An encoder with weights, and one with custom sizes and random weights.
   bert_encoder = BERT.from_variant("base", pretrained=weights["base"], **sizes)
   custom_encoder = BERT.from_variant("small", vocab_size=50000)
   print(f"Custom encoder: {custom_encoder.count_params():,} parameters")
 
-  # Another vocabulary: the word embeddings stay random, and a warning says so.
+  # Another vocabulary: the word embeddings stay random, with a warning.
   model = BERT.from_variant("base", pretrained=weights["base"], vocab_size=50000, **sizes)
   print("Larger table:", tuple(model.embeddings.word_embeddings.shape))
   print("Layers equal:", equal(model.encoder_layers[0], bert_encoder.encoder_layers[0]))
   print("Tables equal:", equal(model.embeddings, bert_encoder.embeddings))
 
-  # The cased weights of another size.
+  # Cased weights of another size.
   model = BERT.from_variant("large", pretrained=weights["large"], weights_dataset="cased", **sizes)
   print("Cased vocabulary:", model.vocab_size)
 
-  # A file of one's own.
+  # A saved model.
   with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "bert_weights.keras")
     bert_encoder.save(path)
     model = BERT.from_variant("base", pretrained=path, **sizes)
   print("From a file, equal:", equal(model, bert_encoder))
 
-  # Mixed precision: whatever is made from now on multiplies in float16.
+  # Mixed precision: models created under this policy compute in float16.
   keras.mixed_precision.set_global_policy("mixed_float16")
   model = BERT.from_variant("large", pretrained=weights["large"], weights_dataset="cased", **sizes)
   keras.mixed_precision.set_global_policy("float32")
@@ -61,7 +61,7 @@ def run(weights: dict, sizes: dict) -> None:
 
 
 def equal(a, b) -> bool:
-  """Whether all weights of two layers are the same."""
+  """Whether all weights of two layers are equal."""
   pairs = zip(a.get_weights(), b.get_weights(), strict=True)
   return all(np.array_equal(x, y) for x, y in pairs)
 

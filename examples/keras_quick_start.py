@@ -1,10 +1,10 @@
-"""A first Keras 3 BERT with a head: three classes of sentiment, on made-up data.
+"""Quick start: a Keras 3 BERT that classifies three sentiments, on random data.
 
-  python examples/keras_quick_start.py            # KERAS_BACKEND=jax or torch work, too
+  python examples/keras_quick_start.py            # also with KERAS_BACKEND=jax or torch
   python examples/keras_quick_start.py --pretrained
   python examples/keras_quick_start.py --variant=tiny --num_layers=1
 
-With --pretrained the released weights of BERT-Base are downloaded.
+With --pretrained the released weights of the variant are downloaded.
 """
 
 import argparse
@@ -19,7 +19,7 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--pretrained", action="store_true")
   parser.add_argument("--variant", default="base", help="base, large, small or tiny")
-  parser.add_argument("--num_layers", type=int, help="instead of the variant's")
+  parser.add_argument("--num_layers", type=int, help="instead of the variant's number of layers")
   args = parser.parse_args()
 
   # 1. Define the downstream task

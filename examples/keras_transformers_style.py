@@ -1,9 +1,9 @@
-"""Tokenizer and models called as those of the transformers library are, in Keras 3.
+"""Keras 3 tokenizer and models with the calls of the transformers library.
 
   python examples/keras_transformers_style.py bert-base-uncased
   python examples/keras_transformers_style.py FOLDER
 
-FOLDER has an original checkpoint, its bert_config.json and vocab.txt.
+FOLDER contains an original checkpoint, its bert_config.json and vocab.txt.
 """
 
 import sys
@@ -67,7 +67,7 @@ def fine_tune(name: str, tokenizer: BertTokenizer) -> None:
 
 
 class BertClassifier(keras.Model):
-  """A head of one's own."""
+  """A custom head."""
 
   def __init__(self, name_or_path: str, num_classes: int = 2, dropout: float = 0.1):
     super().__init__()

@@ -1,16 +1,15 @@
-"""Raw strings in, labels out: a model that was fine-tuned with `--do_export`, anywhere.
+"""Labels of strings from a model fine-tuned with `--do_export`, without this project.
 
   python run_classifier.py --task_name=MRPC --do_train --do_export --output_dir=output/mrpc ...
   python examples/serve_task_model.py output/mrpc/export/task
 
-Nothing of this project is imported here: TensorFlow and tensorflow_text are enough, and TensorFlow
-Serving calls the same signature.
+It needs only TensorFlow and tensorflow_text. TensorFlow Serving calls the same signature.
 """
 
 import sys
 
 import tensorflow as tf
-import tensorflow_text as text  # noqa: F401 (the model needs its ops)
+import tensorflow_text as text  # noqa: F401 (registers the model's ops)
 
 
 def main(folder: str) -> None:

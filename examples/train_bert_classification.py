@@ -1,13 +1,13 @@
-"""Trains a classifier of texts with the kit, from a table of texts and labels to scores.
+"""Trains a text classifier with the kit, from a table of texts and labels to scores.
 
   python examples/train_bert_classification.py
   python examples/train_bert_classification.py --init_checkpoint=uncased_L-12_H-768_A-12 \\
     --data_dir=glue/MRPC
 
-Without arguments: the sample in samples/MRPC and a small model that starts from random weights,
-whose scores say nothing about BERT. --init_checkpoint is a folder with an original checkpoint,
-bert_config.json and vocab.txt, or a released model, which is downloaded. --plots draws the
-confusion matrix.
+Without arguments it trains a small model with random initial weights on the sample in samples/MRPC;
+its scores are not those of BERT. --init_checkpoint is a folder with an original checkpoint,
+bert_config.json and vocab.txt, or the name of a released model, which is downloaded. --plots draws
+the confusion matrix.
 """
 
 import argparse
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def model_and_tokenizer(init_checkpoint: str | None):
-  """What a checkpoint has; without one, something small."""
+  """The model and tokenizer of a checkpoint, or a small random model."""
   if init_checkpoint:
     model = BERTForSequenceClassification.from_pretrained(init_checkpoint, num_labels=2)
     return model, get_tokenizer(init_checkpoint)
@@ -77,7 +77,7 @@ def model_and_tokenizer(init_checkpoint: str | None):
 
 
 def loader(args, tokenizer, name: str):
-  """Batches of a file of MRPC: do two sentences say the same?"""
+  """Batches of the sentence pairs in a file of MRPC."""
   with open(pathlib.Path(args.data_dir, f"{name}.tsv"), encoding="utf-8-sig", newline="") as file:
     rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
   if name == "train":

@@ -1,14 +1,14 @@
-"""Self-attention in Keras 3: the original's, and three relatives.
+"""Self-attention in Keras 3: the original's and three variants.
 
-| type | what differs |
+| type | difference |
 |---|---|
-| `multi_head` | nothing (arXiv:1706.03762) |
+| `multi_head` | none (arXiv:1706.03762) |
 | `window` | a token sees only `window_size` tokens to each side (arXiv:2004.05150) |
 | `group_query` | several heads share their keys and values (arXiv:2305.13245) |
 | `differential` | a head is the difference of two attention maps (arXiv:2410.05258) |
 
-Letters in shapes: B = batch size, F = sequence length of what asks, T = of what is asked (the same
-number here), N = heads, H = size of one head, W = N * H.
+Letters in shapes: B = batch size, F = from-length (queries), T = to-length (keys; equal to F here),
+S = either length, N = number of heads, H = size of one head, W = N * H.
 """
 
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ from bert.keras3.parts import create_dense, register, require_one_of
 
 ATTENTION_TYPES = ("multi_head", "window", "group_query", "differential")
 
-# Added to the score of what is hidden. Not -inf: a row in which everything is hidden would be NaN.
+# Added to the scores of masked tokens. Not -inf: a row with all tokens masked would become NaN.
 HIDDEN_SCORE = -10000.0
 
 
@@ -28,8 +28,8 @@ HIDDEN_SCORE = -10000.0
 class SelfAttention(keras.layers.Layer):
   """Multi-head self-attention with its output projection.
 
-  Variables, under the scope that it is built in: `self/{query,key,value}` and `output/dense`, each
-  with `kernel` and `bias`.
+  Variables, under the scope it is built in: `self/{query,key,value}` and `output/dense`, each with
+  `kernel` and `bias`.
   """
 
   def __init__(
@@ -44,31 +44,31 @@ class SelfAttention(keras.layers.Layer):
     name: str = "self",
     **kwargs,
   ):
-    """Makes the projections.
+    """Creates the projections.
 
     Args:
       hidden_size: W.
       num_heads: N, which must divide W.
-      attention_dropout_rate: of the probabilities, in training.
+      attention_dropout_rate: dropout of the probabilities.
       use_bias: whether the projections have a bias.
       initializer_range: standard deviation of the initial kernels.
-      n_kv_head: number of keys and values, which must divide N; as many as heads by default.
-      window_size: how far a token sees, on each side; to the ends by default.
-      name: of the layer.
-      **kwargs: of `keras.layers.Layer`.
+      n_kv_head: number of key and value heads, which must divide N; N by default.
+      window_size: number of visible tokens on each side; all by default.
+      name: name of the layer.
+      **kwargs: arguments of `keras.layers.Layer`.
 
     Raises:
-      ValueError: W is not a multiple of N, or N of `n_kv_head`, or the window is empty.
+      ValueError: N does not divide W, `n_kv_head` does not divide N, or the window is empty.
     """
     super().__init__(name=name, **kwargs)
     n_kv_head = n_kv_head or num_heads
     if hidden_size % num_heads or num_heads % n_kv_head:
       raise ValueError(
-        f"hidden_size {hidden_size} must be a multiple of num_heads {num_heads}, and that of "
-        f"n_kv_head {n_kv_head}."
+        f"hidden_size {hidden_size} must be a multiple of num_heads {num_heads}, and num_heads a "
+        f"multiple of n_kv_head {n_kv_head}."
       )
     if window_size is not None and window_size < 1:
-      raise ValueError(f"window_size is {window_size}; at least 1 is needed.")
+      raise ValueError(f"window_size is {window_size}; it must be at least 1.")
     self.spec = SimpleNamespace(
       hidden_size=hidden_size,
       num_heads=num_heads,
@@ -89,22 +89,22 @@ class SelfAttention(keras.layers.Layer):
     return create_dense(width, name, self.spec, self.dtype_policy)
 
   def build(self, input_shape):
-    """Creates the variables, under the original's names."""
+    """Creates the variables under the original's names."""
     for projection in (self.query, self.key, self.value):
       projection.build(input_shape)
-    # In the original the output's projection is a neighbour of `self`, not a part of it.
+    # In the original `output` is a scope beside `self`, not inside it.
     parent = self.path.rpartition("/")[0]
     with keras.name_scope("output", override_parent=parent):
       self.output_dense.build(input_shape)
     self.built = True
 
   def call(self, hidden_states, attention_mask=None, training=None):
-    """Mixes each vector from all those it sees.
+    """Mixes each vector from all visible ones.
 
     Args:
       hidden_states: `[B, F, W]`.
-      attention_mask: `[B, T]` or `[B, F, T]`, 0 for what is hidden; nothing by default.
-      training: whether to drop out.
+      attention_mask: `[B, T]` or `[B, F, T]`, 0 for hidden tokens; none by default.
+      training: whether to apply dropout.
 
     Returns:
       `[B, F, W]`.
@@ -116,7 +116,7 @@ class SelfAttention(keras.layers.Layer):
     return self.output_dense(ops.reshape(context, (batch_size, length, self.spec.hidden_size)))
 
   def attention_maps(self, hidden_states, attention_mask=None):
-    """How much each vector sees of each other: `[B, N, F, T]`; arguments as of `call`."""
+    """The attention probabilities: `[B, N, F, T]`; arguments as in `call`."""
     query = self._split(self.query(hidden_states))
     key = self._for_all_heads(self.key(hidden_states))
     length = ops.shape(hidden_states)[1]
@@ -128,17 +128,17 @@ class SelfAttention(keras.layers.Layer):
     return ops.einsum("bnft,btnh->bfnh", probs, value)
 
   def _maps(self, query, key, hidden_scores):
-    """What values are mixed by: `[B, N, F, T]`."""
+    """The weights of the values: `[B, N, F, T]`."""
     return self._probabilities(query, key, hidden_scores)
 
   def _probabilities(self, query, key, hidden_scores):
-    """`[B, N, F, T]`; the softmax is computed in float32, whatever the policy."""
+    """`[B, N, F, T]`; the softmax is computed in float32 under every policy."""
     scores = ops.einsum("bfnh,btnh->bnft", query, key)
     scores = ops.cast(scores, "float32") * (1.0 / float(query.shape[-1]) ** 0.5)
     return ops.cast(ops.softmax(scores + hidden_scores, axis=-1), self.compute_dtype)
 
   def _hidden_scores(self, attention_mask, length):
-    """What to add to the scores: float32 `[B, 1, 1, T]` or `[B, 1, F, T]`; 0.0 for nothing."""
+    """Added to the scores: float32 `[B, 1, 1, T]` or `[B, 1, F, T]`; 0.0 without any mask."""
     scores = 0.0
     if attention_mask is not None:
       mask = ops.cast(attention_mask, "float32")
@@ -152,7 +152,7 @@ class SelfAttention(keras.layers.Layer):
     return scores
 
   def _for_all_heads(self, x):
-    """`[B, S, n * H]` to `[B, S, N, H]`, where several heads may share one of n."""
+    """`[B, S, n * H]` to `[B, S, N, H]`; several heads may share one of the n."""
     x, shared_by = self._split(x), self.spec.num_heads // self.spec.n_kv_head
     return ops.repeat(x, shared_by, axis=2) if shared_by > 1 else x
 
@@ -172,17 +172,17 @@ class SelfAttention(keras.layers.Layer):
 
 @register
 class DifferentialAttention(SelfAttention):
-  """The difference of two attention maps: what both see is noise, and cancels.
+  """The difference of two attention maps, in which common noise cancels.
 
-  Half of each head's queries and keys make either map. The share `lambda` of the second that is
-  subtracted is learnt, and starts at `lambda_init`; each head is scaled to unit size again, and by
+  Each half of a head's queries and keys makes one map. The second map is subtracted with a learned
+  weight `lambda`, which starts at `lambda_init`. Each head's output is normalized and scaled by
   `1 - lambda_init`, so that gradients stay as large as those of ordinary attention.
   """
 
   def __init__(self, hidden_size: int, num_heads: int, *args, lambda_init: float = 0.8, **kwargs):
     super().__init__(hidden_size, num_heads, *args, **kwargs)
     if self.head_size % 2:
-      raise ValueError(f"A head of {self.head_size} cannot be halved; an even size is needed.")
+      raise ValueError(f"The head size is {self.head_size}; it must be even to be halved.")
     self.spec.lambda_init = lambda_init
     self.head_norm = keras.layers.RMSNormalization(
       epsilon=1e-5, dtype=self.dtype_policy, name="head_layer_norm"
@@ -218,11 +218,11 @@ def create_attention(spec: SimpleNamespace, dtype) -> SelfAttention:
   """The attention of a `TransformerLayer`.
 
   Args:
-    spec: the layer's arguments.
+    spec: the arguments of the layer.
     dtype: a Keras dtype policy.
 
   Raises:
-    ValueError: `attention_type` is unknown, or the sizes do not fit.
+    ValueError: `attention_type` is unknown, or the sizes are inconsistent.
   """
   require_one_of("attention_type", spec.attention_type, ATTENTION_TYPES)
   arguments = {

@@ -1,27 +1,36 @@
-"""Tokens of texts as examples to train on: masked words, labelled texts, pairs of sentences.
+"""Training data from texts: masked words, labelled texts, pairs of sentences; and their batches.
 
   dataset = MLMDataset(texts, tokenizer, mask_probability=0.15)
   dataset[0]                             # input_ids, attention_mask, token_type_ids, labels
-  dataset.batch([0, 5, 7], epoch=2)      # the same of several, padded; other masks in each epoch
+  dataset.batch([0, 5, 7], epoch=2)      # several, padded; each epoch has other masks
 
-Nothing here needs a backend; `loaders.py` makes of it what `fit` takes. What is drawn for an
-example follows from the seed, the epoch and the example's number alone.
+  loader = create_mlm_dataloader(texts=texts, tokenizer=tokenizer, batch_size=8)
+  model.fit(loader, epochs=3)
+  for batch in loader: ...               # batch["input_ids"], batch["attention_mask"], ...
+
+The random choices for an example depend only on the seed, the epoch and the example's number.
+`loader[i]` is the pair of inputs and labels that Keras reads; iterating over a loader gives
+dictionaries, for custom loops. All batches of a loader have one width, so a step is compiled once.
 
 Letters in shapes: B = batch size, S = sequence length, N = number of examples.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import keras
 import numpy as np
 
-from bert.pretraining import masks as pretraining_masks
+from bert.keras3.parts import require_one_of
+from bert.pretraining.masks import MaskSettings, draw_masks
 from bert.pretraining.random_streams import draw, draw_uniform, stream_key
 from bert.text.sentences import split_sentences
 
 IGNORE_INDEX = -100
-"""The label of tokens that are not to be predicted."""
+"""The label of tokens that are not predicted."""
 
-_TEXTS_AT_ONCE = 1024  # the tokenizer pads what it encodes together: not all of a large corpus
+PADDINGS = ("longest", "max_length")
+
+_TEXTS_AT_ONCE = 1024  # the tokenizer pads texts that it encodes together
 
 
 # ---------------------------------------------------------------------------------------------
@@ -29,12 +38,12 @@ _TEXTS_AT_ONCE = 1024  # the tokenizer pads what it encodes together: not all of
 
 
 class EncodedTexts:
-  """Rows of tokens one after the other in one array.
+  """Rows of tokens, concatenated into one array.
 
   Attributes:
     ids: int32, the tokens of all rows.
-    starts: int64 `[N + 1]`, where each row begins, and where the last one ends.
-    first_lengths: int64 `[N]`, how many tokens of a row are of segment 0.
+    starts: int64 `[N + 1]`, the start of each row, and the end of the last one.
+    first_lengths: int64 `[N]`, number of tokens of segment 0 in each row.
   """
 
   def __init__(self, ids: Sequence[Sequence[int]], segments: Sequence[Sequence[int]]):
@@ -49,11 +58,11 @@ class EncodedTexts:
 
   @property
   def lengths(self) -> np.ndarray:
-    """int64 `[N]`, tokens of each row."""
+    """int64 `[N]`, number of tokens in each row."""
     return np.diff(self.starts)
 
   def padded(self, indices: np.ndarray, width: int, pad_id: int) -> dict[str, np.ndarray]:
-    """Some rows as arrays: `input_ids`, `attention_mask`, `token_type_ids`, int32 `[B, width]`."""
+    """`input_ids`, `attention_mask` and `token_type_ids` of rows, int32 `[B, width]` each."""
     columns = np.arange(width)
     is_token = columns < self.lengths[indices][:, None]
     places = np.where(is_token, self.starts[indices][:, None] + columns, 0)
@@ -69,25 +78,25 @@ class EncodedTexts:
 def encode(
   tokenizer, texts: Sequence[str], text_pairs: Sequence[str] | None, max_length: int
 ) -> EncodedTexts:
-  """Tokenizes texts, each with `[CLS]` and `[SEP]`.
+  """Tokenizes texts and adds `[CLS]` and `[SEP]`.
 
   Args:
     tokenizer: a `BertTokenizer`, or one of the transformers library.
     texts: N texts.
     text_pairs: N second texts, or None.
-    max_length: longer rows are cut.
+    max_length: longer rows are truncated.
 
   Raises:
-    TypeError: `texts` is one text.
-    ValueError: the numbers of texts differ, or no token would be left.
+    TypeError: `texts` is a string.
+    ValueError: the numbers of texts differ, or `max_length` leaves no token.
   """
   if isinstance(texts, (str, bytes)):
-    raise TypeError("texts is one string; pass a list of texts.")
+    raise TypeError("texts is a string; pass a list of strings.")
   if max_length < 3:
-    raise ValueError(f"max_length is {max_length}; at least 3 is needed: [CLS], a token, [SEP].")
+    raise ValueError(f"max_length is {max_length}; it must be at least 3: [CLS], a token, [SEP].")
   texts, pairs = list(texts), None if text_pairs is None else list(text_pairs)
   if pairs is not None and len(pairs) != len(texts):
-    raise ValueError(f"There are {len(texts)} texts, but {len(pairs)} text_pairs.")
+    raise ValueError(f"{len(texts)} texts, but {len(pairs)} text_pairs.")
   ids, segments = [], []
   for start in range(0, len(texts), _TEXTS_AT_ONCE):
     part = slice(start, start + _TEXTS_AT_ONCE)
@@ -108,18 +117,18 @@ def _special_ids(tokenizer) -> np.ndarray:
 
 
 class TextDataset:
-  """What datasets have in common.
+  """Base class of the datasets.
 
   Attributes:
-    width: tokens of the longest row that an epoch can have.
-    max_length: what rows were cut to.
-    epoch: which epoch's examples `dataset[i]` gives.
+    width: number of tokens in the longest possible row.
+    max_length: the limit to which rows were truncated.
+    epoch: the epoch from which `dataset[i]` takes examples.
   """
 
   def __init__(self, tokenizer, max_length: int, seed: int = 0):
     if not callable(tokenizer):
       kind = type(tokenizer).__name__
-      raise TypeError(f"The tokenizer, a {kind}, cannot be called; get_tokenizer makes one.")
+      raise TypeError(f"The tokenizer, a {kind}, is not callable; use one of get_tokenizer.")
     self.pad_id = tokenizer.pad_token_id
     self.max_length = max_length
     self.seed = seed
@@ -130,8 +139,8 @@ class TextDataset:
     """Examples with padding.
 
     Args:
-      indices: which, int `[B]`.
-      epoch: of datasets that draw, what they draw depends on it.
+      indices: numbers of the examples, int `[B]`.
+      epoch: determines the random choices, in datasets that make any.
 
     Returns:
       `input_ids`, `attention_mask`, `token_type_ids`: int32 `[B, width]`; and `labels`.
@@ -150,17 +159,18 @@ class TextDataset:
     raise NotImplementedError
 
   def _keys(self, epoch: int, indices: np.ndarray) -> np.ndarray:
-    """uint64 `[B]`, of the examples' random streams in an epoch."""
+    """uint64 `[B]`, the keys of the examples' random streams in an epoch."""
     return draw(np.array([stream_key(self.seed, epoch)], np.uint64), indices)
 
 
 class MLMDataset(TextDataset):
-  """Texts with masks: what stood there is to be found out from what stands around.
+  """Texts with masked words, for masked language modeling.
 
-  Of a row's tokens `mask_probability` are chosen, rounded, and one at least. Of those 80% become
-  `[MASK]`, 10% a random word, and 10% stay. Special tokens are never chosen, but count.
+  In each row a share `mask_probability` of the tokens is chosen, rounded, but at least one. 80% of
+  them become `[MASK]`, 10% a random word, and 10% stay. Special tokens count in the share but are
+  never chosen.
 
-  `labels`, int32 `[B, S]`, are the chosen tokens as they were, and -100 elsewhere.
+  `labels`, int32 `[B, S]`, are the original ids of the chosen tokens, and -100 elsewhere.
   """
 
   def __init__(
@@ -178,9 +188,9 @@ class MLMDataset(TextDataset):
       texts: N texts.
       tokenizer: see `encode`.
       mask_probability: share of tokens to choose.
-      max_length: longer rows are cut.
-      seed: of what is drawn.
-      fresh_masks: whether each epoch has its own masks; False to evaluate on the same ones.
+      max_length: longer rows are truncated.
+      seed: seed of the random choices.
+      fresh_masks: whether each epoch has its own masks; False for evaluation.
 
     Raises:
       ValueError: `mask_probability` is not between 0 and 1; see also `encode`.
@@ -192,7 +202,7 @@ class MLMDataset(TextDataset):
     self.rows = encode(tokenizer, texts, None, max_length)
     self.width = int(self.rows.lengths.max(initial=0))
     self.special_ids = _special_ids(tokenizer)
-    self.settings = pretraining_masks.MaskSettings(
+    self.settings = MaskSettings(
       masked_lm_prob=mask_probability,
       max_predictions_per_seq=self.width,
       ngram_max=1,
@@ -209,7 +219,7 @@ class MLMDataset(TextDataset):
     rows = self.rows.padded(indices, self.width, self.pad_id)
     ids, is_token = rows["input_ids"], rows["attention_mask"] > 0
     candidates = is_token & ~np.isin(ids, self.special_ids)
-    masks = pretraining_masks.draw_masks(
+    masks = draw_masks(
       ids,
       lengths=is_token.sum(axis=1),
       candidates=candidates,
@@ -224,7 +234,7 @@ class MLMDataset(TextDataset):
 
 
 class ClassificationDataset(TextDataset):
-  """Texts, or pairs of texts, with a label each: `labels`, int32 `[B]`, or float32 if they are."""
+  """Labelled texts or pairs of texts; `labels` are int32 `[B]`, or float32 for regression."""
 
   def __init__(
     self,
@@ -240,24 +250,25 @@ class ClassificationDataset(TextDataset):
       texts: N texts.
       labels: N class numbers from 0; or floats, for regression.
       tokenizer: see `encode`.
-      max_length: longer rows are cut.
+      max_length: longer rows are truncated.
       text_pairs: N second texts, or None.
 
     Raises:
-      ValueError: there are not as many labels as texts, or they are no numbers; see also `encode`.
+      ValueError: the numbers of labels and texts differ, or labels are not numeric; see also
+        `encode`.
     """
     super().__init__(tokenizer, max_length)
     self.labels = _as_labels(labels)
     self.rows = encode(tokenizer, texts, text_pairs, max_length)
     self.width = int(self.rows.lengths.max(initial=0))
     if len(self.labels) != len(self.rows):
-      raise ValueError(f"There are {len(self.rows)} texts, but {len(self.labels)} labels.")
+      raise ValueError(f"{len(self.rows)} texts, but {len(self.labels)} labels.")
 
   def __len__(self) -> int:
     return len(self.rows)
 
   def batch(self, indices: Sequence[int], epoch: int = 0) -> dict[str, np.ndarray]:
-    """See `TextDataset.batch`; `labels` are `[B]`. Nothing is drawn."""
+    """See `TextDataset.batch`; `labels` are `[B]`, the same in every epoch."""
     del epoch
     indices = np.asarray(indices)
     rows = self.rows.padded(indices, self.width, self.pad_id)
@@ -268,17 +279,17 @@ def _as_labels(labels) -> np.ndarray:
   array = np.asarray(labels)
   if array.ndim != 1 or (array.size and array.dtype.kind not in "biuf"):
     raise ValueError(
-      f"labels need one number for each text, not {labels!r:.80}; number the classes from 0."
+      f"labels must be one number per text, not {labels!r:.80}; number the classes from 0."
     )
   return array.astype(np.float32 if array.dtype.kind == "f" and array.size else np.int32)
 
 
 class NSPDataset(TextDataset):
-  """Pairs of sentences: does the second follow the first?
+  """Pairs of sentences, for next sentence prediction.
 
-  For each sentence with a next one there is a pair. In half of them, others in each epoch, the
-  second is not the next one but any sentence of another document. `labels`, int32 `[B]`, are 0 for
-  the next one, and 1 for a random one, as in the original.
+  Every sentence that has a next sentence in its document gives a pair. In half of the pairs, other
+  ones in each epoch, the second sentence is replaced by a random one of another document. `labels`,
+  int32 `[B]`, are 0 for the next sentence and 1 for a random one, as in the original.
   """
 
   def __init__(
@@ -292,24 +303,24 @@ class NSPDataset(TextDataset):
 
     Args:
       documents: lists of sentences; or texts, which are split into sentences
-      (`bert/text/sentences.py`).
+        (`bert/text/sentences.py`).
       tokenizer: see `encode`.
-      max_length: longer pairs are cut, the longer sentence first.
-      seed: of what is drawn.
+      max_length: longer pairs are truncated, the longer sentence first.
+      seed: seed of the random choices.
 
     Raises:
-      ValueError: there are not two documents, or none of them has two sentences.
+      ValueError: there are fewer than two documents, or none has two sentences.
     """
     super().__init__(tokenizer, max_length, seed)
     if max_length < 5:
-      raise ValueError(f"max_length is {max_length}; a pair needs at least 5.")
+      raise ValueError(f"max_length is {max_length}; it must be at least 5 for a pair.")
     documents = [_sentences(document) for document in documents]
     documents = [sentences for sentences in documents if sentences]
     sizes = np.array([len(sentences) for sentences in documents], np.int64)
     if len(documents) < 2 or sizes.max() < 2:
       raise ValueError(
         f"{len(documents)} documents of at most {sizes.max(initial=0)} sentences make no pairs: "
-        "two documents are needed, and two sentences in one of them."
+        "pass at least two documents, one of them with two sentences."
       )
     self.special = (tokenizer.cls_token_id, tokenizer.sep_token_id)
     flat = [sentence for sentences in documents for sentence in sentences]
@@ -336,7 +347,7 @@ class NSPDataset(TextDataset):
     return {**padded, "labels": is_random.astype(np.int32)}
 
   def _of_another_document(self, first: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """int `[B]`, numbers of sentences."""
+    """int `[B]`, numbers of random sentences of other documents."""
     own = self.document_of[first]
     other = (_uniform(keys, 1) * (len(self.sizes) - 1)).astype(np.int64)
     other += other >= own
@@ -357,7 +368,7 @@ class NSPDataset(TextDataset):
 
 
 def truncated_lengths(first: int, second: int, limit: int) -> tuple[int, int]:
-  """How much of two sequences stays, if the longer loses its last token until both fit.
+  """Lengths of two sequences after the longer one loses its last token until both fit.
 
   Example:
     >>> truncated_lengths(5, 3, 10), truncated_lengths(9, 3, 10), truncated_lengths(9, 9, 9)
@@ -369,9 +380,158 @@ def truncated_lengths(first: int, second: int, limit: int) -> tuple[int, int]:
 
 def _uniform(keys: np.ndarray, index: int) -> np.ndarray:
   """Number `index` of each stream, in [0, 1)."""
-  return draw_uniform(keys, np.array([index]))  # of a scalar NumPy would warn that it wraps around
+  return draw_uniform(keys, np.array([index]))  # with a scalar NumPy would warn of the overflow
 
 
 def _sentences(document: str | Sequence[str]) -> list[str]:
   found = split_sentences(document) if isinstance(document, str) else list(document)
   return [sentence for sentence in found if sentence.strip()]
+
+
+# ---------------------------------------------------------------------------------------------
+# Batches.
+
+
+class TextLoader(keras.utils.PyDataset):
+  """Batches of a dataset, for `fit`, `evaluate`, `predict` and custom loops.
+
+  Attributes:
+    dataset: the source of the examples.
+    epoch: number of the epoch, from 0; determines the order and the dataset's random choices. It
+      increases at the end of each epoch.
+  """
+
+  def __init__(
+    self,
+    dataset: TextDataset,
+    batch_size: int = 8,
+    shuffle: bool = True,
+    seed: int = 0,
+    padding: str = "longest",
+    drop_last: bool = False,
+    num_workers: int = 0,
+  ):
+    """Creates the loader.
+
+    Args:
+      dataset: a dataset of this module.
+      batch_size: B.
+      shuffle: whether each epoch has its own order.
+      seed: seed of the order.
+      padding: `longest`: pad to the dataset's longest row; `max_length`: to its maximum length.
+      drop_last: drop the last batch if it is not full.
+      num_workers: threads that prepare batches in advance in `fit`; 0 for none.
+
+    Raises:
+      ValueError: a value is out of range or unknown.
+    """
+    super().__init__(workers=max(1, num_workers))
+    if batch_size < 1:
+      raise ValueError(f"batch_size is {batch_size}; it must be at least 1.")
+    require_one_of("padding", padding, PADDINGS)
+    self.dataset = dataset
+    self.batch_size = batch_size
+    self.shuffle = shuffle
+    self.seed = seed
+    self.padding = padding
+    self.drop_last = drop_last
+    self.epoch = 0
+    self._sorted: tuple[int, np.ndarray] | None = None  # epoch, order
+
+  def __len__(self) -> int:
+    """Number of batches."""
+    full, rest = divmod(len(self.dataset), self.batch_size)
+    return full + (rest > 0 and not self.drop_last)
+
+  @property
+  def num_batches(self) -> int:
+    """Number of batches, for Keras."""
+    return len(self)
+
+  def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Batch number `index` as inputs and labels."""
+    inputs = self.batch(index)
+    return inputs, inputs.pop("labels")
+
+  def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
+    """The batches of one epoch as dictionaries; each iteration is a new epoch."""
+    for index in range(len(self)):
+      yield self.batch(index)
+    self.on_epoch_end()
+
+  def on_epoch_end(self) -> None:
+    """Called by Keras."""
+    self.epoch += 1
+
+  def batch(self, index: int) -> dict[str, np.ndarray]:
+    """Batch number `index` of this epoch; see `TextDataset.batch`."""
+    if not 0 <= index < len(self):
+      raise IndexError(f"Batch {index} of {len(self)}.")
+    indices = self._order()[index * self.batch_size : (index + 1) * self.batch_size]
+    arrays = self.dataset.batch(indices, self.epoch)
+    if self.padding == "longest":
+      return arrays
+    return {name: self._widened(name, array) for name, array in arrays.items()}
+
+  def _order(self) -> np.ndarray:
+    numbers = np.arange(len(self.dataset))
+    if not self.shuffle:
+      return numbers
+    known = self._sorted
+    if known is None or known[0] != self.epoch:
+      key = np.array([stream_key(self.seed, self.epoch, 1)], np.uint64)
+      known = self._sorted = (self.epoch, np.argsort(draw(key, numbers), kind="stable"))
+    return known[1]
+
+  def _widened(self, name: str, array: np.ndarray) -> np.ndarray:
+    if array.ndim == 1:
+      return array
+    filler = {"input_ids": self.dataset.pad_id, "labels": IGNORE_INDEX}.get(name, 0)
+    missing = self.dataset.max_length - array.shape[1]
+    return np.pad(array, ((0, 0), (0, missing)), constant_values=filler)
+
+
+def create_mlm_dataloader(
+  texts: Sequence[str],
+  tokenizer,
+  batch_size: int = 8,
+  mask_probability: float = 0.15,
+  max_length: int = 512,
+  shuffle: bool = True,
+  seed: int = 0,
+  fresh_masks: bool = True,
+  **loader_args,
+) -> TextLoader:
+  """Batches of an `MLMDataset`; `loader_args` are further arguments of `TextLoader`."""
+  dataset = MLMDataset(texts, tokenizer, mask_probability, max_length, seed, fresh_masks)
+  return TextLoader(dataset, batch_size, shuffle, seed, **loader_args)
+
+
+def create_classification_dataloader(
+  texts: Sequence[str],
+  labels: Sequence[int] | Sequence[float],
+  tokenizer,
+  batch_size: int = 8,
+  max_length: int = 512,
+  shuffle: bool = True,
+  seed: int = 0,
+  text_pairs: Sequence[str] | None = None,
+  **loader_args,
+) -> TextLoader:
+  """Batches of a `ClassificationDataset`; `loader_args` are further arguments of `TextLoader`."""
+  dataset = ClassificationDataset(texts, labels, tokenizer, max_length, text_pairs)
+  return TextLoader(dataset, batch_size, shuffle, seed, **loader_args)
+
+
+def create_nsp_dataloader(
+  documents: Sequence[str] | Sequence[Sequence[str]],
+  tokenizer,
+  batch_size: int = 8,
+  max_length: int = 512,
+  shuffle: bool = True,
+  seed: int = 0,
+  **loader_args,
+) -> TextLoader:
+  """Batches of an `NSPDataset`; `loader_args` are further arguments of `TextLoader`."""
+  dataset = NSPDataset(documents, tokenizer, max_length, seed)
+  return TextLoader(dataset, batch_size, shuffle, seed, **loader_args)

@@ -1,12 +1,12 @@
-"""Heads in Keras 3: what stands on top of `BERT`, one layer for each kind of task.
+"""Heads in Keras 3: layers on top of `BERT`, one for each kind of task.
 
   outputs = bert(inputs)
   sentiment = TextClassificationHead(num_classes=2, name="sentiment")(outputs)    # [B, 2]
   tags = TokenClassificationHead(num_classes=9, name="ner")(outputs)              # [B, S, 9]
 
-A head takes the encoder's whole dictionary. It gives probabilities, so that
-`loss="sparse_categorical_crossentropy"` is right as it stands; with `output="logits"` scores, with
-`output="dict"` both. Whatever the policy of mixed precision, its output is float32.
+A head reads the encoder's dictionary of outputs. It returns probabilities, the input of
+`loss="sparse_categorical_crossentropy"`; with `output="logits"` scores, with `output="dict"` both.
+Its output is float32 under every policy of mixed precision.
 
 Output layers have the original's variables, `output_weights` `[C, W]` and `output_bias` `[C]`.
 
@@ -20,9 +20,9 @@ import keras
 from keras import ops
 
 from bert.keras3.attention import HIDDEN_SCORE, SelfAttention
-from bert.keras3.feed_forward import FeedForward
 from bert.keras3.parts import (
   LAYER_NORM_EPSILON,
+  FeedForward,
   create_initializer,
   create_normalization,
   get_activation,
@@ -46,10 +46,10 @@ SIMILARITIES = ("cosine", "dot", "learned")
 
 @register
 class TaskHead(keras.layers.Layer):
-  """What heads have in common: refine the vectors if asked to, drop out, one output layer.
+  """Base of the heads: optional refinement of the vectors, dropout, one output layer.
 
   Attributes:
-    scope: what the original's variable names begin with.
+    scope: the first part of the variables' names in the original.
   """
 
   scope = ""
@@ -68,20 +68,20 @@ class TaskHead(keras.layers.Layer):
     num_heads: int = 4,
     **kwargs,
   ):
-    """Makes the head.
+    """Creates the head.
 
     Args:
       num_outputs: rows of `output_weights`.
-      dropout_rate: before the output layer, in training.
+      dropout_rate: dropout before the output layer.
       initializer_range: standard deviation of the initial kernels.
-      use_bias: whether there is an `output_bias`.
+      use_bias: whether the output layer has a bias.
       output: `probabilities`, `logits`, or `dict` for both.
-      use_task_attention: one more self-attention, which belongs to this task.
-      use_ffn: one more feed-forward network, which belongs to this task.
-      ffn_type: of `feed_forward.FFN_TYPES`.
-      ffn_expansion_factor: its inner width over W.
-      num_heads: of the attention.
-      **kwargs: of `keras.layers.Layer`.
+      use_task_attention: add a self-attention for this task.
+      use_ffn: add a feed-forward network for this task.
+      ffn_type: its type, one of `parts.FFN_TYPES`.
+      ffn_expansion_factor: its inner width divided by W.
+      num_heads: number of attention heads.
+      **kwargs: arguments of `keras.layers.Layer`.
 
     Raises:
       ValueError: `output` is unknown.
@@ -131,7 +131,7 @@ class TaskHead(keras.layers.Layer):
     self.refinement_norms = norms
 
   def _build_features(self, width: int) -> int:
-    """Builds what is between the encoder and the output layer; returns what width that has."""
+    """Builds the layers between encoder and output layer; returns the width of their output."""
     return width
 
   def _build_output(self, width: int):
@@ -151,7 +151,7 @@ class TaskHead(keras.layers.Layer):
     return self._deliver(self._linear(self.dropout(self._features(inputs))))
 
   def _features(self, inputs):
-    """What the output layer reads."""
+    """The input of the output layer."""
     return self._refined(inputs)["last_hidden_state"]
 
   def _refined(self, inputs):
@@ -184,7 +184,7 @@ class TaskHead(keras.layers.Layer):
     return {"logits": logits, "probabilities": probabilities}
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
-    """The variables by the names that the original's checkpoints give them."""
+    """The variables by their names in the original's checkpoints."""
     return original_names(self, self.scope)
 
   def get_config(self):
@@ -193,12 +193,12 @@ class TaskHead(keras.layers.Layer):
 
 
 # ---------------------------------------------------------------------------------------------
-# One decision for a text.
+# One prediction per text.
 
 
 @register
 class TextClassificationHead(TaskHead):
-  """A class, several classes or a number for each text."""
+  """One class, several classes or a number for each text."""
 
   def __init__(
     self,
@@ -210,19 +210,19 @@ class TextClassificationHead(TaskHead):
     activation_type: str = "gelu",
     **kwargs,
   ):
-    """Makes the head.
+    """Creates the head.
 
     Args:
       num_classes: C.
-      pooling_type: what stands for the text: the `pooler` output, as in the original; the first
-        vector (`cls`); the `mean` or `max` of all vectors but padding, or an average by learnt
-        `attention`.
-      activation: of the probabilities: `softmax` for one class of C, `sigmoid` for any number of
-        classes, `linear` for regression.
-      use_intermediate: one more dense layer before the output.
+      pooling_type: the vector of a text: the `pooler` output, as in the original; the first vector
+        (`cls`); the `mean` or `max` of all vectors except padding; or their average with learned
+        `attention` weights.
+      activation: `softmax` for one class of C, `sigmoid` for any number of classes, `linear` for
+        regression.
+      use_intermediate: add a dense layer before the output layer.
       intermediate_size: its width; W by default.
       activation_type: its activation.
-      **kwargs: of `TaskHead`.
+      **kwargs: arguments of `TaskHead`.
 
     Raises:
       ValueError: a name is unknown.
@@ -273,17 +273,17 @@ def pool(outputs, pooling_type: str, attention_scores=None):
   """One vector for each text: `[B, W]`.
 
   Args:
-    outputs: of `BERT`.
+    outputs: the outputs of `BERT`.
     pooling_type: one of `POOLING_TYPES`.
-    attention_scores: a layer that scores vectors, for `attention`.
+    attention_scores: for `attention`: the layer that scores vectors.
 
   Raises:
-    ValueError: the encoder has no pooler, and that is what is wanted.
+    ValueError: `pooling_type` is `pooler`, but the encoder has none.
   """
   states = outputs["last_hidden_state"]
   if pooling_type == "pooler":
     if "pooler_output" not in outputs:
-      raise ValueError("This BERT has no pooler (add_pooler=False): choose another pooling_type.")
+      raise ValueError("This BERT has no pooler (add_pooler=False); choose another pooling_type.")
     return outputs["pooler_output"]
   if pooling_type == "cls":
     return states[..., 0, :]
@@ -298,7 +298,7 @@ def pool(outputs, pooling_type: str, attention_scores=None):
 
 @register
 class NextSentenceHead(TaskHead):
-  """Whether the second part follows the first: class 0 says yes, class 1 that it is random."""
+  """Whether the second segment follows the first: class 0 if it does, class 1 if it is random."""
 
   scope = "cls/seq_relationship"
 
@@ -311,15 +311,15 @@ class NextSentenceHead(TaskHead):
 
 @register
 class MultipleChoiceHead(TaskHead):
-  """Which of N texts: a score for each, compared within their question.
+  """Chooses one of N texts: one score per text, with a softmax over the texts of a question.
 
-  Takes the outputs for B * N texts, those of a question one after the other, or vectors of shape
-  `[B, N, S, W]`.
+  Reads the encoder's outputs for B * N texts, the N texts of a question in succession, or vectors
+  of shape `[B, N, S, W]`.
   """
 
   def __init__(self, num_choices: int, **kwargs):
     kwargs.pop("num_outputs", None)
-    # A bias would be the same for all choices.
+    # A bias would have no effect: all choices would share it.
     super().__init__(**{"num_outputs": 1, "use_bias": False, **kwargs})
     self.spec.num_choices = num_choices
 
@@ -332,7 +332,7 @@ class MultipleChoiceHead(TaskHead):
     return super()._linear(x)[..., 0]  # [B, N]
 
   def compute_output_spec(self, inputs):
-    """Shape and type; Keras cannot find them by trying batches that are no multiple of N."""
+    """Shape and type; Keras cannot infer them, since it tries batches that N does not divide."""
     states = inputs["last_hidden_state"]
     batch_size = states.shape[0] if len(states.shape) == 4 else None
     scores = keras.KerasTensor((batch_size, self.spec.num_choices), "float32")
@@ -341,19 +341,19 @@ class MultipleChoiceHead(TaskHead):
 
 @register
 class TextSimilarityHead(keras.layers.Layer):
-  """One vector for a text, or how alike two texts are.
+  """The vector of a text, or the similarity of two texts.
 
-  Takes the encoder's outputs for one batch, or a pair of them.
+  Reads the encoder's outputs for one batch of texts, or for two.
   """
 
   def __init__(self, pooling_type: str = "mean", similarity_function: str = "cosine", **kwargs):
-    """Makes the head.
+    """Creates the head.
 
     Args:
-      pooling_type: what stands for a text: `pooler`, `cls`, `mean` or `max`.
-      similarity_function: `cosine`; `dot` product; or `learned`: a bilinear form, which starts as
-        the dot product.
-      **kwargs: of `keras.layers.Layer`.
+      pooling_type: the vector of a text: `pooler`, `cls`, `mean` or `max`.
+      similarity_function: `cosine`; `dot` product; or `learned`: a bilinear form, initially the dot
+        product.
+      **kwargs: arguments of `keras.layers.Layer`.
 
     Raises:
       ValueError: a name is unknown.
@@ -365,7 +365,7 @@ class TextSimilarityHead(keras.layers.Layer):
     self.similarity_function = similarity_function
 
   def build(self, input_shape):
-    """Creates the bilinear form, if there is one."""
+    """Creates the bilinear form of `learned`."""
     first = input_shape if isinstance(input_shape, dict) else input_shape[0]
     width = first["last_hidden_state"][-1]
     self.form = None
@@ -376,7 +376,7 @@ class TextSimilarityHead(keras.layers.Layer):
     self.built = True
 
   def call(self, inputs):
-    """float32 `[B, W]`, or of a pair float32 `[B]`."""
+    """float32 `[B, W]`; for a pair float32 `[B]`."""
     if isinstance(inputs, dict):
       return self._embed(inputs)
     first, second = (self._embed(outputs) for outputs in inputs)
@@ -398,7 +398,7 @@ class TextSimilarityHead(keras.layers.Layer):
 
 
 # ---------------------------------------------------------------------------------------------
-# Decisions for tokens.
+# Predictions for tokens.
 
 
 @register
@@ -413,17 +413,17 @@ class TokenClassificationHead(TaskHead):
 
 @register
 class QuestionAnsweringHead(TaskHead):
-  """How well an answer begins and ends at each token: `start_logits`, `end_logits`, `[B, S]`."""
+  """Scores of each token as start and end of the answer: `start_logits`, `end_logits`, `[B, S]`."""
 
   scope = "cls/squad"
 
   def __init__(self, mask_padding: bool = True, **kwargs):
-    """Makes the head.
+    """Creates the head.
 
     Args:
-      mask_padding: nothing begins or ends in padding. In the original padding competes with the
+      mask_padding: exclude padding from the answers. In the original, padding competes with the
         text in the training loss.
-      **kwargs: of `TaskHead`.
+      **kwargs: arguments of `TaskHead`.
     """
     super().__init__(**{"num_outputs": 2, "output": "logits", "dropout_rate": 0.0, **kwargs})
     self.spec.mask_padding = mask_padding
@@ -442,20 +442,20 @@ class QuestionAnsweringHead(TaskHead):
 
 @register
 class MaskedLMHead(keras.layers.Layer):
-  """Scores of every word for tokens; the word embeddings serve as output weights, too."""
+  """Scores of all words for tokens; the word embeddings are the output weights."""
 
   scope = "cls/predictions"
 
   def __init__(
     self, vocab_size: int, hidden_act: str = "gelu", initializer_range: float = 0.02, **kwargs
   ):
-    """Makes the head.
+    """Creates the head.
 
     Args:
       vocab_size: V.
       hidden_act: activation of its dense layer.
       initializer_range: standard deviation of the initial kernel.
-      **kwargs: of `keras.layers.Layer`.
+      **kwargs: arguments of `keras.layers.Layer`.
     """
     super().__init__(**kwargs)
     self.spec = SimpleNamespace(
@@ -483,12 +483,12 @@ class MaskedLMHead(keras.layers.Layer):
     self.built = True
 
   def call(self, states, table, positions=None):
-    """Scores words.
+    """Scores all words.
 
     Args:
-      states: `[B, S, W]`, the last layer.
+      states: `[B, S, W]`, the last hidden state.
       table: `[V, W]`, the word embeddings.
-      positions: int `[B, P]`, for which tokens; for all by default.
+      positions: int `[B, P]`, the tokens to score; all by default.
 
     Returns:
       float32 `[B, S, V]` or `[B, P, V]`.
@@ -500,7 +500,7 @@ class MaskedLMHead(keras.layers.Layer):
     return ops.cast(logits + self.output_bias, "float32")
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
-    """The variables by the names that the original's checkpoints give them."""
+    """The variables by their names in the original's checkpoints."""
     return original_names(self, self.scope)
 
   def get_config(self):
@@ -513,14 +513,14 @@ class MaskedLMHead(keras.layers.Layer):
 
 
 def create_nlp_head(config: NLPTaskConfig, **overrides) -> keras.layers.Layer:
-  """The head of a task, but for masked words: those need the encoder's embeddings.
+  """The head of a task, except masked language modeling, which needs the encoder's embeddings.
 
   Args:
     config: the task.
     **overrides: arguments of the head's class.
 
   Raises:
-    ValueError: masked language modeling, which only `create_bert_with_head` provides.
+    ValueError: the task is masked language modeling; use `create_bert_with_head`.
   """
   task, common = config.task_type, {"dropout_rate": config.dropout_rate, "name": config.name}
   if task in SIMILARITY_TASKS:
@@ -532,7 +532,7 @@ def create_nlp_head(config: NLPTaskConfig, **overrides) -> keras.layers.Layer:
   if task is NLPTaskType.MULTIPLE_CHOICE:
     return MultipleChoiceHead(**{**common, "num_choices": config.num_classes, **overrides})
   if task is NLPTaskType.MASKED_LANGUAGE_MODELING:
-    raise ValueError("Masked words are scored by the word embeddings: use create_bert_with_head.")
+    raise ValueError("Masked words are scored with the word embeddings; use create_bert_with_head.")
   activation = "linear" if task in REGRESSION_TASKS else "softmax"
   arguments = {"num_classes": config.num_classes, "activation": activation, **overrides}
   return TextClassificationHead(**{**common, **arguments})

@@ -1,12 +1,12 @@
-"""The parts of a BERT under the names of a kit: model configurations by name, layers, models.
+"""Alternative names, with capital BERT: model configurations by name, layers, models.
 
   config = create_model_config("bert-base-uncased (110M)")
   model = BERTForSequenceClassification(config, num_labels=2)
   tokenizer = get_tokenizer("bert-base-uncased")
 
-The layers are those of `layers.py` and its neighbours by other names. The models are those of
-`models.py`, and differ in one thing: calling them gives the tensor itself, hidden states or
-logits, where those give it by a name. Blocks normalise after each residual sum, as the original.
+The layers are those of `layers.py`, `attention.py` and `parts.py` under other names. The models are
+those of `models.py`, but return the tensor itself, hidden states or logits, instead of a named
+tuple. Blocks normalize after each residual sum, as in the original.
 """
 
 import os
@@ -32,12 +32,12 @@ def create_model_config(name: str, **overrides) -> BertConfig:
   """The configuration of a model.
 
   Args:
-    name: one of `MODEL_NAMES`, with or without what is in brackets; or any released model, under
-      this project's name or that of transformers.
-    **overrides: attributes of the configuration that are to be different.
+    name: one of `MODEL_NAMES`, with or without the part in parentheses; or the name of any released
+      model in this project or in transformers.
+    **overrides: attributes of the configuration to replace.
 
   Raises:
-    ValueError: the name is unknown, or an override is no attribute or does not fit.
+    ValueError: the name or an override is unknown, or a value is invalid.
 
   Example:
     >>> config = create_model_config("bert-base-cased (110M)", num_hidden_layers=6)
@@ -48,19 +48,17 @@ def create_model_config(name: str, **overrides) -> BertConfig:
     config = BertConfig.from_name(released_name_of(_without_size(name)))
   except ValueError as error:
     known = ", ".join(repr(name) for name in MODEL_NAMES)
-    raise ValueError(f"No model is called {name!r}; known: {known}. {error}") from None
+    raise ValueError(f"Unknown model {name!r}; known: {known}. {error}") from None
   unknown = sorted(set(overrides) - set(vars(config)))
   if unknown:
-    raise ValueError(
-      f"A configuration has no {', '.join(unknown)}, only {', '.join(vars(config))}."
-    )
+    raise ValueError(f"Unknown attributes {', '.join(unknown)}; known: {', '.join(vars(config))}.")
   vars(config).update(overrides)
   config.validate()
   return config
 
 
 def _without_size(name: str) -> str:
-  """`bert-base-uncased (110M)` without what is in brackets."""
+  """`bert-base-uncased (110M)` without the part in parentheses."""
   return name.partition(" (")[0].strip()
 
 
@@ -68,11 +66,11 @@ def get_tokenizer(name: str, cache_dir: str | os.PathLike | None = None) -> Bert
   """The tokenizer of a model, downloaded if need be.
 
   Args:
-    name: as for `create_model_config`, or a folder with a `vocab.txt`.
-    cache_dir: where downloads are kept.
+    name: as in `create_model_config`, or a folder with a `vocab.txt`.
+    cache_dir: folder of downloads.
 
   Raises:
-    ValueError: there is no such model.
+    ValueError: the model does not exist.
   """
   path = os.fspath(name)
   return BertTokenizer.from_pretrained(
@@ -89,7 +87,7 @@ TransformerEncoderBlock = TransformerLayer
 
 @register
 class LayerNorm(keras.layers.LayerNormalization):
-  """Normalisation of the last axis, with BERT's epsilon."""
+  """Normalization of the last axis, with BERT's epsilon."""
 
   def __init__(self, epsilon: float = LAYER_NORM_EPSILON, name: str = "LayerNorm", **kwargs):
     super().__init__(epsilon=epsilon, name=name, **kwargs)
@@ -97,7 +95,7 @@ class LayerNorm(keras.layers.LayerNormalization):
 
 @register
 class GELU(keras.layers.Layer):
-  """Gaussian error linear unit, in the tanh form, which BERT was trained with."""
+  """Gaussian error linear unit in the tanh form, as in BERT's training."""
 
   def call(self, inputs):
     """float `[...]` to the same shape."""
@@ -110,7 +108,7 @@ class GELU(keras.layers.Layer):
 
 @register
 class BERTModel(BertModel):
-  """The encoder alone: int `[B, S]` to `[B, S, W]`."""
+  """The encoder without a head: int `[B, S]` to `[B, S, W]`."""
 
   def _outputs(self, outputs):
     return outputs["last_hidden_state"]
@@ -126,7 +124,7 @@ class BERTForMaskedLM(BertForMaskedLM):
 
 @register
 class BERTForSequenceClassification(BertForSequenceClassification):
-  """A score of each label for a text: int `[B, S]` to float32 `[B, C]`."""
+  """Scores each label for a text: int `[B, S]` to float32 `[B, C]`."""
 
   def _outputs(self, outputs):
     return super()._outputs(outputs).logits

@@ -1,12 +1,12 @@
-"""The parts of a BERT in Keras 3: embeddings and transformer layers, for every Keras backend.
+"""Embeddings and transformer layers of a BERT, for every Keras backend.
 
   layer = TransformerLayer(hidden_size=256, num_heads=4, intermediate_size=1024)
   layer(vectors, attention_mask=mask)
 
-Left at their defaults these compute what `modeling.py` computes: a LayerNorm epsilon of 1e-12, the
-tanh form of GELU, -10000 for what a mask hides, normalisation after each residual sum. A variable's
-`path` ends with the name that the original gives it (`attention/self/query/kernel`), which is what
-weights are loaded by (`weights.py`) and what `optimizer.py` decides weight decay by.
+With default arguments they compute the same as `modeling.py`: LayerNorm with an epsilon of 1e-12,
+the tanh form of GELU, -10000 added to masked scores, normalization after each residual sum. A
+variable's `path` ends with its name in the original (`attention/self/query/kernel`), by which
+`weights.py` loads weights and `optimization.py` excludes variables from weight decay.
 
 Letters in shapes: B = batch size, S = sequence length, W = width, the hidden size.
 """
@@ -17,9 +17,9 @@ import keras
 from keras import ops
 
 from bert.keras3.attention import create_attention
-from bert.keras3.feed_forward import create_feed_forward
 from bert.keras3.parts import (
   LAYER_NORM_EPSILON,
+  create_feed_forward,
   create_initializer,
   create_normalization,
   register,
@@ -32,7 +32,7 @@ POSITION_EMBEDDING_TYPES = ("absolute", "learned", "sinusoidal")
 
 @register
 class BertEmbeddings(keras.layers.Layer):
-  """Word, position and segment embeddings: summed, normalised, dropped out.
+  """Word, position and segment embeddings: summed and normalized, with dropout.
 
   Attributes:
     word_embeddings: a variable `[vocab_size, W]`.
@@ -54,21 +54,21 @@ class BertEmbeddings(keras.layers.Layer):
     name: str = "embeddings",
     **kwargs,
   ):
-    """Makes the tables, without their values.
+    """Sets the sizes; `build` creates the tables.
 
     Args:
       vocab_size: rows of the word table.
       hidden_size: W.
       max_position_embeddings: longest sequence.
       type_vocab_size: number of segment ids.
-      hidden_dropout_prob: of the sum, in training.
+      hidden_dropout_prob: dropout of the normalized sum.
       initializer_range: standard deviation of the initial tables.
-      layer_norm_eps: of the normalisation.
+      layer_norm_eps: epsilon of the normalization.
       normalization_type: one of `parts.NORMALIZATION_TYPES`.
-      position_embedding_type: `absolute` or `learned`, which are the same, or `sinusoidal`, which
-        has nothing to learn (arXiv:1706.03762, section 3.5).
-      name: of the layer.
-      **kwargs: of `keras.layers.Layer`.
+      position_embedding_type: `absolute` or its synonym `learned`, or `sinusoidal`, which has no
+        variables (arXiv:1706.03762, section 3.5).
+      name: name of the layer.
+      **kwargs: arguments of `keras.layers.Layer`.
     """
     super().__init__(name=name, **kwargs)
     require_one_of("position_embedding_type", position_embedding_type, POSITION_EMBEDDING_TYPES)
@@ -87,7 +87,7 @@ class BertEmbeddings(keras.layers.Layer):
     self.dropout = keras.layers.Dropout(hidden_dropout_prob, dtype=self.dtype_policy)
 
   def build(self, input_shape=None):
-    """Creates the variables; none of their shapes depends on the input's."""
+    """Creates the variables; no shape depends on the input."""
     del input_shape
     self.word_embeddings = self._table("word_embeddings", self.spec.vocab_size)
     self.token_type_embeddings = self._table("token_type_embeddings", self.spec.type_vocab_size)
@@ -113,7 +113,7 @@ class BertEmbeddings(keras.layers.Layer):
       input_ids: int `[B, S]`.
       token_type_ids: int `[B, S]`; zeros by default.
       position_ids: int `[B, S]` or `[S]`; 0, 1, 2, ... by default.
-      training: whether to drop out.
+      training: whether to apply dropout.
 
     Returns:
       `[B, S, W]`.
@@ -179,7 +179,7 @@ def sinusoidal_embeddings(position_ids, width: int):
 
 @register
 class TransformerLayer(keras.layers.Layer):
-  """Self-attention and a feed-forward network, each with a residual sum and a normalisation."""
+  """Self-attention and a feed-forward network, each with a residual sum and a normalization."""
 
   def __init__(
     self,
@@ -205,31 +205,31 @@ class TransformerLayer(keras.layers.Layer):
     lambda_init: float = 0.8,
     **kwargs,
   ):
-    """Makes the parts.
+    """Creates the sub-layers.
 
     Args:
       hidden_size: W.
       num_heads: attention heads; must divide `hidden_size`.
       intermediate_size: width inside the feed-forward network.
       attention_type: one of `attention.ATTENTION_TYPES`.
-      attention_args: more arguments of that attention.
+      attention_args: further arguments of the attention.
       normalization_type: one of `parts.NORMALIZATION_TYPES`.
-      normalization_position: `post`, as the original: normalise the sum; or `pre`: normalise what a
-        sub-layer reads, and leave the sum as it is.
-      ffn_type: one of `feed_forward.FFN_TYPES`.
-      ffn_args: more arguments of that network.
-      dropout_rate: of each sub-layer's output, in training.
-      attention_dropout_rate: of attention probabilities, in training.
+      normalization_position: `post`, as in the original: normalize the residual sum; or `pre`:
+        normalize the input of each sub-layer.
+      ffn_type: one of `parts.FFN_TYPES`.
+      ffn_args: further arguments of the network.
+      dropout_rate: dropout of each sub-layer's output.
+      attention_dropout_rate: dropout of attention probabilities.
       use_stochastic_depth: skip sub-layers at random in training (arXiv:1603.09382).
-      stochastic_depth_rate: how often, for each example.
-      activation: of the feed-forward network, see `parts.ACTIVATIONS`.
+      stochastic_depth_rate: probability of skipping, independent for each example.
+      activation: activation of the feed-forward network, see `parts.ACTIVATIONS`.
       use_bias: whether matrix products have a bias.
       initializer_range: standard deviation of the initial kernels.
-      layer_norm_eps: of both normalisations.
-      window_size: for `window`: how far a token sees, on each side.
-      n_kv_head: for `group_query`: number of keys and values; a quarter of the heads by default.
-      lambda_init: for `differential`: the initial share that is subtracted.
-      **kwargs: of `keras.layers.Layer`.
+      layer_norm_eps: epsilon of both normalizations.
+      window_size: for `window`: number of visible tokens on each side.
+      n_kv_head: for `group_query`: number of key and value heads; `num_heads` / 4 by default.
+      lambda_init: for `differential`: the initial weight of the subtracted map.
+      **kwargs: arguments of `keras.layers.Layer`.
     """
     super().__init__(**kwargs)
     require_one_of("normalization_position", normalization_position, NORMALIZATION_POSITIONS)
@@ -262,7 +262,7 @@ class TransformerLayer(keras.layers.Layer):
     self.dropout = keras.layers.Dropout(dropout_rate, dtype=self.dtype_policy)
     self.skip = None
     if use_stochastic_depth:
-      # One random number for each example: the whole sub-layer is there, or it is not.
+      # One random number per example keeps or skips the whole sub-layer.
       self.skip = keras.layers.Dropout(
         stochastic_depth_rate, noise_shape=(None, 1, 1), dtype=self.dtype_policy
       )
@@ -273,7 +273,7 @@ class TransformerLayer(keras.layers.Layer):
     )
 
   def build(self, input_shape=None):
-    """Creates the variables, under the original's names."""
+    """Creates the variables under the original's names."""
     del input_shape
     shape = (None, None, self.spec.hidden_size)
     with keras.name_scope("attention"):
@@ -286,12 +286,12 @@ class TransformerLayer(keras.layers.Layer):
     self.built = True
 
   def call(self, hidden_states, attention_mask=None, training=None):
-    """Transforms each vector with a view to the others.
+    """Transforms the vectors of each sequence.
 
     Args:
       hidden_states: `[B, S, W]`.
-      attention_mask: `[B, S]` or `[B, S, S]`, 0 for what is not to be seen; by default all is.
-      training: whether to drop out.
+      attention_mask: `[B, S]` or `[B, S, S]`, 0 for hidden tokens; none by default.
+      training: whether to apply dropout.
 
     Returns:
       `[B, S, W]`.
@@ -307,7 +307,7 @@ class TransformerLayer(keras.layers.Layer):
     return self._add(hidden_states, feed_forward, self.output_norm, training)
 
   def attention_maps(self, hidden_states, attention_mask=None):
-    """The maps of the attention when `call` gets the same arguments: `[B, N, S, S]`."""
+    """The attention probabilities in `call` with the same arguments: `[B, N, S, S]`."""
     if self.spec.normalization_position == "pre":
       hidden_states = self.attention_norm(hidden_states)
     return self.attention.attention_maps(hidden_states, attention_mask)

@@ -1,11 +1,11 @@
-"""Whole models that are loaded and called like those of the transformers library, in Keras 3.
+"""Keras 3 models that are loaded and called like those of the transformers library.
 
   model = BertForSequenceClassification.from_pretrained("bert-base-uncased", num_labels=2)
   logits = model(**tokenizer(texts, padding=True, return_tensors="np")).logits
 
-They are Keras models: `compile`, `fit`, `predict` and `.keras` files work, and a loss is given the
-logits. Weights come from original checkpoints or from folders that transformers saved, and so do
-those of the head, if it is there.
+They are Keras models: `compile`, `fit`, `predict` and `.keras` files work, and losses read the
+logits. Weights, including those of the head if present, are loaded from original checkpoints or
+from folders that transformers saved.
 
 Letters in shapes: B = batch size, S = sequence length, W = width, C = number of labels, N = number
 of choices, V = vocabulary size.
@@ -18,7 +18,7 @@ import keras
 from keras import ops
 
 from bert.keras3 import weights
-from bert.keras3.encoder import BERT, arguments_from_config, gather_inputs
+from bert.keras3.encoder import BERT, gather_inputs
 from bert.keras3.heads import (
   MaskedLMHead,
   NextSentenceHead,
@@ -27,12 +27,13 @@ from bert.keras3.heads import (
   TokenClassificationHead,
 )
 from bert.keras3.parts import register
+from bert.keras3.sizes import arguments_from_config
 from bert.keras3.tokenizer import model_folder
 from bert.model.configuration import BertConfig
 
 
 class BertOutput(NamedTuple):
-  """What `BertModel` gives.
+  """The output of `BertModel`.
 
   Attributes:
     last_hidden_state: `[B, S, W]`.
@@ -46,7 +47,7 @@ class BertOutput(NamedTuple):
 
 
 class LogitsOutput(NamedTuple):
-  """What models with one head give.
+  """The output of models with one head.
 
   Attributes:
     logits: float32, unnormalised scores.
@@ -56,11 +57,11 @@ class LogitsOutput(NamedTuple):
 
 
 class SpanOutput(NamedTuple):
-  """What `BertForQuestionAnswering` gives.
+  """The output of `BertForQuestionAnswering`.
 
   Attributes:
-    start_logits: float32 `[B, S]`, where an answer begins.
-    end_logits: float32 `[B, S]`, where it ends.
+    start_logits: float32 `[B, S]`, scores as the first token of the answer.
+    end_logits: float32 `[B, S]`, scores as the last token.
   """
 
   start_logits: Any
@@ -68,11 +69,11 @@ class SpanOutput(NamedTuple):
 
 
 class PreTrainingOutput(NamedTuple):
-  """What `BertForPreTraining` gives.
+  """The output of `BertForPreTraining`.
 
   Attributes:
     prediction_logits: float32 `[B, S, V]`.
-    seq_relationship_logits: float32 `[B, 2]`; 0 says that the second part follows the first.
+    seq_relationship_logits: float32 `[B, 2]`; class 0: the second segment follows the first.
   """
 
   prediction_logits: Any
@@ -80,22 +81,22 @@ class PreTrainingOutput(NamedTuple):
 
 
 class PretrainedModel(keras.Model):
-  """An encoder and heads; the classes below say which, and what becomes of their outputs.
+  """Base of the models below: an encoder and heads.
 
   Attributes:
     bert: the encoder.
   """
 
   head_names: tuple[str, ...] = ()
-  optional_variables: tuple[str, ...] = ()  # whose absence from a checkpoint is no news
+  optional_variables: tuple[str, ...] = ()  # not reported if missing in a checkpoint
 
   def __init__(self, config: BERT | BertConfig | dict, num_labels: int = 2, **kwargs):
-    """Makes the model, with random weights.
+    """Creates the model, with random weights.
 
     Args:
-      config: the encoder, its `BertConfig`, or the keys of one.
-      num_labels: C, for models that classify.
-      **kwargs: of `keras.Model`.
+      config: the encoder, its `BertConfig`, or a dictionary with the keys of one.
+      num_labels: C, for classification models.
+      **kwargs: arguments of `keras.Model`.
     """
     super().__init__(**kwargs)
     self.bert = _as_bert(config)
@@ -104,10 +105,10 @@ class PretrainedModel(keras.Model):
     self.build()
 
   def _create_heads(self):
-    """Sets the attributes that `head_names` names."""
+    """Sets the attributes in `head_names`."""
 
   def build(self, input_shape=None):
-    """Creates the heads' variables; the encoder's exist already."""
+    """Creates the heads' variables; those of the encoder already exist."""
     del input_shape
     vectors, width = (None, None, self.bert.hidden_size), self.bert.hidden_size
     shapes = {"last_hidden_state": vectors, "pooler_output": (None, width)}
@@ -127,7 +128,7 @@ class PretrainedModel(keras.Model):
     output_hidden_states=None,
     training=None,
   ):
-    """Arguments as of `BERT.call`; the first may be a dictionary of them."""
+    """Arguments as in `BERT.call`; the first may be a dictionary of them."""
     outputs = self.bert(
       input_ids,
       attention_mask=attention_mask,
@@ -142,11 +143,11 @@ class PretrainedModel(keras.Model):
     raise NotImplementedError
 
   def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-    """The compiled loss, of the logits."""
+    """The compiled loss of the logits."""
     return super().compute_loss(x, y, _bare(y_pred), sample_weight, training)
 
   def compute_metrics(self, x, y, y_pred, sample_weight=None):
-    """The compiled metrics, of the logits."""
+    """The compiled metrics of the logits."""
     return super().compute_metrics(x, y, _bare(y_pred), sample_weight)
 
   @classmethod
@@ -161,13 +162,13 @@ class PretrainedModel(keras.Model):
 
     Args:
       name_or_path: a folder with an original checkpoint and its `bert_config.json`, or one that
-        transformers saved; or a released model, under this project's name or that of transformers.
-      cache_dir: where downloads are kept.
-      num_labels: C, for models that classify.
-      **overrides: arguments of `BERT` instead of the configuration's.
+        transformers saved; or the name of a released model in this project or in transformers.
+      cache_dir: folder of downloads.
+      num_labels: C, for classification models.
+      **overrides: arguments of `BERT` that replace the configuration's.
 
     Raises:
-      ValueError: there is no such model, or its files cannot be used.
+      ValueError: the model does not exist, or its files cannot be read.
     """
     folder = model_folder(name_or_path, cache_dir)
     config = weights.read_config(folder)
@@ -178,19 +179,19 @@ class PretrainedModel(keras.Model):
   def load_pretrained_weights(
     self, path: str | os.PathLike, skip_mismatch: bool = True
   ) -> weights.LoadReport:
-    """Gives encoder and heads their values in a file; see `BERT.load_pretrained_weights`."""
+    """Loads encoder and heads from a file; see `BERT.load_pretrained_weights`."""
     variables = self.checkpoint_variables()
     return weights.load(variables, path, skip_mismatch, self.optional_variables)
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
-    """The variables by the names that the original's checkpoints give them."""
+    """The variables by their names in the original's checkpoints."""
     variables = dict(self.bert.checkpoint_variables())
     for head in self._heads():
       variables.update(head.checkpoint_variables())
     return variables
 
   def num_parameters(self) -> int:
-    """Number of floats."""
+    """Number of parameters."""
     return self.count_params()
 
   def get_config(self):
@@ -200,7 +201,7 @@ class PretrainedModel(keras.Model):
 
   @classmethod
   def from_config(cls, config, custom_objects=None):
-    """The model of a config."""
+    """Creates the model of a config."""
     bert = keras.saving.deserialize_keras_object(config["config"], custom_objects)
     return cls(**{**config, "config": bert})
 
@@ -213,7 +214,7 @@ def _as_bert(config) -> BERT:
 
 
 def _bare(outputs):
-  """What a loss understands: the logits, or a dictionary where there are several."""
+  """The outputs as losses read them: logits, or a dictionary of several outputs."""
   if isinstance(outputs, LogitsOutput):
     return outputs.logits
   return outputs._asdict() if hasattr(outputs, "_asdict") else outputs
@@ -221,7 +222,7 @@ def _bare(outputs):
 
 @register
 class BertModel(PretrainedModel):
-  """The encoder alone; gives a `BertOutput`."""
+  """The encoder without a head; returns a `BertOutput`."""
 
   def _outputs(self, outputs):
     return BertOutput(
@@ -249,7 +250,7 @@ def _masked_lm_head(bert: BERT) -> MaskedLMHead:
 
 @register
 class BertForNextSentencePrediction(PretrainedModel):
-  """Whether the second part follows the first: `logits` `[B, 2]`, of which 0 says yes."""
+  """Whether the second segment follows the first: `logits` `[B, 2]`, class 0 if it does."""
 
   head_names = ("seq_relationship",)
 
@@ -262,7 +263,7 @@ class BertForNextSentencePrediction(PretrainedModel):
 
 @register
 class BertForPreTraining(PretrainedModel):
-  """Both heads that BERT was trained with; gives a `PreTrainingOutput`."""
+  """Both heads of pre-training; returns a `PreTrainingOutput`."""
 
   head_names = ("predictions", "seq_relationship")
 
@@ -278,7 +279,7 @@ class BertForPreTraining(PretrainedModel):
 
 
 def _classifier(head, bert: BERT, num_outputs: int):
-  """A head of that class which gives logits and drops out as the encoder does."""
+  """A head of this class that returns logits, with the dropout rate of the encoder."""
   return head(
     num_outputs, output="logits", dropout_rate=bert.hidden_dropout_prob, name="classifier"
   )
@@ -312,10 +313,10 @@ class BertForTokenClassification(PretrainedModel):
 
 @register
 class BertForMultipleChoice(PretrainedModel):
-  """Which of N texts: takes inputs `[B, N, S]`, gives `logits` `[B, N]`."""
+  """Chooses one of N texts: inputs `[B, N, S]`, `logits` `[B, N]`."""
 
   head_names = ("classifier",)
-  # Of all choices alike, and zero: this project's checkpoints leave it out, transformers does not.
+  # The choices share it, so it stays zero: transformers saves it, this project does not.
   optional_variables = ("output_bias",)
 
   def _create_heads(self):
@@ -330,11 +331,11 @@ class BertForMultipleChoice(PretrainedModel):
     output_hidden_states=None,
     training=None,
   ):
-    """Arguments as of `BERT.call`, each with one axis more; the first may be a dictionary."""
+    """Arguments as in `BERT.call` with an additional axis; the first may be a dictionary."""
     inputs = gather_inputs(input_ids, attention_mask, token_type_ids, position_ids)
     shape = inputs["input_ids"].shape
     if len(shape) != 3:
-      raise ValueError(f"Choices are [B, N, S], N texts for each question; not {list(shape)}.")
+      raise ValueError(f"Choices must be [B, N, S], N texts for each question, not {list(shape)}.")
     _, num_choices, length = ops.shape(inputs["input_ids"])
     flat = {
       name: ops.reshape(x, (-1, length)) for name, x in inputs.items() if x is not None
@@ -348,7 +349,7 @@ class BertForMultipleChoice(PretrainedModel):
 
 @register
 class BertForQuestionAnswering(PretrainedModel):
-  """Where an answer begins and ends; gives a `SpanOutput`."""
+  """Start and end of an answer; returns a `SpanOutput`."""
 
   head_names = ("squad",)
 

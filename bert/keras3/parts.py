@@ -1,9 +1,21 @@
-"""What every Keras layer here is made of: initialiser, activations, normalisations.
+"""Building blocks of the Keras layers: initializer, activations, normalizations, feed-forward.
+
+The feed-forward networks, with x the input, W0, W1, W2 kernels (biases left out) and act the
+chosen activation:
+
+| type | output |
+|---|---|
+| `mlp` | act(x W1) W2, the original |
+| `glu` | (sigmoid(x W0) * x W1) W2 (arXiv:1612.08083) |
+| `geglu`, `swiglu` | the same with GELU or SiLU instead of the sigmoid (arXiv:2002.05202) |
+| `differential` | (act(x W1) - act(x W0)) W2 |
+| `residual` | act(x W1) W2 + x W0 |
 
 Letters in shapes: W = width.
 """
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -14,23 +26,23 @@ LAYER_NORM_EPSILON = 1e-12
 NORMALIZATION_TYPES = ("layer_norm", "rms_norm", "batch_norm", "dynamic_tanh")
 
 PACKAGE = "bert"
-"""Under which Keras remembers the classes, so that loading needs no `custom_objects`."""
+"""The Keras registration package: with it, loading needs no `custom_objects`."""
 
 register = keras.saving.register_keras_serializable(package=PACKAGE)
 
 
 def require_one_of(argument: str, value, known: Sequence[str]) -> None:
-  """Raises a ValueError that names the argument and what is known."""
+  """Raises a ValueError that names the argument and the known values."""
   if value not in known:
     raise ValueError(f"{argument} is {value!r}; known: {', '.join(known)}.")
 
 
 @register
 class TruncatedNormal(keras.initializers.TruncatedNormal):
-  """A normal distribution without what is beyond two standard deviations, drawn by NumPy.
+  """A normal distribution cut off at two standard deviations, drawn by NumPy.
 
-  So one seed (`keras.utils.set_random_seed`) makes the same weights on every backend, and JAX does
-  not compile a generator for every shape, which takes longer than a small model's first epoch.
+  One seed (`keras.utils.set_random_seed`) gives the same weights on every backend, and JAX does not
+  compile a generator for every shape, which takes longer than a small model's first epoch.
   """
 
   def __call__(self, shape, dtype=None):
@@ -45,12 +57,12 @@ class TruncatedNormal(keras.initializers.TruncatedNormal):
 
 
 def create_initializer(initializer_range: float = 0.02) -> keras.initializers.Initializer:
-  """The initialiser of all weights: a truncated normal of that standard deviation."""
+  """The initializer of all weights: a truncated normal with this standard deviation."""
   return TruncatedNormal(stddev=initializer_range)
 
 
 def create_dense(width: int, name: str, spec, dtype_policy) -> keras.layers.Dense:
-  """A linear layer to `width`; `use_bias` and `initializer_range` are those of `spec`."""
+  """A linear layer of `width` outputs; `use_bias` and `initializer_range` come from `spec`."""
   return keras.layers.Dense(
     width,
     use_bias=spec.use_bias,
@@ -70,7 +82,7 @@ def gelu(x):
 
 
 def gelu_erf(x):
-  """Gaussian error linear unit, exact form: what transformers' `hidden_act="gelu"` means."""
+  """Gaussian error linear unit, exact form: `hidden_act="gelu"` in transformers."""
   return ops.gelu(x, approximate=False)
 
 
@@ -89,7 +101,7 @@ ACTIVATIONS: dict[str, Callable | None] = {
 
 
 def get_activation(name: str) -> Callable:
-  """The function called so.
+  """The activation function with this name.
 
   Raises:
     ValueError: the name is unknown.
@@ -99,15 +111,15 @@ def get_activation(name: str) -> Callable:
 
 
 # ---------------------------------------------------------------------------------------------
-# Normalisations.
+# Normalizations.
 
 
 @register
 class DynamicTanh(keras.layers.Layer):
-  """`gamma tanh(alpha x) + beta`: no statistics, yet it stands in for LayerNorm (arXiv:2503.10622).
+  """`gamma tanh(alpha x) + beta`: replaces LayerNorm without statistics (arXiv:2503.10622).
 
   Attributes:
-    alpha: one number, learnt.
+    alpha: one learned number.
     gamma: `[W]`.
     beta: `[W]`.
   """
@@ -135,19 +147,19 @@ class DynamicTanh(keras.layers.Layer):
 
 @register
 class BatchNorm(keras.layers.BatchNormalization):
-  """Batch normalisation of the last axis; padding counts in its statistics, too."""
+  """Batch normalization of the last axis; its statistics include padding."""
 
 
 def create_normalization(
   normalization_type: str, epsilon: float, dtype, name: str = "LayerNorm"
 ) -> keras.layers.Layer:
-  """A layer that normalises the last axis.
+  """A layer that normalizes the last axis.
 
-  All are called `LayerNorm`, whatever they do: that is the name that keeps them from weight decay.
+  All types are named `LayerNorm`, because that name excludes them from weight decay.
 
   Args:
     normalization_type: one of `NORMALIZATION_TYPES`.
-    epsilon: added to the variance; `dynamic_tanh` has none.
+    epsilon: added to the variance; `dynamic_tanh` ignores it.
     dtype: a Keras dtype policy.
     name: of the layer.
 
@@ -158,8 +170,121 @@ def create_normalization(
   if normalization_type == "rms_norm":
     return keras.layers.RMSNormalization(epsilon=epsilon, dtype=dtype, name=name)
   if normalization_type == "batch_norm":
-    # A variance near 0 over a batch is common where one over a vector is not: 1e-12 would explode.
+    # Variances near 0 are common over a batch, unlike over a vector: 1e-12 would explode.
     return BatchNorm(epsilon=max(epsilon, 1e-3), dtype=dtype, name=name)
   if normalization_type == "dynamic_tanh":
     return DynamicTanh(dtype=dtype, name=name)
   return keras.layers.LayerNormalization(epsilon=epsilon, dtype=dtype, name=name)
+
+
+# ---------------------------------------------------------------------------------------------
+# Feed-forward networks.
+
+FFN_TYPES = ("mlp", "swiglu", "geglu", "glu", "differential", "residual")
+
+_GATES = {"swiglu": ops.silu, "geglu": gelu, "glu": ops.sigmoid}
+
+
+@register
+class FeedForward(keras.layers.Layer):
+  """One of the networks in the table above, applied to each vector.
+
+  Variables, under the scope it is built in: `intermediate/dense` is W1, `output/dense` is W2,
+  `intermediate/gate` is W0.
+  """
+
+  def __init__(
+    self,
+    hidden_size: int,
+    intermediate_size: int,
+    ffn_type: str = "mlp",
+    activation: str = "gelu",
+    use_bias: bool = True,
+    initializer_range: float = 0.02,
+    name: str = "feed_forward",
+    **kwargs,
+  ):
+    """Makes the kernels.
+
+    Args:
+      hidden_size: width of input and output.
+      intermediate_size: inner width.
+      ffn_type: one of `FFN_TYPES`.
+      activation: for `mlp`, `differential` and `residual`; the others have their own.
+      use_bias: whether the products have a bias.
+      initializer_range: standard deviation of the initial kernels.
+      name: of the layer.
+      **kwargs: of `keras.layers.Layer`.
+
+    Raises:
+      ValueError: the type or the activation is unknown.
+    """
+    super().__init__(name=name, **kwargs)
+    require_one_of("ffn_type", ffn_type, FFN_TYPES)
+    self.spec = SimpleNamespace(
+      hidden_size=hidden_size,
+      intermediate_size=intermediate_size,
+      ffn_type=ffn_type,
+      activation=activation,
+      use_bias=use_bias,
+      initializer_range=initializer_range,
+    )
+    self.activation = get_activation(activation)
+    self.intermediate = self._dense(intermediate_size, "dense")
+    self.output_dense = self._dense(hidden_size, "dense")
+    self.gate = None
+    if ffn_type != "mlp":
+      self.gate = self._dense(hidden_size if ffn_type == "residual" else intermediate_size, "gate")
+
+  def _dense(self, width: int, name: str) -> keras.layers.Dense:
+    return create_dense(width, name, self.spec, self.dtype_policy)
+
+  def build(self, input_shape):
+    """Creates the variables under the original's names: beside this layer's scope, not in it."""
+    parent = self.path.rpartition("/")[0]
+    with keras.name_scope("intermediate", override_parent=parent):
+      self.intermediate.build(input_shape)
+      if self.gate is not None:
+        self.gate.build(input_shape)
+    with keras.name_scope("output", override_parent=parent):
+      self.output_dense.build((*input_shape[:-1], self.spec.intermediate_size))
+    self.built = True
+
+  def call(self, inputs):
+    """float `[..., hidden_size]` to the same shape."""
+    kind = self.spec.ffn_type
+    inner = self.intermediate(inputs)
+    if kind in _GATES:
+      inner = _GATES[kind](self.gate(inputs)) * inner
+    elif kind == "differential":
+      inner = self.activation(inner) - self.activation(self.gate(inputs))
+    else:
+      inner = self.activation(inner)
+    output = self.output_dense(inner)
+    return output + self.gate(inputs) if kind == "residual" else output
+
+  def compute_output_spec(self, inputs):
+    """Shape and type of the output."""
+    return keras.KerasTensor(inputs.shape, self.compute_dtype)
+
+  def get_config(self):
+    """The constructor's arguments."""
+    return {**super().get_config(), **vars(self.spec)}
+
+
+def create_feed_forward(spec: SimpleNamespace, dtype) -> FeedForward:
+  """The feed-forward network of a `TransformerLayer` with the arguments in `spec`.
+
+  Raises:
+    ValueError: `ffn_type` or the activation is unknown.
+  """
+  arguments = {
+    "hidden_size": spec.hidden_size,
+    "intermediate_size": spec.intermediate_size,
+    "ffn_type": spec.ffn_type,
+    "activation": spec.activation,
+    "use_bias": spec.use_bias,
+    "initializer_range": spec.initializer_range,
+    **(spec.ffn_args or {}),
+  }
+  return FeedForward(dtype=dtype, **arguments)

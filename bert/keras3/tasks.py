@@ -1,7 +1,7 @@
-"""Tasks for a BERT with a head: their names, what a head has to know, the loss they train with.
+"""Tasks for a BERT with a head: their types, settings, losses and metrics.
 
   config = NLPTaskConfig("ner", NLPTaskType.NAMED_ENTITY_RECOGNITION, num_classes=9)
-  model = create_bert_with_head("base", config)            # __init__.py
+  model = create_bert_with_head("base", config)            # task_models.py
   compile_for_tasks(model, [config], optimizer="adam")
 
 Letters in shapes: B = batch size, S = sequence length, C = number of classes.
@@ -18,7 +18,7 @@ from bert.keras3.parts import register
 
 
 class NLPTaskType(str, enum.Enum):
-  """Kinds of tasks; a value is the name in lower case. Not every one has a head here."""
+  """Types of tasks; values are the names in lower case. `TASKS_WITH_HEAD` have a head."""
 
   # One label for each token.
   TOKEN_CLASSIFICATION = "token_classification"
@@ -40,7 +40,7 @@ class NLPTaskType(str, enum.Enum):
   TEXT_REGRESSION = "text_regression"
   READABILITY_SCORING = "readability_scoring"
   QUALITY_SCORING = "quality_scoring"
-  # From where to where.
+  # A span of the text.
   QUESTION_ANSWERING = "question_answering"
   SPAN_EXTRACTION = "span_extraction"
   COREFERENCE_RESOLUTION = "coreference_resolution"
@@ -49,12 +49,12 @@ class NLPTaskType(str, enum.Enum):
   KEY_PHRASE_EXTRACTION = "key_phrase_extraction"
   FACT_EXTRACTION = "fact_extraction"
   OPINION_EXTRACTION = "opinion_extraction"
-  # How alike two texts are.
+  # Similarity of two texts.
   TEXT_SIMILARITY = "text_similarity"
   PARAPHRASE_DETECTION = "paraphrase_detection"
   DUPLICATE_DETECTION = "duplicate_detection"
   TEXT_MATCHING = "text_matching"
-  # Which of several.
+  # One of several texts.
   MULTIPLE_CHOICE = "multiple_choice"
   RANKING = "ranking"
   # Words.
@@ -67,16 +67,16 @@ class NLPTaskType(str, enum.Enum):
 
   @classmethod
   def from_string(cls, name: str) -> "NLPTaskType":
-    """The type of that name, in any case.
+    """The type with this name, in upper or lower case.
 
     Raises:
-      ValueError: there is none.
+      ValueError: the name is unknown.
     """
     try:
       return cls(str(name).lower())
     except ValueError:
       known = ", ".join(task.value for task in cls)
-      raise ValueError(f"No task is called {name!r}; known: {known}.") from None
+      raise ValueError(f"Unknown task {name!r}; known: {known}.") from None
 
   @classmethod
   def all_tasks(cls) -> list["NLPTaskType"]:
@@ -124,16 +124,16 @@ TASKS_WITH_HEAD = (
 
 @dataclasses.dataclass
 class NLPTaskConfig:
-  """What a head has to know of its task.
+  """Settings of a task and its head.
 
   Attributes:
-    name: of the head's layer, and of its output.
+    name: name of the head's layer and of its output.
     task_type: an `NLPTaskType`, or its name.
     num_classes: C; for multiple choice the number of choices. Regression has 1.
-    num_labels: another word for `num_classes`.
-    dropout_rate: before the output layer, in training.
+    num_labels: synonym of `num_classes`.
+    dropout_rate: dropout before the output layer.
     label_smoothing: share of the probability that the loss spreads over all classes.
-    loss_weight: of this task's loss among several.
+    loss_weight: weight of this task's loss among several tasks.
   """
 
   name: str
@@ -148,14 +148,14 @@ class NLPTaskConfig:
     """Checks the values.
 
     Raises:
-      ValueError: the type has no head here, or a value is missing or out of range.
+      ValueError: the type has no head, or a value is missing or out of range.
     """
     self.task_type = NLPTaskType.from_string(getattr(self.task_type, "value", self.task_type))
     _check_has_head(self.task_type)
     if None not in (self.num_classes, self.num_labels) and self.num_classes != self.num_labels:
       raise ValueError(
-        f"{self.name}: num_classes {self.num_classes} and num_labels {self.num_labels} mean the "
-        "same; give one of them."
+        f"{self.name}: num_classes {self.num_classes} and num_labels {self.num_labels} differ, but "
+        "are synonyms; pass one of them."
       )
     self.num_classes = self.num_labels = self.num_classes or self.num_labels
     if self.task_type in REGRESSION_TASKS:
@@ -168,15 +168,15 @@ class NLPTaskConfig:
     for key in ("dropout_rate", "label_smoothing"):
       value = getattr(self, key)
       if not 0 <= value < 1:
-        raise ValueError(f"{self.name}: {key} is {value}; from 0 to below 1 is needed.")
+        raise ValueError(f"{self.name}: {key} is {value}; it must be at least 0 and below 1.")
 
 
 def _check_has_head(task_type: NLPTaskType) -> None:
   if task_type in TASKS_WITH_HEAD:
     return
-  reason = "there is no head for it"
+  reason = "it has no head"
   if task_type in _GENERATION_TASKS:
-    reason = "an encoder sees the whole text at once, and so cannot write one"
+    reason = "an encoder cannot generate text"
   with_head = ", ".join(task.value for task in NLPTaskType if task in TASKS_WITH_HEAD)
   raise ValueError(f"{task_type.value} is not supported: {reason}. Supported are {with_head}.")
 
@@ -187,10 +187,10 @@ def _check_has_head(task_type: NLPTaskType) -> None:
 
 @register
 class SparseCrossentropy(keras.losses.Loss):
-  """Cross-entropy of integer labels, where a negative label stands for none.
+  """Cross-entropy of integer labels; a negative label means no label.
 
-  The mean is over what has a label. With label smoothing s, a label's probability becomes 1 - s,
-  and s is spread over all C classes (arXiv:1512.00567).
+  The mean is over labelled examples. With label smoothing s, the probability of the label becomes
+  1 - s, and s is spread over all C classes (arXiv:1512.00567).
   """
 
   def __init__(
@@ -217,7 +217,7 @@ class SparseCrossentropy(keras.losses.Loss):
     picked = ops.take_along_axis(log_probs, ops.maximum(y_true, 0)[..., None], axis=-1)[..., 0]
     smoothing = self.label_smoothing
     losses = -(1.0 - smoothing) * picked - smoothing * ops.mean(log_probs, axis=-1)
-    # Keras divides by the number of all labels: this makes it the number of those that are there.
+    # Keras divides by the number of all labels; this corrects it to the number of valid ones.
     return losses * labelled / ops.maximum(ops.mean(labelled), 1e-9)
 
   def get_config(self):
@@ -231,7 +231,7 @@ class SparseCrossentropy(keras.losses.Loss):
 
 @register
 class LabelledAccuracy(keras.metrics.SparseCategoricalAccuracy):
-  """Share of right answers where there is a label, that is one of at least 0."""
+  """Share of correct predictions among labelled examples; a negative label means no label."""
 
   def __init__(self, name: str = "accuracy", dtype=None):
     super().__init__(name=name, dtype=dtype)
@@ -247,17 +247,16 @@ class LabelledAccuracy(keras.metrics.SparseCategoricalAccuracy):
 
 
 def task_loss(config: NLPTaskConfig):
-  """The loss that a task trains with: one, or a dictionary for the parts of a span.
+  """The training loss of a task; for spans a dictionary with a loss for each end.
 
   Raises:
-    ValueError: a single text's vector has no loss of its own.
+    ValueError: a similarity task has no default loss.
   """
   if config.task_type in REGRESSION_TASKS:
     return keras.losses.MeanSquaredError()
   if config.task_type in SIMILARITY_TASKS:
     raise ValueError(
-      f"{config.name}: {config.task_type.value} gives vectors or scores, whose loss is a choice: "
-      "call model.compile with one."
+      f"{config.name}: {config.task_type.value} has no default loss; call model.compile with one."
     )
   logits = config.task_type in SPAN_TASKS | {_T.MASKED_LANGUAGE_MODELING}
   loss = SparseCrossentropy(from_logits=logits, label_smoothing=config.label_smoothing)
@@ -265,7 +264,7 @@ def task_loss(config: NLPTaskConfig):
 
 
 def task_metrics(config: NLPTaskConfig):
-  """Metrics to watch a task by: right answers, or the error of regression."""
+  """The metrics of a task: accuracy, or the root mean squared error of regression."""
   if config.task_type in REGRESSION_TASKS:
     return [keras.metrics.RootMeanSquaredError()]
   if config.task_type in SPAN_TASKS:
@@ -279,10 +278,10 @@ def compile_for_tasks(
   """`model.compile` with the losses, label smoothing, loss weights and metrics of its tasks.
 
   Args:
-    model: of `create_bert_with_head` for one task, of `create_multi_task_bert` for several.
+    model: result of `create_bert_with_head` for one task, `create_multi_task_bert` for several.
     configs: its tasks.
-    optimizer: as `compile` takes it.
-    **kwargs: more arguments of `compile`.
+    optimizer: as in `compile`.
+    **kwargs: further arguments of `compile`.
   """
   if len(configs) == 1:
     [config] = configs

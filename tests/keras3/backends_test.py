@@ -1,11 +1,11 @@
-"""The Keras side on JAX and PyTorch gives what it gives here, and imports no TensorFlow.
+"""The Keras side computes the same on JAX and PyTorch as here, and imports no TensorFlow there.
 
 Run alone: python -m pytest tests/keras3/backends_test.py
 
-Each backend computes in a process of its own, since Keras cannot change it. A backend that is not
-installed is skipped. The environment variable TORCH_PYTHON may name the interpreter of another
-environment, which has PyTorch; `make test-torch` makes one. The other tests of the Keras side run
-on any backend, too: KERAS_BACKEND=torch python -m pytest tests/keras3/face_test.py
+Each backend runs in its own process, since Keras cannot change it. A backend that is not installed
+is skipped. The environment variable TORCH_PYTHON may name the interpreter of another environment
+with PyTorch; `make test-torch` creates one. The other tests of the Keras side run on any backend,
+too: KERAS_BACKEND=torch python -m pytest tests/keras3/encoder_test.py
 """
 
 import importlib.util
@@ -18,7 +18,6 @@ import sys
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from bert.keras3 import (
   BERT,
@@ -28,6 +27,7 @@ from bert.keras3 import (
   WarmUpLinearDecay,
   create_bert_with_head,
 )
+from tests.kit.keras_models import NO_DROPOUT, TINY, numpy_of, random_inputs
 from tests.kit.paths import ROOT
 
 ELSEWHERE = {"torch": os.environ.get("TORCH_PYTHON")}
@@ -42,17 +42,9 @@ OTHERS = [
   for name in ("jax", "torch", "tensorflow")
   if name != keras.backend.backend()
 ]
-TINY = {
-  "vocab_size": 40,
-  "hidden_size": 16,
-  "num_layers": 2,
-  "num_heads": 2,
-  "intermediate_size": 32,
-  "hidden_dropout_prob": 0.0,
-  "attention_probs_dropout_prob": 0.0,
-}
+pytestmark = pytest.mark.ci
 
-# What the other process does: load, predict, train, and say which big modules it has imported.
+# The other process loads, predicts, trains, and prints whether it imported TensorFlow.
 OTHER_PROCESS = """
 import json, sys
 import numpy as np
@@ -103,18 +95,11 @@ def run_on(backend, *arguments):
 def expected(tmp_path_factory):
   """A folder with a model and inputs, and what this process makes of them."""
   folder = tmp_path_factory.mktemp("backends")
-  generator = np.random.default_rng(7)
-  mask = np.ones((4, 12), "int32")
-  mask[2:, 8:] = 0
-  inputs = {
-    "input_ids": generator.integers(0, 40, (4, 12)).astype("int32"),
-    "attention_mask": mask,
-    "token_type_ids": generator.integers(0, 2, (4, 12)).astype("int32"),
-  }
+  inputs = random_inputs(4, 12)
   labels = np.array([0, 1, 2, 1])
   keras.utils.set_random_seed(2)
   task = NLPTaskConfig("topic", NLPTaskType.TOPIC_CLASSIFICATION, 3, dropout_rate=0.0)
-  model = create_bert_with_head("tiny", task, bert_config_overrides=TINY)
+  model = create_bert_with_head("tiny", task, bert_config_overrides={**TINY, **NO_DROPOUT})
   schedule = WarmUpLinearDecay(1e-2, num_train_steps=10, num_warmup_steps=2)
   # No clipping: TensorFlow's norm of a table's gradient is another one.
   optimizer = AdamWeightDecay(schedule, global_clipnorm=None)
@@ -123,7 +108,7 @@ def expected(tmp_path_factory):
   np.savez(folder / "inputs.npz", **inputs, labels=labels)
   predictions = model.predict(inputs, verbose=0)
   losses = [float(model.train_on_batch(inputs, labels)) for _ in range(4)]
-  table = ops.convert_to_numpy(model.get_layer("bert").embeddings.word_embeddings)
+  table = numpy_of(model.get_layer("bert").embeddings.word_embeddings)
   return folder, {"predictions": predictions, "losses": np.array(losses), "table": table}
 
 
@@ -145,7 +130,7 @@ def test_minilm_is_the_same_and_the_originals(expected, backend, golden_dir, dat
   bert = BERT.from_checkpoint(weights)
   here = bert({"input_ids": golden["input_ids"], "attention_mask": golden["input_mask"]})
   mask = golden["input_mask"][..., None]
-  ours = ops.convert_to_numpy(here["last_hidden_state"])
+  ours = numpy_of(here["last_hidden_state"])
   np.testing.assert_allclose(there["last_hidden_state"] * mask, ours * mask, rtol=0, atol=1e-5)
   np.testing.assert_allclose(
     there["last_hidden_state"][:, :16] * mask[:, :16],

@@ -22,16 +22,11 @@ from bert.keras3 import (
   TokenClassificationHead,
   compile_for_tasks,
   create_bert_with_head,
+  weights,
 )
 from bert.keras3.tasks import SIMILARITY_TASKS, TASKS_WITH_HEAD, LabelledAccuracy
+from tests.kit.keras_models import NO_DROPOUT, TINY, numpy_of
 
-TINY = {
-  "vocab_size": 40,
-  "hidden_size": 16,
-  "num_layers": 1,
-  "num_heads": 2,
-  "intermediate_size": 32,
-}
 B, S = 4, 10
 
 
@@ -45,10 +40,6 @@ def make_inputs(*leading):
     "attention_mask": mask,
     "token_type_ids": generator.integers(0, 2, shape).astype("int32"),
   }
-
-
-def numpy_of(tensor):
-  return ops.convert_to_numpy(tensor)
 
 
 def make_model(task_type, num_classes=None, head=None, **config):
@@ -85,9 +76,9 @@ def test_the_37_types_and_which_have_a_head():
   ("arguments", "message"),
   [
     ({"task_type": "sentiment_analysis"}, "num_classes of at least 2"),
-    ({"task_type": "ranking", "num_classes": 2}, "there is no head"),
+    ({"task_type": "ranking", "num_classes": 2}, "it has no head"),
     ({"task_type": "text_summarization"}, "an encoder"),
-    ({"task_type": "spam_detection", "num_classes": 2, "num_labels": 3}, "mean the same"),
+    ({"task_type": "spam_detection", "num_classes": 2, "num_labels": 3}, "are synonyms"),
     ({"task_type": "spam_detection", "num_classes": 2, "label_smoothing": 1.5}, "label_smoothing"),
   ],
 )
@@ -236,11 +227,10 @@ def test_quick_start(tmp_path):
 def test_compiled_by_xla_it_learns_the_same():
   losses = []
   inputs, labels = make_inputs(), np.array([0, 1, 2, 1])
-  dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
   for jit_compile in (False, True):
     keras.utils.set_random_seed(4)
     task = NLPTaskConfig("x", NLPTaskType.TEXT_CLASSIFICATION, 3, dropout_rate=0.0)
-    model = create_bert_with_head("tiny", task, bert_config_overrides={**TINY, **dropout})
+    model = create_bert_with_head("tiny", task, bert_config_overrides={**TINY, **NO_DROPOUT})
     model.compile("adam", "sparse_categorical_crossentropy", jit_compile=jit_compile)
     losses.append([float(model.train_on_batch(inputs, labels)) for _ in range(2)])
   np.testing.assert_allclose(losses[0], losses[1], rtol=0, atol=1e-5)
@@ -319,8 +309,6 @@ def test_masked_words_and_the_original(golden_dir):
 
 
 def test_next_sentence_and_the_original(golden_dir):
-  from bert.keras3 import weights
-
   golden = np.load(golden_dir / "tiny_forward.npz")
   bert = BERT.from_checkpoint(golden_dir / "tiny")
   outputs = bert(

@@ -6,12 +6,11 @@ Run alone: python -m pytest tests/keras3/layers_test.py
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from bert.keras3 import BERT, TransformerLayer
 from bert.keras3.attention import ATTENTION_TYPES, DifferentialAttention, SelfAttention
-from bert.keras3.feed_forward import FFN_TYPES, FeedForward
-from bert.keras3.parts import NORMALIZATION_TYPES, TruncatedNormal
+from bert.keras3.parts import FFN_TYPES, NORMALIZATION_TYPES, FeedForward, TruncatedNormal
+from tests.kit.keras_models import TINY, numpy_of
 
 W, S = 16, 11  # longer than the default window reaches
 VARIANTS = [
@@ -22,18 +21,6 @@ VARIANTS = [
   {"position_embedding_type": "sinusoidal"},
   {"use_stochastic_depth": True},
 ]
-TINY = {
-  "vocab_size": 30,
-  "hidden_size": W,
-  "num_layers": 2,
-  "num_heads": 2,
-  "intermediate_size": 24,
-  "max_position_embeddings": 16,
-}
-
-
-def numpy_of(tensor):
-  return ops.convert_to_numpy(tensor)
 
 
 def random_states(batch_size=3):

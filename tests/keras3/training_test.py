@@ -1,4 +1,4 @@
-"""Losses of the kit, and its training steps in half precision.
+"""Losses of the Keras side, training steps in half precision, scores.
 
 Run alone: python -m pytest tests/keras3/training_test.py
 """
@@ -6,48 +6,43 @@ Run alone: python -m pytest tests/keras3/training_test.py
 import keras
 import numpy as np
 import pytest
+import sklearn.metrics
 from keras import ops
 
 from bert.keras3 import (
   AMPTrainer,
   BERTForMaskedLM,
   BERTForSequenceClassification,
-  BertTokenizer,
   NLPTaskConfig,
   compute_classification_loss,
+  compute_confusion_matrix,
   compute_mlm_loader_loss,
   compute_mlm_loss,
+  compute_precision_recall_f1,
   create_bert_with_head,
   create_classification_dataloader,
   create_mlm_dataloader,
   create_model_config,
+  evaluate_classification_metrics,
+  training,
 )
 from bert.keras3.models import LogitsOutput
+from tests.kit.keras_models import NO_DROPOUT, SPECIAL, WORDS, numpy_of
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(35))]
 CONFIG = create_model_config(
   "bert-base-uncased",
-  vocab_size=len(WORDS),
+  vocab_size=len(SPECIAL + WORDS),
   hidden_size=16,
   num_hidden_layers=1,
   num_attention_heads=2,
   intermediate_size=32,
-  hidden_dropout_prob=0.0,
-  attention_probs_dropout_prob=0.0,
   initializer_range=0.2,  # so large that ten steps teach something
+  **NO_DROPOUT,
+)
+SPREAD = create_model_config(  # its untrained models give different texts different classes
+  "bert-base-uncased", **{**vars(CONFIG), "initializer_range": 0.5}
 )
 TEXTS = [f"w{i} w{i + 1} w{i + 2} w{i + 3}" for i in range(30)]
-
-
-def numpy_of(tensor):
-  return ops.convert_to_numpy(tensor)
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory):
-  path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
-  path.write_text("\n".join(WORDS) + "\n")
-  return BertTokenizer(path)
 
 
 def cross_entropy(logits, label):
@@ -215,3 +210,81 @@ def test_the_trainers_arguments():
   model = create_bert_with_head("tiny", config, bert_config_overrides=sizes)
   with pytest.raises(ValueError, match="'topic' gives probabilities"):
     trainer.prepare(model)
+
+
+# ---------------------------------------------------------------------------------------------
+# Scores.
+
+
+@pytest.mark.parametrize("num_classes", [2, 4])
+def test_scores_equal_scikit_learns(num_classes):
+  generator = np.random.default_rng(num_classes)
+  labels, predictions = generator.integers(0, num_classes, (2, 200))
+  averages = ["macro", "micro", "weighted", None] + ["binary"] * (num_classes == 2)
+  for average in averages:
+    expected = sklearn.metrics.precision_recall_fscore_support(labels, predictions, average=average)
+    found = compute_precision_recall_f1(predictions, labels, num_classes, average or "none")
+    for value, name in zip(expected, ("precision", "recall", "f1"), strict=False):
+      np.testing.assert_allclose(found[name], value, rtol=1e-12)
+  default = compute_precision_recall_f1(predictions, labels)
+  convention = "binary" if num_classes == 2 else "macro"
+  assert default == compute_precision_recall_f1(predictions, labels, average=convention)
+  np.testing.assert_array_equal(
+    compute_confusion_matrix(predictions, labels),
+    sklearn.metrics.confusion_matrix(labels, predictions),
+  )
+
+
+def test_scores_of_tokens_and_classes_that_do_not_occur():
+  logits = np.eye(3, dtype="float32")[[[0, 1, 2], [1, 1, 0]]]  # [B, S, C]
+  labels = np.array([[0, 1, -100], [0, 1, -100]])
+  matrix = compute_confusion_matrix(ops.convert_to_tensor(logits), labels, num_classes=3)
+  assert matrix.tolist() == [[1, 1, 0], [0, 2, 0], [0, 0, 0]]
+  found = compute_precision_recall_f1(logits, labels, 3, "none")
+  assert found["recall"] == [0.5, 1.0, 0.0]
+
+
+def test_scores_that_cannot_be():
+  with pytest.raises(ValueError, match="3 predictions, but 2 labels"):
+    compute_confusion_matrix([0, 1, 1], [0, 1])
+  with pytest.raises(ValueError, match="nothing to score"):
+    compute_precision_recall_f1([1], [-100])
+  with pytest.raises(ValueError, match="a class 2, but num_classes is 2"):
+    compute_precision_recall_f1([0], [2], num_classes=2)
+  with pytest.raises(ValueError, match="average is 'mean'"):
+    compute_precision_recall_f1([0], [1], average="mean")
+
+
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
+def test_evaluation_of_a_model(kind, tokenizer, monkeypatch):
+  texts = [f"w{i} w{i + 1} w{i + 2}" for i in range(21)]
+  labels = np.arange(21) % 3
+  keras.utils.set_random_seed(1)
+  model = BERTForSequenceClassification(SPREAD, num_labels=3)
+  inputs = tokenizer(texts, return_tensors="np")
+  logits = numpy_of(model(inputs, training=False)).astype("float64")
+  probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+  if kind == "probabilities":
+    model.classifier.spec.output = "probabilities"
+  loader = create_classification_dataloader(texts, labels, tokenizer, batch_size=4)
+  warnings = []
+  monkeypatch.setattr(training, "_has_gpu", lambda: False)
+  monkeypatch.setattr(training.logging, "warning", lambda *a: warnings.append(a))
+  found = evaluate_classification_metrics(model, loader, device="cuda", num_classes=3)
+  assert len(warnings) == 1  # there is no GPU, and that is said
+  predictions = logits.argmax(axis=1)
+  assert set(predictions) == {0, 1, 2}
+  assert found["accuracy"] == sklearn.metrics.accuracy_score(labels, predictions)
+  expected = sklearn.metrics.precision_recall_fscore_support(labels, predictions, average="macro")
+  assert [found["precision"], found["recall"], found["f1"]] == pytest.approx(expected[:3])
+  assert found["loss"] == pytest.approx(sklearn.metrics.log_loss(labels, probabilities), rel=1e-4)
+  assert found["per_class"]["f1"] == pytest.approx(
+    sklearn.metrics.f1_score(labels, predictions, average=None).tolist()
+  )
+  matrix = sklearn.metrics.confusion_matrix(labels, predictions)
+  np.testing.assert_array_equal(found["confusion_matrix"], matrix)
+  with pytest.raises(ValueError, match="num_classes is 2, but the model gives 3"):
+    evaluate_classification_metrics(model, loader, num_classes=2)
+  empty = create_classification_dataloader([], [], tokenizer)
+  with pytest.raises(ValueError, match="nothing to score"):
+    evaluate_classification_metrics(model, empty, device="cpu")

@@ -1,6 +1,6 @@
-"""The encoder in Keras 3: sizes, outputs, weights, saving, on the backend in KERAS_BACKEND.
+"""The encoder in Keras 3: sizes, outputs, weights, saving.
 
-Run alone: python -m pytest tests/keras3/face_test.py
+Run alone: python -m pytest tests/keras3/encoder_test.py
 """
 
 import os
@@ -13,38 +13,18 @@ import pytest
 from keras import ops
 
 from bert import keras3
-from bert.keras3 import BERT, count_parameters
-from bert.keras3 import weights as keras_weights
+from bert.keras3 import BERT, count_parameters, weights
+from bert.keras3.__main__ import main
 from bert.model.configuration import RELEASED_SIZES, BertConfig
+from tests.kit import keras_models
+from tests.kit.keras_models import numpy_of, on_tensorflow, random_inputs
 from tests.kit.paths import ROOT
 
-TINY = {
-  "vocab_size": 50,
-  "hidden_size": 16,
-  "num_layers": 2,
-  "num_heads": 2,
-  "intermediate_size": 32,
-  "max_position_embeddings": 24,
-}
-on_tensorflow = pytest.mark.skipif(
-  keras.backend.backend() != "tensorflow", reason="needs Keras's TensorFlow backend"
-)
+TINY = {**keras_models.TINY, "num_layers": 2}
 
 
-def make_inputs(batch_size=4, length=12, vocab_size=50):
-  """Random ids; the last third of the last row is padding."""
-  generator = np.random.default_rng(5)
-  mask = np.ones((batch_size, length), "int32")
-  mask[-1, length - length // 3 :] = 0
-  return {
-    "input_ids": generator.integers(0, vocab_size, (batch_size, length)).astype("int32"),
-    "attention_mask": mask,
-    "token_type_ids": generator.integers(0, 2, (batch_size, length)).astype("int32"),
-  }
-
-
-def numpy_of(tensor):
-  return ops.convert_to_numpy(tensor)
+def make_inputs(length=12):
+  return random_inputs(4, length)
 
 
 @pytest.fixture(scope="module")
@@ -112,11 +92,11 @@ def test_released_weights_have_their_archives_name():
 
 
 def test_count_params_prints_exact_numbers(capsys):
-  keras3.main(["--count_params", "base", "uncased_L-2_H-128_A-2"])
+  main(["--count_params", "base", "uncased_L-2_H-128_A-2"])
   expected = "base: 109,482,240 parameters\nuncased_L-2_H-128_A-2: 4,385,920 parameters\n"
   assert capsys.readouterr().out == expected
   with pytest.raises(SystemExit):
-    keras3.main(["--count_params", "huge"])
+    main(["--count_params", "huge"])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -282,9 +262,9 @@ def write_checkpoint(folder, model):
 
 
 def warnings_of(monkeypatch):
-  """What `keras_weights` warns of, as a list that fills."""
+  """What `weights` warns of, as a list that fills."""
   texts = []
-  monkeypatch.setattr(keras_weights.logging, "warning", texts.append)
+  monkeypatch.setattr(weights.logging, "warning", texts.append)
   return texts
 
 
@@ -295,23 +275,23 @@ def test_another_vocabulary_skips_the_word_table_with_a_warning(bert, tmp_path, 
   sizes = {**TINY, "vocab_size": 60}
   model = BERT.from_variant("tiny", pretrained=prefix, **sizes)
   assert len(texts) == 1
-  assert "bert/embeddings/word_embeddings: [50, 16] there, [60, 16] here" in texts[0]
+  assert "bert/embeddings/word_embeddings: [40, 16] in the file, [60, 16] in the model" in texts[0]
   theirs, ours = bert.checkpoint_variables(), model.checkpoint_variables()
   name = "bert/encoder/layer_0/attention/self/query/kernel"
   np.testing.assert_array_equal(numpy_of(ours[name]), numpy_of(theirs[name]))
   before = numpy_of(ours["bert/embeddings/word_embeddings"])
-  with pytest.raises(ValueError, match=r"word_embeddings: \[50, 16\] there"):
+  with pytest.raises(ValueError, match=r"word_embeddings: \[40, 16\] in the file"):
     model.load_pretrained_weights(prefix, skip_mismatch=False)
   np.testing.assert_array_equal(before, numpy_of(ours["bert/embeddings/word_embeddings"]))
 
 
 @on_tensorflow
-def test_the_checkpoints_vocabulary_counts_unless_told_otherwise(bert, tmp_path, monkeypatch):
+def test_the_checkpoints_vocabulary_counts_by_default(bert, tmp_path, monkeypatch):
   write_checkpoint(tmp_path, bert)
   texts = warnings_of(monkeypatch)
   sizes = {key: value for key, value in TINY.items() if key != "vocab_size"}
   model = BERT.from_variant("tiny", pretrained=tmp_path, **sizes)
-  assert model.vocab_size == 50
+  assert model.vocab_size == 40
   assert not texts
 
 
@@ -351,6 +331,7 @@ def test_a_keras_file_serves_as_pretrained(bert, tmp_path):
 # Keras: saving, functional models, training.
 
 
+@pytest.mark.ci
 def test_loads_in_a_new_process_without_custom_objects(bert, tmp_path):
   bert.save(tmp_path / "model.keras")
   inputs = make_inputs()
@@ -399,11 +380,11 @@ def test_dropout_only_in_training(bert):
 
 
 def test_one_seed_makes_one_model():
-  def weights(seed):
+  def weights_of(seed):
     keras.utils.set_random_seed(seed)
     return [numpy_of(variable) for variable in BERT(**TINY).weights]
 
-  first, again, other = weights(1), weights(1), weights(2)
+  first, again, other = weights_of(1), weights_of(1), weights_of(2)
   for one, two in zip(first, again, strict=True):
     np.testing.assert_array_equal(one, two)
   assert not np.array_equal(first[0], other[0])
