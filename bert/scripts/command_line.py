@@ -23,7 +23,7 @@ import logging as std_logging
 import os
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from absl import flags, logging
@@ -56,14 +56,17 @@ class UsageError(ValueError):
 # Values that were given.
 
 
-def check_required() -> None:
+def check_required(values: Mapping[str, Any] = types.MappingProxyType({})) -> None:
   """Checks the flags marked by `mark_required`.
+
+  Args:
+    values: flag -> value, where it is not the flag's own, such as a file that was found.
 
   Raises:
     UsageError: names all that have no value, in the original's words.
   """
   required = filter(flag_groups.is_required, flag_groups.script_flags())
-  missing = [flag.name for flag in required if flag.value is None]
+  missing = [flag.name for flag in required if values.get(flag.name, flag.value) is None]
   if missing:
     raise UsageError(
       "\n".join(f"Flag --{name} must have a value other than None." for name in missing)
@@ -106,9 +109,15 @@ class _Words:
   undefok: set[str] = dataclasses.field(default_factory=set)
   warnings: list[str] = dataclasses.field(default_factory=list)
   request: str | None = None
+  takes_arguments: bool = False
 
 
-def parse(argv: Sequence[str], doc: str | None = None, program: str | None = None) -> list[str]:
+def parse(
+  argv: Sequence[str],
+  doc: str | None = None,
+  program: str | None = None,
+  takes_arguments: bool = False,
+) -> list[str]:
   """Sets `flags.FLAGS` from a command line, with a warning for each word it cannot use.
 
   Spellings are absl's: `--name=value`, `--name value`, one dash or two; a switch is `--do_train`,
@@ -120,6 +129,7 @@ def parse(argv: Sequence[str], doc: str | None = None, program: str | None = Non
     argv: the program's name and its arguments, as `sys.argv`.
     doc: what `--help` says about the script.
     program: the words that start the script, by default `python` and its file name.
+    takes_arguments: whether words that belong to no flag mean something to the script.
 
   Returns:
     The program's name and the arguments that are neither flags nor values of flags.
@@ -128,7 +138,8 @@ def parse(argv: Sequence[str], doc: str | None = None, program: str | None = Non
     UsageError: a flag has no value or one it cannot have.
     SystemExit: with code 0, after `--help` or `--version`.
   """
-  words = _sort_words(_insert_flag_files(argv[1:]))
+  words = _Words(takes_arguments=takes_arguments)
+  _sort_words(_insert_flag_files(argv[1:]), words)
   if words.request:
     _answer(words.request, program or _program(argv), doc)
   _set_flags(words)
@@ -147,9 +158,8 @@ def _insert_flag_files(arguments: Sequence[str]) -> list[str]:
     raise UsageError(f"{named}: a flag file is not UTF-8 ({error}).") from None
 
 
-def _sort_words(arguments: Iterable[str]) -> _Words:
+def _sort_words(arguments: Iterable[str], words: _Words) -> None:
   """Separates flags, their values and other words. Sets nothing."""
-  words = _Words()
   queue = collections.deque(arguments)
   previous = ""
   while queue:
@@ -165,7 +175,6 @@ def _sort_words(arguments: Iterable[str]) -> _Words:
       words.positional.append(word)
       _note_positional(word, previous, words)
     previous = word
-  return words
 
 
 def _sort_flag(word: str, queue: collections.deque[str], words: _Words) -> None:
@@ -234,7 +243,7 @@ def _note_positional(word: str, previous: str, words: _Words) -> None:
       f'Ignoring "{word}" after {previous}: a switch takes its value with "=". '
       f"Write {previous}={word}."
     )
-  else:
+  elif not words.takes_arguments:
     words.warnings.append(f'Ignoring the argument "{word}": it belongs to no flag.')
 
 
@@ -323,6 +332,7 @@ def run(
   define_flags: Callable[[], None],
   argv: Sequence[str] | None = None,
   doc: str | None = None,
+  takes_arguments: bool = False,
 ) -> NoReturn:
   """Runs a script: defines its flags, parses the command line, calls `main`, and exits.
 
@@ -339,6 +349,8 @@ def run(
     define_flags: defines the script's flags, see flag_groups.py.
     argv: the command line, by default `sys.argv`.
     doc: what `--help` says first, by default the docstring of `main`'s module.
+    takes_arguments: whether `main` reads the arguments that are not flags; else a warning names
+      each.
 
   Raises:
     SystemExit: always, unless a traceback is called for.
@@ -350,14 +362,13 @@ def run(
   # TensorFlow 2.21 writes before its log is set up (oneDNN, CUDA not found) come at any level.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
   with _logging_to_stderr(), flag_groups.defined_flags(define_flags):
-    sys.exit(_exit_code(main, argv, doc, _program(argv, script)))
+    program = _program(argv, script)
+    sys.exit(_exit_code(lambda: main(parse(argv, doc, program, takes_arguments)), program))
 
 
-def _exit_code(
-  main: Callable[[list[str]], Any], argv: list[str], doc: str | None, program: str
-) -> Any:
+def _exit_code(parse_and_run: Callable[[], Any], program: str) -> Any:
   try:
-    code = main(parse(argv, doc, program))
+    code = parse_and_run()
     sys.stdout.flush()  # Here a reader that has left, as in `| head`, can still be handled.
     return code
   except KeyboardInterrupt:

@@ -1,1 +1,69 @@
-"""Downloads a released model or public task data into the cache."""
+"""Downloads released models and public task data into a cache, and prints their folders.
+
+  bert download --list
+  bert download uncased_L-12_H-768_A-12 MRPC
+
+What the cache has is not downloaded again. The cache is --cache_dir, else BERT_CACHE_DIR or
+~/.cache/bert. Scripts download by themselves: --init_checkpoint=uncased_L-12_H-768_A-12,
+--data_dir=download. This command is for machines that will have no network later.
+"""
+
+from collections.abc import Callable
+
+from absl import flags
+
+from bert.checkpoints import released_models
+from bert.scripts import command_line, flag_groups
+from bert.tasks import public_data
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+  """Defines this command's flags."""
+  with flag_groups.flag_group("Download"):
+    flags.DEFINE_bool("list", False, "List all names and exit.")
+    flags.DEFINE_string("cache_dir", None, "The folder of the cache.")
+
+
+def main(argv: list[str]) -> None:
+  """Prints the list, or the folder of each name, one on a line."""
+  names = argv[1:]
+  if FLAGS.list:
+    print(list_names())
+    return
+  if not names:
+    raise command_line.UsageError("Give the names of models or tasks, or --list.")
+  downloads = [_download_of(name) for name in names]  # Names are checked before any download.
+  for download, name in zip(downloads, names, strict=True):
+    print(download(name, FLAGS.cache_dir))
+
+
+def list_names() -> str:
+  """All models and tasks, one on a line."""
+  models = [f"  {name}" for name in released_models.RELEASED_MODELS]
+  tasks = [f"  {name}" for name in public_data.TASK_NAMES]
+  return "\n".join(["Released models:", *models, "", "Data of public tasks:", *tasks])
+
+
+def _download_of(name: str) -> Callable[[str, str | None], str]:
+  """The function that downloads what has this name."""
+  if released_models.is_released_name(name):
+    return released_models.download_model
+  if public_data.is_public_task(name):
+    return public_data.download_task_data
+  import difflib  # Rarely needed, and not free to import.
+
+  known = {
+    each.lower(): each for each in (*released_models.RELEASED_MODELS, *public_data.TASK_NAMES)
+  }
+  nearest = difflib.get_close_matches(name.lower(), known, n=1)
+  question = f" Did you mean {known[nearest[0]]}?" if nearest else ""
+  raise command_line.UsageError(
+    f"No released model and no public task is called {name!r}.{question} "
+    "`bert download --list` lists all names."
+  )
+
+
+if __name__ == "__main__":
+  command_line.run(main, define_flags, takes_arguments=True)

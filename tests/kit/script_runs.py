@@ -38,30 +38,33 @@ class Done(NamedTuple):
 
 
 class Script:
-  """A script with `main` and `define_flags`."""
+  """A script with `main` and `define_flags`; `takes_arguments` as in `command_line.run`."""
 
-  def __init__(self, module: types.ModuleType):
+  def __init__(self, module: types.ModuleType, takes_arguments: bool = False):
     self._module = module
+    self._takes_arguments = takes_arguments
 
-  def run(self, **values) -> Done:
-    """Runs it; `run(do_train=True)` is `--do_train=True`."""
+  def run(self, *arguments: str, **values) -> Done:
+    """Runs it; `run("a", do_train=True)` is `a --do_train=True`."""
     name = f"{self._module.__name__}.py"
-    argv = [name, *(f"--{flag}={value}" for flag, value in values.items())]
+    argv = [name, *arguments, *(f"--{flag}={value}" for flag, value in values.items())]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
       with pytest.raises(SystemExit) as left:
-        command_line.run(self._module.main, self._module.define_flags, argv)
+        command_line.run(
+          self._module.main, self._module.define_flags, argv, takes_arguments=self._takes_arguments
+        )
     return Done(left.value.code, out.getvalue(), err.getvalue())
 
-  def run_well(self, **values) -> Done:
+  def run_well(self, *arguments: str, **values) -> Done:
     """Runs it and expects that nothing fails."""
-    done = self.run(**values)
+    done = self.run(*arguments, **values)
     assert done.code is None, done.err
     return done
 
-  def error_of(self, **values) -> str:
+  def error_of(self, *arguments: str, **values) -> str:
     """The message of a run that fails as it should: one message and a hint, no traceback."""
-    done = self.run(**values)
+    done = self.run(*arguments, **values)
     assert done.code == 1, done.err
     assert "Traceback" not in done.err
     assert done.out == ""
