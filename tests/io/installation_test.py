@@ -1,0 +1,76 @@
+"""Tests of bert/io/installation.py. Alone: python -m pytest tests/io/installation_test.py"""
+
+import subprocess
+import sys
+
+import pytest
+
+import bert
+from bert.io import installation
+from tests.kit.paths import ROOT, SAMPLES
+
+
+def test_in_a_checkout_files_lie_beside_the_package():
+  assert installation.IS_CHECKOUT
+  assert installation.ROOT == ROOT
+  assert installation.SAMPLES == SAMPLES
+
+
+def test_requirements_are_read_from_the_project_file():
+  supported, requirements = installation.requirements()
+  assert supported.startswith(">=3.10")
+  assert "setuptools<82" in requirements
+  assert not [text for text in requirements if "pytest" in text]
+
+
+def test_requirements_of_what_is_not_installed_are_empty(monkeypatch):
+  assert installation.requirements_of("no-such-distribution") == []
+  monkeypatch.setattr(installation, "IS_CHECKOUT", False)
+  monkeypatch.setattr(installation, "DISTRIBUTION", "no-such-distribution")
+  assert installation.requirements() == ("", [])
+
+
+def test_a_missing_extra_is_named_with_the_command_that_installs_it():
+  with pytest.raises(ImportError, match=r'jax_zyxw.*pip install "bert-alive\[keras\]"') as caught:
+    with installation.extra("keras", "bert.keras3"):
+      import jax_zyxw  # noqa: F401
+  assert isinstance(caught.value, ValueError)  # scripts show it as one message
+  assert str(caught.value).startswith("bert.keras3 needs an optional package")
+
+
+def test_extras_that_are_named_exist():
+  project = (ROOT / "pyproject.toml").read_text()
+  for path in [*ROOT.glob("*.py"), *(ROOT / "bert").rglob("*.py")]:
+    for line in path.read_text().splitlines():
+      if "installation.extra(" in line:
+        name = line.split('extra("')[1].split('"')[0]
+        assert f"\n{name} = [" in project, (path, name)
+
+
+def test_a_new_python_finds_the_package_from_another_folder(tmp_path):
+  environment = installation.importable_environment()
+  code = "import bert; print(bert.__version__)"
+  done = subprocess.run(
+    [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
+  )
+  assert done.stdout == f"{bert.__version__}\n", done.stderr
+
+
+@pytest.mark.parametrize(
+  ("name", "top_level", "found"),
+  [
+    ("bert-tensorflow", "bert", ["bert-tensorflow"]),
+    ("bert-for-tf2", "bert", ["bert-for-tf2"]),
+    ("bert-score", "bert_score", []),
+    ("bert-alive", "bert", []),
+  ],
+)
+def test_other_distributions_with_a_package_bert_are_found(
+  tmp_path, monkeypatch, name, top_level, found
+):
+  metadata = tmp_path / f"{name.replace('-', '_')}-9.0.dist-info"
+  metadata.mkdir()
+  (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9.0\n")
+  (metadata / "top_level.txt").write_text(f"{top_level}\n")
+  monkeypatch.syspath_prepend(tmp_path)
+  assert installation.namesakes() == found

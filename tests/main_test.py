@@ -1,0 +1,83 @@
+"""Tests of bert/__main__.py, the command `bert`. Alone: python -m pytest tests/main_test.py"""
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+import bert
+import bert.__main__ as command
+from tests.kit import installations
+from tests.kit.paths import ROOT
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"]])
+def test_help_lists_every_word_with_a_line(capsys, words):
+  assert command.main(["bert", *words]) == 0
+  lines = capsys.readouterr().out.splitlines()
+  assert lines[0] == "usage: bert COMMAND [--flag=value ...]"
+  listed = dict(line.split(maxsplit=1) for line in lines if line[:3].strip() and line[:2] == "  ")
+  assert set(listed) == set(command.words())
+  assert all(line.endswith(".") for line in listed.values())
+  assert max(map(len, lines)) <= 120
+
+
+def test_words_are_the_scripts_at_the_root_and_download():
+  scripts = {path.stem for path in ROOT.glob("*.py")} - {"modeling", "tokenization", "optimization"}
+  assert set(command.words()) == scripts | {"download"}
+  for word, (module, summary) in command.words().items():
+    path = ROOT / f"{word}.py" if word in scripts else ROOT / "bert" / "scripts" / f"{word}.py"
+    assert module.endswith(f".{word}")
+    assert summary == ast.get_docstring(ast.parse(path.read_text())).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+  ("word", "nearest"),
+  [
+    ("run_clasifier", "Did you mean `bert run_classifier`?"),
+    ("downlaod", "Did you mean `bert download`?"),
+    ("zyxw", ""),
+    ("modeling", ""),
+    ("--task_name=MRPC", ""),
+  ],
+)
+def test_an_unknown_word_names_the_nearest(capsys, word, nearest):
+  assert command.main(["bert", word]) == 1
+  out, err = capsys.readouterr()
+  assert out == ""
+  assert f'bert has no command "{word}"' in err
+  assert nearest in err
+  assert "bert --help" in err
+
+
+def test_version(capsys):
+  assert command.main(["bert", "--version"]) == 0
+  assert capsys.readouterr().out.split()[:2] == ["bert-alive", bert.__version__]
+
+
+@pytest.mark.parametrize("word", ["create_vocab", "create_vocab.py", "download"])
+def test_a_word_runs_its_script_under_the_commands_name(tmp_path, word):
+  done = installations.checkout().run_command(word, "--help", folder=tmp_path)
+  assert done.returncode == 0, done.stderr
+  name = word.removesuffix(".py")
+  assert done.stdout.startswith(f"usage: bert {name} [--flag=value ...]")
+
+
+def test_errors_and_hints_name_the_command(tmp_path):
+  done = installations.checkout().run_command("download", "--list=x", folder=tmp_path)
+  assert done.returncode == 1
+  assert done.stderr.splitlines() == [
+    'ERROR: Flag --list takes true or false, not "x".',
+    "Run `bert download --help` to see every flag.",
+  ]
+
+
+def test_help_imports_no_script_and_no_library():
+  code = (
+    "import sys; from bert import __main__ as command; command.main(['bert', '--help'])\n"
+    "heavy = {'tensorflow', 'numpy', 'absl'} & set(sys.modules)\n"
+    "scripts = {f'bert.{word}' for word in command.words()} & set(sys.modules)\n"
+    "sys.exit(str(heavy | scripts) if heavy | scripts else 0)"
+  )
+  subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
