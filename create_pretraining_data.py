@@ -38,7 +38,7 @@ from bert.pretraining import blocks, workers
 from bert.pretraining import instances as pretraining_data
 from bert.pretraining.instances import TrainingInstance, shuffle
 from bert.scripts import command_line, flag_groups
-from bert.text import corpus
+from bert.text import corpus, corpus_statistics, text_files
 
 __all__ = [
   "TrainingInstance",
@@ -156,7 +156,7 @@ def create_training_instances(
   Raises:
     CorpusError: there is no text, or a line is not as `text_format` says.
   """
-  statistics = corpus.TextStatistics(corpus.total_bytes(input_files))
+  statistics = corpus_statistics.TextStatistics(text_files.total_bytes(input_files))
   sentences = corpus.read_sentences(input_files, tokenizer, statistics, text_format)
   if workspace is None:
     documents, instances = corpus.split_documents(sentences), []
@@ -164,11 +164,11 @@ def create_training_instances(
     documents, instances = workspace.store_documents(sentences), workspace.new_instances()
   statistics.log()
   if not documents:
-    raise corpus.CorpusError(f"There is no text in {', '.join(input_files)}.")
+    raise text_files.CorpusError(f"There is no text in {', '.join(input_files)}.")
   shuffle(documents, rng)
 
   vocab_words = list(tokenizer.vocab)
-  progress = corpus.Progress("Creating", dupe_factor * len(documents), "documents")
+  progress = corpus_statistics.Progress("Creating", dupe_factor * len(documents), "documents")
   for number in range(dupe_factor * len(documents)):
     instances.extend(
       _instances_of_document(
@@ -441,7 +441,7 @@ def write_instance_to_example_files(
     "max_predictions_per_seq": max_predictions_per_seq,
     **(facts or {}),
   }
-  progress = corpus.Progress("Writing", len(instances), "instances")
+  progress = corpus_statistics.Progress("Writing", len(instances), "instances")
   with pretraining_data.RecordFiles(output_files, facts) as files:
     remaining = iter(instances)
     while batch := list(itertools.islice(remaining, _BATCH)):
@@ -498,7 +498,7 @@ def main(_) -> None:
   """Creates the records as the flags say."""
   command_line.check_required()
   check_flags()
-  input_files = corpus.find_input_files(FLAGS.input_file)
+  input_files = text_files.find_input_files(FLAGS.input_file)
   output_files = [path.strip() for path in FLAGS.output_file.split(",") if path.strip()]
   is_beam = FLAGS.engine == "beam"
   pretraining_data.check_output_files(output_files, input_files, may_be_remote=is_beam)

@@ -3,17 +3,17 @@
   python create_vocab.py --input_file=wiki/*.txt,books.txt --output_file=vocab.txt \\
     --vocab_size=30522 --do_lower_case=True
 
-The text is UTF-8; words are those that training will see. The file has exactly --vocab_size tokens,
-and every word of the text can be spelled with them, unless the text has more different characters
-than --max_unique_chars.
+The text is UTF-8. Words are split off as in training. The file has exactly --vocab_size tokens, and
+every word of the text can be spelled with them, unless the text has more different characters than
+--max_unique_chars.
 
-A vocabulary of a released model has [unusedN] lines. New words can take their places; all other ids
-stay, so the checkpoint of the model fits as it is:
+A vocabulary of a released model has [unusedN] lines. New words can replace them; all other ids stay
+the same, so the vocabulary still fits the model's checkpoint:
 
   python create_vocab.py --input_file=medical.txt --output_file=medical_vocab.txt \\
     --extend=$BERT_BASE_DIR/vocab.txt --num_new=500
 
-If they are not enough, new words are appended, and the checkpoint gets rows for them:
+If these lines are too few, append the new words, and add rows for them to the checkpoint:
 
   python create_vocab.py --input_file=medical.txt --output_file=medical_vocab.txt \\
     --extend=$BERT_BASE_DIR/vocab.txt --extend_by=append --num_new=5000
@@ -27,7 +27,7 @@ from absl import flags, logging
 
 from bert.pretraining import instances
 from bert.scripts import command_line, flag_groups
-from bert.text import corpus, vocabulary, vocabulary_file, word_counts
+from bert.text import text_files, vocabulary, vocabulary_file, word_counts
 
 __all__ = ["main"]
 
@@ -38,57 +38,65 @@ def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("Files"):
     flags.DEFINE_string("input_file", None, "Text files or patterns, separated by commas.")
-    flags.DEFINE_string("output_file", None, "The vocabulary to write, one token on a line.")
-    flags.DEFINE_bool("strict_utf8", False, "Refuse text that is not UTF-8, instead of mending it.")
+    flags.DEFINE_string("output_file", None, "The vocabulary file to write, one token per line.")
+    flags.DEFINE_bool(
+      "strict_utf8", False, "Stop at text that is not UTF-8, instead of dropping the invalid bytes."
+    )
   with flag_groups.flag_group("Vocabulary"):
-    flags.DEFINE_integer("vocab_size", 30522, "Number of tokens.")
+    flags.DEFINE_integer("vocab_size", 30522, "Number of tokens in the vocabulary.")
     flags.DEFINE_bool("do_lower_case", True, "True for uncased models, False for cased ones.")
     flags.DEFINE_string(
       "reserved_tokens",
       ",".join(vocabulary.RESERVED_TOKENS),
-      "Tokens that are not learned, [PAD] first: its id, 0, is that of padding.",
+      "Tokens that are always included. [PAD] must be the first, because padding has id 0.",
     )
     flags.DEFINE_integer(
       "num_unused",
       0,
-      "Lines [unused0], [unused1], ... for words to come. With 99 or more, [UNK], [CLS], [SEP] and "
-      "[MASK] have the ids 100 to 103, as in released models.",
+      "Number of placeholder lines [unused0], [unused1], ... for later additions. With 99 or more, "
+      "[UNK], [CLS], [SEP] and [MASK] have the ids 100 to 103, as in released models.",
     )
-    flags.DEFINE_integer("min_count", 2, "Rarer words and pieces are not learned, only spelled.")
     flags.DEFINE_integer(
-      "max_unique_chars", 1000, "Keep the most frequent characters; words with others are [UNK]."
+      "min_count", 2, "Learn only words and pieces that occur at least this often."
+    )
+    flags.DEFINE_integer(
+      "max_unique_chars",
+      1000,
+      "Keep at most this many characters, the most frequent ones. Words with other characters become "
+      "[UNK].",
     )
   with flag_groups.flag_group("Extending a vocabulary"):
-    flags.DEFINE_string("extend", None, "The vocabulary to which new tokens are added.")
+    flags.DEFINE_string("extend", None, "An existing vocabulary to add tokens to.")
     flags.DEFINE_enum(
       "extend_by",
       "replace_unused",
       ["replace_unused", "append"],
-      "Where new tokens go: in place of [unusedN] lines, or to the end.",
+      "Where to put new tokens: in place of [unusedN] lines, or at the end.",
     )
     flags.DEFINE_integer(
-      "num_new", None, "How many tokens are added. Default: as many as there are [unusedN] lines."
+      "num_new", None, "Number of tokens to add. Default: the number of [unusedN] lines."
     )
   with flag_groups.flag_group("Resources"):
-    flags.DEFINE_integer("num_workers", None, "Processes that read. Default: one for each CPU.")
+    flags.DEFINE_integer("num_workers", None, "Number of reading processes. Default: one per CPU.")
     flags.DEFINE_integer(
       "max_words",
       word_counts.WordCounts.max_words,
-      "Different words to count before rare ones are forgotten; a million takes about 150 MB.",
+      "Number of different words to count before rare ones are forgotten. A million takes about "
+      "150 MB.",
     )
     flags.DEFINE_integer(
       "max_input_words",
       500_000,
-      "Learn from so many different words, the most frequent ones.",
+      "Learn from at most this many different words, the most frequent ones.",
     )
   flag_groups.mark_required(["input_file", "output_file"])
 
 
 def main(_) -> None:
-  """Writes a vocabulary as the flags say."""
+  """Learns or extends a vocabulary."""
   command_line.check_required()
   check_flags()
-  input_files = corpus.find_input_files(FLAGS.input_file)
+  input_files = text_files.find_input_files(FLAGS.input_file)
   old = [FLAGS.extend] if FLAGS.extend else []
   instances.check_output_files([FLAGS.output_file], input_files + old)
   old_tokens = vocabulary_file.read_tokens(FLAGS.extend) if FLAGS.extend else []
@@ -108,10 +116,10 @@ def main(_) -> None:
 
 
 def check_flags() -> None:
-  """Refuses values that would fail, or give nothing of use, after the text was read.
+  """Refuses values that would fail, or give a useless result, only after the text was read.
 
   Raises:
-    UsageError: a flag has a value that it cannot have.
+    UsageError: the value of a flag is invalid.
   """
   smallest = {
     "vocab_size": 1,
@@ -126,13 +134,13 @@ def check_flags() -> None:
   for name, bound in smallest.items():
     value = FLAGS[name].value
     if value is not None and value < bound:
-      raise command_line.UsageError(f"--{name}={value}: {bound} is the smallest.")
+      raise command_line.UsageError(f"--{name}={value}: must be at least {bound}.")
   if FLAGS.extend:
     learning = ("vocab_size", "reserved_tokens", "num_unused", "max_unique_chars")
     command_line.explain_ignored_flags(dict.fromkeys(learning, "--extend keeps all other tokens"))
   else:
     extending = ("extend_by", "num_new")
-    command_line.explain_ignored_flags(dict.fromkeys(extending, "there is no --extend"))
+    command_line.explain_ignored_flags(dict.fromkeys(extending, "--extend is not given"))
   _check_reserved_tokens()
 
 
@@ -145,33 +153,33 @@ def _check_reserved_tokens() -> None:
   problem = None
   missing = [token for token in vocabulary.RESERVED_TOKENS if token not in tokens]
   if missing:
-    problem = f"{', '.join(missing)} must be among them, or no model can be trained"
+    problem = f"{', '.join(missing)} must be included, or no model can be trained"
   elif len(set(tokens)) < len(tokens) or not all(tokens):
-    problem = "a token stands there twice, or is empty"
+    problem = "a token is repeated or empty"
   elif any(token.split() != [token] for token in tokens):
-    problem = "a token has a blank in it"
+    problem = "a token contains a blank"
   elif tokens[0] != "[PAD]":
-    problem = "[PAD] must be the first, since sequences are padded with id 0"
+    problem = "[PAD] must be the first, because sequences are padded with id 0"
   elif vocabulary.unused_ids(tokens):
-    problem = "for [unusedN] there is --num_unused"
+    problem = "use --num_unused to add [unusedN] tokens"
   if problem:
     raise command_line.UsageError(f"--reserved_tokens={FLAGS.reserved_tokens}: {problem}.")
 
 
 def _number_of_new_tokens(old_tokens: list[str]) -> int:
-  """How many to find, checked before the text is read."""
+  """The number of tokens to find, checked before the text is read."""
   num_unused = len(vocabulary.unused_ids(old_tokens))
   if FLAGS.extend_by == "append":
     if FLAGS.num_new is None:
-      raise command_line.UsageError("--extend_by=append needs --num_new: how many tokens to add.")
+      raise command_line.UsageError("--extend_by=append needs --num_new: the number of new tokens.")
   elif not num_unused:
     raise vocabulary_file.VocabularyError(
-      f"--extend={FLAGS.extend} has no [unusedN] line to replace. --extend_by=append adds lines."
+      f"--extend={FLAGS.extend} has no [unusedN] line to replace. Use --extend_by=append."
     )
   elif (FLAGS.num_new or 0) > num_unused:
     raise vocabulary_file.VocabularyError(
-      f"--num_new={FLAGS.num_new}: {FLAGS.extend} has {num_unused} [unusedN] lines. Ask for so "
-      "many, or add lines by --extend_by=append."
+      f"--num_new={FLAGS.num_new}: {FLAGS.extend} has only {num_unused} [unusedN] lines. Use "
+      "a smaller number, or --extend_by=append."
     )
   return FLAGS.num_new or num_unused
 
@@ -193,7 +201,7 @@ def _extend(counts: word_counts.WordCounts, old_tokens: list[str], num_new: int)
     counts, old_tokens, num_new, FLAGS.min_count, FLAGS.max_input_words
   )
   if len(new) < num_new:
-    logging.warning("The text gives %d new tokens only, not %d.", len(new), num_new)
+    logging.warning("Only %d new tokens were found in the text, not %d.", len(new), num_new)
   logging.info("New tokens, the most useful ones first: %s", " ".join(new[:30]))
   if FLAGS.extend_by == "append":
     return old_tokens + new
@@ -201,17 +209,17 @@ def _extend(counts: word_counts.WordCounts, old_tokens: list[str], num_new: int)
 
 
 # ---------------------------------------------------------------------------------------------
-# What is said about the text and the vocabulary.
+# Messages about the text and the vocabulary.
 
 
 def report_counts(counts: word_counts.WordCounts) -> None:
-  """Logs what was read, and what of it is not used.
+  """Logs the size of the text, and what of it is not used.
 
   Raises:
-    CorpusError: there is no word.
+    CorpusError: the text contains no word.
   """
   if not counts.words:
-    raise corpus.CorpusError(f"--input_file={FLAGS.input_file}: there is no word in the text.")
+    raise text_files.CorpusError(f"--input_file={FLAGS.input_file}: the text contains no word.")
   logging.info(
     "Counted %d words, %d different ones, %d characters (%.1f MB).",
     sum(counts.words.values()),
@@ -221,7 +229,7 @@ def report_counts(counts: word_counts.WordCounts) -> None:
   )
   if counts.forgotten:
     logging.warning(
-      "More than --max_words=%d different words: rare ones were forgotten, which occur %d times.",
+      "More than --max_words=%d different words: rare ones with %d occurrences were forgotten.",
       counts.max_words,
       counts.forgotten,
     )
@@ -233,17 +241,17 @@ def report_counts(counts: word_counts.WordCounts) -> None:
     )
   if counts.invalid_lines:
     logging.warning(
-      "%d lines are not valid UTF-8, the first one %s; the invalid bytes were dropped. "
-      "--strict_utf8 refuses them.",
+      "%d lines are not valid UTF-8, the first is %s; their invalid bytes were dropped. "
+      "To refuse such lines, use --strict_utf8.",
       counts.invalid_lines,
-      counts.first_invalid,
+      text_files.describe_place(counts.first_invalid),
     )
 
 
 def report_coverage(
   counts: word_counts.WordCounts, tokens: list[str], old_tokens: list[str]
 ) -> None:
-  """Logs how well the vocabulary fits the text that it was made from."""
+  """Logs how well the vocabulary fits the text from which it was made."""
   if old_tokens:
     logging.info("Before: %s.", vocabulary.measure(counts, old_tokens))
   coverage = vocabulary.measure(counts, tokens)

@@ -24,7 +24,7 @@ from bert import tokenization
 from bert.io import record_files, tfrecord_bytes
 from bert.pretraining import instances as pretraining_data
 from bert.scripts import command_line, flag_groups
-from bert.text import corpus
+from bert.text import corpus, corpus_statistics, text_files
 from tests.kit.paths import ROOT
 
 TEXT = ROOT / "samples" / "sample_text.txt"
@@ -575,81 +575,8 @@ def test_memory_does_not_grow_with_the_corpus(tokenizer, tmp_path, monkeypatch, 
   assert peaks[2] < peaks[1] + 100_000
 
 
-def test_a_long_line_has_the_same_tokens_in_pieces(tokenizer):
-  line = "The Σας one, two-three  " * 40
-  parts = list(corpus.parts(line, limit=50))
-  assert len(parts) > 10
-  assert "".join(parts) == line
-  assert [t for part in parts for t in tokenizer.tokenize(part)] == tokenizer.tokenize(line)
-
-
 # ---------------------------------------------------------------------------------------------
 # Text that is not as it should be.
-
-
-def read(path, tokenizer, **options):
-  statistics = corpus.TextStatistics()
-  sentences = corpus.read_sentences([str(path)], tokenizer, statistics, **options)
-  return list(sentences), statistics
-
-
-def test_lines_as_the_original_reads_them(tokenizer, tmp_path):
-  path = tmp_path / "text"
-  path.write_bytes("the\r\n\r\n\x00\n of \u2028and\n\u00a0\none".encode())
-  sentences, statistics = read(path, tokenizer)
-  assert sentences == [["the"], None, ["of", "and"], None, ["one"]]
-  assert (statistics.documents, statistics.sentences, statistics.nul_lines) == (3, 3, 1)
-
-
-def test_a_document_goes_on_in_the_next_file(tokenizer, tmp_path):
-  paths = [tmp_path / "a", tmp_path / "b"]
-  for path in paths:
-    path.write_text("the\n")
-  sentences = corpus.read_sentences(map(str, paths), tokenizer)
-  assert corpus.split_documents(sentences) == [[["the"], ["the"]]]
-
-
-def test_invalid_utf8_is_counted_or_refused(tokenizer, tmp_path):
-  path = tmp_path / "text"
-  path.write_bytes(b"the\n\xff of\n\nand\n")
-  sentences, statistics = read(path, tokenizer)
-  assert sentences == [["the"], ["of"], None, ["and"]]
-  assert statistics.invalid_lines == 1
-  assert any("line 2" in warning for warning in statistics.warnings())
-  with pytest.raises(corpus.CorpusError, match=r"line 2: byte 1 .* 0xff"):
-    read(path, tokenizer, text_format=corpus.TextFormat(strict_utf8=True))
-
-
-@pytest.mark.parametrize(
-  ("text", "warning"),
-  [
-    ("the\nof\n", "one document"),
-    ("the\n\nof\n\nand one\n\nto\nin\n", "have one sentence"),
-    ("the\nof\n\n" + "and one to\nin\n\n" * 9, "repeat an earlier line"),
-    ("☃\nthe\n\n☃ ☃\nof\n", "[UNK]"),
-    ("the\0\nof\n\nto\nin\n", "NUL"),
-  ],
-)
-def test_warnings(text, warning, tokenizer, tmp_path):
-  path = tmp_path / "text"
-  path.write_text(text)
-  _, statistics = read(path, tokenizer)
-  warnings = list(statistics.warnings())
-  assert len(warnings) == 1
-  assert warning in warnings[0]
-
-
-def test_no_warning_about_a_sound_text(tokenizer):
-  _, statistics = read(TEXT, tokenizer)
-  assert not list(statistics.warnings())
-
-
-def test_duplicates_are_estimated_in_fixed_memory():
-  sample = corpus.LineSample(capacity=500)
-  for number in range(20_000):
-    sample.add(b"line %d" % (number % 10_000))
-  assert len(sample._count_of) <= 500
-  assert sample.duplicate_share() == pytest.approx(0.5, abs=0.01)
 
 
 @pytest.mark.filterwarnings("ignore::tokenization.VocabularyWarning")
@@ -658,7 +585,7 @@ def test_duplicates_are_estimated_in_fixed_memory():
   [
     ({"input_file": "{tmp}/none*"}, "matches no file"),
     ({"input_file": "{tmp}"}, "is a folder"),
-    ({"input_file": "{tmp}/empty"}, "there is no text"),
+    ({"input_file": "{tmp}/empty"}, "all files are empty"),
     ({"input_file": "{tmp}/blank"}, "There is no text"),
     ({"input_file": "{tmp}/utf16"}, "UTF-16"),
     ({"output_file": "{tmp}"}, "is a folder"),
@@ -685,7 +612,7 @@ def test_duplicates_are_estimated_in_fixed_memory():
       {"strict_utf8": "true", "input_file": "{tmp}/latin1", "num_workers": "2"},
       "latin1, line 3: byte 4",
     ),
-    ({"input_file": "{tmp}/text.gz"}, "text.gz is no gzip file"),
+    ({"input_file": "{tmp}/text.gz"}, "text.gz is not a gzip file"),
   ],
 )
 def test_errors_before_the_work(change, message, tmp_path):

@@ -4,10 +4,8 @@ Alone: python -m pytest tests/create_vocab_test.py (20 seconds, half of them to 
 """
 
 import collections
-import contextlib
 import doctest
 import gzip
-import io
 import os
 import pathlib
 import subprocess
@@ -18,13 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bert import create_vocab as script
-from bert import tokenization
-from bert.scripts import command_line
-from bert.text import corpus, vocabulary, word_counts
-from tests.kit.paths import ROOT
+from bert import create_vocab, tokenization
+from bert.text import text_files, vocabulary, word_counts
+from tests.kit.paths import ROOT, SAMPLE_TEXT
+from tests.kit.script_runs import Script
 
-SAMPLE = ROOT / "samples" / "sample_text.txt"
 TRAPS = """Ἀχιλλεὺς ΟΔΥΣΣΕΥΣ naïve Ärger ﬁnal İstanbul 12.5% "quoted" -- C++ a_b [MASK] ##ing #hash
 東京タワー 你好,世界 हिन्दी में क्ष
 สวัสดี 한국어 עִבְרִית ½ € 🙂🙂
@@ -34,11 +30,8 @@ e\u0301te\u0301 non\u00a0breaking zero\u200bwidth carriage\rreturn tab\tbed
 
 def run(**settings):
   """Runs the script in this process; returns its exit code and what it wrote to stderr."""
-  argv = ["create_vocab.py", *(f"--{name}={value}" for name, value in settings.items())]
-  output = io.StringIO()
-  with contextlib.redirect_stderr(output), pytest.raises(SystemExit) as caught:
-    command_line.run(script.main, script.define_flags, argv)
-  return caught.value.code or 0, output.getvalue()
+  done = Script(create_vocab).run(**settings)
+  return done.code or 0, done.err
 
 
 def create(output, **settings):
@@ -61,7 +54,7 @@ def text(tmp_path_factory):
   """The sample text with traps, among them a word that is too long for any vocabulary."""
   path = tmp_path_factory.mktemp("text") / "text.txt"
   long_words = f"{'x' * 200}y {'q' * 200}\n"
-  path.write_text(SAMPLE.read_text("utf-8") + TRAPS + long_words, "utf-8")
+  path.write_text(SAMPLE_TEXT.read_text("utf-8") + TRAPS + long_words, "utf-8")
   return path
 
 
@@ -150,10 +143,10 @@ def test_invalid_utf8_is_counted_or_refused(tmp_path):
   counts = word_counts.count_words([str(path)])
   assert counts.words["caf"] == 1
   assert counts.invalid_lines == 1
-  assert "latin.txt: byte 0xe9" in counts.first_invalid
+  assert text_files.describe_place(counts.first_invalid) == f"{path}, line 2"
   code, errors = run(input_file=path, output_file=tmp_path / "v", strict_utf8=True)
   assert code == 1
-  assert "latin.txt: byte 0xe9 in the line b'caf\\xe9 au lait\\n' is not valid UTF-8" in errors
+  assert "latin.txt, line 2: byte 4 of the line, 0xe9, is not valid UTF-8" in errors
 
 
 # ---------------------------------------------------------------------------------------------
@@ -208,6 +201,7 @@ def test_cased_vocabulary(text, tmp_path):
   assert tokens_of(path, text.read_text("utf-8"), do_lower_case=False).count("[UNK]") == 1
 
 
+@pytest.mark.ci
 def test_bytes_are_always_the_same(text, learned, tmp_path):
   path = tmp_path / "again.txt"
   command = [sys.executable, ROOT / "create_vocab.py", f"--input_file={text}", "--num_unused=3"]
@@ -250,7 +244,7 @@ def test_too_large_for_the_text(tmp_path):
   assert len(tokens) == len(set(tokens)) == 100
   assert tokens[-1] == f"[unused{sum(token.startswith('[unused') for token in tokens) - 1}]"
   assert {"abab", "cd"} <= set(tokens)
-  assert "[unused] tokens make up for the rest of --vocab_size=100" in log
+  assert "[unused] tokens fill up --vocab_size=100" in log
 
 
 def test_cut_alphabet_is_told(tmp_path):
@@ -347,7 +341,7 @@ def test_too_few_unused_lines(learned, domain, tmp_path):
   code, errors = run(**flags, extend=learned[0], num_new=5)
   assert code == 1
   assert "--num_new=5:" in errors
-  assert "has 3 [unusedN] lines" in errors
+  assert "has only 3 [unusedN] lines" in errors
   (tmp_path / "full").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n")
   code, errors = run(**flags, extend=tmp_path / "full")
   assert code == 1
@@ -370,11 +364,11 @@ def no_work(monkeypatch):
 
 
 BAD_RESERVED = {
-  "[PAD],[UNK],[CLS],[SEP]": "[MASK] must be among them",
+  "[PAD],[UNK],[CLS],[SEP]": "[MASK] must be included",
   "[UNK],[PAD],[CLS],[SEP],[MASK]": "[PAD] must be the first",
-  "[PAD],[UNK],[CLS],[SEP],[MASK],[A],[A]": "a token stands there twice",
-  "[PAD],[UNK],[CLS],[SEP],[MASK],a b": "a token has a blank in it",
-  "[PAD],[UNK],[CLS],[SEP],[MASK],[unused7]": "for [unusedN] there is --num_unused",
+  "[PAD],[UNK],[CLS],[SEP],[MASK],[A],[A]": "a token is repeated",
+  "[PAD],[UNK],[CLS],[SEP],[MASK],a b": "a token contains a blank",
+  "[PAD],[UNK],[CLS],[SEP],[MASK],[unused7]": "use --num_unused",
 }
 
 
@@ -382,7 +376,7 @@ BAD_RESERVED = {
   ("settings", "message"),
   [
     ({"input_file": "{tmp}/no*.txt"}, "no*.txt matches no file"),
-    ({"input_file": "{tmp}/empty.txt"}, "there is no text in"),
+    ({"input_file": "{tmp}/empty.txt"}, "all files are empty"),
     ({"input_file": "{tmp}"}, "is a folder. Write"),
     ({"input_file": "{tmp}/utf16.txt"}, "is UTF-16 text"),
     ({"output_file": "{tmp}/text.txt"}, "is also an input file"),
@@ -390,9 +384,9 @@ BAD_RESERVED = {
     ({"output_file": "{tmp}/text.txt/v"}, "cannot write"),
     ({"extend": "{tmp}/none.txt"}, "none.txt: No such file"),
     ({"extend": "{tmp}/v", "output_file": "{tmp}/v"}, "is also an input file"),
-    ({"vocab_size": 0}, "--vocab_size=0: 1 is the smallest"),
-    ({"num_workers": 0}, "--num_workers=0: 1 is the smallest"),
-    ({"num_unused": -1}, "--num_unused=-1: 0 is the smallest"),
+    ({"vocab_size": 0}, "--vocab_size=0: must be at least 1"),
+    ({"num_workers": 0}, "--num_workers=0: must be at least 1"),
+    ({"num_unused": -1}, "--num_unused=-1: must be at least 0"),
     ({"extend_by": "magic"}, "--extend_by takes one of replace_unused, append"),
     *(({"reserved_tokens": value}, message) for value, message in BAD_RESERVED.items()),
   ],
@@ -413,7 +407,7 @@ def test_text_without_words(tmp_path):
   (tmp_path / "text.txt").write_text(" \n\n \u200b\n")
   code, errors = run(input_file=tmp_path / "text.txt", output_file=tmp_path / "v")
   assert code == 1
-  assert "there is no word in the text" in errors
+  assert "the text contains no word" in errors
 
 
 def test_a_failed_run_keeps_the_old_file(text, tmp_path):
@@ -425,7 +419,7 @@ def test_a_failed_run_keeps_the_old_file(text, tmp_path):
 
 
 def test_a_dead_worker_is_told(text):
-  with pytest.raises(corpus.CorpusError, match="fewer --num_workers"):
+  with pytest.raises(text_files.CorpusError, match="fewer --num_workers"):
     list(word_counts._map_in_order(os._exit, [3, 3, 3], 2))
 
 

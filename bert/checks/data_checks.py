@@ -102,10 +102,10 @@ def check_data(subject: Subject) -> Iterator[Finding]:
 
 
 def _files_of(subject: Subject) -> list[str]:
-  from bert.text import corpus
+  from bert.text import text_files
 
   if subject.input_file:
-    return corpus.find_input_files(subject.input_file)
+    return text_files.find_input_files(subject.input_file)
   folder = subject.data_dir
   if not os.path.isdir(folder):
     raise NotADirectoryError(20, "--data_dir is no folder", folder)
@@ -117,13 +117,13 @@ def _files_of(subject: Subject) -> list[str]:
 
 def recognise(path: str) -> str:
   """What a file holds: records, squad, conll, table or text."""
-  from bert.text import corpus
+  from bert.text import text_files
 
   if record_checks.are_records(path):
     return "records"
   if path.endswith(tuple(f".{ending}" for ending in ("csv", "jsonl"))):
     return "table"
-  with corpus.open_bytes(path) as reader:
+  with text_files.open_bytes(path) as reader:
     head = reader.read(1 << 16).decode("utf-8-sig", "replace")
   if path.endswith((".json", ".json.gz")) or re.match(r'\s*\{\s*"(data|version)"', head):
     return "squad"
@@ -185,10 +185,10 @@ def _read_each(subject: Subject, paths, read) -> Iterator[TextSet | Finding]:
 
 def _read_squad(subject: Subject, path: str) -> Iterator[TextSet | Finding]:
   from bert.tasks import squad
-  from bert.text import corpus
+  from bert.text import text_files
 
   del subject
-  with corpus.open_bytes(path) as reader:
+  with text_files.open_bytes(path) as reader:
     content = reader.read()
   questions, answered = content.count(b'"question"'), content.count(b'"answer_start"') > 0
   has_negative = b'"is_impossible"' in content
@@ -395,12 +395,12 @@ def _unknown(tokenizer, text_set: TextSet, texts, firsts, seconds) -> Iterator[F
 
 def _check_corpus(subject: Subject, paths: Sequence[str]) -> Iterator[Finding]:
   """Text for `create_pretraining_data.py`: documents, duplicates, unknown words."""
-  from bert.text import corpus
+  from bert.text import corpus, corpus_statistics
 
   if not subject.vocab:
     yield note("Without --vocab_file text is not looked at.", paths[0])
     return
-  statistics = corpus.TextStatistics(logs_progress=False)
+  statistics = corpus_statistics.TextStatistics(logs_progress=False)
   longest = sentences = 0
   for sentence in corpus.read_sentences(paths, _tokenizer(subject), statistics):
     if sentence is not None:

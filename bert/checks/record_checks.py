@@ -30,10 +30,10 @@ def are_records(path: str) -> bool:
   """Whether a file is of TFRecords: by its name, or by a length and its checksum at its start."""
   if path.endswith((".tfrecord", ".tf_record", ".tfrecords", ".tfrecord.gz")):
     return True
-  from bert.text import corpus
+  from bert.text import text_files
 
   try:
-    with corpus.open_bytes(path) as reader:  # plain or gzip
+    with text_files.open_bytes(path) as reader:  # plain or gzip
       head = reader.read(12)
   except (OSError, EOFError):
     return False

@@ -26,7 +26,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from bert.io.atomic_files import hidden_beside
 from bert.io.tfrecord_bytes import framed
 from bert.pretraining import blocks, instances
-from bert.text import corpus
+from bert.text import corpus_statistics, text_files
 
 _BUCKET_BYTES = 1 << 21  # of text; of its records, 4 to 6 MB, which are shuffled in memory
 _BUCKETS_IF_UNKNOWN = 1 << 12
@@ -58,9 +58,9 @@ def create_records(
   Raises:
     CorpusError: there is no text.
   """
-  total_bytes = corpus.total_bytes(input_files)
+  total_bytes = text_files.total_bytes(input_files)
   block_size = blocks.block_bytes(total_bytes)
-  ranges = list(enumerate(corpus.text_ranges(input_files, block_size)))
+  ranges = list(enumerate(text_files.text_ranges(input_files, block_size)))
   pass_bytes = total_bytes * settings.dupe_factor
   buckets = pass_bytes // _BUCKET_BYTES + 1 if total_bytes else _BUCKETS_IF_UNKNOWN
   pipeline = beam.Pipeline(options=PipelineOptions(shlex.split(beam_args)))
@@ -79,19 +79,19 @@ def create_records(
     | "GatherFiles" >> beam.GroupByKey()
     | "WriteFiles" >> beam.ParDo(WriteFile(output_files, facts))
   )
-  statistics = corpus.TextStatistics(total_bytes)
+  statistics = corpus_statistics.TextStatistics(total_bytes)
   result = pipeline.run()
   result.wait_until_finish()
   counts = _counts(result)
   if not counts:
     logging.info("This runner does not say how many records it made.")
     return 0
-  for name in corpus.COUNTS:
+  for name in corpus_statistics.COUNTS:
     setattr(statistics, name, counts.get(name, 0))
   statistics.log()
   if not counts.get("records"):
     instances.remove_records(output_files)
-    raise corpus.CorpusError(f"There is no text in {', '.join(input_files)}.")
+    raise text_files.CorpusError(f"There is no text in {', '.join(input_files)}.")
   logging.info("Wrote %d total instances", counts["records"])
   return counts["records"]
 
@@ -108,13 +108,13 @@ class MakeRecords(beam.DoFn):
     self._tables = blocks.load_tables(self._settings)
 
   def process(
-    self, element: tuple[int, corpus.TextRange]
+    self, element: tuple[int, text_files.TextRange]
   ) -> Iterator[tuple[tuple[int, int], tuple[int, Record]]]:
     """Makes the records of one range."""
-    statistics = corpus.TextStatistics(logs_progress=False)
+    statistics = corpus_statistics.TextStatistics(logs_progress=False)
     for batch in blocks.records_of_range(
       element[0],
-      corpus.TextRange(*element[1]),
+      text_files.TextRange(*element[1]),
       self._block_size,
       self._settings,
       self._tables,
@@ -125,7 +125,7 @@ class MakeRecords(beam.DoFn):
         place = key % self._num_files, key // self._num_files % self._num_buckets
         yield place, (key, (framed(record), tokens))
       Metrics.counter(_COUNTERS, "records").inc(len(batch.records))
-    for name in corpus.COUNTS:
+    for name in corpus_statistics.COUNTS:
       Metrics.counter(_COUNTERS, name).inc(getattr(statistics, name))
 
 

@@ -2,7 +2,7 @@
 
   settings = BlockSettings(vocab_file="vocab.txt", ...)
   tables = load_tables(settings)
-  for number, part in enumerate(corpus.text_ranges(files, block_bytes(total_bytes))):
+  for number, part in enumerate(text_files.text_ranges(files, block_bytes(total_bytes))):
     for batch in records_of_range(number, part, settings, tables, statistics):
       ...  # batch.records: serialized examples
 
@@ -31,7 +31,7 @@ from bert import tokenization
 from bert.io.tfrecord_bytes import encode_examples
 from bert.pretraining.masks import MaskSettings, draw_masks
 from bert.pretraining.random_streams import Stream, stream_key
-from bert.text import corpus
+from bert.text import corpus, corpus_statistics, text_files
 
 _DOCUMENT_CHARACTERS = 8 << 20
 _BATCH = 2048  # instances that become matrices together, a few megabytes each
@@ -109,11 +109,11 @@ def block_bytes(total_bytes: int) -> int:
 
 def records_of_range(
   range_number: int,
-  part: corpus.TextRange,
+  part: text_files.TextRange,
   block_size: int,
   settings: BlockSettings,
   tables: "Tables",
-  statistics: corpus.TextStatistics,
+  statistics: corpus_statistics.TextStatistics,
 ) -> Iterator[Batch]:
   """Makes the records of the documents that belong to a range.
 

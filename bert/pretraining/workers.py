@@ -34,7 +34,7 @@ from absl import logging
 from bert.io.atomic_files import hidden_beside
 from bert.io.tfrecord_bytes import framed, framed_size
 from bert.pretraining import blocks, instances
-from bert.text import corpus
+from bert.text import corpus_statistics, text_files
 
 # Before each record in a temporary file: how many of its tokens are no padding.
 _TOKENS = struct.Struct("<I")
@@ -54,7 +54,7 @@ class Job(NamedTuple):
     spools: the workers' temporary files.
   """
 
-  ranges: list[corpus.TextRange]
+  ranges: list[text_files.TextRange]
   block_size: int
   settings: blocks.BlockSettings
   spools: list[str]
@@ -100,9 +100,9 @@ def create_records(
     WorkerError: a worker was killed.
     OSError: a file cannot be written.
   """
-  total_bytes = corpus.total_bytes(input_files)
+  total_bytes = text_files.total_bytes(input_files)
   block_size = blocks.block_bytes(total_bytes)
-  ranges = corpus.text_ranges(input_files, block_size)
+  ranges = text_files.text_ranges(input_files, block_size)
   num_workers = min(num_workers, len(ranges))
   folder = os.path.dirname(output_files[0]) or "."
   with _temporary_files(output_files[0], num_workers) as spools:
@@ -111,7 +111,7 @@ def create_records(
       statistics = _create(job, addresses, total_bytes)
       statistics.log()
       if not addresses.count:
-        raise corpus.CorpusError(f"There is no text in {', '.join(input_files)}.")
+        raise text_files.CorpusError(f"There is no text in {', '.join(input_files)}.")
       addresses.freeze()
       random.Random(settings.random_seed).shuffle(addresses.view)
       return _deal(addresses.view, spools, output_files, facts)
@@ -141,7 +141,7 @@ def _work(
   job: Job, worker: int, next_range: Callable[[], int], report: Callable[[Any], None]
 ) -> None:
   """Does ranges as long as there are any, then reports what was read."""
-  statistics = corpus.TextStatistics(logs_progress=False)
+  statistics = corpus_statistics.TextStatistics(logs_progress=False)
   tables = blocks.load_tables(job.settings)
   offset = reported_bytes = 0
   path = job.spools[worker]
@@ -219,7 +219,7 @@ class _Workers:
           raise WorkerError(_why_ended(working[reader])) from None
         if isinstance(message, Exception):
           raise message
-        if isinstance(message, corpus.TextStatistics):  # the last message
+        if isinstance(message, corpus_statistics.TextStatistics):  # the last message
           del working[reader]
         yield message
 
@@ -243,9 +243,9 @@ def _why_ended(process) -> str:
 # The parent.
 
 
-def _create(job: Job, addresses, total_bytes: int) -> corpus.TextStatistics:
+def _create(job: Job, addresses, total_bytes: int) -> corpus_statistics.TextStatistics:
   """Has the ranges done, and stores where the records begin, in the order of the ranges."""
-  statistics = corpus.TextStatistics(total_bytes)
+  statistics = corpus_statistics.TextStatistics(total_bytes)
   inbox = _Inbox(addresses, statistics)
   if len(job.spools) == 1:
     _work(job, 0, iter(range(len(job.ranges) + 1)).__next__, inbox.add)
@@ -262,18 +262,18 @@ def _create(job: Job, addresses, total_bytes: int) -> corpus.TextStatistics:
 class _Inbox:
   """Puts the workers' reports into the order of the ranges."""
 
-  def __init__(self, addresses, statistics: corpus.TextStatistics):
+  def __init__(self, addresses, statistics: corpus_statistics.TextStatistics):
     self._addresses = addresses
     self._statistics = statistics
     self._waiting: dict[int, list[array.array]] = {}
     self._complete: set[int] = set()
     self._current = 0  # the range whose records come next
     self._read_bytes = 0
-    self._progress = corpus.Progress("Creating", statistics.total_bytes / 1e6, "MB")
+    self._progress = corpus_statistics.Progress("Creating", statistics.total_bytes / 1e6, "MB")
 
-  def add(self, message: "Report | corpus.TextStatistics") -> None:
+  def add(self, message: "Report | corpus_statistics.TextStatistics") -> None:
     """Takes what a worker reports."""
-    if isinstance(message, corpus.TextStatistics):
+    if isinstance(message, corpus_statistics.TextStatistics):
       self._statistics.add(message)
       return
     number = message.range_number
@@ -294,7 +294,7 @@ def _deal(
   addresses: Sequence[int], spools: Sequence[str], output_files: Sequence[str], facts
 ) -> int:
   """Copies records to the output files in turn, in the order of `addresses`."""
-  progress = corpus.Progress("Writing", len(addresses), "records")
+  progress = corpus_statistics.Progress("Writing", len(addresses), "records")
   with contextlib.ExitStack() as stack:
     contents = [stack.enter_context(_mapped(path)) for path in spools]
     files = stack.enter_context(instances.RecordFiles(output_files, facts))

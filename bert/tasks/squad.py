@@ -37,7 +37,7 @@ from bert.tasks.squad_features import (
   convert_examples_to_features,
   generate_features,
 )
-from bert.text.corpus import open_bytes
+from bert.text.text_files import open_bytes
 from bert.tokenization import printable_text, whitespace_tokenize
 
 __all__ = [

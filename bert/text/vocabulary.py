@@ -4,10 +4,10 @@
   tokens = learn_vocabulary(counts, vocab_size=8000)
   print(measure(counts, tokens))
 
-The learner is that of `tensorflow_text.tools.wordpiece_vocab`: a
-piece is kept if it occurs often enough in words that no longer piece covers. It knows a threshold
-but no exact size, so `learn_vocabulary` looks for the threshold that gives a few pieces too many,
-and leaves the rarest of them out.
+The learner is that of `tensorflow_text.tools.wordpiece_vocab`: a piece is kept if it occurs often
+enough in words that no longer piece covers. It takes a threshold, not an exact size, so
+`learn_vocabulary` searches for the threshold that gives slightly too many pieces, and leaves out
+the rarest of them.
 
 Every character of the alphabet is a token, alone and as `##` continuation, so a word without a rare
 character never becomes [UNK]. Characters that are words by themselves (punctuation, Chinese) are
@@ -28,11 +28,11 @@ from bert.tokenization import BasicTokenizer, WordpieceTokenizer
 
 RESERVED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-_MAX_PIECE_CHARS = 50  # longer ones exist in tables and addresses only
+_MAX_PIECE_CHARS = 50  # longer pieces occur only in tables and addresses
 
 _UNUSED = re.compile(r"\[unused(\d+)\]")
-_FIRST_UNUSED = 99  # released vocabularies have so many before [UNK], whose id is 100
-_SLACK = 0.05  # share of pieces that may be cut off; a smaller one takes the search longer
+_FIRST_UNUSED = 99  # the number before [UNK], whose id is 100, in released vocabularies
+_SLACK = 0.05  # share of pieces that may be cut off; the search takes longer with a smaller one
 
 
 # ---------------------------------------------------------------------------------------------
@@ -50,8 +50,8 @@ def learn_vocabulary(
 ) -> list[str]:
   """Learns a vocabulary of exactly `vocab_size` tokens.
 
-  In this order: reserved and unused tokens; characters; characters as continuation; learned pieces,
-  the most frequent first; more unused tokens if there are not enough pieces.
+  In this order: reserved and unused tokens; characters; characters as continuations; learned
+  pieces, the most frequent first; more unused tokens if there are too few pieces.
 
   Args:
     counts: of the words to learn from.
@@ -59,15 +59,15 @@ def learn_vocabulary(
     reserved_tokens: see `reserved_lines`.
     num_unused: see `reserved_lines`.
     min_count: pieces (except characters) and words that occur less often are not learned.
-    max_unique_chars: the most frequent characters that are kept.
-    max_input_words: the learner sees so many words, the most frequent ones. For 500,000 it takes
-      two minutes for each of the few thresholds that are tried, and 0.4 GB.
+    max_unique_chars: the number of characters to keep, the most frequent ones.
+    max_input_words: the number of words to learn from, the most frequent ones. With 500,000, each
+      of the few thresholds that are tried takes two minutes and 0.4 GB.
 
   Returns:
     The tokens, in the order of their ids.
 
   Raises:
-    VocabularyError: `vocab_size` is too small for the characters; the message says what it takes.
+    VocabularyError: `vocab_size` is too small for the characters; the message gives the minimum.
   """
   lines = reserved_lines(reserved_tokens, num_unused)
   alphabet = _most_frequent(counts.characters, max_unique_chars)
@@ -76,7 +76,7 @@ def learn_vocabulary(
   if room < 0:
     raise VocabularyError(
       f"--vocab_size={vocab_size} is too small: reserved tokens and the {len(alphabet)} characters "
-      f"of the text take {len(lines)}. Give that at least, or keep fewer characters by "
+      f"of the text take {len(lines)}. Use at least that, or keep fewer characters with "
       "--max_unique_chars."
     )
   known = set(alphabet)
@@ -84,7 +84,7 @@ def learn_vocabulary(
   pieces = learn_pieces(words, room, min_count, max_input_words, set(lines))
   if len(pieces) < room:
     logging.warning(
-      "The text gives %d pieces only: %d [unused] tokens make up for the rest of --vocab_size=%d.",
+      "Only %d pieces were found in the text: %d [unused] tokens fill up --vocab_size=%d.",
       len(pieces),
       room - len(pieces),
       vocab_size,
@@ -94,10 +94,10 @@ def learn_vocabulary(
 
 
 def reserved_lines(reserved_tokens: Sequence[str], num_unused: int) -> list[str]:
-  """The first lines of a vocabulary, where the released ones have them.
+  """The first lines of a vocabulary, at the places where released vocabularies have them.
 
   The first token has id 0, that of padding. Up to 99 unused ones follow (with 99, [UNK], [CLS] and
-  [SEP] get their familiar 100, 101 and 102), then the other reserved ones, then what is left.
+  [SEP] get their familiar 100, 101 and 102), then the other reserved ones, then the remaining unused.
 
   Example:
     >>> reserved_lines(["[PAD]", "[UNK]"], num_unused=2)
@@ -111,12 +111,12 @@ def reserved_lines(reserved_tokens: Sequence[str], num_unused: int) -> list[str]
 
 
 def _most_frequent(counts: Mapping[str, int], limit: int) -> list[str]:
-  """Keys by falling count; equal ones by themselves, so that the order is always the same."""
+  """Keys by falling count, then alphabetically, so that the order is always the same."""
   return sorted(counts, key=lambda key: (-counts[key], key))[:limit]
 
 
 def characters_for_share(counts: Mapping[str, int], share: float) -> int:
-  """How many of the most frequent characters make up a share of a text.
+  """The number of most frequent characters that make up a share of a text.
 
   Example:
     >>> characters_for_share({"e": 90, "x": 9, "q": 1}, 0.95)
@@ -154,14 +154,13 @@ def learn_pieces(
 
   Args:
     words: word -> occurrences.
-    number: of pieces wanted.
+    number: of pieces to learn.
     min_count: see `learn_vocabulary`.
     max_input_words: see `learn_vocabulary`.
     known: tokens that need not be learned.
 
   Returns:
-    Pieces of two characters and more, the most frequent first: `number` of them, or as many as
-    there are.
+    Pieces of two or more characters, the most frequent first: `number` of them, or all there are.
   """
   frequent = {
     word: count
@@ -182,8 +181,8 @@ def _search(
 ) -> list[str]:
   """Pieces of the highest threshold that gives at least `number`, or all there are.
 
-  There are about as many pieces as words that occur as often, and in any text their number is
-  about inversely proportional to the threshold: two or three attempts are enough.
+  About as many pieces as words reach a threshold, and in any text their number is about inversely
+  proportional to it: two or three attempts are enough.
   """
   found: list[str] = []
   low, high = min_count, word_counts[0][1]
@@ -191,7 +190,7 @@ def _search(
   while low <= high:
     threshold = min(high, max(low, threshold))
     pieces = _pieces_above(word_counts, threshold, known)
-    logging.info("%d pieces occur %d times or more; wanted: %d.", len(pieces), threshold, number)
+    logging.info("%d pieces occur at least %d times; needed: %d.", len(pieces), threshold, number)
     if len(pieces) < number:
       high = threshold - 1
       found = max(found, pieces, key=len)
@@ -209,7 +208,7 @@ def _pieces_above(
 ) -> list[str]:
   from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
 
-  # These are for the search of `learner.learn`, which ends anywhere within a slack below the size.
+  # Only for the search of `learner.learn`, which stops anywhere within a slack below the size.
   search = ("upper_thresh", "lower_thresh", "max_input_tokens", "max_unique_chars", "vocab_size")
   params = learner.Params(
     **dict.fromkeys([*search, "slack_ratio"]),
@@ -224,22 +223,22 @@ def _pieces_above(
 
 
 def _without_joiner(token: str) -> str:
-  # "##" alone is no continuation: the tokenizer makes each "#" a word.
+  # "##" alone is not a continuation: the tokenizer makes each "#" a word.
   return token[2:] if token.startswith("##") and len(token) > 2 else token
 
 
 # ---------------------------------------------------------------------------------------------
-# How well a vocabulary fits a text.
+# Fit of a vocabulary to a text.
 
 
 class Coverage(NamedTuple):
-  """What a vocabulary makes of counted words.
+  """How a vocabulary splits counted words.
 
   Attributes:
-    words: their number, with repetitions.
-    pieces: that they have become, an [UNK] counting as one.
-    unknown: how many became [UNK].
-    examples: the most frequent words that did.
+    words: the number of words, with repetitions.
+    pieces: the number of their pieces; an [UNK] counts as one.
+    unknown: the number of words that became [UNK].
+    examples: the most frequent of these.
   """
 
   words: int
@@ -286,7 +285,7 @@ class TokenSplitter:
     self._rest = WordpieceTokenizer(dict.fromkeys([*continuations, *beginnings], 0))
 
   def split(self, token: str) -> list[str]:
-    """The pieces of `token`, none if there is a character that no piece begins with."""
+    """The pieces of `token`; empty if it cannot be split."""
     body = _without_joiner(token)
     pieces = (self._whole if body == token else self._rest).tokenize(body)
     if pieces == ["[UNK]"]:
@@ -308,14 +307,14 @@ def find_new_pieces(
   """Finds tokens whose addition to a vocabulary makes a text shorter.
 
   Half of the places are for characters without which words are [UNK]. The others are for pieces
-  learned from words that the vocabulary breaks up; those come first that save most: how often a
-  piece would be used, times what it saves each time. If either kind is short, the other gets more.
+  learned from words that the vocabulary splits, ordered by what they save: how often a piece would
+  be used, times what it saves each time. If there are too few of one kind, the other gets more.
 
   Args:
     counts: of the words of the text.
     vocab: tokens of the vocabulary to be extended.
-    number: how many new tokens.
-    min_count: see `learn_vocabulary`; here it is for characters, too.
+    number: of new tokens.
+    min_count: see `learn_vocabulary`; here it applies to characters too.
     max_input_words: see `learn_vocabulary`.
 
   Returns:
@@ -331,7 +330,7 @@ def find_new_pieces(
     for word, count in counts.words.items()
     if count >= min_count and len(tokenizer.tokenize(word)) > 1
   }
-  # More than are needed, since some will turn out to be hardly used beside the others.
+  # More than needed, since some will hardly be used beside the others.
   candidates = learn_pieces(broken, 2 * number, min_count, max_input_words, set(vocab))
   gains = _gains_of_pieces(candidates, broken, spelled)
   useful = {piece: gain for piece, gain in gains.items() if gain > 0}
@@ -366,7 +365,7 @@ def _gains_of_pieces(
 
 
 def unused_ids(tokens: Sequence[str]) -> list[int]:
-  """Ids of the tokens that were set aside for new ones.
+  """Ids of the tokens that are reserved for new ones.
 
   Example:
     >>> unused_ids(["[PAD]", "[unused0]", "a", "[unused1]"])
@@ -376,14 +375,14 @@ def unused_ids(tokens: Sequence[str]) -> list[int]:
 
 
 def replace_unused(tokens: Sequence[str], new: Sequence[str]) -> list[str]:
-  """Puts new tokens in place of unused ones; all others keep their ids.
+  """Replaces unused tokens by new ones; all others keep their ids.
 
   Example:
     >>> replace_unused(["[PAD]", "[unused0]", "a", "[unused1]"], ["b"])
     ['[PAD]', 'b', 'a', '[unused1]']
 
   Raises:
-    VocabularyError: there are not enough unused ones.
+    VocabularyError: there are too few unused ones.
   """
   free = unused_ids(tokens)
   if len(new) > len(free):

@@ -1,4 +1,4 @@
-"""Counts the words of a text of any size, by several processes, in bounded memory.
+"""Counts the words of a text of any size, in several processes and bounded memory.
 
   counts = count_words(["books.txt", "wiki.txt.gz"], num_workers=4)
   counts.words["the"]
@@ -11,14 +11,14 @@ import concurrent.futures
 import dataclasses
 import functools
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bert.text import corpus
+from bert.text import corpus, text_files
+from bert.text.corpus_statistics import Progress
 from bert.tokenization import BasicTokenizer
 
-# Above it a word is [UNK], whatever the vocabulary: the default of `WordpieceTokenizer`.
+# Longer words are [UNK] with every vocabulary: the default of `WordpieceTokenizer`.
 MAX_WORD_CHARS = 200
 
 _RANGE_BYTES = 1 << 22
@@ -30,14 +30,14 @@ class WordCounts:
   """How often each word and each character occurs in a text.
 
   Attributes:
-    max_words: when there are more, rare ones are forgotten until half of it is left.
-    words: word -> occurrences; words above `MAX_WORD_CHARS` are left out.
-    characters: character -> occurrences in words, forgotten ones included.
-    long_words: occurrences of words above `MAX_WORD_CHARS`.
+    max_words: if there are more, rare words are forgotten until half as many are left.
+    words: word -> occurrences, without words longer than `MAX_WORD_CHARS`.
+    characters: character -> occurrences in words, forgotten words included.
+    long_words: occurrences of words longer than `MAX_WORD_CHARS`.
     forgotten: occurrences of forgotten words.
     read_bytes: size of the text.
     invalid_lines: lines that are not UTF-8.
-    first_invalid: where the first of them is.
+    first_invalid: the first of them.
   """
 
   max_words: int = 2_000_000
@@ -47,7 +47,7 @@ class WordCounts:
   forgotten: int = 0
   read_bytes: int = 0
   invalid_lines: int = 0
-  first_invalid: str = ""
+  first_invalid: text_files.LinePlace | None = None
 
   def add(self, found: Mapping[str, int]) -> None:
     """Adds word -> occurrences."""
@@ -98,16 +98,16 @@ def count_words(
 ) -> WordCounts:
   """Counts the words of text files.
 
-  Files are cut into ranges whatever the number of workers, and counts are added up in the order of
-  the text, so that the result is the same for any number, also when words were forgotten.
+  Files are cut into the same ranges for any number of workers, and counts are added in the order of
+  the text, so the result does not depend on that number, even if words are forgotten.
 
   Args:
-    input_files: see `corpus.find_input_files`.
+    input_files: see `text_files.find_input_files`.
     do_lower_case: see `tokenization.BasicTokenizer`.
     strict_utf8: refuse bytes that are not UTF-8, instead of dropping and counting them.
     num_workers: processes.
     max_words: see `WordCounts`; a million takes about 150 MB.
-    range_bytes: what a worker counts before it passes on its counts.
+    range_bytes: how much text a worker counts before it returns its counts.
 
   Raises:
     CorpusError: invalid UTF-8, with `strict_utf8`; or a worker died.
@@ -115,23 +115,22 @@ def count_words(
   count = functools.partial(
     count_range, do_lower_case=do_lower_case, strict_utf8=strict_utf8, max_words=max_words
   )
-  on_disk = all(os.path.isfile(path) and not path.endswith(".gz") for path in input_files)
-  total_bytes = sum(map(os.path.getsize, input_files)) if on_disk else 0
-  progress = corpus.Progress("Counting", total_bytes / 1e6, "MB")
+  total_bytes = text_files.total_bytes(input_files)
+  progress = Progress("Counting", total_bytes / 1e6, "MB")
   total = WordCounts(max_words)
-  for counts in _map_in_order(count, corpus.text_ranges(input_files, range_bytes), num_workers):
+  for counts in _map_in_order(count, text_files.text_ranges(input_files, range_bytes), num_workers):
     total.merge(counts)
     progress.update(total.read_bytes / 1e6)
   return total
 
 
 def count_range(
-  part: corpus.TextRange, do_lower_case: bool, strict_utf8: bool, max_words: int
+  part: text_files.TextRange, do_lower_case: bool, strict_utf8: bool, max_words: int
 ) -> WordCounts:
   """Counts the words of a part of a file; see `count_words`.
 
-  Most of a text is words that were there before, and no step of the tokenizer looks beyond a space.
-  So what stands between spaces is counted first, and tokenized once.
+  Most words of a text are repetitions, and no step of the tokenizer looks beyond a space. So what
+  stands between spaces is counted first and tokenized once.
   """
   tokenizer = BasicTokenizer(do_lower_case)
   counts = WordCounts(max_words)
@@ -145,26 +144,17 @@ def count_range(
   return counts
 
 
-def _decoded_lines(part: corpus.TextRange, strict_utf8: bool, counts: WordCounts) -> Iterator[str]:
-  for data in corpus.read_lines(part):
+def _decoded_lines(
+  part: text_files.TextRange, strict_utf8: bool, counts: WordCounts
+) -> Iterator[str]:
+  for position, data in text_files.read_lines(part):
     counts.read_bytes += len(data)
-    try:
-      line = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-      # The number of the line is not known: the range begins somewhere in the file.
-      place = f"{part.path}: byte 0x{data[error.start]:02x} in the line {data[:60]!r}"
-      if strict_utf8:
-        raise corpus.CorpusError(
-          f"{place} is not valid UTF-8. Convert the file, or leave --strict_utf8 out."
-        ) from None
-      counts.invalid_lines += 1
-      counts.first_invalid = counts.first_invalid or place
-      line = data.decode("utf-8", "replace")  # the tokenizer drops U+FFFD
+    line = corpus.decode_line(data, strict_utf8, part.path, position, counts)
     yield line.replace("\r", "").strip()
 
 
 def _split_at_spaces(line: str, limit: int = _WORDS_AT_ONCE) -> Iterator[list[str]]:
-  """Splits at spaces, in lists of `limit` words: a line may have a hundred megabytes.
+  """Splits at spaces, into lists of `limit` words: a line may have a hundred megabytes.
 
   Example:
     >>> list(_split_at_spaces("to be or not", limit=3))
@@ -180,7 +170,7 @@ def _split_at_spaces(line: str, limit: int = _WORDS_AT_ONCE) -> Iterator[list[st
 def _add_tokenized(
   spaced: collections.Counter[str], tokenizer: BasicTokenizer, counts: WordCounts
 ) -> None:
-  """Moves what was counted between spaces to the words that it consists of."""
+  """Replaces the counts of what stands between spaces by counts of words."""
   found: collections.Counter[str] = collections.Counter()
   for text, count in spaced.items():
     for word in tokenizer.tokenize(text):
@@ -190,13 +180,13 @@ def _add_tokenized(
 
 
 def _map_in_order(function: Callable, items: Sequence, num_workers: int) -> Iterator:
-  """`map` by several processes; results keep the order, and few of them wait to be taken."""
+  """`map` in several processes; results keep the order, and only a few are held in memory."""
   num_workers = min(num_workers, len(items))
   if num_workers <= 1:
     yield from map(function, items)
     return
-  # Spawned, not forked: the caller may have threads, as TensorFlow starts them. Ctrl-C is for the
-  # main process alone.
+  # Spawned, not forked: the caller may have threads, for instance those of TensorFlow. Ctrl-C is
+  # handled by the main process alone.
   executor = concurrent.futures.ProcessPoolExecutor(
     num_workers,
     multiprocessing.get_context("spawn"),
@@ -213,6 +203,7 @@ def _map_in_order(function: Callable, items: Sequence, num_workers: int) -> Iter
       while waiting:
         yield waiting.popleft().result()
   except concurrent.futures.process.BrokenProcessPool:
-    raise corpus.CorpusError(
-      "A worker process died. If nothing above says why, memory was short: fewer --num_workers."
+    raise text_files.CorpusError(
+      "A worker process died. If no message above gives the reason, memory ran out: use fewer "
+      "--num_workers."
     ) from None

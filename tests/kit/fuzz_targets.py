@@ -29,7 +29,7 @@ from bert.model.configuration import BertConfig
 from bert.predicting import predictor
 from bert.scripts import command_line, flag_groups, result_files
 from bert.tasks import conll_files, glue, multiple_choice, squad
-from bert.text import corpus, sentences, vocabulary_file
+from bert.text import corpus, corpus_statistics, sentences, text_files, vocabulary_file
 
 # What breaks parsers: unfinished and misplaced syntax, numbers of all kinds, bytes of no text.
 SNIPPETS = (
@@ -264,13 +264,13 @@ def read_corpus(data: bytes, folder: pathlib.Path) -> None:
   file = "text.txt.gz" if choice & 8 else "text.txt"
   path = _written(folder, file, data)
   form = corpus.TextFormat(bool(choice & 1), bool(choice & 2), "text" if choice & 4 else "")
-  with clear_errors(file, corpus.CorpusError):
-    found = corpus.find_input_files(path)
+  with clear_errors(file, text_files.CorpusError):
+    found = text_files.find_input_files(path)
     whole = corpus.read_sentences(found, _WordTokenizer(), text_format=form)
     documents = corpus.split_documents(whole)
     parts: list[list[str] | None] = []
-    for part in corpus.text_ranges(found, target_bytes=7 + choice):
-      for text in corpus.read_range(part, form, corpus.TextStatistics()):
+    for part in text_files.text_ranges(found, target_bytes=7 + choice):
+      for text in corpus.read_range(part, form, corpus_statistics.TextStatistics()):
         if text is None or text.split():
           parts.append(text and text.split())
     assert corpus.split_documents(parts) == documents

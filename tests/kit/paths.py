@@ -4,4 +4,6 @@ import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "samples"
+SAMPLE_TEXT = SAMPLES / "sample_text.txt"
+SAMPLE_VOCAB = SAMPLES / "vocab.txt"
 SHARED = ROOT.parent / "shared"

@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 from bert.pretraining import blocks, instances, workers
-from bert.text import corpus
+from bert.text import text_files
 from tests.kit.paths import ROOT
 from tests.pretraining.workers_test import manifest_of, names, records_of
 
@@ -61,7 +61,7 @@ def test_no_text(tmp_path):
   from bert.pretraining import beam as pretraining_beam
 
   (tmp_path / "text").write_text("\n \n")
-  with pytest.raises(corpus.CorpusError, match="There is no text"):
+  with pytest.raises(text_files.CorpusError, match="There is no text"):
     pretraining_beam.create_records(
       [str(tmp_path / "text")], [str(tmp_path / "out")], SETTINGS, FACTS, LOCAL
     )

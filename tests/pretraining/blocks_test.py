@@ -14,7 +14,7 @@ import pytest
 from bert.pretraining import blocks as pretraining_blocks
 from bert.pretraining.blocks import BlockSettings
 from bert.pretraining.random_streams import Stream
-from bert.text import corpus
+from bert.text import corpus, corpus_statistics, text_files
 from tests.kit.paths import ROOT
 
 VOCAB = str(ROOT / "samples" / "vocab.txt")
@@ -45,8 +45,8 @@ def features_of(path, settings, target_bytes=1 << 20):
 
   tables = pretraining_blocks.load_tables(settings)
   found = []
-  for number, part in enumerate(corpus.text_ranges([str(path)], target_bytes)):
-    statistics = corpus.TextStatistics()
+  for number, part in enumerate(text_files.text_ranges([str(path)], target_bytes)):
+    statistics = corpus_statistics.TextStatistics()
     for batch in pretraining_blocks.records_of_range(
       number, part, target_bytes, settings, tables, statistics
     ):
@@ -206,7 +206,7 @@ def test_a_document_does_not_depend_on_a_later_range(tmp_path):
 
 def blocks_of(path, target_bytes=1 << 20, **changes):
   settings = settings_of(**changes)
-  [part] = corpus.text_ranges([str(path)], 1 << 30)
+  [part] = text_files.text_ranges([str(path)], 1 << 30)
   return list(
     pretraining_blocks._read_blocks(
       0,
@@ -214,7 +214,7 @@ def blocks_of(path, target_bytes=1 << 20, **changes):
       target_bytes,
       settings,
       pretraining_blocks.load_tables(settings),
-      corpus.TextStatistics(),
+      corpus_statistics.TextStatistics(),
     )
   )
 

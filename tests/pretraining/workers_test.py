@@ -17,7 +17,7 @@ import pytest
 
 from bert.io import tfrecord_bytes
 from bert.pretraining import blocks, instances, workers
-from bert.text import corpus
+from bert.text import corpus, corpus_statistics, text_files
 from tests.kit.paths import ROOT
 
 TEXT = ROOT / "samples" / "sample_text.txt"
@@ -281,14 +281,14 @@ def settings_of(**changes):
 def test_no_text(tmp_path):
   (tmp_path / "text").write_text("\n \n\0\n")
   paths = [str(tmp_path / "text")]
-  with pytest.raises(corpus.CorpusError, match="There is no text"):
+  with pytest.raises(text_files.CorpusError, match="There is no text"):
     workers.create_records(paths, [str(tmp_path / "out")], settings_of(), 1, {})
   assert names(tmp_path) == ["text"]
 
 
 def test_ranges_may_end_in_any_order(tmp_path):
   addresses = instances.IntegerFile(str(tmp_path), "q")
-  inbox = workers._Inbox(addresses, corpus.TextStatistics())
+  inbox = workers._Inbox(addresses, corpus_statistics.TextStatistics())
   for number, numbers, is_complete in [
     (1, [10], False),
     (2, [20, 21], True),

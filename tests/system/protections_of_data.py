@@ -505,7 +505,7 @@ SUBJECTS = {
     ),
     (
       "parts of a batch draw dropout of their own",
-      "bert/training/estimator.py",
+      "bert/training/graphs.py",
       "random_stream(self._seed + stream * 1_000_003, step)",
       "random_stream(self._seed, step)",
       "tests/training/gradient_accumulation_test.py::test_parts_draw_their_own_dropout",

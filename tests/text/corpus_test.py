@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert import tokenization
-from bert.text import corpus
-from bert.text.corpus import TextFormat, TextRange
-from tests.kit.paths import ROOT
+from bert.text import corpus, corpus_statistics, text_files
+from bert.text.corpus import TextFormat
+from tests.kit.paths import SAMPLE_TEXT, SAMPLE_VOCAB
 
 JSONL = TextFormat(jsonl_field="text")
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-  return tokenization.FullTokenizer(ROOT / "samples" / "vocab.txt")
+  return tokenization.FullTokenizer(SAMPLE_VOCAB)
 
 
 def documents_of(sentences):
@@ -31,8 +31,8 @@ def documents_of(sentences):
 def documents_of_ranges(paths, target_bytes, text_format=corpus.PLAIN_TEXT):
   """The documents of each range."""
   return [
-    documents_of(corpus.read_range(part, text_format, corpus.TextStatistics()))
-    for part in corpus.text_ranges(map(str, paths), target_bytes)
+    documents_of(corpus.read_range(part, text_format, corpus_statistics.TextStatistics()))
+    for part in text_files.text_ranges(map(str, paths), target_bytes)
   ]
 
 
@@ -81,27 +81,13 @@ def test_a_range_within_a_long_document_is_read_once(tmp_path, monkeypatch):
   path = tmp_path / "text"
   path.write_text("line\n" * 10_000)
   read = []
-  located = corpus.read_located_lines
+  located = corpus.read_lines
   monkeypatch.setattr(
-    corpus, "read_located_lines", lambda part: (read.append(1) or each for each in located(part))
+    corpus, "read_lines", lambda part: (read.append(1) or each for each in located(part))
   )
   found = documents_of_ranges([path], 1000)
   assert [len(documents) for documents in found] == [1] + [0] * 49
   assert len(read) < 2 * 10_000 + 100
-
-
-def test_ranges_do_not_depend_on_the_content(tmp_path):
-  (tmp_path / "a").write_bytes(b"x" * 1000)
-  (tmp_path / "b.gz").write_bytes(gzip.compress(b"text\n" * 1000))
-  (tmp_path / "c").touch()
-  a, b, c = (str(tmp_path / name) for name in ("a", "b.gz", "c"))
-  assert corpus.text_ranges([a, b, c], 400) == [
-    TextRange(a, 0, 333),
-    TextRange(a, 333, 666),
-    TextRange(a, 666, None),
-    TextRange(b, 0, None),
-    TextRange(c, 0, None),
-  ]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -109,7 +95,7 @@ def test_ranges_do_not_depend_on_the_content(tmp_path):
 
 
 def test_gzip_reads_as_plain_text(tokenizer, tmp_path):
-  text = (ROOT / "samples" / "sample_text.txt").read_bytes()
+  text = SAMPLE_TEXT.read_bytes()
   (tmp_path / "a").write_bytes(text)
   (tmp_path / "a.gz").write_bytes(gzip.compress(text))
   plain = list(corpus.read_sentences([str(tmp_path / "a")], tokenizer))
@@ -130,7 +116,7 @@ def test_gzip_reads_as_plain_text(tokenizer, tmp_path):
 )
 def test_a_damaged_gzip_file_is_named(data, tmp_path):
   (tmp_path / "a.gz").write_bytes(data)
-  with pytest.raises(corpus.CorpusError, match=r"a\.gz is no gzip file, or was cut short"):
+  with pytest.raises(text_files.CorpusError, match=r"a\.gz is not a gzip file, or was cut short"):
     documents_of_ranges([tmp_path / "a.gz"], 1 << 20)
 
 
@@ -143,7 +129,7 @@ def test_json_lines(tokenizer, tmp_path):
     {"text": "in"},
   ]
   path.write_text("\n\n".join(json.dumps(line) for line in lines))
-  statistics = corpus.TextStatistics()
+  statistics = corpus_statistics.TextStatistics()
   found = list(corpus.read_sentences([str(path)], tokenizer, statistics, JSONL))
   documents = corpus.split_documents(found)
   assert documents == [[["the", "of"], ["and"]], [tokenizer.tokenize("one? two")], [["in"]]]
@@ -172,63 +158,66 @@ def test_json_and_paragraphs(tmp_path):
   [
     ("{", "not JSON"),
     ("[" * 100_000, "not JSON"),
-    ("[1]", r"a JSON object is expected, not '\[1\]'"),
+    ("[1]", r"expected a JSON object, not '\[1\]'"),
     ('{"body": "x", "a": 1}', r"no field 'text', only \['a', 'body'\]"),
-    ('{"text": 5}', "is no text, but '5'"),
-    ('{"text": null}', "is no text"),
+    ('{"text": 5}', "is not text, but '5'"),
+    ('{"text": null}', "is not text"),
   ],
 )
 def test_malformed_json_is_named(line, reason, tmp_path):
   path = tmp_path / "text.jsonl"
   path.write_text('{"text": "fine"}\n\n' * 20 + line + "\n")
-  with pytest.raises(corpus.CorpusError, match=rf"text\.jsonl, line 41: .*{reason}"):
+  with pytest.raises(text_files.CorpusError, match=rf"text\.jsonl, line 41: .*{reason}"):
     documents_of_ranges([path], 100, JSONL)
 
 
 def test_invalid_utf8_in_a_later_range_is_named_by_its_line(tmp_path):
   path = tmp_path / "text"
   path.write_bytes(b"line\n\n" * 100 + b"\xff\n")
-  with pytest.raises(corpus.CorpusError, match="line 201: byte 1 of the line, 0xff"):
+  with pytest.raises(text_files.CorpusError, match="line 201: byte 1 of the line, 0xff"):
     documents_of_ranges([path], 100, TextFormat(strict_utf8=True))
 
 
 # ---------------------------------------------------------------------------------------------
-# Counts.
+# Lines.
 
 
-def test_counts_of_ranges_add_up(tokenizer, tmp_path):
-  text = (ROOT / "samples" / "sample_text.txt").read_bytes()
+def test_a_long_line_has_the_same_tokens_in_pieces(tokenizer):
+  line = "The Σας one, two-three  " * 40
+  parts = list(corpus.parts(line, limit=50))
+  assert len(parts) > 10
+  assert "".join(parts) == line
+  assert [t for part in parts for t in tokenizer.tokenize(part)] == tokenizer.tokenize(line)
+
+
+def read(path, tokenizer, **options):
+  statistics = corpus_statistics.TextStatistics()
+  sentences = corpus.read_sentences([str(path)], tokenizer, statistics, **options)
+  return list(sentences), statistics
+
+
+def test_lines_as_the_original_reads_them(tokenizer, tmp_path):
   path = tmp_path / "text"
-  path.write_bytes((text + b"\n\xff broken\n\0the\n\n") * 3)
-  whole = corpus.TextStatistics()
-  list(corpus.read_sentences([str(path)], tokenizer, whole))
-  total = corpus.TextStatistics()
-  for part in corpus.text_ranges([str(path)], 500):
-    statistics = corpus.TextStatistics(logs_progress=False)
-    for sentence in corpus.read_range(part, corpus.PLAIN_TEXT, statistics):
-      if sentence is not None:
-        tokens = tokenizer.tokenize(sentence)
-        statistics.add_sentence(len(tokens), tokens.count("[UNK]"))
-    total.add(statistics)
-  # Empty lines at the seams are read by both ranges, and nothing else.
-  assert {name: getattr(total, name) for name in corpus.COUNTS if name != "read_bytes"} == {
-    name: getattr(whole, name) for name in corpus.COUNTS if name != "read_bytes"
-  }
-  assert whole.read_bytes == path.stat().st_size
-  assert list(total.warnings()) == list(whole.warnings())
-  assert len(list(total.warnings())) == 3  # duplicates, invalid UTF-8, NUL
+  path.write_bytes("the\r\n\r\n\x00\n of \u2028and\n\u00a0\none".encode())
+  sentences, statistics = read(path, tokenizer)
+  assert sentences == [["the"], None, ["of", "and"], None, ["one"]]
+  assert (statistics.documents, statistics.sentences, statistics.nul_lines) == (3, 3, 1)
 
 
-def test_samples_of_lines_merge_in_fixed_memory():
-  samples = [corpus.LineSample(capacity=500) for _ in range(3)]
-  for number in range(30_000):
-    samples[number % 3].add(b"line %d" % (number % 10_000))
-  samples[0].merge(samples[1])
-  samples[0].merge(samples[2])
-  assert len(samples[0]._count_of) <= 500
-  assert samples[0].duplicate_share() == pytest.approx(2 / 3, abs=0.02)
+def test_a_document_goes_on_in_the_next_file(tokenizer, tmp_path):
+  paths = [tmp_path / "a", tmp_path / "b"]
+  for path in paths:
+    path.write_text("the\n")
+  sentences = corpus.read_sentences(map(str, paths), tokenizer)
+  assert corpus.split_documents(sentences) == [[["the"], ["the"]]]
 
 
-def test_a_warning_about_documents_that_fill_a_block():
-  statistics = corpus.TextStatistics(documents=10, documents_alone=5)
-  assert any("50% of the documents are so long" in warning for warning in statistics.warnings())
+def test_invalid_utf8_is_counted_or_refused(tokenizer, tmp_path):
+  path = tmp_path / "text"
+  path.write_bytes(b"the\n\xff of\n\nand\n")
+  sentences, statistics = read(path, tokenizer)
+  assert sentences == [["the"], ["of"], None, ["and"]]
+  assert statistics.invalid_lines == 1
+  assert any("line 2" in warning for warning in statistics.warnings())
+  with pytest.raises(text_files.CorpusError, match=r"line 2: byte 1 .* 0xff"):
+    read(path, tokenizer, text_format=corpus.TextFormat(strict_utf8=True))

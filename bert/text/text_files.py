@@ -1,0 +1,172 @@
+"""Files of text: found by patterns, cut into ranges, read line by line.
+
+  files = find_input_files("wiki/*.txt,books.txt.gz")
+  for part in text_ranges(files):
+    for position, line in read_lines(part):
+      ...
+
+Files whose names end in `.gz` are compressed; remote files are opened by TensorFlow.
+"""
+
+import codecs
+import gzip
+import itertools
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, NamedTuple
+
+from absl import logging
+
+from bert.io import filesystem
+
+
+class CorpusError(ValueError):
+  """Text that cannot be used, or text files that cannot be read."""
+
+
+# ---------------------------------------------------------------------------------------------
+# File names.
+
+
+def find_input_files(patterns: str) -> list[str]:
+  """Files that match comma-separated patterns; sorted within a pattern, without hidden files.
+
+  Raises:
+    CorpusError: a pattern matches nothing, a match is not a readable file, or all files are empty.
+  """
+  found: list[str] = []
+  for pattern in filter(None, map(str.strip, patterns.split(","))):
+    matches = filesystem.matching(pattern)
+    if not matches:
+      raise CorpusError(f"--input_file: {pattern} matches no file in {os.getcwd()}.")
+    found += matches
+  local = [path for path in found if not filesystem.is_remote(path)]
+  for path in local:
+    _check_readable(path)
+  empty = [path for path in local if not os.path.getsize(path)]
+  if len(empty) == len(found):
+    raise CorpusError(f"--input_file: all files are empty: {', '.join(empty) or repr(patterns)}.")
+  if empty:
+    logging.warning("%d of %d input files are empty: %s", len(empty), len(found), empty[:5])
+  return found
+
+
+def total_bytes(input_files: Iterable[str]) -> int:
+  """The size of all files together, or 0 if one is not on a local disk."""
+  input_files = list(input_files)
+  if not all(os.path.isfile(path) for path in input_files):
+    return 0
+  return sum(map(os.path.getsize, input_files))
+
+
+def _check_readable(path: str) -> None:
+  if os.path.isdir(path):
+    raise CorpusError(f"--input_file: {path} is a folder. Write {os.path.join(path, '*')} instead.")
+  with open(path, "rb") as reader:  # an OSError names the file
+    head = reader.read(4)
+  if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    raise CorpusError(f"--input_file: {path} is UTF-16 text. Convert it to UTF-8.")
+
+
+# ---------------------------------------------------------------------------------------------
+# Parts of files, which can be read in parallel.
+
+
+class TextRange(NamedTuple):
+  """The lines of a file that begin at byte `start` or later, and before byte `end`.
+
+  The `end` of a file's last range is None. A compressed file, or one that is not on a local disk,
+  is a single range, since its size is unknown until it is read.
+  """
+
+  path: str
+  start: int
+  end: int | None
+
+
+def text_ranges(input_files: Iterable[str], target_bytes: int = 1 << 20) -> list[TextRange]:
+  """Cuts files into ranges of equal size, at most `target_bytes` each.
+
+  The ranges depend only on the names and sizes of the files, so that every program cuts the same
+  input in the same way, without reading it.
+  """
+  return [part for path in input_files for part in _ranges_of_file(path, target_bytes)]
+
+
+def _ranges_of_file(path: str, target_bytes: int) -> Iterator[TextRange]:
+  if filesystem.is_remote(path) or path.endswith(".gz"):
+    yield TextRange(path, 0, None)
+    return
+  size = os.path.getsize(path)
+  count = max(1, -(-size // target_bytes))
+  bounds = [size * number // count for number in range(count)]
+  for start, end in itertools.zip_longest(bounds, bounds[1:]):
+    yield TextRange(path, start, end)
+
+
+def read_lines(part: TextRange) -> Iterator[tuple[int, bytes]]:
+  """The lines of a range, each with the byte at which it begins in the file, and its line end.
+
+  Each line of a file is in exactly one range.
+  """
+  with open_bytes(part.path) as reader:
+    position = part.start
+    if part.start:
+      # A line that begins exactly at `start` belongs here: the skipped one ends before it.
+      reader.seek(part.start - 1)
+      position += len(reader.readline()) - 1
+    while part.end is None or position < part.end:
+      line = _read_line(reader, part.path)
+      if not line:
+        return
+      yield position, line
+      position += len(line)
+
+
+def _read_line(reader: BinaryIO, path: str) -> bytes:
+  try:
+    return reader.readline()
+  except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    raise CorpusError(f"{path} is not a gzip file, or was cut short: {error}.") from None
+
+
+def open_bytes(path: str) -> BinaryIO:
+  """Opens a file, local or remote, compressed if its name ends in `.gz`."""
+  file = filesystem.open_to_read(path)
+  return _OwningGzipFile(file) if path.endswith(".gz") else file
+
+
+class _OwningGzipFile(gzip.GzipFile):
+  """Closes the compressed file below it, which `GzipFile` leaves open."""
+
+  def __init__(self, file: BinaryIO):
+    super().__init__(fileobj=file)
+    self._file_below = file
+
+  def close(self) -> None:
+    """See base class."""
+    super().close()
+    self._file_below.close()
+
+
+class LinePlace(NamedTuple):
+  """A line of a text file.
+
+  Attributes:
+    path: of the file.
+    position: byte of the file at which the line begins.
+  """
+
+  path: str
+  position: int
+
+
+def describe_place(place: LinePlace) -> str:
+  """File and line number, counted only now: a reader of a part of a file does not know it."""
+  number, position = 1, place.position
+  with open_bytes(place.path) as reader:
+    while position > 0 and (data := reader.read(min(position, 1 << 20))):
+      number += data.count(b"\n")
+      position -= len(data)
+  return f"{place.path}, line {number}"
