@@ -382,7 +382,7 @@ def plot(sample: Sequence[TextVectors]) -> None:
 def write_similarities(encode: predictor.Predictor) -> None:
   """Writes `{"linex_index": i, "similarity": cosine}` for the two texts of each line."""
   vectors = (result.vectors[0] for result in encode.stream(_single_texts(FLAGS.input_file)))
-  with text_lines.written_whole(FLAGS.output_file) as writer:
+  with text_lines.written_output(FLAGS.output_file) as writer:
     # Twice the same iterator: the vectors of a line's texts follow each other.
     for index, (a, b) in enumerate(zip(vectors, vectors, strict=True)):
       similarity = round(float(sentence_vectors.cosine_similarity(a, b)), 6)

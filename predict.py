@@ -24,7 +24,7 @@ from bert.io.text_lines import (
   read_lines,
   split_pair,
   to_json,
-  written_whole,
+  written_output,
 )
 from bert.predicting import masked_words
 from bert.predicting.predictor import Predictor
@@ -72,7 +72,7 @@ def main(_) -> None:
     predictor.chunk_size = 1  # each line is answered before the next one is read
   source = "standard input" if FLAGS.input_file == STANDARD_STREAM else FLAGS.input_file
   items = parse_lines(read_lines(FLAGS.input_file), source)
-  with written_whole(FLAGS.output_file) as writer:
+  with written_output(FLAGS.output_file) as writer:
     for result in predictor.stream(items, source):
       writer.write(to_json({"vector": result} if FLAGS.task == "vectors" else result))
       if is_interactive:

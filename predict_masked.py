@@ -59,7 +59,7 @@ def main(_) -> None:
   is_interactive = not FLAGS.text and FLAGS.input_file == "-" and sys.stdin.isatty()
   results = load_predictor(1 if is_interactive else 1024).stream(read_questions())
   if FLAGS.output_file:
-    with text_lines.written_whole(FLAGS.output_file) as writer:
+    with text_lines.written_output(FLAGS.output_file) as writer:
       for result in results:
         writer.write(text_lines.to_json(result))
   else:

@@ -14,6 +14,8 @@ from typing import BinaryIO
 
 from absl import logging
 
+from bert.io import filesystem
+
 try:
   import fcntl
 except ImportError:  # Windows: there folders are not held.
@@ -44,14 +46,25 @@ def written_whole(path: str | os.PathLike) -> Iterator[BinaryIO]:
   """A binary file to write to, which becomes `path` when the block ends well.
 
   It is written aside, forced to disk, and renamed into place. Whenever the program is stopped, or
-  the power is cut, `path` holds the whole old content, the whole new one, or is not there.
+  the power is cut, `path` holds the whole old content, the whole new one, or does not exist. On a
+  remote file system, such as gs://, the guarantees are those of its renames.
 
   Raises:
     OSError: it cannot be written; the error names `path`.
   """
   path = os.fspath(path)
-  # A name that is always the same: the next write clears what a crash has left.
+  # A name that is always the same: the next write removes the remains of a crash.
   temporary = hidden_beside(path, "tmp")
+  if filesystem.is_remote(path):
+    try:
+      with errors_naming(path, instead_of=temporary):
+        with filesystem.open_to_write(temporary) as writer:
+          yield writer
+        filesystem.rename(temporary, path)
+    finally:
+      with contextlib.suppress(OSError):
+        filesystem.remove(temporary)
+    return
   try:
     with errors_naming(path, instead_of=temporary):
       raw = open(temporary, "wb", buffering=0)  # noqa: SIM115 (the next line closes it)

@@ -16,6 +16,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from bert.io import filesystem
+
 # The csv module refuses fields above 131072 characters, a limit for the whole process.
 _CSV_FIELD_LIMIT = 2**31 - 1
 SKIP_ADVICE = "Correct the row, or leave such rows out with --skip_bad_rows."
@@ -94,28 +96,20 @@ def read_lines(path: str) -> Iterator[str]:
 
 
 def _binary_lines(path: str) -> Iterator[bytes]:
-  if "://" in path:
-    import tensorflow as tf
-
-    try:
-      yield from tf.io.gfile.GFile(path, "rb")
-    except tf.errors.OpError as e:
-      raise DataError(f"the file cannot be read ({e.message}).", path) from None
-    return
   try:
-    with open(path, "rb") as f:
-      yield from f
+    with filesystem.open_to_read(path) as file:
+      yield from file
   except FileNotFoundError:
     raise DataError("there is no such file.", path, advice=_listing(path)) from None
-  except OSError as e:
-    raise DataError(f"the file cannot be read ({e.strerror}).", path) from e
+  except OSError as error:
+    raise DataError(f"the file cannot be read ({error.strerror}).", path) from error
 
 
 def _listing(path: str) -> str:
   folder = os.path.dirname(path) or "."
-  if not os.path.isdir(folder):
+  if not filesystem.is_folder(folder):
     return f"There is no folder {folder} either; check --data_dir."
-  names = sorted(os.listdir(folder))[:20]
+  names = filesystem.list_folder(folder)[:20]
   return f"The folder holds: {', '.join(names) or 'nothing'}. Check --data_dir and the task's name."
 
 

@@ -1,7 +1,7 @@
-"""Lines of text in, files out: what every script does that answers line by line.
+"""Lines of text in, files out, for scripts that answer line by line.
 
-with written_whole("answers.jsonl") as writer:       # appears when it is complete
-  for line in read_lines("texts.txt"):               # or "-", standard input
+with written_output("answers.jsonl") as writer:  # appears when it is complete
+  for line in read_lines("texts.txt"):           # or "-", standard input
     writer.write(to_json({"text": line}))
 """
 
@@ -11,18 +11,18 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ContextManager
 
 import numpy as np
 
-from bert.io import atomic_files
+from bert.io import atomic_files, filesystem
 from bert.io.tables import DataError
 
 STANDARD_STREAM = "-"
 
 
 def read_lines(input_file: str) -> Iterator[str]:
-  r"""The lines of a text file, one by one, without blanks around them.
+  r"""The lines of a text file, one by one, without surrounding blanks.
 
   Args:
     input_file: a path, `gs://` and the like included, or `-` for standard input.
@@ -35,7 +35,7 @@ def read_lines(input_file: str) -> Iterator[str]:
   with _open_to_read(input_file) as reader:
     for number, line in enumerate(reader, start=1):
       try:
-        # A byte order mark is no part of the text, only of the file.
+        # A byte order mark belongs to the file, not to the text.
         yield line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
       except UnicodeDecodeError as error:
         raise DataError(
@@ -43,16 +43,10 @@ def read_lines(input_file: str) -> Iterator[str]:
         ) from None
 
 
-def _open_to_read(path: str):
+def _open_to_read(path: str) -> ContextManager[BinaryIO]:
   if path == STANDARD_STREAM:
     return contextlib.nullcontext(sys.stdin.buffer)
-  if "://" not in path:
-    return open(path, "rb")
-  import tensorflow as tf
-
-  if not tf.io.gfile.exists(path):
-    raise FileNotFoundError(2, "No such file", path)
-  return tf.io.gfile.GFile(path, "rb")
+  return filesystem.open_to_read(path)
 
 
 def split_pair(line: str) -> tuple[str, str | None]:
@@ -69,8 +63,8 @@ def split_pair(line: str) -> tuple[str, str | None]:
 
 
 @contextlib.contextmanager
-def written_whole(path: str) -> Iterator[BinaryIO]:
-  """As `atomic_files.written_whole`, for whatever the flag of an output file names.
+def written_output(path: str) -> Iterator[BinaryIO]:
+  """`atomic_files.written_whole` for the output file of a script, as a flag names it.
 
   `-` is standard output; that, and pipes and devices, cannot be replaced and are written to.
 
@@ -81,38 +75,14 @@ def written_whole(path: str) -> Iterator[BinaryIO]:
     yield sys.stdout.buffer
     sys.stdout.buffer.flush()
     return
-  if os.path.exists(path) and not os.path.isfile(path):
-    with open(path, "wb") as writer:
-      yield writer
-    return
-  if "://" in path:
-    with _written_remotely(path) as writer:
-      yield writer
-    return
-  with atomic_files.written_whole(path) as writer:
+  is_special = os.path.exists(path) and not os.path.isfile(path)
+  with open(path, "wb") if is_special else atomic_files.written_whole(path) as writer:
     yield writer
 
 
-@contextlib.contextmanager
-def _written_remotely(path: str):
-  """As `written_whole`, on a file system that only TensorFlow knows, such as gs://."""
-  import tensorflow as tf
-
-  temporary = atomic_files.hidden_beside(path, "tmp")
-  try:
-    with tf.io.gfile.GFile(temporary, "wb") as writer:
-      yield writer
-    tf.io.gfile.rename(temporary, path, overwrite=True)
-  except tf.errors.OpError as error:
-    raise OSError(f"Cannot write {path}: {error.message}") from None
-  finally:
-    if tf.io.gfile.exists(temporary):
-      tf.io.gfile.remove(temporary)
-
-
 def check_output_file(path: str, flag: str = "output_file") -> None:
-  """Raises an OSError, before anything takes long, if the file of a flag cannot be written."""
-  if path == STANDARD_STREAM or "://" in path:
+  """Raises an OSError if the file of a flag cannot be written; called before long work starts."""
+  if path == STANDARD_STREAM or filesystem.is_remote(path):
     return
   folder = os.path.dirname(path) or "."
   if not os.path.isdir(folder):

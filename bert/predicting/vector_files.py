@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert.io import atomic_files, record_files
-from bert.io.text_lines import written_whole
+from bert.io.text_lines import written_output
 
 
 class TextVectors(NamedTuple):
@@ -69,7 +69,7 @@ def write_jsonl(path: str, results: Iterable[TextVectors], layout: Layout) -> in
     How many texts.
   """
   count = 0
-  with written_whole(path) as writer:
+  with written_output(path) as writer:
     for count, result in enumerate(results, start=1):
       writer.write(_json_line(count - 1, result, layout).encode())
   return count
@@ -156,7 +156,7 @@ def write_npz(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
     How many texts.
   """
   count = 0
-  with contextlib.ExitStack() as stack, written_whole(path) as writer:
+  with contextlib.ExitStack() as stack, written_output(path) as writer:
 
     def column(name, dtype, *row_shape):
       with atomic_files.errors_naming(path):

@@ -11,7 +11,6 @@ import json
 import os
 import pathlib
 import random
-import stat
 import subprocess
 import sys
 
@@ -21,7 +20,7 @@ import tensorflow as tf
 
 from bert import export_hub, predict, tokenization
 from bert.checkpoints import checkpoint
-from bert.exporting import task_model
+from bert.exporting.sentence_model import SentenceModel
 from bert.io import text_lines
 from bert.io.tables import DataError
 from bert.model import heads
@@ -71,9 +70,7 @@ def trained(tmp_path_factory) -> str:
 def exported(trained, tmp_path_factory) -> str:
   folder = tmp_path_factory.mktemp("export")
   vocab = os.path.join(trained, "vocab.txt")
-  task_model.export_sentence_model(
-    str(folder / "task"), CONFIG, trained, vocab, True, 16, LABELS, is_pair=True
-  )
+  SentenceModel(CONFIG, vocab, True, 16, LABELS).export(str(folder / "task"), trained)
   return str(folder)
 
 
@@ -520,34 +517,6 @@ def test_wrong_paths_are_told_before_anything_is_loaded(exported, tmp_path, monk
   assert (code, "is a folder; name a file in it" in err) == (1, True)
   code, _, err = run()
   assert (code, "Name one model: --saved_model or --init_checkpoint." in err) == (1, True)
-
-
-def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
-  pipe = tmp_path / "pipe"
-  os.mkfifo(pipe)
-  reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
-  with text_lines.written_whole(str(pipe)) as writer:
-    writer.write(b"through\n")
-  assert reader.communicate(timeout=30)[0] == b"through\n"
-  assert stat.S_ISFIFO(pipe.stat().st_mode)
-
-
-def test_other_file_systems_are_tensorflows(tmp_path):
-  url = f"file://{tmp_path}/out.txt"
-  for content in ("first\n", "second\n"):
-    with text_lines.written_whole(url) as writer:
-      writer.write(content.encode())
-  assert list(text_lines.read_lines(url)) == ["second"]
-  with contextlib.suppress(DataError), text_lines.written_whole(url) as writer:
-    writer.write(b"half")
-    raise DataError("of something else")
-  assert list(text_lines.read_lines(url)) == ["second"]
-  assert os.listdir(tmp_path) == ["out.txt"]
-  with pytest.raises(FileNotFoundError, match="No such file"):
-    list(text_lines.read_lines("file:///no/such/in"))
-  with pytest.raises(OSError, match="Cannot write file:///no/such/out"):
-    with text_lines.written_whole("file:///no/such/out") as writer:
-      writer.write(b"x")
 
 
 def test_lines_are_those_of_the_file(tmp_path):

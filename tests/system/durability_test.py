@@ -83,7 +83,7 @@ def write_text(folder):
 def write_answers(folder):
   from bert.io import text_lines
 
-  with text_lines.written_whole(str(folder / "out.jsonl")) as writer:
+  with text_lines.written_output(str(folder / "out.jsonl")) as writer:
     writer.write(b"{}\n")
   return ["out.jsonl"]
 
@@ -248,7 +248,7 @@ def test_an_export_replaces_no_folder_of_something_else(tmp_path):
 
   (tmp_path / "thesis").mkdir()
   (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
-  with pytest.raises(FileExistsError, match="is no SavedModel"):
+  with pytest.raises(FileExistsError, match="is not a SavedModel"):
     with saved_models.written_aside(str(tmp_path / "thesis")):
       pass
   assert os.listdir(tmp_path / "thesis") == ["chapter.txt"]

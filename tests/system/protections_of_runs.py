@@ -37,8 +37,8 @@ SUBJECTS = {
     (
       "answers of a script appear whole: bad input in the middle leaves the old file",
       "bert/io/text_lines.py",
-      "  with files.written_whole(path) as writer:\n",
-      '  with open(path, "wb") as writer:\n',
+      "else atomic_files.written_whole(path) as writer",
+      'else open(path, "wb") as writer',
       "tests/system/durability_test.py::test_content_is_on_disk_before_its_name[answers]",
     ),
     (
@@ -231,8 +231,8 @@ SUBJECTS = {
     (
       "a resumed run reads the next examples, not the first ones again",
       "bert/training/estimator.py",
-      "ModeKeys.TRAIN, state.examples)\n",
-      "ModeKeys.TRAIN, 0)\n",
+      "params, state.examples, self._strategy)\n",
+      "params, 0, self._strategy)\n",
       "tests/training/resumption_test.py::test_resuming_reads_the_next_examples",
     ),
     (
@@ -307,14 +307,14 @@ SUBJECTS = {
     ),
     (
       "a checkpoint with some of the optimizer's slots is refused: half of Adam would be zero",
-      "bert/training/estimator.py",
+      "bert/training/model_variables.py",
       "    if missing and len(missing) < len(slots):",
       "    if missing and not slots:",
       "tests/training/resumption_test.py::test_some_slots_missing_is_refused",
     ),
     (
       "where data end there is no step: the count does not run ahead of the weights",
-      "bert/training/estimator.py",
+      "bert/training/graphs.py",
       "with tf.control_dependencies(tf.nest.flatten(batch)):",
       "with tf.control_dependencies([]):",
       "tests/training/estimator_test.py::test_training_ends_with_its_data",
@@ -343,7 +343,7 @@ SUBJECTS = {
     (
       "training holds its folder: two runs do not overwrite each other's checkpoints",
       "bert/training/estimator.py",
-      "with files.hold_folder(self.config.model_dir):",
+      "with atomic_files.hold_folder(self.config.model_dir):",
       "with contextlib.nullcontext():",
       "tests/training/estimator_test.py::test_a_second_run_in_one_folder_is_refused",
     ),
@@ -365,7 +365,7 @@ SUBJECTS = {
     ),
     (
       "gradients that are not finite stop the run before they are saved",
-      "bert/training/estimator.py",
+      "bert/training/graphs.py",
       "is_good = tf.math.is_finite(scalars[0]) & is_sound",
       "is_good = tf.math.is_finite(scalars[0])",
       "tests/training/loss_scaling_test.py::test_gradients_that_are_not_finite_stop_float32_before_they_are_saved",
@@ -386,7 +386,7 @@ SUBJECTS = {
     ),
     (
       "several steps in one call stop at the very step",
-      "bert/training/estimator.py",
+      "bert/training/graphs.py",
       "(done < count) & (bad_step < 0)",
       "(done < count)",
       "tests/training/training_loop_test.py::test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing[10]",

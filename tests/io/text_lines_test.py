@@ -1,0 +1,47 @@
+"""Lines in, whole files out: local, remote, standard streams, pipes.
+
+Alone: python -m pytest tests/io/text_lines_test.py
+"""
+
+import contextlib
+import doctest
+import os
+import stat
+import subprocess
+
+import pytest
+
+from bert.io import text_lines
+from bert.io.tables import DataError
+
+
+def test_doctests():
+  assert doctest.testmod(text_lines).failed == 0
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+  pipe = tmp_path / "pipe"
+  os.mkfifo(pipe)
+  reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+  with text_lines.written_output(str(pipe)) as writer:
+    writer.write(b"through\n")
+  assert reader.communicate(timeout=30)[0] == b"through\n"
+  assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_other_file_systems_are_tensorflows(tmp_path):
+  url = f"file://{tmp_path}/out.txt"
+  for content in ("first\n", "second\n"):
+    with text_lines.written_output(url) as writer:
+      writer.write(content.encode())
+  assert list(text_lines.read_lines(url)) == ["second"]
+  with contextlib.suppress(DataError), text_lines.written_output(url) as writer:
+    writer.write(b"half")
+    raise DataError("of something else")
+  assert list(text_lines.read_lines(url)) == ["second"]
+  assert os.listdir(tmp_path) == ["out.txt"]
+  with pytest.raises(FileNotFoundError, match="No such file"):
+    list(text_lines.read_lines("file:///no/such/in"))
+  with pytest.raises(OSError, match="file:///no/such/out"):
+    with text_lines.written_output("file:///no/such/out") as writer:
+      writer.write(b"x")
