@@ -4,7 +4,7 @@
     --texts glue/MRPC/train.tsv glue/MRPC/dev.tsv glue/MRPC/test.tsv wikitext2_valid.txt
 
 Texts are the last two columns of `.tsv` files, without the header, and the lines of any other file.
-Another set of texts is the worst case for a table of words: random words, each of which occurs once.
+Another set of texts is the worst case for a table of words: random words, each occurring once.
 
   ours                 FullTokenizer.texts_to_ids
   ours, tokens         tokenize, then convert_tokens_to_ids, text by text

@@ -19,7 +19,7 @@ from serving import milliseconds, serve  # noqa: E402
 
 from bert import modeling  # noqa: E402
 from bert.checkpoints import checkpoint  # noqa: E402
-from bert.exporting import hub_encoder  # noqa: E402
+from bert.exporting import hub_encoder, saved_models  # noqa: E402
 from bert.model import variables  # noqa: E402
 
 # ---------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def function_of(dtype):
 
     call.get_concrete_function()
     prefix = checkpoint.find_checkpoint(weights)
-    hub_encoder.load_all(prefix, {v.name.split(":")[0]: v for v in store.variables.values()})
+    saved_models.load_all(prefix, store.variables.values())
     return call
 
   return build
