@@ -29,6 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from absl import flags, logging
 
 from bert import run_classifier
+from bert.checkpoints import released_models
 from bert.figures import drawing
 from bert.io import atomic_files
 from bert.scripts import (
@@ -36,8 +37,10 @@ from bert.scripts import (
   flag_groups,
   glue_report,
   glue_runs,
+  output_folder,
   parallel_processes,
-  runner,
+  run_settings,
+  shared_flags,
 )
 from bert.scripts.glue_runs import DIAGNOSTIC, TASKS, Outcome, Run
 from bert.scripts.parallel_processes import Job
@@ -111,7 +114,7 @@ def define_flags() -> None:
       "redo", False, "Remove runs of other settings, and repeat them, instead of refusing them."
     )
     flags.DEFINE_bool("dry_run", False, "Print the commands and leave.")
-  runner.define_model_flags()
+  shared_flags.define_model_flags()
   flag_groups.mark_required(["glue_dir", "output_dir", "vocab_file", "bert_config_file"])
 
 
@@ -129,24 +132,25 @@ def main(_, further_flags: Sequence[str] = ()) -> int | None:
     The exit code: 1 if a run failed, 128 and the signal's number if one came.
   """
   check_flags()
-  if not (FLAGS.dry_run and FLAGS.init_checkpoint and runner.wants_released_model()):
-    runner.resolve_model_files()
-    command_line.check_required()
-  given = [f"--{name}={FLAGS[name].value}" for name in _PASSED_ON if FLAGS[name].value is not None]
-  shared_flags = ["--keep_checkpoint_max=1", *given, *further_flags]
-  settings = read_settings(shared_flags, further_flags)
+  own = run_settings.from_flags()
+  if not (FLAGS.dry_run and released_models.is_wanted(own.init_checkpoint)):
+    own = run_settings.with_model_files(own)
+    command_line.check_required(own.values)
+  given = [f"--{name}={own.values[name]}" for name in _PASSED_ON if own.values[name] is not None]
+  flags_of_runs = ["--keep_checkpoint_max=1", *given, *further_flags]
+  settings = read_settings(flags_of_runs, further_flags)
   tasks = choose_tasks()
   if FLAGS.dry_run:
-    print_commands(Sweep(tasks, plan_runs(tasks), shared_flags))
+    print_commands(Sweep(tasks, plan_runs(tasks), flags_of_runs))
     return None
-  runner.prepare_output_dir()
-  runs = plan_runs(tasks, {**settings, **identities_of_model()})
+  output_folder.prepare(FLAGS.output_dir)
+  runs = plan_runs(tasks, {**settings, **identities_of_model(own)})
   with (
-    parallel_processes.StopSignals() as stop,
+    parallel_processes.stop_signals() as stop,
     parallel_processes.exclusive(FLAGS.output_dir) as lock,
   ):
     make_room(runs)
-    sweep = Sweep(tasks, runs, shared_flags, stop, lock)
+    sweep = Sweep(tasks, runs, flags_of_runs, stop, lock)
     sweep.run()
     if stop.received:
       print(f"\nStopped. {sweep.progress()} The same command goes on from here.", file=sys.stderr)
@@ -162,7 +166,7 @@ def check_flags() -> None:
   """
   if not FLAGS.init_checkpoint or None in (FLAGS.glue_dir, FLAGS.output_dir):
     command_line.check_required()
-  runner.check_flag("parallel_runs", lambda value: value >= 1, "at least 1")
+  run_settings.from_flags().check_at_least(1, "parallel_runs")
   for name in ("learning_rates", "epochs", "seeds"):
     numbers_of_flag(name)
 
@@ -188,11 +192,11 @@ def numbers_of_flag(name: str) -> list:
   return list(dict.fromkeys(numbers))
 
 
-def read_settings(shared_flags: Sequence[str], further_flags: Sequence[str]) -> dict:
+def read_settings(flags_of_runs: Sequence[str], further_flags: Sequence[str]) -> dict:
   """What run_classifier.py makes of the flags that all runs share, checked before any run starts.
 
   Args:
-    shared_flags: all of them.
+    flags_of_runs: all of them.
     further_flags: those of them that came after `--`.
 
   Returns:
@@ -210,18 +214,19 @@ def read_settings(shared_flags: Sequence[str], further_flags: Sequence[str]) -> 
         "set the model and the grid."
       )
   with flag_groups.defined_flags(run_classifier.define_flags):
-    command_line.parse(["run_classifier.py", *shared_flags])
-    runner.check_training_flags()
+    command_line.parse(["run_classifier.py", *flags_of_runs])
+    settings = run_settings.from_flags()
+    run_settings.check_training(settings)
     names = [each["name"] for each in flag_groups.describe()]
-    return {name: FLAGS[name].value for name in names if name not in _NO_SETTINGS}
+    return {name: settings.values[name] for name in names if name not in _NO_SETTINGS}
 
 
-def identities_of_model() -> dict:
+def identities_of_model(settings: run_settings.RunSettings) -> dict:
   """The content of the model's files, which is part of a run's settings."""
   return {
-    "bert_config": glue_runs.identity([FLAGS.bert_config_file]),
-    "vocabulary": glue_runs.identity([FLAGS.vocab_file]),
-    "weights": glue_runs.identity_of_weights(FLAGS.init_checkpoint),
+    "bert_config": glue_runs.identity([settings.bert_config_file]),
+    "vocabulary": glue_runs.identity([settings.vocab_file]),
+    "weights": glue_runs.identity_of_weights(settings.init_checkpoint),
   }
 
 
@@ -317,7 +322,7 @@ class Sweep:
       tasks: name -> data folder.
       runs: see `plan_runs`.
       shared_flags: of run_classifier.py, for every run.
-      stop: a `parallel_processes.StopSignals`.
+      stop: the `StopSignals` of the sweep.
       lock: see `parallel_processes.exclusive`.
     """
     self._tasks = tasks

@@ -484,7 +484,7 @@ def test_a_signal_is_passed_on_and_the_same_command_goes_on(bench, name):
   out, err = sweep.communicate(timeout=60)
   assert sweep.returncode == 128 + number, err
   assert "Stopped. 0 of 4 runs have finished. The same command goes on from here." in err
-  assert f"{name}: waiting for what runs to save; once more ends it at once." in err
+  assert f"{name}: waiting for the running processes to save; once more ends them at once." in err
   assert "FAILED" not in err + out
   saved = [path.parent.name for path in bench.out.rglob("model.ckpt-5.index")]
   assert sorted(saved) == ["lr2e-05_epochs2_seed1", "lr2e-05_epochs2_seed2"]
@@ -526,7 +526,7 @@ def test_a_second_signal_ends_processes_at_once(tmp_path):
     "print(1, flush=True); time.sleep(60)"
   )
   ends = []
-  stop = parallel_processes.StopSignals()
+  stop = parallel_processes.stop_signals()
 
   class Sent(list):
     """Two signals, as soon as the process ignores them."""
@@ -568,7 +568,7 @@ def test_no_process_is_left_when_the_sweep_itself_fails(tmp_path):
     parallel_processes.Job([sys.executable, "-c", waiting], str(tmp_path / "b"), fail),
   ]
   with pytest.raises(OSError, match="no space left"):
-    parallel_processes.run_jobs(jobs, 2, parallel_processes.StopSignals())
+    parallel_processes.run_jobs(jobs, 2, parallel_processes.stop_signals())
   with pytest.raises(ProcessLookupError):
     os.kill(int(note.read_text()), 0)
 
@@ -586,7 +586,7 @@ def test_so_many_run_side_by_side_each_pair_on_other_gpus(tmp_path):
         [sys.executable, "-c", program], str(tmp_path / str(number)), lambda *_: None
       )
     )
-  parallel_processes.run_jobs(jobs, 2, parallel_processes.StopSignals(), gpus=["4", "7"])
+  parallel_processes.run_jobs(jobs, 2, parallel_processes.stop_signals(), gpus=["4", "7"])
   spans = []
   for number in range(5):
     begin, end, gpu = (tmp_path / str(number) / parallel_processes.LOG_FILE).read_text().split()

@@ -1,6 +1,6 @@
 """Programs run side by side: so many at a time, logged, stopped together, none left behind.
 
-with StopSignals() as stop, exclusive(folder) as lock:
+with stop_signals() as stop, exclusive(folder) as lock:
   run_jobs([Job(["python", "one.py"], folder, on_end)], parallel=2, stop=stop)
 """
 
@@ -12,11 +12,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
-
-from absl import logging
 
 from bert.io import installation
+from bert.training.stop_signals import StopSignals
 
 LOG_FILE = "run.log"
 
@@ -37,40 +35,15 @@ class Job:
   on_end: Callable[[int, float], None]
 
 
-class StopSignals:
-  """Ctrl-C, SIGTERM and SIGHUP are noted, for `run_jobs` to pass on to its processes.
-
-  Attributes:
-    received: the numbers of the signals so far.
-  """
-
-  def __init__(self):
-    self.received: list[int] = []
-    self._previous: dict[int, Any] = {}
-
-  def __enter__(self):
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-      number = getattr(signal, name, None)  # Windows has no SIGHUP
-      # What is ignored stays so: `nohup` and `&` mean it.
-      if number and signal.getsignal(number) != signal.SIG_IGN:
-        self._previous[number] = signal.signal(number, self._receive)
-    return self
-
-  def __exit__(self, *exc_info):
-    for number, handler in self._previous.items():
-      signal.signal(number, handler)
-
-  def _receive(self, number, frame):
-    del frame
-    self.received.append(number)
-    if len(self.received) == 1:
-      name = signal.Signals(number).name
-      logging.warning("%s: waiting for what runs to save; once more ends it at once.", name)
-
-  @property
-  def exit_code(self) -> int:
-    """What a shell reports of a program that the first signal ended."""
-    return 128 + self.received[0]
+def stop_signals() -> StopSignals:
+  """Notes Ctrl-C, SIGTERM and SIGHUP, for `run_jobs` to pass on to its processes."""
+  known = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+  return StopSignals(
+    # Windows has no SIGHUP. What is ignored stays so: `nohup` and `&` mean it.
+    [number for number in known if number and signal.getsignal(number) != signal.SIG_IGN],
+    "waiting for the running processes to save; once more ends them at once",
+    once=False,
+  )
 
 
 def run_jobs(

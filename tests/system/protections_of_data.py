@@ -22,7 +22,7 @@ SUBJECTS = {
     ),
     (
       "the manifest of pre-training records says how long the file is",
-      "bert/pretraining/instances.py",
+      "bert/pretraining/record_output.py",
       '"bytes": os.path.getsize(self._temporary[index]),',
       '"bytes": None,',
       "tests/create_pretraining_data_test.py::test_readers_notice_a_file_cut_between_records",
@@ -298,7 +298,7 @@ SUBJECTS = {
     ),
     (
       "a file of text is not also the output: it would be lost",
-      "bert/pretraining/instances.py",
+      "bert/scripts/output_files.py",
       "    if real_path in inputs:\n",
       "    if not real_path:\n",
       "tests/create_pretraining_data_test.py::test_errors_before_the_work",

@@ -53,7 +53,7 @@ SUBJECTS = {
     ),
     (
       "TensorFlow's errors in an export become one message",
-      "bert/exporting/hub_encoder.py",
+      "bert/exporting/saved_models.py",
       "    except (tf.errors.OpError, OSError) as error:",
       "    except OSError as error:",
       F + "test_exports",
@@ -81,8 +81,8 @@ SUBJECTS = {
     ),
     (
       "the same of records for pre-training",
-      "bert/pretraining/instances.py",
-      'os.remove(hidden_beside(path, "manifest.json"))  # of an older file',
+      "bert/pretraining/record_output.py",
+      'os.remove(manifest_path(path))  # of an older file',
       "pass",
       F + "test_data",
     ),
@@ -96,7 +96,7 @@ SUBJECTS = {
     (
       "what the last save of a killed run left is cleaned, though no other save comes",
       "bert/training/estimator.py",
-      "    self._clean(newest)\n",
+      "    self._variables.clean(newest)\n",
       "",
       F + "test_a_death_after_the_last_step_leaves_nothing_for_ever",
     ),
@@ -116,7 +116,7 @@ SUBJECTS = {
     ),
     (
       "a disk that takes no events costs the curves, not the run",
-      "bert/training/training_loop.py",
+      "bert/training/progress.py",
       "    except tf.errors.OpError as error:\n      reason",
       "    except KeyError as error:\n      reason",
       F + "test_events_that_cannot_be_written_cost_no_run[written]",

@@ -71,14 +71,14 @@ SUBJECTS = {
     ),
     (
       "records for pre-training are on disk before their names",
-      "bert/pretraining/instances.py",
+      "bert/pretraining/record_output.py",
       "      force_to_disk(temporary)\n",
       "      pass\n",
       "tests/system/durability_test.py::test_content_is_on_disk_before_its_name[pretraining records]",
     ),
     (
       "records for pre-training are written aside: a failing rename leaves the old ones",
-      "bert/pretraining/instances.py",
+      "bert/pretraining/record_output.py",
       'self._temporary = [hidden_beside(path, "tmp") for path in self._paths]',
       "self._temporary = list(self._paths)",
       "tests/create_pretraining_data_test.py::test_a_failing_rename_leaves_the_old_file_readable",

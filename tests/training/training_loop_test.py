@@ -13,6 +13,7 @@ import tensorflow as tf
 from bert.checkpoints import checkpoint
 from bert.model import variables as vs
 from bert.training.estimator import Estimator, EvalSpec, ModeKeys
+from bert.training.training_data import TrainingData
 from bert.training.training_loop import EXIT_CODE_SIGTERM, TrainingDivergedError
 from tests.kit.event_files import scalars_in
 from tests.kit.script_runs import assert_same_tensors, tensors
@@ -38,13 +39,13 @@ def scripted_eval_spec(**more):
 
 def scripted(model_dir, **config):
   model = make(model_dir, **config)
-  evaluate_now = model.evaluate_now
+  evaluate_now = model._evaluate_now
 
-  def scripted_evaluation(input_fn, steps):
-    results = evaluate_now(input_fn, steps)
+  def scripted_evaluation(spec):
+    results = evaluate_now(spec)
     return {**results, "scripted": METRICS[results["global_step"] - 1]}
 
-  model.evaluate_now = scripted_evaluation
+  model._evaluate_now = scripted_evaluation
   return model
 
 
@@ -145,10 +146,10 @@ def test_the_batch_of_a_loss_that_is_not_finite_is_saved(tmp_path, steps_per_loo
 
 
 def test_a_batch_that_cannot_be_saved_hides_no_divergence(tmp_path, monkeypatch):
-  def full(self, step, batch):
+  def full(*args):
     raise OSError("No space left on device")
 
-  monkeypatch.setattr(Estimator, "save_batch", full)
+  monkeypatch.setattr(TrainingData, "save_batch", full)
   with pytest.raises(TrainingDivergedError, match=r"of step 1 is inf.*not be saved \(No space"):
     make(tmp_path, {"scale": np.inf}).train(train_input_fn, 2)
 

@@ -1,0 +1,135 @@
+"""The variables of a model in a run: where their values come from, and where they are saved."""
+
+import dataclasses
+import os
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+
+from bert.checkpoints import checkpoint
+from bert.model.variables import VariableStore
+from bert.training import distribution, loss_scaling, resumption
+from bert.training.resumption import ResumeMismatchError, RunState
+from bert.training.specs import RunConfig
+
+
+class ModelVariables:
+  """All variables of a run: those of the model, of the optimizer, and `global_step`.
+
+  Attributes:
+    store: the variables by name; empty until a first graph is traced.
+    is_filled: whether they hold anything but their initial values.
+  """
+
+  def __init__(self, config: RunConfig):
+    self._config = config
+    self.store = VariableStore(config.seed)
+    self.is_filled = False
+
+  def weights(self) -> dict[str, tf.Variable]:
+    """Variables of the model itself: neither optimizer slots nor the step."""
+    return {
+      name: variable
+      for name, variable in self.store.variables.items()
+      if not checkpoint.is_training_state(name)
+    }
+
+  @property
+  def global_step(self) -> tf.Variable:
+    """The number of finished steps."""
+    return self.store.variables["global_step"]
+
+  def skipped_steps(self) -> int:
+    """Steps of float16 that changed no weight; see `loss_scaling`."""
+    skipped = self.store.variables.get(loss_scaling.SKIPPED_STEPS)
+    return 0 if skipped is None else int(skipped.numpy())
+
+  def resume(self, prefix: str) -> None:
+    """Restores every variable; a checkpoint of weights alone gets new slots, with a warning."""
+    variables = dict(self.store.variables)
+    saved = checkpoint.names_and_shapes(prefix)
+    slots = [n for n in variables if checkpoint.is_slot(n)]
+    missing = [name for name in slots if name not in saved]
+    if missing and len(missing) < len(slots):
+      raise ResumeMismatchError(
+        f"{prefix} has optimizer slots for some variables only. Missing: "
+        f"{checkpoint.abbreviate(missing)}. It was trained with other variables frozen, or is "
+        "damaged. Choose another output_dir and give this checkpoint as init_checkpoint."
+      )
+    if missing:
+      logging.warning("%s holds no optimizer slots: Adam starts anew from these weights.", prefix)
+    # A run that did not compute in float16 had no loss scale.
+    missing += [n for n in loss_scaling.INITIAL_VALUES if n in variables and n not in saved]
+    for name in missing:
+      variable = variables.pop(name)
+      value = tf.constant(loss_scaling.INITIAL_VALUES.get(name, 0), variable.dtype)
+      variable.assign(tf.fill(variable.shape, value))
+    checkpoint.restore(prefix, variables)
+    self.is_filled = True
+    logging.info("Resumed from %s.", prefix)
+
+  def initialise(self, init_checkpoint: str | None) -> None:
+    """Fills the variables of a new run by name from `init_checkpoint`, or leaves them random."""
+    if not init_checkpoint:
+      logging.warning(
+        "NO CHECKPOINT in %s, and no init_checkpoint was given: all %d variables are RANDOM.",
+        self._config.model_dir,
+        len(self.weights()),
+      )
+      return
+    prefix = checkpoint.find_checkpoint(init_checkpoint)
+    report = checkpoint.init_from_checkpoint(prefix, self.weights())
+    self.is_filled = True
+    logging.info("%s", report.summary())
+    if report.missing:
+      logging.warning("NOT IN %s, hence RANDOM: %s", prefix, ", ".join(report.missing))
+
+  def load(self, path: str | None, init_checkpoint: str | None) -> None:
+    """Fills the variables for evaluation or prediction; as for a new run if `path` is None."""
+    if path is None:
+      self.initialise(init_checkpoint)
+      return
+    prefix = checkpoint.find_checkpoint(path)
+    # A checkpoint of this run holds all of the model; a random head would pass for a trained one.
+    checkpoint.restore(prefix, self.weights())
+    self.is_filled = True
+    self.global_step.assign(resumption.step_of(prefix))
+
+  def save(self, step: int, state: RunState) -> None:
+    """Saves all variables and `state` as the checkpoint of `step`."""
+    config = self._config
+    prefix = distribution.on_chief(
+      checkpoint.save,
+      config.model_dir,
+      step,
+      self.store.variables,
+      self._sidecar(state),
+      keep=config.keep_checkpoint_max,
+    )
+    logging.info("Saved %s.", prefix)
+
+  def save_best(self, step: int, state: RunState) -> None:
+    """Saves the weights, without optimizer slots, as the only checkpoint in `model_dir/best`."""
+    tensors = {**self.weights(), "global_step": self.global_step}
+    directory = os.path.join(self._config.model_dir, "best")
+    prefix = distribution.on_chief(
+      checkpoint.save, directory, step, tensors, self._sidecar(state), keep=1
+    )
+    logging.info("Best so far: %s.", prefix)
+
+  def _sidecar(self, state: RunState) -> dict[str, Any]:
+    return {
+      "run": dataclasses.asdict(state),
+      "fingerprint": self._config.fingerprint,
+      "informative": self._config.informative,
+    }
+
+  def clean(self, newest: str | None) -> None:
+    """Removes incomplete files that a killed run of this folder has left."""
+    if not distribution.is_chief():
+      return
+    best = checkpoint.latest(os.path.join(self._config.model_dir, "best"))
+    for prefix, keep in ((newest, self._config.keep_checkpoint_max), (best, 1)):
+      if prefix:
+        checkpoint.clean(prefix, keep)

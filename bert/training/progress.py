@@ -1,0 +1,143 @@
+"""What a training run shows: scalars for TensorBoard, and a progress bar or lines in a log."""
+
+import contextlib
+import dataclasses
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+import tensorflow as tf
+import tqdm
+from absl import logging
+
+from bert.training import distribution
+from bert.training.specs import RunConfig
+
+
+class EventLog:
+  """Scalars for TensorBoard, which the chief of a job writes.
+
+  A disk that does not take them costs the curves, not the run: a warning is logged, and the next
+  checkpoint shows whether the disk takes anything at all.
+  """
+
+  def __init__(self, folder: str):
+    self._writer = None
+    if distribution.is_chief():
+      with self._may_fail():
+        self._writer = tf.summary.create_file_writer(os.fspath(folder))
+
+  def write(self, step: int, values: Mapping[str, float]) -> None:
+    """Writes the scalars of a step."""
+    if self._writer is None:
+      return
+    with self._may_fail(), self._writer.as_default(step):  # whose end flushes
+      for name, value in values.items():
+        tf.summary.scalar(name, value)
+
+  def close(self) -> None:
+    """Completes the file."""
+    if self._writer is not None:
+      with self._may_fail():
+        self._writer.close()
+
+  @contextlib.contextmanager
+  def _may_fail(self):
+    try:
+      yield
+    except tf.errors.OpError as error:
+      reason = error.message.splitlines()[0].rpartition("}} ")[2]
+      logging.warning("Events for TensorBoard are lost, the run continues: %s", reason)
+
+
+@dataclasses.dataclass(frozen=True)
+class Totals:
+  """What this process has consumed at some point of a run.
+
+  Attributes:
+    seconds: spent in training steps.
+    amounts: name of a speed -> its amount so far, such as `examples/sec` -> examples.
+  """
+
+  seconds: float = 0.0
+  amounts: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+  def speeds_since(self, earlier: "Totals") -> dict[str, float]:
+    """Amounts per second between two points; 0 where no time has passed.
+
+    Example:
+      >>> Totals(3.0, {"examples/sec": 48.0}).speeds_since(Totals(1.0, {"examples/sec": 16.0}))
+      {'examples/sec': 16.0}
+    """
+    seconds = self.seconds - earlier.seconds
+    return {
+      name: (amount - earlier.amounts.get(name, 0.0)) / seconds if seconds > 0 else 0.0
+      for name, amount in self.amounts.items()
+    }
+
+
+class Progress:
+  """A bar on a terminal, lines in a log: step, loss, speeds, time left."""
+
+  def __init__(self, config: RunConfig, step: int, max_steps: int):
+    self._every = config.log_every_steps
+    self._first_step, self._max_steps = step, max_steps
+    self._first: Totals | None = None
+    self._shown: dict[str, float] = {}
+    self._begin = time.perf_counter()
+    self._bar = None
+    self._is_quiet = not distribution.is_chief()
+    if self._is_quiet:
+      return
+    if sys.stderr.isatty() if config.show_progress is None else config.show_progress:
+      self._bar = tqdm.tqdm(total=max_steps, initial=step, unit="step", dynamic_ncols=True)
+
+  def __enter__(self):
+    return self
+
+  def __exit__(self, *exc_info):
+    if self._bar is not None:
+      self._bar.close()
+
+  def update(
+    self, step: int, totals: Totals, scalars: Mapping[str, float], names: Sequence[str] = ()
+  ) -> None:
+    """Shows the state after a step.
+
+    Args:
+      step: steps finished.
+      totals: consumed so far.
+      scalars: of the last step.
+      names: of the scalars to show beside the loss; one that is missing keeps its last value.
+    """
+    if "loss" not in scalars:
+      return
+    if self._first is None:
+      self._first = totals  # The first call compiles: speed is counted from its end.
+    speeds = {
+      name.replace("/sec", "/s"): speed
+      for name, speed in totals.speeds_since(self._first).items()
+      if name != "global_step/sec"  # Time left says as much.
+    }
+    values = {**self._shown, **scalars}
+    self._shown = {name: values[name] for name in names if name in values}
+    if self._bar is not None:
+      self._update_bar(step, scalars["loss"], speeds)
+    elif not self._is_quiet and (step % self._every == 0 or step >= self._max_steps):
+      self._log(step, scalars["loss"], speeds)
+
+  def _update_bar(self, step: int, loss: float, speeds: dict[str, float]) -> None:
+    shown = {name: f"{value:.4g}" for name, value in self._shown.items()}
+    shown |= {name.replace("/", "_per_"): f"{value:.1f}" for name, value in speeds.items()}
+    self._bar.set_postfix({"loss": f"{loss:.4f}", **shown}, refresh=False)
+    self._bar.update(step - self._bar.n)
+
+  def _log(self, step: int, loss: float, speeds: dict[str, float]) -> None:
+    passed = time.perf_counter() - self._begin
+    left = passed / (step - self._first_step) * (self._max_steps - step)
+    parts = [f"loss {loss:.4f}"]
+    parts += [f"{name} {value:.4g}" for name, value in self._shown.items()]
+    parts += [f"{value:.1f} {name}" for name, value in speeds.items()]
+    parts.append(f"{tqdm.tqdm.format_interval(left)} left")
+    logging.info("step %d/%d, %s", step, self._max_steps, ", ".join(parts))

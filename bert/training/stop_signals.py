@@ -1,0 +1,61 @@
+"""Signals that ask a program to end, noted for it to end where nothing is lost.
+
+with StopSignals((signal.SIGTERM, signal.SIGINT), "saving after this step; once more ends at once"):
+"""
+
+import signal
+import threading
+from collections.abc import Collection
+from typing import Any
+
+from absl import logging
+
+
+class StopSignals:
+  """Within the block some signals are noted, and do what they usually do only afterwards.
+
+  Attributes:
+    received: the numbers of the signals so far.
+  """
+
+  def __init__(self, numbers: Collection[int], notice: str, *, once: bool = True):
+    """Notes what to catch; nothing is caught before the block begins.
+
+    Args:
+      numbers: of the signals to catch.
+      notice: logged when the first one arrives.
+      once: let the second signal end the program at once, instead of noting it, too.
+    """
+    self.received: list[int] = []
+    self._numbers = numbers
+    self._notice = notice
+    self._once = once
+    self._previous: dict[int, Any] = {}
+
+  def __enter__(self):
+    # Python delivers signals to the main thread only, and lets no other thread ask for them.
+    if threading.current_thread() is threading.main_thread():
+      for number in self._numbers:
+        self._previous[number] = signal.signal(number, self._receive)
+    return self
+
+  def __exit__(self, *exc_info):
+    self._restore()
+
+  def _restore(self) -> None:
+    for number, handler in self._previous.items():
+      signal.signal(number, handler)
+    self._previous = {}
+
+  def _receive(self, number, frame) -> None:
+    del frame
+    self.received.append(number)
+    if self._once:
+      self._restore()
+    if len(self.received) == 1:
+      logging.warning("%s: %s.", signal.Signals(number).name, self._notice)
+
+  @property
+  def exit_code(self) -> int:
+    """What a shell reports of a program that the first signal ended."""
+    return 128 + self.received[0]

@@ -1,0 +1,87 @@
+"""Evaluation during training: the best weights are kept, and training may stop early."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from absl import logging
+
+from bert.training.resumption import RunState
+from bert.training.specs import EvalSpec
+
+
+class Watch:
+  """Evaluates every N steps, and keeps what it found in the run's state.
+
+  Attributes:
+    spec: what to evaluate, and when.
+  """
+
+  def __init__(
+    self,
+    spec: EvalSpec,
+    evaluate: Callable[[EvalSpec], dict[str, Any]],
+    save_best: Callable[[int, RunState], None],
+  ):
+    """Notes what to call.
+
+    Args:
+      spec: what to evaluate, and when.
+      evaluate: evaluates the variables as they are.
+      save_best: saves the variables of a step as the best ones.
+    """
+    self.spec = spec
+    self._evaluate = evaluate
+    self._save_best = save_best
+
+  def is_due(self, step: int) -> bool:
+    """Whether to evaluate after a step in the middle of a run."""
+    return step > 0 and step % self.spec.every_steps == 0
+
+  def evaluate(self, step: int, state: RunState) -> bool:
+    """Evaluates after a step, unless that was done before; returns whether to stop training."""
+    if state.evaluated_step == step:
+      return False
+    results = self._evaluate(self.spec)
+    logging.info("Evaluation at step %d: %s", step, _one_line(results))
+    metric = self.spec.metric
+    if not isinstance(results.get(metric), float):
+      raise ValueError(
+        f"EvalSpec.metric={metric!r} is no number among the results: {', '.join(results)}."
+      )
+    state.evaluated_step = step
+    self._compare_with_best(results[metric], state)
+    if not self.has_lost_patience(state):
+      return False
+    logging.info(
+      "Stopping early at step %d: %d evaluations without improvement on %s = %g of step %d.",
+      step,
+      self.spec.patience,
+      metric,
+      state.best_value,
+      state.best_step,
+    )
+    return True
+
+  def _compare_with_best(self, value: float, state: RunState) -> None:
+    if not self._is_better(value, state.best_value):
+      state.evaluations_without_improvement += 1
+      return
+    state.best_value, state.best_step = value, state.evaluated_step
+    state.evaluations_without_improvement = 0
+    if self.spec.keep_best:
+      self._save_best(state.best_step, state)
+
+  def _is_better(self, value: float, best: float | None) -> bool:
+    if math.isnan(value) or best is None:
+      return not math.isnan(value)
+    return value > best if self.spec.higher_is_better else value < best
+
+  def has_lost_patience(self, state: RunState) -> bool:
+    """Whether the last evaluations went without improvement for as long as the spec allows."""
+    patience = self.spec.patience
+    return patience is not None and state.evaluations_without_improvement >= patience
+
+
+def _one_line(results: dict[str, Any]) -> str:
+  return ", ".join(f"{k} = {v:g}" for k, v in results.items() if isinstance(v, (int, float)))
