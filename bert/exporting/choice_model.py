@@ -1,7 +1,7 @@
 """Multiple choice as a SavedModel: from a text and what may follow it to the choice.
 
-  export_choice_model("out/export/task", config, "out/model.ckpt-343", "vocab.txt",
-                      do_lower_case=True, max_seq_length=80)
+  model = ChoiceModel(config, "vocab.txt", do_lower_case=True, max_seq_length=80)
+  model.export("out/export/task", "out/model.ckpt-343")
 
   import tensorflow_text                                # its ops are needed wherever it is loaded
   model = tf.saved_model.load("out/export/task")
@@ -15,7 +15,7 @@ Letters in shapes: B = batch size, N = choices of the question with most of them
 import tensorflow as tf
 
 from bert.exporting import graph_text
-from bert.exporting.task_model import Outputs, TaskModel, write_task_model
+from bert.exporting.task_model import Outputs, TaskModel, string_signature, strings
 from bert.model import heads
 from bert.modeling import BertConfig
 
@@ -34,7 +34,7 @@ class ChoiceModel(TaskModel):
     """
     super().__init__(config, vocab_file, do_lower_case)
     self._seq_length = max_seq_length
-    self.__call__.get_concrete_function(*_SPECS)
+    self.__call__.get_concrete_function(strings("context"), strings("choices", rank=2))
     self._list_variables()
 
   @tf.function(autograph=False)
@@ -67,41 +67,4 @@ class ChoiceModel(TaskModel):
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
     """What a server runs: `context` and `choices` to the answers."""
-
-    @tf.function(autograph=False)
-    def serve(**texts) -> Outputs:
-      return self(texts["context"], texts["choices"])
-
-    return serve.get_concrete_function(**{spec.name: spec for spec in _SPECS})
-
-
-_SPECS = (
-  tf.TensorSpec([None], tf.string, "context"),
-  tf.TensorSpec([None, None], tf.string, "choices"),
-)
-
-
-def export_choice_model(
-  export_dir: str,
-  config: BertConfig,
-  checkpoint_path: str,
-  vocab_file: str,
-  do_lower_case: bool,
-  max_seq_length: int,
-) -> None:
-  """Writes a `ChoiceModel` as a SavedModel, whole or not at all.
-
-  Args:
-    export_dir: the folder; a SavedModel that is there is replaced.
-    config: of the model.
-    checkpoint_path: what `checkpoint.find_checkpoint` finds.
-    vocab_file: see `ChoiceModel`, also for the rest.
-    do_lower_case: whether the vocabulary is that of an uncased model.
-    max_seq_length: of a text with a choice.
-
-  Raises:
-    CheckpointError: the checkpoint lacks a variable of the model, or has it in another shape.
-    OSError: `export_dir` cannot be written, or holds something else than a SavedModel.
-  """
-  model = ChoiceModel(config, vocab_file, do_lower_case, max_seq_length)
-  write_task_model(export_dir, model, checkpoint_path, model.signature())
+    return string_signature(self, strings("context"), strings("choices", rank=2))

@@ -8,23 +8,19 @@
   encoder.mlm({**inputs, "masked_lm_positions": p})    # if the checkpoint has that head
 
 The graph is that of `modeling.BertModel`, and the variables keep the checkpoint's names, so that an
-exported folder serves as `--init_checkpoint` again (`checkpoint.find_checkpoint`). What an object
-offers and why: https://github.com/tensorflow/hub, docs/reusable_saved_models.md and
+exported folder can be an `--init_checkpoint` again (`checkpoint.find_checkpoint`). The interface of
+these objects: https://github.com/tensorflow/hub, docs/reusable_saved_models.md and
 docs/common_saved_model_apis/text.md.
 
 Letters in shapes: B = batch size, S = sequence length, W = hidden size, P = masked positions for
 each sequence, V = vocabulary size.
 """
 
-import contextlib
-import os
-from collections.abc import Iterator, Mapping
-
 import tensorflow as tf
 from absl import logging
 
 from bert.checkpoints import checkpoint
-from bert.io import atomic_files
+from bert.exporting import saved_models
 from bert.model import heads, kernels, variables
 from bert.modeling import BertConfig, BertModel, get_shape_list
 
@@ -45,8 +41,8 @@ def int32_inputs(*names: str) -> dict[str, tf.TensorSpec]:
 
 
 # ---------------------------------------------------------------------------------------------
-# The objects. Each is a `tf.train.Checkpoint` with plain lists of variables: what a SavedModel
-# keeps are tracked attributes and traced functions, whereas a `tf.Module`'s properties get lost.
+# The objects. Each is a `tf.train.Checkpoint` with plain lists of variables: a SavedModel keeps
+# tracked attributes and traced functions, and loses the properties of a `tf.Module`.
 
 
 class Encoder(tf.train.Checkpoint):
@@ -58,7 +54,7 @@ class Encoder(tf.train.Checkpoint):
     regularization_losses: none; BERT's weight decay lives in its optimizer.
     vocab_file: asset, to read as `vocab_file.asset_path`.
     do_lower_case: bool variable `[]`.
-    mlm: a `MaskedLm`, if asked for.
+    mlm: a `MaskedLm`, where `has_mlm`.
   """
 
   def __init__(
@@ -69,14 +65,14 @@ class Encoder(tf.train.Checkpoint):
     has_mlm: bool = False,
     store: variables.VariableStore | None = None,
   ):
-    """Builds the graphs; variables are random if `store` does not have them yet.
+    """Builds the graphs, with random weights unless `store` has the variables already.
 
     Args:
       config: sizes, and dropout rates with `training=True`.
       vocab_file: path of the vocabulary.
       do_lower_case: whether the vocabulary is that of an uncased model.
-      has_mlm: whether to build the masked language model, too.
-      store: where variables are found or made.
+      has_mlm: whether to build the masked language model as well.
+      store: where variables are found or created.
     """
     super().__init__()
     self._config = config
@@ -96,10 +92,10 @@ class Encoder(tf.train.Checkpoint):
     Args:
       inputs: dict of int32 `[B, S]`: `input_word_ids`, `input_mask` (1 for a piece, 0 for padding)
         and `input_type_ids`.
-      training: Python bool, whether to drop out.
+      training: Python bool, whether to apply dropout.
 
     Returns:
-      Dict of float32: `pooled_output` `[B, W]`, which `default` is another name of;
+      Dict of float32: `pooled_output` `[B, W]`, also as `default`;
       `sequence_output` `[B, S, W]`; `encoder_outputs`, a list of `[B, S, W]` for each layer.
     """
     outputs, _ = _encode(self._config, self._store, inputs, training)
@@ -107,9 +103,9 @@ class Encoder(tf.train.Checkpoint):
 
   @tf.function(autograph=False)
   def with_dropout(self, inputs):
-    """`self(inputs, training=True)`, for those who name functions instead of passing `training`.
+    """`self(inputs, training=True)`, for callers that name a function and cannot pass `training`.
 
-    Such as Keras 3: `keras.layers.TFSMLayer(export_dir, call_endpoint="__call__",
+    Keras 3 is one: `keras.layers.TFSMLayer(export_dir, call_endpoint="__call__",
     call_training_endpoint="with_dropout")`.
     """
     return self(inputs, training=True)
@@ -143,7 +139,7 @@ class Encoder(tf.train.Checkpoint):
 
 
 class MaskedLm(tf.train.Checkpoint):
-  """The encoder with the head that guesses masked words; `Encoder.mlm`.
+  """The encoder with the head for masked words; `Encoder.mlm`.
 
   Attributes:
     variables: those of the encoder, the same objects, and five of the head.
@@ -164,11 +160,11 @@ class MaskedLm(tf.train.Checkpoint):
     """Encodes and scores words.
 
     Args:
-      inputs: as for `Encoder`, and `masked_lm_positions`, int32 `[B, P]`, filled up with zeros.
-      training: Python bool, whether to drop out.
+      inputs: as for `Encoder`, and `masked_lm_positions`, int32 `[B, P]`, padded with zeros.
+      training: Python bool, whether to apply dropout.
 
     Returns:
-      What `Encoder` does, without `default`, and `mlm_logits`, float32 `[B, P, V]`.
+      What `Encoder` returns, without `default`, and `mlm_logits`, float32 `[B, P, V]`.
     """
     outputs, embedding_table = _encode(self._config, self._store, inputs, training)
     positions = inputs["masked_lm_positions"]
@@ -182,7 +178,7 @@ class MaskedLm(tf.train.Checkpoint):
 def _encode(config, store, inputs, training):
   """The named outputs of a BertModel, and its embedding table."""
   # No `random_stream` here: dropout then draws its seeds from an operation with a state of its own,
-  # so every call of a loaded model gets fresh bits, and there is no seed to save.
+  # so every call of a loaded model gets new random bits, and no seed has to be saved.
   with variables.use_store(store), kernels.portable_blocks():
     model = BertModel(config, training, *(inputs[name] for name in INPUTS))
   outputs = {
@@ -194,7 +190,7 @@ def _encode(config, store, inputs, training):
 
 
 def _trace(function, inputs):
-  """A SavedModel holds only what was traced: once with dropout, once without."""
+  """Traces a function with dropout and without: a SavedModel holds only what was traced."""
   for training in (False, True):
     function.get_concrete_function(inputs, training=training)
 
@@ -219,79 +215,27 @@ def export_encoder(
   """Writes an encoder's SavedModel, with `.mlm` if the checkpoint has that head.
 
   Args:
-    export_dir: the folder; a SavedModel that is there is replaced once the new one is complete.
+    export_dir: the folder; a SavedModel in it is replaced once the new one is complete.
     config: of the model.
-    init_checkpoint: what `checkpoint.find_checkpoint` finds: prefix, folder, exported encoder.
+    init_checkpoint: see `checkpoint.find_checkpoint`: prefix, folder, exported encoder.
     vocab_file: the vocabulary; it becomes an asset of the SavedModel.
     do_lower_case: whether the vocabulary is that of an uncased model.
 
   Raises:
     CheckpointError: the checkpoint does not hold the whole encoder.
-    OSError: `export_dir` cannot be written, or holds something else than a SavedModel.
+    OSError: `export_dir` cannot be written, or holds something other than a SavedModel.
   """
   prefix = checkpoint.find_checkpoint(init_checkpoint)
   has_mlm = set(_MLM_VARIABLES) <= set(checkpoint.names_and_shapes(prefix))
-  encoder = Encoder(config, vocab_file, do_lower_case, has_mlm)
-  names = {variable.name.split(":")[0]: variable for variable in _all_variables(encoder)}
-  load_all(prefix, names)
-  with written_aside(export_dir) as folder:
+  store = variables.VariableStore()
+  encoder = Encoder(config, vocab_file, do_lower_case, has_mlm, store)
+  saved_models.load_all(prefix, store.variables.values())
+  with saved_models.written_aside(export_dir) as folder:
     examples = tf.TensorSpec([None], tf.string, "examples")
     signatures = {
       "serving_default": encoder.serve.get_concrete_function(**int32_inputs(*INPUTS)),
       "serving_examples": encoder.serve_examples.get_concrete_function(examples),
     }
-    save(encoder, folder, signatures, {"bert_config.json": config.to_json_string()})
+    extra = {"bert_config.json": config.to_json_string()}
+    saved_models.save(encoder, folder, signatures, extra)
   logging.info("Exported the encoder of %s%s to %s.", prefix, " with .mlm" * has_mlm, export_dir)
-
-
-def _all_variables(encoder):
-  return encoder.mlm.variables if hasattr(encoder, "mlm") else encoder.variables
-
-
-def load_all(prefix: str, wanted: Mapping[str, tf.Variable]) -> None:
-  """Initialises variables by name, each of them: what is exported must not be random.
-
-  Raises:
-    CheckpointError: the checkpoint lacks a variable, or has it in another shape.
-  """
-  report = checkpoint.init_from_checkpoint(prefix, wanted, required_scope="")
-  if report.missing:
-    raise checkpoint.CheckpointError(
-      f"{prefix} cannot be exported, {len(report.missing)} of {len(wanted)} variables are not in "
-      f"it: {checkpoint.abbreviate(report.missing)}. Does bert_config.json belong to it?"
-    )
-
-
-def save(root, folder: str, signatures: Mapping, extra: Mapping[str, str]) -> None:
-  """`tf.saved_model.save`, and files that no graph reads, in `assets.extra/` as is the custom.
-
-  Args:
-    root: the trackable object.
-    folder: where to.
-    signatures: name -> concrete function.
-    extra: file name -> text.
-  """
-  tf.saved_model.save(root, folder, signatures=dict(signatures))
-  os.makedirs(os.path.join(folder, "assets.extra"), exist_ok=True)
-  for name, text in extra.items():
-    atomic_files.write_text(os.path.join(folder, "assets.extra", name), text)
-
-
-@contextlib.contextmanager
-def written_aside(export_dir: str) -> Iterator[str]:
-  """`files.folder_written_whole` for a SavedModel: gives a folder, which becomes `export_dir`.
-
-  Raises:
-    OSError: it cannot be written, or `export_dir` holds something else than a SavedModel.
-  """
-  path = os.path.abspath(export_dir)
-  if os.path.exists(path) and os.listdir(path) and not tf.saved_model.contains_saved_model(path):
-    raise FileExistsError(
-      f"{export_dir} is there and is no SavedModel: remove it, or choose another --export_dir."
-    )
-  with atomic_files.folder_written_whole(path) as folder:
-    try:
-      yield folder
-    except (tf.errors.OpError, OSError) as error:
-      reason = getattr(error, "message", None) or getattr(error, "strerror", None) or error
-      raise OSError(f"Cannot write {export_dir}: {reason}") from None

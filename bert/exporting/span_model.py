@@ -1,7 +1,7 @@
 r"""Question answering as a SavedModel: from a question and a paragraph to the answer and its place.
 
-  export_span_model("out/export/task", config, "out/model.ckpt-343", "vocab.txt",
-                    do_lower_case=True, max_seq_length=384, doc_stride=128)
+  model = SpanModel(config, "vocab.txt", do_lower_case=True, max_seq_length=384, doc_stride=128)
+  model.export("out/export/task", "out/model.ckpt-343")
 
   import tensorflow_text                                # its ops are needed wherever it is loaded
   model = tf.saved_model.load("out/export/task")
@@ -34,7 +34,7 @@ import tensorflow as tf
 
 from bert.exporting import graph_text
 from bert.exporting.graph_text import Windows
-from bert.exporting.task_model import Outputs, TaskModel, string_signature, write_task_model
+from bert.exporting.task_model import Outputs, TaskModel, string_signature, strings
 from bert.model import heads
 from bert.modeling import BertConfig
 from bert.tasks import squad_answers
@@ -129,8 +129,8 @@ class SpanModel(TaskModel):
     self._n_best_size, self._mask_padding = n_best_size, mask_padding
     self._may_have_no_answer = version_2_with_negative
     self._threshold = null_score_diff_threshold
-    strings = tf.TensorSpec([None], tf.string)
-    self.__call__.get_concrete_function(strings, strings)
+    texts = tf.TensorSpec([None], tf.string)
+    self.__call__.get_concrete_function(texts, texts)
     self._list_variables()
 
   @tf.function(autograph=False)
@@ -165,7 +165,7 @@ class SpanModel(TaskModel):
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
     """What a server runs: strings `question` and `context` to the answers."""
-    return string_signature(self, ("question", "context"))
+    return string_signature(self, strings("question"), strings("context"))
 
   # -------------------------------------------------------------------------------------------
   # Texts to logits.
@@ -367,29 +367,3 @@ def _counted(counts_before, first, last):
 
 def _scattered(values, places, default):
   return tf.tensor_scatter_nd_update(default, places[:, tf.newaxis], values)
-
-
-def export_span_model(
-  export_dir: str,
-  config: BertConfig,
-  checkpoint_path: str,
-  vocab_file: str,
-  do_lower_case: bool,
-  **options,
-) -> None:
-  """Writes a `SpanModel` as a SavedModel, whole or not at all.
-
-  Args:
-    export_dir: the folder; a SavedModel that is there is replaced.
-    config: of the model.
-    checkpoint_path: what `checkpoint.find_checkpoint` finds.
-    vocab_file: see `SpanModel`, also for the rest.
-    do_lower_case: whether the vocabulary is that of an uncased model.
-    **options: further arguments of `SpanModel`.
-
-  Raises:
-    CheckpointError: the checkpoint lacks a variable of the model, or has it in another shape.
-    OSError: `export_dir` cannot be written, or holds something else than a SavedModel.
-  """
-  model = SpanModel(config, vocab_file, do_lower_case, **options)
-  write_task_model(export_dir, model, checkpoint_path, model.signature())

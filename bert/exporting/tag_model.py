@@ -1,7 +1,8 @@
 """Tagging as a SavedModel: from texts to words, their places, and a label for each.
 
-  export_tag_model("out/export/task", config, "out/model.ckpt-343", "vocab.txt",
-                   do_lower_case=False, max_seq_length=128, label_names=["O", "B-PER", "I-PER"])
+  model = TagModel(config, "vocab.txt", do_lower_case=False, max_seq_length=128,
+                   label_names=["O", "B-PER", "I-PER"])
+  model.export("out/export/task", "out/model.ckpt-343")
 
   import tensorflow_text                                # its ops are needed wherever it is loaded
   model = tf.saved_model.load("out/export/task")
@@ -22,13 +23,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from bert.exporting import graph_text
-from bert.exporting.task_model import (
-  Outputs,
-  TaskModel,
-  label_map_json,
-  string_signature,
-  write_task_model,
-)
+from bert.exporting.task_model import Outputs, TaskModel, string_signature, strings
 from bert.model import heads
 from bert.modeling import BertConfig
 
@@ -38,11 +33,7 @@ _BLANKS = " \t\r\n"
 
 
 class TagModel(TaskModel):
-  """Labels the words of texts.
-
-  Attributes:
-    label_names: string `[C]`.
-  """
+  """Labels the words of texts."""
 
   def __init__(
     self,
@@ -63,11 +54,9 @@ class TagModel(TaskModel):
       label_names: C names, in the order of the model's outputs.
       doc_stride: how many pieces each window begins behind the last; half a window by default.
     """
-    super().__init__(config, vocab_file, do_lower_case)
+    super().__init__(config, vocab_file, do_lower_case, label_names)
     self._size = max_seq_length - 2
     self._stride = doc_stride or max(self._size // 2, 1)
-    self._labels = tuple(label_names)
-    self.label_names = tf.Variable(list(label_names), trainable=False, name="label_names")
     self.__call__.get_concrete_function(tf.TensorSpec([None], tf.string))
     self._list_variables()
 
@@ -104,7 +93,7 @@ class TagModel(TaskModel):
       num_words = tf.cast(outputs["words"].row_lengths(), tf.int32)
       return {**{n: values.to_tensor() for n, values in outputs.items()}, "num_words": num_words}
 
-    return string_signature(serve, ("text",))
+    return string_signature(serve, strings("text"))
 
   def _logits(self, words: graph_text.Words):
     """float32 `[W, C]`."""
@@ -141,34 +130,3 @@ def _owners(windows: graph_text.Windows, texts: tf.RaggedTensor, first_pieces: t
   indices = tf.gather(indices, first_pieces)
   rows = tf.gather(shows_most.value_rowids(), indices)
   return tf.stack([rows, indices - tf.gather(shows_most.row_starts(), rows) + 1], axis=1)
-
-
-def export_tag_model(
-  export_dir: str,
-  config: BertConfig,
-  checkpoint_path: str,
-  vocab_file: str,
-  do_lower_case: bool,
-  max_seq_length: int,
-  label_names: Sequence[str],
-  doc_stride: int | None = None,
-) -> None:
-  """Writes a `TagModel` as a SavedModel, whole or not at all.
-
-  Args:
-    export_dir: the folder; a SavedModel that is there is replaced.
-    config: of the model.
-    checkpoint_path: what `checkpoint.find_checkpoint` finds.
-    vocab_file: see `TagModel`, also for the rest.
-    do_lower_case: whether the vocabulary is that of an uncased model.
-    max_seq_length: pieces in a window.
-    label_names: C names.
-    doc_stride: how many pieces each window begins behind the last.
-
-  Raises:
-    CheckpointError: the checkpoint lacks a variable of the model, or has it in another shape.
-    OSError: `export_dir` cannot be written, or holds something else than a SavedModel.
-  """
-  model = TagModel(config, vocab_file, do_lower_case, max_seq_length, label_names, doc_stride)
-  extra = {"label_map.json": label_map_json(label_names)}
-  write_task_model(export_dir, model, checkpoint_path, model.signature(), extra)

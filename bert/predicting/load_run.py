@@ -25,7 +25,7 @@ class Run(NamedTuple):
   Attributes:
     prefix: of its best checkpoint, if it kept that (`--eval_every_steps`), else of its newest.
     vocab_file: its vocabulary.
-    facts: what makes it this run: sizes, task, labels; `runner.model_fingerprint` wrote them.
+    facts: what makes it this run: sizes, task, labels; see `output_folder.model_fingerprint`.
     settings: values of flags, such as `max_seq_length`.
   """
 

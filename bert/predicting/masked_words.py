@@ -106,14 +106,15 @@ def from_saved_model(
   import tensorflow as tf
 
   from bert import tokenization
+  from bert.exporting import saved_models
 
   if not tf.saved_model.contains_saved_model(saved_model):
-    raise FileNotFoundError(f"--saved_model={saved_model} holds no SavedModel.")
-  encoder = load_model.load_saved_model(saved_model)
+    raise FileNotFoundError(f"{saved_model} holds no SavedModel.")
+  encoder = saved_models.load(saved_model)
   if not hasattr(encoder, "mlm"):
     raise ValueError(
-      f"--saved_model={saved_model} has no .mlm: an encoder that export_hub.py made of a "
-      "checkpoint of pre-training has one."
+      f"{saved_model} has no .mlm: only an encoder that export_hub.py made of a checkpoint of "
+      "pre-training has it."
     )
   tokenizer = tokenization.FullTokenizer(
     encoder.vocab_file.asset_path.numpy().decode(),

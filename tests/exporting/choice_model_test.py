@@ -82,9 +82,8 @@ print(json.dumps(outputs))
 
 
 def test_an_exported_model_chooses_as_in_training(trained, probabilities, tmp_path):
-  choice_model.export_choice_model(
-    str(tmp_path / "task"), CONFIG, str(trained), str(trained / "vocab.txt"), True, SEQ_LENGTH
-  )
+  model = choice_model.ChoiceModel(CONFIG, str(trained / "vocab.txt"), True, SEQ_LENGTH)
+  model.export(str(tmp_path / "task"), str(trained))
   contexts = [context for context, _ in QUESTIONS]
   choices = [found + [""] * (4 - len(found)) for _, found in QUESTIONS]
   done = subprocess.run(

@@ -17,7 +17,7 @@ import tensorflow_hub as hub
 import tf_keras as keras
 
 from bert.checkpoints import checkpoint
-from bert.exporting import hub_encoder
+from bert.exporting import hub_encoder, saved_models
 from bert.exporting.hub_encoder import INPUTS, export_encoder
 from bert.model import heads, kernels
 from bert.model.configuration import BertConfig
@@ -543,7 +543,7 @@ def test_a_failed_export_leaves_the_older(trained, tmp_path, monkeypatch):
   def no_space_left(*_, **__):
     raise OSError("No space left on device")
 
-  monkeypatch.setattr(hub_encoder.files, "write_text", no_space_left)
+  monkeypatch.setattr(saved_models.atomic_files, "write_text", no_space_left)
   with pytest.raises(OSError, match="No space"):
     export(path, trained)
   assert os.listdir(tmp_path) == ["encoder"]
@@ -552,7 +552,7 @@ def test_a_failed_export_leaves_the_older(trained, tmp_path, monkeypatch):
 
 def test_a_folder_of_something_else_is_left_alone(trained, tmp_path):
   (tmp_path / "thesis.txt").write_text("years of work")
-  with pytest.raises(FileExistsError, match="is no SavedModel"):
+  with pytest.raises(FileExistsError, match="is not a SavedModel"):
     export(tmp_path, trained)
   assert os.listdir(tmp_path) == ["thesis.txt"]
 

@@ -258,8 +258,7 @@ def test_a_checkpoint_without_the_head_is_refused(vocab_file, tmp_path):
   with use_store(VariableStore()) as store:
     BertModel(sizes, False, tf.zeros([1, 1], tf.int32))
   checkpoint.save(str(tmp_path), 1, store.variables, {})
+  model = span_model.SpanModel(sizes, vocab_file, True, max_seq_length=SEQ_LENGTH)
   with pytest.raises(checkpoint.CheckpointError, match="cls/squad/output_weights"):
-    span_model.export_span_model(
-      str(tmp_path / "task"), sizes, str(tmp_path), vocab_file, True, max_seq_length=SEQ_LENGTH
-    )
+    model.export(str(tmp_path / "task"), str(tmp_path))
   assert not (tmp_path / "task").exists()

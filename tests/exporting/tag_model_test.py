@@ -136,15 +136,8 @@ print(json.dumps(ragged))
 
 
 def test_an_exported_model_elsewhere(trained, tmp_path):
-  tag_model.export_tag_model(
-    str(tmp_path / "task"),
-    CONFIG,
-    str(trained),
-    str(trained / "vocab.txt"),
-    do_lower_case=True,
-    max_seq_length=SEQ_LENGTH,
-    label_names=LABELS,
-  )
+  model = tag_model.TagModel(CONFIG, str(trained / "vocab.txt"), True, SEQ_LENGTH, LABELS)
+  model.export(str(tmp_path / "task"), str(trained))
   done = subprocess.run(
     [sys.executable, "-c", _ELSEWHERE, str(tmp_path / "task")],
     input=json.dumps([" ".join(words) for words in sentences()]),
@@ -161,8 +154,7 @@ def test_an_exported_model_elsewhere(trained, tmp_path):
 
 
 def test_another_number_of_labels_is_refused(trained, tmp_path):
+  model = tag_model.TagModel(CONFIG, str(trained / "vocab.txt"), True, 9, ["O", "X"])
   with pytest.raises(checkpoint.CheckpointError, match="output_weights"):
-    tag_model.export_tag_model(
-      str(tmp_path / "task"), CONFIG, str(trained), str(trained / "vocab.txt"), True, 9, ["O", "X"]
-    )
+    model.export(str(tmp_path / "task"), str(trained))
   assert not (tmp_path / "task").exists()

@@ -17,7 +17,8 @@ import tensorflow as tf
 
 from bert import run_classifier, tokenization
 from bert.checkpoints import checkpoint
-from bert.exporting import hub_preprocess, task_model
+from bert.exporting import hub_preprocess
+from bert.exporting.sentence_model import SentenceModel
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
@@ -93,25 +94,17 @@ def one_tokenizer():
     yield
 
 
-def sentence_model(trained, labels, problem_type):
-  model = task_model.SentenceModel(
-    CONFIG, str(trained / "vocab.txt"), True, MAX_SEQ_LENGTH, labels, problem_type
+def sentence_model(trained, labels, problem_type, **options):
+  model = SentenceModel(
+    CONFIG, str(trained / "vocab.txt"), True, MAX_SEQ_LENGTH, labels, problem_type, **options
   )
-  prefix = checkpoint.find_checkpoint(str(trained / str(len(labels))))
-  checkpoint.restore(prefix, {v.name.split(":")[0]: v for v in model.variables})
+  model.load(checkpoint.find_checkpoint(str(trained / str(len(labels)))))
   return model
 
 
 def export(folder, trained, labels):
-  task_model.export_sentence_model(
-    str(folder / "task"),
-    CONFIG,
-    str(trained / str(len(labels))),
-    str(trained / "vocab.txt"),
-    do_lower_case=True,
-    max_seq_length=MAX_SEQ_LENGTH,
-    label_names=labels,
-  )
+  model = SentenceModel(CONFIG, str(trained / "vocab.txt"), True, MAX_SEQ_LENGTH, labels)
+  model.export(str(folder / "task"), str(trained / str(len(labels))))
   return tf.saved_model.load(str(folder / "task"))
 
 
@@ -140,11 +133,11 @@ def test_classification(trained, tmp_path):
 
 
 def test_single_texts(trained):
-  model = sentence_model(trained, LABELS, "classification")
+  model = sentence_model(trained, LABELS, "classification", is_pair=False)
   expected = tf.nn.softmax(own_logits(trained, 3, [None] * 4))
   found = model(tf.constant(TEXTS_A))["probabilities"]
   np.testing.assert_allclose(found, expected, atol=1e-6)
-  served = model.signature(is_pair=False)(text_a=tf.constant(TEXTS_A))
+  served = model.signature()(text_a=tf.constant(TEXTS_A))
   np.testing.assert_array_equal(served["probabilities"], found)
   assert model(tf.constant([], tf.string))["probabilities"].shape == [0, 3]
 

@@ -103,10 +103,10 @@ def write_records(folder):
 
 
 def write_pretraining_records(folder):
-  from bert.pretraining import instances
+  from bert.pretraining import record_output
 
   facts = {"max_seq_length": 4}
-  with instances.RecordFiles([folder / "a", folder / "b"], facts) as records:
+  with record_output.RecordFiles([folder / "a", folder / "b"], facts) as records:
     for _ in range(3):
       records.write(b"record", 2)
   return ["a", "b", ".a.manifest.json", ".b.manifest.json"]

@@ -1,11 +1,10 @@
-"""The scripts in examples/, run as users run them, on a tiny exported model.
+"""The examples that use exports, run as users run them, on a tiny exported model.
 
-Alone: python -m pytest tests/system/examples_of_use_test.py (about a minute)
+Run alone: python -m pytest tests/system/examples_of_use_test.py (about a minute)
 """
 
 import ast
 import csv
-import os
 import pathlib
 import subprocess
 import sys
@@ -15,12 +14,14 @@ import tensorflow as tf
 
 from bert import tokenization
 from bert.checkpoints import checkpoint
-from bert.exporting import hub_encoder, hub_preprocess, task_model
+from bert.exporting import hub_encoder, hub_preprocess, sentence_model
 from bert.model.variables import VariableStore, get_variable, use_store
 from bert.modeling import BertConfig, BertModel
-from tests.kit.paths import ROOT
+from tests.kit.example_runs import output_of
+from tests.kit.paths import SAMPLES
 
-SAMPLES = ROOT / "samples"
+pytestmark = pytest.mark.ci
+
 LAYERS, WIDTH = 2, 16
 
 
@@ -44,9 +45,8 @@ def export(folder: pathlib.Path, vocab_file: pathlib.Path) -> pathlib.Path:
   vocab_file = str(vocab_file)
   hub_preprocess.export_preprocess(str(folder / "preprocess"), vocab_file)
   hub_encoder.export_encoder(str(folder / "encoder"), config, prefix, vocab_file, True)
-  task_model.export_sentence_model(
-    str(folder / "task"), config, prefix, vocab_file, True, 64, ["no", "yes"]
-  )
+  model = sentence_model.SentenceModel(config, vocab_file, True, 64, ["no", "yes"])
+  model.export(str(folder / "task"), prefix)
   return folder
 
 
@@ -55,24 +55,10 @@ def exported(tmp_path_factory) -> pathlib.Path:
   return export(tmp_path_factory.mktemp("export"), SAMPLES / "vocab.txt")
 
 
-def output_of(script: str, *arguments) -> str:
-  """Runs a script in another process, which does not see this project's modules."""
-  environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-  done = subprocess.run(
-    [sys.executable, str(ROOT / "examples" / script), *map(str, arguments)],
-    capture_output=True,
-    text=True,
-    env=environment,
-    timeout=300,
-  )
-  assert done.returncode == 0, done.stderr[-3000:]
-  return done.stdout
-
-
 def test_the_calls_of_the_notebook(data_dir, tmp_path):
   """With the vocabulary of the original, what the notebook shows but for the model's size."""
   folder = export(tmp_path, data_dir / "vocab/uncased_vocab.txt")
-  lines = output_of("hub_layers.py", folder).splitlines()
+  lines = output_of("hub_layers.py", folder, needs_project=False).splitlines()
   assert set_of_keys(lines[0]) == {"input_word_ids", "input_mask", "input_type_ids"}
   text = "\n".join(lines)
   assert "[[ 101 2023 2003 1037 12403 2213 5653 102 0 0 " in " ".join(text.split())
@@ -100,13 +86,13 @@ def set_of_keys(line: str) -> set[str]:
 
 
 def test_a_layer_of_keras_3_trains_the_encoder(exported):
-  *_, last = output_of("keras3_layer.py", exported).splitlines()
+  *_, last = output_of("keras3_layer.py", exported, needs_project=False).splitlines()
   variables = 5 + 16 * LAYERS + 2
   assert last == f"{variables} of {variables} variables of the encoder were trained."
 
 
 def test_a_task_model_answers_strings(exported):
-  output = output_of("serve_task_model.py", exported / "task")
+  output = output_of("serve_task_model.py", exported / "task", needs_project=False)
   assert output.count("(no 0.") == 2
   assert set_of_keys(output.splitlines()[-1]) == {"label", "probabilities", "label_names"}
 
@@ -126,6 +112,7 @@ def test_keras_layers_are_fine_tuned_and_outlive_the_export(tmp_path):
     f"--output_dir={tmp_path / 'tuned'}",
     "--epochs=1",
     "--seq_length=32",
+    needs_project=False,
   )
   assert "eval_accuracy = 0." in output
   folder.rename(tmp_path / "gone")

@@ -32,7 +32,7 @@ import tensorflow as tf
 
 from bert import create_pretraining_data, export_hub, extract_features, predict, run_classifier
 from bert.checkpoints import checkpoint
-from bert.exporting import hub_encoder
+from bert.exporting import saved_models
 from bert.io import atomic_files, record_files
 from bert.predicting import vector_files
 from bert.scripts import result_files
@@ -281,8 +281,8 @@ class Doubler(tf.train.Checkpoint):
 
 def export_model(folder, weight=2.0) -> None:
   model = Doubler(weight)
-  with hub_encoder.written_aside(str(folder / "model")) as aside:
-    hub_encoder.save(model, aside, {"serving_default": model.serve}, {"weight.txt": str(weight)})
+  with saved_models.written_aside(str(folder / "model")) as aside:
+    saved_models.save(model, aside, {"serving_default": model.serve}, {"weight.txt": str(weight)})
 
 
 def answer_of(folder) -> dict:

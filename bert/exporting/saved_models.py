@@ -1,0 +1,88 @@
+"""SavedModels on disk: written whole or not at all, loaded with one plain error.
+
+load_all("out/model.ckpt-343", model.variables)         # or an error: no value stays random
+with written_aside("out/export/task") as folder:
+  save(model, folder, {"serving_default": signature}, {"bert_config.json": text})
+model = load("out/export/task")
+"""
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+
+import tensorflow as tf
+
+from bert.checkpoints import checkpoint
+from bert.io import atomic_files
+
+
+def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str, ...] = ()) -> None:
+  """Gives all variables their values in a checkpoint, by name.
+
+  Args:
+    prefix: what `checkpoint.find_checkpoint` returns.
+    variables: the variables of a model.
+    optional: prefixes of names that may be missing, because no output depends on them.
+
+  Raises:
+    CheckpointError: the checkpoint lacks a variable, or has it in another shape.
+  """
+  wanted = {variable.name.split(":")[0]: variable for variable in variables}
+  report = checkpoint.init_from_checkpoint(prefix, wanted, required_scope="")
+  missing = [name for name in report.missing if not name.startswith(optional)]
+  if missing:
+    raise checkpoint.CheckpointError(
+      f"{prefix} lacks {len(missing)} of the model's {len(wanted)} variables: "
+      f"{checkpoint.abbreviate(missing)}. Does bert_config.json belong to it?"
+    )
+
+
+def save(root, folder: str, signatures: Mapping, extra: Mapping[str, str]) -> None:
+  """`tf.saved_model.save`, and files that no graph reads in `assets.extra/`, as is the custom.
+
+  Args:
+    root: the trackable object.
+    folder: where to.
+    signatures: name -> concrete function.
+    extra: file name -> text.
+  """
+  tf.saved_model.save(root, folder, signatures=dict(signatures))
+  os.makedirs(os.path.join(folder, "assets.extra"), exist_ok=True)
+  for name, text in extra.items():
+    atomic_files.write_text(os.path.join(folder, "assets.extra", name), text)
+
+
+@contextlib.contextmanager
+def written_aside(export_dir: str) -> Iterator[str]:
+  """`atomic_files.folder_written_whole` for a SavedModel: the folder becomes `export_dir`.
+
+  Raises:
+    OSError: it cannot be written, or `export_dir` holds something other than a SavedModel.
+  """
+  path = os.path.abspath(export_dir)
+  if os.path.exists(path) and os.listdir(path) and not tf.saved_model.contains_saved_model(path):
+    raise FileExistsError(
+      f"{export_dir} exists and is not a SavedModel: remove it, or choose another --export_dir."
+    )
+  with atomic_files.folder_written_whole(path) as folder:
+    try:
+      yield folder
+    except (tf.errors.OpError, OSError) as error:
+      reason = getattr(error, "message", None) or getattr(error, "strerror", None) or error
+      raise OSError(f"Cannot write {export_dir}: {reason}") from None
+
+
+def load(folder: str):
+  """`tf.saved_model.load`.
+
+  Raises:
+    ValueError: its files are damaged; TensorFlow raises an error of another type for each way.
+  """
+  from google.protobuf.message import DecodeError
+
+  failures = (tf.errors.OpError, DecodeError, OSError, ValueError, LookupError, TypeError)
+  try:
+    return tf.saved_model.load(folder)
+  except (*failures, AttributeError, AssertionError, RuntimeError) as error:
+    reason = checkpoint.first_line(error)
+    raise ValueError(f"The SavedModel {folder} is damaged or incomplete: {reason:.200}") from None

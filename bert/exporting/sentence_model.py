@@ -1,0 +1,122 @@
+"""Classification and regression as a SavedModel: one answer for a text or a pair.
+
+  model = SentenceModel(config, "vocab.txt", do_lower_case=True, max_seq_length=128,
+                        label_names=["0", "1"])
+  model.export("out/export/task", "out/model.ckpt-343")
+
+Texts are cut and packed as `classification.convert_single_example` does it in training, or read
+through windows (`tasks/windows.py`).
+
+Letters in shapes: B = batch size, C = number of labels.
+"""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from bert.exporting import graph_text, graph_windows
+from bert.exporting.task_model import Outputs, TaskModel, string_signature, strings
+from bert.model import heads
+from bert.modeling import BertConfig
+from bert.tasks.windows import WindowOptions
+
+
+class SentenceModel(TaskModel):
+  """Classifies texts or pairs of texts, or gives them a score."""
+
+  def __init__(
+    self,
+    config: BertConfig,
+    vocab_file: str,
+    do_lower_case: bool,
+    max_seq_length: int,
+    label_names: Sequence[str],
+    problem_type: str = "classification",
+    threshold: float = 0.5,
+    windows: WindowOptions | None = None,
+    is_pair: bool = True,
+  ):
+    """Builds the graph, with random weights.
+
+    Args:
+      config: of the model.
+      vocab_file: path of the vocabulary.
+      do_lower_case: whether the vocabulary is that of an uncased model.
+      max_seq_length: longer texts are truncated, or read through windows of that length.
+      label_names: C names, in the order of the model's outputs.
+      problem_type: see `heads.PROBLEM_TYPES`.
+      threshold: for multi_label, the probability from which a label is given.
+      windows: how to read longer texts; by default they are truncated.
+      is_pair: whether the signature takes `text_b`.
+    """
+    super().__init__(config, vocab_file, do_lower_case, label_names)
+    self._seq_length = max_seq_length
+    self._problem_type = problem_type
+    self._threshold = threshold
+    self._windows = windows
+    self._is_pair = is_pair
+    texts = tf.TensorSpec([None], tf.string)
+    self.__call__.get_concrete_function(texts, texts)  # first: it creates the variables
+    self.__call__.get_concrete_function(texts)
+    self._list_variables()
+
+  @tf.function(autograph=False)
+  def __call__(self, text_a, text_b=None) -> Outputs:
+    """Answers.
+
+    Args:
+      text_a: string `[B]`.
+      text_b: string `[B]`, the second texts; an empty string is no text.
+
+    Returns:
+      For classification: `label` string `[B]`, `probabilities` float32 `[B, C]`, `label_names`
+      string `[C]`. For multi_label also `labels` bool `[B, C]`, and `label` joins those given with
+      commas. For regression: `score` float32 `[B]`.
+    """
+    if text_b is None:
+      return self(text_a, tf.zeros_like(text_a))  # empty strings
+    pieces = [self._pieces(text) for text in (text_a, text_b)]
+    shape = self._cls_id, self._sep_id, self._seq_length
+    if self._windows is None:
+      return self._answers(self._logits(graph_text.pack(*pieces, *shape)))
+    inputs, documents = graph_windows.pack_windows(*pieces, *shape, self._windows)
+    logits = graph_windows.pool_logits(
+      self._logits(inputs), documents, tf.size(text_a), self._windows.pooling
+    )
+    return self._answers(logits)
+
+  def _logits(self, inputs):
+    """float32 `[B, C]`."""
+    with self._building():
+      model = self._bert(inputs, only_pooled_output=True)
+      return heads.get_classifier_logits(model.get_pooled_output(), len(self._labels), False)
+
+  def _answers(self, logits) -> Outputs:
+    if self._problem_type == "regression":
+      return {"score": logits[:, 0]}
+    names = tf.constant(self._labels)
+    if self._problem_type == "multi_label":
+      probabilities = tf.sigmoid(logits)
+      given = probabilities >= self._threshold  # [B, C]
+      rows = tf.ragged.boolean_mask(tf.broadcast_to(names, tf.shape(given)), given)
+      answers = {"label": tf.strings.reduce_join(rows, axis=1, separator=","), "labels": given}
+    else:
+      probabilities = tf.nn.softmax(logits)
+      answers = {"label": tf.gather(names, tf.argmax(logits, axis=1))}
+    return {**answers, "probabilities": probabilities, "label_names": names}
+
+  def signature(self) -> tf.types.experimental.ConcreteFunction:
+    """What a server runs: strings `text_a`, and `text_b` for pairs, to the answers.
+
+    Servers need one row of every output for each text: `label_names` is `[B, C]` here.
+    """
+
+    def serve(*texts):
+      outputs = self(*texts)
+      if "label_names" in outputs:
+        shape = tf.shape(outputs["probabilities"])
+        outputs["label_names"] = tf.broadcast_to(outputs["label_names"], shape)
+      return outputs
+
+    names = ("text_a", "text_b") if self._is_pair else ("text_a",)
+    return string_signature(serve, *map(strings, names))
