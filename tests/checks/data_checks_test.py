@@ -1,0 +1,174 @@
+"""Tests of bert/checks/data_checks.py: planted faults of tables, questions, tagged and plain text.
+
+Alone: python -m pytest tests/checks/data_checks_test.py (seconds)
+"""
+
+import doctest
+import shutil
+
+import pytest
+
+from bert.checks import data_checks
+from bert.checks.findings import to_text
+from tests.kit import healthy_run as run
+from tests.kit.healthy_run import (
+  TEXTS,
+  WORDS,
+  Fault,
+  bad,
+  bytes_changed,
+  diagnose,
+  spoil_nothing,
+  squad_file,
+  subject_of,
+  write_json,
+  write_lines,
+  write_table,
+)
+
+LONG = [f"{text} {' '.join(WORDS)}" for text in TEXTS[:40]]
+FOREIGN = [f"{text} при вет мир да" for text in TEXTS[:40]]
+SQUAD = {"data": "squad"}
+CONLL = {"data": "conll"}
+CORPUS = {"data": "corpus"}
+
+
+def table_of(name, texts, label_of=lambda row: row % 2):
+  return lambda folder: write_table(folder / f"tables/{name}.csv", texts, label_of)
+
+
+def squad_with(change):
+  def plant(folder):
+    content = squad_file()
+    change(content["data"][0]["paragraphs"])
+    write_json(folder / "squad/train.json", content)
+
+  return plant
+
+
+FAULTS = {
+  # Tables.
+  "unknown label": Fault(
+    table_of("dev", TEXTS[40:56], lambda row: "maybe" if row == 3 else row % 2),
+    "the label 'maybe' is unknown",
+    "dev.csv:5",
+  ),
+  "a short row": Fault(
+    lambda folder: write_lines(folder / "tables/train.csv", ["text_a,label", "ada,0", "bob"]),
+    "column 1",
+    "train.csv:3",
+  ),
+  "a header and nothing else": Fault(
+    lambda folder: write_table(folder / "tables/train.csv", []), "no train examples", "train.csv"
+  ),
+  "one label hardly occurs": Fault(
+    table_of("train", TEXTS[:40], lambda row: int(row == 0)), "98% of the", "train.csv", "warning"
+  ),
+  "one label never occurs": Fault(
+    spoil_nothing,
+    "has the label '2'",
+    "train.csv",
+    "warning",
+    {"table_options": {"labels": ["0", "1", "2"]}},
+  ),
+  "repeated examples": Fault(
+    table_of("train", [*TEXTS[:20], *TEXTS[:20]]),
+    "20 example(s) of train repeat",
+    "train.csv:22",
+    "warning",
+  ),
+  "dev in train": Fault(
+    table_of("dev", [*TEXTS[40:50], *TEXTS[:5]]), "5 of 15 examples of dev", "dev.csv:12", "warning"
+  ),
+  "empty texts": Fault(
+    table_of("train", [*TEXTS[:40], " "]), "1 examples of train have no", "train.csv:42", "warning"
+  ),
+  "long texts": Fault(table_of("train", LONG), "longer than --max_seq", "train.csv", "warning"),
+  "texts of another language": Fault(
+    table_of("train", FOREIGN), "Words such as при, вет, мир", "train.csv:2", "warning"
+  ),
+  "a folder without tables": Fault(
+    spoil_nothing, "there is no train.tsv", "squad", flags={"data_dir": "squad"}
+  ),
+  # SQuAD.
+  "an answer elsewhere": Fault(
+    squad_with(lambda paragraphs: paragraphs[0]["qas"][0]["answers"][0].update(answer_start=999)),
+    "The answers of 1 of 10",
+    "train.json",
+    "warning",
+    SQUAD,
+  ),
+  "a question without answer": Fault(
+    squad_with(lambda paragraphs: paragraphs[1]["qas"][0].update(answers=[])),
+    "each question needs an answer",
+    "train.json",
+    flags=SQUAD,
+  ),
+  "broken JSON": Fault(
+    bytes_changed("squad/train.json", lambda data: data[:-1]), "not JSON", "json:1", flags=SQUAD
+  ),
+  # CoNLL.
+  "a word without a label": Fault(
+    lambda folder: write_lines(folder / "conll/train.conll", ["ada B-PER", "bob O", "cat", ""] * 3),
+    "",
+    "train.conll:3",
+    flags=CONLL,
+  ),
+  "only one label": Fault(
+    lambda folder: write_lines(folder / "conll/train.conll", ["ada O", "bob O", ""]),
+    "Every label is 'O'",
+    "train.conll",
+    "warning",
+    CONLL,
+  ),
+  # Text.
+  "a text without documents": Fault(
+    bytes_changed("corpus.txt", lambda data: data.replace(b"\n\n", b"\n")),
+    "one document",
+    "corpus.txt",
+    "warning",
+    CORPUS,
+  ),
+  "a text full of repetitions": Fault(
+    bytes_changed("corpus.txt", lambda data: data * 2), "repeat", "corpus.txt", "warning", CORPUS
+  ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found(folder, name):
+  run.assert_found(FAULTS[name], folder)
+
+
+def test_tables_are_looked_at_by_folder(good_set):
+  findings = diagnose(good_set, data_dir=None, task_name=None, input_file="tables/train.csv")
+  assert "give the folder of train, dev and test" in to_text(bad(findings))
+
+
+def test_data_to_be_downloaded_are_a_note(good_set):
+  subject = subject_of(good_set)
+  subject.data_dir = "download"
+  findings = list(data_checks.check_data(subject))
+  assert [finding.level for finding in findings] == ["note"]
+
+
+def test_data_are_recognised(good_set, tmp_path):
+  names = {
+    "records/a.tfrecord": "records",
+    "squad/train.json": "squad",
+    "conll/train.conll": "conll",
+    "tables/train.csv": "table",
+    "corpus.txt": "text",
+  }
+  for name, kind in names.items():
+    assert data_checks.recognise(str(good_set / name)) == kind
+    # The content tells, except for what only a delimiter makes a table.
+    if kind != "table":
+      copied = shutil.copy(good_set / name, tmp_path / "data")
+      assert data_checks.recognise(str(copied)) == kind
+
+
+def test_the_examples_of_docstrings():
+  results = doctest.testmod(data_checks)
+  assert results.attempted
+  assert not results.failed

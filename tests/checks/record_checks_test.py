@@ -1,0 +1,126 @@
+"""Tests of bert/checks/record_checks.py: planted faults of record files.
+
+Alone: python -m pytest tests/checks/record_checks_test.py (seconds)
+"""
+
+import pytest
+
+from bert.checks.findings import to_text
+from bert.io.tfrecord_bytes import framed_size
+from tests.kit import healthy_run as run
+from tests.kit.healthy_run import (
+  VOCAB,
+  Fault,
+  bad,
+  bytes_changed,
+  diagnose,
+  flipped,
+  spoil_nothing,
+  write_classifier_records,
+  write_records,
+)
+
+RECORDS = {"data": "records"}
+
+
+def records_with(change=lambda records: None, **facts):
+  return lambda folder: write_records(folder / "records/a.tfrecord", change, **facts)
+
+
+def other_order(folder):
+  """Records that are sound each, but not those that the manifest was written for."""
+  manifest = folder / "records/.a.tfrecord.manifest.json"
+  facts = manifest.read_text()
+  write_records(folder / "records/a.tfrecord", lambda records: records.reverse())
+  manifest.write_text(facts)
+
+
+def cut_behind_a_record(data: bytes) -> bytes:
+  return data[: framed_size(data)]
+
+
+FAULTS = {
+  # Records.
+  "an id beyond the vocabulary": Fault(
+    records_with(lambda records: records[7]["input_ids"].__setitem__(4, len(VOCAB))),
+    "Record 8: input_ids holds 59",
+    "a.tfrecord",
+    flags=RECORDS,
+  ),
+  "a third segment": Fault(
+    records_with(lambda records: records[7]["segment_ids"].__setitem__(4, 2)),
+    "Record 8: segment_ids holds 2",
+    "a.tfrecord",
+    flags=RECORDS,
+  ),
+  "records of another length": Fault(
+    spoil_nothing, "Give --max_seq_length=16", "a.tfrecord", flags={**RECORDS, "max_seq_length": 32}
+  ),
+  "records of other masks": Fault(
+    spoil_nothing,
+    "Give --max_predictions_per_seq=3",
+    "",
+    flags={**RECORDS, "max_predictions_per_seq": 5},
+  ),
+  "records cut behind a record": Fault(
+    bytes_changed("records/a.tfrecord", cut_behind_a_record), "was cut short", "", flags=RECORDS
+  ),
+  "a flipped bit in records": Fault(
+    bytes_changed("records/a.tfrecord", flipped), "sha256", "a.tfrecord", flags=RECORDS
+  ),
+  "records that were changed": Fault(other_order, "sha256", "a.tfrecord", flags=RECORDS),
+  "records of another vocabulary": Fault(
+    records_with(vocabulary="0123456789abcdef"), "begins with 0123456789ab", "", flags=RECORDS
+  ),
+  "records that begin otherwise": Fault(
+    records_with(lambda records: [r["input_ids"].__setitem__(0, 9) for r in records]),
+    "begin with token 9, but [CLS] is 2",
+    "a.tfrecord",
+    flags=RECORDS,
+  ),
+  "records that repeat": Fault(
+    records_with(lambda records: records.extend(records)),
+    "50% of its records",
+    "a.tfrecord",
+    "warning",
+    RECORDS,
+  ),
+  "an empty file of records": Fault(
+    bytes_changed("records/a.tfrecord", lambda data: b""), "all files are empty", "", flags=RECORDS
+  ),
+  "records of one label": Fault(
+    write_classifier_records([1] * 20),
+    "every record is 1",
+    "train.tf_record",
+    "warning",
+    {**RECORDS, "input_file": "records/train.tf_record"},
+  ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found(folder, name):
+  run.assert_found(FAULTS[name], folder)
+
+
+def test_records_of_a_classifier_are_good(folder):
+  write_classifier_records([0, 1] * 10)(folder)
+  write_classifier_records([0] * 20, "predict")(folder)  # placeholders
+  findings = diagnose(folder, "records", input_file="records/*.tf_record")
+  assert not bad(findings), to_text(findings)
+  assert "Labels: 0: 50%, 1: 50%" in to_text(findings)
+
+
+def test_records_without_a_manifest_are_a_note(folder):
+  (folder / "records/.a.tfrecord.manifest.json").unlink()
+  findings = diagnose(folder, "records")
+  assert not bad(findings)
+  assert "There is no manifest" in to_text(findings)
+
+
+def test_no_more_than_max_examples_are_read(folder):
+  write_records(folder / "records/a.tfrecord", lambda rs: rs[9]["input_ids"].__setitem__(4, 99))
+  assert bad(diagnose(folder, "records"))
+  findings = diagnose(folder, "records", max_examples=9)
+  assert not bad(findings), to_text(findings)
+  assert "The first 9 records" in to_text(findings)
