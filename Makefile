@@ -40,7 +40,7 @@ TORCH_LIST := tests/torch_requirements.txt
 TORCH_STAMP := $(TORCH_VENV)/.installed-$(PYTHON_VERSION)-$(shell cksum < $(TORCH_LIST) | cut -d' ' -f1)
 
 test-torch: $(STAMP) $(TORCH_STAMP)
-	KERAS_BACKEND=torch $(TORCH_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not slow" tests/keras_*_test.py
+	KERAS_BACKEND=torch $(TORCH_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not slow" tests/keras3
 	KERAS_BACKEND=torch $(TORCH_VENV)/bin/python -m pytest -m slow -k pytorch tests/system/keras_examples_test.py
 	TORCH_PYTHON=$(TORCH_VENV)/bin/python $(BIN)/python -m pytest tests/keras3/backends_test.py -k torch
 

@@ -15,7 +15,7 @@ import keras
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import model_files
+from bert.checkpoints import model_files, transformers_folder
 from bert.checkpoints.numpy_reader import CheckpointReader, find_prefix
 from bert.model.configuration import BertConfig
 
@@ -152,8 +152,6 @@ def open_weights(
     shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
     return shapes, lambda name: keras.ops.convert_to_numpy(variables[name])
   if _is_of_transformers(path):
-    from bert.checkpoints import transformers_folder
-
     weights = transformers_folder.open_weights(path)
     return {name: tuple(shape) for name, (shape, _) in weights.contents.items()}, weights.read
   reader = CheckpointReader(find_prefix(path))
@@ -167,7 +165,7 @@ def _is_of_transformers(path) -> bool:
     return any("safetensors" in name for name in names) and not any(
       name.endswith(".index") for name in names
     )
-  return os.fspath(path).endswith((".safetensors", ".safetensors.index.json"))
+  return transformers_folder.is_weights_file(path)
 
 
 def _read_keras_file(path) -> dict[str, keras.Variable]:
@@ -191,10 +189,8 @@ def read_config(path: str | os.PathLike) -> BertConfig:
   """
   file = model_files.find(path).config
   if file is None:
-    raise ValueError(
-      f"There is no bert_config.json in {model_files.folder_of(path)}: make the model with "
-      "BERT(...) of the right sizes."
-    )
+    folder = model_files.folder_of(path)
+    raise ValueError(f"{folder} has no bert_config.json; pass the model's sizes to BERT(...).")
   return BertConfig.from_json_file(file)
 
 

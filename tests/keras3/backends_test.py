@@ -27,8 +27,9 @@ from bert.keras3 import (
   WarmUpLinearDecay,
   create_bert_with_head,
 )
-from tests.kit.keras_models import NO_DROPOUT, TINY, numpy_of, random_inputs
+from tests.kit.keras_models import TINY, numpy_of, random_inputs
 from tests.kit.paths import ROOT
+from tests.kit.tiny_bert import NO_DROPOUT
 
 ELSEWHERE = {"torch": os.environ.get("TORCH_PYTHON")}
 OTHERS = [

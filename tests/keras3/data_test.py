@@ -15,7 +15,8 @@ from bert.keras3 import (
   create_nsp_dataloader,
 )
 from bert.keras3.data import truncated_lengths
-from tests.kit.keras_models import SPECIAL, WORDS
+from tests.kit.keras_models import WORDS
+from tests.kit.tiny_bert import SPECIAL_TOKENS
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +126,7 @@ def test_a_tokenizer_of_transformers_will_do(tokenizer, texts):
   class Theirs:
     """What the loaders need of it."""
 
-    vocab_size = len(SPECIAL + WORDS)
+    vocab_size = len([*SPECIAL_TOKENS, *WORDS])
     pad_token_id, unk_token_id, cls_token_id, sep_token_id, mask_token_id = range(5)
 
     def __call__(self, texts, text_pair=None, truncation=False, max_length=None):
@@ -142,9 +143,9 @@ def test_data_that_is_wrong(tokenizer):
     ClassificationDataset(["w1", "w2"], ["yes", "no"], tokenizer)
   with pytest.raises(ValueError, match="2 texts, but 1 text_pairs"):
     ClassificationDataset(["w1", "w2"], [1, 0], tokenizer, text_pairs=["w3"])
-  with pytest.raises(TypeError, match="texts is one string"):
+  with pytest.raises(TypeError, match="texts is a string"):
     MLMDataset("w1 w2", tokenizer)
-  with pytest.raises(TypeError, match="a FullTokenizer, cannot be called"):
+  with pytest.raises(TypeError, match="a FullTokenizer, is not callable"):
     ClassificationDataset(["w1"], [1], tokenizer.tokenizer)
   with pytest.raises(ValueError, match="mask_probability is 15"):
     MLMDataset(["w1"], tokenizer, mask_probability=15)

@@ -194,16 +194,16 @@ def test_padding_mask_is_made_from_pad_token_id(bert):
 def test_equals_modeling_on_the_same_checkpoint(bert, tmp_path):
   import tensorflow as tf
 
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import loading, saving
   from bert.model.variables import VariableStore, use_store
   from bert.modeling import BertModel
 
   values = {name: numpy_of(v) for name, v in bert.checkpoint_variables().items()}
-  prefix = checkpoint.save(tmp_path, 1, {**values, "global_step": np.int64(1)}, state={})
+  prefix = saving.save(tmp_path, 1, {**values, "global_step": np.int64(1)}, state={})
   inputs = make_inputs()
   with use_store(VariableStore()) as store:
     BertModel(bert.to_bert_config(), False, tf.zeros([1, 1], tf.int32))
-    report = checkpoint.init_from_checkpoint(prefix, store.variables)
+    report = loading.init_from_checkpoint(prefix, store.variables)
     model = BertModel(bert.to_bert_config(), False, *(tf.constant(v) for v in inputs.values()))
   assert not report.missing + report.unexpected
   loaded = BERT(**TINY)
@@ -254,11 +254,11 @@ def test_every_layer_of_the_tiny_model_equals_the_original(golden_dir):
 
 def write_checkpoint(folder, model):
   """Writes a model's weights as the original would."""
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import saving
 
   values = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
   (folder / "bert_config.json").write_text(model.to_bert_config().to_json_string())
-  return checkpoint.save(folder, 3, {**values, "cls/other": np.zeros(2, "float32")}, state={})
+  return saving.save(folder, 3, {**values, "cls/other": np.zeros(2, "float32")}, state={})
 
 
 def warnings_of(monkeypatch):
@@ -310,9 +310,9 @@ def test_the_report_names_everything(bert, tmp_path, monkeypatch):
 
 @on_tensorflow
 def test_weights_of_something_else_are_refused(bert, tmp_path):
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import saving
 
-  prefix = checkpoint.save(tmp_path, 1, {"encoder/kernel": np.zeros(3, "float32")}, state={})
+  prefix = saving.save(tmp_path, 1, {"encoder/kernel": np.zeros(3, "float32")}, state={})
   with pytest.raises(ValueError, match="encoder/kernel"):
     bert.load_pretrained_weights(prefix)
   with pytest.raises(ValueError, match="No checkpoint"):

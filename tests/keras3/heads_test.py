@@ -25,7 +25,8 @@ from bert.keras3 import (
   weights,
 )
 from bert.keras3.tasks import SIMILARITY_TASKS, TASKS_WITH_HEAD, LabelledAccuracy
-from tests.kit.keras_models import NO_DROPOUT, TINY, numpy_of
+from tests.kit.keras_models import TINY, numpy_of
+from tests.kit.tiny_bert import NO_DROPOUT
 
 B, S = 4, 10
 
@@ -224,6 +225,7 @@ def test_quick_start(tmp_path):
   np.testing.assert_array_equal(loaded.predict(inputs, verbose=0), predictions)
 
 
+@pytest.mark.ci
 def test_compiled_by_xla_it_learns_the_same():
   losses = []
   inputs, labels = make_inputs(), np.array([0, 1, 2, 1])

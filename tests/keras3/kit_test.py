@@ -54,9 +54,11 @@ def test_configurations_by_name():
 
 
 def test_names_that_are_wrong():
-  with pytest.raises(ValueError, match=r"called 'bert-huge'; known: .*'bert-large-cased \(340M\)'"):
+  with pytest.raises(
+    ValueError, match=r"Unknown model 'bert-huge'; known: .*'bert-large-cased \(340M\)'"
+  ):
     create_model_config("bert-huge")
-  with pytest.raises(ValueError, match="no n_layers, only vocab_size, hidden_size"):
+  with pytest.raises(ValueError, match="attributes n_layers; known: vocab_size, hidden_size"):
     create_model_config("bert-base-cased", n_layers=2)
   with pytest.raises(ValueError, match="hidden_size 100 is not a multiple"):
     create_model_config("bert-base-cased", hidden_size=100)

@@ -3,6 +3,8 @@
 Run alone: python -m pytest tests/keras3/layers_test.py
 """
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -31,19 +33,26 @@ def identity(variant):
   return ",".join(f"{key}={value}" for key, value in variant.items())
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=identity)
-def test_every_variant_computes_and_survives_saving(variant, tmp_path):
+@functools.cache
+def model_and_states(index):
+  """A model of `VARIANTS[index]`, its inputs and its output."""
   keras.utils.set_random_seed(5)
-  model = BERT(**TINY, **variant)
-  ids = np.random.default_rng(0).integers(0, 30, (3, S))
+  model = BERT(**TINY, initializer_range=0.5, **VARIANTS[index])
   mask = np.ones((3, S), "int32")
   mask[1, 5:] = 0
+  ids = np.random.default_rng(0).integers(0, TINY["vocab_size"], (3, S))
   inputs = {"input_ids": ids, "attention_mask": mask}
-  states = numpy_of(model(inputs)["last_hidden_state"])
+  return model, inputs, numpy_of(model(inputs)["last_hidden_state"])
+
+
+@pytest.mark.parametrize("index", range(len(VARIANTS)), ids=map(identity, VARIANTS))
+def test_every_variant_computes_and_survives_saving(index, tmp_path):
+  model, inputs, states = model_and_states(index)
   assert states.shape == (3, S, W)
   assert np.isfinite(states).all()
-  changed = {"input_ids": np.where(mask == 1, ids, 3), "attention_mask": mask}
-  if variant.get("normalization_type") != "batch_norm":  # where padding counts
+  mask = inputs["attention_mask"]
+  changed = {**inputs, "input_ids": np.where(mask == 1, inputs["input_ids"], 3)}
+  if VARIANTS[index].get("normalization_type") != "batch_norm":  # where padding counts
     others = numpy_of(model(changed)["last_hidden_state"])
     np.testing.assert_allclose(others * mask[..., None], states * mask[..., None], atol=1e-5)
   model.save(tmp_path / "model.keras")
@@ -52,12 +61,10 @@ def test_every_variant_computes_and_survives_saving(variant, tmp_path):
 
 
 def test_the_variants_are_different_functions():
-  outputs = {}
-  ids = np.arange(S)[None]
-  for variant in VARIANTS[:-1]:  # stochastic depth changes training only
-    keras.utils.set_random_seed(5)
-    model = BERT(**TINY, initializer_range=0.5, **variant)
-    outputs[identity(variant)] = numpy_of(model(ids)["last_hidden_state"])
+  outputs = {
+    identity(variant): model_and_states(index)[2]
+    for index, variant in enumerate(VARIANTS[:-1])  # stochastic depth changes training only
+  }
   default = outputs.pop("normalization_type=layer_norm")
   for name, states in outputs.items():
     same = name.endswith(("mlp", "multi_head"))

@@ -171,7 +171,7 @@ def test_fit_is_given_the_logits(tokenizer):
   keras.utils.set_random_seed(1)
   model = BertForSequenceClassification(CONFIG)
   model.compile(
-    optimizer=keras.optimizers.Adam(learning_rate=1e-2),
+    optimizer=keras.optimizers.Adam(learning_rate=2e-2),
     loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     metrics=["accuracy"],
     run_eagerly=True,
@@ -263,7 +263,8 @@ def choices_of(tokenizer):
 
 def test_choices_are_scored_one_by_one_and_compete(tokenizer, tmp_path):
   keras.utils.set_random_seed(5)
-  changes = {"initializer_range": 0.3, "hidden_dropout_prob": 0.0}  # to learn in a few steps
+  # To learn in a few steps.
+  changes = {"num_hidden_layers": 2, "initializer_range": 0.3, "hidden_dropout_prob": 0.0}
   model = BertForMultipleChoice({**CONFIG.to_dict(), **changes})
   inputs, flat = choices_of(tokenizer)
   logits = numpy_of(model(**inputs).logits)
@@ -271,7 +272,7 @@ def test_choices_are_scored_one_by_one_and_compete(tokenizer, tmp_path):
   pooled = numpy_of(model.bert(flat)["pooler_output"])
   weights = numpy_of(model.classifier.output_weights)
   np.testing.assert_allclose(logits.reshape(-1), (pooled @ weights.T)[:, 0], atol=1e-5)
-  with pytest.raises(ValueError, match=r"\[B, N, S\], N texts for each question; not \[6, "):
+  with pytest.raises(ValueError, match=r"\[B, N, S\], N texts for each question, not \[6, "):
     model(**flat)
 
   optimizer = keras.optimizers.Adam(learning_rate=1e-2)

@@ -17,9 +17,6 @@ TINY = {
 }
 """Arguments of a `BERT` that is made in no time."""
 
-NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [f"w{i}" for i in range(90)] + [f"doc{i}" for i in range(9)]
 """The words of the fixture `tokenizer`, after the special tokens."""
 

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from bert import tokenization
-from bert.checkpoints import checkpoint
+from bert.checkpoints import saving
 from bert.exporting import hub_encoder, hub_preprocess, sentence_model
 from bert.model.variables import VariableStore, get_variable, use_store
 from bert.modeling import BertConfig, BertModel
@@ -41,7 +41,7 @@ def export(folder: pathlib.Path, vocab_file: pathlib.Path) -> pathlib.Path:
     get_variable("output_weights", [2, WIDTH])
     get_variable("output_bias", [2])
   (folder / "model").mkdir()
-  prefix = checkpoint.save(str(folder / "model"), 1, store.variables, {})
+  prefix = saving.save(str(folder / "model"), 1, store.variables, {})
   vocab_file = str(vocab_file)
   hub_preprocess.export_preprocess(str(folder / "preprocess"), vocab_file)
   hub_encoder.export_encoder(str(folder / "encoder"), config, prefix, vocab_file, True)

@@ -1,43 +1,15 @@
 """The examples of Keras 3 and of BERT's pieces, run as users run them.
 
-Run alone: python -m pytest tests/system/keras_examples_test.py -m "slow or not slow" (minutes, 4 GB)
-
-By default only a small one runs, in this process.
+Run alone: python -m pytest tests/system/keras_examples_test.py (minutes; needs 4 GB with `slow`)
 """
 
 import importlib.util
-import os
-import runpy
-import subprocess
-import sys
 
 import pytest
 
-from tests.kit.paths import ROOT
+from tests.kit.example_runs import output_of
 
-
-@pytest.fixture
-def run_here(monkeypatch, capsys):
-  """Runs a script of examples/ in this process; returns what it printed."""
-
-  def run_script(script, *arguments):
-    monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
-    runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
-    return capsys.readouterr().out
-
-  return run_script
-
-
-def run(script, *arguments, **environment):
-  """Runs a script of examples/ as users do; returns what it printed."""
-  done = subprocess.run(
-    [sys.executable, str(ROOT / "examples" / script), *map(str, arguments)],
-    capture_output=True,
-    text=True,
-    env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
-  )
-  assert done.returncode == 0, done.stderr
-  return done.stdout
+pytestmark = pytest.mark.ci
 
 
 @pytest.fixture
@@ -46,16 +18,14 @@ def minilm(data_dir):
   return data_dir / "weights" / "minilm_L-6_H-384_A-12"
 
 
-def test_a_small_quick_start(run_here):
-  assert "Output predictions shape: (4, 3)" in run_here(
-    "keras_quick_start.py", "--variant=tiny", "--num_layers=1"
-  )
+def test_a_small_quick_start():
+  output = output_of("keras_quick_start.py", "--variant=tiny", "--num_layers=1")
+  assert "Output predictions shape: (4, 3)" in output
 
 
-@pytest.mark.slow
 def test_a_short_training_with_the_kit(tmp_path):
   picture = tmp_path / "confusion.png"
-  output = run(
+  output = output_of(
     "train_bert_classification.py", "--max_train_examples=64", "--epochs=1", f"--plots={picture}"
   )
   assert "Epoch 1: loss 0." in output
@@ -65,12 +35,11 @@ def test_a_short_training_with_the_kit(tmp_path):
 
 @pytest.mark.slow
 def test_quick_start_prints_its_shape():
-  assert "Output predictions shape: (4, 3)" in run("keras_quick_start.py")
+  assert "Output predictions shape: (4, 3)" in output_of("keras_quick_start.py")
 
 
-@pytest.mark.slow
 def test_patterns():
-  output = run("keras_patterns.py")
+  output = output_of("keras_patterns.py")
   assert "Multi-task losses: " in output
   first, second = output.split("Multi-task losses: ")[1].splitlines()[0].split(", ")
   assert float(second) < float(first)
@@ -78,9 +47,8 @@ def test_patterns():
   assert "Half precision: float16 finite: True" in output
 
 
-@pytest.mark.slow
 def test_where_weights_come_from():
-  output = run("keras_pretrained.py")
+  output = output_of("keras_pretrained.py")
   assert "Custom encoder: 45,041,152 parameters" in output
   assert "Larger table: (50000, 64)" in output
   assert "Layers equal: True" in output
@@ -92,7 +60,7 @@ def test_where_weights_come_from():
 
 @pytest.mark.slow
 def test_every_variant():
-  output = run("keras_model_checks.py")
+  output = output_of("keras_model_checks.py")
   for text in ("base created", "large created", "335,141,888", "All tests passed!"):
     assert text in output
 
@@ -108,24 +76,22 @@ def check_transformers_style(output, shape):
   assert "Fine-tuning setup complete!" in output
 
 
-@pytest.mark.slow
 def test_transformers_style(minilm):
-  check_transformers_style(run("keras_transformers_style.py", minilm), str)
+  check_transformers_style(output_of("keras_transformers_style.py", minilm), str)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_transformers_style_on_pytorch(minilm):
-  output = run("keras_on_pytorch.py", minilm, KERAS_BACKEND="torch")
+  output = output_of("keras_on_pytorch.py", minilm, KERAS_BACKEND="torch")
   check_transformers_style(output, lambda shape: f"torch.Size({list(shape)})")
   assert "Rates: 0.0e+00, 1.0e-05, 2.0e-05, 1.0e-05, 0.0e+00" in output
   losses = list(map(float, output.split("Losses: ")[1].splitlines()[0].split(", ")))
   assert losses[-1] < losses[0]
 
 
-@pytest.mark.slow
 def test_piece_by_piece():
-  output = run("annotated_bert.py")
+  output = output_of("annotated_bert.py")
   assert "The same at once: True" in output
   assert "[MASK]" in output.split("Masked: ")[1].splitlines()[0]
   assert "Pooled output: (2, 128)" in output
@@ -137,9 +103,8 @@ def test_piece_by_piece():
   assert "Fine-tuned: (2, 2)" in output
 
 
-@pytest.mark.slow
 def test_the_kit():
-  output = run("bert_kit.py")
+  output = output_of("bert_kit.py")
   before, after = (
     float(output.split(f"Loss {word}: ")[1].split()[0]) for word in ("before", "after")
   )
@@ -148,10 +113,9 @@ def test_the_kit():
   assert "F1 Score: 1.0000" in output
 
 
-@pytest.mark.slow
 def test_mrpc_starts(data_dir, minilm):
   """A few steps; the accuracy after three epochs is in the README."""
-  output = run(
+  output = output_of(
     "keras_mrpc.py",
     f"--init_checkpoint={minilm}",
     f"--data_dir={data_dir / 'glue' / 'MRPC'}",

@@ -1,0 +1,30 @@
+"""Runs of the programs in examples/, each in its own process, as users run them."""
+
+import os
+import subprocess
+import sys
+
+from tests.kit.paths import ROOT
+
+
+def output_of(script: str, *arguments, needs_project: bool = True, **environment: str) -> str:
+  """What an example prints on standard output.
+
+  Args:
+    script: its file name.
+    *arguments: of the command line.
+    needs_project: False for examples that must work without this project.
+    **environment: further variables.
+  """
+  inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+  if needs_project:
+    inherited["PYTHONPATH"] = str(ROOT)
+  done = subprocess.run(
+    [sys.executable, str(ROOT / "examples" / script), *map(str, arguments)],
+    capture_output=True,
+    text=True,
+    env={**inherited, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
+    timeout=900,
+  )
+  assert done.returncode == 0, done.stderr[-3000:]
+  return done.stdout
