@@ -8,7 +8,7 @@
   encoder.mlm({**inputs, "masked_lm_positions": p})    # if the checkpoint has that head
 
 The graph is that of `modeling.BertModel`, and the variables keep the checkpoint's names, so that an
-exported folder can be an `--init_checkpoint` again (`checkpoint.find_checkpoint`). The interface of
+exported folder can be an `--init_checkpoint` again (`finding.find_checkpoint`). The interface of
 these objects: https://github.com/tensorflow/hub, docs/reusable_saved_models.md and
 docs/common_saved_model_apis/text.md.
 
@@ -19,7 +19,7 @@ each sequence, V = vocabulary size.
 import tensorflow as tf
 from absl import logging
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, reading
 from bert.exporting import saved_models
 from bert.model import heads, kernels, variables
 from bert.modeling import BertConfig, BertModel, get_shape_list
@@ -217,7 +217,7 @@ def export_encoder(
   Args:
     export_dir: the folder; a SavedModel in it is replaced once the new one is complete.
     config: of the model.
-    init_checkpoint: see `checkpoint.find_checkpoint`: prefix, folder, exported encoder.
+    init_checkpoint: see `finding.find_checkpoint`: prefix, folder, exported encoder.
     vocab_file: the vocabulary; it becomes an asset of the SavedModel.
     do_lower_case: whether the vocabulary is that of an uncased model.
 
@@ -225,8 +225,8 @@ def export_encoder(
     CheckpointError: the checkpoint does not hold the whole encoder.
     OSError: `export_dir` cannot be written, or holds something other than a SavedModel.
   """
-  prefix = checkpoint.find_checkpoint(init_checkpoint)
-  has_mlm = set(_MLM_VARIABLES) <= set(checkpoint.names_and_shapes(prefix))
+  prefix = finding.find_checkpoint(init_checkpoint)
+  has_mlm = set(_MLM_VARIABLES) <= set(reading.names_and_shapes(prefix))
   store = variables.VariableStore()
   encoder = Encoder(config, vocab_file, do_lower_case, has_mlm, store)
   saved_models.load_all(prefix, store.variables.values())

@@ -13,30 +13,20 @@ docs/common_saved_model_apis/text.md). Those have a tokenizer of their own, whic
 one that made BERT's training data, for instance in `½`, a no-break space and words of 100 bytes;
 `tf_text_tokenizer=True` exports theirs.
 
-How a graph of TensorFlow ops follows a Python tokenizer: all texts of a batch are decoded into one
-vector of code points, tables say what becomes of each (`unicode_tables`), neighbours say where
-words begin, and WordPiece cuts the words.
-
-Letters in shapes: B = batch size, S = sequence length, N = characters and W = words of a batch,
-C = characters of all words, P = pieces of all words.
+Letters in shapes: B = batch size, S = sequence length.
 """
 
 import os
 import shutil
 import tempfile
 import weakref
-from typing import NamedTuple
 
 import tensorflow as tf
 
 from bert import tokenization
-from bert.exporting import unicode_tables as tables
+from bert.exporting import saved_models
+from bert.exporting.graph_tokenizer import ExactTokenizer, PublishedTokenizer
 from bert.io import atomic_files
-
-_MAX_WORD_CHARS = 200  # as tokenization.WordpieceTokenizer has it
-_MAX_CHAR_BYTES = 4
-_NO_WORD = " "  # is in no vocabulary, so it becomes [UNK]
-_REPLACEMENT = 0xFFFD  # for invalid bytes; the tokenizer drops it, as it drops them
 
 Features = dict[str, tf.Tensor]
 
@@ -92,357 +82,6 @@ class _Vocabulary:
     }
     found = {name: self.ids[token] for name, token in names.items() if token in self.ids}
     return {"vocab_size": len(self.tokens), **found}
-
-
-# ---------------------------------------------------------------------------------------------
-# Characters: what becomes of each.
-
-
-class _Characters(NamedTuple):
-  """Characters of all texts.
-
-  Attributes:
-    codes: int32 [N], code points.
-    kinds: int32 [N], `SPACE`, `ALONE` or `LETTER` of `unicode_tables`.
-    row_splits: int64 [B + 1], where texts begin and end in `codes`.
-    origins: int32 [N], which decoded character each comes from.
-  """
-
-  codes: tf.Tensor
-  kinds: tf.Tensor
-  row_splits: tf.Tensor
-  origins: tf.Tensor
-
-
-def _look_up(table: tables.PagedTable, codes: tf.Tensor) -> tf.Tensor:
-  """Cells of `codes`, int32 of the same shape."""
-  page = tf.gather(tf.constant(table.pages), tf.bitwise.right_shift(codes, 8))
-  cells = tf.gather(tf.constant(table.cells), page + tf.bitwise.bitwise_and(codes, 255))
-  return tf.cast(cells, tf.int32)
-
-
-def _kind(cells: tf.Tensor) -> tf.Tensor:
-  return tf.bitwise.bitwise_and(tf.bitwise.right_shift(cells, tables.KIND_SHIFT), 3)
-
-
-def _has(cells: tf.Tensor, flag: int) -> tf.Tensor:
-  return tf.not_equal(tf.bitwise.bitwise_and(cells, flag), 0)
-
-
-def _normalize(
-  character_tables: tables.CharacterTables, codes: tf.Tensor, row_splits: tf.Tensor
-) -> tuple[_Characters, tf.Tensor]:
-  """Cleans, lower-cases, strips accents: steps 1, 2 and 4 of `tokenization`.
-
-  Args:
-    character_tables: of the model's casing.
-    codes: int32 [N], decoded characters.
-    row_splits: int64 [B + 1], where texts begin and end.
-
-  Returns:
-    The characters that remain, blanks among them, and for all decoded ones their table cells [N].
-  """
-  cells = _look_up(character_tables.main, codes)
-
-  def one_to_one():
-    changed = tf.bitwise.bitwise_xor(codes, tf.bitwise.bitwise_and(cells, tables.CODE_MASK))
-    return _Characters(changed, _kind(cells), row_splits, tf.range(tf.size(codes)))
-
-  if character_tables.slow is None:
-    characters = one_to_one()
-  else:
-    characters = tf.cond(
-      tf.reduce_max(cells) >= tables.SLOW,
-      lambda: _normalize_slowly(character_tables.slow, codes, cells, row_splits),
-      one_to_one,
-    )
-  return _without_dropped(characters), cells
-
-
-def _without_dropped(characters: _Characters) -> _Characters:
-  kept = tf.not_equal(characters.kinds, tables.DROPPED)
-  return tf.cond(
-    tf.reduce_all(kept), lambda: characters, lambda: _select(characters, tf.where(kept)[:, 0])
-  )
-
-
-def _select(characters: _Characters, indices: tf.Tensor) -> _Characters:
-  """The characters at `indices`, which are in order."""
-  return _Characters(
-    tf.gather(characters.codes, indices),
-    tf.gather(characters.kinds, indices),
-    tf.searchsorted(indices, characters.row_splits, out_type=tf.int64),
-    tf.gather(characters.origins, indices),
-  )
-
-
-# ---------------------------------------------------------------------------------------------
-# The same for texts in which a character depends on others, or becomes several.
-
-
-def _normalize_slowly(
-  slow: tables.SlowTables, codes: tf.Tensor, cells: tf.Tensor, row_splits: tf.Tensor
-) -> _Characters:
-  vanished = (_kind(cells) == tables.DROPPED) & ~_has(cells, tables.ACCENT)
-  indices = tf.where(~vanished)[:, 0]  # the rules below see only what cleaning has left
-  codes, cells = tf.gather(codes, indices), tf.gather(cells, indices)
-  rows = tf.searchsorted(row_splits, indices, side="right")  # [N], counted from 1
-  codes = _with_final_sigmas(slow, codes, rows)
-  elements, sources = _decompose(slow, codes)
-  properties = _look_up(slow.element, elements)
-  combining = tf.bitwise.right_shift(properties, tables.CLASS_SHIFT)
-  rows = tf.gather(rows, sources)
-  order = _canonical_order(combining, rows)
-  sources = tf.gather(sources, order)
-  kinds = tf.bitwise.bitwise_and(tf.gather(properties, order), 3)
-  # Which characters are Chinese is decided before decomposition.
-  is_chinese = tf.gather(_has(cells, tables.CHINESE), sources)
-  return _Characters(
-    codes=tf.gather(elements, order),
-    kinds=tf.where(is_chinese, tables.ALONE, kinds),
-    row_splits=tf.searchsorted(rows, tf.range(1, tf.size(row_splits) + 1), out_type=tf.int64),
-    origins=tf.cast(tf.gather(indices, sources), tf.int32),
-  )
-
-
-def _with_final_sigmas(slow: tables.SlowTables, codes: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-  """Lower-cases each capital sigma that ends a word, as `str.lower` does: to ς and not to σ."""
-  roles = _look_up(slow.sigma, codes)
-  indices = tf.where(roles != tables.SKIPPED)[:, 0]
-  is_cased = tf.gather(roles, indices) == tables.CASED
-  in_same_text = tf.equal(*_neighbours(tf.gather(rows, indices)))
-  before, after = _neighbours(is_cased)
-  follows_cased = tf.concat([[False], before & in_same_text], 0)
-  precedes_cased = tf.concat([after & in_same_text, [False]], 0)
-  is_sigma = tf.gather(codes, indices) == tables.CAPITAL_SIGMA
-  finals = tf.boolean_mask(indices, is_sigma & follows_cased & ~precedes_cased)
-  update = tf.fill(tf.shape(finals), tables.FINAL_SIGMA)
-  return tf.tensor_scatter_nd_update(codes, finals[:, tf.newaxis], update)
-
-
-def _neighbours(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """All but the last, and all but the first."""
-  return values[:-1], values[1:]
-
-
-def _decompose(slow: tables.SlowTables, codes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """Lower case, decomposed, not yet in order, and for each element the index of its source."""
-  entries = _look_up(slow.expansion, codes)
-  stays = tf.equal(entries, 0)
-  length_mask = (1 << tables.LENGTH_BITS) - 1
-  lengths = tf.where(stays, 1, tf.bitwise.bitwise_and(entries, length_mask))
-  sources = tf.repeat(tf.range(tf.size(codes)), lengths)
-  place = tf.range(tf.size(sources)) - tf.gather(tf.cumsum(lengths, exclusive=True), sources)
-  start = tf.gather(tf.bitwise.right_shift(entries, tables.LENGTH_BITS), sources)
-  from_pool = tf.gather(tf.constant(slow.pool), start + place)
-  return tf.where(tf.gather(stays, sources), tf.gather(codes, sources), from_pool), sources
-
-
-def _canonical_order(combining: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-  """The permutation that sorts each run of combining characters by class, and is stable.
-
-  Args:
-    combining: int32 [N], combining classes; 0 for characters that do not combine.
-    rows: [N], which text each is in.
-  """
-  begins_text = tf.concat([[True], tf.not_equal(*_neighbours(rows))], 0)
-  runs = tf.cumsum(tf.cast(begins_text | tf.equal(combining, 0), tf.int64))
-  keys = runs * 256 + tf.cast(combining, tf.int64)
-  indices = tf.range(tf.size(keys, tf.int64))
-  return tf.cond(
-    tf.reduce_all(tf.less_equal(*_neighbours(keys))),
-    lambda: indices,
-    lambda: tf.cast(tf.argsort(keys * tf.size(keys, tf.int64) + indices), tf.int64),
-  )
-
-
-# ---------------------------------------------------------------------------------------------
-# Words.
-
-
-class _Words(NamedTuple):
-  """Words of all texts.
-
-  Attributes:
-    codes: int32 [C], code points.
-    splits: int64 [W + 1], where words begin and end in `codes`.
-    row_splits: int64 [B + 1], where texts begin and end, in words.
-    origins: int32 [C], which decoded character each comes from.
-  """
-
-  codes: tf.Tensor
-  splits: tf.Tensor
-  row_splits: tf.Tensor
-  origins: tf.Tensor
-
-
-def _split_into_words(characters: _Characters) -> _Words:
-  """Splits at blanks, and before and after each character that is a word by itself."""
-  is_letter = tf.equal(characters.kinds, tables.LETTER)
-  follows_letter = tf.tensor_scatter_nd_update(
-    tf.concat([[False], is_letter], 0),
-    characters.row_splits[:, tf.newaxis],
-    tf.zeros_like(characters.row_splits, tf.bool),
-  )[:-1]
-  begins_word = ~(is_letter & follows_letter)
-  indices = tf.where(characters.kinds >= tables.ALONE)[:, 0]
-  kept = _select(characters, indices)
-  starts = tf.where(tf.gather(begins_word, indices))[:, 0]
-  return _Words(
-    codes=kept.codes,
-    splits=tf.concat([starts, tf.size(kept.codes, tf.int64)[tf.newaxis]], 0),
-    row_splits=tf.searchsorted(starts, kept.row_splits, out_type=tf.int64),
-    origins=kept.origins,
-  )
-
-
-def _word_strings(words: _Words) -> tf.Tensor:
-  """string [W]; words that are too long for WordPiece are replaced."""
-  ragged = tf.RaggedTensor.from_row_splits(words.codes, words.splits, validate=False)
-  strings = tf.strings.unicode_encode(ragged, "UTF-8")
-  is_too_long = ragged.row_lengths() > _MAX_WORD_CHARS
-  return tf.cond(
-    tf.reduce_any(is_too_long), lambda: tf.where(is_too_long, _NO_WORD, strings), lambda: strings
-  )
-
-
-# ---------------------------------------------------------------------------------------------
-# Tokenizers.
-
-
-class _ExactTokenizer:
-  """`tokenization.FullTokenizer` as graph functions."""
-
-  def __init__(self, vocabulary: _Vocabulary, do_lower_case: bool):
-    import tensorflow_text
-
-    self.tracked = []  # the graph's tables are constants
-    self._tables = tables.character_tables(do_lower_case)
-    self._wordpiece = tensorflow_text.FastWordpieceTokenizer(
-      vocabulary.tokens,
-      token_out_type=tf.int32,
-      no_pretokenization=True,
-      max_bytes_per_word=_MAX_WORD_CHARS * _MAX_CHAR_BYTES,
-    )
-
-  def words(self, text: tf.Tensor) -> tf.RaggedTensor:
-    """string [B, (words)], as from `tokenization.BasicTokenizer`, long words replaced."""
-    decoded = tf.strings.unicode_decode(text, "UTF-8", "replace", _REPLACEMENT)
-    characters, _ = _normalize(self._tables, decoded.flat_values, decoded.row_splits)
-    words = _split_into_words(characters)
-    return tf.RaggedTensor.from_row_splits(_word_strings(words), words.row_splits, validate=False)
-
-  def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-    """int32 [B, (words), (pieces)], ids of pieces."""
-    words = self.words(text)
-    return words.with_values(self._wordpiece.tokenize(words.values))
-
-  def tokenize_with_offsets(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
-    """Ids as from `tokenize`; int64 of the same shape: first byte, and byte after the last."""
-    decoded, first_bytes = tf.strings.unicode_decode_with_offsets(
-      text, "UTF-8", "replace", _REPLACEMENT
-    )
-    codes, row_splits = decoded.flat_values, decoded.row_splits
-    characters, cells = _normalize(self._tables, codes, row_splits)
-    words = _split_into_words(characters)
-    pieces, starts_in_words, _ = self._wordpiece.tokenize_with_offsets(_word_strings(words))
-    piece_ids = _piece_of_each_character(words, starts_in_words)
-    starts = first_bytes.flat_values
-    limits = starts + _utf8_lengths(codes)
-    reach = _with_accents(limits, cells, row_splits)
-    limits = tf.where(
-      _is_last_of_origin(words), tf.gather(reach, words.origins), tf.gather(limits, words.origins)
-    )
-    starts = tf.math.segment_min(tf.gather(starts, words.origins), piece_ids)
-    limits = tf.math.segment_max(limits, piece_ids)
-    ragged = [pieces, pieces.with_values(starts), pieces.with_values(limits)]
-    return tuple(
-      tf.RaggedTensor.from_row_splits(values, words.row_splits, validate=False) for values in ragged
-    )
-
-
-def _utf8_lengths(codes: tf.Tensor) -> tf.Tensor:
-  """Bytes that each code point takes, int64."""
-  limits = tf.constant([0x80, 0x800, 0x10000])
-  return 1 + tf.reduce_sum(tf.cast(codes[:, tf.newaxis] >= limits, tf.int64), axis=1)
-
-
-def _piece_of_each_character(words: _Words, starts_in_words: tf.RaggedTensor) -> tf.Tensor:
-  """int64 [C], numbers of pieces.
-
-  Args:
-    words: [W] words, [C] characters.
-    starts_in_words: [W, (pieces)], the byte of its word at which each piece begins. A piece reaches
-      to the next one, so where it ends need not be known; of a replaced word it would be wrong.
-  """
-  lengths = _utf8_lengths(words.codes)
-  char_starts = tf.cumsum(lengths, exclusive=True)
-  word_starts = tf.gather(char_starts, words.splits[:-1])
-  starts = (tf.cast(starts_in_words, tf.int64) + word_starts[:, tf.newaxis]).flat_values
-  return tf.searchsorted(starts, char_starts, side="right", out_type=tf.int64) - 1
-
-
-def _is_last_of_origin(words: _Words) -> tf.Tensor:
-  """bool [C]; of what a character has become, only the last carries the accents after it."""
-  indices = tf.range(tf.size(words.origins))
-  num_origins = tf.reduce_max(tf.concat([words.origins, [-1]], 0)) + 1
-  last = tf.math.unsorted_segment_max(indices, words.origins, num_origins)
-  return tf.equal(tf.gather(last, words.origins), indices)
-
-
-def _with_accents(limits: tf.Tensor, cells: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
-  """Lets each character reach over the accents that follow it in its word.
-
-  Args:
-    limits: int64 [N], the byte after each decoded character.
-    cells: int32 [N], what the table says of it.
-    row_splits: int64 [B + 1], where texts begin and end.
-  """
-  is_accent = _has(cells, tables.ACCENT)
-  is_gone = tf.equal(_kind(cells), tables.DROPPED)
-  begins_text = tf.tensor_scatter_nd_update(
-    tf.zeros([tf.size(cells) + 1], tf.bool),
-    row_splits[:, tf.newaxis],
-    tf.ones_like(row_splits, tf.bool),
-  )[:-1]
-  # Each group is a character, blanks included, and what follows it and is gone.
-  groups = tf.cumsum(tf.cast(begins_text | ~is_gone, tf.int64))
-  reach = tf.math.segment_max(tf.where(is_accent | ~is_gone, limits, 0), groups)
-  is_chinese = _has(cells, tables.CHINESE)
-  return tf.where(is_chinese, limits, tf.gather(reach, groups))
-
-
-class _PublishedTokenizer:
-  """The tokenizer of the published preprocess models, `tensorflow_text.BertTokenizer`.
-
-  Attributes:
-    tracked: what a SavedModel has to know: with the initializer, it finds the vocabulary again when
-      a loaded model is saved elsewhere (https://github.com/tensorflow/hub/issues/719).
-  """
-
-  def __init__(self, vocabulary: _Vocabulary, do_lower_case: bool):
-    import tensorflow_text
-
-    initializer = tf.lookup.TextFileInitializer(
-      vocabulary.path,
-      tf.string,
-      tf.lookup.TextFileIndex.WHOLE_LINE,
-      tf.int64,
-      tf.lookup.TextFileIndex.LINE_NUMBER,
-    )
-    # Otherwise the table's name would hold the vocabulary's path, also in the SavedModel.
-    table = tf.lookup.StaticHashTable(initializer, -1, experimental_is_anonymous=True)
-    self.tracked = [initializer, table]
-    self._tokenizer = tensorflow_text.BertTokenizer(table, lower_case=do_lower_case)
-
-  def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-    """int32 [B, (words), (pieces)], ids of pieces."""
-    return tf.cast(self._tokenizer.tokenize(text), tf.int32)
-
-  def tokenize_with_offsets(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
-    """Also first byte and byte after the last, int64, of the text after its own normalization."""
-    pieces, starts, limits = self._tokenizer.tokenize_with_offsets(text)
-    return tf.cast(pieces, tf.int32), starts, limits
 
 
 # ---------------------------------------------------------------------------------------------
@@ -559,9 +198,9 @@ class Preprocessor(tf.train.Checkpoint):
     self._vocabulary = _Vocabulary(vocab_file)
     self.vocab_file = tf.saved_model.Asset(self._vocabulary.path)
     if tf_text_tokenizer:
-      tokenizer = _PublishedTokenizer(self._vocabulary, do_lower_case)
+      tokenizer = PublishedTokenizer(self._vocabulary.path, do_lower_case)
     else:
-      tokenizer = _ExactTokenizer(self._vocabulary, do_lower_case)
+      tokenizer = ExactTokenizer(self._vocabulary.tokens, do_lower_case)
     self.tokenizer = tokenizer
     ids = self._vocabulary.special_tokens()
     special_tokens = _SpecialTokens(ids)
@@ -616,8 +255,6 @@ def export_preprocess(
     VocabularyError: the vocabulary cannot be used.
     OSError: it cannot be written, or `export_dir` holds something else.
   """
-  from bert.exporting.hub_encoder import written_aside  # which knows encoders too
-
   preprocessor = Preprocessor(vocab_file, do_lower_case, seq_length, tf_text_tokenizer)
-  with written_aside(export_dir) as folder:
+  with saved_models.written_aside(export_dir) as folder:
     tf.saved_model.save(preprocessor, folder, signatures=preprocessor.trace())

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import tensorflow as tf
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import bundle_files, load_report, loading, reading
 from bert.io import atomic_files
 
 
@@ -20,7 +20,7 @@ def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str,
   """Gives all variables their values in a checkpoint, by name.
 
   Args:
-    prefix: what `checkpoint.find_checkpoint` returns.
+    prefix: what `finding.find_checkpoint` returns.
     variables: the variables of a model.
     optional: prefixes of names that may be missing, because no output depends on them.
 
@@ -28,12 +28,12 @@ def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str,
     CheckpointError: the checkpoint lacks a variable, or has it in another shape.
   """
   wanted = {variable.name.split(":")[0]: variable for variable in variables}
-  report = checkpoint.init_from_checkpoint(prefix, wanted, required_scope="")
+  report = loading.init_from_checkpoint(prefix, wanted, required_scope="")
   missing = [name for name in report.missing if not name.startswith(optional)]
   if missing:
-    raise checkpoint.CheckpointError(
+    raise bundle_files.CheckpointError(
       f"{prefix} lacks {len(missing)} of the model's {len(wanted)} variables: "
-      f"{checkpoint.abbreviate(missing)}. Does bert_config.json belong to it?"
+      f"{load_report.abbreviate(missing)}. Does bert_config.json belong to it?"
     )
 
 
@@ -84,5 +84,5 @@ def load(folder: str):
   try:
     return tf.saved_model.load(folder)
   except (*failures, AttributeError, AssertionError, RuntimeError) as error:
-    reason = checkpoint.first_line(error)
+    reason = reading.first_line(error)
     raise ValueError(f"The SavedModel {folder} is damaged or incomplete: {reason:.200}") from None

@@ -24,7 +24,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert import tokenization
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding
 from bert.exporting import hub_encoder, hub_preprocess, saved_models
 from bert.model import kernels, variables
 from bert.modeling import BertConfig, BertModel
@@ -92,13 +92,13 @@ class TaskModel(tf.train.Checkpoint):
 
     Args:
       export_dir: the folder; a SavedModel in it is replaced.
-      checkpoint_path: see `checkpoint.find_checkpoint`.
+      checkpoint_path: see `finding.find_checkpoint`.
 
     Raises:
       CheckpointError: the checkpoint lacks a variable, or has it in another shape.
       OSError: `export_dir` cannot be written, or holds something other than a SavedModel.
     """
-    prefix = checkpoint.find_checkpoint(checkpoint_path)
+    prefix = finding.find_checkpoint(checkpoint_path)
     self.load(prefix)
     extra = {"bert_config.json": self._config.to_json_string()}
     if self._labels:

@@ -340,7 +340,7 @@ SUBJECTS = {
     ),
     (
       "bytes that are not UTF-8 give an exported model no other tokens than the tokenizer",
-      "bert/exporting/hub_preprocess.py",
+      "bert/exporting/graph_tokenizer.py",
       'decoded = tf.strings.unicode_decode(text, "UTF-8", "replace", _REPLACEMENT)',
       'decoded = tf.strings.unicode_decode(text, "UTF-8", "replace", 65)',
       "tests/exporting/hub_preprocess_test.py::test_random_texts[uncased-3000]",
@@ -440,7 +440,7 @@ SUBJECTS = {
     ),
     (
       "an exported model does not tell the paths of the machine it was made on",
-      "bert/exporting/hub_preprocess.py",
+      "bert/exporting/graph_tokenizer.py",
       "experimental_is_anonymous=True",
       "experimental_is_anonymous=False",
       "tests/exporting/hub_preprocess_test.py::test_no_path_leaks",
