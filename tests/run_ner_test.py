@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from bert import modeling, run_ner, tokenization
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, load_report
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.scripts import command_line, flag_groups
@@ -96,7 +96,7 @@ def test_files_of_a_run(trained):
 
 def test_checkpoint_has_the_names_of_the_originals_heads(trained):
   names = {name for name, _ in tf.train.list_variables(str(trained.out))}
-  heads_ = {n for n in names if not n.startswith("bert/") and not checkpoint.is_training_state(n)}
+  heads_ = {n for n in names if not n.startswith("bert/") and not load_report.is_training_state(n)}
   assert heads_ == {"output_weights", "output_bias"}
 
 
@@ -183,6 +183,7 @@ def test_two_halves_are_the_whole_bit_for_bit(trained, tmp_path):
   assert_same_tensors(tmp_path / "straight", tmp_path / "parts")
 
 
+@pytest.mark.ci
 def test_evaluation_in_training_keeps_the_best(trained, tmp_path):
   values = {**trained.flags, "output_dir": tmp_path / "out", "num_train_epochs": 1.0}
   done = run_well(**values, eval_every_steps=5, do_train=True, do_eval=True, plots=True)
@@ -190,7 +191,7 @@ def test_evaluation_in_training_keeps_the_best(trained, tmp_path):
   assert drawn == {"training.png", "eval_results_scores.png"}
   assert f"Using the best checkpoint, {tmp_path}/out/best/model.ckpt-" in done.err
   step = results_in(tmp_path / "out" / "eval_results.txt")["global_step"]
-  assert checkpoint.latest(str(tmp_path / "out" / "best")).endswith(f"-{step:.0f}")
+  assert finding.latest(str(tmp_path / "out" / "best")).endswith(f"-{step:.0f}")
 
 
 def test_another_set_of_labels_is_refused(trained, tmp_path):
@@ -240,6 +241,7 @@ def test_the_exported_model_tags_texts_in_a_fresh_process(trained, tmp_path):
 # Other files.
 
 
+@pytest.mark.usefixtures("fake_estimator")
 @pytest.mark.parametrize(
   ("scheme", "options", "columns"),
   [
@@ -253,7 +255,6 @@ def test_schemes_and_columns(model, tmp_path, scheme, options, columns):
   for name, count in (("train", 24), ("dev", 4)):
     write_conll(tmp_path / f"{name}.conll", sentences(count, count), scheme, columns)
   values = {**model, **options, "label_scheme": scheme, "data_dir": tmp_path}
-  values["num_train_epochs"] = 20.0
   out = tmp_path / "out"
   values.update(output_dir=out, test_file=tmp_path / "dev.conll")
   done = run_well(**values, do_train=True, do_eval=True, do_predict=True)
@@ -371,7 +372,7 @@ def test_loss_is_the_mean_over_the_words_alone():
 # Changed flags ("{tmp}" is the test's folder), content of the training file, the message.
 ERRORS = {
   "nothing to do": ({"do_train": False}, "", "At least one of `do_train`, `do_eval` or"),
-  "no data": ({"train_file": "", "data_dir": ""}, "", "--train_file is needed, or --data_dir"),
+  "no data": ({"train_file": "", "data_dir": ""}, "", "--train_file is missing: give it, or --data_dir"),
   "empty folder": ({"train_file": "", "data_dir": "{tmp}/model"}, "", "there is none of train.con"),
   "no such file": ({"train_file": "{tmp}/x"}, "", "{tmp}/x: there is no such file."),
   "empty file": ({}, "\n\n", "train.conll: there is no word in the file."),
@@ -398,7 +399,7 @@ ERRORS = {
     "ada O\n",
     "--doc_stride=15: at least 1 and at most --max_seq",
   ),
-  "short windows": ({"max_seq_length": 2}, "ada O\n", "--max_seq_length=2: at least 3 is needed"),
+  "short windows": ({"max_seq_length": 2}, "ada O\n", "--max_seq_length=2: must be at least 3"),
   "no separator": ({"separator": ""}, "ada O\n", "--separator is empty"),
   "plain model": ({"model_scheme": "plain"}, "ada O\n", "plain labels have no entities"),
   "no labels known": (

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from bert import modeling, run_swag, tokenization
-from bert.checkpoints import checkpoint
+from bert.checkpoints import load_report
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.tasks import multiple_choice
@@ -134,7 +134,7 @@ def test_it_learns(trained):
 
 def test_the_head_is_a_single_vector(trained):
   shapes = dict(tf.train.list_variables(str(trained.out)))
-  names = {n for n in shapes if not n.startswith("bert/") and not checkpoint.is_training_state(n)}
+  names = {n for n in shapes if not n.startswith("bert/") and not load_report.is_training_state(n)}
   assert names == {"output_weights"}
   assert shapes["output_weights"] == [1, 32]
 
@@ -200,6 +200,7 @@ def test_two_halves_are_the_whole_bit_for_bit(trained, tmp_path):
   assert_same_tensors(tmp_path / "straight", tmp_path / "parts")
 
 
+@pytest.mark.ci
 def test_evaluation_in_training_keeps_the_best(trained, tmp_path):
   values = {**trained.flags, "output_dir": tmp_path / "out", "num_train_epochs": 1.0}
   done = run_well(**values, eval_every_steps=3, do_train=True, do_eval=True, plots=True)
@@ -272,7 +273,7 @@ GOOD = "sent1,sent2,ending0,ending1,label\na,b,c,d,0\n"
 # Changed flags ("{tmp}" is the test's folder), content of the training file, the message.
 ERRORS = {
   "nothing to do": ({"do_train": False}, GOOD, "At least one of `do_train`, `do_eval` or"),
-  "no data": ({"train_file": ""}, GOOD, "--train_file is needed, or --data_dir"),
+  "no data": ({"train_file": ""}, GOOD, "--train_file is missing: give it, or --data_dir"),
   "empty folder": ({"train_file": "", "data_dir": "{tmp}/model"}, GOOD, "there is none of train.c"),
   "no such file": ({"train_file": "{tmp}/x.csv"}, GOOD, "{tmp}/x.csv: there is no such file."),
   "empty file": ({}, "", "train.csv: the file is empty."),
@@ -293,7 +294,7 @@ ERRORS = {
   "long row": ({}, GOOD + "a,b,c,d,0,e\n", "line 3: the row has 6 columns where the header has 5."),
   "quotes": ({}, GOOD + 'a,b,c,"d,0\n', "train.csv, line 3: the quoting is broken"),
   "not UTF-8": ({}, GOOD.encode() + b"a,\xff,c,d,0\n", "line 3: the row is not valid UTF-8."),
-  "too short": ({"max_seq_length": 2}, GOOD, "--max_seq_length=2: at least 3 is needed"),
+  "too short": ({"max_seq_length": 2}, GOOD, "--max_seq_length=2: must be at least 3"),
 }
 
 

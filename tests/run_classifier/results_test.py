@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from bert import run_classifier, tokenization
-from bert.checkpoints import checkpoint
+from bert.checkpoints import load_report
 from bert.scripts import flag_groups
 from tests.kit.script_runs import (
   Script,
@@ -143,7 +143,7 @@ def test_features_in_memory_give_the_batches_of_the_file(mrpc, model, is_trainin
 
 def test_checkpoint_has_the_originals_names(mrpc):
   names = {name for name, _ in tf.train.list_variables(str(mrpc.out / "model.ckpt-20"))}
-  model_names = {name for name in names if not checkpoint.is_training_state(name)}
+  model_names = {name for name in names if not load_report.is_training_state(name)}
   assert "bert/encoder/layer_0/attention/self/query/kernel" in model_names
   assert {name for name in model_names if not name.startswith("bert/")} == {
     "output_weights",

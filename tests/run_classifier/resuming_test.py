@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert import run_classifier
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, saving
 from tests.kit import tiny_bert
 from tests.kit.script_runs import (
   Script,
@@ -83,11 +83,11 @@ def test_the_best_checkpoint_of_evaluation_in_training_is_used(mrpc, tmp_path):
 
 def test_a_checkpoint_without_the_head_is_not_evaluated_as_if_it_were_trained(mrpc, tmp_path):
   flags = mrpc.copied_to(tmp_path)
-  prefix = checkpoint.latest(flags["output_dir"])
+  prefix = finding.latest(flags["output_dir"])
   values = {name: v for name, v in tensors(prefix).items() if name != "output_weights"}
   for path in pathlib.Path(flags["output_dir"]).glob("model.ckpt*"):
     path.unlink()
-  checkpoint.save(flags["output_dir"], 9, values, {})
+  saving.save(flags["output_dir"], 9, values, {})
   assert "output_weights" in error_of(**flags, do_eval=True)
 
 

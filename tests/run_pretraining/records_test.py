@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from bert import run_pretraining, tokenization
-from bert.checkpoints import checkpoint
+from bert.checkpoints import reading
 from bert.io.record_files import write_records
-from bert.scripts import flag_groups
 from tests.kit.script_runs import Script
 from tests.kit.tiny_pretraining import VOCAB_SIZE, make_records, write_vocabulary, write_with_facts
 
@@ -22,12 +21,8 @@ run, run_well, error_of = script.run, script.run_well, script.error_of
 def test_patterns_and_lists_name_files(tmp_path):
   for name in ("b-1", "b-0", "a"):
     write_records(tmp_path / name, [{"x": 1}])  # and a hidden manifest beside each
-  with flag_groups.defined_flags(run_pretraining.define_flags) as values:
-    values.input_file = f"{tmp_path}/b*, {tmp_path}/a,"
-    values.mark_as_parsed()
-    found = run_pretraining.find_files("input_file")
-    values.input_file = f"{tmp_path}/*"
-    everything = run_pretraining.find_files("input_file")
+  found = run_pretraining.find_files("input_file", f"{tmp_path}/b*, {tmp_path}/a,")
+  everything = run_pretraining.find_files("input_file", f"{tmp_path}/*")
   assert [os.path.basename(path) for path in found] == ["b-0", "b-1", "a"]
   assert [os.path.basename(path) for path in everything] == ["a", "b-0", "b-1"]
 
@@ -155,7 +150,7 @@ def test_a_fitting_manifest_and_a_smaller_vocabulary_train(model, tmp_path):
   values = {**model, "input_file": path, "output_dir": tmp_path / "out", "num_train_steps": 1}
   done = run_well(**values, do_train=True)
   assert "made with a vocabulary of 39 tokens" in done.err
-  state = checkpoint.read_state(str(tmp_path / "out/model.ckpt-1"))
+  state = reading.read_state(str(tmp_path / "out/model.ckpt-1"))
   assert state["fingerprint"]["vocabulary"] == "ab" * 32
 
   # Records of another vocabulary do not go on with this model.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bert import run_pretraining
-from bert.checkpoints import checkpoint
+from bert.checkpoints import loading
 from bert.io.record_files import write_records
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore
@@ -100,7 +100,7 @@ def test_checkpoint_has_the_originals_names(trained):
   }
 
 
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("parts", [1, pytest.param(2, marks=pytest.mark.ci)])
 def test_accuracies_in_training_are_those_of_the_batch(trained, tmp_path, parts):
   """With a rate of 0 and without dropout, a batch is trained on as it is evaluated."""
   config = {**CONFIG, **tiny_bert.NO_DROPOUT}
@@ -137,6 +137,7 @@ def test_evaluation_on_training_records_is_warned_of(trained, tmp_path):
   )
 
 
+@pytest.mark.ci
 def test_evaluation_during_training_leaves_a_curve_and_the_best(trained, tmp_path):
   write_records(tmp_path / "others.tfrecord", make_records(12, seed=9))
   values = {**trained.flags, "eval_input_file": tmp_path / "others.tfrecord", "num_train_steps": 8}
@@ -180,7 +181,7 @@ def test_metrics_are_those_of_all_evaluated_words(trained, tmp_path):
   config, store = BertConfig.from_dict(CONFIG), VariableStore()
   order = [*made, *made[:2]]
   forward(config, store, batch_of(order))
-  checkpoint.restore(str(start), store.variables)
+  loading.restore(str(start), store.variables)
   masked, following = forward(config, store, batch_of(order))
   weights = np.concatenate([r["masked_lm_weights"] for r in order])
   right = np.argmax(masked[2], -1) == np.concatenate([r["masked_lm_ids"] for r in order])

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from bert import run_pretraining
-from bert.checkpoints import checkpoint
+from bert.checkpoints import saving
 from bert.io.record_files import write_records
 from tests.kit.script_runs import Script, assert_same_tensors, stopped_after, tensors
 from tests.kit.tiny_pretraining import CONFIG, VOCAB_SIZE, make_records
@@ -20,6 +20,7 @@ script = Script(run_pretraining)
 run, run_well, error_of = script.run, script.run_well, script.error_of
 
 
+@pytest.mark.ci
 def test_five_and_five_steps_are_ten_bit_for_bit(model, tmp_path):
   """With dropout, shuffling and several files, and a second start that knows only the folder."""
   for i in range(3):
@@ -44,7 +45,7 @@ def test_an_encoder_alone_gets_new_heads_and_it_is_said(trained, tmp_path):
     for name, value in tensors(trained.out).items()
     if name.startswith("bert/") and "adam" not in name
   }
-  checkpoint.save(str(tmp_path / "encoder"), 0, encoder, {}, keep=1)
+  saving.save(str(tmp_path / "encoder"), 0, encoder, {}, keep=1)
   values = {**trained.flags, "init_checkpoint": tmp_path / "encoder", "num_train_steps": 1}
   done = run_well(**{**values, "output_dir": tmp_path / "out"}, do_train=True)
   [said] = [line for line in done.err.splitlines() if "hence RANDOM" in line]
@@ -98,6 +99,6 @@ def test_another_model_in_the_folder_is_refused(trained, tmp_path):
 def test_a_folder_of_another_script_is_refused(trained, tmp_path):
   start = tensors(trained.out / "model.ckpt-0")
   state = {"fingerprint": {"task_name": "mrpc"}}
-  checkpoint.save(str(tmp_path), 3, {n: tf.Variable(v) for n, v in start.items()}, state, keep=1)
+  saving.save(str(tmp_path), 3, {n: tf.Variable(v) for n, v in start.items()}, state, keep=1)
   message = error_of(**{**trained.flags, "output_dir": tmp_path}, do_train=True)
   assert "task_name was 'mrpc', now 'pretraining'" in message

@@ -105,6 +105,7 @@ def test_pad_to_longest_is_the_default_without_its_padding(v1, tmp_path, monkeyp
   assert not expected
 
 
+@pytest.mark.ci
 def test_training_with_pad_to_longest_learns(model, tmp_path):
   trained = train_and_predict(model, tmp_path, False, pad_to_longest=True)
   assert results_in(trained.out / "eval_results.txt")["exact_match"] > 90

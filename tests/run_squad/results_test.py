@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert import run_squad
-from bert.checkpoints import checkpoint
+from bert.checkpoints import load_report
 from tests.kit.script_runs import json_in, results_in, values_in
 from tests.kit.tiny_questions import NUM_DEV, NUM_TRAIN, contexts, details_in, windows_of
 
@@ -117,7 +117,7 @@ def test_files_of_answers_agree(v1, v2):
 
 def test_checkpoint_has_the_originals_names(v1):
   names = {name for name, _ in tf.train.list_variables(str(v1.out / "model.ckpt-60"))}
-  model_names = {name for name in names if not checkpoint.is_training_state(name)}
+  model_names = {name for name in names if not load_report.is_training_state(name)}
   assert {name for name in model_names if not name.startswith("bert/")} == {
     "cls/squad/output_weights",
     "cls/squad/output_bias",
