@@ -1,5 +1,5 @@
 # Two commands do all the set-up: `make mrpc` runs the main job, `make test` checks the project.
-# PYTHON=python3.12 picks another interpreter (3.10 to 3.13).
+# PYTHON=python3.12 picks another interpreter (3.10 to 3.13). `make help` lists all targets.
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,28 +10,31 @@ LOCK_SUM := $(shell cksum < requirements.lock | cut -d' ' -f1)
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 STAMP := $(VENV)/.installed-$(PYTHON_VERSION)-$(LOCK_SUM)
 
-.PHONY: mrpc test lint pytest test-ci test-slow test-torch audit bench-setup bench format lock clean
+.PHONY: help mrpc test lint pytest test-ci test-slow test-torch audit bench-setup bench format lock clean
 
-mrpc: $(STAMP)
+help:  ## this list
+	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+mrpc: $(STAMP)  ## fine-tune on a small sample of MRPC that comes with the project
 	$(BIN)/python run_classifier.py --task_name=MRPC
 
-test: lint pytest
+test: lint pytest  ## lint, and the tests that take minutes: the check of a change
 
-lint: $(STAMP)
+lint: $(STAMP)  ## style (ruff) and the types of public functions (mypy)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 # The tests, and the worked examples in docstrings.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --durations=10
-pytest: $(STAMP)
+pytest: $(STAMP)  ## the tests alone
 	$(PYTEST) --doctest-modules -m "not slow and not ci" bert $(wildcard *.py) tests
 
 # What .ci/run adds: exports, other Keras backends, kills, several workers, examples, the wheel.
-test-ci: $(STAMP)
+test-ci: $(STAMP)  ## tests that .ci/run adds: exports, backends, kills, installed wheel
 	$(PYTEST) -m "ci and not slow"
 
 # What takes longer still, before a release.
-test-slow: $(STAMP)
+test-slow: $(STAMP)  ## the longest tests, before a release
 	$(BIN)/python -m pytest -m slow
 
 # The Keras face on PyTorch, in an environment of its own.
@@ -39,7 +42,7 @@ TORCH_VENV := .torch-venv
 TORCH_LIST := tests/torch_requirements.txt
 TORCH_STAMP := $(TORCH_VENV)/.installed-$(PYTHON_VERSION)-$(shell cksum < $(TORCH_LIST) | cut -d' ' -f1)
 
-test-torch: $(STAMP) $(TORCH_STAMP)
+test-torch: $(STAMP) $(TORCH_STAMP)  ## the Keras side on PyTorch, in an environment of its own
 	KERAS_BACKEND=torch $(TORCH_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not slow" tests/keras3
 	KERAS_BACKEND=torch $(TORCH_VENV)/bin/python -m pytest -m slow -k pytorch tests/system/keras_examples_test.py
 	TORCH_PYTHON=$(TORCH_VENV)/bin/python $(BIN)/python -m pytest tests/keras3/backends_test.py -k torch
@@ -51,7 +54,7 @@ $(TORCH_STAMP): $(TORCH_LIST)
 	touch $@
 
 # Known vulnerabilities of the locked packages; needs a service that answers.
-audit: .venv-audit/bin/pip-audit
+audit: .venv-audit/bin/pip-audit  ## known vulnerabilities of the locked packages (network)
 	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
 
 .venv-audit/bin/pip-audit:
@@ -59,23 +62,24 @@ audit: .venv-audit/bin/pip-audit
 	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1
 
 # What others offer, in an environment of its own: several GB.
-bench-setup:
+bench-setup:  ## the environment of the systems that benchmarks compare with (network)
 	$(PYTHON) -m venv .bench-venv
 	.bench-venv/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
 
 # make bench WEIGHTS=minilm_L-6_H-384_A-12 MRPC=glue/MRPC CORPUS=wiki.txt [BENCH_FLAGS=--only=help_time]
-bench: $(STAMP)
+bench: $(STAMP)  ## all benchmarks; see the Makefile for its variables
 	$(BIN)/python benchmarks/all.py --weights=$(WEIGHTS) --mrpc=$(MRPC) --corpus=$(CORPUS) $(BENCH_FLAGS)
 
-format: $(STAMP)
+format: $(STAMP)  ## correct what ruff can correct
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 # Needs uv; writes one lock for all supported Pythons.
-lock:
+lock:  ## write requirements.lock anew from pyproject.toml (needs uv, network)
 	uv pip compile --universal --python-version 3.10 --generate-hashes --extra dev \
 	  --no-header --no-annotate -o requirements.lock pyproject.toml
 
+# The checkout is installed in editable mode: its path and the command `bert`, no copies.
 $(STAMP): requirements.lock
 	@case "$(PYTHON_VERSION)" in 3.10|3.11|3.12|3.13) ;; \
 	  *) echo "Python 3.10 to 3.13 is needed, but '$(PYTHON)' is '$(PYTHON_VERSION)'."; \
@@ -83,7 +87,8 @@ $(STAMP): requirements.lock
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --use-pep517 -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
 	touch $(STAMP)
 
-clean:
+clean:  ## remove environments and caches
 	rm -rf $(VENV) .torch-venv .bench-venv .venv-audit .pytest_cache .ruff_cache .hypothesis output

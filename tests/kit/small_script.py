@@ -1,4 +1,4 @@
-"""A script without TensorFlow, run in a process of its own, as a user does; a fraction of a second."""
+"""A script without TensorFlow, run in a process of its own as a user does; it takes a moment."""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""Tests of bert/scripts/command_line.py. Alone: python -m pytest tests/scripts/command_line_test.py"""
+"""Tests of bert/scripts/command_line.py.
+
+Alone: python -m pytest tests/scripts/command_line_test.py
+"""
 
 import os
 import subprocess

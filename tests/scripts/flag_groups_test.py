@@ -1,4 +1,7 @@
-"""Tests of bert/scripts/flag_groups.py. Alone: python -m pytest tests/scripts/flag_groups_test.py"""
+"""Tests of bert/scripts/flag_groups.py.
+
+Alone: python -m pytest tests/scripts/flag_groups_test.py
+"""
 
 import json
 import subprocess
