@@ -118,9 +118,9 @@ def define_flags() -> None:
 def main(_) -> None:
   """Carries out a command."""
   _check_flags()
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import finding
 
-  prefix = checkpoint.find_checkpoint(FLAGS.init_checkpoint)
+  prefix = finding.find_checkpoint(FLAGS.init_checkpoint)
   if FLAGS.command == "inspect":
     print(inspect(prefix))
     return
@@ -228,7 +228,7 @@ def check_output_dir(folder: str) -> None:
     CheckpointError: there is a model.
     OSError: it cannot be written.
   """
-  from bert.checkpoints.checkpoint import CheckpointError
+  from bert.checkpoints.bundle_files import CheckpointError
 
   if "://" in folder:
     raise CheckpointError(f"--output_dir={folder} is remote. Write to a local folder and copy it.")
@@ -249,9 +249,9 @@ def write_checkpoint(folder: str, tensors: Mapping[str, np.ndarray]) -> str:
   Returns:
     The checkpoint's prefix.
   """
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import saving
 
-  prefix = checkpoint.save(folder, int(tensors.get("global_step", 0)), tensors, {}, keep=None)
+  prefix = saving.save(folder, int(tensors.get("global_step", 0)), tensors, {}, keep=None)
   logging.info("Wrote %s.", prefix)
   return prefix
 
@@ -273,15 +273,15 @@ def inspect(prefix: str) -> str:
   Slots of the optimizer stand in the line of their variable.
 
   Args:
-    prefix: see `checkpoint.find_checkpoint`.
+    prefix: see `finding.find_checkpoint`.
   """
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import load_report, reading
 
-  contents = checkpoint.names_and_shapes(prefix)
+  contents = reading.names_and_shapes(prefix)
   slots_of: dict[str, list[str]] = {}
   for match in filter(None, map(_SLOT.fullmatch, contents)):
     slots_of.setdefault(match[1], []).append(match[2])
-  model = [name for name in contents if not checkpoint.is_training_state(name)]
+  model = [name for name in contents if not load_report.is_training_state(name)]
   alone = [name for name in slots_of if name not in contents]
   rows = [("name", "shape", "type", "parameters", "slots")]
   for name in sorted(model + alone, key=_natural_order):
@@ -291,7 +291,7 @@ def inspect(prefix: str) -> str:
     rows.append((name, str(list(shape)), dtype.name, count, slots))
   totals = [f"Model: {_total(contents, model)}", f"In all: {_total(contents, contents)}"]
   if "global_step" in contents:
-    step = checkpoint.read_tensors(prefix, ["global_step"])["global_step"]
+    step = reading.read_tensors(prefix, ["global_step"])["global_step"]
     totals.append(f"global_step: {int(step)}")
   return "\n".join([prefix, "", *_aligned(rows), "", *totals])
 
@@ -340,9 +340,9 @@ def strip(prefix: str, output_dir: str, beside: FilesBeside) -> str:
   Returns:
     The new checkpoint's prefix.
   """
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import reading
 
-  tensors = checkpoint.read_tensors(prefix, _without_training_state(prefix))
+  tensors = reading.read_tensors(prefix, _without_training_state(prefix))
   for path, name in ((beside.config, "bert_config.json"), (beside.vocabulary, "vocab.txt")):
     if path:
       shutil.copyfile(path, os.path.join(output_dir, name))
@@ -351,10 +351,10 @@ def strip(prefix: str, output_dir: str, beside: FilesBeside) -> str:
 
 def _without_training_state(prefix: str) -> list[str]:
   """Names of the model's variables in a checkpoint; those of the optimizer are left out."""
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import load_report, reading
 
-  names = checkpoint.names_and_shapes(prefix)
-  kept = [name for name in names if not checkpoint.is_training_state(name)]
+  names = reading.names_and_shapes(prefix)
+  kept = [name for name in names if not load_report.is_training_state(name)]
   logging.info("%s: leaving out %d of %d tensors.", prefix, len(names) - len(kept), len(names))
   return kept
 
@@ -378,20 +378,20 @@ def _to_saved_model(prefix: str, beside: FilesBeside) -> None:
 
 
 def _to_transformers(prefix: str, beside: FilesBeside) -> None:
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import reading
   from bert.tokenization import validate_case_matches_checkpoint
 
   beside.check(prefix, "vocab_file")
   validate_case_matches_checkpoint(FLAGS.do_lower_case, prefix)
   config = _read_config(beside.config)
   kept = _without_training_state(prefix)
-  head = transformers_folder.guess_head(kept, checkpoint.read_state(prefix).get("fingerprint", {}))
+  head = transformers_folder.guess_head(kept, reading.read_state(prefix).get("fingerprint", {}))
   if FLAGS.head and FLAGS.head != head.name:
     head = transformers_folder.Head(FLAGS.head)
   path = transformers_folder.write_folder(
     FLAGS.output_dir,
     config,
-    checkpoint.read_tensors(prefix, kept),
+    reading.read_tensors(prefix, kept),
     beside.vocabulary,
     FLAGS.do_lower_case,
     head,
@@ -400,7 +400,7 @@ def _to_transformers(prefix: str, beside: FilesBeside) -> None:
 
 
 def _from_transformers(prefix: str, beside: FilesBeside) -> None:
-  from bert.checkpoints.checkpoint import abbreviate
+  from bert.checkpoints.load_report import abbreviate
   from bert.text import vocabulary_file
 
   if beside.config is None:
@@ -424,7 +424,7 @@ def _from_transformers(prefix: str, beside: FilesBeside) -> None:
 
 
 def _resize_vocab(prefix: str, beside: FilesBeside) -> None:
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import reading
   from bert.text import vocabulary_file
 
   beside.check(prefix, "old_vocab_file")
@@ -432,7 +432,7 @@ def _resize_vocab(prefix: str, beside: FilesBeside) -> None:
   old_tokens = vocabulary_file.read_tokens(beside.vocabulary)
   new_tokens = vocabulary_file.read_tokens(FLAGS.vocab_file)
   tensors = resize_vocabulary(
-    checkpoint.read_tensors(prefix, checkpoint.names_and_shapes(prefix)),
+    reading.read_tensors(prefix, reading.names_and_shapes(prefix)),
     old_tokens,
     new_tokens,
     initializer_range=config.get("initializer_range", 0.02),
@@ -533,7 +533,7 @@ class _Rows(NamedTuple):
 
 
 def _check_rows(tensors, old_tokens):
-  from bert.checkpoints.checkpoint import CheckpointError
+  from bert.checkpoints.bundle_files import CheckpointError
 
   if EMBEDDINGS not in tensors:
     raise CheckpointError(f"The checkpoint has no {EMBEDDINGS}: it is not one of BERT.")
@@ -560,7 +560,7 @@ def _truncated_normal(count: int, table: np.ndarray, stddev: float, seed: int) -
 
 
 def _log_rows(rows, drawn, old_tokens, new_tokens):
-  from bert.checkpoints.checkpoint import abbreviate
+  from bert.checkpoints.load_report import abbreviate
 
   logging.info(
     "%d tokens keep their rows, %d start as the mean of their pieces, %d at random (%s).",

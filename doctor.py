@@ -21,9 +21,10 @@ from collections.abc import Iterator
 
 from absl import flags, logging
 
+from bert.checkpoints import released_models
 from bert.checks.findings import Finding, Subject, examine, note, number_of, to_json, to_text
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups, runner
+from bert.scripts import command_line, flag_groups, run_settings, shared_flags
 
 FLAGS = flags.FLAGS
 
@@ -69,7 +70,7 @@ def define_flags() -> None:
     flags.DEFINE_integer("max_examples", 100_000, "So many examples of each file are looked at.")
     flags.DEFINE_bool("checksums", True, "Read records to their last byte for their sha256.")
   _define_format_flags()
-  runner.define_model_flags()
+  shared_flags.define_model_flags()
   with flag_groups.flag_group("Memory and disk"):
     flags.DEFINE_integer("train_batch_size", 32, "Sequences in a training batch.")
     flags.DEFINE_integer("gradient_accumulation_steps", 1, "Parts a batch is taken in.")
@@ -110,16 +111,18 @@ def _define_format_flags() -> None:
 
 def main(_) -> int:
   """Prints the findings; returns 1 if there is an error among them."""
-  for name in ("train_batch_size", "gradient_accumulation_steps", "max_examples", "max_seq_length"):
-    runner.check_flag(name, lambda value: value >= 1, "at least 1")
+  settings = run_settings.from_flags()
+  settings.check_at_least(
+    1, "train_batch_size", "gradient_accumulation_steps", "max_examples", "max_seq_length"
+  )
   # What readers would log is said by findings.
   logging.set_verbosity(logging.ERROR)
-  findings = [*_of_released_model(), *diagnose(subject_from_flags())]
+  findings = [*_of_released_model(), *diagnose(subject_of(settings))]
   print(to_json(findings) if FLAGS.format == "json" else to_text(findings))
   return 1 if number_of("error", findings) else 0
 
 
-def subject_from_flags() -> Subject:
+def subject_of(settings: run_settings.RunSettings) -> Subject:
   """What the flags show."""
   subject = Subject(
     data_dir=FLAGS.data_dir,
@@ -138,12 +141,12 @@ def subject_from_flags() -> Subject:
     table_options={name: FLAGS[name].value for name in _TABLE_FLAGS},
     conll_options=_conll_options(),
   )
-  if runner.wants_released_model():
-    subject.config = BertConfig.from_name(FLAGS.init_checkpoint)
+  if released_models.is_wanted(settings.init_checkpoint):
+    subject.config = BertConfig.from_name(settings.init_checkpoint)
   else:
-    runner.resolve_model_files()
-    subject.init_checkpoint = FLAGS.init_checkpoint
-  subject.bert_config_file, subject.vocab_file = FLAGS.bert_config_file, FLAGS.vocab_file
+    settings = run_settings.with_model_files(settings)
+    subject.init_checkpoint = settings.init_checkpoint
+  subject.bert_config_file, subject.vocab_file = settings.bert_config_file, settings.vocab_file
   return subject
 
 
@@ -155,7 +158,7 @@ def _conll_options() -> dict:
 
 
 def _of_released_model() -> Iterator[Finding]:
-  if runner.wants_released_model():
+  if released_models.is_wanted(FLAGS.init_checkpoint):
     yield note(
       f"{FLAGS.init_checkpoint} would be downloaded; its sizes are known, its files not checked."
     )

@@ -19,24 +19,23 @@ Records written with `create_pretraining_data.py --dynamic_masking` get their ma
 read, other ones in each epoch: `--dynamic_masking --vocab_file=...`.
 """
 
-import os
-import time
 from collections.abc import Sequence
 
 import numpy as np
 from absl import flags, logging
 
 from bert import tokenization
+from bert.checkpoints import model_files
 from bert.checks import start_checks
-from bert.io import record_files
+from bert.io import filesystem, record_files
 from bert.pretraining.record_checks import (
   RecordFormat,
   check_manifests,
   check_records,
   pretraining_features,
 )
-from bert.scripts import command_line, flag_groups, result_files, runner
-from bert.training import distribution
+from bert.scripts import command_line, flag_groups, output_folder, run_settings, shared_flags
+from bert.scripts.steps import Run
 
 # Of `bert/model/heads.py`, which imports TensorFlow: found here by `__getattr__`, where the
 # original has them.
@@ -51,36 +50,6 @@ __all__ = [  # noqa: F822
   "model_fn_builder",
   "pretraining_features",
 ]
-
-FLAGS = flags.FLAGS
-
-_EVAL_KEYS = (
-  "global_step",
-  "loss",
-  "masked_lm_accuracy",
-  "masked_lm_loss",
-  "next_sentence_accuracy",
-  "next_sentence_loss",
-)
-
-
-# When a run resumes with another value, that is only told.
-_INFORMATIVE_FLAGS = (
-  "input_file",
-  "train_batch_size",
-  "learning_rate",
-  "num_train_steps",
-  "num_warmup_steps",
-  "max_seq_length",
-  "max_predictions_per_seq",
-  "dynamic_masking",
-  "masked_lm_prob",
-  "do_whole_word_mask",
-  "next_sentence_loss",
-  "dtype",
-  "group_by_length",
-  "pack_sequences",
-)
 
 # Beside the loss on a line of progress.
 _PROGRESS = (
@@ -113,45 +82,43 @@ def define_flags() -> None:
       "The same for --do_eval and --eval_every_steps. Default: --input_file, whose words the model "
       "has seen.",
     )
-    flags.DEFINE_string("output_dir", None, "Folder for checkpoints and results.")
-    flags.DEFINE_bool("do_train", False, "Whether to train.")
-    flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
+    shared_flags.define_run_flags(do_eval="Whether to evaluate.", do_predict=None)
     flags.DEFINE_integer(
-      "max_predictions_per_seq", 20, "Masked words of a sequence; the records must have as many."
+      "max_predictions_per_seq", 20, "Masked words of a sequence; must be that of the records."
     )
     flags.DEFINE_bool(
       "next_sentence_loss",
       True,
-      "Learn next sentences, too. --nonext_sentence_loss suits records of --no_next_sentence.",
+      "Whether to learn next sentences, too. --nonext_sentence_loss suits records of "
+      "--no_next_sentence.",
     )
-    flags.DEFINE_integer("num_train_steps", 100000, "Steps of the whole run.")
+    flags.DEFINE_integer("num_train_steps", 100000, "Training steps of the whole run.")
     flags.DEFINE_integer(
-      "num_warmup_steps", 10000, "Steps in which the learning rate grows linearly from 0."
+      "num_warmup_steps", 10000, "Steps in which the learning rate rises linearly from 0."
     )
-    flags.DEFINE_integer("eval_batch_size", 8, "Sequences in an evaluation batch.")
     flags.DEFINE_integer(
-      "max_eval_steps", 100, "Batches to evaluate; fewer records are gone through repeatedly."
+      "max_eval_steps", 100, "Batches to evaluate; if there are fewer, they are repeated."
     )
   with flag_groups.flag_group("Masks drawn while reading"):
     flags.DEFINE_bool(
       "dynamic_masking",
       False,
-      "Draw other masks each time an example comes by, for records that were written with "
+      "Draw new masks each time an example is read, for records that were written with "
       "--dynamic_masking.",
     )
     flags.DEFINE_string(
       "vocab_file",
       None,
-      "The vocabulary of the records; needed for --dynamic_masking, else only compared. Default: "
-      "vocab.txt beside --init_checkpoint.",
+      "The vocabulary of the records; required with --dynamic_masking, else only compared. "
+      "Default: vocab.txt beside --init_checkpoint.",
     )
-    flags.DEFINE_float("masked_lm_prob", 0.15, "Share of the tokens to mask.")
+    flags.DEFINE_float("masked_lm_prob", 0.15, "Fraction of the tokens to mask.")
     flags.DEFINE_bool("do_whole_word_mask", False, "Mask all pieces of a word, or none.")
-  runner.define_model_flags(reads_text=False)
-  runner.define_training_flags(epochs=False)
-  runner.define_packing_flag()
-  runner.define_eval_in_training_flags()
-  runner.define_export_flags()
+  shared_flags.define_model_flags(reads_text=False)
+  shared_flags.define_training_flags(epochs=False)
+  shared_flags.define_packing_flag()
+  shared_flags.define_eval_in_training_flags()
+  shared_flags.define_export_flags()
   with flag_groups.flag_group("Export"):
     flags.DEFINE_bool(
       "do_lower_case", True, "With --do_export: whether --vocab_file is that of an uncased model."
@@ -217,28 +184,25 @@ def _draw_masks(masking):
   return transform
 
 
-def find_files(flag: str) -> list[str]:
-  """The files that a flag names: patterns joined by commas, the files of each sorted.
+def find_files(flag: str, patterns: str) -> list[str]:
+  """The files of patterns that are joined by commas, those of each pattern sorted.
+
+  Args:
+    flag: where they come from, for messages.
+    patterns: its value.
 
   Raises:
     UsageError: a pattern matches no file.
   """
-  import tensorflow as tf
-
   found = []
-  for pattern in filter(None, (part.strip() for part in FLAGS[flag].value.split(","))):
-    # `*` would match hidden files, too, such as the manifest beside each file of records.
-    wants_hidden = os.path.basename(pattern).startswith(".")
-    matches = [
-      path
-      for path in sorted(tf.io.gfile.glob(pattern))
-      if wants_hidden or not os.path.basename(path).startswith(".")
-    ]
+  for pattern in filter(None, map(str.strip, patterns.split(","))):
+    # Hidden files are not meant by `*`, such as the manifest beside each file of records.
+    matches = filesystem.matching(pattern)
     if not matches:
       raise command_line.UsageError(f"--{flag}: {pattern} matches no file.")
     found += matches
   if not found:
-    raise command_line.UsageError(f"--{flag}={FLAGS[flag].value} names no file.")
+    raise command_line.UsageError(f"--{flag}={patterns} names no file.")
   return found
 
 
@@ -464,34 +428,158 @@ def _mean(values, weights=None) -> float:
 
 def main(_) -> None:
   """Trains and evaluates as the flags say."""
-  check_flags()
-  evaluates = FLAGS.do_eval or FLAGS.eval_every_steps
-  train_files = find_files("input_file") if _reads_input_file() else []
-  eval_files = find_files("eval_input_file") if FLAGS.eval_input_file else train_files
-  runner.resolve_model_files()
-  command_line.check_required()
-  command_line.explain_ignored_flags()
-  if FLAGS.do_export and not FLAGS.vocab_file:
+  settings = run_settings.from_flags()
+  check_settings(settings)
+  train_files, eval_files = [], []
+  if settings.do_train or not settings.eval_input_file:
+    train_files = eval_files = find_files("input_file", settings.input_file)
+  if settings.eval_input_file:
+    eval_files = find_files("eval_input_file", settings.eval_input_file)
+  settings = run_settings.resolve(settings)
+  if settings.do_export and not settings.vocab_file:
     raise command_line.UsageError(
       "--do_export needs --vocab_file, the vocabulary of the records: what is exported reads text."
     )
-  bert_config = runner.load_config()
-  vocab = tokenization.load_vocab(FLAGS.vocab_file) if FLAGS.vocab_file else None
-  start_checks.log_cheap_findings(bert_config, vocab, reads_text=FLAGS.do_export)
-  masking, record_format = _record_format(bert_config, vocab)
-  used = (train_files if FLAGS.do_train else []) + (eval_files if evaluates else [])
-  used = list(dict.fromkeys(used))
-  vocabulary = check_manifests(used, record_format)
-  _warn_of_constant_labels(used)
-  check_records(used, record_format)
-  with runner.held_output_dir():
-    PreTraining(bert_config, masking, record_format, vocabulary).run(train_files, eval_files)
+  config = run_settings.load_config(settings)
+  vocab = tokenization.load_vocab(settings.vocab_file) if settings.vocab_file else None
+  reads_text = settings if settings.do_export else settings.replace(do_lower_case=None)
+  start_checks.log_cheap_findings(reads_text.values, config, vocab)
+  run = PreTraining(settings, config, vocab, train_files, eval_files)
+  run.check_records()
+  with output_folder.held(settings):
+    run.run()
+
+
+def check_settings(settings: run_settings.RunSettings) -> None:
+  """Checks what flags alone show; see `run_settings.check_run`."""
+  run_settings.check_run(
+    settings,
+    needed=("input_file", "output_dir"),
+    nothing_to_do="At least one of `do_train` or `do_eval` must be True.",
+  )
+  settings.check("masked_lm_prob", lambda value: 0 < value <= 1, "above 0 and at most 1")
+  for name in ("do_whole_word_mask", "masked_lm_prob"):
+    if name in settings.given and not settings.dynamic_masking:
+      raise command_line.UsageError(
+        f"--{name} is about masks that are drawn while reading. Give --dynamic_masking, too, or "
+        f"give --{name} to create_pretraining_data.py."
+      )
+  if settings.do_train and settings.num_warmup_steps >= settings.num_train_steps:
+    logging.warning(
+      "--num_warmup_steps=%d is not less than --num_train_steps=%d: the learning rate never "
+      "reaches its peak.",
+      settings.num_warmup_steps,
+      settings.num_train_steps,
+    )
+
+
+class PreTraining(Run):
+  """One run: a model, records, and the folder of its results."""
+
+  informative = (
+    *("input_file", "train_batch_size", "learning_rate", "num_train_steps", "num_warmup_steps"),
+    *("max_seq_length", "max_predictions_per_seq", "dynamic_masking", "masked_lm_prob"),
+    *("do_whole_word_mask", "next_sentence_loss", "dtype", "group_by_length", "pack_sequences"),
+  )
+  result_keys = ("global_step", "loss", *_PROGRESS)
+
+  def __init__(self, settings, bert_config, vocab=None, train_files=(), eval_files=()):
+    super().__init__(settings, bert_config)
+    self._vocab = vocab
+    self._train_files = train_files
+    self._eval_files = eval_files
+    self._masking = _masking(settings, vocab, bert_config) if settings.dynamic_masking else None
+    self._vocabulary = None
+
+  def check_records(self) -> None:
+    """Checks that the records suit the model and the flags, before the output folder is made."""
+    settings = self.settings
+    used = self._train_files if settings.do_train else []
+    used = [*used, *(self._eval_files if settings.do_eval or settings.eval_every_steps else [])]
+    used = list(dict.fromkeys(used))
+    self._vocabulary = check_manifests(used, self._record_format())
+    if settings.next_sentence_loss:
+      _warn_of_constant_labels(used)
+    check_records(used, self._record_format())
+
+  def _record_format(self) -> RecordFormat:
+    settings = self.settings
+    return RecordFormat(
+      settings.max_seq_length,
+      settings.max_predictions_per_seq,
+      self.bert_config.vocab_size,
+      config_file=settings.bert_config_file,
+      dynamic_masking=settings.dynamic_masking,
+      whole_words=settings.do_whole_word_mask,
+      vocabulary=self._vocab and tokenization.vocabulary_hash(self._vocab),
+      vocab_file=settings.vocab_file,
+    )
+
+  def _facts(self):
+    # The vocabulary of the records, which a run that trains need not be given.
+    known = {"vocabulary": self._vocabulary} if self._vocabulary else {}
+    return {"task_name": "pretraining", **known}
+
+  def _read(self):
+    settings = self.settings
+    if (settings.do_eval or settings.eval_every_steps) and not settings.eval_input_file:
+      logging.warning(
+        "Evaluating on --input_file, the records that train the model: the results say how well it "
+        "knows these. --eval_input_file=FILES evaluates on others."
+      )
+
+  def _plan(self):
+    return self.settings.with_steps(self.settings.num_train_steps, self.settings.num_warmup_steps)
+
+  def _create_model_fn(self):
+    return model_fn_builder(
+      bert_config=self.bert_config,
+      next_sentence_loss=self.settings.next_sentence_loss,
+      **self.settings.model_options,
+    )
+
+  def _training_data(self):
+    return self._input_fn(self._train_files, is_training=True), {}
+
+  def _dev_data(self):
+    return self._input_fn(self._eval_files, is_training=False), "loss"
+
+  def _evaluate(self, checkpoint_path):
+    self._evaluate_on(self._input_fn(self._eval_files, is_training=False), {}, checkpoint_path)
+
+  def _input_fn(self, files, is_training):
+    logging.info("*** Input Files ***")
+    for path in files:
+      logging.info("  %s", path)
+    input_fn = input_fn_builder(
+      files,
+      self.settings.max_seq_length,
+      self.settings.max_predictions_per_seq,
+      is_training,
+      masking=self._masking,
+      pack_sequences=self.settings.pack_sequences,
+      **self.settings.reading_options,
+    )
+    input_fn.explain_error = lambda error: self._explained(error, files)
+    return input_fn
+
+  def _explained(self, error, files):
+    """The reason for an error during training, found in all records and in terms of flags."""
+    import tensorflow as tf
+
+    about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
+    if isinstance(error, about_data):
+      try:
+        check_records(files, self._record_format(), limit=None)
+      except ValueError as clear:
+        return clear
+    return None
 
 
 def _warn_of_constant_labels(paths: Sequence[str]) -> None:
-  """A head that learns a constant is no error, but a part of the loss that tells nothing."""
+  """A head that learns a constant is no error, but a part of the loss without information."""
   alone = [path for path in paths if record_files.read_manifest(path).get("no_next_sentence")]
-  if alone and FLAGS.next_sentence_loss:
+  if alone:
     logging.warning(
       "%s: written with --no_next_sentence, so its next_sentence_labels are all 0. "
       "--nonext_sentence_loss leaves them out of the loss.",
@@ -499,59 +587,7 @@ def _warn_of_constant_labels(paths: Sequence[str]) -> None:
     )
 
 
-def check_flags() -> None:
-  """Checks what flags alone tell, before gigabytes are fetched for a run that cannot start.
-
-  Raises:
-    UsageError: a flag is missing or has a value that it cannot have.
-    ValueError: nothing is to be done.
-  """
-  # A released model brings its config, hence the second check in `main`.
-  if not FLAGS.init_checkpoint or None in (FLAGS.input_file, FLAGS.output_dir):
-    command_line.check_required()
-  if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_export):
-    raise ValueError("At least one of `do_train` or `do_eval` must be True.")
-  runner.check_training_flags()
-  runner.group_long_run(FLAGS.num_train_steps)
-  if not 0 < FLAGS.masked_lm_prob <= 1:
-    raise command_line.UsageError(
-      f"--masked_lm_prob={FLAGS.masked_lm_prob}: above 0 and at most 1 is needed."
-    )
-  for name in ("do_whole_word_mask", "masked_lm_prob"):
-    if command_line.flag_was_given(name) and not FLAGS.dynamic_masking:
-      raise command_line.UsageError(
-        f"--{name} is about masks that are drawn while reading. Give --dynamic_masking, too, or "
-        f"give --{name} to create_pretraining_data.py."
-      )
-  if FLAGS.do_train and FLAGS.num_warmup_steps >= FLAGS.num_train_steps:
-    logging.warning(
-      "--num_warmup_steps=%d is no less than --num_train_steps=%d: the learning rate never reaches "
-      "its peak.",
-      FLAGS.num_warmup_steps,
-      FLAGS.num_train_steps,
-    )
-
-
-def _reads_input_file() -> bool:
-  return FLAGS.do_train or not FLAGS.eval_input_file
-
-
-def _record_format(bert_config, vocab):
-  """How to mask (or None), and what the records have to be like."""
-  masking = _masking(vocab, bert_config) if FLAGS.dynamic_masking else None
-  return masking, RecordFormat(
-    FLAGS.max_seq_length,
-    FLAGS.max_predictions_per_seq,
-    bert_config.vocab_size,
-    config_file=FLAGS.bert_config_file,
-    dynamic_masking=FLAGS.dynamic_masking,
-    whole_words=FLAGS.do_whole_word_mask,
-    vocabulary=vocab and tokenization.vocabulary_hash(vocab),
-    vocab_file=FLAGS.vocab_file,
-  )
-
-
-def _masking(vocab, bert_config):
+def _masking(settings: run_settings.RunSettings, vocab, bert_config):
   """The `dynamic_masking.Masking` of the flags."""
   from bert.pretraining import dynamic_masking
 
@@ -562,125 +598,16 @@ def _masking(vocab, bert_config):
   try:
     masking = dynamic_masking.Masking.from_vocabulary(
       vocab,
-      max_predictions_per_seq=FLAGS.max_predictions_per_seq,
-      masked_lm_prob=FLAGS.masked_lm_prob,
-      whole_words=FLAGS.do_whole_word_mask,
+      max_predictions_per_seq=settings.max_predictions_per_seq,
+      masked_lm_prob=settings.masked_lm_prob,
+      whole_words=settings.do_whole_word_mask,
     )
   except ValueError as error:
-    raise ValueError(f"--vocab_file={FLAGS.vocab_file}: {error}") from None
-  if masking.vocab_size > bert_config.vocab_size:
-    raise ValueError(
-      f"--vocab_file={FLAGS.vocab_file} has {masking.vocab_size} tokens, but the vocab_size of "
-      f"--bert_config_file={FLAGS.bert_config_file} is {bert_config.vocab_size}: random words "
-      "would have no embedding. Give the vocabulary of the model."
-    )
+    raise ValueError(f"--vocab_file={settings.vocab_file}: {error}") from None
+  model_files.check_vocabulary_size(
+    vocab, settings.vocab_file, bert_config.vocab_size, settings.bert_config_file
+  )
   return masking
-
-
-class PreTraining:
-  """One run: a model, records, and the folder of its results."""
-
-  def __init__(self, bert_config, masking=None, record_format=None, vocabulary=None):
-    self._bert_config = bert_config
-    self._masking = masking
-    self._record_format = record_format
-    self._vocabulary = vocabulary
-
-  def run(self, train_files: Sequence[str], eval_files: Sequence[str]) -> None:
-    """Trains and evaluates as the flags say."""
-    estimator = self._create_estimator()
-    runner.check_same_model(estimator.config.fingerprint)
-    if (FLAGS.do_eval or FLAGS.eval_every_steps) and not FLAGS.eval_input_file:
-      logging.warning(
-        "Evaluating on --input_file, the records that train the model: the results say how well it "
-        "knows these. --eval_input_file=FILES evaluates on others."
-      )
-    if FLAGS.do_train:
-      self._train(estimator, train_files, eval_files)
-    if FLAGS.do_eval:
-      self._evaluate(estimator, eval_files)
-    if FLAGS.do_export:
-      export_dir, prefix = runner.where_to_export(runner.best_checkpoint())
-      distribution.on_chief(runner.export_hub_models, export_dir, self._bert_config, prefix)
-    result_files.draw_plots()
-
-  def _create_estimator(self):
-    model_fn = model_fn_builder(
-      bert_config=self._bert_config,
-      init_checkpoint=FLAGS.init_checkpoint,
-      learning_rate=FLAGS.learning_rate,
-      num_train_steps=FLAGS.num_train_steps,
-      num_warmup_steps=FLAGS.num_warmup_steps,
-      use_tpu=FLAGS.use_tpu,
-      use_one_hot_embeddings=FLAGS.use_tpu,
-      optimizer_options=runner.optimizer_options(),
-      dtype=FLAGS.dtype,
-      next_sentence_loss=FLAGS.next_sentence_loss,
-    )
-    task = {"task_name": "pretraining"}
-    if self._vocabulary:
-      task["vocabulary"] = self._vocabulary
-    fingerprint = runner.model_fingerprint(self._bert_config, **task)
-    return runner.create_estimator(model_fn, fingerprint, _INFORMATIVE_FLAGS)
-
-  def _train(self, estimator, train_files, eval_files) -> None:
-    input_fn = self._input_fn(train_files, is_training=True)
-    eval_spec = self._eval_spec(eval_files)
-    logging.info("***** Running training *****")
-    logging.info("  Batch size = %d", FLAGS.train_batch_size)
-    logging.info("  Num steps = %d", FLAGS.num_train_steps)
-    start = time.monotonic()
-    estimator.train(input_fn=input_fn, max_steps=FLAGS.num_train_steps, eval_spec=eval_spec)
-    logging.info("Training took %.1f s.", time.monotonic() - start)
-
-  def _eval_spec(self, files):
-    if not FLAGS.eval_every_steps:
-      return None
-    input_fn = self._input_fn(files, is_training=False)
-    return runner.eval_spec(input_fn, "loss", steps=FLAGS.max_eval_steps)
-
-  def _evaluate(self, estimator, files) -> None:
-    """Evaluates `--max_eval_steps` batches and writes `eval_results.txt`."""
-    input_fn = self._input_fn(files, is_training=False)
-    logging.info("***** Running evaluation *****")
-    logging.info("  Batch size = %d", FLAGS.eval_batch_size)
-    results = estimator.evaluate(
-      input_fn=input_fn, steps=FLAGS.max_eval_steps, checkpoint_path=runner.best_checkpoint()
-    )
-    path = os.path.join(FLAGS.output_dir, "eval_results.txt")
-    result_files.write_eval_results(path, results, _EVAL_KEYS)
-
-  def _input_fn(self, files, is_training):
-    logging.info("*** Input Files ***")
-    for path in files:
-      logging.info("  %s", path)
-    input_fn = input_fn_builder(
-      files,
-      FLAGS.max_seq_length,
-      FLAGS.max_predictions_per_seq,
-      is_training,
-      masking=self._masking,
-      pack_sequences=FLAGS.pack_sequences,
-      **runner.reading_options(),
-    )
-    self._explain_by_flags(input_fn)
-    return input_fn
-
-  def _explain_by_flags(self, input_fn) -> None:
-    """Lets `input_fn` explain errors during training by all records, and in terms of flags."""
-    import tensorflow as tf
-
-    about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
-
-    def explain_error(error):
-      if isinstance(error, about_data):
-        try:
-          check_records(input_fn.files, self._record_format, limit=None)
-        except ValueError as clear:
-          return clear
-      return None
-
-    input_fn.explain_error = explain_error
 
 
 if __name__ == "__main__":

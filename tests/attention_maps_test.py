@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras import ops
 
 from bert import attention_maps
-from bert.checkpoints import checkpoint
+from bert.checkpoints import saving
 from bert.figures import drawing
 from bert.keras3.encoder import BERT
 from bert.model.configuration import BertConfig
@@ -44,7 +44,7 @@ def store():
 @pytest.fixture(scope="module")
 def model_dir(store, tmp_path_factory):
   folder = tmp_path_factory.mktemp("model")
-  checkpoint.save(str(folder), 1, store.variables, {})
+  saving.save(str(folder), 1, store.variables, {})
   (folder / "bert_config.json").write_text(CONFIG.to_json_string())
   (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
   return folder

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from bert import convert_checkpoint as script
 from bert import run_pretraining
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, load_report, reading, saving
 from bert.io import record_files
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
@@ -71,7 +71,7 @@ def error_of(*words, **flags):
 
 def tensors_of(path):
   """name -> array; TensorFlow's own reader, not ours, reads it."""
-  reader = tf.train.load_checkpoint(checkpoint.find_checkpoint(str(path)))
+  reader = tf.train.load_checkpoint(finding.find_checkpoint(str(path)))
   return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
@@ -110,7 +110,7 @@ def model(tmp_path_factory):
     if name != "global_step"
   }
   tensors["global_step"] = np.int64(7)
-  checkpoint.save(folder, 7, tensors, {"fingerprint": {"vocab_size": len(OLD)}})
+  saving.save(folder, 7, tensors, {"fingerprint": {"vocab_size": len(OLD)}})
   (folder / "bert_config.json").write_text(json.dumps(CONFIG))
   (folder / "vocab.txt").write_text("\n".join(OLD) + "\n")
   return folder
@@ -141,7 +141,7 @@ def test_inspect(model):
   [line] = [line for line in lines if line.startswith(EMBEDDINGS + " ")]
   assert line.split() == [EMBEDDINGS, "[11,", "16]", "float32", "176", "adam_m,", "adam_v"]
   tensors = tensors_of(model)
-  weights = {n: v for n, v in tensors.items() if not checkpoint.is_training_state(n)}
+  weights = {n: v for n, v in tensors.items() if not load_report.is_training_state(n)}
   count = sum(value.size for value in weights.values())
   assert f"Model: {len(weights)} tensors, {count:,} parameters, {count * 4e-6:.1f} MB" in lines
   total = sum(value.size for value in tensors.values())
@@ -162,7 +162,7 @@ def test_inspect_golden(golden_dir):
 
 def test_inspect_slots_alone(tmp_path):
   """As no program writes it, but a damaged conversion might."""
-  checkpoint.save(tmp_path, 1, {"x/adam_m": np.zeros(3, np.float32), "y": np.zeros(2)}, {})
+  saving.save(tmp_path, 1, {"x/adam_m": np.zeros(3, np.float32), "y": np.zeros(2)}, {})
   table, _ = run_well("inspect", init_checkpoint=tmp_path)
   rows = [line.split() for line in table.splitlines()]
   assert ["x", "[3]", "float32", "none", "adam_m"] in rows
@@ -262,8 +262,8 @@ def test_folder_of_a_resized_model(resized, new_vocab):
   folder = resized[0]
   assert json.loads((folder / "bert_config.json").read_text()) == {**CONFIG, "vocab_size": 14}
   assert (folder / "vocab.txt").read_bytes() == new_vocab.read_bytes()
-  assert checkpoint.latest(folder) == str(folder / "model.ckpt-7")
-  assert checkpoint.read_state(str(folder / "model.ckpt-7")) == {}
+  assert finding.latest(folder) == str(folder / "model.ckpt-7")
+  assert reading.read_state(str(folder / "model.ckpt-7")) == {}
 
 
 def test_there_and_back_again(model, resized, tmp_path):
@@ -385,9 +385,9 @@ def test_to_saved_model_and_back(model, tmp_path):
   old = tensors_of(model)
   back = tensors_of(tmp_path / "back")
   assert {EMBEDDINGS, BIAS, "bert/pooler/dense/kernel"} <= set(back)
-  assert not any(checkpoint.is_training_state(name) for name in back)
+  assert not any(load_report.is_training_state(name) for name in back)
   assert_equal(back, {name: old[name] for name in back})
-  unused = {n for n in old if not checkpoint.is_training_state(n)} - set(back)
+  unused = {n for n in old if not load_report.is_training_state(n)} - set(back)
   assert all(name.startswith("cls/seq_relationship/") for name in unused)
   assert (tmp_path / "back/vocab.txt").read_bytes() == (model / "vocab.txt").read_bytes()
   config = json.loads((tmp_path / "back/bert_config.json").read_text())
@@ -435,7 +435,7 @@ def test_command_line(model, tmp_path):
 
 
 def test_what_is_not_beside_the_checkpoint_has_to_be_named(model, new_vocab, tmp_path):
-  prefix = checkpoint.save(tmp_path / "bare", 1, tensors_of(model), {})
+  prefix = saving.save(tmp_path / "bare", 1, tensors_of(model), {})
   flags = {"init_checkpoint": prefix, "output_dir": tmp_path / "out"}
   error = error_of("resize_vocab", **flags, vocab_file=new_vocab)
   assert "resize_vocab needs --bert_config_file: none is beside" in error
@@ -461,7 +461,7 @@ def test_vocabulary_of_another_model(model, new_vocab, tmp_path):
 
 
 def test_not_a_bert_checkpoint(model, new_vocab, tmp_path):
-  prefix = checkpoint.save(tmp_path / "other", 1, {"x": np.zeros(3)}, {})
+  prefix = saving.save(tmp_path / "other", 1, {"x": np.zeros(3)}, {})
   error = error_of(
     "resize_vocab",
     init_checkpoint=prefix,
@@ -490,7 +490,7 @@ def test_output_that_cannot_be_written(model, tmp_path):
 
 
 def test_damaged_checkpoint(model, tmp_path):
-  prefix = checkpoint.save(tmp_path / "bad", 7, tensors_of(model), {})
+  prefix = saving.save(tmp_path / "bad", 7, tensors_of(model), {})
   data = pathlib.Path(prefix + ".data-00000-of-00001")
   content = bytearray(data.read_bytes())
   content[content.index(tensors_of(model)[EMBEDDINGS].tobytes())] ^= 1

@@ -17,7 +17,7 @@ import tensorflow_text  # noqa: F401  its ops have to be there to load a preproc
 import tf_keras as keras
 
 from bert import export_hub, tokenization
-from bert.checkpoints import checkpoint, released_models
+from bert.checkpoints import finding, loading, reading, released_models, saving
 from bert.exporting import hub_preprocess
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
@@ -45,7 +45,7 @@ def model_dir(tmp_path_factory):
   (folder / "bert_config.json").write_text(CONFIG.to_json_string())
   with use_store(VariableStore(seed=3)) as store:
     BertModel(CONFIG, False, tf.zeros([1, 1], tf.int32))
-  checkpoint.save(str(folder), 1, store.variables, {})
+  saving.save(str(folder), 1, store.variables, {})
   return folder
 
 
@@ -70,7 +70,7 @@ def own_outputs(folder, inputs):
   """What the training-side model says to the same tokens."""
   with use_store(VariableStore()) as store:
     BertModel(CONFIG, False, tf.zeros([1, 1], tf.int32))
-    checkpoint.restore(checkpoint.find_checkpoint(str(folder)), store.variables)
+    loading.restore(finding.find_checkpoint(str(folder)), store.variables)
     return BertModel(CONFIG, False, *inputs).get_pooled_output()
 
 
@@ -143,8 +143,8 @@ def test_an_export_brings_its_config_and_vocabulary(exported, tmp_path, encoder_
 
 
 def test_an_export_knows_its_case(exported, tmp_path):
-  prefix = checkpoint.find_checkpoint(str(exported))
-  assert checkpoint.read_do_lower_case(prefix) is True
+  prefix = finding.find_checkpoint(str(exported))
+  assert reading.read_do_lower_case(prefix) is True
   code, err = run(
     init_checkpoint=exported, export_dir=tmp_path / "x", max_seq_length=12, do_lower_case=False
   )
@@ -171,7 +171,7 @@ def test_a_released_name(model_dir, tmp_path, monkeypatch, encoder_only):
     ({"export_dir": None}, "--export_dir must have a value"),
     ({"init_checkpoint": None}, "--init_checkpoint must have a value"),
     ({"init_checkpoint": "nowhere"}, "nowhere"),
-    ({"max_seq_length": 2}, "--max_seq_length=2: at least 3 is needed"),
+    ({"max_seq_length": 2}, "--max_seq_length=2: must be at least 3"),
     ({"max_seq_length": 33}, "sequence length 33"),
   ],
 )

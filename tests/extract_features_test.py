@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 
 from bert import extract_features, plots, tokenization
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, saving
 from bert.exporting import hub_encoder
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
@@ -63,7 +63,7 @@ def model(tmp_path_factory) -> dict:
   (folder / "bert_config.json").write_text(CONFIG.to_json_string())
   with use_store(VariableStore(seed=3)) as store:
     BertModel(CONFIG, False, tf.zeros([1, 1], tf.int32))
-  checkpoint.save(str(folder), 1, store.variables, {})
+  saving.save(str(folder), 1, store.variables, {})
   (folder / "in.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
   return {
     "init_checkpoint": folder,
@@ -182,7 +182,7 @@ def test_the_originals_functions_with_an_estimator(model, original_way, tmp_path
   assert all(len(f.input_ids) == len(f.input_mask) == len(f.input_type_ids) == 16 for f in features)
   model_fn = extract_features.model_fn_builder(
     bert_config=CONFIG,
-    init_checkpoint=checkpoint.find_checkpoint(model["init_checkpoint"]),
+    init_checkpoint=finding.find_checkpoint(model["init_checkpoint"]),
     layer_indexes=[-1, 0],
     use_tpu=False,
     use_one_hot_embeddings=False,

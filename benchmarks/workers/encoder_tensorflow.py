@@ -18,7 +18,7 @@ from encoder_inputs import make_inputs  # noqa: E402
 from serving import milliseconds, serve  # noqa: E402
 
 from bert import modeling  # noqa: E402
-from bert.checkpoints import checkpoint  # noqa: E402
+from bert.checkpoints import finding, load_report, reading  # noqa: E402
 from bert.exporting import hub_encoder, saved_models  # noqa: E402
 from bert.model import variables  # noqa: E402
 
@@ -64,7 +64,7 @@ def function_of(dtype):
       return model.get_sequence_output(), model.get_pooled_output()
 
     call.get_concrete_function()
-    prefix = checkpoint.find_checkpoint(weights)
+    prefix = finding.find_checkpoint(weights)
     saved_models.load_all(prefix, store.variables.values())
     return call
 
@@ -119,10 +119,10 @@ class Encoders:
 
   def write_npz(self, path):
     """Writes the checkpoint's encoder as `.npz`, name by name."""
-    prefix = checkpoint.find_checkpoint(self._weights)
-    names = [name for name in checkpoint.names_and_shapes(prefix) if name.startswith("bert/")]
-    names = [name for name in names if not checkpoint.is_training_state(name)]
-    np.savez(path, **checkpoint.read_tensors(prefix, names))
+    prefix = finding.find_checkpoint(self._weights)
+    names = [name for name in reading.names_and_shapes(prefix) if name.startswith("bert/")]
+    names = [name for name in names if not load_report.is_training_state(name)]
+    np.savez(path, **reading.read_tensors(prefix, names))
 
 
 if __name__ == "__main__":

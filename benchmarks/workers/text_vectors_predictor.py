@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent))
 
 from serving import serve
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, load_report, reading
 from bert.predicting import load_model
 from bert.predicting.predictor import Predictor
 from bert.predicting.sentence_vectors import text_features
@@ -44,10 +44,10 @@ class Vectors:
 
   def write_npz(self, path):
     """Writes all variables of the encoder."""
-    prefix = checkpoint.find_checkpoint(self._weights)
-    names = [n for n in checkpoint.names_and_shapes(prefix) if n.startswith("bert/")]
-    names = [n for n in names if not checkpoint.is_training_state(n)]
-    np.savez(path, **checkpoint.read_tensors(prefix, names))
+    prefix = finding.find_checkpoint(self._weights)
+    names = [n for n in reading.names_and_shapes(prefix) if n.startswith("bert/")]
+    names = [n for n in names if not load_report.is_training_state(n)]
+    np.savez(path, **reading.read_tensors(prefix, names))
 
   def lengths(self):
     """Tokens of each text."""

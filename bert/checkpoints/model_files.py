@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-IN_SAVED_MODEL = os.path.join("variables", "variables")  # prefix of the checkpoint in a SavedModel
+from bert.checkpoints.bundle_files import IN_SAVED_MODEL
 
 # A folder's own configuration comes first, and the original's before that of transformers.
 _CONFIGS = ("bert_config.json", "config.json")
@@ -130,9 +130,9 @@ def check_case(do_lower_case: bool, prefix: str) -> None:
   Raises:
     ValueError: they differ.
   """
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import reading
 
-  exported = checkpoint.read_do_lower_case(prefix)
+  exported = reading.read_do_lower_case(prefix)
   if exported not in (None, do_lower_case):
     raise ValueError(
       f"--do_lower_case={do_lower_case}, but {prefix} was exported with do_lower_case {exported}. "

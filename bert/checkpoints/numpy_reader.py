@@ -5,7 +5,7 @@
   reader.read("bert/pooler/dense/bias")         # the array
 
 For who computes with JAX or PyTorch. Everything else about checkpoints (writing, resuming, what a
-crash leaves behind) is in `checkpoint.py`, on TensorFlow.
+crash leaves behind) is in `reading.py`, `finding.py`, `loading.py` and `saving.py`, on TensorFlow.
 
 The format is TensorFlow's tensor bundle. `PREFIX.index` is a sorted table in LevelDB's format:
 blocks of (key, value), each followed by one byte for its compression and by a checksum; then a

@@ -172,25 +172,25 @@ def check_checkpoint(subject: Subject) -> Iterator[Finding]:
   if not subject.init_checkpoint:
     yield note("No --init_checkpoint: the model starts from random values.")
     return
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import bundle_files, finding, reading
 
   try:
-    subject.prefix = prefix = checkpoint.find_checkpoint(subject.init_checkpoint)
-  except checkpoint.CheckpointError as failure:
+    subject.prefix = prefix = finding.find_checkpoint(subject.init_checkpoint)
+  except bundle_files.CheckpointError as failure:
     yield of_failure(failure, subject.init_checkpoint)
     return
-  contents = checkpoint.names_and_shapes(prefix)
+  contents = reading.names_and_shapes(prefix)
   trained = " and a training run's state" if "global_step" in contents else ""
   yield ok(f"{len(contents)} tensors{trained}; its files are complete.", prefix)
   if subject.config:
     found = {name: tuple(shape) for name, (shape, _) in contents.items()}
     yield from _compare_shapes(expected_shapes(subject.config), found, prefix)
-  yield from _of_same_vocabulary(checkpoint.read_state(prefix), subject)
+  yield from _of_same_vocabulary(reading.read_state(prefix), subject)
   yield from _of_same_case(subject)
 
 
 def _compare_shapes(expected, found, prefix: str) -> Iterator[Finding]:
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import load_report
 
   remedy = "Take the bert_config.json that came with the checkpoint."
   missing = [name for name in expected if name not in found]
@@ -203,9 +203,9 @@ def _compare_shapes(expected, found, prefix: str) -> Iterator[Finding]:
     )
   if len(wrong) > _SHOWN:
     yield error(f"{len(wrong)} shapes in all differ from the configuration's.", prefix, remedy)
-  names = checkpoint.abbreviate(missing)
+  names = load_report.abbreviate(missing)
   if len(missing) == len(expected):
-    has = checkpoint.abbreviate(sorted(found))
+    has = load_report.abbreviate(sorted(found))
     yield error(f"It has none of the encoder's variables. It has {has}.", prefix)
   elif missing:
     what = f"{len(missing)} of {len(expected)} variables of the encoder are missing: {names}."
@@ -244,14 +244,14 @@ def check_checkpoint_values(subject: Subject) -> Iterator[Finding]:
   """Reads every value: checksums, and numbers that are none."""
   if not subject.prefix:
     return
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import bundle_files, reading
 
-  contents = checkpoint.names_and_shapes(subject.prefix)
+  contents = reading.names_and_shapes(subject.prefix)
   wrong = 0
   for names in _in_batches(contents):
     try:
-      tensors = checkpoint.read_tensors(subject.prefix, names)
-    except checkpoint.CheckpointError as failure:
+      tensors = reading.read_tensors(subject.prefix, names)
+    except bundle_files.CheckpointError as failure:
       wrong += 1
       yield error(str(failure), subject.prefix, "Fetch or copy the checkpoint again.")
       continue
@@ -297,9 +297,9 @@ def check_resumed(subject: Subject) -> Iterator[Finding]:
   """A checkpoint in `--output_dir` wins over `--init_checkpoint`: is it of the same model?"""
   if not (subject.output_dir and os.path.isdir(subject.output_dir)):
     return
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import finding, reading
 
-  newest = checkpoint.latest(subject.output_dir)
+  newest = finding.latest(subject.output_dir)
   if not newest:
     return
   yield note(
@@ -307,7 +307,7 @@ def check_resumed(subject: Subject) -> Iterator[Finding]:
     newest,
     "To start anew, choose another --output_dir.",
   )
-  saved = checkpoint.read_state(newest).get("fingerprint", {})
+  saved = reading.read_state(newest).get("fingerprint", {})
   now = subject.config.to_dict() if subject.config else {}
   now = {**now, "do_lower_case": subject.do_lower_case}
   if subject.vocab:

@@ -6,9 +6,7 @@
 It needs no TensorFlow: `bert/checkpoints/numpy_reader.py` reads the original's files with NumPy.
 """
 
-import dataclasses
 import os
-import re
 from collections.abc import Callable, Mapping
 
 import keras
@@ -16,47 +14,9 @@ import numpy as np
 from absl import logging
 
 from bert.checkpoints import model_files, transformers_folder
+from bert.checkpoints.load_report import LoadReport, Mismatch, is_training_state
 from bert.checkpoints.numpy_reader import CheckpointReader, find_prefix
 from bert.model.configuration import BertConfig
-
-_TRAINING_STATE = re.compile(r"global_step$|loss_scale/|.*/adam_[mv]$")
-
-
-@dataclasses.dataclass(frozen=True)
-class LoadReport:
-  """The result of `load`, by the original's variable names.
-
-  Attributes:
-    source: the file or checkpoint.
-    loaded: variables loaded from it.
-    missing: variables it does not contain; they keep their random values.
-    mismatched: (name, shape in the file, shape in the model) of variables skipped because the
-      shapes differ.
-    unexpected: names in the file but not in the model, without the state of a training run.
-  """
-
-  source: str
-  loaded: list[str]
-  missing: list[str]
-  mismatched: list[tuple[str, tuple, tuple]]
-  unexpected: list[str]
-
-  def skipped(self) -> list[str]:
-    """One line for each variable that keeps its random values."""
-    lines = [
-      f"{name}: {list(saved)} in the file, {list(own)} in the model"
-      for name, saved, own in self.mismatched
-    ]
-    return lines + [f"{name}: not in the file" for name in self.missing]
-
-  def summary(self) -> str:
-    """A readable report of a few lines."""
-    wanted = len(self.loaded) + len(self.skipped())
-    lines = [f"{self.source}: {len(self.loaded)} of {wanted} variables loaded."]
-    lines += [f"  skipped, stays random: {line}" for line in self.skipped()]
-    if self.unexpected:
-      lines.append(f"  not used: {', '.join(self.unexpected)}")
-    return "\n".join(lines)
 
 
 def original_names(layer: keras.layers.Layer, scope: str) -> dict[str, keras.Variable]:
@@ -105,10 +65,12 @@ def load(
     source=os.fspath(path),
     loaded=[name for name in common if here[name] == tuple(shapes[name])],
     missing=[name for name in variables if name not in shapes],
-    mismatched=[(n, tuple(shapes[n]), here[n]) for n in common if here[n] != tuple(shapes[n])],
-    unexpected=[
-      name for name in shapes if name not in variables and not _TRAINING_STATE.match(name)
+    mismatched=[
+      Mismatch(name, str(list(shapes[name])), str(list(here[name])))
+      for name in common
+      if here[name] != tuple(shapes[name])
     ],
+    unexpected=[name for name in shapes if name not in variables and not is_training_state(name)],
   )
   _check(report, variables, shapes, skip_mismatch, allowed_missing)
   for name in report.loaded:

@@ -1,10 +1,10 @@
-"""Models that are loaded to predict with: checkpoints with what belongs to them, and SavedModels.
+"""Models loaded for prediction: checkpoints with the files that belong to them, and SavedModels.
 
 Both become a `LoadedFunction`: traced once, for batches of any size and length.
 
   config, tokenizer, prefix = load_model("uncased_L-12_H-768_A-12")
   function = load_graph(build, ["input_ids", "input_mask", "segment_ids"], prefix)
-  function({"input_ids": np.array([[101, 102]]), ...})          # what `build` makes of them
+  function({"input_ids": np.array([[101, 102]]), ...})          # the outputs of `build`
 
 Letters in shapes: B = batch size, S = sequence length.
 """
@@ -23,11 +23,11 @@ class LoadedFunction:
 
   Attributes:
     inputs: names of its arguments.
-    list_inputs: those of them that take several strings for each item, `[B, any]`.
+    list_inputs: those of them that take several strings per item, `[B, any]`.
   """
 
   def __init__(self, function, inputs: Sequence[str], owner, list_inputs: Sequence[str] = ()):
-    """Keeps `owner`, too, which has the variables: a traced function refers to them weakly."""
+    """Also keeps `owner`, which has the variables: a traced function refers to them weakly."""
     self.inputs = tuple(inputs)
     self.list_inputs = tuple(list_inputs)
     self._function = function
@@ -38,16 +38,16 @@ class LoadedFunction:
     """A signature whose inputs are strings `[B]`, or `[B, any]`.
 
     Raises:
-      ValueError: it takes something else.
+      ValueError: an input is not a string.
     """
     import tensorflow as tf
 
     specs = function.structured_input_signature[1]
     for name, spec in specs.items():
       if spec.dtype != tf.string or spec.shape.rank not in (1, 2):
-        raise ValueError(f"the input {name} is {spec.dtype.name}, of shape {spec.shape}: no text.")
+        raise ValueError(f"the input {name} is {spec.dtype.name}, of shape {spec.shape}, not text")
     lists = [name for name, spec in specs.items() if spec.shape.rank == 2]
-    return cls(function, sorted(specs), owner, lists)  # in a file, they have any order
+    return cls(function, sorted(specs), owner, lists)  # a file has them in any order
 
   def __call__(self, batch: Arrays) -> Arrays:
     """Runs the function on NumPy arrays or lists of strings."""
@@ -64,8 +64,8 @@ def load_signature(saved_model: str) -> LoadedFunction:
   """`serving_default` of a task model, whose inputs are strings.
 
   Raises:
-    ValueError: it takes something else.
-    OSError: there is no SavedModel.
+    ValueError: an input is not a string.
+    OSError: the folder holds no SavedModel.
   """
   import tensorflow as tf
   import tensorflow_text  # noqa: F401  (registers the ops of tokenizers)
@@ -84,9 +84,9 @@ def load_signature(saved_model: str) -> LoadedFunction:
     return LoadedFunction.of_strings(model.signatures["serving_default"], owner=model)
   except (KeyError, ValueError) as error:
     raise ValueError(
-      f"{folder} does not take texts ({error}): it is no task model. Vectors of an exported "
-      "encoder are had by Predictor.from_checkpoint and extract_features.py, masked words by "
-      "predict_masked.py."
+      f"{folder} does not take texts ({error}): it is not a task model. With an exported "
+      "encoder, Predictor.from_checkpoint and extract_features.py compute vectors, and "
+      "predict_masked.py guesses masked words."
     ) from None
 
 
@@ -102,15 +102,15 @@ def load_model(
   max_seq_length: int = 128,
   special_tokens: Sequence[str] = (),
 ):
-  """Finds what belongs to a checkpoint, and checks that it fits together.
+  """Finds the files that belong to a checkpoint, and checks that they fit together.
 
   Args:
     init_checkpoint: a checkpoint's prefix, a folder with one, an exported encoder, or the name of a
       released model, which is then downloaded.
     bert_config_file: by default bert_config.json beside the checkpoint.
     vocab_file: by default vocab.txt beside the checkpoint.
-    do_lower_case: True for uncased models; by default what an export says, True for others.
-    max_seq_length: what will be asked of the model.
+    do_lower_case: True for uncased models; by default the case of an export, True for others.
+    max_seq_length: the longest sequence that the model will get.
     special_tokens: see `tokenization.FullTokenizer`.
 
   Returns:
@@ -120,15 +120,15 @@ def load_model(
     ValueError: a file is missing or bad, or they do not belong together.
   """
   from bert import tokenization
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import finding, reading
   from bert.model.configuration import BertConfig
 
   path = released_models.local_path(init_checkpoint)
-  prefix = checkpoint.find_checkpoint(path)
+  prefix = finding.find_checkpoint(path)
   config_file = bert_config_file or model_files.need_config(path)
   config = BertConfig.from_json_file(config_file)
   if do_lower_case is None:
-    do_lower_case = checkpoint.read_do_lower_case(prefix) is not False
+    do_lower_case = reading.read_do_lower_case(prefix) is not False
   tokenization.validate_case_matches_checkpoint(do_lower_case, prefix)
   model_files.check_case(do_lower_case, prefix)
   tokenizer = tokenization.FullTokenizer(
@@ -142,11 +142,11 @@ def load_model(
 
 
 def check_length(max_seq_length: int, max_position_embeddings: int) -> None:
-  """Raises a ValueError if sequences could be longer than the model takes, or hold no text."""
+  """Raises a ValueError for a length that the model does not take, or that leaves no room."""
   if not 3 <= max_seq_length <= max_position_embeddings:
     raise ValueError(
-      f"max_seq_length is {max_seq_length}, but must be from 3 to {max_position_embeddings}, which "
-      "is as far as the model knows positions."
+      f"max_seq_length is {max_seq_length}, but must be from 3 to {max_position_embeddings}, the "
+      "number of positions of the model."
     )
 
 
@@ -159,13 +159,13 @@ def load_graph(
   """Traces a graph function once, and gives its variables their values in a checkpoint.
 
   Args:
-    build: makes outputs `[B, ...]` of int32 inputs `[B, S]`; sizes are unknown to it.
+    build: int32 inputs `[B, S]` of unknown sizes -> outputs `[B, ...]`.
     inputs: names of the inputs.
-    prefix: the checkpoint's, see `checkpoint.find_checkpoint`.
-    optional: beginnings of variables' names that may be missing, since no output depends on them.
+    prefix: the checkpoint's, see `finding.find_checkpoint`.
+    optional: prefixes of variables that may be missing, because no output depends on them.
 
   Returns:
-    What `Predictor` takes as `compute`.
+    The `compute` of a `Predictor`.
 
   Raises:
     CheckpointError: a variable is missing, or has another shape.
@@ -182,7 +182,7 @@ def load_graph(
       return build(batch)
 
   specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in inputs}
-  # Told that a call creates variables, `tf.function` would trace it twice.
+  # `tf.function` traces a call twice if it lifts the variables that the call creates.
   with tf.variable_creator_scope(_create_unlifted):
     graph = tf.function(build_in_store, autograph=False).get_concrete_function(**specs)
   saved_models.load_all(prefix, store.variables.values(), optional)

@@ -1,13 +1,12 @@
-"""What a `run_*` script has left in its output folder, as a function from texts to answers.
+"""The model in the output folder of a `run_*` script, as a function from texts to answers.
 
   function = load_run("/tmp/mrpc_output", "vocab.txt")
   function({"text_a": ["It rains."], "text_b": ["It is wet."]})["label"]
 
-A checkpoint's sidecar says what the run was about: the task, the model's sizes, the labels, the
-vocabulary's hash, the lengths. So nothing but the vocabulary has to be named, and a wrong one is
-refused. The graphs are those of the exports (`bert/exporting/task_model.py` and its siblings): a
-folder and its `--do_export` give the same answers, and what their inputs and outputs are is written
-there.
+The sidecar of a checkpoint holds the task, the sizes of the model, the labels, the hash of the
+vocabulary and the lengths. So only the vocabulary has to be named, and a wrong one is refused. The
+graphs are those of the exports (`exporting/task_model.py` and its subclasses, where inputs and
+outputs are described): a folder and its `--do_export` give the same answers.
 """
 
 import inspect
@@ -36,7 +35,7 @@ class Run(NamedTuple):
 
   @property
   def task(self) -> str:
-    """A key of `_MODELS`: what is answered, and not on which data."""
+    """A key of `_MODELS`: the kind of answer, whatever the data."""
     return "sentences" if "problem_type" in self.facts else self.facts["task_name"]
 
 
@@ -52,13 +51,13 @@ def load_run(
     output_dir: `--output_dir` of run_classifier.py, run_squad.py, run_ner.py or run_swag.py; or the
       prefix of a checkpoint there.
     vocab_file: by default vocab.txt in that folder, or in its export.
-    dtype: of the matrix products.
+    dtype: of matrix products.
     **options: settings to change, arguments of the task's model: `max_seq_length` of any,
       `doc_stride`, `null_score_diff_threshold` and so on of `span_model.SpanModel`.
 
   Raises:
-    ValueError: no such run has left a checkpoint there, a file is missing or another run's, or an
-      option is unknown.
+    ValueError: the folder holds no checkpoint of such a run, a file is missing or belongs to
+      another run, or an option is unknown.
   """
   import tensorflow as tf
 
@@ -87,13 +86,13 @@ def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Ru
     ValueError: see there.
   """
   from bert import tokenization
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import finding, reading
 
   path = os.fspath(output_dir)
   best = os.path.join(path, "best")
-  prefix = checkpoint.latest(best) if os.path.isdir(best) else None
-  prefix = prefix or checkpoint.find_checkpoint(path)
-  state = checkpoint.read_state(prefix)
+  prefix = finding.latest(best) if os.path.isdir(best) else None
+  prefix = prefix or finding.find_checkpoint(path)
+  state = reading.read_state(prefix)
   facts = state.get("fingerprint", {})
   if "problem_type" not in facts and facts.get("task_name") not in _MODELS:
     raise ValueError(
@@ -104,8 +103,8 @@ def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Ru
   vocab_file = vocab_file or model_files.find(path).vocabulary
   if vocab_file is None:
     raise ValueError(
-      f"There is no vocab.txt in {model_files.folder_of(path)}: give the path of the one that the run "
-      "was trained with (vocab_file)."
+      f"There is no vocab.txt in {model_files.folder_of(path)}: give the path of the one "
+      "that the run was trained with (vocab_file)."
     )
   if tokenization.vocabulary_hash(tokenization.load_vocab(vocab_file)) != facts["vocabulary"]:
     raise ValueError(f"{vocab_file} is not the vocabulary that {prefix} was trained with.")
@@ -113,7 +112,7 @@ def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Ru
 
 
 # ---------------------------------------------------------------------------------------------
-# Tasks: what of a run goes into its model, a class and its arguments.
+# Tasks: the class of the model of a run, and its arguments.
 
 
 def _sentences(run: Run):
@@ -168,7 +167,7 @@ _MODELS: dict[str, Callable[[Run], tuple[type, dict]]] = {
 
 
 def _typed(model_class, dtype):
-  """The class of a task model, its matrix products in `dtype`; exports are always float32."""
+  """The class with matrix products in `dtype`; exports are always float32."""
 
   class Typed(model_class):
     def _bert(self, inputs, **options):

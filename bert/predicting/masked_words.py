@@ -14,11 +14,11 @@ from bert.predicting import load_model, sentence_vectors
 from bert.predicting.predictor import Predictor
 
 MASK = "[MASK]"
-# They stay whole in a text, as they are written; any other bracket is punctuation.
+# Kept whole in a text, if spelled like this; any other bracket is punctuation.
 SPECIAL_TOKENS = (MASK, "[CLS]", "[SEP]", "[UNK]")
 
 _INPUTS = (*sentence_vectors.INPUTS, "masked_lm_positions")
-# What the graph does not compute: the pooler, where nothing is said about next sentences.
+# Not computed for a checkpoint without the next-sentence head: the pooler.
 _WITHOUT_NEXT_SENTENCE = ("bert/pooler/",)
 
 
@@ -42,35 +42,35 @@ def from_checkpoint(
 
   Args:
     init_checkpoint: see `load_model.load_model`.
-    top_k: pieces for each mask.
+    top_k: number of pieces for each mask.
     bert_config_file: see `load_model.load_model`.
     vocab_file: see `load_model.load_model`.
     do_lower_case: see `load_model.load_model`.
-    max_seq_length: longer texts are cut; a mask may not be among what is cut.
-    batch_size: texts computed at a time.
+    max_seq_length: longer texts are truncated; a mask must not be cut off.
+    batch_size: texts in a batch.
     chunk_size: see `Predictor`.
     dtype: of the encoder's matrix products.
 
   Returns:
     A predictor. Its items are texts or pairs of texts, its results `{"text", "masks"}`: for each
-    mask a list of `{"token", "probability"}`, the likeliest first. Pairs have `text_b` too, and
-    `next_sentence`, the probability that it follows, if the checkpoint has that head.
+    mask a list of `{"token", "probability"}`, the most probable first. Pairs also have `text_b`,
+    and `next_sentence`, the probability that it follows, if the checkpoint has that head.
 
   Raises:
     CheckpointError: the checkpoint lacks the masked language model.
     ValueError: a file is missing or bad.
   """
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import bundle_files, reading
 
   config, tokenizer, prefix = load_model.load_model(
     init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length, SPECIAL_TOKENS
   )
-  names = checkpoint.names_and_shapes(prefix)
+  names = reading.names_and_shapes(prefix)
   if not any(name.startswith("cls/predictions/") for name in names):
-    raise checkpoint.CheckpointError(
+    raise bundle_files.CheckpointError(
       f"{prefix} has no head for masked words (no variable cls/predictions/...): it is a "
-      "fine-tuned model, or one of sentence embeddings. A checkpoint of pre-training has it, "
-      "such as the released models."
+      "fine-tuned model, or one of sentence embeddings. Checkpoints of pre-training have it, "
+      "and so do the released models."
     )
   has_next_sentence = "cls/seq_relationship/output_weights" in names
   function = load_model.load_graph(
@@ -93,15 +93,15 @@ def from_saved_model(
   """Guesses masked words with an exported encoder that has `.mlm`.
 
   Args:
-    saved_model: the encoder's folder. It brings its vocabulary.
-    top_k: see `from_checkpoint`, also for the rest and for what comes back.
+    saved_model: the folder of the encoder, which has its vocabulary.
+    top_k: see `from_checkpoint`, also for the rest and for the results.
     max_seq_length: longer texts are cut.
-    batch_size: texts computed at a time.
+    batch_size: texts in a batch.
     chunk_size: see `Predictor`.
 
   Raises:
-    ValueError: it is no encoder, or has no `.mlm`.
-    OSError: there is no SavedModel.
+    ValueError: it is not an encoder, or has no `.mlm`.
+    OSError: the folder holds no SavedModel.
   """
   import tensorflow as tf
 
@@ -167,7 +167,7 @@ def _graph(config, top_k, has_next_sentence, dtype="float32"):
 
 
 def _likeliest(logits, top_k):
-  """float32 `[B, P, V]` to `probabilities` and `ids`, `[B, P, K]`, the likeliest first."""
+  """float32 `[B, P, V]` to `probabilities` and `ids`, `[B, P, K]`, the most probable first."""
   import tensorflow as tf
 
   best, ids = tf.math.top_k(logits, top_k)
@@ -180,7 +180,7 @@ def _likeliest(logits, top_k):
 
 
 class Question(NamedTuple):
-  """A text or two, and where they come from, for messages."""
+  """A text or two, and their source, for messages."""
 
   text_a: str
   text_b: str | None = None
@@ -193,7 +193,7 @@ def _predictor(function, tokenizer, max_seq_length, has_next_sentence, batch_siz
     features = sentence_vectors.text_features(tokenizer, question[:2], max_seq_length)
     places = [i for i, token in enumerate(features["tokens"]) if token == MASK]
     _check_question(question, len(places), has_next_sentence, max_seq_length)
-    # A text without a mask has one place like the padding of others, which nobody reads.
+    # A text without a mask has one place, as padding; its output is not read.
     return {
       **features,
       "question": question,
@@ -218,7 +218,7 @@ def _predictor(function, tokenizer, max_seq_length, has_next_sentence, batch_siz
 
 
 def _pieces(tokenizer, ids, probabilities) -> list[dict]:
-  # A model may have more ids than its vocabulary has lines, for the sake of a rounder number.
+  # A model may have more ids than its vocabulary has lines: tables are padded to a round size.
   tokens = [tokenizer.inv_vocab.get(i, f"[id {i}]") for i in ids.tolist()]
   return [
     {"token": token, "probability": probability}
@@ -227,19 +227,19 @@ def _pieces(tokenizer, ids, probabilities) -> list[dict]:
 
 
 def _check_question(question: Question, num_places: int, has_next_sentence, max_seq_length) -> None:
-  """Raises a ValueError for what has no answer, or not the one that is asked for."""
+  """Raises a ValueError if the model cannot answer the question."""
   texts = " ||| ".join(filter(None, question[:2]))
   where = f"{question.source}: " if question.source else ""
   asked = texts.count(MASK)
   if num_places < asked:
     raise ValueError(
-      f"{where}of {asked} [MASK] in {texts!r:.60}, {asked - num_places} lie beyond max_seq_length "
+      f"{where}{asked - num_places} of {asked} [MASK] in {texts!r:.60} lie beyond max_seq_length "
       f"{max_seq_length}. Raise --max_seq_length, or shorten the text."
     )
   if not asked and question.text_b is None:
-    raise ValueError(f"{where}there is no [MASK] in {texts!r:.60}.")
+    raise ValueError(f"{where}no [MASK] in {texts!r:.60}.")
   if not asked and not has_next_sentence:
     raise ValueError(
-      f"{where}there is no [MASK] in {texts!r:.60}, and whether its second text follows the first "
-      "is told by a checkpoint with the variables cls/seq_relationship/..., which this is not."
+      f"{where}no [MASK] in {texts!r:.60}, and the checkpoint has no next-sentence head "
+      "(no variable cls/seq_relationship/...) to say whether the second text follows the first."
     )

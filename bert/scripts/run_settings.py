@@ -202,11 +202,6 @@ class RunSettings:
   # Files.
 
   @property
-  def init_folder(self) -> str | None:
-    """The folder of `--init_checkpoint`, which names a folder or a prefix; None without one."""
-    return model_files.folder_of(self.init_checkpoint) if self.init_checkpoint else None
-
-  @property
   def names_released_model(self) -> bool:
     """Whether `--init_checkpoint` is the name of a released model, and not of a folder here."""
     return released_models.is_wanted(self.init_checkpoint)
@@ -255,8 +250,11 @@ def from_flags(defaults: Mapping[str, Any] | None = None) -> RunSettings:
 
 
 def _derived(settings: RunSettings) -> dict[str, Any]:
-  """Values that flags of other names decide."""
-  values: dict[str, Any] = {}
+  """Values that other flags decide, and those that have no flag."""
+  values: dict[str, Any] = {
+    "init_folder": None,
+    "shows_examples": settings.get("shows_examples", True),
+  }
   if settings.get("fast") and "dtype" not in settings.given:
     values["dtype"] = "auto"
   if settings.get("plots") and "save_summary_steps" not in settings.given:
@@ -284,18 +282,20 @@ def resolve(settings: RunSettings) -> RunSettings:
     ValueError: there is no usable checkpoint at `--init_checkpoint`.
   """
   settings = with_model_files(settings)
-  command_line.check_required(settings.values)
-  unused = {} if settings.get("use_tpu") else flag_groups.IGNORED_WITHOUT_TPU
+  is_tpu = bool(settings.get("use_tpu"))
+  unused = {} if is_tpu else flag_groups.IGNORED_WITHOUT_TPU
   command_line.explain_ignored_flags({**flag_groups.IGNORED, **unused})
   if settings.get("distribution_strategy") == "multi_worker":
     settings.create_strategy()  # from here on each process knows whether it is the chief
   values: dict[str, Any] = {}
   if settings.init_checkpoint:
-    from bert.checkpoints import checkpoint
+    from bert.checkpoints import finding
 
-    values["init_checkpoint"] = checkpoint.find_checkpoint(settings.init_checkpoint)
+    # Where it does not exist, neither do the files beside it, which may be required.
+    values["init_checkpoint"] = finding.find_checkpoint(settings.init_checkpoint)
+  command_line.check_required(settings.values)
   if "dtype" in settings:
-    values["dtype"] = hardware.choose_dtype(settings.dtype, bool(settings.get("use_tpu")))
+    values["dtype"] = hardware.choose_dtype(settings.dtype, is_tpu)
   return settings.replace(**values)
 
 
@@ -304,7 +304,7 @@ def with_model_files(settings: RunSettings) -> RunSettings:
   if not settings.init_checkpoint:
     return settings
   path = released_models.local_path(settings.init_checkpoint)
-  values = {"init_checkpoint": path}
+  values = {"init_checkpoint": path, "init_folder": model_files.folder_of(path)}
   files = model_files.find(path)
   for flag, file in (("bert_config_file", files.config), ("vocab_file", files.vocabulary)):
     if flag in settings and settings.values[flag] is None and file:
@@ -377,10 +377,10 @@ def check_run(
     command_line.check_required(settings.values)
   if not any(map(settings.get, ("do_train", "do_eval", "do_predict", "do_export"))):
     raise ValueError(nothing_to_do)
-  _check_training(settings)
+  check_training(settings)
 
 
-def _check_training(settings: RunSettings) -> None:
+def check_training(settings: RunSettings) -> None:
   """Checks numbers that would otherwise fail much later."""
   settings.check_at_least(
     1,

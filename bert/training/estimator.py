@@ -30,7 +30,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, reading
 from bert.io import atomic_files
 from bert.model.variables import VariableStore
 from bert.training import distribution, evaluation, resumption
@@ -174,12 +174,12 @@ class Estimator:
 
   def latest_checkpoint(self) -> str | None:
     """Prefix of the newest complete checkpoint in `model_dir`."""
-    return checkpoint.latest(self.config.model_dir)
+    return finding.latest(self.config.model_dir)
 
   def get_variable_names(self) -> list[str]:
     """Names in the newest checkpoint; of the variables built so far if `model_dir` holds none."""
     newest = self.latest_checkpoint()
-    return list(checkpoint.names_and_shapes(newest) if newest else self.store.variables)
+    return list(reading.names_and_shapes(newest) if newest else self.store.variables)
 
   def get_variable_value(self, name: str) -> np.ndarray:
     """Value in the newest checkpoint; of the variable itself if `model_dir` holds none."""

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, load_report, loading, reading, saving
 from bert.model.variables import VariableStore
 from bert.training import distribution, loss_scaling, resumption
 from bert.training.resumption import ResumeMismatchError, RunState
@@ -32,7 +32,7 @@ class ModelVariables:
     return {
       name: variable
       for name, variable in self.store.variables.items()
-      if not checkpoint.is_training_state(name)
+      if not load_report.is_training_state(name)
     }
 
   @property
@@ -48,13 +48,13 @@ class ModelVariables:
   def resume(self, prefix: str) -> None:
     """Restores every variable; a checkpoint of weights alone gets new slots, with a warning."""
     variables = dict(self.store.variables)
-    saved = checkpoint.names_and_shapes(prefix)
-    slots = [n for n in variables if checkpoint.is_slot(n)]
+    saved = reading.names_and_shapes(prefix)
+    slots = [n for n in variables if load_report.is_slot(n)]
     missing = [name for name in slots if name not in saved]
     if missing and len(missing) < len(slots):
       raise ResumeMismatchError(
         f"{prefix} has optimizer slots for some variables only. Missing: "
-        f"{checkpoint.abbreviate(missing)}. It was trained with other variables frozen, or is "
+        f"{load_report.abbreviate(missing)}. It was trained with other variables frozen, or is "
         "damaged. Choose another output_dir and give this checkpoint as init_checkpoint."
       )
     if missing:
@@ -65,7 +65,7 @@ class ModelVariables:
       variable = variables.pop(name)
       value = tf.constant(loss_scaling.INITIAL_VALUES.get(name, 0), variable.dtype)
       variable.assign(tf.fill(variable.shape, value))
-    checkpoint.restore(prefix, variables)
+    loading.restore(prefix, variables)
     self.is_filled = True
     logging.info("Resumed from %s.", prefix)
 
@@ -78,8 +78,8 @@ class ModelVariables:
         len(self.weights()),
       )
       return
-    prefix = checkpoint.find_checkpoint(init_checkpoint)
-    report = checkpoint.init_from_checkpoint(prefix, self.weights())
+    prefix = finding.find_checkpoint(init_checkpoint)
+    report = loading.init_from_checkpoint(prefix, self.weights())
     self.is_filled = True
     logging.info("%s", report.summary())
     if report.missing:
@@ -90,9 +90,9 @@ class ModelVariables:
     if path is None:
       self.initialise(init_checkpoint)
       return
-    prefix = checkpoint.find_checkpoint(path)
+    prefix = finding.find_checkpoint(path)
     # A checkpoint of this run holds all of the model; a random head would pass for a trained one.
-    checkpoint.restore(prefix, self.weights())
+    loading.restore(prefix, self.weights())
     self.is_filled = True
     self.global_step.assign(resumption.step_of(prefix))
 
@@ -100,7 +100,7 @@ class ModelVariables:
     """Saves all variables and `state` as the checkpoint of `step`."""
     config = self._config
     prefix = distribution.on_chief(
-      checkpoint.save,
+      saving.save,
       config.model_dir,
       step,
       self.store.variables,
@@ -114,7 +114,7 @@ class ModelVariables:
     tensors = {**self.weights(), "global_step": self.global_step}
     directory = os.path.join(self._config.model_dir, "best")
     prefix = distribution.on_chief(
-      checkpoint.save, directory, step, tensors, self._sidecar(state), keep=1
+      saving.save, directory, step, tensors, self._sidecar(state), keep=1
     )
     logging.info("Best so far: %s.", prefix)
 
@@ -129,7 +129,7 @@ class ModelVariables:
     """Removes incomplete files that a killed run of this folder has left."""
     if not distribution.is_chief():
       return
-    best = checkpoint.latest(os.path.join(self._config.model_dir, "best"))
+    best = finding.latest(os.path.join(self._config.model_dir, "best"))
     for prefix, keep in ((newest, self._config.keep_checkpoint_max), (best, 1)):
       if prefix:
-        checkpoint.clean(prefix, keep)
+        saving.clean(prefix, keep)

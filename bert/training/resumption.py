@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import reading
 
 
 class ResumeMismatchError(ValueError):
@@ -76,7 +76,7 @@ def check_same_run(
   Raises:
     ResumeMismatchError: names the keys that differ, with both values.
   """
-  saved = checkpoint.read_state(prefix).get("fingerprint", {}) if prefix else {}
+  saved = reading.read_state(prefix).get("fingerprint", {}) if prefix else {}
   found = differences(saved, fingerprint, ignored)
   if found:
     raise ResumeMismatchError(
@@ -93,7 +93,7 @@ def saved_run(prefix: str, batch_size: int, seed: int) -> tuple[int, RunState]:
     batch_size: of this run; says how far the data were read if the checkpoint has no state.
     seed: of this run; that of the checkpoint takes precedence.
   """
-  step, saved = step_of(prefix), checkpoint.read_state(prefix)
+  step, saved = step_of(prefix), reading.read_state(prefix)
   if "run" not in saved:
     examples = step * batch_size
     logging.warning(
@@ -112,11 +112,11 @@ def saved_run(prefix: str, batch_size: int, seed: int) -> tuple[int, RunState]:
 
 def log_other_settings(prefix: str, informative: Mapping[str, Any]) -> None:
   """Logs the informative facts of a checkpoint that are others in this run."""
-  for each in differences(checkpoint.read_state(prefix).get("informative", {}), informative):
+  for each in differences(reading.read_state(prefix).get("informative", {}), informative):
     logging.info("Resuming %s: %s.", prefix, each)
 
 
 def step_of(prefix: str) -> int:
   """The step of a checkpoint; 0 if it holds no `global_step`."""
-  has_step = "global_step" in checkpoint.names_and_shapes(prefix)
+  has_step = "global_step" in reading.names_and_shapes(prefix)
   return int(tf.train.load_variable(prefix, "global_step")) if has_step else 0

@@ -18,7 +18,7 @@ from tests.kit.paths import ROOT
 def written(tmp_path):
   """A checkpoint as TensorFlow writes it, and its values; many names, so several blocks."""
   pytest.importorskip("tensorflow")
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import saving
 
   generator = np.random.default_rng(0)
   values = {
@@ -33,7 +33,7 @@ def written(tmp_path):
     "half": np.ones(3, "float16"),
     "small": np.arange(4, dtype="int32"),
   }
-  return checkpoint.save(tmp_path / "run", 7, values, state={}), values
+  return saving.save(tmp_path / "run", 7, values, state={}), values
 
 
 def test_reads_what_tensorflow_writes(written):

@@ -1,10 +1,11 @@
-"""Folders of transformers' models: what is in them, and that outputs and bits stay the same.
+r"""Folders of transformers' models: what is in them, and that outputs and bits stay the same.
 
 Alone: python -m pytest tests/checkpoints/transformers_folder_test.py (half a minute)
 
 With transformers itself, in an interpreter that has it and PyTorch (a minute more):
 
-  BERT_PEER_PYTHON=/path/to/python python -m pytest tests/checkpoints/transformers_folder_test.py -m slow
+  BERT_PEER_PYTHON=/path/to/python \
+    python -m pytest tests/checkpoints/transformers_folder_test.py -m slow
 """
 
 import contextlib
@@ -24,8 +25,12 @@ import tensorflow as tf
 
 from bert import convert_checkpoint
 from bert.checkpoints import (
-  checkpoint,
+  bundle_files,
+  finding,
+  loading,
+  reading,
   safetensors_file,
+  saving,
   transformers_config,
   transformers_folder,
   transformers_names,
@@ -128,7 +133,7 @@ def save_model(folder, head, state=None, config=CONFIG):
   """A checkpoint with its config and vocabulary; returns its tensors."""
   tensors = random_tensors(config, head)
   slots = {f"{name}/adam_m": value for name, value in tensors.items()}
-  checkpoint.save(folder, 5, {**tensors, **slots, "global_step": np.int64(5)}, state or {})
+  saving.save(folder, 5, {**tensors, **slots, "global_step": np.int64(5)}, state or {})
   (folder / "bert_config.json").write_text(json.dumps(config))
   (folder / "vocab.txt").write_text("\n".join(VOCABULARY[: config["vocab_size"]]) + "\n")
   return tensors
@@ -143,8 +148,8 @@ def assert_equal(found, expected):
 
 
 def read_all(path):
-  prefix = checkpoint.find_checkpoint(path)
-  return checkpoint.read_tensors(prefix, checkpoint.names_and_shapes(prefix))
+  prefix = finding.find_checkpoint(path)
+  return reading.read_tensors(prefix, reading.names_and_shapes(prefix))
 
 
 def save_as_transformers(folder, tensors, **settings):
@@ -256,7 +261,7 @@ def compute(folder, class_name, ids, mask, types):
   store = VariableStore()
   with use_store(store):
     _outputs(config, class_name, *inputs)  # creates the variables
-    report = checkpoint.init_from_checkpoint(checkpoint.find_checkpoint(folder), store.variables)
+    report = loading.init_from_checkpoint(finding.find_checkpoint(folder), store.variables)
     assert not report.mismatched
     assert {name for name in report.missing if "/pooler/" not in name} == set()
     return {name: value.numpy() for name, value in _outputs(config, class_name, *inputs).items()}
@@ -334,8 +339,8 @@ def test_a_model_of_half_precision_fills_float32_variables(tmp_path):
     halves = {name: value.astype(dtype) for name, value in tensors.items()}
     save_as_transformers(tmp_path, halves)
     variable = tf.Variable(tf.zeros([8, 8]))
-    checkpoint.init_from_checkpoint(
-      checkpoint.find_checkpoint(tmp_path), {"bert/pooler/dense/kernel": variable}
+    loading.init_from_checkpoint(
+      finding.find_checkpoint(tmp_path), {"bert/pooler/dense/kernel": variable}
     )
     expected = halves["bert/pooler/dense/kernel"].astype(np.float32)
     assert variable.numpy().tobytes() == expected.tobytes()
@@ -403,7 +408,7 @@ def test_which_head_can_be_said(tmp_path):
   config = json.loads((tmp_path / "there/config.json").read_text())
   assert config["architectures"] == ["BertForTokenClassification"]
   assert config["label2id"] == {"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": 2}
-  assert checkpoint.read_do_lower_case(checkpoint.find_checkpoint(tmp_path / "there")) is False
+  assert reading.read_do_lower_case(finding.find_checkpoint(tmp_path / "there")) is False
 
 
 # ---------------------------------------------------------------------------------------------
@@ -413,10 +418,10 @@ def test_which_head_can_be_said(tmp_path):
 def test_what_init_checkpoint_may_be(tmp_path):
   save_as_transformers(tmp_path, random_tensors(CONFIG, "none"))
   weights = str(tmp_path / "model.safetensors")
-  assert checkpoint.find_checkpoint(tmp_path) == weights
-  assert checkpoint.find_checkpoint(weights) == weights
-  assert checkpoint.read_state(weights) == {}
-  shape, dtype = checkpoint.names_and_shapes(weights)["bert/encoder/layer_0/output/dense/kernel"]
+  assert finding.find_checkpoint(tmp_path) == weights
+  assert finding.find_checkpoint(weights) == weights
+  assert reading.read_state(weights) == {}
+  shape, dtype = reading.names_and_shapes(weights)["bert/encoder/layer_0/output/dense/kernel"]
   assert (shape, dtype) == ([12, 8], tf.float32)
 
 
@@ -432,7 +437,7 @@ def test_several_files(tmp_path):
     safetensors_file.write(tmp_path / name, part)
   index = tmp_path / "model.safetensors.index.json"
   index.write_text(json.dumps({"weight_map": weight_map}))
-  assert checkpoint.find_checkpoint(tmp_path) == str(index)
+  assert finding.find_checkpoint(tmp_path) == str(index)
   assert_equal(read_all(tmp_path), tensors)
 
 
@@ -460,7 +465,7 @@ def test_an_untied_decoder_leaves_no_head_for_words(tmp_path, caplog):
   renamed = save_as_transformers(tmp_path, tensors, tie_word_embeddings=False)
   renamed["cls.predictions.decoder.weight"] = np.ones([11, 8], np.float32)
   safetensors_file.write(tmp_path / "model.safetensors", renamed)
-  names = checkpoint.names_and_shapes(checkpoint.find_checkpoint(tmp_path))
+  names = reading.names_and_shapes(finding.find_checkpoint(tmp_path))
   assert "cls/seq_relationship/output_bias" in names
   assert not any(name.startswith("cls/predictions/") for name in names)
   assert "decoder of its own" in caplog.text
@@ -469,19 +474,19 @@ def test_an_untied_decoder_leaves_no_head_for_words(tmp_path, caplog):
 def test_other_sizes_are_refused_as_of_any_checkpoint(tmp_path):
   save_as_transformers(tmp_path, random_tensors(CONFIG, "none"))
   variables = {"bert/pooler/dense/kernel": tf.Variable(tf.zeros([9, 9]))}
-  with pytest.raises(checkpoint.CheckpointError, match="is of a model with other sizes"):
-    checkpoint.init_from_checkpoint(checkpoint.find_checkpoint(tmp_path), variables)
+  with pytest.raises(bundle_files.CheckpointError, match="is of a model with other sizes"):
+    loading.init_from_checkpoint(finding.find_checkpoint(tmp_path), variables)
 
 
 def test_damaged_and_pickled_files(tmp_path):
   save_as_transformers(tmp_path, random_tensors(CONFIG, "none"))
   weights = tmp_path / "model.safetensors"
   weights.write_bytes(weights.read_bytes()[:-1])
-  with pytest.raises(checkpoint.CheckpointError, match="is no whole safetensors file"):
-    checkpoint.find_checkpoint(tmp_path)
+  with pytest.raises(bundle_files.CheckpointError, match="is no whole safetensors file"):
+    finding.find_checkpoint(tmp_path)
   weights.rename(tmp_path / "pytorch_model.bin")
-  with pytest.raises(checkpoint.CheckpointError, match="such a file can run any code"):
-    checkpoint.find_checkpoint(tmp_path)
+  with pytest.raises(bundle_files.CheckpointError, match="such a file can run any code"):
+    finding.find_checkpoint(tmp_path)
 
 
 def test_a_config_beside_the_weights_that_is_none(tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bert import tokenization
-from bert.checkpoints import checkpoint
+from bert.checkpoints import saving
 from bert.checks import model_checks
 from bert.checks.findings import to_text
 from bert.model.configuration import BertConfig
@@ -115,7 +115,7 @@ FAULTS = {
   ),
   # What lies in the output folder.
   "another model is there": Fault(
-    lambda folder: checkpoint.save(
+    lambda folder: saving.save(
       str(folder / "out"), 3, {"a": np.zeros(1)}, {"fingerprint": {"hidden_size": 16}}
     ),
     "It was trained with hidden_size 16; it would be 8 now",
@@ -132,7 +132,7 @@ def test_a_planted_fault_is_found(folder, name):
 def test_a_run_that_would_go_on_is_told(folder):
   vocabulary = tokenization.vocabulary_hash({token: i for i, token in enumerate(VOCAB)})
   fingerprint = {"hidden_size": 8, "vocabulary": vocabulary, "do_lower_case": True, "labels": []}
-  checkpoint.save(str(folder / "out"), 3, {"a": np.zeros(1)}, {"fingerprint": fingerprint})
+  saving.save(str(folder / "out"), 3, {"a": np.zeros(1)}, {"fingerprint": fingerprint})
   findings = diagnose(folder)
   assert not bad(findings), to_text(findings)
   assert "would go on from this checkpoint" in to_text(findings)

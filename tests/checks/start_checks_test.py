@@ -4,7 +4,7 @@ Alone: python -m pytest tests/checks/start_checks_test.py (seconds)
 """
 
 from bert import run_classifier
-from bert.checkpoints import checkpoint
+from bert.checkpoints import reading
 from bert.checks import data_checks, start_checks
 from bert.checks.findings import Subject, to_text
 from bert.model.configuration import BertConfig
@@ -18,7 +18,7 @@ def test_the_cheap_part_reads_no_data_and_no_values(good_set, monkeypatch):
     raise AssertionError("This is not cheap.")
 
   monkeypatch.setattr(data_checks, "check_data", refuse)
-  monkeypatch.setattr(checkpoint, "read_tensors", refuse)
+  monkeypatch.setattr(reading, "read_tensors", refuse)
   findings = start_checks.cheap_findings(subject_of(good_set))
   assert not bad(findings), to_text(findings)
   assert len(findings) > 4

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from bert import run_swag
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, loading, saving
 from bert.exporting import choice_model
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig
@@ -48,7 +48,7 @@ def trained(tmp_path_factory):
     ones = tf.ones([1, 2, 3], tf.int32)
     run_swag.create_model(CONFIG, False, ones, ones, ones, ones[..., 0], False)
   store.variables["output_weights"].assign_add(tf.random.stateless_normal([1, 16], [1, 2]))
-  checkpoint.save(str(folder), 1, store.variables, {})
+  saving.save(str(folder), 1, store.variables, {})
   return folder
 
 
@@ -62,7 +62,7 @@ def probabilities(trained) -> np.ndarray:
   inputs = [tf.constant([getattr(f, name) for f in features]) for name in names]
   with use_store(VariableStore()) as store:
     run_swag.create_model(CONFIG, False, *inputs, False)
-    checkpoint.restore(checkpoint.find_checkpoint(str(trained)), store.variables)
+    loading.restore(finding.find_checkpoint(str(trained)), store.variables)
     return tf.nn.softmax(run_swag.create_model(CONFIG, False, *inputs, False)).numpy()
 
 

@@ -16,7 +16,7 @@ import tensorflow as tf
 import tensorflow_hub as hub
 import tf_keras as keras
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import bundle_files, finding, loading, reading, saving
 from bert.exporting import hub_encoder, saved_models
 from bert.exporting.hub_encoder import INPUTS, export_encoder
 from bert.model import heads, kernels
@@ -69,7 +69,7 @@ def trained(store, tmp_path_factory) -> str:
   folder = tmp_path_factory.mktemp("trained")
   (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
   state = {"global_step": tf.constant(3, tf.int64), "bert/pooler/dense/bias/adam_m": tf.zeros([16])}
-  checkpoint.save(str(folder), 3, {**store.variables, **state}, {})
+  saving.save(str(folder), 3, {**store.variables, **state}, {})
   return str(folder)
 
 
@@ -360,7 +360,7 @@ def test_mlm_has_five_more_variables_and_shares_the_rest(exported):
 
 def test_no_mlm_without_its_head(store, trained, tmp_path):
   without = {n: v for n, v in store.variables.items() if not n.startswith("cls/")}
-  prefix = checkpoint.save(str(tmp_path), 1, without, {})
+  prefix = saving.save(str(tmp_path), 1, without, {})
   assert not hasattr(hub.load(export(tmp_path / "e", trained, init_checkpoint=prefix)), "mlm")
 
 
@@ -496,13 +496,13 @@ def test_loaded_and_saved_again(exported, encoder, tmp_path):
 @pytest.mark.parametrize("given", ["encoder", "", "encoder/variables/variables"])
 def test_an_export_initialises_a_model(exported, store, given):
   path = os.path.join(os.path.dirname(exported), given)
-  prefix = checkpoint.find_checkpoint(path)
+  prefix = finding.find_checkpoint(path)
   assert prefix == os.path.join(exported, "variables", "variables")
-  contents = checkpoint.names_and_shapes(prefix)
+  contents = reading.names_and_shapes(prefix)
   assert sorted(contents) == sorted(store.variables)
   other = VariableStore(seed=1)
   training_side(other)
-  report = checkpoint.init_from_checkpoint(prefix, other.variables)
+  report = loading.init_from_checkpoint(prefix, other.variables)
   assert (report.missing, report.unexpected, report.mismatched) == ([], [], [])
   for name, variable in other.variables.items():
     np.testing.assert_array_equal(variable, store.variables[name])
@@ -520,8 +520,8 @@ def test_an_export_of_an_export(exported, encoder, trained, tmp_path):
 
 def test_a_checkpoint_that_lacks_a_variable_is_refused(store, trained, tmp_path):
   partial = {n: v for n, v in store.variables.items() if "pooler" not in n}
-  prefix = checkpoint.save(str(tmp_path), 1, partial, {})
-  with pytest.raises(checkpoint.CheckpointError, match=r"2 of \d+ variables.*bert/pooler"):
+  prefix = saving.save(str(tmp_path), 1, partial, {})
+  with pytest.raises(bundle_files.CheckpointError, match=r"2 of \d+ variables.*bert/pooler"):
     export(tmp_path / "encoder", trained, init_checkpoint=prefix)
   assert not os.path.exists(tmp_path / "encoder")
 
@@ -530,7 +530,7 @@ def test_a_newer_export_replaces_the_older(store, trained, tmp_path):
   path = export(tmp_path / "encoder", trained)
   other = {name: variable * 0.5 for name, variable in store.variables.items()}
   before = hub.load(path)(BATCH)["default"].numpy()
-  prefix = checkpoint.save(str(tmp_path / "other"), 1, other, {})
+  prefix = saving.save(str(tmp_path / "other"), 1, other, {})
   export(path, trained, init_checkpoint=prefix)
   assert np.abs(hub.load(path)(BATCH)["default"] - before).max() > 1e-3
   assert sorted(os.listdir(tmp_path)) == ["encoder", "other"]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import bundle_files, saving
 from bert.exporting import graph_text, hub_preprocess, span_model
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
@@ -257,8 +257,8 @@ def test_a_checkpoint_without_the_head_is_refused(vocab_file, tmp_path):
   sizes = config(len(VOCAB), SEQ_LENGTH)
   with use_store(VariableStore()) as store:
     BertModel(sizes, False, tf.zeros([1, 1], tf.int32))
-  checkpoint.save(str(tmp_path), 1, store.variables, {})
+  saving.save(str(tmp_path), 1, store.variables, {})
   model = span_model.SpanModel(sizes, vocab_file, True, max_seq_length=SEQ_LENGTH)
-  with pytest.raises(checkpoint.CheckpointError, match="cls/squad/output_weights"):
+  with pytest.raises(bundle_files.CheckpointError, match="cls/squad/output_weights"):
     model.export(str(tmp_path / "task"), str(tmp_path))
   assert not (tmp_path / "task").exists()

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from bert import run_ner
-from bert.checkpoints import checkpoint
+from bert.checkpoints import bundle_files, finding, loading, saving
 from bert.exporting import hub_preprocess, tag_model
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig
@@ -61,7 +61,7 @@ def trained(tmp_path_factory):
   with use_store(VariableStore(seed=5)) as store:
     run_ner.create_model(CONFIG, False, *[tf.ones([1, 2], tf.int32)] * 3, len(LABELS), False)
   store.variables["output_weights"].assign_add(tf.random.stateless_normal([3, 16], [1, 2]))
-  checkpoint.save(str(folder), 1, store.variables, {})
+  saving.save(str(folder), 1, store.variables, {})
   return folder
 
 
@@ -78,7 +78,7 @@ def probabilities_of_training(trained, stride) -> list[np.ndarray]:
   ]
   with use_store(VariableStore()) as store:
     run_ner.create_model(CONFIG, False, *inputs, len(LABELS), False)
-    checkpoint.restore(checkpoint.find_checkpoint(str(trained)), store.variables)
+    loading.restore(finding.find_checkpoint(str(trained)), store.variables)
     logits = run_ner.create_model(CONFIG, False, *inputs, len(LABELS), False)
   is_word = np.array([f.word_mask for f in features]) > 0
   return tagging.by_sentence(tf.nn.softmax(logits).numpy()[is_word], found)
@@ -102,8 +102,8 @@ def in_python(outputs) -> dict[str, list]:
 @pytest.mark.parametrize("stride", [None, 1, 7])
 def test_labels_of_run_ner(trained, stride):
   model = tag_model.TagModel(CONFIG, str(trained / "vocab.txt"), True, SEQ_LENGTH, LABELS, stride)
-  prefix = checkpoint.find_checkpoint(str(trained))
-  checkpoint.restore(prefix, {v.name.split(":")[0]: v for v in model.variables})
+  prefix = finding.find_checkpoint(str(trained))
+  loading.restore(prefix, {v.name.split(":")[0]: v for v in model.variables})
   texts = [" ".join(words) for words in sentences()]
   outputs = in_python(model(tf.constant(texts)))
   assert outputs["words"] == sentences()
@@ -155,6 +155,6 @@ def test_an_exported_model_elsewhere(trained, tmp_path):
 
 def test_another_number_of_labels_is_refused(trained, tmp_path):
   model = tag_model.TagModel(CONFIG, str(trained / "vocab.txt"), True, 9, ["O", "X"])
-  with pytest.raises(checkpoint.CheckpointError, match="output_weights"):
+  with pytest.raises(bundle_files.CheckpointError, match="output_weights"):
     model.export(str(tmp_path / "task"), str(trained))
   assert not (tmp_path / "task").exists()

@@ -16,13 +16,13 @@ import pytest
 import tensorflow as tf
 
 from bert import run_classifier, tokenization
-from bert.checkpoints import checkpoint
+from bert.checkpoints import bundle_files, finding, loading, saving
 from bert.exporting import hub_preprocess
 from bert.exporting.sentence_model import SentenceModel
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
-from bert.scripts import command_line, flag_groups, runner
+from bert.scripts import command_line
 from bert.tasks.classification import InputExample, convert_single_example
 
 WORDS = ["the", "film", "was", "good", "bad", "½", "##s", ",", "."]
@@ -59,7 +59,7 @@ def trained(tmp_path_factory):
       heads.get_classifier_logits(model.get_pooled_output(), num_labels, False)
     store.variables["output_weights"].assign_add(tf.ones([num_labels, 16]) * 0.1)
     store.variables["output_bias"].assign(tf.range(num_labels, dtype=tf.float32) * 0.3 - 0.2)
-    checkpoint.save(str(folder / str(num_labels)), 1, store.variables, {})
+    saving.save(str(folder / str(num_labels)), 1, store.variables, {})
   return folder
 
 
@@ -81,8 +81,8 @@ def own_logits(trained, num_labels, texts_b):
       return heads.get_classifier_logits(model.get_pooled_output(), num_labels, False)
 
     forward()
-    prefix = checkpoint.find_checkpoint(str(trained / str(num_labels)))
-    checkpoint.restore(prefix, store.variables)
+    prefix = finding.find_checkpoint(str(trained / str(num_labels)))
+    loading.restore(prefix, store.variables)
     return forward().numpy()
 
 
@@ -98,7 +98,7 @@ def sentence_model(trained, labels, problem_type, **options):
   model = SentenceModel(
     CONFIG, str(trained / "vocab.txt"), True, MAX_SEQ_LENGTH, labels, problem_type, **options
   )
-  model.load(checkpoint.find_checkpoint(str(trained / str(len(labels)))))
+  model.load(finding.find_checkpoint(str(trained / str(len(labels)))))
   return model
 
 
@@ -166,9 +166,9 @@ def test_multi_label(trained):
 def test_a_checkpoint_without_the_head_is_refused(trained, tmp_path):
   with use_store(VariableStore()) as store:
     BertModel(CONFIG, False, tf.zeros([1, 1], tf.int32))
-  checkpoint.save(str(tmp_path / "3"), 1, store.variables, {})
+  saving.save(str(tmp_path / "3"), 1, store.variables, {})
   (tmp_path / "vocab.txt").write_bytes((trained / "vocab.txt").read_bytes())
-  with pytest.raises(checkpoint.CheckpointError, match="output_weights, output_bias"):
+  with pytest.raises(bundle_files.CheckpointError, match="output_weights, output_bias"):
     export(tmp_path, tmp_path, LABELS)
   assert not (tmp_path / "task").exists()
 
@@ -176,7 +176,7 @@ def test_a_checkpoint_without_the_head_is_refused(trained, tmp_path):
 def test_other_labels_are_refused(trained, tmp_path):
   (tmp_path / "2").symlink_to(trained / "3")
   (tmp_path / "vocab.txt").symlink_to(trained / "vocab.txt")
-  with pytest.raises(checkpoint.CheckpointError, match="output_weights"):
+  with pytest.raises(bundle_files.CheckpointError, match="output_weights"):
     export(tmp_path, tmp_path, ["0", "1"])
 
 
@@ -258,13 +258,3 @@ def test_raw_pairs_get_the_probabilities_of_the_run(trained, tmp_path):
   assert found["label"] == [row.split("\t")[1] for row in rows]
   labels = json.loads((exported / "task" / "assets.extra" / "label_map.json").read_text())
   assert labels == {"0": 0, "1": 1}
-
-
-def test_where_exports_go(tmp_path):
-  prefix = checkpoint.save(str(tmp_path / "out"), 7, {"x": tf.zeros([1])}, {})
-  with flag_groups.defined_flags(run_classifier.define_flags):
-    command_line.parse(["x", f"--output_dir={tmp_path / 'out'}"])
-    assert runner.where_to_export() == (str(tmp_path / "out" / "export"), prefix)
-    assert runner.where_to_export("best/model.ckpt-5")[1] == "best/model.ckpt-5"
-    command_line.parse(["x", "--export_dir=elsewhere"])
-    assert runner.where_to_export() == ("elsewhere", prefix)

@@ -12,7 +12,7 @@ that traces its training step takes a second and a half.
 import numpy as np
 import tensorflow as tf
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import saving
 from bert.model.variables import VariableStore, get_global_step, use_store
 from bert.training.estimator import ModeKeys
 from bert.training.resumption import RunState
@@ -40,7 +40,7 @@ class FakeEstimator:
       "informative": self.config.informative,
       "run": vars(RunState(seed=self.config.seed, examples=examples)),
     }
-    checkpoint.save(self.config.model_dir, max_steps, self.store.variables, state)
+    saving.save(self.config.model_dir, max_steps, self.store.variables, state)
     return self
 
   def evaluate(self, input_fn, steps=None, checkpoint_path=None, name=None):

@@ -316,7 +316,7 @@ def read_examples(data: bytes, folder: pathlib.Path) -> None:
 
 def read_small_json(data: bytes, folder: pathlib.Path) -> None:
   """The small files that runs leave for other runs."""
-  from bert.checkpoints import checkpoint
+  from bert.checkpoints import bundle_files, reading
   from bert.pretraining import record_checks
 
   choice, data = _first_byte(data)
@@ -329,8 +329,8 @@ def read_small_json(data: bytes, folder: pathlib.Path) -> None:
       list(record_files.records_of(path))
   elif choice % 3 == 1:
     _written(folder, "model.ckpt-1.state.json", data)
-    with clear_errors("model.ckpt-1.state.json", checkpoint.CheckpointError):
-      checkpoint.read_state(str(folder / "model.ckpt-1"))
+    with clear_errors("model.ckpt-1.state.json", bundle_files.CheckpointError):
+      reading.read_state(str(folder / "model.ckpt-1"))
   else:
     _written(folder, "label_map.json", data)
     with clear_errors("label_map.json", ValueError):

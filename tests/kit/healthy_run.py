@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert import doctor, tokenization
-from bert.checkpoints import checkpoint
+from bert.checkpoints import saving
 from bert.checks import findings as examination
 from bert.checks import model_checks
 from bert.checks.findings import Subject, to_text
@@ -72,7 +72,7 @@ def save_checkpoint(folder, change: Callable[[dict], Any] = lambda tensors: None
   rng = np.random.default_rng(1)
   tensors = {name: rng.normal(size=shape).astype(np.float32) for name, shape in SHAPES.items()}
   change(tensors)
-  checkpoint.save(str(folder / "model"), 0, tensors, {"fingerprint": fingerprint})
+  saving.save(str(folder / "model"), 0, tensors, {"fingerprint": fingerprint})
 
 
 def write_table(path, texts, label_of: Callable[[int], Any] = lambda row: row % 2):

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import saving
 from bert.scripts import command_line, flag_groups
 from tests.kit.paths import ROOT
 
@@ -93,7 +93,7 @@ class Trained(NamedTuple):
 @contextlib.contextmanager
 def stopped_after(step: int) -> Iterator[None]:
   """Within the block a run ends, as by Ctrl-C, once the checkpoint of that step is complete."""
-  save = checkpoint.save
+  save = saving.save
 
   def save_and_stop(directory, saved_step, *args, **kwargs):
     save(directory, saved_step, *args, **kwargs)
@@ -101,7 +101,7 @@ def stopped_after(step: int) -> Iterator[None]:
       raise KeyboardInterrupt
 
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(checkpoint, "save", save_and_stop)
+    patch.setattr(saving, "save", save_and_stop)
     yield
 
 
@@ -133,7 +133,8 @@ def json_lines(path: pathlib.Path) -> list[dict]:
 def records(path: pathlib.Path) -> list[dict[str, tuple[str, list]]]:
   """name -> (`int64_list` or `float_list`, values) of each record."""
   found = []
-  for record in tf.data.TFRecordDataset(str(path)):
+  compression = "GZIP" if path.read_bytes()[:2] == b"\x1f\x8b" else ""
+  for record in tf.data.TFRecordDataset(str(path), compression):
     feature = tf.train.Example.FromString(record.numpy()).features.feature
     kinds = {name: feature[name].WhichOneof("kind") for name in sorted(feature)}
     found.append({n: (k, list(getattr(feature[n], k).value)) for n, k in kinds.items()})

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from bert import run_classifier, run_ner, run_pretraining, run_squad, run_swag
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding
 from bert.io import record_files
 from bert.model import heads
 from bert.scripts import command_line
@@ -210,7 +210,7 @@ _WITHOUT_GRADIENT = "cls/squad/output_bias"
 
 def last_values(folder) -> dict[str, np.ndarray]:
   """The newest checkpoint's tensors."""
-  return tensors(checkpoint.latest(str(folder)))
+  return tensors(finding.latest(str(folder)))
 
 
 def assert_same_training(several: pathlib.Path, one: pathlib.Path) -> None:

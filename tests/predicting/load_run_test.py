@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 
 from bert import run_classifier, run_ner, run_squad, run_swag
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding
 from bert.exporting import hub_preprocess
 from bert.predicting import load_run, predictor
 from bert.predicting.predictor import Predictor
-from bert.scripts import command_line, runner
+from bert.scripts import command_line, exports
 
 WORDS = ["the", "film", "was", "good", "bad", "ann", "##s", "built", "in", "?", ",", "."]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
@@ -66,7 +66,7 @@ def one_tokenizer():
   """Its tables take seconds to build: once is enough. And nobody asks for the exported encoders."""
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(hub_preprocess, "Preprocessor", functools.cache(hub_preprocess.Preprocessor))
-    patch.setattr(runner, "export_hub_models", lambda *args, **options: None)
+    patch.setattr(exports, "export_hub_models", lambda *args, **options: None)
     yield
 
 
@@ -316,7 +316,7 @@ def test_the_vocabulary_is_found_and_checked(finished, tmp_path):
 
 def test_a_checkpoint_that_no_run_left_is_refused(finished, tmp_path):
   done = finished("ner")
-  prefix = checkpoint.find_checkpoint(str(done.out))
+  prefix = finding.find_checkpoint(str(done.out))
   for path in pathlib.Path(prefix).parent.glob(f"{pathlib.Path(prefix).name}.*"):
     if path.suffix == ".index" or ".data-" in path.name:
       shutil.copy(path, tmp_path / path.name)

@@ -19,7 +19,7 @@ import pytest
 import tensorflow as tf
 
 from bert import export_hub, predict, tokenization
-from bert.checkpoints import checkpoint
+from bert.checkpoints import bundle_files, finding, loading, reading, saving
 from bert.exporting.sentence_model import SentenceModel
 from bert.io import text_lines
 from bert.io.tables import DataError
@@ -62,7 +62,7 @@ def trained(tmp_path_factory) -> str:
     model = BertModel(CONFIG, False, tf.zeros([1, 1], tf.int32))
     heads.get_classifier_logits(model.get_pooled_output(), len(LABELS), False)
   store.variables["output_weights"].assign_add(tf.ones([len(LABELS), 16]) * 0.1)
-  checkpoint.save(str(folder), 1, store.variables, {})
+  saving.save(str(folder), 1, store.variables, {})
   return str(folder)
 
 
@@ -152,7 +152,7 @@ def test_one_text_is_not_a_list_of_letters():
 
 @pytest.mark.parametrize("name", ["batch_size", "chunk_size"])
 def test_sizes_below_one_are_refused(name):
-  with pytest.raises(ValueError, match=f"{name} must be at least 1, but is 0"):
+  with pytest.raises(ValueError, match=f"{name} is 0, but must be at least 1"):
     Spy(**{name: 0})
 
 
@@ -177,7 +177,7 @@ def own_layers(trained, text, text_b=None):
   with use_store(VariableStore()) as store:
     inputs = tf.constant([tokenizer.convert_tokens_to_ids(tokens)])
     BertModel(CONFIG, False, inputs, None, [segments])
-    checkpoint.init_from_checkpoint(checkpoint.find_checkpoint(trained), store.variables)
+    loading.init_from_checkpoint(finding.find_checkpoint(trained), store.variables)
     model = BertModel(CONFIG, False, inputs, None, [segments])
   return np.stack([layer[0] for layer in model.get_all_encoder_layers()], axis=1), tokens
 
@@ -225,7 +225,7 @@ def test_the_graph_is_traced_once(trained):
       "first": BertModel(CONFIG, False, **_model_inputs(features)).get_pooled_output(),
     },
     sentence_vectors.INPUTS,
-    checkpoint.find_checkpoint(trained),
+    finding.find_checkpoint(trained),
   )
   run = Predictor(
     lambda n: dict.fromkeys(sentence_vectors.INPUTS, [1] * n), function, sentence_vectors.INPUTS
@@ -260,7 +260,7 @@ def test_a_text_may_be_empty_or_too_long(encode):
 
 @pytest.mark.parametrize("item", [3, ("a",), ("a", 3), None, {"text_a": "a", "text_b": "b"}])
 def test_what_is_no_text_is_refused(encode, item):
-  with pytest.raises(ValueError, match="A text or a pair of texts is needed"):
+  with pytest.raises(ValueError, match="Expected a text or a pair of texts"):
     encode([item])
 
 
@@ -310,7 +310,7 @@ def test_files_that_do_not_belong_together(trained, tmp_path):
   path = tmp_path / "deeper.json"
   path.write_text(deeper.to_json_string())
   with pytest.raises(
-    checkpoint.CheckpointError, match="lacks 16 of the model's 55 variables: bert/encoder/layer_2"
+    bundle_files.CheckpointError, match="lacks 16 of the model's 55 variables: bert/encoder/layer_2"
   ):
     Predictor.from_checkpoint(trained, bert_config_file=str(path), max_seq_length=16)
 
@@ -322,10 +322,10 @@ def _copy_checkpoint(trained, folder) -> str:
 
 
 def test_a_checkpoint_without_a_pooler_has_vectors_all_the_same(trained, encode, tmp_path):
-  prefix = checkpoint.find_checkpoint(trained)
-  names = [name for name in checkpoint.names_and_shapes(prefix) if "pooler" not in name]
-  values = {n: tf.Variable(v, name=n) for n, v in checkpoint.read_tensors(prefix, names).items()}
-  checkpoint.save(str(tmp_path), 1, values, {})
+  prefix = finding.find_checkpoint(trained)
+  names = [name for name in reading.names_and_shapes(prefix) if "pooler" not in name]
+  values = {n: tf.Variable(v, name=n) for n, v in reading.read_tensors(prefix, names).items()}
+  saving.save(str(tmp_path), 1, values, {})
   files = {
     name: os.path.join(trained, path)
     for name, path in (("bert_config_file", "bert_config.json"), ("vocab_file", "vocab.txt"))
@@ -483,7 +483,7 @@ def test_vectors_of_lines(trained, encode):
   expected = encode(["the film", ("good", "bad"), ("good", "bad"), "the film"])
   np.testing.assert_allclose(found, expected, atol=1e-5)
   code, _, err = run(b'good\n{"question": "good"}', **flags)
-  assert (code, "standard input, line 2: A text or a pair of texts is needed" in err) == (1, True)
+  assert (code, "standard input, line 2: Expected a text or a pair of texts" in err) == (1, True)
 
 
 def test_an_item_that_does_not_fit_is_named_by_its_line(exported, tmp_path):

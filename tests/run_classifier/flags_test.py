@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert import run_classifier
 from bert.checkpoints import released_models
-from bert.scripts import command_line, flag_groups
+from bert.scripts import command_line, demonstration, flag_groups, run_settings
 from bert.training import hardware
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import (
@@ -187,11 +187,11 @@ def test_a_misspelt_flag_is_named_with_the_right_one(mrpc, tmp_path):
 
 def test_fast_stands_for_other_flags_but_for_those_that_are_given(mrpc, tmp_path, monkeypatch):
   seen = {}
-  flags = run_classifier.FLAGS
 
   def run(self):
-    _, steps = self._plan_training()
-    seen.update(dtype=flags.dtype, group=flags.group_by_length, steps=steps)
+    self._read()
+    plan = self._plan()
+    seen.update(dtype=plan.dtype, group=plan.group_by_length, steps=plan.num_train_steps)
 
   monkeypatch.setattr(run_classifier.Classification, "run", run)
   monkeypatch.setattr(hardware, "choose_dtype", lambda name, is_tpu: f"best for {name}")
@@ -232,23 +232,22 @@ def test_fast_stands_for_other_flags_but_for_those_that_are_given(mrpc, tmp_path
 def test_the_sample_is_for_those_who_give_nothing(arguments, is_sample):
   with flag_groups.defined_flags(run_classifier.define_flags) as values:
     command_line.parse(["run_classifier.py", *arguments])
-    before = {name: values[name].value for name in values}
-    assert run_classifier.use_samples_if_nothing_is_given() is is_sample
+    assert demonstration.is_wanted() is is_sample
     if not is_sample:
-      assert {name: values[name].value for name in values} == before
       return
-    assert values.do_train
-    assert values.do_eval
-    assert pathlib.Path(values.data_dir) == ROOT / "samples" / "MRPC"
-    for name in before:
-      if any(argument.startswith(f"--{name}=") for argument in arguments):
-        assert values[name].value == before[name], "what was given stays"
+    settings = run_settings.from_flags(demonstration.SETTINGS)
+    assert settings.do_train
+    assert settings.do_eval
+    assert pathlib.Path(settings.data_dir) == ROOT / "samples" / "MRPC"
+    given = [argument.lstrip("-").split("=")[0] for argument in arguments]
+    for name in given:
+      assert settings.values[name] == values[name].value, "what was given stays"
+    assert set(given) == settings.given
+    assert set(demonstration.SETTINGS) - set(values) == {"shows_examples"}
 
 
 def test_after_the_sample_comes_the_real_command(capsys):
-  with flag_groups.defined_flags(run_classifier.define_flags) as values:
-    values.output_dir = "output/here"
-    run_classifier.say_what_comes_next()
+  demonstration.say_what_comes_next("output/here")
   text = capsys.readouterr().out
   assert "output/here" in text
   command = text[text.index("python run_classifier.py") :].replace("\\\n", " ").split()

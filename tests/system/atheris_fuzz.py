@@ -33,7 +33,7 @@ with atheris.instrument_imports(include=[*_OURS, "fuzz_targets"]):
 def _import_the_slow() -> None:
   """TensorFlow, and ours that need it: before the clock of the first input starts."""
   with atheris.instrument_imports(include=_OURS):
-    from bert.checkpoints import checkpoint  # noqa: F401
+    from bert.checkpoints import reading  # noqa: F401
     from bert.pretraining import record_checks  # noqa: F401
 
 

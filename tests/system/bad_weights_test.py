@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.checkpoints import checkpoint, numpy_reader, safetensors_file, transformers_folder
+from bert.checkpoints import finding, numpy_reader, reading, safetensors_file, transformers_folder
 from bert.io import record_files, tfrecord_bytes
 from bert.io.tfrecord_bytes import framed, varint
 from bert.predicting import load_run, masked_words, predictor
@@ -67,8 +67,8 @@ def _index(*entries: bytes) -> bytes:
 
 
 def _by_tensorflow(folder):
-  prefix = checkpoint.find_checkpoint(folder / "model.ckpt-1")
-  return checkpoint.read_tensors(prefix, checkpoint.names_and_shapes(prefix))
+  prefix = finding.find_checkpoint(folder / "model.ckpt-1")
+  return reading.read_tensors(prefix, reading.names_and_shapes(prefix))
 
 
 def _by_numpy(folder):
@@ -141,7 +141,7 @@ CHECKPOINTS = [
   Family(
     "a sidecar",
     "model.ckpt-1.state.json",
-    loading(lambda folder: checkpoint.read_state(str(folder / "model.ckpt-1"))),
+    loading(lambda folder: reading.read_state(str(folder / "model.ckpt-1"))),
     [
       case("empty", b"", "is damaged"),
       case("of no checksum", b'{"state": {}}', "is damaged"),
@@ -391,7 +391,7 @@ TRANSFORMERS = [
   Family(
     "transformers' folder",
     "pytorch_model.bin",
-    loading(lambda folder: checkpoint.find_checkpoint(folder)),
+    loading(lambda folder: finding.find_checkpoint(folder)),
     [case("pickled", b"\x80\x02.", "can run any code", "save_pretrained")],
   ),
 ]

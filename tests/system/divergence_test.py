@@ -6,7 +6,7 @@ Alone: python -m pytest tests/system/divergence_test.py; the scripts that are sl
 import numpy as np
 import pytest
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding
 from tests.kit import several_devices
 from tests.kit.script_runs import Script, tensors
 from tests.kit.several_devices import SCRIPTS
@@ -31,8 +31,8 @@ def test_a_script_that_diverges_keeps_what_was_good(tmp_path, name):
   assert f"Its batch is in {out}/diverged_batch-2.npz" in message
   with np.load(out / "diverged_batch-2.npz", allow_pickle=False) as batch:
     assert len(batch["input_ids"]) == flags["train_batch_size"]
-  assert [step for step, _ in checkpoint.list_checkpoints(str(out))] == [0]
-  values = tensors(checkpoint.latest(str(out)))
+  assert [step for step, _ in finding.list_checkpoints(str(out))] == [0]
+  values = tensors(finding.latest(str(out)))
   assert all(np.isfinite(value).all() for value in values.values())
   # With a rate that is none too large, the same command goes on.
   flags |= {"learning_rate": 1e-4, "do_eval": False, "do_predict": False}

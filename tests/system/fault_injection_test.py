@@ -31,7 +31,7 @@ import pytest
 import tensorflow as tf
 
 from bert import create_pretraining_data, export_hub, extract_features, predict, run_classifier
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, reading
 from bert.exporting import saved_models
 from bert.io import atomic_files, record_files
 from bert.predicting import vector_files
@@ -339,22 +339,22 @@ def checkpoints_are_whole(folder) -> None:
   """Whatever looks like a checkpoint is one; with one there, there always is one to resume."""
   for path in folder.glob("*.index"):
     prefix = str(path.with_suffix(""))
-    names_of = checkpoint.names_and_shapes(prefix)
+    names_of = reading.names_and_shapes(prefix)
     assert all(np.isfinite(tf.train.load_variable(prefix, name)).all() for name in names_of)
-    assert "run" in checkpoint.read_state(prefix)
+    assert "run" in reading.read_state(prefix)
   for path in folder.glob("*.json"):
     json.loads(path.read_text())
 
 
 def trained_weights(folder) -> dict:
   """Of the newest checkpoint, in a form that can be compared."""
-  prefix = checkpoint.latest(str(folder))
+  prefix = finding.latest(str(folder))
   return {name: array.tobytes() for name, array in tensors(prefix).items()}
 
 
 def check_resumable(folder) -> None:
   checkpoints_are_whole(folder)
-  assert checkpoint.latest(str(folder)), "the checkpoint of step 2 was there"
+  assert finding.latest(str(folder)), "the checkpoint of step 2 was there"
 
 
 TRAINING = Program(
@@ -376,7 +376,7 @@ def test_a_death_after_the_last_step_leaves_nothing_for_ever(trial, tmp_path):
   faults.fresh_copy(trial._seed, trial.work)
   run = functools.partial(train_toy, trial.work)
   states, _ = faults.states_of_death(run, trial.work, tmp_path / "states")
-  finished = [s for s in states if str(checkpoint.latest(str(s))).endswith("-5")]
+  finished = [s for s in states if str(finding.latest(str(s))).endswith("-5")]
   assert [s for s in finished if names(s) != trial._names]
   for state in finished:
     faults.fresh_copy(state, trial.work)
@@ -389,7 +389,7 @@ def test_what_is_cleaned_is_ours(tmp_path):
   for path in tmp_path.glob("model.ckpt-4.*"):
     shutil.copy(path, str(path).replace("-4.", "-9."))
   train_toy(tmp_path, steps=4)
-  assert [step for step, _ in checkpoint.list_checkpoints(str(tmp_path))] == [2, 4, 9]
+  assert [step for step, _ in finding.list_checkpoints(str(tmp_path))] == [2, 4, 9]
 
 
 class FullDisk:

@@ -82,13 +82,13 @@ SUBJECTS = {
     (
       "the same of records for pre-training",
       "bert/pretraining/record_output.py",
-      'os.remove(manifest_path(path))  # of an older file',
+      "os.remove(manifest_path(path))  # of an older file",
       "pass",
       F + "test_data",
     ),
     (
       "a checkpoint is on disk before its name, in a power cut at any moment",
-      "bert/checkpoints/checkpoint.py",
+      "bert/checkpoints/saving.py",
       "    force_to_disk(prefix + suffix)\n",
       "    pass\n",
       F + "test_training",
@@ -102,14 +102,14 @@ SUBJECTS = {
     ),
     (
       "superseded checkpoints go, though their own save was killed",
-      "bert/checkpoints/checkpoint.py",
+      "bert/checkpoints/saving.py",
       "  _purge(directory, earlier)\n",
       "",
       F + "test_a_death_after_the_last_step_leaves_nothing_for_ever",
     ),
     (
       "a later checkpoint that was put there by hand is not cleaned away",
-      "bert/checkpoints/checkpoint.py",
+      "bert/checkpoints/saving.py",
       "  _purge(directory, earlier)\n",
       "  _purge(directory, superseded)\n",
       F + "test_what_is_cleaned_is_ours",

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, reading
 from bert.scripts import command_line
 from bert.training import distribution
 from tests.kit import several_devices, toy_training, two_workers
@@ -39,7 +39,7 @@ def job(tmp_path_factory):
   for name in two_workers.SCRIPTS:
     several_devices.write_data(name, folder)
   ends = several_devices.run_job("tests/kit/two_workers.py", ["all", folder], folder)
-  killed_at = max((s for s, _ in checkpoint.list_checkpoints(str(folder / "killed"))), default=None)
+  killed_at = max((s for s, _ in finding.list_checkpoints(str(folder / "killed"))), default=None)
   restarted = several_devices.run_job("tests/kit/two_workers.py", ["resume", folder], folder)
   logs = "\n".join(log for _, log in ends + restarted)
   assert (folder / "all-1.json").exists(), logs[-5000:]
@@ -76,7 +76,7 @@ def test_two_workers_train_as_one(job, alone):
   assert two.keys() == one.keys()
   for name in one:
     np.testing.assert_allclose(two[name], one[name], rtol=1e-5, atol=1e-6, err_msg=name)
-  state = checkpoint.read_state(checkpoint.latest(str(job.folder / "straight")))
+  state = reading.read_state(finding.latest(str(job.folder / "straight")))
   assert state["run"]["examples"] == 4 * STEPS
 
 
@@ -126,10 +126,10 @@ def test_a_killed_worker_ends_the_others_with_a_clear_message(job):
 
 def test_a_restart_of_all_resumes_exactly(job):
   assert [code for code, _ in job.restarted] == [0, 0], job.restarted[0][1][-3000:]
-  straight, resumed = (checkpoint.latest(str(job.folder / x)) for x in ("straight", "killed"))
+  straight, resumed = (finding.latest(str(job.folder / x)) for x in ("straight", "killed"))
   assert resumed.endswith(f"-{STEPS}")
   assert_same_tensors(straight, resumed)
-  assert checkpoint.read_state(straight) == checkpoint.read_state(resumed)
+  assert reading.read_state(straight) == reading.read_state(resumed)
 
 
 def test_workers_talk(job):

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework.func_graph import FuncGraph
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, reading
 from bert.io import atomic_files, record_files
 from bert.training import input_pipeline
 from bert.training.estimator import Estimator, EstimatorSpec, EvalSpec
@@ -88,11 +88,11 @@ def test_steps_per_loop_changes_no_bit(tmp_path, steps_per_loop):
   make(tmp_path / "a", {"dropout": 1}, **config).train(train_input_fn, 11)
   config["steps_per_loop"] = steps_per_loop
   make(tmp_path / "b", {"dropout": 1}, **config).train(train_input_fn, 11)
-  steps = [[step for step, _ in checkpoint.list_checkpoints(str(tmp_path / x))] for x in "ab"]
+  steps = [[step for step, _ in finding.list_checkpoints(str(tmp_path / x))] for x in "ab"]
   assert steps[0] == steps[1] == [0, 4, 8, 11]
   for step in steps[0]:
     assert_same_tensors(*(str(tmp_path / x / f"model.ckpt-{step}") for x in "ab"))
-  states = [checkpoint.read_state(str(tmp_path / x / "model.ckpt-11")) for x in "ab"]
+  states = [reading.read_state(str(tmp_path / x / "model.ckpt-11")) for x in "ab"]
   assert states[0] == states[1]
   told = [scalars_in(tmp_path / x) for x in "ab"]
   assert told[0].keys() == told[1].keys() == {2, 4, 6, 8, 10, 11}
@@ -170,7 +170,7 @@ def test_two_replicas_equal_one_device(tmp_path):
   np.testing.assert_allclose(out["scores"], scores, rtol=1e-5)
   # The mean over all labels, in a loop of several steps and in a nested function, too.
   np.testing.assert_allclose(out["token_losses"], np.full(3, out["whole"]), rtol=1e-6)
-  state = checkpoint.read_state(str(tmp_path / "two" / "model.ckpt-5"))
+  state = reading.read_state(str(tmp_path / "two" / "model.ckpt-5"))
   assert state["run"]["examples"] == 20
 
 
@@ -213,8 +213,8 @@ def test_training_ends_with_its_data(tmp_path, caplog, steps_per_loop):
   model = make(tmp_path, steps_per_loop=steps_per_loop)
   model.train(lambda params: train_input_fn(params).take(5), 20)
   assert "ended at step 5 of 20" in caplog.text
-  assert checkpoint.latest(str(tmp_path)).endswith("-5")
-  assert checkpoint.read_state(checkpoint.latest(str(tmp_path)))["run"]["examples"] == 20
+  assert finding.latest(str(tmp_path)).endswith("-5")
+  assert reading.read_state(finding.latest(str(tmp_path)))["run"]["examples"] == 20
 
 
 # What can go wrong.

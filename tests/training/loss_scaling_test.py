@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from bert import run_pretraining
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, reading
 from bert.model import variables as vs
 from bert.optimization import create_optimizer, learning_rate_at
 from bert.training import loss_scaling
@@ -69,7 +69,7 @@ def overflow_at(loss, steps, replica):
 
 
 def newest(folder):
-  return tensors(checkpoint.latest(str(folder)))
+  return tensors(finding.latest(str(folder)))
 
 
 def without(values, names):
@@ -109,7 +109,7 @@ def test_a_skipped_step_leaves_weights_and_slots_alone(tmp_path):
 def test_the_schedule_and_the_data_go_on_as_if_nothing_were_skipped(straight):
   rates = [scalars_in(straight)[step]["learning_rate"] for step in range(1, 10)]
   np.testing.assert_array_equal(rates, learning_rate_at(tf.range(9), 0.1, 100, 4))
-  assert checkpoint.read_state(checkpoint.latest(str(straight)))["run"]["examples"] == 36
+  assert reading.read_state(finding.latest(str(straight)))["run"]["examples"] == 36
 
 
 def test_stopped_and_resumed_it_ends_with_the_same_bits(straight, tmp_path):
@@ -163,7 +163,7 @@ def test_gradients_that_are_not_finite_stop_float32_before_they_are_saved(tmp_pa
   model = make(tmp_path, overflows=(5,), scale_loss=False)
   with pytest.raises(TrainingDivergedError, match=r"gradients of step 6 .*though.*after step 3"):
     model.train(train_input_fn, 9)
-  assert [step for step, _ in checkpoint.list_checkpoints(str(tmp_path))] == [0, 3]
+  assert [step for step, _ in finding.list_checkpoints(str(tmp_path))] == [0, 3]
   assert not any("loss_scale" in name for name in newest(tmp_path))
 
 

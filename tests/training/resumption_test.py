@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import bundle_files, finding, reading, saving
 from bert.training.resumption import ResumeMismatchError
 from tests.kit.event_files import scalars_in
 from tests.kit.script_runs import assert_same_tensors, tensors
@@ -20,11 +20,11 @@ def test_five_plus_five_steps_are_ten_bit_for_bit(tmp_path):
   make(tmp_path / "a", params, save_summary_steps=1).train(train_input_fn, 10)
   make(tmp_path / "b", params, save_summary_steps=1).train(train_input_fn, 5)
   make(tmp_path / "b", params, save_summary_steps=1).train(train_input_fn, 10)
-  straight, resumed = (checkpoint.latest(str(tmp_path / x)) for x in "ab")
+  straight, resumed = (finding.latest(str(tmp_path / x)) for x in "ab")
   assert_same_tensors(straight, resumed)
   assert tensors(straight)["toy/kernel/adam_m"].any()
-  assert checkpoint.read_state(straight) == checkpoint.read_state(resumed)
-  assert checkpoint.read_state(straight)["run"]["examples"] == 40
+  assert reading.read_state(straight) == reading.read_state(resumed)
+  assert reading.read_state(straight)["run"]["examples"] == 40
   losses = [[s["loss"] for _, s in sorted(scalars_in(tmp_path / x).items())] for x in "ab"]
   assert len(losses[0]) == 10
   assert losses[0] == losses[1]
@@ -55,7 +55,7 @@ def test_one_estimator_goes_on_like_two(tmp_path):
   model = make(tmp_path / "a")
   model.train(train_input_fn, 3).train(train_input_fn, 6)
   make(tmp_path / "b").train(train_input_fn, 6)
-  assert_same_tensors(*(checkpoint.latest(str(tmp_path / x)) for x in "ab"))
+  assert_same_tensors(*(finding.latest(str(tmp_path / x)) for x in "ab"))
 
 
 def test_another_model_is_refused_and_other_settings_only_told(tmp_path, caplog):
@@ -68,7 +68,7 @@ def test_another_model_is_refused_and_other_settings_only_told(tmp_path, caplog)
   with caplog.at_level("INFO", logger="absl"):
     make(tmp_path, **{**facts, "informative": {"epochs": 4}}).train(train_input_fn, 4)
   assert "epochs was 3, now 4" in caplog.text
-  assert checkpoint.latest(str(tmp_path)).endswith("-4")
+  assert finding.latest(str(tmp_path)).endswith("-4")
 
 
 def test_a_checkpoint_without_sidecar_is_resumed_by_its_step(tmp_path, caplog):
@@ -83,9 +83,9 @@ def test_a_checkpoint_without_sidecar_is_resumed_by_its_step(tmp_path, caplog):
 
 def resave(directory, step, drop):
   """Writes the newest checkpoint again without the names that `drop` picks."""
-  newest = checkpoint.latest(str(directory))
+  newest = finding.latest(str(directory))
   values = {name: v for name, v in tensors(newest).items() if not drop(name)}
-  checkpoint.save(str(directory), step, values, checkpoint.read_state(newest))
+  saving.save(str(directory), step, values, reading.read_state(newest))
   return values
 
 
@@ -131,8 +131,8 @@ def test_precedence_checkpoint_then_init_checkpoint_then_random(tmp_path, caplog
   assert initial["global_step"] == 0
 
   make(tmp_path / "run", {"init": str(tmp_path / "missing")}).train(train_input_fn, 3)
-  assert checkpoint.latest(str(tmp_path / "run")).endswith("-3")
-  with pytest.raises(checkpoint.CheckpointError, match="missing"):
+  assert finding.latest(str(tmp_path / "run")).endswith("-3")
+  with pytest.raises(bundle_files.CheckpointError, match="missing"):
     make(tmp_path / "other", {"init": str(tmp_path / "missing")}).train(train_input_fn, 3)
 
 
@@ -147,7 +147,7 @@ def test_evaluation_takes_the_path_then_the_newest_then_init(tmp_path):
   fresh = make(tmp_path / "empty", {"init": str(tmp_path / "model.ckpt-5")})
   assert fresh.evaluate(eval_input_fn) == {**older, "global_step": 0}
   resave(tmp_path, 10, drop=lambda name: name == "toy/bias")
-  with pytest.raises(checkpoint.CheckpointError, match="toy/bias: not in the checkpoint"):
+  with pytest.raises(bundle_files.CheckpointError, match="toy/bias: not in the checkpoint"):
     make(tmp_path).evaluate(eval_input_fn)  # and not with a random bias
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.checkpoints import checkpoint
+from bert.checkpoints import finding, reading
 from bert.model import variables as vs
 from bert.training.estimator import Estimator, EvalSpec, ModeKeys
 from bert.training.training_data import TrainingData
@@ -51,7 +51,7 @@ def scripted(model_dir, **config):
 
 def test_best_weights_are_kept(tmp_path):
   scripted(tmp_path, save_checkpoints_steps=1).train(train_input_fn, 6, scripted_eval_spec())
-  assert [step for step, _ in checkpoint.list_checkpoints(str(tmp_path / "best"))] == [5]
+  assert [step for step, _ in finding.list_checkpoints(str(tmp_path / "best"))] == [5]
   best, whole = (tensors(str(tmp_path / x / "model.ckpt-5")) for x in ("best", "."))
   assert best.keys() == {"global_step", "toy/bias", "toy/embeddings", "toy/kernel"}
   for name in best:
@@ -71,20 +71,20 @@ def test_an_endless_set_is_evaluated_for_some_batches(tmp_path):
 
 def test_lower_can_be_better(tmp_path):
   scripted(tmp_path).train(train_input_fn, 5, scripted_eval_spec(higher_is_better=False))
-  assert checkpoint.latest(str(tmp_path / "best")).endswith("-1")
+  assert finding.latest(str(tmp_path / "best")).endswith("-1")
 
 
 def test_patience_ends_training_and_survives_a_resumption(tmp_path, caplog):
   spec = scripted_eval_spec(patience=2)
   scripted(tmp_path / "a").train(train_input_fn, 6, spec)
-  assert checkpoint.latest(str(tmp_path / "a")).endswith("-4")
+  assert finding.latest(str(tmp_path / "a")).endswith("-4")
   scripted(tmp_path / "b").train(train_input_fn, 3, spec)  # One evaluation without improvement.
   scripted(tmp_path / "b").train(train_input_fn, 6, spec)
-  assert checkpoint.latest(str(tmp_path / "b")).endswith("-4")
+  assert finding.latest(str(tmp_path / "b")).endswith("-4")
   with caplog.at_level("INFO", logger="absl"):
     scripted(tmp_path / "b").train(train_input_fn, 6, spec)
   assert "stopped early, at step 4" in caplog.text
-  states = [checkpoint.read_state(str(tmp_path / x / "model.ckpt-4"))["run"] for x in "ab"]
+  states = [reading.read_state(str(tmp_path / x / "model.ckpt-4"))["run"] for x in "ab"]
   assert states[0] == states[1]
   assert (states[0]["best_value"], states[0]["best_step"]) == (0.7, 2)
 
@@ -116,7 +116,7 @@ def test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing(tmp_path,
   model = make(tmp_path, steps_per_loop=steps_per_loop, save_checkpoints_steps=5)
   with pytest.raises(TrainingDivergedError, match=r"loss of step 7 is nan.*after step 5"):
     model.train(input_fn, 15)
-  assert [step for step, _ in checkpoint.list_checkpoints(str(tmp_path))] == [0, 5]
+  assert [step for step, _ in finding.list_checkpoints(str(tmp_path))] == [0, 5]
   make(tmp_path).train(train_input_fn, 6)
 
 
@@ -175,11 +175,11 @@ def test_a_signal_saves_and_leaves_and_the_run_goes_on_exactly(tmp_path, number)
   assert signal.getsignal(number) is before
   if number == signal.SIGTERM:
     assert caught.value.code == EXIT_CODE_SIGTERM == 143
-  step = checkpoint.list_checkpoints(str(tmp_path / "a"))[-1][0]
+  step = finding.list_checkpoints(str(tmp_path / "a"))[-1][0]
   assert 0 < step < 50  # Before the data end, too.
   make(tmp_path / "a", {"dropout": 1}).train(input_fn, step + 3)
   make(tmp_path / "b", {"dropout": 1}).train(train_input_fn, step + 3)
-  assert_same_tensors(*(checkpoint.latest(str(tmp_path / x)) for x in "ab"))
+  assert_same_tensors(*(finding.latest(str(tmp_path / x)) for x in "ab"))
 
 
 # What is written and shown.
@@ -187,9 +187,9 @@ def test_a_signal_saves_and_leaves_and_the_run_goes_on_exactly(tmp_path, number)
 
 def test_checkpoints_at_zero_each_period_and_the_end(tmp_path):
   make(tmp_path, save_checkpoints_steps=4, keep_checkpoint_max=3).train(train_input_fn, 10)
-  assert [step for step, _ in checkpoint.list_checkpoints(str(tmp_path))] == [4, 8, 10]
+  assert [step for step, _ in finding.list_checkpoints(str(tmp_path))] == [4, 8, 10]
   make(tmp_path / "short").train(train_input_fn, 2)
-  assert [step for step, _ in checkpoint.list_checkpoints(str(tmp_path / "short"))] == [0, 2]
+  assert [step for step, _ in finding.list_checkpoints(str(tmp_path / "short"))] == [0, 2]
 
 
 def test_summaries_for_tensorboard(tmp_path):

@@ -1,0 +1,144 @@
+"""The files of a checkpoint: their names, their sizes, and the sidecar with the state of a run.
+
+A checkpoint is a *prefix*, such as `out/model.ckpt-20`, and the files whose names begin with it:
+
+  model.ckpt-20.data-00000-of-00001   the values, one tensor after the other
+  model.ckpt-20.index                 name -> type, shape, place in the data file, CRC-32C
+  model.ckpt-20.state.json            what is not a variable: data position, random state, ...
+  checkpoint                          text file naming the newest prefix and those kept
+
+The first two and the last are what TensorFlow 1's `Saver` writes and reads, and tensors carry the
+original's names (`bert/embeddings/word_embeddings`, its slots `.../adam_m` and `.../adam_v`,
+`global_step`), so either side continues what the other began. The sidecar `state.json` is this
+project's own; the original's checkpoints have none.
+
+A whole checkpoint is told from a damaged one without reading gigabytes: the index verifies its own
+blocks, the sizes it declares must add up to the size of the data files, and the sidecar holds the
+size of each file and the CRC-32 of the index. The values themselves are checked against the index's
+CRC-32C when they are read.
+"""
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from bert.io import filesystem
+from bert.io.atomic_files import write_text
+
+SIDECAR_VERSION = 1
+
+DATA_SUFFIX = ".data-00000-of-00001"
+SIDECAR_SUFFIX = ".state.json"
+FILE_SUFFIX = re.compile(r"\.(index|meta|state\.json|data-(\d{5})-of-(\d{5}))$")
+STEP_NAME = re.compile(r"model\.ckpt-(\d+)$")
+IN_SAVED_MODEL = os.path.join("variables", "variables")  # prefix of the checkpoint in a SavedModel
+TEMPORARY = ".tmp-"  # folder of a checkpoint that is being written
+REPLACED = ".old-"  # folder of a complete checkpoint whose step is being written again
+
+
+class CheckpointError(ValueError):
+  """A checkpoint is missing, damaged, of another kind, or does not fit the model."""
+
+
+def files_of(prefix: str) -> list[str]:
+  """The files of a checkpoint, its index first."""
+  folder, stem = os.path.split(prefix)
+  suffixes = [
+    name[len(stem) :] for name in filesystem.list_folder(folder or ".") if name.startswith(stem)
+  ]
+  suffixes = [suffix for suffix in suffixes if FILE_SUFFIX.fullmatch(suffix)]
+  return [prefix + suffix for suffix in sorted(suffixes, key=lambda s: (s != ".index", s))]
+
+
+def data_files(prefix: str) -> list[str]:
+  """The data files of a checkpoint.
+
+  Raises:
+    CheckpointError: there is no index, or a data file is missing.
+  """
+  if not filesystem.exists(prefix + ".index"):
+    raise CheckpointError(f"{prefix}.index does not exist.")
+  present = files_of(prefix)
+  for path in present:
+    count = FILE_SUFFIX.search(path).group(3)
+    shards = [f"{prefix}.data-{i:05}-of-{count}" for i in range(int(count or 0))]
+    if shards and set(shards) <= set(present):
+      return shards
+  raise CheckpointError(f"{prefix}: data files are missing, found only {', '.join(present)}.")
+
+
+def describe(path: str) -> dict[str, int]:
+  """Size, and of an index the CRC-32; the index holds a checksum of each tensor of a data file."""
+  try:
+    description = {"bytes": filesystem.size_bytes(path)}
+    if path.endswith(".index"):
+      description["crc32"] = zlib.crc32(filesystem.read_bytes(path))
+  except OSError as error:
+    raise CheckpointError(f"{path} cannot be read: {error.strerror}") from None
+  return description
+
+
+# ---------------------------------------------------------------------------------------------
+# The sidecar.
+
+
+def read_sidecar(prefix: str) -> dict[str, Any]:
+  """The content of the sidecar; empty for a checkpoint without one.
+
+  Raises:
+    CheckpointError: it is damaged, or of a newer version of this project.
+  """
+  path = prefix + SIDECAR_SUFFIX
+  if not filesystem.exists(path):
+    return {}
+  try:
+    sidecar = json.loads(filesystem.read_bytes(path))
+    if sidecar.pop("crc32") != _checksum(sidecar):
+      raise ValueError("its checksum is wrong")
+  except (OSError, ValueError, AttributeError, LookupError, TypeError, RecursionError) as error:
+    raise CheckpointError(f"{path} is damaged: {error}") from None
+  if sidecar["format_version"] != SIDECAR_VERSION:
+    raise CheckpointError(
+      f"{path} has format_version {sidecar['format_version']!r}, this program reads "
+      f"{SIDECAR_VERSION}: use the version of the project that wrote it."
+    )
+  return sidecar
+
+
+def check_sidecar(prefix: str) -> None:
+  """Checks that the files are those for which the sidecar was written.
+
+  Raises:
+    CheckpointError: names the file that differs.
+  """
+  for suffix, expected in read_sidecar(prefix).get("files", {}).items():
+    found = describe(prefix + suffix)
+    if found != expected:
+      raise CheckpointError(
+        f"{prefix}{suffix} is not the file that {prefix}{SIDECAR_SUFFIX} describes "
+        f"(found {found}, expected {expected}). If another program wrote it over ours, delete "
+        f"{prefix}{SIDECAR_SUFFIX} to use it without its state."
+      )
+
+
+def write_sidecar(prefix: str, state: Mapping[str, Any]) -> None:
+  """Writes the sidecar of finished files.
+
+  Args:
+    prefix: of the files.
+    state: anything that JSON can hold.
+  """
+  sidecar = {
+    "format_version": SIDECAR_VERSION,
+    "files": {suffix: describe(prefix + suffix) for suffix in (DATA_SUFFIX, ".index")},
+    "state": state,
+  }
+  sidecar["crc32"] = _checksum(sidecar)
+  write_text(prefix + SIDECAR_SUFFIX, json.dumps(sidecar, indent=2) + "\n")
+
+
+def _checksum(content: Mapping[str, Any]) -> int:
+  return zlib.crc32(json.dumps(content, sort_keys=True).encode())

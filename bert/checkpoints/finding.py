@@ -1,0 +1,198 @@
+"""Which checkpoint is meant: the newest of a run, or the one that `--init_checkpoint` names.
+
+latest("out")                            # out/model.ckpt-20, the whole one to resume from
+find_checkpoint("uncased_L-2_H-128_A-2")  # uncased_L-2_H-128_A-2/bert_model.ckpt
+"""
+
+import os
+import re
+
+from absl import logging
+
+from bert.checkpoints import transformers_folder
+from bert.checkpoints.bundle_files import (
+  FILE_SUFFIX,
+  IN_SAVED_MODEL,
+  REPLACED,
+  STEP_NAME,
+  CheckpointError,
+)
+from bert.checkpoints.load_report import abbreviate
+from bert.checkpoints.reading import OBJECT_GRAPH, check_named, is_saved_model, names_and_shapes
+from bert.checkpoints.safetensors_file import SafetensorsError
+from bert.io import filesystem
+
+
+def latest(directory: str) -> str | None:
+  """The checkpoint to resume from: the one `directory/checkpoint` names, if it is whole.
+
+  Otherwise the newest whole one, with a warning that names what was skipped and why.
+
+  Returns:
+    A prefix, or None if there is no whole checkpoint.
+  """
+  directory = os.fspath(directory)
+  candidates = [prefix for _, prefix in reversed(_numbered_prefixes(directory))]
+  skipped = []
+  try:
+    pointed = [os.path.join(directory, name) for name in read_pointer(directory)[:1]]
+  except CheckpointError as error:
+    pointed, skipped = [], [str(error)]
+  for prefix in dict.fromkeys(pointed + candidates):
+    problem = problem_of(prefix)
+    if problem is None:
+      break
+    skipped.append(problem)
+  else:
+    prefix = None
+  if skipped:
+    logging.warning("Resuming from %s. Skipped: %s", prefix or "nothing", " | ".join(skipped))
+  return prefix
+
+
+def list_checkpoints(directory: str) -> list[tuple[int, str]]:
+  """(step, prefix) of the whole checkpoints `model.ckpt-STEP` of a directory, by ascending step."""
+  whole = {}
+  for step, prefix in _numbered_prefixes(os.fspath(directory)):
+    if problem_of(prefix) is None:
+      whole[step] = prefix
+  return sorted(whole.items())
+
+
+def find_checkpoint(path: str) -> str:
+  """The prefix that a user means by `--init_checkpoint=path`.
+
+  Args:
+    path: a prefix; one of its files; a directory that this project or the original trained in; the
+      folder of a released model, with its `bert_model.ckpt`; an exported encoder's folder, or the
+      one around it; or a folder that transformers saved, with its `model.safetensors`.
+
+  Returns:
+    The prefix of a whole checkpoint whose variables have BERT's names; of transformers' weights,
+    which have none, their file.
+
+  Raises:
+    CheckpointError: nothing was found; the message lists what exists, and what to do.
+  """
+  path = os.fspath(path)
+  prefix = FILE_SUFFIX.sub("", path)
+  is_whole = filesystem.exists(prefix + ".index")
+  if not is_whole and not (transformers_folder.is_weights_file(path) and os.path.isfile(path)):
+    prefix = _find_in_folder(path) if filesystem.is_folder(path) else _explain_absence(path)
+  check_named(prefix, names_and_shapes(prefix))
+  return prefix
+
+
+def _find_in_folder(folder: str) -> str:
+  names = filesystem.list_folder(folder)
+  if is_saved_model(folder):
+    return _find_in_saved_model(folder)
+  newest = latest(folder)
+  if newest:
+    return newest
+  encoder = os.path.join(folder, "encoder")
+  if is_saved_model(encoder):
+    return _find_in_saved_model(encoder)
+  prefixes = [name.removesuffix(".index") for name in names if name.endswith(".index")]
+  if "bert_model.ckpt" in prefixes:
+    prefixes = ["bert_model.ckpt"]
+  if len(prefixes) == 1:
+    return os.path.join(folder, prefixes[0])
+  if prefixes:
+    raise CheckpointError(f"{folder} has several checkpoints, name one: {abbreviate(prefixes, 10)}")
+  try:
+    weights = transformers_folder.find_weights(folder)
+  except SafetensorsError as error:
+    raise CheckpointError(str(error)) from None
+  if weights:
+    return weights
+  raise CheckpointError(f"{folder} has no checkpoint (no *.index file).{_nearby(folder)}")
+
+
+def _find_in_saved_model(folder: str) -> str:
+  prefix = os.path.join(folder, IN_SAVED_MODEL)
+  if not filesystem.exists(prefix + ".index") or OBJECT_GRAPH in names_and_shapes(prefix):
+    raise CheckpointError(
+      f"{folder} is a SavedModel whose variables do not have BERT's names (bert/...). Give an "
+      "encoder that this project exported; or a checkpoint: a prefix such as out/model.ckpt-1000, "
+      "or the folder of a released model."
+    )
+  return prefix
+
+
+def _explain_absence(path: str) -> str:
+  if path.endswith((".zip", ".tar.gz", ".tgz")):
+    raise CheckpointError(f"{path} is an archive: unpack it, and give the folder it makes.")
+  if filesystem.exists(path):
+    raise CheckpointError(
+      f"{path} is not a TensorFlow checkpoint, which has a file {path}.index beside it."
+    )
+  folder = os.path.dirname(path) or "."
+  if not filesystem.is_folder(folder):
+    raise CheckpointError(f"No checkpoint {path}: the folder {folder} does not exist.")
+  raise CheckpointError(f"No checkpoint {path}: {path}.index does not exist.{_nearby(folder)}")
+
+
+def _nearby(folder: str) -> str:
+  """Names the checkpoints in a folder and directly below it, in a sentence."""
+  subfolders = [os.path.join(folder, name) for name in filesystem.list_folder(folder)][:100]
+  prefixes = [
+    os.path.join(place, name.removesuffix(".index"))
+    for place in [folder, *filter(filesystem.is_folder, subfolders)]
+    for name in filesystem.list_folder(place)
+    if name.endswith(".index")
+  ]
+  return f" Nearby: {abbreviate(prefixes, 5)}" if prefixes else ""
+
+
+def problem_of(prefix: str) -> str | None:
+  """Why a checkpoint cannot be used; None if it is whole."""
+  try:
+    names_and_shapes(prefix)
+  except CheckpointError as error:
+    return str(error)
+  return None
+
+
+def _numbered_prefixes(directory: str) -> list[tuple[int, str]]:
+  """(step, prefix) of everything with an index, whole or not, by ascending step.
+
+  Of two with the same step, the later in the list is the one in its regular place.
+  """
+  prefixes = []
+  for entry in filesystem.list_folder(directory):
+    name = entry.removeprefix(REPLACED).removesuffix(".index")
+    match = STEP_NAME.match(name)
+    if match and entry == REPLACED + name:
+      prefixes.append((int(match.group(1)), os.path.join(directory, entry, name)))
+    elif match and entry == name + ".index":
+      prefixes.append((int(match.group(1)), os.path.join(directory, name)))
+  regular_last = sorted(prefixes, key=lambda item: (item[0], REPLACED not in item[1]))
+  return [item for item in regular_last if filesystem.exists(item[1] + ".index")]
+
+
+def read_pointer(directory: str) -> list[str]:
+  """The names in the `checkpoint` file: the current one, then all, oldest first; [] without a file.
+
+  Raises:
+    CheckpointError: there is a file, but it names nothing.
+  """
+  path = os.path.join(directory, "checkpoint")
+  try:
+    text = filesystem.read_bytes(path).decode("utf-8") if filesystem.exists(path) else None
+  except (OSError, ValueError) as error:
+    raise CheckpointError(f"{path} is damaged: {error}") from None
+  if text is None:
+    return []
+  pattern = r'^\s*{}:\s*"([^"\n]+)"'
+  current = re.findall(pattern.format("model_checkpoint_path"), text, re.MULTILINE)
+  every = re.findall(pattern.format("all_model_checkpoint_paths"), text, re.MULTILINE)
+  if not current:
+    raise CheckpointError(f"{path} is damaged: no model_checkpoint_path in it")
+  return [_relocated(name) for name in current[:1] + every]
+
+
+def _relocated(name: str) -> str:
+  """A name; of a path that no longer exists, because the folder was moved, its last part."""
+  gone = os.path.isabs(name) and not filesystem.exists(name + ".index")
+  return os.path.basename(name) if gone else name

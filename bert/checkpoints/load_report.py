@@ -1,0 +1,93 @@
+"""What a model took from a checkpoint, by variable name. Nothing here needs TensorFlow."""
+
+import dataclasses
+from typing import NamedTuple
+
+
+class Mismatch(NamedTuple):
+  """A variable that differs in shape or type; the texts read like `float32 [2, 768]`."""
+
+  name: str
+  in_checkpoint: str
+  in_model: str
+
+  def __str__(self):
+    return f"{self.name}: {self.in_checkpoint} in the checkpoint, {self.in_model} in the model"
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadReport:
+  """What a loader did, by the original's variable names.
+
+  Attributes:
+    source: the checkpoint or file.
+    loaded: variables that took their value from it.
+    missing: variables it does not have; they keep their random values.
+    unexpected: its tensors that are not in the model (training state, never read, not counted).
+    mismatched: variables left out because shapes differ.
+    required_scope: the part of the model that should have come from the checkpoint.
+  """
+
+  source: str
+  loaded: list[str]
+  missing: list[str]
+  unexpected: list[str]
+  mismatched: list[Mismatch]
+  required_scope: str = "bert/"
+
+  def summary(self) -> str:
+    """A few lines for people: counts and names, long lists cut short."""
+    wanted = len(self.loaded) + len(self.missing) + len(self.mismatched)
+    lines = [f"Initialised from {self.source}: {len(self.loaded)} of {wanted} variables loaded."]
+    random_body = [name for name in self.missing if name.startswith(self.required_scope)]
+    random_rest = [name for name in self.missing if not name.startswith(self.required_scope)]
+    if random_body:
+      lines.append(
+        f"  WARNING: {len(random_body)} variables of {self.required_scope} are not in the "
+        f"checkpoint and start from random values: {abbreviate(random_body)}"
+      )
+    if random_rest:
+      lines.append(f"  missing, start fresh ({len(random_rest)}): {abbreviate(random_rest)}")
+    lines += [
+      f"  other shape, so the head starts fresh: {mismatch}" for mismatch in self.mismatched
+    ]
+    if self.unexpected:
+      lines.append(
+        f"  unexpected, not used ({len(self.unexpected)}): {abbreviate(self.unexpected)}"
+      )
+    return "\n".join(lines)
+
+  def skipped(self) -> list[str]:
+    """A line for each variable that keeps its random value."""
+    return [
+      *map(str, self.mismatched),
+      *(f"{name}: not in the checkpoint" for name in self.missing),
+    ]
+
+
+def is_training_state(name: str) -> bool:
+  """Whether a name belongs to a run (Adam slots, step, loss scale) rather than to the model.
+
+  Example:
+    >>> is_training_state("bert/pooler/dense/kernel/adam_m"), is_training_state("global_step")
+    (True, True)
+    >>> is_training_state("loss_scale/scale"), is_training_state("bert/pooler/dense/kernel")
+    (True, False)
+  """
+  return name == "global_step" or name.startswith("loss_scale/") or is_slot(name)
+
+
+def is_slot(name: str) -> bool:
+  """Whether a name belongs to the optimizer's memory of a variable."""
+  return name.endswith(("/adam_m", "/adam_v"))
+
+
+def abbreviate(names: list[str], limit: int = 4) -> str:
+  """Joins names, at most `limit` of them.
+
+  Example:
+    >>> abbreviate(["a", "b", "c", "d"], limit=3)
+    'a, b, c and 1 more'
+  """
+  rest = len(names) - limit
+  return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")

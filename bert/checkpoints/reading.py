@@ -1,0 +1,246 @@
+"""Names, shapes and values in a checkpoint, whatever its format.
+
+  checkpoint = open_checkpoint("out/model.ckpt-20")
+  checkpoint.contents["bert/pooler/dense/bias"]  # ([768], tf.float32)
+  checkpoint.read("bert/pooler/dense/bias")
+
+There are three formats: checkpoints of the original and of this project (`bundle_files.py`), the
+variables of an encoder that was exported as a SavedModel, and weights that transformers saved.
+Opening one checks that its files are whole; values are read and checked one tensor at a time.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert.checkpoints import bundle_files, transformers_folder
+from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError
+from bert.checkpoints.safetensors_file import SafetensorsError
+from bert.io import filesystem
+
+OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+# The errors of TensorFlow's readers for damaged files, found by flipping every byte of an index.
+_READ_ERRORS = (tf.errors.OpError, IndexError, RuntimeError, ValueError)
+
+Contents = dict[str, tuple[list[int], tf.DType]]  # name -> (shape, dtype), sorted by name
+
+
+def open_checkpoint(prefix: str) -> "Bundle | TransformersWeights":
+  """Opens a checkpoint, after checking that its files are whole.
+
+  The values are not read: that costs milliseconds whatever the size of the checkpoint.
+
+  Args:
+    prefix: the checkpoint's prefix, for instance `out/model.ckpt-20`; or a file of transformers'
+      weights, `model.safetensors` or `model.safetensors.index.json`.
+
+  Raises:
+    CheckpointError: a file is missing, damaged, or does not belong to the others.
+  """
+  is_of_transformers = transformers_folder.is_weights_file(prefix)
+  return TransformersWeights(prefix) if is_of_transformers else Bundle(prefix)
+
+
+def names_and_shapes(prefix: str) -> Contents:
+  """Name, shape and type of each tensor of a checkpoint, see `open_checkpoint`.
+
+  A SavedModel lists its variables by their own names, not by the keys under which they are stored.
+  """
+  return open_checkpoint(prefix).contents
+
+
+def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, np.ndarray]:
+  """Reads values, whatever model they belong to.
+
+  Args:
+    prefix: the checkpoint's prefix.
+    names: some of those that `names_and_shapes` gives.
+
+  Raises:
+    CheckpointError: a file is damaged.
+  """
+  checkpoint = open_checkpoint(prefix)
+  return {name: checkpoint.read(name).numpy() for name in names}
+
+
+def read_do_lower_case(prefix: str) -> bool | None:
+  """Whether an exported model, or one of transformers, is an uncased one; None if unknown.
+
+  Raises:
+    CheckpointError: a file is damaged.
+  """
+  return open_checkpoint(prefix).do_lower_case
+
+
+def read_state(prefix: str) -> dict[str, Any]:
+  """The `state` given to `save`; empty for a checkpoint without a sidecar, as the original's.
+
+  Raises:
+    CheckpointError: the sidecar is damaged, or of a newer version of this project.
+  """
+  return bundle_files.read_sidecar(prefix).get("state", {})
+
+
+class TransformersWeights:
+  """Weights that transformers saved, under the original's names.
+
+  Attributes:
+    prefix: path of the file, or of the index of several.
+    contents: see `Contents`.
+    do_lower_case: see `read_do_lower_case`.
+  """
+
+  def __init__(self, path: str):
+    """See `open_checkpoint`."""
+    self.prefix = path
+    try:
+      self._weights = transformers_folder.open_weights(path)
+    except SafetensorsError as error:
+      raise CheckpointError(str(error)) from None
+    self.contents: Contents = {
+      name: (list(shape), tf.as_dtype(dtype))
+      for name, (shape, dtype) in self._weights.contents.items()
+    }
+
+  @property
+  def do_lower_case(self) -> bool | None:
+    """See class."""
+    return transformers_folder.read_do_lower_case(self.prefix)
+
+  def read(self, name: str) -> tf.Tensor:
+    """One tensor; the format has no checksums.
+
+    Raises:
+      CheckpointError: the file has changed since it was opened.
+    """
+    try:
+      return tf.convert_to_tensor(self._weights.read(name))
+    except SafetensorsError as error:
+      raise CheckpointError(str(error)) from None
+
+
+class Bundle:
+  """A checkpoint of TensorFlow's format, also that of an exported encoder.
+
+  Attributes:
+    prefix: of its files.
+    contents: see `Contents`.
+    do_lower_case: see `read_do_lower_case`.
+  """
+
+  def __init__(self, prefix: str):
+    """See `open_checkpoint`."""
+    self.prefix = prefix
+    shards = bundle_files.data_files(prefix)
+    try:
+      self._reader = tf.compat.v1.train.NewCheckpointReader(prefix)
+      shapes = self._reader.get_variable_to_shape_map()
+      dtypes = self._reader.get_variable_to_dtype_map()
+    except _READ_ERRORS as error:
+      raise CheckpointError(f"{prefix}.index is damaged: {first_line(error)}") from None
+    contents: Contents = {name: (shapes[name], dtypes[name]) for name in sorted(shapes)}
+    _check_data_size(prefix, contents, shards)
+    bundle_files.check_sidecar(prefix)
+    self._keys = self._keys_in_saved_model()
+    if self._keys:
+      contents = {name: contents[key] for name, key in sorted(self._keys.items())}
+      # Other variables, `do_lower_case` and the like, are of no use to a model.
+      contents = {name: found for name, found in contents.items() if found[1].is_floating}
+    self.contents = contents
+
+  @property
+  def do_lower_case(self) -> bool | None:
+    """See class."""
+    key = self._keys.get("do_lower_case")
+    return None if key is None else bool(self._reader.get_tensor(key))
+
+  def read(self, name: str) -> tf.Tensor:
+    """One tensor, checked against its CRC-32C.
+
+    Raises:
+      CheckpointError: it is damaged.
+    """
+    key, dtype = self._keys.get(name, name), self.contents[name][1]
+    try:
+      with tf.device("CPU:0"):
+        [value] = tf.raw_ops.RestoreV2(
+          prefix=self.prefix, tensor_names=[key], shape_and_slices=[""], dtypes=[dtype]
+        )
+    except _READ_ERRORS as error:
+      files = ", ".join(bundle_files.data_files(self.prefix))
+      raise CheckpointError(f"{files}: {key} is damaged: {first_line(error)}") from None
+    return value
+
+  def _keys_in_saved_model(self) -> dict[str, str]:
+    """Variable's name -> key of its tensor, in an exported encoder; empty for other checkpoints.
+
+    TensorFlow 2 stores values under paths of Python attributes, such as
+    `variables/0/.ATTRIBUTES/VARIABLE_VALUE`, and beside them the graph of objects with their names.
+    """
+    folder = self.prefix.removesuffix(IN_SAVED_MODEL)
+    if folder == self.prefix or not is_saved_model(folder):
+      return {}
+    from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+    graph = trackable_object_graph_pb2.TrackableObjectGraph()
+    try:
+      graph.ParseFromString(self._reader.get_tensor(OBJECT_GRAPH))
+    except _READ_ERRORS as error:
+      raise CheckpointError(
+        f"{self.prefix}: {OBJECT_GRAPH} is damaged: {first_line(error)}"
+      ) from None
+    attributes = [attribute for node in graph.nodes for attribute in node.attributes]
+    keys = {a.full_name: a.checkpoint_key for a in attributes if a.name == "VARIABLE_VALUE"}
+    return keys if any(name.startswith("bert/") for name in keys) else {}
+
+
+def is_saved_model(folder: str) -> bool:
+  """Whether a folder holds a SavedModel."""
+  return bool({"saved_model.pb", "saved_model.pbtxt"} & set(filesystem.list_folder(folder)))
+
+
+def _check_data_size(prefix, contents, shards):
+  """Raises an error if data files are shorter or longer than the index declares.
+
+  This comes before any tensor is read, and in Python's integers: an index that declares terabytes
+  is refused, not allocated.
+  """
+  declared_bytes = sum(
+    int(np.prod(shape, dtype=object)) * dtype.size
+    for shape, dtype in contents.values()
+    if dtype != tf.string
+  )
+  stored_bytes = sum(bundle_files.describe(path)["bytes"] for path in shards)
+  # Only the length of a string is unknown here; object-based checkpoints have one.
+  exact = all(dtype != tf.string for _, dtype in contents.values())
+  if stored_bytes < declared_bytes or (exact and stored_bytes != declared_bytes):
+    raise CheckpointError(
+      f"{', '.join(shards)}: {stored_bytes:,} bytes, but {prefix}.index declares tensors of "
+      f"{declared_bytes:,} bytes. The file is truncated or belongs to another checkpoint."
+    )
+
+
+def first_line(error: BaseException) -> str:
+  """The message of an error in one line, without the names of TensorFlow's operations."""
+  text = getattr(error, "message", None) or str(error)
+  text = re.sub(r"\{\{.*?\}\} ?| ?\[Op:\w+\]", "", text).strip()
+  return text.splitlines()[0] if text else type(error).__name__
+
+
+def check_named(prefix: str, names) -> None:
+  """Checks that tensors have variables' names.
+
+  Raises:
+    CheckpointError: they are named after Python attributes.
+  """
+  if OBJECT_GRAPH in names:
+    raise CheckpointError(
+      f"{prefix} is an object-based checkpoint of Keras or TensorFlow 2 (it has a tensor "
+      f"{OBJECT_GRAPH}): its tensors are named after Python attributes, not after BERT's "
+      "variables. Load it with the code that wrote it, and write its values under BERT's names "
+      "with `saving.save`; or use the model's TensorFlow 1 release."
+    )

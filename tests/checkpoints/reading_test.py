@@ -1,0 +1,209 @@
+"""What the original wrote comes back byte for byte; damage is found and named.
+
+Alone: python -m pytest tests/checkpoints/reading_test.py
+"""
+
+import doctest
+import json
+import os
+import pathlib
+import shutil
+
+import pytest
+import tensorflow as tf
+
+from bert.checkpoints import bundle_files, finding, load_report, loading, reading, saving
+from bert.checkpoints.bundle_files import CheckpointError
+from tests.kit.small_checkpoints import (
+  DATA,
+  KERNEL,
+  assert_same,
+  raising,
+  read_all,
+  save,
+  values_of,
+  variables_of,
+)
+
+
+def test_doctests():
+  assert doctest.testmod(reading).failed == 0
+  assert doctest.testmod(bundle_files).failed == 0
+
+
+def _bert_names(layers: int, heads: list[str]) -> set[str]:
+  """All names of a training checkpoint of the original."""
+  names = [f"bert/embeddings/{kind}_embeddings" for kind in ("word", "token_type", "position")]
+  dense = ["bert/pooler/dense"]
+  norms = ["bert/embeddings/LayerNorm"]
+  for layer in (f"bert/encoder/layer_{i}/" for i in range(layers)):
+    dense += [layer + "attention/self/" + part for part in ("query", "key", "value")]
+    dense += [layer + part + "dense" for part in ("attention/output/", "intermediate/", "output/")]
+    norms += [layer + part + "LayerNorm" for part in ("attention/output/", "output/")]
+  names += [f"{place}/{part}" for place in dense for part in ("kernel", "bias")]
+  names += [f"{place}/{part}" for place in norms for part in ("gamma", "beta")]
+  names += heads
+  slots = [f"{name}/{slot}" for name in names for slot in ("adam_m", "adam_v")]
+  return {*names, *slots, "global_step"}
+
+
+PRETRAINING_HEADS = [
+  "cls/predictions/output_bias",
+  "cls/predictions/transform/LayerNorm/beta",
+  "cls/predictions/transform/LayerNorm/gamma",
+  "cls/predictions/transform/dense/bias",
+  "cls/predictions/transform/dense/kernel",
+  "cls/seq_relationship/output_bias",
+  "cls/seq_relationship/output_weights",
+]
+CLASSIFIER_HEADS = ["output_weights", "output_bias"]
+GOLDENS = pytest.mark.parametrize(
+  ("name", "heads"),
+  [
+    ("tiny_pretrain_20steps.ckpt", PRETRAINING_HEADS),
+    ("tiny_classifier_20steps.ckpt", CLASSIFIER_HEADS),
+  ],
+)
+
+
+def test_counts_of_the_base_model():
+  assert len(_bert_names(12, PRETRAINING_HEADS)) == 619
+  assert len(_bert_names(12, CLASSIFIER_HEADS)) == 604
+
+
+@GOLDENS
+def test_the_original_s_checkpoint_comes_back_byte_for_byte(golden_dir, tmp_path, name, heads):
+  source = str(golden_dir / name)
+  contents = reading.names_and_shapes(source)
+  assert set(contents) == _bert_names(2, heads)
+  assert reading.read_state(source) == {}
+  restored = {n: tf.Variable(tf.zeros(shape, dtype)) for n, (shape, dtype) in contents.items()}
+  loading.restore(source, restored)
+  assert restored["global_step"].numpy() == 20
+
+  written = saving.save(str(tmp_path), 20, restored, {})
+  assert reading.names_and_shapes(written) == contents
+  assert_same(read_all(written), read_all(source))
+  assert pathlib.Path(written + DATA).read_bytes() == pathlib.Path(source + DATA).read_bytes()
+
+
+@GOLDENS
+def test_a_damaged_checkpoint_of_the_original(golden_dir, tmp_path, name, heads):
+  del heads
+  source = shutil.copy(golden_dir / (name + ".index"), tmp_path / "model.ckpt-20.index")
+  assert pathlib.Path(source).exists()
+  whole = (golden_dir / (name + DATA)).read_bytes()
+  for size in range(0, len(whole), len(whole) // 50):
+    (tmp_path / ("model.ckpt-20" + DATA)).write_bytes(whole[:size])
+    assert finding.latest(str(tmp_path)) is None
+  (tmp_path / ("model.ckpt-20" + DATA)).write_bytes(whole)
+  assert finding.latest(str(tmp_path)) == str(tmp_path / "model.ckpt-20")
+
+
+def test_real_weights(data_dir):
+  folder = data_dir / "weights" / "minilm_L-6_H-384_A-12"
+  prefix = finding.find_checkpoint(str(folder))
+  assert prefix == str(folder / "bert_model.ckpt")
+  contents = reading.names_and_shapes(prefix)
+  assert contents["bert/embeddings/word_embeddings"] == ([30522, 384], tf.float32)
+  names = {name for name in _bert_names(6, []) if not load_report.is_training_state(name)}
+  assert names <= set(contents)
+
+
+# ---------------------------------------------------------------------------------------------
+# Damage
+
+
+def _damaged(content: bytes, block: int):
+  """(description, content) with the file cut at each block, and one bit of each block flipped."""
+  for cut in range(0, len(content), block):
+    yield f"cut at {cut}", content[:cut]
+  for place in range(block // 2, len(content), block):
+    yield (
+      f"flipped at {place}",
+      content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :],
+    )
+
+
+@pytest.mark.parametrize(("suffix", "block"), [(DATA, 19), (".index", 3), (".state.json", 5)])
+def test_damage_is_found_and_named(tmp_path, suffix, block):
+  prefix = save(tmp_path, 20)
+  path = pathlib.Path(prefix + suffix)
+  content = path.read_bytes()
+  for what, damaged in _damaged(content, block):
+    path.write_bytes(damaged)
+    with pytest.raises(CheckpointError, match=r"model\.ckpt-20") as error:
+      loading.restore(prefix, variables_of(values_of(20)))
+    assert str(path) in str(error.value), what
+    shown = error.value.__cause__ or (
+      None if error.value.__suppress_context__ else error.value.__context__
+    )
+    assert shown is None, f"{what}: TensorFlow's traceback is shown"
+    if what.startswith("cut") or suffix != DATA:
+      assert finding.latest(str(tmp_path)) is None, what
+
+
+def test_a_damaged_index_without_a_sidecar(tmp_path):
+  """As in the original's checkpoints: the index's own checksums find it, or it is harmless."""
+  prefix = save(tmp_path, 20)
+  os.remove(prefix + ".state.json")
+  path = pathlib.Path(prefix + ".index")
+  messages = []
+  for what, damaged in _damaged(path.read_bytes(), block=3):
+    path.write_bytes(damaged)
+    restored = variables_of(values_of(20))
+    try:
+      loading.restore(prefix, restored)
+    except CheckpointError as error:
+      messages.append(str(error))
+    else:  # a byte of padding
+      assert "flipped" in what
+      assert_same({name: v.numpy() for name, v in restored.items()}, values_of(20))
+  assert all("model.ckpt-20" in message for message in messages)
+  assert len(messages) > 100
+
+
+def test_flipped_values_are_never_loaded(tmp_path):
+  prefix = save(tmp_path, 20)
+  path = pathlib.Path(prefix + DATA)
+  content = bytearray(path.read_bytes())
+  content[100] ^= 1  # in word_embeddings
+  path.write_bytes(content)
+  table = {"bert/embeddings/word_embeddings": tf.Variable(tf.zeros([50, 4]))}
+  with pytest.raises(CheckpointError, match="bert/embeddings/word_embeddings is damaged"):
+    loading.init_from_checkpoint(prefix, table)
+
+
+def test_swapped_files_are_found(tmp_path):
+  first, second = (save(tmp_path, step) for step in (1, 2))
+  shutil.copy(first + DATA, second + DATA)  # same size: the values' checksums find it
+  with pytest.raises(CheckpointError, match="is damaged"):
+    loading.restore(second, variables_of(values_of(2)))
+  shutil.copy(first + ".index", second + ".index")  # a consistent pair, of another step
+  assert finding.latest(str(tmp_path)) == first
+
+
+def test_huge_declared_shapes_are_refused_before_anything_is_allocated(tmp_path, monkeypatch):
+  prefix = str(tmp_path / "model.ckpt-1")
+  tf.raw_ops.SaveV2(  # one row of a table that would take 4 TB
+    prefix=prefix,
+    tensor_names=[KERNEL],
+    shape_and_slices=["1000000000000 1 0,1:0,1"],
+    tensors=[tf.ones([1, 1])],
+  )
+  monkeypatch.setattr(tf.raw_ops, "RestoreV2", raising(AssertionError("a tensor was read")))
+  huge = tf.Variable(1.0, shape=tf.TensorShape(None))
+  with pytest.raises(CheckpointError, match="4,000,000,000,000 bytes"):
+    loading.init_from_checkpoint(prefix, {KERNEL: huge})
+  assert finding.latest(str(tmp_path)) is None
+
+
+def test_a_sidecar_of_a_newer_version(tmp_path):
+  prefix = save(tmp_path, 1)
+  path = pathlib.Path(prefix + ".state.json")
+  sidecar = json.loads(path.read_text())
+  del sidecar["crc32"]
+  sidecar["format_version"] = 99
+  path.write_text(json.dumps({**sidecar, "crc32": bundle_files._checksum(sidecar)}))
+  with pytest.raises(CheckpointError, match="format_version 99, this program reads 1"):
+    reading.read_state(prefix)

@@ -1,0 +1,156 @@
+"""Tests of bert/scripts/output_folder.py.
+
+Alone: python -m pytest tests/scripts/output_folder_test.py (seconds)
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bert.checkpoints import saving
+from bert.io import atomic_files
+from bert.model.configuration import BertConfig
+from bert.scripts import output_folder
+from bert.scripts.run_settings import RunSettings
+from tests.kit.paths import ROOT
+
+CONFIG = {
+  "vocab_size": 8,
+  "hidden_size": 4,
+  "num_hidden_layers": 1,
+  "num_attention_heads": 2,
+  "intermediate_size": 4,
+  "max_position_embeddings": 16,
+}
+
+
+def settings(folder, **values) -> RunSettings:
+  defaults = {"do_train": False, "eval_every_steps": 0, "keep_best": True}
+  return RunSettings({**defaults, "output_dir": str(folder), **values})
+
+
+def test_the_output_folder_is_made(tmp_path):
+  output_folder.prepare(str(tmp_path / "a" / "b"))
+  output_folder.prepare(str(tmp_path / "a" / "b"))
+  assert os.listdir(tmp_path / "a" / "b") == []
+
+
+def test_an_output_folder_that_is_a_file(tmp_path):
+  (tmp_path / "file").write_text("mine")
+  for path in (tmp_path / "file", tmp_path / "file" / "below"):
+    with pytest.raises(OSError, match=f"--output_dir={path} cannot be written to"):
+      output_folder.prepare(str(path))
+  assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_an_output_folder_that_is_read_only(tmp_path, monkeypatch):
+  # Simulated, since tests may run as root, who may write everywhere.
+  def refuse(path):
+    raise PermissionError(13, "Permission denied", path)
+
+  monkeypatch.setattr(atomic_files, "check_writable", refuse)
+  with pytest.raises(OSError, match=f"--output_dir={tmp_path}/out cannot be written to.*denied"):
+    output_folder.prepare(str(tmp_path / "out"))
+
+
+def test_the_fingerprint_is_of_shape_vocabulary_and_task():
+  vocabulary = {"a": 0, "b": 1}
+
+  def fingerprint(vocabulary=vocabulary, **config):
+    config = BertConfig.from_dict({**CONFIG, **config})
+    return output_folder.model_fingerprint(config, vocabulary, labels=("0", "1"))
+
+  first = fingerprint()
+  assert first["hidden_size"] == 4
+  assert first["labels"] == ("0", "1")
+  json.dumps(first)
+
+  def changed(*vocabulary, **config):
+    second = fingerprint(*vocabulary, **config)
+    return {key for key in first if first[key] != second[key]}
+
+  assert changed() == set()
+  assert changed(hidden_dropout_prob=0.3, initializer_range=0.5) == set()
+  assert changed(hidden_size=8) == {"hidden_size"}
+  assert changed(hidden_act="relu") == {"hidden_act"}
+  assert changed(num_hidden_layers=2) == {"num_hidden_layers"}
+  assert changed(vocab_size=9) == {"vocab_size"}
+  order = {"b": 0, "a": 1}
+  assert changed(order) == {"vocabulary"}, "the same tokens in another order are another vocabulary"
+  config = BertConfig.from_dict(CONFIG)
+  assert set(first) - set(output_folder.model_fingerprint(config)) == {"vocabulary", "labels"}
+
+
+def test_another_model_in_the_output_folder_is_refused_by_key(tmp_path):
+  folder = str(tmp_path / "out")
+  output_folder.check_same_model(folder, {"labels": ["0"]})  # nothing there yet
+  state = {"fingerprint": {"labels": ["0", "1"], "task_name": "mnli", "of_a_later_version": 1}}
+  saving.save(folder, 5, {"v": np.zeros(2)}, state)
+  output_folder.check_same_model(folder, {"labels": ("0", "1"), "task_name": "mnli", "new": 2})
+  output_folder.check_same_model(
+    folder, {"labels": ["0", "1"], "task_name": "ax"}, ignored=["task_name"]
+  )
+  with pytest.raises(ValueError, match=r"model\.ckpt-5 .*labels was \['0', '1'\], now \['1'\]\."):
+    output_folder.check_same_model(folder, {"labels": ["1"], "task_name": "mnli"})
+  with pytest.raises(ValueError, match="task_name was 'mnli', now 'ax'"):
+    output_folder.check_same_model(folder, {"labels": ["0", "1"], "task_name": "ax"})
+
+
+def test_a_checkpoint_of_the_original_has_no_fingerprint(tmp_path):
+  folder = str(tmp_path / "out")
+  prefix = saving.save(folder, 5, {"v": np.zeros(2)}, {"fingerprint": {"a": 1}})
+  os.remove(prefix + ".state.json")
+  output_folder.check_same_model(folder, {"a": 2})
+
+
+HOLDER = """
+import sys; from bert.io import atomic_files
+with atomic_files.hold_folder(sys.argv[1]):
+  print("held", flush=True)
+  sys.stdin.read()
+"""
+
+
+def test_a_folder_of_another_run_is_refused_at_once(tmp_path):
+  folder = tmp_path / "out"
+  folder.mkdir()
+  process = subprocess.Popen(
+    [sys.executable, "-c", HOLDER, str(folder)],
+    cwd=ROOT,
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+  )
+  assert process.stdout.readline() == b"held\n"
+  for do_train, advice in ((True, r"output_dir\.$"), (False, f"--init_checkpoint={folder} and")):
+    held = output_folder.held(settings(folder, do_train=do_train))
+    with (
+      pytest.raises(atomic_files.FolderInUseError, match=f"process {process.pid} on.*{advice}"),
+      held,
+    ):
+      pass
+  assert os.listdir(folder) == [".lock"]
+  process.communicate(b"")
+  with output_folder.held(settings(folder)):
+    assert os.listdir(folder) == [".lock"]
+  assert os.listdir(folder) == []
+
+
+def test_the_best_checkpoint_counts_where_it_is_kept(tmp_path):
+  newest = saving.save(str(tmp_path), 7, {"v": np.zeros(2)}, {})
+  run = settings(tmp_path, eval_every_steps=5)
+  assert output_folder.best_checkpoint(run) is None
+  assert output_folder.checkpoint_to_export(run) == newest
+  best = saving.save(str(tmp_path / "best"), 5, {"v": np.zeros(2)}, {})
+  assert output_folder.best_checkpoint(run) == best
+  assert output_folder.checkpoint_to_export(run, best) == best
+  for values in ({"eval_every_steps": 0}, {"eval_every_steps": 5, "keep_best": False}):
+    assert output_folder.best_checkpoint(settings(tmp_path, **values)) is None
+
+
+def test_nothing_to_export(tmp_path):
+  with pytest.raises(ValueError, match=f"no checkpoint in --output_dir={tmp_path}; train with"):
+    output_folder.checkpoint_to_export(settings(tmp_path))

@@ -1,0 +1,376 @@
+"""Tests of bert/scripts/run_settings.py and shared_flags.py.
+
+Alone: python -m pytest tests/scripts/run_settings_test.py (seconds)
+
+What a whole run does with these pieces is in tests/run_classifier_test.py.
+"""
+
+import dataclasses
+import doctest
+import json
+import os
+
+import numpy as np
+import pytest
+from absl import flags
+
+from bert.checkpoints import bundle_files, released_models, saving
+from bert.scripts import command_line, flag_groups, run_settings, shared_flags
+from bert.scripts.command_line import UsageError
+from bert.training import distribution
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"]
+CONFIG = {
+  "vocab_size": len(VOCAB),
+  "hidden_size": 4,
+  "num_hidden_layers": 1,
+  "num_attention_heads": 2,
+  "intermediate_size": 4,
+  "max_position_embeddings": 16,
+}
+
+
+def define_flags():
+  flags.DEFINE_string("output_dir", None, "Where results go.")
+  flags.DEFINE_integer("eval_batch_size", 8, "As in every script.")
+  flags.DEFINE_bool("do_train", False, "As in every script.")
+  shared_flags.define_model_flags()
+  shared_flags.define_training_flags()
+  shared_flags.define_eval_in_training_flags()
+  flag_groups.define_tpu_flags()
+
+
+@pytest.fixture
+def given(tmp_path):
+  """Parses a command line: `given(seed=1)` is `--seed=1`."""
+  vocab, config = tmp_path / "vocab.txt", tmp_path / "bert_config.json"
+  vocab.write_text("".join(token + "\n" for token in VOCAB))
+  config.write_text(json.dumps(CONFIG))
+
+  def parse(**values):
+    defaults = {"output_dir": tmp_path / "out", "max_seq_length": 16}
+    values = {**defaults, **values}
+    words = [f"--{name}={value}" for name, value in values.items() if value is not None]
+    for flag in flag_groups.script_flags():
+      flag.unparse()
+    command_line.parse(["script.py", *words])
+    return run_settings.from_flags()
+
+  with flag_groups.defined_flags(define_flags):
+    yield parse
+
+
+@pytest.fixture
+def load(given, tmp_path):
+  """Loads the tiny config and vocabulary, or those that flags name."""
+
+  def load_from_flags(**values):
+    settings = given(
+      **{
+        "vocab_file": tmp_path / "vocab.txt",
+        "bert_config_file": tmp_path / "bert_config.json",
+        **values,
+      }
+    )
+    return run_settings.load_config_and_tokenizer(run_settings.resolve(settings))
+
+  return load_from_flags
+
+
+def test_doctests():
+  assert doctest.testmod(run_settings).failed == 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Flags.
+
+
+def test_defaults_train_as_the_original(given):
+  assert given().optimizer_options == {
+    "optimizer": "adamw",
+    "bias_correction": False,
+    "schedule": "original",
+    "layerwise_lr_decay": 1.0,
+    "head_learning_rate": None,
+    "freeze": (),
+    "scale_loss": False,
+  }
+
+
+def test_optimizer_flags_reach_the_optimizer(given):
+  settings = given(
+    optimizer="lamb",
+    adam_bias_correction=True,
+    lr_schedule="continuous",
+    layerwise_lr_decay=0.5,
+    head_learning_rate=0.1,
+    freeze="embeddings,layers:2",
+    dtype="float16",
+  )
+  options = settings.optimizer_options
+  assert options == {
+    "optimizer": "lamb",
+    "bias_correction": True,
+    "schedule": "continuous",
+    "layerwise_lr_decay": 0.5,
+    "head_learning_rate": 0.1,
+    "freeze": ("embeddings", "layers:2"),
+    "scale_loss": True,
+  }
+  import inspect
+
+  from bert import optimization
+
+  assert set(options) <= set(inspect.signature(optimization.create_optimizer).parameters)
+
+
+def test_run_config(given, tmp_path):
+  settings = given(
+    seed=3,
+    save_checkpoints_steps=4,
+    keep_checkpoint_max=5,
+    save_summary_steps=6,
+    log_every_steps=7,
+    gradient_accumulation_steps=8,
+  )
+  config = settings.run_config({"labels": ["0"]}, {"learning_rate": 1.0})
+  assert config.model_dir == str(tmp_path / "out")
+  assert (config.seed, config.save_checkpoints_steps, config.keep_checkpoint_max) == (3, 4, 5)
+  assert (config.save_summary_steps, config.log_every_steps) == (6, 7)
+  assert config.gradient_accumulation_steps == 8
+  assert config.strategy is None
+  assert config.fingerprint == {"labels": ["0"]}
+  assert config.informative == {"learning_rate": 1.0}
+
+
+def test_iterations_per_loop_counts_only_if_given(given):
+  """Its default of 1000 would silence the progress of every run on a CPU."""
+  assert given().run_config({}, {}).steps_per_loop == 1
+  assert given(iterations_per_loop=20).run_config({}, {}).steps_per_loop == 20
+
+
+def test_a_device_in_use_already_is_no_error(given, monkeypatch):
+  import tensorflow as tf
+
+  def in_use(gpu, enable):
+    raise RuntimeError("Physical devices cannot be modified after being initialized")
+
+  monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
+  monkeypatch.setattr(tf.config.experimental, "set_memory_growth", in_use)
+  assert given().create_strategy() is None
+
+
+def test_both_ways_to_ask_for_a_tpu_are_one(given, monkeypatch):
+  asked = []
+  monkeypatch.setattr(distribution, "create_strategy", lambda name, **tpu: asked.append(name))
+  by_name = [{"distribution_strategy": name} for name in ("tpu", "mirrored")]
+  for way in ({"use_tpu": True}, *by_name):
+    settings = given(**way)
+    run_settings.check_training(settings)
+    settings.create_strategy()
+    assert settings.use_tpu == ("mirrored" not in way.values())
+  assert asked == ["tpu", "tpu", "mirrored"]
+  with pytest.raises(UsageError, match="--use_tpu and --distribution_strategy=mirrored exclude"):
+    run_settings.check_training(given(use_tpu=True, distribution_strategy="mirrored"))
+
+
+@pytest.mark.parametrize(
+  ("flag", "value", "needed"),
+  [
+    ("train_batch_size", -1, "at least 1"),
+    ("train_batch_size", 0, "at least 1"),
+    ("eval_batch_size", -8, "at least 1"),
+    ("save_checkpoints_steps", 0, "at least 1"),
+    ("iterations_per_loop", 0, "at least 1"),
+    ("keep_checkpoint_max", 0, "at least 1"),
+    ("save_summary_steps", 0, "at least 1"),
+    ("log_every_steps", 0, "at least 1"),
+    ("gradient_accumulation_steps", 0, "at least 1"),
+    ("shuffle_buffer_size", 0, "at least 1"),
+    ("early_stopping_patience", 0, "at least 1"),
+    ("learning_rate", -1e-5, "a number of at least 0"),
+    ("learning_rate", "nan", "a number of at least 0"),
+    ("learning_rate", "inf", "a number of at least 0"),
+    ("head_learning_rate", -1.0, "a number of at least 0"),
+    ("num_train_epochs", 0.0, "a positive number"),
+    ("num_train_epochs", "inf", "a positive number"),
+    ("warmup_proportion", 1.5, "between 0 and 1"),
+    ("warmup_proportion", -0.1, "between 0 and 1"),
+    ("layerwise_lr_decay", 0.0, "above 0 and at most 1"),
+    ("layerwise_lr_decay", 1.1, "above 0 and at most 1"),
+    ("eval_every_steps", -1, "at least 0"),
+  ],
+)
+def test_numbers_that_cannot_be_meant(given, flag, value, needed):
+  settings = given(**{flag: value})
+  with pytest.raises(UsageError, match=rf"^--{flag}={value}: must be {needed}\.$"):
+    run_settings.check_training(settings)
+
+
+def test_numbers_at_the_edge_are_fine(given):
+  settings = given(
+    train_batch_size=1,
+    learning_rate=0.0,
+    warmup_proportion=1.0,
+    layerwise_lr_decay=1.0,
+    num_train_epochs=0.01,
+  )
+  run_settings.check_training(settings)
+
+
+def test_a_batch_divides_into_its_parts(given):
+  run_settings.check_training(given(train_batch_size=8, gradient_accumulation_steps=4))
+  settings = given(train_batch_size=8, gradient_accumulation_steps=3)
+  with pytest.raises(UsageError, match="--train_batch_size=8 does not divide"):
+    run_settings.check_training(settings)
+
+
+# ---------------------------------------------------------------------------------------------
+# Settings.
+
+
+def test_settings_are_frozen_and_leave_the_flags_alone(given):
+  settings = given(fast=True, plots=True, use_tpu=True)
+  with pytest.raises(dataclasses.FrozenInstanceError):
+    settings.seed = 2
+  with pytest.raises(TypeError):
+    settings.values["seed"] = 2
+  with pytest.raises(AttributeError, match="no flag --doc_stride"):
+    _ = settings.doc_stride
+  assert settings.get("doc_stride", 5) == 5
+  derived = (settings.dtype, settings.save_summary_steps, settings.distribution_strategy)
+  assert derived == ("auto", 10, "tpu")
+  before = {flag.name: flag.value for flag in flag_groups.script_flags()}
+  assert (before["dtype"], before["save_summary_steps"]) == ("float32", 100)
+  assert before["distribution_strategy"] == "one_device"
+  settings.planned(10_000).replace(seed=3)
+  run_settings.check_training(settings)
+  assert settings.seed == before["seed"]
+  assert {flag.name: flag.value for flag in flag_groups.script_flags()} == before
+
+
+def test_defaults_of_a_script_give_way_to_what_was_given(given):
+  given(seed=1)
+  settings = run_settings.from_flags({"seed": 2, "train_batch_size": 3})
+  assert (settings.seed, settings.train_batch_size) == (1, 3)
+  assert "seed" in settings.given
+  assert "train_batch_size" not in settings.given
+
+
+def test_steps_and_warm_up(given, caplog):
+  settings = given(train_batch_size=16, num_train_epochs=3.0, warmup_proportion=0.1)
+  planned = settings.planned(1000)
+  assert (planned.num_train_steps, planned.num_warmup_steps) == (187, 18)
+  assert not caplog.records
+  planned = given(num_train_epochs=0.01).planned(5, "questions")
+  assert (planned.num_train_steps, planned.num_warmup_steps) == (1, 0)
+  assert "5 questions, a batch of 32 and 0.01 epochs make less than one step" in caplog.text
+
+
+@pytest.mark.parametrize(
+  ("flags_given", "steps", "groups"),
+  [
+    ({}, 500, False),
+    ({"fast": True}, 499, False),
+    ({"fast": True}, 500, True),
+    ({"fast": True, "group_by_length": False}, 500, False),
+    ({"fast": True, "group_by_length": True}, 1, True),
+  ],
+)
+def test_fast_groups_long_runs_by_length(given, flags_given, steps, groups):
+  assert given(**flags_given).with_steps(steps, 0).group_by_length is groups
+
+
+# ---------------------------------------------------------------------------------------------
+# Config, vocabulary, checkpoint.
+
+
+def test_config_and_vocabulary_beside_the_checkpoint(given, tmp_path):
+  for path in (tmp_path, tmp_path / "bert_model.ckpt"):
+    settings = run_settings.with_model_files(given(init_checkpoint=path))
+    assert settings.vocab_file == str(tmp_path / "vocab.txt")
+    assert settings.bert_config_file == str(tmp_path / "bert_config.json")
+    assert settings.init_folder == str(tmp_path)
+
+
+def test_a_prefix_in_the_current_folder(given, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  settings = run_settings.with_model_files(given(init_checkpoint="bert_model.ckpt"))
+  assert os.path.samefile(settings.vocab_file, tmp_path / "vocab.txt")
+
+
+def test_files_that_were_named_stay(given, tmp_path):
+  named = {"vocab_file": "mine.txt", "bert_config_file": "mine.json"}
+  for init_checkpoint in ("", tmp_path):
+    settings = run_settings.with_model_files(given(init_checkpoint=init_checkpoint, **named))
+    assert (settings.vocab_file, settings.bert_config_file) == ("mine.txt", "mine.json")
+    assert settings.init_folder == (str(init_checkpoint) or None)
+
+
+def test_a_released_name_is_fetched_unless_there_is_such_a_folder(given, tmp_path, monkeypatch):
+  name, fetched = "uncased_L-2_H-128_A-2", []
+
+  def download_model(wanted):
+    fetched.append(wanted)
+    return str(tmp_path)
+
+  monkeypatch.setattr(released_models, "download_model", download_model)
+  monkeypatch.chdir(tmp_path)
+  settings = run_settings.with_model_files(given(init_checkpoint=name))
+  assert fetched == [name]
+  assert settings.init_checkpoint == str(tmp_path)
+  assert settings.vocab_file == str(tmp_path / "vocab.txt")
+
+  (tmp_path / name).mkdir()
+  settings = run_settings.with_model_files(given(init_checkpoint=name))
+  assert fetched == [name], "the unpacked folder of 2018 is what is meant"
+  assert settings.init_checkpoint == name
+
+
+def test_config_and_tokenizer(load):
+  config, tokenizer = load()
+  assert config.hidden_size == 4
+  assert tokenizer.tokenize("A b") == ["a", "b"]
+  assert load(do_lower_case=False)[1].tokenize("A b") == ["[UNK]", "b"]
+
+
+def test_a_length_past_the_positions(load):
+  message = (
+    r"Cannot use sequence length 17 because the BERT model was only trained up to sequence length "
+    r"16\. Lower --max_seq_length"
+  )
+  with pytest.raises(ValueError, match=message):
+    load(max_seq_length=17)
+
+
+def test_a_vocabulary_larger_than_the_model(load, tmp_path):
+  large = tmp_path / "large.txt"
+  large.write_text("".join(token + "\n" for token in [*VOCAB, "d"]))
+  with pytest.raises(ValueError, match=r"large\.txt numbers its tokens up to 8, .*vocab_size 8"):
+    load(vocab_file=large)
+
+
+def test_a_vocabulary_far_smaller_than_the_model_is_told_once(load, tmp_path, caplog):
+  load()
+  assert "vocab_size" not in caplog.text
+  config = json.loads((tmp_path / "bert_config.json").read_text())
+  (tmp_path / "large.json").write_text(json.dumps({**config, "vocab_size": 200}))
+  load(bert_config_file=tmp_path / "large.json")
+  [told] = [r.getMessage() for r in caplog.records if "vocab_size" in r.getMessage()]
+  assert f"8 lines, and vocab_size of {tmp_path}/large.json is 200: is it the model's own?" in told
+
+
+def test_a_checkpoint_that_is_missing_is_never_a_fresh_start(load, tmp_path):
+  with pytest.raises(bundle_files.CheckpointError, match=r"model\.ckpt-7\.index does not exist"):
+    load(init_checkpoint=tmp_path / "model.ckpt-7")
+
+
+def test_the_case_of_a_released_model_is_checked(load, tmp_path):
+  folder = tmp_path / "cased_L-12_H-768_A-12"
+  saved = saving.save(str(folder), 1, {"v": np.zeros(2)}, {})
+  for suffix in (".index", ".data-00000-of-00001"):
+    os.rename(saved + suffix, folder / f"bert_model.ckpt{suffix}")
+  (folder / "checkpoint").unlink()
+  with pytest.raises(ValueError, match="do_lower_case"):
+    load(init_checkpoint=folder)
+  load(init_checkpoint=folder, do_lower_case=False)
