@@ -25,8 +25,7 @@ import os
 
 from absl import flags, logging
 
-from bert.pretraining import instances
-from bert.scripts import command_line, flag_groups
+from bert.scripts import command_line, flag_groups, output_files
 from bert.text import text_files, vocabulary, vocabulary_file, word_counts
 
 __all__ = ["main"]
@@ -62,7 +61,7 @@ def define_flags() -> None:
     flags.DEFINE_integer(
       "max_unique_chars",
       1000,
-      "Keep at most this many characters, the most frequent ones. Words with other characters become "
+      "Keep at most this many characters, the most frequent ones. Words with other characters are "
       "[UNK].",
     )
   with flag_groups.flag_group("Extending a vocabulary"):
@@ -98,7 +97,7 @@ def main(_) -> None:
   check_flags()
   input_files = text_files.find_input_files(FLAGS.input_file)
   old = [FLAGS.extend] if FLAGS.extend else []
-  instances.check_output_files([FLAGS.output_file], input_files + old)
+  output_files.prepare([FLAGS.output_file], input_files + old)
   old_tokens = vocabulary_file.read_tokens(FLAGS.extend) if FLAGS.extend else []
   num_new = _number_of_new_tokens(old_tokens) if FLAGS.extend else 0
   counts = word_counts.count_words(

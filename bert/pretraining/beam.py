@@ -25,7 +25,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from bert.io.atomic_files import hidden_beside
 from bert.io.tfrecord_bytes import framed
-from bert.pretraining import blocks, instances
+from bert.pretraining import blocks, record_output
 from bert.text import corpus_statistics, text_files
 
 _BUCKET_BYTES = 1 << 21  # of text; of its records, 4 to 6 MB, which are shuffled in memory
@@ -47,7 +47,7 @@ def create_records(
 
   Args:
     input_files: text files.
-    output_files: TFRecord files to write; see `instances.RecordFiles`.
+    output_files: TFRecord files to write; see `record_output.RecordFiles`.
     settings: how records are made.
     facts: for the manifests.
     beam_args: options of Beam and of its runner, as on a command line.
@@ -90,7 +90,7 @@ def create_records(
     setattr(statistics, name, counts.get(name, 0))
   statistics.log()
   if not counts.get("records"):
-    instances.remove_records(output_files)
+    record_output.remove_records(output_files)
     raise text_files.CorpusError(f"There is no text in {', '.join(input_files)}.")
   logging.info("Wrote %d total instances", counts["records"])
   return counts["records"]
@@ -154,7 +154,7 @@ class WriteFile(beam.DoFn):
       _copy(hidden_beside(name, "manifest.json"), hidden_beside(path, "manifest.json"))
 
   def _write(self, path: str, buckets: Iterable[list[Record]]) -> None:
-    with instances.RecordFiles([path], self._facts) as files:
+    with record_output.RecordFiles([path], self._facts) as files:
       for bucket in buckets:
         for record, tokens in bucket:
           files.write_framed(record, tokens)

@@ -1,44 +1,23 @@
-"""What `create_pretraining_data.py` keeps on disk meanwhile, and what it writes.
+"""Training instances, and the documents they are made from: in memory, or on disk meanwhile.
 
   with Workspace("output", tokenizer) as workspace:
     documents = workspace.store_documents(sentences)  # reads like a list of lists of lists
     shuffle(documents, rng)
 
-Nothing that grows with the corpus stays in memory. Token ids, the bounds of sentences and
-documents, and finished instances lie in temporary files that are mapped into memory, so the system
-keeps in RAM what fits and no more. What is shuffled is an array of numbers, for which a random
-generator draws what it draws for the list that the array stands for: the order is the original's.
-
-  with RecordFiles(["a.tfrecord", "b.tfrecord"], {"max_seq_length": 128}) as files:
-    files.write(record, num_tokens=97)
-
-The files of records appear when all of them are complete.
+With a workspace, nothing that grows with the corpus stays in memory. Token ids, the bounds of
+sentences and documents, and finished instances lie in temporary files that are mapped into memory,
+so the system keeps in RAM only what fits. What is shuffled is an array of numbers, one for each
+element of the list that it represents: the random draws, and so the order, are the original's.
 """
 
 import array
 import contextlib
-import gzip
-import json
 import mmap
-import os
 import random
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
 
-from bert.io.atomic_files import force_to_disk, hidden_beside, sha256_of, write_text
-from bert.io.tfrecord_bytes import framed
-
-_BUFFERED = 1 << 16  # integers; half a megabyte at most for each file that is being filled
-_WRITE_BUFFER_BYTES = 1 << 20
-
-
-class OutputError(ValueError):
-  """A file of records cannot be written where it should be."""
-
-
-# ---------------------------------------------------------------------------------------------
-# On disk instead of in memory.
+_BUFFERED = 1 << 16  # integers; at most half a megabyte for each file that is being filled
 
 
 class TrainingInstance:
@@ -48,8 +27,8 @@ class TrainingInstance:
     tokens: with [CLS], [SEP] and [MASK].
     segment_ids: 0 or 1 for each token.
     masked_lm_positions: ascending.
-    masked_lm_labels: the tokens that were there.
-    is_random_next: whether the second segment is from elsewhere.
+    masked_lm_labels: the original tokens at these positions.
+    is_random_next: whether the second segment comes from another place.
   """
 
   def __init__(self, tokens, segment_ids, masked_lm_positions, masked_lm_labels, is_random_next):
@@ -63,11 +42,42 @@ class TrainingInstance:
     names = ("tokens", "segment_ids", "is_random_next", "masked_lm_positions", "masked_lm_labels")
     return f"TrainingInstance({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
+  def ids(self, tokenizer) -> tuple[list[int], list[int]]:
+    """The ids of `tokens` and of `masked_lm_labels`."""
+    convert = tokenizer.convert_tokens_to_ids
+    return convert(self.tokens), convert(self.masked_lm_labels)
+
+  def features(
+    self, tokenizer, max_seq_length: int, max_predictions_per_seq: int
+  ) -> dict[str, list]:
+    """Name -> values: int64 `[S]`, int64 `[P]` (weights float32), and the label int64 `[1]`.
+
+    Raises:
+      ValueError: the instance has more than S tokens or P masks, or a token has no id.
+    """
+    length, masks = len(self.segment_ids), len(self.masked_lm_positions)
+    if length > max_seq_length or masks > max_predictions_per_seq:
+      raise ValueError(
+        f"An instance has {length} tokens and {masks} masks; max_seq_length is {max_seq_length}, "
+        f"max_predictions_per_seq {max_predictions_per_seq}."
+      )
+    input_ids, masked_lm_ids = self.ids(tokenizer)
+    padding, no_masks = [0] * (max_seq_length - length), [0] * (max_predictions_per_seq - masks)
+    return {
+      "input_ids": input_ids + padding,
+      "input_mask": [1] * length + padding,
+      "segment_ids": list(self.segment_ids) + padding,
+      "masked_lm_positions": list(self.masked_lm_positions) + no_masks,
+      "masked_lm_ids": masked_lm_ids + no_masks,
+      "masked_lm_weights": [1.0] * masks + [0.0] * len(no_masks),
+      "next_sentence_labels": [int(self.is_random_next)],  # 1: not the next sentence
+    }
+
 
 def shuffle(items, rng: random.Random) -> None:
-  """Shuffles a list, or through its `order` what lies on disk; both take the same random draws.
+  """Shuffles a list, or a sequence on disk by its `order`; both take the same random draws.
 
-  The draws are those of `rng.shuffle`, which takes twice the time for a function call each.
+  The draws are those of `rng.shuffle`, which takes twice the time because of a function call each.
   """
   items = getattr(items, "order", items)
   if type(rng) is not random.Random:
@@ -84,7 +94,7 @@ def shuffle(items, rng: random.Random) -> None:
 
 @contextlib.contextmanager
 def temporary_files_in(folder: str) -> Iterator[None]:
-  """Adds to the errors of a full disk, which name no file, what was being written and where."""
+  """Adds to errors that name no file, as on a full disk, what was being written and where."""
   try:
     yield
   except OSError as error:
@@ -97,10 +107,11 @@ def temporary_files_in(folder: str) -> Iterator[None]:
 class IntegerFile:
   """Integers in a nameless temporary file: first filled, then read as an array.
 
-  The file vanishes with the process, however that ends.
+  The file disappears with the process, however that ends.
 
   Attributes:
-    view: after `freeze`: a memoryview of all integers, which can be changed in place.
+    view: after `freeze`, a memoryview of all integers, which can be changed in place.
+    count: the number of integers.
   """
 
   def __init__(self, folder: str, typecode: str):
@@ -119,7 +130,7 @@ class IntegerFile:
       self._flush()
 
   def freeze(self) -> None:
-    """Ends the filling and maps the file."""
+    """Completes the file and maps it."""
     self._flush()
     with temporary_files_in(self._folder):
       self._file.flush()
@@ -128,12 +139,12 @@ class IntegerFile:
     self.view = memoryview(self._map or b"").cast(self._buffer.typecode)
 
   def close(self) -> None:
-    """Gives the disk space back."""
+    """Releases the disk space."""
     if self.view is not None:
       self.view.release()
     if self._map is not None:
       self._map.close()
-    with contextlib.suppress(OSError):  # on a full disk, closing tries to write once more
+    with contextlib.suppress(OSError):  # closing tries to write again, also on a full disk
       self._file.close()
 
   def _flush(self) -> None:
@@ -145,7 +156,7 @@ class IntegerFile:
 class Workspace:
   """Temporary files in one folder for the documents and instances of one run.
 
-  On disk they take 4 bytes for a token, and 0.4 to 0.7 KB for an instance of 128 tokens.
+  They take 4 bytes per token, and 0.4 to 0.7 KB per instance of 128 tokens.
   """
 
   def __init__(self, folder: str, tokenizer):
@@ -161,7 +172,7 @@ class Workspace:
     self._stack.close()
 
   def store_documents(self, sentences: Iterable[list[str] | None]) -> "StoredDocuments":
-    """What `split_documents` returns, on disk."""
+    """The result of `corpus.split_documents`, on disk."""
     documents = StoredDocuments(*self._files("iqqq"), self._token_of())
     for sentence in sentences:
       if sentence is None:
@@ -186,28 +197,28 @@ class Workspace:
 
 
 class StoredDocuments(Sequence):
-  """Documents as sequences of sentences, each read when it is asked for.
+  """Documents as sequences of sentences, which are read on access.
 
   Attributes:
-    order: the documents' numbers; permuting these permutes the documents.
+    order: the documents' numbers; permuting them permutes the documents.
   """
 
   def __init__(self, ids, sentence_ends, document_ends, order, token_of):
     self._ids, self._order = ids, order
     self._sentence_ends, self._document_ends = sentence_ends, document_ends
     self._token_of = token_of
-    # The end of number n lies at n + 1, so that the start of the first is no special case.
+    # The end of number n is at index n + 1, so that the start of the first is no special case.
     sentence_ends.extend([0])
     document_ends.extend([0])
     self._documents = self._sentences_before = 0
 
   def add_sentence(self, ids: Sequence[int]) -> None:
-    """Appends to the document that is being filled."""
+    """Appends to the current document."""
     self._ids.extend(ids)
     self._sentence_ends.extend([self._ids.count])
 
   def end_document(self) -> None:
-    """Starts another document, unless this one is empty."""
+    """Starts another document, unless the current one is empty."""
     sentences = self._sentence_ends.count - 1
     if sentences > self._sentences_before:
       self._document_ends.extend([sentences])
@@ -216,7 +227,7 @@ class StoredDocuments(Sequence):
       self._sentences_before = sentences
 
   def freeze(self) -> None:
-    """Ends the filling."""
+    """Completes the documents."""
     self.end_document()
     for file in (self._ids, self._sentence_ends, self._document_ends, self._order):
       file.freeze()
@@ -231,7 +242,7 @@ class StoredDocuments(Sequence):
     return StoredDocument(self, first, end)
 
   def sentence(self, number: int) -> list[str]:
-    """The tokens of sentence `number` of the whole corpus, in reading order."""
+    """The tokens of a sentence, numbered through the whole corpus."""
     start, end = self._sentence_ends.view[number], self._sentence_ends.view[number + 1]
     return list(map(self._token_of.__getitem__, self._ids.view[start:end].tolist()))
 
@@ -247,19 +258,19 @@ class StoredDocument(Sequence):
 
   def __getitem__(self, index: int) -> list[str]:
     if not -self._count <= index < self._count:
-      raise IndexError(f"There is no sentence {index} in a document of {self._count}.")
+      raise IndexError(f"Sentence {index} of a document of {self._count} sentences does not exist.")
     return self._documents.sentence(self._first + index % self._count)
 
 
 class StoredInstances(Sequence):
-  """`TrainingInstance`s as integers: four numbers that say what follows, then ids and positions."""
+  """`TrainingInstance`s as integers: three counts and the label, then ids and positions."""
 
   def __init__(self, numbers, starts, convert, token_of):
     self._numbers, self._starts = numbers, starts
     self._convert, self._token_of = convert, token_of
 
   def extend(self, instances: Iterable[TrainingInstance]) -> None:
-    """Appends; not possible any more once `order` was used."""
+    """Appends; not possible after `order` was used."""
     for instance in instances:
       self._starts.extend([self._numbers.count])
       positions = instance.masked_lm_positions
@@ -278,7 +289,7 @@ class StoredInstances(Sequence):
 
   @property
   def order(self) -> memoryview:
-    """Where each instance starts; permuting these permutes the instances."""
+    """Where each instance starts; permuting these numbers permutes the instances."""
     if self._starts.view is None:
       self._numbers.freeze()
       self._starts.freeze()
@@ -302,203 +313,28 @@ class StoredInstances(Sequence):
 
 
 class StoredInstance(TrainingInstance):
-  """A `TrainingInstance` whose tokens are looked up when they are asked for.
-
-  Attributes:
-    input_ids: of `tokens`.
-    masked_lm_ids: of `masked_lm_labels`.
-  """
+  """A `TrainingInstance` that holds ids; its tokens are looked up on access."""
 
   def __init__(
     self, input_ids, segment_ids, masked_lm_positions, masked_lm_ids, is_random_next, token_of
   ):
-    self.input_ids = input_ids
+    self._input_ids, self._masked_lm_ids = input_ids, masked_lm_ids
     self.segment_ids = segment_ids
     self.is_random_next = is_random_next
     self.masked_lm_positions = masked_lm_positions
-    self.masked_lm_ids = masked_lm_ids
     self._token_of = token_of
 
   @property
   def tokens(self) -> list[str]:
     """As in `TrainingInstance`."""
-    return list(map(self._token_of.__getitem__, self.input_ids))
+    return list(map(self._token_of.__getitem__, self._input_ids))
 
   @property
   def masked_lm_labels(self) -> list[str]:
     """As in `TrainingInstance`."""
-    return list(map(self._token_of.__getitem__, self.masked_lm_ids))
+    return list(map(self._token_of.__getitem__, self._masked_lm_ids))
 
-
-# ---------------------------------------------------------------------------------------------
-# Files of records.
-
-
-def check_output_files(
-  output_files: Sequence[str], input_files: Sequence[str] = (), may_be_remote: bool = False
-) -> None:
-  """Makes the folders of the output, and tries to write there.
-
-  Args:
-    output_files: names of the files to come.
-    input_files: files that must not be written over.
-    may_be_remote: accept names such as `gs://bucket/file`, unchecked.
-
-  Raises:
-    OutputError: two names are equal, or one cannot be a file of records.
-  """
-  inputs = {os.path.realpath(path) for path in input_files}
-  real = [os.path.realpath(path) for path in output_files]
-  if not output_files:
-    raise OutputError("--output_file: there is no file name.")
-  for path, real_path in zip(output_files, real, strict=True):
-    if "://" in path and not may_be_remote:
-      raise OutputError(f"--output_file: {path} is remote. Write to a local disk, then copy it.")
-    if real.count(real_path) > 1:
-      raise OutputError(f"--output_file: {path} stands there twice.")
-    if real_path in inputs:
-      raise OutputError(f"--output_file: {path} is also an input file, which would be lost.")
-    if "://" in path:
-      continue
-    if os.path.isdir(path):
-      raise OutputError(f"--output_file: {path} is a folder. Give the name of a file in it.")
-    _try_to_write(path)
-
-
-def _try_to_write(path: str) -> None:
-  temporary = hidden_beside(path, "tmp")
-  try:
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    with open(temporary, "wb"):
-      pass
-    os.remove(temporary)
-  except OSError as error:
-    raise OutputError(f"--output_file: cannot write {path}: {error.strerror}.") from error
-
-
-class RecordFiles:
-  """TFRecord files that records are dealt to in turn; all of them appear at the end, or none.
-
-  They are written aside, in the same folders. Beside each stands then a manifest
-  (`.NAME.manifest.json`) with the number of records, bytes, sha256, and `facts`;
-  `record_files` refuses a file that does not fit its manifest.
-
-  Attributes:
-    count: how many records were written.
-  """
-
-  def __init__(self, paths: Sequence[str], facts: Mapping[str, Any]):
-    """Opens the files.
-
-    Args:
-      paths: final names; existing files are replaced at the end.
-      facts: for the manifests. `max_seq_length` is needed for the share of padding; `compression`
-        "GZIP" compresses the files.
-    """
-    self._paths, self._facts = list(map(os.fspath, paths)), dict(facts)
-    self._temporary = [hidden_beside(path, "tmp") for path in self._paths]
-    self._records, self._tokens = [0] * len(self._paths), [0] * len(self._paths)
-    self.count = 0
-    self._writers = []
-    try:
-      with self._explained():
-        for path in self._temporary:
-          self._writers.append(_open_records(path, facts.get("compression")))
-    except OSError:
-      self._close_and_remove()
-      raise
-
-  def write(self, record: bytes, num_tokens: int) -> None:
-    """Writes a serialized example with so many tokens that are no padding."""
-    self.write_framed(framed(record), num_tokens)
-
-  def write_framed(self, record: bytes | memoryview, num_tokens: int) -> None:
-    """Writes a record with its length and checksums around it, see `tfrecord_bytes.framed`."""
-    index = self.count % len(self._paths)
-    with self._explained():
-      self._writers[index].write(record)
-    self._records[index] += 1
-    self._tokens[index] += num_tokens
-    self.count += 1
-
-  def __enter__(self):
-    return self
-
-  def __exit__(self, exc_type, exc_value, traceback):
-    try:
-      if exc_type is None:
-        with self._explained():
-          for writer in self._writers:
-            writer.close()
-        self._publish()
-    finally:
-      self._close_and_remove()
-
-  def _publish(self) -> None:
-    """Everything slow comes before the first rename: an interruption in between is unlikely."""
-    for temporary in self._temporary:
-      force_to_disk(temporary)
-    manifests = [self._manifest(index) for index in range(len(self._paths))]
-    for path in self._paths:
-      with contextlib.suppress(FileNotFoundError):
-        os.remove(hidden_beside(path, "manifest.json"))  # of an older file
-    for temporary, path in zip(self._temporary, self._paths, strict=True):
-      os.replace(temporary, path)
-    for path, manifest in zip(self._paths, manifests, strict=True):
-      write_text(hidden_beside(path, "manifest.json"), json.dumps(manifest) + "\n")
-
-  def _manifest(self, index: int) -> dict[str, Any]:
-    places = self._records[index] * self._facts["max_seq_length"]
-    return {
-      "records": self._records[index],
-      "bytes": os.path.getsize(self._temporary[index]),
-      "sha256": sha256_of(self._temporary[index]),
-      **self._facts,
-      "padding_share": round(1 - self._tokens[index] / places, 4) if places else 0.0,
-    }
-
-  def _close_and_remove(self) -> None:
-    for writer in self._writers:
-      with contextlib.suppress(OSError):  # on a full disk, closing tries to write once more
-        writer.close()
-    for path in self._temporary:
-      with contextlib.suppress(OSError):
-        os.remove(path)
-
-  @contextlib.contextmanager
-  def _explained(self) -> Iterator[None]:
-    try:
-      yield
-    except OSError as error:
-      message = f"Cannot write {', '.join(self._paths)}: {error.strerror or error}"
-      raise OSError(message) from None
-
-
-def _open_records(path: str, compression: str | None) -> BinaryIO:
-  file = open(path, "wb", buffering=_WRITE_BUFFER_BYTES)  # noqa: SIM115 (closed by `RecordFiles`)
-  if compression == "GZIP":
-    return _GzipFile(file)
-  return file
-
-
-class _GzipFile(gzip.GzipFile):
-  """Without name and time in its header: equal records give equal bytes."""
-
-  def __init__(self, file: BinaryIO):
-    super().__init__(filename="", mode="wb", fileobj=file, mtime=0)
-    self._file_below = file
-
-  def close(self) -> None:
-    """Also closes the file below, which `GzipFile` leaves open."""
-    try:
-      super().close()
-    finally:
-      self._file_below.close()
-
-
-def remove_records(paths: Iterable[str]) -> None:
-  """Removes files of records with their manifests, as far as they are on a local disk."""
-  for path in paths:
-    for name in (path, hidden_beside(path, "manifest.json")):
-      with contextlib.suppress(FileNotFoundError):
-        os.remove(name)
+  def ids(self, tokenizer) -> tuple[list[int], list[int]]:
+    """As in `TrainingInstance`."""
+    del tokenizer
+    return self._input_ids, self._masked_lm_ids

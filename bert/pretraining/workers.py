@@ -33,7 +33,7 @@ from absl import logging
 
 from bert.io.atomic_files import hidden_beside
 from bert.io.tfrecord_bytes import framed, framed_size
-from bert.pretraining import blocks, instances
+from bert.pretraining import blocks, instances, record_output
 from bert.text import corpus_statistics, text_files
 
 # Before each record in a temporary file: how many of its tokens are no padding.
@@ -87,7 +87,7 @@ def create_records(
 
   Args:
     input_files: text files.
-    output_files: TFRecord files to write; see `instances.RecordFiles`.
+    output_files: TFRecord files to write; see `record_output.RecordFiles`.
     settings: how records are made.
     num_workers: how many processes; with 1 the work is done in this one.
     facts: for the manifests, see `BlockSettings.facts`.
@@ -297,7 +297,7 @@ def _deal(
   progress = corpus_statistics.Progress("Writing", len(addresses), "records")
   with contextlib.ExitStack() as stack:
     contents = [stack.enter_context(_mapped(path)) for path in spools]
-    files = stack.enter_context(instances.RecordFiles(output_files, facts))
+    files = stack.enter_context(record_output.RecordFiles(output_files, facts))
     for count, address in enumerate(addresses):
       start, worker = divmod(address, len(spools))
       content = contents[worker]

@@ -7,15 +7,14 @@ import pathlib
 
 import pytest
 
-from bert.pretraining import blocks, instances, workers
+from bert.pretraining import blocks, workers
+from bert.scripts import output_files
 from bert.text import text_files
-from tests.kit.paths import ROOT
-from tests.pretraining.workers_test import manifest_of, names, records_of
+from tests.kit.paths import SAMPLE_TEXT, SAMPLE_VOCAB
+from tests.kit.pretraining_records import framed_records, manifest_of, names
 
 beam = pytest.importorskip("apache_beam")
-TEXT = ROOT / "samples" / "sample_text.txt"
-VOCAB = ROOT / "samples" / "vocab.txt"
-SETTINGS = blocks.BlockSettings(str(VOCAB), max_seq_length=64, dupe_factor=3)
+SETTINGS = blocks.BlockSettings(str(SAMPLE_VOCAB), max_seq_length=64, dupe_factor=3)
 FACTS = SETTINGS.facts(blocks.load_tables(SETTINGS).tokenizer.vocab)
 LOCAL = "--runner=BundleBasedDirectRunner"
 
@@ -26,12 +25,12 @@ def test_the_records_of_the_workers(tmp_path, monkeypatch):
   monkeypatch.setattr(blocks, "block_bytes", lambda total: 3000)
   monkeypatch.setattr(pretraining_beam, "_BUCKET_BYTES", 5000)
   text = tmp_path / "text"
-  text.write_bytes((TEXT.read_bytes() + b"\n") * 3)
+  text.write_bytes((SAMPLE_TEXT.read_bytes() + b"\n") * 3)
   outputs = [tmp_path / name for name in ("out", "a", "b")]
   paths = list(map(str, outputs))
   workers.create_records([str(text)], paths[:1], SETTINGS, 1, FACTS)
   count = pretraining_beam.create_records([str(text)], paths[1:], SETTINGS, FACTS, LOCAL)
-  by_workers, *by_beam = map(records_of, outputs)
+  by_workers, *by_beam = map(framed_records, outputs)
   assert count == len(by_workers)
   assert sorted(by_workers) == sorted(by_beam[0] + by_beam[1])
   assert abs(len(by_beam[0]) - len(by_beam[1])) < 5 * count**0.5
@@ -39,7 +38,7 @@ def test_the_records_of_the_workers(tmp_path, monkeypatch):
   manifest = manifest_of(tmp_path / "a")
   assert manifest["records"] == len(by_beam[0])
   assert {name: manifest[name] for name in FACTS} == FACTS
-  shares = [manifest_of(path)["padding_share"] * len(records_of(path)) for path in outputs]
+  shares = [manifest_of(path)["padding_share"] * len(framed_records(path)) for path in outputs]
   assert shares[0] == pytest.approx(shares[1] + shares[2], abs=0.01 * count)
   assert not [name for name in names(tmp_path) if name.endswith(".tmp")]
 
@@ -53,8 +52,8 @@ def test_every_file_appears(tmp_path):
   pretraining_beam.create_records(
     [str(tmp_path / "text")], list(map(str, outputs)), settings, FACTS, LOCAL
   )
-  assert 1 <= sum(len(records_of(path)) for path in outputs) <= 2
-  assert all(manifest_of(path)["records"] == len(records_of(path)) for path in outputs)
+  assert 1 <= sum(len(framed_records(path)) for path in outputs) <= 2
+  assert all(manifest_of(path)["records"] == len(framed_records(path)) for path in outputs)
 
 
 def test_no_text(tmp_path):
@@ -86,6 +85,6 @@ def test_remote_files_are_copied_when_they_are_complete(tmp_path, monkeypatch):
 
 
 def test_remote_names_are_for_beam_alone():
-  instances.check_output_files(["gs://bucket/out"], may_be_remote=True)
-  with pytest.raises(instances.OutputError, match="stands there twice"):
-    instances.check_output_files(["gs://b/out", "gs://b/out"], may_be_remote=True)
+  output_files.prepare(["gs://bucket/out"], may_be_remote=True)
+  with pytest.raises(output_files.OutputError, match="is given twice"):
+    output_files.prepare(["gs://b/out", "gs://b/out"], may_be_remote=True)

@@ -5,9 +5,7 @@ Alone: python -m pytest tests/pretraining/workers_test.py
 
 import gzip
 import hashlib
-import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -15,16 +13,15 @@ import time
 
 import pytest
 
-from bert.io import tfrecord_bytes
 from bert.pretraining import blocks, instances, workers
 from bert.text import corpus, corpus_statistics, text_files
-from tests.kit.paths import ROOT
-
-TEXT = ROOT / "samples" / "sample_text.txt"
-VOCAB = ROOT / "samples" / "vocab.txt"
+from tests.kit.paths import ROOT, SAMPLE_TEXT, SAMPLE_VOCAB
+from tests.kit.pretraining_records import flags_for, framed_records, manifest_of, names
 
 # Runs the script on small blocks, so that little text keeps several workers busy.
 PROGRAM = (
+  # A shell's background job, such as a test run, and its children ignore Ctrl-C.
+  "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
   "from bert import create_pretraining_data\n"
   "from bert.pretraining import blocks\n"
   "from bert.scripts import command_line\n"
@@ -36,9 +33,8 @@ PROGRAM = (
 
 def start(output, text, block=2000, change="", **settings):
   """Starts the script in a process of its own."""
-  settings = {"input_file": text, "output_file": output, "vocab_file": VOCAB, **settings}
   program = PROGRAM.format(block=block, change=change)
-  arguments = [f"--{name}={value}" for name, value in settings.items()]
+  arguments = [f"--{name}={value}" for name, value in flags_for(output, text, **settings).items()]
   return subprocess.Popen(
     [sys.executable, "-c", program, *arguments],
     cwd=ROOT,
@@ -56,31 +52,11 @@ def create(output, text, **settings):
   return errors
 
 
-def records_of(path):
-  """The records of a file, each with its frame."""
-  data = pathlib.Path(path).read_bytes()
-  data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-  records, start = [], 0
-  while start < len(data):
-    end = start + tfrecord_bytes.framed_size(data[start:])
-    records.append(data[start:end])
-    start = end
-  return records
-
-
-def manifest_of(path):
-  return json.loads((path.parent / f".{path.name}.manifest.json").read_text())
-
-
-def names(folder):
-  return sorted(path.name for path in folder.iterdir())
-
-
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
   """The sample text, several times, in one plain and one compressed file."""
   folder = tmp_path_factory.mktemp("text")
-  content = TEXT.read_bytes() + b"\n"
+  content = SAMPLE_TEXT.read_bytes() + b"\n"
   (folder / "a.txt").write_bytes(content * 4)
   (folder / "b.txt.gz").write_bytes(gzip.compress(content * 2))
   return folder / "*"
@@ -98,16 +74,17 @@ def by_one(text, tmp_path_factory):
 # The same records.
 
 
-@pytest.mark.parametrize("num_workers", [2, 3])
+@pytest.mark.parametrize("num_workers", [2, pytest.param(3, marks=pytest.mark.ci)])
 def test_any_number_of_workers_writes_the_same_bytes(num_workers, text, by_one, tmp_path):
   log = create(tmp_path / "out", text, num_workers=num_workers)
   assert (tmp_path / "out").read_bytes() == by_one.read_bytes()
   assert manifest_of(tmp_path / "out") == manifest_of(by_one)
   assert names(tmp_path) == [".out.manifest.json", "out"]
-  documents = TEXT.read_text().split("\n\n")
+  documents = SAMPLE_TEXT.read_text().split("\n\n")
   assert f"Read {6 * len(documents)} documents" in log
 
 
+@pytest.mark.ci
 def test_processes_that_start_afresh(text, by_one, tmp_path):
   """As on systems without fork, or when TensorFlow has started threads."""
   change = "import sys; sys.modules['tensorflow'] = sys"
@@ -117,26 +94,29 @@ def test_processes_that_start_afresh(text, by_one, tmp_path):
   assert "Wrote" in log
 
 
+@pytest.mark.ci
 def test_several_files_get_the_records_in_turn(text, by_one, tmp_path):
   create(f"{tmp_path / 'x'},{tmp_path / 'y'}", text, num_workers=2)
-  everything = records_of(by_one)
-  assert records_of(tmp_path / "x") == everything[0::2]
-  assert records_of(tmp_path / "y") == everything[1::2]
+  everything = framed_records(by_one)
+  assert framed_records(tmp_path / "x") == everything[0::2]
+  assert framed_records(tmp_path / "y") == everything[1::2]
   assert manifest_of(tmp_path / "x")["records"] == len(everything[0::2])
 
 
+@pytest.mark.ci
 def test_records_are_shuffled_and_seeds_differ(text, by_one, tmp_path):
   create(tmp_path / "out", text, num_workers=1, random_seed=2)
-  assert records_of(tmp_path / "out") != records_of(by_one)
-  passes = [hashlib.sha256(record).digest() for record in records_of(by_one)]
+  assert framed_records(tmp_path / "out") != framed_records(by_one)
+  passes = [hashlib.sha256(record).digest() for record in framed_records(by_one)]
   assert len(set(passes)) > 0.9 * len(passes)
 
 
+@pytest.mark.ci
 def test_gzip(text, by_one, tmp_path):
   for name in ("a", "b"):
     create(tmp_path / name, text, num_workers=1, gzip=True)
   assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-  assert records_of(tmp_path / "a") == records_of(by_one)
+  assert framed_records(tmp_path / "a") == framed_records(by_one)
   manifest = manifest_of(tmp_path / "a")
   assert manifest["compression"] == "GZIP"
   assert (tmp_path / "a").read_bytes()[4:8] == bytes(4)  # no time
@@ -145,6 +125,7 @@ def test_gzip(text, by_one, tmp_path):
   assert "compression" not in manifest_of(by_one)
 
 
+@pytest.mark.ci
 def test_tensorflow_reads_the_records_and_is_not_imported(text, by_one, tmp_path):
   import tensorflow as tf
 
@@ -156,13 +137,13 @@ def test_tensorflow_reads_the_records_and_is_not_imported(text, by_one, tmp_path
   create(tmp_path / "gz", text, num_workers=1, gzip=True)
   plain = [record.numpy() for record in tf.data.TFRecordDataset(str(by_one))]
   compressed = [record.numpy() for record in tf.data.TFRecordDataset(str(tmp_path / "gz"), "GZIP")]
-  assert plain == compressed == [record[12:-4] for record in records_of(by_one)]
+  assert plain == compressed == [record[12:-4] for record in framed_records(by_one)]
 
 
 def test_manifest_names_the_options_that_were_used(text, tmp_path):
   create(
     tmp_path / "out",
-    TEXT,
+    SAMPLE_TEXT,
     num_workers=1,
     do_whole_word_mask=True,
     dynamic_masking=True,
@@ -174,7 +155,7 @@ def test_manifest_names_the_options_that_were_used(text, tmp_path):
   options = {*blocks._OPTIONS, *corpus.TextFormat._fields}
   assert {name: manifest[name] for name in manifest if name in options} == expected
   assert (manifest["dupe_factor"], manifest["masked_lm_prob"]) == (1, 0.15)
-  assert manifest["vocab_size"] == len(VOCAB.read_text().splitlines())
+  assert manifest["vocab_size"] == len(SAMPLE_VOCAB.read_text().splitlines())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -182,15 +163,16 @@ def test_manifest_names_the_options_that_were_used(text, tmp_path):
 
 KILLED = (
   "import os\n"
-  "make = pretraining_blocks.records_of_range\n"
+  "make = blocks.records_of_range\n"
   "def stop(number, *arguments):\n"
   "  yield from make(number, *arguments)\n"
   "  if number == 3:\n"
   "    {stop}\n"
-  "pretraining_blocks.records_of_range = stop\n"
+  "blocks.records_of_range = stop\n"
 )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
   ("stop", "message"),
   [
@@ -207,6 +189,7 @@ def test_a_worker_that_dies_is_reported(stop, message, text, tmp_path):
   assert not names(tmp_path)
 
 
+@pytest.mark.ci
 def test_an_error_in_a_worker_is_that_of_the_program(text, tmp_path):
   change = KILLED.format(stop="raise KeyError('a bug')")
   process = start(tmp_path / "out", text, num_workers=2, change=change)
@@ -217,6 +200,7 @@ def test_an_error_in_a_worker_is_that_of_the_program(text, tmp_path):
   assert not names(tmp_path)
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits of file sizes")
 @pytest.mark.parametrize("num_workers", [1, 2])
 def test_a_full_disk(num_workers, text, tmp_path):
@@ -242,6 +226,7 @@ def wait_for_work(folder, num_workers):
   raise AssertionError("The workers did not begin.")
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform == "win32", reason="other signals")
 def test_ctrl_c(text, tmp_path):
   process = start(tmp_path / "out", text, num_workers=2, change=SLOW.format(seconds=60))
@@ -254,6 +239,7 @@ def test_ctrl_c(text, tmp_path):
   assert not names(tmp_path)
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform == "win32", reason="other signals")
 def test_a_killed_job_leaves_no_output_and_the_next_one_cleans_up(text, by_one, tmp_path):
   process = start(tmp_path / "out", text, num_workers=3, change=SLOW.format(seconds=5))
@@ -274,7 +260,7 @@ def test_a_killed_job_leaves_no_output_and_the_next_one_cleans_up(text, by_one, 
 
 def settings_of(**changes):
   return blocks.BlockSettings(
-    **{"vocab_file": str(VOCAB), "max_seq_length": 32, "dupe_factor": 1, **changes}
+    **{"vocab_file": str(SAMPLE_VOCAB), "max_seq_length": 32, "dupe_factor": 1, **changes}
   )
 
 
@@ -305,25 +291,26 @@ def test_ranges_may_end_in_any_order(tmp_path):
   addresses.close()
 
 
+@pytest.mark.ci
 def test_memory_does_not_grow_with_the_text(tmp_path):
   """Peak memory of a whole run, in a process of its own."""
   program = (
     "import resource, sys; from bert.text import corpus\n"
-    "from bert.pretraining import blocks, workers as pretraining_workers\n"
+    "from bert.pretraining import blocks, workers\n"
     "settings = blocks.BlockSettings(sys.argv[2], dupe_factor=1)\n"
     "blocks.block_bytes = lambda total: 1 << 16\n"
     "paths, facts = [sys.argv[1]], {'max_seq_length': 128}\n"
-    "pretraining_workers.create_records(paths, [paths[0] + '.out'], settings, 1, facts)\n"
+    "workers.create_records(paths, [paths[0] + '.out'], settings, 1, facts)\n"
     "print(open('/proc/self/status').read().split('RssAnon:')[1].split()[0])\n"
   )
   if not os.path.exists("/proc/self/status"):
     pytest.skip("no /proc to read the memory from")
   kilobytes = []
-  content = TEXT.read_bytes() + b"\n"
+  content = SAMPLE_TEXT.read_bytes() + b"\n"
   for copies in (50, 400):
     (tmp_path / "text").write_bytes(content * copies)
     done = subprocess.run(
-      [sys.executable, "-c", program, tmp_path / "text", VOCAB],
+      [sys.executable, "-c", program, tmp_path / "text", SAMPLE_VOCAB],
       cwd=ROOT,
       capture_output=True,
       check=True,

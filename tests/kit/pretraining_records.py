@@ -1,0 +1,64 @@
+"""Records that `create_pretraining_data.py` makes of the sample text, and what lies beside them.
+
+log = create(tmp_path / "out", dupe_factor=2)
+assert manifest_of(tmp_path / "out")["records"] == len(framed_records(tmp_path / "out"))
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import pathlib
+import random
+from typing import Any
+
+from bert import create_pretraining_data
+from bert.io import tfrecord_bytes
+from tests.kit.paths import SAMPLE_TEXT, SAMPLE_VOCAB
+from tests.kit.script_runs import Script
+
+SCRIPT = Script(create_pretraining_data)
+
+
+def flags_for(output: str | os.PathLike, text=SAMPLE_TEXT, **flags) -> dict[str, Any]:
+  """The flags of a run on `text`."""
+  return {"input_file": text, "output_file": output, "vocab_file": SAMPLE_VOCAB, **flags}
+
+
+def create(output: str | os.PathLike, text=SAMPLE_TEXT, **flags) -> str:
+  """Runs the script in this process, expects that nothing fails, and returns its log."""
+  return SCRIPT.run_well(**flags_for(output, text, **flags)).err
+
+
+def in_memory(tokenizer, text=SAMPLE_TEXT, seed=12345, dupe_factor=3, **options):
+  """Instances of 64 tokens at most."""
+  return create_pretraining_data.create_training_instances(
+    [str(text)], tokenizer, 64, dupe_factor, 0.2, 0.15, 10, random.Random(seed), **options
+  )
+
+
+def framed_records(path: str | os.PathLike) -> list[bytes]:
+  """The records of a file, each with its frame."""
+  data = pathlib.Path(path).read_bytes()
+  data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+  records, start = [], 0
+  while start < len(data):
+    end = start + tfrecord_bytes.framed_size(data[start:])
+    records.append(data[start:end])
+    start = end
+  return records
+
+
+def manifest_of(path: pathlib.Path) -> dict[str, Any]:
+  """The facts that stand beside a file of records."""
+  return json.loads((path.parent / f".{path.name}.manifest.json").read_text())
+
+
+def sha256(path: pathlib.Path) -> str:
+  """Of a file's content."""
+  return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def names(folder: pathlib.Path) -> list[str]:
+  """Of the files in a folder, hidden ones included."""
+  return sorted(path.name for path in folder.iterdir())
