@@ -26,7 +26,7 @@ import tensorflow as tf
 from bert import tokenization
 from bert.exporting import saved_models
 from bert.exporting.graph_tokenizer import ExactTokenizer, PublishedTokenizer
-from bert.io import atomic_files
+from bert.io import atomic_files, filesystem
 
 Features = dict[str, tf.Tensor]
 
@@ -64,9 +64,8 @@ class _Vocabulary:
 
   def _rewrite_if_needed(self):
     text = "\n".join(self.tokens) + "\n"
-    with tf.io.gfile.GFile(self.path, "rb") as reader:
-      if reader.read().removesuffix(b"\n") + b"\n" == text.encode():
-        return
+    if filesystem.read_bytes(self.path).removesuffix(b"\n") + b"\n" == text.encode():
+      return
     folder = tempfile.mkdtemp()
     weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
     self.path = os.path.join(folder, os.path.basename(self.path))

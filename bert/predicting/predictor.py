@@ -1,14 +1,14 @@
-"""One model, loaded once, that takes texts and gives results: of every task, and of every export.
+"""One model, loaded once, that takes texts and returns results: for every task and every export.
 
-  predictor = Predictor.from_run("/tmp/squad_output", vocab_file="vocab.txt")  # of any run_*.py
+  predictor = Predictor.from_run("/tmp/squad_output", vocab_file="vocab.txt")  # any run_*.py
   predictor = Predictor.from_saved_model("/tmp/squad_output/export")           # or its --do_export
   predictor([("Who?", "It was me.")])       # [{"answer": "me", "start": 7, "end": 9, ...}]
   for result in predictor.stream(many_questions): ...                          # in bounded memory
 
-  encode = Predictor.from_checkpoint("uncased_L-12_H-768_A-12")                # a vector each
+  encode = Predictor.from_checkpoint("uncased_L-12_H-768_A-12")                # one vector each
   encode(["A cat sat.", "The cat was sitting."])
 
-What goes in and comes out, for models that are fine-tuned:
+Items and results of fine-tuned models:
 
   run_classifier.py  a text, or (text_a, text_b)  label and probabilities, or score
   run_squad.py       (question, context)          answer, and its first and last + 1 character
@@ -18,10 +18,10 @@ What goes in and comes out, for models that are fine-tuned:
 `masked_words.py` guesses masked words; `predict.py` is the command line of all of them.
 
 How a `Predictor` saves time: texts are taken in chunks, sorted by length within a chunk and cut
-into batches, so that little is computed for padding; results are dealt out in the order of the
-texts. The graph is traced once, when the model is loaded, for batches of any size and length.
+into batches, so that there is little padding; results come in the order of the texts. The graph is
+traced once, when the model is loaded, for batches of any size and length.
 
-Letters in shapes: B = batch size, S = sequence length, L = number of layers asked for, W = hidden
+Letters in shapes: B = batch size, S = sequence length, L = number of requested layers, W = hidden
 size.
 """
 
@@ -52,7 +52,7 @@ Features = Mapping[str, Any]  # name -> list of ints, or a string
 Graph = Callable[[Features], Arrays]
 
 # ---------------------------------------------------------------------------------------------
-# The predictor: knows lengths and order, and nothing of BERT.
+# The predictor: lengths and order, independent of BERT.
 
 
 class Predictor:
@@ -68,9 +68,9 @@ class Predictor:
     [98, 291, 0]
 
   Attributes:
-    batch_size: so many items are computed at a time.
-    batch_tokens: more of them, as long as they have so few tokens.
-    chunk_size: so many items are sorted by length together, and wait for each other.
+    batch_size: number of items in a batch.
+    batch_tokens: a batch may have more items, up to this number of tokens.
+    chunk_size: number of items that are sorted by length together, and wait for each other.
   """
 
   def __init__(
@@ -83,26 +83,25 @@ class Predictor:
     chunk_size: int = 1024,
     batch_tokens: int = 0,
   ):
-    """Puts the three steps together.
+    """Combines the three steps.
 
     Args:
-      featurize: an item's features. It may add what `finish` needs.
-      compute: name -> int32 `[B, longest]`, filled up with zeros (or strings `[B]`), to name ->
+      featurize: item -> features; it may add features for `finish`.
+      compute: name -> int32 `[B, longest]`, padded with zeros (or strings `[B]`), to name ->
         array or tensor `[B, ...]`.
       inputs: names of the features that `compute` takes.
-      finish: makes an item's result of its features and its rows of the outputs; by default those
-        rows are the result.
+      finish: features of an item and its rows of the outputs -> result; by default those rows.
       batch_size: B.
-      chunk_size: more means less padding, and more memory for results that wait.
-      batch_tokens: more items than `batch_size` are a batch if they have no more tokens, padding
-        included: short ones would make many small batches, which keep no processor busy.
+      chunk_size: a larger one means less padding, and more memory for results that wait.
+      batch_tokens: a batch may have more than `batch_size` items up to this number of tokens,
+        padding included: small batches of short items do not keep a processor busy.
 
     Raises:
       ValueError: a size is below 1.
     """
     for name, value in (("batch_size", batch_size), ("chunk_size", chunk_size)):
       if value < 1:
-        raise ValueError(f"{name} must be at least 1, but is {value}.")
+        raise ValueError(f"{name} is {value}, but must be at least 1.")
     self.batch_size = batch_size
     self.chunk_size = chunk_size
     self.batch_tokens = batch_tokens
@@ -116,18 +115,18 @@ class Predictor:
     return list(self.stream(items))
 
   def stream(self, items: Iterable, source: str | None = None) -> Iterator:
-    """The results one by one, in the order of the items; holds one chunk in memory.
+    """Yields the results one by one, in the order of the items, with one chunk in memory.
 
     Args:
-      items: what to predict.
-      source: where the items are the lines of, such as a file; errors name it and the line.
+      items: the inputs.
+      source: the file whose lines the items are, if they are; errors name it and the line.
 
     Raises:
-      TypeError: `items` is one text; a list with it is meant.
-      ValueError: an item is nothing that the model takes.
+      TypeError: `items` is a single text.
+      ValueError: the model does not take an item.
     """
     if isinstance(items, (str, bytes)):
-      raise TypeError(f"A list of texts is needed; write [{items!r:.60}].")
+      raise TypeError(f"Expected a list of texts: [{items!r:.60}].")
     features = self._featurized(items, source)
     while chunk := list(itertools.islice(features, self.chunk_size)):
       yield from self._results(chunk)
@@ -166,7 +165,7 @@ class Predictor:
       start = stop
 
   def _length(self, features: Features) -> int:
-    """Of ids the longest list's, of texts their characters."""
+    """The length of the longest list of ids, or the number of characters."""
     values = [features[name] for name in self._inputs]
     if any(isinstance(value, str) for value in values):
       return sum(len(value) if isinstance(value, str) else sum(map(len, value)) for value in values)
@@ -181,7 +180,7 @@ class Predictor:
     return outputs
 
   # -------------------------------------------------------------------------------------------
-  # Where models come from.
+  # Loading.
 
   @classmethod
   def from_checkpoint(
@@ -197,23 +196,23 @@ class Predictor:
     batch_size: int = 32,
     dtype: str = "float32",
   ) -> "Predictor":
-    """Turns texts, or pairs of texts, into vectors.
+    """Encodes texts, or pairs of texts, as vectors.
 
     Args:
       init_checkpoint: a checkpoint's prefix, a folder with one, an exported encoder, or the name of
         a released model.
-      layers: which layer's vectors, -1 for the last; or several.
+      layers: the layer of the vectors, -1 for the last; or several.
       pooling: see `layer_vectors`.
       bert_config_file: see `load_model`.
       vocab_file: see `load_model`.
       do_lower_case: see `load_model`.
-      max_seq_length: longer texts are cut.
-      batch_size: texts computed at a time; of short ones more, see `sentence_vectors`.
-      dtype: of the matrix products.
+      max_seq_length: longer texts are truncated.
+      batch_size: texts in a batch; more of short ones, see `sentence_vectors`.
+      dtype: of matrix products.
 
     Returns:
       A predictor whose results are float32 `[W]` for one layer and `[L, W]` for several; with
-      pooling `none`, `[S, W]` and `[S, L, W]`, where S counts the text's own pieces.
+      pooling `none`, `[S, W]` and `[S, L, W]`, where S is the number of the text's pieces.
 
     Raises:
       ValueError: a file is missing or bad, or they do not belong together.
@@ -249,19 +248,19 @@ class Predictor:
     chunk_size: int = 1024,
     **options,
   ) -> "Predictor":
-    """Runs a fine-tuned model where it was trained: the best checkpoint, or else the newest.
+    """Loads the fine-tuned model of a run: its best checkpoint, or else the newest.
 
     Args:
       output_dir: `--output_dir` of run_classifier.py, run_squad.py, run_ner.py or run_swag.py; it
-        says all but the vocabulary.
+        has everything but the vocabulary.
       vocab_file: by default vocab.txt in that folder, or in its export.
-      dtype: of the matrix products.
-      batch_size: items computed at a time.
+      dtype: of matrix products.
+      batch_size: items in a batch.
       chunk_size: see `__init__`.
       **options: see `load_run.load_run`.
 
     Returns:
-      As `from_saved_model`. Of run_classifier.py, a second text may always come.
+      As `from_saved_model`. Models of run_classifier.py always take a second text.
 
     Raises:
       ValueError: see `load_run.load_run`.
@@ -275,11 +274,11 @@ class Predictor:
   def from_saved_model(
     cls, saved_model: str, batch_size: int = 32, chunk_size: int = 1024
   ) -> "Predictor":
-    """Runs a fine-tuned model that `--do_export` wrote.
+    """Loads a fine-tuned model that `--do_export` wrote.
 
     Args:
       saved_model: the folder of the task's model, or the export's folder around `task`.
-      batch_size: items computed at a time.
+      batch_size: items in a batch.
       chunk_size: see `__init__`.
 
     Returns:
@@ -288,8 +287,8 @@ class Predictor:
       docstring of this module has a table.
 
     Raises:
-      ValueError: it is no model that takes strings.
-      OSError: there is no SavedModel.
+      ValueError: the model does not take strings.
+      OSError: the folder holds no SavedModel.
     """
     return cls._of_texts(load_signature(saved_model), batch_size, chunk_size)
 
@@ -306,7 +305,7 @@ class Predictor:
 
 
 def _stacked(rows: Sequence) -> Any:
-  """Strings as they are; lists as an array `[B, longest]`, filled up with 0 or "".
+  """Strings unchanged; lists as an array `[B, longest]`, padded with 0 or "".
 
   Example:
     >>> _stacked([[1], [2, 3]]).tolist()
@@ -326,24 +325,24 @@ def _stacked(rows: Sequence) -> Any:
 
 
 # ---------------------------------------------------------------------------------------------
-# Texts for SavedModels, and their answers.
+# Inputs and outputs of models that take texts.
 
-# Two texts given as a pair: which is which.
+# The names of a pair, in its order.
 _PAIRS = (("text_a", "text_b"), ("question", "context"), ("context", "choices"))
 
 
 def name_texts(
   item: str | tuple | Mapping[str, Any], names: Sequence[str], list_names: Sequence[str] = ()
 ) -> dict[str, Any]:
-  """An item as a dict of a model's inputs.
+  """The inputs of a model by name, from an item.
 
   Args:
     item: a text, a pair of texts, or such a dict.
     names: of the model's inputs.
-    list_names: of those that are several texts.
+    list_names: of those inputs that are lists of texts.
 
   Raises:
-    ValueError: it has other texts than the model takes.
+    ValueError: the model takes other inputs.
 
   Example:
     >>> name_texts("Hi.", ["text_a", "text_b"])
@@ -371,7 +370,7 @@ def name_texts(
 
 
 def _is_input(value, is_list: bool) -> bool:
-  """Whether it is a text, or a list of texts that are not empty, which is what fills up a row."""
+  """Whether it is a text, or a list of texts that are not empty: empty ones are padding."""
   if not is_list:
     return isinstance(value, str)
   are_texts = isinstance(value, (list, tuple)) and all(isinstance(text, str) for text in value)
@@ -379,10 +378,7 @@ def _is_input(value, is_list: bool) -> bool:
 
 
 def _own_answers(features: Features, outputs: Arrays) -> dict[str, Any]:
-  """A text's row of the outputs: of words and choices, as many as it has itself.
-
-  In a batch, rows are filled up to the longest.
-  """
+  """The outputs of one item, without the padding of its words or choices to the longest item."""
   own = len(features["choices"]) if "choices" in features else outputs.get("num_words")
   return {
     name: _plain(value if own is None or np.ndim(value) == 0 else value[:own])
@@ -391,7 +387,7 @@ def _own_answers(features: Features, outputs: Arrays) -> dict[str, Any]:
 
 
 def _plain(value):
-  """Bytes as text, numbers as Python's own; arrays of bytes as lists of text."""
+  """Bytes as text, NumPy's numbers as Python's; arrays of bytes as lists of text."""
   if isinstance(value, bytes):
     return value.decode("utf-8", "replace")
   if isinstance(value, np.ndarray):

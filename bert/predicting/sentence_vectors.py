@@ -1,8 +1,8 @@
-"""Texts to vectors: what BERT's layers make of word pieces, pooled into one vector for each text.
+"""Texts to vectors: the outputs of BERT's layers for each word piece, or pooled for each text.
 
-`predictor.Predictor.from_checkpoint` puts this together; `extract_features.py` writes files of it.
+`predictor.Predictor.from_checkpoint` combines these functions; `extract_features.py` writes files.
 
-Letters in shapes: B = batch size, S = sequence length, L = number of layers asked for, W = hidden
+Letters in shapes: B = batch size, S = sequence length, L = number of requested layers, W = hidden
 size.
 """
 
@@ -13,38 +13,38 @@ import numpy as np
 
 from bert.tasks.classification import InputExample, join_texts
 
-# What `BertModel` reads, by the names that `classification.InputFeatures` and records have.
+# The inputs of `BertModel`, by the names of `classification.InputFeatures` and of records.
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 POOLINGS = ("none", "cls", "mean", "max")
 
-# Vectors that wait until all texts of their chunk are done.
+# Limit of the vectors that wait until all texts of their chunk are done.
 _CHUNK_BYTES = 1 << 28
 
-# A batch of short texts has more of them, up to so many tokens: each call of an operation costs the
-# same however little it computes. The gain is small, and much larger batches leave the caches.
+# A batch of short texts has more of them, up to this number of tokens: each operation has a fixed
+# cost. The gain is small, and much larger batches do not fit into caches.
 _BATCH_TOKENS = 2048
 
 Features = Mapping[str, Any]  # name -> list of ints, or a string
 
 
 def text_features(tokenizer, item: str | tuple[str, str], max_seq_length: int) -> dict[str, list]:
-  """A text or a pair as a model reads it: `[CLS] a [SEP]`, then `b [SEP]` if there is a b.
+  """The inputs of a text or a pair: `[CLS] a [SEP]`, then `b [SEP]` for a pair.
 
   Args:
     tokenizer: a `tokenization.FullTokenizer`.
     item: the text, or two.
-    max_seq_length: what is longer is cut, the longer text first.
+    max_seq_length: longer inputs are truncated, the longer text first.
 
   Returns:
     `tokens`, and `INPUTS`, all of the same length, without padding.
 
   Raises:
-    ValueError: `item` is something else.
+    ValueError: `item` is not a text or a pair.
   """
   pair = (item, None) if isinstance(item, str) else item
   is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
   if not is_pair or not isinstance(pair[0], str) or not isinstance(pair[1], (str, type(None))):
-    raise ValueError(f"A text or a pair of texts is needed, not {item!r:.80}.")
+    raise ValueError(f"Expected a text or a pair of texts, not {item!r:.80}.")
   tokens, segment_ids = join_texts(InputExample(None, *pair), max_seq_length, tokenizer)
   return {
     "tokens": tokens,
@@ -61,21 +61,21 @@ def layer_vectors(
   dtype: str = "float32",
   use_one_hot_embeddings: bool = False,
 ) -> Callable[[Features], Features]:
-  """A graph function that gives the vectors of some layers, for `load_graph`.
+  """A graph function that returns the vectors of some layers, for `load_graph`.
 
   Args:
     config: a `BertConfig`.
     layer_indexes: 0 is the first layer, -1 the last.
-    pooling: `none` keeps a vector for each piece; `cls` takes that of [CLS]; `mean` and `max` go
-      over all pieces, [CLS] and [SEP] included, and padding not.
-    dtype: of the matrix products.
-    use_one_hot_embeddings: look words up by a matrix product.
+    pooling: `none`: a vector for each piece; `cls`: that of [CLS]; `mean` and `max`: over all
+      pieces, [CLS] and [SEP] included, without padding.
+    dtype: of matrix products.
+    use_one_hot_embeddings: look up words by a matrix product.
 
   Returns:
     `build(features)` -> `vectors`, float32 `[B, S, L, W]`, or `[B, L, W]` where pooled.
 
   Raises:
-    ValueError: there is no such layer or pooling.
+    ValueError: the model does not have a layer, or `pooling` is unknown.
   """
   check_layers(layer_indexes, config.num_hidden_layers)
   if pooling not in POOLINGS:
@@ -129,33 +129,33 @@ def _pool(vectors, input_mask, pooling):
 def chunk_that_fits(
   config, num_layers: int, pooling: str, max_seq_length: int, batch_size: int
 ) -> int:
-  """A `chunk_size` of 64 batches, or fewer where vectors that wait would take more than 256 MiB."""
+  """A `chunk_size` of 64 batches, or fewer if their vectors would take more than 256 MiB."""
   vectors_per_text = num_layers * (max_seq_length if pooling == "none" else 1)
   fitting = _CHUNK_BYTES // (4 * config.hidden_size * vectors_per_text)
   return max(batch_size, min(fitting, 64 * batch_size))
 
 
 def batch_tokens_of(max_seq_length: int, batch_size: int) -> int:
-  """Tokens of a batch of short texts, never more than `batch_size` of the longest have."""
+  """`batch_tokens` for short texts, at most that of `batch_size` of the longest texts."""
   return min(_BATCH_TOKENS, batch_size * max_seq_length)
 
 
 def own_vectors(features: Features, vectors: np.ndarray, pooling: str) -> np.ndarray:
-  """A text's rows of `layer_vectors`, without padding, and apart from the batch's memory."""
+  """The vectors of one text, without padding, in memory of their own."""
   return np.array(vectors[: len(features["input_ids"])] if pooling == "none" else vectors)
 
 
 def cosine_similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-  """How much two vectors point the same way: 1 the same, 0 at right angles, -1 opposite.
+  """The cosine of the angle between two vectors: 1 same direction, 0 right angle, -1 opposite.
 
-  This says whether two texts mean the same only if the model was trained for that: one of sentence
-  embeddings, or fine-tuned on pairs. Vectors of BERT as it comes from pre-training all share a few
-  large components, so that any two texts score high, unrelated ones too; such scores order pairs
-  of texts badly and their size means nothing (Reimers and Gurevych, arXiv:1908.10084, table 1).
+  It measures the similarity of texts only for a model that was trained to do so: one of sentence
+  embeddings, or fine-tuned on pairs. Vectors of pre-trained BERT all share a few large components,
+  so that any two texts score high, unrelated ones too; such scores rank pairs of texts badly, and
+  their absolute value means nothing (Reimers and Gurevych, arXiv:1908.10084, table 1).
 
   Args:
     a: float `[..., W]`.
-    b: float `[..., W]`, any shape that goes with a's.
+    b: float `[..., W]`, of a shape that broadcasts with a's.
 
   Returns:
     float64 `[...]`; 0 where a vector is 0.

@@ -3,7 +3,7 @@
   layout = Layout(layers=[-1], hidden_size=768, is_pooled=True, token_length=18)
   WRITERS["npz"]("vectors.npz", results, layout)      # an iterator of TextVectors
 
-Each writer takes results one by one, so that memory does not grow with the file, which appears
+Each writer takes results one by one, so that memory does not grow with the file. The file appears
 under its name when it is complete.
 
 Letters in shapes: S = pieces of a text, L = layers, W = hidden size, M = texts.
@@ -25,7 +25,7 @@ from bert.io.text_lines import written_output
 
 
 class TextVectors(NamedTuple):
-  """A text and what a model makes of it.
+  """A text and its vectors.
 
   Attributes:
     text: the first text of the line.
@@ -41,12 +41,12 @@ class TextVectors(NamedTuple):
 
 
 class Layout(NamedTuple):
-  """What all vectors of a file have in common.
+  """The common properties of all vectors of a file.
 
   Attributes:
-    layers: L numbers, as asked for.
+    layers: L numbers, as requested.
     hidden_size: W.
-    is_pooled: whether a text has one vector for each layer, or each of its pieces has.
+    is_pooled: whether there is one vector per text and layer, instead of one per piece and layer.
     token_length: characters of the longest token.
   """
 
@@ -61,12 +61,12 @@ class Layout(NamedTuple):
 
 
 def write_jsonl(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
-  """Writes the original's lines; with pooling, `layers` stands in place of `features`.
+  """Writes the original's lines; with pooling, `layers` takes the place of `features`.
 
     {"linex_index": 0, "features": [{"token": "[CLS]", "layers": [{"index": -1, "values": [...]}]}]}
 
   Returns:
-    How many texts.
+    The number of texts.
   """
   count = 0
   with written_output(path) as writer:
@@ -76,7 +76,7 @@ def write_jsonl(path: str, results: Iterable[TextVectors], layout: Layout) -> in
 
 
 def _json_line(index: int, result: TextVectors, layout: Layout) -> str:
-  """A line as `json.dumps` would write it; put together by hand, for the sake of `format_rows`."""
+  """A line as `json.dumps` would write it, with the faster `format_rows`."""
   rows = iter(format_rows(result.vectors.reshape([-1, layout.hidden_size])))
   if layout.is_pooled:
     content = f'"layers": [{_json_layers(rows, layout)}]'
@@ -86,7 +86,7 @@ def _json_line(index: int, result: TextVectors, layout: Layout) -> str:
       for token in result.tokens
     )
     content = f'"features": [{", ".join(pieces)}]'
-  # Not "line_index": this is the key that the original writes, and everybody's scripts read.
+  # Not "line_index": the original writes this key, and other programs read it.
   return f'{{"linex_index": {index}, {content}}}\n'
 
 
@@ -99,9 +99,9 @@ def _json_layers(rows, layout):
 def format_rows(vectors: np.ndarray) -> list[str]:
   """Each row as decimal numbers with commas between them, rounded to 6 digits.
 
-  The numbers are those of `round(float(x), 6)`, as the original has it: a float32 times 10^6 has 44
-  significant bits, so that in float64 the product is exact and only its rounding rounds. All digits
-  of a place are found at once, in about a tenth of the time that number after number takes.
+  The numbers are those of `round(float(x), 6)`, as in the original: a float32 times 10^6 has 44
+  significant bits, so the product is exact in float64 and is rounded once. All digits of a place
+  are computed at once, in about a tenth of the time of one number after another.
 
   Args:
     vectors: float32 `[M, W]`, M and W at least 1.
@@ -110,7 +110,7 @@ def format_rows(vectors: np.ndarray) -> list[str]:
     >>> format_rows(np.array([[0.12345678, -2.5], [30, -1e-9]], np.float32))
     ['0.123457, -2.5', '30.0, -0.0']
   """
-  if not np.abs(vectors).max() < 2000:  # 10^6 times more has to fit into int32; and NaN comes here
+  if not np.abs(vectors).max() < 2000:  # 10^6 times it must fit into int32; NaN also comes here
     rows = np.rint(vectors.astype(np.float64) * 1e6) / 1e6
     return [json.dumps(row)[1:-1] for row in rows.tolist()]
   places = list(_places(vectors))
@@ -129,7 +129,7 @@ def _places(vectors):
   for power in reversed(range(len(str(whole.max())))):
     yield _digit(whole, power), whole >= 10**power if power else True
   yield ord("."), True
-  for power in reversed(range(6)):  # Zeros at the end are left out, but for the first.
+  for power in reversed(range(6)):  # Trailing zeros are left out, except the first.
     yield _digit(fraction, power), fraction % 10 ** (power + 1) > 0 if power < 5 else True
   is_last = np.arange(vectors.shape[1]) == vectors.shape[1] - 1
   yield np.where(is_last, ord("\n"), ord(",")), True
@@ -137,7 +137,7 @@ def _places(vectors):
 
 
 def _digit(numbers, power):
-  """The character of the digit that counts `10**power`."""
+  """The character of the digit of `10**power`."""
   return numbers // 10**power % 10 + ord("0")
 
 
@@ -153,7 +153,7 @@ def write_npz(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
   `row_splits` int64 `[M + 1]`: text i has pieces `row_splits[i]` to `row_splits[i + 1]`.
 
   Returns:
-    How many texts.
+    The number of texts.
   """
   count = 0
   with contextlib.ExitStack() as stack, written_output(path) as writer:
@@ -190,20 +190,20 @@ def write_npz(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
 
 
 def _close_quietly(file) -> None:
-  with contextlib.suppress(OSError):  # on a full disk, closing tries to write once more
+  with contextlib.suppress(OSError):  # on a full disk, closing tries to write again
     file.close()
 
 
 class _Column:
-  """An array that grows on disk: its size stands at the begin of a file, and is known at the end.
+  """An array that grows on disk: an .npy begins with its size, which is known at the end.
 
   Attributes:
-    rows: how many there are.
+    rows: their number.
   """
 
   def __init__(self, name, dtype, row_shape, aside, path):
     self._name, self._dtype, self._row_shape, self._aside = name, dtype, row_shape, aside
-    self._path = path  # which the errors of a nameless file are to name
+    self._path = path  # errors of a file without a name state this one
     self.rows = 0
 
   def append(self, rows) -> None:
@@ -221,7 +221,7 @@ class _Column:
     with archive.open(f"{self._name}.npy", "w", force_zip64=True) as entry:
       np.lib.format.write_array_header_1_0(entry, header)
       with atomic_files.errors_naming(self._path):
-        self._aside.seek(0)  # which writes what is buffered
+        self._aside.seek(0)  # and writes what is buffered
       shutil.copyfileobj(self._aside, entry, 1 << 20)
 
 
@@ -236,7 +236,7 @@ def write_tfrecord(path: str, results: Iterable[TextVectors], layout: Layout) ->
   of `shape`: `[S, L, W]`, or `[L, W]` for pooled ones.
 
   Returns:
-    How many texts.
+    The number of texts.
   """
   return record_files.write_records(
     path,

@@ -81,14 +81,28 @@ print(json.dumps(outputs))
 """
 
 
+def padded_questions():
+  """Contexts, and their choices padded to four with empty strings."""
+  return [context for context, _ in QUESTIONS], [
+    found + [""] * (4 - len(found)) for _, found in QUESTIONS
+  ]
+
+
+def test_it_chooses_as_in_training(trained, probabilities):
+  model = choice_model.ChoiceModel(CONFIG, str(trained / "vocab.txt"), True, SEQ_LENGTH)
+  model.load(finding.find_checkpoint(str(trained)))
+  outputs = model(*map(tf.constant, padded_questions()))
+  np.testing.assert_allclose(outputs["probabilities"], probabilities, rtol=0, atol=1e-5)
+  assert outputs["choice"].numpy().tolist() == probabilities.argmax(axis=1).tolist()
+
+
+@pytest.mark.ci
 def test_an_exported_model_chooses_as_in_training(trained, probabilities, tmp_path):
   model = choice_model.ChoiceModel(CONFIG, str(trained / "vocab.txt"), True, SEQ_LENGTH)
   model.export(str(tmp_path / "task"), str(trained))
-  contexts = [context for context, _ in QUESTIONS]
-  choices = [found + [""] * (4 - len(found)) for _, found in QUESTIONS]
   done = subprocess.run(
     [sys.executable, "-c", _ELSEWHERE, str(tmp_path / "task")],
-    input=json.dumps([contexts, choices]),
+    input=json.dumps(padded_questions()),
     cwd=tmp_path,
     env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
     capture_output=True,

@@ -85,6 +85,7 @@ def lists(features):
 # The contract, for our tokenizer and the published one.
 
 
+@pytest.mark.ci
 def test_root_call(preprocess):  # P1, P2
   features = preprocess(tf.constant(["abc d ef", "ABC D EF d"]))
   assert sorted(features) == sorted(KEYS)
@@ -100,12 +101,14 @@ def test_root_call(preprocess):  # P1, P2
   assert found["input_type_ids"] == [[0] * 128] * 2
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("seq_length", [5, tf.constant(5)], ids=["int", "tensor"])
 def test_root_call_with_another_length(preprocess, seq_length):
   features = preprocess(tf.constant(["abc d ef xy"]), seq_length=seq_length)
   assert lists(features)["input_word_ids"] == [[2, 6, 4, 5, 3]]
 
 
+@pytest.mark.ci
 def test_tokenize(preprocess):  # P2, P3
   pieces = preprocess.tokenize(tf.constant(["abc d ef", "ABC D EF d"]))
   assert pieces.dtype == tf.int32
@@ -113,6 +116,7 @@ def test_tokenize(preprocess):  # P2, P3
   assert pieces.to_list() == [[[6], [4], [5]], [[6], [4], [5], [4]]]
 
 
+@pytest.mark.ci
 def test_tokenize_with_offsets(preprocess):  # P8
   pieces, starts, limits = preprocess.tokenize_with_offsets(tf.constant(["abc d ef", "ABC D EF d"]))
   assert [ragged.dtype for ragged in (pieces, starts, limits)] == [tf.int32, tf.int64, tf.int64]
@@ -132,6 +136,7 @@ def test_cased(tmp_path):  # P2
   assert found["input_word_ids"] == [[2, 6, 4, 5, 3] + [0] * 5, [2, 7, 1, 3] + [0] * 6]
 
 
+@pytest.mark.ci
 def test_special_tokens(preprocess):  # P4: what the vocabulary lacks is left out
   special = preprocess.tokenize.get_special_tokens_dict()
   assert {(value.dtype, tuple(value.shape)) for value in special.values()} == {(tf.int32, ())}
@@ -150,6 +155,7 @@ def test_mask_is_a_special_token(tmp_path):  # P4
   assert int(preprocess.tokenize.get_special_tokens_dict()["mask_id"]) == 8
 
 
+@pytest.mark.ci
 def test_special_tokens_in_a_session(exported):  # P14
   with tf.Graph().as_default():
     special = hub.load(exported).tokenize.get_special_tokens_dict()
@@ -164,6 +170,7 @@ FIRST = [[[6], [4, 5]], [[6, 4], [5], [4]]]
 SECOND = [[[4], [7]], [[7], [6]]]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("flat", [True, False], ids=["rank 2", "rank 3"])
 @pytest.mark.parametrize("length", [None, 10, tf.constant(10)], ids=["default", "int", "tensor"])
 @pytest.mark.parametrize("segments", [[FIRST], [FIRST, SECOND]], ids=["one", "two"])
@@ -193,6 +200,7 @@ def test_packing(preprocess, segments, length, flat):  # P5, P7
   assert [sum(row) for row in found["input_mask"]] == filled
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
   ("lengths", "seq_length", "kept"),
   [
@@ -223,12 +231,14 @@ def test_padding_takes_the_id_of_the_vocabulary(tmp_path):  # P7
   assert found["input_type_ids"] == [[0] * 6]
 
 
+@pytest.mark.ci
 def test_no_path_leaks(exported):  # P9
   files = [path for path in pathlib.Path(exported).rglob("*") if path.is_file()]
   assert [path.name for path in files if path.parent.name == "assets"] == ["vocab.txt"]
   assert not any(b"a_telling_name" in path.read_bytes() for path in files)
 
 
+@pytest.mark.ci
 def test_a_loaded_model_can_be_saved_elsewhere(exported, tmp_path):  # P10
   first, second = str(tmp_path / "first"), str(tmp_path / "second")
   shutil.copytree(exported, first)
@@ -249,6 +259,7 @@ def pair_model(preprocess, seq_length):
   return tf_keras.Model(inputs, pack([tokenize(sentences) for sentences in inputs]))
 
 
+@pytest.mark.ci
 def test_keras_layers(preprocess):  # P13
   model = pair_model(preprocess, 10)
   assert [tuple(model.output[key].shape) for key in KEYS] == [(None, 10)] * 3
@@ -257,6 +268,7 @@ def test_keras_layers(preprocess):  # P13
   assert found["input_type_ids"] == [[0, 0, 0, 0, 0, 1, 1, 1, 0, 0]]
 
 
+@pytest.mark.ci
 def test_keras_model_survives_the_export_it_was_made_from(exported, tmp_path):  # P10, P13
   first, second = str(tmp_path / "first"), str(tmp_path / "second")
   shutil.copytree(exported, first)
@@ -267,6 +279,7 @@ def test_keras_model_survives_the_export_it_was_made_from(exported, tmp_path):  
   assert found["input_word_ids"] == [[2, 6, 4, 5, 3, 4, 7, 3, 0, 0]]
 
 
+@pytest.mark.ci
 def test_root_as_keras_layer(exported):  # P1, P13
   sentences = tf_keras.layers.Input(shape=(), dtype=tf.string, name="sentences")
   layer = hub.KerasLayer(exported)
@@ -276,6 +289,7 @@ def test_root_as_keras_layer(exported):  # P1, P13
   assert lists(model(tf.constant(["xy"])))["input_word_ids"] == [[2, 7, 3] + [0] * 125]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("batch_size", [None, 7])
 def test_static_shapes(preprocess, batch_size):  # P3, P11
   @tf.function(input_signature=[tf.TensorSpec([batch_size], tf.string)], autograph=False)
@@ -293,6 +307,7 @@ def test_static_shapes(preprocess, batch_size):  # P3, P11
   assert check.get_concrete_function()
 
 
+@pytest.mark.ci
 def test_in_a_data_pipeline(preprocess):  # P12
   data = tf.data.Dataset.from_tensor_slices(["abc", "d ef", "xy"]).batch(2)
   batches = [lists(features) for features in data.map(lambda x: preprocess(x, seq_length=4))]
@@ -300,6 +315,7 @@ def test_in_a_data_pipeline(preprocess):  # P12
   assert batches[1]["input_word_ids"] == [[2, 7, 3, 0]]
 
 
+@pytest.mark.ci
 def test_edges(preprocess):  # P15
   empty = tf.constant([], tf.string)
   assert preprocess(empty)["input_word_ids"].shape == [0, 128]
@@ -313,6 +329,7 @@ def test_edges(preprocess):  # P15
   assert found["input_word_ids"][2][:2] == [2, 6]
 
 
+@pytest.mark.ci
 def test_signature(preprocess):
   serve = preprocess.signatures["serving_default"]
   found = lists(serve(sentences=tf.constant(["abc"])))
@@ -320,12 +337,13 @@ def test_signature(preprocess):
   assert found["input_word_ids"] == [[2, 6, 3] + [0] * 125]
 
 
+@pytest.mark.ci
 def test_loading_needs_tensorflow_and_tensorflow_text_alone(exported, tmp_path):
   code = f"""
 import sys, tensorflow as tf, tensorflow_text
 preprocess = tf.saved_model.load({exported!r})
 print(preprocess(tf.constant(["abc"]), seq_length=4)["input_word_ids"].numpy().tolist())
-print(sorted({{"tokenization", "tensorflow_hub", "unicode_tables"}} & set(sys.modules)))
+print(sorted({{"bert", "tokenization", "tensorflow_hub"}} & set(sys.modules)))
 """
   done = subprocess.run(
     [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False

@@ -112,6 +112,7 @@ def decoded(tensor):
   return [text.decode() for text in tensor.numpy().reshape(-1)]
 
 
+@pytest.mark.ci
 def test_classification(trained, tmp_path):
   model = export(tmp_path, trained, LABELS)
   logits = own_logits(trained, 3, TEXTS_B)
@@ -220,6 +221,7 @@ def write_mrpc(folder):
   return pairs
 
 
+@pytest.mark.ci
 def test_raw_pairs_get_the_probabilities_of_the_run(trained, tmp_path):
   pairs = write_mrpc(tmp_path)
   (tmp_path / "bert_config.json").write_text(CONFIG.to_json_string())
