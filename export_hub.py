@@ -14,7 +14,7 @@ it is loaded; the preprocess model needs `import tensorflow_text` before.
 
 from absl import flags, logging
 
-from bert.scripts import command_line, flag_groups, runner
+from bert.scripts import command_line, exports, flag_groups, run_settings, shared_flags
 
 FLAGS = flags.FLAGS
 
@@ -29,24 +29,28 @@ def define_flags() -> None:
       "Tokenize as the published preprocess models do, which differs from BERT's own tokenizer in "
       "rare characters, and not exactly as in training.",
     )
-  runner.define_model_flags(runs_model=False)
+  shared_flags.define_model_flags(runs_model=False)
   flag_groups.mark_required(["init_checkpoint", "export_dir", "vocab_file", "bert_config_file"])
 
 
 def main(_) -> None:
   """Exports as the flags say."""
-  if not FLAGS.init_checkpoint or not FLAGS.export_dir:
+  settings = run_settings.from_flags()
+  if not settings.init_checkpoint or not settings.export_dir:
     command_line.check_required()  # before gigabytes are fetched for nothing
-  runner.check_flag("max_seq_length", lambda value: value >= 3, "at least 3")
-  runner.resolve_model_files()
-  if not FLAGS.vocab_file or not FLAGS.bert_config_file:
-    from bert.checkpoints import checkpoint
-
-    checkpoint.find_checkpoint(FLAGS.init_checkpoint)  # If it is not there, neither are they.
-  command_line.check_required()
-  config, _ = runner.load_config_and_tokenizer()
-  runner.export_hub_models(FLAGS.export_dir, config, FLAGS.init_checkpoint, FLAGS.tf_text_tokenizer)
-  logging.info("Use them with hub.KerasLayer; %s serves as --init_checkpoint.", FLAGS.export_dir)
+  settings.check_at_least(3, "max_seq_length")
+  settings = run_settings.resolve(settings)
+  config, _ = run_settings.load_config_and_tokenizer(settings)
+  exports.export_hub_models(
+    settings.export_dir,
+    config,
+    settings.init_checkpoint,
+    settings.vocab_file,
+    settings.do_lower_case,
+    settings.max_seq_length,
+    settings.tf_text_tokenizer,
+  )
+  logging.info("Use them with hub.KerasLayer; %s serves as --init_checkpoint.", settings.export_dir)
 
 
 if __name__ == "__main__":

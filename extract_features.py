@@ -26,10 +26,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 from absl import flags, logging
 
-from bert.io import text_lines
+from bert.io import filesystem, text_lines
 from bert.predicting import load_model, predictor, sentence_vectors
 from bert.predicting.vector_files import WRITERS, Layout, TextVectors
-from bert.scripts import command_line, flag_groups, runner
+from bert.scripts import command_line, flag_groups, run_settings, shared_flags
 
 FLAGS = flags.FLAGS
 
@@ -81,7 +81,7 @@ def define_flags() -> None:
     flags.DEFINE_enum(
       "plot_method", "pca", ["pca", "tsne"], "How vectors become points of a plane."
     )
-  runner.define_model_flags(runs_model=False)
+  shared_flags.define_model_flags(runs_model=False)
   flag_groups.define_tpu_flags(cluster=False)
   flag_groups.mark_required(
     ["input_file", "vocab_file", "bert_config_file", "init_checkpoint", "output_file"]
@@ -239,16 +239,14 @@ def model_fn_builder(
 def main(_) -> None:
   """Extracts what the flags say."""
   layers = check_flags()
-  runner.resolve_model_files()
-  command_line.check_required()
-  command_line.explain_ignored_flags()
-  bert_config, tokenizer = runner.load_config_and_tokenizer()
+  settings = run_settings.resolve(run_settings.from_flags())
+  bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   try:
     sentence_vectors.check_layers(layers, bert_config.num_hidden_layers)
   except ValueError as error:
     raise command_line.UsageError(f"--layers={FLAGS.layers}: {error}") from None
   pooling = "mean" if FLAGS.similarity and FLAGS.pooling == "none" else FLAGS.pooling
-  encode = create_predictor(bert_config, tokenizer, layers, pooling)
+  encode = create_predictor(settings, bert_config, tokenizer, layers, pooling)
   if FLAGS.similarity:
     write_similarities(encode)
     return
@@ -283,11 +281,12 @@ def check_flags() -> list[int]:
     raise command_line.UsageError(
       "--use_tpu: features are extracted on this machine's GPU or CPU. Leave it out."
     )
-  runner.check_flag("batch_size", lambda value: value >= 1, "at least 1")
-  runner.check_flag("max_seq_length", lambda value: value >= 3, "at least 3")
+  settings = run_settings.from_flags()
+  settings.check_at_least(1, "batch_size")
+  settings.check_at_least(3, "max_seq_length")
   if FLAGS.output_file == "-" and FLAGS.output_format != "jsonl":
     raise command_line.UsageError(f"--output_format={FLAGS.output_format} needs an --output_file.")
-  if "://" in FLAGS.output_file and FLAGS.output_format != "jsonl":
+  if filesystem.is_remote(FLAGS.output_file) and FLAGS.output_format != "jsonl":
     raise command_line.UsageError(
       f"--output_format={FLAGS.output_format} is written to a local disk alone; copy it from there."
     )
@@ -317,10 +316,10 @@ def parse_layers(text: str) -> list[int]:
     ) from None
 
 
-def create_predictor(bert_config, tokenizer, layers, pooling) -> predictor.Predictor:
+def create_predictor(settings, bert_config, tokenizer, layers, pooling) -> predictor.Predictor:
   """What makes `TextVectors` of `InputExample`s, with the model that flags name."""
   build = sentence_vectors.layer_vectors(
-    bert_config, layers, pooling, FLAGS.dtype, FLAGS.use_one_hot_embeddings
+    bert_config, layers, pooling, settings.dtype, FLAGS.use_one_hot_embeddings
   )
 
   def featurize(example):
@@ -337,7 +336,7 @@ def create_predictor(bert_config, tokenizer, layers, pooling) -> predictor.Predi
   inputs = sentence_vectors.INPUTS
   return predictor.Predictor(
     featurize,
-    load_model.load_graph(build, inputs, FLAGS.init_checkpoint, ("bert/pooler/",)),
+    load_model.load_graph(build, inputs, settings.init_checkpoint, ("bert/pooler/",)),
     inputs,
     finish,
     FLAGS.batch_size,

@@ -3,7 +3,8 @@
   python plots.py --model_dir=/tmp/pretraining_output --output_file=curves.png \\
     --tags=masked_lm_loss,masked_lm_accuracy --reference="7.1:unigram entropy"
 
-The values are those of the event files that a run writes for TensorBoard: one panel for each
+Without --output_file it draws all pictures of the run into MODEL_DIR/plots, as --plots of a run
+does. The values are those of the event files that a run writes for TensorBoard: one panel for each
 scalar, training as a smoothed line over a thin raw one, evaluation as points.
 
 From Python: `bert.figures.training_curves.plot_curves`; `bert.figures.drawing` has the other
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 
 from absl import flags, logging
 
-from bert.figures import training_curves
+from bert.figures import run_pictures, training_curves
 from bert.scripts import command_line, flag_groups
 
 FLAGS = flags.FLAGS
@@ -24,7 +25,11 @@ def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("Curves"):
     flags.DEFINE_string("model_dir", None, "Folder of a run: the --output_dir of its script.")
-    flags.DEFINE_string("output_file", None, "The picture: .png, .svg or .pdf.")
+    flags.DEFINE_string(
+      "output_file",
+      None,
+      "The picture: .png, .svg or .pdf. Default: all pictures of the run, in MODEL_DIR/plots.",
+    )
     flags.DEFINE_list(
       "tags",
       None,
@@ -36,7 +41,7 @@ def define_flags() -> None:
       'A dashed horizontal line to compare losses with, as VALUE:LABEL: "7.1:unigram entropy". '
       "May be given several times.",
     )
-  flag_groups.mark_required(["model_dir", "output_file"])
+  flag_groups.mark_required(["model_dir"])
 
 
 def parse_references(texts: Sequence[str]) -> dict[str, float]:
@@ -64,6 +69,9 @@ def parse_references(texts: Sequence[str]) -> dict[str, float]:
 def main(_) -> None:
   """Draws the curves."""
   command_line.check_required()
+  if not FLAGS.output_file:
+    run_pictures.draw_run(FLAGS.model_dir)
+    return
   references = parse_references(FLAGS.reference)
   tags = training_curves.plot_curves(FLAGS.model_dir, FLAGS.output_file, FLAGS.tags, references)
   logging.info("Wrote %s: %s.", FLAGS.output_file, ", ".join(tags))

@@ -28,7 +28,7 @@ from bert.io.text_lines import (
 )
 from bert.predicting import masked_words
 from bert.predicting.predictor import Predictor
-from bert.scripts import command_line, flag_groups, runner
+from bert.scripts import command_line, flag_groups, run_settings, shared_flags
 
 FLAGS = flags.FLAGS
 
@@ -60,7 +60,7 @@ def define_flags() -> None:
       ["float32", "bfloat16", "float16"],
       "Data type of matrix products, of a checkpoint. Results are float32.",
     )
-  runner.define_model_flags(runs_model=False)
+  shared_flags.define_model_flags(runs_model=False)
 
 
 def main(_) -> None:
@@ -88,7 +88,7 @@ def check_flags() -> None:
   """
   if bool(FLAGS.saved_model) == bool(FLAGS.init_checkpoint):
     raise command_line.UsageError("Name one model: --saved_model or --init_checkpoint.")
-  runner.check_flag("batch_size", lambda value: value >= 1, "at least 1")
+  run_settings.from_flags().check_at_least(1, "batch_size")
   check_output_file(FLAGS.output_file)
   ignored = []
   if FLAGS.saved_model:

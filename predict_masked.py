@@ -23,7 +23,7 @@ from absl import flags
 from bert.io import text_lines
 from bert.predicting import masked_words
 from bert.predicting.predictor import Predictor
-from bert.scripts import command_line, flag_groups, runner
+from bert.scripts import command_line, flag_groups, run_settings, shared_flags
 
 FLAGS = flags.FLAGS
 
@@ -49,7 +49,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
       "saved_model", None, "An exported encoder with .mlm, in place of --init_checkpoint."
     )
-  runner.define_model_flags(runs_model=False)
+  shared_flags.define_model_flags(runs_model=False)
 
 
 def main(_) -> None:
@@ -80,8 +80,7 @@ def check_flags() -> None:
     raise command_line.UsageError("--init_checkpoint and --saved_model are two models: give one.")
   if FLAGS.text and command_line.flag_was_given("input_file"):
     raise command_line.UsageError("--text and --input_file exclude each other.")
-  for name in ("top_k", "batch_size"):
-    runner.check_flag(name, lambda value: value >= 1, "at least 1")
+  run_settings.from_flags().check_at_least(1, "top_k", "batch_size")
   if FLAGS.output_file:
     text_lines.check_output_file(FLAGS.output_file)
   if FLAGS.saved_model:

@@ -23,9 +23,10 @@ import os
 
 from absl import flags, logging
 
-from bert.io import installation, record_files
+from bert.io import record_files
 from bert.scripts import (
   command_line,
+  demonstration,
   flag_groups,
   output_folder,
   result_files,
@@ -34,20 +35,22 @@ from bert.scripts import (
 )
 from bert.scripts.steps import INFORMATIVE, Run, log_sizes
 from bert.tasks import windows as long_text
-from bert.tasks.glue import (  # the original's users look for these here
-  PROCESSORS,
-  ColaProcessor,
-  DataProcessor,
+from bert.tasks.classification import (
   InputExample,
   InputFeatures,
-  MnliProcessor,
-  MrpcProcessor,
   PaddingInputExample,
-  XnliProcessor,
   convert_examples_to_features,
   convert_single_example,
+)
+from bert.tasks.glue import (
+  PROCESSORS,
+  ColaProcessor,
+  MnliProcessor,
+  MrpcProcessor,
+  XnliProcessor,
   create_processor,
 )
+from bert.tasks.processors import DataProcessor
 from bert.training import distribution
 
 __all__ = [
@@ -122,6 +125,7 @@ def file_based_convert_examples_to_features(
   output_file,
   problem_type="classification",
   windows=None,
+  shows_examples=True,
 ) -> None:
   """Writes examples as a TFRecord file under the original's feature names.
 
@@ -134,7 +138,8 @@ def file_based_convert_examples_to_features(
     problem_type: decides `label_ids`: int64 `[]`, float32 `[]` for regression, int64 `[C]` for
       multi_label.
     windows: `windows.WindowOptions`, to write `input_ids` int64 `[max_windows * max_seq_length]`
-      and `num_windows`; by default long texts are cut.
+      and `num_windows`; by default long texts are truncated.
+    shows_examples: whether to log the first five; without it they are debug messages.
 
   Raises:
     DataError: an example's label is unknown.
@@ -147,7 +152,13 @@ def file_based_convert_examples_to_features(
       if index % 10000 == 0:
         logging.info("Writing example %d of %d", index, len(examples))
       feature = convert_single_example(
-        index, example, label_list, max_seq_length, reader or tokenizer, problem_type
+        index,
+        example,
+        label_list,
+        max_seq_length,
+        reader or tokenizer,
+        problem_type,
+        is_shown=shows_examples,
       )
       record = {
         "input_ids": feature.input_ids,
@@ -422,10 +433,10 @@ def model_fn_builder(
 
 def main(_) -> None:
   """Trains, evaluates, predicts and exports as the flags say."""
-  is_sample = nothing_is_given()
-  settings = run_settings.from_flags(_SAMPLE_SETTINGS if is_sample else None)
-  if is_sample:
-    say_what_this_is(settings)
+  is_demonstration = demonstration.is_wanted()
+  settings = run_settings.from_flags(demonstration.SETTINGS if is_demonstration else None)
+  if is_demonstration:
+    demonstration.say_what_this_is(settings.data_dir)
   check_settings(settings)
   settings = run_settings.resolve(settings)
   if settings.data_dir == "download":
@@ -436,8 +447,8 @@ def main(_) -> None:
   bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   with output_folder.held(settings):
     Classification(processor, settings, bert_config, tokenizer).run()
-  if is_sample:
-    say_what_comes_next(settings.output_dir)
+  if is_demonstration:
+    demonstration.say_what_comes_next(settings.output_dir)
 
 
 def check_settings(settings: run_settings.RunSettings) -> None:
@@ -540,6 +551,7 @@ class Classification(Run):
       path,
       self.problem_type,
       self.windows,
+      self._shows_examples(),
     )
     return file_based_input_fn_builder(
       path,
@@ -618,61 +630,6 @@ def _window_options(settings: run_settings.RunSettings) -> long_text.WindowOptio
     return None
   stride = settings.window_stride or (settings.max_seq_length - 2) // 2
   return long_text.WindowOptions(stride, settings.max_windows, settings.window_pooling)
-
-
-# ---------------------------------------------------------------------------------------------
-# Nothing given: the embedded sample.
-
-_SAMPLE_SETTINGS = {
-  "data_dir": str(installation.SAMPLES / "MRPC"),
-  "vocab_file": str(installation.SAMPLES / "vocab.txt"),
-  "bert_config_file": str(installation.SAMPLES / "bert_config.json"),
-  "output_dir": os.path.join("output", "mrpc_sample"),
-  "do_train": True,
-  "do_eval": True,
-  "do_predict": True,
-  "max_seq_length": 64,
-  "train_batch_size": 16,
-  "eval_batch_size": 64,
-  "predict_batch_size": 64,
-  "learning_rate": 2e-4,
-  "num_train_epochs": 6.0,
-}
-
-
-def nothing_is_given() -> bool:
-  """Whether the user said no more than `--task_name=MRPC`, which runs the embedded sample."""
-  decisive = ("data_dir", "bert_config_file", "vocab_file", "init_checkpoint")
-  decisive += ("do_train", "do_eval", "do_predict")
-  is_mrpc = (flags.FLAGS.task_name or "").lower() == "mrpc"
-  return is_mrpc and not any(map(command_line.flag_was_given, decisive))
-
-
-def say_what_this_is(settings: run_settings.RunSettings) -> None:
-  """Before the demonstration: that its score says nothing about BERT."""
-  logging.warning(
-    "NO DATA AND NO MODEL WERE GIVEN: this is a demonstration on a small made-up sample (%s) with "
-    "a small model that starts from RANDOM weights. Its score says nothing about BERT.",
-    settings.data_dir,
-  )
-
-
-def say_what_comes_next(output_dir: str) -> None:
-  """After the demonstration: where its files are, and the command for the real task."""
-  print(
-    f"""
-The demonstration's files are in {output_dir}:
-  eval_results.txt    the figures above
-  predictions.tsv     a prediction for each pair of samples/MRPC/test.tsv
-  model.ckpt-*        checkpoints; `tensorboard --logdir {output_dir}` shows the curves
-To train again from the start, remove that folder. The real task, data and weights downloaded:
-
-  python run_classifier.py --task_name=MRPC --do_train --do_eval --do_predict \\
-    --data_dir=download --init_checkpoint=uncased_L-12_H-768_A-12 \\
-    --max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 --num_train_epochs=3.0 \\
-    --output_dir=output/mrpc
-"""
-  )
 
 
 if __name__ == "__main__":

@@ -16,21 +16,27 @@ sentence. Entities and their scores are in:
 --do_export leaves a SavedModel that takes texts and gives words, their places and labels.
 """
 
+import functools
 import json
-import os
 import random
 import time
 
 from absl import flags, logging
 
 from bert.io import atomic_files, record_files
-from bert.scripts import command_line, flag_groups, result_files, runner
+from bert.scripts import (
+  command_line,
+  flag_groups,
+  output_folder,
+  result_files,
+  run_settings,
+  shared_flags,
+)
+from bert.scripts.steps import INFORMATIVE, Run, filled_up, log_sizes
 from bert.tasks import conll_files
 from bert.training import distribution
 
-FLAGS = flags.FLAGS
-
-# In --data_dir, the first of these names that is there.
+# In --data_dir, the first of these names that exists.
 _NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("test",)}
 _ENDINGS = ("conll", "txt", "tsv", "bio")
 
@@ -40,23 +46,13 @@ _SEQUENCES = ("input_ids", "input_mask", "segment_ids", "label_ids", "word_mask"
 def define_flags() -> None:
   """Defines this script's flags; those it shares with the original's scripts are theirs."""
   with flag_groups.flag_group("Task and data"):
-    flags.DEFINE_string(
-      "data_dir", None, "Folder with train, dev and test, each .conll, .txt, .tsv or .bio."
+    shared_flags.define_split_flags("Folder with train, dev and test, .conll, .txt, .tsv or .bio.")
+    shared_flags.define_run_flags(
+      "Whether to evaluate on the dev file.", "Whether to predict the test file."
     )
-    flags.DEFINE_string("train_file", None, "File to train on. [in --data_dir]")
-    flags.DEFINE_string("dev_file", None, "File to evaluate on. [in --data_dir]")
-    flags.DEFINE_string(
-      "test_file", None, "File to predict, with labels or without. [in --data_dir]"
-    )
-    flags.DEFINE_string("output_dir", None, "Folder for checkpoints and results.")
-    flags.DEFINE_bool("do_train", False, "Whether to train.")
-    flags.DEFINE_bool("do_eval", False, "Whether to evaluate on the dev file.")
-    flags.DEFINE_bool("do_predict", False, "Whether to predict the test file.")
-    flags.DEFINE_integer("eval_batch_size", 8, "Sequences in an evaluation batch.")
-    flags.DEFINE_integer("predict_batch_size", 8, "Sequences in a prediction batch.")
   with flag_groups.flag_group("CoNLL files"):
     flags.DEFINE_string(
-      "separator", "whitespace", "What separates columns: whitespace, tab, space, comma, or itself."
+      "separator", "whitespace", "Column separator: whitespace, tab, space, comma, or itself."
     )
     flags.DEFINE_integer("token_column", 0, "Column of the word, from 0; -1 is the last.")
     flags.DEFINE_integer("label_column", -1, "Column of the label.")
@@ -64,28 +60,22 @@ def define_flags() -> None:
       "label_scheme",
       "bio",
       conll_files.SCHEMES,
-      "How labels spell entities. plain: labels are tags.",
+      "How labels encode entities. plain: labels are tags.",
     )
     flags.DEFINE_enum(
       "model_scheme",
       None,
       conll_files.SCHEMES,
-      "How the model spells them; files are converted. [as --label_scheme; bio for iob1]",
+      "How the model encodes them; files are converted. [as --label_scheme; bio for iob1]",
     )
-    flags.DEFINE_string("comment_prefix", "", "Lines that begin so are no words.")
-    flags.DEFINE_list(
-      "labels", None, "The model's labels in order. [of all types in the training file]"
-    )
+    flags.DEFINE_string("comment_prefix", "", "Lines with this prefix are comments.")
+    shared_flags.define_labels_flag("of all types in the training file")
   with flag_groups.flag_group("Windows"):
-    flags.DEFINE_integer(
-      "doc_stride",
-      None,
-      "Each window of a long sentence begins so many pieces behind the last. [half a window]",
-    )
-  runner.define_model_flags()
-  runner.define_training_flags()
-  runner.define_eval_in_training_flags()
-  runner.define_export_flags()
+    shared_flags.define_doc_stride_flag(None, " [half a window]")
+  shared_flags.define_model_flags()
+  shared_flags.define_training_flags()
+  shared_flags.define_eval_in_training_flags()
+  shared_flags.define_export_flags()
   flag_groups.define_tpu_flags()
   flag_groups.mark_required(["vocab_file", "bert_config_file", "output_dir"])
 
@@ -276,117 +266,84 @@ def model_fn_builder(
 
 def main(_) -> None:
   """Trains, evaluates, predicts and exports as the flags say."""
-  check_flags()
-  runner.resolve_model_files()
-  command_line.check_required()
-  command_line.explain_ignored_flags()
-  bert_config, tokenizer = runner.load_config_and_tokenizer()
-  with runner.held_output_dir():
-    Tagging(bert_config, tokenizer).run()
+  settings = run_settings.from_flags()
+  check_settings(settings)
+  settings = run_settings.resolve(settings)
+  config, tokenizer = run_settings.load_config_and_tokenizer(settings)
+  with output_folder.held(settings):
+    Tagging(settings, config, tokenizer).run()
 
 
-def check_flags() -> None:
-  """Checks what flags alone tell, before gigabytes are fetched for a run that cannot start.
-
-  Raises:
-    UsageError: a flag is missing or has a value that it cannot have.
-    ValueError: nothing is to be done.
-  """
-  # A released model brings its config and vocabulary, hence the second check in `main`.
-  if not FLAGS.init_checkpoint or FLAGS.output_dir is None:
-    command_line.check_required()
-  if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
-    raise ValueError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")
-  runner.check_training_flags()
-  runner.check_flag("max_seq_length", lambda value: value >= 3, "at least 3")
-  runner.check_flag(
+def check_settings(settings: run_settings.RunSettings) -> None:
+  """Checks what flags alone show; see `run_settings.check_run`."""
+  run_settings.check_run(settings)
+  settings.check_at_least(3, "max_seq_length")
+  settings.check(
     "doc_stride",
-    lambda value: 1 <= value <= FLAGS.max_seq_length - 2,
+    lambda value: 1 <= value <= settings.max_seq_length - 2,
     "at least 1 and at most --max_seq_length less 2",
   )
-  if not FLAGS.separator:
+  if not settings.separator:
     raise command_line.UsageError("--separator is empty: columns need something between them.")
-  if (FLAGS.label_scheme == "plain") != (_model_scheme() == "plain"):
+  scheme = _model_scheme(settings)
+  if (settings.label_scheme == "plain") != (scheme == "plain"):
     raise command_line.UsageError(
-      f"--label_scheme={FLAGS.label_scheme} --model_scheme={_model_scheme()}: plain labels have no "
+      f"--label_scheme={settings.label_scheme} --model_scheme={scheme}: plain labels have no "
       "entities, so there is nothing to convert."
     )
-  runner.check_split_flags()
+  run_settings.check_split_files(settings)
 
 
-def _model_scheme() -> str:
-  # How a word's label is spelt in iob1 depends on the entity before it, which is hard to learn.
-  default = "bio" if FLAGS.label_scheme == "iob1" else FLAGS.label_scheme
-  return FLAGS.model_scheme or default
+def _model_scheme(settings: run_settings.RunSettings) -> str:
+  # In iob1 the label of a word depends on the entity before it, which is hard to learn.
+  default = "bio" if settings.label_scheme == "iob1" else settings.label_scheme
+  return settings.model_scheme or default
 
 
-class Tagging:
+class Tagging(Run):
   """One run: a model, its files, and the folder of its results."""
 
-  def __init__(self, bert_config, tokenizer):
-    self.bert_config = bert_config
-    self.tokenizer = tokenizer
-    self.scheme = _model_scheme()
-    self.labels: list[str] = []
-    self.scored: conll_files.ConllFile | None = None  # whose figures `_metric_fn` computes
-
-  def run(self) -> None:
-    """Trains, evaluates, predicts, exports."""
-    # All are read before training: a bad line of the test file is told now and not in an hour.
-    train = self._read("train") if FLAGS.do_train else None
-    self.labels = self._model_labels(train)
-    is_evaluated = FLAGS.do_eval or (FLAGS.do_train and FLAGS.eval_every_steps)
-    dev = self._read("dev") if is_evaluated else None
-    test = self._read("test", needs_labels=False) if FLAGS.do_predict else None
-    self._check_labels(train, dev, test)
-    fingerprint = runner.model_fingerprint(
-      self.bert_config, self.tokenizer, task_name="ner", labels=self.labels
-    )
-    runner.check_same_model(fingerprint)
-    result_files.write_label_map(FLAGS.output_dir, self.labels)
-    num_windows, num_train_steps = 0, 1
-    if train:
-      num_windows = self._write(train, "train")
-      num_train_steps = runner.num_train_steps(num_windows, "windows")
-    estimator = self._create_estimator(num_train_steps, fingerprint)
-    self.scored = dev
-    if train:
-      self._train(estimator, train, num_windows, num_train_steps, dev)
-    checkpoint_path = runner.best_checkpoint()
-    if FLAGS.do_eval:
-      self._evaluate(estimator, dev, checkpoint_path)
-    if test:
-      self._predict(estimator, test, checkpoint_path)
-    if FLAGS.do_export:
-      distribution.on_chief(self._export, checkpoint_path)
-    result_files.draw_plots()
+  informative = (*INFORMATIVE, "doc_stride")
+  result_keys = (
+    *(f"eval_{key}" for key in ("f1", "precision", "recall", "accuracy", "loss")),
+    *("global_step", "loss"),
+  )
 
   # -------------------------------------------------------------------------------------------
   # Files and labels.
 
-  def _read(self, split, needs_labels=True):
+  def _read(self) -> None:
+    settings = self.settings
+    self.scheme = _model_scheme(settings)
+    self.train = self._read_file("train") if settings.do_train else None
+    self.labels = self._model_labels()
+    self.dev = self._read_file("dev") if settings.reads_dev_set else None
+    self.test = self._read_file("test", needs_labels=False) if settings.do_predict else None
+    self._check_labels()
+
+  def _read_file(self, split, needs_labels=True) -> conll_files.ConllFile:
+    settings = self.settings
     conll_format = conll_files.ConllFormat(
-      FLAGS.separator,
-      FLAGS.token_column,
-      FLAGS.label_column,
-      FLAGS.label_scheme,
-      FLAGS.comment_prefix,
+      settings.separator,
+      settings.token_column,
+      settings.label_column,
+      settings.label_scheme,
+      settings.comment_prefix,
     )
-    path = runner.split_file(split, _NAMES[split], _ENDINGS)
+    path = settings.split_file(split, _NAMES[split], _ENDINGS)
     return conll_files.read_conll(path, conll_format, split, needs_labels)
 
-  def _model_labels(self, train) -> list[str]:
+  def _model_labels(self) -> list[str]:
     """`--labels`, else those of the training file, else those of the run that trained."""
-    labels = FLAGS.labels
-    if not labels and train:
-      labels = conll_files.model_labels(train.types(), self.scheme)
-    if not labels:
-      labels = result_files.read_label_map(FLAGS.output_dir) or result_files.read_label_map(
-        runner.folder_of_init_checkpoint()
-      )
+    labels = self.settings.labels
+    if not labels and self.train:
+      labels = conll_files.model_labels(self.train.types(), self.scheme)
+    labels = labels or result_files.labels_of_earlier_run(
+      self.settings.output_dir, self.settings.init_folder
+    )
     if not labels:
       raise command_line.UsageError(
-        "Which labels does the model have? Neither --output_dir nor --init_checkpoint has a "
+        "The labels of the model are unknown: neither --output_dir nor --init_checkpoint has a "
         "label_map.json. Train with --do_train, or name them: --labels=O,B-PER,I-PER."
       )
     for label in labels:
@@ -396,112 +353,88 @@ class Tagging:
         raise command_line.UsageError(f"--labels, --model_scheme={self.scheme}: {error}.") from None
     return labels
 
-  def _check_labels(self, train, *others) -> None:
+  def _check_labels(self) -> None:
     """Labels that the model lacks: an error in training, where they can be added."""
-    for conll_file in filter(None, (train, *others)):
+    for conll_file in filter(None, (self.train, self.dev, self.test)):
       if not conll_file.has_labels:
         continue
       missing = ", ".join(sorted(conll_file.labels(self.scheme) - set(self.labels)))
-      if missing and conll_file is train:
-        raise conll_files.DataError(f"--labels lacks {missing}.", train.path, advice="Add them.")
+      if missing and conll_file is self.train:
+        raise conll_files.DataError(
+          f"--labels lacks {missing}.", conll_file.path, advice="Add them."
+        )
       if missing:
         logging.warning(
-          "%s: the model does not know, and cannot find, %s.", conll_file.path, missing
+          "%s: the model has no label %s, and cannot find it.", conll_file.path, missing
         )
 
-  def _features(self, conll_file):
-    from bert.tasks import tagging
+  def _facts(self):
+    return {"task_name": "ner", "labels": self.labels}
 
-    return tagging.convert_examples_to_features(
-      conll_file.examples,
-      self.labels,
-      self.scheme,
-      FLAGS.max_seq_length,
-      self.tokenizer,
-      FLAGS.doc_stride,
-      FLAGS.label_scheme,
-    )
+  # -------------------------------------------------------------------------------------------
+  # Windows and the model.
 
-  def _path(self, name):
-    return os.path.join(FLAGS.output_dir, name)
+  def _plan(self):
+    # The shuffle buffer alone would leave the sentences of one document together.
+    random.Random(12345).shuffle(self.train.examples)
+    self.num_windows = self._write(self.train, "train")
+    return self.settings.planned(self.num_windows, "windows")
 
   def _write(self, conll_file, name, batch_size=0) -> int:
     """Writes `OUTPUT_DIR/<name>.tf_record`; returns the number of windows."""
-    if name == "train":
-      # Beside the shuffle buffer, which alone would keep a document's sentences together.
-      random.Random(12345).shuffle(conll_file.examples)
-    features = self._features(conll_file)
-    if FLAGS.use_tpu and batch_size:
-      features = _filled_up(features, batch_size)
-    return distribution.on_chief(write_features, self._path(f"{name}.tf_record"), features)
+    from bert.tasks import tagging
+
+    length = self.settings.max_seq_length
+    features = tagging.convert_examples_to_features(
+      conll_file.examples,
+      self.labels,
+      self.scheme,
+      length,
+      self.tokenizer,
+      self.settings.doc_stride,
+      self.settings.label_scheme,
+    )
+    if self.settings.use_tpu and batch_size:
+      padding = functools.partial(tagging.padding_features, length)
+      features = filled_up(features, batch_size, padding)
+    path = self.settings.path(f"{name}.tf_record")
+    return distribution.on_chief(write_features, path, features)
 
   def _input_fn(self, name, is_training=False):
     return input_fn_builder(
-      self._path(f"{name}.tf_record"),
-      FLAGS.max_seq_length,
+      self.settings.path(f"{name}.tf_record"),
+      self.settings.max_seq_length,
       is_training,
-      drop_remainder=is_training or FLAGS.use_tpu,
-      **runner.reading_options(),
+      drop_remainder=is_training or self.settings.use_tpu,
+      **self.settings.reading_options,
     )
 
-  # -------------------------------------------------------------------------------------------
-  # Training.
-
-  def _create_estimator(self, num_train_steps, fingerprint):
-    self.num_warmup_steps = int(num_train_steps * FLAGS.warmup_proportion)
-    model_fn = model_fn_builder(
+  def _create_model_fn(self):
+    return model_fn_builder(
       bert_config=self.bert_config,
       num_labels=len(self.labels),
-      init_checkpoint=FLAGS.init_checkpoint,
-      learning_rate=FLAGS.learning_rate,
-      num_train_steps=num_train_steps,
-      num_warmup_steps=self.num_warmup_steps,
-      use_tpu=FLAGS.use_tpu,
-      use_one_hot_embeddings=FLAGS.use_tpu,
       metric_fn=self._metric_fn,
-      optimizer_options=runner.optimizer_options(),
-      dtype=FLAGS.dtype,
+      **self.settings.model_options,
     )
-    informative = [
-      "train_batch_size",
-      "learning_rate",
-      "num_train_epochs",
-      "warmup_proportion",
-      "max_seq_length",
-      "doc_stride",
-      "dtype",
-      "group_by_length",
-    ]
-    return runner.create_estimator(model_fn, fingerprint, informative)
 
-  def _train(self, estimator, train, num_windows, num_train_steps, dev):
-    eval_spec = self._eval_spec(dev)
-    logging.info("***** Running training *****")
-    logging.info("  Num sentences = %d", len(train.examples))
-    logging.info("  Num windows = %d", num_windows)
-    logging.info("  Batch size = %d", FLAGS.train_batch_size)
-    logging.info("  Num steps = %d", num_train_steps)
-    logging.info("  Num warm-up steps = %d", self.num_warmup_steps)
-    start = time.monotonic()
-    estimator.train(self._input_fn("train", True), max_steps=num_train_steps, eval_spec=eval_spec)
-    logging.info("Training took %.1f s.", time.monotonic() - start)
+  def _training_data(self):
+    sizes = {"Num sentences": len(self.train.examples), "Num windows": self.num_windows}
+    return self._input_fn("train", is_training=True), sizes
 
-  def _eval_spec(self, dev):
-    if not FLAGS.eval_every_steps:
-      return None
-    self._write(dev, "eval", FLAGS.eval_batch_size)
-    return runner.eval_spec(self._input_fn("eval"), "eval_f1")
+  def _dev_data(self):
+    self._write(self.dev, "eval", self.settings.eval_batch_size)
+    return self._input_fn("eval"), "eval_f1"
 
   # -------------------------------------------------------------------------------------------
   # Results.
 
   def _metric_fn(self, predictions, token_losses, label_ids, word_mask):
-    """The scores of `self.scored`."""
+    """The scores of the dev file."""
     from bert.tasks import tagging
 
     # In order of windows and of places in them, these are the file's words in their order.
-    words = tagging.by_sentence(predictions[word_mask > 0], self.scored.examples)
-    scores = self._score(self.scored, [[self.labels[i] for i in ids] for ids in words])
+    words = tagging.by_sentence(predictions[word_mask > 0], self.dev.examples)
+    scores = self._score(self.dev, [[self.labels[i] for i in ids] for ids in words])
     has_label = label_ids >= 0
     scores["eval_loss"] = float(token_losses[has_label].mean()) if has_label.any() else 0.0
     return scores
@@ -511,93 +444,71 @@ class Tagging:
     from bert.tasks import tagging
 
     gold = [example.labels for example in conll_file.examples]
-    scores = tagging.score(gold, predicted, FLAGS.label_scheme, self.scheme)
+    scores = tagging.score(gold, predicted, self.settings.label_scheme, self.scheme)
     table = tagging.format_scores(scores)
     return {**{f"eval_{name}": value for name, value in scores.items()}, "scores": table}
 
-  def _evaluate(self, estimator, dev, checkpoint_path):
-    num_windows = self._write(dev, "eval", FLAGS.eval_batch_size)
-    logging.info("***** Running evaluation *****")
-    _log_sizes(dev, num_windows, FLAGS.eval_batch_size)
-    results = estimator.evaluate(self._input_fn("eval"), checkpoint_path=checkpoint_path)
-    self._write_results("eval_results.txt", results)
+  def _evaluate(self, checkpoint_path):
+    num_windows = self._write(self.dev, "eval", self.settings.eval_batch_size)
+    sizes = {"Num sentences": len(self.dev.examples), "Num windows": num_windows}
+    self._evaluate_on(self._input_fn("eval"), sizes, checkpoint_path)
 
-  def _write_results(self, name, results):
-    first = [f"eval_{key}" for key in ("f1", "precision", "recall", "accuracy", "loss")]
-    result_files.write_eval_results(self._path(name), results, [*first, "global_step", "loss"])
-
-  def _predict(self, estimator, test, checkpoint_path):
+  def _predict(self, checkpoint_path):
     import numpy as np
 
     from bert.tasks import tagging
 
-    num_windows = self._write(test, "predict", FLAGS.predict_batch_size)
+    test, batch_size = self.test, self.settings.predict_batch_size
+    num_windows = self._write(test, "predict", batch_size)
     logging.info("***** Running prediction *****")
-    _log_sizes(test, num_windows, FLAGS.predict_batch_size)
+    log_sizes({"Num sentences": len(test.examples), "Num windows": num_windows}, batch_size)
     start = time.monotonic()
-    predictions = estimator.predict(self._input_fn("predict"), checkpoint_path)
+    predictions = self.estimator.predict(self._input_fn("predict"), checkpoint_path)
     probabilities = np.concatenate([p["probabilities"][p["word_mask"] > 0] for p in predictions])
     logging.info("Prediction took %.1f s.", time.monotonic() - start)
     sentences = tagging.by_sentence(probabilities, test.examples)  # float32 [words, C] each
     predicted = [[self.labels[i] for i in p.argmax(axis=-1)] for p in sentences]
-    self._write_predictions(test, predicted, [p.max(axis=-1) for p in sentences])
+    self._write_predictions(predicted, [p.max(axis=-1) for p in sentences])
     if test.has_labels:
       self._write_results("test_results.txt", self._score(test, predicted))
 
-  def _write_predictions(self, test, predicted, probabilities):
+  def _write_predictions(self, predicted, probabilities):
     from bert.tasks import tagging
 
-    spelt, lines, num_misspelt = [], [], 0
-    for example, labels, certainties in zip(test.examples, predicted, probabilities, strict=True):
+    encoded, lines, num_odd = [], [], 0
+    examples = self.test.examples
+    for example, labels, certainties in zip(examples, predicted, probabilities, strict=True):
       entities = conll_files.entities_of(labels, self.scheme)
-      num_misspelt += labels != conll_files.labels_of(entities, len(labels), self.scheme)
-      spelt.append(conll_files.labels_of(entities, len(labels), FLAGS.label_scheme))
+      num_odd += labels != conll_files.labels_of(entities, len(labels), self.scheme)
+      encoded.append(conll_files.labels_of(entities, len(labels), self.settings.label_scheme))
       described = tagging.describe_entities(example, entities, certainties)
       lines.append(json.dumps(described, ensure_ascii=False) + "\n")
-    distribution.on_chief(conll_files.write_conll, self._path("predictions.conll"), test, spelt)
-    distribution.on_chief(atomic_files.write_text, self._path("predictions.jsonl"), "".join(lines))
-    logging.info("Wrote %d sentences to %s.", len(lines), self._path("predictions.conll"))
-    if num_misspelt:
+    path = self.settings.path("predictions.conll")
+    distribution.on_chief(conll_files.write_conll, path, self.test, encoded)
+    jsonl = self.settings.path("predictions.jsonl")
+    distribution.on_chief(atomic_files.write_text, jsonl, "".join(lines))
+    logging.info("Wrote %d sentences to %s.", len(lines), path)
+    if num_odd:
       logging.info(
         "In %d of them the model's labels did not follow the scheme %s; a label that continues "
-        "nothing was taken to begin an entity.",
-        num_misspelt,
+        "nothing was taken as the start of an entity.",
+        num_odd,
         self.scheme,
       )
 
-  def _export(self, checkpoint_path) -> None:
+  def _export_task(self, folder, checkpoint_path):
     from bert.exporting import tag_model
 
-    export_dir, checkpoint_path = runner.where_to_export(checkpoint_path)
-    tag_model.export_tag_model(
-      os.path.join(export_dir, "task"),
+    settings = self.settings
+    model = tag_model.TagModel(
       self.bert_config,
-      checkpoint_path,
-      FLAGS.vocab_file,
-      FLAGS.do_lower_case,
-      FLAGS.max_seq_length,
+      settings.vocab_file,
+      settings.do_lower_case,
+      settings.max_seq_length,
       self.labels,
-      FLAGS.doc_stride,
+      settings.doc_stride,
     )
-    runner.export_hub_models(export_dir, self.bert_config, checkpoint_path)
-
-
-def _filled_up(features, batch_size):
-  """On a TPU every batch has to be full: windows without a word fill the last one."""
-  from bert.tasks import tagging
-
-  count = 0
-  for feature in features:
-    yield feature
-    count += 1
-  for _ in range(-count % batch_size):
-    yield tagging.padding_features(FLAGS.max_seq_length)
-
-
-def _log_sizes(conll_file, num_windows, batch_size):
-  logging.info("  Num sentences = %d", len(conll_file.examples))
-  logging.info("  Num windows = %d", num_windows)
-  logging.info("  Batch size = %d", batch_size)
+    model.export(folder, checkpoint_path)
 
 
 if __name__ == "__main__":

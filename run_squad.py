@@ -17,7 +17,6 @@ in eval_results.txt. SQuAD 2.0, whose questions may have no answer, needs one fl
 """
 
 import collections
-import functools
 import itertools
 import os
 import random
@@ -26,7 +25,8 @@ import time
 from absl import flags, logging
 
 from bert.io import record_files
-from bert.scripts import command_line, flag_groups, result_files, runner
+from bert.scripts import command_line, flag_groups, output_folder, run_settings, shared_flags
+from bert.scripts.steps import INFORMATIVE, Run, log_sizes
 from bert.tasks import squad_scores
 from bert.tasks.squad import (  # the original's users look for these here
   InputFeatures,
@@ -56,9 +56,7 @@ __all__ = [
   "write_predictions",
 ]
 
-FLAGS = flags.FLAGS
-
-# So many windows are sorted by length together, with --pad_to_longest.
+# With --pad_to_longest, this many windows are sorted by length together.
 _SORTED_WINDOWS = 4096
 
 RawResult = collections.namedtuple("RawResult", ["unique_id", "start_logits", "end_logits"])
@@ -71,44 +69,45 @@ def define_flags() -> None:
     flags.DEFINE_string(
       "predict_file", None, "SQuAD's JSON to answer, such as dev-v1.1.json; answers may be missing."
     )
-    flags.DEFINE_string("output_dir", None, "Folder for checkpoints and results.")
-    flags.DEFINE_bool("do_train", False, "Whether to train.")
-    flags.DEFINE_bool("do_predict", False, "Whether to answer the questions of --predict_file.")
+    shared_flags.define_run_flags(
+      do_predict="Whether to answer the questions of --predict_file.",
+      do_eval="As --do_predict, but an error where --predict_file has no correct answers.",
+      eval_batches=False,
+    )
     flags.DEFINE_bool(
-      "do_eval", False, "The same, but an error where --predict_file lacks the right answers."
+      "version_2_with_negative", False, "Whether some questions have no answer, as in SQuAD 2.0."
     )
-    flags.DEFINE_bool("version_2_with_negative", False, "SQuAD 2.0: some questions have no answer.")
-    flags.DEFINE_integer("predict_batch_size", 8, "Sequences in a prediction batch.")
   with flag_groups.flag_group("Windows"):
+    shared_flags.define_doc_stride_flag(128)
     flags.DEFINE_integer(
-      "doc_stride", 128, "Each window of a long paragraph begins so many pieces behind the last."
+      "max_query_length", 64, "Maximum length of a question in word pieces; longer ones are cut."
     )
-    flags.DEFINE_integer("max_query_length", 64, "Longer questions are cut to so many pieces.")
     flags.DEFINE_bool(
       "pad_to_longest",
       False,
-      "Predict windows of like length together, pad each batch to its own longest, and let no "
-      "answer begin or end in padding. Faster; the results differ a little, since in the original "
-      "padding competes with the text.",
+      "Predict windows of similar lengths together, pad each batch to its own longest, and let no "
+      "answer begin or end in padding. Faster; the results differ a little, because in the "
+      "original padding competes with the text.",
     )
   with flag_groups.flag_group("Answers"):
-    flags.DEFINE_integer("n_best_size", 20, "How many answers nbest_predictions.json has at most.")
-    flags.DEFINE_integer("max_answer_length", 30, "Longest answer in pieces.")
+    flags.DEFINE_integer(
+      "n_best_size", 20, "Maximum number of answers to a question in nbest_predictions.json."
+    )
+    flags.DEFINE_integer("max_answer_length", 30, "Maximum length of an answer in word pieces.")
     flags.DEFINE_float(
       "null_score_diff_threshold",
       0.0,
-      "SQuAD 2.0: no answer where its logit exceeds the best answer's by more than this. "
-      "eval_results.txt tells the best value, best_f1_thresh.",
+      "SQuAD 2.0: predict no answer where its logit exceeds the best answer's by more than this. "
+      "eval_results.txt has the best value, best_f1_thresh.",
     )
     flags.DEFINE_bool(
       "verbose_logging", False, "Log each answer whose place in the text is not found exactly."
     )
-  runner.define_model_flags(max_seq_length=384)
-  runner.define_training_flags()
-  runner.define_eval_in_training_flags()
-  runner.define_export_flags()
-  # It promises the same results for less padding, which is not so here: see --pad_to_longest.
-  delattr(FLAGS, "pad_to_max_length")
+  shared_flags.define_model_flags(max_seq_length=384)
+  # Padding less changes results here: see --pad_to_longest.
+  shared_flags.define_training_flags(pad_to_max_length=False)
+  shared_flags.define_eval_in_training_flags()
+  shared_flags.define_export_flags()
   flag_groups.define_tpu_flags()
   flag_groups.mark_required(["vocab_file", "bert_config_file", "output_dir"])
 
@@ -351,156 +350,107 @@ def model_fn_builder(
 
 def main(_) -> None:
   """Trains, predicts and exports as the flags say."""
-  check_flags()
-  runner.resolve_model_files()
-  command_line.check_required()
-  command_line.explain_ignored_flags()
-  bert_config, tokenizer = runner.load_config_and_tokenizer()
-  with runner.held_output_dir():
-    QuestionAnswering(bert_config, tokenizer).run()
+  settings = run_settings.from_flags()
+  check_settings(settings)
+  settings = run_settings.resolve(settings)
+  config, tokenizer = run_settings.load_config_and_tokenizer(settings)
+  with output_folder.held(settings):
+    QuestionAnswering(settings, config, tokenizer).run()
 
 
-def check_flags() -> None:
-  """Checks what flags alone tell, before gigabytes are fetched for a run that cannot start.
+def check_settings(settings: run_settings.RunSettings) -> None:
+  """Checks what flags alone show; see `run_settings.check_run`.
 
   Raises:
-    UsageError: a flag is missing or has a value that it cannot have.
-    ValueError: nothing is to be done, a file is not named, or the windows have no room.
+    ValueError: also where a file is not named, or the windows have no room.
   """
-  # A released model brings its config and vocabulary, hence the second check in `main`.
-  if not FLAGS.init_checkpoint or FLAGS.output_dir is None:
-    command_line.check_required()
-  if not (FLAGS.do_train or FLAGS.do_predict or FLAGS.do_eval or FLAGS.do_export):
-    raise ValueError("At least one of `do_train` or `do_predict` must be True.")
+  run_settings.check_run(
+    settings, nothing_to_do="At least one of `do_train` or `do_predict` must be True."
+  )
   for job, needed in (
     ("do_train", "train_file"),
     ("do_predict", "predict_file"),
     ("do_eval", "predict_file"),
   ):
-    if FLAGS[job].value and not FLAGS[needed].value:
+    if settings.values[job] and not settings.values[needed]:
       raise ValueError(f"If `{job}` is True, then `{needed}` must be specified.")
-  if FLAGS.eval_every_steps and not FLAGS.predict_file:
+  if settings.eval_every_steps and not settings.predict_file:
     raise command_line.UsageError("--eval_every_steps evaluates on --predict_file: name one.")
-  if FLAGS.max_seq_length <= FLAGS.max_query_length + 3:
+  if settings.max_seq_length <= settings.max_query_length + 3:
     raise ValueError(
-      f"The max_seq_length ({FLAGS.max_seq_length}) must be greater than max_query_length "
-      f"({FLAGS.max_query_length}) + 3"
+      f"The max_seq_length ({settings.max_seq_length}) must be greater than max_query_length "
+      f"({settings.max_query_length}) + 3"
     )
-  for name in ("doc_stride", "max_query_length", "n_best_size", "max_answer_length"):
-    if FLAGS[name].value < 1:
-      raise command_line.UsageError(f"--{name}={FLAGS[name].value}: at least 1 is needed.")
-  runner.check_training_flags()
+  settings.check_at_least(1, "doc_stride", "max_query_length", "n_best_size", "max_answer_length")
 
 
-class QuestionAnswering:
+class QuestionAnswering(Run):
   """One run: a model, its questions, and the folder of its results."""
 
-  def __init__(self, bert_config, tokenizer):
-    self.bert_config = bert_config
-    self.tokenizer = tokenizer
-    # What evaluation during training answers; its windows are made when it begins.
+  informative = (
+    *("train_file", *INFORMATIVE),
+    *("doc_stride", "max_query_length", "pad_to_longest"),
+  )
+  # A model of either version may answer the questions of both.
+  may_differ = ("version_2_with_negative",)
+
+  def _read(self):
+    settings = self.settings
+    is_v2 = settings.version_2_with_negative
+    self.train: list[SquadExample] = []
+    self.questions: list[SquadExample] = []
+    # Those of evaluation during training, whose windows are made when training begins.
     self.dev_examples: list[SquadExample] = []
     self.dev_windows: list[InputFeatures] = []
+    if settings.do_train:
+      self.train = read_squad_examples(settings.train_file, True, is_v2)
+    if settings.do_predict or settings.do_eval:
+      self.questions = read_squad_examples(settings.predict_file, False, is_v2)
+      if settings.do_eval and all(example.answers is None for example in self.questions):
+        raise ValueError(
+          f"--do_eval: {settings.predict_file} has no correct answers. Use --do_predict."
+        )
+    if settings.do_train and settings.eval_every_steps:
+      # Read as for training: for a loss, each question needs the position of its answer.
+      self.dev_examples = read_squad_examples(settings.predict_file, True, is_v2)
 
-  def run(self) -> None:
-    """Trains, then predicts, then exports."""
-    train_examples, num_train_steps = self._plan_training()
-    # Read before training: what is wrong with the file is told now and not in three hours.
-    predict_examples = self._read_predict_file()
-    if FLAGS.do_train and FLAGS.eval_every_steps:
-      # Read as to train on: that its loss can be told, each question needs an answer's place.
-      self.dev_examples = read_squad_examples(
-        FLAGS.predict_file, True, FLAGS.version_2_with_negative
-      )
-    estimator = self._create_estimator(num_train_steps)
-    # A model of either version may answer the questions of both.
-    runner.check_same_model(
-      estimator.config.fingerprint, () if FLAGS.do_train else ("version_2_with_negative",)
-    )
-    if FLAGS.do_train:
-      self._train(estimator, train_examples, num_train_steps)
-    if predict_examples:
-      windows, results = self._predict(estimator, predict_examples, runner.best_checkpoint())
-      scores = distribution.on_chief(self._answer, predict_examples, windows, results)
-      if scores:
-        scores["global_step"] = int(estimator.store.variables["global_step"].numpy())
-        path = os.path.join(FLAGS.output_dir, "eval_results.txt")
-        result_files.write_eval_results(path, scores, list(scores))
-    if FLAGS.do_export:
-      distribution.on_chief(self._export, runner.best_checkpoint())
-    result_files.draw_plots()
+  def _facts(self):
+    return {
+      "task_name": "squad",
+      "version_2_with_negative": self.settings.version_2_with_negative,
+    }
 
-  def _plan_training(self):
-    if not FLAGS.do_train:
-      return None, 1
-    examples = read_squad_examples(FLAGS.train_file, True, FLAGS.version_2_with_negative)
-    # Of questions, as in the original, and not of windows, of which there are some more.
-    steps = runner.num_train_steps(len(examples), "questions")
-    # Beside the shuffle buffer, which alone would keep an article's questions together.
-    random.Random(12345).shuffle(examples)
-    return examples, steps
+  def _plan(self):
+    # The shuffle buffer alone would leave the questions about one article together.
+    random.Random(12345).shuffle(self.train)
+    # Of questions, as in the original, and not of windows, which are somewhat more.
+    return self.settings.planned(len(self.train), "questions")
 
-  def _read_predict_file(self):
-    if not FLAGS.do_predict and not FLAGS.do_eval:
-      return None
-    examples = read_squad_examples(FLAGS.predict_file, False, FLAGS.version_2_with_negative)
-    if FLAGS.do_eval and all(example.answers is None for example in examples):
-      raise ValueError(
-        f"--do_eval: {FLAGS.predict_file} does not tell the right answers. Use --do_predict."
-      )
-    return examples
-
-  def _create_estimator(self, num_train_steps):
-    self.num_warmup_steps = int(num_train_steps * FLAGS.warmup_proportion)
-    model_fn = model_fn_builder(
+  def _create_model_fn(self):
+    return model_fn_builder(
       bert_config=self.bert_config,
-      init_checkpoint=FLAGS.init_checkpoint,
-      learning_rate=FLAGS.learning_rate,
-      num_train_steps=num_train_steps,
-      num_warmup_steps=self.num_warmup_steps,
-      use_tpu=FLAGS.use_tpu,
-      use_one_hot_embeddings=FLAGS.use_tpu,
-      mask_padding=FLAGS.pad_to_longest,
+      mask_padding=self.settings.pad_to_longest,
       metric_fn=self._metric_fn,
-      optimizer_options=runner.optimizer_options(),
-      dtype=FLAGS.dtype,
+      **self.settings.model_options,
     )
-    fingerprint = runner.model_fingerprint(
-      self.bert_config,
-      self.tokenizer,
-      task_name="squad",
-      version_2_with_negative=FLAGS.version_2_with_negative,
-    )
-    informative = [
-      "train_file",
-      "train_batch_size",
-      "learning_rate",
-      "num_train_epochs",
-      "warmup_proportion",
-      "max_seq_length",
-      "doc_stride",
-      "max_query_length",
-      "pad_to_longest",
-      "dtype",
-      "group_by_length",
-    ]
-    estimator = runner.create_estimator(model_fn, fingerprint, informative)
-    estimator.params["eval_batch_size"] = FLAGS.predict_batch_size
-    return estimator
+
+  # -------------------------------------------------------------------------------------------
+  # Windows.
 
   def _features(self, examples, is_training):
+    settings = self.settings
     return generate_features(
       examples,
       self.tokenizer,
-      FLAGS.max_seq_length,
-      FLAGS.doc_stride,
-      FLAGS.max_query_length,
+      settings.max_seq_length,
+      settings.doc_stride,
+      settings.max_query_length,
       is_training,
     )
 
   def _write_and_keep(self, name, features, is_training, windows: list) -> str:
     """Writes windows as `OUTPUT_DIR/<name>.tf_record`, and keeps them, as all workers need them."""
-    path = os.path.join(FLAGS.output_dir, f"{name}.tf_record")
+    path = self.settings.path(f"{name}.tf_record")
     features = _kept_light(features, windows)
     if not distribution.is_chief():
       collections.deque(features, maxlen=0)
@@ -508,143 +458,136 @@ class QuestionAnswering:
     return path
 
   def _input_fn(self, path, is_training, has_positions=None):
+    settings = self.settings
     return input_fn_builder(
       path,
-      FLAGS.max_seq_length,
+      settings.max_seq_length,
       is_training,
       drop_remainder=is_training,
       has_positions=has_positions,
-      shuffle_buffer=FLAGS.shuffle_buffer_size,
-      group_by_length=FLAGS.group_by_length,
+      shuffle_buffer=settings.shuffle_buffer_size,
+      group_by_length=settings.group_by_length,
       # TPUs compile for fixed shapes; there --pad_to_longest merely masks.
-      pad_to_longest=FLAGS.pad_to_longest and not FLAGS.use_tpu,
+      pad_to_longest=settings.pad_to_longest and not settings.use_tpu,
     )
 
-  def _train(self, estimator, examples, num_train_steps) -> None:
-    path = os.path.join(FLAGS.output_dir, "train.tf_record")
-    features = self._features(examples, True)
+  def _training_data(self):
+    path = self.settings.path("train.tf_record")
+    features = self._features(self.train, True)
     num_windows = distribution.on_chief(write_features, path, features, True)
-    logging.info("***** Running training *****")
-    logging.info("  Num orig examples = %d", len(examples))
-    logging.info("  Num split examples = %d", num_windows)
-    logging.info("  Batch size = %d", FLAGS.train_batch_size)
-    logging.info("  Num steps = %d", num_train_steps)
-    logging.info("  Num warm-up steps = %d", self.num_warmup_steps)
-    start = time.monotonic()
-    estimator.train(
-      self._input_fn(path, True), max_steps=num_train_steps, eval_spec=self._eval_spec()
-    )
-    logging.info("Training took %.1f s.", time.monotonic() - start)
+    return self._input_fn(path, True), _sizes(self.train, num_windows)
 
-  def _eval_spec(self):
-    if not FLAGS.eval_every_steps:
-      return None
+  # -------------------------------------------------------------------------------------------
+  # Answers.
+
+  def _dev_data(self):
     features = self._features(self.dev_examples, True)
     path = self._write_and_keep("dev", features, True, self.dev_windows)
     input_fn = self._input_fn(path, False, has_positions=True)
-    return runner.eval_spec(input_fn, "best_f1" if FLAGS.version_2_with_negative else "f1")
+    return input_fn, "best_f1" if self.settings.version_2_with_negative else "f1"
 
   def _metric_fn(self, unique_ids, start_logits, end_logits):
-    """The official figures in the middle of training."""
+    """The official scores, in the middle of training."""
     outputs = zip(unique_ids, start_logits, end_logits, strict=True)
+    windows = self.dev_windows
+    results = [self._result(*row, window) for row, window in zip(outputs, windows, strict=True)]
     answers = answer_questions(
-      self.dev_examples,
-      self.dev_windows,
-      [_result(*row, window) for row, window in zip(outputs, self.dev_windows, strict=True)],
-      FLAGS.n_best_size,
-      FLAGS.max_answer_length,
-      FLAGS.do_lower_case,
-      version_2_with_negative=FLAGS.version_2_with_negative,
-      null_score_diff_threshold=FLAGS.null_score_diff_threshold,
+      self.dev_examples, windows, results, *self._answer_limits(), **self._answer_options()
     )
-    return squad_scores.evaluate_answers(answers, FLAGS.version_2_with_negative)
+    return squad_scores.evaluate_answers(answers, self.settings.version_2_with_negative)
 
-  def _predict(self, estimator, examples, checkpoint_path):
+  def _answer_limits(self):
+    return self.settings.n_best_size, self.settings.max_answer_length, self.settings.do_lower_case
+
+  def _answer_options(self):
+    names = ("version_2_with_negative", "null_score_diff_threshold")
+    return {name: self.settings.values[name] for name in names}
+
+  def _use(self, checkpoint_path):
+    """Answers the questions, and scores the answers where the correct ones are known."""
+    if not self.questions:
+      return
+    windows, results = self._outputs(checkpoint_path)
+    scores = distribution.on_chief(self._answer, windows, results)
+    if scores:
+      scores["global_step"] = int(self.estimator.store.variables["global_step"].numpy())
+      self._write_results("eval_results.txt", scores, list(scores))
+
+  def _outputs(self, checkpoint_path):
     """The windows of all questions, and the model's outputs for each."""
     windows: list[InputFeatures] = []
-    features = self._features(examples, False)
-    if FLAGS.pad_to_longest:
+    features = self._features(self.questions, False)
+    if self.settings.pad_to_longest:
       features = _shortest_first(features)
     path = self._write_and_keep("eval", features, False, windows)
     logging.info("***** Running predictions *****")
-    logging.info("  Num orig examples = %d", len(examples))
-    logging.info("  Num split examples = %d", len(windows))
-    logging.info("  Batch size = %d", FLAGS.predict_batch_size)
+    log_sizes(_sizes(self.questions, len(windows)), self.settings.predict_batch_size)
     start = time.monotonic()
-    predictions = estimator.predict(self._input_fn(path, False), checkpoint_path)
-    results = list(_results(predictions, windows))
+    predictions = self.estimator.predict(self._input_fn(path, False), checkpoint_path)
+    results = []
+    for number, (prediction, window) in enumerate(zip(predictions, windows, strict=True)):
+      if number % 1000 == 0:
+        logging.info("Processing example: %d of %d", number, len(windows))
+      results.append(self._result(**prediction, window=window))
     # A question's windows follow each other, in the order of its paragraph.
     windows.sort(key=lambda window: window.unique_id)
     seconds = time.monotonic() - start
     logging.info("Prediction took %.1f s, %.1f windows/s.", seconds, len(windows) / seconds)
     return windows, results
 
-  def _answer(self, examples, windows, results) -> dict[str, float]:
-    """Writes the files of answers, and scores those of which the right ones are known."""
-    in_output_dir = functools.partial(os.path.join, FLAGS.output_dir)
+  def _result(self, unique_ids, start_logits, end_logits, window) -> RawResult:
+    # With --pad_to_longest padding is no place for an answer, and its amount has no meaning.
+    settings = self.settings
+    length = len(window.tokens) if settings.pad_to_longest else settings.max_seq_length
+    return RawResult(int(unique_ids), start_logits[:length], end_logits[:length])
+
+  def _answer(self, windows, results) -> dict[str, float]:
+    """Writes the files of answers, and scores those whose correct answers are known."""
+    settings = self.settings
+    files = ("predictions.json", "nbest_predictions.json", "null_odds.json")
     answers = write_predictions(
-      examples,
+      self.questions,
       windows,
       results,
-      FLAGS.n_best_size,
-      FLAGS.max_answer_length,
-      FLAGS.do_lower_case,
-      in_output_dir("predictions.json"),
-      in_output_dir("nbest_predictions.json"),
-      in_output_dir("null_odds.json"),
-      version_2_with_negative=FLAGS.version_2_with_negative,
-      null_score_diff_threshold=FLAGS.null_score_diff_threshold,
-      verbose_logging=FLAGS.verbose_logging,
-      output_detailed_file=in_output_dir("predictions_detailed.jsonl"),
+      *self._answer_limits(),
+      *map(settings.path, files),
+      **self._answer_options(),
+      verbose_logging=settings.verbose_logging,
+      output_detailed_file=settings.path("predictions_detailed.jsonl"),
     )
     known = [a for a in answers if a.example.answers is not None]
     if not known:
-      logging.info("%s does not tell the right answers: no scores.", FLAGS.predict_file)
+      logging.info("%s has no correct answers: no scores.", settings.predict_file)
       return {}
     if len(known) < len(answers):
       logging.warning("Scores are those of %d questions of %d.", len(known), len(answers))
-    return squad_scores.evaluate_answers(known, FLAGS.version_2_with_negative)
+    return squad_scores.evaluate_answers(known, settings.version_2_with_negative)
 
-  def _export(self, checkpoint_path) -> None:
+  def _export_task(self, folder, checkpoint_path):
     from bert.exporting import span_model
 
-    export_dir, checkpoint_path = runner.where_to_export(checkpoint_path)
+    settings = self.settings
+    names = ("max_seq_length", "doc_stride", "max_query_length", "n_best_size", "max_answer_length")
     span_model.export_span_model(
-      os.path.join(export_dir, "task"),
+      folder,
       self.bert_config,
       checkpoint_path,
-      FLAGS.vocab_file,
-      FLAGS.do_lower_case,
-      max_seq_length=FLAGS.max_seq_length,
-      doc_stride=FLAGS.doc_stride,
-      max_query_length=FLAGS.max_query_length,
-      n_best_size=FLAGS.n_best_size,
-      max_answer_length=FLAGS.max_answer_length,
-      version_2_with_negative=FLAGS.version_2_with_negative,
-      null_score_diff_threshold=FLAGS.null_score_diff_threshold,
-      mask_padding=FLAGS.pad_to_longest,
+      settings.vocab_file,
+      settings.do_lower_case,
+      **{name: settings.values[name] for name in names},
+      **self._answer_options(),
+      mask_padding=settings.pad_to_longest,
     )
-    runner.export_hub_models(export_dir, self.bert_config, checkpoint_path)
 
 
-def _results(predictions, windows):
-  """The model's outputs for each window, saying now and then how far it is."""
-  for number, (prediction, window) in enumerate(zip(predictions, windows, strict=True)):
-    if number % 1000 == 0:
-      logging.info("Processing example: %d of %d", number, len(windows))
-    yield _result(**prediction, window=window)
-
-
-def _result(unique_ids, start_logits, end_logits, window) -> RawResult:
-  # With --pad_to_longest padding is no place for an answer, and how much there is says nothing.
-  length = len(window.tokens) if FLAGS.pad_to_longest else FLAGS.max_seq_length
-  return RawResult(int(unique_ids), start_logits[:length], end_logits[:length])
+def _sizes(examples, num_windows) -> dict[str, int]:
+  return {"Num orig examples": len(examples), "Num split examples": num_windows}
 
 
 def _shortest_first(features):
   """The same windows, those of each chunk by length: a batch then needs little padding.
 
-  In chunks, since a window with its ids takes some 10 kB.
+  In chunks, because a window with its ids takes some 10 kB.
   """
   features = iter(features)
   while chunk := list(itertools.islice(features, _SORTED_WINDOWS)):

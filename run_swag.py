@@ -23,7 +23,7 @@ from bert.scripts import (
   run_settings,
   shared_flags,
 )
-from bert.scripts.job import Job, filled_up, log_sizes
+from bert.scripts.steps import Run, filled_up, log_sizes
 from bert.tasks import multiple_choice
 from bert.training import distribution
 
@@ -37,7 +37,9 @@ _SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 def define_flags() -> None:
   """Defines this script's flags; those it shares with the original's scripts are theirs."""
   with flag_groups.flag_group("Task and data"):
-    shared_flags.define_split_flags("Folder with train, val (or dev) and test, .csv, .tsv or .jsonl.")
+    shared_flags.define_split_flags(
+      "Folder with train, val or dev, and test: .csv, .tsv or .jsonl."
+    )
     shared_flags.define_run_flags(
       "Whether to evaluate on the dev file.", "Whether to predict the test file."
     )
@@ -283,33 +285,29 @@ def check_settings(settings: run_settings.RunSettings) -> None:
   run_settings.check_split_files(settings)
 
 
-class MultipleChoice(Job):
+class MultipleChoice(Run):
   """One run: a model, its questions, and the folder of its results."""
 
-  def read(self) -> None:
-    """See base class."""
+  def _read(self) -> None:
     settings = self.settings
-    self.train = self._read("train") if settings.do_train else []
-    self.dev = self._read("dev") if settings.reads_dev_set else []
-    self.test = self._read("test", needs_labels=False) if settings.do_predict else []
+    self.train = self._read_file("train") if settings.do_train else []
+    self.dev = self._read_file("dev") if settings.reads_dev_set else []
+    self.test = self._read_file("test", needs_labels=False) if settings.do_predict else []
 
-  def _read(self, split, needs_labels=True):
+  def _read_file(self, split, needs_labels=True):
     path = self.settings.split_file(split, _NAMES[split], _ENDINGS)
     skip = self.settings.skip_bad_rows
     return multiple_choice.read_swag_examples(path, split, needs_labels, skip)
 
-  def facts(self):
-    """See base class."""
+  def _facts(self):
     return {"task_name": "swag"}
 
-  def plan(self):
-    """See base class."""
+  def _plan(self):
     # The shuffle buffer alone would leave the questions about one video together.
     random.Random(12345).shuffle(self.train)
     return self.settings.planned(len(self.train), "questions")
 
-  def create_model_fn(self):
-    """See base class."""
+  def _create_model_fn(self):
     return model_fn_builder(bert_config=self.bert_config, **self.settings.model_options)
 
   def _input_fn(self, questions, name, is_training=False):
@@ -337,21 +335,17 @@ class MultipleChoice(Job):
     padding = functools.partial(multiple_choice.padding_features, num_choices, length)
     return filled_up(features, batch_size, padding)
 
-  def training_data(self):
-    """See base class."""
+  def _training_data(self):
     return self._input_fn(self.train, "train", is_training=True), {"Num examples": len(self.train)}
 
-  def dev_data(self):
-    """See base class."""
+  def _dev_data(self):
     return self._input_fn(self.dev, "eval"), "eval_accuracy"
 
-  def evaluate(self, checkpoint_path):
-    """See base class."""
+  def _evaluate(self, checkpoint_path):
     input_fn = self._input_fn(self.dev, "eval")
-    self.evaluate_on(input_fn, {"Num examples": len(self.dev)}, checkpoint_path)
+    self._evaluate_on(input_fn, {"Num examples": len(self.dev)}, checkpoint_path)
 
-  def predict(self, checkpoint_path):
-    """See base class."""
+  def _predict(self, checkpoint_path):
     settings, test = self.settings, self.test
     input_fn = self._input_fn(test, "predict")
     logging.info("***** Running prediction *****")
@@ -367,19 +361,14 @@ class MultipleChoice(Job):
       "classification",
     )
 
-  def export_task(self, folder, checkpoint_path):
-    """See base class."""
+  def _export_task(self, folder, checkpoint_path):
     from bert.exporting import choice_model
 
     settings = self.settings
-    choice_model.export_choice_model(
-      folder,
-      self.bert_config,
-      checkpoint_path,
-      settings.vocab_file,
-      settings.do_lower_case,
-      settings.max_seq_length,
+    model = choice_model.ChoiceModel(
+      self.bert_config, settings.vocab_file, settings.do_lower_case, settings.max_seq_length
     )
+    model.export(folder, checkpoint_path)
 
 
 if __name__ == "__main__":

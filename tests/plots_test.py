@@ -25,6 +25,11 @@ def test_the_script_draws(run, tmp_path):
   assert "a: b (6.5)" in out.read_text()
 
 
+def test_without_a_file_all_pictures_of_the_run_are_drawn(run):
+  done = script.run_well(model_dir=run)
+  assert f"Drew {run}/plots/training.png." in done.err
+
+
 @pytest.mark.parametrize(
   ("values", "expected"),
   [

@@ -373,7 +373,7 @@ def test_loss_is_the_mean_over_the_words_alone():
 ERRORS = {
   "nothing to do": ({"do_train": False}, "", "At least one of `do_train`, `do_eval` or"),
   "no data": ({"train_file": "", "data_dir": ""}, "", "--train_file is missing: give it, or --data_dir"),
-  "empty folder": ({"train_file": "", "data_dir": "{tmp}/model"}, "", "there is none of train.con"),
+  "empty folder": ({"train_file": "", "data_dir": "{tmp}/model"}, "", "has none of train.con"),
   "no such file": ({"train_file": "{tmp}/x"}, "", "{tmp}/x: there is no such file."),
   "empty file": ({}, "\n\n", "train.conll: there is no word in the file."),
   "no label": ({}, "ada B-PER\nlives\n", "train.conll, line 2: there is a word and no label: 'liv"),

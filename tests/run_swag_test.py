@@ -274,7 +274,7 @@ GOOD = "sent1,sent2,ending0,ending1,label\na,b,c,d,0\n"
 ERRORS = {
   "nothing to do": ({"do_train": False}, GOOD, "At least one of `do_train`, `do_eval` or"),
   "no data": ({"train_file": ""}, GOOD, "--train_file is missing: give it, or --data_dir"),
-  "empty folder": ({"train_file": "", "data_dir": "{tmp}/model"}, GOOD, "there is none of train.c"),
+  "empty folder": ({"train_file": "", "data_dir": "{tmp}/model"}, GOOD, "has none of train.c"),
   "no such file": ({"train_file": "{tmp}/x.csv"}, GOOD, "{tmp}/x.csv: there is no such file."),
   "empty file": ({}, "", "train.csv: the file is empty."),
   "only a header": ({}, GOOD.splitlines()[0], "train.csv: there are no train questions"),

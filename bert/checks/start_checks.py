@@ -1,20 +1,19 @@
 """The cheap part of `doctor.py`, which every `run_*` script does when it starts.
 
-  start_checks.log_cheap_findings(config, tokenizer.vocab)
+  start_checks.log_cheap_findings(settings.values, config, tokenizer.vocab)
 
 Versions, configuration, vocabulary, names and shapes in the checkpoint, memory and disk; neither
 data nor values are read.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
-from absl import flags, logging
+from absl import logging
 
 from bert.checks import machine_checks, model_checks
 from bert.checks.findings import Check, Finding, Subject, examine
 from bert.model.configuration import BertConfig
-
-FLAGS = flags.FLAGS
 
 # What is looked at, as far as a script has flags for it.
 _SHARED_FLAGS = (
@@ -48,26 +47,21 @@ def cheap_findings(subject: Subject, trains: bool = True) -> list[Finding]:
 
 
 def log_cheap_findings(
-  config: BertConfig, vocab: Mapping[str, int] | None = None, reads_text: bool = True
+  values: Mapping[str, Any], config: BertConfig, vocab: Mapping[str, int] | None = None
 ) -> None:
-  """Logs what `cheap_findings` warns of, for the `run_*` script whose flags are defined.
-
-  The run goes on: what it cannot use, it refuses by itself.
+  """Logs the warnings and errors among `cheap_findings`. The run continues.
 
   Args:
+    values: flag -> value; those that the script lacks are not checked.
     config: of the model.
-    vocab: token -> id, if there is one.
-    reads_text: whether the run turns text into tokens, so that `--do_lower_case` matters.
+    vocab: token -> id, if it was read.
   """
   subject = Subject(config=config, vocab=vocab)
   for name in _SHARED_FLAGS:
-    if name in FLAGS:
-      setattr(subject, name, FLAGS[name].value)
-  if not reads_text:
-    subject.do_lower_case = None
-  if "gradient_accumulation_steps" in FLAGS:
-    subject.train_batch_size = -(-subject.train_batch_size // FLAGS.gradient_accumulation_steps)
-  trains = "do_train" in FLAGS and FLAGS.do_train
-  for finding in cheap_findings(subject, trains):
+    if name in values:
+      setattr(subject, name, values[name])
+  parts = values.get("gradient_accumulation_steps", 1)
+  subject.train_batch_size = -(-subject.train_batch_size // parts)
+  for finding in cheap_findings(subject, bool(values.get("do_train"))):
     if finding.level in ("warning", "error"):
       logging.warning("%s", finding)

@@ -6,12 +6,13 @@
 | `eval_results_confusion_matrix.png` | classification: which class was taken for which |
 | `eval_results_scores.png` | named entities: precision, recall and F1 of each type |
 
-The same numbers are in text files and event files. A picture that cannot be drawn must not end a
-run of days: it is a warning.
+A run leaves these numbers in event files and, with `--plots`, in `eval_results*.json`. A picture
+that cannot be drawn must not end a run of days: it is a warning.
 """
 
 import functools
 import glob
+import json
 import os
 from collections.abc import Callable, Mapping
 
@@ -37,6 +38,25 @@ def _or_warn(draw: Callable) -> Callable:
   return draw_or_warn
 
 
+def draw_run(output_dir: str) -> None:
+  """Draws the curves of a run and its results, as far as it left their values.
+
+  Args:
+    output_dir: its folder, with event files and `eval_results*.json`.
+  """
+  draw_training(output_dir)
+  for path in sorted(glob.glob(os.path.join(glob.escape(output_dir), "*_results*.json"))):
+    _draw_file(path)
+
+
+@_or_warn
+def _draw_file(path: str) -> None:
+  with open(path, encoding="utf-8") as reader:
+    results = json.load(reader)
+  tables = {name: value for name, value in results.items() if isinstance(value, dict)}
+  draw_results(path, results | {name: ConfusionTable(**table) for name, table in tables.items()})
+
+
 @_or_warn
 def draw_training(output_dir: str) -> None:
   """Draws the curves of a run, if it trained.
@@ -55,8 +75,8 @@ def draw_results(results_file: str, results: Mapping) -> None:
   """Draws those results of an evaluation that make a picture.
 
   Args:
-    results_file: the text file of the results, after which pictures are named.
-    results: name -> value, see `result_files.write_eval_results`.
+    results_file: the file of the results, after which pictures are named.
+    results: name -> number or `ConfusionTable`, see `result_files.write_values`.
   """
   output_dir, name = os.path.split(results_file)
   name = os.path.splitext(name)[0]

@@ -121,8 +121,10 @@ def matching(pattern: str | os.PathLike) -> list[str]:
   """
   pattern = os.fspath(pattern)
   if is_remote(pattern):
+    wants_hidden = os.path.basename(pattern).startswith(".")
     with _os_errors(pattern):
-      return sorted(_gfile().glob(pattern))
+      found = sorted(_gfile().glob(pattern))
+    return [path for path in found if wants_hidden or not os.path.basename(path).startswith(".")]
   return sorted(glob.glob(pattern)) or ([pattern] if os.path.exists(pattern) else [])
 
 

@@ -65,7 +65,7 @@ def load_run(
 
   run = find_run(output_dir, vocab_file)
   model_class, settings = _MODELS[run.task](run)
-  known = inspect.signature(model_class.__init__).parameters
+  known = inspect.signature(model_class.__init__).parameters  # type: ignore[misc]
   if unknown := sorted(set(options) - set(known)):
     raise ValueError(f"{model_class.__name__} has no {', '.join(unknown)}, but {', '.join(known)}.")
   settings = {"max_seq_length": run.settings["max_seq_length"], **settings, **options}

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from bert.io import atomic_files
+from bert.io import atomic_files, filesystem
 
 STATE_FILE = "run.json"
 
@@ -311,7 +311,7 @@ def identity_of_weights(init_checkpoint: str | None) -> str | None:
   Raises:
     ValueError: there is no checkpoint.
   """
-  if not init_checkpoint or "://" in init_checkpoint:
+  if not init_checkpoint or filesystem.is_remote(init_checkpoint):
     return init_checkpoint
   prefix = re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", init_checkpoint)
   if os.path.isfile(prefix + ".index"):

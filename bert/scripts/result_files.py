@@ -8,18 +8,17 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from absl import flags, logging
+from absl import logging
 
 from bert.io import atomic_files
 from bert.training import distribution
 
-FLAGS = flags.FLAGS
-
-_ORIGINAL_KEYS = ("eval_accuracy", "eval_loss", "global_step", "loss")
+# The keys of `run_classifier.py`'s file in 2018.
+ORIGINAL_KEYS = ("eval_accuracy", "eval_loss", "global_step", "loss")
 
 
 def write_eval_results(
-  path: str, results: Mapping, original_keys: Sequence[str] = _ORIGINAL_KEYS
+  path: str, results: Mapping, original_keys: Iterable[str] = ORIGINAL_KEYS
 ) -> None:
   """Logs results and writes them as `key = value` lines, the original's keys first, sorted.
 
@@ -42,18 +41,23 @@ def write_eval_results(
     logging.info("  %s = %s", key, shown)
     lines.append(f"{key} = {shown}\n")
   distribution.on_chief(atomic_files.write_text, path, "".join(lines))
-  if "plots" in FLAGS and FLAGS.plots and distribution.is_chief():
-    from bert.figures import run_pictures
-
-    run_pictures.draw_results(path, results)
 
 
-def draw_plots() -> None:
-  """With `--plots`, draws the curves of the run; its results were drawn when they were written."""
-  if FLAGS.plots and distribution.is_chief():
-    from bert.figures import run_pictures
+def write_values(path: str, results: Mapping) -> None:
+  """Writes results as JSON, tables as `{"labels": ..., "matrix": ...}`, for `plots.py` to draw.
 
-    run_pictures.draw_training(FLAGS.output_dir)
+  Args:
+    path: usually `OUTPUT_DIR/eval_results.json`.
+    results: as of `write_eval_results`; text other than tables is left out.
+  """
+  values: dict[str, Any] = {}
+  for name, value in results.items():
+    if hasattr(value, "matrix"):  # a `metrics.ConfusionTable`
+      values[name] = {"labels": value.labels, "matrix": value.matrix.tolist()}
+    elif not isinstance(value, str):
+      values[name] = float(value)
+  text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+  distribution.on_chief(atomic_files.write_text, path, text)
 
 
 def write_predictions(
@@ -123,7 +127,7 @@ def read_label_map(output_dir: str | None) -> list[str] | None:
   """The labels of an earlier run in `output_dir`, in their order, or None.
 
   Raises:
-    ValueError: `label_map.json` is there and cannot be understood.
+    ValueError: `label_map.json` exists and is malformed.
   """
   path = os.path.join(output_dir or "", "label_map.json")
   if not output_dir or not os.path.isfile(path):
@@ -137,3 +141,8 @@ def read_label_map(output_dir: str | None) -> list[str] | None:
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
       raise ValueError(f"{path} is no label map ({error}). Remove it.") from None
   return labels
+
+
+def labels_of_earlier_run(*folders: str | None) -> list[str] | None:
+  """The labels in the first of these folders that has a `label_map.json`; None if none has."""
+  return next(filter(None, map(read_label_map, folders)), None)

@@ -6,10 +6,12 @@ Alone: python -m pytest tests/figures/run_pictures_test.py
 import os
 import sys
 
+import numpy as np
 import pytest
 from matplotlib import image
 
 from bert.figures import run_pictures
+from bert.scripts import result_files
 from bert.tasks import metrics
 from tests.kit.event_files import write_run
 
@@ -44,6 +46,18 @@ def test_what_a_run_leaves_is_drawn(run, warnings):
   for name in names:
     assert image.imread(run / "plots" / name).std() > 0.05
   assert not warnings
+
+
+def test_the_pictures_of_a_folder_are_drawn_from_the_values_in_it(run, warnings):
+  table = metrics.ConfusionTable([[90, 10], [5, 895]], ["no", "yes"])
+  results = {"eval_accuracy": np.float32(0.9), "confusion": table, "text": "a\nb"}
+  result_files.write_values(f"{run}/eval_results_b.json", results)
+  (run / "test_results.json").write_text("{")
+  run_pictures.draw_run(str(run))
+  names = ["eval_results_b_confusion_matrix.png", "training.png"]
+  assert sorted(os.listdir(run / "plots")) == names
+  assert len(warnings) == 1
+  assert "JSONDecodeError" in warnings[0]
 
 
 def test_results_without_a_picture_leave_none(tmp_path, warnings):

@@ -114,7 +114,7 @@ ERRORS = {
     "--output_dir={tmp}/data/train.tsv/out cannot be written to",
   ),
   "negative batch": ({"train_batch_size": -8}, None, "--train_batch_size=-8: must be at least 1"),
-  "no epochs": ({"num_train_epochs": 0}, None, "--num_train_epochs=0.0: a positive number"),
+  "no epochs": ({"num_train_epochs": 0}, None, "--num_train_epochs=0.0: must be a positive number"),
   "no number": ({"learning_rate": "fast"}, None, 'Flag --learning_rate takes a number, not "fast"'),
   "flag of another task": (
     {"text_a_column": "text"},

@@ -69,7 +69,7 @@ _SCRIPTS = {
 
 # Script, flags (later ones win over those above), words of the message.
 _FLAGS = [
-  (run_classifier, "--train_batch_size=0", "--train_batch_size=0: at least 1 is needed"),
+  (run_classifier, "--train_batch_size=0", "--train_batch_size=0: must be at least 1"),
   (run_classifier, "--train_batch_size=8 --gradient_accumulation_steps=3", "equal parts"),
   (run_classifier, "--learning_rate=-1", "--learning_rate=-1.0: a number of at least 0"),
   (run_classifier, "--learning_rate=nan", "--learning_rate=nan"),
@@ -113,9 +113,9 @@ _FLAGS = [
   (run_ner, "--label_scheme=plain --model_scheme=bio", "--label_scheme=plain --model_scheme=bio"),
   (run_ner, "--label_scheme=BIO", "--label_scheme takes one of bio"),
   (run_ner, "--max_seq_length=2", "--max_seq_length=2: at least 3"),
-  (run_ner, "--max_seq_length=16", "there is none of", "--dev_file"),
+  (run_ner, "--max_seq_length=16", "has none of", "--dev_file"),
   (run_swag, "--max_seq_length=2", "--max_seq_length=2: at least 3"),
-  (run_swag, "--max_seq_length=16", "there is none of", "--dev_file"),
+  (run_swag, "--max_seq_length=16", "has none of", "--dev_file"),
   (run_pretraining, "--input_file={}/*.tfrecord", "tfrecord matches no file"),
   (run_pretraining, "--input_file=,", "--input_file=, names no file"),
   (run_pretraining, "--masked_lm_prob=0", "--masked_lm_prob=0.0: above 0"),

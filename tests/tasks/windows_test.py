@@ -413,9 +413,9 @@ def test_a_run_with_other_windows_is_refused(trained, change, mode, told):
 @pytest.mark.parametrize(
   ("change", "told"),
   [
-    ({"window_stride": 0}, "--window_stride=0: at least 1 is needed"),
-    ({"max_windows": 0}, "--max_windows=0: at least 1 is needed"),
-    ({"max_seq_length": 4}, "--max_seq_length=4: at least 5 is needed with --long_text=windows"),
+    ({"window_stride": 0}, "--window_stride=0: must be at least 1"),
+    ({"max_windows": 0}, "--max_windows=0: must be at least 1"),
+    ({"max_seq_length": 4}, "--max_seq_length=4: must be at least 5 with --long_text=windows"),
     ({"window_pooling": "sum"}, 'takes one of mean, max, not "sum"'),
   ],
 )

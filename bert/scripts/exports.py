@@ -1,0 +1,42 @@
+"""The SavedModels of any BERT: encoder and preprocessing, from plain values."""
+
+import os
+
+from absl import logging
+
+from bert.model.configuration import BertConfig
+
+
+def export_hub_models(
+  export_dir: str,
+  config: BertConfig,
+  checkpoint_path: str,
+  vocab_file: str,
+  do_lower_case: bool,
+  max_seq_length: int,
+  tf_text_tokenizer: bool = False,
+) -> None:
+  """Writes `encoder/` and `preprocess/` into `export_dir`.
+
+  Args:
+    export_dir: made if it is not there.
+    config: of the model.
+    checkpoint_path: a checkpoint that holds the whole encoder.
+    vocab_file: of the model.
+    do_lower_case: whether the model is uncased.
+    max_seq_length: the default of the preprocessing.
+    tf_text_tokenizer: see `hub_preprocess.Preprocessor`.
+  """
+  from bert.exporting import hub_encoder, hub_preprocess
+
+  hub_encoder.export_encoder(
+    os.path.join(export_dir, "encoder"), config, checkpoint_path, vocab_file, do_lower_case
+  )
+  hub_preprocess.export_preprocess(
+    os.path.join(export_dir, "preprocess"),
+    vocab_file,
+    do_lower_case,
+    max_seq_length,
+    tf_text_tokenizer,
+  )
+  logging.info("Exported the encoder and its preprocessing to %s.", export_dir)

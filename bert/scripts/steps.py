@@ -1,0 +1,272 @@
+"""One run of a `run_*` script, step by step: what all of them share.
+
+A script makes a subclass of `Run`, which says what its data are, which facts make it the same run
+when it is resumed, and what its results look like:
+
+  with output_folder.held(settings):
+    Tagging(settings, config, tokenizer).run()
+
+The order of the steps is that of `Run.run`.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from absl import logging
+
+from bert.io import installation
+from bert.model.configuration import BertConfig
+from bert.scripts import output_folder, result_files
+from bert.scripts.run_settings import RunSettings
+from bert.training import distribution
+
+# When a run resumes with another value of one of these flags, that is only logged.
+INFORMATIVE = (
+  "train_batch_size",
+  "learning_rate",
+  "num_train_epochs",
+  "warmup_proportion",
+  "max_seq_length",
+  "dtype",
+  "group_by_length",
+)
+
+
+class Run:
+  """One run: its settings, its model, its data, and the folder of its results.
+
+  Attributes:
+    settings: of the run; with steps and warm-up once `_plan` has returned.
+    bert_config: of the model.
+    tokenizer: None where no text is read.
+    labels: of the model's outputs, in their order, where the task has some. `_read` sets them.
+    estimator: trains, evaluates and predicts, once `run` has created it.
+    informative: flags that may have another value when the run is resumed.
+    may_differ: facts that may differ in a run that does not train.
+    result_keys: of `eval_results.txt`, which are written first.
+  """
+
+  informative: tuple[str, ...] = INFORMATIVE
+  may_differ: tuple[str, ...] = ()
+  result_keys: tuple[str, ...] = result_files.ORIGINAL_KEYS
+
+  def __init__(self, settings: RunSettings, bert_config: BertConfig, tokenizer=None):
+    self.settings = settings
+    self.bert_config = bert_config
+    self.tokenizer = tokenizer
+    self.labels: list[str] | None = None
+    self.estimator: Any = None
+    self._has_shown = False
+
+  def run(self) -> None:
+    """Trains, evaluates, predicts, exports."""
+    # All data are read before training: a bad row of the test set is an error now, not in hours.
+    self._read()
+    fingerprint = self._fingerprint()
+    may_differ = () if self.settings.do_train else self.may_differ
+    output_folder.check_same_model(self.settings.output_dir, fingerprint, may_differ)
+    if self.labels:
+      result_files.write_label_map(self.settings.output_dir, self.labels)
+    self.settings = self._plan() if self.settings.do_train else self.settings.without_training()
+    self.estimator = self._create_estimator(fingerprint)
+    if self.settings.do_train:
+      self._train()
+    checkpoint_path = output_folder.best_checkpoint(self.settings)
+    self._use(checkpoint_path)
+    if self.settings.do_export:
+      distribution.on_chief(self._export, checkpoint_path)
+    if self.settings.plots:
+      distribution.on_chief(_draw, self.settings.output_dir)
+
+  # -------------------------------------------------------------------------------------------
+  # What a script says.
+
+  def _read(self) -> None:
+    """Reads all data that the run needs."""
+
+  def _facts(self) -> dict[str, Any]:
+    """What must be equal to resume, beside the model's shape and vocabulary."""
+    raise NotImplementedError
+
+  def _plan(self) -> RunSettings:
+    """The settings with steps and warm-up."""
+    raise NotImplementedError
+
+  def _create_model_fn(self) -> Callable:
+    """The `model_fn` of the estimator."""
+    raise NotImplementedError
+
+  def _training_data(self) -> tuple[Callable, dict[str, int]]:
+    """The input_fn of the training data, and their numbers to log."""
+    raise NotImplementedError
+
+  def _dev_data(self) -> tuple[Callable, str]:
+    """The input_fn of evaluation during training, and the metric that selects the best weights."""
+    raise NotImplementedError
+
+  def _use(self, checkpoint_path: str | None) -> None:
+    """Evaluates and predicts with the best weights, or, where it is None, with the newest."""
+    if self.settings.do_eval:
+      self._evaluate(checkpoint_path)
+    if self.settings.get("do_predict"):
+      self._predict(checkpoint_path)
+
+  def _evaluate(self, checkpoint_path: str | None) -> None:
+    """Writes the figures of `--do_eval`."""
+    raise NotImplementedError
+
+  def _predict(self, checkpoint_path: str | None) -> None:
+    """Writes the answers of `--do_predict`."""
+    raise NotImplementedError
+
+  def _export_task(self, folder: str, checkpoint_path: str) -> None:
+    """Exports the model of the task into `folder`; one of pre-training has no task."""
+
+  # -------------------------------------------------------------------------------------------
+  # The steps.
+
+  def _shows_examples(self) -> bool:
+    """Whether to log the features of some examples: with the first data that are written."""
+    is_first, self._has_shown = not self._has_shown, True
+    return is_first and self.settings.shows_examples
+
+  def _fingerprint(self) -> dict[str, Any]:
+    if self.tokenizer is None:
+      return output_folder.model_fingerprint(self.bert_config, **self._facts())
+    return output_folder.model_fingerprint(
+      self.bert_config,
+      self.tokenizer.vocab,
+      do_lower_case=self.settings.do_lower_case,
+      **self._facts(),
+    )
+
+  def _create_estimator(self, fingerprint: Mapping):
+    from bert.training.estimator import Estimator
+
+    informative = {name: self.settings.values[name] for name in self.informative}
+    sizes = [f"{mode}_batch_size" for mode in ("train", "eval", "predict")]
+    params = {name: self.settings.values[name] for name in sizes if name in self.settings}
+    if "eval_batch_size" not in params:
+      params["eval_batch_size"] = params["predict_batch_size"]
+    config = self.settings.run_config(fingerprint, informative)
+    return Estimator(self._create_model_fn(), config, params)
+
+  def _train(self) -> None:
+    settings = self.settings
+    input_fn, sizes = self._training_data()
+    eval_spec = self._eval_spec() if settings.eval_every_steps else None
+    logging.info("***** Running training *****")
+    log_sizes(sizes, settings.train_batch_size)
+    logging.info("  Num steps = %d", settings.num_train_steps)
+    logging.info("  Num warm-up steps = %d", settings.num_warmup_steps)
+    start = time.monotonic()
+    self.estimator.train(input_fn=input_fn, max_steps=settings.num_train_steps, eval_spec=eval_spec)
+    logging.info("Training took %.1f s.", time.monotonic() - start)
+
+  def _eval_spec(self):
+    from bert.training.estimator import EvalSpec
+
+    input_fn, metric = self._dev_data()
+    metric = self.settings.best_metric or metric
+    return EvalSpec(
+      input_fn,
+      every_steps=self.settings.eval_every_steps,
+      metric=metric,
+      higher_is_better=not metric.endswith(("loss", "mse")),
+      patience=self.settings.early_stopping_patience,
+      keep_best=self.settings.keep_best,
+      steps=self.settings.get("max_eval_steps"),
+    )
+
+  def _evaluate_on(
+    self,
+    input_fn: Callable,
+    sizes: Mapping[str, Any],
+    checkpoint_path: str | None,
+    name: str | None = None,
+  ) -> None:
+    """Evaluates, and writes `eval_results.txt`, or `eval_results_<name>.txt`."""
+    logging.info("***** Running evaluation *****")
+    log_sizes(sizes, self.settings.eval_batch_size)
+    results = self.estimator.evaluate(
+      input_fn=input_fn,
+      steps=self.settings.get("max_eval_steps"),
+      checkpoint_path=checkpoint_path,
+      name=name,
+    )
+    self._write_results(f"eval_results_{name}.txt" if name else "eval_results.txt", results)
+
+  def _write_results(self, name: str, results: Mapping, keys: Iterable[str] | None = None) -> None:
+    """Writes results as `OUTPUT_DIR/<name>`, and their values for `--plots`."""
+    path = self.settings.path(name)
+    result_files.write_eval_results(path, results, self.result_keys if keys is None else keys)
+    if self.settings.plots:
+      result_files.write_values(os.path.splitext(path)[0] + ".json", results)
+
+  def _export(self, checkpoint_path: str | None) -> None:
+    from bert.scripts import exports
+
+    settings = self.settings
+    checkpoint_path = output_folder.checkpoint_to_export(settings, checkpoint_path)
+    self._export_task(os.path.join(settings.export_dir, "task"), checkpoint_path)
+    exports.export_hub_models(
+      settings.export_dir,
+      self.bert_config,
+      checkpoint_path,
+      settings.vocab_file,
+      settings.do_lower_case,
+      settings.max_seq_length,
+    )
+
+
+def _draw(output_dir: str) -> None:
+  """Draws what a run trained and scored. Without pictures the run is as good: errors are logged."""
+  exit_code = start_script("plots", f"--model_dir={output_dir}")
+  if exit_code:
+    logging.warning("--plots: no pictures, exit code %d.", exit_code)
+
+
+def start_script(name: str, *flags: str) -> int:
+  """Runs another script in a process of its own, on the CPU, and passes on what it logs.
+
+  Args:
+    name: of the script.
+    *flags: its command line.
+
+  Returns:
+    Its exit code.
+  """
+  environment = {**installation.importable_environment(), "CUDA_VISIBLE_DEVICES": "-1"}
+  environment.pop("TF_CONFIG", None)  # It takes no part in a job of several workers.
+  command = [sys.executable, "-m", f"bert.{name}", *flags]
+  with subprocess.Popen(
+    command, env=environment, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+  ) as process:
+    for line in process.stderr:
+      sys.stderr.write(line)
+  return process.returncode
+
+
+def log_sizes(sizes: Mapping[str, Any], batch_size: int) -> None:
+  """Logs how much data there is, in the original's lines."""
+  for name, size in {**sizes, "Batch size": batch_size}.items():
+    logging.info("  %s = %s", name, size)
+
+
+def filled_up(rows: Iterable, batch_size: int, padding: Callable[[], Any]) -> Iterator:
+  """The rows, and padding up to a multiple of the batch size: on a TPU every batch must be full.
+
+  Example:
+    >>> list(filled_up("abc", 2, lambda: "-"))
+    ['a', 'b', 'c', '-']
+  """
+  count = 0
+  for row in rows:
+    yield row
+    count += 1
+  for _ in range(-count % batch_size):
+    yield padding()
