@@ -69,6 +69,7 @@ def convert_single_example(
   max_seq_length: int,
   tokenizer,
   problem_type: str = "classification",
+  is_shown: bool = True,
 ) -> InputFeatures:
   """Turns one example into features; the first five are logged.
 
@@ -79,6 +80,7 @@ def convert_single_example(
     max_seq_length: length of the features, special tokens included.
     tokenizer: a `tokenization.FullTokenizer`.
     problem_type: "classification", "multi_label" or "regression".
+    is_shown: False logs the first five as debug messages (`--verbosity=1`).
 
   Raises:
     DataError: the label is unknown or missing.
@@ -97,7 +99,7 @@ def convert_single_example(
     label_id=_label_id(example, label_list, problem_type),
   )
   if ex_index < 5:
-    _log_example(example, tokens, features)
+    _log_example(example, tokens, features, logging.INFO if is_shown else logging.DEBUG)
   return features
 
 
@@ -159,13 +161,15 @@ def _label_error(example: InputExample, reason: str) -> DataError:
   return DataError(f"{source or 'example ' + str(example.guid)}: {reason}")
 
 
-def _log_example(example: InputExample, tokens: list[str], features: InputFeatures) -> None:
-  logging.info("*** Example ***")
-  logging.info("guid: %s", example.guid)
-  logging.info("tokens: %s", " ".join(tokens))
+def _log_example(
+  example: InputExample, tokens: list[str], features: InputFeatures, level: int
+) -> None:
+  logging.log(level, "*** Example ***")
+  logging.log(level, "guid: %s", example.guid)
+  logging.log(level, "tokens: %s", " ".join(tokens))
   for name in ("input_ids", "input_mask", "segment_ids"):
-    logging.info("%s: %s", name, " ".join(map(str, getattr(features, name))))
-  logging.info("label: %s (id = %s)", example.label, features.label_id)
+    logging.log(level, "%s: %s", name, " ".join(map(str, getattr(features, name))))
+  logging.log(level, "label: %s (id = %s)", example.label, features.label_id)
 
 
 def convert_examples_to_features(
