@@ -9,7 +9,7 @@
 
 Watched are the operations of Python, and those of TensorFlow that start in Python, on names below
 one folder, by this process. What TensorFlow's C++ does inside one of its calls is seen by strace
-alone, see `tests/system/fault_injection_test.py`.
+alone, see `tests/system/real_deaths_test.py`.
 
 A process that dies takes along what it had not yet handed to the system, and nothing else: the
 folder as it is just before an operation is the folder after a death there. So one run, copied

@@ -1,7 +1,7 @@
 """The `run_*` scripts on several devices: tiny data for each, jobs of two processes, comparisons.
 
-  python tests/kit/several_devices.py mirrored FOLDER run_ner run_swag      two CPU replicas
-  TF_CONFIG=... python tests/kit/several_devices.py multi_worker FOLDER ...  one worker of a job
+  python -m tests.kit.several_devices mirrored FOLDER run_ner run_swag      two CPU replicas
+  TF_CONFIG=... python -m tests.kit.several_devices multi_worker FOLDER ...  one worker of a job
 
 A script `NAME` reads `FOLDER/data_NAME` and leaves its files in `FOLDER/NAME`. Replicas draw other
 dropout than one device does, so there is none here.
@@ -164,7 +164,7 @@ def run_script(name: str, folder: pathlib.Path, strategy: str):
 
 
 def run_job(program: str, arguments: list, folder: pathlib.Path) -> list[tuple[int, str]]:
-  """Runs a program of this folder as the two workers of a job; (exit code, stderr) of each."""
+  """Runs a module as the two workers of a job; (exit code, stderr) of each."""
   addresses = [f"127.0.0.1:{port}" for port in _free_ports(2)]
   workers, logs = [], [folder / f"{arguments[0]}-{index}.stderr" for index in range(2)]
   for index in range(2):
@@ -172,7 +172,7 @@ def run_job(program: str, arguments: list, folder: pathlib.Path) -> list[tuple[i
     with logs[index].open("w") as log:
       workers.append(
         subprocess.Popen(
-          [sys.executable, ROOT / "tests" / program, *arguments],
+          [sys.executable, "-m", program, *arguments],
           env=environment(TF_CONFIG=json.dumps(config)),
           stderr=log,
         )
@@ -187,7 +187,7 @@ def run_job(program: str, arguments: list, folder: pathlib.Path) -> list[tuple[i
 
 def environment(**more) -> dict[str, str]:
   """Of a process that imports from this project and its tests."""
-  return {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", **more}
+  return {**os.environ, "PYTHONPATH": str(ROOT), **more}
 
 
 def _free_ports(count):

@@ -1,8 +1,8 @@
 """One worker of the job that tests/training/distribution_test.py runs: what it sees and does goes
 to a JSON file.
 
-TF_CONFIG=... python tests/kit/two_workers.py all FOLDER       everything; worker 1 kills itself
-TF_CONFIG=... python tests/kit/two_workers.py resume FOLDER    goes on where the killed run stopped
+TF_CONFIG=... python -m tests.kit.two_workers all FOLDER       everything; worker 1 kills itself
+TF_CONFIG=... python -m tests.kit.two_workers resume FOLDER    continues the killed run
 """
 
 import json

@@ -17,7 +17,7 @@ from bert import create_pretraining_data, create_vocab, predict, tokenization
 from bert.model.configuration import BertConfig
 from bert.predicting import predictor
 from bert.scripts import result_files
-from bert.tasks import conll_files, glue, multiple_choice, squad
+from bert.tasks import conll_files, glue, multiple_choice, own_tables, squad
 from tests.kit.bad_inputs import FOLDER, Family, case, check, loading, rows_of, starting
 
 DEEP = "[" * 100_000  # Python's JSON gives up at about 1,000
@@ -153,7 +153,7 @@ GLUE = [
     case("empty", b"", "the file is empty"),
     case("blank lines alone", "\n\r\n\n", "the file is empty"),
     case("a short row", "g\t1\t\tGood.\ng\t1\n", "line 2", "column 3", "--skip_bad_rows"),
-    case("a tab within the text", "g\t1\t\tGood.\ng\t1\t\tA\tB\n", "line 2", "5 columns", "has 4"),
+    case("a tab within the text", "g\t1\t\tGood.\ng\t1\t\tA\tB\n", "line 2", "5 columns", "expected 4"),
     case("an unknown label", "g\t1\t\tGood.\n\ng\t2\t\tBad.\n", "line 3", "'2' is unknown", "'0'"),
     case("no label", "g\t\t\tGood.\n", "line 1", "label is empty"),
     case("a NUL byte", "g\t1\t\tGood.\ng\t1\t\tG\0d.\n", "line 2", "NUL"),
@@ -162,7 +162,7 @@ GLUE = [
     case("a megabyte of label", "g\t" + "1" * 2**20 + "\t\tGood.\n", "line 1", "is unknown"),
   ),
   _glue("mrpc")(
-    case("a header alone", "Quality\t1\t2\t3\t4\n", "there are no train examples"),
+    case("a header alone", "Quality\t1\t2\t3\t4\n", "contains no train examples"),
     case("a comma for the tabs", "Quality,1,2,3,4\n1,1,2,a,b\n", "line 2", "column 3", "1 column"),
     case("a bad header", b"Quality\t1\t2\t\xff\t4\n1\t1\t2\ta\tb\n", "line 1", "UTF-8"),
   ),
@@ -176,11 +176,11 @@ GLUE = [
     case("NaN", "sentence1\tsentence2\tscore\na\tb\tnan\n", "line 2", "'nan' is not a finite"),
     case("infinite", "sentence1\tsentence2\tscore\na\tb\t1e999\n", "line 2", "'1e999'"),
     case("no score", "sentence1\tsentence2\tscore\na\tb\t\n", "line 2", "'' is not a finite"),
-    case("no column", "sentence1\tsentence2\na\tb\n", "line 1", "no column 'score'", "sentence2"),
+    case("no column", "sentence1\tsentence2\na\tb\n", "line 1", "'score' is not in the header", "sentence2"),
   ),
   _glue("sst-2")(
     case("words for labels", "sentence\tlabel\nFine.\tpositive\n", "line 2", "'positive'", "'1'"),
-    case("no header", "Fine.\t1\nBad.\t0\n", "line 1", "no column 'sentence'"),
+    case("no header", "Fine.\t1\nBad.\t0\n", "line 1", "'sentence' is not in the header"),
   ),
   _glue("qnli")(
     case("numbers for labels", "question\tsentence\tlabel\na\tb\t1\n", "line 2", "'1'")
@@ -193,14 +193,14 @@ GLUE = [
     case("a review in latin-1", LATIN1, "line 1", "not valid UTF-8"),
   )._replace(others={"train/pos/8_1.txt": b"Fine."}),
   _glue("imdb", "train/pos/8_1.txt")(
-    case("no review", None, "there is no review", "--data_dir"),
+    case("no review", None, "contains no review", "--data_dir"),
   )._replace(others={"train/neg/7_1.txt": b"Bad."}, named="train/pos"),
 ]
 
 
 def _own(ending, **options):
   def read(folder):
-    processor = glue.CsvProcessor(str(folder), **options)
+    processor = own_tables.CsvProcessor(str(folder), **options)
     return processor.get_labels() and processor.get_train_examples(str(folder))
 
   return lambda *cases: Family(
@@ -214,15 +214,15 @@ def _jsonl(*labels: str) -> str:
 
 OWN_TABLES = [
   _own("tsv")(
-    case("missing", None, "there is no train.tsv or train.csv or train.jsonl", "--data_dir"),
+    case("missing", None, "contains no train.tsv or train.csv or train.jsonl", "--data_dir"),
     case("empty", b"", "the file is empty"),
-    case("other columns", "text\tclass\na\t1\n", "line 1", "no column 'text_a'", "text, class"),
+    case("other columns", "text\tclass\na\t1\n", "line 1", "'text_a' is not in the header", "text, class"),
     case("a row too short", "text_a\tlabel\na\n", "line 2", "column 1"),
   ),
   _own("csv")(
     case("a quote never closed", 'text_a,label\n"a,1\nb,0\n', "line 2", "quoting is broken"),
     case("text behind a quote", 'text_a,label\n"a"b,1\n', "line 2", "quoting is broken"),
-    case("a comma within the text", "text_a,label\na,1\nb, c,1\n", "line 3", "3 columns", "has 2"),
+    case("a comma within the text", "text_a,label\na,1\nb, c,1\n", "line 3", "3 columns", "expected 2"),
   ),
   _own("jsonl")(
     case("no JSON", _jsonl("1}"), "line 2", "not JSON"),
@@ -233,17 +233,17 @@ OWN_TABLES = [
     case("half a surrogate pair", _jsonl('"\\ud800"'), "line 2", "not valid UTF-8"),
     case("no text", _jsonl() + '{"label": "1"}\n', "line 2", "holds None"),
     case("a number for a text", _jsonl() + '{"text_a": 5, "label": "1"}\n', "line 2", "holds 5"),
-    case("NaN as a class", _jsonl("NaN"), "line 2", "nan is no class's name"),
-    case("infinity as a class", _jsonl("1e999"), "line 2", "inf is no class's name"),
-    case("a list as a class", _jsonl('["0"]'), "line 2", "no class's name"),
-    case("an object as a class", _jsonl('{"a": 1}'), "line 2", "no class's name"),
+    case("NaN as a class", _jsonl("NaN"), "line 2", "nan cannot be the name of a class"),
+    case("infinity as a class", _jsonl("1e999"), "line 2", "inf cannot be the name of a class"),
+    case("a list as a class", _jsonl('["0"]'), "line 2", "cannot be the name of a class"),
+    case("an object as a class", _jsonl('{"a": 1}'), "line 2", "cannot be the name of a class"),
     case("null as a class", _jsonl("null"), "line 2", "label is empty"),
   ),
   _own("jsonl", problem_type="multi_label")(
-    case("a number for labels", _jsonl("5"), "line 2", "5 are neither a text nor a list"),
-    case("an object for labels", _jsonl('{"a": 1}'), "line 2", "neither a text nor a list"),
-    case("null among labels", _jsonl('["0", null]'), "line 2", "None is no class's name"),
-    case("a list in a list", _jsonl('[["0"]]'), "line 2", "no class's name"),
+    case("a number for labels", _jsonl("5"), "line 2", "5 are neither text nor a list"),
+    case("an object for labels", _jsonl('{"a": 1}'), "line 2", "neither text nor a list"),
+    case("null among labels", _jsonl('["0", null]'), "line 2", "None cannot be the name of a class"),
+    case("a list in a list", _jsonl('[["0"]]'), "line 2", "cannot be the name of a class"),
   ),
   _own("jsonl", problem_type="regression")(
     case("a word", _jsonl('"high"'), "line 2", "'high' is not a finite number"),
@@ -278,7 +278,7 @@ SWAG = [
     case("5000 digits", _SWAG + f"a,b,c,d,{DIGITS}\n", "line 2", "from 0 to 1"),
     case("a short row", _SWAG + "a,b\n", "line 2", "column"),
     case("a quote never closed", _SWAG + '"a,b,c,d,0\n', "line 2", "quoting is broken"),
-    case("a row too long", _SWAG + "a,b,c,d,0,e\n", "line 2", "6 columns", "header has 5"),
+    case("a row too long", _SWAG + "a,b,c,d,0,e\n", "line 2", "6 columns", "expected 5"),
   ),
   _swag(
     "swag.jsonl",
@@ -454,7 +454,7 @@ CORPORA = [
     [
       case("no JSON", '{"text": "one"}\none two\n', "line 2", "not JSON"),
       case("another field", '{"body": "one"}\n', "line 1", "no field 'text'", "body"),
-      case("a number", '{"text": 5}\n', "line 1", "'text' is no text", "5"),
+      case("a number", '{"text": 5}\n', "line 1", "'text' is not text", "5"),
       case("a list", '["one"]\n', "line 1", "a JSON object is expected"),
       case("nested too deeply", '{"text": ' + DEEP, "line 1", "not JSON"),
       case("5000 digits", '{"text": ' + DIGITS + "}", "line 1", "not JSON"),
@@ -473,7 +473,7 @@ CORPORA = [
     "create_vocab",
     "text.txt",
     starting(create_vocab, input_file="{}/text.txt", output_file="{}/out/vocab.txt"),
-    [*_NO_TEXT, _BLANK._replace(words=("there is no word",))],
+    [*_NO_TEXT, _BLANK._replace(words=("the text contains no word",))],
   ),
 ]
 

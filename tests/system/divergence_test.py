@@ -1,6 +1,6 @@
 """A loss that is not finite stops every `run_*` script, and costs nothing but its last steps.
 
-Alone: python -m pytest tests/system/divergence_test.py; the scripts that are slow tests: -m slow
+Alone: python -m pytest tests/system/divergence_test.py (the other scripts: -m slow)
 """
 
 import numpy as np
@@ -11,9 +11,9 @@ from tests.kit import several_devices
 from tests.kit.script_runs import Script, tensors
 from tests.kit.several_devices import SCRIPTS
 
-# One stands for all by default: the loop is one and the same.
+# One stands for all in continuous integration: all scripts share the loop.
 _NAMES = [
-  pytest.param(name, marks=() if name == "run_pretraining" else pytest.mark.slow)
+  pytest.param(name, marks=pytest.mark.ci if name == "run_pretraining" else pytest.mark.slow)
   for name in SCRIPTS
 ]
 
@@ -34,7 +34,7 @@ def test_a_script_that_diverges_keeps_what_was_good(tmp_path, name):
   assert [step for step, _ in finding.list_checkpoints(str(out))] == [0]
   values = tensors(finding.latest(str(out)))
   assert all(np.isfinite(value).all() for value in values.values())
-  # With a rate that is none too large, the same command goes on.
+  # With a smaller rate the same command continues.
   flags |= {"learning_rate": 1e-4, "do_eval": False, "do_predict": False}
   if name == "run_pretraining":
     del flags["do_predict"]

@@ -5,7 +5,7 @@ a line that protects, the line that replaces it, and the test that then fails.
 `tests/system/protections_test.py` sees to it that the lines are still there; its slow test breaks
 one after the other in a copy of the project, and runs the test.
 
-  python tests/system/protections.py          # the table of docs/reliability.md
+  python -m tests.system.protections          # the table of docs/reliability.md
 """
 
 import pathlib

@@ -81,7 +81,7 @@ SUBJECTS = {
       "bert/pretraining/record_output.py",
       'self._temporary = [hidden_beside(path, "tmp") for path in self._paths]',
       "self._temporary = list(self._paths)",
-      "tests/create_pretraining_data_test.py::test_a_failing_rename_leaves_the_old_file_readable",
+      "tests/pretraining/record_output_test.py::test_a_failing_rename_leaves_the_old_file_readable",
     ),
     (
       "all files of an exported model are on disk before its name",
@@ -221,10 +221,10 @@ SUBJECTS = {
     ),
     (
       "a missing --init_checkpoint is an error, never a fresh start",
-      "bert/scripts/runner.py",
-      "FLAGS.init_checkpoint = checkpoint.find_checkpoint(FLAGS.init_checkpoint)",
-      "checkpoint.latest(FLAGS.init_checkpoint)",
-      "tests/scripts/runner_test.py::test_a_checkpoint_that_is_missing_is_never_a_fresh_start",
+      "bert/scripts/run_settings.py",
+      "= checkpoint.find_checkpoint(settings.init_checkpoint)",
+      "= checkpoint.latest(settings.init_checkpoint)",
+      "tests/scripts/run_settings_test.py::test_a_checkpoint_that_is_missing_is_never_a_fresh_start",
     ),
   ),
   "Runs go on exactly, or not at all": (
@@ -300,10 +300,10 @@ SUBJECTS = {
     ),
     (
       "and by the scripts, before anything in the folder is overwritten",
-      "bert/scripts/runner.py",
-      "  resumption.check_same_run(checkpoint.latest(FLAGS.output_dir), fingerprint, ignored)\n",
+      "bert/scripts/output_folder.py",
+      "  resumption.check_same_run(checkpoint.latest(output_dir), fingerprint, ignored)\n",
       "",
-      "tests/scripts/runner_test.py::test_another_model_in_the_output_folder_is_refused_by_key",
+      "tests/scripts/output_folder_test.py::test_another_model_in_the_output_folder_is_refused_by_key",
     ),
     (
       "a checkpoint with some of the optimizer's slots is refused: half of Adam would be zero",
@@ -349,10 +349,10 @@ SUBJECTS = {
     ),
     (
       "a second run is refused at its start, not after hours of preparation",
-      "bert/scripts/runner.py",
-      "        stack.enter_context(files.hold_folder(FLAGS.output_dir))\n",
+      "bert/scripts/output_folder.py",
+      "        stack.enter_context(atomic_files.hold_folder(settings.output_dir))\n",
       "        pass\n",
-      "tests/scripts/runner_test.py::test_a_folder_of_another_run_is_refused_at_once",
+      "tests/scripts/output_folder_test.py::test_a_folder_of_another_run_is_refused_at_once",
     ),
   ),
   "Divergence": (

@@ -64,7 +64,7 @@ def test_a_line_that_is_not_there_is_told():
 
 def test_the_document_has_the_table_as_it_is():
   assert protections.markdown_table() in DOCUMENT.read_text(encoding="utf-8"), (
-    "put the output of `python tests/system/protections.py` into docs/reliability.md"
+    "put the output of `python -m tests.system.protections` into docs/reliability.md"
   )
 
 

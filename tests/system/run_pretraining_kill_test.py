@@ -236,6 +236,7 @@ def check_kills(start_run, straight, out, kills, seed, steps=STEPS):
   assert all_values(out) == told
 
 
+@pytest.mark.ci
 def test_one_kill(command, straight, tmp_path):
   check_kills(functools.partial(start, command), straight, tmp_path / "out", kills=1, seed=1)
 

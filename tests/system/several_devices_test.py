@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tests.kit import several_devices
-from tests.kit.several_devices import ROOT, SCRIPTS
+from tests.kit.several_devices import SCRIPTS
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ def folders(tmp_path_factory):
     for folder in (one, mirrored, workers):
       several_devices.write_data(name, folder)
     several_devices.run_on_one_device(name, one, reads_from=one)
-  program = [sys.executable, ROOT / "tests" / "tests/kit/several_devices.py"]
+  program = [sys.executable, "-m", "tests.kit.several_devices"]
   done = subprocess.run(
     [*program, "mirrored", mirrored, *SCRIPTS],
     env=several_devices.environment(),
@@ -33,7 +33,7 @@ def folders(tmp_path_factory):
   )
   assert done.returncode == 0, done.stderr[-5000:]
   ends = several_devices.run_job(
-    "tests/kit/several_devices.py", ["multi_worker", workers, *SCRIPTS], folder=workers
+    "tests.kit.several_devices", ["multi_worker", workers, *SCRIPTS], folder=workers
   )
   assert [code for code, _ in ends] == [0, 0], "\n".join(log[-5000:] for _, log in ends)
   return {"one_device": one, "mirrored": mirrored, "multi_worker": workers}

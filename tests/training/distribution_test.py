@@ -38,9 +38,9 @@ def job(tmp_path_factory):
   two_workers.write_records(folder)
   for name in two_workers.SCRIPTS:
     several_devices.write_data(name, folder)
-  ends = several_devices.run_job("tests/kit/two_workers.py", ["all", folder], folder)
+  ends = several_devices.run_job("tests.kit.two_workers", ["all", folder], folder)
   killed_at = max((s for s, _ in finding.list_checkpoints(str(folder / "killed"))), default=None)
-  restarted = several_devices.run_job("tests/kit/two_workers.py", ["resume", folder], folder)
+  restarted = several_devices.run_job("tests.kit.two_workers", ["resume", folder], folder)
   logs = "\n".join(log for _, log in ends + restarted)
   assert (folder / "all-1.json").exists(), logs[-5000:]
   seen = [json.loads((folder / f"all-{i}.json").read_text()) for i in range(2)]
