@@ -196,6 +196,7 @@ class Preprocessor(tf.train.Checkpoint):
       raise ValueError(f"seq_length is {seq_length}: [CLS], a piece and [SEP] take 3.")
     self._vocabulary = _Vocabulary(vocab_file)
     self.vocab_file = tf.saved_model.Asset(self._vocabulary.path)
+    tokenizer: PublishedTokenizer | ExactTokenizer
     if tf_text_tokenizer:
       tokenizer = PublishedTokenizer(self._vocabulary.path, do_lower_case)
     else:

@@ -19,6 +19,7 @@ from bert.figures.drawing import (
   plain_axes,
   save,
 )
+from bert.io import filesystem
 
 # Step -> value, steps ascending.
 Curve = dict[int, float]
@@ -43,7 +44,7 @@ def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
   """
   import tensorflow as tf
 
-  paths = tf.io.gfile.glob(os.path.join(os.fspath(folder), "events.out.tfevents.*"))
+  paths = filesystem.matching(os.path.join(os.fspath(folder), "events.out.tfevents.*"))
   # The order of names is not that of time: process number and a counter are parts of them.
   events = sorted(itertools.chain(*map(read_events, paths)), key=lambda event: event.wall_time)
   curves: dict[str, Curve] = {}

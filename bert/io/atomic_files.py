@@ -197,7 +197,7 @@ def check_writable(folder: str | os.PathLike) -> None:
   Raises:
     OSError: that cannot be done; the error names the folder.
   """
-  with errors_naming(folder), tempfile.TemporaryFile(dir=folder) as probe:
+  with errors_naming(folder), tempfile.TemporaryFile(dir=os.fspath(folder)) as probe:
     probe.write(b"?")
     probe.flush()
 

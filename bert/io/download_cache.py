@@ -175,7 +175,7 @@ def _lock(path: pathlib.Path) -> Iterator[None]:
 
 def _try_lock(file: BinaryIO) -> bool:
   try:
-    if os.name == "nt":
+    if sys.platform == "win32":
       import msvcrt
 
       file.seek(0)

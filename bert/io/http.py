@@ -60,7 +60,7 @@ def fetch(url: str, part: pathlib.Path) -> None:
     time.sleep(RETRY_SECONDS * failures)
 
 
-def _reason(error: Exception, part: pathlib.Path) -> str:
+def _reason(error: urllib.error.HTTPError | _InterruptedError, part: pathlib.Path) -> str:
   """Why an attempt failed; raises `DownloadError` if another attempt would fail too."""
   if isinstance(error, _InterruptedError):
     return str(error)

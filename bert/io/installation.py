@@ -61,10 +61,10 @@ def requirements() -> tuple[str, list[str]]:
     if supported and block:
       return supported[1], re.findall(r'^\s*"(.+?)"', block[1], re.MULTILINE)
   try:
-    supported_pythons = importlib.metadata.metadata(DISTRIBUTION).get("Requires-Python") or ""
+    pythons = importlib.metadata.metadata(DISTRIBUTION)["Requires-Python"] or ""
   except importlib.metadata.PackageNotFoundError:
     return "", []
-  return supported_pythons, requirements_of(DISTRIBUTION)
+  return pythons, requirements_of(DISTRIBUTION)
 
 
 def requirements_of(distribution: str) -> list[str]:

@@ -209,7 +209,7 @@ def records_of(path: str | os.PathLike) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
+def _opened(path: str) -> Iterator[BinaryIO | gzip.GzipFile]:
   """The bytes of a file, decompressed."""
   with filesystem.open_to_read(path) as file:
     if compression_of(path):

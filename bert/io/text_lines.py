@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO, ContextManager
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def read_lines(input_file: str) -> Iterator[str]:
         ) from None
 
 
-def _open_to_read(path: str) -> ContextManager[BinaryIO]:
+def _open_to_read(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
   if path == STANDARD_STREAM:
     return contextlib.nullcontext(sys.stdin.buffer)
   return filesystem.open_to_read(path)

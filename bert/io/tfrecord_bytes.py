@@ -14,8 +14,9 @@ the last. (https://protobuf.dev/programming-guides/encoding, tensorflow/core/exa
 """
 
 import functools
+import gzip
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO
 
 import google_crc32c
@@ -70,6 +71,7 @@ def encode_examples(features: Mapping[str, np.ndarray]) -> Iterator[bytes]:
 def _entries(name: bytes, array: np.ndarray) -> Iterator[tuple[bytes, bytes]]:
   """For each row, what stands before its values in the message, and the values."""
   if array.dtype.kind in "iub":
+    ends: Iterable[int]
     kind, (data, ends) = _INT64_LIST, _varint_rows(array)
   elif array.dtype.kind == "f":
     kind, data = _FLOAT_LIST, np.ascontiguousarray(array, "<f4").tobytes()
@@ -158,7 +160,7 @@ def framed_size(head: bytes | memoryview) -> int:
   return int.from_bytes(head[:8], "little") + _FRAME_BYTES
 
 
-def unframed(reader: BinaryIO) -> Iterator[bytes]:
+def unframed(reader: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
   """The records of a TFRecord file, each checked against its checksums.
 
   TensorFlow's reader asks for as much memory as a length says, and where that cannot be had the
@@ -187,7 +189,7 @@ def unframed(reader: BinaryIO) -> Iterator[bytes]:
     yield record
 
 
-def _read_whole(reader: BinaryIO, size: int) -> bytes:
+def _read_whole(reader: BinaryIO | gzip.GzipFile, size: int) -> bytes:
   pieces = []
   while size and (piece := reader.read(min(size, _PIECE_BYTES))):
     pieces.append(piece)

@@ -23,6 +23,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics, MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from bert.io import filesystem
 from bert.io.atomic_files import hidden_beside
 from bert.io.tfrecord_bytes import framed
 from bert.pretraining import blocks, record_output
@@ -144,7 +145,7 @@ class WriteFile(beam.DoFn):
   def process(self, element: tuple[int, Iterable[list[Record]]]) -> None:
     """Writes one file; doing it again changes nothing."""
     path = self._output_files[element[0]]
-    if "://" not in path:
+    if not filesystem.is_remote(path):
       self._write(path, element[1])
       return
     with tempfile.TemporaryDirectory() as folder:
