@@ -14,6 +14,7 @@ the backend; on JAX and PyTorch nothing here imports TensorFlow.
 prints exact numbers of parameters.
 """
 
+from bert.checkpoints.load_report import LoadReport
 from bert.keras3.data import (
   ClassificationDataset,
   MLMDataset,
@@ -102,7 +103,6 @@ from bert.keras3.training import (
   compute_precision_recall_f1,
   evaluate_classification_metrics,
 )
-from bert.keras3.weights import LoadReport
 from bert.model.configuration import RELEASED_SIZES
 
 __all__ = [

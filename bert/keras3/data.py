@@ -135,7 +135,7 @@ class TextDataset:
     self.epoch = 0
     self.width = 0
 
-  def batch(self, indices: Sequence[int], epoch: int = 0) -> dict[str, np.ndarray]:
+  def batch(self, indices: Sequence[int] | np.ndarray, epoch: int = 0) -> dict[str, np.ndarray]:
     """Examples with padding.
 
     Args:
@@ -213,7 +213,7 @@ class MLMDataset(TextDataset):
   def __len__(self) -> int:
     return len(self.rows)
 
-  def batch(self, indices: Sequence[int], epoch: int = 0) -> dict[str, np.ndarray]:
+  def batch(self, indices: Sequence[int] | np.ndarray, epoch: int = 0) -> dict[str, np.ndarray]:
     """See `TextDataset.batch`; `labels` are int32 `[B, width]`."""
     indices = np.asarray(indices)
     rows = self.rows.padded(indices, self.width, self.pad_id)
@@ -267,7 +267,7 @@ class ClassificationDataset(TextDataset):
   def __len__(self) -> int:
     return len(self.rows)
 
-  def batch(self, indices: Sequence[int], epoch: int = 0) -> dict[str, np.ndarray]:
+  def batch(self, indices: Sequence[int] | np.ndarray, epoch: int = 0) -> dict[str, np.ndarray]:
     """See `TextDataset.batch`; `labels` are `[B]`, the same in every epoch."""
     del epoch
     indices = np.asarray(indices)
@@ -335,7 +335,7 @@ class NSPDataset(TextDataset):
   def __len__(self) -> int:
     return len(self.pairs)
 
-  def batch(self, indices: Sequence[int], epoch: int = 0) -> dict[str, np.ndarray]:
+  def batch(self, indices: Sequence[int] | np.ndarray, epoch: int = 0) -> dict[str, np.ndarray]:
     """See `TextDataset.batch`; `labels` are int32 `[B]`."""
     first = self.pairs[np.asarray(indices)]
     keys = self._keys(epoch, np.asarray(indices))

@@ -17,6 +17,7 @@ import keras
 from keras import ops
 
 from bert.checkpoints import released_models
+from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import sizes, weights
 from bert.keras3.layers import BertEmbeddings, TransformerLayer
 from bert.keras3.parts import (
@@ -369,7 +370,7 @@ class BERT(keras.Model):
 
   def load_pretrained_weights(
     self, path: str | os.PathLike, skip_mismatch: bool = True
-  ) -> weights.LoadReport:
+  ) -> LoadReport:
     """Loads the variables from a file, by the original's names.
 
     Args:

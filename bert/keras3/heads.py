@@ -239,7 +239,8 @@ class TextClassificationHead(TaskHead):
       intermediate_size=intermediate_size,
       activation_type=activation_type,
     )
-    self.attention_scores = self.intermediate = None
+    self.attention_scores: keras.layers.Dense | None = None
+    self.intermediate: keras.layers.Dense | None = None
 
   def _build_features(self, width: int) -> int:
     spec = self.spec

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import weights
 from bert.keras3.encoder import BERT, gather_inputs
 from bert.keras3.heads import (
@@ -178,7 +179,7 @@ class PretrainedModel(keras.Model):
 
   def load_pretrained_weights(
     self, path: str | os.PathLike, skip_mismatch: bool = True
-  ) -> weights.LoadReport:
+  ) -> LoadReport:
     """Loads encoder and heads from a file; see `BERT.load_pretrained_weights`."""
     variables = self.checkpoint_variables()
     return weights.load(variables, path, skip_mismatch, self.optional_variables)

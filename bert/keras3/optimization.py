@@ -29,7 +29,8 @@ there: its line starts at step 0.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -518,7 +519,7 @@ def get_inverse_sqrt_schedule(optimizer, num_warmup_steps: int, timescale: int |
   )
 
 
-_BY_NAME = {
+_BY_NAME: dict[str, Callable[..., Any]] = {
   "constant_with_warmup": get_constant_schedule_with_warmup,
   "linear": get_linear_schedule_with_warmup,
   "cosine": get_cosine_schedule_with_warmup,

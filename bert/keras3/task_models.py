@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import keras
 from keras import ops
 
+from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import weights
 from bert.keras3.encoder import BERT
 from bert.keras3.heads import MaskedLMHead, MultipleChoiceHead, create_nlp_head
@@ -157,7 +158,7 @@ class MaskedLanguageModel(keras.Model):
 
   def load_pretrained_weights(
     self, path: str | os.PathLike, skip_mismatch: bool = True
-  ) -> weights.LoadReport:
+  ) -> LoadReport:
     """Loads encoder and head from a file; see `BERT.load_pretrained_weights`."""
     variables = {**self.bert.checkpoint_variables(), **self.mlm.checkpoint_variables()}
     return weights.load(variables, path, skip_mismatch)

@@ -256,7 +256,7 @@ def task_loss(config: NLPTaskConfig):
     return keras.losses.MeanSquaredError()
   if config.task_type in SIMILARITY_TASKS:
     raise ValueError(
-      f"{config.name}: {config.task_type.value} has no default loss; call model.compile with one."
+      f"{config.name}: {_T(config.task_type).value} has no default loss; call model.compile with one."
     )
   logits = config.task_type in SPAN_TASKS | {_T.MASKED_LANGUAGE_MODELING}
   loss = SparseCrossentropy(from_logits=logits, label_smoothing=config.label_smoothing)
@@ -283,6 +283,7 @@ def compile_for_tasks(
     optimizer: as in `compile`.
     **kwargs: further arguments of `compile`.
   """
+  weights: list[float] | dict[str, float]
   if len(configs) == 1:
     [config] = configs
     loss, metrics, weights = task_loss(config), task_metrics(config), [config.loss_weight]

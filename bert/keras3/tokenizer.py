@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -157,7 +158,8 @@ class BertTokenizer:
     """
     self._check(padding, return_tensors)
     single = isinstance(text, str)
-    texts, pairs = ([text], text_pair and [text_pair]) if single else (list(text), text_pair)
+    texts: list[Any] = [text] if single else list(text)
+    pairs: Any = text_pair and [text_pair] if single else text_pair
     length = max_length or self.model_max_length
     encoded = self.tokenizer.encode_batch(
       texts,
@@ -201,9 +203,10 @@ class BertTokenizer:
 
   def convert_tokens_to_ids(self, tokens: str | Iterable[str]) -> int | list[int]:
     """Ids of tokens, or the id of a token."""
+    vocab, unknown = self.tokenizer.vocab, self.tokenizer.vocab["[UNK]"]
     if isinstance(tokens, str):
-      return self.tokenizer.vocab.get(tokens, self.tokenizer.vocab["[UNK]"])
-    return [self.convert_tokens_to_ids(token) for token in tokens]
+      return vocab.get(tokens, unknown)
+    return [vocab.get(token, unknown) for token in tokens]
 
   # -------------------------------------------------------------------------------------------
   # Ids to texts.

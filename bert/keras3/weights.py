@@ -14,7 +14,7 @@ import numpy as np
 from absl import logging
 
 from bert.checkpoints import model_files, transformers_folder
-from bert.checkpoints.load_report import LoadReport, Mismatch, is_training_state
+from bert.checkpoints.load_report import LoadReport, Mismatch, abbreviate, is_training_state
 from bert.checkpoints.numpy_reader import CheckpointReader, find_prefix
 from bert.model.configuration import BertConfig
 
@@ -82,8 +82,9 @@ def _check(report, variables, shapes, skip_mismatch, allowed_missing):
   """Raises or warns as described in `load`."""
   if not report.loaded:
     raise ValueError(
-      f"{report.source} has no variable of this model. The model needs {_first(variables)}; the "
-      f"file has {_first(shapes)}. {' '.join(report.skipped()[:3])}"
+      f"{report.source} has no variable of this model. The model needs "
+      f"{abbreviate(list(variables))}; the file has {abbreviate(list(shapes))}. "
+      f"{' '.join(report.skipped()[:3])}"
     )
   skipped = [line for line in report.skipped() if not line.startswith(allowed_missing or ("\0",))]
   if not skipped:
@@ -93,11 +94,6 @@ def _check(report, variables, shapes, skip_mismatch, allowed_missing):
   if not skip_mismatch:
     raise ValueError(text)
   logging.warning(text)
-
-
-def _first(names) -> str:
-  names = list(names)
-  return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def open_weights(
