@@ -20,15 +20,17 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import google_crc32c
 import numpy as np
+
+from bert.io.tfrecord_bytes import masked_crc32c
 
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER_BYTES = 48
 _MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
 _MAX_NUMBER = (1 << 63) - 1  # of bytes, and of values
 _FILE_SUFFIX = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
-_DTYPES = {  # number of the type in TensorFlow's protocol buffers; the model has float32 only
+# Number of the type in TensorFlow's protocol buffers; the model has float32 only.
+_DTYPES: dict[int, np.dtype] = {
   1: np.dtype("<f4"),
   2: np.dtype("<f8"),
   3: np.dtype("<i4"),
@@ -141,7 +143,7 @@ class CheckpointReader:
         content = file.read(entry.size)
     except FileNotFoundError:
       raise CheckpointReadError(f"{path} does not exist.") from None
-    if len(content) != entry.size or _masked_crc(content) != entry.checksum:
+    if len(content) != entry.size or masked_crc32c(content) != entry.checksum:
       raise CheckpointReadError(f"{path}: {name} is damaged.")
     return np.frombuffer(content, dtype).reshape(entry.shape)
 
@@ -209,7 +211,7 @@ def _block_entries(content: bytes, offset: int, size: int) -> Iterator[tuple[byt
   compression, checksum = struct.unpack_from("<BI", content, offset + size)
   if compression:
     raise CheckpointReadError("its blocks are compressed")
-  if _masked_crc(content[offset : offset + size + 1]) != checksum:
+  if masked_crc32c(content[offset : offset + size + 1]) != checksum:
     raise CheckpointReadError("a checksum is wrong")
   block = content[offset : offset + size]
   (num_restarts,) = struct.unpack("<I", block[-4:])
@@ -226,12 +228,6 @@ def _block_entries(content: bytes, offset: int, size: int) -> Iterator[tuple[byt
     yield key, block[position - length : position]
 
 
-def _masked_crc(data: bytes) -> int:
-  """CRC-32C, scrambled: a checksum of data that contain checksums would be weak."""
-  crc = google_crc32c.value(data)
-  return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
 def _fields(message: bytes) -> dict[int, int | bytes]:
   """The fields of a protocol buffer; of a repeated one the last."""
   return dict(_each_field(message))
@@ -245,6 +241,7 @@ def _each_field(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     [(1, 150)]
   """
   position = 0
+  value: int | bytes
   while position < len(message):
     tag, position = _varint(message, position)
     number, kind = tag >> 3, tag & 7

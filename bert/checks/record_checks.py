@@ -11,13 +11,13 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping
 
-import google_crc32c
 import numpy as np
 
 from bert import tokenization
 from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
 from bert.io import record_files
 from bert.io.atomic_files import sha256_of
+from bert.io.tfrecord_bytes import masked_crc32c
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _MUCH_PADDING = 0.75
@@ -37,9 +37,7 @@ def are_records(path: str) -> bool:
       head = reader.read(12)
   except (OSError, EOFError):
     return False
-  crc = google_crc32c.value(head[:8])
-  masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-  return len(head) == 12 and int.from_bytes(head[8:], "little") == masked
+  return len(head) == 12 and int.from_bytes(head[8:], "little") == masked_crc32c(head[:8])
 
 
 def check_record_files(subject: Subject, paths: list[str]) -> Iterator[Finding]:
@@ -160,7 +158,7 @@ class _Seen:
     if "masked_lm_ids" in arrays:
       self.predictions = len(arrays["masked_lm_ids"])
     for name in ("label_ids", "next_sentence_labels"):
-      if len(label := arrays.get(name, ())) == 1:
+      if len(label := arrays.get(name, np.zeros(0))) == 1:
         self.labels.update(label.tolist())
     for name, limit in limits.items():
       values = arrays.get(name, np.zeros(0, np.int64))

@@ -140,17 +140,17 @@ def _varint_rows(array: np.ndarray) -> tuple[bytes, list[int]]:
 
 def framed(record: bytes) -> bytes:
   """A record as it stands in a TFRecord file, between its length and checksums."""
-  return _frame_head(len(record)) + record + struct.pack("<I", _masked_crc(record))
+  return _frame_head(len(record)) + record + struct.pack("<I", masked_crc32c(record))
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _frame_head(length: int) -> bytes:
   head = struct.pack("<Q", length)
-  return head + struct.pack("<I", _masked_crc(head))
+  return head + struct.pack("<I", masked_crc32c(head))
 
 
-def _masked_crc(data: bytes) -> int:
-  """The CRC32C, rotated and moved, so that a checksum over checksums is sound (record_writer.h)."""
+def masked_crc32c(data: bytes) -> int:
+  """The CRC-32C, rotated and shifted: one of data that contain checksums would be weak."""
   crc = google_crc32c.value(data)
   return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
@@ -181,10 +181,10 @@ def unframed(reader: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
     if len(head) < _HEAD.size:
       raise FrameError(f"only {len(head)} bytes of its head are there")
     length, checksum = _HEAD.unpack(head)
-    if _masked_crc(head[:8]) != checksum:
+    if masked_crc32c(head[:8]) != checksum:
       raise FrameError("the checksum of its length is wrong")
     record = _read_whole(reader, length)
-    if _read_whole(reader, 4) != struct.pack("<I", _masked_crc(record)):
+    if _read_whole(reader, 4) != struct.pack("<I", masked_crc32c(record)):
       raise FrameError("its checksum is wrong")
     yield record
 

@@ -18,6 +18,7 @@ the variable's name alone, never on the order of creation.
 The same context also deals the random bits of dropout: see `random_stream`.
 """
 
+import collections
 import contextlib
 import threading
 import zlib
@@ -153,6 +154,33 @@ def get_global_step() -> tf.Variable:
   return current_store().get_variable(
     "global_step", [], zeros_initializer, dtype=tf.int64, trainable=False
   )
+
+
+def get_assignment_map_from_checkpoint(tvars, init_checkpoint: str):
+  """The variables that a checkpoint can initialise, by equal names.
+
+  Args:
+    tvars: the model's variables.
+    init_checkpoint: prefix of a checkpoint.
+
+  Returns:
+    `(assignment_map, initialized_variable_names)`: an ordered dictionary from names in the
+    checkpoint to names here, and a dictionary with the names here, as `name` and as `name:0`.
+  """
+  names = [variable.name.split(":")[0] for variable in tvars]
+  in_checkpoint = {name for name, _ in tf.train.list_variables(init_checkpoint)}
+  assignment_map = collections.OrderedDict((n, n) for n in names if n in in_checkpoint)
+  initialized = {alias: 1 for n in assignment_map for alias in (n, f"{n}:0")}
+  return assignment_map, initialized
+
+
+def traced_once():
+  """A scope for tracing functions that create variables: `tf.function` would trace them twice."""
+  return tf.variable_creator_scope(_create_unlifted)
+
+
+def _create_unlifted(next_creator, **kwargs):
+  return next_creator(**{**kwargs, "experimental_enable_variable_lifting": False})
 
 
 def zeros_initializer(shape, dtype=tf.float32, seed=None):

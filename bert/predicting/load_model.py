@@ -173,7 +173,7 @@ def load_graph(
   import tensorflow as tf
 
   from bert.exporting import saved_models
-  from bert.model.variables import VariableStore, use_store
+  from bert.model.variables import VariableStore, traced_once, use_store
 
   store = VariableStore()
 
@@ -183,11 +183,7 @@ def load_graph(
 
   specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in inputs}
   # `tf.function` traces a call twice if it lifts the variables that the call creates.
-  with tf.variable_creator_scope(_create_unlifted):
+  with traced_once():
     graph = tf.function(build_in_store, autograph=False).get_concrete_function(**specs)
   saved_models.load_all(prefix, store.variables.values(), optional)
   return LoadedFunction(graph, inputs, owner=store)
-
-
-def _create_unlifted(next_creator, **kwargs):
-  return next_creator(**{**kwargs, "experimental_enable_variable_lifting": False})

@@ -13,7 +13,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import ops
 
-from bert.model.variables import VariableStore, get_global_step, random_stream, use_store
+from bert.model.variables import (
+  VariableStore,
+  get_global_step,
+  random_stream,
+  traced_once,
+  use_store,
+)
 from bert.training.gradient_accumulation import accumulate
 from bert.training.specs import EstimatorSpec, ModeKeys, RunConfig
 
@@ -259,13 +265,8 @@ class InferenceGraph:
 
 
 def _trace(function, *args):
-  # To `tf.function`, a call that creates variables is one to trace twice.
-  with tf.variable_creator_scope(_create_unlifted), _custom_gradients_forgotten():
+  with traced_once(), _custom_gradients_forgotten():
     return tf.function(function, autograph=False).get_concrete_function(*args)
-
-
-def _create_unlifted(next_creator, **kwargs):
-  return next_creator(**{**kwargs, "experimental_enable_variable_lifting": False})
 
 
 def _create_for_strategy(model: Model, replica_step, element_spec) -> None:

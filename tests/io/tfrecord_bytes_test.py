@@ -102,7 +102,7 @@ def test_every_cut_and_every_flipped_byte_is_noticed():
 
 def test_a_length_costs_no_more_than_the_bytes_that_are_there(tmp_path):
   head = struct.pack("<Q", 1 << 62)
-  head += struct.pack("<I", tfrecord_bytes._masked_crc(head))
+  head += struct.pack("<I", tfrecord_bytes.masked_crc32c(head))
   (tmp_path / "bomb").write_bytes(head + b"a few bytes")
   with open(tmp_path / "bomb", "rb") as reader:
     with pytest.raises(tfrecord_bytes.FrameError, match="the file ends"):

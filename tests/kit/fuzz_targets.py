@@ -28,7 +28,7 @@ from bert.io import record_files, tables, text_lines, tfrecord_bytes
 from bert.model.configuration import BertConfig
 from bert.predicting import predictor
 from bert.scripts import command_line, flag_groups, result_files
-from bert.tasks import conll_files, glue, multiple_choice, squad
+from bert.tasks import conll_files, glue, multiple_choice, own_tables, squad
 from bert.text import corpus, corpus_statistics, sentences, text_files, vocabulary_file
 
 # What breaks parsers: unfinished and misplaced syntax, numbers of all kinds, bytes of no text.
@@ -171,7 +171,7 @@ def read_table(data: bytes, folder: pathlib.Path) -> None:
   file = "train." + ("tsv", "csv", "jsonl")[choice % 3]
   _written(folder, file, data)
   with clear_errors(file, tables.DataError, tables.ShortRowError):
-    processor = glue.CsvProcessor(
+    processor = own_tables.CsvProcessor(
       str(folder),
       problem_type=("classification", "multi_label", "regression")[choice // 4 % 3],
       labels=["0", "1"] if choice & 64 else None,
@@ -340,7 +340,7 @@ def read_small_json(data: bytes, folder: pathlib.Path) -> None:
 def _block(content: bytes) -> bytes:
   """A block of a checkpoint's index, its checksum right whatever it holds."""
   content = content + struct.pack("<II", 0, 1)  # its one restart, where a key is spelled out
-  return content + b"\0" + struct.pack("<I", tfrecord_bytes._masked_crc(content + b"\0"))
+  return content + b"\0" + struct.pack("<I", tfrecord_bytes.masked_crc32c(content + b"\0"))
 
 
 def index_of(entries: bytes) -> bytes:
@@ -363,7 +363,7 @@ HEADER = entry(b"", bytes([8, 1]))  # one data file
 VALUES = bytes(range(16))
 # float32 [2, 2] at byte 0 of file 0, 16 bytes, and their checksum
 TENSOR = bytes([8, 1, 18, 8, 18, 2, 8, 2, 18, 2, 8, 2, 40, 16, 53]) + struct.pack(
-  "<I", tfrecord_bytes._masked_crc(VALUES)
+  "<I", tfrecord_bytes.masked_crc32c(VALUES)
 )
 
 

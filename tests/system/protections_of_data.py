@@ -44,7 +44,7 @@ SUBJECTS = {
     (
       "and that of its length",
       "bert/io/tfrecord_bytes.py",
-      "    if _masked_crc(head[:8]) != checksum:\n",
+      "    if masked_crc32c(head[:8]) != checksum:\n",
       "    if checksum is None:\n",
       "tests/io/tfrecord_bytes_test.py::test_every_cut_and_every_flipped_byte_is_noticed",
     ),
