@@ -460,13 +460,17 @@ def check_settings(settings: run_settings.RunSettings) -> None:
     command_line.explain_ignored_flags(dict.fromkeys(for_windows, reason))
     return
   settings.check_at_least(1, "window_stride", "max_windows")
-  settings.check_at_least(long_text.MIN_SEQ_LENGTH, "max_seq_length")
+  least = long_text.MIN_SEQ_LENGTH
+  needed = f"at least {least} with --long_text=windows"
+  settings.check("max_seq_length", lambda value: value >= least, needed)
 
 
 def processor_of(settings: run_settings.RunSettings) -> DataProcessor:
   """The processor of `--task_name`, with the options that flags give it."""
-  names = ("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type")
-  names += ("label_separator", "header", "skip_bad_rows")
+  names = (
+    *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
+    *("label_separator", "header", "skip_bad_rows"),
+  )
   options = {name: settings.values[name] for name in names}
   options |= {
     "language": settings.xnli_language,
