@@ -23,6 +23,7 @@ test: lint pytest  ## lint, and the tests that take minutes: the check of a chan
 lint: $(STAMP)  ## style (ruff) and the types of public functions (mypy)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 # The tests, and the worked examples in docstrings.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --durations=10

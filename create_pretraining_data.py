@@ -176,6 +176,8 @@ def create_training_instances(
   """
   statistics = corpus_statistics.TextStatistics(text_files.total_bytes(input_files))
   sentences = corpus.read_sentences(input_files, tokenizer, statistics, text_format)
+  documents: Any
+  instances: Any
   if workspace is None:
     documents, instances = corpus.split_documents(sentences), []
   else:

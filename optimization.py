@@ -425,10 +425,10 @@ class AdamWeightDecayOptimizer:
     targets = [
       (variable, *self._slots(n, variable)) for n, variable in zip(names, variables, strict=True)
     ]
-    states = [
-      _State(*(target.read_value() for target in triple), gradient, self._rate_of(name))
-      for triple, (gradient, name) in zip(targets, pairs, strict=True)
-    ]
+    states = []
+    for triple, (gradient, name) in zip(targets, pairs, strict=True):
+      value, m, v = (target.read_value() for target in triple)
+      states.append(_State(value, m, v, gradient, self._rate_of(name)))
     new_values = _new_values(
       self._update_of,
       states,
@@ -438,7 +438,7 @@ class AdamWeightDecayOptimizer:
       self.beta_1,
       self.beta_2,
       self.epsilon,
-      sum(variable.shape.num_elements() for variable in variables) >= _MIN_SIZE_TO_COMPILE,
+      compiled=sum(v.shape.num_elements() for v in variables) >= _MIN_SIZE_TO_COMPILE,
     )
     return [
       _assign(target, value)

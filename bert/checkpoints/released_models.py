@@ -47,7 +47,7 @@ MODEL_FILES = (
 )
 
 
-def is_released_name(text: str | None) -> bool:
+def is_released_name(text: str | os.PathLike | None) -> bool:
   """Whether `text` names a released model, so that `download_model(text)` can fetch it.
 
   Example:

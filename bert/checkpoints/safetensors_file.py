@@ -127,7 +127,7 @@ class SafetensorsFile:
     with open(self.path, "rb") as reader:
       reader.seek(self._values_start + info.start)
       # A view of bytes, as bfloat16 has no buffer of its own.
-      count = reader.readinto(values.reshape(-1).view(np.uint8))
+      count = reader.readinto(values.reshape(-1).view(np.uint8).data)
     if count != info.end - info.start:
       raise SafetensorsError(f"{self.path} became shorter while it was read.")
     return values

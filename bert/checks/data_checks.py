@@ -152,14 +152,20 @@ def _read_task(subject: Subject) -> Iterator[TextSet | Finding]:
   processor = glue.create_processor(name, **options)
   has_classes = processor.problem_type != "regression"
   labels = processor.get_labels() if has_classes else []
-  found, absent = [], []
+  found: list[TextSet | Finding] = []
+  absent: list[Finding] = []
   # Without any label there is no training example, either, and no other split can be understood.
   for split in _SPLITS if labels or not has_classes else _SPLITS[:1]:
     try:
       examples = getattr(processor, f"get_{split}_examples")(folder)
     except (ValueError, OSError) as failure:
-      is_absent = getattr(failure, "line", 0) is None and not os.path.isfile(failure.file or "")
-      (absent if is_absent else found).append(of_failure(failure))
+      file = getattr(failure, "file", None) or ""
+      is_absent = getattr(failure, "line", 0) is None and not os.path.isfile(file)
+      finding = of_failure(failure)
+      if is_absent:
+        absent.append(finding)
+      else:
+        found.append(finding)
       continue
     texts = [_text_of(example, split != "test") for example in examples]
     found.append(TextSet(split, re.sub(r":\d+$", "", texts[0].where), texts, labels))

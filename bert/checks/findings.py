@@ -97,7 +97,7 @@ class Subject:
   conll_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
   config: Any = None
-  vocab: dict[str, int] | None = None
+  vocab: Mapping[str, int] | None = None
   prefix: str | None = None
   longest: int | None = None
 

@@ -28,7 +28,7 @@ Letters in shapes: B = batch size, S = sequence length, W = words of all paragra
 pieces, R = windows, M = spans that make sense, K = best beginnings, and best ends, of a window.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -178,7 +178,8 @@ class SpanModel(TaskModel):
     )
     piece_words = pieces.value_rowids()
     offsets = tf.gather(words.byte_starts, piece_words)
-    letters = self._tokenizer.words(words.strings)
+    tokenizer: Any = self._tokenizer  # An `ExactTokenizer`.
+    letters = tokenizer.words(words.strings)
     letters = tf.reduce_sum(letters.with_values(_num_chars(letters.values)), axis=1)  # [W]
     return _Paragraphs(
       texts=texts,

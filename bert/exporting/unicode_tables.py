@@ -64,7 +64,7 @@ class PagedTable(NamedTuple):
   pages: np.ndarray
   cells: np.ndarray
 
-  def __getitem__(self, code: int) -> int:
+  def __getitem__(self, code: int) -> int:  # type: ignore[override]
     return int(self.cells[self.pages[code // PAGE] + code % PAGE])
 
 
@@ -216,7 +216,7 @@ def _expansion_cell(char: str, pool: list[int]) -> int:
 
 def _element_cell(char: str, cased: PagedTable) -> int:
   """A cased tokenizer knows the kinds of characters as they are after all changes."""
-  kind = cased[ord(char)] >> KIND_SHIFT & 3
+  kind = int(cased[ord(char)]) >> KIND_SHIFT & 3
   if unicodedata.category(char) == "Mn":
     kind = DROPPED
   return unicodedata.combining(char) << CLASS_SHIFT | kind

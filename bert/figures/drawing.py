@@ -14,6 +14,7 @@ import itertools
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -25,7 +26,9 @@ _COLORS = (MAIN_COLOR, SECOND_COLOR, "#009e73", "#cc79a7", "#e6b800", "#222222")
 _MARKERS = "osD^vP"
 
 
-def new_figure(width: float, height: float, layout: str | None = "constrained"):
+def new_figure(
+  width: float, height: float, layout: Literal["constrained", "tight"] | None = "constrained"
+):
   """An empty matplotlib `Figure`, sizes in inches.
 
   Raises:

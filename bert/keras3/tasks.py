@@ -256,7 +256,7 @@ def task_loss(config: NLPTaskConfig):
     return keras.losses.MeanSquaredError()
   if config.task_type in SIMILARITY_TASKS:
     raise ValueError(
-      f"{config.name}: {_T(config.task_type).value} has no default loss; call model.compile with one."
+      f"{config.name}: {_T(config.task_type).value} has no default loss; give one to model.compile."
     )
   logits = config.task_type in SPAN_TASKS | {_T.MASKED_LANGUAGE_MODELING}
   loss = SparseCrossentropy(from_logits=logits, label_smoothing=config.label_smoothing)

@@ -189,8 +189,9 @@ class Block:
 
   def __init__(self, place: tuple[int, int]):
     self.place = place
-    self.ids = array.array("i")
-    self.word_starts: array.array | np.ndarray = array.array("b")
+    # Arrays of Python while they are filled, then of NumPy.
+    self.ids: Any = array.array("i")
+    self.word_starts: Any = array.array("b")
     self.sentence_ends = [0]
     self.document_ends = [0]
 

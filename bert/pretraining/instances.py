@@ -16,6 +16,7 @@ import mmap
 import random
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 _BUFFERED = 1 << 16  # integers; at most half a megabyte for each file that is being filled
 
@@ -136,7 +137,8 @@ class IntegerFile:
       self._file.flush()
     if self.count:  # an empty file cannot be mapped
       self._map = mmap.mmap(self._file.fileno(), 0)
-    self.view = memoryview(self._map or b"").cast(self._buffer.typecode)
+    typecode: Any = self._buffer.typecode
+    self.view = memoryview(self._map or b"").cast(typecode)
 
   def close(self) -> None:
     """Releases the disk space."""
@@ -173,7 +175,8 @@ class Workspace:
 
   def store_documents(self, sentences: Iterable[list[str] | None]) -> "StoredDocuments":
     """The result of `corpus.split_documents`, on disk."""
-    documents = StoredDocuments(*self._files("iqqq"), self._token_of())
+    ids, sentence_ends, document_ends, order = self._files("iqqq")
+    documents = StoredDocuments(ids, sentence_ends, document_ends, order, self._token_of())
     for sentence in sentences:
       if sentence is None:
         documents.end_document()
@@ -184,7 +187,8 @@ class Workspace:
 
   def new_instances(self) -> "StoredInstances":
     """An empty list of instances, on disk."""
-    return StoredInstances(*self._files("iq"), self._convert, self._token_of())
+    numbers, starts = self._files("iq")
+    return StoredInstances(numbers, starts, self._convert, self._token_of())
 
   def _files(self, typecodes: str) -> list[IntegerFile]:
     files = [IntegerFile(self._folder, typecode) for typecode in typecodes]
@@ -236,7 +240,7 @@ class StoredDocuments(Sequence):
   def __len__(self) -> int:
     return self._documents
 
-  def __getitem__(self, index: int) -> "StoredDocument":
+  def __getitem__(self, index: int) -> "StoredDocument":  # type: ignore[override]
     number = self.order[index]
     first, end = self._document_ends.view[number], self._document_ends.view[number + 1]
     return StoredDocument(self, first, end)
@@ -256,7 +260,7 @@ class StoredDocument(Sequence):
   def __len__(self) -> int:
     return self._count
 
-  def __getitem__(self, index: int) -> list[str]:
+  def __getitem__(self, index: int) -> list[str]:  # type: ignore[override]
     if not -self._count <= index < self._count:
       raise IndexError(f"Sentence {index} of a document of {self._count} sentences does not exist.")
     return self._documents.sentence(self._first + index % self._count)
@@ -298,7 +302,7 @@ class StoredInstances(Sequence):
   def __len__(self) -> int:
     return self._starts.count
 
-  def __getitem__(self, index: int) -> TrainingInstance:
+  def __getitem__(self, index: int) -> TrainingInstance:  # type: ignore[override]
     start, numbers = self.order[index], self._numbers.view
     length, first_segment, masks, is_random_next = numbers[start : start + 4]
     content = numbers[start + 4 : start + 4 + length + 2 * masks].tolist()

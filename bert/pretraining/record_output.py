@@ -118,7 +118,7 @@ class RecordFiles:
       raise OSError(message) from None
 
 
-def _open_records(path: str, compression: str | None) -> BinaryIO:
+def _open_records(path: str, compression: str | None) -> BinaryIO | gzip.GzipFile:
   file = open(path, "wb", buffering=_WRITE_BUFFER_BYTES)  # noqa: SIM115 (closed by `RecordFiles`)
   if compression == "GZIP":
     return _GzipFile(file)

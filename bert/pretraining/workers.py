@@ -113,7 +113,8 @@ def create_records(
       if not addresses.count:
         raise text_files.CorpusError(f"There is no text in {', '.join(input_files)}.")
       addresses.freeze()
-      random.Random(settings.random_seed).shuffle(addresses.view)
+      order: Any = addresses.view
+      random.Random(settings.random_seed).shuffle(order)
       return _deal(addresses.view, spools, output_files, facts)
 
 
@@ -212,7 +213,8 @@ class _Workers:
     """What workers report, until all of them have ended."""
     working = dict(self._process_of)
     while working:
-      for reader in multiprocessing.connection.wait(list(working)):
+      readers: list[Any] = multiprocessing.connection.wait(list(working))
+      for reader in readers:
         try:
           message = reader.recv()
         except (EOFError, ConnectionResetError):

@@ -29,8 +29,10 @@ SETTINGS = {
 }
 
 # Whoever gives one of these flags has data or a model, or knows what to do with them.
-_DECISIVE = ("data_dir", "bert_config_file", "vocab_file", "init_checkpoint")
-_DECISIVE += ("do_train", "do_eval", "do_predict")
+_DECISIVE = (
+  *("data_dir", "bert_config_file", "vocab_file", "init_checkpoint"),
+  *("do_train", "do_eval", "do_predict"),
+)
 
 
 def is_wanted() -> bool:

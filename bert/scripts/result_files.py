@@ -6,6 +6,7 @@ All workers of a job call these functions with the same results; the chief write
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from absl import logging

@@ -1,163 +1,40 @@
-"""Words and their labels: CoNLL files, and the schemes in which labels spell entities.
+"""CoNLL files: a word and its label in each line, in columns; a blank line ends a sentence.
 
   train = read_conll("train.conll")
   train.examples[0].words                  # ["He", "lives", "in", "New", "York", "."]
   train.examples[0].labels                 # ["O", "O", "O", "B-LOC", "I-LOC", "O"]
-  entities_of(train.examples[0].labels, "bio")                       # [Entity("LOC", 3, 5)]
 
-What a file cannot mean (a column that is missing, a label of another scheme, bytes that are not
-UTF-8) is a `DataError` with file and line. Pure Python, no TensorFlow.
+A line that cannot be read (a missing column, a label of another scheme, bytes that are not UTF-8) is
+a `DataError` with file and line. Pure Python, no TensorFlow.
 """
 
 import dataclasses
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from absl import logging
 
 from bert.io.atomic_files import write_text
 from bert.io.tables import DataError, Row, check_text, read_lines
-
-# ---------------------------------------------------------------------------------------------
-# Label schemes: ways to spell which words make an entity. Entities are what the schemes share, so
-# a conversion reads entities in one scheme and spells them in another.
-
-# Letters of an entity's first, inner and last word, and of an entity that is a single word.
-_LETTERS = {"bio": "BIIB", "iob1": "IIII", "bioes": "BIES", "bilou": "BILU"}
-# In `iob1` B appears only where an entity follows another one of its type. `plain` labels are types
-# themselves, each word on its own: parts of speech, for instance.
-SCHEMES = (*_LETTERS, "plain")
-_SAME_LETTER = {"L": "E", "U": "S"}
-
-
-class Entity(NamedTuple):
-  """Words `start` to `end` (exclusive) of a sentence."""
-
-  type: str
-  start: int
-  end: int
-
-
-def split_label(label: str, scheme: str) -> tuple[str, str]:
-  """The letter of a label, as in BIOES, and its type.
-
-  Example:
-    >>> split_label("B-creative-work", "bio"), split_label("U-PER", "bilou")
-    (('B', 'creative-work'), ('S', 'PER'))
-
-  Raises:
-    ValueError: it is none of the scheme.
-  """
-  if scheme == "plain":
-    return "S", label
-  if label == "O":
-    return "O", ""
-  letters = "".join(sorted({*_LETTERS[scheme], "B"}))
-  letter, _, entity_type = label.partition("-")
-  if len(letter) != 1 or letter not in letters or not entity_type:
-    forms = ", ".join(f"{letter}-TYPE" for letter in letters)
-    raise ValueError(f"the label {label!r} is none of the scheme {scheme}, which has O, {forms}")
-  return _SAME_LETTER.get(letter, letter), entity_type
-
-
-def entities_of(labels: Iterable[str], scheme: str) -> list[Entity]:
-  """The entities that labels spell; a label that continues nothing begins an entity.
-
-  So conlleval, the script of the CoNLL tasks, and seqeval read sequences that are not well formed.
-
-  Example:
-    >>> entities_of(["B-PER", "I-PER", "O", "I-LOC"], "bio")
-    [Entity(type='PER', start=0, end=2), Entity(type='LOC', start=3, end=4)]
-  """
-  entities = []
-  open_type, start = None, 0  # of the entity that the next word may continue
-  for i, label in enumerate([*labels, None]):
-    letter, entity_type = ("O", "") if label is None else split_label(label, scheme)
-    if not (letter in "IE" and entity_type == open_type):
-      if open_type is not None:
-        entities.append(Entity(open_type, start, i))
-      open_type, start = (None if letter == "O" else entity_type), i
-    if letter in "ES":
-      entities.append(Entity(open_type, start, i + 1))
-      open_type = None
-  return entities
-
-
-def labels_of(entities: Iterable[Entity], length: int, scheme: str) -> list[str]:
-  """Spells the entities of a sentence of `length` words.
-
-  Args:
-    entities: in order, none overlapping another.
-    length: words of the sentence.
-    scheme: one of `SCHEMES`.
-
-  Example:
-    >>> labels_of([Entity("PER", 0, 3), Entity("LOC", 4, 5)], 5, "bioes")
-    ['B-PER', 'I-PER', 'E-PER', 'O', 'S-LOC']
-  """
-  labels = ["O"] * length
-  before = Entity("", 0, 0)
-  for entity in entities:
-    entity_type, start, end = entity
-    if scheme == "plain":
-      labels[start:end] = [entity_type] * (end - start)
-      continue
-    first, inner, last, single = _LETTERS[scheme]
-    letters = single if end == start + 1 else first + inner * (end - start - 2) + last
-    if scheme == "iob1" and (before.type, before.end) == (entity_type, start):
-      letters = "B" + letters[1:]
-    labels[start:end] = [f"{letter}-{entity_type}" for letter in letters]
-    before = entity
-  return labels
-
-
-def convert_labels(labels: Sequence[str], scheme: str, new_scheme: str) -> list[str]:
-  """The same entities in another scheme.
-
-  Example:
-    >>> convert_labels(["B-PER", "I-PER", "B-PER", "O"], "bio", "bioes")
-    ['B-PER', 'E-PER', 'S-PER', 'O']
-  """
-  return labels_of(entities_of(labels, scheme), len(labels), new_scheme)
-
-
-def model_labels(types: Iterable[str], scheme: str) -> list[str]:
-  """All labels that a scheme has for some types, in the order of the model's outputs.
-
-  All of them, for an entity of three words of a type may be met that training showed with one only.
-
-  Example:
-    >>> model_labels({"PER", "LOC"}, "bio")
-    ['O', 'B-LOC', 'I-LOC', 'B-PER', 'I-PER']
-  """
-  types = sorted(types)
-  if scheme == "plain":
-    return types
-  letters = dict.fromkeys("B" + _LETTERS[scheme])
-  return ["O", *(f"{letter}-{entity_type}" for entity_type in types for letter in letters)]
-
-
-# ---------------------------------------------------------------------------------------------
-# CoNLL files: a word and its label in each line, in columns; a blank line ends a sentence.
+from bert.tasks.label_schemes import convert_labels, split_label
 
 _DOCUMENT_START = "-DOCSTART-"
-# A shell passes '\\t' on as two characters.
+# A shell passes '\\t' as two characters.
 _NAMED_SEPARATORS = {"whitespace": None, "tab": "\t", "\\t": "\t", "space": " ", "comma": ","}
 
 
 @dataclasses.dataclass(frozen=True)
 class ConllFormat:
-  """How a CoNLL file is written.
+  """The format of a CoNLL file.
 
   Attributes:
-    separator: whitespace (spaces and tabs in any number), tab, space, comma, or the characters
+    separator: whitespace (any number of spaces and tabs), tab, space, comma, or the characters
       themselves.
     token_column: column of the word, from 0; negative numbers count from the end.
     label_column: column of the label.
-    scheme: one of `SCHEMES`.
-    comment_prefix: lines that begin so are no words; "" for none.
+    scheme: one of `label_schemes.SCHEMES`.
+    comment_prefix: lines with this prefix are comments; "" if there are no comments.
   """
 
   separator: str = "whitespace"
@@ -192,7 +69,7 @@ class InputExample:
   Attributes:
     guid: identifies the sentence.
     words: its words, as they are in the file.
-    labels: one for each word, in the file's scheme; None where they are not known.
+    labels: one for each word, in the file's scheme; None if unknown.
     lines: for each word, the index of its line in the file.
   """
 
@@ -208,12 +85,12 @@ class InputExample:
 
 @dataclasses.dataclass
 class ConllFile:
-  """What a CoNLL file holds.
+  """The content of a CoNLL file.
 
   Attributes:
     path: of the file.
-    format: how it is written.
-    lines: all of its lines, without line ends.
+    format: its format.
+    lines: all lines, without line ends.
     document_starts: indexes of the `-DOCSTART-` lines.
     examples: its sentences.
   """
@@ -251,18 +128,18 @@ def read_conll(
 ) -> ConllFile:
   """Reads a file of words and labels.
 
-  Labels that do not follow their scheme (an `I-PER` that continues nothing) are counted in a
-  warning and read as `entities_of` does.
+  Labels that violate their scheme (an `I-PER` that continues no entity) are counted in a warning
+  and read as by `label_schemes.entities_of`.
 
   Args:
-    path: UTF-8, lines ending in LF or CRLF.
-    conll_format: how it is written.
-    set_type: `train`, `dev` or `test`; begins each sentence's guid.
-    needs_labels: otherwise labels are taken if every line has one, and `InputExample.labels` is
-      None if not.
+    path: UTF-8, with line ends LF or CRLF.
+    conll_format: the format.
+    set_type: `train`, `dev` or `test`; the beginning of each sentence's guid.
+    needs_labels: whether missing labels are an error. If not, and a line has no label, all
+      `InputExample.labels` are None.
 
   Raises:
-    DataError: names file, line and reason.
+    DataError: the message names file, line and reason.
   """
   conll_format = conll_format or ConllFormat()
   reader = _Reader(os.fspath(path), conll_format)
@@ -271,10 +148,10 @@ def read_conll(
   except _LabelError as error:
     if needs_labels:
       raise
-    logging.info("%s is read without labels: line %d, %s", path, error.line, error.reason)
+    logging.info("%s is read without labels: line %d: %s", path, error.line, error.reason)
     examples = reader.read(set_type, with_labels=False)
   if not examples:
-    raise DataError("there is no word in the file.", reader.path)
+    raise DataError("the file contains no word.", reader.path)
   conll_file = ConllFile(reader.path, conll_format, reader.lines, reader.document_starts, examples)
   if conll_file.has_labels:
     _warn_of_misspelt(conll_file)
@@ -282,7 +159,7 @@ def read_conll(
 
 
 class _LabelError(DataError):
-  """A line has no label, or none of the scheme."""
+  """A line has no label, or one of another scheme."""
 
 
 class _Reader:
@@ -336,7 +213,7 @@ class _Reader:
       return word, ""
     label = self._column(columns, self.format.label_column, "label", index, _LabelError)
     if self.format.label_column % len(columns) == self.format.token_column % len(columns):
-      raise self._error("there is a word and no label", index, _LabelError)
+      raise self._error("the line has a word, but no label", index, _LabelError)
     try:
       split_label(label, self.format.scheme)
     except ValueError as error:
@@ -349,7 +226,7 @@ class _Reader:
     try:
       return columns[number]
     except IndexError:
-      reason = f"the {what} should be in column {number}, but there are {len(columns)} column(s)"
+      reason = f"the {what} should be in column {number}, but the line has {len(columns)} column(s)"
       raise self._error(reason, index, kind) from None
 
   def _check_text(self, line, index) -> None:
@@ -365,7 +242,7 @@ class _Reader:
 
 
 def _warn_of_misspelt(conll_file: ConllFile) -> None:
-  """Counts labels that are not how the scheme spells the entities they are read as."""
+  """Counts the labels that violate the scheme."""
   scheme, count, first = conll_file.format.scheme, 0, None
   for example in conll_file.examples:
     for label, right, line in zip(
@@ -376,8 +253,8 @@ def _warn_of_misspelt(conll_file: ConllFile) -> None:
         first = first or (line + 1, label, right)
   if first:
     logging.warning(
-      "%s: %d of %d labels do not follow the scheme %s. The first is in line %d: %s is read as %s. "
-      "Is --label_scheme right?",
+      "%s: %d of %d labels violate the scheme %s. The first is in line %d: %s is read as %s. Check "
+      "--label_scheme.",
       conll_file.path,
       count,
       sum(len(example.labels) for example in conll_file.examples),
@@ -389,15 +266,15 @@ def _warn_of_misspelt(conll_file: ConllFile) -> None:
 def write_conll(
   path: str | os.PathLike, conll_file: ConllFile, labels: Sequence[Sequence[str]]
 ) -> None:
-  """Writes a file's lines as they are, each word's with one more column: its predicted label.
+  """Writes the lines of a file with one more column for each word: its predicted label.
 
   Args:
-    path: the new file; its lines are those of the old one, one by one.
-    conll_file: the old one.
+    path: the new file.
+    conll_file: the old file, whose lines are kept.
     labels: for each sentence, a label for each word.
   """
   lines = list(conll_file.lines)
-  # conlleval wants as many columns in every line that is not blank.
+  # conlleval needs the same number of columns in every line that is not blank.
   added = dict.fromkeys(conll_file.document_starts, "O")
   for example, predicted in zip(conll_file.examples, labels, strict=True):
     added.update(zip(example.lines, predicted, strict=True))

@@ -207,6 +207,9 @@ class ConfusionTable(str):
     labels: C names.
   """
 
+  matrix: np.ndarray
+  labels: tuple[str, ...]
+
   def __new__(cls, matrix: np.ndarray, labels: Sequence[str]):
     """Formats the matrix; arguments as of `format_confusion_matrix`."""
     table = super().__new__(cls, format_confusion_matrix(matrix, labels))

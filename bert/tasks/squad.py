@@ -200,7 +200,7 @@ class _Reader:
     except OSError as error:
       raise DataError(f"it cannot be read ({error.strerror or error}).", self._path) from None
 
-  def _get(self, record, key: str, kind: type, place: str):
+  def _get(self, record, key: str, kind: type | tuple[type, ...], place: str):
     """`record[key]`, which has to be a `kind`."""
     if not isinstance(record, dict):
       raise DataError(f"{place} is {_shown(record)}, not an object {{...}}.", self._path)

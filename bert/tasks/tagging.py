@@ -1,16 +1,15 @@
-"""Named entities, and other tags of words: from sentences to what the model reads, and scores.
+"""Named entities, and other tags of words: features of sentences, and scores.
 
-  train = read_conll("train.conll")
-  labels = model_labels(train.types(), "bio")
+  train = conll_files.read_conll("train.conll")
+  labels = label_schemes.model_labels(train.types(), "bio")
   features = convert_examples_to_features(train.examples, labels, "bio", 128, tokenizer)
 
-A label belongs to a word, the model sees pieces: a word's first piece stands for it, the others
-learn and predict nothing (Devlin et al. 2018, arXiv:1810.04805, section 5.3). A sentence too long
-for the model is read through overlapping windows, and each word is predicted where most context
-surrounds it. So every word of a file has exactly one prediction, whatever it consists of.
+Words have labels, but the model sees pieces: the first piece of a word represents it, the others are
+neither trained nor predicted (Devlin et al. 2018, arXiv:1810.04805, section 5.3). A sentence too
+long for the model is read in overlapping windows, and each word is predicted in the window with most
+context around it. So every word of a file has exactly one prediction.
 
-Files and label schemes are in `conll_files.py`. Pure Python and NumPy, no TensorFlow; seqeval
-computes the scores.
+Pure Python and NumPy, no TensorFlow; seqeval computes the scores.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,47 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from absl import logging
 
-from bert.tasks.conll_files import (  # re-exported: all that a tagger needs in one place
-  SCHEMES,
-  ConllFile,
-  ConllFormat,
-  DataError,
-  Entity,
-  InputExample,
-  convert_labels,
-  entities_of,
-  labels_of,
-  model_labels,
-  read_conll,
-  write_conll,
-)
-
-__all__ = [
-  "NO_LABEL",
-  "SCHEMES",
-  "ConllFile",
-  "ConllFormat",
-  "DataError",
-  "Entity",
-  "InputExample",
-  "InputFeatures",
-  "by_sentence",
-  "convert_examples_to_features",
-  "convert_labels",
-  "describe_entities",
-  "entities_of",
-  "format_scores",
-  "labels_of",
-  "model_labels",
-  "padding_features",
-  "read_conll",
-  "score",
-  "windows",
-  "write_conll",
-]
+from bert.tasks.conll_files import InputExample
+from bert.tasks.label_schemes import Entity, convert_labels
 
 # ---------------------------------------------------------------------------------------------
-# From sentences to windows, what the model reads.
+# From sentences to windows.
 
 NO_LABEL = -1
 
@@ -70,9 +33,9 @@ class InputFeatures:
     input_ids: `max_seq_length` ints: [CLS], pieces, [SEP], then zeros.
     input_mask: 1 for a piece, 0 for padding.
     segment_ids: zeros.
-    label_ids: the label's number at the first piece of a word that this window answers for;
+    label_ids: the label's number at the first piece of each word that is predicted in this window;
       `NO_LABEL` elsewhere, which has no weight in the loss.
-    word_mask: 1 at the first pieces of those words, whether their labels are known or not.
+    word_mask: 1 at the first pieces of these words, also if their labels are unknown.
   """
 
   def __init__(self, input_ids, input_mask, segment_ids, label_ids, word_mask):
@@ -84,7 +47,7 @@ class InputFeatures:
 
 
 def windows(num_pieces: int, capacity: int, stride: int) -> list[tuple[int, int]]:
-  """Start and end of each window. All are full but one that is alone: the last one moves back.
+  """Start and end of each window. The last one is moved back, so that several windows are all full.
 
   Example:
     >>> windows(10, 6, 3)
@@ -97,7 +60,7 @@ def windows(num_pieces: int, capacity: int, stride: int) -> list[tuple[int, int]
 
 
 def owners(spans: Sequence[tuple[int, int]], num_pieces: int) -> np.ndarray:
-  """For each piece, which window shows most context on the side where it shows less: int `[N]`.
+  """For each piece, the window with most context on the side where it has less: int `[N]`.
 
   Example:
     >>> owners(windows(10, 6, 3), 10).tolist()
@@ -123,26 +86,26 @@ def convert_examples_to_features(
   stride: int | None = None,
   label_scheme: str | None = None,
 ) -> Iterator[InputFeatures]:
-  """Yields the windows of all sentences; in order, the words they answer for are all there are.
+  """Yields the windows of all sentences; in order, the words predicted in them are all words.
 
   Args:
     examples: sentences, with labels or without.
     label_list: the model's labels. Other labels have no weight in the loss.
-    scheme: theirs.
-    max_seq_length: pieces in a window, [CLS] and [SEP] included.
+    scheme: the scheme of these labels.
+    max_seq_length: the number of pieces in a window, [CLS] and [SEP] included.
     tokenizer: a `tokenization.FullTokenizer`.
-    stride: how many pieces each window begins behind the one before it; half a window by default.
-    label_scheme: that of the sentences' labels; `scheme` by default.
+    stride: the distance between the beginnings of two windows; by default half a window.
+    label_scheme: the scheme of the sentences' labels; by default `scheme`.
 
   Raises:
-    ValueError: `max_seq_length` leaves no room, or `stride` would leave pieces out.
+    ValueError: `max_seq_length` leaves no room, or `stride` would skip pieces.
   """
   capacity = max_seq_length - 2
   if capacity < 1:
     raise ValueError(f"max_seq_length is {max_seq_length}, but must be at least 3.")
   stride = stride or max(capacity // 2, 1)
   if not 0 < stride <= capacity:
-    raise ValueError(f"The stride is {stride}, but must be from 1 to max_seq_length - 2.")
+    raise ValueError(f"The stride is {stride}, but must be between 1 and max_seq_length - 2.")
   label_ids = {label: i for i, label in enumerate(label_list)}
   for index, example in enumerate(examples):
     ids = [NO_LABEL] * len(example.words)
@@ -160,7 +123,7 @@ def _windows_of(example, label_ids, tokenizer, max_seq_length, stride):
   pieces, word_of_first_piece = [], {}
   for word_index, word in enumerate(example.words):
     word_of_first_piece[len(pieces)] = word_index
-    # A word of control characters alone has no piece, and still needs a place to be predicted at.
+    # A word of control characters only has no piece, but needs a position for its prediction.
     pieces += tokenizer.tokenize(word) or ["[UNK]"]
   spans = windows(len(pieces), max_seq_length - 2, stride)
   owner = owners(spans, len(pieces))
@@ -183,7 +146,7 @@ def _windows_of(example, label_ids, tokenizer, max_seq_length, stride):
 
 
 def padding_features(max_seq_length: int) -> InputFeatures:
-  """Fills a batch up to a fixed size, as TPUs need: no piece, no word."""
+  """Pads a batch to a fixed size, as TPUs need: no piece, no word."""
   zeros = [0] * max_seq_length
   return InputFeatures(zeros, zeros, zeros, [NO_LABEL] * max_seq_length, zeros)
 
@@ -197,10 +160,10 @@ def _log_window(example, tokens, feature) -> None:
 
 
 def by_sentence(values: np.ndarray, examples: Sequence[InputExample]) -> list[np.ndarray]:
-  """Cuts what is known of all words, `[words, ...]`, into sentences.
+  """Splits values of all words, `[words, ...]`, into sentences.
 
   Raises:
-    ValueError: there are more words or fewer.
+    ValueError: the number of values is not the number of words.
   """
   lengths = [len(example.words) for example in examples]
   if len(values) != sum(lengths):
@@ -218,18 +181,18 @@ def score(
   gold_scheme: str = "bio",
   predicted_scheme: str = "bio",
 ) -> dict[str, float]:
-  """Precision, recall and F1 of entities: right are those with the right type and right words.
+  """Precision, recall and F1 of entities: an entity is right if its type and its words are.
 
   Args:
-    gold: for each sentence, its words' labels.
-    predicted: likewise.
-    gold_scheme: how `gold` is spelt.
-    predicted_scheme: how `predicted` is spelt.
+    gold: for each sentence, the labels of its words.
+    predicted: the same, as predicted.
+    gold_scheme: the scheme of `gold`.
+    predicted_scheme: the scheme of `predicted`.
 
   Returns:
     `precision`, `recall`, `f1` over all entities; `accuracy` over words; and `precision_TYPE`,
-    `recall_TYPE`, `f1_TYPE`, `support_TYPE` (how many there are) for each type. A quotient of
-    nothing is 0.
+    `recall_TYPE`, `f1_TYPE`, `support_TYPE` (the number of entities) for each type. A quotient with
+    denominator 0 is 0.
 
   Example:
     >>> scores = score([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "O", "O", "B-LOC"]])
@@ -253,10 +216,12 @@ def score(
 
 
 def format_scores(scores: Mapping[str, float]) -> str:
-  """The scores as a table, a line for each type and one for all."""
+  """The scores as a table, one line for each type and one for all."""
   names = ("precision", "recall", "f1")
   types = [key.removeprefix("support_") for key in scores if key.startswith("support_")]
-  rows = [(t, *(scores[f"{n}_{t}"] for n in names), scores[f"support_{t}"]) for t in types]
+  rows: list[tuple] = [
+    (t, *(scores[f"{n}_{t}"] for n in names), scores[f"support_{t}"]) for t in types
+  ]
   rows.append(("all", *(scores[n] for n in names), sum(row[-1] for row in rows)))
   width = max(len(row[0]) for row in rows)
   lines = [f"{'':{width}}" + "".join(f"{name:>11}" for name in (*names, "entities"))]
@@ -270,18 +235,18 @@ def format_scores(scores: Mapping[str, float]) -> str:
 def describe_entities(
   example: InputExample, entities: Iterable[Entity], probabilities: Sequence[float]
 ) -> dict:
-  """A sentence and its entities, to be written as JSON.
+  """A sentence and its entities, for JSON.
 
   Args:
     example: the sentence.
-    entities: of its words.
-    probabilities: for each word, that of the label it was given.
+    entities: the entities in it.
+    probabilities: for each word, the probability of its predicted label.
 
   Returns:
     `id`; `text`, the words with a space between them; `entities`, each with `type`, `text`, `start`
-    and `end` (exclusive, in characters of the text), `first_word`, `last_word`, and `probability`:
-    that all of its words have these labels, which is the product, since the model labels each word
-    on its own.
+    and `end` (exclusive, in characters of the text), `first_word`, `last_word`, and `probability`,
+    that all of its words have these labels: the product, because the model labels each word
+    independently.
   """
   starts = np.cumsum([0, *(len(word) + 1 for word in example.words)]).tolist()
   text = " ".join(example.words)

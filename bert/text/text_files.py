@@ -124,14 +124,14 @@ def read_lines(part: TextRange) -> Iterator[tuple[int, bytes]]:
       position += len(line)
 
 
-def _read_line(reader: BinaryIO, path: str) -> bytes:
+def _read_line(reader: BinaryIO | gzip.GzipFile, path: str) -> bytes:
   try:
     return reader.readline()
   except (EOFError, zlib.error, gzip.BadGzipFile) as error:
     raise CorpusError(f"{path} is not a gzip file, or was cut short: {error}.") from None
 
 
-def open_bytes(path: str) -> BinaryIO:
+def open_bytes(path: str) -> BinaryIO | gzip.GzipFile:
   """Opens a file, local or remote, compressed if its name ends in `.gz`."""
   file = filesystem.open_to_read(path)
   return _OwningGzipFile(file) if path.endswith(".gz") else file

@@ -270,7 +270,8 @@ def gather(rows: Sequence[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarra
     return [dict(row) for row in rows]
   buffer = io.BytesIO()
   arrays = {f"{i}/{name}": value for i, row in enumerate(rows) for name, value in row.items()}
-  np.savez(buffer, rows=len(rows), **{name: without_objects(a) for name, a in arrays.items()})
+  stored_rows: dict[str, Any] = {name: without_objects(a) for name, a in arrays.items()}
+  np.savez(buffer, rows=len(rows), **stored_rows)
   joined = []
   for data in gather_bytes(buffer.getvalue()):
     with np.load(io.BytesIO(data), allow_pickle=False) as stored:
@@ -309,7 +310,7 @@ def without_objects(array: np.ndarray) -> np.ndarray:
   return array.astype(np.bytes_) if array.dtype == object else array
 
 
-def _gather_integers(vector: Sequence[int]) -> np.ndarray:
+def _gather_integers(vector: Sequence[int] | np.ndarray) -> np.ndarray:
   """int32 `[n]` of each worker -> all of them joined, in the order of the workers."""
   import tensorflow as tf
 

@@ -244,7 +244,7 @@ class Estimator:
     if is_new and self._variables.is_filled:
       self._variables, self._graphs = ModelVariables(self.config), {}
 
-  def _graph(self, mode: str, data, element_spec) -> TrainingGraph | InferenceGraph:
+  def _graph(self, mode: str, data, element_spec) -> Any:
     """The compiled steps of a mode; traced again only for data of another type.
 
     Args:
@@ -286,4 +286,5 @@ class Estimator:
   def _evaluate_now(self, spec: EvalSpec) -> dict[str, Any]:
     """Evaluates in the middle of training, on the variables as they are; see `evaluate`."""
     with explained_errors(spec.input_fn):
-      return self._evaluate(*self._inference(ModeKeys.EVAL, spec.input_fn), spec.steps, None)
+      graph, dataset = self._inference(ModeKeys.EVAL, spec.input_fn)
+      return self._evaluate(graph, dataset, spec.steps, None)

@@ -143,8 +143,10 @@ def _memory_of_posix() -> Memory | None:
 def _limits_of_groups(root: str, own: str) -> Iterator[tuple[int, int]]:
   """(limit, bytes in use) of the control groups of this process that have one."""
   paths = {"", *(line.split(":", 2)[2].strip("/") for line in own.split() if line.count(":") > 1)}
-  names = (("", "memory.max", "memory.current"),)
-  names += (("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),)
+  names = (
+    ("", "memory.max", "memory.current"),
+    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+  )
   for path in sorted(paths):
     for controller, limit_name, used_name in names:
       folder = os.path.join(root, controller, path)

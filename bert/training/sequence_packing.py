@@ -155,7 +155,8 @@ def place(lengths: tf.Tensor, row_length: int, num_rows: int | None = None) -> P
   with tf.control_dependencies([fits] if fits is not None else []):
     placed = tf.gather(placed.stack(), tf.math.invert_permutation(longest_first))  # [N, 3]
   used = tf.math.count_nonzero(held, dtype=tf.int32) if num_rows is None else num_rows
-  return Placement(*tf.unstack(placed, axis=1), used)
+  rows, offsets, numbers = tf.unstack(placed, axis=1)
+  return Placement(rows, offsets, numbers, used)
 
 
 def _too_little(row_length, num_rows) -> str:

@@ -3,7 +3,7 @@
 import contextlib
 import io
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,8 @@ class TrainingData:
     """
     batch = next(itertools.islice(iter(self._dataset(examples)), batches, None))
     buffer = io.BytesIO()
-    np.savez(buffer, **_named_arrays(tf.nest.map_structure(lambda x: x.numpy(), batch)))
+    arrays: dict[str, Any] = _named_arrays(tf.nest.map_structure(lambda x: x.numpy(), batch))
+    np.savez(buffer, **arrays)
     atomic_files.write_bytes(path, buffer.getvalue())
 
 
@@ -77,6 +78,7 @@ def _named_arrays(batch) -> dict[str, np.ndarray]:
     >>> sorted(_named_arrays(({"ids": 1, "mask": 2}, 3)))
     ['0/ids', '0/mask', '1']
   """
+  parts: Iterable[tuple[Any, Any]]
   if isinstance(batch, dict):
     parts = batch.items()
   elif isinstance(batch, tuple):

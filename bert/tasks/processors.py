@@ -1,0 +1,251 @@
+"""Processors: where a task keeps its texts and labels, and how it is scored.
+
+  class Reviews(TableProcessor):
+    labels = ("bad", "good")
+    columns = Columns("review", label="verdict")
+    test_columns = Columns("review")
+
+Processors written for google-research/bert work unchanged: derive from `DataProcessor`, read with
+`_read_tsv`, add the class to `glue.PROCESSORS`. A malformed row (too short, too long, not UTF-8, an
+unknown label) is a `DataError` with file, line and remedy; `skip_bad_rows=True` skips such rows,
+counts them and logs their number.
+
+Pure Python, no TensorFlow.
+"""
+
+import dataclasses
+import math
+import os
+from typing import Any
+
+from absl import logging
+
+from bert.io.tables import SKIP_ADVICE, DataError, Row, read_table
+from bert.tasks.classification import InputExample, unknown_label
+
+Column = str | int  # a name in the header, or a 0-based number
+
+
+class DataProcessor:
+  """The interface of a task. Derive from it for your own data, as with the original.
+
+  Attributes:
+    problem_type: "classification" (one class per example), "multi_label" or "regression".
+    metrics: names of the task's official metrics, see `metrics.METRICS`.
+    headline_metric: the metric that selects the best checkpoint; larger is better.
+  """
+
+  problem_type = "classification"
+  metrics: tuple[str, ...] = ("accuracy",)
+  headline_metric = "accuracy"
+
+  def get_train_examples(self, data_dir: str) -> list[InputExample]:
+    """Examples to train on."""
+    raise NotImplementedError(f"{type(self).__name__} has no training set.")
+
+  def get_dev_examples(self, data_dir: str) -> list[InputExample]:
+    """Examples to evaluate on."""
+    raise NotImplementedError(f"{type(self).__name__} has no dev set.")
+
+  def get_test_examples(self, data_dir: str) -> list[InputExample]:
+    """Examples to predict; their labels are placeholders."""
+    raise NotImplementedError(f"{type(self).__name__} has no test set.")
+
+  def get_labels(self) -> list[str]:
+    """One name per output of the model: the classes, or `["score"]` for regression."""
+    raise NotImplementedError(f"{type(self).__name__} has no labels.")
+
+  @classmethod
+  def _read_tsv(cls, input_file: str, quotechar: str | None = None) -> list[Row]:
+    """Rows of a tab-separated file; quotes are text unless `quotechar` is given."""
+    return read_table(input_file, quotechar=quotechar)
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+  """The columns of a table of examples.
+
+  Attributes:
+    text_a: column of the first text.
+    text_b: column of the second text, or None.
+    label: column of the label, or None.
+    guid: column that identifies the example; with None, the number of the row does.
+    header: whether the first row names the columns.
+  """
+
+  text_a: Column
+  text_b: Column | None = None
+  label: Column | None = None
+  guid: Column | None = None
+  header: bool = True
+
+  def resolve(self, first_row: Row) -> "Columns":
+    """Converts names, and numbers counted from the end, to numbers counted from 0."""
+    names = ("text_a", "text_b", "label", "guid")
+    found: dict[str, Any] = {name: self._number(getattr(self, name), first_row) for name in names}
+    return dataclasses.replace(self, **found)
+
+  def _number(self, column: Column | None, first_row: Row) -> int | None:
+    if isinstance(column, str):
+      if self.header and column in first_row:
+        return first_row.index(column)
+      if not column.isdecimal():
+        raise self._unknown(column, first_row)
+      column = int(column)
+    return column + len(first_row) if column is not None and column < 0 else column
+
+  def _unknown(self, column: str, first_row: Row) -> DataError:
+    if not self.header:
+      return first_row.error(
+        f"{column!r} is not in the file, which has no header.", "Give columns by number."
+      )
+    return first_row.error(
+      f"column {column!r} is not in the header, which has {', '.join(map(str, first_row))}.",
+      "Name one of these columns, or give its number, counted from 0.",
+    )
+
+
+class TableProcessor(DataProcessor):
+  """A task in `train.tsv`, `dev.tsv` and `test.tsv`, with quotes read as text.
+
+  Attributes:
+    labels: names of the classes, in the order of the model's outputs.
+    columns: the columns of the training and dev files.
+    test_columns: the columns of the test file, which has no labels.
+    skip_bad_rows: whether malformed rows are skipped instead of raised.
+    bad_rows: (file, line) -> error of each skipped row.
+  """
+
+  labels: tuple[str, ...] = ("0", "1")
+  columns: Columns
+  test_columns: Columns
+
+  def __init__(self, skip_bad_rows: bool = False):
+    self.skip_bad_rows = skip_bad_rows
+    self.bad_rows: dict[tuple, DataError] = {}
+
+  def get_train_examples(self, data_dir):
+    """See base class."""
+    return self._read_examples(data_dir, "train.tsv", "train")
+
+  def get_dev_examples(self, data_dir):
+    """See base class."""
+    return self._read_examples(data_dir, "dev.tsv", "dev")
+
+  def get_test_examples(self, data_dir):
+    """See base class."""
+    return self._read_examples(data_dir, "test.tsv", "test")
+
+  def get_labels(self):
+    """See base class."""
+    return list(self.labels)
+
+  def _read_examples(self, data_dir, file_name, set_type):
+    path = os.path.join(data_dir, file_name)
+    return self._create_examples(self._read_rows(path), set_type, path)
+
+  def _read_rows(self, path) -> list[Row]:
+    return read_table(path, on_bad_row=self._on_bad_row)
+
+  def _on_bad_row(self, error: DataError) -> None:
+    if not self.skip_bad_rows:
+      raise error
+    self.bad_rows[error.file, error.line] = error
+
+  def _columns_of(self, set_type) -> Columns:
+    return self.test_columns if set_type.startswith("test") else self.columns
+
+  def _columns_in(self, set_type, lines) -> Columns:
+    return self._columns_of(set_type).resolve(lines[0])
+
+  def _create_examples(self, lines, set_type, path=None):
+    """One example per row of `lines`, whose first row is the header if the file has one."""
+    if not lines:
+      raise DataError("the file is empty.", path)
+    columns = self._columns_in(set_type, lines)
+    if columns.header:
+      self._check_header_was_read(lines[0])
+    examples = []
+    for row in lines[1:] if columns.header else lines:
+      try:
+        examples.append(self._create_example(row, set_type, columns, width=len(lines[0])))
+      except DataError as e:
+        self._on_bad_row(e)
+    self._report_bad_rows(lines[0].file)
+    if not examples:
+      raise DataError(f"the file contains no {set_type} examples.", lines[0].file)
+    return examples
+
+  def _check_header_was_read(self, first_row):
+    # If a bad header were skipped like any row, the first example would be taken for the header.
+    for error in self._bad_rows_of(first_row.file):
+      if error.line < first_row.line:
+        raise error
+
+  def _report_bad_rows(self, file):
+    if errors := self._bad_rows_of(file):
+      logging.warning("Skipped %d malformed row(s). The first: %s", len(errors), errors[0])
+
+  def _bad_rows_of(self, file) -> list[DataError]:
+    return [error for error in self.bad_rows.values() if error.file == file]
+
+  def _create_example(self, row: Row, set_type: str, columns: Columns, width: int):
+    if any(row[width:]):
+      raise row.error(
+        f"{len(row)} columns, expected {width} as in the first row.",
+        "Does a text contain the delimiter? " + SKIP_ADVICE,
+      )
+    text_a = _text(row, columns.text_a)
+    text_b = None if columns.text_b is None else _text(row, columns.text_b, optional=True)
+    label = self._placeholder_label()
+    if columns.label is not None:
+      label = self._parse_label(row[columns.label], row)
+      self._check_label(label, row)
+    guid = self._guid(row, set_type, columns)
+    return InputExample(guid, text_a, text_b, label, source=f"{row.file}, line {row.line}")
+
+  def _guid(self, row, set_type, columns):
+    return f"{set_type}-{row.number if columns.guid is None else row[columns.guid]}"
+
+  def _placeholder_label(self):
+    # A test file has no labels. The original writes the first class in their place.
+    if self.problem_type == "regression":
+      return 0.0
+    if self.problem_type == "multi_label":
+      return ()
+    labels = self.get_labels()
+    if not labels:
+      raise DataError("The labels are unknown: the training file has no rows. Give --labels.")
+    return labels[0]
+
+  def _parse_label(self, value, row: Row):
+    """A class name, a finite float or a tuple of class names, by problem type."""
+    if self.problem_type == "regression":
+      return _parse_score(value, row)
+    if value is None or value == "":
+      raise row.error("the label is empty.")
+    return value
+
+  def _check_label(self, label, row: Row):
+    if self.problem_type != "regression":
+      known = self.get_labels()
+      for name in label if isinstance(label, tuple) else [label]:
+        if name not in known:
+          raise row.error(unknown_label(name, known))
+
+
+def _text(row: Row, column: Column, optional: bool = False) -> str | None:
+  value = row[column]
+  if not isinstance(value, str) and not (optional and value is None):
+    raise row.error(f"column {column} contains {value!r}, not text.")
+  return value
+
+
+def _parse_score(value, row: Row) -> float:
+  try:
+    score = float(value)
+  except (TypeError, ValueError, OverflowError):
+    score = math.nan
+  if not math.isfinite(score):
+    raise row.error(f"the label {value!r:.80} is not a finite number.")
+  return score
