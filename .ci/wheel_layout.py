@@ -1,4 +1,4 @@
-"""What a wheel adds to the package `bert`: the modules at the root and the samples (pyproject.toml).
+"""What a wheel adds to the package `bert`: the modules at the root and the samples.
 
 hatchling's static `force-include` takes no pattern, and it copies files into an editable install,
 where they would grow stale. This hook lists nothing and leaves editable installs alone.

@@ -219,7 +219,7 @@ def test_the_package_is_typed_and_has_its_samples(installation, tmp_path):
   assert "3.10" in requirements
   assert "tensorflow" in requirements
   if not is_editable(installation):
-    assert len(expected) == len([path for path in pathlib.Path(samples).rglob("*.*")])
+    assert len(expected) == len(list(pathlib.Path(samples).rglob("*.*")))
     assert (installation.site_packages / "bert" / "py.typed").is_file()
 
 
