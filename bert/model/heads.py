@@ -7,16 +7,17 @@ each sequence, V = vocabulary size, C = number of labels.
 import tensorflow as tf
 
 from bert.model import kernels
-from bert.model.variables import get_variable, variable_scope, zeros_initializer
-from bert.modeling import (
-  BertConfig,
+from bert.model.configuration import BertConfig
+from bert.model.layers import (
   create_initializer,
   dense,
   dropout,
   get_activation,
   get_shape_list,
   layer_norm,
+  product,
 )
+from bert.model.variables import get_variable, variable_scope, zeros_initializer
 
 # ---------------------------------------------------------------------------------------------
 # Pre-training: masked words, next sentence.
@@ -66,15 +67,15 @@ def get_masked_lm_output(
     mean over masked words.
   """
   input_tensor = gather_indexes(input_tensor, positions)  # [B*P, W]
-  product, bias = _masked_lm_product(bert_config, input_tensor, output_weights, dtype)
+  scores, bias = _masked_lm_scores(bert_config, input_tensor, output_weights, dtype)
   label_ids = tf.reshape(label_ids, [-1])
   label_weights = tf.reshape(label_weights, [-1])
   with kernels.compile_blocks(compiled):
-    per_example_loss = kernels.cross_entropy(product, bias, label_ids)
+    per_example_loss = kernels.cross_entropy(scores, bias, label_ids)
   weight = _divisor(label_weights, tf.shape(positions)[0], parts)
   # 1e-5 keeps a batch without any masked word from dividing by zero.
   loss = tf.reduce_sum(label_weights * per_example_loss) / (weight + 1e-5)
-  return loss, per_example_loss, tf.nn.log_softmax(tf.cast(product, tf.float32) + bias)
+  return loss, per_example_loss, tf.nn.log_softmax(tf.cast(scores, tf.float32) + bias)
 
 
 def masked_lm_logits(
@@ -84,11 +85,11 @@ def masked_lm_logits(
   dtype: tf.DType = tf.float32,
 ) -> tf.Tensor:
   """Scores of every word for some vectors: float32 `[M, W]` to `[M, V]`."""
-  product, bias = _masked_lm_product(bert_config, input_tensor, output_weights, dtype)
-  return tf.cast(product, tf.float32) + bias
+  scores, bias = _masked_lm_scores(bert_config, input_tensor, output_weights, dtype)
+  return tf.cast(scores, tf.float32) + bias
 
 
-def _masked_lm_product(bert_config, input_tensor, output_weights, dtype):
+def _masked_lm_scores(bert_config, input_tensor, output_weights, dtype):
   """`([M, V] of type dtype, float32 [V])`: the scores of words without their bias, and the bias."""
   with variable_scope("cls"), variable_scope("predictions"):
     # One more non-linear layer, used in pre-training only.
@@ -103,9 +104,8 @@ def _masked_lm_product(bert_config, input_tensor, output_weights, dtype):
       )
       input_tensor = layer_norm(input_tensor)
     output_bias = get_variable("output_bias", [bert_config.vocab_size], zeros_initializer)
-    words = tf.cast(output_weights, dtype)
-    product = tf.matmul(tf.cast(input_tensor, dtype), words, transpose_b=True)
-    return product, tf.convert_to_tensor(output_bias)
+    scores = product(input_tensor, output_weights, dtype, transpose_b=True)
+    return scores, tf.convert_to_tensor(output_bias)
 
 
 def get_next_sentence_output(bert_config: BertConfig, input_tensor: tf.Tensor, labels: tf.Tensor):

@@ -56,13 +56,13 @@ def portable_blocks():
     _mode.portable = outer
 
 
-def _with_gradient(function):
-  """Decorates a function that returns `(y, gradient of y)`."""
+def with_gradient(function):
+  """Decorates a function that returns `(y, gradient of y)`; the decorated one returns y."""
   return (lambda *args: function(*args)[0]) if _mode.portable else tf.custom_gradient(function)
 
 
 def block(function):
-  """Decorates a pure function of tensors; a last argument says whether to run it compiled.
+  """Decorates a pure function of tensors, which then takes a keyword more: `compiled`.
 
   The caller decides while it traces (`compile_blocks`), and hands the decision on to its gradient,
   which is built later. Python numbers among the arguments become constants.
@@ -70,8 +70,7 @@ def block(function):
   compiled_function = tf.function(function, jit_compile=True, autograph=False)
 
   @functools.wraps(function)
-  def call(*args):
-    *args, compiled = args
+  def call(*args, compiled: bool):
     return (compiled_function if compiled else function)(*args)
 
   return call
@@ -189,14 +188,14 @@ def bias_gelu(x: tf.Tensor, bias, dtype: tf.DType = tf.float32) -> tf.Tensor:
     return tf.cast(tf.nn.gelu(x, approximate=True), dtype)
   compiled = _mode.compiled
 
-  @_with_gradient
-  def with_gradient(x, bias):
+  @with_gradient
+  def fused(x, bias):
     return (
-      _bias_gelu_forward(x, bias, dtype, compiled),
-      lambda dy: _bias_gelu_backward(x, bias, dy, compiled),
+      _bias_gelu_forward(x, bias, dtype, compiled=compiled),
+      lambda dy: _bias_gelu_backward(x, bias, dy, compiled=compiled),
     )
 
-  return with_gradient(x, bias)
+  return fused(x, bias)
 
 
 def gelu(x: tf.Tensor) -> tf.Tensor:
@@ -233,14 +232,14 @@ def bias_scale(x: tf.Tensor, bias: tf.Tensor, scale, dtype: tf.DType = tf.float3
   """
   compiled = _mode.compiled
 
-  @_with_gradient
-  def with_gradient(x, bias):
+  @with_gradient
+  def fused(x, bias):
     return (
-      _bias_scale_forward(x, bias, scale, dtype, compiled),
-      lambda dy: _bias_scale_backward(dy, scale, x.dtype, compiled),
+      _bias_scale_forward(x, bias, scale, dtype, compiled=compiled),
+      lambda dy: _bias_scale_backward(dy, scale, x.dtype, compiled=compiled),
     )
 
-  return with_gradient(x, tf.convert_to_tensor(bias))
+  return fused(x, tf.convert_to_tensor(bias))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -304,21 +303,21 @@ def layer_norm(
   compiled = _mode.compiled
   keys = _keys_for(rate, seed)
 
-  @_with_gradient
-  def with_gradient(x, gamma, beta):
+  @with_gradient
+  def fused(x, gamma, beta):
     y, _, unit, inverse_std = _layer_norm_forward(
-      x, None, keys, None, gamma, beta, rate, epsilon, tf.float32, compiled
+      x, None, keys, None, gamma, beta, rate, epsilon, tf.float32, compiled=compiled
     )
 
     def backward(dy):
       _, _, dx, d_gamma, d_beta = _layer_norm_backward(
-        unit, inverse_std, keys, gamma, rate, tf.float32, dy, compiled
+        unit, inverse_std, keys, gamma, rate, tf.float32, dy, compiled=compiled
       )
       return dx, d_gamma, d_beta
 
     return y, backward
 
-  return with_gradient(x, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
+  return fused(x, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
 
 
 def dropout_add_layer_norm(
@@ -351,16 +350,16 @@ def dropout_add_layer_norm(
   compiled = _mode.compiled
   keys = _keys_for(rate, seed)
 
-  @_with_gradient
-  def with_gradient(x, bias, residual, gamma, beta):
+  @with_gradient
+  def fused(x, bias, residual, gamma, beta):
     y, y_low, unit, inverse_std = _layer_norm_forward(
-      x, bias, keys, residual, gamma, beta, rate, epsilon, dtype, compiled
+      x, bias, keys, residual, gamma, beta, rate, epsilon, dtype, compiled=compiled
     )
     return (y, y_low), lambda dy, dy_low: _layer_norm_backward(
-      unit, inverse_std, keys, gamma, rate, x.dtype, dy, dy_low, compiled
+      unit, inverse_std, keys, gamma, rate, x.dtype, dy, dy_low, compiled=compiled
     )
 
-  return with_gradient(x, *(tf.convert_to_tensor(v) for v in (bias, residual, gamma, beta)))
+  return fused(x, *(tf.convert_to_tensor(v) for v in (bias, residual, gamma, beta)))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -401,12 +400,14 @@ def softmax_dropout(
   compiled = _mode.compiled
   keys = _keys_for(rate, seed)
 
-  @_with_gradient
-  def with_gradient(scores):
-    probs, dropped = _softmax_forward(scores, adder, keys, rate, dtype, compiled)
-    return dropped, lambda dy: _softmax_backward(probs, keys, rate, scores.dtype, dy, compiled)
+  @with_gradient
+  def fused(scores):
+    probs, dropped = _softmax_forward(scores, adder, keys, rate, dtype, compiled=compiled)
+    return dropped, lambda dy: _softmax_backward(
+      probs, keys, rate, scores.dtype, dy, compiled=compiled
+    )
 
-  return with_gradient(scores)
+  return fused(scores)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -448,13 +449,13 @@ def cross_entropy(x: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor) -> tf.Tensor
   """
   compiled = _mode.compiled
 
-  @_with_gradient
-  def with_gradient(x, bias):
-    loss, log_sum = _cross_entropy_forward(x, bias, labels, compiled)
-    return loss, lambda dy: _cross_entropy_backward(x, bias, labels, log_sum, dy, compiled)
+  @with_gradient
+  def fused(x, bias):
+    loss, log_sum = _cross_entropy_forward(x, bias, labels, compiled=compiled)
+    return loss, lambda dy: _cross_entropy_backward(x, bias, labels, log_sum, dy, compiled=compiled)
 
   is_word = (labels >= 0) & (labels < x.shape[-1])
-  return tf.where(is_word, with_gradient(x, tf.convert_to_tensor(bias)), math.nan)
+  return tf.where(is_word, fused(x, tf.convert_to_tensor(bias)), math.nan)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -475,130 +476,12 @@ def gather_rows(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
   """
   ids = tf.convert_to_tensor(ids)
 
-  @_with_gradient
-  def with_gradient(table):
+  @with_gradient
+  def fused(table):
     def gradient(dy):
       rows = tf.reshape(dy, [-1, table.shape[-1]])
       return tf.math.unsorted_segment_sum(rows, tf.reshape(ids, [-1]), tf.shape(table)[0])
 
     return tf.gather(table, ids), gradient
 
-  return with_gradient(table)
-
-
-# ---------------------------------------------------------------------------------------------
-# Computing without padding.
-
-
-class Unpadding:
-  """Takes the padding of a batch out of a matrix of tokens, and puts it back as zeros.
-
-  All of a transformer but its attention works token by token, so it can leave padding out. The
-  number of rows that remain is rounded up, so that compiled blocks see few shapes; the rows that
-  fill up are padding, and nothing that leaves this class depends on them.
-
-  Example:
-    >>> unpadding = Unpadding(tf.constant([[1, 1, 0], [1, 0, 0]]), multiple=4)
-    >>> tokens = tf.reshape(tf.range(6.0), [6, 1])
-    >>> unpadding.remove(tokens)[:, 0].numpy().tolist()
-    [0.0, 1.0, 3.0, 2.0]
-    >>> unpadding.restore(unpadding.remove(tokens))[:, 0].numpy().tolist()
-    [0.0, 1.0, 0.0, 3.0, 0.0, 0.0]
-  """
-
-  def __init__(self, mask: tf.Tensor, multiple: int = 128):
-    """Notes where the tokens are.
-
-    Args:
-      mask: `[B, S]`, 0 for padding.
-      multiple: the number of rows without padding is rounded up to a multiple of this.
-    """
-    is_token = tf.reshape(tf.convert_to_tensor(mask) != 0, [-1])  # [B * S]
-    tokens, padding = (tf.cast(tf.where(x)[:, 0], tf.int32) for x in (is_token, ~is_token))
-    count = tf.size(tokens)
-    rows = tf.maximum(tf.minimum(-(-count // multiple) * multiple, tf.size(is_token)), 1)
-    self._shape = tf.shape(mask)
-    self._positions = tf.concat([tokens, padding], 0)[:rows]  # [M]
-    self._is_row = tf.cast(tf.range(rows) < count, tf.float32)[:, tf.newaxis]  # [M, 1]
-    # Padding without a row of its own reads the last row.
-    is_token = tf.cast(is_token, tf.int32)
-    rank = tf.where(is_token > 0, tf.cumsum(is_token), count + tf.cumsum(1 - is_token)) - 1
-    self._rows = tf.minimum(rank, rows - 1)  # [B * S]
-    self._is_token = tf.cast(is_token, tf.float32)[:, tf.newaxis]  # [B * S, 1]
-    self._indices: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
-
-  def remove(self, x: tf.Tensor) -> tf.Tensor:
-    """`[B * S, W]` to `[M, W]`: the tokens, then rows that fill up."""
-
-    @_with_gradient
-    def with_gradient(x):
-      return tf.gather(x, self._positions), self._restore
-
-    return with_gradient(x)
-
-  def restore(self, x: tf.Tensor) -> tf.Tensor:
-    """`[M, W]` to `[B * S, W]`: zeros where there is padding."""
-
-    @_with_gradient
-    def with_gradient(x):
-      # Rows that fill up do not reach the result, so nothing comes back to them.
-      return self._restore(
-        x
-      ), lambda dy: tf.gather(dy, self._positions) * tf.cast(self._is_row, dy.dtype)
-
-    return with_gradient(x)
-
-  def first_tokens(self, x: tf.Tensor) -> tf.Tensor:
-    """`[M, W]` to `[B, W]`: the first token of each sequence, which is never padding."""
-    return tf.gather(x, tf.reshape(self._rows, self._shape)[:, 0])
-
-  def to_heads(self, x: tf.Tensor, parts: int, heads: int) -> tf.Tensor:
-    """`[M, parts * N * H]` to `[parts, B, N, S, H]`: what attention reads, in one gather.
-
-    At padding there are values of some row. Attention must hide those positions as keys, and
-    `from_heads` drops them as queries; then no gradient comes back from there.
-    """
-    there, back = self._head_indices(parts, heads)
-    size = x.shape[-1] // (parts * heads)
-
-    @_with_gradient
-    def with_gradient(x):
-      def gradient(dy):
-        rows = tf.gather(tf.reshape(dy, [-1, size]), back)
-        return tf.reshape(rows, [-1, parts * heads * size])
-
-      return tf.gather(tf.reshape(x, [-1, size]), there), gradient
-
-    return with_gradient(x)
-
-  def from_heads(self, x: tf.Tensor) -> tf.Tensor:
-    """`[B, N, S, H]` to `[M, N * H]`."""
-    heads, size = x.shape[1], x.shape[3]
-    there, back = self._head_indices(1, heads)
-
-    @_with_gradient
-    def with_gradient(x):
-      def gradient(dy):
-        dx = tf.gather(tf.reshape(dy, [-1, size]), there[0])  # [B, N, S, H]
-        is_token = tf.reshape(self._is_token, [self._shape[0], 1, self._shape[1], 1])
-        return dx * tf.cast(is_token, dx.dtype)
-
-      rows = tf.gather(tf.reshape(x, [-1, size]), back)
-      return tf.reshape(rows, [-1, heads * size]), gradient
-
-    return with_gradient(x)
-
-  def _head_indices(self, parts: int, heads: int):
-    """Where pieces of H numbers come from: `[parts, B, N, S]` there, `[M, parts, N]` back."""
-    if (parts, heads) not in self._indices:
-      batch_size, length = self._shape[0], self._shape[1]
-      part, head = tf.range(parts), tf.range(heads)
-      rows = tf.reshape(self._rows, [1, batch_size, 1, length])
-      there = (rows * parts + part[:, None, None, None]) * heads + head[:, None]
-      sequence, place = self._positions // length, self._positions % length
-      back = (part[:, None] * batch_size + sequence[:, None, None]) * heads + head
-      self._indices[parts, heads] = there, back * length + place[:, None, None]
-    return self._indices[parts, heads]
-
-  def _restore(self, x):
-    return tf.gather(x, self._rows) * tf.cast(self._is_token, x.dtype)
+  return fused(table)

@@ -7,15 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert.model import kernels
-
-
-def value_and_gradients(function, *args):
-  with tf.GradientTape() as tape:
-    for arg in args:
-      tape.watch(arg)
-    value = function(*args)
-    loss = tf.reduce_sum(value * tf.cos(3.0 * value))  # another gradient for every entry
-  return [value, *tape.gradient(loss, args)]
+from tests.kit.gradients import assert_same, normal, value_and_gradients
 
 
 def plain_gelu(x):
@@ -27,19 +19,10 @@ def plain_layer_norm(x, gamma, beta):
   return tf.nn.batch_normalization(x, mean, variance, beta, gamma, 1e-12)
 
 
-def assert_same(ours, plain):
-  for one, other in zip(ours, plain, strict=True):
-    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
-
-
 @pytest.fixture(params=[False, True], ids=["plain", "compiled"])
 def compiled(request):
   with kernels.compile_blocks(request.param):
     yield request.param
-
-
-def normal(shape, seed):
-  return tf.random.stateless_normal(shape, [seed, seed])
 
 
 @pytest.mark.usefixtures("compiled")
@@ -186,8 +169,8 @@ def test_dropout_gradient_is_its_mask():
 
 def test_compiled_blocks_drop_the_same_entries():
   x, keys = normal([64, 65], 1), kernels.dropout_keys([7, 8])
-  one = kernels._softmax_forward(x, None, keys, 0.3, tf.float32, False)[1]
-  other = kernels._softmax_forward(x, None, keys, 0.3, tf.float32, True)[1]
+  one = kernels._softmax_forward(x, None, keys, 0.3, tf.float32, compiled=False)[1]
+  other = kernels._softmax_forward(x, None, keys, 0.3, tf.float32, compiled=True)[1]
   np.testing.assert_array_equal(one == 0, other == 0)
 
 
@@ -214,62 +197,3 @@ def test_random_bits_are_uniform_and_independent_between_bits_places_and_seeds()
       assert abs(agreement - 0.5) < 0.002
       shifted = 1 - np.unpackbits((one[:-1] ^ other[1:]).view(np.uint8)).mean()
       assert abs(shifted - 0.5) < 0.002
-
-
-# ---------------------------------------------------------------------------------------------
-# Without padding.
-
-
-@pytest.fixture(
-  params=[
-    [[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 0, 0]],
-    [[1, 1, 1, 1], [1, 1, 1, 1]],
-    [[0, 1, 0], [0, 0, 0]],
-    [[0, 0]],
-    [[1] * 5 + [0] * 4] * 3,
-    [[1] * 5 + [0], [1] * 3 + [0] * 3],  # Nothing fills up: padding reads a token's row.
-  ],
-  ids=["ragged", "full", "holes", "empty", "many", "exact"],
-)
-def mask(request):
-  return np.array(request.param)
-
-
-def test_removing_and_restoring_padding(mask):
-  batch_size, length = mask.shape
-  x = normal([batch_size * length, 6], 1)
-  is_token = mask.reshape(-1, 1).astype(np.float32)
-
-  def there_and_back(x):
-    unpadding = kernels.Unpadding(tf.constant(mask), multiple=4)
-    rows = unpadding.remove(x)
-    assert len(rows) == max(1, min(-(-mask.sum() // 4) * 4, mask.size))
-    return unpadding.restore(tf.sin(rows))
-
-  assert_same(
-    value_and_gradients(there_and_back, x), value_and_gradients(lambda x: tf.sin(x) * is_token, x)
-  )
-
-
-def test_gathering_heads_without_padding(mask):
-  """Attention over what `to_heads` gives equals attention over padded rows, with its gradient."""
-  (batch_size, length), heads, size = mask.shape, 2, 3
-  x = normal([batch_size * length, 3 * heads * size], 1)
-  adder = (1.0 - mask[:, np.newaxis, np.newaxis, :].astype(np.float32)) * -10000.0
-
-  def attend(q, k, v):
-    probs = tf.nn.softmax(tf.matmul(q, k, transpose_b=True) + adder)
-    return tf.matmul(probs, v)
-
-  def plain(x):
-    shape = [batch_size, length, 3, heads, size]
-    context = attend(*tf.unstack(tf.transpose(tf.reshape(x, shape), [2, 0, 3, 1, 4])))
-    rows = tf.reshape(tf.transpose(context, [0, 2, 1, 3]), [-1, heads * size])
-    return rows * mask.reshape(-1, 1).astype(np.float32)
-
-  def without_padding(x):
-    unpadding = kernels.Unpadding(tf.constant(mask), multiple=4)
-    context = attend(*tf.unstack(unpadding.to_heads(unpadding.remove(x), 3, heads)))
-    return unpadding.restore(unpadding.from_heads(context))
-
-  assert_same(value_and_gradients(without_padding, x), value_and_gradients(plain, x))

@@ -1,4 +1,4 @@
-"""Tests of bert/model/variables.py. Alone: python -m pytest tests/model/variables_test.py (seconds)"""
+"""Tests of bert/model/variables.py. Alone: pytest tests/model/variables_test.py (seconds)"""
 
 import threading
 
