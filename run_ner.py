@@ -24,6 +24,7 @@ import time
 from absl import flags, logging
 
 from bert.io import atomic_files, record_files
+from bert.io.tables import DataError
 from bert.scripts import (
   command_line,
   flag_groups,
@@ -33,7 +34,7 @@ from bert.scripts import (
   shared_flags,
 )
 from bert.scripts.steps import INFORMATIVE, Run, filled_up, log_sizes
-from bert.tasks import conll_files
+from bert.tasks import conll_files, label_schemes
 from bert.training import distribution
 
 # In --data_dir, the first of these names that exists.
@@ -59,13 +60,13 @@ def define_flags() -> None:
     flags.DEFINE_enum(
       "label_scheme",
       "bio",
-      conll_files.SCHEMES,
+      label_schemes.SCHEMES,
       "How labels encode entities. plain: labels are tags.",
     )
     flags.DEFINE_enum(
       "model_scheme",
       None,
-      conll_files.SCHEMES,
+      label_schemes.SCHEMES,
       "How the model encodes them; files are converted. [as --label_scheme; bio for iob1]",
     )
     flags.DEFINE_string("comment_prefix", "", "Lines with this prefix are comments.")
@@ -337,7 +338,7 @@ class Tagging(Run):
     """`--labels`, else those of the training file, else those of the run that trained."""
     labels = self.settings.labels
     if not labels and self.train:
-      labels = conll_files.model_labels(self.train.types(), self.scheme)
+      labels = label_schemes.model_labels(self.train.types(), self.scheme)
     labels = labels or result_files.labels_of_earlier_run(
       self.settings.output_dir, self.settings.init_folder
     )
@@ -348,7 +349,7 @@ class Tagging(Run):
       )
     for label in labels:
       try:
-        conll_files.split_label(label, self.scheme)
+        label_schemes.split_label(label, self.scheme)
       except ValueError as error:
         raise command_line.UsageError(f"--labels, --model_scheme={self.scheme}: {error}.") from None
     return labels
@@ -360,7 +361,7 @@ class Tagging(Run):
         continue
       missing = ", ".join(sorted(conll_file.labels(self.scheme) - set(self.labels)))
       if missing and conll_file is self.train:
-        raise conll_files.DataError(
+        raise DataError(
           f"--labels lacks {missing}.", conll_file.path, advice="Add them."
         )
       if missing:
@@ -478,9 +479,9 @@ class Tagging(Run):
     encoded, lines, num_odd = [], [], 0
     examples = self.test.examples
     for example, labels, certainties in zip(examples, predicted, probabilities, strict=True):
-      entities = conll_files.entities_of(labels, self.scheme)
-      num_odd += labels != conll_files.labels_of(entities, len(labels), self.scheme)
-      encoded.append(conll_files.labels_of(entities, len(labels), self.settings.label_scheme))
+      entities = label_schemes.entities_of(labels, self.scheme)
+      num_odd += labels != label_schemes.labels_of(entities, len(labels), self.scheme)
+      encoded.append(label_schemes.labels_of(entities, len(labels), self.settings.label_scheme))
       described = tagging.describe_entities(example, entities, certainties)
       lines.append(json.dumps(described, ensure_ascii=False) + "\n")
     path = self.settings.path("predictions.conll")

@@ -21,7 +21,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bert.tasks import conll_files, tagging  # noqa: E402
+from bert.tasks import conll_files, label_schemes, tagging  # noqa: E402
 
 
 def main():
@@ -60,7 +60,7 @@ def gazetteer_labels(train, sentences):
   entities, occurrences = collections.defaultdict(collections.Counter), collections.Counter()
   for example in train:
     words = _lowered(example)
-    for entity_type, start, end in conll_files.entities_of(example.labels, "bio"):
+    for entity_type, start, end in label_schemes.entities_of(example.labels, "bio"):
       entities[words[start:end]][entity_type] += 1
   longest = max(map(len, entities))
   for example in train:
@@ -91,8 +91,8 @@ def _look_up(words, known, longest):
   for start, minus_end in sorted(matches):
     if start >= free:
       free = -minus_end
-      found.append(conll_files.Entity(known[words[start:free]], start, free))
-  return conll_files.labels_of(found, len(words), "bio")
+      found.append(label_schemes.Entity(known[words[start:free]], start, free))
+  return label_schemes.labels_of(found, len(words), "bio")
 
 
 def _run(args, seed):

@@ -16,7 +16,7 @@ from bert.checkpoints import finding, load_report
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.scripts import command_line, flag_groups
-from bert.tasks import conll_files, tagging
+from bert.tasks import conll_files, label_schemes, tagging
 from tests.kit import tiny_bert
 from tests.kit.script_runs import (
   Script,
@@ -77,7 +77,7 @@ def test_it_learns(trained):
     *("eval_support_LOC", "eval_support_PER"),
   ]
   dev = conll_files.read_conll(trained.flags["data_dir"] / "valid.txt")
-  found = [entity for e in dev.examples for entity in conll_files.entities_of(e.labels, "bio")]
+  found = [entity for e in dev.examples for entity in label_schemes.entities_of(e.labels, "bio")]
   assert results["eval_support_LOC"] == sum(entity.type == "LOC" for entity in found)
   assert results["eval_support_PER"] == sum(entity.type == "PER" for entity in found)
 
@@ -124,7 +124,7 @@ def test_entities_have_text_and_place(trained):
   assert len(lines) == NUM_TEST
   for line, example in zip(lines, ours.examples, strict=True):
     assert line["text"] == " ".join(example.words)
-    entities = conll_files.entities_of(example.labels, "bio")
+    entities = label_schemes.entities_of(example.labels, "bio")
     assert [(e["type"], e["first_word"], e["last_word"] + 1) for e in line["entities"]] == entities
     for entity in line["entities"]:
       assert line["text"][entity["start"] : entity["end"]] == entity["text"]
@@ -230,8 +230,8 @@ def test_the_exported_model_tags_texts_in_a_fresh_process(trained, tmp_path):
   for i, text in enumerate(texts):
     starts, ends = found["starts"][i], found["ends"][i]
     assert [text[a:b] for a, b in zip(starts, ends, strict=True)] == found["words"][i]
-    entities = conll_files.entities_of(found["tags"][i], "bio")
-    assert entities == conll_files.entities_of(ours[i].labels, "bio")
+    entities = label_schemes.entities_of(found["tags"][i], "bio")
+    assert entities == label_schemes.entities_of(ours[i].labels, "bio")
     probabilities = [np.prod(found["probabilities"][i][e.start : e.end]) for e in entities]
     wanted = [entity["probability"] for entity in lines[i]["entities"]]
     np.testing.assert_allclose(probabilities, wanted, rtol=1e-3)
@@ -258,7 +258,7 @@ def test_schemes_and_columns(model, tmp_path, scheme, options, columns):
   out = tmp_path / "out"
   values.update(output_dir=out, test_file=tmp_path / "dev.conll")
   done = run_well(**values, do_train=True, do_eval=True, do_predict=True)
-  assert "do not follow the scheme" not in done.err
+  assert "violate the scheme" not in done.err
   assert (
     list(json.loads((out / "label_map.json").read_text()))[:5]
     == {
@@ -277,7 +277,7 @@ def test_schemes_and_columns(model, tmp_path, scheme, options, columns):
   found = {(line.split() if scheme != "bilou" else line.split("|"))[-1] for line in lines if line}
   assert len(found) > 2
   for label in found:
-    conll_files.split_label(label, scheme)
+    label_schemes.split_label(label, scheme)
   results = [results_in(out / f"{name}_results.txt") for name in ("eval", "test")]
   for key in results[1]:
     assert results[0][key] == results[1][key]
@@ -316,7 +316,7 @@ def test_no_token_is_dropped_whatever_it_consists_of(trained, tmp_path):
 
 
 def test_batches_for_a_tpu_are_filled_with_windows_without_words(model):
-  example = tagging.InputExample("x", ["ada", "lives"], ["B-PER", "O"])
+  example = conll_files.InputExample("x", ["ada", "lives"], ["B-PER", "O"])
   tokenizer = tokenization.FullTokenizer(model["vocab_file"])
   features = tagging.convert_examples_to_features([example] * 5, ["O"], "bio", 6, tokenizer)
   with flag_groups.defined_flags(run_ner.define_flags):
@@ -375,18 +375,18 @@ ERRORS = {
   "no data": ({"train_file": "", "data_dir": ""}, "", "--train_file is missing: give it, or --data_dir"),
   "empty folder": ({"train_file": "", "data_dir": "{tmp}/model"}, "", "has none of train.con"),
   "no such file": ({"train_file": "{tmp}/x"}, "", "{tmp}/x: there is no such file."),
-  "empty file": ({}, "\n\n", "train.conll: there is no word in the file."),
-  "no label": ({}, "ada B-PER\nlives\n", "train.conll, line 2: there is a word and no label: 'liv"),
+  "empty file": ({}, "\n\n", "train.conll: the file contains no word."),
+  "no label": ({}, "ada B-PER\nlives\n", "train.conll, line 2: the line has a word, but no label"),
   "short line": (
     {"label_column": 3},
     "ada NN x B-PER\n\nlives NN O\n",
-    "train.conll, line 3: the label should be in column 3, but there are 3 column(s): 'lives NN O'",
+    "train.conll, line 3: the label should be in column 3, but the line has 3 column(s)",
   ),
-  "no scheme": ({}, "ada PER\n", "line 1: the label 'PER' is none of the scheme bio, which has O,"),
+  "no scheme": ({}, "ada PER\n", "line 1: the label 'PER' is not in the scheme bio, which has O,"),
   "other scheme": (
     {},
     "ada S-PER\n",
-    "the label 'S-PER' is none of the scheme bio, which has O, B",
+    "the label 'S-PER' is not in the scheme bio, which has O, B",
   ),
   "not UTF-8": ({}, b"ada O\nl\xf6w O\n", "train.conll, line 2: the row is not valid UTF-8."),
   "NUL": ({}, "ada O\na\0a O\n", "train.conll, line 2: the row holds a NUL byte"),
@@ -428,8 +428,8 @@ def test_labels_that_break_their_scheme_are_counted(model, tmp_path):
   (tmp_path / "train.conll").write_text("ada I-PER\nlovelace I-PER\nin O\nyork I-LOC\n" * 4)
   values = {**model, "train_file": tmp_path / "train.conll", "output_dir": tmp_path / "out"}
   done = run_well(**values, do_train=True)
-  assert "train.conll: 8 of 16 labels do not follow the scheme bio." in done.err
-  assert "The first is in line 1: I-PER is read as B-PER. Is --label_scheme right?" in done.err
+  assert "train.conll: 8 of 16 labels violate the scheme bio." in done.err
+  assert "The first is in line 1: I-PER is read as B-PER. Check --label_scheme." in done.err
   assert "1 windows, a batch of 8 and 3 epochs make less than one step" not in done.err
 
 

@@ -277,21 +277,21 @@ ERRORS = {
   "empty folder": ({"train_file": "", "data_dir": "{tmp}/model"}, GOOD, "has none of train.c"),
   "no such file": ({"train_file": "{tmp}/x.csv"}, GOOD, "{tmp}/x.csv: there is no such file."),
   "empty file": ({}, "", "train.csv: the file is empty."),
-  "only a header": ({}, GOOD.splitlines()[0], "train.csv: there are no train questions"),
+  "only a header": ({}, GOOD.splitlines()[0], "train.csv: the file contains no train questions"),
   "other columns": (
     {},
     "text,ending0,label\na,b,0\n",
-    "train.csv: columns are missing: sent1 (or startphrase), ending0 and ending1. There are text,",
+    "train.csv: columns are missing: sent1 (or startphrase), ending0 and ending1. The header has",
   ),
   "no label": ({}, "sent1,ending0,ending1\na,b,c\n", "columns are missing: label."),
-  "a gap": ({}, "sent1,ending0,ending1,ending3,label\n", "a column ending3, but no ending2."),
-  "one choice": ({}, GOOD + "a,b,c,,0\n", "train.csv, line 3: an ending is empty, which only the"),
+  "a gap": ({}, "sent1,ending0,ending1,ending3,label\n", "ending2 is missing before ending3."),
+  "one choice": ({}, GOOD + "a,b,c,,0\n", "train.csv, line 3: an ending is empty; only the last"),
   "empty choice": ({}, GOOD + "a,b,,d,0\n", "train.csv, line 3: an ending is empty"),
-  "large label": ({}, GOOD + "a,b,c,d,2\n", "line 3: the label is '2', not a number from 0 to 1."),
-  "negative label": ({}, GOOD + "a,b,c,d,-1\n", "line 3: the label is '-1', not a number"),
-  "empty label": ({}, GOOD + "a,b,c,d,\n", "line 3: the label is '', not a number from 0 to 1."),
+  "large label": ({}, GOOD + "a,b,c,d,2\n", "the label is '2', but must be an integer"),
+  "negative label": ({}, GOOD + "a,b,c,d,-1\n", "the label is '-1', but must be an integer"),
+  "empty label": ({}, GOOD + "a,b,c,d,\n", "the label is '', but must be an integer"),
   "short row": ({}, GOOD + "a,b,c\n", "train.csv, line 3: column 3 (counted from 0) is missing"),
-  "long row": ({}, GOOD + "a,b,c,d,0,e\n", "line 3: the row has 6 columns where the header has 5."),
+  "long row": ({}, GOOD + "a,b,c,d,0,e\n", "line 3: 6 columns, expected 5 as in the header."),
   "quotes": ({}, GOOD + 'a,b,c,"d,0\n', "train.csv, line 3: the quoting is broken"),
   "not UTF-8": ({}, GOOD.encode() + b"a,\xff,c,d,0\n", "line 3: the row is not valid UTF-8."),
   "too short": ({"max_seq_length": 2}, GOOD, "--max_seq_length=2: must be at least 3"),
@@ -314,10 +314,10 @@ def test_one_message_before_any_work(model, tmp_path, name):
 @pytest.mark.parametrize(
   ("row", "reason"),
   [
-    ({"label": True}, "the label is True, not a number from 0 to 1."),
-    ({"label": 1.5}, "the label is 1.5, not a number"),
-    ({"label": None}, "the label is None, not a number"),
-    ({"ending1": 7}, "ending1 is 7, not a text."),
+    ({"label": True}, "the label is True, but must be an integer from 0"),
+    ({"label": 1.5}, "the label is 1.5, but must be an integer"),
+    ({"label": None}, "the label is None, but must be an integer"),
+    ({"ending1": 7}, "ending1 is 7, not text."),
     ({"ending1": None}, "an ending is empty"),
   ],
 )
@@ -336,7 +336,7 @@ def test_malformed_rows_can_be_left_out(trained, tmp_path):
   values["dev_file"] = write_csv(tmp_path / "dev.csv", rows)
   assert "line 3: the label is '9'" in error_of(**values, do_eval=True)
   done = run_well(**values, skip_bad_rows=True, do_eval=True)
-  assert "Left out 1 malformed row(s). The first: " in done.err
+  assert "Skipped 1 malformed row(s). The first: " in done.err
   assert "  Num examples = 3\n" in done.err
 
 

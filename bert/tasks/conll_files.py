@@ -4,8 +4,8 @@
   train.examples[0].words                  # ["He", "lives", "in", "New", "York", "."]
   train.examples[0].labels                 # ["O", "O", "O", "B-LOC", "I-LOC", "O"]
 
-A line that cannot be read (a missing column, a label of another scheme, bytes that are not UTF-8) is
-a `DataError` with file and line. Pure Python, no TensorFlow.
+A line that cannot be read (a missing column, a label of another scheme, bytes that are not UTF-8)
+is a `DataError` with file and line. Pure Python, no TensorFlow.
 """
 
 import dataclasses

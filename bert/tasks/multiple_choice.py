@@ -5,8 +5,8 @@
   examples[0].choices          # ["Then, she examines the engine.", "Then, she ...", ...]
   examples[0].label            # 0
 
-The model reads each choice in a sequence of its own, `[CLS] context [SEP] choice [SEP]`, and gives
-it a score; a softmax over the scores of one question makes probabilities (Zellers et al. 2018,
+The model reads each choice in a separate sequence, `[CLS] context [SEP] choice [SEP]`, and scores
+it; a softmax over the scores of one question gives probabilities (Zellers et al. 2018,
 arXiv:1808.05326; Devlin et al. 2018, arXiv:1810.04805, section 4.4). Pure Python, no TensorFlow.
 """
 
@@ -27,9 +27,9 @@ class InputExample:
 
   Attributes:
     guid: identifies the question.
-    context: what comes before.
-    choices: at least two texts, one of which follows.
-    label: index of that one; None where it is not known.
+    context: the text to continue.
+    choices: at least two possible continuations.
+    label: index of the right choice; None if unknown.
   """
 
   def __init__(self, guid, context, choices, label=None):
@@ -43,15 +43,15 @@ class InputExample:
 
 
 class InputFeatures:
-  """One question as the model takes it. N choices; what a question has fewer is padding.
+  """One question as input of the model: N choices, the last ones padding if it has fewer.
 
   Attributes:
     input_ids: N lists of `max_seq_length` ints.
     input_mask: likewise, 1 for a token, 0 for padding.
     segment_ids: likewise, 0 for the context, 1 for the choice, 0 for padding.
     choice_mask: N ints, 1 for a choice, 0 for padding.
-    label_id: index of the right choice; 0 where it is not known.
-    is_real_example: False for what merely fills a batch.
+    label_id: index of the right choice; 0 if unknown.
+    is_real_example: False for padding of a batch.
   """
 
   def __init__(
@@ -77,15 +77,15 @@ def read_swag_examples(
 ) -> list[InputExample]:
   """Reads a table with a header, or JSON Lines with the same keys.
 
-  `sent1` is the context, or `startphrase` where there is no `sent1`. `ending0`, `ending1`, ... are
-  the choices; each begins with `sent2` if there is one. A row may have fewer choices than others:
-  its last ones are empty then. `label` is the number of the right one. Other columns are ignored.
+  The context is `sent1`, or `startphrase` if the file has no `sent1`. `ending0`, `ending1`, ... are
+  the choices; each begins with `sent2` if the file has it. In a row with fewer choices than others
+  the last ones are empty. `label` is the number of the right choice. Other columns are ignored.
 
   Args:
-    path: `.csv`, quoted as CSV is; `.tsv`, quotes being text; or `.jsonl`.
-    set_type: begins each question's guid.
-    needs_labels: otherwise the file may lack them.
-    skip_bad_rows: whether malformed rows are left out, with a warning, instead of raised.
+    path: `.csv` with quoted fields, `.tsv` where quotes are text, or `.jsonl`.
+    set_type: the beginning of each question's guid.
+    needs_labels: whether missing labels are an error.
+    skip_bad_rows: whether malformed rows are skipped, with a warning, instead of raised.
 
   Raises:
     DataError: names file, line and reason.
@@ -108,9 +108,9 @@ def read_swag_examples(
     except DataError as error:
       on_bad_row(error)
   if bad_rows:
-    logging.warning("Left out %d malformed row(s). The first: %s", len(bad_rows), bad_rows[0])
+    logging.warning("Skipped %d malformed row(s). The first: %s", len(bad_rows), bad_rows[0])
   if not found:
-    raise DataError(f"there are no {set_type} questions in the file.", path)
+    raise DataError(f"the file contains no {set_type} questions.", path)
   return found
 
 
@@ -123,7 +123,7 @@ def _read_rows(path: str, on_bad_row) -> list[Row]:
 
 
 class _Columns:
-  """Where a file keeps a question."""
+  """The columns of a file."""
 
   def __init__(self, header: Row, needs_labels: bool):
     self.needs_labels = needs_labels
@@ -146,23 +146,23 @@ class _Columns:
       missing.append("label")
     if missing:
       raise DataError(
-        f"columns are missing: {', '.join(missing)}. There are {', '.join(map(str, header))}.",
+        f"columns are missing: {', '.join(missing)}. The header has {', '.join(map(str, header))}.",
         header.file,
       )
     for wanted, (order, _) in enumerate(self.endings):
       if order != wanted:
-        raise DataError(f"there is a column ending{order}, but no ending{wanted}.", header.file)
+        raise DataError(f"column ending{wanted} is missing before ending{order}.", header.file)
 
   def example(self, row: Row, set_type: str) -> InputExample:
     """The question of a row."""
     if any(row[self.width :]):
-      raise row.error(f"the row has {len(row)} columns where the header has {self.width}.")
+      raise row.error(f"{len(row)} columns, expected {self.width} as in the header.")
     start = "" if self.start is None else _text(row, self.start, "sent2")
     endings = [_text(row, number, f"ending{order}") for order, number in self.endings]
     while endings and not endings[-1].strip():
       endings.pop()
     if len(endings) < 2 or not all(ending.strip() for ending in endings):
-      raise row.error("an ending is empty, which only the last ones may be; two are needed.")
+      raise row.error("an ending is empty; only the last ones may be, and two are required.")
     choices = [f"{start} {ending}".strip() for ending in endings]
     context = _text(row, self.context, "the context")
     return InputExample(
@@ -175,7 +175,7 @@ class _Columns:
       return None
     text = str(label)  # in JSON it may be a number
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) >= num_choices:
-      raise row.error(f"the label is {label!r:.60}, not a number from 0 to {num_choices - 1}.")
+      raise row.error(f"the label is {label!r:.60}, but must be an integer from 0 to {num_choices - 1}.")
     return int(text)
 
 
@@ -184,26 +184,26 @@ def _text(row: Row, number: int, name: str) -> str:
   if value is None:
     return ""  # JSON without this key
   if not isinstance(value, str):
-    raise row.error(f"{name} is {value!r}, not a text.")
+    raise row.error(f"{name} is {value!r}, not text.")
   return value
 
 
 # ---------------------------------------------------------------------------------------------
-# From questions to what the model reads.
+# From questions to features.
 
 
 def num_choices_of(questions: Sequence[InputExample]) -> int:
-  """N: how many choices the question with most of them has."""
+  """N: the largest number of choices of a question."""
   return max(len(question.choices) for question in questions)
 
 
 def convert_examples_to_features(
   questions: Sequence[InputExample], num_choices: int, max_seq_length: int, tokenizer
 ) -> Iterator[InputFeatures]:
-  """Yields the features of each question. Where a sequence is too long, its longer text is cut.
+  """Yields the features of each question. In too long sequences the longer text is cut.
 
   Args:
-    questions: what to convert.
+    questions: the questions.
     num_choices: N, at least that of `num_choices_of`.
     max_seq_length: length of each sequence, [CLS] and both [SEP] included.
     tokenizer: a `tokenization.FullTokenizer`.
@@ -235,6 +235,6 @@ def convert_examples_to_features(
 
 
 def padding_features(num_choices: int, max_seq_length: int) -> InputFeatures:
-  """Fills a batch up to a fixed size, as TPUs need; it has no weight in any result."""
+  """Pads a batch to a fixed size, as TPUs need; padding has no weight in any result."""
   zeros = [[0] * max_seq_length] * num_choices
   return InputFeatures(zeros, zeros, zeros, [0] * num_choices, 0, is_real_example=False)

@@ -4,10 +4,10 @@
   labels = label_schemes.model_labels(train.types(), "bio")
   features = convert_examples_to_features(train.examples, labels, "bio", 128, tokenizer)
 
-Words have labels, but the model sees pieces: the first piece of a word represents it, the others are
-neither trained nor predicted (Devlin et al. 2018, arXiv:1810.04805, section 5.3). A sentence too
-long for the model is read in overlapping windows, and each word is predicted in the window with most
-context around it. So every word of a file has exactly one prediction.
+Words have labels, but the model sees pieces: the first piece of a word represents it, the others
+are neither trained nor predicted (Devlin et al. 2018, arXiv:1810.04805, section 5.3). A sentence
+too long for the model is read in overlapping windows, and each word is predicted in the window with
+most context around it. So every word of a file has exactly one prediction.
 
 Pure Python and NumPy, no TensorFlow; seqeval computes the scores.
 """

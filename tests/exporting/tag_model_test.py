@@ -19,7 +19,7 @@ from bert.checkpoints import bundle_files, finding, loading, saving
 from bert.exporting import hub_preprocess, tag_model
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig
-from bert.tasks import tagging
+from bert.tasks import conll_files, tagging
 from bert.tokenization import FullTokenizer
 
 PIECES = ["a", "b", "c", "new", "york", "##er", "##s", "½", "."]
@@ -67,7 +67,7 @@ def trained(tmp_path_factory):
 
 def probabilities_of_training(trained, stride) -> list[np.ndarray]:
   """What run_ner's model says of each sentence's words, float32 `[words, C]`."""
-  found = [tagging.InputExample(str(i), words) for i, words in enumerate(sentences()) if words]
+  found = [conll_files.InputExample(str(i), words) for i, words in enumerate(sentences()) if words]
   tokenizer = FullTokenizer(str(trained / "vocab.txt"))
   features = list(
     tagging.convert_examples_to_features(found, LABELS, "bio", SEQ_LENGTH, tokenizer, stride)

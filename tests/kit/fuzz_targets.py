@@ -28,7 +28,7 @@ from bert.io import record_files, tables, text_lines, tfrecord_bytes
 from bert.model.configuration import BertConfig
 from bert.predicting import predictor
 from bert.scripts import command_line, flag_groups, result_files
-from bert.tasks import conll_files, glue, multiple_choice, own_tables, squad
+from bert.tasks import conll_files, glue, label_schemes, multiple_choice, own_tables, squad
 from bert.text import corpus, corpus_statistics, sentences, text_files, vocabulary_file
 
 # What breaks parsers: unfinished and misplaced syntax, numbers of all kinds, bytes of no text.
@@ -213,7 +213,7 @@ def read_conll(data: bytes, folder: pathlib.Path) -> None:
     separator=("whitespace", "tab", "comma", " | ")[choice % 4],
     token_column=(0, 1, -1)[choice // 4 % 3],
     label_column=(-1, 0, 2)[choice // 16 % 3],
-    scheme=conll_files.SCHEMES[choice // 4 % len(conll_files.SCHEMES)],
+    scheme=label_schemes.SCHEMES[choice // 4 % len(label_schemes.SCHEMES)],
     comment_prefix="#" if choice & 64 else "",
   )
   with clear_errors("train.conll", tables.DataError, conll_files._LabelError):
@@ -223,8 +223,8 @@ def read_conll(data: bytes, folder: pathlib.Path) -> None:
       labels = example.labels
       if labels is not None:
         assert len(labels) == len(example.words)
-        bio = conll_files.convert_labels(labels, form.scheme, form.scheme)
-        assert conll_files.entities_of(bio, form.scheme) == conll_files.entities_of(
+        bio = label_schemes.convert_labels(labels, form.scheme, form.scheme)
+        assert label_schemes.entities_of(bio, form.scheme) == label_schemes.entities_of(
           labels, form.scheme
         )
 

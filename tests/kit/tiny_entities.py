@@ -3,7 +3,7 @@
 import pathlib
 import random
 
-from bert.tasks import conll_files
+from bert.tasks import label_schemes
 from tests.kit import tiny_bert
 
 OTHERS = ["lives", "in", "near", "and", "the", "."]
@@ -46,7 +46,7 @@ def write_conll(path, rows_of_sentences, scheme="bio", columns="{word}\t{label}"
   path.parent.mkdir(parents=True, exist_ok=True)
   lines = []
   for rows in rows_of_sentences:
-    labels = conll_files.convert_labels([label for _, label in rows], "bio", scheme)
+    labels = label_schemes.convert_labels([label for _, label in rows], "bio", scheme)
     for (word, _), label in zip(rows, labels, strict=True):
       lines.append(columns.format(word=word, label=label) + "\n")
     lines.append("\n")

@@ -231,8 +231,8 @@ OWN_TABLES = [
     case("nested too deeply", _jsonl() + '{"a":' + DEEP, "line 2", "not JSON"),
     case("5000 digits", _jsonl(DIGITS), "line 2", "not JSON", "digits"),
     case("half a surrogate pair", _jsonl('"\\ud800"'), "line 2", "not valid UTF-8"),
-    case("no text", _jsonl() + '{"label": "1"}\n', "line 2", "holds None"),
-    case("a number for a text", _jsonl() + '{"text_a": 5, "label": "1"}\n', "line 2", "holds 5"),
+    case("no text", _jsonl() + '{"label": "1"}\n', "line 2", "contains None"),
+    case("a number for a text", _jsonl() + '{"text_a": 5, "label": "1"}\n', "line 2", "contains 5"),
     case("NaN as a class", _jsonl("NaN"), "line 2", "nan cannot be the name of a class"),
     case("infinity as a class", _jsonl("1e999"), "line 2", "inf cannot be the name of a class"),
     case("a list as a class", _jsonl('["0"]'), "line 2", "cannot be the name of a class"),
@@ -242,7 +242,7 @@ OWN_TABLES = [
   _own("jsonl", problem_type="multi_label")(
     case("a number for labels", _jsonl("5"), "line 2", "5 are neither text nor a list"),
     case("an object for labels", _jsonl('{"a": 1}'), "line 2", "neither text nor a list"),
-    case("null among labels", _jsonl('["0", null]'), "line 2", "None cannot be the name of a class"),
+    case("null among labels", _jsonl('["0", null]'), "line 2", "None cannot be the name"),
     case("a list in a list", _jsonl('[["0"]]'), "line 2", "cannot be the name of a class"),
   ),
   _own("jsonl", problem_type="regression")(
@@ -271,7 +271,7 @@ SWAG = [
     case("empty", b"", "the file is empty"),
     case("a header alone", _SWAG, "no train questions"),
     case("no endings", "sent1,label\na,0\n", "ending0 and ending1", "sent1, label"),
-    case("a gap", "sent1,ending0,ending1,ending3,label\na,b,c,d,0\n", "ending3, but no ending2"),
+    case("a gap", "sent1,ending0,ending1,ending3,label\na,b,c,d,0\n", "ending2 is missing"),
     case("one ending", _SWAG + "a,b,c,,0\n", "line 2", "ending is empty"),
     case("a number too high", _SWAG + "a,b,c,d,2\n", "line 2", "'2'", "from 0 to 1"),
     case("a negative number", _SWAG + "a,b,c,d,-1\n", "line 2", "'-1'"),
@@ -390,9 +390,9 @@ CONLL = [
       case("blank lines alone", "\n \n\t\n", "no word in the file"),
       case("a document without words", "-DOCSTART- O\n\n", "no word in the file"),
       case("words alone", "EU B-ORG\nrejects\n", "line 2", "no label", "'rejects'"),
-      case("another scheme", "EU S-ORG\n", "line 1", "'S-ORG' is none of the scheme bio"),
-      case("a label without type", "EU B-\n", "line 1", "'B-' is none of the scheme"),
-      case("types alone", "EU ORG\n", "line 1", "'ORG' is none of the scheme"),
+      case("another scheme", "EU S-ORG\n", "line 1", "'S-ORG' is not in the scheme bio"),
+      case("a label without type", "EU B-\n", "line 1", "'B-' is not in the scheme"),
+      case("types alone", "EU ORG\n", "line 1", "'ORG' is not in the scheme"),
       case("a NUL byte", "EU O\n\nE\0U O\n", "line 3", "NUL"),
       case("latin-1", b"EU O\n" + LATIN1 + b" O\n", "line 2", "UTF-8"),
       case("UTF-16", UTF16, "UTF-16"),
@@ -434,7 +434,7 @@ def _create_records(title, file, cases, **flags):
 _NO_TEXT = [
   case("missing", None, "matches no file"),
   case("a folder", FOLDER, "is a folder"),
-  case("empty", b"", "no text"),
+  case("empty", b"", "files are empty"),
   case("UTF-16", UTF16, "is UTF-16"),
 ]
 _BLANK = case("blanks and controls alone", " \n\t\n\0\n\x01\u200b\n\r\n", "There is no text")
@@ -455,7 +455,7 @@ CORPORA = [
       case("no JSON", '{"text": "one"}\none two\n', "line 2", "not JSON"),
       case("another field", '{"body": "one"}\n', "line 1", "no field 'text'", "body"),
       case("a number", '{"text": 5}\n', "line 1", "'text' is not text", "5"),
-      case("a list", '["one"]\n', "line 1", "a JSON object is expected"),
+      case("a list", '["one"]\n', "line 1", "expected a JSON object"),
       case("nested too deeply", '{"text": ' + DEEP, "line 1", "not JSON"),
       case("5000 digits", '{"text": ' + DIGITS + "}", "line 1", "not JSON"),
     ],
@@ -466,7 +466,7 @@ CORPORA = [
     "text.gz",
     [
       case("cut short", _GZIP[:-12], "was cut short"),
-      case("not compressed", "one two.\n", "no gzip file"),
+      case("not compressed", "one two.\n", "not a gzip file"),
     ],
   ),
   Family(

@@ -1,0 +1,125 @@
+"""Label schemes: how labels of words spell entities.
+
+  entities_of(["O", "B-LOC", "I-LOC", "O"], "bio")                   # [Entity("LOC", 1, 3)]
+  convert_labels(["B-LOC", "I-LOC"], "bio", "bioes")                 # ["B-LOC", "E-LOC"]
+
+Entities are what the schemes have in common: a conversion reads entities in one scheme and spells
+them in another. Pure Python.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+# Letters of an entity's first, inner and last word, and of an entity that is a single word.
+_LETTERS = {"bio": "BIIB", "iob1": "IIII", "bioes": "BIES", "bilou": "BILU"}
+# In `iob1` B appears only where an entity directly follows another one of its type. `plain` labels
+# are types themselves, one for each word: parts of speech, for instance.
+SCHEMES = (*_LETTERS, "plain")
+_SAME_LETTER = {"L": "E", "U": "S"}
+
+
+class Entity(NamedTuple):
+  """Words `start` to `end` (exclusive) of a sentence."""
+
+  type: str
+  start: int
+  end: int
+
+
+def split_label(label: str, scheme: str) -> tuple[str, str]:
+  """The letter of a label, as in BIOES, and its type.
+
+  Example:
+    >>> split_label("B-creative-work", "bio"), split_label("U-PER", "bilou")
+    (('B', 'creative-work'), ('S', 'PER'))
+
+  Raises:
+    ValueError: the label does not belong to the scheme.
+  """
+  if scheme == "plain":
+    return "S", label
+  if label == "O":
+    return "O", ""
+  letters = "".join(sorted({*_LETTERS[scheme], "B"}))
+  letter, _, entity_type = label.partition("-")
+  if len(letter) != 1 or letter not in letters or not entity_type:
+    forms = ", ".join(f"{letter}-TYPE" for letter in letters)
+    raise ValueError(f"the label {label!r} is not in the scheme {scheme}, which has O, {forms}")
+  return _SAME_LETTER.get(letter, letter), entity_type
+
+
+def entities_of(labels: Iterable[str], scheme: str) -> list[Entity]:
+  """The entities that labels spell; a label that continues no entity begins one.
+
+  Malformed sequences are read as by conlleval, the script of the CoNLL tasks, and seqeval.
+
+  Example:
+    >>> entities_of(["B-PER", "I-PER", "O", "I-LOC"], "bio")
+    [Entity(type='PER', start=0, end=2), Entity(type='LOC', start=3, end=4)]
+  """
+  entities = []
+  open_type, start = None, 0  # of the entity that the next word may continue
+  for i, label in enumerate([*labels, None]):
+    letter, entity_type = ("O", "") if label is None else split_label(label, scheme)
+    if not (letter in "IE" and entity_type == open_type):
+      if open_type is not None:
+        entities.append(Entity(open_type, start, i))
+      open_type, start = (None if letter == "O" else entity_type), i
+    if letter in "ES":
+      entities.append(Entity(open_type, start, i + 1))
+      open_type = None
+  return entities
+
+
+def labels_of(entities: Iterable[Entity], length: int, scheme: str) -> list[str]:
+  """Spells the entities of a sentence of `length` words.
+
+  Args:
+    entities: in order, without overlaps.
+    length: number of words of the sentence.
+    scheme: one of `SCHEMES`.
+
+  Example:
+    >>> labels_of([Entity("PER", 0, 3), Entity("LOC", 4, 5)], 5, "bioes")
+    ['B-PER', 'I-PER', 'E-PER', 'O', 'S-LOC']
+  """
+  labels = ["O"] * length
+  before = Entity("", 0, 0)
+  for entity in entities:
+    entity_type, start, end = entity
+    if scheme == "plain":
+      labels[start:end] = [entity_type] * (end - start)
+      continue
+    first, inner, last, single = list(_LETTERS[scheme])
+    letters = single if end == start + 1 else first + inner * (end - start - 2) + last
+    if scheme == "iob1" and (before.type, before.end) == (entity_type, start):
+      letters = "B" + letters[1:]
+    labels[start:end] = [f"{letter}-{entity_type}" for letter in letters]
+    before = entity
+  return labels
+
+
+def convert_labels(labels: Sequence[str], scheme: str, new_scheme: str) -> list[str]:
+  """The same entities in another scheme.
+
+  Example:
+    >>> convert_labels(["B-PER", "I-PER", "B-PER", "O"], "bio", "bioes")
+    ['B-PER', 'E-PER', 'S-PER', 'O']
+  """
+  return labels_of(entities_of(labels, scheme), len(labels), new_scheme)
+
+
+def model_labels(types: Iterable[str], scheme: str) -> list[str]:
+  """All labels of a scheme for some types, in the order of the model's outputs.
+
+  Also those that do not occur in training, where a type may have entities of one word only.
+
+  Example:
+    >>> model_labels({"PER", "LOC"}, "bio")
+    ['O', 'B-LOC', 'I-LOC', 'B-PER', 'I-PER']
+  """
+  types = sorted(types)
+  if scheme == "plain":
+    return types
+  letters = dict.fromkeys("B" + _LETTERS[scheme])
+  return ["O", *(f"{letter}-{entity_type}" for entity_type in types for letter in letters)]
