@@ -19,14 +19,15 @@ import tensorflow as tf
 
 from bert import convert_checkpoint as script
 from bert import run_pretraining
-from bert.checkpoints import finding, load_report, reading, saving
+from bert.checkpoints import finding, inspection, load_report, reading, resizing, saving
 from bert.io import record_files
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
 from bert.scripts import command_line
+from bert.text.vocabulary import TokenSplitter
 from tests.kit.paths import ROOT
 
-EMBEDDINGS, BIAS = script.EMBEDDINGS, script.OUTPUT_BIAS
+EMBEDDINGS, BIAS = resizing.EMBEDDINGS, resizing.OUTPUT_BIAS
 OLD = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##a", "##b", "ab"]
 # Moved, gone (b), new with pieces (abba, ##bab), new without (cat, [NEW], [unused1]).
 NEW = ["[PAD]", "ab", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##a", "##b", "abba", "##bab"]
@@ -318,7 +319,9 @@ def test_random_rows_and_their_seed(model, new_vocab, tmp_path):
 def test_types_are_kept(dtype):
   table = np.arange(22).reshape(11, 2).astype(dtype)
   tensors = {EMBEDDINGS: table, BIAS: table[:, 0], "other": np.arange(3)}
-  new = script.resize_vocabulary(tensors, OLD, NEW, initializer_range=0.02, seed=1)
+  new = resizing.resize_vocabulary(
+    tensors, OLD, NEW, initializer_range=0.02, seed=1, split=TokenSplitter(OLD).split
+  )
   assert new[EMBEDDINGS].dtype == new[BIAS].dtype == dtype
   assert new[EMBEDDINGS][NEW.index("abba")].tolist() == [(20 + 18 + 16) / 3, (21 + 19 + 17) / 3]
   assert new[BIAS][NEW.index("cat")] == 0
@@ -328,7 +331,7 @@ def test_types_are_kept(dtype):
 def test_more_rows_than_tokens(model, new_vocab, tmp_path, caplog):
   """Some models have rows up to a round number."""
   old = np.ones([16, 4], np.float32)
-  new = script.resize_vocabulary({EMBEDDINGS: old}, OLD, NEW, initializer_range=0.02, seed=1)
+  new = resizing.resize_vocabulary({EMBEDDINGS: old}, OLD, NEW, initializer_range=0.02, seed=1)
   assert new[EMBEDDINGS].shape == (14, 4)
   assert "has 5 rows more than the old vocabulary has tokens" in caplog.text
 
@@ -517,6 +520,6 @@ def test_help_and_the_command_as_first_word(model):
 
 
 def test_doctests():
-  results = doctest.testmod(script)
-  assert results.attempted >= 3
-  assert results.failed == 0
+  results = [doctest.testmod(module) for module in (script, inspection)]
+  assert sum(result.attempted for result in results) >= 3
+  assert sum(result.failed for result in results) == 0
