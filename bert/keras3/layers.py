@@ -125,7 +125,7 @@ class BertEmbeddings(keras.layers.Layer):
     return self.dropout(self.layer_norm(total), training=training)
 
   def _segments(self, input_ids, token_type_ids):
-    """`[B, S, W]`. A product, as in the original, whose norm of gradients depends on it."""
+    """`[B, S, W]`. A product, as in the original, because the norm of gradients depends on it."""
     if token_type_ids is None:
       token_type_ids = ops.zeros_like(input_ids)
     segments = ops.one_hot(

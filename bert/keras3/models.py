@@ -51,7 +51,7 @@ class LogitsOutput(NamedTuple):
   """The output of models with one head.
 
   Attributes:
-    logits: float32, unnormalised scores.
+    logits: float32, scores before the softmax.
   """
 
   logits: Any

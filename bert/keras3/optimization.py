@@ -455,43 +455,28 @@ def AdamW(  # noqa: N802, a class in transformers
 
 def get_constant_schedule_with_warmup(optimizer, num_warmup_steps: int):
   """Sets and returns an optimizer's `ConstantWithWarmup`."""
-  return _schedule(optimizer, ConstantWithWarmup, num_warmup_steps=num_warmup_steps)
+  return _set_schedule(optimizer, ConstantWithWarmup, num_warmup_steps)
 
 
 def get_linear_schedule_with_warmup(optimizer, num_warmup_steps: int, num_training_steps: int):
   """Sets and returns an optimizer's `LinearWithWarmup`."""
-  return _schedule(
-    optimizer,
-    LinearWithWarmup,
-    num_train_steps=num_training_steps,
-    num_warmup_steps=num_warmup_steps,
-  )
+  return _set_schedule(optimizer, LinearWithWarmup, num_training_steps, num_warmup_steps)
 
 
 def get_cosine_schedule_with_warmup(
   optimizer, num_warmup_steps: int, num_training_steps: int, num_cycles: float = 0.5
 ):
   """Sets and returns an optimizer's `CosineWithWarmup`."""
-  return _schedule(
-    optimizer,
-    CosineWithWarmup,
-    num_train_steps=num_training_steps,
-    num_warmup_steps=num_warmup_steps,
-    num_cycles=num_cycles,
-  )
+  steps = (num_training_steps, num_warmup_steps)
+  return _set_schedule(optimizer, CosineWithWarmup, *steps, num_cycles)
 
 
 def get_cosine_with_hard_restarts_schedule_with_warmup(
   optimizer, num_warmup_steps: int, num_training_steps: int, num_cycles: int = 1
 ):
   """Sets and returns an optimizer's `CosineRestartsWithWarmup`."""
-  return _schedule(
-    optimizer,
-    CosineRestartsWithWarmup,
-    num_train_steps=num_training_steps,
-    num_warmup_steps=num_warmup_steps,
-    num_cycles=num_cycles,
-  )
+  steps = (num_training_steps, num_warmup_steps)
+  return _set_schedule(optimizer, CosineRestartsWithWarmup, *steps, num_cycles)
 
 
 def get_polynomial_decay_schedule_with_warmup(
@@ -502,21 +487,13 @@ def get_polynomial_decay_schedule_with_warmup(
   power: float = 1.0,
 ):
   """Sets and returns an optimizer's `PolynomialWithWarmup`."""
-  return _schedule(
-    optimizer,
-    PolynomialWithWarmup,
-    num_train_steps=num_training_steps,
-    num_warmup_steps=num_warmup_steps,
-    end_lr=lr_end,
-    power=power,
-  )
+  steps = (num_training_steps, num_warmup_steps)
+  return _set_schedule(optimizer, PolynomialWithWarmup, *steps, lr_end, power)
 
 
 def get_inverse_sqrt_schedule(optimizer, num_warmup_steps: int, timescale: int | None = None):
   """Sets and returns an optimizer's `InverseSqrtWithWarmup`."""
-  return _schedule(
-    optimizer, InverseSqrtWithWarmup, num_warmup_steps=num_warmup_steps, timescale=timescale
-  )
+  return _set_schedule(optimizer, InverseSqrtWithWarmup, num_warmup_steps, timescale)
 
 
 _BY_NAME: dict[str, Callable[..., Any]] = {
@@ -552,13 +529,13 @@ def get_scheduler(
   return _BY_NAME[name](optimizer, num_warmup_steps, num_training_steps, **kwargs)
 
 
-def _schedule(optimizer, schedule_class, **arguments):
+def _set_schedule(optimizer, schedule_class, *arguments):
   rate = getattr(optimizer, "_learning_rate", None)  # `learning_rate` is the schedule's value
   if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
     raise ValueError("The optimizer already has a schedule; create it with a learning rate.")
   if optimizer.built and int(optimizer.iterations):
     # A compiled step keeps the rate it was compiled with.
     raise ValueError("The optimizer has already made steps; set its schedule before the first.")
-  schedule = schedule_class(float(optimizer.learning_rate), **arguments)
+  schedule = schedule_class(float(optimizer.learning_rate), *arguments)
   optimizer.learning_rate = schedule
   return schedule

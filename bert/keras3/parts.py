@@ -204,7 +204,7 @@ class FeedForward(keras.layers.Layer):
     name: str = "feed_forward",
     **kwargs,
   ):
-    """Makes the kernels.
+    """Creates the projections.
 
     Args:
       hidden_size: width of input and output.

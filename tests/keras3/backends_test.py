@@ -72,7 +72,7 @@ print(json.dumps({"backend": backend, "tensorflow": "tensorflow" in sys.modules}
 
 
 def run_on(backend, *arguments):
-  """Runs the process above; returns what it printed last, and its arrays."""
+  """Runs the process above; returns its last printed line and its arrays."""
   environment = {
     **os.environ,
     "KERAS_BACKEND": backend,

@@ -45,8 +45,8 @@ def test_statistics_of_masks(tokenizer, texts):
   assert is_mask.mean() == pytest.approx(0.8, abs=0.01)
   assert is_same.mean() == pytest.approx(0.1 + 0.1 / 99, abs=0.01)
   assert (~is_mask & ~is_same).mean() == pytest.approx(0.1 - 0.1 / 99, abs=0.01)
-  assert not np.isin(labels[chosen], range(5)).any()  # no special token is to be predicted ...
-  assert not np.isin(ids[chosen & (ids != 4)], range(5)).any()  # ... nor stands in for a word
+  assert not np.isin(labels[chosen], range(5)).any()  # no special token is predicted ...
+  assert not np.isin(ids[chosen & (ids != 4)], range(5)).any()  # ... or replaces a word
   by_place = chosen.mean(axis=0)
   assert by_place[0] == by_place[-1] == 0
   assert abs(by_place[1:-1] - 0.15).max() < 0.06  # 5 standard deviations
@@ -71,7 +71,7 @@ def test_each_epoch_has_masks_of_its_own(tokenizer, texts):
   loader.epoch = 1
   np.testing.assert_array_equal(loader.batch(0)["labels"], second[:8])
   again = create_mlm_dataloader(texts[:20], tokenizer, batch_size=3, seed=0, shuffle=False)
-  np.testing.assert_array_equal(again.batch(0)["labels"], first[:3])  # no matter what is beside
+  np.testing.assert_array_equal(again.batch(0)["labels"], first[:3])  # independent of the batch
   other = create_mlm_dataloader(texts[:20], tokenizer, seed=1, shuffle=False)
   assert (other.batch(0)["labels"] != first[:8]).any()
   fixed = create_mlm_dataloader(texts[:20], tokenizer, shuffle=False, fresh_masks=False)

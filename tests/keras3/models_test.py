@@ -24,9 +24,9 @@ from bert.keras3.models import (
 from bert.keras3.tokenizer import BertTokenizer, model_folder, released_name_of
 from bert.model.configuration import BertConfig
 from tests.kit.keras_models import numpy_of
-from tests.kit.tiny_bert import NO_DROPOUT
+from tests.kit.tiny_bert import NO_DROPOUT, SPECIAL_TOKENS
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "on", "mat", "."]
+WORDS = [*SPECIAL_TOKENS, "the", "cat", "sat", "on", "mat", "."]
 WORDS += ["great", "movie", "##s", "!", "a"]
 CONFIG = BertConfig(
   vocab_size=len(WORDS),
@@ -37,8 +37,6 @@ CONFIG = BertConfig(
   max_position_embeddings=32,
   type_vocab_size=2,
 )
-
-
 LEARNS_FAST = {"initializer_range": 0.3, **NO_DROPOUT}
 
 
@@ -291,7 +289,7 @@ def test_choices_are_scored_one_by_one_and_compete(tokenizer, tmp_path):
 
 
 def test_a_head_for_choices_has_a_bias_if_its_checkpoint_has_one(vocab_file, tmp_path, monkeypatch):
-  """`run_swag.py` trains none, and that is no news; transformers saves one, mostly of zero."""
+  """`run_swag.py` trains none, which causes no warning; transformers saves one, mostly zero."""
   from bert.checkpoints import safetensors_file, transformers_folder
 
   texts = []

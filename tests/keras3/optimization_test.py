@@ -232,7 +232,7 @@ FORMULAS = [
 
 @pytest.mark.parametrize(("schedule", "formula"), FORMULAS, ids=lambda v: type(v).__name__)
 def test_rates_are_those_of_the_formulas(schedule, formula):
-  # Not where a cosine starts anew: there rounding decides between the peak and nearly 0.
+  # Not where a cosine restarts: there rounding decides between the peak and nearly 0.
   steps = [*range(0, STEPS, 3), 9, 10, 11, STEPS - 1, STEPS, STEPS + 5]
   rates = [float(schedule(step)) for step in steps]
   np.testing.assert_allclose(rates, [formula(step) for step in steps], rtol=2e-5, atol=1e-10)

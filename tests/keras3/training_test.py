@@ -67,7 +67,7 @@ def test_loss_of_masked_words():
   mask = np.array([[1, 1, 1], [1, 0, 0]])
   found = float(compute_mlm_loss(LogitsOutput(logits), labels, mask))
   assert found == pytest.approx(np.mean(expected[:3]), rel=1e-5)
-  zeros = np.where(labels == -100, 0, labels)  # 0 stands for none, so the label 0 is none, too
+  zeros = np.where(labels == -100, 0, labels)  # here 0 means no label
   found = float(compute_mlm_loss({"logits": logits}, zeros, ignore_index=0))
   assert found == pytest.approx(np.mean([expected[0], *expected[2:]]), rel=1e-5)
   assert float(compute_mlm_loss(logits, np.full((2, 3), -100))) == 0
@@ -275,7 +275,7 @@ def test_evaluation_of_a_model(kind, tokenizer, monkeypatch):
   monkeypatch.setattr(training, "_has_gpu", lambda: False)
   monkeypatch.setattr(training.logging, "warning", lambda *a: warnings.append(a))
   found = evaluate_classification_metrics(model, loader, device="cuda", num_classes=3)
-  assert len(warnings) == 1  # there is no GPU, and that is said
+  assert len(warnings) == 1  # of the missing GPU
   predictions = logits.argmax(axis=1)
   assert set(predictions) == {0, 1, 2}
   assert found["accuracy"] == sklearn.metrics.accuracy_score(labels, predictions)

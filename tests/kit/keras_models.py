@@ -15,7 +15,7 @@ TINY = {
   "intermediate_size": 32,
   "max_position_embeddings": 24,
 }
-"""Arguments of a `BERT` that is made in no time."""
+"""Arguments of a `BERT` that is created fast."""
 
 WORDS = [f"w{i}" for i in range(90)] + [f"doc{i}" for i in range(9)]
 """The words of the fixture `tokenizer`, after the special tokens."""
