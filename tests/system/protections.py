@@ -1,54 +1,77 @@
 """Every protection of the programs, how to break it, and the test that has to notice.
 
 A test of a protection is worth something if it fails once the protection is gone. Each entry names
-a line that protects, the line that replaces it, and the test that then fails.
-`tests/system/protections_test.py` sees to it that the lines are still there; its slow test breaks
-one after the other in a copy of the project, and runs the test.
+a function, some text in it that protects, what replaces this text, and the test that then fails.
+`tests/system/protections_test.py` checks that functions, texts and tests exist; its slow test
+breaks one protection after the other in a copy of the project, and runs the test.
+
+Functions and tests are found by name, wherever they are (see tests/kit/definitions.py), and a text
+is looked up within its function alone, so code may move without a change here.
 
   python -m tests.system.protections          # the table of docs/reliability.md
 """
 
+import functools
 import pathlib
 from typing import NamedTuple
 
+from tests.kit.definitions import PROGRAM, TESTS, Definition, definitions, find
 from tests.kit.paths import ROOT
 from tests.system import protections_of_data, protections_of_faults, protections_of_runs
 
 
 class Protection(NamedTuple):
-  """A line of the program that protects from something.
+  """A part of a function that protects from something.
 
   Attributes:
     what: what it does, and what would happen otherwise.
-    file: where it stands, relative to the project.
-    text: the line, or the part of it, as it stands there once and no more.
-    broken: what to put in its place.
-    test: the test that then fails, as pytest names it: `file.py::function[case]` in tests/.
+    where: the function, class or constant: as much of its dotted name as is unique.
+    text: the part, which the function contains once.
+    broken: what replaces it.
+    test: the test that then fails, named in the same way: `heads_test.test_shapes[case]`.
   """
 
   what: str
-  file: str
+  where: str
   text: str
   broken: str
   test: str
 
+  def definition(self) -> Definition:
+    """Where the protection is.
 
-def source_of(protection: Protection, root: pathlib.Path = ROOT) -> str:
-  """The file that holds a protection, as it should be."""
-  return (root / protection.file).read_text(encoding="utf-8")
+    Raises:
+      ValueError: no definition has this name, or several have.
+    """
+    return find(self.where, _definitions(PROGRAM))
+
+  def broken_source(self, root: pathlib.Path = ROOT) -> str:
+    """The whole file without the protection.
+
+    Raises:
+      ValueError: the function or the text is missing or not unique.
+    """
+    definition = self.definition()
+    source = definition.source(root)
+    count = source.count(self.text)
+    if count != 1:
+      raise ValueError(f"{definition.name} contains {count} times, not once: {self.text!r}")
+    return definition.replaced(root, source.replace(self.text, self.broken))
+
+  def test_id(self) -> str:
+    """The test as pytest names it: `tests/model/heads_test.py::test_shapes[case]`.
+
+    Raises:
+      ValueError: no test has this name, or several have.
+    """
+    name, bracket, case = self.test.partition("[")
+    definition = find(name, _definitions(TESTS))
+    return f"{definition.file}::{definition.name.rpartition('.')[2]}{bracket}{case}"
 
 
-def broken_source_of(protection: Protection, root: pathlib.Path = ROOT) -> str:
-  """The same file without the protection.
-
-  Raises:
-    ValueError: its line is not there, or more than once.
-  """
-  source = source_of(protection, root)
-  count = source.count(protection.text)
-  if count != 1:
-    raise ValueError(f"{protection.file} has {count} times, not once: {protection.text!r}")
-  return source.replace(protection.text, protection.broken)
+@functools.cache
+def _definitions(patterns: tuple[str, ...]) -> list[Definition]:
+  return definitions(ROOT, patterns)
 
 
 def markdown_table() -> str:
@@ -58,8 +81,7 @@ def markdown_table() -> str:
     lines += ["", f"**{subject}**", "", "| what is promised | where | test that fails without |"]
     lines.append("|---|---|---|")
     for each in protections:
-      test = each.test.split("[")[0].replace("::", " ")
-      lines.append(f"| {each.what} | `{each.file}` | `{test}` |")
+      lines.append(f"| {each.what} | `{each.where}` | `{each.test.partition('[')[0]}` |")
   return "\n".join([*lines[1:], ""])
 
 

@@ -1,7 +1,7 @@
-"""Protections from bad input and hostile files, and of results; see tests/system/protections.py.
+"""Protections from bad input and hostile files, and of results; see protections.py.
 
-For each subject: what is promised, the file, the line as it stands there, what breaks it, the test
-that has to fail.
+For each subject: what is promised, the function, the part of it that does it, what replaces that
+part, the test that then fails.
 """
 
 SUBJECTS = {

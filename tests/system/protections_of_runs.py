@@ -1,7 +1,7 @@
-"""Protections of what a run leaves behind, and of its going on; see tests/system/protections.py.
+"""Protections of what a run leaves behind, and of its resumption; see protections.py.
 
-For each subject: what is promised, the file, the line as it stands there, what breaks it, the test
-that has to fail.
+For each subject: what is promised, the function, the part of it that does it, what replaces that
+part, the test that then fails.
 """
 
 SUBJECTS = {
@@ -184,7 +184,8 @@ SUBJECTS = {
       "test_a_pointer_to_a_deleted_step",
     ),
     (
-      "data files have the size that the index declares: a cut file is no checkpoint, and a declared shape of terabytes is not allocated",
+      "data files have the size that the index declares: a cut file is no checkpoint, and a "
+      "declared shape of terabytes is not allocated",
       "Bundle.__init__",
       "_check_data_size(",
       "str.format(prefix, ",
@@ -220,7 +221,7 @@ SUBJECTS = {
     ),
     (
       "a missing --init_checkpoint is an error, never a fresh start",
-      "FIXME bert/scripts/run_settings.py",
+      "run_settings.resolve",
       "= finding.find_checkpoint(settings.init_checkpoint)",
       "= finding.latest(settings.init_checkpoint)",
       "test_a_checkpoint_that_is_missing_is_never_a_fresh_start",
@@ -299,9 +300,9 @@ SUBJECTS = {
     ),
     (
       "and by the scripts, before anything in the folder is overwritten",
-      "FIXME bert/scripts/output_folder.py",
-      "  resumption.check_same_run(finding.latest(output_dir), fingerprint, ignored)\n",
-      "",
+      "check_same_model",
+      "resumption.check_same_run(finding.latest(output_dir), fingerprint, ignored)",
+      "pass",
       "test_another_model_in_the_output_folder_is_refused_by_key",
     ),
     (

@@ -1,10 +1,9 @@
 """Each protection is still where the table says, and its test fails once it is broken.
 
-Alone: python -m pytest tests/system/protections_test.py (a second; with `-m slow` it breaks each of
+Alone: python -m pytest tests/system/protections_test.py (seconds; with `-m slow` it breaks each of
 them in a copy of the project, about half an hour)
 """
 
-import ast
 import json
 import os
 import pathlib
@@ -14,8 +13,9 @@ import sys
 
 import pytest
 
+from tests.kit.paths import ROOT
 from tests.system import protections
-from tests.system.protections import PROTECTIONS, ROOT, broken_source_of, source_of
+from tests.system.protections import PROTECTIONS, Protection
 
 EVERY = [each for group in PROTECTIONS.values() for each in group]
 DOCUMENT = ROOT / "docs" / "reliability.md"
@@ -23,43 +23,44 @@ DOCUMENT = ROOT / "docs" / "reliability.md"
 _BESIDE = ("tests", "samples", "pyproject.toml", "requirements.lock")
 
 
-def functions_of(test_file: str) -> set[str]:
-  """Names of the tests in a file."""
-  tree = ast.parse((ROOT / test_file).read_text(encoding="utf-8"))
-  return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-
-
 def test_there_are_enough_and_none_twice():
-  assert len({(each.file, each.text, each.broken) for each in EVERY}) == len(EVERY) >= 100
+  edits = {(each.definition().name, each.text, each.broken, each.test) for each in EVERY}
+  assert len(edits) == len(EVERY) >= 100
   assert len({each.what for each in EVERY}) == len(EVERY)
 
 
-def test_each_line_is_there_once_and_can_be_broken():
+@pytest.mark.parametrize("subject", PROTECTIONS)
+def test_each_is_there_once_and_can_be_broken(subject):
   problems = []
-  for each in EVERY:
+  for each in PROTECTIONS[subject]:
     try:
-      compile(broken_source_of(each), each.file, "exec")
+      compile(each.broken_source(), each.definition().file, "exec")
     except (ValueError, SyntaxError) as error:
-      problems.append(f"{each.file}: {each.what}: {error}")
+      problems.append(f"{each.what}: {error}")
   assert problems == []
 
 
 def test_each_test_is_there():
-  known = {name: functions_of(name) for name in {each.test.split("::")[0] for each in EVERY}}
-  missing = []
+  problems = []
   for each in EVERY:
-    file, function = each.test.split("[")[0].split("::")
-    if function not in known[file]:
-      missing.append(each.test)
-  assert missing == []
+    try:
+      each.test_id()
+    except ValueError as error:
+      problems.append(f"{each.what}: {error}")
+  assert problems == []
 
 
-def test_a_line_that_is_not_there_is_told():
-  each = protections.Protection(
-    "what", "bert/io/atomic_files.py", "no such line", "", "tests/io/atomic_files_test.py::test"
-  )
-  with pytest.raises(ValueError, match=r"files\.py has 0 times, not once: 'no such line'"):
-    broken_source_of(each)
+@pytest.mark.parametrize(
+  ("where", "text", "said"),
+  [
+    ("written_whole", "no such text", r"files\.written_whole contains 0 times, not once: 'no such"),
+    ("no_such_function", "", "0 definitions are named no_such_function, not one"),
+    ("main", "", r"definitions are named main, not one: .*run_squad\.main"),
+  ],
+)
+def test_what_is_not_there_once_is_named(where, text, said):
+  with pytest.raises(ValueError, match=said):
+    Protection("what", where, text, "", "test").broken_source()
 
 
 def test_the_document_has_the_table_as_it_is():
@@ -139,18 +140,19 @@ def run_tests(copy):
 
 @pytest.mark.slow
 def test_all_of_them_pass_where_nothing_is_broken(run_tests):
-  code, said = run_tests(*dict.fromkeys(f"tests/{each.test}" for each in EVERY))
+  code, said = run_tests(*dict.fromkeys(each.test_id() for each in EVERY))
   assert code == 0, said[-5000:]
   assert "skipped" not in said.splitlines()[-1], said[-5000:]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("each", EVERY, ids=lambda each: f"{each.file}: {each.what}")
+@pytest.mark.parametrize("each", EVERY, ids=lambda each: f"{each.where}: {each.what}")
 def test_its_test_fails_without_it(copy, run_tests, each):
-  path, whole = copy / each.file, source_of(each, copy)
-  path.write_text(broken_source_of(each, copy), encoding="utf-8")
+  path = copy / each.definition().file
+  whole = path.read_text(encoding="utf-8")
+  path.write_text(each.broken_source(copy), encoding="utf-8")
   try:
-    code, said = run_tests(f"tests/{each.test}")
+    code, said = run_tests(each.test_id())
   finally:
     path.write_text(whole, encoding="utf-8")
   # 1: tests ran, and failed. 2 and more: they could not even be collected.
