@@ -5,10 +5,11 @@
   weights.read("bert/pooler/dense/kernel")
 
 A folder has `config.json`, `model.safetensors` (or several files and their index), `vocab.txt` and
-`tokenizer_config.json`. No TensorFlow and no PyTorch is needed here. See `transformers_names.py`
-for names, `transformers_config.py` for configurations, `safetensors_file.py` for the files.
+`tokenizer_config.json`. No TensorFlow and no PyTorch is needed here. `transformers_names.py`
+translates names and configurations, `safetensors_file.py` reads and writes the files.
 """
 
+import functools
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import safetensors_file, transformers_config, transformers_names
+from bert.checkpoints import safetensors_file, transformers_names
 from bert.checkpoints.safetensors_file import INDEX_SUFFIX, SafetensorsError
 from bert.io import atomic_files
 
@@ -52,7 +53,7 @@ def find_weights(folder: str | os.PathLike) -> str | None:
   """The file with the weights in a folder, or the index of several; None if there is none.
 
   Raises:
-    SafetensorsError: there are weights, but pickled, which could run anything when they are read.
+    SafetensorsError: the weights are pickled, and reading such a file can run any code.
   """
   for name in (WEIGHTS, _WEIGHTS_INDEX):
     if os.path.isfile(os.path.join(folder, name)):
@@ -93,7 +94,7 @@ class Weights:
     """One tensor.
 
     Raises:
-      SafetensorsError: there is none of that name, or the file has changed.
+      SafetensorsError: no tensor has this name, or the file has changed.
     """
     if name not in self._places:
       raise SafetensorsError(f"{self.path} has nothing for {name}.")
@@ -102,7 +103,7 @@ class Weights:
     return np.ascontiguousarray(values.T) if is_transposed else values
 
   def names_unchanged(self) -> list[str]:
-    """Names that mean nothing to the original, and so are the same on both sides."""
+    """Names that the original does not have, which are the same on both sides."""
     return [name for name, place in self._places.items() if place.name == name]
 
   def _describe(self, name: str) -> tuple[tuple[int, ...], np.dtype]:
@@ -111,26 +112,31 @@ class Weights:
     return (shape[::-1] if is_transposed else shape), dtype
 
   def _leave_out_untied_words(self) -> None:
-    """Drops a head for words that has a decoder of its own.
+    """Leaves out a head for words that has a decoder of its own.
 
-    Here the word embeddings are the decoder, so that such a head would predict other words.
+    Here the word embeddings are the decoder, so such a head would predict other words.
     """
     config = _read_json_beside(self.path, CONFIG)
     if _DECODER not in self._file.tensors or config.get("tie_word_embeddings", True):
       return
-    logging.warning(
-      "%s: its head for masked words has a decoder of its own (tie_word_embeddings is false), "
-      "which cannot be had here. The head is left out.",
-      self.path,
-    )
+    _warn_of_untied_words(self.path)
     self._places = {n: p for n, p in self._places.items() if not n.startswith(_WORD_HEAD)}
+
+
+@functools.cache  # one line, however often the file is opened
+def _warn_of_untied_words(path: str) -> None:
+  logging.warning(
+    "%s: its head for masked words has a decoder of its own (tie_word_embeddings is false), which "
+    "this model does not have. The head is left out.",
+    path,
+  )
 
 
 def open_weights(path: str | os.PathLike) -> Weights:
   """The weights in a file, or in several through their index, or in a folder.
 
   Raises:
-    SafetensorsError: there are none, or a file is damaged.
+    SafetensorsError: they are missing, or a file is damaged.
   """
   weights = find_weights(path) if os.path.isdir(path) else path
   if weights is None:
@@ -145,16 +151,16 @@ def read_config(path: str | os.PathLike) -> dict[str, Any]:
     ValueError: it is no JSON object, or of a model that the original cannot express.
   """
   content = _read_json(os.fspath(path))
-  if not transformers_config.is_transformers_config(content):
+  if not transformers_names.is_transformers_config(content):
     return content
   try:
-    return transformers_config.to_original(content)
+    return transformers_names.config_to_original(content)
   except ValueError as error:
     raise ValueError(f"{path}: {error}") from None
 
 
 def read_do_lower_case(weights: str | os.PathLike) -> bool | None:
-  """What the tokenizer's configuration beside the weights says of case; None if nothing."""
+  """`do_lower_case` of the tokenizer's configuration beside the weights; None if not stated."""
   value = _read_json_beside(weights, TOKENIZER_CONFIG).get("do_lower_case")
   return value if isinstance(value, bool) else None
 
@@ -173,7 +179,7 @@ def read_tokens(weights: str | os.PathLike) -> list[str] | None:
   model = content.get("model")
   ids = model.get("vocab") if isinstance(model, dict) else None
   if not isinstance(ids, dict) or model.get("type") != "WordPiece":
-    raise ValueError(f"{_TOKENIZER} beside {weights} is not one of word pieces.")
+    raise ValueError(f"{_TOKENIZER} beside {weights} is not a tokenizer of word pieces.")
   try:
     ids = ids | {token["content"]: token["id"] for token in content.get("added_tokens", [])}
     tokens = sorted(ids, key=ids.get)
@@ -209,9 +215,9 @@ def _read_json(path: str) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------
-# Which class of transformers a checkpoint is.
+# The class of transformers that fits a checkpoint.
 
-# What --head of convert_checkpoint.py names: the class.
+# --head of convert_checkpoint.py -> the class.
 HEADS = {
   "none": "BertModel",
   "pretraining": "BertForPreTraining",
@@ -226,7 +232,7 @@ _CHOICE = HEADS["swag"]
 
 
 class Head(NamedTuple):
-  """What of a model the names of its variables do not say.
+  """What a model is made for, as far as the names of its variables do not show it.
 
   Attributes:
     name: a key of `HEADS`.
@@ -301,7 +307,9 @@ def write_folder(
   """
   folder = os.fspath(folder)
   labels = _labels(tensors, head)
-  content = transformers_config.from_original(config, HEADS[head.name], labels, head.problem_type)
+  content = transformers_names.config_from_original(
+    config, HEADS[head.name], labels, head.problem_type
+  )
   _write_json(os.path.join(folder, CONFIG), content)
   _write_json(os.path.join(folder, TOKENIZER_CONFIG), _tokenizer_config(do_lower_case, content))
   shutil.copyfile(vocab_file, os.path.join(folder, VOCABULARY))

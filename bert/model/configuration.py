@@ -9,7 +9,7 @@ import math
 
 from absl import logging
 
-from bert.checkpoints import transformers_config
+from bert.checkpoints import transformers_names
 
 # What `hidden_act` may name; the last two and linear stand for no activation.
 ACTIVATION_NAMES = ("relu", "gelu", "gelu_erf", "tanh", "linear", "none", "")
@@ -32,7 +32,7 @@ _MINIATURES = {
 }
 RELEASED_SIZES = {**_MINIATURES, **_RELEASED_LARGE_SIZES}
 
-# Above these a size is a slip of the keyboard, told before any memory is asked for: BERT-Large has
+# Above these a size is a typing error, reported before any memory is requested: BERT-Large has
 # 3.4e8 parameters, and 1e12 take 4 TB.
 _MAX_SIZE = 2**31 - 1
 _MAX_PARAMETERS = 10**12
@@ -128,8 +128,8 @@ class BertConfig:
     if not isinstance(json_object, dict):
       raise ValueError(f"{json_file}: a JSON object is needed, not {type(json_object).__name__}.")
     try:
-      if transformers_config.is_transformers_config(json_object):
-        json_object = transformers_config.to_original(json_object)
+      if transformers_names.is_transformers_config(json_object):
+        json_object = transformers_names.config_to_original(json_object)
       config = cls.from_dict(json_object)
       config.validate()
     except ValueError as error:
