@@ -17,6 +17,7 @@ from bert.io import installation
 from bert.training.stop_signals import StopSignals
 
 LOG_FILE = "run.log"
+POLL_SECONDS = 0.05
 
 
 @dataclasses.dataclass
@@ -77,7 +78,7 @@ def run_jobs(
         process.tell(stop.received)
       for slot in [slot for slot, process in running.items() if process.has_ended()]:
         running.pop(slot).report()
-      time.sleep(0.05)
+      time.sleep(POLL_SECONDS)
   finally:  # Nothing runs on unwatched, whatever went wrong here.
     for process in running.values():
       process.kill()

@@ -1,0 +1,133 @@
+"""Tests of run_glue.py: runs that fail, and signals.
+
+Alone: python -m pytest tests/run_glue/failures_test.py
+"""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bert.scripts import glue_runs
+from tests.kit.paths import ROOT
+
+
+def test_a_failing_run_is_told_and_the_others_go_on(bench):
+  bench.add("RTE", "MRPC").tell("RTE", fail=["lr3e-05_epochs2_seed1", "lr3e-05_epochs2_seed2"])
+  done = bench.run(parallel_runs=3)
+  assert done.code == 1
+  why = "exit code 1: dev.tsv, line 3: no label."
+  assert f"FAILED: RTE, rate 3e-05, 2 epochs, seed 1: {why}" in done.out
+  assert why in done.err
+  task = bench.results()["tasks"]["RTE"]
+  assert [run["failure"] for run in task["runs"]] == [None, None, why, why]
+  assert task["learning_rate"] == 2e-5
+  assert "2 of 4, 2 failed" in (bench.out / "results.txt").read_text()
+  assert bench.results()["tasks"]["MRPC"]["runs"][3]["failure"] is None
+  bench.tell("RTE")
+  bench.run_well()
+  assert bench.results()["tasks"]["RTE"]["learning_rate"] == 3e-5
+  assert bench.results()["problems"] == []
+
+
+def test_a_task_of_which_every_run_fails_has_no_score(bench):
+  names = [glue_runs.folder_name(rate, 2, seed) for rate in (2e-5, 3e-5) for seed in (1, 2)]
+  bench.add("RTE", "MRPC").tell("RTE", fail=names)
+  assert bench.run().code == 1
+  assert "best" not in bench.results()["tasks"]["RTE"]
+  assert "RTE" in bench.results()["missing_tasks"]
+
+
+def test_the_signal_that_ended_a_run_is_named(bench):
+  bench.add("RTE").tell("RTE", kill="lr2e-05_epochs2_seed1")
+  done = bench.run()
+  assert done.code == 1
+  assert "ended by SIGKILL (out of memory?)" in done.out
+
+
+def test_a_run_without_its_results_has_failed(bench):
+  bench.add("RTE").tell("RTE", mute=True)
+  done = bench.run()
+  assert done.code == 1
+  assert done.out.count("eval_results.txt") == 4
+
+
+def test_a_result_that_is_no_number_is_a_failure(bench):
+  bench.add("RTE").tell("RTE", scores={"lr3e-05_epochs2_seed2": float("nan")})
+  done = bench.run()
+  assert done.code == 1
+  assert "eval_results.txt: eval_accuracy is nan." in done.out
+  assert bench.results()["tasks"]["RTE"]["learning_rate"] == 2e-5
+
+
+def start_hanging(bench, **values):
+  """A sweep in a process of its own, whose two first runs are at work."""
+  bench.add("RTE").tell("RTE", hang=True)
+  program = (
+    "import signal; from bert import run_glue\n"
+    # Whoever started the tests may have ignored them, as `nohup` and `&` do.
+    "for name in ('SIGINT', 'SIGHUP'): signal.signal(getattr(signal, name), signal.SIG_DFL)\n"
+    f"run_glue.COMMAND = {bench.command!r}\nrun_glue.start()"
+  )
+  sweep = subprocess.Popen(
+    [sys.executable, "-c", program, *bench.argv(parallel_runs=2, **values)[1:]],
+    env={**os.environ, "PYTHONPATH": str(ROOT)},
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+  )
+  deadline = time.monotonic() + 60
+  while len(list(bench.out.rglob("started"))) < 2:
+    assert time.monotonic() < deadline
+    assert sweep.poll() is None, sweep.communicate()
+    time.sleep(0.05)
+  return sweep
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_is_passed_on_and_the_same_command_goes_on(bench, name):
+  number = getattr(signal, name)
+  sweep = start_hanging(bench)
+  sweep.send_signal(number)
+  out, err = sweep.communicate(timeout=60)
+  assert sweep.returncode == 128 + number, err
+  assert "Stopped. 0 of 4 runs have finished. The same command goes on from here." in err
+  assert f"{name}: waiting for the running processes to save; once more ends them at once." in err
+  assert "FAILED" not in err + out
+  saved = [path.parent.name for path in bench.out.rglob("model.ckpt-5.index")]
+  assert sorted(saved) == ["lr2e-05_epochs2_seed1", "lr2e-05_epochs2_seed2"]
+  assert len(bench.calls()) == 2
+  bench.tell("RTE")
+  bench.run_well()
+  assert len(bench.trained()) == 2 + 4
+
+
+def test_while_runs_of_a_killed_sweep_are_at_work_there_is_no_other_one(bench):
+  sweep = start_hanging(bench)
+  sweep.kill()
+  sweep.communicate(timeout=60)
+  assert "or by runs that one has left behind" in bench.error_of()
+  for path in bench.out.rglob("started"):
+    pid = [
+      int(entry)
+      for entry in os.listdir("/proc")
+      if entry.isdigit() and f"--output_dir={path.parent}\0".encode() in read_command_of(entry)
+    ]
+    os.kill(pid[0], signal.SIGKILL)
+  bench.tell("RTE")
+  deadline = time.monotonic() + 60
+  while (done := bench.run()).code and time.monotonic() < deadline:
+    assert "in use" in done.err
+    time.sleep(0.1)
+  assert done.code == 0
+
+
+def read_command_of(pid: str) -> bytes:
+  with contextlib.suppress(OSError):
+    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+  return b""

@@ -1,0 +1,152 @@
+"""Tests of run_glue.py: which runs the flags ask for, and what is wrong with them.
+
+Alone: python -m pytest tests/run_glue/grid_test.py
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bert.scripts import glue_runs
+from bert.scripts.glue_runs import DIAGNOSTIC, TASKS
+from bert.tasks import glue, metrics
+from tests.kit.glue_bench import write
+from tests.kit.paths import ROOT
+
+
+def test_each_point_of_the_grid_is_one_process(bench):
+  bench.add("MRPC", "CoLA").run_well("--max_seq_length=64", epochs="2,3")
+  calls = [call for call in bench.calls() if "do_train" in call]
+  points = [(c["task_name"], c["learning_rate"], c["num_train_epochs"], c["seed"]) for c in calls]
+  assert points == [
+    (task, rate, epochs, seed)
+    for task in ("CoLA", "MRPC")
+    for rate in ("2e-05", "3e-05")
+    for epochs in "23"
+    for seed in "12"
+  ]
+  assert len({call["output_dir"] for call in calls}) == len(calls)
+  for call in calls:
+    assert call["max_seq_length"] == "64"
+    assert call["data_dir"] == str(bench.glue / call["task_name"])
+    assert call["vocab_file"] == str(bench.flags["vocab_file"])
+    assert call["do_eval"]
+    assert "do_predict" not in call
+    assert "init_checkpoint" not in call
+
+
+def test_the_default_is_the_papers_grid(bench):
+  for name in ("learning_rates", "epochs", "seeds"):
+    del bench.flags[name]
+  done = bench.add("RTE").run("--dry_run")
+  lines = done.out.splitlines()
+  assert len(lines) == 27
+  for rate in ("2e-05", "3e-05", "5e-05"):
+    assert sum(f"--learning_rate={rate} " in line for line in lines) == 9
+  for epochs in (2, 3, 4):
+    assert sum(f"--num_train_epochs={epochs} " in line for line in lines) == 9
+  assert bench.calls() == []
+  assert not bench.out.exists()
+
+
+def test_a_dry_run_tells_what_has_finished(bench):
+  bench.add("RTE").run_well(seeds="2")
+  lines = bench.run("--dry_run").out.splitlines()
+  assert ["# has finished" in line for line in lines] == [False, True, False, True]
+
+
+def test_flags_after_two_dashes_reach_every_process(bench):
+  bench.add("RTE", "MNLI", "AX").run_well("--", "--warmup_proportion=0.2", "--nopad_to_max_length")
+  assert {call["warmup_proportion"] for call in bench.calls()} == {"0.2"}
+  assert {call["nopad_to_max_length"] for call in bench.calls()} == {True}
+
+
+@pytest.mark.parametrize(
+  ("argv", "said"),
+  [
+    (["--", "--seed=3"], "--seed=3 after -- would replace what run_glue.py gives each run"),
+    (["--", "--nodo_train"], "--nodo_train after --"),
+    (["--", "--max_seq_length=3"], "--max_seq_length=3 after --"),
+    (["--", "--warmup_proportion=7"], "--warmup_proportion=7.0: must be between 0 and 1"),
+    (["--", "--warmup_proportion=x"], "--warmup_proportion"),
+    (["--tasks=MRPC,Moon"], "--tasks: Moon is none of CoLA"),
+    (["--tasks=RTE,qqp,ax"], "does not have QQP, AX."),
+    (["--learning_rates=0"], "--learning_rates: positive numbers are needed, not '0'"),
+    (["--seeds=1.5"], "--seeds: whole numbers are needed, not '1.5'"),
+    (["--epochs="], "--epochs"),
+    (["--epochs=nan"], "positive numbers are needed, not 'nan'"),
+    (["--parallel_runs=0"], "--parallel_runs=0: must be at least 1"),
+    (["--glue_dir=nowhere"], "--glue_dir=nowhere is no folder"),
+    (["--glue_dir=."], "holds no task of GLUE"),
+    (["--init_checkpoint=nowhere"], "--init_checkpoint=nowhere: there is no checkpoint"),
+  ],
+)
+def test_one_message_says_what_is_wrong_before_anything_runs(bench, argv, said, monkeypatch):
+  bench.add("RTE")
+  monkeypatch.chdir(bench.control)
+  assert said in bench.error_of(*argv)
+  assert bench.calls() == []
+
+
+def test_a_misspelt_flag_for_the_runs_is_named_at_once(bench):
+  done = bench.add("RTE").run("--dry_run", "--", "--warmup_proportoin=0.2")
+  assert "Did you mean --warmup_proportion?" in done.err
+
+
+def test_folders_are_found_however_they_are_written(tmp_path, caplog):
+  for name in ("sst2", "MNLI", "sts_b", "diagnostic", "SNLI", "QQP"):
+    (tmp_path / name).mkdir()
+  for name in ("sst2/train", "sst2/dev", "sts_b/train", "sts_b/dev", "QQP/train"):
+    write(tmp_path / f"{name}.tsv", "")
+  for name in ("MNLI/train", "MNLI/dev_matched", "SNLI/train", "diagnostic/diagnostic"):
+    write(tmp_path / f"{name}.tsv", "")
+  found = glue_runs.find_tasks(str(tmp_path))
+  assert {name: os.path.basename(path) for name, path in found.items()} == {
+    "SST-2": "sst2",
+    "STS-B": "sts_b",
+    "MNLI": "MNLI",
+    "AX": "diagnostic",
+  }
+  assert list(found) == ["SST-2", "STS-B", "MNLI", "AX"]
+
+
+def test_a_task_without_a_dev_set_is_left_out_and_named(bench):
+  bench.add("RTE", "QQP")
+  (bench.glue / "QQP" / "dev.tsv").unlink()
+  done = bench.run_well()
+  assert f"QQP is left out: {bench.glue / 'QQP'} has no dev.tsv." in done.err
+  assert list(bench.results()["tasks"]) == ["RTE"]
+
+
+def test_each_task_has_the_metrics_that_run_classifier_writes():
+  for task in TASKS.values():
+    processor = glue.create_processor(task.name)
+    written = {f"eval_{name}" for name in (*processor.metrics, "accuracy")}
+    assert {metric.key for metric in task.metrics} <= written
+    assert {metric.key.removeprefix("eval_") for metric in task.metrics} <= set(metrics.METRICS)
+    assert f"eval_{processor.headline_metric}" in {metric.key for metric in task.metrics}
+  assert {glue_runs.plain(name) for name in (*TASKS, DIAGNOSTIC.name)} == {
+    glue_runs.plain(name)
+    for name in glue.PROCESSORS
+    if name not in ("xnli", "mnli-mm", "imdb", "csv")
+  }
+
+
+def test_help_comes_without_tensorflow():
+  program = (
+    "import sys; from bert import run_glue\n"
+    "try:\n  run_glue.start(['run_glue.py', '--help'])\n"
+    "except SystemExit as left:\n  print(left.code, 'tensorflow' in sys.modules)"
+  )
+  done = subprocess.run(
+    [sys.executable, "-c", program],
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+    timeout=60,
+    check=True,
+  )
+  assert "--learning_rates" in done.stdout
+  assert done.stdout.splitlines()[-1] == "0 False"

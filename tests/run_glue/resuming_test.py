@@ -1,0 +1,100 @@
+"""Tests of run_glue.py in a folder that holds a sweep: what is repeated, refused or redone.
+
+Alone: python -m pytest tests/run_glue/resuming_test.py
+"""
+
+import os
+
+import pytest
+
+from bert.scripts import glue_runs, parallel_processes
+from tests.kit.glue_bench import write
+
+
+def test_what_has_finished_is_not_repeated(bench):
+  bench.add("RTE").run_well()
+  before = bench.calls()
+  results = bench.results()
+  bench.run_well()
+  assert bench.calls() == before
+  assert bench.results() == results
+
+
+def test_a_larger_grid_runs_only_what_is_new(bench):
+  bench.add("RTE").run_well(seeds="1")
+  bench.run_well(seeds="1,2")
+  assert bench.trained() == sorted(
+    os.path.join("RTE", f"lr{rate}_epochs2_seed{seed}")
+    for rate in ("2e-05", "3e-05")
+    for seed in "12"
+  )
+
+
+def test_a_run_that_did_not_finish_goes_on_in_its_folder(bench):
+  """Results alone do not make it finished: they are written before the process ends."""
+  bench.add("RTE").run_well(learning_rates="2e-5", seeds="1")
+  [folder] = (bench.out / "RTE").iterdir()
+  state = glue_runs.read_state(folder)
+  glue_runs.write_state(folder, **{**state, "finished": False})
+  (folder / "mine").touch()
+  bench.run_well(learning_rates="2e-5", seeds="1")
+  assert len(bench.trained()) == 2
+  assert (folder / "mine").exists()
+
+
+CHANGES = {
+  "max_seq_length": lambda bench: {"max_seq_length": 64},
+  "train_batch_size": lambda bench: {"train_batch_size": 16},
+  "data": lambda bench: write(bench.glue / "RTE" / "dev.tsv", "other") or {},
+  "vocabulary": lambda bench: write(bench.flags["vocab_file"], "other") or {},
+  "bert_config": lambda bench: write(bench.flags["bert_config_file"], "other") or {},
+  "weights": lambda bench: (
+    write(bench.control / "a.index", "w") or {"init_checkpoint": bench.control / "a"}
+  ),
+}
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_runs_of_other_settings_are_refused_or_redone(bench, changed):
+  bench.add("RTE").run_well(seeds="1")
+  values = {"seeds": "1,2", **CHANGES[changed](bench)}
+  message = bench.error_of(**values)
+  assert "2 of the runs were made with other settings" in message
+  assert f"{changed} was " in message
+  assert len(bench.trained()) == 2
+  done = bench.run_well("--redo", **values)
+  assert f"{changed} was " in done.err
+  assert len(bench.trained()) == 2 + 4
+  bench.run_well(**values)
+  assert len(bench.trained()) == 2 + 4
+
+
+def test_settings_that_change_no_result_may_change(bench):
+  bench.add("RTE").run_well()
+  moved = bench.control / "vocab.txt"
+  moved.write_text(bench.flags["vocab_file"].read_text())
+  bench.run_well("--", "--log_every_steps=7", "--eval_batch_size=64", vocab_file=moved)
+  assert len(bench.trained()) == 4
+
+
+def test_flags_of_runs_that_came_to_nothing_may_change(bench):
+  bench.add("RTE").tell("RTE", fail=["lr2e-05_epochs2_seed1"])
+  values = {"learning_rates": "2e-5", "seeds": "1"}
+  assert bench.run(**values).code == 1
+  bench.tell("RTE")
+  bench.run_well(**values, max_seq_length=64)
+
+
+def test_files_of_somebody_else_are_never_removed(bench):
+  other = bench.out / "RTE" / "lr2e-05_epochs2_seed1" / "thesis.txt"
+  write(other, "mine")
+  bench.add("RTE")
+  assert "it has files, but no run.json" in bench.error_of("--redo")
+  assert other.read_text() == "mine"
+
+
+def test_a_second_sweep_in_the_same_folder_is_refused(bench):
+  bench.add("RTE").run_well()
+  with parallel_processes.exclusive(bench.out):
+    assert "is in use by another sweep" in bench.error_of()
+  bench.run_well()
