@@ -84,7 +84,7 @@ _MIN_WIDTH_TO_COMPILE = 256
 
 
 class BertModel:
-  """Embeddings, transformer and pooler; all outputs are there once it is constructed.
+  """Embeddings, transformer and pooler; constructing it computes all outputs.
 
   Example:
     config = BertConfig(vocab_size=32000, hidden_size=512, num_hidden_layers=8,
@@ -117,13 +117,13 @@ class BertModel:
       config: sizes and rates.
       is_training: whether to drop out.
       input_ids: int `[B, S]`, word pieces.
-      input_mask: int `[B, S]`, 1 where there is a piece, 0 for padding; ones by default.
+      input_mask: int `[B, S]`, 1 for a piece, 0 for padding; ones by default.
       token_type_ids: int `[B, S]`, segment of each piece; zeros by default.
       use_one_hot_embeddings: look words up by a matrix product instead of a gather (for TPUs).
       scope: name before all variables; `bert` by default.
       dtype: of the matrix products: float32, bfloat16 or float16.
       skip_padding: compute no more than the tokens that `input_mask` shows. The outputs are 0 at
-        padding, where the original has values that nothing should read; all others are the same.
+        padding, where the original has values that no head should read; all others are equal.
       only_pooled_output: compute the last layer for the first token alone, which is all that
         `get_pooled_output` needs. There are no sequence outputs then.
       position_ids: int `[B, S]`, position of each piece; 0, 1, ... by default.
@@ -138,7 +138,7 @@ class BertModel:
         exclude each other.
     """
     if only_pooled_output and first_positions is not None:
-      raise ValueError("only_pooled_output cannot be had for packed rows (first_positions).")
+      raise ValueError("only_pooled_output does not go with packed rows (first_positions).")
     config = copy.deepcopy(config)
     config.validate()
     if not is_training:

@@ -20,16 +20,16 @@ from bert.training import loss_scaling
 
 
 class Applied(NamedTuple):
-  """What came of applying gradients.
+  """The outcome of applying gradients.
 
   Attributes:
-    is_sound: bool `[]`; False if the gradients are not finite and nothing can be done about it, so
-      that training has to stop.
-    told: name -> float32 `[]`, what to write beside the loss.
+    is_sound: bool `[]`; False if the gradients are not finite and no smaller loss scale would help,
+      so that training has to stop.
+    scalars: name -> float32 `[]`, to write beside the loss.
   """
 
   is_sound: tf.Tensor
-  told: dict[str, tf.Tensor]
+  scalars: dict[str, tf.Tensor]
 
 
 class TrainOp(NamedTuple):
@@ -42,7 +42,7 @@ class TrainOp(NamedTuple):
     variables: the variables that train.
     learning_rate: float32 `[]`, the rate of this step.
     apply: `apply(gradients)` clips, updates variables and slots, increments `global_step`, and
-      returns an `Applied`, or None if it does not look whether they are finite.
+      returns an `Applied`, or None if it does not check whether they are finite.
   """
 
   gradients: list
@@ -79,7 +79,7 @@ def create_optimizer(
     schedule: `original`, or `continuous`: a decay that begins at the peak where warm-up ends.
     layerwise_lr_decay: each layer learns at this factor of the layer above it (arXiv:1801.06146).
     head_learning_rate: peak rate of variables outside `bert/`; `init_lr` by default.
-    freeze: what stays as it is; see `frozen_pattern`.
+    freeze: variables that do not train; see `frozen_pattern`.
     scale_loss: for float16: scale the loss, and skip steps whose gradients are not finite; see
       `loss_scaling`, whose variables this creates.
 
@@ -139,7 +139,7 @@ def create_optimizer(
 
 
 def _gradients(loss, variables, scaling) -> list:
-  """The gradients of a loss, taken of the scaled loss if there is a `loss_scaling.LossScale`."""
+  """The gradients of a loss, computed from the scaled loss if a `LossScale` is given."""
   if scaling is None:
     return tf.gradients(loss, variables)
   scale = scaling.scale.read_value()
@@ -161,15 +161,15 @@ def _apply_if(is_finite, apply_all, scaling):
   before = loss_scaling.LossScale(*(variable.read_value() for variable in scaling))
   after = loss_scaling.after_step(before, is_finite)
 
-  def apply_and_tell():
+  def apply_then_true():
     with tf.control_dependencies(apply_all()):
       return tf.constant(True)
 
-  done = [tf.cond(is_finite, apply_and_tell, lambda: tf.constant(False))]
+  done = [tf.cond(is_finite, apply_then_true, lambda: tf.constant(False))]
   done += [_assign(variable, value) for variable, value in zip(scaling, after, strict=True)]
-  told = {"loss_scale": after.scale, "skipped_steps": tf.cast(after.skipped_steps, tf.float32)}
+  scalars = {"loss_scale": after.scale, "skipped_steps": tf.cast(after.skipped_steps, tf.float32)}
   # At the smallest scale it is not float16 that makes them infinite.
-  return done, Applied(is_finite | (before.scale > loss_scaling.SMALLEST_SCALE), told)
+  return done, Applied(is_finite | (before.scale > loss_scaling.SMALLEST_SCALE), scalars)
 
 
 def _clip_factor(gradients, clip_norm=1.0):
@@ -325,7 +325,7 @@ def _new_values(update, states, decays, scale, first, second, beta_1, beta_2, ep
   """New (value, m, v) of all variables in one pass over each, instead of fifteen.
 
   Args:
-    update: `update(value, direction, decay)` is what to subtract, but for the learning rate.
+    update: `update(value, direction, decay)` is subtracted, times the learning rate.
     states: a `_State` for each variable.
     decays: weight decay of each.
     scale: factor of all gradients.
@@ -367,11 +367,11 @@ class AdamWeightDecayOptimizer:
 
   Attributes:
     learning_rate: float or float32 `[]`.
-    weight_decay_rate: each step takes this share times the rate off a variable.
+    weight_decay_rate: each step subtracts this share of a variable, times the learning rate.
     beta_1: decay of the first moment.
     beta_2: decay of the second moment.
     epsilon: added to the root of the second moment.
-    exclude_from_weight_decay: regular expressions; a variable whose name one finds never decays.
+    exclude_from_weight_decay: regular expressions; a variable whose name matches one never decays.
     bias_correction: divide the moments by `1 - beta^t`.
     learning_rate_multipliers: factor of the rate for a variable's name; 1 by default.
   """
@@ -470,7 +470,7 @@ class AdamWeightDecayOptimizer:
     return self.weight_decay_rate if self._do_use_weight_decay(name) else 0.0
 
   def _do_use_weight_decay(self, param_name):
-    """Whether to decay: a pattern that is found anywhere in the name excludes it."""
+    """Whether to decay: a pattern that matches anywhere in the name excludes it."""
     if not self.weight_decay_rate:
       return False
     return not any(re.search(pattern, param_name) for pattern in self.exclude_from_weight_decay)

@@ -184,18 +184,18 @@ def get_classifier_loss(logits: tf.Tensor, labels: tf.Tensor, problem_type: str)
 
 
 # ---------------------------------------------------------------------------------------------
-# From where to where an answer goes.
+# The span of an answer.
 
 
 def get_span_logits(
   sequence_output: tf.Tensor, input_mask: tf.Tensor | None = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """How well an answer begins and how well it ends at each position.
+  """Scores of each position to begin and to end an answer.
 
   Args:
     sequence_output: float32 `[B, S, W]`, the last layer.
-    input_mask: int `[B, S]`; where it is 0 nothing can begin or end. By default padding competes
-      with the text, as in the original, and so the number of paddings has a part in the loss.
+    input_mask: int `[B, S]`; where it is 0 no answer can begin or end. By default padding competes
+      with the text, as in the original, so that its amount changes the loss.
 
   Returns:
     `(start_logits, end_logits)`: float32 `[B, S]` each.
@@ -205,7 +205,7 @@ def get_span_logits(
     logits = _linear(tf.reshape(sequence_output, [-1, width]), 2, 0.02)  # [B*S, 2]
   logits = tf.reshape(logits, [batch_size, seq_length, 2])
   if input_mask is not None:
-    # Not -inf: a sequence without any token would have no probability left to deal out.
+    # Not -inf: a sequence without any token would have no probability left to distribute.
     logits = tf.where(tf.cast(input_mask[..., tf.newaxis], tf.bool), logits, -10000.0)
   return logits[..., 0], logits[..., 1]
 

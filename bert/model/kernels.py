@@ -101,7 +101,7 @@ def dropout_keys(seed) -> tf.Tensor:
 def random_bits(shape, keys) -> tf.Tensor:
   """uint32 of that shape, uniform, the same for the same keys (uint32 `[2]`).
 
-  A hash of the keys and each entry's place. Forward and backward pass compute it anew inside their
+  A hash of the keys and each entry's place. Forward and backward pass compute it inside their
   loops, where a generator's numbers would be written once and read twice.
   """
   places = tf.cast(tf.reshape(tf.range(tf.reduce_prod(shape)), shape), tf.uint32)
@@ -265,8 +265,8 @@ def _layer_norm_forward(x, bias, keys, residual, gamma, beta, rate, epsilon, dty
 def _layer_norm_backward(unit, inverse_std, keys, gamma, rate, product_dtype, dy, dy_low=None):
   """Gradients of (x, bias, residual, gamma, beta).
 
-  `dy_low`, of the copy for products, is there for the end of a sub-layer, which drops out what
-  comes in; LayerNorm alone drops out what it gives.
+  `dy_low`, of the copy for products, is given at the end of a sub-layer, which applies dropout to
+  its input; LayerNorm alone applies it to its output.
   """
   rows = list(range(unit.shape.rank - 1))
   dy = _drop(dy, keys, rate) if dy_low is None else dy + _float32(dy_low)

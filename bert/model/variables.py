@@ -15,7 +15,7 @@ Creation happens outside any function that is being traced (`tf.init_scope`), so
 training step both builds the model and compiles it. Initial values depend on the store's seed and
 the variable's name alone, never on the order of creation.
 
-The same context also deals the random bits of dropout: see `random_stream`.
+The same context also provides the random bits of dropout: see `random_stream`.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""Several devices and several machines: who computes which part, who writes, and who has died.
+"""Several devices and several machines: who computes which part, who writes, and who failed.
 
 `create_strategy(name)` makes the `tf.distribute` strategy that `Estimator` runs on:
 
@@ -18,8 +18,8 @@ The processes of a multi-worker job run the same lines. One of them, the chief, 
 `on_chief`, `barrier`, `gather` and `check_equal` are *collective*: a worker that calls one waits
 for all the others to call it, too. Without a multi-worker strategy they cost nothing.
 
-If a worker dies, TensorFlow's heartbeats tell the others within about ten seconds, and what they
-were waiting for ends in a `WorkerLostError`. The job is then started again, as a whole.
+If a worker dies, the others notice by TensorFlow's heartbeats within about ten seconds, and what
+they were waiting for ends in a `WorkerLostError`. The job is then started again, as a whole.
 """
 
 import contextlib
@@ -129,7 +129,7 @@ def _mirrored_strategy():
   devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
   names = tuple(device.name for device in devices)
   if len(names) == 1:
-    logging.warning("mirrored: there is no more than one device, %s.", names[0])
+    logging.warning("mirrored: only one device was found, %s.", names[0])
   if names not in _mirrored:
     # One for all runs of a process: TensorFlow would take what the replicas of a second one
     # exchange for what those of the first one did.
@@ -215,7 +215,7 @@ def cluster_from_environment(environment: Mapping[str, str]) -> Cluster:
 
 
 def is_chief() -> bool:
-  """Whether this process writes what a job writes once; true where there is but one process."""
+  """Whether this process writes what a job writes once; true in a single process."""
   return _job.cluster.index == 0
 
 
@@ -340,11 +340,11 @@ def _gather_integers(vector: Sequence[int] | np.ndarray) -> np.ndarray:
 
 
 def distribute_dataset(strategy, dataset):
-  """Deals each batch of a dataset out to all replicas of a strategy.
+  """Divides each batch of a dataset among all replicas of a strategy.
 
-  With one machine TensorFlow does it. Between machines it decides by itself whether to deal out
-  files or examples, and with files the batches are others than a single machine sees. So that
-  nothing depends on its choice, each machine here reads all batches and keeps its part of each.
+  With one machine TensorFlow does it. Between machines it decides by itself whether to divide
+  files or examples, and with files the batches differ from those of a single machine. So that no
+  result depends on its choice, each machine here reads all batches and keeps its part of each.
   """
   if _input_pipelines(strategy) == 1:
     return strategy.experimental_distribute_dataset(dataset)
@@ -422,7 +422,7 @@ def clear_errors() -> Iterator[None]:
       raise
     raise WorkerLostError(
       f"Another worker of this job ended or cannot be reached, and worker {_job.cluster.index} of "
-      f"{worker_count()} cannot go on alone. Its own log says why it ended. The checkpoints are "
+      f"{worker_count()} cannot continue alone. Its own log says why it ended. The checkpoints are "
       "intact: start all workers again with the same command, and they resume. "
       f"({_first_line(error)})"
     ) from None

@@ -1,4 +1,4 @@
-"""The loop around a model: train, evaluate, predict, and take up again where a run stopped.
+"""The loop around a model: train, evaluate, predict, and resume a run where it stopped.
 
 `Estimator(model_fn, config, params)` keeps the shape it had in TensorFlow 1, on `tf.function` and
 `tf.distribute`. It knows nothing of BERT:
@@ -14,8 +14,8 @@
 Where the values of the variables come from, in this order:
 
 1. a checkpoint in `model_dir` is resumed: weights, optimizer slots, step, data position, seed;
-2. else `EstimatorSpec.init_checkpoint` initialises by name, and says what it found;
-3. else they are random, which is said loudly.
+2. else `EstimatorSpec.init_checkpoint` initialises by name, and logs what it found;
+3. else they are random, with a warning.
 
 A run that was stopped and resumed ends, on CPU, with the same bits as one that never stopped. What
 is not a variable (see `resumption.RunState`) lies in a sidecar of each checkpoint.
@@ -240,7 +240,7 @@ class Estimator:
     return params
 
   def _start_over(self, is_new: bool) -> None:
-    """Forgets values that were loaded for something else, for a run that begins anew."""
+    """Forgets values that were loaded for something else, for a run that starts from scratch."""
     if is_new and self._variables.is_filled:
       self._variables, self._graphs = ModelVariables(self.config), {}
 

@@ -86,7 +86,7 @@ def preferred_dtype(
 
 
 # ---------------------------------------------------------------------------------------------
-# How much there is of it.
+# Amounts of memory.
 
 
 class Memory(NamedTuple):
@@ -170,7 +170,7 @@ def gpu_memory(command: str = "nvidia-smi") -> list[Memory]:
   """Memory of each NVIDIA GPU of this machine, whether TensorFlow sees it or not.
 
   Args:
-    command: NVIDIA's program that tells.
+    command: NVIDIA's program that reports it.
   """
   query = [command, "--query-gpu=memory.total,memory.free", "--format=csv,noheader,nounits"]
   try:

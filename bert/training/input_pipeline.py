@@ -8,7 +8,7 @@ Features travel as TFRecord files of `tf.train.Example`s under the original's na
   dataset = input_fn({"batch_size": 32, "seed": 12345, "skip_examples": 0})
 
 Training repeats, shuffles in a buffer of 100, and batches. The order derives from the seed alone,
-so a resumed run drops as many shuffled records as were consumed, unparsed, and goes on with the
+so a resumed run drops as many shuffled records as were consumed, unparsed, and continues with the
 very next batch. Each batch is cut to its own longest example: padding costs time and changes
 nothing. To have less of it, `group_by_length` puts examples of similar lengths into one batch
 (length_groups.py), or `pack_sequences` puts several into one row (sequence_packing.py).
@@ -105,17 +105,17 @@ def record_input_fn(
   pack_sequences: bool = False,
   packed_rows: int | None = None,
 ) -> RecordInputFn:
-  """An input_fn over TFRecord files, as `file_based_input_fn_builder` made them.
+  """An input_fn over TFRecord files, as the original's `file_based_input_fn_builder` made them.
 
-  Its `params` are `batch_size`, `seed` (governs the order in training), and `skip_examples`: of the
-  records in training's order, how many the run has consumed.
+  Its `params` are `batch_size`, `seed` (determines the order in training), and `skip_examples`: the
+  number of records that the run has consumed, in training's order.
 
   Args:
     files: a file or several.
     features: name -> `tf.io.FixedLenFeature`; a record with another length is an error.
     is_training: repeat without end and shuffle; otherwise one pass in the order of the files.
     drop_remainder: leave out a last batch that is short.
-    shuffle_buffer: among so many records the next one is drawn.
+    shuffle_buffer: number of records among which the next one is drawn.
     pad_to_max_length: keep the full length, as the original does. Otherwise each batch is cut to
       its longest example by `input_mask`.
     length_features: features `[B, S]` to cut.
@@ -129,15 +129,15 @@ def record_input_fn(
       its order.
     pack_sequences: put several examples into one row, see `sequence_packing.pack`. A batch still
       has B examples, but fewer rows. `length_features` are those with a value for each token.
-    packed_rows: so many rows in each packed batch; by default as many as it needs.
+    packed_rows: number of rows of each packed batch; by default as many as it needs.
 
   Returns:
     The input_fn. Its dataset yields name -> `[B]` or `[B, T]`, int32 or float32.
 
   Raises:
-    RecordError: a file is missing or empty, or its first record is not as `features` says.
-    ValueError: `group_by_length` and `pack_sequences` are both wanted, though sequences of equal
-      length leave no gaps to fill; or one of them without an `input_mask` to tell lengths.
+    RecordError: a file is missing or empty, or its first record does not match `features`.
+    ValueError: `group_by_length` and `pack_sequences` are both given, though sequences of equal
+      length leave no gaps to fill; or one of them without an `input_mask`, which shows lengths.
   """
   if group_by_length and pack_sequences:
     raise ValueError("group_by_length and pack_sequences exclude each other.")
@@ -183,23 +183,6 @@ def record_input_fn(
   return RecordInputFn(paths, features, build)
 
 
-def file_based_input_fn_builder(
-  input_file: str | os.PathLike | Sequence[str],
-  seq_length: int,
-  is_training: bool,
-  drop_remainder: bool,
-  pad_to_max_length: bool = False,
-) -> RecordInputFn:
-  """The input_fn of `run_classifier.py`, under the original's name and with its arguments."""
-  return record_input_fn(
-    input_file,
-    classifier_features(seq_length),
-    is_training,
-    drop_remainder,
-    pad_to_max_length=pad_to_max_length,
-  )
-
-
 def classifier_features(seq_length: int, label: tf.io.FixedLenFeature | None = None) -> FeatureSpec:
   """The features of `run_classifier.py`'s records.
 
@@ -227,12 +210,12 @@ def _in_order(paths: Sequence[str]) -> tf.data.Dataset:
 
 
 def shuffled(dataset: tf.data.Dataset, buffer_size: int, seed: int) -> tf.data.Dataset:
-  """A dataset in an order that this seed alone decides, the same in every iteration.
+  """A dataset in an order that this seed alone determines, the same in every iteration.
 
   `tf.random.set_seed`, which programs around this one may call, changes what `Dataset.shuffle` does
-  with its own seed. A resumed run would go on in another order then.
+  with its own seed. A resumed run would continue in another order then.
   """
-  # Not through `set_seed`, which would begin the sequence of the others' random numbers anew.
+  # Not through `set_seed`, which would restart the sequence of the others' random numbers.
   state = context.context()
   global_seed, state._seed = state._seed, None
   try:
@@ -260,7 +243,7 @@ def _training_records(paths: Sequence[str], repeat: bool, seed: int) -> tf.data.
 
 
 def _grouped_by_length(records, paths, features: FeatureSpec, batch_size, seed, skipped):
-  """Records in an order in which batches have similar lengths, after so many of them."""
+  """Records in an order in which batches have similar lengths, after the `skipped` first."""
 
   def lengths_of(serialized):
     masks = tf.io.parse_example(serialized, {"input_mask": features["input_mask"]})
@@ -272,7 +255,7 @@ def _grouped_by_length(records, paths, features: FeatureSpec, batch_size, seed, 
 
 
 def _count_up_to(paths: Sequence[str], limit: int) -> int:
-  """How many records there are, without reading more than `limit` of them."""
+  """The number of records, at most `limit`, which are all that is read."""
   count = 0
   for path in paths:
     stated = read_manifest(path).get("records")
@@ -316,7 +299,7 @@ def _options() -> tf.data.Options:
 
 
 def _check_file(path: str, features: FeatureSpec, limit: int | None) -> None:
-  """Raises `RecordError` unless the first `limit` records (None: all) are as `features` says."""
+  """Raises `RecordError` unless the first `limit` records (None: all) match `features`."""
   number = 0
   for number, record in enumerate(records_of(path), start=1):
     problem = _problem(record, features)
@@ -329,15 +312,15 @@ def _check_file(path: str, features: FeatureSpec, limit: int | None) -> None:
 
 
 def _problem(record: bytes, features: FeatureSpec) -> str | None:
-  """Why a record is not as `features` says, or None."""
+  """Why a record does not match `features`, or None."""
   try:
     example = tf.train.Example.FromString(record)
   except Exception:  # The parser's exception type differs between protobuf's implementations.
     return "not a tf.train.Example."
   for name, spec in features.items():
     if name not in example.features.feature:
-      present = ", ".join(sorted(example.features.feature)) or "none at all"
-      return f"feature {name!r} is missing; there are {present}."
+      present = ", ".join(sorted(example.features.feature)) or "no features at all"
+      return f"feature {name!r} is missing; the record has {present}."
     kind = example.features.feature[name].WhichOneof("kind")
     wanted_kind = "int64_list" if spec.dtype == tf.int64 else "float_list"
     if kind != wanted_kind:

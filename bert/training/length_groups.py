@@ -72,7 +72,7 @@ def deal_by_length(
     batch_size: of the batches that will be made of the result.
     window: records to sort at a time, a multiple of `batch_size`.
     seed: governs the order of batches, and which records of equal length get together.
-    skip_examples: begin after so many records of the result. The windows before are not parsed.
+    skip_examples: number of records of the result to skip. The windows before are not parsed.
 
   Returns:
     The same records. Those that remain at the end of the stream, too few for a batch, stay last.

@@ -6,13 +6,13 @@ gradients unseen; one that is too large makes some of them infinite, and that sh
 
 - a step whose gradients are finite is a good one; 2,000 of them in a row double the scale;
 - a step whose gradients are not is skipped (weights and slots stay as they are), and the scale
-  halves. At a scale of 1 there is nothing left to halve: training stops, as in float32.
+  halves. A scale of 1 is not halved any more: training stops, as in float32.
 
 A skipped step counts as a step all the same: `global_step` says how many batches were taken, and
 the learning rate, the order of the data and the bits of dropout depend on it alone, as in float32.
 
 The state is three variables beside the model's. They exist in runs in float16 only, whose
-checkpoints hold them, so that a resumed run goes on with the same scale:
+checkpoints hold them, so that a resumed run continues with the same scale:
 
   loss_scale/scale           float32 []
   loss_scale/good_steps      int64 [], in a row, since the scale changed
@@ -30,7 +30,7 @@ INITIAL_SCALE = 2.0**15
 LARGEST_SCALE = 2.0**24
 SMALLEST_SCALE = 1.0
 
-# So many good steps double the scale.
+# Number of good steps in a row that double the scale.
 PERIOD = 2000
 
 SCALE, GOOD_STEPS, SKIPPED_STEPS = (
@@ -48,7 +48,7 @@ class LossScale(NamedTuple):
 
 
 def get_variables() -> LossScale:
-  """The state's variables in the current store, made if they are not there."""
+  """The state's variables in the current store, created if they do not exist."""
   store = current_store()
   types = tf.float32, tf.int64, tf.int64
   return LossScale(

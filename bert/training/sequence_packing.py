@@ -7,7 +7,7 @@
     first_positions=packed["first_positions"])
   model.get_pooled_output()  # [N, W], one vector for each example
 
-Tokens see only those of their own sequence, and positions start anew in each, so that the model
+Tokens see only those of their own sequence, and positions restart at 0 in each, so that the model
 computes what it would have computed row by row. A batch still has N examples: labels, losses and
 the number of steps are those of unpacked data.
 
@@ -125,7 +125,7 @@ def place(lengths: tf.Tensor, row_length: int, num_rows: int | None = None) -> P
   Args:
     lengths: int32 `[N]`, none above `row_length`.
     row_length: tokens that a row holds.
-    num_rows: so many rows and no other number; by default as many as are needed.
+    num_rows: exact number of rows; by default as many as are needed.
 
   Raises:
     tf.errors.InvalidArgumentError: a sequence finds no room.
@@ -194,7 +194,7 @@ def unpack(
   steps = tf.range(length)
   places = packed["first_positions"][:, tf.newaxis] + steps  # [N, S]
   inside = tf.minimum(places, tf.size(numbers) - 1)
-  # A sequence has ended where positions start anew or padding begins.
+  # A sequence has ended where positions restart or padding begins.
   is_own = (tf.gather(positions, inside) == steps) & (tf.gather(numbers, inside) > 0)
   is_own &= places == inside
   result = tf.gather(flat(values), inside)

@@ -14,11 +14,11 @@ from bert.training import distribution
 
 
 class TrainingData:
-  """What an input_fn gives from some position on.
+  """The batches of an input_fn from some position on.
 
   Attributes:
     element_spec: of the batches.
-    iterator: over the batches, dealt out to the replicas of the strategy.
+    iterator: over the batches, divided among the replicas of the strategy.
   """
 
   def __init__(self, input_fn: Callable, params: Mapping[str, Any], examples: int, strategy):
@@ -27,7 +27,7 @@ class TrainingData:
     Args:
       input_fn: `input_fn(params)` returns a dataset of batches; see `Estimator.train`.
       params: of the input_fn.
-      examples: how many the run has consumed.
+      examples: number of examples that the run has consumed.
       strategy: `tf.distribute` strategy.
     """
     self._input_fn = input_fn
@@ -43,11 +43,11 @@ class TrainingData:
     """Saves a batch once more, one array for each feature: for people to look at.
 
     `np.load(path, allow_pickle=False)` reads the file. The batch is all of it, however many
-    replicas share it. It is read anew: keeping every batch in case of need would cost each step.
+    replicas share it. It is read again: keeping every batch in case of need would cost each step.
 
     Args:
       path: of the file.
-      examples: how many the run had consumed at some step.
+      examples: number of examples that the run had consumed at some step.
       batches: number of batches between that step and this batch.
     """
     batch = next(itertools.islice(iter(self._dataset(examples)), batches, None))

@@ -206,7 +206,7 @@ def test_workers_with_other_flags_are_refused(monkeypatch):
 def test_a_dead_peer_has_an_error_of_its_own(monkeypatch):
   cluster = distribution.Cluster(("a:1", "b:1"), index=1)
   monkeypatch.setattr(distribution, "_job", distribution._Job(cluster, strategy=object()))
-  said = r"worker 1 of 2 cannot go on alone.*start all workers again"
+  said = r"worker 1 of 2 cannot continue alone.*start all workers again"
   for error in (
     tf.errors.UnavailableError(None, None, "Connection reset by peer"),
     RuntimeError("Collective ops is aborted by: the coordination service"),
@@ -281,7 +281,7 @@ def test_mirrored_takes_all_gpus(monkeypatch):
   )
   monkeypatch.setattr(tf.distribute, "MirroredStrategy", lambda names: made.append(names) or "all")
   monkeypatch.setattr(distribution, "_mirrored", {})
-  for _ in range(2):  # The second run of a process goes on with the strategy of the first.
+  for _ in range(2):  # The second run of a process keeps the strategy of the first.
     assert distribution.create_strategy("mirrored") == "all"
   assert made == [[gpu.name for gpu in gpus]]
   assert growing == [(gpu, True) for gpu in gpus] * 2

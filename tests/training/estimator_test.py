@@ -94,11 +94,11 @@ def test_steps_per_loop_changes_no_bit(tmp_path, steps_per_loop):
     assert_same_tensors(*(str(tmp_path / x / f"model.ckpt-{step}") for x in "ab"))
   states = [reading.read_state(str(tmp_path / x / "model.ckpt-11")) for x in "ab"]
   assert states[0] == states[1]
-  told = [scalars_in(tmp_path / x) for x in "ab"]
-  assert told[0].keys() == told[1].keys() == {2, 4, 6, 8, 10, 11}
-  for step in told[0]:
+  written = [scalars_in(tmp_path / x) for x in "ab"]
+  assert written[0].keys() == written[1].keys() == {2, 4, 6, 8, 10, 11}
+  for step in written[0]:
     for tag in ("loss", "learning_rate", "mean_score"):
-      assert told[0][step][tag] == told[1][step][tag]
+      assert written[0][step][tag] == written[1][step][tag]
 
 
 def test_one_device_strategy_equals_none(tmp_path):

@@ -23,8 +23,8 @@ def test_accumulated_gradients_equal_those_of_the_whole_batch(tmp_path, parts):
   whole, divided = (tensors(str(tmp_path / x / "model.ckpt-5")) for x in "ab")
   for name in whole:
     np.testing.assert_allclose(divided[name], whole[name], rtol=1e-5, atol=1e-6, err_msg=name)
-  told = [scalars_in(tmp_path / x)[5]["loss"] for x in "ab"]
-  assert told[0] == pytest.approx(told[1], rel=1e-5)
+  written = [scalars_in(tmp_path / x)[5]["loss"] for x in "ab"]
+  assert written[0] == pytest.approx(written[1], rel=1e-5)
 
 
 def test_accumulation_keeps_sparse_gradients_sparse_and_unmerged():

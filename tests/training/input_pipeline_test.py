@@ -14,7 +14,6 @@ from bert.io.record_files import RecordError, records_of, serialize_example, wri
 from bert.training import sequence_packing
 from bert.training.input_pipeline import (
   classifier_features,
-  file_based_input_fn_builder,
   record_input_fn,
 )
 
@@ -388,7 +387,8 @@ def test_a_cut_never_exceeds_the_records_nor_falls_into_a_hole_of_the_mask(tmp_p
 
 def test_pad_to_max_length_keeps_the_original_shape(tmp_path):
   path = write(tmp_path / "a", count=8)
-  input_fn = file_based_input_fn_builder(path, LENGTH, False, False, pad_to_max_length=True)
+  features = classifier_features(LENGTH)
+  input_fn = record_input_fn(path, features, False, False, pad_to_max_length=True)
   assert {batch["input_ids"].shape[1] for batch in input_fn(params())} == {LENGTH}
 
 

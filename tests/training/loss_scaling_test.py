@@ -85,14 +85,14 @@ def straight(tmp_path_factory):
 
 
 def test_a_step_that_overflows_changes_no_weight_and_halves_the_scale(straight):
-  told = scalars_in(straight)
+  written = scalars_in(straight)
   scale = loss_scaling.INITIAL_SCALE
-  assert [told[step]["loss_scale"] for step in range(1, 10)] == [
+  assert [written[step]["loss_scale"] for step in range(1, 10)] == [
     *[scale] * 2,
     *[scale / 2] * 5,
     *[scale / 4] * 2,
   ]
-  assert [told[step]["skipped_steps"] for step in range(1, 10)] == [0, 0, 1, 1, 1, 1, 1, 2, 2]
+  assert [written[step]["skipped_steps"] for step in range(1, 10)] == [0, 0, 1, 1, 1, 1, 1, 2, 2]
   values = newest(straight)
   assert (values[SCALE], values[GOOD_STEPS], values[SKIPPED_STEPS]) == (scale / 4, 1, 2)
   assert values["global_step"] == 9
@@ -124,9 +124,12 @@ def test_skipped_steps_are_logged(tmp_path, caplog):
   config = {"steps_per_loop": 3, "save_summary_steps": 100}
   make(tmp_path, overflows=(1, 2), **config).train(train_input_fn, 4)
   make(tmp_path, overflows=(5,), **config).train(train_input_fn, 7)
-  told = [record.getMessage() for record in caplog.records if "skipped:" in record.getMessage()]
-  assert [line.split(" skipped")[0] for line in told] == ["2 step(s) up to 3", "1 step(s) up to 6"]
-  assert told[1].endswith("3 of this run so far. The loss scale is 4096 now.")
+  lines = [record.getMessage() for record in caplog.records if "skipped:" in record.getMessage()]
+  assert [line.split(" skipped")[0] for line in lines] == [
+    "2 step(s) up to 3",
+    "1 step(s) up to 6",
+  ]
+  assert lines[1].endswith("3 of this run so far. The loss scale is 4096 now.")
 
 
 def test_without_overflow_it_trains_as_without_a_scale(tmp_path):
@@ -159,7 +162,7 @@ def test_gradients_that_no_scale_makes_finite_stop_the_run(tmp_path):
 
 
 def test_gradients_that_are_not_finite_stop_float32_before_they_are_saved(tmp_path):
-  """The loss of that step is finite yet: only the next one would tell, after a checkpoint."""
+  """The loss of that step is finite yet: only the next one would show it, after a checkpoint."""
   model = make(tmp_path, overflows=(5,), scale_loss=False)
   with pytest.raises(TrainingDivergedError, match=r"gradients of step 6 .*though.*after step 3"):
     model.train(train_input_fn, 9)
@@ -206,10 +209,10 @@ def test_a_scale_that_is_too_large_for_float16_comes_down(flags, tmp_path, monke
   monkeypatch.setitem(loss_scaling.INITIAL_VALUES, SCALE, 2.0**24)
   values = {**flags, "output_dir": tmp_path, "num_train_steps": 12, "save_summary_steps": 1}
   Script(run_pretraining).run_well(**values, do_train=True, dtype="float16")
-  told = [scalars_in(tmp_path)[step] for step in range(1, 13)]
-  assert 1 <= told[-1]["skipped_steps"] < 12
-  assert told[-1]["loss_scale"] == 2.0 ** (24 - told[-1]["skipped_steps"])
-  assert told[0]["loss"] > told[-1]["loss"]  # it has learnt all the same
+  written = [scalars_in(tmp_path)[step] for step in range(1, 13)]
+  assert 1 <= written[-1]["skipped_steps"] < 12
+  assert written[-1]["loss_scale"] == 2.0 ** (24 - written[-1]["skipped_steps"])
+  assert written[0]["loss"] > written[-1]["loss"]  # it has learnt all the same
 
 
 # ---------------------------------------------------------------------------------------------

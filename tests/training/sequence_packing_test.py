@@ -193,7 +193,7 @@ def both():
     with use_store(store):
       outputs(features, is_packed, skip_padding)  # creates the variables
     for number, variable in enumerate(store.variables.values()):
-      # Larger than initial values, so that attention tells tokens apart.
+      # Larger than initial values, so that attention differs between tokens.
       variable.assign(np.random.RandomState(number).normal(0.0, 0.2, variable.shape))
     return step()
 

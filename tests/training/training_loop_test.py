@@ -194,23 +194,23 @@ def test_checkpoints_at_zero_each_period_and_the_end(tmp_path):
 
 def test_summaries_for_tensorboard(tmp_path):
   make(tmp_path, save_summary_steps=2).train(train_input_fn, 5)
-  told = scalars_in(tmp_path)
-  assert told.keys() == {2, 4, 5}
-  assert told[4].keys() == {
+  written = scalars_in(tmp_path)
+  assert written.keys() == {2, 4, 5}
+  assert written[4].keys() == {
     "loss",
     "learning_rate",
     "mean_score",
     "global_step/sec",
     "examples/sec",
   }
-  assert told[4]["learning_rate"] == pytest.approx(0.1 / 1.3)
-  assert told[4]["examples/sec"] == pytest.approx(4 * told[4]["global_step/sec"], rel=1e-4)
+  assert written[4]["learning_rate"] == pytest.approx(0.1 / 1.3)
+  assert written[4]["examples/sec"] == pytest.approx(4 * written[4]["global_step/sec"], rel=1e-4)
 
 
-def make_telling(model_dir, summaries, **config):
+def make_reporting(model_dir, summaries, **config):
   """A model whose summaries are `summaries(features)`; shows `costly`, and ids per second."""
 
-  def telling_model_fn(features, labels, mode, params):
+  def reporting_model_fn(features, labels, mode, params):
     spec = model_fn(features, labels, mode, params)
     if mode == ModeKeys.TRAIN:
       spec.summaries = summaries(features)
@@ -219,7 +219,7 @@ def make_telling(model_dir, summaries, **config):
     return spec
 
   model = make(model_dir, **config)
-  return Estimator(telling_model_fn, model.config, model.params)
+  return Estimator(reporting_model_fn, model.config, model.params)
 
 
 def ids_per_example(features):
@@ -228,8 +228,8 @@ def ids_per_example(features):
 
 
 @pytest.mark.parametrize("config", [{}, {"steps_per_loop": 10}, {"gradient_accumulation_steps": 2}])
-def test_costly_summaries_are_computed_only_where_they_are_told(tmp_path, caplog, config):
-  """And what is told is the value of that very step."""
+def test_costly_summaries_are_computed_only_where_they_are_written(tmp_path, caplog, config):
+  """And what is written is the value of that very step."""
   computed = []
 
   def summaries(features):
@@ -241,14 +241,14 @@ def test_costly_summaries_are_computed_only_where_they_are_told(tmp_path, caplog
     return {"costly": costly, **ids_per_example(features)}
 
   with caplog.at_level("INFO", logger="absl"):
-    model = make_telling(tmp_path, summaries, save_summary_steps=4, log_every_steps=3, **config)
+    model = make_reporting(tmp_path, summaries, save_summary_steps=4, log_every_steps=3, **config)
     model.train(train_input_fn, 10)
   parts = config.get("gradient_accumulation_steps", 1)
   batches = train_input_fn({"seed": 12345, "skip_examples": 0, "batch_size": 4}).take(10)
   sums = [float(batch["input_ids"].numpy().sum()) / parts for batch in batches]
   assert len(computed) == 6 * parts  # In steps 3, 6 and 9, 4 and 8, and the last.
-  told = scalars_in(tmp_path)
-  assert {step: values["costly"] for step, values in told.items()} == {
+  written = scalars_in(tmp_path)
+  assert {step: values["costly"] for step, values in written.items()} == {
     step: sums[step - 1] for step in (4, 8, 10)
   }
   lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("step ")]
@@ -260,8 +260,8 @@ def test_costly_summaries_are_computed_only_where_they_are_told(tmp_path, caplog
 
 @pytest.mark.parametrize("steps_per_loop", [1, 3])
 def test_rates_count_every_step(tmp_path, steps_per_loop):
-  """Not only the one whose scalars are told: sequences differ in length."""
-  model = make_telling(
+  """Not only the one whose scalars are written: sequences differ in length."""
+  model = make_reporting(
     tmp_path,
     lambda features: {"costly": 0.0, **ids_per_example(features)},
     save_summary_steps=6,
@@ -271,13 +271,13 @@ def test_rates_count_every_step(tmp_path, steps_per_loop):
   batches = list(train_input_fn({"seed": 12345, "skip_examples": 0, "batch_size": 4}).take(6))
   counts = [np.count_nonzero(batch["input_ids"]) for batch in batches]
   assert len(set(counts)) > 1
-  told = scalars_in(tmp_path)[6]
-  assert told["ids/sec"] / told["examples/sec"] == pytest.approx(sum(counts) / 24, rel=1e-5)
+  written = scalars_in(tmp_path)[6]
+  assert written["ids/sec"] / written["examples/sec"] == pytest.approx(sum(counts) / 24, rel=1e-5)
 
 
-def test_unknown_names_to_tell_are_refused(tmp_path):
+def test_unknown_names_to_report_are_refused(tmp_path):
   with pytest.raises(ValueError, match="'costly', but the scalars of a step are loss, learning_r"):
-    make_telling(tmp_path, ids_per_example).train(train_input_fn, 1)
+    make_reporting(tmp_path, ids_per_example).train(train_input_fn, 1)
 
 
 def test_plain_lines_where_there_is_no_terminal(tmp_path, caplog):
