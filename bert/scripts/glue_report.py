@@ -1,4 +1,4 @@
-"""What a sweep over GLUE found: a table of scores, the average, and the files to submit.
+"""The results of a sweep over GLUE: a table of scores, the average, and the files to submit.
 
 Scores are those of the dev sets. GLUE's own scores are those of its test sets, whose labels only
 its server has: https://gluebenchmark.com/submit takes the `submission.zip` of `write_submission`.
@@ -53,7 +53,7 @@ class Summary:
 
   @property
   def finished(self) -> int:
-    """How many runs of the grid have finished."""
+    """Number of runs of the grid that have finished."""
     return sum(outcome.results is not None for outcome in self.outcomes)
 
   @property
@@ -88,7 +88,7 @@ class Report:
 
   Args:
     summaries: one for each task of the sweep, in GLUE's order.
-    problems: further failures, told below the table.
+    problems: further failures, listed below the table.
   """
 
   def __init__(self, summaries: Sequence[Summary], problems: Iterable[str] = ()):
@@ -105,11 +105,11 @@ class Report:
 
   @property
   def missing(self) -> list[str]:
-    """The tasks of GLUE that have none."""
+    """The tasks of GLUE without a score."""
     return [name for name in TASKS if name not in {summary.task for summary in self.scored}]
 
   def averages(self) -> dict[str, dict[str, float]]:
-    """Name of an average -> `best` and `mean`: over all tasks, and if that differs without WNLI."""
+    """Name of an average -> `best` and `mean`: over all tasks, and over those other than WNLI."""
     groups = {"average": self.scored}
     others = [summary for summary in self.scored if summary.task != "WNLI"]
     if 0 < len(others) < len(self.scored):
@@ -134,19 +134,20 @@ class Report:
     return rows
 
   def notes(self) -> list[str]:
-    """What to know when reading the table."""
+    """Notes for readers of the table."""
     notes = [
       "Dev sets, times 100. A task's score is the mean of its metrics. The best setting has the "
       "highest mean over its seeds; SD is the sample standard deviation over them; the best run is "
       "that setting's best seed.",
     ]
     if self.missing:
-      notes.append(f"Not in the average: {', '.join(self.missing)}. It is not GLUE's own then.")
+      names = ", ".join(self.missing)
+      notes.append(f"Not in the average: {names}. It is therefore not GLUE's own average.")
     if "WNLI" not in self.missing:
       notes.append(
-        "WNLI's dev set repeats training sentences with other labels: few models pass 56.3, the "
-        "share of its commoner label. The paper leaves WNLI out of its average, and counts MNLI's "
-        "two accuracies as two tasks there."
+        "WNLI's dev set repeats training sentences with other labels: few models exceed 56.3, the "
+        "share of its more frequent label. The paper leaves WNLI out of its average, and counts "
+        "MNLI's two accuracies as two tasks there."
       )
     return notes
 
@@ -252,18 +253,18 @@ def submission_text(task: str, predictions_file: str, test_file: str) -> str:
   Args:
     task: its name; scores of STS-B are kept within 0 to 5, as GLUE's are.
     predictions_file: `predictions.tsv` of run_classifier.py.
-    test_file: what was predicted; its column `index` or `id`, if it has one, identifies the rows.
+    test_file: the texts that were predicted; its column `index` or `id`, if any, identifies rows.
 
   Raises:
-    ValueError: the two do not fit together, as after --skip_bad_rows: GLUE needs every row.
+    ValueError: the files differ in rows, as after --skip_bad_rows: GLUE needs every row.
   """
   with open(predictions_file, encoding="utf-8") as reader:
     values = [line.rstrip("\n").split("\t")[1] for line in reader][1:]
   indices = _indices(test_file)
   if len(indices) != len(values):
     raise ValueError(
-      f"{test_file} has {len(indices)} rows, but {predictions_file} {len(values)}: GLUE takes "
-      "complete submissions only."
+      f"{test_file} has {len(indices)} rows, but {predictions_file} has {len(values)}: GLUE "
+      "accepts only complete submissions."
     )
   if task == "STS-B":
     values = [_score_text(value) for value in values]
@@ -291,7 +292,7 @@ def write_submission(output_dir: str, texts: Mapping[str, str]) -> str:
   """Writes `submission/NAME.tsv`, and all of them as `submission.zip`.
 
   Args:
-    output_dir: where to.
+    output_dir: the folder of the sweep.
     texts: name without ending -> content.
 
   Returns:
@@ -314,7 +315,7 @@ def write_submission(output_dir: str, texts: Mapping[str, str]) -> str:
 
 
 def missing_from_submission(names: Iterable[str]) -> list[str]:
-  """What GLUE's server asks for beside these files.
+  """The files that GLUE's server expects in addition to these.
 
   Example:
     >>> missing_from_submission(set(_SUBMISSION_FILES) - {"MNLI-mm", "AX"})

@@ -1,11 +1,11 @@
-"""The runs of a sweep over GLUE: which there are, what each was made with, and which is the best.
+"""The runs of a sweep over GLUE: their tasks, settings and state, and the best one of a task.
 
 Each run is one process of `run_classifier.py` with a folder of its own, OUTPUT_DIR/TASK/SETTING.
-Beside what `run_classifier.py` leaves there, `run.json` says with which settings the run was made
-and whether it has finished. That makes a sweep resumable at any point: a finished run is not
-repeated, an unfinished one goes on from its checkpoint, and one of other settings is refused.
+Beside the files of `run_classifier.py`, `run.json` records the settings of the run and whether it
+has finished. A sweep can therefore resume at any point: a finished run is not repeated, an
+unfinished one continues from its checkpoint, and one with other settings is refused.
 
-`run_glue.py` is the script. Neither needs TensorFlow: the processes that are started do.
+`run_glue.py` is the script. Neither imports TensorFlow: the processes they start do.
 """
 
 import collections
@@ -55,7 +55,7 @@ class Task:
     metrics: the official ones; the task's score is their mean.
     test_sets: (suffix of the prediction files, file of the data folder, file to submit without
       its ending).
-    train_files: what the data folder needs to have.
+    train_files: files that the data folder must contain.
   """
 
   name: str
@@ -117,13 +117,13 @@ def find_tasks(glue_dir: str) -> dict[str, str]:
   """The data folders below `glue_dir`: name of the task -> path, in GLUE's order.
 
   Case, `-` and `_` of the folders' names do not matter. A folder without training or dev data is
-  named in a warning and left out; folders of other names are none of GLUE's.
+  left out with a warning; folders of other names are ignored.
 
   Raises:
-    ValueError: there is no such folder, or no task in it.
+    ValueError: the folder does not exist, or contains no task.
   """
   if not os.path.isdir(glue_dir):
-    raise ValueError(f"--glue_dir={glue_dir} is no folder.")
+    raise ValueError(f"--glue_dir={glue_dir} is not a folder.")
   names = {plain(name): name for name in (*TASKS, DIAGNOSTIC.name)} | _OTHER_FOLDERS
   found = {}
   for folder in sorted(os.listdir(glue_dir)):
@@ -132,7 +132,7 @@ def find_tasks(glue_dir: str) -> dict[str, str]:
       found.setdefault(name, path)
   if not found:
     raise ValueError(
-      f"--glue_dir={glue_dir} holds no task of GLUE: folders such as {', '.join(TASKS)}, with "
+      f"--glue_dir={glue_dir} contains no task of GLUE: folders such as {', '.join(TASKS)}, with "
       "train.tsv and dev.tsv in each."
     )
   return {name: found[name] for name in (*TASKS, DIAGNOSTIC.name) if name in found}
@@ -148,7 +148,7 @@ def _is_complete(name: str, path: str) -> bool:
 
 
 def find_test_files(task: Task, data_dir: str) -> list[tuple[str, str, str]]:
-  """Those of the task's `test_sets` that are there, the file with its path."""
+  """The `test_sets` of a task whose file exists, the file with its path."""
   return [
     (suffix, os.path.join(data_dir, file), submission)
     for suffix, file, submission in task.test_sets
@@ -161,12 +161,12 @@ def _is_file(folder: str, name: str) -> bool:
 
 
 def plain(name: str) -> str:
-  """A task's name without what people write differently."""
+  """A task's name without the differences between its spellings."""
   return name.lower().replace("-", "").replace("_", "")
 
 
 # ---------------------------------------------------------------------------------------------
-# Runs, and what is known of them.
+# Runs and their state.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,10 +176,10 @@ class Run:
   Attributes:
     task: name in `TASKS`.
     learning_rate: peak rate.
-    epochs: how often to go through the training data.
+    epochs: passes over the training data.
     seed: of the run.
     folder: its `--output_dir`.
-    settings: all that decides its result, by name, as JSON holds it.
+    settings: everything that decides its result, by name, in JSON types.
   """
 
   task: str
@@ -191,7 +191,7 @@ class Run:
 
   @property
   def setting(self) -> tuple[float, float]:
-    """What runs of other seeds share."""
+    """The part that runs with other seeds share."""
     return self.learning_rate, self.epochs
 
   def __str__(self):
@@ -199,7 +199,7 @@ class Run:
 
 
 def describe(setting: tuple[float, float]) -> str:
-  """A point of the grid without its seed, to read.
+  """A point of the grid without its seed, for people.
 
   Example:
     >>> describe((2e-5, 3.0))
@@ -219,10 +219,10 @@ def folder_name(learning_rate: float, epochs: float, seed: int) -> str:
 
 
 def read_state(folder: str) -> dict:
-  """What `run.json` says: `settings`, `finished`, `seconds`, `predicted`; {} if it is not there.
+  """The content of `run.json`: `settings`, `finished`, `seconds`, `predicted`; {} without the file.
 
   Raises:
-    ValueError: the file cannot be understood.
+    ValueError: the file is damaged.
   """
   path = os.path.join(folder, STATE_FILE)
   try:
@@ -231,22 +231,22 @@ def read_state(folder: str) -> dict:
   except FileNotFoundError:
     return {}
   except (ValueError, TypeError) as error:
-    raise ValueError(f"{path} cannot be understood ({error}). Remove {folder}.") from None
+    raise ValueError(f"{path} is damaged ({error}). Remove {folder}.") from None
 
 
 def write_state(folder: str, **state) -> None:
-  """Makes the folder, and sets what `run.json` says."""
+  """Makes the folder, and replaces the content of `run.json`."""
   os.makedirs(folder, exist_ok=True)
   text = json.dumps(state, indent=2, sort_keys=True) + "\n"
   atomic_files.write_text(os.path.join(folder, STATE_FILE), text)
 
 
 def conflict(run: Run) -> str | None:
-  """Why `run` must not go on in its folder, or None: what is there was made with other settings."""
+  """Why `run` must not continue in its folder: its files have other settings; None if it may."""
   state = read_state(run.folder)
   if not state:
     is_used = os.path.isdir(run.folder) and os.listdir(run.folder)
-    return f"it has files, but no {STATE_FILE} that says of what" if is_used else None
+    return f"it has files, but no {STATE_FILE} with their settings" if is_used else None
   before = state.get("settings", {})
   # A flag that one of the two versions of the program does not know cannot have been given.
   changed = [key for key in run.settings if key in before and before[key] != run.settings[key]]
@@ -254,13 +254,13 @@ def conflict(run: Run) -> str | None:
 
 
 def has_something_to_lose(folder: str) -> bool:
-  """Whether there is more than what a run writes before its first checkpoint."""
+  """Whether it holds more than a run writes before its first checkpoint."""
   has_results = os.path.isfile(os.path.join(folder, "eval_results.txt"))
   return has_results or has_checkpoint(folder) or not read_state(folder)
 
 
 def is_finished(run: Run) -> bool:
-  """Whether its results are there, of these settings, from a process that ended well."""
+  """Whether its results exist, with these settings, from a process that succeeded."""
   is_there = os.path.isfile(os.path.join(run.folder, "eval_results.txt"))
   return is_there and bool(read_state(run.folder).get("finished")) and not conflict(run)
 
@@ -270,7 +270,7 @@ def read_results(run: Run) -> dict[str, float]:
 
   Raises:
     ValueError: a results file lacks one, or it is not finite.
-    OSError: there is no results file.
+    OSError: the results file does not exist.
   """
   results = {}
   for metric in TASKS[run.task].metrics:
@@ -281,7 +281,7 @@ def read_results(run: Run) -> dict[str, float]:
       values = dict(line.rstrip("\n").split(" = ", 1) for line in reader if " = " in line)
     results[metric.title] = float(values.get(metric.key, "nan"))
     if not math.isfinite(results[metric.title]):
-      raise ValueError(f"{path}: {metric.key} is {values.get(metric.key, 'not there')}.")
+      raise ValueError(f"{path}: {metric.key} is {values.get(metric.key, 'missing')}.")
   return results
 
 
@@ -290,7 +290,7 @@ def read_results(run: Run) -> dict[str, float]:
 
 
 def identity(paths: Iterable[str]) -> str:
-  """A name for the content of files, wherever they lie."""
+  """A name for the content of files, independent of their paths."""
   digest = hashlib.sha256()
   for path in paths:
     with open(path, "rb") as reader:
@@ -300,16 +300,16 @@ def identity(paths: Iterable[str]) -> str:
 
 
 def identity_of_data(task: Task, data_dir: str) -> str:
-  """Of all that a run trains and is evaluated on."""
+  """Of all files on which a run is trained and evaluated."""
   names = [*task.train_files, "dev_mismatched.tsv"]
   return identity(os.path.join(data_dir, name) for name in names if _is_file(data_dir, name))
 
 
 def identity_of_weights(init_checkpoint: str | None) -> str | None:
-  """Of a checkpoint. Its index has a checksum of every tensor, so the gigabyte is not read.
+  """Of a checkpoint. Its index has a checksum of every tensor, so its tensors are not read.
 
   Raises:
-    ValueError: there is no checkpoint.
+    ValueError: the checkpoint does not exist.
   """
   if not init_checkpoint or filesystem.is_remote(init_checkpoint):
     return init_checkpoint
@@ -329,7 +329,7 @@ def identity_of_weights(init_checkpoint: str | None) -> str | None:
 
 @dataclasses.dataclass
 class Outcome:
-  """What became of a run.
+  """The outcome of a run.
 
   Attributes:
     run: the run.
@@ -356,8 +356,8 @@ def best_setting(outcomes: Iterable[Outcome]) -> list[Outcome]:
   """The finished runs of the best setting, the best run first; [] if no setting is settled.
 
   The best setting has the highest mean over its seeds: the single best run of a large grid is
-  mostly luck. A setting of which a seed failed counts only if all have such. A setting with a run
-  that is still to be done does not count yet.
+  mostly luck. A setting with a failed seed counts only if every setting has one. A setting with
+  runs still to be done does not count yet.
   """
   by_setting = collections.defaultdict(list)
   for outcome in outcomes:
@@ -379,10 +379,10 @@ def best_setting(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 
 def superfluous(outcomes: Sequence[Outcome]) -> list[Run]:
-  """The finished runs of a task that cannot become its best one any more.
+  """The finished runs of a task that can no longer become its best one.
 
-  Those of settled settings but the best run of the best one; and of a setting with runs still to
-  be done, all finished ones but the best so far.
+  Of settled settings, all runs except the best one of the best setting; of a setting with runs
+  still to be done, all finished runs except the best so far.
   """
   kept = [outcome.run for outcome in best_setting(outcomes)[:1]]
   for setting in {outcome.run.setting for outcome in outcomes}:
@@ -398,12 +398,12 @@ _LARGE = ("checkpoint", "model.ckpt-*", "best", "*.tf_record", ".*.manifest.json
 
 
 def has_checkpoint(folder: str) -> bool:
-  """Whether there are weights to predict with."""
+  """Whether the folder holds weights for a prediction."""
   return bool(_find(folder, "model.ckpt-*.index", "best/*.index"))
 
 
 def remove_checkpoints(folder: str) -> None:
-  """Removes what is large and can be made again; results, logs and curves stay."""
+  """Removes large files that can be made again; results, logs and curves stay."""
   for path in _find(folder, *_LARGE):
     if os.path.isdir(path):
       shutil.rmtree(path)

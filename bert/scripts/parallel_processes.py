@@ -1,4 +1,4 @@
-"""Programs run side by side: so many at a time, logged, stopped together, none left behind.
+"""Programs run side by side: a fixed number at a time, logged, stopped together, none left behind.
 
 with stop_signals() as stop, exclusive(folder) as lock:
   run_jobs([Job(["python", "one.py"], folder, on_end)], parallel=2, stop=stop)
@@ -28,7 +28,7 @@ class Job:
     command: program and arguments.
     folder: where its log goes; exists.
     on_end: called with its exit code (negative: the signal that ended it) and its seconds; not
-      called if it was told to stop and did.
+      called if it stopped because of a signal that was passed on.
   """
 
   command: Sequence[str]
@@ -40,7 +40,7 @@ def stop_signals() -> StopSignals:
   """Notes Ctrl-C, SIGTERM and SIGHUP, for `run_jobs` to pass on to its processes."""
   known = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
   return StopSignals(
-    # Windows has no SIGHUP. What is ignored stays so: `nohup` and `&` mean it.
+    # Windows has no SIGHUP. Ignored signals stay ignored: `nohup` and `&` rely on it.
     [number for number in known if number and signal.getsignal(number) != signal.SIG_IGN],
     "waiting for the running processes to save; once more ends them at once",
     once=False,
@@ -54,15 +54,15 @@ def run_jobs(
   gpus: Sequence[str] = (),
   locked_file: int | None = None,
 ) -> None:
-  """Runs processes, so many side by side; returns when all have ended.
+  """Runs processes side by side; returns when all have ended.
 
-  After a signal no further one is started. The running ones get the signal, on which
+  After a signal no further process is started. Those that run receive the signal, on which
   `run_classifier.py` saves and ends; a second signal ends them at once.
 
   Args:
     jobs: what to run, in this order.
-    parallel: how many at a time.
-    stop: tells whether a signal has come.
+    parallel: the number of processes at a time.
+    stop: the signals that have come.
     gpus: numbers for CUDA_VISIBLE_DEVICES; neighbours get different ones.
     locked_file: descriptor that the processes inherit: its lock is free when the last has ended.
   """
@@ -75,11 +75,11 @@ def run_jobs(
         gpu = gpus[slot % len(gpus)] if gpus else None
         running[slot] = _Process(waiting.popleft(), gpu, locked_file)
       for process in running.values():
-        process.tell(stop.received)
+        process.pass_on(stop.received)
       for slot in [slot for slot, process in running.items() if process.has_ended()]:
         running.pop(slot).report()
       time.sleep(POLL_SECONDS)
-  finally:  # Nothing runs on unwatched, whatever went wrong here.
+  finally:  # No process is left behind, whatever failed here.
     for process in running.values():
       process.kill()
 
@@ -89,7 +89,7 @@ class _Process:
 
   def __init__(self, job: Job, gpu: str | None, locked_file: int | None):
     self._job = job
-    self._told = 0
+    self._passed_on = 0
     self._begin = time.monotonic()
     environment = installation.importable_environment()
     if gpu is not None:
@@ -101,18 +101,18 @@ class _Process:
         stdout=log,
         stderr=subprocess.STDOUT,
         env=environment,
-        # A session of its own: Ctrl-C at the terminal reaches it through `tell` alone, once.
+        # A session of its own: Ctrl-C at the terminal reaches it only through `pass_on`, once.
         start_new_session=True,
         pass_fds=() if locked_file is None else (locked_file,),
       )
 
-  def tell(self, received: Sequence[int]) -> None:
+  def pass_on(self, received: Sequence[int]) -> None:
     """Passes the first signal on; a second one ends the process."""
-    if len(received) > self._told:
-      self._told = len(received)
-      if self._told > 1:
+    if len(received) > self._passed_on:
+      self._passed_on = len(received)
+      if self._passed_on > 1:
         self._process.kill()
-      else:  # The terminal is gone on SIGHUP, but the process's own is none.
+      else:  # SIGHUP says that our terminal is gone; the process has none of its own.
         is_interrupt = received[0] == signal.SIGINT
         self._process.send_signal(signal.SIGINT if is_interrupt else signal.SIGTERM)
 
@@ -120,7 +120,7 @@ class _Process:
     return self._process.poll() is not None
 
   def report(self) -> None:
-    if not self._told or self._process.returncode == 0:
+    if not self._passed_on or self._process.returncode == 0:
       self._job.on_end(self._process.returncode, time.monotonic() - self._begin)
 
   def kill(self) -> None:
@@ -135,7 +135,7 @@ def exclusive(output_dir: str) -> Iterator[int | None]:
   The lock is inherited: should this process be killed, it lasts until the last run has ended.
 
   Raises:
-    ValueError: it is at work there.
+    ValueError: another sweep, or a run of it, holds the folder.
   """
   try:
     import fcntl
@@ -148,13 +148,13 @@ def exclusive(output_dir: str) -> Iterator[int | None]:
     except OSError:
       raise ValueError(
         f"--output_dir={output_dir} is in use by another sweep, or by runs that one has left "
-        "behind. Wait for its end, or end it."
+        "behind. Wait until it ends, or end it."
       ) from None
     yield file.fileno()
 
 
 def reason_of_failure(folder: str, code: int) -> str:
-  """The last words of a run that ended with `code`: its error message if it has one."""
+  """The reason why a run ended with `code`: its error message, else its last line."""
   if code < 0:
     name = signal.Signals(-code).name
     hint = " (out of memory?)" if name == "SIGKILL" else ""
@@ -164,6 +164,6 @@ def reason_of_failure(folder: str, code: int) -> str:
       lines = [line.strip() for line in collections.deque(reader, 200) if line.strip()]
   except OSError:
     lines = []
-  told = [line for line in lines if line.startswith("ERROR: ")]
-  last = told[-1].removeprefix("ERROR: ") if told else lines[-1] if lines else ""
+  errors = [line for line in lines if line.startswith("ERROR: ")]
+  last = errors[-1].removeprefix("ERROR: ") if errors else lines[-1] if lines else ""
   return f"exit code {code}: {last}" if last else f"exit code {code}"

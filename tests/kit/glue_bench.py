@@ -14,7 +14,7 @@ import pytest
 
 from bert import run_glue
 from bert.figures import drawing
-from bert.scripts import parallel_processes
+from bert.scripts import glue_sweep, parallel_processes
 from tests.kit.script_runs import Done
 
 # In the place of run_classifier.py. CONTROL/TASK.json may hold what a run does instead of its work:
@@ -96,7 +96,7 @@ class Bench:
       "seeds": "1,2",
     }
     self.command = (sys.executable, "-S", "-E", str(folder / "fake.py"), str(self.control))
-    monkeypatch.setattr(run_glue, "COMMAND", self.command)
+    monkeypatch.setattr(glue_sweep, "COMMAND", self.command)
     monkeypatch.setattr(parallel_processes, "POLL_SECONDS", 0.005)
     monkeypatch.setattr(drawing, "plot_table", lambda rows, path, *_: pathlib.Path(path).touch())
 

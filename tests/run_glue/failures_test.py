@@ -17,7 +17,7 @@ from bert.scripts import glue_runs
 from tests.kit.paths import ROOT
 
 
-def test_a_failing_run_is_told_and_the_others_go_on(bench):
+def test_a_failing_run_is_reported_and_the_others_go_on(bench):
   bench.add("RTE", "MRPC").tell("RTE", fail=["lr3e-05_epochs2_seed1", "lr3e-05_epochs2_seed2"])
   done = bench.run(parallel_runs=3)
   assert done.code == 1
@@ -69,10 +69,10 @@ def start_hanging(bench, **values):
   """A sweep in a process of its own, whose two first runs are at work."""
   bench.add("RTE").tell("RTE", hang=True)
   program = (
-    "import signal; from bert import run_glue\n"
+    "import signal; from bert import run_glue; from bert.scripts import glue_sweep\n"
     # Whoever started the tests may have ignored them, as `nohup` and `&` do.
     "for name in ('SIGINT', 'SIGHUP'): signal.signal(getattr(signal, name), signal.SIG_DFL)\n"
-    f"run_glue.COMMAND = {bench.command!r}\nrun_glue.start()"
+    f"glue_sweep.COMMAND = {bench.command!r}\nrun_glue.start()"
   )
   sweep = subprocess.Popen(
     [sys.executable, "-c", program, *bench.argv(parallel_runs=2, **values)[1:]],
@@ -90,13 +90,13 @@ def start_hanging(bench, **values):
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_is_passed_on_and_the_same_command_goes_on(bench, name):
+def test_a_signal_is_passed_on_and_the_same_command_continues(bench, name):
   number = getattr(signal, name)
   sweep = start_hanging(bench)
   sweep.send_signal(number)
   out, err = sweep.communicate(timeout=60)
   assert sweep.returncode == 128 + number, err
-  assert "Stopped. 0 of 4 runs have finished. The same command goes on from here." in err
+  assert "Stopped. 0 of 4 runs have finished. The same command continues from here." in err
   assert f"{name}: waiting for the running processes to save; once more ends them at once." in err
   assert "FAILED" not in err + out
   saved = [path.parent.name for path in bench.out.rglob("model.ckpt-5.index")]

@@ -51,7 +51,7 @@ def test_the_default_is_the_papers_grid(bench):
   assert not bench.out.exists()
 
 
-def test_a_dry_run_tells_what_has_finished(bench):
+def test_a_dry_run_shows_what_has_finished(bench):
   bench.add("RTE").run_well(seeds="2")
   lines = bench.run("--dry_run").out.splitlines()
   assert ["# has finished" in line for line in lines] == [False, True, False, True]
@@ -71,15 +71,15 @@ def test_flags_after_two_dashes_reach_every_process(bench):
     (["--", "--max_seq_length=3"], "--max_seq_length=3 after --"),
     (["--", "--warmup_proportion=7"], "--warmup_proportion=7.0: must be between 0 and 1"),
     (["--", "--warmup_proportion=x"], "--warmup_proportion"),
-    (["--tasks=MRPC,Moon"], "--tasks: Moon is none of CoLA"),
+    (["--tasks=MRPC,Moon"], "--tasks: Moon is not one of CoLA"),
     (["--tasks=RTE,qqp,ax"], "does not have QQP, AX."),
-    (["--learning_rates=0"], "--learning_rates: positive numbers are needed, not '0'"),
-    (["--seeds=1.5"], "--seeds: whole numbers are needed, not '1.5'"),
+    (["--learning_rates=0"], "--learning_rates: must be positive numbers, not '0'"),
+    (["--seeds=1.5"], "--seeds: must be whole numbers, not '1.5'"),
     (["--epochs="], "--epochs"),
-    (["--epochs=nan"], "positive numbers are needed, not 'nan'"),
+    (["--epochs=nan"], "must be positive numbers, not 'nan'"),
     (["--parallel_runs=0"], "--parallel_runs=0: must be at least 1"),
-    (["--glue_dir=nowhere"], "--glue_dir=nowhere is no folder"),
-    (["--glue_dir=."], "holds no task of GLUE"),
+    (["--glue_dir=nowhere"], "--glue_dir=nowhere is not a folder"),
+    (["--glue_dir=."], "contains no task of GLUE"),
     (["--init_checkpoint=nowhere"], "--init_checkpoint=nowhere: there is no checkpoint"),
   ],
 )

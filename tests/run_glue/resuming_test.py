@@ -30,7 +30,7 @@ def test_a_larger_grid_runs_only_what_is_new(bench):
   )
 
 
-def test_a_run_that_did_not_finish_goes_on_in_its_folder(bench):
+def test_a_run_that_did_not_finish_continues_in_its_folder(bench):
   """Results alone do not make it finished: they are written before the process ends."""
   bench.add("RTE").run_well(learning_rates="2e-5", seeds="1")
   [folder] = (bench.out / "RTE").iterdir()

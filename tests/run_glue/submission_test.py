@@ -22,7 +22,7 @@ def test_the_submission_is_as_glue_wants_it(bench):
   for name in ("MNLI-m", "MNLI-mm", "AX"):
     assert texts[f"{name}.tsv"] == "index\tprediction\n10\tneutral\n11\tneutral\n"
     assert (bench.out / "submission" / f"{name}.tsv").read_text() == texts[f"{name}.tsv"]
-  assert "GLUE's server asks for CoLA, SST-2, MRPC, QQP, QNLI, WNLI as well" in done.err
+  assert "GLUE's server expects CoLA, SST-2, MRPC, QQP, QNLI, WNLI as well" in done.err
   predicted = [call for call in bench.calls() if "do_predict" in call]
   assert [call["task_name"] for call in predicted] == ["STS-B", "MNLI", "RTE", "AX"]
   best = os.path.join("MNLI", "lr3e-05_epochs2_seed2")
@@ -54,7 +54,7 @@ def test_ax_is_predicted_even_if_it_comes_when_the_checkpoints_have_gone(bench):
   assert (bench.out / "submission" / "AX.tsv").exists()
 
 
-def test_a_failed_prediction_is_told_and_the_table_is_made(bench):
+def test_a_failed_prediction_is_reported_and_the_table_is_made(bench):
   bench.add("RTE", "MRPC").tell("RTE", **{"no prediction": True})
   done = bench.run()
   assert done.code == 1
@@ -67,7 +67,7 @@ def test_a_failed_prediction_is_told_and_the_table_is_made(bench):
 def test_predictions_that_lack_rows_are_not_submitted(tmp_path):
   write(tmp_path / "test.tsv", "index\ttext\n0\ta\n1\tb\n")
   write(tmp_path / "predictions.tsv", "id\tlabel\ntest-1\t1\t0.5\n")
-  with pytest.raises(ValueError, match=r"has 2 rows, but .* 1: GLUE takes complete submissions"):
+  with pytest.raises(ValueError, match=r"has 2 rows, but .* has 1: GLUE accepts only complete submissions"):
     glue_report.submission_text(
       "RTE", str(tmp_path / "predictions.tsv"), str(tmp_path / "test.tsv")
     )

@@ -153,7 +153,9 @@ GLUE = [
     case("empty", b"", "the file is empty"),
     case("blank lines alone", "\n\r\n\n", "the file is empty"),
     case("a short row", "g\t1\t\tGood.\ng\t1\n", "line 2", "column 3", "--skip_bad_rows"),
-    case("a tab within the text", "g\t1\t\tGood.\ng\t1\t\tA\tB\n", "line 2", "5 columns", "expected 4"),
+    case(
+      "a tab within the text", "g\t1\t\tGood.\ng\t1\t\tA\tB\n", "line 2", "5 columns", "expected 4"
+    ),
     case("an unknown label", "g\t1\t\tGood.\n\ng\t2\t\tBad.\n", "line 3", "'2' is unknown", "'0'"),
     case("no label", "g\t\t\tGood.\n", "line 1", "label is empty"),
     case("a NUL byte", "g\t1\t\tGood.\ng\t1\t\tG\0d.\n", "line 2", "NUL"),
@@ -176,7 +178,13 @@ GLUE = [
     case("NaN", "sentence1\tsentence2\tscore\na\tb\tnan\n", "line 2", "'nan' is not a finite"),
     case("infinite", "sentence1\tsentence2\tscore\na\tb\t1e999\n", "line 2", "'1e999'"),
     case("no score", "sentence1\tsentence2\tscore\na\tb\t\n", "line 2", "'' is not a finite"),
-    case("no column", "sentence1\tsentence2\na\tb\n", "line 1", "'score' is not in the header", "sentence2"),
+    case(
+      "no column",
+      "sentence1\tsentence2\na\tb\n",
+      "line 1",
+      "'score' is not in the header",
+      "sentence2",
+    ),
   ),
   _glue("sst-2")(
     case("words for labels", "sentence\tlabel\nFine.\tpositive\n", "line 2", "'positive'", "'1'"),
@@ -216,13 +224,21 @@ OWN_TABLES = [
   _own("tsv")(
     case("missing", None, "contains no train.tsv or train.csv or train.jsonl", "--data_dir"),
     case("empty", b"", "the file is empty"),
-    case("other columns", "text\tclass\na\t1\n", "line 1", "'text_a' is not in the header", "text, class"),
+    case(
+      "other columns",
+      "text\tclass\na\t1\n",
+      "line 1",
+      "'text_a' is not in the header",
+      "text, class",
+    ),
     case("a row too short", "text_a\tlabel\na\n", "line 2", "column 1"),
   ),
   _own("csv")(
     case("a quote never closed", 'text_a,label\n"a,1\nb,0\n', "line 2", "quoting is broken"),
     case("text behind a quote", 'text_a,label\n"a"b,1\n', "line 2", "quoting is broken"),
-    case("a comma within the text", "text_a,label\na,1\nb, c,1\n", "line 3", "3 columns", "expected 2"),
+    case(
+      "a comma within the text", "text_a,label\na,1\nb, c,1\n", "line 3", "3 columns, expected 2"
+    ),
   ),
   _own("jsonl")(
     case("no JSON", _jsonl("1}"), "line 2", "not JSON"),
@@ -321,17 +337,17 @@ SQUAD = [
       case("no data", '{"version": "1.1"}', "'data' is missing", "version"),
       case("an object for data", '{"data": {}}', "'data' is {}", "not a list"),
       case("no paragraphs", '{"data": [{"title": "t"}]}', "data[0]", "'paragraphs' is missing"),
-      case("no paragraph", '{"data": [{"paragraphs": []}]}', "no question in the file"),
+      case("no paragraph", '{"data": [{"paragraphs": []}]}', "contains no question"),
       case("a number for a paragraph", '{"data": [{"paragraphs": [5]}]}', "paragraphs[0] is 5"),
-      case("a number for a context", _squad({"context": 5}), "'context' is 5, not a text"),
+      case("a number for a context", _squad({"context": 5}), "'context' is 5, not text"),
       case("an empty context", _squad({"context": " \n"}), "'q1'", "context is empty"),
       case("no questions", _squad({"qas": None}), "'qas' is null"),
       case("no id", _squad(id=None), _QA, "'id' is missing"),
       case("a list for an id", _squad(id=[1]), _QA, "'id' is [1]"),
       case("no question", _squad(question=None), "'q1'", "'question' is missing"),
       case("a number for a question", _squad(question=5), "'q1'", "'question' is 5"),
-      case("no answers", _squad(answers=None), "'q1'", "each question needs an answer"),
-      case("an empty list of answers", _squad(answers=[]), "'q1'", "each question needs an answer"),
+      case("no answers", _squad(answers=None), "'q1'", "an answer to each question"),
+      case("an empty list of answers", _squad(answers=[]), "'q1'", "an answer to each question"),
       case("a text for an answer", _squad(answers=["1887"]), "'q1'", 'an answer is "1887"'),
       case("an answer without text", _squad(answers=[{"answer_start": 9}]), "'text' is missing"),
       case("an answer without place", _squad(answers=[{"text": "a"}]), "'answer_start' is missing"),
@@ -341,7 +357,7 @@ SQUAD = [
       case(
         "answers elsewhere",
         _squad(answers=[{"text": "1887", "answer_start": -1}]),
-        "none of its 1 questions",
+        "no answer to its 1 questions",
       ),
     ],
   ),
@@ -355,17 +371,15 @@ SQUAD = [
   ),
   _squad_family(
     "to answer",
-    [
-      case("two questions q1", _squad({"qas": [_QUESTION] * 2}), "'q1'", "with this id came before")
-    ],
+    [case("two questions q1", _squad({"qas": [_QUESTION] * 2}), "'q1'", "this id is used")],
     is_training=False,
   ),
   _squad_family(
     "compressed",
     [
-      case("cut short", gzip.compress(_squad().encode(), mtime=0)[:-20], "no whole gzip file"),
+      case("cut short", gzip.compress(_squad().encode(), mtime=0)[:-20], "not a complete gzip"),
       case("not compressed", _squad(), "Not a gzipped file"),
-      case("damaged", gzip.compress(b"x" * 99, mtime=0)[:10] + b"\xff" * 20, "no whole gzip file"),
+      case("damaged", gzip.compress(b"x" * 99, mtime=0)[:10] + b"\xff" * 20, "not a complete gzip"),
     ],
     file="squad.json.gz",
   ),
@@ -386,9 +400,9 @@ CONLL = [
     "bio",
     [
       case("missing", None, "no such file"),
-      case("empty", b"", "no word in the file"),
-      case("blank lines alone", "\n \n\t\n", "no word in the file"),
-      case("a document without words", "-DOCSTART- O\n\n", "no word in the file"),
+      case("empty", b"", "contains no word"),
+      case("blank lines alone", "\n \n\t\n", "contains no word"),
+      case("a document without words", "-DOCSTART- O\n\n", "contains no word"),
       case("words alone", "EU B-ORG\nrejects\n", "line 2", "no label", "'rejects'"),
       case("another scheme", "EU S-ORG\n", "line 1", "'S-ORG' is not in the scheme bio"),
       case("a label without type", "EU B-\n", "line 1", "'B-' is not in the scheme"),

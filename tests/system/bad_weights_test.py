@@ -338,7 +338,7 @@ SAFETENSORS = [
       case("cut by a byte", cut(1), "cut off"),
       case("a byte too many", lambda good: good + b"\0", "added to"),
       case("cut in the header", lambda good: good[:20], "its header should have"),
-      case("a header of exabytes", b"\xff" * 8 + b"{}", "is most"),
+      case("a header of exabytes", b"\xff" * 8 + b"{}", "the maximum is"),
       case("no JSON", _safetensors(b"{"), "JSON is bad"),
       case("5000 digits", _safetensors(b'{"a": ' + b"9" * 5000 + b"}"), "JSON is bad", "digits"),
       case("nested too deeply", _safetensors(DEEP.encode()), "JSON is bad"),

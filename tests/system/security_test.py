@@ -20,7 +20,7 @@ from bert.io import archives, http
 from bert.io.http import DownloadError
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, result_files
-from bert.tasks import conll_files, glue, public_data, squad
+from bert.tasks import conll_files, glue, public_data, squad, squad_answers, squad_features
 from bert.tokenization import FullTokenizer
 from tests.kit.paths import ROOT
 
@@ -197,14 +197,14 @@ def test_ids_of_questions_stay_in_json(sandbox):
   vocab.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "who", "a", "b"]))
   examples = squad.read_squad_examples(str(source), is_training=False)
   windows = []
-  squad.convert_examples_to_features(
+  squad_features.convert_examples_to_features(
     examples, FullTokenizer(str(vocab)), 8, 4, 4, False, windows.append
   )
   logits = [float(number) for number in range(8)]
   results = [run_squad.RawResult(window.unique_id, logits, logits) for window in windows]
   names = ["predictions.json", "nbest_predictions.json", "null_odds.json", "detailed.jsonl"]
   *paths, detailed = [str(sandbox / name) for name in names]
-  squad.write_predictions(
+  squad_answers.write_predictions(
     examples,
     windows,
     results,
