@@ -28,16 +28,13 @@ from bert.io import record_files
 from bert.scripts import command_line, flag_groups, output_folder, run_settings, shared_flags
 from bert.scripts.steps import INFORMATIVE, Run, log_sizes
 from bert.tasks import squad_scores
-from bert.tasks.squad import (  # the original's users look for these here
+from bert.tasks.squad import SquadExample, read_squad_examples
+from bert.tasks.squad_answers import answer_questions, get_final_text, write_predictions
+from bert.tasks.squad_features import (
   InputFeatures,
-  SquadExample,
   convert_examples_to_features,
   generate_features,
-  get_final_text,
-  read_squad_examples,
-  write_predictions,
 )
-from bert.tasks.squad_answers import answer_questions
 from bert.training import distribution
 
 __all__ = [
@@ -563,21 +560,14 @@ class QuestionAnswering(Run):
       logging.warning("Scores are those of %d questions of %d.", len(known), len(answers))
     return squad_scores.evaluate_answers(known, settings.version_2_with_negative)
 
-  def _export_task(self, folder, checkpoint_path):
-    from bert.exporting import span_model
-
-    settings = self.settings
+  def _task_model(self):
     names = ("max_seq_length", "doc_stride", "max_query_length", "n_best_size", "max_answer_length")
-    span_model.export_span_model(
-      folder,
-      self.bert_config,
-      checkpoint_path,
-      settings.vocab_file,
-      settings.do_lower_case,
-      **{name: settings.values[name] for name in names},
+    return {
+      "model": "SpanModel",
+      **{name: self.settings.values[name] for name in names},
       **self._answer_options(),
-      mask_padding=settings.pad_to_longest,
-    )
+      "mask_padding": self.settings.pad_to_longest,
+    }
 
 
 def _sizes(examples, num_windows) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Examples and features: what a text to classify is before and after tokenization.
+"""Examples and features: texts to classify, before and after tokenization.
 
   example = InputExample("train-1", "Is it late?", "It is.", label="1")
   features = convert_single_example(0, example, ["0", "1"], 128, tokenizer)
@@ -25,7 +25,7 @@ class InputExample:
     text_a: the first text, not yet tokenized.
     text_b: the second text of a pair, or None.
     label: a class name; a float for regression; a tuple of class names for multi-label.
-    source: "FILE, line N" where known, for error messages.
+    source: "FILE, line N" if known, for error messages.
   """
 
   def __init__(self, guid, text_a, text_b=None, label=None, source=None):
@@ -40,18 +40,18 @@ class InputExample:
 
 
 class PaddingInputExample:
-  """Fills a batch up to a fixed size, as TPUs need; it has no weight in any result."""
+  """Pads a batch to a fixed size, as TPUs need; it has no weight in any result."""
 
 
 class InputFeatures:
-  """One example as the model takes it.
+  """One example as input of the model.
 
   Attributes:
     input_ids: `max_seq_length` ints: [CLS] text_a [SEP], then text_b [SEP] if any, then zeros.
     input_mask: 1 for a token, 0 for padding.
     segment_ids: 0 for the first text, 1 for the second, 0 for padding.
     label_id: the class's number; a float for regression; a 0 or 1 per class for multi-label.
-    is_real_example: False for what merely fills a batch.
+    is_real_example: False for padding of a batch.
   """
 
   def __init__(self, input_ids, input_mask, segment_ids, label_id, is_real_example=True):
@@ -106,7 +106,7 @@ def convert_single_example(
 def join_texts(example, max_seq_length, tokenizer) -> tuple[list[str], list[int]]:
   """Tokens with [CLS] and [SEP], at most `max_seq_length`, and the segment of each."""
   tokens_a = tokenizer.tokenize(example.text_a)
-  # A second text without a single token, such as spaces, makes no second segment.
+  # A second text without any token, such as spaces, makes no second segment.
   tokens_b = tokenizer.tokenize(example.text_b) if example.text_b else []
   special = 3 if tokens_b else 2
   if max_seq_length < special:
@@ -120,7 +120,7 @@ def join_texts(example, max_seq_length, tokenizer) -> tuple[list[str], list[int]
 def _truncate_seq_pair(tokens_a: list[str], tokens_b: list[str], max_length: int) -> None:
   """Shortens two lists in place until both together hold at most `max_length` tokens.
 
-  The longer one loses its last token, again and again; of two equally long, the second.
+  The longer one loses its last token, repeatedly; of two equally long ones, the second.
 
   Example:
     >>> a, b = list("abcdef"), list("uvwxyz")
@@ -156,7 +156,7 @@ def _label_id(example: InputExample, label_list, problem_type) -> int | float | 
 
 
 def _label_error(example: InputExample, reason: str) -> DataError:
-  # Processors of users know no source; the guid then tells which row it was.
+  # Examples of a user's processor have no source; the guid then identifies the row.
   source = getattr(example, "source", None)
   return DataError(f"{source or 'example ' + str(example.guid)}: {reason}")
 
@@ -191,6 +191,6 @@ def convert_examples_to_features(
 
 
 def unknown_label(name: str, known: Sequence[str]) -> str:
-  """Says that `name` is none of the `known` labels."""
+  """The message that `name` is not one of the `known` labels."""
   shown = ", ".join(repr(label) for label in known[:20]) + (", ..." if len(known) > 20 else "")
   return f"the label {name!r:.80} is unknown; known labels: {shown}."

@@ -3,15 +3,15 @@
   compute_metrics(["accuracy", "f1"], labels, probabilities)
   # {"eval_accuracy": 0.8162, "eval_f1": 0.8702}
 
-scikit-learn and scipy do the computing; here are GLUE's conventions and what happens at the edges,
-where those libraries would warn or give NaN:
+scikit-learn and scipy compute the scores. This module adds GLUE's conventions and the edge cases in
+which those libraries would warn or return NaN:
 
 - `f1`, `precision`, `recall` are those of class 1 if there are two classes, as GLUE scores MRPC and
   QQP; with more classes, and for multi-label, they are the mean over the classes that occur.
-- A quotient of nothing (no positive predicted, none there) is 0.
-- Matthews, Pearson and Spearman are 0 where one side is constant, and a log line says so. A model
-  stuck on one class thus scores 0, neither NaN nor an error.
-- `auc` is 0.5 where only one class occurs, with a log line.
+- A quotient with denominator 0 (no positive example, or none predicted) is 0.
+- Matthews, Pearson and Spearman are 0 if one side is constant, which is logged. So a model that
+  always predicts one class scores 0, not NaN, and is no error.
+- `auc` is 0.5 if only one class occurs, which is logged.
 - NaN or infinity in labels or predictions is an error, never a score.
 
 Neither TensorFlow, scikit-learn nor scipy is imported with this module.
@@ -28,7 +28,7 @@ from absl import logging
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
-  """Share of examples predicted right; for multi-label, with all their labels right.
+  """Fraction of examples predicted correctly; for multi-label, with all labels correct.
 
   Example:
     >>> accuracy([0, 1, 1, 1], [0, 1, 0, 1])
@@ -40,7 +40,7 @@ def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def precision(labels: np.ndarray, predictions: np.ndarray, average: str = "binary") -> float:
-  """Share of what was predicted positive that is: TP / (TP + FP), 0 if nothing was predicted.
+  """Fraction of predicted positives that are positive: TP / (TP + FP), 0 if there are none.
 
   Args:
     labels: true classes.
@@ -57,7 +57,7 @@ def precision(labels: np.ndarray, predictions: np.ndarray, average: str = "binar
 
 
 def recall(labels: np.ndarray, predictions: np.ndarray, average: str = "binary") -> float:
-  """Share of the positives that was found: TP / (TP + FN), 0 if there are none."""
+  """Fraction of positives that were predicted: TP / (TP + FN), 0 if there are none."""
   from sklearn.metrics import recall_score
 
   return float(recall_score(labels, predictions, average=average, zero_division=0.0))
@@ -99,7 +99,7 @@ def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def _standardized(values) -> np.ndarray:
-  # Next to a large offset, or near the largest float, scipy warns and may give NaN. Neither scale
+  # With a large offset, or near the largest float, scipy warns and may return NaN. Neither scale
   # nor offset changes a correlation.
   values = np.asarray(values, np.float64)
   values = values / np.abs(values).max()
@@ -108,7 +108,7 @@ def _standardized(values) -> np.ndarray:
 
 
 def _clipped(correlation) -> float:
-  # Rounding may lead an ulp beyond.
+  # Rounding may exceed the bounds by an ulp.
   return float(np.clip(correlation, -1.0, 1.0))
 
 
@@ -138,14 +138,14 @@ def mse(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def hamming_loss(labels: np.ndarray, predictions: np.ndarray) -> float:
-  """Share of wrong decisions; for multi-label, each label of each example is one."""
+  """Fraction of wrong decisions; for multi-label, each label of each example is a decision."""
   from sklearn.metrics import hamming_loss as sklearn_hamming
 
   return float(sklearn_hamming(labels, predictions))
 
 
 def auc(labels: np.ndarray, scores: np.ndarray) -> float:
-  """Area under the ROC curve: how often a positive example scores above a negative one.
+  """Area under the ROC curve: the probability that a positive example scores above a negative.
 
   Args:
     labels: `[N]` zeros and ones.
@@ -167,7 +167,7 @@ def auc(labels: np.ndarray, scores: np.ndarray) -> float:
 
 
 def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, num_labels: int) -> np.ndarray:
-  """int64 `[num_labels, num_labels]`: how often the row's class was predicted as the column's.
+  """int64 `[num_labels, num_labels]`: examples of the row's class predicted as the column's.
 
   Example:
     >>> confusion_matrix([0, 0, 1, 2], [0, 1, 1, 1], 3).tolist()
@@ -200,7 +200,7 @@ def format_confusion_matrix(matrix: np.ndarray, labels: Sequence[str]) -> str:
 
 
 class ConfusionTable(str):
-  """A confusion matrix as `format_confusion_matrix` writes it, which keeps its numbers.
+  """A confusion matrix as formatted by `format_confusion_matrix`, which keeps its numbers.
 
   Attributes:
     matrix: int64 `[C, C]`.
@@ -218,15 +218,15 @@ class ConfusionTable(str):
 
 
 # ---------------------------------------------------------------------------------------------
-# From the outputs of a model to a flat dict of scores.
+# From the outputs of a model to a dict of scores.
 
 
 def _convention(labels, num_labels: int) -> str:
   return "binary" if np.ndim(labels) == 1 and num_labels <= 2 else "macro"
 
 
-# Name -> function of (labels, predictions, scores, num_labels). `scores` are the model's outputs as
-# they came, `[N, C]`, or None where it gave predictions only.
+# Name -> function of (labels, predictions, scores, num_labels). `scores` are the model's unchanged
+# outputs, `[N, C]`, or None if only predictions are known.
 METRICS: dict[str, Callable] = {
   "accuracy": lambda y, p, scores, n: accuracy(y, p),
   "f1": lambda y, p, scores, n: f1(y, p, _convention(y, n)),
@@ -255,22 +255,22 @@ PROBLEM_METRICS = {
 def _scores_of_class_1(scores) -> np.ndarray:
   if scores is None or scores.shape[1] != 2:
     raise ValueError("auc needs the model's two outputs for each example, [N, 2].")
-  # The difference ranks examples alike for logits and for probabilities.
+  # The difference ranks examples equally for logits and for probabilities.
   return scores[:, 1] - scores[:, 0]
 
 
 def keep_real(is_real_example, *arrays) -> tuple[np.ndarray, ...]:
-  """Leaves out what merely filled a batch.
+  """Removes the padding of batches.
 
   Args:
     is_real_example: `[N]` booleans, or weights of 0 and 1; None keeps all.
-    *arrays: arrays of N entries each.
+    *arrays: arrays with N entries each.
 
   Returns:
-    The arrays without the entries that are not real.
+    The real entries of the arrays.
 
   Raises:
-    ValueError: an array has another length.
+    ValueError: an array has a different length.
 
   Example:
     >>> keep_real([1, 0, 1], [5, 6, 7])
@@ -291,13 +291,13 @@ def keep_real(is_real_example, *arrays) -> tuple[np.ndarray, ...]:
 def predictions_of(
   outputs: np.ndarray, problem_type: str = "classification", threshold: float = 0.5
 ) -> np.ndarray:
-  """What a model's outputs say.
+  """The predictions that follow from a model's outputs.
 
   Args:
     outputs: `[N, C]` probabilities, or logits for classification; `[N]` or `[N, 1]` floats for
       regression; `[N]` class numbers are returned as they are.
     problem_type: "classification", "multi_label" or "regression".
-    threshold: from which probability on a label counts as given, for multi-label.
+    threshold: the minimum probability of a predicted label, for multi-label.
 
   Returns:
     `[N]` class numbers, `[N, C]` zeros and ones, or `[N]` floats.
@@ -328,20 +328,20 @@ def compute_metrics(
   """Scores a model's outputs.
 
   Args:
-    names: which metrics, see `METRICS`.
+    names: of the metrics, see `METRICS`.
     labels: `[N]` class numbers, `[N, C]` zeros and ones (multi-label) or `[N]` floats (regression).
-    outputs: what the model gave, see `predictions_of`.
-    is_real_example: `[N]`, 0 or False for what merely fills a batch; None if all are real.
+    outputs: outputs of the model, see `predictions_of`.
+    is_real_example: `[N]`, 0 or False for padding of a batch; None if all are real.
     problem_type: "classification", "multi_label" or "regression".
-    losses: `[N]` the loss of each example; their mean becomes `loss`.
-    prefix: put before each name; the original's is "eval_".
+    losses: `[N]`, the loss of each example; `loss` is their mean.
+    prefix: of each name in the result; the original's is "eval_".
 
   Returns:
     Name -> score, in the order of `names`, `loss` last.
 
   Raises:
-    ValueError: a name is unknown or not for this problem, shapes do not fit, no example is real,
-      or a value is NaN or infinite.
+    ValueError: a name is unknown or not for this problem type, shapes do not fit, no example is
+      real, or a value is NaN or infinite.
   """
   names = _checked_names(names, problem_type)
   labels, outputs = keep_real(is_real_example, labels, outputs)
@@ -360,28 +360,9 @@ def compute_metrics(
 
 
 def mean_loss(losses: np.ndarray, is_real_example: np.ndarray | None = None) -> float:
-  """Mean of the losses of the real examples; NaN stays NaN, for a diverged model shows in it."""
+  """Mean of the losses of the real examples; NaN stays NaN, which shows a diverged model."""
   (losses,) = keep_real(is_real_example, losses)
   return float(np.mean(losses, dtype=np.float64))
-
-
-def classification_metrics(
-  labels: np.ndarray, predictions: np.ndarray, num_labels: int
-) -> dict[str, float]:
-  """Everything worth knowing about single-label predictions, whatever the task's official metric.
-
-  Args:
-    labels: `[N]` class numbers.
-    predictions: `[N]` class numbers.
-    num_labels: how many classes there are.
-
-  Returns:
-    `accuracy`, `precision`, `recall`, `f1`, `f1_macro` and `matthews_corrcoef`.
-  """
-  labels, predictions = keep_real(None, labels, predictions)
-  _check_values(labels, predictions)
-  names = ("accuracy", "precision", "recall", "f1", "f1_macro", "matthews_corrcoef")
-  return {name: METRICS[name](labels, predictions, None, num_labels) for name in names}
 
 
 def _num_labels(labels, predictions, scores) -> int:
@@ -392,20 +373,20 @@ def _num_labels(labels, predictions, scores) -> int:
 
 def _checked_names(names: Iterable[str], problem_type: str) -> list[str]:
   if problem_type not in PROBLEM_METRICS:
-    raise ValueError(f"problem_type is {problem_type!r}, but must be in {list(PROBLEM_METRICS)}.")
+    raise ValueError(f"problem_type is {problem_type!r}, not one of {list(PROBLEM_METRICS)}.")
   names = list(names)
   for name in names:
     if name not in PROBLEM_METRICS[problem_type]:
       possible = ", ".join(sorted(PROBLEM_METRICS[problem_type]))
-      raise ValueError(f"No metric {name!r} for {problem_type}. There are: {possible}.")
+      raise ValueError(f"No metric {name!r} for {problem_type}. Possible metrics: {possible}.")
   return names
 
 
 def _check_values(labels: np.ndarray, outputs: np.ndarray) -> None:
   if len(labels) == 0:
-    raise ValueError("There is no example to score.")
+    raise ValueError("No example to score.")
   for name, values in (("labels", labels), ("predictions", outputs)):
     good = np.isfinite(values).reshape(len(values), -1).all(axis=1)
     if not good.all():
       row = int(np.argmin(good))
-      raise ValueError(f"The {name} hold NaN or infinity, first in row {row}: {values[row]}.")
+      raise ValueError(f"The {name} contain NaN or infinity, first in row {row}: {values[row]}.")

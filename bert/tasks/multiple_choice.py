@@ -175,7 +175,9 @@ class _Columns:
       return None
     text = str(label)  # in JSON it may be a number
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) >= num_choices:
-      raise row.error(f"the label is {label!r:.60}, but must be an integer from 0 to {num_choices - 1}.")
+      raise row.error(
+        f"the label is {label!r:.60}, but must be an integer from 0 to {num_choices - 1}."
+      )
     return int(text)
 
 

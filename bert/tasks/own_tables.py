@@ -20,7 +20,7 @@ class CsvProcessor(TableProcessor):
   """Your own data: `train`, `dev` and `test` files ending in .tsv, .csv or .jsonl.
 
   In TSV files quotes are text; CSV files have quoted fields; JSON Lines one object per line.
-  Columns are given by name, or by number counted from 0. Labels of the test file are optional and ignored.
+  Columns are given by name, or by number counted from 0. Labels of the test file are ignored.
   """
 
   def __init__(
@@ -53,7 +53,7 @@ class CsvProcessor(TableProcessor):
     """
     super().__init__(skip_bad_rows)
     if problem_type not in _METRICS:
-      raise ValueError(f"problem_type is {problem_type!r}, but must be in {list(_METRICS)}.")
+      raise ValueError(f"problem_type is {problem_type!r}, not one of {list(_METRICS)}.")
     self.problem_type = problem_type
     self.metrics = _METRICS[problem_type]
     self.headline_metric = self.metrics[0]

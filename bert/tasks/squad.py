@@ -1,16 +1,12 @@
 """SQuAD: questions about a paragraph, read from its JSON files.
 
   examples = read_squad_examples("dev-v1.1.json", is_training=False)
-  convert_examples_to_features(
-    examples, tokenizer, max_seq_length=384, doc_stride=128, max_query_length=64,
-    is_training=False, output_fn=features.append)
 
-In 1.1 every question has an answer in its paragraph; in 2.0 some have none. What cannot be read is
-a `DataError` with file, question and reason.
+In 1.1 every question has an answer in its paragraph; in 2.0 some have none. Unreadable data is a
+`DataError` with file, question and reason.
 
-The way of a question: read here, cut into windows (`squad_features.py`), shown to the model, whose
-outputs become answers (`squad_answers.py`), which are scored (`squad_scores.py`). Pure Python and
-NumPy, no TensorFlow.
+Questions are read here and cut into windows (`squad_features.py`) for the model. Its outputs become
+answers (`squad_answers.py`), which are scored (`squad_scores.py`). Pure Python, no TensorFlow.
 """
 
 import bisect
@@ -24,37 +20,8 @@ from typing import NamedTuple
 from absl import logging
 
 from bert.io.tables import DataError
-from bert.tasks.squad_answers import (  # re-exported: the original's users look for all of SQuAD in one place
-  _compute_softmax,
-  _get_best_indexes,
-  get_final_text,
-  write_predictions,
-)
-from bert.tasks.squad_features import (
-  InputFeatures,
-  _check_is_max_context,
-  _improve_answer_span,
-  convert_examples_to_features,
-  generate_features,
-)
 from bert.text.text_files import open_bytes
 from bert.tokenization import printable_text, whitespace_tokenize
-
-__all__ = [
-  "DataError",
-  "InputFeatures",
-  "SquadExample",
-  "_check_is_max_context",
-  "_compute_softmax",
-  "_get_best_indexes",
-  "_improve_answer_span",
-  "convert_examples_to_features",
-  "generate_features",
-  "get_final_text",
-  "read_squad_examples",
-  "split_words",
-  "write_predictions",
-]
 
 # The original's blanks, narrower than `str.split`'s: a no-break space, say, is part of a word.
 _WORD = re.compile(r"[^ \t\r\n\u202f]+")
@@ -67,11 +34,11 @@ class SquadExample:
     qas_id: the question's id.
     question_text: the question.
     doc_tokens: the paragraph's words. Questions of one paragraph share the list.
-    orig_answer_text: the answer to train on; "" for none; None in prediction.
-    start_position: index of the answer's first word; -1 for none; None in prediction.
+    orig_answer_text: the answer to train on; "" if the question has none; None in prediction.
+    start_position: index of the answer's first word; -1 if there is none; None in prediction.
     end_position: index of its last word, likewise.
     is_impossible: whether the paragraph does not answer the question (2.0 only).
-    answers: all correct answers, [] if there is none, None where the file does not tell.
+    answers: all correct answers, [] if there are none, None if the file does not give them.
     word_starts: where each of `doc_tokens` begins in the paragraph, in characters.
   """
 
@@ -104,7 +71,7 @@ class SquadExample:
       f"question_text: {printable_text(self.question_text)}",
       f"doc_tokens: [{' '.join(self.doc_tokens)}]",
     ]
-    # Compared with None, for an answer may begin at word 0, which the original does not show.
+    # Compared with None: an answer may begin at word 0, which the original does not show.
     for name in ("start_position", "end_position"):
       if getattr(self, name) is not None:
         shown.append(f"{name}: {getattr(self, name)}")
@@ -126,25 +93,25 @@ class _Paragraph(NamedTuple):
 def read_squad_examples(
   input_file: str | os.PathLike, is_training: bool, version_2_with_negative: bool = False
 ) -> list[SquadExample]:
-  """Reads a file of SQuAD's JSON.
+  """Reads a JSON file of SQuAD.
 
-  In training, a question whose answer is not where the file says is left out with a warning, and
-  of several answers the first one counts; how often either happened is logged.
+  In training, a question whose answer is not at the position given in the file is skipped with a
+  warning, and the first of several answers is used; the numbers of both are logged.
 
   Args:
-    input_file: its path; `.json`, or `.json.gz`.
+    input_file: path of a `.json` or `.json.gz`.
     is_training: whether every question needs an answer. Otherwise answers may be missing.
-    version_2_with_negative: whether questions may have no answer, which `is_impossible` tells.
+    version_2_with_negative: whether questions may have no answer, as marked by `is_impossible`.
 
   Raises:
-    DataError: the file is missing, no JSON, or not SQuAD's; two questions to predict have the same
-      id; a paragraph is empty. It names file, question and reason.
+    DataError: the file is missing, not JSON, or not SQuAD; two questions to predict have the same
+      id; a paragraph is empty. The message names file, question and reason.
   """
   return _Reader(input_file, is_training, version_2_with_negative).read()
 
 
 def split_words(text: str) -> tuple[list[str], list[int]]:
-  r"""Words between spaces, tabs, line ends and U+202F, and where each begins.
+  r"""The words between spaces, tabs, line ends and U+202F, and where each begins.
 
   Example:
     >>> split_words(" In 1997,\nit was")
@@ -155,7 +122,7 @@ def split_words(text: str) -> tuple[list[str], list[int]]:
 
 
 class _Reader:
-  """Reads one file, and counts what is odd about it."""
+  """Reads one file and counts its oddities."""
 
   def __init__(self, path, is_training, version_2):
     self._path, self._is_training, self._version_2 = os.fspath(path), is_training, version_2
@@ -190,23 +157,23 @@ class _Reader:
     except UnicodeDecodeError as error:
       raise DataError(f"byte {error.start} is not UTF-8.", self._path) from None
     except json.JSONDecodeError as error:
-      raise DataError(f"this is not JSON ({error.msg}).", self._path, error.lineno) from None
+      raise DataError(f"the file is not JSON ({error.msg}).", self._path, error.lineno) from None
     except ValueError as error:  # a number of more digits than Python reads
-      raise DataError(f"this is not JSON ({error}).", self._path) from None
+      raise DataError(f"the file is not JSON ({error}).", self._path) from None
     except (EOFError, zlib.error) as error:
-      raise DataError(f"it is no whole gzip file ({error}).", self._path) from None
+      raise DataError(f"the file is not a complete gzip file ({error}).", self._path) from None
     except RecursionError:
-      raise DataError("its brackets are nested too deeply for SQuAD.", self._path) from None
+      raise DataError("the brackets are nested too deeply for SQuAD.", self._path) from None
     except OSError as error:
-      raise DataError(f"it cannot be read ({error.strerror or error}).", self._path) from None
+      raise DataError(f"the file cannot be read ({error.strerror or error}).", self._path) from None
 
   def _get(self, record, key: str, kind: type | tuple[type, ...], place: str):
-    """`record[key]`, which has to be a `kind`."""
+    """`record[key]`, which must be a `kind`."""
     if not isinstance(record, dict):
       raise DataError(f"{place} is {_shown(record)}, not an object {{...}}.", self._path)
     if key not in record:
       present = ", ".join(sorted(record)) or "nothing"
-      raise DataError(f"{place}: {key!r} is missing; there is {present}.", self._path)
+      raise DataError(f"{place}: {key!r} is missing; found {present}.", self._path)
     value = record[key]
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
       what = _KIND_NAMES[kind]
@@ -231,33 +198,33 @@ class _Reader:
     return example
 
   def _check_new(self, qas_id, place) -> None:
-    # As they are in the files of answers, where 7 and "7" are the same key.
+    # As strings, as in the files of answers, where 7 and "7" are the same key.
     if str(qas_id) in self._seen:
       if not self._is_training:
-        # Results are kept by id: of two questions with one id, one would be lost.
-        raise DataError(f"{place}: a question with this id came before.", self._path)
+        # Results are stored by id: of two questions with one id, one would be lost.
+        raise DataError(f"{place}: this id is used by an earlier question.", self._path)
       self._repeated += 1
     self._seen.add(str(qas_id))
 
   def _answers(self, qa, place) -> list[str] | None:
-    """Texts of the correct answers; None if the file does not tell them."""
+    """Texts of the correct answers; None if the file does not give them."""
     if qa.get("answers") is None:
       return [] if self._version_2 and qa.get("is_impossible") is True else None
     answers = self._get(qa, "answers", list, place)
     texts = [self._get(answer, "text", str, f"{place}, an answer") for answer in answers]
-    # Without `is_impossible` an empty list says no more than a missing one.
+    # Without `is_impossible` an empty list means the same as a missing one.
     return texts if texts or (self._version_2 and "is_impossible" in qa) else None
 
   def _add_target(self, example, paragraph, qa, place) -> bool:
-    """Fills in what to learn; False if it cannot be found."""
+    """Sets the answer to train on; False if it is not found in the context."""
     if self._version_2 and self._is_impossible(qa, place):
       example.is_impossible, example.orig_answer_text = True, ""
       example.start_position = example.end_position = -1
       return True
     if not example.answers:
-      advice = "It is marked as impossible: --version_2_with_negative learns from such questions."
+      advice = "It is marked as impossible: use --version_2_with_negative for such questions."
       raise DataError(
-        f"{place}: to train, each question needs an answer, and it has none.",
+        f"{place}: training needs an answer to each question, and this one has none.",
         self._path,
         advice=advice if qa.get("is_impossible") else "",
       )
@@ -268,7 +235,7 @@ class _Reader:
     if found is None:
       self._not_found += 1
       logging.warning(
-        "Could not find answer: '%s' at character %d of the context of %s. Left out.",
+        "Could not find answer: '%s' at character %d of the context of %s. Skipped.",
         answer["text"],
         start,
         place,
@@ -290,14 +257,14 @@ class _Reader:
   def _report(self, num_examples) -> None:
     if not num_examples and self._not_found:
       raise DataError(
-        f"none of its {self._questions_read} questions has its answer where the file says.",
+        f"no answer to its {self._questions_read} questions is at the given position.",
         self._path,
       )
     if not num_examples:
-      raise DataError("there is no question in the file.", self._path)
+      raise DataError("the file contains no question.", self._path)
     for count, what in (
-      (self._not_found, "were left out: their answer is not where the file says"),
-      (self._several, "have several answers: the first one is trained on"),
+      (self._not_found, "were skipped: their answer is not at the given position"),
+      (self._several, "have several answers: the first one is used for training"),
       (self._repeated, "have the id of an earlier question"),
     ):
       if count:
@@ -306,17 +273,17 @@ class _Reader:
 
 _KIND_NAMES = {
   list: "a list [...]",
-  str: "a text",
-  int: "a whole number",
+  str: "text",
+  int: "an integer",
   bool: "true or false",
-  (str, int): "a text",
+  (str, int): "text",
 }
 
 
 def _shown(value) -> str:
   try:
     return f"{json.dumps(value):.60}"
-  except RecursionError:  # what could just be read may be too deep to write
+  except RecursionError:  # a value just shallow enough to be read may be too deep to write
     return "a deeply nested value"
 
 

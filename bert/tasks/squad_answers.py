@@ -1,11 +1,11 @@
 """SQuAD: from the model's outputs to answers.
 
-For each piece of each window the model says how well an answer begins there, and how well it ends
-there. Of all pairs of a beginning and an end, the best that make sense are put into words of the
-paragraph: `write_predictions` does so for a whole file, `find_answers` for one question.
+For each piece of each window the model gives scores that an answer begins and that it ends there.
+The best valid pairs of a beginning and an end are mapped to words of the paragraph:
+`write_predictions` does this for a whole file, `find_answers` for one question.
 
-Results equal the original's, number by number. What differs: a question for which no span makes
-sense does not end the program, see `NO_ANSWER_ODDS`. Pure Python and NumPy, no TensorFlow.
+Results equal the original's, number by number, except that a question without any valid span does
+not end the program, see `NO_ANSWER_ODDS`. Pure Python and NumPy, no TensorFlow.
 """
 
 import collections
@@ -24,8 +24,8 @@ from absl import logging
 from bert.io import atomic_files
 from bert.tokenization import BasicTokenizer
 
-# The null odds of a question for which no span at all makes sense, so that every threshold says
-# "no answer". Finite, since JSON knows no infinity; it is the original's "large and positive".
+# The null odds of a question without any valid span: above every threshold, so it has no answer.
+# Finite, because JSON has no infinity; the original's "large and positive".
 NO_ANSWER_ODDS = 1000000.0
 
 
@@ -33,12 +33,12 @@ class Answer(NamedTuple):
   """A possible answer to a question.
 
   Attributes:
-    text: as the paragraph writes it; "" for "there is no answer".
+    text: as in the paragraph; "" for "no answer".
     start_logit: the model's score of its beginning.
     end_logit: the model's score of its end.
-    doc_span_index: the window it was found in; None if it was not found in one.
-    start: its first character among the paragraph's words joined by spaces from word `first_word`
-      on; None for no text of the paragraph.
+    doc_span_index: the window in which it was found; None if in no window.
+    start: its first character in the paragraph's words joined by spaces, starting at word
+      `first_word`; None if it is not text of the paragraph.
     first_word: index of a word of the paragraph.
   """
 
@@ -51,22 +51,22 @@ class Answer(NamedTuple):
 
   @property
   def score(self) -> float:
-    """How likely it is: a logarithm, but for a constant."""
+    """The logarithm of its probability, up to a constant."""
     return self.start_logit + self.end_logit
 
 
 @dataclasses.dataclass
 class QuestionAnswers:
-  """What was found for one question.
+  """The answers to one question.
 
   Attributes:
     example: the `squad.SquadExample`.
-    nbest: the best answers, best first, but for a null answer that stands last.
-    probabilities: of each, together 1.
-    best_answer: the best one with a text, or None.
-    null_odds: how much more likely no answer is than `best_answer`, a difference of logits; None
-      where every question has an answer.
-    prediction: the one chosen.
+    nbest: the best answers, best first; a null answer may be last regardless of its score.
+    probabilities: the probability of each; their sum is 1.
+    best_answer: the best answer with a text, or None.
+    null_odds: the score of no answer less that of `best_answer`; None if every question has an
+      answer.
+    prediction: the selected answer.
   """
 
   example: Any
@@ -78,7 +78,7 @@ class QuestionAnswers:
 
   @property
   def probability(self) -> float:
-    """Of `prediction` among `nbest`; 0 if it is not among them."""
+    """The probability of `prediction` among `nbest`; 0 if it is not among them."""
     return sum(
       probability
       for answer, probability in zip(self.nbest, self.probabilities, strict=True)
@@ -108,16 +108,16 @@ def write_predictions(
     all_examples: of `squad.read_squad_examples`.
     all_features: their windows.
     all_results: for each window an object with `unique_id`, `start_logits` and `end_logits`.
-    n_best_size: answers to give for each question.
-    max_answer_length: longest answer in pieces.
-    do_lower_case: as the tokenizer's.
+    n_best_size: the number of answers to give for each question.
+    max_answer_length: the maximum length of an answer in pieces.
+    do_lower_case: the tokenizer's.
     output_prediction_file: id -> text.
     output_nbest_file: id -> the best answers with their probabilities.
-    output_null_log_odds_file: id -> how much better no answer scores than the best one.
+    output_null_log_odds_file: id -> the score of no answer less that of the best answer.
     version_2_with_negative: whether a question may have no answer.
-    null_score_diff_threshold: answer "" where the null odds are greater than this.
-    verbose_logging: whether to log answers that could not be followed into the paragraph.
-    output_detailed_file: one JSON object a line: the answer, its place and its probability.
+    null_score_diff_threshold: the answer is "" if the null odds are greater than this.
+    verbose_logging: whether to log answers that could not be mapped to the paragraph.
+    output_detailed_file: JSON Lines: each answer, its place and its probability.
 
   Returns:
     The answers to each question, in the order of `all_examples`.
@@ -152,7 +152,7 @@ def write_predictions(
 def answer_questions(
   all_examples: Sequence, all_features: Iterable, all_results: Iterable, *args, **options
 ) -> list[QuestionAnswers]:
-  """`find_answers` for each of `all_examples`; further arguments are handed on."""
+  """`find_answers` for each of `all_examples`; further arguments are passed on."""
   windows = collections.defaultdict(list)
   for feature in all_features:
     windows[feature.example_index].append(feature)
@@ -182,11 +182,11 @@ def find_answers(
     features: its windows.
     results: unique id of a window -> its result.
     n_best_size: see `write_predictions`, like all that follow.
-    max_answer_length: pieces.
-    do_lower_case: as the tokenizer's.
+    max_answer_length: in pieces.
+    do_lower_case: the tokenizer's.
     version_2_with_negative: whether it may have no answer.
     null_score_diff_threshold: for the null odds.
-    verbose_logging: log what goes wrong.
+    verbose_logging: whether to log failures.
 
   Raises:
     ValueError: a window has no result.
@@ -201,7 +201,7 @@ def find_answers(
   null = _null_answer(features, results) if version_2_with_negative else None
   if null is not None:
     candidates.append(_Candidate(None, 0, 0, null.start_logit, null.end_logit))
-  # Stable, as the original's: of equal scores, the first found stays first.
+  # Stable, as in the original: of equal scores, the first found stays first.
   candidates.sort(key=lambda c: c.start_logit + c.end_logit, reverse=True)
   nbest = _nbest(example, candidates, null, n_best_size, do_lower_case, verbose_logging)
   best = next((answer for answer in nbest if answer.text), None)
@@ -235,18 +235,18 @@ def _result_of(feature, results):
     return results[feature.unique_id]
   except KeyError:
     raise ValueError(
-      f"There is no result for the window with unique_id {feature.unique_id}: predict all windows "
-      "of the same file first."
+      f"The window with unique_id {feature.unique_id} has no result: predict all windows of a file "
+      "first."
     ) from None
 
 
 def _candidates(feature, result, n_best_size, max_answer_length) -> list[_Candidate]:
-  """The spans of one window that make sense, by the rank of their beginning, then of their end."""
+  """The valid spans of one window, by the rank of their beginning, then of their end."""
   words, is_max_context = feature.token_to_orig_map, feature.token_is_max_context
-  # Padding and the question take their places among the best, as in the original.
+  # Padding and the question may be among the best, as in the original.
   starts = _get_best_indexes(result.start_logits, n_best_size)
   ends = _get_best_indexes(result.end_logits, n_best_size)
-  # Only the window with most context around an answer's first piece may give it.
+  # Only the window with most context around its first piece may give an answer.
   starts = [i for i in starts if i in words and is_max_context.get(i, False)]
   ends = [i for i in ends if i in words]
   return [
@@ -258,7 +258,7 @@ def _candidates(feature, result, n_best_size, max_answer_length) -> list[_Candid
 
 
 def _null_answer(features, results) -> Answer:
-  """What speaks for no answer, the scores of [CLS], in the window where that is least."""
+  """The null answer: the scores of [CLS], in the window where their sum is smallest."""
   best = Answer("", 0.0, 0.0)
   lowest = NO_ANSWER_ODDS
   for feature in features:
@@ -272,7 +272,7 @@ def _null_answer(features, results) -> Answer:
 
 
 def _nbest(example, candidates, null, n_best_size, do_lower_case, verbose) -> list[Answer]:
-  """The best different texts."""
+  """The best answers with different texts."""
   nbest: list[Answer] = []
   seen = set()
   for candidate in candidates:
@@ -287,7 +287,7 @@ def _nbest(example, candidates, null, n_best_size, do_lower_case, verbose) -> li
       nbest.append(answer)
   if null is not None and null not in nbest:
     nbest.append(null)
-  return nbest or [Answer("empty", 0.0, 0.0)]  # The original's word; each question needs one.
+  return nbest or [Answer("empty", 0.0, 0.0)]  # As in the original; each question needs an answer.
 
 
 def _get_best_indexes(logits: Sequence[float], n_best_size: int) -> list[int]:
@@ -320,7 +320,7 @@ def _compute_softmax(scores: Sequence[float]) -> list[float]:
 
 
 def _in_words(example, candidate, do_lower_case, verbose) -> Answer:
-  """The candidate as the paragraph writes it."""
+  """The candidate as written in the paragraph."""
   feature, start, end, start_logit, end_logit = candidate
   pieces = " ".join(feature.tokens[start : end + 1])
   pieces = " ".join(pieces.replace(" ##", "").replace("##", "").split())
@@ -337,14 +337,14 @@ def get_final_text(
 ) -> str:
   """The part of `orig_text` that was tokenized into `pred_text`.
 
-  The words around an answer often hold more than it, and its pieces have lost case and accents.
-  Both texts without their spaces are compared letter by letter, which fails where tokenization
-  changed the number of letters; then all of `orig_text` is the answer.
+  The words that contain an answer are often longer, and its pieces have lost case and accents. Both
+  texts are compared letter by letter without spaces. If tokenization changed the number of letters,
+  this fails, and all of `orig_text` is the answer.
 
   Args:
     pred_text: joined pieces.
     orig_text: the paragraph's words that contain them.
-    do_lower_case: as the tokenizer's.
+    do_lower_case: the tokenizer's.
     verbose_logging: whether to log a failure.
 
   Example:
@@ -358,7 +358,7 @@ def get_final_text(
 def _align(pred_text, orig_text, do_lower_case, verbose) -> tuple[int, int]:
   """Where in `orig_text` that part begins and ends, see `get_final_text`."""
   everything = 0, len(orig_text)
-  # Tokenization never looks beyond a space, so words can be looked up, which repeat a lot.
+  # Tokenization never looks beyond a space, and words are often repeated: look them up.
   words = (_tokenize_word(word, do_lower_case) for word in orig_text.split(" "))
   tokenized = " ".join(itertools.chain.from_iterable(words))
   start = tokenized.find(pred_text)
@@ -399,9 +399,9 @@ def _explain(verbose: bool, message: str, *texts: str) -> None:
 
 
 def context_span(example, answer: Answer) -> tuple[int, int] | None:
-  """An answer's first character in the context, and the one behind its last; None if it has none.
+  """Start and end (exclusive) of an answer in the context; None if it is not from the context.
 
-  The text between is the answer's, but for blanks, of which the answer has one between two words.
+  The text between them is the answer, except that the answer has one space between two words.
   """
   if answer.start is None or not answer.text or example.word_starts is None:
     return None
@@ -411,7 +411,7 @@ def context_span(example, answer: Answer) -> tuple[int, int] | None:
 
 
 def _context_offset(example, word: int, index: int) -> int:
-  """The context's character at `index` of the words from `word` on, joined by spaces."""
+  """The position in the context of character `index` of the joined words from `word` on."""
   while index > len(example.doc_tokens[word]):
     index -= len(example.doc_tokens[word]) + 1
     word += 1
@@ -421,7 +421,7 @@ def _context_offset(example, word: int, index: int) -> int:
 # ---------------------------------------------------------------------------------------------
 # Files.
 
-# Other line ends, which JSON leaves as they are, would end a line for `str.splitlines`.
+# JSON keeps these line ends unescaped, but `str.splitlines` would split at them.
 _LINE_ENDS_IN_TEXT = {ord(c): f"\\u{ord(c):04x}" for c in "\x85\u2028\u2029"}
 
 

@@ -1,11 +1,11 @@
-"""SQuAD: from questions to windows, what the model reads.
+"""SQuAD: from questions to windows, the input of the model.
 
 A paragraph too long for one sequence is read through several overlapping windows:
 
   [CLS] question [SEP] window of the paragraph [SEP]
 
-`generate_features` yields them one by one, so a file of any size can be written as it goes. Equal
-to the original's, in a fraction of its time. Pure Python and NumPy, no TensorFlow.
+`generate_features` yields them one by one, so files of any size can be processed. They equal the
+original's, in a fraction of its time. Pure Python and NumPy, no TensorFlow.
 """
 
 import array
@@ -31,7 +31,7 @@ class InputFeatures:
     doc_span_index: the window's place among those of its question, from 0.
     tokens: word pieces, special ones included, no padding.
     token_to_orig_map: position in `tokens` -> index of the word in `doc_tokens`.
-    token_is_max_context: position -> whether no other window shows more around this piece.
+    token_is_max_context: position -> whether this window has most context around the piece.
     input_ids: ids of `tokens`, then zeros.
     input_mask: 1 for each token, 0 for padding.
     segment_ids: 0 for the question, 1 for the paragraph, 0 for padding.
@@ -73,8 +73,8 @@ class InputFeatures:
 class WindowMap(Mapping):
   """Position in a sequence -> value, for the consecutive positions of a window.
 
-  Reads like the dict it stands for, in a twentieth of the memory: a hundred thousand windows have
-  two of them each.
+  Reads like the dict that it replaces, in a twentieth of the memory: each of a hundred thousand
+  windows has two of them.
 
   Example:
     >>> word_of = WindowMap(5, array.array("i", [0, 0, 1]))

@@ -1,8 +1,8 @@
-"""SQuAD's official scores: exact match, F1, and the threshold that decides when not to answer.
+"""SQuAD's official scores: exact match, F1, and the best threshold for "no answer".
 
   evaluate_v1({"q1": ["in 1997", "1997"]}, {"q1": "1997"})   # {"exact_match": 100.0, "f1": 100.0}
 
-The figures are those of evaluate-v1.1.py and evaluate-v2.0.py (Rajpurkar et al. 2016,
+The scores are those of evaluate-v1.1.py and evaluate-v2.0.py (Rajpurkar et al. 2016,
 arXiv:1606.05250, and 2018, arXiv:1806.03822): percentages, under the same names. Pure Python.
 """
 
@@ -18,7 +18,7 @@ Scores = Mapping[str, float]
 
 
 def normalize_answer(text: str) -> str:
-  """What of an answer counts: no case, no punctuation, no article, single spaces.
+  """An answer without case, punctuation, articles and repeated spaces, which do not count.
 
   Example:
     >>> normalize_answer("  The (U.S.)  Congress")
@@ -29,14 +29,14 @@ def normalize_answer(text: str) -> str:
 
 
 def compute_exact(gold: str, predicted: str) -> float:
-  """1 where both are the same once normalized, else 0."""
+  """1 if both are equal after normalization, else 0."""
   return float(normalize_answer(gold) == normalize_answer(predicted))
 
 
 def compute_f1(gold: str, predicted: str) -> float:
-  """Harmonic mean of precision and recall over words; order does not count.
+  """Harmonic mean of precision and recall over words, in any order.
 
-  Two empty answers agree wholly, as in SQuAD 2.0.
+  Two empty answers agree completely, as in SQuAD 2.0.
 
   Example:
     >>> round(compute_f1("the white house", "white house lawn"), 3)
@@ -57,18 +57,18 @@ def compute_f1(gold: str, predicted: str) -> float:
 def evaluate_v1(
   answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]
 ) -> dict[str, float]:
-  """The figures of evaluate-v1.1.py.
+  """The scores of evaluate-v1.1.py.
 
   Args:
-    answers: id -> correct answers; the one nearest to the prediction counts.
-    predictions: id -> predicted text. A question without one has score 0.
+    answers: id -> correct answers; the one closest to the prediction counts.
+    predictions: id -> predicted text. A question without a prediction has score 0.
 
   Returns:
     `exact_match` and `f1`, percentages.
   """
 
   def f1(gold, predicted):
-    # 1.1 has no empty answers: that two of them agree is a rule of 2.0.
+    # 1.1 has no empty answers; that two of them agree is a rule of 2.0.
     return compute_f1(gold, predicted) if normalize_answer(gold) else 0.0
 
   exact = _best_scores(answers, predictions, compute_exact)
@@ -84,21 +84,21 @@ def evaluate_v2(
   null_odds: Mapping[str, float] | None = None,
   best_answers: Mapping[str, str] | None = None,
 ) -> dict[str, float]:
-  """The figures of evaluate-v2.0.py.
+  """The scores of evaluate-v2.0.py.
 
   Args:
-    answers: id -> correct answers, none for a question without an answer.
-    predictions: id -> predicted text, "" for none. A question without one does not count.
-    null_odds: id -> how likely it is to have no answer, on any scale. With it come the best
-      thresholds: a question is answered where its odds are not greater.
-    best_answers: what to answer below the threshold; `predictions` by default, as in the official
-      script, for which a threshold beyond the one of `predictions` can then do no good.
+    answers: id -> correct answers, an empty list for a question without an answer.
+    predictions: id -> predicted text, "" for no answer. Questions that are missing do not count.
+    null_odds: id -> odds of no answer, on any scale. If given, the best thresholds are added: a
+      question is answered if its odds are not greater.
+    best_answers: the answers below the threshold; by default `predictions`, as in the official
+      script, where thresholds above that of `predictions` can then not improve the score.
 
   Returns:
     `exact`, `f1`, `total`; the same for questions with (`HasAns_`) and without an answer
-    (`NoAns_`), where there are any; `best_exact`, `best_exact_thresh`, `best_f1`, `best_f1_thresh`.
+    (`NoAns_`), if any; `best_exact`, `best_exact_thresh`, `best_f1`, `best_f1_thresh`.
   """
-  # Of answers that are punctuation or articles alone nothing would be left to find.
+  # Nothing would be left of answers that consist of punctuation and articles.
   gold = {qid: [a for a in texts if normalize_answer(a)] or [""] for qid, texts in answers.items()}
   exact = _best_scores(gold, predictions, compute_exact)
   f1 = _best_scores(gold, predictions, compute_f1)
@@ -117,16 +117,16 @@ def evaluate_v2(
 
 
 def evaluate_answers(answers: Iterable, version_2_with_negative: bool) -> dict[str, float]:
-  """The figures of answers that were just found, to questions whose right answers are known.
+  """The scores of answers to questions whose correct answers are known.
 
   Args:
     answers: `squad_answers.QuestionAnswers`.
-    version_2_with_negative: by the rules of 2.0, with the best thresholds, or of 1.1.
+    version_2_with_negative: whether to use the rules of 2.0, with the best thresholds, or of 1.1.
 
   Returns:
-    As of `evaluate_v1` and the `total` of questions; or as of `evaluate_v2`, whose best thresholds
-    are values for `--null_score_diff_threshold`, and `HasAns_exact_if_answered` and
-    `HasAns_f1_if_answered`: the figures of the answerable questions, were all of them answered.
+    Those of `evaluate_v1` and the `total` of questions; or those of `evaluate_v2`, whose best
+    thresholds are values for `--null_score_diff_threshold`, and `HasAns_exact_if_answered` and
+    `HasAns_f1_if_answered`: the scores of the answerable questions if all of them were answered.
   """
   by_id = {answer.example.qas_id: answer for answer in answers}
   gold = {qid: answer.example.answers for qid, answer in by_id.items()}
@@ -149,18 +149,18 @@ def find_best_threshold(
   scores: Scores,
   null_odds: Mapping[str, float],
 ) -> tuple[float, float]:
-  """The threshold on the null odds that scores best.
+  """The threshold on the null odds with the best score.
 
-  Begins with no question answered and answers one after another, the surest first.
+  Starts with no question answered, then answers one after another, the most certain first.
 
   Args:
-    answers: id -> correct answers, none for a question without an answer.
-    predictions: id -> what to answer; "" for nothing.
+    answers: id -> correct answers, an empty list for a question without an answer.
+    predictions: id -> answer; "" for none.
     scores: id -> score of that answer.
-    null_odds: id -> how likely no answer is.
+    null_odds: id -> odds of no answer.
 
   Returns:
-    The best score as a percentage, and the threshold; 0.0 where nothing beats not answering at all.
+    The best score as a percentage, and the threshold; 0.0 if no answers at all score best.
   """
   score = best_score = float(sum(not answers[qid] for qid in scores))
   best_threshold = 0.0
@@ -177,7 +177,7 @@ def find_best_threshold(
 
 
 def _best_scores(answers, predictions, metric: Callable[[str, str], float]) -> dict[str, float]:
-  """Each prediction's score against the correct answer it is nearest to."""
+  """Each prediction's score against the correct answer closest to it."""
   return {
     qid: max(metric(text, predictions[qid]) for text in texts)
     for qid, texts in answers.items()

@@ -19,6 +19,7 @@ from absl import logging
 
 from bert.tasks.conll_files import InputExample
 from bert.tasks.label_schemes import Entity, convert_labels
+from bert.tasks.windows import windows
 
 # ---------------------------------------------------------------------------------------------
 # From sentences to windows.
@@ -44,19 +45,6 @@ class InputFeatures:
     self.segment_ids = segment_ids
     self.label_ids = label_ids
     self.word_mask = word_mask
-
-
-def windows(num_pieces: int, capacity: int, stride: int) -> list[tuple[int, int]]:
-  """Start and end of each window. The last one is moved back, so that several windows are all full.
-
-  Example:
-    >>> windows(10, 6, 3)
-    [(0, 6), (3, 9), (4, 10)]
-    >>> windows(5, 6, 3)
-    [(0, 5)]
-  """
-  last = max(num_pieces - capacity, 0)
-  return [(start, min(start + capacity, num_pieces)) for start in (*range(0, last, stride), last)]
 
 
 def owners(spans: Sequence[tuple[int, int]], num_pieces: int) -> np.ndarray:

@@ -34,7 +34,6 @@ import numpy as np
 from absl import logging
 
 from bert.tasks.classification import PaddingInputExample
-from bert.tasks.tagging import windows
 
 POOLINGS = ("mean", "max")
 
@@ -58,6 +57,19 @@ class WindowOptions(NamedTuple):
   stride: int
   max_windows: int
   pooling: str = "mean"
+
+
+def windows(num_pieces: int, capacity: int, stride: int) -> list[tuple[int, int]]:
+  """Start and end of each window. The last one is moved back, so that several windows are all full.
+
+  Example:
+    >>> windows(10, 6, 3)
+    [(0, 6), (3, 9), (4, 10)]
+    >>> windows(5, 6, 3)
+    [(0, 5)]
+  """
+  last = max(num_pieces - capacity, 0)
+  return [(start, min(start + capacity, num_pieces)) for start in (*range(0, last, stride), last)]
 
 
 def facts(options: WindowOptions | None) -> dict:

@@ -5,7 +5,8 @@ import pathlib
 import random
 
 from bert import run_squad, tokenization
-from bert.tasks.squad import generate_features, read_squad_examples
+from bert.tasks.squad import read_squad_examples
+from bert.tasks.squad_features import generate_features
 from tests.kit import tiny_bert
 from tests.kit.script_runs import Script, Trained, json_lines
 

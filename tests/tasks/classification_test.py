@@ -119,7 +119,12 @@ def test_missing_and_unfit_labels():
 
 def test_five_examples_are_logged_as_in_the_original(monkeypatch):
   lines = []
-  monkeypatch.setattr(logging, "info", lambda message, *args: lines.append(message % args))
+
+  def log(level, message, *args):
+    if level == logging.INFO:
+      lines.append(message % args)
+
+  monkeypatch.setattr(logging, "log", log)
   for index in range(8):
     convert(InputExample(f"dev-{index}", "a bb", label="1"), length=5, index=index)
   assert lines[:7] == [

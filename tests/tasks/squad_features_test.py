@@ -1,0 +1,150 @@
+"""Windows of SQuAD's questions. Alone: python -m pytest tests/tasks/squad_features_test.py"""
+
+import doctest
+import gzip
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert.tasks import squad_features
+from bert.tasks.squad import SquadExample, read_squad_examples
+from bert.tasks.squad_features import WindowMap
+from tests.kit.squad_samples import VERSIONS, features_of
+
+
+def assert_features_equal(features, path):
+  with gzip.open(path, "rt", encoding="utf-8") as lines:
+    expected = [json.loads(line) for line in lines]
+  assert len(features) == len(expected) > 100
+  for feature, golden_feature in zip(features, expected, strict=True):
+    assert vars(feature).keys() == golden_feature.keys()
+    for name, value in golden_feature.items():
+      found = getattr(feature, name)
+      if isinstance(found, WindowMap):
+        value = {int(position): v for position, v in value.items()}
+        found = dict(found)
+      assert found == value, name
+
+
+def test_predict_features_equal_the_originals(golden_squad):
+  path = golden_squad.folder / f"predict_features-v{golden_squad.version}.jsonl.gz"
+  assert_features_equal(golden_squad.features, path)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_train_features_equal_the_originals(golden_dir, golden_tokenizer, version):
+  folder = golden_dir / "squad"
+  examples = read_squad_examples(folder / f"train_input-v{version}.json", True, VERSIONS[version])
+  features = features_of(examples, golden_tokenizer, is_training=True)
+  assert_features_equal(features, folder / f"train_features-v{version}.jsonl.gz")
+  assert any(feature.start_position for feature in features)
+
+
+def test_windows_of_a_long_paragraph(squad_tokenizer):
+  words = ["the", "man", "went", "to", "the", "store", "."]
+  example = SquadExample("q", "the store ?", words, "the store.", 4, 6)
+  # 5 pieces of the paragraph fit beside 3 special ones and 2 of the question.
+  first, second = features_of([example], squad_tokenizer, (10, 2, 2), is_training=True)
+  assert first.tokens == ["[CLS]", "the", "store", "[SEP]", *words[:5], "[SEP]"]
+  assert second.tokens == ["[CLS]", "the", "store", "[SEP]", *words[2:], "[SEP]"]
+  assert [f.unique_id for f in (first, second)] == [1000000000, 1000000001]
+  assert [f.doc_span_index for f in (first, second)] == [0, 1]
+  assert first.segment_ids == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
+  assert dict(second.token_to_orig_map) == {4: 2, 5: 3, 6: 4, 7: 5, 8: 6}
+  assert dict(first.token_is_max_context) == {4: True, 5: True, 6: True, 7: True, 8: False}
+  assert (first.start_position, first.end_position) == (0, 0), "not wholly in this window"
+  assert (second.start_position, second.end_position) == (6, 8)
+
+
+def test_short_windows_are_padded(squad_tokenizer):
+  [feature] = features_of([SquadExample("q", "to", ["store"])], squad_tokenizer, (8, 4, 2))
+  assert feature.tokens == ["[CLS]", "to", "[SEP]", "store", "[SEP]"]
+  assert feature.input_ids[:5] == squad_tokenizer.convert_tokens_to_ids(feature.tokens)
+  assert feature.input_ids[5:] == feature.input_mask[5:] == feature.segment_ids[5:] == [0, 0, 0]
+  assert feature.input_mask[:5] == [1] * 5
+  assert feature.start_position is feature.end_position is None
+
+
+def test_answers_are_narrowed_to_their_pieces(squad_tokenizer):
+  words = ["the", "japanese", "man", "(1895-1943)."]
+  for answer, start, end, tokens in (
+    ("1895", 3, 3, ["1", "##8", "##9", "##5"]),
+    ("1895-1943", 3, 3, ["1", "##8", "##9", "##5", "-", "1", "##9", "##4", "##3"]),
+    ("Japan", 1, 1, ["japanese"]),
+    ("the Japanese", 0, 1, ["the", "japanese"]),
+  ):
+    example = SquadExample("q", "to", words, answer, start, end)
+    [feature] = features_of([example], squad_tokenizer, (32, 16, 4), is_training=True)
+    assert feature.tokens[feature.start_position : feature.end_position + 1] == tokens
+
+
+@given(st.data())
+def test_the_narrowed_span_is_the_first_whose_text_is_the_answers(data):
+  pieces = data.draw(st.lists(st.sampled_from("ab"), min_size=1, max_size=8))
+  start = data.draw(st.integers(0, len(pieces) - 1))
+  end = data.draw(st.integers(start, len(pieces) - 1))
+  answer = "".join(data.draw(st.lists(st.sampled_from("ab"), max_size=4)))
+
+  class Letters:
+    def tokenize(self, text):
+      return list(text)
+
+  spans = [(i, j) for i in range(start, end + 1) for j in range(end, i - 1, -1)]
+  matching = (s for s in spans if "".join(pieces[s[0] : s[1] + 1]) == answer)
+  expected = next(matching, (start, end))
+  assert squad_features._improve_answer_span(pieces, start, end, Letters(), answer) == expected
+
+
+@given(st.integers(0, 60), st.integers(1, 20), st.integers(1, 25))
+def test_context_of_all_pieces_at_once(num_pieces, max_length, doc_stride):
+  spans = squad_features._doc_spans(num_pieces, max_length, doc_stride)
+  flags = squad_features._max_context_flags(spans, num_pieces)
+  owners = np.zeros(num_pieces, int)
+  for index, span in enumerate(spans):
+    for offset in range(span.length):
+      position = span.start + offset
+      expected = squad_features._check_is_max_context(spans, index, position)
+      assert bool(flags[index][offset]) == expected
+      owners[position] += expected
+  covered = sorted({span.start + i for span in spans for i in range(span.length)})
+  if doc_stride <= max_length:
+    assert covered == list(range(num_pieces)), "a stride within the window leaves no gap"
+  assert (owners[covered] == 1).all(), "each piece belongs to one window"
+
+
+def test_lengths_without_room(squad_tokenizer):
+  examples = [SquadExample("q", "to", ["store"])]
+  with pytest.raises(
+    ValueError, match=r"max_seq_length \(67\) must be greater than .* \(64\) \+ 3"
+  ):
+    features_of(examples, squad_tokenizer, (67, 16, 64))
+  with pytest.raises(ValueError, match="doc_stride is 0"):
+    features_of(examples, squad_tokenizer, (68, 0, 64))
+  assert len(features_of(examples, squad_tokenizer, (68, 1, 64))) == 1
+
+
+def test_the_first_20_examples_are_logged(squad_tokenizer, caplog):
+  examples = [SquadExample(str(i), "to", ["store"], "store", 0, 0) for i in range(22)]
+  with caplog.at_level("INFO", logger="absl"):
+    features_of(examples, squad_tokenizer, (8, 4, 2), is_training=True)
+  assert caplog.messages.count("*** Example ***") == 20
+  assert "token_is_max_context: 3:True" in caplog.messages
+  assert "answer: store" in caplog.messages
+
+
+def test_a_window_map_reads_like_a_dict():
+  flags = WindowMap(3, b"\1\0", bool)
+  assert flags == {3: True, 4: False}
+  assert (flags[3], flags.get(2, False), 5 in flags, len(flags)) == (True, False, False, 2)
+  for position in (2, 5, -1):
+    with pytest.raises(KeyError):
+      flags[position]
+
+
+def test_doctests():
+  results = doctest.testmod(squad_features)
+  assert results.failed == 0
+  assert results.attempted > 1
