@@ -5,8 +5,8 @@
   weights.tensors["a"].shape, weights.read("a")
 
 A file is: 8 bytes, a little-endian number N; N bytes of JSON; then the values, one tensor after the
-other, little-endian, row by row. The JSON says of each tensor its type, shape, and from where to
-where its bytes go, counted from the end of the JSON:
+other, little-endian, row by row. The JSON has the type and shape of each tensor, and the range of
+its bytes, counted from the end of the JSON:
 
   {"__metadata__": {"format": "pt"},
    "a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert.io import atomic_files
+from bert.io.atomic_files import written_whole
 
 INDEX_SUFFIX = ".safetensors.index.json"
 
@@ -51,11 +51,11 @@ _DTYPES = {
 
 
 class SafetensorsError(ValueError):
-  """A file is missing, damaged, or not of the format."""
+  """A file is missing, damaged, or of another format."""
 
 
 class TensorInfo(NamedTuple):
-  """What a header says of a tensor.
+  """The entry of a tensor in a header.
 
   Attributes:
     dtype: of the array that reading it gives.
@@ -81,7 +81,7 @@ def open_weights(path: str | os.PathLike) -> "SafetensorsFile | ShardedFiles":
     path: of a `*.safetensors`, or of a `*.safetensors.index.json`.
 
   Raises:
-    SafetensorsError: something is missing or damaged. Values are not looked at.
+    SafetensorsError: something is missing or damaged. Values are not read.
   """
   return (ShardedFiles if os.fspath(path).endswith(INDEX_SUFFIX) else SafetensorsFile)(path)
 
@@ -99,7 +99,7 @@ class SafetensorsFile:
     """Reads the header.
 
     Raises:
-      SafetensorsError: the file is missing, too short or too long, or its header makes no sense.
+      SafetensorsError: the file is missing, too short or too long, or its header is invalid.
     """
     self.path = os.fspath(path)
     try:
@@ -118,7 +118,7 @@ class SafetensorsFile:
     """One tensor.
 
     Raises:
-      SafetensorsError: there is none of that name, or the file has changed.
+      SafetensorsError: no tensor has this name, or the file has changed.
     """
     if name not in self.tensors:
       raise SafetensorsError(f"{self.path} has no tensor {name!r}.")
@@ -134,7 +134,7 @@ class SafetensorsFile:
 
 
 class ShardedFiles:
-  """Several files as if they were one.
+  """Several files, read as one.
 
   Attributes:
     path: of the index.
@@ -194,7 +194,7 @@ def _read_header(reader, size: int) -> tuple[dict[str, Any], int]:
   # Both before reading: a damaged length must not become an allocation of exabytes.
   if length > _MAX_HEADER_BYTES:
     raise SafetensorsError(
-      f"its header would have {length:,} bytes; {_MAX_HEADER_BYTES:,} is most."
+      f"its header would have {length:,} bytes, the maximum is {_MAX_HEADER_BYTES:,}."
     )
   if length > size - 8:
     raise SafetensorsError(f"its header should have {length:,} bytes, only {size - 8:,} are there.")
@@ -202,14 +202,14 @@ def _read_header(reader, size: int) -> tuple[dict[str, Any], int]:
 
 
 def _parse_object(data: bytes) -> dict[str, Any]:
-  """A JSON object in which no key comes twice.
+  """A JSON object in which no key occurs twice.
 
   Example:
     >>> _parse_object(b'{"a": 1}')
     {'a': 1}
     >>> _parse_object(b'{"a": 1, "a": 2}')
     Traceback (most recent call last):
-    safetensors_file.SafetensorsError: its JSON has 'a' twice.
+    bert.checkpoints.safetensors_file.SafetensorsError: its JSON has 'a' twice.
   """
 
   def without_twins(pairs):
@@ -233,7 +233,7 @@ def _parse_object(data: bytes) -> dict[str, Any]:
 
 def _checked_metadata(metadata) -> dict[str, str]:
   if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-    raise SafetensorsError(f"{_METADATA} has other things than texts.")
+    raise SafetensorsError(f"{_METADATA} has values that are not strings.")
   return metadata
 
 
@@ -264,7 +264,7 @@ def _tensor_info(name: str, entry) -> TensorInfo:
 
 
 def _is_list_of_sizes(value) -> bool:
-  """Whether it is a list of whole numbers from 0; true and false are none.
+  """Whether it is a list of integers from 0 on; true and false do not count.
 
   Example:
     >>> _is_list_of_sizes([2, 0]), _is_list_of_sizes([True]), _is_list_of_sizes([-1])
@@ -274,7 +274,7 @@ def _is_list_of_sizes(value) -> bool:
 
 
 def _check_places(tensors: Mapping[str, TensorInfo], size: int) -> None:
-  """Refuses values that overlap, or leave a hole, or do not end where the file ends."""
+  """Checks that values do not overlap, leave no hole, and end where the file ends."""
   position, before = 0, "the header"
   for name, info in sorted(tensors.items(), key=lambda item: item[1][2:]):
     if info.start != position:
@@ -283,7 +283,7 @@ def _check_places(tensors: Mapping[str, TensorInfo], size: int) -> None:
     position, before = info.end, name
   if position != size:
     raise SafetensorsError(
-      f"its tensors take {position:,} bytes, but {size:,} are there: it was cut off or added to."
+      f"its tensors take {position:,} bytes, but {size:,} are there: it was cut short or extended."
     )
 
 
@@ -292,7 +292,7 @@ def _check_places(tensors: Mapping[str, TensorInfo], size: int) -> None:
 
 
 def _bfloat16() -> np.dtype:
-  import ml_dtypes  # which TensorFlow and Keras need anyway; most files do without
+  import ml_dtypes  # installed with TensorFlow and Keras; most files do not need it
 
   return np.dtype(ml_dtypes.bfloat16)
 
@@ -304,7 +304,7 @@ def _dtype_called(name) -> np.dtype | None:
 
 
 def _name_of(dtype: np.dtype) -> str:
-  """What the format calls a type.
+  """The name of a type in the format.
 
   Example:
     >>> _name_of(np.dtype(">f4"))
@@ -327,10 +327,10 @@ def write(
   tensors: Mapping[str, np.ndarray],
   metadata: Mapping[str, str] | None = None,
 ) -> None:
-  """Writes a file aside, and renames it into place: it is there wholly or not at all.
+  """Writes a file, whole or not at all; see `atomic_files.written_whole`.
 
   Args:
-    path: its name; the folder has to be there.
+    path: its name; the folder has to exist.
     tensors: name -> array. The widest types come first, so that each is at a multiple of its size.
     metadata: texts to store with them.
 
@@ -338,27 +338,17 @@ def write(
     SafetensorsError: an array is of a type that the format does not have.
     OSError: it cannot be written.
   """
-  path = os.fspath(path)
   arrays = {name: np.asarray(array) for name, array in tensors.items()}
   order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
   header = _encode_header({name: arrays[name] for name in order}, metadata)
-  temporary = path + ".tmp"
-  try:
-    with open(temporary, "wb") as writer:
-      writer.write(struct.pack("<Q", len(header)) + header)
-      for name in order:
-        writer.write(_little_endian(arrays[name]).tobytes())
-      writer.flush()
-      os.fsync(writer.fileno())
-    os.replace(temporary, path)
-  finally:
-    if os.path.exists(temporary):
-      os.remove(temporary)
-  atomic_files.force_to_disk(os.path.dirname(path) or ".")
+  with written_whole(path) as writer:
+    writer.write(struct.pack("<Q", len(header)) + header)
+    for name in order:
+      writer.write(_little_endian(arrays[name]).tobytes())
 
 
 def _encode_header(arrays: Mapping[str, np.ndarray], metadata) -> bytes:
-  """The JSON for arrays that follow each other, with blanks up to a multiple of 8 bytes."""
+  """The JSON for arrays that follow each other, padded with blanks to a multiple of 8 bytes."""
   header: dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}
   position = 0
   for name, array in arrays.items():

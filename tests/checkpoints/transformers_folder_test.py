@@ -315,7 +315,7 @@ def test_a_vocabulary_in_a_tokenizer(tmp_path):
   assert (tmp_path / "back/vocab.txt").read_text().splitlines() == VOCABULARY
   weights = tmp_path / "there/model.safetensors"
   path.write_text(json.dumps({"model": {"type": "BPE", "vocab": ids}}))
-  with pytest.raises(ValueError, match="is not one of word pieces"):
+  with pytest.raises(ValueError, match="is not a tokenizer of word pieces"):
     transformers_folder.read_tokens(weights)
   path.write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {"a": 0, "b": 2}}}))
   with pytest.raises(ValueError, match="does not number its tokens"):

@@ -1,0 +1,74 @@
+"""What belongs to weights: found beside every kind of them, and checked to fit.
+
+Alone: python -m pytest tests/checkpoints/model_files_test.py (a second, no TensorFlow)
+"""
+
+import doctest
+
+import pytest
+
+from bert.checkpoints import model_files
+from bert.checkpoints.model_files import ModelFiles
+
+
+def test_doctests():
+  assert doctest.testmod(model_files).failed == 0
+
+
+def make(folder, *names):
+  for name in names:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}")
+  return folder
+
+
+@pytest.mark.parametrize(
+  ("weights", "config", "vocabulary"),
+  [
+    ("bert_model.ckpt", "bert_config.json", "vocab.txt"),  # a released model, a run
+    ("", "bert_config.json", "vocab.txt"),
+    ("model.safetensors", "config.json", "vocab.txt"),  # of transformers
+    ("", "assets.extra/bert_config.json", "assets/vocab.txt"),  # an exported encoder
+    ("variables/variables", "assets.extra/bert_config.json", "assets/vocab.txt"),
+    ("", "assets.extra/bert_config.json", "assets/medical.txt"),
+    ("", "encoder/assets.extra/bert_config.json", "encoder/assets/vocab.txt"),  # an export
+    ("", "export/encoder/assets.extra/bert_config.json", "export/encoder/assets/vocab.txt"),
+    ("model.ckpt-3", None, "export/task/assets/vocab.txt"),  # a run that made an export
+  ],
+)
+def test_files_are_found(tmp_path, weights, config, vocabulary):
+  make(tmp_path, *filter(None, (config, vocabulary)))
+  expected = [name and str(tmp_path / name) for name in (config, vocabulary)]
+  assert model_files.find(tmp_path / weights) == ModelFiles(*expected)
+
+
+def test_the_nearest_is_taken_and_of_one_folder_the_originals(tmp_path):
+  make(tmp_path, "config.json", "encoder/assets.extra/bert_config.json", "encoder/assets/vocab.txt")
+  assert model_files.find(tmp_path).config == str(tmp_path / "config.json")
+  make(tmp_path, "bert_config.json", "vocab.txt")
+  assert model_files.find(tmp_path) == ModelFiles(
+    str(tmp_path / "bert_config.json"), str(tmp_path / "vocab.txt")
+  )
+
+
+def test_not_every_text_is_a_vocabulary(tmp_path):
+  make(tmp_path, "eval_results.txt")
+  assert model_files.find(tmp_path) == ModelFiles(None, None)
+  with pytest.raises(ValueError, match=r"There is no vocab\.txt in .*: give its path"):
+    model_files.need_vocabulary(tmp_path)
+  with pytest.raises(ValueError, match=r"There is no bert_config\.json or config\.json in "):
+    model_files.need_config(tmp_path / "model.ckpt-1")
+
+
+def test_names_may_hold_characters_of_patterns(tmp_path):
+  folder = make(tmp_path / "a[1]*", "assets/vocab.txt")
+  assert model_files.find(folder).vocabulary == str(folder / "assets" / "vocab.txt")
+
+
+def test_a_vocabulary_has_an_embedding_for_each_token():
+  model_files.check_vocabulary_size({"a": 0, "b": 1}, "vocab.txt", 2, "bert_config.json")
+  with pytest.raises(
+    ValueError, match=r"vocab\.txt numbers its tokens up to 1, but x\.json"
+  ):
+    model_files.check_vocabulary_size({"a": 0, "b": 1}, "vocab.txt", 1, "x.json")
