@@ -88,7 +88,7 @@ FAULTS = {
     table_of("train", FOREIGN), "Words such as при, вет, мир", "train.csv:2", "warning"
   ),
   "a folder without tables": Fault(
-    spoil_nothing, "there is no train.tsv", "squad", flags={"data_dir": "squad"}
+    spoil_nothing, "contains no train.tsv", "squad", flags={"data_dir": "squad"}
   ),
   # SQuAD.
   "an answer elsewhere": Fault(
@@ -100,7 +100,7 @@ FAULTS = {
   ),
   "a question without answer": Fault(
     squad_with(lambda paragraphs: paragraphs[1]["qas"][0].update(answers=[])),
-    "each question needs an answer",
+    "needs an answer to each question",
     "train.json",
     flags=SQUAD,
   ),
@@ -142,7 +142,7 @@ def test_a_planted_fault_is_found(folder, name):
 
 def test_tables_are_looked_at_by_folder(good_set):
   findings = diagnose(good_set, data_dir=None, task_name=None, input_file="tables/train.csv")
-  assert "give the folder of train, dev and test" in to_text(bad(findings))
+  assert "give the --data_dir of train, dev and test" in to_text(bad(findings))
 
 
 def test_data_to_be_downloaded_are_a_note(good_set):

@@ -157,7 +157,7 @@ def test_malformed_rows_can_be_left_out(mrpc, tmp_path):
   write_mrpc(tmp_path / "data")
   write_row_that_is_short(tmp_path / "data")
   done = run_well(**{**values, "data_dir": tmp_path / "data"}, skip_bad_rows=True, do_eval=True)
-  assert "Left out 1 malformed row(s)." in done.err
+  assert "Skipped 1 malformed row(s)." in done.err
   assert len(records(tmp_path / "out" / "eval.tf_record")) == 1
 
 

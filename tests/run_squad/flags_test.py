@@ -69,11 +69,11 @@ ERRORS = {
   "negative batch": ({"predict_batch_size": -8}, "--predict_batch_size=-8: must be at least 1"),
   "train file is missing": (
     {"train_file": "{tmp}/none.json"},
-    "{tmp}/none.json: it cannot be read",
+    "{tmp}/none.json: the file cannot be read",
   ),
   "predict file is bad": (
     {"do_predict": True, "predict_file": "{tmp}/bad.json"},
-    "{tmp}/bad.json: data[0]: 'paragraphs' is missing; there is nothing.",
+    "{tmp}/bad.json: data[0]: 'paragraphs' is missing; found nothing.",
   ),
   "no checkpoint": (
     {"init_checkpoint": "{tmp}/model.ckpt-3"},

@@ -127,13 +127,21 @@ _FLAGS = [
   ),
   (run_pretraining, "--do_export", "--do_export needs --vocab_file"),
   (create_pretraining_data, "--max_seq_length=2", "--max_seq_length=2: "),
-  (create_pretraining_data, "--masked_lm_prob=1.5", "--masked_lm_prob=1.5: a share is from 0 to 1"),
-  (create_pretraining_data, "--dynamic_masking --ngram_max=3", "choose one"),
-  (create_pretraining_data, "--whole_words_by_space", "add --do_whole_word_mask or --ngram_max"),
+  (
+    create_pretraining_data,
+    "--masked_lm_prob=1.5",
+    "--masked_lm_prob=1.5: must be between 0 and 1",
+  ),
+  (create_pretraining_data, "--dynamic_masking --ngram_max=3", "use only one"),
+  (
+    create_pretraining_data,
+    "--whole_words_by_space",
+    "requires --do_whole_word_mask or --ngram_max",
+  ),
   (
     create_pretraining_data,
     "--beam_args=--direct_num_workers=2",
-    "--beam_args needs --engine=beam",
+    "--beam_args requires --engine=beam",
   ),
   (create_pretraining_data, "--input_file={}/none*", "none* matches no file"),
   (create_vocab, "--vocab_size=0", "--vocab_size=0"),
@@ -211,8 +219,8 @@ TOGETHER = [
   _together(
     run_ner,
     "dev.conll",
-    case("another scheme", "one U-PER\n", "line 1", "'U-PER' is none of the scheme bio"),
-    case("empty", b"", "no word in the file"),
+    case("another scheme", "one U-PER\n", "line 1", "'U-PER' is not in the scheme bio"),
+    case("empty", b"", "contains no word"),
   ),
   _together(
     run_swag,
