@@ -12,6 +12,8 @@ head, where there is one, becomes `encoder.mlm`. The encoder needs nothing but `
 it is loaded; the preprocess model needs `import tensorflow_text` before.
 """
 
+import json
+
 from absl import flags, logging
 
 from bert.scripts import command_line, exports, flag_groups, run_settings, shared_flags
@@ -29,6 +31,12 @@ def define_flags() -> None:
       "Tokenize as the published preprocess models do, which differs from BERT's own tokenizer in "
       "rare characters, and not exactly as in training.",
     )
+    flags.DEFINE_string(
+      "task_model",
+      None,
+      "JSON that describes the model of a fine-tuned task, to write task/ as well. The run_*.py "
+      "scripts give it with --do_export.",
+    )
   shared_flags.define_model_flags(runs_model=False)
   flag_groups.mark_required(["init_checkpoint", "export_dir", "vocab_file", "bert_config_file"])
 
@@ -41,14 +49,11 @@ def main(_) -> None:
   settings.check_at_least(3, "max_seq_length")
   settings = run_settings.resolve(settings)
   config, _ = run_settings.load_config_and_tokenizer(settings)
+  model = (settings.init_checkpoint, settings.vocab_file, settings.do_lower_case)
+  if settings.task_model:
+    exports.export_task_model(settings.export_dir, config, *model, json.loads(settings.task_model))
   exports.export_hub_models(
-    settings.export_dir,
-    config,
-    settings.init_checkpoint,
-    settings.vocab_file,
-    settings.do_lower_case,
-    settings.max_seq_length,
-    settings.tf_text_tokenizer,
+    settings.export_dir, config, *model, settings.max_seq_length, settings.tf_text_tokenizer
   )
   logging.info("Use them with hub.KerasLayer; %s serves as --init_checkpoint.", settings.export_dir)
 

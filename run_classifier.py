@@ -607,25 +607,19 @@ class Classification(Run):
         self.problem_type,
       )
 
-  def _export_task(self, folder, checkpoint_path):
-    from bert.exporting import sentence_model
-
-    settings = self.settings
+  def _task_model(self):
     # One pair shows a task of pairs; a run that only exports has read no examples yet.
     sets = (self.train, *self.dev_sets.values(), *self.test_sets.values())
     examples = next(filter(None, sets), None)
-    examples = examples or self.processor.get_train_examples(settings.data_dir)
-    model = sentence_model.SentenceModel(
-      self.bert_config,
-      settings.vocab_file,
-      settings.do_lower_case,
-      settings.max_seq_length,
-      self.labels,
-      self.problem_type,
-      windows=self.windows,
-      is_pair=any(example.text_b for example in examples),
-    )
-    model.export(folder, checkpoint_path)
+    examples = examples or self.processor.get_train_examples(self.settings.data_dir)
+    return {
+      "model": "SentenceModel",
+      "max_seq_length": self.settings.max_seq_length,
+      "label_names": self.labels,
+      "problem_type": self.problem_type,
+      "windows": self.windows,
+      "is_pair": any(example.text_b for example in examples),
+    }
 
 
 def _window_options(settings: run_settings.RunSettings) -> long_text.WindowOptions | None:

@@ -361,9 +361,7 @@ class Tagging(Run):
         continue
       missing = ", ".join(sorted(conll_file.labels(self.scheme) - set(self.labels)))
       if missing and conll_file is self.train:
-        raise DataError(
-          f"--labels lacks {missing}.", conll_file.path, advice="Add them."
-        )
+        raise DataError(f"--labels lacks {missing}.", conll_file.path, advice="Add them.")
       if missing:
         logging.warning(
           "%s: the model has no label %s, and cannot find it.", conll_file.path, missing
@@ -497,19 +495,13 @@ class Tagging(Run):
         self.scheme,
       )
 
-  def _export_task(self, folder, checkpoint_path):
-    from bert.exporting import tag_model
-
-    settings = self.settings
-    model = tag_model.TagModel(
-      self.bert_config,
-      settings.vocab_file,
-      settings.do_lower_case,
-      settings.max_seq_length,
-      self.labels,
-      settings.doc_stride,
-    )
-    model.export(folder, checkpoint_path)
+  def _task_model(self):
+    return {
+      "model": "TagModel",
+      "max_seq_length": self.settings.max_seq_length,
+      "label_names": self.labels,
+      "doc_stride": self.settings.doc_stride,
+    }
 
 
 if __name__ == "__main__":

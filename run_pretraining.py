@@ -481,7 +481,10 @@ class PreTraining(Run):
     *("max_seq_length", "max_predictions_per_seq", "dynamic_masking", "masked_lm_prob"),
     *("do_whole_word_mask", "next_sentence_loss", "dtype", "group_by_length", "pack_sequences"),
   )
-  result_keys = ("global_step", "loss", *_PROGRESS)
+  result_keys = (
+    *("global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"),
+    *("next_sentence_accuracy", "next_sentence_loss"),
+  )
 
   def __init__(self, settings, bert_config, vocab=None, train_files=(), eval_files=()):
     super().__init__(settings, bert_config)

@@ -361,14 +361,8 @@ class MultipleChoice(Run):
       "classification",
     )
 
-  def _export_task(self, folder, checkpoint_path):
-    from bert.exporting import choice_model
-
-    settings = self.settings
-    model = choice_model.ChoiceModel(
-      self.bert_config, settings.vocab_file, settings.do_lower_case, settings.max_seq_length
-    )
-    model.export(folder, checkpoint_path)
+  def _task_model(self):
+    return {"model": "ChoiceModel", "max_seq_length": self.settings.max_seq_length}
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from bert import modeling, run_ner, tokenization
 from bert.checkpoints import finding, load_report
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
-from bert.scripts import command_line, flag_groups
+from bert.scripts import steps
 from bert.tasks import conll_files, label_schemes, tagging
 from tests.kit import tiny_bert
 from tests.kit.script_runs import (
@@ -288,7 +288,7 @@ def test_types_that_training_lacks_are_missed_and_not_an_error(trained, tmp_path
   rows = [[("ada", "B-MISC"), ("lives", "O")], *sentences(3, 4)]
   values["dev_file"] = write_conll(tmp_path / "dev.conll", rows)
   done = run_well(**values, do_eval=True)
-  assert "the model does not know, and cannot find, B-MISC." in done.err
+  assert "the model has no label for B-MISC." in done.err
   results = results_in(tmp_path / "out" / "eval_results.txt")
   assert results["eval_recall_MISC"] == 0
   assert results["eval_support_MISC"] == 1
@@ -319,9 +319,7 @@ def test_batches_for_a_tpu_are_filled_with_windows_without_words(model):
   example = conll_files.InputExample("x", ["ada", "lives"], ["B-PER", "O"])
   tokenizer = tokenization.FullTokenizer(model["vocab_file"])
   features = tagging.convert_examples_to_features([example] * 5, ["O"], "bio", 6, tokenizer)
-  with flag_groups.defined_flags(run_ner.define_flags):
-    command_line.parse(["run_ner.py", "--max_seq_length=6"])
-    filled = list(run_ner._filled_up(features, 4))
+  filled = list(steps.filled_up(features, 4, lambda: tagging.padding_features(6)))
   assert len(filled) == 8
   assert [sum(feature.word_mask) for feature in filled] == [2] * 5 + [0] * 3
   assert [max(feature.label_ids) for feature in filled] == [0] * 5 + [-1] * 3
@@ -397,7 +395,7 @@ ERRORS = {
   "wide stride": (
     {"doc_stride": 15},
     "ada O\n",
-    "--doc_stride=15: at least 1 and at most --max_seq",
+    "--doc_stride=15: must be at least 1 and at most --max_seq",
   ),
   "short windows": ({"max_seq_length": 2}, "ada O\n", "--max_seq_length=2: must be at least 3"),
   "no separator": ({"separator": ""}, "ada O\n", "--separator is empty"),
@@ -405,7 +403,7 @@ ERRORS = {
   "no labels known": (
     {"do_train": False, "do_predict": True, "test_file": "{tmp}/train.conll"},
     "ada O\n",
-    "Which labels does the model have?",
+    "The labels of the model are unknown",
   ),
 }
 

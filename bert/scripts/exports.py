@@ -1,6 +1,8 @@
-"""The SavedModels of any BERT: encoder and preprocessing, from plain values."""
+"""The SavedModels of a checkpoint: encoder and preprocessing of any BERT, and models of tasks."""
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from absl import logging
 
@@ -19,7 +21,7 @@ def export_hub_models(
   """Writes `encoder/` and `preprocess/` into `export_dir`.
 
   Args:
-    export_dir: made if it is not there.
+    export_dir: made if it does not exist.
     config: of the model.
     checkpoint_path: a checkpoint that holds the whole encoder.
     vocab_file: of the model.
@@ -40,3 +42,36 @@ def export_hub_models(
     tf_text_tokenizer,
   )
   logging.info("Exported the encoder and its preprocessing to %s.", export_dir)
+
+
+def export_task_model(
+  export_dir: str,
+  config: BertConfig,
+  checkpoint_path: str,
+  vocab_file: str,
+  do_lower_case: bool,
+  description: Mapping[str, Any],
+) -> None:
+  """Writes `task/` into `export_dir`.
+
+  Args:
+    export_dir: made if it does not exist.
+    config: of the model.
+    checkpoint_path: a checkpoint of the fine-tuned model.
+    vocab_file: of the model.
+    do_lower_case: whether the model is uncased.
+    description: `model`, the name of its class, and further arguments of that class.
+  """
+  from bert.exporting.choice_model import ChoiceModel
+  from bert.exporting.sentence_model import SentenceModel
+  from bert.exporting.span_model import SpanModel
+  from bert.exporting.tag_model import TagModel
+  from bert.tasks.windows import WindowOptions
+
+  classes = {each.__name__: each for each in (ChoiceModel, SentenceModel, SpanModel, TagModel)}
+  options = dict(description)
+  model_class = classes[options.pop("model")]
+  if options.get("windows"):
+    options["windows"] = WindowOptions(*options["windows"])
+  model = model_class(config, vocab_file, do_lower_case, **options)
+  model.export(os.path.join(export_dir, "task"), checkpoint_path)

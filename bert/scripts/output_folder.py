@@ -71,19 +71,17 @@ def _with_way_out(
   )
 
 
-def model_fingerprint(
-  config: BertConfig, vocabulary: Mapping[str, int] | None = None, **facts
-) -> dict:
+def model_fingerprint(config: BertConfig, vocab: Mapping[str, int] | None = None, **facts) -> dict:
   """What must be equal for a run to be resumed: the model's shape, the vocabulary, and the task.
 
   Args:
     config: of the model.
-    vocabulary: token -> id, where the run reads text.
+    vocab: token -> id, where the run reads text.
     **facts: of the task.
   """
   fingerprint = {key: config.to_dict()[key] for key in _SHAPE_KEYS}
-  if vocabulary is not None:
-    fingerprint["vocabulary"] = tokenization.vocabulary_hash(vocabulary)
+  if vocab is not None:
+    fingerprint["vocabulary"] = tokenization.vocabulary_hash(vocab)
   return {**fingerprint, **facts}
 
 

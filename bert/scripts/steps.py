@@ -9,6 +9,7 @@ when it is resumed, and what its results look like:
 The order of the steps is that of `Run.run`.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -123,8 +124,9 @@ class Run:
     """Writes the answers of `--do_predict`."""
     raise NotImplementedError
 
-  def _export_task(self, folder: str, checkpoint_path: str) -> None:
-    """Exports the model of the task into `folder`; one of pre-training has no task."""
+  def _task_model(self) -> dict[str, Any] | None:
+    """What `exports.export_task_model` exports; pre-training has no task."""
+    return None
 
   # -------------------------------------------------------------------------------------------
   # The steps.
@@ -208,19 +210,21 @@ class Run:
       result_files.write_values(os.path.splitext(path)[0] + ".json", results)
 
   def _export(self, checkpoint_path: str | None) -> None:
-    from bert.scripts import exports
-
+    """Exports in a process of its own: what is exported does not depend on how it was trained."""
     settings = self.settings
-    checkpoint_path = output_folder.checkpoint_to_export(settings, checkpoint_path)
-    self._export_task(os.path.join(settings.export_dir, "task"), checkpoint_path)
-    exports.export_hub_models(
-      settings.export_dir,
-      self.bert_config,
-      checkpoint_path,
-      settings.vocab_file,
-      settings.do_lower_case,
-      settings.max_seq_length,
+    task_model = self._task_model()
+    exit_code = start_script(
+      "export_hub",
+      f"--export_dir={settings.export_dir}",
+      f"--init_checkpoint={output_folder.checkpoint_to_export(settings, checkpoint_path)}",
+      f"--bert_config_file={settings.bert_config_file}",
+      f"--vocab_file={settings.vocab_file}",
+      f"--do_lower_case={settings.do_lower_case}",
+      f"--max_seq_length={settings.max_seq_length}",
+      *([f"--task_model={json.dumps(task_model)}"] if task_model else []),
     )
+    if exit_code:
+      sys.exit(exit_code)  # the other process has said why
 
 
 def _draw(output_dir: str) -> None:

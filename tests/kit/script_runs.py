@@ -8,6 +8,7 @@ A script starts fast here, because TensorFlow is loaded; a few tests of each sta
 """
 
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -19,13 +20,14 @@ import sys
 import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert.checkpoints import saving
-from bert.scripts import command_line, flag_groups
+from bert.scripts import command_line, flag_groups, steps
 from tests.kit.paths import ROOT
 
 
@@ -49,11 +51,15 @@ class Script:
     name = f"{self._module.__name__}.py"
     argv = [name, *arguments, *(f"--{flag}={value}" for flag, value in values.items())]
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-      with pytest.raises(SystemExit) as left:
-        command_line.run(
-          self._module.main, self._module.define_flags, argv, takes_arguments=self._takes_arguments
-        )
+    with (
+      contextlib.redirect_stdout(out),
+      contextlib.redirect_stderr(err),
+      mock.patch.object(steps, "start_script", _run_here),
+      pytest.raises(SystemExit) as left,
+    ):
+      command_line.run(
+        self._module.main, self._module.define_flags, argv, takes_arguments=self._takes_arguments
+      )
     return Done(left.value.code, out.getvalue(), err.getvalue())
 
   def run_well(self, *arguments: str, **values) -> Done:
@@ -69,6 +75,14 @@ class Script:
     assert "Traceback" not in done.err
     assert done.out == ""
     return done.err[done.err.index("ERROR: ") :]
+
+
+def _run_here(name: str, *flags: str) -> int:
+  """`steps.start_script` without a new Python, in which TensorFlow would be loaded once more."""
+  module = importlib.import_module(f"bert.{name}")
+  with pytest.raises(SystemExit) as left:
+    command_line.run(module.main, module.define_flags, [f"{name}.py", *flags])
+  return left.value.code or 0
 
 
 class Trained(NamedTuple):
