@@ -1,20 +1,20 @@
-"""Looks for what would spoil a run, before hours are spent on it.
+"""Checks a planned run for what would spoil it, before hours are spent on it.
 
-It takes the flags of the run that is planned, and checks versions, configuration, vocabulary,
-checkpoint, data, memory and disk, each by itself and against the others:
+It takes the flags of the run, and checks versions, configuration, vocabulary, checkpoint, data,
+memory and disk, each by itself and against the others:
 
   python doctor.py --bert_config_file=$BERT_BASE_DIR/bert_config.json \\
     --vocab_file=$BERT_BASE_DIR/vocab.txt --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \\
     --task_name=MRPC --data_dir=$GLUE_DIR/MRPC --max_seq_length=128 --output_dir=/tmp/mrpc_output
 
-Data are a folder of GLUE or of your own tables (--task_name), or files that tell what they are:
-TFRecords, SQuAD's JSON, CoNLL, CSV, TSV, JSON lines, plain text (--data_dir or --input_file):
+Data are a folder of GLUE or of your own tables (--task_name), or files whose kind is recognised:
+TFRecords, SQuAD's JSON, CoNLL, CSV, TSV, JSON Lines, plain text (--data_dir or --input_file):
 
   python doctor.py --bert_config_file=... --vocab_file=... --input_file='records/*.tfrecord'
 
 Each line is a finding: `ok`, `note`, `warning` (it probably spoils the result) or `error` (it
-spoils the run), where, what, and what to do. The exit code is 1 if there is an error, else 0. The
-`run_*` scripts do the cheap part of it by themselves when they start (bert/checks/start_checks.py).
+spoils the run), with its place and a remedy. The exit code is 1 if there is an error, else 0. The
+`run_*` scripts do the cheap checks themselves when they start (bert/checks/start_checks.py).
 """
 
 from collections.abc import Iterator
@@ -25,8 +25,6 @@ from bert.checkpoints import released_models
 from bert.checks.findings import Finding, Subject, examine, note, number_of, to_json, to_text
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, run_settings, shared_flags
-
-FLAGS = flags.FLAGS
 
 _DATA_FILES = ("train_file", "dev_file", "test_file", "predict_file", "eval_input_file")
 _COLUMNS = ("text_a_column", "text_b_column", "id_column")
@@ -42,7 +40,7 @@ _CONLL_FLAGS = {  # flag -> field of `conll_files.ConllFormat`
   "comment_prefix": "comment_prefix",
 }
 
-# Of a run's other flags, so that its command line can be given as it is.
+# Further flags of runs, so that a run's command line can be given unchanged.
 _IGNORED_SWITCHES = ("do_train", "do_eval", "do_predict", "do_export", "use_tpu")
 _IGNORED_NUMBERS = (
   "learning_rate",
@@ -59,36 +57,36 @@ _IGNORED_NUMBERS = (
 
 def define_flags() -> None:
   """Defines this script's flags."""
-  with flag_groups.flag_group("What to look at"):
-    flags.DEFINE_string("data_dir", None, "Folder with the data; with --task_name, of that task.")
+  with flag_groups.flag_group("What to check"):
+    flags.DEFINE_string("data_dir", None, "The folder of the data, or of --task_name.")
     flags.DEFINE_string("input_file", None, "Data files: paths or patterns, joined by commas.")
     for name in _DATA_FILES:
-      flags.DEFINE_string(
-        name, None, "One more of them, under the name that a run_*.py has for it."
-      )
-    flags.DEFINE_string("output_dir", None, "Where checkpoints will go.")
-    flags.DEFINE_integer("max_examples", 100_000, "So many examples of each file are looked at.")
-    flags.DEFINE_bool("checksums", True, "Read records to their last byte for their sha256.")
+      flags.DEFINE_string(name, None, "Like --input_file, by the name of a run_*.py.")
+    flags.DEFINE_string("output_dir", None, "The folder of the run's checkpoints.")
+    flags.DEFINE_integer("max_examples", 100_000, "Check at most this many examples of each file.")
+    flags.DEFINE_bool("checksums", True, "Read record files completely, to compare their sha256.")
   _define_format_flags()
   shared_flags.define_model_flags()
   with flag_groups.flag_group("Memory and disk"):
     flags.DEFINE_integer("train_batch_size", 32, "Sequences in a training batch.")
-    flags.DEFINE_integer("gradient_accumulation_steps", 1, "Parts a batch is taken in.")
+    flags.DEFINE_integer("gradient_accumulation_steps", 1, "Parts of a training batch.")
     flags.DEFINE_integer(
-      "max_predictions_per_seq", None, "Masked words of a sequence in pre-training. [the records']"
+      "max_predictions_per_seq",
+      None,
+      "Masked words of a sequence in pre-training. [the records']",
     )
-    flags.DEFINE_integer("keep_checkpoint_max", 5, "How many checkpoints will be kept.")
+    flags.DEFINE_integer("keep_checkpoint_max", 5, "The number of checkpoints that are kept.")
   with flag_groups.flag_group("Report"):
-    flags.DEFINE_enum("format", "text", ["text", "json"], "Lines to read, or JSON to process.")
-  with flag_groups.flag_group("Accepted, so that a run's flags can be given; without effect here"):
+    flags.DEFINE_enum("format", "text", ["text", "json"], "Output as lines of text or as JSON.")
+  with flag_groups.flag_group("Flags of a run that are accepted without effect"):
     for name in _IGNORED_SWITCHES:
-      flags.DEFINE_bool(name, False, "As of run_*.py.")
+      flags.DEFINE_bool(name, False, "See run_*.py.")
     for name in _IGNORED_NUMBERS:
-      flags.DEFINE_float(name, None, "As of run_*.py.")
+      flags.DEFINE_float(name, None, "See run_*.py.")
 
 
 def _define_format_flags() -> None:
-  with flag_groups.flag_group("How the data are written (as of run_classifier.py and run_ner.py)"):
+  with flag_groups.flag_group("Format of the data (as for run_classifier.py and run_ner.py)"):
     flags.DEFINE_string("task_name", None, "The task of run_classifier.py: MRPC, ..., or csv.")
     for name in _COLUMNS:
       flags.DEFINE_string(name, None, "A column of --task_name=csv: name or number from 0.")
@@ -98,74 +96,63 @@ def _define_format_flags() -> None:
       "problem_type",
       None,
       ["classification", "regression", "multi_label"],
-      "What the label of --task_name=csv is.",
+      "The kind of labels of --task_name=csv.",
     )
-    flags.DEFINE_string("label_separator", None, "What joins the labels of a row.")
+    flags.DEFINE_string("label_separator", None, "Separates the labels of a row.")
     flags.DEFINE_bool("header", None, "Whether the first row names the columns.")
-    flags.DEFINE_bool("skip_bad_rows", None, "Leave malformed rows out.")
-    flags.DEFINE_string("separator", None, "What separates the columns of CoNLL files.")
+    flags.DEFINE_bool("skip_bad_rows", None, "Skip malformed rows.")
+    flags.DEFINE_string("separator", None, "Separates the columns of CoNLL files.")
     flags.DEFINE_integer("token_column", None, "Column of the word in CoNLL files.")
-    flags.DEFINE_string("label_scheme", None, "How labels of CoNLL files spell entities.")
-    flags.DEFINE_string("comment_prefix", None, "Lines of CoNLL files that begin so are no words.")
+    flags.DEFINE_string("label_scheme", None, "How labels of CoNLL files encode entities.")
+    flags.DEFINE_string("comment_prefix", None, "Prefix of comments in CoNLL files.")
 
 
 def main(_) -> int:
-  """Prints the findings; returns 1 if there is an error among them."""
+  """Prints the findings; returns 1 if one of them is an error."""
   settings = run_settings.from_flags()
   settings.check_at_least(
     1, "train_batch_size", "gradient_accumulation_steps", "max_examples", "max_seq_length"
   )
-  # What readers would log is said by findings.
-  logging.set_verbosity(logging.ERROR)
-  findings = [*_of_released_model(), *diagnose(subject_of(settings))]
-  print(to_json(findings) if FLAGS.format == "json" else to_text(findings))
+  logging.set_verbosity(logging.ERROR)  # What readers log is among the findings.
+  findings = [*_of_released_model(settings), *diagnose(subject_of(settings))]
+  print(to_json(findings) if settings.format == "json" else to_text(findings))
   return 1 if number_of("error", findings) else 0
 
 
 def subject_of(settings: run_settings.RunSettings) -> Subject:
-  """What the flags show."""
-  subject = Subject(
-    data_dir=FLAGS.data_dir,
-    input_file=",".join(filter(None, (FLAGS[name].value for name in ("input_file", *_DATA_FILES)))),
-    task_name=FLAGS.task_name,
-    do_lower_case=FLAGS.do_lower_case,
-    # The default of run_classifier.py says nothing about records or questions.
-    max_seq_length=FLAGS.max_seq_length if _is_length_meant() else None,
-    max_predictions_per_seq=FLAGS.max_predictions_per_seq,
-    train_batch_size=-(-FLAGS.train_batch_size // FLAGS.gradient_accumulation_steps),
-    dtype=FLAGS.dtype,
-    output_dir=FLAGS.output_dir,
-    keep_checkpoint_max=FLAGS.keep_checkpoint_max,
-    max_examples=FLAGS.max_examples,
-    checksums=FLAGS.checksums,
-    table_options={name: FLAGS[name].value for name in _TABLE_FLAGS},
-    conll_options=_conll_options(),
-  )
+  """The run that the flags describe."""
+  config = None
   if released_models.is_wanted(settings.init_checkpoint):
-    subject.config = BertConfig.from_name(settings.init_checkpoint)
+    config = BertConfig.from_name(settings.init_checkpoint)
+    settings = settings.replace(init_checkpoint=None)
   else:
     settings = run_settings.with_model_files(settings)
-    subject.init_checkpoint = settings.init_checkpoint
-  subject.bert_config_file, subject.vocab_file = settings.bert_config_file, settings.vocab_file
-  return subject
+  files = filter(None, (settings.values[name] for name in ("input_file", *_DATA_FILES)))
+  # The default length is that of run_classifier.py, and says nothing of records or questions.
+  is_length_meant = "max_seq_length" in settings.given or settings.task_name
+  return Subject.of(
+    settings.values,
+    config=config,
+    input_file=",".join(files),
+    max_seq_length=settings.max_seq_length if is_length_meant else None,
+    table_options={name: settings.values[name] for name in _TABLE_FLAGS},
+    conll_options=_conll_options(settings),
+  )
 
 
-def _conll_options() -> dict:
-  given = {field: FLAGS[flag].value for flag, field in _CONLL_FLAGS.items()}
-  if (column := given["label_column"]) is not None:  # of a table it may be a name
+def _conll_options(settings: run_settings.RunSettings) -> dict:
+  given = {field: settings.values[flag] for flag, field in _CONLL_FLAGS.items()}
+  if (column := given["label_column"]) is not None:  # in a table it may be a name
     given["label_column"] = int(column) if column.lstrip("-").isdecimal() else None
   return {field: value for field, value in given.items() if value is not None}
 
 
-def _of_released_model() -> Iterator[Finding]:
-  if released_models.is_wanted(FLAGS.init_checkpoint):
+def _of_released_model(settings: run_settings.RunSettings) -> Iterator[Finding]:
+  if released_models.is_wanted(settings.init_checkpoint):
     yield note(
-      f"{FLAGS.init_checkpoint} would be downloaded; its sizes are known, its files not checked."
+      f"{settings.init_checkpoint} would be downloaded; its sizes are known, its files are not "
+      "checked."
     )
-
-
-def _is_length_meant() -> bool:
-  return command_line.flag_was_given("max_seq_length") or bool(FLAGS.task_name)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -173,11 +160,7 @@ def _is_length_meant() -> bool:
 
 
 def diagnose(subject: Subject) -> Iterator[Finding]:
-  """Runs all checks, one by one.
-
-  Args:
-    subject: what to look at; checks leave in it what they learn.
-  """
+  """Runs all checks in order; each may store in the subject what later ones need."""
   from bert.checks import data_checks, machine_checks, model_checks
 
   yield from examine(

@@ -1,7 +1,7 @@
-"""Whether texts and labels are what a model can learn from.
+"""Whether a model can learn from texts and labels.
 
-The checks of `doctor.py` that look at data: tables of GLUE or one's own, SQuAD, CoNLL, plain text.
-What a file is, it tells itself (`recognise`), or `--task_name` does. See `findings.py`.
+The checks of `doctor.py` that look at data: tables of GLUE or the user's own, SQuAD, CoNLL, plain
+text. The kind of a file is recognised (`recognise`) or given by `--task_name`. See `findings.py`.
 """
 
 import collections
@@ -21,7 +21,7 @@ _TABLES = ("tsv", "csv", "jsonl")
 _CONLL_LABEL = re.compile(r"(O|[BIESLU]-\S+)$")
 _MAX_QUERY_LENGTH = 64  # the default of run_squad.py
 
-# From these shares on, something is a warning and not a note.
+# Above these shares a finding is a warning and not a note.
 _MANY_CUT = 0.25
 _MANY_REPEATED = 0.05
 _MANY_SHARED = 0.02
@@ -34,7 +34,7 @@ class Text(NamedTuple):
 
   Attributes:
     first: the text, or the question.
-    second: the second text, or the paragraph; None for none.
+    second: the second text, or the paragraph, or None.
     labels: none, one or several.
     where: file:line.
   """
@@ -52,7 +52,7 @@ class TextSet(NamedTuple):
     split: train, dev, test or another name.
     path: of the file.
     texts: the examples.
-    known_labels: all that the model will know; [] if the labels are no classes.
+    known_labels: all labels of the model; [] if labels are not classes.
     kind: of `KINDS`.
   """
 
@@ -64,11 +64,11 @@ class TextSet(NamedTuple):
 
 
 # ---------------------------------------------------------------------------------------------
-# What the data is.
+# Kinds of data.
 
 
 def check_data(subject: Subject) -> Iterator[Finding]:
-  """Finds out what `--data_dir` or `--input_file` holds, and looks at it."""
+  """Recognises the data of `--data_dir` or `--input_file`, and checks them."""
   if not (subject.data_dir or subject.input_file):
     yield note("No --data_dir and no --input_file: data are not checked.")
     return
@@ -81,7 +81,7 @@ def check_data(subject: Subject) -> Iterator[Finding]:
     by_kind[recognise(path)].append(path)
   if is_task or by_kind["table"]:
     if not is_task:
-      yield note("Tables are read as --task_name=csv; if they are a task of GLUE's, name it.")
+      yield note("Tables are read as --task_name=csv; for a task of GLUE give its --task_name.")
     sets = _read_task(subject)
   else:
     sets = itertools.chain(
@@ -108,7 +108,7 @@ def _files_of(subject: Subject) -> list[str]:
     return text_files.find_input_files(subject.input_file)
   folder = subject.data_dir
   if not os.path.isdir(folder):
-    raise NotADirectoryError(20, "--data_dir is no folder", folder)
+    raise NotADirectoryError(20, "--data_dir is not a folder", folder)
   files = sorted(path for path in glob.glob(os.path.join(folder, "*")) if os.path.isfile(path))
   if not files:
     raise ValueError(f"--data_dir={folder} holds no file.")
@@ -116,7 +116,7 @@ def _files_of(subject: Subject) -> list[str]:
 
 
 def recognise(path: str) -> str:
-  """What a file holds: records, squad, conll, table or text."""
+  """The kind of a file: records, squad, conll, table or text."""
   from bert.text import text_files
 
   if record_checks.are_records(path):
@@ -129,21 +129,21 @@ def recognise(path: str) -> str:
     return "squad"
   lines = [line.split() for line in head.split("\n")[:200] if line.strip()]
   tagged = sum(len(line) > 1 and bool(_CONLL_LABEL.match(line[-1])) for line in lines)
-  if tagged > 0.5 * len(lines):  # some may lack their label, which is a finding then
+  if tagged > 0.5 * len(lines):  # a line without its label is a finding later
     return "conll"
   return "table" if path.endswith(".tsv") else "text"
 
 
 # ---------------------------------------------------------------------------------------------
-# Reading. A set that cannot be read is a finding, and the others are still looked at.
+# Reading. A set that cannot be read is a finding; the others are still checked.
 
 
 def _read_task(subject: Subject) -> Iterator[TextSet | Finding]:
-  """The splits of a GLUE task, or of one's own tables."""
+  """The splits of a GLUE task, or of the user's own tables."""
   from bert.tasks import glue
 
   if not subject.data_dir:
-    raise ValueError("Tables are looked at together: give the folder of train, dev and test.")
+    raise ValueError("Tables are checked together: give the --data_dir of train, dev and test.")
   folder = subject.data_dir
   name = subject.task_name or "csv"
   options = dict(subject.table_options)
@@ -154,7 +154,7 @@ def _read_task(subject: Subject) -> Iterator[TextSet | Finding]:
   labels = processor.get_labels() if has_classes else []
   found: list[TextSet | Finding] = []
   absent: list[Finding] = []
-  # Without any label there is no training example, either, and no other split can be understood.
+  # Without any label there is no training example, and no other split can be understood.
   for split in _SPLITS if labels or not has_classes else _SPLITS[:1]:
     try:
       examples = getattr(processor, f"get_{split}_examples")(folder)
@@ -232,7 +232,7 @@ def _read_conll(subject: Subject, path: str) -> Iterator[TextSet]:
 
 
 def _split_of(path: str) -> str:
-  """The split that a file's name tells, else the name.
+  """The split in a file's name, else the name.
 
   Example:
     >>> _split_of("squad/train-v1.1.json"), _split_of("ner/wnut17_dev.conll"), _split_of("a.txt")
@@ -244,7 +244,7 @@ def _split_of(path: str) -> str:
 
 
 # ---------------------------------------------------------------------------------------------
-# Judging one set.
+# One set.
 
 
 def _check_set(subject: Subject, text_set: TextSet) -> Iterator[Finding]:
@@ -286,7 +286,7 @@ def _labels(text_set: TextSet) -> Iterator[Finding]:
 
 
 def _repeated(text_set: TextSet) -> Iterator[Finding]:
-  """Examples that are there twice, and those that disagree with their double."""
+  """Examples that occur twice, and those of them with different labels."""
   first: dict[tuple, Text] = {}
   repeated, disagreeing = [], []
   for text in text_set.texts:
@@ -321,9 +321,9 @@ def _shared(text_sets: Sequence[TextSet]) -> Iterator[Finding]:
       what = (
         f"{len(seen)} of {len(text_set.texts)} examples of {text_set.split} are in train, too: "
       )
-      what += f"this one is {train[_key(seen[0])].where}."
+      what += f"this one at {train[_key(seen[0])].where}."
       many = len(seen) > _MANY_SHARED * len(text_set.texts)
-      remedy = "Remove them from train: scores would be too good."
+      remedy = "Remove them from train: scores would be too high."
       yield (warning if many else note)(what, seen[0].where, remedy)
 
 
@@ -350,7 +350,7 @@ def _pieces(subject: Subject, text_set: TextSet) -> Iterator[Finding]:
     )
     padding = 1 - sum(min(each, length) for each in lengths) / (length * len(lengths))
     yield ok(
-      f"{padding:.0%} of all places would be padding at length {length}; batches are cut to their "
+      f"{padding:.0%} would be padding at length {length}; batches are cut to their "
       "longest example.",
       text_set.path,
     )
@@ -364,7 +364,7 @@ def _tokenizer(subject: Subject):
   from bert.tokenization import FullTokenizer, VocabularyWarning
 
   with warnings.catch_warnings():
-    warnings.simplefilter("ignore", VocabularyWarning)  # said by model_checks.py
+    warnings.simplefilter("ignore", VocabularyWarning)  # reported by model_checks.py
     return FullTokenizer(subject.vocab_file, subject.do_lower_case)
 
 
@@ -389,7 +389,7 @@ def _unknown(tokenizer, text_set: TextSet, texts, firsts, seconds) -> Iterator[F
   words = dict.fromkeys(f"{first.first} {first.second or ''}".split())
   examples = [word for word in words if "[UNK]" in tokenizer.tokenize(word)][:3]
   yield warning(
-    f"{what} Words such as {', '.join(examples)} cannot be read.",
+    f"{what} Words such as {', '.join(examples)} are unknown.",
     first.where,
     "Check --do_lower_case, or take the vocabulary of a model for this language.",
   )
@@ -404,7 +404,7 @@ def _check_corpus(subject: Subject, paths: Sequence[str]) -> Iterator[Finding]:
   from bert.text import corpus, corpus_statistics
 
   if not subject.vocab:
-    yield note("Without --vocab_file text is not looked at.", paths[0])
+    yield note("Without --vocab_file text is not checked.", paths[0])
     return
   statistics = corpus_statistics.TextStatistics(logs_progress=False)
   longest = sentences = 0
@@ -417,7 +417,7 @@ def _check_corpus(subject: Subject, paths: Sequence[str]) -> Iterator[Finding]:
   for text in statistics.warnings():
     yield warning(text, paths[0])
   if not statistics.tokens:
-    yield error("There is no text in it.", paths[0])
+    yield error("It contains no text.", paths[0])
   yield ok(
     f"{len(paths)} file(s) of text: {statistics.documents} documents, {statistics.sentences} "
     f"sentences, {statistics.tokens} tokens, {share(statistics.unknown_tokens, statistics.tokens)} "

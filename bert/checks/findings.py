@@ -1,12 +1,12 @@
-"""What `doctor.py` is shown, what it finds, and how one check cannot spoil the others.
+"""The run that `doctor.py` examines, its findings, and how a failing check spoils no other.
 
   def check_house(subject):
     yield ok("It stands.", "house")
 
   findings = list(examine([check_house], Subject(vocab_file="vocab.txt")))
 
-A check is a generator: it takes the subject and yields findings. What it learns and others need, it
-leaves in the subject. Plain Python, no TensorFlow.
+A check is a generator: it takes the subject, yields findings, and stores in the subject what later
+checks need. Plain Python, no TensorFlow.
 """
 
 import dataclasses
@@ -18,13 +18,13 @@ LEVELS = ("ok", "note", "warning", "error")
 
 
 class Finding(NamedTuple):
-  """One thing that was looked at.
+  """The result of one check.
 
   Attributes:
     level: of `LEVELS`. An error spoils a run, a warning probably spoils its result.
-    what: what is so, in a sentence.
-    where: file, or file:line; "" for what has no place.
-    remedy: what to do about it; "" for nothing.
+    what: the finding, in a sentence.
+    where: file, or file:line; "" if it has no place.
+    remedy: what to do about it; "" if nothing.
   """
 
   level: str
@@ -66,16 +66,16 @@ def error(what: str, where: str = "", remedy: str = "") -> Finding:
 
 @dataclasses.dataclass
 class Subject:
-  """What is examined: the flags of the same names, and what checks have learnt so far.
+  """A planned run: flags by their names, and what checks have read so far.
 
   Attributes:
     do_lower_case: None where no text is read.
-    table_options: of `glue.create_processor`, where columns and labels of one's own data are.
+    table_options: of `glue.create_processor`: columns and labels of the user's own tables.
     conll_options: of `conll_files.ConllFormat`.
     config: a `configuration.BertConfig`, once it is read.
     vocab: token -> id, once it is read.
     prefix: of the checkpoint, once it is found.
-    longest: the longest sequence that will be trained on, in word pieces, once it is known.
+    longest: the longest training sequence, in word pieces, once it is known.
   """
 
   bert_config_file: str | None = None
@@ -101,6 +101,21 @@ class Subject:
   prefix: str | None = None
   longest: int | None = None
 
+  @classmethod
+  def of(cls, values: Mapping[str, Any], **further: Any) -> "Subject":
+    """The run that flags describe.
+
+    Args:
+      values: flag -> value; flags that are no fields are skipped, `train_batch_size` becomes the
+        size of the parts that `gradient_accumulation_steps` makes.
+      **further: fields that no flag holds as it is.
+    """
+    fields = {field.name for field in dataclasses.fields(cls)} & set(values)
+    subject = cls(**{**{name: values[name] for name in fields}, **further})
+    parts = values.get("gradient_accumulation_steps", 1)
+    subject.train_batch_size = -(-subject.train_batch_size // parts)
+    return subject
+
 
 Check = Callable[[Subject], Iterator[Finding]]
 
@@ -124,7 +139,7 @@ def of_failure(failure: Exception, place: str = "") -> Finding:
 
   Args:
     failure: what was raised.
-    place: where, if the exception does not tell.
+    place: where it happened, if the exception does not say.
 
   Example:
     >>> of_failure(FileNotFoundError(2, "No such file or directory", "vocab.txt"))
@@ -142,7 +157,7 @@ def of_failure(failure: Exception, place: str = "") -> Finding:
 
 
 # ---------------------------------------------------------------------------------------------
-# Telling.
+# Reporting.
 
 
 def to_text(findings: Iterable[Finding]) -> str:

@@ -1,4 +1,4 @@
-"""Whether this machine can do what a run asks for: versions, types, memory, disk.
+"""Whether this machine suits a run: versions, types, memory, disk.
 
 The checks of `doctor.py` that look at the machine; see `findings.py`. `memory_needed` holds the
 arithmetic, which its docstring explains.
@@ -17,10 +17,10 @@ from bert.io import installation
 from bert.model.configuration import BertConfig
 from bert.training import hardware
 
-# Whose own requirements are checked, too: that is where upgrades of NumPy, protobuf, ... clash.
+# Their own requirements are checked, too: upgrades of NumPy, protobuf, ... clash with these.
 _LIBRARIES = ("tensorflow", "tensorflow-text", "tf-keras", "tensorflow-hub")
 
-# These three follow each other release by release, and fail to load with another's minor version.
+# These three are released together and fail to load with another minor version.
 _SAME_MINOR = ("tensorflow", "tensorflow-text", "tf-keras")
 
 
@@ -29,7 +29,7 @@ _SAME_MINOR = ("tensorflow", "tensorflow-text", "tf-keras")
 
 
 def check_versions(subject: Subject) -> Iterator[Finding]:
-  """Compares what is installed with what this project and its libraries ask for."""
+  """Compares installed versions with the requirements of this project and of its libraries."""
   del subject
   clashes = list(_clashes(*installation.requirements()))
   yield from clashes
@@ -71,7 +71,7 @@ def _clashes(supported: str, requirements: Sequence[str]) -> Iterator[Finding]:
 
 
 def _unmet(text: str, who: str) -> Iterator[Finding]:
-  """What of a requirement such as `setuptools<82` is not installed."""
+  """Findings about a requirement such as `setuptools<82`."""
   from packaging.requirements import Requirement
 
   requirement = Requirement(text)
@@ -98,7 +98,7 @@ def _version(name: str) -> str | None:
 
 
 def check_devices(subject: Subject) -> Iterator[Finding]:
-  """What computes, and whether it does so fast in `--dtype`."""
+  """The devices, and whether they are fast in `--dtype`."""
   gpus = hardware.gpu_capabilities()
   idle = len(hardware.gpu_memory()) - len(gpus)
   if idle > 0 and os.environ.get("CUDA_VISIBLE_DEVICES") is None:
@@ -135,7 +135,7 @@ def _dtype(dtype: str, preferred: str, reason: str) -> Iterator[Finding]:
 
 
 class MemoryNeed(NamedTuple):
-  """What a training step keeps in memory, in bytes; see `memory_needed`."""
+  """Memory of a training step, in bytes; see `memory_needed`."""
 
   weights: int
   gradients: int
@@ -157,7 +157,7 @@ def memory_needed(
   dtype: str = "float32",
   predictions: int = 0,
 ) -> MemoryNeed:
-  """Estimates what training needs.
+  """Estimates the memory of training.
 
   With P parameters, L layers of width H with N heads and I inner units, B sequences of S tokens,
   and b bytes for a number of `dtype`:
@@ -202,7 +202,7 @@ def memory_needed(
 
 
 def check_memory(subject: Subject) -> Iterator[Finding]:
-  """Compares the memory that training needs with what is there."""
+  """Compares the memory that training needs with that of the machine or GPU."""
   config = subject.config
   if not config:
     return
@@ -218,13 +218,13 @@ def check_memory(subject: Subject) -> Iterator[Finding]:
   place = "GPU" if there else "machine"
   there = there or list(filter(None, [hardware.memory()]))
   if not there:
-    yield note(f"{what}; how much there is, this system does not say.")
+    yield note(f"{what}; this system does not say how much it has.")
     return
   smallest = min(there, key=lambda memory: memory.available)
   has = f"the {place} has {gigabytes(smallest.available)} free of {gigabytes(smallest.total)}"
   always = need.total - need.activations - need.logits
   if always > smallest.total:
-    yield error(f"{what}; {has}: not even its weights fit.", remedy="Take a smaller model.")
+    yield error(f"{what}; {has}: its weights alone do not fit.", remedy="Use a smaller model.")
   elif need.total > smallest.available:
     remedy = "Lower --train_batch_size or --max_seq_length, or raise --gradient_accumulation_steps."
     yield warning(f"{what}; {has}.", remedy=remedy)
@@ -258,7 +258,7 @@ def check_disk(subject: Subject) -> Iterator[Finding]:
   while not os.path.isdir(existing):
     existing = os.path.dirname(existing)
   if not os.access(existing, os.W_OK | os.X_OK):
-    yield error("This folder cannot be written to.", existing, "Choose another --output_dir.")
+    yield error("This folder is not writable.", existing, "Choose another --output_dir.")
   free = shutil.disk_usage(existing).free
   if not subject.config:
     return

@@ -19,9 +19,9 @@ from bert.model.configuration import BertConfig
 _NEEDED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 _HARMLESS_KEYS = ("directionality", "pooler_")  # beginnings of keys that released configs have
 
-# So much of a checkpoint is read at a time.
+# Bytes of a checkpoint that are read at a time.
 _BATCH_BYTES = 1 << 27
-_SHOWN = 5  # findings of one kind
+_SHOWN = 5  # findings of one kind that are listed
 
 # A vocab_size is rounded up for speed: to a multiple of this at most.
 _LARGEST_MULTIPLE = 128
@@ -64,7 +64,7 @@ def _unknown_keys(config: BertConfig, path: str) -> Iterator[Finding]:
     if key.startswith(_HARMLESS_KEYS):
       continue
     nearest = difflib.get_close_matches(key, known, n=1)
-    question = f" Is {nearest[0]} meant, which is {getattr(config, nearest[0])}?" if nearest else ""
+    question = f" Did you mean {nearest[0]} (now {getattr(config, nearest[0])})?" if nearest else ""
     yield warning(f"The key {key!r} has no effect.{question}", path, "Correct or remove it.")
 
 
@@ -93,16 +93,16 @@ def check_vocabulary(subject: Subject) -> Iterator[Finding]:
 
 
 def _odd_lines(path: str) -> Iterator[Finding]:
-  """Blank lines, and tokens that came before."""
+  """Blank lines, and tokens that occurred before."""
   from bert.text.vocabulary_file import read_tokens
 
   first_line: dict[str, int] = {}
   odd = []
   for number, token in enumerate(read_tokens(path), start=1):
     if not token:
-      odd.append((number, "The line is blank: its id is no token's."))
+      odd.append((number, "The line is blank: its id belongs to no token."))
     elif token in first_line:
-      odd.append((number, f"{token!r} stands in line {first_line[token]} already."))
+      odd.append((number, f"{token!r} is already in line {first_line[token]}."))
     else:
       first_line[token] = number
   for number, what in odd[:_SHOWN]:
@@ -116,9 +116,9 @@ def _missing_tokens(vocab: Mapping[str, int], path: str) -> Iterator[Finding]:
   remedy = "Take the vocabulary that came with the checkpoint."
   for token in _NEEDED_TOKENS:
     if token not in vocab:
-      yield error(f"There is no {token}, which every sequence needs.", path, remedy)
+      yield error(f"{token} is missing, which every sequence needs.", path, remedy)
   if "[MASK]" not in vocab:
-    yield warning("There is no [MASK]: the model cannot be pre-trained on masked words.", path)
+    yield warning("[MASK] is missing: the model cannot be pre-trained on masked words.", path)
   if vocab.get("[PAD]") != 0:
     found = f"is token {vocab['[PAD]']}" if "[PAD]" in vocab else "is missing"
     yield warning(f"[PAD] {found}, but sequences are padded with token 0.", path, remedy)
@@ -141,7 +141,7 @@ def _case(vocab: Mapping[str, int], path: str, do_lower_case: bool | None) -> It
     )
   elif has_case and not capitals and not do_lower_case:
     yield warning(
-      "No token has a capital, so that with --do_lower_case=False words with one become [UNK]: "
+      "No token has a capital, so with --do_lower_case=False words with a capital become [UNK]: "
       "the vocabulary is an uncased model's.",
       path,
       "Give --do_lower_case=True.",
@@ -155,7 +155,7 @@ def _size(vocab: Mapping[str, int], path: str, subject: Subject) -> Iterator[Fin
   if tokens > needed:
     yield error(f"{said}: the last tokens would have no embedding.", path, remedy)
   elif needed - tokens >= _LARGEST_MULTIPLE:
-    yield warning(f"{said}: is it the model's own?", path, remedy)
+    yield warning(f"{said}: it may be another model's.", path, remedy)
   elif tokens < needed:
     yield note(f"{said}, perhaps rounded up for speed.", path)
 
@@ -217,7 +217,7 @@ def _compare_shapes(expected, found, prefix: str) -> Iterator[Finding]:
 
 
 def _of_same_vocabulary(state: Mapping, subject: Subject) -> Iterator[Finding]:
-  """A checkpoint of this project's tells the hash of its vocabulary."""
+  """A checkpoint of this project stores the hash of its vocabulary."""
   trained_with = state.get("fingerprint", {}).get("vocabulary")
   if trained_with and subject.vocab:
     found = tokenization.vocabulary_hash(subject.vocab)
@@ -241,7 +241,7 @@ def _of_same_case(subject: Subject) -> Iterator[Finding]:
 
 
 def check_checkpoint_values(subject: Subject) -> Iterator[Finding]:
-  """Reads every value: checksums, and numbers that are none."""
+  """Reads every value: checksums, NaN, infinity."""
   if not subject.prefix:
     return
   from bert.checkpoints import bundle_files, reading
@@ -271,7 +271,7 @@ def check_checkpoint_values(subject: Subject) -> Iterator[Finding]:
 
 
 def _in_batches(contents) -> Iterator[list[str]]:
-  """Names, so many at a time that their values need little memory."""
+  """Names in groups whose values need little memory."""
   names: list[str] = []
   size = 0
   for name, (shape, dtype) in contents.items():
@@ -290,11 +290,11 @@ def _not_finite(values: np.ndarray) -> int:
 
 
 # ---------------------------------------------------------------------------------------------
-# What a run would go on from.
+# The checkpoint that a run would resume.
 
 
 def check_resumed(subject: Subject) -> Iterator[Finding]:
-  """A checkpoint in `--output_dir` wins over `--init_checkpoint`: is it of the same model?"""
+  """Whether a checkpoint in `--output_dir`, which would be resumed, is of the same model."""
   if not (subject.output_dir and os.path.isdir(subject.output_dir)):
     return
   from bert.checkpoints import finding, reading
@@ -303,9 +303,9 @@ def check_resumed(subject: Subject) -> Iterator[Finding]:
   if not newest:
     return
   yield note(
-    "The run would go on from this checkpoint, and not from --init_checkpoint.",
+    "The run would resume this checkpoint; --init_checkpoint would not be read.",
     newest,
-    "To start anew, choose another --output_dir.",
+    "To start from --init_checkpoint, choose another --output_dir.",
   )
   saved = reading.read_state(newest).get("fingerprint", {})
   now = subject.config.to_dict() if subject.config else {}
@@ -317,12 +317,12 @@ def check_resumed(subject: Subject) -> Iterator[Finding]:
       yield error(
         f"It was trained with {key} {saved[key]!r}; it would be {now[key]!r} now.",
         newest,
-        "Give what it was trained with, or choose another --output_dir.",
+        "Give the value of that run, or choose another --output_dir.",
       )
 
 
 # ---------------------------------------------------------------------------------------------
-# What a model consists of.
+# The variables of a model.
 
 
 def expected_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:

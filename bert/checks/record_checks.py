@@ -1,4 +1,4 @@
-"""Whether TFRecord files are whole, and fit the model that is to learn from them.
+"""Whether TFRecord files are complete and fit the model.
 
 The checks of `doctor.py` that look at records: those of `create_pretraining_data.py`, and those
 that `run_classifier.py` and its siblings write into their output folder. See `findings.py`.
@@ -23,7 +23,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _MUCH_PADDING = 0.75
 _MANY_REPEATED = 0.1
 _MANY_UNKNOWN = 0.05
-_REMEDY = "Write the records anew with the program that made them."
+_REMEDY = "Write the records again with the program that made them."
 
 
 def are_records(path: str) -> bool:
@@ -41,7 +41,7 @@ def are_records(path: str) -> bool:
 
 
 def check_record_files(subject: Subject, paths: list[str]) -> Iterator[Finding]:
-  """Looks at each file by itself; one that is damaged hides nothing about the others."""
+  """Checks each file by itself, so that a damaged one does not hide the others."""
   for path in paths:
     try:
       yield from _check_file(path, subject)
@@ -56,7 +56,7 @@ def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
   features = seen.features
   if "input_ids" not in features:
     present = ", ".join(sorted(features)) or "none"
-    yield error(f"There is no input_ids among the features ({present}).", path, _REMEDY)
+    yield error(f"input_ids is missing among the features ({present}).", path, _REMEDY)
     return
   length = seen.lengths.pop() if len(seen.lengths) == 1 else None
   subject.longest = max(subject.longest or 0, length or 0)
@@ -73,16 +73,16 @@ def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
 def _check_bytes(path: str, manifest: Mapping, checksums: bool) -> Iterator[Finding]:
   """Compares the file with its manifest, to the last byte where there is a hash."""
   if not manifest:
-    yield note("There is no manifest: if the file ends early, nobody can tell.", path)
+    yield note("It has no manifest: a file that ends early would not be noticed.", path)
     return
   record_files.check_manifest(path)
   stated = manifest.get("sha256")
   if not (stated and checksums):
-    yield ok("Its size is the manifest's.", path)
+    yield ok("Its size is that of the manifest.", path)
   elif sha256_of(path) == stated:
-    yield ok("Its sha256 is the manifest's.", path)
+    yield ok("Its sha256 is that of the manifest.", path)
   else:
-    yield error("Its sha256 is not the manifest's: it was changed.", path, _REMEDY)
+    yield error("Its sha256 is not that of the manifest: the file was changed.", path, _REMEDY)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -91,22 +91,22 @@ def _check_bytes(path: str, manifest: Mapping, checksums: bool) -> Iterator[Find
 
 @dataclasses.dataclass
 class _Seen:
-  """What is remembered of the records of one file.
+  """Counts over the records of one file.
 
   Attributes:
     count: of records that were read.
-    is_all: whether these are all of the file.
+    is_all: whether the file has no further records.
     features: names, of the first record.
     lengths: of input_ids, all that occur.
     predictions: length of masked_lm_ids, or None.
-    tokens: that are no padding.
-    places: where there could be tokens.
+    tokens: without padding.
+    places: tokens and padding.
     longest: tokens of the longest record.
-    ids: occurrences of each token, padding left out.
-    outside: (record, feature, value) of the first value that cannot be.
-    first_tokens: occurrences of each id at the first place.
+    ids: occurrences of each token, without padding.
+    outside: (record, feature, value) of the first value out of range.
+    first_tokens: occurrences of each id as first token.
     labels: occurrences of each label.
-    repeated: records whose input_ids came before.
+    repeated: records whose input_ids occurred before.
   """
 
   count: int = 0
@@ -125,7 +125,7 @@ class _Seen:
 
   @classmethod
   def of(cls, path: str, subject: Subject) -> "_Seen":
-    """Reads a file, or so much of it as `--max_examples` says."""
+    """Reads a file, at most `--max_examples` records."""
     from bert.io.record_files import records_of
 
     seen, hashes = cls(), set()
@@ -190,7 +190,7 @@ def _arrays(record: bytes, path: str, number: int) -> dict[str, np.ndarray]:
 
 
 # ---------------------------------------------------------------------------------------------
-# Judging.
+# Findings.
 
 
 def _check_lengths(path, subject: Subject, seen: _Seen, length: int | None) -> Iterator[Finding]:
@@ -199,7 +199,7 @@ def _check_lengths(path, subject: Subject, seen: _Seen, length: int | None) -> I
     yield error(f"Its records have different lengths: {lengths}.", path, _REMEDY)
     return
   if subject.max_seq_length not in (None, length):
-    remedy = f"Give --max_seq_length={length}, or write the records anew."
+    remedy = f"Give --max_seq_length={length}, or write the records again."
     yield error(
       f"Its length is {length}, not --max_seq_length={subject.max_seq_length}.", path, remedy
     )
@@ -210,14 +210,14 @@ def _check_lengths(path, subject: Subject, seen: _Seen, length: int | None) -> I
   padding = 1 - seen.tokens / seen.places
   what = f"Of length {length}, the longest has {seen.longest} tokens; {padding:.0%} are padding."
   if padding > _MUCH_PADDING:
-    remedy = f"A --max_seq_length of {seen.longest} would do."
+    remedy = f"--max_seq_length={seen.longest} is enough."
     yield warning(what, path, remedy)
   else:
     yield ok(what, path)
 
 
 def _check_pretraining(path, subject: Subject, seen: _Seen, length: int) -> None:
-  """As `run_pretraining.py` does, all records instead of the first ones.
+  """As `run_pretraining.py` does, but all records and not the first ones only.
 
   Raises:
     RecordError: a manifest or a record does not fit.
@@ -236,7 +236,7 @@ def _check_pretraining(path, subject: Subject, seen: _Seen, length: int) -> None
   subject.max_predictions_per_seq = subject.max_predictions_per_seq or seen.predictions
   if subject.config:
     record_checks.check_manifests([path], fmt)
-  if seen.outside is None:  # that is said below
+  if seen.outside is None:  # else reported below
     record_checks.check_records([path], fmt, limit=subject.max_examples)
 
 
@@ -269,7 +269,7 @@ def _check_ids(path, subject: Subject, seen: _Seen) -> Iterator[Finding]:
 
 def _shares(path, seen: _Seen) -> Iterator[Finding]:
   total = sum(seen.labels.values())
-  # What is to be predicted has the first label throughout.
+  # Examples to predict have the first label throughout.
   is_predicted = os.path.basename(path).startswith(("predict", "test"))
   if total > 1 and len(seen.labels) == 1 and not is_predicted:
     [label] = seen.labels
@@ -278,7 +278,7 @@ def _shares(path, seen: _Seen) -> Iterator[Finding]:
     yield warning(
       f"{share(seen.repeated, seen.count)} of its records have the tokens of an earlier one.",
       path,
-      "Remove duplicates from the text: a model learns them by heart.",
+      "Remove duplicates from the text: a model memorises them.",
     )
   counted = f"{seen.count} records" if seen.is_all else f"The first {seen.count} records"
   labels = ", ".join(f"{label}: {share(n, total)}" for label, n in sorted(seen.labels.items())[:10])

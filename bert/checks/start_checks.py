@@ -15,22 +15,15 @@ from bert.checks import machine_checks, model_checks
 from bert.checks.findings import Check, Finding, Subject, examine
 from bert.model.configuration import BertConfig
 
-# What is looked at, as far as a script has flags for it.
-_SHARED_FLAGS = (
-  *("bert_config_file", "vocab_file", "do_lower_case", "init_checkpoint", "output_dir"),
-  *("max_seq_length", "max_predictions_per_seq", "train_batch_size", "dtype"),
-  "keep_checkpoint_max",
-)
-
 
 def cheap_findings(subject: Subject, trains: bool = True) -> list[Finding]:
-  """What a run can afford at its start: everything but data and the checkpoint's values.
+  """The checks a run can afford at its start: all but those of data and of the checkpoint's values.
 
-  That takes a fraction of a second once TensorFlow is loaded. `subject.config` and `subject.vocab`
+  They take a fraction of a second once TensorFlow is loaded. `subject.config` and `subject.vocab`
   may be given, so that no file is read twice.
 
   Args:
-    subject: what the run will use.
+    subject: the run.
     trains: whether it trains, so that memory and disk matter.
 
   Returns:
@@ -56,12 +49,7 @@ def log_cheap_findings(
     config: of the model.
     vocab: token -> id, if it was read.
   """
-  subject = Subject(config=config, vocab=vocab)
-  for name in _SHARED_FLAGS:
-    if name in values:
-      setattr(subject, name, values[name])
-  parts = values.get("gradient_accumulation_steps", 1)
-  subject.train_batch_size = -(-subject.train_batch_size // parts)
+  subject = Subject.of(values, config=config, vocab=vocab)
   for finding in cheap_findings(subject, bool(values.get("do_train"))):
     if finding.level in ("warning", "error"):
       logging.warning("%s", finding)

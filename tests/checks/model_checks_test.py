@@ -51,7 +51,7 @@ FAULTS = {
     bytes_changed("bert_config.json", lambda data: data[:-5]), "not valid JSON", ""
   ),
   "config with a misspelt key": Fault(
-    config_with(num_layers=2), "Is num_hidden_layers meant", "bert_config.json", "warning"
+    config_with(num_layers=2), "Did you mean num_hidden_layers", "bert_config.json", "warning"
   ),
   "sequences longer than positions": Fault(
     spoil_nothing, "max_position_embeddings is 64", "json", flags={"max_seq_length": 65}
@@ -62,15 +62,15 @@ FAULTS = {
     vocab_of([*VOCAB, "one", "two"]), "no embedding", "vocab.txt"
   ),
   "far fewer tokens": Fault(
-    config_with(vocab_size=len(VOCAB) + 128), "is it the model's own?", "vocab.txt", "warning"
+    config_with(vocab_size=len(VOCAB) + 128), "it may be another model's", "vocab.txt", "warning"
   ),
   "a token twice": Fault(
-    vocab_of([*VOCAB[:30], "a", *VOCAB[31:]]), "stands in line 8", "vocab.txt:31", "warning"
+    vocab_of([*VOCAB[:30], "a", *VOCAB[31:]]), "is already in line 8", "vocab.txt:31", "warning"
   ),
   "a blank line": Fault(
     vocab_of([*VOCAB[:30], "", *VOCAB[31:]]), "The line is blank", "vocab.txt:31", "warning"
   ),
-  "no [SEP]": Fault(vocab_of([*VOCAB[:3], "[sep]", *VOCAB[4:]]), "no [SEP]", "vocab.txt"),
+  "no [SEP]": Fault(vocab_of([*VOCAB[:3], "[sep]", *VOCAB[4:]]), "[SEP] is missing", "vocab.txt"),
   "[PAD] is not first": Fault(
     vocab_of([VOCAB[1], VOCAB[0], *VOCAB[2:]]), "[PAD] is token 1", "vocab.txt", "warning"
   ),
@@ -135,7 +135,7 @@ def test_a_run_that_would_go_on_is_told(folder):
   saving.save(str(folder / "out"), 3, {"a": np.zeros(1)}, {"fingerprint": fingerprint})
   findings = diagnose(folder)
   assert not bad(findings), to_text(findings)
-  assert "would go on from this checkpoint" in to_text(findings)
+  assert "would resume this checkpoint" in to_text(findings)
 
 
 def test_expected_shapes_are_those_of_the_model():

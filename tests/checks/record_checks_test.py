@@ -115,7 +115,7 @@ def test_records_without_a_manifest_are_a_note(folder):
   (folder / "records/.a.tfrecord.manifest.json").unlink()
   findings = diagnose(folder, "records")
   assert not bad(findings)
-  assert "There is no manifest" in to_text(findings)
+  assert "It has no manifest" in to_text(findings)
 
 
 def test_no_more_than_max_examples_are_read(folder):
