@@ -21,7 +21,7 @@ from bert.checkpoints import finding, loading, reading, released_models, saving
 from bert.exporting import hub_preprocess
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
-from bert.scripts import command_line, flag_groups, runner
+from bert.scripts import command_line, flag_groups, run_settings
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "film", "was", "good", "##s", "½"]
 CONFIG = BertConfig(
@@ -81,6 +81,7 @@ def features_of(text, tokenizer, length):
   return ids + padding, [1] * len(ids) + padding
 
 
+@pytest.mark.ci
 def test_text_to_vectors_without_a_cast(exported, model_dir):
   preprocess = hub.load(str(exported / "preprocess"))
   encoder = hub.load(str(exported / "encoder"))
@@ -93,6 +94,7 @@ def test_text_to_vectors_without_a_cast(exported, model_dir):
   np.testing.assert_allclose(encoder(inputs)["pooled_output"], expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.ci
 def test_a_keras_classifier_of_strings(exported, tmp_path):
   shutil.copytree(exported, tmp_path / "export")
   text = keras.Input([], dtype=tf.string)
@@ -110,6 +112,7 @@ def test_a_keras_classifier_of_strings(exported, tmp_path):
   np.testing.assert_allclose(again.predict(tf.constant(TEXTS), verbose=0), tuned, atol=1e-6)
 
 
+@pytest.mark.ci
 def test_the_other_tokenizer(model_dir, tmp_path):
   code, err = run(
     init_checkpoint=model_dir, export_dir=tmp_path, max_seq_length=8, tf_text_tokenizer=True
@@ -125,11 +128,12 @@ def encoder_only(monkeypatch):
   monkeypatch.setattr(hub_preprocess, "export_preprocess", lambda path, *_: os.makedirs(path))
 
 
+@pytest.mark.ci
 def test_an_export_brings_its_config_and_vocabulary(exported, tmp_path, encoder_only):
   for given in (exported, exported / "encoder"):
-    with flag_groups.defined_flags(export_hub.define_flags) as flags:
+    with flag_groups.defined_flags(export_hub.define_flags):
       command_line.parse(["x", f"--init_checkpoint={given}"])
-      runner.resolve_model_files()
+      flags = run_settings.with_model_files(run_settings.from_flags())
       assert flags.vocab_file == str(exported / "encoder" / "assets" / "vocab.txt")
       folder = exported / "encoder" / "assets.extra"
       assert flags.bert_config_file == str(folder / "bert_config.json")
@@ -142,6 +146,7 @@ def test_an_export_brings_its_config_and_vocabulary(exported, tmp_path, encoder_
   np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.ci
 def test_an_export_knows_its_case(exported, tmp_path):
   prefix = finding.find_checkpoint(str(exported))
   assert reading.read_do_lower_case(prefix) is True

@@ -1,6 +1,6 @@
 """The exported encoder through hub.load and hub.KerasLayer, every promise of the Hub's interface.
 
-Alone: python -m pytest tests/exporting/hub_encoder_test.py (about a minute; two tests start a Python)
+Alone: python -m pytest tests/exporting/hub_encoder_test.py (-m "not ci": seconds)
 """
 
 import json

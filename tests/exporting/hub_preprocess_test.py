@@ -535,6 +535,7 @@ def test_vocabulary_file_of_windows_with_blanks_and_repetitions(tmp_path):
   assert not asset.exists()  # the rewritten copy goes with its object
 
 
+@pytest.mark.ci
 def test_plain_vocabulary_is_the_asset_byte_for_byte(tmp_path):
   vocab_file = write_vocab(tmp_path, PIECES)
   hub_preprocess.export_preprocess(str(tmp_path / "export"), vocab_file)
@@ -555,6 +556,7 @@ def test_length_without_room(tmp_path):
     hub_preprocess.Preprocessor(write_vocab(tmp_path, PIECES), seq_length=2)
 
 
+@pytest.mark.ci
 def test_failed_export_leaves_the_old_one(tmp_path, monkeypatch):
   path = pathlib.Path(export(tmp_path, PIECES))
   before = sorted((file, file.read_bytes()) for file in path.rglob("*") if file.is_file())
@@ -578,6 +580,7 @@ def test_export_replaces_an_older_one(tmp_path):
   assert preprocess.tokenize(tf.constant(["new"])).to_list() == [[[8]]]
 
 
+@pytest.mark.ci
 def test_import_costs_nothing():
   code = (
     "import sys; from bert.exporting import hub_preprocess; print('tensorflow_text' in sys.modules)"

@@ -1,6 +1,6 @@
 """The fine-tuned model as a SavedModel: from strings to the very answers of the run it comes from.
 
-Alone: python -m pytest tests/exporting/task_model_test.py (about half a minute; one test starts a Python)
+Alone: python -m pytest tests/exporting/task_model_test.py
 """
 
 import contextlib

@@ -1,4 +1,7 @@
-"""Tests of bert/exporting/unicode_tables.py. Alone: python -m pytest tests/exporting/unicode_tables_test.py"""
+"""What each character becomes in a graph is what the tokenizer makes of it.
+
+Alone: python -m pytest tests/exporting/unicode_tables_test.py
+"""
 
 import doctest
 import subprocess

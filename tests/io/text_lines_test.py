@@ -45,3 +45,12 @@ def test_other_file_systems_are_tensorflows(tmp_path):
   with pytest.raises(OSError, match="file:///no/such/out"):
     with text_lines.written_output("file:///no/such/out") as writer:
       writer.write(b"x")
+
+
+def test_lines_are_those_of_the_file(tmp_path):
+  path = tmp_path / "in.txt"
+  path.write_bytes("\ufeff first \r\n\n\u2028 a\u2028b \u2028\nlast".encode())
+  assert list(text_lines.read_lines(str(path))) == ["first", "", "a\u2028b", "last"]
+  path.write_bytes(b"ok\nbad \xe9\n")
+  with pytest.raises(DataError, match=r"in\.txt, line 2: byte 0xe9 is not UTF-8"):
+    list(text_lines.read_lines(str(path)))

@@ -1,18 +1,13 @@
 """One model for many texts: order, batches, memory, checkpoints and fine-tuned SavedModels.
 
-Alone: python -m pytest tests/predicting/predictor_test.py (about twenty seconds)
+Alone: python -m pytest tests/predicting/predictor_test.py
 """
 
-import contextlib
-import doctest
-import io
 import itertools
 import json
 import os
 import pathlib
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -20,31 +15,14 @@ import tensorflow as tf
 
 from bert import export_hub, predict, tokenization
 from bert.checkpoints import bundle_files, finding, loading, reading, saving
-from bert.exporting.sentence_model import SentenceModel
-from bert.io import text_lines
-from bert.io.tables import DataError
-from bert.model import heads
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from bert.predicting import load_model, predictor, sentence_vectors
 from bert.predicting.predictor import Predictor
-from bert.scripts import command_line
-from tests.kit.paths import ROOT
-
-WORDS = ["the", "film", "was", "good", "bad", ",", "."]
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-CONFIG = BertConfig(
-  vocab_size=len(VOCAB),
-  hidden_size=16,
-  num_hidden_layers=2,
-  num_attention_heads=2,
-  intermediate_size=32,
-  max_position_embeddings=32,
-  type_vocab_size=2,
-  initializer_range=0.3,  # far from zero, so that a mistake anywhere shows
-)
-LABELS = ["no", "yes", "päť"]
+from tests.kit import exports
+from tests.kit.exports import CONFIG, LABELS, VOCAB, WORDS
+from tests.kit.filters import run_filter
 
 
 def random_texts(count, longest=20, seed=0):
@@ -55,34 +33,17 @@ def random_texts(count, longest=20, seed=0):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> str:
   """A folder with a checkpoint of a classifier, its config and its vocabulary."""
-  folder = tmp_path_factory.mktemp("trained")
-  (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-  (folder / "bert_config.json").write_text(CONFIG.to_json_string())
-  with use_store(VariableStore(seed=5)) as store:
-    model = BertModel(CONFIG, False, tf.zeros([1, 1], tf.int32))
-    heads.get_classifier_logits(model.get_pooled_output(), len(LABELS), False)
-  store.variables["output_weights"].assign_add(tf.ones([len(LABELS), 16]) * 0.1)
-  saving.save(str(folder), 1, store.variables, {})
-  return str(folder)
+  return exports.classifier(tmp_path_factory).trained
 
 
 @pytest.fixture(scope="module")
-def exported(trained, tmp_path_factory) -> str:
-  folder = tmp_path_factory.mktemp("export")
-  vocab = os.path.join(trained, "vocab.txt")
-  SentenceModel(CONFIG, vocab, True, 16, LABELS).export(str(folder / "task"), trained)
-  return str(folder)
+def exported(tmp_path_factory) -> str:
+  return exports.classifier(tmp_path_factory).exported
 
 
 @pytest.fixture(scope="module")
 def encode(trained):
   return Predictor.from_checkpoint(trained, max_seq_length=16)
-
-
-def test_the_examples():
-  for module in (predictor, sentence_vectors, text_lines, load_model):
-    assert doctest.testmod(module).failed == 0
-  assert doctest.testmod(predictor).attempted > 3
 
 
 # ---------------------------------------------------------------------------------------------
@@ -264,18 +225,16 @@ def test_what_is_no_text_is_refused(encode, item):
     encode([item])
 
 
+@pytest.mark.ci
 def test_an_exported_encoder_serves_as_a_checkpoint(trained, encode, tmp_path):
-  argv = ["export_hub.py", f"--init_checkpoint={trained}", f"--export_dir={tmp_path}"]
-  argv.append("--max_seq_length=16")
-  with contextlib.redirect_stderr(io.StringIO()), pytest.raises(SystemExit) as left:
-    command_line.run(export_hub.main, export_hub.define_flags, argv)
-  assert left.value.code is None
+  done = run_filter(export_hub, init_checkpoint=trained, export_dir=tmp_path, max_seq_length=16)
+  assert done.code is None, done.err
   texts = random_texts(5)
   for folder in (tmp_path, tmp_path / "encoder"):
     again = Predictor.from_checkpoint(str(folder), max_seq_length=16)
     np.testing.assert_allclose(again(texts), encode(texts), atol=1e-5)
   flags = {"task": "vectors", "saved_model": tmp_path / "encoder", "max_seq_length": 16}
-  code, printed, err = run("\n".join(texts).encode(), **flags)
+  code, printed, err = run_filter(predict, "\n".join(texts).encode(), **flags)
   assert code is None, err
   found = np.array([json.loads(line)["vector"] for line in printed.splitlines()])
   np.testing.assert_allclose(found, encode(texts), atol=1e-5)
@@ -304,7 +263,7 @@ def test_files_that_do_not_belong_together(trained, tmp_path):
     Predictor.from_checkpoint(prefix, bert_config_file=config, max_seq_length=16)
   larger = tmp_path / "vocab.txt"
   larger.write_text("\n".join([*VOCAB, "more"]) + "\n")
-  with pytest.raises(ValueError, match=r"up to 12, but the config of .* has vocab_size 12"):
+  with pytest.raises(ValueError, match=r"up to 12, but .*bert_config.json has vocab_size 12"):
     Predictor.from_checkpoint(trained, vocab_file=str(larger), max_seq_length=16)
   deeper = BertConfig.from_dict({**CONFIG.to_dict(), "num_hidden_layers": 3})
   path = tmp_path / "deeper.json"
@@ -423,117 +382,3 @@ def test_other_folders_are_refused(trained, tmp_path):
   tf.saved_model.save(module, str(tmp_path), {"serving_default": module.f})
   with pytest.raises(ValueError, match=r"does not take texts \(the input x is int32"):
     Predictor.from_saved_model(str(tmp_path))
-
-
-# ---------------------------------------------------------------------------------------------
-# The command.
-
-
-def run(stdin=b"", **values):
-  """Runs the script in this process: exit code, what it printed, its messages."""
-  argv = ["predict.py", *(f"--{name}={value}" for name, value in values.items())]
-  out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
-  source = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(sys, "stdin", source)
-    patch.setattr(sys, "stdout", out)
-    patch.setattr(sys, "stderr", err)
-    with pytest.raises(SystemExit) as left:
-      command_line.run(predict.main, predict.define_flags, argv)
-  out.flush()
-  return left.value.code, out.buffer.getvalue().decode(), err.getvalue()
-
-
-def test_lines_in_json_out(exported, answer, tmp_path):
-  lines = [
-    "good film",
-    "good ||| bad",
-    "",
-    '{"text_a": "good", "text_b": "bad"}',
-    "{the film",
-    "päť",
-  ]
-  (tmp_path / "in.txt").write_text("\n".join(lines), encoding="utf-8")
-  code, printed, err = run(saved_model=exported, input_file=tmp_path / "in.txt")
-  assert code is None, err
-  results = list(map(json.loads, printed.splitlines()))
-  assert len(results) == len(lines)
-  expected = answer(["good film", ("good", "bad"), "", ("good", "bad"), "{the film", "päť"])
-  for result, wanted in zip(results, expected, strict=True):
-    assert result["label"] == wanted["label"]
-    np.testing.assert_allclose(result["probabilities"], wanted["probabilities"], atol=1e-6)
-  assert "päť" in printed, "text is written as it is"
-  stdin = (tmp_path / "in.txt").read_bytes()
-  code, _, err = run(stdin, saved_model=exported, output_file=tmp_path / "out.jsonl")
-  assert code is None, err
-  assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == printed
-
-
-def test_vectors_of_lines(trained, encode):
-  lines = [
-    "the film",
-    "good ||| bad",
-    '{"text_a": "good", "text_b": "bad"}',
-    '{"text": "the film"}',
-  ]
-  flags = {"task": "vectors", "init_checkpoint": trained, "max_seq_length": 16}
-  code, printed, err = run("\n".join(lines).encode(), **flags)
-  assert code is None, err
-  found = np.array([json.loads(line)["vector"] for line in printed.splitlines()])
-  expected = encode(["the film", ("good", "bad"), ("good", "bad"), "the film"])
-  np.testing.assert_allclose(found, expected, atol=1e-5)
-  code, _, err = run(b'good\n{"question": "good"}', **flags)
-  assert (code, "standard input, line 2: Expected a text or a pair of texts" in err) == (1, True)
-
-
-def test_an_item_that_does_not_fit_is_named_by_its_line(exported, tmp_path):
-  (tmp_path / "in.txt").write_text('good\n{"text_a": "good", "text": "bad"}\n')
-  code, _, err = run(saved_model=exported, input_file=tmp_path / "in.txt")
-  assert (code, f"{tmp_path}/in.txt, line 2: " in err) == (1, True)
-  assert "does not fit this model, whose inputs are text_a, text_b" in err
-
-
-def test_one_model_is_named(exported, trained):
-  code, _, err = run(saved_model=exported, init_checkpoint=trained)
-  assert (code, "Name one model" in err) == (1, True)
-
-
-def test_a_file_appears_whole_or_not_at_all(exported, tmp_path):
-  (tmp_path / "out.jsonl").write_text("old\n")
-  bad = b"good\n\xff\n"
-  code, _, err = run(bad, saved_model=exported, output_file=tmp_path / "out.jsonl")
-  assert code == 1
-  assert "ERROR: standard input, line 2: byte 0xff is not UTF-8." in err
-  assert (tmp_path / "out.jsonl").read_text() == "old\n"
-  assert os.listdir(tmp_path) == ["out.jsonl"]
-
-
-def test_wrong_paths_are_told_before_anything_is_loaded(exported, tmp_path, monkeypatch):
-  monkeypatch.setattr(load_model, "load_signature", None)
-  monkeypatch.setattr(predictor, "load_signature", None)
-  code, _, err = run(saved_model=exported, output_file=tmp_path / "no" / "out.jsonl")
-  assert (code, "there is no folder" in err) == (1, True)
-  code, _, err = run(saved_model=exported, output_file=tmp_path)
-  assert (code, "is a folder; name a file in it" in err) == (1, True)
-  code, _, err = run()
-  assert (code, "Name one model: --saved_model or --init_checkpoint." in err) == (1, True)
-
-
-def test_lines_are_those_of_the_file(tmp_path):
-  path = tmp_path / "in.txt"
-  path.write_bytes("\ufeff first \r\n\n\u2028 a\u2028b \u2028\nlast".encode())
-  assert list(text_lines.read_lines(str(path))) == ["first", "", "a\u2028b", "last"]
-  path.write_bytes(b"ok\nbad \xe9\n")
-  with pytest.raises(DataError, match=r"in\.txt, line 2: byte 0xe9 is not UTF-8"):
-    list(text_lines.read_lines(str(path)))
-
-
-def test_help_is_quick_and_needs_no_tensorflow():
-  script = (
-    "import sys; from bert import predict; from bert.scripts import command_line\n"
-    "try: command_line.run(predict.main, predict.define_flags, ['predict.py', '--help'])\n"
-    "except SystemExit: sys.exit('tensorflow' in sys.modules)"
-  )
-  done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
-  assert done.returncode == 0, done.stderr
-  assert "--saved_model" in done.stdout

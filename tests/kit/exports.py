@@ -1,0 +1,89 @@
+"""Tiny trained models and their exports, made once in a test session.
+
+  @pytest.fixture(scope="module")
+  def exported(tmp_path_factory):
+    return exports.classifier(tmp_path_factory).exported
+
+The first pytest worker that needs a model makes it, behind a lock. Tests only read its folder.
+"""
+
+import fcntl
+import os
+import pathlib
+import shutil
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert.checkpoints import saving
+from bert.exporting.sentence_model import SentenceModel
+from bert.model import heads
+from bert.model.configuration import BertConfig
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertModel
+
+WORDS = ["the", "film", "was", "good", "bad", ",", "."]
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+LABELS = ["no", "yes", "päť"]
+CONFIG = BertConfig(
+  vocab_size=len(VOCAB),
+  hidden_size=16,
+  num_hidden_layers=2,
+  num_attention_heads=2,
+  intermediate_size=32,
+  max_position_embeddings=32,
+  type_vocab_size=2,
+  initializer_range=0.3,  # far from zero, so that a mistake anywhere shows
+)
+
+
+class Model(NamedTuple):
+  """Folders of a model.
+
+  Attributes:
+    trained: a checkpoint, its configuration and its vocabulary.
+    exported: SavedModels of it.
+  """
+
+  trained: str
+  exported: str
+
+
+def classifier(tmp_path_factory) -> Model:
+  """A classifier of `LABELS`; its SavedModel is `task` in the export."""
+  return made_once(tmp_path_factory, "classifier", _make_classifier)
+
+
+def made_once(tmp_path_factory, name: str, make: Callable[[pathlib.Path], None]) -> Model:
+  """The model that `make` writes into `trained` and `export` of a folder, once a session."""
+  base = tmp_path_factory.getbasetemp()
+  if "PYTEST_XDIST_WORKER" in os.environ:  # below the session's folder, each worker has its own
+    base = base.parent
+  folder, aside = base / name, base / f"{name}.new"
+  with open(base / f"{name}.lock", "w") as lock:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    if not folder.exists():
+      shutil.rmtree(aside, ignore_errors=True)
+      make(aside)
+      aside.rename(folder)
+  return Model(str(folder / "trained"), str(folder / "export"))
+
+
+def write_model(folder: pathlib.Path, config: BertConfig, vocab: list[str], variables) -> str:
+  """Writes a checkpoint with its configuration and vocabulary; returns the folder."""
+  folder.mkdir(parents=True, exist_ok=True)
+  (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")
+  (folder / "bert_config.json").write_text(config.to_json_string())
+  saving.save(str(folder), 1, variables, {})
+  return str(folder)
+
+
+def _make_classifier(folder: pathlib.Path) -> None:
+  with use_store(VariableStore(seed=5)) as store:
+    model = BertModel(CONFIG, False, tf.zeros([1, 1], tf.int32))
+    heads.get_classifier_logits(model.get_pooled_output(), len(LABELS), False)
+  store.variables["output_weights"].assign_add(tf.ones([len(LABELS), 16]) * 0.1)
+  trained = write_model(folder / "trained", CONFIG, VOCAB, store.variables)
+  task = SentenceModel(CONFIG, os.path.join(trained, "vocab.txt"), True, 16, LABELS)
+  task.export(str(folder / "export" / "task"), trained)

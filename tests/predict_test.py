@@ -1,0 +1,123 @@
+"""predict.py: lines in, lines of JSON out, and its messages.
+
+Alone: python -m pytest tests/predict_test.py
+"""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from bert import predict
+from bert.predicting import load_model, predictor
+from bert.predicting.predictor import Predictor
+from tests.kit import exports
+from tests.kit.filters import run_filter
+from tests.kit.script_runs import check_help
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> str:
+  """A folder with a checkpoint of a classifier, its config and its vocabulary."""
+  return exports.classifier(tmp_path_factory).trained
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory) -> str:
+  return exports.classifier(tmp_path_factory).exported
+
+
+@pytest.fixture(scope="module")
+def encode(trained):
+  return Predictor.from_checkpoint(trained, max_seq_length=16)
+
+
+@pytest.fixture(scope="module")
+def answer(exported):
+  return Predictor.from_saved_model(exported, batch_size=4)
+
+
+def test_lines_in_json_out(exported, answer, tmp_path):
+  lines = [
+    "good film",
+    "good ||| bad",
+    "",
+    '{"text_a": "good", "text_b": "bad"}',
+    "{the film",
+    "päť",
+  ]
+  (tmp_path / "in.txt").write_text("\n".join(lines), encoding="utf-8")
+  code, printed, err = run_filter(predict, saved_model=exported, input_file=tmp_path / "in.txt")
+  assert code is None, err
+  results = list(map(json.loads, printed.splitlines()))
+  assert len(results) == len(lines)
+  expected = answer(["good film", ("good", "bad"), "", ("good", "bad"), "{the film", "päť"])
+  for result, wanted in zip(results, expected, strict=True):
+    assert result["label"] == wanted["label"]
+    np.testing.assert_allclose(result["probabilities"], wanted["probabilities"], atol=1e-6)
+  assert "päť" in printed, "text is written as it is"
+  stdin = (tmp_path / "in.txt").read_bytes()
+  code, _, err = run_filter(
+    predict, stdin, saved_model=exported, output_file=tmp_path / "out.jsonl"
+  )
+  assert code is None, err
+  assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == printed
+
+
+def test_vectors_of_lines(trained, encode):
+  lines = [
+    "the film",
+    "good ||| bad",
+    '{"text_a": "good", "text_b": "bad"}',
+    '{"text": "the film"}',
+  ]
+  flags = {"task": "vectors", "init_checkpoint": trained, "max_seq_length": 16}
+  code, printed, err = run_filter(predict, "\n".join(lines).encode(), **flags)
+  assert code is None, err
+  found = np.array([json.loads(line)["vector"] for line in printed.splitlines()])
+  expected = encode(["the film", ("good", "bad"), ("good", "bad"), "the film"])
+  np.testing.assert_allclose(found, expected, atol=1e-5)
+  code, _, err = run_filter(predict, b'good\n{"question": "good"}', **flags)
+  assert (code, "standard input, line 2: Expected a text or a pair of texts" in err) == (1, True)
+
+
+def test_an_item_that_does_not_fit_is_named_by_its_line(exported, tmp_path):
+  (tmp_path / "in.txt").write_text('good\n{"text_a": "good", "text": "bad"}\n')
+  code, _, err = run_filter(predict, saved_model=exported, input_file=tmp_path / "in.txt")
+  assert (code, f"{tmp_path}/in.txt, line 2: " in err) == (1, True)
+  assert "does not fit this model, whose inputs are text_a, text_b" in err
+
+
+def test_one_model_is_named(exported, trained):
+  code, _, err = run_filter(predict, saved_model=exported, init_checkpoint=trained)
+  assert (code, "Name one model" in err) == (1, True)
+
+
+def test_a_file_appears_whole_or_not_at_all(exported, tmp_path):
+  (tmp_path / "out.jsonl").write_text("old\n")
+  bad = b"good\n\xff\n"
+  code, _, err = run_filter(predict, bad, saved_model=exported, output_file=tmp_path / "out.jsonl")
+  assert code == 1
+  assert "ERROR: standard input, line 2: byte 0xff is not UTF-8." in err
+  assert (tmp_path / "out.jsonl").read_text() == "old\n"
+  assert os.listdir(tmp_path) == ["out.jsonl"]
+
+
+def test_wrong_paths_are_told_before_anything_is_loaded(exported, tmp_path, monkeypatch):
+  monkeypatch.setattr(load_model, "load_signature", None)
+  monkeypatch.setattr(predictor, "load_signature", None)
+  code, _, err = run_filter(
+    predict, saved_model=exported, output_file=tmp_path / "no" / "out.jsonl"
+  )
+  assert (code, "there is no folder" in err) == (1, True)
+  code, _, err = run_filter(predict, saved_model=exported, output_file=tmp_path)
+  assert (code, "is a folder; name a file in it" in err) == (1, True)
+  code, _, err = run_filter(
+    predict,
+  )
+  assert (code, "Name one model: --saved_model or --init_checkpoint." in err) == (1, True)
+
+
+def test_help_is_quick_and_complete(tmp_path):
+  check_help(predict, tmp_path, {"Prediction", "Model"})

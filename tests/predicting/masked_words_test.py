@@ -1,0 +1,248 @@
+"""Masked words: the probabilities of the model itself, from checkpoints and exports, and messages.
+
+Alone: python -m pytest tests/predicting/masked_words_test.py
+"""
+
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert import predict
+from bert.checkpoints import bundle_files, finding
+from bert.exporting import hub_encoder
+from bert.model.configuration import BertConfig
+from bert.model.variables import use_store
+from bert.predicting import load_model, masked_words
+from tests.kit import exports, masked_lm
+from tests.kit.filters import run_filter
+from tests.kit.masked_lm import CONFIG, TEXTS, VOCAB, pretraining_graph, tokens_of, variables
+
+
+@pytest.fixture(scope="module")
+def store():
+  return variables()
+
+
+def save(folder, variables) -> str:
+  return exports.write_model(folder, CONFIG, VOCAB, variables)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+  return masked_lm.model(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def trained(model) -> str:
+  """A folder with a checkpoint of pre-training."""
+  return model.trained
+
+
+@pytest.fixture(scope="module")
+def encoder(model) -> str:
+  """An exported encoder with .mlm."""
+  return f"{model.exported}/encoder"
+
+
+@pytest.fixture(scope="module")
+def fill(trained):
+  return masked_words.from_checkpoint(trained, top_k=3, max_seq_length=16)
+
+
+def expected_of(store, item):
+  """float32 [P, V] and a probability, from tokens put together by hand."""
+  texts = [item] if isinstance(item, str) else item
+  tokens, segments = ["[CLS]"], [0]
+  for segment, text in enumerate(texts):
+    words = text.lower().replace("[mask]", " [MASK] ").replace(".", " .").split()
+    tokens += [*words, "[SEP]"]
+    segments += [segment] * (len(words) + 1)
+  places = [i for i, token in enumerate(tokens) if token == "[MASK]"] or [0]
+  ids = [VOCAB.index(token) for token in tokens]
+  with use_store(store):
+    return pretraining_graph(tf.constant([ids]), tf.constant([segments]), tf.constant([places]))
+
+
+def check(result, item, store, top_k):
+  words, follows = expected_of(store, item)
+  texts = [item] if isinstance(item, str) else item
+  masks = " ".join(texts).count("[MASK]")
+  assert (result["text"], len(result["masks"])) == (texts[0], masks)
+  for pieces, probabilities in zip(result["masks"], words, strict=False):
+    best = np.argsort(-probabilities)[:top_k]
+    assert [piece["token"] for piece in pieces] == [[*VOCAB, "[id 15]"][i] for i in best]
+    found = [piece["probability"] for piece in pieces]
+    np.testing.assert_allclose(found, probabilities[best], atol=1e-5)
+  return follows
+
+
+# ---------------------------------------------------------------------------------------------
+# Values.
+
+
+def test_probabilities_are_those_of_the_heads(fill, store):
+  for result, item in zip(fill(TEXTS), TEXTS, strict=True):
+    follows = check(result, item, store, top_k=3)
+    if isinstance(item, str):
+      assert list(result) == ["text", "masks"]
+    else:
+      assert list(result) == ["text", "text_b", "masks", "next_sentence"]
+      assert result["text_b"] == item[1]
+      assert result["next_sentence"] == pytest.approx(follows, abs=1e-5)
+
+
+def test_an_exported_encoder_says_the_same(encoder, trained, store):
+  """Run as the SavedModel that it is, or read as a checkpoint; neither knows of next sentences."""
+  options = {"top_k": 3, "max_seq_length": 16}
+  for load in (masked_words.from_saved_model, masked_words.from_checkpoint):
+    fill = load(encoder, **options)
+    for result, item in zip(fill(TEXTS[:3]), TEXTS[:3], strict=True):
+      check(result, item, store, top_k=3)
+      assert "next_sentence" not in result
+    with pytest.raises(
+      ValueError, match=r"no next-sentence head .*cls/seq_relationship.* second text follows"
+    ):
+      fill(TEXTS[3:])
+
+
+def test_all_pieces_add_up_to_one(trained, encoder):
+  for fill in (
+    masked_words.from_checkpoint(trained, top_k=1000, max_seq_length=16),
+    masked_words.from_saved_model(encoder, top_k=15, max_seq_length=16),
+  ):
+    [pieces] = fill(["the [MASK] sat"])[0]["masks"]
+    assert len(pieces) >= 15
+    probabilities = [piece["probability"] for piece in pieces]
+    assert probabilities == sorted(probabilities, reverse=True)
+  [pieces] = masked_words.from_checkpoint(trained, top_k=1000, max_seq_length=16)(["[MASK]"])[0][
+    "masks"
+  ]
+  assert sum(piece["probability"] for piece in pieces) == pytest.approx(1, abs=1e-5)
+  assert sorted(piece["token"] for piece in pieces) == sorted([*VOCAB, "[id 15]"])
+
+
+def test_answers_do_not_depend_on_the_other_texts(fill):
+  together = fill(TEXTS * 3)
+  for result, item in zip(together, TEXTS * 3, strict=True):
+    [alone] = fill([item])
+    assert tokens_of(result) == tokens_of(alone)
+    np.testing.assert_allclose(numbers_of(result), numbers_of(alone), atol=1e-5)
+
+
+def numbers_of(result):
+  numbers = [piece["probability"] for pieces in result["masks"] for piece in pieces]
+  return [*numbers, result.get("next_sentence", 0)]
+
+
+def test_the_heads_equal_the_originals(golden_dir):
+  with np.load(golden_dir / "tiny_forward.npz") as recorded:
+    recorded = dict(recorded)
+  config = BertConfig.from_json_file(str(golden_dir / "tiny" / "bert_config.json"))
+  function = load_model.load_graph(
+    masked_words._graph(config, config.vocab_size, has_next_sentence=True),
+    masked_words._INPUTS,
+    finding.find_checkpoint(golden_dir / "tiny"),
+  )
+  outputs = function({name: recorded[f"in_{name}"] for name in masked_words._INPUTS})
+  by_id = np.argsort(outputs["ids"], axis=-1)
+  probabilities = np.take_along_axis(np.asarray(outputs["probabilities"]), by_id, axis=-1)
+  np.testing.assert_allclose(
+    np.log(probabilities.reshape([-1, config.vocab_size])[:, :8]),
+    recorded["masked_lm_log_probs_first8"],
+    atol=1e-5,
+  )
+  np.testing.assert_allclose(
+    np.log(outputs["next_sentence"]), recorded["next_sentence_log_probs"][:, 0], atol=1e-5
+  )
+
+
+# ---------------------------------------------------------------------------------------------
+# Texts that have no answer.
+
+
+def test_only_the_mask_as_it_is_written_counts(fill):
+  with pytest.raises(ValueError, match=r"no \[MASK\] in 'the \[mask\]'"):
+    fill(["the [mask]"])
+  assert len(fill(["[mask] [MASK] [ MASK ]"])[0]["masks"]) == 1
+
+
+def test_a_mask_that_is_cut_off_is_told(fill):
+  assert len(fill(["the " * 13 + "[MASK]"])[0]["masks"]) == 1
+  with pytest.raises(ValueError, match=r"1 of 2 \[MASK\] in .* lie beyond max_seq_length 16"):
+    fill(["[MASK]" + "the " * 14 + "[MASK]"])
+
+
+def test_a_checkpoint_without_the_head_is_told(store, tmp_path):
+  encoder_alone = {n: v for n, v in store.variables.items() if n.startswith("bert/")}
+  folder = save(tmp_path, encoder_alone)
+  with pytest.raises(bundle_files.CheckpointError, match="has no head for masked words"):
+    masked_words.from_checkpoint(folder, max_seq_length=16)
+
+
+def test_half_a_head_is_told(store, tmp_path):
+  half = {n: v for n, v in store.variables.items() if n != "cls/predictions/output_bias"}
+  folder = save(tmp_path, half)
+  with pytest.raises(
+    bundle_files.CheckpointError, match=r"lacks 1 of .* cls/predictions/output_bias"
+  ):
+    masked_words.from_checkpoint(folder, max_seq_length=16)
+
+
+def test_real_weights_without_the_head(data_dir):
+  [folder] = (data_dir / "weights").iterdir()
+  with pytest.raises(bundle_files.CheckpointError, match="has no head for masked words"):
+    masked_words.from_checkpoint(str(folder))
+
+
+def test_an_encoder_without_mlm_is_told(store, tmp_path):
+  (tmp_path / "trained").mkdir()
+  without = {n: v for n, v in store.variables.items() if n.startswith("bert/")}
+  trained = save(tmp_path / "trained", without)
+  vocab = os.path.join(trained, "vocab.txt")
+  hub_encoder.export_encoder(str(tmp_path / "encoder"), CONFIG, trained, vocab, True)
+  with pytest.raises(ValueError, match=r"has no \.mlm"):
+    masked_words.from_saved_model(str(tmp_path / "encoder"))
+  with pytest.raises(FileNotFoundError, match="holds no SavedModel"):
+    masked_words.from_saved_model(trained)
+
+
+def test_a_length_beyond_the_models(trained, encoder):
+  for load, model in (
+    (masked_words.from_checkpoint, trained),
+    (masked_words.from_saved_model, encoder),
+  ):
+    with pytest.raises(ValueError, match="max_seq_length is 128, but must be from 3 to 32"):
+      load(model)
+
+
+def test_bfloat16_is_near(trained, fill):
+  near = masked_words.from_checkpoint(trained, top_k=3, max_seq_length=16, dtype="bfloat16")
+  exact, near = (
+    [piece["probability"] for result in model(TEXTS) for mask in result["masks"] for piece in mask]
+    for model in (fill, near)
+  )
+  np.testing.assert_allclose(near, exact, atol=0.05)
+  assert near != exact
+
+
+@pytest.mark.parametrize("kind", ["init_checkpoint", "saved_model"])
+def test_predict_py_fills_masks_too(trained, encoder, store, kind):
+  lines = [
+    "The [MASK] sat .",
+    '{"text": "The [MASK] sat ."}',
+    '{"text_b": "on the [MASK] .", "text_a": "the cat"}',
+  ]
+  flags = {"task": "fill_mask", "max_seq_length": 16}
+  flags[kind] = {"init_checkpoint": trained, "saved_model": encoder}[kind]
+  code, printed, err = run_filter(predict, "\n".join(lines).encode(), **flags)
+  assert code is None, err
+  results = list(map(json.loads, printed.splitlines()))
+  items = ["The [MASK] sat .", "The [MASK] sat .", ("the cat", "on the [MASK] .")]
+  for result, item in zip(results, items, strict=True):
+    check(result, item, store, top_k=5)
+  for bad in ("no mask", '{"context": "a", "choices": ["[MASK]"]}'):
+    code, _, err = run_filter(predict, f"The [MASK] .\n{bad}".encode(), **flags)
+    assert (code, "standard input, line 2: " in err) == (1, True)
