@@ -9,7 +9,7 @@ strip: leaves out the state of the training run, two thirds of the file.
   python convert_checkpoint.py strip --init_checkpoint=/tmp/pretraining_output --output_dir=small
 
 resize_vocab: fits a model to another vocabulary. Tokens of the old vocabulary keep their
-rows, under whatever new id; a new one starts as the mean of its pieces in the old vocabulary.
+rows under their new ids; a new one starts as the mean of its pieces in the old vocabulary.
 
   python convert_checkpoint.py resize_vocab --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \\
     --old_vocab_file=$BERT_BASE_DIR/vocab.txt --vocab_file=medical_vocab.txt --output_dir=medical
@@ -182,7 +182,9 @@ def _files_of(prefix: str) -> ModelFiles:
 def _check_files(files: ModelFiles, prefix: str, vocabulary_flag: str = "vocab_file") -> None:
   for path, flag in ((files.config, "bert_config_file"), (files.vocabulary, vocabulary_flag)):
     if path is None:
-      raise command_line.UsageError(f"{FLAGS.command} needs --{flag}: none is beside {prefix}.")
+      raise command_line.UsageError(
+        f"{FLAGS.command} needs --{flag}: it was not found beside {prefix}."
+      )
 
 
 def name_command(argv: Sequence[str]) -> list[str]:
@@ -270,7 +272,7 @@ def _from_transformers(prefix: str, files: ModelFiles) -> None:
   from bert.checkpoints.load_report import abbreviate
 
   if files.config is None:
-    raise command_line.UsageError(f"There is no {transformers_folder.CONFIG} beside {prefix}.")
+    raise command_line.UsageError(f"{prefix} has no {transformers_folder.CONFIG} beside it.")
   config = transformers_folder.read_config(files.config)
   weights = transformers_folder.open_weights(prefix)
   tensors = transformers_folder.tensors_of(weights)

@@ -441,11 +441,11 @@ def test_what_is_not_beside_the_checkpoint_has_to_be_named(model, new_vocab, tmp
   prefix = saving.save(tmp_path / "bare", 1, tensors_of(model), {})
   flags = {"init_checkpoint": prefix, "output_dir": tmp_path / "out"}
   error = error_of("resize_vocab", **flags, vocab_file=new_vocab)
-  assert "resize_vocab needs --bert_config_file: none is beside" in error
+  assert "resize_vocab needs --bert_config_file: it was not found beside" in error
   flags["bert_config_file"] = model / "bert_config.json"
   error = error_of("resize_vocab", **flags, vocab_file=new_vocab)
-  assert "resize_vocab needs --old_vocab_file: none is beside" in error
-  assert "to_saved_model needs --vocab_file: none is" in error_of("to_saved_model", **flags)
+  assert "resize_vocab needs --old_vocab_file: it was not found beside" in error
+  assert "to_saved_model needs --vocab_file: it was not" in error_of("to_saved_model", **flags)
   error = error_of("resize_vocab", **flags, vocab_file=new_vocab, old_vocab_file=tmp_path / "no")
   assert "no: No such file" in error
 

@@ -12,7 +12,7 @@ original's names (`bert/embeddings/word_embeddings`, its slots `.../adam_m` and 
 `global_step`), so either side continues what the other began. The sidecar `state.json` is this
 project's own; the original's checkpoints have none.
 
-A whole checkpoint is told from a damaged one without reading gigabytes: the index verifies its own
+Damage is found without reading gigabytes: the index verifies its own
 blocks, the sizes it declares must add up to the size of the data files, and the sidecar holds the
 size of each file and the CRC-32 of the index. The values themselves are checked against the index's
 CRC-32C when they are read.

@@ -26,7 +26,7 @@ from bert.io import filesystem
 def latest(directory: str) -> str | None:
   """The checkpoint to resume from: the one `directory/checkpoint` names, if it is whole.
 
-  Otherwise the newest whole one, with a warning that names what was skipped and why.
+  Otherwise the newest whole one, with a warning that names the skipped ones and the reasons.
 
   Returns:
     A prefix, or None if there is no whole checkpoint.
@@ -175,7 +175,7 @@ def read_pointer(directory: str) -> list[str]:
   """The names in the `checkpoint` file: the current one, then all, oldest first; [] without a file.
 
   Raises:
-    CheckpointError: there is a file, but it names nothing.
+    CheckpointError: the file names no checkpoint.
   """
   path = os.path.join(directory, "checkpoint")
   try:

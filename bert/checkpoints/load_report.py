@@ -1,4 +1,4 @@
-"""What a model took from a checkpoint, by variable name. Nothing here needs TensorFlow."""
+"""Which variables of a model were loaded from a checkpoint. Nothing here needs TensorFlow."""
 
 import dataclasses
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class Mismatch(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class LoadReport:
-  """What a loader did, by the original's variable names.
+  """The result of loading, by the original's variable names.
 
   Attributes:
     source: the checkpoint or file.

@@ -65,7 +65,7 @@ def init_from_checkpoint(
     required_scope: variables whose name starts so must have the checkpoint's shape if it has them.
 
   Returns:
-    What was loaded and what was not. Print its `summary()`.
+    A report of what was loaded. Print its `summary()`.
 
   Raises:
     CheckpointError: a shape differs under `required_scope`, no variable there (or none at all) is

@@ -4,7 +4,7 @@
   reader.shapes["bert/pooler/dense/bias"]       # (768,)
   reader.read("bert/pooler/dense/bias")         # the array
 
-For who computes with JAX or PyTorch. Everything else about checkpoints (writing, resuming, what a
+For programs on JAX or PyTorch. Everything else about checkpoints (writing, resuming, what a
 crash leaves behind) is in `reading.py`, `finding.py`, `loading.py` and `saving.py`, on TensorFlow.
 
 The format is TensorFlow's tensor bundle. `PREFIX.index` is a sorted table in LevelDB's format:
@@ -60,7 +60,7 @@ def find_prefix(path: str | os.PathLike) -> str:
   """The prefix that `path` means: it is one, or a file or the folder of a checkpoint.
 
   Raises:
-    CheckpointReadError: there is none, or a folder has several.
+    CheckpointReadError: nothing was found, or a folder has several.
   """
   path = os.fspath(path)
   prefix = _FILE_SUFFIX.sub("", path)
@@ -77,7 +77,7 @@ def find_prefix(path: str | os.PathLike) -> str:
 
 
 def _newest(folder: str) -> str | None:
-  """What the `checkpoint` file of a training run names."""
+  """The name in the `checkpoint` file of a training run."""
   path = os.path.join(folder, "checkpoint")
   if not os.path.exists(path):
     return None
@@ -114,7 +114,9 @@ class CheckpointReader:
     except FileNotFoundError:
       raise CheckpointReadError(f"{path} does not exist.") from None
     except (CheckpointReadError, KeyError, IndexError, struct.error, UnicodeDecodeError) as error:
-      raise CheckpointReadError(f"{path} is damaged, or no checkpoint's index: {error}") from None
+      raise CheckpointReadError(
+        f"{path} is damaged, or not the index of a checkpoint: {error}"
+      ) from None
     self.shapes = {name: entry.shape for name, entry in self._entries.items()}
 
   def read(self, name: str) -> np.ndarray:
@@ -171,14 +173,14 @@ def _number(fields: dict[int, int | bytes], number: int, default: int = 0) -> in
   """A field that has to be a number from 0 on."""
   value = fields.get(number, default)
   if not isinstance(value, int) or value > _MAX_NUMBER:
-    raise CheckpointReadError(f"its field {number} is no size")
+    raise CheckpointReadError(f"its field {number} is not a size")
   return value
 
 
 def _message(value: int | bytes) -> bytes:
   """A field that has to be a message within the message."""
   if not isinstance(value, bytes):
-    raise CheckpointReadError("a number stands where a message should")
+    raise CheckpointReadError("it has a number in place of a message")
   return value
 
 

@@ -32,7 +32,7 @@ Contents = dict[str, tuple[list[int], tf.DType]]  # name -> (shape, dtype), sort
 def open_checkpoint(prefix: str) -> "Bundle | TransformersWeights":
   """Opens a checkpoint, after checking that its files are whole.
 
-  The values are not read: that costs milliseconds whatever the size of the checkpoint.
+  The values are not read: this takes milliseconds for a checkpoint of any size.
 
   Args:
     prefix: the checkpoint's prefix, for instance `out/model.ckpt-20`; or a file of transformers'
@@ -54,7 +54,7 @@ def names_and_shapes(prefix: str) -> Contents:
 
 
 def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, np.ndarray]:
-  """Reads values, whatever model they belong to.
+  """Reads values of any model.
 
   Args:
     prefix: the checkpoint's prefix.

@@ -112,7 +112,7 @@ class SafetensorsFile:
     except OSError as error:
       raise SafetensorsError(f"{self.path} cannot be read: {error.strerror or error}.") from None
     except SafetensorsError as error:
-      raise SafetensorsError(f"{self.path} is no whole safetensors file: {error}") from None
+      raise SafetensorsError(f"{self.path} is not a whole safetensors file: {error}") from None
 
   def read(self, name: str) -> np.ndarray:
     """One tensor.
@@ -178,11 +178,13 @@ class ShardedFiles:
       for name, shard in weight_map.items():
         # A plain name: an index from elsewhere must not lead out of its folder.
         if not isinstance(shard, str) or os.path.basename(shard) != shard or shard in ("", ".."):
-          raise SafetensorsError(f"{name!r} would be in {shard!r}, which is no file's name.")
+          raise SafetensorsError(
+            f"{name!r} would be in {shard!r}, which is not the name of a file."
+          )
     except OSError as error:
       raise SafetensorsError(f"{self.path} cannot be read: {error.strerror or error}.") from None
     except SafetensorsError as error:
-      raise SafetensorsError(f"{self.path} is no index of safetensors files: {error}") from None
+      raise SafetensorsError(f"{self.path} is not an index of safetensors files: {error}") from None
     return weight_map
 
 

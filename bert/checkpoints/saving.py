@@ -80,7 +80,7 @@ def save(
 
 
 def clean(newest: str, keep: int | None = 5) -> None:
-  """Removes what a killed `save` has left beside the checkpoint that it wrote.
+  """Removes the remains of a killed `save` beside the checkpoint that it wrote.
 
   The next `save` would do so too, but none follows the last step of a run.
 
@@ -93,7 +93,7 @@ def clean(newest: str, keep: int | None = 5) -> None:
   if not match or REPLACED in directory:
     return  # another program's; or its successor is still to be written, by `save`
   _, superseded = _retention(directory, name, keep)
-  # A later one, which the `checkpoint` file does not name, may have been put there by hand.
+  # A later one, which the `checkpoint` file does not name, may have been copied there by a user.
   earlier = [n for n in superseded if int(STEP_NAME.match(n).group(1)) < int(match.group(1))]
   _remove_leftovers(directory)
   _purge(directory, earlier)

@@ -50,7 +50,7 @@ def is_weights_file(path: str | os.PathLike) -> bool:
 
 
 def find_weights(folder: str | os.PathLike) -> str | None:
-  """The file with the weights in a folder, or the index of several; None if there is none.
+  """The file with the weights in a folder, or the index of several; None without one.
 
   Raises:
     SafetensorsError: the weights are pickled, and reading such a file can run any code.
@@ -148,7 +148,7 @@ def read_config(path: str | os.PathLike) -> dict[str, Any]:
   """A configuration, of either kind, as content of a `bert_config.json`.
 
   Raises:
-    ValueError: it is no JSON object, or of a model that the original cannot express.
+    ValueError: it is not a JSON object, or of a model that the original cannot express.
   """
   content = _read_json(os.fspath(path))
   if not transformers_names.is_transformers_config(content):
@@ -198,7 +198,7 @@ def read_architecture(weights: str | os.PathLike) -> str | None:
 
 
 def _read_json_beside(weights, name: str) -> dict[str, Any]:
-  """A JSON object in the weights' folder; empty if there is none."""
+  """A JSON object in the folder of the weights; empty if the file does not exist."""
   path = os.path.join(os.path.dirname(os.fspath(weights)), name)
   return _read_json(path) if os.path.isfile(path) else {}
 
@@ -246,11 +246,11 @@ class Head(NamedTuple):
 
 
 def guess_head(names: Iterable[str], facts: Mapping[str, Any]) -> Head:
-  """The head on a checkpoint.
+  """The head of a checkpoint.
 
   Args:
     names: of its variables. Those of classes for sentences and for tokens have the same names.
-    facts: the `fingerprint` in the state of a run of this project's scripts, which knows; or {}.
+    facts: the `fingerprint` in the state of a run of this project's scripts, if any; else {}.
 
   Example:
     >>> guess_head(["cls/squad/output_weights", "bert/pooler/dense/bias"], {}).name

@@ -53,7 +53,7 @@ _EXACT = {
 }
 _EXACT_BACK = {key: name for name, key in _EXACT.items()}
 
-# What a variable is called: what its key ends in.
+# Last part of a variable's name -> last part of its key.
 _LEAVES = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
 _LEAVES_OF_DENSE = {"weight": "kernel", "bias": "bias"}
 # The oldest files, those of the released models among them, still have gamma and beta.
@@ -210,7 +210,7 @@ def config_to_original(content: Mapping[str, Any]) -> dict[str, Any]:
   configurations describe their pooler.
 
   Args:
-    content: a `config.json`; what it leaves out has transformers' default.
+    content: a `config.json`; missing keys have transformers' defaults.
 
   Raises:
     ValueError: it is of a model that the original cannot express; the key is named.

@@ -58,7 +58,7 @@ def _write_members(members: Iterator[_Member], folder: pathlib.Path) -> None:
   seen, total_bytes = set(), 0
   for count, member in enumerate(members, start=1):
     total_bytes += member.size
-    # Before anything of it is written: the readers below stop at these sizes.
+    # Before it is written: the readers below stop at these sizes.
     if total_bytes > MAX_UNPACKED_BYTES or count > MAX_UNPACKED_FILES:
       raise DownloadError(
         f"it holds more than {MAX_UNPACKED_BYTES:,} bytes or {MAX_UNPACKED_FILES:,} files."

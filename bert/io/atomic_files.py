@@ -26,7 +26,7 @@ def write_text(path: str | os.PathLike, text: str) -> None:
   """Writes a text file, whole or not at all; see `written_whole`.
 
   Args:
-    path: final name; its folder has to be there.
+    path: final name; its folder has to exist.
     text: written as UTF-8, line ends as they are.
 
   Raises:
@@ -84,7 +84,7 @@ def written_whole(path: str | os.PathLike) -> Iterator[BinaryIO]:
 class _NamedWriter(io.BufferedWriter):
   """A buffered file whose errors name another one, that which it is going to be.
 
-  Python's own name none, as a rule: of a full disk they say that it is full, and not which.
+  Python's own name none, as a rule: of a full disk they say that it is full, but not which one.
   """
 
   def __init__(self, raw: io.RawIOBase, name: str):
@@ -102,7 +102,7 @@ class _NamedWriter(io.BufferedWriter):
       super().flush()
 
   def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-    """See base class; it writes what is buffered."""
+    """See base class; the buffer is written first."""
     with errors_naming(self._final_name):
       return super().seek(offset, whence)
 
@@ -173,7 +173,7 @@ def errors_naming(path: str | os.PathLike, instead_of: str | None = None) -> Ite
   """Lets errors of the operating system name a file if they name none, or a temporary one.
 
   Args:
-    path: the file that the user knows of.
+    path: the file that the user named.
     instead_of: the temporary one; also a folder of such.
 
   Example:
@@ -192,10 +192,10 @@ def errors_naming(path: str | os.PathLike, instead_of: str | None = None) -> Ite
 
 
 def check_writable(folder: str | os.PathLike) -> None:
-  """Writes a little into a folder, under no name: whatever happens, nothing of it stays.
+  """Checks that files can be written to a folder, with an unnamed file that leaves no trace.
 
   Raises:
-    OSError: that cannot be done; the error names the folder.
+    OSError: it cannot be written to; the error names the folder.
   """
   with errors_naming(folder), tempfile.TemporaryFile(dir=os.fspath(folder)) as probe:
     probe.write(b"?")
@@ -255,13 +255,13 @@ _held: dict[tuple[int, str], int] = {}  # (process, lock file) -> how many block
 def hold_folder(folder: str | os.PathLike) -> Iterator[None]:
   """Within the block no other process holds this folder; blocks of one process may be nested.
 
-  The operating system keeps the lock and drops it when the process dies, however it dies, so that
-  a killed run never stands in the way of its own restart. It is one of POSIX (`lockf`) because
-  those work on network file systems, and forked children do not inherit them. A file `.lock` with
-  number and machine of the process lies in the folder meanwhile; alone it means nothing.
+  The operating system holds the lock and releases it when the process dies, however it dies, so a
+  killed run never blocks its own restart. It is a POSIX lock (`lockf`): those work on network file
+  systems, and forked children do not inherit them. Meanwhile a file `.lock` in the folder names the
+  process and its machine; without the lock this file has no meaning.
 
   Args:
-    folder: has to be there.
+    folder: has to exist.
 
   Raises:
     FolderInUseError: another process holds it; the message names the process.
@@ -279,24 +279,24 @@ def hold_folder(folder: str | os.PathLike) -> Iterator[None]:
     if descriptor is not None:
       with contextlib.suppress(OSError):
         os.remove(key[1])
-      os.close(descriptor)  # which drops the lock
+      os.close(descriptor)  # releases the lock
 
 
 def _lock(path: str, folder: str) -> int | None:
-  """Locks a file and returns its descriptor; None where the file system knows no locks."""
+  """Locks a file and returns its descriptor; None if the file system does not support locks."""
   while True:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
       fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
       if _is_still_named(descriptor, path):
         break
-      os.close(descriptor)  # Its holder removed it between our opening and locking it.
+      os.close(descriptor)  # its holder removed it between `open` and `lockf`
     except OSError as error:
       holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip()
       os.close(descriptor)
       if error.errno in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
         logging.warning(
-          "%s is on a file system without locks: see that no other run uses it.", folder
+          "%s is on a file system without locks: make sure that no other run uses it.", folder
         )
         os.remove(path)
         return None
@@ -306,7 +306,7 @@ def _lock(path: str, folder: str) -> int | None:
         f"{folder} is in use by {holder or 'another process'}: two runs would overwrite each "
         "other's files. Wait for it or end it, or choose another output_dir."
       ) from None
-  # Who holds it is told for people's sake; a full disk is no reason not to hold it.
+  # The content is for people only: a full disk must not prevent the lock.
   with contextlib.suppress(OSError):
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)

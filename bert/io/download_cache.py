@@ -3,7 +3,7 @@
   folder = provide("models/x", ["https://host/x.zip"], unpack_all, needs=["vocab.txt"])
 
 Which folders exist is the matter of `checkpoints/released_models.py` and `tasks/public_data.py`.
-What callers may rely on:
+Guarantees:
 
 1. A returned folder is complete. It is unpacked aside and becomes visible by one rename, so a run
    that is killed leaves no half folder behind, and a folder that exists costs no request.
@@ -37,7 +37,7 @@ from bert.io.http import DownloadError, fetch
 
 def cache_root(cache_dir: str | os.PathLike | None) -> pathlib.Path:
   """The folder of the cache, see the top of this file."""
-  # An empty variable counts as absent, as the XDG specification wants it.
+  # An empty variable counts as absent, as the XDG specification requires.
   cache_dir = cache_dir or os.environ.get("BERT_CACHE_DIR")
   if cache_dir:
     return pathlib.Path(cache_dir).expanduser().absolute()

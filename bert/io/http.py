@@ -92,7 +92,7 @@ def _fetch_rest(url: str, part: pathlib.Path) -> None:
     if response.status == 206:
       state["total"] = _total_of_continued(response, part, have, state)
     elif response.status == 200:
-      # The whole file: it is new, or has changed, or the server knows no ranges.
+      # The whole file: it is new, or has changed, or the server does not support ranges.
       have, state = 0, _new_state(url, response)
       part.write_bytes(b"")
       _write_state(part, state)
@@ -208,7 +208,7 @@ def _total_of_continued(response, part: pathlib.Path, have: int, state: dict) ->
 
 
 def _check_url(url: str) -> None:
-  """Allows HTTPS, so that nobody on the way can change the file, and HTTP within this machine."""
+  """Allows HTTPS, so that the file cannot be changed on the way, and HTTP within this machine."""
   try:
     parts = urllib.parse.urlsplit(url)
     allowed = parts.hostname and (

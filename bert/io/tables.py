@@ -4,8 +4,8 @@
   rows[3].line                            # 4
   rows[3][9]                              # DataError: train.tsv, line 4: column 9 ... is missing
 
-A byte order mark, CRLF, quotes inside plain TSV and fields of any length are read as they were
-meant. What cannot be meant (bytes that are not UTF-8, NUL, a quote never closed) is a `DataError`.
+A byte order mark, CRLF, quotes inside plain TSV and fields of any length are read as intended.
+Errors in the file (bytes that are not UTF-8, NUL, an unclosed quote) raise a `DataError`.
 Pure Python: TensorFlow is imported only to open a path such as `gs://bucket/train.tsv`.
 """
 
@@ -24,12 +24,12 @@ SKIP_ADVICE = "Correct the row, or leave such rows out with --skip_bad_rows."
 
 
 class DataError(ValueError):
-  """An input file does not hold what it should.
+  """An input file is missing, damaged, or has unexpected content.
 
   Attributes:
     file: its path, or None.
-    line: 1-based number of the line at fault, or None if it is the file as a whole.
-    reason: what is wrong.
+    line: 1-based number of the line, or None if the error concerns the whole file.
+    reason: the fault.
   """
 
   def __init__(self, reason: str, file: str | None = None, line: int | None = None, advice=""):
@@ -39,11 +39,11 @@ class DataError(ValueError):
 
 
 class ShortRowError(DataError, IndexError):
-  """A row lacks a column. An `IndexError` too: that is what processors used to catch."""
+  """A row lacks a column. An `IndexError` too, which processors have always caught."""
 
 
 class Row(list):
-  """The fields of one row, which know where they come from.
+  """The fields of one row, and their place in the file.
 
   Attributes:
     file: path of the file.

@@ -8,7 +8,7 @@ The bytes are those of `record_files.serialize_example` and `tf.io.TFRecordWrite
 tests compare; here they are made for thousands of records at once, from arrays, and without
 TensorFlow, whose import takes seconds and hundreds of megabytes.
 
-A protocol buffer is a sequence of fields: a tag, then for everything used here a length and so many
+A protocol buffer is a sequence of fields: a tag, then, for all types used here, a length and the
 bytes. An integer is a varint: 7 bits in each byte, the lowest first, the eighth bit set in all but
 the last. (https://protobuf.dev/programming-guides/encoding, tensorflow/core/example/*.proto)
 """
@@ -63,13 +63,13 @@ def encode_examples(features: Mapping[str, np.ndarray]) -> Iterator[bytes]:
   names = sorted(features, key=lambda name: name.encode() + b"\xff")
   columns = [_entries(name.encode(), features[name]) for name in names]
   for entries in zip(*columns, strict=True):
-    # What one call of join can do is not left to two: this loop runs once for each record.
+    # One call of join, not two: this loop runs once for each record.
     body = b"".join([part for entry in entries for part in entry])
     yield _FEATURES + varint(len(body)) + body
 
 
 def _entries(name: bytes, array: np.ndarray) -> Iterator[tuple[bytes, bytes]]:
-  """For each row, what stands before its values in the message, and the values."""
+  """For each row, the bytes before its values in the message, and the values."""
   if array.dtype.kind in "iub":
     ends: Iterable[int]
     kind, (data, ends) = _INT64_LIST, _varint_rows(array)
@@ -139,7 +139,7 @@ def _varint_rows(array: np.ndarray) -> tuple[bytes, list[int]]:
 
 
 def framed(record: bytes) -> bytes:
-  """A record as it stands in a TFRecord file, between its length and checksums."""
+  """A record as it is stored in a TFRecord file, between its length and checksums."""
   return _frame_head(len(record)) + record + struct.pack("<I", masked_crc32c(record))
 
 

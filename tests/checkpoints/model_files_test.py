@@ -68,7 +68,5 @@ def test_names_may_hold_characters_of_patterns(tmp_path):
 
 def test_a_vocabulary_has_an_embedding_for_each_token():
   model_files.check_vocabulary_size({"a": 0, "b": 1}, "vocab.txt", 2, "bert_config.json")
-  with pytest.raises(
-    ValueError, match=r"vocab\.txt numbers its tokens up to 1, but x\.json"
-  ):
+  with pytest.raises(ValueError, match=r"vocab\.txt numbers its tokens up to 1, but x\.json"):
     model_files.check_vocabulary_size({"a": 0, "b": 1}, "vocab.txt", 1, "x.json")

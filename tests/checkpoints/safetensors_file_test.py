@@ -108,7 +108,7 @@ def test_cut_off_anywhere(tmp_path):
   path = tmp_path / "a.safetensors"
   for length in range(len(FOREIGN)):
     path.write_bytes(FOREIGN[:length])
-    assert "is no whole safetensors file" in error_of(path)
+    assert "is not a whole safetensors file" in error_of(path)
   path.write_bytes(FOREIGN + b"\0")
   assert "its tensors take 16 bytes, but 17 are there" in error_of(path)
 
@@ -212,9 +212,12 @@ def test_several_files(tmp_path):
     ({"b": "a.safetensors"}, "a.safetensors has no tensor 'b', but"),
     ({}, "it has no weight_map"),
     ("a", "it has no weight_map"),
-    ({"a": "../a.safetensors"}, "'a' would be in '../a.safetensors', which is no file's name"),
-    ({"a": ".."}, "which is no file's name"),
-    ({"a": 3}, "which is no file's name"),
+    (
+      {"a": "../a.safetensors"},
+      "'a' would be in '../a.safetensors', which is not the name of a file",
+    ),
+    ({"a": ".."}, "which is not the name of a file"),
+    ({"a": 3}, "which is not the name of a file"),
   ],
 )
 def test_an_index_that_makes_no_sense(tmp_path, weight_map, message):
@@ -226,7 +229,7 @@ def test_an_index_without_its_files(tmp_path):
   with pytest.raises(SafetensorsError, match=r"b\.safetensors cannot be read: No such file"):
     open_weights(index)
   index.write_text("{")
-  assert "is no index of safetensors files: its JSON is bad" in error_of(index)
+  assert "is not an index of safetensors files: its JSON is bad" in error_of(index)
 
 
 def test_doctests():

@@ -427,7 +427,7 @@ def test_damaged_and_pickled_files(tmp_path):
   save_as_transformers(tmp_path, random_tensors(CONFIG, "none"))
   weights = tmp_path / "model.safetensors"
   weights.write_bytes(weights.read_bytes()[:-1])
-  with pytest.raises(bundle_files.CheckpointError, match="is no whole safetensors file"):
+  with pytest.raises(bundle_files.CheckpointError, match="is not a whole safetensors file"):
     finding.find_checkpoint(tmp_path)
   weights.rename(tmp_path / "pytorch_model.bin")
   with pytest.raises(bundle_files.CheckpointError, match="such a file can run any code"):
@@ -447,7 +447,7 @@ def test_commands_that_need_something_else(tmp_path):
   flags = {"init_checkpoint": tmp_path / "there", "output_dir": tmp_path / "out"}
   assert "was saved by transformers. First make a checkpoint" in error_of("strip", **flags)
   os.remove(tmp_path / "there/config.json")
-  assert "There is no config.json beside" in error_of("from_transformers", **flags)
+  assert "has no config.json beside it" in error_of("from_transformers", **flags)
   (tmp_path / "model").mkdir()
   save_model(tmp_path / "model", "none")
   flags["init_checkpoint"] = tmp_path / "model"

@@ -362,7 +362,7 @@ SAFETENSORS = [
       case("missing", None, "No such file"),
       case("a list", "[]", "not an object"),
       case("no map", "{}", "no weight_map"),
-      case("a way out", '{"weight_map": {"a": "../a.safetensors"}}', "no file's name"),
+      case("a way out", '{"weight_map": {"a": "../a.safetensors"}}', "not the name of a file"),
       case("a file missing", '{"weight_map": {"a": "b.safetensors"}}', "b.safetensors"),
     ],
     named="safetensors",
