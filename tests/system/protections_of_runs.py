@@ -373,8 +373,8 @@ SUBJECTS = {
     (
       "in float16, a step that overflows changes no weight",
       "_apply_if",
-      "tf.cond(is_finite, apply_and_tell,",
-      "tf.cond(tf.constant(True), apply_and_tell,",
+      "tf.cond(is_finite, apply_then_true,",
+      "tf.cond(tf.constant(True), apply_then_true,",
       "test_a_skipped_step_leaves_weights_and_slots_alone",
     ),
     (
