@@ -92,4 +92,4 @@ $(STAMP): requirements.lock
 	touch $(STAMP)
 
 clean:  ## remove environments and caches
-	rm -rf $(VENV) .torch-venv .bench-venv .venv-audit .pytest_cache .ruff_cache .hypothesis output
+	rm -rf $(VENV) .torch-venv .bench-venv .venv-audit .pytest_cache .ruff_cache .mypy_cache .hypothesis output
