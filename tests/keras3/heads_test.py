@@ -346,7 +346,7 @@ def test_multi_task_model_trains_both_heads():
 
 def test_a_similarity_task_has_no_loss_of_its_own():
   config = NLPTaskConfig("x", NLPTaskType.TEXT_SIMILARITY)
-  with pytest.raises(ValueError, match=r"call model\.compile with one"):
+  with pytest.raises(ValueError, match=r"has no default loss; give one to model\.compile"):
     keras3.task_loss(config)
 
 
