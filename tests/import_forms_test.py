@@ -244,6 +244,17 @@ def test_the_demonstration_beside_foreign_modules(installation, foreign_folder):
 
 
 @pytest.mark.ci
+def test_workers_of_the_command_beside_foreign_modules(installation, foreign_folder):
+  done = installation.run_command(
+    *("create_pretraining_data", f"--input_file={SAMPLES / 'sample_text.txt'}", "--num_workers=2"),
+    *(f"--vocab_file={SAMPLES / 'vocab.txt'}", "--output_file=records.tfrecord"),
+    folder=foreign_folder,
+  )
+  assert done.returncode == 0, done.stderr
+  assert (foreign_folder / "records.tfrecord").stat().st_size > 10_000
+
+
+@pytest.mark.ci
 def test_a_namesake_in_the_same_folder_is_named_at_import(tmp_path):
   installation = installations.installed("wheel", tmp_path / "env")
   other = installation.site_packages / "bert_tensorflow-1.0.4.dist-info"
