@@ -363,9 +363,7 @@ class Tagging(Run):
       if missing and conll_file is self.train:
         raise DataError(f"--labels lacks {missing}.", conll_file.path, advice="Add them.")
       if missing:
-        logging.warning(
-          "%s: the model has no label %s, and cannot find it.", conll_file.path, missing
-        )
+        logging.warning("%s: the model has no label for %s.", conll_file.path, missing)
 
   def _facts(self):
     return {"task_name": "ner", "labels": self.labels}

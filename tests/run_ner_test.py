@@ -370,7 +370,7 @@ def test_loss_is_the_mean_over_the_words_alone():
 # Changed flags ("{tmp}" is the test's folder), content of the training file, the message.
 ERRORS = {
   "nothing to do": ({"do_train": False}, "", "At least one of `do_train`, `do_eval` or"),
-  "no data": ({"train_file": "", "data_dir": ""}, "", "--train_file is missing: give it, or --data_dir"),
+  "no data": ({"train_file": "", "data_dir": ""}, "", "--train_file is missing: give it, or"),
   "empty folder": ({"train_file": "", "data_dir": "{tmp}/model"}, "", "has none of train.con"),
   "no such file": ({"train_file": "{tmp}/x"}, "", "{tmp}/x: there is no such file."),
   "empty file": ({}, "\n\n", "train.conll: the file contains no word."),

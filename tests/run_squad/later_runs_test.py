@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bert import run_squad
-from bert.scripts import command_line, flag_groups
+from bert.scripts import command_line, flag_groups, run_settings
 from bert.tasks.squad import read_squad_examples
 from tests.kit.script_runs import (
   Script,
@@ -47,8 +47,8 @@ def test_questions_of_ones_own_from_another_folder(v1, tmp_path):
   for name in ("predictions.json", "nbest_predictions.json", "predictions_detailed.jsonl"):
     assert (tmp_path / "out" / name).read_bytes() == (v1.out / name).read_bytes()
   assert not (tmp_path / "out" / "eval_results.txt").exists()
-  assert "does not tell the right answers: no scores." in done.err
-  assert "does not tell the right answers. Use --do_predict." in error_of(**values, do_eval=True)
+  assert "has no correct answers: no scores." in done.err
+  assert "has no correct answers. Use --do_predict." in error_of(**values, do_eval=True)
 
 
 def test_do_eval_is_prediction_and_scores(v2, tmp_path):
@@ -161,9 +161,9 @@ def test_the_best_checkpoint_predicts_and_not_the_last(model, tmp_path):
 
 def test_in_evaluation_padding_of_shorter_batches_is_no_place_for_an_answer(v1):
   """Batches of other lengths are joined with zeros, which may well be the largest logits."""
-  with flag_groups.defined_flags(run_squad.define_flags) as flag_values:
+  with flag_groups.defined_flags(run_squad.define_flags):
     command_line.parse(["run_squad.py", "--pad_to_longest", "--n_best_size=1"])
-    job = run_squad.QuestionAnswering(None, None)
+    job = run_squad.QuestionAnswering(run_settings.from_flags(), None)
     job.dev_examples = read_squad_examples(v1.flags["predict_file"], True)
     job.dev_windows = windows_of(v1, "predict_file", False)
     unique_ids = np.array([window.unique_id for window in job.dev_windows])
@@ -172,5 +172,5 @@ def test_in_evaluation_padding_of_shorter_batches_is_no_place_for_an_answer(v1):
     for row, window_tokens in zip(logits, tokens, strict=True):
       row[: len(window_tokens)] = [-1.0 if t in YEARS else -5.0 for t in window_tokens]
     assert job._metric_fn(unique_ids, logits, logits)["exact_match"] == 100.0
-    flag_values.pad_to_longest = False
+    job.settings = job.settings.replace(pad_to_longest=False)
     assert job._metric_fn(unique_ids, logits, logits)["exact_match"] < 100.0
