@@ -6,7 +6,7 @@
 
 A folder has `config.json`, `model.safetensors` (or several files and their index), `vocab.txt` and
 `tokenizer_config.json`. No TensorFlow and no PyTorch is needed here. `transformers_names.py`
-translates names and configurations, `safetensors_file.py` reads and writes the files.
+translates names, `transformers_config.py` configurations; `safetensors_file.py` reads and writes.
 """
 
 import functools
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import safetensors_file, transformers_names
+from bert.checkpoints import safetensors_file, transformers_config, transformers_names
 from bert.checkpoints.safetensors_file import INDEX_SUFFIX, SafetensorsError
 from bert.io import atomic_files
 
@@ -151,10 +151,10 @@ def read_config(path: str | os.PathLike) -> dict[str, Any]:
     ValueError: it is not a JSON object, or of a model that the original cannot express.
   """
   content = _read_json(os.fspath(path))
-  if not transformers_names.is_transformers_config(content):
+  if not transformers_config.is_transformers_config(content):
     return content
   try:
-    return transformers_names.config_to_original(content)
+    return transformers_config.to_original(content)
   except ValueError as error:
     raise ValueError(f"{path}: {error}") from None
 
@@ -307,9 +307,7 @@ def write_folder(
   """
   folder = os.fspath(folder)
   labels = _labels(tensors, head)
-  content = transformers_names.config_from_original(
-    config, HEADS[head.name], labels, head.problem_type
-  )
+  content = transformers_config.from_original(config, HEADS[head.name], labels, head.problem_type)
   _write_json(os.path.join(folder, CONFIG), content)
   _write_json(os.path.join(folder, TOKENIZER_CONFIG), _tokenizer_config(do_lower_case, content))
   shutil.copyfile(vocab_file, os.path.join(folder, VOCABULARY))

@@ -9,7 +9,7 @@ import math
 
 from absl import logging
 
-from bert.checkpoints import transformers_names
+from bert.checkpoints import transformers_config
 
 # What `hidden_act` may name; the last two and linear stand for no activation.
 ACTIVATION_NAMES = ("relu", "gelu", "gelu_erf", "tanh", "linear", "none", "")
@@ -128,8 +128,8 @@ class BertConfig:
     if not isinstance(json_object, dict):
       raise ValueError(f"{json_file}: a JSON object is needed, not {type(json_object).__name__}.")
     try:
-      if transformers_names.is_transformers_config(json_object):
-        json_object = transformers_names.config_to_original(json_object)
+      if transformers_config.is_transformers_config(json_object):
+        json_object = transformers_config.to_original(json_object)
       config = cls.from_dict(json_object)
       config.validate()
     except ValueError as error:

@@ -1,0 +1,146 @@
+"""`bert_config.json` and transformers' `config.json`: the same sizes, and one name that misleads.
+
+`"hidden_act": "gelu"` is the tanh form in the original and the erf form in transformers, where the
+tanh form is `gelu_new`. Outputs differ in the third digit. Here the erf form is called `gelu_erf`.
+
+Dictionaries in, dictionaries out; no file is touched. It is not part of `transformers_names.py`
+because `modeling.py` needs the configuration only.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# transformers' name: ours. Of several names the first is the one that is written.
+_ACTIVATIONS = {
+  "gelu_new": "gelu",
+  "gelu_pytorch_tanh": "gelu",
+  "gelu_fast": "gelu",
+  "gelu_python_tanh": "gelu",
+  "gelu": "gelu_erf",
+  "gelu_python": "gelu_erf",
+  "relu": "relu",
+  "tanh": "tanh",
+  "linear": "linear",
+}
+
+# The values of keys that a `config.json` does not have.
+_SIZES = {
+  "vocab_size": 30522,
+  "hidden_size": 768,
+  "num_hidden_layers": 12,
+  "num_attention_heads": 12,
+  "intermediate_size": 3072,
+  "hidden_dropout_prob": 0.1,
+  "attention_probs_dropout_prob": 0.1,
+  "max_position_embeddings": 512,
+  "type_vocab_size": 2,
+  "initializer_range": 0.02,
+}
+_ORIGINAL_TYPE_VOCAB_SIZE = 16  # ... and the one key whose default is another in the original
+
+# Keys that no `bert_config.json` has, one of which every `config.json` has.
+_MARKS = ("model_type", "architectures", "transformers_version", "layer_norm_eps")
+
+# What `modeling.py` computes; other values would be another model.
+_FIXED = {
+  "model_type": "bert",
+  "layer_norm_eps": 1e-12,
+  "position_embedding_type": "absolute",
+  "is_decoder": False,
+  "add_cross_attention": False,
+}
+
+_PROBLEM_TYPES = {
+  "classification": "single_label_classification",
+  "regression": "regression",
+  "multi_label": "multi_label_classification",
+}
+
+
+def is_transformers_config(content: Mapping[str, Any]) -> bool:
+  """Whether it is transformers' `config.json`, rather than the original's.
+
+  Example:
+    >>> is_transformers_config({"model_type": "bert", "hidden_size": 768})
+    True
+  """
+  return any(mark in content for mark in _MARKS)
+
+
+def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
+  """The `bert_config.json` of the same model.
+
+  Keys that concern no size or rate are left out, except those with which the original's released
+  configurations describe their pooler.
+
+  Args:
+    content: a `config.json`; missing keys have transformers' defaults.
+
+  Raises:
+    ValueError: it is of a model that the original cannot express; the key is named.
+
+  Example:
+    >>> to_original({"model_type": "bert", "hidden_act": "gelu_new"})["hidden_act"]
+    'gelu'
+    >>> to_original({"model_type": "bert"})["hidden_act"]
+    'gelu_erf'
+  """
+  for key, needed in _FIXED.items():
+    if content.get(key, needed) != needed:
+      raise ValueError(f"{key} is {content[key]!r}, but this model computes with {needed!r} only.")
+  if content.get("pruned_heads"):
+    raise ValueError("pruned_heads: models without some of their heads cannot be loaded.")
+  activation = content.get("hidden_act", "gelu")
+  if not isinstance(activation, str) or activation not in _ACTIVATIONS:
+    raise ValueError(f"hidden_act is {activation!r}; known: {', '.join(_ACTIVATIONS)}.")
+  original = {key: content.get(key, default) for key, default in _SIZES.items()}
+  extra = {key: value for key, value in content.items() if _describes_pooler(key)}
+  return {**original, "hidden_act": _ACTIVATIONS[activation], **extra}
+
+
+def from_original(
+  content: Mapping[str, Any],
+  architecture: str,
+  labels: Sequence[str] | None = None,
+  problem_type: str | None = None,
+) -> dict[str, Any]:
+  """The `config.json` of the same model.
+
+  Args:
+    content: a `bert_config.json`.
+    architecture: transformers' class for the model and its head, such as `BertForMaskedLM`.
+    labels: names of a head's outputs, in their order.
+    problem_type: one of `heads.PROBLEM_TYPES`, if there is a head for sequences.
+
+  Raises:
+    ValueError: `hidden_act` has no name there.
+
+  Example:
+    >>> from_original({"vocab_size": 100, "hidden_act": "gelu"}, "BertModel")["hidden_act"]
+    'gelu_new'
+  """
+  activation = str(content.get("hidden_act", "gelu")).lower()
+  activation = "linear" if activation in ("", "none") else activation
+  names = [name for name, ours in _ACTIVATIONS.items() if ours == activation]
+  if not names:
+    raise ValueError(f"hidden_act is {activation!r}, which has no name in transformers.")
+  config = {
+    **_SIZES,
+    "type_vocab_size": _ORIGINAL_TYPE_VOCAB_SIZE,
+    **content,
+    "hidden_act": names[0],
+    "architectures": [architecture],
+    **_FIXED,
+    "tie_word_embeddings": True,
+    "pad_token_id": 0,
+  }
+  if labels:
+    config["id2label"] = {str(index): label for index, label in enumerate(labels)}
+    config["label2id"] = {label: index for index, label in enumerate(labels)}
+  if problem_type:
+    config["problem_type"] = _PROBLEM_TYPES[problem_type]
+  return config
+
+
+def _describes_pooler(key: str) -> bool:
+  return key == "directionality" or key.startswith("pooler_")
