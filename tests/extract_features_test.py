@@ -406,7 +406,7 @@ def test_a_picture_of_the_texts(model, tmp_path, monkeypatch, method, pooling):
   assert (tmp_path / "vectors.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("method", ["pca", "tsne"])
+@pytest.mark.parametrize("method", ["pca", pytest.param("tsne", marks=pytest.mark.ci)])
 def test_groups_stay_apart_in_the_plane(method):
   rng = np.random.default_rng(0)
   groups = np.repeat([0, 1], 20)
