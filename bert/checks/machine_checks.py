@@ -104,7 +104,7 @@ def check_devices(subject: Subject) -> Iterator[Finding]:
   if idle > 0 and os.environ.get("CUDA_VISIBLE_DEVICES") is None:
     yield warning(
       f"This machine has {idle} GPU(s) that TensorFlow does not see: it would train on the rest.",
-      remedy="pip install 'tensorflow[and-cuda]' of the installed version, and check the driver.",
+      remedy=f'pip install "{installation.DISTRIBUTION}[gpu]", and check the driver.',
     )
   yield from _dtype(subject.dtype, *hardware.preferred_dtype(hardware.cpu_flags(), gpus))
   yield ok(f"{len(gpus)} GPU(s), {hardware.num_cores()} CPU core(s).")

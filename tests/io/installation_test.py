@@ -1,9 +1,11 @@
 """Tests of bert/io/installation.py. Alone: python -m pytest tests/io/installation_test.py"""
 
+import re
 import subprocess
 import sys
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 import bert
 from bert.io import installation
@@ -36,6 +38,23 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it():
       import jax_zyxw  # noqa: F401
   assert isinstance(caught.value, ValueError)  # scripts show it as one message
   assert str(caught.value).startswith("bert.keras3 needs an optional package")
+
+
+def test_the_version_is_the_same_everywhere():
+  citation = (ROOT / "CITATION.cff").read_text()
+  changes = (ROOT / "CHANGELOG.md").read_text()
+  assert f"\nversion: {bert.__version__}\n" in citation
+  assert re.search(r"^## (\S+)", changes, re.MULTILINE)[1] == bert.__version__
+  assert "\nversion =" not in (ROOT / "pyproject.toml").read_text()
+
+
+def test_workflows_try_the_supported_pythons():
+  supported, _ = installation.requirements()
+  workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text()
+  tried = re.findall(r'"(3\.\d+)"', workflow.split("matrix:")[1].split("steps:")[0])
+  assert tried == [
+    f"3.{minor}" for minor in range(3, 30) if f"3.{minor}" in SpecifierSet(supported)
+  ]
 
 
 def test_extras_that_are_named_exist():
