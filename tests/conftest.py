@@ -9,7 +9,7 @@ from tests.kit.paths import SHARED
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if "PYTEST_XDIST_WORKER" in os.environ:
-  # One thread for each worker: small models gain nothing from more, and two workers share two cores.
+  # One thread for each worker: small models gain nothing from more, and workers share two cores.
   for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 

@@ -97,7 +97,7 @@ def reserved_lines(reserved_tokens: Sequence[str], num_unused: int) -> list[str]
   """The first lines of a vocabulary, at the places where released vocabularies have them.
 
   The first token has id 0, that of padding. Up to 99 unused ones follow (with 99, [UNK], [CLS] and
-  [SEP] get their familiar 100, 101 and 102), then the other reserved ones, then the remaining unused.
+  [SEP] get their familiar 100, 101 and 102), then the other reserved ones, then the other unused.
 
   Example:
     >>> reserved_lines(["[PAD]", "[UNK]"], num_unused=2)

@@ -58,9 +58,7 @@ class ModelVariables:
         "damaged. Choose another output_dir and give this checkpoint as init_checkpoint."
       )
     if missing:
-      logging.warning(
-        "%s holds no optimizer slots: Adam starts anew from these weights.", prefix
-      )
+      logging.warning("%s holds no optimizer slots: Adam starts anew from these weights.", prefix)
     # A run that did not compute in float16 had no loss scale.
     missing += [n for n in loss_scaling.INITIAL_VALUES if n in variables and n not in saved]
     for name in missing:

@@ -1,4 +1,7 @@
-"""Tests of bert/scripts/result_files.py. Alone: python -m pytest tests/scripts/result_files_test.py (seconds)"""
+"""Tests of bert/scripts/result_files.py.
+
+Alone: python -m pytest tests/scripts/result_files_test.py (seconds)
+"""
 
 import doctest
 import json

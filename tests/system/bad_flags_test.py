@@ -1,7 +1,8 @@
 """Flags that are wrong or contradict each other, and files that do not belong together.
 
 Each row is refused before anything takes long: code 1, one message, nothing written, nothing
-changed (tests/kit/bad_inputs.py). Bad files by themselves are in tests/system/bad_inputs_test.py and tests/system/bad_weights_test.py.
+changed (tests/kit/bad_inputs.py). Bad files by themselves are in bad_inputs_test.py and
+bad_weights_test.py.
 
 Alone: python -m pytest tests/system/bad_flags_test.py (some seconds)
 """

@@ -3,7 +3,7 @@
 Each row is refused as tests/kit/bad_inputs.py says: code 1, one message with file and place,
 nothing written, nothing changed. Text files are in tests/system/bad_inputs_test.py.
 
-Alone: python -m pytest tests/system/bad_weights_test.py (some seconds, most of them TensorFlow's start)
+Alone: python -m pytest tests/system/bad_weights_test.py (seconds, mostly to start TensorFlow)
 """
 
 import gzip

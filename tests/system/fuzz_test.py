@@ -1,6 +1,6 @@
 """Damaged input to every parser: used, or refused by a clear error of its own, never anything else.
 
-Alone: python -m pytest tests/system/fuzz_test.py (about fifteen seconds; the same inputs in every run)
+Alone: python -m pytest tests/system/fuzz_test.py (15 seconds; the same inputs in every run)
 For hours instead: see tests/system/atheris_fuzz.py; `-m slow` runs that for FUZZ_SECONDS (300) a
 parser.
 """
