@@ -1,13 +1,13 @@
-"""Records for pre-training by Apache Beam: `create_pretraining_data.py --engine=beam`.
+"""Pre-training records by Apache Beam: `create_pretraining_data.py --engine=beam`.
 
   create_records(input_files, output_files, settings, facts, "--runner=FlinkRunner ...")
 
-The same ranges of text go through the same function as with --num_workers (`pretraining_blocks`) on
-as many machines as the runner has, and give the same records. A hash of each record decides which
-output file it is in, so every file holds the same records each time; their order in it may differ.
+The same ranges of text are processed by the same function as with --num_workers (`blocks.py`), on
+all machines of the runner, and give the same records. A hash of each record determines its output
+file, so that every file contains the same records in every run; their order may differ.
 
-Every machine has to see the text, the vocabulary and the output under the names that are given, and
-needs this project installed. Remote files are copied to their place when they are complete.
+Every machine needs access to the text, the vocabulary and the output under the given names, and an
+installation of this project. Remote files are copied to their place when they are complete.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ _BUCKET_BYTES = 1 << 21  # of text; of its records, 4 to 6 MB, which are shuffle
 _BUCKETS_IF_UNKNOWN = 1 << 12
 _COUNTERS = "create_pretraining_data"
 
-# A framed record, and how many of its tokens are no padding.
+# A framed record, and the number of its tokens without padding.
 Record = tuple[bytes, int]
 
 
@@ -44,20 +44,20 @@ def create_records(
   facts: Mapping[str, Any],
   beam_args: str = "",
 ) -> int:
-  """Makes the records of a corpus and deals them to files, in random order.
+  """Creates the records of a corpus and writes them to files, in random order.
 
   Args:
     input_files: text files.
     output_files: TFRecord files to write; see `record_output.RecordFiles`.
-    settings: how records are made.
+    settings: of the records.
     facts: for the manifests.
-    beam_args: options of Beam and of its runner, as on a command line.
+    beam_args: options of Beam and its runner, as on a command line.
 
   Returns:
-    How many records were made, or 0 if the runner does not wait or count.
+    The number of records, or 0 if the runner does not wait or count.
 
   Raises:
-    CorpusError: there is no text.
+    CorpusError: the text is empty.
   """
   total_bytes = text_files.total_bytes(input_files)
   block_size = blocks.block_bytes(total_bytes)
@@ -85,7 +85,7 @@ def create_records(
   result.wait_until_finish()
   counts = _counts(result)
   if not counts:
-    logging.info("This runner does not say how many records it made.")
+    logging.info("This runner does not report the number of records.")
     return 0
   for name in corpus_statistics.COUNTS:
     setattr(statistics, name, counts.get(name, 0))
@@ -105,13 +105,13 @@ class MakeRecords(beam.DoFn):
     self._num_files, self._num_buckets = num_files, num_buckets
 
   def setup(self) -> None:
-    """Reads the vocabulary, once in each process."""
+    """Reads the vocabulary, once per process."""
     self._tables = blocks.load_tables(self._settings)
 
   def process(
     self, element: tuple[int, text_files.TextRange]
   ) -> Iterator[tuple[tuple[int, int], tuple[int, Record]]]:
-    """Makes the records of one range."""
+    """Creates the records of one range."""
     statistics = corpus_statistics.TextStatistics(logs_progress=False)
     for batch in blocks.records_of_range(
       element[0],
@@ -131,7 +131,7 @@ class MakeRecords(beam.DoFn):
 
 
 def _shuffled(element) -> tuple[int, list[Record]]:
-  """A bucket's records in the order of their hashes, which is a random one."""
+  """A bucket's records in the order of their hashes, which is random."""
   (file_number, _), records = element
   return file_number, [record for _, record in sorted(records)]
 
@@ -143,7 +143,7 @@ class WriteFile(beam.DoFn):
     self._output_files, self._facts = list(output_files), dict(facts)
 
   def process(self, element: tuple[int, Iterable[list[Record]]]) -> None:
-    """Writes one file; doing it again changes nothing."""
+    """Writes one file; a repetition changes nothing."""
     path = self._output_files[element[0]]
     if not filesystem.is_remote(path):
       self._write(path, element[1])
@@ -168,6 +168,6 @@ def _copy(local: str, remote: str) -> None:
 
 
 def _counts(result) -> dict[str, int]:
-  """What `MakeRecords` counted, as far as the runner tells."""
+  """The counts of `MakeRecords`, as far as the runner reports them."""
   counters = result.metrics().query(MetricsFilter().with_namespace(_COUNTERS))["counters"]
   return {counter.key.metric.name: counter.result for counter in counters}

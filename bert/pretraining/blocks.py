@@ -1,4 +1,4 @@
-"""Text in blocks -> records for pre-training: the part that is done side by side.
+"""Text in blocks -> pre-training records: the part that runs in parallel.
 
   settings = BlockSettings(vocab_file="vocab.txt", ...)
   tables = load_tables(settings)
@@ -6,17 +6,17 @@
     for batch in records_of_range(number, part, settings, tables, statistics):
       ...  # batch.records: serialized examples
 
-A block is the documents that belong to a range of a file (`corpus.read_range`). Random next
-sentences come from other documents of the same block, and each document has a random stream of its
-own, so the records of a range depend on the text and the settings, and on nothing else: processes
-on one machine (`pretraining_workers`) and a cluster (`pretraining_beam`) write the same records.
+A block consists of the documents of a range of a file (`corpus.read_range`). Random next sentences
+come from other documents of the same block, and each document has its own random stream, so the
+records of a range depend only on the text and the settings: processes on one machine (`workers.py`)
+and a cluster (`beam.py`) write the same records.
 
-Inside, a block is three arrays: token ids, ends of sentences, ends of documents. The two segments
-of an instance are runs of consecutive sentences, so an instance is four numbers, and thousands of
-them become matrices `[n, S]` at once.
+Internally a block is three arrays: token ids, ends of sentences, ends of documents. The segments of
+an instance are runs of consecutive sentences, so an instance is four numbers, and thousands of them
+become matrices `[n, S]` at once.
 
-Memory is bounded by cutting: a document above `_DOCUMENT_CHARACTERS` is several documents, a line
-above a million characters is several sentences.
+Memory is bounded by cutting: a document longer than `_DOCUMENT_CHARACTERS` is several documents, a
+line of more than a million characters is several sentences.
 """
 
 import array
@@ -44,11 +44,11 @@ _OPTIONS = (
   "no_next_sentence",
   "dynamic_masking",
 )
-_OFF = {"ngram_max": 1, "jsonl_field": ""}  # all others are switches
+_OFF = {"ngram_max": 1, "jsonl_field": ""}  # all others are booleans
 
 
 class BlockSettings(NamedTuple):
-  """What the records depend on, besides the text; the names are those of the flags."""
+  """Everything that determines the records, except the text; names are those of the flags."""
 
   vocab_file: str
   do_lower_case: bool = True
@@ -66,7 +66,7 @@ class BlockSettings(NamedTuple):
   text_format: corpus.TextFormat = corpus.TextFormat()
 
   def facts(self, vocab: Mapping[str, int]) -> dict[str, Any]:
-    """What the manifest of a file of records says about them; options only if they were used."""
+    """The settings in the manifest of a file of records; options only if they were used."""
     used = {name: getattr(self, name) for name in _OPTIONS}
     used.update(self.text_format._asdict())
     return {
@@ -89,16 +89,16 @@ class BlockSettings(NamedTuple):
 
 
 class Batch(NamedTuple):
-  """Serialized examples, and how many tokens of each are no padding."""
+  """Serialized examples, and the number of tokens of each without padding."""
 
   records: list[bytes]
   lengths: list[int]
 
 
 def block_bytes(total_bytes: int) -> int:
-  """How much text makes a block: 1 to 8 MB, so that larger corpora get larger blocks.
+  """The size of a block of text: 1 to 8 MB, larger for larger corpora.
 
-  Of a larger block, a random next sentence comes from more documents.
+  In a larger block, random next sentences come from more documents.
 
   Example:
     >>> [block_bytes(total) >> 20 for total in (0, 1 << 30, 1 << 40)]
@@ -115,21 +115,21 @@ def records_of_range(
   tables: "Tables",
   statistics: corpus_statistics.TextStatistics,
 ) -> Iterator[Batch]:
-  """Makes the records of the documents that belong to a range.
+  """Creates the records of the documents in a range.
 
   Args:
-    range_number: which of the input's ranges it is.
+    range_number: index of the range in the input.
     part: the range.
-    block_size: a range that has much more text than so many characters is several blocks.
-    settings: how records are made.
+    block_size: in characters; a range with much more text becomes several blocks.
+    settings: of the records.
     tables: `load_tables(settings)`.
-    statistics: counts what was read.
+    statistics: counts documents, sentences and tokens.
 
   Yields:
-    Records, in an order that depends on the arguments alone: block by block, pass by pass.
+    Records, in an order that depends only on the arguments: block by block, pass by pass.
 
   Raises:
-    CorpusError: a line is not as `settings.text_format` says.
+    CorpusError: a line does not have the format of the settings.
   """
   for block in _read_blocks(range_number, part, block_size, settings, tables, statistics):
     if len(block) == 1 and not settings.no_next_sentence:
@@ -145,7 +145,7 @@ def records_of_range(
 
 
 class Tables:
-  """What is looked up for each token. `load_tables` makes one."""
+  """Lookup tables for tokens; see `load_tables`."""
 
   def __init__(self, tokenizer: tokenization.FullTokenizer):
     self.tokenizer = tokenizer
@@ -162,7 +162,7 @@ class Tables:
     return self.tokenizer.text_to_ids(text)
 
 
-@functools.lru_cache(maxsize=1)  # a copy of this process, which is a worker, has them already
+@functools.lru_cache(maxsize=1)  # forked workers inherit them
 def load_tables(settings: BlockSettings) -> Tables:
   """Reads the vocabulary.
 
@@ -180,10 +180,10 @@ class Block:
   """Documents one after the other.
 
   Attributes:
-    place: the range's number and the number of the first document in it.
+    place: number of the range, and number of the first document in it.
     ids: int32, all tokens.
-    word_starts: bool, which of them begin a word.
-    sentence_ends: in tokens; the first number is 0, so sentence n lies from n to n + 1.
+    word_starts: bool, whether a token begins a word.
+    sentence_ends: in tokens; the first is 0, so sentence n is between ends n and n + 1.
     document_ends: in sentences, likewise.
   """
 
@@ -199,18 +199,18 @@ class Block:
     return len(self.document_ends) - 1
 
   def add_sentence(self, ids: Sequence[int]) -> None:
-    """Appends to the document that is being filled."""
+    """Appends to the current document."""
     self.ids.extend(ids)
     self.sentence_ends.append(len(self.ids))
 
   def end_document(self) -> None:
-    """Starts another document, unless this one is empty."""
+    """Starts another document, unless the current one is empty."""
     sentences = len(self.sentence_ends) - 1
     if sentences > self.document_ends[-1]:
       self.document_ends.append(sentences)
 
   def freeze(self, tables: Tables, by_space: bool) -> None:
-    """Ends the filling."""
+    """Completes the block."""
     self.ids = np.frombuffer(self.ids, np.int32)
     if by_space:
       self.word_starts = np.frombuffer(self.word_starts, np.int8).astype(bool)
@@ -218,9 +218,9 @@ class Block:
       self.word_starts = tables.begins_word[self.ids]
 
   def end_after(self, first: int, last: int, tokens: int) -> int:
-    """The end of the shortest run of sentences from `first` on that has so many tokens.
+    """The end of the shortest run of sentences from `first` on that has at least `tokens` tokens.
 
-    Never beyond `last`, and one sentence at least.
+    At least one sentence, and not beyond `last`.
     """
     wanted = self.sentence_ends[first] + tokens
     return min(bisect.bisect_left(self.sentence_ends, wanted, first + 1, last + 1), last)
@@ -268,8 +268,8 @@ def _add_text(block: Block, text: str, settings, tables, statistics) -> None:
 # ---------------------------------------------------------------------------------------------
 # Blocks -> instances.
 
-# Starts and lengths of both segments in `Block.ids`, whether the second is from elsewhere, and the
-# key of the random stream for masks.
+# Starts and lengths of both segments in `Block.ids`, whether the second is random, and the key of
+# the random stream for masks.
 Instance = tuple[int, int, int, int, int, int]
 
 
@@ -304,11 +304,11 @@ def _segment_pairs(block: Block, document: int, settings, stream: Stream) -> Ite
       ends[first], a_length, ends[b_first], ends[b_end] - ends[b_first], max_tokens, stream
     )
     yield *segments, is_random_next, stream.bits()
-    first = a_end if is_random_next else chunk_end  # what was replaced comes again
+    first = a_end if is_random_next else chunk_end  # replaced sentences are used again
 
 
 def _single_segments(block: Block, document: int, settings, stream: Stream) -> Iterator[Instance]:
-  """Whole sentences, as many as fit; one that does not fit alone goes on in the next instance."""
+  """As many whole sentences as fit; one that is too long is continued in the next instance."""
   target = _target(settings.max_seq_length - 2, settings.short_seq_prob, stream)  # [CLS], [SEP]
   ends = block.sentence_ends
   first, last = block.document_ends[document : document + 2]
@@ -327,7 +327,7 @@ def _target(max_tokens: int, short_seq_prob: float, stream: Stream) -> int:
 
 
 def _random_text(block: Block, document: int, target: int, stream: Stream) -> tuple[int, int]:
-  """Sentences of another document, if there is one, from a random one on."""
+  """Sentences of another document, if possible, starting at a random one."""
   if len(block) > 1:
     other = stream.below(len(block) - 1)
     document = other + (other >= document)
@@ -348,7 +348,7 @@ def _truncated(
   too_many = a_length + b_length - max_tokens
   if too_many <= 0:
     return a_start, a_length, b_start, b_length
-  # The longer one is cut until both are equal, then both in turn, the second one first.
+  # The longer one is cut until both are equal, then both in turn, the second first.
   longer_excess = abs(a_length - b_length)
   cut_longer = min(too_many, longer_excess)
   rest = too_many - cut_longer
@@ -386,7 +386,7 @@ def _records(block: Block, instances: np.ndarray, settings, tables: Tables) -> B
   input_ids[:, 0] = tables.cls_id
   word_starts = is_text
   if settings.masks_words:
-    is_first = (column == 1) | (column == a_length + 2)  # also if a word was cut there
+    is_first = (column == 1) | (column == a_length + 2)  # even if a word was cut there
     word_starts = is_text & (block.word_starts[source] | is_first)
 
   features = {

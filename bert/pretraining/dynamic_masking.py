@@ -1,15 +1,15 @@
-"""Words to predict, drawn in the input pipeline: other ones each time an example comes by.
+"""Masks drawn in the input pipeline, anew in each epoch.
 
 `create_pretraining_data.py` draws the masks of a sequence once for each of its `--dupe_factor`
-copies; a long training meets the same masks again and again (arXiv:1907.11692, section 4.1). Here
-the records hold unmasked sequences, and a batch gets its masks when it is read:
+copies, so a long training repeats the same masks (arXiv:1907.11692, section 4.1). Here the records
+contain unmasked sequences, and a batch is masked when it is read:
 
   masking = Masking.from_vocabulary(load_vocab("vocab.txt"), max_predictions_per_seq=20)
   features = draw_masks(features, numbers=[0, 1, 2], seed=12345, masking=masking)
 
-What is drawn for an example follows from the seed and from its number in the training stream, by a
-hash and not by a generator with a state. So a resumed run draws what a straight one draws, and
-neither the batch around an example nor its padding matters.
+The masks of an example are a hash of the seed and of its number in the training stream; no
+generator has a state. So a resumed run draws the same masks as an uninterrupted one, and neither
+the rest of the batch nor padding matters.
 
 Letters in shapes: B = batch size, S = sequence length, P = predictions per sequence.
 """
@@ -19,12 +19,10 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-# Which random number of a position: its place in the order, then what becomes of it.
-_ORDER, _MASK_OR_NOT, _KEEP_OR_NOT, _RANDOM_WORD = range(4)
+from bert.pretraining import random_streams
 
-# Constants of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
-_GOLDEN_GAMMA = 0x9E3779B97F4A7C15
-_MULTIPLIERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+# The random numbers of a position: its place in the order, then those for its replacement.
+_ORDER, _MASK_OR_NOT, _KEEP_OR_NOT, _RANDOM_WORD = range(4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,13 +30,13 @@ class Masking:
   """How to mask; the numbers are those of `create_pretraining_data.py`.
 
   Attributes:
-    vocab_size: a random word is drawn from all of them, special tokens included.
+    vocab_size: random words are drawn from the whole vocabulary, special tokens included.
     mask_id: of [MASK].
-    special_ids: of [CLS] and [SEP], which are never chosen but count in the share.
-    max_predictions_per_seq: P, so many tokens at most.
-    masked_lm_prob: the share of tokens to choose; one at least.
+    special_ids: of [CLS] and [SEP], which are never chosen but count in the fraction.
+    max_predictions_per_seq: P, the maximum number of chosen tokens.
+    masked_lm_prob: the fraction of tokens to choose; at least one token is chosen.
     whole_words: choose words with all their pieces; needs `word_starts`. A word with more pieces
-      than are still to be chosen is passed over. What becomes of a piece is drawn for each piece.
+      than are still to be chosen is skipped. Each chosen piece is replaced independently.
   """
 
   vocab_size: int
@@ -50,7 +48,7 @@ class Masking:
 
   @classmethod
   def from_vocabulary(cls, vocab: Mapping[str, int], **options) -> "Masking":
-    """Finds the special tokens.
+    """Looks up the special tokens.
 
     Args:
       vocab: token -> id.
@@ -67,7 +65,7 @@ class Masking:
     """
     missing = [token for token in ("[MASK]", "[CLS]", "[SEP]") if token not in vocab]
     if missing:
-      raise ValueError(f"The vocabulary lacks {', '.join(missing)}, which masking needs.")
+      raise ValueError(f"The vocabulary lacks {', '.join(missing)}, which masking requires.")
     special_ids = (vocab["[CLS]"], vocab["[SEP]"])
     return cls(max(vocab.values()) + 1, vocab["[MASK]"], special_ids, **options)
 
@@ -80,13 +78,13 @@ def draw_masks(
   Args:
     features: `input_ids` and `input_mask`, int `[B, S]`; for whole words also `word_starts`, int
       `[B, S]`, 1 where a word begins. Others are passed on.
-    numbers: int64 `[B]`, of each example in the training stream.
+    numbers: int64 `[B]`, the number of each example in the training stream.
     seed: int or int64 `[]`.
-    masking: how.
+    masking: how to mask.
 
   Returns:
     The features without `word_starts`, `input_ids` with masks, and in addition
-    `masked_lm_positions` (ascending, then 0) and `masked_lm_ids` (what stood there, then 0), int32
+    `masked_lm_positions` (ascending, then 0) and `masked_lm_ids` (the original ids, then 0), int32
     `[B, P]`, and `masked_lm_weights` (1, then 0), float32 `[B, P]`.
   """
   ids, is_token = features["input_ids"], features["input_mask"] > 0
@@ -103,7 +101,7 @@ def draw_masks(
 
 
 def _number_to_predict(is_token, masking: Masking) -> tf.Tensor:
-  """int32 `[B]`; in float64, and ties to even, as Python's `round` in the original."""
+  """int32 `[B]`; in float64 and with ties to even, as Python's `round` in the original."""
   length = tf.reduce_sum(tf.cast(is_token, tf.float64), axis=1)
   share = tf.cast(tf.round(length * masking.masked_lm_prob), tf.int32)
   return tf.minimum(masking.max_predictions_per_seq, tf.maximum(1, share))
@@ -134,7 +132,7 @@ def _replacements(ids, bits, masking: Masking) -> tf.Tensor:
 
 
 # ---------------------------------------------------------------------------------------------
-# Choosing. Candidates in random order, as many as are to be predicted.
+# Choosing the first candidates in random order.
 
 
 def _choose_tokens(is_candidate, order_bits, count) -> tf.Tensor:
@@ -151,15 +149,15 @@ def _random_order(is_candidate, order_bits) -> tf.Tensor:
 
 
 def _inverse(permutations) -> tf.Tensor:
-  """int32 `[B, S]`: where in each permutation the position stands."""
+  """int32 `[B, S]`: the rank of each position in its permutation."""
   return tf.argsort(permutations, axis=1)
 
 
 def _choose_words(is_candidate, word_starts, order_bits, count) -> tf.Tensor:
   """bool `[B, S]`: all pieces of words in random order, each word if it does not exceed `count`.
 
-  Pieces before the first start are a word, too: the rest of one whose begin was cut off. As in the
-  original, [SEP] does not end a word.
+  Pieces before the first start are a word too: the rest of one whose beginning was cut off. As in
+  the original, [SEP] does not end a word.
   """
   # Word 0 has the pieces before the first start; -1 is no word.
   words = tf.cumsum(tf.cast(is_candidate & (word_starts > 0), tf.int32), axis=1)
@@ -167,7 +165,7 @@ def _choose_words(is_candidate, word_starts, order_bits, count) -> tf.Tensor:
   pieces, firsts = _pieces_and_firsts(words)  # [B, S + 1] each, by word
   is_first = _at(firsts, words) == tf.range(tf.shape(words)[1])
   order = _random_order(is_candidate & is_first, order_bits)
-  order_words = tf.gather(words, order, batch_dims=1)  # behind the last word: whatever
+  order_words = tf.gather(words, order, batch_dims=1)  # undefined after the last word
   lengths = _at(pieces, order_words)
   is_word = tf.gather(is_candidate & is_first, order, batch_dims=1)
   taken = _take_in_order(tf.where(is_word, lengths, 0), count)
@@ -176,7 +174,7 @@ def _choose_words(is_candidate, word_starts, order_bits, count) -> tf.Tensor:
 
 
 def _pieces_and_firsts(words):
-  """For each word: how many pieces it has, and the position of the first; int32 `[B, S + 1]`."""
+  """For each word, the number of pieces and the position of the first; int32 `[B, S + 1]`."""
   batch, length = tf.unstack(tf.shape(words))
   rows = tf.range(batch)[:, None] * (length + 1)
   segments = tf.reshape(tf.where(words < 0, -1, rows + words), [-1])  # -1 is left out
@@ -196,8 +194,8 @@ def _at(values_by_word, words) -> tf.Tensor:
 def _take_in_order(lengths, count) -> tf.Tensor:
   """bool `[B, S]`: which of the words to take, in this order, so that no sum exceeds `count` `[B]`.
 
-  Whether a word is taken depends on all before it, hence a loop. It ends when every example has
-  what it wants, usually long before the last word; 0 is the length of what is no word.
+  Whether a word is taken depends on all words before it, hence a loop. It ends when every example
+  is complete, usually long before the last word; the length 0 means no word.
   """
   last = tf.reduce_max(tf.reduce_sum(tf.cast(lengths > 0, tf.int32), axis=1))
   ranks = tf.range(tf.shape(lengths)[1])
@@ -217,7 +215,7 @@ def _take_in_order(lengths, count) -> tf.Tensor:
 
 
 # ---------------------------------------------------------------------------------------------
-# Random numbers without a state: SplitMix64's hash of seed, example, position and purpose.
+# Random numbers without state: SplitMix64's hash of seed, example, position and purpose.
 
 
 def random_bits(seed, numbers: tf.Tensor, length) -> tf.Tensor:
@@ -226,24 +224,24 @@ def random_bits(seed, numbers: tf.Tensor, length) -> tf.Tensor:
   Args:
     seed: int or int64 `[]`.
     numbers: int64 `[B]`, of the examples.
-    length: int or int32 `[]`. A longer one adds numbers and changes none.
+    length: int or int32 `[]`. A greater length adds numbers and changes none.
   """
   example = _mix(_mix(_as_bits(seed)) + _as_bits(numbers))  # [B]
-  # Numbers of one example lie a golden ratio apart, as the outputs of SplitMix64 do.
+  # The numbers of an example are hashed in steps of the golden ratio, as in SplitMix64.
   places = tf.cast(4 * tf.range(length)[None, :] + tf.range(4)[:, None], tf.uint64)  # [4, length]
-  return _mix(example[None, :, None] + places[:, None, :] * _unsigned(_GOLDEN_GAMMA))
+  return _mix(example[None, :, None] + places[:, None, :] * _unsigned(random_streams.STEP))
 
 
 def to_unit_interval(bits: tf.Tensor) -> tf.Tensor:
-  """uint64 to float64 in [0, 1): the upper 53 bits, which a float64 holds exactly."""
+  """uint64 to float64 in [0, 1): the upper 53 bits, which float64 represents exactly."""
   upper = tf.bitwise.right_shift(bits, _unsigned(11))
   return tf.cast(tf.cast(upper, tf.int64), tf.float64) * 2.0**-53
 
 
 def _mix(value) -> tf.Tensor:
   """The output function of SplitMix64, elementwise; products wrap around."""
-  value += _unsigned(_GOLDEN_GAMMA)
-  for shift, multiplier in _MULTIPLIERS:
+  value += _unsigned(random_streams.STEP)
+  for shift, multiplier in zip((30, 27), random_streams.FACTORS, strict=True):
     value = tf.bitwise.bitwise_xor(value, tf.bitwise.right_shift(value, _unsigned(shift)))
     value *= _unsigned(multiplier)
   return tf.bitwise.bitwise_xor(value, tf.bitwise.right_shift(value, _unsigned(31)))

@@ -1,7 +1,7 @@
-"""Which tokens of many sequences are to be predicted, and what stands in their place.
+"""Chooses the tokens to predict in many sequences at once, and replaces them.
 
-Arrays in, arrays out; S is the length of the sequences, P the most predictions of one. What is
-drawn for a sequence follows from its key alone: it does not matter which sequences come together.
+Arrays in, arrays out; S is the length of the sequences, P the maximum number of predictions in one.
+The masks of a sequence depend only on its key, not on the other sequences.
 """
 
 from typing import NamedTuple
@@ -12,15 +12,15 @@ from bert.pretraining.random_streams import draw, draw_uniform
 
 
 class MaskSettings(NamedTuple):
-  """How masks are drawn.
+  """How to mask.
 
   Attributes:
-    masked_lm_prob: share of tokens to predict, special tokens counted, one token at least.
+    masked_lm_prob: fraction of tokens to predict, special tokens counted; at least one token.
     max_predictions_per_seq: P.
-    ngram_max: a unit of 1 to so many words is masked as one, of n words with a probability
+    ngram_max: units of 1 to N words are masked as a whole; the probability of n words is
       proportional to 1/n.
     mask_id: of [MASK].
-    random_ids: int32 [V], the ids that random tokens are taken from.
+    random_ids: int32 [V], the ids from which random tokens are taken.
   """
 
   masked_lm_prob: float
@@ -36,7 +36,7 @@ class Masks(NamedTuple):
   Attributes:
     input_ids: int32 [n, S].
     positions: int32 [n, P], ascending, then zeros.
-    labels: int32 [n, P], which tokens were there.
+    labels: int32 [n, P], the original tokens.
     weights: float32 [n, P], 1 for a prediction, 0 for padding.
   """
 
@@ -54,19 +54,19 @@ def draw_masks(
   keys: np.ndarray,
   settings: MaskSettings,
 ) -> Masks:
-  """Chooses tokens in units, in random order, until the share is reached.
+  """Chooses tokens in units, in random order, until the fraction is reached.
 
-  A unit that would exceed the share, or meets a chosen one, is passed over. Of the units 80% become
-  [MASK], 10% random tokens, 10% stay.
+  A unit that would exceed it, or overlaps a chosen one, is skipped. 80% of the units become [MASK],
+  10% random tokens, 10% stay.
 
   Args:
     input_ids: int32 [n, S].
-    lengths: int [n], tokens that are no padding.
+    lengths: int [n], numbers of tokens without padding.
     candidates: bool [n, S], tokens that may be chosen.
-    unit_starts: bool [n, S], candidates at which a word begins; where single tokens are chosen, all
-      candidates. A word ends before the next one and before whatever is no candidate.
+    unit_starts: bool [n, S], candidates at which a word begins; all candidates if single tokens are
+      chosen. A word ends before the next one and before every token that is no candidate.
     keys: uint64 [n], of the random streams.
-    settings: see there.
+    settings: how to mask.
   """
   num_to_predict = np.minimum(
     settings.max_predictions_per_seq,
@@ -91,9 +91,9 @@ def draw_masks(
 
 
 def _choose(candidates, unit_starts, num_to_predict, keys, ngram_max: int) -> np.ndarray:
-  """int [n, S]: where the unit starts that a token was chosen with; -1 for the others.
+  """int [n, S]: the start of the unit with which a token was chosen; -1 if it was not.
 
-  The first units of all sequences are looked at together, then the second ones, and so on.
+  The first units of all sequences are processed together, then the second ones, and so on.
   """
   n, length = candidates.shape
   columns = np.arange(length)
@@ -126,7 +126,7 @@ def _choose(candidates, unit_starts, num_to_predict, keys, ngram_max: int) -> np
 
 
 def _word_ends(candidates: np.ndarray, unit_starts: np.ndarray) -> np.ndarray:
-  """For each token, where the word that it is in ends.
+  """For each token, the end of its word.
 
   Example:
     >>> candidates = np.array([[0, 1, 1, 1, 0]], bool)
@@ -169,7 +169,7 @@ def _any_chosen(unit_of, rows, starts, ends) -> np.ndarray:
 
 
 def _replaced(labels, keys, unit_of, columns, length: int, settings: MaskSettings) -> np.ndarray:
-  """What stands for chosen tokens: one draw decides for a unit, random tokens differ in it."""
+  """Replacements of chosen tokens: one decision for each unit, a random token for each position."""
   decision = draw_uniform(keys, 2 * length + unit_of)
   random_ids = settings.random_ids
   choice = (draw_uniform(keys, 3 * length + columns) * len(random_ids)).astype(np.int64)

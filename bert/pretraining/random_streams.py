@@ -1,4 +1,4 @@
-"""Random numbers that depend on where they are used, and on nothing that came before.
+"""Random numbers that depend only on where they are used, not on earlier ones.
 
   stream = Stream(stream_key(seed, pass_number, document_number))
   stream.random(), stream.below(6)
@@ -6,38 +6,39 @@
   keys = np.array([...], np.uint64)  # one for each row
   draw_uniform(keys[:, None], np.arange(128))  # [n, 128]
 
-Work that is split among processes cannot draw from one generator. Here each document has a stream
-of its own, and what it holds follows from the key alone. The generator is SplitMix64 (Steele, Lea
-and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): number i of a stream is a
-hash of `key + i * constant`. So a stream takes 8 bytes and no set-up (`random.Random`: 2.5 KB and
-5 us for each), arrays of streams are drawn from in one go, and the same numbers come out on every
-platform and with every version of NumPy.
+Work that is split among processes cannot share one generator. Here each document has its own
+stream, which is determined by its key. The generator is SplitMix64 (Steele, Lea and Flood, "Fast
+splittable pseudorandom number generators", OOPSLA 2014): number i of a stream is a hash of
+`key + i * constant`. So a stream takes 8 bytes and no initialization (`random.Random`: 2.5 KB and
+5 us), many streams are evaluated at once as arrays, and the numbers are the same on every platform
+and with every version of NumPy.
 """
 
 import numpy as np
 
-_STEP = 0x9E3779B97F4A7C15  # 2**64 / golden ratio, made odd
-_FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+# Constants of SplitMix64.
+STEP = 0x9E3779B97F4A7C15  # 2**64 / golden ratio, made odd
+FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _MASK = (1 << 64) - 1
 
 
 def stream_key(*numbers: int) -> int:
-  """A 64-bit key from any integers; their order counts."""
+  """A 64-bit key from integers in this order."""
   key = 0
   for number in numbers:
-    key = _mix((key ^ (number & _MASK)) + _STEP)
+    key = _mix((key ^ (number & _MASK)) + STEP)
   return key
 
 
 def _mix(number: int) -> int:
   number &= _MASK
-  number = (number ^ number >> 30) * _FACTORS[0] & _MASK
-  number = (number ^ number >> 27) * _FACTORS[1] & _MASK
+  number = (number ^ number >> 30) * FACTORS[0] & _MASK
+  number = (number ^ number >> 27) * FACTORS[1] & _MASK
   return number ^ number >> 31
 
 
 class Stream:
-  """One number after the other.
+  """Random numbers one after another.
 
   Example:
     >>> dice = Stream(stream_key(12345, 0))
@@ -50,7 +51,7 @@ class Stream:
 
   def bits(self) -> int:
     """64 random bits."""
-    self._state += _STEP
+    self._state += STEP
     return _mix(self._state)
 
   def random(self) -> float:
@@ -62,7 +63,7 @@ class Stream:
     return self.bits() * count >> 64
 
   def heads(self, throws: int) -> int:
-    """How many of so many throws of a coin show heads."""
+    """The number of heads in `throws` throws of a coin."""
     count = 0
     while throws > 64:
       count += self.bits().bit_count()
@@ -78,11 +79,11 @@ def draw(keys: np.ndarray, indices: np.ndarray | int) -> np.ndarray:
     >>> [stream.bits() for _ in range(3)] == draw(np.uint64([7]), np.arange(3)).tolist()
     True
   """
-  numbers = keys + (np.asarray(indices).astype(np.uint64) + np.uint64(1)) * np.uint64(_STEP)
+  numbers = keys + (np.asarray(indices).astype(np.uint64) + np.uint64(1)) * np.uint64(STEP)
   numbers ^= numbers >> np.uint64(30)
-  numbers *= np.uint64(_FACTORS[0])
+  numbers *= np.uint64(FACTORS[0])
   numbers ^= numbers >> np.uint64(27)
-  numbers *= np.uint64(_FACTORS[1])
+  numbers *= np.uint64(FACTORS[1])
   numbers ^= numbers >> np.uint64(31)
   return numbers
 

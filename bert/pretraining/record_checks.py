@@ -1,12 +1,12 @@
-"""Whether records fit the model and the flags of `run_pretraining.py`, told before it trains.
+"""Checks that records fit the model and the flags of `run_pretraining.py`, before it trains.
 
   fmt = RecordFormat(max_seq_length=128, max_predictions_per_seq=20, vocab_size=30522)
   vocabulary = check_manifests(["a.tfrecord", "b.tfrecord"], fmt)
   check_records(["a.tfrecord", "b.tfrecord"], fmt)
 
-Two looks are taken. The manifest beside a file says what its records were made with; it is compared
-whole. Of the records the first ones are parsed, since files of other programs have no manifest.
-Every message names the file, both values, and the flag to change.
+The manifest beside a file contains the settings of its records, which are compared. In addition the
+first records are parsed, because files of other programs have no manifest. Every message names the
+file, both values, and the flag to change.
 """
 
 import dataclasses
@@ -17,26 +17,26 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-# So many records of each file are looked at before anything starts.
+# The number of records of each file to check before anything starts.
 RECORDS_TO_CHECK = 32
 
 _MASKED_FEATURES = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
-_REMEDY = "or write the records anew with create_pretraining_data.py"
+_REMEDY = "or write the records again with create_pretraining_data.py"
 
 
 @dataclasses.dataclass(frozen=True)
 class RecordFormat:
-  """What records have to be like, and where that is said.
+  """The required format of records, and its sources for messages.
 
   Attributes:
     max_seq_length: S.
     max_predictions_per_seq: P.
     vocab_size: of the model.
-    config_file: where `vocab_size` stands, for messages.
+    config_file: the file that contains `vocab_size`.
     dynamic_masking: whether masks are drawn while reading, from unmasked records.
     whole_words: whether these masks are of whole words.
-    vocabulary: hash of the vocabulary at hand, see `tokenization.vocabulary_hash`, or None.
-    vocab_file: whose hash that is, for messages.
+    vocabulary: hash of the model's vocabulary, see `tokenization.vocabulary_hash`, or None.
+    vocab_file: the file with this hash.
   """
 
   max_seq_length: int
@@ -64,7 +64,7 @@ def pretraining_features(
   Args:
     max_seq_length: S.
     max_predictions_per_seq: P; None for records without masks.
-    whole_words: whether records without masks say where words begin.
+    whole_words: whether records without masks mark the beginnings of words.
 
   Returns:
     Name -> `tf.io.FixedLenFeature`.
@@ -92,14 +92,14 @@ def pretraining_features(
 
 
 def check_manifests(paths: Sequence[str], fmt: RecordFormat) -> str | None:
-  """Compares what the records were made with with what they are used for.
+  """Compares the settings of the records with the required format.
 
   Args:
-    paths: files of records; one without a manifest is passed over.
-    fmt: what is needed.
+    paths: files of records; files without a manifest are skipped.
+    fmt: the required format.
 
   Returns:
-    The hash of the vocabulary that all manifests name, or None if none does.
+    The hash of the vocabulary in all manifests, or None if no manifest has one.
 
   Raises:
     RecordError: a manifest does not fit its file, the flags, or another manifest.
@@ -118,9 +118,9 @@ def check_manifests(paths: Sequence[str], fmt: RecordFormat) -> str | None:
 
 
 def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
-  """What of a manifest does not fit, or None."""
+  """What does not fit in a manifest, or None."""
   if facts.get("records") == 0:
-    return f"it holds no record. Leave the file out, {_REMEDY}."
+    return f"it holds no record. Omit the file, {_REMEDY}."
   is_unmasked = facts.get("dynamic_masking", fmt.dynamic_masking)
   if bool(is_unmasked) != fmt.dynamic_masking:
     return _wrong_masking(bool(is_unmasked))
@@ -136,11 +136,11 @@ def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
 def _wrong_masking(is_unmasked: bool) -> str:
   if is_unmasked:
     return (
-      "its sequences have no masks, which were left to the training. Give --dynamic_masking and "
+      "its sequences have no masks, as for --dynamic_masking. Give --dynamic_masking and "
       f"--vocab_file, {_REMEDY} without --dynamic_masking."
     )
   return (
-    "its sequences have masks already, but --dynamic_masking is given. Leave out "
+    "its sequences have masks already, but --dynamic_masking is given. Omit "
     f"--dynamic_masking, {_REMEDY} --dynamic_masking."
   )
 
@@ -149,12 +149,12 @@ def _wrong_vocab_size(made_for: Any, fmt: RecordFormat) -> str | None:
   if made_for is None or made_for == fmt.vocab_size:
     return None
   if not isinstance(made_for, int):
-    return f"its vocab_size is {made_for!r:.60}, no number. Remove the manifest, {_REMEDY}."
+    return f"its vocab_size is {made_for!r:.60}, not a number. Remove the manifest, {_REMEDY}."
   sizes = f"made with a vocabulary of {made_for} tokens; the vocab_size of --bert_config_file="
   sizes += f"{fmt.config_file} is {fmt.vocab_size}"
   if made_for > fmt.vocab_size:
     return f"{sizes}. Give the --bert_config_file of a model for that vocabulary, {_REMEDY}."
-  # Sizes are rounded up for speed, and words that never come do no harm.
+  # Sizes are often rounded up for speed, and unused rows do no harm.
   logging.warning("Records were %s: is it the model's own?", sizes)
   return None
 
@@ -165,12 +165,12 @@ def _other_vocabulary(facts, fmt: RecordFormat, named: Mapping[str | None, str])
   if not made_with or not named or made_with in named.values():
     return None
   if not isinstance(made_with, str):
-    return f"its vocabulary is {made_with!r:.60}, no hash. Remove the manifest, {_REMEDY}."
+    return f"its vocabulary is {made_with!r:.60}, not a hash. Remove the manifest, {_REMEDY}."
   other, expected = next(iter(named.items()))
   if other == fmt.vocab_file:
     other, remedy = f"--vocab_file={other}", "Give the vocabulary of the records"
   else:
-    remedy = "All of --input_file and --eval_input_file need the same: leave one of them out"
+    remedy = "All of --input_file and --eval_input_file need the same: omit one of them"
   return (
     f"the hash of its vocabulary begins with {made_with[:12]}, but that of {other} with "
     f"{expected[:12]}. {remedy}, {_REMEDY}."
@@ -188,8 +188,8 @@ def check_records(
 
   Args:
     paths: files of records.
-    fmt: what is needed.
-    limit: records of each file to look at; None for all.
+    fmt: the required format.
+    limit: the number of records of each file to check; None for all.
 
   Raises:
     RecordError: a file is damaged, or a record does not fit; names file, record and flag.
@@ -224,7 +224,7 @@ def _problem(record: bytes, features: Mapping, fmt: RecordFormat) -> str | None:
     if name not in found or found[name].WhichOneof("kind") != kind:
       present = ", ".join(sorted(found)) or "none at all"
       return (
-        f"there is no {kind} {name!r} among its features ({present}). "
+        f"no {kind} {name!r} is among its features ({present}). "
         "Was it made by create_pretraining_data.py?"
       )
     arrays[name] = np.array(getattr(found[name], kind).value)
@@ -232,7 +232,7 @@ def _problem(record: bytes, features: Mapping, fmt: RecordFormat) -> str | None:
 
 
 def _wrongly_masked(found: Mapping, fmt: RecordFormat) -> str | None:
-  """Whether masks are there that should not be, or the other way round."""
+  """Unexpected or missing masks, or None."""
   masks = [name for name in _MASKED_FEATURES if name in found]
   if fmt.dynamic_masking and masks:
     return _wrong_masking(is_unmasked=False)
@@ -240,7 +240,7 @@ def _wrongly_masked(found: Mapping, fmt: RecordFormat) -> str | None:
     return _wrong_masking(is_unmasked=True)
   if fmt.whole_words and "word_starts" not in found:
     return (
-      "it does not say where words begin (word_starts). Leave out --do_whole_word_mask, "
+      "it does not mark the beginnings of words (word_starts). Omit --do_whole_word_mask, "
       f"{_REMEDY} --dynamic_masking --do_whole_word_mask."
     )
   return None
@@ -251,7 +251,7 @@ def _wrong_length(arrays, features):
     [expected] = features[name].shape
     if len(array) != expected:
       flag = _flag_of_length(name)
-      remedy = f" Give --{flag}={len(array)}, or write the records anew." if flag else ""
+      remedy = f" Give --{flag}={len(array)}, or write the records again." if flag else ""
       given = f"--{flag} is {expected}" if flag else f"{expected} is needed"
       return f"{name} has {len(array)} values, but {given}.{remedy}"
   return None
@@ -272,7 +272,7 @@ def _wrong_value(arrays, fmt: RecordFormat):
         f"{name} holds {outside[0]}, but the vocab_size of --bert_config_file={fmt.config_file} is "
         f"{fmt.vocab_size}: the records were made with the vocabulary of another model."
       )
-  # On a CPU such values go unnoticed: they select no row, and so no loss, of a one-hot matrix.
+  # On a CPU such values go unnoticed: they select no row of a one-hot matrix, and so no loss.
   segments, labels = arrays["segment_ids"], arrays["next_sentence_labels"]
   for name, values in (
     ("segment_ids", segments[segments < 0]),

@@ -1,16 +1,16 @@
-"""Records for pre-training by several processes: `create_pretraining_data.py --num_workers=N`.
+"""Pre-training records by several processes: `create_pretraining_data.py --num_workers=N`.
 
   create_records(input_files, output_files, settings, num_workers=2)
 
-Workers take one range of text after the other and write the records of each (`pretraining_blocks`)
-to a temporary file beside the first output, N files in all. They report where each record begins.
-The parent arranges these numbers by range, an order that does not depend on N, shuffles them, and
-copies record by record to the output files: for every N the same bytes.
+Workers take one range of text after another and write its records (`blocks.py`) to a temporary file
+beside the first output, one file per worker. They report where each record begins. The parent sorts
+these numbers by range, an order that does not depend on N, shuffles them, and copies the records to
+the output files: the same bytes for every N.
 
-What grows with the corpus lies on disk: the temporary files are as large as the output, and 8 bytes
-for each record. A worker needs memory for one block of text.
+Data that grows with the corpus is on disk: temporary files as large as the output, and 8 bytes per
+record. A worker needs memory for one block of text.
 
-TensorFlow is imported neither here nor by the workers.
+Neither this module nor the workers import TensorFlow.
 """
 
 import array
@@ -36,21 +36,21 @@ from bert.io.tfrecord_bytes import framed, framed_size
 from bert.pretraining import blocks, instances, record_output
 from bert.text import corpus_statistics, text_files
 
-# Before each record in a temporary file: how many of its tokens are no padding.
+# Before each record in a temporary file: the number of its tokens, without padding.
 _TOKENS = struct.Struct("<I")
 
 
 class WorkerError(OSError):
-  """A worker process ended before its work was done."""
+  """A worker process ended before it was done."""
 
 
 class Job(NamedTuple):
-  """What all workers know.
+  """The input of all workers.
 
   Attributes:
-    ranges: the text.
+    ranges: of the text.
     block_size: see `blocks.records_of_range`.
-    settings: how records are made.
+    settings: of the records.
     spools: the workers' temporary files.
   """
 
@@ -61,13 +61,13 @@ class Job(NamedTuple):
 
 
 class Report(NamedTuple):
-  """What a worker has done since its last report.
+  """The work of a worker since its last report.
 
   Attributes:
-    range_number: of the range in work.
+    range_number: number of the current range.
     addresses: int64, where its further records begin: number * N + worker for byte `number`.
-    read_bytes: of text, since the last report.
-    is_complete: whether these were the range's last records.
+    read_bytes: bytes of text read.
+    is_complete: whether these were the last records of the range.
   """
 
   range_number: int
@@ -83,20 +83,20 @@ def create_records(
   num_workers: int,
   facts: Mapping[str, Any],
 ) -> int:
-  """Makes the records of a corpus and deals them to files in random order.
+  """Creates the records of a corpus and writes them to files in random order.
 
   Args:
     input_files: text files.
     output_files: TFRecord files to write; see `record_output.RecordFiles`.
-    settings: how records are made.
-    num_workers: how many processes; with 1 the work is done in this one.
+    settings: of the records.
+    num_workers: the number of processes; with 1 the work is done in this process.
     facts: for the manifests, see `BlockSettings.facts`.
 
   Returns:
-    How many records were written.
+    The number of records.
 
   Raises:
-    CorpusError: there is no text, or it is not as `settings.text_format` says.
+    CorpusError: the text is empty, or does not have the format of the settings.
     WorkerError: a worker was killed.
     OSError: a file cannot be written.
   """
@@ -120,7 +120,7 @@ def create_records(
 
 @contextlib.contextmanager
 def _temporary_files(output_file: str, count: int) -> Iterator[list[str]]:
-  """Names of hidden files beside the output, and no files of such names before and after."""
+  """Names of hidden files beside the output; files of these names are removed before and after."""
   paths = [hidden_beside(output_file, f"worker-{number}.tmp") for number in range(count)]
   _remove_spools(output_file)  # those of a run that was killed
   try:
@@ -141,7 +141,7 @@ def _remove_spools(output_file: str) -> None:
 def _work(
   job: Job, worker: int, next_range: Callable[[], int], report: Callable[[Any], None]
 ) -> None:
-  """Does ranges as long as there are any, then reports what was read."""
+  """Processes ranges until none is left, then reports the statistics."""
   statistics = corpus_statistics.TextStatistics(logs_progress=False)
   tables = blocks.load_tables(job.settings)
   offset = reported_bytes = 0
@@ -168,8 +168,8 @@ def _work(
 
 
 def _work_in_process(job: Job, worker: int, counter, connection) -> None:
-  """`_work` in a process of its own; errors travel to the parent."""
-  signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent ends the others
+  """`_work` in a separate process; errors are sent to the parent."""
+  signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent stops the others
 
   def next_range() -> int:
     with counter.get_lock():
@@ -179,7 +179,7 @@ def _work_in_process(job: Job, worker: int, counter, connection) -> None:
   try:
     _work(job, worker, next_range, connection.send)
   except BrokenPipeError:
-    pass  # the parent is gone
+    pass  # the parent has ended
   except (ValueError, OSError) as error:
     connection.send(error)
   except Exception:
@@ -187,18 +187,18 @@ def _work_in_process(job: Job, worker: int, counter, connection) -> None:
 
 
 def _context():
-  """How processes start: as copies of this one, unless threads could hold locks in the copy."""
+  """Starts processes as copies of this one, unless threads could hold locks in the copy."""
   can_fork = "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
   has_threads = threading.active_count() > 1 or "tensorflow" in sys.modules
   return multiprocessing.get_context("fork" if can_fork and not has_threads else "spawn")
 
 
 class _Workers:
-  """Processes that work on a job; `messages` are what they report."""
+  """Processes that work on a job and report in `messages`."""
 
   def __init__(self, job: Job):
     context = _context()
-    self._counter = context.Value("q", 0)  # kept: a process that starts afresh looks for it by name
+    self._counter = context.Value("q", 0)  # kept alive: a spawned process opens it by name
     self._process_of = {}
     for worker in range(len(job.spools)):
       reader, writer = context.Pipe(duplex=False)
@@ -206,11 +206,11 @@ class _Workers:
         target=_work_in_process, args=(job, worker, self._counter, writer), daemon=True
       )
       process.start()
-      writer.close()  # so that a worker's end is seen here as the end of its messages
+      writer.close()  # so that the end of a worker ends its messages
       self._process_of[reader] = process
 
   def messages(self) -> Iterator[Any]:
-    """What workers report, until all of them have ended."""
+    """The workers' messages, until all workers have ended."""
     working = dict(self._process_of)
     while working:
       readers: list[Any] = multiprocessing.connection.wait(list(working))
@@ -226,7 +226,7 @@ class _Workers:
         yield message
 
   def stop(self) -> None:
-    """Ends the processes, whatever they are doing."""
+    """Ends the processes at once."""
     for reader, process in self._process_of.items():
       process.terminate()
       process.join()
@@ -236,9 +236,9 @@ class _Workers:
 def _why_ended(process) -> str:
   process.join(5)
   code = process.exitcode
-  hint = "if not by hand, then by the system for want of memory: try fewer workers"
+  hint = "if not by hand, then by the system for lack of memory: use fewer workers"
   how = f"was killed by signal {-code} ({hint})" if code and code < 0 else f"ended with code {code}"
-  return f"Worker process {process.pid} {how}. There is no output."
+  return f"Worker process {process.pid} {how}. No output was written."
 
 
 # ---------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def _why_ended(process) -> str:
 
 
 def _create(job: Job, addresses, total_bytes: int) -> corpus_statistics.TextStatistics:
-  """Has the ranges done, and stores where the records begin, in the order of the ranges."""
+  """Creates the records of all ranges; stores where they begin, in the order of the ranges."""
   statistics = corpus_statistics.TextStatistics(total_bytes)
   inbox = _Inbox(addresses, statistics)
   if len(job.spools) == 1:
@@ -262,7 +262,7 @@ def _create(job: Job, addresses, total_bytes: int) -> corpus_statistics.TextStat
 
 
 class _Inbox:
-  """Puts the workers' reports into the order of the ranges."""
+  """Sorts the workers' reports by range."""
 
   def __init__(self, addresses, statistics: corpus_statistics.TextStatistics):
     self._addresses = addresses
@@ -274,7 +274,7 @@ class _Inbox:
     self._progress = corpus_statistics.Progress("Creating", statistics.total_bytes / 1e6, "MB")
 
   def add(self, message: "Report | corpus_statistics.TextStatistics") -> None:
-    """Takes what a worker reports."""
+    """Processes a message."""
     if isinstance(message, corpus_statistics.TextStatistics):
       self._statistics.add(message)
       return

@@ -78,7 +78,7 @@ def test_masks_of_evaluation_are_fixed(unmasked):
 def test_whole_words_need_their_starts(unmasked, tmp_path):
   values = {**unmasked, "output_dir": tmp_path / "out", "do_whole_word_mask": True}
   message = error_of(**values, do_train=True)
-  assert "record 1: it does not say where words begin (word_starts). Leave out" in message
+  assert "record 1: it does not mark the beginnings of words (word_starts). Omit" in message
   path = tmp_path / "words.tfrecord"
   write_records(path, make_unmasked(12, word_starts=True))
   run_well(**{**values, "input_file": path}, do_train=True)
@@ -97,7 +97,7 @@ def test_masks_where_none_should_be_and_the_other_way_round(model, unmasked, tmp
   masked = {**unmasked, "input_file": model["input_file"]}
   message = error_of(**masked, **out)
   assert f"{model['input_file']}, record 1: its sequences have masks already" in message
-  assert "Leave out --dynamic_masking, or" in message
+  assert "Omit --dynamic_masking, or" in message
   plain = tmp_path / "plain.tfrecord"
   write_records(plain, make_unmasked(3))  # A manifest that does not tell.
   message = error_of(**{**model, "input_file": plain}, **out)
@@ -114,7 +114,7 @@ def test_bad_flags_of_masking(unmasked, model, tmp_path):
   out = {"output_dir": tmp_path / "out", "do_train": True}
   without = {name: value for name, value in unmasked.items() if name != "vocab_file"}
   assert "--dynamic_masking needs --vocab_file" in error_of(**without, **out)
-  assert "--masked_lm_prob=0.0: above 0" in error_of(**unmasked, masked_lm_prob=0, **out)
+  assert "--masked_lm_prob=0.0: must be above 0" in error_of(**unmasked, masked_lm_prob=0, **out)
   message = error_of(**model, do_whole_word_mask=True, **out)
   assert "--do_whole_word_mask is about masks that are drawn while reading" in message
   short = tmp_path / "short.txt"
@@ -124,4 +124,4 @@ def test_bad_flags_of_masking(unmasked, model, tmp_path):
   long = write_vocabulary(tmp_path / "long.txt")
   long.write_text(long.read_text() + "one more\n")
   message = error_of(**{**unmasked, "vocab_file": long}, **out)
-  assert f"--vocab_file={long} has 41 tokens, but the vocab_size" in message
+  assert f"{long} numbers its tokens up to 40, but " in message

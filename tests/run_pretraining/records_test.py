@@ -124,7 +124,7 @@ UNFIT_MANIFESTS = {
   ),
   "unmasked": (
     {"dynamic_masking": True},
-    "its sequences have no masks, which were left to the training. Give --dynamic_masking and",
+    "its sequences have no masks, as for --dynamic_masking. Give --dynamic_masking and",
   ),
   "no record": ({"records": 0}, "it holds no record"),
 }
