@@ -1,6 +1,6 @@
 """The original's files both ways, and no moment fatal to be killed at.
 
-Alone: python -m pytest tests/checkpoints/saving_test.py
+Alone: python -m pytest tests/checkpoints/saving_test.py (a minute, with `-m "not ci"` seconds)
 """
 
 import errno
@@ -196,6 +196,7 @@ def test_state_that_json_cannot_hold_is_refused_before_writing(tmp_path):
   assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.ci
 def test_a_full_disk(tmp_path):
   """A real one: files may not grow beyond 400 bytes. It takes a process of its own."""
   older = save(tmp_path, 1)
@@ -404,6 +405,7 @@ def _resume(folder) -> dict[str, np.ndarray] | None:
   return found
 
 
+@pytest.mark.ci
 def test_killed_while_saving(killed):
   steps = []
   for folder in killed["later"]:
@@ -415,6 +417,7 @@ def test_killed_while_saving(killed):
   assert steps == sorted(steps)
 
 
+@pytest.mark.ci
 def test_killed_while_saving_for_the_first_time(killed):
   results = [_resume(folder) for folder in killed["first"]]
   is_there = [found is not None for found in results]
@@ -424,6 +427,7 @@ def test_killed_while_saving_for_the_first_time(killed):
     assert_same(found, values_of(30))
 
 
+@pytest.mark.ci
 def test_killed_while_replacing_the_only_checkpoint(killed):
   """The same step again: at each moment either the old content or the new, never neither."""
   is_old = []
