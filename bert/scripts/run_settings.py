@@ -285,6 +285,7 @@ def resolve(settings: RunSettings) -> RunSettings:
   is_tpu = bool(settings.get("use_tpu"))
   unused = {} if is_tpu else flag_groups.IGNORED_WITHOUT_TPU
   command_line.explain_ignored_flags({**flag_groups.IGNORED, **unused})
+  hardware.start_tensorflow()
   if settings.get("distribution_strategy") == "multi_worker":
     settings.create_strategy()  # from here on each process knows whether it is the chief
   values: dict[str, Any] = {}
