@@ -67,7 +67,7 @@ def test_a_killed_job_leaves_no_final_name_and_the_next_one_cleans_up(tmp_path):
     "  write(self, record, num_tokens)\n"
     "  if self.count == 7: os._exit(9)\n"
     "record_output.RecordFiles.write = stop\n"
-    "command_line.run(create_record_output.main, create_record_output.define_flags)\n"
+    "command_line.run(create_pretraining_data.main, create_pretraining_data.define_flags)\n"
   )
   path = tmp_path / "out"
   arguments = [f"--{name}={value}" for name, value in flags_for(path).items()]
@@ -105,7 +105,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(what, tmp_path):
     "import resource\n"
     "from bert import create_pretraining_data; from bert.scripts import command_line\n"
     f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
-    "command_line.run(create_record_output.main, create_record_output.define_flags)\n"
+    "command_line.run(create_pretraining_data.main, create_pretraining_data.define_flags)\n"
   )
   folder = tmp_path / "full"
   arguments = [f"--{name}={value}" for name, value in flags_for(folder / "out").items()]
