@@ -26,6 +26,7 @@ from bert.modeling import BertConfig, BertModel
 from bert.scripts import command_line
 from bert.text.vocabulary import TokenSplitter
 from tests.kit.paths import ROOT
+from tests.kit.script_runs import assert_same_values
 
 EMBEDDINGS, BIAS = resizing.EMBEDDINGS, resizing.OUTPUT_BIAS
 OLD = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##a", "##b", "ab"]
@@ -74,15 +75,6 @@ def tensors_of(path):
   """name -> array; TensorFlow's own reader, not ours, reads it."""
   reader = tf.train.load_checkpoint(finding.find_checkpoint(str(path)))
   return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-
-
-def assert_equal(found, expected):
-  """Same names, types, shapes and bits."""
-  assert sorted(found) == sorted(expected)
-  for name, value in expected.items():
-    assert np.asarray(found[name]).dtype == np.asarray(value).dtype, name
-    assert np.asarray(found[name]).shape == np.asarray(value).shape, name
-    assert np.asarray(found[name]).tobytes() == np.asarray(value).tobytes(), name
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +176,7 @@ def test_strip(model, tmp_path):
     if not name.endswith(("/adam_m", "/adam_v")) and name != "global_step"
   }
   assert len(expected) < len(tensors) / 2.9
-  assert_equal(tensors_of(tmp_path / "out"), expected)
+  assert_same_values(tensors_of(tmp_path / "out"), expected)
   for name in ("bert_config.json", "vocab.txt"):
     assert (tmp_path / "out" / name).read_bytes() == (model / name).read_bytes()
 
@@ -195,7 +187,7 @@ def test_strip_golden(golden_dir, tmp_path):
   released = tensors_of(golden_dir / "tiny")
   found, expected = tensors_of(tmp_path), tensors_of(source)
   assert sorted(found) == sorted(released)
-  assert_equal(found, {name: expected[name] for name in found})
+  assert_same_values(found, {name: expected[name] for name in found})
   assert sorted(os.listdir(tmp_path))[1:] == [
     "model.ckpt-0.data-00000-of-00001",
     "model.ckpt-0.index",
@@ -256,7 +248,7 @@ def test_everything_else_is_the_same(model, resized):
 
   assert sorted(old) == sorted(new)
   assert len(others(new)) == len(new) - 6
-  assert_equal(others(new), others(old))
+  assert_same_values(others(new), others(old))
 
 
 def test_folder_of_a_resized_model(resized, new_vocab):
@@ -293,7 +285,7 @@ def test_the_same_vocabulary_changes_nothing(golden_dir, data_dir, tmp_path):
     vocab_file=vocab,
     output_dir=tmp_path,
   )
-  assert_equal(tensors_of(tmp_path), tensors_of(source))
+  assert_same_values(tensors_of(tmp_path), tensors_of(source))
 
 
 def test_random_rows_and_their_seed(model, new_vocab, tmp_path):
@@ -308,7 +300,7 @@ def test_random_rows_and_their_seed(model, new_vocab, tmp_path):
       **flags,
     )
     rows[name] = tensors_of(tmp_path / name)
-  assert_equal(rows["a"], rows["b"])
+  assert_same_values(rows["a"], rows["b"])
   index = NEW.index("abba")
   assert np.abs(rows["a"][EMBEDDINGS][index]).max() <= 0.04
   assert (rows["a"][EMBEDDINGS][index] != rows["c"][EMBEDDINGS][index]).all()
@@ -389,7 +381,7 @@ def test_to_saved_model_and_back(model, tmp_path):
   back = tensors_of(tmp_path / "back")
   assert {EMBEDDINGS, BIAS, "bert/pooler/dense/kernel"} <= set(back)
   assert not any(load_report.is_training_state(name) for name in back)
-  assert_equal(back, {name: old[name] for name in back})
+  assert_same_values(back, {name: old[name] for name in back})
   unused = {n for n in old if not load_report.is_training_state(n)} - set(back)
   assert all(name.startswith("cls/seq_relationship/") for name in unused)
   assert (tmp_path / "back/vocab.txt").read_bytes() == (model / "vocab.txt").read_bytes()
@@ -406,7 +398,7 @@ def test_a_saved_model_can_be_resized(model, new_vocab, resized, tmp_path):
   run_well("resize_vocab", init_checkpoint=encoder, **flags)
   expected = tensors_of(resized[0])
   found = tensors_of(tmp_path / "out")
-  assert_equal(found, {name: expected[name] for name in found})
+  assert_same_values(found, {name: expected[name] for name in found})
 
 
 def test_a_checkpoint_is_no_saved_model(model, tmp_path):

@@ -13,14 +13,8 @@ from absl import logging
 
 from bert.checkpoints import finding, loading, reading, saving
 from bert.checkpoints.bundle_files import CheckpointError
-from tests.kit.small_checkpoints import (
-  DATA,
-  assert_same,
-  save,
-  steps_listed,
-  values_of,
-  variables_of,
-)
+from tests.kit.script_runs import assert_same_values
+from tests.kit.small_checkpoints import DATA, save, steps_listed, values_of, variables_of
 
 
 @pytest.fixture
@@ -204,7 +198,7 @@ def test_several_data_files(tmp_path):
   sidecar.unlink()
   restored = variables_of(values_of(5))
   loading.restore(merged, restored)
-  assert_same({name: v.numpy() for name, v in restored.items()}, values_of(5))
+  assert_same_values({name: v.numpy() for name, v in restored.items()}, values_of(5))
   (tmp_path / "model.ckpt-5.data-00001-of-00002").unlink()
   with pytest.raises(CheckpointError, match=r"data files are missing, found only .*00000-of-00002"):
     loading.restore(merged, restored)

@@ -12,12 +12,7 @@ from absl import logging
 
 from bert.checkpoints import load_report, loading, saving
 from bert.checkpoints.bundle_files import CheckpointError
-from tests.kit.small_checkpoints import (
-  KERNEL,
-  save,
-  values_of,
-  variables_of,
-)
+from tests.kit.small_checkpoints import KERNEL, save, values_of, variables_of
 
 
 def test_doctests():

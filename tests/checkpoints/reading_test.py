@@ -14,16 +14,8 @@ import tensorflow as tf
 
 from bert.checkpoints import bundle_files, finding, load_report, loading, reading, saving
 from bert.checkpoints.bundle_files import CheckpointError
-from tests.kit.small_checkpoints import (
-  DATA,
-  KERNEL,
-  assert_same,
-  raising,
-  read_all,
-  save,
-  values_of,
-  variables_of,
-)
+from tests.kit.script_runs import assert_same_values, tensors
+from tests.kit.small_checkpoints import DATA, KERNEL, raising, save, values_of, variables_of
 
 
 def test_doctests():
@@ -83,7 +75,7 @@ def test_the_original_s_checkpoint_comes_back_byte_for_byte(golden_dir, tmp_path
 
   written = saving.save(str(tmp_path), 20, restored, {})
   assert reading.names_and_shapes(written) == contents
-  assert_same(read_all(written), read_all(source))
+  assert_same_values(tensors(written), tensors(source))
   assert pathlib.Path(written + DATA).read_bytes() == pathlib.Path(source + DATA).read_bytes()
 
 
@@ -158,7 +150,7 @@ def test_a_damaged_index_without_a_sidecar(tmp_path):
       messages.append(str(error))
     else:  # a byte of padding
       assert "flipped" in what
-      assert_same({name: v.numpy() for name, v in restored.items()}, values_of(20))
+      assert_same_values({name: v.numpy() for name, v in restored.items()}, values_of(20))
   assert all("model.ckpt-20" in message for message in messages)
   assert len(messages) > 100
 

@@ -19,12 +19,11 @@ from bert.checkpoints import finding, loading, reading, saving
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.model import variables
 from tests.kit.paths import ROOT
+from tests.kit.script_runs import assert_same_values, tensors
 from tests.kit.small_checkpoints import (
   DATA,
   KERNEL,
-  assert_same,
   raising,
-  read_all,
   save,
   steps_in,
   steps_listed,
@@ -46,7 +45,7 @@ def test_round_trip_of_names_values_and_state(tmp_path):
   assert prefix == str(tmp_path / "new" / "folder" / "model.ckpt-20")
   restored = variables_of(values_of(20))
   loading.restore(prefix, restored)
-  assert_same({name: v.numpy() for name, v in restored.items()}, values_of(20))
+  assert_same_values({name: v.numpy() for name, v in restored.items()}, values_of(20))
   assert reading.read_state(prefix) == {"position": 640}
   assert finding.latest(str(tmp_path / "new" / "folder")) == prefix
   assert reading.names_and_shapes(prefix)[KERNEL] == ([3, 4], tf.float32)
@@ -63,7 +62,7 @@ def test_files_are_those_of_the_original_plus_the_sidecar(tmp_path):
   assert (tmp_path / "checkpoint").read_text() == (
     'model_checkpoint_path: "model.ckpt-20"\nall_model_checkpoint_paths: "model.ckpt-20"\n'
   )
-  assert "_CHECKPOINTABLE_OBJECT_GRAPH" not in read_all(tmp_path / "model.ckpt-20")
+  assert "_CHECKPOINTABLE_OBJECT_GRAPH" not in tensors(tmp_path / "model.ckpt-20")
 
 
 def test_every_variable_of_a_store_is_in_the_file_and_the_other_way_round(tmp_path):
@@ -76,9 +75,9 @@ def test_every_variable_of_a_store_is_in_the_file_and_the_other_way_round(tmp_pa
   with variables.use_store(store):
     variables.get_global_step().assign(7)
   prefix = saving.save(str(tmp_path), 7, store.variables, {})
-  assert set(read_all(prefix)) == set(store.variables)
+  assert set(tensors(prefix)) == set(store.variables)
   assert {tuple(s) for s, _ in reading.names_and_shapes(prefix).values()} == {(2, 3), (3,), ()}
-  assert_same(read_all(prefix), {n: v.numpy() for n, v in store.variables.items()})
+  assert_same_values(tensors(prefix), {n: v.numpy() for n, v in store.variables.items()})
 
 
 def test_tensorflow_1_readers(tmp_path):
@@ -90,7 +89,7 @@ def test_tensorflow_1_readers(tmp_path):
     str(tmp_path / "model.ckpt-10"),
     str(tmp_path / "model.ckpt-20"),
   ]
-  assert_same(read_all(tmp_path / "model.ckpt-20"), values_of(20))
+  assert_same_values(tensors(tmp_path / "model.ckpt-20"), values_of(20))
   with tf.Graph().as_default(), tf.compat.v1.Session() as session:
     kernel = tf.compat.v1.get_variable(KERNEL, [3, 4])
     tf.compat.v1.train.Saver().restore(session, str(tmp_path / "model.ckpt-20"))
@@ -109,7 +108,7 @@ def test_checkpoints_of_tensorflow_1_savers(tmp_path):
   assert reading.read_state(prefix) == {}
   restored = variables_of(values_of(3))
   loading.restore(prefix, restored)
-  assert_same({name: v.numpy() for name, v in restored.items()}, values_of(3))
+  assert_same_values({name: v.numpy() for name, v in restored.items()}, values_of(3))
   # Our next save adopts and, beyond `keep`, removes it, with its .meta file.
   save(tmp_path, 4, keep=1)
   assert not list(tmp_path.glob("model.ckpt-3*"))
@@ -259,7 +258,7 @@ def test_an_error_at_any_call_is_clean_and_harmless(tmp_path, monkeypatch, funct
     monkeypatch.undo()
     assert not list(tmp_path.glob(".tmp-*"))
     step, prefix = finding.list_checkpoints(str(tmp_path))[-1]
-    assert_same(read_all(prefix), values_of(step))
+    assert_same_values(tensors(prefix), values_of(step))
     assert finding.latest(str(tmp_path)) is not None
     if len(calls) < nth:
       break
@@ -391,10 +390,10 @@ def _resume(folder) -> dict[str, np.ndarray] | None:
   prefix = finding.latest(str(folder))
   found = None
   if prefix is not None:
-    found = read_all(prefix)
+    found = tensors(prefix)
     restored = variables_of(found)
     loading.restore(prefix, restored)
-    assert_same({name: v.numpy() for name, v in restored.items()}, found)
+    assert_same_values({name: v.numpy() for name, v in restored.items()}, found)
     assert reading.read_state(prefix) == {"position": int(found["global_step"]) * 32}
   save(folder, 40, keep=1)
   assert sorted(path.name for path in folder.iterdir()) == [
@@ -412,7 +411,7 @@ def test_killed_while_saving(killed):
     found = _resume(folder)
     assert found is not None, folder
     steps.append(int(found["global_step"]))
-    assert_same(found, values_of(steps[-1]))
+    assert_same_values(found, values_of(steps[-1]))
   assert set(steps) == {20, 30}
   assert steps == sorted(steps)
 
@@ -424,7 +423,7 @@ def test_killed_while_saving_for_the_first_time(killed):
   assert is_there == sorted(is_there)
   assert set(is_there) == {False, True}
   for found in filter(None, results):
-    assert_same(found, values_of(30))
+    assert_same_values(found, values_of(30))
 
 
 @pytest.mark.ci
@@ -436,7 +435,7 @@ def test_killed_while_replacing_the_only_checkpoint(killed):
     found = _resume(folder)
     is_old.append("old" in found)
     found.pop("old", None)
-    assert_same(found, values_of(30))
+    assert_same_values(found, values_of(30))
   assert set(is_old) == {True, False}
   assert is_old == sorted(is_old, reverse=True)
 
@@ -444,7 +443,7 @@ def test_killed_while_replacing_the_only_checkpoint(killed):
 def test_saving_the_same_step_again(tmp_path):
   save(tmp_path, 30)
   prefix = saving.save(str(tmp_path), 30, {**values_of(30), "more": np.ones([1])}, {"position": -1})
-  assert "more" in read_all(prefix)
+  assert "more" in tensors(prefix)
   assert reading.read_state(prefix) == {"position": -1}
   assert len(os.listdir(tmp_path)) == 4
 
@@ -456,4 +455,4 @@ def test_replacing_without_hard_links(tmp_path, monkeypatch):
   with pytest.raises(KeyboardInterrupt):
     save(tmp_path, 30)
   copy = tmp_path / ".old-model.ckpt-30" / "model.ckpt-30"
-  assert_same(read_all(copy), values_of(30))
+  assert_same_values(tensors(copy), values_of(30))

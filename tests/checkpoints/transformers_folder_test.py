@@ -41,6 +41,7 @@ from bert.modeling import BertConfig, BertModel
 from bert.predicting import masked_words
 from bert.scripts import command_line
 from tests.kit.paths import ROOT
+from tests.kit.script_runs import assert_same_values
 
 PEER_SCRIPT = ROOT / "tests" / "kit" / "transformers_peer.py"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdef"]
@@ -136,14 +137,6 @@ def save_model(folder, head, state=None, config=CONFIG):
   (folder / "bert_config.json").write_text(json.dumps(config))
   (folder / "vocab.txt").write_text("\n".join(VOCABULARY[: config["vocab_size"]]) + "\n")
   return tensors
-
-
-def assert_equal(found, expected):
-  """Same names, types, shapes and bits."""
-  assert sorted(found) == sorted(expected)
-  for name, value in expected.items():
-    assert (found[name].dtype, found[name].shape) == (value.dtype, value.shape), name
-    assert found[name].tobytes() == value.tobytes(), name
 
 
 def read_all(path):
@@ -263,7 +256,7 @@ def test_there_and_back_again(tmp_path, head):
   if head == "ner":
     assert config["id2label"] == {"0": "O", "1": "B", "2": "I"}
   run_well("from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back")
-  assert_equal(read_all(tmp_path / "back"), tensors)
+  assert_same_values(read_all(tmp_path / "back"), tensors)
   assert json.loads((tmp_path / "back/bert_config.json").read_text()) == CONFIG
   vocabulary = (tmp_path / "model/vocab.txt").read_bytes()
   assert (tmp_path / "back/vocab.txt").read_bytes() == vocabulary
@@ -273,9 +266,9 @@ def test_there_and_back_again(tmp_path, head):
 def test_types_are_kept(tmp_path, dtype):
   tensors = {name: value.astype(dtype) for name, value in random_tensors(CONFIG, "ner").items()}
   save_as_transformers(tmp_path / "there", tensors)
-  assert_equal(read_all(tmp_path / "there"), tensors)
+  assert_same_values(read_all(tmp_path / "there"), tensors)
   run_well("from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back")
-  assert_equal(read_all(tmp_path / "back"), tensors)
+  assert_same_values(read_all(tmp_path / "back"), tensors)
 
 
 def test_a_model_of_half_precision_fills_float32_variables(tmp_path):
@@ -299,7 +292,7 @@ def test_a_bias_for_choices(tmp_path):
     bias = {"output_bias": np.array([value], np.float32)}
     save_as_transformers(tmp_path, {**tensors, **bias}, **config)
     found = transformers_folder.tensors_of(transformers_folder.open_weights(tmp_path))
-    assert_equal(found, {**tensors, **bias} if is_kept else tensors)
+    assert_same_values(found, {**tensors, **bias} if is_kept else tensors)
 
 
 def test_a_vocabulary_in_a_tokenizer(tmp_path):
@@ -329,7 +322,7 @@ def test_names_of_nobody_are_kept_and_named(tmp_path):
     "from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back"
   )
   assert "1 tensors keep their names: my/own." in log
-  assert_equal(read_all(tmp_path / "back"), tensors)
+  assert_same_values(read_all(tmp_path / "back"), tensors)
 
 
 def test_a_run_that_began_with_a_model_of_transformers(tmp_path):
@@ -383,7 +376,7 @@ def test_several_files(tmp_path):
   index = tmp_path / "model.safetensors.index.json"
   index.write_text(json.dumps({"weight_map": weight_map}))
   assert finding.find_checkpoint(tmp_path) == str(index)
-  assert_equal(read_all(tmp_path), tensors)
+  assert_same_values(read_all(tmp_path), tensors)
 
 
 def test_a_run_takes_the_folder(tmp_path):
@@ -554,4 +547,4 @@ def test_real_weights(peer, data_dir, tmp_path):
   print(f"MiniLM: {difference:.1e}")
   assert difference < 1e-5
   run_well("from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back")
-  assert_equal(read_all(tmp_path / "back"), read_all(source))
+  assert_same_values(read_all(tmp_path / "back"), read_all(source))

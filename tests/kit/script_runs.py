@@ -172,10 +172,12 @@ def assert_same_tensors(one: str | os.PathLike, other: str | os.PathLike) -> Non
 
 
 def assert_same_values(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
-  """Arrays have the same names, and are equal bit for bit."""
-  assert found.keys() == expected.keys()
+  """Arrays have the same names, types and shapes, and are equal bit for bit."""
+  assert sorted(found) == sorted(expected)
   for name, value in expected.items():
-    np.testing.assert_array_equal(found[name], value, err_msg=name)
+    ours, theirs = np.asarray(found[name]), np.asarray(value)
+    assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), name
+    assert ours.tobytes() == theirs.tobytes(), name
 
 
 # ---------------------------------------------------------------------------------------------

@@ -32,21 +32,6 @@ def variables_of(values) -> dict[str, tf.Variable]:
   return {name: tf.Variable(tf.zeros_like(value)) for name, value in values.items()}
 
 
-def read_all(prefix) -> dict[str, np.ndarray]:
-  """All tensors, by TensorFlow's own reader."""
-  reader = tf.train.load_checkpoint(str(prefix))
-  return {name: np.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()}
-
-
-def assert_same(actual, expected):
-  """Both have the same names, types, shapes and bytes."""
-  assert sorted(actual) == sorted(expected)
-  for name, value in expected.items():
-    assert actual[name].dtype == value.dtype, name
-    assert actual[name].shape == value.shape, name
-    assert actual[name].tobytes() == value.tobytes(), name
-
-
 def steps_in(directory) -> list[int]:
   """Steps of the checkpoints in a folder."""
   return [step for step, _ in finding.list_checkpoints(str(directory))]
