@@ -5,7 +5,6 @@ Alone: python -m pytest tests/run_classifier/downloads_test.py
 
 import functools
 import http.server
-import json
 import socket
 import threading
 import zipfile
@@ -18,7 +17,7 @@ from bert.io import http as fetch
 from tests.kit.script_runs import (
   Script,
 )
-from tests.kit.tiny_sentences import CONFIG, VOCAB, texts, write, write_rows
+from tests.kit.tiny_sentences import texts, write_rows
 
 script = Script(run_classifier)
 run, run_well, error_of = script.run, script.run_well, script.error_of
@@ -109,15 +108,14 @@ def test_nothing_is_fetched_for_a_run_that_cannot_start(everything_downloaded, m
   assert mirror.asked == []
 
 
-def test_no_network_is_one_plain_message(everything_downloaded, tmp_path, monkeypatch):
+def test_no_network_is_one_plain_message(everything_downloaded, mrpc, tmp_path, monkeypatch):
   with socket.socket() as closed:  # bound, and never listening: nothing answers there
     closed.bind(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{closed.getsockname()[1]}/"
     monkeypatch.setenv("BERT_DOWNLOAD_BASE_URL", url)
-    for init_checkpoint in (RELEASED, tmp_path):
-      write(tmp_path, "vocab.txt", *VOCAB)
-      write(tmp_path, "bert_config.json", json.dumps(CONFIG))
-      values = {**everything_downloaded, "init_checkpoint": init_checkpoint}
+    files = {name: mrpc.flags[name] for name in ("vocab_file", "bert_config_file")}
+    for model in ({"init_checkpoint": RELEASED}, {"init_checkpoint": mrpc.out, **files}):
+      values = {**everything_downloaded, **model}
       message = error_of(**values, do_eval=True)
       assert f"Cannot download {url}" in message
       assert f"put it at {tmp_path}/cache/" in message

@@ -182,7 +182,7 @@ def test_xnli_in_another_language(model, tmp_path):
   assert sizes == [9, 4, 5]
   assert numbers(out / "test_results.tsv").shape == (5, 3)
   message = error_of(**values, xnli_language="fr", do_eval=True)
-  assert "no row is in language 'fr'; there are de, en, zh." in message
+  assert "no row is in language 'fr'; the languages are de, en, zh." in message
 
 
 # ---------------------------------------------------------------------------------------------

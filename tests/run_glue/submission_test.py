@@ -67,7 +67,8 @@ def test_a_failed_prediction_is_reported_and_the_table_is_made(bench):
 def test_predictions_that_lack_rows_are_not_submitted(tmp_path):
   write(tmp_path / "test.tsv", "index\ttext\n0\ta\n1\tb\n")
   write(tmp_path / "predictions.tsv", "id\tlabel\ntest-1\t1\t0.5\n")
-  with pytest.raises(ValueError, match=r"has 2 rows, but .* has 1: GLUE accepts only complete submissions"):
+  said = r"has 2 rows, but .* has 1: GLUE accepts only complete submissions"
+  with pytest.raises(ValueError, match=said):
     glue_report.submission_text(
       "RTE", str(tmp_path / "predictions.tsv"), str(tmp_path / "test.tsv")
     )
