@@ -88,23 +88,11 @@ def define_flags() -> None:
 def _define_format_flags() -> None:
   with flag_groups.flag_group("Format of the data (as for run_classifier.py and run_ner.py)"):
     flags.DEFINE_string("task_name", None, "The task of run_classifier.py: MRPC, ..., or csv.")
-    for name in _COLUMNS:
-      flags.DEFINE_string(name, None, "A column of --task_name=csv: name or number from 0.")
-    flags.DEFINE_string("label_column", None, "Column of the label, in tables and CoNLL files.")
-    flags.DEFINE_list("labels", None, "All labels of --task_name=csv, in order.")
-    flags.DEFINE_enum(
-      "problem_type",
-      None,
-      ["classification", "regression", "multi_label"],
-      "The kind of labels of --task_name=csv.",
-    )
-    flags.DEFINE_string("label_separator", None, "Separates the labels of a row.")
-    flags.DEFINE_bool("header", None, "Whether the first row names the columns.")
-    flags.DEFINE_bool("skip_bad_rows", None, "Skip malformed rows.")
     flags.DEFINE_string("separator", None, "Separates the columns of CoNLL files.")
     flags.DEFINE_integer("token_column", None, "Column of the word in CoNLL files.")
     flags.DEFINE_string("label_scheme", None, "How labels of CoNLL files encode entities.")
     flags.DEFINE_string("comment_prefix", None, "Prefix of comments in CoNLL files.")
+  shared_flags.define_table_flags()
 
 
 def main(_) -> int:

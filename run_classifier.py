@@ -81,23 +81,7 @@ def define_flags() -> None:
       "data_dir", None, "Folder with the task's files, or `download` to fetch the public ones."
     )
     shared_flags.define_run_flags()
-    shared_flags.define_skip_bad_rows_flag()
-  with flag_groups.flag_group("Your own data (--task_name=csv: train, dev, test .tsv .csv .jsonl)"):
-    flags.DEFINE_string(
-      "text_a_column", None, "Column of the text: name or number from 0. [text_a]"
-    )
-    flags.DEFINE_string("text_b_column", None, "Column of a second text. [text_b, if it exists]")
-    flags.DEFINE_string("label_column", None, "Column of the label. [label]")
-    flags.DEFINE_string("id_column", None, "Column that identifies a row. [id, if it exists]")
-    shared_flags.define_labels_flag("those of the training file, sorted")
-    flags.DEFINE_enum(
-      "problem_type",
-      None,
-      ["classification", "regression", "multi_label"],
-      "What the label is: a class, a number, or several classes. [classification]",
-    )
-    flags.DEFINE_string("label_separator", None, "Separator between the labels of a row. [,]")
-    flags.DEFINE_bool("header", None, "Whether the first row names the columns. [true]")
+  shared_flags.define_table_flags()
   with flag_groups.flag_group("XNLI"):
     flags.DEFINE_string("xnli_language", None, "Language to train and evaluate in. [zh]")
     flags.DEFINE_string("xnli_train_language", None, "Language to train in, if another one.")
@@ -158,7 +142,7 @@ def file_based_convert_examples_to_features(
         max_seq_length,
         reader or tokenizer,
         problem_type,
-        is_shown=shows_examples,
+        shows_examples,
       )
       record = {
         "input_ids": feature.input_ids,
@@ -391,12 +375,7 @@ def model_fn_builder(
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
       spec.train_op = create_optimizer(
-        loss,
-        learning_rate,
-        num_train_steps,
-        num_warmup_steps,
-        use_tpu,
-        **(optimizer_options or {}),
+        loss, learning_rate, num_train_steps, num_warmup_steps, use_tpu, **(optimizer_options or {})
       )
     elif mode == ModeKeys.EVAL:
       tensors = {
@@ -417,11 +396,9 @@ def model_fn_builder(
       metric_names, label_ids, outputs, is_real_example, problem_type, per_example_loss
     )
     if problem_type == "classification":
-      label_ids, outputs = metrics.keep_real(is_real_example, label_ids, outputs)
-      predictions = metrics.predictions_of(outputs)
-      matrix = metrics.confusion_matrix(label_ids, predictions, num_labels)
-      names = label_list or [str(i) for i in range(num_labels)]
-      results["confusion matrix"] = metrics.ConfusionTable(matrix, names)
+      names = label_list or list(map(str, range(num_labels)))
+      table = metrics.confusion_table(label_ids, outputs, is_real_example, names)
+      results["confusion matrix"] = table
     return results
 
   return model_fn
@@ -472,10 +449,8 @@ def processor_of(settings: run_settings.RunSettings) -> DataProcessor:
     *("label_separator", "header", "skip_bad_rows"),
   )
   options = {name: settings.values[name] for name in names}
-  options |= {
-    "language": settings.xnli_language,
-    "train_language": settings.xnli_train_language,
-  }
+  options["language"] = settings.xnli_language
+  options["train_language"] = settings.xnli_train_language
   if settings.task_name.lower() == "csv":
     options["data_dir"] = settings.data_dir
     if not settings.do_train:  # the labels of the run that trained, whose data may have moved
@@ -498,7 +473,10 @@ class Classification(Run):
     self.labels = processor.get_labels()
     # Processors written for the original know nothing of problem types and metrics.
     self.problem_type = getattr(processor, "problem_type", "classification")
-    self.windows = _window_options(settings)
+    self.windows = None  # unless long documents are read in several
+    if settings.long_text == "windows":
+      stride = settings.window_stride or (settings.max_seq_length - 2) // 2
+      self.windows = long_text.WindowOptions(stride, settings.max_windows, settings.window_pooling)
 
   def _read(self):
     settings = self.settings
@@ -620,14 +598,6 @@ class Classification(Run):
       "windows": self.windows,
       "is_pair": any(example.text_b for example in examples),
     }
-
-
-def _window_options(settings: run_settings.RunSettings) -> long_text.WindowOptions | None:
-  """How documents are read; None to truncate them."""
-  if settings.long_text == "truncate":
-    return None
-  stride = settings.window_stride or (settings.max_seq_length - 2) // 2
-  return long_text.WindowOptions(stride, settings.max_windows, settings.window_pooling)
 
 
 if __name__ == "__main__":

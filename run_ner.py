@@ -102,13 +102,7 @@ def write_features(path: str, features) -> int:
   return record_files.write_records(path, records)
 
 
-def input_fn_builder(
-  input_file,
-  seq_length,
-  is_training,
-  drop_remainder,
-  **reading,
-):
+def input_fn_builder(input_file, seq_length, is_training, drop_remainder, **reading):
   """An input_fn over a file of `write_features`.
 
   Args:
@@ -239,12 +233,7 @@ def model_fn_builder(
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
       spec.train_op = create_optimizer(
-        loss,
-        learning_rate,
-        num_train_steps,
-        num_warmup_steps,
-        use_tpu,
-        **(optimizer_options or {}),
+        loss, learning_rate, num_train_steps, num_warmup_steps, use_tpu, **(optimizer_options or {})
       )
     elif mode == ModeKeys.PREDICT:
       spec.predictions = {"probabilities": tf.nn.softmax(logits), "word_mask": word_mask}

@@ -19,8 +19,6 @@ Records written with `create_pretraining_data.py --dynamic_masking` get their ma
 read, other ones in each epoch: `--dynamic_masking --vocab_file=...`.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from absl import flags, logging
 
@@ -52,12 +50,7 @@ __all__ = [  # noqa: F822
 ]
 
 # Beside the loss on a line of progress.
-_PROGRESS = (
-  "masked_lm_loss",
-  "next_sentence_loss",
-  "masked_lm_accuracy",
-  "next_sentence_accuracy",
-)
+_PROGRESS = ("masked_lm_loss", "next_sentence_loss", "masked_lm_accuracy", "next_sentence_accuracy")
 
 
 def __getattr__(name: str):
@@ -257,12 +250,7 @@ def model_fn_builder(
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
       spec.train_op = create_optimizer(
-        loss,
-        learning_rate,
-        num_train_steps,
-        num_warmup_steps,
-        use_tpu,
-        **(optimizer_options or {}),
+        loss, learning_rate, num_train_steps, num_warmup_steps, use_tpu, **(optimizer_options or {})
       )
       spec.summaries = _summaries(features, masked_lm, next_sentence, masked_lm_logits)
       spec.progress = (*_PROGRESS, "learning_rate")
@@ -501,8 +489,13 @@ class PreTraining(Run):
     used = [*used, *(self._eval_files if settings.do_eval or settings.eval_every_steps else [])]
     used = list(dict.fromkeys(used))
     self._vocabulary = check_manifests(used, self._record_format())
-    if settings.next_sentence_loss:
-      _warn_of_constant_labels(used)
+    alone = [path for path in used if record_files.read_manifest(path).get("no_next_sentence")]
+    if alone and settings.next_sentence_loss:
+      logging.warning(
+        "%s: written with --no_next_sentence, so its next_sentence_labels are all 0. "
+        "--nonext_sentence_loss leaves them out of the loss.",
+        alone[0],
+      )
     check_records(used, self._record_format())
 
   def _record_format(self) -> RecordFormat:
@@ -577,17 +570,6 @@ class PreTraining(Run):
       except ValueError as clear:
         return clear
     return None
-
-
-def _warn_of_constant_labels(paths: Sequence[str]) -> None:
-  """A head that learns a constant is no error, but a part of the loss without information."""
-  alone = [path for path in paths if record_files.read_manifest(path).get("no_next_sentence")]
-  if alone:
-    logging.warning(
-      "%s: written with --no_next_sentence, so its next_sentence_labels are all 0. "
-      "--nonext_sentence_loss leaves them out of the loss.",
-      alone[0],
-    )
 
 
 def _masking(settings: run_settings.RunSettings, vocab, bert_config):

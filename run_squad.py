@@ -30,11 +30,7 @@ from bert.scripts.steps import INFORMATIVE, Run, log_sizes
 from bert.tasks import squad_scores
 from bert.tasks.squad import SquadExample, read_squad_examples
 from bert.tasks.squad_answers import answer_questions, get_final_text, write_predictions
-from bert.tasks.squad_features import (
-  InputFeatures,
-  convert_examples_to_features,
-  generate_features,
-)
+from bert.tasks.squad_features import InputFeatures, convert_examples_to_features, generate_features
 from bert.training import distribution
 
 __all__ = [
@@ -412,10 +408,7 @@ class QuestionAnswering(Run):
       self.dev_examples = read_squad_examples(settings.predict_file, True, is_v2)
 
   def _facts(self):
-    return {
-      "task_name": "squad",
-      "version_2_with_negative": self.settings.version_2_with_negative,
-    }
+    return {"task_name": "squad", "version_2_with_negative": self.settings.version_2_with_negative}
 
   def _plan(self):
     # The shuffle buffer alone would leave the questions about one article together.

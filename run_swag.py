@@ -235,12 +235,7 @@ def model_fn_builder(
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
       spec.train_op = create_optimizer(
-        loss,
-        learning_rate,
-        num_train_steps,
-        num_warmup_steps,
-        use_tpu,
-        **(optimizer_options or {}),
+        loss, learning_rate, num_train_steps, num_warmup_steps, use_tpu, **(optimizer_options or {})
       )
     elif mode == ModeKeys.EVAL:
       tensors = {

@@ -49,6 +49,27 @@ def define_labels_flag(default: str) -> None:
   flags.DEFINE_list("labels", None, f"All labels of the model, in order. [{default}]")
 
 
+def define_table_flags() -> None:
+  """The flags that describe `--task_name=csv`: tables of the user's own."""
+  with flag_group("Your own data (--task_name=csv: train, dev, test .tsv .csv .jsonl)"):
+    flags.DEFINE_string(
+      "text_a_column", None, "Column of the text: name or number from 0. [text_a]"
+    )
+    flags.DEFINE_string("text_b_column", None, "Column of a second text. [text_b, if it exists]")
+    flags.DEFINE_string("label_column", None, "Column of the label. [label]")
+    flags.DEFINE_string("id_column", None, "Column that identifies a row. [id, if it exists]")
+    define_labels_flag("those of the training file, sorted")
+    flags.DEFINE_enum(
+      "problem_type",
+      None,
+      ["classification", "regression", "multi_label"],
+      "What the label is: a class, a number, or several classes. [classification]",
+    )
+    flags.DEFINE_string("label_separator", None, "Separator between the labels of a row. [,]")
+    flags.DEFINE_bool("header", None, "Whether the first row names the columns. [true]")
+    define_skip_bad_rows_flag()
+
+
 def define_skip_bad_rows_flag(default: bool | None = None) -> None:
   """`--skip_bad_rows`, of scripts that read tables."""
   flags.DEFINE_bool("skip_bad_rows", default, "Leave malformed rows out and count them.")

@@ -359,6 +359,19 @@ def compute_metrics(
   return result
 
 
+def confusion_table(labels, outputs, is_real_example, names: Sequence[str]) -> ConfusionTable:
+  """The confusion matrix of a classification; arguments as of `compute_metrics`.
+
+  Args:
+    labels: int `[N]`.
+    outputs: float `[N, C]`.
+    is_real_example: int `[N]`, 0 for padding.
+    names: C names of classes.
+  """
+  labels, outputs = keep_real(is_real_example, labels, outputs)
+  return ConfusionTable(confusion_matrix(labels, predictions_of(outputs), len(names)), names)
+
+
 def mean_loss(losses: np.ndarray, is_real_example: np.ndarray | None = None) -> float:
   """Mean of the losses of the real examples; NaN stays NaN, which shows a diverged model."""
   (losses,) = keep_real(is_real_example, losses)
