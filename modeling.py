@@ -153,7 +153,7 @@ class BertModel:
       token_type_ids = tf.zeros([batch_size, seq_length], tf.int32)
 
     input_mask = tf.convert_to_tensor(input_mask)
-    rows = Unpadding(input_mask) if skip_padding else Rows(batch_size, seq_length)
+    rows = Unpadding(input_mask) if skip_padding else None
     self.is_compiled = is_training and config.hidden_size >= _MIN_WIDTH_TO_COMPILE
     blocks = kernels.compile_blocks(self.is_compiled) if is_training else kernels.portable_blocks()
     with variable_scope(scope or "bert"), blocks:

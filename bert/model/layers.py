@@ -38,7 +38,9 @@ class Rows:
     return x
 
   def restore(self, x: tf.Tensor) -> tf.Tensor:
-    """Rows back to `[B, S, W]`."""
+    """Rows back to `[B, S, W]`, which itself stays as it is."""
+    if x.shape.rank == 3:
+      return x
     return tf.reshape(x, [self.batch_size, self.seq_length, x.shape[-1]])
 
   def first_tokens(self, x: tf.Tensor) -> tf.Tensor:
