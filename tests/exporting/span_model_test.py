@@ -2,7 +2,7 @@
 
 Alone: python -m pytest tests/exporting/span_model_test.py (about half a minute)
 
-Whole runs with `--do_export` are in tests/run_squad_test.py.
+Whole runs with `--do_export` are in tests/run_squad/export_test.py.
 """
 
 import functools

@@ -154,7 +154,7 @@ def _tensorflow_patches(announce) -> Iterator[tuple[Any, str, Callable]]:
   from tensorflow.python.lib.io import _pywrap_file_io as native
 
   def clearly(kind, path):
-    """An error as TensorFlow tells of it."""
+    """An error as TensorFlow reports it."""
     try:
       announce(kind, os.fsdecode(path))
     except OSError as error:

@@ -48,7 +48,7 @@ class Target(NamedTuple):
 
   Attributes:
     run: takes the bytes, and an empty folder of its own which it may leave full.
-    seeds: good input, from which a fuzzer goes on.
+    seeds: good input, from which a fuzzer starts.
     needs_tensorflow: whether it imports that, which takes seconds.
   """
 

@@ -59,7 +59,7 @@ def test_packed_rows_train_as_plain_ones(mrpc, tmp_path):
 
 
 def logits_of(config, store, ids, mask):
-  """Logits of `create_model` for ids that are masked as told."""
+  """Logits of `create_model` for ids with a mask."""
   with use_store(store):
     labels = tf.zeros([len(ids)], tf.int32)
     segments = tf.zeros_like(ids)

@@ -126,7 +126,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_one_message_before_any_work(model, tmp_path, name):
-  """No record is written, no graph is built: a mistake is told at once."""
+  """No record is written, no graph is built: a mistake is reported at once."""
   changes, prepare, expected = ERRORS[name]
   write_mrpc(tmp_path / "data")
   if prepare:

@@ -28,7 +28,7 @@ def test_it_learns_from_masks_drawn_while_reading(unmasked, tmp_path):
   run_well(**values, max_eval_steps=20, do_train=True, do_eval=True)
   results = results_in(tmp_path / "eval_results.txt")
   assert results["masked_lm_accuracy"] > 0.7
-  assert results["next_sentence_accuracy"] > 0.7  # The piece that tells may be masked itself.
+  assert results["next_sentence_accuracy"] > 0.7  # The piece that decides may itself be masked.
 
 
 def dynamic_batches(is_training, batches, path, whole_words=False, **params):

@@ -2,7 +2,7 @@
 
 Alone: python -m pytest tests/scripts/run_settings_test.py (seconds)
 
-What a whole run does with these pieces is in tests/run_classifier_test.py.
+What a whole run does with these pieces is in tests/run_classifier/.
 """
 
 import dataclasses

@@ -14,7 +14,7 @@ SUBJECTS = {
       "test_a_cut_between_records_is_seen_by_the_manifest",
     ),
     (
-      "and so many records",
+      "and the number of records",
       "records_of",
       'if facts.get("records", number) != number:',
       "if number < 0:",
@@ -105,14 +105,14 @@ SUBJECTS = {
       "test_unusable_vocabulary",
     ),
     (
-      "a token that stands twice in a vocabulary is told: ids would shift in silence",
+      "a token that occurs twice in a vocabulary is reported: ids would shift silently",
       "vocabulary_file.read_tokens",
       "_warn_if(repeated, vocab_file,",
       "_warn_if([], vocab_file,",
       "test_vocabulary_oddities_that_warn[duplicate]",
     ),
     (
-      "a vocabulary without [UNK], [CLS] or [SEP] is told",
+      "a vocabulary without [UNK], [CLS] or [SEP] is reported",
       "vocabulary_file.read_tokens",
       "_warn_if(missing, vocab_file,",
       "_warn_if([], vocab_file,",

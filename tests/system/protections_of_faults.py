@@ -14,14 +14,14 @@ SUBJECTS = {
       "test_exports",
     ),
     (
-      "a full disk is told with the name of the file that is written",
+      "a full disk is reported with the name of the file that is written",
       "_NamedWriter.write",
       "with errors_naming(self._final_name):\n      return super().write(data)",
       "return super().write(data)",
       "test_whatever_writes_what_is_buffered_names_the_file[write]",
     ),
     (
-      "and if it is told late, when a zip file goes back to its directory",
+      "and if it shows late, when a zip file goes back to its directory",
       "_NamedWriter.seek",
       "with errors_naming(self._final_name):\n      return super().seek(offset, whence)",
       "return super().seek(offset, whence)",

@@ -111,7 +111,7 @@ for line in sys.stdin:
 def run_tests(copy):
   """`run_tests(*tests)` runs tests of the copy by name: pytest's exit code, and what it said."""
   environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "BERT_"))}
-  # Compiled files are told apart by size and second: a broken line could hide behind an old one.
+  # Compiled files are distinguished by size and second: a broken line could hide behind an old one.
   environment |= {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",

@@ -27,8 +27,8 @@ from tests.kit.paths import ROOT
 pytestmark = pytest.mark.slow
 
 # A process that has imported everything and forks for each run, before TensorFlow's runtime starts.
-# It reads lines of JSON, and tells the number of each child, then how it ended. A child waits for a
-# file to appear, so that strace can be attached before.
+# It reads lines of JSON, and prints the number of each child, then how it ended. A child waits for
+# a file to appear, so that strace can be attached before.
 _SERVER = """
 import contextlib, json, os, pathlib, sys, time, traceback
 sys.path.insert(0, sys.argv[1])

@@ -97,7 +97,7 @@ def start(command, out):
 
 
 # Imports take longer than fifty of these runs: one process makes them, and forks for each run,
-# before TensorFlow's runtime starts. It tells the number of each child, then how it ended.
+# before TensorFlow's runtime starts. It prints the number of each child, then how it ended.
 _FORKS = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])

@@ -19,7 +19,7 @@ from bert.checkpoints import released_models
 from bert.io import archives, http
 from bert.io.http import DownloadError
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups, result_files
+from bert.scripts import command_line, flag_groups, result_files, run_settings
 from bert.tasks import conll_files, glue, public_data, squad, squad_answers, squad_features
 from bert.tokenization import FullTokenizer
 from tests.kit.paths import ROOT
@@ -27,7 +27,7 @@ from tests.kit.paths import ROOT
 MODULES = sorted([*ROOT.glob("*.py"), *(ROOT / "bert").rglob("*.py")])
 
 # ---------------------------------------------------------------------------------------------
-# No module runs what it is given. The syntax tree tells, in which comments and texts do not count.
+# No module runs what it is given. Only the syntax tree counts, not comments and texts.
 
 # Formats that name functions to call while they are read.
 _MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "joblib", "imp"}
@@ -227,9 +227,11 @@ def test_words_and_types_of_entities_stay_in_their_columns(sandbox):
   [example] = test.examples
   with flag_groups.defined_flags(run_ner.define_flags):
     command_line.parse(["run_ner.py", f"--output_dir={sandbox}", "--separator=tab"])
-    tagging = run_ner.Tagging(BertConfig(vocab_size=4), tokenizer=None)
+    settings = run_settings.from_flags()
+    tagging = run_ner.Tagging(settings, BertConfig(vocab_size=4), tokenizer=None)
+    tagging.test, tagging.scheme = test, "bio"
     certainties = np.ones(len(example.words), np.float32)
-    tagging._write_predictions(test, [example.labels], [certainties])
+    tagging._write_predictions([example.labels], [certainties])
   assert written(sandbox) == {"test.conll", "predictions.conll", "predictions.jsonl"}
   lines = (sandbox / "predictions.conll").read_bytes().decode().removesuffix("\n").split("\n")
   assert len(lines) == len(source.read_bytes().decode().removesuffix("\n").split("\n"))

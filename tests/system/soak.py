@@ -97,7 +97,7 @@ def figures() -> dict[str, int]:
 
 
 def main(minutes: str, path: str) -> None:
-  """Cycles for so many minutes; figures go to a file, a line for each cycle."""
+  """Repeats cycles for a number of minutes; writes a line of figures for each cycle."""
   end = time.monotonic() + 60.0 * float(minutes)
   with tempfile.TemporaryDirectory() as folder, open(path, "w", encoding="utf-8") as file:
     soak = Soak(pathlib.Path(folder))
