@@ -17,6 +17,7 @@ from absl import flags, logging
 
 from bert.figures import run_pictures, training_curves
 from bert.scripts import command_line, flag_groups
+from bert.training import hardware
 
 FLAGS = flags.FLAGS
 
@@ -69,6 +70,7 @@ def parse_references(texts: Sequence[str]) -> dict[str, float]:
 def main(_) -> None:
   """Draws the curves."""
   command_line.check_required()
+  hardware.start_tensorflow()  # It reads the event files.
   if not FLAGS.output_file:
     run_pictures.draw_run(FLAGS.model_dir)
     return

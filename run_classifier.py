@@ -130,19 +130,14 @@ def file_based_convert_examples_to_features(
     OSError: the file cannot be written.
   """
   reader = long_text.WindowReader(tokenizer, windows) if windows else None
+  splitter = reader or tokenizer
 
   def records():
     for index, example in enumerate(examples):
       if index % 10000 == 0:
         logging.info("Writing example %d of %d", index, len(examples))
       feature = convert_single_example(
-        index,
-        example,
-        label_list,
-        max_seq_length,
-        reader or tokenizer,
-        problem_type,
-        shows_examples,
+        index, example, label_list, max_seq_length, splitter, problem_type, shows_examples
       )
       record = {
         "input_ids": feature.input_ids,
@@ -397,8 +392,9 @@ def model_fn_builder(
     )
     if problem_type == "classification":
       names = label_list or list(map(str, range(num_labels)))
-      table = metrics.confusion_table(label_ids, outputs, is_real_example, names)
-      results["confusion matrix"] = table
+      results["confusion matrix"] = metrics.confusion_table(
+        label_ids, outputs, is_real_example, names
+      )
     return results
 
   return model_fn

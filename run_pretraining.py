@@ -315,7 +315,7 @@ def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype, 
 
 
 def _summaries(features, masked_lm, next_sentence, masked_lm_logits):
-  """Scalars of a training step; accuracies only where they are told, see `EstimatorSpec`."""
+  """Scalars of a training step; accuracies only in steps that log them, see `EstimatorSpec`."""
   import tensorflow as tf
 
   def masked_lm_accuracy():
