@@ -120,7 +120,7 @@ CHECKPOINTS = [
       case("100 dimensions", _index(HEADER, entry(b"a", _tensor(*[1] * 100, size=4, values=_ONE)))),
       case("an unknown type", _index(HEADER, entry(b"a", _tensor(4, dtype=7))), "type 7"),
       case("a number for the shape", _index(HEADER, entry(b"a", b"\x10\x05")), "damaged"),
-      case("a text for the type", _index(HEADER, entry(b"a", b"\x0a\x01\x05")), "no size"),
+      case("a text for the type", _index(HEADER, entry(b"a", b"\x0a\x01\x05")), "not a size"),
       case(
         "a number without end", _index(HEADER, entry(b"a", b"\x08" + b"\xff" * 20)), "ten bytes"
       ),
@@ -229,7 +229,9 @@ RECORDS = [
       case("a length of 60 GB", GOOD_RECORDS + _huge(60 << 30), "record 4", "cut short"),
       case("a length of 4 EB at once", _huge(1 << 62), "record 1", "cut short"),
       case("no example", framed(b"\xff\xff\xff"), "record 1", "not a tf.train.Example"),
-      case("an example of nothing", framed(b""), "record 1", "'input_ids' is missing", "none at"),
+      case(
+        "an example of nothing", framed(b""), "record 1", "'input_ids' is missing", "no features"
+      ),
       case("another length", framed(_record(8)), "record 1", "8 values, but 4 are expected"),
       case("a feature missing", framed(_record(segment_ids=None)), "'segment_ids' is missing"),
       case("a feature of floats", framed(_record(label_ids=[0.5])), "a float_list", "int64_list"),
@@ -335,8 +337,8 @@ SAFETENSORS = [
     [
       case("missing", None, "No such file"),
       case("empty", b"", "has 0 bytes"),
-      case("cut by a byte", cut(1), "cut off"),
-      case("a byte too many", lambda good: good + b"\0", "added to"),
+      case("cut by a byte", cut(1), "cut short"),
+      case("a byte too many", lambda good: good + b"\0", "extended"),
       case("cut in the header", lambda good: good[:20], "its header should have"),
       case("a header of exabytes", b"\xff" * 8 + b"{}", "the maximum is"),
       case("no JSON", _safetensors(b"{"), "JSON is bad"),
@@ -378,7 +380,7 @@ TRANSFORMERS = [
     [
       case("cut short", '{"model": ', "not valid JSON"),
       case("a list", "[]", "JSON object"),
-      case("of bytes", '{"model": {"type": "BPE", "vocab": {}}}', "not one of word pieces"),
+      case("of bytes", '{"model": {"type": "BPE", "vocab": {}}}', "not a tokenizer of word pieces"),
       case("a gap", '{"model": {"type": "WordPiece", "vocab": {"a": 0, "b": 2}}}', "0, 1, 2"),
       case("text for an id", _TOKENIZER.replace("1}", '"1"}') % "[]", "0, 1, 2"),
       case("a number for a token", _TOKENIZER % "[5]", "0, 1, 2"),
@@ -452,7 +454,7 @@ SAVED_MODELS = [
     "train.tsv",
     loading(lambda f: glue.create_processor("cola").get_train_examples(f"file://{f}")),
     [
-      case("missing", None, "the file cannot be read", "No such file"),
+      case("missing", None, "there is no such file"),
       case("empty", b"", "the file is empty"),
     ],
   ),
