@@ -1,10 +1,10 @@
-"""Looks into checkpoints and changes them: `python convert_checkpoint.py COMMAND --flags`.
+"""Inspects and converts checkpoints: `python convert_checkpoint.py COMMAND --flags`.
 
 inspect: names, shapes, types, numbers of parameters.
 
   python convert_checkpoint.py inspect --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt
 
-strip: leaves out the state of the training run, two thirds of the file.
+strip: removes the state of the training run, two thirds of the file.
 
   python convert_checkpoint.py strip --init_checkpoint=/tmp/pretraining_output --output_dir=small
 
@@ -23,13 +23,13 @@ read only checkpoints, such as those of TensorFlow 1.
 
   python convert_checkpoint.py from_saved_model --init_checkpoint=encoder --output_dir=small
 
-to_transformers: writes a folder that transformers loads, of the class that fits the head on the
+to_transformers: writes a folder that transformers loads, of the class for the head of the
 model: config.json, model.safetensors, vocab.txt, tokenizer_config.json. Outputs are the same.
 
   python convert_checkpoint.py to_transformers --init_checkpoint=/tmp/mrpc_output \\
     --vocab_file=$BERT_BASE_DIR/vocab.txt --output_dir=mrpc
 
-from_transformers: writes the model of such a folder as a checkpoint, bit for bit as it was.
+from_transformers: writes the model of such a folder as a checkpoint, with identical values.
 
   python convert_checkpoint.py from_transformers --init_checkpoint=mrpc --output_dir=small
 
@@ -67,7 +67,7 @@ _NEEDED_FLAGS = {
   "to_transformers": ["output_dir"],
   "from_transformers": ["output_dir"],
 }
-# These read a checkpoint, not a folder of transformers.
+# These commands read a checkpoint, not a folder of transformers.
 _NEED_A_CHECKPOINT = ("strip", "resize_vocab", "to_transformers")
 
 
@@ -75,7 +75,7 @@ def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("All commands"):
     flags.DEFINE_enum("command", None, list(_NEEDED_FLAGS), "What to do; also as the first word.")
-    flags.DEFINE_string("init_checkpoint", None, "The checkpoint to read, see above.")
+    flags.DEFINE_string("init_checkpoint", None, "The checkpoint to read, as described above.")
     flags.DEFINE_string("output_dir", None, "The folder to write, for all commands but inspect.")
     flags.DEFINE_string(
       "bert_config_file", None, "Sizes of the model. Default: beside --init_checkpoint."
@@ -103,14 +103,14 @@ def define_flags() -> None:
       "head",
       None,
       list(transformers_folder.HEADS),
-      "The task of the model, which decides the class. Default: that of its run, else guessed from "
-      "its variables: a classifier is then taken for one of sentences, though it may be one of "
+      "The task of the model, which determines the class. Default: that of its run, else guessed "
+      "from its variables: a classifier is then assumed to be for sentences, but may be one of "
       "tokens.",
     )
 
 
 def main(_) -> None:
-  """Carries out a command."""
+  """Runs a command."""
   _check_flags()
   from bert.checkpoints import finding, inspection
 
@@ -125,11 +125,11 @@ def main(_) -> None:
 
 def _check_flags() -> None:
   if FLAGS.command is None:
-    raise command_line.UsageError(f"Say what to do, as the first word: {', '.join(_NEEDED_FLAGS)}.")
+    raise command_line.UsageError(f"Give a command as the first word: {', '.join(_NEEDED_FLAGS)}.")
   for name in ["init_checkpoint", *_NEEDED_FLAGS[FLAGS.command]]:
     if not FLAGS[name].value:
       raise command_line.UsageError(f"{FLAGS.command} needs --{name}.")
-  reason = f"it is about another command than {FLAGS.command}"
+  reason = f"{FLAGS.command} does not use it"
   if FLAGS.command != "resize_vocab":
     command_line.explain_ignored_flags(
       dict.fromkeys(["old_vocab_file", "new_rows", "random_seed"], reason)
@@ -188,7 +188,7 @@ def _check_files(files: ModelFiles, prefix: str, vocabulary_flag: str = "vocab_f
 
 
 def name_command(argv: Sequence[str]) -> list[str]:
-  """Makes the command, given as the first word, a flag.
+  """Converts the command, given as the first word, to a flag.
 
   Example:
     >>> name_command(["convert_checkpoint.py", "inspect", "--init_checkpoint=a"])
@@ -205,7 +205,7 @@ def name_command(argv: Sequence[str]) -> list[str]:
 
 
 def _strip(prefix: str, files: ModelFiles) -> None:
-  """strip, from_saved_model: values are the same, bit for bit."""
+  """strip, from_saved_model: values are bit-identical."""
   from bert.checkpoints import reading
 
   tensors = reading.read_tensors(prefix, _without_training_state(prefix))
@@ -298,12 +298,12 @@ _COMMANDS = {
 
 
 def _without_training_state(prefix: str) -> list[str]:
-  """Names of the model's variables in a checkpoint; those of the optimizer are left out."""
+  """Names of the model's variables in a checkpoint, without those of the optimizer."""
   from bert.checkpoints import load_report, reading
 
   names = reading.names_and_shapes(prefix)
   kept = [name for name in names if not load_report.is_training_state(name)]
-  logging.info("%s: leaving out %d of %d tensors.", prefix, len(names) - len(kept), len(names))
+  logging.info("%s: removing %d of %d tensors.", prefix, len(names) - len(kept), len(names))
   return kept
 
 

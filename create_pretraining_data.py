@@ -110,7 +110,7 @@ def define_flags() -> None:
       "ngram_max", 1, "Mask runs of 1 to N words; the probability of n words is ~ 1/n. *"
     )
     flags.DEFINE_bool(
-      "dynamic_masking", False, "Do not mask here: run_pretraining.py masks anew in each epoch. *"
+      "dynamic_masking", False, "Write records without masks: run_pretraining.py masks them. *"
     )
     flags.DEFINE_integer(
       "dupe_factor", 10, "Number of passes over the text, each with different masks."
@@ -165,8 +165,8 @@ def create_training_instances(
     rng: the random number generator.
     do_whole_word_mask: mask whole words.
     text_format: the format of the files.
-    workspace: keeps documents and instances on disk as long as it is open. By default they are in
-      memory.
+    workspace: keeps documents and instances on disk as long as it is open. By default they are kept
+      in memory.
 
   Returns:
     The instances, as a list unless there is a `workspace`.
@@ -294,7 +294,7 @@ def _joined(sentences: list[list[str]]) -> list[str]:
 
 def _random_text(all_documents, document_index: int, target: int, rng) -> list[str]:
   """At least `target` tokens, if possible, starting at a random sentence of a random document."""
-  for _ in range(10):  # a different document, unless there is none or by rare chance
+  for _ in range(10):  # a different document if possible; rarely, all ten draws give the same one
     random_index = rng.randint(0, len(all_documents) - 1)
     if random_index != document_index:
       break
@@ -562,16 +562,15 @@ def check_flags() -> None:
     )
   if FLAGS.dynamic_masking and FLAGS.ngram_max > 1:
     raise command_line.UsageError(
-      "--ngram_max masks now, --dynamic_masking leaves masking to run_pretraining.py: use only one "
-      "of them."
+      "--ngram_max masks now, --dynamic_masking masks in run_pretraining.py: use only one of them."
     )
   if FLAGS.engine == "beam" and FLAGS.num_workers:
-    raise command_line.UsageError("--engine=beam has workers of its own: omit --num_workers.")
+    raise command_line.UsageError("--engine=beam has its own workers: omit --num_workers.")
   if FLAGS.beam_args and FLAGS.engine != "beam":
     raise command_line.UsageError("--beam_args requires --engine=beam.")
   if FLAGS.dynamic_masking and FLAGS.dupe_factor > 1:
     logging.info(
-      "--dynamic_masking masks anew in each epoch: --dupe_factor=1 takes less space than %d.",
+      "--dynamic_masking masks in each epoch: --dupe_factor=1 takes less space than %d.",
       FLAGS.dupe_factor,
     )
   wanted = int(FLAGS.max_seq_length * FLAGS.masked_lm_prob)

@@ -1,4 +1,4 @@
-"""Checks a planned run for what would spoil it, before hours are spent on it.
+"""Checks a planned run for mistakes before hours are spent on it.
 
 It takes the flags of the run, and checks versions, configuration, vocabulary, checkpoint, data,
 memory and disk, each by itself and against the others:
@@ -12,8 +12,8 @@ TFRecords, SQuAD's JSON, CoNLL, CSV, TSV, JSON Lines, plain text (--data_dir or 
 
   python doctor.py --bert_config_file=... --vocab_file=... --input_file='records/*.tfrecord'
 
-Each line is a finding: `ok`, `note`, `warning` (it probably spoils the result) or `error` (it
-spoils the run), with its place and a remedy. The exit code is 1 if there is an error, else 0. The
+Each line is a finding: `ok`, `note`, `warning` (probably spoils the result) or `error` (makes
+the run fail), with its location and a remedy. The exit code is 1 if there is an error, else 0. The
 `run_*` scripts do the cheap checks themselves when they start (bert/checks/start_checks.py).
 """
 
@@ -101,7 +101,7 @@ def main(_) -> int:
   settings.check_at_least(
     1, "train_batch_size", "gradient_accumulation_steps", "max_examples", "max_seq_length"
   )
-  logging.set_verbosity(logging.ERROR)  # What readers log is among the findings.
+  logging.set_verbosity(logging.ERROR)  # The findings repeat what readers log.
   findings = [*_of_released_model(settings), *diagnose(subject_of(settings))]
   print(to_json(findings) if settings.format == "json" else to_text(findings))
   return 1 if number_of("error", findings) else 0
@@ -116,7 +116,7 @@ def subject_of(settings: run_settings.RunSettings) -> Subject:
   else:
     settings = run_settings.with_model_files(settings)
   files = filter(None, (settings.values[name] for name in ("input_file", *_DATA_FILES)))
-  # The default length is that of run_classifier.py, and says nothing of records or questions.
+  # The default length is that of run_classifier.py; it does not apply to records or questions.
   is_length_meant = "max_seq_length" in settings.given or settings.task_name
   return Subject.of(
     settings.values,
@@ -148,7 +148,7 @@ def _of_released_model(settings: run_settings.RunSettings) -> Iterator[Finding]:
 
 
 def diagnose(subject: Subject) -> Iterator[Finding]:
-  """Runs all checks in order; each may store in the subject what later ones need."""
+  """Runs all checks in order; a check may store data in the subject for later ones."""
   from bert.checks import data_checks, machine_checks, model_checks
 
   yield from examine(

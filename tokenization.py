@@ -19,7 +19,7 @@ Character classes come from the interpreter's `unicodedata`. Of the characters t
 models were trained (Unicode 11), only U+166D, U+1734 and U+A9BD have changed their class since.
 
 These steps define the result. In practice a table of the words met so far gives the same result,
-much faster (`bert/text/word_table.py`); a tokenizer with an overridden step takes the steps.
+much faster (`bert/text/word_table.py`); a tokenizer with an overridden step does not use the table.
 
 Everything here is plain Python: only `encode_batch` needs NumPy, and nothing needs TensorFlow.
 """
@@ -66,7 +66,7 @@ _CASED_MODELS = {
 
 
 def validate_case_matches_checkpoint(do_lower_case: bool, init_checkpoint: str | None) -> None:
-  """Refuses lower-casing for a cased released model, and the other way round.
+  """Refuses lower-casing for a cased released model, and the opposite for an uncased one.
 
   Args:
     do_lower_case: whether the tokenizer will lower-case.
@@ -108,7 +108,7 @@ def convert_to_unicode(text: str | bytes) -> str:
 
 
 def printable_text(text: str | bytes) -> str:
-  """Returns `text` in the form that `print` and logging need, today the same as Unicode."""
+  """Returns `text` as `print` and logging need it: in Python 3, as `str`."""
   return convert_to_unicode(text)
 
 
@@ -131,7 +131,7 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
 
   As in the original, surrounding whitespace is no part of a token, every line counts (a blank one
   takes an id too), and of two equal lines the later one determines the id. A byte order mark, which
-  the original took for a part of the first token, is skipped.
+  the original treated as part of the first token, is skipped.
 
   Args:
     vocab_file: path of a UTF-8 text file; a path such as `gs://...` is opened by TensorFlow.
@@ -371,7 +371,7 @@ class FullTokenizer:
     return self.convert_tokens_to_ids(self._tokenize_step_by_step(text))
 
   def _look_up(self, kind: str) -> Callable[[str], list] | None:
-    """A function from a text to its "tokens" or "ids"; None if the steps have to be taken."""
+    """A function from a text to its "tokens" or "ids"; None if a step was overridden."""
     if not self._takes_own_steps():
       return None
     basic, wordpiece, vocab = self.basic_tokenizer, self.wordpiece_tokenizer, self.vocab

@@ -420,7 +420,7 @@ def test_another_saved_model_is_refused(tmp_path):
 
 
 def test_command_line(model, tmp_path):
-  assert "Say what to do, as the first word: inspect, strip," in error_of()
+  assert "Give a command as the first word: inspect, strip," in error_of()
   assert "Flag --command takes one of inspect, strip, resize_vocab" in error_of("squeeze")
   assert "strip needs --init_checkpoint" in error_of("strip")
   assert "strip needs --output_dir" in error_of("strip", init_checkpoint=model)

@@ -40,7 +40,7 @@ REPLACED = ".old-"  # folder of a complete checkpoint whose step is being writte
 
 
 class CheckpointError(ValueError):
-  """A checkpoint is missing, damaged, of another kind, or does not fit the model."""
+  """A checkpoint is missing, damaged, of another format, or does not match the model."""
 
 
 def files_of(prefix: str) -> list[str]:
@@ -129,7 +129,7 @@ def write_sidecar(prefix: str, state: Mapping[str, Any]) -> None:
 
   Args:
     prefix: of the files.
-    state: anything that JSON can hold.
+    state: any JSON-serializable value.
   """
   sidecar = {
     "format_version": SIDECAR_VERSION,

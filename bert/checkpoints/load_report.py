@@ -24,7 +24,7 @@ class LoadReport:
     loaded: variables that took their value from it.
     missing: variables it does not have; they keep their random values.
     unexpected: its tensors that are not in the model (training state, never read, not counted).
-    mismatched: variables left out because shapes differ.
+    mismatched: variables not loaded because shapes differ.
     required_scope: the part of the model that should have come from the checkpoint.
   """
 

@@ -1,4 +1,4 @@
-"""Variables given the values of a checkpoint, by name: all of them, or those that it has.
+"""Assigns the values of a checkpoint to variables by name: all of them, or those it contains.
 
 restore("out/model.ckpt-20", variables)               # to continue a run
 report = init_from_checkpoint("bert_model.ckpt", variables)  # to start one
@@ -53,16 +53,16 @@ def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
 def init_from_checkpoint(
   prefix: str, variables: Mapping[str, tf.Variable], required_scope: str = "bert/"
 ) -> LoadReport:
-  """Gives the variables that the checkpoint has, by name, their value; the others keep theirs.
+  """Assigns values by name to the variables that the checkpoint has; the others keep theirs.
 
-  The state of a training run (Adam slots, `global_step`) is neither read nor missed. A variable
+  The state of a training run (Adam slots, `global_step`) is neither read nor required. A variable
   outside `required_scope`, such as a head's, whose shape differs is skipped and reported, where the
   original stopped: a classifier for three classes may start from one for two.
 
   Args:
     prefix: the checkpoint's prefix, see `finding.find_checkpoint`.
     variables: name in the checkpoint -> variable.
-    required_scope: variables whose name starts so must have the checkpoint's shape if it has them.
+    required_scope: name prefix of variables whose shape must match if the checkpoint has them.
 
   Returns:
     A report of what was loaded. Print its `summary()`.

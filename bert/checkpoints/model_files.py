@@ -92,11 +92,11 @@ def _first(folder: str, names: Sequence[str]) -> str | None:
 
 
 def _missing(names, weights):
-  raise ValueError(f"There is no {' or '.join(names)} in {folder_of(weights)}: give its path.")
+  raise ValueError(f"{folder_of(weights)} has no {' or '.join(names)}: give its path.")
 
 
 # ---------------------------------------------------------------------------------------------
-# Do they belong together?
+# Consistency of weights, configuration and vocabulary.
 
 
 def check_vocabulary_size(
@@ -125,7 +125,7 @@ def check_vocabulary_size(
 
 
 def check_case(do_lower_case: bool, prefix: str) -> None:
-  """Checks the case against the one that an exported model, or one of transformers, states.
+  """Compares `do_lower_case` with the value stored in an exported or transformers model.
 
   Raises:
     ValueError: they differ.

@@ -57,7 +57,7 @@ class _Entry(NamedTuple):
 
 
 def find_prefix(path: str | os.PathLike) -> str:
-  """The prefix that `path` means: it is one, or a file or the folder of a checkpoint.
+  """The checkpoint prefix for `path`: a prefix, one of a checkpoint's files, or its folder.
 
   Raises:
     CheckpointReadError: nothing was found, or a folder has several.
@@ -67,7 +67,7 @@ def find_prefix(path: str | os.PathLike) -> str:
   if os.path.exists(prefix + ".index"):
     return prefix
   if not os.path.isdir(path):
-    raise CheckpointReadError(f"No checkpoint {path}: there is no {prefix}.index.")
+    raise CheckpointReadError(f"No checkpoint {path}: {prefix}.index does not exist.")
   names = sorted(name[: -len(".index")] for name in os.listdir(path) if name.endswith(".index"))
   for name in (_newest(path), "bert_model.ckpt", *names[: len(names) == 1]):
     if name in names:
@@ -102,7 +102,7 @@ class CheckpointReader:
     """Reads the index.
 
     Raises:
-      CheckpointReadError: it is missing or damaged, or has no tensor bundle's format.
+      CheckpointReadError: it is missing or damaged, or not in the tensor bundle format.
     """
     self.prefix = prefix
     path = prefix + ".index"
@@ -130,7 +130,7 @@ class CheckpointReader:
     entry = self._entries[name]
     path = f"{self.prefix}.data-{entry.shard:05}-of-{self._shards:05}"
     if entry.dtype not in _DTYPES:
-      raise CheckpointReadError(f"{path}: {name} has TensorFlow's type {entry.dtype}: no number.")
+      raise CheckpointReadError(f"{path}: {name} has the non-numeric type {entry.dtype}.")
     dtype = _DTYPES[entry.dtype]
     try:
       # All before reading: a declared size must not become an allocation of exabytes.
@@ -153,7 +153,7 @@ class CheckpointReader:
 def _parse_entry(message: bytes) -> _Entry:
   fields = _fields(message)
   if 7 in fields:
-    raise CheckpointReadError("a tensor in slices is beyond this reader; use checkpoint.py")
+    raise CheckpointReadError("it has a sliced tensor, which only TensorFlow's reader supports")
   shape = _each_field(_message(fields.get(2, b"")))
   dims = tuple(_number(_fields(_message(dim)), 1) for number, dim in shape if number == 2)
   # NumPy multiplies the other sizes even where one of them is 0.
@@ -170,7 +170,7 @@ def _parse_entry(message: bytes) -> _Entry:
 
 
 def _number(fields: dict[int, int | bytes], number: int, default: int = 0) -> int:
-  """A field that has to be a number from 0 on."""
+  """A field that must be a number of at least 0."""
   value = fields.get(number, default)
   if not isinstance(value, int) or value > _MAX_NUMBER:
     raise CheckpointReadError(f"its field {number} is not a size")
@@ -178,9 +178,9 @@ def _number(fields: dict[int, int | bytes], number: int, default: int = 0) -> in
 
 
 def _message(value: int | bytes) -> bytes:
-  """A field that has to be a message within the message."""
+  """A field that must be an embedded message."""
   if not isinstance(value, bytes):
-    raise CheckpointReadError("it has a number in place of a message")
+    raise CheckpointReadError("it has a number instead of a message")
   return value
 
 
@@ -200,16 +200,16 @@ def _table_entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _handle(data: bytes, position: int) -> tuple[tuple[int, int], int]:
-  """Where a block is, as (offset, size), and the position behind it."""
+  """The (offset, size) of a block, and the position after its handle."""
   offset, position = _varint(data, position)
   size, position = _varint(data, position)
   return (offset, size), position
 
 
 def _block_entries(content: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
-  """Every (key, value) of a block; a key is stored as what differs from the one before."""
+  """Every (key, value) of a block; a key is stored without the prefix it shares with the last."""
   if offset + size + 5 > len(content):
-    raise CheckpointReadError("a block would end behind its end")
+    raise CheckpointReadError("a block would end after the end of the file")
   compression, checksum = struct.unpack_from("<BI", content, offset + size)
   if compression:
     raise CheckpointReadError("its blocks are compressed")
@@ -226,12 +226,12 @@ def _block_entries(content: bytes, offset: int, size: int) -> Iterator[tuple[byt
     key = key[:shared] + block[position : position + rest]
     position += rest + length
     if position > end:
-      raise CheckpointReadError("an entry would end behind its block")
+      raise CheckpointReadError("an entry would end after its block")
     yield key, block[position - length : position]
 
 
 def _fields(message: bytes) -> dict[int, int | bytes]:
-  """The fields of a protocol buffer; of a repeated one the last."""
+  """The fields of a protocol buffer; for repeated fields the last value."""
   return dict(_each_field(message))
 
 
@@ -253,17 +253,17 @@ def _each_field(message: bytes) -> Iterator[tuple[int, int | bytes]]:
       length, position = _varint(message, position)
       value, position = message[position : position + length], position + length
       if position > len(message):
-        raise CheckpointReadError("a field would end behind its message")
+        raise CheckpointReadError("a field would end after its message")
     elif kind == 5:
       (value,) = struct.unpack_from("<I", message, position)
       position += 4
     else:
-      raise CheckpointReadError(f"a field of kind {kind}")
+      raise CheckpointReadError(f"a field has the unknown wire type {kind}")
     yield number, value
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-  """A number in 7 bits a byte, low ones first, and the position behind it.
+  """A varint (7 bits per byte, low bits first), and the position after it.
 
   Example:
     >>> _varint(bytes([0x96, 0x01]), 0)

@@ -58,7 +58,7 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, np.ndarray]:
 
   Args:
     prefix: the checkpoint's prefix.
-    names: some of those that `names_and_shapes` gives.
+    names: a subset of those returned by `names_and_shapes`.
 
   Raises:
     CheckpointError: a file is damaged.
@@ -68,7 +68,7 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def read_do_lower_case(prefix: str) -> bool | None:
-  """Whether an exported model, or one of transformers, is an uncased one; None if unknown.
+  """Whether an exported or transformers model is uncased; None if unknown.
 
   Raises:
     CheckpointError: a file is damaged.
@@ -148,7 +148,7 @@ class Bundle:
     self._keys = self._keys_in_saved_model()
     if self._keys:
       contents = {name: contents[key] for name, key in sorted(self._keys.items())}
-      # Other variables, `do_lower_case` and the like, are of no use to a model.
+      # Other variables, such as `do_lower_case`, are not weights.
       contents = {name: found for name, found in contents.items() if found[1].is_floating}
     self.contents = contents
 
@@ -215,7 +215,7 @@ def _check_data_size(prefix, contents, shards):
     if dtype != tf.string
   )
   stored_bytes = sum(bundle_files.describe(path)["bytes"] for path in shards)
-  # Only the length of a string is unknown here; object-based checkpoints have one.
+  # Only the length of a string tensor is unknown here; object-based checkpoints have one.
   exact = all(dtype != tf.string for _, dtype in contents.values())
   if stored_bytes < declared_bytes or (exact and stored_bytes != declared_bytes):
     raise CheckpointError(

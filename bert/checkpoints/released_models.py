@@ -76,7 +76,7 @@ def download_model(
   """
   if name not in RELEASED_MODELS:
     known = ", ".join(RELEASED_MODELS)
-    raise DownloadError(f"No released model is called {name!r}. There are: {known}.")
+    raise DownloadError(f"No released model is called {name!r}. Known: {known}.")
   archive = RELEASED_MODELS[name]
   url = download_cache.url_of(archive, "models", BASE_URL, base_url)
   place = f"models/{archive.removesuffix('.zip')}"

@@ -1,4 +1,4 @@
-"""A model fitted to another vocabulary: each token gets its row of the embeddings.
+"""Adapts a model to another vocabulary: selects or creates the embedding row of each token.
 
 tensors = resize_vocabulary(tensors, old_tokens, new_tokens, 0.02, seed=1, split=splitter.split)
 """
@@ -24,9 +24,9 @@ def resize_vocabulary(
   seed: int,
   split: Callable[[str], list[str]] | None = None,
 ) -> dict[str, np.ndarray]:
-  """Gives each token of a new vocabulary its row of the embeddings and of the output bias.
+  """Selects or creates the row of each new token in the embeddings and the output bias.
 
-  A token of the old vocabulary keeps its row and the optimizer's. A new one starts as the mean of
+  A token of the old vocabulary keeps its rows, slots included. A new one starts as the mean of
   its pieces in the old vocabulary, in both tensors: as logits are linear in them, its logit is then
   the mean of its pieces' logits in any context. A token without pieces ([ENTITY], an unknown
   character) starts as in an untrained model, with the lowest bias of all, so that it is not
@@ -102,7 +102,7 @@ class _Rows(NamedTuple):
 
 def _check_rows(tensors, old_tokens):
   if EMBEDDINGS not in tensors:
-    raise CheckpointError(f"The checkpoint has no {EMBEDDINGS}: it is not one of BERT.")
+    raise CheckpointError(f"The checkpoint has no {EMBEDDINGS}: it is not a BERT checkpoint.")
   for name in filter(tensors.__contains__, (EMBEDDINGS, OUTPUT_BIAS)):
     count = len(tensors[name])
     if count < len(old_tokens):
@@ -112,7 +112,7 @@ def _check_rows(tensors, old_tokens):
       )
     if count > len(old_tokens):
       logging.warning(
-        "%s has %d rows more than the old vocabulary has tokens: they are dropped.",
+        "%s has %d more rows than the old vocabulary has tokens: they are dropped.",
         name,
         count - len(old_tokens),
       )

@@ -1,4 +1,4 @@
-"""The safetensors format: tensors by name, in a file that holds nothing else and runs nothing.
+"""The safetensors format: named tensors in a file that contains no code.
 
   write("model.safetensors", {"a": np.zeros([2, 3], np.float32)}, {"format": "pt"})
   weights = open_weights("model.safetensors")
@@ -126,7 +126,7 @@ class SafetensorsFile:
     values = np.empty(info.shape, info.dtype)
     with open(self.path, "rb") as reader:
       reader.seek(self._values_start + info.start)
-      # A view of bytes, as bfloat16 has no buffer of its own.
+      # A view as bytes, because bfloat16 does not support the buffer protocol.
       count = reader.readinto(values.reshape(-1).view(np.uint8).data)
     if count != info.end - info.start:
       raise SafetensorsError(f"{self.path} became shorter while it was read.")
@@ -199,7 +199,7 @@ def _read_header(reader, size: int) -> tuple[dict[str, Any], int]:
       f"its header would have {length:,} bytes, the maximum is {_MAX_HEADER_BYTES:,}."
     )
   if length > size - 8:
-    raise SafetensorsError(f"its header should have {length:,} bytes, only {size - 8:,} are there.")
+    raise SafetensorsError(f"its header should have {length:,} bytes, only {size - 8:,} follow.")
   return _parse_object(reader.read(length)), 8 + length
 
 
@@ -266,7 +266,7 @@ def _tensor_info(name: str, entry) -> TensorInfo:
 
 
 def _is_list_of_sizes(value) -> bool:
-  """Whether it is a list of integers from 0 on; true and false do not count.
+  """Whether the value is a list of integers of at least 0; true and false are not integers.
 
   Example:
     >>> _is_list_of_sizes([2, 0]), _is_list_of_sizes([True]), _is_list_of_sizes([-1])
@@ -276,7 +276,7 @@ def _is_list_of_sizes(value) -> bool:
 
 
 def _check_places(tensors: Mapping[str, TensorInfo], size: int) -> None:
-  """Checks that values do not overlap, leave no hole, and end where the file ends."""
+  """Checks that values do not overlap, leave no gap, and end at the end of the file."""
   position, before = 0, "the header"
   for name, info in sorted(tensors.items(), key=lambda item: item[1][2:]):
     if info.start != position:
@@ -285,7 +285,7 @@ def _check_places(tensors: Mapping[str, TensorInfo], size: int) -> None:
     position, before = info.end, name
   if position != size:
     raise SafetensorsError(
-      f"its tensors take {position:,} bytes, but {size:,} are there: it was cut short or extended."
+      f"its tensors take {position:,} bytes, but it has {size:,}: it was cut short or extended."
     )
 
 
@@ -332,8 +332,8 @@ def write(
   """Writes a file, whole or not at all; see `atomic_files.written_whole`.
 
   Args:
-    path: its name; the folder has to exist.
-    tensors: name -> array. The widest types come first, so that each is at a multiple of its size.
+    path: its name; the folder must exist.
+    tensors: name -> array. The widest types come first, which aligns each tensor to its item size.
     metadata: texts to store with them.
 
   Raises:

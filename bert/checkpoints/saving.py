@@ -48,14 +48,14 @@ def save(
     directory: local folder, created if it does not exist.
     step: number of finished training steps.
     tensors: name -> tensor, variable or array. On an accelerator they are all copied to the host.
-    state: what is not a variable, for `reading.read_state`; anything JSON can hold.
+    state: JSON-serializable values that are not variables, for `reading.read_state`.
     keep: how many checkpoints to keep, this one included; None or 0 keeps all.
 
   Returns:
     The prefix.
 
   Raises:
-    CheckpointError: it cannot be written. Earlier checkpoints are as they were.
+    CheckpointError: it cannot be written. Earlier checkpoints are unchanged.
     TypeError: `state` is not JSON-able.
   """
   directory = os.fspath(directory)
@@ -63,7 +63,7 @@ def save(
     raise CheckpointError(f"Checkpoints are written to local folders only, not to {directory}.")
   name = f"model.ckpt-{int(step)}"
   temporary = os.path.join(directory, TEMPORARY + name)
-  state = json.loads(json.dumps(dict(state)))  # fails here, before the heavy work, or never
+  state = json.loads(json.dumps(dict(state)))  # fails here, before anything is written
   tensors = {name: tf.convert_to_tensor(tensor) for name, tensor in tensors.items()}
   try:
     os.makedirs(directory, exist_ok=True)
@@ -85,13 +85,13 @@ def clean(newest: str, keep: int | None = 5) -> None:
   The next `save` would do so too, but none follows the last step of a run.
 
   Args:
-    newest: what `finding.latest` finds in a folder where nobody is saving.
-    keep: as of `save`.
+    newest: result of `finding.latest` in a folder to which no other process saves.
+    keep: as in `save`.
   """
   directory, name = os.path.split(newest)
   match = STEP_NAME.match(name)
   if not match or REPLACED in directory:
-    return  # another program's; or its successor is still to be written, by `save`
+    return  # another program wrote it, or `save` has not finished replacing it
   _, superseded = _retention(directory, name, keep)
   # A later one, which the `checkpoint` file does not name, may have been copied there by a user.
   earlier = [n for n in superseded if int(STEP_NAME.match(n).group(1)) < int(match.group(1))]
@@ -193,7 +193,7 @@ def _purge(directory, names):
     try:
       _delete(os.path.join(directory, name))
     except OSError as error:
-      logging.warning("Cannot remove an old checkpoint, going on with it: %s", error)
+      logging.warning("Cannot remove an old checkpoint, continuing: %s", error)
   for name in filesystem.list_folder(directory):
     if name.startswith(REPLACED) and STEP_NAME.match(name.removeprefix(REPLACED)):
       shutil.rmtree(os.path.join(directory, name), ignore_errors=True)

@@ -1,4 +1,4 @@
-"""`bert_config.json` and transformers' `config.json`: the same sizes, and one name that misleads.
+"""`bert_config.json` and transformers' `config.json`: same sizes, different names of activations.
 
 `"hidden_act": "gelu"` is the tanh form in the original and the erf form in transformers, where the
 tanh form is `gelu_new`. Outputs differ in the third digit. Here the erf form is called `gelu_erf`.
@@ -36,12 +36,12 @@ _SIZES = {
   "type_vocab_size": 2,
   "initializer_range": 0.02,
 }
-_ORIGINAL_TYPE_VOCAB_SIZE = 16  # ... and the one key whose default is another in the original
+_ORIGINAL_TYPE_VOCAB_SIZE = 16  # ... and the one key with another default in the original
 
 # Keys that no `bert_config.json` has, one of which every `config.json` has.
 _MARKS = ("model_type", "architectures", "transformers_version", "layer_norm_eps")
 
-# What `modeling.py` computes; other values would be another model.
+# What `modeling.py` implements; other values would mean another model.
 _FIXED = {
   "model_type": "bert",
   "layer_norm_eps": 1e-12,
@@ -70,14 +70,14 @@ def is_transformers_config(content: Mapping[str, Any]) -> bool:
 def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
   """The `bert_config.json` of the same model.
 
-  Keys that concern no size or rate are left out, except those with which the original's released
-  configurations describe their pooler.
+  Keys other than sizes and rates are dropped, except those that describe the pooler in the
+  original's released configurations.
 
   Args:
     content: a `config.json`; missing keys have transformers' defaults.
 
   Raises:
-    ValueError: it is of a model that the original cannot express; the key is named.
+    ValueError: a key has a value that the original does not support; the message names it.
 
   Example:
     >>> to_original({"model_type": "bert", "hidden_act": "gelu_new"})["hidden_act"]
@@ -87,7 +87,7 @@ def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
   """
   for key, needed in _FIXED.items():
     if content.get(key, needed) != needed:
-      raise ValueError(f"{key} is {content[key]!r}, but this model computes with {needed!r} only.")
+      raise ValueError(f"{key} is {content[key]!r}, but this model supports {needed!r} only.")
   if content.get("pruned_heads"):
     raise ValueError("pruned_heads: models without some of their heads cannot be loaded.")
   activation = content.get("hidden_act", "gelu")
@@ -113,7 +113,7 @@ def from_original(
     problem_type: one of `heads.PROBLEM_TYPES`, if there is a head for sequences.
 
   Raises:
-    ValueError: `hidden_act` has no name there.
+    ValueError: transformers does not have this `hidden_act`.
 
   Example:
     >>> from_original({"vocab_size": 100, "hidden_act": "gelu"}, "BertModel")["hidden_act"]
@@ -123,7 +123,7 @@ def from_original(
   activation = "linear" if activation in ("", "none") else activation
   names = [name for name, ours in _ACTIVATIONS.items() if ours == activation]
   if not names:
-    raise ValueError(f"hidden_act is {activation!r}, which has no name in transformers.")
+    raise ValueError(f"hidden_act is {activation!r}, which transformers does not have.")
   config = {
     **_SIZES,
     "type_vocab_size": _ORIGINAL_TYPE_VOCAB_SIZE,

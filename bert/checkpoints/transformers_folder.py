@@ -1,4 +1,4 @@
-"""Folders of transformers' models: their weights by the original's names, and how to write one.
+"""Folders of transformers models: reads weights under the original's names, and writes folders.
 
   weights = open_weights("bert-base-uncased/model.safetensors")
   weights.contents["bert/pooler/dense/kernel"]    # ((768, 768), dtype('float32'))
@@ -40,7 +40,7 @@ _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
 def is_weights_file(path: str | os.PathLike) -> bool:
-  """Whether a path is, by its name, one of safetensors or of their index.
+  """Whether a path is, by its name, a safetensors file or the index of several.
 
   Example:
     >>> is_weights_file("bert/model.safetensors"), is_weights_file("bert/model.ckpt-20")
@@ -61,7 +61,7 @@ def find_weights(folder: str | os.PathLike) -> str | None:
   for name in _PICKLES:
     if os.path.isfile(os.path.join(folder, name)):
       raise SafetensorsError(
-        f"{folder} has {name}, which is not read here, as such a file can run any code. Load it "
+        f"{folder} has {name}, which is not read because such a file can run any code. Load it "
         f"with transformers and save it again: save_pretrained writes {WEIGHTS}."
       )
   return None
@@ -112,9 +112,9 @@ class Weights:
     return (shape[::-1] if is_transposed else shape), dtype
 
   def _leave_out_untied_words(self) -> None:
-    """Leaves out a head for words that has a decoder of its own.
+    """Drops a head for masked words that has its own decoder.
 
-    Here the word embeddings are the decoder, so such a head would predict other words.
+    In this model the word embeddings are the decoder: such a head would predict other words.
     """
     config = _read_json_beside(self.path, CONFIG)
     if _DECODER not in self._file.tensors or config.get("tie_word_embeddings", True):
@@ -123,11 +123,11 @@ class Weights:
     self._places = {n: p for n, p in self._places.items() if not n.startswith(_WORD_HEAD)}
 
 
-@functools.cache  # one line, however often the file is opened
+@functools.cache  # logs once per file
 def _warn_of_untied_words(path: str) -> None:
   logging.warning(
     "%s: its head for masked words has a decoder of its own (tie_word_embeddings is false), which "
-    "this model does not have. The head is left out.",
+    "this model does not have. The head is not loaded.",
     path,
   )
 
@@ -145,10 +145,10 @@ def open_weights(path: str | os.PathLike) -> Weights:
 
 
 def read_config(path: str | os.PathLike) -> dict[str, Any]:
-  """A configuration, of either kind, as content of a `bert_config.json`.
+  """A configuration of either format, as content of a `bert_config.json`.
 
   Raises:
-    ValueError: it is not a JSON object, or of a model that the original cannot express.
+    ValueError: it is not a JSON object, or has a value that the original does not support.
   """
   content = _read_json(os.fspath(path))
   if not transformers_config.is_transformers_config(content):
@@ -184,7 +184,7 @@ def read_tokens(weights: str | os.PathLike) -> list[str] | None:
     ids = ids | {token["content"]: token["id"] for token in content.get("added_tokens", [])}
     tokens = sorted(ids, key=ids.get)
     is_in_order = [ids[token] for token in tokens] == list(range(len(ids)))
-  except (TypeError, KeyError):  # other things than texts and numbers
+  except (TypeError, KeyError):  # keys that are not text, ids that are not numbers
     is_in_order = False
   if not is_in_order or not all(isinstance(token, str) for token in tokens):
     raise ValueError(f"{_TOKENIZER} beside {weights} does not number its tokens 0, 1, 2, ...")
@@ -192,7 +192,7 @@ def read_tokens(weights: str | os.PathLike) -> list[str] | None:
 
 
 def read_architecture(weights: str | os.PathLike) -> str | None:
-  """The class that the configuration beside the weights names; None if it does not."""
+  """The class in the configuration beside the weights; None if it names none."""
   names = _read_json_beside(weights, CONFIG).get("architectures")
   return names[0] if isinstance(names, list) and names else None
 
@@ -215,7 +215,7 @@ def _read_json(path: str) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------
-# The class of transformers that fits a checkpoint.
+# The transformers class for a checkpoint.
 
 # --head of convert_checkpoint.py -> the class.
 HEADS = {
@@ -232,7 +232,7 @@ _CHOICE = HEADS["swag"]
 
 
 class Head(NamedTuple):
-  """What a model is made for, as far as the names of its variables do not show it.
+  """The head of a model: what the names of its variables do not show.
 
   Attributes:
     name: a key of `HEADS`.
@@ -249,7 +249,7 @@ def guess_head(names: Iterable[str], facts: Mapping[str, Any]) -> Head:
   """The head of a checkpoint.
 
   Args:
-    names: of its variables. Those of classes for sentences and for tokens have the same names.
+    names: of its variables. Sentence and token classifiers have the same names.
     facts: the `fingerprint` in the state of a run of this project's scripts, if any; else {}.
 
   Example:
@@ -288,21 +288,21 @@ def write_folder(
   do_lower_case: bool,
   head: Head,
 ) -> str:
-  """Writes a folder that transformers loads; the weights last, so that it is complete with them.
+  """Writes a folder that transformers loads; the weights last, since they mark it as complete.
 
   Args:
-    folder: has to be there.
+    folder: must exist.
     config: content of a `bert_config.json`.
     tensors: the original's name -> array. Names that are not the original's are kept.
     vocab_file: of the model.
     do_lower_case: whether the model is an uncased one.
-    head: what the model is made for.
+    head: the head of the model.
 
   Returns:
     Path of the weights.
 
   Raises:
-    ValueError: the configuration or a type of array cannot be expressed there.
+    ValueError: the format does not support the configuration or the type of an array.
     OSError: a file cannot be written.
   """
   folder = os.fspath(folder)
@@ -312,7 +312,7 @@ def write_folder(
   _write_json(os.path.join(folder, TOKENIZER_CONFIG), _tokenizer_config(do_lower_case, content))
   shutil.copyfile(vocab_file, os.path.join(folder, VOCABULARY))
   path = os.path.join(folder, WEIGHTS)
-  # PyTorch's loaders ask for this format by name.
+  # transformers requires this entry to load with PyTorch.
   safetensors_file.write(path, _renamed(tensors, head), {"format": "pt"})
   return path
 
@@ -320,7 +320,7 @@ def write_folder(
 def tensors_of(weights: Weights) -> dict[str, np.ndarray]:
   """All tensors, as the original would have saved them.
 
-  Its head for choices has no bias, which would be the same for all: one of zero is left out.
+  Its multiple-choice head has no bias, as all choices would share it: a zero bias is dropped.
   """
   tensors = {name: weights.read(name) for name in weights.contents}
   is_choice = read_architecture(weights.path) == _CHOICE
@@ -341,7 +341,7 @@ def _renamed(tensors: Mapping[str, np.ndarray], head: Head) -> dict[str, np.ndar
 
 
 def _labels(tensors, head: Head) -> list[str] | None:
-  """Names for the outputs of a classifier; their number has to be right, so that it fits."""
+  """Names for the outputs of a classifier, one per output as transformers requires."""
   if head.name not in ("sentences", "ner"):
     return None
   count = len(tensors["output_weights"])
@@ -354,7 +354,7 @@ def _tokenizer_config(do_lower_case: bool, config: Mapping[str, Any]) -> dict[st
   return {
     "tokenizer_class": "BertTokenizer",
     "do_lower_case": do_lower_case,
-    "strip_accents": None,  # as do_lower_case says
+    "strip_accents": None,  # follows do_lower_case
     "tokenize_chinese_chars": True,
     "model_max_length": config["max_position_embeddings"],
     "unk_token": "[UNK]",

@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-  """Where a tensor is on the other side.
+  """The name and layout of a tensor in the other format.
 
   Attributes:
     name: its name there.
-    is_transposed: whether rows and columns change places.
+    is_transposed: whether rows and columns are exchanged.
   """
 
   name: str
@@ -60,7 +60,7 @@ _MODULE = re.compile(
   r"|bert\.pooler\.dense"
   r"|cls\.predictions\.transform\.(dense|LayerNorm)"
 )
-_BARE = ("embeddings.", "encoder.", "pooler.")  # as an encoder without a head is saved
+_BARE = ("embeddings.", "encoder.", "pooler.")  # keys of an encoder saved without a head
 _DECODER = "cls.predictions.decoder."
 
 
@@ -85,9 +85,9 @@ def key_of(name: str) -> Place:
 
 
 def variable_of(key: str) -> Place:
-  """The variable of the original that is under a key in transformers' files, and `key_of` back.
+  """The original's variable for a key of transformers' files; the inverse of `key_of`.
 
-  Other keys keep their name. See `variables_of` for those that mean nothing.
+  Other keys keep their name. See `variables_of` for keys that are ignored.
 
   Example:
     >>> variable_of("bert.pooler.dense.weight")
@@ -109,8 +109,8 @@ def variable_of(key: str) -> Place:
 def variables_of(keys: Iterable[str]) -> dict[str, Place]:
   """The original's name of each tensor of a file -> its key there.
 
-  Left out are position_ids, which are 0, 1, 2, ..., and the decoder's second name of the word
-  embeddings; its bias counts if the file has it under no other name.
+  Ignored are position_ids, which are 0, 1, 2, ..., and the decoder's second name of the word
+  embeddings; the decoder's bias is used if the file has it under no other name.
 
   Raises:
     ValueError: two keys mean the same variable.

@@ -1,1 +1,1 @@
-"""What `doctor.py` and every run check beforehand."""
+"""Checks that `doctor.py` and every run make before training."""

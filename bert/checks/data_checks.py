@@ -70,10 +70,10 @@ class TextSet(NamedTuple):
 def check_data(subject: Subject) -> Iterator[Finding]:
   """Recognises the data of `--data_dir` or `--input_file`, and checks them."""
   if not (subject.data_dir or subject.input_file):
-    yield note("No --data_dir and no --input_file: data are not checked.")
+    yield note("Without --data_dir or --input_file, data are not checked.")
     return
   if subject.data_dir == "download":
-    yield note("The data would be downloaded, and are not checked.")
+    yield note("The data would be downloaded; they are not checked.")
     return
   by_kind = collections.defaultdict(list)
   is_task = bool(subject.task_name and subject.data_dir)
@@ -129,7 +129,7 @@ def recognise(path: str) -> str:
     return "squad"
   lines = [line.split() for line in head.split("\n")[:200] if line.strip()]
   tagged = sum(len(line) > 1 and bool(_CONLL_LABEL.match(line[-1])) for line in lines)
-  if tagged > 0.5 * len(lines):  # a line without its label is a finding later
+  if tagged > 0.5 * len(lines):  # a line without a label is reported later
     return "conll"
   return "table" if path.endswith(".tsv") else "text"
 
@@ -154,7 +154,7 @@ def _read_task(subject: Subject) -> Iterator[TextSet | Finding]:
   labels = processor.get_labels() if has_classes else []
   found: list[TextSet | Finding] = []
   absent: list[Finding] = []
-  # Without any label there is no training example, and no other split can be understood.
+  # Without labels there is no training example, and the other splits cannot be read.
   for split in _SPLITS if labels or not has_classes else _SPLITS[:1]:
     try:
       examples = getattr(processor, f"get_{split}_examples")(folder)
@@ -203,7 +203,7 @@ def _read_squad(subject: Subject, path: str) -> Iterator[TextSet | Finding]:
     yield warning(
       f"The answers of {lost} of {questions} questions are not where the file says.",
       path,
-      "Such questions are left out of training. Correct their answer_start.",
+      "Training skips such questions. Correct their answer_start.",
     )
   labels = ("answered", "impossible")
   texts = [
@@ -244,7 +244,7 @@ def _split_of(path: str) -> str:
 
 
 # ---------------------------------------------------------------------------------------------
-# One set.
+# Checks of one split.
 
 
 def _check_set(subject: Subject, text_set: TextSet) -> Iterator[Finding]:
@@ -328,7 +328,7 @@ def _shared(text_sets: Sequence[TextSet]) -> Iterator[Finding]:
 
 
 def _pieces(subject: Subject, text_set: TextSet) -> Iterator[Finding]:
-  """Lengths in word pieces, and unknown words."""
+  """Checks lengths in word pieces, and unknown words."""
   tokenizer = _tokenizer(subject)
   texts = text_set.texts[: subject.max_examples]
   firsts = tokenizer.texts_to_ids(text.first for text in texts)
@@ -371,7 +371,7 @@ def _tokenizer(subject: Subject):
 def _cut(text_set: TextSet, cut: int, total: int, limit: str) -> Iterator[Finding]:
   what = f"{share(cut, total)} of the texts of {text_set.split} are longer than {limit}."
   if cut > _MANY_CUT * total:
-    remedy = "They are cut. Raise --max_seq_length, or read them through windows (long texts)."
+    remedy = "They are cut. Raise --max_seq_length, or use --long_text=windows."
     yield warning(what, text_set.path, remedy)
   else:
     yield ok(what, text_set.path)

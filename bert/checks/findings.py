@@ -1,4 +1,4 @@
-"""The run that `doctor.py` examines, its findings, and how a failing check spoils no other.
+"""The run that `doctor.py` examines, its findings, and the loop over its checks.
 
   def check_house(subject):
     yield ok("It stands.", "house")
@@ -21,10 +21,10 @@ class Finding(NamedTuple):
   """The result of one check.
 
   Attributes:
-    level: of `LEVELS`. An error spoils a run, a warning probably spoils its result.
+    level: one of `LEVELS`. An error makes the run fail, a warning probably spoils its result.
     what: the finding, in a sentence.
-    where: file, or file:line; "" if it has no place.
-    remedy: what to do about it; "" if nothing.
+    where: file, or file:line; "" if it has no location.
+    remedy: how to correct it; "" if nothing needs correction.
   """
 
   level: str
@@ -108,7 +108,7 @@ class Subject:
     Args:
       values: flag -> value; flags that are no fields are skipped, `train_batch_size` becomes the
         size of the parts that `gradient_accumulation_steps` makes.
-      **further: fields that no flag holds as it is.
+      **further: fields that are not flags or are computed from several.
     """
     fields = {field.name for field in dataclasses.fields(cls)} & set(values)
     subject = cls(**{**{name: values[name] for name in fields}, **further})
@@ -121,21 +121,21 @@ Check = Callable[[Subject], Iterator[Finding]]
 
 
 def examine(checks: Iterable[Check], subject: Subject) -> Iterator[Finding]:
-  """Runs the checks one after the other; one that fails is a finding, too."""
+  """Runs the checks in order; a check that raises an exception becomes a finding."""
   for check in checks:
     try:
       yield from check(subject)
-    except (ValueError, OSError) as failure:  # what readers raise: it says what is wrong where
+    except (ValueError, OSError) as failure:  # raised by readers; names the fault and the location
       yield of_failure(failure)
     except Exception as failure:
       yield error(
         f"{check.__name__} ended in {type(failure).__name__}: {failure}",
-        remedy="This check is of no use here; the others are. Please report it.",
+        remedy="The other checks are not affected. Please report this bug.",
       )
 
 
 def of_failure(failure: Exception, place: str = "") -> Finding:
-  """The finding that a reader's exception means.
+  """The finding for an exception of a reader.
 
   Args:
     failure: what was raised.
@@ -178,7 +178,7 @@ def to_json(findings: Iterable[Finding]) -> str:
 
 
 def number_of(level: str, findings: Iterable[Finding]) -> int:
-  """How many findings are of a level."""
+  """The number of findings of a level."""
   return sum(finding.level == level for finding in findings)
 
 
@@ -188,7 +188,7 @@ def _count(findings) -> str:
 
 
 def share(part: float, whole: float) -> str:
-  """A share for people.
+  """A fraction as a percentage.
 
   Example:
     >>> share(1, 3), share(1, 5000), share(0, 0)

@@ -1,4 +1,4 @@
-"""Whether this machine suits a run: versions, types, memory, disk.
+"""Checks that this machine suits a run: versions, types, memory, disk.
 
 The checks of `doctor.py` that look at the machine; see `findings.py`. `memory_needed` holds the
 arithmetic, which its docstring explains.
@@ -43,7 +43,7 @@ def check_namesakes(subject: Subject) -> Iterator[Finding]:
   del subject
   for name in installation.namesakes():
     yield error(
-      f"{name} also installs a package `bert`: `import bert` finds the one or the other.",
+      f"{name} also installs a package `bert`: `import bert` may find that one.",
       remedy=f"pip uninstall {name}, or use an environment without it.",
     )
 
@@ -53,7 +53,7 @@ def _clashes(supported: str, requirements: Sequence[str]) -> Iterator[Finding]:
 
   python = platform.python_version()
   if python not in SpecifierSet(supported, prereleases=True):
-    yield error(f"This is Python {python}, but {supported} is needed.", sys.executable)
+    yield error(f"This is Python {python}, but {supported} is required.", sys.executable)
   wanted_by = [("this project", requirements)]
   wanted_by += [(name, installation.requirements_of(name)) for name in _LIBRARIES]
   seen = set()
@@ -111,7 +111,7 @@ def check_devices(subject: Subject) -> Iterator[Finding]:
 
 
 def _dtype(dtype: str, preferred: str, reason: str) -> Iterator[Finding]:
-  """Compares `--dtype` with what the machine computes fast."""
+  """Compares `--dtype` with the types that the machine computes fast."""
   if dtype == "bfloat16" and preferred != "bfloat16":
     yield warning(
       f"--dtype=bfloat16 is emulated here, slower than float32: {reason}.",
@@ -166,12 +166,12 @@ def memory_needed(
     gradients    4 P
     slots        8 P: Adam's two moments
     activations  b L B S (8 H + 2 I + 2 N S): inputs of the products, of LayerNorm and of GELU,
-                 and attention's probabilities before and after dropout, kept for the way back
+                 and attention's probabilities before and after dropout, kept for the backward pass
     logits       8 B M V: scores of M masked words over V tokens, and their gradient; pre-training
                  only
     program      1.25 GiB: Python, TensorFlow and what it compiles
 
-  What is kept is counted as in Korthikanti et al. 2022, arXiv:2205.05198, section 4.1. On a CPU,
+  Activations are counted as in Korthikanti et al. 2022, arXiv:2205.05198, section 4.1. On a CPU,
   peaks of 2 to 4 layers, 256 to 512 wide, at lengths 128 and 512, were up to 9% less than this.
 
   Args:
@@ -218,7 +218,7 @@ def check_memory(subject: Subject) -> Iterator[Finding]:
   place = "GPU" if there else "machine"
   there = there or list(filter(None, [hardware.memory()]))
   if not there:
-    yield note(f"{what}; this system does not say how much it has.")
+    yield note(f"{what}; this system does not report its memory.")
     return
   smallest = min(there, key=lambda memory: memory.available)
   has = f"the {place} has {gigabytes(smallest.available)} free of {gigabytes(smallest.total)}"
@@ -233,7 +233,7 @@ def check_memory(subject: Subject) -> Iterator[Finding]:
 
 
 def gigabytes(size: float) -> str:
-  """Bytes for people.
+  """A number of bytes as text in GiB or MiB.
 
   Example:
     >>> gigabytes(3 << 29), gigabytes(5 << 20)
@@ -247,7 +247,7 @@ def gigabytes(size: float) -> str:
 
 
 def check_disk(subject: Subject) -> Iterator[Finding]:
-  """Whether `--output_dir` can be written, and has room for the checkpoints of a run."""
+  """Checks that `--output_dir` can be written, and has room for the checkpoints of a run."""
   folder = subject.output_dir
   if not folder:
     return

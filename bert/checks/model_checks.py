@@ -1,4 +1,4 @@
-"""Whether configuration, vocabulary and checkpoint are sound, and of one model.
+"""Checks that configuration, vocabulary and checkpoint are valid and belong to one model.
 
 The checks of `doctor.py` that look at a model's three files; see `findings.py`. The checkpoint
 needs TensorFlow, the other two do not.
@@ -38,7 +38,7 @@ def check_config(subject: Subject) -> Iterator[Finding]:
   """Reads `--bert_config_file`."""
   path = subject.bert_config_file
   if subject.config is None and path is None:
-    yield note("No --bert_config_file: sizes, checkpoint and memory are not checked.")
+    yield note("Without --bert_config_file, sizes, checkpoint and memory are not checked.")
     return
   config = subject.config or BertConfig.from_json_file(path)
   subject.config = config
@@ -76,10 +76,10 @@ def check_vocabulary(subject: Subject) -> Iterator[Finding]:
   """Reads `--vocab_file`, compares its size with the configuration's and its case with the flag."""
   path = subject.vocab_file
   if subject.vocab is None and path is None:
-    yield note("No --vocab_file: the vocabulary is not checked, and texts are not tokenized.")
+    yield note("Without --vocab_file, the vocabulary is not checked, and texts are not tokenized.")
     return
   with warnings.catch_warnings():
-    warnings.simplefilter("ignore", tokenization.VocabularyWarning)  # said below, with the line
+    warnings.simplefilter("ignore", tokenization.VocabularyWarning)  # reported below, with the line
     subject.vocab = vocab = subject.vocab or tokenization.load_vocab(path)
     odd_lines = list(_odd_lines(path)) if path else []
   path = path or "the vocabulary"
@@ -153,7 +153,7 @@ def _size(vocab: Mapping[str, int], path: str, subject: Subject) -> Iterator[Fin
   said = f"{tokens} lines, and vocab_size of {subject.bert_config_file or 'the model'} is {needed}"
   remedy = "Take the vocabulary and the configuration of one model."
   if tokens > needed:
-    yield error(f"{said}: the last tokens would have no embedding.", path, remedy)
+    yield error(f"{said}: the last tokens have no embedding.", path, remedy)
   elif needed - tokens >= _LARGEST_MULTIPLE:
     yield warning(f"{said}: it may be another model's.", path, remedy)
   elif tokens < needed:
@@ -170,7 +170,7 @@ def check_checkpoint(subject: Subject) -> Iterator[Finding]:
   Values are not read: this takes milliseconds for a checkpoint of any size.
   """
   if not subject.init_checkpoint:
-    yield note("No --init_checkpoint: the model starts from random values.")
+    yield note("Without --init_checkpoint, the model starts from random values.")
     return
   from bert.checkpoints import bundle_files, finding, reading
 
@@ -294,7 +294,7 @@ def _not_finite(values: np.ndarray) -> int:
 
 
 def check_resumed(subject: Subject) -> Iterator[Finding]:
-  """Whether a checkpoint in `--output_dir`, which would be resumed, is of the same model."""
+  """Checks that a checkpoint in `--output_dir`, which would be resumed, is of the same model."""
   if not (subject.output_dir and os.path.isdir(subject.output_dir)):
     return
   from bert.checkpoints import finding, reading

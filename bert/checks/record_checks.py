@@ -1,4 +1,4 @@
-"""Whether TFRecord files are complete and fit the model.
+"""Checks that TFRecord files are complete and match the model.
 
 The checks of `doctor.py` that look at records: those of `create_pretraining_data.py`, and those
 that `run_classifier.py` and its siblings write into their output folder. See `findings.py`.
@@ -27,7 +27,7 @@ _REMEDY = "Write the records again with the program that made them."
 
 
 def are_records(path: str) -> bool:
-  """Whether a file is of TFRecords: by its name, or by a length and its checksum at its start."""
+  """Whether a file has TFRecord's name ending, or starts with a length and its checksum."""
   if path.endswith((".tfrecord", ".tf_record", ".tfrecords", ".tfrecord.gz")):
     return True
   from bert.text import text_files
@@ -41,7 +41,7 @@ def are_records(path: str) -> bool:
 
 
 def check_record_files(subject: Subject, paths: list[str]) -> Iterator[Finding]:
-  """Checks each file by itself, so that a damaged one does not hide the others."""
+  """Checks each file separately, so that a damaged one does not hide the others."""
   for path in paths:
     try:
       yield from _check_file(path, subject)
@@ -71,7 +71,7 @@ def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
 
 
 def _check_bytes(path: str, manifest: Mapping, checksums: bool) -> Iterator[Finding]:
-  """Compares the file with its manifest, to the last byte where there is a hash."""
+  """Compares the file with its manifest: its size, and its sha256 with `--checksums`."""
   if not manifest:
     yield note("It has no manifest: a file that ends early would not be noticed.", path)
     return
@@ -95,7 +95,7 @@ class _Seen:
 
   Attributes:
     count: of records that were read.
-    is_all: whether the file has no further records.
+    is_all: whether all records of the file were read.
     features: names, of the first record.
     lengths: of input_ids, all that occur.
     predictions: length of masked_lm_ids, or None.
@@ -168,7 +168,7 @@ class _Seen:
 
 
 def _limits(subject: Subject) -> dict[str, int]:
-  """Feature -> the first number that the model has no embedding for."""
+  """Feature -> the first id that is too large for the model."""
   if not subject.config:
     return {}
   tokens, segments = subject.config.vocab_size, subject.config.type_vocab_size
@@ -217,7 +217,7 @@ def _check_lengths(path, subject: Subject, seen: _Seen, length: int | None) -> I
 
 
 def _check_pretraining(path, subject: Subject, seen: _Seen, length: int) -> None:
-  """As `run_pretraining.py` does, but all records and not the first ones only.
+  """The checks of `run_pretraining.py`, applied to all records instead of the first ones.
 
   Raises:
     RecordError: a manifest or a record does not fit.
@@ -269,7 +269,7 @@ def _check_ids(path, subject: Subject, seen: _Seen) -> Iterator[Finding]:
 
 def _shares(path, seen: _Seen) -> Iterator[Finding]:
   total = sum(seen.labels.values())
-  # Examples to predict have the first label throughout.
+  # Examples for prediction all have the first label.
   is_predicted = os.path.basename(path).startswith(("predict", "test"))
   if total > 1 and len(seen.labels) == 1 and not is_predicted:
     [label] = seen.labels

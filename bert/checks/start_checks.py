@@ -1,4 +1,4 @@
-"""The cheap part of `doctor.py`, which every `run_*` script does when it starts.
+"""The fast checks of `doctor.py`, which every `run_*` script makes when it starts.
 
   start_checks.log_cheap_findings(settings.values, config, tokenizer.vocab)
 

@@ -48,7 +48,7 @@ def unpack(archive: str | os.PathLike, folder: str | os.PathLike) -> None:
     *(RuntimeError, NotImplementedError),  # zipfile's words for "encrypted", "unknown method"
   ) as error:
     raise DownloadError(
-      f"{archive} is damaged or no archive ({error}). Delete it if it is there, and fetch it again."
+      f"{archive} is damaged or not an archive ({error}). Delete the file and download it again."
     ) from error
   except DownloadError as error:
     raise DownloadError(f"Refused to unpack {archive}: {error}") from error
@@ -67,7 +67,7 @@ def _write_members(members: Iterator[_Member], folder: pathlib.Path) -> None:
     if member.open is None:
       target.mkdir(parents=True, exist_ok=True)
       continue
-    key = str(target).casefold()  # some file systems take "A" and "a" for one file
+    key = str(target).casefold()  # some file systems do not distinguish "A" from "a"
     if key in seen:
       raise DownloadError(f"two members are called {member.name!r}.")
     seen.add(key)

@@ -26,7 +26,7 @@ def write_text(path: str | os.PathLike, text: str) -> None:
   """Writes a text file, whole or not at all; see `written_whole`.
 
   Args:
-    path: final name; its folder has to exist.
+    path: final name; its folder must exist.
     text: written as UTF-8, line ends as they are.
 
   Raises:
@@ -43,11 +43,11 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> None:
 
 @contextlib.contextmanager
 def written_whole(path: str | os.PathLike) -> Iterator[BinaryIO]:
-  """A binary file to write to, which becomes `path` when the block ends well.
+  """A binary file to write to, which becomes `path` when the block ends without an error.
 
-  It is written aside, forced to disk, and renamed into place. Whenever the program is stopped, or
-  the power is cut, `path` holds the whole old content, the whole new one, or does not exist. On a
-  remote file system, such as gs://, the guarantees are those of its renames.
+  It is written aside, forced to disk, and renamed into place. If the program is stopped or
+  the power fails at any time, `path` holds the complete old content, the complete new content, or
+  does not exist. On a remote file system, such as gs://, the guarantees are those of its renames.
 
   Raises:
     OSError: it cannot be written; the error names `path`.
@@ -82,9 +82,9 @@ def written_whole(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
 
 class _NamedWriter(io.BufferedWriter):
-  """A buffered file whose errors name another one, that which it is going to be.
+  """A buffered file whose errors name its final path instead of the temporary one.
 
-  Python's own name none, as a rule: of a full disk they say that it is full, but not which one.
+  Python's own errors usually name no file: "No space left on device" does not say on which one.
   """
 
   def __init__(self, raw: io.RawIOBase, name: str):
@@ -109,11 +109,11 @@ class _NamedWriter(io.BufferedWriter):
 
 @contextlib.contextmanager
 def folder_written_whole(path: str | os.PathLike) -> Iterator[str]:
-  """An empty folder to write to, which becomes `path` when the block ends well.
+  """An empty folder to write to, which becomes `path` when the block ends without an error.
 
-  As `written_whole`; a folder that is there is replaced. Where the system cannot exchange two
-  folders in one step, a crash in between leaves the old one, whole, as `.NAME.old`, and the next
-  call puts it back.
+  As `written_whole`; an existing folder is replaced. Where the system cannot exchange two folders
+  in one step, a crash in between leaves the complete old one as `.NAME.old`, and the next call
+  restores it.
 
   Raises:
     OSError: it cannot be written; the error names `path`.
@@ -145,7 +145,7 @@ def _replace_folder(aside, path, replaced):
 
 
 def _exchange(first: str, second: str) -> bool:
-  """Lets two names change places in one step; False where that cannot be done."""
+  """Exchanges two names in one step; returns False where the system cannot do that."""
   try:
     renameat2 = ctypes.CDLL(None).renameat2  # Linux since 3.15; Python has no name for it
   except (AttributeError, OSError, TypeError):
@@ -155,7 +155,7 @@ def _exchange(first: str, second: str) -> bool:
 
 
 def _put_back(replaced, path):
-  """Removes a folder that was replaced, or gives it its name again if nothing has taken it."""
+  """Removes a replaced folder, or renames it back if no new folder took its place."""
   if os.path.exists(path):
     shutil.rmtree(replaced, ignore_errors=True)
   elif os.path.exists(replaced):
@@ -170,11 +170,11 @@ def _force_tree_to_disk(folder):
 
 @contextlib.contextmanager
 def errors_naming(path: str | os.PathLike, instead_of: str | None = None) -> Iterator[None]:
-  """Lets errors of the operating system name a file if they name none, or a temporary one.
+  """Adds a file's name to operating system errors that name none, or a temporary file.
 
   Args:
     path: the file that the user named.
-    instead_of: the temporary one; also a folder of such.
+    instead_of: the temporary file, or a folder of temporary files.
 
   Example:
     >>> with errors_naming("answers.jsonl"):
@@ -221,7 +221,7 @@ def force_to_disk(path: str | os.PathLike) -> None:
     with errors_naming(path):
       os.fsync(descriptor)
   except OSError as error:
-    # Some network file systems cannot sync a folder; they have no way to promise more.
+    # Some network file systems cannot sync a folder; nothing more can be done there.
     if not (is_folder and error.errno in (errno.EINVAL, errno.ENOTSUP)):
       raise
   finally:
@@ -240,7 +240,7 @@ def hidden_beside(path: str, suffix: str) -> str:
 
 
 # ---------------------------------------------------------------------------------------------
-# Folders of one run at a time.
+# Folders that only one run at a time may use.
 
 
 class FolderInUseError(OSError):
@@ -255,13 +255,13 @@ _held: dict[tuple[int, str], int] = {}  # (process, lock file) -> how many block
 def hold_folder(folder: str | os.PathLike) -> Iterator[None]:
   """Within the block no other process holds this folder; blocks of one process may be nested.
 
-  The operating system holds the lock and releases it when the process dies, however it dies, so a
+  The operating system releases the lock when the process ends, even if it is killed, so a
   killed run never blocks its own restart. It is a POSIX lock (`lockf`): those work on network file
   systems, and forked children do not inherit them. Meanwhile a file `.lock` in the folder names the
   process and its machine; without the lock this file has no meaning.
 
   Args:
-    folder: has to exist.
+    folder: must exist.
 
   Raises:
     FolderInUseError: another process holds it; the message names the process.

@@ -11,7 +11,7 @@ Guarantees:
    has the same file; else it starts over. Of two processes, one downloads and the other waits.
 3. Requests use HTTPS only (plain HTTP only to a server on this machine), and no archive writes
    outside its folder, makes links, or unpacks to more than the limits in `archives.py`.
-4. Every failure is a `DownloadError` whose message says what to do by hand.
+4. Every failure is a `DownloadError` whose message says what to do manually.
 
 The cache is the argument `cache_dir`, else $BERT_CACHE_DIR, else $XDG_CACHE_HOME/bert, else
 ~/.cache/bert. $BERT_DOWNLOAD_BASE_URL names a mirror that has the files as
@@ -19,7 +19,7 @@ The cache is the argument `cache_dir`, else $BERT_CACHE_DIR, else $XDG_CACHE_HOM
 network, put an archive where the message says; the next run unpacks it from there.
 
 There are no published checksums of these files. What is checked: HTTPS, the declared length, the
-CRC of every archive member, and that the expected files are there.
+CRC of every archive member, and that the expected files exist.
 """
 
 import contextlib
@@ -95,8 +95,8 @@ def provide(
           _fetch_and_build(folder, urls, build, needs)
     except OSError as error:
       raise DownloadError(
-        f"Cannot write the cache {folder.parent}: {error}. Make room there, or name another place "
-        "in the environment variable BERT_CACHE_DIR."
+        f"Cannot write the cache {folder.parent}: {error}. Free some space there, or set another "
+        "folder in the environment variable BERT_CACHE_DIR."
       ) from error
   missing = [name for name in needs if not (folder / name).exists()]
   if missing:
@@ -116,7 +116,7 @@ def _fetch_and_build(folder, urls, build, needs) -> None:
     build([download.path for download in downloads], aside)
     missing = [name for name in needs if not (aside / name).exists()]
     if missing:
-      raise DownloadError(f"{', '.join(urls)} did not bring {', '.join(missing)}.")
+      raise DownloadError(f"{', '.join(urls)} did not contain {', '.join(missing)}.")
     if hasattr(os, "sync"):
       os.sync()  # the rename must not reach the disk before the files do
     os.rename(aside, folder)
@@ -143,7 +143,7 @@ def _obtain(url: str, path: pathlib.Path) -> _Download:
     fetch(url, part)
   except DownloadError as error:
     raise DownloadError(
-      f"{error} Or fetch it by other means, put it at {path}, and run again."
+      f"{error} Or download it by other means, save it as {path}, and run again."
     ) from error
   return _Download(part, by_hand=False)
 

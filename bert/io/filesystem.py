@@ -112,7 +112,7 @@ def list_folder(folder: str | os.PathLike) -> list[str]:
 
 
 def matching(pattern: str | os.PathLike) -> list[str]:
-  """Sorted paths that match a pattern such as `gs://bucket/*.txt`; hidden files are left out.
+  """Sorted paths that match a pattern such as `gs://bucket/*.txt`; without hidden files.
 
   A path that exists matches itself, even if it contains characters of patterns.
 
@@ -129,7 +129,7 @@ def matching(pattern: str | os.PathLike) -> list[str]:
 
 
 def rename(source: str | os.PathLike, target: str | os.PathLike) -> None:
-  """Gives a file another name on the same file system; an existing target is replaced.
+  """Renames a file on the same file system; an existing target is replaced.
 
   Raises:
     OSError: it cannot be renamed.
@@ -155,7 +155,7 @@ def remove(path: str | os.PathLike) -> None:
 
 
 class _RemoteFile(io.RawIOBase):
-  """A file of TensorFlow's as one of Python's, so that buffers, gzip and `seek` work as usual."""
+  """A TensorFlow file with Python's file interface, so that buffers, gzip and `seek` work."""
 
   def __init__(self, path: str):
     super().__init__()
@@ -197,7 +197,7 @@ def _gfile():
 
 @contextlib.contextmanager
 def _os_errors(path: str | os.PathLike) -> Iterator[None]:
-  """Turns TensorFlow's errors into those of the operating system, as Python's `open` raises."""
+  """Converts TensorFlow's errors to `OSError`s like those that Python's `open` raises."""
   import tensorflow as tf
 
   try:

@@ -52,7 +52,7 @@ def fetch(url: str, part: pathlib.Path) -> None:
     except (urllib.error.HTTPError, _InterruptedError) as error:
       reason = _reason(error, part)
     if _size(part) > most_bytes:
-      # A long download over a bad line may break often, as long as it makes progress.
+      # Only attempts without progress count: a long download over a bad line may break often.
       failures, most_bytes = 0, _size(part)
     failures += 1
     if failures >= ATTEMPTS:
@@ -101,7 +101,7 @@ def _fetch_rest(url: str, part: pathlib.Path) -> None:
     _check_room(url, part, have, state["total"])
     with open(part, "ab") as file:
       _copy_body(response, file, url, have, state["total"])
-  # Of a body without a declared length, its proper end is the only proof of completeness.
+  # Without a declared length, the regular end of the body is the only proof of completeness.
   _write_state(part, {**state, "total": _size(part)})
 
 
@@ -118,7 +118,7 @@ def _open(url: str, have: int, state: dict | None) -> http.client.HTTPResponse:
   except (OSError, http.client.HTTPException) as error:
     host = urllib.parse.urlsplit(url).hostname
     raise _InterruptedError(
-      f"no connection to {host} ({getattr(error, 'reason', error)}); is there a network?"
+      f"no connection to {host} ({getattr(error, 'reason', error)}); check the network."
     ) from error
 
 
@@ -215,7 +215,7 @@ def _check_url(url: str) -> None:
       parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname))
     )
   except ValueError as error:
-    raise DownloadError(f"{url!r} is no URL: {error}.") from error
+    raise DownloadError(f"{url!r} is not a URL: {error}.") from error
   if not allowed:
     raise DownloadError(f"Refused to fetch {url}: not https:// (nor http:// on this machine).")
 

@@ -1,4 +1,4 @@
-"""This installation: its version, where its samples lie, what it requires, which extra is missing.
+"""This installation: version, folder of samples, requirements, missing extras.
 
 The package lies in a checkout, where pyproject.toml, samples and the scripts are beside it, or in
 site-packages, where samples and scripts are inside it.
@@ -19,10 +19,10 @@ PACKAGE = pathlib.Path(bert.__file__).resolve().parent
 _PROJECT_FILE = PACKAGE.parent / "pyproject.toml"
 IS_CHECKOUT = (PACKAGE.parent / "modeling.py").is_file() and _PROJECT_FILE.is_file()
 
-# A global variable of a script: the words that started it, if the command `bert` did.
+# A global variable of a script: the command line that started it, if it was `bert ...`.
 PROGRAM_NAME = "__program__"
 
-# Where the scripts and the original's three libraries lie.
+# The folder of the scripts and the original's three libraries.
 ROOT = PACKAGE.parent if IS_CHECKOUT else PACKAGE
 
 SAMPLES = ROOT / "samples"
@@ -36,7 +36,7 @@ def version_line() -> str:
 
 
 def importable_environment() -> dict[str, str]:
-  """The environment for a new Python that has to find `bert` from any folder (`-m bert.X`).
+  """The environment for a new Python process that must find `bert` from any folder (`-m bert.X`).
 
   A checkout need not be installed, so its path goes first in PYTHONPATH. Site-packages must not:
   PYTHONPATH comes before the standard library.
@@ -87,11 +87,11 @@ class MissingExtraError(ImportError, ValueError):
 
 @contextlib.contextmanager
 def extra(name: str, what: str) -> Iterator[None]:
-  """Names the extra that a failing import in the block belongs to.
+  """Reports a failing import in the block with the extra that installs the package.
 
   Args:
     name: of the extra, as in pyproject.toml.
-    what: needs it, as the subject of the message.
+    what: the feature that needs it, the subject of the message.
 
   Raises:
     MissingExtraError: the import failed; the message has the command that installs the extra.

@@ -1,4 +1,4 @@
-"""TFRecord files: examples written whole or not at all, records read with every fault named.
+"""TFRecord files: written completely or not at all; read with an error for every damaged record.
 
   write_records("train.tf_record", ({"input_ids": [101, 102], "label_ids": [1]} for ...))
   for record in records_of("train.tf_record"):  # bytes of tf.train.Examples
@@ -102,7 +102,7 @@ def write_records(path: str | os.PathLike, examples: Iterable[Mapping[str, Any] 
       count += 1
     facts = {"records": count, "bytes": writer.tell()}
     writer.flush()
-    os.fsync(writer.fileno())  # if the disk is full, the old manifest stays with the old file
+    os.fsync(writer.fileno())  # fails on a full disk before the old manifest is removed
     with contextlib.suppress(FileNotFoundError):
       os.remove(manifest)  # of the old file; a file without a manifest is not checked
   write_text(manifest, json.dumps(facts) + "\n")
@@ -170,7 +170,7 @@ def compression_of(path: str | os.PathLike) -> str:
     with filesystem.open_to_read(path) as file:
       return "GZIP" if file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC else ""
   except OSError:
-    return ""  # Whoever reads the file reports what is wrong.
+    return ""  # The reader of the file reports the error.
 
 
 # ---------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from bert.io import filesystem
 
 # The csv module refuses fields above 131072 characters, a limit for the whole process.
 _CSV_FIELD_LIMIT = 2**31 - 1
-SKIP_ADVICE = "Correct the row, or leave such rows out with --skip_bad_rows."
+SKIP_ADVICE = "Correct the row, or skip such rows with --skip_bad_rows."
 
 
 class DataError(ValueError):
@@ -131,14 +131,14 @@ def read_table(
   strict: bool = False,
   on_bad_row: OnBadRow = _raise,
 ) -> list[Row]:
-  """Reads the rows of a text table, the header among them, blank lines left out.
+  """Reads the rows of a text table, including the header, without blank lines.
 
   Args:
     path: UTF-8, with or without byte order mark, lines ending in LF or CRLF.
     delimiter: one character.
     quotechar: None reads quotes as text, as GLUE's files need; '"' reads CSV's quoted fields.
     strict: whether text after a closing quote, or a quote never closed, is an error.
-    on_bad_row: called with each `DataError`; raises it, or returns to leave the row out.
+    on_bad_row: called with each `DataError`; raises it, or returns to skip the row.
 
   Returns:
     One `Row` of strings per row of the file.

@@ -22,7 +22,7 @@ STANDARD_STREAM = "-"
 
 
 def read_lines(input_file: str) -> Iterator[str]:
-  r"""The lines of a text file, one by one, without surrounding blanks.
+  r"""Yields the lines of a text file without surrounding whitespace.
 
   Args:
     input_file: a path, `gs://` and the like included, or `-` for standard input.

@@ -22,14 +22,14 @@ from typing import BinaryIO
 import google_crc32c
 import numpy as np
 
-# Tags of fields of which a length follows: the field's number times 8, plus 2.
+# Tags of length-delimited fields: the field's number times 8, plus 2.
 _FEATURES = b"\x0a"  # Example.features
 _ENTRY, _KEY, _VALUE = b"\x0a", b"\x0a", b"\x12"  # an entry of the map Features.feature
 _FLOAT_LIST, _INT64_LIST = b"\x12", b"\x1a"  # Feature.float_list, Feature.int64_list
 _PACKED = b"\x0a"  # FloatList.value, Int64List.value
 
 _HEAD = struct.Struct("<QI")
-_PIECE_BYTES = 1 << 24  # read at once, whatever length a file claims
+_PIECE_BYTES = 1 << 24  # read at once, whatever length the file declares
 _FRAME_BYTES = 16  # of TFRecord, around each record: length, its checksum, the record's checksum
 
 
@@ -139,7 +139,7 @@ def _varint_rows(array: np.ndarray) -> tuple[bytes, list[int]]:
 
 
 def framed(record: bytes) -> bytes:
-  """A record as it is stored in a TFRecord file, between its length and checksums."""
+  """A record in TFRecord framing: its length and checksums around it."""
   return _frame_head(len(record)) + record + struct.pack("<I", masked_crc32c(record))
 
 
@@ -150,7 +150,7 @@ def _frame_head(length: int) -> bytes:
 
 
 def masked_crc32c(data: bytes) -> int:
-  """The CRC-32C, rotated and shifted: one of data that contain checksums would be weak."""
+  """The CRC-32C, rotated and shifted: a CRC of data that contain CRCs would be weak."""
   crc = google_crc32c.value(data)
   return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
@@ -163,11 +163,11 @@ def framed_size(head: bytes | memoryview) -> int:
 def unframed(reader: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
   """The records of a TFRecord file, each checked against its checksums.
 
-  TensorFlow's reader asks for as much memory as a length says, and where that cannot be had the
-  process dies. Here a length costs no more than the bytes that are there.
+  TensorFlow's reader allocates as much memory as a length declares, and the process dies if that
+  fails. Here a wrong length costs no more memory than the file has bytes.
 
   Args:
-    reader: of the file, uncompressed.
+    reader: of the uncompressed file.
 
   Raises:
     FrameError: the next record is damaged, or the file ends within it.
@@ -179,7 +179,7 @@ def unframed(reader: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
   """
   while head := reader.read(_HEAD.size):
     if len(head) < _HEAD.size:
-      raise FrameError(f"only {len(head)} bytes of its head are there")
+      raise FrameError(f"only {len(head)} bytes of its header exist")
     length, checksum = _HEAD.unpack(head)
     if masked_crc32c(head[:8]) != checksum:
       raise FrameError("the checksum of its length is wrong")

@@ -137,7 +137,7 @@ def _shuffled(element) -> tuple[int, list[Record]]:
 
 
 class WriteFile(beam.DoFn):
-  """(number of an output file, its buckets) -> nothing; the file and its manifest appear."""
+  """(number of an output file, its buckets) -> no elements; writes the file and its manifest."""
 
   def __init__(self, output_files: Sequence[str], facts: Mapping[str, Any]):
     self._output_files, self._facts = list(output_files), dict(facts)
@@ -168,6 +168,6 @@ def _copy(local: str, remote: str) -> None:
 
 
 def _counts(result) -> dict[str, int]:
-  """The counts of `MakeRecords`, as far as the runner reports them."""
+  """The counts of `MakeRecords` that the runner reports."""
   counters = result.metrics().query(MetricsFilter().with_namespace(_COUNTERS))["counters"]
   return {counter.key.metric.name: counter.result for counter in counters}

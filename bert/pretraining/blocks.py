@@ -66,7 +66,7 @@ class BlockSettings(NamedTuple):
   text_format: corpus.TextFormat = corpus.TextFormat()
 
   def facts(self, vocab: Mapping[str, int]) -> dict[str, Any]:
-    """The settings in the manifest of a file of records; options only if they were used."""
+    """The settings for the manifest of a record file; options only if they were used."""
     used = {name: getattr(self, name) for name in _OPTIONS}
     used.update(self.text_format._asdict())
     return {
@@ -177,7 +177,7 @@ def load_tables(settings: BlockSettings) -> Tables:
 
 
 class Block:
-  """Documents one after the other.
+  """Consecutive documents as flat arrays.
 
   Attributes:
     place: number of the range, and number of the first document in it.
@@ -189,7 +189,7 @@ class Block:
 
   def __init__(self, place: tuple[int, int]):
     self.place = place
-    # Arrays of Python while they are filled, then of NumPy.
+    # Python arrays while they are filled, then NumPy arrays.
     self.ids: Any = array.array("i")
     self.word_starts: Any = array.array("b")
     self.sentence_ends = [0]
@@ -284,7 +284,7 @@ def _instances_of_block(block: Block, pass_number: int, settings) -> Iterator[In
 
 
 def _segment_pairs(block: Block, document: int, settings, stream: Stream) -> Iterator[Instance]:
-  """As `create_pretraining_data.create_instances_from_document`; see there."""
+  """Like `create_pretraining_data.create_instances_from_document`."""
   max_tokens = settings.max_seq_length - 3  # [CLS], [SEP], [SEP]
   target = _target(max_tokens, settings.short_seq_prob, stream)
   ends = block.sentence_ends
@@ -386,7 +386,7 @@ def _records(block: Block, instances: np.ndarray, settings, tables: Tables) -> B
   input_ids[:, 0] = tables.cls_id
   word_starts = is_text
   if settings.masks_words:
-    is_first = (column == 1) | (column == a_length + 2)  # even if a word was cut there
+    is_first = (column == 1) | (column == a_length + 2)  # even if its word was cut
     word_starts = is_text & (block.word_starts[source] | is_first)
 
   features = {

@@ -1,4 +1,4 @@
-"""Masks drawn in the input pipeline, anew in each epoch.
+"""Masks drawn in the input pipeline, different in each epoch.
 
 `create_pretraining_data.py` draws the masks of a sequence once for each of its `--dupe_factor`
 copies, so a long training repeats the same masks (arXiv:1907.11692, section 4.1). Here the records
@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from bert.pretraining import random_streams
 
-# The random numbers of a position: its place in the order, then those for its replacement.
+# The random numbers of a position: one for the random order, the others for its replacement.
 _ORDER, _MASK_OR_NOT, _KEEP_OR_NOT, _RANDOM_WORD = range(4)
 
 
@@ -110,7 +110,7 @@ def _number_to_predict(is_token, masking: Masking) -> tf.Tensor:
 def _labels(ids, chosen, max_predictions_per_seq: int) -> dict[str, tf.Tensor]:
   """The three features of the tokens chosen by a bool `[B, S]`."""
   length = tf.shape(ids)[1]
-  # Positions in ascending order with those not chosen behind: no more than P are before them.
+  # Chosen positions in ascending order, at most P of them, then those not chosen.
   positions = tf.sort(tf.where(chosen, tf.range(length), length), axis=1)
   missing = tf.maximum(max_predictions_per_seq - length, 0)
   positions = tf.pad(positions, [[0, 0], [0, missing]], constant_values=length)
@@ -125,7 +125,7 @@ def _labels(ids, chosen, max_predictions_per_seq: int) -> dict[str, tf.Tensor]:
 
 
 def _replacements(ids, bits, masking: Masking) -> tf.Tensor:
-  """What each token becomes if it is chosen: 80% [MASK], 10% a random word, 10% itself."""
+  """The replacement of each token if it is chosen: 80% [MASK], 10% a random word, 10% itself."""
   random_word = tf.cast(to_unit_interval(bits[_RANDOM_WORD]) * masking.vocab_size, ids.dtype)
   other = tf.where(to_unit_interval(bits[_KEEP_OR_NOT]) < 0.5, ids, random_word)
   return tf.where(to_unit_interval(bits[_MASK_OR_NOT]) < 0.8, masking.mask_id, other)
@@ -143,7 +143,7 @@ def _choose_tokens(is_candidate, order_bits, count) -> tf.Tensor:
 
 def _random_order(is_candidate, order_bits) -> tf.Tensor:
   """int32 `[B, S]`: positions, candidates first and by their bits."""
-  # A right shift makes room for the sign: no candidate reaches the largest int64.
+  # A right shift clears the sign bit, so no candidate reaches the largest int64.
   keys = tf.cast(tf.bitwise.right_shift(order_bits, _unsigned(2)), tf.int64)
   return tf.argsort(tf.where(is_candidate, keys, tf.int64.max), axis=1, stable=True)
 
@@ -159,7 +159,7 @@ def _choose_words(is_candidate, word_starts, order_bits, count) -> tf.Tensor:
   Pieces before the first start are a word too: the rest of one whose beginning was cut off. As in
   the original, [SEP] does not end a word.
   """
-  # Word 0 has the pieces before the first start; -1 is no word.
+  # Word 0 has the pieces before the first start; -1 means no word.
   words = tf.cumsum(tf.cast(is_candidate & (word_starts > 0), tf.int32), axis=1)
   words = tf.where(is_candidate, words, -1)  # [B, S]
   pieces, firsts = _pieces_and_firsts(words)  # [B, S + 1] each, by word
@@ -177,7 +177,7 @@ def _pieces_and_firsts(words):
   """For each word, the number of pieces and the position of the first; int32 `[B, S + 1]`."""
   batch, length = tf.unstack(tf.shape(words))
   rows = tf.range(batch)[:, None] * (length + 1)
-  segments = tf.reshape(tf.where(words < 0, -1, rows + words), [-1])  # -1 is left out
+  segments = tf.reshape(tf.where(words < 0, -1, rows + words), [-1])  # -1 is ignored
   positions = tf.reshape(tf.broadcast_to(tf.range(length), [batch, length]), [-1])
   total = batch * (length + 1)
   pieces = tf.math.unsorted_segment_sum(tf.ones_like(positions), segments, total)

@@ -1,4 +1,4 @@
-"""Training instances, and the documents they are made from: in memory, or on disk meanwhile.
+"""Training instances, and the documents they are made from: in memory or in temporary files.
 
   with Workspace("output", tokenizer) as workspace:
     documents = workspace.store_documents(sentences)  # reads like a list of lists of lists
@@ -95,7 +95,7 @@ def shuffle(items, rng: random.Random) -> None:
 
 @contextlib.contextmanager
 def temporary_files_in(folder: str) -> Iterator[None]:
-  """Adds to errors that name no file, as on a full disk, what was being written and where."""
+  """Adds the operation and the folder to errors that name no file, as on a full disk."""
   try:
     yield
   except OSError as error:
@@ -211,7 +211,7 @@ class StoredDocuments(Sequence):
     self._ids, self._order = ids, order
     self._sentence_ends, self._document_ends = sentence_ends, document_ends
     self._token_of = token_of
-    # The end of number n is at index n + 1, so that the start of the first is no special case.
+    # The end of item n is at index n + 1, so that the start of the first is no special case.
     sentence_ends.extend([0])
     document_ends.extend([0])
     self._documents = self._sentences_before = 0

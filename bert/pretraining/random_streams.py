@@ -23,7 +23,7 @@ _MASK = (1 << 64) - 1
 
 
 def stream_key(*numbers: int) -> int:
-  """A 64-bit key from integers in this order."""
+  """A 64-bit key from integers; their order matters."""
   key = 0
   for number in numbers:
     key = _mix((key ^ (number & _MASK)) + STEP)

@@ -118,7 +118,7 @@ def check_manifests(paths: Sequence[str], fmt: RecordFormat) -> str | None:
 
 
 def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
-  """What does not fit in a manifest, or None."""
+  """The first mismatch between a manifest and the format, or None."""
   if facts.get("records") == 0:
     return f"it holds no record. Omit the file, {_REMEDY}."
   is_unmasked = facts.get("dynamic_masking", fmt.dynamic_masking)
@@ -160,7 +160,7 @@ def _wrong_vocab_size(made_for: Any, fmt: RecordFormat) -> str | None:
 
 
 def _other_vocabulary(facts, fmt: RecordFormat, named: Mapping[str | None, str]) -> str | None:
-  """Compares with the vocabulary at hand, or that of the files before."""
+  """Compares with the given vocabulary, or that of the files before."""
   made_with = facts.get("vocabulary")
   if not made_with or not named or made_with in named.values():
     return None
@@ -208,7 +208,7 @@ def check_records(
 
 
 def _problem(record: bytes, features: Mapping, fmt: RecordFormat) -> str | None:
-  """What is wrong with a serialized record, or None."""
+  """The fault of a serialized record, or None."""
   import tensorflow as tf
 
   try:
@@ -272,7 +272,7 @@ def _wrong_value(arrays, fmt: RecordFormat):
         f"{name} holds {outside[0]}, but the vocab_size of --bert_config_file={fmt.config_file} is "
         f"{fmt.vocab_size}: the records were made with the vocabulary of another model."
       )
-  # On a CPU such values go unnoticed: they select no row of a one-hot matrix, and so no loss.
+  # On a CPU such values cause no error: they select no row of a one-hot matrix, and so no loss.
   segments, labels = arrays["segment_ids"], arrays["next_sentence_labels"]
   for name, values in (
     ("segment_ids", segments[segments < 0]),

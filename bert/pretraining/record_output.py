@@ -21,7 +21,7 @@ _WRITE_BUFFER_BYTES = 1 << 20
 
 
 class RecordFiles:
-  """TFRecord files that are written in turn; at the end either all of them appear or none.
+  """TFRecord files, filled in turn; at the end either all of them are renamed into place or none.
 
   They are first written under temporary names in the same folders. Beside each file is a manifest
   (`.NAME.manifest.json`) with the numbers of records and bytes, the sha256, and `facts`; readers
@@ -79,7 +79,7 @@ class RecordFiles:
       self._close_and_remove()
 
   def _publish(self) -> None:
-    """Does everything slow before the first rename: an interruption in between is unlikely."""
+    """Finishes all slow work before the first rename, to make an interruption there unlikely."""
     for temporary in self._temporary:
       force_to_disk(temporary)
     manifests = [self._manifest(index) for index in range(len(self._paths))]
@@ -126,7 +126,7 @@ def _open_records(path: str, compression: str | None) -> BinaryIO | gzip.GzipFil
 
 
 class _GzipFile(gzip.GzipFile):
-  """Without name and time in its header: equal records give equal bytes."""
+  """A gzip file without name and time in its header: equal records give equal bytes."""
 
   def __init__(self, file: BinaryIO):
     super().__init__(filename="", mode="wb", fileobj=file, mtime=0)

@@ -120,7 +120,7 @@ def create_records(
 
 @contextlib.contextmanager
 def _temporary_files(output_file: str, count: int) -> Iterator[list[str]]:
-  """Names of hidden files beside the output; files of these names are removed before and after."""
+  """Hidden temporary files beside the output, removed before and after the block."""
   paths = [hidden_beside(output_file, f"worker-{number}.tmp") for number in range(count)]
   _remove_spools(output_file)  # those of a run that was killed
   try:
@@ -198,7 +198,7 @@ class _Workers:
 
   def __init__(self, job: Job):
     context = _context()
-    self._counter = context.Value("q", 0)  # kept alive: a spawned process opens it by name
+    self._counter = context.Value("q", 0)  # keeps it alive: a spawned process opens it by name
     self._process_of = {}
     for worker in range(len(job.spools)):
       reader, writer = context.Pipe(duplex=False)
@@ -206,7 +206,7 @@ class _Workers:
         target=_work_in_process, args=(job, worker, self._counter, writer), daemon=True
       )
       process.start()
-      writer.close()  # so that the end of a worker ends its messages
+      writer.close()  # so that the connection closes when the worker ends
       self._process_of[reader] = process
 
   def messages(self) -> Iterator[Any]:
@@ -236,7 +236,7 @@ class _Workers:
 def _why_ended(process) -> str:
   process.join(5)
   code = process.exitcode
-  hint = "if not by hand, then by the system for lack of memory: use fewer workers"
+  hint = "probably by the system for lack of memory: use fewer workers"
   how = f"was killed by signal {-code} ({hint})" if code and code < 0 else f"ended with code {code}"
   return f"Worker process {process.pid} {how}. No output was written."
 

@@ -112,7 +112,7 @@ class ConllFile:
     return {split_label(label, scheme)[1] for label in self.labels(scheme)} - {""}
 
   def labels(self, scheme: str) -> set[str]:
-    """The labels that occur, once they are spelt in `scheme`."""
+    """The labels that occur, converted to `scheme`."""
     return {
       label
       for example in self.examples
@@ -129,7 +129,7 @@ def read_conll(
   """Reads a file of words and labels.
 
   Labels that violate their scheme (an `I-PER` that continues no entity) are counted in a warning
-  and read as by `label_schemes.entities_of`.
+  and interpreted as by `label_schemes.entities_of`.
 
   Args:
     path: UTF-8, with line ends LF or CRLF.

@@ -1,4 +1,4 @@
-"""Label schemes: how labels of words spell entities.
+"""Label schemes: how labels of words encode entities.
 
   entities_of(["O", "B-LOC", "I-LOC", "O"], "bio")                   # [Entity("LOC", 1, 3)]
   convert_labels(["B-LOC", "I-LOC"], "bio", "bioes")                 # ["B-LOC", "E-LOC"]
@@ -49,7 +49,7 @@ def split_label(label: str, scheme: str) -> tuple[str, str]:
 
 
 def entities_of(labels: Iterable[str], scheme: str) -> list[Entity]:
-  """The entities that labels spell; a label that continues no entity begins one.
+  """The entities encoded by labels; a label that continues no entity begins one.
 
   Malformed sequences are read as by conlleval, the script of the CoNLL tasks, and seqeval.
 
@@ -72,7 +72,7 @@ def entities_of(labels: Iterable[str], scheme: str) -> list[Entity]:
 
 
 def labels_of(entities: Iterable[Entity], length: int, scheme: str) -> list[str]:
-  """Spells the entities of a sentence of `length` words.
+  """The labels of a sentence of `length` words with these entities.
 
   Args:
     entities: in order, without overlaps.
@@ -112,7 +112,7 @@ def convert_labels(labels: Sequence[str], scheme: str, new_scheme: str) -> list[
 def model_labels(types: Iterable[str], scheme: str) -> list[str]:
   """All labels of a scheme for some types, in the order of the model's outputs.
 
-  Also those that do not occur in training, where a type may have entities of one word only.
+  Includes labels that do not occur in training, where a type may have one-word entities only.
 
   Example:
     >>> model_labels({"PER", "LOC"}, "bio")

@@ -40,7 +40,7 @@ def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def precision(labels: np.ndarray, predictions: np.ndarray, average: str = "binary") -> float:
-  """Fraction of predicted positives that are positive: TP / (TP + FP), 0 if there are none.
+  """Fraction of predicted positives that are positive: TP / (TP + FP), 0 if nothing is predicted.
 
   Args:
     labels: true classes.
@@ -57,7 +57,7 @@ def precision(labels: np.ndarray, predictions: np.ndarray, average: str = "binar
 
 
 def recall(labels: np.ndarray, predictions: np.ndarray, average: str = "binary") -> float:
-  """Fraction of positives that were predicted: TP / (TP + FN), 0 if there are none."""
+  """Fraction of positives that were predicted: TP / (TP + FN), 0 without positives."""
   from sklearn.metrics import recall_score
 
   return float(recall_score(labels, predictions, average=average, zero_division=0.0))
@@ -211,7 +211,7 @@ class ConfusionTable(str):
   labels: tuple[str, ...]
 
   def __new__(cls, matrix: np.ndarray, labels: Sequence[str]):
-    """Formats the matrix; arguments as of `format_confusion_matrix`."""
+    """Formats the matrix; arguments as in `format_confusion_matrix`."""
     table = super().__new__(cls, format_confusion_matrix(matrix, labels))
     table.matrix, table.labels = np.asarray(matrix), tuple(labels)
     return table
@@ -291,7 +291,7 @@ def keep_real(is_real_example, *arrays) -> tuple[np.ndarray, ...]:
 def predictions_of(
   outputs: np.ndarray, problem_type: str = "classification", threshold: float = 0.5
 ) -> np.ndarray:
-  """The predictions that follow from a model's outputs.
+  """Predictions from a model's outputs.
 
   Args:
     outputs: `[N, C]` probabilities, or logits for classification; `[N]` or `[N, 1]` floats for
@@ -360,7 +360,7 @@ def compute_metrics(
 
 
 def confusion_table(labels, outputs, is_real_example, names: Sequence[str]) -> ConfusionTable:
-  """The confusion matrix of a classification; arguments as of `compute_metrics`.
+  """The confusion matrix of a classification; arguments as in `compute_metrics`.
 
   Args:
     labels: int `[N]`.

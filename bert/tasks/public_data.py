@@ -79,7 +79,7 @@ def is_public_task(task_name: str) -> bool:
 
 def _find(task_name: str) -> _Task | None:
   name = task_name.lower().replace("-", "").replace("_", "")
-  return _TASKS.get("mnli" if name == "mnlimm" else name)  # one archive holds both kinds of genres
+  return _TASKS.get("mnli" if name == "mnlimm" else name)  # one archive holds both dev sets
 
 
 def download_task_data(
@@ -105,7 +105,7 @@ def download_task_data(
   task = _find(task_name)
   if task is None:
     names = ", ".join(TASK_NAMES)
-    raise DownloadError(f"No public data is known for task {task_name!r}. There are: {names}.")
+    raise DownloadError(f"No public data is known for task {task_name!r}. Known: {names}.")
   urls = [
     download_cache.url_of(name, source, BASE_URLS[source], base_url) for source, name in task.files
   ]

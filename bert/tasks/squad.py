@@ -35,10 +35,10 @@ class SquadExample:
     question_text: the question.
     doc_tokens: the paragraph's words. Questions of one paragraph share the list.
     orig_answer_text: the answer to train on; "" if the question has none; None in prediction.
-    start_position: index of the answer's first word; -1 if there is none; None in prediction.
+    start_position: index of the answer's first word; -1 without an answer; None in prediction.
     end_position: index of its last word, likewise.
     is_impossible: whether the paragraph does not answer the question (2.0 only).
-    answers: all correct answers, [] if there are none, None if the file does not give them.
+    answers: all correct answers, [] if the question has none, None if the file has no answers.
     word_starts: where each of `doc_tokens` begins in the paragraph, in characters.
   """
 
@@ -122,7 +122,7 @@ def split_words(text: str) -> tuple[list[str], list[int]]:
 
 
 class _Reader:
-  """Reads one file and counts its oddities."""
+  """Reads one file and counts unusual questions."""
 
   def __init__(self, path, is_training, version_2):
     self._path, self._is_training, self._version_2 = os.fspath(path), is_training, version_2
@@ -158,7 +158,7 @@ class _Reader:
       raise DataError(f"byte {error.start} is not UTF-8.", self._path) from None
     except json.JSONDecodeError as error:
       raise DataError(f"the file is not JSON ({error.msg}).", self._path, error.lineno) from None
-    except ValueError as error:  # a number of more digits than Python reads
+    except ValueError as error:  # an integer with more digits than Python converts
       raise DataError(f"the file is not JSON ({error}).", self._path) from None
     except (EOFError, zlib.error) as error:
       raise DataError(f"the file is not a complete gzip file ({error}).", self._path) from None
@@ -207,7 +207,7 @@ class _Reader:
     self._seen.add(str(qas_id))
 
   def _answers(self, qa, place) -> list[str] | None:
-    """Texts of the correct answers; None if the file does not give them."""
+    """Texts of the correct answers; None if the file has no answers."""
     if qa.get("answers") is None:
       return [] if self._version_2 and qa.get("is_impossible") is True else None
     answers = self._get(qa, "answers", list, place)
@@ -283,7 +283,7 @@ _KIND_NAMES = {
 def _shown(value) -> str:
   try:
     return f"{json.dumps(value):.60}"
-  except RecursionError:  # a value just shallow enough to be read may be too deep to write
+  except RecursionError:  # a deeply nested value that can be read may be too deep to write
     return "a deeply nested value"
 
 

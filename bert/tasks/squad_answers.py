@@ -24,7 +24,7 @@ from absl import logging
 from bert.io import atomic_files
 from bert.tokenization import BasicTokenizer
 
-# The null odds of a question without any valid span: above every threshold, so it has no answer.
+# The null odds of a question without a valid span: above every threshold, so the answer is "".
 # Finite, because JSON has no infinity; the original's "large and positive".
 NO_ANSWER_ODDS = 1000000.0
 
@@ -243,7 +243,7 @@ def _result_of(feature, results):
 def _candidates(feature, result, n_best_size, max_answer_length) -> list[_Candidate]:
   """The valid spans of one window, by the rank of their beginning, then of their end."""
   words, is_max_context = feature.token_to_orig_map, feature.token_is_max_context
-  # Padding and the question may be among the best, as in the original.
+  # Positions in padding and the question may be among the best, as in the original.
   starts = _get_best_indexes(result.start_logits, n_best_size)
   ends = _get_best_indexes(result.end_logits, n_best_size)
   # Only the window with most context around its first piece may give an answer.
@@ -356,7 +356,7 @@ def get_final_text(
 
 
 def _align(pred_text, orig_text, do_lower_case, verbose) -> tuple[int, int]:
-  """Where in `orig_text` that part begins and ends, see `get_final_text`."""
+  """Start and end (exclusive) of that part in `orig_text`, see `get_final_text`."""
   everything = 0, len(orig_text)
   # Tokenization never looks beyond a space, and words are often repeated: look them up.
   words = (_tokenize_word(word, do_lower_case) for word in orig_text.split(" "))

@@ -149,12 +149,12 @@ def generate_features(
     examples: of `read_squad_examples`.
     tokenizer: a `tokenization.FullTokenizer`.
     max_seq_length: pieces in a window, question and special ones included.
-    doc_stride: how many pieces each window begins behind the one before it.
-    max_query_length: longer questions are cut to so many pieces.
+    doc_stride: number of pieces between the starts of two windows.
+    max_query_length: longer questions are cut to this number of pieces.
     is_training: whether to give the answer's place.
 
   Raises:
-    ValueError: the lengths leave no room, or the stride makes no way.
+    ValueError: the lengths leave no room for the text, or `doc_stride` is below 1.
   """
   if doc_stride < 1:
     raise ValueError(f"doc_stride is {doc_stride}, but must be at least 1.")
@@ -163,7 +163,7 @@ def generate_features(
       f"The max_seq_length ({max_seq_length}) must be greater than max_query_length "
       f"({max_query_length}) + 3"
     )
-  # Words repeat: of a SQuAD file's, one in thirty is new.
+  # Words repeat: only one in thirty words of a SQuAD file is new.
   tokenize_word = functools.lru_cache(maxsize=1 << 18)(tokenizer.tokenize)
   unique_id = _FIRST_UNIQUE_ID
   for example_index, example in enumerate(examples):
@@ -193,7 +193,7 @@ def _tokenize_document(words, tokenize_word) -> _Document:
 
 
 def _target_pieces(example, document, tokenizer) -> tuple[int, int] | None:
-  """First and last piece of the answer in the document, None if there is none."""
+  """First and last piece of the answer in the document; None without an answer."""
   if example.is_impossible:
     return None
   start = document.first_piece_of_word[example.start_position]
@@ -206,7 +206,7 @@ def _target_pieces(example, document, tokenizer) -> tuple[int, int] | None:
 def _improve_answer_span(
   doc_tokens: Sequence[str], input_start: int, input_end: int, tokenizer, orig_answer_text: str
 ) -> tuple[int, int]:
-  """Narrows an answer's words down to its very pieces, where they are found among them.
+  """Narrows the words that contain an answer down to its exact pieces, if they are found.
 
   The answer "1895" lies in the word "(1895-1943)."; of its pieces only `1895` is the answer. The
   answer "Japan" within "Japanese" stays the whole word, which is a single piece.
@@ -230,7 +230,7 @@ def _improve_answer_span(
 
 
 def _doc_spans(num_pieces: int, max_length: int, doc_stride: int) -> list[_DocSpan]:
-  """Windows from start to end, the last one as long as what is left.
+  """Windows from start to end; the last one has the remaining pieces.
 
   Example:
     >>> [tuple(span) for span in _doc_spans(10, 6, 3)]
@@ -258,7 +258,7 @@ def _check_is_max_context(
 
   Args:
     doc_spans: all windows, with `start` and `length`.
-    cur_span_index: the one in question.
+    cur_span_index: index of the window to check.
     position: the piece's index in the document.
   """
   best_score, best_index = None, None
@@ -291,7 +291,7 @@ def _max_context_flags(doc_spans: Sequence[_DocSpan], num_pieces: int) -> list[b
 def _windows(
   query, document, tokenizer, max_seq_length, doc_stride
 ) -> Iterator[tuple[_DocSpan, InputFeatures]]:
-  """A question's windows; the caller fills in which question it is, and the answer."""
+  """A question's windows; the caller sets the question's index and the answer."""
   spans = _doc_spans(len(document.pieces), max_seq_length - len(query) - 3, doc_stride)
   context_flags = _max_context_flags(spans, len(document.pieces))
   first = len(query) + 2  # position of the document's first piece

@@ -18,7 +18,7 @@ Scores = Mapping[str, float]
 
 
 def normalize_answer(text: str) -> str:
-  """An answer without case, punctuation, articles and repeated spaces, which do not count.
+  """An answer in lower case, without punctuation, articles and repeated spaces.
 
   Example:
     >>> normalize_answer("  The (U.S.)  Congress")
@@ -68,7 +68,7 @@ def evaluate_v1(
   """
 
   def f1(gold, predicted):
-    # 1.1 has no empty answers; that two of them agree is a rule of 2.0.
+    # 1.1 has no empty answers; the rule that two empty answers agree is of 2.0.
     return compute_f1(gold, predicted) if normalize_answer(gold) else 0.0
 
   exact = _best_scores(answers, predictions, compute_exact)
@@ -98,7 +98,7 @@ def evaluate_v2(
     `exact`, `f1`, `total`; the same for questions with (`HasAns_`) and without an answer
     (`NoAns_`), if any; `best_exact`, `best_exact_thresh`, `best_f1`, `best_f1_thresh`.
   """
-  # Nothing would be left of answers that consist of punctuation and articles.
+  # Answers that consist of punctuation and articles would become empty.
   gold = {qid: [a for a in texts if normalize_answer(a)] or [""] for qid, texts in answers.items()}
   exact = _best_scores(gold, predictions, compute_exact)
   f1 = _best_scores(gold, predictions, compute_f1)

@@ -1,4 +1,4 @@
-"""Documents longer than one sequence: read through windows, answered once.
+"""Documents longer than one sequence: read in windows, with one prediction per document.
 
 `run_classifier.py --long_text=windows` does not truncate a long text. It reads the text through
 several overlapping windows, and pools their logits into those of the document:
@@ -12,7 +12,7 @@ evaluation. The rules:
 
 * The first window is what `--long_text=truncate` reads. A document that fits has no other.
 * Each window begins `--window_stride` pieces after the start of the one before. The last one moves
-  back so that it is full: in the mean, a fragment would count as much as a page.
+  back so that it is full: in a mean, a short fragment would count as much as a full window.
 * Of a pair, the longer text (of two equally long, the first) is read in windows, and each window
   repeats what truncation leaves of the other: all of it, or as much as half a window holds.
 * A document is read up to `--max_windows` windows; a warning counts those that are longer.
@@ -73,7 +73,7 @@ def windows(num_pieces: int, capacity: int, stride: int) -> list[tuple[int, int]
 
 
 def facts(options: WindowOptions | None) -> dict:
-  """What must be equal for a run to be resumed.
+  """The settings that must be equal to resume a run.
 
   Example:
     >>> facts(None)
@@ -96,7 +96,7 @@ def facts(options: WindowOptions | None) -> dict:
 
 
 class WindowReader:
-  """Turns documents into windows, one by one, and counts what is left out.
+  """Converts documents to windows, one by one, and counts those that are cut.
 
   It is also the tokenizer of `classification.convert_single_example`, which makes the first window;
   it keeps the pieces of the last texts, because the other windows need them again.
@@ -114,7 +114,7 @@ class WindowReader:
     return list(self._tokenize(text))
 
   def windows_of(self, example, first) -> dict:
-    """What replaces `input_ids` in an example's record.
+    """The features that replace `input_ids` in an example's record.
 
     Args:
       example: `InputExample` or `PaddingInputExample`.
@@ -137,7 +137,7 @@ class WindowReader:
     return {"input_ids": ids, "num_windows": len(spans)}
 
   def _text_in_windows(self, example, first) -> tuple[list[str], int, int]:
-    """The longer text's pieces; its place in each window; how many pieces a window shows of it."""
+    """The longer text's pieces; its position in each window; its number of pieces per window."""
     if isinstance(example, PaddingInputExample):
       return [], 0, 0
     pieces_a = self.tokenize(example.text_a)
@@ -180,7 +180,7 @@ class WindowReader:
 
 
 def record_features(features, options: WindowOptions) -> dict:
-  """The features of records with windows, from those without, for `record_input_fn`."""
+  """Adapts the features of records without windows to records with windows."""
   import tensorflow as tf
 
   ids = features["input_ids"]
@@ -194,11 +194,11 @@ def record_features(features, options: WindowOptions) -> dict:
 def window_transform(trim: bool = True):
   """The `transform` of `record_input_fn` that makes batches of records ready for the model.
 
-  It turns `input_ids` int32 `[B, K, S]` into `[B, S, K]`: then S is where it is in all features,
+  It turns `input_ids` int32 `[B, K, S]` into `[B, S, K]`, so that S is the same axis as elsewhere,
   and batches are cut to their longest sequence as usual.
 
   Args:
-    trim: whether to leave out the rows in which no document of a batch has a window.
+    trim: whether to drop the rows in which no document of a batch has a window.
   """
   import tensorflow as tf
 

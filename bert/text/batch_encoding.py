@@ -14,13 +14,13 @@ import signal
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-_TEXTS_PER_TASK = 4096  # about 20 ms of work; handing a task over costs little beside it
+_TEXTS_PER_TASK = 4096  # about 20 ms of work, much longer than sending a task takes
 
 Inputs = dict[str, Any]  # "input_ids", "input_mask", "segment_ids": int32 arrays [B, S]
 
 
 def kept_lengths(length_a: int, length_b: int, max_length: int) -> tuple[int, int]:
-  """How much of two texts is kept if both together may have `max_length` tokens.
+  """The lengths to which two texts are cut so that both together have at most `max_length` tokens.
 
   The longer one loses its last token, repeatedly; of two equally long ones, the second. The lengths
   that this leaves are computed directly.
@@ -45,7 +45,7 @@ def encode_batch(
   texts = _checked(texts, "texts")
   pairs = [None] * len(texts) if text_pairs is None else _checked(text_pairs, "text_pairs")
   if len(pairs) != len(texts):
-    raise ValueError(f"There are {len(texts)} texts, but {len(pairs)} text_pairs.")
+    raise ValueError(f"Got {len(texts)} texts, but {len(pairs)} text_pairs.")
   tasks = [
     (texts[i : i + _TEXTS_PER_TASK], pairs[i : i + _TEXTS_PER_TASK], max_seq_length)
     for i in range(0, len(texts), _TEXTS_PER_TASK)
@@ -85,7 +85,7 @@ def _rows(tokenizer, texts: list, pairs: list, max_seq_length: int | None) -> _R
   seconds = tokenizer.texts_to_ids([pair or "" for pair in pairs])
   rows, first_lengths = [], []
   for first, second in zip(firsts, seconds, strict=True):
-    is_pair = bool(second)  # and stays one, with its [SEP], if nothing of its second text is kept
+    is_pair = bool(second)  # also if the second text is cut to nothing: it keeps its [SEP]
     if max_seq_length is not None:
       first, second = _cut(first, second, max_seq_length)
     first_lengths.append(len(first) + 2)

@@ -81,8 +81,8 @@ def read_range(
   """The sentences of the documents that belong to a range, and None for each end of a document.
 
   A document belongs to the range in which the empty line before it begins, and is read to its end,
-  even beyond the range. So each document belongs to one range, and no range has to look back. Here
-  the end of a file ends a document.
+  even beyond the range. So each document belongs to one range, and no range needs earlier text.
+  Here the end of a file ends a document.
 
   Raises:
     CorpusError: a line does not have the format.

@@ -21,7 +21,7 @@ _CANNOT_FOLLOW = "Offsets cannot be followed through the overridden methods of t
 
 
 class TokenSpan(NamedTuple):
-  """A token and where it came from: `text[start:end]`, in the word at index `word_id`."""
+  """A token and its source: `text[start:end]`, in the word at index `word_id`."""
 
   token: str
   start: int
@@ -39,7 +39,7 @@ def locate_tokens(tokenizer, text: str) -> list[TokenSpan]:
       start, end = start + offset, end + offset
       located.append(TokenSpan(token, start, end, word_ids[start]))
     offset += len(chunk)
-  # Holds for the classes of `tokenization`; methods overridden elsewhere may do anything.
+  # Always true for the classes of `tokenization`, but subclasses may override methods.
   if [span.token for span in located] != tokenizer.tokenize(text):
     raise ValueError(f"{_CANNOT_FOLLOW}: other tokens than tokenize() for {text!r:.80}")
   return located

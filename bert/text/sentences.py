@@ -8,12 +8,12 @@ but not after a full stop that ends
   - an abbreviation of the list below (`Dr.`, `e.g.`), or one capital letter (`J. S. Bach`);
   - an abbreviation that a number follows (`No. 5`, `fig. 2`).
 
-No model and no data: a wrong cut costs pre-training little, but it has to be the same everywhere.
+No model and no data: a wrong cut costs pre-training little, but results must be reproducible.
 """
 
 import re
 
-# Those that a name, a number or the rest of a sentence usually follows, in lower case.
+# Lower-case abbreviations that are usually followed by a name, a number or more of the sentence.
 _ABBREVIATION = re.compile(
   r"mrs?|ms|dr|prof|rev|hon|sr|jr|st|mt|gen|col|maj|capt|lt|sgt|gov|sen|rep|pres|messrs|mme|mlle"
   r"|vs|viz|cf|e\.g|i\.e|eg|ie|al|ca|approx|resp|incl|eds?|trans|vol"
@@ -23,7 +23,7 @@ _ABBREVIATION_BEFORE_NUMBER = re.compile(r"nos?|nr|figs?|pp?|vols|sec|ch|art|op|
 
 _CLOSING = "\"'”’»›)\\]}」』）】》〉］"
 _OPENING = "\"'“‘«‹„‚(\\[{「『（【《〈［¿¡"
-# Looking back keeps this linear: a long row of marks is tried once, not from each of them.
+# The lookbehind keeps this linear: a long row of marks is tried once, not from each of them.
 _END = re.compile(
   f"(?<![.!?…])(?P<mark>[.!?…]+)[{_CLOSING}]*(?P<blank>\\s+)(?=(?P<next>[{_OPENING}]*\\S))"
   f"|(?<![。！？｡])[。！？｡]+[{_CLOSING}]*(?P<wide_blank>\\s*)(?=\\S)"

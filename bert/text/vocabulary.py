@@ -139,7 +139,7 @@ def _character_tokens(alphabet: Iterable[str]) -> list[str]:
 
 
 def _stands_alone(character: str) -> bool:
-  """Whether the tokenizer makes a character a word by itself."""
+  """Whether the tokenizer makes a character a separate word."""
   return BasicTokenizer(do_lower_case=False).tokenize("a" + character) == ["a", character]
 
 
@@ -280,7 +280,7 @@ class TokenSplitter:
   def __init__(self, vocab: Collection[str]):
     self._whole = WordpieceTokenizer(dict.fromkeys(vocab, 0))
     continuations = [token for token in vocab if _without_joiner(token) != token]
-    # Read without "##", continuations begin a word, as they have to for what follows a "##".
+    # Continuations without their "##" are looked up as beginnings of words.
     beginnings = map(_without_joiner, continuations)
     self._rest = WordpieceTokenizer(dict.fromkeys([*continuations, *beginnings], 0))
 
@@ -330,7 +330,7 @@ def find_new_pieces(
     for word, count in counts.words.items()
     if count >= min_count and len(tokenizer.tokenize(word)) > 1
   }
-  # More than needed, since some will hardly be used beside the others.
+  # More than needed, because pieces that overlap with others turn out to be rarely used.
   candidates = learn_pieces(broken, 2 * number, min_count, max_input_words, set(vocab))
   gains = _gains_of_pieces(candidates, broken, spelled)
   useful = {piece: gain for piece, gain in gains.items() if gain > 0}

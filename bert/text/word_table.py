@@ -52,7 +52,7 @@ class WordTable(dict):
     """Makes an empty table.
 
     Args:
-      values: piece -> what stands for it. Pieces after a word's first begin with "##".
+      values: piece -> its value. Pieces after a word's first begin with "##".
       plain: word -> the values of its pieces, by definition. Called for words that are not
         printable ASCII, cannot be split, or are too long.
       do_lower_case: whether words are lower-cased before they are split.
@@ -87,14 +87,14 @@ class WordTable(dict):
     return values
 
   def _of_ascii(self, word: str) -> tuple:
-    # In ASCII, all but letters and digits is punctuation, each character a word of its own.
+    # In ASCII, all but letters and digits is punctuation: each character is a separate word.
     parts = [word] if word.isalnum() else _ASCII_PARTS.findall(word)
     if len(parts) > 1:
       return self._of_parts(parts)
     return self._split(word) or tuple(self._plain(word))
 
   def _of_other(self, word: str) -> tuple:
-    # Chinese has no blanks, and its sentences are not repeated: remember characters instead.
+    # Chinese has no spaces, and its sentences rarely repeat: remember characters instead.
     parts = _CHINESE_PARTS.findall(word)
     return self._of_parts(parts) if len(parts) > 1 else tuple(self._plain(word))
 
@@ -102,7 +102,7 @@ class WordTable(dict):
     return tuple(itertools.chain.from_iterable(map(self.__getitem__, parts)))
 
   def _split(self, word: str) -> tuple:
-    """Values of the longest pieces, one after the other; empty if no piece fits somewhere."""
+    """Values of the longest pieces in succession; empty if the word cannot be split."""
     length = len(word)
     if length > self._max_chars:
       return ()

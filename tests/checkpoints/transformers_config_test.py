@@ -54,8 +54,8 @@ def test_defaults_differ():
 @pytest.mark.parametrize(
   ("settings", "message"),
   [
-    ({"model_type": "roberta"}, "model_type is 'roberta', but this model computes with 'bert'"),
-    ({"layer_norm_eps": 1e-5}, "layer_norm_eps is 1e-05, but this model computes with 1e-12 only"),
+    ({"model_type": "roberta"}, "model_type is 'roberta', but this model supports 'bert'"),
+    ({"layer_norm_eps": 1e-5}, "layer_norm_eps is 1e-05, but this model supports 1e-12 only"),
     ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
     ({"is_decoder": True}, "is_decoder is True"),
     ({"pruned_heads": {"0": [1]}}, "pruned_heads"),

@@ -112,5 +112,5 @@ def test_no_flipped_byte_and_no_cut_goes_unnoticed(make, tmp_path):
 @pytest.mark.parametrize("data", [b"", b"<html>Not found</html>"])
 def test_file_that_is_no_archive(data, tmp_path):
   (tmp_path / "archive").write_bytes(data)
-  with pytest.raises(DownloadError, match="damaged or no archive"):
+  with pytest.raises(DownloadError, match="damaged or not an archive"):
     archives.unpack(tmp_path / "archive", tmp_path)

@@ -206,7 +206,7 @@ def test_a_folder_is_tried_without_a_trace(tmp_path):
     atomic_files.check_writable(tmp_path / "nowhere")
 
 
-# Folders of one run at a time.
+# Folders that only one run at a time may use.
 
 HOLDER = """
 import sys

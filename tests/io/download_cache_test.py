@@ -248,7 +248,7 @@ def test_cache_that_cannot_be_written_is_reported(server, tmp_path):
 )
 def test_only_https_or_this_machine(url, tmp_path, monkeypatch):
   monkeypatch.setattr(http, "_open", lambda *_: pytest.fail("a request went out"))
-  with pytest.raises(DownloadError, match=r"Refused|no URL"):
+  with pytest.raises(DownloadError, match=r"Refused|not a URL"):
     download_model(MODEL, tmp_path, url)
 
 

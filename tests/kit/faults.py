@@ -302,11 +302,11 @@ def die_at(folder, nth: int) -> Iterator[None]:
 def states_of_death(
   program: Callable[[], Any], folder, states, loss: Loss = Loss.PROCESS
 ) -> tuple[list[pathlib.Path], int]:
-  """Runs a program, and keeps what its death at any moment would leave of a folder.
+  """Runs a program, and keeps the states of a folder if it died at any moment.
 
   Args:
     program: writes to `folder`.
-    folder: has to be there.
+    folder: must exist.
     states: a folder for the copies.
     loss: what is lost.
 

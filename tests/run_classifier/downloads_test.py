@@ -118,7 +118,7 @@ def test_no_network_is_one_plain_message(everything_downloaded, mrpc, tmp_path, 
       values = {**everything_downloaded, **model}
       message = error_of(**values, do_eval=True)
       assert f"Cannot download {url}" in message
-      assert f"put it at {tmp_path}/cache/" in message
+      assert f"save it as {tmp_path}/cache/" in message
 
 
 def test_data_that_nobody_publishes(everything_downloaded):

@@ -167,7 +167,7 @@ _FLAGS = [
   (extract_features, "--layers=-1,last", "--layers=-1,last: whole numbers"),
   (extract_features, "--use_tpu", "Leave it out"),
   (extract_features, "--output_format=npz --output_file=-", "needs an --output_file"),
-  (convert_checkpoint, "", "Say what to do, as the first word"),
+  (convert_checkpoint, "", "Give a command as the first word"),
   (convert_checkpoint, "--command=resize_vocab", "resize_vocab needs --"),
   (run_glue, "--tasks=cola,colla", "--tasks: colla is not one of"),
   (run_glue, "--learning_rates=0,fast", "--learning_rates"),

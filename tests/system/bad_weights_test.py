@@ -125,7 +125,7 @@ CHECKPOINTS = [
         "a number without end", _index(HEADER, entry(b"a", b"\x08" + b"\xff" * 20)), "ten bytes"
       ),
       case("a key of no text", _index(HEADER, entry(b"\xff", TENSOR)), "damaged"),
-      case("a key behind the end", _index(HEADER, b"\0\x7f\0a"), "behind its block"),
+      case("a key behind the end", _index(HEADER, b"\0\x7f\0a"), "after its block"),
       case("a slice", _index(HEADER, entry(b"a", TENSOR + b"\x3a\0")), "slices"),
     ],
   ),
