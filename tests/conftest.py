@@ -13,7 +13,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
   for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-collect_ignore = ["system/atheris_fuzz.py"]  # needs a package of its own
+# They need packages of their own.
+collect_ignore = ["system/atheris_fuzz.py", "kit/transformers_peer.py"]
 
 
 def _shared(folder: str) -> pathlib.Path:

@@ -4,7 +4,6 @@ Alone: python -m pytest tests/create_vocab_test.py (20 seconds, half of them to 
 """
 
 import collections
-import doctest
 import gzip
 import os
 import pathlib
@@ -426,10 +425,3 @@ def test_a_dead_worker_is_told(text):
 def test_importing_is_cheap():
   code = "import sys; from bert import create_vocab; sys.exit('tensorflow' in sys.modules)"
   assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
-
-
-def test_doctests():
-  results = doctest.testmod(vocabulary)
-  assert results.attempted >= 8
-  assert results.failed == 0
-  assert doctest.testmod(word_counts).failed == 0

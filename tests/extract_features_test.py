@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/extract_features_test.py (about half a minute)
 """
 
-import doctest
 import io
 import json
 import os
@@ -25,7 +24,7 @@ from bert.figures import drawing
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
-from bert.predicting import sentence_vectors, vector_files
+from bert.predicting import sentence_vectors
 from bert.predicting.predictor import Predictor
 from bert.predicting.vector_files import WRITERS, format_rows
 from bert.scripts import command_line, flag_groups
@@ -112,12 +111,6 @@ def original_way(model, tmp_path_factory) -> list[dict]:
   path = tmp_path_factory.mktemp("out") / "out.jsonl"
   run_well(**model, output_file=path, layers="-1,0")
   return lines_of(path)
-
-
-def test_the_examples():
-  for module in (extract_features, vector_files):
-    assert doctest.testmod(module).failed == 0
-    assert doctest.testmod(module).attempted > 0
 
 
 # ---------------------------------------------------------------------------------------------

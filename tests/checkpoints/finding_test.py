@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/checkpoints/finding_test.py
 """
 
-import doctest
 import os
 import shutil
 
@@ -23,10 +22,6 @@ def warnings(monkeypatch):
   texts = []
   monkeypatch.setattr(logging, "warning", lambda text, *args: texts.append(text % args))
   return texts
-
-
-def test_doctests():
-  assert doctest.testmod(finding).failed == 0
 
 
 def _released(folder) -> None:

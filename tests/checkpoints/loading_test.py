@@ -3,21 +3,14 @@
 Alone: python -m pytest tests/checkpoints/loading_test.py
 """
 
-import doctest
-
 import numpy as np
 import pytest
 import tensorflow as tf
 from absl import logging
 
-from bert.checkpoints import load_report, loading, saving
+from bert.checkpoints import loading, saving
 from bert.checkpoints.bundle_files import CheckpointError
 from tests.kit.small_checkpoints import KERNEL, save, values_of, variables_of
-
-
-def test_doctests():
-  assert doctest.testmod(load_report).failed == 0
-  assert doctest.testmod(loading).failed == 0
 
 
 def test_restoring_while_a_function_is_traced(tmp_path):

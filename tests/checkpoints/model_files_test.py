@@ -3,16 +3,10 @@
 Alone: python -m pytest tests/checkpoints/model_files_test.py (a second, no TensorFlow)
 """
 
-import doctest
-
 import pytest
 
 from bert.checkpoints import model_files
 from bert.checkpoints.model_files import ModelFiles
-
-
-def test_doctests():
-  assert doctest.testmod(model_files).failed == 0
 
 
 def make(folder, *names):

@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/checkpoints/reading_test.py
 """
 
-import doctest
 import json
 import os
 import pathlib
@@ -16,11 +15,6 @@ from bert.checkpoints import bundle_files, finding, load_report, loading, readin
 from bert.checkpoints.bundle_files import CheckpointError
 from tests.kit.script_runs import assert_same_values, tensors
 from tests.kit.small_checkpoints import DATA, KERNEL, raising, save, values_of, variables_of
-
-
-def test_doctests():
-  assert doctest.testmod(reading).failed == 0
-  assert doctest.testmod(bundle_files).failed == 0
 
 
 def _bert_names(layers: int, heads: list[str]) -> set[str]:

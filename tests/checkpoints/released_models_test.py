@@ -3,8 +3,6 @@
 Alone: python -m pytest tests/checkpoints/released_models_test.py (a second, no TensorFlow)
 """
 
-import doctest
-
 import pytest
 
 from bert.checkpoints import released_models
@@ -14,10 +12,6 @@ from tests.kit.web_server import web_server, zip_of
 
 MODEL = "uncased_L-2_H-128_A-2"
 ARCHIVE = RELEASED_MODELS[MODEL]
-
-
-def test_doctests():
-  assert doctest.testmod(released_models).failed == 0
 
 
 def test_every_released_model_has_its_archive():

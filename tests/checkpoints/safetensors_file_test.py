@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/checkpoints/safetensors_file_test.py (seconds)
 """
 
-import doctest
 import json
 import os
 import struct
@@ -230,9 +229,3 @@ def test_an_index_without_its_files(tmp_path):
     open_weights(index)
   index.write_text("{")
   assert "is not an index of safetensors files: its JSON is bad" in error_of(index)
-
-
-def test_doctests():
-  results = doctest.testmod(safetensors_file)
-  assert results.attempted >= 4
-  assert results.failed == 0

@@ -3,13 +3,11 @@
 Alone: python -m pytest tests/checkpoints/transformers_config_test.py (a second, no TensorFlow)
 """
 
-import doctest
 import json
 import re
 
 import pytest
 
-from bert.checkpoints import transformers_config
 from bert.checkpoints.transformers_config import from_original, is_transformers_config, to_original
 from bert.model.configuration import BertConfig
 
@@ -77,9 +75,3 @@ def test_a_config_is_read_as_what_it_is(tmp_path):
   assert BertConfig.from_json_file(path).hidden_act == "gelu_erf"
   path.write_text(json.dumps(CONFIG))
   assert BertConfig.from_json_file(path).hidden_act == "gelu"
-
-
-def test_doctests():
-  results = doctest.testmod(transformers_config)
-  assert results.attempted >= 3
-  assert results.failed == 0

@@ -3,11 +3,8 @@
 Alone: python -m pytest tests/checkpoints/transformers_names_test.py (seconds)
 """
 
-import doctest
-
 import pytest
 
-from bert.checkpoints import transformers_names
 from bert.checkpoints.transformers_names import Place, key_of, variable_of, variables_of
 
 # Of a one-layer BertForPreTraining as transformers 5.23 saves it, and the heads of other classes.
@@ -134,9 +131,3 @@ def test_a_bias_of_the_decoder_alone():
 def test_two_keys_for_one_variable():
   with pytest.raises(ValueError, match=r"LayerNorm\.gamma and bert\.embeddings\.LayerNorm\.weight"):
     variables_of(["bert.embeddings.LayerNorm.gamma", "bert.embeddings.LayerNorm.weight"])
-
-
-def test_doctests():
-  results = doctest.testmod(transformers_names)
-  assert results.attempted >= 5
-  assert results.failed == 0

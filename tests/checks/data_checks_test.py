@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/checks/data_checks_test.py (seconds)
 """
 
-import doctest
 import shutil
 
 import pytest
@@ -166,9 +165,3 @@ def test_data_are_recognised(good_set, tmp_path):
     if kind != "table":
       copied = shutil.copy(good_set / name, tmp_path / "data")
       assert data_checks.recognise(str(copied)) == kind
-
-
-def test_the_examples_of_docstrings():
-  results = doctest.testmod(data_checks)
-  assert results.attempted
-  assert not results.failed

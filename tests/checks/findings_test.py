@@ -3,8 +3,6 @@
 Alone: python -m pytest tests/checks/findings_test.py (seconds)
 """
 
-import doctest
-
 from bert.checks import findings as examination
 from bert.checks.findings import Subject
 
@@ -20,9 +18,3 @@ def test_a_check_that_fails_spoils_no_other():
   findings = list(examination.examine([check_nothing, check_all], Subject()))
   assert [finding.level for finding in findings] == ["error", "ok"]
   assert "check_nothing ended in RuntimeError: This is a bug." in findings[0].what
-
-
-def test_the_examples_of_docstrings():
-  results = doctest.testmod(examination)
-  assert results.attempted
-  assert not results.failed

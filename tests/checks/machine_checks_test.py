@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/checks/machine_checks_test.py (seconds)
 """
 
-import doctest
 import shutil
 
 import pytest
@@ -115,9 +114,3 @@ def test_a_gpu_that_tensorflow_does_not_see_is_found(monkeypatch):
   monkeypatch.setattr(hardware, "gpu_memory", lambda: [hardware.Memory(1, 1)])
   told = to_text(bad(machine_checks.check_devices(Subject())))
   assert "1 GPU(s) that TensorFlow does not see" in told
-
-
-def test_the_examples_of_docstrings():
-  results = doctest.testmod(machine_checks)
-  assert results.attempted
-  assert not results.failed

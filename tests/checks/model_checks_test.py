@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/checks/model_checks_test.py (seconds)
 """
 
-import doctest
 import shutil
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 from bert import tokenization
 from bert.checkpoints import saving
-from bert.checks import model_checks
 from bert.checks.findings import to_text
 from bert.model.configuration import BertConfig
 from tests.kit import healthy_run as run
@@ -149,9 +147,3 @@ def test_expected_shapes_are_those_of_the_model():
     BertModel(BertConfig(**CONFIG), False, tf.ones([1, 4], tf.int32))
   made = {name: tuple(v.shape) for name, v in store.trainable_variables.items()}
   assert made == SHAPES
-
-
-def test_the_examples_of_docstrings():
-  results = doctest.testmod(model_checks)
-  assert results.attempted
-  assert not results.failed

@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/exporting/graph_text_test.py (seconds)
 """
 
-import doctest
 import itertools
 import random
 
@@ -14,13 +13,6 @@ import tensorflow as tf
 from bert.exporting import graph_text
 from bert.tasks import squad, squad_features, tagging
 from bert.tasks.classification import InputExample, convert_single_example
-
-
-def test_the_examples():
-  results = doctest.testmod(graph_text)
-  assert results.failed == 0
-  assert results.attempted > 0
-
 
 # ---------------------------------------------------------------------------------------------
 # Words.

@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/exporting/unicode_tables_test.py
 """
 
-import doctest
 import subprocess
 import sys
 import unicodedata
@@ -164,7 +163,3 @@ def test_import_needs_no_tensorflow():
   code = "import sys; from bert.exporting import unicode_tables; print('tensorflow' in sys.modules)"
   done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
   assert (done.stdout, done.stderr) == ("False\n", "")
-
-
-def test_examples_in_docstrings():
-  assert doctest.testmod(tables) == (0, 3)

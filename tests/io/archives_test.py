@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/io/archives_test.py (seconds, no TensorFlow)
 """
 
-import doctest
 import gzip
 import random
 import tarfile
@@ -14,10 +13,6 @@ import pytest
 from bert.io import archives
 from bert.io.http import DownloadError
 from tests.kit.web_server import tar_member, tar_of, zip_of
-
-
-def test_doctests():
-  assert doctest.testmod(archives).failed == 0
 
 
 def _unix_zip_member(name, mode):

@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/io/filesystem_test.py
 """
 
-import doctest
 import gzip
 import os
 import subprocess
@@ -25,10 +24,6 @@ def write(path, data):
   with filesystem.open_to_write(path) as writer:
     writer.write(data)
   return path
-
-
-def test_doctests():
-  assert doctest.testmod(filesystem).failed == 0
 
 
 def test_a_file_is_written_found_read_renamed_and_removed(folder):

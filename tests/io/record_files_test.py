@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/io/record_files_test.py
 """
 
-import doctest
 import gzip
 import json
 import os
@@ -21,10 +20,6 @@ from tests.kit.paths import ROOT
 def write(path, count):
   write_records(path, ({"label_ids": [number], "weight": 0.5} for number in range(count)))
   return str(path)
-
-
-def test_doctests():
-  assert doctest.testmod(record_files).failed == 0
 
 
 def test_records_have_the_original_types_and_one_order_of_bytes(tmp_path):

@@ -4,7 +4,6 @@ Alone: python -m pytest tests/io/text_lines_test.py
 """
 
 import contextlib
-import doctest
 import os
 import stat
 import subprocess
@@ -13,10 +12,6 @@ import pytest
 
 from bert.io import text_lines
 from bert.io.tables import DataError
-
-
-def test_doctests():
-  assert doctest.testmod(text_lines).failed == 0
 
 
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path):

@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/io/tfrecord_bytes_test.py
 """
 
-import doctest
 import io
 import struct
 
@@ -18,10 +17,6 @@ from bert.io import record_files, tfrecord_bytes
 INTEGERS = st.one_of(
   st.integers(-(2**63), 2**63 - 1), st.integers(0, 127), st.integers(0, 2**15), st.just(0)
 )
-
-
-def test_doctests():
-  assert doctest.testmod(tfrecord_bytes).failed == 0
 
 
 @st.composite

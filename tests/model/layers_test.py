@@ -1,17 +1,11 @@
 """Rows with and without padding. Alone: pytest tests/model/layers_test.py (seconds)"""
 
-import doctest
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert.model import layers
 from tests.kit.gradients import assert_same, normal, value_and_gradients
-
-
-def test_doctests():
-  assert doctest.testmod(layers).failed == 0
 
 
 @pytest.fixture(

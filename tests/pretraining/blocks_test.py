@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/pretraining/blocks_test.py
 """
 
-import doctest
 import itertools
 import pathlib
 import random
@@ -73,10 +72,6 @@ def unmasked(features):
   segments = features["segment_ids"][: len(words)]
   first = words[1 : list(segments).index(1) - 1] if segments.any() else words[1:-1]
   return first, [w for w, segment in zip(words, segments, strict=True) if segment][:-1]
-
-
-def test_doctests():
-  assert doctest.testmod(pretraining_blocks).failed == 0
 
 
 # ---------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ Alone: python -m pytest tests/pretraining/masks_test.py
 """
 
 import collections
-import doctest
 import itertools
 
 import numpy as np
@@ -16,10 +15,6 @@ from bert.pretraining.random_streams import stream_key
 
 CLS, SEP, MASK = 1, 2, 3
 RANDOM_IDS = np.arange(1000, 2000, dtype=np.int32)
-
-
-def test_doctests():
-  assert doctest.testmod(pretraining_masks).failed == 0
 
 
 def sequences(n, length, word_sizes, tokens=None):

@@ -3,17 +3,10 @@
 Alone: python -m pytest tests/pretraining/random_streams_test.py
 """
 
-import doctest
-
 import numpy as np
 import pytest
 
-from bert.pretraining import random_streams
 from bert.pretraining.random_streams import Stream, draw, draw_uniform, stream_key
-
-
-def test_doctests():
-  assert doctest.testmod(random_streams).failed == 0
 
 
 def test_published_numbers_of_splitmix64():

@@ -1,7 +1,5 @@
 """Tests of bert/scripts/help_text.py. Alone: python -m pytest tests/scripts/help_text_test.py"""
 
-import doctest
-
 import pytest
 from absl import flags
 
@@ -79,9 +77,3 @@ def test_help_cuts_no_flag_or_file_name_at_a_hyphen():
   with flag_groups.defined_flags(define):
     lines = help_text.format_help("python script.py").splitlines()
   assert not [line for line in lines if line.endswith("-")]
-
-
-def test_the_examples_in_docstrings():
-  results = doctest.testmod(help_text)
-  assert results.attempted > 0
-  assert results.failed == 0

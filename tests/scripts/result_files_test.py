@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/scripts/result_files_test.py (seconds)
 """
 
-import doctest
 import json
 import logging
 import os
@@ -12,10 +11,6 @@ import numpy as np
 import pytest
 
 from bert.scripts import result_files
-
-
-def test_doctests():
-  assert doctest.testmod(result_files).failed == 0
 
 
 def test_eval_results_have_the_originals_keys_first_and_print_as_float32(tmp_path, caplog):

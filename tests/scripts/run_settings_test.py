@@ -6,7 +6,6 @@ What a whole run does with these pieces is in tests/run_classifier/.
 """
 
 import dataclasses
-import doctest
 import json
 import os
 
@@ -75,10 +74,6 @@ def load(given, tmp_path):
     return run_settings.load_config_and_tokenizer(run_settings.resolve(settings))
 
   return load_from_flags
-
-
-def test_doctests():
-  assert doctest.testmod(run_settings).failed == 0
 
 
 # ---------------------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 Alone: python -m pytest tests/scripts/steps_test.py (seconds)
 """
 
-import doctest
-
 import pytest
 
 from bert.scripts import run_settings, steps
@@ -29,10 +27,6 @@ class TinyRun(steps.Run):
 
   def _predict(self, checkpoint_path):
     self.taken.append(("predicted", checkpoint_path))
-
-
-def test_doctests():
-  assert doctest.testmod(steps).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Examples and their features. Alone: python -m pytest tests/tasks/classification_test.py"""
 
-import doctest
-
 import hypothesis
 import hypothesis.strategies as st
 import pytest
@@ -148,7 +146,3 @@ def test_list_of_examples():
     WordTokenizer(),
   )
   assert [sum(features.input_mask) for features in found] == [3, 4, 5, 0]
-
-
-def test_docstrings():
-  assert doctest.testmod(classification).failed == 0

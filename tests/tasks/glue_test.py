@@ -1,6 +1,5 @@
 """Processors of all tasks. Alone: python -m pytest tests/tasks/glue_test.py"""
 
-import doctest
 import gzip
 import json
 import subprocess
@@ -513,7 +512,3 @@ def test_import_needs_no_tensorflow_and_no_numpy():
   heavy = "{'tensorflow', 'numpy'}"
   code = f"import sys; from bert.tasks import glue; sys.exit(bool({heavy} & set(sys.modules)))"
   subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
-
-
-def test_docstrings():
-  assert doctest.testmod(glue).failed == 0

@@ -1,6 +1,5 @@
 """Answers from the model's outputs. Alone: python -m pytest tests/tasks/squad_answers_test.py"""
 
-import doctest
 import json
 import math
 
@@ -295,9 +294,3 @@ def test_one_object_a_line_whatever_the_text(tmp_path):
   [line] = (tmp_path / "d.jsonl").read_text(encoding="utf-8").splitlines()
   assert json.loads(line)["text"] == " ".join(words)
   assert not (tmp_path / "o.json").exists()
-
-
-def test_doctests():
-  results = doctest.testmod(squad_answers)
-  assert results.failed == 0
-  assert results.attempted > 1

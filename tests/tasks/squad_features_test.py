@@ -1,6 +1,5 @@
 """Windows of SQuAD's questions. Alone: python -m pytest tests/tasks/squad_features_test.py"""
 
-import doctest
 import gzip
 import json
 
@@ -142,9 +141,3 @@ def test_a_window_map_reads_like_a_dict():
   for position in (2, 5, -1):
     with pytest.raises(KeyError):
       flags[position]
-
-
-def test_doctests():
-  results = doctest.testmod(squad_features)
-  assert results.failed == 0
-  assert results.attempted > 1

@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/tasks/squad_scores_test.py
 """
 
-import doctest
 import json
 
 import pytest
@@ -96,9 +95,3 @@ def test_the_best_threshold_reaches_its_score_and_no_other_more(data):
   assert found["best_exact"] == pytest.approx(best)
   if best > score_at(-99):
     assert score_at(found["best_exact_thresh"]) == pytest.approx(best)
-
-
-def test_doctests():
-  results = doctest.testmod(squad_scores)
-  assert results.failed == 0
-  assert results.attempted > 1

@@ -1,7 +1,6 @@
 """SQuAD's files and faults in them. Alone: python -m pytest tests/tasks/squad_test.py"""
 
 import contextlib
-import doctest
 import functools
 import gzip
 import json
@@ -276,9 +275,3 @@ def test_no_tensorflow():
   )
   done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
   assert done.stdout == "False\n", done.stderr
-
-
-def test_doctests():
-  results = doctest.testmod(squad)
-  assert results.failed == 0
-  assert results.attempted > 1

@@ -4,7 +4,6 @@ TensorFlow.
 Alone: python -m pytest tests/tasks/tagging_test.py (seconds)
 """
 
-import doctest
 import subprocess
 import sys
 
@@ -24,13 +23,6 @@ VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##a", "b", "##b", ".", "-", "
 SCHEMES = [scheme for scheme in label_schemes.SCHEMES if scheme != "plain"]
 
 TYPES = st.sampled_from(["PER", "LOC", "creative-work"])
-
-
-@pytest.mark.parametrize(("module", "least"), [(tagging, 3), (conll_files, 1), (label_schemes, 5)])
-def test_examples_in_docstrings(module, least):
-  result = doctest.testmod(module)
-  assert result.attempted >= least
-  assert result.failed == 0
 
 
 # ---------------------------------------------------------------------------------------------

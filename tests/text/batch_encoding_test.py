@@ -1,6 +1,5 @@
 """Batches of texts as arrays. Alone: python -m pytest tests/text/batch_encoding_test.py"""
 
-import doctest
 import os
 import types
 
@@ -115,9 +114,3 @@ def test_kept_lengths_are_those_of_the_loop(length_a, length_b, max_length):
   while sum(kept) > max_length:
     kept[0 if kept[0] > kept[1] else 1] -= 1
   assert batch_encoding.kept_lengths(length_a, length_b, max_length) == tuple(kept)
-
-
-def test_examples_in_docstrings():
-  results = doctest.testmod(batch_encoding)
-  assert results.failed == 0
-  assert results.attempted >= 1

@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/text/corpus_test.py
 """
 
-import doctest
 import gzip
 import json
 
@@ -34,10 +33,6 @@ def documents_of_ranges(paths, target_bytes, text_format=corpus.PLAIN_TEXT):
     documents_of(corpus.read_range(part, text_format, corpus_statistics.TextStatistics()))
     for part in text_files.text_ranges(map(str, paths), target_bytes)
   ]
-
-
-def test_doctests():
-  assert doctest.testmod(corpus).failed == 0
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Offsets of tokens and word ids. Alone: python -m pytest tests/text/offsets_test.py"""
 
-import doctest
 import unicodedata
 
 import pytest
@@ -8,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert import tokenization
-from bert.text import offsets
 from tests.kit.tokenizer_definition import (
   PIECES,
   OneCharacterPieces,
@@ -145,9 +143,3 @@ def test_offsets_that_cannot_be_followed_are_refused(vocab_file):
   tokenizer.wordpiece_tokenizer = Characters()
   with pytest.raises(ValueError, match="'ab' does not consist of"):
     tokenizer.tokenize_with_offsets("ab")
-
-
-def test_examples_in_docstrings():
-  results = doctest.testmod(offsets)
-  assert results.failed == 0
-  assert results.attempted >= 2

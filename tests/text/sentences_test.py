@@ -3,18 +3,11 @@
 Alone: python -m pytest tests/text/sentences_test.py
 """
 
-import doctest
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert.text import sentences
 from bert.text.sentences import split_sentences
-
-
-def test_doctests():
-  assert doctest.testmod(sentences).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import collections
 import concurrent.futures
 import csv
-import doctest
 import itertools
 import json
 import pickle
@@ -321,9 +320,3 @@ def test_ascii_is_split_where_the_definition_says():
     assert tokenization._is_punctuation(char) == (not char.isalnum())
     assert (len(word_table._ASCII_PARTS.findall(f"a{char}a")) == 1) == char.isalnum()
     assert unicodedata.category(char)[0] in "LNPS"
-
-
-def test_examples_in_docstrings():
-  results = doctest.testmod(word_table)
-  assert results.failed == 0
-  assert results.attempted >= 4

@@ -4,7 +4,6 @@ One job of two processes on this machine trains, is stopped, and loses a worker;
 on where it ended. What they left is compared with one process by the tests below.
 """
 
-import doctest
 import json
 import signal
 import types
@@ -21,11 +20,6 @@ from tests.kit.event_files import scalars_in
 from tests.kit.script_runs import assert_same_tensors, assert_same_values
 from tests.kit.several_devices import last_values
 from tests.kit.two_workers import STEPS
-
-
-def test_doctests():
-  assert doctest.testmod(distribution).failed == 0
-
 
 # ---------------------------------------------------------------------------------------------
 # Two processes.
@@ -65,6 +59,7 @@ def scripts_alone(tmp_path_factory, job):
   return folder
 
 
+@pytest.mark.ci
 def test_two_workers_train_as_one(job, alone):
   losses = [
     [values["loss"] for _, values in sorted(scalars_in(folder).items())]
@@ -80,6 +75,7 @@ def test_two_workers_train_as_one(job, alone):
   assert state["run"]["examples"] == 4 * STEPS
 
 
+@pytest.mark.ci
 def test_two_workers_evaluate_and_predict_as_one(job, alone):
   results = alone.evaluate(two_workers.input_fn(job.folder, is_training=False))
   predictions = list(alone.predict(two_workers.input_fn(job.folder, is_training=False)))
@@ -90,6 +86,7 @@ def test_two_workers_evaluate_and_predict_as_one(job, alone):
     assert seen["lengths"] == [np.count_nonzero(p["ids"]) for p in predictions]
 
 
+@pytest.mark.ci
 def test_there_is_one_of_everything(job):
   names = {path.name for path in (job.folder / "straight").iterdir()}
   events = {name for name in names if name.startswith("events.")}
@@ -105,6 +102,7 @@ def test_there_is_one_of_everything(job):
   assert sorted(set(found)) == list(range(1, STEPS + 1))
 
 
+@pytest.mark.ci
 def test_a_signal_to_one_worker_stops_all_after_the_same_step(job):
   for seen in job.seen:
     assert seen["stopped with"] == 143
@@ -112,6 +110,7 @@ def test_a_signal_to_one_worker_stops_all_after_the_same_step(job):
   assert_same_values(last_values(job.folder / "straight"), last_values(job.folder / "stopped"))
 
 
+@pytest.mark.ci
 def test_a_killed_worker_ends_the_others_with_a_clear_message(job):
   (chief_code, chief_log), (killed_code, _) = job.ends
   assert killed_code == -signal.SIGKILL
@@ -124,6 +123,7 @@ def test_a_killed_worker_ends_the_others_with_a_clear_message(job):
   assert job.killed_at == 4
 
 
+@pytest.mark.ci
 def test_a_restart_of_all_resumes_exactly(job):
   assert [code for code, _ in job.restarted] == [0, 0], job.restarted[0][1][-3000:]
   straight, resumed = (finding.latest(str(job.folder / x)) for x in ("straight", "killed"))
@@ -132,6 +132,7 @@ def test_a_restart_of_all_resumes_exactly(job):
   assert reading.read_state(straight) == reading.read_state(resumed)
 
 
+@pytest.mark.ci
 def test_workers_talk(job):
   for seen in job.seen:
     assert seen["any"] == [False, True, True]
@@ -143,12 +144,14 @@ def test_workers_talk(job):
   assert (job.folder / "written-by-1").read_text() == ""
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", two_workers.SCRIPTS)
 def test_a_script_of_two_workers_trains_as_one(job, scripts_alone, name):
   assert [seen[name] for seen in job.seen] == [None, None]
   several_devices.assert_same_training(job.folder / name, scripts_alone / name)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", two_workers.SCRIPTS)
 def test_a_script_of_two_workers_writes_the_files_of_one(job, scripts_alone, name):
   several_devices.assert_same_files(job.folder / name, scripts_alone / name)

@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/training/loss_scaling_test.py
 """
 
-import doctest
 import logging
 import subprocess
 import sys
@@ -25,10 +24,6 @@ from tests.kit.script_runs import Script, assert_same_values, tensors
 from tests.kit.toy_training import PARAMS, train_input_fn
 
 STATE = {SCALE, GOOD_STEPS, SKIPPED_STEPS}
-
-
-def test_doctests():
-  assert doctest.testmod(loss_scaling).failed == 0
 
 
 def test_the_scale_stays_between_its_bounds():
