@@ -2,13 +2,13 @@
 
 The paraphrase set is news-like English in MRPC's file format. Each sentence states one small fact:
 who did what to whom, where, when, and how it went. A pair is one fact worded twice (quality 1), or
-two facts that contradict each other or tell of something else (quality 0). Both kinds go through
-the same wording, so neither length nor shape tells them apart.
+two facts that contradict each other or differ entirely (quality 0). Both kinds go through
+the same wording, so neither length nor shape distinguishes them.
 
 Why it can be learned from random weights in a minute: nearly all pairs of quality 0 disagree on how
-it went (approved, rejected), which some 70 verbs tell; and most news is good (`GOOD_SHARE`), so a
-bad word in either sentence is a hint by itself, with which learning starts. The rest, pairs that
-differ in who or where only, is there to be missed by a small model.
+it went (approved, rejected), which some 70 verbs express; and most news is good (`GOOD_SHARE`), so
+a bad word in either sentence alone is a hint, with which learning starts. The rest, pairs that
+differ only in who or where, is meant to be too hard for a small model.
 
 Everything is drawn from `random.Random(SEED)`: the same files on every machine and Python version.
 """
@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 SEED = 2018
 SPLIT_SIZES = {"train": 4000, "dev": 500, "test": 200}
-PARAPHRASE_SHARE = 0.56  # of all pairs: the majority class, which a model has to beat
+PARAPHRASE_SHARE = 0.56  # of all pairs: the majority class, which a model must beat
 GOOD_SHARE = 0.8  # of all facts
 CONTRADICTION_SHARE = 0.9  # of the pairs of quality 0
 HERE = pathlib.Path(__file__).parent
 
-Wordings = tuple[str, ...]  # any may stand for any other
+Wordings = tuple[str, ...]  # interchangeable
 
 
 class Outcome(NamedTuple):
@@ -217,7 +217,7 @@ class Fact(NamedTuple):
   place: str
   time: Wordings
   number: Wordings
-  details: Wordings  # which of "place", "time" and "amount" are told
+  details: Wordings  # those of "place", "time" and "amount" that are stated
 
 
 def _draw_fact(rng: random.Random) -> Fact:

@@ -223,7 +223,7 @@ class MLMDataset(TextDataset):
       ids,
       lengths=is_token.sum(axis=1),
       candidates=candidates,
-      unit_starts=candidates,  # each token by itself
+      unit_starts=candidates,  # each token is a unit
       keys=self._keys(epoch if self.fresh_masks else 0, indices),
       settings=self.settings,
     )
@@ -347,7 +347,7 @@ class NSPDataset(TextDataset):
     return {**padded, "labels": is_random.astype(np.int32)}
 
   def _of_another_document(self, first: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """int `[B]`, numbers of random sentences of other documents."""
+    """int `[B]`, indices of random sentences of other documents."""
     own = self.document_of[first]
     other = (_uniform(keys, 1) * (len(self.sizes) - 1)).astype(np.int64)
     other += other >= own

@@ -129,7 +129,7 @@ class BERT(keras.Model):
     self.output_hidden_states = output_hidden_states
     self._check_sizes()
     self._create_layers()
-    # Not at the first call: so parameters can be counted and weights loaded before it.
+    # Before the first call, so that parameters can be counted and weights loaded.
     self.build()
 
   def _check_sizes(self):
@@ -158,7 +158,7 @@ class BERT(keras.Model):
     self.encoder_layers = [self._create_layer(i) for i in range(self.num_layers)]
     self.final_norm = None
     if self.normalization_position == "pre":
-      # The last residual sum, which grows with every layer, is not normalized otherwise.
+      # With `pre`, the last residual sum, which grows with every layer, is not yet normalized.
       self.final_norm = create_normalization(
         self.normalization_type, self.layer_norm_eps, self.dtype_policy
       )

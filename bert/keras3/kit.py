@@ -63,7 +63,7 @@ def _without_size(name: str) -> str:
 
 
 def get_tokenizer(name: str, cache_dir: str | os.PathLike | None = None) -> BertTokenizer:
-  """The tokenizer of a model, downloaded if need be.
+  """The tokenizer of a model, downloaded if necessary.
 
   Args:
     name: as in `create_model_config`, or a folder with a `vocab.txt`.

@@ -317,7 +317,7 @@ class BertForMultipleChoice(PretrainedModel):
   """Chooses one of N texts: inputs `[B, N, S]`, `logits` `[B, N]`."""
 
   head_names = ("classifier",)
-  # The choices share it, so it stays zero: transformers saves it, this project does not.
+  # All choices share this bias, so it stays zero; transformers saves it, this project does not.
   optional_variables = ("output_bias",)
 
   def _create_heads(self):

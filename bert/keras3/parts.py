@@ -1,6 +1,6 @@
 """Building blocks of the Keras layers: initializer, activations, normalizations, feed-forward.
 
-The feed-forward networks, with x the input, W0, W1, W2 kernels (biases left out) and act the
+The feed-forward networks, with x the input, W0, W1, W2 kernels (biases omitted) and act the
 chosen activation:
 
 | type | output |
@@ -26,7 +26,7 @@ LAYER_NORM_EPSILON = 1e-12
 NORMALIZATION_TYPES = ("layer_norm", "rms_norm", "batch_norm", "dynamic_tanh")
 
 PACKAGE = "bert"
-"""The Keras registration package: with it, loading needs no `custom_objects`."""
+"""The Keras registration package; registered classes load without `custom_objects`."""
 
 register = keras.saving.register_keras_serializable(package=PACKAGE)
 
@@ -170,7 +170,7 @@ def create_normalization(
   if normalization_type == "rms_norm":
     return keras.layers.RMSNormalization(epsilon=epsilon, dtype=dtype, name=name)
   if normalization_type == "batch_norm":
-    # Variances near 0 are common over a batch, unlike over a vector: 1e-12 would explode.
+    # Variances near 0 are common over a batch, unlike over a vector: dividing by 1e-12 explodes.
     return BatchNorm(epsilon=max(epsilon, 1e-3), dtype=dtype, name=name)
   if normalization_type == "dynamic_tanh":
     return DynamicTanh(dtype=dtype, name=name)

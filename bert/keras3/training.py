@@ -185,7 +185,7 @@ def _has_gpu() -> bool:
     import torch
 
     return torch.cuda.is_available()
-  # Not list_devices("gpu"): JAX raises an error if there is none.
+  # Not list_devices("gpu"): without a GPU JAX raises an error.
   return any(name.startswith(("gpu", "cuda")) for name in keras.distribution.list_devices())
 
 
@@ -279,7 +279,7 @@ class AMPTrainer:
       return
     if self.model is not None:
       raise ValueError("This AMPTrainer already has a model; create one trainer per model.")
-    # Not public, but Keras's own way through nested layers.
+    # Not public API, but the method with which Keras itself finds nested layers.
     layers = list(model._flatten_layers())
     for layer in layers:
       if isinstance(layer, TaskHead) and layer.spec.output == "probabilities":
@@ -343,7 +343,7 @@ class AMPTrainer:
 
 
 # ---------------------------------------------------------------------------------------------
-# Scores of a classifier: `bert/tasks/metrics.py` in the kit's terms.
+# Scores of a classifier: `bert/tasks/metrics.py` under the kit's names.
 
 
 def compute_precision_recall_f1(
@@ -353,7 +353,7 @@ def compute_precision_recall_f1(
 
   Args:
     predictions: int `[N]`, classes; or float `[N, C]`, scores of the classes.
-    labels: int `[N]`, true classes; examples with a negative label are left out.
+    labels: int `[N]`, true classes; examples with a negative label are ignored.
     num_classes: C; by default the largest class plus 1.
     average: `binary`: of class 1; `macro`: mean over the classes that occur; `weighted`: mean
       weighted by the classes' frequencies; `micro`: over all decisions; `none`: a list with one
