@@ -324,7 +324,7 @@ def test_more_rows_than_tokens(model, new_vocab, tmp_path, caplog):
   old = np.ones([16, 4], np.float32)
   new = resizing.resize_vocabulary({EMBEDDINGS: old}, OLD, NEW, initializer_range=0.02, seed=1)
   assert new[EMBEDDINGS].shape == (14, 4)
-  assert "has 5 rows more than the old vocabulary has tokens" in caplog.text
+  assert "has 5 more rows than the old vocabulary has tokens" in caplog.text
 
 
 @pytest.mark.parametrize("how", ["initialise", "resume"])

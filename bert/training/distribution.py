@@ -1,4 +1,4 @@
-"""Several devices and several machines: who computes which part, who writes, and who failed.
+"""Several devices and machines: division of batches, the writing worker, lost workers.
 
 `create_strategy(name)` makes the `tf.distribute` strategy that `Estimator` runs on:
 
@@ -35,7 +35,7 @@ from absl import logging
 
 NAMES = ("one_device", "mirrored", "multi_worker", "tpu")
 
-# What a process exits with whose peer has died: EX_TEMPFAIL of sysexits.h, "try again later".
+# Exit code of a process that lost a peer: EX_TEMPFAIL of sysexits.h, "try again later".
 EXIT_CODE_WORKER_LOST = 75
 
 
@@ -51,7 +51,7 @@ class Cluster:
 
   Attributes:
     addresses: `host:port` of each, the chief first.
-    index: of this process among them.
+    index: index of this process.
   """
 
   addresses: tuple[str, ...] = ("localhost",)
@@ -60,7 +60,7 @@ class Cluster:
 
 @dataclasses.dataclass
 class _Job:
-  """What this process takes part in; the strategy is None unless there are several workers."""
+  """The job of this process; the strategy is None unless there are several workers."""
 
   cluster: Cluster = dataclasses.field(default_factory=Cluster)
   strategy: Any = None
@@ -68,7 +68,7 @@ class _Job:
 
 
 _job = _Job()
-_mirrored: dict[tuple[str, ...], Any] = {}  # names of devices -> their strategy
+_mirrored: dict[tuple[str, ...], Any] = {}  # names of devices -> strategy
 
 
 # ---------------------------------------------------------------------------------------------
@@ -81,14 +81,14 @@ def create_strategy(
   tpu_zone: str | None = None,
   gcp_project: str | None = None,
 ):
-  """The strategy of a name.
+  """The strategy with this name.
 
-  A process joins a cluster once: asked again for `multi_worker`, it returns the same strategy. The
-  first time has to come before TensorFlow computes anything, and waits for all other workers.
+  A process joins a cluster once: later calls for `multi_worker` return the same strategy. The
+  first call must come before TensorFlow computes anything, and waits for all other workers.
 
   Args:
     name: one of `NAMES`.
-    tpu_name: which TPU, by name or address; None for that of this machine.
+    tpu_name: name or address of the TPU; None for that of this machine.
     tpu_zone: its zone, if not the default one.
     gcp_project: its project, if not the default one.
 
@@ -106,7 +106,7 @@ def create_strategy(
     return _job.strategy or _join_cluster()
   if "TF_CONFIG" in os.environ and not _job.strategy:
     logging.warning(
-      "TF_CONFIG is set, but the distribution strategy is %s: this process runs by itself. Several "
+      "TF_CONFIG is set, but the distribution strategy is %s: this process runs alone. Several "
       "machines need multi_worker.",
       name,
     )
@@ -118,7 +118,7 @@ def _let_gpu_memory_grow() -> None:
   import tensorflow as tf
 
   for gpu in tf.config.list_physical_devices("GPU"):
-    # An error where TensorFlow has used the device before, as in a notebook: then it is decided.
+    # TensorFlow raises an error if it has used the device already, as in a notebook.
     with contextlib.suppress(RuntimeError):
       tf.config.experimental.set_memory_growth(gpu, True)
 
@@ -131,8 +131,8 @@ def _mirrored_strategy():
   if len(names) == 1:
     logging.warning("mirrored: only one device was found, %s.", names[0])
   if names not in _mirrored:
-    # One for all runs of a process: TensorFlow would take what the replicas of a second one
-    # exchange for what those of the first one did.
+    # One for all runs of a process: TensorFlow would confuse the collectives of a second strategy
+    # with those of the first.
     _mirrored[names] = tf.distribute.MirroredStrategy(list(names))
   return _mirrored[names]
 
@@ -149,7 +149,7 @@ def _tpu_strategy(tpu_name, tpu_zone, gcp_project):
 
 
 def _join_cluster():
-  """Connects to the other workers of TF_CONFIG; returns when all are there."""
+  """Connects to the other workers of TF_CONFIG; returns when all are connected."""
   import tensorflow as tf
 
   cluster = cluster_from_environment(os.environ)
@@ -171,13 +171,13 @@ def _join_cluster():
     if "program startup" not in str(error):
       raise
     raise RuntimeError(
-      "multi_worker: create_strategy has to come before TensorFlow computes anything."
+      "multi_worker: create_strategy must be called before TensorFlow computes anything."
     ) from error
   return _job.strategy
 
 
 def cluster_from_environment(environment: Mapping[str, str]) -> Cluster:
-  """Reads TF_CONFIG: which processes there are, and which of them this one is.
+  """Reads TF_CONFIG: the processes of the job, and the index of this one.
 
   Example:
     >>> config = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'
@@ -185,7 +185,7 @@ def cluster_from_environment(environment: Mapping[str, str]) -> Cluster:
     Cluster(addresses=('a:1', 'b:1'), index=1)
 
   Raises:
-    ValueError: it is missing or wrong; the message shows what it should look like.
+    ValueError: it is missing or wrong; the message shows the required form.
   """
   text = environment.get("TF_CONFIG", "")
   try:
@@ -211,16 +211,16 @@ def cluster_from_environment(environment: Mapping[str, str]) -> Cluster:
 
 
 # ---------------------------------------------------------------------------------------------
-# Workers among themselves.
+# Communication between workers.
 
 
 def is_chief() -> bool:
-  """Whether this process writes what a job writes once; true in a single process."""
+  """Whether this process writes the files of its job; true in a single process."""
   return _job.cluster.index == 0
 
 
 def worker_count() -> int:
-  """How many processes take part in this job."""
+  """The number of processes of this job."""
   return len(_job.cluster.addresses)
 
 
@@ -228,14 +228,14 @@ def on_chief(function: Callable, *args, **kwargs) -> Any:
   """Calls a function on the chief; the other workers wait until it has returned. Collective.
 
   Returns:
-    What it returned, on every worker; with several of them it has to be something JSON can hold.
+    Its result, on every worker; with several workers it must be JSON-serializable.
   """
   result = function(*args, **kwargs) if is_chief() else None
   return json.loads(gather_bytes(json.dumps(result).encode())[0]) if _job.strategy else result
 
 
 def barrier() -> None:
-  """Waits until all workers are here. Collective."""
+  """Waits until all workers have called this. Collective."""
   any_worker(False)
 
 
@@ -245,7 +245,7 @@ def any_worker(flag: bool) -> bool:
 
 
 def check_equal(facts: Mapping[str, Any]) -> None:
-  """Compares facts, anything JSON can hold, between the workers. Collective.
+  """Compares JSON-serializable facts between the workers. Collective.
 
   Raises:
     ValueError: two workers differ; the message names the fact and both values.
@@ -256,7 +256,7 @@ def check_equal(facts: Mapping[str, Any]) -> None:
       if found[name] != value:
         raise ValueError(
           f"The workers of this job differ in {name}: {value!r} on worker 0, {found[name]!r} on "
-          f"worker {index}. They need equal flags, and an output_dir that all of them share."
+          f"worker {index}. They need equal flags and a shared output_dir."
         )
 
 
@@ -285,11 +285,11 @@ def gather(rows: Sequence[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarra
 
 
 def gather_bytes(data: bytes) -> list[bytes]:
-  """What each worker gave, in their order. Collective."""
+  """The value of each worker, in the order of workers. Collective."""
   if _job.strategy is None:
     return [data]
   sizes = _gather_integers([len(data)])
-  # Collectives know no bytes: they travel as integers, zeros filling up the last one.
+  # Collectives do not support bytes: they are sent as integers, the last one padded with zeros.
   words = np.frombuffer(data + bytes(-len(data) % 4), np.int32)
   joined = np.asarray(_gather_integers(words), np.int32).tobytes()
   parts, begin = [], 0
@@ -319,12 +319,12 @@ def _gather_integers(vector: Sequence[int] | np.ndarray) -> np.ndarray:
 
   def replica_fn(vector):
     context = tf.distribute.get_replica_context()
-    # One replica speaks for its worker.
+    # One replica of each worker contributes its value.
     size = tf.where(context.replica_id_in_sync_group % replicas == 0, tf.size(vector), 0)
     return context.all_gather(vector[:size], axis=0)
 
   if "gather" not in _job.functions:
-    # Traced once: collectives find each other by the order in which they were traced.
+    # Traced once: TensorFlow matches collectives by the order in which they were traced.
     _job.functions["gather"] = tf.function(
       lambda vector: strategy.run(replica_fn, args=(vector,)),
       autograph=False,
@@ -342,9 +342,9 @@ def _gather_integers(vector: Sequence[int] | np.ndarray) -> np.ndarray:
 def distribute_dataset(strategy, dataset):
   """Divides each batch of a dataset among all replicas of a strategy.
 
-  With one machine TensorFlow does it. Between machines it decides by itself whether to divide
-  files or examples, and with files the batches differ from those of a single machine. So that no
-  result depends on its choice, each machine here reads all batches and keeps its part of each.
+  With one machine TensorFlow does it. Between machines it chooses whether to divide files
+  or examples, and with files the batches differ from those of a single machine. So that no result
+  depends on this choice, each machine here reads all batches and keeps its part of each.
   """
   if _input_pipelines(strategy) == 1:
     return strategy.experimental_distribute_dataset(dataset)
@@ -360,7 +360,7 @@ def distribute_dataset(strategy, dataset):
       lambda *batch: _in_turn([_slices(batch, i, count) for i in range(first, first + local)])
     )
     if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
-      # Otherwise the workers would ask each other before each step whether there are data left.
+      # Otherwise the workers would exchange before each step whether data remain.
       dealt = dealt.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
     return dealt
 
@@ -368,7 +368,7 @@ def distribute_dataset(strategy, dataset):
 
 
 def slice_bounds(size, index: int, count: int):
-  """Where the part of one replica begins and ends in a batch.
+  """Start and end of one replica's part of a batch.
 
   Example:
     >>> [slice_bounds(10, i, 4) for i in range(4)]
@@ -378,14 +378,14 @@ def slice_bounds(size, index: int, count: int):
 
 
 def _input_pipelines(strategy) -> int:
-  """How many machines read data."""
+  """The number of machines that read data."""
   if strategy is _job.strategy:
     return worker_count()
-  return getattr(strategy.extended, "num_hosts", 1)  # Only that of a TPU has it.
+  return getattr(strategy.extended, "num_hosts", 1)  # Only TPU strategies have it.
 
 
 def _slices(batch: tuple, index: int, count: int):
-  """The part of one replica of an element, which `Dataset.map` gives as its arguments."""
+  """One replica's part of an element, whose components `Dataset.map` passes as arguments."""
   import tensorflow as tf
 
   def part(tensor):
@@ -407,7 +407,7 @@ def _in_turn(elements: list):
 
 
 # ---------------------------------------------------------------------------------------------
-# When a worker dies.
+# Lost workers.
 
 
 @contextlib.contextmanager
@@ -422,7 +422,7 @@ def clear_errors() -> Iterator[None]:
       raise
     raise WorkerLostError(
       f"Another worker of this job ended or cannot be reached, and worker {_job.cluster.index} of "
-      f"{worker_count()} cannot continue alone. Its own log says why it ended. The checkpoints are "
+      f"{worker_count()} cannot continue alone. See the log of that worker. The checkpoints are "
       "intact: start all workers again with the same command, and they resume. "
       f"({_first_line(error)})"
     ) from None

@@ -17,8 +17,8 @@ Where the values of the variables come from, in this order:
 2. else `EstimatorSpec.init_checkpoint` initialises by name, and logs what it found;
 3. else they are random, with a warning.
 
-A run that was stopped and resumed ends, on CPU, with the same bits as one that never stopped. What
-is not a variable (see `resumption.RunState`) lies in a sidecar of each checkpoint.
+A run that was stopped and resumed ends, on CPU, with the same bits as one that never stopped. State
+other than variables (see `resumption.RunState`) is stored in a sidecar of each checkpoint.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ class Estimator:
 
   Attributes:
     config: the `RunConfig`.
-    params: what `model_fn` and every input_fn receive. `train_batch_size`, `eval_batch_size` and
+    params: passed to `model_fn` and every input_fn. `train_batch_size`, `eval_batch_size` and
       `predict_batch_size` reach them as `batch_size`; model_fn also receives
       `gradient_accumulation_steps`, the number of parts in which it sees a training batch.
   """
@@ -88,9 +88,9 @@ class Estimator:
 
     Args:
       input_fn: `input_fn(params)` returns a dataset of batches. `params["skip_examples"]` is the
-        number of examples the run has consumed: the dataset has to begin after them.
+        number of examples the run has consumed: the dataset must begin after them.
       max_steps: steps of the whole run, those before a resumption included.
-      eval_spec: evaluates, keeps the best weights and stops early on the way.
+      eval_spec: evaluation during training, best weights, early stopping.
 
     Returns:
       This estimator.
@@ -111,7 +111,7 @@ class Estimator:
     return self
 
   def _train(self, input_fn, max_steps: int, eval_spec: EvalSpec | None) -> None:
-    """See `train`; the arguments are checked, and `model_dir` is ours alone."""
+    """See `train`; called with checked arguments and with `model_dir` locked."""
     newest = self.latest_checkpoint()
     step, state = self._saved_state(newest)
     self._check_workers(max_steps, step)
@@ -149,11 +149,11 @@ class Estimator:
     Args:
       input_fn: `input_fn(params)` returns a finite dataset of batches.
       steps: number of batches to evaluate on; None for all.
-      checkpoint_path: what to evaluate; the newest in `model_dir` by default.
+      checkpoint_path: the checkpoint to evaluate; the newest in `model_dir` by default.
       name: separates several evaluations in TensorBoard (`model_dir/eval_<name>`).
 
     Returns:
-      What `metric_fn` returned, and `loss` (the mean over batches of the batch's mean, as in the
+      The result of `metric_fn`, and `loss` (the mean over batches of the batch's mean, as in the
       original) and `global_step`.
 
     Raises:
@@ -167,7 +167,7 @@ class Estimator:
 
     Args:
       input_fn: `input_fn(params)` returns a finite dataset of batches.
-      checkpoint_path: what to predict with; the newest in `model_dir` by default.
+      checkpoint_path: the checkpoint to predict with; the newest in `model_dir` by default.
     """
     with self._loaded(ModeKeys.PREDICT, input_fn, checkpoint_path) as (graph, dataset):
       yield from evaluation.predictions(graph, dataset, self._strategy)
@@ -177,12 +177,12 @@ class Estimator:
     return finding.latest(self.config.model_dir)
 
   def get_variable_names(self) -> list[str]:
-    """Names in the newest checkpoint; of the variables built so far if `model_dir` holds none."""
+    """Names in the newest checkpoint; without one, those of the variables built so far."""
     newest = self.latest_checkpoint()
     return list(reading.names_and_shapes(newest) if newest else self.store.variables)
 
   def get_variable_value(self, name: str) -> np.ndarray:
-    """Value in the newest checkpoint; of the variable itself if `model_dir` holds none."""
+    """Value in the newest checkpoint; without one, that of the variable itself."""
     newest = self.latest_checkpoint()
     return tf.train.load_variable(newest, name) if newest else self.store.variables[name].numpy()
 
@@ -190,7 +190,7 @@ class Estimator:
   # Before training.
 
   def _check_batch_size(self) -> None:
-    """A batch has to divide into replicas and micro-batches: else their means weigh unequally."""
+    """Checks that replicas and micro-batches are of equal size: else means have unequal weights."""
     batch_size = self.params.get("train_batch_size")
     replicas, parts = self._strategy.num_replicas_in_sync, self.config.gradient_accumulation_steps
     if batch_size is not None and batch_size % (replicas * parts):
@@ -201,7 +201,7 @@ class Estimator:
 
   @contextlib.contextmanager
   def _held_model_dir(self) -> Iterator[None]:
-    """Makes `model_dir`, and keeps a second run out of it. The chief holds it for its workers."""
+    """Creates and locks `model_dir`; only the chief of a job locks it."""
     if not distribution.is_chief():
       yield
       return
@@ -210,7 +210,7 @@ class Estimator:
       yield
 
   def _check_workers(self, max_steps: int, step: int) -> None:
-    """Refuses workers that were started with other flags, or do not see the chief's checkpoint."""
+    """Refuses workers that have other flags or do not see the chief's checkpoint."""
     facts = {
       "the step to resume from": step,
       "max_steps": max_steps,
@@ -240,7 +240,7 @@ class Estimator:
     return params
 
   def _start_over(self, is_new: bool) -> None:
-    """Forgets values that were loaded for something else, for a run that starts from scratch."""
+    """Discards previously loaded values, for a run that starts from scratch."""
     if is_new and self._variables.is_filled:
       self._variables, self._graphs = ModelVariables(self.config), {}
 
@@ -284,7 +284,7 @@ class Estimator:
     return results
 
   def _evaluate_now(self, spec: EvalSpec) -> dict[str, Any]:
-    """Evaluates in the middle of training, on the variables as they are; see `evaluate`."""
+    """Evaluates the current variables during training; see `evaluate`."""
     with explained_errors(spec.input_fn):
       graph, dataset = self._inference(ModeKeys.EVAL, spec.input_fn)
       return self._evaluate(graph, dataset, spec.steps, None)

@@ -1,4 +1,4 @@
-"""Evaluation and prediction: batches through a graph, and what is made of the arrays."""
+"""Evaluation and prediction: runs batches through a graph and collects the arrays."""
 
 import contextlib
 import itertools
@@ -16,7 +16,7 @@ from bert.training.progress import EventLog
 def evaluate(
   graph: InferenceGraph, dataset, strategy: tf.distribute.Strategy, steps: int | None
 ) -> dict[str, Any]:
-  """Evaluates on a dataset of distributed batches, with the variables as they are.
+  """Evaluates on a dataset of distributed batches with the current variables.
 
   Args:
     graph: of evaluation.
@@ -25,7 +25,7 @@ def evaluate(
     steps: number of batches; None for all.
 
   Returns:
-    What `metric_fn` returned, and `loss`: the mean over batches of the batch's mean.
+    The result of `metric_fn`, and `loss`: the mean over batches of the batch's mean.
 
   Raises:
     ValueError: the dataset is empty.
@@ -50,7 +50,7 @@ def evaluate(
 def predictions(
   graph: InferenceGraph, dataset, strategy: tf.distribute.Strategy
 ) -> Iterator[dict[str, Any]]:
-  """Yields name -> value of one example after another; arguments as of `evaluate`."""
+  """Yields name -> value for each example; arguments as in `evaluate`."""
   for batch in dataset:
     for row in _rows(graph, batch, strategy):
       arrays = _arrays_of(row)
@@ -59,7 +59,7 @@ def predictions(
 
 
 def write_summaries(folder: str, results: dict[str, Any]) -> None:
-  """Writes the numbers among the results of an evaluation for TensorBoard."""
+  """Writes the numeric results of an evaluation for TensorBoard."""
   with contextlib.closing(EventLog(folder)) as events:
     scalars = {name: value for name, value in results.items() if isinstance(value, float)}
     events.write(results["global_step"], scalars)
@@ -75,13 +75,13 @@ def _rows(graph, batch, strategy) -> list[dict[str, np.ndarray]]:
 
 
 def _row_of(outputs: dict[str, Any]) -> dict[str, np.ndarray]:
-  """What a replica computed on a batch, on one level: its size, its loss, and its arrays."""
+  """A replica's outputs for a batch as a flat dictionary: size, loss, arrays."""
   row = {name: value.numpy() for name, value in outputs.items() if name != "arrays"}
   return {**row, **{_ARRAY + name: value.numpy() for name, value in outputs["arrays"].items()}}
 
 
 def _arrays_of(row: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-  """The arrays that went into `_row_of`.
+  """The arrays in a result of `_row_of`.
 
   Example:
     >>> _arrays_of({"examples": 2, "array:logits": [0.1, 0.2]})
@@ -108,7 +108,7 @@ def _concatenate(arrays: list[np.ndarray]) -> np.ndarray:
 
 
 def _plain(value):
-  """Python's float for every kind of number; anything else as it is."""
+  """A Python float for any kind of number; other values unchanged."""
   if isinstance(value, (int, float, np.number)) or (
     isinstance(value, np.ndarray) and not value.ndim
   ):

@@ -22,15 +22,15 @@ def accumulate(step_fn: Callable, batch, parts: int):
     step_fn: `step_fn(part_of_batch, part)` -> `(train_op, scalars [n])`, `part` an int32 `[]`.
       Traced twice: for the first part, and for the loop over all others.
     batch: nested tensors `[B, ...]`.
-    parts: what B divides by.
+    parts: number of parts, a divisor of B.
 
   Returns:
     The train_op of the first part, the mean gradients (a list as `train_op.gradients`), and the
     mean of the scalars.
 
   Raises:
-    ValueError: B is known and does not divide.
-    tf.errors.InvalidArgumentError: B turns out not to divide.
+    ValueError: B is known and not a multiple of `parts`.
+    tf.errors.InvalidArgumentError: the same for a B known only at run time.
   """
   if parts == 1:
     train_op, scalars = step_fn(batch, 0)
@@ -85,7 +85,7 @@ def _flatten(gradients) -> list[tf.Tensor]:
 
 
 def _growing_shapes(gradients) -> list[tf.TensorShape]:
-  """What stays of the shapes of `_flatten` when sparse gradients grow."""
+  """The shapes of `_flatten`, with unknown sizes where sparse gradients grow."""
   shapes = []
   for gradient in gradients:
     if isinstance(gradient, tf.IndexedSlices):

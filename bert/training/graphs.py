@@ -26,12 +26,12 @@ from bert.training.specs import EstimatorSpec, ModeKeys, RunConfig
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-  """A model_fn with what its graphs depend on.
+  """A model_fn and everything that its graphs depend on.
 
   Attributes:
     model_fn: of the `Estimator`.
     config: how it runs.
-    params: what model_fn receives.
+    params: passed to model_fn.
     strategy: that of the config, or TensorFlow's for one device.
     store: holds the variables.
   """
@@ -54,7 +54,7 @@ class Model:
   def call(self, batch, mode: str) -> EstimatorSpec:
     """Calls model_fn on the batch of one replica, or on a part of it."""
     features, labels = batch if isinstance(batch, tuple) else (batch, None)
-    # A loss that is a weighted mean has to know whether it sees the batch in parts.
+    # A loss that is a weighted mean depends on whether the batch comes in parts.
     parts = self.config.gradient_accumulation_steps if mode == ModeKeys.TRAIN else 1
     params = {**self.params, "gradient_accumulation_steps": parts}
     spec = self.model_fn(features, labels, mode, params)
@@ -71,7 +71,7 @@ class Reported:
 
   Attributes:
     scalars: names, in the order in which a step returns the values.
-    progress: names of those that progress lines show, beside the loss.
+    progress: names of the scalars in progress lines, beside the loss.
     rates: name of a speed -> name of the scalar that holds its amount per example.
 
   Raises:
@@ -102,11 +102,11 @@ class TrainingGraph:
     element_spec: type of the data it was traced for.
     init_checkpoint: that of the `EstimatorSpec`.
     reported: names of the scalars that steps return.
-    steps_per_loop: the most steps of one call.
+    steps_per_loop: maximum number of steps of one call.
     run: `run(iterator, count, with_all_scalars)` runs `count` (int64 `[]`) steps on batches of
       `iterator`. `with_all_scalars` (bool `[]`): whether to compute the costly scalars of the last
       step, too. Returns float32 `[n]` scalars of the last step, int64 `[]` examples, float64
-      `[rates]` amounts consumed of what has a rate, and int64 `[]` the first bad step or -1.
+      `[rates]` consumed amounts for each rate, and int64 `[]` the first bad step or -1.
   """
 
   def __init__(self, model: Model, seed: int, iterator, element_spec):
@@ -122,7 +122,7 @@ class TrainingGraph:
     self._seed = seed
     self.steps_per_loop = model.steps_per_loop
     self.element_spec = iterator.element_spec
-    # What model_fn returns in Python values, known once it is traced.
+    # Python values that model_fn returns, known once it is traced.
     self.init_checkpoint: str | None = None
     self.reported = Reported()
 
@@ -190,7 +190,7 @@ class TrainingGraph:
         applied = train_op.apply(gradients)
     is_sound, more = applied or (tf.constant(True), {})
     if more:
-      # Each replica's thread comes by here, and names them once more.
+      # Runs in the thread of each replica, with equal results.
       names = list(dict.fromkeys([*self.reported.scalars, *more]))
       self.reported = dataclasses.replace(self.reported, scalars=names)
       scalars = tf.concat([scalars, tf.stack(list(more.values()))], axis=0)
@@ -295,10 +295,10 @@ def _create_for_strategy(model: Model, replica_step, element_spec) -> None:
 
 @contextlib.contextmanager
 def _custom_gradients_forgotten() -> Iterator[None]:
-  """Lets TensorFlow forget the custom gradients that a trace within the block registers.
+  """Removes the custom gradients that a trace within the block registers in TensorFlow.
 
-  It keeps them, and through them the whole graph, as long as the process lives: each training would
-  leave one behind. Nothing reads them any more, as the trace itself has taken its gradients.
+  Otherwise the registry keeps them, and through them the graph, for the life of the process: a leak
+  of one graph per training. They are not needed after the trace, which has computed its gradients.
   """
   registry = ops.gradient_registry._registry
   before = set(registry)
@@ -315,7 +315,7 @@ def _mean_over_replicas(gradients: list) -> list:
   context = tf.distribute.get_replica_context()
   if context.num_replicas_in_sync == 1:
     return gradients
-  # The gradient of a variable that is used twice is a sum without a device, which workers refuse to
+  # The gradient of a variable that is used twice is a sum without a device, which workers cannot
   # exchange; a copy has one.
   present = [tf.identity(gradient) for gradient in gradients if gradient is not None]
   averaged = iter(context.all_reduce(tf.distribute.ReduceOp.MEAN, present))
@@ -323,7 +323,7 @@ def _mean_over_replicas(gradients: list) -> list:
 
 
 def _only_if(is_wanted, function):
-  """float32 `[]`: what a function of the graph returns, or NaN where it is not wanted."""
+  """float32 `[]`: the result of a graph function, or NaN where it is not requested."""
   return tf.cond(is_wanted, lambda: tf.cast(function(), tf.float32), lambda: tf.constant(np.nan))
 
 

@@ -1,4 +1,4 @@
-"""What this machine has and computes fast in: flags of its CPU, abilities of its GPUs, memory.
+"""The hardware of this machine: CPU flags, GPU capabilities, the fastest data type, memory.
 
 >>> dtype, reason = preferred_dtype(frozenset({"avx512f", "avx512_bf16"}))
 >>> dtype, reason
@@ -22,7 +22,7 @@ _BFLOAT16_GPU = (8, 0)
 
 
 def cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
-  """The abilities of the first CPU, as Linux names them; none where it says nothing.
+  """The flags of the first CPU, as Linux names them; empty if unknown.
 
   Args:
     path: the file to read.
@@ -47,7 +47,7 @@ _START_LINE = re.compile(
 
 
 def start_tensorflow() -> None:
-  """Imports TensorFlow and asks for its devices, without the lines that mean nothing to a user.
+  """Imports TensorFlow and lists its devices, hiding log lines that do not matter to users.
 
   TF_CPP_MIN_LOG_LEVEL=0 in the environment shows them; anything else they write is passed on.
   """
@@ -70,7 +70,7 @@ def start_tensorflow() -> None:
 
 
 def choose_dtype(name: str, is_tpu: bool = False) -> str:
-  """What `--dtype` means on this machine: `auto` is the preferred one, others stand for themselves.
+  """The data type for a value of `--dtype`; `auto` is the preferred type of this machine.
 
   Args:
     name: float32, bfloat16, float16 or auto.
@@ -117,7 +117,7 @@ def preferred_dtype(
 
 
 # ---------------------------------------------------------------------------------------------
-# Amounts of memory.
+# Memory.
 
 
 class Memory(NamedTuple):
@@ -128,7 +128,7 @@ class Memory(NamedTuple):
 
 
 def num_cores() -> int:
-  """Cores that this process may use, which a container or a cluster may have restricted."""
+  """Number of cores that this process may use, for instance in a container."""
   if hasattr(os, "sched_getaffinity"):
     return len(os.sched_getaffinity(0))
   return os.cpu_count() or 1
@@ -139,7 +139,7 @@ def memory(
   cgroup_root: str = "/sys/fs/cgroup",
   own: str = "/proc/self/cgroup",
 ) -> Memory | None:
-  """Memory that this process may use: the machine's, or what its control group leaves of it.
+  """Memory that this process may use: the machine's, or less if its control group has a limit.
 
   A container or a job of SLURM is killed at the limit of its group, however much the machine has.
 
@@ -168,7 +168,7 @@ def _memory_of_posix() -> Memory | None:
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
   except (AttributeError, ValueError, OSError):
     return None
-  return Memory(total, total)  # macOS does not say in one number what is free
+  return Memory(total, total)  # macOS has no single number for free memory
 
 
 def _limits_of_groups(root: str, own: str) -> Iterator[tuple[int, int]]:
@@ -182,8 +182,8 @@ def _limits_of_groups(root: str, own: str) -> Iterator[tuple[int, int]]:
     for controller, limit_name, used_name in names:
       folder = os.path.join(root, controller, path)
       limit, used = (_text(os.path.join(folder, name)).strip() for name in (limit_name, used_name))
-      if limit.isdecimal() and used.isdecimal():  # "max" is none
-        # The kernel takes back cached files before it kills.
+      if limit.isdecimal() and used.isdecimal():  # "max": no limit
+        # The kernel frees cached files before it kills a process.
         statistics = _text(os.path.join(folder, "memory.stat"))
         cached = re.search(r"^(?:total_)?inactive_file (\d+)$", statistics, re.MULTILINE)
         yield int(limit), int(used) - (int(cached[1]) if cached else 0)
@@ -198,7 +198,7 @@ def _text(path: str) -> str:
 
 
 def gpu_memory(command: str = "nvidia-smi") -> list[Memory]:
-  """Memory of each NVIDIA GPU of this machine, whether TensorFlow sees it or not.
+  """Memory of each NVIDIA GPU of this machine, including those that TensorFlow cannot use.
 
   Args:
     command: NVIDIA's program that reports it.

@@ -38,7 +38,7 @@ from bert.io.record_files import (
 )
 from bert.training import length_groups, sequence_packing
 
-# As the original has it; the buffer holds serialized records, so its memory is small.
+# As in the original; the buffer holds serialized records, so it takes little memory.
 SHUFFLE_BUFFER = 100
 
 _LENGTH_FEATURES = ("input_ids", "input_mask", "segment_ids")
@@ -56,7 +56,7 @@ Transform = Callable[[Mapping[str, tf.Tensor], tf.Tensor, int], Mapping[str, tf.
 
 
 class RecordInputFn:
-  """What `record_input_fn` returns: `input_fn(params)`, and an explanation of what went wrong.
+  """The result of `record_input_fn`: `input_fn(params)`, and explanations of its errors.
 
   Attributes:
     files: in reading order.
@@ -73,10 +73,10 @@ class RecordInputFn:
     return self._build(params)
 
   def explain_error(self, error: Exception) -> RecordError | None:
-    """Finds the record behind an error of TensorFlow's, by reading everything once more.
+    """Finds the record that caused a TensorFlow error, by reading all files again.
 
     Returns:
-      The error to raise instead, or None if all records are fine: then it was not about them.
+      The error to raise instead, or None if all records are valid: the error has another cause.
     """
     about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
     if not isinstance(error, about_data):
@@ -114,22 +114,22 @@ def record_input_fn(
     files: a file or several.
     features: name -> `tf.io.FixedLenFeature`; a record with another length is an error.
     is_training: repeat without end and shuffle; otherwise one pass in the order of the files.
-    drop_remainder: leave out a last batch that is short.
+    drop_remainder: drop the last batch if it is not full.
     shuffle_buffer: number of records among which the next one is drawn.
     pad_to_max_length: keep the full length, as the original does. Otherwise each batch is cut to
       its longest example by `input_mask`.
     length_features: features `[B, S]` to cut.
     round_length_to: cut to a multiple of this, so that few lengths occur; 1 cuts exactly.
     repeat: whether to start over at the end; as `is_training` by default.
-    transform: what to make of the features of a batch, in the graph, before it is cut. It receives
-      the number of each example: in training the position in the stream, which never comes again;
-      in evaluation the position in the files, the same in each pass. And a seed: that of the order
-      in training, always the same one in evaluation.
+    transform: applied to the features of a batch, in the graph, before it is cut. It receives the
+      number of each example: in training the position in the stream, which is never repeated; in
+      evaluation the position in the files, the same in each pass. And a seed: that of the order in
+      training, a constant in evaluation.
     group_by_length: in training, make batches of similar lengths by `input_mask`. Evaluation keeps
       its order.
     pack_sequences: put several examples into one row, see `sequence_packing.pack`. A batch still
       has B examples, but fewer rows. `length_features` are those with a value for each token.
-    packed_rows: number of rows of each packed batch; by default as many as it needs.
+    packed_rows: number of rows of each packed batch; by default the number it needs.
 
   Returns:
     The input_fn. Its dataset yields name -> `[B]` or `[B, T]`, int32 or float32.
@@ -137,7 +137,7 @@ def record_input_fn(
   Raises:
     RecordError: a file is missing or empty, or its first record does not match `features`.
     ValueError: `group_by_length` and `pack_sequences` are both given, though sequences of equal
-      length leave no gaps to fill; or one of them without an `input_mask`, which shows lengths.
+      length leave no gaps to fill; or one of them without an `input_mask`, which gives lengths.
   """
   if group_by_length and pack_sequences:
     raise ValueError("group_by_length and pack_sequences exclude each other.")
@@ -210,12 +210,12 @@ def _in_order(paths: Sequence[str]) -> tf.data.Dataset:
 
 
 def shuffled(dataset: tf.data.Dataset, buffer_size: int, seed: int) -> tf.data.Dataset:
-  """A dataset in an order that this seed alone determines, the same in every iteration.
+  """A dataset in an order that depends on this seed alone, the same in every iteration.
 
-  `tf.random.set_seed`, which programs around this one may call, changes what `Dataset.shuffle` does
-  with its own seed. A resumed run would continue in another order then.
+  `tf.random.set_seed`, which a calling program may use, changes the order of `Dataset.shuffle` even
+  with a seed of its own. A resumed run would then continue in another order.
   """
-  # Not through `set_seed`, which would restart the sequence of the others' random numbers.
+  # Not through `set_seed`, which would restart the random numbers of the calling program.
   state = context.context()
   global_seed, state._seed = state._seed, None
   try:
@@ -233,7 +233,7 @@ def _training_records(paths: Sequence[str], repeat: bool, seed: int) -> tf.data.
   files = tf.data.Dataset.from_tensor_slices((paths, compressions))
   files = files.repeat() if repeat else files
   files = shuffled(files, len(paths), seed)
-  # In the original the order of arrival decided; here the order is the same in every run.
+  # The original's order depended on the speed of each read; here it is the same in every run.
   return files.interleave(
     tf.data.TFRecordDataset,
     cycle_length=min(4, len(paths)),
@@ -255,7 +255,7 @@ def _grouped_by_length(records, paths, features: FeatureSpec, batch_size, seed, 
 
 
 def _count_up_to(paths: Sequence[str], limit: int) -> int:
-  """The number of records, at most `limit`, which are all that is read."""
+  """The number of records, at most `limit`; no more than that are read."""
   count = 0
   for path in paths:
     stated = read_manifest(path).get("records")
@@ -275,7 +275,7 @@ def _parse(batch, features: FeatureSpec) -> dict[str, tf.Tensor]:
 
 
 def _trim(parsed, length_features: Sequence[str], multiple: int) -> dict[str, tf.Tensor]:
-  """Cuts `length_features` behind the last position that any `input_mask` of the batch marks."""
+  """Cuts `length_features` after the last position marked by any `input_mask` of the batch."""
   if "input_mask" not in parsed:
     return parsed
   longest = tf.reduce_max(length_groups.sequence_lengths(parsed["input_mask"]))
@@ -289,13 +289,13 @@ def _options() -> tf.data.Options:
   options = tf.data.Options()
   options.deterministic = True
   options.autotune.enabled = False
-  # Parsing needs little, and the training step wants the other cores.
+  # Parsing is cheap, and the training step needs the other cores.
   options.threading.private_threadpool_size = 2
   return options
 
 
 # ---------------------------------------------------------------------------------------------
-# What is wrong with a file.
+# Faults of files.
 
 
 def _check_file(path: str, features: FeatureSpec, limit: int | None) -> None:

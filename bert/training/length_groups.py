@@ -24,9 +24,9 @@ _WINDOWS_PER_EPOCH = 4
 
 
 def sequence_lengths(input_mask: tf.Tensor) -> tf.Tensor:
-  """How many positions sequences need: int `[B, ..., S]` to int32 `[B]`, up to the last 1 of each.
+  """The lengths of sequences up to their last 1: int `[B, ..., S]` to int32 `[B]`.
 
-  At least 1, since a model needs a first token, even of an example that is all padding.
+  At least 1, since a model needs a first token even if an example is all padding.
 
   Example:
     >>> sequence_lengths(tf.constant([[1, 1, 0], [1, 0, 1], [0, 0, 0]])).numpy().tolist()
@@ -37,10 +37,10 @@ def sequence_lengths(input_mask: tf.Tensor) -> tf.Tensor:
 
 
 def window_size(num_records: int, batch_size: int) -> int:
-  """How many records to sort at a time: whole batches, and a quarter of the data at most.
+  """The number of records to sort together: whole batches, at most a quarter of the data.
 
   Args:
-    num_records: in an epoch; `records_that_matter` of them make no difference to all.
+    num_records: in an epoch; counts above `records_that_matter` give the same result.
     batch_size: records in a batch.
 
   Example:
@@ -52,7 +52,7 @@ def window_size(num_records: int, batch_size: int) -> int:
 
 
 def records_that_matter(batch_size: int) -> int:
-  """How many records there have to be for `window_size` to reach its maximum."""
+  """The number of records from which `window_size` has its maximum."""
   return _WINDOWS_PER_EPOCH * _BATCHES_PER_WINDOW * batch_size
 
 
@@ -71,7 +71,7 @@ def deal_by_length(
     lengths_of: serialized `[n]` -> int `[n]`.
     batch_size: of the batches that will be made of the result.
     window: records to sort at a time, a multiple of `batch_size`.
-    seed: governs the order of batches, and which records of equal length get together.
+    seed: determines the order of batches, and the order of records of equal length.
     skip_examples: number of records of the result to skip. The windows before are not parsed.
 
   Returns:
@@ -92,12 +92,12 @@ def dealing_order(lengths: tf.Tensor, batch_size: int, seed: tf.Tensor) -> tf.Te
 
   Args:
     lengths: int `[n]`.
-    batch_size: what remains of n after division by this keeps its place at the end: sorted, it
-      would always be the longest that make a batch of their own or are left out.
+    batch_size: the remainder of n keeps its place at the end: if sorted, the longest records would
+      always be the ones in a short batch, or dropped.
     seed: int64 `[2]`.
 
   Returns:
-    int32 `[n]`: what to take first, second, ...
+    int32 `[n]`: indices in the new order.
 
   Example:
     >>> order = dealing_order(tf.constant([9, 5, 8, 4, 7]), 2, seed=tf.constant([1, 0]))
@@ -106,7 +106,7 @@ def dealing_order(lengths: tf.Tensor, batch_size: int, seed: tf.Tensor) -> tf.Te
   """
   count = tf.size(lengths)
   whole = count - count % batch_size
-  # A fraction added to whole numbers: equal ones come in random order, others are not affected.
+  # A random fraction added to whole numbers shuffles equal lengths and does not affect others.
   ties, turns = tf.unstack(tf.random.stateless_uniform([2, whole], seed, dtype=tf.float64))
   by_length = tf.argsort(tf.cast(lengths[:whole], tf.float64) + ties)
   batches = tf.reshape(by_length, [-1, batch_size])

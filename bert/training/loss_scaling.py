@@ -1,4 +1,4 @@
-"""The loss scale of float16, which follows the gradients up and down.
+"""The loss scale of float16, adapted to the size of the gradients.
 
 Numbers below 6e-8 are zero in float16, and those above 65504 are infinite. So the gradient is taken
 of the loss times a scale, and divided by it again in float32. A scale that is too small loses small
@@ -40,7 +40,7 @@ INITIAL_VALUES = {SCALE: INITIAL_SCALE, GOOD_STEPS: 0, SKIPPED_STEPS: 0}
 
 
 class LossScale(NamedTuple):
-  """The state, as tensors or as variables; see the module for what they mean."""
+  """The state, as tensors or as variables; described in the module's docstring."""
 
   scale: tf.Tensor | tf.Variable
   good_steps: tf.Tensor | tf.Variable

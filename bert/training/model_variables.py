@@ -1,4 +1,4 @@
-"""The variables of a model in a run: where their values come from, and where they are saved."""
+"""The variables of a model in a run: initialisation, restoring and saving."""
 
 import dataclasses
 import os
@@ -19,7 +19,7 @@ class ModelVariables:
 
   Attributes:
     store: the variables by name; empty until a first graph is traced.
-    is_filled: whether they hold anything but their initial values.
+    is_filled: whether values were loaded or trained.
   """
 
   def __init__(self, config: RunConfig):
@@ -58,7 +58,7 @@ class ModelVariables:
         "damaged. Choose another output_dir and give this checkpoint as init_checkpoint."
       )
     if missing:
-      logging.warning("%s holds no optimizer slots: Adam starts anew from these weights.", prefix)
+      logging.warning("%s holds no optimizer slots: Adam starts from zero moments.", prefix)
     # A run that did not compute in float16 had no loss scale.
     missing += [n for n in loss_scaling.INITIAL_VALUES if n in variables and n not in saved]
     for name in missing:
@@ -91,7 +91,7 @@ class ModelVariables:
       self.initialise(init_checkpoint)
       return
     prefix = finding.find_checkpoint(path)
-    # A checkpoint of this run holds all of the model; a random head would pass for a trained one.
+    # A checkpoint of this run must hold the whole model: a random head would go unnoticed.
     loading.restore(prefix, self.weights())
     self.is_filled = True
     self.global_step.assign(resumption.step_of(prefix))

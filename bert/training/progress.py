@@ -1,4 +1,4 @@
-"""What a training run shows: scalars for TensorBoard, and a progress bar or lines in a log."""
+"""Reports of a training run: scalars for TensorBoard, and a progress bar or log lines."""
 
 import contextlib
 import dataclasses
@@ -16,10 +16,10 @@ from bert.training.specs import RunConfig
 
 
 class EventLog:
-  """Scalars for TensorBoard, which the chief of a job writes.
+  """Scalars for TensorBoard, written by the chief of a job.
 
-  A disk that does not take them costs the curves, not the run: a warning is logged, and the next
-  checkpoint shows whether the disk takes anything at all.
+  A write error loses the curves but does not stop the run: a warning is logged, and the next
+  checkpoint shows whether the disk can be written at all.
   """
 
   def __init__(self, folder: str):
@@ -32,7 +32,7 @@ class EventLog:
     """Writes the scalars of a step."""
     if self._writer is None:
       return
-    with self._may_fail(), self._writer.as_default(step):  # whose end flushes
+    with self._may_fail(), self._writer.as_default(step):  # flushes at the end
       for name, value in values.items():
         tf.summary.scalar(name, value)
 
@@ -53,7 +53,7 @@ class EventLog:
 
 @dataclasses.dataclass(frozen=True)
 class Totals:
-  """What this process has consumed at some point of a run.
+  """The amounts that this process has consumed at some point of a run.
 
   Attributes:
     seconds: spent in training steps.
@@ -118,7 +118,7 @@ class Progress:
     speeds = {
       name.replace("/sec", "/s"): speed
       for name, speed in totals.speeds_since(self._first).items()
-      if name != "global_step/sec"  # Time left says as much.
+      if name != "global_step/sec"  # Redundant beside the time left.
     }
     values = {**self._shown, **scalars}
     self._shown = {name: values[name] for name in names if name in values}

@@ -1,4 +1,4 @@
-"""Whether and where a run continues: its state beside each checkpoint, and what has to be equal.
+"""Resuming a run: its state beside each checkpoint, and the settings that must be equal.
 
 A checkpoint's sidecar (`model.ckpt-N.state.json`) holds the `RunState` of the run, its fingerprint
 (facts that must be equal to resume: model shape, vocabulary, labels) and informative facts, whose
@@ -23,7 +23,7 @@ class ResumeMismatchError(ValueError):
 
 @dataclasses.dataclass
 class RunState:
-  """What a training run carries besides its variables.
+  """The state of a training run besides its variables.
 
   It needs no state of a random generator: dropout and shuffling derive from seed, step and
   position.
@@ -32,7 +32,7 @@ class RunState:
     seed: of dropout and of the order of the data.
     examples: consumed so far, in this order.
     best_value: of the metric that evaluation during training watches; None before the first.
-    best_step: where it was reached.
+    best_step: the step of that value.
     evaluated_step: of the last evaluation.
     evaluations_without_improvement: in a row, up to now.
   """
@@ -81,7 +81,7 @@ def check_same_run(
   if found:
     raise ResumeMismatchError(
       f"{prefix} was trained with other settings than this run: {'; '.join(found)}. Choose "
-      f"another output_dir, or remove {os.path.dirname(prefix) or '.'} to start anew."
+      f"another output_dir, or remove {os.path.dirname(prefix) or '.'} to start again."
     )
 
 
@@ -90,7 +90,7 @@ def saved_run(prefix: str, batch_size: int, seed: int) -> tuple[int, RunState]:
 
   Args:
     prefix: of the checkpoint.
-    batch_size: of this run; says how far the data were read if the checkpoint has no state.
+    batch_size: of this run; used to compute the position in the data without a saved state.
     seed: of this run; that of the checkpoint takes precedence.
   """
   step, saved = step_of(prefix), reading.read_state(prefix)
@@ -111,7 +111,7 @@ def saved_run(prefix: str, batch_size: int, seed: int) -> tuple[int, RunState]:
 
 
 def log_other_settings(prefix: str, informative: Mapping[str, Any]) -> None:
-  """Logs the informative facts of a checkpoint that are others in this run."""
+  """Logs the informative facts of a checkpoint that differ in this run."""
   for each in differences(reading.read_state(prefix).get("informative", {}), informative):
     logging.info("Resuming %s: %s.", prefix, each)
 

@@ -25,17 +25,17 @@ import tensorflow as tf
 
 from bert.training.length_groups import sequence_lengths
 
-# Features with a value for each token, and what stands for it in padding.
+# Features with a value for each token, and their value in padding.
 TOKEN_FEATURES = {"input_ids": 0, "input_mask": 0, "segment_ids": 0}
 
 
 class Placement(NamedTuple):
-  """Where sequences go.
+  """The positions of sequences in rows.
 
   Attributes:
     rows: int32 `[N]`, the row of each sequence.
     offsets: int32 `[N]`, the position in the row where it begins.
-    numbers: int32 `[N]`, which one of its row it is, from 1.
+    numbers: int32 `[N]`, number of the sequence in its row, from 1.
     num_rows: int32 `[]`, rows in use.
   """
 
@@ -55,11 +55,11 @@ def pack(
 
   Args:
     features: `input_mask` and others of `token_features`, int `[N, S]`. `masked_lm_positions`, int
-      `[N, P]`, if there, become positions in the flat `[R * T]`. All others stay as they are.
+      `[N, P]`, if there, become positions in the flat `[R * T]`. All others are unchanged.
     row_length: T, at least as long as any sequence; S by default.
-    num_rows: R, for devices that compile for fixed shapes. By default as many as are needed.
-    token_features: name -> value in padding, `TOKEN_FEATURES` by default. Those that are not among
-      the features are passed over.
+    num_rows: R, for devices that compile for fixed shapes. By default the number needed.
+    token_features: name -> value in padding, `TOKEN_FEATURES` by default. Names that are not among
+      the features are ignored.
 
   Returns:
     The features, those of tokens as `[R, T]`, and in addition
@@ -106,7 +106,7 @@ def pack(
   return packed
 
 
-# What `BertModel` needs to know of packed rows.
+# The arguments of `BertModel` for packed rows.
 PACKING_FEATURES = ("position_ids", "sequence_ids", "first_positions")
 
 
@@ -125,7 +125,7 @@ def place(lengths: tf.Tensor, row_length: int, num_rows: int | None = None) -> P
   Args:
     lengths: int32 `[N]`, none above `row_length`.
     row_length: tokens that a row holds.
-    num_rows: exact number of rows; by default as many as are needed.
+    num_rows: exact number of rows; by default the number needed.
 
   Raises:
     tf.errors.InvalidArgumentError: a sequence finds no room.
@@ -140,7 +140,7 @@ def place(lengths: tf.Tensor, row_length: int, num_rows: int | None = None) -> P
 
   def put(i, free, held, placed):
     length = lengths[longest_first[i]]
-    row = tf.argmax(free >= length, output_type=tf.int32)  # The first of those that are true.
+    row = tf.argmax(free >= length, output_type=tf.int32)  # The first row with enough space.
     found = tf.stack([row, row_length - free[row], held[row] + 1])
     chosen = tf.one_hot(row, tf.size(free), dtype=tf.int32)
     return i + 1, free - length * chosen, held + chosen, placed.write(i, found)
@@ -150,7 +150,7 @@ def place(lengths: tf.Tensor, row_length: int, num_rows: int | None = None) -> P
   _, free, held, placed = tf.while_loop(
     lambda i, *_: i < count, put, [0, free, tf.zeros_like(free), placed]
   )
-  # Where nothing is wide enough the first row is taken, and overflows.
+  # If no row has enough space, the first row is chosen, and overflows.
   fits = tf.debugging.assert_non_negative(free, _too_little(row_length, num_rows))
   with tf.control_dependencies([fits] if fits is not None else []):
     placed = tf.gather(placed.stack(), tf.math.invert_permutation(longest_first))  # [N, 3]
@@ -169,13 +169,13 @@ def _too_little(row_length, num_rows) -> str:
 def unpack(
   values: tf.Tensor, packed: Mapping[str, tf.Tensor], length: int | tf.Tensor, padding=0
 ) -> tf.Tensor:
-  """Undoes `pack` for one feature, or for what a model computed for each token.
+  """Undoes `pack` for one feature, or for a model's output for each token.
 
   Args:
     values: `[R, T, ...]`.
-    packed: what `pack` returned.
-    length: S; what an example has beyond is cut off.
-    padding: the value behind the end of a sequence.
+    packed: the result of `pack`.
+    length: S; longer examples are cut.
+    padding: the value after the end of a sequence.
 
   Returns:
     `[N, S, ...]`, the examples in their original order.

@@ -1,4 +1,4 @@
-"""What a model_fn returns, and how to run it: the values that an `Estimator` works on."""
+"""The result of a model_fn and the settings of an `Estimator`."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ class ModeKeys:
 
 @dataclasses.dataclass
 class EstimatorSpec:
-  """What a model_fn returns.
+  """The result of a model_fn.
 
   Attributes:
     mode: one of `ModeKeys`.
@@ -27,9 +27,9 @@ class EstimatorSpec:
     eval_metrics: `(metric_fn, {name: tensor [B, ...]})`. The tensors of all batches are joined
       along the first axis (other axes padded with zeros to the longest) and `metric_fn(**arrays)`
       is called once on NumPy arrays; it returns name -> number (or array or text, only logged).
-    init_checkpoint: where variables start when `model_dir` holds no checkpoint.
+    init_checkpoint: initial values of variables if `model_dir` holds no checkpoint.
     summaries: name -> scalar tensor, written beside the loss in training. A value that is costly to
-      compute is given as a function that returns the tensor: it is called in a branch of the graph
+      compute is passed as a function that returns the tensor: it is called in a branch of the graph
       that runs only on steps whose values are written or shown.
     progress: names of summaries (or `learning_rate`) that progress lines show, too.
     rates: name of a speed -> name of the summary that holds its amount per example. With
@@ -49,7 +49,7 @@ class EstimatorSpec:
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
-  """How to run, as opposed to what.
+  """The settings of a run that do not change the model.
 
   Attributes:
     model_dir: folder of checkpoints and event files.
@@ -63,7 +63,7 @@ class RunConfig:
     gradient_accumulation_steps: equal parts into which each batch is divided, computed one after
       another to save memory.
     strategy: `tf.distribute` strategy; None for one device.
-    fingerprint: JSON-able facts that have to be equal to resume (model shape, vocabulary, labels).
+    fingerprint: JSON-able facts that must be equal to resume (model shape, vocabulary, labels).
     informative: JSON-able facts whose change is only logged (rate, epochs, batch size).
     show_progress: a progress bar instead of lines; None: when standard error is a terminal.
   """

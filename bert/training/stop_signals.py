@@ -1,4 +1,4 @@
-"""Signals that ask a program to end, noted for it to end where nothing is lost.
+"""Signals that end a program, delayed until it can stop without losing data.
 
 with StopSignals((signal.SIGTERM, signal.SIGINT), "saving after this step; once more ends at once"):
 """
@@ -12,19 +12,19 @@ from absl import logging
 
 
 class StopSignals:
-  """Within the block some signals are noted, and do what they usually do only afterwards.
+  """Delays some signals: within the block they are only recorded.
 
   Attributes:
     received: the numbers of the signals so far.
   """
 
   def __init__(self, numbers: Collection[int], notice: str, *, once: bool = True):
-    """Notes what to catch; nothing is caught before the block begins.
+    """Stores the settings; signals are caught from the beginning of the block.
 
     Args:
       numbers: of the signals to catch.
       notice: logged when the first one arrives.
-      once: let the second signal end the program at once, instead of noting it, too.
+      once: let the second signal end the program at once, instead of recording it too.
     """
     self.received: list[int] = []
     self._numbers = numbers
@@ -33,7 +33,7 @@ class StopSignals:
     self._previous: dict[int, Any] = {}
 
   def __enter__(self):
-    # Python delivers signals to the main thread only, and lets no other thread ask for them.
+    # Python delivers signals to the main thread only, and only that thread can set handlers.
     if threading.current_thread() is threading.main_thread():
       for number in self._numbers:
         self._previous[number] = signal.signal(number, self._receive)
@@ -57,5 +57,5 @@ class StopSignals:
 
   @property
   def exit_code(self) -> int:
-    """What a shell reports of a program that the first signal ended."""
+    """The exit code that a shell reports for a program ended by the first signal."""
     return 128 + self.received[0]

@@ -1,4 +1,4 @@
-"""The batches of a training run, in an order that its seed and its position alone determine."""
+"""The batches of a training run, in an order that depends only on seed and position."""
 
 import contextlib
 import io
@@ -40,10 +40,10 @@ class TrainingData:
     return self._input_fn({**self._params, "skip_examples": examples})
 
   def save_batch(self, path: str, examples: int, batches: int) -> None:
-    """Saves a batch once more, one array for each feature: for people to look at.
+    """Saves a batch for inspection, one array for each feature.
 
-    `np.load(path, allow_pickle=False)` reads the file. The batch is all of it, however many
-    replicas share it. It is read again: keeping every batch in case of need would cost each step.
+    `np.load(path, allow_pickle=False)` reads the file. It holds the whole batch, including
+    all replicas' parts. It is read again: keeping every batch would slow down each step.
 
     Args:
       path: of the file.
@@ -59,7 +59,7 @@ class TrainingData:
 
 @contextlib.contextmanager
 def explained_errors(input_fn: Callable) -> Iterator[None]:
-  """Turns TensorFlow's errors about the data into what `input_fn.explain_error` makes of them."""
+  """Replaces TensorFlow's errors about the data by those of `input_fn.explain_error`."""
   try:
     with distribution.clear_errors():
       yield
@@ -72,7 +72,7 @@ def explained_errors(input_fn: Callable) -> Iterator[None]:
 
 
 def _named_arrays(batch) -> dict[str, np.ndarray]:
-  """The arrays of a batch by their place in it.
+  """The arrays of a batch by their path in its structure.
 
   Example:
     >>> sorted(_named_arrays(({"ids": 1, "mask": 2}, 3)))

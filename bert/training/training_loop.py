@@ -1,4 +1,4 @@
-"""The training loop between two steps: progress, evaluation, checkpoints, and a clean stop.
+"""The training loop: steps, progress, evaluation, checkpoints, and a clean stop.
 
 `Estimator.train` builds the graph and fills the variables; `Training` runs it. It stops only where
 something is due, and always in this order: report, evaluate, save, leave.
@@ -23,7 +23,7 @@ from bert.training.stop_signals import StopSignals
 from bert.training.training_data import TrainingData
 from bert.training.watch import Watch
 
-# What a process that stopped on SIGTERM after saving exits with, as if the signal had ended it.
+# Exit code after SIGTERM and a saved checkpoint, as if the signal had ended the process.
 EXIT_CODE_SIGTERM = 128 + signal.SIGTERM
 
 
@@ -32,7 +32,7 @@ class TrainingDivergedError(ValueError):
 
 
 class Training:
-  """One call of `Estimator.train` from its first step on, and all that happens between steps."""
+  """One call of `Estimator.train` from its first step, including all work between steps."""
 
   def __init__(
     self,
@@ -60,8 +60,8 @@ class Training:
 
     Args:
       step: steps finished.
-      max_steps: where to end.
-      state: of the run at that step; changes with it.
+      max_steps: the last step.
+      state: of the run at `step`; it is updated.
     """
     self._step = self._saved_step = step
     self._max_steps = max_steps
@@ -69,7 +69,7 @@ class Training:
     self._finished = False
     self._written = self._totals()
     stop_signals = StopSignals(
-      (signal.SIGTERM, signal.SIGINT), "saving after this step; once more ends at once"
+      (signal.SIGTERM, signal.SIGINT), "saving after this step; a second signal ends at once"
     )
     with (
       contextlib.closing(EventLog(self._config.model_dir)) as events,
@@ -77,23 +77,23 @@ class Training:
       Progress(self._config, step, max_steps) as progress,
     ):
       if self._watch and self._watch.is_due(step):
-        self._evaluate()  # Unless done before this checkpoint was saved: a signal skips it.
+        self._evaluate()  # The run before may have skipped it, because of a signal.
       while not self._finished:
         self._advance()
         self._report(events, progress)
-        # Workers stop after the same step, whichever of them the signal reached.
+        # All workers stop after the same step, even if only one received the signal.
         is_stopped = distribution.any_worker(bool(stop.received))
         self._finished |= is_stopped
         if self._watch and not is_stopped and self._is_due(self._watch.spec.every_steps):
           self._evaluate()
-        # The state of the evaluation is part of what is saved, so saving comes after it.
+        # The checkpoint includes the state of the evaluation, so it is saved afterwards.
         if self._is_due(self._config.save_checkpoints_steps):
           self._save()
     if distribution.any_worker(bool(stop.received)):
       self._leave(stop)
 
   def _leave(self, stop: StopSignals) -> None:
-    """Ends the program as the signal asked for."""
+    """Ends the program with the exit code of the signal."""
     logging.warning(
       "Stopped after step %d. The same command resumes from %s.", self._step, self._config.model_dir
     )
@@ -102,7 +102,7 @@ class Training:
     raise SystemExit(EXIT_CODE_SIGTERM)
 
   def _advance(self) -> None:
-    """Runs steps up to the next one after which something is due."""
+    """Runs steps up to the next one that needs a report, an evaluation or a checkpoint."""
     end = self._next_stop()
     count, is_shown = end - self._step, self._is_shown(end)
     begin = time.perf_counter()
@@ -138,11 +138,11 @@ class Training:
     )
 
   def _save_batch(self, bad_step: int) -> str:
-    """Saves the batch of a step, and says where it is, or why it could not be saved."""
+    """Saves the batch of a step; returns a sentence with its path, or the reason of a failure."""
     path = os.path.join(self._config.model_dir, f"diverged_batch-{bad_step}.npz")
     try:
       self._data.save_batch(path, self._state.examples, bad_step - self._step - 1)
-    except Exception as error:  # Whatever it is, that the loss diverged matters more.
+    except Exception as error:  # Any error here is less important than the divergence.
       return f"Its batch could not be saved ({error})."
     return f"Its batch is in {path}; numpy.load(path, allow_pickle=False) reads it."
 
@@ -161,7 +161,7 @@ class Training:
       )
 
   def _note(self, scalars, amounts) -> None:
-    """Keeps the scalars of the last step; what was not computed there is left out."""
+    """Stores the scalars that were computed in the last step."""
     reported = self._graph.reported
     named = dict(zip(reported.scalars, scalars.tolist(), strict=True))
     self._scalars = {n: v for n, v in named.items() if n == "loss" or not math.isnan(v)}
@@ -213,7 +213,7 @@ class Training:
 
 
 def _next_stop(step: int, max_steps: int, steps_per_loop: int, periods: list[int]) -> int:
-  """The step up to which to run without returning to Python.
+  """The next step at which to return to Python.
 
   Example:
     >>> _next_stop(0, max_steps=100, steps_per_loop=8, periods=[10, 25])

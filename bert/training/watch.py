@@ -1,4 +1,4 @@
-"""Evaluation during training: the best weights are kept, and training may stop early."""
+"""Evaluation during training, which keeps the best weights and may stop training early."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from bert.training.specs import EvalSpec
 
 
 class Watch:
-  """Evaluates every N steps, and keeps what it found in the run's state.
+  """Evaluates every N steps, and stores the results in the run's state.
 
   Attributes:
     spec: what to evaluate, and when.
@@ -23,11 +23,11 @@ class Watch:
     evaluate: Callable[[EvalSpec], dict[str, Any]],
     save_best: Callable[[int, RunState], None],
   ):
-    """Notes what to call.
+    """Stores the arguments.
 
     Args:
       spec: what to evaluate, and when.
-      evaluate: evaluates the variables as they are.
+      evaluate: evaluates the current variables.
       save_best: saves the variables of a step as the best ones.
     """
     self.spec = spec
@@ -35,11 +35,11 @@ class Watch:
     self._save_best = save_best
 
   def is_due(self, step: int) -> bool:
-    """Whether to evaluate after a step in the middle of a run."""
+    """Whether to evaluate after this step of a run."""
     return step > 0 and step % self.spec.every_steps == 0
 
   def evaluate(self, step: int, state: RunState) -> bool:
-    """Evaluates after a step, unless that was done before; returns whether to stop training."""
+    """Evaluates after a step, if not done yet; returns whether to stop training."""
     if state.evaluated_step == step:
       return False
     results = self._evaluate(self.spec)
@@ -47,7 +47,7 @@ class Watch:
     metric = self.spec.metric
     if not isinstance(results.get(metric), float):
       raise ValueError(
-        f"EvalSpec.metric={metric!r} is no number among the results: {', '.join(results)}."
+        f"EvalSpec.metric={metric!r} is not a numeric result; results are {', '.join(results)}."
       )
     state.evaluated_step = step
     self._compare_with_best(results[metric], state)
@@ -78,7 +78,7 @@ class Watch:
     return value > best if self.spec.higher_is_better else value < best
 
   def has_lost_patience(self, state: RunState) -> bool:
-    """Whether the last evaluations went without improvement for as long as the spec allows."""
+    """Whether the last `patience` evaluations brought no improvement."""
     patience = self.spec.patience
     return patience is not None and state.evaluations_without_improvement >= patience
 

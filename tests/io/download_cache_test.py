@@ -291,7 +291,7 @@ def test_archive_without_the_model_is_refused(get_model, server, tmp_path):
   files = dict(MODEL_FILES)
   del files["vocab.txt"]
   server.files["/" + ARCHIVE] = zip_of(files, "x/")
-  with pytest.raises(DownloadError, match=r"did not bring vocab\.txt"):
+  with pytest.raises(DownloadError, match=r"did not contain vocab\.txt"):
     get_model()
   assert cached_names(tmp_path) == []
 

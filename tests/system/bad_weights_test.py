@@ -126,7 +126,7 @@ CHECKPOINTS = [
       ),
       case("a key of no text", _index(HEADER, entry(b"\xff", TENSOR)), "damaged"),
       case("a key behind the end", _index(HEADER, b"\0\x7f\0a"), "after its block"),
-      case("a slice", _index(HEADER, entry(b"a", TENSOR + b"\x3a\0")), "slice"),
+      case("a slice", _index(HEADER, entry(b"a", TENSOR + b"\x3a\0")), "a sliced tensor"),
     ],
   ),
   _checkpoints("NumPy", loading(_by_numpy), _DATA_FILE, _DATA),

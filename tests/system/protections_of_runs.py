@@ -382,7 +382,7 @@ SUBJECTS = {
       "after_step",
       "tf.where(is_finite, if_finite, if_not),",
       "if_finite,",
-      "loss_scaling_test.test_doctests",
+      "test_the_scale_stays_between_its_bounds",
     ),
     (
       "several steps in one call stop at the very step",
@@ -401,8 +401,8 @@ SUBJECTS = {
     (
       "a full disk on which it cannot be saved does not hide the divergence",
       "_save_batch",
-      "except Exception as error:  # Whatever",
-      "except KeyError as error:  # Whatever",
+      "except Exception as error:  # Any",
+      "except KeyError as error:  # Any",
       "test_a_batch_that_cannot_be_saved_hides_no_divergence",
     ),
     (

@@ -57,7 +57,7 @@ def test_mnli_has_two_dev_sets(server, tmp_path):
   names = ["train.tsv", "dev_matched.tsv", "dev_mismatched.tsv"]
   names += ["test_matched.tsv", "test_mismatched.tsv"]
   server.files["/MNLI.zip"] = zip_of({f"MNLI/{name}": b"x" for name in names[:-1]})
-  with pytest.raises(DownloadError, match=r"did not bring test_mismatched\.tsv"):
+  with pytest.raises(DownloadError, match=r"did not contain test_mismatched\.tsv"):
     download_task_data("MNLI", tmp_path, server.url)
   server.files["/MNLI.zip"] = zip_of({f"MNLI/{name}": b"x" for name in names})
   assert sorted(content_of(download_task_data("mnli", tmp_path, server.url))) == sorted(names)
