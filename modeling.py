@@ -79,12 +79,12 @@ __all__ = [
   "transformer_model",
 ]
 
-# Training a model of at least this width earns back what compiling its blocks costs.
+# From this width on, compiled blocks save more training time than compiling takes.
 _MIN_WIDTH_TO_COMPILE = 256
 
 
 class BertModel:
-  """Embeddings, transformer and pooler; constructing it computes all outputs.
+  """Embeddings, transformer and pooler; the constructor computes all outputs.
 
   Example:
     config = BertConfig(vocab_size=32000, hidden_size=512, num_hidden_layers=8,
@@ -115,30 +115,30 @@ class BertModel:
 
     Args:
       config: sizes and rates.
-      is_training: whether to drop out.
+      is_training: whether to apply dropout.
       input_ids: int `[B, S]`, word pieces.
       input_mask: int `[B, S]`, 1 for a piece, 0 for padding; ones by default.
       token_type_ids: int `[B, S]`, segment of each piece; zeros by default.
       use_one_hot_embeddings: look words up by a matrix product instead of a gather (for TPUs).
-      scope: name before all variables; `bert` by default.
+      scope: prefix of all variable names; `bert` by default.
       dtype: of the matrix products: float32, bfloat16 or float16.
-      skip_padding: compute no more than the tokens that `input_mask` shows. The outputs are 0 at
-        padding, where the original has values that no head should read; all others are equal.
+      skip_padding: compute only the tokens that `input_mask` marks. The outputs are 0 at padding,
+        where the original has values that no head should read; all others are equal.
       only_pooled_output: compute the last layer for the first token alone, which is all that
-        `get_pooled_output` needs. There are no sequence outputs then.
+        `get_pooled_output` needs. Sequence outputs are then not available.
       position_ids: int `[B, S]`, position of each piece; 0, 1, ... by default.
       sequence_ids: int `[B, S]`, for rows that hold several sequences
         (`bert/training/sequence_packing.py`): pieces see each other only if they have the same
         number.
-      first_positions: int `[N]`, where in the `B * S` positions such sequences begin. The pooled
-        output has one vector for each of them.
+      first_positions: int `[N]`, the first of the `B * S` positions of each such sequence. The
+        pooled output has one vector for each of them.
 
     Raises:
-      ValueError: the config does not make a model, an input has the wrong rank, or arguments
-        exclude each other.
+      ValueError: the config is invalid, an input has the wrong rank, or arguments exclude each
+        other.
     """
     if only_pooled_output and first_positions is not None:
-      raise ValueError("only_pooled_output does not go with packed rows (first_positions).")
+      raise ValueError("only_pooled_output cannot be combined with packed rows (first_positions).")
     config = copy.deepcopy(config)
     config.validate()
     if not is_training:
@@ -202,7 +202,7 @@ class BertModel:
       self.sequence_output = self.all_encoder_layers[-1]  # [B, S, W], or [B, 1, W]
       self._has_sequence_output = not only_pooled_output
 
-      # The first piece, [CLS], stands for the whole sequence.
+      # The first piece, [CLS], represents the whole sequence.
       with variable_scope("pooler"):
         first_token = self.sequence_output[:, 0, :]  # [B, W]
         if first_positions is not None:
@@ -230,7 +230,7 @@ class BertModel:
       raise ValueError("The model was built with only_pooled_output: it has no sequence output.")
 
   def get_embedding_output(self) -> tf.Tensor:
-    """float32 `[B, S, W]`: what the first layer reads; normalised, and dropped out in training."""
+    """float32 `[B, S, W]`: the input of the first layer, after LayerNorm and dropout."""
     return self.embedding_output
 
   def get_embedding_table(self) -> tf.Variable:
@@ -250,7 +250,7 @@ def embedding_lookup(
   word_embedding_name: str = "word_embeddings",
   use_one_hot_embeddings: bool = False,
 ):
-  """Looks word pieces up.
+  """Looks up the embeddings of word pieces.
 
   Args:
     input_ids: int `[B, S]` or `[B, S, I]`, I inputs for each position.
@@ -293,7 +293,7 @@ def embedding_postprocessor(
   position_ids: tf.Tensor | None = None,
   rows: Rows | None = None,
 ) -> tf.Tensor:
-  """Adds segment and position embeddings to word embeddings, normalises, drops out.
+  """Adds segment and position embeddings to word embeddings; applies LayerNorm and dropout.
 
   Args:
     input_tensor: float32 `[B, S, W]`.
@@ -308,14 +308,14 @@ def embedding_postprocessor(
     dropout_prob: of the sum.
     position_ids: int `[B, S]`, rows of the position table; the first S for every sequence by
       default.
-    rows: what to normalise; all positions by default. Others become 0.
+    rows: the positions to normalise; all by default. Others become 0.
 
   Returns:
     float32 `[B, S, W]`.
 
   Raises:
-    ValueError: `token_type_ids` are wanted and missing, or S is too long.
-    tf.errors.InvalidArgumentError: S is only known when it runs, and too long.
+    ValueError: `token_type_ids` are required and missing, or S is too long.
+    tf.errors.InvalidArgumentError: the same for an S known only at run time.
   """
   batch_size, seq_length, width = get_shape_list(input_tensor, expected_rank=3)
   output = input_tensor
@@ -328,7 +328,7 @@ def embedding_postprocessor(
       [token_type_vocab_size, width],
       create_initializer(initializer_range),
     )
-    # A product with one-hot rows: faster than a gather for the few rows there are.
+    # A product with one-hot rows: faster than a gather from so small a table.
     one_hot_ids = tf.one_hot(token_type_ids, depth=token_type_vocab_size)  # [B, S, types]
     output += tf.matmul(one_hot_ids, token_type_table)
 
@@ -388,13 +388,13 @@ def attention_layer(
     from_tensor: float `[B, F, W]` or `[B * F, W]`: the queries.
     to_tensor: float `[B, T, W]` or `[B * T, W]`: keys and values; `from_tensor` itself for
       self-attention.
-    attention_mask: `[B, F, T]` or `[B, 1, T]`; 1 where a query may look, 0 where not.
+    attention_mask: `[B, F, T]` or `[B, 1, T]`; 1 for a key that the query attends to, 0 for others.
     num_attention_heads: N.
     size_per_head: H.
     query_act: activation of the query projection, or None.
     key_act: the same for keys.
     value_act: the same for values.
-    attention_probs_dropout_prob: dropout of the probabilities: whole tokens become invisible.
+    attention_probs_dropout_prob: dropout of the probabilities; it drops whole tokens.
     initializer_range: standard deviation of initial weights.
     do_return_2d_tensor: return `[B * F, N * H]` instead.
     batch_size: B, needed with two-dimensional inputs.
@@ -445,8 +445,8 @@ def attention_layer(
   scores = product(query, key, dtype, transpose_b=True)  # [B, N, F, T]
   adder = None
   if attention_mask is not None:
-    # Added before the softmax, -10000 hides a position as good as surely; minus infinity would
-    # turn a sequence that is all padding into NaN.
+    # Not -inf: its softmax is NaN for a sequence that is all padding. With -10000 added, the
+    # probability of a hidden position is 0.
     adder = (1.0 - tf.cast(attention_mask, tf.float32)) * -10000.0
     adder = adder[:, tf.newaxis, :, :]  # [B, 1, F, T]
   seed = next_random_seed() if attention_probs_dropout_prob else None
@@ -477,7 +477,7 @@ def transformer_model(
 
   Args:
     input_tensor: float32 `[B, S, W]`.
-    attention_mask: `[B, S, S]` or `[B, 1, S]`, 1 where a position may look.
+    attention_mask: `[B, S, S]` or `[B, 1, S]`, 1 for a key that a query attends to.
     hidden_size: W.
     num_hidden_layers: number of layers.
     num_attention_heads: N; must divide W.
@@ -488,7 +488,7 @@ def transformer_model(
     initializer_range: standard deviation of initial weights.
     do_return_all_layers: whether to return every layer's output.
     dtype: of the matrix products.
-    rows: what to compute; all positions by default. Outputs are 0 at the others.
+    rows: the positions to compute; all by default. Outputs are 0 at the others.
     only_first_token: compute the last layer for the first token alone: `[B, 1, W]`.
 
   Returns:
@@ -503,7 +503,7 @@ def transformer_model(
       f"({num_attention_heads})."
     )
   batch_size, seq_length, input_width = get_shape_list(input_tensor, expected_rank=3)
-  if input_width != hidden_size:  # the residual sums need it
+  if input_width != hidden_size:  # the residual sums require it
     raise ValueError(
       f"The width of the input tensor ({input_width}) is not the hidden size ({hidden_size})."
     )
@@ -532,7 +532,7 @@ def transformer_model(
 
 
 class _LayerSettings(NamedTuple):
-  """What all layers of an encoder have in common; see `transformer_model`."""
+  """The settings of all layers of an encoder; see `transformer_model`."""
 
   heads: int
   intermediate_size: int
@@ -554,7 +554,7 @@ def _transformer_layer(
   Args:
     x: `[M, W]`.
     rows: those of `x`.
-    attention_mask: as of `attention_layer`.
+    attention_mask: as in `attention_layer`.
     settings: sizes and rates.
     only_first_token: whether to compute the first token of each sequence alone.
 
@@ -566,12 +566,12 @@ def _transformer_layer(
   queries, query_rows = x, rows
   attention_blocks: contextlib.AbstractContextManager = contextlib.nullcontext()
   if only_first_token:
-    # The first tokens still look at all others, but the others need not be computed: [B, W].
+    # The first tokens attend to all others, whose outputs are not needed: [B, W].
     first_tokens = rows.first_tokens(x.exact)
     queries = Twice(first_tokens, tf.cast(first_tokens, dtype))
     query_rows = Rows(rows.batch_size, 1)
     attention_mask = None if attention_mask is None else attention_mask[:, :1]
-    attention_blocks = kernels.compile_blocks(False)  # too small to earn it back
+    attention_blocks = kernels.compile_blocks(False)  # too small to repay the compilation
 
   with variable_scope("attention"):
     with variable_scope("self"), attention_blocks:

@@ -1,4 +1,4 @@
-"""Adam with decoupled weight decay, its learning rate, and what the original did with both.
+"""Adam with decoupled weight decay, and its learning rate, as in the original.
 
 Exact by default: no bias correction ("mostly an oversight", google-research/bert#153), decay added
 to the update and not to the gradient, a linear warm-up that gives way to a linear decay of the
@@ -24,7 +24,7 @@ class Applied(NamedTuple):
 
   Attributes:
     is_sound: bool `[]`; False if the gradients are not finite and no smaller loss scale would help,
-      so that training has to stop.
+      so that training must stop.
     scalars: name -> float32 `[]`, to write beside the loss.
   """
 
@@ -33,7 +33,7 @@ class Applied(NamedTuple):
 
 
 class TrainOp(NamedTuple):
-  """What one training step does with its loss; `create_optimizer` returns it.
+  """The gradients and the update of one training step; `create_optimizer` returns it.
 
   The training loop may average `gradients` over replicas and micro-batches before `apply`.
 
@@ -66,7 +66,7 @@ def create_optimizer(
   freeze: Iterable[str] = (),
   scale_loss: bool = False,
 ) -> TrainOp:
-  """Gradients of `loss` and the update that goes with them. Call it inside a `tf.function`.
+  """Gradients of `loss` and the update with them. Call it inside a `tf.function`.
 
   Args:
     loss: float `[]`.
@@ -75,7 +75,7 @@ def create_optimizer(
     num_warmup_steps: steps of linear warm-up; 0 or None for none.
     use_tpu: accepted for the original's signature; the training loop sums over replicas itself.
     optimizer: `adamw` or `lamb` (arXiv:1904.00962).
-    bias_correction: divide the moments by `1 - beta^t`, as Adam was published.
+    bias_correction: divide the moments by `1 - beta^t`, as in the Adam paper.
     schedule: `original`, or `continuous`: a decay that begins at the peak where warm-up ends.
     layerwise_lr_decay: each layer learns at this factor of the layer above it (arXiv:1801.06146).
     head_learning_rate: peak rate of variables outside `bert/`; `init_lr` by default.
@@ -168,14 +168,14 @@ def _apply_if(is_finite, apply_all, scaling):
   done = [tf.cond(is_finite, apply_then_true, lambda: tf.constant(False))]
   done += [_assign(variable, value) for variable, value in zip(scaling, after, strict=True)]
   scalars = {"loss_scale": after.scale, "skipped_steps": tf.cast(after.skipped_steps, tf.float32)}
-  # At the smallest scale it is not float16 that makes them infinite.
+  # At the smallest scale, infinite gradients are not an overflow of float16.
   return done, Applied(is_finite | (before.scale > loss_scaling.SMALLEST_SCALE), scalars)
 
 
 def _clip_factor(gradients, clip_norm=1.0):
-  """What `tf.clip_by_global_norm` multiplies gradients by, and whether all of them are finite.
+  """The factor of `tf.clip_by_global_norm`, and whether all gradients are finite.
 
-  The rows of a sparse gradient count unmerged, as in the original.
+  Repeated rows of a sparse gradient count separately, as in the original.
 
   Returns:
     float32 `[]`, NaN if a gradient is not finite, and bool `[]`.
@@ -271,7 +271,7 @@ def learning_rate_multipliers(
 
 
 def frozen_pattern(what: str) -> re.Pattern:
-  """The variables that a value of `--freeze` names.
+  """A pattern of the variables that a value of `--freeze` selects.
 
   Args:
     what: `embeddings`; `encoder` (all of `bert/`); `layers:N` (the embeddings and the first N
@@ -306,12 +306,12 @@ def frozen_pattern(what: str) -> re.Pattern:
 # The updates.
 
 
-# Compiling takes a second or so, which models of at least this many weights earn back.
+# From this number of weights on, a compiled update saves more time than compiling takes (1 s).
 _MIN_SIZE_TO_COMPILE = 1 << 16
 
 
 class _State(NamedTuple):
-  """What one variable's update reads."""
+  """The inputs of one variable's update."""
 
   value: tf.Tensor
   m: tf.Tensor
@@ -351,7 +351,7 @@ def _adam_update(value, direction, decay):
 
 
 def _lamb_update(value, direction, decay):
-  """Adam's, scaled to the length of `value` where that decays."""
+  """Adam's direction, scaled to the norm of `value` for variables with weight decay."""
   update = _adam_update(value, direction, decay)
   if not decay:
     return update
@@ -489,7 +489,7 @@ class AdamWeightDecayOptimizer:
 class LambOptimizer(AdamWeightDecayOptimizer):
   """Layer-wise adaptive rates for large batches (arXiv:1904.00962), on the same slots.
 
-  The Adam update of each variable is scaled to the length of the variable itself; variables without
+  The Adam update of each variable is scaled to the norm of the variable; variables without
   weight decay (biases, LayerNorm) are not scaled.
   """
 
@@ -501,7 +501,7 @@ def _assign(variable, value):
 
 
 def _name_of(variable) -> str:
-  """The store's name of a variable; a name stands for itself."""
+  """The store's name of a variable; a name is returned unchanged."""
   return variable if isinstance(variable, str) else variable.name.split(":")[0]
 
 

@@ -147,15 +147,19 @@ def read_table(
     DataError: the file is missing or UTF-16, or whatever `on_bad_row` raises.
   """
   split = _split_plain if quotechar is None else _split_quoted
-  rows = []
-  for row in split(path, delimiter, quotechar, strict, on_bad_row):
+  return _checked(split(path, delimiter, quotechar, strict, on_bad_row), on_bad_row)
+
+
+def _checked(rows: Iterable[Row], on_bad_row: OnBadRow) -> list[Row]:
+  good = []
+  for row in rows:
     try:
       check_text(row)
     except DataError as e:
       on_bad_row(e)
     else:
-      rows.append(row)
-  return rows
+      good.append(row)
+  return good
 
 
 def _split_plain(path, delimiter, quotechar, strict, on_bad_row) -> Iterator[Row]:
@@ -211,16 +215,8 @@ def read_jsonl(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
   if not records:
     return []
   keys = list(dict.fromkeys(key for _, record in records for key in record))
-  rows = [Row(keys, path, 1, 0)]
-  for number, record in records:
-    row = Row([record.get(key) for key in keys], path, number, number)
-    try:
-      check_text(row)
-    except DataError as e:
-      on_bad_row(e)
-    else:
-      rows.append(row)
-  return rows
+  rows = (Row([record.get(key) for key in keys], path, n, n) for n, record in records)
+  return [Row(keys, path, 1, 0), *_checked(rows, on_bad_row)]
 
 
 def _parse_object(line: str, path: str, number: int) -> dict:

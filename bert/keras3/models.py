@@ -279,49 +279,44 @@ class BertForPreTraining(PretrainedModel):
     )
 
 
-def _classifier(head, bert: BERT, num_outputs: int):
-  """A head of this class that returns logits, with the dropout rate of the encoder."""
-  return head(
-    num_outputs, output="logits", dropout_rate=bert.hidden_dropout_prob, name="classifier"
-  )
+class _Classifier(PretrainedModel):
+  """Base of the models whose head is called `classifier`; returns a `LogitsOutput`."""
+
+  head_names = ("classifier",)
+  head_class: type = TextClassificationHead
+  num_outputs: int | None = None  # by default `num_labels`
+
+  def _create_heads(self):
+    self.classifier = self.head_class(
+      self.num_outputs or self.num_labels,
+      output="logits",
+      dropout_rate=self.bert.hidden_dropout_prob,
+      name="classifier",
+    )
+
+  def _outputs(self, outputs):
+    return LogitsOutput(self.classifier(outputs))
 
 
 @register
-class BertForSequenceClassification(PretrainedModel):
+class BertForSequenceClassification(_Classifier):
   """A class for each text: `logits` `[B, C]`."""
 
-  head_names = ("classifier",)
-
-  def _create_heads(self):
-    self.classifier = _classifier(TextClassificationHead, self.bert, self.num_labels)
-
-  def _outputs(self, outputs):
-    return LogitsOutput(self.classifier(outputs))
-
 
 @register
-class BertForTokenClassification(PretrainedModel):
+class BertForTokenClassification(_Classifier):
   """A class for each token: `logits` `[B, S, C]`."""
 
-  head_names = ("classifier",)
-
-  def _create_heads(self):
-    self.classifier = _classifier(TokenClassificationHead, self.bert, self.num_labels)
-
-  def _outputs(self, outputs):
-    return LogitsOutput(self.classifier(outputs))
+  head_class = TokenClassificationHead
 
 
 @register
-class BertForMultipleChoice(PretrainedModel):
+class BertForMultipleChoice(_Classifier):
   """Chooses one of N texts: inputs `[B, N, S]`, `logits` `[B, N]`."""
 
-  head_names = ("classifier",)
   # All choices share this bias, so it stays zero; transformers saves it, this project does not.
   optional_variables = ("output_bias",)
-
-  def _create_heads(self):
-    self.classifier = _classifier(TextClassificationHead, self.bert, 1)
+  num_outputs = 1
 
   def call(
     self,
@@ -343,9 +338,6 @@ class BertForMultipleChoice(PretrainedModel):
     }  # [B * N, S]
     scores = super().call(flat, output_hidden_states=output_hidden_states, training=training)
     return LogitsOutput(ops.reshape(scores.logits, (-1, num_choices)))
-
-  def _outputs(self, outputs):
-    return LogitsOutput(self.classifier(outputs))
 
 
 @register

@@ -1,1 +1,1 @@
-"""What `modeling.py` is made of: configuration, variables, kernels, heads."""
+"""The parts of `modeling.py`: configuration, variables, kernels, layers, heads."""

@@ -11,7 +11,7 @@ from absl import logging
 
 from bert.checkpoints import transformers_config
 
-# What `hidden_act` may name; the last two and linear stand for no activation.
+# Values of `hidden_act`; linear and the last two mean no activation.
 ACTIVATION_NAMES = ("relu", "gelu", "gelu_erf", "tanh", "linear", "none", "")
 
 _RELEASED_LARGE_SIZES = {  # name: (vocab_size, layers, hidden size, heads)

@@ -1,4 +1,4 @@
-"""Task heads as graph functions: what stands on top of `BertModel`, with the original's variables.
+"""Task heads as graph functions, on top of `BertModel`, with the original's variables.
 
 Letters in shapes: B = batch size, S = sequence length, W = hidden size, P = masked positions for
 each sequence, V = vocabulary size, C = number of labels.
@@ -56,10 +56,10 @@ def get_masked_lm_output(
     input_tensor: float32 `[B, S, W]`, the last layer.
     output_weights: float32 `[V, W]`: the word embeddings serve as output weights too.
     positions: int `[B, P]`, where words are masked.
-    label_ids: int `[B, P]`, the words that stood there.
+    label_ids: int `[B, P]`, the original words.
     label_weights: float32 `[B, P]`, 1 for a masked word, 0 for padding.
     dtype: of the matrix products.
-    compiled: whether to compile the loss, which pays in training.
+    compiled: whether to compile the loss, which is faster in training.
     parts: of the batch, over which gradients are accumulated; see `_divisor`.
 
   Returns:
@@ -190,12 +190,12 @@ def get_classifier_loss(logits: tf.Tensor, labels: tf.Tensor, problem_type: str)
 def get_span_logits(
   sequence_output: tf.Tensor, input_mask: tf.Tensor | None = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Scores of each position to begin and to end an answer.
+  """Scores of each position as the beginning and as the end of an answer.
 
   Args:
     sequence_output: float32 `[B, S, W]`, the last layer.
     input_mask: int `[B, S]`; where it is 0 no answer can begin or end. By default padding competes
-      with the text, as in the original, so that its amount changes the loss.
+      with the text, as in the original, so its amount changes the loss.
 
   Returns:
     `(start_logits, end_logits)`: float32 `[B, S]` each.
@@ -205,7 +205,7 @@ def get_span_logits(
     logits = _linear(tf.reshape(sequence_output, [-1, width]), 2, 0.02)  # [B*S, 2]
   logits = tf.reshape(logits, [batch_size, seq_length, 2])
   if input_mask is not None:
-    # Not -inf: a sequence without any token would have no probability left to distribute.
+    # Not -inf: the softmax of a sequence without any token would be NaN.
     logits = tf.where(tf.cast(input_mask[..., tf.newaxis], tf.bool), logits, -10000.0)
   return logits[..., 0], logits[..., 1]
 
@@ -239,7 +239,7 @@ def get_span_loss(
 def get_token_logits(
   sequence_output: tf.Tensor, num_labels: int, is_training: bool, dropout_prob: float = 0.1
 ) -> tf.Tensor:
-  """Scores of the labels of each token, variables as of `get_classifier_logits`.
+  """Scores of the labels of each token; variables as in `get_classifier_logits`.
 
   Args:
     sequence_output: float32 `[B, S, W]`, the last layer.
@@ -289,7 +289,7 @@ def get_choice_logits(
 
   Args:
     pooled_output: float32 `[B * N, W]`, the N choices of a question one after the other.
-    choice_mask: int `[B, N]`; 0 for a choice that only fills the row.
+    choice_mask: int `[B, N]`; 0 for a choice that is padding.
     is_training: whether to drop out.
     dropout_prob: of the pooled output, in training only.
 
@@ -301,7 +301,7 @@ def get_choice_logits(
   width = get_shape_list(pooled_output, expected_rank=2)[1]
   weights = get_variable("output_weights", [1, width], create_initializer(0.02))
   logits = tf.reshape(tf.matmul(pooled_output, weights, transpose_b=True), tf.shape(choice_mask))
-  # Not -inf: a row that merely fills a batch has no choice, and its softmax would be NaN.
+  # Not -inf: a row of padding has no choice, and its softmax would be NaN.
   return tf.where(tf.cast(choice_mask, tf.bool), logits, -10000.0)
 
 
@@ -318,7 +318,7 @@ def replica_mean(tensor: tf.Tensor) -> tf.Tensor:
 
 
 def _divisor(weights: tf.Tensor, num_examples: tf.Tensor, parts: int) -> tf.Tensor:
-  """What the sum of weighted losses is divided by: float32 `[]`.
+  """The divisor of the sum of weighted losses: float32 `[]`.
 
   Each replica computes the loss of its share of the batch, and the mean over replicas, weighted by
   their numbers of examples, is minimised. For that to be the mean over all words of the batch, each

@@ -1,4 +1,4 @@
-"""The elementwise blocks of a transformer, each computed in one pass, with its gradient by hand.
+"""The elementwise blocks of a transformer, each computed in one pass, with an explicit gradient.
 
 Automatic differentiation keeps and revisits many intermediate tensors that a gradient worked out on
 paper does not need, and every TensorFlow operation reads and writes all of its memory again. So a
@@ -34,7 +34,7 @@ _mode = _Mode()
 
 @contextlib.contextmanager
 def compile_blocks(compiled: bool):
-  """Within the block, the functions of this module are compiled, or not."""
+  """Sets whether the functions of this module are compiled within the block."""
   outer, _mode.compiled = _mode.compiled, compiled and not _mode.portable
   try:
     yield
@@ -44,7 +44,7 @@ def compile_blocks(compiled: bool):
 
 @contextlib.contextmanager
 def portable_blocks():
-  """Within the block, nothing is compiled, and gradients are left to TensorFlow. Same values.
+  """Within the block, nothing is compiled, and TensorFlow derives gradients. Values are equal.
 
   For models that are not trained here. A graph that leaves this project in a SavedModel then needs
   neither XLA nor gradient functions registered in the process that loads it.
@@ -57,14 +57,14 @@ def portable_blocks():
 
 
 def with_gradient(function):
-  """Decorates a function that returns `(y, gradient of y)`; the decorated one returns y."""
+  """Decorates a function that returns `(y, gradient function)`; the result returns y."""
   return (lambda *args: function(*args)[0]) if _mode.portable else tf.custom_gradient(function)
 
 
 def block(function):
-  """Decorates a pure function of tensors, which then takes a keyword more: `compiled`.
+  """Decorates a pure function of tensors, which gets an additional keyword: `compiled`.
 
-  The caller decides while it traces (`compile_blocks`), and hands the decision on to its gradient,
+  The caller reads the setting while tracing (`compile_blocks`), and passes it on to its gradient,
   which is built later. Python numbers among the arguments become constants.
   """
   compiled_function = tf.function(function, jit_compile=True, autograph=False)
@@ -101,15 +101,15 @@ def dropout_keys(seed) -> tf.Tensor:
 def random_bits(shape, keys) -> tf.Tensor:
   """uint32 of that shape, uniform, the same for the same keys (uint32 `[2]`).
 
-  A hash of the keys and each entry's place. Forward and backward pass compute it inside their
-  loops, where a generator's numbers would be written once and read twice.
+  A hash of the keys and each entry's index. Forward and backward pass compute it inside their
+  loops; the numbers of a generator would be written to memory once and read twice.
   """
   places = tf.cast(tf.reshape(tf.range(tf.reduce_prod(shape)), shape), tf.uint32)
   return _mix(places * _unsigned(_GOLDEN) + keys[0], keys[1])
 
 
 def _mix(bits, key):
-  """MurmurHash3's finaliser, elementwise; the key keeps streams from being shifts of another."""
+  """MurmurHash3's finaliser, elementwise; the key prevents streams that are shifts of another."""
   first, second = (_unsigned(multiplier) for multiplier in _MULTIPLIERS)
   bits = (bits ^ tf.bitwise.right_shift(bits, _unsigned(16))) * first ^ key
   bits = (bits ^ tf.bitwise.right_shift(bits, _unsigned(13))) * second
@@ -183,7 +183,7 @@ def bias_gelu(x: tf.Tensor, bias, dtype: tf.DType = tf.float32) -> tf.Tensor:
   """
   bias = tf.convert_to_tensor(bias)
   if _mode.portable and bias.shape.rank:
-    # The form that TensorFlow fuses with the matrix product before it, on CPUs.
+    # On CPUs, TensorFlow fuses this form with the matrix product before it.
     x = tf.nn.bias_add(x, tf.cast(bias, x.dtype))
     return tf.cast(tf.nn.gelu(x, approximate=True), dtype)
   compiled = _mode.compiled
@@ -204,7 +204,7 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
 
 
 # ---------------------------------------------------------------------------------------------
-# A bias alone.
+# Bias and scale.
 
 
 @block
@@ -248,7 +248,7 @@ def bias_scale(x: tf.Tensor, bias: tf.Tensor, scale, dtype: tf.DType = tf.float3
 
 @block
 def _layer_norm_forward(x, bias, keys, residual, gamma, beta, rate, epsilon, dtype):
-  """(y, y in `dtype`, and what the gradient reads)."""
+  """(y, y in `dtype`, and the inputs of the gradient)."""
   if bias is not None:
     x = _drop(_float32(x) + bias, keys, rate) + residual
   centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)
@@ -294,7 +294,7 @@ def layer_norm(
     gamma: float32 `[W]`, scale.
     beta: float32 `[W]`, shift.
     epsilon: added to the variance.
-    rate: of a dropout behind it.
+    rate: of a dropout after it.
     seed: int64 `[2]`, of the dropout; unused at rate 0.
 
   Returns:
@@ -342,7 +342,7 @@ def dropout_add_layer_norm(
     epsilon: added to the variance.
     rate: of the dropout.
     seed: int64 `[2]`, of the dropout; unused at rate 0.
-    dtype: in which the next matrix product reads the result.
+    dtype: of the copy for the next matrix product.
 
   Returns:
     `[..., W]`, the same twice: float32 for the next residual, and in `dtype`.
@@ -437,7 +437,7 @@ def _cross_entropy_backward(x, bias, labels, log_sum, dy):
 
 
 def cross_entropy(x: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-  """`-log softmax(x + bias)[label]` of each row, without writing the softmax down.
+  """`-log softmax(x + bias)[label]` of each row, without storing the softmax.
 
   Args:
     x: float `[M, V]`, a matrix product.
@@ -459,13 +459,13 @@ def cross_entropy(x: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor) -> tf.Tensor
 
 
 # ---------------------------------------------------------------------------------------------
-# Looking rows up.
+# Table lookup.
 
 
 def gather_rows(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
   """`tf.gather(table, ids)` with a dense gradient, where that of a variable would be sparse.
 
-  The norm that clips gradients counts the rows of a sparse one unmerged.
+  The norm for gradient clipping counts repeated rows of a sparse gradient separately.
 
   Args:
     table: float32 `[V, W]`.

@@ -1,4 +1,4 @@
-"""What a transformer is made of: the rows it computes on, linear layers, LayerNorm, dropout.
+"""Parts of a transformer: rows without padding, linear layers, LayerNorm, dropout.
 
 Letters in shapes: B = batch size, S = sequence length, W = width, N = heads, H = size of one head,
 M = rows: all B * S positions of a batch, or fewer without padding.
@@ -22,7 +22,7 @@ from bert.model.variables import (
 LAYER_NORM_EPSILON = 1e-12
 
 # ---------------------------------------------------------------------------------------------
-# Rows: all of a transformer but its attention works on each position alone.
+# Rows: except for attention, a transformer computes each position independently.
 
 
 class Rows:
@@ -34,11 +34,11 @@ class Rows:
     self.seq_length = seq_length
 
   def remove(self, x: tf.Tensor) -> tf.Tensor:
-    """Takes the rows out of `[B * S, W]` or `[B, S, W]`: here, all of them as they are."""
+    """`[B * S, W]` or `[B, S, W]` to rows; here all rows, unchanged."""
     return x
 
   def restore(self, x: tf.Tensor) -> tf.Tensor:
-    """Rows back to `[B, S, W]`, which itself stays as it is."""
+    """Rows to `[B, S, W]`; a tensor of that shape is returned unchanged."""
     if x.shape.rank == 3:
       return x
     return tf.reshape(x, [self.batch_size, self.seq_length, x.shape[-1]])
@@ -61,10 +61,10 @@ class Rows:
 
 
 class Unpadding(Rows):
-  """The positions of a batch that hold tokens: computes nothing for padding, which becomes zero.
+  """The positions of a batch that hold tokens; outputs at padding are zeros.
 
-  The number of rows is rounded up, so that compiled blocks see few shapes; the rows that fill up
-  are padding, and nothing that leaves this class depends on them.
+  The number of rows is rounded up, so that compiled blocks see few shapes; the additional rows
+  are padding, and no output of this class depends on them.
 
   Example:
     >>> unpadding = Unpadding(tf.constant([[1, 1, 0], [1, 0, 0]]), multiple=4)
@@ -76,7 +76,7 @@ class Unpadding(Rows):
   """
 
   def __init__(self, mask: tf.Tensor, multiple: int = 128):
-    """Notes where the tokens are.
+    """Finds the positions of the tokens.
 
     Args:
       mask: `[B, S]`, 0 for padding.
@@ -89,7 +89,7 @@ class Unpadding(Rows):
     rows = tf.maximum(tf.minimum(-(-count // multiple) * multiple, tf.size(is_token)), 1)
     self._positions = tf.concat([tokens, padding], 0)[:rows]  # [M]
     self._is_row = tf.cast(tf.range(rows) < count, tf.float32)[:, tf.newaxis]  # [M, 1]
-    # Padding without a row of its own reads the last row.
+    # Positions of padding that have no row read the last row.
     is_token = tf.cast(is_token, tf.int32)
     rank = tf.where(is_token > 0, tf.cumsum(is_token), count + tf.cumsum(1 - is_token)) - 1
     self._rows = tf.minimum(rank, rows - 1)  # [B * S]
@@ -110,7 +110,7 @@ class Unpadding(Rows):
 
     @kernels.with_gradient
     def restore(x):
-      # Rows that fill up do not reach the result, so no gradient comes back to them.
+      # The additional rows do not affect the result, so they get no gradient.
       def gradient(dy):
         return tf.gather(dy, self._positions) * tf.cast(self._is_row, dy.dtype)
 
@@ -128,8 +128,8 @@ class Unpadding(Rows):
   def to_heads(self, x: tf.Tensor, parts: int, heads: int) -> tf.Tensor:
     """`[M, parts * N * H]` to `[parts, B, N, S, H]`: what attention reads, in one gather.
 
-    At padding there are values of some row. Attention must hide those positions as keys, and
-    `from_heads` drops them as queries; then no gradient comes back from there.
+    Padding gets the values of some row. Attention must mask those positions as keys, and
+    `from_heads` drops them as queries, so they contribute no gradient.
     """
     there, back = self._head_indices(parts, heads)
     size = x.shape[-1] // (parts * heads)
@@ -162,7 +162,7 @@ class Unpadding(Rows):
     return from_heads(x)
 
   def _head_indices(self, parts: int, heads: int):
-    """Where pieces of H numbers come from: `[parts, B, N, S]` there, `[M, parts, N]` back."""
+    """Indices of vectors of size H: `[parts, B, N, S]` for rows to heads, `[M, parts, N]` back."""
     if (parts, heads) not in self._indices:
       batch_size, length = self.batch_size, self.seq_length
       part, head = tf.range(parts), tf.range(heads)
@@ -175,15 +175,15 @@ class Unpadding(Rows):
 
 
 # ---------------------------------------------------------------------------------------------
-# What attention may look at.
+# Attention masks.
 
 
 def create_attention_mask_from_input_mask(from_tensor, to_mask) -> tf.Tensor:
-  """What each position may look at: all that `to_mask` shows, whatever itself is.
+  """The attention mask: every query, even at padding, sees the keys that `to_mask` marks.
 
   Args:
     from_tensor: any tensor `[B, F, ...]`.
-    to_mask: int `[B, T]`, 1 where there is a piece.
+    to_mask: int `[B, T]`, 1 for a piece, 0 for padding.
 
   Returns:
     float32 `[B, F, T]`.
@@ -217,7 +217,7 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
 
 
 def gelu_erf(x: tf.Tensor) -> tf.Tensor:
-  """Gaussian error linear unit, exact form: what transformers calls `gelu`; any shape."""
+  """Gaussian error linear unit, exact form, which transformers calls `gelu`; any shape."""
   return tf.nn.gelu(x, approximate=False)
 
 
@@ -231,7 +231,7 @@ _ACTIVATIONS = {
 
 
 def get_activation(activation_string):
-  """The function of a name in `_ACTIVATIONS`; None for `linear`; a function stands for itself.
+  """The function for a name in `_ACTIVATIONS`; None for `linear`; a function is returned unchanged.
 
   Raises:
     ValueError: the name is unknown.
@@ -258,7 +258,7 @@ def dropout(input_tensor: tf.Tensor, dropout_prob: float | None) -> tf.Tensor:
 
 
 def create_initializer(initializer_range: float = 0.02):
-  """The initialiser of all weights: a truncated normal of that standard deviation."""
+  """The initialiser of all weights: a truncated normal with this standard deviation."""
   return truncated_normal_initializer(initializer_range)
 
 
@@ -322,7 +322,7 @@ def _dense_variables(name, width, units, initializer_range):
 
 
 class Twice(NamedTuple):
-  """A matrix `[M, W]` as residual sums read it, float32, and as matrix products read it."""
+  """A matrix `[M, W]` in float32, for residual sums, and in the type of matrix products."""
 
   exact: tf.Tensor
   low: tf.Tensor
@@ -335,7 +335,7 @@ def dense_add_layer_norm(
   initializer_range: float = 0.02,
   dtype: tf.DType = tf.float32,
 ) -> Twice:
-  """`LayerNorm(residual + Dropout(input kernel + bias))`: how both sub-layers of a layer end.
+  """`LayerNorm(residual + Dropout(input kernel + bias))`: the end of both sub-layers of a layer.
 
   Args:
     input_tensor: float `[M, any]`.
@@ -360,7 +360,7 @@ def dense_add_layer_norm(
 
 
 class Projection:
-  """A linear layer that makes queries, keys or values: `activation(x kernel + bias) * scale`."""
+  """The projection to queries, keys or values: `activation(x kernel + bias) * scale`."""
 
   def __init__(self, name, x, width, initializer_range, activation=None, scale=1.0):
     """Finds or creates the variables `<name>/{kernel,bias}` for `x`, `[M, any]`."""
@@ -371,7 +371,7 @@ class Projection:
 def project(x: tf.Tensor, projections: list[Projection], dtype: tf.DType) -> tf.Tensor:
   """`[M, any]` to `[M, len(projections) * width]` of type `dtype`.
 
-  One wide product keeps the processor busier than several.
+  One wide product uses the processor better than several.
   """
   kernel = tf.concat([p.kernel for p in projections], axis=1)
   bias = tf.concat([p.bias for p in projections], axis=0)
@@ -388,7 +388,7 @@ def project(x: tf.Tensor, projections: list[Projection], dtype: tf.DType) -> tf.
 
 
 def product(a, b, dtype: tf.DType, **kwargs) -> tf.Tensor:
-  """`tf.matmul` in `dtype`, which the result has, too."""
+  """`tf.matmul` computed in `dtype`, which is also the type of the result."""
   return tf.matmul(tf.cast(a, dtype), tf.cast(b, dtype), **kwargs)
 
 
@@ -397,11 +397,11 @@ def product(a, b, dtype: tf.DType, **kwargs) -> tf.Tensor:
 
 
 def get_shape_list(tensor, expected_rank=None, name=None) -> list:
-  """The shape: ints where it is known, scalar int32 tensors where it is not.
+  """The shape: ints for static sizes, scalar int32 tensors for others.
 
   Args:
     tensor: the tensor.
-    expected_rank: if given, an int or several, checked.
+    expected_rank: an int or several; if given, the rank is checked.
     name: for the error message.
 
   Raises:
@@ -417,7 +417,7 @@ def get_shape_list(tensor, expected_rank=None, name=None) -> list:
 
 
 def reshape_to_matrix(input_tensor: tf.Tensor) -> tf.Tensor:
-  """`[..., W]` to `[M, W]`; a matrix stays as it is.
+  """`[..., W]` to `[M, W]`; a matrix is returned unchanged.
 
   Raises:
     ValueError: the tensor has less than two axes.
@@ -430,7 +430,7 @@ def reshape_to_matrix(input_tensor: tf.Tensor) -> tf.Tensor:
 
 
 def reshape_from_matrix(output_tensor: tf.Tensor, orig_shape_list) -> tf.Tensor:
-  """`[M, W]` back to the axes of `orig_shape_list`, the last one excepted."""
+  """`[M, W]` to the axes of `orig_shape_list`, except the last one."""
   if len(orig_shape_list) == 2:
     return output_tensor
   return tf.reshape(output_tensor, [*orig_shape_list[:-1], output_tensor.shape[-1]])

@@ -33,7 +33,7 @@ class VariableStore:
   """Variables by their full name, in order of creation.
 
   Attributes:
-    seed: what all initial values derive from, together with each variable's name.
+    seed: determines all initial values, together with each variable's name.
     variables: name -> `tf.Variable`, names as in the original's checkpoints.
   """
 
@@ -56,14 +56,14 @@ class VariableStore:
     if shape is not None and variable.shape.as_list() != list(shape):
       raise ValueError(
         f"Variable {name} exists with shape {variable.shape.as_list()}, "
-        f"but shape {list(shape)} was asked for."
+        f"but shape {list(shape)} was requested."
       )
     return variable
 
   def _create(self, name, shape, initializer, dtype, trainable):
     if shape is None:
       raise ValueError(f"Variable {name} does not exist yet, and no shape was given to create it.")
-    # Lifted out of any traced function: the variable outlives the trace, and is created just once.
+    # Outside any traced function: the variable outlives the trace, and is created just once.
     # The empty name scope keeps the trace's own scope out of the variable's name.
     with tf.init_scope(), tf.name_scope(""):
       value = initializer(list(shape), dtype=dtype, seed=[self.seed, zlib.crc32(name.encode())])
@@ -72,7 +72,7 @@ class VariableStore:
 
 
 # ---------------------------------------------------------------------------------------------
-# Where graph functions find their store. Thread-local: replicas of a strategy run in threads.
+# The current store of graph functions. Thread-local: replicas of a strategy run in threads.
 
 
 class _Context(threading.local):
@@ -92,7 +92,7 @@ def current_store() -> VariableStore:
 
 
 def reset_default_store(seed: int = 12345) -> VariableStore:
-  """Replaces the process-wide default store by an empty one, as `tf.reset_default_graph` did."""
+  """Replaces the process-wide default store by an empty one, like `tf.reset_default_graph`."""
   global _default_store
   _default_store = VariableStore(seed)
   return _default_store
@@ -112,7 +112,7 @@ def use_store(store: VariableStore) -> Iterator[VariableStore]:
 
 @contextlib.contextmanager
 def variable_scope(name: str) -> Iterator[str]:
-  """Prefixes the names of variables asked for within the block with `name` and a slash."""
+  """Prefixes the names of variables requested within the block with `name` and a slash."""
   _context.scopes.append(name)
   try:
     with tf.name_scope(name):
@@ -132,7 +132,7 @@ def get_variable(
 
   Args:
     name: last part of the variable's name.
-    shape: static shape; may be left out for a variable that exists.
+    shape: static shape; optional for a variable that exists.
     initializer: `initializer(shape, dtype=, seed=)`, `seed` two integers; zeros by default.
     dtype: type of the variable.
     trainable: whether training may change it.
@@ -196,7 +196,7 @@ def ones_initializer(shape, dtype=tf.float32, seed=None):
 
 
 def truncated_normal_initializer(stddev: float) -> Initializer:
-  """Normal of mean 0 and `stddev`, redrawn beyond two standard deviations."""
+  """A normal distribution of mean 0 and `stddev`, redrawn beyond two standard deviations."""
 
   def initializer(shape, dtype=tf.float32, seed=None):
     return tf.random.stateless_truncated_normal(shape, seed, stddev=stddev, dtype=dtype)
@@ -223,10 +223,10 @@ class _RandomStream:
 
 @contextlib.contextmanager
 def random_stream(seed, step) -> Iterator[None]:
-  """Within the block, dropout's bits depend on `seed`, `step` and the place of the call alone.
+  """Within the block, dropout's bits depend only on `seed`, `step` and the order of calls.
 
-  A resumed run thus draws the same bits as one that never stopped, and no generator's state has to
-  be saved. Without a stream, every call draws afresh from TensorFlow's own generator.
+  A resumed run thus draws the same bits as one that never stopped, without a generator's state to
+  save. Without a stream, every call draws from TensorFlow's own generator.
 
   Args:
     seed: int or int64 `[]`; give each replica and each micro-batch its own.
@@ -240,7 +240,7 @@ def random_stream(seed, step) -> Iterator[None]:
 
 
 def next_random_seed() -> tf.Tensor:
-  """int64 `[2]` for a `tf.random.stateless_*` function: the next one of the current stream."""
+  """The next seed of the current stream: int64 `[2]` for a `tf.random.stateless_*` function."""
   if _context.random is None:
     return tf.random.uniform([2], tf.int64.min, tf.int64.max, dtype=tf.int64)
   return _context.random.next_seed()

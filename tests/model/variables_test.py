@@ -65,7 +65,7 @@ def test_the_second_request_finds_the_first_variable():
 def test_another_shape_is_refused_with_both():
   with use_store(VariableStore()), variable_scope("a"):
     get_variable("v", [2, 3])
-    message = r"Variable a/v exists with shape \[2, 3\], but shape \[3, 2\] was asked for"
+    message = r"Variable a/v exists with shape \[2, 3\], but shape \[3, 2\] was requested"
     with pytest.raises(ValueError, match=message):
       get_variable("v", [3, 2])
 

@@ -204,11 +204,12 @@ def test_words_that_never_come_again_cost_one_step_each(vocab, monkeypatch):
   assert steps == {"split": 1000, "clear": 1000 // 50 - 1}
 
 
-def test_threads_share_a_tokenizer(vocab_file, monkeypatch):
+@pytest.mark.parametrize("count", [500, pytest.param(2000, marks=pytest.mark.ci)])
+def test_threads_share_a_tokenizer(count, vocab_file, monkeypatch):
   monkeypatch.setattr(tokenization, "MAX_WORDS", 7)
   tokenizer = tokenization.FullTokenizer(vocab_file)
   words = ["un", "unwanted", "running", "a,b", "é", "博士", "X1", "wa", "the", "q"]
-  texts = [" ".join(words[i % 7 :: 1 + i % 3]) for i in range(500)]
+  texts = [" ".join(words[i % 7 :: 1 + i % 3]) for i in range(count)]
   steps = StepByStep(tokenizer.vocab)
   expected = [steps.ids(text) for text in texts]
   with concurrent.futures.ThreadPoolExecutor(8) as executor:
