@@ -1,4 +1,4 @@
-"""Draws attention maps: how much each word piece of a text attends to each other.
+"""Draws attention maps: the attention of each word piece of a text to every other.
 
   python attention_maps.py --init_checkpoint=uncased_L-12_H-768_A-12 --layer=5 \\
     --text="The cat sat on the mat." --text_pair="It was tired." --output_file=attention.png

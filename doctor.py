@@ -1,7 +1,7 @@
 """Checks a planned run for mistakes before hours are spent on it.
 
 It takes the flags of the run, and checks versions, configuration, vocabulary, checkpoint, data,
-memory and disk, each by itself and against the others:
+memory and disk, each separately and against the others:
 
   python doctor.py --bert_config_file=$BERT_BASE_DIR/bert_config.json \\
     --vocab_file=$BERT_BASE_DIR/vocab.txt --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \\

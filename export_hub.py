@@ -7,9 +7,9 @@
   encoder(preprocess(["Hello!"]))["pooled_output"]
 
 --init_checkpoint may be a released model's name, any checkpoint of this project or the original, or
-an encoder exported before. Optimizer state and task heads stay behind; the masked language model's
-head, where there is one, becomes `encoder.mlm`. The encoder needs nothing but `tensorflow` wherever
-it is loaded; the preprocess model needs `import tensorflow_text` before.
+an encoder exported before. Optimizer state and task heads are not exported; the head for masked
+words, if the checkpoint has it, becomes `encoder.mlm`. To load the encoder, only `tensorflow` is
+needed; the preprocess model also needs `import tensorflow_text`.
 """
 
 import json
@@ -42,10 +42,10 @@ def define_flags() -> None:
 
 
 def main(_) -> None:
-  """Exports as the flags say."""
+  """Writes the exports."""
   settings = run_settings.from_flags()
   if not settings.init_checkpoint or not settings.export_dir:
-    command_line.check_required()  # before gigabytes are fetched for nothing
+    command_line.check_required()  # before a large download
   settings.check_at_least(3, "max_seq_length")
   settings = run_settings.resolve(settings)
   config, _ = run_settings.load_config_and_tokenizer(settings)

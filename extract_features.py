@@ -1,6 +1,6 @@
-"""Vectors of texts: what BERT's layers make of each word piece, or one vector for each text.
+"""Vectors of texts: outputs of BERT's layers for each word piece, or one vector per text.
 
-The command of 2018 works as it was, and writes the same JSON lines:
+The command of 2018 works unchanged, and writes the same JSON lines:
 
   python extract_features.py --input_file=/tmp/input.txt --output_file=/tmp/output.jsonl \\
     --vocab_file=$BERT_BASE_DIR/vocab.txt --bert_config_file=$BERT_BASE_DIR/bert_config.json \\
@@ -8,13 +8,13 @@ The command of 2018 works as it was, and writes the same JSON lines:
     --max_seq_length=128 --batch_size=8
 
 A line of the input is a text, or two: "Who was Jim Henson ? ||| Jim Henson was a puppeteer".
-JSON takes 10 bytes for a number and more to read it again. For more than a few texts:
+JSON takes 10 bytes per number and is slow to read. For more than a few texts:
 
   python extract_features.py --input_file=texts.txt --output_file=vectors.npz \\
     --init_checkpoint=uncased_L-12_H-768_A-12 --layers=-1 --output_format=npz --pooling=mean \\
     --plot=vectors.png
 
-How alike the two texts of each line are, for models that were trained to tell:
+The similarity of the two texts of each line, for models trained on similarity:
 
   python extract_features.py --similarity --input_file=pairs.txt --output_file=- \\
     --init_checkpoint=out/model.ckpt-1000 --layers=-1
@@ -33,7 +33,7 @@ from bert.scripts import command_line, flag_groups, run_settings, shared_flags
 
 FLAGS = flags.FLAGS
 
-_MOST_POINTS = 2000  # in a plot; more of them hide each other
+_MOST_POINTS = 2000  # in a plot; more would hide each other
 
 
 def define_flags() -> None:
@@ -42,16 +42,16 @@ def define_flags() -> None:
     flags.DEFINE_string(
       "input_file", None, "Texts, one on each line, or two with ||| between them; - for stdin."
     )
-    flags.DEFINE_string("output_file", None, "Where vectors go; - prints the JSON lines.")
+    flags.DEFINE_string("output_file", None, "Output file of the vectors; - prints the JSON lines.")
     flags.DEFINE_string(
-      "layers", "-1,-2,-3,-4", "Which layers, with commas: 0 is the first, -1 the last."
+      "layers", "-1,-2,-3,-4", "Layers, separated by commas: 0 is the first, -1 the last."
     )
     flags.DEFINE_enum(
       "output_format",
       "jsonl",
       list(WRITERS),
-      "jsonl: the original's lines of JSON. npz: arrays for numpy.load; vectors of pieces lie one "
-      "after the other, text i at row_splits[i]:row_splits[i + 1]. tfrecord: an Example for each.",
+      "jsonl: the original's lines of JSON. npz: arrays for numpy.load; vectors of pieces are "
+      "concatenated, text i at row_splits[i]:row_splits[i + 1]. tfrecord: an Example for each.",
     )
     flags.DEFINE_enum(
       "pooling",
@@ -63,12 +63,12 @@ def define_flags() -> None:
     flags.DEFINE_bool(
       "similarity",
       False,
-      "Write the cosine of the two texts of each line, by the mean of the first of --layers or by "
-      "--pooling. Raw BERT's says little: it is for models trained on sentences.",
+      "Write the cosine of the two texts of each line, from the mean of the first of --layers or "
+      "--pooling. Not meaningful for pre-trained BERT: use a model trained on sentences.",
     )
-    flags.DEFINE_integer("batch_size", 32, "Texts computed at a time; of short ones more.")
+    flags.DEFINE_integer("batch_size", 32, "Texts in a batch; more if they are short.")
     flags.DEFINE_bool(
-      "use_one_hot_embeddings", False, "Look words up by a matrix product, as TPUs like it."
+      "use_one_hot_embeddings", False, "Look up words by a matrix product, which is faster on TPUs."
     )
     flags.DEFINE_enum(
       "dtype",
@@ -78,9 +78,7 @@ def define_flags() -> None:
     )
   with flag_groups.flag_group("Picture"):
     flags.DEFINE_string("plot", None, "A picture of the texts' vectors: .png, .svg or .pdf.")
-    flags.DEFINE_enum(
-      "plot_method", "pca", ["pca", "tsne"], "How vectors become points of a plane."
-    )
+    flags.DEFINE_enum("plot_method", "pca", ["pca", "tsne"], "How to project vectors to a plane.")
   shared_flags.define_model_flags(runs_model=False)
   flag_groups.define_tpu_flags(cluster=False)
   flag_groups.mark_required(
@@ -89,7 +87,7 @@ def define_flags() -> None:
 
 
 # ---------------------------------------------------------------------------------------------
-# Texts: the original's names, for those who import them.
+# Texts: the original's names, for programs that import them.
 
 
 class InputExample:
@@ -108,7 +106,7 @@ class InputExample:
 
 
 class InputFeatures:
-  """A text as the model takes it.
+  """A text as input of the model.
 
   Attributes:
     unique_id: that of the example.
@@ -144,7 +142,7 @@ def read_examples(input_file: str) -> list[InputExample]:
 def convert_examples_to_features(
   examples: Iterable[InputExample], seq_length: int, tokenizer
 ) -> list[InputFeatures]:
-  """Texts to ids, filled up to `seq_length` as in the original; the first five are logged."""
+  """Texts to ids, padded to `seq_length` as in the original; the first five are logged."""
   converted = []
   for index, example in enumerate(examples):
     pair = (example.text_a, example.text_b)
@@ -168,7 +166,7 @@ def _log_example(features: InputFeatures) -> None:
 
 
 # ---------------------------------------------------------------------------------------------
-# For an Estimator, as the original ran it. The job below does not need it.
+# For an Estimator, as in the original. The job below does not need it.
 
 
 def input_fn_builder(features: Iterable[InputFeatures], seq_length: int) -> Callable:
@@ -202,8 +200,8 @@ def model_fn_builder(
 
   Args:
     bert_config: a `BertConfig`.
-    init_checkpoint: where the weights are.
-    layer_indexes: which layers; prediction `layer_output_<i>`, float32 `[B, S, W]`, is the i-th.
+    init_checkpoint: the checkpoint of the weights.
+    layer_indexes: the layers; prediction `layer_output_<i>`, float32 `[B, S, W]`, is the i-th.
     use_tpu: has no effect here.
     use_one_hot_embeddings: look words up by a matrix product.
   """
@@ -237,7 +235,7 @@ def model_fn_builder(
 
 
 def main(_) -> None:
-  """Extracts what the flags say."""
+  """Extracts vectors as the flags say."""
   layers = check_flags()
   settings = run_settings.resolve(run_settings.from_flags())
   bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
@@ -265,13 +263,13 @@ def main(_) -> None:
 
 
 def check_flags() -> list[int]:
-  """Checks what flags alone tell, before anything takes long.
+  """Checks the flags, before anything is loaded.
 
   Returns:
     The numbers of `--layers`.
 
   Raises:
-    UsageError: a flag is missing or has a value that it cannot have.
+    UsageError: a flag is missing or has an invalid value.
     OSError: `--output_file` or `--plot` cannot be written.
   """
   # A released model brings its config and vocabulary, hence the second check in `main`.
@@ -279,7 +277,7 @@ def check_flags() -> list[int]:
     command_line.check_required()
   if FLAGS.use_tpu:
     raise command_line.UsageError(
-      "--use_tpu: features are extracted on this machine's GPU or CPU. Leave it out."
+      "--use_tpu: features are extracted on this machine's GPU or CPU. Omit it."
     )
   settings = run_settings.from_flags()
   settings.check_at_least(1, "batch_size")
@@ -288,10 +286,10 @@ def check_flags() -> list[int]:
     raise command_line.UsageError(f"--output_format={FLAGS.output_format} needs an --output_file.")
   if filesystem.is_remote(FLAGS.output_file) and FLAGS.output_format != "jsonl":
     raise command_line.UsageError(
-      f"--output_format={FLAGS.output_format} is written to a local disk alone; copy it from there."
+      f"--output_format={FLAGS.output_format} is written to a local disk only; copy it from there."
     )
   if FLAGS.similarity and (FLAGS.output_format != "jsonl" or FLAGS.plot):
-    raise command_line.UsageError("--similarity writes JSON lines and no picture.")
+    raise command_line.UsageError("--similarity writes JSON lines only, without --plot.")
   text_lines.check_output_file(FLAGS.output_file)
   if FLAGS.plot:
     text_lines.check_output_file(FLAGS.plot, "plot")
@@ -302,7 +300,7 @@ def parse_layers(text: str) -> list[int]:
   """The numbers of `--layers`.
 
   Raises:
-    UsageError: there is something else.
+    UsageError: the text has anything else.
 
   Example:
     >>> parse_layers("-1,-2")
@@ -317,7 +315,7 @@ def parse_layers(text: str) -> list[int]:
 
 
 def create_predictor(settings, bert_config, tokenizer, layers, pooling) -> predictor.Predictor:
-  """What makes `TextVectors` of `InputExample`s, with the model that flags name."""
+  """The predictor from `InputExample`s to `TextVectors`, with the model of the flags."""
   build = sentence_vectors.layer_vectors(
     bert_config, layers, pooling, settings.dtype, FLAGS.use_one_hot_embeddings
   )
@@ -348,7 +346,7 @@ def create_predictor(settings, bert_config, tokenizer, layers, pooling) -> predi
 
 
 def _logged(examples: Iterable[InputExample]) -> Iterator[InputExample]:
-  """The examples; each ten thousandth is told."""
+  """Yields the examples; logs every 10,000th."""
   for example in examples:
     if example.unique_id % 10000 == 0:
       logging.info("Reading text %d", example.unique_id)
@@ -356,7 +354,7 @@ def _logged(examples: Iterable[InputExample]) -> Iterator[InputExample]:
 
 
 def _sampled(results: Iterable[TextVectors], sample: list[TextVectors]) -> Iterator[TextVectors]:
-  """The results; the first are kept for the picture, as single vectors of the first layer."""
+  """Yields the results; keeps the first ones for the picture, as vectors of the first layer."""
   for result in results:
     if FLAGS.plot and len(sample) < _MOST_POINTS:
       first_layer = result.vectors[..., 0, :]  # [W] or [S, W]
@@ -382,7 +380,7 @@ def write_similarities(encode: predictor.Predictor) -> None:
   """Writes `{"linex_index": i, "similarity": cosine}` for the two texts of each line."""
   vectors = (result.vectors[0] for result in encode.stream(_single_texts(FLAGS.input_file)))
   with text_lines.written_output(FLAGS.output_file) as writer:
-    # Twice the same iterator: the vectors of a line's texts follow each other.
+    # The same iterator twice: the vectors of a line's two texts are consecutive.
     for index, (a, b) in enumerate(zip(vectors, vectors, strict=True)):
       similarity = round(float(sentence_vectors.cosine_similarity(a, b)), 6)
       writer.write(text_lines.to_json({"linex_index": index, "similarity": similarity}))

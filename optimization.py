@@ -1,7 +1,7 @@
 """Adam with decoupled weight decay, and its learning rate, as in the original.
 
 Exact by default: no bias correction ("mostly an oversight", google-research/bert#153), decay added
-to the update and not to the gradient, a linear warm-up that gives way to a linear decay of the
+to the update and not to the gradient, a linear warm-up, then a linear decay over the
 *whole* run (so the rate steps down where the warm-up ends), gradients clipped to a global norm of
 1, rate 0 at step 0. Everything beyond that is a keyword of `create_optimizer`.
 """

@@ -1,4 +1,4 @@
-"""Predicts with a fine-tuned model, a pre-trained one or an export: a line in, a line of JSON out.
+"""Predicts with a fine-tuned model, a pre-trained one or an export: text lines to JSON lines.
 
   python predict.py --init_checkpoint=/tmp/mrpc_output --vocab_file=vocab.txt < pairs.txt
   python predict.py --saved_model=/tmp/squad_output/export --input_file=questions.jsonl
@@ -69,7 +69,7 @@ def main(_) -> None:
   is_interactive = FLAGS.input_file == STANDARD_STREAM and sys.stdin.isatty()
   predictor = load_predictor()
   if is_interactive:
-    predictor.chunk_size = 1  # each line is answered before the next one is read
+    predictor.chunk_size = 1  # returns a result before the next line is read
   source = "standard input" if FLAGS.input_file == STANDARD_STREAM else FLAGS.input_file
   items = parse_lines(read_lines(FLAGS.input_file), source)
   with written_output(FLAGS.output_file) as writer:
@@ -97,7 +97,7 @@ def check_flags() -> None:
     ignored += ["max_seq_length"] if FLAGS.task == "answers" else []
   elif FLAGS.task == "answers":
     ignored = ["bert_config_file", "do_lower_case"]
-  command_line.explain_ignored_flags(dict.fromkeys(ignored, "the model brings its own"))
+  command_line.explain_ignored_flags(dict.fromkeys(ignored, "the model has its own"))
 
 
 def load_predictor() -> Predictor:
@@ -118,7 +118,7 @@ def load_predictor() -> Predictor:
     if command_line.flag_was_given("do_lower_case"):
       options["do_lower_case"] = FLAGS.do_lower_case
   if FLAGS.task == "vectors":
-    return Predictor.from_checkpoint(path, **options)  # of an exported encoder, too
+    return Predictor.from_checkpoint(path, **options)  # also reads an exported encoder
   if FLAGS.saved_model:
     return masked_words.from_saved_model(path, **options)
   return masked_words.from_checkpoint(path, **options)
@@ -132,7 +132,7 @@ def parse_lines(lines: Iterable[str], source: str) -> Iterator[str | tuple[str, 
   """The items on lines.
 
   Raises:
-    ValueError: a line cannot be an item; the message names `source` and the line.
+    ValueError: a line is not a valid item; the message names `source` and the line.
   """
   for number, line in enumerate(lines, start=1):
     try:
@@ -156,7 +156,7 @@ def _json_object(line: str) -> dict | None:
   """The JSON object on a line; None for a text, even one that begins with a brace.
 
   Raises:
-    ValueError: it holds half of a surrogate pair, which JSON can spell and UTF-8 cannot.
+    ValueError: it contains half of a surrogate pair, which is possible in JSON but not in UTF-8.
   """
   if not line.startswith("{"):
     return None

@@ -1,4 +1,4 @@
-"""Guesses the words behind [MASK], and whether one text follows another.
+"""Predicts the words at [MASK], and whether one text follows another.
 
   python predict_masked.py --init_checkpoint=uncased_L-12_H-768_A-12 \\
     --text="The capital of France is [MASK]." --text="It rains. ||| The street is [MASK]."
@@ -55,7 +55,7 @@ def define_flags() -> None:
 def main(_) -> None:
   """Answers each text."""
   check_flags()
-  # At a terminal each line is answered before the next one is read.
+  # At a terminal, returns a result before the next line is read.
   is_interactive = not FLAGS.text and FLAGS.input_file == "-" and sys.stdin.isatty()
   results = load_predictor(1 if is_interactive else 1024).stream(read_questions())
   if FLAGS.output_file:
@@ -77,14 +77,14 @@ def check_flags() -> None:
   if not FLAGS.init_checkpoint and not FLAGS.saved_model:
     raise command_line.UsageError("Name a model: --init_checkpoint or --saved_model.")
   if FLAGS.init_checkpoint and FLAGS.saved_model:
-    raise command_line.UsageError("--init_checkpoint and --saved_model are two models: give one.")
+    raise command_line.UsageError("Name one model: --init_checkpoint or --saved_model, not both.")
   if FLAGS.text and command_line.flag_was_given("input_file"):
     raise command_line.UsageError("--text and --input_file exclude each other.")
   run_settings.from_flags().check_at_least(1, "top_k", "batch_size")
   if FLAGS.output_file:
     text_lines.check_output_file(FLAGS.output_file)
   if FLAGS.saved_model:
-    brings = "an exported encoder brings its own"
+    brings = "an exported encoder has its own"
     names = ("bert_config_file", "vocab_file", "do_lower_case", "dtype")
     command_line.explain_ignored_flags(dict.fromkeys(names, brings))
 
@@ -120,7 +120,7 @@ def read_questions() -> Iterator[masked_words.Question]:
 
 
 def to_table(result: dict) -> str:
-  """An answer for people.
+  """The table that is printed for a result.
 
   Example:
     >>> print(to_table({"text": "It is [MASK].", "text_b": "Oh.", "next_sentence": 0.25,

@@ -434,7 +434,7 @@ def test_what_makes_no_picture_is_told(model, tmp_path):
     drawing.project_vectors(np.eye(4), "umap")
   flags = {**model, "input_file": "-", "output_file": tmp_path / "out"}
   message = error_of(**flags, plot=tmp_path / "vectors.png", stdin=b"the\ncat\n")
-  assert "Three vectors at least make a picture, not 2" in message
+  assert "At least three vectors are needed for a picture, not 2" in message
   assert len(lines_of(tmp_path / "out")) == 2, "what was computed is there"
 
 
@@ -481,7 +481,7 @@ def test_similarity_of_the_texts_of_a_line(model, tmp_path):
     ({"max_seq_length": 33}, "only trained up to sequence length 32"),
     ({"use_tpu": True}, "--use_tpu: features are extracted on this machine's GPU or CPU"),
     ({"output_file": "-", "output_format": "npz"}, "--output_format=npz needs an --output_file"),
-    ({"output_file": "gs://x/y", "output_format": "npz"}, "npz is written to a local disk alone"),
+    ({"output_file": "gs://x/y", "output_format": "npz"}, "npz is written to a local disk only"),
     ({"similarity": True, "output_format": "npz"}, "--similarity writes JSON lines"),
     ({"output_file": "no/such/out"}, "there is no folder no/such"),
     ({"plot": "no/such/plot.png"}, "--plot=no/such/plot.png: there is no folder"),

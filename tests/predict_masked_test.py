@@ -95,7 +95,7 @@ def test_who_types_is_answered_line_by_line(trained, monkeypatch):
   ("flags", "message"),
   [
     ({"init_checkpoint": None}, "Name a model: --init_checkpoint or --saved_model."),
-    ({"saved_model": "x"}, "are two models: give one"),
+    ({"saved_model": "x"}, "not both"),
     ({"text": "[MASK]", "input_file": "x"}, "--text and --input_file exclude each other"),
     ({"top_k": 0}, "--top_k=0: must be at least 1"),
     ({"batch_size": 0}, "--batch_size=0: must be at least 1"),

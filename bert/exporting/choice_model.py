@@ -1,4 +1,4 @@
-"""Multiple choice as a SavedModel: from a text and what may follow it to the choice.
+"""Multiple choice as a SavedModel: from a text and its possible continuations to the choice.
 
   model = ChoiceModel(config, "vocab.txt", do_lower_case=True, max_seq_length=80)
   model.export("out/export/task", "out/model.ckpt-343")
@@ -7,7 +7,7 @@
   model = tf.saved_model.load("out/export/task")
   model(tf.constant(["She sings."]), tf.constant([["The crowd claps.", "A car honks."]]))["choice"]
 
-The graph does what `swag` does in Python. Its choices are `sent2`, a space and an ending.
+The graph implements `tasks/multiple_choice.py`. A choice is `sent2`, a space and an ending.
 
 Letters in shapes: B = batch size, N = choices of the question with most of them.
 """
@@ -21,7 +21,7 @@ from bert.modeling import BertConfig
 
 
 class ChoiceModel(TaskModel):
-  """Chooses what follows a text."""
+  """Chooses the continuation of a text."""
 
   def __init__(self, config: BertConfig, vocab_file: str, do_lower_case: bool, max_seq_length: int):
     """Builds the graph, with random weights.
@@ -30,7 +30,7 @@ class ChoiceModel(TaskModel):
       config: of the model.
       vocab_file: path of the vocabulary.
       do_lower_case: whether the vocabulary is that of an uncased model.
-      max_seq_length: of a text with a choice; the longer of both is cut.
+      max_seq_length: of a text with a choice; the longer of the two is cut.
     """
     super().__init__(config, vocab_file, do_lower_case)
     self._seq_length = max_seq_length
@@ -39,11 +39,11 @@ class ChoiceModel(TaskModel):
 
   @tf.function(autograph=False)
   def __call__(self, context, choices) -> Outputs:
-    """Chooses.
+    """Chooses a continuation for each text.
 
     Args:
       context: string `[B]`.
-      choices: string `[B, N]`; where a question has fewer, empty ones fill its row.
+      choices: string `[B, N]`; rows with fewer choices are padded with empty strings.
 
     Returns:
       `choice` int32 `[B]`, the number of the best one; `probabilities` float32 `[B, N]`.
@@ -66,5 +66,5 @@ class ChoiceModel(TaskModel):
     }
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
-    """What a server runs: `context` and `choices` to the answers."""
+    """The serving signature: `context` and `choices` to the answers."""
     return string_signature(self, strings("context"), strings("choices", rank=2))

@@ -1,12 +1,12 @@
-"""From texts to what BERT reads, and back to places in them, as graph functions.
+"""Texts to BERT's inputs, and positions in the texts, as graph functions.
 
   words = split_words(texts, " \\t\\r\\n")                  # and where they stand
   inputs = pack(pieces_a, pieces_b, cls_id, sep_id, 128)  # [CLS] a [SEP] b [SEP], cut to fit
   windows = all_windows(num_pieces, sizes, steps)         # a text too long for one sequence
   inputs = join(questions, windows.cut(pieces), cls_id, sep_id)
 
-What training does in Python, example by example, these do for a batch, so that an exported model
-takes texts and gives answers by itself (`task_model.py`).
+These functions do for a batch what training does in Python for each example, so that an exported
+model needs no Python code to answer texts (`task_model.py`).
 
 Letters in shapes: B = batch size, S = sequence length, N = characters, W = words of all texts,
 R = windows of all texts, (P) = pieces of each text, ragged.
@@ -18,19 +18,19 @@ import tensorflow as tf
 
 Inputs = dict[str, tf.Tensor]
 
-_REPLACEMENT = 0xFFFD  # for invalid bytes, one for each; no blank
+_REPLACEMENT = 0xFFFD  # for each invalid byte; not a blank
 
 
 # ---------------------------------------------------------------------------------------------
-# Words, and where they are.
+# Words and their positions.
 
 
 class Words(NamedTuple):
-  """Words of all texts, one after the other.
+  """Words of all texts, concatenated.
 
   Attributes:
     strings: string `[W]`.
-    row_splits: int64 `[B + 1]`, where texts begin and end, in words.
+    row_splits: int64 `[B + 1]`, boundaries of texts, in words.
     byte_starts: int64 `[W]`, each word's first byte in its text.
     char_starts: int32 `[W]`, each word's first character in its text.
     num_chars: int32 `[W]`, its length.
@@ -92,9 +92,9 @@ def split_words(texts: tf.Tensor, blanks: str) -> Words:
 def truncated_lengths(
   lengths_a: tf.Tensor, lengths_b: tf.Tensor, max_length
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """How many tokens stay of each text so that a pair has at most `max_length`.
+  """The number of tokens kept of each text so that a pair has at most `max_length`.
 
-  The longer text loses its last token, again and again; of two equally long, the second does.
+  The longer text loses its last token, repeatedly; of two equally long ones, the second.
 
   Args:
     lengths_a: int64 `[B]`, tokens of the first texts.
@@ -149,7 +149,7 @@ def join(
 
   Args:
     pieces_a: int32 `[B, (P)]`.
-    pieces_b: int32 `[B, (P)]`; None where there is none at all.
+    pieces_b: int32 `[B, (P)]`; None without second texts.
     has_b: bool `[B]`, likewise.
     cls_id: number of [CLS].
     sep_id: number of [SEP].
@@ -163,7 +163,7 @@ def join(
   if pieces_b is not None:
     parts += [pieces_b, repeated(sep_id, tf.cast(has_b, tf.int64))]
   ids = tf.concat(parts, axis=1)
-  # A batch without texts, too, has a [CLS] column for the model to look at.
+  # A batch without texts also has a [CLS] column, because the model needs one.
   length = seq_length or tf.maximum(ids.bounding_shape(axis=1), 2)
   word_ids = ids.to_tensor(shape=tf.stack([-1, length]))  # [B, S]
   positions = tf.range(tf.shape(word_ids, tf.int64)[1])[tf.newaxis]  # [1, S]
@@ -177,14 +177,14 @@ def join(
 
 
 def first_pieces(pieces: tf.RaggedTensor, counts: tf.Tensor) -> tf.RaggedTensor:
-  """The first pieces of each row, as many as `counts`, int64 `[B]`, says."""
+  """The first `counts` (int64 `[B]`) pieces of each row."""
   places = tf.ragged.range(pieces.row_lengths()).flat_values
   stays = places < tf.gather(counts, pieces.value_rowids())
   return tf.RaggedTensor.from_row_lengths(tf.boolean_mask(pieces.flat_values, stays), counts)
 
 
 def repeated(token_id: int, counts: tf.Tensor) -> tf.RaggedTensor:
-  """A piece again and again, in each row as often as `counts`, int64 `[B]`, says."""
+  """Rows of one piece, repeated `counts` (int64 `[B]`) times."""
   values = tf.fill([tf.reduce_sum(counts)], tf.constant(token_id, tf.int32))
   return tf.RaggedTensor.from_row_lengths(values, counts)
 
@@ -194,11 +194,11 @@ def repeated(token_id: int, counts: tf.Tensor) -> tf.RaggedTensor:
 
 
 class Windows(NamedTuple):
-  """Windows of all texts, those of a text one after the other.
+  """Windows of all texts, in the order of texts.
 
   Attributes:
-    rows: int64 `[R]`, which text each is of.
-    indexes: int64 `[R]`, its place among those of its text.
+    rows: int64 `[R]`, the text of each window.
+    indexes: int64 `[R]`, its number among those of its text.
     starts: int64 `[R]`, its first piece.
     lengths: int64 `[R]`, its pieces.
   """
@@ -227,8 +227,8 @@ def all_windows(
   Args:
     num_pieces: int64 `[B]`; a text without pieces has no window.
     sizes: int64 `[B]`, pieces of a full window.
-    steps: int64 `[B]`, how far each begins behind the one before, at most its size.
-    moves_back: whether the last one moves back to be full, too; else it is as long as what is left.
+    steps: int64 `[B]`, pieces between the starts of two windows, at most the size.
+    moves_back: whether the last one moves back to be full; else it has the remaining pieces.
 
   Example:
     >>> one = lambda n: tf.constant([n], tf.int64)
@@ -250,7 +250,7 @@ def all_windows(
 
 
 def shows_most(windows: Windows, row_starts: tf.Tensor, num_pieces, bonus: float = 0.0):
-  """Of the windows that a piece is in, one shows most context on the side where it shows less.
+  """Selects, for each piece, the window with most context on the side where it has less.
 
   Args:
     windows: R windows.
@@ -259,13 +259,13 @@ def shows_most(windows: Windows, row_starts: tf.Tensor, num_pieces, bonus: float
     bonus: for each piece of a window, added to the count of pieces that are compared.
 
   Returns:
-    bool `[R, (P)]`: whether that one, of equal ones the first, is this window.
+    bool `[R, (P)]`: whether this window is the selected one; of equal ones the first.
   """
   places = windows.places(row_starts)
   left = tf.ragged.range(windows.lengths).flat_values
   rows = places.value_rowids()
   lengths = tf.gather(windows.lengths, rows)
-  # In float64, as Python counts: then ties are ties in both.
+  # In float64, as in Python, so that ties are the same in both.
   scores = tf.cast(tf.minimum(left, lengths - 1 - left), tf.float64)
   scores += bonus * tf.cast(lengths, tf.float64)
   best = tf.math.unsorted_segment_max(scores, places.values, num_pieces)

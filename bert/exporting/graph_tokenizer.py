@@ -1,7 +1,7 @@
 """`tokenization.FullTokenizer` as TensorFlow ops, exactly; and the published models' tokenizer.
 
-How a graph follows a Python tokenizer: all texts of a batch are decoded into one vector of code
-points, tables give what each becomes (`unicode_tables`), neighbours decide where words begin, and
+The graph works like this: all texts of a batch are decoded to one vector of code points, tables
+give the replacement of each (`unicode_tables`), words begin where neighbours differ in kind, and
 WordPiece splits the words.
 
 Letters in shapes: B = batch size, N = characters and W = words of a batch, C = characters of all
@@ -22,7 +22,7 @@ _REPLACEMENT = 0xFFFD  # for invalid bytes; the tokenizer drops it, as it drops 
 
 
 # ---------------------------------------------------------------------------------------------
-# Characters: what becomes of each.
+# Characters.
 
 
 class _Characters(NamedTuple):
@@ -31,8 +31,8 @@ class _Characters(NamedTuple):
   Attributes:
     codes: int32 [N], code points.
     kinds: int32 [N], `SPACE`, `ALONE` or `LETTER` of `unicode_tables`.
-    row_splits: int64 [B + 1], where texts begin and end in `codes`.
-    origins: int32 [N], which decoded character each comes from.
+    row_splits: int64 [B + 1], boundaries of texts in `codes`.
+    origins: int32 [N], index of the decoded character that each comes from.
   """
 
   codes: tf.Tensor
@@ -111,7 +111,7 @@ def _normalize_slowly(
   slow: tables.SlowTables, codes: tf.Tensor, cells: tf.Tensor, row_splits: tf.Tensor
 ) -> _Characters:
   vanished = (_kind(cells) == tables.DROPPED) & ~_has(cells, tables.ACCENT)
-  indices = tf.where(~vanished)[:, 0]  # the rules below see only what cleaning has left
+  indices = tf.where(~vanished)[:, 0]  # the rules below apply after cleaning
   codes, cells = tf.gather(codes, indices), tf.gather(cells, indices)
   rows = tf.searchsorted(row_splits, indices, side="right")  # [N], counted from 1
   codes = _with_final_sigmas(slow, codes, rows)
@@ -193,7 +193,7 @@ class _Words(NamedTuple):
   Attributes:
     codes: int32 [C], code points.
     splits: int64 [W + 1], where words begin and end in `codes`.
-    row_splits: int64 [B + 1], where texts begin and end, in words.
+    row_splits: int64 [B + 1], boundaries of texts, in words.
     origins: int32 [C], which decoded character each comes from.
   """
 
@@ -204,7 +204,7 @@ class _Words(NamedTuple):
 
 
 def _split_into_words(characters: _Characters) -> _Words:
-  """Splits at blanks, and before and after each character that is a word by itself."""
+  """Splits at blanks, and before and after each character that is a separate word."""
   is_letter = tf.equal(characters.kinds, tables.LETTER)
   follows_letter = tf.tensor_scatter_nd_update(
     tf.concat([[False], is_letter], 0),
@@ -311,7 +311,7 @@ def _piece_of_each_character(words: _Words, starts_in_words: tf.RaggedTensor) ->
 
 
 def _is_last_of_origin(words: _Words) -> tf.Tensor:
-  """bool [C]; of what a character has become, only the last carries the accents after it."""
+  """bool [C]: the last of the characters that one became; it gets the accents after it."""
   indices = tf.range(tf.size(words.origins))
   num_origins = tf.reduce_max(tf.concat([words.origins, [-1]], 0)) + 1
   last = tf.math.unsorted_segment_max(indices, words.origins, num_origins)
@@ -319,11 +319,11 @@ def _is_last_of_origin(words: _Words) -> tf.Tensor:
 
 
 def _with_accents(limits: tf.Tensor, cells: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
-  """Lets each character reach over the accents that follow it in its word.
+  """Extends each character over the accents that follow it in its word.
 
   Args:
     limits: int64 [N], the byte after each decoded character.
-    cells: int32 [N], what the table says of it.
+    cells: int32 [N], its table cell.
     row_splits: int64 [B + 1], where texts begin and end.
   """
   is_accent = _has(cells, tables.ACCENT)
@@ -333,7 +333,7 @@ def _with_accents(limits: tf.Tensor, cells: tf.Tensor, row_splits: tf.Tensor) ->
     row_splits[:, tf.newaxis],
     tf.ones_like(row_splits, tf.bool),
   )[:-1]
-  # Each group is a character, blanks included, and what follows it and is gone.
+  # Each group is a character, blanks included, and the dropped characters after it.
   groups = tf.cumsum(tf.cast(begins_text | ~is_gone, tf.int64))
   reach = tf.math.segment_max(tf.where(is_accent | ~is_gone, limits, 0), groups)
   is_chinese = _has(cells, tables.CHINESE)
@@ -344,7 +344,7 @@ class PublishedTokenizer:
   """The tokenizer of the published preprocess models, `tensorflow_text.BertTokenizer`.
 
   Attributes:
-    tracked: what a SavedModel has to know: with the initializer, it finds the vocabulary again when
+    tracked: resources of the SavedModel: with the initializer, it finds the vocabulary again when
       a loaded model is saved elsewhere (https://github.com/tensorflow/hub/issues/719).
   """
 
@@ -369,6 +369,6 @@ class PublishedTokenizer:
     return tf.cast(self._tokenizer.tokenize(text), tf.int32)
 
   def tokenize_with_offsets(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
-    """Also first byte and byte after the last, int64, of the text after its own normalization."""
+    """As `ids`, with first byte and byte after the last, int64, in the normalized text."""
     pieces, starts, limits = self._tokenizer.tokenize_with_offsets(text)
     return tf.cast(pieces, tf.int32), starts, limits

@@ -1,4 +1,4 @@
-"""Windows over long documents as graph functions: documents to windows, and logits back.
+"""Windows of long documents as graph functions: documents to windows, and pooled logits.
 
   inputs, documents = split_batch(input_ids, input_mask, segment_ids, num_windows)
   logits = pool_logits(logits_of(inputs), documents, batch_size, "mean")    # [B, C]
@@ -18,14 +18,14 @@ from bert.tasks.windows import WindowOptions
 
 
 def split_batch(input_ids, input_mask, segment_ids, num_windows, keep_all: bool = False):
-  """Makes a sequence of each window of a batch.
+  """Converts the windows of a batch to sequences.
 
   Args:
     input_ids: int `[B, S, K]`.
     input_mask: int `[B, S]`, of each window of a document.
     segment_ids: int `[B, S]`, likewise.
     num_windows: int `[B]`, from 1 to K.
-    keep_all: whether to keep the rows of padding, because TPUs need fixed shapes.
+    keep_all: whether to keep rows of padding, because TPUs need fixed shapes.
 
   Returns:
     `(inputs, documents)`: int `[R, S]` of ids, mask and segments; and int64 `[R]`, the document
@@ -50,7 +50,7 @@ def pool_logits(logits, documents, num_documents, pooling: str):
 
   Args:
     logits: float32 `[R, C]`.
-    documents: int64 `[R]`; negative for a window that does not count.
+    documents: int64 `[R]`; negative for padding.
     num_documents: int `[]`, B. Each has at least one window.
     pooling: `mean` or `max`.
 
@@ -84,8 +84,8 @@ def pack_windows(
     options: stride and largest number of windows.
 
   Returns:
-    `(inputs, documents)`: see `graph_text.join`, a row for each window; and int64 `[R]`, which pair
-    each is of.
+    `(inputs, documents)`: see `graph_text.join`, a row for each window; and int64 `[R]`, the pair
+    of each.
   """
   lengths_a, lengths_b = pieces_a.row_lengths(), pieces_b.row_lengths()
   has_b = lengths_b > 0

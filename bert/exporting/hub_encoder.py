@@ -42,7 +42,7 @@ def int32_inputs(*names: str) -> dict[str, tf.TensorSpec]:
 
 # ---------------------------------------------------------------------------------------------
 # The objects. Each is a `tf.train.Checkpoint` with plain lists of variables: a SavedModel keeps
-# tracked attributes and traced functions, and loses the properties of a `tf.Module`.
+# tracked attributes and traced functions, but not the properties of a `tf.Module`.
 
 
 class Encoder(tf.train.Checkpoint):
@@ -72,7 +72,7 @@ class Encoder(tf.train.Checkpoint):
       vocab_file: path of the vocabulary.
       do_lower_case: whether the vocabulary is that of an uncased model.
       has_mlm: whether to build the masked language model as well.
-      store: where variables are found or created.
+      store: the store of the variables, existing or created.
     """
     super().__init__()
     self._config = config
@@ -121,7 +121,7 @@ class Encoder(tf.train.Checkpoint):
   def serve_examples(self, examples):
     """The signature `serving_examples`: string `[B]`, serialized `tf.train.Example`s.
 
-    Each holds the three inputs as int64 lists, all of one length and without padding, or with it.
+    Each holds the three inputs as int64 lists of equal length, with or without padding.
     """
     lists = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
     features = tf.io.parse_example(examples, dict.fromkeys(INPUTS, lists))
@@ -178,7 +178,7 @@ class MaskedLm(tf.train.Checkpoint):
 def _encode(config, store, inputs, training):
   """The named outputs of a BertModel, and its embedding table."""
   # No `random_stream` here: dropout then draws its seeds from an operation with a state of its own,
-  # so every call of a loaded model gets new random bits, and no seed has to be saved.
+  # so every call of a loaded model gets new random bits, and no seed must be saved.
   with variables.use_store(store), kernels.portable_blocks():
     model = BertModel(config, training, *(inputs[name] for name in INPUTS))
   outputs = {

@@ -1,4 +1,4 @@
-"""Text to model inputs as a SavedModel that gives `tokenization.FullTokenizer`'s tokens, exactly.
+"""Text to model inputs as a SavedModel with exactly `tokenization.FullTokenizer`'s tokens.
 
   export_preprocess("out/preprocess", "vocab.txt", do_lower_case=True)
 
@@ -36,24 +36,24 @@ Features = dict[str, tf.Tensor]
 
 
 class _Vocabulary:
-  """The file that becomes the asset, and its tokens by id.
+  """The vocabulary file for the asset, and its tokens by id.
 
-  TensorFlow takes every line as it is; `tokenization.load_vocab` strips it and lets the later of
-  two equal lines win. If that makes a difference, the asset is a rewritten copy.
+  TensorFlow reads lines unchanged; `tokenization.load_vocab` strips them and uses the later of two
+  equal lines. If that makes a difference, the asset is a rewritten copy.
   """
 
   def __init__(self, vocab_file: str | os.PathLike):
     ids = tokenization.load_vocab(vocab_file)
     if "[UNK]" not in ids:
       raise tokenization.VocabularyError(
-        f"{vocab_file} lacks [UNK], which stands for words that no pieces spell. Add that line."
+        f"{vocab_file} lacks [UNK], the token of unknown words. Add that line."
       )
     missing = [token for token in ("[CLS]", "[SEP]") if token not in ids]
     if missing:
       raise tokenization.VocabularyError(
         f"{vocab_file} lacks {missing}, which mark the ends of texts. Add these lines."
       )
-    # Lines without an id of their own still count. No word contains a blank.
+    # Repeated lines still take an id. No word contains a blank.
     self.tokens = [f"[line {index + 1}]" for index in range(max(ids.values()) + 1)]
     for token, index in ids.items():
       if token:
@@ -108,7 +108,7 @@ class _Tokenize(tf.train.Checkpoint):
   def __init__(self, function, tracked: list, get_special_tokens_dict: _SpecialTokens):
     super().__init__()
     self._function = function
-    self._tracked = tracked  # here, for a Keras layer of this object alone can be saved too
+    self._tracked = tracked  # also here, because a Keras layer of this object alone can be saved
     self.get_special_tokens_dict = get_special_tokens_dict
 
   @tf.function(input_signature=[_SENTENCES], autograph=False)
@@ -130,7 +130,7 @@ class _PackInputs(tf.train.Checkpoint):
 
     Args:
       segments: list of one or two int32 RaggedTensors, [B, (pieces)] or [B, (words), (pieces)].
-      seq_length: S; int or int32 scalar. What is too long is shortened, the longer segment first.
+      seq_length: S; int or int32 scalar. Longer inputs are cut, the longer segment first.
 
     Returns:
       int32 [B, S]: `input_word_ids`, `input_mask`, `input_type_ids`.
@@ -145,14 +145,14 @@ class _PackInputs(tf.train.Checkpoint):
     ids, types = tensorflow_text.combine_segments(
       trimmed, self._ids["start_of_sequence_id"], self._ids["end_of_segment_id"]
     )
-    # Without a [PAD], 0 as in the original, which never asks the vocabulary.
+    # Without a [PAD], 0 as in the original, which does not use the vocabulary for it.
     padding = self._ids.get("padding_id", 0)
     ids, mask = tensorflow_text.pad_model_inputs(ids, seq_length, padding)
     types, _ = tensorflow_text.pad_model_inputs(types, seq_length)
     return {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
 
   def trace(self):
-    """Builds the graphs for all kinds of arguments that a loaded model has to take."""
+    """Builds the graphs for all kinds of arguments that a loaded model accepts."""
     for num_segments in (1, 2):
       for ragged_rank in (1, 2):
         shape = [None] * (ragged_rank + 1)
@@ -162,7 +162,7 @@ class _PackInputs(tf.train.Checkpoint):
 
 
 class Preprocessor(tf.train.Checkpoint):
-  """Turns strings into the inputs of a BERT encoder; it can be called, and exported.
+  """Converts strings to the inputs of a BERT encoder; it can be called, and exported.
 
   Attributes:
     tokenize: string [B] -> int32 RaggedTensor [B, (words), (pieces)].
@@ -228,7 +228,7 @@ class Preprocessor(tf.train.Checkpoint):
     return self(sentences)
 
   def trace(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
-    """Builds all graphs that a loaded model has to have, and returns its signatures."""
+    """Builds all graphs of a loaded model, and returns its signatures."""
     self.__call__.get_concrete_function(_SENTENCES)
     self.__call__.get_concrete_function(_SENTENCES, seq_length=_SEQ_LENGTH)
     self.bert_pack_inputs.trace()
@@ -245,7 +245,7 @@ def export_preprocess(
   """Writes a `Preprocessor` as a SavedModel, whole or not at all.
 
   Args:
-    export_dir: where to; a SavedModel that is there is replaced.
+    export_dir: the folder; an existing SavedModel is replaced.
     vocab_file: see `Preprocessor`, also for the rest.
     do_lower_case: True for uncased models.
     seq_length: S, unless a call says otherwise.

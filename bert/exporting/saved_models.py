@@ -1,4 +1,4 @@
-"""SavedModels on disk: written whole or not at all, loaded with one plain error.
+"""SavedModels on disk: written whole or not at all, loaded with a single type of error.
 
 load_all("out/model.ckpt-343", model.variables)         # or an error: no value stays random
 with written_aside("out/export/task") as folder:
@@ -17,10 +17,10 @@ from bert.io import atomic_files
 
 
 def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str, ...] = ()) -> None:
-  """Gives all variables their values in a checkpoint, by name.
+  """Assigns to all variables their values in a checkpoint, by name.
 
   Args:
-    prefix: what `finding.find_checkpoint` returns.
+    prefix: a result of `finding.find_checkpoint`.
     variables: the variables of a model.
     optional: prefixes of names that may be missing, because no output depends on them.
 
@@ -38,11 +38,11 @@ def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str,
 
 
 def save(root, folder: str, signatures: Mapping, extra: Mapping[str, str]) -> None:
-  """`tf.saved_model.save`, and files that no graph reads in `assets.extra/`, as is the custom.
+  """`tf.saved_model.save`, with additional files in `assets.extra/`, TensorFlow's convention.
 
   Args:
     root: the trackable object.
-    folder: where to.
+    folder: the folder to write.
     signatures: name -> concrete function.
     extra: file name -> text.
   """
@@ -76,7 +76,7 @@ def load(folder: str):
   """`tf.saved_model.load`.
 
   Raises:
-    ValueError: its files are damaged; TensorFlow raises an error of another type for each way.
+    ValueError: its files are damaged, for which TensorFlow raises errors of many types.
   """
   from google.protobuf.message import DecodeError
 

@@ -4,7 +4,7 @@
                         label_names=["0", "1"])
   model.export("out/export/task", "out/model.ckpt-343")
 
-Texts are cut and packed as `classification.convert_single_example` does it in training, or read
+Texts are cut and packed as in training by `classification.convert_single_example`, or read
 through windows (`tasks/windows.py`).
 
 Letters in shapes: B = batch size, C = number of labels.
@@ -22,7 +22,7 @@ from bert.tasks.windows import WindowOptions
 
 
 class SentenceModel(TaskModel):
-  """Classifies texts or pairs of texts, or gives them a score."""
+  """Classifies texts or pairs of texts, or scores them."""
 
   def __init__(
     self,
@@ -45,7 +45,7 @@ class SentenceModel(TaskModel):
       max_seq_length: longer texts are truncated, or read through windows of that length.
       label_names: C names, in the order of the model's outputs.
       problem_type: see `heads.PROBLEM_TYPES`.
-      threshold: for multi_label, the probability from which a label is given.
+      threshold: for multi_label, the minimum probability of a predicted label.
       windows: how to read longer texts; by default they are truncated.
       is_pair: whether the signature takes `text_b`.
     """
@@ -62,7 +62,7 @@ class SentenceModel(TaskModel):
 
   @tf.function(autograph=False)
   def __call__(self, text_a, text_b=None) -> Outputs:
-    """Answers.
+    """Predicts labels or scores.
 
     Args:
       text_a: string `[B]`.
@@ -70,8 +70,8 @@ class SentenceModel(TaskModel):
 
     Returns:
       For classification: `label` string `[B]`, `probabilities` float32 `[B, C]`, `label_names`
-      string `[C]`. For multi_label also `labels` bool `[B, C]`, and `label` joins those given with
-      commas. For regression: `score` float32 `[B]`.
+      string `[C]`. For multi_label also `labels` bool `[B, C]`, and `label` has the predicted ones
+      joined by commas. For regression: `score` float32 `[B]`.
     """
     if text_b is None:
       return self(text_a, tf.zeros_like(text_a))  # empty strings
@@ -106,7 +106,7 @@ class SentenceModel(TaskModel):
     return {**answers, "probabilities": probabilities, "label_names": names}
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
-    """What a server runs: strings `text_a`, and `text_b` for pairs, to the answers.
+    """The serving signature: strings `text_a`, and `text_b` for pairs, to the answers.
 
     Servers need one row of every output for each text: `label_names` is `[B, C]` here.
     """

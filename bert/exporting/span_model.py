@@ -7,25 +7,25 @@ r"""Question answering as a SavedModel: from a question and a paragraph to the a
   model = tf.saved_model.load("out/export/task")
   model(tf.constant(["Who?"]), tf.constant(["It was me."]))["answer"]
 
-The graph does what `squad_features` and `squad_answers` do in Python: the question is cut, the
-paragraph shown in windows, and of all spans of all windows the best is chosen, with the same scores
+The graph implements `squad_features` and `squad_answers`: the question is cut, the paragraph is
+divided into windows, and of all spans of all windows the best is chosen, with the same scores
 and the same rules. So a file's questions have the answers of predictions.json, and their places and
 probabilities are those of predictions_detailed.jsonl, but for these cases:
 
-* In a word that says the same twice, as `3-3`, run_squad takes the first place where the answer's
+* In a word that repeats a text, such as `3-3`, run_squad takes the first place where the answer's
   letters are found in that word; here it is the place that the model has chosen. The texts are
-  equal but for case and accents.
+  equal except for case and accents.
 * Within one answer, a word whose normalisation has lost a letter (an accent typed on its own) and
   one that has gained a letter (Hangul) balance each other in run_squad's count of letters.
 * A word of more than 200 characters that merely touches an answer: `(` before it, say.
-* Where no span makes sense, or a paragraph has no word, run_squad says "empty" or stops, unless
-  there may be no answer; here the answer is "" with probability 0.
+* If no span is valid, or a paragraph has no word, run_squad answers "empty" or stops, unless
+  questions may have no answer; here the answer is "" with probability 0.
 
 (With made-up scores for the windows of 1,678 questions, twice, the first case came up three times
 and the second and third not at all; all texts were equal.)
 
 Letters in shapes: B = batch size, S = sequence length, W = words of all paragraphs, P = their
-pieces, R = windows, M = spans that make sense, K = best beginnings, and best ends, of a window.
+pieces, R = windows, M = valid spans, K = best beginnings, and best ends, of a window.
 """
 
 from typing import Any, NamedTuple
@@ -39,10 +39,10 @@ from bert.model import heads
 from bert.modeling import BertConfig
 from bert.tasks import squad_answers
 
-# What ends a word in a paragraph; `squad.split_words` says the same in Python.
+# The characters that separate words of a paragraph, as in `squad.split_words`.
 _BLANKS = " \t\r\n\u202f"
 
-# As `squad_features`: among windows, one that is longer by 100 pieces is worth a piece of context.
+# As in `squad_features`: 100 pieces more in a window count as one piece of context.
 _BONUS_OF_LENGTH = 0.01
 
 
@@ -52,12 +52,12 @@ class _Paragraphs(NamedTuple):
   Attributes:
     texts: string `[B]`.
     pieces: int32 `[B, (pieces)]`.
-    words: int64 `[P]`, which word of all each piece is in.
+    words: int64 `[P]`, the word of each piece, counted over all paragraphs.
     piece_starts: int64 `[P]`, the first byte of each piece.
     piece_limits: int64 `[P]`, the byte after its last.
     word_starts: int64 `[W]`, likewise of words.
     word_limits: int64 `[W]`.
-    num_odd: int64 `[W + 1]`, how many letters normalisation took from the words before each.
+    num_odd: int64 `[W + 1]`, the letters that normalisation removed from the words before each.
   """
 
   texts: tf.Tensor
@@ -71,10 +71,10 @@ class _Paragraphs(NamedTuple):
 
 
 class _Spans(NamedTuple):
-  """Spans that make sense; of one question, the best first.
+  """Valid spans; of one question, the best first.
 
   Attributes:
-    questions: int64 `[M]`, which question each answers.
+    questions: int64 `[M]`, the question of each.
     first: int64 `[M]`, its first piece among those of all paragraphs.
     last: int64 `[M]`.
     scores: float64 `[M]`, the sums of both logits, which run_squad adds in float64, too.
@@ -107,19 +107,19 @@ class SpanModel(TaskModel):
     null_score_diff_threshold: float = 0.0,
     mask_padding: bool = False,
   ):
-    """Builds the graph, with random weights; what the arguments mean, run_squad.py's flags say.
+    """Builds the graph, with random weights; arguments as the flags of run_squad.py.
 
     Args:
       config: of the model.
       vocab_file: path of the vocabulary.
       do_lower_case: whether the vocabulary is that of an uncased model.
       max_seq_length: S, pieces in a window.
-      doc_stride: how many pieces each window begins behind the one before it.
-      max_query_length: longer questions are cut to so many pieces.
-      n_best_size: how many answers share the probability.
+      doc_stride: number of pieces between the starts of two windows.
+      max_query_length: longer questions are cut to this number of pieces.
+      n_best_size: number of answers over which probabilities sum to 1.
       max_answer_length: in pieces.
-      version_2_with_negative: whether there may be no answer.
-      null_score_diff_threshold: no answer where its odds are greater than this.
+      version_2_with_negative: whether a question may have no answer.
+      null_score_diff_threshold: the answer is "" if the null odds are greater than this.
       mask_padding: as `--pad_to_longest`: faster. By default every window is padded to S, and
         padding competes with the text, as in the original.
     """
@@ -135,7 +135,7 @@ class SpanModel(TaskModel):
 
   @tf.function(autograph=False)
   def __call__(self, question, context) -> Outputs:
-    """Answers.
+    """Answers the questions.
 
     Args:
       question: string `[B]`.
@@ -146,7 +146,7 @@ class SpanModel(TaskModel):
       `start` and `end` int32 `[B]`, its first character in the paragraph and the one after its
       last, -1 for no answer; `probability` float32 `[B]`, among the `n_best_size` best answers;
       `score` float32 `[B]`, the sum of its logits. With `version_2_with_negative` also `null_odds`
-      float32 `[B]`, how much better no answer scores than the best one.
+      float32 `[B]`, the score of no answer less that of the best answer.
     """
     paragraphs = self._split(context)
     queries = self._pieces(question)
@@ -164,7 +164,7 @@ class SpanModel(TaskModel):
     return self._answers(spans, nulls, paragraphs)
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
-    """What a server runs: strings `question` and `context` to the answers."""
+    """The serving signature: strings `question` and `context` to the answers."""
     return string_signature(self, strings("question"), strings("context"))
 
   # -------------------------------------------------------------------------------------------
@@ -213,13 +213,13 @@ class SpanModel(TaskModel):
   def _spans(self, logits, windows: Windows, offsets, pieces) -> _Spans:
     """The spans of all windows; `offsets`, `[R]`, is where a window's paragraph begins in it."""
     num_best = tf.minimum(self._n_best_size, tf.shape(logits[0])[1])
-    # Padding and question take their places among the best, as in the original.
+    # Positions in padding and the question may be among the best, as in the original.
     (start_logits, starts), (end_logits, ends) = (tf.math.top_k(x, num_best) for x in logits)
     starts, ends = (tf.cast(x, tf.int64) - offsets[:, tf.newaxis] for x in (starts, ends))
     lengths = windows.lengths[:, tf.newaxis]
     can_end = (ends >= 0) & (ends < lengths)
     can_start = (starts >= 0) & (starts < lengths)
-    # Only the window with most context around an answer's first piece may give it.
+    # Only the window with most context around an answer's first piece may give the answer.
     shows_most = graph_text.shows_most(
       windows, pieces.row_starts(), tf.size(pieces.values), _BONUS_OF_LENGTH
     )
@@ -245,7 +245,7 @@ class SpanModel(TaskModel):
     return spans.select(tf.argsort(spans.questions, stable=True))
 
   def _null_scores(self, logits, windows: Windows, num_questions):
-    """float64 `[B]`: what speaks for no answer, the logits of [CLS] where that is least."""
+    """float64 `[B]`: the score of no answer, the smallest sum of [CLS] logits of all windows."""
     scores = tf.add_n([tf.cast(x[:, 0], tf.float64) for x in logits])
     least = tf.math.unsorted_segment_min(scores, windows.rows, num_questions)
     return tf.where(least < squad_answers.NO_ANSWER_ODDS, least, 0.0)
@@ -294,8 +294,8 @@ class SpanModel(TaskModel):
   def _bytes_of(self, spans: _Spans, paragraphs: _Paragraphs):
     """First byte of each span, and the one after its last, int64 `[M]`.
 
-    The whole words, where run_squad cannot follow an answer's letters into them: a piece is [UNK],
-    or normalisation has changed the number of letters.
+    Whole words if run_squad cannot find an answer's letters in them: a piece is [UNK], or
+    normalisation has changed the number of letters.
     """
     first_words = tf.gather(paragraphs.words, spans.first)
     last_words = tf.gather(paragraphs.words, spans.last)
@@ -316,7 +316,7 @@ class SpanModel(TaskModel):
     )
 
   def _best_texts(self, spans: _Spans, texts, nulls, num_questions):
-    """Which spans are among the `n_best_size` best with different texts, which are best of all.
+    """Whether each span is among the `n_best_size` best with different texts, and the best of all.
 
     Returns:
       bool `[M]` each.
@@ -324,19 +324,19 @@ class SpanModel(TaskModel):
     keys = tf.strings.join([tf.strings.as_string(spans.questions), texts], " ")
     numbers = tf.unique(keys).idx
     indices = tf.range(tf.size(numbers))
-    # In this order the first with a text is its best.
+    # In this order the first span with a text is its best.
     is_new = tf.gather(tf.math.unsorted_segment_min(indices, numbers, tf.size(numbers)), numbers)
     is_new = is_new == indices
     firsts = tf.searchsorted(spans.questions, tf.range(num_questions))  # [B]
     firsts = tf.gather(firsts, spans.questions)  # [M], the first span of the same question
     before = _counts_before(is_new)
     ranks = before[:-1] - tf.gather(before, firsts)
-    if self._may_have_no_answer:  # which takes a place, too
+    if self._may_have_no_answer:  # the null answer is one of the n best
       ranks += tf.cast(tf.gather(nulls, spans.questions) > spans.scores, tf.int64)
     return is_new & (ranks < self._n_best_size), firsts == indices
 
   def _total(self, spans: _Spans, nulls, is_among_best, num_questions):
-    """float64 `[B]`: the logarithm of what the scores of the best answers are shares of."""
+    """float64 `[B]`: the logarithm of the softmax's denominator over the best answers."""
     best = spans.select(tf.where(is_among_best)[:, 0])
     largest = tf.math.unsorted_segment_max(best.scores, best.questions, num_questions)
     if self._may_have_no_answer:
@@ -357,7 +357,7 @@ def _num_chars_before(strings, num_bytes):
 
 
 def _counts_before(values):
-  """int64 `[X + 1]`: the sums of all values before each, and of all."""
+  """int64 `[X + 1]`: the sum of the values before each index, and of all."""
   return tf.concat([[0], tf.cumsum(tf.cast(values, tf.int64))], 0)
 
 

@@ -1,4 +1,4 @@
-"""Tagging as a SavedModel: from texts to words, their places, and a label for each.
+"""Tagging as a SavedModel: from texts to words, their positions and labels.
 
   model = TagModel(config, "vocab.txt", do_lower_case=False, max_seq_length=128,
                    label_names=["O", "B-PER", "I-PER"])
@@ -8,11 +8,11 @@
   model = tf.saved_model.load("out/export/task")
   model(tf.constant(["Ada met Charles."]))["tags"]      # ragged: as many as the text has words
 
-The graph does what `ner` does in Python: a word's first piece stands for it, a text too long for
-the model is read through windows, each word being labelled where most context surrounds it; no word
-is dropped. Words are what stands between blanks, as in a CoNLL file, where `Charles.` would be two:
+The graph implements `tasks/tagging.py`: a word is represented by its first piece, a text too long
+for the model is read in windows, each word is labelled in the window with most context, and no word
+is dropped. Words are separated by blanks. In CoNLL files punctuation is a separate word:
 a text gets the labels of run_ner.py if its words and punctuation have spaces between them. Labels
-are the model's own; run_ner.py then mends those that do not follow their scheme.
+are the model's own; run_ner.py then corrects those that violate their scheme.
 
 Letters in shapes: B = batch size, W = words of all texts, P = their pieces, R = windows, S =
 sequence length, C = number of labels, (N) = words of each text, ragged.
@@ -52,7 +52,7 @@ class TagModel(TaskModel):
       do_lower_case: whether the vocabulary is that of an uncased model.
       max_seq_length: pieces in a window, [CLS] and [SEP] included.
       label_names: C names, in the order of the model's outputs.
-      doc_stride: how many pieces each window begins behind the last; half a window by default.
+      doc_stride: number of pieces between the starts of two windows; half a window by default.
     """
     super().__init__(config, vocab_file, do_lower_case, label_names)
     self._size = max_seq_length - 2
@@ -62,7 +62,7 @@ class TagModel(TaskModel):
 
   @tf.function(autograph=False)
   def __call__(self, text) -> dict[str, tf.RaggedTensor]:
-    """Labels.
+    """Labels each word.
 
     Args:
       text: string `[B]`, of any length.
@@ -83,9 +83,9 @@ class TagModel(TaskModel):
     return {name: words.by_text(values) for name, values in outputs.items()}
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
-    """What a server runs: strings `text` to the answers, filled up to the longest text.
+    """The serving signature: strings `text` to the answers, padded to the longest text.
 
-    Servers know no ragged tensors. `num_words`, int32 `[B]`, tells where a row ends.
+    Servers do not support ragged tensors. `num_words`, int32 `[B]`, is the length of each row.
     """
 
     def serve(text) -> Outputs:
@@ -98,7 +98,7 @@ class TagModel(TaskModel):
   def _logits(self, words: graph_text.Words):
     """float32 `[W, C]`."""
     pieces = self._pieces(words.strings)  # [W, (pieces)]
-    # A word of control characters alone has no piece, and still needs a place to be labelled at.
+    # A word of control characters alone has no piece, but needs a position for its label.
     is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
     pieces = tf.concat([pieces, graph_text.repeated(self._unk_id, is_empty)], axis=1)
     texts = words.by_text(pieces).merge_dims(1, 2)  # [B, (pieces)]

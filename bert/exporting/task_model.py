@@ -1,4 +1,4 @@
-"""What all fine-tuned models as SavedModels share: text in, answers out.
+"""The base class of fine-tuned models as SavedModels: text in, answers out.
 
   model = SentenceModel(config, "vocab.txt", do_lower_case=True, max_seq_length=128,
                         label_names=["0", "1"])         # or another subclass of TaskModel
@@ -76,11 +76,11 @@ class TaskModel(tf.train.Checkpoint):
       self.label_names = tf.Variable(list(label_names), trainable=False, name="label_names")
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
-    """What a server runs: strings to the answers."""
+    """The serving signature: strings to the answers."""
     raise NotImplementedError
 
   def load(self, checkpoint_path: str) -> None:
-    """Gives the variables their values in a checkpoint.
+    """Assigns to the variables their values in a checkpoint.
 
     Raises:
       CheckpointError: the checkpoint lacks a variable, or has it in another shape.
@@ -117,12 +117,12 @@ class TaskModel(tf.train.Checkpoint):
 
   @contextlib.contextmanager
   def _building(self):
-    """Within the block, variables are this model's, and only ops that servers have are used."""
+    """Within the block, variables are this model's, and ops are those that servers have."""
     with variables.use_store(self._store), kernels.portable_blocks():
       yield
 
   def _bert(self, inputs, **options) -> BertModel:
-    """The encoder on what `graph_text.join` returns; to call in `_building`."""
+    """The encoder applied to results of `graph_text.join`; call it within `_building`."""
     return BertModel(self._config, False, *(inputs[n] for n in hub_encoder.INPUTS), **options)
 
 
@@ -132,7 +132,7 @@ def strings(name: str, rank: int = 1) -> tf.TensorSpec:
 
 
 def string_signature(function, *specs: tf.TensorSpec) -> tf.types.experimental.ConcreteFunction:
-  """What a server runs: `function`, whose arguments have the names of `specs`."""
+  """The signature of `function`, whose arguments have the names of `specs`."""
 
   @tf.function(autograph=False)
   def serve(**texts):
@@ -142,6 +142,6 @@ def string_signature(function, *specs: tf.TensorSpec) -> tf.types.experimental.C
 
 
 def label_map_json(label_names: Sequence[str]) -> str:
-  """label -> number, as `label_map.json` of a run has it."""
+  """label -> number, as in `label_map.json` of a run."""
   label_map = {label: index for index, label in enumerate(label_names)}
   return json.dumps(label_map, indent=2, ensure_ascii=False) + "\n"

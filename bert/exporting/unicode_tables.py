@@ -1,4 +1,4 @@
-"""What `tokenization.BasicTokenizer` does to each character, as tables for a TensorFlow graph.
+"""The rules of `tokenization.BasicTokenizer` for each character, as tables for TensorFlow.
 
 An exported model cannot call Python, and neither ICU nor RE2, which TensorFlow's own text ops use,
 has the character classes of our tokenizer. So the tokenizer itself is asked, once for each of the
@@ -29,7 +29,7 @@ from bert.text.offsets import words_with_spans
 PAGE = 256  # code points that share a page of a table
 NUM_PAGES = 0x110000 // PAGE
 
-# Kinds of characters: gone; a separator of words; a word by itself; a part of a word.
+# Kinds of characters: dropped; a separator of words; a separate word; a part of a word.
 DROPPED, SPACE, ALONE, LETTER = range(4)
 
 # Fields of a cell in `CharacterTables.cells`. The code point is stored as the difference (xor) to
@@ -38,11 +38,11 @@ CODE_MASK = (1 << 21) - 1
 KIND_SHIFT = 21  # two bits
 CHINESE = 1 << 23  # uncased: ALONE before lower-casing, so that accents after it are not its own
 ACCENT = 1 << 24  # DROPPED, but as a part of the word before it
-SLOW = 1 << 30  # the highest field: one maximum over a batch tells whether it has any
+SLOW = 1 << 30  # the highest field: one maximum over a batch shows whether any is set
 
 CAPITAL_SIGMA, FINAL_SIGMA = 0x3A3, 0x3C2
 
-# Cells of `SlowTables.sigma`: what a character means for a sigma beside it.
+# Cells of `SlowTables.sigma`: the effect of a character on a sigma beside it.
 SKIPPED, CASED, UNCASED = range(3)
 
 # Cells of `SlowTables.expansion`: 0 for a character that stays, else `start << 3 | length`.
@@ -69,13 +69,13 @@ class PagedTable(NamedTuple):
 
 
 class SlowTables(NamedTuple):
-  """For texts with a character that is marked `SLOW`.
+  """Tables for texts with a character that is marked `SLOW`.
 
   Attributes:
     sigma: `SKIPPED`, `CASED` or `UNCASED`, for the rule of the final sigma.
-    expansion: where in `pool` a character's lower case, decomposed, is found, accents included.
+    expansion: position in `pool` of a character's decomposed lower case, accents included.
     pool: int32, code points.
-    element: kind and combining class of a character that decomposition has yielded.
+    element: kind and combining class of a character after decomposition.
   """
 
   sigma: PagedTable
@@ -85,10 +85,10 @@ class SlowTables(NamedTuple):
 
 
 class CharacterTables(NamedTuple):
-  """All that a graph needs to know about characters.
+  """The tables of characters for a graph.
 
   Attributes:
-    main: for each character its kind, what it becomes, and flags.
+    main: for each character its kind, its replacement, and flags.
     slow: None for cased models, whose characters never change.
   """
 
@@ -98,7 +98,7 @@ class CharacterTables(NamedTuple):
 
 @functools.lru_cache(maxsize=2)
 def character_tables(do_lower_case: bool) -> CharacterTables:
-  """Asks `BasicTokenizer` about all code points, which takes a few seconds once per process.
+  """Applies `BasicTokenizer` to all code points, which takes a few seconds once per process.
 
   Example:
     >>> cell = character_tables(True).main[ord("É")]
@@ -134,7 +134,7 @@ def _is_without_characters(text: str) -> bool:
 
 
 def _main_page(tokenizer: tokenization.BasicTokenizer, text: str) -> list[int]:
-  """Cells of a page; most pages can be seen at one glance to hold one kind of character."""
+  """Cells of a page; most pages have one kind of character, which is tested first."""
   if not any(map(unicodedata.combining, text)):
     tokens = tokenizer.tokenize(_SIDE + text + _SIDE)
     if tokens == [_SIDE + text + _SIDE]:
@@ -145,7 +145,7 @@ def _main_page(tokenizer: tokenization.BasicTokenizer, text: str) -> list[int]:
 
 
 def _main_cell(tokenizer: tokenization.BasicTokenizer, char: str) -> int:
-  """Looks at what the tokenizer makes of a character between two letters."""
+  """The cell of a character, from the tokenizer's result for it between two letters."""
   words = list(words_with_spans(tokenizer, _SIDE + char + _SIDE))
   tokens = [token for token, _ in words]
   if tokens == [_SIDE, _SIDE]:
@@ -153,7 +153,7 @@ def _main_cell(tokenizer: tokenization.BasicTokenizer, char: str) -> int:
   result = "".join(tokens)[1:-1]
   if not result:
     _, spans = words[0]
-    is_accent = spans[0] == (0, 2)  # the letter before it now reaches over the accent
+    is_accent = spans[0] == (0, 2)  # the letter before it now includes the accent
     return DROPPED << KIND_SHIFT | (ACCENT if is_accent else 0)
   cell = ord(char) ^ ord(result[0])
   cell |= (LETTER if len(tokens) == 1 else ALONE) << KIND_SHIFT
@@ -194,7 +194,7 @@ def _slow_tables() -> SlowTables:
 def _sigma_cell(char: str) -> int:
   """Tries `str.lower` on sigmas: a final one has a cased letter before it, and none after it.
 
-  Whether a character is cased, or is one that the rule looks past, Python tells in no other way.
+  Python has no other function for whether a character is cased, or ignored by this rule.
 
   Example:
     >>> [_sigma_cell(char) for char in ".a博"] == [SKIPPED, CASED, UNCASED]
@@ -206,7 +206,7 @@ def _sigma_cell(char: str) -> int:
 
 
 def _expansion_cell(char: str, pool: list[int]) -> int:
-  """Appends what a character becomes to `pool`, unless it stays."""
+  """Appends a character's replacement to `pool`, unless it is unchanged."""
   result = unicodedata.normalize("NFD", char.lower())
   if result == char:
     return 0
@@ -215,7 +215,7 @@ def _expansion_cell(char: str, pool: list[int]) -> int:
 
 
 def _element_cell(char: str, cased: PagedTable) -> int:
-  """A cased tokenizer knows the kinds of characters as they are after all changes."""
+  """The cased tokenizer's kinds, which apply to characters after all changes."""
   kind = int(cased[ord(char)]) >> KIND_SHIFT & 3
   if unicodedata.category(char) == "Mn":
     kind = DROPPED

@@ -20,7 +20,7 @@ import numpy as np
 
 from bert.io import atomic_files
 
-# Blue and orange stay apart for colour-blind readers, and in grey; so do the others among them.
+# Distinguishable for colour-blind readers and in grey.
 MAIN_COLOR, SECOND_COLOR, NOTE_COLOR = "#2a6fbb", "#d95f02", "#555555"
 _COLORS = (MAIN_COLOR, SECOND_COLOR, "#009e73", "#cc79a7", "#e6b800", "#222222")
 _MARKERS = "osD^vP"
@@ -35,7 +35,7 @@ def new_figure(
     ImportError: matplotlib is not installed.
   """
   try:
-    # Without pyplot there is no window system to ask for, and no state that others share.
+    # Without pyplot, no window system is needed and no global state is used.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
   except ImportError as error:
@@ -55,7 +55,7 @@ def save(figure, path: str | os.PathLike, **options) -> None:
 
 
 def plain_axes(panel, title: str, xlabel: str, ylabel: str, grid_axis: str = "both") -> None:
-  """Gives axes a title, names and a faint grid."""
+  """Sets a title, names of axes and a faint grid."""
   panel.set_title(title, fontsize=11, loc="left", parse_math=False)
   panel.set_xlabel(xlabel)
   panel.set_ylabel(ylabel)
@@ -73,7 +73,7 @@ def plot_schedules(
   output_png: str | os.PathLike,
   title: str = "Learning rate",
 ) -> None:
-  """Draws what the learning rate will be at each step.
+  """Draws the learning rate at each step.
 
   Args:
     schedules: label -> rate of step 0, 1, 2, ...
@@ -94,9 +94,9 @@ def plot_schedules(
 
 
 # ---------------------------------------------------------------------------------------------
-# How right a model is.
+# Scores.
 
-_MOST_COUNTS = 20  # classes; the numbers of more would not fit into their cells
+_MOST_COUNTS = 20  # classes; with more, the numbers do not fit into their cells
 _MOST_NAMES = 60  # classes
 
 
@@ -106,7 +106,7 @@ def plot_confusion_matrix(
   output_png: str | os.PathLike,
   title: str = "Confusion matrix",
 ) -> None:
-  """Draws how often the row's class was predicted as the column's.
+  """Draws a confusion matrix: how often the row's class was predicted as the column's.
 
   Colours are shares of a row, so that a rare class is as easy to read as a frequent one.
 
@@ -168,10 +168,10 @@ def plot_scores(
   output_png: str | os.PathLike,
   title: str = "Scores",
 ) -> None:
-  """Draws precision, recall and F1 of several types: F1 as a bar, the other two as marks on it.
+  """Draws scores of several types: F1 as a bar, precision and recall as marks on it.
 
   Args:
-    scores: type -> `precision`, `recall`, `f1`, from 0 to 1, and `support`, how many there are.
+    scores: type -> `precision`, `recall`, `f1`, from 0 to 1, and `support`, their number.
     output_png: the picture.
     title: above it.
   """
@@ -195,7 +195,7 @@ def plot_scores(
 
 
 # ---------------------------------------------------------------------------------------------
-# What looks at what.
+# Attention.
 
 
 def plot_attention(
@@ -205,7 +205,7 @@ def plot_attention(
   titles: Sequence[str] | None = None,
   title: str = "Attention",
 ) -> None:
-  """Draws attention maps: a row is a word piece that looks, a column one that is looked at.
+  """Draws attention maps: rows are the attending word pieces, columns the attended ones.
 
   Args:
     probabilities: float `[N, S, S]`, each row's sum is 1; N maps, for instance the heads of a
@@ -220,7 +220,7 @@ def plot_attention(
   """
   maps = np.asarray(probabilities)
   if maps.ndim != 3 or maps.shape[1:] != (len(tokens), len(tokens)):
-    raise ValueError(f"Maps of shape {list(maps.shape)} do not fit {len(tokens)} tokens.")
+    raise ValueError(f"Maps of shape {list(maps.shape)} do not match {len(tokens)} tokens.")
   titles = titles or [f"head {number}" for number in range(len(maps))]
   columns = 3 if len(maps) % 3 == 0 and len(maps) % 4 else min(len(maps), 4)
   rows = -(-len(maps) // columns)
@@ -228,30 +228,30 @@ def plot_attention(
   figure = new_figure(side * columns + 1.2, side * rows + 0.5)
   panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
   for panel, each, name in zip(panels.flat, maps, titles, strict=False):
-    # One scale for all maps, or they could not be compared.
+    # One scale for all maps, so that they can be compared.
     image = panel.imshow(each, cmap="Blues", vmin=0, vmax=maps.max())
     panel.set_title(name, fontsize=9)
     _name_ticks(panel, tokens, tokens, fontsize=7)
     panel.tick_params(axis="x", labelrotation=90)
   for number, panel in enumerate(panels.flat):
-    # The last map of a column names its pieces, whether there is an empty place below it or not.
+    # The last map of each column names the pieces, also above an empty place.
     panel.tick_params(labelbottom=number + columns >= len(maps))
     panel.set_visible(number < len(maps))
   figure.suptitle(title, fontsize=11, parse_math=False)
   figure.supxlabel("looked at", fontsize=9)
   figure.supylabel("looking", fontsize=9)
-  aspect = 20 * rows  # as wide a bar, however many maps it stands beside
+  aspect = 20 * rows  # keeps the width of the bar for any number of rows
   figure.colorbar(image, ax=panels, label="probability", aspect=aspect, pad=0.01)
   save(figure, output_png, bbox_inches="tight")
 
 
 # ---------------------------------------------------------------------------------------------
-# Vectors as points of a plane.
+# Vectors as points in a plane.
 
-_MOST_LABELS = 60  # More of them could not be read.
+_MOST_LABELS = 60  # More are not readable.
 _LABEL_LENGTH = 40  # characters
 
-# Where a label may stand: how far right of its point and above it, and which of its sides is there.
+# Possible positions of a label: offsets right of and above its point, and its alignment.
 _PLACES = [
   *((dx, dy, side) for dy in (3, -8) for dx, side in ((5, "left"), (-5, "right"))),
   *((dx, dy, side) for dy in (-2.5, 10, -15) for dx, side in ((6, "left"), (-6, "right"))),
@@ -259,12 +259,12 @@ _PLACES = [
 
 
 def project_vectors(vectors: np.ndarray, method: str = "pca") -> np.ndarray:
-  """Places vectors in a plane.
+  """Projects vectors to a plane.
 
   Args:
     vectors: float `[M, W]`.
-    method: `pca` keeps the two directions in which they differ most, so that distances mean
-      something; `tsne` keeps neighbours together, and distances between groups mean nothing.
+    method: `pca` keeps the two directions of largest variance, so that distances are meaningful;
+      `tsne` keeps neighbours together, but distances between groups are meaningless.
 
   Returns:
     float `[M, 2]`, the same for the same vectors.
@@ -277,11 +277,11 @@ def project_vectors(vectors: np.ndarray, method: str = "pca") -> np.ndarray:
   from sklearn.manifold import TSNE
 
   if len(vectors) < 3:
-    raise ValueError(f"Three vectors at least make a picture, not {len(vectors)}.")
+    raise ValueError(f"At least three vectors are needed for a picture, not {len(vectors)}.")
   if method == "pca":
     return PCA(2, svd_solver="full").fit_transform(vectors)
   if method == "tsne":
-    # Each point looks at some 30 others, if there are so many.
+    # About 30 neighbours for each point, or fewer for few points.
     perplexity = min(30.0, (len(vectors) - 1) / 3)
     return TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors)
   raise ValueError(f"method is {method!r}, but must be pca or tsne.")
@@ -294,11 +294,11 @@ def plot_vectors(
   method: str = "pca",
   groups: Sequence[str] | None = None,
 ) -> None:
-  """Draws vectors as points; few enough of them with their labels.
+  """Draws vectors as points, with their labels if there are at most 60.
 
   Args:
     vectors: float `[M, W]`.
-    labels: M texts, cut where they are long.
+    labels: M texts; long ones are cut.
     output_png: the picture; the ending decides the format.
     method: see `project_vectors`.
     groups: M names, such as classes: points of a group share a colour and a shape.
@@ -318,11 +318,11 @@ def plot_vectors(
 
 
 def _write_labels(figure, panel, points: np.ndarray, labels: Sequence[str]) -> None:
-  """Writes each label beside its point, where there is room; without any it is left out."""
+  """Writes each label beside its point; labels without enough space are omitted."""
   from matplotlib.transforms import Bbox
 
   panel.margins(x=0.18)
-  figure.draw_without_rendering()  # Now it is known where each point will be.
+  figure.draw_without_rendering()  # Computes the positions of the points.
   figure.set_layout_engine("none")
   at = panel.transData.transform(points)  # pixels
   inside = panel.get_window_extent()
@@ -364,7 +364,7 @@ def plot_table(
   title: str,
   notes: Sequence[str] = (),
 ) -> None:
-  """Draws a table of text with a line below its header, as a paper has it.
+  """Draws a table of text with a line below its header, as in papers.
 
   Args:
     rows: cells of each row, the header first; all rows have the same number.

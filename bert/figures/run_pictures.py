@@ -1,4 +1,4 @@
-"""The pictures of `--plots`: what a run trained and scored, as PNG files in OUTPUT_DIR/plots.
+"""The pictures of `--plots`: curves and scores of a run, as PNG files in OUTPUT_DIR/plots.
 
 | file | shows |
 |---|---|
@@ -25,13 +25,13 @@ FOLDER = "plots"
 
 
 def _or_warn(draw: Callable) -> Callable:
-  """The same function, which warns instead of raising, whatever happens."""
+  """Decorates a function so that it warns instead of raising any exception."""
 
   @functools.wraps(draw)
   def draw_or_warn(*args):
     try:
       return draw(*args)
-    except Exception as error:  # A picture is worth no run.
+    except Exception as error:  # A failed picture must not stop a run.
       logging.warning("--plots: no picture (%s): %s", type(error).__name__, error)
       return None
 
@@ -39,7 +39,7 @@ def _or_warn(draw: Callable) -> Callable:
 
 
 def draw_run(output_dir: str) -> None:
-  """Draws the curves of a run and its results, as far as it left their values.
+  """Draws the curves and results of a run for which it has written values.
 
   Args:
     output_dir: its folder, with event files and `eval_results*.json`.
@@ -72,7 +72,7 @@ def draw_training(output_dir: str) -> None:
 
 @_or_warn
 def draw_results(results_file: str, results: Mapping) -> None:
-  """Draws those results of an evaluation that make a picture.
+  """Draws the results of an evaluation that have a picture.
 
   Args:
     results_file: the file of the results, after which pictures are named.
@@ -88,7 +88,7 @@ def draw_results(results_file: str, results: Mapping) -> None:
   scores = scores_by_type(results)
   if scores:
     path = _path(output_dir, f"{name}_scores")
-    drawing.plot_scores(scores, path, "Entities by type, and how many there are")
+    drawing.plot_scores(scores, path, "Entities by type, with their number")
     logging.info("Drew %s.", path)
 
 
@@ -99,8 +99,7 @@ def _path(output_dir: str, name: str) -> str:
 
 
 def scores_by_type(results: Mapping[str, float]) -> dict[str, dict[str, float]]:
-  """The scores of `tagging.score` as `drawing.plot_scores` takes them; empty for results of other
-  tasks.
+  """The scores of `tagging.score` for `drawing.plot_scores`; empty for other tasks.
 
   Example:
     >>> results = {"eval_precision": 1.0, "eval_recall": 0.5, "eval_f1": 0.67, "eval_loss": 0.1}

@@ -45,7 +45,7 @@ def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
   import tensorflow as tf
 
   paths = filesystem.matching(os.path.join(os.fspath(folder), "events.out.tfevents.*"))
-  # The order of names is not that of time: process number and a counter are parts of them.
+  # Names are not in the order of time: they contain the process number and a counter.
   events = sorted(itertools.chain(*map(read_events, paths)), key=lambda event: event.wall_time)
   curves: dict[str, Curve] = {}
   for event in events:
@@ -57,23 +57,23 @@ def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
 
 
 def read_events(path: str) -> Iterator:
-  """The events of a file, up to where a run that was killed or still writes left off."""
+  """The complete events of a file, whose run may have been killed or still be writing."""
   import tensorflow as tf
 
   try:
     for record in tf.data.TFRecordDataset(path):
       yield tf.compat.v1.Event.FromString(record.numpy())
   except tf.errors.DataLossError:
-    logging.info("%s ends within an event; what comes before is shown.", path)
+    logging.info("%s ends within an event; the events before it are shown.", path)
 
 
 def smooth(values: Sequence[float], radius: int) -> list[float]:
-  """The mean of each value and its neighbours on both sides, so that the line does not lag behind.
+  """The mean of each value and its neighbours on both sides; the line thus has no lag.
 
   Args:
     values: in the order of steps.
-    radius: how many neighbours on each side. At the begin, where curves are steep, no more than
-      there are on both sides; at the end those that there are.
+    radius: how many neighbours on each side. At the beginning, where curves are steep, as
+      many as both sides have; at the end as many as each side has.
 
   Example:
     >>> smooth([1.0, 3.0, 8.0, 3.0], radius=1)
@@ -135,7 +135,7 @@ def plot_curves(
 
 
 def _tags_to_show(model_dir, asked: Sequence[str] | None, present: Mapping[str, int]) -> list[str]:
-  """What is asked for, or losses, accuracies, learning rate: of what has two points at least.
+  """The tags to show: those requested, or losses, accuracies, learning rate with two points.
 
   Args:
     model_dir: for messages.
@@ -180,7 +180,7 @@ def _tag_of_references(tags: Sequence[str]) -> str | None:
 
 def _draw_panel(panel, tag: str, training: Curve, evaluation: Curve) -> None:
   steps, values = list(training), list(training.values())
-  if tag == "learning_rate":  # without noise, and its corners are no accident
+  if tag == "learning_rate":  # has no noise, and its corners are intended
     panel.plot(steps, values, color=MAIN_COLOR, linewidth=1.8, label="training")
     panel.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
     panel.set_ylim(bottom=0)
@@ -200,7 +200,7 @@ def _draw_panel(panel, tag: str, training: Curve, evaluation: Curve) -> None:
     )
   title = tag.replace("_lm_", " LM ").replace("_", " ")
   plain_axes(panel, title, "training step", _unit_of(tag))
-  panel.tick_params(labelbottom=True)  # though panels share their steps
+  panel.tick_params(labelbottom=True)  # panels share an axis, which hides the labels
   panel.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")
 
 
@@ -212,7 +212,7 @@ def _draw_references(panel, references: Mapping[str, float]) -> None:
 
 
 def _unit_of(tag: str) -> str:
-  """What the vertical axis counts.
+  """The unit of the vertical axis.
 
   Example:
     >>> _unit_of("masked_lm_loss"), _unit_of("tokens/sec"), _unit_of("tokens_per_example")

@@ -1,4 +1,4 @@
-"""Attention maps: how much each word piece attends to each other, in every layer and head.
+"""Attention maps: the attention of each word piece to every other, per layer and head.
 
   attend = load("uncased_L-12_H-768_A-12")
   tokens, maps = attend("The cat sat on the mat.")      # float32 [L, N, S, S]
@@ -24,8 +24,8 @@ def attention_maps(bert_config, model, input_mask):
 
   Args:
     bert_config: its `BertConfig`.
-    model: a `modeling.BertModel`, in the variable store of which this is called.
-    input_mask: int `[B, S]`, 1 where there is a word piece.
+    model: a `modeling.BertModel`; call this under its variable store.
+    input_mask: int `[B, S]`, 1 for a word piece.
 
   Returns:
     float32 `[B, L, N, S, S]`: from each piece to each other; the last axis sums to 1.

@@ -1,4 +1,4 @@
-"""Models loaded for prediction: checkpoints with the files that belong to them, and SavedModels.
+"""Models loaded for prediction: checkpoints with their configuration and vocabulary, SavedModels.
 
 Both become a `LoadedFunction`: traced once, for batches of any size and length.
 
@@ -19,7 +19,7 @@ Arrays = Mapping[str, Any]  # name -> array or tensor
 
 
 class LoadedFunction:
-  """A traced function as `Predictor` takes it.
+  """A traced function in the form that `Predictor` needs.
 
   Attributes:
     inputs: names of its arguments.
@@ -47,7 +47,7 @@ class LoadedFunction:
       if spec.dtype != tf.string or spec.shape.rank not in (1, 2):
         raise ValueError(f"the input {name} is {spec.dtype.name}, of shape {spec.shape}, not text")
     lists = [name for name, spec in specs.items() if spec.shape.rank == 2]
-    return cls(function, sorted(specs), owner, lists)  # a file has them in any order
+    return cls(function, sorted(specs), owner, lists)  # a SavedModel stores them in any order
 
   def __call__(self, batch: Arrays) -> Arrays:
     """Runs the function on NumPy arrays or lists of strings."""
@@ -102,7 +102,7 @@ def load_model(
   max_seq_length: int = 128,
   special_tokens: Sequence[str] = (),
 ):
-  """Finds the files that belong to a checkpoint, and checks that they fit together.
+  """Finds the files that belong to a checkpoint, and checks that they are consistent.
 
   Args:
     init_checkpoint: a checkpoint's prefix, a folder with one, an exported encoder, or the name of a
@@ -110,7 +110,7 @@ def load_model(
     bert_config_file: by default bert_config.json beside the checkpoint.
     vocab_file: by default vocab.txt beside the checkpoint.
     do_lower_case: True for uncased models; by default the case of an export, True for others.
-    max_seq_length: the longest sequence that the model will get.
+    max_seq_length: the longest sequence to predict.
     special_tokens: see `tokenization.FullTokenizer`.
 
   Returns:
@@ -142,7 +142,7 @@ def load_model(
 
 
 def check_length(max_seq_length: int, max_position_embeddings: int) -> None:
-  """Raises a ValueError for a length that the model does not take, or that leaves no room."""
+  """Raises a ValueError for a length that is too large for the model, or below 3."""
   if not 3 <= max_seq_length <= max_position_embeddings:
     raise ValueError(
       f"max_seq_length is {max_seq_length}, but must be from 3 to {max_position_embeddings}, the "
@@ -156,7 +156,7 @@ def load_graph(
   prefix: str,
   optional: tuple[str, ...] = (),
 ) -> LoadedFunction:
-  """Traces a graph function once, and gives its variables their values in a checkpoint.
+  """Traces a graph function once, and loads its variables from a checkpoint.
 
   Args:
     build: int32 inputs `[B, S]` of unknown sizes -> outputs `[B, ...]`.

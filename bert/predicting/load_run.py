@@ -24,7 +24,7 @@ class Run(NamedTuple):
   Attributes:
     prefix: of its best checkpoint, if it kept that (`--eval_every_steps`), else of its newest.
     vocab_file: its vocabulary.
-    facts: what makes it this run: sizes, task, labels; see `output_folder.model_fingerprint`.
+    facts: its fingerprint: sizes, task, labels; see `output_folder.model_fingerprint`.
     settings: values of flags, such as `max_seq_length`.
   """
 
@@ -96,9 +96,9 @@ def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Ru
   facts = state.get("fingerprint", {})
   if "problem_type" not in facts and facts.get("task_name") not in _MODELS:
     raise ValueError(
-      f"{prefix} is no fine-tuned model of run_classifier.py, run_squad.py, run_ner.py or "
-      "run_swag.py: nothing beside it says what it answers. Vectors and masked words are had of "
-      "any checkpoint: Predictor.from_checkpoint, masked_words.from_checkpoint."
+      f"{prefix} is not a fine-tuned model of run_classifier.py, run_squad.py, run_ner.py or "
+      "run_swag.py: its task is not stored beside it. Any checkpoint gives vectors and masked "
+      "words: Predictor.from_checkpoint, masked_words.from_checkpoint."
     )
   vocab_file = vocab_file or model_files.find(path).vocabulary
   if vocab_file is None:
@@ -127,7 +127,7 @@ def _sentences(run: Run):
     "label_names": run.facts["labels"],
     "problem_type": run.facts["problem_type"],
     "windows": windows,
-    # A run does not say whether its texts were pairs: a second text may come, and be empty.
+    # A run does not record whether its texts were pairs: the second text may be empty.
     "is_pair": True,
   }
   return sentence_model.SentenceModel, settings

@@ -14,7 +14,7 @@ from bert.predicting import load_model, sentence_vectors
 from bert.predicting.predictor import Predictor
 
 MASK = "[MASK]"
-# Kept whole in a text, if spelled like this; any other bracket is punctuation.
+# Kept whole in a text if written exactly like this; any other bracket is punctuation.
 SPECIAL_TOKENS = (MASK, "[CLS]", "[SEP]", "[UNK]")
 
 _INPUTS = (*sentence_vectors.INPUTS, "masked_lm_positions")
@@ -180,7 +180,7 @@ def _likeliest(logits, top_k):
 
 
 class Question(NamedTuple):
-  """A text or two, and their source, for messages."""
+  """One or two texts, and their source for messages."""
 
   text_a: str
   text_b: str | None = None
@@ -193,7 +193,7 @@ def _predictor(function, tokenizer, max_seq_length, has_next_sentence, batch_siz
     features = sentence_vectors.text_features(tokenizer, question[:2], max_seq_length)
     places = [i for i, token in enumerate(features["tokens"]) if token == MASK]
     _check_question(question, len(places), has_next_sentence, max_seq_length)
-    # A text without a mask has one place, as padding; its output is not read.
+    # A text without a mask has one position as padding; its output is not used.
     return {
       **features,
       "question": question,
@@ -233,7 +233,7 @@ def _check_question(question: Question, num_places: int, has_next_sentence, max_
   asked = texts.count(MASK)
   if num_places < asked:
     raise ValueError(
-      f"{where}{asked - num_places} of {asked} [MASK] in {texts!r:.60} lie beyond max_seq_length "
+      f"{where}{asked - num_places} of {asked} [MASK] in {texts!r:.60} are beyond max_seq_length "
       f"{max_seq_length}. Raise --max_seq_length, or shorten the text."
     )
   if not asked and question.text_b is None:

@@ -1,4 +1,4 @@
-"""One model, loaded once, that takes texts and returns results: for every task and every export.
+"""A model, loaded once, that converts texts to results, for every task and every export.
 
   predictor = Predictor.from_run("/tmp/squad_output", vocab_file="vocab.txt")  # any run_*.py
   predictor = Predictor.from_saved_model("/tmp/squad_output/export")           # or its --do_export
@@ -70,7 +70,7 @@ class Predictor:
   Attributes:
     batch_size: number of items in a batch.
     batch_tokens: a batch may have more items, up to this number of tokens.
-    chunk_size: number of items that are sorted by length together, and wait for each other.
+    chunk_size: number of items that are sorted by length and returned together.
   """
 
   def __init__(
@@ -370,7 +370,7 @@ def name_texts(
 
 
 def _is_input(value, is_list: bool) -> bool:
-  """Whether it is a text, or a list of texts that are not empty: empty ones are padding."""
+  """Whether the value is a text, or a list of non-empty texts: empty ones are padding."""
   if not is_list:
     return isinstance(value, str)
   are_texts = isinstance(value, (list, tuple)) and all(isinstance(text, str) for text in value)

@@ -1,4 +1,4 @@
-"""Texts to vectors: the outputs of BERT's layers for each word piece, or pooled for each text.
+"""Texts to vectors: outputs of BERT's layers for each word piece, or pooled per text.
 
 `predictor.Predictor.from_checkpoint` combines these functions; `extract_features.py` writes files.
 
@@ -17,10 +17,10 @@ from bert.tasks.classification import InputExample, join_texts
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 POOLINGS = ("none", "cls", "mean", "max")
 
-# Limit of the vectors that wait until all texts of their chunk are done.
+# Limit of the vectors in memory until all texts of their chunk are done.
 _CHUNK_BYTES = 1 << 28
 
-# A batch of short texts has more of them, up to this number of tokens: each operation has a fixed
+# Batches of short texts have more texts, up to this number of tokens: each operation has a fixed
 # cost. The gain is small, and much larger batches do not fit into caches.
 _BATCH_TOKENS = 2048
 
@@ -141,7 +141,7 @@ def batch_tokens_of(max_seq_length: int, batch_size: int) -> int:
 
 
 def own_vectors(features: Features, vectors: np.ndarray, pooling: str) -> np.ndarray:
-  """The vectors of one text, without padding, in memory of their own."""
+  """A copy of the vectors of one text, without padding."""
   return np.array(vectors[: len(features["input_ids"])] if pooling == "none" else vectors)
 
 

@@ -3,9 +3,9 @@
   table = WordTable({"want": 1, "##ed": 2}, plain=tokenizer_ids, do_lower_case=True, max_chars=200)
   table.look_up("Wanted")           # [1, 2]
 
-No step of the tokenizer looks beyond a blank. So what stands between two blanks has the same pieces
-in every text, and a table that remembers words covers nearly all of a text: what is left to do is
-to split it and look its words up. A new word is split here if it is ASCII; any other is passed to
+No step of the tokenizer depends on text beyond a blank. So a word between two blanks has the same
+pieces in every text, and a table of words covers nearly all of a text: what remains is to split
+the text and look up its words. A new word is split here if it is ASCII; any other is passed to
 the plain tokenizer, once. Nothing here depends on a tokenizer's class.
 """
 

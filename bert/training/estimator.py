@@ -1,7 +1,7 @@
 """The loop around a model: train, evaluate, predict, and resume a run where it stopped.
 
-`Estimator(model_fn, config, params)` keeps the shape it had in TensorFlow 1, on `tf.function` and
-`tf.distribute`. It knows nothing of BERT:
+`Estimator(model_fn, config, params)` has the interface of TensorFlow 1, on `tf.function` and
+`tf.distribute`. It is independent of BERT:
 
   def model_fn(features, labels, mode, params):
     ...

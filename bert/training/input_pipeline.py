@@ -1,6 +1,6 @@
 """Records on disk -> batches of features, in the original's order.
 
-Features travel as TFRecord files of `tf.train.Example`s under the original's names, see
+Features are stored in TFRecord files of `tf.train.Example`s under the original's names, see
 `bert/io/record_files.py`, which writes them. `record_input_fn` reads them:
 
   input_fn = record_input_fn(
@@ -9,8 +9,8 @@ Features travel as TFRecord files of `tf.train.Example`s under the original's na
 
 Training repeats, shuffles in a buffer of 100, and batches. The order derives from the seed alone,
 so a resumed run drops as many shuffled records as were consumed, unparsed, and continues with the
-very next batch. Each batch is cut to its own longest example: padding costs time and changes
-nothing. To have less of it, `group_by_length` puts examples of similar lengths into one batch
+very next batch. Each batch is cut to its own longest example: padding costs time and does not
+change results. For less padding, `group_by_length` puts examples of similar lengths into one batch
 (length_groups.py), or `pack_sequences` puts several into one row (sequence_packing.py).
 
 Reading, parsing and all that follows are operations of a graph without Python. They run in threads

@@ -6,8 +6,8 @@
 A stream of records, shuffled already, is cut into windows. Each window is sorted by length, dealt
 into batches, and the batches come in random order. So no more than a window is in memory, whatever
 the size of the data; every record comes as often as before, and within a window of where it came
-before. What is random derives from the seed and the number of the window: the stream can be entered
-anywhere, at the price of reading one window.
+before. Randomness depends on the seed and the number of the window only: the stream can be resumed
+anywhere, at the cost of reading one window.
 
 The procedure is that of `LengthGroupedSampler` in transformers, applied to a stream.
 """

@@ -2,13 +2,13 @@
 
 Numbers below 6e-8 are zero in float16, and those above 65504 are infinite. So the gradient is taken
 of the loss times a scale, and divided by it again in float32. A scale that is too small loses small
-gradients unseen; one that is too large makes some of them infinite, and that shows. Hence:
+gradients silently; one that is too large makes some of them infinite, which is detectable. Hence:
 
 - a step whose gradients are finite is a good one; 2,000 of them in a row double the scale;
-- a step whose gradients are not is skipped (weights and slots stay as they are), and the scale
+- a step whose gradients are not is skipped (weights and slots do not change), and the scale
   halves. A scale of 1 is not halved any more: training stops, as in float32.
 
-A skipped step counts as a step all the same: `global_step` says how many batches were taken, and
+A skipped step counts as a step: `global_step` is the number of batches consumed, and
 the learning rate, the order of the data and the bits of dropout depend on it alone, as in float32.
 
 The state is three variables beside the model's. They exist in runs in float16 only, whose

@@ -1,6 +1,6 @@
 """Signals that end a program, delayed until it can stop without losing data.
 
-with StopSignals((signal.SIGTERM, signal.SIGINT), "saving after this step; once more ends at once"):
+with StopSignals((signal.SIGTERM, signal.SIGINT), "saving after this step; again: ends at once"):
 """
 
 import signal

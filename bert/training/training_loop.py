@@ -1,7 +1,7 @@
 """The training loop: steps, progress, evaluation, checkpoints, and a clean stop.
 
-`Estimator.train` builds the graph and fills the variables; `Training` runs it. It stops only where
-something is due, and always in this order: report, evaluate, save, leave.
+`Estimator.train` builds the graph and fills the variables; `Training` runs it. It stops only at
+steps with work to do, always in this order: report, evaluate, save, end.
 """
 
 import contextlib

@@ -121,7 +121,7 @@ def test_attention_maps_share_one_scale_and_name_their_pieces(drawn, tmp_path):
     assert names == tokens
     assert all(label.get_visible() for label in shown[index].get_xticklabels())
   assert bar.get_ylabel() == "probability"
-  with pytest.raises(ValueError, match=r"\[5, 4, 4\] do not fit 3 tokens"):
+  with pytest.raises(ValueError, match=r"\[5, 4, 4\] do not match 3 tokens"):
     drawing.plot_attention(maps, tokens[:3], tmp_path / "b.png")
 
 

@@ -346,7 +346,7 @@ def test_a_checkpoint_that_no_run_left_is_refused(finished, tmp_path):
   for path in pathlib.Path(prefix).parent.glob(f"{pathlib.Path(prefix).name}.*"):
     if path.suffix == ".index" or ".data-" in path.name:
       shutil.copy(path, tmp_path / path.name)
-  with pytest.raises(ValueError, match="is no fine-tuned model of run_classifier"):
+  with pytest.raises(ValueError, match="is not a fine-tuned model of run_classifier"):
     load_run.find_run(tmp_path / pathlib.Path(prefix).name, str(done.vocab_file))
 
 

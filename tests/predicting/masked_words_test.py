@@ -171,7 +171,7 @@ def test_only_the_mask_as_it_is_written_counts(fill):
 
 def test_a_mask_that_is_cut_off_is_told(fill):
   assert len(fill(["the " * 13 + "[MASK]"])[0]["masks"]) == 1
-  with pytest.raises(ValueError, match=r"1 of 2 \[MASK\] in .* lie beyond max_seq_length 16"):
+  with pytest.raises(ValueError, match=r"1 of 2 \[MASK\] in .* are beyond max_seq_length 16"):
     fill(["[MASK]" + "the " * 14 + "[MASK]"])
 
 

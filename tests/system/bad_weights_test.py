@@ -444,7 +444,7 @@ SAVED_MODELS = [
     loading(lambda folder: load_run.load_run(folder / "run")),
     [
       case("no checkpoint", None, "has no checkpoint"),
-      case("no run", GOOD, "is no fine-tuned model", "masked_words"),
+      case("no run", GOOD, "is not a fine-tuned model", "masked_words"),
     ],
     {"run/model.ckpt-1.data-00000-of-00001": VALUES, "run/other": b""},
     named="run",
