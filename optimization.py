@@ -2,7 +2,7 @@
 
 Exact by default: no bias correction ("mostly an oversight", google-research/bert#153), decay added
 to the update and not to the gradient, a linear warm-up, then a linear decay over the
-*whole* run (so the rate steps down where the warm-up ends), gradients clipped to a global norm of
+*whole* run (so the rate drops at the end of the warm-up), gradients clipped to a global norm of
 1, rate 0 at step 0. Everything beyond that is a keyword of `create_optimizer`.
 """
 

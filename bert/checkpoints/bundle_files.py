@@ -9,7 +9,7 @@ A checkpoint is a *prefix*, such as `out/model.ckpt-20`, and the files whose nam
 
 The first two and the last are what TensorFlow 1's `Saver` writes and reads, and tensors carry the
 original's names (`bert/embeddings/word_embeddings`, its slots `.../adam_m` and `.../adam_v`,
-`global_step`), so either side continues what the other began. The sidecar `state.json` is this
+`global_step`), so either program can continue a run of the other. The sidecar `state.json` is this
 project's own; the original's checkpoints have none.
 
 Damage is found without reading gigabytes: the index verifies its own

@@ -4,7 +4,7 @@
 
   encoder = tf.saved_model.load("out/encoder")         # TensorFlow alone is needed
   encoder(inputs)["pooled_output"]                     # inputs: see `Encoder.__call__`
-  encoder(inputs, training=True)                       # drops out
+  encoder(inputs, training=True)                       # with dropout
   encoder.mlm({**inputs, "masked_lm_positions": p})    # if the checkpoint has that head
 
 The graph is that of `modeling.BertModel`, and the variables keep the checkpoint's names, so that an

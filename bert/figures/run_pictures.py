@@ -3,11 +3,11 @@
 | file | shows |
 |---|---|
 | `training.png` | losses, accuracies and the learning rate, step by step |
-| `eval_results_confusion_matrix.png` | classification: which class was taken for which |
+| `eval_results_confusion_matrix.png` | classification: the confusion matrix |
 | `eval_results_scores.png` | named entities: precision, recall and F1 of each type |
 
-A run leaves these numbers in event files and, with `--plots`, in `eval_results*.json`. A picture
-that cannot be drawn must not end a run of days: it is a warning.
+A run writes these numbers to event files and, with `--plots`, to `eval_results*.json`. A picture
+that cannot be drawn must not stop a run of days: it is a warning.
 """
 
 import functools

@@ -2,7 +2,7 @@
 
   folder = provide("models/x", ["https://host/x.zip"], unpack_all, needs=["vocab.txt"])
 
-Which folders exist is the matter of `checkpoints/released_models.py` and `tasks/public_data.py`.
+`checkpoints/released_models.py` and `tasks/public_data.py` define the folders.
 Guarantees:
 
 1. A returned folder is complete. It is unpacked aside and becomes visible by one rename, so a run

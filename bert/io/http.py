@@ -2,7 +2,7 @@
 
   fetch("https://host/name.zip", pathlib.Path("name.zip.part"))
 
-Where files are kept is the matter of `download_cache.py`.
+`download_cache.py` decides where files are stored.
 """
 
 import contextlib

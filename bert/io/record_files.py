@@ -4,7 +4,7 @@
   for record in records_of("train.tf_record"):  # bytes of tf.train.Examples
 
 A manifest beside each file (`.NAME.manifest.json`: records, bytes) shows later whether the file is
-whole: TFRecord's checksums do not notice when a file ends early between two records. Files may be
+complete: TFRecord's checksums do not detect a file that ends between two records. Files may be
 compressed with gzip, all or some of them.
 """
 

@@ -1,14 +1,14 @@
 """The elementwise blocks of a transformer, each computed in one pass, with an explicit gradient.
 
-Automatic differentiation keeps and revisits many intermediate tensors that a gradient worked out on
-paper does not need, and every TensorFlow operation reads and writes all of its memory again. So a
+Automatic differentiation stores and rereads many intermediate tensors that an explicit gradient
+does not need, and every TensorFlow operation reads and writes all of its memory again. So a
 block here is a pair of plain functions, forward and backward, over whole tensors. Inside
 `compile_blocks` XLA fuses each of them into one loop; elsewhere they run operation by operation.
-Compiling takes about 0.1 s for every new shape, so that training earns it back and evaluation does
-not.
+Compiling takes about 0.1 s for every new shape, which pays off in training, but not in
+evaluation.
 
-All arithmetic is float32. Where matrix products are computed in another type, blocks read them as
-they come and hand out what the next product reads, so that casts cost no pass of their own.
+All arithmetic is float32. Where matrix products are computed in another type, blocks read and
+write that type directly, so that casts need no separate pass.
 
 `tests/model/kernels_test.py` compares values and gradients with the textbook formulas.
 """

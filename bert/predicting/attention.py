@@ -3,8 +3,8 @@
   attend = load("uncased_L-12_H-768_A-12")
   tokens, maps = attend("The cat sat on the mat.")      # float32 [L, N, S, S]
 
-The encoder keeps no maps, which would cost every run time and memory. They are computed here a
-second time, from the input of each layer, its queries and its keys.
+The encoder does not store its maps, to save time and memory. They are computed again here from
+the input of each layer, with its queries and keys.
 
 Letters in shapes: B = batch size, L = layers, N = heads, S = sequence length, H = size of one head,
 W = hidden size.

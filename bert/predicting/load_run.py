@@ -4,7 +4,7 @@
   function({"text_a": ["It rains."], "text_b": ["It is wet."]})["label"]
 
 The sidecar of a checkpoint holds the task, the sizes of the model, the labels, the hash of the
-vocabulary and the lengths. So only the vocabulary has to be named, and a wrong one is refused. The
+vocabulary and the lengths. So only the vocabulary must be given, and a wrong one is refused. The
 graphs are those of the exports (`exporting/task_model.py` and its subclasses, where inputs and
 outputs are described): a folder and its `--do_export` give the same answers.
 """

@@ -3,8 +3,8 @@
   entities_of(["O", "B-LOC", "I-LOC", "O"], "bio")                   # [Entity("LOC", 1, 3)]
   convert_labels(["B-LOC", "I-LOC"], "bio", "bioes")                 # ["B-LOC", "E-LOC"]
 
-Entities are what the schemes have in common: a conversion reads entities in one scheme and spells
-them in another. Pure Python.
+All schemes encode entities: a conversion reads the entities in one scheme and encodes them in
+another. Pure Python.
 """
 
 from collections.abc import Iterable, Sequence

@@ -10,7 +10,7 @@ several overlapping windows, and pools their logits into those of the document:
 A document is one example, with one label, one loss and one line of predictions, in training as in
 evaluation. The rules:
 
-* The first window is what `--long_text=truncate` reads. A document that fits has no other.
+* The first window is what `--long_text=truncate` reads. A document that fits has one window.
 * Each window begins `--window_stride` pieces after the start of the one before. The last one moves
   back so that it is full: in a mean, a short fragment would count as much as a full window.
 * Of a pair, the longer text (of two equally long, the first) is read in windows, and each window

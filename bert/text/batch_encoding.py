@@ -4,7 +4,7 @@
   inputs["input_ids"].shape           # (2, 64)
 
 `tokenization.FullTokenizer` offers it as a method. Several processes can share a large batch: each
-gets the tokenizer once, pickled, and returns arrays, which travel cheaply.
+gets the tokenizer once, pickled, and returns arrays, which are cheap to send.
 """
 
 import concurrent.futures

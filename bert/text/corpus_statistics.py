@@ -1,7 +1,7 @@
 """Statistics of a corpus, and warnings about what spoils a model before it trains for days.
 
 statistics = TextStatistics(total_bytes=corpus.total_bytes(files))
-...  # whoever reads the text calls its `add_` methods
+...  # readers of the text call its `add_` methods
 statistics.log()
 """
 
@@ -31,13 +31,13 @@ COUNTS = (
 
 @dataclasses.dataclass
 class TextStatistics:
-  """Counts of documents, sentences, tokens and oddities.
+  """Counts of documents, sentences, tokens and unusual lines.
 
   Attributes:
     total_bytes: size of all input, for progress messages; 0 if unknown.
     logs_progress: whether to log progress.
-    documents_alone: documents whose random next sentences had to come from themselves.
-    first_invalid: the first line that is not UTF-8, as far as known.
+    documents_alone: documents whose random next sentences come from the same document.
+    first_invalid: the first known line that is not UTF-8.
   """
 
   total_bytes: int = 0
@@ -181,7 +181,7 @@ class LineSample:
 
 
 class Progress:
-  """Logs every ten seconds how much is done, at what speed, and the remaining time."""
+  """Logs progress, speed and remaining time every ten seconds."""
 
   def __init__(self, what: str, total: float, unit: str, interval_s: float = 10.0):
     self._what, self._total, self._unit, self._interval_s = what, total, unit, interval_s

@@ -3,8 +3,8 @@
   located = locate_tokens(tokenizer, "Où est-il?")
   located[0]                          # TokenSpan(token="ou", start=0, end=2, word_id=0)
 
-The tokenizer's own steps are run, character by character where they change a text, with the span
-of every character kept beside it. `tokenization.FullTokenizer` offers the result as a method.
+Runs the tokenizer's own steps, character by character where they change a text, together with the
+span of every character. `tokenization.FullTokenizer` offers the result as a method.
 """
 
 import collections

@@ -6,11 +6,11 @@
 
 The learner is that of `tensorflow_text.tools.wordpiece_vocab`: a piece is kept if it occurs often
 enough in words that no longer piece covers. It takes a threshold, not an exact size, so
-`learn_vocabulary` searches for the threshold that gives slightly too many pieces, and leaves out
+`learn_vocabulary` searches for the threshold that gives slightly too many pieces, and drops
 the rarest of them.
 
 Every character of the alphabet is a token, alone and as `##` continuation, so a word without a rare
-character never becomes [UNK]. Characters that are words by themselves (punctuation, Chinese) are
+character never becomes [UNK]. Characters that are separate words (punctuation, Chinese) are
 never continuations, and have the first form only.
 """
 
