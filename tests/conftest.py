@@ -1,5 +1,6 @@
 """What all tests share: where recorded outputs and real data lie, and a quiet TensorFlow."""
 
+import functools
 import os
 import pathlib
 
@@ -46,6 +47,16 @@ def fake_estimator(monkeypatch) -> None:
   from tests.kit.fake_estimator import FakeEstimator
 
   monkeypatch.setattr(estimator, "Estimator", FakeEstimator)
+
+
+@pytest.fixture(scope="module")
+def one_tokenizer():
+  """One graph of the tokenizer per vocabulary in a module: its tables take seconds to build."""
+  from bert.exporting import hub_preprocess
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(hub_preprocess, "Preprocessor", functools.cache(hub_preprocess.Preprocessor))
+    yield
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,9 @@ from bert.model import heads
 from bert.model.variables import VariableStore, get_variable, use_store, zeros_initializer
 from bert.modeling import BertConfig, BertModel
 from bert.optimization import AdamWeightDecayOptimizer, create_optimizer, learning_rate_at
+from tests.kit.tiny_pretraining import outputs_of_heads
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
-MASKED = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
 
 def run_20_steps(golden_dir, losses_of, before_training, warmup):
@@ -68,15 +68,7 @@ def test_pretraining_steps_equal_the_original(golden_dir):
   golden = np.load(golden_dir / "tiny_pretrain.npz")
 
   def losses_of(config, model, batch):
-    masked = heads.get_masked_lm_output(
-      config,
-      model.get_sequence_output(),
-      model.get_embedding_table(),
-      *(batch[name] for name in MASKED),
-    )
-    following = heads.get_next_sentence_output(
-      config, model.get_pooled_output(), batch["next_sentence_labels"]
-    )
+    masked, following = outputs_of_heads(config, model, batch)
     return [masked[0], following[0]]
 
   store, losses, rates = run_20_steps(

@@ -13,36 +13,10 @@ import tensorflow as tf
 
 from bert.checkpoints import bundle_files, finding, load_report, loading, reading, saving
 from bert.checkpoints.bundle_files import CheckpointError
+from tests.kit.checkpoint_names import CLASSIFIER_HEADS, PRETRAINING_HEADS, names_in_training
 from tests.kit.script_runs import assert_same_values, tensors
 from tests.kit.small_checkpoints import DATA, KERNEL, raising, save, values_of, variables_of
 
-
-def _bert_names(layers: int, heads: list[str]) -> set[str]:
-  """All names of a training checkpoint of the original."""
-  names = [f"bert/embeddings/{kind}_embeddings" for kind in ("word", "token_type", "position")]
-  dense = ["bert/pooler/dense"]
-  norms = ["bert/embeddings/LayerNorm"]
-  for layer in (f"bert/encoder/layer_{i}/" for i in range(layers)):
-    dense += [layer + "attention/self/" + part for part in ("query", "key", "value")]
-    dense += [layer + part + "dense" for part in ("attention/output/", "intermediate/", "output/")]
-    norms += [layer + part + "LayerNorm" for part in ("attention/output/", "output/")]
-  names += [f"{place}/{part}" for place in dense for part in ("kernel", "bias")]
-  names += [f"{place}/{part}" for place in norms for part in ("gamma", "beta")]
-  names += heads
-  slots = [f"{name}/{slot}" for name in names for slot in ("adam_m", "adam_v")]
-  return {*names, *slots, "global_step"}
-
-
-PRETRAINING_HEADS = [
-  "cls/predictions/output_bias",
-  "cls/predictions/transform/LayerNorm/beta",
-  "cls/predictions/transform/LayerNorm/gamma",
-  "cls/predictions/transform/dense/bias",
-  "cls/predictions/transform/dense/kernel",
-  "cls/seq_relationship/output_bias",
-  "cls/seq_relationship/output_weights",
-]
-CLASSIFIER_HEADS = ["output_weights", "output_bias"]
 GOLDENS = pytest.mark.parametrize(
   ("name", "heads"),
   [
@@ -53,15 +27,15 @@ GOLDENS = pytest.mark.parametrize(
 
 
 def test_counts_of_the_base_model():
-  assert len(_bert_names(12, PRETRAINING_HEADS)) == 619
-  assert len(_bert_names(12, CLASSIFIER_HEADS)) == 604
+  assert len(names_in_training(12, PRETRAINING_HEADS)) == 619
+  assert len(names_in_training(12, CLASSIFIER_HEADS)) == 604
 
 
 @GOLDENS
 def test_the_original_s_checkpoint_comes_back_byte_for_byte(golden_dir, tmp_path, name, heads):
   source = str(golden_dir / name)
   contents = reading.names_and_shapes(source)
-  assert set(contents) == _bert_names(2, heads)
+  assert set(contents) == names_in_training(2, heads)
   assert reading.read_state(source) == {}
   restored = {n: tf.Variable(tf.zeros(shape, dtype)) for n, (shape, dtype) in contents.items()}
   loading.restore(source, restored)
@@ -92,7 +66,7 @@ def test_real_weights(data_dir):
   assert prefix == str(folder / "bert_model.ckpt")
   contents = reading.names_and_shapes(prefix)
   assert contents["bert/embeddings/word_embeddings"] == ([30522, 384], tf.float32)
-  names = {name for name in _bert_names(6, []) if not load_report.is_training_state(name)}
+  names = {name for name in names_in_training(6, []) if not load_report.is_training_state(name)}
   assert names <= set(contents)
 
 

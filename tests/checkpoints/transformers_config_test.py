@@ -10,21 +10,7 @@ import pytest
 
 from bert.checkpoints.transformers_config import from_original, is_transformers_config, to_original
 from bert.model.configuration import BertConfig
-
-CONFIG = {
-  "vocab_size": 11,
-  "hidden_size": 8,
-  "num_hidden_layers": 2,
-  "num_attention_heads": 2,
-  "intermediate_size": 12,
-  "hidden_act": "gelu",
-  "hidden_dropout_prob": 0.1,
-  "attention_probs_dropout_prob": 0.1,
-  "max_position_embeddings": 6,
-  "type_vocab_size": 2,
-  "initializer_range": 0.02,
-  "directionality": "bidi",
-}
+from tests.kit.tiny_bert import ORIGINAL as CONFIG
 
 
 def test_config_there_and_back():

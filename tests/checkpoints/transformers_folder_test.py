@@ -41,23 +41,10 @@ from bert.predicting import masked_words
 from bert.scripts import command_line
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import assert_same_values
+from tests.kit.tiny_bert import ORIGINAL as CONFIG
 
 PEER_SCRIPT = ROOT / "tests" / "kit" / "transformers_peer.py"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdef"]
-CONFIG = {
-  "vocab_size": 11,
-  "hidden_size": 8,
-  "num_hidden_layers": 2,
-  "num_attention_heads": 2,
-  "intermediate_size": 12,
-  "hidden_act": "gelu",
-  "hidden_dropout_prob": 0.1,
-  "attention_probs_dropout_prob": 0.1,
-  "max_position_embeddings": 6,
-  "type_vocab_size": 2,
-  "initializer_range": 0.02,
-  "directionality": "bidi",
-}
 IDS = np.array([[2, 5, 3, 0], [2, 7, 8, 3]], np.int32)
 MASK = np.array([[1, 1, 1, 0], [1, 1, 1, 1]], np.int32)
 TYPES = np.array([[0, 0, 1, 0], [0, 1, 1, 1]], np.int32)

@@ -4,9 +4,6 @@ Alone: python -m pytest tests/exporting/choice_model_test.py (seconds; one test 
 """
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,21 +13,15 @@ from bert import run_swag
 from bert.checkpoints import finding, loading, saving
 from bert.exporting import choice_model
 from bert.model.variables import VariableStore, use_store
-from bert.modeling import BertConfig
 from bert.tasks import multiple_choice
 from bert.tokenization import FullTokenizer
+from tests.kit import exports
+from tests.kit.script_runs import run_elsewhere
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##s", "."]
 SEQ_LENGTH = 9
-CONFIG = BertConfig(
-  vocab_size=len(VOCAB),
-  hidden_size=16,
-  num_hidden_layers=2,
-  num_attention_heads=2,
-  intermediate_size=16,
-  max_position_embeddings=SEQ_LENGTH,
-  type_vocab_size=2,
-  initializer_range=0.5,
+CONFIG = exports.config(
+  len(VOCAB), intermediate_size=16, max_position_embeddings=SEQ_LENGTH, initializer_range=0.5
 )
 QUESTIONS = [
   ("a as. b", ["a", "b b", "C. cs", "a a a a a a a a"]),
@@ -100,17 +91,9 @@ def test_it_chooses_as_in_training(trained, probabilities):
 def test_an_exported_model_chooses_as_in_training(trained, probabilities, tmp_path):
   model = choice_model.ChoiceModel(CONFIG, str(trained / "vocab.txt"), True, SEQ_LENGTH)
   model.export(str(tmp_path / "task"), str(trained))
-  done = subprocess.run(
-    [sys.executable, "-c", _ELSEWHERE, str(tmp_path / "task")],
-    input=json.dumps(padded_questions()),
-    cwd=tmp_path,
-    env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  assert done.returncode == 0, done.stderr
-  found = json.loads(done.stdout)
+  questions = json.dumps(padded_questions())
+  printed = run_elsewhere(_ELSEWHERE, tmp_path / "task", cwd=tmp_path, stdin=questions)
+  found = json.loads(printed)
   np.testing.assert_allclose(found["probabilities"], probabilities, rtol=0, atol=1e-5)
   assert found["choice"] == probabilities.argmax(axis=1).tolist()
   assert probabilities[1, 3] == 0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert import modeling, run_classifier, tokenization
+from bert import modeling, run_classifier
 from bert.exporting import graph_windows
 from bert.model.variables import VariableStore, get_variable, use_store
 from bert.tasks.windows import POOLINGS, WindowOptions
@@ -18,16 +18,15 @@ from tests.kit.long_texts import (
   VOCAB,
   batches,
   random_pairs,
+  tokenizer_in,
   windows_of,
-  write_model_files,
   write_records,
 )
 
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
-  folder = write_model_files(tmp_path_factory.mktemp("model"))
-  return tokenization.FullTokenizer(str(folder / "vocab.txt"))
+  return tokenizer_in(tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,6 @@ Alone: python -m pytest tests/exporting/hub_encoder_test.py (-m "not ci": second
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import keras as keras_3
 import numpy as np
@@ -23,18 +21,11 @@ from bert.model import heads, kernels
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel, get_shape_list
+from tests.kit import exports
+from tests.kit.script_runs import run_elsewhere
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "ef"]
-CONFIG = BertConfig(
-  vocab_size=len(VOCAB),
-  hidden_size=16,
-  num_hidden_layers=2,
-  num_attention_heads=2,
-  intermediate_size=32,
-  max_position_embeddings=32,
-  type_vocab_size=2,
-  initializer_range=0.3,  # far from zero, so that a mistake anywhere shows in the output
-)
+CONFIG = exports.config(len(VOCAB))
 BATCH = {
   "input_word_ids": tf.constant([[2, 5, 6, 3, 0, 0], [2, 7, 8, 9, 5, 3]]),
   "input_mask": tf.constant([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]]),
@@ -424,32 +415,21 @@ print(json.dumps([strategy.num_replicas_in_sync, moved]))
 """
 
 
-def run_elsewhere(script, *arguments, cwd) -> list:
-  environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-  done = subprocess.run(
-    [sys.executable, "-c", script, *arguments],
-    cwd=cwd,
-    env=environment,
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  assert done.returncode == 0, done.stderr
-  return json.loads(
-    "[" + done.stdout.strip().strip("[]").replace(" ", ",").replace(",,", ",") + "]"
-  )
+def arrays_elsewhere(script, *arguments, cwd) -> list:
+  printed = run_elsewhere(script, *arguments, cwd=cwd)
+  return json.loads("[" + printed.strip().strip("[]").replace(" ", ",").replace(",,", ",") + "]")
 
 
 @pytest.mark.ci
 def test_a_process_that_imports_only_tensorflow(exported, encoder, tmp_path):
-  found = run_elsewhere(_WITH_TENSORFLOW_ALONE, exported, cwd=tmp_path)
+  found = arrays_elsewhere(_WITH_TENSORFLOW_ALONE, exported, cwd=tmp_path)
   ones = dict.fromkeys(INPUTS, tf.ones([2, 5], tf.int32))
   np.testing.assert_allclose(found, encoder(ones)["pooled_output"][0], atol=1e-6)
 
 
 @pytest.mark.ci
 def test_fine_tuning_on_two_devices(exported, tmp_path):
-  replicas, moved = run_elsewhere(_ON_TWO_DEVICES, exported, cwd=tmp_path)
+  replicas, moved = arrays_elsewhere(_ON_TWO_DEVICES, exported, cwd=tmp_path)
   assert replicas == 2
   assert moved >= 0.8 * (5 + 16 * 2 + 2)  # the gradient of a key's bias is zero
 

@@ -5,7 +5,6 @@ Alone: python -m pytest tests/exporting/span_model_test.py (about half a minute)
 Whole runs with `--do_export` are in tests/run_squad/export_test.py.
 """
 
-import functools
 import gzip
 import json
 import random
@@ -16,11 +15,13 @@ import pytest
 import tensorflow as tf
 
 from bert.checkpoints import bundle_files, saving
-from bert.exporting import graph_text, hub_preprocess, span_model
+from bert.exporting import graph_text, span_model
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
 from bert.tasks import squad, squad_answers, squad_features
 from bert.tokenization import FullTokenizer
+
+pytestmark = pytest.mark.usefixtures("one_tokenizer")
 
 LETTERS = "abcdemnş½"
 VOCAB = [
@@ -61,14 +62,6 @@ def noise(num_windows, length=SEQ_LENGTH):
     + tf.one_hot(0, length, 4.0)
     for seed in (1, 2)
   )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_tokenizer():
-  """Its tables take seconds to build: once is enough."""
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(hub_preprocess, "Preprocessor", functools.cache(hub_preprocess.Preprocessor))
-    yield
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,8 @@
 Alone: python -m pytest tests/exporting/tag_model_test.py (about a minute; one test starts a Python)
 """
 
-import functools
 import json
-import os
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,25 +12,21 @@ import tensorflow as tf
 
 from bert import run_ner
 from bert.checkpoints import bundle_files, finding, loading, saving
-from bert.exporting import hub_preprocess, tag_model
+from bert.exporting import tag_model
 from bert.model.variables import VariableStore, use_store
-from bert.modeling import BertConfig
 from bert.tasks import conll_files, tagging
 from bert.tokenization import FullTokenizer
+from tests.kit import exports
+from tests.kit.script_runs import run_elsewhere
+
+pytestmark = pytest.mark.usefixtures("one_tokenizer")
 
 PIECES = ["a", "b", "c", "new", "york", "##er", "##s", "½", "."]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *PIECES]
 LABELS = ["O", "B-päť", "I-päť"]
 SEQ_LENGTH = 9
-CONFIG = BertConfig(
-  vocab_size=len(VOCAB),
-  hidden_size=16,
-  num_hidden_layers=2,
-  num_attention_heads=2,
-  intermediate_size=16,
-  max_position_embeddings=SEQ_LENGTH,
-  type_vocab_size=2,
-  initializer_range=0.5,
+CONFIG = exports.config(
+  len(VOCAB), intermediate_size=16, max_position_embeddings=SEQ_LENGTH, initializer_range=0.5
 )
 
 
@@ -43,14 +35,6 @@ def sentences() -> list[list[str]]:
   rng = random.Random(1)
   words = ["a", "b", "New", "Yorkers", "news", "½.", "😀", "\u200b", "\u0085", "a\u00a0b", "é"]
   return [rng.choices(words, k=length) for length in (1, 2, 7, 8, 9, 0, 30, 5, 3)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_tokenizer():
-  """Its tables take seconds to build: once is enough."""
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(hub_preprocess, "Preprocessor", functools.cache(hub_preprocess.Preprocessor))
-    yield
 
 
 @pytest.fixture(scope="module")
@@ -139,17 +123,9 @@ print(json.dumps(ragged))
 def test_an_exported_model_elsewhere(trained, tmp_path):
   model = tag_model.TagModel(CONFIG, str(trained / "vocab.txt"), True, SEQ_LENGTH, LABELS)
   model.export(str(tmp_path / "task"), str(trained))
-  done = subprocess.run(
-    [sys.executable, "-c", _ELSEWHERE, str(tmp_path / "task")],
-    input=json.dumps([" ".join(words) for words in sentences()]),
-    cwd=tmp_path,
-    env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  assert done.returncode == 0, done.stderr
-  assert_labels_are_those_of_training(json.loads(done.stdout), trained)
+  texts = json.dumps([" ".join(words) for words in sentences()])
+  printed = run_elsewhere(_ELSEWHERE, tmp_path / "task", cwd=tmp_path, stdin=texts)
+  assert_labels_are_those_of_training(json.loads(printed), trained)
   label_map = json.loads((tmp_path / "task" / "assets.extra" / "label_map.json").read_text())
   assert list(label_map) == LABELS
 

@@ -4,12 +4,9 @@ Alone: python -m pytest tests/exporting/task_model_test.py
 """
 
 import contextlib
-import functools
 import io
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -17,26 +14,20 @@ import tensorflow as tf
 
 from bert import run_classifier, tokenization
 from bert.checkpoints import bundle_files, finding, loading, saving
-from bert.exporting import hub_preprocess
 from bert.exporting.sentence_model import SentenceModel
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
-from bert.modeling import BertConfig, BertModel
+from bert.modeling import BertModel
 from bert.scripts import command_line
 from bert.tasks.classification import InputExample, convert_single_example
+from tests.kit import exports
+from tests.kit.script_runs import run_elsewhere
+
+pytestmark = pytest.mark.usefixtures("one_tokenizer")
 
 WORDS = ["the", "film", "was", "good", "bad", "½", "##s", ",", "."]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-CONFIG = BertConfig(
-  vocab_size=len(VOCAB),
-  hidden_size=16,
-  num_hidden_layers=2,
-  num_attention_heads=2,
-  intermediate_size=16,
-  max_position_embeddings=32,
-  type_vocab_size=2,
-  initializer_range=0.3,
-)
+CONFIG = exports.config(len(VOCAB), intermediate_size=16)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -84,14 +75,6 @@ def own_logits(trained, num_labels, texts_b):
     prefix = finding.find_checkpoint(str(trained / str(num_labels)))
     loading.restore(prefix, store.variables)
     return forward().numpy()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_tokenizer():
-  """Its tables take seconds to build: once is enough."""
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(hub_preprocess, "Preprocessor", functools.cache(hub_preprocess.Preprocessor))
-    yield
 
 
 def sentence_model(trained, labels, problem_type, **options):
@@ -242,17 +225,9 @@ def test_raw_pairs_get_the_probabilities_of_the_run(trained, tmp_path):
   assert code is None, err
   exported = tmp_path / "out" / "export"
   assert sorted(os.listdir(exported)) == ["encoder", "preprocess", "task"]
-  done = subprocess.run(
-    [sys.executable, "-c", _ELSEWHERE, str(exported / "task")],
-    input=json.dumps(list(zip(*pairs, strict=True))),
-    cwd=tmp_path,
-    env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  assert done.returncode == 0, done.stderr
-  found = json.loads(done.stdout)
+  texts = json.dumps(list(zip(*pairs, strict=True)))
+  printed = run_elsewhere(_ELSEWHERE, exported / "task", cwd=tmp_path, stdin=texts)
+  found = json.loads(printed)
   expected = np.loadtxt(tmp_path / "out" / "test_results.tsv")
   assert expected.std(axis=0).min() > 1e-4  # texts differ, and so do answers
   np.testing.assert_allclose(found["probabilities"], expected, rtol=0, atol=1e-5)

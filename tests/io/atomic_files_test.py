@@ -14,7 +14,7 @@ import sys
 import pytest
 
 from bert.io import atomic_files
-from tests.kit import faults
+from tests.kit import faults, folder_holder
 from tests.kit.paths import ROOT
 
 
@@ -208,30 +208,12 @@ def test_a_folder_is_tried_without_a_trace(tmp_path):
 
 # Folders that only one run at a time may use.
 
-HOLDER = """
-import sys
-from bert.io import atomic_files
-
-with atomic_files.hold_folder(sys.argv[1]):
-  print("held", flush=True)
-  sys.stdin.read()
-"""
-
 
 @pytest.fixture
 def holder(tmp_path):
   """Another process that holds `tmp_path` until its standard input is closed."""
-  process = subprocess.Popen(
-    [sys.executable, "-c", HOLDER, str(tmp_path)],
-    env={**os.environ, "PYTHONPATH": str(ROOT)},
-    stdin=subprocess.PIPE,
-    stdout=subprocess.PIPE,
-    text=True,
-  )
-  assert process.stdout.readline() == "held\n"
-  yield process
-  process.kill()
-  process.communicate()
+  with folder_holder.held(tmp_path) as process:
+    yield process
 
 
 def test_a_second_process_is_refused_and_told_of_the_first(tmp_path, holder):
@@ -259,14 +241,8 @@ def test_blocks_of_one_process_may_be_nested(tmp_path):
   with atomic_files.hold_folder(tmp_path):
     with atomic_files.hold_folder(str(alias)):
       pass
-    refused = subprocess.run(
-      [sys.executable, "-c", HOLDER, str(tmp_path)],
-      env={**os.environ, "PYTHONPATH": str(ROOT)},
-      stdin=subprocess.DEVNULL,
-      capture_output=True,
-      text=True,
-    )
-    assert f"FolderInUseError: {tmp_path} is in use by process {os.getpid()}" in refused.stderr
+    error = folder_holder.refused(tmp_path)
+    assert f"FolderInUseError: {tmp_path} is in use by process {os.getpid()}" in error
 
 
 def test_a_file_removed_between_opening_and_locking_is_no_lock(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ import pytest
 from bert.checkpoints.released_models import RELEASED_MODELS, download_model
 from bert.io import download_cache, http
 from bert.io.http import DownloadError
-from tests.kit.web_server import content_of, web_server, zip_of
+from tests.kit.web_server import content_of, download_server, zip_of
 
 MODEL = "uncased_L-2_H-128_A-2"
 ARCHIVE = RELEASED_MODELS[MODEL]
@@ -33,10 +33,7 @@ MODEL_ZIP = zip_of(MODEL_FILES, f"{MODEL}/")
 
 @pytest.fixture
 def server(monkeypatch):
-  monkeypatch.setattr(http, "RETRY_SECONDS", 0.0)
-  monkeypatch.setenv("no_proxy", "127.0.0.1")
-  monkeypatch.delenv("BERT_DOWNLOAD_BASE_URL", raising=False)
-  with web_server() as state:
+  with download_server(monkeypatch) as state:
     yield state
 
 

@@ -23,19 +23,18 @@ from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 
+
+def config(vocab_size: int, **changes) -> BertConfig:
+  """Two layers, and weights far from zero, so that a mistake anywhere shows in the output."""
+  settings = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+  settings |= {"intermediate_size": 32, "max_position_embeddings": 32, "type_vocab_size": 2}
+  return BertConfig(vocab_size=vocab_size, **{**settings, "initializer_range": 0.3, **changes})
+
+
 WORDS = ["the", "film", "was", "good", "bad", ",", "."]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 LABELS = ["no", "yes", "päť"]
-CONFIG = BertConfig(
-  vocab_size=len(VOCAB),
-  hidden_size=16,
-  num_hidden_layers=2,
-  num_attention_heads=2,
-  intermediate_size=32,
-  max_position_embeddings=32,
-  type_vocab_size=2,
-  initializer_range=0.3,  # far from zero, so that a mistake anywhere shows
-)
+CONFIG = config(len(VOCAB))
 
 
 class Model(NamedTuple):

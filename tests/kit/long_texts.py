@@ -9,6 +9,7 @@ import numpy as np
 from bert import run_classifier
 from bert.tasks.classification import InputExample, convert_single_example
 from bert.tasks.windows import WindowOptions, WindowReader
+from bert.tokenization import FullTokenizer
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, "good", "bad"]
@@ -31,6 +32,11 @@ def write_model_files(folder: pathlib.Path) -> pathlib.Path:
   (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
   (folder / "bert_config.json").write_text(json.dumps(CONFIG))
   return folder
+
+
+def tokenizer_in(folder: pathlib.Path) -> FullTokenizer:
+  """The tokenizer of a model whose files it writes into the folder."""
+  return FullTokenizer(str(write_model_files(folder) / "vocab.txt"))
 
 
 def words(count: int, first: int = 0) -> str:

@@ -5,23 +5,14 @@ import tensorflow as tf
 
 from bert.exporting import hub_encoder
 from bert.model import heads
-from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from tests.kit import exports
 
 WORDS = ["the", "cat", "sat", "on", "mat", "##s", ".", "[", "]", "mask"]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-CONFIG = BertConfig(
-  vocab_size=16,  # one more than the vocabulary has, as in models with padded tables
-  hidden_size=16,
-  num_hidden_layers=2,
-  num_attention_heads=2,
-  intermediate_size=32,
-  max_position_embeddings=32,
-  type_vocab_size=2,
-  initializer_range=0.3,
-)
+# One word more than the vocabulary has, as in models with padded tables.
+CONFIG = exports.config(len(VOCAB) + 1)
 TEXTS = [
   "The [MASK] sat on the [MASK][MASK].",
   "[MASK]",

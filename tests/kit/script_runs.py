@@ -197,6 +197,23 @@ def run_python(*arguments: str, cwd: pathlib.Path = ROOT) -> subprocess.Complete
   )
 
 
+def run_elsewhere(
+  program: str, *arguments: str | os.PathLike, cwd: pathlib.Path, stdin=None
+) -> str:
+  """What a program prints that knows nothing of this checkout, as on another machine."""
+  done = subprocess.run(
+    [sys.executable, "-c", program, *map(str, arguments)],
+    input=stdin,
+    cwd=cwd,
+    env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert done.returncode == 0, done.stderr
+  return done.stdout
+
+
 _HELP = """
 import runpy, sys
 from bert import {name}

@@ -12,6 +12,22 @@ from typing import Any
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
+# A `bert_config.json` with all keys that transformers' configurations are made from.
+ORIGINAL = {
+  "vocab_size": 11,
+  "hidden_size": 8,
+  "num_hidden_layers": 2,
+  "num_attention_heads": 2,
+  "intermediate_size": 12,
+  "hidden_act": "gelu",
+  "hidden_dropout_prob": 0.1,
+  "attention_probs_dropout_prob": 0.1,
+  "max_position_embeddings": 6,
+  "type_vocab_size": 2,
+  "initializer_range": 0.02,
+  "directionality": "bidi",
+}
+
 _SIZES = {
   "hidden_size": 16,
   "num_hidden_layers": 1,

@@ -113,13 +113,18 @@ def forward(config, store, batch):
   """Losses and log-probabilities of both heads, without dropout and with all padding computed."""
   with use_store(store):
     model = BertModel(config, False, batch["input_ids"], batch["input_mask"], batch["segment_ids"])
-    masked = heads.get_masked_lm_output(
-      config,
-      model.get_sequence_output(),
-      model.get_embedding_table(),
-      *(batch[name] for name in MASKED),
-    )
-    following = heads.get_next_sentence_output(
-      config, model.get_pooled_output(), batch["next_sentence_labels"]
-    )
+    return outputs_of_heads(config, model, batch)
+
+
+def outputs_of_heads(config, model, batch):
+  """What each head gives: its loss, the losses of the examples, and log-probabilities."""
+  masked = heads.get_masked_lm_output(
+    config,
+    model.get_sequence_output(),
+    model.get_embedding_table(),
+    *(batch[name] for name in MASKED),
+  )
+  following = heads.get_next_sentence_output(
+    config, model.get_pooled_output(), batch["next_sentence_labels"]
+  )
   return masked, following

@@ -10,6 +10,8 @@ import tarfile
 import threading
 import zipfile
 
+from bert.io import http as bert_http
+
 
 def zip_of(files, folder=""):
   """Bytes of a zip; `files` is a dict or a list of (name or ZipInfo, content)."""
@@ -110,6 +112,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
       self.send_header(key, value)
     self.end_headers()
     self.wfile.write(rest[: state.cut_after.pop(0)] if state.cut_after else rest)
+
+
+@contextlib.contextmanager
+def download_server(monkeypatch):
+  """A server for this project's downloads, which try again at once; gives its `Server`."""
+  monkeypatch.setattr(bert_http, "RETRY_SECONDS", 0.0)
+  monkeypatch.setenv("no_proxy", "127.0.0.1")
+  monkeypatch.delenv("BERT_DOWNLOAD_BASE_URL", raising=False)
+  with web_server() as state:
+    yield state
 
 
 @contextlib.contextmanager

@@ -22,7 +22,6 @@ import pytest
 
 from bert import predict, run_classifier, run_ner, run_squad, run_swag
 from bert.checkpoints import finding
-from bert.exporting import hub_preprocess
 from bert.predicting import load_run
 from bert.predicting.predictor import Predictor
 from bert.scripts import command_line, exports
@@ -63,10 +62,9 @@ def sentences(count, longest, seed) -> list[str]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_tokenizer():
-  """Its tables take seconds to build: once is enough. And nobody asks for the exported encoders."""
+def no_exported_encoders(one_tokenizer):
+  """Nobody asks for them."""
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(hub_preprocess, "Preprocessor", functools.cache(hub_preprocess.Preprocessor))
     patch.setattr(exports, "export_hub_models", lambda *args, **options: None)
     yield
 

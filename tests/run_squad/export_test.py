@@ -5,14 +5,12 @@ Alone: python -m pytest tests/run_squad/export_test.py
 
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from bert import run_squad
-from tests.kit.script_runs import Script, json_in
+from tests.kit.script_runs import Script, json_in, run_elsewhere
 from tests.kit.tiny_questions import NUM_DEV, contexts, details_in
 
 script = Script(run_squad)
@@ -32,17 +30,8 @@ print(json.dumps(outputs))
 
 
 def answers_elsewhere(folder, dev) -> dict[str, list]:
-  done = subprocess.run(
-    [sys.executable, "-c", _ELSEWHERE, str(folder)],
-    input=json.dumps([["when was it ?"] * len(dev), dev]),
-    cwd=folder,
-    env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  assert done.returncode == 0, done.stderr
-  return json.loads(done.stdout)
+  texts = json.dumps([["when was it ?"] * len(dev), dev])
+  return json.loads(run_elsewhere(_ELSEWHERE, folder, cwd=folder, stdin=texts))
 
 
 def assert_answers_are_those_of_the_run(found, folder):

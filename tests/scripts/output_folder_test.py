@@ -5,8 +5,6 @@ Alone: python -m pytest tests/scripts/output_folder_test.py (seconds)
 
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ from bert.io import atomic_files
 from bert.model.configuration import BertConfig
 from bert.scripts import output_folder
 from bert.scripts.run_settings import RunSettings
-from tests.kit.paths import ROOT
+from tests.kit import folder_holder
 
 CONFIG = {
   "vocab_size": 8,
@@ -107,33 +105,19 @@ def test_a_checkpoint_of_the_original_has_no_fingerprint(tmp_path):
   output_folder.check_same_model(folder, {"a": 2})
 
 
-HOLDER = """
-import sys; from bert.io import atomic_files
-with atomic_files.hold_folder(sys.argv[1]):
-  print("held", flush=True)
-  sys.stdin.read()
-"""
-
-
 def test_a_folder_of_another_run_is_refused_at_once(tmp_path):
   folder = tmp_path / "out"
   folder.mkdir()
-  process = subprocess.Popen(
-    [sys.executable, "-c", HOLDER, str(folder)],
-    cwd=ROOT,
-    stdin=subprocess.PIPE,
-    stdout=subprocess.PIPE,
-  )
-  assert process.stdout.readline() == b"held\n"
-  for do_train, advice in ((True, r"output_dir\.$"), (False, f"--init_checkpoint={folder} and")):
-    held = output_folder.held(settings(folder, do_train=do_train))
-    with (
-      pytest.raises(atomic_files.FolderInUseError, match=f"process {process.pid} on.*{advice}"),
-      held,
-    ):
-      pass
-  assert os.listdir(folder) == [".lock"]
-  process.communicate(b"")
+  with folder_holder.held(folder) as process:
+    for do_train, advice in ((True, r"output_dir\.$"), (False, f"--init_checkpoint={folder} and")):
+      held = output_folder.held(settings(folder, do_train=do_train))
+      with (
+        pytest.raises(atomic_files.FolderInUseError, match=f"process {process.pid} on.*{advice}"),
+        held,
+      ):
+        pass
+    assert os.listdir(folder) == [".lock"]
+    process.communicate("")
   with output_folder.held(settings(folder)):
     assert os.listdir(folder) == [".lock"]
   assert os.listdir(folder) == []

@@ -5,37 +5,21 @@ Alone: python -m pytest tests/system/two_runs_test.py
 
 import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
 from bert import run_classifier
-from tests.kit import several_devices
+from tests.kit import folder_holder, several_devices
 from tests.kit.script_runs import Script
-from tests.kit.several_devices import ROOT, SCRIPTS
-
-HOLDER = """
-import sys; from bert.io import atomic_files
-with atomic_files.hold_folder(sys.argv[1]):
-  print("held", flush=True)
-  sys.stdin.read()
-"""
+from tests.kit.several_devices import SCRIPTS
 
 
 @pytest.fixture(scope="module")
 def held(tmp_path_factory):
   """A folder that another process holds, and that process."""
   folder = tmp_path_factory.mktemp("held")
-  process = subprocess.Popen(
-    [sys.executable, "-c", HOLDER, str(folder)],
-    cwd=ROOT,
-    stdin=subprocess.PIPE,
-    stdout=subprocess.PIPE,
-  )
-  assert process.stdout.readline() == b"held\n"
-  yield folder, process
-  process.communicate(b"")
+  with folder_holder.held(folder) as process:
+    yield folder, process
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +45,11 @@ def test_a_run_holds_its_folder_while_it_writes_features(data, tmp_path, monkeyp
   seen = []
 
   def look(*args):
-    seen.append(subprocess.run([sys.executable, "-c", HOLDER, str(tmp_path)], **in_project))
+    seen.append(folder_holder.refused(tmp_path))
     raise OSError("That is all.")
 
-  in_project = {"cwd": ROOT, "capture_output": True, "text": True, "input": ""}
   monkeypatch.setattr(run_classifier, "file_based_convert_examples_to_features", look)
   flags = {**several_devices.flags_of("run_classifier", data), "output_dir": tmp_path}
   assert "That is all." in Script(run_classifier).error_of(**flags)
-  assert f"{tmp_path} is in use by process {os.getpid()} on" in seen[0].stderr
+  assert f"{tmp_path} is in use by process {os.getpid()} on" in seen[0]
   assert ".lock" not in os.listdir(tmp_path)

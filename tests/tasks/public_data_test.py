@@ -8,18 +8,14 @@ import tarfile
 
 import pytest
 
-from bert.io import http
 from bert.io.http import DownloadError
 from bert.tasks.public_data import download_task_data
-from tests.kit.web_server import content_of, tar_member, tar_of, web_server, zip_of
+from tests.kit.web_server import content_of, download_server, tar_member, tar_of, zip_of
 
 
 @pytest.fixture
 def server(monkeypatch):
-  monkeypatch.setattr(http, "RETRY_SECONDS", 0.0)
-  monkeypatch.setenv("no_proxy", "127.0.0.1")
-  monkeypatch.delenv("BERT_DOWNLOAD_BASE_URL", raising=False)
-  with web_server() as state:
+  with download_server(monkeypatch) as state:
     yield state
 
 

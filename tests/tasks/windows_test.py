@@ -6,7 +6,7 @@ Alone: python -m pytest tests/tasks/windows_test.py
 import numpy as np
 import pytest
 
-from bert import run_classifier, tokenization
+from bert import run_classifier
 from bert.io import record_files
 from bert.tasks.classification import InputExample, PaddingInputExample, convert_single_example
 from bert.tasks.windows import WindowOptions, WindowReader
@@ -16,17 +16,16 @@ from tests.kit.long_texts import (
   batches,
   letters_of,
   random_pairs,
+  tokenizer_in,
   windows_of,
   words,
-  write_model_files,
   write_records,
 )
 
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
-  folder = write_model_files(tmp_path_factory.mktemp("model"))
-  return tokenization.FullTokenizer(str(folder / "vocab.txt"))
+  return tokenizer_in(tmp_path_factory.mktemp("model"))
 
 
 # ---------------------------------------------------------------------------------------------
