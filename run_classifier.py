@@ -273,7 +273,7 @@ def create_model(
     problem_type: classification, regression or multi_label.
     dtype: of the matrix products.
     num_windows: int `[B]`, of documents read in windows; `input_ids` is then `[B, S, K]`.
-    window_pooling: how their logits become one, see `graph_windows.pool_logits`.
+    window_pooling: how their logits become one, see `long_documents.pool_logits`.
     packing: of several sequences in a row, see `sequence_packing.packing_of`; B counts sequences in
       what comes back, and rows in the inputs.
 
@@ -283,12 +283,11 @@ def create_model(
   import tensorflow as tf
 
   from bert import modeling
-  from bert.exporting import graph_windows
-  from bert.model import heads
+  from bert.model import heads, long_documents
 
   inputs = input_ids, input_mask, segment_ids
   if num_windows is not None:
-    inputs, documents = graph_windows.split_batch(
+    inputs, documents = long_documents.split_batch(
       *inputs, num_windows, keep_all=use_one_hot_embeddings
     )
   model = modeling.BertModel(
@@ -305,7 +304,7 @@ def create_model(
   )
   logits = heads.get_classifier_logits(model.get_pooled_output(), num_labels, is_training)
   if num_windows is not None:
-    logits = graph_windows.pool_logits(logits, documents, tf.shape(num_windows)[0], window_pooling)
+    logits = long_documents.pool_logits(logits, documents, tf.shape(num_windows)[0], window_pooling)
   loss, per_example_loss, probabilities = heads.get_classifier_loss(logits, labels, problem_type)
   return loss, per_example_loss, logits, probabilities
 

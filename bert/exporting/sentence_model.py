@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from bert.exporting import graph_text, graph_windows
 from bert.exporting.task_model import Outputs, TaskModel, string_signature, strings
-from bert.model import heads
+from bert.model import heads, long_documents
 from bert.modeling import BertConfig
 from bert.tasks.windows import WindowOptions
 
@@ -80,7 +80,7 @@ class SentenceModel(TaskModel):
     if self._windows is None:
       return self._answers(self._logits(graph_text.pack(pieces_a, pieces_b, *shape)))
     inputs, documents = graph_windows.pack_windows(pieces_a, pieces_b, *shape, self._windows)
-    logits = graph_windows.pool_logits(
+    logits = long_documents.pool_logits(
       self._logits(inputs), documents, tf.size(text_a), self._windows.pooling
     )
     return self._answers(logits)
