@@ -49,7 +49,7 @@ SUBJECTS = {
       "test_every_cut_and_every_flipped_byte_is_noticed",
     ),
     (
-      "the length of a record is not believed: no memory is taken for what is not there",
+      "the length of a record is not trusted: no memory is allocated for missing bytes",
       "_read_whole",
       "reader.read(min(size, _PIECE_BYTES))",
       "reader.read(size)",
@@ -70,14 +70,14 @@ SUBJECTS = {
       "test_records_that_do_not_fit_are_refused_at_once[word]",
     ),
     (
-      "masks are at words, not at padding or beyond the sequence",
+      "masked positions hold words, not padding or positions beyond the sequence",
       "_wrong_value",
       "if not 0 <= position < len(is_token) or not is_token[position]:",
       "if position < 0:",
       "test_records_that_do_not_fit_are_refused_at_once[position]",
     ),
     (
-      "records are of the length and the number of masks that flags say",
+      "records have the length and the number of masks that the flags give",
       "_unfit",
       "if made_for not in (None, needed):",
       "if made_for == -1:",
@@ -133,14 +133,14 @@ SUBJECTS = {
       "test_a_vocabulary_larger_than_the_model",
     ),
     (
-      "what is missing in a vocabulary stops an export, not its users",
+      "a token missing from a vocabulary stops the export, not its users",
       "_Vocabulary.__init__",
       "if missing:",
       "if not ids:",
       "test_vocabulary_without_needed_tokens",
     ),
     (
-      "sizes in a bert_config.json are whole numbers from 1 on",
+      "sizes in a bert_config.json are integers of at least 1",
       "validate",
       "if not isinstance(value, int) or isinstance(value, bool) or value < 1:",
       "if value == 0:",
@@ -175,14 +175,14 @@ SUBJECTS = {
       "test_a_length_past_the_positions",
     ),
     (
-      "numbers that flags cannot mean are refused before any work",
+      "impossible values of flags are refused before any work",
       "check",
       "if value is not None and not is_good(value):",
       "if value is not None and not name:",
       "test_numbers_that_cannot_be_meant",
     ),
     (
-      "a label map whose numbers have gaps is none",
+      "a label map whose numbers have gaps is refused",
       "read_label_map",
       "if [label_map[label] for label in labels] != list(range(len(labels))):",
       "if not isinstance(label_map, dict):",
@@ -254,7 +254,7 @@ SUBJECTS = {
       "test_a_score_must_be_a_number",
     ),
     (
-      "a bad header is never skipped: the first example would be taken for it",
+      "a bad header is never skipped: the first example would be read as the header",
       "_check_header_was_read",
       "if error.line < first_row.line:",
       "if not error.line:",
@@ -275,7 +275,7 @@ SUBJECTS = {
       "test_errors_name_file_question_and_reason[same id]",
     ),
     (
-      "an answer is where the file says, not counted from the end",
+      "a negative position of an answer is refused, not counted from the end",
       "_find_words",
       "or start < 0 or",
       "or",
@@ -296,7 +296,7 @@ SUBJECTS = {
       "test_a_label_of_no_scheme",
     ),
     (
-      "a file of text is not also the output: it would be lost",
+      "the input file cannot be the output: it would be lost",
       "output_files.prepare",
       "if real_path in inputs:",
       "if not real_path:",
@@ -324,14 +324,14 @@ SUBJECTS = {
       "tokenization_test.test_changed_settings_are_not_answered_from_memory",
     ),
     (
-      "a pile of accents does not take hours",
+      "thousands of accents on one letter do not take hours",
       "decompose",
       "if len(text) < LONG_WORD:\n    return unicodedata",
       "if text is not None:\n    return unicodedata",
       "test_a_pile_of_accents_is_not_left_to_quadratic_normalization",
     ),
     (
-      "the memory of words is bounded",
+      "the table of known words is bounded",
       "_split_and_remember",
       "self._pieces_of.clear()  # frequent",
       "pass  # frequent",
@@ -375,7 +375,7 @@ SUBJECTS = {
       "test_too_large_is_refused_by_the_real_length",
     ),
     (
-      "the rest of another file is never glued to the begin of this one",
+      "the rest of another file is never appended to the beginning of this one",
       "_total_of_continued",
       'if not fits or (validator and validator != state["validator"]):',
       "if not match:",
@@ -389,14 +389,14 @@ SUBJECTS = {
       "test_members_of_archives_stay_below_their_folder",
     ),
     (
-      "an archive makes no links: the next member would be written through them",
+      "an archive creates no links: the next member would be written through them",
       "_tar_members.members",
       "if not (info.isreg() or info.isdir()):",
       "if not info.name:",
       "test_hostile_archive_writes_nothing_outside",
     ),
     (
-      "an archive that swells is refused before it is written",
+      "an archive that grows beyond its limit is refused before it is written",
       "_write_members",
       "if total_bytes > MAX_UNPACKED_BYTES or count > MAX_UNPACKED_FILES:",
       "if total_bytes < 0:",
@@ -417,7 +417,7 @@ SUBJECTS = {
       "test_ids_and_labels_of_predictions_stay_in_their_fields",
     ),
     (
-      "the header of a safetensors file is not allocated by what it declares",
+      "the header of a safetensors file is not allocated by its declared size",
       "_read_header",
       "if length > _MAX_HEADER_BYTES:",
       "if length < 0:",
@@ -438,7 +438,7 @@ SUBJECTS = {
       "test_an_index_that_makes_no_sense",
     ),
     (
-      "an exported model does not tell the paths of the machine it was made on",
+      "an exported model does not reveal paths of the machine it was made on",
       "PublishedTokenizer.__init__",
       "experimental_is_anonymous=True",
       "experimental_is_anonymous=False",
@@ -461,7 +461,7 @@ SUBJECTS = {
       "test_a_model_computes_the_same_from_packed_rows",
     ),
     (
-      "positions start anew in each sequence of a row",
+      "positions start at 0 in each sequence of a row",
       "sequence_packing.pack",
       'packed["position_ids"] = lay(positions)',
       'packed["position_ids"] = lay(positions + tf.gather(placement.offsets, examples))',
@@ -475,14 +475,14 @@ SUBJECTS = {
       "test_a_fixed_number_of_rows_gives_fixed_shapes",
     ),
     (
-      "rows that were left out come back as zeros, and take no gradient",
+      "rows that were removed come back as zeros, and receive no gradient",
       "_zeros_at_padding",
       "return tf.gather(x, self._rows) * tf.cast(self._is_token, x.dtype)",
       "return tf.gather(x, self._rows)",
       "test_removing_and_restoring_padding",
     ),
     (
-      "no gradient comes back from padding",
+      "padding contributes no gradient",
       "from_heads.gradient",
       "return dx * tf.cast(is_token, dx.dtype)",
       "return dx",
@@ -510,7 +510,7 @@ SUBJECTS = {
       "test_parts_draw_their_own_dropout",
     ),
     (
-      "a row without any choice has no NaN",
+      "a row without any choice gives no NaN",
       "get_choice_logits",
       "tf.cast(choice_mask, tf.bool), logits, -10000.0)",
       'tf.cast(choice_mask, tf.bool), logits, float("-inf"))',

@@ -7,7 +7,7 @@ part, the test that then fails.
 SUBJECTS = {
   "A full disk, a power cut, a death at any operation": (
     (
-      "an exported folder is exchanged in one step: no moment without one",
+      "an exported folder is exchanged in one step: it is never missing",
       "_replace_folder",
       "    if _exchange(aside, path):\n      return\n",
       "",
@@ -21,7 +21,7 @@ SUBJECTS = {
       "test_whatever_writes_what_is_buffered_names_the_file[write]",
     ),
     (
-      "and if it shows late, when a zip file goes back to its directory",
+      "and if it shows late, when a zip file seeks back to its directory",
       "_NamedWriter.seek",
       "with errors_naming(self._final_name):\n      return super().seek(offset, whence)",
       "return super().seek(offset, whence)",
@@ -35,14 +35,14 @@ SUBJECTS = {
       "test_an_error_names_the_file_that_is_to_be[replace]",
     ),
     (
-      "a full disk is no reason not to hold a folder",
+      "a folder can be locked on a full disk",
       "atomic_files._lock",
       "with contextlib.suppress(OSError):\n    os.ftruncate(descriptor, 0)",
       "if True:\n    os.ftruncate(descriptor, 0)",
       "test_a_full_disk_does_not_keep_from_holding_a_folder",
     ),
     (
-      "a folder is tried without a named file, which a death would leave for ever",
+      "a folder is tested without a named file, which a killed process would leave behind",
       "check_writable",
       "tempfile.TemporaryFile(dir=os.fspath(folder)) as probe",
       'open(os.path.join(folder, ".probe"), "wb") as probe',
@@ -70,7 +70,7 @@ SUBJECTS = {
       "test_vectors",
     ),
     (
-      "an old manifest goes before new records come: it would refuse them",
+      "an old manifest is removed before new records are written: it would refuse them",
       "write_records",
       "os.remove(manifest)",
       "os.stat(manifest)",
@@ -91,14 +91,14 @@ SUBJECTS = {
       "test_training",
     ),
     (
-      "what the last save of a killed run left is cleaned, though no other save comes",
+      "remains of a killed run's last save are removed, even if no other save follows",
       "Estimator._train",
       "self._variables.clean(newest)",
       "pass",
       "test_a_death_after_the_last_step_leaves_nothing_for_ever",
     ),
     (
-      "superseded checkpoints go, though their own save was killed",
+      "superseded checkpoints are removed, even if their own save was killed",
       "saving.clean",
       "_purge(directory, earlier)",
       "pass",
@@ -112,7 +112,7 @@ SUBJECTS = {
       "test_what_is_cleaned_is_ours",
     ),
     (
-      "a disk that takes no events costs the curves, not the run",
+      "a disk that accepts no event files costs the curves, not the run",
       "_may_fail",
       "except tf.errors.OpError as error:\n      reason",
       "except KeyError as error:\n      reason",

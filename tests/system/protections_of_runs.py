@@ -28,14 +28,14 @@ SUBJECTS = {
       "test_everything_is_on_disk_before_the_new_name_is",
     ),
     (
-      "what a failed write left aside is removed: a full disk does not get fuller",
+      "what a failed write left aside is removed: they do not fill up a full disk",
       "written_whole",
       "os.remove(temporary)",
       "os.stat(temporary)",
       "test_an_error_leaves_the_old_text_and_nothing_else",
     ),
     (
-      "answers of a script appear whole: bad input in the middle leaves the old file",
+      "answers of a script appear complete: bad input in the middle leaves the old file",
       "written_output",
       "else atomic_files.written_whole(path) as writer",
       'else open(path, "wb") as writer',
@@ -63,7 +63,7 @@ SUBJECTS = {
       "test_interrupted_writing_leaves_the_old_file_and_no_other",
     ),
     (
-      "the old manifest goes before new records come: they would be refused by it after a crash",
+      "the old manifest is removed first: after a crash it would refuse the new records",
       "write_records",
       "os.remove(manifest)  # of",
       "pass  # of",
@@ -98,7 +98,7 @@ SUBJECTS = {
       "test_a_failed_export_leaves_the_old_model",
     ),
     (
-      "an export that dies between its two renames loses no model: the next one puts it back",
+      "an export killed between its two renames loses no model: the next export restores it",
       "folder_written_whole",
       "instead_of=aside):\n    _put_back(replaced, path)",
       "instead_of=aside):",
@@ -119,7 +119,7 @@ SUBJECTS = {
       "test_an_export_replaces_no_folder_of_something_else",
     ),
     (
-      "a model that lacks a variable is not exported: it would be random there",
+      "a model that lacks a variable is not exported: the variable would be random",
       "load_all",
       "if missing:",
       "if not report:",
@@ -170,14 +170,14 @@ SUBJECTS = {
       "test_killed_while_saving",
     ),
     (
-      "old checkpoints that cannot be removed cost disk space, not the run",
+      "old checkpoints that cannot be removed do not stop the run",
       "_purge",
       'except OSError as error:\n      logging.warning("Cannot remove',
       'except KeyError as error:\n      logging.warning("Cannot remove',
       "test_a_failing_purge_only_warns",
     ),
     (
-      "a damaged checkpoint is passed over for the newest whole one",
+      "a damaged checkpoint is skipped in favour of the newest complete one",
       "latest",
       "problem = problem_of(prefix)\n    if problem is None:",
       "problem = problem_of(prefix)\n    if True:",
@@ -199,7 +199,7 @@ SUBJECTS = {
       "test_swapped_files_are_found",
     ),
     (
-      "the sidecar has a checksum: a flipped digit is no other step or seed",
+      "the sidecar has a checksum: a flipped digit does not become another step or seed",
       "read_sidecar",
       'sidecar.pop("crc32") != _checksum(sidecar)',
       'sidecar.pop("crc32") is None',
@@ -257,7 +257,7 @@ SUBJECTS = {
       "test_training_goes_on_after_skipped_examples",
     ),
     (
-      "and from no other seed that the program around may have set",
+      "and not from a seed that the surrounding program has set",
       "shuffled",
       "global_seed, state._seed = state._seed, None",
       "global_seed = state._seed",
@@ -271,21 +271,21 @@ SUBJECTS = {
       "test_training_goes_on_after_skipped_examples",
     ),
     (
-      "grouping by length can be entered anywhere",
+      "grouping by length can resume at any record",
       "deal_by_length",
       ".skip(skip_in_window)",
       "",
       "test_it_can_be_entered_anywhere",
     ),
     (
-      "grouping by length has every record once: those that fill no batch stay last",
+      "grouping by length yields every record once: those that fill no batch come last",
       "dealing_order",
       "tf.range(whole, count)",
       "tf.range(count, count)",
       "test_what_makes_no_batch_stays_last",
     ),
     (
-      "equal records have equal bytes: a field's order does not depend on chance",
+      "equal records have equal bytes: the order of fields is fixed",
       "record_files",
       "deterministic=True)\n\n\ndef _fill",
       "deterministic=False)\n\n\ndef _fill",
@@ -313,7 +313,7 @@ SUBJECTS = {
       "test_some_slots_missing_is_refused",
     ),
     (
-      "where data end there is no step: the count does not run ahead of the weights",
+      "no step is counted after the data end: the count stays with the weights",
       "TrainingGraph._replica_step",
       "with tf.control_dependencies(tf.nest.flatten(batch)):",
       "with tf.control_dependencies([]):",
@@ -334,7 +334,7 @@ SUBJECTS = {
       "test_a_second_process_is_refused_and_told_of_the_first",
     ),
     (
-      "a lock whose file was removed meanwhile is none",
+      "a lock whose file was removed meanwhile does not count",
       "atomic_files._lock",
       "if _is_still_named(descriptor, path):",
       "if descriptor:",
@@ -385,7 +385,7 @@ SUBJECTS = {
       "test_the_scale_stays_between_its_bounds",
     ),
     (
-      "several steps in one call stop at the very step",
+      "several steps in one call stop at exactly that step",
       "_run_steps",
       "(done < count) & (bad_step < 0)",
       "(done < count)",
@@ -420,7 +420,7 @@ SUBJECTS = {
       "test_cross_entropy",
     ),
     (
-      "a score of NaN is no result",
+      "a score of NaN is not accepted as a result",
       "_check_values",
       "if not good.all():",
       "if not good.any():",
@@ -429,7 +429,7 @@ SUBJECTS = {
   ),
   "Several machines": (
     (
-      "one process writes what a job writes once",
+      "only one process of a job writes",
       "is_chief",
       "return _job.cluster.index == 0",
       "return _job.cluster.index >= 0",
@@ -443,7 +443,7 @@ SUBJECTS = {
       "test_workers_with_other_flags_are_refused",
     ),
     (
-      "a worker whose peer died says so, and what to do",
+      "a worker whose peer died reports it, and what to do",
       "clear_errors",
       "if _job.strategy is None or not _is_about_a_peer(error):",
       "if error:",
