@@ -70,12 +70,7 @@ def define_flags() -> None:
     flags.DEFINE_bool(
       "use_one_hot_embeddings", False, "Look up words by a matrix product, which is faster on TPUs."
     )
-    flags.DEFINE_enum(
-      "dtype",
-      "float32",
-      ["float32", "bfloat16", "float16"],
-      "Type of the matrix products. Vectors are float32.",
-    )
+    shared_flags.define_prediction_dtype_flag()
   with flag_groups.flag_group("Picture"):
     flags.DEFINE_string("plot", None, "A picture of the texts' vectors: .png, .svg or .pdf.")
     flags.DEFINE_enum("plot_method", "pca", ["pca", "tsne"], "How to project vectors to a plane.")

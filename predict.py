@@ -54,12 +54,7 @@ def define_flags() -> None:
       "output_file", "-", "Output, one JSON object per line; - is standard output."
     )
     flags.DEFINE_integer("batch_size", 32, "Number of items in a batch.")
-    flags.DEFINE_enum(
-      "dtype",
-      "float32",
-      ["float32", "bfloat16", "float16"],
-      "Data type of matrix products, of a checkpoint. Results are float32.",
-    )
+    shared_flags.define_prediction_dtype_flag()
   shared_flags.define_model_flags(runs_model=False)
 
 

@@ -40,12 +40,7 @@ def define_flags() -> None:
     )
     flags.DEFINE_integer("top_k", 5, "Number of word pieces for each [MASK].")
     flags.DEFINE_integer("batch_size", 32, "Number of texts in a batch.")
-    flags.DEFINE_enum(
-      "dtype",
-      "float32",
-      ["float32", "bfloat16", "float16"],
-      "Data type of the encoder's matrix products, of a checkpoint.",
-    )
+    shared_flags.define_prediction_dtype_flag()
     flags.DEFINE_string(
       "saved_model", None, "An exported encoder with .mlm, in place of --init_checkpoint."
     )

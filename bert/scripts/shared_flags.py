@@ -132,6 +132,16 @@ def define_model_flags(
       )
 
 
+def define_prediction_dtype_flag() -> None:
+  """The data type of scripts that only predict, in the group that is being defined."""
+  flags.DEFINE_enum(
+    "dtype",
+    "float32",
+    ["float32", "bfloat16", "float16"],
+    "Data type of a checkpoint's matrix products. Results are float32.",
+  )
+
+
 def define_long_text_flags() -> None:
   """The flags for documents longer than one sequence."""
   from bert.tasks.windows import POOLINGS
