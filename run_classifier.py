@@ -30,6 +30,7 @@ from bert.scripts import (
   flag_groups,
   output_folder,
   result_files,
+  run_files,
   run_settings,
   shared_flags,
 )
@@ -449,7 +450,7 @@ def processor_of(settings: run_settings.RunSettings) -> DataProcessor:
   if settings.task_name.lower() == "csv":
     options["data_dir"] = settings.data_dir
     if not settings.do_train:  # the labels of the run that trained, whose data may have moved
-      options["labels"] = settings.labels or result_files.labels_of_earlier_run(
+      options["labels"] = settings.labels or run_files.labels_of_earlier_run(
         settings.output_dir, settings.init_folder
       )
   return create_processor(settings.task_name, **options)

@@ -29,7 +29,7 @@ from bert.scripts import (
   command_line,
   flag_groups,
   output_folder,
-  result_files,
+  run_files,
   run_settings,
   shared_flags,
 )
@@ -328,7 +328,7 @@ class Tagging(Run):
     labels = self.settings.labels
     if not labels and self.train:
       labels = label_schemes.model_labels(self.train.types(), self.scheme)
-    labels = labels or result_files.labels_of_earlier_run(
+    labels = labels or run_files.labels_of_earlier_run(
       self.settings.output_dir, self.settings.init_folder
     )
     if not labels:

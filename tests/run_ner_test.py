@@ -88,7 +88,8 @@ def test_files_of_a_run(trained):
   record_files = {"train.tf_record", "eval.tf_record", "predict.tf_record"}
   manifests = {f".{name}.manifest.json" for name in record_files}
   results = {"eval_results.txt", "test_results.txt", "predictions.conll", "predictions.jsonl"}
-  assert names == {*record_files, *manifests, *results, "label_map.json", "checkpoint", "eval"}
+  of_model = {"bert_config.json", "vocab.txt", "label_map.json", "flags.json", "versions.json"}
+  assert names == {*record_files, *manifests, *results, *of_model, "checkpoint", "eval"}
   label_map = json.loads((trained.out / "label_map.json").read_text())
   assert list(label_map) == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
   assert "entities\n" in trained.done.err, "the table of scores"

@@ -1,4 +1,4 @@
-"""Files of results: scores, predictions and labels, as the original names and spells them.
+"""Files of results: scores and predictions, as the original names and spells them.
 
 All workers of a job call these functions with the same results; the chief writes.
 """
@@ -115,35 +115,3 @@ def _tsv_field(text: str) -> str:
     'a b '
   """
   return text.translate({ord(c): " " for c in "\t\n\r"})
-
-
-def write_label_map(output_dir: str, labels: Sequence[str]) -> None:
-  """Writes `label_map.json`: label -> index of the model's output."""
-  label_map = {label: index for index, label in enumerate(labels)}
-  text = json.dumps(label_map, indent=2, ensure_ascii=False) + "\n"
-  distribution.on_chief(atomic_files.write_text, os.path.join(output_dir, "label_map.json"), text)
-
-
-def read_label_map(output_dir: str | None) -> list[str] | None:
-  """The labels of an earlier run in `output_dir`, in their order, or None.
-
-  Raises:
-    ValueError: `label_map.json` exists and is malformed.
-  """
-  path = os.path.join(output_dir or "", "label_map.json")
-  if not output_dir or not os.path.isfile(path):
-    return None
-  with open(path, encoding="utf-8") as reader:
-    try:
-      label_map = json.load(reader)
-      labels = sorted(label_map, key=label_map.get)
-      if [label_map[label] for label in labels] != list(range(len(labels))):
-        raise ValueError("its values are not 0, 1, 2, ...")
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-      raise ValueError(f"{path} is no label map ({error}). Remove it.") from None
-  return labels
-
-
-def labels_of_earlier_run(*folders: str | None) -> list[str] | None:
-  """The labels in the first of these folders that has a `label_map.json`; None if none has."""
-  return next(filter(None, map(read_label_map, folders)), None)

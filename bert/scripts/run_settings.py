@@ -24,7 +24,7 @@ from typing import Any
 from absl import logging
 
 from bert import tokenization
-from bert.checkpoints import model_files, released_models
+from bert.checkpoints import model_files, model_source
 from bert.io.tables import DataError
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups
@@ -36,6 +36,9 @@ _MIN_STEPS_TO_GROUP = 500
 
 # A fine-tuning run has some hundred steps: one point every 100 makes no curve.
 _SUMMARY_STEPS_OF_PLOTS = 10
+
+# Values that `_derived` adds and that no flag has.
+_NO_FLAGS = ("init_folder", "shows_examples", "steps_per_loop")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +69,11 @@ class RunSettings:
   def replace(self, **values: Any) -> "RunSettings":
     """The same settings but for these values."""
     return RunSettings(types.MappingProxyType({**self.values, **values}), self.given)
+
+  @property
+  def flag_values(self) -> dict[str, Any]:
+    """The values of flags, and the steps that follow from them, for the record of a run."""
+    return {name: value for name, value in self.values.items() if name not in _NO_FLAGS}
 
   # -------------------------------------------------------------------------------------------
   # Checks.
@@ -201,11 +209,6 @@ class RunSettings:
   # -------------------------------------------------------------------------------------------
   # Files.
 
-  @property
-  def names_released_model(self) -> bool:
-    """Whether `--init_checkpoint` is the name of a released model, and not of a folder here."""
-    return released_models.is_wanted(self.init_checkpoint)
-
   def path(self, name: str) -> str:
     """A file in `--output_dir`."""
     return os.path.join(self.output_dir, name)
@@ -304,7 +307,7 @@ def with_model_files(settings: RunSettings) -> RunSettings:
   """Downloads a released `--init_checkpoint`, and finds configuration and vocabulary beside it."""
   if not settings.init_checkpoint:
     return settings
-  path = released_models.local_path(settings.init_checkpoint)
+  path = model_source.local_path(settings.init_checkpoint)
   values = {"init_checkpoint": path, "init_folder": model_files.folder_of(path)}
   files = model_files.find(path)
   for flag, file in (("bert_config_file", files.config), ("vocab_file", files.vocabulary)):

@@ -21,7 +21,7 @@ from absl import logging
 
 from bert.io import installation
 from bert.model.configuration import BertConfig
-from bert.scripts import output_folder, result_files
+from bert.scripts import output_folder, result_files, run_files
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution
 
@@ -70,9 +70,8 @@ class Run:
     fingerprint = self._fingerprint()
     may_differ = () if self.settings.do_train else self.may_differ
     output_folder.check_same_model(self.settings.output_dir, fingerprint, may_differ)
-    if self.labels:
-      result_files.write_label_map(self.settings.output_dir, self.labels)
     self.settings = self._plan() if self.settings.do_train else self.settings.without_training()
+    run_files.write(self.settings, self.bert_config, self.labels)
     self.estimator = self._create_estimator(fingerprint)
     if self.settings.do_train:
       self._train()
@@ -152,8 +151,6 @@ class Run:
     informative = {name: self.settings.values[name] for name in self.informative}
     sizes = [f"{mode}_batch_size" for mode in ("train", "eval", "predict")]
     params = {name: self.settings.values[name] for name in sizes if name in self.settings}
-    if "eval_batch_size" not in params:
-      params["eval_batch_size"] = params["predict_batch_size"]
     config = self.settings.run_config(fingerprint, informative)
     return Estimator(self._create_model_fn(), config, params)
 

@@ -27,7 +27,7 @@ from bert.checkpoints import numpy_reader, safetensors_file, transformers_folder
 from bert.io import record_files, tables, text_lines, tfrecord_bytes
 from bert.model.configuration import BertConfig
 from bert.predicting import predictor
-from bert.scripts import command_line, flag_groups, result_files
+from bert.scripts import command_line, flag_groups, run_files
 from bert.tasks import conll_files, glue, label_schemes, multiple_choice, own_tables, squad
 from bert.text import corpus, corpus_statistics, sentences, text_files, vocabulary_file
 
@@ -334,7 +334,7 @@ def read_small_json(data: bytes, folder: pathlib.Path) -> None:
   else:
     _written(folder, "label_map.json", data)
     with clear_errors("label_map.json", ValueError):
-      assert all(isinstance(label, str) for label in result_files.read_label_map(str(folder)))
+      assert all(isinstance(label, str) for label in run_files.read_label_map(str(folder)))
 
 
 def _block(content: bytes) -> bytes:

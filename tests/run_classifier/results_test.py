@@ -45,8 +45,10 @@ def test_files_of_a_run(mrpc):
   }
   record_files = {"train.tf_record", "eval.tf_record", "predict.tf_record"}
   manifests = {f".{name}.manifest.json" for name in record_files}
-  results = {"eval_results.txt", "test_results.tsv", "predictions.tsv", "label_map.json"}
-  assert names == {*checkpoints, *record_files, *manifests, *results, "checkpoint", "eval"}
+  results = {"eval_results.txt", "test_results.tsv", "predictions.tsv"}
+  of_model = {"bert_config.json", "vocab.txt", "label_map.json", "flags.json", "versions.json"}
+  own = {*checkpoints, *record_files, *manifests, *results, *of_model}
+  assert names == {*own, "checkpoint", "eval"}
 
 
 def test_log_lines_of_the_original(mrpc):

@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/scripts/result_files_test.py (seconds)
 """
 
-import json
 import logging
 import os
 
@@ -104,36 +103,3 @@ def test_a_prediction_too_few_is_an_error(tmp_path):
       str(tmp_path), "", ["a", "b"], float32([0.1, 0.9]), ["0", "1"], "classification"
     )
   assert not (tmp_path / "predictions.tsv").exists()
-
-
-def test_label_map_there_and_back(tmp_path):
-  labels = ["neutral", "10", "9", 'ä"\t']
-  result_files.write_label_map(str(tmp_path), labels)
-  text = (tmp_path / "label_map.json").read_text(encoding="utf-8")
-  assert json.loads(text) == {"neutral": 0, "10": 1, "9": 2, 'ä"\t': 3}
-  assert "ä" in text
-  assert result_files.read_label_map(str(tmp_path)) == labels
-
-
-def test_no_label_map(tmp_path):
-  assert result_files.read_label_map(str(tmp_path)) is None
-  assert result_files.read_label_map(None) is None
-
-
-@pytest.mark.parametrize(
-  "text",
-  [
-    *("", "{", "[]", '["a"]', "3", "null"),
-    *('{"a": 1}', '{"a": "0"}', '{"a": null}', '{"a": 0, "b": 0}', '{"a": 0, "b": "1"}'),
-  ],
-)
-def test_a_label_map_that_is_none(tmp_path, text):
-  (tmp_path / "label_map.json").write_text(text)
-  with pytest.raises(ValueError, match=r"label_map\.json is no label map .*Remove it"):
-    result_files.read_label_map(str(tmp_path))
-
-
-def test_a_label_map_that_is_not_utf8(tmp_path):
-  (tmp_path / "label_map.json").write_bytes(b'{"\xff": 0}')
-  with pytest.raises(ValueError, match="is no label map"):
-    result_files.read_label_map(str(tmp_path))

@@ -16,7 +16,7 @@ import pytest
 from bert import create_pretraining_data, create_vocab, predict, tokenization
 from bert.model.configuration import BertConfig
 from bert.predicting import predictor
-from bert.scripts import result_files
+from bert.scripts import run_files
 from bert.tasks import conll_files, glue, multiple_choice, own_tables, squad
 from tests.kit.bad_inputs import FOLDER, Family, case, check, loading, rows_of, starting
 
@@ -121,7 +121,7 @@ CONFIGS = Family(
 LABEL_MAP = Family(
   "labels of a run",
   "label_map.json",
-  loading(lambda folder: result_files.read_label_map(str(folder))),
+  loading(lambda folder: run_files.read_label_map(str(folder))),
   [
     case("empty", b"", "is no label map"),
     case("a list", '["O", "B-PER"]', "is no label map"),

@@ -1,0 +1,139 @@
+"""The files that make the folder of a run complete: with them it is a model that any script reads.
+
+  bert_config.json  sizes of the model
+  vocab.txt         its vocabulary, where the run has one
+  label_map.json    label -> index of the model's output, where the task has labels
+  flags.json        every flag of the run that trained, with its value
+  versions.json     of this project, Python and the libraries
+
+They are written once, when a run starts, and a resumed run must fit them: its fingerprint, which
+the checkpoint holds, is compared with that of the checkpoint (`resumption.check_same_run`). A
+folder of an earlier version, which lacks them, gets them at the next run.
+"""
+
+import importlib.metadata
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import bert
+from bert.io import atomic_files, filesystem, installation
+from bert.model.configuration import BertConfig
+from bert.scripts.run_settings import RunSettings
+from bert.training import distribution
+
+CONFIG = "bert_config.json"
+VOCABULARY = "vocab.txt"
+LABEL_MAP = "label_map.json"
+FLAGS = "flags.json"
+VERSIONS = "versions.json"
+
+_LIBRARIES = ("tensorflow", "keras", "numpy", "absl-py")
+
+
+def write(settings: RunSettings, config: BertConfig, labels: Sequence[str] | None = None) -> None:
+  """Writes the files of a run that starts or resumes in `--output_dir`; the chief does.
+
+  A run that trains writes all of them. One that does not, in a folder with a checkpoint, adds
+  those of the model that are missing: flags and versions are those of the training.
+
+  Args:
+    settings: with the steps of the run.
+    config: of the model.
+    labels: of the model's outputs, if the task has any.
+
+  Raises:
+    OSError: a file cannot be read or written.
+  """
+  distribution.on_chief(_write, settings, config, labels)
+
+
+def _write(settings, config, labels) -> None:
+  has_checkpoint, trains = _state_of(settings)
+  contents = _of_model(settings, config, labels)
+  if trains or not has_checkpoint:
+    contents |= {FLAGS: _json(settings.flag_values), VERSIONS: _json(versions())}
+  for name, content in contents.items():
+    path = settings.path(name)
+    if trains or not has_checkpoint or not os.path.exists(path):
+      _write_changed(path, content)
+
+
+def _state_of(settings: RunSettings) -> tuple[bool, bool]:
+  """Whether `--output_dir` has a checkpoint, and whether the run will add steps to it."""
+  from bert.checkpoints import finding
+  from bert.training import resumption
+
+  newest = finding.latest(settings.output_dir)
+  if not newest:
+    return False, bool(settings.do_train)
+  return True, bool(settings.do_train) and resumption.step_of(newest) < settings.num_train_steps
+
+
+def _of_model(settings, config, labels) -> dict[str, bytes]:
+  contents = {CONFIG: config.to_json_string().encode()}
+  if vocab_file := settings.get("vocab_file"):
+    contents[VOCABULARY] = filesystem.read_bytes(vocab_file)
+  if labels:
+    contents[LABEL_MAP] = _label_map(labels)
+  return contents
+
+
+def _write_changed(path: str, content: bytes) -> None:
+  if not os.path.isfile(path) or filesystem.read_bytes(path) != content:
+    atomic_files.write_bytes(path, content)
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+  return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def versions() -> dict[str, str]:
+  """Name -> version of this project, Python and the libraries that compute."""
+  found = {installation.DISTRIBUTION: bert.__version__, "python": platform.python_version()}
+  for library in _LIBRARIES:
+    try:
+      found[library] = importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+      continue  # installed without metadata, as some builds of TensorFlow are
+  return found
+
+
+# ---------------------------------------------------------------------------------------------
+# Labels.
+
+
+def write_label_map(output_dir: str, labels: Sequence[str]) -> None:
+  """Writes `label_map.json`: label -> index of the model's output."""
+  atomic_files.write_bytes(os.path.join(output_dir, LABEL_MAP), _label_map(labels))
+
+
+def _label_map(labels: Sequence[str]) -> bytes:
+  return _json({label: index for index, label in enumerate(labels)})
+
+
+def read_label_map(output_dir: str | None) -> list[str] | None:
+  """The labels of an earlier run in `output_dir`, in their order, or None.
+
+  Raises:
+    ValueError: `label_map.json` exists and is malformed.
+  """
+  path = os.path.join(output_dir or "", LABEL_MAP)
+  if not output_dir or not os.path.isfile(path):
+    return None
+  with open(path, encoding="utf-8") as reader:
+    try:
+      label_map = json.load(reader)
+      labels = sorted(label_map, key=label_map.get)
+      if [label_map[label] for label in labels] != list(range(len(labels))):
+        raise ValueError("its values are not 0, 1, 2, ...")
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+      raise ValueError(f"{path} is no label map ({error}). Remove it.") from None
+  return labels
+
+
+def labels_of_earlier_run(*folders: str | None) -> list[str] | None:
+  """The labels in the first of these folders that has a `label_map.json`; None if none has."""
+  return next(filter(None, map(read_label_map, folders)), None)

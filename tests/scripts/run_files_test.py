@@ -1,0 +1,130 @@
+"""Tests of bert/scripts/run_files.py: the files that make the folder of a run complete.
+
+Alone: python -m pytest tests/scripts/run_files_test.py (seconds)
+"""
+
+import json
+
+import pytest
+
+from bert.checkpoints import finding
+from bert.model.configuration import BertConfig
+from bert.scripts import run_files
+from bert.scripts.run_settings import RunSettings
+from bert.training import resumption
+
+CONFIG = BertConfig(vocab_size=3, hidden_size=4, num_attention_heads=2)
+FILES = {"bert_config.json", "vocab.txt", "label_map.json", "flags.json", "versions.json"}
+
+
+def settings_of(tmp_path, **values):
+  vocab_file = tmp_path / "words.txt"
+  vocab_file.write_bytes(b"[PAD]\r\na\r\nb\r\n")
+  defaults = {"do_train": True, "num_train_steps": 20, "learning_rate": 0.5, "init_folder": "x"}
+  folder = tmp_path / "out"
+  folder.mkdir(exist_ok=True)
+  values = {"output_dir": str(folder), "vocab_file": str(vocab_file), **defaults, **values}
+  return RunSettings(values)
+
+
+def contents(tmp_path) -> dict[str, bytes]:
+  paths = (tmp_path / "out").iterdir()
+  return {path.name: path.read_bytes() for path in paths if not path.name.startswith("model")}
+
+
+@pytest.fixture
+def newest(monkeypatch):
+  """`newest(step)` makes a folder look as if it had a checkpoint of that step."""
+
+  def set_step(step):
+    prefix = None if step is None else f"model.ckpt-{step}"
+    monkeypatch.setattr(finding, "latest", lambda folder: prefix)
+    monkeypatch.setattr(resumption, "step_of", lambda found: step)
+
+  set_step(None)
+  return set_step
+
+
+def test_the_files_of_a_run(tmp_path, newest):
+  run_files.write(settings_of(tmp_path), CONFIG, ["no", "yes"])
+  found = contents(tmp_path)
+  assert set(found) == FILES
+  assert BertConfig.from_dict(json.loads(found["bert_config.json"])).to_dict() == CONFIG.to_dict()
+  assert found["vocab.txt"] == b"[PAD]\r\na\r\nb\r\n", "byte for byte"
+  assert json.loads(found["label_map.json"]) == {"no": 0, "yes": 1}
+  flags = json.loads(found["flags.json"])
+  assert flags["learning_rate"] == 0.5
+  assert "init_folder" not in flags, "no flag has this name"
+  versions = json.loads(found["versions.json"])
+  assert {"bert-alive", "python", "tensorflow", "numpy"} <= set(versions)
+
+
+def test_a_run_without_vocabulary_and_labels(tmp_path, newest):
+  run_files.write(settings_of(tmp_path, vocab_file=None), CONFIG)
+  assert set(contents(tmp_path)) == FILES - {"vocab.txt", "label_map.json"}
+
+
+def test_a_run_that_resumes_writes_what_it_trains_with(tmp_path, newest):
+  run_files.write(settings_of(tmp_path), CONFIG, ["a"])
+  newest(10)
+  run_files.write(settings_of(tmp_path, learning_rate=0.25), CONFIG, ["a"])
+  assert json.loads(contents(tmp_path)["flags.json"])["learning_rate"] == 0.25
+
+
+@pytest.mark.parametrize(("values", "step"), [({"do_train": False}, 10), ({}, 20), ({}, 30)])
+def test_a_run_that_trains_nothing_leaves_the_files_of_the_training(tmp_path, newest, values, step):
+  run_files.write(settings_of(tmp_path), CONFIG, ["a"])
+  before = contents(tmp_path)
+  newest(step)
+  run_files.write(settings_of(tmp_path, learning_rate=0.25, **values), CONFIG, ["a"])
+  assert contents(tmp_path) == before
+
+
+def test_an_old_folder_gets_the_files_of_its_model_when_it_is_evaluated(tmp_path, newest):
+  newest(20)
+  run_files.write(settings_of(tmp_path, do_train=False), CONFIG, ["a"])
+  assert set(contents(tmp_path)) == FILES - {"flags.json", "versions.json"}
+
+
+def test_files_that_are_equal_are_not_written_again(tmp_path, newest):
+  run_files.write(settings_of(tmp_path), CONFIG, ["a"])
+  before = {path: path.stat().st_ino for path in (tmp_path / "out").iterdir()}
+  run_files.write(settings_of(tmp_path), CONFIG, ["a"])
+  assert {path: path.stat().st_ino for path in (tmp_path / "out").iterdir()} == before
+
+
+# ---------------------------------------------------------------------------------------------
+# Labels.
+
+
+def test_label_map_there_and_back(tmp_path):
+  labels = ["neutral", "10", "9", 'ä"\t']
+  run_files.write_label_map(str(tmp_path), labels)
+  text = (tmp_path / "label_map.json").read_text(encoding="utf-8")
+  assert json.loads(text) == {"neutral": 0, "10": 1, "9": 2, 'ä"\t': 3}
+  assert "ä" in text
+  assert run_files.read_label_map(str(tmp_path)) == labels
+
+
+def test_no_label_map(tmp_path):
+  assert run_files.read_label_map(str(tmp_path)) is None
+  assert run_files.read_label_map(None) is None
+
+
+@pytest.mark.parametrize(
+  "text",
+  [
+    *("", "{", "[]", '["a"]', "3", "null"),
+    *('{"a": 1}', '{"a": "0"}', '{"a": null}', '{"a": 0, "b": 0}', '{"a": 0, "b": "1"}'),
+  ],
+)
+def test_a_label_map_that_is_none(tmp_path, text):
+  (tmp_path / "label_map.json").write_text(text)
+  with pytest.raises(ValueError, match=r"label_map\.json is no label map .*Remove it"):
+    run_files.read_label_map(str(tmp_path))
+
+
+def test_a_label_map_that_is_not_utf8(tmp_path):
+  (tmp_path / "label_map.json").write_bytes(b'{"\xff": 0}')
+  with pytest.raises(ValueError, match="is no label map"):
+    run_files.read_label_map(str(tmp_path))
