@@ -35,6 +35,7 @@ SIDECAR_SUFFIX = ".state.json"
 FILE_SUFFIX = re.compile(r"\.(index|meta|state\.json|data-(\d{5})-of-(\d{5}))$")
 STEP_NAME = re.compile(r"model\.ckpt-(\d+)$")
 IN_SAVED_MODEL = os.path.join("variables", "variables")  # prefix of the checkpoint in a SavedModel
+BEST = "best"  # folder, in that of a run, of its best weights
 TEMPORARY = ".tmp-"  # folder of a checkpoint that is being written
 REPLACED = ".old-"  # folder of a complete checkpoint whose step is being written again
 

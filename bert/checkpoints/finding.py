@@ -1,7 +1,7 @@
 """Which checkpoint is meant: the newest of a run, or the one that `--init_checkpoint` names.
 
 latest("out")                            # out/model.ckpt-20, the whole one to resume from
-find_checkpoint("uncased_L-2_H-128_A-2")  # uncased_L-2_H-128_A-2/bert_model.ckpt
+find_checkpoint("small")  # small/bert_model.ckpt; a released model's name is downloaded
 """
 
 import os
@@ -9,9 +9,9 @@ import re
 
 from absl import logging
 
-from bert.checkpoints import transformers_folder
+from bert.checkpoints import model_source, transformers_folder
 from bert.checkpoints.bundle_files import (
-  FILE_SUFFIX,
+  BEST,
   IN_SAVED_MODEL,
   REPLACED,
   STEP_NAME,
@@ -50,6 +50,19 @@ def latest(directory: str) -> str | None:
   return prefix
 
 
+def best(directory: str) -> str | None:
+  """The best weights of the run in a directory, if it kept them (`--eval_every_steps`).
+
+  Returns:
+    A prefix, or None.
+  """
+  folder = os.path.join(os.fspath(directory), BEST)
+  prefix = latest(folder) if filesystem.is_folder(folder) else None
+  if prefix:
+    logging.info("Using the best checkpoint, %s.", prefix)
+  return prefix
+
+
 def list_checkpoints(directory: str) -> list[tuple[int, str]]:
   """(step, prefix) of the whole checkpoints `model.ckpt-STEP` of a directory, by ascending step."""
   whole = {}
@@ -59,13 +72,14 @@ def list_checkpoints(directory: str) -> list[tuple[int, str]]:
   return sorted(whole.items())
 
 
-def find_checkpoint(path: str) -> str:
+def find_checkpoint(path: str | os.PathLike) -> str:
   """The prefix that a user means by `--init_checkpoint=path`.
 
   Args:
     path: a prefix; one of its files; a directory that this project or the original trained in; the
       folder of a released model, with its `bert_model.ckpt`; an exported encoder's folder, or the
-      one around it; or a folder that transformers saved, with its `model.safetensors`.
+      one around it; a folder that transformers saved, with its `model.safetensors`; or the name of
+      a released model, see `model_source.identify`.
 
   Returns:
     The prefix of a whole checkpoint whose variables have BERT's names; of transformers' weights,
@@ -73,12 +87,13 @@ def find_checkpoint(path: str) -> str:
 
   Raises:
     CheckpointError: nothing was found; the message lists what exists, and what to do.
+    DownloadError: a released model cannot be downloaded.
   """
-  path = os.fspath(path)
-  prefix = FILE_SUFFIX.sub("", path)
-  is_whole = filesystem.exists(prefix + ".index")
-  if not is_whole and not (transformers_folder.is_weights_file(path) and os.path.isfile(path)):
-    prefix = _find_in_folder(path) if filesystem.is_folder(path) else _explain_absence(path)
+  kind, prefix = model_source.located(path)
+  if kind is model_source.Kind.KERAS:
+    raise CheckpointError(f"{prefix} is a file of Keras, which is read by `bert.keras3` only.")
+  if kind not in (model_source.Kind.CHECKPOINT, model_source.Kind.SAFETENSORS):
+    prefix = _find_in_folder(prefix)
   check_named(prefix, names_and_shapes(prefix))
   return prefix
 
@@ -87,9 +102,9 @@ def _find_in_folder(folder: str) -> str:
   names = filesystem.list_folder(folder)
   if is_saved_model(folder):
     return _find_in_saved_model(folder)
-  newest = latest(folder)
-  if newest:
-    return newest
+  trained = best(folder) or latest(folder)
+  if trained:
+    return trained
   encoder = os.path.join(folder, "encoder")
   if is_saved_model(encoder):
     return _find_in_saved_model(encoder)
@@ -106,7 +121,9 @@ def _find_in_folder(folder: str) -> str:
     raise CheckpointError(str(error)) from None
   if weights:
     return weights
-  raise CheckpointError(f"{folder} has no checkpoint (no *.index file).{_nearby(folder)}")
+  raise CheckpointError(
+    f"{folder} has no checkpoint (no *.index file).{model_source.nearby(folder)}"
+  )
 
 
 def _find_in_saved_model(folder: str) -> str:
@@ -118,31 +135,6 @@ def _find_in_saved_model(folder: str) -> str:
       "or the folder of a released model."
     )
   return prefix
-
-
-def _explain_absence(path: str) -> str:
-  if path.endswith((".zip", ".tar.gz", ".tgz")):
-    raise CheckpointError(f"{path} is an archive: unpack it, and give the folder it makes.")
-  if filesystem.exists(path):
-    raise CheckpointError(
-      f"{path} is not a TensorFlow checkpoint, which has a file {path}.index beside it."
-    )
-  folder = os.path.dirname(path) or "."
-  if not filesystem.is_folder(folder):
-    raise CheckpointError(f"No checkpoint {path}: the folder {folder} does not exist.")
-  raise CheckpointError(f"No checkpoint {path}: {path}.index does not exist.{_nearby(folder)}")
-
-
-def _nearby(folder: str) -> str:
-  """Names the checkpoints in a folder and directly below it, in a sentence."""
-  subfolders = [os.path.join(folder, name) for name in filesystem.list_folder(folder)][:100]
-  prefixes = [
-    os.path.join(place, name.removesuffix(".index"))
-    for place in [folder, *filter(filesystem.is_folder, subfolders)]
-    for name in filesystem.list_folder(place)
-    if name.endswith(".index")
-  ]
-  return f" Nearby: {abbreviate(prefixes, 5)}" if prefixes else ""
 
 
 def problem_of(prefix: str) -> str | None:

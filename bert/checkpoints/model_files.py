@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bert.checkpoints.bundle_files import IN_SAVED_MODEL
+from bert.checkpoints.bundle_files import BEST, IN_SAVED_MODEL
 
 # A folder's own configuration comes first, and the original's before that of transformers.
 _CONFIGS = ("bert_config.json", "config.json")
@@ -39,10 +39,17 @@ def find(weights: str | os.PathLike) -> ModelFiles:
   """The files that belong to weights.
 
   Args:
-    weights: a prefix or a folder; `released_models.local_path` makes one of a released model.
+    weights: a prefix or a folder; `model_source.local_path` makes one of a model's name.
   """
   folder = folder_of(weights)
-  return ModelFiles(_first(folder, _CONFIGS), _first(folder, _VOCABULARIES))
+  places = [folder]
+  if os.path.basename(folder) == BEST:  # of a run, whose own folder has its files
+    places.append(os.path.dirname(folder))
+  config, vocabulary = (
+    next(filter(None, (_first(place, names) for place in places)), None)
+    for names in (_CONFIGS, _VOCABULARIES)
+  )
+  return ModelFiles(config, vocabulary)
 
 
 def need_config(weights: str | os.PathLike) -> str:
@@ -125,16 +132,17 @@ def check_vocabulary_size(
 
 
 def check_case(do_lower_case: bool, prefix: str) -> None:
-  """Compares `do_lower_case` with the value stored in an exported or transformers model.
+  """Compares `do_lower_case` with the value stored by a run, in an export or by transformers.
 
   Raises:
     ValueError: they differ.
   """
   from bert.checkpoints import reading
 
-  exported = reading.read_do_lower_case(prefix)
-  if exported not in (None, do_lower_case):
+  stored = reading.read_do_lower_case(prefix)
+  if stored not in (None, do_lower_case):
+    made = "trained" if reading.read_state(prefix) else "exported"
     raise ValueError(
-      f"--do_lower_case={do_lower_case}, but {prefix} was exported with do_lower_case {exported}. "
-      f"Give --do_lower_case={exported}."
+      f"--do_lower_case={do_lower_case}, but {prefix} was {made} with do_lower_case {stored}. "
+      f"Give --do_lower_case={stored}."
     )

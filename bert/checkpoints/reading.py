@@ -68,7 +68,7 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def read_do_lower_case(prefix: str) -> bool | None:
-  """Whether an exported or transformers model is uncased; None if unknown.
+  """Whether the model of a run, of an export or of transformers is uncased; None if unknown.
 
   Raises:
     CheckpointError: a file is damaged.
@@ -156,7 +156,10 @@ class Bundle:
   def do_lower_case(self) -> bool | None:
     """See class."""
     key = self._keys.get("do_lower_case")
-    return None if key is None else bool(self._reader.get_tensor(key))
+    if key is not None:
+      return bool(self._reader.get_tensor(key))
+    stored = read_state(self.prefix).get("fingerprint", {}).get("do_lower_case")
+    return stored if isinstance(stored, bool) else None
 
   def read(self, name: str) -> tf.Tensor:
     """One tensor, checked against its CRC-32C.

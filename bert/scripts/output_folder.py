@@ -4,8 +4,6 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from absl import logging
-
 from bert import tokenization
 from bert.io import atomic_files
 from bert.model.configuration import BertConfig
@@ -111,10 +109,7 @@ def best_checkpoint(settings: RunSettings) -> str | None:
     return None
   from bert.checkpoints import finding
 
-  path = finding.latest(settings.path("best"))
-  if path:
-    logging.info("Using the best checkpoint, %s.", path)
-  return path
+  return finding.best(settings.output_dir)
 
 
 def checkpoint_to_export(settings: RunSettings, best: str | None = None) -> str:

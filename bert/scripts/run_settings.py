@@ -25,6 +25,7 @@ from absl import logging
 
 from bert import tokenization
 from bert.checkpoints import model_files, model_source
+from bert.io import filesystem
 from bert.io.tables import DataError
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups
@@ -291,30 +292,63 @@ def resolve(settings: RunSettings) -> RunSettings:
   hardware.start_tensorflow()
   if settings.get("distribution_strategy") == "multi_worker":
     settings.create_strategy()  # from here on each process knows whether it is the chief
-  values: dict[str, Any] = {}
   if settings.init_checkpoint:
     from bert.checkpoints import finding
 
     # Where it does not exist, neither do the files beside it, which may be required.
-    values["init_checkpoint"] = finding.find_checkpoint(settings.init_checkpoint)
+    prefix = finding.find_checkpoint(settings.init_checkpoint)
+    settings = settings.replace(init_checkpoint=prefix)
   command_line.check_required(settings.values)
+  settings = with_stored_case(settings)
   if "dtype" in settings:
-    values["dtype"] = hardware.choose_dtype(settings.dtype, is_tpu)
-  return settings.replace(**values)
+    settings = settings.replace(dtype=hardware.choose_dtype(settings.dtype, is_tpu))
+  return settings
 
 
 def with_model_files(settings: RunSettings) -> RunSettings:
-  """Downloads a released `--init_checkpoint`, and finds configuration and vocabulary beside it."""
-  if not settings.init_checkpoint:
+  """Downloads a released model, and finds configuration and vocabulary beside the weights."""
+  model = _model_of(settings)
+  if not model:
     return settings
-  path = model_source.local_path(settings.init_checkpoint)
-  values = {"init_checkpoint": path, "init_folder": model_files.folder_of(path)}
+  path = model_source.local_path(model)
+  values = {}
+  if settings.init_checkpoint:
+    values = {"init_checkpoint": path, "init_folder": model_files.folder_of(path)}
   files = model_files.find(path)
   for flag, file in (("bert_config_file", files.config), ("vocab_file", files.vocabulary)):
     if flag in settings and settings.values[flag] is None and file:
-      logging.info("--%s=%s, found with --init_checkpoint.", flag, file)
+      logging.info("--%s=%s, found with the model.", flag, file)
       values[flag] = file
   return settings.replace(**values)
+
+
+def with_stored_case(settings: RunSettings) -> RunSettings:
+  """Sets `--do_lower_case`, if it was not given, as the model was trained.
+
+  Runs, exports and folders of transformers store it; other checkpoints do not.
+
+  Raises:
+    CheckpointError: the checkpoint is damaged.
+  """
+  model = _model_of(settings)
+  if not model or "do_lower_case" not in settings or "do_lower_case" in settings.given:
+    return settings
+  from bert.checkpoints import finding, reading
+
+  stored = reading.read_do_lower_case(finding.find_checkpoint(model))
+  if stored in (None, settings.do_lower_case):
+    return settings
+  logging.info("--do_lower_case=%s, as %s was trained.", stored, model)
+  return settings.replace(do_lower_case=stored)
+
+
+def _model_of(settings: RunSettings) -> str | None:
+  """`--init_checkpoint`; without it, `--output_dir` if a run resumes there."""
+  folder = settings.get("output_dir")
+  if settings.init_checkpoint or not folder or filesystem.is_remote(folder):
+    return settings.init_checkpoint
+  is_run = os.path.isdir(folder) and model_source.identify(folder).kind is model_source.Kind.RUN
+  return folder if is_run else None
 
 
 def load_config(settings: RunSettings) -> BertConfig:
@@ -376,8 +410,8 @@ def check_run(
     UsageError: a flag is missing, or has a value that it cannot have.
     ValueError: no step of the run is asked for.
   """
-  # A released model brings its configuration and vocabulary: `resolve` checks these later.
-  if not settings.init_checkpoint or None in map(settings.get, needed):
+  # A model brings its configuration and vocabulary: `resolve` checks these later.
+  if not _model_of(settings) or None in map(settings.get, needed):
     command_line.check_required(settings.values)
   if not any(map(settings.get, ("do_train", "do_eval", "do_predict", "do_export"))):
     raise ValueError(nothing_to_do)

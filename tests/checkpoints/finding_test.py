@@ -47,6 +47,13 @@ def test_what_init_checkpoint_accepts(tmp_path):
   assert finding.find_checkpoint(own[0]) == own[0]
 
 
+def test_the_best_weights_of_a_run_come_before_the_newest(tmp_path):
+  newest, best = save(tmp_path / "out", 10), save(tmp_path / "out" / "best", 5)
+  assert finding.find_checkpoint(str(tmp_path / "out")) == best
+  assert finding.find_checkpoint(newest) == newest
+  assert finding.latest(str(tmp_path / "out")) == newest, "to resume from"
+
+
 def test_a_relative_prefix_in_the_current_folder(tmp_path, monkeypatch):
   save(tmp_path, 5)
   monkeypatch.chdir(tmp_path)

@@ -46,6 +46,14 @@ def test_the_nearest_is_taken_and_of_one_folder_the_originals(tmp_path):
   )
 
 
+def test_the_best_weights_of_a_run_have_its_files(tmp_path):
+  make(tmp_path, "bert_config.json", "vocab.txt", "best/model.ckpt-3.index")
+  for weights in ("best", "best/model.ckpt-3"):
+    assert model_files.find(tmp_path / weights) == model_files.find(tmp_path)
+  make(tmp_path, "other/model.ckpt-3.index")
+  assert model_files.find(tmp_path / "other") == ModelFiles(None, None)
+
+
 def test_not_every_text_is_a_vocabulary(tmp_path):
   make(tmp_path, "eval_results.txt")
   assert model_files.find(tmp_path) == ModelFiles(None, None)

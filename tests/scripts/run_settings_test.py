@@ -281,6 +281,7 @@ def test_fast_groups_long_runs_by_length(given, flags_given, steps, groups):
 
 
 def test_config_and_vocabulary_beside_the_checkpoint(given, tmp_path):
+  (tmp_path / "bert_model.ckpt.index").touch()
   for path in (tmp_path, tmp_path / "bert_model.ckpt"):
     settings = run_settings.with_model_files(given(init_checkpoint=path))
     assert settings.vocab_file == str(tmp_path / "vocab.txt")
@@ -290,6 +291,7 @@ def test_config_and_vocabulary_beside_the_checkpoint(given, tmp_path):
 
 def test_a_prefix_in_the_current_folder(given, tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
+  (tmp_path / "bert_model.ckpt.index").touch()
   settings = run_settings.with_model_files(given(init_checkpoint="bert_model.ckpt"))
   assert os.path.samefile(settings.vocab_file, tmp_path / "vocab.txt")
 
@@ -305,7 +307,7 @@ def test_files_that_were_named_stay(given, tmp_path):
 def test_a_released_name_is_fetched_unless_there_is_such_a_folder(given, tmp_path, monkeypatch):
   name, fetched = "uncased_L-2_H-128_A-2", []
 
-  def download_model(wanted):
+  def download_model(wanted, cache_dir):
     fetched.append(wanted)
     return str(tmp_path)
 
@@ -320,6 +322,42 @@ def test_a_released_name_is_fetched_unless_there_is_such_a_folder(given, tmp_pat
   settings = run_settings.with_model_files(given(init_checkpoint=name))
   assert fetched == [name], "the unpacked folder of 2018 is what is meant"
   assert settings.init_checkpoint == name
+
+
+def run_folder(tmp_path, name="out", **facts):
+  """A folder in which a run of a cased model has trained, and that is complete."""
+  saved = saving.save(
+    str(tmp_path / name), 1, {"v": np.zeros(2)}, {"fingerprint": {"do_lower_case": False, **facts}}
+  )
+  for file in ("vocab.txt", "bert_config.json"):
+    (tmp_path / name / file).write_bytes((tmp_path / file).read_bytes())
+  return saved
+
+
+@pytest.mark.parametrize("resumes", [False, True])
+def test_the_folder_of_a_run_brings_all_that_belongs_to_its_model(given, tmp_path, resumes):
+  flag = "output_dir" if resumes else "init_checkpoint"
+  saved = run_folder(tmp_path, "run")
+  settings = given(**{flag: tmp_path / "run", "do_train": True})
+  run_settings.check_run(settings)
+  settings = run_settings.resolve(settings)
+  assert settings.bert_config_file == str(tmp_path / "run" / "bert_config.json")
+  assert settings.vocab_file == str(tmp_path / "run" / "vocab.txt")
+  assert settings.do_lower_case is False, "as the run"
+  assert settings.init_checkpoint == (None if resumes else saved)
+  _, tokenizer = run_settings.load_config_and_tokenizer(settings)
+  assert tokenizer.tokenize("A b") == ["[UNK]", "b"]
+
+
+def test_a_case_other_than_that_of_the_run_is_refused(load, given, tmp_path):
+  run_folder(tmp_path)
+  with pytest.raises(ValueError, match="was trained with do_lower_case False. Give --do_lower_ca"):
+    load(init_checkpoint=tmp_path / "out", do_lower_case=True)
+
+
+def test_a_folder_without_a_checkpoint_brings_nothing(given, tmp_path):
+  settings = given(output_dir=tmp_path)
+  assert run_settings.with_model_files(settings) is settings
 
 
 def test_config_and_tokenizer(load):
