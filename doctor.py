@@ -21,7 +21,8 @@ from collections.abc import Iterator
 
 from absl import flags, logging
 
-from bert.checkpoints import released_models
+from bert.checkpoints import model_source
+from bert.checkpoints.model_source import Kind, ModelSource
 from bert.checks.findings import Finding, Subject, examine, note, number_of, to_json, to_text
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, run_settings, shared_flags
@@ -102,18 +103,27 @@ def main(_) -> int:
     1, "train_batch_size", "gradient_accumulation_steps", "max_examples", "max_seq_length"
   )
   logging.set_verbosity(logging.ERROR)  # The findings repeat what readers log.
-  findings = [*_of_released_model(settings), *diagnose(subject_of(settings))]
+  source = _source_of(settings)
+  findings = [*_of_released_model(source), *diagnose(subject_of(settings, source))]
   print(to_json(findings) if settings.format == "json" else to_text(findings))
   return 1 if number_of("error", findings) else 0
 
 
-def subject_of(settings: run_settings.RunSettings) -> Subject:
-  """The run that the flags describe."""
+def _source_of(settings: run_settings.RunSettings) -> ModelSource | None:
+  """The model of `--init_checkpoint`; None without one, or if there is no such model."""
+  try:
+    return model_source.identify(settings.init_checkpoint) if settings.init_checkpoint else None
+  except (ValueError, OSError):
+    return None  # `model_checks.check_checkpoint` reports it among its findings.
+
+
+def subject_of(settings: run_settings.RunSettings, source: ModelSource | None) -> Subject:
+  """The run that the flags describe, with the model of `--init_checkpoint`."""
   config = None
-  if released_models.is_wanted(settings.init_checkpoint):
-    config = BertConfig.from_name(settings.init_checkpoint)
+  if source and source.kind is Kind.RELEASED:
+    config = BertConfig.from_name(source.path)
     settings = settings.replace(init_checkpoint=None)
-  else:
+  elif source or not settings.init_checkpoint:
     settings = run_settings.with_model_files(settings)
   files = filter(None, (settings.values[name] for name in ("input_file", *_DATA_FILES)))
   # The default length is that of run_classifier.py; it does not apply to records or questions.
@@ -135,12 +145,9 @@ def _conll_options(settings: run_settings.RunSettings) -> dict:
   return {field: value for field, value in given.items() if value is not None}
 
 
-def _of_released_model(settings: run_settings.RunSettings) -> Iterator[Finding]:
-  if released_models.is_wanted(settings.init_checkpoint):
-    yield note(
-      f"{settings.init_checkpoint} would be downloaded; its sizes are known, its files are not "
-      "checked."
-    )
+def _of_released_model(source: ModelSource | None) -> Iterator[Finding]:
+  if source and source.kind is Kind.RELEASED:
+    yield note(f"{source.path} would be downloaded; its sizes are known, its files not checked.")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from absl import flags, logging
 
 from bert import run_classifier
-from bert.checkpoints import released_models
+from bert.checkpoints import model_source
 from bert.figures import drawing
 from bert.io import atomic_files
 from bert.scripts import (
@@ -130,7 +130,7 @@ def main(_, further_flags: Sequence[str] = ()) -> int | None:
   """
   check_flags()
   own = run_settings.from_flags()
-  if not (FLAGS.dry_run and released_models.is_wanted(own.init_checkpoint)):
+  if not (FLAGS.dry_run and model_source.is_released(own.init_checkpoint)):
     own = run_settings.with_model_files(own)
     command_line.check_required(own.values)
   given = [f"--{name}={own.values[name]}" for name in _PASSED_ON if own.values[name] is not None]

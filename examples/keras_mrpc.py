@@ -22,7 +22,6 @@ from bert.keras3 import (
   create_classification_dataloader,
   evaluate_classification_metrics,
 )
-from bert.keras3.tokenizer import model_folder
 from bert.tasks import public_data
 
 
@@ -41,13 +40,12 @@ def main() -> None:
 
   keras.utils.set_random_seed(args.seed)
   keras.config.set_dtype_policy(args.dtype)
-  folder = model_folder(args.init_checkpoint)
   data_dir = pathlib.Path(args.data_dir or public_data.download_task_data("MRPC"))
-  tokenizer = BertTokenizer.from_pretrained(folder)
+  tokenizer = BertTokenizer.from_pretrained(args.init_checkpoint)
   train = load(data_dir / "train.tsv", tokenizer, args, limit=args.max_train_examples)
   dev = load(data_dir / "dev.tsv", tokenizer, args, shuffle=False)
 
-  model = BertForSequenceClassification.from_pretrained(folder, num_labels=2)
+  model = BertForSequenceClassification.from_pretrained(args.init_checkpoint, num_labels=2)
   steps = args.epochs * len(train)
   model.compile(
     AdamWeightDecay(WarmUpLinearDecay(args.learning_rate, steps, steps // 10)),

@@ -81,18 +81,3 @@ def download_model(
   url = download_cache.url_of(archive, "models", BASE_URL, base_url)
   place = f"models/{archive.removesuffix('.zip')}"
   return download_cache.provide(place, [url], download_cache.unpack_all, MODEL_FILES, cache_dir)
-
-
-def is_wanted(init_checkpoint: str | os.PathLike | None) -> bool:
-  """Whether a path is the name of a released model, and no file or folder here has this name."""
-  return is_released_name(init_checkpoint) and not os.path.exists(init_checkpoint)
-
-
-def local_path(init_checkpoint: str | os.PathLike) -> str:
-  """The path itself, or, for the name of a released model, its folder, downloaded if necessary.
-
-  Raises:
-    DownloadError: see `download_model`.
-  """
-  path = os.fspath(init_checkpoint)
-  return download_model(path) if is_wanted(path) else path

@@ -13,11 +13,12 @@ import os
 
 import keras
 
+from bert.checkpoints import model_names
 from bert.keras3.attention import SelfAttention
 from bert.keras3.layers import TransformerLayer
 from bert.keras3.models import BertForMaskedLM, BertForSequenceClassification, BertModel
 from bert.keras3.parts import LAYER_NORM_EPSILON, gelu, register
-from bert.keras3.tokenizer import BertTokenizer, released_name_of
+from bert.keras3.tokenizer import BertTokenizer
 from bert.model.configuration import BertConfig
 
 MODEL_NAMES = (
@@ -45,7 +46,8 @@ def create_model_config(name: str, **overrides) -> BertConfig:
     (28996, 768, 6)
   """
   try:
-    config = BertConfig.from_name(released_name_of(_without_size(name)))
+    short = _without_size(name)
+    config = BertConfig.from_name(model_names.released_name_of(short) or short)
   except ValueError as error:
     known = ", ".join(repr(name) for name in MODEL_NAMES)
     raise ValueError(f"Unknown model {name!r}; known: {known}. {error}") from None

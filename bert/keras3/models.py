@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from bert.checkpoints import model_source
 from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import weights
 from bert.keras3.encoder import BERT, gather_inputs
@@ -29,7 +30,6 @@ from bert.keras3.heads import (
 )
 from bert.keras3.parts import register
 from bert.keras3.sizes import arguments_from_config
-from bert.keras3.tokenizer import model_folder
 from bert.model.configuration import BertConfig
 
 
@@ -162,8 +162,8 @@ class PretrainedModel(keras.Model):
     """A model with the weights of a checkpoint.
 
     Args:
-      name_or_path: a folder with an original checkpoint and its `bert_config.json`, or one that
-        transformers saved; or the name of a released model in this project or in transformers.
+      name_or_path: a checkpoint of the original or its folder, with `bert_config.json`; a folder
+        that transformers saved; or the name of a released model here or in transformers.
       cache_dir: folder of downloads.
       num_labels: C, for classification models.
       **overrides: arguments of `BERT` that replace the configuration's.
@@ -171,10 +171,10 @@ class PretrainedModel(keras.Model):
     Raises:
       ValueError: the model does not exist, or its files cannot be read.
     """
-    folder = model_folder(name_or_path, cache_dir)
-    config = weights.read_config(folder)
+    path = model_source.local_path(name_or_path, cache_dir)
+    config = weights.read_config(path)
     model = cls(BERT(**{**arguments_from_config(config), **overrides}), num_labels)
-    model.load_pretrained_weights(folder)
+    model.load_pretrained_weights(path)
     return model
 
   def load_pretrained_weights(

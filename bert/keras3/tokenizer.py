@@ -17,55 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from bert.checkpoints import released_models
+from bert.checkpoints import model_files, model_source
 from bert.io import atomic_files
 from bert.tokenization import FullTokenizer
 
 SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
 
-_HUB_NAMES = {  # names of the same models elsewhere
-  "bert-base-uncased": "uncased_L-12_H-768_A-12",
-  "bert-large-uncased": "uncased_L-24_H-1024_A-16",
-  "bert-base-cased": "cased_L-12_H-768_A-12",
-  "bert-large-cased": "cased_L-24_H-1024_A-16",
-  "bert-base-multilingual-cased": "multi_cased_L-12_H-768_A-12",
-  "bert-base-multilingual-uncased": "multilingual_L-12_H-768_A-12",
-  "bert-base-chinese": "chinese_L-12_H-768_A-12",
-  "bert-large-uncased-whole-word-masking": "wwm_uncased_L-24_H-1024_A-16",
-  "bert-large-cased-whole-word-masking": "wwm_cased_L-24_H-1024_A-16",
-}
 _CASED_NAMES = ("cased_L-", "multi_cased_L-", "wwm_cased_L-")
 
 _RETURN_TENSORS = (None, "np", "tf", "pt")
-
-
-def released_name_of(name: str) -> str:
-  """The released model that another name stands for; unknown names are returned unchanged.
-
-  Example:
-    >>> released_name_of("bert-base-cased"), released_name_of("google/bert_uncased_L-2_H-128_A-2")
-    ('cased_L-12_H-768_A-12', 'uncased_L-2_H-128_A-2')
-  """
-  short = name.removeprefix("google-bert/").removeprefix("google/bert_")
-  return _HUB_NAMES.get(short, short if short in released_models.RELEASED_MODELS else name)
-
-
-def model_folder(
-  name_or_path: str | os.PathLike, cache_dir: str | os.PathLike | None = None
-) -> str:
-  """The folder of a model: `name_or_path` itself, or that of a released model, downloaded once.
-
-  Raises:
-    ValueError: `name_or_path` is neither a folder nor a released model.
-  """
-  path = os.fspath(name_or_path)
-  if os.path.isdir(path):
-    return path
-  name = released_name_of(path)
-  if not released_models.is_released_name(name):
-    known = ", ".join((*_HUB_NAMES, *released_models.RELEASED_MODELS))
-    raise ValueError(f"{path!r} is neither a folder nor a released BERT; released are {known}.")
-  return released_models.download_model(name, cache_dir)
 
 
 class BertTokenizer:
@@ -106,8 +66,8 @@ class BertTokenizer:
     """The tokenizer of a model.
 
     Args:
-      name_or_path: a folder with `vocab.txt`, or the name of a released model in this project or in
-        the transformers library (`bert-base-uncased`), which is downloaded.
+      name_or_path: a folder with `vocab.txt`, a checkpoint in one, or the name of a released model
+        here or in transformers (`bert-base-uncased`), which is downloaded.
       do_lower_case: by default the value in the folder's `tokenizer_config.json`, or as implied by
         the name.
       cache_dir: folder of downloads.
@@ -115,10 +75,10 @@ class BertTokenizer:
     Raises:
       ValueError: the model does not exist.
     """
-    folder = model_folder(name_or_path, cache_dir)
+    path = model_source.local_path(name_or_path, cache_dir)
     if do_lower_case is None:
-      do_lower_case = _lower_case_of(folder)
-    return cls(os.path.join(folder, "vocab.txt"), do_lower_case)
+      do_lower_case = _lower_case_of(model_files.folder_of(path))
+    return cls(model_files.need_vocabulary(path), do_lower_case)
 
   def save_pretrained(self, folder: str | os.PathLike) -> None:
     """Writes the files that `from_pretrained` reads."""

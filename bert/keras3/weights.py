@@ -13,8 +13,9 @@ import keras
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import model_files, transformers_folder
+from bert.checkpoints import model_files, model_source, transformers_folder
 from bert.checkpoints.load_report import LoadReport, Mismatch, abbreviate, is_training_state
+from bert.checkpoints.model_source import Kind
 from bert.checkpoints.numpy_reader import CheckpointReader, find_prefix
 from bert.model.configuration import BertConfig
 
@@ -105,25 +106,16 @@ def open_weights(
     ValueError: the path is not an original checkpoint, a safetensors file, or a `.keras` file that
       contains a BERT.
   """
-  if os.fspath(path).endswith(".keras"):
+  kind, path = model_source.located(path)
+  if kind is Kind.KERAS:
     variables = _read_keras_file(path)
     shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
     return shapes, lambda name: keras.ops.convert_to_numpy(variables[name])
-  if _is_of_transformers(path):
+  if kind in (Kind.SAFETENSORS, Kind.TRANSFORMERS):
     weights = transformers_folder.open_weights(path)
     return {name: tuple(shape) for name, (shape, _) in weights.contents.items()}, weights.read
   reader = CheckpointReader(find_prefix(path))
   return reader.shapes, reader.read
-
-
-def _is_of_transformers(path) -> bool:
-  """Whether it is a safetensors file, or a folder with one but no original checkpoint."""
-  if os.path.isdir(path):
-    names = os.listdir(path)
-    return any("safetensors" in name for name in names) and not any(
-      name.endswith(".index") for name in names
-    )
-  return transformers_folder.is_weights_file(path)
 
 
 def _read_keras_file(path) -> dict[str, keras.Variable]:
@@ -145,6 +137,7 @@ def read_config(path: str | os.PathLike) -> BertConfig:
   Raises:
     ValueError: there is no such file, or it is invalid.
   """
+  path = model_source.local_path(path)
   file = model_files.find(path).config
   if file is None:
     folder = model_files.folder_of(path)

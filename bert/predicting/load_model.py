@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert.checkpoints import model_files, released_models
+from bert.checkpoints import model_files, model_source
 
 Arrays = Mapping[str, Any]  # name -> array or tensor
 
@@ -123,7 +123,7 @@ def load_model(
   from bert.checkpoints import finding, reading
   from bert.model.configuration import BertConfig
 
-  path = released_models.local_path(init_checkpoint)
+  path = model_source.local_path(init_checkpoint)
   prefix = finding.find_checkpoint(path)
   config_file = bert_config_file or model_files.need_config(path)
   config = BertConfig.from_json_file(config_file)

@@ -40,14 +40,6 @@ def test_unknown_names_list_the_known_ones(tmp_path):
     download_model("../x", tmp_path)
 
 
-def test_a_folder_of_a_released_name_is_taken_first(tmp_path, monkeypatch):
-  monkeypatch.chdir(tmp_path)
-  assert released_models.is_wanted(MODEL)
-  (tmp_path / MODEL).mkdir()
-  assert not released_models.is_wanted(MODEL)
-  assert released_models.local_path(MODEL) == MODEL
-
-
 def test_the_cache_is_found_by_argument_then_environment(monkeypatch, tmp_path):
   monkeypatch.setenv("no_proxy", "127.0.0.1")
   with web_server() as server:

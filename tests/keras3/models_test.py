@@ -21,7 +21,7 @@ from bert.keras3.models import (
   BertForTokenClassification,
   BertModel,
 )
-from bert.keras3.tokenizer import BertTokenizer, model_folder, released_name_of
+from bert.keras3.tokenizer import BertTokenizer
 from bert.model.configuration import BertConfig
 from tests.kit.keras_models import numpy_of
 from tests.kit.tiny_bert import NO_DROPOUT, SPECIAL_TOKENS
@@ -124,9 +124,9 @@ def test_the_case_of_a_folder(tmp_path, vocab_file):
 
 
 def test_names_of_models():
-  assert released_name_of("google-bert/bert-base-chinese") == "chinese_L-12_H-768_A-12"
-  with pytest.raises(ValueError, match="'roberta-base' is neither a folder nor a released BERT"):
-    model_folder("roberta-base")
+  for from_pretrained in (BertTokenizer.from_pretrained, BertForMaskedLM.from_pretrained):
+    with pytest.raises(ValueError, match="roberta-base is neither a file or folder here nor"):
+      from_pretrained("roberta-base")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,0 +1,148 @@
+"""Names of released models: the other names under which people know them, and the nearest ones.
+
+  released_name_of("bert-base-uncased")     # "uncased_L-12_H-768_A-12"
+  question("uncased_L12_H-768_A-12")        # "Did you mean uncased_L-12_H-768_A-12? ..."
+
+Aliases are names of the very same weights: in transformers, in KerasHub, on TensorFlow Hub, on
+Kaggle, and the addresses of Google's archives. Nothing here looks at the disk or the network.
+"""
+
+import re
+from collections.abc import Iterator
+
+from bert.checkpoints.released_models import RELEASED_MODELS
+
+LIST_COMMAND = "bert download --list"
+
+_OTHER_NAMES = {
+  # transformers
+  "bert-base-uncased": "uncased_L-12_H-768_A-12",
+  "bert-large-uncased": "uncased_L-24_H-1024_A-16",
+  "bert-base-cased": "cased_L-12_H-768_A-12",
+  "bert-large-cased": "cased_L-24_H-1024_A-16",
+  "bert-base-multilingual-cased": "multi_cased_L-12_H-768_A-12",
+  "bert-base-multilingual-uncased": "multilingual_L-12_H-768_A-12",
+  "bert-base-chinese": "chinese_L-12_H-768_A-12",
+  "bert-large-uncased-whole-word-masking": "wwm_uncased_L-24_H-1024_A-16",
+  "bert-large-cased-whole-word-masking": "wwm_cased_L-24_H-1024_A-16",
+  # The four small sizes that the paper of 2019 names (Turc et al., "Well-Read Students").
+  "bert-tiny": "uncased_L-2_H-128_A-2",
+  "bert-mini": "uncased_L-4_H-256_A-4",
+  "bert-small": "uncased_L-4_H-512_A-8",
+  "bert-medium": "uncased_L-8_H-512_A-8",
+  # KerasHub
+  "bert_tiny_en_uncased": "uncased_L-2_H-128_A-2",
+  "bert_small_en_uncased": "uncased_L-4_H-512_A-8",
+  "bert_medium_en_uncased": "uncased_L-8_H-512_A-8",
+  "bert_base_en_uncased": "uncased_L-12_H-768_A-12",
+  "bert_base_en": "cased_L-12_H-768_A-12",
+  "bert_base_zh": "chinese_L-12_H-768_A-12",
+  "bert_base_multi": "multi_cased_L-12_H-768_A-12",
+  "bert_large_en_uncased": "uncased_L-24_H-1024_A-16",
+  "bert_large_en": "cased_L-24_H-1024_A-16",
+}
+# Before a name, or the last part of an address: who publishes it.
+_OWNERS = ("google-bert/", "google/small_bert/", "google/", "tensorflow/small_bert/", "tensorflow/")
+_OWNERS += ("prajjwal1/",)
+
+# Addresses whose parts are names of models. An archive of Google's is one, too.
+_HUBS = re.compile(
+  r"(?:\w+://)?(?:www\.)?"
+  r"(?:tfhub\.dev|huggingface\.co|hf\.co|kaggle\.com/models|bert_models"
+  r"|storage\.googleapis\.com/bert_models)/(?P<rest>.+)"
+)
+_ARCHIVE = re.compile(r"\.(zip|tar\.gz|tgz|tar|gz)$", re.IGNORECASE)
+
+_OTHER_FAMILIES = {  # what their names contain -> what they are
+  "distilbert": "DistilBERT",
+  "roberta": "RoBERTa",
+  "albert": "ALBERT",
+  "electra": "ELECTRA",
+  "deberta": "DeBERTa",
+  "mobilebert": "MobileBERT",
+  "modernbert": "ModernBERT",
+  "mpnet": "MPNet",
+  "xlnet": "XLNet",
+  "longformer": "Longformer",
+  "camembert": "CamemBERT",
+  "gpt": "GPT",
+}
+
+
+def _published_names() -> Iterator[tuple[str, str]]:
+  """(name, released model) of each name that people use."""
+  yield from _OTHER_NAMES.items()
+  for name in RELEASED_MODELS:
+    yield name, name
+    yield f"bert_{name}", name
+    yield f"bert_en_{name}", name
+    yield f"en_{name}", name
+    if name.startswith("chinese_"):
+      yield name.replace("chinese_", "bert_zh_"), name
+      yield name.replace("chinese_", "zh_"), name
+
+
+def _letters(name: str) -> str:
+  """A name without what people mistype: capitals, and signs between letters and digits."""
+  return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+_BY_NAME = {name.lower(): released for name, released in _published_names()}
+_BY_LETTERS = {_letters(name): released for name, released in _published_names()}
+
+
+def released_name_of(name: str) -> str | None:
+  """The released model that a name or an address stands for; None if there is none.
+
+  Example:
+    >>> released_name_of("google-bert/bert-base-cased")
+    'cased_L-12_H-768_A-12'
+    >>> released_name_of("https://tfhub.dev/tensorflow/small_bert/bert_en_uncased_L-2_H-128_A-2/1")
+    'uncased_L-2_H-128_A-2'
+    >>> released_name_of("uncased_L12_H-768_A-12") is None
+    True
+  """
+  if name in RELEASED_MODELS:
+    return name
+  if hub := _HUBS.fullmatch(name):
+    parts = [_letters(_ARCHIVE.sub("", part)) for part in hub["rest"].split("/")]
+    return next((_BY_LETTERS[part] for part in parts if part in _BY_LETTERS), None)
+  for owner in _OWNERS:
+    name = name.removeprefix(owner)
+  return _BY_NAME.get(_ARCHIVE.sub("", name).lower())
+
+
+def is_address(name: str) -> bool:
+  """Whether a name is an address on the web, such as that of a page of TensorFlow Hub."""
+  return bool(_HUBS.fullmatch(name)) or name.startswith(("http://", "https://"))
+
+
+def family_of(name: str) -> str | None:
+  """The family of models other than BERT that a name belongs to.
+
+  Example:
+    >>> family_of("distilbert-base-uncased"), family_of("bert-base-uncased")
+    ('DistilBERT', None)
+  """
+  letters = _letters(name)
+  return next((family for word, family in _OTHER_FAMILIES.items() if word in letters), None)
+
+
+def question(name: str) -> str:
+  """A sentence or two with the nearest names of released models, and how to list all of them."""
+  nearest = _nearest(name)
+  meant = f"Did you mean {' or '.join(nearest)}? " if nearest else ""
+  return f"{meant}`{LIST_COMMAND}` lists the names."
+
+
+def _nearest(name: str) -> list[str]:
+  """At most two released models with a similar name, the nearest first."""
+  import difflib  # Rarely needed, and not free to import.
+
+  for part in reversed(name.rstrip("/").split("/")):
+    letters = _letters(_ARCHIVE.sub("", part))
+    begun = [each for each in _BY_LETTERS if each.startswith(letters)] if len(letters) > 3 else []
+    # More than two, because several may be names of the same model.
+    if matches := begun or difflib.get_close_matches(letters, _BY_LETTERS, n=4, cutoff=0.75):
+      return list(dict.fromkeys(_BY_LETTERS[match] for match in matches))[:2]
+  return []
