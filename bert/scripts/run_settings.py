@@ -1,363 +1,480 @@
-"""Keras 3 models that are loaded and called like those of the transformers library.
+"""The settings of a run: one frozen object, resolved from the flags once and never changed.
 
-  model = BertForSequenceClassification.from_pretrained("bert-base-uncased", num_labels=2)
-  logits = model(**tokenizer(texts, padding=True, return_tensors="np")).logits
+  settings = run_settings.from_flags()            # every flag, and what follows from flags alone
+  check_settings(settings)                        # the script's own checks; they change nothing
+  settings = run_settings.resolve(settings)       # files found or downloaded, workers met, dtype
+  config, tokenizer = run_settings.load_config_and_tokenizer(settings)
+  settings = settings.planned(len(examples))      # what depends on the data: steps, warm-up
 
-They are Keras models: `compile`, `fit`, `predict` and `.keras` files work, and losses read the
-logits. Weights, including those of the head if present, are loaded from original checkpoints or
-from folders that transformers saved.
+`settings.learning_rate` is `--learning_rate`; where a value follows from others, as `dtype` from
+`--fast`, it is the resulting value. Each step returns a new object.
 
-Letters in shapes: B = batch size, S = sequence length, W = width, C = number of labels, N = number
-of choices, V = vocabulary size.
+Where the weights of a model come from is decided in one place and one order
+(`bert/training/estimator.py`): 1. a checkpoint in `--output_dir` is resumed; 2. else
+`--init_checkpoint` initialises by name; 3. else the weights are random.
 """
 
+import dataclasses
+import math
 import os
-from typing import Any, NamedTuple
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-import keras
-from keras import ops
+from absl import logging
 
-from bert.checkpoints import model_source
-from bert.checkpoints.load_report import LoadReport
-from bert.keras3 import weights
-from bert.keras3.encoder import BERT, gather_inputs
-from bert.keras3.heads import (
-  MaskedLMHead,
-  NextSentenceHead,
-  QuestionAnsweringHead,
-  TextClassificationHead,
-  TokenClassificationHead,
-)
-from bert.keras3.parts import register
-from bert.keras3.sizes import arguments_from_config
+from bert import tokenization
+from bert.checkpoints import model_files, model_source
+from bert.io import filesystem
+from bert.io.tables import DataError
 from bert.model.configuration import BertConfig
+from bert.scripts import command_line, flag_groups
+from bert.training import distribution, hardware
+
+# Batches of similar lengths save a fifth of a step and cost the compilation for some twenty more
+# shapes: on MRPC's 343 steps the two are equal (docs/benchmarks.md).
+_MIN_STEPS_TO_GROUP = 500
+
+# A fine-tuning run has some hundred steps: one point every 100 makes no curve.
+_SUMMARY_STEPS_OF_PLOTS = 10
+
+# Values that `_derived` adds and that no flag has.
+_NO_FLAGS = ("init_folder", "shows_examples", "steps_per_loop")
 
 
-class BertOutput(NamedTuple):
-  """The output of `BertModel`.
-
-  Attributes:
-    last_hidden_state: `[B, S, W]`.
-    pooler_output: `[B, W]`.
-    hidden_states: the embeddings and each layer's output, or None.
-  """
-
-  last_hidden_state: Any
-  pooler_output: Any
-  hidden_states: Any = None
-
-
-class LogitsOutput(NamedTuple):
-  """The output of models with one head.
-
-  Attributes:
-    logits: float32, scores before the softmax.
-  """
-
-  logits: Any
-
-
-class SpanOutput(NamedTuple):
-  """The output of `BertForQuestionAnswering`.
+@dataclasses.dataclass(frozen=True)
+class RunSettings:
+  """The value of every flag of a script, derived values in the place of given ones.
 
   Attributes:
-    start_logits: float32 `[B, S]`, scores as the first token of the answer.
-    end_logits: float32 `[B, S]`, scores as the last token.
+    values: flag -> value; `settings.seed` is short for `settings.values["seed"]`.
+    given: the flags that were on the command line.
   """
 
-  start_logits: Any
-  end_logits: Any
+  values: Mapping[str, Any]
+  given: frozenset[str] = frozenset()
 
+  def __getattr__(self, name: str) -> Any:
+    try:
+      return self.__dict__["values"][name]
+    except KeyError:
+      raise AttributeError(f"This script has no flag --{name}.") from None
 
-class PreTrainingOutput(NamedTuple):
-  """The output of `BertForPreTraining`.
+  def __contains__(self, name: str) -> bool:
+    return name in self.values
 
-  Attributes:
-    prediction_logits: float32 `[B, S, V]`.
-    seq_relationship_logits: float32 `[B, 2]`; class 0: the second segment follows the first.
-  """
+  def get(self, name: str, default: Any = None) -> Any:
+    """The value of a flag that the script may not have."""
+    return self.values.get(name, default)
 
-  prediction_logits: Any
-  seq_relationship_logits: Any
+  def replace(self, **values: Any) -> "RunSettings":
+    """The same settings but for these values."""
+    return RunSettings(types.MappingProxyType({**self.values, **values}), self.given)
 
+  @property
+  def flag_values(self) -> dict[str, Any]:
+    """The values of flags, and the steps that follow from them, for the record of a run."""
+    return {name: value for name, value in self.values.items() if name not in _NO_FLAGS}
 
-class PretrainedModel(keras.Model):
-  """Base of the models below: an encoder and heads.
+  # -------------------------------------------------------------------------------------------
+  # Checks.
 
-  Attributes:
-    bert: the encoder.
-  """
-
-  head_names: tuple[str, ...] = ()
-  optional_variables: tuple[str, ...] = ()  # not reported if missing in a checkpoint
-
-  def __init__(self, config: BERT | BertConfig | dict, num_labels: int = 2, **kwargs):
-    """Creates the model, with random weights.
+  def check(self, name: str, is_good: Callable[[Any], bool], needed: str) -> None:
+    """Raises a UsageError if the flag exists and its value is set and not good.
 
     Args:
-      config: the encoder, its `BertConfig`, or a dictionary with the keys of one.
-      num_labels: C, for classification models.
-      **kwargs: arguments of `keras.Model`.
+      name: the flag.
+      is_good: whether it can have a value.
+      needed: the condition in words: `at least 1`.
     """
-    super().__init__(**kwargs)
-    self.bert = _as_bert(config)
-    self.num_labels = num_labels
-    self._create_heads()
-    self.build()
+    value = self.get(name)
+    if value is not None and not is_good(value):
+      raise command_line.UsageError(f"--{name}={value}: must be {needed}.")
 
-  def _create_heads(self):
-    """Sets the attributes in `head_names`."""
+  def check_at_least(self, least: float, *names: str) -> None:
+    """Raises a UsageError for the first of these flags whose value is smaller."""
+    for name in names:
+      self.check(name, lambda value: value >= least, f"at least {least}")
 
-  def build(self, input_shape=None):
-    """Creates the heads' variables; those of the encoder already exist."""
-    del input_shape
-    vectors, width = (None, None, self.bert.hidden_size), self.bert.hidden_size
-    shapes = {"last_hidden_state": vectors, "pooler_output": (None, width)}
-    for head in self._heads():
-      head.build(vectors if isinstance(head, MaskedLMHead) else shapes)
-    self.built = True
+  # -------------------------------------------------------------------------------------------
+  # What follows from them.
 
-  def _heads(self) -> list[keras.layers.Layer]:
-    return [getattr(self, name) for name in self.head_names]
+  def planned(self, count: int, unit: str = "examples") -> "RunSettings":
+    """The settings of a run over `--num_train_epochs`: steps, warm-up, and grouping by length.
 
-  def call(
-    self,
-    input_ids,
-    attention_mask=None,
-    token_type_ids=None,
-    position_ids=None,
-    output_hidden_states=None,
-    training=None,
-  ):
-    """Arguments as in `BERT.call`; the first may be a dictionary of them."""
-    outputs = self.bert(
-      input_ids,
-      attention_mask=attention_mask,
-      token_type_ids=token_type_ids,
-      position_ids=position_ids,
-      output_hidden_states=output_hidden_states,
-      training=training,
-    )
-    return self._outputs(outputs)
-
-  def _outputs(self, outputs):
-    raise NotImplementedError
-
-  def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-    """The compiled loss of the logits."""
-    return super().compute_loss(x, y, _bare(y_pred), sample_weight, training)
-
-  def compute_metrics(self, x, y, y_pred, sample_weight=None):
-    """The compiled metrics of the logits."""
-    return super().compute_metrics(x, y, _bare(y_pred), sample_weight)
-
-  @classmethod
-  def from_pretrained(
-    cls,
-    name_or_path: str | os.PathLike,
-    cache_dir: str | os.PathLike | None = None,
-    num_labels: int = 2,
-    **overrides,
-  ):
-    """A model with the weights of a checkpoint.
+    A run has at least one step, where the original failed with zero.
 
     Args:
-      name_or_path: a checkpoint of the original or its folder, with `bert_config.json`; a folder
-        that transformers saved; or the name of a released model here or in transformers.
-      cache_dir: folder of downloads.
-      num_labels: C, for classification models.
-      **overrides: arguments of `BERT` that replace the configuration's.
+      count: of the items of an epoch.
+      unit: the name of the items, for the warning.
+    """
+    steps = int(count / self.train_batch_size * self.num_train_epochs)
+    if steps < 1:
+      logging.warning(
+        "%d %s, a batch of %d and %g epochs make less than one step: training for one.",
+        count,
+        unit,
+        self.train_batch_size,
+        self.num_train_epochs,
+      )
+    return self.with_steps(steps, int(max(steps, 1) * self.warmup_proportion))
+
+  def with_steps(self, num_train_steps: int, num_warmup_steps: int) -> "RunSettings":
+    """The settings of a run of that many steps; `--fast` groups by length if that pays."""
+    group_by_length = self.group_by_length
+    if self.fast and "group_by_length" not in self.given and not self.get("pack_sequences"):
+      group_by_length = num_train_steps >= _MIN_STEPS_TO_GROUP
+    return self.replace(
+      num_train_steps=max(num_train_steps, 1),
+      num_warmup_steps=num_warmup_steps,
+      group_by_length=group_by_length,
+    )
+
+  def without_training(self) -> "RunSettings":
+    """The settings of a run that does not train: the model needs numbers of steps nevertheless."""
+    return self.with_steps(1, int(self.get("warmup_proportion", 0)))
+
+  @property
+  def reads_dev_set(self) -> bool:
+    """Whether the run evaluates, after training or in between."""
+    return bool(self.do_eval or (self.do_train and self.eval_every_steps))
+
+  @property
+  def reading_options(self) -> dict[str, Any]:
+    """The keywords of `input_pipeline.record_input_fn` that flags set."""
+    return {
+      "shuffle_buffer": self.shuffle_buffer_size,
+      "pad_to_max_length": self.pad_to_max_length or self.use_tpu,
+      "group_by_length": self.group_by_length,
+    }
+
+  @property
+  def optimizer_options(self) -> dict[str, Any]:
+    """The keywords of `optimization.create_optimizer` that flags set."""
+    return {
+      "optimizer": self.optimizer,
+      "bias_correction": self.adam_bias_correction,
+      "schedule": self.lr_schedule,
+      "layerwise_lr_decay": self.layerwise_lr_decay,
+      "head_learning_rate": self.head_learning_rate,
+      "freeze": tuple(self.freeze),
+      "scale_loss": self.dtype == "float16",
+    }
+
+  @property
+  def model_options(self) -> dict[str, Any]:
+    """The arguments that the `model_fn_builder` of every script has, in the original's names."""
+    return {
+      "init_checkpoint": self.init_checkpoint,
+      "learning_rate": self.learning_rate,
+      "num_train_steps": self.num_train_steps,
+      "num_warmup_steps": self.num_warmup_steps,
+      "use_tpu": self.use_tpu,
+      "use_one_hot_embeddings": self.use_tpu,
+      "optimizer_options": self.optimizer_options,
+      "dtype": self.dtype,
+    }
+
+  def run_config(self, fingerprint: Mapping, informative: Mapping):
+    """The `estimator.RunConfig` of these settings.
+
+    Args:
+      fingerprint: what must be equal to resume: see `output_folder.model_fingerprint`.
+      informative: what is only logged when it differs.
+    """
+    from bert.training.estimator import RunConfig
+
+    return RunConfig(
+      model_dir=self.output_dir,
+      seed=self.seed,
+      save_checkpoints_steps=self.save_checkpoints_steps,
+      keep_checkpoint_max=self.keep_checkpoint_max,
+      save_summary_steps=self.save_summary_steps,
+      log_every_steps=self.log_every_steps,
+      steps_per_loop=self.steps_per_loop,
+      gradient_accumulation_steps=self.gradient_accumulation_steps,
+      strategy=self.create_strategy(),
+      fingerprint=dict(fingerprint),
+      informative=dict(informative),
+    )
+
+  def create_strategy(self):
+    """The strategy of `--distribution_strategy`; None for one device."""
+    return distribution.create_strategy(
+      self.distribution_strategy,
+      tpu_name=self.tpu_name,
+      tpu_zone=self.tpu_zone,
+      gcp_project=self.gcp_project,
+    )
+
+  # -------------------------------------------------------------------------------------------
+  # Files.
+
+  def path(self, name: str) -> str:
+    """A file in `--output_dir`."""
+    return os.path.join(self.output_dir, name)
+
+  def split_file(self, split: str, stems: Iterable[str], endings: Iterable[str]) -> str:
+    """The file of `train`, `dev` or `test`.
+
+    Args:
+      split: which; `--<split>_file` names it.
+      stems: names without ending to look for in `--data_dir`; the first that exists is taken.
+      endings: of these names, without the dot.
 
     Raises:
-      ValueError: the model does not exist, or its files cannot be read.
+      DataError: `--data_dir` has none of them.
     """
-    path = model_source.local_path(name_or_path, cache_dir)
-    config = weights.read_config(path)
-    model = cls(BERT(**{**arguments_from_config(config), **overrides}), num_labels)
-    model.load_pretrained_weights(path)
-    return model
-
-  def load_pretrained_weights(
-    self, path: str | os.PathLike, skip_mismatch: bool = True
-  ) -> LoadReport:
-    """Loads encoder and heads from a file; see `BERT.load_pretrained_weights`."""
-    variables = self.checkpoint_variables()
-    return weights.load(variables, path, skip_mismatch, self.optional_variables)
-
-  def checkpoint_variables(self) -> dict[str, keras.Variable]:
-    """The variables by their names in the original's checkpoints."""
-    variables = dict(self.bert.checkpoint_variables())
-    for head in self._heads():
-      variables.update(head.checkpoint_variables())
-    return variables
-
-  def num_parameters(self) -> int:
-    """Number of parameters."""
-    return self.count_params()
-
-  def get_config(self):
-    """The constructor's arguments."""
-    bert = keras.saving.serialize_keras_object(self.bert)
-    return {**super().get_config(), "config": bert, "num_labels": self.num_labels}
-
-  @classmethod
-  def from_config(cls, config, custom_objects=None):
-    """Creates the model of a config."""
-    bert = keras.saving.deserialize_keras_object(config["config"], custom_objects)
-    return cls(**{**config, "config": bert})
+    if self.values[f"{split}_file"]:
+      return self.values[f"{split}_file"]
+    names = [f"{stem}.{ending}" for stem in stems for ending in endings]
+    paths = (os.path.join(self.data_dir, name) for name in names)
+    found = next(filter(os.path.isfile, paths), None)
+    if found is None:
+      reason = f"has none of {', '.join(names)}."
+      raise DataError(reason, self.data_dir, advice=f"Name the file: --{split}_file.")
+    return found
 
 
-def _as_bert(config) -> BERT:
-  if isinstance(config, BERT):
-    return config
-  config = BertConfig.from_dict(config) if isinstance(config, dict) else config
-  return BERT(**arguments_from_config(config))
+# ---------------------------------------------------------------------------------------------
+# From flags to settings.
 
 
-def _bare(outputs):
-  """The outputs as losses read them: logits, or a dictionary of several outputs."""
-  if isinstance(outputs, LogitsOutput):
-    return outputs.logits
-  return outputs._asdict() if hasattr(outputs, "_asdict") else outputs
+def from_flags(defaults: Mapping[str, Any] | None = None) -> RunSettings:
+  """The settings that follow from the flags alone.
+
+  Args:
+    defaults: flag -> value, for flags that were not given, in the place of their own defaults.
+  """
+  flag_values = {flag.name: flag.value for flag in flag_groups.script_flags()}
+  given = frozenset(name for name in flag_values if command_line.flag_was_given(name))
+  own = {name: value for name, value in (defaults or {}).items() if name not in given}
+  settings = RunSettings({**flag_values, **own}, given)
+  return settings.replace(**_derived(settings))
 
 
-@register
-class BertModel(PretrainedModel):
-  """The encoder without a head; returns a `BertOutput`."""
+def _derived(settings: RunSettings) -> dict[str, Any]:
+  """Values that other flags decide, and those that have no flag."""
+  values: dict[str, Any] = {
+    "init_folder": None,
+    "shows_examples": settings.get("shows_examples", True),
+  }
+  if settings.get("fast") and "dtype" not in settings.given:
+    values["dtype"] = "auto"
+  if settings.get("plots") and "save_summary_steps" not in settings.given:
+    values["save_summary_steps"] = _SUMMARY_STEPS_OF_PLOTS
+  # `--use_tpu` is the original's flag; `--distribution_strategy=tpu` says the same.
+  if settings.get("distribution_strategy") == "tpu":
+    values["use_tpu"] = True
+  elif settings.get("use_tpu") and "distribution_strategy" not in settings.given:
+    values["distribution_strategy"] = "tpu"
+  if "iterations_per_loop" in settings:
+    is_loop = settings.use_tpu or "iterations_per_loop" in settings.given
+    values["steps_per_loop"] = settings.iterations_per_loop if is_loop else 1
+  if settings.get("do_export") and not settings.export_dir and settings.output_dir:
+    values["export_dir"] = settings.path("export")
+  return values
 
-  def _outputs(self, outputs):
-    return BertOutput(
-      outputs["last_hidden_state"], outputs.get("pooler_output"), outputs.get("hidden_states")
+
+def resolve(settings: RunSettings) -> RunSettings:
+  """Finds or downloads the files of the model, meets the other workers, and chooses the dtype.
+
+  Workers meet first, since all that follows may compute with TensorFlow.
+
+  Raises:
+    UsageError: a required flag has no value.
+    ValueError: there is no usable checkpoint at `--init_checkpoint`.
+  """
+  settings = with_model_files(settings)
+  is_tpu = bool(settings.get("use_tpu"))
+  unused = {} if is_tpu else flag_groups.IGNORED_WITHOUT_TPU
+  command_line.explain_ignored_flags({**flag_groups.IGNORED, **unused})
+  hardware.start_tensorflow()
+  if settings.get("distribution_strategy") == "multi_worker":
+    settings.create_strategy()  # from here on each process knows whether it is the chief
+  if settings.init_checkpoint:
+    from bert.checkpoints import finding
+
+    # Where it does not exist, neither do the files beside it, which may be required.
+    prefix = finding.find_checkpoint(settings.init_checkpoint)
+    settings = settings.replace(init_checkpoint=prefix)
+  command_line.check_required(settings.values)
+  settings = with_stored_case(settings)
+  if "dtype" in settings:
+    settings = settings.replace(dtype=hardware.choose_dtype(settings.dtype, is_tpu))
+  return settings
+
+
+def with_model_files(settings: RunSettings) -> RunSettings:
+  """Downloads a released model, and finds configuration and vocabulary beside the weights."""
+  model = _model_of(settings)
+  if not model:
+    return settings
+  path = model_source.local_path(model)
+  values = {}
+  if settings.init_checkpoint:
+    values = {"init_checkpoint": path, "init_folder": model_files.folder_of(path)}
+  files = model_files.find(path)
+  for flag, file in (("bert_config_file", files.config), ("vocab_file", files.vocabulary)):
+    if flag in settings and settings.values[flag] is None and file:
+      logging.info("--%s=%s, found with the model.", flag, file)
+      values[flag] = file
+  return settings.replace(**values)
+
+
+def with_stored_case(settings: RunSettings) -> RunSettings:
+  """Sets `--do_lower_case`, if it was not given, as the model was trained.
+
+  Runs, exports and folders of transformers store it; other checkpoints do not.
+
+  Raises:
+    CheckpointError: the checkpoint is damaged.
+  """
+  model = _model_of(settings)
+  if not model or "do_lower_case" not in settings or "do_lower_case" in settings.given:
+    return settings
+  from bert.checkpoints import finding, reading
+
+  stored = reading.read_do_lower_case(finding.find_checkpoint(model))
+  if stored in (None, settings.do_lower_case):
+    return settings
+  logging.info("--do_lower_case=%s, as %s was trained.", stored, model)
+  return settings.replace(do_lower_case=stored)
+
+
+def _model_of(settings: RunSettings) -> str | None:
+  """`--init_checkpoint`; without it, `--output_dir` if a run resumes there."""
+  folder = settings.get("output_dir")
+  if settings.init_checkpoint or not folder or filesystem.is_remote(folder):
+    return settings.init_checkpoint
+  is_run = os.path.isdir(folder) and model_source.identify(folder).kind is model_source.Kind.RUN
+  return folder if is_run else None
+
+
+def load_config(settings: RunSettings) -> BertConfig:
+  """Reads `--bert_config_file`, and checks the sequence length.
+
+  Raises:
+    ValueError: the file is bad or missing, or `--max_seq_length` is too long for the model.
+  """
+  config = BertConfig.from_json_file(settings.bert_config_file)
+  if settings.max_seq_length > config.max_position_embeddings:
+    raise ValueError(
+      f"Cannot use sequence length {settings.max_seq_length} because the BERT model was only "
+      f"trained up to sequence length {config.max_position_embeddings}. Lower --max_seq_length."
+    )
+  return config
+
+
+def load_config_and_tokenizer(
+  settings: RunSettings,
+) -> tuple[BertConfig, tokenization.FullTokenizer]:
+  """Reads `--bert_config_file` and `--vocab_file`, and checks that they fit.
+
+  Raises:
+    ValueError: a file is bad, or they do not belong together or to the other flags.
+  """
+  config = load_config(settings)
+  tokenization.validate_case_matches_checkpoint(settings.do_lower_case, settings.init_checkpoint)
+  if settings.init_checkpoint:
+    model_files.check_case(settings.do_lower_case, settings.init_checkpoint)
+  tokenizer = tokenization.FullTokenizer(
+    vocab_file=settings.vocab_file, do_lower_case=settings.do_lower_case
+  )
+  model_files.check_vocabulary_size(
+    tokenizer.vocab, settings.vocab_file, config.vocab_size, settings.bert_config_file
+  )
+  from bert.checks import start_checks
+
+  start_checks.log_cheap_findings(settings.values, config, tokenizer.vocab)
+  return config, tokenizer
+
+
+# ---------------------------------------------------------------------------------------------
+# Checks, before anything takes long.
+
+
+def check_run(
+  settings: RunSettings,
+  needed: Iterable[str] = ("output_dir",),
+  nothing_to_do: str = "At least one of `do_train`, `do_eval` or `do_predict' must be True.",
+) -> None:
+  """Checks what flags alone show, before gigabytes are fetched for a run that cannot start.
+
+  Args:
+    settings: as `from_flags` returns them.
+    needed: the required flags that a released model does not bring.
+    nothing_to_do: the message where no step is asked for, in the original's words.
+
+  Raises:
+    UsageError: a flag is missing, or has a value that it cannot have.
+    ValueError: no step of the run is asked for.
+  """
+  # A model brings its configuration and vocabulary: `resolve` checks these later.
+  if not _model_of(settings) or None in map(settings.get, needed):
+    command_line.check_required(settings.values)
+  if not any(map(settings.get, ("do_train", "do_eval", "do_predict", "do_export"))):
+    raise ValueError(nothing_to_do)
+  check_training(settings)
+
+
+def check_training(settings: RunSettings) -> None:
+  """Checks numbers that would otherwise fail much later."""
+  settings.check_at_least(
+    1,
+    *("train_batch_size", "eval_batch_size", "predict_batch_size", "gradient_accumulation_steps"),
+    *("save_checkpoints_steps", "iterations_per_loop", "keep_checkpoint_max"),
+    *("save_summary_steps", "log_every_steps", "shuffle_buffer_size", "early_stopping_patience"),
+    *("num_train_steps", "max_eval_steps", "max_seq_length", "max_predictions_per_seq"),
+  )
+  settings.check_at_least(0, "num_warmup_steps", "eval_every_steps")
+  for name in ("learning_rate", "head_learning_rate"):
+    settings.check(name, lambda value: 0 <= value < math.inf, "a number of at least 0")
+  settings.check("num_train_epochs", lambda value: 0 < value < math.inf, "a positive number")
+  settings.check("warmup_proportion", lambda value: 0 <= value <= 1, "between 0 and 1")
+  settings.check("layerwise_lr_decay", lambda value: 0 < value <= 1, "above 0 and at most 1")
+  if settings.use_tpu and settings.distribution_strategy != "tpu":
+    raise command_line.UsageError(
+      f"--use_tpu and --distribution_strategy={settings.distribution_strategy} exclude each other."
+    )
+  _check_packing(settings)
+  if settings.train_batch_size % settings.gradient_accumulation_steps:
+    raise command_line.UsageError(
+      f"--train_batch_size={settings.train_batch_size} does not divide into "
+      f"--gradient_accumulation_steps={settings.gradient_accumulation_steps} equal parts."
     )
 
 
-@register
-class BertForMaskedLM(PretrainedModel):
-  """Scores every word for each token: `logits` `[B, S, V]`."""
-
-  head_names = ("predictions",)
-
-  def _create_heads(self):
-    self.predictions = _masked_lm_head(self.bert)
-
-  def _outputs(self, outputs):
-    table = self.bert.embeddings.word_embeddings
-    return LogitsOutput(self.predictions(outputs["last_hidden_state"], table))
-
-
-def _masked_lm_head(bert: BERT) -> MaskedLMHead:
-  return MaskedLMHead(bert.vocab_size, bert.hidden_act, bert.initializer_range, name="predictions")
-
-
-@register
-class BertForNextSentencePrediction(PretrainedModel):
-  """Whether the second segment follows the first: `logits` `[B, 2]`, class 0 if it does."""
-
-  head_names = ("seq_relationship",)
-
-  def _create_heads(self):
-    self.seq_relationship = NextSentenceHead(output="logits", name="seq_relationship")
-
-  def _outputs(self, outputs):
-    return LogitsOutput(self.seq_relationship(outputs))
+def _check_packing(settings: RunSettings) -> None:
+  """Refuses what cannot be combined with rows of several sequences."""
+  if not settings.get("pack_sequences"):
+    return
+  others = {
+    "group_by_length": settings.group_by_length,
+    "gradient_accumulation_steps": settings.gradient_accumulation_steps > 1,
+    "distribution_strategy": settings.distribution_strategy != "one_device",
+    "long_text": settings.get("long_text", "truncate") != "truncate",
+  }
+  for name, is_set in others.items():
+    if is_set:
+      raise command_line.UsageError(
+        f"--pack_sequences cannot be combined with --{name}={settings.values[name]}: leave one of "
+        "them out."
+      )
 
 
-@register
-class BertForPreTraining(PretrainedModel):
-  """Both heads of pre-training; returns a `PreTrainingOutput`."""
+def check_split_files(settings: RunSettings) -> None:
+  """Checks that each file that the run reads is named, or a folder to look for it.
 
-  head_names = ("predictions", "seq_relationship")
-
-  def _create_heads(self):
-    self.predictions = _masked_lm_head(self.bert)
-    self.seq_relationship = NextSentenceHead(output="logits", name="seq_relationship")
-
-  def _outputs(self, outputs):
-    table = self.bert.embeddings.word_embeddings
-    return PreTrainingOutput(
-      self.predictions(outputs["last_hidden_state"], table), self.seq_relationship(outputs)
-    )
-
-
-class _Classifier(PretrainedModel):
-  """Base of the models whose head is called `classifier`; returns a `LogitsOutput`."""
-
-  head_names = ("classifier",)
-  head_class: type = TextClassificationHead
-  num_outputs: int | None = None  # by default `num_labels`
-
-  def _create_heads(self):
-    self.classifier = self.head_class(
-      self.num_outputs or self.num_labels,
-      output="logits",
-      dropout_rate=self.bert.hidden_dropout_prob,
-      name="classifier",
-    )
-
-  def _outputs(self, outputs):
-    return LogitsOutput(self.classifier(outputs))
-
-
-@register
-class BertForSequenceClassification(_Classifier):
-  """A class for each text: `logits` `[B, C]`."""
-
-
-@register
-class BertForTokenClassification(_Classifier):
-  """A class for each token: `logits` `[B, S, C]`."""
-
-  head_class = TokenClassificationHead
-
-
-@register
-class BertForMultipleChoice(_Classifier):
-  """Chooses one of N texts: inputs `[B, N, S]`, `logits` `[B, N]`."""
-
-  # All choices share this bias, so it stays zero; transformers saves it, this project does not.
-  optional_variables = ("output_bias",)
-  num_outputs = 1
-
-  def call(
-    self,
-    input_ids,
-    attention_mask=None,
-    token_type_ids=None,
-    position_ids=None,
-    output_hidden_states=None,
-    training=None,
+  Raises:
+    UsageError: names the flag.
+  """
+  for split, is_used in (
+    ("train", settings.do_train),
+    ("dev", settings.reads_dev_set),
+    ("test", settings.do_predict),
   ):
-    """Arguments as in `BERT.call` with an additional axis; the first may be a dictionary."""
-    inputs = gather_inputs(input_ids, attention_mask, token_type_ids, position_ids)
-    shape = inputs["input_ids"].shape
-    if len(shape) != 3:
-      raise ValueError(f"Choices must be [B, N, S], N texts for each question, not {list(shape)}.")
-    _, num_choices, length = ops.shape(inputs["input_ids"])
-    flat = {
-      name: ops.reshape(x, (-1, length)) for name, x in inputs.items() if x is not None
-    }  # [B * N, S]
-    scores = super().call(flat, output_hidden_states=output_hidden_states, training=training)
-    return LogitsOutput(ops.reshape(scores.logits, (-1, num_choices)))
-
-
-@register
-class BertForQuestionAnswering(PretrainedModel):
-  """Start and end of an answer; returns a `SpanOutput`."""
-
-  head_names = ("squad",)
-
-  def _create_heads(self):
-    self.squad = QuestionAnsweringHead(mask_padding=False, name="squad")
-
-  def _outputs(self, outputs):
-    return SpanOutput(**self.squad(outputs))
-
-
-AutoModel = BertModel
-TFBertModel = BertModel
-TFBertForMaskedLM = BertForMaskedLM
-TFBertForMultipleChoice = BertForMultipleChoice
-TFBertForNextSentencePrediction = BertForNextSentencePrediction
-TFBertForQuestionAnswering = BertForQuestionAnswering
-TFBertForSequenceClassification = BertForSequenceClassification
-TFBertForTokenClassification = BertForTokenClassification
+    if is_used and not settings.values[f"{split}_file"] and not settings.data_dir:
+      raise command_line.UsageError(
+        f"--{split}_file is missing: give it, or --data_dir with such a file."
+      )
