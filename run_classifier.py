@@ -23,7 +23,7 @@ import os
 
 from absl import flags, logging
 
-from bert.io import record_files
+from bert.io import filesystem, record_files
 from bert.scripts import (
   command_line,
   demonstration,
@@ -35,6 +35,7 @@ from bert.scripts import (
   shared_flags,
 )
 from bert.scripts.steps import INFORMATIVE, Run, log_sizes
+from bert.tasks import label_counts, sequence_lengths
 from bert.tasks import windows as long_text
 from bert.tasks.classification import (
   InputExample,
@@ -78,9 +79,8 @@ def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
   with flag_groups.flag_group("Task and data"):
     flags.DEFINE_string("task_name", None, f"One of: {', '.join(PROCESSORS)}.")
-    flags.DEFINE_string(
-      "data_dir", None, "Folder with the task's files, or `download` to fetch the public ones."
-    )
+    path_flags.define(
+      "data_dir", None, "Folder with the task's files, or `download` to fetch the public ones.")
     shared_flags.define_run_flags()
   shared_flags.define_table_flags()
   with flag_groups.flag_group("XNLI"):
@@ -132,13 +132,14 @@ def file_based_convert_examples_to_features(
   """
   reader = long_text.WindowReader(tokenizer, windows) if windows else None
   splitter = reader or tokenizer
+  lengths = sequence_lengths.SequenceLengths()
 
   def records():
     for index, example in enumerate(examples):
       if index % 10000 == 0:
         logging.info("Writing example %d of %d", index, len(examples))
       feature = convert_single_example(
-        index, example, label_list, max_seq_length, splitter, problem_type, shows_examples
+        index, example, label_list, max_seq_length, splitter, problem_type, shows_examples, lengths
       )
       record = {
         "input_ids": feature.input_ids,
@@ -150,6 +151,8 @@ def file_based_convert_examples_to_features(
       yield {**record, **reader.windows_of(example, feature)} if reader else record
     if reader:
       reader.log_counts()
+    else:
+      lengths.log(max_seq_length, "--long_text=windows reads long texts whole.")
 
   record_files.write_records(output_file, records())
 
@@ -327,23 +330,17 @@ def model_fn_builder(
   dtype="float32",
   window_pooling="mean",
 ):
-  """Returns the `model_fn` of an `estimator.Estimator`; arguments as of `create_model`.
+  """Returns the `model_fn` of an `estimator.Estimator`.
 
-  Args:
-    bert_config: a `modeling.BertConfig`.
-    num_labels: C.
+  Args, beside those of `create_model`:
     init_checkpoint: where variables start, or None.
     learning_rate: peak rate.
     num_train_steps: steps of the whole run.
     num_warmup_steps: steps of warm-up.
     use_tpu: whether this runs on a TPU.
-    use_one_hot_embeddings: look words up by a matrix product.
-    problem_type: classification, regression or multi_label.
     metric_names: see `metrics.METRICS`.
     label_list: labels, to show a confusion matrix.
     optimizer_options: further keywords of `optimization.create_optimizer`.
-    dtype: of the matrix products.
-    window_pooling: see `create_model`.
   """
 
   def model_fn(features, labels, mode, params):
@@ -481,13 +478,15 @@ class Classification(Run):
     # Of each set: suffix of result files -> examples.
     self.dev_sets = dict(self._sets("dev")) if settings.reads_dev_set else {}
     self.test_sets = dict(self._sets("test")) if settings.do_predict else {}
+    for name, examples in (("train", self.train), ("dev", self.dev_sets.get("", ()))):
+      label_counts.log_labels(examples, self.labels, name, self.problem_type)
 
   def _sets(self, split):
     """One set, or matched and mismatched ones for MNLI."""
     data_dir = self.settings.data_dir
     yield "", getattr(self.processor, f"get_{split}_examples")(data_dir)
     mismatched = getattr(self.processor, f"get_{split}_mismatched_examples", None)
-    exists = os.path.isfile(os.path.join(data_dir, f"{split}_mismatched.tsv"))
+    exists = filesystem.is_file(os.path.join(data_dir, f"{split}_mismatched.tsv"))
     if mismatched and exists and self.settings.task_name.lower() == "mnli":
       yield "_mismatched", mismatched(data_dir)
 

@@ -3,6 +3,7 @@
   rows = read_table("train.tsv")          # the header is rows[0]
   rows[3].line                            # 4
   rows[3][9]                              # DataError: train.tsv, line 4: column 9 ... is missing
+  rows = read_own_table("my.csv")         # the same for .csv, .tsv and .jsonl of any delimiter
 
 A byte order mark, CRLF, quotes inside plain TSV and fields of any length are read as intended.
 Errors in the file (bytes that are not UTF-8, NUL, an unclosed quote) raise a `DataError`.
@@ -16,11 +17,30 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from absl import logging
+
 from bert.io import filesystem
 
 # The csv module refuses fields above 131072 characters, a limit for the whole process.
 _CSV_FIELD_LIMIT = 2**31 - 1
 SKIP_ADVICE = "Correct the row, or skip such rows with --skip_bad_rows."
+_UTF8_ADVICE = (
+  "Save the file as UTF-8 (older programs write Windows-1252), or skip such rows with "
+  "--skip_bad_rows."
+)
+
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_ROWS_TO_JUDGE = 20  # in which the delimiter of a table is looked for
+
+# What a file starts with that is no text -> what it is, and what to do.
+_OTHER_FORMATS = {
+  b"\xff\xfe": ("UTF-16", "Save it as UTF-8."),
+  b"\xfe\xff": ("UTF-16", "Save it as UTF-8."),
+  b"PK\x03\x04": ("an Excel workbook or a zip archive", "Save the sheet as CSV in UTF-8."),
+  b"\xd0\xcf\x11\xe0": ("an Excel workbook", "Save the sheet as CSV in UTF-8."),
+  b"\x1f\x8b": ("compressed with gzip", "Unpack it: gunzip."),
+  b"PAR1": ("a Parquet file", "Write it as CSV or JSON Lines."),
+}
 
 
 class DataError(ValueError):
@@ -89,8 +109,9 @@ def read_lines(path: str) -> Iterator[str]:
   """Yields lines without their ends; bytes not UTF-8 become surrogates (`check_text`)."""
   for number, line in enumerate(_binary_lines(os.fspath(path))):
     if number == 0:
-      if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DataError("the file is UTF-16.", path, advice="Save it as UTF-8.")
+      for start, (name, advice) in _OTHER_FORMATS.items():
+        if line.startswith(start):
+          raise DataError(f"the file is {name}.", path, advice=advice)
       line = line.removeprefix(b"\xef\xbb\xbf")
     yield line.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
 
@@ -109,8 +130,16 @@ def _listing(path: str) -> str:
   folder = os.path.dirname(path) or "."
   if not filesystem.is_folder(folder):
     return f"There is no folder {folder} either; check --data_dir."
-  names = filesystem.list_folder(folder)[:20]
-  return f"The folder holds: {', '.join(names) or 'nothing'}. Check --data_dir and the task's name."
+  return f"{folder_listing(folder)} Check --data_dir and the task's name."
+
+
+def folder_listing(folder: str) -> str:
+  """What a folder holds, as a sentence of an error about a file that is not there."""
+  if not filesystem.is_folder(folder):
+    return f"There is no such folder: {folder}."
+  names = filesystem.list_folder(folder)
+  shown = ", ".join(names[:20]) + (", ..." if names[20:] else "")
+  return f"The folder holds: {shown or 'nothing'}."
 
 
 def check_text(row: Row) -> None:
@@ -121,7 +150,53 @@ def check_text(row: Row) -> None:
   try:
     text.encode("utf-8")
   except UnicodeEncodeError:
-    raise row.error("the row is not valid UTF-8.") from None
+    raise row.error("the row is not valid UTF-8.", _UTF8_ADVICE) from None
+
+
+def read_own_table(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
+  """Reads a table of the user's own, by the ending of its name: `.jsonl`, `.json`, `.tsv` or CSV.
+
+  In a TSV file quotes are text; CSV has quoted fields. Where the first rows have another delimiter
+  than the name says (semicolons, as Excel writes in much of Europe), the file is read as CSV with
+  that one, which is logged.
+
+  Args:
+    path: the file.
+    on_bad_row: as in `read_table`.
+
+  Returns:
+    The header if the file has one, and the rows, as of `read_table` and `read_jsonl`.
+  """
+  if path.endswith((".jsonl", ".json")):
+    return read_jsonl(path, on_bad_row)
+  is_tsv = path.endswith(".tsv")
+  expected = "\t" if is_tsv else ","
+  delimiter = _delimiter_of(path, expected)
+  if delimiter != expected:
+    logging.info("%s: the fields are separated by %s.", path, DELIMITERS[delimiter])
+  elif is_tsv:
+    return read_table(path, on_bad_row=on_bad_row)
+  rows = read_table(path, delimiter, '"', strict=True, on_bad_row=on_bad_row)
+  names_delimiter = bool(rows) and rows[0][0].startswith("sep=") and not any(rows[0][1:])
+  return rows[1:] if names_delimiter else rows  # Excel writes such a line for itself
+
+
+def _delimiter_of(path: str, expected: str) -> str:
+  """The expected delimiter, unless it splits no header and another one splits most rows alike."""
+  if next(iter(_widths(path, expected)), 0) > 1:
+    return expected
+  for delimiter in DELIMITERS:
+    widths = _widths(path, delimiter)
+    agreeing = sum(width == widths[0] for width in widths)
+    if widths and widths[0] > 1 and agreeing > max(1, len(widths) // 2):
+      return delimiter
+  return expected
+
+
+def _widths(path: str, delimiter: str) -> list[int]:
+  """The number of fields in each of the first rows."""
+  rows = _split_quoted(path, delimiter, '"', False, lambda error: None, _ROWS_TO_JUDGE)
+  return [len(row) for row in rows]
 
 
 def read_table(
@@ -169,11 +244,13 @@ def _split_plain(path, delimiter, quotechar, strict, on_bad_row) -> Iterator[Row
       yield Row(line.split(delimiter), path, number + 1, number)
 
 
-def _split_quoted(path, delimiter, quotechar, strict, on_bad_row) -> list[Row]:
+def _split_quoted(path, delimiter, quotechar, strict, on_bad_row, count=None) -> list[Row]:
+  """All rows, or the first `count`."""
   # A list and not a generator: the raised limit must not outlive this call.
   limit = csv.field_size_limit(_CSV_FIELD_LIMIT)
   try:
-    return list(_parse_quoted(path, delimiter, quotechar, strict, on_bad_row))
+    rows = _parse_quoted(path, delimiter, quotechar, strict, on_bad_row)
+    return list(itertools.islice(rows, count))
   finally:
     csv.field_size_limit(limit)
 
@@ -188,10 +265,17 @@ def _parse_quoted(path, delimiter, quotechar, strict, on_bad_row) -> Iterator[Ro
     except StopIteration:
       return
     except csv.Error as e:
-      on_bad_row(DataError(f"the quoting is broken ({e}).", path, line, SKIP_ADVICE))
+      on_bad_row(_csv_error(e, path, line))
     else:
       if fields:
         yield Row(fields, path, line, number)
+
+
+def _csv_error(error: csv.Error, path: str, line: int) -> DataError:
+  if "new-line character" in str(error):
+    advice = "Save the file with line feeds (LF or CRLF), or put such a text in double quotes."
+    return DataError("a carriage return (CR) stands alone.", path, line, advice)
+  return DataError(f"the quoting is broken ({error}).", path, line, SKIP_ADVICE)
 
 
 def read_jsonl(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
@@ -223,7 +307,15 @@ def _parse_object(line: str, path: str, number: int) -> dict:
   try:
     record = json.loads(line)
   except (ValueError, RecursionError) as e:
-    raise DataError(f"the line is not JSON ({e}).", path, number, SKIP_ADVICE) from None
+    advice = SKIP_ADVICE
+    if number == 1 and line.strip() in ("[", "{"):
+      advice = "The file is JSON over several lines; write each object on one line."
+    raise DataError(f"the line is not JSON ({e}).", path, number, advice) from None
   if not isinstance(record, dict):
-    raise DataError("the line is not a JSON object {...}.", path, number, SKIP_ADVICE)
+    raise DataError(
+      "the line is not a JSON object {...}.",
+      path,
+      number,
+      "Write each object of the list on one line." if isinstance(record, list) else SKIP_ADVICE,
+    )
   return record

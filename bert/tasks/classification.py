@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from absl import logging
 
 from bert.io.tables import DataError
+from bert.tasks.label_counts import unknown_label
+from bert.tasks.sequence_lengths import SequenceLengths
 from bert.text.batch_encoding import kept_lengths
 
 
@@ -70,6 +72,7 @@ def convert_single_example(
   tokenizer,
   problem_type: str = "classification",
   is_shown: bool = True,
+  lengths: SequenceLengths | None = None,
 ) -> InputFeatures:
   """Turns one example into features; the first five are logged.
 
@@ -81,6 +84,7 @@ def convert_single_example(
     tokenizer: a `tokenization.FullTokenizer`.
     problem_type: "classification", "multi_label" or "regression".
     is_shown: False logs the first five as debug messages (`--verbosity=1`).
+    lengths: counts the sequence by its length before it is cut.
 
   Raises:
     DataError: the label is unknown or missing.
@@ -90,7 +94,7 @@ def convert_single_example(
     blank = {"regression": 0.0, "multi_label": [0] * len(label_list)}.get(problem_type, 0)
     zeros = [0] * max_seq_length
     return InputFeatures(zeros, list(zeros), list(zeros), blank, is_real_example=False)
-  tokens, segment_ids = join_texts(example, max_seq_length, tokenizer)
+  tokens, segment_ids = join_texts(example, max_seq_length, tokenizer, lengths)
   padding = [0] * (max_seq_length - len(tokens))
   features = InputFeatures(
     input_ids=tokenizer.convert_tokens_to_ids(tokens) + padding,
@@ -103,7 +107,9 @@ def convert_single_example(
   return features
 
 
-def join_texts(example, max_seq_length, tokenizer) -> tuple[list[str], list[int]]:
+def join_texts(
+  example, max_seq_length, tokenizer, lengths: SequenceLengths | None = None
+) -> tuple[list[str], list[int]]:
   """Tokens with [CLS] and [SEP], at most `max_seq_length`, and the segment of each."""
   tokens_a = tokenizer.tokenize(example.text_a)
   # A second text without any token, such as spaces, makes no second segment.
@@ -111,6 +117,8 @@ def join_texts(example, max_seq_length, tokenizer) -> tuple[list[str], list[int]
   special = 3 if tokens_b else 2
   if max_seq_length < special:
     raise ValueError(f"max_seq_length is {max_seq_length}, but must be at least {special}.")
+  if lengths is not None:
+    lengths.add(special + len(tokens_a) + len(tokens_b))
   _truncate_seq_pair(tokens_a, tokens_b, max_seq_length - special)
   first = ["[CLS]", *tokens_a, "[SEP]"]
   second = [*tokens_b, "[SEP]"] if special == 3 else []
@@ -188,9 +196,3 @@ def convert_examples_to_features(
       convert_single_example(index, example, label_list, max_seq_length, tokenizer, problem_type)
     )
   return features
-
-
-def unknown_label(name: str, known: Sequence[str]) -> str:
-  """The message that `name` is not one of the `known` labels."""
-  shown = ", ".join(repr(label) for label in known[:20]) + (", ..." if len(known) > 20 else "")
-  return f"the label {name!r:.80} is unknown; known labels: {shown}."

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Sequence
 
 from absl import logging
 
-from bert.io.tables import DataError, Row, read_jsonl, read_table
+from bert.io.tables import DataError, Row, read_own_table
 from bert.tasks import classification
+from bert.tasks.sequence_lengths import SequenceLengths
 
 _ENDING = re.compile(r"ending([0-9]{1,9})")
 
@@ -97,7 +98,7 @@ def read_swag_examples(
       raise error
     bad_rows.append(error)
 
-  rows = _read_rows(path, on_bad_row)
+  rows = read_own_table(path, on_bad_row)
   if not rows:
     raise DataError("the file is empty.", path)
   columns = _Columns(rows[0], needs_labels)
@@ -114,20 +115,12 @@ def read_swag_examples(
   return found
 
 
-def _read_rows(path: str, on_bad_row) -> list[Row]:
-  if path.endswith((".jsonl", ".json")):
-    return read_jsonl(path, on_bad_row)
-  if path.endswith(".tsv"):
-    return read_table(path, on_bad_row=on_bad_row)
-  return read_table(path, ",", '"', strict=True, on_bad_row=on_bad_row)
-
-
 class _Columns:
   """The columns of a file."""
 
   def __init__(self, header: Row, needs_labels: bool):
     self.needs_labels = needs_labels
-    numbers = {name: number for number, name in enumerate(header)}
+    numbers = {str(name).strip(): number for number, name in enumerate(header)}
     self.width = len(header)
     self.context = numbers.get("sent1", numbers.get("startphrase"))
     self.start = numbers.get("sent2") if "sent1" in numbers else None
@@ -135,7 +128,7 @@ class _Columns:
     self.endings = sorted(
       (int(match[1]), number)
       for name, number in numbers.items()
-      if (match := _ENDING.fullmatch(str(name)))
+      if (match := _ENDING.fullmatch(name))
     )
     missing = []
     if self.context is None:
@@ -213,6 +206,7 @@ def convert_examples_to_features(
   Raises:
     ValueError: `max_seq_length` leaves no room.
   """
+  lengths = SequenceLengths()
   for index, question in enumerate(questions):
     sequences = [
       classification.convert_single_example(
@@ -222,6 +216,7 @@ def convert_examples_to_features(
         ["0"],
         max_seq_length,
         tokenizer,
+        lengths=lengths,
       )
       for number, choice in enumerate(question.choices)
     ]
@@ -234,6 +229,7 @@ def convert_examples_to_features(
       choice_mask=[1] * len(sequences) + [0] * missing,
       label_id=question.label or 0,
     )
+  lengths.log(max_seq_length)
 
 
 def padding_features(num_choices: int, max_seq_length: int) -> InputFeatures:

@@ -12,15 +12,23 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 
-from bert.io.tables import DataError, Row, read_jsonl, read_table
+from absl import logging
+
+from bert.io import filesystem
+from bert.io.tables import DataError, Row, folder_listing, read_own_table
+from bert.tasks import label_counts
 from bert.tasks.processors import Column, Columns, TableProcessor
+
+_ENDINGS = ("tsv", "csv", "jsonl")
 
 
 class CsvProcessor(TableProcessor):
   """Your own data: `train`, `dev` and `test` files ending in .tsv, .csv or .jsonl.
 
-  In TSV files quotes are text; CSV files have quoted fields; JSON Lines one object per line.
-  Columns are given by name, or by number counted from 0. Labels of the test file are ignored.
+  In TSV files quotes are text; CSV files have quoted fields, separated by commas, semicolons, tabs
+  or vertical bars; JSON Lines one object per line. Columns are given by name, or by number counted
+  from 0. Labels of the test file are ignored. A whole number is the same label with `.0` and
+  without, if the training file has it in one form.
   """
 
   def __init__(
@@ -59,7 +67,10 @@ class CsvProcessor(TableProcessor):
     self.headline_metric = self.metrics[0]
     self.data_dir = data_dir
     self.label_separator = label_separator
-    self.columns = Columns(text_a_column, text_b_column, label_column, id_column, header)
+    self.columns = Columns(
+      text_a_column, text_b_column, label_column, id_column, header, by_flags=True
+    )
+    self._rows_read: dict[str, list[Row]] = {}
     self.labels = tuple(labels or ())
 
   def get_train_examples(self, data_dir):
@@ -86,41 +97,56 @@ class CsvProcessor(TableProcessor):
     if self.data_dir is None:
       raise DataError("the labels are unknown.", advice="Give labels, or data_dir to infer them.")
     path = _find_table(self.data_dir, "train")
-    rows = self._read_rows(path)
+    rows = self._rows_of(path)
     if not rows:
       raise DataError("the file is empty.", path)
     columns = self._columns_in("train", rows)
-    found: set[str] = set()
+    found: list[str] = []
     for row in rows[1:] if columns.header else rows:
       try:
         label = self._parse_label(row[columns.label], row)
       except DataError as e:
         self._on_bad_row(e)
       else:
-        found.update(label if isinstance(label, tuple) else [label])
-    return _sorted_labels(found)
+        found += label if isinstance(label, tuple) else [label]
+    label_counts.check_is_label(found, path)
+    _check_header(rows[0], columns, found)
+    return _sorted_labels(set(found))
 
   def _read_split(self, data_dir, split):
     path = _find_table(data_dir, split)
-    return self._create_examples(self._read_rows(path), split, path)
+    examples = self._create_examples(self._rows_of(path), split, path)
+    self._rows_read.pop(path)
+    _warn_of_empty_texts(examples)
+    return examples
+
+  def _rows_of(self, path: str) -> list[Row]:
+    """The rows, which the labels of the training file need once more than its examples."""
+    if path not in self._rows_read:
+      self._rows_read[path] = self._read_rows(path)
+    return self._rows_read[path]
 
   def _read_rows(self, path):
-    if path.endswith(".jsonl"):
-      return read_jsonl(path, self._on_bad_row)
-    if path.endswith(".csv"):
-      return read_table(path, ",", '"', strict=True, on_bad_row=self._on_bad_row)
-    return super()._read_rows(path)
+    others = {f"{os.path.splitext(path)[0]}.{ending}" for ending in _ENDINGS} - {path}
+    for other in filter(filesystem.exists, sorted(others)):
+      logging.warning("Reading %s, and not %s beside it.", path, os.path.basename(other))
+    return read_own_table(path, self._on_bad_row)
 
   def _columns_in(self, set_type, lines):
     header = self.columns.header or lines[0].file.endswith(".jsonl")
     named = lines[0] if header else ()
-    return dataclasses.replace(
+    columns = dataclasses.replace(
       self.columns,
       header=header,
-      text_b=_default(self.columns.text_b, "text_b", named),
-      guid=_default(self.columns.guid, "id", named),
+      text_b=default_column(self.columns.text_b, "text_b", named),
+      guid=default_column(self.columns.guid, "id", named),
       label=None if set_type == "test" else self.columns.label,
     ).resolve(lines[0])
+    if columns.label is not None and columns.label in (columns.text_a, columns.text_b):
+      raise lines[0].error(
+        f"column {columns.label} is given as text and as label.", "Correct --label_column."
+      )
+    return columns
 
   def _guid(self, row, set_type, columns):
     given = None if columns.guid is None else row[columns.guid]
@@ -131,10 +157,17 @@ class CsvProcessor(TableProcessor):
       parts = value.split(self.label_separator) if isinstance(value, str) else value
       if not isinstance(parts, list | None):
         raise row.error(f"the labels {value!r:.80} are neither text nor a list.")
-      names = (_class_name(part, row).strip() for part in parts or ())
+      names = (self._known(_class_name(part, row).strip()) for part in parts or ())
       return tuple(name for name in names if name)
     label = super()._parse_label(value, row)
-    return label if self.problem_type == "regression" else _class_name(label, row)
+    return label if self.problem_type == "regression" else self._known(_class_name(label, row))
+
+  def _known(self, name: str) -> str:
+    """The label, or, of 1 and 1.0, the form that is known: pandas writes whole numbers as both."""
+    if name in self.labels or not self.labels:
+      return name
+    other = name.removesuffix(".0") if name.endswith(".0") else name + ".0"
+    return other if other in self.labels else name
 
 
 _METRICS = {
@@ -154,16 +187,39 @@ def _class_name(value, row: Row) -> str:
 
 
 def _find_table(data_dir: str, split: str) -> str:
-  names = [f"{split}.{ending}" for ending in ("tsv", "csv", "jsonl")]
-  for name in names:
-    if os.path.exists(path := os.path.join(data_dir, name)):
-      return path
-  raise DataError(
-    f"the folder contains no {' or '.join(names)}.", data_dir, advice="Check --data_dir."
-  )
+  names = [f"{split}.{ending}" for ending in _ENDINGS]
+  paths = [os.path.join(data_dir, name) for name in names]
+  if found := next(filter(filesystem.exists, paths), None):
+    return found
+  if filesystem.is_file(data_dir):
+    advice = f"Give its folder, in which the table is called {' or '.join(names)}."
+    raise DataError("--data_dir takes a folder, and this is a file.", data_dir, advice=advice)
+  reason = f"the folder contains no {' or '.join(names)}."
+  raise DataError(reason, data_dir, advice=f"{folder_listing(data_dir)} Check --data_dir.")
 
 
-def _default(column: Column | None, name: str, header: Sequence) -> Column | None:
+def _check_header(first_row: Row, columns: Columns, labels: Iterable[str]) -> None:
+  """Warns where the first row looks like an example."""
+  if columns.header and str(first_row[columns.label]).strip() in labels:
+    logging.warning(
+      "%s, line %d is read as the names of the columns, but has the label %r. If the file has no "
+      "header, give --noheader.",
+      first_row.file,
+      first_row.line,
+      first_row[columns.label],
+    )
+
+
+def _warn_of_empty_texts(examples: Sequence) -> None:
+  empty = [example for example in examples if not example.text_a.strip()]
+  if empty:
+    logging.warning(
+      "%d of %d texts are empty, the first in %s.", len(empty), len(examples), empty[0].source
+    )
+
+
+def default_column(column: Column | None, name: str, header: Sequence) -> Column | None:
+  """The column that was given; without one, that of `name`, if the header has it."""
   return name if column is None and name in header else column
 
 

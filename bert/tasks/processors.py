@@ -14,14 +14,18 @@ Pure Python, no TensorFlow.
 """
 
 import dataclasses
+import difflib
 import math
 import os
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from absl import logging
 
 from bert.io.tables import SKIP_ADVICE, DataError, Row, read_table
-from bert.tasks.classification import InputExample, unknown_label
+from bert.tasks.classification import InputExample
+from bert.tasks.label_counts import unknown_label
 
 Column = str | int  # a name in the header, or a 0-based number
 
@@ -71,6 +75,9 @@ class Columns:
     label: column of the label, or None.
     guid: column that identifies the example; with None, the number of the row does.
     header: whether the first row names the columns.
+    negative: column of a text that does not fit the first, or None.
+    by_flags: whether the user gives the columns, so that errors name the flags.
+    names: what `resolve` found in the header.
   """
 
   text_a: Column
@@ -78,31 +85,81 @@ class Columns:
   label: Column | None = None
   guid: Column | None = None
   header: bool = True
+  negative: Column | None = None
+  by_flags: bool = False
+  names: tuple[str, ...] = ()
 
   def resolve(self, first_row: Row) -> "Columns":
-    """Converts names, and numbers counted from the end, to numbers counted from 0."""
-    names = ("text_a", "text_b", "label", "guid")
-    found: dict[str, Any] = {name: self._number(getattr(self, name), first_row) for name in names}
-    return dataclasses.replace(self, **found)
+    """Converts names, and numbers counted from the end, to numbers counted from 0.
 
-  def _number(self, column: Column | None, first_row: Row) -> int | None:
+    Spaces around the names of a header do not count.
+
+    Raises:
+      DataError: the file has no such column, or several of that name.
+    """
+    found: dict[str, Any] = {
+      field: self._number(getattr(self, field), first_row, field) for field in _COLUMN_FLAGS
+    }
+    names = tuple(str(name).strip() for name in first_row) if self.header else ()
+    return dataclasses.replace(self, **found, names=names)
+
+  def describe(self, column: int) -> str:
+    """A column in messages: its number, and its name if it has one."""
+    name = self.names[column] if column < len(self.names) else ""
+    return f"column {column} ({name})" if name else f"column {column}"
+
+  def _number(self, column: Column | None, first_row: Row, field: str) -> int | None:
     if isinstance(column, str):
-      if self.header and column in first_row:
-        return first_row.index(column)
-      if not column.isdecimal():
-        raise self._unknown(column, first_row)
-      column = int(column)
+      column = self._number_of_name(column, first_row, field)
     return column + len(first_row) if column is not None and column < 0 else column
 
-  def _unknown(self, column: str, first_row: Row) -> DataError:
+  def _number_of_name(self, column: str, first_row: Row, field: str) -> int:
+    header = [str(name).strip() for name in first_row] if self.header else []
+    if column.strip() in header:
+      if header.count(column.strip()) > 1:
+        reason = f"the header has {header.count(column.strip())} columns {column.strip()!r}."
+        raise first_row.error(reason, f"Give {self._what(field)} by its number, counted from 0.")
+      return header.index(column.strip())
+    if not column.removeprefix("-").isdecimal():
+      raise self._unknown(column, first_row, field)
+    if not -len(first_row) <= int(column) < len(first_row):
+      reason = f"there is no column {column}: the row has {len(first_row)}, counted from 0."
+      raise first_row.error(reason, f"Give another {self._what(field)}.")
+    return int(column)
+
+  def _unknown(self, column: str, first_row: Row, field: str) -> DataError:
     if not self.header:
       return first_row.error(
         f"{column!r} is not in the file, which has no header.", "Give columns by number."
       )
-    return first_row.error(
-      f"column {column!r} is not in the header, which has {', '.join(map(str, first_row))}.",
-      "Name one of these columns, or give its number, counted from 0.",
-    )
+    names = [str(name).strip() for name in first_row]
+    shown = ", ".join(f"{name:.40}" for name in names[:20]) + (", ..." if names[20:] else "")
+    reason = f"column {column!r} is not in the header, which has {shown}."
+    near = difflib.get_close_matches(column.lower(), [name.lower() for name in names], n=1)
+    meant = next((name for name in names if near and name.lower() == near[0]), None)
+    if meant:
+      reason = f"{reason} Did you mean {meant!r}?"
+    advice = f"Name one of these columns as {self._what(field)}, or give its number from 0."
+    if self.by_flags and not meant and not first_row.file.endswith(".jsonl"):
+      advice += f" {_HEADER_ADVICE}"
+    return first_row.error(reason, advice)
+
+  def _what(self, field: str) -> str:
+    return _COLUMN_FLAGS[field] if self.by_flags else field
+
+
+# The fields of `Columns` -> the flags that set them for a table of one's own.
+_COLUMN_FLAGS = {
+  "text_a": "--text_a_column",
+  "text_b": "--text_b_column",
+  "label": "--label_column",
+  "guid": "--id_column",
+  "negative": "--negative_column",
+}
+_HEADER_ADVICE = (
+  "A file without a header needs --noheader, and columns by number: --text_a_column=0 "
+  "--label_column=1."
+)
 
 
 class TableProcessor(DataProcessor):
@@ -195,8 +252,8 @@ class TableProcessor(DataProcessor):
         f"{len(row)} columns, expected {width} as in the first row.",
         "Does a text contain the delimiter? " + SKIP_ADVICE,
       )
-    text_a = _text(row, columns.text_a)
-    text_b = None if columns.text_b is None else _text(row, columns.text_b, optional=True)
+    text_a = _text(row, columns, columns.text_a)
+    text_b = None if columns.text_b is None else _text(row, columns, columns.text_b, optional=True)
     label = self._placeholder_label()
     if columns.label is not None:
       label = self._parse_label(row[columns.label], row)
@@ -234,10 +291,10 @@ class TableProcessor(DataProcessor):
           raise row.error(unknown_label(name, known))
 
 
-def _text(row: Row, column: Column, optional: bool = False) -> str | None:
+def _text(row: Row, columns: Columns, column, optional: bool = False) -> str | None:
   value = row[column]
   if not isinstance(value, str) and not (optional and value is None):
-    raise row.error(f"column {column} contains {value!r}, not text.")
+    raise row.error(f"{columns.describe(column)} contains {value!r}, not text.")
   return value
 
 
@@ -247,5 +304,16 @@ def _parse_score(value, row: Row) -> float:
   except (TypeError, ValueError, OverflowError):
     score = math.nan
   if not math.isfinite(score):
-    raise row.error(f"the label {value!r:.80} is not a finite number.")
+    reason = f"the label {value!r:.80} is not a finite number."
+    raise row.error(" ".join([reason, *_number_advice(str(value))]))
   return score
+
+
+def _number_advice(text: str) -> Iterator[str]:
+  """What is wrong with a number as people and spreadsheets write it."""
+  if re.fullmatch(r"\s*[-+]?\d+,\d+\s*", text):
+    yield f"Write a decimal point and no comma: {text.strip().replace(',', '.')}."
+  elif re.fullmatch(r"\s*[-+]?[\d., '\u00a0\u202f]+\d\s*", text):
+    yield "Write numbers without separators of thousands: 1234.5."
+  elif text.strip().endswith("%"):
+    yield "Write numbers without a unit: 50, not 50%."

@@ -1,0 +1,162 @@
+"""What the labels of a data set look like: counts, and what is probably a mistake.
+
+  log_labels(examples, labels, "train")
+  # INFO  Labels of 600 train examples: food 310, sport 200, politics 90.
+  # WARNING  The labels 'Sport', 'sport' are 2 classes, and differ in case, spaces or form alone.
+
+Nothing here changes a label: a warning names what to correct in the file. Pure Python.
+"""
+
+import collections
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from absl import logging
+
+from bert.io.tables import DataError
+
+_NUM_SHOWN = 12
+
+# A column with fewer rows can be anything.
+_MIN_ROWS_TO_JUDGE = 20
+
+_SEPARATORS = (",", ";", "|")
+
+
+def log_labels(
+  examples: Sequence,
+  labels: Sequence[str],
+  set_name: str,
+  problem_type: str = "classification",
+) -> None:
+  """Logs how often each label occurs, and warns of labels that are probably mistakes.
+
+  Args:
+    examples: `InputExample`s with labels.
+    labels: the labels of the model's outputs.
+    set_name: `train` or `dev`. The warnings are about training.
+    problem_type: "classification", "multi_label" or "regression".
+  """
+  values = [example.label for example in examples if example.label is not None]
+  if not values:
+    return
+  if problem_type == "regression":
+    _log_scores([float(value) for value in values], set_name)
+    return
+  is_multi_label = problem_type == "multi_label"
+  counts = collections.Counter(
+    str(name) for value in values for name in (value if is_multi_label else [value])
+  )
+  logging.info(
+    "Labels of %d %s examples: %s.", len(examples), set_name, _shown(counts) or "none at all"
+  )
+  if set_name == "train":
+    for warning in _warnings(counts, labels, is_multi_label):
+      logging.warning("%s", warning)
+
+
+def _log_scores(scores: Sequence[float], set_name: str) -> None:
+  lowest, highest = min(scores), max(scores)
+  mean = sum(scores) / len(scores)
+  logging.info(
+    "Labels of %d %s examples: from %g to %g, mean %g.",
+    len(scores),
+    set_name,
+    lowest,
+    highest,
+    mean,
+  )
+  if set_name == "train" and lowest == highest:
+    logging.warning("All labels are %g: there is nothing to learn.", lowest)
+
+
+def _shown(counts: collections.Counter) -> str:
+  """The counts in words.
+
+  Example:
+    >>> _shown(collections.Counter("aaabb"))
+    'a 3, b 2'
+  """
+  parts = [
+    f"{label if label == label.strip() else repr(label)} {count}"
+    for label, count in counts.most_common(_NUM_SHOWN)
+  ]
+  if len(counts) > _NUM_SHOWN:
+    rest = counts.most_common()[_NUM_SHOWN:]
+    parts.append(f"and {len(rest)} others with {rest[0][1]} to {rest[-1][1]} each")
+  return ", ".join(parts)
+
+
+def _warnings(
+  counts: collections.Counter, labels: Sequence[str], is_multi_label: bool
+) -> Iterable[str]:
+  for names in nearly_equal(counts):
+    yield (
+      f"The labels {', '.join(map(repr, names))} are {len(names)} classes, and differ in case, "
+      "spaces or form alone. Correct the file if they mean the same."
+    )
+  if missing := [label for label in map(str, labels) if label not in counts]:
+    yield f"No training example has the label {', '.join(map(repr, missing[:_NUM_SHOWN]))}."
+  if not is_multi_label:
+    if len(counts) == 1:
+      yield f"All training examples have the label {next(iter(counts))!r}: nothing can be learned."
+    return
+  odd = next((label for label in counts if label.startswith(("[", "{"))), None)
+  if odd:
+    yield f"The label {odd!r} looks like a list in another language: write a,b without brackets."
+  elif joined := next((label for label in counts if any(c in label for c in _SEPARATORS)), None):
+    yield f"The label {joined!r} may be several: --label_separator says what is between them."
+
+
+def nearly_equal(labels: Iterable[str]) -> list[list[str]]:
+  """Groups of labels that differ in case, spaces, Unicode form or a final `.0` alone.
+
+  Example:
+    >>> nearly_equal(["sport", " Sport", "food", "1", "1.0"])
+    [['sport', ' Sport'], ['1', '1.0']]
+  """
+  groups = collections.defaultdict(list)
+  for label in labels:
+    groups[_plain(label)].append(label)
+  return [group for group in groups.values() if len(group) > 1]
+
+
+def _plain(label: str) -> str:
+  return "".join(unicodedata.normalize("NFKC", label).casefold().split()).removesuffix(".0")
+
+
+def unknown_label(name: str, known: Sequence[str]) -> str:
+  """The message that `name` is not one of the `known` labels."""
+  shown = ", ".join(repr(label) for label in known[:20]) + (", ..." if len(known) > 20 else "")
+  near = [label for label in known if _plain(label) == _plain(name)]
+  question = f" Did you mean {near[0]!r}?" if near else ""
+  return f"the label {name!r:.80} is unknown; known labels: {shown}.{question}"
+
+
+def check_is_label(values: Sequence[str], path: str) -> None:
+  """Checks that a column holds classes, and not texts or numbers that are all different.
+
+  Args:
+    values: the labels of all rows.
+    path: the file, for the message.
+
+  Raises:
+    DataError: most labels occur once.
+  """
+  distinct = set(values)
+  if len(values) < _MIN_ROWS_TO_JUDGE or len(distinct) <= len(values) / 2:
+    return
+  advice = "Correct --label_column, or list the classes: --labels=a,b,c."
+  if all(map(_is_number, distinct)):
+    advice = "To predict numbers, give --problem_type=regression. Else list the classes: --labels."
+  example = min(distinct, key=lambda value: (-len(value), value))
+  reason = f"{len(distinct)} different labels in {len(values)} rows, such as {example!r:.60}."
+  raise DataError(reason, path, advice=advice)
+
+
+def _is_number(text: str) -> bool:
+  try:
+    float(text)
+  except ValueError:
+    return False
+  return True

@@ -1,0 +1,146 @@
+"""Tables as people and spreadsheets write them.
+
+Files that are refused are in tests/system/bad_inputs_test.py, good ones in glue_test.py.
+
+Alone: python -m pytest tests/tasks/own_tables_test.py
+"""
+
+import pytest
+
+from bert.io.tables import DataError, read_own_table
+from bert.tasks.own_tables import CsvProcessor
+
+ROWS = ["text_a,label", "good; but long,pos", "bad,neg", "fine,pos", "poor,neg"]
+
+
+def processor(folder, *rows, name="train.csv", **options):
+  (folder / name).write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+  return CsvProcessor(str(folder), **options)
+
+
+def read(folder, *rows, split="train", **options):
+  examples = getattr(processor(folder, *rows, **options), f"get_{split}_examples")(str(folder))
+  return [(example.text_a, example.label) for example in examples]
+
+
+@pytest.mark.parametrize(
+  ("delimiter", "name", "said"),
+  [
+    (";", "train.csv", "semicolons"),
+    ("\t", "train.csv", "tabs"),
+    ("|", "train.csv", "vertical bars"),
+    (",", "train.tsv", "commas"),
+  ],
+)
+@pytest.mark.parametrize("header", [True, False])
+def test_another_delimiter_is_found(tmp_path, caplog, delimiter, name, said, header):
+  caplog.set_level("INFO")
+  rows = [f"text_a{delimiter}label"] if header else []
+  rows += [f'"one{delimiter}two"{delimiter}pos', f"three{delimiter}neg", f"four{delimiter}pos"]
+  options = {} if header else {"header": False, "text_a_column": "0", "label_column": "1"}
+  own = processor(tmp_path, *rows, name=name, **options)
+  assert own.get_labels() == ["neg", "pos"]
+  examples = own.get_train_examples(str(tmp_path))
+  assert [example.text_a for example in examples] == [f"one{delimiter}two", "three", "four"]
+  # Once: the rows that were read for the labels are those of the examples.
+  assert caplog.text.count(f"the fields are separated by {said}") == 1
+
+
+def test_the_expected_delimiter_wins_over_one_in_the_texts(tmp_path, caplog):
+  rows = ["text_a,label", "a; b,x", "c; d,y", "e; f,x"]
+  assert read(tmp_path, *rows)[0] == ("a; b", "x")
+  assert not caplog.messages
+  tsv = [row.replace(",", "\t").replace(";", ",") for row in rows]
+  (tmp_path / "train.csv").unlink()
+  assert read(tmp_path, *tsv, name="train.tsv")[0] == ("a, b", "x")
+
+
+def test_one_column_of_texts_is_not_split(tmp_path):
+  path = tmp_path / "test.csv"
+  path.write_text("text_a\nNice; but slow\nfine\n")
+  assert [list(row) for row in read_own_table(str(path))][1:] == [["Nice; but slow"], ["fine"]]
+
+
+def test_a_line_that_excel_wrote_for_itself_is_left_out(tmp_path):
+  rows = ["sep=;", *(f"{a};{b}" for a, b in (("text_a", "label"), ("x", "1"), ("y", "0")))]
+  assert read(tmp_path, *rows) == [("x", "1"), ("y", "0")]
+
+
+def test_spaces_around_names_of_columns_do_not_count(tmp_path):
+  rows = ["Text , Label", "x,a", "y,b"]
+  expected = [("x", "a"), ("y", "b")]
+  assert read(tmp_path, *rows, text_a_column="Text", label_column="Label ") == expected
+
+
+def test_columns_are_counted_from_the_end_too(tmp_path):
+  assert read(tmp_path, *ROWS, label_column="-1")[1] == ("bad", "neg")
+
+
+def test_a_column_of_another_case_is_suggested_with_its_flag(tmp_path):
+  with pytest.raises(DataError, match=r"Did you mean 'Label'\? .* as --label_column"):
+    read(tmp_path, "text_a,Label", "x,a")
+  with pytest.raises(DataError, match="without a header needs --noheader"):
+    read(tmp_path, "a film,good", "another,bad")
+
+
+def test_one_and_one_point_zero_are_one_label(tmp_path):
+  own = processor(tmp_path, "text_a,label", "x,1", "y,0")
+  (tmp_path / "dev.csv").write_text("text_a,label\nx,1.0\ny,0.0\n")
+  assert own.get_labels() == ["0", "1"]
+  assert [e.label for e in own.get_dev_examples(str(tmp_path))] == ["1", "0"]
+  floats = processor(tmp_path, "text_a,label", "x,1.0", "y,0.0")
+  (tmp_path / "dev.jsonl").write_text('{"text_a": "x", "label": 1}\n')
+  (tmp_path / "dev.csv").unlink()
+  assert floats.get_labels() == ["0.0", "1.0"]
+  assert [e.label for e in floats.get_dev_examples(str(tmp_path))] == ["1.0"]
+
+
+def test_other_numbers_stay_apart(tmp_path):
+  own = processor(tmp_path, "text_a,label", "x,1.1", "y,1.10")
+  assert own.get_labels() == ["1.1", "1.10"]
+
+
+def test_a_first_row_that_is_no_header_is_said(tmp_path, caplog):
+  options = {"text_a_column": "0", "label_column": "1"}
+  processor(tmp_path, *ROWS[1:], **options).get_labels()
+  assert "line 1 is read as the names of the columns, but has the label 'pos'" in caplog.text
+  caplog.clear()
+  processor(tmp_path, *ROWS, **options).get_labels()
+  assert not caplog.messages
+
+
+def test_empty_texts_are_counted(tmp_path, caplog):
+  read(tmp_path, *ROWS, ",pos", "  ,neg")
+  assert f"2 of 6 texts are empty, the first in {tmp_path}/train.csv, line 6." in caplog.text
+
+
+def test_two_tables_of_one_name_are_named(tmp_path, caplog):
+  (tmp_path / "train.tsv").write_text("text_a\tlabel\nx\ta\ny\tb\n")
+  assert read(tmp_path, *ROWS)[0] == ("x", "a")
+  assert caplog.messages == [f"Reading {tmp_path}/train.tsv, and not train.csv beside it."]
+
+
+def test_texts_given_as_labels_are_refused_unless_listed(tmp_path):
+  rows = [f"a film of {number} hours,pos" for number in range(30)]
+  options = {"text_a_column": "label", "label_column": "text_a"}
+  with pytest.raises(DataError, match=r"30 different labels in 30 rows, such as 'a film of"):
+    processor(tmp_path, "text_a,label", *rows, **options).get_labels()
+  listed = [row.split(",")[0] for row in rows]
+  assert len(read(tmp_path, "text_a,label", *rows, **options, labels=listed)) == 30
+  numbers = [f"x,{number / 7}" for number in range(30)]
+  with pytest.raises(DataError, match="--problem_type=regression"):
+    processor(tmp_path, "text_a,label", *numbers).get_labels()
+
+
+@pytest.mark.parametrize(
+  ("score", "advice"),
+  [
+    ("3,5", "no comma: 3.5"),
+    ("1,234.5", "separators of thousands"),
+    ("1 234", "separators of thousands"),
+    ("50%", "without a unit"),
+  ],
+)
+def test_numbers_of_spreadsheets_are_explained(tmp_path, score, advice):
+  with pytest.raises(DataError, match=advice):
+    read(tmp_path, "text_a,label", f'x,"{score}"', problem_type="regression")
