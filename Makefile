@@ -52,6 +52,7 @@ $(TORCH_STAMP): $(TORCH_LIST)
 	rm -rf $(TORCH_VENV)
 	$(PYTHON) -m venv $(TORCH_VENV)
 	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $(TORCH_LIST)
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
 # Known vulnerabilities of the locked packages; needs a service that answers.

@@ -4,10 +4,11 @@
   python examples/train_bert_classification.py --init_checkpoint=uncased_L-12_H-768_A-12 \\
     --data_dir=glue/MRPC
 
-Without arguments it trains a small model with random initial weights on the sample in samples/MRPC;
-its scores are not those of BERT. --init_checkpoint is a folder with an original checkpoint,
-bert_config.json and vocab.txt, or the name of a released model, which is downloaded. --plots draws
-the confusion matrix.
+Without arguments it trains a small model with random initial weights on the sample in samples/MRPC
+for a minute, to an accuracy of 0.95 to 0.96 (seeds 1, 2 and 12345; always "paraphrase": 0.57). Its
+scores are not those of BERT: for real weights --epochs=3 and --learning_rate=2e-5 are usual.
+--init_checkpoint is a folder with an original checkpoint, bert_config.json and vocab.txt, or the
+name of a released model, which is downloaded. --plots draws the confusion matrix.
 """
 
 import argparse
@@ -38,7 +39,7 @@ def main() -> None:
   parser.add_argument("--max_train_examples", type=int)
   parser.add_argument("--max_seq_length", type=int, default=64)
   parser.add_argument("--batch_size", type=int, default=16)
-  parser.add_argument("--epochs", type=int, default=3)
+  parser.add_argument("--epochs", type=int, default=8)
   parser.add_argument("--learning_rate", type=float, default=2e-4)
   parser.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float16"])
   parser.add_argument("--plots", metavar="FILE.png")

@@ -109,7 +109,8 @@ def like_a_checkout(tmp_path):
 @PAGES
 def test_every_command_runs(page, like_a_checkout):
   path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-  environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
+  environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+  environment |= {"PATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
   for block in blocks(page):
     if block.marker or block.language == "yaml":
       continue
@@ -125,3 +126,11 @@ def test_every_command_runs(page, like_a_checkout):
     where = f"{page.name}:{block.line}"
     assert done.returncode == 0, f"{where}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     assert "Ignoring the unknown flag" not in done.stderr, where
+
+
+def test_every_example_is_run_by_a_test():
+  tests = "".join(
+    path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "system").glob("*examples*.py")
+  )
+  examples = {path.name for path in (ROOT / "examples").glob("*.py")}
+  assert {name for name in examples if f'"{name}"' not in tests} == set()

@@ -6,6 +6,13 @@ import sys
 
 from tests.kit.paths import ROOT
 
+_WITHOUT_PROJECT = """
+import runpy, sys
+sys.modules["bert"] = None
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
 
 def output_of(script: str, *arguments, needs_project: bool = True, **environment: str) -> str:
   """What an example prints on standard output.
@@ -13,14 +20,17 @@ def output_of(script: str, *arguments, needs_project: bool = True, **environment
   Args:
     script: its file name.
     *arguments: of the command line.
-    needs_project: False for examples that must work without this project.
+    needs_project: False for examples that must work without this project: it can't be imported.
     **environment: further variables.
   """
   inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-  if needs_project:
-    inherited["PYTHONPATH"] = str(ROOT)
   done = subprocess.run(
-    [sys.executable, str(ROOT / "examples" / script), *map(str, arguments)],
+    [
+      sys.executable,
+      *([] if needs_project else ["-c", _WITHOUT_PROJECT]),
+      str(ROOT / "examples" / script),
+      *map(str, arguments),
+    ],
     capture_output=True,
     text=True,
     env={**inherited, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},

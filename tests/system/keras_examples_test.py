@@ -33,6 +33,11 @@ def test_a_short_training_with_the_kit(tmp_path):
   assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_training_with_the_kit_learns():
+  output = output_of("train_bert_classification.py")
+  assert float(output.split("accuracy: ")[1].split()[0]) > 0.8  # 0.57: nothing was learnt.
+
+
 @pytest.mark.slow
 def test_quick_start_prints_its_shape():
   assert "Output predictions shape: (4, 3)" in output_of("keras_quick_start.py")
