@@ -382,7 +382,7 @@ SUBJECTS = {
       "after_step",
       "tf.where(is_finite, if_finite, if_not),",
       "if_finite,",
-      "test_the_scale_stays_between_its_bounds",
+      "test_the_scale_doubles_and_halves_between_its_bounds",
     ),
     (
       "several steps in one call stop at exactly that step",

@@ -26,7 +26,9 @@ from tests.kit.toy_training import PARAMS, train_input_fn
 STATE = {SCALE, GOOD_STEPS, SKIPPED_STEPS}
 
 
-def test_the_scale_stays_between_its_bounds():
+def test_the_scale_doubles_and_halves_between_its_bounds():
+  assert [float(value) for value in after_step(LossScale(8.0, 1999, 3), True)] == [16.0, 0, 3]
+  assert [float(value) for value in after_step(LossScale(8.0, 5, 3), False)] == [4.0, 0, 4]
   largest = after_step(LossScale(loss_scaling.LARGEST_SCALE, 1999, 3), True)
   assert [float(value) for value in largest] == [2.0**24, 0, 3]
   smallest = after_step(LossScale(1.0, 5, 3), False)
