@@ -14,7 +14,7 @@ from absl import flags, logging
 
 from bert.figures import drawing
 from bert.predicting import attention, sentence_vectors
-from bert.scripts import command_line, flag_groups
+from bert.scripts import command_line, flag_groups, path_flags
 
 FLAGS = flags.FLAGS
 
@@ -24,18 +24,21 @@ def define_flags() -> None:
   with flag_groups.flag_group("Text and picture"):
     flags.DEFINE_string("text", None, "The text to show.")
     flags.DEFINE_string("text_pair", None, "A second text, for models that read pairs.")
-    flags.DEFINE_string("output_file", None, "The picture: .png, .svg or .pdf.")
+    path_flags.define("output_file", None, "The picture: .png, .svg or .pdf.", local=True)
     flags.DEFINE_integer(
       "layer",
       None,
       "Layer whose heads are drawn: 0 is the first, -1 the last. [the mean of each layer's heads]",
     )
   with flag_groups.flag_group("Model"):
-    flags.DEFINE_string(
-      "init_checkpoint", None, "A checkpoint, its folder, or the name of a released model."
+    path_flags.define(
+      "init_checkpoint",
+      None,
+      "A checkpoint, its folder, or the name of a released model.",
+      is_model=True,
     )
-    flags.DEFINE_string("bert_config_file", None, "Its configuration. [bert_config.json beside it]")
-    flags.DEFINE_string("vocab_file", None, "Its vocabulary. [vocab.txt beside it]")
+    path_flags.define("bert_config_file", None, "Its configuration. [bert_config.json beside it]")
+    path_flags.define("vocab_file", None, "Its vocabulary. [vocab.txt beside it]")
     flags.DEFINE_bool(
       "do_lower_case", True, "Whether to lower-case the text: True for uncased models."
     )

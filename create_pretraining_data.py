@@ -39,7 +39,7 @@ from bert.io.tfrecord_bytes import encode_examples
 from bert.pretraining import blocks, workers
 from bert.pretraining.instances import TrainingInstance, Workspace, shuffle
 from bert.pretraining.record_output import RecordFiles
-from bert.scripts import command_line, flag_groups, output_files
+from bert.scripts import command_line, flag_groups, output_files, path_flags
 from bert.text import corpus, corpus_statistics, text_files
 
 __all__ = [
@@ -69,9 +69,13 @@ _BATCH = 512  # instances that are serialized together
 def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
   with flag_groups.flag_group("Files"):
-    flags.DEFINE_string("input_file", None, "Text files or patterns, separated by commas.")
-    flags.DEFINE_string("output_file", None, "TFRecord files to write, separated by commas.")
-    flags.DEFINE_string("vocab_file", None, "The vocabulary of the model to be trained.")
+    path_flags.define(
+      "input_file", None, "Text files or patterns, separated by commas.", several=True
+    )
+    path_flags.define(
+      "output_file", None, "TFRecord files to write, separated by commas.", several=True
+    )
+    path_flags.define("vocab_file", None, "The vocabulary of the model to be trained.")
     flags.DEFINE_bool("gzip", False, "Compress the output files; their names do not change.")
     flags.DEFINE_bool(
       "strict_utf8", False, "Stop at text that is not UTF-8, instead of dropping the invalid bytes."

@@ -25,7 +25,7 @@ import os
 
 from absl import flags, logging
 
-from bert.scripts import command_line, flag_groups, output_files
+from bert.scripts import command_line, flag_groups, output_files, path_flags
 from bert.text import text_files, vocabulary, vocabulary_file, word_counts
 
 __all__ = ["main"]
@@ -36,8 +36,12 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("Files"):
-    flags.DEFINE_string("input_file", None, "Text files or patterns, separated by commas.")
-    flags.DEFINE_string("output_file", None, "The vocabulary file to write, one token per line.")
+    path_flags.define(
+      "input_file", None, "Text files or patterns, separated by commas.", several=True
+    )
+    path_flags.define(
+      "output_file", None, "The vocabulary file to write, one token per line.", local=True
+    )
     flags.DEFINE_bool(
       "strict_utf8", False, "Stop at text that is not UTF-8, instead of dropping the invalid bytes."
     )
@@ -65,7 +69,7 @@ def define_flags() -> None:
       "[UNK].",
     )
   with flag_groups.flag_group("Extending a vocabulary"):
-    flags.DEFINE_string("extend", None, "An existing vocabulary to add tokens to.")
+    path_flags.define("extend", None, "An existing vocabulary to add tokens to.")
     flags.DEFINE_enum(
       "extend_by",
       "replace_unused",

@@ -25,7 +25,7 @@ from bert.checkpoints import model_source
 from bert.checkpoints.model_source import Kind, ModelSource
 from bert.checks.findings import Finding, Subject, examine, note, number_of, to_json, to_text
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups, run_settings, shared_flags
+from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
 
 _DATA_FILES = ("train_file", "dev_file", "test_file", "predict_file", "eval_input_file")
 _COLUMNS = ("text_a_column", "text_b_column", "id_column")
@@ -59,11 +59,13 @@ _IGNORED_NUMBERS = (
 def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("What to check"):
-    flags.DEFINE_string("data_dir", None, "The folder of the data, or of --task_name.")
-    flags.DEFINE_string("input_file", None, "Data files: paths or patterns, joined by commas.")
+    path_flags.define("data_dir", None, "The folder of the data, or of --task_name.")
+    path_flags.define(
+      "input_file", None, "Data files: paths or patterns, joined by commas.", several=True
+    )
     for name in _DATA_FILES:
-      flags.DEFINE_string(name, None, "Like --input_file, by the name of a run_*.py.")
-    flags.DEFINE_string("output_dir", None, "The folder of the run's checkpoints.")
+      path_flags.define(name, None, "Like --input_file, by the name of a run_*.py.", several=True)
+    path_flags.define("output_dir", None, "The folder of the run's checkpoints.", local=True)
     flags.DEFINE_integer("max_examples", 100_000, "Check at most this many examples of each file.")
     flags.DEFINE_bool("checksums", True, "Read record files completely, to compare their sha256.")
   _define_format_flags()

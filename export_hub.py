@@ -16,7 +16,7 @@ import json
 
 from absl import flags, logging
 
-from bert.scripts import command_line, exports, flag_groups, run_settings, shared_flags
+from bert.scripts import command_line, exports, flag_groups, path_flags, run_settings, shared_flags
 
 FLAGS = flags.FLAGS
 
@@ -24,7 +24,7 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("Output"):
-    flags.DEFINE_string("export_dir", None, "Folder for preprocess/ and encoder/.")
+    path_flags.define("export_dir", None, "Folder for preprocess/ and encoder/.", local=True)
     flags.DEFINE_bool(
       "tf_text_tokenizer",
       False,

@@ -29,7 +29,7 @@ from absl import flags, logging
 from bert.io import filesystem, text_lines
 from bert.predicting import load_model, predictor, sentence_vectors
 from bert.predicting.vector_files import WRITERS, Layout, TextVectors
-from bert.scripts import command_line, flag_groups, run_settings, shared_flags
+from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
 
 FLAGS = flags.FLAGS
 
@@ -39,10 +39,10 @@ _MOST_POINTS = 2000  # in a plot; more would hide each other
 def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
   with flag_groups.flag_group("Texts and vectors"):
-    flags.DEFINE_string(
+    path_flags.define(
       "input_file", None, "Texts, one on each line, or two with ||| between them; - for stdin."
     )
-    flags.DEFINE_string("output_file", None, "Output file of the vectors; - prints the JSON lines.")
+    path_flags.define("output_file", None, "Output file of the vectors; - prints the JSON lines.")
     flags.DEFINE_string(
       "layers", "-1,-2,-3,-4", "Layers, separated by commas: 0 is the first, -1 the last."
     )
@@ -72,7 +72,9 @@ def define_flags() -> None:
     )
     shared_flags.define_prediction_dtype_flag()
   with flag_groups.flag_group("Picture"):
-    flags.DEFINE_string("plot", None, "A picture of the texts' vectors: .png, .svg or .pdf.")
+    path_flags.define(
+      "plot", None, "A picture of the texts' vectors: .png, .svg or .pdf.", local=True
+    )
     flags.DEFINE_enum("plot_method", "pca", ["pca", "tsne"], "How to project vectors to a plane.")
   shared_flags.define_model_flags(runs_model=False)
   flag_groups.define_tpu_flags(cluster=False)

@@ -28,7 +28,7 @@ from bert.io.text_lines import (
 )
 from bert.predicting import masked_words
 from bert.predicting.predictor import Predictor
-from bert.scripts import command_line, flag_groups, run_settings, shared_flags
+from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
 
 FLAGS = flags.FLAGS
 
@@ -36,7 +36,7 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("Prediction"):
-    flags.DEFINE_string(
+    path_flags.define(
       "saved_model",
       None,
       "Folder of an exported model, such as OUTPUT_DIR/export of --do_export. Without it, "
@@ -49,10 +49,8 @@ def define_flags() -> None:
       "answers: the task the model was fine-tuned for. vectors: one vector for each text, the mean "
       "of the last layer. fill_mask: word pieces for each [MASK], from a pre-trained model.",
     )
-    flags.DEFINE_string("input_file", "-", "Input, one item per line; - is standard input.")
-    flags.DEFINE_string(
-      "output_file", "-", "Output, one JSON object per line; - is standard output."
-    )
+    path_flags.define("input_file", "-", "Input, one item per line; - is standard input.")
+    path_flags.define("output_file", "-", "Output, one JSON object per line; - is standard output.")
     flags.DEFINE_integer("batch_size", 32, "Number of items in a batch.")
     shared_flags.define_prediction_dtype_flag()
   shared_flags.define_model_flags(runs_model=False)

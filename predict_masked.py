@@ -23,7 +23,7 @@ from absl import flags
 from bert.io import text_lines
 from bert.predicting import masked_words
 from bert.predicting.predictor import Predictor
-from bert.scripts import command_line, flag_groups, run_settings, shared_flags
+from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
 
 FLAGS = flags.FLAGS
 
@@ -32,16 +32,16 @@ def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("Texts and answers"):
     flags.DEFINE_multi_string("text", [], "A text with [MASK]. May be given several times.")
-    flags.DEFINE_string(
+    path_flags.define(
       "input_file", "-", "Without --text: texts, one per line; - is standard input."
     )
-    flags.DEFINE_string(
+    path_flags.define(
       "output_file", None, "Output, one JSON object per text. Without it a table is printed."
     )
     flags.DEFINE_integer("top_k", 5, "Number of word pieces for each [MASK].")
     flags.DEFINE_integer("batch_size", 32, "Number of texts in a batch.")
     shared_flags.define_prediction_dtype_flag()
-    flags.DEFINE_string(
+    path_flags.define(
       "saved_model", None, "An exported encoder with .mlm, in place of --init_checkpoint."
     )
   shared_flags.define_model_flags(runs_model=False)

@@ -29,6 +29,7 @@ from bert.scripts import (
   demonstration,
   flag_groups,
   output_folder,
+  path_flags,
   result_files,
   run_files,
   run_settings,

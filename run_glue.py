@@ -39,6 +39,7 @@ from bert.scripts import (
   glue_sweep,
   output_folder,
   parallel_processes,
+  path_flags,
   run_settings,
   shared_flags,
 )
@@ -83,10 +84,13 @@ _NO_SETTINGS = {
 def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("Tasks and results"):
-    flags.DEFINE_string(
-      "glue_dir", None, "Folder with a folder for each task, or `download` to fetch them."
+    path_flags.define(
+      "glue_dir",
+      None,
+      "Folder with a folder for each task, or `download` to fetch them.",
+      local=True,
     )
-    flags.DEFINE_string("output_dir", None, "Folder for all runs and results.")
+    path_flags.define("output_dir", None, "Folder for all runs and results.", local=True)
     flags.DEFINE_list("tasks", None, "Which tasks. [all that --glue_dir has]")
     flags.DEFINE_bool(
       "do_predict", True, "Predict the test sets with the best runs, and write submission.zip."

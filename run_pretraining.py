@@ -32,7 +32,14 @@ from bert.pretraining.record_checks import (
   check_records,
   pretraining_features,
 )
-from bert.scripts import command_line, flag_groups, output_folder, run_settings, shared_flags
+from bert.scripts import (
+  command_line,
+  flag_groups,
+  output_folder,
+  path_flags,
+  run_settings,
+  shared_flags,
+)
 from bert.scripts.steps import Run
 
 # Of `bert/model/heads.py`, which imports TensorFlow: found here by `__getattr__`, where the
@@ -64,16 +71,18 @@ def __getattr__(name: str):
 def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
   with flag_groups.flag_group("Task and data"):
-    flags.DEFINE_string(
+    path_flags.define(
       "input_file",
       None,
       "TFRecord files of create_pretraining_data.py: paths or patterns, joined by commas.",
+      several=True,
     )
-    flags.DEFINE_string(
+    path_flags.define(
       "eval_input_file",
       None,
       "The same for --do_eval and --eval_every_steps. Default: --input_file, whose words the model "
       "has seen.",
+      several=True,
     )
     shared_flags.define_run_flags(do_eval="Whether to evaluate.", do_predict=None)
     flags.DEFINE_integer(
@@ -99,7 +108,7 @@ def define_flags() -> None:
       "Draw new masks each time an example is read, for records that were written with "
       "--dynamic_masking.",
     )
-    flags.DEFINE_string(
+    path_flags.define(
       "vocab_file",
       None,
       "The vocabulary of the records; required with --dynamic_masking, else only compared. "

@@ -25,7 +25,14 @@ import time
 from absl import flags, logging
 
 from bert.io import record_files
-from bert.scripts import command_line, flag_groups, output_folder, run_settings, shared_flags
+from bert.scripts import (
+  command_line,
+  flag_groups,
+  output_folder,
+  path_flags,
+  run_settings,
+  shared_flags,
+)
 from bert.scripts.steps import INFORMATIVE, Run, log_sizes
 from bert.tasks import squad_scores
 from bert.tasks.squad import SquadExample, read_squad_examples
@@ -58,8 +65,8 @@ RawResult = collections.namedtuple("RawResult", ["unique_id", "start_logits", "e
 def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
   with flag_groups.flag_group("Task and data"):
-    flags.DEFINE_string("train_file", None, "SQuAD's JSON to train on, such as train-v1.1.json.")
-    flags.DEFINE_string(
+    path_flags.define("train_file", None, "SQuAD's JSON to train on, such as train-v1.1.json.")
+    path_flags.define(
       "predict_file", None, "SQuAD's JSON to answer, such as dev-v1.1.json; answers may be missing."
     )
     shared_flags.define_run_flags(

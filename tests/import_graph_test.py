@@ -23,7 +23,7 @@ MAY_IMPORT = {
   "io": set(),
   "text": {"io"},
   "checkpoints": {"io"},
-  "model": {"checkpoints"},
+  "model": {"io", "checkpoints"},
   "tasks": {"io", "text"},
   "training": {"io", "checkpoints", "model"},
   "pretraining": {"io", "text"},

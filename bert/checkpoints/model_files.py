@@ -8,12 +8,13 @@ Weights are a checkpoint's prefix, a folder with a checkpoint, a folder of a run
 a folder of transformers. Nothing here needs TensorFlow but the case of an exported encoder.
 """
 
-import glob
+import fnmatch
 import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from bert.checkpoints.bundle_files import BEST, IN_SAVED_MODEL
+from bert.io import filesystem
 
 # A folder's own configuration comes first, and the original's before that of transformers.
 _CONFIGS = ("bert_config.json", "config.json")
@@ -80,7 +81,7 @@ def folder_of(weights: str | os.PathLike) -> str:
     'export/encoder'
   """
   path = os.fspath(weights)
-  if os.path.isdir(path):
+  if filesystem.is_folder(path):
     return path
   if path.endswith(os.sep + IN_SAVED_MODEL):
     return path.removesuffix(os.sep + IN_SAVED_MODEL)
@@ -89,12 +90,14 @@ def folder_of(weights: str | os.PathLike) -> str:
 
 def _first(folder: str, names: Sequence[str]) -> str | None:
   for place in ("", *_ASSETS):
+    path = os.path.join(folder, place)
+    present = filesystem.list_folder(path)
     for name in names:
       # A folder has text files of all kinds, but the only one among assets is a vocabulary.
       if place or "*" not in name:
-        pattern = os.path.join(glob.escape(os.path.join(folder, place)), name)
-        if found := sorted(filter(os.path.isfile, glob.glob(pattern))):
-          return found[0]
+        found = (os.path.join(path, each) for each in fnmatch.filter(present, name))
+        if file := next(filter(filesystem.is_file, found), None):
+          return file
   return None
 
 

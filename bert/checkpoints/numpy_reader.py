@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert.io import filesystem
 from bert.io.tfrecord_bytes import masked_crc32c
 
 _MAGIC = 0xDB4775248B80FB57
@@ -64,11 +65,12 @@ def find_prefix(path: str | os.PathLike) -> str:
   """
   path = os.fspath(path)
   prefix = _FILE_SUFFIX.sub("", path)
-  if os.path.exists(prefix + ".index"):
+  if filesystem.exists(prefix + ".index"):
     return prefix
-  if not os.path.isdir(path):
+  if not filesystem.is_folder(path):
     raise CheckpointReadError(f"No checkpoint {path}: {prefix}.index does not exist.")
-  names = sorted(name[: -len(".index")] for name in os.listdir(path) if name.endswith(".index"))
+  files = filesystem.list_folder(path)
+  names = [name.removesuffix(".index") for name in files if name.endswith(".index")]
   for name in (_newest(path), "bert_model.ckpt", *names[: len(names) == 1]):
     if name in names:
       return os.path.join(path, name)
@@ -79,10 +81,10 @@ def find_prefix(path: str | os.PathLike) -> str:
 def _newest(folder: str) -> str | None:
   """The name in the `checkpoint` file of a training run."""
   path = os.path.join(folder, "checkpoint")
-  if not os.path.exists(path):
+  if not filesystem.exists(path):
     return None
-  with open(path, encoding="utf-8", errors="replace") as file:
-    match = re.search(r'^model_checkpoint_path:\s*"([^"\n]+)"', file.read(), re.MULTILINE)
+  text = filesystem.read_bytes(path).decode("utf-8", "replace")
+  match = re.search(r'^model_checkpoint_path:\s*"([^"\n]+)"', text, re.MULTILINE)
   return os.path.basename(match[1]) if match else None
 
 
@@ -107,7 +109,7 @@ class CheckpointReader:
     self.prefix = prefix
     path = prefix + ".index"
     try:
-      with open(path, "rb") as file:
+      with filesystem.open_to_read(path) as file:
         table = dict(_table_entries(file.read()))
       self._shards = _number(_fields(table.pop(b"")), 1, default=1)
       self._entries = {key.decode(): _parse_entry(value) for key, value in table.items()}
@@ -140,7 +142,7 @@ class CheckpointReader:
           f"{path}: {name} {list(entry.shape)} is damaged: it would be {entry.size:,} bytes from "
           f"byte {entry.offset:,} on."
         )
-      with open(path, "rb") as file:
+      with filesystem.open_to_read(path) as file:
         file.seek(entry.offset)
         content = file.read(entry.size)
     except FileNotFoundError:

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert.io import filesystem
 from bert.io.atomic_files import written_whole
 
 INDEX_SUFFIX = ".safetensors.index.json"
@@ -103,8 +104,8 @@ class SafetensorsFile:
     """
     self.path = os.fspath(path)
     try:
-      size = os.path.getsize(self.path)
-      with open(self.path, "rb") as reader:
+      size = filesystem.size_bytes(self.path)
+      with filesystem.open_to_read(self.path) as reader:
         header, self._values_start = _read_header(reader, size)
       self.metadata = _checked_metadata(header.pop(_METADATA, {}))
       self.tensors = {name: _tensor_info(name, entry) for name, entry in header.items()}
@@ -124,7 +125,7 @@ class SafetensorsFile:
       raise SafetensorsError(f"{self.path} has no tensor {name!r}.")
     info = self.tensors[name]
     values = np.empty(info.shape, info.dtype)
-    with open(self.path, "rb") as reader:
+    with filesystem.open_to_read(self.path) as reader:
       reader.seek(self._values_start + info.start)
       # A view as bytes, because bfloat16 does not support the buffer protocol.
       count = reader.readinto(values.reshape(-1).view(np.uint8).data)
@@ -169,9 +170,9 @@ class ShardedFiles:
   def _read_index(self) -> dict[str, str]:
     """Tensor's name -> name of the file that has it."""
     try:
-      if os.path.getsize(self.path) > _MAX_HEADER_BYTES:
+      if filesystem.size_bytes(self.path) > _MAX_HEADER_BYTES:
         raise SafetensorsError(f"more than {_MAX_HEADER_BYTES:,} bytes.")
-      with open(self.path, "rb") as reader:
+      with filesystem.open_to_read(self.path) as reader:
         weight_map = _parse_object(reader.read()).get("weight_map")
       if not isinstance(weight_map, dict) or not weight_map:
         raise SafetensorsError("it has no weight_map.")

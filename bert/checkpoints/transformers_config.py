@@ -50,6 +50,8 @@ _FIXED = {
   "add_cross_attention": False,
 }
 
+_DEFAULT_NUM_LABELS = 2  # of transformers, where `config.json` has no `id2label`
+
 _PROBLEM_TYPES = {
   "classification": "single_label_classification",
   "regression": "regression",
@@ -140,6 +142,36 @@ def from_original(
   if problem_type:
     config["problem_type"] = _PROBLEM_TYPES[problem_type]
   return config
+
+
+def read_classes(content: Mapping[str, Any]) -> dict[str, Any]:
+  """The outputs of a classifier.
+
+  Args:
+    content: a `config.json`.
+
+  Returns:
+    `labels`, the names of the outputs in their order, and `problem_type`, one of
+    `heads.PROBLEM_TYPES`.
+
+  Raises:
+    ValueError: the labels do not have the numbers 0, 1, 2, ..., or the problem type is unknown.
+
+  Example:
+    >>> read_classes({"id2label": {"0": "no", "1": "yes"}})
+    {'labels': ['no', 'yes'], 'problem_type': 'classification'}
+  """
+  names = content.get("id2label", {str(i): f"LABEL_{i}" for i in range(_DEFAULT_NUM_LABELS)})
+  labels = [names.get(str(i)) for i in range(len(names))] if isinstance(names, dict) else []
+  if not labels or not all(isinstance(label, str) for label in labels):
+    raise ValueError(f"id2label is {names!r:.80}, not a label for each of 0, 1, 2, ...")
+  theirs = content.get("problem_type")
+  ours = {name: own for own, name in _PROBLEM_TYPES.items()}
+  # What transformers assumes where nothing is said.
+  ours[None] = "regression" if len(labels) == 1 else "classification"
+  if theirs not in ours:
+    raise ValueError(f"problem_type is {theirs!r}; known: {', '.join(_PROBLEM_TYPES.values())}.")
+  return {"labels": labels, "problem_type": ours[theirs]}
 
 
 def _describes_pooler(key: str) -> bool:

@@ -21,7 +21,7 @@ from absl import logging
 
 from bert.checkpoints import safetensors_file, transformers_config, transformers_names
 from bert.checkpoints.safetensors_file import INDEX_SUFFIX, SafetensorsError
-from bert.io import atomic_files
+from bert.io import atomic_files, filesystem
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -56,10 +56,10 @@ def find_weights(folder: str | os.PathLike) -> str | None:
     SafetensorsError: the weights are pickled, and reading such a file can run any code.
   """
   for name in (WEIGHTS, _WEIGHTS_INDEX):
-    if os.path.isfile(os.path.join(folder, name)):
+    if filesystem.is_file(os.path.join(folder, name)):
       return os.path.join(folder, name)
   for name in _PICKLES:
-    if os.path.isfile(os.path.join(folder, name)):
+    if filesystem.is_file(os.path.join(folder, name)):
       raise SafetensorsError(
         f"{folder} has {name}, which is not read because such a file can run any code. Load it "
         f"with transformers and save it again: save_pretrained writes {WEIGHTS}."
@@ -138,7 +138,7 @@ def open_weights(path: str | os.PathLike) -> Weights:
   Raises:
     SafetensorsError: they are missing, or a file is damaged.
   """
-  weights = find_weights(path) if os.path.isdir(path) else path
+  weights = find_weights(path) if filesystem.is_folder(path) else path
   if weights is None:
     raise SafetensorsError(f"{os.fspath(path)} has no {WEIGHTS}.")
   return Weights(weights)
@@ -197,18 +197,43 @@ def read_architecture(weights: str | os.PathLike) -> str | None:
   return names[0] if isinstance(names, list) and names else None
 
 
+def read_facts(weights: str | os.PathLike) -> dict[str, Any]:
+  """What is known of a fine-tuned model, in the form in which a run of this project stores it.
+
+  Returns:
+    `task_name`, or `problem_type` of a classifier of sentences; `labels` of a classifier; and
+    `do_lower_case` if the tokenizer's configuration states it. Empty for other models.
+
+  Raises:
+    ValueError: the labels in the configuration are malformed.
+  """
+  architecture = read_architecture(weights)
+  head = next((name for name, each in HEADS.items() if each == architecture), None)
+  if head not in ("sentences", "ner", "squad", "swag"):
+    return {}
+  content = _read_json_beside(weights, CONFIG)
+  try:
+    facts: dict[str, Any] = transformers_config.read_classes(content)
+  except ValueError as error:
+    raise ValueError(f"{CONFIG} beside {weights}: {error}") from None
+  if head != "sentences":
+    facts = {"task_name": head, **({"labels": facts["labels"]} if head == "ner" else {})}
+  case = read_do_lower_case(weights)
+  return facts if case is None else {**facts, "do_lower_case": case}
+
+
 def _read_json_beside(weights, name: str) -> dict[str, Any]:
   """A JSON object in the folder of the weights; empty if the file does not exist."""
   path = os.path.join(os.path.dirname(os.fspath(weights)), name)
-  return _read_json(path) if os.path.isfile(path) else {}
+  return _read_json(path) if filesystem.is_file(path) else {}
 
 
 def _read_json(path: str) -> dict[str, Any]:
-  with open(path, encoding="utf-8-sig") as reader:
-    try:
-      content = json.load(reader)
-    except (ValueError, RecursionError) as error:
-      raise SafetensorsError(f"{path} is not valid JSON: {error}") from None
+  data = filesystem.read_bytes(path)
+  try:
+    content = json.loads(data.decode("utf-8-sig"))
+  except (ValueError, RecursionError) as error:
+    raise SafetensorsError(f"{path} is not valid JSON: {error}") from None
   if not isinstance(content, dict):
     raise SafetensorsError(f"{path}: a JSON object is needed, not {type(content).__name__}.")
   return content

@@ -5,7 +5,6 @@ text. The kind of a file is recognised (`recognise`) or given by `--task_name`. 
 """
 
 import collections
-import glob
 import itertools
 import os
 import re
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 from bert.checks import record_checks
 from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
+from bert.io import filesystem
 
 _SPLITS = ("train", "dev", "test")
 _TABLES = ("tsv", "csv", "jsonl")
@@ -107,9 +107,10 @@ def _files_of(subject: Subject) -> list[str]:
   if subject.input_file:
     return text_files.find_input_files(subject.input_file)
   folder = subject.data_dir
-  if not os.path.isdir(folder):
+  if not filesystem.is_folder(folder):
     raise NotADirectoryError(20, "--data_dir is not a folder", folder)
-  files = sorted(path for path in glob.glob(os.path.join(folder, "*")) if os.path.isfile(path))
+  names = (name for name in filesystem.list_folder(folder) if not name.startswith("."))
+  files = list(filter(filesystem.is_file, (os.path.join(folder, name) for name in names)))
   if not files:
     raise ValueError(f"--data_dir={folder} holds no file.")
   return files
@@ -160,7 +161,7 @@ def _read_task(subject: Subject) -> Iterator[TextSet | Finding]:
       examples = getattr(processor, f"get_{split}_examples")(folder)
     except (ValueError, OSError) as failure:
       file = getattr(failure, "file", None) or ""
-      is_absent = getattr(failure, "line", 0) is None and not os.path.isfile(file)
+      is_absent = getattr(failure, "line", 0) is None and not filesystem.is_file(file)
       finding = of_failure(failure)
       if is_absent:
         absent.append(finding)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import tensorflow as tf
 
 from bert.checkpoints import bundle_files, load_report, loading, reading
-from bert.io import atomic_files
+from bert.io import atomic_files, filesystem
 
 
 def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str, ...] = ()) -> None:
@@ -59,6 +59,7 @@ def written_aside(export_dir: str) -> Iterator[str]:
   Raises:
     OSError: it cannot be written, or `export_dir` holds something other than a SavedModel.
   """
+  filesystem.check_local(export_dir)
   path = os.path.abspath(export_dir)
   if os.path.exists(path) and os.listdir(path) and not tf.saved_model.contains_saved_model(path):
     raise FileExistsError(

@@ -118,6 +118,7 @@ def folder_written_whole(path: str | os.PathLike) -> Iterator[str]:
   Raises:
     OSError: it cannot be written; the error names `path`.
   """
+  filesystem.check_local(path)
   path = os.path.abspath(path)
   aside, replaced = hidden_beside(path, "new"), hidden_beside(path, "old")
   with errors_naming(path, instead_of=aside):
@@ -197,6 +198,7 @@ def check_writable(folder: str | os.PathLike) -> None:
   Raises:
     OSError: it cannot be written to; the error names the folder.
   """
+  filesystem.check_local(folder)
   with errors_naming(folder), tempfile.TemporaryFile(dir=os.fspath(folder)) as probe:
     probe.write(b"?")
     probe.flush()
@@ -205,7 +207,7 @@ def check_writable(folder: str | os.PathLike) -> None:
 def sha256_of(path: str | os.PathLike) -> str:
   """The sha256 of a file's content, in hexadecimal digits; read piece by piece."""
   digest = hashlib.sha256()
-  with open(path, "rb") as reader:
+  with filesystem.open_to_read(path) as reader:
     while chunk := reader.read(1 << 20):
       digest.update(chunk)
   return digest.hexdigest()
@@ -266,6 +268,7 @@ def hold_folder(folder: str | os.PathLike) -> Iterator[None]:
   Raises:
     FolderInUseError: another process holds it; the message names the process.
   """
+  filesystem.check_local(folder)
   # A child that was forked inside the block holds nothing, hence the process in the key.
   key = os.getpid(), os.path.join(os.path.realpath(folder), _LOCK_NAME)
   descriptor = None if key in _held or fcntl is None else _lock(key[1], os.fspath(folder))

@@ -26,6 +26,28 @@ def is_remote(path: str | os.PathLike) -> bool:
   return "://" in os.fspath(path)
 
 
+def is_web_address(path: str | os.PathLike) -> bool:
+  """Whether a path is an address that a browser opens, which no file system here does.
+
+  Example:
+    >>> is_web_address("https://host/vocab.txt"), is_web_address("gs://bucket/vocab.txt")
+    (True, False)
+  """
+  return os.fspath(path).startswith(("https://", "http://"))
+
+
+def check_local(path: str | os.PathLike) -> None:
+  """Checks that a path can be used by the functions of the operating system.
+
+  To them `gs://bucket/out` is a folder `gs:` in the current one.
+
+  Raises:
+    OSError: the path is remote.
+  """
+  if is_remote(path):
+    raise OSError(errno.ENOTSUP, "It is remote, but must be on a local disk", os.fspath(path))
+
+
 def open_to_read(path: str | os.PathLike) -> BinaryIO:
   """Opens a binary file.
 
@@ -60,7 +82,7 @@ def open_to_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
     with open(path, "wb") as writer:
       yield writer
     return
-  gfile = _gfile()
+  gfile = _gfile(path)
   with _os_errors(path), gfile.GFile(os.fspath(path), "wb") as writer:
     yield writer
 
@@ -70,7 +92,7 @@ def exists(path: str | os.PathLike) -> bool:
   if not is_remote(path):
     return os.path.exists(path)
   with _os_errors(path):
-    return _gfile().exists(os.fspath(path))
+    return _gfile(path).exists(os.fspath(path))
 
 
 def is_folder(path: str | os.PathLike) -> bool:
@@ -78,7 +100,7 @@ def is_folder(path: str | os.PathLike) -> bool:
   if not is_remote(path):
     return os.path.isdir(path)
   with _os_errors(path):
-    return _gfile().isdir(os.fspath(path))
+    return _gfile(path).isdir(os.fspath(path))
 
 
 def is_file(path: str | os.PathLike) -> bool:
@@ -97,17 +119,24 @@ def size_bytes(path: str | os.PathLike) -> int:
   if not is_remote(path):
     return os.path.getsize(path)
   with _os_errors(path):
-    return _gfile().stat(os.fspath(path)).length
+    return _gfile(path).stat(os.fspath(path)).length
 
 
 def list_folder(folder: str | os.PathLike) -> list[str]:
-  """Sorted names in a folder; empty if it does not exist or cannot be read."""
-  try:
-    if not is_remote(folder):
+  """Sorted names in a folder; empty if it does not exist, or is local and cannot be read.
+
+  Raises:
+    OSError: the remote file system cannot be reached.
+  """
+  if not is_remote(folder):
+    try:
       return sorted(os.listdir(folder))
+    except OSError:
+      return []
+  try:
     with _os_errors(folder):
-      return sorted(name.rstrip("/") for name in _gfile().listdir(os.fspath(folder)))
-  except OSError:
+      return sorted(name.rstrip("/") for name in _gfile(folder).listdir(os.fspath(folder)))
+  except FileNotFoundError:
     return []
 
 
@@ -123,7 +152,7 @@ def matching(pattern: str | os.PathLike) -> list[str]:
   if is_remote(pattern):
     wants_hidden = os.path.basename(pattern).startswith(".")
     with _os_errors(pattern):
-      found = sorted(_gfile().glob(pattern))
+      found = sorted(_gfile(pattern).glob(pattern))
     return [path for path in found if wants_hidden or not os.path.basename(path).startswith(".")]
   return sorted(glob.glob(pattern)) or ([pattern] if os.path.exists(pattern) else [])
 
@@ -138,7 +167,7 @@ def rename(source: str | os.PathLike, target: str | os.PathLike) -> None:
     os.replace(source, target)
     return
   with _os_errors(target):
-    _gfile().rename(os.fspath(source), os.fspath(target), overwrite=True)
+    _gfile(source).rename(os.fspath(source), os.fspath(target), overwrite=True)
 
 
 def remove(path: str | os.PathLike) -> None:
@@ -151,7 +180,7 @@ def remove(path: str | os.PathLike) -> None:
     os.remove(path)
     return
   with _os_errors(path):
-    _gfile().remove(os.fspath(path))
+    _gfile(path).remove(os.fspath(path))
 
 
 class _RemoteFile(io.RawIOBase):
@@ -159,7 +188,7 @@ class _RemoteFile(io.RawIOBase):
 
   def __init__(self, path: str):
     super().__init__()
-    self._path, self._file = path, _gfile().GFile(path, "rb")
+    self._path, self._file = path, _gfile(path).GFile(path, "rb")
 
   def readable(self) -> bool:
     """See base class."""
@@ -189,20 +218,42 @@ class _RemoteFile(io.RawIOBase):
     super().close()
 
 
-def _gfile():
-  import tensorflow as tf
+def _tensorflow(path: str | os.PathLike):
+  """TensorFlow, which knows remote file systems."""
+  try:
+    import tensorflow
+  except ImportError:
+    raise OSError(
+      errno.ENOTSUP, "TensorFlow is not installed, and remote files need it", os.fspath(path)
+    ) from None
+  return tensorflow
 
-  return tf.io.gfile
+
+def _gfile(path: str | os.PathLike):
+  return _tensorflow(path).io.gfile
 
 
 @contextlib.contextmanager
 def _os_errors(path: str | os.PathLike) -> Iterator[None]:
   """Converts TensorFlow's errors to `OSError`s like those that Python's `open` raises."""
-  import tensorflow as tf
-
+  tf = _tensorflow(path)
   try:
     yield
   except tf.errors.NotFoundError:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path)) from None
+  except tf.errors.UnimplementedError:
+    raise OSError(errno.ENOTSUP, _why_unknown(os.fspath(path)), os.fspath(path)) from None
   except tf.errors.OpError as error:
-    raise OSError(errno.EIO, error.message, os.fspath(path)) from None
+    reason = (error.message or type(error).__name__).splitlines()[0]
+    raise OSError(errno.EIO, reason, os.fspath(path)) from None
+
+
+def _why_unknown(path: str) -> str:
+  """What to do about a path of a file system that TensorFlow does not have."""
+  if is_web_address(path):
+    return "It is an address on the web. Download the file, and give its path"
+  scheme = path.partition("://")[0]
+  return (
+    f"TensorFlow has no file system for {scheme}:// here. Copy the file to a local disk, or mount "
+    "the remote one as a folder"
+  )

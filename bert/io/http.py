@@ -118,7 +118,7 @@ def _open(url: str, have: int, state: dict | None) -> http.client.HTTPResponse:
   except (OSError, http.client.HTTPException) as error:
     host = urllib.parse.urlsplit(url).hostname
     raise _InterruptedError(
-      f"no connection to {host} ({getattr(error, 'reason', error)}); check the network."
+      f"no connection to {host} ({getattr(error, 'reason', error)}); check the network"
     ) from error
 
 

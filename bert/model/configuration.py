@@ -10,6 +10,7 @@ import math
 from absl import logging
 
 from bert.checkpoints import transformers_config
+from bert.io import filesystem
 
 # Values of `hidden_act`; linear and the last two mean no activation.
 ACTIVATION_NAMES = ("relu", "gelu", "gelu_erf", "tanh", "linear", "none", "")
@@ -120,11 +121,11 @@ class BertConfig:
       ValueError: the file is not a JSON object, or its values do not make a model.
       OSError: the file cannot be read.
     """
-    with open(json_file, encoding="utf-8-sig") as reader:
-      try:
-        json_object = json.load(reader)
-      except (ValueError, RecursionError) as error:  # not UTF-8, no JSON, 5000 digits, too deep
-        raise ValueError(f"{json_file} is not valid JSON: {error}") from None
+    content = filesystem.read_bytes(json_file)
+    try:
+      json_object = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # not UTF-8, no JSON, 5000 digits, too deep
+      raise ValueError(f"{json_file} is not valid JSON: {error}") from None
     if not isinstance(json_object, dict):
       raise ValueError(f"{json_file}: a JSON object is needed, not {type(json_object).__name__}.")
     try:

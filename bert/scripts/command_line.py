@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 from absl import flags, logging
 
 from bert.io import installation
-from bert.scripts import flag_groups, help_text
+from bert.scripts import flag_groups, help_text, path_flags
 
 FLAGS = flags.FLAGS
 
@@ -250,6 +250,9 @@ def _note_positional(word: str, previous: str, words: _Words) -> None:
 def _set_flags(words: _Words) -> None:
   """Gives the flags their values, then logs the warnings."""
   for flag, value in words.settings:
+    if not value and path_flags.is_path(flag):
+      _note_empty_path(flag, words)
+      continue
     try:
       flag.parse(value)
     except flags.IllegalFlagValueError as error:
@@ -262,6 +265,13 @@ def _set_flags(words: _Words) -> None:
     raise UsageError(str(error)) from error
   for warning in [*_about_unknown(words), *words.warnings]:
     logging.warning("%s", warning)
+
+
+def _note_empty_path(flag: flags.Flag, words: _Words) -> None:
+  """Notes a path that is empty, most often because of a variable of the shell that is not set."""
+  if flag_groups.is_required(flag):
+    raise UsageError(f"--{flag.name}= is empty: give a path, or set the variable that it is from.")
+  words.warnings.append(f"--{flag.name}= is empty, and counts as not given.")
 
 
 def _bad_value(flag: flags.Flag, value: str, error: Exception) -> str:

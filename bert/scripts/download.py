@@ -13,7 +13,7 @@ from collections.abc import Callable
 from absl import flags
 
 from bert.checkpoints import released_models
-from bert.scripts import command_line, flag_groups
+from bert.scripts import command_line, flag_groups, path_flags
 from bert.tasks import public_data
 
 FLAGS = flags.FLAGS
@@ -23,7 +23,7 @@ def define_flags() -> None:
   """Defines this command's flags."""
   with flag_groups.flag_group("Download"):
     flags.DEFINE_bool("list", False, "List all names and exit.")
-    flags.DEFINE_string("cache_dir", None, "The folder of the cache.")
+    path_flags.define("cache_dir", None, "The folder of the cache.", local=True)
 
 
 def main(argv: list[str]) -> None:

@@ -229,7 +229,7 @@ class RunSettings:
       return self.values[f"{split}_file"]
     names = [f"{stem}.{ending}" for stem in stems for ending in endings]
     paths = (os.path.join(self.data_dir, name) for name in names)
-    found = next(filter(os.path.isfile, paths), None)
+    found = next(filter(filesystem.is_file, paths), None)
     if found is None:
       reason = f"has none of {', '.join(names)}."
       raise DataError(reason, self.data_dir, advice=f"Name the file: --{split}_file.")

@@ -6,6 +6,7 @@ original come first in each group. What follows from the flags is in run_setting
 
 from absl import flags
 
+from bert.scripts import path_flags
 from bert.scripts.flag_groups import flag_group
 from bert.training import distribution
 
@@ -22,7 +23,7 @@ def define_run_flags(
     do_predict: help of `--do_predict`; None for a script that predicts nothing.
     eval_batches: whether `--do_eval` has batches of its own size.
   """
-  flags.DEFINE_string("output_dir", None, "Folder for checkpoints and results.")
+  path_flags.define("output_dir", None, "Folder for checkpoints and results.", local=True)
   flags.DEFINE_bool("do_train", False, "Whether to train.")
   flags.DEFINE_bool("do_eval", False, do_eval)
   if eval_batches:
@@ -38,10 +39,10 @@ def define_split_flags(data_dir: str) -> None:
   Args:
     data_dir: help of `--data_dir`.
   """
-  flags.DEFINE_string("data_dir", None, data_dir)
-  flags.DEFINE_string("train_file", None, "File to train on. [in --data_dir]")
-  flags.DEFINE_string("dev_file", None, "File to evaluate on. [in --data_dir]")
-  flags.DEFINE_string("test_file", None, "File to predict, with labels or without. [in --data_dir]")
+  path_flags.define("data_dir", None, data_dir)
+  path_flags.define("train_file", None, "File to train on. [in --data_dir]")
+  path_flags.define("dev_file", None, "File to evaluate on. [in --data_dir]")
+  path_flags.define("test_file", None, "File to predict, with labels or without. [in --data_dir]")
 
 
 def define_labels_flag(default: str) -> None:
@@ -93,13 +94,13 @@ def define_model_flags(
     runs_model: whether the script computes with the model, so that --dtype means something.
   """
   with flag_group("Model"):
-    flags.DEFINE_string(
+    path_flags.define(
       "bert_config_file",
       None,
       "JSON file with the sizes of the model. Default: bert_config.json beside --init_checkpoint.",
     )
     if reads_text:
-      flags.DEFINE_string(
+      path_flags.define(
         "vocab_file",
         None,
         "The vocabulary the model was trained on. Default: vocab.txt beside --init_checkpoint.",
@@ -109,12 +110,13 @@ def define_model_flags(
         True,
         "Whether to lower-case the text: True for uncased models, else False.",
       )
-    flags.DEFINE_string(
+    path_flags.define(
       "init_checkpoint",
       None,
       "Initial weights: the prefix of a checkpoint, a folder with one, an exported encoder, or "
       "the name of a released model such as uncased_L-12_H-768_A-12, which is then downloaded."
       + (" A checkpoint in --output_dir takes precedence." if runs_model else ""),
+      is_model=True,
     )
     flags.DEFINE_integer(
       "max_seq_length",
@@ -322,4 +324,6 @@ def define_export_flags() -> None:
       False,
       "Whether to export the best or newest checkpoint as SavedModels: preprocess, encoder, task.",
     )
-    flags.DEFINE_string("export_dir", None, "Folder for them. Default: OUTPUT_DIR/export.")
+    path_flags.define(
+      "export_dir", None, "Folder for them. Default: OUTPUT_DIR/export.", local=True
+    )

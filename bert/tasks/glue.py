@@ -12,6 +12,7 @@ import difflib
 import inspect
 import os
 
+from bert.io import filesystem
 from bert.io.tables import DataError, Row, check_text, read_lines
 from bert.tasks import own_tables
 from bert.tasks.classification import InputExample
@@ -181,7 +182,7 @@ class AxProcessor(TableProcessor):
 
   def get_test_examples(self, data_dir):
     """See base class. The file was renamed at some time."""
-    older = os.path.exists(os.path.join(data_dir, "diagnostic.tsv"))
+    older = filesystem.exists(os.path.join(data_dir, "diagnostic.tsv"))
     return self._read_examples(data_dir, "diagnostic.tsv" if older else "AX.tsv", "test")
 
 
@@ -204,7 +205,7 @@ class ImdbProcessor(DataProcessor):
 
   def _read_folders(self, data_dir, split):
     inner = os.path.join(data_dir, "aclImdb")
-    root = os.path.join(inner if os.path.isdir(inner) else data_dir, split)
+    root = os.path.join(inner if filesystem.is_folder(inner) else data_dir, split)
     # Sorted by file name first, so the classes alternate: a small shuffle buffer suffices then.
     found = sorted((name, label) for label in self.get_labels() for name in _texts(root, label))
     return [self._read_review(root, split, label, name) for name, label in found]
@@ -218,8 +219,7 @@ class ImdbProcessor(DataProcessor):
 
 def _texts(root: str, label: str) -> list[str]:
   folder = os.path.join(root, label)
-  names = os.listdir(folder) if os.path.isdir(folder) else []
-  if texts := [name for name in names if name.endswith(".txt")]:
+  if texts := [name for name in filesystem.list_folder(folder) if name.endswith(".txt")]:
     return texts
   raise DataError("the folder contains no review (.txt).", folder, advice="Check --data_dir.")
 
