@@ -101,6 +101,7 @@ class Estimator:
         stays, and the batch is saved beside it.
       atomic_files.FolderInUseError: another process trains in `model_dir`.
       distribution.WorkerLostError: another process of this job has died.
+      out_of_memory.OutOfMemoryError: the message says what to lower.
       ValueError: the data or an option is bad.
     """
     if max_steps <= 0:
@@ -126,7 +127,7 @@ class Estimator:
       logging.info("Skipping training since it has stopped early, at step %d.", step)
       return
     self._seed = state.seed
-    with explained_errors(input_fn):
+    with explained_errors(input_fn, self._how_to_save_memory(ModeKeys.TRAIN)):
       params = self._input_params(ModeKeys.TRAIN)
       data = TrainingData(input_fn, params, state.examples, self._strategy)
       graph = self._graph(ModeKeys.TRAIN, data.iterator, data.element_spec)
@@ -232,12 +233,30 @@ class Estimator:
   # -------------------------------------------------------------------------------------------
   # Data, graphs and variables of a mode.
 
+  def _batch_size_name(self, mode: str) -> str:
+    """The name of the parameter that sets the batch size of a mode."""
+    name = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "eval", ModeKeys.PREDICT: "predict"}[mode]
+    # A script that has no batch size of its own for evaluation uses that of prediction.
+    if mode == ModeKeys.EVAL and "eval_batch_size" not in self.params:
+      name = "predict"
+    return f"{name}_batch_size"
+
   def _input_params(self, mode: str) -> dict[str, Any]:
-    prefix = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "eval", ModeKeys.PREDICT: "predict"}[mode]
     params = {**self.params, "seed": self._seed, "skip_examples": 0}
-    if f"{prefix}_batch_size" in params:
-      params["batch_size"] = params[f"{prefix}_batch_size"]
+    name = self._batch_size_name(mode)
+    if name in params:
+      params["batch_size"] = params[name]
     return params
+
+  def _how_to_save_memory(self, mode: str) -> str:
+    """What to lower where the memory does not suffice, for the message."""
+    name = self._batch_size_name(mode)
+    parts = self.config.gradient_accumulation_steps
+    in_parts = f", raise gradient_accumulation_steps={parts} (each batch in so many parts)"
+    return (
+      f"Lower {name}={self.params.get(name)}{in_parts if mode == ModeKeys.TRAIN else ''} or lower "
+      f"max_seq_length. The checkpoints in {self.config.model_dir} are intact."
+    )
 
   def _start_over(self, is_new: bool) -> None:
     """Discards previously loaded values, for a run that starts from scratch."""
@@ -271,7 +290,7 @@ class Estimator:
     """Graph and data of evaluation or prediction, with the variables of a checkpoint."""
     path = path or self.latest_checkpoint()
     self._start_over(is_new=path is None)
-    with explained_errors(input_fn):
+    with explained_errors(input_fn, self._how_to_save_memory(mode)):
       graph, dataset = self._inference(mode, input_fn)
       self._variables.load(path, graph.init_checkpoint)
       yield graph, dataset
@@ -285,6 +304,6 @@ class Estimator:
 
   def _evaluate_now(self, spec: EvalSpec) -> dict[str, Any]:
     """Evaluates the current variables during training; see `evaluate`."""
-    with explained_errors(spec.input_fn):
+    with explained_errors(spec.input_fn, self._how_to_save_memory(ModeKeys.EVAL)):
       graph, dataset = self._inference(ModeKeys.EVAL, spec.input_fn)
       return self._evaluate(graph, dataset, spec.steps, None)

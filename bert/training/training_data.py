@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert.io import atomic_files
+from bert.model import out_of_memory
 from bert.training import distribution
 
 
@@ -58,10 +59,18 @@ class TrainingData:
 
 
 @contextlib.contextmanager
-def explained_errors(input_fn: Callable) -> Iterator[None]:
-  """Replaces TensorFlow's errors about the data by those of `input_fn.explain_error`."""
+def explained_errors(input_fn: Callable, if_out_of_memory: str) -> Iterator[None]:
+  """Replaces TensorFlow's errors about the data by those of `input_fn.explain_error`.
+
+  Args:
+    input_fn: of the data.
+    if_out_of_memory: what to lower, as a sentence.
+
+  Raises:
+    OutOfMemoryError: the memory did not suffice.
+  """
   try:
-    with distribution.clear_errors():
+    with distribution.clear_errors(), out_of_memory.explained(if_out_of_memory):
       yield
   except tf.errors.OpError as error:
     explain = getattr(input_fn, "explain_error", lambda error: None)

@@ -287,3 +287,38 @@ def test_bad_options_are_named(tmp_path):
   model = make(tmp_path)
   with pytest.raises(ValueError, match="no train_op"):
     Estimator(no_train_op, model.config, model.params).train(train_input_fn, 1)
+
+
+def _does_not_fit(params):
+  raise tf.errors.ResourceExhaustedError(
+    None, None, f"OOM when allocating tensor with shape[{params['batch_size']},9] and type float"
+  )
+
+
+def test_missing_memory_is_one_line_that_says_what_to_lower(tmp_path):
+  model = make(tmp_path, {"train_batch_size": 6})
+  intact = f"max_seq_length. The checkpoints in {tmp_path} are intact."
+  with pytest.raises(MemoryError) as caught:
+    model.train(_does_not_fit, 2)
+  assert str(caught.value) == (
+    "Out of memory for a tensor [6,9] of float (0.0 GiB). Lower train_batch_size=6, raise "
+    f"gradient_accumulation_steps=1 (each batch in so many parts) or lower {intact}"
+  )
+  for name, work in (
+    ("eval_batch_size", lambda: model.evaluate(_does_not_fit)),
+    ("predict_batch_size", lambda: list(model.predict(_does_not_fit))),
+    (
+      "eval_batch_size",
+      lambda: model.train(train_input_fn, 1, EvalSpec(_does_not_fit, 1, "eval_loss")),
+    ),
+  ):
+    with pytest.raises(MemoryError) as caught:
+      work()
+    assert str(caught.value).endswith(f"GiB). Lower {name}=4 or lower {intact}")
+
+
+def test_without_a_batch_size_of_its_own_evaluation_has_that_of_prediction(tmp_path):
+  model = make(tmp_path)
+  del model.params["eval_batch_size"]
+  with pytest.raises(MemoryError, match="Lower predict_batch_size=4 or lower"):
+    model.evaluate(_does_not_fit)
