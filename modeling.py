@@ -264,7 +264,7 @@ def embedding_lookup(
     float32 `[B, S, E * I]`, and the table, float32 `[V, E]`.
   """
   if input_ids.shape.rank == 2:
-    input_ids = input_ids[:, :, tf.newaxis]
+    input_ids = tf.expand_dims(input_ids, 2)
   table = get_variable(
     word_embedding_name, [vocab_size, embedding_size], create_initializer(initializer_range)
   )
@@ -448,7 +448,7 @@ def attention_layer(
     # Not -inf: its softmax is NaN for a sequence that is all padding. With -10000 added, the
     # probability of a hidden position is 0.
     adder = (1.0 - tf.cast(attention_mask, tf.float32)) * -10000.0
-    adder = adder[:, tf.newaxis, :, :]  # [B, 1, F, T]
+    adder = tf.expand_dims(adder, 1)  # [B, 1, F, T]; LiteRT has no tf.newaxis
   seed = next_random_seed() if attention_probs_dropout_prob else None
   probs = kernels.softmax_dropout(scores, adder, attention_probs_dropout_prob, seed, dtype)
 

@@ -78,7 +78,8 @@ class Encoder(tf.train.Checkpoint):
     self._config = config
     self._store = store or variables.VariableStore()
     _trace(self.__call__, int32_inputs(*INPUTS))
-    self.with_dropout.get_concrete_function(int32_inputs(*INPUTS))
+    for endpoint in (self.with_dropout, self.serve, self.serving_default):
+      endpoint.get_concrete_function(int32_inputs(*INPUTS))
     _list_variables(self, self._store)
     self.vocab_file = tf.saved_model.Asset(vocab_file)
     self.do_lower_case = tf.Variable(do_lower_case, trainable=False, name="do_lower_case")
@@ -105,13 +106,26 @@ class Encoder(tf.train.Checkpoint):
   def with_dropout(self, inputs):
     """`self(inputs, training=True)`, for callers that name a function and cannot pass `training`.
 
-    Keras 3 is one: `keras.layers.TFSMLayer(export_dir, call_endpoint="__call__",
-    call_training_endpoint="with_dropout")`.
+    Keras 3 is one: `TFSMLayer(export_dir, call_training_endpoint="with_dropout")`.
     """
     return self(inputs, training=True)
 
   @tf.function(autograph=False)
-  def serve(self, input_word_ids, input_mask, input_type_ids):
+  def serve(self, inputs):
+    """`self(inputs)`: the default endpoint of `keras.layers.TFSMLayer`."""
+    return self(inputs)
+
+  @tf.function(autograph=False)
+  def serving_default(self, inputs):
+    """`serve` by the name of the signature, for `TFSMLayer(..., call_endpoint=...)`.
+
+    Keras calls an endpoint with one argument, which the signature itself does not take. Only the
+    outputs of the signature.
+    """
+    return self._serve(**inputs)
+
+  @tf.function(autograph=False)
+  def _serve(self, input_word_ids, input_mask, input_type_ids):
     """The signature `serving_default`, which cannot hold a list."""
     values = (input_word_ids, input_mask, input_type_ids)
     outputs = self(dict(zip(INPUTS, values, strict=True)))
@@ -135,7 +149,7 @@ class Encoder(tf.train.Checkpoint):
       for name, length in zip(INPUTS[1:], lengths[1:], strict=True)
     ]
     with tf.control_dependencies(checks):
-      return self.serve(*(tf.cast(features[name].to_tensor(), tf.int32) for name in INPUTS))
+      return self._serve(*(tf.cast(features[name].to_tensor(), tf.int32) for name in INPUTS))
 
 
 class MaskedLm(tf.train.Checkpoint):
@@ -233,7 +247,7 @@ def export_encoder(
   with saved_models.written_aside(export_dir) as folder:
     examples = tf.TensorSpec([None], tf.string, "examples")
     signatures = {
-      "serving_default": encoder.serve.get_concrete_function(**int32_inputs(*INPUTS)),
+      "serving_default": encoder._serve.get_concrete_function(**int32_inputs(*INPUTS)),
       "serving_examples": encoder.serve_examples.get_concrete_function(examples),
     }
     extra = {"bert_config.json": config.to_json_string()}

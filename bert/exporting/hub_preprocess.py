@@ -211,28 +211,32 @@ class Preprocessor(tf.train.Checkpoint):
     self.bert_pack_inputs = _PackInputs(ids, seq_length)
 
   @tf.function(autograph=False)
-  def __call__(self, sentences, seq_length=None) -> Features:
+  def __call__(self, sentences, seq_length=None, training=False) -> Features:
     """Tokenizes and packs.
 
     Args:
       sentences: string [B].
       seq_length: S; int or int32 scalar.
+      training: without effect; Keras layers pass it, and published models accept it.
 
     Returns:
       int32 [B, S]: `input_word_ids`, `input_mask`, `input_type_ids`.
     """
+    del training
     return self.bert_pack_inputs([self.tokenize(sentences)], seq_length=seq_length)
 
   @tf.function(input_signature=[_SENTENCES], autograph=False)
-  def _serve(self, sentences):
+  def serve(self, sentences):
+    """`self(sentences)`: the default endpoint of `keras.layers.TFSMLayer`, and the signature."""
     return self(sentences)
 
   def trace(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
     """Builds all graphs of a loaded model, and returns its signatures."""
-    self.__call__.get_concrete_function(_SENTENCES)
-    self.__call__.get_concrete_function(_SENTENCES, seq_length=_SEQ_LENGTH)
+    for training in (False, True, None):
+      self.__call__.get_concrete_function(_SENTENCES, training=training)
+      self.__call__.get_concrete_function(_SENTENCES, seq_length=_SEQ_LENGTH, training=training)
     self.bert_pack_inputs.trace()
-    return {"serving_default": self._serve.get_concrete_function()}
+    return {"serving_default": self.serve.get_concrete_function()}
 
 
 def export_preprocess(

@@ -11,7 +11,8 @@
 The graph holds every step from text to answer: the tokens of `tokenization.FullTokenizer`, cut and
 packed as in training, and the fine-tuned weights.
 
-Subclasses: `sentence_model.py`, `span_model.py`, `tag_model.py`, `choice_model.py`.
+Subclasses: `sentence_model.py`, `span_model.py`, `tag_model.py`, `choice_model.py`,
+`vector_model.py`.
 
 Letters in shapes: B = batch size, C = number of labels, (P) = pieces of each text, ragged.
 """
@@ -79,6 +80,22 @@ class TaskModel(tf.train.Checkpoint):
     """The serving signature: strings to the answers."""
     raise NotImplementedError
 
+  def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
+    """All signatures by name."""
+    return {"serving_default": self.signature()}
+
+  @tf.function(autograph=False)
+  def serve(self, texts) -> Outputs:
+    """What the serving signature answers: the default endpoint of `keras.layers.TFSMLayer`.
+
+    Args:
+      texts: the signature's inputs by name; of a signature with one input also that alone.
+    """
+    signature = self.signature()
+    if not isinstance(texts, dict):
+      texts = {name: texts for name in signature.structured_input_signature[1]}
+    return signature(**texts)
+
   def load(self, checkpoint_path: str) -> None:
     """Assigns to the variables their values in a checkpoint.
 
@@ -103,8 +120,13 @@ class TaskModel(tf.train.Checkpoint):
     extra = {"bert_config.json": self._config.to_json_string()}
     if self._labels:
       extra["label_map.json"] = label_map_json(self._labels)
+    signatures = self.signatures()
+    inputs = signatures["serving_default"].structured_input_signature[1]
+    self.serve.get_concrete_function(dict(inputs))
+    if len(inputs) == 1:
+      self.serve.get_concrete_function(*inputs.values())
     with saved_models.written_aside(export_dir) as folder:
-      saved_models.save(self, folder, {"serving_default": self.signature()}, extra)
+      saved_models.save(self, folder, signatures, extra)
     logging.info("Exported the fine-tuned model of %s to %s.", prefix, export_dir)
 
   def _list_variables(self):

@@ -200,7 +200,7 @@ def mask_of_batch(input_mask: tf.Tensor, sequence_ids: tf.Tensor | None) -> tf.T
   Every query of an unpacked row sees the same keys, so one row of the mask serves all of them,
   where `create_attention_mask_from_input_mask` repeats it.
   """
-  mask = tf.cast(input_mask, tf.float32)[:, tf.newaxis, :]
+  mask = tf.expand_dims(tf.cast(input_mask, tf.float32), 1)
   if sequence_ids is None:
     return mask
   same_sequence = sequence_ids[:, :, tf.newaxis] == sequence_ids[:, tf.newaxis, :]

@@ -451,10 +451,39 @@ def test_a_keras_model_with_it_trains_saves_and_loads(trained, tmp_path):
   assert again.evaluate(BATCH, np.array([0, 1]), verbose=0) != before
 
 
+def test_keras_3_predicts_and_trains_with_its_default_endpoint(exported, encoder):
+  layer = keras_3.layers.TFSMLayer(exported)
+  with tf.GradientTape() as tape:
+    outputs = layer(BATCH)
+    loss = tf.reduce_sum(outputs["default"])
+  expected = encoder(BATCH)
+  assert sorted(outputs) == sorted(expected)
+  np.testing.assert_allclose(outputs["default"], expected["default"], rtol=0, atol=1e-6)
+  gradients = tape.gradient(loss, [variable.value for variable in layer.trainable_weights])
+  assert len(gradients) == 5 + 16 * CONFIG.num_hidden_layers + 2
+  assert all(gradient is not None for gradient in gradients)
+
+
 @pytest.mark.ci
-def test_keras_3(exported):
+def test_keras_3_takes_the_name_of_the_signature(exported, encoder):
+  outputs = keras_3.layers.TFSMLayer(exported, call_endpoint="serving_default")(BATCH)
+  assert sorted(outputs) == ["pooled_output", "sequence_output"]
+  np.testing.assert_array_equal(outputs["pooled_output"], encoder(BATCH)["default"])
+
+
+def test_litert_needs_its_own_operations_only(exported, encoder):
+  converter = tf.lite.TFLiteConverter.from_saved_model(exported, signature_keys=["serving_default"])
+  runner = tf.lite.Interpreter(model_content=converter.convert()).get_signature_runner()
+  found, expected = runner(**BATCH), encoder(BATCH)
+  for name in ("pooled_output", "sequence_output"):
+    np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-5)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("endpoint", ["serve", "__call__"])
+def test_keras_3(exported, endpoint):
   layer = keras_3.layers.TFSMLayer(
-    exported, call_endpoint="__call__", call_training_endpoint="with_dropout", trainable=True
+    exported, call_endpoint=endpoint, call_training_endpoint="with_dropout", trainable=True
   )
   inputs = {name: keras_3.Input([6], dtype="int32", name=name) for name in INPUTS}
   model = keras_3.Model(inputs, keras_3.layers.Dense(2)(layer(inputs)["pooled_output"]))
