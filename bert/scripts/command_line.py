@@ -29,6 +29,7 @@ from typing import Any, NoReturn
 from absl import flags, logging
 
 from bert.io import installation
+from bert.model import out_of_memory
 from bert.scripts import flag_groups, help_text, path_flags
 
 FLAGS = flags.FLAGS
@@ -44,7 +45,9 @@ _REQUESTS = {
   "h": "help",
   "?": "help",
   "helpfull": "helpfull",
+  "helpxml": "helpxml",
   "version": "version",
+  "only_check_args": "only_check_args",
 }
 
 
@@ -136,14 +139,21 @@ def parse(
 
   Raises:
     UsageError: a flag has no value or one it cannot have.
-    SystemExit: with code 0, after `--help` or `--version`.
+    SystemExit: with code 0, after `--help`, `--version` and `--only_check_args`.
   """
+  return [argv[0], *_read(argv, doc, program, takes_arguments).positional]
+
+
+def _read(argv: Sequence[str], doc: str | None, program: str | None, takes_arguments: bool):
+  """The words of the command line, when the flags have their values; as `parse`."""
   words = _Words(takes_arguments=takes_arguments)
   _sort_words(_insert_flag_files(argv[1:]), words)
-  if words.request:
+  if words.request and words.request != "only_check_args":
     _answer(words.request, program or _program(argv), doc)
   _set_flags(words)
-  return [argv[0], *words.positional]
+  if words.request:
+    sys.exit(0)
+  return words
 
 
 def _insert_flag_files(arguments: Sequence[str]) -> list[str]:
@@ -182,8 +192,9 @@ def _sort_flag(word: str, queue: collections.deque[str], words: _Words) -> None:
   name, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
   name = _without_alias(name, words)
   flag, negated = _find_flag(name)
-  if name in _REQUESTS:
-    words.request = words.request or _REQUESTS[name]
+  if name.removeprefix("no") in _REQUESTS:
+    if name in _REQUESTS and value.lower() not in ("false", "f", "0"):
+      words.request = words.request or _REQUESTS[name]
   elif name == "undefok":
     allowed = value if equals else _next_value(word, queue, words)
     words.undefok.update(each.strip() for each in allowed.split(","))
@@ -284,33 +295,30 @@ def _bad_value(flag: flags.Flag, value: str, error: Exception) -> str:
   else:
     expected = parser.syntactic_help
   if not expected:
-    return f"{error}."
+    return f"{error}.".removeprefix("flag ")
   return f'Flag --{flag.name} takes {expected}, not "{value}".'
 
 
-def _about_unknown(words: _Words) -> Iterator[str]:
+def _about_unknown(words: _Words, start: str = "Ignoring") -> Iterator[str]:
   for name, written in words.unknown.items():
     if name in words.undefok or name.removeprefix("no") in words.undefok:
       continue
-    nearest = _nearest_name(name)
-    question = f" Did you mean --{nearest}?" if nearest else ""
-    yield f"Ignoring the unknown flag {written}.{question}"
+    yield f"{start} the unknown flag {written}. {_suggestion(name)}".rstrip()
 
 
-def _nearest_name(name: str) -> str | None:
-  import difflib  # Rarely needed, and not free to import.
+def _suggestion(name: str) -> str:
+  from bert.scripts import flag_names  # Rarely needed, and not free to import.
 
-  candidates = [*FLAGS, *_REQUESTS]
-  if name.startswith("no"):
-    candidates += [f"no{known}" for known in FLAGS if FLAGS[known].boolean]
-  matches = difflib.get_close_matches(name, candidates, n=1)
-  return matches[0] if matches else None
+  switches = [known for known in FLAGS if FLAGS[known].boolean]
+  return flag_names.suggestion(name, [*FLAGS, *_REQUESTS], switches)
 
 
 def _answer(request: str, program: str, doc: str | None) -> NoReturn:
-  """Prints what `--help`, `--helpfull` or `--version` asked for, and exits with code 0."""
+  """Prints what `--help`, `--version` and the like asked for, and exits with code 0."""
   if request == "version":
     print(installation.version_line())
+  elif request == "helpxml":
+    print(help_text.format_xml(program, doc))
   else:
     print(help_text.format_help(program, doc, full=request == "helpfull"))
   sys.stdout.flush()
@@ -350,9 +358,9 @@ def run(
   error in the input, or the error's own `exit_code` (75: another worker of this job was lost); 130
   after Ctrl-C; 141 when the reader of stdout has left.
 
-  A ValueError or OSError counts as an error in the input and ends in one message on stderr. Any
-  other exception is a bug and keeps its traceback. `--verbose_errors` or BERT_TRACEBACK=1 shows the
-  traceback of every error.
+  A ValueError or OSError counts as an error in the input and ends in one message on stderr, and so
+  does missing memory. Any other exception is a bug and keeps its traceback. `--verbose_errors` or
+  BERT_TRACEBACK=1 shows the traceback of every error.
 
   Args:
     main: the script; receives the program's name and the arguments that are not flags.
@@ -373,7 +381,18 @@ def run(
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
   with _logging_to_stderr(), flag_groups.defined_flags(define_flags):
     program = _program(argv, script)
-    sys.exit(_exit_code(lambda: main(parse(argv, doc, program, takes_arguments)), program))
+
+    def parse_and_run():
+      words = _read(argv, doc, program, takes_arguments)
+      code = main([argv[0], *words.positional])
+      for warning in _about_unknown(words, "This run ignored"):  # The first time scrolled away.
+        logging.warning("%s", warning)
+      return code
+
+    sys.exit(_exit_code(parse_and_run, program))
+
+
+_WHERE = "(--verbose_errors shows where in the program this happened.)"
 
 
 def _exit_code(parse_and_run: Callable[[], Any], program: str) -> Any:
@@ -391,10 +410,14 @@ def _exit_code(parse_and_run: Callable[[], Any], program: str) -> Any:
   except UsageError as error:
     return _report(error, f"Run `{program} --help` to see every flag.")
   except (ValueError, OSError) as error:
-    return _report(error, "(--verbose_errors shows where in the program this happened.)")
+    return _report(error, _WHERE)
+  except Exception as error:
+    if not out_of_memory.is_out_of_memory(error):
+      raise
+    return _report(error, _WHERE)
 
 
-def _report(error: ValueError | OSError, hint: str) -> int:
+def _report(error: Exception, hint: str) -> int:
   if _wants_traceback():
     raise error
   print(f"ERROR: {_message(error)}\n{hint}", file=sys.stderr)
@@ -405,8 +428,13 @@ def _wants_traceback() -> bool:
   return FLAGS["verbose_errors"].value or os.environ.get("BERT_TRACEBACK", "") not in ("", "0")
 
 
-def _message(error: ValueError | OSError) -> str:
+def _message(error: Exception) -> str:
   """The message alone: an OSError's own text starts with a number, and its path comes last."""
+  if isinstance(error, out_of_memory.OutOfMemoryError):
+    return str(error)
+  if out_of_memory.is_out_of_memory(error):
+    asked = out_of_memory.what_was_asked(error)
+    return f"{asked} Lower the batch size or the sequence length, or end other programs."
   if isinstance(error, OSError) and error.filename is not None and error.strerror:
     return f"{error.filename}: {error.strerror}"
   return str(error) or type(error).__name__

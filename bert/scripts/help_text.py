@@ -15,10 +15,12 @@ and ignored."""
 
 # Understood on every command line, but no absl flags of a script.
 _SPECIAL_WORDS = {
-  "--help, -h, -?": "Show the script's flags and exit. --helpfull adds those of the absl library.",
+  "--help, -h, -?": "Show the script's flags and exit. --helpfull adds those of the absl library; "
+  "--helpxml is for programs.",
   "--version": "Show the version and exit.",
   "--flagfile=FILE": "Insert flags from a file, one on each line; # starts a comment.",
   "--undefok=NAME,...": "Do not warn when these flags are unknown.",
+  "--only_check_args": "Read the command line, report what is wrong with it, and exit.",
   "--verbosity=INT": "1 shows debug messages, 0 information, -1 warnings, -2 errors (default 0).",
 }
 
@@ -47,6 +49,34 @@ def format_help(program: str, doc: str | None = None, full: bool = False) -> str
     title = "The absl library (its log files are not used here):"
     sections.append("\n".join([title, *_absl_help(width)]))
   return "\n\n".join(sections)
+
+
+def format_xml(program: str, doc: str | None = None) -> str:
+  """Returns the text of `--helpxml`: every flag, with the elements that absl writes."""
+  from xml.etree import ElementTree  # Rarely needed, and not free to import.
+
+  def add(parent, **texts):
+    for name, text in texts.items():
+      ElementTree.SubElement(parent, name).text = "" if text is None else str(text)
+
+  root = ElementTree.Element("AllFlags")
+  add(root, program=program, usage=doc or "")
+  own = set(flag_groups.own_names())
+  for name in sorted(FLAGS):
+    flag = FLAGS[name]
+    if name == flag.name:
+      key = {"key": "yes"} if name in own else {}
+      add(
+        ElementTree.SubElement(root, "flag"),
+        **key,
+        name=name,
+        meaning=flag.help or "",
+        default=flag.default,
+        current=flag.value,
+        type=flag.flag_type(),
+      )
+  ElementTree.indent(root)
+  return ElementTree.tostring(root, "unicode", xml_declaration=True)
 
 
 def _absl_help(width: int) -> list[str]:

@@ -6,6 +6,7 @@ Alone: python -m pytest tests/scripts/command_line_test.py
 import os
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import hypothesis
 import pytest
@@ -101,7 +102,12 @@ def test_unknown_flags_are_named_once_with_the_nearest_known_name(run):
     "WARNING:tensorflow:Ignoring the unknown flag --do_trian. Did you mean --do_train?",
     "WARNING:tensorflow:Ignoring the unknown flag --zyxw value.",
     "WARNING:tensorflow:Ignoring the unknown flag --nodo_trian. Did you mean --nodo_train?",
+    # Once more at the end, when the first lines have scrolled away.
+    "WARNING:tensorflow:This run ignored the unknown flag --do_trian. Did you mean --do_train?",
+    "WARNING:tensorflow:This run ignored the unknown flag --zyxw value.",
+    "WARNING:tensorflow:This run ignored the unknown flag --nodo_trian. Did you mean --nodo_train?",
   ]
+  assert done.stderr.index("eval_accuracy") < done.stderr.index("This run ignored")
 
 
 @pytest.mark.parametrize("written", ["--do_lower=False", "--nodo_lower", "-do_lower=0"])
@@ -211,6 +217,35 @@ def test_version_is_that_of_the_project(run):
   done = run("--version")
   assert (done.returncode, done.stderr) == (0, "")
   assert done.stdout.split()[:2] == ["bert-alive", bert.__version__]
+
+
+def test_help_as_xml_is_xml(run):
+  done = run("--helpxml")
+  assert (done.returncode, done.stderr) == (0, "")
+  names = {name.text for name in ElementTree.fromstring(done.stdout).iter("name")}
+  assert {"data_dir", "train_batch_size", "verbosity"} <= names
+
+
+@pytest.mark.parametrize(
+  ("arguments", "code", "said"),
+  [
+    ([], 0, ""),
+    (["--only_check_args=true", "--data_dir=bug"], 0, ""),
+    (["--zyxw"], 0, "WARNING:tensorflow:Ignoring the unknown flag --zyxw."),
+    (["--train_batch_size=x"], 1, "ERROR: Flag --train_batch_size takes a positive integer"),
+  ],
+)
+def test_only_the_command_line_is_checked(run, arguments, code, said):
+  done = run("--only_check_args", *arguments)
+  assert (done.returncode, done.stdout) == (code, "")
+  assert done.stderr.startswith(said)
+  assert bool(done.stderr) == bool(said)
+
+
+def test_requests_that_are_turned_off(run):
+  done = run("--nohelp", "--help=false", "--noonly_check_args", "--only_check_args=0")
+  assert report_of(done)["do_train"] is False
+  assert "WARNING" not in done.stderr
 
 
 def test_required_flags_are_checked_when_the_script_asks(run):
