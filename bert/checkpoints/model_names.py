@@ -14,7 +14,7 @@ from bert.checkpoints.released_models import RELEASED_MODELS
 
 LIST_COMMAND = "bert download --list"
 
-_OTHER_NAMES = {
+OTHER_NAMES = {
   # transformers
   "bert-base-uncased": "uncased_L-12_H-768_A-12",
   "bert-large-uncased": "uncased_L-24_H-1024_A-16",
@@ -41,15 +41,16 @@ _OTHER_NAMES = {
   "bert_large_en_uncased": "uncased_L-24_H-1024_A-16",
   "bert_large_en": "cased_L-24_H-1024_A-16",
 }
+"""Name elsewhere -> released model with the same weights."""
 # Before a name, or the last part of an address: who publishes it.
 _OWNERS = ("google-bert/", "google/small_bert/", "google/", "tensorflow/small_bert/", "tensorflow/")
 _OWNERS += ("prajjwal1/",)
 
-# Addresses whose parts are names of models. An archive of Google's is one, too.
+# Addresses whose parts are names of models, and those of Google's archives.
 _HUBS = re.compile(
-  r"(?:\w+://)?(?:www\.)?"
-  r"(?:tfhub\.dev|huggingface\.co|hf\.co|kaggle\.com/models|bert_models"
-  r"|storage\.googleapis\.com/bert_models)/(?P<rest>.+)"
+  r"(?:https?://)?(?:www\.)?(?:tfhub\.dev|huggingface\.co|hf\.co|kaggle\.com/models"
+  r"|storage\.googleapis\.com/bert_models)/(?P<page>.+)"
+  r"|gs://bert_models/(?P<archive>.+\.zip)"
 )
 _ARCHIVE = re.compile(r"\.(zip|tar\.gz|tgz|tar|gz)$", re.IGNORECASE)
 
@@ -71,7 +72,7 @@ _OTHER_FAMILIES = {  # what their names contain -> what they are
 
 def _published_names() -> Iterator[tuple[str, str]]:
   """(name, released model) of each name that people use."""
-  yield from _OTHER_NAMES.items()
+  yield from OTHER_NAMES.items()
   for name in RELEASED_MODELS:
     yield name, name
     yield f"bert_{name}", name
@@ -105,7 +106,9 @@ def released_name_of(name: str) -> str | None:
   if name in RELEASED_MODELS:
     return name
   if hub := _HUBS.fullmatch(name):
-    parts = [_letters(_ARCHIVE.sub("", part)) for part in hub["rest"].split("/")]
+    parts = [
+      _letters(_ARCHIVE.sub("", part)) for part in (hub["page"] or hub["archive"]).split("/")
+    ]
     return next((_BY_LETTERS[part] for part in parts if part in _BY_LETTERS), None)
   for owner in _OWNERS:
     name = name.removeprefix(owner)

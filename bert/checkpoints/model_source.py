@@ -164,16 +164,17 @@ def _released(path: str) -> ModelSource | None:
 def _explain_absence(path: str) -> ModelSource:
   """Raises the error about a path or a name that means nothing."""
   family = model_names.family_of(os.path.basename(path.rstrip("/")))
+  near = f"`{model_names.LIST_COMMAND}` lists BERTs." if family else model_names.question(path)
   if model_names.is_address(path):
     what = f"{path} is an address, and not that of a released model."
-    raise CheckpointError(f"{what} {_of_family(family)}{_ADVICE} {model_names.question(path)}")
+    raise CheckpointError(f"{what} {_of_family(family)}{_ADVICE} {near}")
   if filesystem.exists(path):
     raise CheckpointError(_about_file(path))
   if path.endswith(_ARCHIVES):
     raise CheckpointError(f"There is no {path}; and if it is an archive: unpack it, {_GIVE_FOLDER}")
   if "/" not in path and os.sep not in path and ".ckpt" not in path:
     what = f"{path} is neither a file or folder here nor the name of a released model."
-    raise CheckpointError(f"{what} {_of_family(family)}{model_names.question(path)}")
+    raise CheckpointError(f"{what} {_of_family(family)}{near}")
   raise CheckpointError(f"No checkpoint {path}: {_about_path(path, family)}")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from absl import flags
 
-from bert.checkpoints import released_models
+from bert.checkpoints import model_names, released_models
 from bert.scripts import command_line, flag_groups, path_flags
 from bert.tasks import public_data
 
@@ -35,7 +35,7 @@ def main(argv: list[str]) -> None:
   if not names:
     raise command_line.UsageError("Give the names of models or tasks, or --list.")
   downloads = [_download_of(name) for name in names]  # Names are checked before any download.
-  for download, name in zip(downloads, names, strict=True):
+  for name, download in downloads:
     print(download(name, FLAGS.cache_dir))
 
 
@@ -43,25 +43,30 @@ def list_names() -> str:
   """All models and tasks, one on a line."""
   models = [f"  {name}" for name in released_models.RELEASED_MODELS]
   tasks = [f"  {name}" for name in public_data.TASK_NAMES]
-  return "\n".join(["Released models:", *models, "", "Data of public tasks:", *tasks])
+  aliases = [f"  {alias} = {name}" for alias, name in model_names.OTHER_NAMES.items()]
+  return "\n".join(
+    [
+      *("Released models:", *models, ""),
+      *("The same by other names:", *aliases, ""),
+      *("Data of public tasks:", *tasks),
+    ]
+  )
 
 
-def _download_of(name: str) -> Callable[[str, str | None], str]:
-  """The function that downloads what has this name."""
-  if released_models.is_released_name(name):
-    return released_models.download_model
+def _download_of(name: str) -> tuple[str, Callable[[str, str | None], str]]:
+  """The own name of a model or task, and the function that downloads it."""
   if public_data.is_public_task(name):
-    return public_data.download_task_data
+    return name, public_data.download_task_data
+  if released := model_names.released_name_of(name):
+    return released, released_models.download_model
   import difflib  # Rarely needed, and not free to import.
 
-  known = {
-    each.lower(): each for each in (*released_models.RELEASED_MODELS, *public_data.TASK_NAMES)
-  }
-  nearest = difflib.get_close_matches(name.lower(), known, n=1)
-  question = f" Did you mean {known[nearest[0]]}?" if nearest else ""
+  tasks = {task.lower(): task for task in public_data.TASK_NAMES}
+  nearest = difflib.get_close_matches(name.lower(), tasks, n=1)
+  question = f"Did you mean {tasks[nearest[0]]}? " if nearest else ""
   raise command_line.UsageError(
-    f"No released model and no public task is called {name!r}.{question} "
-    "`bert download --list` lists all names."
+    f"No released model and no public task is called {name!r}. {question}"
+    f"{model_names.question(name)}"
   )
 
 

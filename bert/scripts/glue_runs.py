@@ -15,7 +15,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import shutil
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
+from bert.checkpoints import model_source
 from bert.io import atomic_files, filesystem
 
 STATE_FILE = "run.json"
@@ -293,7 +293,7 @@ def identity(paths: Iterable[str]) -> str:
   """A name for the content of files, independent of their paths."""
   digest = hashlib.sha256()
   for path in paths:
-    with open(path, "rb") as reader:
+    with filesystem.open_to_read(path) as reader:
       while block := reader.read(1 << 20):
         digest.update(block)
   return digest.hexdigest()[:16]
@@ -306,21 +306,25 @@ def identity_of_data(task: Task, data_dir: str) -> str:
 
 
 def identity_of_weights(init_checkpoint: str | None) -> str | None:
-  """Of a checkpoint. Its index has a checksum of every tensor, so its tensors are not read.
+  """Of a checkpoint. Its index has a checksum of every tensor, so its tensors are not read; weights
+  that transformers saved have none, and are read.
 
   Raises:
     ValueError: the checkpoint does not exist.
   """
-  if not init_checkpoint or filesystem.is_remote(init_checkpoint):
-    return init_checkpoint
-  prefix = re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", init_checkpoint)
-  if os.path.isfile(prefix + ".index"):
-    return identity([prefix + ".index"])
+  if not init_checkpoint:
+    return None
+  kind, path = model_source.identify(init_checkpoint)
+  if kind is model_source.Kind.CHECKPOINT:
+    return identity([path + ".index"])
+  if kind is model_source.Kind.SAFETENSORS:
+    return identity([path])
   for folder in ("", "variables", os.path.join("encoder", "variables")):
-    pattern = os.path.join(glob.escape(init_checkpoint), folder, "*.index")
-    if found := sorted(glob.glob(pattern)):
-      return identity(found)
-  raise ValueError(f"--init_checkpoint={init_checkpoint}: there is no checkpoint (no .index file).")
+    place = os.path.join(path, folder)
+    files = [n for n in filesystem.list_folder(place) if n.endswith((".index", ".safetensors"))]
+    if files:
+      return identity(os.path.join(place, name) for name in files)
+  raise ValueError(f"--init_checkpoint={init_checkpoint} has no checkpoint (no .index file).")
 
 
 # ---------------------------------------------------------------------------------------------

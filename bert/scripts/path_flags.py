@@ -42,9 +42,9 @@ class PathParser(flags.ArgumentParser):
     if self.local:
       path = path.removeprefix("file://")
       if filesystem.is_remote(path):
-        raise ValueError("it is remote, but must be on a local disk. Copy it to or from there")
+        raise ValueError("this path is remote, but must be local. Copy to or from a local disk")
     elif filesystem.is_web_address(path) and not self.is_model:
-      raise ValueError("it is an address on the web. Download the file, and give its path")
+      raise ValueError("this is an address on the web. Download the file, and give its path")
     return path
 
 

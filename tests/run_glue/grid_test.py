@@ -80,7 +80,7 @@ def test_flags_after_two_dashes_reach_every_process(bench):
     (["--parallel_runs=0"], "--parallel_runs=0: must be at least 1"),
     (["--glue_dir=nowhere"], "--glue_dir=nowhere is not a folder"),
     (["--glue_dir=."], "contains no task of GLUE"),
-    (["--init_checkpoint=nowhere"], "--init_checkpoint=nowhere: there is no checkpoint"),
+    (["--init_checkpoint=nowhere"], "nowhere is neither a file or folder here"),
   ],
 )
 def test_one_message_says_what_is_wrong_before_anything_runs(bench, argv, said, monkeypatch):

@@ -16,6 +16,7 @@ def script():
 def test_the_list_has_every_name(script):
   lines = [line.strip() for line in script.run_well(list=True).out.splitlines()]
   assert set(lines) >= {*released_models.RELEASED_MODELS, *public_data.TASK_NAMES}
+  assert "bert-base-uncased = uncased_L-12_H-768_A-12" in lines
   assert {"uncased_L-12_H-768_A-12", "MRPC", "IMDB", "SST-2"} <= set(lines)
 
 
@@ -25,6 +26,8 @@ def test_named_ones_are_downloaded_and_their_folders_printed(script, monkeypatch
   done = script.run_well("uncased_L-2_H-128_A-2", "mrpc", cache_dir="cache")
   assert done.out.splitlines() == ["cache/m/uncased_L-2_H-128_A-2", "cache/t/mrpc"]
   assert "WARNING" not in done.err
+  done = script.run_well("google-bert/bert-base-chinese", cache_dir="cache")
+  assert done.out == "cache/m/chinese_L-12_H-768_A-12\n"
 
 
 @pytest.mark.parametrize(
