@@ -25,9 +25,9 @@ read only checkpoints, such as those of TensorFlow 1.
 
 to_transformers: writes a folder that transformers loads, of the class for the head of the
 model: config.json, model.safetensors, vocab.txt, tokenizer_config.json. Outputs are the same.
+A model of run_similarity.py becomes a folder of sentence-transformers as well.
 
-  python convert_checkpoint.py to_transformers --init_checkpoint=/tmp/mrpc_output \\
-    --vocab_file=$BERT_BASE_DIR/vocab.txt --output_dir=mrpc
+  python convert_checkpoint.py to_transformers --init_checkpoint=/tmp/mrpc_output --output_dir=mrpc
 
 from_transformers: writes the model of such a folder as a checkpoint, with identical values.
 
@@ -35,26 +35,28 @@ from_transformers: writes the model of such a folder as a checkpoint, with ident
 
 --init_checkpoint is a prefix, a folder of a run, of a released model or of transformers, or an
 exported encoder. --output_dir is a new folder, which can serve as --init_checkpoint. It also gets
-bert_config.json and vocab.txt if they are beside the checkpoint.
+bert_config.json, vocab.txt and label_map.json if they are known. A fine-tuned model keeps its task
+and its labels: predict.py answers with the new folder, too.
 """
 
+import contextlib
 import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from absl import flags, logging
 
-from bert.checkpoints import model_files, transformers_folder
+from bert.checkpoints import model_files, sentence_pooling, transformers_folder
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError
 from bert.checkpoints.model_files import ModelFiles
 from bert.io import atomic_files, filesystem
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups
+from bert.scripts import command_line, flag_groups, path_flags, run_files
 from bert.text import vocabulary_file
 from bert.text.vocabulary import TokenSplitter
-from bert.tokenization import validate_case_matches_checkpoint
+from bert.tokenization import load_vocab, validate_case_matches_checkpoint, vocabulary_hash
 
 FLAGS = flags.FLAGS
 
@@ -75,18 +77,22 @@ def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("All commands"):
     flags.DEFINE_enum("command", None, list(_NEEDED_FLAGS), "What to do; also as the first word.")
-    flags.DEFINE_string("init_checkpoint", None, "The checkpoint to read, as described above.")
-    flags.DEFINE_string("output_dir", None, "The folder to write, for all commands but inspect.")
-    flags.DEFINE_string(
+    path_flags.define(
+      "init_checkpoint", None, "The checkpoint to read, as described above.", is_model=True
+    )
+    path_flags.define(
+      "output_dir", None, "The folder to write, for all commands but inspect.", local=True
+    )
+    path_flags.define(
       "bert_config_file", None, "Sizes of the model. Default: beside --init_checkpoint."
     )
-    flags.DEFINE_string(
+    path_flags.define(
       "vocab_file",
       None,
       "resize_vocab: the new vocabulary. Otherwise the model's; default: beside --init_checkpoint.",
     )
   with flag_groups.flag_group("resize_vocab"):
-    flags.DEFINE_string(
+    path_flags.define(
       "old_vocab_file", None, "The vocabulary of --init_checkpoint. Default: beside it."
     )
     flags.DEFINE_enum(
@@ -119,8 +125,8 @@ def main(_) -> None:
     print(inspection.table_of(prefix))
     return
   _check_kind(prefix)
-  check_output_dir(FLAGS.output_dir)
-  _COMMANDS[FLAGS.command](prefix, _files_of(prefix))
+  with new_folder(FLAGS.output_dir):
+    _COMMANDS[FLAGS.command](prefix, _files_of(prefix))
 
 
 def _check_flags() -> None:
@@ -156,13 +162,29 @@ def _check_kind(prefix: str) -> None:
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} was not saved by transformers.")
 
 
-def check_output_dir(folder: str) -> None:
-  """Makes the folder, and checks that it holds no model, such as that of a running training.
+@contextlib.contextmanager
+def new_folder(folder: str) -> Iterator[None]:
+  """Makes the folder of a model; if the block fails, it is removed.
 
   Raises:
-    CheckpointError: it holds a model.
+    CheckpointError: it holds a model already, such as that of a running training.
     OSError: it cannot be written.
   """
+  made = os.path.abspath(folder)  # the first folder on the way there that does not exist
+  if os.path.exists(made):
+    made = ""
+  while made and not os.path.exists(os.path.dirname(made)):
+    made = os.path.dirname(made)
+  try:
+    _prepare(folder)
+    yield
+  except BaseException:
+    if made:
+      shutil.rmtree(made, ignore_errors=True)
+    raise
+
+
+def _prepare(folder: str) -> None:
   if filesystem.is_remote(folder):
     raise CheckpointError(f"--output_dir={folder} is remote. Write to a local folder and copy it.")
   os.makedirs(folder, exist_ok=True)
@@ -170,6 +192,18 @@ def check_output_dir(folder: str) -> None:
   if any(name.endswith(endings) for name in os.listdir(folder)):
     raise CheckpointError(f"--output_dir={folder} holds a model already. Give a new folder.")
   atomic_files.check_writable(folder)
+
+
+def _do_lower_case(prefix: str) -> bool:
+  """`--do_lower_case` if it was given, else as the model was trained, if that is known."""
+  from bert.checkpoints import reading
+
+  stored = reading.read_do_lower_case(prefix)
+  is_given = command_line.flag_was_given("do_lower_case")
+  case = FLAGS.do_lower_case if is_given or stored is None else stored
+  validate_case_matches_checkpoint(case, prefix)
+  model_files.check_case(case, prefix)
+  return case
 
 
 def _files_of(prefix: str) -> ModelFiles:
@@ -209,10 +243,10 @@ def _strip(prefix: str, files: ModelFiles) -> None:
   from bert.checkpoints import reading
 
   tensors = reading.read_tensors(prefix, _without_training_state(prefix))
-  for path, name in ((files.config, "bert_config.json"), (files.vocabulary, "vocab.txt")):
+  for path, name in ((files.config, run_files.CONFIG), (files.vocabulary, run_files.VOCABULARY)):
     if path:
       shutil.copyfile(path, os.path.join(FLAGS.output_dir, name))
-  _write_checkpoint(tensors)
+  _write_checkpoint(tensors, *_task_of(prefix))
 
 
 def _resize_vocab(prefix: str, files: ModelFiles) -> None:
@@ -232,40 +266,52 @@ def _resize_vocab(prefix: str, files: ModelFiles) -> None:
     split=TokenSplitter(old_tokens).split if FLAGS.new_rows == "mean" else None,
   )
   _write_config({**config, "vocab_size": len(new_tokens)})
-  vocabulary_file.write_tokens(os.path.join(FLAGS.output_dir, "vocab.txt"), new_tokens)
-  _write_checkpoint(tensors)
+  vocab_file = os.path.join(FLAGS.output_dir, run_files.VOCABULARY)
+  vocabulary_file.write_tokens(vocab_file, new_tokens)
+  facts, settings = _task_of(prefix)
+  if facts:
+    digest = vocabulary_hash(load_vocab(vocab_file))
+    facts = {**facts, "vocab_size": len(new_tokens), "vocabulary": digest}
+  _write_checkpoint(tensors, facts, settings)
 
 
 def _to_saved_model(prefix: str, files: ModelFiles) -> None:
   from bert.exporting import hub_encoder
 
   _check_files(files, prefix)
-  validate_case_matches_checkpoint(FLAGS.do_lower_case, prefix)
+  case = _do_lower_case(prefix)
   config = BertConfig.from_json_file(files.config)
-  hub_encoder.export_encoder(
-    FLAGS.output_dir, config, prefix, files.vocabulary, FLAGS.do_lower_case
-  )
+  hub_encoder.export_encoder(FLAGS.output_dir, config, prefix, files.vocabulary, case)
 
 
 def _to_transformers(prefix: str, files: ModelFiles) -> None:
   from bert.checkpoints import reading
 
   _check_files(files, prefix)
-  validate_case_matches_checkpoint(FLAGS.do_lower_case, prefix)
+  case = _do_lower_case(prefix)
   config = _read_config(files.config)
   kept = _without_training_state(prefix)
-  head = transformers_folder.guess_head(kept, reading.read_state(prefix).get("fingerprint", {}))
+  state = reading.read_state(prefix)
+  facts = state.get("fingerprint", {})
+  head = transformers_folder.guess_head(kept, facts)
   if FLAGS.head and FLAGS.head != head.name:
     head = transformers_folder.Head(FLAGS.head)
+  if pooling := facts.get("pooling"):
+    length = state.get("informative", {}).get("max_seq_length", 128)
+    sentence_pooling.write_sentence_transformers(
+      FLAGS.output_dir, pooling, config["hidden_size"], length
+    )
   path = transformers_folder.write_folder(
     FLAGS.output_dir,
     config,
     reading.read_tensors(prefix, kept),
     files.vocabulary,
-    FLAGS.do_lower_case,
+    case,
     head,
   )
   logging.info("Wrote %s, a %s.", path, transformers_folder.HEADS[head.name])
+  if pooling:
+    logging.info("SentenceTransformer(%r) loads it, too: pooling %s.", FLAGS.output_dir, pooling)
 
 
 def _from_transformers(prefix: str, files: ModelFiles) -> None:
@@ -279,12 +325,12 @@ def _from_transformers(prefix: str, files: ModelFiles) -> None:
   if unknown := weights.names_unchanged():
     logging.warning("%d tensors keep their names: %s.", len(unknown), abbreviate(unknown))
   _write_config(config)
-  vocab_file = os.path.join(FLAGS.output_dir, "vocab.txt")
+  vocab_file = os.path.join(FLAGS.output_dir, run_files.VOCABULARY)
   if files.vocabulary:
     shutil.copyfile(files.vocabulary, vocab_file)
   elif tokens := transformers_folder.read_tokens(prefix):
     vocabulary_file.write_tokens(vocab_file, tokens)
-  _write_checkpoint(tensors)
+  _write_checkpoint(tensors, *_task_of(prefix))
 
 
 _COMMANDS = {
@@ -312,17 +358,27 @@ def _read_config(path: str) -> dict:
   return transformers_folder.read_config(path)
 
 
+def _task_of(prefix: str) -> tuple[dict, dict]:
+  """What is known of the task of a fine-tuned model, and the settings of its run."""
+  from bert.checkpoints import reading
+
+  return reading.read_facts(prefix), reading.read_state(prefix).get("informative", {})
+
+
 def _write_config(config: Mapping) -> None:
-  path = os.path.join(FLAGS.output_dir, "bert_config.json")
+  path = os.path.join(FLAGS.output_dir, run_files.CONFIG)
   atomic_files.write_text(path, json.dumps(config, indent=2) + "\n")
 
 
-def _write_checkpoint(tensors: Mapping) -> None:
-  """Writes the checkpoint, after all other files: a folder with a checkpoint is complete."""
+def _write_checkpoint(tensors: Mapping, facts: Mapping, settings: Mapping) -> None:
+  """Writes the labels and the checkpoint, after all other files: then the folder is complete."""
   from bert.checkpoints import saving
 
+  if facts.get("labels"):
+    run_files.write_label_map(FLAGS.output_dir, facts["labels"])
+  state = {"fingerprint": facts, "informative": settings} if facts else {}
   step = int(tensors.get("global_step", 0))
-  logging.info("Wrote %s.", saving.save(FLAGS.output_dir, step, tensors, {}, keep=None))
+  logging.info("Wrote %s.", saving.save(FLAGS.output_dir, step, tensors, state, keep=None))
 
 
 if __name__ == "__main__":

@@ -85,6 +85,18 @@ def read_state(prefix: str) -> dict[str, Any]:
   return bundle_files.read_sidecar(prefix).get("state", {})
 
 
+def read_facts(prefix: str) -> dict[str, Any]:
+  """What is known of the task of a model: the fingerprint of its run, or of transformers' folders
+  what their configuration says; empty for other checkpoints.
+
+  Raises:
+    ValueError: the sidecar or the configuration is damaged.
+  """
+  if transformers_folder.is_weights_file(prefix):
+    return transformers_folder.read_facts(prefix)
+  return read_state(prefix).get("fingerprint", {})
+
+
 class TransformersWeights:
   """Weights that transformers saved, under the original's names.
 
@@ -158,7 +170,7 @@ class Bundle:
     key = self._keys.get("do_lower_case")
     if key is not None:
       return bool(self._reader.get_tensor(key))
-    stored = read_state(self.prefix).get("fingerprint", {}).get("do_lower_case")
+    stored = read_facts(self.prefix).get("do_lower_case")
     return stored if isinstance(stored, bool) else None
 
   def read(self, name: str) -> tf.Tensor:

@@ -1,10 +1,11 @@
 """The model in the output folder of a `run_*` script, as a function from texts to answers.
 
-  function = load_run("/tmp/mrpc_output", "vocab.txt")
+  function = load_run("/tmp/mrpc_output")
   function({"text_a": ["It rains."], "text_b": ["It is wet."]})["label"]
 
 The sidecar of a checkpoint holds the task, the sizes of the model, the labels, the hash of the
-vocabulary and the lengths. So only the vocabulary must be given, and a wrong one is refused. The
+vocabulary and the lengths; the vocabulary lies beside it. Of a fine-tuned model that transformers
+saved, or that was converted from such a folder, the configuration says the task and the labels. The
 graphs are those of the exports (`exporting/task_model.py` and its subclasses, where inputs and
 outputs are described): a folder and its `--do_export` give the same answers.
 """
@@ -14,7 +15,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from bert.checkpoints import model_files
+from bert.checkpoints import model_files, model_source
+from bert.model.configuration import BertConfig
 from bert.predicting.load_model import LoadedFunction, check_length
 
 
@@ -24,19 +26,28 @@ class Run(NamedTuple):
   Attributes:
     prefix: of its best checkpoint, if it kept that (`--eval_every_steps`), else of its newest.
     vocab_file: its vocabulary.
-    facts: its fingerprint: sizes, task, labels; see `output_folder.model_fingerprint`.
-    settings: values of flags, such as `max_seq_length`.
+    facts: its fingerprint: sizes, task, labels; see `output_folder.model_fingerprint`. That of a
+      model of transformers has no sizes.
+    settings: values of flags, such as `max_seq_length`; empty for a model of transformers.
+    config: of the model.
   """
 
   prefix: str
   vocab_file: str
   facts: Mapping[str, Any]
   settings: Mapping[str, Any]
+  config: BertConfig
 
   @property
   def task(self) -> str:
     """A key of `_MODELS`: the kind of answer, whatever the data."""
     return "sentences" if "problem_type" in self.facts else self.facts["task_name"]
+
+  @property
+  def max_seq_length(self) -> int:
+    """That of the run; else the default of the task's script, or what the model can read."""
+    length = 384 if self.task == "squad" else 128
+    return self.settings.get("max_seq_length", min(length, self.config.max_position_embeddings))
 
 
 def load_run(
@@ -48,8 +59,8 @@ def load_run(
   """Loads a fine-tuned model.
 
   Args:
-    output_dir: `--output_dir` of run_classifier.py, run_squad.py, run_ner.py or run_swag.py; or the
-      prefix of a checkpoint there.
+    output_dir: `--output_dir` of run_classifier.py, run_squad.py, run_ner.py, run_swag.py or
+      run_similarity.py; or the prefix of a checkpoint there; or a folder of transformers.
     vocab_file: by default vocab.txt in that folder, or in its export.
     dtype: of matrix products.
     **options: settings to change, arguments of the task's model: `max_seq_length` of any,
@@ -61,19 +72,15 @@ def load_run(
   """
   import tensorflow as tf
 
-  from bert.model.configuration import BertConfig
-
   run = find_run(output_dir, vocab_file)
   model_class, settings = _MODELS[run.task](run)
   known = inspect.signature(model_class.__init__).parameters  # type: ignore[misc]
   if unknown := sorted(set(options) - set(known)):
     raise ValueError(f"{model_class.__name__} has no {', '.join(unknown)}, but {', '.join(known)}.")
-  settings = {"max_seq_length": run.settings["max_seq_length"], **settings, **options}
-  names = BertConfig(None).to_dict()
-  config = BertConfig.from_dict({n: value for n, value in run.facts.items() if n in names})
-  check_length(settings["max_seq_length"], config.max_position_embeddings)
+  settings = {"max_seq_length": run.max_seq_length, **settings, **options}
+  check_length(settings["max_seq_length"], run.config.max_position_embeddings)
   model = _typed(model_class, tf.as_dtype(dtype))(
-    config, run.vocab_file, run.facts["do_lower_case"], **settings
+    run.config, run.vocab_file, run.facts.get("do_lower_case", True), **settings
   )
   model.load(run.prefix)
   return LoadedFunction.of_strings(model.signature(), owner=model)
@@ -88,17 +95,14 @@ def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Ru
   from bert import tokenization
   from bert.checkpoints import finding, reading
 
-  path = os.fspath(output_dir)
-  best = os.path.join(path, "best")
-  prefix = finding.latest(best) if os.path.isdir(best) else None
-  prefix = prefix or finding.find_checkpoint(path)
-  state = reading.read_state(prefix)
-  facts = state.get("fingerprint", {})
+  path = model_source.local_path(output_dir)
+  prefix = finding.find_checkpoint(path)
+  facts = reading.read_facts(prefix)
   if "problem_type" not in facts and facts.get("task_name") not in _MODELS:
     raise ValueError(
-      f"{prefix} is not a fine-tuned model of run_classifier.py, run_squad.py, run_ner.py or "
-      "run_swag.py: its task is not stored beside it. Any checkpoint gives vectors and masked "
-      "words: Predictor.from_checkpoint, masked_words.from_checkpoint."
+      f"{prefix} is not a fine-tuned model of run_classifier.py, run_squad.py, run_ner.py, "
+      "run_swag.py or run_similarity.py: its task is not stored beside it. Any checkpoint gives "
+      "vectors and masked words: Predictor.from_checkpoint, masked_words.from_checkpoint."
     )
   vocab_file = vocab_file or model_files.find(path).vocabulary
   if vocab_file is None:
@@ -106,9 +110,19 @@ def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Ru
       f"There is no vocab.txt in {model_files.folder_of(path)}: give the path of the one "
       "that the run was trained with (vocab_file)."
     )
-  if tokenization.vocabulary_hash(tokenization.load_vocab(vocab_file)) != facts["vocabulary"]:
+  found = tokenization.vocabulary_hash(tokenization.load_vocab(vocab_file))
+  if facts.get("vocabulary", found) != found:
     raise ValueError(f"{vocab_file} is not the vocabulary that {prefix} was trained with.")
-  return Run(prefix, vocab_file, facts, state.get("informative", {}))
+  settings = reading.read_state(prefix).get("informative", {})
+  return Run(prefix, vocab_file, facts, settings, _config_of(path, facts))
+
+
+def _config_of(path: str, facts: Mapping[str, Any]) -> BertConfig:
+  """The configuration, which old folders of runs lack: the facts have the sizes, too."""
+  sizes = {name: facts[name] for name in BertConfig(None).to_dict() if name in facts}
+  file = model_files.find(path).config if sizes else model_files.need_config(path)
+  content = BertConfig.from_json_file(file).to_dict() if file else {}
+  return BertConfig.from_dict({**content, **sizes})
 
 
 # ---------------------------------------------------------------------------------------------
@@ -137,17 +151,18 @@ def _spans(run: Run):
   from bert.exporting import span_model
 
   return span_model.SpanModel, {
-    "doc_stride": run.settings["doc_stride"],
-    "max_query_length": run.settings["max_query_length"],
-    "mask_padding": run.settings["pad_to_longest"],
-    "version_2_with_negative": run.facts["version_2_with_negative"],
+    "doc_stride": run.settings.get("doc_stride", min(128, run.max_seq_length // 3)),
+    "max_query_length": run.settings.get("max_query_length", min(64, run.max_seq_length // 4)),
+    "mask_padding": run.settings.get("pad_to_longest", False),
+    # The configuration of transformers does not say it; an option does.
+    "version_2_with_negative": run.facts.get("version_2_with_negative", False),
   }
 
 
 def _tags(run: Run):
   from bert.exporting import tag_model
 
-  settings = {"label_names": run.facts["labels"], "doc_stride": run.settings["doc_stride"]}
+  settings = {"label_names": run.facts["labels"], "doc_stride": run.settings.get("doc_stride")}
   return tag_model.TagModel, settings
 
 
@@ -158,11 +173,18 @@ def _choices(run: Run):
   return choice_model.ChoiceModel, {}
 
 
+def _vectors(run: Run):
+  from bert.exporting import vector_model
+
+  return vector_model.VectorModel, {"pooling": run.facts["pooling"]}
+
+
 _MODELS: dict[str, Callable[[Run], tuple[type, dict]]] = {
   "sentences": _sentences,
   "squad": _spans,
   "ner": _tags,
   "swag": _choices,
+  "similarity": _vectors,
 }
 
 

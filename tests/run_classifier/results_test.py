@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert import run_classifier, tokenization
+from bert import convert_checkpoint, run_classifier, tokenization
 from bert.checkpoints import load_report
+from bert.predicting import load_run
+from bert.predicting.load_model import load_model
 from bert.scripts import flag_groups
 from tests.kit.script_runs import (
   Script,
+  json_in,
   records,
   results_in,
   table,
@@ -49,6 +52,19 @@ def test_files_of_a_run(mrpc):
   of_model = {"bert_config.json", "vocab.txt", "label_map.json", "flags.json", "versions.json"}
   own = {*checkpoints, *record_files, *manifests, *results, *of_model}
   assert names == {*own, "checkpoint", "eval"}
+
+
+def test_the_folder_is_a_model_that_needs_no_other_flag(mrpc, tmp_path):
+  """The command of convert_checkpoint.py --help, and what Predictor.from_run reads."""
+  converter = Script(convert_checkpoint)
+  values = {"init_checkpoint": mrpc.out, "output_dir": tmp_path / "mrpc"}
+  converter.run_well("--command=to_transformers", **values)
+  config = json.loads((tmp_path / "mrpc" / "config.json").read_text())
+  assert config["id2label"] == {"0": "0", "1": "1"}
+  found = load_run.find_run(mrpc.out)
+  assert found.vocab_file == str(mrpc.out / "vocab.txt")
+  assert found.config.to_dict().items() >= json_in(mrpc.flags["bert_config_file"]).items()
+  assert load_model(str(mrpc.out), max_seq_length=16)[2] == found.prefix
 
 
 def test_log_lines_of_the_original(mrpc):
