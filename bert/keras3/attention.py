@@ -16,7 +16,8 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
-from bert.keras3.parts import create_dense, register, require_one_of
+from bert.keras3.parts import Dropout, create_dense, register, require_one_of
+from bert.keras3.torch_modules import TorchModule
 
 ATTENTION_TYPES = ("multi_head", "window", "group_query", "differential")
 
@@ -25,7 +26,7 @@ HIDDEN_SCORE = -10000.0
 
 
 @register
-class SelfAttention(keras.layers.Layer):
+class SelfAttention(TorchModule, keras.layers.Layer):
   """Multi-head self-attention with its output projection.
 
   Variables, under the scope it is built in: `self/{query,key,value}` and `output/dense`, each with
@@ -83,7 +84,7 @@ class SelfAttention(keras.layers.Layer):
     self.key = self._projection("key", n_kv_head * self.head_size)
     self.value = self._projection("value", n_kv_head * self.head_size)
     self.output_dense = self._projection("dense", hidden_size)
-    self.dropout = keras.layers.Dropout(attention_dropout_rate, dtype=self.dtype_policy)
+    self.dropout = Dropout(attention_dropout_rate, dtype=self.dtype_policy)
 
   def _projection(self, name: str, width: int) -> keras.layers.Dense:
     return create_dense(width, name, self.spec, self.dtype_policy)

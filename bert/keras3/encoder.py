@@ -27,11 +27,12 @@ from bert.keras3.parts import (
   create_normalization,
   register,
 )
+from bert.keras3.torch_modules import TorchModule
 from bert.model.configuration import BertConfig
 
 
 @register
-class BERT(keras.Model):
+class BERT(TorchModule, keras.Model):
   """The encoder with its pooler, without a head.
 
   Attributes:

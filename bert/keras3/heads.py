@@ -22,6 +22,7 @@ from keras import ops
 from bert.keras3.attention import HIDDEN_SCORE, SelfAttention
 from bert.keras3.parts import (
   LAYER_NORM_EPSILON,
+  Dropout,
   FeedForward,
   create_initializer,
   create_normalization,
@@ -37,6 +38,7 @@ from bert.keras3.tasks import (
   NLPTaskConfig,
   NLPTaskType,
 )
+from bert.keras3.torch_modules import TorchModule
 from bert.keras3.weights import original_names
 
 OUTPUTS = ("probabilities", "logits", "dict")
@@ -45,14 +47,16 @@ SIMILARITIES = ("cosine", "dot", "learned")
 
 
 @register
-class TaskHead(keras.layers.Layer):
+class TaskHead(TorchModule, keras.layers.Layer):
   """Base of the heads: optional refinement of the vectors, dropout, one output layer.
 
   Attributes:
     scope: the first part of the variables' names in the original.
+    reads_pooler: whether it reads `pooler_output`.
   """
 
   scope = ""
+  reads_pooler = False
 
   def __init__(
     self,
@@ -100,7 +104,7 @@ class TaskHead(keras.layers.Layer):
       ffn_expansion_factor=ffn_expansion_factor,
       num_heads=num_heads,
     )
-    self.dropout = keras.layers.Dropout(dropout_rate, dtype=self.dtype_policy)
+    self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
     self.refinements = []
 
   def build(self, input_shape):
@@ -239,6 +243,7 @@ class TextClassificationHead(TaskHead):
       intermediate_size=intermediate_size,
       activation_type=activation_type,
     )
+    self.reads_pooler = pooling_type == "pooler"
     self.attention_scores: keras.layers.Dense | None = None
     self.intermediate: keras.layers.Dense | None = None
 
@@ -302,6 +307,7 @@ class NextSentenceHead(TaskHead):
   """Whether the second segment follows the first: class 0 if it does, class 1 if it is random."""
 
   scope = "cls/seq_relationship"
+  reads_pooler = True
 
   def __init__(self, **kwargs):
     super().__init__(**{"num_outputs": 2, "dropout_rate": 0.0, **kwargs})
@@ -317,6 +323,8 @@ class MultipleChoiceHead(TaskHead):
   Reads the encoder's outputs for B * N texts, the N texts of a question in succession, or vectors
   of shape `[B, N, S, W]`.
   """
+
+  reads_pooler = True
 
   def __init__(self, num_choices: int, **kwargs):
     kwargs.pop("num_outputs", None)
@@ -341,7 +349,7 @@ class MultipleChoiceHead(TaskHead):
 
 
 @register
-class TextSimilarityHead(keras.layers.Layer):
+class TextSimilarityHead(TorchModule, keras.layers.Layer):
   """The vector of a text, or the similarity of two texts.
 
   Reads the encoder's outputs for one batch of texts, or for two.
@@ -363,6 +371,7 @@ class TextSimilarityHead(keras.layers.Layer):
     require_one_of("pooling_type", pooling_type, ("pooler", "cls", "mean", "max"))
     require_one_of("similarity_function", similarity_function, SIMILARITIES)
     self.pooling_type = pooling_type
+    self.reads_pooler = pooling_type == "pooler"
     self.similarity_function = similarity_function
 
   def build(self, input_shape):
@@ -442,10 +451,11 @@ class QuestionAnsweringHead(TaskHead):
 
 
 @register
-class MaskedLMHead(keras.layers.Layer):
+class MaskedLMHead(TorchModule, keras.layers.Layer):
   """Scores of all words for tokens; the word embeddings are the output weights."""
 
   scope = "cls/predictions"
+  reads_pooler = False
 
   def __init__(
     self, vocab_size: int, hidden_act: str = "gelu", initializer_range: float = 0.02, **kwargs

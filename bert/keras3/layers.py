@@ -19,19 +19,21 @@ from keras import ops
 from bert.keras3.attention import create_attention
 from bert.keras3.parts import (
   LAYER_NORM_EPSILON,
+  Dropout,
   create_feed_forward,
   create_initializer,
   create_normalization,
   register,
   require_one_of,
 )
+from bert.keras3.torch_modules import TorchModule
 
 NORMALIZATION_POSITIONS = ("post", "pre")
 POSITION_EMBEDDING_TYPES = ("absolute", "learned", "sinusoidal")
 
 
 @register
-class BertEmbeddings(keras.layers.Layer):
+class BertEmbeddings(TorchModule, keras.layers.Layer):
   """Word, position and segment embeddings: summed and normalized, with dropout.
 
   Attributes:
@@ -84,7 +86,7 @@ class BertEmbeddings(keras.layers.Layer):
       position_embedding_type=position_embedding_type,
     )
     self.layer_norm = create_normalization(normalization_type, layer_norm_eps, self.dtype_policy)
-    self.dropout = keras.layers.Dropout(hidden_dropout_prob, dtype=self.dtype_policy)
+    self.dropout = Dropout(hidden_dropout_prob, dtype=self.dtype_policy)
 
   def build(self, input_shape=None):
     """Creates the variables; no shape depends on the input."""
@@ -178,7 +180,7 @@ def sinusoidal_embeddings(position_ids, width: int):
 
 
 @register
-class TransformerLayer(keras.layers.Layer):
+class TransformerLayer(TorchModule, keras.layers.Layer):
   """Self-attention and a feed-forward network, each with a residual sum and a normalization."""
 
   def __init__(
@@ -259,13 +261,11 @@ class TransformerLayer(keras.layers.Layer):
     self.feed_forward = create_feed_forward(self.spec, self.dtype_policy)
     self.attention_norm = self._normalization()
     self.output_norm = self._normalization()
-    self.dropout = keras.layers.Dropout(dropout_rate, dtype=self.dtype_policy)
+    self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
     self.skip = None
     if use_stochastic_depth:
       # One random number per example keeps or skips the whole sub-layer.
-      self.skip = keras.layers.Dropout(
-        stochastic_depth_rate, noise_shape=(None, 1, 1), dtype=self.dtype_policy
-      )
+      self.skip = Dropout(stochastic_depth_rate, noise_shape=(None, 1, 1), dtype=self.dtype_policy)
 
   def _normalization(self):
     return create_normalization(

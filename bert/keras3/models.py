@@ -30,6 +30,7 @@ from bert.keras3.heads import (
 )
 from bert.keras3.parts import register
 from bert.keras3.sizes import arguments_from_config
+from bert.keras3.torch_modules import TorchModule
 from bert.model.configuration import BertConfig
 
 
@@ -81,7 +82,7 @@ class PreTrainingOutput(NamedTuple):
   seq_relationship_logits: Any
 
 
-class PretrainedModel(keras.Model):
+class PretrainedModel(TorchModule, keras.Model):
   """Base of the models below: an encoder and heads.
 
   Attributes:

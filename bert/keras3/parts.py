@@ -21,6 +21,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert.keras3.torch_modules import TorchModule, on_torch
+
 LAYER_NORM_EPSILON = 1e-12
 
 NORMALIZATION_TYPES = ("layer_norm", "rms_norm", "batch_norm", "dynamic_tanh")
@@ -111,11 +113,56 @@ def get_activation(name: str) -> Callable:
 
 
 # ---------------------------------------------------------------------------------------------
+# Dropout.
+
+
+class Dropout(TorchModule, keras.layers.Layer):
+  """Sets a share `rate` of the inputs to 0 in training, and scales the others by 1 / (1 - rate).
+
+  On PyTorch the random numbers are PyTorch's own (`torch.manual_seed`), and a call without
+  `training` follows the module's mode; elsewhere it drops nothing.
+  """
+
+  def __init__(self, rate: float, noise_shape: tuple | None = None, **kwargs):
+    """Creates the layer.
+
+    Args:
+      rate: at least 0 and at most 1.
+      noise_shape: shape of the random numbers, None for the inputs' size along an axis.
+      **kwargs: arguments of `keras.layers.Layer`.
+
+    Raises:
+      ValueError: the rate is out of range.
+    """
+    super().__init__(**kwargs)
+    if not 0 <= rate <= 1:
+      raise ValueError(f"A dropout rate is {rate}; it must be between 0 and 1.")
+    self.rate = rate
+    self.noise_shape = noise_shape
+    # Created on PyTorch, too, so that one seed gives the same initial weights on every backend; but
+    # not kept there, where it would count as a parameter.
+    generator = keras.random.SeedGenerator() if rate > 0 else None
+    self.seed_generator = None if on_torch() else generator
+
+  def call(self, inputs, training=None):
+    """float `[...]` to the same shape."""
+    if training is None and on_torch():
+      training = self.training
+    if not training or not self.rate:
+      return inputs
+    return keras.random.dropout(inputs, self.rate, self.noise_shape, self.seed_generator)
+
+  def compute_output_spec(self, inputs, training=None):
+    """Shape and type of the output."""
+    return keras.KerasTensor(inputs.shape, inputs.dtype)
+
+
+# ---------------------------------------------------------------------------------------------
 # Normalizations.
 
 
 @register
-class DynamicTanh(keras.layers.Layer):
+class DynamicTanh(TorchModule, keras.layers.Layer):
   """`gamma tanh(alpha x) + beta`: replaces LayerNorm without statistics (arXiv:2503.10622).
 
   Attributes:
@@ -146,8 +193,14 @@ class DynamicTanh(keras.layers.Layer):
 
 
 @register
-class BatchNorm(keras.layers.BatchNormalization):
+class BatchNorm(TorchModule, keras.layers.BatchNormalization):
   """Batch normalization of the last axis; its statistics include padding."""
+
+  def call(self, inputs, training=None, mask=None):
+    """float `[..., W]` to the same shape."""
+    if training is None and on_torch():
+      training = self.training
+    return super().call(inputs, training=training, mask=mask)
 
 
 def create_normalization(
@@ -186,7 +239,7 @@ _GATES = {"swiglu": ops.silu, "geglu": gelu, "glu": ops.sigmoid}
 
 
 @register
-class FeedForward(keras.layers.Layer):
+class FeedForward(TorchModule, keras.layers.Layer):
   """One of the networks in the table above, applied to each vector.
 
   Variables, under the scope it is built in: `intermediate/dense` is W1, `output/dense` is W2,

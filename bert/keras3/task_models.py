@@ -18,8 +18,56 @@ from bert.keras3.encoder import BERT
 from bert.keras3.heads import MaskedLMHead, MultipleChoiceHead, create_nlp_head
 from bert.keras3.parts import register
 from bert.keras3.tasks import SIMILARITY_TASKS, NLPTaskConfig, NLPTaskType
+from bert.keras3.torch_modules import TorchModule
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
+@register
+class TaskModel(TorchModule, keras.Model):
+  """A functional model of an encoder and heads; of the inputs only `input_ids` must be given.
+
+  As in the encoder, all tokens are visible without `attention_mask`, and of segment 0 without
+  `token_type_ids`. On PyTorch `train()` and `eval()` reach all layers.
+  """
+
+  def __call__(self, inputs, *args, **kwargs):
+    """Calls the model; `inputs` is a dictionary, or the ids alone.
+
+    Raises:
+      ValueError: ids are missing, or an input is unknown.
+    """
+    return super().__call__(complete_inputs(inputs, tuple(self.input)), *args, **kwargs)
+
+
+def complete_inputs(inputs, names: Sequence[str]) -> dict:
+  """Adds the inputs that may be left out.
+
+  Args:
+    inputs: a dictionary, or `input_ids`.
+    names: of the model's inputs; a second text's have a prefix.
+
+  Raises:
+    ValueError: ids are missing, or an input is unknown.
+  """
+  inputs = inputs if isinstance(inputs, Mapping) else {"input_ids": inputs}
+  given = {name: _as_tensor(value) for name, value in inputs.items() if value is not None}
+  needed = [name for name in names if name.endswith("input_ids")]
+  if set(given) - set(names) or set(needed) - set(given):
+    raise ValueError(
+      f"The model needs {' and '.join(needed)} and also reads "
+      f"{', '.join(name for name in names if name not in needed)}; got "
+      f"{', '.join(map(str, inputs)) or 'none'}."
+    )
+  for ids in needed:
+    prefix = ids.removesuffix("input_ids")
+    given.setdefault(f"{prefix}attention_mask", ops.ones_like(given[ids], "int32"))
+    given.setdefault(f"{prefix}token_type_ids", ops.zeros_like(given[ids], "int32"))
+  return {name: given[name] for name in names}
+
+
+def _as_tensor(ids):
+  return ids if keras.utils.is_keras_tensor(ids) else ops.convert_to_tensor(ids, "int32")
 
 
 def create_inputs(*axes: int | None, prefix: str = "") -> dict[str, keras.KerasTensor]:
@@ -44,9 +92,10 @@ def create_bert_with_head(
 ) -> keras.Model:
   """An encoder with the head of a task, as one model.
 
-  Its inputs are a dictionary of `input_ids`, `attention_mask` and `token_type_ids`, int `[B, S]`;
-  for multiple choice `[B, N, S]`. With the head argument `pair=True`, a similarity task reads the
-  inputs of two texts, the second with the prefix `second_`, and returns a score.
+  Its inputs are a dictionary of `input_ids` and, optionally, `attention_mask` and
+  `token_type_ids`, int `[B, S]`; for multiple choice `[B, N, S]`. With the head argument
+  `pair=True`, a similarity task reads the inputs of two texts, the second with the prefix
+  `second_`, and returns a score. The encoder has a pooler only if the head reads it.
 
   Args:
     bert_variant: see `BERT.from_variant`.
@@ -58,37 +107,38 @@ def create_bert_with_head(
     head_config_overrides: arguments of the head.
 
   Returns:
-    A `keras.Model`, not compiled.
+    A `TaskModel`, or a `MaskedLanguageModel`; not compiled.
 
   Raises:
     ValueError: the task has no head, or a name is unknown.
   """
-  bert = BERT.from_variant(
-    bert_variant, pretrained, weights_dataset, cache_dir, **(bert_config_overrides or {})
-  )
   overrides = dict(head_config_overrides or {})
-  if task_config.task_type is NLPTaskType.MASKED_LANGUAGE_MODELING:
+  pair = task_config.task_type in SIMILARITY_TASKS and overrides.pop("pair", False)
+  masked_words = task_config.task_type is NLPTaskType.MASKED_LANGUAGE_MODELING
+  head = None if masked_words else create_nlp_head(task_config, **overrides)
+  bert_arguments = {"add_pooler": bool(head and head.reads_pooler), **(bert_config_overrides or {})}
+  bert = BERT.from_variant(bert_variant, pretrained, weights_dataset, cache_dir, **bert_arguments)
+  if head is None:
     return MaskedLanguageModel(bert, **overrides)
   if task_config.task_type is NLPTaskType.MULTIPLE_CHOICE:
-    return _multiple_choice_model(bert, create_nlp_head(task_config, **overrides))
-  if task_config.task_type in SIMILARITY_TASKS and overrides.pop("pair", False):
+    return _multiple_choice_model(bert, head)
+  if pair:
     first, second = create_inputs(), create_inputs(prefix="second_")
     inputs = {**first, **{f"second_{name}": tensor for name, tensor in second.items()}}
-    score = create_nlp_head(task_config, **overrides)([bert(first), bert(second)])
-    return keras.Model(inputs, score, name=f"bert_{task_config.name}")
+    score = head([bert(first), bert(second)])
+    return TaskModel(inputs, score, name=f"bert_{task_config.name}")
   inputs = create_inputs()
-  head = create_nlp_head(task_config, **overrides)
-  return keras.Model(inputs, head(bert(inputs)), name=f"bert_{task_config.name}")
+  return TaskModel(inputs, head(bert(inputs)), name=f"bert_{task_config.name}")
 
 
 def _multiple_choice_model(bert: BERT, head: MultipleChoiceHead) -> keras.Model:
   inputs = create_inputs(head.spec.num_choices, None)
   flat = {name: FlattenChoices(name=f"flat_{name}")(tensor) for name, tensor in inputs.items()}
-  return keras.Model(inputs, head(bert(flat)), name=f"bert_{head.name}")
+  return TaskModel(inputs, head(bert(flat)), name=f"bert_{head.name}")
 
 
 @register
-class FlattenChoices(keras.layers.Layer):
+class FlattenChoices(TorchModule, keras.layers.Layer):
   """`[B, N, S]` to `[B * N, S]`."""
 
   def call(self, inputs):
@@ -116,15 +166,18 @@ def create_multi_task_bert(
   names = [config.name for config in task_configs]
   if len(set(names)) < len(names):
     raise ValueError(f"Tasks need different names; got {', '.join(names)}.")
-  bert = BERT.from_variant(encoder, **kwargs) if isinstance(encoder, str) else encoder
+  heads = [create_nlp_head(config) for config in task_configs]
+  if isinstance(encoder, str):
+    add_pooler = any(head.reads_pooler for head in heads)
+    encoder = BERT.from_variant(encoder, **{"add_pooler": add_pooler, **kwargs})
   inputs = create_inputs()
-  outputs = bert(inputs)
-  heads = {config.name: create_nlp_head(config)(outputs) for config in task_configs}
-  return keras.Model(inputs, heads, name="bert_multi_task")
+  outputs = encoder(inputs)
+  scores = {config.name: head(outputs) for config, head in zip(task_configs, heads, strict=True)}
+  return TaskModel(inputs, scores, name="bert_multi_task")
 
 
 @register
-class MaskedLanguageModel(keras.Model):
+class MaskedLanguageModel(TorchModule, keras.Model):
   """A BERT that scores every word of the vocabulary for each token: float32 `[B, S, V]`.
 
   It is not a functional model, because its head reads the encoder's word embeddings.

@@ -11,7 +11,6 @@ characters, and some symbols.
 
 import json
 import os
-import shutil
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -83,7 +82,7 @@ class BertTokenizer:
   def save_pretrained(self, folder: str | os.PathLike) -> None:
     """Writes the files that `from_pretrained` reads."""
     os.makedirs(folder, exist_ok=True)
-    shutil.copyfile(self.tokenizer.vocab_file, os.path.join(folder, "vocab.txt"))
+    atomic_files.copy_file(self.tokenizer.vocab_file, os.path.join(folder, "vocab.txt"))
     config = json.dumps({"do_lower_case": self.do_lower_case})
     atomic_files.write_text(os.path.join(folder, "tokenizer_config.json"), config)
 

@@ -278,6 +278,36 @@ def test_similarity_model_of_pairs():
   assert NLPTaskType.DUPLICATE_DETECTION in SIMILARITY_TASKS
 
 
+def test_only_the_ids_must_be_given():
+  config = NLPTaskConfig("spam", "spam_detection", num_classes=2)
+  model = create_bert_with_head("tiny", config, bert_config_overrides=TINY)
+  ids = make_inputs()["input_ids"]
+  full = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": ids * 0}
+  expected = numpy_of(model(full))
+  for inputs in (ids, {"input_ids": ids}, {"input_ids": ids, "token_type_ids": None}):
+    np.testing.assert_array_equal(numpy_of(model(inputs)), expected)
+  np.testing.assert_allclose(model.predict({"input_ids": ids}, verbose=0), expected, atol=1e-6)
+  for inputs in ({"ids": ids}, {"input_ids": ids, "label": ids}, {}):
+    with pytest.raises(ValueError, match="The model needs input_ids and also reads attention_mask"):
+      model(inputs)
+
+
+@pytest.mark.parametrize(
+  ("task_type", "has_pooler"),
+  [
+    ("text_classification", True),
+    ("named_entity_recognition", False),
+    ("question_answering", False),
+    ("masked_language_modeling", False),
+  ],
+)
+def test_a_pooler_only_where_it_is_read(task_type, has_pooler):
+  config = NLPTaskConfig("task", task_type, num_classes=2)
+  model = create_bert_with_head("tiny", config, bert_config_overrides=TINY)
+  [bert] = [layer for layer in model.layers if isinstance(layer, BERT)]
+  assert (bert.pooler is not None) == has_pooler
+
+
 def test_masked_words_can_be_scored_at_positions_only():
   model = make_model(NLPTaskType.MASKED_LANGUAGE_MODELING)
   inputs = make_inputs()
