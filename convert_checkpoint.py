@@ -245,7 +245,7 @@ def _strip(prefix: str, files: ModelFiles) -> None:
   tensors = reading.read_tensors(prefix, _without_training_state(prefix))
   for path, name in ((files.config, run_files.CONFIG), (files.vocabulary, run_files.VOCABULARY)):
     if path:
-      shutil.copyfile(path, os.path.join(FLAGS.output_dir, name))
+      atomic_files.copy_file(path, os.path.join(FLAGS.output_dir, name))
   _write_checkpoint(tensors, *_task_of(prefix))
 
 
@@ -327,7 +327,7 @@ def _from_transformers(prefix: str, files: ModelFiles) -> None:
   _write_config(config)
   vocab_file = os.path.join(FLAGS.output_dir, run_files.VOCABULARY)
   if files.vocabulary:
-    shutil.copyfile(files.vocabulary, vocab_file)
+    atomic_files.copy_file(files.vocabulary, vocab_file)
   elif tokens := transformers_folder.read_tokens(prefix):
     vocabulary_file.write_tokens(vocab_file, tokens)
   _write_checkpoint(tensors, *_task_of(prefix))

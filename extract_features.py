@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 from absl import flags, logging
 
+from bert.checkpoints import sentence_pooling
 from bert.io import filesystem, text_lines
 from bert.predicting import load_model, predictor, sentence_vectors
 from bert.predicting.vector_files import WRITERS, Layout, TextVectors
@@ -55,16 +56,16 @@ def define_flags() -> None:
     )
     flags.DEFINE_enum(
       "pooling",
-      "none",
+      None,
       sentence_vectors.POOLINGS,
       "none: a vector for each word piece, as in the original. Or one for each text: that of "
-      "[CLS], or mean or max over its pieces.",
+      "[CLS], or mean or max over its pieces. [that of a model of run_similarity.py, else none]",
     )
     flags.DEFINE_bool(
       "similarity",
       False,
-      "Write the cosine of the two texts of each line, from the mean of the first of --layers or "
-      "--pooling. Not meaningful for pre-trained BERT: use a model trained on sentences.",
+      "Write the cosine of the two texts of each line, from the first of --layers, pooled by "
+      "--pooling or mean. Not meaningful for pre-trained BERT: use a model of run_similarity.py.",
     )
     flags.DEFINE_integer("batch_size", 32, "Texts in a batch; more if they are short.")
     flags.DEFINE_bool(
@@ -240,7 +241,12 @@ def main(_) -> None:
     sentence_vectors.check_layers(layers, bert_config.num_hidden_layers)
   except ValueError as error:
     raise command_line.UsageError(f"--layers={FLAGS.layers}: {error}") from None
-  pooling = "mean" if FLAGS.similarity and FLAGS.pooling == "none" else FLAGS.pooling
+  is_none = FLAGS.similarity and FLAGS.pooling == "none"
+  pooling = sentence_pooling.choose(
+    None if is_none else FLAGS.pooling,
+    settings.init_checkpoint,
+    "mean" if FLAGS.similarity else "none",
+  )
   encode = create_predictor(settings, bert_config, tokenizer, layers, pooling)
   if FLAGS.similarity:
     write_similarities(encode)

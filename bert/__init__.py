@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what type checkers and editors see
   import run_glue as run_glue
   import run_ner as run_ner
   import run_pretraining as run_pretraining
+  import run_similarity as run_similarity
   import run_squad as run_squad
   import run_swag as run_swag
   import tokenization as tokenization

@@ -13,7 +13,8 @@ from tests.kit.paths import ROOT
 LIBRARIES = {"modeling": "model", "tokenization": "text", "optimization": "training"}
 SCRIPTS = {
   *("create_pretraining_data", "run_pretraining", "run_classifier", "run_squad"),
-  *("extract_features", "run_ner", "run_swag", "run_glue", "create_vocab"),
+  *("extract_features", "run_ner", "run_swag", "run_similarity"),
+  *("run_glue", "create_vocab"),
   *("convert_checkpoint", "export_hub", "predict", "predict_masked", "attention_maps"),
   *("plots", "doctor"),
 }
@@ -30,7 +31,7 @@ MAY_IMPORT = {
   "exporting": {"io", "text", "checkpoints", "model", "tasks"},
   "predicting": {"io", "text", "checkpoints", "model", "tasks", "exporting"},
   "keras3": {"io", "text", "checkpoints", "tasks"},
-  "figures": {"io", "tasks"},
+  "figures": {"io", "tasks", "checkpoints"},
   "checks": {"io", "text", "checkpoints", "model", "tasks", "training", "pretraining"},
   "scripts": {
     *("io", "text", "checkpoints", "model", "tasks", "training", "pretraining"),

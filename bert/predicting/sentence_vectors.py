@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from bert.checkpoints import sentence_pooling
 from bert.tasks.classification import InputExample, join_texts
 
 # The inputs of `BertModel`, by the names of `classification.InputFeatures` and of records.
 INPUTS = ("input_ids", "input_mask", "segment_ids")
-POOLINGS = ("none", "cls", "mean", "max")
+POOLINGS = ("none", *sentence_pooling.POOLINGS)
 
 # Limit of the vectors in memory until all texts of their chunk are done.
 _CHUNK_BYTES = 1 << 28
@@ -25,6 +26,36 @@ _CHUNK_BYTES = 1 << 28
 _BATCH_TOKENS = 2048
 
 Features = Mapping[str, Any]  # name -> list of ints, or a string
+
+
+# Names of texts in a dictionary: our own, and those of transformers.
+_TEXT_NAMES = {"text_a": 0, "text": 0, "text_b": 1, "text_pair": 1}
+
+
+def text_pair(item: str | Sequence | Mapping) -> tuple[str, str | None]:
+  """The first text of an item, and the second if it has one.
+
+  Args:
+    item: a text, a pair of texts, or a dictionary of one or two.
+
+  Raises:
+    ValueError: `item` is something else.
+
+  Example:
+    >>> text_pair("a"), text_pair(("a", "b")), text_pair({"text_a": "a", "text_b": "b"})
+    (('a', None), ('a', 'b'), ('a', 'b'))
+  """
+  pair = item
+  if isinstance(item, str):
+    pair = (item, None)
+  elif isinstance(item, Mapping):
+    places = {_TEXT_NAMES.get(name): text for name, text in item.items()}
+    is_known = len(places) == len(item) and None not in places
+    pair = (places.get(0), places.get(1)) if is_known else None
+  is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
+  if not is_pair or not isinstance(pair[0], str) or not isinstance(pair[1], (str, type(None))):
+    raise ValueError(f"Expected a text or a pair of texts, not {item!r:.80}.")
+  return pair[0], pair[1]
 
 
 def text_features(tokenizer, item: str | tuple[str, str], max_seq_length: int) -> dict[str, list]:
@@ -41,11 +72,7 @@ def text_features(tokenizer, item: str | tuple[str, str], max_seq_length: int) -
   Raises:
     ValueError: `item` is not a text or a pair.
   """
-  pair = (item, None) if isinstance(item, str) else item
-  is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
-  if not is_pair or not isinstance(pair[0], str) or not isinstance(pair[1], (str, type(None))):
-    raise ValueError(f"Expected a text or a pair of texts, not {item!r:.80}.")
-  tokens, segment_ids = join_texts(InputExample(None, *pair), max_seq_length, tokenizer)
+  tokens, segment_ids = join_texts(InputExample(None, *text_pair(item)), max_seq_length, tokenizer)
   return {
     "tokens": tokens,
     "input_ids": tokenizer.convert_tokens_to_ids(tokens),
@@ -84,6 +111,7 @@ def layer_vectors(
   def build(features):
     import tensorflow as tf
 
+    from bert.model import similarity
     from bert.modeling import BertModel
 
     model = BertModel(
@@ -96,7 +124,9 @@ def layer_vectors(
     )
     layers = model.get_all_encoder_layers()
     chosen = tf.stack([layers[index] for index in layer_indexes], axis=2)  # [B, S, L, W]
-    return {"vectors": _pool(chosen, features["input_mask"], pooling)}
+    if pooling == "none":
+      return {"vectors": chosen}
+    return {"vectors": similarity.pool(chosen, features["input_mask"], pooling)}
 
   return build
 
@@ -109,21 +139,6 @@ def check_layers(layer_indexes: Sequence[int], num_layers: int) -> None:
         f"there is no layer {index}: the model has {num_layers}, 0 to {num_layers - 1} from the "
         f"first, or -1 to -{num_layers} from the last."
       )
-
-
-def _pool(vectors, input_mask, pooling):
-  """float32 `[B, S, L, W]` and int32 `[B, S]` to `[B, L, W]`."""
-  import tensorflow as tf
-
-  if pooling == "none":
-    return vectors
-  if pooling == "cls":
-    return vectors[:, 0]
-  is_piece = tf.cast(input_mask, tf.bool)[:, :, tf.newaxis, tf.newaxis]
-  if pooling == "max":
-    return tf.reduce_max(tf.where(is_piece, vectors, vectors.dtype.min), axis=1)
-  total = tf.reduce_sum(tf.where(is_piece, vectors, 0.0), axis=1)
-  return total / tf.reduce_sum(tf.cast(is_piece, tf.float32), axis=1)
 
 
 def chunk_that_fits(
@@ -148,8 +163,8 @@ def own_vectors(features: Features, vectors: np.ndarray, pooling: str) -> np.nda
 def cosine_similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
   """The cosine of the angle between two vectors: 1 same direction, 0 right angle, -1 opposite.
 
-  It measures the similarity of texts only for a model that was trained to do so: one of sentence
-  embeddings, or fine-tuned on pairs. Vectors of pre-trained BERT all share a few large components,
+  It measures the similarity of texts only for a model that was trained to do so, such as one of
+  `run_similarity.py`. Vectors of pre-trained BERT all share a few large components,
   so that any two texts score high, unrelated ones too; such scores rank pairs of texts badly, and
   their absolute value means nothing (Reimers and Gurevych, arXiv:1908.10084, table 1).
 

@@ -66,9 +66,11 @@ def export_task_model(
   from bert.exporting.sentence_model import SentenceModel
   from bert.exporting.span_model import SpanModel
   from bert.exporting.tag_model import TagModel
+  from bert.exporting.vector_model import VectorModel
   from bert.tasks.windows import WindowOptions
 
-  classes = {each.__name__: each for each in (ChoiceModel, SentenceModel, SpanModel, TagModel)}
+  models = (ChoiceModel, SentenceModel, SpanModel, TagModel, VectorModel)
+  classes = {each.__name__: each for each in models}
   options = dict(description)
   model_class = classes[options.pop("model")]
   if options.get("windows"):

@@ -118,7 +118,7 @@ def record_input_fn(
     shuffle_buffer: number of records among which the next one is drawn.
     pad_to_max_length: keep the full length, as the original does. Otherwise each batch is cut to
       its longest example by `input_mask`.
-    length_features: features `[B, S]` to cut.
+    length_features: features `[B, ..., S]` to cut.
     round_length_to: cut to a multiple of this, so that few lengths occur; 1 cuts exactly.
     repeat: whether to start over at the end; as `is_training` by default.
     transform: applied to the features of a batch, in the graph, before it is cut. It receives the
@@ -281,7 +281,8 @@ def _trim(parsed, length_features: Sequence[str], multiple: int) -> dict[str, tf
   longest = tf.reduce_max(length_groups.sequence_lengths(parsed["input_mask"]))
   length = -(-longest // multiple) * multiple
   return {
-    name: value[:, :length] if name in length_features else value for name, value in parsed.items()
+    name: value[..., :length] if name in length_features else value
+    for name, value in parsed.items()
   }
 
 

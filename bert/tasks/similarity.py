@@ -1,0 +1,248 @@
+"""Pairs of texts and how similar they are: examples, features, and scores of rankings.
+
+  reader = PairReader(max_score=5.0)                 # columns text_a, text_b, score
+  examples = reader.read("dev.csv", "dev")
+  examples[0].texts, examples[0].score               # ("It rains.", "It is wet."), 0.8
+
+A third text, in the column `negative`, is one that the first is not similar to. Each text is a
+sequence of its own, `[CLS] text [SEP]`. Pure Python and NumPy, no TensorFlow.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from bert.io.tables import DataError
+from bert.tasks import classification, own_tables
+from bert.tasks.processors import Column
+
+# Task name in lower case -> what `PairReader` takes.
+TASKS = {
+  "csv": {},
+  "sts-b": {"text_a_column": "sentence1", "text_b_column": "sentence2", "max_score": 5.0},
+}
+
+# Two candidates this close have the same rank: batches of other lengths round otherwise.
+_SAME_COSINE = 1e-6
+_ROWS_AT_ONCE = 1024  # of the matrix of cosines
+
+
+class PairExample(classification.InputExample):
+  """Two texts and their similarity, or three: a text, a similar one, and one that is not.
+
+  Attributes:
+    texts: two, or three.
+    score: on the scale 0 to 1; None if unknown.
+  """
+
+  def __init__(self, guid, texts, score, source=None):
+    super().__init__(guid, texts[0], texts[1], score, source)
+    self.texts = tuple(texts)
+    self.score = score
+
+
+class PairReader(own_tables.CsvProcessor):
+  """Reads pairs of texts from tables; the formats are those of `own_tables.CsvProcessor`."""
+
+  def __init__(
+    self,
+    text_a_column: Column = "text_a",
+    text_b_column: Column = "text_b",
+    label_column: Column | None = None,
+    negative_column: Column | None = None,
+    id_column: Column | None = None,
+    min_score: float = 0.0,
+    max_score: float = 1.0,
+    header: bool = True,
+    skip_bad_rows: bool = False,
+  ):
+    """Describes the tables.
+
+    Args:
+      text_a_column: the text, by name or by number from 0.
+      text_b_column: a second text.
+      label_column: their similarity; by default `score` if that column exists.
+      negative_column: a third text; by default `negative` if that column exists.
+      id_column: identifies a pair in predictions; by default `id` if that column exists.
+      min_score: the score of texts that have nothing in common.
+      max_score: the score of texts of the same meaning.
+      header: whether the first row of a TSV or CSV file names the columns.
+      skip_bad_rows: whether malformed rows are skipped instead of raised.
+    """
+    super().__init__(
+      text_a_column=text_a_column,
+      text_b_column=text_b_column,
+      label_column=label_column,
+      id_column=id_column,
+      problem_type="regression",
+      header=header,
+      skip_bad_rows=skip_bad_rows,
+    )
+    self._given = dataclasses.replace(self.columns, negative=negative_column)
+    self._takes_negatives = True
+    self._scale = (min_score, max_score)
+
+  def read(
+    self, path: str, set_type: str, needs_scores: bool = False, takes_negatives: bool = True
+  ) -> list[PairExample]:
+    """The pairs of a file.
+
+    Args:
+      path: `.csv`, `.tsv` or `.jsonl`.
+      set_type: the beginning of each example's guid; in `test`, scores are not read.
+      needs_scores: whether a file without scores is an error.
+      takes_negatives: whether to read third texts.
+
+    Raises:
+      DataError: names file, line and reason.
+    """
+    rows = self._read_rows(path)
+    self._takes_negatives = takes_negatives
+    examples = self._create_examples(rows, set_type, path)
+    if needs_scores and examples[0].score is None:
+      raise DataError(
+        f"there is no column of scores; the header has {', '.join(map(str, rows[0]))}.",
+        path,
+        advice="Name it: --label_column.",
+      )
+    return examples
+
+  def _columns_in(self, set_type, lines):
+    given, header = self._given, lines[0]
+    named = header if given.header or header.file.endswith(".jsonl") else ()
+    default = own_tables.default_column
+    self.columns = dataclasses.replace(
+      given,
+      label=default(given.label, "score", named),
+      negative=default(given.negative, "negative", named) if self._takes_negatives else None,
+    )
+    return super()._columns_in(set_type, lines)
+
+  def _placeholder_label(self):
+    return None
+
+  def _parse_label(self, value, row):
+    score, (low, high) = super()._parse_label(value, row), self._scale
+    if not low <= score <= high:
+      raise row.error(
+        f"the score {value!r:.80} is outside the scale from {low:g} to {high:g}.",
+        "Give the ends of the scale, --min_score and --max_score, or skip such rows with "
+        "--skip_bad_rows.",
+      )
+    return self.on_unit_scale(score)
+
+  def on_unit_scale(self, score: float) -> float:
+    """A score of the tables, on the scale 0 to 1."""
+    low, high = self._scale
+    return (score - low) / (high - low)
+
+  def _create_example(self, row, set_type, columns, width):
+    found = super()._create_example(row, set_type, columns, width)
+    texts = [found.text_a, found.text_b]
+    if columns.negative is not None:
+      negative = row[columns.negative]
+      if not isinstance(negative, str | None):
+        raise row.error(f"the negative is {negative!r:.80}, not text.")
+      texts.append(negative or "")
+    for name, text in zip(("first", "second"), texts, strict=False):
+      if not text or not text.strip():
+        raise row.error(f"the {name} text is empty.")
+    return PairExample(found.guid, texts, found.label, found.source)
+
+
+# ---------------------------------------------------------------------------------------------
+# Features.
+
+
+@dataclasses.dataclass(frozen=True)
+class PairFeatures:
+  """The texts of a row as inputs of the model, each a sequence of its own.
+
+  Attributes:
+    input_ids: N lists of `max_seq_length` ints; zeros for a text that only fills the row.
+    input_mask: likewise, 1 for a token, 0 for padding.
+    score: on the scale 0 to 1; 0 if unknown.
+    is_real_example: False for padding of a batch.
+  """
+
+  input_ids: Sequence[Sequence[int]]
+  input_mask: Sequence[Sequence[int]]
+  score: float
+  is_real_example: bool = True
+
+
+def convert_examples_to_features(
+  examples: Iterable[PairExample], max_seq_length: int, tokenizer, is_shown: bool = True
+) -> Iterator[PairFeatures]:
+  """Yields the features of each example; longer texts are cut.
+
+  Args:
+    examples: of the same number of texts.
+    max_seq_length: length of each sequence, [CLS] and [SEP] included.
+    tokenizer: a `tokenization.FullTokenizer`.
+    is_shown: whether the first sequences are logged.
+  """
+  for index, example in enumerate(examples):
+    num_texts = len(example.texts)
+    sequences = [
+      classification.convert_single_example(
+        index * num_texts + number,
+        classification.InputExample(f"{example.guid}-{number}", text, None, "0"),
+        ["0"],
+        max_seq_length,
+        tokenizer,
+        is_shown=is_shown,
+      )
+      for number, text in enumerate(example.texts)
+      if text.strip()
+    ]
+    blank = [[0] * max_seq_length] * (num_texts - len(sequences))
+    yield PairFeatures(
+      [sequence.input_ids for sequence in sequences] + blank,
+      [sequence.input_mask for sequence in sequences] + blank,
+      float(example.score or 0.0),
+    )
+
+
+def padding_features(num_texts: int, max_seq_length: int) -> PairFeatures:
+  """Pads a batch to a fixed size, as TPUs need; padding has no weight in any result."""
+  zeros = [[0] * max_seq_length] * num_texts
+  return PairFeatures(zeros, zeros, 0.0, is_real_example=False)
+
+
+# ---------------------------------------------------------------------------------------------
+# Scores.
+
+
+def ranking_scores(vectors: np.ndarray, is_text: np.ndarray) -> dict[str, float]:
+  """How well each text finds its partner among the second and third texts of all rows.
+
+  Args:
+    vectors: float `[M, N, W]` of all M rows.
+    is_text: `[M, N]`, 0 for a text that only fills its row.
+
+  Returns:
+    `accuracy`: the share of rows whose partner is nearest. `mrr`: the mean of 1 / (place of the
+    partner). Candidates as near as the partner, such as equal texts, do not come before it.
+
+  Example:
+    >>> a, b = [1.0, 0.0], [0.6, 0.8]
+    >>> ranking_scores(np.array([[a, b], [b, b], [a, a]]), np.ones([3, 2]))["accuracy"]
+    0.6666666666666666
+  """
+  is_text = np.asarray(is_text, bool)
+  vectors = np.asarray(vectors, np.float64)[is_text[:, 0]]
+  is_text = is_text[is_text[:, 0]]
+  norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+  vectors = vectors / np.where(norms == 0, 1.0, norms)
+  candidates = np.concatenate(
+    [vectors[is_text[:, column], column] for column in range(1, vectors.shape[1])]
+  )
+  places = []
+  for start in range(0, len(vectors), _ROWS_AT_ONCE):
+    part = vectors[start : start + _ROWS_AT_ONCE]
+    own = np.sum(part[:, 0] * part[:, 1], axis=-1, keepdims=True)  # [R, 1]
+    places.append(1 + np.sum(part[:, 0] @ candidates.T > own + _SAME_COSINE, axis=1))
+  place = np.concatenate(places)
+  return {"accuracy": float(np.mean(place == 1)), "mrr": float(np.mean(1.0 / place))}
