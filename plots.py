@@ -1,11 +1,13 @@
-"""Draws the curves of a run: losses, accuracies, learning rates, step by step.
+"""Draws the curves of runs: losses, accuracies, learning rates, step by step.
 
   python plots.py --model_dir=/tmp/pretraining_output --output_file=curves.png \\
     --tags=masked_lm_loss,masked_lm_accuracy --reference="7.1:unigram entropy"
+  python plots.py output/rate_2e-5 output/rate_5e-5 --output_file=rates.png
 
-Without --output_file it draws all pictures of the run into MODEL_DIR/plots, as --plots of a run
-does. The values are those of the event files that a run writes for TensorBoard: one panel for each
-scalar, training as a smoothed line over a thin raw one, evaluation as points.
+Several folders are compared in one picture, a colour for each. For a single one, without
+--output_file, all pictures of the run are drawn into MODEL_DIR/plots, as --plots of a run does. The
+values are those of the event files that a run writes for TensorBoard: one panel for each scalar,
+training as a smoothed line over a thin raw one, evaluation as points, a star at the best of them.
 
 From Python: `bert.figures.training_curves.plot_curves`; `bert.figures.drawing` has the other
 pictures (confusion matrices, attention, vectors, tables).
@@ -15,8 +17,8 @@ from collections.abc import Sequence
 
 from absl import flags, logging
 
-from bert.figures import run_pictures, training_curves
-from bert.scripts import command_line, flag_groups
+from bert.figures import drawing, run_pictures, training_curves
+from bert.scripts import command_line, flag_groups, output_files, path_flags
 from bert.training import hardware
 
 FLAGS = flags.FLAGS
@@ -25,11 +27,20 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("Curves"):
-    flags.DEFINE_string("model_dir", None, "Folder of a run: the --output_dir of its script.")
-    flags.DEFINE_string(
+    flags.DEFINE_multi(
+      path_flags.PathParser(local=False, several=False, is_model=False),
+      flags.ArgumentSerializer(),
+      "model_dir",
+      None,
+      "Folder of a run: the --output_dir of its script. May be given several times, also as words "
+      "without a flag, to compare runs.",
+    )
+    path_flags.define(
       "output_file",
       None,
-      "The picture: .png, .svg or .pdf. Default: all pictures of the run, in MODEL_DIR/plots.",
+      "The picture: .png, .svg or .pdf. Default for a single run: all its pictures, in "
+      "MODEL_DIR/plots.",
+      local=True,
     )
     flags.DEFINE_list(
       "tags",
@@ -67,17 +78,27 @@ def parse_references(texts: Sequence[str]) -> dict[str, float]:
   return references
 
 
-def main(_) -> None:
+def main(argv: Sequence[str]) -> None:
   """Draws the curves."""
-  command_line.check_required()
+  model_dirs = [*(FLAGS.model_dir or []), *argv[1:]]
+  command_line.check_required({"model_dir": model_dirs or None})
+  references = parse_references(FLAGS.reference)
+  if len(model_dirs) > 1 and not FLAGS.output_file:
+    raise command_line.UsageError(
+      f"{len(model_dirs)} runs are compared in one picture: name it by --output_file=curves.png."
+    )
+  if "" in model_dirs:
+    raise command_line.UsageError("the name of a folder is empty: give the --output_dir of a run.")
+  if FLAGS.output_file:
+    drawing.check_format(FLAGS.output_file)
+    output_files.prepare([FLAGS.output_file])
   hardware.start_tensorflow()  # It reads the event files.
   if not FLAGS.output_file:
-    run_pictures.draw_run(FLAGS.model_dir)
+    run_pictures.draw_run(model_dirs[0])
     return
-  references = parse_references(FLAGS.reference)
-  tags = training_curves.plot_curves(FLAGS.model_dir, FLAGS.output_file, FLAGS.tags, references)
+  tags = training_curves.plot_curves(model_dirs, FLAGS.output_file, FLAGS.tags, references)
   logging.info("Wrote %s: %s.", FLAGS.output_file, ", ".join(tags))
 
 
 if __name__ == "__main__":
-  command_line.run(main, define_flags)
+  command_line.run(main, define_flags, takes_arguments=True)

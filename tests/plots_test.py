@@ -9,7 +9,7 @@ from bert import plots
 from tests.kit.event_files import write_run
 from tests.kit.script_runs import Script
 
-script = Script(plots)
+script = Script(plots, takes_arguments=True)
 
 
 @pytest.fixture
@@ -25,9 +25,24 @@ def test_the_script_draws(run, tmp_path):
   assert "a: b (6.5)" in out.read_text()
 
 
-def test_without_a_file_all_pictures_of_the_run_are_drawn(run):
+def test_several_folders_are_compared(run, tmp_path):
+  other, out = write_run(tmp_path / "other"), tmp_path / "new" / "curves.svg"
+  script.run_well(f"{run}/", str(other), output_file=out, tags="loss")
+  words = script.run_well(str(other), f"--model_dir={run}", output_file=out, tags="loss")
+  assert f"Wrote {out}: loss." in words.err
+  text = out.read_text()
+  assert text.count("<!-- run -->") == text.count("<!-- other -->") == 1
+  message = script.error_of(str(run), str(other))
+  assert "the name of a folder is empty" in script.error_of(str(run), "", output_file=out)
+  assert "2 runs are compared in one picture: name it by --output_file" in message
+
+
+def test_without_a_file_all_pictures_of_the_run_are_drawn(run, tmp_path):
   done = script.run_well(model_dir=run)
   assert f"Drew {run}/plots/training.png." in done.err
+  done = script.run_well(model_dir=tmp_path)
+  assert f"Nothing to draw: {tmp_path} holds no event file with scalars, but these" in done.err
+  assert "does not exist" in script.error_of(model_dir=tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +50,8 @@ def test_without_a_file_all_pictures_of_the_run_are_drawn(run):
   [
     ({"tags": "bleu"}, "--tags: bleu is not among the scalars of"),
     ({"reference": "high"}, "--reference=high: expected a number and a label"),
-    ({"model_dir": "nowhere"}, "nowhere holds no event file with scalars"),
+    ({"model_dir": "nowhere"}, "nowhere does not exist. Give the --output_dir of a run"),
+    ({"output_file": "curves.jpgx"}, "curves.jpgx: a picture cannot be written as .jpgx. Use .png"),
   ],
 )
 def test_one_message_says_what_is_wrong(run, tmp_path, values, expected):

@@ -18,11 +18,13 @@ from typing import Literal
 
 import numpy as np
 
+from bert.figures.names import cut_apart, cut_in_the_middle, drawable
 from bert.io import atomic_files
 
 # Distinguishable for colour-blind readers and in grey.
 MAIN_COLOR, SECOND_COLOR, NOTE_COLOR = "#2a6fbb", "#d95f02", "#555555"
-_COLORS = (MAIN_COLOR, SECOND_COLOR, "#009e73", "#cc79a7", "#e6b800", "#222222")
+COLORS = (MAIN_COLOR, SECOND_COLOR, "#009e73", "#cc79a7", "#e6b800", "#222222")
+LINE_STYLES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vP"
 
 
@@ -47,21 +49,70 @@ def new_figure(
   return figure
 
 
+def check_format(path: str | os.PathLike) -> None:
+  """Checks that a picture of this name can be written, before the work that leads to it.
+
+  Raises:
+    ImportError: matplotlib is not installed.
+    ValueError: the path's ending names no format.
+  """
+  kind = _format_of(path)
+  if kind not in new_figure(1, 1).canvas.get_supported_filetypes():
+    raise ValueError(f"{path}: a picture cannot be written as .{kind}. Use .png, .svg or .pdf.")
+
+
+def _format_of(path: str | os.PathLike) -> str:
+  return os.path.splitext(path)[1].lstrip(".").lower() or "png"
+
+
 def save(figure, path: str | os.PathLike, **options) -> None:
   """Writes a figure in the format that the path's ending names, PNG without one."""
-  kind = os.path.splitext(path)[1].lstrip(".") or "png"
+  kind = _format_of(path)
   with atomic_files.written_whole(path) as writer:
     figure.savefig(writer, format=kind, **options)
 
 
 def plain_axes(panel, title: str, xlabel: str, ylabel: str, grid_axis: str = "both") -> None:
   """Sets a title, names of axes and a faint grid."""
-  panel.set_title(title, fontsize=11, loc="left", parse_math=False)
+  panel.set_title(title, fontsize=11, loc="left", pad=9, parse_math=False)
   panel.set_xlabel(xlabel)
   panel.set_ylabel(ylabel)
   panel.grid(color="#dddddd", linewidth=0.6, axis=grid_axis)
   panel.set_axisbelow(True)
   panel.spines[["top", "right"]].set_visible(False)
+
+
+def count_steps(panel) -> None:
+  """Marks whole steps on the horizontal axis, each once."""
+  from matplotlib.ticker import MaxNLocator
+
+  boxes = [each.dataLim for each in panel.get_shared_x_axes().get_siblings(panel)]
+  first, last = min(box.x0 for box in boxes), max(box.x1 for box in boxes)
+  if first == last:  # A single step: leave some room on both sides.
+    panel.set_xlim(first - 1, last + 1)
+  most = 6 if last < 100_000 else 4  # Long numbers need room.
+  steps = [1, 2, 2.5, 5, 10]
+  panel.xaxis.set_major_locator(MaxNLocator(most, steps=steps, integer=True, min_n_ticks=1))
+  panel.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")
+
+
+def scale_rates(panel) -> None:
+  """Starts the vertical axis at 0 and writes rates as flags have them: `2e-5`."""
+  panel.set_ylim(bottom=0)
+  panel.yaxis.set_major_formatter(lambda rate, _: _rate_text(rate))
+
+
+def _rate_text(rate: float) -> str:
+  """A learning rate, short.
+
+  Example:
+    >>> _rate_text(2e-5), _rate_text(1.25e-4), _rate_text(0.01), _rate_text(0.0)
+    ('2e-5', '1.25e-4', '0.01', '0')
+  """
+  if abs(rate) >= 0.01 or rate == 0:
+    return f"{rate:.3g}"
+  digits, exponent = f"{rate:.2e}".split("e")
+  return f"{float(digits):g}e{int(exponent)}"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -82,13 +133,12 @@ def plot_schedules(
   """
   figure = new_figure(6.4, 3.8)
   panel = figure.subplots()
-  styles = itertools.cycle(("-", "--", "-.", ":"))
-  for (label, rates), color, style in zip(schedules.items(), itertools.cycle(_COLORS), styles):
+  styles = zip(itertools.cycle(COLORS), itertools.cycle(LINE_STYLES))
+  for (label, rates), (color, style) in zip(schedules.items(), styles, strict=False):
     panel.plot(range(len(rates)), rates, color=color, linestyle=style, linewidth=1.8, label=label)
   plain_axes(panel, title, "training step", "rate")
-  panel.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
-  panel.set_ylim(bottom=0)
-  panel.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")
+  count_steps(panel)
+  scale_rates(panel)
   panel.legend(frameon=False, fontsize=9)
   save(figure, output_png)
 
@@ -98,6 +148,7 @@ def plot_schedules(
 
 _MOST_COUNTS = 20  # classes; with more, the numbers do not fit into their cells
 _MOST_NAMES = 60  # classes
+_NAME_LENGTH, _LONG_NAME_LENGTH = 24, 60  # characters
 
 
 def plot_confusion_matrix(
@@ -118,9 +169,10 @@ def plot_confusion_matrix(
   """
   matrix = np.asarray(matrix)
   count, shares = len(labels), matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+  columns, rows, family = _class_names(labels)
   side = min(1.8 + 0.75 * count, 12) if count <= _MOST_COUNTS else 10
-  room = 0.08 * min(24, max(map(len, labels)))  # for names
-  figure = new_figure(side + 1.2 + room, side + room / 2)
+  width, height = (0.08 * max(map(len, names), default=0) for names in (rows, columns))
+  figure = new_figure(side + 1.2 + width, side + height / 2)
   panel = figure.subplots()
   image = panel.imshow(100 * shares, cmap="Blues", vmin=0, vmax=100)
   if count <= _MOST_COUNTS:
@@ -130,15 +182,37 @@ def plot_confusion_matrix(
     panel.set_yticks(edges, minor=True)
     panel.grid(which="minor", color="#cccccc", linewidth=0.8)
     panel.tick_params(which="minor", length=0)
-  names = labels if count <= _MOST_NAMES else []
-  _name_ticks(panel, names, names)
-  panel.set_xlabel("predicted class")
-  panel.set_ylabel("true class")
+  if rows:
+    _name_ticks(panel, columns, rows, family=family)
+  else:
+    for axis in (panel.xaxis, panel.yaxis):
+      axis.get_major_locator().set_params(integer=True)
+  numbered = "" if rows else " (number in the order of the labels, from 0)"
+  panel.set_xlabel(f"predicted class{numbered}")
+  panel.set_ylabel(f"true class{numbered}")
   accuracy = np.trace(matrix) / max(matrix.sum(), 1)
   text = f"{title}\n{matrix.sum():,} examples, accuracy {accuracy:.1%}"
   panel.set_title(text, fontsize=11, loc="left", parse_math=False)
   figure.colorbar(image, ax=panel, label="% of the true class", shrink=0.8)
   save(figure, output_png, bbox_inches="tight")
+
+
+def _class_names(labels: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+  """The names of columns and of rows, and their fonts; none of more classes than can be read.
+
+  Where names differ in the middle alone, or cannot be drawn, columns have numbers, and rows have
+  both.
+  """
+  if len(labels) > _MOST_NAMES:
+    return [], [], []
+  names = drawable(labels)
+  short = cut_in_the_middle(names.texts, _NAME_LENGTH)
+  numbers = [f"#{number}" for number in range(len(labels))]
+  if len(set(short)) == len(labels) and set(short).isdisjoint(numbers):
+    return short, short, names.family
+  long = cut_apart(names.texts, _LONG_NAME_LENGTH)
+  rows = [n if n == name else f"{n} {name}" for n, name in zip(numbers, long, strict=True)]
+  return numbers, rows, names.family
 
 
 def _write_counts(panel, matrix: np.ndarray, shares: np.ndarray) -> None:
@@ -151,14 +225,11 @@ def _write_counts(panel, matrix: np.ndarray, shares: np.ndarray) -> None:
     panel.text(column, row, text, **style)
 
 
-def _name_ticks(panel, x_names: Sequence[str], y_names: Sequence[str], fontsize: float = 9) -> None:
+def _name_ticks(panel, x_names: Sequence[str], y_names: Sequence[str], **style) -> None:
   """Names the columns and rows of an image; long names of columns are turned."""
-  x_names, y_names = (
-    [n if len(n) <= 24 else f"{n[:21]}..." for n in ns] for ns in (x_names, y_names)
-  )
   is_long = max(map(len, x_names), default=0) > 6 or len(x_names) > 8
   turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_long else {}
-  style = {"fontsize": fontsize, "parse_math": False}
+  style = {"fontsize": 9, "parse_math": False, **style}
   panel.set_xticks(range(len(x_names)), x_names, **style, **turned)
   panel.set_yticks(range(len(y_names)), y_names, **style)
 
@@ -184,11 +255,16 @@ def plot_scores(
     style = {"color": color, "markersize": 6, "clip_on": False}
     panel.plot(percent[name], rows, marker, label=name, **style)
   for row, value in zip(rows, percent["f1"], strict=True):
-    panel.text(2, row, f"{value:.1f}", va="center", fontsize=9)
+    panel.text(103, row, f"{value:.1f}", va="center", fontsize=9)
   plain_axes(panel, title, "percent", "", grid_axis="x")
-  names = [f"{name} ({scores[name]['support']:,.0f})" for name in scores]
-  panel.set_yticks(rows, names, parse_math=False)
-  panel.set_xlim(0, 102)
+  panel.text(103, -0.75, "F1", va="center", fontsize=9)
+  types = drawable(list(scores), "type")
+  counts = [f"{score['support']:,.0f}" for score in scores.values()]
+  names = cut_in_the_middle(types.texts, _LONG_NAME_LENGTH)
+  labels = [f"{name} ({number})" for name, number in zip(names, counts, strict=True)]
+  panel.set_yticks(rows, labels, parse_math=False, family=types.family)
+  panel.set_xlim(0, 100)
+  panel.set_ylim(-0.5, len(scores) - 0.5)
   panel.invert_yaxis()
   figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
   save(figure, output_png)
@@ -348,7 +424,7 @@ def _draw_points(panel, points: np.ndarray, groups: Sequence[str] | None) -> Non
     return
   for number, name in enumerate(dict.fromkeys(groups)):
     of_group = points[[group == name for group in groups]]
-    color, marker = _COLORS[number % len(_COLORS)], _MARKERS[number % len(_MARKERS)]
+    color, marker = COLORS[number % len(COLORS)], _MARKERS[number % len(_MARKERS)]
     style = {"s": 20, "color": color, "marker": marker, "alpha": 0.75, "linewidths": 0}
     panel.scatter(of_group[:, 0], of_group[:, 1], label=name.replace("$", r"\$"), **style)
   panel.legend(frameon=False, fontsize=9)

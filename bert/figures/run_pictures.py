@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 
 from absl import logging
 
-from bert.figures import drawing, training_curves
+from bert.figures import drawing, event_files, training_curves
 from bert.tasks.metrics import ConfusionTable
 
 FOLDER = "plots"
@@ -43,10 +43,17 @@ def draw_run(output_dir: str) -> None:
 
   Args:
     output_dir: its folder, with event files and `eval_results*.json`.
+
+  Raises:
+    ValueError: there is no such folder.
   """
+  event_files.check_folder(output_dir)
   draw_training(output_dir)
-  for path in sorted(glob.glob(os.path.join(glob.escape(output_dir), "*_results*.json"))):
+  results = sorted(glob.glob(os.path.join(glob.escape(output_dir), "*_results*.json")))
+  for path in results:
     _draw_file(path)
+  if not results and not event_files.has_events(output_dir):
+    logging.warning("Nothing to draw: %s %s", output_dir, event_files.why_empty(output_dir))
 
 
 @_or_warn
@@ -64,7 +71,7 @@ def draw_training(output_dir: str) -> None:
   Args:
     output_dir: its folder, with event files.
   """
-  if glob.glob(os.path.join(glob.escape(output_dir), "events.out.tfevents.*")):
+  if event_files.has_events(output_dir):
     path = _path(output_dir, "training")
     training_curves.plot_curves(output_dir, path)
     logging.info("Drew %s.", path)

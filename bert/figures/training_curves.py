@@ -1,70 +1,49 @@
-"""The curves of a run, read from the event files that it writes for TensorBoard, and drawn.
+"""The curves of runs, read from the event files that they write for TensorBoard, and drawn.
 
   plot_curves("/tmp/pretraining_output", "curves.png", references={"unigram entropy": 7.1})
+  plot_curves(["/tmp/rate_2e-5", "/tmp/rate_5e-5"], "rates.png")
 
 One panel for each scalar: training as a smoothed line over a thin raw one, evaluation as points.
 """
 
 import itertools
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from absl import logging
 
 from bert.figures.drawing import (
+  COLORS,
+  LINE_STYLES,
   MAIN_COLOR,
   NOTE_COLOR,
   SECOND_COLOR,
+  count_steps,
   new_figure,
   plain_axes,
   save,
+  scale_rates,
 )
-from bert.io import filesystem
+from bert.figures.event_files import Curve, NoScalarsError, Run, read_run
+from bert.figures.names import cut_in_the_middle, drawable
 
-# Step -> value, steps ascending.
-Curve = dict[int, float]
-
-_UNITS = {"loss": "nats", "accuracy": "share of right answers", "learning_rate": "rate"}
-
-
-# ---------------------------------------------------------------------------------------------
-# Reading.
-
-
-def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
-  """The scalars in the event files of a folder, not of those below it.
-
-  A run that was resumed has several files, which overlap if it was killed: the newest value counts.
-
-  Args:
-    folder: `model_dir`, or `model_dir/eval`.
-
-  Returns:
-    Tag -> step -> value.
-  """
-  import tensorflow as tf
-
-  paths = filesystem.matching(os.path.join(os.fspath(folder), "events.out.tfevents.*"))
-  # Names are not in the order of time: they contain the process number and a counter.
-  events = sorted(itertools.chain(*map(read_events, paths)), key=lambda event: event.wall_time)
-  curves: dict[str, Curve] = {}
-  for event in events:
-    for value in event.summary.value:
-      number = tf.make_ndarray(value.tensor) if value.HasField("tensor") else value.simple_value
-      if getattr(number, "shape", ()) == ():
-        curves.setdefault(value.tag, {})[event.step] = float(number)
-  return {tag: dict(sorted(curve.items())) for tag, curve in curves.items()}
-
-
-def read_events(path: str) -> Iterator:
-  """The complete events of a file, whose run may have been killed or still be writing."""
-  import tensorflow as tf
-
-  try:
-    for record in tf.data.TFRecordDataset(path):
-      yield tf.compat.v1.Event.FromString(record.numpy())
-  except tf.errors.DataLossError:
-    logging.info("%s ends within an event; the events before it are shown.", path)
+_UNITS = {
+  "loss": "nats",
+  "accuracy": "share of right answers",
+  "learning_rate": "rate",
+  "pearson": "correlation",
+  "spearman": "correlation",
+  "corrcoef": "correlation",
+}
+_PERCENT = ("f1", "exact_match")  # as the official scripts of SQuAD count
+# Styles of marks.
+_EVALUATED = {"marker": "o", "markersize": 3.5}
+_BEST = {"marker": "*", "markersize": 12, "linestyle": ""}
+_FEWEST_TO_SMOOTH = 10  # points
+_MOST_RAW_CURVES = 3  # in a panel
+_RUN_LENGTH = 48  # characters of a run's name
 
 
 def smooth(values: Sequence[float], radius: int) -> list[float]:
@@ -93,17 +72,18 @@ def smooth(values: Sequence[float], radius: int) -> list[float]:
 
 
 def plot_curves(
-  model_dir: str | os.PathLike,
+  model_dirs: str | os.PathLike | Sequence[str | os.PathLike],
   output_png: str | os.PathLike,
   tags: Sequence[str] | None = None,
   references: Mapping[str, float] | None = None,
 ) -> list[str]:
-  """Draws the curves of a run.
+  """Draws the curves of one or several runs, the latter with a colour for each run.
 
   Args:
-    model_dir: its folder; evaluation is looked for in `eval` below it.
+    model_dirs: folder of a run, or of several; evaluation is looked for in `eval` below each.
     output_png: the picture; the ending decides the format.
-    tags: scalars to show; by default losses, accuracies, and the learning rate.
+    tags: scalars to show; by default losses, accuracies, the metric that chose the best weights,
+      and the learning rate.
     references: label -> value of horizontal lines, drawn in the panel of the masked words' loss,
       or else of the first loss.
 
@@ -111,56 +91,111 @@ def plot_curves(
     The tags that are shown.
 
   Raises:
-    ValueError: there is nothing to show.
+    ValueError: a folder has nothing to show.
   """
-  training = read_curves(model_dir)
-  evaluation = read_curves(os.path.join(os.fspath(model_dir), "eval"))
-  lengths = {
-    t: max(len(c.get(t, ())) for c in (training, evaluation)) for t in [*training, *evaluation]
-  }
-  tags = _tags_to_show(model_dir, tags, lengths)
-  columns = min(2, len(tags))
-  rows = -(-len(tags) // columns)
-  figure = new_figure(5.6 * columns, 3.4 * rows)
-  panels = figure.subplots(rows, columns, squeeze=False, sharex=True).flatten()
-  for panel, tag in zip(panels, tags, strict=False):
-    _draw_panel(panel, tag, training.get(tag, {}), evaluation.get(tag, {}))
+  folders = [model_dirs] if isinstance(model_dirs, str | os.PathLike) else model_dirs
+  runs = _read_runs(list(dict.fromkeys(map(_without_slash, folders))))
+  tags = _tags_to_show(runs, tags)
+  names = drawable(_run_names([run.folder for run in runs]), "run")
+  figure, panels = _panels(len(tags))
+  for panel, tag in zip(panels, tags, strict=True):
+    _draw_runs(panel, tag, runs)
     if tag == _tag_of_references(tags):
       _draw_references(panel, references or {})
-    panel.legend(frameon=False, fontsize=9)
-  for panel in panels[len(tags) :]:
-    panel.remove()
+    _finish_panel(panel, tag, runs)
+  count_steps(panels[0])  # The others share its axis.
+  kinds = _kinds_of_lines(panels)
+  if len(runs) == 1:
+    _add_legend(figure, [kinds], names.family)
+  else:
+    _add_legend(figure, [_runs_by_colour(names.texts), _in_grey(kinds)], names.family)
   save(figure, output_png)
   return tags
 
 
-def _tags_to_show(model_dir, asked: Sequence[str] | None, present: Mapping[str, int]) -> list[str]:
-  """The tags to show: those requested, or losses, accuracies, learning rate with two points.
+def _without_slash(folder: str | os.PathLike) -> str:
+  folder = os.fspath(folder)
+  return folder.rstrip("/") or folder
 
-  Args:
-    model_dir: for messages.
-    asked: tags.
-    present: tag -> number of points.
+
+def _read_runs(folders: Sequence[str]) -> list[Run]:
+  """Reads runs. Among several, a path without scalars is left out: `output/*` may match others."""
+  if len(folders) == 1:
+    return [read_run(folders[0])]
+  runs = []
+  for folder in folders:
+    try:
+      runs.append(read_run(folder))
+    except NoScalarsError as error:
+      logging.warning("%s It is left out.", error)
+  if not runs:
+    raise ValueError(f"None of these holds event files with scalars: {', '.join(folders)}.")
+  return runs
+
+
+def _run_names(folders: Sequence[str]) -> list[str]:
+  """What differs between the paths of runs.
+
+  Example:
+    >>> _run_names(["out/rate_2e-5/run", "out/rate_5e-5/run"])
+    ['rate_2e-5', 'rate_5e-5']
+    >>> _run_names(["a", "a/b"]), _run_names(["out/mrpc"])
+    (['a', 'a/b'], ['mrpc'])
   """
-  if not present:
-    raise ValueError(
-      f"{model_dir} holds no event file with scalars. Give the --output_dir of a run as "
-      "--model_dir."
-    )
+  paths = [os.path.normpath(folder).split(os.sep) for folder in folders]
+  if len(paths) == 1:
+    return [paths[0][-1]]
+  start, end = 0, 0
+  shortest = min(map(len, paths))
+  while start < shortest - 1 and len({path[start] for path in paths}) == 1:
+    start += 1
+  while end < shortest - start - 1 and len({path[-1 - end] for path in paths}) == 1:
+    end += 1
+  return ["/".join(path[start : len(path) - end]) for path in paths]
+
+
+def _panels(count: int) -> tuple:
+  """A figure with panels in rows of two or three; those of a row fill its width."""
+  most = min(count, 2 if count in (2, 4) else 3)
+  rows = -(-count // most)
+  figure = new_figure((6.6, 5.6, 4.7)[most - 1] * most, 3.5 * rows)
+  # Rows of one, two or three panels have equal widths in sixths.
+  grid = figure.add_gridspec(rows, 6)
+  panels = []
+  for row in range(rows):
+    in_row = count // rows + (row < count % rows)
+    width = 6 // in_row
+    places = [grid[row, i * width : (i + 1) * width] for i in range(in_row)]
+    panels += [figure.add_subplot(place) for place in places]
+  for panel in panels[1:]:
+    panel.sharex(panels[0])
+  return figure, panels
+
+
+def _tags_to_show(runs: Sequence[Run], asked: Sequence[str] | None) -> list[str]:
+  """The tags to show: those requested, or the usual ones of more than one point."""
+  present: dict[str, int] = {}
+  for run in runs:
+    for tag, length in run.lengths().items():
+      present[tag] = max(length, present.get(tag, 0))
   if asked:
     unknown = [tag for tag in asked if tag not in present]
     if unknown:
       raise ValueError(
-        f"--tags: {', '.join(unknown)} is not among the scalars of {model_dir}: "
-        f"{', '.join(sorted(present))}."
+        f"--tags: {', '.join(unknown)} is not among the scalars of "
+        f"{', '.join(run.folder for run in runs)}: {', '.join(sorted(present))}."
       )
     return list(dict.fromkeys(asked))
   long = [tag for tag, length in present.items() if length > 1] or list(present)
-  endings = ("loss", "accuracy", "learning_rate")
-  shown = [tag for ending in endings for tag in long if tag.endswith(ending)]
+  watched = [tag for run in runs for tag in run.best_tags()[:1]]
+  shown = [tag for ending in ("loss", "accuracy") for tag in long if tag.endswith(ending)]
+  shown += [tag for tag in watched if tag in long]
+  shown += [tag for tag in long if tag.endswith("learning_rate")]
+  shown = list(dict.fromkeys(shown))
   if "loss" in shown and "eval_loss" in shown:  # the same curve
     shown.remove("eval_loss")
-  if sum(tag.endswith("_loss") for tag in shown) > 1 and "loss" in shown:  # the sum of them
+  is_sum = sum(tag.endswith("_loss") for tag in shown) > 1
+  if is_sum and "loss" in shown and "loss" not in watched:
     shown.remove("loss")
   return shown or long
 
@@ -178,30 +213,146 @@ def _tag_of_references(tags: Sequence[str]) -> str | None:
   return next((tag for tag in losses if tag.startswith("masked_lm")), losses[0] if losses else None)
 
 
-def _draw_panel(panel, tag: str, training: Curve, evaluation: Curve) -> None:
-  steps, values = list(training), list(training.values())
-  if tag == "learning_rate":  # has no noise, and its corners are intended
-    panel.plot(steps, values, color=MAIN_COLOR, linewidth=1.8, label="training")
-    panel.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
-    panel.set_ylim(bottom=0)
-  elif training:
-    smoothed = smooth(values, radius=len(values) // 40 + min(3, len(values) // 10))
-    panel.plot(steps, values, color=MAIN_COLOR, alpha=0.25, linewidth=0.8)
-    panel.plot(steps, smoothed, color=MAIN_COLOR, linewidth=1.8, label="training, smoothed")
-  if evaluation:
-    panel.plot(
-      list(evaluation),
-      list(evaluation.values()),
-      color=SECOND_COLOR,
-      marker="o",
-      markersize=3.5,
-      linewidth=1.4,
-      label="evaluation",
-    )
-  title = tag.replace("_lm_", " LM ").replace("_", " ")
-  plain_axes(panel, title, "training step", _unit_of(tag))
-  panel.tick_params(labelbottom=True)  # panels share an axis, which hides the labels
-  panel.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")
+def _draw_runs(panel, tag: str, runs: Sequence[Run]) -> None:
+  """Draws a scalar: of one run training and evaluation, of several each run, in its own colour."""
+  is_raw_shown = len(runs) <= _MOST_RAW_CURVES
+  for number, run in enumerate(runs):
+    of_training = of_evaluation = _style(number)
+    if len(runs) == 1:
+      of_training, of_evaluation = {"color": MAIN_COLOR}, {"color": SECOND_COLOR}
+    _draw_training(panel, tag, _finite(run.training.get(tag, {})), of_training, is_raw_shown)
+    evaluation = _finite(run.evaluation.get(tag, {}))
+    if not evaluation:
+      continue
+    style = {**_EVALUATED, **of_evaluation, "clip_on": False, "label": "evaluation"}
+    panel.plot(list(evaluation), list(evaluation.values()), linewidth=1.4, **style)
+    if tag in run.best_tags():
+      label = f"best {_title(tag)}: {run.best[1]:.4g}" if len(runs) == 1 else "best evaluation"
+      style = {**_BEST, "color": of_evaluation["color"], "clip_on": False, "label": label}
+      panel.plot(*run.best, **style)
+    if run.best and len(runs) == 1:
+      label = f"best step: {run.best[0]:,}"
+      panel.axvline(run.best[0], color=NOTE_COLOR, linestyle=":", linewidth=1.2, label=label)
+
+
+def _style(number: int) -> dict[str, str]:
+  """Colour and line of a run."""
+  line = LINE_STYLES[number // len(COLORS) % len(LINE_STYLES)]
+  return {"color": COLORS[number % len(COLORS)], "linestyle": line}
+
+
+def _draw_training(
+  panel, tag: str, curve: Curve, style: Mapping[str, str], is_raw_shown: bool
+) -> None:
+  if not curve:
+    return
+  steps, values = list(curve), list(curve.values())
+  label = "training"
+  if tag == "learning_rate":  # It has no noise, and its corners are intended.
+    label = ""
+  elif len(values) >= _FEWEST_TO_SMOOTH:
+    if is_raw_shown:
+      panel.plot(steps, values, color=style["color"], alpha=0.25, linewidth=0.8)
+    values = smooth(values, radius=len(values) // 40 + min(3, len(values) // 10))
+    label = "training, smoothed"
+  marker = "" if len(values) > 1 else "x"
+  panel.plot(steps, values, linewidth=1.8, marker=marker, label=label or None, **style)
+
+
+def _finite(curve: Curve) -> Curve:
+  return {step: value for step, value in curve.items() if math.isfinite(value)}
+
+
+def _title(tag: str) -> str:
+  return tag.replace("_lm_", " LM ").replace("_", " ")
+
+
+def _title_with_losses(tag: str, runs: Sequence[Run]) -> str:
+  """The name of a scalar; values that are not finite, and so are not drawn, are counted."""
+  curves = [curves.get(tag, {}) for run in runs for curves in (run.training, run.evaluation)]
+  lost = sum(len(curve) - len(_finite(curve)) for curve in curves)
+  if not lost:
+    return _title(tag)
+  first = min(step for curve in curves for step in curve if step not in _finite(curve))
+  note = f"{lost:,} not finite from step {first:,}"
+  logging.warning("%s: %s; such values are not drawn.", tag, note)
+  return f"{_title(tag)} ({note})"
+
+
+def _finish_panel(panel, tag: str, runs: Sequence[Run]) -> None:
+  """Names the axes and scales the vertical one."""
+  units = [_unit_of(tag, run.problem_type) for run in runs if tag in run.lengths()]
+  unit = ", ".join(dict.fromkeys(units))
+  plain_axes(panel, _title_with_losses(tag, runs), "training step", unit)
+  panel.ticklabel_format(axis="y", style="plain", useOffset=False)
+  low, high = panel.dataLim.intervaly
+  if tag == "learning_rate":
+    scale_rates(panel)
+  elif low >= 0:
+    bottom, top = panel.get_ylim()
+    limit = 1.0 if high <= 1 and _is_score(tag) else top
+    panel.set_ylim(max(bottom, 0.0), min(top, limit))
+
+
+# ---------------------------------------------------------------------------------------------
+# The legend.
+
+# A line and its name.
+_Entry = tuple[Any, str]
+
+
+def _kinds_of_lines(panels: Sequence) -> list[_Entry]:
+  """One line of each name in any panel."""
+  found: dict[str, Any] = {}
+  for panel in panels:
+    for line, name in zip(*panel.get_legend_handles_labels(), strict=True):
+      found.setdefault(name, line)
+  return [(line, name) for name, line in found.items()]
+
+
+def _in_grey(entries: Sequence[_Entry]) -> list[_Entry]:
+  """Entries without the colour of a run."""
+  from matplotlib.lines import Line2D
+
+  grey = []
+  for line, name in entries:
+    copy = Line2D([], [])
+    copy.update_from(line)
+    copy.set_color(NOTE_COLOR)
+    grey.append((copy, name))
+  return grey
+
+
+def _runs_by_colour(names: Sequence[str]) -> list[_Entry]:
+  from matplotlib.lines import Line2D
+
+  short = cut_in_the_middle(names, _RUN_LENGTH)
+  return [(Line2D([], [], linewidth=1.8, **_style(i)), name) for i, name in enumerate(short)]
+
+
+def _add_legend(figure, groups: Sequence[Sequence[_Entry]], family: Sequence[str]) -> None:
+  """One legend for all panels, below them, where it hides nothing; each group starts a row."""
+  from matplotlib.lines import Line2D
+
+  longest = max((len(name) for group in groups for _, name in group), default=0)
+  fitting = int(figure.get_figwidth() / (0.075 * longest + 0.6))  # inches
+  columns = max(1, min(fitting, max(map(len, groups))))
+  blank = (Line2D([], [], linestyle=""), "")
+  entries = [entry for group in groups for entry in [*group, *[blank] * (-len(group) % columns)]]
+  if not entries:
+    return
+  rows = len(entries) // columns
+  figure.set_figheight(figure.get_figheight() + 0.22 * rows + 0.1)
+  # A legend fills its columns from top to bottom.
+  down = [entries[row * columns + column] for column in range(columns) for row in range(rows)]
+  style = {"loc": "outside lower center", "ncols": columns, "frameon": False, "fontsize": 9}
+  legend = figure.legend(*zip(*down, strict=True), **style)
+  for text in legend.get_texts():
+    text.set(parse_math=False, family=family)
+
+
+# ---------------------------------------------------------------------------------------------
+# Details of a panel.
 
 
 def _draw_references(panel, references: Mapping[str, float]) -> None:
@@ -211,14 +362,25 @@ def _draw_references(panel, references: Mapping[str, float]) -> None:
     )
 
 
-def _unit_of(tag: str) -> str:
+def _is_score(tag: str) -> bool:
+  """Whether a scalar is one of a task's scores, whose highest value is 1 if none is above it."""
+  return tag.endswith("accuracy") or (tag.startswith("eval_") and not tag.endswith(("loss", "mse")))
+
+
+def _unit_of(tag: str, problem_type: str = "") -> str:
   """The unit of the vertical axis.
 
   Example:
     >>> _unit_of("masked_lm_loss"), _unit_of("tokens/sec"), _unit_of("tokens_per_example")
     ('nats', 'tokens per second', 'tokens per example')
+    >>> _unit_of("loss", problem_type="regression")
+    'mean squared error'
   """
+  if tag.endswith("loss") and problem_type == "regression":
+    return "mean squared error"
   if tag.endswith("/sec"):
     return f"{tag.removesuffix('/sec')} per second"
+  if tag in _PERCENT:
+    return "percent"
   units = (unit for ending, unit in _UNITS.items() if tag.endswith(ending))
   return next(units, tag.replace("_", " "))

@@ -6,38 +6,16 @@ Alone: python -m pytest tests/figures/drawing_test.py
 import numpy as np
 import pytest
 from matplotlib import image
-from matplotlib.figure import Figure
 
-from bert.figures import drawing
+from bert.figures import drawing, names
+from tests.kit.figures import assert_apart, boxes_of, saved_figures, ticks_of
 
 
 @pytest.fixture
-def drawn(monkeypatch):
+def drawn():
   """Every figure that is saved, in order."""
-  saved = []
-  savefig = Figure.savefig
-
-  def keep(figure, path, **kwargs):
-    saved.append(figure)
-    savefig(figure, path, dpi=50, **kwargs)  # small is fast
-
-  monkeypatch.setattr(Figure, "savefig", keep)
-  return saved
-
-
-def boxes_of(texts):
-  """Where texts are, in pixels."""
-  return [text.get_window_extent() for text in texts if text.get_visible() and text.get_text()]
-
-
-def assert_apart(texts, figure):
-  """No text overlaps another one or the edge."""
-  boxes = boxes_of(texts)
-  assert boxes
-  for box in boxes:
-    assert 0 <= box.x0 <= box.x1 <= figure.bbox.width
-    assert 0 <= box.y0 <= box.y1 <= figure.bbox.height
-  assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+  with saved_figures() as figures:
+    yield figures
 
 
 def test_a_confusion_matrix_shows_counts_and_shares_of_each_row(drawn, tmp_path):
@@ -57,7 +35,7 @@ def test_a_confusion_matrix_shows_counts_and_shares_of_each_row(drawn, tmp_path)
   assert (panel.get_xlabel(), panel.get_ylabel()) == ("predicted class", "true class")
   assert bar.get_ylabel() == "% of the true class"
   names = [label.get_text() for label in panel.get_yticklabels()]
-  assert names == ["contradiction", "$x$ and more than can...", "neutral"]
+  assert names == ["contradiction", "$x$ and more t…e written", "neutral"]
   assert_apart([*panel.texts, *panel.get_yticklabels()], drawn[0])
 
 
@@ -68,13 +46,55 @@ def test_a_class_that_never_occurs_is_no_division_by_zero(drawn, tmp_path):
   assert np.isfinite(drawn[0].axes[0].get_images()[0].get_array()).all()
 
 
-@pytest.mark.parametrize(("count", "numbers", "names"), [(21, 0, 21), (61, 0, 0)])
-def test_what_would_not_fit_is_left_out(drawn, tmp_path, count, numbers, names):
+def names_of(panel) -> tuple[list[str], list[str]]:
+  """The names of columns and rows."""
+  return tuple(
+    [label.get_text() for label in ticks_of(axis)] for axis in (panel.xaxis, panel.yaxis)
+  )
+
+
+@pytest.mark.parametrize("count", [2, 21, 60])
+def test_every_class_has_a_name_that_can_be_read(drawn, tmp_path, count):
   labels = [f"intent {i}" for i in range(count)]
   drawing.plot_confusion_matrix(np.eye(count, dtype=int), labels, tmp_path / "a.png")
   panel = drawn[0].axes[0]
-  assert len(panel.texts) == numbers
-  assert len(panel.get_xticklabels()) == len(panel.get_yticklabels()) == names
+  assert len(panel.texts) == (count if count <= 20 else 0), "counts only where they fit"
+  assert names_of(panel) == (labels, labels)
+  assert_apart(panel.get_yticklabels(), drawn[0])
+
+
+def test_more_classes_than_names_fit_are_numbered(drawn, tmp_path):
+  labels = [f"intent {i}" for i in range(61)]
+  drawing.plot_confusion_matrix(np.eye(61, dtype=int), labels, tmp_path / "a.png")
+  panel = drawn[0].axes[0]
+  for ticks in names_of(panel):
+    assert len(ticks) >= 4
+    assert set(ticks) <= {str(number) for number in range(61)}
+  assert panel.get_xlabel() == "predicted class (number in the order of the labels, from 0)"
+
+
+def test_long_labels_that_would_look_alike_are_numbered_and_spelt_out(drawn, tmp_path):
+  """25 labels that differ in the middle alone."""
+  begin, end = "complaint about the delivery of product", "in the shop of the town"
+  labels = [f"{begin} {i:02} {end}" for i in range(25)]
+  drawing.plot_confusion_matrix(np.eye(25, dtype=int), labels, tmp_path / "a.png")
+  columns, rows = names_of(drawn[0].axes[0])
+  assert columns == [f"#{i}" for i in range(25)]
+  assert len(set(rows)) == 25
+  for i, row in enumerate(rows):
+    assert row.startswith(f"#{i} …")
+    assert row.endswith(f"delivery of product {i:02} {end}")
+  assert_apart(drawn[0].axes[0].get_yticklabels(), drawn[0])
+
+
+def test_labels_without_a_font_are_numbered(drawn, tmp_path, monkeypatch):
+  monkeypatch.setattr(
+    names, "_cover", lambda characters: (["DejaVu Sans"], characters & set("好差"))
+  )
+  drawing.plot_confusion_matrix(np.eye(3, dtype=int), ["好", "差", "neutral"], tmp_path / "a.png")
+  assert names_of(drawn[0].axes[0]) == (["#0", "#1", "#2"], ["#0", "#1", "#2 neutral"])
+  drawing.plot_scores({"好": dict.fromkeys(("precision", "recall", "f1", "support"), 1)}, "b.png")
+  assert names_of(drawn[1].axes[0])[1] == ["#0 (1)"]
 
 
 def test_scores_are_bars_and_marks_in_percent(drawn, tmp_path):
@@ -89,9 +109,10 @@ def test_scores_are_bars_and_marks_in_percent(drawn, tmp_path):
   assert precision.get_xdata() == pytest.approx([93.0, 0.0])
   assert recall.get_xdata() == pytest.approx([95.0, 0.0])
   assert [text.get_text() for text in panel.get_yticklabels()] == ["LOC (1,668)", "PER (17)"]
-  assert [text.get_text() for text in panel.texts] == ["94.0", "0.0"]
+  assert [text.get_text() for text in panel.texts] == ["94.0", "0.0", "F1"]
   assert panel.yaxis_inverted(), "the first type is on top"
-  assert panel.get_xlim()[0] == 0
+  assert panel.get_xlim() == (0, 100)
+  assert_apart([*panel.texts, *panel.get_yticklabels()], drawn[0])
 
 
 def test_schedules_are_told_apart_without_colour(drawn, tmp_path):
@@ -154,4 +175,16 @@ def test_a_table_shows_every_cell_and_nothing_runs_over_the_edge(drawn, tmp_path
   assert shown[:7] == ["GLUE", *(cell for row in rows for cell in row)]
   assert " ".join(shown[7:]) == notes[0]
   assert_apart(panel.texts, drawn[0])
-  assert image.imread(tmp_path / "table.png").std() > 0.05
+
+
+@pytest.mark.parametrize("ending", ["png", "SVG", ""])
+def test_the_ending_of_a_name_decides_the_format(tmp_path, ending):
+  path = tmp_path / f"table.{ending}".rstrip(".")
+  drawing.check_format(path)
+  drawing.plot_table([("Task", "Score")], path, "GLUE")
+  if ending == "SVG":
+    assert "<svg" in path.read_text()
+  else:
+    assert image.imread(path, format="png").std() > 0.05
+  with pytest.raises(ValueError, match=r"a\.xlsx: a picture cannot be written as \.xlsx\. Use"):
+    drawing.check_format(tmp_path / "a.xlsx")

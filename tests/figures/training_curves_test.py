@@ -1,47 +1,19 @@
-"""Curves read from event files, whole or torn, and drawn.
+"""Curves of one run and of several: what is shown, and that it can be read.
 
 Alone: python -m pytest tests/figures/training_curves_test.py
 """
+
+from unittest import mock
 
 import numpy as np
 import pytest
 from matplotlib import image
 
 from bert.figures import training_curves
-from tests.kit.event_files import write_events, write_run
+from bert.figures.event_files import Run
+from tests.kit.event_files import write_run
+from tests.kit.figures import assert_apart, legend_of, saved_figures, ticks_of
 from tests.kit.script_runs import run_python
-
-
-@pytest.fixture
-def run(tmp_path):
-  """A run with training and evaluation."""
-  return write_run(tmp_path / "run")
-
-
-def test_values_and_steps_are_those_written(run):
-  curves = training_curves.read_curves(run)
-  assert list(curves["loss"]) == list(range(1, 51))
-  np.testing.assert_allclose(list(curves["loss"].values()), np.linspace(8, 3, 50), rtol=1e-6)
-  assert training_curves.read_curves(run / "eval") == {
-    "loss": {50: 5.0},
-    "masked_lm_loss": {50: 4.0},
-  }
-  assert training_curves.read_curves(run / "nothing") == {}
-
-
-def test_the_later_of_two_files_counts_where_they_overlap(tmp_path):
-  """By the time of the events: names hold a counter, and 10 is sorted in front of 9."""
-  first = write_events(tmp_path, {"loss": [1.0, 2.0, 3.0]})
-  second = write_events(tmp_path, {"loss": [4.0, 5.0]}, first_step=3)
-  first.rename(tmp_path / f"{second.name}9")
-  assert training_curves.read_curves(tmp_path) == {"loss": {1: 1.0, 2: 2.0, 3: 4.0, 4: 5.0}}
-
-
-@pytest.mark.parametrize("cut", [1, 9, 30])
-def test_a_file_that_ends_within_an_event_shows_what_is_there(tmp_path, cut):
-  path = write_events(tmp_path, {"loss": [1.0, 2.0, 3.0]})
-  path.write_bytes(path.read_bytes()[:-cut])
-  assert training_curves.read_curves(tmp_path) == {"loss": {1: 1.0, 2: 2.0}}
 
 
 def test_smoothing_keeps_lines_straight_and_takes_noise_away():
@@ -53,69 +25,187 @@ def test_smoothing_keeps_lines_straight_and_takes_noise_away():
   assert training_curves.smooth([], 3) == []
 
 
-def drawn(monkeypatch, *args, **kwargs):
-  """What `plot_curves` puts into its figure: title -> panel."""
-  from matplotlib.figure import Figure
-
-  figures = []
-  savefig = Figure.savefig
-
-  def keep(figure, *args, **kwargs):
-    figures.append(figure)
-    savefig(figure, *args, **kwargs)
-
-  monkeypatch.setattr(Figure, "savefig", keep)
-  training_curves.plot_curves(*args, **kwargs)
-  return {panel.get_title(loc="left"): panel for panel in figures[0].axes}
+def read(training=None, evaluation=None, folder="run", first=1, every=1, **facts) -> Run:
+  """What `read_run` returns: training from step `first` on, evaluation at 50, 100, ..."""
+  steps, evaluated = range(first, 10**7, every), range(50, 999, 50)
+  curves = [
+    {tag: dict(zip(at, values, strict=False)) for tag, values in (each or {}).items()}
+    for at, each in ((steps, training), (evaluated, evaluation))
+  ]
+  return Run(folder, *curves, **facts)
 
 
-def test_panels_have_names_units_and_curves(run, tmp_path, monkeypatch):
-  references = {"unigram entropy": 7.1}
-  panels = drawn(monkeypatch, run, tmp_path / "a.png", references=references)
+LOSS = {"loss": np.linspace(0.6, 0.1, 100)}
+
+
+def draw(*runs: Run, tags=None, references=None):
+  """The figure of `plot_curves`, and its panels by heading."""
+  folders = {run.folder: run for run in runs}
+  with mock.patch.object(training_curves, "read_run", folders.get), saved_figures() as figures:
+    training_curves.plot_curves([*folders], "a.png", tags, references)
+  [figure] = figures
+  return figure, {panel.get_title(loc="left"): panel for panel in figure.axes}
+
+
+def test_a_run_on_disk_becomes_a_picture_on_disk(tmp_path):
+  run = write_run(tmp_path / "run")
+  tags = training_curves.plot_curves(run, tmp_path / "a.png", references={"unigram entropy": 7.1})
+  assert tags == ["masked_lm_loss", "next_sentence_loss", "masked_lm_accuracy"]
+  assert image.imread(tmp_path / "a.png").std() > 0.05
+
+
+def test_panels_have_names_units_and_curves():
+  values = np.linspace(8, 3, 50)
+  names = ("loss", "masked_lm_loss", "next_sentence_loss", "masked_lm_accuracy", "examples/sec")
+  run = read(dict.fromkeys(names, values), {"loss": [5.0], "masked_lm_loss": [4.0]})
+  figure, panels = draw(run, references={"unigram entropy": 7.1})
   assert list(panels) == ["masked LM loss", "next sentence loss", "masked LM accuracy"]
   panel = panels["masked LM loss"]
   assert (panel.get_xlabel(), panel.get_ylabel()) == ("training step", "nats")
   assert panels["masked LM accuracy"].get_ylabel() == "share of right answers"
   raw, smoothed, evaluation, reference = panel.get_lines()
-  np.testing.assert_allclose(raw.get_ydata(), np.linspace(8, 3, 50), rtol=1e-6)
+  np.testing.assert_array_equal(raw.get_ydata(), values)
   assert raw.get_linewidth() < smoothed.get_linewidth()
   assert (list(evaluation.get_xdata()), list(evaluation.get_ydata())) == ([50], [4.0])
   assert set(reference.get_ydata()) == {7.1}
-  labels = [text.get_text() for text in panel.get_legend().get_texts()]
-  assert labels == ["training, smoothed", "evaluation", "unigram entropy (7.1)"]
+  assert set(legend_of(figure)) == {"training, smoothed", "evaluation", "unigram entropy (7.1)"}
   assert len(panels["next sentence loss"].get_lines()) == 2
 
-  pixels = image.imread(tmp_path / "a.png")
-  assert pixels.shape[0] > 500
-  assert pixels.shape[1] > 1000
-  assert pixels.std() > 0.05
 
-
-def test_chosen_tags_alone_are_drawn(run, tmp_path, monkeypatch):
-  panels = drawn(monkeypatch, run, tmp_path / "a.png", ["examples/sec", "loss"])
+def test_chosen_tags_alone_are_drawn():
+  run = read({"examples/sec": [1.0, 2.0], "loss": [1.0, 2.0], "accuracy": [1.0, 2.0]})
+  _, panels = draw(run, tags=["examples/sec", "loss"])
   assert list(panels) == ["examples/sec", "loss"]
   assert panels["examples/sec"].get_ylabel() == "examples per second"
 
 
-def test_a_fine_tuning_run_shows_each_curve_once_and_the_learning_rate_as_it_is(
-  tmp_path, monkeypatch
-):
+def test_a_fine_tuning_run_shows_each_curve_once_and_the_learning_rate_as_it_is():
   rates = [1e-5, 2e-5, 1.9e-5, *np.linspace(1.8e-5, 0, 97)]
-  write_events(tmp_path, {"loss": [0.6] * 100, "learning_rate": rates})
-  write_events(tmp_path / "eval", {"eval_accuracy": [0.7, 0.8], "loss": [0.5, 0.4]}, 50)
-  write_events(tmp_path / "eval", {"eval_loss": [0.5, 0.4]}, 50)
-  panels = drawn(monkeypatch, tmp_path, tmp_path / "a.png")
+  losses = {"loss": [0.5, 0.4], "eval_loss": [0.5, 0.4]}
+  _, panels = draw(read({**LOSS, "learning_rate": rates}, {"eval_accuracy": [0.7, 0.8], **losses}))
   assert list(panels) == ["loss", "eval accuracy", "learning rate"]
   [line] = panels["learning rate"].get_lines()
-  np.testing.assert_allclose(line.get_ydata(), rates, rtol=1e-6)
+  np.testing.assert_array_equal(line.get_ydata(), rates)
   assert panels["learning rate"].get_ylim()[0] == 0
 
 
-def test_a_single_point_is_no_curve_unless_there_is_nothing_else(tmp_path, monkeypatch):
-  write_events(tmp_path / "eval", {"eval_accuracy": [0.7]}, 50)
-  assert list(drawn(monkeypatch, tmp_path, tmp_path / "a.png")) == ["eval accuracy"]
-  write_events(tmp_path, {"loss": [0.6, 0.5]})
-  assert list(drawn(monkeypatch, tmp_path, tmp_path / "a.png")) == ["loss"]
+def test_a_single_point_is_no_curve_unless_there_is_nothing_else():
+  single = {"eval_accuracy": [0.7]}
+  assert list(draw(read({}, single))[1]) == ["eval accuracy"]
+  assert list(draw(read({"loss": [0.6, 0.5]}, single))[1]) == ["loss"]
+
+
+@pytest.mark.parametrize(
+  ("first", "values"),
+  [
+    (10, {"loss": [0.7, 0.6], "learning_rate": [1e-5, 0.0]}),
+    (1, {"loss": [0.7], "learning_rate": [1e-5]}),
+    (99_990, {"masked_lm_loss": [0.69312, 0.693121] * 6, "next_sentence_loss": [0.0] * 12}),
+    (1, {"loss": np.linspace(1e5, 1e5 + 3, 30), "learning_rate": [3e-5] * 30}),
+    (1, {"loss": np.linspace(3e-7, 0, 30), "learning_rate": np.linspace(1.5, 0, 30)}),
+    (100_000, dict.fromkeys(("loss", "accuracy", "learning_rate"), np.zeros(10))),
+  ],
+)
+def test_numbers_at_the_axes_differ_and_none_stands_in_the_heading(first, values):
+  figure, panels = draw(read(values, first=first, every=max(1, first // 1000 * 1000)))
+  assert len(panels) == len(values)
+  for panel in panels.values():
+    for axis in (panel.xaxis, panel.yaxis):
+      labels = [label.get_text() for label in ticks_of(axis)]
+      assert len(set(labels)) == len(labels), labels
+      assert_apart(ticks_of(axis), figure)
+      assert axis.get_offset_text().get_text() == ""
+    assert all("." not in label.get_text() for label in ticks_of(panel.xaxis)), "whole steps"
+
+
+def test_axes_end_where_values_cannot_go():
+  scores = {"eval_accuracy": [0.5, 0.9, 1.0], "eval_pearson": [-0.1, 0.2, 0.3]}
+  _, panels = draw(read(LOSS, scores), tags=["loss", *scores])
+  assert panels["eval accuracy"].get_ylim()[1] == 1.0
+  assert panels["loss"].get_ylim()[0] >= 0
+  assert panels["eval pearson"].get_ylim()[0] < -0.1
+  assert panels["eval pearson"].get_ylabel() == "correlation"
+  assert panels["loss"].get_xlim() == panels["eval accuracy"].get_xlim(), "one axis of time"
+
+
+def test_the_loss_of_a_regression_is_a_squared_error():
+  _, panels = draw(read(LOSS, problem_type="regression"))
+  assert panels["loss"].get_ylabel() == "mean squared error"
+
+
+def test_the_best_evaluation_is_marked_in_the_panel_of_its_metric():
+  scores = {"eval_f1": [0.5, 0.9, 0.8], "loss": [0.3, 0.2, 0.3], "eval_recall": [0.1, 0.2, 0.3]}
+  figure, panels = draw(read(LOSS, scores, best=(100, 0.9)))
+  assert list(panels) == ["loss", "eval f1"], "the metric is shown by default"
+  stars = [line for line in panels["eval f1"].get_lines() if line.get_marker() == "*"]
+  assert [(list(star.get_xdata()), list(star.get_ydata())) for star in stars] == [([100], [0.9])]
+  legend = legend_of(figure)
+  assert {"best eval f1: 0.9", "best step: 100"} <= set(legend)
+  for panel in panels.values():
+    assert any(set(line.get_xdata()) == {100} for line in panel.get_lines())
+
+
+@pytest.mark.parametrize(("points", "name"), [(9, "training"), (10, "training, smoothed")])
+def test_few_points_are_not_smoothed_and_not_said_to_be(points, name):
+  values = np.random.default_rng(0).normal(size=points) + 5
+  figure, panels = draw(read({"loss": values}))
+  *raw, line = panels["loss"].get_lines()
+  assert list(legend_of(figure)) == [name]
+  assert np.array_equal(line.get_ydata(), values) == (points == 9)
+  assert len(raw) == (points == 10), "few points are drawn once"
+
+
+def test_values_that_are_not_finite_are_counted_and_hide_no_others():
+  _, panels = draw(read({"loss": [3.0, 2.5, 2.0, np.nan, np.inf] * 4}))
+  [(heading, panel)] = panels.items()
+  assert heading == "loss (8 not finite from step 4)"
+  assert all(np.isfinite(line.get_ydata()).all() for line in panel.get_lines())
+  assert np.isfinite(panel.get_ylim()).all()
+
+
+@pytest.mark.parametrize(("count", "rows"), [(1, [1]), (3, [3]), (4, [2, 2]), (5, [3, 2])])
+def test_panels_fill_their_rows(count, rows):
+  _, panels = draw(read({f"x{i}_loss": [1.0, 2.0] for i in range(count)}))
+  boxes = [panel.get_position() for panel in panels.values()]
+  heights = sorted({round(box.y0, 2) for box in boxes}, reverse=True)
+  assert [sum(round(box.y0, 2) == height for box in boxes) for height in heights] == rows
+  for height in heights:
+    assert max(box.x1 for box in boxes if round(box.y0, 2) == height) > 0.95
+
+
+def test_several_runs_have_a_colour_each_and_one_legend():
+  runs = [
+    read(LOSS, {"eval_accuracy": [0.5, 0.6, i / 10]}, f"out/rate_{i}/run", best=(100, 0.6))
+    for i in range(8)
+  ]
+  figure, panels = draw(*runs, references={"chance": 0.7})
+  names = [f"rate_{i}" for i in range(8)]
+  legend = legend_of(figure)
+  kinds = {"training, smoothed", "evaluation", "best evaluation", "chance (0.7)"}
+  assert set(legend) == {*names, *kinds}, "what differs in the paths"
+  looks = {(legend[name].get_color(), legend[name].get_linestyle()) for name in names}
+  assert len(looks) == 8
+  lines = [line for line in panels["eval accuracy"].get_lines() if line.get_marker() == "o"]
+  for i, (line, name) in enumerate(zip(lines, names, strict=True)):
+    assert list(line.get_ydata()) == [0.5, 0.6, i / 10]
+    assert line.get_color() == legend[name].get_color()
+  below = figure.legends[0].get_window_extent()
+  assert 0 <= below.y0 < below.y1 <= min(panel.get_tightbbox().y0 for panel in panels.values())
+  assert_apart(figure.legends[0].get_texts(), figure)
+
+
+def test_among_several_folders_those_without_curves_are_left_out(tmp_path):
+  runs = [write_run(tmp_path / name) for name in ("a", "b")]
+  (tmp_path / "export").mkdir()
+  (tmp_path / "results.txt").write_text("")
+  other = [tmp_path / "export", tmp_path / "results.txt"]
+  training_curves.plot_curves([*runs, *other, f"{runs[0]}/"], tmp_path / "a.svg", ["loss"])
+  text = (tmp_path / "a.svg").read_text()
+  assert [text.count(f"<!-- {name} -->") for name in ("a", "b", "export")] == [1, 1, 0]
+  with pytest.raises(ValueError, match=r"None of these holds event files .*export, .*results\.txt"):
+    training_curves.plot_curves(other, tmp_path / "a.png")
+  with pytest.raises(ValueError, match="nowhere does not exist"):
+    training_curves.plot_curves([*runs, tmp_path / "nowhere"], tmp_path / "a.png")
 
 
 def test_importing_loads_neither_matplotlib_nor_tensorflow(tmp_path):

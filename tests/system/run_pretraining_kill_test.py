@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.figures import training_curves
+from bert.figures import event_files
 from bert.io.record_files import write_records
 from tests.kit.paths import ROOT
 
@@ -204,7 +204,7 @@ def all_values(out) -> dict[tuple[str, int], set[float]]:
   """All values that event files tell for a tag and a step: of each process that got there."""
   found: dict[tuple[str, int], set[float]] = {}
   for path in sorted(out.glob("events.out.tfevents.*")):
-    for event in training_curves.read_events(str(path)):
+    for event in event_files.read_events(str(path)):
       for value in event.summary.value:
         if value.tag in EXACT:
           key = value.tag, event.step

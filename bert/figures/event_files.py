@@ -1,0 +1,170 @@
+"""The files of a run that pictures are drawn from: its scalars for TensorBoard, its best step.
+
+run = read_run("/tmp/mrpc_output")
+run.evaluation["eval_accuracy"]  # {100: 0.79, 200: 0.81}
+"""
+
+import dataclasses
+import glob
+import itertools
+import math
+import os
+from collections.abc import Iterator, Mapping
+
+from absl import logging
+
+from bert.io import filesystem
+
+# Step -> value, steps ascending.
+Curve = dict[int, float]
+
+_EVENTS = "events.out.tfevents.*"
+
+
+class NoScalarsError(ValueError):
+  """A folder holds no curves."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """What the files of a run say.
+
+  Attributes:
+    folder: its `model_dir`.
+    training: tag -> curve.
+    evaluation: tag -> curve.
+    best: step and value of the best evaluation during training; None without one.
+    problem_type: as of `--problem_type`; "" if unknown.
+  """
+
+  folder: str
+  training: Mapping[str, Curve]
+  evaluation: Mapping[str, Curve]
+  best: tuple[int, float] | None = None
+  problem_type: str = ""
+
+  def lengths(self) -> dict[str, int]:
+    """Tag -> number of points."""
+    both = (self.training, self.evaluation)
+    return {tag: max(len(c.get(tag, ())) for c in both) for c in both for tag in c}
+
+  def best_tags(self) -> list[str]:
+    """The scalars that have the best value at its step: the one that was watched, and its copies.
+
+    Event files hold float32, the checkpoint's state float64.
+    """
+    if self.best is None:
+      return []
+    step, value = self.best
+    return [
+      tag
+      for tag, curve in self.evaluation.items()
+      if math.isclose(curve.get(step, math.nan), value, rel_tol=1e-6)
+    ]
+
+
+def read_run(folder: str | os.PathLike) -> Run:
+  """Reads a run: its curves, those of `eval` below it, and the state in its newest checkpoint.
+
+  Raises:
+    NoScalarsError: the folder has no event file with scalars.
+    ValueError: there is no such folder.
+  """
+  folder = os.fspath(folder)
+  check_folder(folder)
+  training, evaluation = read_curves(folder), read_curves(os.path.join(folder, "eval"))
+  if not training and not evaluation:
+    raise NoScalarsError(f"{folder} {why_empty(folder)}")
+  state = _newest_state(folder)
+  best = state.get("run", {})
+  return Run(
+    folder,
+    training,
+    evaluation,
+    None if best.get("best_value") is None else (best["best_step"], best["best_value"]),
+    state.get("fingerprint", {}).get("problem_type", ""),
+  )
+
+
+def check_folder(folder: str) -> None:
+  """Checks that a folder exists.
+
+  Raises:
+    ValueError: it does not.
+  """
+  if not filesystem.exists(folder):
+    raise ValueError(f"{folder} does not exist. Give the --output_dir of a run as --model_dir.")
+
+
+def why_empty(folder: str) -> str:
+  """Why no curves are found at a path that exists: the second half of a sentence."""
+  if filesystem.is_file(folder):
+    return "is a file. Give the folder that holds it, the --output_dir of a run, as --model_dir."
+  below = [
+    name for name in filesystem.list_folder(folder) if has_events(os.path.join(folder, name))
+  ]
+  if not below:
+    return (
+      "holds no event file with scalars. Give the --output_dir of a run as --model_dir; a run "
+      "writes them every --save_summary_steps steps."
+    )
+  some = ", ".join(below[:8]) + (", ..." if len(below) > 8 else "")
+  return f"holds no event file with scalars, but these folders in it do: {some}."
+
+
+def has_events(folder: str | os.PathLike) -> bool:
+  """Whether there are event files in a folder, not below it."""
+  return bool(_event_files(folder))
+
+
+def _event_files(folder: str | os.PathLike) -> list[str]:
+  return filesystem.matching(os.path.join(glob.escape(os.fspath(folder)), _EVENTS))
+
+
+def _newest_state(folder: str) -> Mapping:
+  """The state in the newest checkpoint of a run; empty without one that can be read."""
+  from bert.checkpoints import bundle_files, finding, reading
+
+  try:
+    checkpoints = finding.list_checkpoints(folder)
+    return reading.read_state(checkpoints[-1][1]) if checkpoints else {}
+  except bundle_files.CheckpointError as error:
+    logging.warning("The best step is not marked: %s", error)
+    return {}
+
+
+def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
+  """The scalars in the event files of a folder, not of those below it.
+
+  A run that was resumed has several files, which overlap if it was killed: the newest value counts.
+
+  Args:
+    folder: `model_dir`, or `model_dir/eval`.
+
+  Returns:
+    Tag -> step -> value.
+  """
+  import tensorflow as tf
+
+  # Names are not in the order of time: they contain the process number and a counter.
+  events = sorted(
+    itertools.chain(*map(read_events, _event_files(folder))), key=lambda event: event.wall_time
+  )
+  curves: dict[str, Curve] = {}
+  for event in events:
+    for value in event.summary.value:
+      number = tf.make_ndarray(value.tensor) if value.HasField("tensor") else value.simple_value
+      if getattr(number, "shape", ()) == ():
+        curves.setdefault(value.tag, {})[event.step] = float(number)
+  return {tag: dict(sorted(curve.items())) for tag, curve in curves.items()}
+
+
+def read_events(path: str) -> Iterator:
+  """The complete events of a file, whose run may have been killed or still be writing."""
+  import tensorflow as tf
+
+  try:
+    for record in tf.data.TFRecordDataset(path):
+      yield tf.compat.v1.Event.FromString(record.numpy())
+  except tf.errors.DataLossError:
+    logging.info("%s ends within an event; the events before it are shown.", path)
