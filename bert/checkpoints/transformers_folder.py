@@ -12,7 +12,6 @@ translates names, `transformers_config.py` configurations; `safetensors_file.py`
 import functools
 import json
 import os
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -335,7 +334,7 @@ def write_folder(
   content = transformers_config.from_original(config, HEADS[head.name], labels, head.problem_type)
   _write_json(os.path.join(folder, CONFIG), content)
   _write_json(os.path.join(folder, TOKENIZER_CONFIG), _tokenizer_config(do_lower_case, content))
-  shutil.copyfile(vocab_file, os.path.join(folder, VOCABULARY))
+  atomic_files.copy_file(vocab_file, os.path.join(folder, VOCABULARY))
   path = os.path.join(folder, WEIGHTS)
   # transformers requires this entry to load with PyTorch.
   safetensors_file.write(path, _renamed(tensors, head), {"format": "pt"})

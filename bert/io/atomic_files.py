@@ -41,6 +41,15 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> None:
     writer.write(data)
 
 
+def copy_file(source: str | os.PathLike, path: str | os.PathLike) -> None:
+  """Copies a small file, from any file system to any; see `written_whole`.
+
+  Raises:
+    OSError: it cannot be read or written; the error names the file.
+  """
+  write_bytes(path, filesystem.read_bytes(source))
+
+
 @contextlib.contextmanager
 def written_whole(path: str | os.PathLike) -> Iterator[BinaryIO]:
   """A binary file to write to, which becomes `path` when the block ends without an error.
@@ -249,12 +258,12 @@ class FolderInUseError(OSError):
   """Another process writes to this folder."""
 
 
-_LOCK_NAME = ".lock"
+LOCK_NAME = ".lock"
 _held: dict[tuple[int, str], int] = {}  # (process, lock file) -> how many blocks hold it
 
 
 @contextlib.contextmanager
-def hold_folder(folder: str | os.PathLike) -> Iterator[None]:
+def hold_folder(folder: str | os.PathLike, lock_name: str = LOCK_NAME) -> Iterator[None]:
   """Within the block no other process holds this folder; blocks of one process may be nested.
 
   The operating system releases the lock when the process ends, even if it is killed, so a
@@ -264,13 +273,14 @@ def hold_folder(folder: str | os.PathLike) -> Iterator[None]:
 
   Args:
     folder: must exist.
+    lock_name: of the file; processes that give different names may use the folder together.
 
   Raises:
     FolderInUseError: another process holds it; the message names the process.
   """
   filesystem.check_local(folder)
   # A child that was forked inside the block holds nothing, hence the process in the key.
-  key = os.getpid(), os.path.join(os.path.realpath(folder), _LOCK_NAME)
+  key = os.getpid(), os.path.join(os.path.realpath(folder), lock_name)
   descriptor = None if key in _held or fcntl is None else _lock(key[1], os.fspath(folder))
   _held[key] = _held.get(key, 0) + 1
   try:
