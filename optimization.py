@@ -91,7 +91,7 @@ def create_optimizer(
   """
   del use_tpu
   store = current_store()
-  frozen = [frozen_pattern(what) for what in freeze]
+  frozen = check_frozen(freeze, store.trainable_variables)
   trained = {
     name: variable
     for name, variable in store.trainable_variables.items()
@@ -268,6 +268,32 @@ def learning_rate_multipliers(
     return layerwise_decay ** (top - layers.get(name, top))
 
   return {name: multiplier(name) for name in names}
+
+
+def check_frozen(freeze: Iterable[str], names: Iterable[str]) -> list[re.Pattern]:
+  """The patterns of the values of `--freeze`.
+
+  Args:
+    freeze: see `frozen_pattern`.
+    names: of the model's variables.
+
+  Raises:
+    ValueError: a value selects no variable, or more layers than there are.
+  """
+  names = list(names)
+  num_layers = len({match[1] for match in map(_LAYER.match, names) if match})
+  patterns = [frozen_pattern(what) for what in freeze]
+  for what, pattern in zip(freeze, patterns, strict=True):
+    layers = re.fullmatch(r"layers:(\d+)", what)
+    if layers and int(layers[1]) > num_layers:
+      raise ValueError(f"--freeze={what}: the model has {num_layers} layers.")
+    if not any(map(pattern.search, names)):
+      raise ValueError(
+        f"--freeze={what} selects no variable. It takes embeddings, encoder, layers:N with N up to "
+        f"{num_layers}, or a regular expression on names such as "
+        "bert/encoder/layer_0/output/dense/kernel."
+      )
+  return patterns
 
 
 def frozen_pattern(what: str) -> re.Pattern:

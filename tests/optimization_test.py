@@ -302,6 +302,10 @@ def test_freezing():
     moved(freeze=["."])
   with pytest.raises(ValueError, match="regular expression"):
     moved(freeze=["("])
+  with pytest.raises(ValueError, match="--freeze=nosuch selects no variable"):
+    moved(freeze=["embeddings", "nosuch"])
+  with pytest.raises(ValueError, match="--freeze=layers:9: the model has 2 layers"):
+    moved(freeze=["layers:9"])
 
 
 def test_layerwise_and_head_learning_rates():

@@ -325,6 +325,17 @@ def check_resumed(subject: Subject) -> Iterator[Finding]:
 # The variables of a model.
 
 
+# Of the heads that the scripts put on an encoder.
+HEAD_NAMES = (
+  *("output_weights", "output_bias"),
+  *("cls/squad/output_weights", "cls/squad/output_bias"),
+  *("cls/seq_relationship/output_weights", "cls/seq_relationship/output_bias"),
+  *("cls/predictions/transform/dense/kernel", "cls/predictions/transform/dense/bias"),
+  *("cls/predictions/transform/LayerNorm/gamma", "cls/predictions/transform/LayerNorm/beta"),
+  "cls/predictions/output_bias",
+)
+
+
 def expected_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
   """Name -> shape of every variable of the encoder, as `modeling.BertModel` makes them.
 

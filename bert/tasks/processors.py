@@ -65,6 +65,18 @@ class DataProcessor:
     return read_table(input_file, quotechar=quotechar)
 
 
+def metric_names(processor) -> list[str]:
+  """The metrics that a task is evaluated by; classifications also by precision and recall.
+
+  Args:
+    processor: one written for the original knows nothing of problem types and metrics.
+  """
+  names = list(getattr(processor, "metrics", ("accuracy",)))
+  if getattr(processor, "problem_type", "classification") == "classification":
+    names += ["accuracy", "precision", "recall"]
+  return list(dict.fromkeys(names))
+
+
 @dataclasses.dataclass(frozen=True)
 class Columns:
   """The columns of a table of examples.

@@ -16,6 +16,15 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 Scores = Mapping[str, float]
 
+# The results that can select a checkpoint. In 2.0, those of questions with and without an answer
+# are there if the file has such questions.
+RESULTS_OF_1_1 = ("exact_match", "f1", "total")
+RESULTS_OF_2_0 = (
+  *("exact", "f1", "total", "best_exact", "best_f1"),
+  *(f"{kind}_{name}" for kind in ("HasAns", "NoAns") for name in ("exact", "f1", "total")),
+  *("HasAns_exact_if_answered", "HasAns_f1_if_answered"),
+)
+
 
 def normalize_answer(text: str) -> str:
   """An answer in lower case, without punctuation, articles and repeated spaces.
