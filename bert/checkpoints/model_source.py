@@ -13,6 +13,7 @@ configuration and vocabulary belong to it: `model_files.find`.
 
 import enum
 import os
+import re
 from typing import NamedTuple
 
 from absl import logging
@@ -204,13 +205,19 @@ def _about_path(path: str, family: str | None) -> str:
   if folder == "/":
     return f"{path}.index does not exist. Is the variable before it, such as BERT_BASE_DIR, set?"
   if filesystem.is_folder(folder):
-    return f"{path}.index does not exist.{nearby(folder)}"
+    index = f"{path}.index does not exist"
+    if ".ckpt" in name:
+      return f"{index}.{nearby(folder)}"
+    similar = _similar_folder(path)
+    return f"{index}, nor a folder of this name.{_meant(similar) if similar else nearby(folder)}"
   reason = f"the folder {folder} does not exist."
   if released := next(filter(None, map(model_names.released_name_of, path.split("/"))), None):
     return f"{reason} {released} alone is the name of a released model, which is downloaded."
+  if re.match(r"\w+:/[^/]", path):
+    return reason + _meant(path.replace(":/", "://", 1))
   if similar := _similar_folder(folder):
-    return f"{reason} Did you mean {os.path.join(similar, name)}?"
-  if path.count("/") == 1 and ".ckpt" not in name and not filesystem.is_remote(path):
+    return reason + _meant(os.path.join(similar, name))
+  if path.count("/") == 1 and ".ckpt" not in name:
     reason += (
       f" {_of_family(family)}If it is a name on the Hugging Face Hub, download that model "
       f"(`hf download {path} --local-dir {name}`) and give its folder."
@@ -218,11 +225,15 @@ def _about_path(path: str, family: str | None) -> str:
   return reason
 
 
+def _meant(path: str) -> str:
+  return f" Did you mean {path}?"
+
+
 def _similar_folder(folder: str) -> str | None:
   """The folder that was probably meant: the first part that does not exist, spelt otherwise."""
   import difflib  # Rarely needed, and not free to import.
 
-  parent, name = os.path.split(folder)
+  parent, name = os.path.split(folder.rstrip("/"))
   rest: list[str] = []
   while parent and parent != "/" and not filesystem.is_folder(parent):
     rest.insert(0, name)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from bert.checkpoints import model_names
 from bert.keras3.parts import require_one_of
 from bert.model.configuration import RELEASED_SIZES, BertConfig
 
@@ -49,9 +50,11 @@ def variant_arguments(variant: str, weights_dataset: str = "uncased") -> dict:
     >>> variant_arguments("tiny", "cased")["vocab_size"]
     28996
   """
-  if variant in RELEASED_SIZES:
-    return arguments_from_config(BertConfig.from_name(variant))
-  require_one_of("variant", variant, (*NAMED_VARIANTS, *RELEASED_SIZES))
+  if name := model_names.released_name_of(variant):
+    return arguments_from_config(BertConfig.from_name(name))
+  if variant not in NAMED_VARIANTS:
+    known = f"{', '.join(NAMED_VARIANTS)}, and the names of released models"
+    raise ValueError(f"variant is {variant!r}; known: {known}. {model_names.question(variant)}")
   require_one_of("weights_dataset", weights_dataset, tuple(WEIGHTS_DATASETS))
   return {**NAMED_VARIANTS[variant], "vocab_size": WEIGHTS_DATASETS[weights_dataset][0]}
 
@@ -79,8 +82,8 @@ def released_name(arguments: dict, variant: str, weights_dataset: str) -> str:
     >>> released_name(variant_arguments("large"), "large", "wwm_cased")
     'wwm_cased_L-24_H-1024_A-16'
   """
-  if variant in RELEASED_SIZES:
-    return variant
+  if name := model_names.released_name_of(variant):
+    return name
   width, inner = arguments["hidden_size"], arguments["intermediate_size"]
   size = f"L-{arguments['num_layers']}_H-{width}_A-{arguments['num_heads']}"
   name = f"{WEIGHTS_DATASETS[weights_dataset][1]}_{size}"

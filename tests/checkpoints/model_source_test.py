@@ -125,6 +125,8 @@ def test_a_released_model_is_downloaded(monkeypatch):
     ("released/model.ckpt", ("released/model.ckpt.index does not exist", "Nearby: released/bert_")),
     ("bert_model.ckpt", ("bert_model.ckpt.index does not exist", "Nearby: ")),
     (f"{BASE}/bert_model.ckpt", (f"{BASE} alone is the name of a released model",)),
+    ("owner/nam", ("nor a folder of this name. Did you mean owner/name?",)),
+    ("gs:/bucket/model.ckpt", ("Did you mean gs://bucket/model.ckpt?",)),
     (f"/nowhere/{BASE}", (f"{BASE} alone is the name of a released model",)),
     # Files of other kinds.
     ("model.zip", ("There is no", "unpack it")),
