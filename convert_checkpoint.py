@@ -33,8 +33,13 @@ from_transformers: writes the model of such a folder as a checkpoint, with ident
 
   python convert_checkpoint.py from_transformers --init_checkpoint=mrpc --output_dir=small
 
---init_checkpoint is a prefix, a folder of a run, of a released model or of transformers, or an
-exported encoder. --output_dir is a new folder, which can serve as --init_checkpoint. It also gets
+from_keras: writes the model in a .keras file as a checkpoint, with identical values. All other
+commands take such a file, too.
+
+  python convert_checkpoint.py from_keras --init_checkpoint=model.keras --output_dir=small
+
+--init_checkpoint is a prefix, a folder of a run, of a released model or of transformers, an
+exported encoder, or a .keras file. --output_dir is a new folder, which can serve as --init_checkpoint. It also gets
 bert_config.json, vocab.txt and label_map.json if they are known. A fine-tuned model keeps its task
 and its labels: predict.py answers with the new folder, too.
 """
@@ -48,7 +53,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from absl import flags, logging
 
-from bert.checkpoints import model_files, sentence_pooling, transformers_folder
+from bert.checkpoints import keras_file, model_files, sentence_pooling, transformers_folder
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError
 from bert.checkpoints.model_files import ModelFiles
 from bert.io import atomic_files, filesystem
@@ -68,6 +73,7 @@ _NEEDED_FLAGS = {
   "from_saved_model": ["output_dir"],
   "to_transformers": ["output_dir"],
   "from_transformers": ["output_dir"],
+  "from_keras": ["output_dir"],
 }
 # These commands read a checkpoint, not a folder of transformers.
 _NEED_A_CHECKPOINT = ("strip", "resize_vocab", "to_transformers")
@@ -160,6 +166,8 @@ def _check_kind(prefix: str) -> None:
     )
   if FLAGS.command == "from_transformers" and not is_transformers:
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} was not saved by transformers.")
+  if FLAGS.command == "from_keras" and not keras_file.is_keras_file(prefix):
+    raise command_line.UsageError(f"{FLAGS.init_checkpoint} is not a .keras file.")
 
 
 @contextlib.contextmanager
@@ -239,13 +247,16 @@ def name_command(argv: Sequence[str]) -> list[str]:
 
 
 def _strip(prefix: str, files: ModelFiles) -> None:
-  """strip, from_saved_model: values are bit-identical."""
+  """strip, from_saved_model, from_keras: values are bit-identical."""
   from bert.checkpoints import reading
 
   tensors = reading.read_tensors(prefix, _without_training_state(prefix))
-  for path, name in ((files.config, run_files.CONFIG), (files.vocabulary, run_files.VOCABULARY)):
-    if path:
-      atomic_files.copy_file(path, os.path.join(FLAGS.output_dir, name))
+  if files.config and keras_file.is_keras_file(files.config):
+    _write_config(_read_config(files.config))
+  elif files.config:
+    atomic_files.copy_file(files.config, os.path.join(FLAGS.output_dir, run_files.CONFIG))
+  if files.vocabulary:
+    atomic_files.copy_file(files.vocabulary, os.path.join(FLAGS.output_dir, run_files.VOCABULARY))
   _write_checkpoint(tensors, *_task_of(prefix))
 
 
@@ -291,13 +302,12 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
   case = _do_lower_case(prefix)
   config = _read_config(files.config)
   kept = _without_training_state(prefix)
-  state = reading.read_state(prefix)
-  facts = state.get("fingerprint", {})
+  facts, settings = _task_of(prefix)
   head = transformers_folder.guess_head(kept, facts)
   if FLAGS.head and FLAGS.head != head.name:
     head = transformers_folder.Head(FLAGS.head)
   if pooling := facts.get("pooling"):
-    length = state.get("informative", {}).get("max_seq_length", 128)
+    length = settings.get("max_seq_length", 128)
     sentence_pooling.write_sentence_transformers(
       FLAGS.output_dir, pooling, config["hidden_size"], length
     )
@@ -340,6 +350,7 @@ _COMMANDS = {
   "to_saved_model": _to_saved_model,
   "to_transformers": _to_transformers,
   "from_transformers": _from_transformers,
+  "from_keras": _strip,
 }
 
 

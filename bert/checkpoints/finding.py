@@ -18,6 +18,7 @@ from bert.checkpoints.bundle_files import (
   CheckpointError,
 )
 from bert.checkpoints.load_report import abbreviate
+from bert.checkpoints.model_source import Kind
 from bert.checkpoints.reading import OBJECT_GRAPH, check_named, is_saved_model, names_and_shapes
 from bert.checkpoints.safetensors_file import SafetensorsError
 from bert.io import filesystem
@@ -78,21 +79,19 @@ def find_checkpoint(path: str | os.PathLike) -> str:
   Args:
     path: a prefix; one of its files; a directory that this project or the original trained in; the
       folder of a released model, with its `bert_model.ckpt`; an exported encoder's folder, or the
-      one around it; a folder that transformers saved, with its `model.safetensors`; or the name of
-      a released model, see `model_source.identify`.
+      one around it; a folder that transformers saved, with its `model.safetensors`; a `.keras`
+      file; or the name of a released model, see `model_source.identify`.
 
   Returns:
-    The prefix of a whole checkpoint whose variables have BERT's names; of transformers' weights,
-    which have none, their file.
+    The prefix of a whole checkpoint whose variables have BERT's names; of weights that transformers
+    or Keras saved, which have none, their file.
 
   Raises:
     CheckpointError: nothing was found; the message lists what exists, and what to do.
     DownloadError: a released model cannot be downloaded.
   """
   kind, prefix = model_source.located(path)
-  if kind is model_source.Kind.KERAS:
-    raise CheckpointError(f"{prefix} is a file of Keras, which is read by `bert.keras3` only.")
-  if kind not in (model_source.Kind.CHECKPOINT, model_source.Kind.SAFETENSORS):
+  if kind not in (Kind.CHECKPOINT, Kind.SAFETENSORS, Kind.KERAS):
     prefix = _find_in_folder(prefix)
   check_named(prefix, names_and_shapes(prefix))
   return prefix

@@ -4,8 +4,8 @@
   files.config      # uncased_L-12_H-768_A-12/bert_config.json
   files.vocabulary  # uncased_L-12_H-768_A-12/vocab.txt
 
-Weights are a checkpoint's prefix, a folder with a checkpoint, a folder of a run or of an export, or
-a folder of transformers. Nothing here needs TensorFlow but the case of an exported encoder.
+Weights are a checkpoint's prefix, a folder with a checkpoint, a folder of a run or of an export, a
+folder of transformers, or a `.keras` file, which contains its configuration. Nothing here needs TensorFlow but the case of an exported encoder.
 """
 
 import fnmatch
@@ -13,6 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from bert.checkpoints import keras_file
 from bert.checkpoints.bundle_files import BEST, IN_SAVED_MODEL
 from bert.io import filesystem
 
@@ -50,6 +51,8 @@ def find(weights: str | os.PathLike) -> ModelFiles:
     next(filter(None, (_first(place, names) for place in places)), None)
     for names in (_CONFIGS, _VOCABULARIES)
   )
+  if keras_file.is_keras_file(weights):
+    config = os.fspath(weights)  # which contains it
   return ModelFiles(config, vocabulary)
 
 

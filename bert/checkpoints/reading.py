@@ -4,8 +4,9 @@
   checkpoint.contents["bert/pooler/dense/bias"]  # ([768], tf.float32)
   checkpoint.read("bert/pooler/dense/bias")
 
-There are three formats: checkpoints of the original and of this project (`bundle_files.py`), the
-variables of an encoder that was exported as a SavedModel, and weights that transformers saved.
+There are four formats: checkpoints of the original and of this project (`bundle_files.py`), the
+variables of an encoder that was exported as a SavedModel, weights that transformers saved, and
+`.keras` files.
 Opening one checks that its files are whole; values are read and checked one tensor at a time.
 """
 
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert.checkpoints import bundle_files, transformers_folder
+from bert.checkpoints import bundle_files, keras_file, transformers_folder
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError
 from bert.checkpoints.safetensors_file import SafetensorsError
 from bert.io import filesystem
@@ -29,20 +30,20 @@ _READ_ERRORS = (tf.errors.OpError, IndexError, RuntimeError, ValueError)
 Contents = dict[str, tuple[list[int], tf.DType]]  # name -> (shape, dtype), sorted by name
 
 
-def open_checkpoint(prefix: str) -> "Bundle | TransformersWeights":
+def open_checkpoint(prefix: str) -> "Bundle | ForeignWeights":
   """Opens a checkpoint, after checking that its files are whole.
 
   The values are not read: this takes milliseconds for a checkpoint of any size.
 
   Args:
-    prefix: the checkpoint's prefix, for instance `out/model.ckpt-20`; or a file of transformers'
-      weights, `model.safetensors` or `model.safetensors.index.json`.
+    prefix: the checkpoint's prefix, for instance `out/model.ckpt-20`; a file of transformers'
+      weights, `model.safetensors` or `model.safetensors.index.json`; or a `.keras` file.
 
   Raises:
     CheckpointError: a file is missing, damaged, or does not belong to the others.
   """
-  is_of_transformers = transformers_folder.is_weights_file(prefix)
-  return TransformersWeights(prefix) if is_of_transformers else Bundle(prefix)
+  is_foreign = transformers_folder.is_weights_file(prefix) or keras_file.is_keras_file(prefix)
+  return ForeignWeights(prefix) if is_foreign else Bundle(prefix)
 
 
 def names_and_shapes(prefix: str) -> Contents:
@@ -87,18 +88,20 @@ def read_state(prefix: str) -> dict[str, Any]:
 
 def read_facts(prefix: str) -> dict[str, Any]:
   """What is known of the task of a model: the fingerprint of its run, or of transformers' folders
-  what their configuration says; empty for other checkpoints.
+  and `.keras` files what their configuration says; empty for other checkpoints.
 
   Raises:
     ValueError: the sidecar or the configuration is damaged.
   """
   if transformers_folder.is_weights_file(prefix):
     return transformers_folder.read_facts(prefix)
+  if keras_file.is_keras_file(prefix):
+    return keras_file.KerasFile(prefix).facts
   return read_state(prefix).get("fingerprint", {})
 
 
-class TransformersWeights:
-  """Weights that transformers saved, under the original's names.
+class ForeignWeights:
+  """Weights that transformers or Keras saved, under the original's names.
 
   Attributes:
     prefix: path of the file, or of the index of several.
@@ -109,10 +112,15 @@ class TransformersWeights:
   def __init__(self, path: str):
     """See `open_checkpoint`."""
     self.prefix = path
-    try:
-      self._weights = transformers_folder.open_weights(path)
-    except SafetensorsError as error:
-      raise CheckpointError(str(error)) from None
+    self._weights: transformers_folder.Weights | keras_file.KerasFile
+    if keras_file.is_keras_file(path):
+      self._weights = keras_file.KerasFile(path)
+      keras_file.warn_of_unread_heads(path, tuple(self._weights.model.left_out))
+    else:
+      try:
+        self._weights = transformers_folder.open_weights(path)
+      except SafetensorsError as error:
+        raise CheckpointError(str(error)) from None
     self.contents: Contents = {
       name: (list(shape), tf.as_dtype(dtype))
       for name, (shape, dtype) in self._weights.contents.items()
@@ -120,7 +128,7 @@ class TransformersWeights:
 
   @property
   def do_lower_case(self) -> bool | None:
-    """See class."""
+    """See class; a tokenizer that was saved beside the weights says it."""
     return transformers_folder.read_do_lower_case(self.prefix)
 
   def read(self, name: str) -> tf.Tensor:

@@ -18,7 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import safetensors_file, transformers_config, transformers_names
+from bert.checkpoints import (
+  keras_file,
+  safetensors_file,
+  transformers_config,
+  transformers_names,
+)
 from bert.checkpoints.safetensors_file import INDEX_SUFFIX, SafetensorsError
 from bert.io import atomic_files, filesystem
 
@@ -144,11 +149,16 @@ def open_weights(path: str | os.PathLike) -> Weights:
 
 
 def read_config(path: str | os.PathLike) -> dict[str, Any]:
-  """A configuration of either format, as content of a `bert_config.json`.
+  """A configuration of any format, as content of a `bert_config.json`.
+
+  Args:
+    path: of a `bert_config.json`, of transformers' `config.json`, or of a `.keras` file.
 
   Raises:
     ValueError: it is not a JSON object, or has a value that the original does not support.
   """
+  if keras_file.is_keras_file(path):
+    return keras_file.read_config(path)
   content = _read_json(os.fspath(path))
   if not transformers_config.is_transformers_config(content):
     return content

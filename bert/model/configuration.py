@@ -115,19 +115,13 @@ class BertConfig:
 
   @classmethod
   def from_json_file(cls, json_file: str) -> "BertConfig":
-    """A config from a `bert_config.json`, or from the `config.json` of transformers.
+    """A config from a `bert_config.json`, the `config.json` of transformers, or a `.keras` file.
 
     Raises:
       ValueError: the file is not a JSON object, or its values do not make a model.
       OSError: the file cannot be read.
     """
-    content = filesystem.read_bytes(json_file)
-    try:
-      json_object = json.loads(content.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:  # not UTF-8, no JSON, 5000 digits, too deep
-      raise ValueError(f"{json_file} is not valid JSON: {error}") from None
-    if not isinstance(json_object, dict):
-      raise ValueError(f"{json_file}: a JSON object is needed, not {type(json_object).__name__}.")
+    json_object = _read_object(json_file)
     try:
       if transformers_config.is_transformers_config(json_object):
         json_object = transformers_config.to_original(json_object)
@@ -220,3 +214,19 @@ class BertConfig:
     feed_forward = width * inner + inner + inner * width + width + layer_norm
     pooler = width * width + width
     return tables + layer_norm + self.num_hidden_layers * (attention + feed_forward) + pooler
+
+
+def _read_object(path: str) -> dict:
+  """The JSON object in a configuration, or the one that a `.keras` file stands for."""
+  if str(path).endswith(".keras"):
+    from bert.checkpoints import keras_file  # Most models need none of it.
+
+    return keras_file.read_config(path)
+  content = filesystem.read_bytes(path)
+  try:
+    json_object = json.loads(content.decode("utf-8-sig"))
+  except (ValueError, RecursionError) as error:  # not UTF-8, no JSON, 5000 digits, too deep
+    raise ValueError(f"{path} is not valid JSON: {error}") from None
+  if not isinstance(json_object, dict):
+    raise ValueError(f"{path}: a JSON object is needed, not {type(json_object).__name__}.")
+  return json_object

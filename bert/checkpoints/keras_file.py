@@ -1,0 +1,304 @@
+"""Reads the weights in a `.keras` file by the original's names, without Keras.
+
+  file = KerasFile("model.keras")
+  file.contents["bert/pooler/dense/bias"]      # ((768,), dtype('float32'))
+  file.read("bert/pooler/dense/bias")
+  file.model.config                            # content of a bert_config.json
+  file.facts                                   # the task, and names for its labels
+
+Such a file is an archive of a description (`config.json`) and of arrays (`model.weights.h5`), which
+Keras names after Python's attributes: `bert/encoder_layers/transformer_layer_3/attention/key/vars/0`.
+The classes of `bert.keras3` are found wherever in the model they are, so models of a user's own
+classes can be read too. No code in the file is run, and nothing but the asked values is read.
+"""
+
+import functools
+import io
+import json
+import os
+import re
+import struct
+import zipfile
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from bert.checkpoints import keras_model
+from bert.checkpoints.bundle_files import CheckpointError
+from bert.io import filesystem
+
+SUFFIX = ".keras"
+
+_CONFIG = "config.json"
+_WEIGHTS = "model.weights.h5"
+_MAX_CONFIG_BYTES = 100_000_000
+_LOCAL_HEADER = struct.Struct("<26xHH")  # of an archive's member: sizes of its name and of "extra"
+
+# Part of the encoder: the scope of its variables in the original.
+_PARTS = {
+  "embeddings/layer_norm": "embeddings/LayerNorm",
+  "pooler": "pooler/dense",
+  "final_norm": "encoder/LayerNorm",
+}
+_PARTS_OF_LAYER = {
+  "attention": "attention/self",
+  "attention/query": "attention/self/query",
+  "attention/key": "attention/self/key",
+  "attention/value": "attention/self/value",
+  "attention/head_norm": "attention/self/head_layer_norm",
+  "attention/output_dense": "attention/output/dense",
+  "attention_norm": "attention/output/LayerNorm",
+  "feed_forward/intermediate": "intermediate/dense",
+  "feed_forward/gate": "intermediate/gate",
+  "feed_forward/output_dense": "output/dense",
+  "output_norm": "output/LayerNorm",
+}
+_TABLES = ("word_embeddings", "token_type_embeddings", "position_embeddings")
+_NORMS = {
+  "layer_norm": ("gamma", "beta"),
+  "rms_norm": ("scale",),
+  "batch_norm": ("gamma", "beta", "moving_mean", "moving_variance"),
+  "dynamic_tanh": ("alpha", "gamma", "beta"),
+}
+
+
+class KerasFile:
+  """A `.keras` file with a BERT of `bert.keras3`, alone or inside another model.
+
+  Attributes:
+    path: of the file.
+    contents: the original's name -> (shape, dtype of NumPy), sorted by name; of heads only those
+      that the original has, see `keras_model.describe`.
+  """
+
+  def __init__(self, path: str | os.PathLike):
+    """Reads the description and the names of the arrays.
+
+    Raises:
+      CheckpointError: it is not a whole `.keras` file, or contains no BERT or several.
+    """
+    self.path = os.fspath(path)
+    config, self._h5 = _open(self.path)
+    self._layers = list(keras_model.layers_of(config))
+    self._datasets = self._find_datasets()
+    self.contents = {n: _described(self._datasets[n]) for n in sorted(self._datasets)}
+    for name, (_, dtype) in self.contents.items():
+      if dtype.kind != "f" and dtype.name != "bfloat16":
+        raise CheckpointError(
+          f"{self.path}: {name} is {dtype.name}: a quantized model is not read."
+        )
+
+  @property
+  def model(self) -> keras_model.KerasModel:
+    """What the model is.
+
+    Raises:
+      CheckpointError: it computes something that the original does not have.
+    """
+    try:
+      return keras_model.describe(self._layers)
+    except CheckpointError as error:
+      raise CheckpointError(f"{self.path}: {error}") from None
+
+  @property
+  def facts(self) -> dict[str, Any]:
+    """What is known of the task, see `reading.read_facts`; a Keras model has no names of labels."""
+    facts = self.model.facts
+    if "problem_type" in facts or facts.get("task_name") == "ner":
+      count = self.contents["output_weights"][0][0]
+      facts = {**facts, "labels": [f"LABEL_{index}" for index in range(count)]}
+    return facts
+
+  def read(self, name: str) -> np.ndarray:
+    """One array.
+
+    Raises:
+      CheckpointError: no array has this name, or the file is damaged.
+    """
+    if name not in self._datasets:
+      raise CheckpointError(f"{self.path} has nothing for {name}.")
+    try:
+      values = self._datasets[name][()]
+    except (OSError, RuntimeError, ValueError) as error:
+      raise CheckpointError(f"{self.path}: {name} is damaged: {error}") from None
+    dtype = self.contents[name][1]
+    return values if values.dtype == dtype else values.view(dtype)
+
+  # -------------------------------------------------------------------------------------------
+  # Where the variables are.
+
+  def _find_datasets(self) -> dict[str, Any]:
+    """The original's name -> the array."""
+    groups = _groups(self._h5)
+    encoders = [p for p in groups if {"embeddings", "encoder_layers"} <= set(groups[p])]
+    if len(encoders) != 1:
+      count = f"{len(encoders)} encoders" if encoders else "no BERT of bert.keras3"
+      raise CheckpointError(f"{self.path} contains {count}, so it is not one BERT.")
+    found = self._encoder_datasets(groups[encoders[0]])
+    try:
+      heads = keras_model.describe(self._layers).heads
+    except CheckpointError:
+      heads = {}  # whoever needs them asks for `model`
+    for layer_name, task in heads.items():
+      head = _head_group(groups, encoders[0], layer_name, task)
+      for part, names in keras_model.variable_names(task).items():
+        found |= _named(head, part, names)
+    if "swag" in heads.values() and not np.any(found.get("output_bias", [True])):
+      del found["output_bias"]  # all choices would share it, so the original has none
+    return found
+
+  def _encoder_datasets(self, encoder) -> dict[str, Any]:
+    [arguments] = [each.config for each in self._layers if each.kind == "BERT"] or [{}]
+    norm = _NORMS.get(arguments.get("normalization_type", "layer_norm"), ())
+
+    def variables_of(part: str, scope: str) -> tuple[str, ...]:
+      leaves = ("kernel", "bias")
+      if part.endswith("norm"):
+        leaves = ("scale",) if part.endswith("head_norm") else norm
+      elif part == "attention":
+        leaves = ("lambda",)
+      return tuple(f"bert/{scope}/{leaf}" for leaf in leaves)
+
+    found = _named(encoder, "embeddings", tuple(f"bert/embeddings/{name}" for name in _TABLES))
+    for part, scope in _PARTS.items():
+      found |= _named(encoder, part, variables_of(part, scope))
+    # Keras comes to the pooler by the list of all layers, before it comes to the attribute.
+    for rest in encoder.get("layers", {}):
+      found |= _named(encoder, f"layers/{rest}", variables_of("pooler", "pooler/dense"))
+    for key in encoder["encoder_layers"]:
+      number = re.search(r"\d*$", key)[0] or "0"  # transformer_layer, transformer_layer_1, ...
+      for part, scope in _PARTS_OF_LAYER.items():
+        names = variables_of(part, f"encoder/layer_{number}/{scope}")
+        found |= _named(encoder, f"encoder_layers/{key}/{part}", names)
+    return found
+
+
+def is_keras_file(path: str | os.PathLike) -> bool:
+  """Whether a path is, by its name, a `.keras` file."""
+  return os.fspath(path).endswith(SUFFIX)
+
+
+@functools.cache  # logs once per file
+def warn_of_unread_heads(path: str, left_out: tuple[str, ...]) -> None:
+  """Names the heads that only the Keras side has, see `KerasModel.left_out`."""
+  if left_out:
+    logging.warning("%s: not read are the heads %s.", path, "; ".join(left_out))
+
+
+def read_config(path: str | os.PathLike) -> dict[str, Any]:
+  """The content of the `bert_config.json` of the model in a `.keras` file.
+
+  Raises:
+    CheckpointError: see `KerasFile`, and `KerasFile.model`.
+  """
+  return KerasFile(path).model.config
+
+
+def _named(group, part: str, names: tuple[str, ...]) -> dict[str, Any]:
+  """The arrays of a part of a layer by these names, as many as there are."""
+  variables = group.get(f"{part}/vars" if part else "vars", {})
+  return {name: variables[str(i)] for i, name in enumerate(names) if str(i) in variables}
+
+
+def _groups(h5) -> dict[str, Any]:
+  """Path -> group, of all groups in a file."""
+  import h5py
+
+  groups = {"": h5}
+  h5.visititems(lambda path, item: groups.update({path: item}) if _is(item, h5py.Group) else None)
+  return groups
+
+
+def _is(item, kind) -> bool:
+  return isinstance(item, kind)
+
+
+def _head_group(groups, encoder: str, layer_name: str, task: str):
+  """The group of a head, by the layer's name; older Keras versions have only that of its class."""
+  outside = [
+    path
+    for path in groups
+    if f"{path}/vars" in groups
+    and path != encoder
+    and not path.startswith(f"{encoder}/" * bool(encoder) or "\0")
+  ]
+  for path in outside:
+    if groups[f"{path}/vars"].attrs.get("name") == layer_name:
+      return groups[path]
+  return next((groups[p] for p in outside if p.rpartition("/")[2] in (layer_name, task)), {})
+
+
+def _described(dataset) -> tuple[tuple[int, ...], np.dtype]:
+  if dataset.attrs.get("dtype") == "bfloat16":
+    import ml_dtypes
+
+    return dataset.shape, np.dtype(ml_dtypes.bfloat16)
+  return dataset.shape, dataset.dtype
+
+
+# ---------------------------------------------------------------------------------------------
+# The archive.
+
+
+def _open(path: str):
+  """The content of `config.json`, and the open file of arrays."""
+  import h5py  # installed with Keras and with TensorFlow
+
+  try:
+    file = filesystem.open_to_read(path)
+    with zipfile.ZipFile(file) as archive:
+      info = archive.getinfo(_CONFIG)
+      if info.file_size > _MAX_CONFIG_BYTES:
+        raise ValueError(f"its {_CONFIG} has {info.file_size:,} bytes")
+      config = json.loads(archive.read(_CONFIG))
+      h5 = h5py.File(_member(archive, file, archive.getinfo(_WEIGHTS)), "r")
+  except zipfile.BadZipFile:
+    raise CheckpointError(f"{path} is not a whole .keras file: model.save writes one.") from None
+  except KeyError as error:
+    raise CheckpointError(f"{path} is not a whole .keras file: {error.args[0]}.") from None
+  except FileNotFoundError:
+    raise CheckpointError(f"{path} does not exist.") from None
+  except (OSError, ValueError, RecursionError, RuntimeError) as error:
+    raise CheckpointError(f"{path} is not a whole .keras file: {error}") from None
+  return config, h5
+
+
+def _member(archive, file, info: zipfile.ZipInfo) -> io.IOBase:
+  """A member as a file that can be read at any place."""
+  if info.compress_type != zipfile.ZIP_STORED:  # not by Keras
+    return io.BytesIO(archive.read(info))
+  file.seek(info.header_offset)
+  name_bytes, extra_bytes = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+  start = info.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes
+  return _Section(file, start, info.file_size)
+
+
+class _Section(io.RawIOBase):
+  """A part of a file as a file: going back in an archive's member would read it from its start."""
+
+  def __init__(self, file, start: int, size: int):
+    super().__init__()
+    self._file, self._start, self._size, self._place = file, start, size, 0
+
+  def readable(self) -> bool:
+    """See base class."""
+    return True
+
+  def seekable(self) -> bool:
+    """See base class."""
+    return True
+
+  def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+    """See base class."""
+    base = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
+    self._place = base + offset
+    return self._place
+
+  def readinto(self, buffer) -> int:
+    """See base class."""
+    self._file.seek(self._start + self._place)
+    data = self._file.read(max(min(len(buffer), self._size - self._place), 0))
+    buffer[: len(data)] = data
+    self._place += len(data)
+    return len(data)

@@ -1,0 +1,220 @@
+"""What a Keras model is in the original's terms: its configuration, its head, what has no place.
+
+  found = describe(layers)             # of a model in memory, or of the config.json in a .keras file
+  found.config                         # content of a bert_config.json
+  found.heads                          # {"classifier": "sentences"}: layer -> task
+  found.facts                          # as a run stores them: {"problem_type": "classification", ...}
+
+The Keras side has more kinds of attention, normalization and heads than the original. `describe`
+decides which models the rest of this project, and transformers, can compute; `keras_file.py` and
+`bert/keras3/saving.py` ask it. Dictionaries in, facts out: neither Keras nor a file is needed here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from bert.checkpoints.bundle_files import CheckpointError
+
+ARGUMENTS = {  # argument of `keras3.BERT`: key of bert_config.json
+  "vocab_size": "vocab_size",
+  "hidden_size": "hidden_size",
+  "num_layers": "num_hidden_layers",
+  "num_heads": "num_attention_heads",
+  "intermediate_size": "intermediate_size",
+  "hidden_act": "hidden_act",
+  "hidden_dropout_prob": "hidden_dropout_prob",
+  "attention_probs_dropout_prob": "attention_probs_dropout_prob",
+  "max_position_embeddings": "max_position_embeddings",
+  "type_vocab_size": "type_vocab_size",
+  "initializer_range": "initializer_range",
+}
+
+# Other names of the tanh form of GELU, which the original calls gelu.
+_TANH_FORMS = ("gelu_new", "gelu_tanh", "gelu_pytorch_tanh")
+
+# Arguments of `keras3.BERT` that the original does not have, and the values that stand for it.
+_FIXED: dict[str, tuple] = {
+  "layer_norm_eps": (1e-12,),
+  "position_embedding_type": ("absolute", "learned"),
+  "normalization_type": ("layer_norm",),
+  "normalization_position": ("post",),
+  "attention_type": ("multi_head",),
+  "ffn_type": ("mlp",),
+  "layer_args": (None, {}),
+}
+
+# Class of a model that creates its heads itself: its heads' names -> their tasks.
+_HEADS_OF_MODELS = {
+  "BertForSequenceClassification": {"classifier": "sentences"},
+  "BERTForSequenceClassification": {"classifier": "sentences"},
+  "BertForTokenClassification": {"classifier": "ner"},
+  "BertForMultipleChoice": {"classifier": "swag"},
+  "BertForQuestionAnswering": {"squad": "squad"},
+  "BertForMaskedLM": {"predictions": "masked_words"},
+  "BERTForMaskedLM": {"predictions": "masked_words"},
+  "BertForNextSentencePrediction": {"seq_relationship": "next_sentence"},
+  "BertForPreTraining": {"predictions": "masked_words", "seq_relationship": "next_sentence"},
+}
+_TASKS_OF_HEADS = {
+  "TextClassificationHead": "sentences",
+  "TokenClassificationHead": "ner",
+  "MultipleChoiceHead": "swag",
+  "QuestionAnsweringHead": "squad",
+  "MaskedLMHead": "masked_words",
+  "NextSentenceHead": "next_sentence",
+}
+SCOPES = {  # task of a head: the scope of its variables in the original
+  "sentences": "",
+  "ner": "",
+  "swag": "",
+  "squad": "cls/squad/",
+  "masked_words": "cls/predictions/",
+  "next_sentence": "cls/seq_relationship/",
+}
+_PROBLEM_TYPES = {"softmax": "classification", "sigmoid": "multi_label", "linear": "regression"}
+_PLAIN = {  # arguments of a head, and their values where it is that of the original
+  "pooling_type": "pooler",
+  "use_intermediate": False,
+  "use_task_attention": False,
+  "use_ffn": False,
+}
+
+
+class Layer(NamedTuple):
+  """A layer or model.
+
+  Attributes:
+    kind: name of the class of `bert.keras3`; empty for classes of others.
+    name: of the layer.
+    config: its `get_config()`.
+  """
+
+  kind: str
+  name: str
+  config: Mapping[str, Any]
+
+
+class KerasModel(NamedTuple):
+  """What a Keras model is.
+
+  Attributes:
+    config: content of a `bert_config.json`.
+    heads: names of the layers that are heads of the original -> their tasks, keys of `SCOPES`.
+    facts: of a fine-tuned model, as `reading.read_facts` returns them, without labels.
+    left_out: for each head that only the Keras side has, its name and why.
+  """
+
+  config: dict[str, Any]
+  heads: dict[str, str]
+  facts: dict[str, Any]
+  left_out: list[str]
+
+
+def layers_of(serialized: Any) -> Iterator[Layer]:
+  """The layers in a serialized model, such as the content of `config.json` in a `.keras` file."""
+  if isinstance(serialized, list):
+    for item in serialized:
+      yield from layers_of(item)
+  elif isinstance(serialized, Mapping):
+    config = serialized.get("config")
+    if "class_name" in serialized and isinstance(config, Mapping):
+      package, _, kind = str(serialized.get("registered_name")).rpartition(">")
+      yield Layer(kind if package == "bert" else "", str(config.get("name")), config)
+    for item in serialized.values():
+      yield from layers_of(item)
+
+
+def describe(layers: Iterable[Layer]) -> KerasModel:
+  """What the model of these layers is.
+
+  Args:
+    layers: all of a model, the model itself included.
+
+  Raises:
+    CheckpointError: they contain no `keras3.BERT` or several, or one that differs from the original.
+  """
+  layers = list(layers)
+  encoders = [layer for layer in layers if layer.kind == "BERT"]
+  if len(encoders) != 1:
+    count = "several encoders" if encoders else "no BERT of bert.keras3"
+    raise CheckpointError(f"The Keras model contains {count}, so it is not one BERT.")
+  heads, left_out = _heads(layers)
+  return KerasModel(original_config(encoders[0].config), heads, _facts(layers, heads), left_out)
+
+
+def _facts(layers: list[Layer], heads: Mapping[str, str]) -> dict[str, Any]:
+  for name, task in heads.items():
+    if task in ("ner", "squad", "swag"):
+      return {"task_name": task}
+    if task == "sentences":
+      # Of a model that creates its heads itself the config is the model's.
+      settings = [
+        each.config for each in layers if each.name == name or "num_labels" in each.config
+      ]
+      activation = settings[0].get("activation", "softmax") if settings else "softmax"
+      is_number = bool(settings) and settings[0].get("num_labels") == 1
+      return {"problem_type": "regression" if is_number else _PROBLEM_TYPES[activation]}
+  return {}
+
+
+def original_config(arguments: Mapping[str, Any]) -> dict[str, Any]:
+  """The content of the `bert_config.json` of a `keras3.BERT` with these arguments.
+
+  Raises:
+    CheckpointError: it computes something that the original does not have.
+
+  Example:
+    >>> original_config({"num_layers": 2, "hidden_act": "gelu_new"})
+    {'num_hidden_layers': 2, 'hidden_act': 'gelu'}
+  """
+  for name, allowed in _FIXED.items():
+    if name in arguments and arguments[name] not in allowed:
+      raise CheckpointError(
+        f"{name} is {arguments[name]!r}, which only bert.keras3 has: the original, and "
+        f"transformers, have {allowed[0]!r}. Load the model with keras.models.load_model."
+      )
+  config = {key: arguments[name] for name, key in ARGUMENTS.items() if name in arguments}
+  if config.get("hidden_act") in _TANH_FORMS:
+    config["hidden_act"] = "gelu"
+  return config
+
+
+def variable_names(task: str) -> dict[str, tuple[str, ...]]:
+  """Of a head: part of the layer -> the original's names of its variables, in Keras' order."""
+  scope = SCOPES[task]
+  if task == "masked_words":
+    return {
+      "": (f"{scope}output_bias",),
+      "dense": (f"{scope}transform/dense/kernel", f"{scope}transform/dense/bias"),
+      "layer_norm": (f"{scope}transform/LayerNorm/gamma", f"{scope}transform/LayerNorm/beta"),
+    }
+  return {"": (f"{scope}output_weights", f"{scope}output_bias")}
+
+
+def _heads(layers: list[Layer]) -> tuple[dict[str, str], list[str]]:
+  """The names of the heads that the original has -> their tasks; and why others are left out."""
+  found: dict[str, str] = {}
+  reasons = {}
+  inside = {name for each in layers for name in _HEADS_OF_MODELS.get(each.kind, ())}
+  for layer in layers:
+    found |= _HEADS_OF_MODELS.get(layer.kind, {})
+    if layer.name in inside:
+      continue
+    if layer.kind.endswith("Head") and layer.kind not in _TASKS_OF_HEADS:
+      reasons[layer.name] = f"a checkpoint has no {layer.kind}"
+    elif task := _TASKS_OF_HEADS.get(layer.kind):
+      unlike = [k for k, plain in _PLAIN.items() if layer.config.get(k, plain) != plain]
+      if task != "swag" and not layer.config.get("use_bias", True):
+        unlike.append("use_bias")
+      if unlike:
+        values = ", ".join(f"{key}={layer.config[key]!r}" for key in unlike)
+        reasons[layer.name] = f"the original's head does not have {values}"
+      else:
+        found[layer.name] = task
+  for scope in set(SCOPES.values()):
+    same = [name for name, task in found.items() if SCOPES[task] == scope]
+    if len(same) > 1:  # several classifiers: their variables would have the same names
+      for name in same:
+        reasons[name] = f"the model has {len(same)} such heads, a checkpoint has one"
+        del found[name]
+  return found, [f"{name} ({reason})" for name, reason in reasons.items()]
