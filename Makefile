@@ -68,7 +68,7 @@ bench-setup:  ## the environment of the systems that benchmarks compare with (ne
 	$(PYTHON) -m venv .bench-venv
 	.bench-venv/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
 
-# make bench WEIGHTS=minilm_L-6_H-384_A-12 MRPC=glue/MRPC CORPUS=wiki.txt [BENCH_FLAGS=--only=help_time]
+# make bench WEIGHTS=uncased_L-12_H-768_A-12 MRPC=glue/MRPC CORPUS=wiki.txt [BENCH_FLAGS=--only=help_time]
 bench: $(STAMP)  ## all benchmarks; see the Makefile for its variables
 	$(BIN)/python benchmarks/all.py --weights=$(WEIGHTS) --mrpc=$(MRPC) --corpus=$(CORPUS) $(BENCH_FLAGS)
 

@@ -1,6 +1,6 @@
 """Runs the benchmarks one after another, and writes their figures into `docs/benchmarks.md`.
 
-  python benchmarks/all.py --weights=minilm_L-6_H-384_A-12 --mrpc=glue/MRPC --corpus=wiki.txt
+  python benchmarks/all.py --weights=uncased_L-12_H-768_A-12 --mrpc=glue/MRPC --corpus=wiki.txt
 
 Settings are short: about half an hour on two cores. Each script's own docstring says what it
 compares and how; `--only=help_time,text_vectors` runs some of them. What could not be run,
@@ -77,7 +77,7 @@ def main():
 
 def _parse():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--weights", required=True, help="folder of an original-format checkpoint")
+  common.add_weights_flag(parser)
   parser.add_argument("--mrpc", required=True, help="folder with MRPC's train.tsv and dev.tsv")
   parser.add_argument("--corpus", required=True, help="text, an empty line between documents")
   parser.add_argument("--squad", help="dev-v2.0.json; without it, squad_prediction does not run")

@@ -12,6 +12,7 @@ figures do not. Every report says how much of the machine's own speed at large m
 (`ceiling.py`, measured in the same run) a system has reached.
 """
 
+import argparse
 import dataclasses
 import json
 import os
@@ -41,6 +42,32 @@ def add_peer_flags(parser) -> None:
     help="interpreter with benchmarks/peers.txt; empty: measure this project alone",
   )
   parser.add_argument("--repeats", type=int, default=5, help="turns of each system")
+
+
+def add_weights_flag(parser) -> None:
+  """Adds `--weights`: its value is the folder of a model, downloaded if it is a released one."""
+  parser.add_argument(
+    "--weights",
+    required=True,
+    type=_model_folder,
+    help="folder of a checkpoint of the original's format, or the name of a released model",
+  )
+
+
+def _model_folder(model: str) -> str:
+  from bert.checkpoints import model_files, model_source
+
+  try:
+    return model_files.folder_of(model_source.local_path(model))
+  except (ValueError, OSError) as error:
+    raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def checkpoint_in(folder: str | os.PathLike) -> str:
+  """The prefix of the checkpoint in a folder, which the original needs."""
+  from bert.checkpoints import numpy_reader
+
+  return numpy_reader.find_prefix(folder)
 
 
 def check_peer(python: str) -> None:

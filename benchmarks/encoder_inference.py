@@ -1,6 +1,6 @@
 """The encoder's latency and throughput, beside onnxruntime and transformers.
 
-  python benchmarks/encoder_inference.py --weights=minilm_L-6_H-384_A-12 --shapes=1x32,32x128
+  python benchmarks/encoder_inference.py --weights=uncased_L-12_H-768_A-12 --shapes=1x32,32x128
 
 All systems have the same weights and get the same full-length inputs; each is loaded once, in a
 process of its own, and they take turns. A value is the median of the calls of a turn. Before the
@@ -58,7 +58,7 @@ def main():
 
 def _parse():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--weights", required=True, help="folder of an original-format checkpoint")
+  common.add_weights_flag(parser)
   parser.add_argument("--shapes", default="1x32,1x128,8x128,32x128", help="batch x length, ...")
   parser.add_argument("--ways", help="names of our systems, separated by commas; default: all")
   parser.add_argument("--seconds", type=float, default=1.0, help="seconds of each turn")

@@ -1,6 +1,6 @@
 """Vectors of texts beside the original's way of making them: texts per second, bytes on disk.
 
-  python benchmarks/extract_features.py --weights=minilm --input_file=texts.txt --rounds=3
+  python benchmarks/extract_features.py --weights=uncased_L-12_H-768_A-12 --input_file=texts.txt
 
 The original's way: every text padded to `--max_seq_length`, in the order of the file, and every
 number through Python's `round` into JSON. It is run here by this project's Estimator, on the same
@@ -26,6 +26,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from benchmarks import common  # noqa: E402
 
 WAYS = {
   "jsonl": ["--output_format=jsonl"],
@@ -61,7 +63,7 @@ def main():
 
 def _parse():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--weights", required=True, help="folder of an original-format checkpoint")
+  common.add_weights_flag(parser)
   parser.add_argument("--input_file", required=True)
   parser.add_argument("--layers", default="-1,-2,-3,-4")
   parser.add_argument("--max_seq_length", type=int, default=128)
@@ -78,7 +80,7 @@ def _flags(args, path):
     f"--output_file={path}",
     f"--vocab_file={weights / 'vocab.txt'}",
     f"--bert_config_file={weights / 'bert_config.json'}",
-    f"--init_checkpoint={weights / 'bert_model.ckpt'}",
+    f"--init_checkpoint={common.checkpoint_in(weights)}",
     f"--layers={args.layers}",
     f"--max_seq_length={args.max_seq_length}",
     f"--batch_size={args.batch_size}",
@@ -109,7 +111,7 @@ def _padded_json(args, path, _):
   tokenizer = tokenization.FullTokenizer(weights / "vocab.txt")
   config = BertConfig.from_json_file(str(weights / "bert_config.json"))
   model_fn = extract_features.model_fn_builder(
-    config, str(weights / "bert_model.ckpt"), layers, use_tpu=False, use_one_hot_embeddings=False
+    config, common.checkpoint_in(weights), layers, use_tpu=False, use_one_hot_embeddings=False
   )
   with tempfile.TemporaryDirectory() as folder, open(path, "w") as writer:
     runner = estimator.Estimator(

@@ -1,7 +1,7 @@
 """Fine-tuning with `run_classifier.py`: speed, wall time and score, beside transformers.
 
-  python benchmarks/fine_tuning.py --task=MRPC --data_dir=glue/MRPC --weights=minilm \\
-    --seeds=1,2,3 --also="--group_by_length" -- --fast
+  python benchmarks/fine_tuning.py --task=MRPC --data_dir=glue/MRPC \\
+    --weights=uncased_L-12_H-768_A-12 --seeds=1,2,3 --also="--group_by_length" -- --fast
 
 trains and evaluates once for each seed with the command of 2018 (length 128, batch 32, rate 5e-5,
 three epochs); flags after `--` are added to it, and each `--also` is one more set of flags to
@@ -69,7 +69,7 @@ def _parse():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--task", default="MRPC")
   parser.add_argument("--data_dir", required=True)
-  parser.add_argument("--weights", required=True, help="folder of an original-format checkpoint")
+  common.add_weights_flag(parser)
   parser.add_argument("--seeds", default="1,2,3", help="a turn of each system for each seed")
   parser.add_argument("--steps", type=int, help="stop after N steps; MRPC only")
   parser.add_argument("--peer_epochs", type=float, default=3.0)
@@ -105,7 +105,7 @@ def _command_of_2018(args, output_dir, epochs):
     f"--data_dir={args.data_dir}",
     f"--vocab_file={weights / 'vocab.txt'}",
     f"--bert_config_file={weights / 'bert_config.json'}",
-    f"--init_checkpoint={weights / 'bert_model.ckpt'}",
+    f"--init_checkpoint={common.checkpoint_in(weights)}",
     f"--max_seq_length={MAX_SEQ_LENGTH}",
     f"--train_batch_size={BATCH_SIZE}",
     "--learning_rate=5e-5",

@@ -1,6 +1,7 @@
 """Named entities with `run_ner.py`: entity F1 over seeds, and a gazetteer's beside it.
 
-  python benchmarks/ner.py --train=wnut17_train.conll --dev=wnut17_dev.conll --weights=minilm
+  python benchmarks/ner.py --weights=uncased_L-12_H-768_A-12 \\
+    --train=wnut17_train.conll --dev=wnut17_dev.conll
 
 trains three epochs and evaluates once for each seed (length 128, batch 32, rate 5e-5; further flags
 after `--`), and prints a table and one JSON line last. The gazetteer knows the training entities by
@@ -21,6 +22,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks import common  # noqa: E402
 from bert.tasks import conll_files, label_schemes, tagging  # noqa: E402
 
 
@@ -45,7 +47,7 @@ def _parse():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--train", required=True)
   parser.add_argument("--dev", required=True)
-  parser.add_argument("--weights", required=True, help="folder of an original-format checkpoint")
+  common.add_weights_flag(parser)
   parser.add_argument("--seeds", default="1")
   parser.add_argument("flags", nargs="*", help="further flags of run_ner.py, after --")
   return parser.parse_args()
@@ -101,7 +103,7 @@ def _run(args, seed):
     command = [
       *(sys.executable, str(ROOT / "run_ner.py"), "--do_train", "--do_eval"),
       *(f"--train_file={args.train}", f"--dev_file={args.dev}"),
-      f"--init_checkpoint={weights / 'bert_model.ckpt'}",
+      f"--init_checkpoint={common.checkpoint_in(weights)}",
       *("--max_seq_length=128", "--train_batch_size=32", "--learning_rate=5e-5"),
       *("--num_train_epochs=3.0", f"--seed={seed}", f"--output_dir={output_dir}", *args.flags),
     ]

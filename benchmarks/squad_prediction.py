@@ -1,6 +1,6 @@
 """SQuAD prediction beside the original's way of it: windows per second, and what the answers are.
 
-  python benchmarks/squad_prediction.py --weights=minilm_L-6_H-384_A-12 \\
+  python benchmarks/squad_prediction.py --weights=uncased_L-12_H-768_A-12 \\
     --predict_file=squad/dev-v2.0.json --questions=500
 
 Each way is `run_squad.py --do_predict` as a command of its own, on the first `--questions` of the
@@ -30,6 +30,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import common  # noqa: E402
 
 WAYS = {
   "padded, batch 8": ["--predict_batch_size=8"],
@@ -58,7 +61,7 @@ def main():
 
 def _parse():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--weights", required=True, help="folder of an original-format checkpoint")
+  common.add_weights_flag(parser)
   parser.add_argument("--init_checkpoint", help="a fine-tuned one, for answers that mean something")
   parser.add_argument("--predict_file", required=True)
   parser.add_argument("--questions", type=int, default=500)
@@ -85,7 +88,7 @@ def _flags(args, predict_file, out):
     f"--predict_file={predict_file}",
     f"--vocab_file={weights / 'vocab.txt'}",
     f"--bert_config_file={weights / 'bert_config.json'}",
-    f"--init_checkpoint={args.init_checkpoint or weights / 'bert_model.ckpt'}",
+    f"--init_checkpoint={args.init_checkpoint or common.checkpoint_in(weights)}",
     f"--output_dir={out}",
     "--version_2_with_negative=true",
     "--max_seq_length=384",

@@ -1,6 +1,7 @@
 """Texts to mean-pooled vectors, strings in and arrays out, beside transformers.
 
-  python benchmarks/text_vectors.py --weights=minilm_L-6_H-384_A-12 --text_file=glue/MRPC/train.tsv
+  python benchmarks/text_vectors.py --weights=uncased_L-12_H-768_A-12 \\
+    --text_file=glue/MRPC/train.tsv
 
 Texts of mixed length are the last two columns of a tab-separated file, or the lines of any other.
 All systems have the same weights, tokens (at most `--max_seq_length`) and threads:
@@ -62,7 +63,7 @@ def main():
 
 def _parse():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--weights", required=True, help="folder of an original-format checkpoint")
+  common.add_weights_flag(parser)
   parser.add_argument("--text_file", required=True)
   parser.add_argument("--texts", type=int, default=2000, help="how many of the file's first")
   parser.add_argument("--max_seq_length", type=int, default=128)

@@ -56,7 +56,7 @@ def test_worked_examples(module):
 @pytest.mark.parametrize("script", ["encoder_inference.py", "pretraining_step.py"])
 def test_without_peers_a_script_says_how_to_get_them(script, tmp_path):
   flags = {
-    "encoder_inference.py": ["--weights=w"],
+    "encoder_inference.py": [f"--weights={ROOT}/samples"],
     "pretraining_step.py": ["--corpus=c", "--vocab_file=v"],
   }[script]
   done = subprocess.run(
@@ -74,7 +74,8 @@ def test_all_runs_scripts_that_are_there_with_flags_they_know():
     own = flags[: flags.index("--")] if "--" in flags else flags
     for flag in (part for part in own if part.startswith("--")):
       option = flag.split("=")[0]
-      shared = option in ("--peer_python", "--repeats") and "add_peer_flags" in source
+      defined_by = {"--weights": "add_weights_flag"}.get(option, "add_peer_flags")
+      shared = option in ("--peer_python", "--repeats", "--weights") and defined_by in source
       assert shared or f'"{option}"' in source, f"{name}.py has no {option}"
 
 
@@ -294,7 +295,13 @@ def test_results_in_another_form_become_a_table_of_their_numbers():
 def test_results_of_scripts_that_were_not_run_stay(tmp_path, monkeypatch, capsys):
   results, document = tmp_path / "results.json", tmp_path / "benchmarks.md"
   results.write_text(json.dumps({"help_time": _result()}))
-  flags = ["--weights=w", "--mrpc=m", "--corpus=c", "--peer_python=", "--only=hub_preprocess"]
+  flags = [
+    f"--weights={ROOT}/samples",
+    "--mrpc=m",
+    "--corpus=c",
+    "--peer_python=",
+    "--only=hub_preprocess",
+  ]
   flags += [f"--results={results}", f"--document={document}"]
   monkeypatch.setattr(sys, "argv", ["all.py", *flags])
   with pytest.raises(SystemExit) as stop:  # there is no vocabulary w/vocab.txt
