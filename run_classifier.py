@@ -53,7 +53,7 @@ from bert.tasks.glue import (
   XnliProcessor,
   create_processor,
 )
-from bert.tasks.processors import DataProcessor
+from bert.tasks.processors import DataProcessor, metric_names
 from bert.training import distribution
 
 __all__ = [
@@ -81,7 +81,8 @@ def define_flags() -> None:
   with flag_groups.flag_group("Task and data"):
     flags.DEFINE_string("task_name", None, f"One of: {', '.join(PROCESSORS)}.")
     path_flags.define(
-      "data_dir", None, "Folder with the task's files, or `download` to fetch the public ones.")
+      "data_dir", None, "Folder with the task's files, or `download` to fetch the public ones."
+    )
     shared_flags.define_run_flags()
   shared_flags.define_table_flags()
   with flag_groups.flag_group("XNLI"):
@@ -414,9 +415,14 @@ def main(_) -> None:
     from bert.tasks import public_data
 
     settings = settings.replace(data_dir=public_data.download_task_data(settings.task_name))
-  processor = processor_of(settings)
   bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
-  with output_folder.held(settings):
+  try:
+    processor = processor_of(settings)
+  except ValueError:
+    # That the folder is another task's says more than a fault of this one's data.
+    output_folder.check_same_task(settings, bert_config, tokenizer)
+    raise
+  with output_folder.held(settings) as settings:
     Classification(processor, settings, bert_config, tokenizer).run()
   if is_demonstration:
     demonstration.say_what_comes_next(settings.output_dir)
@@ -448,10 +454,16 @@ def processor_of(settings: run_settings.RunSettings) -> DataProcessor:
   if settings.task_name.lower() == "csv":
     options["data_dir"] = settings.data_dir
     if not settings.do_train:  # the labels of the run that trained, whose data may have moved
-      options["labels"] = settings.labels or run_files.labels_of_earlier_run(
-        settings.output_dir, settings.init_folder
-      )
+      options["labels"] = settings.labels or _labels_of_model(settings)
   return create_processor(settings.task_name, **options)
+
+
+def _labels_of_model(settings: run_settings.RunSettings) -> list[str] | None:
+  folders = (settings.output_dir, settings.init_folder)
+  labels = run_files.labels_of_earlier_run(*folders)
+  if labels:
+    logging.info("Labels of the trained model: %s.", ", ".join(labels))
+  return labels
 
 
 class Classification(Run):
@@ -474,8 +486,7 @@ class Classification(Run):
 
   def _read(self):
     settings = self.settings
-    data_dir = settings.data_dir
-    self.train = self.processor.get_train_examples(data_dir) if settings.do_train else []
+    self.train = self.processor.get_train_examples(settings.data_dir) if settings.do_train else []
     # Of each set: suffix of result files -> examples.
     self.dev_sets = dict(self._sets("dev")) if settings.reads_dev_set else {}
     self.test_sets = dict(self._sets("test")) if settings.do_predict else {}
@@ -502,15 +513,15 @@ class Classification(Run):
   def _plan(self):
     return self.settings.planned(len(self.train))
 
+  def _metric_names(self):
+    return [*(f"eval_{name}" for name in (*metric_names(self.processor), "loss")), "loss"]
+
   def _create_model_fn(self):
-    names = list(getattr(self.processor, "metrics", ("accuracy",)))
-    if self.problem_type == "classification":
-      names += ["accuracy", "precision", "recall"]
     return model_fn_builder(
       bert_config=self.bert_config,
       num_labels=len(self.labels),
       problem_type=self.problem_type,
-      metric_names=list(dict.fromkeys(names)),
+      metric_names=metric_names(self.processor),
       label_list=self.labels,
       window_pooling=self.settings.window_pooling,
       **self.settings.model_options,
@@ -519,7 +530,7 @@ class Classification(Run):
   def _input_fn(self, examples, name, is_training=False):
     """Writes the examples as `OUTPUT_DIR/<name>.tf_record` and reads them from there."""
     settings = self.settings
-    path = settings.path(f"{name}.tf_record")
+    path = settings.features_path(name)
     distribution.on_chief(
       file_based_convert_examples_to_features,
       examples,
@@ -579,6 +590,7 @@ class Classification(Run):
         probabilities[: len(examples)],
         self.labels,
         self.problem_type,
+        self.settings.label_separator or ",",
       )
 
   def _task_model(self):

@@ -260,7 +260,7 @@ def main(_) -> None:
   check_settings(settings)
   settings = run_settings.resolve(settings)
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)
-  with output_folder.held(settings):
+  with output_folder.held(settings) as settings:
     Tagging(settings, config, tokenizer).run()
 
 
@@ -307,6 +307,7 @@ class Tagging(Run):
     self.scheme = _model_scheme(settings)
     self.train = self._read_file("train") if settings.do_train else None
     self.labels = self._model_labels()
+    self._check_same_run()
     self.dev = self._read_file("dev") if settings.reads_dev_set else None
     self.test = self._read_file("test", needs_labels=False) if settings.do_predict else None
     self._check_labels()
@@ -355,7 +356,8 @@ class Tagging(Run):
         logging.warning("%s: the model has no label for %s.", conll_file.path, missing)
 
   def _facts(self):
-    return {"task_name": "ner", "labels": self.labels}
+    known = {"labels": self.labels} if self.labels else {}  # `_read` finds them
+    return {"task_name": "ner", **known}
 
   # -------------------------------------------------------------------------------------------
   # Windows and the model.
@@ -383,12 +385,12 @@ class Tagging(Run):
     if self.settings.use_tpu and batch_size:
       padding = functools.partial(tagging.padding_features, length)
       features = filled_up(features, batch_size, padding)
-    path = self.settings.path(f"{name}.tf_record")
+    path = self.settings.features_path(name)
     return distribution.on_chief(write_features, path, features)
 
   def _input_fn(self, name, is_training=False):
     return input_fn_builder(
-      self.settings.path(f"{name}.tf_record"),
+      self.settings.features_path(name),
       self.settings.max_seq_length,
       is_training,
       drop_remainder=is_training or self.settings.use_tpu,
@@ -413,6 +415,11 @@ class Tagging(Run):
 
   # -------------------------------------------------------------------------------------------
   # Results.
+
+  def _metric_names(self):
+    types = sorted({label[2:] for label in self.labels if label[1:2] == "-"})
+    scores = [f"eval_{score}_{kind}" for kind in types for score in ("f1", "precision", "recall")]
+    return [*super()._metric_names(), *scores]
 
   def _metric_fn(self, predictions, token_losses, label_ids, word_mask):
     """The scores of the dev file."""

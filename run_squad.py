@@ -354,7 +354,7 @@ def main(_) -> None:
   check_settings(settings)
   settings = run_settings.resolve(settings)
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)
-  with output_folder.held(settings):
+  with output_folder.held(settings) as settings:
     QuestionAnswering(settings, config, tokenizer).run()
 
 
@@ -447,7 +447,7 @@ class QuestionAnswering(Run):
 
   def _write_and_keep(self, name, features, is_training, windows: list) -> str:
     """Writes windows as `OUTPUT_DIR/<name>.tf_record`, and keeps them, as all workers need them."""
-    path = self.settings.path(f"{name}.tf_record")
+    path = self.settings.features_path(name)
     features = _kept_light(features, windows)
     if not distribution.is_chief():
       collections.deque(features, maxlen=0)
@@ -469,7 +469,7 @@ class QuestionAnswering(Run):
     )
 
   def _training_data(self):
-    path = self.settings.path("train.tf_record")
+    path = self.settings.features_path("train")
     features = self._features(self.train, True)
     num_windows = distribution.on_chief(write_features, path, features, True)
     return self._input_fn(path, True), _sizes(self.train, num_windows)
@@ -482,6 +482,10 @@ class QuestionAnswering(Run):
     path = self._write_and_keep("dev", features, True, self.dev_windows)
     input_fn = self._input_fn(path, False, has_positions=True)
     return input_fn, "best_f1" if self.settings.version_2_with_negative else "f1"
+
+  def _metric_names(self):
+    v2 = self.settings.version_2_with_negative
+    return (*(squad_scores.RESULTS_OF_2_0 if v2 else squad_scores.RESULTS_OF_1_1), "loss")
 
   def _metric_fn(self, unique_ids, start_logits, end_logits):
     """The official scores, in the middle of training."""

@@ -86,8 +86,6 @@ def input_fn_builder(
   seq_length,
   is_training,
   drop_remainder,
-  *,
-  pad_to_max_length=False,
   **reading,
 ):
   """An input_fn over a file of `write_features`.
@@ -98,7 +96,6 @@ def input_fn_builder(
     seq_length: `max_seq_length` it was written with.
     is_training: repeat and shuffle.
     drop_remainder: leave out a last batch that is short.
-    pad_to_max_length: keep batches at `seq_length` instead of their longest sequence's length.
     **reading: further keywords of `input_pipeline.record_input_fn`.
 
   Returns:
@@ -121,20 +118,9 @@ def input_fn_builder(
     features,
     is_training,
     drop_remainder,
-    pad_to_max_length=True,  # the length is the last axis here, and `_trim` sees to it
-    transform=None if pad_to_max_length else _trim,
+    length_features=_SEQUENCES,
     **reading,
   )
-
-
-def _trim(features, numbers, seed):
-  """Cuts the sequences behind the longest one of the batch, at a multiple of eight."""
-  import tensorflow as tf
-
-  del numbers, seed  # nothing is drawn here
-  lengths = tf.reduce_sum(features["input_mask"], axis=-1)  # [B, N]
-  length = tf.maximum(tf.reduce_max(lengths) + 7, 8) // 8 * 8
-  return {n: v[..., :length] if n in _SEQUENCES else v for n, v in features.items()}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -269,7 +255,7 @@ def main(_) -> None:
   check_settings(settings)
   settings = run_settings.resolve(settings)
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)
-  with output_folder.held(settings):
+  with output_folder.held(settings) as settings:
     MultipleChoice(settings, config, tokenizer).run()
 
 
@@ -307,7 +293,7 @@ class MultipleChoice(Run):
 
   def _input_fn(self, questions, name, is_training=False):
     """Writes the questions as `OUTPUT_DIR/<name>.tf_record` and reads them from there."""
-    path = self.settings.path(f"{name}.tf_record")
+    path = self.settings.features_path(name)
     num_choices = multiple_choice.num_choices_of(questions)
     distribution.on_chief(write_features, path, self._features(questions, num_choices, name))
     return input_fn_builder(

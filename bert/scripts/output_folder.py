@@ -1,8 +1,11 @@
-"""The folder of a run: one run at a time, of one model, with its best and newest checkpoint."""
+"""The folder of a run: one training at a time, of one model, its best and newest checkpoint."""
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+
+from absl import logging
 
 from bert import tokenization
 from bert.io import atomic_files
@@ -37,25 +40,51 @@ def prepare(output_dir: str) -> None:
     raise OSError(f"--output_dir={output_dir} cannot be written to: {error}") from None
 
 
-@contextlib.contextmanager
-def held(settings: RunSettings) -> Iterator[None]:
-  """Prepares `--output_dir`, and keeps other runs out of it until the block ends.
+# A run that trains, and one that does not, may use a folder together: checkpoints and results
+# appear whole, and the one that comes second keeps its features apart.
+_TRAINING_LOCK = atomic_files.LOCK_NAME
+_EVALUATION_LOCK = ".lock.evaluation"
+_OWN_FEATURES = {_TRAINING_LOCK: ".features.training", _EVALUATION_LOCK: ".features.evaluation"}
 
-  Not only training writes there: a run that evaluates would replace the features another one reads.
-  The chief holds the folder for all workers.
+
+@contextlib.contextmanager
+def held(settings: RunSettings) -> Iterator[RunSettings]:
+  """Prepares `--output_dir`, and keeps other runs of its kind out of it until the block ends.
+
+  One run that trains and one that only evaluates or predicts may share a folder, as scripts of 2018
+  do. Then the second one has its features in a folder of its own, which the block removes: the
+  first reads its own again for each evaluation. The chief holds the folder for all workers.
+
+  Yields:
+    The settings, which know where features are written.
 
   Raises:
-    FolderInUseError: another run holds it.
+    FolderInUseError: another run of this kind holds it.
     OSError: it cannot be written to.
   """
   prepare(settings.output_dir)
   with contextlib.ExitStack() as stack:
-    if distribution.is_chief():
-      try:
-        stack.enter_context(atomic_files.hold_folder(settings.output_dir))
-      except atomic_files.FolderInUseError as error:
-        raise _with_way_out(error, settings) from None
-    yield
+    own = distribution.on_chief(_hold, settings, stack)
+    yield settings.replace(features_folder=own) if own else settings
+
+
+def _hold(settings: RunSettings, stack: contextlib.ExitStack) -> str | None:
+  """Locks the folder; returns the folder for features if another run uses the usual one."""
+  lock = _TRAINING_LOCK if settings.do_train else _EVALUATION_LOCK
+  try:
+    stack.enter_context(atomic_files.hold_folder(settings.output_dir, lock))
+  except atomic_files.FolderInUseError as error:
+    raise _with_way_out(error, settings) from None
+  [other] = {_TRAINING_LOCK, _EVALUATION_LOCK} - {lock}
+  # Each run makes its lock before it looks for the other's: of two that start together, at least
+  # one sees the other. The file of a killed run is seen, too, which does no harm.
+  if not os.path.exists(settings.path(other)):
+    return None
+  logging.info("Another run uses %s: this one keeps its features apart.", settings.output_dir)
+  own = settings.path(_OWN_FEATURES[lock])
+  os.makedirs(own, exist_ok=True)
+  stack.callback(shutil.rmtree, own, ignore_errors=True)
+  return own
 
 
 def _with_way_out(
@@ -101,6 +130,48 @@ def check_same_model(output_dir: str, fingerprint: Mapping, ignored: Sequence[st
   from bert.training import resumption
 
   resumption.check_same_run(finding.latest(output_dir), fingerprint, ignored)
+
+
+def check_same_task(settings: RunSettings, config: BertConfig, tokenizer) -> None:
+  """Refuses a folder of another model or another `--task_name` before any data are read.
+
+  Raises:
+    ResumeMismatchError: names what differs, with both values.
+  """
+  fingerprint = model_fingerprint(
+    config,
+    tokenizer.vocab,
+    do_lower_case=settings.do_lower_case,
+    task_name=settings.task_name.lower(),
+  )
+  # A model of MNLI may predict AX.
+  ignored = () if settings.do_train else ("task_name",)
+  check_same_model(settings.output_dir, fingerprint, ignored)
+
+
+def nothing_trained(settings: RunSettings, informative: Mapping) -> str:
+  """The warning of a run that should train, where an earlier one has finished in its folder.
+
+  Args:
+    settings: of the run.
+    informative: the flags whose change is logged, with their values now.
+  """
+  from bert.checkpoints import finding, reading
+  from bert.training import resumption
+
+  newest = finding.latest(settings.output_dir)
+  saved = reading.read_state(newest).get("informative", {}) if newest else {}
+  changed = resumption.differences(saved, informative)
+  without_effect = f" Without effect: {'; '.join(changed)}." if changed else ""
+  length = "num_train_epochs" if "num_train_epochs" in settings else "num_train_steps"
+  patience = settings.get("early_stopping_patience")
+  or_patience = f" and --early_stopping_patience={patience}" if patience else ""
+  return (
+    f"NOTHING WAS TRAINED: --output_dir={settings.output_dir} holds a finished run, {newest}, and "
+    f"all results are those of its weights.{without_effect} To train anew, give another "
+    f"--output_dir; to train this one for longer, raise "
+    f"--{length}={settings.values[length]:g}{or_patience}."
+  )
 
 
 def best_checkpoint(settings: RunSettings) -> str | None:

@@ -26,7 +26,7 @@ from absl import logging
 from bert import tokenization
 from bert.checkpoints import model_files, model_source
 from bert.io import filesystem
-from bert.io.tables import DataError
+from bert.io.tables import DataError, folder_listing
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups
 from bert.training import distribution, hardware
@@ -214,6 +214,10 @@ class RunSettings:
     """A file in `--output_dir`."""
     return os.path.join(self.output_dir, name)
 
+  def features_path(self, name: str) -> str:
+    """The file of a set's features: `OUTPUT_DIR/<name>.tf_record`; see `output_folder.held`."""
+    return os.path.join(self.get("features_folder") or self.output_dir, f"{name}.tf_record")
+
   def split_file(self, split: str, stems: Iterable[str], endings: Iterable[str]) -> str:
     """The file of `train`, `dev` or `test`.
 
@@ -232,7 +236,8 @@ class RunSettings:
     found = next(filter(filesystem.is_file, paths), None)
     if found is None:
       reason = f"has none of {', '.join(names)}."
-      raise DataError(reason, self.data_dir, advice=f"Name the file: --{split}_file.")
+      advice = f"{folder_listing(self.data_dir)} Name the file: --{split}_file."
+      raise DataError(reason, self.data_dir, advice=advice)
     return found
 
 
@@ -355,7 +360,7 @@ def load_config(settings: RunSettings) -> BertConfig:
   """Reads `--bert_config_file`, and checks the sequence length.
 
   Raises:
-    ValueError: the file is bad or missing, or `--max_seq_length` is too long for the model.
+    ValueError: the file is bad or missing, or `--max_seq_length` or `--freeze` does not fit it.
   """
   config = BertConfig.from_json_file(settings.bert_config_file)
   if settings.max_seq_length > config.max_position_embeddings:
@@ -363,6 +368,7 @@ def load_config(settings: RunSettings) -> BertConfig:
       f"Cannot use sequence length {settings.max_seq_length} because the BERT model was only "
       f"trained up to sequence length {config.max_position_embeddings}. Lower --max_seq_length."
     )
+  _check_frozen(settings, config)
   return config
 
 
@@ -438,11 +444,36 @@ def check_training(settings: RunSettings) -> None:
       f"--use_tpu and --distribution_strategy={settings.distribution_strategy} exclude each other."
     )
   _check_packing(settings)
+  _check_labels(settings)
+  if not settings.get("eval_every_steps"):
+    reason = "--eval_every_steps=0 evaluates after the training alone"
+    command_line.explain_ignored_flags(
+      dict.fromkeys(("best_metric", "early_stopping_patience"), reason)
+    )
   if settings.train_batch_size % settings.gradient_accumulation_steps:
     raise command_line.UsageError(
       f"--train_batch_size={settings.train_batch_size} does not divide into "
       f"--gradient_accumulation_steps={settings.gradient_accumulation_steps} equal parts."
     )
+
+
+def _check_labels(settings: RunSettings) -> None:
+  labels = settings.get("labels") or ()
+  twice = next((label for label in labels if labels.count(label) > 1), None)
+  if twice is not None or "" in labels:
+    what = "an empty label" if "" in labels else f"{twice} twice"
+    raise command_line.UsageError(f"--labels={','.join(labels)} has {what}.")
+
+
+def _check_frozen(settings: RunSettings, config: BertConfig) -> None:
+  """Refuses a `--freeze` that selects no variable, before data are read."""
+  if not settings.get("freeze"):
+    return
+  from bert import optimization
+  from bert.checks import model_checks
+
+  names = [*model_checks.expected_shapes(config), *model_checks.HEAD_NAMES]
+  optimization.check_frozen(settings.freeze, names)
 
 
 def _check_packing(settings: RunSettings) -> None:

@@ -3,12 +3,13 @@
 A script makes a subclass of `Run`, which says what its data are, which facts make it the same run
 when it is resumed, and what its results look like:
 
-  with output_folder.held(settings):
+  with output_folder.held(settings) as settings:
     Tagging(settings, config, tokenizer).run()
 
 The order of the steps is that of `Run.run`.
 """
 
+import difflib
 import json
 import os
 import subprocess
@@ -21,7 +22,7 @@ from absl import logging
 
 from bert.io import installation
 from bert.model.configuration import BertConfig
-from bert.scripts import output_folder, result_files, run_files
+from bert.scripts import command_line, output_folder, result_files, run_files
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution
 
@@ -62,14 +63,16 @@ class Run:
     self.labels: list[str] | None = None
     self.estimator: Any = None
     self._has_shown = False
+    self._skipped_training: str | None = None
 
   def run(self) -> None:
     """Trains, evaluates, predicts, exports."""
+    # A folder of another task is refused before its data, or its labels, are found to be wrong.
+    self._check_same_run()
     # All data are read before training: a bad row of the test set is an error now, not in hours.
     self._read()
-    fingerprint = self._fingerprint()
-    may_differ = () if self.settings.do_train else self.may_differ
-    output_folder.check_same_model(self.settings.output_dir, fingerprint, may_differ)
+    self._check_best_metric()
+    fingerprint = self._check_same_run()
     self.settings = self._plan() if self.settings.do_train else self.settings.without_training()
     run_files.write(self.settings, self.bert_config, self.labels)
     self.estimator = self._create_estimator(fingerprint)
@@ -81,6 +84,8 @@ class Run:
       distribution.on_chief(self._export, checkpoint_path)
     if self.settings.plots:
       distribution.on_chief(_draw, self.settings.output_dir)
+    if self._skipped_training:
+      logging.warning("%s", self._skipped_training)  # Again: the first one has scrolled away.
 
   # -------------------------------------------------------------------------------------------
   # What a script says.
@@ -89,7 +94,10 @@ class Run:
     """Reads all data that the run needs."""
 
   def _facts(self) -> dict[str, Any]:
-    """What must be equal to resume, beside the model's shape and vocabulary."""
+    """What must be equal to resume, beside the model's shape and vocabulary.
+
+    Before `_read`, those that are known then.
+    """
     raise NotImplementedError
 
   def _plan(self) -> RunSettings:
@@ -107,6 +115,10 @@ class Run:
   def _dev_data(self) -> tuple[Callable, str]:
     """The input_fn of evaluation during training, and the metric that selects the best weights."""
     raise NotImplementedError
+
+  def _metric_names(self) -> Iterable[str]:
+    """The results of an evaluation that `--best_metric` may name, once the data are read."""
+    return [name for name in self.result_keys if name != "global_step"]
 
   def _use(self, checkpoint_path: str | None) -> None:
     """Evaluates and predicts with the best weights, or, where it is None, with the newest."""
@@ -130,10 +142,28 @@ class Run:
   # -------------------------------------------------------------------------------------------
   # The steps.
 
+  def _check_best_metric(self) -> None:
+    """Raises a UsageError where the first evaluation would not find the metric."""
+    metric, names = self.settings.get("best_metric"), list(self._metric_names())
+    if metric is None or metric in names or not self.settings.eval_every_steps:
+      return
+    near = difflib.get_close_matches(metric, names, n=1, cutoff=0.5)
+    question = f" Did you mean {near[0]}?" if near else ""
+    raise command_line.UsageError(
+      f"--best_metric={metric} is no result of this task.{question} Results: {', '.join(names)}."
+    )
+
   def _shows_examples(self) -> bool:
     """Whether to log the features of some examples: with the first data that are written."""
     is_first, self._has_shown = not self._has_shown, True
     return is_first and self.settings.shows_examples
+
+  def _check_same_run(self) -> dict[str, Any]:
+    """The run's fingerprint, as far as it is known; refuses a folder of another one."""
+    fingerprint = self._fingerprint()
+    may_differ = () if self.settings.do_train else self.may_differ
+    output_folder.check_same_model(self.settings.output_dir, fingerprint, may_differ)
+    return fingerprint
 
   def _fingerprint(self) -> dict[str, Any]:
     if self.tokenizer is None:
@@ -145,13 +175,15 @@ class Run:
       **self._facts(),
     )
 
+  def _informative(self) -> dict[str, Any]:
+    return {name: self.settings.values[name] for name in self.informative}
+
   def _create_estimator(self, fingerprint: Mapping):
     from bert.training.estimator import Estimator
 
-    informative = {name: self.settings.values[name] for name in self.informative}
     sizes = [f"{mode}_batch_size" for mode in ("train", "eval", "predict")]
     params = {name: self.settings.values[name] for name in sizes if name in self.settings}
-    config = self.settings.run_config(fingerprint, informative)
+    config = self.settings.run_config(fingerprint, self._informative())
     return Estimator(self._create_model_fn(), config, params)
 
   def _train(self) -> None:
@@ -165,6 +197,9 @@ class Run:
     start = time.monotonic()
     self.estimator.train(input_fn=input_fn, max_steps=settings.num_train_steps, eval_spec=eval_spec)
     logging.info("Training took %.1f s.", time.monotonic() - start)
+    if not self.estimator.trained_steps:
+      self._skipped_training = output_folder.nothing_trained(settings, self._informative())
+      logging.warning("%s", self._skipped_training)
 
   def _eval_spec(self):
     from bert.training.estimator import EvalSpec

@@ -62,6 +62,7 @@ class Estimator:
     params: passed to `model_fn` and every input_fn. `train_batch_size`, `eval_batch_size` and
       `predict_batch_size` reach them as `batch_size`; model_fn also receives
       `gradient_accumulation_steps`, the number of parts in which it sees a training batch.
+    trained_steps: steps that the last call of `train` made; 0 where there was nothing left to do.
   """
 
   def __init__(
@@ -77,6 +78,7 @@ class Estimator:
     self._seed = config.seed
     self._variables = ModelVariables(config)
     self._graphs: dict[str, TrainingGraph | InferenceGraph] = {}  # by mode
+    self.trained_steps = 0
 
   @property
   def store(self) -> VariableStore:
@@ -107,6 +109,7 @@ class Estimator:
     if max_steps <= 0:
       raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
     self._check_batch_size()
+    self.trained_steps = 0
     with self._held_model_dir():
       self._train(input_fn, max_steps, eval_spec)
     return self
@@ -137,6 +140,7 @@ class Estimator:
         variables.initialise(graph.init_checkpoint)
         variables.save(0, state)
       Training(self.config, graph, data, variables, watch).run(step, max_steps, state)
+      self.trained_steps = int(variables.global_step.numpy()) - step
 
   def evaluate(
     self,
@@ -288,12 +292,28 @@ class Estimator:
   @contextlib.contextmanager
   def _loaded(self, mode: str, input_fn, path: str | None):
     """Graph and data of evaluation or prediction, with the variables of a checkpoint."""
-    path = path or self.latest_checkpoint()
-    self._start_over(is_new=path is None)
+    newest = None if path else self.latest_checkpoint()
+    self._start_over(is_new=not (path or newest))
     with explained_errors(input_fn, self._how_to_save_memory(mode)):
       graph, dataset = self._inference(mode, input_fn)
-      self._variables.load(path, graph.init_checkpoint)
+      load = self._variables.load if path else self._load_newest
+      load(path or newest, graph.init_checkpoint)
       yield graph, dataset
+
+  def _load_newest(self, path: str | None, init_checkpoint: str | None) -> None:
+    """Loads the newest checkpoint.
+
+    A training in the same folder removes old ones: if it does so between the moment when `path` was
+    found and that when it is read, a newer one takes its place.
+    """
+    try:
+      self._variables.load(path, init_checkpoint)
+    except (OSError, ValueError, tf.errors.OpError):
+      newest = self.latest_checkpoint()
+      if newest in (None, path):
+        raise
+      logging.info("%s is no longer the newest; reading %s.", path, newest)
+      self._load_newest(newest, init_checkpoint)
 
   def _evaluate(self, graph, dataset, steps: int | None, name: str | None) -> dict[str, Any]:
     results = evaluation.evaluate(graph, dataset, self._strategy, steps)

@@ -25,6 +25,7 @@ class FakeEstimator:
     self.config = config
     self.params = dict(params or {})
     self.store = VariableStore(config.seed)
+    self.trained_steps = 0
     self._model_fn = model_fn
     with use_store(self.store):
       self._step = get_global_step()
@@ -33,6 +34,7 @@ class FakeEstimator:
     """Saves the initial values as the checkpoint of `max_steps`."""
     del eval_spec
     [_] = self._specs(input_fn, "train", ModeKeys.EVAL, steps=1)
+    self.trained_steps = max_steps
     self._step.assign(max_steps)
     examples = max_steps * self.params["train_batch_size"]
     state = {

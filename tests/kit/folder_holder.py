@@ -10,21 +10,22 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+from bert.io import atomic_files
 from tests.kit.paths import ROOT
 
 _HOLDER = """
 import sys
 from bert.io import atomic_files
 
-with atomic_files.hold_folder(sys.argv[1]):
+with atomic_files.hold_folder(*sys.argv[1:]):
   print("held", flush=True)
   sys.stdin.read()
 """
 
 
-def _start(folder: str | os.PathLike) -> subprocess.Popen:
+def _start(folder: str | os.PathLike, lock: str = atomic_files.LOCK_NAME) -> subprocess.Popen:
   return subprocess.Popen(
-    [sys.executable, "-c", _HOLDER, str(folder)],
+    [sys.executable, "-c", _HOLDER, str(folder), lock],
     env={**os.environ, "PYTHONPATH": str(ROOT)},
     stdin=subprocess.PIPE,
     stdout=subprocess.PIPE,
@@ -34,9 +35,11 @@ def _start(folder: str | os.PathLike) -> subprocess.Popen:
 
 
 @contextlib.contextmanager
-def held(folder: str | os.PathLike) -> Iterator[subprocess.Popen]:
-  """Gives the process once it holds the folder."""
-  process = _start(folder)
+def held(
+  folder: str | os.PathLike, lock: str = atomic_files.LOCK_NAME
+) -> Iterator[subprocess.Popen]:
+  """Gives the process once it holds the folder, by default as a run that trains does."""
+  process = _start(folder, lock)
   try:
     assert process.stdout.readline() == "held\n"
     yield process

@@ -60,9 +60,23 @@ def test_a_finished_run_is_skipped_and_more_epochs_only_inform(mrpc, tmp_path):
   done = run_well(**values, do_train=True)
   assert "Skipping training since max_steps has already saved." in done.err
   assert (tmp_path / "out" / "model.ckpt-20.index").read_bytes() == before
+  assert "Without effect" not in done.err
+
+  done = run_well(**{**values, "learning_rate": 0.5}, do_train=True, do_predict=True)
+  assert "Skipping training since max_steps has already saved." in done.err
+  warning = (
+    f"WARNING:tensorflow:NOTHING WAS TRAINED: --output_dir={tmp_path}/out holds a finished run, "
+    f"{tmp_path}/out/model.ckpt-20, and all results are those of its weights. Without effect: "
+    "learning_rate was 0.01, now 0.5. To train anew, give another --output_dir; to train this one "
+    "for longer, raise --num_train_epochs=8."
+  )
+  lines = done.err.splitlines()
+  assert lines[-1] == warning, "the end of the log, which is what people read"
+  assert lines.count(warning) == 2
 
   changes = {"num_train_epochs": 9.0, "learning_rate": 0.001, "max_seq_length": 24}
   done = run_well(**{**values, **changes}, do_train=True)
+  assert "NOTHING WAS TRAINED" not in done.err
   assert "num_train_epochs was 8.0, now 9.0" in done.err
   assert "learning_rate was 0.01, now 0.001" in done.err
   assert "max_seq_length was 16, now 24" in done.err
@@ -147,3 +161,11 @@ def test_another_model_or_task_is_refused_and_nothing_is_touched(
     for text in named:
       assert text in message
   assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
+
+
+def test_another_task_is_named_before_the_faults_of_its_data(mrpc, tmp_path):
+  values = {**mrpc.copied_to(tmp_path), **other_task(tmp_path), "do_train": True}
+  write_rows(tmp_path, "dev.tsv", ("0", "not", "a", "row", "of", "QQP"))
+  write_rows(tmp_path, "train.tsv", ("text_a", "label"))
+  assert "task_name was 'mrpc', now 'qqp'" in error_of(**values, do_eval=True)
+  assert "task_name was 'mrpc', now 'csv'" in error_of(**{**values, "task_name": "csv"})

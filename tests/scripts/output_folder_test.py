@@ -105,22 +105,42 @@ def test_a_checkpoint_of_the_original_has_no_fingerprint(tmp_path):
   output_folder.check_same_model(folder, {"a": 2})
 
 
-def test_a_folder_of_another_run_is_refused_at_once(tmp_path):
+@pytest.mark.parametrize(
+  ("do_train", "lock", "advice"),
+  [
+    (True, ".lock", r"output_dir\.$"),
+    (False, ".lock.evaluation", r"--init_checkpoint={folder} and another --output_dir\.$"),
+  ],
+)
+def test_a_folder_of_another_run_is_refused_at_once(tmp_path, do_train, lock, advice):
   folder = tmp_path / "out"
   folder.mkdir()
-  with folder_holder.held(folder) as process:
-    for do_train, advice in ((True, r"output_dir\.$"), (False, f"--init_checkpoint={folder} and")):
-      held = output_folder.held(settings(folder, do_train=do_train))
-      with (
-        pytest.raises(atomic_files.FolderInUseError, match=f"process {process.pid} on.*{advice}"),
-        held,
-      ):
-        pass
-    assert os.listdir(folder) == [".lock"]
+  run, advice = settings(folder, do_train=do_train), advice.format(folder=folder)
+  with folder_holder.held(folder, lock) as process:
+    with (
+      pytest.raises(atomic_files.FolderInUseError, match=f"process {process.pid} on.*{advice}"),
+      output_folder.held(run),
+    ):
+      pass
+    assert os.listdir(folder) == [lock]
     process.communicate("")
-  with output_folder.held(settings(folder)):
-    assert os.listdir(folder) == [".lock"]
+  with output_folder.held(run) as same:
+    assert os.listdir(folder) == [lock]
+    assert same.features_path("eval") == str(folder / "eval.tf_record")
   assert os.listdir(folder) == []
+
+
+@pytest.mark.parametrize(
+  ("do_train", "lock", "own"),
+  [(False, ".lock", ".features.evaluation"), (True, ".lock.evaluation", ".features.training")],
+)
+def test_evaluation_beside_training_has_features_of_its_own(tmp_path, do_train, lock, own):
+  run = settings(tmp_path, do_train=do_train)
+  with folder_holder.held(tmp_path, lock):
+    with output_folder.held(run) as run:
+      assert run.features_path("eval") == str(tmp_path / own / "eval.tf_record")
+      (tmp_path / own / "eval.tf_record").write_bytes(b"features")
+    assert os.listdir(tmp_path) == [lock]
 
 
 def test_the_best_checkpoint_counts_where_it_is_kept(tmp_path):

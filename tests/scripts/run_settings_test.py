@@ -282,7 +282,6 @@ def test_fast_groups_long_runs_by_length(given, flags_given, steps, groups):
 
 def test_config_and_vocabulary_beside_the_checkpoint(given, tmp_path):
   (tmp_path / "bert_model.ckpt.index").touch()
-  (tmp_path / "bert_model.ckpt.index").touch()
   for path in (tmp_path, tmp_path / "bert_model.ckpt"):
     settings = run_settings.with_model_files(given(init_checkpoint=path))
     assert settings.vocab_file == str(tmp_path / "vocab.txt")

@@ -349,10 +349,17 @@ SUBJECTS = {
     ),
     (
       "a second run is refused at its start, not after hours of preparation",
-      "held",
-      "stack.enter_context(atomic_files.hold_folder(settings.output_dir))",
+      "_hold",
+      "stack.enter_context(atomic_files.hold_folder(settings.output_dir, lock))",
       "pass",
       "test_a_folder_of_another_run_is_refused_at_once",
+    ),
+    (
+      "an evaluation beside a training does not replace the features that the training reads",
+      "_hold",
+      "if not os.path.exists(settings.path(other)):",
+      "if settings.output_dir:",
+      "test_evaluation_beside_training_has_features_of_its_own",
     ),
   ),
   "Divergence": (

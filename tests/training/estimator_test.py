@@ -322,3 +322,17 @@ def test_without_a_batch_size_of_its_own_evaluation_has_that_of_prediction(tmp_p
   del model.params["eval_batch_size"]
   with pytest.raises(MemoryError, match="Lower predict_batch_size=4 or lower"):
     model.evaluate(_does_not_fit)
+
+
+def test_a_checkpoint_that_a_training_removes_meanwhile_gives_way_to_the_newest(tmp_path):
+  make(tmp_path).train(train_input_fn, 2)
+  model = make(tmp_path)
+
+  def slow_input_fn(params):
+    make(tmp_path, keep_checkpoint_max=1).train(train_input_fn, 4)
+    assert finding.list_checkpoints(str(tmp_path)) == [(4, f"{tmp_path}/model.ckpt-4")]
+    return eval_input_fn(params)
+
+  assert model.evaluate(slow_input_fn)["global_step"] == 4
+  with pytest.raises(ValueError, match=r"model\.ckpt-2"):
+    model.evaluate(eval_input_fn, checkpoint_path=f"{tmp_path}/model.ckpt-2")
