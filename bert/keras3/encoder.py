@@ -27,12 +27,13 @@ from bert.keras3.parts import (
   create_normalization,
   register,
 )
+from bert.keras3.saving import Savable
 from bert.keras3.torch_modules import TorchModule
 from bert.model.configuration import BertConfig
 
 
 @register
-class BERT(TorchModule, keras.Model):
+class BERT(TorchModule, Savable, keras.Model):
   """The encoder with its pooler, without a head.
 
   Attributes:
@@ -135,7 +136,7 @@ class BERT(TorchModule, keras.Model):
 
   def _check_sizes(self):
     config = self.to_bert_config()
-    if self.hidden_act in ACTIVATIONS:
+    if str(self.hidden_act).lower() in ACTIVATIONS:
       config.hidden_act = "gelu"  # BertConfig knows fewer activations
     config.validate()
     if not 0 <= self.pad_token_id < self.vocab_size:
@@ -221,6 +222,7 @@ class BERT(TorchModule, keras.Model):
     position_ids=None,
     output_hidden_states=None,
     training=None,
+    output_attentions=None,
   ):
     """Encodes sequences.
 
@@ -231,12 +233,14 @@ class BERT(TorchModule, keras.Model):
       token_type_ids: int `[B, S]`, segments; zeros by default.
       position_ids: int `[B, S]`; 0, 1, 2, ... by default.
       output_hidden_states: whether to return `hidden_states` as well.
-      training: whether to apply dropout.
+      training: whether to apply dropout; on PyTorch by default the module's mode.
+      output_attentions: whether to return `attentions` as well; they are computed once more.
 
     Returns:
       A dictionary: `last_hidden_state` `[B, S, W]`; `pooler_output` `[B, W]`, the first token after
       a dense layer and a tanh; `attention_mask` int32 `[B, S]`, for heads; optionally
-      `hidden_states`, a tuple of the embeddings and each layer's output, `[B, S, W]` each.
+      `hidden_states`, a tuple of the embeddings and each layer's output, `[B, S, W]` each; and
+      `attentions`, a tuple of each layer's attention probabilities, `[B, N, S, S]` each, N heads.
 
     Raises:
       ValueError: `input_ids` is missing, or an input is unknown.
@@ -251,16 +255,22 @@ class BERT(TorchModule, keras.Model):
     ]
     for layer in self.encoder_layers:
       states.append(layer(states[-1], attention_mask=mask, training=training))
+    attentions = None
+    if output_attentions:
+      pairs = zip(self.encoder_layers, states, strict=False)  # the last state is the output
+      attentions = tuple(layer.attention_maps(x, mask) for layer, x in pairs)
     if self.final_norm is not None:
       states[-1] = self.final_norm(states[-1])
-    return self._outputs(states, mask, output_hidden_states)
+    return self._outputs(states, mask, output_hidden_states, attentions)
 
-  def _outputs(self, states, mask, output_hidden_states):
+  def _outputs(self, states, mask, output_hidden_states, attentions):
     outputs = {"last_hidden_state": states[-1], "attention_mask": mask}
     if self.pooler is not None:
       outputs["pooler_output"] = self.pooler(states[-1][:, 0, :])
     if self.output_hidden_states if output_hidden_states is None else output_hidden_states:
       outputs["hidden_states"] = tuple(states)
+    if attentions is not None:
+      outputs["attentions"] = attentions
     return outputs
 
   def compute_output_spec(
@@ -271,6 +281,7 @@ class BERT(TorchModule, keras.Model):
     position_ids=None,
     output_hidden_states=None,
     training=None,
+    output_attentions=None,
   ):
     """Shapes and types of the outputs, without tracing the layers."""
     inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
@@ -287,6 +298,11 @@ class BERT(TorchModule, keras.Model):
     if self.output_hidden_states if output_hidden_states is None else output_hidden_states:
       outputs["hidden_states"] = tuple(
         keras.KerasTensor(vectors, self.compute_dtype) for _ in range(self.num_layers + 1)
+      )
+    if output_attentions:
+      maps = (batch_size, self.num_heads, length, length)
+      outputs["attentions"] = tuple(
+        keras.KerasTensor(maps, self.compute_dtype) for _ in range(self.num_layers)
       )
     return outputs
 
@@ -308,10 +324,7 @@ class BERT(TorchModule, keras.Model):
     """
     gathered = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
     given = {name: value for name, value in gathered.items() if value is not None}
-    outputs = self(given, output_hidden_states=True)
-    mask, states = outputs["attention_mask"], outputs["hidden_states"][:-1]
-    pairs = zip(self.encoder_layers, states, strict=True)
-    return ops.stack([layer.attention_maps(x, mask) for layer, x in pairs], axis=1)
+    return ops.stack(self(given, output_attentions=True)["attentions"], axis=1)
 
   def padding_mask(self, input_ids):
     """The `attention_mask` of padded ids: int32 `[B, S]`, 0 at `pad_token_id`."""
@@ -396,6 +409,11 @@ class BERT(TorchModule, keras.Model):
   def to_bert_config(self) -> BertConfig:
     """The sizes as the configuration of `modeling.py`."""
     return sizes.config_of({name: getattr(self, name) for name in _ARGUMENTS})
+
+  @property
+  def config(self) -> BertConfig:
+    """The sizes, under the names of `bert_config.json`; a copy."""
+    return self.to_bert_config()
 
   def get_config(self):
     """The constructor's arguments."""

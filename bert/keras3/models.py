@@ -12,7 +12,7 @@ of choices, V = vocabulary size.
 """
 
 import os
-from typing import Any, NamedTuple
+from collections.abc import Mapping
 
 import keras
 from keras import ops
@@ -28,61 +28,22 @@ from bert.keras3.heads import (
   TextClassificationHead,
   TokenClassificationHead,
 )
+from bert.keras3.outputs import (
+  BertOutput,
+  LogitsOutput,
+  PreTrainingOutput,
+  SpanOutput,
+  with_extras,
+)
 from bert.keras3.parts import register
 from bert.keras3.sizes import arguments_from_config
+from bert.keras3.tasks import SparseCrossentropy
+from bert.keras3.saving import Savable
 from bert.keras3.torch_modules import TorchModule
 from bert.model.configuration import BertConfig
 
 
-class BertOutput(NamedTuple):
-  """The output of `BertModel`.
-
-  Attributes:
-    last_hidden_state: `[B, S, W]`.
-    pooler_output: `[B, W]`.
-    hidden_states: the embeddings and each layer's output, or None.
-  """
-
-  last_hidden_state: Any
-  pooler_output: Any
-  hidden_states: Any = None
-
-
-class LogitsOutput(NamedTuple):
-  """The output of models with one head.
-
-  Attributes:
-    logits: float32, scores before the softmax.
-  """
-
-  logits: Any
-
-
-class SpanOutput(NamedTuple):
-  """The output of `BertForQuestionAnswering`.
-
-  Attributes:
-    start_logits: float32 `[B, S]`, scores as the first token of the answer.
-    end_logits: float32 `[B, S]`, scores as the last token.
-  """
-
-  start_logits: Any
-  end_logits: Any
-
-
-class PreTrainingOutput(NamedTuple):
-  """The output of `BertForPreTraining`.
-
-  Attributes:
-    prediction_logits: float32 `[B, S, V]`.
-    seq_relationship_logits: float32 `[B, 2]`; class 0: the second segment follows the first.
-  """
-
-  prediction_logits: Any
-  seq_relationship_logits: Any
-
-
-class PretrainedModel(TorchModule, keras.Model):
+class PretrainedModel(TorchModule, Savable, keras.Model):
   """Base of the models below: an encoder and heads.
 
   Attributes:
@@ -90,19 +51,20 @@ class PretrainedModel(TorchModule, keras.Model):
   """
 
   head_names: tuple[str, ...] = ()
+  reads_pooler = True  # otherwise the encoder has none, unless it is given with one
   optional_variables: tuple[str, ...] = ()  # not reported if missing in a checkpoint
 
-  def __init__(self, config: BERT | BertConfig | dict, num_labels: int = 2, **kwargs):
+  def __init__(self, config: BERT | BertConfig | dict, num_labels: int | None = None, **kwargs):
     """Creates the model, with random weights.
 
     Args:
       config: the encoder, its `BertConfig`, or a dictionary with the keys of one.
-      num_labels: C, for classification models.
+      num_labels: C, for classification models; by default that of the config, or 2.
       **kwargs: arguments of `keras.Model`.
     """
     super().__init__(**kwargs)
-    self.bert = _as_bert(config)
-    self.num_labels = num_labels
+    self.bert = _as_bert(config, self.reads_pooler)
+    self.num_labels = num_labels or getattr(config, "num_labels", None) or 2
     self._create_heads()
     self.build()
 
@@ -129,17 +91,46 @@ class PretrainedModel(TorchModule, keras.Model):
     position_ids=None,
     output_hidden_states=None,
     training=None,
+    labels=None,
+    output_attentions=None,
   ):
-    """Arguments as in `BERT.call`; the first may be a dictionary of them."""
+    """Computes the model's outputs, and its loss where labels are given.
+
+    Args:
+      input_ids: int `[B, S]`; or a dictionary of this and any of the others. Those that are not
+        explained here are as in `BERT.call`.
+      attention_mask: `[B, S]`.
+      token_type_ids: int `[B, S]`.
+      position_ids: int `[B, S]`.
+      output_hidden_states: whether to return `hidden_states`.
+      training: whether to apply dropout.
+      labels: as the model's loss reads them: int, negative (-100) for no label; for one number per
+        text float `[B]`, for any number of classes float `[B, C]`.
+      output_attentions: whether to return `attentions`.
+    """
+    if isinstance(input_ids, Mapping) and "labels" in input_ids:
+      input_ids = dict(input_ids)
+      labels = input_ids.pop("labels")
     outputs = self.bert(
       input_ids,
       attention_mask=attention_mask,
       token_type_ids=token_type_ids,
       position_ids=position_ids,
       output_hidden_states=output_hidden_states,
+      output_attentions=output_attentions,
       training=training,
     )
-    return self._outputs(outputs)
+    return with_extras(
+      found := self._outputs(outputs),
+      loss=None if labels is None else self._loss(found, labels),
+      hidden_states=outputs.get("hidden_states") if output_hidden_states else None,
+      attentions=outputs.get("attentions"),
+    )
+
+  def _loss(self, outputs, labels):
+    if not hasattr(outputs, "logits"):
+      raise ValueError(f"{type(self).__name__} has no loss for `labels`.")
+    return _mean_loss(outputs.logits, labels)
 
   def _outputs(self, outputs):
     raise NotImplementedError
@@ -157,7 +148,7 @@ class PretrainedModel(TorchModule, keras.Model):
     cls,
     name_or_path: str | os.PathLike,
     cache_dir: str | os.PathLike | None = None,
-    num_labels: int = 2,
+    num_labels: int | None = None,
     **overrides,
   ):
     """A model with the weights of a checkpoint.
@@ -166,7 +157,7 @@ class PretrainedModel(TorchModule, keras.Model):
       name_or_path: a checkpoint of the original or its folder, with `bert_config.json`; a folder
         that transformers saved; or the name of a released model here or in transformers.
       cache_dir: folder of downloads.
-      num_labels: C, for classification models.
+      num_labels: C, for classification models; 2 by default.
       **overrides: arguments of `BERT` that replace the configuration's.
 
     Raises:
@@ -174,7 +165,8 @@ class PretrainedModel(TorchModule, keras.Model):
     """
     path = model_source.local_path(name_or_path, cache_dir)
     config = weights.read_config(path)
-    model = cls(BERT(**{**arguments_from_config(config), **overrides}), num_labels)
+    arguments = {**arguments_from_config(config), "add_pooler": cls.reads_pooler, **overrides}
+    model = cls(BERT(**arguments), num_labels)
     model.load_pretrained_weights(path)
     return model
 
@@ -192,6 +184,13 @@ class PretrainedModel(TorchModule, keras.Model):
       variables.update(head.checkpoint_variables())
     return variables
 
+  @property
+  def config(self) -> BertConfig:
+    """The encoder's sizes, with `num_labels`; a copy."""
+    config = self.bert.config
+    config.num_labels = self.num_labels
+    return config
+
   def num_parameters(self) -> int:
     """Number of parameters."""
     return self.count_params()
@@ -208,16 +207,26 @@ class PretrainedModel(TorchModule, keras.Model):
     return cls(**{**config, "config": bert})
 
 
-def _as_bert(config) -> BERT:
+def _as_bert(config, add_pooler: bool) -> BERT:
   if isinstance(config, BERT):
     return config
   config = BertConfig.from_dict(config) if isinstance(config, dict) else config
-  return BERT(**arguments_from_config(config))
+  return BERT(**arguments_from_config(config), add_pooler=add_pooler)
+
+
+def _mean_loss(logits, labels):
+  """The loss that transformers computes for this kind of labels: float32 `[]`."""
+  labels = ops.convert_to_tensor(labels)
+  if logits.shape[-1] == 1 and len(labels.shape) == 1:  # regression
+    return ops.mean(ops.square(logits[..., 0] - ops.cast(labels, "float32")))
+  if keras.backend.is_float_dtype(labels.dtype):  # any number of classes
+    return ops.mean(ops.binary_crossentropy(labels, logits, from_logits=True))
+  return SparseCrossentropy(from_logits=True)(labels, logits)
 
 
 def _bare(outputs):
   """The outputs as losses read them: logits, or a dictionary of several outputs."""
-  if isinstance(outputs, LogitsOutput):
+  if hasattr(outputs, "logits"):
     return outputs.logits
   return outputs._asdict() if hasattr(outputs, "_asdict") else outputs
 
@@ -227,9 +236,8 @@ class BertModel(PretrainedModel):
   """The encoder without a head; returns a `BertOutput`."""
 
   def _outputs(self, outputs):
-    return BertOutput(
-      outputs["last_hidden_state"], outputs.get("pooler_output"), outputs.get("hidden_states")
-    )
+    found = BertOutput(outputs["last_hidden_state"], outputs.get("pooler_output"))
+    return with_extras(found, hidden_states=outputs.get("hidden_states"))
 
 
 @register
@@ -237,6 +245,7 @@ class BertForMaskedLM(PretrainedModel):
   """Scores every word for each token: `logits` `[B, S, V]`."""
 
   head_names = ("predictions",)
+  reads_pooler = False
 
   def _create_heads(self):
     self.predictions = _masked_lm_head(self.bert)
@@ -279,6 +288,16 @@ class BertForPreTraining(PretrainedModel):
       self.predictions(outputs["last_hidden_state"], table), self.seq_relationship(outputs)
     )
 
+  def call(self, input_ids, *args, training=None, labels=None, next_sentence_label=None, **kwargs):
+    """As in the base; the loss is the sum of those of words and sentences, and needs both."""
+    if (labels is None) != (next_sentence_label is None):
+      raise ValueError("The loss of pre-training needs both labels and next_sentence_label.")
+    labels = None if labels is None else (labels, next_sentence_label)
+    return super().call(input_ids, *args, training=training, labels=labels, **kwargs)
+
+  def _loss(self, outputs, labels):
+    return sum(_mean_loss(x, y) for x, y in zip(outputs, labels, strict=True))
+
 
 class _Classifier(PretrainedModel):
   """Base of the models whose head is called `classifier`; returns a `LogitsOutput`."""
@@ -309,6 +328,7 @@ class BertForTokenClassification(_Classifier):
   """A class for each token: `logits` `[B, S, C]`."""
 
   head_class = TokenClassificationHead
+  reads_pooler = False
 
 
 @register
@@ -327,8 +347,13 @@ class BertForMultipleChoice(_Classifier):
     position_ids=None,
     output_hidden_states=None,
     training=None,
+    labels=None,
+    output_attentions=None,
   ):
-    """Arguments as in `BERT.call` with an additional axis; the first may be a dictionary."""
+    """Arguments as in the base, with an additional axis; the labels are int `[B]`."""
+    if isinstance(input_ids, Mapping) and "labels" in input_ids:
+      input_ids = dict(input_ids)
+      labels = input_ids.pop("labels")
     inputs = gather_inputs(input_ids, attention_mask, token_type_ids, position_ids)
     shape = inputs["input_ids"].shape
     if len(shape) != 3:
@@ -337,8 +362,19 @@ class BertForMultipleChoice(_Classifier):
     flat = {
       name: ops.reshape(x, (-1, length)) for name, x in inputs.items() if x is not None
     }  # [B * N, S]
-    scores = super().call(flat, output_hidden_states=output_hidden_states, training=training)
-    return LogitsOutput(ops.reshape(scores.logits, (-1, num_choices)))
+    scores = super().call(
+      flat,
+      output_hidden_states=output_hidden_states,
+      output_attentions=output_attentions,
+      training=training,
+    )
+    outputs = LogitsOutput(ops.reshape(scores.logits, (-1, num_choices)))
+    return with_extras(
+      outputs,
+      loss=None if labels is None else self._loss(outputs, labels),
+      hidden_states=scores.hidden_states,
+      attentions=scores.attentions,
+    )
 
 
 @register
@@ -346,12 +382,28 @@ class BertForQuestionAnswering(PretrainedModel):
   """Start and end of an answer; returns a `SpanOutput`."""
 
   head_names = ("squad",)
+  reads_pooler = False
 
   def _create_heads(self):
     self.squad = QuestionAnsweringHead(mask_padding=False, name="squad")
 
   def _outputs(self, outputs):
     return SpanOutput(**self.squad(outputs))
+
+  def call(
+    self, input_ids, *args, training=None, start_positions=None, end_positions=None, **kwargs
+  ):
+    """As in the base; both positions, int `[B]`, give the loss, the mean of the two ends'."""
+    if (start_positions is None) != (end_positions is None):
+      raise ValueError("The loss of a span needs both start_positions and end_positions.")
+    labels = None if start_positions is None else (start_positions, end_positions)
+    return super().call(input_ids, *args, training=training, labels=labels, **kwargs)
+
+  def _loss(self, outputs, labels):
+    length = outputs.start_logits.shape[1]
+    # A position behind the last token is no label, as in transformers.
+    labels = (ops.where(ops.convert_to_tensor(x) < length, x, -1) for x in labels)
+    return sum(_mean_loss(x, y) for x, y in zip(outputs, labels, strict=True)) / 2
 
 
 AutoModel = BertModel

@@ -1,0 +1,129 @@
+"""Losses of labels, attention maps and hidden states in the outputs of models, as in transformers.
+
+Run alone: python -m pytest tests/keras3/outputs_test.py
+"""
+
+import numpy as np
+import pytest
+
+from bert.keras3 import (
+  BertForMaskedLM,
+  BertForMultipleChoice,
+  BertForPreTraining,
+  BertForQuestionAnswering,
+  BertForSequenceClassification,
+  BertForTokenClassification,
+  BERTModel,
+  BertModel,
+)
+from bert.keras3.optimization import AdamWeightDecay
+from bert.model.configuration import BertConfig
+from tests.kit.keras_models import numpy_of, random_inputs
+
+LOSSES = {"start_logits": "mse", "end_logits": "mse"}
+CONFIG = BertConfig(40, 16, 2, 2, 24, max_position_embeddings=24, type_vocab_size=2)
+
+
+def cross_entropy(logits, labels) -> float:
+  """Of the rows with a label, in float64."""
+  logits, labels = numpy_of(logits).astype("float64"), np.asarray(labels)
+  logits, labels = logits[labels >= 0], labels[labels >= 0]
+  log_sums = np.log(np.exp(logits).sum(axis=-1))
+  return float((log_sums - np.take_along_axis(logits, labels[:, None], -1)[:, 0]).mean())
+
+
+@pytest.mark.parametrize(
+  ("cls", "labels"),
+  [
+    (BertForSequenceClassification, np.array([1, -100])),
+    (BertForTokenClassification, np.array([[0, 1, -100, 1, 0, -100], [1, 1, 1, -100, 0, 0]])),
+    (BertForMaskedLM, np.array([[7, -100, 9, -100, 0, -100], [-100] * 6])),
+  ],
+)
+def test_labels_give_a_loss(cls, labels):
+  model, inputs = cls(CONFIG), random_inputs(2, 6)
+  outputs = model(**inputs, labels=labels)
+  assert outputs.keys() == ("logits", "loss")
+  np.testing.assert_allclose(float(outputs.loss), cross_entropy(outputs.logits, labels), atol=1e-5)
+  inside = model({**inputs, "labels": labels})
+  assert float(inside["loss"]) == float(outputs.loss)
+  assert model(**inputs).loss is None
+
+
+def test_labels_of_other_kinds():
+  inputs, halves = random_inputs(2, 6), np.array([0.5, 2.0], "float32")
+  outputs = BertForSequenceClassification(CONFIG, num_labels=1)(**inputs, labels=halves)
+  error = np.mean((numpy_of(outputs.logits)[:, 0] - halves) ** 2)
+  np.testing.assert_allclose(float(outputs.loss), error, rtol=1e-5)
+  several = np.array([[1, 0, 1], [0, 0, 0]], "float32")
+  outputs = BertForSequenceClassification(CONFIG, num_labels=3)(**inputs, labels=several)
+  logits = numpy_of(outputs.logits)
+  losses = np.log1p(np.exp(-np.where(several > 0, logits, -logits)))
+  np.testing.assert_allclose(float(outputs.loss), losses.mean(), rtol=1e-5)
+
+
+def test_two_losses_at_once():
+  inputs = random_inputs(2, 6)
+  starts, ends = np.array([0, 3]), np.array([5, 9])  # 9 is behind the text
+  outputs = BertForQuestionAnswering(CONFIG)(**inputs, start_positions=starts, end_positions=ends)
+  losses = [cross_entropy(outputs.start_logits, starts), cross_entropy(outputs.end_logits, [5, -1])]
+  np.testing.assert_allclose(float(outputs.loss), np.mean(losses), atol=1e-5)
+  words, sentences = np.where(inputs["input_ids"] % 3, -100, inputs["input_ids"]), np.array([0, 1])
+  model = BertForPreTraining(CONFIG)
+  outputs = model(**inputs, labels=words, next_sentence_label=sentences)
+  losses = [cross_entropy(outputs[0], words), cross_entropy(outputs[1], sentences)]
+  np.testing.assert_allclose(float(outputs.loss), sum(losses), atol=1e-5)
+  with pytest.raises(ValueError, match="both labels and next_sentence_label"):
+    model(**inputs, labels=words)
+
+
+def test_choices_have_a_loss_and_maps():
+  inputs = random_inputs(2, 3, 6)
+  outputs = BertForMultipleChoice(CONFIG)(**inputs, labels=np.array([2, 0]), output_attentions=True)
+  np.testing.assert_allclose(float(outputs.loss), cross_entropy(outputs.logits, [2, 0]), atol=1e-5)
+  assert outputs.attentions[0].shape == (6, 2, 6, 6)
+
+
+def test_attention_maps_and_states_on_request():
+  model, inputs = BertModel(CONFIG), random_inputs(2, 6)
+  outputs = model(**inputs, output_attentions=True, output_hidden_states=True)
+  assert len(outputs.attentions) == 2
+  assert len(outputs["hidden_states"]) == 3
+  maps = numpy_of(model.bert.attention_maps(inputs))
+  for layer in range(2):
+    np.testing.assert_array_equal(numpy_of(outputs.attentions[layer]), maps[:, layer])
+  assert model(**inputs).attentions is None
+  with pytest.raises(KeyError, match="this output has last_hidden_state, pooler_output"):
+    model(**inputs)["logits"]
+  with pytest.raises(AttributeError, match="this output has"):
+    _ = model(**inputs).logits
+
+
+def test_a_tensor_has_no_room_for_more():
+  with pytest.raises(ValueError, match="returns one tensor, without attentions"):
+    BERTModel(CONFIG)(**random_inputs(2, 6), output_attentions=True)
+  with pytest.raises(ValueError, match="BertModel has no loss"):
+    BertModel(CONFIG)(**random_inputs(2, 6), labels=np.array([0, 1]))
+
+
+def test_the_config_of_a_model():
+  model = BertForSequenceClassification(CONFIG, num_labels=3)
+  assert (model.config.hidden_size, model.config.num_labels) == (16, 3)
+  assert BertForSequenceClassification(model.config).num_labels == 3
+  model.config.hidden_size = 1
+  assert model.config.hidden_size == 16
+
+
+def test_only_models_that_read_the_pooler_have_one():
+  assert BertForTokenClassification(CONFIG).bert.pooler is None
+  assert BertForSequenceClassification(CONFIG).bert.pooler is not None
+
+
+def test_all_weights_take_part_in_fit(recwarn):
+  model, inputs = BertForQuestionAnswering(CONFIG), random_inputs(2, 6)
+  model.compile(AdamWeightDecay(1e-3), LOSSES, run_eagerly=True)
+  before = [numpy_of(weight) for weight in model.weights]
+  model.fit(inputs, {part: np.ones((2, 6)) for part in ("start_logits", "end_logits")}, verbose=0)
+  assert not [w for w in recwarn if "Gradients do not exist" in str(w.message)]
+  changed = [not np.array_equal(b, numpy_of(w)) for b, w in zip(before, model.weights, strict=True)]
+  assert all(changed)
