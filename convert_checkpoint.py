@@ -39,9 +39,9 @@ commands take such a file, too.
   python convert_checkpoint.py from_keras --init_checkpoint=model.keras --output_dir=small
 
 --init_checkpoint is a prefix, a folder of a run, of a released model or of transformers, an
-exported encoder, or a .keras file. --output_dir is a new folder, which can serve as --init_checkpoint. It also gets
-bert_config.json, vocab.txt and label_map.json if they are known. A fine-tuned model keeps its task
-and its labels: predict.py answers with the new folder, too.
+exported encoder, or a .keras file. --output_dir is a new folder, which can serve as
+--init_checkpoint. It also gets bert_config.json, vocab.txt and label_map.json if they are known. A
+fine-tuned model keeps its task and its labels: predict.py answers with the new folder, too.
 """
 
 import contextlib

@@ -6,8 +6,8 @@
   file.model.config                            # content of a bert_config.json
   file.facts                                   # the task, and names for its labels
 
-Such a file is an archive of a description (`config.json`) and of arrays (`model.weights.h5`), which
-Keras names after Python's attributes: `bert/encoder_layers/transformer_layer_3/attention/key/vars/0`.
+Such a file is an archive of a description (`config.json`) and of arrays (`model.weights.h5`). Keras
+names them by Python's attributes: `bert/encoder_layers/transformer_layer_3/attention/key/vars/0`.
 The classes of `bert.keras3` are found wherever in the model they are, so models of a user's own
 classes can be read too. No code in the file is run, and nothing but the asked values is read.
 """
@@ -86,7 +86,7 @@ class KerasFile:
     for name, (_, dtype) in self.contents.items():
       if dtype.kind != "f" and dtype.name != "bfloat16":
         raise CheckpointError(
-          f"{self.path}: {name} is {dtype.name}: a quantized model is not read."
+          f"{self.path}: {name} is {dtype.name}: quantized models are not read."
         )
 
   @property
@@ -132,16 +132,14 @@ class KerasFile:
     """The original's name -> the array."""
     groups = _groups(self._h5)
     encoders = [p for p in groups if {"embeddings", "encoder_layers"} <= set(groups[p])]
-    if len(encoders) != 1:
-      count = f"{len(encoders)} encoders" if encoders else "no BERT of bert.keras3"
-      raise CheckpointError(f"{self.path} contains {count}, so it is not one BERT.")
+    keras_model.check_one_encoder(len(encoders), self.path)
     found = self._encoder_datasets(groups[encoders[0]])
     try:
       heads = keras_model.describe(self._layers).heads
     except CheckpointError:
       heads = {}  # whoever needs them asks for `model`
     for layer_name, task in heads.items():
-      head = _head_group(groups, encoders[0], layer_name, task)
+      head = _head_group(groups, encoders[0], layer_name)
       for part, names in keras_model.variable_names(task).items():
         found |= _named(head, part, names)
     if "swag" in heads.values() and not np.any(found.get("output_bias", [True])):
@@ -206,27 +204,23 @@ def _groups(h5) -> dict[str, Any]:
   import h5py
 
   groups = {"": h5}
-  h5.visititems(lambda path, item: groups.update({path: item}) if _is(item, h5py.Group) else None)
+
+  def note(path, item):
+    if isinstance(item, h5py.Group):
+      groups[path] = item
+
+  h5.visititems(note)
   return groups
 
 
-def _is(item, kind) -> bool:
-  return isinstance(item, kind)
-
-
-def _head_group(groups, encoder: str, layer_name: str, task: str):
-  """The group of a head, by the layer's name; older Keras versions have only that of its class."""
-  outside = [
-    path
-    for path in groups
-    if f"{path}/vars" in groups
-    and path != encoder
-    and not path.startswith(f"{encoder}/" * bool(encoder) or "\0")
-  ]
+def _head_group(groups, encoder: str, layer_name: str):
+  """The group of a head, by the layer's name."""
+  inside = f"{encoder}/" if encoder else "embeddings/"
+  outside = [p for p in groups if f"{p}/vars" in groups and not f"{p}/".startswith(inside)]
   for path in outside:
     if groups[f"{path}/vars"].attrs.get("name") == layer_name:
       return groups[path]
-  return next((groups[p] for p in outside if p.rpartition("/")[2] in (layer_name, task)), {})
+  return next((groups[path] for path in outside if os.path.basename(path) == layer_name), {})
 
 
 def _described(dataset) -> tuple[tuple[int, ...], np.dtype]:

@@ -1,9 +1,9 @@
 """What a Keras model is in the original's terms: its configuration, its head, what has no place.
 
-  found = describe(layers)             # of a model in memory, or of the config.json in a .keras file
-  found.config                         # content of a bert_config.json
-  found.heads                          # {"classifier": "sentences"}: layer -> task
-  found.facts                          # as a run stores them: {"problem_type": "classification", ...}
+  found = describe(layers)   # of a model in memory, or of the config.json in a .keras file
+  found.config               # content of a bert_config.json
+  found.heads                # {"classifier": "sentences"}: layer -> task
+  found.facts                # {"problem_type": "classification"}, as a run stores them
 
 The Keras side has more kinds of attention, normalization and heads than the original. `describe`
 decides which models the rest of this project, and transformers, can compute; `keras_file.py` and
@@ -131,29 +131,33 @@ def describe(layers: Iterable[Layer]) -> KerasModel:
     layers: all of a model, the model itself included.
 
   Raises:
-    CheckpointError: they contain no `keras3.BERT` or several, or one that differs from the original.
+    CheckpointError: they contain no `keras3.BERT` or several, or one that the original does not
+      have.
   """
   layers = list(layers)
   encoders = [layer for layer in layers if layer.kind == "BERT"]
-  if len(encoders) != 1:
-    count = "several encoders" if encoders else "no BERT of bert.keras3"
-    raise CheckpointError(f"The Keras model contains {count}, so it is not one BERT.")
+  check_one_encoder(len(encoders), "The Keras model")
   heads, left_out = _heads(layers)
   return KerasModel(original_config(encoders[0].config), heads, _facts(layers, heads), left_out)
 
 
+def check_one_encoder(count: int, subject: str) -> None:
+  """Raises a CheckpointError unless a model has one encoder, as a checkpoint does."""
+  if count != 1:
+    found = f"{count} encoders, a checkpoint has one" if count else "no BERT of bert.keras3"
+    raise CheckpointError(f"{subject} contains {found}.")
+
+
 def _facts(layers: list[Layer], heads: Mapping[str, str]) -> dict[str, Any]:
+  """The task of the head that determines it, and what its outputs mean."""
   for name, task in heads.items():
     if task in ("ner", "squad", "swag"):
       return {"task_name": task}
     if task == "sentences":
-      # Of a model that creates its heads itself the config is the model's.
-      settings = [
-        each.config for each in layers if each.name == name or "num_labels" in each.config
-      ]
-      activation = settings[0].get("activation", "softmax") if settings else "softmax"
-      is_number = bool(settings) and settings[0].get("num_labels") == 1
-      return {"problem_type": "regression" if is_number else _PROBLEM_TYPES[activation]}
+      own = [each.config for each in layers if each.name == name or each.kind in _HEADS_OF_MODELS]
+      if own[0].get("num_labels") == 1:  # of a model that creates its head itself
+        return {"problem_type": "regression"}
+      return {"problem_type": _PROBLEM_TYPES[own[0].get("activation", "softmax")]}
   return {}
 
 

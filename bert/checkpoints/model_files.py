@@ -5,7 +5,8 @@
   files.vocabulary  # uncased_L-12_H-768_A-12/vocab.txt
 
 Weights are a checkpoint's prefix, a folder with a checkpoint, a folder of a run or of an export, a
-folder of transformers, or a `.keras` file, which contains its configuration. Nothing here needs TensorFlow but the case of an exported encoder.
+folder of transformers, or a `.keras` file, which contains its configuration. Nothing here needs
+TensorFlow but the case of an exported encoder.
 """
 
 import fnmatch

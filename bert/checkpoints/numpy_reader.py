@@ -25,13 +25,13 @@ import numpy as np
 from bert.io import filesystem
 from bert.io.tfrecord_bytes import masked_crc32c
 
-_MAGIC = 0xDB4775248B80FB57
-_FOOTER_BYTES = 48
+MAGIC = 0xDB4775248B80FB57
+FOOTER_BYTES = 48
 _MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
 _MAX_NUMBER = (1 << 63) - 1  # of bytes, and of values
 _FILE_SUFFIX = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 # Number of the type in TensorFlow's protocol buffers; the model has float32 only.
-_DTYPES: dict[int, np.dtype] = {
+DTYPES: dict[int, np.dtype] = {
   1: np.dtype("<f4"),
   2: np.dtype("<f8"),
   3: np.dtype("<i4"),
@@ -131,9 +131,9 @@ class CheckpointReader:
       raise CheckpointReadError(f"{self.prefix} has no tensor {name!r}.")
     entry = self._entries[name]
     path = f"{self.prefix}.data-{entry.shard:05}-of-{self._shards:05}"
-    if entry.dtype not in _DTYPES:
+    if entry.dtype not in DTYPES:
       raise CheckpointReadError(f"{path}: {name} has the non-numeric type {entry.dtype}.")
-    dtype = _DTYPES[entry.dtype]
+    dtype = DTYPES[entry.dtype]
     try:
       # All before reading: a declared size must not become an allocation of exabytes.
       is_there = entry.offset + entry.size <= os.path.getsize(path)
@@ -192,8 +192,8 @@ def _message(value: int | bytes) -> bytes:
 
 def _table_entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
   """Every (key, value) of a sorted table."""
-  footer = content[-_FOOTER_BYTES:]
-  if len(footer) < _FOOTER_BYTES or struct.unpack("<Q", footer[-8:]) != (_MAGIC,):
+  footer = content[-FOOTER_BYTES:]
+  if len(footer) < FOOTER_BYTES or struct.unpack("<Q", footer[-8:]) != (MAGIC,):
     raise CheckpointReadError("it does not end as one")
   _, position = _handle(footer, 0)  # of the meta block, which is empty
   index, _ = _handle(footer, position)

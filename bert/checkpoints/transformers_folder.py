@@ -318,7 +318,7 @@ def write_folder(
   folder: str | os.PathLike,
   config: Mapping[str, Any],
   tensors: Mapping[str, np.ndarray],
-  vocab_file: str | os.PathLike,
+  vocab_file: str | os.PathLike | None,
   do_lower_case: bool,
   head: Head,
 ) -> str:
@@ -328,7 +328,7 @@ def write_folder(
     folder: must exist.
     config: content of a `bert_config.json`.
     tensors: the original's name -> array. Names that are not the original's are kept.
-    vocab_file: of the model.
+    vocab_file: of the model; without one no file of a tokenizer is written.
     do_lower_case: whether the model is an uncased one.
     head: the head of the model.
 
@@ -343,12 +343,34 @@ def write_folder(
   labels = _labels(tensors, head)
   content = transformers_config.from_original(config, HEADS[head.name], labels, head.problem_type)
   _write_json(os.path.join(folder, CONFIG), content)
-  _write_json(os.path.join(folder, TOKENIZER_CONFIG), _tokenizer_config(do_lower_case, content))
-  atomic_files.copy_file(vocab_file, os.path.join(folder, VOCABULARY))
+  if vocab_file is not None:
+    write_tokenizer(folder, vocab_file, do_lower_case, content["max_position_embeddings"])
   path = os.path.join(folder, WEIGHTS)
   # transformers requires this entry to load with PyTorch.
   safetensors_file.write(path, _renamed(tensors, head), {"format": "pt"})
   return path
+
+
+def write_tokenizer(
+  folder: str | os.PathLike,
+  vocab_file: str | os.PathLike,
+  do_lower_case: bool,
+  max_length: int,
+) -> None:
+  """Writes `vocab.txt` and `tokenizer_config.json`.
+
+  Args:
+    folder: must exist.
+    vocab_file: of the model.
+    do_lower_case: whether the model is an uncased one.
+    max_length: of a sequence, in tokens.
+
+  Raises:
+    OSError: a file cannot be read or written.
+  """
+  config = _tokenizer_config(do_lower_case, max_length)
+  _write_json(os.path.join(folder, TOKENIZER_CONFIG), config)
+  atomic_files.copy_file(vocab_file, os.path.join(folder, VOCABULARY))
 
 
 def tensors_of(weights: Weights) -> dict[str, np.ndarray]:
@@ -384,13 +406,13 @@ def _labels(tensors, head: Head) -> list[str] | None:
   return [f"LABEL_{index}" for index in range(count)]
 
 
-def _tokenizer_config(do_lower_case: bool, config: Mapping[str, Any]) -> dict[str, Any]:
+def _tokenizer_config(do_lower_case: bool, max_length: int) -> dict[str, Any]:
   return {
     "tokenizer_class": "BertTokenizer",
     "do_lower_case": do_lower_case,
     "strip_accents": None,  # follows do_lower_case
     "tokenize_chinese_chars": True,
-    "model_max_length": config["max_position_embeddings"],
+    "model_max_length": max_length,
     "unk_token": "[UNK]",
     "sep_token": "[SEP]",
     "pad_token": "[PAD]",

@@ -77,6 +77,7 @@ from bert.keras3.optimization import (
   get_scheduler,
 )
 from bert.keras3.parts import FeedForward
+from bert.keras3.saving import save_checkpoint, save_pretrained
 from bert.keras3.sizes import WEIGHTS_DATASETS, count_parameters, released_name, variant_arguments
 from bert.keras3.task_models import (
   MaskedLanguageModel,
@@ -181,6 +182,8 @@ __all__ = [
   "get_scheduler",
   "get_tokenizer",
   "released_name",
+  "save_checkpoint",
+  "save_pretrained",
   "task_loss",
   "task_metrics",
   "variant_arguments",

@@ -36,9 +36,9 @@ from bert.keras3.outputs import (
   with_extras,
 )
 from bert.keras3.parts import register
+from bert.keras3.saving import Savable
 from bert.keras3.sizes import arguments_from_config
 from bert.keras3.tasks import SparseCrossentropy
-from bert.keras3.saving import Savable
 from bert.keras3.torch_modules import TorchModule
 from bert.model.configuration import BertConfig
 

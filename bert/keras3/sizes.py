@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from bert.checkpoints import model_names
+from bert.checkpoints.keras_model import ARGUMENTS
 from bert.keras3.parts import require_one_of
 from bert.model.configuration import RELEASED_SIZES, BertConfig
 
@@ -24,20 +25,6 @@ WEIGHTS_DATASETS = {  # name: (vocabulary size, archive name before the sizes)
   "wwm_cased": (28996, "wwm_cased"),
 }
 """Training data of the released weights; `wwm` stands for whole word masking."""
-
-_CONFIG_KEYS = {  # argument of `BERT`: key of bert_config.json
-  "vocab_size": "vocab_size",
-  "hidden_size": "hidden_size",
-  "num_layers": "num_hidden_layers",
-  "num_heads": "num_attention_heads",
-  "intermediate_size": "intermediate_size",
-  "hidden_act": "hidden_act",
-  "hidden_dropout_prob": "hidden_dropout_prob",
-  "attention_probs_dropout_prob": "attention_probs_dropout_prob",
-  "max_position_embeddings": "max_position_embeddings",
-  "type_vocab_size": "type_vocab_size",
-  "initializer_range": "initializer_range",
-}
 
 
 def variant_arguments(variant: str, weights_dataset: str = "uncased") -> dict:
@@ -61,14 +48,14 @@ def variant_arguments(variant: str, weights_dataset: str = "uncased") -> dict:
 
 def arguments_from_config(config: BertConfig) -> dict:
   """The arguments of `BERT` for the model of a `bert_config.json`."""
-  arguments = {name: getattr(config, key) for name, key in _CONFIG_KEYS.items()}
+  arguments = {name: getattr(config, key) for name, key in ARGUMENTS.items()}
   return {**arguments, "hidden_act": config.hidden_act or "linear"}
 
 
 def config_of(arguments: Mapping) -> BertConfig:
   """The configuration of a `BERT` with these arguments; the reverse of `arguments_from_config`."""
   return BertConfig(
-    **{key: arguments[name] for name, key in _CONFIG_KEYS.items() if name in arguments}
+    **{key: arguments[name] for name, key in ARGUMENTS.items() if name in arguments}
   )
 
 

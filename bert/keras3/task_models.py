@@ -17,6 +17,7 @@ from bert.keras3 import weights
 from bert.keras3.encoder import BERT
 from bert.keras3.heads import MaskedLMHead, MultipleChoiceHead, create_nlp_head
 from bert.keras3.parts import register
+from bert.keras3.saving import Savable
 from bert.keras3.tasks import SIMILARITY_TASKS, NLPTaskConfig, NLPTaskType
 from bert.keras3.torch_modules import TorchModule
 
@@ -24,7 +25,7 @@ _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 @register
-class TaskModel(TorchModule, keras.Model):
+class TaskModel(TorchModule, Savable, keras.Model):
   """A functional model of an encoder and heads; of the inputs only `input_ids` must be given.
 
   As in the encoder, all tokens are visible without `attention_mask`, and of segment 0 without
@@ -177,7 +178,7 @@ def create_multi_task_bert(
 
 
 @register
-class MaskedLanguageModel(TorchModule, keras.Model):
+class MaskedLanguageModel(TorchModule, Savable, keras.Model):
   """A BERT that scores every word of the vocabulary for each token: float32 `[B, S, V]`.
 
   It is not a functional model, because its head reads the encoder's word embeddings.

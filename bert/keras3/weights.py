@@ -13,7 +13,7 @@ import keras
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import model_files, model_source, transformers_folder
+from bert.checkpoints import keras_file, model_files, model_source, transformers_folder
 from bert.checkpoints.load_report import LoadReport, Mismatch, abbreviate, is_training_state
 from bert.checkpoints.model_source import Kind
 from bert.checkpoints.numpy_reader import CheckpointReader, find_prefix
@@ -108,23 +108,13 @@ def open_weights(
   """
   kind, path = model_source.located(path)
   if kind is Kind.KERAS:
-    variables = _read_keras_file(path)
-    shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
-    return shapes, lambda name: keras.ops.convert_to_numpy(variables[name])
+    file = keras_file.KerasFile(path)
+    return {name: shape for name, (shape, _) in file.contents.items()}, file.read
   if kind in (Kind.SAFETENSORS, Kind.TRANSFORMERS):
     weights = transformers_folder.open_weights(path)
     return {name: tuple(shape) for name, (shape, _) in weights.contents.items()}, weights.read
   reader = CheckpointReader(find_prefix(path))
   return reader.shapes, reader.read
-
-
-def _read_keras_file(path) -> dict[str, keras.Variable]:
-  """The variables of the BERT in a `.keras` file, alone or inside another model."""
-  model = keras.saving.load_model(path, compile=False, safe_mode=True)
-  for layer in (model, *model._flatten_layers()):
-    if hasattr(layer, "to_bert_config"):  # `BERT`, which imports this module
-      return layer.checkpoint_variables()
-  raise ValueError(f"{path} contains {type(model).__name__} {model.name!r}, but no BERT.")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -147,8 +137,6 @@ def read_config(path: str | os.PathLike) -> BertConfig:
 
 def vocabulary_sizes(path: str | os.PathLike) -> dict[str, int]:
   """`vocab_size` and `type_vocab_size` of weights; empty if they are unknown."""
-  if os.fspath(path).endswith(".keras"):
-    return {}
   try:
     shapes, _ = open_weights(path)
   except ValueError:

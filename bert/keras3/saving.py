@@ -1,0 +1,170 @@
+"""Writes Keras models for others: as checkpoints of the original, as folders of transformers.
+
+  model.save_pretrained("for_transformers", tokenizer)   # AutoModel...from_pretrained loads it
+  model.save_checkpoint("model", tokenizer)              # --init_checkpoint of every script
+  save_checkpoint(any_keras_model, "model")              # also of a model of your own
+
+On every backend, without TensorFlow and PyTorch. Outputs stay the same; what the other side cannot
+compute is an error that names it. A `.keras` file needs neither: the scripts read it as it is, and
+`export_hub.py` makes SavedModels of it for TensorFlow Hub.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from bert.checkpoints import bundle_files, keras_model, numpy_writer, transformers_folder
+from bert.io import atomic_files
+
+CHECKPOINT = "bert_model.ckpt"  # as in the released models
+_CONFIG = "bert_config.json"
+
+
+class Savable:
+  """Base of the models that can be written for others."""
+
+  def save_pretrained(
+    self, folder: str | os.PathLike, tokenizer=None, labels: Sequence[str] | None = None
+  ) -> None:
+    """See `save_pretrained` of this module."""
+    save_pretrained(self, folder, tokenizer, labels)
+
+  def save_checkpoint(
+    self, folder: str | os.PathLike, tokenizer=None, labels: Sequence[str] | None = None
+  ) -> None:
+    """See `save_checkpoint` of this module."""
+    save_checkpoint(self, folder, tokenizer, labels)
+
+
+def save_pretrained(
+  model: keras.Model,
+  folder: str | os.PathLike,
+  tokenizer=None,
+  labels: Sequence[str] | None = None,
+) -> None:
+  """Writes a folder that transformers loads, of the class for the model's head.
+
+  Args:
+    model: a model of `bert.keras3`, or one of your own with a `BERT` and at most one of its heads.
+    folder: made if it does not exist; files of an earlier model in it are replaced.
+    tokenizer: a `BertTokenizer`, to write vocabulary and case as well.
+    labels: of a classifier, names of its C outputs.
+
+  Raises:
+    ValueError: transformers and the original cannot compute what the model computes.
+    OSError: a file cannot be written.
+  """
+  described, tensors, facts = _contents(model, tokenizer, labels)
+  os.makedirs(folder, exist_ok=True)
+  if tokenizer is not None:
+    tokenizer.save_pretrained(folder)
+  head = transformers_folder.guess_head(tensors, facts)
+  transformers_folder.write_folder(folder, described.config, tensors, None, False, head)
+
+
+def save_checkpoint(
+  model: keras.Model,
+  folder: str | os.PathLike,
+  tokenizer=None,
+  labels: Sequence[str] | None = None,
+) -> None:
+  """Writes a folder like that of a released model, which every script takes.
+
+  Args:
+    model: see `save_pretrained`.
+    folder: made if it does not exist; a model that this function wrote there is replaced.
+    tokenizer: a `BertTokenizer`, to write vocabulary and case as well.
+    labels: of a classifier, names of its C outputs; `predict.py` answers with them.
+
+  Raises:
+    ValueError: the original cannot compute what the model computes; or the folder holds other
+      checkpoints.
+    OSError: a file cannot be written.
+  """
+  described, tensors, facts = _contents(model, tokenizer, labels)
+  folder = os.fspath(folder)
+  os.makedirs(folder, exist_ok=True)
+  indexes = sorted(name for name in os.listdir(folder) if name.endswith(".index"))
+  if indexes not in ([], [f"{CHECKPOINT}.index"]):
+    raise ValueError(f"{folder} holds other checkpoints ({', '.join(indexes)}). Give a new folder.")
+  if tokenizer is not None:
+    tokenizer.save_pretrained(folder)
+  config = json.dumps(described.config, indent=2) + "\n"
+  atomic_files.write_text(os.path.join(folder, _CONFIG), config)
+  prefix = os.path.join(folder, CHECKPOINT)
+  for path in bundle_files.files_of(prefix):  # the index first: the rest then counts as absent
+    os.remove(path)
+  numpy_writer.write(prefix, tensors)
+  if facts:
+    bundle_files.write_sidecar(prefix, {"fingerprint": facts})
+
+
+def _contents(model, tokenizer, labels):
+  """What the model is, its float32 arrays by the original's names, and what is known of its task.
+
+  Raises:
+    ValueError: see `save_pretrained`.
+  """
+  layers = list(_layers(model))
+  described = keras_model.describe(
+    keras_model.Layer(_kind(layer), layer.name, _config(layer)) for layer in layers
+  )
+  variables = {}
+  for layer in layers:
+    if _kind(layer) == "BERT" or layer.name in described.heads:
+      variables |= layer.checkpoint_variables()
+  taken = {id(variable) for variable in variables.values()}
+  rest = [v.path for v in model.trainable_variables if id(v) not in taken]
+  if described.left_out or rest:
+    what = "; ".join(described.left_out) or f"the variables {', '.join(rest[:5])}"
+    raise ValueError(
+      f"{model.name}: the original and transformers have no counterpart of {what}. Its encoder "
+      "alone can be saved: give the BERT in the model."
+    )
+  tensors = {name: _float32(name, variable) for name, variable in variables.items()}
+  if "swag" in described.heads.values() and not np.any(tensors.get("output_bias", True)):
+    del tensors["output_bias"]  # all choices would share it, so the original has none
+  facts = described.facts
+  if "problem_type" in facts or facts.get("task_name") == "ner":
+    facts = {**facts, "labels": _labels(labels, len(tensors["output_weights"]))}
+  elif labels:
+    raise ValueError(f"{model.name} is no classifier: labels are of no use.")
+  if tokenizer is not None:
+    facts = {**facts, "do_lower_case": tokenizer.do_lower_case}
+  return described, tensors, facts
+
+
+def _layers(model) -> Iterator[keras.layers.Layer]:
+  """The model and all layers in it, each once."""
+  seen: set[int] = set()
+  for layer in (model, *model._flatten_layers()):
+    if id(layer) not in seen:
+      seen.add(id(layer))
+      yield layer
+
+
+def _kind(layer) -> str:
+  """Name of a class of `bert.keras3`; empty for classes of others."""
+  package, _, name = keras.saving.get_registered_name(type(layer)).rpartition(">")
+  return name if package == "bert" else ""
+
+
+def _config(layer) -> dict[str, Any]:
+  return layer.get_config() if _kind(layer) else {}
+
+
+def _float32(name: str, variable) -> np.ndarray:
+  if not keras.backend.is_float_dtype(variable.dtype):
+    raise ValueError(f"{name} is {variable.dtype}: save the model before model.quantize().")
+  return keras.ops.convert_to_numpy(variable).astype(np.float32)
+
+
+def _labels(labels, count: int) -> list[str]:
+  labels = list(labels or (f"LABEL_{index}" for index in range(count)))
+  if len(labels) != count or len(set(labels)) != count:
+    raise ValueError(f"The model has {count} outputs; labels are {', '.join(map(str, labels))}.")
+  return labels

@@ -1,0 +1,173 @@
+"""Keras models leave Keras and come back: `.keras` files, checkpoints, folders of transformers.
+
+Run alone: python -m pytest tests/keras3/saving_test.py (the files: tests/checkpoints/keras_file_test.py)
+"""
+
+import json
+import os
+
+import keras
+import numpy as np
+import pytest
+
+from bert import keras3
+from bert.checkpoints import bundle_files, transformers_folder
+from bert.checkpoints.keras_file import KerasFile
+from bert.keras3 import NLPTaskConfig, NLPTaskType, create_bert_with_head, create_multi_task_bert
+from bert.keras3.tokenizer import BertTokenizer
+from tests.kit.keras_models import TINY, numpy_of, random_inputs
+
+CLASSES = [
+  (keras3.BertModel, "none"),
+  (keras3.BertForSequenceClassification, "sentences"),
+  (keras3.BertForTokenClassification, "ner"),
+  (keras3.BertForQuestionAnswering, "squad"),
+  (keras3.BertForMultipleChoice, "swag"),
+  (keras3.BertForMaskedLM, "masked_words"),
+  (keras3.BertForNextSentencePrediction, "next_sentence"),
+  (keras3.BertForPreTraining, "pretraining"),
+]
+
+
+def randomized(model):
+  """The model with other values everywhere, also in biases."""
+  generator = np.random.default_rng(3)
+  for variable in model.trainable_variables:
+    variable.assign(generator.normal(0.1, 0.4, variable.shape))
+  if hasattr(model, "classifier") and isinstance(model, keras3.BertForMultipleChoice):
+    model.classifier.output_bias.assign([0.0])  # its gradient is zero
+  return model
+
+
+def arrays(outputs) -> dict[str, np.ndarray]:
+  """The outputs by name."""
+  outputs = outputs._asdict() if hasattr(outputs, "_asdict") else outputs
+  return {name: numpy_of(value) for name, value in outputs.items() if value is not None}
+
+
+def save_in_every_form(model, folder) -> list[str]:
+  """Paths of a checkpoint, a transformers folder and a `.keras` file of a model."""
+  model.save_checkpoint(folder / "checkpoint")
+  model.save_pretrained(folder / "transformers")
+  model.save(folder / "model.keras")
+  return [str(folder / name) for name in ("checkpoint", "transformers", "model.keras")]
+
+
+@pytest.mark.parametrize(("cls", "task"), CLASSES, ids=[task for _, task in CLASSES])
+def test_there_and_back(cls, task, tmp_path):
+  model = randomized(cls(keras3.BERT(**TINY), num_labels=3))
+  inputs = random_inputs(*((2, 3, 6) if task == "swag" else (2, 6)))
+  expected = arrays(model(inputs))
+  for path in save_in_every_form(model, tmp_path):
+    again = cls.from_pretrained(path, num_labels=3)
+    found = arrays(again(inputs))
+    for name in expected:
+      np.testing.assert_array_equal(found[name], expected[name], err_msg=f"{path} {name}")
+  weights = transformers_folder.open_weights(tmp_path / "transformers")
+  assert not weights.names_unchanged()
+  architecture = transformers_folder.read_architecture(weights.path)
+  assert architecture == transformers_folder.HEADS[task]
+
+
+TASKS = [
+  (NLPTaskType.SENTIMENT_ANALYSIS, {"problem_type": "classification"}),
+  (NLPTaskType.TEXT_REGRESSION, {"problem_type": "regression"}),
+  (NLPTaskType.NAMED_ENTITY_RECOGNITION, {"task_name": "ner"}),
+  (NLPTaskType.QUESTION_ANSWERING, {"task_name": "squad"}),
+  (NLPTaskType.MULTIPLE_CHOICE, {"task_name": "swag"}),
+  (NLPTaskType.MASKED_LANGUAGE_MODELING, {}),
+]
+
+
+@pytest.mark.parametrize(("task", "facts"), TASKS, ids=[task.value for task, _ in TASKS])
+def test_models_of_tasks(task, facts, tmp_path):
+  num_classes = 1 if task is NLPTaskType.TEXT_REGRESSION else 3
+  config = NLPTaskConfig("mine", task, num_classes)
+  model = randomized(create_bert_with_head("tiny", config, bert_config_overrides=TINY))
+  _, _, path = save_in_every_form(model, tmp_path)
+  file, checkpoint = KerasFile(path), tmp_path / "checkpoint" / "bert_model.ckpt"
+  assert {key: file.facts[key] for key in facts} == facts
+  has_labels = bool(facts) and facts.get("task_name") not in ("squad", "swag")
+  assert len(file.facts.get("labels", [])) == (num_classes if has_labels else 0)
+  stored = bundle_files.read_sidecar(str(checkpoint)).get("state", {}).get("fingerprint", {})
+  assert stored == file.facts
+  shapes, read = keras3.weights.open_weights(tmp_path / "checkpoint")
+  assert shapes == {name: shape for name, (shape, _) in file.contents.items()}
+  for name in shapes:
+    np.testing.assert_array_equal(read(name), file.read(name), err_msg=name)
+
+
+class OwnClassifier(keras.Model):
+  """A model as users write them: it does not describe itself."""
+
+  def __init__(self, bert, **kwargs):
+    super().__init__(**kwargs)
+    self.bert = bert
+    self.top = keras.layers.Dense(2)
+
+  def call(self, inputs):
+    return self.top(self.bert(inputs)["pooler_output"])
+
+
+def test_what_has_no_counterpart_is_named_and_nothing_is_written(tmp_path):
+  inputs = random_inputs(2, 6)
+  bert = keras3.BERT(**TINY)
+  own = OwnClassifier(bert, name="mine")
+  own(inputs)
+  task = NLPTaskConfig("sentiment", NLPTaskType.SENTIMENT_ANALYSIS, 2)
+  options = {"bert_config_overrides": TINY}
+  mean = create_bert_with_head(
+    "tiny", task, head_config_overrides={"pooling_type": "mean"}, **options
+  )
+  two = create_multi_task_bert(bert, [task, NLPTaskConfig("topic", task.task_type, 3)])
+  for model, message in (
+    (own, r"mine: .* no counterpart of the variables .*kernel.* Its encoder alone can be saved"),
+    (mean, r"sentiment \(the original's head does not have pooling_type='mean'\)"),
+    (two, r"topic \(the model has 2 such heads, a checkpoint has one\)"),
+    (keras3.BERT(**TINY, attention_type="window"), "attention_type is 'window', which only"),
+    (keras3.BERT(**TINY, layer_norm_eps=1e-6), "layer_norm_eps is 1e-06, which only bert.keras3"),
+    (keras.Sequential([keras.layers.Dense(2)]), "contains no BERT of bert.keras3"),
+  ):
+    for save in (keras3.save_checkpoint, keras3.save_pretrained):
+      with pytest.raises(ValueError, match=message):
+        save(model, tmp_path / "out")
+  assert not os.listdir(tmp_path)
+  keras3.save_checkpoint(own.bert, tmp_path / "out")
+  expected = numpy_of(bert(inputs)["pooler_output"])
+  found = keras3.BERT.from_checkpoint(tmp_path / "out")(inputs)["pooler_output"]
+  np.testing.assert_array_equal(numpy_of(found), expected)
+
+
+def test_labels_tokenizer_and_an_older_model(tmp_path, tokenizer):
+  model = keras3.BertForSequenceClassification(keras3.BERT(**{**TINY, "vocab_size": 104}), 2)
+  with pytest.raises(ValueError, match="The model has 2 outputs; labels are yes"):
+    model.save_checkpoint(tmp_path / "out", labels=["yes"])
+  with pytest.raises(ValueError, match="is no classifier: labels are of no use"):
+    model.bert.save_pretrained(tmp_path / "out", labels=["yes"])
+  for save in (model.save_checkpoint, model.save_pretrained):
+    folder = tmp_path / save.__name__
+    save(folder, tokenizer, labels=["no", "yes"])
+    save(folder, tokenizer, labels=["no", "yes"])  # replaces the first
+    assert BertTokenizer.from_pretrained(folder).vocab_size == tokenizer.vocab_size
+  config = json.loads((tmp_path / "save_pretrained" / "config.json").read_text())
+  assert config["label2id"] == {"no": 0, "yes": 1}
+  prefix = str(tmp_path / "save_checkpoint" / "bert_model.ckpt")
+  facts = bundle_files.read_sidecar(prefix)["state"]["fingerprint"]
+  assert facts == {
+    "problem_type": "classification",
+    "labels": ["no", "yes"],
+    "do_lower_case": True,
+  }
+  (tmp_path / "run").mkdir()
+  (tmp_path / "run" / "model.ckpt-3.index").touch()
+  with pytest.raises(ValueError, match=r"holds other checkpoints \(model.ckpt-3.index\)"):
+    model.save_checkpoint(tmp_path / "run")
+
+
+def test_half_precision_is_saved_as_float32(tmp_path):
+  model = randomized(keras3.BERT(**TINY, dtype="bfloat16"))
+  expected = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
+  for path in save_in_every_form(model, tmp_path):
+    shapes, read = keras3.weights.open_weights(path)
+    for name in shapes:
+      np.testing.assert_array_equal(read(name).astype("float32"), expected[name].astype("float32"))
