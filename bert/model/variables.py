@@ -26,6 +26,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import tensorflow as tf
 
+from bert.model import tf1_variables
+
 Initializer = Callable[..., tf.Tensor]
 
 
@@ -66,7 +68,8 @@ class VariableStore:
     # Outside any traced function: the variable outlives the trace, and is created just once.
     # The empty name scope keeps the trace's own scope out of the variable's name.
     with tf.init_scope(), tf.name_scope(""):
-      value = initializer(list(shape), dtype=dtype, seed=[self.seed, zlib.crc32(name.encode())])
+      seed = [self.seed, zlib.crc32(name.encode())]
+      value = tf1_variables.initial_value(initializer, list(shape), dtype, seed)
       variable = tf.Variable(value, trainable=trainable, name=name, dtype=dtype)
     return variable
 
@@ -100,11 +103,15 @@ def reset_default_store(seed: int = 12345) -> VariableStore:
 
 @contextlib.contextmanager
 def use_store(store: VariableStore) -> Iterator[VariableStore]:
-  """Within the block, graph functions find and create their variables in `store`."""
+  """Within the block, graph functions find and create their variables in `store`.
+
+  So does `tf.compat.v1.get_variable`.
+  """
   outer_scopes, _context.scopes = _context.scopes, []
   _context.stores.append(store)
   try:
-    yield store
+    with tf1_variables.served_by(_get_from_current_store):
+      yield store
   finally:
     _context.stores.pop()
     _context.scopes = outer_scopes
@@ -133,7 +140,8 @@ def get_variable(
   Args:
     name: last part of the variable's name.
     shape: static shape; optional for a variable that exists.
-    initializer: `initializer(shape, dtype=, seed=)`, `seed` two integers; zeros by default.
+    initializer: `initializer(shape, dtype=, seed=)`, `seed` two integers; zeros by default. Those
+      of TensorFlow and Keras, without `seed=`, do as well.
     dtype: type of the variable.
     trainable: whether training may change it.
 
@@ -143,10 +151,16 @@ def get_variable(
   Raises:
     ValueError: it exists with another shape, or does not exist and no shape was given.
   """
-  full_name = "/".join([*_context.scopes, name])
+  name = "/".join(filter(None, [tf1_variables.scope_name(), *_context.scopes, name]))
   return current_store().get_variable(
-    full_name, shape, initializer or zeros_initializer, dtype, trainable
+    name, shape, initializer or zeros_initializer, dtype, trainable
   )
+
+
+def _get_from_current_store(name, shape, initializer, dtype, trainable) -> tf.Variable:
+  """What `tf.compat.v1.get_variable` returns; its own scopes are in the name already."""
+  full_name = "/".join([*_context.scopes, name])
+  return current_store().get_variable(full_name, shape, initializer, dtype, trainable)
 
 
 def get_global_step() -> tf.Variable:
