@@ -7,7 +7,8 @@ scikit-learn and scipy compute the scores. This module adds GLUE's conventions a
 which those libraries would warn or return NaN:
 
 - `f1`, `precision`, `recall` are those of class 1 if there are two classes, as GLUE scores MRPC and
-  QQP; with more classes, and for multi-label, they are the mean over the classes that occur.
+  QQP; with more classes they are the mean over the classes that occur, in labels or predictions;
+  for multi-label the mean over all classes, where one that never occurs counts 0.
 - A quotient with denominator 0 (no positive example, or none predicted) is 0.
 - Matthews, Pearson and Spearman are 0 if one side is constant, which is logged. So a model that
   always predicts one class scores 0, not NaN, and is no error.
@@ -45,8 +46,8 @@ def precision(labels: np.ndarray, predictions: np.ndarray, average: str = "binar
   Args:
     labels: true classes.
     predictions: predicted classes.
-    average: "binary" scores class 1; "macro" is the mean over the classes that occur; "micro"
-      pools all classes.
+    average: "binary" scores class 1; "macro" is the mean over the classes that occur, or, for
+      multi-label, over all C; "micro" pools all classes.
 
   Returns:
     The score, from 0 to 1.
@@ -69,6 +70,10 @@ def f1(labels: np.ndarray, predictions: np.ndarray, average: str = "binary") -> 
   Example:
     >>> f1([1, 1, 0, 0], [1, 0, 0, 0])  # precision 1, recall 1/2
     0.6666666666666666
+    >>> f1([0, 2], [0, 2], "macro")  # class 1 does not occur
+    1.0
+    >>> f1([[1, 0], [1, 0]], [[1, 0], [1, 0]], "macro")  # nor here, where all classes count
+    0.5
   """
   from sklearn.metrics import f1_score
 
