@@ -11,6 +11,7 @@ The vectors: extract_features.py --similarity, predict.py --task=vectors, Predic
 """
 
 import functools
+import math
 import random
 
 from absl import flags, logging
@@ -327,9 +328,9 @@ def check_settings(settings: run_settings.RunSettings) -> None:
   run_settings.check_split_files(settings)
   task = _task(settings)
   low, high = settings.min_score, task["max_score"]
-  if not low < high:
+  if not -math.inf < low < high < math.inf:
     raise command_line.UsageError(
-      f"--min_score={low:g} --max_score={high:g}: the scale needs a lower and a higher end."
+      f"--min_score={low:g} --max_score={high:g}: the scale needs two ends, the lower first."
     )
   if settings.loss == IN_BATCH_NEGATIVES:
     _check_negatives(settings)
@@ -388,40 +389,48 @@ class Similarity(Run):
     path = self.settings.split_file(split, (split,), _ENDINGS)
     return self.reader.read(path, split, **options)
 
+  def _read_pairs(self, split):
+    return self._read_file(split, needs_scores=not self.ranks, takes_negatives=self.ranks)
+
   def _read_train(self):
-    pairs = self._read_file("train", needs_scores=not self.ranks, takes_negatives=self.ranks)
-    if not self.ranks:
-      return pairs
+    pairs = self._read_pairs("train")
     file = self.settings.split_file("train", ("train",), _ENDINGS)
-    chosen = self._similar_enough(pairs, file)
-    if len(chosen) < 2:
+    if self.ranks:
+      pairs = self._similar_enough(pairs, file)
+      _check_ranking(pairs, file)
+    elif len({pair.score for pair in pairs}) == 1:
       raise DataError(
-        f"{len(chosen)} pair(s) to train on, but --loss={IN_BATCH_NEGATIVES} compares a text with "
-        "those of other pairs.",
+        "all pairs have the same score: one vector for every text would be right.",
         file,
+        advice=f"For pairs that belong together: --loss={IN_BATCH_NEGATIVES}.",
       )
-    return chosen
+    return pairs
 
   def _similar_enough(self, pairs, file):
     """The pairs with `--min_positive_score`; all if they have no scores."""
-    least = self.settings.min_positive_score
+    given = self.settings.min_positive_score
     if pairs[0].score is None:
-      if least is not None:
+      if given is not None:
         raise DataError("--min_positive_score needs a column of scores.", file)
       return pairs
-    if least is None:
+    if given is None:
       raise DataError(
         f"the pairs have scores, but --loss={IN_BATCH_NEGATIVES} takes each pair for similar.",
         file,
         advice="Give --min_positive_score, to train on those with at least that score.",
       )
-    least = self.reader.on_unit_scale(least)
+    least = self.reader.on_unit_scale(given)
     chosen = [pair for pair in pairs if pair.score >= least]
+    if not chosen:
+      raise DataError(f"no pair has --min_positive_score={given:g}.", file)
     logging.info("%d of %d pairs have --min_positive_score.", len(chosen), len(pairs))
     return chosen
 
   def _read_dev(self):
-    return self._read_file("dev", needs_scores=not self.ranks, takes_negatives=self.ranks)
+    pairs = self._read_pairs("dev")
+    if pairs[0].score is None:
+      _check_ranking(pairs, self.settings.split_file("dev", ("dev",), _ENDINGS))
+    return pairs
 
   def _facts(self):
     return {"task_name": "similarity", "pooling": self.settings.pooling}
@@ -471,8 +480,11 @@ class Similarity(Run):
     return self._input_fn(self.train, "train", is_training=True), {"Num pairs": len(self.train)}
 
   def _dev_data(self):
-    metric = "eval_spearman" if self._dev_has_scores() else "eval_mrr"
-    return self._input_fn(self.dev, "eval"), metric
+    return self._input_fn(self.dev, "eval"), self._metric_names()[0]
+
+  def _metric_names(self):
+    scores = ("spearman", "pearson") if self._dev_has_scores() else ("mrr", "accuracy")
+    return [*(f"eval_{name}" for name in (*scores, "loss")), "loss"]
 
   def _evaluate(self, checkpoint_path):
     input_fn = self._input_fn(self.dev, "eval")
@@ -501,6 +513,16 @@ class Similarity(Run):
       "max_seq_length": settings.max_seq_length,
       "pooling": settings.pooling,
     }
+
+
+def _check_ranking(pairs, file: str) -> None:
+  """Raises a DataError where there is nothing to choose from."""
+  if len({text for pair in pairs for text in pair.texts[1:] if text}) < 2:
+    raise DataError(
+      f"--loss={IN_BATCH_NEGATIVES} compares a text with the second texts of other pairs, but all "
+      f"{len(pairs)} are equal.",
+      file,
+    )
 
 
 if __name__ == "__main__":

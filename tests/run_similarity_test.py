@@ -283,8 +283,16 @@ ERRORS = {
   "another task": ({"task_name": "MRPC"}, GOOD, "--task_name=MRPC: this script knows csv, sts-b."),
   "unknown pooling": ({"pooling": "sum"}, GOOD, "--pooling takes one of cls, mean, max"),
   "unknown loss": ({"loss": "mse"}, GOOD, "--loss takes one of cosine, in_batch_negatives"),
-  "an empty scale": ({"max_score": 0}, GOOD, "--min_score=0 --max_score=0: the scale needs a"),
+  "an empty scale": ({"max_score": 0}, GOOD, "--min_score=0 --max_score=0: the scale needs two"),
   "no scale": ({"max_score": "nan"}, GOOD, "--max_score=nan"),
+  "an endless scale": ({"max_score": "inf"}, GOOD, "--max_score=inf: the scale needs two ends"),
+  "one score": ({}, "text_a,text_b,score\na,b,1\nthe,saw,1\n", "all pairs have the same score:"),
+  "one column twice": ({"text_b_column": "text_a"}, GOOD, "column 0 (text_a) is given as both"),
+  "an unknown metric": (
+    {"eval_every_steps": 1, "dev_file": "{tmp}/train.csv", "best_metric": "spearman"},
+    GOOD,
+    "Did you mean eval_spearman?",
+  ),
   "scores of 5": ({}, GOOD + "a,b,4.5\n", "line 4: the score '4.5' is outside the scale from 0 to"),
   "one text": ({}, "text_a,score\na,1\n", "column 'text_b' is not in the header"),
   "no scores": ({}, "text_a,text_b\na,b\n", "there is no column of scores; the header has text_a"),
@@ -303,8 +311,18 @@ ERRORS = {
     "text_a,text_b\na,b\n",
     "--min_positive_score needs a column of scores",
   ),
-  "a limit too high": ({**RANKING, "min_positive_score": 2}, GOOD, "0 pair(s) to train on"),
-  "one pair": (RANKING, "text_a,text_b\na,b\n", "1 pair(s) to train on, but --loss=in_batch_neg"),
+  "one answer": (RANKING, "text_a,text_b\na,b\nc,b\n", "but all 2 are equal."),
+  "a negative twice": (
+    RANKING,
+    "text_a,text_b,negative\na,b,c\nd,e,e\n",
+    "line 3: the negative is the second text again.",
+  ),
+  "a limit too high": (
+    {**RANKING, "min_positive_score": 2},
+    GOOD,
+    "no pair has --min_posi",
+  ),
+  "one pair": (RANKING, "text_a,text_b\na,b\n", "second texts of other pairs, but all 1 are equal"),
   "too short": ({"max_seq_length": 2}, GOOD, "--max_seq_length=2: must be at least 3"),
 }
 
@@ -314,7 +332,9 @@ def test_one_message_before_any_work(model, tmp_path, name):
   changes, content, expected = ERRORS[name]
   (tmp_path / "train.csv").write_text(content)
   values = {**model, "train_file": tmp_path / "train.csv", "output_dir": tmp_path / "out"}
-  assert expected in error_of(**{**values, "do_train": True, **changes})
+  values = {**values, "do_train": True, **changes}
+  values = {k: v.format(tmp=tmp_path) if isinstance(v, str) else v for k, v in values.items()}
+  assert expected in error_of(**values)
   assert not list(tmp_path.rglob("*.tf_record"))
 
 

@@ -117,7 +117,12 @@ class PairReader(own_tables.CsvProcessor):
       label=default(given.label, "score", named),
       negative=default(given.negative, "negative", named) if self._takes_negatives else None,
     )
-    return super()._columns_in(set_type, lines)
+    columns = super()._columns_in(set_type, lines)
+    if columns.text_a == columns.text_b:
+      raise header.error(
+        f"{columns.describe(columns.text_a)} is given as both texts.", "Correct --text_b_column."
+      )
+    return columns
 
   def _placeholder_label(self):
     return None
@@ -145,6 +150,8 @@ class PairReader(own_tables.CsvProcessor):
       if not isinstance(negative, str | None):
         raise row.error(f"the negative is {negative!r:.80}, not text.")
       texts.append(negative or "")
+      if negative == found.text_b:
+        raise row.error("the negative is the second text again.")
     for name, text in zip(("first", "second"), texts, strict=False):
       if not text or not text.strip():
         raise row.error(f"the {name} text is empty.")
