@@ -3,8 +3,10 @@
   python attention_maps.py --init_checkpoint=uncased_L-12_H-768_A-12 --layer=5 \\
     --text="The cat sat on the mat." --text_pair="It was tired." --output_file=attention.png
 
---layer draws the heads of one layer side by side; without it, the mean over the heads of each layer
-is drawn.
+--layer draws the heads of one layer side by side, --head one of them alone, which is best for long
+texts; without them, the mean over the heads of each layer is drawn. Most heads look at [CLS] or
+[SEP] most of the time: --hide_special_tokens leaves them out, --scale_each_map gives each map its
+own colours.
 
 From Python: `bert.predicting.attention.load` returns the maps as arrays.
 """
@@ -14,9 +16,12 @@ from absl import flags, logging
 
 from bert.figures import drawing
 from bert.predicting import attention, sentence_vectors
-from bert.scripts import command_line, flag_groups, path_flags
+from bert.scripts import command_line, flag_groups, output_files, path_flags
 
 FLAGS = flags.FLAGS
+
+_SPECIAL_TOKENS = ("[CLS]", "[SEP]")
+_MANY_PIECES = 40
 
 
 def define_flags() -> None:
@@ -29,6 +34,15 @@ def define_flags() -> None:
       "layer",
       None,
       "Layer whose heads are drawn: 0 is the first, -1 the last. [the mean of each layer's heads]",
+    )
+    flags.DEFINE_integer("head", None, "With --layer: the head to draw, 0 is the first. [all]")
+    flags.DEFINE_bool(
+      "hide_special_tokens", False, "Leave out [CLS] and [SEP], which draw most attention."
+    )
+    flags.DEFINE_bool(
+      "scale_each_map",
+      False,
+      "Colours up to the highest probability of each map, instead of the same for all.",
     )
   with flag_groups.flag_group("Model"):
     path_flags.define(
@@ -51,6 +65,10 @@ def define_flags() -> None:
 def main(_) -> None:
   """Draws the maps of a text."""
   command_line.check_required()
+  if FLAGS.head is not None and FLAGS.layer is None:
+    raise command_line.UsageError("--head=N is a head of a layer: give --layer=N, too.")
+  drawing.check_format(FLAGS.output_file)
+  output_files.prepare([FLAGS.output_file])
   attend = attention.load(
     FLAGS.init_checkpoint,
     FLAGS.max_seq_length,
@@ -59,11 +77,24 @@ def main(_) -> None:
     do_lower_case=FLAGS.do_lower_case if command_line.flag_was_given("do_lower_case") else None,
   )
   tokens, maps = attend(FLAGS.text, FLAGS.text_pair)
-  draw(maps, tokens, FLAGS.output_file, FLAGS.layer)
+  options = {
+    "hidden": _SPECIAL_TOKENS if FLAGS.hide_special_tokens else (),
+    "scale_each": FLAGS.scale_each_map,
+  }
+  draw(maps, tokens, FLAGS.output_file, FLAGS.layer, FLAGS.head, **options)
   logging.info("Wrote %s: %d word pieces.", FLAGS.output_file, len(tokens))
+  if len(tokens) > _MANY_PIECES and FLAGS.head is None:
+    logging.info("Many pieces are easier to read in a single map: --layer=0 --head=0.")
 
 
-def draw(maps: np.ndarray, tokens: list[str], output_file: str, layer: int | None = None) -> None:
+def draw(
+  maps: np.ndarray,
+  tokens: list[str],
+  output_file: str,
+  layer: int | None = None,
+  head: int | None = None,
+  **options,
+) -> None:
   """Draws the heads of a layer, or the mean of each layer's heads.
 
   Args:
@@ -71,20 +102,25 @@ def draw(maps: np.ndarray, tokens: list[str], output_file: str, layer: int | Non
     tokens: S word pieces.
     output_file: the picture.
     layer: 0 is the first, -1 the last.
+    head: of the layer; all by default.
+    **options: of `drawing.plot_attention`.
 
   Raises:
-    ValueError: the model does not have this layer.
+    ValueError: the model does not have this layer or head.
   """
   count, heads = maps.shape[:2]
   if layer is None:
     titles = [f"layer {number}" for number in range(count)]
     title = f"Attention, mean of {heads} heads"
-    drawing.plot_attention(maps.mean(axis=1), tokens, output_file, titles, title)
+    drawing.plot_attention(maps.mean(axis=1), tokens, output_file, titles, title, **options)
     return
   sentence_vectors.check_layers([layer], count)
-  titles = [f"head {number}" for number in range(heads)]
+  if head is not None and not -heads <= head < heads:
+    raise ValueError(f"there is no head {head}: a layer of this model has heads 0 to {heads - 1}")
+  numbers = range(heads) if head is None else [head % heads]
+  titles = [f"head {number}" for number in numbers]
   title = f"Attention in layer {layer % count} (of 0 to {count - 1})"
-  drawing.plot_attention(maps[layer], tokens, output_file, titles, title)
+  drawing.plot_attention(maps[layer][[*numbers]], tokens, output_file, titles, title, **options)
 
 
 if __name__ == "__main__":

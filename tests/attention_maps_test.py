@@ -4,28 +4,70 @@ Alone: python -m pytest tests/attention_maps_test.py
 """
 
 import numpy as np
+import pytest
 
 from bert import attention_maps
 from bert.figures import drawing
 from tests.kit import exports
 from tests.kit.script_runs import Script
 
+script = Script(attention_maps)
 
-def test_the_script_draws_a_layer_or_all(tmp_path_factory, tmp_path, monkeypatch):
-  trained, drawn = exports.classifier(tmp_path_factory).trained, []
-  draw = drawing.plot_attention
-  monkeypatch.setattr(drawing, "plot_attention", lambda *args: drawn.append(args) or draw(*args))
-  script = Script(attention_maps)
-  flags = {"init_checkpoint": trained, "text": "the film", "max_seq_length": 8}
-  out = tmp_path / "maps.png"
-  done = script.run_well(**flags, layer=-1, output_file=out)
-  assert f"Wrote {out}: 4 word pieces." in done.err
-  assert out.read_bytes().startswith(b"\x89PNG")
-  script.run_well(**flags, output_file=out)
-  (heads, tokens, _, titles, title), (means, *_, titles_of_all, _) = drawn
+
+@pytest.fixture
+def flags(tmp_path_factory, tmp_path):
+  """What every run needs."""
+  trained = exports.classifier(tmp_path_factory).trained
+  return {
+    "init_checkpoint": trained,
+    "text": "the film",
+    "max_seq_length": 8,
+    "output_file": tmp_path / "maps.png",
+  }
+
+
+def test_the_script_draws_a_layer_or_all(flags, monkeypatch):
+  drawn, draw = [], drawing.plot_attention
+
+  def keep(*args, **options):
+    drawn.append((*args, options))
+    draw(*args, **options)
+
+  monkeypatch.setattr(drawing, "plot_attention", keep)
+  done = script.run_well(**flags, layer=-1)
+  assert f"Wrote {flags['output_file']}: 4 word pieces." in done.err
+  assert flags["output_file"].read_bytes().startswith(b"\x89PNG")
+  script.run_well(**flags, scale_each_map=True)
+  script.run_well(**flags, layer=1, head=-1, hide_special_tokens=True)
+  (heads, tokens, _, titles, title, options), all_layers, single = drawn
+  means, *_, titles_of_all, _, options_of_all = all_layers
   assert (heads.shape, means.shape) == ((2, 4, 4), (2, 4, 4))
   assert tokens == ["[CLS]", "the", "film", "[SEP]"]
   assert title == "Attention in layer 1 (of 0 to 1)"
   assert (titles, titles_of_all[-1]) == (["head 0", "head 1"], "layer 1")
   np.testing.assert_allclose(means[-1], heads.mean(axis=0), atol=1e-6)
-  assert "there is no layer 3" in script.error_of(**flags, layer=3, output_file=out)
+  np.testing.assert_array_equal(single[0], heads[1:])
+  assert single[3] == ["head 1"]
+  assert options == {"hidden": (), "scale_each": False}
+  assert options_of_all == {"hidden": (), "scale_each": True}
+  assert single[-1] == {"hidden": ("[CLS]", "[SEP]"), "scale_each": False}
+
+
+@pytest.mark.parametrize(
+  ("values", "expected"),
+  [
+    ({"layer": 3}, "there is no layer 3"),
+    ({"layer": 0, "head": 2}, "there is no head 2: a layer of this model has heads 0 to 1"),
+    ({"head": 0}, "--head=N is a head of a layer: give --layer=N, too."),
+    ({"text": "", "hide_special_tokens": True}, "All of the 2 pieces are hidden: [CLS] [SEP]."),
+    ({"output_file": "maps.docx"}, "maps.docx: a picture cannot be written as .docx. Use .png"),
+  ],
+)
+def test_one_message_says_what_is_wrong(flags, values, expected):
+  assert expected in script.error_of(**{**flags, **values})
+  assert not flags["output_file"].exists()
+
+
+def test_a_text_that_is_cut_is_counted(flags):
+  done = script.run_well(**{**flags, "text": "the film " * 30})
+  assert "The text has 62 word pieces; the first max_seq_length = 8 are read." in done.err

@@ -11,6 +11,7 @@ length, W = width.
 """
 
 import itertools
+import math
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -273,6 +274,10 @@ def plot_scores(
 # ---------------------------------------------------------------------------------------------
 # Attention.
 
+_LARGEST_PIECE, _SMALLEST_PIECE = 0.17, 0.1  # inches; a name needs the smaller
+_WIDEST_MAPS = 42  # inches, of all maps side by side
+_MOST_SHARED_NAMES = 24  # pieces; with more, the eye loses the way to names at another map
+
 
 def plot_attention(
   probabilities: np.ndarray,
@@ -280,8 +285,13 @@ def plot_attention(
   output_png: str | os.PathLike,
   titles: Sequence[str] | None = None,
   title: str = "Attention",
+  hidden: Sequence[str] = (),
+  scale_each: bool = False,
 ) -> None:
   """Draws attention maps: rows are the attending word pieces, columns the attended ones.
+
+  Most heads look at `[CLS]` or `[SEP]` with nearly all their attention. So that the rest is seen
+  beside them, colours follow the square root of the probability.
 
   Args:
     probabilities: float `[N, S, S]`, each row's sum is 1; N maps, for instance the heads of a
@@ -290,35 +300,82 @@ def plot_attention(
     output_png: the picture.
     titles: of each map; `head 0`, `head 1`, ... by default.
     title: of all.
+    hidden: pieces whose rows and columns are left out.
+    scale_each: give each map its own colours, up to its highest probability. By default all maps
+      have the same, so that they can be compared.
 
   Raises:
-    ValueError: shapes do not fit.
+    ValueError: shapes do not fit, or no piece is left.
   """
   maps = np.asarray(probabilities)
   if maps.ndim != 3 or maps.shape[1:] != (len(tokens), len(tokens)):
     raise ValueError(f"Maps of shape {list(maps.shape)} do not match {len(tokens)} tokens.")
   titles = titles or [f"head {number}" for number in range(len(maps))]
+  shown = [number for number, token in enumerate(tokens) if token not in hidden]
+  if not shown:
+    raise ValueError(f"All of the {len(tokens)} pieces are hidden: {' '.join(tokens)}.")
+  maps, tokens = maps[:, shown][:, :, shown], [tokens[number] for number in shown]
   columns = 3 if len(maps) % 3 == 0 and len(maps) % 4 else min(len(maps), 4)
   rows = -(-len(maps) // columns)
-  side = min(max(2.4, 0.17 * len(tokens) + 0.9), 8)
+  piece = min(_LARGEST_PIECE, max(2.4, _WIDEST_MAPS / columns) / len(tokens))
+  side = max(2.4, piece * len(tokens) + 0.9)
   figure = new_figure(side * columns + 1.2, side * rows + 0.5)
   panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+  _draw_maps(panels, maps, titles, scale_each)
+  _name_pieces(panels, len(maps), tokens, piece)
+  figure.suptitle(title, fontsize=11 * _enlarged(side), parse_math=False)
+  figure.supxlabel("looked at", fontsize=9 * _enlarged(side))
+  figure.supylabel("looking", fontsize=9 * _enlarged(side))
+  if not scale_each:
+    _add_scale(figure, panels, rows, side)
+  save(figure, output_png)
+
+
+def _enlarged(side: float) -> float:
+  """How much larger headings are in a picture with maps of `side` inches."""
+  return max(1.0, side / 8)
+
+
+def _draw_maps(panels, maps: np.ndarray, titles: Sequence[str], scale_each: bool) -> None:
+  from matplotlib.colors import PowerNorm
+
+  width = panels.flat[0].get_window_extent().width / panels.flat[0].figure.dpi  # inches
   for panel, each, name in zip(panels.flat, maps, titles, strict=False):
-    # One scale for all maps, so that they can be compared.
-    image = panel.imshow(each, cmap="Blues", vmin=0, vmax=maps.max())
-    panel.set_title(name, fontsize=9)
-    _name_ticks(panel, tokens, tokens, fontsize=7)
-    panel.tick_params(axis="x", labelrotation=90)
+    highest = each.max() if scale_each else maps.max()
+    panel.imshow(each, cmap="Blues", norm=PowerNorm(0.5, vmin=0, vmax=highest))
+    note = f", up to {highest:.2g}" if scale_each else ""
+    panel.set_title(f"{name}{note}", fontsize=9 * _enlarged(width), parse_math=False)
+  for panel in panels.flat[len(maps) :]:
+    panel.set_visible(False)
+
+
+def _name_pieces(panels, count: int, tokens: Sequence[str], piece: float) -> None:
+  """Names every piece, or as many as there is room for, `piece` inches each."""
+  every = math.ceil(_SMALLEST_PIECE / piece)
+  names = drawable(tokens, "word piece")
+  places = range(0, len(tokens), every)
+  short = cut_in_the_middle([names.texts[place] for place in places], _NAME_LENGTH)
+  points = min(8.0, 72 * 0.8 * every * piece)  # as high as four fifths of its place
+  style = {"fontsize": points, "parse_math": False, "family": names.family}
+  columns = panels.shape[1]
+  is_named = len(tokens) > _MOST_SHARED_NAMES
   for number, panel in enumerate(panels.flat):
+    panel.set_xticks(places, short, **style)
+    panel.set_yticks(places, short, **style)
     # The last map of each column names the pieces, also above an empty place.
-    panel.tick_params(labelbottom=number + columns >= len(maps))
-    panel.set_visible(number < len(maps))
-  figure.suptitle(title, fontsize=11, parse_math=False)
-  figure.supxlabel("looked at", fontsize=9)
-  figure.supylabel("looking", fontsize=9)
-  aspect = 20 * rows  # keeps the width of the bar for any number of rows
-  figure.colorbar(image, ax=panels, label="probability", aspect=aspect, pad=0.01)
-  save(figure, output_png, bbox_inches="tight")
+    panel.tick_params(axis="x", labelrotation=90, labelbottom=is_named or number + columns >= count)
+    panel.tick_params(axis="y", labelleft=is_named or number % columns == 0)
+
+
+def _add_scale(figure, panels, rows: int, side: float) -> None:
+  """The colours of all maps; equal steps are equal steps of the root of the probability."""
+  image = panels.flat[0].get_images()[0]
+  highest = image.norm.vmax
+  marks = [mark for mark in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1) if mark <= highest]
+  size = {"aspect": 30 * rows, "pad": 0.01}  # keeps the width of the bar for any number of rows
+  bar = figure.colorbar(image, ax=panels, ticks=marks, format="%g", **size)
+  bar.set_label("probability", fontsize=9 * _enlarged(side))
+  bar.ax.tick_params(labelsize=8 * _enlarged(side))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -403,9 +460,10 @@ def _write_labels(figure, panel, points: np.ndarray, labels: Sequence[str]) -> N
   at = panel.transData.transform(points)  # pixels
   inside = panel.get_window_extent()
   taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in at]
-  for number, (point, label) in enumerate(zip(points, labels, strict=True)):
-    text = textwrap.shorten(label, _LABEL_LENGTH, placeholder=" ...").replace("$", r"\$")
-    note = panel.annotate(text, point, xytext=(0, 0), textcoords="offset points", fontsize=7)
+  names = drawable([textwrap.shorten(label, _LABEL_LENGTH, placeholder=" …") for label in labels])
+  style = {"fontsize": 7, "family": names.family, "parse_math": False}
+  for number, (point, text) in enumerate(zip(points, names.texts, strict=True)):
+    note = panel.annotate(text, point, xytext=(0, 0), textcoords="offset points", **style)
     others = taken[:number] + taken[number + 1 :]
     for dx, dy, side in _PLACES:
       note.set(position=(dx, dy), horizontalalignment=side)
@@ -422,12 +480,19 @@ def _draw_points(panel, points: np.ndarray, groups: Sequence[str] | None) -> Non
   if groups is None:
     panel.scatter(points[:, 0], points[:, 1], s=14, color=MAIN_COLOR, alpha=0.7, linewidths=0)
     return
-  for number, name in enumerate(dict.fromkeys(groups)):
-    of_group = points[[group == name for group in groups]]
-    color, marker = COLORS[number % len(COLORS)], _MARKERS[number % len(_MARKERS)]
-    style = {"s": 20, "color": color, "marker": marker, "alpha": 0.75, "linewidths": 0}
-    panel.scatter(of_group[:, 0], of_group[:, 1], label=name.replace("$", r"\$"), **style)
-  panel.legend(frameon=False, fontsize=9)
+  kinds = list(dict.fromkeys(groups))
+  names = drawable(kinds, "group")
+  for number, (kind, name) in enumerate(zip(kinds, names.texts, strict=True)):
+    of_group = points[[group == kind for group in groups]]
+    # Every pair of a colour and a shape comes before the first is used again.
+    marker = _MARKERS[(number + number // len(COLORS)) % len(_MARKERS)]
+    style = {"s": 20, "color": COLORS[number % len(COLORS)], "marker": marker}
+    panel.scatter(*of_group.T, label=name, alpha=0.75, linewidths=0, **style)
+  is_long = len(kinds) > 8
+  where = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if is_long else {}
+  legend = panel.legend(frameon=False, fontsize=9, ncols=1 + len(kinds) // 30, **where)
+  for text in legend.get_texts():
+    text.set(parse_math=False, family=names.family)
 
 
 # ---------------------------------------------------------------------------------------------

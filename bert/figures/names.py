@@ -9,7 +9,7 @@ are searched for them; a name that none can draw becomes its number, `#1`, which
 
 import contextlib
 import functools
-import os
+import itertools
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -73,12 +73,13 @@ def cut_apart(names: Sequence[str], length: int) -> list[str]:
 
   Example:
     >>> cut_apart(["our town shop 1 is closed", "our town shop 2 is closed"], 20)
-    ['…wn shop 1 is closed', '…wn shop 2 is closed']
+    ['… shop 1 is closed', '… shop 2 is closed']
   """
   cut = cut_in_the_middle(names, length)
   if len(set(cut)) == len(set(names)):
     return cut
-  start = max(0, len(os.path.commonprefix(list(names))) - length // 3)
+  common = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+  start = max(0, len(list(common)) - length // 3)
   return cut_in_the_middle([f"…{name[start:]}" for name in names], length)
 
 

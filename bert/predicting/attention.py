@@ -11,9 +11,11 @@ W = hidden size.
 """
 
 import math
+import sys
 from collections.abc import Callable
 
 import numpy as np
+from absl import logging
 
 from bert.predicting import sentence_vectors
 from bert.predicting.load_model import load_graph, load_model
@@ -87,6 +89,13 @@ def load(
   def attend(text: str, text_pair: str | None = None):
     item = text if text_pair is None else (text, text_pair)
     features = sentence_vectors.text_features(tokenizer, item, max_seq_length)
+    if len(features["tokens"]) == max_seq_length:
+      whole = len(sentence_vectors.text_features(tokenizer, item, sys.maxsize)["tokens"])
+      if whole > max_seq_length:
+        logging.warning(
+          "The text has %d word pieces; the first max_seq_length = %d are read.",
+          *(whole, max_seq_length),
+        )
     batch = {name: np.array([features[name]], np.int32) for name in sentence_vectors.INPUTS}
     return features["tokens"], function(batch)["maps"].numpy()[0]
 

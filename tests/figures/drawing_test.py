@@ -126,9 +126,16 @@ def test_schedules_are_told_apart_without_colour(drawn, tmp_path):
   assert panel.get_ylim()[0] == 0
 
 
+def attention(pieces: int, maps: int) -> np.ndarray:
+  """Random maps; the first piece draws most attention, as `[CLS]` does."""
+  favour = np.ones(pieces)
+  favour[0] = 20
+  return np.random.default_rng(0).dirichlet(favour, [maps, pieces])
+
+
 def test_attention_maps_share_one_scale_and_name_their_pieces(drawn, tmp_path):
   tokens = ["[CLS]", "$5", "##s", "[SEP]"]
-  maps = np.random.default_rng(0).dirichlet(np.ones(4), [5, 4])
+  maps = attention(4, 5)
   drawing.plot_attention(maps, tokens, tmp_path / "a.png", title="Layer 3")
   *panels, bar = drawn[0].axes
   shown = [panel for panel in panels if panel.get_visible()]
@@ -144,6 +151,51 @@ def test_attention_maps_share_one_scale_and_name_their_pieces(drawn, tmp_path):
   assert bar.get_ylabel() == "probability"
   with pytest.raises(ValueError, match=r"\[5, 4, 4\] do not match 3 tokens"):
     drawing.plot_attention(maps, tokens[:3], tmp_path / "b.png")
+
+
+def test_low_probabilities_are_seen_beside_high_ones(drawn):
+  """`[CLS]` has 0.9 of the attention, and 0.02 and 0.08 are still told apart."""
+  maps = np.array([[[0.9, 0.02, 0.08]] * 3])
+  drawing.plot_attention(maps, ["[CLS]", "a", "b"], "a.png")
+  image = drawn[0].axes[0].get_images()[0]
+  low, high = (image.to_rgba(np.array([value]))[0, :3] for value in (0.02, 0.08))
+  assert np.abs(low - high).sum() > 0.2
+  labels = [label.get_text() for label in ticks_of(drawn[0].axes[-1].yaxis)]
+  assert labels == ["0", "0.01", "0.05", "0.1", "0.2", "0.4", "0.6", "0.8"]
+  assert_apart(ticks_of(drawn[0].axes[-1].yaxis), drawn[0])
+
+
+def test_special_pieces_can_be_left_out_and_maps_have_scales_of_their_own(drawn):
+  maps, tokens = attention(4, 2), ["[CLS]", "a", "b", "[SEP]"]
+  maps[1, 1:3, 1:3] /= 10
+  drawing.plot_attention(maps, tokens, "a.png", hidden=("[CLS]", "[SEP]"), scale_each=True)
+  panels = drawn[0].axes
+  assert len(panels) == 2, "no bar: there is no common scale"
+  for panel, each in zip(panels, maps[:, 1:3, 1:3], strict=True):
+    np.testing.assert_array_equal(panel.get_images()[0].get_array(), each)
+    assert panel.get_images()[0].get_clim() == (0, each.max())
+    assert panel.get_title().endswith(f", up to {each.max():.2g}")
+    assert [label.get_text() for label in ticks_of(panel.xaxis)] == ["a", "b"]
+  with pytest.raises(ValueError, match=r"All of the 4 pieces are hidden: \[CLS\] a b \[SEP\]"):
+    drawing.plot_attention(maps, tokens, "a.png", hidden=tokens)
+
+
+SLOW = [pytest.param(*case, marks=pytest.mark.ci) for case in ((100, 12, 1), (500, 1, 2))]
+
+
+@pytest.mark.parametrize(
+  ("pieces", "maps", "every"),
+  [(8, 3, 1), (26, 2, 1), (100, 1, 1), *SLOW],
+)
+def test_names_of_pieces_never_overlap_and_are_large_enough(drawn, pieces, maps, every):
+  tokens = [f"piece{i}" for i in range(pieces)]
+  drawing.plot_attention(attention(pieces, maps), tokens, "a.png")
+  last = drawn[0].axes[maps - 1]
+  for axis in (drawn[0].axes[0].yaxis, last.xaxis, *([last.yaxis] if pieces > 24 else [])):
+    labels = ticks_of(axis)
+    assert [label.get_text() for label in labels] == tokens[::every]
+    assert min(label.get_fontsize() for label in labels) >= 5.5
+    assert_apart(labels, drawn[0])
 
 
 def test_labels_of_points_never_overlap(drawn, tmp_path):
@@ -164,6 +216,20 @@ def test_groups_have_colours_shapes_and_a_legend(drawn, tmp_path):
   assert len({tuple(points.get_facecolor()[0]) for points in panel.collections}) == 3
   assert len({points.get_paths()[0].vertices.tobytes() for points in panel.collections}) == 3
   assert [text.get_text() for text in panel.get_legend().get_texts()] == ["good", "bad", "so so"]
+
+
+def test_no_two_of_thirty_groups_look_alike(drawn):
+  groups = [f"group {i}" for i in range(30)]
+  drawing.plot_vectors(
+    np.random.default_rng(0).normal(size=[30, 8]), [""] * 30, "a.png", groups=groups
+  )
+  [panel] = drawn[0].axes
+  looks = {
+    (tuple(points.get_facecolor()[0]), points.get_paths()[0].vertices.tobytes())
+    for points in panel.collections
+  }
+  assert len(looks) == 30
+  assert_apart(panel.get_legend().get_texts(), drawn[0])
 
 
 def test_a_table_shows_every_cell_and_nothing_runs_over_the_edge(drawn, tmp_path):
