@@ -25,6 +25,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from bert.io import filesystem
 from bert.io.atomic_files import hidden_beside
+from bert.io.record_files import RecordError, read_manifest
 from bert.io.tfrecord_bytes import framed
 from bert.pretraining import blocks, record_output
 from bert.text import corpus_statistics, text_files
@@ -35,6 +36,10 @@ _COUNTERS = "create_pretraining_data"
 
 # A framed record, and the number of its tokens without padding.
 Record = tuple[bytes, int]
+
+
+class RunnerError(ValueError):
+  """Beam or its runner could not run the pipeline."""
 
 
 def create_records(
@@ -54,17 +59,19 @@ def create_records(
     beam_args: options of Beam and its runner, as on a command line.
 
   Returns:
-    The number of records, or 0 if the runner does not wait or count.
+    The number of records.
 
   Raises:
     CorpusError: the text is empty.
+    RunnerError: the options cannot be read, or the runner failed.
+    RecordError: the files are not where this process looks for them.
   """
   total_bytes = text_files.total_bytes(input_files)
   block_size = blocks.block_bytes(total_bytes)
   ranges = list(enumerate(text_files.text_ranges(input_files, block_size)))
   pass_bytes = total_bytes * settings.dupe_factor
   buckets = pass_bytes // _BUCKET_BYTES + 1 if total_bytes else _BUCKETS_IF_UNKNOWN
-  pipeline = beam.Pipeline(options=PipelineOptions(shlex.split(beam_args)))
+  pipeline = beam.Pipeline(options=_options(beam_args))
   records = (
     pipeline
     | "Ranges" >> beam.Create(ranges)
@@ -81,18 +88,20 @@ def create_records(
     | "WriteFiles" >> beam.ParDo(WriteFile(output_files, facts))
   )
   statistics = corpus_statistics.TextStatistics(total_bytes)
-  result = pipeline.run()
-  result.wait_until_finish()
-  counts = _counts(result)
-  if not counts:
-    logging.info("This runner does not report the number of records.")
-    return 0
-  for name in corpus_statistics.COUNTS:
-    setattr(statistics, name, counts.get(name, 0))
-  statistics.log()
+  try:
+    result = pipeline.run()
+    result.wait_until_finish()
+  except RuntimeError as error:
+    reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
+    raise RunnerError(f"Beam's runner failed (--beam_args={beam_args!r}): {reason[0]}") from error
+  counts = _counts(result) or {"records": _records_in(output_files)}
   if not counts.get("records"):
     record_output.remove_records(output_files)
     raise text_files.CorpusError(f"There is no text in {', '.join(input_files)}.")
+  for name in corpus_statistics.COUNTS:
+    setattr(statistics, name, counts.get(name, 0))
+  if len(counts) > 1:
+    statistics.log()
   logging.info("Wrote %d total instances", counts["records"])
   return counts["records"]
 
@@ -167,7 +176,29 @@ def _copy(local: str, remote: str) -> None:
       target.write(data)
 
 
+def _options(beam_args: str) -> PipelineOptions:
+  try:
+    return PipelineOptions(shlex.split(beam_args))
+  except ValueError as error:
+    raise RunnerError(f"--beam_args={beam_args!r} cannot be read: {error}.") from error
+
+
 def _counts(result) -> dict[str, int]:
-  """The counts of `MakeRecords` that the runner reports."""
-  counters = result.metrics().query(MetricsFilter().with_namespace(_COUNTERS))["counters"]
+  """The counts of `MakeRecords`; empty where the runner has no counters, as on Dask."""
+  try:
+    counters = result.metrics().query(MetricsFilter().with_namespace(_COUNTERS))["counters"]
+  except NotImplementedError:
+    return {}
   return {counter.key.metric.name: counter.result for counter in counters}
+
+
+def _records_in(output_files: Sequence[str]) -> int:
+  """The number of records in files, by their manifests."""
+  manifests = [read_manifest(path) for path in output_files]
+  missing = [p for p, m in zip(output_files, manifests, strict=True) if "records" not in m]
+  if missing:
+    raise RecordError(
+      f"{missing[0]}: its manifest cannot be read, so this file was not finished, or the workers "
+      "wrote it to a disk of their own. The output must be a path that all machines share."
+    )
+  return sum(manifest["records"] for manifest in manifests)

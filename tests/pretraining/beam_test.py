@@ -67,6 +67,22 @@ def test_no_text(tmp_path):
   assert names(tmp_path) == ["text"]
 
 
+@pytest.mark.parametrize(
+  ("beam_args", "said"),
+  [("--runner='unclosed", "cannot be read: No closing quotation"), (LOCAL, "failed .*: Lost it")],
+)
+def test_a_runner_that_fails_is_one_line(tmp_path, monkeypatch, beam_args, said):
+  from bert.pretraining import beam as pretraining_beam
+
+  def fail(*_):
+    raise RuntimeError("Many lines\nLost it")
+
+  monkeypatch.setattr(pretraining_beam.beam.Pipeline, "run", fail)
+  output = [str(tmp_path / "out")]
+  with pytest.raises(pretraining_beam.RunnerError, match=said):
+    pretraining_beam.create_records([str(SAMPLE_TEXT)], output, SETTINGS, FACTS, beam_args)
+
+
 def test_remote_files_are_copied_when_they_are_complete(tmp_path, monkeypatch):
   from bert.pretraining import beam as pretraining_beam
 

@@ -1,0 +1,89 @@
+"""Records by Apache Beam on several processes: Beam's own workers, and a Dask cluster.
+
+Alone: python -m pytest -m ci tests/pretraining/beam_clusters_test.py (a minute)
+"""
+
+import pytest
+
+from bert.pretraining import blocks, workers
+from bert.text import text_files
+from tests.kit.paths import SAMPLE_TEXT, SAMPLE_VOCAB
+from tests.kit.pretraining_records import framed_records, manifest_of
+
+pytest.importorskip("apache_beam")
+
+from bert.pretraining import beam
+from tests.kit import dying_worker
+
+pytestmark = pytest.mark.ci
+
+SETTINGS = blocks.BlockSettings(str(SAMPLE_VOCAB), max_seq_length=64, dupe_factor=3)
+FACTS = SETTINGS.facts(blocks.load_tables(SETTINGS).tokenizer.vocab)
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch):
+  """A text of several ranges, and the records that one worker process makes of it."""
+  monkeypatch.setattr(blocks, "block_bytes", lambda total: 3000)
+  text = tmp_path / "text"
+  text.write_bytes((SAMPLE_TEXT.read_bytes() + b"\n") * 3)
+  workers.create_records([str(text)], [str(tmp_path / "expected")], SETTINGS, 1, FACTS)
+  return text, sorted(framed_records(tmp_path / "expected"))
+
+
+@pytest.fixture
+def dask_cluster(tmp_path, monkeypatch):
+  """Two processes with a scheduler; the workers may find out that they are to die."""
+  monkeypatch.setenv(dying_worker.DIED, str(tmp_path / "died"))
+  distributed = pytest.importorskip("distributed")
+  with distributed.LocalCluster(
+    n_workers=2,
+    threads_per_worker=1,
+    processes=True,
+    dashboard_address=None,
+    local_directory=str(tmp_path / "dask"),
+  ) as cluster:
+    yield cluster
+    distributed.default_client().close()  # Beam's, which would wait for the cluster to return.
+
+
+def records_by_beam(text, folder, runner: str) -> list[bytes]:
+  """Makes two files of records with Beam; returns all records, sorted."""
+  outputs = [folder / "a", folder / "b"]
+  count = beam.create_records([str(text)], list(map(str, outputs)), SETTINGS, FACTS, runner)
+  found = [framed_records(path) for path in outputs]
+  assert [manifest_of(path)["records"] for path in outputs] == list(map(len, found))
+  assert count == sum(map(len, found))
+  return sorted(found[0] + found[1])
+
+
+def runner_of(cluster) -> str:
+  """Arguments of Beam for a Dask cluster."""
+  return (
+    "--runner=apache_beam.runners.dask.dask_runner.DaskRunner --dask_npartitions=4 "
+    f"--dask_client_address={cluster.scheduler_address}"
+  )
+
+
+def test_several_processes_of_beam_make_the_same_records(corpus, tmp_path):
+  text, expected = corpus
+  runner = "--runner=DirectRunner --direct_running_mode=multi_processing --direct_num_workers=2"
+  assert records_by_beam(text, tmp_path, runner) == expected
+
+
+def test_a_dask_cluster_makes_the_same_records(corpus, tmp_path, dask_cluster):
+  text, expected = corpus
+  assert records_by_beam(text, tmp_path, runner_of(dask_cluster)) == expected
+
+
+def test_a_worker_that_dies_costs_no_record(corpus, tmp_path, monkeypatch, dask_cluster):
+  text, expected = corpus
+  monkeypatch.setattr(beam, "MakeRecords", dying_worker.MakeRecordsAndDie)
+  assert records_by_beam(text, tmp_path, runner_of(dask_cluster)) == expected
+  assert (tmp_path / "died").exists()
+
+
+def test_no_text_on_a_runner_that_does_not_count(tmp_path, dask_cluster):
+  (tmp_path / "text").write_text("\n \n")
+  with pytest.raises(text_files.CorpusError, match="There is no text"):
+    records_by_beam(tmp_path / "text", tmp_path, runner_of(dask_cluster))
