@@ -13,7 +13,7 @@ From Python: `bert.predicting.predictor.Predictor`.
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from absl import flags
@@ -139,8 +139,7 @@ def _parse_line(line: str) -> str | tuple[str, ...] | dict:
   """The item on a line: a text, a pair, or a JSON object of inputs."""
   item = _json_object(line)
   if item is not None:
-    # Models that are not fine-tuned take their inputs by position.
-    return item if FLAGS.task == "answers" else _in_order(item)
+    return item
   text_a, text_b = split_pair(line)
   return text_a if text_b is None else (text_a, text_b)
 
@@ -160,19 +159,6 @@ def _json_object(line: str) -> dict | None:
     raise ValueError(f"{line!r:.80} holds half of a surrogate pair.") from None
   except (ValueError, RecursionError):
     return None
-  return item
-
-
-def _in_order(item: Mapping[str, Any]) -> Any:
-  """`{"text": ...}`, or `text_a` and `text_b`, without the names; anything else unchanged.
-
-  Example:
-    >>> _in_order({"text_b": "two", "text_a": "one"})
-    ('one', 'two')
-  """
-  for names in (("text",), ("text_a",), ("text_a", "text_b")):
-    if set(item) == set(names):
-      return item[names[0]] if len(names) == 1 else tuple(item[name] for name in names)
   return item
 
 

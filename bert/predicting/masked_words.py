@@ -189,7 +189,7 @@ class Question(NamedTuple):
 
 def _predictor(function, tokenizer, max_seq_length, has_next_sentence, batch_size, chunk_size):
   def featurize(item):
-    question = Question(*item) if isinstance(item, (tuple, list)) else Question(item)
+    question = item if isinstance(item, Question) else Question(*sentence_vectors.text_pair(item))
     features = sentence_vectors.text_features(tokenizer, question[:2], max_seq_length)
     places = [i for i, token in enumerate(features["tokens"]) if token == MASK]
     _check_question(question, len(places), has_next_sentence, max_seq_length)

@@ -12,8 +12,12 @@ Items and results of fine-tuned models:
 
   run_classifier.py  a text, or (text_a, text_b)  label and probabilities, or score
   run_squad.py       (question, context)          answer, and its first and last + 1 character
-  run_ner.py         a text                       words, tags, and where each word starts and ends
+  run_ner.py         a text                       words, tags, where each starts and ends; entities
   run_swag.py        (context, [choice, ...])     choice, and the probability of each
+  run_similarity.py  (text_a, text_b)             similarity, the cosine of the two vectors
+
+An item can also be a dictionary of its texts: `{"text_a": "A cat."}`, `{"question": "Who?",
+"context": "Me."}`. One text or one dictionary alone is a list of one item.
 
 `masked_words.py` guesses masked words; `predict.py` is the command line of all of them.
 
@@ -32,6 +36,8 @@ from typing import Any
 
 import numpy as np
 
+from bert.checkpoints import sentence_pooling
+from bert.model import out_of_memory
 from bert.predicting.load_model import (
   Arrays,
   LoadedFunction,
@@ -46,6 +52,7 @@ from bert.predicting.sentence_vectors import (
   layer_vectors,
   own_vectors,
   text_features,
+  text_pair,
 )
 
 Features = Mapping[str, Any]  # name -> list of ints, or a string
@@ -118,15 +125,21 @@ class Predictor:
     """Yields the results one by one, in the order of the items, with one chunk in memory.
 
     Args:
-      items: the inputs.
+      items: the inputs; a text or a dictionary is one item.
       source: the file whose lines the items are, if they are; errors name it and the line.
 
     Raises:
-      TypeError: `items` is a single text.
+      OutOfMemoryError: a batch does not fit into memory.
+      TypeError: `items` is bytes or a table.
       ValueError: the model does not take an item.
     """
-    if isinstance(items, (str, bytes)):
-      raise TypeError(f"Expected a list of texts: [{items!r:.60}].")
+    if isinstance(items, (str, Mapping)):
+      items = [items]  # a loop would take its letters, or its keys
+    elif isinstance(items, bytes):
+      raise TypeError(f"Expected a list of texts, not bytes: {items!r:.60}.")
+    elif hasattr(items, "iterrows"):  # of pandas: a loop would take the names of columns
+      columns = ", ".join(map(repr, items.columns))
+      raise TypeError(f"Expected a list of texts, not a table: give table[NAME] of {columns}.")
     features = self._featurized(items, source)
     while chunk := list(itertools.islice(features, self.chunk_size)):
       yield from self._results(chunk)
@@ -173,7 +186,9 @@ class Predictor:
 
   def _outputs(self, rows: list[Features]) -> dict[str, np.ndarray]:
     batch = {name: _stacked([features[name] for features in rows]) for name in self._inputs}
-    outputs = {name: np.asarray(value) for name, value in self._compute(batch).items()}
+    advice = f"Lower batch_size={self.batch_size}, or shorten the texts (max_seq_length)."
+    with out_of_memory.explained(advice):
+      outputs = {name: np.asarray(value) for name, value in self._compute(batch).items()}
     for name, array in outputs.items():
       if array.shape[:1] != (len(rows),):
         raise ValueError(f"The model's output {name!r} is {array.shape} for {len(rows)} items.")
@@ -188,7 +203,7 @@ class Predictor:
     init_checkpoint: str,
     *,
     layers: int | Sequence[int] = -1,
-    pooling: str = "mean",
+    pooling: str | None = None,
     bert_config_file: str | None = None,
     vocab_file: str | None = None,
     do_lower_case: bool | None = None,
@@ -202,7 +217,8 @@ class Predictor:
       init_checkpoint: a checkpoint's prefix, a folder with one, an exported encoder, or the name of
         a released model.
       layers: the layer of the vectors, -1 for the last; or several.
-      pooling: see `layer_vectors`.
+      pooling: see `layer_vectors`; by default that of the model, if `run_similarity.py` or
+        sentence-transformers trained it, else `mean`.
       bert_config_file: see `load_model`.
       vocab_file: see `load_model`.
       do_lower_case: see `load_model`.
@@ -220,6 +236,7 @@ class Predictor:
     config, tokenizer, prefix = load_model(
       init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length
     )
+    pooling = sentence_pooling.choose(pooling, prefix, "mean")
     indexes = [layers] if isinstance(layers, int) else list(layers)
     build = layer_vectors(config, indexes, pooling, dtype)
 
@@ -251,8 +268,8 @@ class Predictor:
     """Loads the fine-tuned model of a run: its best checkpoint, or else the newest.
 
     Args:
-      output_dir: `--output_dir` of run_classifier.py, run_squad.py, run_ner.py or run_swag.py; it
-        has everything but the vocabulary.
+      output_dir: `--output_dir` of run_classifier.py, run_squad.py, run_ner.py, run_swag.py or
+        run_similarity.py; it has everything but the vocabulary.
       vocab_file: by default vocab.txt in that folder, or in its export.
       dtype: of matrix products.
       batch_size: items in a batch.
@@ -337,7 +354,8 @@ def name_texts(
   """The inputs of a model by name, from an item.
 
   Args:
-    item: a text, a pair of texts, or such a dict.
+    item: a text, a pair of texts, or a dict of them. `text_b` may be missing or None, and `text`
+      and `text_pair`, the names of transformers, are accepted for `text_a` and `text_b`.
     names: of the model's inputs.
     list_names: of those inputs that are lists of texts.
 
@@ -347,15 +365,18 @@ def name_texts(
   Example:
     >>> name_texts("Hi.", ["text_a", "text_b"])
     {'text_a': 'Hi.', 'text_b': ''}
+    >>> name_texts({"text": "Hi."}, ["text_a", "text_b"])
+    {'text_a': 'Hi.', 'text_b': ''}
     >>> name_texts(("Who?", "Me."), ["context", "question"])
     {'question': 'Who?', 'context': 'Me.'}
     >>> name_texts(("He", ["is.", "are."]), ["choices", "context"], ["choices"])
     {'context': 'He', 'choices': ['is.', 'are.']}
   """
   texts = item
-  if isinstance(item, str):
-    is_optional_pair = sorted(names) == ["text_a", "text_b"]
-    texts = {"text_a": item, "text_b": ""} if is_optional_pair else dict.fromkeys(names[:1], item)
+  if set(names) <= {"text", "text_a", "text_b"}:
+    texts = _one_or_two(item, names)
+  elif isinstance(item, str):
+    texts = dict.fromkeys(names[:1], item)
   elif isinstance(item, (tuple, list)):
     pair = next((pair for pair in _PAIRS if set(pair) == set(names)), ())
     texts = dict(zip(pair, item, strict=False)) if len(pair) == len(item) else {}
@@ -369,6 +390,19 @@ def name_texts(
   return dict(texts)
 
 
+def _one_or_two(item, names: Sequence[str]) -> dict[str, str]:
+  """The inputs of a model of one text or two; empty if the item has other ones."""
+  try:
+    text_a, text_b = text_pair(item)
+  except ValueError:
+    return {}
+  if "text_b" not in names:
+    return {names[0]: text_a} if text_b is None else {}
+  if text_b is None and isinstance(item, (tuple, list)):
+    return {}  # a pair with a hole is rather a mistake
+  return {"text_a": text_a, "text_b": text_b or ""}
+
+
 def _is_input(value, is_list: bool) -> bool:
   """Whether the value is a text, or a list of non-empty texts: empty ones are padding."""
   if not is_list:
@@ -380,10 +414,23 @@ def _is_input(value, is_list: bool) -> bool:
 def _own_answers(features: Features, outputs: Arrays) -> dict[str, Any]:
   """The outputs of one item, without the padding of its words or choices to the longest item."""
   own = len(features["choices"]) if "choices" in features else outputs.get("num_words")
-  return {
+  answers = {
     name: _plain(value if own is None or np.ndim(value) == 0 else value[:own])
     for name, value in outputs.items()
   }
+  if "tags" in answers and "text" in features:
+    answers["entities"] = _entities(features["text"], answers)
+  return answers
+
+
+def _entities(text: str, answers: Mapping[str, Any]) -> list[dict[str, Any]]:
+  """The entities that tags encode, as in `predictions.jsonl` of run_ner.py; none of plain tags."""
+  from bert.tasks import label_schemes, tagging
+
+  tags, scheme = answers["tags"], label_schemes.recognise(answers["tags"])
+  found = [] if scheme == "plain" else label_schemes.entities_of(tags, scheme)
+  places = answers["starts"], answers["ends"]
+  return tagging.entity_records(text, *places, found, answers["probabilities"])
 
 
 def _plain(value):

@@ -71,6 +71,18 @@ def entities_of(labels: Iterable[str], scheme: str) -> list[Entity]:
   return entities
 
 
+def recognise(labels: Iterable[str]) -> str:
+  """The scheme in which labels encode entities; `plain` if they do not.
+
+  Example:
+    >>> recognise(["B-PER", "I-PER", "O"]), recognise(["S-PER"]), recognise(["NOUN", "O"])
+    ('bio', 'bioes', 'plain')
+  """
+  letters = {label[:1] if label[1:2] == "-" and label[2:] else label for label in labels}
+  known = ("bio", "bioes", "bilou")  # iob1 has the letters of bio, and is read in the same way
+  return next((name for name in known if letters <= {"O", "B", *_LETTERS[name]}), "plain")
+
+
 def labels_of(entities: Iterable[Entity], length: int, scheme: str) -> list[str]:
   """The labels of a sentence of `length` words with these entities.
 

@@ -236,11 +236,31 @@ def describe_entities(
     that all of its words have these labels: the product, because the model labels each word
     independently.
   """
-  starts = np.cumsum([0, *(len(word) + 1 for word in example.words)]).tolist()
+  limits = np.cumsum([0, *(len(word) + 1 for word in example.words)])
   text = " ".join(example.words)
+  found = entity_records(text, limits[:-1], limits[1:] - 1, entities, probabilities)
+  return {"id": example.guid, "text": text, "entities": found}
+
+
+def entity_records(
+  text: str,
+  starts: Sequence[int],
+  ends: Sequence[int],
+  entities: Iterable[Entity],
+  probabilities: Sequence[float],
+) -> list[dict]:
+  """The `entities` of `describe_entities`, for words anywhere in a text.
+
+  Args:
+    text: with the words.
+    starts: the first character of each word.
+    ends: the one after its last.
+    entities: the entities in the text.
+    probabilities: for each word, the probability of its predicted label.
+  """
   found = []
   for entity_type, first, end in entities:
-    start, stop = starts[first], starts[end] - 1
+    start, stop = int(starts[first]), int(ends[end - 1])
     found.append(
       {
         "type": entity_type,
@@ -252,4 +272,4 @@ def describe_entities(
         "probability": float(np.prod(probabilities[first:end], dtype=np.float64)),
       }
     )
-  return {"id": example.guid, "text": text, "entities": found}
+  return found

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from bert import predict, run_classifier, run_ner, run_squad, run_swag
+from bert import predict, run_classifier, run_ner, run_similarity, run_squad, run_swag
 from bert.checkpoints import finding
 from bert.predicting import load_run
 from bert.predicting.predictor import Predictor
@@ -43,6 +43,7 @@ SCRIPTS = {
   "squad": run_squad,
   "ner": run_ner,
   "swag": run_swag,
+  "similarity": run_similarity,
 }
 
 
@@ -175,11 +176,22 @@ def write_swag(folder):
   return items, {"data_dir": folder, "max_seq_length": 16}
 
 
+def write_similarity(folder):
+  """Some texts are longer than the sequences."""
+  pairs = list(zip(sentences(9, 20, 9), sentences(9, 12, 10), strict=True))
+  for split in ("train", "test"):
+    with open(folder / f"{split}.csv", "w", newline="", encoding="utf-8") as file:
+      rows = [(*pair, i / 8) for i, pair in enumerate(pairs)]
+      csv.writer(file).writerows([("text_a", "text_b", "score"), *rows])
+  return pairs, {"data_dir": folder, "max_seq_length": 16, "pooling": "max"}
+
+
 WRITE = {
   "classifier": write_classifier,
   "squad": write_squad,
   "ner": write_ner,
   "swag": write_swag,
+  "similarity": write_similarity,
 }
 
 
@@ -219,6 +231,10 @@ def assert_tags(done: Finished, results):
     ] == text.split()
     assert [tag.replace("I-", "B-") for tag in result["tags"]] == [row[-1] for row in rows]
     assert all(0 < p <= 1 for p in result["probabilities"])
+  lines = (done.out / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
+  for result, line in zip(results, lines, strict=True):
+    places = [(e["text"], e["start"], e["type"]) for e in result["entities"]]
+    assert places == [(e["text"], e["start"], e["type"]) for e in json.loads(line)["entities"]]
 
 
 def assert_choices(done: Finished, results):
@@ -231,11 +247,19 @@ def assert_choices(done: Finished, results):
     assert result["choice"] == int(row["label"]) == int(np.argmax(expected))
 
 
+def assert_similarities(done: Finished, results):
+  rows = (done.out / "test_results.tsv").read_text().splitlines()
+  expected = np.array(rows, np.float64)
+  np.testing.assert_allclose([r["similarity"] for r in results], expected, rtol=0, atol=1e-5)
+  assert expected.std() > 0.001
+
+
 ASSERT = {
   "classifier": assert_sentences,
   "squad": assert_spans,
   "ner": assert_tags,
   "swag": assert_choices,
+  "similarity": assert_similarities,
 }
 
 
@@ -263,6 +287,7 @@ NAMES = {
   "squad": ("question", "context"),
   "ner": ("text",),
   "swag": ("context", "choices"),
+  "similarity": ("text_a", "text_b"),
 }
 
 

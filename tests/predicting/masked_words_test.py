@@ -94,6 +94,13 @@ def test_probabilities_are_those_of_the_heads(fill, store):
       assert result["next_sentence"] == pytest.approx(follows, abs=1e-5)
 
 
+def test_questions_may_be_dictionaries(fill):
+  pair = next(item for item in TEXTS if not isinstance(item, str))
+  items = [{"text": TEXTS[0]}, {"text_a": pair[0], "text_b": pair[1]}]
+  assert fill(items) == fill([TEXTS[0], pair])
+  assert fill(items[0]) == fill([TEXTS[0]])
+
+
 def test_an_exported_encoder_says_the_same(encoder, trained, store):
   """Run as the SavedModel that it is, or read as a checkpoint; neither knows of next sentences."""
   options = {"top_k": 3, "max_seq_length": 16}

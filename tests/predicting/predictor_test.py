@@ -19,7 +19,7 @@ from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from bert.predicting import load_model, predictor, sentence_vectors
-from bert.predicting.predictor import Predictor
+from bert.predicting.predictor import Predictor, _own_answers, name_texts
 from tests.kit import exports
 from tests.kit.exports import CONFIG, LABELS, VOCAB, WORDS
 from tests.kit.filters import run_filter
@@ -106,9 +106,95 @@ def test_a_stream_holds_no_more_than_a_chunk():
   assert next(taken) == 18
 
 
-def test_one_text_is_not_a_list_of_letters():
-  with pytest.raises(TypeError, match=r"\['hello'\]"):
-    Spy().predictor("hello")
+@pytest.mark.parametrize("item", ["hello", {"text_a": "hello"}])
+def test_one_item_is_not_a_list_of_letters_or_names(item):
+  predictor = Predictor(
+    lambda each: {"codes": [1], "item": each},
+    lambda batch: batch,
+    ["codes"],
+    lambda features, outputs: features["item"],
+  )
+  assert predictor(item) == predictor([item]) == [item]
+
+
+class Table:
+  """As much of a pandas.DataFrame as is needed to know one."""
+
+  columns = ("text", "label")
+
+  def iterrows(self):
+    """Not called."""
+
+
+@pytest.mark.parametrize(
+  ("items", "message"),
+  [(b"hello", "not bytes: b'hello'"), (Table(), r"give table\[NAME\] of 'text', 'label'")],
+)
+def test_bytes_and_tables_are_no_lists_of_texts(items, message):
+  with pytest.raises(TypeError, match=message):
+    Spy().predictor(items)
+
+
+@pytest.mark.parametrize(
+  ("item", "names", "expected"),
+  [
+    ({"text_a": "x"}, ["text_a", "text_b"], {"text_a": "x", "text_b": ""}),
+    ({"text_a": "x", "text_b": None}, ["text_a", "text_b"], {"text_a": "x", "text_b": ""}),
+    ({"text": "x", "text_pair": "y"}, ["text_a", "text_b"], {"text_a": "x", "text_b": "y"}),
+    ({"text_a": "x"}, ["text"], {"text": "x"}),
+    ({"text": "x"}, ["text_a"], {"text_a": "x"}),
+    ({"context": "x", "question": "y"}, ["context", "question"], {"context": "x", "question": "y"}),
+  ],
+)
+def test_dictionaries_name_texts(item, names, expected):
+  assert name_texts(item, names) == expected
+
+
+@pytest.mark.parametrize(
+  ("item", "names"),
+  [
+    ({}, ["text_a", "text_b"]),
+    (("x", None), ["text_a", "text_b"]),
+    ({"text_b": "y"}, ["text_a", "text_b"]),
+    ({"text": "x", "text_a": "y"}, ["text_a", "text_b"]),
+    ({"text_a": ["x", "y"]}, ["text_a", "text_b"]),
+    ({"sentence": "x"}, ["text_a", "text_b"]),
+    ({"text_a": "x", "text_b": "y"}, ["text"]),
+    ({"text": "x"}, ["context", "question"]),
+    (["x", "y", "z"], ["text_a", "text_b"]),
+    (float("nan"), ["text"]),
+    (None, ["text_a", "text_b"]),
+  ],
+)
+def test_items_that_a_model_does_not_take(item, names):
+  with pytest.raises(ValueError, match=f"does not fit this model, whose inputs are {names[0]}"):
+    name_texts(item, names)
+
+
+def test_entities_are_read_from_tags():
+  answers = _own_answers(
+    {"text": "Ada  Byron met Li."},
+    {
+      "words": np.array([b"Ada", b"Byron", b"met", b"Li.", b""]),
+      "tags": np.array([b"B-PER", b"I-PER", b"O", b"I-PER", b"O"]),
+      "starts": np.array([0, 5, 11, 15, 0]),
+      "ends": np.array([3, 10, 14, 18, 0]),
+      "probabilities": np.array([0.5, 0.5, 1.0, 0.25, 1.0], np.float32),
+      "num_words": np.int32(4),
+    },
+  )
+  first = {"type": "PER", "text": "Ada  Byron", "start": 0, "end": 10}
+  second = {"type": "PER", "text": "Li.", "start": 15, "end": 18}
+  assert answers["entities"] == [
+    {**first, "first_word": 0, "last_word": 1, "probability": 0.25},
+    {**second, "first_word": 3, "last_word": 3, "probability": 0.25},
+  ]
+
+
+def test_plain_tags_have_no_entities():
+  outputs = {"tags": np.array([b"NOUN", b"O"]), "num_words": np.int32(2)}
+  places = {name: np.array([0, 2]) for name in ("starts", "ends", "probabilities")}
+  assert _own_answers({"text": "a b"}, {**outputs, **places})["entities"] == []
 
 
 @pytest.mark.parametrize("name", ["batch_size", "chunk_size"])
@@ -219,7 +305,7 @@ def test_a_text_may_be_empty_or_too_long(encode):
   np.testing.assert_allclose(long, cut, atol=1e-6)
 
 
-@pytest.mark.parametrize("item", [3, ("a",), ("a", 3), None, {"text_a": "a", "text_b": "b"}])
+@pytest.mark.parametrize("item", [3, ("a",), ("a", 3), None, {"text_a": "a", "text_c": "b"}])
 def test_what_is_no_text_is_refused(encode, item):
   with pytest.raises(ValueError, match="Expected a text or a pair of texts"):
     encode([item])
@@ -334,7 +420,7 @@ def test_answers_are_those_of_the_saved_model(exported, answer):
 
 @pytest.mark.parametrize(
   "item",
-  [("a", "b", "c"), {"text_a": "a"}, {"text_a": "a", "text_c": "b"}, ("a", 3), 7, ("a", None)],
+  [("a", "b", "c"), {"text_b": "a"}, {"text_a": "a", "text_c": "b"}, ("a", 3), 7, ("a", None)],
 )
 def test_items_that_do_not_fit_the_model(answer, item):
   with pytest.raises(ValueError, match="does not fit this model, whose inputs are text_a, text_b"):
