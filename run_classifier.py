@@ -31,9 +31,9 @@ from bert.scripts import (
   output_folder,
   path_flags,
   result_files,
-  run_files,
   run_settings,
   shared_flags,
+  task_options,
 )
 from bert.scripts.steps import INFORMATIVE, Run, log_sizes
 from bert.tasks import label_counts, sequence_lengths
@@ -51,7 +51,6 @@ from bert.tasks.glue import (
   MnliProcessor,
   MrpcProcessor,
   XnliProcessor,
-  create_processor,
 )
 from bert.tasks.processors import DataProcessor, metric_names
 from bert.training import distribution
@@ -98,6 +97,13 @@ def define_flags() -> None:
   flag_groups.mark_required(
     ["data_dir", "task_name", "vocab_file", "bert_config_file", "output_dir"]
   )
+
+
+def __getattr__(name: str):
+  """`FLAGS` for scripts of 2018 that import this one: with its flags, as importing it left them."""
+  if name != "FLAGS":
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+  return flag_groups.with_flags(define_flags)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -417,7 +423,7 @@ def main(_) -> None:
     settings = settings.replace(data_dir=public_data.download_task_data(settings.task_name))
   bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   try:
-    processor = processor_of(settings)
+    processor = task_options.processor_of(settings)
   except ValueError:
     # That the folder is another task's says more than a fault of this one's data.
     output_folder.check_same_task(settings, bert_config, tokenizer)
@@ -440,30 +446,6 @@ def check_settings(settings: run_settings.RunSettings) -> None:
   least = long_text.MIN_SEQ_LENGTH
   needed = f"at least {least} with --long_text=windows"
   settings.check("max_seq_length", lambda value: value >= least, needed)
-
-
-def processor_of(settings: run_settings.RunSettings) -> DataProcessor:
-  """The processor of `--task_name`, with the options that flags give it."""
-  names = (
-    *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
-    *("label_separator", "header", "skip_bad_rows"),
-  )
-  options = {name: settings.values[name] for name in names}
-  options["language"] = settings.xnli_language
-  options["train_language"] = settings.xnli_train_language
-  if settings.task_name.lower() == "csv":
-    options["data_dir"] = settings.data_dir
-    if not settings.do_train:  # the labels of the run that trained, whose data may have moved
-      options["labels"] = settings.labels or _labels_of_model(settings)
-  return create_processor(settings.task_name, **options)
-
-
-def _labels_of_model(settings: run_settings.RunSettings) -> list[str] | None:
-  folders = (settings.output_dir, settings.init_folder)
-  labels = run_files.labels_of_earlier_run(*folders)
-  if labels:
-    logging.info("Labels of the trained model: %s.", ", ".join(labels))
-  return labels
 
 
 class Classification(Run):

@@ -103,13 +103,16 @@ ACTIVATIONS: dict[str, Callable | None] = {
 
 
 def get_activation(name: str) -> Callable:
-  """The activation function with this name.
+  """The activation function with this name, in any case; `none` and nothing are `linear`.
 
   Raises:
     ValueError: the name is unknown.
   """
-  require_one_of("activation", name, tuple(ACTIVATIONS))
-  return ACTIVATIONS[name]
+  plain = str(name or "linear").lower()
+  plain = "linear" if plain == "none" else plain
+  if plain not in ACTIVATIONS:
+    require_one_of("activation", name, tuple(ACTIVATIONS))
+  return ACTIVATIONS[plain]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -90,6 +90,13 @@ def defined_flags(define_flags: Callable[[], None]) -> Iterator[flags.FlagValues
     _put_back(earlier)
 
 
+def with_flags(define_flags: Callable[[], None]) -> flags.FlagValues:
+  """`flags.FLAGS` with the flags of `define_flags`, for good; those that are there keep values."""
+  define_flags()
+  _define_general_flags()
+  return FLAGS
+
+
 def _define_general_flags() -> None:
   with flag_group(GENERAL_GROUP):
     flags.DEFINE_bool(

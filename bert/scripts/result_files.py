@@ -68,6 +68,7 @@ def write_predictions(
   probabilities: Sequence[np.ndarray],
   labels: Sequence[str],
   problem_type: str,
+  label_separator: str = ",",
 ) -> None:
   """Writes `test_results.tsv` exactly as the original, and `predictions.tsv` to read.
 
@@ -78,6 +79,7 @@ def write_predictions(
     probabilities: float32 `[C]` for each example; for regression the score, `[1]`.
     labels: C names.
     problem_type: see `metrics.predictions_of`.
+    label_separator: between the labels of a multi-label prediction, as in the user's own table.
   """
   from bert.tasks.metrics import predictions_of
 
@@ -90,7 +92,8 @@ def write_predictions(
   else:
     header = ["id", "label", *(f"probability_{label}" for label in labels)]
     outputs = np.reshape(probabilities, [-1, len(labels)])
-    chosen = [_label_names(p, labels) for p in predictions_of(outputs, problem_type)]
+    predictions = predictions_of(outputs, problem_type)
+    chosen = [_label_names(prediction, labels, label_separator) for prediction in predictions]
   lines = ["\t".join(map(_tsv_field, header)) + "\n"]
   for i, (guid, row) in enumerate(zip(guids, rows, strict=True)):
     fields = [str(guid)] if chosen is None else [str(guid), chosen[i]]
@@ -100,11 +103,11 @@ def write_predictions(
   logging.info("Wrote %d predictions to %s.", len(rows), path)
 
 
-def _label_names(prediction, labels) -> str:
-  """A class, or the labels of a multi-label prediction joined by commas."""
+def _label_names(prediction, labels, separator: str) -> str:
+  """A class, or the labels of a multi-label prediction, joined."""
   if np.ndim(prediction) == 0:
     return labels[int(prediction)]
-  return ",".join(label for label, present in zip(labels, prediction, strict=True) if present)
+  return separator.join(label for label, present in zip(labels, prediction, strict=True) if present)
 
 
 def _tsv_field(text: str) -> str:

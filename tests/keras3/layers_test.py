@@ -11,7 +11,13 @@ import pytest
 
 from bert.keras3 import BERT, TransformerLayer
 from bert.keras3.attention import ATTENTION_TYPES, DifferentialAttention, SelfAttention
-from bert.keras3.parts import FFN_TYPES, NORMALIZATION_TYPES, FeedForward, TruncatedNormal
+from bert.keras3.parts import (
+  FFN_TYPES,
+  NORMALIZATION_TYPES,
+  FeedForward,
+  TruncatedNormal,
+  get_activation,
+)
 from tests.kit.keras_models import TINY, numpy_of
 
 W, S = 16, 11  # longer than the default window reaches
@@ -186,6 +192,16 @@ def test_feed_forward_is_the_formula(ffn_type, inner):
   gate = 0 if layer.gate is None else states @ numpy_of(layer.gate.kernel)
   expected = inner(one, gate) @ numpy_of(layer.output_dense.kernel)
   np.testing.assert_allclose(actual, expected, atol=1e-4)
+
+
+def test_activations_are_those_of_a_configuration_in_any_case():
+  for name in ("GELU", "Tanh", "relu"):
+    assert get_activation(name) is get_activation(name.lower())
+  for name in ("", "none", None):
+    assert get_activation(name) is get_activation("linear")
+  with pytest.raises(ValueError, match="activation is 'Mish'; known: gelu, gelu_new, "):
+    get_activation("Mish")
+  assert BERT(**TINY, hidden_act="GELU").hidden_act == "GELU"
 
 
 def test_residual_network_has_a_linear_way_past():

@@ -272,7 +272,7 @@ def test_several_labels_for_a_text(model, tmp_path):
   ]
   assert results["eval_accuracy"] == 1.0
   rows = table(out / "predictions.tsv")[1:]
-  assert [row[1] for row in rows] == ["long,short", "short"] * 3
+  assert [row[1] for row in rows] == ["long;short", "short"] * 3
 
 
 @pytest.mark.usefixtures("fake_estimator")

@@ -141,3 +141,19 @@ def test_tpu_flags_are_those_of_the_original(golden_dir, script, cluster):
     own = [each for each in flag_groups.describe() if each["name"] != "verbose_errors"]
   assert own == expected
   assert len(own) == (6 if cluster else 3)
+
+
+@pytest.mark.ci
+def test_a_script_of_2018_finds_the_flags_of_the_one_it_imports():
+  code = (
+    "from absl import app, flags\n"
+    "from bert import run_classifier\n"
+    "FLAGS = run_classifier.FLAGS\n"
+    "flags.mark_flag_as_required('data_dir')\n"
+    "flags.DEFINE_string('mine', None, 'Of the fork.')\n"
+    "def main(_):\n"
+    "  assert run_classifier.FLAGS.data_dir == 'x' and FLAGS.mine == 'y'\n"
+    "  assert FLAGS.max_seq_length == 128\n"
+    "app.run(main, ['fork.py', '--data_dir=x', '--mine=y'])\n"
+  )
+  subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

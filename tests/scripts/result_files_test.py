@@ -79,13 +79,14 @@ def test_predictions_of_scores(tmp_path):
   assert (tmp_path / "predictions.tsv").read_text() == "id\tscore\n7\t4.5\nb\t-0.25\n"
 
 
-def test_predictions_of_several_labels(tmp_path):
+@pytest.mark.parametrize("separator", [",", ";", " | "])
+def test_predictions_of_several_labels(tmp_path, separator):
   probabilities = float32([0.5, 0.4999, 0.9], [0.1, 0.1, 0.1])
   result_files.write_predictions(
-    str(tmp_path), "", ["a", "b"], probabilities, ["x", "y", "z"], "multi_label"
+    *(str(tmp_path), "", ["a", "b"], probabilities, ["x", "y", "z"], "multi_label", separator)
   )
   assert (tmp_path / "predictions.tsv").read_text().splitlines()[1:] == [
-    "a\tx,z\t0.5\t0.4999\t0.9",
+    f"a\tx{separator}z\t0.5\t0.4999\t0.9",
     "b\t\t0.1\t0.1\t0.1",
   ]
 

@@ -3,10 +3,13 @@
 Alone: python -m pytest tests/scripts/steps_test.py (seconds)
 """
 
+import numpy as np
 import pytest
 
-from bert.scripts import run_settings, steps
+from bert import run_pretraining
+from bert.scripts import command_line, run_settings, steps
 from bert.scripts.run_settings import RunSettings
+from bert.tasks import squad_scores
 
 
 class TinyRun(steps.Run):
@@ -67,3 +70,23 @@ def test_settings_of_a_run_without_training_have_steps_for_the_model():
   settings = run_settings.RunSettings(values).without_training()
   assert (settings.num_train_steps, settings.num_warmup_steps) == (1, 1)
   assert settings.group_by_length is False
+
+
+def test_the_metric_of_the_best_weights_is_one_of_the_results(tmp_path):
+  for name in ("eval_accuracy", "loss", None):
+    TinyRun(tmp_path, eval_every_steps=1, best_metric=name)._check_best_metric()
+  TinyRun(tmp_path, eval_every_steps=0, best_metric="nosuch")._check_best_metric()
+  with pytest.raises(command_line.UsageError, match=r"acuracy is no .* mean eval_accuracy\?"):
+    TinyRun(tmp_path, eval_every_steps=1, best_metric="acuracy")._check_best_metric()
+
+
+def test_results_that_scripts_promise_are_those_they_compute():
+  correct = squad_scores.evaluate_v1({"q": ["a"]}, {"q": "a"})
+  assert set(correct) <= set(squad_scores.RESULTS_OF_1_1)
+  odds = {"q": 0.0, "r": 0.0}
+  correct = squad_scores.evaluate_v2({"q": ["a"], "r": []}, {"q": "a", "r": ""}, odds, {"q": "a"})
+  selecting = {name for name in correct if not name.endswith("_thresh")}
+  assert selecting <= set(squad_scores.RESULTS_OF_2_0)
+  ones = np.ones(1)
+  names = run_pretraining.metric_fn(ones, ones, ones, ones, ones, ones, ones)
+  assert set(names) <= set(run_pretraining.PreTraining.result_keys)

@@ -114,6 +114,18 @@ _FLAGS = [
   (run_classifier, "--bert_config_file={}/vocab.txt", "vocab.txt is not valid JSON"),
   (run_classifier, "--init_checkpoint={}/nowhere/bert_model.ckpt", "nowhere does not exist"),
   (run_classifier, "--init_checkpoint={}/out", "out has no checkpoint"),
+  (run_classifier, "--freeze=nosuch --max_seq_length=16", "selects no variable", "embeddings"),
+  (run_classifier, "--freeze=embeddings,layers:99 --max_seq_length=16", "the model has 1 layers"),
+  (run_classifier, "--freeze=layer_[0 --max_seq_length=16", "a regular expression"),
+  (run_ner, "--freeze=bert/encoder/layer_7/ --max_seq_length=16", "selects no variable"),
+  (
+    run_squad,
+    "--freeze=layers --max_seq_length=32 --max_query_length=8",
+    "layers:N with N up to 1",
+  ),
+  (run_classifier, "--task_name=csv --labels=a,b,a", "--labels=a,b,a has a twice"),
+  (run_classifier, "--task_name=csv --labels=a,,b", "has an empty label"),
+  (run_ner, "--labels=O,B-PER,O", "--labels=O,B-PER,O has O twice"),
   (run_squad, "--nodo_predict", "At least one of `do_train` or `do_predict` must be True"),
   (run_squad, "--do_train", "If `do_train` is True, then `train_file` must be specified"),
   (run_squad, "--max_seq_length=32 --max_query_length=30", "max_query_length (30) + 3"),
@@ -240,6 +252,38 @@ TOGETHER = [
 ]
 
 
-@pytest.mark.parametrize(("family", "row"), rows_of(ALONE + TOGETHER))
+# ---------------------------------------------------------------------------------------------
+# The metric that selects the best checkpoint is checked once the data are read.
+
+_TRAINING = {
+  **_EXAMPLES,
+  "train.tsv": _EXAMPLES["dev.tsv"],
+  "train.conll": _EXAMPLES["dev.conll"],
+  "train.csv": _EXAMPLES["dev.csv"],
+  "train.json": b'{"data": [{"paragraphs": [{"context": "one.", "qas": [{"id": "1", '
+  b'"question": "?", '
+  b'"answers": [{"text": "one", "answer_start": 0}]}]}]}]}',
+}
+
+
+def _best_metric(script, metric, *words):
+  flags = ["--do_train", "--max_seq_length=16", "--eval_every_steps=1", f"--best_metric={metric}"]
+  if script is run_squad:
+    flags += ["--max_query_length=4", "--train_file={}/train.json", "--predict_file={}/train.json"]
+  run = starting(script, *_SCRIPTS[script], *flags)
+  row = case(f"{script.__name__} {metric}", VOCAB, f"--best_metric={metric} is no result", *words)
+  return Family("best_metric", "vocab.txt", run, [row], {**MODEL, **_TRAINING}, named="")
+
+
+BEST_METRIC = [
+  _best_metric(run_classifier, "acuracy", "Did you mean eval_accuracy?", "eval_matthews_corrcoef"),
+  _best_metric(run_classifier, "eval_f1_macro", "Results: eval_matthews_corrcoef, "),
+  _best_metric(run_squad, "best_f1", "Results: exact_match, f1, total, loss"),
+  _best_metric(run_ner, "f1_PER", "Did you mean eval_f1_PER?"),
+  _best_metric(run_swag, "nosuch", "Results: eval_accuracy, eval_loss, loss"),
+]
+
+
+@pytest.mark.parametrize(("family", "row"), rows_of(ALONE + TOGETHER + BEST_METRIC))
 def test_it_is_refused(family, row, tmp_path):
   check(family, row, tmp_path)

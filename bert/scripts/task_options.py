@@ -1,0 +1,36 @@
+"""The processor of `run_classifier.py`'s task, with the options that flags give it."""
+
+from absl import logging
+
+from bert.scripts import run_files
+from bert.scripts.run_settings import RunSettings
+from bert.tasks.glue import create_processor
+from bert.tasks.processors import DataProcessor
+
+_OPTIONS = (
+  *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
+  *("label_separator", "header", "skip_bad_rows"),
+)
+
+
+def processor_of(settings: RunSettings) -> DataProcessor:
+  """The processor of `--task_name`.
+
+  Raises:
+    ValueError: there is no such task, or it does not have an option that was given.
+  """
+  options = {name: settings.values[name] for name in _OPTIONS}
+  options["language"] = settings.xnli_language
+  options["train_language"] = settings.xnli_train_language
+  if settings.task_name.lower() == "csv":
+    options["data_dir"] = settings.data_dir
+    if not settings.do_train:  # the labels of the run that trained, whose data may have moved
+      options["labels"] = settings.labels or _labels_of_model(settings)
+  return create_processor(settings.task_name, **options)
+
+
+def _labels_of_model(settings: RunSettings) -> list[str] | None:
+  labels = run_files.labels_of_earlier_run(settings.output_dir, settings.init_folder)
+  if labels:
+    logging.info("Labels of the trained model: %s.", ", ".join(labels))
+  return labels
