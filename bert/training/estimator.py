@@ -78,6 +78,7 @@ class Estimator:
     self._seed = config.seed
     self._variables = ModelVariables(config)
     self._graphs: dict[str, TrainingGraph | InferenceGraph] = {}  # by mode
+    self._evaluation_logs = evaluation.EvaluationLogs()
     self.trained_steps = 0
 
   @property
@@ -137,7 +138,7 @@ class Estimator:
       if newest:
         variables.resume(newest)
       else:
-        variables.initialise(graph.init_checkpoint)
+        variables.initialise(graph.init_checkpoint, is_training=True)
         variables.save(0, state)
       Training(self.config, graph, data, variables, watch).run(step, max_steps, state)
       self.trained_steps = int(variables.global_step.numpy()) - step
@@ -319,7 +320,7 @@ class Estimator:
     results = evaluation.evaluate(graph, dataset, self._strategy, steps)
     results["global_step"] = int(self._variables.global_step.numpy())
     folder = "eval" + (f"_{name}" if name else "")
-    evaluation.write_summaries(os.path.join(self.config.model_dir, folder), results)
+    self._evaluation_logs.write(os.path.join(self.config.model_dir, folder), results)
     return results
 
   def _evaluate_now(self, spec: EvalSpec) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Evaluation and prediction: runs batches through a graph and collects the arrays."""
 
-import contextlib
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +9,7 @@ import tensorflow as tf
 
 from bert.training import distribution
 from bert.training.graphs import InferenceGraph
-from bert.training.progress import EventLog
+from bert.training.progress import EventLog, steps_with_events
 
 
 def evaluate(
@@ -58,11 +57,24 @@ def predictions(
         yield {name: array[i] for name, array in arrays.items()}
 
 
-def write_summaries(folder: str, results: dict[str, Any]) -> None:
-  """Writes the numeric results of an evaluation for TensorBoard."""
-  with contextlib.closing(EventLog(folder)) as events:
+class EvaluationLogs:
+  """The numeric results of evaluations for TensorBoard: one file for each folder, each step once.
+
+  With a second point at a step, such as the best one once more at the end, the curve turns back.
+  """
+
+  def __init__(self) -> None:
+    self._logs: dict[str, EventLog] = {}
+
+  def write(self, folder: str, results: dict[str, Any]) -> None:
+    """Writes the results of the step `results["global_step"]`, unless the folder has them."""
+    step = results["global_step"]
+    if not distribution.is_chief() or step in steps_with_events(folder):
+      return
+    if folder not in self._logs:
+      self._logs[folder] = EventLog(folder)
     scalars = {name: value for name, value in results.items() if isinstance(value, float)}
-    events.write(results["global_step"], scalars)
+    self._logs[folder].write(step, scalars)
 
 
 _ARRAY = "array:"

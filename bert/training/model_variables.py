@@ -69,8 +69,13 @@ class ModelVariables:
     self.is_filled = True
     logging.info("Resumed from %s.", prefix)
 
-  def initialise(self, init_checkpoint: str | None) -> None:
-    """Fills the variables of a new run by name from `init_checkpoint`, or leaves them random."""
+  def initialise(self, init_checkpoint: str | None, is_training: bool = False) -> None:
+    """Fills the variables of a new run by name from `init_checkpoint`, or leaves them random.
+
+    Args:
+      init_checkpoint: where they start, or None.
+      is_training: whether they are trained next, so that a random head is as it should be.
+    """
     if not init_checkpoint:
       logging.warning(
         "NO CHECKPOINT in %s, and no init_checkpoint was given: all %d variables are RANDOM.",
@@ -83,7 +88,15 @@ class ModelVariables:
     self.is_filled = True
     logging.info("%s", report.summary())
     if report.missing:
-      logging.warning("NOT IN %s, hence RANDOM: %s", prefix, ", ".join(report.missing))
+      is_head = not any(name.startswith(report.required_scope) for name in report.missing)
+      is_expected = is_training and is_head
+      logging.log(
+        logging.INFO if is_expected else logging.WARNING,
+        "NOT IN %s, hence RANDOM%s: %s",
+        prefix,
+        " (expected: a new head)" if is_expected else "",
+        ", ".join(report.missing),
+      )
 
   def load(self, path: str | None, init_checkpoint: str | None) -> None:
     """Fills the variables for evaluation or prediction; as for a new run if `path` is None."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import logging as std_logging
 import os
 import sys
 import time
@@ -9,7 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 import tqdm
+import tqdm.contrib.logging
 from absl import logging
+from tensorflow.core.util import event_pb2
 
 from bert.training import distribution
 from bert.training.specs import RunConfig
@@ -51,6 +54,18 @@ class EventLog:
       logging.warning("Events for TensorBoard are lost, the run continues: %s", reason)
 
 
+def steps_with_events(folder: str | os.PathLike) -> set[int]:
+  """The steps for which the event files of a folder hold values; damaged ends are skipped."""
+  steps = set()
+  for path in tf.io.gfile.glob(os.path.join(folder, "events.out.tfevents.*")):
+    with contextlib.suppress(tf.errors.OpError):
+      for record in tf.data.TFRecordDataset(path):
+        event = event_pb2.Event.FromString(record.numpy())
+        if event.HasField("summary"):
+          steps.add(event.step)
+  return steps
+
+
 @dataclasses.dataclass(frozen=True)
 class Totals:
   """The amounts that this process has consumed at some point of a run.
@@ -82,11 +97,13 @@ class Progress:
 
   def __init__(self, config: RunConfig, step: int, max_steps: int):
     self._every = config.log_every_steps
-    self._first_step, self._max_steps = step, max_steps
+    self._max_steps = max_steps
+    # At the first call of `update`: the step before it has compiled, so time is counted from there.
     self._first: Totals | None = None
+    self._first_step, self._first_time = step, 0.0
     self._shown: dict[str, float] = {}
-    self._begin = time.perf_counter()
     self._bar = None
+    self._above_bar = contextlib.ExitStack()
     self._is_quiet = not distribution.is_chief()
     if self._is_quiet:
       return
@@ -94,11 +111,15 @@ class Progress:
       self._bar = tqdm.tqdm(total=max_steps, initial=step, unit="step", dynamic_ncols=True)
 
   def __enter__(self):
+    # Otherwise a message would continue the line of the bar.
+    if self._bar is not None and _logs_to_stderr():
+      self._above_bar.enter_context(tqdm.contrib.logging.logging_redirect_tqdm())
     return self
 
   def __exit__(self, *exc_info):
     if self._bar is not None:
       self._bar.close()
+    self._above_bar.close()
 
   def update(
     self, step: int, totals: Totals, scalars: Mapping[str, float], names: Sequence[str] = ()
@@ -114,11 +135,12 @@ class Progress:
     if "loss" not in scalars:
       return
     if self._first is None:
-      self._first = totals  # The first call compiles: speed is counted from its end.
+      self._first, self._first_step, self._first_time = totals, step, time.perf_counter()
+    is_known = totals.seconds > self._first.seconds
     speeds = {
       name.replace("/sec", "/s"): speed
       for name, speed in totals.speeds_since(self._first).items()
-      if name != "global_step/sec"  # Redundant beside the time left.
+      if is_known and name != "global_step/sec"  # Redundant beside the time left.
     }
     values = {**self._shown, **scalars}
     self._shown = {name: values[name] for name in names if name in values}
@@ -134,10 +156,17 @@ class Progress:
     self._bar.update(step - self._bar.n)
 
   def _log(self, step: int, loss: float, speeds: dict[str, float]) -> None:
-    passed = time.perf_counter() - self._begin
-    left = passed / (step - self._first_step) * (self._max_steps - step)
     parts = [f"loss {loss:.4f}"]
     parts += [f"{name} {value:.4g}" for name, value in self._shown.items()]
     parts += [f"{value:.1f} {name}" for name, value in speeds.items()]
-    parts.append(f"{tqdm.tqdm.format_interval(left)} left")
+    if step > self._first_step or step >= self._max_steps:
+      seconds_per_step = (time.perf_counter() - self._first_time) / max(1, step - self._first_step)
+      left = seconds_per_step * (self._max_steps - step)
+      parts.append(f"{tqdm.tqdm.format_interval(left)} left")
     logging.info("step %d/%d, %s", step, self._max_steps, ", ".join(parts))
+
+
+def _logs_to_stderr() -> bool:
+  """Whether the root logger writes where the bar is."""
+  handlers = std_logging.getLogger().handlers
+  return any(getattr(handler, "stream", None) is sys.stderr for handler in handlers)

@@ -50,6 +50,8 @@ def test_an_encoder_alone_gets_new_heads_and_it_is_said(trained, tmp_path):
   done = run_well(**{**values, "output_dir": tmp_path / "out"}, do_train=True)
   [said] = [line for line in done.err.splitlines() if "hence RANDOM" in line]
   assert "cls/predictions/transform/dense/kernel" in said
+  assert said.startswith("INFO:")
+  assert "hence RANDOM (expected: a new head): cls/" in said
   assert "bert/" not in said.split("hence RANDOM")[1]
   first = tensors(tmp_path / "out/model.ckpt-0")
   for name, variable in encoder.items():
