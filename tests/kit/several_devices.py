@@ -18,7 +18,7 @@ import sys
 import numpy as np
 import pytest
 
-from bert import run_classifier, run_ner, run_pretraining, run_squad, run_swag
+from bert import run_classifier, run_ner, run_pretraining, run_similarity, run_squad, run_swag
 from bert.checkpoints import finding
 from bert.io import record_files
 from bert.model import heads
@@ -27,6 +27,7 @@ from tests.kit import (
   tiny_bert,
   tiny_choices,
   tiny_entities,
+  tiny_pairs,
   tiny_pretraining,
   tiny_questions,
   tiny_sentences,
@@ -41,6 +42,7 @@ SCRIPTS = {
   "run_squad": run_squad,
   "run_ner": run_ner,
   "run_swag": run_swag,
+  "run_similarity": run_similarity,
 }
 KITS = {
   "run_classifier": tiny_sentences,
@@ -48,6 +50,7 @@ KITS = {
   "run_squad": tiny_questions,
   "run_ner": tiny_entities,
   "run_swag": tiny_choices,
+  "run_similarity": tiny_pairs,
 }
 
 
@@ -96,12 +99,18 @@ def _write_swag(folder):
     tiny_choices.write_csv(folder / f"{split}.csv", rows, columns)
 
 
+def _write_scored_pairs(folder):
+  for split, count in (("train", 20), ("dev", 9), ("test", 5)):
+    tiny_pairs.write(folder / f"{split}.csv", tiny_pairs.pairs(count, count))
+
+
 _WRITERS = {
   "run_classifier": _write_pairs,
   "run_pretraining": _write_masked,
   "run_squad": _write_squad,
   "run_ner": _write_conll,
   "run_swag": _write_swag,
+  "run_similarity": _write_scored_pairs,
 }
 
 
