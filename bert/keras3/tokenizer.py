@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from bert.checkpoints import model_files, model_source
-from bert.io import atomic_files
+from bert.checkpoints import model_files, model_source, transformers_folder
+from bert.keras3.encoding import Encoding
 from bert.tokenization import FullTokenizer
 
 SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
@@ -80,11 +80,11 @@ class BertTokenizer:
     return cls(model_files.need_vocabulary(path), do_lower_case)
 
   def save_pretrained(self, folder: str | os.PathLike) -> None:
-    """Writes the files that `from_pretrained` reads."""
+    """Writes the files that `from_pretrained` reads, here and in transformers."""
     os.makedirs(folder, exist_ok=True)
-    atomic_files.copy_file(self.tokenizer.vocab_file, os.path.join(folder, "vocab.txt"))
-    config = json.dumps({"do_lower_case": self.do_lower_case})
-    atomic_files.write_text(os.path.join(folder, "tokenizer_config.json"), config)
+    transformers_folder.write_tokenizer(
+      folder, self.tokenizer.vocab_file, self.do_lower_case, self.model_max_length
+    )
 
   # -------------------------------------------------------------------------------------------
   # Texts to ids.
@@ -97,7 +97,7 @@ class BertTokenizer:
     truncation: bool | str = False,
     max_length: int | None = None,
     return_tensors: str | None = None,
-  ) -> dict:
+  ) -> Encoding:
     """Encodes one or several texts, each optionally with a second text.
 
     Args:
@@ -110,7 +110,7 @@ class BertTokenizer:
 
     Returns:
       A dictionary of `input_ids`, `token_type_ids` and `attention_mask`, `[B, S]` each; for a
-      single text without `return_tensors` lists `[S]`.
+      single text without `return_tensors` lists `[S]`. Its values are also attributes.
 
     Raises:
       ValueError: rows of different lengths cannot form an array; or an argument is unknown.
@@ -134,10 +134,10 @@ class BertTokenizer:
     if padding == "max_length":
       rows = {name: _pad(array, length) for name, array in rows.items()}
     if return_tensors is None:
-      return self._as_lists(rows, bool(padding), single)
+      return Encoding(self._as_lists(rows, bool(padding), single))
     if not padding and not encoded["input_mask"].all():
       raise ValueError("The rows have different lengths; pass padding=True.")
-    return {name: _as_tensor(array, return_tensors) for name, array in rows.items()}
+    return Encoding((name, _as_tensor(array, return_tensors)) for name, array in rows.items())
 
   def _check(self, padding, return_tensors):
     if padding not in (False, True, "longest", "max_length"):
@@ -183,6 +183,10 @@ class BertTokenizer:
     if skip_special_tokens:
       tokens = [token for token in tokens if token not in SPECIAL_TOKENS]
     return " ".join(tokens).replace(" ##", "")
+
+  def batch_decode(self, sequences, skip_special_tokens: bool = False) -> list[str]:
+    """The texts of several rows of ids, a list or a tensor `[B, S]`."""
+    return [self.decode(ids, skip_special_tokens) for ids in sequences]
 
   @property
   def vocab_size(self) -> int:

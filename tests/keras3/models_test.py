@@ -23,7 +23,7 @@ from bert.keras3.models import (
 )
 from bert.keras3.tokenizer import BertTokenizer
 from bert.model.configuration import BertConfig
-from tests.kit.keras_models import numpy_of
+from tests.kit.keras_models import TINY, numpy_of
 from tests.kit.tiny_bert import NO_DROPOUT, SPECIAL_TOKENS
 
 WORDS = [*SPECIAL_TOKENS, "the", "cat", "sat", "on", "mat", "."]
@@ -108,6 +108,21 @@ def test_tensors_of_tensorflow(tokenizer):
   encoded = tokenizer(["the cat"], return_tensors="tf")
   assert encoded["input_ids"].dtype == tf.int32
   assert tokenizer.convert_ids_to_tokens(encoded["input_ids"][0])[1] == "the"
+
+
+def test_encodings_have_attributes_and_models_read_them(tokenizer):
+  texts = ["the cat sat", "the mat"]
+  encoded = tokenizer(texts, padding=True, return_tensors="np")
+  assert encoded.input_ids is encoded["input_ids"]
+  assert encoded.to("cpu") is encoded
+  with pytest.raises(AttributeError, match="this encoding has input_ids"):
+    _ = encoded.labels
+  assert tokenizer.batch_decode(encoded.input_ids, skip_special_tokens=True) == texts
+  model = BertModel(BERT(**{**TINY, "vocab_size": tokenizer.vocab_size}))
+  expected = numpy_of(model(**encoded).pooler_output)
+  np.testing.assert_array_equal(numpy_of(model(encoded).pooler_output), expected)
+  found = model.predict(encoded, verbose=0).pooler_output
+  np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_the_case_of_a_folder(tmp_path, vocab_file):

@@ -1,0 +1,55 @@
+"""What a `BertTokenizer` returns: a dictionary with the habits of the transformers library."""
+
+from bert.keras3.torch_modules import on_torch
+
+
+class Encoding(dict):
+  """Arrays by name, also as attributes.
+
+  Keras, TensorFlow and JAX read it like any dictionary, in calls, `fit` and `predict`.
+
+  Example:
+    >>> Encoding(input_ids=[2, 7, 3]).input_ids
+    [2, 7, 3]
+  """
+
+  def __getattr__(self, name: str):
+    try:
+      return self[name]
+    except KeyError:
+      raise AttributeError(f"{name!r}; this encoding has {', '.join(self)}.") from None
+
+  def to(self, device) -> "Encoding":
+    """Moves PyTorch's tensors to a device, in place; Keras moves other arrays itself."""
+    for name, value in self.items():
+      if hasattr(value, "to"):
+        self[name] = value.to(device)
+    return self
+
+
+def _flatten(encoding: Encoding) -> tuple[list, list]:
+  return list(encoding.values()), list(encoding)
+
+
+def _unflatten(values, names) -> dict:
+  return dict(zip(names, values, strict=True))
+
+
+def _register() -> None:
+  """Otherwise Keras, which looks for arrays in nested structures, would take it for an array."""
+  if on_torch():  # the library with which Keras flattens structures there
+    from torch.utils import _pytree
+
+    _pytree.register_pytree_node(Encoding, _flatten, _unflatten)
+    return
+  import optree
+
+  optree.register_pytree_node(
+    Encoding,
+    lambda encoding: (*_flatten(encoding), list(encoding)),
+    lambda names, values: _unflatten(values, names),
+    namespace="keras",
+  )
+
+
+_register()
