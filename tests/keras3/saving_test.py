@@ -1,6 +1,6 @@
 """Keras models leave Keras and come back: `.keras` files, checkpoints, folders of transformers.
 
-Run alone: python -m pytest tests/keras3/saving_test.py (the files: tests/checkpoints/keras_file_test.py)
+Run alone: python -m pytest tests/keras3/saving_test.py (also: checkpoints/keras_file_test.py)
 """
 
 import json
