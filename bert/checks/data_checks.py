@@ -18,6 +18,7 @@ from bert.io import filesystem
 
 _SPLITS = ("train", "dev", "test")
 _TABLES = ("tsv", "csv", "jsonl")
+_CONLL_ENDINGS = (".conll", ".bio")
 _CONLL_LABEL = re.compile(r"(O|[BIESLU]-\S+)$")
 _MAX_QUERY_LENGTH = 64  # the default of run_squad.py
 
@@ -25,6 +26,7 @@ _MAX_QUERY_LENGTH = 64  # the default of run_squad.py
 _MANY_CUT = 0.25
 _MANY_REPEATED = 0.05
 _MANY_SHARED = 0.02
+_MANY_LOST = 0.01
 _MANY_UNKNOWN = 0.05
 _ONE_SIDED = 0.95
 
@@ -122,8 +124,10 @@ def recognise(path: str) -> str:
 
   if record_checks.are_records(path):
     return "records"
-  if path.endswith(tuple(f".{ending}" for ending in ("csv", "jsonl"))):
+  if path.endswith((".csv", ".jsonl")):
     return "table"
+  if path.endswith(_CONLL_ENDINGS):  # whatever it holds: a wrong line is reported by its number
+    return "conll"
   with text_files.open_bytes(path) as reader:
     head = reader.read(1 << 16).decode("utf-8-sig", "replace")
   if path.endswith((".json", ".json.gz")) or re.match(r'\s*\{\s*"(data|version)"', head):
@@ -141,7 +145,7 @@ def recognise(path: str) -> str:
 
 def _read_task(subject: Subject) -> Iterator[TextSet | Finding]:
   """The splits of a GLUE task, or of the user's own tables."""
-  from bert.tasks import glue
+  from bert.tasks import glue, processors
 
   if not subject.data_dir:
     raise ValueError("Tables are checked together: give the --data_dir of train, dev and test.")
@@ -153,6 +157,7 @@ def _read_task(subject: Subject) -> Iterator[TextSet | Finding]:
   processor = glue.create_processor(name, **options)
   has_classes = processor.problem_type != "regression"
   labels = processor.get_labels() if has_classes else []
+  subject.facts = processors.task_facts(name, processor, labels or processor.get_labels())
   found: list[TextSet | Finding] = []
   absent: list[Finding] = []
   # Without labels there is no training example, and the other splits cannot be read.
@@ -194,14 +199,15 @@ def _read_squad(subject: Subject, path: str) -> Iterator[TextSet | Finding]:
   from bert.tasks import squad
   from bert.text import text_files
 
-  del subject
+  subject.facts = {"task_name": "squad"}
   with text_files.open_bytes(path) as reader:
     content = reader.read()
   questions, answered = content.count(b'"question"'), content.count(b'"answer_start"') > 0
   has_negative = b'"is_impossible"' in content
   examples = squad.read_squad_examples(path, answered, has_negative)
   if lost := questions - len(examples):
-    yield warning(
+    # Few are in the official file, too; many are a fault of the program that wrote it.
+    yield (error if lost > _MANY_LOST * questions else warning)(
       f"The answers of {lost} of {questions} questions are not where the file says.",
       path,
       "Training skips such questions. Correct their answer_start.",
@@ -220,11 +226,16 @@ def _read_squad(subject: Subject, path: str) -> Iterator[TextSet | Finding]:
 
 
 def _read_conll(subject: Subject, path: str) -> Iterator[TextSet]:
-  from bert.tasks import conll_files
+  from bert.tasks import conll_files, label_schemes
 
   split = _split_of(path)
   conll_format = conll_files.ConllFormat(**subject.conll_options)
+  subject.facts |= {"task_name": "ner"}
   found = conll_files.read_conll(path, conll_format, needs_labels=split != "test")
+  if split == "train":
+    subject.facts["labels"] = subject.table_options.get("labels") or label_schemes.model_labels(
+      found.types(), label_schemes.scheme_to_learn(conll_format.scheme)
+    )
   texts = [
     Text(" ".join(e.words), None, tuple(e.labels or ()), f"{path}:{e.lines[0] + 1}")
     for e in found.examples
@@ -407,7 +418,8 @@ def _check_corpus(subject: Subject, paths: Sequence[str]) -> Iterator[Finding]:
   if not subject.vocab:
     yield note("Without --vocab_file text is not checked.", paths[0])
     return
-  statistics = corpus_statistics.TextStatistics(logs_progress=False)
+  max_tokens = (subject.max_seq_length or 512) - 3
+  statistics = corpus_statistics.TextStatistics(logs_progress=False, max_tokens=max_tokens)
   longest = sentences = 0
   for sentence in corpus.read_sentences(paths, _tokenizer(subject), statistics):
     if sentence is not None:

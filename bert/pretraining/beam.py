@@ -87,7 +87,7 @@ def create_records(
     | "GatherFiles" >> beam.GroupByKey()
     | "WriteFiles" >> beam.ParDo(WriteFile(output_files, facts))
   )
-  statistics = corpus_statistics.TextStatistics(total_bytes)
+  statistics = settings.new_statistics(total_bytes=total_bytes)
   try:
     result = pipeline.run()
     result.wait_until_finish()
@@ -121,7 +121,7 @@ class MakeRecords(beam.DoFn):
     self, element: tuple[int, text_files.TextRange]
   ) -> Iterator[tuple[tuple[int, int], tuple[int, Record]]]:
     """Creates the records of one range."""
-    statistics = corpus_statistics.TextStatistics(logs_progress=False)
+    statistics = self._settings.new_statistics(logs_progress=False)
     for batch in blocks.records_of_range(
       element[0],
       text_files.TextRange(*element[1]),

@@ -82,6 +82,10 @@ class BlockSettings(NamedTuple):
       **{name: value for name, value in used.items() if value != _OFF.get(name, False)},
     }
 
+  def new_statistics(self, **options: Any) -> corpus_statistics.TextStatistics:
+    """Counts of a text, with the length of these settings; `options` as in `TextStatistics`."""
+    return corpus_statistics.TextStatistics(max_tokens=self.max_seq_length - 3, **options)
+
   @property
   def masks_words(self) -> bool:
     """Whether tokens are masked in words, or in units of several words."""

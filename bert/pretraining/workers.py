@@ -142,7 +142,7 @@ def _work(
   job: Job, worker: int, next_range: Callable[[], int], report: Callable[[Any], None]
 ) -> None:
   """Processes ranges until none is left, then reports the statistics."""
-  statistics = corpus_statistics.TextStatistics(logs_progress=False)
+  statistics = job.settings.new_statistics(logs_progress=False)
   tables = blocks.load_tables(job.settings)
   offset = reported_bytes = 0
   path = job.spools[worker]
@@ -247,7 +247,7 @@ def _why_ended(process) -> str:
 
 def _create(job: Job, addresses, total_bytes: int) -> corpus_statistics.TextStatistics:
   """Creates the records of all ranges; stores where they begin, in the order of the ranges."""
-  statistics = corpus_statistics.TextStatistics(total_bytes)
+  statistics = job.settings.new_statistics(total_bytes=total_bytes)
   inbox = _Inbox(addresses, statistics)
   if len(job.spools) == 1:
     _work(job, 0, iter(range(len(job.ranges) + 1)).__next__, inbox.add)

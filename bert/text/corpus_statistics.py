@@ -24,6 +24,7 @@ COUNTS = (
   "documents_alone",
   "tokens",
   "unknown_tokens",
+  "cut_tokens",
   "invalid_lines",
   "nul_lines",
 )
@@ -36,12 +37,15 @@ class TextStatistics:
   Attributes:
     total_bytes: size of all input, for progress messages; 0 if unknown.
     logs_progress: whether to log progress.
+    max_tokens: the most tokens of a line that one instance can hold.
     documents_alone: documents whose random next sentences come from the same document.
+    cut_tokens: beyond `max_tokens` of their line.
     first_invalid: the first known line that is not UTF-8.
   """
 
   total_bytes: int = 0
   logs_progress: bool = True
+  max_tokens: int = 512
   read_bytes: int = 0
   documents: int = 0
   sentences: int = 0
@@ -49,6 +53,7 @@ class TextStatistics:
   documents_alone: int = 0
   tokens: int = 0
   unknown_tokens: int = 0
+  cut_tokens: int = 0
   invalid_lines: int = 0
   first_invalid: LinePlace | None = None
   nul_lines: int = 0
@@ -74,6 +79,7 @@ class TextStatistics:
       self._sentences_of_document += 1
       self.tokens += tokens
       self.unknown_tokens += unknown_tokens
+      self.cut_tokens += max(0, tokens - self.max_tokens)
 
   def add(self, other: "TextStatistics") -> None:
     """Adds the counts of other text."""
@@ -124,6 +130,12 @@ class TextStatistics:
       yield (
         f"About {self._lines.duplicate_share():.0%} of the lines repeat an earlier line. A model "
         "learns those by heart: remove the duplicates."
+      )
+    if self.cut_tokens > 0.1 * self.tokens:
+      yield (
+        f"{self.cut_tokens / self.tokens:.0%} of the tokens are lost: they are in lines of more "
+        f"than {self.max_tokens} tokens. A line is a sentence, and an instance holds no more of it. Put "
+        "each sentence on a line of its own; --split_sentences does."
       )
     if self.unknown_tokens > 0.05 * self.tokens:
       yield (

@@ -77,6 +77,7 @@ def test_samples_of_lines_merge_in_fixed_memory():
     ("the\n\nof\n\nand one\n\nto\nin\n", "have one sentence"),
     ("the\nof\n\n" + "and one to\nin\n\n" * 9, "repeat an earlier line"),
     ("☃\nthe\n\n☃ ☃\nof\n", "[UNK]"),
+    ("the\nof\n\n" + "the " * 570 + "\nin\n", "10% of the tokens are lost"),
     ("the\0\nof\n\nto\nin\n", "NUL"),
   ],
 )
