@@ -134,8 +134,8 @@ class TextStatistics:
     if self.cut_tokens > 0.1 * self.tokens:
       yield (
         f"{self.cut_tokens / self.tokens:.0%} of the tokens are lost: they are in lines of more "
-        f"than {self.max_tokens} tokens. A line is a sentence, and an instance holds no more of it. Put "
-        "each sentence on a line of its own; --split_sentences does."
+        f"than {self.max_tokens} tokens. A line is a sentence, and an instance holds no more of "
+        "it. Put each sentence on a line of its own; --split_sentences does."
       )
     if self.unknown_tokens > 0.05 * self.tokens:
       yield (
