@@ -17,6 +17,7 @@ the run fail), with its location and a remedy. The exit code is 1 if there is an
 `run_*` scripts do the cheap checks themselves when they start (bert/checks/start_checks.py).
 """
 
+import contextlib
 from collections.abc import Iterator
 
 from absl import flags, logging
@@ -127,6 +128,8 @@ def subject_of(settings: run_settings.RunSettings, source: ModelSource | None) -
     settings = settings.replace(init_checkpoint=None)
   elif source or not settings.init_checkpoint:
     settings = run_settings.with_model_files(settings)
+    with contextlib.suppress(ValueError, OSError):  # reported among the findings
+      settings = run_settings.with_stored_case(settings)
   files = filter(None, (settings.values[name] for name in ("input_file", *_DATA_FILES)))
   # The default length is that of run_classifier.py; it does not apply to records or questions.
   is_length_meant = "max_seq_length" in settings.given or settings.task_name
@@ -169,8 +172,8 @@ def diagnose(subject: Subject) -> Iterator[Finding]:
       model_checks.check_vocabulary,
       model_checks.check_checkpoint,
       model_checks.check_checkpoint_values,
-      model_checks.check_resumed,
       data_checks.check_data,
+      model_checks.check_resumed,  # also compares the task, which the data show
       machine_checks.check_memory,
       machine_checks.check_disk,
     ),

@@ -52,7 +52,7 @@ from bert.tasks.glue import (
   MrpcProcessor,
   XnliProcessor,
 )
-from bert.tasks.processors import DataProcessor, metric_names
+from bert.tasks.processors import DataProcessor, metric_names, task_facts
 from bert.training import distribution
 
 __all__ = [
@@ -118,7 +118,7 @@ def file_based_convert_examples_to_features(
   output_file,
   problem_type="classification",
   windows=None,
-  shows_examples=True,
+  shown_examples=5,
 ) -> None:
   """Writes examples as a TFRecord file under the original's feature names.
 
@@ -132,7 +132,7 @@ def file_based_convert_examples_to_features(
       multi_label.
     windows: `windows.WindowOptions`, to write `input_ids` int64 `[max_windows * max_seq_length]`
       and `num_windows`; by default long texts are truncated.
-    shows_examples: whether to log the first five; without it they are debug messages.
+    shown_examples: how many to log; the rest of the first five are debug messages.
 
   Raises:
     DataError: an example's label is unknown.
@@ -147,7 +147,7 @@ def file_based_convert_examples_to_features(
       if index % 10000 == 0:
         logging.info("Writing example %d of %d", index, len(examples))
       feature = convert_single_example(
-        index, example, label_list, max_seq_length, splitter, problem_type, shows_examples, lengths
+        index, example, label_list, max_seq_length, splitter, problem_type, shown_examples, lengths
       )
       record = {
         "input_ids": feature.input_ids,
@@ -485,12 +485,8 @@ class Classification(Run):
       yield "_mismatched", mismatched(data_dir)
 
   def _facts(self):
-    return {
-      "task_name": self.settings.task_name.lower(),
-      "problem_type": self.problem_type,
-      "labels": self.labels,
-      **long_text.facts(self.windows),
-    }
+    task = task_facts(self.settings.task_name, self.processor, self.labels)
+    return {**task, **long_text.facts(self.windows)}
 
   def _plan(self):
     return self.settings.planned(len(self.train))
@@ -522,7 +518,7 @@ class Classification(Run):
       path,
       self.problem_type,
       self.windows,
-      self._shows_examples(),
+      self._shown_examples(),
     )
     return file_based_input_fn_builder(
       path,

@@ -285,9 +285,7 @@ def check_settings(settings: run_settings.RunSettings) -> None:
 
 
 def _model_scheme(settings: run_settings.RunSettings) -> str:
-  # In iob1 the label of a word depends on the entity before it, which is hard to learn.
-  default = "bio" if settings.label_scheme == "iob1" else settings.label_scheme
-  return settings.model_scheme or default
+  return settings.model_scheme or label_schemes.scheme_to_learn(settings.label_scheme)
 
 
 class Tagging(Run):
@@ -381,6 +379,7 @@ class Tagging(Run):
       self.tokenizer,
       self.settings.doc_stride,
       self.settings.label_scheme,
+      self._shown_examples(),
     )
     if self.settings.use_tpu and batch_size:
       padding = functools.partial(tagging.padding_features, length)

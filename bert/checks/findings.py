@@ -76,6 +76,7 @@ class Subject:
     vocab: token -> id, once it is read.
     prefix: of the checkpoint, once it is found.
     longest: the longest training sequence, in word pieces, once it is known.
+    facts: of the task, as far as the data show it, for the fingerprint of a run.
   """
 
   bert_config_file: str | None = None
@@ -100,6 +101,7 @@ class Subject:
   vocab: Mapping[str, int] | None = None
   prefix: str | None = None
   longest: int | None = None
+  facts: dict[str, Any] = dataclasses.field(default_factory=dict)
 
   @classmethod
   def of(cls, values: Mapping[str, Any], **further: Any) -> "Subject":

@@ -259,6 +259,7 @@ def check_disk(subject: Subject) -> Iterator[Finding]:
     existing = os.path.dirname(existing)
   if not os.access(existing, os.W_OK | os.X_OK):
     yield error("This folder is not writable.", existing, "Choose another --output_dir.")
+    return
   free = shutil.disk_usage(existing).free
   if not subject.config:
     return

@@ -155,9 +155,24 @@ def _size(vocab: Mapping[str, int], path: str, subject: Subject) -> Iterator[Fin
   if tokens > needed:
     yield error(f"{said}: the last tokens have no embedding.", path, remedy)
   elif needed - tokens >= _LARGEST_MULTIPLE:
-    yield warning(f"{said}: it may be another model's.", path, remedy)
+    # Weights were trained with their own tokens; a model without them can have any number.
+    level = error if _is_of_another(vocab, subject) else warning
+    yield level(f"{said}: it may be another model's.", path, remedy)
   elif tokens < needed:
     yield note(f"{said}, perhaps rounded up for speed.", path)
+
+
+def _is_of_another(vocab: Mapping[str, int], subject: Subject) -> bool:
+  """Whether the weights, if any, are not those of a run with this very vocabulary."""
+  if not subject.init_checkpoint:
+    return False
+  from bert.checkpoints import finding, reading
+
+  try:
+    facts = reading.read_facts(finding.find_checkpoint(subject.init_checkpoint))
+  except (ValueError, OSError):
+    return False  # `check_checkpoint` says what is wrong with it
+  return facts.get("vocabulary") != tokenization.vocabulary_hash(vocab)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -294,31 +309,30 @@ def _not_finite(values: np.ndarray) -> int:
 
 
 def check_resumed(subject: Subject) -> Iterator[Finding]:
-  """Checks that a checkpoint in `--output_dir`, which would be resumed, is of the same model."""
+  """Checks that a run would accept the checkpoint in `--output_dir`, which it would resume."""
   if not (subject.output_dir and os.path.isdir(subject.output_dir)):
     return
-  from bert.checkpoints import finding, reading
+  from bert.checkpoints import finding
+  from bert.training import resumption
 
   newest = finding.latest(subject.output_dir)
   if not newest:
+    return
+  now = {**(subject.config.to_dict() if subject.config else {}), **subject.facts}
+  if subject.do_lower_case is not None:
+    now["do_lower_case"] = subject.do_lower_case
+  if subject.vocab:
+    now["vocabulary"] = tokenization.vocabulary_hash(subject.vocab)
+  try:
+    resumption.check_same_run(newest, now)  # the rule of the run itself
+  except resumption.ResumeMismatchError as failure:
+    yield error(str(failure), newest)
     return
   yield note(
     "The run would resume this checkpoint; --init_checkpoint would not be read.",
     newest,
     "To start from --init_checkpoint, choose another --output_dir.",
   )
-  saved = reading.read_state(newest).get("fingerprint", {})
-  now = subject.config.to_dict() if subject.config else {}
-  now = {**now, "do_lower_case": subject.do_lower_case}
-  if subject.vocab:
-    now["vocabulary"] = tokenization.vocabulary_hash(subject.vocab)
-  for key in saved:
-    if key in now and saved[key] != now[key]:
-      yield error(
-        f"It was trained with {key} {saved[key]!r}; it would be {now[key]!r} now.",
-        newest,
-        "Give the value of that run, or choose another --output_dir.",
-      )
 
 
 # ---------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ _MIN_STEPS_TO_GROUP = 500
 _SUMMARY_STEPS_OF_PLOTS = 10
 
 # Values that `_derived` adds and that no flag has.
-_NO_FLAGS = ("init_folder", "shows_examples", "steps_per_loop")
+_NO_FLAGS = ("init_folder", "features_folder", "shows_examples", "steps_per_loop")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -421,6 +421,11 @@ def check_run(
     command_line.check_required(settings.values)
   if not any(map(settings.get, ("do_train", "do_eval", "do_predict", "do_export"))):
     raise ValueError(nothing_to_do)
+  if (folder := settings.get("data_dir")) and filesystem.is_file(folder):
+    raise command_line.UsageError(
+      f"--data_dir={folder} is a file. Give the folder that holds it, in which the files have the "
+      "names of the task, such as train.csv and dev.csv with --task_name=csv."
+    )
   check_training(settings)
 
 

@@ -26,6 +26,14 @@ class Entity(NamedTuple):
   end: int
 
 
+def scheme_to_learn(scheme: str) -> str:
+  """The scheme of a model for data in a scheme, unless another is asked for.
+
+  In iob1 the label of a word depends on the entity before it, which is hard to learn.
+  """
+  return "bio" if scheme == "iob1" else scheme
+
+
 def split_label(label: str, scheme: str) -> tuple[str, str]:
   """The letter of a label, as in BIOES, and its type.
 

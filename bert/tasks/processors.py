@@ -18,7 +18,7 @@ import difflib
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -28,6 +28,18 @@ from bert.tasks.classification import InputExample
 from bert.tasks.label_counts import unknown_label
 
 Column = str | int  # a name in the header, or a 0-based number
+
+
+def task_facts(task_name: str, processor: "DataProcessor", labels: Sequence[str]) -> dict[str, Any]:
+  """What must be equal for a run of a task to be resumed.
+
+  Args:
+    task_name: as it was given.
+    processor: of the task. Those written for the original know nothing of problem types.
+    labels: of the model, in the order of its outputs.
+  """
+  problem_type = getattr(processor, "problem_type", "classification")
+  return {"task_name": task_name.lower(), "problem_type": problem_type, "labels": labels}
 
 
 class DataProcessor:
@@ -253,7 +265,7 @@ class TableProcessor(DataProcessor):
 
   def _report_bad_rows(self, file):
     if errors := self._bad_rows_of(file):
-      logging.warning("Skipped %d malformed row(s). The first: %s", len(errors), errors[0])
+      logging.warning("Skipped %d malformed row(s). The first: %s", len(errors), errors[0].problem)
 
   def _bad_rows_of(self, file) -> list[DataError]:
     return [error for error in self.bad_rows.values() if error.file == file]
@@ -271,7 +283,9 @@ class TableProcessor(DataProcessor):
       label = self._parse_label(row[columns.label], row)
       self._check_label(label, row)
     guid = self._guid(row, set_type, columns)
-    return InputExample(guid, text_a, text_b, label, source=f"{row.file}, line {row.line}")
+    source = f"{row.file}, line {row.line}"
+    is_labelled = columns.label is not None
+    return InputExample(guid, text_a, text_b, label, source, is_labelled)
 
   def _guid(self, row, set_type, columns):
     return f"{set_type}-{row.number if columns.guid is None else row[columns.guid]}"

@@ -94,8 +94,7 @@ FAULTS = {
     squad_with(lambda paragraphs: paragraphs[0]["qas"][0]["answers"][0].update(answer_start=999)),
     "The answers of 1 of 10",
     "train.json",
-    "warning",
-    SQUAD,
+    flags=SQUAD,
   ),
   "a question without answer": Fault(
     squad_with(lambda paragraphs: paragraphs[1]["qas"][0].update(answers=[])),
@@ -111,6 +110,12 @@ FAULTS = {
     lambda folder: write_lines(folder / "conll/train.conll", ["ada B-PER", "bob O", "cat", ""] * 3),
     "",
     "train.conll:3",
+    flags=CONLL,
+  ),
+  "a short file where most words have no label": Fault(
+    lambda folder: write_lines(folder / "conll/train.conll", ["ada", "bob", "met B-PER", ""]),
+    "",
+    "train.conll:1",
     flags=CONLL,
   ),
   "only one label": Fault(

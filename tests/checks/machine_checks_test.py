@@ -114,3 +114,12 @@ def test_a_gpu_that_tensorflow_does_not_see_is_found(monkeypatch):
   monkeypatch.setattr(hardware, "gpu_memory", lambda: [hardware.Memory(1, 1)])
   told = to_text(bad(machine_checks.check_devices(Subject())))
   assert "1 GPU(s) that TensorFlow does not see" in told
+
+
+def test_a_folder_that_cannot_be_written_is_one_finding(tmp_path, monkeypatch):
+  """Not also a count of the space in it."""
+  monkeypatch.setattr(machine_checks.os, "access", lambda path, mode: False)
+  subject = Subject(output_dir=str(tmp_path / "out"), config=BertConfig(vocab_size=10))
+  [finding] = machine_checks.check_disk(subject)
+  assert (finding.level, finding.where) == ("error", str(tmp_path))
+  assert finding.what == "This folder is not writable."

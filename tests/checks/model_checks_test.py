@@ -39,6 +39,12 @@ def checkpoint_with(change=lambda tensors: None, **fingerprint):
   return lambda folder: save_checkpoint(folder, change, **fingerprint)
 
 
+def checkpoint_of(**fingerprint):
+  """What a run with this fingerprint leaves."""
+  state = {"fingerprint": fingerprint}
+  return lambda folder: saving.save(str(folder / "out"), 3, {"a": np.zeros(1)}, state)
+
+
 def set_nan(tensors):
   tensors["bert/pooler/dense/bias"][3] = np.nan
 
@@ -60,7 +66,14 @@ FAULTS = {
     vocab_of([*VOCAB, "one", "two"]), "no embedding", "vocab.txt"
   ),
   "far fewer tokens": Fault(
-    config_with(vocab_size=len(VOCAB) + 128), "it may be another model's", "vocab.txt", "warning"
+    config_with(vocab_size=len(VOCAB) + 128), "it may be another model's", "vocab.txt"
+  ),
+  "far fewer tokens, of a model without weights": Fault(
+    config_with(vocab_size=len(VOCAB) + 128),
+    "it may be another model's",
+    "vocab.txt",
+    "warning",
+    {"init_checkpoint": None},
   ),
   "a token twice": Fault(
     vocab_of([*VOCAB[:30], "a", *VOCAB[31:]]), "is already in line 8", "vocab.txt:31", "warning"
@@ -113,11 +126,31 @@ FAULTS = {
   ),
   # What lies in the output folder.
   "another model is there": Fault(
-    lambda folder: saving.save(
-      str(folder / "out"), 3, {"a": np.zeros(1)}, {"fingerprint": {"hidden_size": 16}}
-    ),
-    "It was trained with hidden_size 16; it would be 8 now",
+    checkpoint_of(hidden_size=16),
+    "was trained with other settings than this run: hidden_size was 16, now 8. Choose another",
     "model.ckpt-3",
+  ),
+  "another task is there": Fault(
+    checkpoint_of(task_name="mrpc", problem_type="classification"),
+    "task_name was 'mrpc', now 'csv'",
+    "model.ckpt-3",
+  ),
+  "other labels are there": Fault(
+    checkpoint_of(task_name="csv", labels=["no", "yes"]),
+    "labels was ['no', 'yes'], now ['0', '1']",
+    "model.ckpt-3",
+  ),
+  "a run of another script is there": Fault(
+    checkpoint_of(task_name="mrpc", labels=["0", "1"]),
+    "task_name was 'mrpc', now 'squad'",
+    "model.ckpt-3",
+    flags={"data": "squad"},
+  ),
+  "other entities are there": Fault(
+    checkpoint_of(task_name="ner", labels=["O"]),
+    "labels was ['O'], now ['O', 'B-PER', 'I-PER']",
+    "model.ckpt-3",
+    flags={"data": "conll"},
   ),
 }
 
@@ -129,7 +162,8 @@ def test_a_planted_fault_is_found(folder, name):
 
 def test_a_run_that_would_go_on_is_told(folder):
   vocabulary = tokenization.vocabulary_hash({token: i for i, token in enumerate(VOCAB)})
-  fingerprint = {"hidden_size": 8, "vocabulary": vocabulary, "do_lower_case": True, "labels": []}
+  fingerprint = {"hidden_size": 8, "vocabulary": vocabulary, "do_lower_case": True}
+  fingerprint |= {"task_name": "csv", "labels": ["0", "1"]}
   saving.save(str(folder / "out"), 3, {"a": np.zeros(1)}, {"fingerprint": fingerprint})
   findings = diagnose(folder)
   assert not bad(findings), to_text(findings)
