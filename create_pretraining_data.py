@@ -9,11 +9,9 @@ file does not end a document:
     --masked_lm_prob=0.15 --random_seed=12345 --dupe_factor=5
 
 Separate several inputs and outputs by commas; inputs may be patterns. Records are distributed over
-the outputs in turn. The memory of its own does not grow with the corpus: intermediate data lies in
-temporary files beside the first output, about as large as the text, plus 1.5 times the text for
-each pass of --dupe_factor. These files are mapped, so the system counts what it keeps of them as
-memory of the process (500 of 546 MB for a text of 201 MB) and takes it back when other programs
-need it. The records take twice the text for each pass.
+the outputs in turn. Intermediate data lies in temporary files beside the first output: the text, and
+1.5 times the text for each pass of --dupe_factor. They are mapped: the system takes this memory (500
+of 546 MB for a text of 201 MB) back when needed. Records take twice the text for each pass.
 
 The same seed gives the same instances in the same order as the original, and identical files in
 every run.
