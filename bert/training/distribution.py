@@ -96,7 +96,7 @@ def create_strategy(
     A `tf.distribute.Strategy`, or None for one device.
 
   Raises:
-    ValueError: the name is unknown, or TF_CONFIG is missing or wrong.
+    ValueError: the name is unknown, TF_CONFIG is missing or wrong, or the TPU cannot be used.
   """
   if name not in NAMES:
     raise ValueError(f"Unknown distribution strategy {name!r}; known: {', '.join(NAMES)}.")
@@ -140,11 +140,18 @@ def _mirrored_strategy():
 def _tpu_strategy(tpu_name, tpu_zone, gcp_project):
   import tensorflow as tf
 
-  resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
-    tpu=tpu_name, zone=tpu_zone, project=gcp_project
-  )
-  tf.config.experimental_connect_to_cluster(resolver)
-  tf.tpu.experimental.initialize_tpu_system(resolver)
+  try:
+    resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
+      tpu=tpu_name, zone=tpu_zone, project=gcp_project
+    )
+    tf.config.experimental_connect_to_cluster(resolver)
+    tf.tpu.experimental.initialize_tpu_system(resolver)
+  except (ValueError, OSError, ImportError, RuntimeError, tf.errors.OpError) as error:
+    reason = (str(error).splitlines() or [type(error).__name__])[0].partition(" used by {{")[0]
+    what = f"the TPU {tpu_name} cannot be used" if tpu_name else "no TPU was found"
+    raise ValueError(
+      f"{what} ({reason:.200}). Name a TPU with --tpu_name, or leave out --use_tpu."
+    ) from error
   return tf.distribute.TPUStrategy(resolver)
 
 

@@ -5,6 +5,7 @@ on where it ended. What they left is compared with one process by the tests belo
 """
 
 import json
+import re
 import signal
 import types
 
@@ -291,6 +292,25 @@ def test_mirrored_takes_all_gpus(monkeypatch):
   devices["GPU"] = []
   distribution.create_strategy("mirrored")
   assert made[-1] == ["/device:CPU:0"]
+
+
+@pytest.mark.parametrize(
+  ("error", "name", "said"),
+  [
+    (ValueError("Please provide a TPU Name."), None, "no TPU was found (Please provide"),
+    (OSError("Name or service not known"), "pod", "the TPU pod cannot be used (Name or service"),
+    (tf.errors.NotFoundError(None, None, "No kernel used by {{node x}}"), "a", "(No kernel). Name"),
+  ],
+)
+def test_a_tpu_that_cannot_be_used_is_one_line(monkeypatch, error, name, said):
+  def resolver(**_):
+    raise error
+
+  monkeypatch.setattr(tf.distribute.cluster_resolver, "TPUClusterResolver", resolver)
+  with pytest.raises(ValueError, match=re.escape(said)) as raised:
+    distribution.create_strategy("tpu", name)
+  assert "--tpu_name, or leave out --use_tpu" in str(raised.value)
+  assert "{{" not in str(raised.value)
 
 
 def test_a_tpu_is_found_connected_and_initialised_in_this_order(monkeypatch):
