@@ -22,6 +22,9 @@ _MIN_ROWS_TO_JUDGE = 20
 
 _SEPARATORS = (",", ";", "|")
 
+# How programs write a value that is missing.
+_MISSING = {"nan", "NaN", "NAN", "None", "null", "NULL", "n/a", "N/A", "#N/A", "<NA>"}
+
 
 def log_labels(
   examples: Sequence,
@@ -95,6 +98,9 @@ def _warnings(
       f"The labels {', '.join(map(repr, names))} are {len(names)} classes, and differ in case, "
       "spaces or form alone. Correct the file if they mean the same."
     )
+  for label in counts:
+    if label.strip() in _MISSING:
+      yield f"The label {label!r} of {counts[label]} examples may be a missing value."
   if missing := [label for label in map(str, labels) if label not in counts]:
     yield f"No training example has the label {', '.join(map(repr, missing[:_NUM_SHOWN]))}."
   if not is_multi_label:

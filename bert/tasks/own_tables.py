@@ -117,7 +117,7 @@ class CsvProcessor(TableProcessor):
     path = _find_table(data_dir, split)
     examples = self._create_examples(self._rows_of(path), split, path)
     self._rows_read.pop(path)
-    _warn_of_empty_texts(examples)
+    _warn_of_texts(examples, path)
     return examples
 
   def _rows_of(self, path: str) -> list[Row]:
@@ -210,7 +210,17 @@ def _check_header(first_row: Row, columns: Columns, labels: Iterable[str]) -> No
     )
 
 
-def _warn_of_empty_texts(examples: Sequence) -> None:
+def _warn_of_texts(examples: Sequence, path: str) -> None:
+  texts = [example.text_a for example in examples]
+  quoted = sum(text[:1] == text[-1:] == '"' and len(text) > 1 for text in texts)
+  if quoted > len(texts) / 2:
+    logging.warning(
+      "%d of %d texts in %s stand in double quotes, which belong to the text in a .tsv file. To "
+      "have them read as quotes, call the file .csv; its tabs are found.",
+      quoted,
+      len(texts),
+      path,
+    )
   empty = [example for example in examples if not example.text_a.strip()]
   if empty:
     logging.warning(

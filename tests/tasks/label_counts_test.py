@@ -51,6 +51,12 @@ def test_a_single_class_and_a_class_without_examples(caplog):
   ]
 
 
+@pytest.mark.parametrize("missing", ["nan", "None", "N/A", " null"])
+def test_a_label_that_is_a_missing_value(caplog, missing):
+  _, warning = messages_about(caplog, [missing, "a"])
+  assert warning == f"The label {missing!r} of 1 examples may be a missing value."
+
+
 def test_nothing_is_said_of_good_labels_and_of_other_sets(caplog):
   assert len(messages_about(caplog, ["a", "b"])) == 1
   caplog.clear()

@@ -114,6 +114,15 @@ def test_empty_texts_are_counted(tmp_path, caplog):
   assert f"2 of 6 texts are empty, the first in {tmp_path}/train.csv, line 6." in caplog.text
 
 
+def test_quotes_around_all_texts_of_a_tsv_file_are_said(tmp_path, caplog):
+  rows = ["text_a\tlabel", '"good ""film"""\tpos', '"bad"\tneg', '"\tneg']
+  assert read(tmp_path, *rows, name="train.tsv")[0] == ('"good ""film"""', "pos")
+  assert "2 of 3 texts" in caplog.text
+  assert "call the file .csv" in caplog.text
+  (tmp_path / "train.tsv").unlink()
+  assert read(tmp_path, *rows[:3])[0] == ('good "film"', "pos")
+
+
 def test_two_tables_of_one_name_are_named(tmp_path, caplog):
   (tmp_path / "train.tsv").write_text("text_a\tlabel\nx\ta\ny\tb\n")
   assert read(tmp_path, *ROWS)[0] == ("x", "a")
