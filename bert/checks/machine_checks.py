@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bert.checks.findings import Finding, Subject, error, note, ok, warning
-from bert.io import installation
+from bert.io import atomic_files, installation
 from bert.model.configuration import BertConfig
 from bert.training import hardware
 
@@ -251,14 +251,14 @@ def check_disk(subject: Subject) -> Iterator[Finding]:
   folder = subject.output_dir
   if not folder:
     return
-  if os.path.exists(folder) and not os.path.isdir(folder):
-    yield error("--output_dir is a file.", folder, "Name a folder.")
-    return
   existing = os.path.abspath(folder)
-  while not os.path.isdir(existing):
+  while not os.path.exists(existing):
     existing = os.path.dirname(existing)
-  if not os.access(existing, os.W_OK | os.X_OK):
-    yield error("This folder is not writable.", existing, "Choose another --output_dir.")
+  try:
+    atomic_files.check_writable(existing)
+  except OSError as failure:  # of a file, too
+    what = f"Nothing can be written here ({failure.strerror})."
+    yield error(what, existing, "Choose another --output_dir.")
     return
   free = shutil.disk_usage(existing).free
   if not subject.config:

@@ -8,6 +8,7 @@ Letters in shapes: B = batch size, S = sequence length, P = masks, K = pieces fo
 vocabulary size.
 """
 
+import re
 from typing import NamedTuple
 
 from bert.predicting import load_model, sentence_vectors
@@ -236,10 +237,13 @@ def _check_question(question: Question, num_places: int, has_next_sentence, max_
       f"{where}{asked - num_places} of {asked} [MASK] in {texts!r:.60} are beyond max_seq_length "
       f"{max_seq_length}. Raise --max_seq_length, or shorten the text."
     )
+  # What other programs and typists write.
+  like_mask = re.search(r"\[ ?mask ?\]|<mask>|\{mask\}|_{3,}", texts, re.IGNORECASE)
+  hint = f" Write [MASK], in capitals, for {like_mask[0]}." if like_mask else ""
   if not asked and question.text_b is None:
-    raise ValueError(f"{where}no [MASK] in {texts!r:.60}.")
+    raise ValueError(f"{where}no [MASK] in {texts!r:.60}.{hint}")
   if not asked and not has_next_sentence:
     raise ValueError(
-      f"{where}no [MASK] in {texts!r:.60}, and the checkpoint has no next-sentence head "
+      f"{where}no [MASK] in {texts!r:.60}.{hint} The checkpoint has no next-sentence head "
       "(no variable cls/seq_relationship/...) to say whether the second text follows the first."
     )

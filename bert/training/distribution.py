@@ -148,7 +148,7 @@ def _tpu_strategy(tpu_name, tpu_zone, gcp_project):
     tf.tpu.experimental.initialize_tpu_system(resolver)
   except (ValueError, OSError, ImportError, RuntimeError, tf.errors.OpError) as error:
     reason = (str(error).splitlines() or [type(error).__name__])[0].partition(" used by {{")[0]
-    what = f"the TPU {tpu_name} cannot be used" if tpu_name else "no TPU was found"
+    what = f"The TPU {tpu_name} cannot be used" if tpu_name else "--use_tpu: no TPU was found here"
     raise ValueError(
       f"{what} ({reason:.200}). Name a TPU with --tpu_name, or leave out --use_tpu."
     ) from error

@@ -88,7 +88,7 @@ def test_too_little_disk_is_found(monkeypatch, tmp_path):
 
 
 def test_an_output_folder_that_is_a_file_is_found(folder):
-  fault = Fault(lambda folder: (folder / "out").write_text(""), "--output_dir is a file", "out")
+  fault = Fault(lambda folder: (folder / "out").write_text(""), "Nothing can be written here (Not a directory)", "out")
   run.assert_found(fault, folder)
 
 
@@ -116,10 +116,11 @@ def test_a_gpu_that_tensorflow_does_not_see_is_found(monkeypatch):
   assert "1 GPU(s) that TensorFlow does not see" in told
 
 
-def test_a_folder_that_cannot_be_written_is_one_finding(tmp_path, monkeypatch):
-  """Not also a count of the space in it."""
-  monkeypatch.setattr(machine_checks.os, "access", lambda path, mode: False)
-  subject = Subject(output_dir=str(tmp_path / "out"), config=BertConfig(vocab_size=10))
+@pytest.mark.parametrize("place", ["out", "out/deeper"])
+def test_a_folder_that_cannot_be_written_is_one_finding(tmp_path, place):
+  """Not also a count of the space in it, which is 0 MiB in places such as /proc."""
+  (tmp_path / "out").touch()
+  subject = Subject(output_dir=str(tmp_path / place), config=BertConfig(vocab_size=10))
   [finding] = machine_checks.check_disk(subject)
-  assert (finding.level, finding.where) == ("error", str(tmp_path))
-  assert finding.what == "This folder is not writable."
+  assert (finding.level, finding.where) == ("error", str(tmp_path / "out"))
+  assert finding.what == "Nothing can be written here (Not a directory)."

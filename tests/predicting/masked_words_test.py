@@ -115,6 +115,14 @@ def test_an_exported_encoder_says_the_same(encoder, trained, store):
       fill(TEXTS[3:])
 
 
+@pytest.mark.parametrize("written", ["[mask]", "[Mask]", "<mask>", "[ MASK ]", "____"])
+def test_other_ways_to_write_the_mask_are_named(encoder, written):
+  fill = masked_words.from_checkpoint(encoder, max_seq_length=16)
+  with pytest.raises(ValueError, match="no .MASK.*Write .MASK., in capitals, for ") as caught:
+    fill([f"the {written} sat"])
+  assert str(caught.value).endswith(f"for {written}.")
+
+
 def test_all_pieces_add_up_to_one(trained, encoder):
   for fill in (
     masked_words.from_checkpoint(trained, top_k=1000, max_seq_length=16),

@@ -297,8 +297,8 @@ def test_mirrored_takes_all_gpus(monkeypatch):
 @pytest.mark.parametrize(
   ("error", "name", "said"),
   [
-    (ValueError("Please provide a TPU Name."), None, "no TPU was found (Please provide"),
-    (OSError("Name or service not known"), "pod", "the TPU pod cannot be used (Name or service"),
+    (ValueError("Please provide a TPU Name."), None, "no TPU was found here (Please provide"),
+    (OSError("Name or service not known"), "pod", "The TPU pod cannot be used (Name or service"),
     (tf.errors.NotFoundError(None, None, "No kernel used by {{node x}}"), "a", "(No kernel). Name"),
   ],
 )
