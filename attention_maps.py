@@ -17,6 +17,7 @@ from absl import flags, logging
 from bert.figures import drawing
 from bert.predicting import attention, sentence_vectors
 from bert.scripts import command_line, flag_groups, output_files, path_flags
+from bert.training import hardware
 
 FLAGS = flags.FLAGS
 
@@ -67,8 +68,11 @@ def main(_) -> None:
   command_line.check_required()
   if FLAGS.head is not None and FLAGS.layer is None:
     raise command_line.UsageError("--head=N is a head of a layer: give --layer=N, too.")
+  if not FLAGS.text.strip():
+    raise command_line.UsageError("--text is empty.")
   drawing.check_format(FLAGS.output_file)
   output_files.prepare([FLAGS.output_file])
+  hardware.start_tensorflow()
   attend = attention.load(
     FLAGS.init_checkpoint,
     FLAGS.max_seq_length,

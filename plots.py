@@ -13,6 +13,7 @@ From Python: `bert.figures.training_curves.plot_curves`; `bert.figures.drawing` 
 pictures (confusion matrices, attention, vectors, tables).
 """
 
+import math
 from collections.abc import Sequence
 
 from absl import flags, logging
@@ -70,10 +71,13 @@ def parse_references(texts: Sequence[str]) -> dict[str, float]:
   for text in texts:
     value, _, label = text.partition(":")
     try:
-      references[label.strip() or "reference"] = float(value)
+      number = float(value)
+      if not math.isfinite(number):
+        raise ValueError
+      references[label.strip() or "reference"] = number
     except ValueError:
       raise command_line.UsageError(
-        f'--reference={text}: expected a number and a label, such as "7.1:unigram entropy".'
+        f'--reference={text}: expected a finite number and a label, such as "7.1:unigram entropy".'
       ) from None
   return references
 
@@ -96,7 +100,8 @@ def main(argv: Sequence[str]) -> None:
   if not FLAGS.output_file:
     run_pictures.draw_run(model_dirs[0])
     return
-  tags = training_curves.plot_curves(model_dirs, FLAGS.output_file, FLAGS.tags, references)
+  tags = [tag for tag in FLAGS.tags or [] if tag]
+  tags = training_curves.plot_curves(model_dirs, FLAGS.output_file, tags, references)
   logging.info("Wrote %s: %s.", FLAGS.output_file, ", ".join(tags))
 
 

@@ -59,7 +59,7 @@ def test_the_script_draws_a_layer_or_all(flags, monkeypatch):
     ({"layer": 3}, "there is no layer 3"),
     ({"layer": 0, "head": 2}, "there is no head 2: a layer of this model has heads 0 to 1"),
     ({"head": 0}, "--head=N is a head of a layer: give --layer=N, too."),
-    ({"text": "", "hide_special_tokens": True}, "All of the 2 pieces are hidden: [CLS] [SEP]."),
+    ({"text": " "}, "--text is empty."),
     ({"output_file": "maps.docx"}, "maps.docx: a picture cannot be written as .docx. Use .png"),
   ],
 )

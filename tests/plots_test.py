@@ -49,7 +49,8 @@ def test_without_a_file_all_pictures_of_the_run_are_drawn(run, tmp_path):
   ("values", "expected"),
   [
     ({"tags": "bleu"}, "--tags: bleu is not among the scalars of"),
-    ({"reference": "high"}, "--reference=high: expected a number and a label"),
+    ({"reference": "high"}, "--reference=high: expected a finite number and a label"),
+    ({"reference": "nan:x"}, "--reference=nan:x: expected a finite number and a label"),
     ({"model_dir": "nowhere"}, "nowhere does not exist. Give the --output_dir of a run"),
     ({"output_file": "curves.jpgx"}, "curves.jpgx: a picture cannot be written as .jpgx. Use .png"),
   ],

@@ -100,13 +100,18 @@ def why_empty(folder: str) -> str:
   """Why no curves are found at a path that exists: the second half of a sentence."""
   if filesystem.is_file(folder):
     return "is a file. Give the folder that holds it, the --output_dir of a run, as --model_dir."
+  if files := _event_files(folder):
+    return (
+      f"holds no scalars in {os.path.basename(files[-1])}: the run ended before it wrote any (see "
+      "--save_summary_steps), or the file is damaged."
+    )
   below = [
     name for name in filesystem.list_folder(folder) if has_events(os.path.join(folder, name))
   ]
   if not below:
     return (
-      "holds no event file with scalars. Give the --output_dir of a run as --model_dir; a run "
-      "writes them every --save_summary_steps steps."
+      "holds no event file with scalars, which a run writes every --save_summary_steps steps. Give "
+      "the --output_dir of a run as --model_dir."
     )
   some = ", ".join(below[:8]) + (", ..." if len(below) > 8 else "")
   return f"holds no event file with scalars, but these folders in it do: {some}."

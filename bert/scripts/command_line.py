@@ -35,8 +35,8 @@ from bert.scripts import flag_groups, help_text, path_flags
 FLAGS = flags.FLAGS
 
 # Spellings that people's scripts contain -> the flag they mean. `--do_lower` is in the original's
-# README, where it never had an effect.
-_ALIASES = {"do_lower": "do_lower_case"}
+# README, where it never had an effect. `plots.py` draws a run's --output_dir, its model_dir.
+_ALIASES = {"do_lower": "do_lower_case", "output_dir": "model_dir"}
 
 # These print something and exit. They are no absl flags: absl's own exit with code 1.
 _REQUESTS = {

@@ -83,6 +83,12 @@ def test_folders_without_curves_are_named_and_so_are_runs_in_them(run, tmp_path)
     event_files.read_run(tmp_path / "log.txt")
 
 
+def test_an_event_file_without_scalars_is_named(tmp_path):
+  (tmp_path / "events.out.tfevents.1").write_bytes(b"no events")
+  with pytest.raises(event_files.NoScalarsError, match=r"no scalars in events\.out\.tfevents\.1: "):
+    event_files.read_run(tmp_path)
+
+
 def test_characters_of_patterns_in_a_folder_stand_for_themselves(tmp_path):
   write_events(tmp_path / "rate[1-5]", {"loss": [1.0, 2.0]})
   assert event_files.read_curves(tmp_path / "rate[1-5]") == {"loss": {1: 1.0, 2: 2.0}}
