@@ -88,7 +88,11 @@ def test_too_little_disk_is_found(monkeypatch, tmp_path):
 
 
 def test_an_output_folder_that_is_a_file_is_found(folder):
-  fault = Fault(lambda folder: (folder / "out").write_text(""), "Nothing can be written here (Not a directory)", "out")
+  fault = Fault(
+    lambda folder: (folder / "out").write_text(""),
+    "Nothing can be written here (Not a directory)",
+    "out",
+  )
   run.assert_found(fault, folder)
 
 

@@ -118,7 +118,7 @@ def test_an_exported_encoder_says_the_same(encoder, trained, store):
 @pytest.mark.parametrize("written", ["[mask]", "[Mask]", "<mask>", "[ MASK ]", "____"])
 def test_other_ways_to_write_the_mask_are_named(encoder, written):
   fill = masked_words.from_checkpoint(encoder, max_seq_length=16)
-  with pytest.raises(ValueError, match="no .MASK.*Write .MASK., in capitals, for ") as caught:
+  with pytest.raises(ValueError, match=r"no .MASK.*Write .MASK., in capitals, for ") as caught:
     fill([f"the {written} sat"])
   assert str(caught.value).endswith(f"for {written}.")
 
