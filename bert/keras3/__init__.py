@@ -41,13 +41,29 @@ from bert.keras3.kit import (
   BERTForMaskedLM,
   BERTForSequenceClassification,
   BERTModel,
+  BertPreTrainingModel,
+  FeedForward,
   LayerNorm,
   MultiHeadAttention,
+  TFBertMainLayer,
+  TFBertMLMHead,
+  TFBertNSPHead,
   TransformerEncoderBlock,
   create_model_config,
   get_tokenizer,
 )
 from bert.keras3.layers import BertEmbeddings, TransformerLayer
+from bert.keras3.loop_optimizers import (
+  AdamW,
+  create_optimizer,
+  get_constant_schedule_with_warmup,
+  get_cosine_schedule_with_warmup,
+  get_cosine_with_hard_restarts_schedule_with_warmup,
+  get_inverse_sqrt_schedule,
+  get_linear_schedule_with_warmup,
+  get_polynomial_decay_schedule_with_warmup,
+  get_scheduler,
+)
 from bert.keras3.models import (
   BertForMaskedLM,
   BertForMultipleChoice,
@@ -58,9 +74,9 @@ from bert.keras3.models import (
   BertForTokenClassification,
   BertModel,
 )
-from bert.keras3.optimization import (
-  AdamW,
-  AdamWeightDecay,
+from bert.keras3.optimization import AdamWeightDecay
+from bert.keras3.saving import save_checkpoint, save_pretrained
+from bert.keras3.schedules import (
   ConstantWithWarmup,
   CosineRestartsWithWarmup,
   CosineWithWarmup,
@@ -68,16 +84,7 @@ from bert.keras3.optimization import (
   LinearWithWarmup,
   PolynomialWithWarmup,
   WarmUpLinearDecay,
-  get_constant_schedule_with_warmup,
-  get_cosine_schedule_with_warmup,
-  get_cosine_with_hard_restarts_schedule_with_warmup,
-  get_inverse_sqrt_schedule,
-  get_linear_schedule_with_warmup,
-  get_polynomial_decay_schedule_with_warmup,
-  get_scheduler,
 )
-from bert.keras3.parts import FeedForward
-from bert.keras3.saving import save_checkpoint, save_pretrained
 from bert.keras3.sizes import WEIGHTS_DATASETS, count_parameters, released_name, variant_arguments
 from bert.keras3.task_models import (
   MaskedLanguageModel,
@@ -126,6 +133,7 @@ __all__ = [
   "BertForSequenceClassification",
   "BertForTokenClassification",
   "BertModel",
+  "BertPreTrainingModel",
   "BertTokenizer",
   "ClassificationDataset",
   "ConstantWithWarmup",
@@ -149,6 +157,9 @@ __all__ = [
   "PolynomialWithWarmup",
   "QuestionAnsweringHead",
   "SparseCrossentropy",
+  "TFBertMLMHead",
+  "TFBertMainLayer",
+  "TFBertNSPHead",
   "TaskHead",
   "TextClassificationHead",
   "TextLoader",
@@ -172,6 +183,7 @@ __all__ = [
   "create_multi_task_bert",
   "create_nlp_head",
   "create_nsp_dataloader",
+  "create_optimizer",
   "evaluate_classification_metrics",
   "get_constant_schedule_with_warmup",
   "get_cosine_schedule_with_warmup",

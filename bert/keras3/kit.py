@@ -4,20 +4,29 @@
   model = BERTForSequenceClassification(config, num_labels=2)
   tokenizer = get_tokenizer("bert-base-uncased")
 
-The layers are those of `layers.py`, `attention.py` and `parts.py` under other names. The models are
-those of `models.py`, but return the tensor itself, hidden states or logits, instead of a named
-tuple. Blocks normalize after each residual sum, as in the original.
+The layers are those of `layers.py`, `attention.py` and `parts.py` under other names; each also
+takes a configuration: `MultiHeadAttention(config)`. The models are those of `models.py`, but return
+the tensor itself, hidden states or logits, instead of a named tuple. Blocks normalize after each
+residual sum, as in the original.
 """
 
 import os
+from typing import ClassVar
 
 import keras
 
 from bert.checkpoints import model_names
+from bert.keras3 import parts
 from bert.keras3.attention import SelfAttention
-from bert.keras3.layers import TransformerLayer
-from bert.keras3.models import BertForMaskedLM, BertForSequenceClassification, BertModel
-from bert.keras3.parts import LAYER_NORM_EPSILON, gelu, register
+from bert.keras3.heads import MaskedLMHead, NextSentenceHead
+from bert.keras3.layers import BertEmbeddings, TransformerLayer
+from bert.keras3.models import (
+  BertForMaskedLM,
+  BertForPreTraining,
+  BertForSequenceClassification,
+  BertModel,
+)
+from bert.keras3.parts import LAYER_NORM_EPSILON, PACKAGE, gelu, register
 from bert.keras3.tokenizer import BertTokenizer
 from bert.model.configuration import BertConfig
 
@@ -83,15 +92,84 @@ def get_tokenizer(name: str, cache_dir: str | os.PathLike | None = None) -> Bert
 # ---------------------------------------------------------------------------------------------
 # Layers.
 
-MultiHeadAttention = SelfAttention
-TransformerEncoderBlock = TransformerLayer
+
+class _FromConfig:
+  """Base before a layer's own: the first argument may be a configuration."""
+
+  from_config_keys: ClassVar[
+    dict[str, str]
+  ]  # argument: attribute of the config
+
+  def __init__(self, hidden_size: int | BertConfig = 768, *args, **kwargs):
+    """Creates the layer.
+
+    Args:
+      hidden_size: the width; or a `BertConfig`, which also gives the other sizes.
+      *args: arguments of the layer's base.
+      **kwargs: further ones; they replace values of the configuration.
+    """
+    if isinstance(hidden_size, BertConfig):
+      config, hidden_size = hidden_size, hidden_size.hidden_size
+      values = {name: getattr(config, key) for name, key in self.from_config_keys.items()}
+      kwargs = {**values, **kwargs}
+    super().__init__(hidden_size, *args, **kwargs)
+
+
+@register
+class MultiHeadAttention(_FromConfig, SelfAttention):
+  """Self-attention with its output projection."""
+
+  from_config_keys: ClassVar[dict[str, str]] = {
+    "num_heads": "num_attention_heads",
+    "attention_dropout_rate": "attention_probs_dropout_prob",
+    "initializer_range": "initializer_range",
+  }
+
+
+@register
+class TransformerEncoderBlock(_FromConfig, TransformerLayer):
+  """Attention and feed-forward network, each with a residual sum and a normalization."""
+
+  from_config_keys: ClassVar[dict[str, str]] = {
+    **MultiHeadAttention.from_config_keys,
+    "intermediate_size": "intermediate_size",
+    "dropout_rate": "hidden_dropout_prob",
+    "activation": "hidden_act",
+  }
+
+
+@keras.saving.register_keras_serializable(package=PACKAGE, name="KitFeedForward")
+class FeedForward(_FromConfig, parts.FeedForward):
+  """The feed-forward network of a block."""
+
+  from_config_keys: ClassVar[dict[str, str]] = {
+    "intermediate_size": "intermediate_size",
+    "activation": "hidden_act",
+    "initializer_range": "initializer_range",
+  }
 
 
 @register
 class LayerNorm(keras.layers.LayerNormalization):
   """Normalization of the last axis, with BERT's epsilon."""
 
-  def __init__(self, epsilon: float = LAYER_NORM_EPSILON, name: str = "LayerNorm", **kwargs):
+  def __init__(
+    self, epsilon: float | BertConfig = LAYER_NORM_EPSILON, name: str = "LayerNorm", **kwargs
+  ):
+    """Creates the layer.
+
+    Args:
+      epsilon: added to the variance; or a `BertConfig`, for BERT's.
+      name: name of the layer.
+      **kwargs: arguments of Keras's layer.
+
+    Raises:
+      ValueError: the epsilon looks like a width.
+    """
+    if isinstance(epsilon, BertConfig):
+      epsilon = LAYER_NORM_EPSILON
+    if epsilon >= 1:
+      raise ValueError(f"epsilon is {epsilon}; the width comes from the input: LayerNorm().")
     super().__init__(epsilon=epsilon, name=name, **kwargs)
 
 
@@ -130,3 +208,55 @@ class BERTForSequenceClassification(BertForSequenceClassification):
 
   def _outputs(self, outputs):
     return super()._outputs(outputs).logits
+
+
+# ---------------------------------------------------------------------------------------------
+# The encoder and its pre-training heads as three layers, as in transformers on TensorFlow.
+
+
+@register
+class TFBertMainLayer(BertModel):
+  """The encoder; returns a `BertOutput`."""
+
+  @property
+  def embeddings(self) -> BertEmbeddings:
+    """For `TFBertMLMHead`, which scores with the word embeddings."""
+    return self.bert.embeddings
+
+
+class TFBertMLMHead(MaskedLMHead):
+  """Scores every word for each token: `[B, S, W]` to float32 `[B, S, V]`."""
+
+  def __init__(self, config: BertConfig, input_embeddings: BertEmbeddings, **kwargs):
+    """Creates the head.
+
+    Args:
+      config: its sizes.
+      input_embeddings: those of the encoder.
+      **kwargs: arguments of `MaskedLMHead`.
+    """
+    super().__init__(config.vocab_size, config.hidden_act, config.initializer_range, **kwargs)
+    # Not the layer itself, whose weights would count twice.
+    self.word_embeddings = lambda: input_embeddings.word_embeddings
+
+  def call(self, states, positions=None):
+    """See `MaskedLMHead.call`."""
+    return super().call(states, self.word_embeddings(), positions)
+
+
+class TFBertNSPHead(NextSentenceHead):
+  """Whether the second segment follows the first: `[B, W]` to float32 `[B, 2]`."""
+
+  def __init__(self, config: BertConfig, **kwargs):
+    super().__init__(output="logits", initializer_range=config.initializer_range, **kwargs)
+
+  def build(self, input_shape):
+    """Creates the variables."""
+    super().build({"last_hidden_state": input_shape})
+
+  def call(self, pooled):
+    """`pooled` is the `pooler_output` of the encoder."""
+    return super().call({"last_hidden_state": pooled, "pooler_output": pooled})
+
+
+BertPreTrainingModel = BertForPreTraining

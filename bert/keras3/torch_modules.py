@@ -5,10 +5,11 @@
   optimizer = torch.optim.AdamW(model.parameters())  # weights only
   torch.save(model.state_dict(), "weights.pt")       # bert.encoder.layer.0.output.LayerNorm.weight
 
-On TensorFlow and JAX the class has no effect.
+On TensorFlow and JAX the class only has `parameters()`, the variables that train.
 """
 
 import re
+from collections.abc import Iterator
 
 import keras
 
@@ -45,6 +46,12 @@ class TorchModule:
       torch.nn.Module.train(layer, mode)
     return self
 
+  def parameters(self, *args, **kwargs) -> Iterator:
+    """The weights to train, as an iterator: PyTorch's parameters there, elsewhere variables."""
+    if on_torch():
+      return super().parameters(*args, **kwargs)
+    return iter(self.trainable_variables)
+
   def _track_variables(self):
     """Keras calls this on PyTorch after `build`, to register the parameters."""
     import torch
@@ -60,6 +67,7 @@ class TorchModule:
       module = self
       for scope in scopes:
         module = module._modules.setdefault(scope, torch.nn.Module())
+      variable.value.keras_path = variable.path  # by which optimizers know what decays
       module._parameters[name] = variable.value
 
 

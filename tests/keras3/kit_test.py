@@ -12,12 +12,17 @@ from bert.keras3 import (
   BERTForMaskedLM,
   BERTForSequenceClassification,
   BERTModel,
+  BertPreTrainingModel,
   FeedForward,
   LayerNorm,
   MultiHeadAttention,
+  TFBertMainLayer,
+  TFBertMLMHead,
+  TFBertNSPHead,
   TransformerEncoderBlock,
   create_model_config,
 )
+from bert.model.configuration import BertConfig
 from tests.kit.keras_models import numpy_of
 
 CONFIG = create_model_config(
@@ -97,3 +102,41 @@ def test_layers():
     TransformerEncoderBlock(8, 2, 16),
   ):
     assert tuple(layer(vectors).shape) == (2, 3, 8)
+
+
+def test_layers_take_a_configuration(tmp_path):
+  config = BertConfig(40, 8, 1, 2, 16, max_position_embeddings=24, hidden_act="relu")
+  vectors = np.random.default_rng(0).normal(size=(2, 3, 8)).astype("float32")
+  for cls, arguments in (
+    (FeedForward, {"hidden_size": 8, "intermediate_size": 16, "activation": "relu"}),
+    (MultiHeadAttention, {"hidden_size": 8, "num_heads": 2}),
+    (TransformerEncoderBlock, {"hidden_size": 8, "num_heads": 2, "intermediate_size": 16}),
+  ):
+    spec = vars(cls(config).spec)
+    assert {name: spec[name] for name in arguments} == arguments
+    inputs = keras.Input((3, 8))
+    model = keras.Model(inputs, cls(config, initializer_range=0.3)(inputs))
+    model.save(tmp_path / "layer.keras")
+    again = keras.models.load_model(tmp_path / "layer.keras")
+    np.testing.assert_array_equal(numpy_of(again(vectors)), numpy_of(model(vectors)))
+  assert LayerNorm(config).epsilon == 1e-12
+  with pytest.raises(ValueError, match="epsilon is 768; the width comes from the input"):
+    LayerNorm(768)
+
+
+def test_encoder_and_pre_training_heads_as_three_layers():
+  config = BertConfig(40, 8, 1, 2, 16, max_position_embeddings=24, type_vocab_size=2)
+  bert = TFBertMainLayer(config, name="bert")
+  words = TFBertMLMHead(config, bert.embeddings, name="mlm___cls")
+  sentences = TFBertNSPHead(config, name="nsp___cls")
+  outputs = bert({"input_ids": np.ones((2, 5), "int32")})
+  assert tuple(words(outputs.last_hidden_state).shape) == (2, 5, 40)
+  assert tuple(sentences(outputs.pooler_output).shape) == (2, 2)
+  assert sorted(weight.path for weight in words.weights) == [
+    "mlm___cls/output_bias",
+    "mlm___cls/transform/LayerNorm/beta",
+    "mlm___cls/transform/LayerNorm/gamma",
+    "mlm___cls/transform/dense/bias",
+    "mlm___cls/transform/dense/kernel",
+  ]
+  assert issubclass(BertPreTrainingModel, keras.Model)

@@ -24,9 +24,10 @@ from bert.keras3 import (
   TextClassificationHead,
   WarmUpLinearDecay,
   create_inputs,
+  create_optimizer,
   get_linear_schedule_with_warmup,
   get_scheduler,
-  optimization,
+  loop_optimizers,
 )
 from tests.kit.keras_models import TINY, numpy_of, on_tensorflow
 from tests.kit.tiny_bert import NO_DROPOUT
@@ -281,7 +282,7 @@ def test_the_optimizer_follows_its_schedule():
 
 
 def test_every_name_makes_its_schedule():
-  for name in optimization._BY_NAME:
+  for name in loop_optimizers._BY_NAME:
     optimizer = AdamWeightDecay(1e-3)
     schedule = get_scheduler(name, optimizer, 2, 10)
     assert schedule.init_lr == pytest.approx(1e-3)
@@ -304,3 +305,27 @@ def test_wrong_schedules_are_named():
   optimizer.apply([ops.ones(1)], [keras.Variable(np.zeros(1, "float32"))])
   with pytest.raises(ValueError, match="has already made steps"):
     get_linear_schedule_with_warmup(optimizer, 1, 2)
+
+
+def test_an_optimizer_without_a_loss():
+  optimizer = create_optimizer(init_lr=1e-3, num_train_steps=10, num_warmup_steps=2)
+  original = AdamWeightDecay(WarmUpLinearDecay(1e-3, 10, 2))
+  with_parameters = create_optimizer(BERT(**TINY).parameters(), 1e-3, 10, 2)
+  for other in (original, with_parameters):
+    assert optimizer.get_config() == {**other.get_config(), "name": optimizer.name}
+  assert create_optimizer(1e-3, 10)._learning_rate.num_warmup_steps == 0
+  with pytest.raises(ValueError, match="The order is init_lr, num_train_steps"):
+    create_optimizer(1000, 1e-3, 10)
+
+
+def test_schedules_in_loops():
+  optimizer = AdamW(None, lr=1.0)
+  schedule = get_linear_schedule_with_warmup(optimizer, 2, 4)
+  assert schedule.get_last_lr() == [0.0]
+  optimizer.apply([ops.ones(1)], [keras.Variable(np.zeros(1, "float32"))])
+  schedule.step()
+  assert schedule.get_last_lr() == [0.5]
+  with pytest.raises(ValueError, match="No optimizer has this schedule"):
+    LinearWithWarmup(1.0, 4).get_last_lr()
+  with pytest.raises(ValueError, match=r"step\(\) is for loops of PyTorch"):
+    optimizer.step()
