@@ -569,6 +569,7 @@ class Classification(Run):
         self.labels,
         self.problem_type,
         self.settings.label_separator or ",",
+        _texts_of(examples),
       )
 
   def _task_model(self):
@@ -584,6 +585,12 @@ class Classification(Run):
       "windows": self.windows,
       "is_pair": any(example.text_b for example in examples),
     }
+
+
+def _texts_of(examples) -> dict[str, list[str]]:
+  """The texts of each example, by column; the second where any has one."""
+  texts = {name: [getattr(each, name) or "" for each in examples] for name in ("text_a", "text_b")}
+  return texts if any(texts["text_b"]) else {"text_a": texts["text_a"]}
 
 
 if __name__ == "__main__":

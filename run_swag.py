@@ -332,14 +332,16 @@ class MultipleChoice(Run):
     logging.info("***** Running prediction *****")
     log_sizes({"Num examples": len(test)}, settings.predict_batch_size)
     predictions = self.estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
-    probabilities = [prediction["probabilities"] for prediction in predictions]
+    probabilities = [prediction["probabilities"] for prediction in predictions][: len(test)]
+    chosen = [q.choices[p.argmax()] for q, p in zip(test, probabilities, strict=True)]
     result_files.write_predictions(
       settings.output_dir,
       "",
       [question.guid for question in test],
-      probabilities[: len(test)],
+      probabilities,
       [str(number) for number in range(multiple_choice.num_choices_of(test))],
       "classification",
+      texts={"context": [question.context for question in test], "choice": chosen},
     )
 
   def _task_model(self):

@@ -122,9 +122,9 @@ def test_it_learns(trained):
   assert results["eval_accuracy"] > 0.9
   assert results["global_step"] == 72
   header, *rows = table(trained.out / "predictions.tsv")
-  assert header == ["id", "label", *(f"probability_{i}" for i in range(4))]
+  assert header == ["id", "label", *(f"probability_{i}" for i in range(4)), "context", "choice"]
   assert [row[0] for row in rows] == [f"test-{i}" for i in range(1, NUM_TEST + 1)]
-  probabilities = np.array([row[2:] for row in rows], np.float32)
+  probabilities = np.array([row[2:6] for row in rows], np.float32)
   np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
   chosen = [int(row[1]) for row in rows]
   assert chosen == probabilities.argmax(axis=1).tolist()
@@ -141,7 +141,8 @@ def test_the_head_is_a_single_vector(trained):
 
 def test_prediction_does_not_depend_on_batches_format_or_padding(trained, tmp_path):
   values = trained.copied_to(tmp_path)
-  expected = np.array([row[2:] for row in table(trained.out / "predictions.tsv")[1:]], np.float32)
+  rows = table(trained.out / "predictions.tsv")[1:]
+  expected = np.array([row[2:6] for row in rows], np.float32)
   write_jsonl(tmp_path / "test.jsonl", questions(NUM_TEST, 3))
   for options in (
     {"predict_batch_size": 1},
@@ -150,7 +151,7 @@ def test_prediction_does_not_depend_on_batches_format_or_padding(trained, tmp_pa
   ):
     run_well(**{**values, **options}, do_predict=True)
     rows = table(tmp_path / "out" / "predictions.tsv")[1:]
-    found = np.array([row[2:] for row in rows], np.float32)
+    found = np.array([row[2:6] for row in rows], np.float32)
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-4, err_msg=str(options))
 
 
@@ -180,8 +181,8 @@ def test_questions_with_fewer_choices_and_files_with_more(trained, tmp_path):
   values["dev_file"] = write_csv(tmp_path / "two.csv", questions(10, 6, num_choices=2))
   run_well(**values, do_eval=True, do_predict=True)
   header, *found = table(tmp_path / "out" / "predictions.tsv")
-  assert len(header) == 2 + 6
-  probabilities = np.array([row[2:] for row in found], np.float32)
+  assert len(header) == 2 + 6 + 2
+  probabilities = np.array([row[2:8] for row in found], np.float32)
   assert (probabilities[1::2, 5] == 0).all(), "what is no choice has no probability"
   assert (probabilities[::2, 5] > 0).all()
   np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
@@ -367,7 +368,7 @@ def test_the_exported_model_chooses_from_texts_in_a_fresh_process(trained, tmp_p
   found = json.loads(done.stdout)
   _, *predictions = table(trained.out / "predictions.tsv")
   assert found["choice"] == [int(row[1]) for row in predictions]
-  ours = np.array([row[2:] for row in predictions], np.float32)
+  ours = np.array([row[2:6] for row in predictions], np.float32)
   np.testing.assert_allclose(found["probabilities"], ours, atol=1e-5)
 
 

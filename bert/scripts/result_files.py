@@ -3,8 +3,10 @@
 All workers of a job call these functions with the same results; the chief writes.
 """
 
+import itertools
 import json
 import os
+import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -69,6 +71,7 @@ def write_predictions(
   labels: Sequence[str],
   problem_type: str,
   label_separator: str = ",",
+  texts: Mapping[str, Sequence[str]] = types.MappingProxyType({}),
 ) -> None:
   """Writes `test_results.tsv` exactly as the original, and `predictions.tsv` to read.
 
@@ -80,6 +83,7 @@ def write_predictions(
     labels: C names.
     problem_type: see `metrics.predictions_of`.
     label_separator: between the labels of a multi-label prediction, as in the user's own table.
+    texts: further columns of `predictions.tsv`, the last ones: name -> text of each example.
   """
   from bert.tasks.metrics import predictions_of
 
@@ -94,10 +98,12 @@ def write_predictions(
     outputs = np.reshape(probabilities, [-1, len(labels)])
     predictions = predictions_of(outputs, problem_type)
     chosen = [_label_names(prediction, labels, label_separator) for prediction in predictions]
-  lines = ["\t".join(map(_tsv_field, header)) + "\n"]
-  for i, (guid, row) in enumerate(zip(guids, rows, strict=True)):
+  lines = ["\t".join(map(_tsv_field, [*header, *texts])) + "\n"]
+  further = zip(*texts.values(), strict=True) if texts else itertools.repeat((), len(rows))
+  for i, (guid, row, own) in enumerate(zip(guids, rows, further, strict=True)):
     fields = [str(guid)] if chosen is None else [str(guid), chosen[i]]
-    lines.append("\t".join(map(_tsv_field, fields)) + "\t" + row)
+    fields = [*map(_tsv_field, fields), row.rstrip("\n"), *map(_tsv_field, own)]
+    lines.append("\t".join(fields) + "\n")
   path = os.path.join(output_dir, f"predictions{suffix}.tsv")
   distribution.on_chief(atomic_files.write_text, path, "".join(lines))
   logging.info("Wrote %d predictions to %s.", len(rows), path)

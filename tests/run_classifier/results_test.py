@@ -16,6 +16,7 @@ from bert.checkpoints import load_report
 from bert.predicting import load_run
 from bert.predicting.load_model import load_model
 from bert.scripts import flag_groups
+from bert.tasks import glue
 from tests.kit.script_runs import (
   Script,
   json_in,
@@ -111,12 +112,13 @@ def test_test_results_are_the_originals(mrpc):
     assert sum(map(float, fields)) == pytest.approx(1.0, abs=1e-6)
 
 
-def test_predictions_hold_id_label_and_probabilities(mrpc):
+def test_predictions_hold_id_label_probabilities_and_texts(mrpc):
   header, *rows = table(mrpc.out / "predictions.tsv")
-  assert header == ["id", "label", "probability_0", "probability_1"]
+  assert header == ["id", "label", "probability_0", "probability_1", "text_a", "text_b"]
+  assert [tuple(row[4:]) for row in rows] == [(a, b) for _, a, b in texts(SIZES["test"])]
   assert [row[0] for row in rows] == [f"test-{i}" for i in range(1, SIZES["test"] + 1)]
-  assert [row[2:] for row in rows] == table(mrpc.out / "test_results.tsv")
-  assert [row[1] for row in rows] == [str(np.argmax(np.float32(row[2:]))) for row in rows]
+  assert [row[2:4] for row in rows] == table(mrpc.out / "test_results.tsv")
+  assert [row[1] for row in rows] == [str(np.argmax(np.float32(row[2:4]))) for row in rows]
   assert json.loads((mrpc.out / "label_map.json").read_text()) == {"0": 0, "1": 1}
 
 
@@ -190,7 +192,7 @@ def test_records_of_real_data_hold_the_originals_features(golden_dir, data_dir, 
     lines = [json.loads(line) for line in file]
   goldens = [golden for golden in lines if golden["max_seq_length"] == 40][::3]
   assert len(goldens) > 40
-  processor = run_classifier.create_processor(task)
+  processor = glue.create_processor(task)
   folder = str(data_dir / "glue" / task)
   sets = {split: getattr(processor, f"get_{split}_examples")(folder) for split in SIZES}
   tokenizer = tokenization.FullTokenizer(str(data_dir / "vocab" / "uncased_vocab.txt"))

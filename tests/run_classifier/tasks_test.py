@@ -86,8 +86,8 @@ def test_stsb_is_a_regression(model, tmp_path):
   assert "confusion matrix" not in done.err
   assert records(out / "train.tf_record")[1]["label_ids"] == ("float_list", [5.0])
   header, *rows = table(out / "predictions.tsv")
-  assert header == ["id", "score"]
-  assert [row[1:] for row in rows] == table(out / "test_results.tsv")
+  assert header == ["id", "score", "text_a", "text_b"]
+  assert [row[1:2] for row in rows] == table(out / "test_results.tsv")
   assert len(rows) == 6
 
 
@@ -138,7 +138,8 @@ def test_mnli_has_two_results_of_each_kind(mnli):
   for suffix, size in (("", 5), ("_mismatched", 7)):
     assert numbers(out / f"test_results{suffix}.tsv").shape == (size, 3)
     header, *rows = table(out / f"predictions{suffix}.tsv")
-    assert header == ["id", "label", *(f"probability_{label}" for label in MNLI_LABELS)]
+    names = (f"probability_{label}" for label in MNLI_LABELS)
+    assert header == ["id", "label", *names, "text_a", "text_b"]
     assert len(rows) == size
     assert (out / f"plots/eval_results{suffix}_confusion_matrix.png").is_file()
   assert (out / "plots/training.png").is_file()
@@ -233,7 +234,7 @@ def test_three_formats_of_the_same_data_give_the_same_run(own):
       assert (trained.out / name).read_bytes() == expected, (ending, name)
   assert json.loads((own["tsv"].out / "label_map.json").read_text()) == {"no": 0, "yes": 1}
   header, *rows = table(own["tsv"].out / "predictions.tsv")
-  assert header == ["id", "label", "probability_no", "probability_yes"]
+  assert header == ["id", "label", "probability_no", "probability_yes", "text_a"]
   assert [row[0] for row in rows] == [f"r{i}" for i in range(6)]
 
 
@@ -244,7 +245,7 @@ def test_labels_of_the_trained_model_are_used_without_its_training_file(own, mod
   values = {**own["jsonl"].copied_to(tmp_path), "data_dir": tmp_path / "later"}
   run_well(**values, do_predict=True)
   header, *rows = table(tmp_path / "out" / "predictions.tsv")
-  assert header == ["id", "label", "probability_no", "probability_yes"]
+  assert header == ["id", "label", "probability_no", "probability_yes", "text_a"]
   assert [row[0] for row in rows] == ["a b 0", "a b 1", "a b 2"], "one line for each example"
 
   fresh = {**values, "init_checkpoint": tmp_path / "out", "output_dir": tmp_path / "fresh"}
@@ -331,7 +332,7 @@ def test_a_processor_of_2018_works_unchanged(model, tmp_path, monkeypatch):
     *("eval_accuracy", "eval_loss", "global_step", "loss")
   ]
   header, *rows = table(out / "predictions.tsv")
-  assert header[2:] == ["probability_bad", "probability_fair", "probability_good"]
+  assert header[2:] == ["probability_bad", "probability_fair", "probability_good", "text_a"]
   assert rows[0][0] == "test-1"
 
   write_rows(tmp_path / "data", "dev.tsv", ("label", "text"), ("excellent", "the film"))

@@ -71,6 +71,25 @@ def test_predictions_of_classes(tmp_path):
   ]
 
 
+def test_predictions_with_their_texts(tmp_path):
+  texts = {"text_a": ["one\ttab", "two"], "text_b": ["", "b\n"]}
+  probabilities = float32([0.1, 0.9], [0.75, 0.25])
+  arguments = (["no", "yes"], "classification")
+  result_files.write_predictions(
+    str(tmp_path), "", ["a", "b"], probabilities, *arguments, texts=texts
+  )
+  assert (tmp_path / "test_results.tsv").read_bytes() == b"0.1\t0.9\n0.75\t0.25\n"
+  assert (tmp_path / "predictions.tsv").read_text() == (
+    "id\tlabel\tprobability_no\tprobability_yes\ttext_a\ttext_b\n"
+    "a\tyes\t0.1\t0.9\tone tab\t\n"
+    "b\tno\t0.75\t0.25\ttwo\tb \n"
+  )
+  with pytest.raises(ValueError, match="shorter"):
+    result_files.write_predictions(
+      str(tmp_path), "", ["a", "b"], probabilities, *arguments, texts={"text_a": ["one"]}
+    )
+
+
 def test_predictions_of_scores(tmp_path):
   result_files.write_predictions(
     str(tmp_path), "", [7, "b"], float32([4.5], [-0.25]), ["score"], "regression"
