@@ -46,7 +46,7 @@ def _register() -> None:
 
   optree.register_pytree_node(
     Encoding,
-    lambda encoding: (*_flatten(encoding), list(encoding)),
+    lambda encoding: (tuple(encoding.values()), tuple(encoding)),  # type: ignore[attr-defined]
     lambda names, values: _unflatten(values, names),
     namespace="keras",
   )

@@ -11,7 +11,7 @@ residual sum, as in the original.
 """
 
 import os
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import keras
 
@@ -93,12 +93,10 @@ def get_tokenizer(name: str, cache_dir: str | os.PathLike | None = None) -> Bert
 # Layers.
 
 
-class _FromConfig:
+class _FromConfig(keras.layers.Layer if TYPE_CHECKING else object):  # type: ignore[misc]
   """Base before a layer's own: the first argument may be a configuration."""
 
-  from_config_keys: ClassVar[
-    dict[str, str]
-  ]  # argument: attribute of the config
+  from_config_keys: ClassVar[dict[str, str]]  # argument: attribute of the config
 
   def __init__(self, hidden_size: int | BertConfig = 768, *args, **kwargs):
     """Creates the layer.

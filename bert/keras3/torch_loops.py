@@ -7,13 +7,14 @@ optimizer.zero_grad()
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import keras
 
 from bert.keras3.torch_modules import on_torch
 
 
-class LoopMethods:
+class LoopMethods(keras.optimizers.Optimizer if TYPE_CHECKING else object):  # type: ignore[misc]
   """Base before Keras's optimizer; without `watch` it changes nothing."""
 
   _groups: tuple[dict, ...] = ()

@@ -10,6 +10,7 @@ On TensorFlow and JAX the class only has `parameters()`, the variables that trai
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import keras
 
@@ -19,7 +20,7 @@ def on_torch() -> bool:
   return keras.backend.backend() == "torch"
 
 
-class TorchModule:
+class TorchModule(keras.layers.Layer if TYPE_CHECKING else object):  # type: ignore[misc]
   """First base of the project's layers and models, before Keras's own base.
 
   On PyTorch:
