@@ -24,13 +24,30 @@ script = Script(run_classifier)
 run, run_well, error_of = script.run, script.run_well, script.error_of
 
 
+OF_MODEL = {"bert_config.json", "vocab.txt", "label_map.json"}
+OF_TRAINING = {"flags.json", "versions.json"}
+
+
+def make_old(folder) -> None:
+  """Removes what earlier versions did not write."""
+  for name in OF_MODEL | OF_TRAINING:
+    (folder / name).unlink()
+
+
 def test_prediction_in_a_second_call_and_from_another_folder(mrpc, tmp_path):
   values = mrpc.copied_to(tmp_path)
-  (tmp_path / "out" / "test_results.tsv").unlink()
+  out = tmp_path / "out"
+  (out / "test_results.tsv").unlink()
+  make_old(out)
   run_well(**values, do_predict=True)
   expected = (mrpc.out / "test_results.tsv").read_bytes()
-  assert (tmp_path / "out" / "test_results.tsv").read_bytes() == expected
+  assert (out / "test_results.tsv").read_bytes() == expected
+  for name in OF_MODEL:
+    assert (out / name).read_bytes() == (mrpc.out / name).read_bytes()
+  assert not any((out / name).exists() for name in OF_TRAINING), "this run did not train"
 
+  # The folder of a run needs no other file of the model.
+  values = {name: v for name, v in values.items() if name not in ("vocab_file", "bert_config_file")}
   for i, init_checkpoint in enumerate((mrpc.out, mrpc.out / "model.ckpt-20")):
     fresh = {**values, "output_dir": tmp_path / f"fresh{i}", "init_checkpoint": init_checkpoint}
     done = run_well(**fresh, do_predict=True)
@@ -46,6 +63,7 @@ def test_five_and_five_steps_are_ten_bit_for_bit(mrpc, tmp_path):
   with stopped_after(5):
     assert run(**{**values, "output_dir": tmp_path / "parts"}).code == 130
   assert not (tmp_path / "parts" / "model.ckpt-10.index").exists()
+  make_old(tmp_path / "parts")
   done = run_well(**{**values, "output_dir": tmp_path / "parts"})
   assert "Resumed from" in done.err
 
