@@ -62,6 +62,7 @@ from bert.scripts import command_line, flag_groups, path_flags, run_files
 from bert.text import vocabulary_file
 from bert.text.vocabulary import TokenSplitter
 from bert.tokenization import load_vocab, validate_case_matches_checkpoint, vocabulary_hash
+from bert.training import hardware
 
 FLAGS = flags.FLAGS
 
@@ -124,6 +125,7 @@ def define_flags() -> None:
 def main(_) -> None:
   """Runs a command."""
   _check_flags()
+  hardware.start_tensorflow()
   from bert.checkpoints import finding, inspection
 
   prefix = finding.find_checkpoint(FLAGS.init_checkpoint)

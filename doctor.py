@@ -27,6 +27,7 @@ from bert.checkpoints.model_source import Kind, ModelSource
 from bert.checks.findings import Finding, Subject, examine, note, number_of, to_json, to_text
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
+from bert.training import hardware
 
 _DATA_FILES = ("train_file", "dev_file", "test_file", "predict_file", "eval_input_file")
 _COLUMNS = ("text_a_column", "text_b_column", "id_column")
@@ -106,6 +107,8 @@ def main(_) -> int:
     1, "train_batch_size", "gradient_accumulation_steps", "max_examples", "max_seq_length"
   )
   logging.set_verbosity(logging.ERROR)  # The findings repeat what readers log.
+  with contextlib.suppress(ImportError):  # then a finding names what is missing
+    hardware.start_tensorflow()
   source = _source_of(settings)
   findings = [*_of_released_model(source), *diagnose(subject_of(settings, source))]
   print(to_json(findings) if settings.format == "json" else to_text(findings))

@@ -29,6 +29,7 @@ from bert.io.text_lines import (
 from bert.predicting import masked_words
 from bert.predicting.predictor import Predictor
 from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
+from bert.training import hardware
 
 FLAGS = flags.FLAGS
 
@@ -59,6 +60,7 @@ def define_flags() -> None:
 def main(_) -> None:
   """Predicts line by line."""
   check_flags()
+  hardware.start_tensorflow()
   is_interactive = FLAGS.input_file == STANDARD_STREAM and sys.stdin.isatty()
   predictor = load_predictor()
   if is_interactive:

@@ -24,6 +24,7 @@ from bert.io import text_lines
 from bert.predicting import masked_words
 from bert.predicting.predictor import Predictor
 from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
+from bert.training import hardware
 
 FLAGS = flags.FLAGS
 
@@ -50,6 +51,7 @@ def define_flags() -> None:
 def main(_) -> None:
   """Answers each text."""
   check_flags()
+  hardware.start_tensorflow()
   # At a terminal, returns a result before the next line is read.
   is_interactive = not FLAGS.text and FLAGS.input_file == "-" and sys.stdin.isatty()
   results = load_predictor(1 if is_interactive else 1024).stream(read_questions())

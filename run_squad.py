@@ -443,6 +443,7 @@ class QuestionAnswering(Run):
       settings.doc_stride,
       settings.max_query_length,
       is_training,
+      self._shown_examples(),
     )
 
   def _write_and_keep(self, name, features, is_training, windows: list) -> str:

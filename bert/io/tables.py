@@ -50,12 +50,14 @@ class DataError(ValueError):
     file: its path, or None.
     line: 1-based number of the line, or None if the error concerns the whole file.
     reason: the fault.
+    problem: place and fault, for a message that needs no advice.
   """
 
   def __init__(self, reason: str, file: str | None = None, line: int | None = None, advice=""):
     self.reason, self.file, self.line = reason, file, line
     place = f"{file}: " if line is None else f"{file}, line {line}: "
-    super().__init__(f"{place if file else ''}{reason} {advice}".rstrip())
+    self.problem = f"{place if file else ''}{reason}"
+    super().__init__(f"{self.problem} {advice}".rstrip())
 
 
 class ShortRowError(DataError, IndexError):

@@ -153,10 +153,13 @@ class Run:
       f"--best_metric={metric} is no result of this task.{question} Results: {', '.join(names)}."
     )
 
-  def _shows_examples(self) -> bool:
-    """Whether to log the features of some examples: with the first data that are written."""
+  def _shown_examples(self) -> int:
+    """How many examples' features to log: one of the first data that are written.
+
+    It shows whether the columns are the right ones; `--verbosity=1` shows more, and of all data.
+    """
     is_first, self._has_shown = not self._has_shown, True
-    return is_first and self.settings.shows_examples
+    return int(is_first and self.settings.shows_examples)
 
   def _check_same_run(self) -> dict[str, Any]:
     """The run's fingerprint, as far as it is known; refuses a folder of another one."""

@@ -18,6 +18,9 @@ from bert.tasks.label_counts import unknown_label
 from bert.tasks.sequence_lengths import SequenceLengths
 from bert.text.batch_encoding import kept_lengths
 
+# Examples whose features are logged, as in the original.
+_LOGGED = 5
+
 
 class InputExample:
   """One text, or pair of texts, to classify.
@@ -28,14 +31,16 @@ class InputExample:
     text_b: the second text of a pair, or None.
     label: a class name; a float for regression; a tuple of class names for multi-label.
     source: "FILE, line N" if known, for error messages.
+    is_labelled: False where `label` only fills the place of one, as in a test set.
   """
 
-  def __init__(self, guid, text_a, text_b=None, label=None, source=None):
+  def __init__(self, guid, text_a, text_b=None, label=None, source=None, is_labelled=True):
     self.guid = guid
     self.text_a = text_a
     self.text_b = text_b
     self.label = label
     self.source = source
+    self.is_labelled = is_labelled
 
   def __repr__(self):
     return f"InputExample({self.guid!r}, {self.text_a!r}, {self.text_b!r}, {self.label!r})"
@@ -71,10 +76,10 @@ def convert_single_example(
   max_seq_length: int,
   tokenizer,
   problem_type: str = "classification",
-  is_shown: bool = True,
+  shown: int = _LOGGED,
   lengths: SequenceLengths | None = None,
 ) -> InputFeatures:
-  """Turns one example into features; the first five are logged.
+  """Turns one example into features; the first ones are logged.
 
   Args:
     ex_index: the example's place in its set, counted from 0.
@@ -83,7 +88,8 @@ def convert_single_example(
     max_seq_length: length of the features, special tokens included.
     tokenizer: a `tokenization.FullTokenizer`.
     problem_type: "classification", "multi_label" or "regression".
-    is_shown: False logs the first five as debug messages (`--verbosity=1`).
+    shown: how many examples are logged; the rest of the first five are debug messages
+      (`--verbosity=1`).
     lengths: counts the sequence by its length before it is cut.
 
   Raises:
@@ -102,8 +108,9 @@ def convert_single_example(
     segment_ids=segment_ids + padding,
     label_id=_label_id(example, label_list, problem_type),
   )
-  if ex_index < 5:
-    _log_example(example, tokens, features, logging.INFO if is_shown else logging.DEBUG)
+  if ex_index < _LOGGED:
+    level = logging.INFO if ex_index < shown else logging.DEBUG
+    _log_example(example, tokens, features, level)
   return features
 
 
@@ -177,7 +184,9 @@ def _log_example(
   logging.log(level, "tokens: %s", " ".join(tokens))
   for name in ("input_ids", "input_mask", "segment_ids"):
     logging.log(level, "%s: %s", name, " ".join(map(str, getattr(features, name))))
-  logging.log(level, "label: %s (id = %s)", example.label, features.label_id)
+  # Examples of a user's processor do not say whether they have one.
+  label = example.label if getattr(example, "is_labelled", True) else "none, stored as"
+  logging.log(level, "label: %s (id = %s)", label, features.label_id)
 
 
 def convert_examples_to_features(

@@ -109,7 +109,8 @@ def read_swag_examples(
     except DataError as error:
       on_bad_row(error)
   if bad_rows:
-    logging.warning("Skipped %d malformed row(s). The first: %s", len(bad_rows), bad_rows[0])
+    first = bad_rows[0].problem
+    logging.warning("Skipped %d malformed row(s). The first: %s", len(bad_rows), first)
   if not found:
     raise DataError(f"the file contains no {set_type} questions.", path)
   return found

@@ -180,7 +180,7 @@ class PairFeatures:
 
 
 def convert_examples_to_features(
-  examples: Iterable[PairExample], max_seq_length: int, tokenizer, is_shown: bool = True
+  examples: Iterable[PairExample], max_seq_length: int, tokenizer, shown: int = 2
 ) -> Iterator[PairFeatures]:
   """Yields the features of each example; longer texts are cut.
 
@@ -188,7 +188,7 @@ def convert_examples_to_features(
     examples: of the same number of texts.
     max_seq_length: length of each sequence, [CLS] and [SEP] included.
     tokenizer: a `tokenization.FullTokenizer`.
-    is_shown: whether the first sequences are logged.
+    shown: how many sequences are logged.
   """
   for index, example in enumerate(examples):
     num_texts = len(example.texts)
@@ -199,7 +199,7 @@ def convert_examples_to_features(
         ["0"],
         max_seq_length,
         tokenizer,
-        is_shown=is_shown,
+        shown=shown,
       )
       for number, text in enumerate(example.texts)
       if text.strip()

@@ -142,8 +142,9 @@ def generate_features(
   doc_stride: int,
   max_query_length: int,
   is_training: bool,
+  shown: int = _LOGGED_EXAMPLES,
 ) -> Iterator[InputFeatures]:
-  """Yields the windows of all questions; those of the first 20 are logged.
+  """Yields the windows of all questions; those of the first ones are logged.
 
   Args:
     examples: of `read_squad_examples`.
@@ -152,6 +153,8 @@ def generate_features(
     doc_stride: number of pieces between the starts of two windows.
     max_query_length: longer questions are cut to this number of pieces.
     is_training: whether to give the answer's place.
+    shown: of how many questions the windows are logged; those of the rest of the first 20 are debug
+      messages.
 
   Raises:
     ValueError: the lengths leave no room for the text, or `doc_stride` is below 1.
@@ -177,7 +180,8 @@ def generate_features(
         positions = _positions_in_window(target, span, len(query) + 2)
         feature.start_position, feature.end_position = positions
       if example_index < _LOGGED_EXAMPLES:
-        _log_window(feature, is_training)
+        level = logging.INFO if example_index < shown else logging.DEBUG
+        _log_window(feature, is_training, level)
       yield feature
       unique_id += 1
 
@@ -328,20 +332,20 @@ def _positions_in_window(target, span: _DocSpan, first: int) -> tuple[int, int]:
   return start - span.start + first, end - span.start + first
 
 
-def _log_window(feature: InputFeatures, is_training: bool) -> None:
-  logging.info("*** Example ***")
+def _log_window(feature: InputFeatures, is_training: bool, level: int) -> None:
+  logging.log(level, "*** Example ***")
   for name in ("unique_id", "example_index", "doc_span_index"):
-    logging.info("%s: %s", name, getattr(feature, name))
-  logging.info("tokens: %s", " ".join(map(printable_text, feature.tokens)))
+    logging.log(level, "%s: %s", name, getattr(feature, name))
+  logging.log(level, "tokens: %s", " ".join(map(printable_text, feature.tokens)))
   for name in ("token_to_orig_map", "token_is_max_context"):
     pairs = (f"{position}:{value}" for position, value in getattr(feature, name).items())
-    logging.info("%s: %s", name, " ".join(pairs))
+    logging.log(level, "%s: %s", name, " ".join(pairs))
   for name in ("input_ids", "input_mask", "segment_ids"):
-    logging.info("%s: %s", name, " ".join(map(str, getattr(feature, name))))
+    logging.log(level, "%s: %s", name, " ".join(map(str, getattr(feature, name))))
   if is_training and feature.is_impossible:
-    logging.info("impossible example")
+    logging.log(level, "impossible example")
   elif is_training:
     start, end = feature.start_position, feature.end_position
-    logging.info("start_position: %d", start)
-    logging.info("end_position: %d", end)
-    logging.info("answer: %s", printable_text(" ".join(feature.tokens[start : end + 1])))
+    logging.log(level, "start_position: %d", start)
+    logging.log(level, "end_position: %d", end)
+    logging.log(level, "answer: %s", printable_text(" ".join(feature.tokens[start : end + 1])))

@@ -26,6 +26,9 @@ from bert.tasks.windows import windows
 
 NO_LABEL = -1
 
+# Sentences whose first window is logged.
+_LOGGED = 5
+
 
 class InputFeatures:
   """One window of one sentence.
@@ -73,6 +76,7 @@ def convert_examples_to_features(
   tokenizer,
   stride: int | None = None,
   label_scheme: str | None = None,
+  shown: int = _LOGGED,
 ) -> Iterator[InputFeatures]:
   """Yields the windows of all sentences; in order, the words predicted in them are all words.
 
@@ -84,6 +88,8 @@ def convert_examples_to_features(
     tokenizer: a `tokenization.FullTokenizer`.
     stride: the distance between the beginnings of two windows; by default half a window.
     label_scheme: the scheme of the sentences' labels; by default `scheme`.
+    shown: of how many sentences the first window is logged; those of the rest of the first five
+      are debug messages.
 
   Raises:
     ValueError: `max_seq_length` leaves no room, or `stride` would skip pieces.
@@ -100,9 +106,11 @@ def convert_examples_to_features(
     if example.labels is not None:
       labels = convert_labels(example.labels, label_scheme or scheme, scheme)
       ids = [label_ids.get(label, NO_LABEL) for label in labels]
-    for feature, tokens in _windows_of(example, ids, tokenizer, max_seq_length, stride):
-      if index < 5:
-        _log_window(example, tokens, feature)
+    windows_of_example = _windows_of(example, ids, tokenizer, max_seq_length, stride)
+    for number, (feature, tokens) in enumerate(windows_of_example):
+      if index < _LOGGED and not number:
+        level = logging.INFO if index < shown else logging.DEBUG
+        _log_window(example, tokens, feature, level)
       yield feature
 
 
@@ -139,12 +147,12 @@ def padding_features(max_seq_length: int) -> InputFeatures:
   return InputFeatures(zeros, zeros, zeros, [NO_LABEL] * max_seq_length, zeros)
 
 
-def _log_window(example, tokens, feature) -> None:
-  logging.info("*** Example ***")
-  logging.info("guid: %s", example.guid)
-  logging.info("tokens: %s", " ".join(tokens))
+def _log_window(example, tokens, feature, level) -> None:
+  logging.log(level, "*** Example ***")
+  logging.log(level, "guid: %s", example.guid)
+  logging.log(level, "tokens: %s", " ".join(tokens))
   for name in ("input_ids", "input_mask", "segment_ids", "label_ids"):
-    logging.info("%s: %s", name, " ".join(map(str, getattr(feature, name))))
+    logging.log(level, "%s: %s", name, " ".join(map(str, getattr(feature, name))))
 
 
 def by_sentence(values: np.ndarray, examples: Sequence[InputExample]) -> list[np.ndarray]:

@@ -47,10 +47,10 @@ def test_what_flags_ask_for_is_done_with_the_best_weights(tmp_path, values, expe
   assert run.taken == [*expected, "used"]
 
 
-def test_examples_are_shown_once_and_only_if_wanted(tmp_path):
+def test_one_example_is_shown_and_only_if_wanted(tmp_path):
   run = TinyRun(tmp_path)
-  assert [run._shows_examples() for _ in range(3)] == [True, False, False]
-  assert not TinyRun(tmp_path, shows_examples=False)._shows_examples()
+  assert [run._shown_examples() for _ in range(3)] == [1, 0, 0]
+  assert not TinyRun(tmp_path, shows_examples=False)._shown_examples()
 
 
 def test_a_script_in_a_process_of_its_own(monkeypatch, capfd, tmp_path):

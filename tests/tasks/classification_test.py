@@ -146,3 +146,9 @@ def test_list_of_examples():
     WordTokenizer(),
   )
   assert [sum(features.input_mask) for features in found] == [3, 4, 5, 0]
+
+
+def test_an_example_without_a_label_is_not_logged_as_if_it_had_one(caplog):
+  with caplog.at_level("INFO", logger="absl"):
+    convert(InputExample("test-1", "a", label="0", is_labelled=False), length=5, index=0)
+  assert caplog.messages[-1] == "label: none, stored as (id = 0)"

@@ -1,0 +1,110 @@
+"""What a user reads on the terminal: two screens for a run, no line that only looks like a failure.
+
+Each script runs in a Python of its own, as TensorFlow writes when it is loaded.
+Alone: python -m pytest tests/system/quiet_runs_test.py -m ci (a minute)
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.kit import tiny_bert, tiny_entities, tiny_sentences
+from tests.kit.paths import ROOT
+
+pytestmark = pytest.mark.ci
+
+_TWO_SCREENS = 80  # lines
+_LOOKS_LIKE_A_FAILURE = re.compile(
+  r"cuInit|oneDNN|cuda|absl::InitializeLog|cpu_feature_guard|Traceback|[Dd]eprecat|^[IWEF]0000|"
+  r"\bERROR\b|retracing",
+  re.MULTILINE,
+)
+
+
+def _log_of(script: str, *words: str, **flags) -> str:
+  """What a script writes on standard error."""
+  inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "PYTHON"))}
+  done = subprocess.run(
+    [sys.executable, str(ROOT / f"{script}.py"), *words, *(f"--{k}={v}" for k, v in flags.items())],
+    env={**inherited, "CUDA_VISIBLE_DEVICES": "-1"},
+    capture_output=True,
+    text=True,
+    timeout=600,
+    check=False,
+  )
+  assert done.returncode == 0, done.stderr
+  return done.stderr
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> dict:
+  return tiny_bert.write(tmp_path_factory.mktemp("model"), tiny_sentences.VOCAB)
+
+
+@pytest.fixture(scope="module")
+def trained(model, tmp_path_factory):
+  """A run on own data with ten labels, as the first command of a new user; and its log."""
+  folder = tmp_path_factory.mktemp("own")
+  for split, count in (("train", 64), ("dev", 20), ("test", 10)):
+    rows = [(f"the film was {'abcdefghij'[i % 10]}", f"label {i % 10}") for i in range(count)]
+    header = ("text_a", "label") if split != "test" else ("text_a",)
+    tiny_sentences.write_rows(folder, f"{split}.tsv", header, *(row[: len(header)] for row in rows))
+  flags = {**model, "task_name": "csv", "data_dir": folder, "output_dir": folder / "out"}
+  steps = {"do_train": True, "do_eval": True, "do_predict": True}
+  return folder / "out", _log_of("run_classifier", **flags, **steps, max_seq_length=32)
+
+
+def test_a_run_on_own_data_fits_two_screens(trained):
+  _, log = trained
+  assert len(log.splitlines()) <= _TWO_SCREENS, log
+  assert log.count("*** Example ***") == 1
+  assert not _LOOKS_LIKE_A_FAILURE.search(log), log
+
+
+def test_a_run_of_entities_fits_two_screens(tmp_path):
+  model = tiny_bert.write(tmp_path, tiny_entities.VOCAB, **tiny_entities.SIZES)
+  for seed, split in enumerate(("train", "dev", "test")):
+    tiny_entities.write_conll(tmp_path / f"{split}.conll", tiny_entities.sentences(20, seed))
+  flags = {**model, "data_dir": tmp_path, "output_dir": tmp_path / "out", "max_seq_length": 16}
+  log = _log_of("run_ner", **flags, do_train=True, do_eval=True, do_predict=True)
+  assert len(log.splitlines()) <= _TWO_SCREENS, log
+  assert not _LOOKS_LIKE_A_FAILURE.search(log), log
+
+
+@pytest.mark.parametrize(
+  ("script", "words", "flags"),
+  [
+    ("doctor", [], {"output_dir": "{out}"}),
+    ("convert_checkpoint", ["inspect"], {"init_checkpoint": "{out}"}),
+    (
+      "export_hub",
+      [],
+      {"init_checkpoint": "{out}", "export_dir": "{tmp}/hub", "max_seq_length": 32},
+    ),
+    (
+      "extract_features",
+      [],
+      {
+        **{"init_checkpoint": "{out}", "input_file": "{tmp}/texts.txt", "layers": -1},
+        **{"output_file": "{tmp}/vectors.jsonl", "max_seq_length": 32},
+      },
+    ),
+    (
+      "attention_maps",
+      [],
+      {
+        **{"init_checkpoint": "{out}", "text": "the film", "output_file": "{tmp}/maps.png"},
+        "max_seq_length": 32,
+      },
+    ),
+  ],
+)
+def test_no_line_looks_like_a_failure(trained, tmp_path, script, words, flags):
+  out, _ = trained
+  (tmp_path / "texts.txt").write_text("the film was a\n")
+  values = {k: str(v).format(out=out, tmp=tmp_path) for k, v in flags.items()}
+  log = _log_of(script, *words, **values)
+  assert not _LOOKS_LIKE_A_FAILURE.search(log), log
