@@ -19,6 +19,7 @@ from keras import ops
 from bert.checkpoints import released_models
 from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import sizes, weights
+from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.layers import BertEmbeddings, TransformerLayer
 from bert.keras3.parts import (
   ACTIVATIONS,
@@ -33,7 +34,7 @@ from bert.model.configuration import BertConfig
 
 
 @register
-class BERT(TorchModule, Savable, keras.Model):
+class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
   """The encoder with its pooler, without a head.
 
   Attributes:

@@ -28,6 +28,7 @@ from bert.keras3.heads import (
   TextClassificationHead,
   TokenClassificationHead,
 )
+from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.outputs import (
   BertOutput,
   LogitsOutput,
@@ -43,7 +44,7 @@ from bert.keras3.torch_modules import TorchModule
 from bert.model.configuration import BertConfig
 
 
-class PretrainedModel(TorchModule, Savable, keras.Model):
+class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
   """Base of the models below: an encoder and heads.
 
   Attributes:
@@ -188,7 +189,7 @@ class PretrainedModel(TorchModule, Savable, keras.Model):
   def config(self) -> BertConfig:
     """The encoder's sizes, with `num_labels`; a copy."""
     config = self.bert.config
-    config.num_labels = self.num_labels
+    vars(config).update(num_labels=self.num_labels)
     return config
 
   def num_parameters(self) -> int:
@@ -338,6 +339,7 @@ class BertForMultipleChoice(_Classifier):
   # All choices share this bias, so it stays zero; transformers saves it, this project does not.
   optional_variables = ("output_bias",)
   num_outputs = 1
+  export_rank = 3
 
   def call(
     self,

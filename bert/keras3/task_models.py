@@ -16,16 +16,15 @@ from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import weights
 from bert.keras3.encoder import BERT
 from bert.keras3.heads import MaskedLMHead, MultipleChoiceHead, create_nlp_head
+from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.parts import register
-from bert.keras3.saving import Savable
+from bert.keras3.saving import INPUTS, Savable
 from bert.keras3.tasks import SIMILARITY_TASKS, NLPTaskConfig, NLPTaskType
 from bert.keras3.torch_modules import TorchModule
 
-_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-
 
 @register
-class TaskModel(TorchModule, Savable, keras.Model):
+class TaskModel(TorchModule, CheckedInputs, Savable, keras.Model):
   """A functional model of an encoder and heads; of the inputs only `input_ids` must be given.
 
   As in the encoder, all tokens are visible without `attention_mask`, and of segment 0 without
@@ -36,9 +35,20 @@ class TaskModel(TorchModule, Savable, keras.Model):
     """Calls the model; `inputs` is a dictionary, or the ids alone.
 
     Raises:
-      ValueError: ids are missing, or an input is unknown.
+      ValueError: ids are missing or out of range, or an input is unknown.
     """
+    self.check_inputs(inputs)
     return super().__call__(complete_inputs(inputs, tuple(self.input)), *args, **kwargs)
+
+  @property
+  def bert(self) -> BERT:
+    """The encoder."""
+    return next(layer for layer in self.layers if isinstance(layer, BERT))
+
+  def export_signature(self) -> list:
+    """See `Savable`."""
+    tensors = self.input.items()
+    return [{n: keras.InputSpec(shape=t.shape, dtype="int32", name=n) for n, t in tensors}]
 
 
 def complete_inputs(inputs, names: Sequence[str]) -> dict:
@@ -79,7 +89,7 @@ def create_inputs(*axes: int | None, prefix: str = "") -> dict[str, keras.KerasT
     prefix: put before each input's name.
   """
   shape = axes or (None,)
-  return {name: keras.Input(shape, dtype="int32", name=prefix + name) for name in _INPUTS}
+  return {name: keras.Input(shape, dtype="int32", name=prefix + name) for name in INPUTS}
 
 
 def create_bert_with_head(
@@ -178,7 +188,7 @@ def create_multi_task_bert(
 
 
 @register
-class MaskedLanguageModel(TorchModule, Savable, keras.Model):
+class MaskedLanguageModel(TorchModule, CheckedInputs, Savable, keras.Model):
   """A BERT that scores every word of the vocabulary for each token: float32 `[B, S, V]`.
 
   It is not a functional model, because its head reads the encoder's word embeddings.

@@ -1,0 +1,114 @@
+"""Checks ids before a model reads them.
+
+With an id beyond the vocabulary JAX computes NaN, PyTorch and TensorFlow fail deep inside a step,
+and a GPU may compute anything. Arrays in the computer's memory are checked here instead: those of
+NumPy, lists, and JAX's own outside a compiled function. Other tensors are not: looking at them
+would wait for the device.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import keras
+import numpy as np
+
+from bert.keras3.data import TextLoader
+
+
+class CheckedInputs(keras.Model if TYPE_CHECKING else object):  # type: ignore[misc]
+  """Base of the models, before Keras's own: `fit`, `predict`, calls and the others check ids."""
+
+  def check_inputs(self, inputs) -> None:
+    """Compares ids with the sizes of the encoder.
+
+    Args:
+      inputs: a dictionary of inputs, ids alone, or a `TextLoader`; others are not checked.
+
+    Raises:
+      ValueError: an id is out of range.
+    """
+    bert = getattr(self, "bert", self)
+    limits = {
+      "input_ids": bert.vocab_size,
+      "token_type_ids": bert.type_vocab_size,
+      "position_ids": bert.max_position_embeddings,
+    }
+    if isinstance(inputs, TextLoader):
+      inputs = inputs.dataset.rows.ids
+    if not isinstance(inputs, Mapping):
+      inputs = {"input_ids": inputs}
+    for name, ids in inputs.items():
+      for kind, limit in limits.items():
+        if str(name).endswith(kind) and _is_on_host(ids):
+          check_range(name, ids, limit)
+
+  def __call__(self, *args, **kwargs):
+    """Checks the ids and calls the model."""
+    self.check_inputs(args[0] if args else None)
+    self.check_inputs(kwargs)
+    return super().__call__(*args, **kwargs)
+
+  def fit(self, x=None, *args, validation_data=None, **kwargs):
+    """Checks the ids and trains; see `keras.Model.fit`."""
+    self.check_inputs(x)
+    if isinstance(validation_data, tuple):
+      self.check_inputs(validation_data[0])
+    return super().fit(x, *args, validation_data=validation_data, **kwargs)
+
+  def evaluate(self, x=None, *args, **kwargs):
+    """Checks the ids and evaluates; see `keras.Model.evaluate`."""
+    self.check_inputs(x)
+    return super().evaluate(x, *args, **kwargs)
+
+  def predict(self, x, *args, **kwargs):
+    """Checks the ids and predicts; see `keras.Model.predict`."""
+    self.check_inputs(x)
+    return super().predict(x, *args, **kwargs)
+
+  def train_on_batch(self, x, *args, **kwargs):
+    """Checks the ids and makes a step; see `keras.Model.train_on_batch`."""
+    self.check_inputs(x)
+    return super().train_on_batch(x, *args, **kwargs)
+
+  def test_on_batch(self, x, *args, **kwargs):
+    """Checks the ids and evaluates them; see `keras.Model.test_on_batch`."""
+    self.check_inputs(x)
+    return super().test_on_batch(x, *args, **kwargs)
+
+  def predict_on_batch(self, x):
+    """Checks the ids and predicts; see `keras.Model.predict_on_batch`."""
+    self.check_inputs(x)
+    return super().predict_on_batch(x)
+
+
+def _is_on_host(ids) -> bool:
+  if isinstance(ids, (np.ndarray, list, tuple)):
+    return True
+  if keras.backend.backend() != "jax":
+    return False
+  import jax
+
+  return isinstance(ids, jax.Array) and not isinstance(ids, jax.core.Tracer)
+
+
+def check_range(name: str, ids, limit: int) -> None:
+  """Checks that ids are at least 0 and below the limit.
+
+  Raises:
+    ValueError: one is not, or the rows have different lengths.
+
+  Example:
+    >>> check_range("input_ids", [[7, 30521]], 30522)
+  """
+  try:
+    ids = np.asarray(ids)
+  except ValueError:
+    raise ValueError(f"The rows of {name} have different lengths; pad them.") from None
+  if ids.dtype.kind not in "iuf" or not ids.size:
+    return
+  wrong = ids[(ids < 0) | (ids >= limit)]
+  if wrong.size:
+    raise ValueError(
+      f"{name} has {wrong.size} values out of range, such as {wrong[0]}: this model's are 0 to "
+      f"{limit - 1}. Is the tokenizer that of the model?"
+    )

@@ -1,0 +1,88 @@
+"""Ids out of range are named before a model reads them, on every backend.
+
+Run alone: python -m pytest tests/keras3/input_checks_test.py
+"""
+
+import keras
+import numpy as np
+import pytest
+
+from bert.keras3 import (
+  BERT,
+  BertForSequenceClassification,
+  NLPTaskConfig,
+  create_bert_with_head,
+  create_classification_dataloader,
+)
+from tests.kit.keras_models import TINY, random_inputs
+
+
+def encoder():
+  return BERT(**TINY)
+
+
+def pretrained_model():
+  return BertForSequenceClassification(BERT(**TINY))
+
+
+def functional_model():
+  task = NLPTaskConfig("topic", "topic_classification", num_classes=2)
+  return create_bert_with_head("tiny", task, bert_config_overrides=TINY)
+
+
+def masked_language_model():
+  task = NLPTaskConfig("words", "masked_language_modeling")
+  return create_bert_with_head("tiny", task, bert_config_overrides=TINY)
+
+
+@pytest.mark.parametrize(
+  "create", [encoder, pretrained_model, functional_model, masked_language_model]
+)
+def test_wrong_ids_are_named(create):
+  model, inputs, labels = create(), random_inputs(2, 6), np.array([0, 1])
+  model.compile("sgd", "sparse_categorical_crossentropy")
+  inputs["input_ids"][1, 2] = 40
+  message = "input_ids has 1 values out of range, such as 40: this model's are 0 to 39"
+  for method in (model, model.predict, model.predict_on_batch):
+    with pytest.raises(ValueError, match=message):
+      method(inputs)
+  for method in (model.fit, model.evaluate, model.train_on_batch, model.test_on_batch):
+    with pytest.raises(ValueError, match=message):
+      method(inputs, labels)
+  good = random_inputs(2, 6)
+  with pytest.raises(ValueError, match=message):
+    model.fit(good, labels, validation_data=(inputs, labels))
+  with pytest.raises(ValueError, match=message):
+    model(keras.ops.convert_to_tensor(inputs["input_ids"]).tolist() if False else inputs)
+  with pytest.raises(ValueError, match="token_type_ids has 12 values out of range, such as 2"):
+    model({"input_ids": good["input_ids"], "token_type_ids": np.full((2, 6), 2)})
+
+
+def test_ids_by_keyword():
+  with pytest.raises(ValueError, match="such as 50"):
+    pretrained_model()(input_ids=np.array([[50]]), attention_mask=np.array([[1]]))
+  with pytest.raises(ValueError, match="position_ids has 1 values out of range, such as 24"):
+    encoder()(np.array([[3]]), position_ids=np.array([[24]]))
+
+
+def test_negative_ids_and_ragged_rows():
+  model = encoder()
+  with pytest.raises(ValueError, match=r"such as -1: .* Is the tokenizer that of the model"):
+    model(np.array([[3, -1]]))
+  with pytest.raises(ValueError, match="The rows of input_ids have different lengths; pad them"):
+    model({"input_ids": [[1, 2], [3]]})
+
+
+def test_tensors_of_jax_are_checked_too():
+  if keras.backend.backend() != "jax":
+    pytest.skip("other tensors would have to be fetched from their device")
+  with pytest.raises(ValueError, match="such as 99"):
+    encoder()(keras.ops.convert_to_tensor(np.array([[99]], "int32")))
+
+
+def test_a_loader_with_another_vocabulary(tokenizer):
+  loader = create_classification_dataloader(["w80 w1", "w2"], [0, 1], tokenizer)
+  model = pretrained_model()
+  model.compile("sgd", "mse")
+  with pytest.raises(ValueError, match="input_ids has 1 values out of range, such as 85"):
+    model.fit(loader)
