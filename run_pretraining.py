@@ -489,7 +489,7 @@ class PreTraining(Run):
     self._train_files = train_files
     self._eval_files = eval_files
     self._masking = _masking(settings, vocab, bert_config) if settings.dynamic_masking else None
-    self._vocabulary = None
+    self._known: dict[str, str | bool | None] = {}
 
   def check_records(self) -> None:
     """Checks that the records suit the model and the flags, before the output folder is made."""
@@ -497,8 +497,11 @@ class PreTraining(Run):
     used = self._train_files if settings.do_train else []
     used = [*used, *(self._eval_files if settings.do_eval or settings.eval_every_steps else [])]
     used = list(dict.fromkeys(used))
-    self._vocabulary = check_manifests(used, self._record_format())
-    alone = [path for path in used if record_files.read_manifest(path).get("no_next_sentence")]
+    self._known = {"vocabulary": check_manifests(used, self._record_format())}
+    manifests = {path: record_files.read_manifest(path) for path in used}
+    if len(cases := {each.get("do_lower_case") for each in manifests.values()}) == 1:
+      self._known["do_lower_case"] = cases.pop()
+    alone = [path for path, each in manifests.items() if each.get("no_next_sentence")]
     if alone and settings.next_sentence_loss:
       logging.warning(
         "%s: written with --no_next_sentence, so its next_sentence_labels are all 0. "
@@ -521,13 +524,13 @@ class PreTraining(Run):
     )
 
   def _facts(self):
-    # The vocabulary of the records, which a run that trains need not be given.
-    known = {"vocabulary": self._vocabulary} if self._vocabulary else {}
+    # The vocabulary and the case of the records, which a run that trains need not be given.
+    known = {name: value for name, value in self._known.items() if value is not None}
     return {"task_name": "pretraining", **known}
 
   def _read(self):
     settings = self.settings
-    if (settings.do_eval or settings.eval_every_steps) and not settings.eval_input_file:
+    if settings.do_train and settings.reads_dev_set and not settings.eval_input_file:
       logging.warning(
         "Evaluating on --input_file, the records that train the model: the results say how well it "
         "knows these. --eval_input_file=FILES evaluates on others."
@@ -547,7 +550,8 @@ class PreTraining(Run):
     return self._input_fn(self._train_files, is_training=True), {}
 
   def _dev_data(self):
-    return self._input_fn(self._eval_files, is_training=False), "loss"
+    # Not the sum of both losses: next sentences are soon learned by heart, and would then decide.
+    return self._input_fn(self._eval_files, is_training=False), "masked_lm_loss"
 
   def _evaluate(self, checkpoint_path):
     self._evaluate_on(self._input_fn(self._eval_files, is_training=False), {}, checkpoint_path)

@@ -146,12 +146,14 @@ def test_records_whose_manifest_does_not_fit_are_refused(model, tmp_path, case):
 def test_a_fitting_manifest_and_a_smaller_vocabulary_train(model, tmp_path):
   path = tmp_path / "train.tfrecord"
   facts = {"max_seq_length": 16, "max_predictions_per_seq": 3, "dynamic_masking": False}
+  facts["do_lower_case"] = False
   write_with_facts(path, make_records(8), **facts, vocab_size=39, vocabulary="ab" * 32)
   values = {**model, "input_file": path, "output_dir": tmp_path / "out", "num_train_steps": 1}
   done = run_well(**values, do_train=True)
   assert "made with a vocabulary of 39 tokens" in done.err
   state = reading.read_state(str(tmp_path / "out/model.ckpt-1"))
   assert state["fingerprint"]["vocabulary"] == "ab" * 32
+  assert state["fingerprint"]["do_lower_case"] is False, "what runs that start from it need to know"
 
   # Records of another vocabulary do not go on with this model.
   write_with_facts(path, make_records(8), **facts, vocab_size=40, vocabulary="cd" * 32)
