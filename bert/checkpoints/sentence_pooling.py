@@ -62,7 +62,10 @@ def _of_sentence_transformers(folder: str) -> str | None:
   with open(path, encoding="utf-8") as reader:
     try:
       content = json.load(reader)
-      return next((name for name, key in _KEYS.items() if content.get(key)), None)
+      # Version 6 names the pooling; those before have a switch for each.
+      is_used = {name: content.get(key) for name, key in _KEYS.items()}
+      is_used[content.get("pooling_mode")] = True
+      return next(filter(is_used.get, POOLINGS), None)
     except (ValueError, AttributeError, RecursionError) as error:
       raise ValueError(f"{path} is not a JSON object ({error}).") from None
 

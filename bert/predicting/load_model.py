@@ -24,7 +24,10 @@ class LoadedFunction:
   Attributes:
     inputs: names of its arguments.
     list_inputs: those of them that take several strings per item, `[B, any]`.
+    needs_pairs: whether `text_b` cannot be missing, because the model compares it with `text_a`.
   """
+
+  needs_pairs = False
 
   def __init__(self, function, inputs: Sequence[str], owner, list_inputs: Sequence[str] = ()):
     """Also keeps `owner`, which has the variables: a traced function refers to them weakly."""
@@ -47,7 +50,9 @@ class LoadedFunction:
       if spec.dtype != tf.string or spec.shape.rank not in (1, 2):
         raise ValueError(f"the input {name} is {spec.dtype.name}, of shape {spec.shape}, not text")
     lists = [name for name, spec in specs.items() if spec.shape.rank == 2]
-    return cls(function, sorted(specs), owner, lists)  # a SavedModel stores them in any order
+    loaded = cls(function, sorted(specs), owner, lists)  # a SavedModel stores them in any order
+    loaded.needs_pairs = "similarity" in function.structured_outputs
+    return loaded
 
   def __call__(self, batch: Arrays) -> Arrays:
     """Runs the function on NumPy arrays or lists of strings."""

@@ -311,8 +311,17 @@ class Predictor:
 
   @classmethod
   def _of_texts(cls, function: LoadedFunction, batch_size: int, chunk_size: int) -> "Predictor":
+    def featurize(item):
+      texts = name_texts(item, function.inputs, function.list_inputs)
+      if function.needs_pairs and not texts["text_b"].strip():
+        raise ValueError(
+          f'{item!r:.80} is one text, but this model compares two, as in "It rains. ||| It is '
+          'wet.". Vectors of single texts: predict.py --task=vectors, Predictor.from_checkpoint.'
+        )
+      return texts
+
     return cls(
-      lambda item: name_texts(item, function.inputs, function.list_inputs),
+      featurize,
       function,
       function.inputs,
       _own_answers,

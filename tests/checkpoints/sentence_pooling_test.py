@@ -50,6 +50,15 @@ def test_so_does_a_folder_of_sentence_transformers(tmp_path, pooling):
   assert settings == {"max_seq_length": 64, "do_lower_case": False}
 
 
+@pytest.mark.parametrize(("mode", "expected"), [("max", "max"), ("lasttoken", None)])
+def test_so_does_one_of_its_version_6(tmp_path, mode, expected):
+  (tmp_path / "1_Pooling").mkdir()
+  content = {"embedding_dimension": 16, "pooling_mode": mode, "include_prompt": True}
+  (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(content))
+  safetensors_file.write(str(tmp_path / "model.safetensors"), {"a": np.zeros(1)}, {})
+  assert sentence_pooling.pooling_of(tmp_path) == expected
+
+
 @pytest.mark.parametrize("content", ["", "[1]", "{"])
 def test_a_damaged_file_is_named(tmp_path, content):
   sentence_pooling.write_sentence_transformers(tmp_path, "cls", 16, 64)
