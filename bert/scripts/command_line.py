@@ -21,6 +21,7 @@ import contextlib
 import dataclasses
 import logging as std_logging
 import os
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -255,7 +256,11 @@ def _note_positional(word: str, previous: str, words: _Words) -> None:
       f"Write {previous}={word}."
     )
   elif not words.takes_arguments:
-    words.warnings.append(f'Ignoring the argument "{word}": it belongs to no flag.')
+    # A flag without its dashes, or with one long dash, into which some programs turn two.
+    meant = word.lstrip("-\u2010\u2011\u2012\u2013\u2014\u2212")
+    is_flag = meant and _find_flag(meant.partition("=")[0])[0] is not None
+    question = f" Did you mean --{meant}?" if is_flag else ""
+    words.warnings.append(f'Ignoring the argument "{word}": it belongs to no flag.{question}')
 
 
 def _set_flags(words: _Words) -> None:
@@ -296,7 +301,17 @@ def _bad_value(flag: flags.Flag, value: str, error: Exception) -> str:
     expected = parser.syntactic_help
   if not expected:
     return f"{error}.".removeprefix("flag ")
-  return f'Flag --{flag.name} takes {expected}, not "{value}".'
+  return f'Flag --{flag.name} takes {expected}, not "{value}".{_about_value(parser, value)}'
+
+
+def _about_value(parser: flags.ArgumentParser, value: str) -> str:
+  """What was probably meant by a value that a flag cannot have."""
+  if isinstance(parser, flags.FloatParser) and re.fullmatch(r"\d+,\d+", value):
+    return f" Write a decimal point: {value.replace(',', '.')}."
+  import difflib  # Rarely needed, and not free to import.
+
+  near = difflib.get_close_matches(value, getattr(parser, "enum_values", ()), n=1, cutoff=0.5)
+  return f" Did you mean {near[0]}?" if near else ""
 
 
 def _about_unknown(words: _Words, start: str = "Ignoring") -> Iterator[str]:

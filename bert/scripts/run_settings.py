@@ -439,6 +439,8 @@ def check_training(settings: RunSettings) -> None:
     *("num_train_steps", "max_eval_steps", "max_seq_length", "max_predictions_per_seq"),
   )
   settings.check_at_least(0, "num_warmup_steps", "eval_every_steps")
+  settings.check("seed", lambda value: abs(value) < 1 << 63, "below 2^63")
+  settings.check("label_separator", bool, "what stands between two labels, not empty")
   for name in ("learning_rate", "head_learning_rate"):
     settings.check(name, lambda value: 0 <= value < math.inf, "a number of at least 0")
   settings.check("num_train_epochs", lambda value: 0 < value < math.inf, "a positive number")

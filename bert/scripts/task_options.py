@@ -4,13 +4,23 @@ from absl import logging
 
 from bert.scripts import run_files
 from bert.scripts.run_settings import RunSettings
-from bert.tasks.glue import create_processor
+from bert.tasks.glue import create_processor, find_processor
 from bert.tasks.processors import DataProcessor
 
 _OPTIONS = (
   *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
   *("label_separator", "header", "skip_bad_rows"),
 )
+
+
+def check(settings: RunSettings) -> None:
+  """Checks that the task exists and has the options that were given, before files are fetched.
+
+  Raises:
+    ValueError: see `glue.create_processor`.
+  """
+  given = [name for name in _OPTIONS if settings.values[name] is not None]
+  find_processor(settings.task_name, given)
 
 
 def processor_of(settings: RunSettings) -> DataProcessor:

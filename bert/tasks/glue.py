@@ -11,6 +11,7 @@ TensorFlow.
 import difflib
 import inspect
 import os
+from collections.abc import Iterable
 
 from bert.io import filesystem
 from bert.io.tables import DataError, Row, check_text, read_lines
@@ -261,19 +262,24 @@ def create_processor(task_name: str, **options) -> DataProcessor:
     >>> create_processor("STS_B").get_labels()
     ['score']
   """
+  given = {name: value for name, value in options.items() if value is not None}
+  return find_processor(task_name, given)(**given)
+
+
+def find_processor(task_name: str, options: Iterable[str] = ()) -> type[DataProcessor]:
+  """The class of a task's processor, if it takes these options; `Raises` as `create_processor`."""
   names = {_plain(name): name for name in PROCESSORS}
   if _plain(task_name) not in names:
     near = difflib.get_close_matches(task_name.lower(), PROCESSORS, n=1)
     hint = f"Did you mean {near[0]}?" if near else f"Known tasks: {', '.join(PROCESSORS)}."
     raise ValueError(f"Task not found: {task_name}. {hint}")
   processor = PROCESSORS[names[_plain(task_name)]]
-  given = {name: value for name, value in options.items() if value is not None}
   accepted = inspect.signature(processor).parameters
-  for name in given:
+  for name in options:
     if name not in accepted:
       takes = ", ".join(accepted) or "no options"
       raise ValueError(f"The task {task_name} has no option {name}; it takes {takes}.")
-  return processor(**given)
+  return processor
 
 
 def _plain(task_name: str) -> str:

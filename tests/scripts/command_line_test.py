@@ -139,6 +139,16 @@ def test_words_that_are_no_flags_are_reported_and_handed_on(run):
     assert f'Ignoring the argument "{word}"' in done.stderr
 
 
+@pytest.mark.parametrize("word", ["data_dir=x", "\u2014data_dir=x", "\u2013\u2013data_dir=x"])
+def test_a_flag_without_its_dashes_is_recognised(run, word):
+  assert f'argument "{word}": it belongs to no flag. Did you mean --data_dir=x?' in run(word).stderr
+
+
+def test_a_value_that_was_probably_meant(run):
+  assert "Write a decimal point: 0.00002." in run("--learning_rate=0,00002").stderr
+  assert 'not "bfloat". Did you mean bfloat16?' in run("--dtype=bfloat").stderr
+
+
 def test_a_switch_with_its_value_after_a_space_is_explained(run):
   done = run("--do_train", "false")
   assert report_of(done)["do_train"] is True  # As absl, and so the original, reads it.
