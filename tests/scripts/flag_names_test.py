@@ -54,8 +54,8 @@ USUAL = [
 
 def suggestion(script, name) -> str:
   with flag_groups.defined_flags(script.define_flags) as values:
-    switches = [each for each in values if values[each].boolean]
-    return flag_names.suggestion(name, list(values), switches)
+    own = flag_groups.own_names(values)
+    return flag_names.suggestion(name, own, [each for each in own if values[each].boolean])
 
 
 @pytest.mark.parametrize(("name", "meant"), USUAL)
