@@ -301,7 +301,10 @@ def define_eval_in_training_flags() -> None:
       "eval_every_steps", 0, "Evaluate on the dev set every N training steps; 0: never."
     )
     flags.DEFINE_string(
-      "best_metric", None, "The metric that selects the best checkpoint. Default: the task's own."
+      "best_metric",
+      None,
+      "The metric that selects the best checkpoint; of equal values, the earliest. Default: the "
+      "task's own; in pre-training masked_lm_loss.",
     )
     flags.DEFINE_bool(
       "keep_best",

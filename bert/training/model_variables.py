@@ -87,6 +87,8 @@ class ModelVariables:
     report = loading.init_from_checkpoint(prefix, self.weights())
     self.is_filled = True
     logging.info("%s", report.summary())
+    if not (is_training or report.skipped()):  # the whole model is that checkpoint's
+      self.global_step.assign(resumption.step_of(prefix))
     if report.missing:
       is_head = not any(name.startswith(report.required_scope) for name in report.missing)
       is_expected = is_training and is_head

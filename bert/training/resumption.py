@@ -31,7 +31,8 @@ class RunState:
   Attributes:
     seed: of dropout and of the order of the data.
     examples: consumed so far, in this order.
-    best_value: of the metric that evaluation during training watches; None before the first.
+    best_metric: the name of the result that evaluation during training watches.
+    best_value: of that metric; None before the first evaluation.
     best_step: the step of that value.
     evaluated_step: of the last evaluation.
     evaluations_without_improvement: in a row, up to now.
@@ -39,6 +40,7 @@ class RunState:
 
   seed: int
   examples: int = 0
+  best_metric: str | None = None
   best_value: float | None = None
   best_step: int = 0
   evaluated_step: int = -1

@@ -100,7 +100,7 @@ class EvalSpec:
   Attributes:
     input_fn: the evaluation data.
     every_steps: evaluate every N steps, and at the end.
-    metric: the result that decides which checkpoint is best.
+    metric: the result that decides which checkpoint is best; of equal ones, the earliest.
     higher_is_better: whether a larger `metric` is better.
     patience: stop after N evaluations in a row without improvement; None: never.
     keep_best: save the best weights under `model_dir/best`.

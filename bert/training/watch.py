@@ -49,7 +49,8 @@ class Watch:
       raise ValueError(
         f"EvalSpec.metric={metric!r} is not a numeric result; results are {', '.join(results)}."
       )
-    state.evaluated_step = step
+    self._forget_another_metric(state)
+    state.best_metric, state.evaluated_step = metric, step
     self._compare_with_best(results[metric], state)
     if not self.has_lost_patience(state):
       return False
@@ -63,7 +64,15 @@ class Watch:
     )
     return True
 
+  def _forget_another_metric(self, state: RunState) -> None:
+    """Starts the comparison anew where the run before watched another result."""
+    if state.best_metric in (None, self.spec.metric):  # None: written by an earlier version
+      return
+    logging.info("The best was that by %s, now by %s.", state.best_metric, self.spec.metric)
+    state.best_value, state.evaluations_without_improvement = None, 0
+
   def _compare_with_best(self, value: float, state: RunState) -> None:
+    # An equal value is no improvement: the weights that were trained least stay, and patience ends.
     if not self._is_better(value, state.best_value):
       state.evaluations_without_improvement += 1
       return
@@ -80,6 +89,8 @@ class Watch:
   def has_lost_patience(self, state: RunState) -> bool:
     """Whether the last `patience` evaluations brought no improvement."""
     patience = self.spec.patience
+    if state.best_metric not in (None, self.spec.metric):
+      return False
     return patience is not None and state.evaluations_without_improvement >= patience
 
 

@@ -121,6 +121,9 @@ def test_evaluation_on_training_records_is_warned_of(trained, tmp_path):
   others = tmp_path / "others.tfrecord"
   write_records(others, make_records(6, seed=1))
   values = {**trained.copied_to(tmp_path), "eval_input_file": others}
+  # The form of 2018: nothing trains, so --input_file holds whatever the user wants to evaluate on.
+  done = run_well(**{**values, "input_file": others, "eval_input_file": ""}, do_eval=True)
+  assert "evaluates on others" not in done.err
   # Without training the records of --input_file are not read, so that they need not be there.
   done = run_well(**{**values, "input_file": "gone"}, do_eval=True)
   assert "evaluates on others" not in done.err
@@ -137,13 +140,13 @@ def test_evaluation_during_training_leaves_a_curve_and_the_best(trained, tmp_pat
   values |= {"output_dir": tmp_path / "out", "eval_batch_size": 4, "max_eval_steps": 3}
   done = run_well(**values, eval_every_steps=3, do_train=True, do_eval=True, plots=True)
   assert (tmp_path / "out/plots/training.png").is_file()
-  curve = series_in(tmp_path / "out/eval")["loss"]
+  curve = series_in(tmp_path / "out/eval")["masked_lm_loss"]
   assert sorted(curve) == [3, 6, 8]
   best = min(curve, key=curve.get)
   assert tensors(tmp_path / "out/best")["global_step"] == best
   results = results_in(tmp_path / "out/eval_results.txt")
   assert results["global_step"] == best
-  assert results["loss"] == pytest.approx(curve[best], rel=1e-5)
+  assert results["masked_lm_loss"] == pytest.approx(curve[best], rel=1e-5)
   assert "evaluates on others" not in done.err
   # The steps between are those of a run without evaluation.
   run_well(**{**values, "output_dir": tmp_path / "plain"}, do_train=True)

@@ -167,3 +167,14 @@ def test_variables_by_name(tmp_path):
   np.testing.assert_array_equal(
     model.get_variable_value("toy/kernel"), model.store.variables["toy/kernel"].numpy()
   )
+
+
+def test_an_init_checkpoint_that_is_evaluated_reports_its_step(tmp_path):
+  make(tmp_path / "source").train(train_input_fn, 4)
+  params = {"init": str(tmp_path / "source" / "model.ckpt-4")}
+  model = make(tmp_path / "run", params)
+  assert model.evaluate(eval_input_fn)["global_step"] == 4
+  resave(tmp_path / "source", 4, drop=lambda name: name == "toy/bias")
+  assert make(tmp_path / "other", params).evaluate(eval_input_fn)["global_step"] == 0
+  model.train(train_input_fn, 2)
+  assert finding.latest(str(tmp_path / "run")) == f"{tmp_path}/run/model.ckpt-2"

@@ -346,3 +346,14 @@ def test_evaluations_of_a_run_are_one_event_file_with_each_step_once(tmp_path):
   events = [e for e in tf.compat.v1.train.summary_iterator(str(path)) if e.HasField("summary")]
   steps = [event.step for event in events if event.summary.value[0].tag == "eval_loss"]
   assert steps == [2, 4, 6]
+
+
+def test_the_best_by_another_metric_is_no_measure(tmp_path, caplog):
+  scripted(tmp_path).train(train_input_fn, 2, scripted_eval_spec(patience=1))
+  spec = EvalSpec(eval_input_fn, 1, "eval_loss", higher_is_better=False, patience=1)
+  with caplog.at_level("INFO", logger="absl"):
+    scripted(tmp_path).train(train_input_fn, 3, spec)
+  assert "The best was that by scripted, now by eval_loss." in caplog.text
+  run_state = reading.read_state(str(tmp_path / "model.ckpt-3"))["run"]
+  assert (run_state["best_metric"], run_state["best_step"]) == ("eval_loss", 3)
+  assert run_state["best_value"] == scalars_in(tmp_path / "eval")[3]["eval_loss"]
