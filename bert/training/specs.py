@@ -34,6 +34,7 @@ class EstimatorSpec:
     progress: names of summaries (or `learning_rate`) that progress lines show, too.
     rates: name of a speed -> name of the summary that holds its amount per example. With
       `{"tokens/sec": "tokens_per_example"}` tokens per second are written and shown.
+    eval_metric_ops: of TensorFlow 1; a ValueError says what to give instead.
   """
 
   mode: str
@@ -45,6 +46,14 @@ class EstimatorSpec:
   summaries: dict[str, tf.Tensor | Callable[[], tf.Tensor]] | None = None
   progress: Sequence[str] = ()
   rates: dict[str, str] = dataclasses.field(default_factory=dict)
+  eval_metric_ops: dataclasses.InitVar[Any] = None
+
+  def __post_init__(self, eval_metric_ops):
+    if eval_metric_ops:
+      raise ValueError(
+        "EstimatorSpec: eval_metric_ops counts batch by batch in a graph of TensorFlow 1. Give "
+        "eval_metrics=(metric_fn, tensors), whose metric_fn gets the arrays of the whole data set."
+      )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -336,3 +336,21 @@ def test_a_checkpoint_that_a_training_removes_meanwhile_gives_way_to_the_newest(
   assert model.evaluate(slow_input_fn)["global_step"] == 4
   with pytest.raises(ValueError, match=r"model\.ckpt-2"):
     model.evaluate(eval_input_fn, checkpoint_path=f"{tmp_path}/model.ckpt-2")
+
+
+def test_names_and_shapes_of_features_are_logged_once(tmp_path, caplog):
+  model = make(tmp_path)
+  with caplog.at_level("INFO", logger="absl"):
+    model.train(train_input_fn, max_steps=1)
+    model.evaluate(eval_input_fn)
+  assert caplog.messages.count("*** Features ***") == 1
+  after = caplog.messages[caplog.messages.index("*** Features ***") + 1 :]
+  assert after[:2] == [
+    "  name = input_ids, shape = (4, None)",
+    "  name = label_ids, shape = (4,)",
+  ]
+
+
+def test_metrics_of_tensorflow_1_are_answered_with_ours():
+  with pytest.raises(ValueError, match="Give eval_metrics="):
+    EstimatorSpec("eval", loss=tf.constant(1.0), eval_metric_ops={"eval_accuracy": (0, 0)})
