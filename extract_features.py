@@ -293,7 +293,7 @@ def check_flags() -> list[int]:
     )
   if FLAGS.similarity and (FLAGS.output_format != "jsonl" or FLAGS.plot):
     raise command_line.UsageError("--similarity writes JSON lines only, without --plot.")
-  text_lines.check_output_file(FLAGS.output_file)
+  text_lines.check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
   if FLAGS.plot:
     text_lines.check_output_file(FLAGS.plot, "plot")
   return parse_layers(FLAGS.layers)

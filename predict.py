@@ -84,7 +84,7 @@ def check_flags() -> None:
   if bool(FLAGS.saved_model) == bool(FLAGS.init_checkpoint):
     raise command_line.UsageError("Name one model: --saved_model or --init_checkpoint.")
   run_settings.from_flags().check_at_least(1, "batch_size")
-  check_output_file(FLAGS.output_file)
+  check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
   ignored = []
   if FLAGS.saved_model:
     ignored = ["bert_config_file", "vocab_file", "do_lower_case"]

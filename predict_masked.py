@@ -79,7 +79,7 @@ def check_flags() -> None:
     raise command_line.UsageError("--text and --input_file exclude each other.")
   run_settings.from_flags().check_at_least(1, "top_k", "batch_size")
   if FLAGS.output_file:
-    text_lines.check_output_file(FLAGS.output_file)
+    text_lines.check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
   if FLAGS.saved_model:
     brings = "an exported encoder has its own"
     names = ("bert_config_file", "vocab_file", "do_lower_case", "dtype")

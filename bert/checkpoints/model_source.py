@@ -13,7 +13,6 @@ configuration and vocabulary belong to it: `model_files.find`.
 
 import enum
 import os
-import re
 from typing import NamedTuple
 
 from absl import logging
@@ -25,6 +24,11 @@ from bert.checkpoints.safetensors_file import INDEX_SUFFIX
 from bert.io import filesystem
 
 _ARCHIVES = (".zip", ".tar.gz", ".tgz")
+_EXPORTS = (".onnx", ".tflite", ".pb", ".mlmodel")
+_SAVE_AGAIN = (
+  "It is not read. Load it with the program that wrote it, and save it as .keras, or with "
+  "transformers' save_pretrained as safetensors."
+)
 _MANY_FILES = 100  # of a folder that is searched for what was meant
 
 
@@ -173,7 +177,7 @@ def _explain_absence(path: str) -> ModelSource:
     raise CheckpointError(_about_file(path))
   if path.endswith(_ARCHIVES):
     raise CheckpointError(f"There is no {path}; and if it is an archive: unpack it, {_GIVE_FOLDER}")
-  if "/" not in path and os.sep not in path and ".ckpt" not in path:
+  if "/" not in path.rstrip("/") and os.sep not in path.rstrip(os.sep) and ".ckpt" not in path:
     what = f"{path} is neither a file or folder here nor the name of a released model."
     raise CheckpointError(f"{what} {_of_family(family)}{near}")
   raise CheckpointError(f"No checkpoint {path}: {_about_path(path, family)}")
@@ -190,6 +194,10 @@ def _of_family(family: str | None) -> str:
 def _about_file(path: str) -> str:
   if path.endswith(_ARCHIVES):
     return f"{path} is an archive: unpack it, {_GIVE_FOLDER}"
+  if path.endswith(_EXPORTS):
+    return f"{path} is an exported graph. Give the checkpoint that it was made from."
+  if path.endswith((".h5", ".msgpack")):
+    return f"{path} is a file of another format of Keras, JAX or transformers. {_SAVE_AGAIN}"
   if path.endswith((".bin", ".pt", ".pth")):
     return (
       f"{path} is not a TensorFlow checkpoint. If PyTorch wrote it: such a file can run any code "
@@ -211,10 +219,12 @@ def _about_path(path: str, family: str | None) -> str:
     similar = _similar_folder(path)
     return f"{index}, nor a folder of this name.{_meant(similar) if similar else nearby(folder)}"
   reason = f"the folder {folder} does not exist."
+  if "$" in path:
+    return f"{reason} The shell replaces a variable outside single quotes only."
   if released := next(filter(None, map(model_names.released_name_of, path.split("/"))), None):
     return f"{reason} {released} alone is the name of a released model, which is downloaded."
-  if re.match(r"\w+:/[^/]", path):
-    return reason + _meant(path.replace(":/", "://", 1))
+  if remote := filesystem.meant_as_remote(path):
+    return reason + _meant(remote)
   if similar := _similar_folder(folder):
     return reason + _meant(os.path.join(similar, name))
   if path.count("/") == 1 and ".ckpt" not in name:
@@ -244,8 +254,13 @@ def _similar_folder(folder: str) -> str | None:
 
 
 def nearby(folder: str) -> str:
-  """The checkpoints in a folder and directly below it, as a sentence; empty without any."""
+  """What was perhaps meant in a folder without the checkpoint, as sentences; empty without any."""
   names = filesystem.list_folder(folder)[:_MANY_FILES]
+  weights = [name for name in names if name.endswith((".safetensors", ".keras"))]
+  if weights:
+    return f" Name a file in it: {abbreviate(weights, 5)}."
+  if others := [name for name in names if name.endswith((".h5", ".msgpack"))]:
+    return f" It has {abbreviate(others, 5)}, a file of another format. {_SAVE_AGAIN}"
   subfolders = [os.path.join(folder, name) for name in names]
   prefixes = [
     os.path.join(place, name.removesuffix(".index"))

@@ -10,6 +10,7 @@ import errno
 import glob
 import io
 import os
+import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -34,6 +35,18 @@ def is_web_address(path: str | os.PathLike) -> bool:
     (True, False)
   """
   return os.fspath(path).startswith(("https://", "http://"))
+
+
+def meant_as_remote(path: str | os.PathLike) -> str | None:
+  """The remote path that is probably meant by one that lost a slash; None for other paths.
+
+  Example:
+    >>> meant_as_remote("gs:/bucket/out"), meant_as_remote("/tmp/out"), meant_as_remote("C:/out")
+    ('gs://bucket/out', None, None)
+  """
+  path = os.fspath(path)
+  match = re.match(r"(gs|s3a?|hdfs|https?|file|abfss?|dbfs):/+", path)
+  return f"{match[1]}://{path[match.end() :]}" if match and not is_remote(path) else None
 
 
 def check_local(path: str | os.PathLike) -> None:

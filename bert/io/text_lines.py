@@ -80,9 +80,19 @@ def written_output(path: str) -> Iterator[BinaryIO]:
     yield writer
 
 
-def check_output_file(path: str, flag: str = "output_file") -> None:
-  """Raises an OSError if the file of a flag cannot be written; called before long work starts."""
-  if path == STANDARD_STREAM or filesystem.is_remote(path):
+def check_output_file(path: str, flag: str = "output_file", input_file: str | None = None) -> None:
+  """Raises an OSError if the file of a flag cannot be written; called before long work starts.
+
+  Args:
+    path: the value of the flag.
+    flag: its name.
+    input_file: a file that is read, and must not be the same one.
+  """
+  if path == STANDARD_STREAM:
+    return
+  if input_file and os.path.realpath(input_file) == os.path.realpath(path):
+    raise FileExistsError(f"--{flag}={path} is also the --input_file, which would be lost.")
+  if filesystem.is_remote(path):
     return
   folder = os.path.dirname(path) or "."
   if not os.path.isdir(folder):

@@ -39,6 +39,8 @@ class PathParser(flags.ArgumentParser):
 
   def _parse_one(self, path: str) -> str:
     path = os.path.expanduser(path)
+    if meant := filesystem.meant_as_remote(path):
+      raise ValueError(f"did you mean {meant}? If it is a local folder, write ./{path}")
     if self.local:
       path = path.removeprefix("file://")
       if filesystem.is_remote(path):

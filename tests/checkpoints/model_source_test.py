@@ -20,7 +20,7 @@ FILES = {
   "transformers": ("config.json", "model.safetensors", "vocab.txt"),
   "sharded": ("model.safetensors.index.json",),
   "pickled": ("pytorch_model.bin",),
-  "keras": ("model.keras",),
+  "keras": ("model.keras", "other.h5"),
   "empty": (),
   "owner/name": ("model.ckpt-3.index",),
 }
@@ -83,6 +83,13 @@ def test_remote_paths(place):
   assert identify(f"file://{place}/released").kind is Kind.CHECKPOINT_FOLDER
 
 
+def test_what_a_folder_without_a_checkpoint_has(place):
+  (place / "empty" / "tf_model.h5").touch()
+  assert "It has tf_model.h5, a file of another format." in model_source.nearby("empty")
+  (place / "empty" / "encoder.safetensors").touch()
+  assert model_source.nearby("empty") == " Name a file in it: encoder.safetensors."
+
+
 def test_a_folder_here_comes_before_a_name(place):
   (place / BASE).mkdir()
   assert model_source.local_path(BASE) == BASE
@@ -125,6 +132,10 @@ def test_a_released_model_is_downloaded(monkeypatch):
     ("released/model.ckpt", ("released/model.ckpt.index does not exist", "Nearby: released/bert_")),
     ("bert_model.ckpt", ("bert_model.ckpt.index does not exist", "Nearby: ")),
     (f"{BASE}/bert_model.ckpt", (f"{BASE} alone is the name of a released model",)),
+    ("bert-base-uncase/", ("neither a file or folder here nor", f"mean {BASE}?")),
+    ("$BERT_BASE_DIR/bert_model.ckpt", ("the folder $BERT_BASE_DIR does not", "single quotes")),
+    ("keras/other.h5", ("another format of Keras", "save_pretrained")),
+    ("encoder/saved_model.pb", ("is an exported graph",)),
     ("owner/nam", ("nor a folder of this name. Did you mean owner/name?",)),
     ("gs:/bucket/model.ckpt", ("Did you mean gs://bucket/model.ckpt?",)),
     (f"/nowhere/{BASE}", (f"{BASE} alone is the name of a released model",)),

@@ -49,3 +49,12 @@ def test_lines_are_those_of_the_file(tmp_path):
   path.write_bytes(b"ok\nbad \xe9\n")
   with pytest.raises(DataError, match=r"in\.txt, line 2: byte 0xe9 is not UTF-8"):
     list(text_lines.read_lines(str(path)))
+
+
+def test_an_input_is_not_overwritten(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  (tmp_path / "a.txt").touch()
+  with pytest.raises(FileExistsError, match=r"^--output_file=\./a.txt is also the --input_file"):
+    text_lines.check_output_file("./a.txt", input_file="a.txt")
+  text_lines.check_output_file("b.txt", input_file="a.txt")
+  text_lines.check_output_file("-", input_file="-")

@@ -65,6 +65,12 @@ def test_remote_paths_where_only_local_ones_do(script):
       command_line.parse(["script.py", f"--{flag.name}=gs://bucket/x"])
 
 
+def test_a_lost_slash_makes_no_local_folder(script):
+  for flag in paths_of_script():
+    with pytest.raises(command_line.UsageError, match=r"mean gs://b/x\? If .* write \./gs:/b/x"):
+      command_line.parse(["script.py", f"--{flag.name}=gs:/b/x"])
+
+
 def test_an_empty_path_is_named(script, caplog):
   for flag in paths_of_script():
     before = flag.value
