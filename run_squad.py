@@ -98,7 +98,8 @@ def define_flags() -> None:
       "null_score_diff_threshold",
       0.0,
       "SQuAD 2.0: predict no answer where its logit exceeds the best answer's by more than this. "
-      "eval_results.txt has the best value, best_f1_thresh.",
+      "With --do_eval, eval_results.txt has the value for the best F1: "
+      "best_f1_null_score_diff_threshold.",
     )
     flags.DEFINE_bool(
       "verbose_logging", False, "Log each answer whose place in the text is not found exactly."

@@ -7,6 +7,7 @@ arXiv:1606.05250, and 2018, arXiv:1806.03822): percentages, under the same names
 """
 
 import collections
+import itertools
 import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -133,9 +134,9 @@ def evaluate_answers(answers: Iterable, version_2_with_negative: bool) -> dict[s
     version_2_with_negative: whether to use the rules of 2.0, with the best thresholds, or of 1.1.
 
   Returns:
-    Those of `evaluate_v1` and the `total` of questions; or those of `evaluate_v2`, whose best
-    thresholds are values for `--null_score_diff_threshold`, and `HasAns_exact_if_answered` and
-    `HasAns_f1_if_answered`: the scores of the answerable questions if all of them were answered.
+    Those of `evaluate_v1` and the `total` of questions; or those of `evaluate_v2`, and
+    `best_f1_null_score_diff_threshold`: see `threshold_that_holds`; and `HasAns_exact_if_answered`
+    and `HasAns_f1_if_answered`: the scores of the answerable questions if all were answered.
   """
   by_id = {answer.example.qas_id: answer for answer in answers}
   gold = {qid: answer.example.answers for qid, answer in by_id.items()}
@@ -145,6 +146,7 @@ def evaluate_answers(answers: Iterable, version_2_with_negative: bool) -> dict[s
   null_odds = {qid: answer.null_odds for qid, answer in by_id.items()}
   best = {qid: a.best_answer.text if a.best_answer else "" for qid, a in by_id.items()}
   results = evaluate_v2(gold, predictions, null_odds, best)
+  results["best_f1_null_score_diff_threshold"] = threshold_that_holds(gold, best, null_odds)
   answerable = {qid: texts for qid, texts in gold.items() if texts}
   if answerable:
     forced = evaluate_v2(answerable, best)
@@ -169,7 +171,9 @@ def find_best_threshold(
     null_odds: id -> odds of no answer.
 
   Returns:
-    The best score as a percentage, and the threshold; 0.0 if no answers at all score best.
+    The best score as a percentage, and the threshold. As in the official script the latter is 0.0
+    if no answers at all score best, although some odds may be below that; and of questions with
+    equal odds one may be answered and another not. `threshold_that_holds` can be used instead.
   """
   score = best_score = float(sum(not answers[qid] for qid in scores))
   best_threshold = 0.0
@@ -183,6 +187,41 @@ def find_best_threshold(
     if score > best_score:
       best_score, best_threshold = score, null_odds[qid]
   return 100.0 * best_score / len(scores), best_threshold
+
+
+def threshold_that_holds(
+  answers: Mapping[str, Sequence[str]],
+  predictions: Mapping[str, str],
+  null_odds: Mapping[str, float],
+) -> float:
+  """The threshold that gives the best F1 when it is used: `--null_score_diff_threshold`.
+
+  It lies halfway between the odds of the questions that are answered and of those that are not, or
+  1 beyond all of them, so that rounding does not matter.
+
+  Args:
+    answers: id -> correct answers, an empty list for a question without an answer.
+    predictions: id -> answer; "" for none.
+    null_odds: id -> odds of no answer, of at least one question.
+
+  Example:
+    >>> threshold_that_holds({"a": ["x"], "b": []}, {"a": "x", "b": "y"}, {"a": -3.0, "b": 1.0})
+    -1.0
+    >>> threshold_that_holds({"a": ["x"], "b": []}, {"a": "y", "b": "y"}, {"a": -3.0, "b": 1.0})
+    -4.0
+  """
+  gold = {qid: [a for a in texts if normalize_answer(a)] or [""] for qid, texts in answers.items()}
+  f1 = _best_scores(gold, predictions, compute_f1)
+  gains: dict[float, float] = collections.defaultdict(float)
+  for qid, value in null_odds.items():
+    # What is gained by answering it: an unanswerable question counts 1 without an answer.
+    gains[value] += f1[qid] - (not answers[qid])
+  odds = sorted(gains)
+  # Of n different odds the first `count` are answered.
+  totals = list(itertools.accumulate((gains[value] for value in odds), initial=0.0))
+  count = max(range(len(totals)), key=totals.__getitem__)
+  neighbours = [odds[0] - 2, *odds, odds[-1] + 2]
+  return (neighbours[count] + neighbours[count + 1]) / 2
 
 
 def _best_scores(answers, predictions, metric: Callable[[str, str], float]) -> dict[str, float]:

@@ -83,6 +83,9 @@ def test_the_threshold_decides_and_the_best_one_does_not_depend_on_it(v2, tmp_pa
     assert results["NoAns_exact"] == (100.0 if num_empty else 0.0)
     assert results["best_f1"] == best > results["f1"]
     assert (results["HasAns_f1"] == results["HasAns_f1_if_answered"]) == (num_empty == 0)
+  threshold = results["best_f1_null_score_diff_threshold"]
+  run_well(**values, do_eval=True, null_score_diff_threshold=threshold)
+  assert results_in(tmp_path / "out" / "eval_results.txt")["f1"] == best
 
 
 def test_n_best_size_and_answer_length(v1, tmp_path):

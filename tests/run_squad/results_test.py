@@ -27,6 +27,7 @@ def test_it_learns_when_there_is_no_answer(v2):
     *("exact", "f1", "total", "HasAns_exact", "HasAns_f1", "HasAns_total"),
     *("NoAns_exact", "NoAns_f1", "NoAns_total"),
     *("best_exact", "best_exact_thresh", "best_f1", "best_f1_thresh"),
+    "best_f1_null_score_diff_threshold",
     *("HasAns_exact_if_answered", "HasAns_f1_if_answered", "global_step"),
   ]
   assert results["total"] == NUM_DEV

@@ -4,6 +4,7 @@ Alone: python -m pytest tests/tasks/squad_scores_test.py
 """
 
 import json
+import random
 
 import pytest
 from hypothesis import given
@@ -95,3 +96,22 @@ def test_the_best_threshold_reaches_its_score_and_no_other_more(data):
   assert found["best_exact"] == pytest.approx(best)
   if best > score_at(-99):
     assert score_at(found["best_exact_thresh"]) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_f1_is_what_a_run_with_its_threshold_gets(seed):
+  """Also where no answer at all is best, and all odds are negative."""
+  rng = random.Random(seed)
+  ids = [f"q{i}" for i in range(8)]
+  answers = {qid: rng.choice([[], ["x y"], ["x", "z"]]) for qid in ids}
+  best = {qid: rng.choice(["x", "y", "x y z", "wrong"]) for qid in ids}
+  null_odds = {qid: rng.randint(-9, 2 - seed % 4 * 3) for qid in ids}  # some are equal
+
+  def f1_at(threshold):
+    predictions = {qid: best[qid] if null_odds[qid] <= threshold else "" for qid in ids}
+    return squad_scores.evaluate_v2(answers, predictions)["f1"]
+
+  threshold = squad_scores.threshold_that_holds(answers, best, null_odds)
+  every = [f1_at(each) for each in (-99.0, *null_odds.values())]
+  assert f1_at(threshold) == pytest.approx(max(every))
+  assert f1_at(float(f"{threshold:.3g}")) == f1_at(threshold), "the file of results rounds"
