@@ -229,13 +229,13 @@ def _draw_runs(panel, tag: str, runs: Sequence[Run]) -> None:
     if tag in run.best_tags():
       label = f"best {_title(tag)}: {run.best[1]:.4g}" if len(runs) == 1 else "best evaluation"
       style = {**_BEST, "color": of_evaluation["color"], "clip_on": False, "label": label}
-      panel.plot(*run.best, **style)
+      panel.plot(run.best[0], evaluation[run.best[0]], **style)
     if run.best and len(runs) == 1:
       label = f"best step: {run.best[0]:,}"
       panel.axvline(run.best[0], color=NOTE_COLOR, linestyle=":", linewidth=1.2, label=label)
 
 
-def _style(number: int) -> dict[str, str]:
+def _style(number: int) -> dict[str, Any]:
   """Colour and line of a run."""
   line = LINE_STYLES[number // len(COLORS) % len(LINE_STYLES)]
   return {"color": COLORS[number % len(COLORS)], "linestyle": line}
