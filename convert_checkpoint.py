@@ -307,6 +307,7 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
   facts, settings = _task_of(prefix)
   head = transformers_folder.guess_head(kept, facts)
   if FLAGS.head and FLAGS.head != head.name:
+    transformers_folder.check_head(FLAGS.head, kept)
     head = transformers_folder.Head(FLAGS.head)
   if pooling := facts.get("pooling"):
     length = settings.get("max_seq_length", 128)

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from absl import flags
+from absl import flags, logging
 
 from bert.io.text_lines import (
   STANDARD_STREAM,
@@ -68,10 +68,14 @@ def main(_) -> None:
   source = "standard input" if FLAGS.input_file == STANDARD_STREAM else FLAGS.input_file
   items = parse_lines(read_lines(FLAGS.input_file), source)
   with written_output(FLAGS.output_file) as writer:
+    count = 0
     for result in predictor.stream(items, source):
+      count += 1
       writer.write(to_json({"vector": result} if FLAGS.task == "vectors" else result))
       if is_interactive:
         writer.flush()
+  if not count:
+    logging.warning("%s has no line: nothing was predicted.", source)
 
 
 def check_flags() -> None:

@@ -424,6 +424,7 @@ def main(_) -> None:
   bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   try:
     processor = task_options.processor_of(settings)
+    processor.get_labels()  # of own tables, those of the training file
   except ValueError:
     # That the folder is another task's says more than a fault of this one's data.
     output_folder.check_same_task(settings, bert_config, tokenizer)

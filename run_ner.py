@@ -327,9 +327,10 @@ class Tagging(Run):
     labels = self.settings.labels
     if not labels and self.train:
       labels = label_schemes.model_labels(self.train.types(), self.scheme)
-    labels = labels or run_files.labels_of_earlier_run(
-      self.settings.output_dir, self.settings.init_folder
-    )
+    source = "--labels"
+    if not labels:
+      source = "label_map.json of the model, which is probably not one of run_ner.py"
+      labels = run_files.labels_of_earlier_run(self.settings.output_dir, self.settings.init_folder)
     if not labels:
       raise command_line.UsageError(
         "The labels of the model are unknown: neither --output_dir nor --init_checkpoint has a "
@@ -339,7 +340,7 @@ class Tagging(Run):
       try:
         label_schemes.split_label(label, self.scheme)
       except ValueError as error:
-        raise command_line.UsageError(f"--labels, --model_scheme={self.scheme}: {error}.") from None
+        raise command_line.UsageError(f"{source}, --model_scheme={self.scheme}: {error}.") from None
     return labels
 
   def _check_labels(self) -> None:

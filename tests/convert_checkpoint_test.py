@@ -470,6 +470,14 @@ def test_not_a_bert_checkpoint(model, new_vocab, tmp_path):
   assert f"has no {EMBEDDINGS}" in error
 
 
+@pytest.mark.parametrize("head", ["squad", "sentences", "swag"])
+def test_a_head_that_the_model_lacks(model, tmp_path, head):
+  flags = {"init_checkpoint": model, "output_dir": tmp_path / "a" / "b", "head": head}
+  error = error_of("to_transformers", **flags)
+  assert f"--head={head}: the checkpoint has no such head (no variable " in error
+  assert not (tmp_path / "a").exists()
+
+
 @pytest.mark.parametrize("command", ["strip", "resize_vocab", "to_saved_model"])
 def test_no_model_is_overwritten(model, new_vocab, command):
   before = {path.name: path.read_bytes() for path in model.iterdir()}

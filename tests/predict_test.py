@@ -89,6 +89,12 @@ def test_an_item_that_does_not_fit_is_named_by_its_line(exported, tmp_path):
   assert "does not fit this model, whose inputs are text_a, text_b" in err
 
 
+def test_no_line_at_all_is_said(exported, tmp_path):
+  code, printed, err = run_filter(predict, b"", saved_model=exported)
+  assert (code, printed) == (None, "")
+  assert "standard input has no line: nothing was predicted." in err
+
+
 def test_one_model_is_named(exported, trained):
   code, _, err = run_filter(predict, saved_model=exported, init_checkpoint=trained)
   assert (code, "Name one model" in err) == (1, True)

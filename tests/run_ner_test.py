@@ -406,6 +406,14 @@ ERRORS = {
     "ada O\n",
     "The labels of the model are unknown",
   ),
+  "labels of another script's run": (
+    {
+      **{"do_train": False, "do_predict": True, "test_file": "{tmp}/train.conll"},
+      "output_dir": "{tmp}/classifier",
+    },
+    "ada O\n",
+    "label_map.json of the model, which is probably not one of run_ner.py, --model_scheme=bio: the",
+  ),
 }
 
 
@@ -415,6 +423,8 @@ def test_one_message_before_any_work(model, tmp_path, name):
   data = content if isinstance(content, bytes) else content.encode()
   (tmp_path / "train.conll").write_bytes(data)
   (tmp_path / "model").mkdir()
+  (tmp_path / "classifier").mkdir()
+  (tmp_path / "classifier" / "label_map.json").write_text('{"no": 0, "yes": 1}')
   values = {**model, "train_file": tmp_path / "train.conll", "output_dir": tmp_path / "out"}
   values = {**values, "do_train": True, **changes}
   values = {k: v.format(tmp=tmp_path) if isinstance(v, str) else v for k, v in values.items()}

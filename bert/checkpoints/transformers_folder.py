@@ -310,6 +310,33 @@ def guess_head(names: Iterable[str], facts: Mapping[str, Any]) -> Head:
   return Head("masked_words" if has_words else "next_sentence" if has_next else "none")
 
 
+# A variable of each head. Classifiers of sentences and of tokens have the same ones.
+_MARKS = {
+  "pretraining": "cls/seq_relationship/output_bias",
+  "masked_words": "cls/predictions/output_bias",
+  "next_sentence": "cls/seq_relationship/output_bias",
+  "sentences": "output_bias",
+  "ner": "output_bias",
+  "squad": "cls/squad/output_bias",
+  "swag": "output_weights",
+}
+
+
+def check_head(name: str, variables: Iterable[str]) -> None:
+  """Checks that a model has a head, so that transformers does not start one from random values.
+
+  Args:
+    name: a key of `HEADS`.
+    variables: names of the model's.
+
+  Raises:
+    ValueError: it does not.
+  """
+  mark = _MARKS.get(name)
+  if mark is not None and mark not in set(variables):
+    raise ValueError(f"--head={name}: the checkpoint has no such head (no variable {mark}).")
+
+
 # ---------------------------------------------------------------------------------------------
 # Writing.
 

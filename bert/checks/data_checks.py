@@ -150,7 +150,10 @@ def _read_task(subject: Subject) -> Iterator[TextSet | Finding]:
   if not subject.data_dir:
     raise ValueError("Tables are checked together: give the --data_dir of train, dev and test.")
   folder = subject.data_dir
+  if not filesystem.is_folder(folder):
+    raise ValueError(f"--data_dir={folder} is not a folder: give the one with train, dev and test.")
   name = subject.task_name or "csv"
+  subject.facts = {"task_name": name.lower()}  # known, even if its files cannot be read
   options = dict(subject.table_options)
   if name.lower() == "csv":
     options["data_dir"] = folder

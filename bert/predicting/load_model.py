@@ -13,7 +13,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert.checkpoints import model_files, model_source
+from absl import logging
+
+from bert.checkpoints import bundle_files, model_files, model_source
 
 Arrays = Mapping[str, Any]  # name -> array or tensor
 
@@ -72,14 +74,13 @@ def load_signature(saved_model: str) -> LoadedFunction:
     ValueError: an input is not a string.
     OSError: the folder holds no SavedModel.
   """
-  import tensorflow as tf
   import tensorflow_text  # noqa: F401  (registers the ops of tokenizers)
 
   from bert.exporting import saved_models
 
   task = os.path.join(saved_model, "task")
-  folder = task if tf.saved_model.contains_saved_model(task) else saved_model
-  if not tf.saved_model.contains_saved_model(folder):
+  folder = task if bundle_files.is_saved_model(task) else saved_model
+  if not bundle_files.is_saved_model(folder):
     raise FileNotFoundError(
       f"{saved_model} holds no SavedModel: --do_export of run_classifier.py and its siblings "
       "writes one, into OUTPUT_DIR/export/task."
@@ -142,6 +143,12 @@ def load_model(
   model_files.check_vocabulary_size(
     tokenizer.vocab, tokenizer.vocab_file, config.vocab_size, config_file
   )
+  trained_with = reading.read_facts(prefix).get("vocabulary")
+  if trained_with not in (None, tokenization.vocabulary_hash(tokenizer.vocab)):
+    # Not an error: an unused token may have been given a name.
+    logging.warning(
+      "%s is not the vocabulary that %s was trained with.", tokenizer.vocab_file, prefix
+    )
   check_length(max_seq_length, config.max_position_embeddings)
   return config, tokenizer, prefix
 

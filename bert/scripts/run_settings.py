@@ -340,7 +340,8 @@ def with_stored_case(settings: RunSettings) -> RunSettings:
     return settings
   from bert.checkpoints import finding, reading
 
-  stored = reading.read_do_lower_case(finding.find_checkpoint(model))
+  prefix = finding.find_checkpoint(model) if settings.init_checkpoint else finding.latest(model)
+  stored = reading.read_do_lower_case(prefix) if prefix else None
   if stored in (None, settings.do_lower_case):
     return settings
   logging.info("--do_lower_case=%s, as %s was trained.", stored, model)

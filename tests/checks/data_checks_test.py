@@ -89,6 +89,12 @@ FAULTS = {
   "a folder without tables": Fault(
     spoil_nothing, "contains no train.tsv", "squad", flags={"data_dir": "squad"}
   ),
+  "a table in place of its folder": Fault(
+    spoil_nothing,
+    "tables/train.csv is not a folder: give the one with train, dev and test",
+    "",
+    flags={"data_dir": "tables/train.csv"},
+  ),
   # SQuAD.
   "an answer elsewhere": Fault(
     squad_with(lambda paragraphs: paragraphs[0]["qas"][0]["answers"][0].update(answer_start=999)),

@@ -135,6 +135,14 @@ FAULTS = {
     "task_name was 'mrpc', now 'csv'",
     "model.ckpt-3",
   ),
+  "another task is there, and its data cannot be read": Fault(
+    lambda folder: (
+      checkpoint_of(task_name="mrpc")(folder),
+      write_lines(folder / "tables/train.csv", ["quality,text", "1,ada"]),
+    ),
+    "task_name was 'mrpc', now 'csv'",
+    "model.ckpt-3",
+  ),
   "other labels are there": Fault(
     checkpoint_of(task_name="csv", labels=["no", "yes"]),
     "labels was ['no', 'yes'], now ['0', '1']",

@@ -305,6 +305,14 @@ def test_a_text_may_be_empty_or_too_long(encode):
   np.testing.assert_allclose(long, cut, atol=1e-6)
 
 
+def test_the_vocabulary_of_another_run_is_said(trained, monkeypatch, caplog):
+  load_model.load_model(trained, max_seq_length=16)
+  assert "was trained with" not in caplog.text
+  monkeypatch.setattr(reading, "read_facts", lambda prefix: {"vocabulary": "ab" * 32})
+  load_model.load_model(trained, max_seq_length=16)
+  assert "vocab.txt is not the vocabulary that" in caplog.text
+
+
 @pytest.mark.parametrize("item", [3, ("a",), ("a", 3), None, {"text_a": "a", "text_c": "b"}])
 def test_what_is_no_text_is_refused(encode, item):
   with pytest.raises(ValueError, match="Expected a text or a pair of texts"):

@@ -187,3 +187,5 @@ def test_another_task_is_named_before_the_faults_of_its_data(mrpc, tmp_path):
   write_rows(tmp_path, "train.tsv", ("text_a", "label"))
   assert "task_name was 'mrpc', now 'qqp'" in error_of(**values, do_eval=True)
   assert "task_name was 'mrpc', now 'csv'" in error_of(**{**values, "task_name": "csv"})
+  write_rows(tmp_path, "train.tsv", ("Quality", "#1 String"), ("1", "the film"))
+  assert "task_name was 'mrpc', now 'csv'" in error_of(**{**values, "task_name": "csv"})
