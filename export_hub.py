@@ -6,13 +6,15 @@
   encoder = hub.KerasLayer("/tmp/bert/encoder", trainable=True)
   encoder(preprocess(["Hello!"]))["pooled_output"]
 
---init_checkpoint may be a released model's name, any checkpoint of this project or the original, or
-an encoder exported before. Optimizer state and task heads are not exported; the head for masked
-words, if the checkpoint has it, becomes `encoder.mlm`. To load the encoder, only `tensorflow` is
-needed; the preprocess model also needs `import tensorflow_text`.
+--init_checkpoint may be a released model's name, any checkpoint of this project or the original, a
+folder of transformers, a .keras file, or an encoder exported before. Optimizer state and task heads
+are not exported; the head for masked words, if the checkpoint has it, becomes `encoder.mlm`. To
+load the encoder, only `tensorflow` is needed; the preprocess model also needs `import
+tensorflow_text`.
 """
 
 import json
+import os
 
 from absl import flags, logging
 
@@ -44,6 +46,7 @@ def define_flags() -> None:
 def main(_) -> None:
   """Writes the exports."""
   settings = run_settings.from_flags()
+  _check_export_dir(settings)
   if not settings.init_checkpoint or not settings.export_dir:
     command_line.check_required()  # before a large download
   settings.check_at_least(3, "max_seq_length")
@@ -56,6 +59,16 @@ def main(_) -> None:
     settings.export_dir, config, *model, settings.max_seq_length, settings.tf_text_tokenizer
   )
   logging.info("Use them with hub.KerasLayer; %s serves as --init_checkpoint.", settings.export_dir)
+
+
+def _check_export_dir(settings) -> None:
+  """Refuses to renew two of an export's three models: `task/` would stay that of another one."""
+  task = os.path.join(settings.export_dir or "", "task")
+  if settings.export_dir and not settings.task_model and os.path.exists(task):
+    raise command_line.UsageError(
+      f"--export_dir={settings.export_dir} holds task/, the model of a fine-tuned task, which this "
+      "export would not renew. Give another --export_dir, or remove that folder."
+    )
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ def test_an_export_knows_its_case(exported, tmp_path):
 def test_a_released_name(model_dir, tmp_path, monkeypatch, encoder_only):
   asked = []
   monkeypatch.setattr(
-    released_models, "download_model", lambda name: asked.append(name) or str(model_dir)
+    released_models, "download_model", lambda name, *_: asked.append(name) or str(model_dir)
   )
   monkeypatch.chdir(tmp_path)
   name = "uncased_L-2_H-128_A-2"
@@ -168,6 +168,16 @@ def test_a_released_name(model_dir, tmp_path, monkeypatch, encoder_only):
   assert code is None, err
   assert asked == [name]
   assert sorted(os.listdir("out")) == ["encoder", "preprocess"]
+  assert "input name" not in err  # nor anything else that TensorFlow reports while it saves
+  assert "fingerprint" not in err
+
+
+def test_the_model_of_a_task_is_not_left_behind(model_dir, tmp_path):
+  (tmp_path / "task").mkdir()
+  code, err = run(init_checkpoint=model_dir, export_dir=tmp_path, max_seq_length=12)
+  assert code == 1
+  assert f"--export_dir={tmp_path} holds task/, the model of a fine-tuned task" in err
+  assert os.listdir(tmp_path) == ["task"]
 
 
 @pytest.mark.parametrize(

@@ -261,4 +261,4 @@ def export_preprocess(
   """
   preprocessor = Preprocessor(vocab_file, do_lower_case, seq_length, tf_text_tokenizer)
   with saved_models.written_aside(export_dir) as folder:
-    tf.saved_model.save(preprocessor, folder, signatures=preprocessor.trace())
+    saved_models.save(preprocessor, folder, preprocessor.trace(), {})

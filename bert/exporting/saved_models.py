@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 
 import tensorflow as tf
+from absl import logging
 
 from bert.checkpoints import bundle_files, load_report, loading, reading
 from bert.io import atomic_files, filesystem
@@ -46,10 +47,23 @@ def save(root, folder: str, signatures: Mapping, extra: Mapping[str, str]) -> No
     signatures: name -> concrete function.
     extra: file name -> text.
   """
-  tf.saved_model.save(root, folder, signatures=dict(signatures))
-  os.makedirs(os.path.join(folder, "assets.extra"), exist_ok=True)
+  with _quiet():
+    tf.saved_model.save(root, folder, signatures=dict(signatures))
+  if extra:
+    os.makedirs(os.path.join(folder, "assets.extra"), exist_ok=True)
   for name, text in extra.items():
     atomic_files.write_text(os.path.join(folder, "assets.extra", name), text)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+  """Keeps back what TensorFlow reports while it saves: new names of inputs, its fingerprint."""
+  verbosity = logging.get_verbosity()
+  logging.set_verbosity(min(verbosity, logging.WARNING))
+  try:
+    yield
+  finally:
+    logging.set_verbosity(verbosity)
 
 
 @contextlib.contextmanager

@@ -20,12 +20,50 @@ import numpy as np
 from bert.checkpoints import bundle_files, keras_model, numpy_writer, transformers_folder
 from bert.io import atomic_files
 
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 CHECKPOINT = "bert_model.ckpt"  # as in the released models
 _CONFIG = "bert_config.json"
 
 
 class Savable:
-  """Base of the models that can be written for others."""
+  """Base of the models that can be written for others, before Keras's own base."""
+
+  def export(
+    self,
+    filepath: str | os.PathLike,
+    format: str = "tf_saved_model",
+    verbose: bool | None = None,
+    input_signature=None,
+    **kwargs,
+  ) -> None:
+    """As `keras.Model.export`, for batches of any size and length, also before a first call.
+
+    Args:
+      filepath: the folder or file to write.
+      format: see `keras.Model.export`; also which backends can write it.
+      verbose: see there.
+      input_signature: by default the three inputs of a BERT by name, int32 `[B, S]`.
+      **kwargs: see there.
+    """
+    if input_signature is None:
+      input_signature = self.export_signature()
+    if keras.backend.backend() == "jax" and format == "tf_saved_model":
+      shapes = _symbolic_shapes(input_signature)
+      kwargs["jax2tf_kwargs"] = {
+        "polymorphic_shapes": shapes,
+        # Longer texts are then refused. The graph of gradients cannot be told this limit.
+        "polymorphic_constraints": _symbolic_limits(self, shapes),
+        "with_gradient": False,
+        **(kwargs.pop("jax2tf_kwargs", None) or {}),
+      }
+    super().export(filepath, format, verbose, input_signature, **kwargs)  # type: ignore[misc]
+
+  def export_signature(self) -> list:
+    """What `export` calls the model with, if nothing else is asked for."""
+    shape = (None,) * self.export_rank
+    return [{name: keras.InputSpec(shape=shape, dtype="int32", name=name) for name in INPUTS}]
+
+  export_rank = 2  # of the inputs
 
   def save_pretrained(
     self, folder: str | os.PathLike, tokenizer=None, labels: Sequence[str] | None = None
@@ -101,6 +139,33 @@ def save_checkpoint(
   numpy_writer.write(prefix, tensors)
   if facts:
     bundle_files.write_sidecar(prefix, {"fingerprint": facts})
+
+
+def _symbolic_shapes(signature):
+  """The shapes for JAX, which takes two unknown sizes for equal if they have the same name.
+
+  Keras names them one by one; but the inputs of a text have one length. A second text has its own.
+  """
+
+  def shape_of(spec, name="") -> str:
+    own = "second_" if name.startswith("second_") else ""
+    names = ("batch", *("choices",) * (len(spec.shape) == 3), f"{own}length")
+    pairs = zip(names, spec.shape, strict=True)
+    return f"({', '.join(name if size is None else str(size) for name, size in pairs)})"
+
+  return [
+    {name: shape_of(spec, name) for name, spec in argument.items()}
+    if isinstance(argument, dict)
+    else shape_of(argument)
+    for argument in signature
+  ]
+
+
+def _symbolic_limits(model, shapes) -> tuple[str, ...]:
+  """What JAX must know of these sizes: no text is longer than the table of positions."""
+  [limit] = {layer.max_position_embeddings for layer in _layers(model) if _kind(layer) == "BERT"}
+  used = [name for name in ("length", "second_length") if f" {name})" in str(shapes)]
+  return tuple(f"{name} <= {limit}" for name in used)
 
 
 def _contents(model, tokenizer, labels):

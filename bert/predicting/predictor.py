@@ -425,7 +425,7 @@ def _own_answers(features: Features, outputs: Arrays) -> dict[str, Any]:
   own = len(features["choices"]) if "choices" in features else outputs.get("num_words")
   answers = {
     name: _plain(value if own is None or np.ndim(value) == 0 else value[:own])
-    for name, value in outputs.items()
+    for name, value in sorted(outputs.items())  # a SavedModel stores them in any order
   }
   if "tags" in answers and "text" in features:
     answers["entities"] = _entities(features["text"], answers)

@@ -3,8 +3,11 @@
 Run alone: python -m pytest tests/keras3/saving_test.py (also: checkpoints/keras_file_test.py)
 """
 
+import importlib.util
 import json
 import os
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -13,9 +16,16 @@ import pytest
 from bert import keras3
 from bert.checkpoints import bundle_files, transformers_folder
 from bert.checkpoints.keras_file import KerasFile
-from bert.keras3 import NLPTaskConfig, NLPTaskType, create_bert_with_head, create_multi_task_bert
+from bert.keras3 import (
+  NLPTaskConfig,
+  NLPTaskType,
+  create_bert_with_head,
+  create_multi_task_bert,
+  saving,
+)
 from bert.keras3.tokenizer import BertTokenizer
-from tests.kit.keras_models import TINY, numpy_of, random_inputs
+from tests.kit.keras_models import TINY, numpy_of, on_tensorflow, random_inputs
+from tests.kit.paths import ROOT
 
 CLASSES = [
   (keras3.BertModel, "none"),
@@ -171,3 +181,95 @@ def test_half_precision_is_saved_as_float32(tmp_path):
     shapes, read = keras3.weights.open_weights(path)
     for name in shapes:
       np.testing.assert_array_equal(read(name).astype("float32"), expected[name].astype("float32"))
+
+
+# ---------------------------------------------------------------------------------------------
+# SavedModels that Keras writes.
+
+
+def models_to_export() -> dict[str, keras.Model]:
+  """One of each kind, none of them called before."""
+  similar = NLPTaskConfig("pair", NLPTaskType.TEXT_SIMILARITY)
+  task = NLPTaskConfig("sentiment", NLPTaskType.SENTIMENT_ANALYSIS, 2)
+  options = {"bert_config_overrides": TINY}
+  return {
+    "encoder": keras3.BERT(**TINY),
+    "classifier": keras3.BertForSequenceClassification(keras3.BERT(**TINY)),
+    "choices": keras3.BertForMultipleChoice(keras3.BERT(**TINY)),
+    "words": keras3.MaskedLanguageModel(keras3.BERT(**TINY)),
+    "task": create_bert_with_head("tiny", task, **options),
+    "pair": create_bert_with_head("tiny", similar, head_config_overrides={"pair": True}, **options),
+  }
+
+
+def inputs_of(name: str) -> dict[str, np.ndarray]:
+  inputs = random_inputs(*((2, 3, 6) if name == "choices" else (2, 6)))
+  if name == "pair":
+    inputs |= {f"second_{key}": values[:, :5] for key, values in inputs.items()}
+  return inputs
+
+
+def assert_served_the_same(folder, inputs, expected):
+  """TensorFlow alone answers what the model answered."""
+  import tensorflow as tf
+
+  served = tf.saved_model.load(str(folder))  # its functions refer to its variables weakly
+  found = served.serve({n: tf.constant(v) for n, v in inputs.items()})
+  found = arrays(found) if not tf.is_tensor(found) else {"output": found}
+  assert set(found) == set(expected)
+  for name in expected:
+    np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-5)
+
+
+def outputs_of(model, inputs) -> dict[str, np.ndarray]:
+  outputs = model(inputs)
+  is_tensor = keras.ops.is_tensor(outputs)
+  return {"output": numpy_of(outputs)} if is_tensor else arrays(outputs)
+
+
+@on_tensorflow
+def test_a_model_is_exported_before_its_first_call(tmp_path):
+  model = models_to_export()["classifier"]
+  model.export(tmp_path / "export", verbose=False)
+  inputs = inputs_of("classifier")
+  assert_served_the_same(tmp_path / "export", inputs, outputs_of(model, inputs))
+
+
+@pytest.mark.ci
+@on_tensorflow
+def test_every_model_is_exported(tmp_path):
+  for name, model in models_to_export().items():
+    model.export(tmp_path / name, verbose=False)
+    assert_served_the_same(tmp_path / name, inputs_of(name), outputs_of(model, inputs_of(name)))
+
+
+ON_JAX = """
+import pathlib, sys
+import numpy as np
+from tests.keras3.saving_test import inputs_of, models_to_export, outputs_of
+
+folder = pathlib.Path(sys.argv[1])
+for name, model in models_to_export().items():
+  model.export(folder / name, verbose=False)
+  np.savez(folder / f"{name}.npz", **outputs_of(model, inputs_of(name)))
+"""
+
+
+@pytest.mark.ci
+@on_tensorflow
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
+def test_every_model_is_exported_on_jax(tmp_path):
+  import tensorflow as tf
+
+  environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+  command = [sys.executable, "-c", ON_JAX, str(tmp_path)]
+  done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+  assert done.returncode == 0, done.stderr
+  for name in models_to_export():
+    assert_served_the_same(
+      tmp_path / name, inputs_of(name), dict(np.load(tmp_path / f"{name}.npz"))
+    )
+  too_long = {n: tf.ones([1, TINY["max_position_embeddings"] + 1], tf.int32) for n in saving.INPUTS}
+  encoder = tf.saved_model.load(str(tmp_path / "encoder"))
+  with pytest.raises(tf.errors.InvalidArgumentError, match="length"):
+    encoder.serve(too_long)

@@ -411,6 +411,12 @@ def answer(exported):
   return Predictor.from_saved_model(exported, batch_size=4)
 
 
+def test_the_order_of_answers_does_not_change_between_processes():
+  """A SavedModel returns its outputs in any order, so JSON lines would differ from run to run."""
+  outputs = {"probabilities": np.array([0.5]), "label": b"yes"}
+  assert list(_own_answers({}, outputs)) == ["label", "probabilities"]
+
+
 def test_answers_are_those_of_the_saved_model(exported, answer):
   items = [*random_texts(9), *zip(random_texts(4, seed=1), random_texts(4, seed=2), strict=True)]
   model = tf.saved_model.load(os.path.join(exported, "task"))
