@@ -44,6 +44,15 @@ class CheckpointError(ValueError):
   """A checkpoint is missing, damaged, of another format, or does not match the model."""
 
 
+def is_saved_model(folder: str | os.PathLike) -> bool:
+  """Whether a folder holds a SavedModel.
+
+  Raises:
+    OSError: the remote file system cannot be reached.
+  """
+  return bool({"saved_model.pb", "saved_model.pbtxt"} & set(filesystem.list_folder(folder)))
+
+
 def files_of(prefix: str) -> list[str]:
   """The files of a checkpoint, its index first."""
   folder, stem = os.path.split(prefix)

@@ -16,10 +16,11 @@ from bert.checkpoints.bundle_files import (
   REPLACED,
   STEP_NAME,
   CheckpointError,
+  is_saved_model,
 )
 from bert.checkpoints.load_report import abbreviate
 from bert.checkpoints.model_source import Kind
-from bert.checkpoints.reading import OBJECT_GRAPH, check_named, is_saved_model, names_and_shapes
+from bert.checkpoints.reading import OBJECT_GRAPH, check_named, names_and_shapes
 from bert.checkpoints.safetensors_file import SafetensorsError
 from bert.io import filesystem
 

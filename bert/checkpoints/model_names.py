@@ -133,6 +133,11 @@ def family_of(name: str) -> str | None:
 
 def question(name: str) -> str:
   """A sentence or two with the nearest names of released models, and how to list all of them."""
+  if family := family_of(name):
+    return (
+      f"It looks like {family}, another family of models, which is not read. "
+      f"`{LIST_COMMAND}` lists those that are."
+    )
   nearest = _nearest(name)
   meant = f"Did you mean {' or '.join(nearest)}? " if nearest else ""
   return f"{meant}`{LIST_COMMAND}` lists the names."
@@ -145,6 +150,7 @@ def _nearest(name: str) -> list[str]:
   for part in reversed(name.rstrip("/").split("/")):
     letters = _letters(_ARCHIVE.sub("", part))
     begun = [each for each in _BY_LETTERS if each.startswith(letters)] if len(letters) > 3 else []
+    begun.sort(key=lambda each: each[len(letters) :][:1].isdigit())  # L-2 before L-24
     # More than two, because several may be names of the same model.
     if matches := begun or difflib.get_close_matches(letters, _BY_LETTERS, n=4, cutoff=0.75):
       return list(dict.fromkeys(_BY_LETTERS[match] for match in matches))[:2]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from absl import logging
 
 from bert.checkpoints import model_names, released_models
-from bert.checkpoints.bundle_files import FILE_SUFFIX, STEP_NAME, CheckpointError
+from bert.checkpoints.bundle_files import FILE_SUFFIX, STEP_NAME, CheckpointError, is_saved_model
 from bert.checkpoints.load_report import abbreviate
 from bert.checkpoints.safetensors_file import INDEX_SUFFIX
 from bert.io import filesystem
@@ -134,11 +134,11 @@ def _on_disk(path: str) -> ModelSource | None:
 def _kind_of_folder(folder: str) -> Kind:
   names = filesystem.list_folder(folder)
   stems = [name.removesuffix(".index") for name in names if name.endswith(".index")]
-  if _holds_saved_model(names):
+  if is_saved_model(folder):
     return Kind.SAVED_MODEL
   if any(map(STEP_NAME.match, stems)):
     return Kind.RUN
-  if _holds_saved_model(filesystem.list_folder(os.path.join(folder, "encoder"))):
+  if is_saved_model(os.path.join(folder, "encoder")):
     return Kind.EXPORT
   if stems:
     return Kind.CHECKPOINT_FOLDER
@@ -147,10 +147,6 @@ def _kind_of_folder(folder: str) -> Kind:
   if any(name.startswith("pytorch_model") for name in names):
     return Kind.TRANSFORMERS
   return Kind.FOLDER
-
-
-def _holds_saved_model(names) -> bool:
-  return bool({"saved_model.pb", "saved_model.pbtxt"} & set(names))
 
 
 def _released(path: str) -> ModelSource | None:
@@ -168,27 +164,21 @@ def _released(path: str) -> ModelSource | None:
 
 def _explain_absence(path: str) -> ModelSource:
   """Raises the error about a path or a name that means nothing."""
-  family = model_names.family_of(os.path.basename(path.rstrip("/")))
-  near = f"`{model_names.LIST_COMMAND}` lists BERTs." if family else model_names.question(path)
   if model_names.is_address(path):
     what = f"{path} is an address, and not that of a released model."
-    raise CheckpointError(f"{what} {_of_family(family)}{_ADVICE} {near}")
+    raise CheckpointError(f"{what} {_ADVICE} {model_names.question(path)}")
   if filesystem.exists(path):
     raise CheckpointError(_about_file(path))
   if path.endswith(_ARCHIVES):
     raise CheckpointError(f"There is no {path}; and if it is an archive: unpack it, {_GIVE_FOLDER}")
   if "/" not in path.rstrip("/") and os.sep not in path.rstrip(os.sep) and ".ckpt" not in path:
     what = f"{path} is neither a file or folder here nor the name of a released model."
-    raise CheckpointError(f"{what} {_of_family(family)}{near}")
-  raise CheckpointError(f"No checkpoint {path}: {_about_path(path, family)}")
+    raise CheckpointError(f"{what} {model_names.question(path)}")
+  raise CheckpointError(f"No checkpoint {path}: {_about_path(path)}")
 
 
 _GIVE_FOLDER = "and give the folder it makes."
 _ADVICE = "Download the model by other means, and give its folder."
-
-
-def _of_family(family: str | None) -> str:
-  return f"It looks like {family}, another family of models, which is not read. " if family else ""
 
 
 def _about_file(path: str) -> str:
@@ -203,10 +193,16 @@ def _about_file(path: str) -> str:
       f"{path} is not a TensorFlow checkpoint. If PyTorch wrote it: such a file can run any code "
       "when it is read. Load it with transformers and give the folder that save_pretrained writes."
     )
+  if path.endswith((".h5", ".hdf5")):
+    return (
+      f"{path} is not a TensorFlow checkpoint. If Keras wrote it: weights alone do not say what "
+      "they belong to. Save the model (model.save('model.keras')) and give that file. If transformers "
+      "wrote it: load it there and give the folder that save_pretrained writes."
+    )
   return f"{path} is not a TensorFlow checkpoint, which has a file {path}.index beside it."
 
 
-def _about_path(path: str, family: str | None) -> str:
+def _about_path(path: str) -> str:
   """Why a path leads nowhere, and what may have been meant."""
   folder, name = os.path.split(path.rstrip("/"))
   folder = folder or "."
@@ -228,8 +224,10 @@ def _about_path(path: str, family: str | None) -> str:
   if similar := _similar_folder(folder):
     return reason + _meant(os.path.join(similar, name))
   if path.count("/") == 1 and ".ckpt" not in name:
+    if model_names.family_of(name):
+      return f"{reason} {model_names.question(name)}"
     reason += (
-      f" {_of_family(family)}If it is a name on the Hugging Face Hub, download that model "
+      f" If it is a name on the Hugging Face Hub, download that model "
       f"(`hf download {path} --local-dir {name}`) and give its folder."
     )
   return reason

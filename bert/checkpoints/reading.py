@@ -18,9 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert.checkpoints import bundle_files, keras_file, transformers_folder
-from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError
+from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError, is_saved_model
 from bert.checkpoints.safetensors_file import SafetensorsError
-from bert.io import filesystem
 
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
@@ -219,11 +218,6 @@ class Bundle:
     attributes = [attribute for node in graph.nodes for attribute in node.attributes]
     keys = {a.full_name: a.checkpoint_key for a in attributes if a.name == "VARIABLE_VALUE"}
     return keys if any(name.startswith("bert/") for name in keys) else {}
-
-
-def is_saved_model(folder: str) -> bool:
-  """Whether a folder holds a SavedModel."""
-  return bool({"saved_model.pb", "saved_model.pbtxt"} & set(filesystem.list_folder(folder)))
 
 
 def _check_data_size(prefix, contents, shards):

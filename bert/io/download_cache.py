@@ -95,7 +95,7 @@ def provide(
           _fetch_and_build(folder, urls, build, needs)
     except OSError as error:
       raise DownloadError(
-        f"Cannot write the cache {folder.parent}: {error}. Free some space there, or set another "
+        f"Cannot write the cache {folder.parent}: {error.strerror}. Make room, or set another "
         "folder in the environment variable BERT_CACHE_DIR."
       ) from error
   missing = [name for name in needs if not (folder / name).exists()]

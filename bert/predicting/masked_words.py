@@ -107,9 +107,10 @@ def from_saved_model(
   import tensorflow as tf
 
   from bert import tokenization
+  from bert.checkpoints import bundle_files
   from bert.exporting import saved_models
 
-  if not tf.saved_model.contains_saved_model(saved_model):
+  if not bundle_files.is_saved_model(saved_model):
     raise FileNotFoundError(f"{saved_model} holds no SavedModel.")
   encoder = saved_models.load(saved_model)
   if not hasattr(encoder, "mlm"):

@@ -74,6 +74,7 @@ def test_each_alias_is_of_a_released_model():
     ("bert_base_uncased", BASE),
     ("BERT-Large, Cased", "cased_L-24_H-1024_A-16"),
     ("uncased_L-2_H-128", "uncased_L-2_H-128_A-2?"),
+    ("uncased_L-2", "uncased_L-2_H-128_A-2 or"),
     ("bert-base", f"{BASE} or cased_L-12_H-768_A-12?"),
     ("tfhub.dev/google/bert_uncased_L-12_H-769_A-12", BASE),
   ],
