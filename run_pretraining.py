@@ -23,9 +23,8 @@ import numpy as np
 from absl import flags, logging
 
 from bert import tokenization
-from bert.checkpoints import model_files
 from bert.checks import start_checks
-from bert.io import filesystem, record_files
+from bert.io import record_files
 from bert.pretraining.record_checks import (
   RecordFormat,
   check_manifests,
@@ -37,6 +36,7 @@ from bert.scripts import (
   flag_groups,
   output_folder,
   path_flags,
+  pretraining_data,
   run_settings,
   shared_flags,
 )
@@ -65,6 +65,8 @@ def __getattr__(name: str):
     from bert.model import heads
 
     return getattr(heads, name)
+  if name == "FLAGS":  # for scripts of 2018 that import this one
+    return flag_groups.with_flags(define_flags)
   raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -184,28 +186,6 @@ def _draw_masks(masking):
     return dynamic_masking.draw_masks(features, numbers, seed, masking)
 
   return transform
-
-
-def find_files(flag: str, patterns: str) -> list[str]:
-  """The files of patterns that are joined by commas, those of each pattern sorted.
-
-  Args:
-    flag: where they come from, for messages.
-    patterns: its value.
-
-  Raises:
-    UsageError: a pattern matches no file.
-  """
-  found = []
-  for pattern in filter(None, map(str.strip, patterns.split(","))):
-    # Hidden files are not meant by `*`, such as the manifest beside each file of records.
-    matches = filesystem.matching(pattern)
-    if not matches:
-      raise command_line.UsageError(f"--{flag}: {pattern} matches no file.")
-    found += matches
-  if not found:
-    raise command_line.UsageError(f"--{flag}={patterns} names no file.")
-  return found
 
 
 # ---------------------------------------------------------------------------------------------
@@ -429,9 +409,9 @@ def main(_) -> None:
   check_settings(settings)
   train_files, eval_files = [], []
   if settings.do_train or not settings.eval_input_file:
-    train_files = eval_files = find_files("input_file", settings.input_file)
+    train_files = eval_files = pretraining_data.find_files("input_file", settings.input_file)
   if settings.eval_input_file:
-    eval_files = find_files("eval_input_file", settings.eval_input_file)
+    eval_files = pretraining_data.find_files("eval_input_file", settings.eval_input_file)
   settings = run_settings.resolve(settings)
   if settings.do_export and not settings.vocab_file:
     raise command_line.UsageError(
@@ -488,7 +468,11 @@ class PreTraining(Run):
     self._vocab = vocab
     self._train_files = train_files
     self._eval_files = eval_files
-    self._masking = _masking(settings, vocab, bert_config) if settings.dynamic_masking else None
+    self._masking = (
+      pretraining_data.masking_of(settings, vocab, bert_config)
+      if settings.dynamic_masking
+      else None
+    )
     self._known: dict[str, str | bool | None] = {}
 
   def check_records(self) -> None:
@@ -583,29 +567,6 @@ class PreTraining(Run):
       except ValueError as clear:
         return clear
     return None
-
-
-def _masking(settings: run_settings.RunSettings, vocab, bert_config):
-  """The `dynamic_masking.Masking` of the flags."""
-  from bert.pretraining import dynamic_masking
-
-  if vocab is None:
-    raise command_line.UsageError(
-      "--dynamic_masking needs --vocab_file: random words are drawn from the vocabulary."
-    )
-  try:
-    masking = dynamic_masking.Masking.from_vocabulary(
-      vocab,
-      max_predictions_per_seq=settings.max_predictions_per_seq,
-      masked_lm_prob=settings.masked_lm_prob,
-      whole_words=settings.do_whole_word_mask,
-    )
-  except ValueError as error:
-    raise ValueError(f"--vocab_file={settings.vocab_file}: {error}") from None
-  model_files.check_vocabulary_size(
-    vocab, settings.vocab_file, bert_config.vocab_size, settings.bert_config_file
-  )
-  return masking
 
 
 if __name__ == "__main__":

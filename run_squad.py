@@ -17,7 +17,6 @@ in eval_results.txt. SQuAD 2.0, whose questions may have no answer, needs one fl
 """
 
 import collections
-import itertools
 import os
 import random
 import time
@@ -34,7 +33,7 @@ from bert.scripts import (
   shared_flags,
 )
 from bert.scripts.steps import INFORMATIVE, Run, log_sizes
-from bert.tasks import squad_scores
+from bert.tasks import squad_features, squad_scores
 from bert.tasks.squad import SquadExample, read_squad_examples
 from bert.tasks.squad_answers import answer_questions, get_final_text, write_predictions
 from bert.tasks.squad_features import InputFeatures, convert_examples_to_features, generate_features
@@ -55,9 +54,6 @@ __all__ = [
   "write_features",
   "write_predictions",
 ]
-
-# With --pad_to_longest, this many windows are sorted by length together.
-_SORTED_WINDOWS = 4096
 
 RawResult = collections.namedtuple("RawResult", ["unique_id", "start_logits", "end_logits"])
 
@@ -111,6 +107,13 @@ def define_flags() -> None:
   shared_flags.define_export_flags()
   flag_groups.define_tpu_flags()
   flag_groups.mark_required(["vocab_file", "bert_config_file", "output_dir"])
+
+
+def __getattr__(name: str):
+  """`FLAGS` for scripts of 2018 that import this one: with its flags, as importing it left them."""
+  if name != "FLAGS":
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+  return flag_groups.with_flags(define_flags)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -450,7 +453,7 @@ class QuestionAnswering(Run):
   def _write_and_keep(self, name, features, is_training, windows: list) -> str:
     """Writes windows as `OUTPUT_DIR/<name>.tf_record`, and keeps them, as all workers need them."""
     path = self.settings.features_path(name)
-    features = _kept_light(features, windows)
+    features = squad_features.kept_light(features, windows)
     if not distribution.is_chief():
       collections.deque(features, maxlen=0)
     distribution.on_chief(write_features, path, features, is_training)
@@ -521,7 +524,7 @@ class QuestionAnswering(Run):
     windows: list[InputFeatures] = []
     features = self._features(self.questions, False)
     if self.settings.pad_to_longest:
-      features = _shortest_first(features)
+      features = squad_features.shortest_first(features)
     path = self._write_and_keep("eval", features, False, windows)
     logging.info("***** Running predictions *****")
     log_sizes(_sizes(self.questions, len(windows)), self.settings.predict_batch_size)
@@ -578,24 +581,6 @@ class QuestionAnswering(Run):
 
 def _sizes(examples, num_windows) -> dict[str, int]:
   return {"Num orig examples": len(examples), "Num split examples": num_windows}
-
-
-def _shortest_first(features):
-  """The same windows, those of each chunk by length: a batch then needs little padding.
-
-  In chunks, because a window with its ids takes some 10 kB.
-  """
-  features = iter(features)
-  while chunk := list(itertools.islice(features, _SORTED_WINDOWS)):
-    yield from sorted(chunk, key=lambda window: len(window.tokens))
-
-
-def _kept_light(features, kept: list):
-  """Passes windows on, and keeps them in `kept` without the ids, which are in the file by then."""
-  for feature in features:
-    yield feature
-    feature.input_ids = feature.input_mask = feature.segment_ids = None
-    kept.append(feature)
 
 
 if __name__ == "__main__":

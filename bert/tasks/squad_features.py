@@ -10,6 +10,7 @@ original's, in a fraction of its time. Pure Python and NumPy, no TensorFlow.
 
 import array
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +21,9 @@ from bert.tokenization import printable_text
 
 _FIRST_UNIQUE_ID = 1000000000
 _LOGGED_EXAMPLES = 20
+
+# With --pad_to_longest, this many windows are sorted by length together.
+_SORTED_WINDOWS = 4096
 
 
 class InputFeatures:
@@ -349,3 +353,23 @@ def _log_window(feature: InputFeatures, is_training: bool, level: int) -> None:
     logging.log(level, "start_position: %d", start)
     logging.log(level, "end_position: %d", end)
     logging.log(level, "answer: %s", printable_text(" ".join(feature.tokens[start : end + 1])))
+
+
+def shortest_first(features: Iterable[InputFeatures]) -> Iterator[InputFeatures]:
+  """The same windows, those of each chunk by length: a batch then needs little padding.
+
+  In chunks, because a window with its ids takes some 10 kB.
+  """
+  features = iter(features)
+  while chunk := list(itertools.islice(features, _SORTED_WINDOWS)):
+    yield from sorted(chunk, key=lambda window: len(window.tokens))
+
+
+def kept_light(
+  features: Iterable[InputFeatures], kept: list[InputFeatures]
+) -> Iterator[InputFeatures]:
+  """Passes windows on, and keeps them in `kept` without the ids, which are in the file by then."""
+  for feature in features:
+    yield feature
+    feature.input_ids = feature.input_mask = feature.segment_ids = None
+    kept.append(feature)

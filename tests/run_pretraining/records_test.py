@@ -11,6 +11,7 @@ import pytest
 from bert import run_pretraining, tokenization
 from bert.checkpoints import reading
 from bert.io.record_files import write_records
+from bert.scripts import pretraining_data
 from tests.kit.script_runs import Script
 from tests.kit.tiny_pretraining import VOCAB_SIZE, make_records, write_vocabulary, write_with_facts
 
@@ -21,8 +22,8 @@ run, run_well, error_of = script.run, script.run_well, script.error_of
 def test_patterns_and_lists_name_files(tmp_path):
   for name in ("b-1", "b-0", "a"):
     write_records(tmp_path / name, [{"x": 1}])  # and a hidden manifest beside each
-  found = run_pretraining.find_files("input_file", f"{tmp_path}/b*, {tmp_path}/a,")
-  everything = run_pretraining.find_files("input_file", f"{tmp_path}/*")
+  found = pretraining_data.find_files("input_file", f"{tmp_path}/b*, {tmp_path}/a,")
+  everything = pretraining_data.find_files("input_file", f"{tmp_path}/*")
   assert [os.path.basename(path) for path in found] == ["b-0", "b-1", "a"]
   assert [os.path.basename(path) for path in everything] == ["a", "b-0", "b-1"]
 

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert import run_squad
+from bert.tasks import squad_features
 from tests.kit.script_runs import Script, json_in, results_in, values_in
 from tests.kit.tiny_questions import NUM_DEV, contexts, train_and_predict, windows_of, write_squad
 
@@ -68,7 +69,7 @@ def test_windows_of_like_length_are_predicted_together(v1, tmp_path, monkeypatch
 
   monkeypatch.setattr(run_squad, "write_predictions", write_and_note)
   for chunk_size in (1, 10):
-    monkeypatch.setattr(run_squad, "_SORTED_WINDOWS", chunk_size)
+    monkeypatch.setattr(squad_features, "_SORTED_WINDOWS", chunk_size)
     out = values["output_dir"] = tmp_path / str(chunk_size)
     run_well(**values, do_predict=True, pad_to_longest=True)
     nbest.append(json_in(out / "nbest_predictions.json"))

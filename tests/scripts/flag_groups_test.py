@@ -144,16 +144,24 @@ def test_tpu_flags_are_those_of_the_original(golden_dir, script, cluster):
 
 
 @pytest.mark.ci
-def test_a_script_of_2018_finds_the_flags_of_the_one_it_imports():
+@pytest.mark.parametrize(
+  ("script", "flag", "length"),
+  [
+    ("run_classifier", "data_dir", 128),
+    ("run_squad", "train_file", 384),
+    ("run_pretraining", "input_file", 128),
+  ],
+)
+def test_a_script_of_2018_finds_the_flags_of_the_one_it_imports(script, flag, length):
   code = (
     "from absl import app, flags\n"
-    "from bert import run_classifier\n"
-    "FLAGS = run_classifier.FLAGS\n"
-    "flags.mark_flag_as_required('data_dir')\n"
+    f"from bert import {script} as script\n"
+    "FLAGS = script.FLAGS\n"
+    f"flags.mark_flag_as_required('{flag}')\n"
     "flags.DEFINE_string('mine', None, 'Of the fork.')\n"
     "def main(_):\n"
-    "  assert run_classifier.FLAGS.data_dir == 'x' and FLAGS.mine == 'y'\n"
-    "  assert FLAGS.max_seq_length == 128\n"
-    "app.run(main, ['fork.py', '--data_dir=x', '--mine=y'])\n"
+    f"  assert script.FLAGS.{flag} == 'x' and FLAGS.mine == 'y'\n"
+    f"  assert FLAGS.max_seq_length == {length}\n"
+    f"app.run(main, ['fork.py', '--{flag}=x', '--mine=y'])\n"
   )
   subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
