@@ -55,7 +55,7 @@ def create_optimizer(
   loss: tf.Tensor,
   init_lr: float,
   num_train_steps: int,
-  num_warmup_steps: int | None,
+  num_warmup_steps: int | None = None,
   use_tpu: bool = False,
   *,
   optimizer: str = "adamw",
@@ -67,6 +67,9 @@ def create_optimizer(
   scale_loss: bool = False,
 ) -> TrainOp:
   """Gradients of `loss` and the update with them. Call it inside a `tf.function`.
+
+  Without a loss, as `create_optimizer(init_lr, num_train_steps, num_warmup_steps)` or with a Keras
+  model's `parameters()` in place of the loss, it is `bert.keras3.create_optimizer`.
 
   Args:
     loss: float `[]`.
@@ -90,6 +93,10 @@ def create_optimizer(
     ValueError: an unknown option, or nothing is left to train.
   """
   del use_tpu
+  if not tf.is_tensor(loss):
+    from bert.keras3 import loop_optimizers
+
+    return loop_optimizers.create_optimizer(loss, init_lr, num_train_steps, num_warmup_steps)
   store = current_store()
   frozen = check_frozen(freeze, store.trainable_variables)
   trained = {

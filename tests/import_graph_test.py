@@ -46,6 +46,8 @@ ALSO = {
     "bert.pretraining.masks",
     "bert.pretraining.random_streams",
   },
+  # Only `create_optimizer` without a loss.
+  "training": {"bert.keras3.loop_optimizers"},
 }
 
 

@@ -360,3 +360,12 @@ def test_a_training_checkpoint_of_base_has_as_many_variables_as_the_originals(he
 
   step.get_concrete_function()
   assert len(store.variables) == count
+
+
+def test_without_a_loss_it_is_an_optimizer_of_keras():
+  by_numbers = create_optimizer(2e-5, 1000, 100)
+  parameters = iter([tf.Variable(1.0)])
+  with_parameters = create_optimizer(parameters, 2e-5, 1000, 100)
+  for optimizer in (by_numbers, with_parameters):
+    assert optimizer.weight_decay_rate == 0.01
+    assert float(optimizer._learning_rate(50)) == pytest.approx(1e-5)

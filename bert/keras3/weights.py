@@ -90,7 +90,9 @@ def _check(report, variables, shapes, skip_mismatch, allowed_missing):
   skipped = [line for line in report.skipped() if not line.startswith(allowed_missing or ("\0",))]
   if not skipped:
     return
-  summary = f"{report.source}: {len(skipped)} variables are skipped and stay random:"
+  several = f"{len(skipped)} variables are skipped and stay random:"
+  count = several if len(skipped) > 1 else "1 variable is skipped and stays random:"
+  summary = f"{report.source}: {count}"
   text = "\n  ".join([summary, *skipped])
   if not skip_mismatch:
     raise ValueError(text)

@@ -34,7 +34,7 @@ from bert.checkpoints import finding, reading
 from bert.io import atomic_files
 from bert.model.variables import VariableStore
 from bert.training import distribution, evaluation, resumption
-from bert.training.graphs import InferenceGraph, Model, TrainingGraph
+from bert.training.graphs import InferenceGraph, Model, TrainingGraph, log_features
 from bert.training.model_variables import ModelVariables
 from bert.training.resumption import ResumeMismatchError, RunState
 from bert.training.specs import EstimatorSpec, EvalSpec, ModeKeys, RunConfig
@@ -276,6 +276,8 @@ class Estimator:
       data: distributed: an iterator to train, else a dataset.
       element_spec: of the batches before they are distributed.
     """
+    if not self._graphs:
+      log_features(element_spec)
     if mode not in self._graphs or self._graphs[mode].element_spec != data.element_spec:
       model = Model(self._model_fn, self.config, self.params, self._strategy, self.store)
       if mode == ModeKeys.TRAIN:

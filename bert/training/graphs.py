@@ -6,11 +6,12 @@ One trace per mode creates the variables and compiles the step. Batches of any l
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 from tensorflow.python.framework import ops
 
 from bert.model.variables import (
@@ -63,6 +64,20 @@ class Model:
     if mode == ModeKeys.TRAIN and spec.train_op is None:
       raise ValueError("model_fn returned no train_op for mode 'train'.")
     return spec
+
+
+def log_features(element_spec) -> None:
+  """Logs names and shapes of the features of a batch, as the original did.
+
+  Args:
+    element_spec: of a dataset of dictionaries, or of pairs of features and labels.
+  """
+  features = element_spec[0] if isinstance(element_spec, tuple) else element_spec
+  if not isinstance(features, Mapping):
+    return
+  logging.info("*** Features ***")
+  for name in sorted(features):
+    logging.info("  name = %s, shape = %s", name, features[name].shape)
 
 
 @dataclasses.dataclass(frozen=True)
