@@ -113,6 +113,25 @@ def _warn_of_namesakes() -> None:
     )
 
 
+def _interrupt_without_traceback() -> None:
+  """Lets Ctrl-C end a script of ours in one line while it is still importing, too."""
+  main_file = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+  is_script = os.path.dirname(os.path.realpath(main_file)) == _ROOT and main_file.endswith(".py")
+  # With `python -m bert.NAME` the package is imported before the name of the script is known.
+  if not is_script and sys.argv[:1] != ["-m"]:
+    return
+  show = sys.excepthook
+
+  def show_unless_interrupted(kind, error, trace):
+    if issubclass(kind, KeyboardInterrupt):
+      print("\nInterrupted.", file=sys.stderr)
+    else:
+      show(kind, error, trace)
+
+  sys.excepthook = show_unless_interrupted
+
+
+_interrupt_without_traceback()
 if os.path.isfile(os.path.join(_ROOT, "modeling.py")):  # A checkout, or an editable install of one.
   sys.meta_path.append(_RootModules)
 else:

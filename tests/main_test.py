@@ -1,6 +1,7 @@
 """Tests of bert/__main__.py, the command `bert`. Alone: python -m pytest tests/main_test.py"""
 
 import ast
+import os
 import subprocess
 import sys
 
@@ -81,3 +82,19 @@ def test_help_imports_no_script_and_no_library():
     "sys.exit(str(heavy | scripts) if heavy | scripts else 0)"
   )
   subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("words", [["run_classifier.py"], ["-m", "bert.run_classifier"]])
+def test_ctrl_c_while_a_script_is_imported_is_one_line(tmp_path, words):
+  (tmp_path / "numpy.py").write_text("raise KeyboardInterrupt")  # which every script imports
+  done = subprocess.run(
+    [sys.executable, *words, "--help"],
+    env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert done.stderr.split() == ["Interrupted."]
+  assert done.returncode != 0

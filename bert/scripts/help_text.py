@@ -81,7 +81,8 @@ def format_xml(program: str, doc: str | None = None) -> str:
 
 def _absl_help(width: int) -> list[str]:
   own = set(flag_groups.own_names())
-  names = sorted(name for name in FLAGS if name not in own and name == FLAGS[name].name)
+  shown = {*own, "verbosity"}  # the latter under General, with the default that it has here
+  names = sorted(name for name in FLAGS if name not in shown and name == FLAGS[name].name)
   return [_flag_help(FLAGS[name], width) for name in names]
 
 
@@ -105,6 +106,7 @@ def _entry(heading: str, text: str, width: int) -> str:
     width,
     initial_indent=" " * 6,
     subsequent_indent=" " * 6,
+    break_long_words=False,
     break_on_hyphens=False,  # So that a --flag or a file-name stays in one piece.
   )
   return f"  {heading}\n{body}"
@@ -124,6 +126,6 @@ def _wrap_doc(text: str, width: int) -> str:
   return "\n\n".join(
     paragraph
     if any(line.startswith((" ", "-", "*")) for line in paragraph.splitlines())
-    else textwrap.fill(paragraph, width, break_on_hyphens=False)
+    else textwrap.fill(paragraph, width, break_long_words=False, break_on_hyphens=False)
     for paragraph in paragraphs
   )

@@ -77,3 +77,17 @@ def test_help_cuts_no_flag_or_file_name_at_a_hyphen():
   with flag_groups.defined_flags(define):
     lines = help_text.format_help("python script.py").splitlines()
   assert not [line for line in lines if line.endswith("-")]
+
+
+def test_each_flag_stands_once_and_no_word_is_broken(monkeypatch):
+  monkeypatch.setenv("COLUMNS", "40")
+  word = "https://example.org/a/path/that/is/longer/than/a/narrow/line"
+
+  def define():
+    flags.DEFINE_string("text", None, f"See {word} for more.")
+
+  with flag_groups.defined_flags(define):
+    text = help_text.format_help("python script.py", full=True)
+  assert text.count("--verbosity=INT") == 1
+  assert "--verbosity (" not in text
+  assert word in text
