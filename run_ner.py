@@ -34,7 +34,7 @@ from bert.scripts import (
   shared_flags,
 )
 from bert.scripts.steps import INFORMATIVE, Run, filled_up, log_sizes
-from bert.tasks import conll_files, label_schemes
+from bert.tasks import conll_files, label_counts, label_schemes
 from bert.training import distribution
 
 # In --data_dir, the first of these names that exists.
@@ -309,6 +309,9 @@ class Tagging(Run):
     self.dev = self._read_file("dev") if settings.reads_dev_set else None
     self.test = self._read_file("test", needs_labels=False) if settings.do_predict else None
     self._check_labels()
+    types = sorted({kind for file in (self.train, self.dev) if file for kind in file.types()})
+    for warning in label_counts.about_nearly_equal(types, "types"):
+      logging.warning("%s", warning)
 
   def _read_file(self, split, needs_labels=True) -> conll_files.ConllFile:
     settings = self.settings

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
+from absl import logging
 
 from bert.io import atomic_files, filesystem
 from bert.io.tables import DataError
@@ -32,6 +33,8 @@ def read_lines(input_file: str) -> Iterator[str]:
     OSError: the file cannot be read.
   """
   name = "standard input" if input_file == STANDARD_STREAM else input_file
+  if input_file.endswith((".csv", ".tsv")):
+    logging.warning("%s is no table here: each line is a text, a header and delimiters too.", name)
   with _open_to_read(input_file) as reader:
     for number, line in enumerate(reader, start=1):
       try:

@@ -9,7 +9,7 @@ Nothing here changes a label: a warning names what to correct in the file. Pure 
 
 import collections
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from absl import logging
 
@@ -93,11 +93,7 @@ def _shown(counts: collections.Counter) -> str:
 def _warnings(
   counts: collections.Counter, labels: Sequence[str], is_multi_label: bool
 ) -> Iterable[str]:
-  for names in nearly_equal(counts):
-    yield (
-      f"The labels {', '.join(map(repr, names))} are {len(names)} classes, and differ in case, "
-      "spaces or form alone. Correct the file if they mean the same."
-    )
+  yield from about_nearly_equal(counts, "labels")
   for label in counts:
     if label.strip() in _MISSING:
       yield f"The label {label!r} of {counts[label]} examples may be a missing value."
@@ -112,6 +108,15 @@ def _warnings(
     yield f"The label {odd!r} looks like a list in another language: write a,b without brackets."
   elif joined := next((label for label in counts if any(c in label for c in _SEPARATORS)), None):
     yield f"The label {joined!r} may be several: --label_separator says what is between them."
+
+
+def about_nearly_equal(names: Iterable[str], what: str) -> Iterator[str]:
+  """A warning for each group of `nearly_equal`; `what` the names are: `labels`."""
+  for group in nearly_equal(names):
+    yield (
+      f"The {what} {', '.join(map(repr, group))} are {len(group)} classes, and differ in case, "
+      "spaces or form alone. Correct the file if they mean the same."
+    )
 
 
 def nearly_equal(labels: Iterable[str]) -> list[list[str]]:

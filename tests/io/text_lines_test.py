@@ -58,3 +58,12 @@ def test_an_input_is_not_overwritten(tmp_path, monkeypatch):
     text_lines.check_output_file("./a.txt", input_file="a.txt")
   text_lines.check_output_file("b.txt", input_file="a.txt")
   text_lines.check_output_file("-", input_file="-")
+
+
+def test_a_table_that_is_read_as_texts_is_said(tmp_path, caplog):
+  path = tmp_path / "own.csv"
+  path.write_text("text,label\na,1\n")
+  assert list(text_lines.read_lines(str(path))) == ["text,label", "a,1"]
+  assert caplog.messages == [
+    f"{path} is no table here: each line is a text, a header and delimiters too."
+  ]

@@ -94,3 +94,8 @@ def test_scores(caplog):
 def test_an_unknown_label_that_is_nearly_known():
   assert label_counts.unknown_label("neg", ["Pos", "Neg"]).endswith("Did you mean 'Neg'?")
   assert "mean" not in label_counts.unknown_label("x", ["Pos", "Neg"])
+
+
+def test_types_of_entities_that_are_nearly_equal():
+  (warning,) = label_counts.about_nearly_equal(["LOC", "ORG", "org"], "types")
+  assert warning.startswith("The types 'ORG', 'org' are 2 classes")
