@@ -267,18 +267,13 @@ def model_fn_builder(
     else:
       tensors = {"losses": per_example_loss, "is_real_example": features["is_real_example"]}
       if compares:
-        spec.eval_metrics = (score_metrics, {**tensors, "cosines": cosines, **_scores(features)})
+        tensors |= {"cosines": cosines, "scores": features["score"]}
       else:
-        is_text = tf.reduce_max(input_mask, axis=-1)
-        tensors |= {"vectors": vectors, "is_text": is_text}
-        spec.eval_metrics = (ranking_metrics, tensors)
+        tensors |= {"vectors": vectors, "is_text": tf.reduce_max(input_mask, axis=-1)}
+      spec.eval_metrics = (score_metrics if compares else ranking_metrics, tensors)
     return spec
 
   return model_fn
-
-
-def _scores(features):
-  return {"scores": features["score"]}
 
 
 def score_metrics(losses, is_real_example, cosines, scores):
@@ -383,17 +378,14 @@ class Similarity(Run):
     self.ranks = settings.loss == IN_BATCH_NEGATIVES
     self.train = self._read_train() if settings.do_train else []
     self.dev = self._read_dev() if settings.reads_dev_set else []
-    self.test = self._read_file("test") if settings.do_predict else []
+    self.test = self._read_file("test", takes_negatives=False) if settings.do_predict else []
 
   def _read_file(self, split, **options):
     path = self.settings.split_file(split, (split,), _ENDINGS)
     return self.reader.read(path, split, **options)
 
-  def _read_pairs(self, split):
-    return self._read_file(split, needs_scores=not self.ranks, takes_negatives=self.ranks)
-
   def _read_train(self):
-    pairs = self._read_pairs("train")
+    pairs = self._read_file("train", needs_scores=not self.ranks, takes_negatives=self.ranks)
     file = self.settings.split_file("train", ("train",), _ENDINGS)
     if self.ranks:
       pairs = self._similar_enough(pairs, file)
@@ -427,7 +419,9 @@ class Similarity(Run):
     return chosen
 
   def _read_dev(self):
-    pairs = self._read_pairs("dev")
+    # Without scores, texts are ranked; a run that does not train need not say how it was trained.
+    is_scored = self.settings.do_train and not self.ranks
+    pairs = self._read_file("dev", needs_scores=is_scored, takes_negatives=not is_scored)
     if pairs[0].score is None:
       _check_ranking(pairs, self.settings.split_file("dev", ("dev",), _ENDINGS))
     return pairs

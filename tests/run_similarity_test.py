@@ -129,6 +129,10 @@ def test_in_batch_negatives(model, tmp_path):
   results = results_in(tmp_path / "out" / "eval_results.txt")
   assert list(results) == ["eval_accuracy", "eval_mrr", "eval_loss", "global_step", "loss"]
   assert results["eval_mrr"] > 0.8
+  # To evaluate, it need not be said again how the run was trained.
+  del values["loss"]
+  run_well(**values, do_eval=True)
+  assert results_in(tmp_path / "out" / "eval_results.txt") == results
 
 
 @pytest.mark.ci
@@ -164,9 +168,9 @@ def test_every_reader_takes_the_folder_with_its_pooling(trained, tmp_path):
   lines = (tmp_path / "found.jsonl").read_text().splitlines()
   found = [json.loads(line)["similarity"] for line in lines]
   np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
-  (tmp_path / "pairs.txt").write_text("a saw ||| a nail\na saw\n")
-  flags["output_file"] = tmp_path / "none.jsonl"
-  assert "pairs.txt, line 2: 'a saw' is one text, but this" in Script(predict).error_of(**flags)
+  (tmp_path / "one.txt").write_text("a saw ||| a nail\na saw\n")
+  error = Script(predict).error_of(**{**flags, "input_file": tmp_path / "one.txt"})
+  assert "one.txt, line 2: 'a saw' is one text, but this model compares two" in error
   encode = Predictor.from_checkpoint(str(trained.out), max_seq_length=16)
   first, second = (np.stack(encode([pair[i] for pair in pairs])) for i in range(2))
   np.testing.assert_allclose(cosine_similarity(first, second), expected, rtol=0, atol=1e-5)
