@@ -101,7 +101,11 @@ def open_to_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
 
 def exists(path: str | os.PathLike) -> bool:
-  """Whether there is a file or a folder of this name."""
+  """Whether there is a file or a folder of this name.
+
+  Raises:
+    OSError: the remote file system cannot be reached.
+  """
   if not is_remote(path):
     return os.path.exists(path)
   with _os_errors(path):
@@ -109,11 +113,15 @@ def exists(path: str | os.PathLike) -> bool:
 
 
 def is_folder(path: str | os.PathLike) -> bool:
-  """Whether there is a folder of this name."""
+  """Whether there is a folder of this name.
+
+  Raises:
+    OSError: the remote file system cannot be reached.
+  """
   if not is_remote(path):
     return os.path.isdir(path)
-  with _os_errors(path):
-    return _gfile(path).isdir(os.fspath(path))
+  # `isdir` alone is false where `exists` says that there is no connection.
+  return exists(path) and _gfile(path).isdir(os.fspath(path))
 
 
 def is_file(path: str | os.PathLike) -> bool:
@@ -146,11 +154,10 @@ def list_folder(folder: str | os.PathLike) -> list[str]:
       return sorted(os.listdir(folder))
     except OSError:
       return []
-  try:
-    with _os_errors(folder):
-      return sorted(name.rstrip("/") for name in _gfile(folder).listdir(os.fspath(folder)))
-  except FileNotFoundError:
+  if not is_folder(folder):
     return []
+  with _os_errors(folder):
+    return sorted(name.rstrip("/") for name in _gfile(folder).listdir(os.fspath(folder)))
 
 
 def matching(pattern: str | os.PathLike) -> list[str]:

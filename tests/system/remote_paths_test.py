@@ -1,4 +1,4 @@
-"""Remote paths: each script reads each of its files from one, or says in a line why it cannot.
+"""Paths of files and models in every script: remote ones are read, or refused in a line.
 
 The remote file system is TensorFlow's in memory, `ram://`; `nosuch://` is one it does not have.
 Which flags are paths at all, and which refuse remote ones: tests/scripts/path_flags_test.py.
@@ -183,3 +183,18 @@ def test_a_file_system_that_tensorflow_does_not_have(name, flag, local, tmp_path
 def test_every_script_is_in_the_table():
   others = {"run_glue", "run_similarity", "plots", "download"}  # all data of these are local
   assert set(RUNS) | others >= set(bert_command.words())
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if "init_checkpoint" in RUNS[name]])
+def test_a_wrong_name_of_a_model_is_answered_with_the_nearest(name, local, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  flags = _flags(name, local, tmp_path, init_checkpoint="uncased_L2_H-128_A-2")
+  for flag in _MODEL:
+    del flags[flag]  # as with the name of a released model, which brings them
+  done = _script(name).run(**flags)
+  assert done.code == 1
+  said = [line for line in (done.out + done.err).splitlines() if "Did you mean" in line]
+  assert len(said) == 1, done.err
+  assert "neither a file or folder here nor the name of a released model" in said[0]
+  assert "mean uncased_L-2_H-128_A-2?" in said[0]
+  assert not list(tmp_path.rglob("*.index"))
