@@ -70,9 +70,15 @@ def need_vocabulary(weights: str | os.PathLike) -> str:
   """The vocabulary that belongs to weights.
 
   Raises:
-    ValueError: it is missing.
+    ValueError: it is missing, or in a file that is not read here.
   """
-  return find(weights).vocabulary or _missing(_VOCABULARIES[:1], weights)
+  found = find(weights).vocabulary
+  if not found and os.path.isfile(os.path.join(folder_of(weights), "tokenizer.json")):
+    raise ValueError(
+      f"{folder_of(weights)} has its vocabulary in tokenizer.json: `convert_checkpoint.py "
+      "from_transformers` makes a folder with a vocab.txt of it."
+    )
+  return found or _missing(_VOCABULARIES[:1], weights)
 
 
 def folder_of(weights: str | os.PathLike) -> str:

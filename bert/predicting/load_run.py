@@ -104,12 +104,7 @@ def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Ru
       "run_swag.py or run_similarity.py: its task is not stored beside it. Any checkpoint gives "
       "vectors and masked words: Predictor.from_checkpoint, masked_words.from_checkpoint."
     )
-  vocab_file = vocab_file or model_files.find(path).vocabulary
-  if vocab_file is None:
-    raise ValueError(
-      f"There is no vocab.txt in {model_files.folder_of(path)}: give the path of the one "
-      "that the run was trained with (vocab_file)."
-    )
+  vocab_file = vocab_file or model_files.need_vocabulary(path)
   found = tokenization.vocabulary_hash(tokenization.load_vocab(vocab_file))
   if facts.get("vocabulary", found) != found:
     raise ValueError(f"{vocab_file} is not the vocabulary that {prefix} was trained with.")

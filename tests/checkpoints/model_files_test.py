@@ -59,6 +59,11 @@ def test_not_every_text_is_a_vocabulary(tmp_path):
   assert model_files.find(tmp_path) == ModelFiles(None, None)
   with pytest.raises(ValueError, match=r"has no vocab\.txt: give its path"):
     model_files.need_vocabulary(tmp_path)
+  make(tmp_path, "tokenizer.json")
+  with pytest.raises(
+    ValueError, match=r"tokenizer\.json: `convert_checkpoint\.py from_transformers"
+  ):
+    model_files.need_vocabulary(tmp_path / "model.safetensors")
   with pytest.raises(ValueError, match=r"has no bert_config\.json or config\.json"):
     model_files.need_config(tmp_path / "model.ckpt-1")
 

@@ -351,10 +351,13 @@ def test_the_best_checkpoint_answers_if_there_is_one(finished, tmp_path):
 @pytest.mark.ci
 def test_the_vocabulary_is_found_and_checked(exported, tmp_path):
   done = exported("ner")
-  # In its export.
-  assert load_run.find_run(done.out).vocab_file.startswith(str(done.out / "export"))
-  shutil.copytree(done.out, tmp_path / "out", ignore=shutil.ignore_patterns("export"))
-  with pytest.raises(ValueError, match=r"There is no vocab\.txt in .*give the path of the one"):
+  assert load_run.find_run(done.out).vocab_file == str(done.out / "vocab.txt")
+  # Folders of earlier versions have it in their export only.
+  old = shutil.copytree(done.out, tmp_path / "old")
+  (old / "vocab.txt").unlink()
+  assert load_run.find_run(old).vocab_file.startswith(str(old / "export"))
+  shutil.copytree(old, tmp_path / "out", ignore=shutil.ignore_patterns("export"))
+  with pytest.raises(ValueError, match=r"out has no vocab\.txt: give its path"):
     load_run.find_run(tmp_path / "out")
   (tmp_path / "out" / "vocab.txt").write_text("\n".join([*VOCAB[:-2], ".", ","]) + "\n")
   with pytest.raises(ValueError, match=r"vocab\.txt is not the vocabulary that .* was trained"):
