@@ -138,7 +138,7 @@ class Predictor:
     elif isinstance(items, bytes):
       raise TypeError(f"Expected a list of texts, not bytes: {items!r:.60}.")
     elif hasattr(items, "iterrows"):  # of pandas: a loop would take the names of columns
-      columns = ", ".join(map(repr, items.columns))
+      columns = ", ".join(map(repr, getattr(items, "columns", ())))
       raise TypeError(f"Expected a list of texts, not a table: give table[NAME] of {columns}.")
     features = self._featurized(items, source)
     while chunk := list(itertools.islice(features, self.chunk_size)):
