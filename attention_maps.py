@@ -15,6 +15,7 @@ import numpy as np
 from absl import flags, logging
 
 from bert.figures import drawing
+from bert.io.wording import counted
 from bert.predicting import attention, sentence_vectors
 from bert.scripts import command_line, flag_groups, output_files, path_flags
 from bert.training import hardware
@@ -86,7 +87,7 @@ def main(_) -> None:
     "scale_each": FLAGS.scale_each_map,
   }
   draw(maps, tokens, FLAGS.output_file, FLAGS.layer, FLAGS.head, **options)
-  logging.info("Wrote %s: %d word pieces.", FLAGS.output_file, len(tokens))
+  logging.info("Wrote %s: %s.", FLAGS.output_file, counted(len(tokens), "word piece"))
   if len(tokens) > _MANY_PIECES and FLAGS.head is None:
     logging.info("Many pieces are easier to read in a single map: --layer=0 --head=0.")
 

@@ -57,6 +57,7 @@ from bert.checkpoints import keras_file, model_files, sentence_pooling, transfor
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError
 from bert.checkpoints.model_files import ModelFiles
 from bert.io import atomic_files, filesystem
+from bert.io.wording import counted
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, path_flags, run_files
 from bert.text import vocabulary_file
@@ -336,7 +337,9 @@ def _from_transformers(prefix: str, files: ModelFiles) -> None:
   weights = transformers_folder.open_weights(prefix)
   tensors = transformers_folder.tensors_of(weights)
   if unknown := weights.names_unchanged():
-    logging.warning("%d tensors keep their names: %s.", len(unknown), abbreviate(unknown))
+    logging.warning(
+      "Names unchanged: %s: %s.", counted(len(unknown), "tensor"), abbreviate(unknown)
+    )
   _write_config(config)
   vocab_file = os.path.join(FLAGS.output_dir, run_files.VOCABULARY)
   if files.vocabulary:

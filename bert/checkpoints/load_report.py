@@ -3,6 +3,8 @@
 import dataclasses
 from typing import NamedTuple
 
+from bert.io.wording import counted
+
 
 class Mismatch(NamedTuple):
   """A variable that differs in shape or type; the texts read like `float32 [2, 768]`."""
@@ -43,8 +45,9 @@ class LoadReport:
     random_rest = [name for name in self.missing if not name.startswith(self.required_scope)]
     if random_body:
       lines.append(
-        f"  WARNING: {len(random_body)} variables of {self.required_scope} are not in the "
-        f"checkpoint and start from random values: {abbreviate(random_body)}"
+        f"  WARNING: not in the checkpoint, so from random values: "
+        f"{counted(len(random_body), 'variable')} of {self.required_scope}: "
+        f"{abbreviate(random_body)}"
       )
     if random_rest:
       lines.append(f"  missing, start fresh ({len(random_rest)}): {abbreviate(random_rest)}")

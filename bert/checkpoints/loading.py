@@ -13,6 +13,7 @@ from absl import logging
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.load_report import LoadReport, Mismatch, abbreviate, is_training_state
 from bert.checkpoints.reading import check_named, open_checkpoint
+from bert.io.wording import counted
 
 
 def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
@@ -45,7 +46,7 @@ def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
   trains = any(map(is_training_state, variables))
   unused = [n for n in contents if n not in variables and (trains or not is_training_state(n))]
   if unused:
-    logging.info("%s: %d tensors not used: %s", prefix, len(unused), abbreviate(unused))
+    logging.info("%s: %s not used: %s", prefix, counted(len(unused), "tensor"), abbreviate(unused))
   for name, variable in variables.items():
     _assign(variable, checkpoint, name)
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from bert.checks import record_checks
 from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
 from bert.io import filesystem
+from bert.io.wording import counted
 
 _SPLITS = ("train", "dev", "test")
 _TABLES = ("tsv", "csv", "jsonl")
@@ -263,13 +264,15 @@ def _split_of(path: str) -> str:
 
 
 def _check_set(subject: Subject, text_set: TextSet) -> Iterator[Finding]:
-  yield ok(f"{len(text_set.texts)} examples for {text_set.split}.", text_set.path)
+  yield ok(f"{counted(len(text_set.texts), 'example')} for {text_set.split}.", text_set.path)
   yield from _labels(text_set)
   yield from _repeated(text_set)
   empty = [text for text in text_set.texts if not text.first.strip()]
   if empty:
     yield warning(
-      f"{len(empty)} examples of {text_set.split} have no text.", empty[0].where, "Remove them."
+      f"{counted(len(empty), 'example')} of {text_set.split} without text.",
+      empty[0].where,
+      "Remove them.",
     )
   if subject.vocab:
     yield from _pieces(subject, text_set)

@@ -14,6 +14,7 @@ import numpy as np
 from bert import tokenization
 from bert.checkpoints import model_files
 from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
+from bert.io.wording import counted
 from bert.model.configuration import BertConfig
 
 _NEEDED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
@@ -228,7 +229,9 @@ def _compare_shapes(expected, found, prefix: str) -> Iterator[Finding]:
   layers = {name.split("/")[2] for name in found if name.startswith("bert/encoder/layer_")}
   unused = layers - {name.split("/")[2] for name in expected if "/layer_" in name}
   if unused and not wrong:
-    yield error(f"It has {len(unused)} layers more than the configuration.", prefix, remedy)
+    yield error(
+      f"It has {counted(len(unused), 'layer')} more than the configuration.", prefix, remedy
+    )
 
 
 def _of_same_vocabulary(state: Mapping, subject: Subject) -> Iterator[Finding]:

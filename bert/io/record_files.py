@@ -20,6 +20,7 @@ import numpy as np
 
 from bert.io import filesystem, tfrecord_bytes
 from bert.io.atomic_files import hidden_beside, write_text, written_whole
+from bert.io.wording import counted
 
 REMEDY = "Write it again with the program that made it: run_classifier.py does so in every run."
 
@@ -203,8 +204,8 @@ def records_of(path: str | os.PathLike) -> Iterator[bytes]:
     ) from None
   if facts.get("records", number) != number:
     raise RecordError(
-      f"{path} holds {number} records, but was written with {facts['records']}: it was cut short "
-      f"or changed. {REMEDY}"
+      f"{path} holds {counted(number, 'record')}, but was written with {facts['records']}: it was "
+      f"cut short or changed. {REMEDY}"
     )
 
 

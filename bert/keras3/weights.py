@@ -17,6 +17,7 @@ from bert.checkpoints import keras_file, model_files, model_source, transformers
 from bert.checkpoints.load_report import LoadReport, Mismatch, abbreviate, is_training_state
 from bert.checkpoints.model_source import Kind
 from bert.checkpoints.numpy_reader import CheckpointReader, find_prefix
+from bert.io.wording import counted
 from bert.model.configuration import BertConfig
 
 
@@ -90,9 +91,7 @@ def _check(report, variables, shapes, skip_mismatch, allowed_missing):
   skipped = [line for line in report.skipped() if not line.startswith(allowed_missing or ("\0",))]
   if not skipped:
     return
-  several = f"{len(skipped)} variables are skipped and stay random:"
-  count = several if len(skipped) > 1 else "1 variable is skipped and stays random:"
-  summary = f"{report.source}: {count}"
+  summary = f"{report.source}: {counted(len(skipped), 'variable')} skipped, left random:"
   text = "\n  ".join([summary, *skipped])
   if not skip_mismatch:
     raise ValueError(text)

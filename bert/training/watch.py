@@ -6,6 +6,7 @@ from typing import Any
 
 from absl import logging
 
+from bert.io.wording import counted
 from bert.training.resumption import RunState
 from bert.training.specs import EvalSpec
 
@@ -55,9 +56,9 @@ class Watch:
     if not self.has_lost_patience(state):
       return False
     logging.info(
-      "Stopping early at step %d: %d evaluations without improvement on %s = %g of step %d.",
+      "Stopping early at step %d: %s without improvement on %s = %g of step %d.",
       step,
-      self.spec.patience,
+      counted(self.spec.patience, "evaluation"),
       metric,
       state.best_value,
       state.best_step,

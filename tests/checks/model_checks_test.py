@@ -100,7 +100,7 @@ FAULTS = {
     config_with(hidden_size=16), "[59, 8], but [59, 16] by", "model.ckpt-0"
   ),
   "fewer layers than the checkpoint": Fault(
-    config_with(num_hidden_layers=1), "1 layers more", "model.ckpt-0"
+    config_with(num_hidden_layers=1), "1 layer more", "model.ckpt-0"
   ),
   "a variable is missing": Fault(
     checkpoint_with(lambda tensors: tensors.pop("bert/pooler/dense/bias")),
