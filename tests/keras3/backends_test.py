@@ -140,3 +140,17 @@ def test_minilm_is_the_same_and_the_originals(expected, backend, golden_dir, dat
     atol=1e-5,
   )
   np.testing.assert_allclose(there["pooler_output"], golden["pooled_output"], rtol=0, atol=1e-5)
+
+
+def test_snippets_of_documents_on_jax():
+  if importlib.util.find_spec("jax") is None or keras.backend.backend() == "jax":
+    pytest.skip("jax is not installed, or this process is on it")
+  file = "tests/keras3/documents_snippets_test.py"
+  done = subprocess.run(
+    [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file],
+    capture_output=True,
+    text=True,
+    cwd=ROOT,
+    env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+  )
+  assert done.returncode == 0, done.stdout[-5000:]
