@@ -12,7 +12,7 @@ from typing import Any
 from absl import logging
 
 from bert.checkpoints import model_files
-from bert.io import atomic_files
+from bert.io import atomic_files, filesystem
 
 POOLINGS = ("cls", "mean", "max")
 
@@ -57,17 +57,16 @@ def choose(given: str | None, weights: str | os.PathLike | None, default: str) -
 
 def _of_sentence_transformers(folder: str) -> str | None:
   path = os.path.join(folder, _POOLING_CONFIG)
-  if not os.path.isfile(path):
+  if not filesystem.is_file(path):
     return None
-  with open(path, encoding="utf-8") as reader:
-    try:
-      content = json.load(reader)
-      # Version 6 names the pooling; those before have a switch for each.
-      is_used = {name: content.get(key) for name, key in _KEYS.items()}
-      is_used[content.get("pooling_mode")] = True
-      return next(filter(is_used.get, POOLINGS), None)
-    except (ValueError, AttributeError, RecursionError) as error:
-      raise ValueError(f"{path} is not a JSON object ({error}).") from None
+  try:
+    content = json.loads(filesystem.read_bytes(path))
+    # Version 6 names the pooling; those before have a switch for each.
+    is_used = {name: content.get(key) for name, key in _KEYS.items()}
+    is_used[content.get("pooling_mode")] = True
+  except (ValueError, AttributeError, TypeError, RecursionError) as error:
+    raise ValueError(f"{path} is not a JSON object ({error}).") from None
+  return next(filter(is_used.get, POOLINGS), None)
 
 
 def write_sentence_transformers(

@@ -22,6 +22,7 @@ from bert import (
   run_glue,
   run_ner,
   run_pretraining,
+  run_similarity,
   run_squad,
   run_swag,
 )
@@ -53,6 +54,7 @@ _SCRIPTS = {
   run_squad: ("--predict_file={}/dev.json", "--do_predict", *_MODEL_FLAGS, _OUT),
   run_ner: ("--data_dir={}", "--do_eval", "--labels=O,B-PER", *_MODEL_FLAGS, _OUT),
   run_swag: ("--data_dir={}", "--do_eval", *_MODEL_FLAGS, _OUT),
+  run_similarity: ("--data_dir={}", "--do_eval", *_MODEL_FLAGS, _OUT),
   run_pretraining: ("--input_file={}/vocab.txt", "--do_eval", _MODEL_FLAGS[0], _OUT),
   create_pretraining_data: (
     *("--input_file={}/vocab.txt", "--output_file={}/out/a.tfrecord", "--vocab_file={}/vocab.txt"),
@@ -154,6 +156,9 @@ _FLAGS = [
   (run_ner, "--max_seq_length=16", "has none of", "--dev_file"),
   (run_swag, "--max_seq_length=2", "--max_seq_length=2: must be at least 3"),
   (run_swag, "--max_seq_length=16", "has none of", "--dev_file"),
+  (run_similarity, "--max_seq_length=16", "has none of", "--dev_file"),
+  (run_similarity, "--pooling=none", "--pooling takes one of cls, mean, max"),
+  (run_similarity, "--min_score=1 --max_score=1", "--min_score=1 --max_score=1: the scale needs"),
   (run_pretraining, "--input_file={}/*.tfrecord", "tfrecord matches no file"),
   (run_pretraining, "--input_file=,", "--input_file=, names no file"),
   (run_pretraining, "--masked_lm_prob=0", "--masked_lm_prob=0.0: must be above 0"),
@@ -241,6 +246,7 @@ TOGETHER = [
   _together(run_squad, "vocab.txt", _WRONG_VOCABULARY),
   _together(run_ner, "vocab.txt", _WRONG_VOCABULARY),
   _together(run_swag, "vocab.txt", _WRONG_VOCABULARY),
+  _together(run_similarity, "vocab.txt", _WRONG_VOCABULARY),
   _together(
     run_classifier,
     "dev.tsv",
