@@ -151,7 +151,7 @@ class KerasFile:
     norm = _NORMS.get(arguments.get("normalization_type", "layer_norm"), ())
 
     def variables_of(part: str, scope: str) -> tuple[str, ...]:
-      leaves = ("kernel", "bias")
+      leaves: tuple[str, ...] = ("kernel", "bias")
       if part.endswith("norm"):
         leaves = ("scale",) if part.endswith("head_norm") else norm
       elif part == "attention":

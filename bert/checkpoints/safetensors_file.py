@@ -128,7 +128,8 @@ class SafetensorsFile:
     with filesystem.open_to_read(self.path) as reader:
       reader.seek(self._values_start + info.start)
       # A view as bytes, because bfloat16 does not support the buffer protocol.
-      count = reader.readinto(values.reshape(-1).view(np.uint8).data)
+      content = values.reshape(-1).view(np.uint8).data
+      count = reader.readinto(content)  # type: ignore[attr-defined]
     if count != info.end - info.start:
       raise SafetensorsError(f"{self.path} became shorter while it was read.")
     return values

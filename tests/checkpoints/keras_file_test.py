@@ -146,6 +146,7 @@ def test_models_that_only_keras_has(tmp_path):
     finding.find_checkpoint(path)
 
 
+@pytest.mark.ci
 def test_a_quantized_model_is_refused(tmp_path):
   model = keras3.BERT(**TINY)
   model(random_inputs(1, 4))

@@ -471,6 +471,7 @@ def test_keras_3_takes_the_name_of_the_signature(exported, encoder):
   np.testing.assert_array_equal(outputs["pooled_output"], encoder(BATCH)["default"])
 
 
+@pytest.mark.ci
 def test_litert_needs_its_own_operations_only(exported, encoder):
   converter = tf.lite.TFLiteConverter.from_saved_model(exported, signature_keys=["serving_default"])
   runner = tf.lite.Interpreter(model_content=converter.convert()).get_signature_runner()

@@ -63,7 +63,17 @@ def save_in_every_form(model, folder) -> list[str]:
   return [str(folder / name) for name in ("checkpoint", "transformers", "model.keras")]
 
 
-@pytest.mark.parametrize(("cls", "task"), CLASSES, ids=[task for _, task in CLASSES])
+def some_in_ci(cases, default: set[str]) -> list:
+  """The cases by the name of their task; those not in `default` are for continuous integration."""
+  names = [getattr(case[0], "value", case[1]) for case in cases]
+  marks = [() if name in default else (pytest.mark.ci,) for name in names]
+  return [
+    pytest.param(*case, id=name, marks=mark)
+    for case, name, mark in zip(cases, names, marks, strict=True)
+  ]
+
+
+@pytest.mark.parametrize(("cls", "task"), some_in_ci(CLASSES, {"sentences", "pretraining", "swag"}))
 def test_there_and_back(cls, task, tmp_path):
   model = randomized(cls(keras3.BERT(**TINY), num_labels=3))
   inputs = random_inputs(*((2, 3, 6) if task == "swag" else (2, 6)))
@@ -89,7 +99,7 @@ TASKS = [
 ]
 
 
-@pytest.mark.parametrize(("task", "facts"), TASKS, ids=[task.value for task, _ in TASKS])
+@pytest.mark.parametrize(("task", "facts"), some_in_ci(TASKS, {"named_entity_recognition"}))
 def test_models_of_tasks(task, facts, tmp_path):
   num_classes = 1 if task is NLPTaskType.TEXT_REGRESSION else 3
   config = NLPTaskConfig("mine", task, num_classes)
@@ -227,17 +237,9 @@ def outputs_of(model, inputs) -> dict[str, np.ndarray]:
   return {"output": numpy_of(outputs)} if is_tensor else arrays(outputs)
 
 
-@on_tensorflow
-def test_a_model_is_exported_before_its_first_call(tmp_path):
-  model = models_to_export()["classifier"]
-  model.export(tmp_path / "export", verbose=False)
-  inputs = inputs_of("classifier")
-  assert_served_the_same(tmp_path / "export", inputs, outputs_of(model, inputs))
-
-
 @pytest.mark.ci
 @on_tensorflow
-def test_every_model_is_exported(tmp_path):
+def test_every_model_is_exported_before_its_first_call(tmp_path):
   for name, model in models_to_export().items():
     model.export(tmp_path / name, verbose=False)
     assert_served_the_same(tmp_path / name, inputs_of(name), outputs_of(model, inputs_of(name)))
