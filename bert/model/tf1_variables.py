@@ -11,6 +11,7 @@ it the store of the model, where a later trace finds the variable.
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -47,7 +48,9 @@ def scope_name() -> str:
   return tf.compat.v1.get_variable_scope().name
 
 
-def initial_value(initializer: Callable, shape: list[int], dtype: tf.DType, seed: list[int]):
+def initial_value(
+  initializer: Any, shape: list[int], dtype: tf.DType, seed: list[int]
+) -> tf.Tensor:
   """The value of a new variable, by an initializer of ours, of TensorFlow or of Keras.
 
   Args:
