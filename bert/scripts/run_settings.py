@@ -35,6 +35,9 @@ from bert.training import distribution, hardware
 # shapes: on MRPC's 343 steps the two are equal (docs/benchmarks.md).
 _MIN_STEPS_TO_GROUP = 500
 
+# The original counts steps in int32; far above that a learning rate in float32 would always be 0.
+_TOO_MANY_STEPS = 2**31
+
 # A fine-tuning run has some hundred steps: one point every 100 makes no curve.
 _SUMMARY_STEPS_OF_PLOTS = 10
 
@@ -108,7 +111,7 @@ class RunSettings:
       count: of the items of an epoch.
       unit: the name of the items, for the warning.
     """
-    steps = int(count / self.train_batch_size * self.num_train_epochs)
+    steps = int(min(count / self.train_batch_size * self.num_train_epochs, 2.0**63))
     if steps < 1:
       logging.warning(
         "%d %s, a batch of %d and %g epochs make less than one step: training for one.",
@@ -120,7 +123,17 @@ class RunSettings:
     return self.with_steps(steps, int(max(steps, 1) * self.warmup_proportion))
 
   def with_steps(self, num_train_steps: int, num_warmup_steps: int) -> "RunSettings":
-    """The settings of a run of that many steps; `--fast` groups by length if that pays."""
+    """The settings of a run of that many steps; `--fast` groups by length if that pays.
+
+    Raises:
+      UsageError: there are more than the rate's formula can count.
+    """
+    if num_train_steps >= _TOO_MANY_STEPS:
+      name = "num_train_epochs" if "num_train_epochs" in self else "num_train_steps"
+      raise command_line.UsageError(
+        f"--{name}={self.values[name]:g} makes {num_train_steps:.3g} steps: must be fewer than "
+        f"{_TOO_MANY_STEPS:,}."
+      )
     group_by_length = self.group_by_length
     if self.fast and "group_by_length" not in self.given and not self.get("pack_sequences"):
       group_by_length = num_train_steps >= _MIN_STEPS_TO_GROUP

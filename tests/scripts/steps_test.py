@@ -90,3 +90,10 @@ def test_results_that_scripts_promise_are_those_they_compute():
   ones = np.ones(1)
   names = run_pretraining.metric_fn(ones, ones, ones, ones, ones, ones, ones)
   assert set(names) <= set(run_pretraining.PreTraining.result_keys)
+
+
+def test_more_steps_than_can_be_counted_are_refused():
+  values = {"num_train_epochs": 1e300, "train_batch_size": 8, "warmup_proportion": 0.1}
+  settings = run_settings.RunSettings({**values, "fast": False, "group_by_length": False})
+  with pytest.raises(command_line.UsageError, match=r"--num_train_epochs=1e\+300 makes 9.22e\+18 steps"):
+    settings.planned(64)
