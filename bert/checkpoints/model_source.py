@@ -196,8 +196,8 @@ def _about_file(path: str) -> str:
   if path.endswith((".h5", ".hdf5")):
     return (
       f"{path} is not a TensorFlow checkpoint. If Keras wrote it: weights alone do not say what "
-      "they belong to. Save the model (model.save('model.keras')) and give that file. If transformers "
-      "wrote it: load it there and give the folder that save_pretrained writes."
+      "they belong to. Give the whole model, a file of model.save('model.keras'). If transformers "
+      "wrote it: load it there, and give the folder that save_pretrained writes."
     )
   return f"{path} is not a TensorFlow checkpoint, which has a file {path}.index beside it."
 
