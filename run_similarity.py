@@ -462,7 +462,7 @@ class Similarity(Run):
   def _features(self, pairs, name):
     length = self.settings.max_seq_length
     features = similarity.convert_examples_to_features(
-      pairs, length, self.tokenizer, 2 * self._shown_examples()
+      pairs, length, self.tokenizer, self._shown_examples()
     )
     if not self.settings.use_tpu or name == "train":
       return features

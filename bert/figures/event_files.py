@@ -82,8 +82,14 @@ def read_run(folder: str | os.PathLike) -> Run:
     training,
     evaluation,
     None if best.get("best_value") is None else (best["best_step"], best["best_value"]),
-    state.get("fingerprint", {}).get("problem_type", ""),
+    _problem_type(state),
   )
+
+
+def _problem_type(state: Mapping) -> str:
+  """What the loss of a run is: a squared error, too, of run_similarity.py with `--loss=cosine`."""
+  is_cosine = state.get("informative", {}).get("loss") == "cosine"
+  return state.get("fingerprint", {}).get("problem_type", "regression" if is_cosine else "")
 
 
 def check_folder(folder: str) -> None:

@@ -12,10 +12,12 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from absl import logging
 
 from bert.io.tables import DataError
 from bert.tasks import classification, own_tables
 from bert.tasks.processors import Column
+from bert.tasks.sequence_lengths import SequenceLengths
 
 # Task name in lower case -> what `PairReader` takes.
 TASKS = {
@@ -149,7 +151,7 @@ class PairReader(own_tables.CsvProcessor):
       negative = row[columns.negative]
       if not isinstance(negative, str | None):
         raise row.error(f"the negative is {negative!r:.80}, not text.")
-      texts.append(negative or "")
+      texts.append((negative or "").strip())
       if negative == found.text_b:
         raise row.error("the negative is the second text again.")
     for name, text in zip(("first", "second"), texts, strict=False):
@@ -180,36 +182,42 @@ class PairFeatures:
 
 
 def convert_examples_to_features(
-  examples: Iterable[PairExample], max_seq_length: int, tokenizer, shown: int = 2
+  examples: Iterable[PairExample], max_seq_length: int, tokenizer, shown: int = 1
 ) -> Iterator[PairFeatures]:
-  """Yields the features of each example; longer texts are cut.
+  """Yields the features of each example; longer texts are cut, and counted in the log.
 
   Args:
     examples: of the same number of texts.
     max_seq_length: length of each sequence, [CLS] and [SEP] included.
     tokenizer: a `tokenization.FullTokenizer`.
-    shown: how many sequences are logged.
+    shown: how many examples are logged.
   """
+  lengths = SequenceLengths()
   for index, example in enumerate(examples):
-    num_texts = len(example.texts)
+    texts = [classification.InputExample(example.guid, text) for text in example.texts]
     sequences = [
-      classification.convert_single_example(
-        index * num_texts + number,
-        classification.InputExample(f"{example.guid}-{number}", text, None, "0"),
-        ["0"],
-        max_seq_length,
-        tokenizer,
-        shown=shown,
-      )
-      for number, text in enumerate(example.texts)
-      if text.strip()
+      classification.join_texts(text, max_seq_length, tokenizer, lengths)[0] if text.text_a else []
+      for text in texts
     ]
-    blank = [[0] * max_seq_length] * (num_texts - len(sequences))
+    if index < shown:
+      _log_example(example, sequences)
+    padding = [[0] * (max_seq_length - len(tokens)) for tokens in sequences]
+    ids = map(tokenizer.convert_tokens_to_ids, sequences)
     yield PairFeatures(
-      [sequence.input_ids for sequence in sequences] + blank,
-      [sequence.input_mask for sequence in sequences] + blank,
+      [each + zeros for each, zeros in zip(ids, padding, strict=True)],
+      [[1] * len(tokens) + zeros for tokens, zeros in zip(sequences, padding, strict=True)],
       float(example.score or 0.0),
     )
+  lengths.log(max_seq_length)
+
+
+def _log_example(example: PairExample, sequences: Sequence[Sequence[str]]) -> None:
+  logging.info("*** Example ***")
+  logging.info("guid: %s", example.guid)
+  for tokens in sequences:
+    logging.info("tokens: %s", " ".join(tokens))
+  if example.score is not None:
+    logging.info("score: %g", example.score)
 
 
 def padding_features(num_texts: int, max_seq_length: int) -> PairFeatures:

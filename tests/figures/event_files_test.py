@@ -62,6 +62,12 @@ def test_the_best_step_is_that_of_the_newest_checkpoint(run):
   assert read.best_tags() == ["masked_lm_loss"], "the metric that was watched"
 
 
+@pytest.mark.parametrize(("loss", "found"), [("cosine", "regression"), ("in_batch_negatives", "")])
+def test_the_cosine_loss_is_a_squared_error(run, loss, found):
+  saving.save(str(run), 60, {"a": np.zeros(1)}, {"informative": {"loss": loss}})
+  assert event_files.read_run(run).problem_type == found
+
+
 def test_a_damaged_state_marks_no_best_step_and_hides_no_curve(run):
   path = save_state(run, best_value=4.0, best_step=50) + ".state.json"
   with open(path, encoding="utf-8") as reader:
