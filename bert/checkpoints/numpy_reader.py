@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert.checkpoints.bundle_files import BEST
 from bert.io import filesystem
 from bert.io.tfrecord_bytes import masked_crc32c
 
@@ -69,6 +70,9 @@ def find_prefix(path: str | os.PathLike) -> str:
     return prefix
   if not filesystem.is_folder(path):
     raise CheckpointReadError(f"No checkpoint {path}: {prefix}.index does not exist.")
+  best = os.path.join(path, BEST, _newest(os.path.join(path, BEST)) or "")
+  if filesystem.exists(best + ".index"):  # of a run, as in `finding.find_checkpoint`
+    return best
   files = filesystem.list_folder(path)
   names = [name.removesuffix(".index") for name in files if name.endswith(".index")]
   for name in (_newest(path), "bert_model.ckpt", *names[: len(names) == 1]):
