@@ -31,6 +31,7 @@ ARGUMENTS = {  # argument of `keras3.BERT`: key of bert_config.json
 
 # Other names of the tanh form of GELU, which the original calls gelu.
 _TANH_FORMS = ("gelu_new", "gelu_tanh", "gelu_pytorch_tanh")
+_ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 
 # Arguments of `keras3.BERT` that the original does not have, and the values that stand for it.
 _FIXED: dict[str, tuple] = {
@@ -178,8 +179,14 @@ def original_config(arguments: Mapping[str, Any]) -> dict[str, Any]:
         f"transformers, have {allowed[0]!r}. Load the model with keras.models.load_model."
       )
   config = {key: arguments[name] for name, key in ARGUMENTS.items() if name in arguments}
-  if config.get("hidden_act") in _TANH_FORMS:
+  activation = config.get("hidden_act", "gelu")
+  if activation in _TANH_FORMS:
     config["hidden_act"] = "gelu"
+  elif activation not in _ACTIVATIONS:
+    raise CheckpointError(
+      f"hidden_act is {activation!r}, which the original does not have; it has "
+      f"{', '.join(_ACTIVATIONS)}."
+    )
   return config
 
 

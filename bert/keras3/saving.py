@@ -18,7 +18,7 @@ import keras
 import numpy as np
 
 from bert.checkpoints import bundle_files, keras_model, numpy_writer, transformers_folder
-from bert.io import atomic_files
+from bert.io import atomic_files, filesystem
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 CHECKPOINT = "bert_model.ckpt"  # as in the released models
@@ -97,7 +97,7 @@ def save_pretrained(
     OSError: a file cannot be written.
   """
   described, tensors, facts = _contents(model, tokenizer, labels)
-  os.makedirs(folder, exist_ok=True)
+  folder = _made(folder)
   if tokenizer is not None:
     tokenizer.save_pretrained(folder)
   head = transformers_folder.guess_head(tensors, facts)
@@ -124,8 +124,7 @@ def save_checkpoint(
     OSError: a file cannot be written.
   """
   described, tensors, facts = _contents(model, tokenizer, labels)
-  folder = os.fspath(folder)
-  os.makedirs(folder, exist_ok=True)
+  folder = _made(folder)
   indexes = sorted(name for name in os.listdir(folder) if name.endswith(".index"))
   if indexes not in ([], [f"{CHECKPOINT}.index"]):
     raise ValueError(f"{folder} holds other checkpoints ({', '.join(indexes)}). Give a new folder.")
@@ -168,6 +167,14 @@ def _symbolic_limits(model, shapes) -> tuple[str, ...]:
   return tuple(f"{name} <= {limit}" for name in used)
 
 
+def _made(folder: str | os.PathLike) -> str:
+  """The folder, which now exists."""
+  folder = os.path.expanduser(os.fspath(folder))
+  filesystem.check_local(folder)
+  os.makedirs(folder, exist_ok=True)
+  return folder
+
+
 def _contents(model, tokenizer, labels):
   """What the model is, its float32 arrays by the original's names, and what is known of its task.
 
@@ -199,6 +206,12 @@ def _contents(model, tokenizer, labels):
   elif labels:
     raise ValueError(f"{model.name} is no classifier: labels are of no use.")
   if tokenizer is not None:
+    size = described.config["vocab_size"]
+    if tokenizer.vocab_size > size:
+      raise ValueError(
+        f"The tokenizer has {tokenizer.vocab_size} tokens, the model {size}: they do not belong "
+        "together."
+      )
     facts = {**facts, "do_lower_case": tokenizer.do_lower_case}
   return described, tensors, facts
 

@@ -145,6 +145,7 @@ def test_what_has_no_counterpart_is_named_and_nothing_is_written(tmp_path):
     (mean, r"sentiment \(the original's head does not have pooling_type='mean'\)"),
     (two, r"topic \(the model has 2 such heads, a checkpoint has one\)"),
     (keras3.BERT(**TINY, attention_type="window"), "attention_type is 'window', which only"),
+    (keras3.BERT(**TINY, hidden_act="silu"), "hidden_act is 'silu', which the original does not"),
     (keras3.BERT(**TINY, layer_norm_eps=1e-6), "layer_norm_eps is 1e-06, which only bert.keras3"),
     (keras.Sequential([keras.layers.Dense(2)]), "contains no BERT of bert.keras3"),
   ):
@@ -178,6 +179,11 @@ def test_labels_tokenizer_and_an_older_model(tmp_path, tokenizer):
     "labels": ["no", "yes"],
     "do_lower_case": True,
   }
+  with pytest.raises(OSError, match="must be on a local disk: 'gs://bucket/x'"):
+    model.save_checkpoint("gs://bucket/x")
+  small = keras3.BERT(**TINY)
+  with pytest.raises(ValueError, match="The tokenizer has 104 tokens, the model 40"):
+    small.save_pretrained(tmp_path / "other", tokenizer)
   (tmp_path / "run").mkdir()
   (tmp_path / "run" / "model.ckpt-3.index").touch()
   with pytest.raises(ValueError, match=r"holds other checkpoints \(model.ckpt-3.index\)"):
