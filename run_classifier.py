@@ -438,7 +438,7 @@ def main(_) -> None:
 def check_settings(settings: run_settings.RunSettings) -> None:
   """Checks what flags alone show; see `run_settings.check_run`."""
   run_settings.check_run(settings, needed=("data_dir", "task_name", "output_dir"))
-  task_options.check(settings)
+  task_options.check_task(settings)
   for_windows = ("window_stride", "max_windows", "window_pooling")
   if settings.long_text == "truncate":
     reason = "it is for --long_text=windows"

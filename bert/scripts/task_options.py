@@ -13,7 +13,7 @@ _OPTIONS = (
 )
 
 
-def check(settings: RunSettings) -> None:
+def check_task(settings: RunSettings) -> None:
   """Checks that the task exists and has the options that were given, before files are fetched.
 
   Raises:

@@ -176,7 +176,7 @@ SUBJECTS = {
     ),
     (
       "impossible values of flags are refused before any work",
-      "check",
+      "RunSettings.check",
       "if value is not None and not is_good(value):",
       "if value is not None and not name:",
       "test_numbers_that_cannot_be_meant",
@@ -234,7 +234,7 @@ SUBJECTS = {
     ),
     (
       "a row with more columns than the header is refused: a text would be cut at a tab",
-      "_create_example",
+      "TableProcessor._create_example",
       "if any(row[width:]):",
       "if width < 0:",
       "test_bad_row_is_named_or_left_out",
