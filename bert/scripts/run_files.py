@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import bert
+from bert.checkpoints.transformers_config import is_transformers_config
 from bert.io import atomic_files, filesystem, installation
 from bert.model.configuration import BertConfig
 from bert.scripts.run_settings import RunSettings
@@ -73,12 +74,20 @@ def _state_of(settings: RunSettings) -> tuple[bool, bool]:
 
 
 def _of_model(settings, config, labels) -> dict[str, bytes]:
-  contents = {CONFIG: config.to_json_string().encode()}
+  contents = {CONFIG: _config(settings, config)}
   if vocab_file := settings.get("vocab_file"):
     contents[VOCABULARY] = filesystem.read_bytes(vocab_file)
   if labels:
     contents[LABEL_MAP] = _label_map(labels)
   return contents
+
+
+def _config(settings, config) -> bytes:
+  """The user's file as it is, since `--output_dir` may be its folder; of transformers' our form."""
+  path = settings.get("bert_config_file")
+  content = filesystem.read_bytes(path) if path else b"{}"
+  is_original = path and not is_transformers_config(json.loads(content.decode("utf-8-sig")))
+  return content if is_original else config.to_json_string().encode()
 
 
 def _write_changed(path: str, content: bytes) -> None:

@@ -59,6 +59,16 @@ def test_the_files_of_a_run(tmp_path, newest):
   assert {"bert-alive", "python", "tensorflow", "numpy"} <= set(versions)
 
 
+def test_the_configuration_is_that_of_the_user_byte_for_byte(tmp_path, newest):
+  own, theirs = tmp_path / "own.json", tmp_path / "config.json"
+  own.write_text(json.dumps({"vocab_size": 3, "directionality": "bidi"}))
+  theirs.write_text(json.dumps({"vocab_size": 3, "model_type": "bert"}))
+  run_files.write(settings_of(tmp_path, bert_config_file=str(own)), CONFIG)
+  assert contents(tmp_path)["bert_config.json"] == own.read_bytes()
+  run_files.write(settings_of(tmp_path, bert_config_file=str(theirs)), CONFIG)
+  assert contents(tmp_path)["bert_config.json"] == CONFIG.to_json_string().encode(), "our form"
+
+
 def test_a_run_without_vocabulary_and_labels(tmp_path, newest):
   run_files.write(settings_of(tmp_path, vocab_file=None), CONFIG)
   assert set(contents(tmp_path)) == FILES - {"vocab.txt", "label_map.json"}
