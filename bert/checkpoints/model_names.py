@@ -43,8 +43,10 @@ OTHER_NAMES = {
 }
 """Name elsewhere -> released model with the same weights."""
 # Before a name, or the last part of an address: who publishes it.
-_OWNERS = ("google-bert/", "google/small_bert/", "google/", "tensorflow/small_bert/", "tensorflow/")
-_OWNERS += ("prajjwal1/",)
+_OWNERS = (
+  *("google-bert/", "google/small_bert/", "google/"),
+  *("tensorflow/small_bert/", "tensorflow/", "prajjwal1/"),
+)
 
 # Addresses whose parts are names of models, and those of Google's archives.
 _HUBS = re.compile(
