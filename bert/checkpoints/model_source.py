@@ -193,12 +193,6 @@ def _about_file(path: str) -> str:
       f"{path} is not a TensorFlow checkpoint. If PyTorch wrote it: such a file can run any code "
       "when it is read. Load it with transformers and give the folder that save_pretrained writes."
     )
-  if path.endswith((".h5", ".hdf5")):
-    return (
-      f"{path} is not a TensorFlow checkpoint. If Keras wrote it: weights alone do not say what "
-      "they belong to. Give the whole model, a file of model.save('model.keras'). If transformers "
-      "wrote it: load it there, and give the folder that save_pretrained writes."
-    )
   return f"{path} is not a TensorFlow checkpoint, which has a file {path}.index beside it."
 
 

@@ -181,6 +181,12 @@ def _contents(model, tokenizer, labels):
   Raises:
     ValueError: see `save_pretrained`.
   """
+  if not isinstance(model, keras.layers.Layer):
+    raise ValueError(
+      f"A model of Keras is needed, not {model!r}: keras.models.load_model loads one."
+    )
+  if tokenizer is not None and not hasattr(tokenizer, "save_pretrained"):
+    raise ValueError(f"A BertTokenizer is needed, not {tokenizer!r}.")
   layers = list(_layers(model))
   described = keras_model.describe(
     keras_model.Layer(_kind(layer), layer.name, _config(layer)) for layer in layers
@@ -242,6 +248,8 @@ def _float32(name: str, variable) -> np.ndarray:
 
 
 def _labels(labels, count: int) -> list[str]:
+  if isinstance(labels, str):
+    raise ValueError(f"labels is the text {labels!r}; give a list of {count} names.")
   labels = list(labels or (f"LABEL_{index}" for index in range(count)))
   if len(labels) != count or len(set(labels)) != count:
     raise ValueError(f"The model has {count} outputs; labels are {', '.join(map(str, labels))}.")

@@ -111,6 +111,11 @@ def open_weights(
   if kind is Kind.KERAS:
     file = keras_file.KerasFile(path)
     return {name: shape for name, (shape, _) in file.contents.items()}, file.read
+  if kind in (Kind.SAVED_MODEL, Kind.EXPORT):
+    raise ValueError(
+      f"{path} is an export, which Keras reads as keras.layers.TFSMLayer. For a model with its own "
+      "layers make a checkpoint of it: convert_checkpoint.py from_saved_model."
+    )
   if kind in (Kind.SAFETENSORS, Kind.TRANSFORMERS):
     weights = transformers_folder.open_weights(path)
     return {name: tuple(shape) for name, (shape, _) in weights.contents.items()}, weights.read

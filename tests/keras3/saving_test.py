@@ -163,6 +163,12 @@ def test_labels_tokenizer_and_an_older_model(tmp_path, tokenizer):
   model = keras3.BertForSequenceClassification(keras3.BERT(**{**TINY, "vocab_size": 104}), 2)
   with pytest.raises(ValueError, match="The model has 2 outputs; labels are yes"):
     model.save_checkpoint(tmp_path / "out", labels=["yes"])
+  with pytest.raises(ValueError, match="labels is the text 'no'; give a list of 2 names"):
+    model.save_checkpoint(tmp_path / "out", labels="no")
+  with pytest.raises(ValueError, match=r"A BertTokenizer is needed, not 'vocab\.txt'"):
+    model.save_checkpoint(tmp_path / "out", "vocab.txt")
+  with pytest.raises(ValueError, match=r"A model of Keras is needed, not 'model\.keras'"):
+    keras3.save_checkpoint("model.keras", tmp_path / "out")
   with pytest.raises(ValueError, match="is no classifier: labels are of no use"):
     model.bert.save_pretrained(tmp_path / "out", labels=["yes"])
   for save in (model.save_checkpoint, model.save_pretrained):
