@@ -519,3 +519,36 @@ def test_help_and_the_command_as_first_word(model):
   done = subprocess.run(command, capture_output=True, text=True, check=False)
   assert done.stdout.endswith("global_step: 7\n")
   assert "Ignoring" not in done.stderr
+
+
+# ---------------------------------------------------------------------------------------------
+# .keras files
+
+
+@pytest.mark.ci
+def test_a_file_of_keras_there_and_back(tmp_path):
+  from bert import keras3
+
+  sizes = {"vocab_size": len(OLD), "hidden_size": 16, "num_layers": 1, "num_heads": 2}
+  bert = keras3.BERT(**sizes, intermediate_size=16, max_position_embeddings=32)
+  model = keras3.BertForTokenClassification(bert, num_labels=3)
+  path = tmp_path / "model.keras"
+  model.save(path)
+  (tmp_path / "vocab.txt").write_text("\n".join(OLD) + "\n")
+  expected = {name: variable.numpy() for name, variable in model.checkpoint_variables().items()}
+  for command in ("from_keras", "strip"):
+    run_well(command, init_checkpoint=path, output_dir=tmp_path / command)
+    assert_same_values(tensors_of(tmp_path / command), expected)
+  config = json.loads((tmp_path / "from_keras" / "bert_config.json").read_text())
+  assert config["num_hidden_layers"] == 1
+  labels = json.loads((tmp_path / "from_keras" / "label_map.json").read_text())
+  assert labels == {"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": 2}
+  run_well("to_transformers", init_checkpoint=path, output_dir=tmp_path / "transformers")
+  config = json.loads((tmp_path / "transformers" / "config.json").read_text())
+  assert config["architectures"] == ["BertForTokenClassification"]
+  run_well(
+    "from_transformers", init_checkpoint=tmp_path / "transformers", output_dir=tmp_path / "b"
+  )
+  assert_same_values(tensors_of(tmp_path / "b"), expected)
+  message = error_of("from_keras", init_checkpoint=tmp_path / "b", output_dir=tmp_path / "c")
+  assert f"{tmp_path / 'b'} is not a .keras file" in message

@@ -32,9 +32,12 @@ def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str,
   report = loading.init_from_checkpoint(prefix, wanted, required_scope="")
   missing = [name for name in report.missing if not name.startswith(optional)]
   if missing:
+    question = "Does bert_config.json belong to it?"
+    if all(name.startswith("bert/pooler/") for name in missing):
+      question = "It was saved without the pooler, as models are whose head does not read it."
     raise bundle_files.CheckpointError(
       f"{prefix} lacks {len(missing)} of the model's {len(wanted)} variables: "
-      f"{load_report.abbreviate(missing)}. Does bert_config.json belong to it?"
+      f"{load_report.abbreviate(missing)}. {question}"
     )
 
 

@@ -8,11 +8,13 @@ import zipfile
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert import keras3
 from bert.checkpoints import finding, loading, model_files, reading
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.keras_file import KerasFile, read_config
+from bert.exporting.hub_encoder import INPUTS, export_encoder
 from bert.model import heads
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
@@ -80,6 +82,21 @@ def test_predictor_answers_with_a_file_of_keras(classifier, tmp_path):
   inputs = tokenizer(texts, padding=True, return_tensors="np")
   expected = keras.ops.softmax(model(**inputs).logits)
   np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.ci
+def test_an_exported_encoder_computes_the_same(classifier, tmp_path):
+  path, model, inputs = classifier
+  vocab_file = model_files.find(path).vocabulary
+  config = BertConfig.from_json_file(path)
+  export_encoder(str(tmp_path / "encoder"), config, path, vocab_file, do_lower_case=True)
+  encoder = tf.saved_model.load(str(tmp_path / "encoder"))
+  names = ("input_ids", "attention_mask", "token_type_ids")
+  pairs = zip(INPUTS, names, strict=True)
+  outputs = encoder({name: tf.constant(inputs[own]) for name, own in pairs})
+  expected = model.bert(inputs)
+  for name, own in (("sequence_output", "last_hidden_state"), ("pooled_output", "pooler_output")):
+    np.testing.assert_allclose(outputs[name], expected[own], rtol=0, atol=1e-5)
 
 
 # ---------------------------------------------------------------------------------------------
