@@ -84,17 +84,22 @@ def fine_tune(model: nn.Module, inputs: dict) -> None:
   print("Fine-tuning setup complete!")
   print("Rates:", ", ".join(f"{float(scheduler(step)):.1e}" for step in (0, 250, 500, 750, 1000)))
 
-  # These are an optimizer and a schedule of Keras, for `model.compile`. Optimizers of PyTorch train
-  # the model in a loop of PyTorch.
-  optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-  labels, losses = torch.tensor([1]), []
-  for _ in range(4):
-    logits = model(inputs["input_ids"], inputs["attention_mask"])
-    loss = nn.functional.cross_entropy(logits, labels)
-    optimizer.zero_grad()
-    loss.backward()
+  # Those of PyTorch would do as well: torch.optim.AdamW(model.parameters(), lr=1e-4).
+  optimizer = AdamW(model.parameters(), lr=1e-4)
+  labels = torch.tensor([1])
+
+  def loss_of_example():
+    return nn.functional.cross_entropy(model(inputs["input_ids"], inputs["attention_mask"]), labels)
+
+  model.eval()
+  losses = [loss_of_example().item()]
+  model.train()  # with dropout
+  for _ in range(8):
+    loss_of_example().backward()
     optimizer.step()
-    losses.append(loss.item())
+    optimizer.zero_grad()
+  model.eval()
+  losses.append(loss_of_example().item())
   print("Losses:", ", ".join(f"{loss:.3f}" for loss in losses))
 
 

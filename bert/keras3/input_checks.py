@@ -34,13 +34,15 @@ class CheckedInputs(keras.Model if TYPE_CHECKING else object):  # type: ignore[m
       "position_ids": bert.max_position_embeddings,
     }
     if isinstance(inputs, TextLoader):
-      inputs = inputs.dataset.rows.ids
+      check_range("input_ids", inputs.dataset.rows.ids, bert.vocab_size)
+      return
     if not isinstance(inputs, Mapping):
       inputs = {"input_ids": inputs}
     for name, ids in inputs.items():
       for kind, limit in limits.items():
         if str(name).endswith(kind) and _is_on_host(ids):
           check_range(name, ids, limit)
+    check_shapes(inputs, bert.max_position_embeddings)
 
   def __call__(self, *args, **kwargs):
     """Checks the ids and calls the model."""
@@ -91,11 +93,43 @@ def _is_on_host(ids) -> bool:
   return isinstance(ids, jax.Array) and not isinstance(ids, jax.core.Tracer)
 
 
+def check_shapes(inputs: Mapping, longest: int) -> None:
+  """Checks that the inputs of a text have one shape `[..., B, S]`, with S not above `longest`.
+
+  Raises:
+    ValueError: they have not.
+  """
+  shapes = {
+    str(name): tuple(value.shape)
+    for name, value in inputs.items()
+    if hasattr(value, "shape") and _is_on_host(value)
+  }
+  for name, shape in shapes.items():
+    if not name.endswith("input_ids"):
+      continue
+    if len(shape) < 2:
+      raise ValueError(f"{name} is {list(shape)}; it must be [texts, tokens], also for one text.")
+    check_length(shape[-1], longest)
+    prefix = name.removesuffix("input_ids")
+    for other in (f"{prefix}attention_mask", f"{prefix}token_type_ids"):
+      if len(shapes.get(other, shape)) == len(shape) and shapes.get(other, shape) != shape:
+        raise ValueError(f"{other} is {list(shapes[other])}, but {name} is {list(shape)}.")
+
+
+def check_length(length: int, longest: int) -> None:
+  """Raises a ValueError for a sequence that is longer than the position embeddings."""
+  if length > longest:
+    raise ValueError(
+      f"A sequence of {length} tokens is longer than max_position_embeddings, {longest}: "
+      "truncate it, or cut it into overlapping windows."
+    )
+
+
 def check_range(name: str, ids, limit: int) -> None:
   """Checks that ids are at least 0 and below the limit.
 
   Raises:
-    ValueError: one is not, or the rows have different lengths.
+    ValueError: one is not, the rows have different lengths, or the values are no ids.
 
   Example:
     >>> check_range("input_ids", [[7, 30521]], 30522)
@@ -104,8 +138,12 @@ def check_range(name: str, ids, limit: int) -> None:
     ids = np.asarray(ids)
   except ValueError:
     raise ValueError(f"The rows of {name} have different lengths; pad them.") from None
+  if ids.dtype.kind in "USO" and ids.size and isinstance(ids.flat[0], (str, bytes)):
+    raise ValueError(f"{name} are texts; pass the ids that a tokenizer makes of them.")
   if ids.dtype.kind not in "iuf" or not ids.size:
     return
+  if ids.dtype.kind == "f" and (ids != np.floor(ids)).any():
+    raise ValueError(f"{name} are not whole numbers; pass the ids that a tokenizer makes.")
   wrong = ids[(ids < 0) | (ids >= limit)]
   if wrong.size:
     raise ValueError(

@@ -17,6 +17,7 @@ import keras
 from keras import ops
 
 from bert.keras3.attention import create_attention
+from bert.keras3.input_checks import check_length
 from bert.keras3.parts import (
   LAYER_NORM_EPSILON,
   Dropout,
@@ -144,16 +145,9 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
       return ops.cast(waves, self.compute_dtype)
     if position_ids is not None:
       return ops.take(self.position_embeddings, ops.cast(position_ids, "int32"), axis=0)
-    self._check_length(input_ids.shape[1])
+    if input_ids.shape[1] is not None:
+      check_length(input_ids.shape[1], self.spec.max_position_embeddings)
     return ops.convert_to_tensor(self.position_embeddings)[:length]
-
-  def _check_length(self, length: int | None):
-    longest = self.spec.max_position_embeddings
-    if length is not None and length > longest:
-      raise ValueError(
-        f"A sequence of {length} tokens is longer than max_position_embeddings, {longest}: "
-        "truncate it, or cut it into overlapping windows."
-      )
 
   def compute_output_spec(self, input_ids, token_type_ids=None, position_ids=None, training=None):
     """Shape and type of the output."""

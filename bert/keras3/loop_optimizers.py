@@ -47,6 +47,8 @@ def create_optimizer(
   Raises:
     ValueError: a number is out of range.
   """
+  if isinstance(init_lr, str):
+    raise ValueError(f"init_lr is {init_lr!r}; it must be a number.")
   if not isinstance(init_lr, numbers.Real):
     parameters, init_lr, num_train_steps, num_warmup_steps = (
       init_lr,
@@ -178,6 +180,8 @@ def get_scheduler(
 
 
 def _set_schedule(optimizer, schedule_class, *arguments):
+  if not isinstance(optimizer, keras.optimizers.Optimizer):
+    raise ValueError(f"The optimizer is {optimizer!r}; create one of Keras first, such as AdamW.")
   rate = getattr(optimizer, "_learning_rate", None)  # `learning_rate` is the schedule's value
   if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
     raise ValueError("The optimizer already has a schedule; create it with a learning rate.")

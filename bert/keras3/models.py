@@ -66,6 +66,8 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     super().__init__(**kwargs)
     self.bert = _as_bert(config, self.reads_pooler)
     self.num_labels = num_labels or getattr(config, "num_labels", None) or 2
+    if self.num_labels < 1:
+      raise ValueError(f"num_labels is {num_labels}; it must be at least 1.")
     self._create_heads()
     self.build()
 
@@ -209,6 +211,8 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
 
 
 def _as_bert(config, add_pooler: bool) -> BERT:
+  if isinstance(config, (str, os.PathLike)):
+    raise ValueError(f"The config is {config!r}; models of names and folders: from_pretrained.")
   if isinstance(config, BERT):
     return config
   config = BertConfig.from_dict(config) if isinstance(config, dict) else config

@@ -175,6 +175,8 @@ def create_multi_task_bert(
     ValueError: two tasks have the same name.
   """
   names = [config.name for config in task_configs]
+  if not names:
+    raise ValueError("There is no task; give at least one NLPTaskConfig.")
   if len(set(names)) < len(names):
     raise ValueError(f"Tasks need different names; got {', '.join(names)}.")
   heads = [create_nlp_head(config) for config in task_configs]

@@ -158,6 +158,8 @@ class NLPTaskConfig:
         "are synonyms; pass one of them."
       )
     self.num_classes = self.num_labels = self.num_classes or self.num_labels
+    if not isinstance(self.num_classes or 0, int):
+      raise ValueError(f"{self.name}: num_classes is {self.num_classes!r}; it must be a number.")
     if self.task_type in REGRESSION_TASKS:
       self.num_classes = self.num_labels = self.num_classes or 1
     if self.task_type in _NEED_CLASSES and not (self.num_classes and self.num_classes > 1):

@@ -116,6 +116,8 @@ class BertTokenizer:
       ValueError: rows of different lengths cannot form an array; or an argument is unknown.
     """
     self._check(padding, return_tensors)
+    if text is None:
+      raise ValueError("The text is None; pass a text or a list of texts.")
     single = isinstance(text, str)
     texts: list[Any] = [text] if single else list(text)
     pairs: Any = text_pair and [text_pair] if single else text_pair

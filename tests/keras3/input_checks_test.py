@@ -13,6 +13,9 @@ from bert.keras3 import (
   NLPTaskConfig,
   create_bert_with_head,
   create_classification_dataloader,
+  create_multi_task_bert,
+  create_optimizer,
+  get_scheduler,
 )
 from tests.kit.keras_models import TINY, random_inputs
 
@@ -86,3 +89,43 @@ def test_a_loader_with_another_vocabulary(tokenizer):
   model.compile("sgd", "mse")
   with pytest.raises(ValueError, match="input_ids has 1 values out of range, such as 85"):
     model.fit(loader)
+
+
+@pytest.mark.parametrize(
+  ("inputs", "message"),
+  [
+    (["a text"], "input_ids are texts; pass the ids that a tokenizer makes of them"),
+    (np.array([["a"]], object), "input_ids are texts"),
+    (np.ones(5, "int32"), r"input_ids is \[5\]; it must be \[texts, tokens\], also for one text"),
+    (np.full((2, 5), 0.5), "input_ids are not whole numbers"),
+    (np.ones((2, 30), "int32"), "sequence of 30 tokens is longer than max_position_emb"),
+    (
+      {"input_ids": np.ones((2, 5), "int32"), "attention_mask": np.ones((2, 4))},
+      r"attention_mask is \[2, 4\], but input_ids is \[2, 5\]",
+    ),
+  ],
+)
+def test_inputs_that_are_no_ids(inputs, message):
+  with pytest.raises(ValueError, match=message):
+    encoder()(inputs)
+
+
+@pytest.mark.parametrize(
+  ("create", "message"),
+  [
+    (lambda: BertForSequenceClassification("bert-base-uncased"), "names and folders: from_pretr"),
+    (lambda: BertForSequenceClassification(BERT(**TINY), num_labels=-1), "num_labels is -1"),
+    (lambda: create_multi_task_bert(BERT(**TINY), []), "There is no task"),
+    (lambda: NLPTaskConfig("t", "text_classification", "3"), "num_classes is '3'; it must be a n"),
+    (lambda: create_optimizer("2e-5", 10, 1), "init_lr is '2e-5'; it must be a number"),
+    (lambda: get_scheduler("linear", "adam", 1, 2), "The optimizer is 'adam'; create one of Keras"),
+  ],
+)
+def test_arguments_that_make_no_model(create, message):
+  with pytest.raises(ValueError, match=message):
+    create()
+
+
+def test_no_text(tokenizer):
+  with pytest.raises(ValueError, match="The text is None; pass a text or a list of texts"):
+    tokenizer(None)
