@@ -33,6 +33,11 @@ def prepare(output_dir: str) -> None:
   Raises:
     OSError: it cannot; the message names it.
   """
+  if os.path.islink(output_dir) and not os.path.exists(output_dir):
+    target = os.readlink(output_dir)
+    raise OSError(
+      f"--output_dir={output_dir} is a link to {target}, which does not exist. Make it."
+    )
   try:
     os.makedirs(output_dir, exist_ok=True)
     atomic_files.check_writable(output_dir)
@@ -171,6 +176,18 @@ def nothing_trained(settings: RunSettings, informative: Mapping) -> str:
     f"all results are those of its weights.{without_effect} To train anew, give another "
     f"--output_dir; to train this one for longer, raise "
     f"--{length}={settings.values[length]:g}{or_patience}."
+  )
+
+
+def nothing_loaded(settings: RunSettings) -> str | None:
+  """The warning of a run that neither trains nor has weights from anywhere; else None."""
+  from bert.checkpoints import finding
+
+  if settings.do_train or settings.init_checkpoint or finding.latest(settings.output_dir):
+    return None
+  return (
+    f"NO MODEL: --output_dir={settings.output_dir} has no checkpoint and there is no "
+    "--init_checkpoint, so all results are those of RANDOM weights. Train with --do_train."
   )
 
 

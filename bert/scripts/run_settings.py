@@ -35,8 +35,8 @@ from bert.training import distribution, hardware
 # shapes: on MRPC's 343 steps the two are equal (docs/benchmarks.md).
 _MIN_STEPS_TO_GROUP = 500
 
-# The original counts steps in int32; far above that a learning rate in float32 would always be 0.
-_TOO_MANY_STEPS = 2**31
+# Steps and word pieces are counted in int32, as in the original.
+_TOO_MANY = 2**31
 
 # A fine-tuning run has some hundred steps: one point every 100 makes no curve.
 _SUMMARY_STEPS_OF_PLOTS = 10
@@ -128,11 +128,11 @@ class RunSettings:
     Raises:
       UsageError: there are more than the rate's formula can count.
     """
-    if num_train_steps >= _TOO_MANY_STEPS:
+    if num_train_steps >= _TOO_MANY:
       name = "num_train_epochs" if "num_train_epochs" in self else "num_train_steps"
       raise command_line.UsageError(
         f"--{name}={self.values[name]:g} makes {num_train_steps:.3g} steps: must be fewer than "
-        f"{_TOO_MANY_STEPS:,}."
+        f"{_TOO_MANY:,}."
       )
     group_by_length = self.group_by_length
     if self.fast and "group_by_length" not in self.given and not self.get("pack_sequences"):
@@ -475,6 +475,12 @@ def check_training(settings: RunSettings) -> None:
     raise command_line.UsageError(
       f"--train_batch_size={settings.train_batch_size} does not divide into "
       f"--gradient_accumulation_steps={settings.gradient_accumulation_steps} equal parts."
+    )
+  part = settings.train_batch_size // settings.gradient_accumulation_steps
+  if settings.do_train and part * settings.max_seq_length >= _TOO_MANY:
+    raise command_line.UsageError(
+      f"--train_batch_size={settings.train_batch_size}: times --max_seq_length, a batch must have "
+      f"fewer than {_TOO_MANY:,} word pieces. --gradient_accumulation_steps=N divides it."
     )
 
 

@@ -84,8 +84,9 @@ class Run:
       distribution.on_chief(self._export, checkpoint_path)
     if self.settings.plots:
       distribution.on_chief(_draw, self.settings.output_dir)
-    if self._skipped_training:
-      logging.warning("%s", self._skipped_training)  # Again: the first one has scrolled away.
+    # At the end, where it is read; what was logged meanwhile has scrolled away.
+    if warning := self._skipped_training or output_folder.nothing_loaded(self.settings):
+      logging.warning("%s", warning)
 
   # -------------------------------------------------------------------------------------------
   # What a script says.

@@ -50,7 +50,7 @@ class EventLog:
     try:
       yield
     except tf.errors.OpError as error:
-      reason = error.message.splitlines()[0].rpartition("}} ")[2]
+      reason = error.message.splitlines()[0].rpartition("}} ")[2].partition(" [Op:")[0]
       logging.warning("Events for TensorBoard are lost, the run continues: %s", reason)
 
 

@@ -45,6 +45,21 @@ def test_an_output_folder_that_is_a_file(tmp_path):
   assert (tmp_path / "file").read_text() == "mine"
 
 
+def test_an_output_folder_that_is_a_link_to_nowhere(tmp_path):
+  (tmp_path / "link").symlink_to(tmp_path / "gone")
+  with pytest.raises(OSError, match=f"link is a link to {tmp_path}/gone, which does not exist"):
+    output_folder.prepare(str(tmp_path / "link"))
+
+
+def test_a_run_without_any_weights_says_so(tmp_path):
+  run = settings(tmp_path, init_checkpoint=None)
+  assert "NO MODEL" in output_folder.nothing_loaded(run)
+  assert output_folder.nothing_loaded(run.replace(do_train=True)) is None
+  assert output_folder.nothing_loaded(run.replace(init_checkpoint="model")) is None
+  saving.save(str(tmp_path), 7, {"v": np.zeros(2)}, {})
+  assert output_folder.nothing_loaded(run) is None
+
+
 def test_an_output_folder_that_is_read_only(tmp_path, monkeypatch):
   # Simulated, since tests may run as root, who may write everywhere.
   def refuse(path):

@@ -95,5 +95,7 @@ def test_results_that_scripts_promise_are_those_they_compute():
 def test_more_steps_than_can_be_counted_are_refused():
   values = {"num_train_epochs": 1e300, "train_batch_size": 8, "warmup_proportion": 0.1}
   settings = run_settings.RunSettings({**values, "fast": False, "group_by_length": False})
-  with pytest.raises(command_line.UsageError, match=r"--num_train_epochs=1e\+300 makes 9.22e\+18 steps"):
+  with pytest.raises(
+    command_line.UsageError, match=r"--num_train_epochs=1e\+300 makes 9.22e\+18 steps"
+  ):
     settings.planned(64)

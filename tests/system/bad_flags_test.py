@@ -74,6 +74,7 @@ _SCRIPTS = {
 _FLAGS = [
   (run_classifier, "--train_batch_size=0", "--train_batch_size=0: must be at least 1"),
   (run_classifier, "--train_batch_size=8 --gradient_accumulation_steps=3", "equal parts"),
+  (run_classifier, "--do_train --train_batch_size=1000000000", "a batch must have fewer than"),
   (run_classifier, "--learning_rate=-1", "--learning_rate=-1.0: must be a number of at least 0"),
   (run_classifier, "--learning_rate=nan", "--learning_rate=nan"),
   (run_classifier, "--learning_rate=fast", '--learning_rate takes a number, not "fast"'),
