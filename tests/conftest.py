@@ -4,6 +4,7 @@ import functools
 import os
 import pathlib
 
+import hypothesis
 import pytest
 
 from tests.kit.paths import SHARED
@@ -13,6 +14,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
   # One thread for each worker: small models gain nothing from more, and workers share two cores.
   for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+# No test depends on the machine's speed.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 # They need packages of their own.
 collect_ignore = ["system/atheris_fuzz.py", "kit/transformers_peer.py"]

@@ -118,7 +118,7 @@ def record_input_fn(
     shuffle_buffer: number of records among which the next one is drawn.
     pad_to_max_length: keep the full length, as the original does. Otherwise each batch is cut to
       its longest example by `input_mask`.
-    length_features: features `[B, ..., S]` to cut.
+    length_features: features to cut along the last axis of `input_mask`.
     round_length_to: cut to a multiple of this, so that few lengths occur; 1 cuts exactly.
     repeat: whether to start over at the end; as `is_training` by default.
     transform: applied to the features of a batch, in the graph, before it is cut. It receives the
@@ -280,10 +280,9 @@ def _trim(parsed, length_features: Sequence[str], multiple: int) -> dict[str, tf
     return parsed
   longest = tf.reduce_max(length_groups.sequence_lengths(parsed["input_mask"]))
   length = -(-longest // multiple) * multiple
-  return {
-    name: value[..., :length] if name in length_features else value
-    for name, value in parsed.items()
-  }
+  # The mask ends with S: `[B, S]` beside ids of windows `[B, S, K]`, `[B, N, S]` of several texts.
+  cut = (*[slice(None)] * (parsed["input_mask"].shape.rank - 1), slice(None, length))
+  return {name: value[cut] if name in length_features else value for name, value in parsed.items()}
 
 
 def _options() -> tf.data.Options:

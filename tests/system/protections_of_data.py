@@ -191,8 +191,8 @@ SUBJECTS = {
     (
       "a flag that does not exist is named, with the nearest one",
       "_about_unknown",
-      'yield f"Ignoring the unknown flag {written}.{question}"',
-      "yield question",
+      'yield f"{start} the unknown flag {written}. {_suggestion(name)}".rstrip()',
+      "yield name",
       "test_unknown_flags_are_named_once_with_the_nearest_known_name",
     ),
     (

@@ -7,7 +7,7 @@ from bert.tasks.classification import InputExample
 
 
 def messages_about(caplog, values, labels=None, problem_type="classification", set_name="train"):
-  caplog.set_level("INFO")
+  caplog.set_level("INFO", logger="absl")
   examples = [InputExample(str(i), "x", None, value) for i, value in enumerate(values)]
   labels = sorted(set(values)) if labels is None else labels
   label_counts.log_labels(examples, labels, set_name, problem_type)

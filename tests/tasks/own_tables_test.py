@@ -34,7 +34,7 @@ def read(folder, *rows, split="train", **options):
 )
 @pytest.mark.parametrize("header", [True, False])
 def test_another_delimiter_is_found(tmp_path, caplog, delimiter, name, said, header):
-  caplog.set_level("INFO")
+  caplog.set_level("INFO", logger="absl")
   rows = [f"text_a{delimiter}label"] if header else []
   rows += [f'"one{delimiter}two"{delimiter}pos', f"three{delimiter}neg", f"four{delimiter}pos"]
   options = {} if header else {"header": False, "text_a_column": "0", "label_column": "1"}

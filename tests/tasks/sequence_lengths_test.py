@@ -27,7 +27,7 @@ def counted(*texts, length=8):
 
 @pytest.mark.parametrize(("num_long", "level"), [(0, None), (1, "INFO"), (3, "WARNING")])
 def test_texts_that_are_cut_are_counted(caplog, num_long, level):
-  caplog.set_level("INFO")
+  caplog.set_level("INFO", logger="absl")
   counted(*["w " * 18] * num_long, *["w"] * 2).log(8, "More.")
   if level is None:
     assert not caplog.records
