@@ -155,6 +155,18 @@ def test_batches_are_cut_to_the_longest_window(tokenizer, tmp_path):
   assert shapes == [(1, 8, 1), (1, 16, 3)]
 
 
+def test_more_windows_than_word_pieces_are_all_kept(tokenizer, tmp_path):
+  path, windows = str(tmp_path / "long.tf_record"), WindowOptions(1, 30)
+  examples = [InputExample("0", words(60), None, "0")]
+  run_classifier.file_based_convert_examples_to_features(
+    examples, ["0"], 16, tokenizer, path, windows=windows
+  )
+  input_fn = run_classifier.file_based_input_fn_builder(path, 16, False, False, windows=windows)
+  (batch,) = input_fn({"batch_size": 1})
+  assert batch["input_ids"].shape == (1, 16, 30)
+  assert int(batch["num_windows"][0]) == 30
+
+
 def test_records_without_windows_are_refused(tokenizer, tmp_path):
   path, example = str(tmp_path / "plain.tf_record"), InputExample("0", "a", None, "0")
   run_classifier.file_based_convert_examples_to_features([example], ["0"], 8, tokenizer, path)
