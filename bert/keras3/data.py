@@ -120,10 +120,13 @@ class TextDataset:
   """Base class of the datasets.
 
   Attributes:
+    rows: the encoded texts.
     width: number of tokens in the longest possible row.
     max_length: the limit to which rows were truncated.
     epoch: the epoch from which `dataset[i]` takes examples.
   """
+
+  rows: EncodedTexts
 
   def __init__(self, tokenizer, max_length: int, seed: int = 0):
     if not callable(tokenizer):

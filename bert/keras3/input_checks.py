@@ -7,7 +7,7 @@ would wait for the device.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -27,7 +27,7 @@ class CheckedInputs(keras.Model if TYPE_CHECKING else object):  # type: ignore[m
     Raises:
       ValueError: an id is out of range.
     """
-    bert = getattr(self, "bert", self)
+    bert: Any = getattr(self, "bert", self)
     limits = {
       "input_ids": bert.vocab_size,
       "token_type_ids": bert.type_vocab_size,
