@@ -6,6 +6,7 @@ to the update and not to the gradient, a linear warm-up, then a linear decay ove
 1, rate 0 at step 0. Everything beyond that is a keyword of `create_optimizer`.
 """
 
+import importlib
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -94,8 +95,7 @@ def create_optimizer(
   """
   del use_tpu
   if not tf.is_tensor(loss):
-    from bert.keras3 import loop_optimizers
-
+    loop_optimizers = importlib.import_module("bert.keras3.loop_optimizers")
     return loop_optimizers.create_optimizer(loss, init_lr, num_train_steps, num_warmup_steps)
   store = current_store()
   frozen = check_frozen(freeze, store.trainable_variables)

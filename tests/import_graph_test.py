@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.kit.import_graph import circles, import_graph, modules
+from tests.kit.import_graph import circles, import_graph, imports_by_name, modules
 from tests.kit.paths import ROOT
 
 LIBRARIES = {"modeling": "model", "tokenization": "text", "optimization": "training"}
@@ -46,8 +46,12 @@ ALSO = {
     "bert.pretraining.masks",
     "bert.pretraining.random_streams",
   },
-  # Only `create_optimizer` without a loss.
-  "training": {"bert.keras3.loop_optimizers"},
+}
+# Modules named in strings: what few runs need, and the programs of other processes.
+BY_NAME = {
+  "bert.optimization": {"bert.keras3.loop_optimizers"},  # `create_optimizer` without a loss
+  "bert.scripts.glue_sweep": {"bert.run_classifier"},
+  "bert.__main__": {"bert.scripts.download"},
 }
 
 
@@ -86,6 +90,10 @@ def test_every_package_is_in_the_table():
 
 def test_imports_run_one_way(graph):
   assert forbidden_imports(graph) == []
+
+
+def test_imports_by_name_are_listed():
+  assert {name: named for name, named in imports_by_name().items() if named} == BY_NAME
 
 
 def test_no_circles(graph):
