@@ -244,9 +244,10 @@ def describe_entities(
     that all of its words have these labels: the product, because the model labels each word
     independently.
   """
-  limits = np.cumsum([0, *(len(word) + 1 for word in example.words)])
+  starts = np.cumsum([0, *(len(word) + 1 for word in example.words)]).tolist()
+  ends = [start - 1 for start in starts[1:]]
   text = " ".join(example.words)
-  found = entity_records(text, limits[:-1], limits[1:] - 1, entities, probabilities)
+  found = entity_records(text, starts[:-1], ends, entities, probabilities)
   return {"id": example.guid, "text": text, "entities": found}
 
 
