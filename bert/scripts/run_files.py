@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import bert
+from bert.checkpoints import keras_file
 from bert.checkpoints.transformers_config import is_transformers_config
 from bert.io import atomic_files, filesystem, installation
 from bert.model.configuration import BertConfig
@@ -85,8 +86,10 @@ def _of_model(settings, config, labels) -> dict[str, bytes]:
 def _config(settings, config) -> bytes:
   """The user's file as it is, since `--output_dir` may be its folder; of transformers' our form."""
   path = settings.get("bert_config_file")
-  content = filesystem.read_bytes(path) if path else b"{}"
-  is_original = path and not is_transformers_config(json.loads(content.decode("utf-8-sig")))
+  if not path or keras_file.is_keras_file(path):
+    return config.to_json_string().encode()
+  content = filesystem.read_bytes(path)
+  is_original = not is_transformers_config(json.loads(content.decode("utf-8-sig")))
   return content if is_original else config.to_json_string().encode()
 
 

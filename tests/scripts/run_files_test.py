@@ -67,6 +67,9 @@ def test_the_configuration_is_that_of_the_user_byte_for_byte(tmp_path, newest):
   assert contents(tmp_path)["bert_config.json"] == own.read_bytes()
   run_files.write(settings_of(tmp_path, bert_config_file=str(theirs)), CONFIG)
   assert contents(tmp_path)["bert_config.json"] == CONFIG.to_json_string().encode(), "our form"
+  own.write_bytes(b"anything else")
+  run_files.write(settings_of(tmp_path, bert_config_file="model.keras"), CONFIG)  # contains its own
+  assert contents(tmp_path)["bert_config.json"] == CONFIG.to_json_string().encode()
 
 
 def test_a_run_without_vocabulary_and_labels(tmp_path, newest):
