@@ -37,11 +37,6 @@ def _unflatten(values, names) -> dict:
 
 def _register() -> None:
   """Otherwise Keras, which looks for arrays in nested structures, would take it for an array."""
-  if on_torch():  # the library with which Keras flattens structures there
-    from torch.utils import _pytree
-
-    _pytree.register_pytree_node(Encoding, _flatten, _unflatten)
-    return
   import optree
 
   optree.register_pytree_node(
@@ -50,6 +45,10 @@ def _register() -> None:
     lambda names, values: _unflatten(values, names),
     namespace="keras",
   )
+  if on_torch():  # newer versions of Keras flatten with PyTorch's own functions there
+    from torch.utils import _pytree
+
+    _pytree.register_pytree_node(Encoding, _flatten, _unflatten)
 
 
 _register()
