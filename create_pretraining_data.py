@@ -9,9 +9,9 @@ file does not end a document:
     --masked_lm_prob=0.15 --random_seed=12345 --dupe_factor=5
 
 Separate several inputs and outputs by commas; inputs may be patterns. Records are distributed over
-the outputs in turn. Intermediate data lies in temporary files beside the first output: the text, and
-1.5 times the text for each pass of --dupe_factor. They are mapped: the system takes this memory (500
-of 546 MB for a text of 201 MB) back when needed. Records take twice the text for each pass.
+the outputs in turn. Temporary files beside the first output hold the text, and 1.5 times the text
+for each pass of --dupe_factor. They are mapped: the system takes this memory (500 of 546 MB for a
+text of 201 MB) back when needed. Records take twice the text for each pass.
 
 The same seed gives the same instances in the same order as the original, and identical files in
 every run.

@@ -93,7 +93,7 @@ class TaskModel(tf.train.Checkpoint):
     """
     signature = self.signature()
     if not isinstance(texts, dict):
-      texts = {name: texts for name in signature.structured_input_signature[1]}
+      texts = dict.fromkeys(signature.structured_input_signature[1], texts)
     return signature(**texts)
 
   def load(self, checkpoint_path: str) -> None:

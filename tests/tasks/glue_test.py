@@ -452,9 +452,7 @@ def test_jsonl(tmp_path, header):
   examples = processor.get_train_examples(str(tmp_path))
   assert shown(examples) == [("train-1", "x", None, "10"), ("7", "y", "z", "9")]
   write(tmp_path, "dev.jsonl", '{"text_a": 5, "label": 9}')
-  with pytest.raises(
-    DataError, match=r"line 1: column 0 \(text_a\) contains 5, not text"
-  ):
+  with pytest.raises(DataError, match=r"line 1: column 0 \(text_a\) contains 5, not text"):
     processor.get_dev_examples(str(tmp_path))
 
 
