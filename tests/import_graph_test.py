@@ -49,6 +49,7 @@ ALSO = {
 }
 # Modules named in strings: what few runs need, and the programs of other processes.
 BY_NAME = {
+  "bert.model.configuration": {"bert.checkpoints.keras_file"},  # the one inside a `.keras` file
   "bert.optimization": {"bert.keras3.loop_optimizers"},  # `create_optimizer` without a loss
   "bert.scripts.glue_sweep": {"bert.run_classifier"},
   "bert.__main__": {"bert.scripts.download"},

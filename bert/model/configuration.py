@@ -4,6 +4,7 @@ No TensorFlow is needed to read a configuration or to count its parameters.
 """
 
 import copy
+import importlib
 import json
 import math
 
@@ -219,8 +220,7 @@ class BertConfig:
 def _read_object(path: str) -> dict:
   """The JSON object in a configuration, or the one that a `.keras` file stands for."""
   if str(path).endswith(".keras"):
-    from bert.checkpoints import keras_file  # Most models need none of it.
-
+    keras_file = importlib.import_module("bert.checkpoints.keras_file")  # by name: few need it
     return keras_file.read_config(path)
   content = filesystem.read_bytes(path)
   try:

@@ -352,7 +352,7 @@ def test_the_folder_of_a_run_brings_all_that_belongs_to_its_model(given, tmp_pat
 def test_a_case_other_than_that_of_the_run_is_refused(load, given, tmp_path):
   run_folder(tmp_path)
   with pytest.raises(
-    ValueError, match=r"was trained with do_lower_case False\. Give --do_lower_ca"
+    ValueError, match=r"trained with do_lower_case False\. Give --do_lower_case=F"
   ):
     load(init_checkpoint=tmp_path / "out", do_lower_case=True)
 
