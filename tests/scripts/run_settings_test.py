@@ -397,10 +397,12 @@ def test_a_vocabulary_far_smaller_than_the_model_is_told_once(load, tmp_path, ca
   )
 
 
-@pytest.mark.parametrize("flags", [{}, {"do_lower_case": True}])  # without it the case is looked up
-def test_a_checkpoint_that_is_missing_is_never_a_fresh_start(load, flags, tmp_path):
+def test_a_checkpoint_that_is_missing_is_never_a_fresh_start(load, tmp_path):
   with pytest.raises(bundle_files.CheckpointError, match=r"model\.ckpt-7\.index does not exist"):
-    load(init_checkpoint=tmp_path / "model.ckpt-7", **flags)
+    load(init_checkpoint=tmp_path / "model.ckpt-7")
+  (tmp_path / "empty").mkdir()
+  with pytest.raises(bundle_files.CheckpointError, match="empty"):
+    load(init_checkpoint=tmp_path / "empty", do_lower_case=True)
 
 
 def test_the_case_of_a_released_model_is_checked(load, tmp_path):
