@@ -160,7 +160,7 @@ def read_own_table(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
 
   In a TSV file quotes are text; CSV has quoted fields. Where the first rows have another delimiter
   than the name says (semicolons, as Excel writes in much of Europe), the file is read as CSV with
-  that one, which is logged.
+  that one, which is logged. Where the header has one column, every row is one text.
 
   Args:
     path: the file.
@@ -180,7 +180,20 @@ def read_own_table(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
     return read_table(path, on_bad_row=on_bad_row)
   rows = read_table(path, delimiter, '"', strict=True, on_bad_row=on_bad_row)
   names_delimiter = bool(rows) and rows[0][0].startswith("sep=") and not any(rows[0][1:])
-  return rows[1:] if names_delimiter else rows  # Excel writes such a line for itself
+  rows = rows[1:] if names_delimiter else rows  # Excel writes such a line for itself
+  return _one_column(rows, delimiter) if rows and len(rows[0]) == 1 else rows
+
+
+def _one_column(rows: list[Row], delimiter: str) -> list[Row]:
+  """The rows of a file whose header has one column: a delimiter is a character of the text."""
+  if divided := sum(len(row) > 1 for row in rows):
+    logging.info(
+      "%s: the header has one column, so %s in a row is part of its text (rows: %d).",
+      rows[0].file,
+      repr(delimiter),
+      divided,
+    )
+  return [Row([delimiter.join(row)], row.file, row.line, row.number) for row in rows]
 
 
 def _delimiter_of(path: str, expected: str) -> str:

@@ -187,3 +187,11 @@ def test_import_needs_no_tensorflow():
     "sys.exit(bool({'tensorflow', 'numpy'} & set(sys.modules)))"
   )
   subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_a_file_of_one_column_has_delimiters_in_its_texts(tmp_path):
+  path = tmp_path / "test.csv"
+  path.write_text('Text\nHello, you, there\n"Quoted, ""really"""\nplain\n')
+  rows = tables.read_own_table(str(path))
+  assert rows == [["Text"], ["Hello, you, there"], ['Quoted, "really"'], ["plain"]]
+  assert [row.line for row in rows] == [1, 2, 3, 4]
