@@ -73,12 +73,7 @@ def define_flags() -> None:
     shared_flags.define_labels_flag("of all types in the training file")
   with flag_groups.flag_group("Windows"):
     shared_flags.define_doc_stride_flag(None, " [half a window]")
-  shared_flags.define_model_flags()
-  shared_flags.define_training_flags()
-  shared_flags.define_eval_in_training_flags()
-  shared_flags.define_export_flags()
-  flag_groups.define_tpu_flags()
-  flag_groups.mark_required(["vocab_file", "bert_config_file", "output_dir"])
+  shared_flags.define_fine_tuning_flags()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -86,12 +86,7 @@ def define_flags() -> None:
       None,
       "in_batch_negatives: train only on pairs with at least this score, if they have scores.",
     )
-  shared_flags.define_model_flags()
-  shared_flags.define_training_flags()
-  shared_flags.define_eval_in_training_flags()
-  shared_flags.define_export_flags()
-  flag_groups.define_tpu_flags()
-  flag_groups.mark_required(["vocab_file", "bert_config_file", "output_dir"])
+  shared_flags.define_fine_tuning_flags()
 
 
 # ---------------------------------------------------------------------------------------------

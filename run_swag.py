@@ -44,12 +44,7 @@ def define_flags() -> None:
       "Whether to evaluate on the dev file.", "Whether to predict the test file."
     )
     shared_flags.define_skip_bad_rows_flag(default=False)
-  shared_flags.define_model_flags()
-  shared_flags.define_training_flags()
-  shared_flags.define_eval_in_training_flags()
-  shared_flags.define_export_flags()
-  flag_groups.define_tpu_flags()
-  flag_groups.mark_required(["vocab_file", "bert_config_file", "output_dir"])
+  shared_flags.define_fine_tuning_flags()
 
 
 # ---------------------------------------------------------------------------------------------

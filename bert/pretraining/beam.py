@@ -72,7 +72,7 @@ def create_records(
   pass_bytes = total_bytes * settings.dupe_factor
   buckets = pass_bytes // _BUCKET_BYTES + 1 if total_bytes else _BUCKETS_IF_UNKNOWN
   pipeline = beam.Pipeline(options=_options(beam_args))
-  records = (
+  made = (
     pipeline
     | "Ranges" >> beam.Create(ranges)
     | "DealRanges" >> beam.Reshuffle()
@@ -82,7 +82,7 @@ def create_records(
   )
   no_records = pipeline | "EveryFile" >> beam.Create([(n, []) for n in range(len(output_files))])
   _ = (
-    (records, no_records)
+    (made, no_records)
     | beam.Flatten()
     | "GatherFiles" >> beam.GroupByKey()
     | "WriteFiles" >> beam.ParDo(WriteFile(output_files, facts))
@@ -94,16 +94,17 @@ def create_records(
   except RuntimeError as error:
     reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
     raise RunnerError(f"Beam's runner failed (--beam_args={beam_args!r}): {reason[0]}") from error
-  counts = _counts(result) or {"records": _records_in(output_files)}
-  if not counts.get("records"):
+  counts = _counts(result)
+  if counts:
+    for name in corpus_statistics.COUNTS:
+      setattr(statistics, name, counts.get(name, 0))
+    statistics.log()
+  records = counts.get("records", 0) if counts else _records_in(output_files)
+  if not records:
     record_output.remove_records(output_files)
     raise text_files.CorpusError(f"There is no text in {', '.join(input_files)}.")
-  for name in corpus_statistics.COUNTS:
-    setattr(statistics, name, counts.get(name, 0))
-  if len(counts) > 1:
-    statistics.log()
-  logging.info("Wrote %d total instances", counts["records"])
-  return counts["records"]
+  logging.info("Wrote %d total instances", records)
+  return records
 
 
 class MakeRecords(beam.DoFn):

@@ -7,7 +7,7 @@ original come first in each group. What follows from the flags is in run_setting
 from absl import flags
 
 from bert.scripts import path_flags
-from bert.scripts.flag_groups import flag_group
+from bert.scripts.flag_groups import define_tpu_flags, flag_group, mark_required
 from bert.training import distribution
 
 
@@ -330,3 +330,13 @@ def define_export_flags() -> None:
     path_flags.define(
       "export_dir", None, "Folder for them. Default: OUTPUT_DIR/export.", local=True
     )
+
+
+def define_fine_tuning_flags() -> None:
+  """All flags of a script beyond the original's, except those of its task and data."""
+  define_model_flags()
+  define_training_flags()
+  define_eval_in_training_flags()
+  define_export_flags()
+  define_tpu_flags()
+  mark_required(["vocab_file", "bert_config_file", "output_dir"])
