@@ -1,0 +1,19 @@
+"""TensorFlow's own `compat.v1`, switched to 1.x behaviour: what the 1.x face is built on.
+
+Importing this module changes the process: graphs and sessions instead of eager execution, reference
+variables, Keras 2 (`tf_keras`) below `tf.layers` and `tf.nn.rnn_cell`.
+"""
+
+import os
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Read once, by the first import of tensorflow.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # The C++ notes tell nothing about the script.
+
+import tensorflow.compat.v1 as tf
+from tensorflow.python.util import deprecation
+
+tf.disable_v2_behavior()
+# Advice to move to 2.x, for code that stays on 1.x.
+deprecation._PRINT_DEPRECATION_WARNINGS = False
+
+__all__ = ["tf"]
