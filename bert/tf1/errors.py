@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import NoReturn
 
 
-class NotAvailable(AttributeError, ImportError):
+class NotAvailable(AttributeError):
   """A name of TensorFlow 1.x that cannot be had; the message says what to do instead.
 
-  It is an AttributeError for `hasattr(tf, ...)` and an ImportError for `from tensorflow import x`.
+  An AttributeError, so that `hasattr(tf, ...)` answers False. (Python lets no class be an
+  ImportError as well.)
   """
 
 
