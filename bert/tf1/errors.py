@@ -2,7 +2,8 @@
 
 import difflib
 import sys
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 
@@ -14,6 +15,31 @@ class NotAvailable(AttributeError):
   """
 
 
+def missing(owner: str, name: str, known: Iterable[str], remedy: str | None = None) -> NotAvailable:
+  """The error for `owner.name`, such as `tf.contrib.crf` and `crf_decod`.
+
+  Args:
+    owner: where the name was looked for.
+    name: what is not there.
+    known: the names that are; the closest is proposed, or all are listed if they are few.
+    remedy: what to do instead, where that is known.
+  """
+  known = sorted(known)
+  close = difflib.get_close_matches(name, known, n=1)
+  if not remedy and close:
+    remedy = f"did you mean {owner}.{close[0]}?"
+  elif not remedy:
+    remedy = f"{owner} has: {', '.join(known)}." if len(known) <= 60 else "see docs/forks.md for what is there."
+  return NotAvailable(f"{owner}.{name} is not available on this TensorFlow: {remedy}")
+
+
+def _is_public(name: str, value: object) -> bool:
+  """Whether a name of a module is more than one of its imports."""
+  origin = getattr(value, "__module__", "bert.tf1")
+  is_import = isinstance(value, types.ModuleType) or origin == __name__
+  return not name.startswith("_") and not is_import and origin not in ("typing", "collections.abc")
+
+
 def unknown_name(module_name: str, remedies: dict[str, str] | None = None) -> Callable:
   """Returns a module's `__getattr__` that names what is missing and what is there.
 
@@ -21,16 +47,13 @@ def unknown_name(module_name: str, remedies: dict[str, str] | None = None) -> Ca
     module_name: the module's `__name__`, such as `bert.tf1.contrib.crf`.
     remedies: what to do instead, by name, for the names that are known to be missing.
   """
+  names = vars(sys.modules[module_name])
+  shown = module_name.replace("bert.tf1", "tf")
 
   def __getattr__(name: str) -> NoReturn:  # noqa: N807 (the name that Python looks for)
-    shown = module_name.replace("bert.tf1", "tf")
     if name.startswith("__"):
       raise AttributeError(f"module {shown!r} has no attribute {name!r}")
-    known = sorted(n for n in vars(sys.modules[module_name]) if not n.startswith("_"))
-    close = difflib.get_close_matches(name, known, n=1)
-    remedy = (remedies or {}).get(name) or (
-      f"did you mean {shown}.{close[0]}?" if close else f"known names: {', '.join(known)}."
-    )
-    raise NotAvailable(f"{shown}.{name} is not available on this TensorFlow: {remedy}")
+    known = names.get("__all__") or [n for n, value in names.items() if _is_public(n, value)]
+    raise missing(shown, name, known, (remedies or {}).get(name))
 
   return __getattr__

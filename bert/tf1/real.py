@@ -4,6 +4,7 @@ Importing this module changes the process: graphs and sessions instead of eager 
 variables, Keras 2 (`tf_keras`) below `tf.layers` and `tf.nn.rnn_cell`.
 """
 
+import logging
 import os
 
 os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Read once, by the first import of tensorflow.
@@ -12,8 +13,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # The C++ notes tell nothing
 import tensorflow.compat.v1 as tf
 from tensorflow.python.util import deprecation
 
-tf.disable_v2_behavior()
 # Advice to move to 2.x, for code that stays on 1.x.
 deprecation._PRINT_DEPRECATION_WARNINGS = False
+tf.disable_v2_behavior()
+# 1.15 wrote each line of the log twice, once as absl does.
+logging.getLogger("tensorflow").propagate = False
 
 __all__ = ["tf"]

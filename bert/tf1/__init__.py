@@ -1,0 +1,60 @@
+"""TensorFlow 1.15's face on today's TensorFlow: scripts of 2018 to 2021 run unedited.
+
+  python -m bert.tf1 run_ner.py --do_train=true ...     a script, nothing changed in it
+  import bert.tf1; bert.tf1.install()                   notebooks, pytest: before other imports
+  from bert import tf1 as tf                            in code of one's own
+
+This module is what a script gets from `import tensorflow as tf`. The folders below it are the
+namespaces that TensorFlow lost: `tf.estimator`, `tf.contrib`. Asking for the first name switches
+TensorFlow to graphs and sessions for the whole process. docs/forks.md is the guide.
+"""
+
+import os
+import sys
+from typing import Any
+
+__version__ = "1.15.5"
+
+_face: Any = None
+# Files of this folder: names of this project, not of TensorFlow.
+_OWN = {file.removesuffix(".py") for file in os.listdir(os.path.dirname(__file__))} - {
+  *("contrib", "estimator")
+}
+
+
+def _loaded() -> Any:
+  """The names, read once: before a script's own package `bert` can stand in the way.
+
+  None while they are being read, when `from bert.tf1 import contrib` asks here first.
+  """
+  global _face
+  if _face is None:
+    import bert.tf1.face
+
+    face = sys.modules["bert.tf1.face"]
+    _face = face if hasattr(face, "lookup") else None
+  return _face
+
+
+def install(folder: str | None = None) -> None:
+  """Gives the scripts in this process TensorFlow 1.15's face for `import tensorflow`.
+
+  Modules that TensorFlow itself and other installed packages are made of keep the real one.
+
+  Args:
+    folder: of the script; a package `bert` or a `modeling.py` in it is the script's own and wins
+      over this project's. None for the current folder.
+  """
+  from bert.tf1 import importing
+
+  importing.install(sys.modules[__name__], folder)
+
+
+def __getattr__(name: str) -> Any:
+  if name.startswith("__") or name in _OWN or not _loaded():
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+  return _loaded().lookup(name)
+
+
+def __dir__() -> list[str]:
+  return sorted({*(name for name in globals() if not name.startswith("_")), *_loaded().names()})

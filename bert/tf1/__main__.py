@@ -1,0 +1,123 @@
+"""Runs a script of TensorFlow 1.x: python -m bert.tf1 [--cwd=DIR] [--seed=N] [--check] SCRIPT ...
+
+What stands before the script's name is for this command; what follows is the script's own.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import bert.tf1
+
+USAGE = """\
+Run a script of TensorFlow 1.x (a fork of google-research/bert of 2018 to 2021) unedited.
+
+  bert tf1 [OPTIONS] SCRIPT [flags of the script]
+  bert tf1 [OPTIONS] -m MODULE [flags of the module]
+
+  --cwd=DIR   Change to this folder first, as `cd DIR` would.
+  --seed=N    Make the run repeatable: seeds and the order of all sums are fixed.
+  --check     Do not run: list each name of TensorFlow 1.x that the script and its
+              modules use, and whether it is there. Exit status 0 unless one is not.
+  --help      This text.
+"""
+
+
+class _UsageError(Exception):
+  pass
+
+
+class _Command(NamedTuple):
+  target: str
+  is_module: bool
+  flags: list[str]
+  cwd: str | None
+  seed: int | None
+  check: bool
+
+
+def _parse(arguments: Sequence[str]) -> _Command:
+  """The command line; stops at the script's name."""
+  settings: dict = {"cwd": None, "seed": None, "check": False}
+  rest = list(arguments)
+  while rest and rest[0].startswith("-") and rest[0] != "-m":
+    name, has_value, value = rest.pop(0).lstrip("-").partition("=")
+    if name == "check" and not has_value:
+      settings["check"] = True
+      continue
+    if name not in ("cwd", "seed"):
+      raise _UsageError(
+        f"--{name} is no option of `bert tf1`. It knows --cwd, --seed and --check; "
+        "flags of the script follow its name."
+      )
+    if not has_value:
+      if not rest:
+        raise _UsageError(f"--{name} needs a value: --{name}=...")
+      value = rest.pop(0)
+    settings[name] = value
+  is_module = rest[:1] == ["-m"]
+  rest = rest[1:] if is_module else rest
+  if not rest:
+    raise _UsageError("which script? bert tf1 [OPTIONS] SCRIPT [flags of the script]")
+  if settings["seed"] is not None:
+    try:
+      settings["seed"] = int(settings["seed"])
+    except ValueError:
+      raise _UsageError(f"--seed={settings['seed']}: a whole number, such as --seed=1") from None
+  return _Command(rest[0], is_module, rest[1:], **settings)
+
+
+def _folder_of(command: _Command) -> str:
+  """The folder that Python would put first on its path; the script's path is checked."""
+  if command.is_module:
+    return os.getcwd()
+  if not os.path.isfile(command.target):
+    raise _UsageError(f"{command.target}: no such script in {os.getcwd()}")
+  folder = os.path.dirname(os.path.realpath(command.target))
+  house = os.path.dirname(os.path.dirname(os.path.realpath(bert.__file__)))
+  if folder == house and os.path.isfile(os.path.join(house, "bert", "tf1", "__main__.py")):
+    raise _UsageError(
+      f"{command.target} is a script of this project and needs no 1.x: python {command.target} ..."
+    )
+  return folder
+
+
+def _with_fixed_hashes(seed: int, started_in: str) -> None:
+  """Starts Python anew if the order of sets of strings is not fixed, which only a start can do."""
+  hash_seed = str(seed % 2**32)
+  if os.environ.get("PYTHONHASHSEED") != hash_seed:
+    os.environ["PYTHONHASHSEED"] = hash_seed
+    os.chdir(started_in)
+    os.execv(sys.executable, [sys.executable, "-m", "bert.tf1", *sys.argv[1:]])
+
+
+def main(arguments: Sequence[str]) -> int:
+  """Runs the command; returns its exit status.
+
+  Args:
+    arguments: those after the command's name.
+  """
+  if not arguments or arguments[0] in ("--help", "-h", "--helpfull"):
+    print(USAGE, end="")
+    return 0 if arguments else 2
+  started_in = os.getcwd()
+  try:
+    command = _parse(arguments)
+    if command.cwd:
+      if not os.path.isdir(command.cwd):
+        raise _UsageError(f"--cwd={command.cwd}: no such folder")
+      os.chdir(command.cwd)
+    folder = _folder_of(command)
+  except _UsageError as error:
+    print(f"bert tf1: {error}", file=sys.stderr)
+    return 2
+  if command.seed is not None:
+    _with_fixed_hashes(command.seed, started_in)
+  from bert.tf1 import running  # It imports TensorFlow: after all that can be refused at once.
+
+  return running.run(command.target, command.is_module, command.flags, folder, command.seed)
+
+
+if __name__ == "__main__":
+  sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,39 @@
+"""`tf.estimator`: what trains, evaluates, predicts and exports by the graph of a model_fn."""
+
+from bert.tf1.errors import unknown_name
+from bert.tf1.estimator import export as export
+from bert.tf1.estimator import inputs as inputs
+from bert.tf1.estimator import tpu as tpu
+from bert.tf1.estimator.estimator import Estimator
+from bert.tf1.estimator.exporters import BestExporter, Exporter, FinalExporter, LatestExporter
+from bert.tf1.estimator.run_config import RunConfig
+from bert.tf1.estimator.specs import EstimatorSpec, ModeKeys
+from bert.tf1.estimator.training import EvalSpec, TrainSpec, train_and_evaluate
+from bert.tf1.estimator.warm_start import WarmStartSettings
+from bert.tf1.real import tf
+
+__all__ = [
+  *("BestExporter", "Estimator", "EstimatorSpec", "EvalSpec", "Exporter", "FinalExporter"),
+  *("LatestExporter", "ModeKeys", "RunConfig", "TrainSpec", "VocabInfo", "WarmStartSettings"),
+  *("train_and_evaluate",),
+]
+
+VocabInfo = tf.train.VocabInfo
+
+_CANNED = (
+  *(
+    "DNNClassifier",
+    "DNNRegressor",
+    "LinearClassifier",
+    "LinearRegressor",
+    "BoostedTreesRegressor",
+  ),
+  *("BoostedTreesClassifier", "DNNEstimator", "LinearEstimator", "BaselineClassifier"),
+  *("DNNLinearCombinedClassifier", "DNNLinearCombinedRegressor", "BaselineRegressor"),
+)
+__getattr__ = unknown_name(
+  __name__,
+  dict.fromkeys(
+    _CANNED, "ready-made models are not here; write a model_fn for tf.estimator.Estimator."
+  ),
+)

@@ -1,0 +1,150 @@
+"""`tf.estimator.train_and_evaluate`: training with an evaluation after each saved checkpoint."""
+
+import collections
+import os
+import time
+
+from bert.tf1.estimator.exporters import Exporter
+from bert.tf1.real import tf
+
+
+class TrainSpec(collections.namedtuple("TrainSpec", ["input_fn", "max_steps", "hooks"])):
+  """What to train: an input_fn, up to step `max_steps` (None: until the input ends)."""
+
+  def __new__(cls, input_fn, max_steps=None, hooks=None):
+    """Raises ValueError or TypeError for a wrong argument."""
+    _check_input_fn(input_fn)
+    if max_steps is not None and max_steps <= 0:
+      raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
+    return super().__new__(cls, input_fn, max_steps, tuple(hooks or ()))
+
+
+class EvalSpec(
+  collections.namedtuple(
+    "EvalSpec",
+    ["input_fn", "steps", "name", "hooks", "exporters", "start_delay_secs", "throttle_secs"],
+  )
+):
+  """What to evaluate: an input_fn, `steps` batches (None: all), at most every `throttle_secs`.
+
+  `exporters` run after each evaluation. `start_delay_secs` belongs to clusters and is not used.
+  """
+
+  def __new__(
+    cls,
+    input_fn,
+    steps=100,
+    name=None,
+    hooks=None,
+    exporters=None,
+    start_delay_secs=120,
+    throttle_secs=600,
+  ):
+    """Raises ValueError or TypeError for a wrong argument."""
+    _check_input_fn(input_fn)
+    if steps is not None and steps <= 0:
+      raise ValueError(f"Must specify steps > 0, given: {steps}")
+    for setting, value in (
+      ("start_delay_secs", start_delay_secs),
+      ("throttle_secs", throttle_secs),
+    ):
+      if value < 0:
+        raise ValueError(f"Must specify {setting} >= 0, given: {value}")
+    return super().__new__(
+      cls,
+      input_fn,
+      steps,
+      name,
+      tuple(hooks or ()),
+      _checked_exporters(exporters),
+      start_delay_secs,
+      throttle_secs,
+    )
+
+
+def _check_input_fn(input_fn) -> None:
+  if not callable(input_fn):
+    raise TypeError(f"`input_fn` must be callable, given: {input_fn!r}")
+
+
+def _checked_exporters(exporters) -> tuple:
+  if exporters is None:
+    return ()
+  exporters = (exporters,) if isinstance(exporters, Exporter) else tuple(exporters)
+  names = [exporter.name for exporter in exporters]
+  for name in names:
+    if not name or names.count(name) > 1:
+      raise ValueError(f"Exporters need names that differ, given: {names}")
+  return exporters
+
+
+class _EvaluateCheckpoints(tf.train.CheckpointSaverListener):
+  """Evaluates a checkpoint once it is saved, at most every `throttle_secs`, and the last one."""
+
+  def __init__(self, estimator, spec: EvalSpec, max_steps):
+    self._estimator, self._spec, self._max_steps = estimator, spec, max_steps
+    self._last_time = self._last_step = self.results = None
+    self.exports: list = []
+
+  def begin(self):
+    self._last_time = self._last_step = None
+
+  def after_save(self, session, global_step_value):
+    del session
+    if self._last_time is None:  # The checkpoint of step 0, saved before the first step.
+      self._last_time = time.time()
+    elif time.time() - self._last_time >= self._spec.throttle_secs:
+      self._evaluate(global_step_value)
+
+  def end(self, session, global_step_value):
+    del session
+    if self._last_step != global_step_value:
+      self._evaluate(global_step_value)
+
+  def _evaluate(self, step) -> None:
+    spec = self._spec
+    self._last_step = step
+    is_last = self._max_steps is not None and step >= self._max_steps
+    self.results = self._estimator.evaluate(
+      spec.input_fn, steps=spec.steps, hooks=list(spec.hooks), name=spec.name
+    )
+    self.exports = [
+      exporter.export(
+        self._estimator,
+        os.path.join(tf.compat.as_str(self._estimator.model_dir), "export", exporter.name),
+        self._estimator.latest_checkpoint(),
+        self.results,
+        is_last,
+      )
+      for exporter in spec.exporters
+    ]
+    self._last_time = time.time()
+
+
+def train_and_evaluate(estimator, train_spec: TrainSpec, eval_spec: EvalSpec):
+  """Trains up to `train_spec.max_steps`, evaluating saved checkpoints on the way.
+
+  Args:
+    estimator: Estimator.
+    train_spec: TrainSpec.
+    eval_spec: EvalSpec.
+
+  Returns:
+    The last evaluation's metrics, and a list of what the exporters returned.
+
+  Raises:
+    TypeError: an argument of another class.
+  """
+  if not isinstance(train_spec, TrainSpec):
+    raise TypeError(f"`train_spec` must be a `tf.estimator.TrainSpec`, given: {train_spec!r}")
+  if not isinstance(eval_spec, EvalSpec):
+    raise TypeError(f"`eval_spec` must be a `tf.estimator.EvalSpec`, given: {eval_spec!r}")
+  tf.logging.info("Running training and evaluation locally (non-distributed).")
+  evaluations = _EvaluateCheckpoints(estimator, eval_spec, train_spec.max_steps)
+  estimator.train(
+    train_spec.input_fn,
+    hooks=list(train_spec.hooks),
+    max_steps=train_spec.max_steps,
+    saving_listeners=[evaluations],
+  )
+  return evaluations.results, evaluations.exports

@@ -1,0 +1,93 @@
+"""The names of TensorFlow 1.15: those of `compat.v1`, and what 2.21 no longer has.
+
+Importing this module imports every other one of the package that a script may need, for an import
+later on might meet a package `bert` of the script's own.
+"""
+
+import importlib
+import sys
+import types
+from typing import Any
+
+from bert.tf1 import contrib, estimator
+from bert.tf1.errors import missing
+from bert.tf1.real import tf
+
+VERSION = "1.15.5"
+# Parts of the real package that are no public names, and that scripts reach into all the same.
+INTERNAL = ("python", "core", "compiler", "lite", "tools")
+
+
+class Namespace(types.ModuleType):
+  """A module with some names of its own; the others are those of another module.
+
+  Args:
+    name: as shown, such as `tf.nn`.
+    base: the module below, or None.
+    names: what wins over it.
+  """
+
+  def __init__(self, name: str, base: Any, names: dict[str, Any]):
+    super().__init__(name)
+    self.__dict__.update(names)
+    self._base = base
+
+  def __getattr__(self, name: str) -> Any:
+    base = self.__dict__.get("_base")
+    try:
+      return getattr(base, name)
+    except AttributeError:
+      if name.startswith("__"):
+        raise
+      raise missing(self.__name__, name, dir(self)) from None
+
+  def __dir__(self):
+    return sorted(n for n in {*vars(self), *dir(self._base)} if not n.startswith("_"))
+
+
+def _overlay(name: str, base: Any, names: dict[str, Any]) -> Namespace:
+  """`base` with `names` over it; dots in a name lead into namespaces below."""
+  own: dict[str, Any] = {}
+  below: dict[str, dict[str, Any]] = {}
+  for dotted, value in names.items():
+    first, _, rest = dotted.partition(".")
+    if rest:
+      below.setdefault(first, {})[rest] = value
+    else:
+      own[first] = value
+  for part, inner in below.items():
+    own[part] = _overlay(f"{name}.{part}", getattr(base, part, None), inner)
+  return Namespace(name, base, own)
+
+
+_FACE = _overlay(
+  "tf",
+  tf,
+  {
+    "__version__": VERSION,
+    "VERSION": VERSION,
+    "GIT_VERSION": f"v{VERSION}",
+    "version.VERSION": VERSION,
+    "version.GIT_VERSION": f"v{VERSION}",
+    "contrib": contrib,
+    "estimator": estimator,
+    "compat.v1": sys.modules["bert.tf1"],
+    "distribute.cluster_resolver.TPUClusterResolver": contrib.cluster_resolver.TPUClusterResolver,
+  },
+)
+
+
+def lookup(name: str) -> Any:
+  """The value of `tf.NAME`.
+
+  Raises:
+    NotAvailable: 1.15 has no such name, or it cannot be had; the message says what to do.
+  """
+  if name in INTERNAL:
+    return importlib.import_module(f"tensorflow.{name}")
+  return getattr(_FACE, name)
+
+
+def names() -> list[str]:
+  """All public names of the face."""
+  return dir(_FACE)

@@ -1,0 +1,200 @@
+"""Which `tensorflow` an import gives: 1.15's face to scripts, the real one to packages.
+
+The answer depends on who asks, so it cannot lie in `sys.modules`: what is replaced is the function
+behind the `import` statement.
+"""
+
+import builtins
+import functools
+import importlib
+import importlib.util
+import os
+import site
+import sys
+import sysconfig
+import types
+from typing import Any
+
+from bert import tokenization
+from bert.tf1.errors import NotAvailable
+from bert.tf1.face import INTERNAL, Namespace
+from bert.tf1.library import modeling, optimization, run_classifier, run_classifier_with_tfhub
+
+_HOUSE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # the folder `bert`
+_ROOT = os.path.dirname(_HOUSE)
+# Modules of the original, for scripts that have none of their own beside them.
+_LIBRARY = {
+  "modeling": modeling,
+  "optimization": optimization,
+  "run_classifier": run_classifier,
+  "run_classifier_with_tfhub": run_classifier_with_tfhub,
+  "tokenization": tokenization,
+}
+if sys.modules.get("tokenization") is tokenization:  # A checkout: a script may have its own.
+  del sys.modules["tokenization"]
+_real_import = builtins.__import__
+_real_import_module = importlib.import_module
+_face: Any = None
+
+
+class NotImportable(ImportError):
+  """A module or name of TensorFlow 1.x that cannot be imported; the message says what to do."""
+
+
+def install(face: types.ModuleType, folder: str | None = None) -> None:
+  """Replaces the import of `tensorflow`; see `bert.tf1.install`."""
+  global _face
+  _face = face
+  folder = os.path.realpath(folder or os.getcwd())
+  if _has_own_bert(folder):
+    for name in [n for n in sys.modules if n == "bert" or n.startswith("bert.")]:
+      del sys.modules[name]
+  builtins.__import__ = _import
+  importlib.import_module = _import_module
+
+
+def _has_own_bert(folder: str) -> bool:
+  """Whether a package or module `bert` lies beside the script, and is not this one."""
+  for path in (os.path.join(folder, "bert"), os.path.join(folder, "bert.py")):
+    if os.path.exists(path):
+      return os.path.realpath(path) != _HOUSE
+  return False
+
+
+@functools.cache
+def _installed_folders() -> tuple[str, ...]:
+  """Where Python and installed packages lie."""
+  paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+  paths.update(site.getsitepackages() if hasattr(site, "getsitepackages") else [])
+  paths.add(site.getusersitepackages())
+  return tuple(os.path.realpath(path) + os.sep for path in paths if path)
+
+
+@functools.cache
+def is_script_file(file: str) -> bool:
+  """Whether a module's file belongs to a script, and not to a package or to this project."""
+  path = os.path.realpath(file)
+  if path.startswith(_HOUSE + os.sep) or path.startswith("<frozen"):
+    return False
+  return not path.startswith(_installed_folders())
+
+
+def _is_script(importer: dict[str, Any] | None) -> bool:
+  """Whether the module with these globals gets the 1.x face."""
+  if importer is None:
+    return False
+  file = importer.get("__file__")
+  if not file:  # a notebook's cell, or the prompt
+    return importer.get("__name__") == "__main__"
+  return is_script_file(file)
+
+
+def _import(name, globals=None, locals=None, fromlist=(), level=0):
+  """The `import` statement."""
+  if level == 0 and _is_script(globals):
+    top = name.partition(".")[0]
+    if top == "tensorflow":
+      return _tensorflow(name, fromlist)
+    if top == "bert" and _is_ours("bert"):
+      return _bert(name, globals, locals, fromlist)
+    if name in _LIBRARY and _is_ours(name):
+      return _LIBRARY[name]
+  return _real_import(name, globals, locals, fromlist, level)
+
+
+def _import_module(name, package=None):
+  """`importlib.import_module`."""
+  if not name.startswith(".") and _is_script(sys._getframe(1).f_globals):
+    top, _, rest = name.partition(".")
+    if top == "tensorflow":
+      return _tensorflow(name, ("*",))
+    if name in _LIBRARY and _is_ours(name):
+      return _LIBRARY[name]
+    if top == "bert" and rest in _LIBRARY and _is_ours("bert"):
+      return _LIBRARY[rest]
+  return _real_import_module(name, package)
+
+
+def _is_ours(name: str) -> bool:
+  """Whether `import name` would give this project's file."""
+  module = sys.modules.get(name)
+  if module is not None:
+    origin = getattr(module, "__file__", None)
+  else:
+    try:
+      spec = importlib.util.find_spec(name)
+    except ValueError:  # a module without a spec, put there by a script
+      return False
+    if spec is None:  # Not beside the script, nor anywhere else: the library stands in.
+      return True
+    origin = spec.origin
+  folder = os.path.dirname(os.path.realpath(origin)) if origin else None
+  return folder in (_HOUSE, _ROOT)
+
+
+def _bert(name, globals, locals, fromlist):
+  """`from bert import modeling`, where `bert` is this project's."""
+  rest = name.partition(".")[2]
+  package = Namespace("bert", sys.modules.get("bert"), dict(_LIBRARY))
+  if rest in _LIBRARY:
+    return _LIBRARY[rest] if fromlist else package
+  if not rest and fromlist and set(fromlist) <= set(_LIBRARY):
+    return package
+  return _real_import(name, globals, locals, fromlist, 0)
+
+
+def _tensorflow(name: str, fromlist) -> Any:
+  """The module that `import name` or `from name import ...` gives."""
+  path = name.split(".")[1:]
+  if path[:2] == ["compat", "v1"]:
+    path = path[2:]
+  if path and path[0] in INTERNAL:
+    return _internal(name, fromlist)
+  found = _face
+  for part in path:
+    if part == "python" and path[0] == "contrib":  # The file of a part: the part stands for it.
+      found = _PartFiles(found)
+      break
+    try:
+      found = getattr(found, part)
+    except NotAvailable as error:
+      raise NotImportable(str(error), name=name) from None
+  for wanted in fromlist or ():
+    if wanted != "*":
+      try:
+        getattr(found, wanted)
+      except NotAvailable as error:
+        raise NotImportable(str(error), name=name) from None
+  return found if fromlist else _face
+
+
+def _internal(name: str, fromlist) -> Any:
+  """A module of TensorFlow's inside: the real one, where it still exists."""
+  try:
+    module = _real_import_module(name)
+  except ModuleNotFoundError as error:
+    raise NotImportable(
+      f"{name} is not available on this TensorFlow: it is no public name, and its file is gone. "
+      "Import the public name (tf....) instead."
+    ) from error
+  for wanted in fromlist or ():
+    if wanted != "*" and not hasattr(module, wanted):
+      try:
+        _real_import_module(f"{name}.{wanted}")
+      except ModuleNotFoundError:
+        raise NotImportable(
+          f"{name}.{wanted} is not available on this TensorFlow: it is no public name, and it is "
+          "gone. Use the public name (tf....) instead."
+        ) from None
+  return module if fromlist else _face
+
+
+class _PartFiles(Namespace):
+  """A part of contrib under the names of its files: `tensorflow.contrib.crf.python.ops.crf`."""
+
+  def __init__(self, part):
+    super().__init__(part.__name__, part, {})
+
+  def __getattr__(self, name):
+    base = self.__dict__["_base"]
+    return getattr(base, name) if hasattr(base, name) else base
