@@ -76,10 +76,9 @@ def parse_single_example(
     serialized: string scalar.
     features: as above.
     name: of the op.
-    example_names: string scalar; today's op takes it for messages.
+    example_names: accepted; this op has no place for it in its messages.
   """
-  if example_names is not None:
-    return tf.parse_single_example(serialized, features, name, example_names)
+  del example_names
   params = _params(features)
   with tf.name_scope(name, "ParseSingleExample", [serialized]):
     serialized = tf.convert_to_tensor(serialized, name="serialized")
