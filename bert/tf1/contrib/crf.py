@@ -206,13 +206,16 @@ class CrfForwardRnnCell(tf.nn.rnn_cell.RNNCell):
 
   @property
   def state_size(self):
+    """N."""
     return self._num_tags
 
   @property
   def output_size(self):
+    """N."""
     return self._num_tags
 
   def __call__(self, inputs, state, scope=None):
+    """Returns the new alphas, as output and as state."""
     arrivals = tf.expand_dims(state, 2) + self._transition_params  # [B, N, N]
     alphas = inputs + tf.reduce_logsumexp(arrivals, [1])
     return alphas, alphas
@@ -222,6 +225,7 @@ class CrfDecodeForwardRnnCell(CrfForwardRnnCell):
   """One Viterbi step: unary scores and best scores [B, N] to int32 back pointers and scores."""
 
   def __call__(self, inputs, state, scope=None):
+    """Returns the back pointers and the new scores."""
     arrivals = tf.expand_dims(state, 2) + self._transition_params  # [B, N, N]
     return _argmax(arrivals), inputs + tf.reduce_max(arrivals, [1])
 
@@ -235,13 +239,16 @@ class CrfDecodeBackwardRnnCell(tf.nn.rnn_cell.RNNCell):
 
   @property
   def state_size(self):
+    """1, the tag."""
     return 1
 
   @property
   def output_size(self):
+    """1, the tag."""
     return 1
 
   def __call__(self, inputs, state, scope=None):
+    """Returns the tag, as output and as state."""
     rows = tf.range(tf.shape(inputs)[0])
     tags = tf.gather_nd(inputs, tf.stack([rows, tf.squeeze(state, [1])], axis=1))
     tags = tf.expand_dims(tags, -1)
