@@ -24,12 +24,13 @@ def test_help_lists_every_word_with_a_line(capsys, words):
   assert max(map(len, lines)) <= 124
 
 
-def test_words_are_the_scripts_at_the_root_and_download():
+def test_words_are_the_scripts_at_the_root_and_two_more():
   scripts = {path.stem for path in ROOT.glob("*.py")} - {"modeling", "tokenization", "optimization"}
-  assert set(command.words()) == scripts | {"download"}
+  others = {"download": "bert.scripts.download", "tf1": "bert.tf1.__main__"}
+  assert set(command.words()) == scripts | set(others)
   for word, (module, summary) in command.words().items():
-    path = ROOT / f"{word}.py" if word in scripts else ROOT / "bert" / "scripts" / f"{word}.py"
-    assert module.endswith(f".{word}")
+    assert module == others.get(word, f"bert.{word}")
+    path = ROOT / f"{word}.py" if word in scripts else ROOT / f"{module.replace('.', '/')}.py"
     assert summary == ast.get_docstring(ast.parse(path.read_text())).splitlines()[0]
 
 

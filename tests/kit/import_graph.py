@@ -39,7 +39,10 @@ def import_graph(root: pathlib.Path = ROOT) -> Graph:
 
 
 def imports_by_name(root: pathlib.Path = ROOT) -> Graph:
-  """Module -> the modules of the project whose names are strings in its source."""
+  """Module -> the modules of the project whose names are strings in its source.
+
+  Its own packages do not count: they are loaded.
+  """
   known = modules(root)
   return {
     name: {
@@ -47,9 +50,14 @@ def imports_by_name(root: pathlib.Path = ROOT) -> Graph:
       for node in _walk(ast.parse(path.read_text(encoding="utf-8")))
       if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in known
     }
-    - {name, "bert"}
+    - {name, "bert", *_packages(name)}
     for name, path in known.items()
   }
+
+
+def _packages(name: str) -> list[str]:
+  parts = name.split(".")
+  return [".".join(parts[:length]) for length in range(1, len(parts))]
 
 
 def _imports(source: str, known: Mapping[str, pathlib.Path]) -> Iterator[str]:
