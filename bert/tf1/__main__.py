@@ -1,4 +1,6 @@
-"""Runs a script of TensorFlow 1.x: python -m bert.tf1 [--cwd=DIR] [--seed=N] [--check] SCRIPT ...
+"""Run a script of TensorFlow 1.x, such as a fork of google-research/bert, without changing it.
+
+  python -m bert.tf1 [--cwd=DIR] [--seed=N] [--check] SCRIPT [flags of the script]
 
 What stands before the script's name is for this command; what follows is the script's own.
 """

@@ -3,9 +3,27 @@
 TensorFlow 2 dropped `tf.contrib`. What is here computes what 1.15 computed, under the same names.
 """
 
-from bert.tf1.contrib import cluster_resolver, crf, data, tpu, training
+from bert.tf1.contrib import (
+  cluster_resolver,
+  crf,
+  data,
+  framework,
+  layers,
+  metrics,
+  tpu,
+  training,
+)
 from bert.tf1.errors import unknown_name
 
-__all__ = ["cluster_resolver", "crf", "data", "tpu", "training"]
+__all__ = [
+  "cluster_resolver",
+  "crf",
+  "data",
+  "framework",
+  "layers",
+  "metrics",
+  "tpu",
+  "training",
+]
 
 __getattr__ = unknown_name(__name__)

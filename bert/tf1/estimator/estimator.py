@@ -150,10 +150,9 @@ class Estimator:
     tf.add_to_collection(tf.GraphKeys.LOSSES, spec.loss)
     hooks = [*hooks, tf.train.NanTensorHook(spec.loss)]
     if config.log_step_count_steps is not None:
-      shown = {"loss": spec.loss, "step": tf.add(step, 0, name="global_step/before_this_step")}
-      hooks.append(tf.train.LoggingTensorHook(shown, every_n_iter=config.log_step_count_steps))
+      hooks.append(loss_logger(spec.loss, step, config.log_step_count_steps))
     hooks += spec.training_hooks
-    count_after_readers(graph)
+    count_after_readers(graph, spec.loss)
     if not (spec.scaffold.saver or tf.get_collection(tf.GraphKeys.SAVERS)):
       tf.add_to_collection(tf.GraphKeys.SAVERS, self._saver())
     chief_hooks = [
@@ -393,9 +392,17 @@ class Estimator:
     tf.logging.info("Calling model_fn.")
     spec = self._model_fn(features=features, **arguments)
     tf.logging.info("Done calling model_fn.")
+    if hasattr(spec, "as_estimator_spec"):  # of a TPUEstimator
+      spec = spec.as_estimator_spec()
     if not isinstance(spec, EstimatorSpec):
       raise ValueError(f"model_fn should return an EstimatorSpec, returned {type(spec).__name__}.")
     return spec
+
+
+def loss_logger(loss, step, every_n_steps: int):
+  """A hook that logs the loss of a step with the step's number, counted from 0."""
+  shown = {"loss": loss, "step": tf.add(step, 0, name="global_step/before_this_step")}
+  return tf.train.LoggingTensorHook(shown, every_n_iter=every_n_steps)
 
 
 def _complete_config(config, model_dir) -> RunConfig:

@@ -2,8 +2,9 @@
 
 A model_fn of 1.x reads the step for its learning rate and adds 1 to it in the same `session.run`,
 with nothing that says which comes first. In 1.15 it was a race: the same script took the rate of
-this step or of the next one, and one of them nearly always on a given machine. Here the count
-comes after every reader, so step k always uses the rate of step k.
+this step or of the next one, and one of them nearly always on a given machine; and a run whose
+input ended could count a step that never was. Here the count comes after the loss and after every
+reader, so step k always uses the rate of step k.
 """
 
 from collections.abc import Iterable
@@ -15,11 +16,12 @@ _COUNTS = ("Assign", "AssignAdd", "AssignVariableOp", "AssignAddVariableOp")
 _ALIASES = ("Identity", "Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit")
 
 
-def count_after_readers(graph: tf.Graph) -> None:
-  """Makes the ops that change the global step wait for all that read it.
+def count_after_readers(graph: tf.Graph, loss: tf.Tensor | None = None) -> None:
+  """Makes the ops that change the global step wait for the loss and for all that read the step.
 
   Args:
     graph: with a global step, and with the ops of one training step.
+    loss: of the step.
   """
   variable = tf.train.get_global_step(graph)
   if variable is None:
@@ -29,6 +31,8 @@ def count_after_readers(graph: tf.Graph) -> None:
   # The initializer assigns too, and belongs to no step.
   counts = [op for op in users if op.type in _COUNTS and op is not variable.initializer]
   readers = {op for op in _readers(handle) if op.type not in _COUNTS}
+  if loss is not None:
+    readers.add(loss.op)
   for count in counts:
     later = _descendants(count)
     count._add_control_inputs([op for op in readers if op not in later and op not in counts])

@@ -10,7 +10,7 @@ from bert.tf1.real import tf
 def as_text(results: dict[str, Any]) -> str:
   """Results as 1.15 logged them: `accuracy = 0.5, loss = 0.7`."""
   return ", ".join(
-    f"{name} = {value}" for name, value in sorted(results.items()) if not isinstance(value, bytes)
+    f"{name} = {value!s}" for name, value in sorted(results.items()) if not isinstance(value, bytes)
   )
 
 

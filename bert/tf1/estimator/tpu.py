@@ -9,7 +9,7 @@ import inspect
 
 from bert.tf1.errors import NotAvailable, unknown_name
 from bert.tf1.estimator import run_config
-from bert.tf1.estimator.estimator import Estimator
+from bert.tf1.estimator.estimator import Estimator, loss_logger
 from bert.tf1.estimator.inputs_of import accepted_arguments, call_input_fn
 from bert.tf1.estimator.specs import EstimatorSpec, ModeKeys
 from bert.tf1.real import tf
@@ -263,7 +263,7 @@ class TPUEstimator(Estimator):
       ModeKeys.EVAL: eval_batch_size,
       ModeKeys.PREDICT: predict_batch_size,
     }
-    # Its own hook logs steps and examples per second.
+    # Its own hooks log examples per second as well, and the loss, which 1.15 did not show here.
     self._log_every_n_steps = config.log_step_count_steps
     super().__init__(
       model_fn,
@@ -294,7 +294,8 @@ class TPUEstimator(Estimator):
         output_dir=self.model_dir,
         every_n_steps=self._log_every_n_steps,
       )
-      spec = spec._replace(training_hooks=(*spec.training_hooks, rate))
+      loss = loss_logger(spec.loss, tf.train.get_global_step(), self._log_every_n_steps)
+      spec = spec._replace(training_hooks=(*spec.training_hooks, rate, loss))
     return spec
 
 

@@ -1,0 +1,125 @@
+"""`tf.contrib.layers`: layers, normalizations, initializers, regularizers, `optimize_loss`.
+
+Variables have 1.15's names (`weights` and `biases`, not `kernel` and `bias`) and collections.
+"""
+
+from bert.tf1.contrib.layers.batch_normalization import batch_norm
+from bert.tf1.contrib.layers.convolutions import (
+  avg_pool2d,
+  conv1d,
+  conv2d,
+  conv2d_transpose,
+  conv3d,
+  convolution,
+  convolution1d,
+  convolution2d,
+  convolution2d_transpose,
+  convolution3d,
+  max_pool2d,
+)
+from bert.tf1.contrib.layers.dense import (
+  bias_add,
+  dropout,
+  elu,
+  flatten,
+  fully_connected,
+  linear,
+  maxout,
+  one_hot_encoding,
+  relu,
+  relu6,
+  repeat,
+  softmax,
+  stack,
+)
+from bert.tf1.contrib.layers.embedding import embed_sequence, embedding_lookup_unique
+from bert.tf1.contrib.layers.initializers import (
+  variance_scaling_initializer,
+  xavier_initializer,
+  xavier_initializer_conv2d,
+)
+from bert.tf1.contrib.layers.normalization import group_norm, instance_norm, layer_norm
+from bert.tf1.contrib.layers.optimizers import (
+  OPTIMIZER_CLS_NAMES,
+  OPTIMIZER_SUMMARIES,
+  optimize_loss,
+)
+from bert.tf1.contrib.layers.regularizers import (
+  apply_regularization,
+  l1_l2_regularizer,
+  l1_regularizer,
+  l2_regularizer,
+  sum_regularizer,
+)
+from bert.tf1.contrib.layers.summaries import (
+  summarize_activation,
+  summarize_activations,
+  summarize_biases,
+  summarize_collection,
+  summarize_tensor,
+  summarize_tensors,
+  summarize_variables,
+  summarize_weights,
+)
+from bert.tf1.errors import unknown_name
+
+__all__ = [
+  "OPTIMIZER_CLS_NAMES",
+  "OPTIMIZER_SUMMARIES",
+  "apply_regularization",
+  "avg_pool2d",
+  "batch_norm",
+  "bias_add",
+  "conv1d",
+  "conv2d",
+  "conv2d_transpose",
+  "conv3d",
+  "convolution",
+  "convolution1d",
+  "convolution2d",
+  "convolution2d_transpose",
+  "convolution3d",
+  "dropout",
+  "elu",
+  "embed_sequence",
+  "embedding_lookup_unique",
+  "flatten",
+  "fully_connected",
+  "group_norm",
+  "instance_norm",
+  "l1_l2_regularizer",
+  "l1_regularizer",
+  "l2_regularizer",
+  "layer_norm",
+  "linear",
+  "max_pool2d",
+  "maxout",
+  "one_hot_encoding",
+  "optimize_loss",
+  "relu",
+  "relu6",
+  "repeat",
+  "softmax",
+  "stack",
+  "sum_regularizer",
+  "summarize_activation",
+  "summarize_activations",
+  "summarize_biases",
+  "summarize_collection",
+  "summarize_tensor",
+  "summarize_tensors",
+  "summarize_variables",
+  "summarize_weights",
+  "variance_scaling_initializer",
+  "xavier_initializer",
+  "xavier_initializer_conv2d",
+]
+
+__getattr__ = unknown_name(
+  __name__,
+  {
+    "recompute_grad": "use tf.recompute_grad.",
+    "separable_conv2d": "use tf.layers.separable_conv2d; its variables have other names.",
+    "separable_convolution2d": "use tf.layers.separable_conv2d; its variables have other names.",
+  },
+)
