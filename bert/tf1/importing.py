@@ -23,7 +23,7 @@ from bert.tf1.library import modeling, optimization, run_classifier, run_classif
 _HOUSE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # the folder `bert`
 _ROOT = os.path.dirname(_HOUSE)
 # Modules of the original, for scripts that have none of their own beside them.
-_LIBRARY = {
+LIBRARY = {
   "modeling": modeling,
   "optimization": optimization,
   "run_classifier": run_classifier,
@@ -97,8 +97,8 @@ def _import(name, globals=None, locals=None, fromlist=(), level=0):
       return _tensorflow(name, fromlist)
     if top == "bert" and _is_ours("bert"):
       return _bert(name, globals, locals, fromlist)
-    if name in _LIBRARY and _is_ours(name):
-      return _LIBRARY[name]
+    if name in LIBRARY and _is_ours(name):
+      return LIBRARY[name]
   return _real_import(name, globals, locals, fromlist, level)
 
 
@@ -108,10 +108,10 @@ def _import_module(name, package=None):
     top, _, rest = name.partition(".")
     if top == "tensorflow":
       return _tensorflow(name, ("*",))
-    if name in _LIBRARY and _is_ours(name):
-      return _LIBRARY[name]
-    if top == "bert" and rest in _LIBRARY and _is_ours("bert"):
-      return _LIBRARY[rest]
+    if name in LIBRARY and _is_ours(name):
+      return LIBRARY[name]
+    if top == "bert" and rest in LIBRARY and _is_ours("bert"):
+      return LIBRARY[rest]
   return _real_import_module(name, package)
 
 
@@ -135,10 +135,10 @@ def _is_ours(name: str) -> bool:
 def _bert(name, globals, locals, fromlist):
   """`from bert import modeling`, where `bert` is this project's."""
   rest = name.partition(".")[2]
-  package = Namespace("bert", sys.modules.get("bert"), dict(_LIBRARY))
-  if rest in _LIBRARY:
-    return _LIBRARY[rest] if fromlist else package
-  if not rest and fromlist and set(fromlist) <= set(_LIBRARY):
+  package = Namespace("bert", sys.modules.get("bert"), dict(LIBRARY))
+  if rest in LIBRARY:
+    return LIBRARY[rest] if fromlist else package
+  if not rest and fromlist and set(fromlist) <= set(LIBRARY):
     return package
   return _real_import(name, globals, locals, fromlist, 0)
 

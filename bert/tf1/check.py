@@ -1,0 +1,168 @@
+"""`bert tf1 --check SCRIPT`: which names of TensorFlow 1.x a script uses, and which are there.
+
+The script and the modules beside it are read, not run. Each name is then asked of what the script
+would get in a run: the module `bert.tf1`, the twins of the original's modules, today's Python and
+NumPy with what `python2018` adds. The only names listed here are those with a DIFFERENCE.
+"""
+
+import importlib.util
+import os
+import textwrap
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bert.tf1 import python2018, uses
+from bert.tf1.verdicts import OF_PYTHON_2, Finding, Verdict, find
+
+_WIDTH = 100
+# Top-level modules of Python 2, and what to do about them.
+_PYTHON_2_MODULES = frozenset(
+  (
+    *("ConfigParser", "HTMLParser", "Queue", "StringIO", "__builtin__", "cPickle", "cStringIO"),
+    *("commands", "urllib2"),
+  )
+)
+
+
+class Line(NamedTuple):
+  """What is said of one name: what was found, its first use and the number of uses."""
+
+  found: Finding
+  first: uses.Use
+  count: int
+
+
+def report(script: str, is_module: bool, search: Sequence[str]) -> tuple[str, int]:
+  """Says which names a script uses and whether they are there.
+
+  Args:
+    script: a path, or with `is_module` a dotted name as `python -m` takes it.
+    is_module: which of both.
+    search: the folders in which its modules are looked for, the one that Python would search first
+      at the head.
+
+  Returns:
+    The text, and the number of names that are not there and of files that do not parse.
+
+  Raises:
+    FileNotFoundError: there is no such script.
+    ValueError: the script is a notebook.
+  """
+  program = uses.read(script, is_module, search)
+  lines = judge(program)
+  folder = os.path.abspath(search[0])
+  blocks = [f"Files are named from {folder}." if folder != os.getcwd() else ""]
+  blocks.append(_unparsed(program, folder))
+  for verdict in Verdict:
+    its = [line for line in lines if line.found.verdict == verdict]
+    blocks.append(_table(verdict.value, its, folder))
+  blocks += [_needs(program, search), _summary(program, lines)]
+  failures = sum(line.found.verdict == Verdict.NOT_THERE for line in lines)
+  return "\n\n".join(block for block in blocks if block), failures + len(program.unparsed)
+
+
+def judge(program: uses.Program) -> list[Line]:
+  """One line for each name and remark, in the order of the names."""
+  supplied = frozenset(python2018.supply())
+  found: dict[Finding, list[uses.Use]] = {}
+  for use in program.uses:
+    finding = find(use, supplied)
+    if finding:
+      found.setdefault(finding, []).append(use)
+  lines = []
+  for finding, its in found.items():
+    if finding.verdict == Verdict.NOT_THERE and all(use.guarded for use in its):
+      finding = finding._replace(verdict=Verdict.GUARDED)
+    lines.append(Line(finding, its[0], len(its)))
+  return sorted(lines, key=lambda line: (line.found.name.lower(), line.found.name, line.found.note))
+
+
+def _table(heading: str, lines: list[Line], folder: str) -> str:
+  """A section: name, number of uses, place of the first; remarks below."""
+  if not lines:
+    return ""
+  width = max(len(line.found.name) for line in lines)
+  digits = max(len(str(line.count)) for line in lines)
+  rows = [f"{heading} ({len(lines)})"]
+  for line in lines:
+    uses_of = f"{line.count:{digits}} use{'s' if line.count > 1 else ' '}"
+    rows.append(f"  {line.found.name:{width}}  {uses_of}  {_place(line.first, folder)}")
+    rows += _wrapped(line.found.note)
+  return "\n".join(rows)
+
+
+def _wrapped(note: str) -> list[str]:
+  return textwrap.wrap(
+    note,
+    _WIDTH,
+    initial_indent=" " * 6,
+    subsequent_indent=" " * 6,
+    break_long_words=False,
+    break_on_hyphens=False,
+  )
+
+
+def _place(where: uses.Use | uses.Unparsed, folder: str) -> str:
+  """`file:line`, the file as seen from the folder if it lies below."""
+  relative = os.path.relpath(where.path, folder)
+  return f"{where.path if relative.startswith(os.pardir) else relative}:{where.line}"
+
+
+def _unparsed(program: uses.Program, folder: str) -> str:
+  """The files that cannot be read."""
+  if not program.unparsed:
+    return ""
+  rows = [f"not read: no Python 3 ({len(program.unparsed)})"]
+  rows += [f"  {_place(bad, folder)}  {bad.message}" for bad in program.unparsed]
+  paths = " ".join(bad.path for bad in program.unparsed)
+  rows += _wrapped(
+    "If this is Python 2, convert a copy; 2to3 comes with Python up to 3.12: 2to3 -w " + paths
+  )
+  return "\n".join(rows)
+
+
+def _needs(program: uses.Program, search: Sequence[str]) -> str:
+  """The packages that are imported, but not installed."""
+  folders = {os.path.basename(os.path.realpath(folder)) for folder in search}
+  rows = []
+  for name, use in sorted(program.imports.items()):
+    if _is_installed(name):
+      continue
+    note = ""
+    if name in _PYTHON_2_MODULES:
+      note = OF_PYTHON_2
+    elif name in folders:
+      note = "the script's own folder; run it from the folder above, as a module: -m"
+    elif use.guarded:
+      note = "imported in a try"
+    rows.append(f"  {name}  {_place(use, search[0])}" + (f"  ({note})" if note else ""))
+  return "\n".join([f"needs, not installed here ({len(rows)})", *rows]) if rows else ""
+
+
+def _is_installed(name: str) -> bool:
+  try:
+    return importlib.util.find_spec(name) is not None
+  except ValueError:  # A module without a spec.
+    return True
+
+
+def _summary(program: uses.Program, lines: list[Line]) -> str:
+  """The last line: `run_ner.py and 3 modules beside it: 61 names, 59 there, ...`."""
+  names = {
+    verdict: {li.found.name for li in lines if li.found.verdict == verdict} for verdict in Verdict
+  }
+  bad = names[Verdict.NOT_THERE]
+  guarded = names[Verdict.GUARDED] - bad
+  different = names[Verdict.DIFFERENT] - bad - guarded
+  there = (names[Verdict.THERE] | names[Verdict.SUPPLIED]) - bad - guarded - different
+  counts = [f"{len(there)} there", f"{len(different)} with a difference"]
+  if guarded:
+    counts.append(f"{len(guarded)} not there, but in a try")
+  counts.append(f"{len(bad)} not there")
+  if program.unparsed:
+    counts.append(f"{len(program.unparsed)} of the files not read")
+  others = len(program.modules) - 1
+  beside = f" and {others} module{'s' * (others > 1)} beside it" if others else ""
+  total = len(there | different | guarded | bad)
+  script = os.path.basename(program.modules[0])
+  return f"{script}{beside}: {total} name{'s' * (total != 1)}, {', '.join(counts)}."

@@ -1,0 +1,190 @@
+"""Names of Python 3.7 and NumPy 1.16 that have since gone, for scripts that still use them.
+
+`supply` adds them to the running process, each only where it is missing, so that no code that knows
+the present meaning of a name sees another one: `np.bool` of NumPy 2 stays `np.bool_`.
+"""
+
+import base64
+import collections
+import collections.abc
+import fractions
+import functools
+import html
+import html.parser
+import inspect
+import math
+import os
+import pickle
+import random
+import sys
+import threading
+import time
+import unittest
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
+_ARRAY, _SAMPLE, _SHUFFLE = np.array, random.Random.sample, random.Random.shuffle
+_LIBRARIES = (os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(np.__file__)))
+
+
+def supply() -> tuple[str, ...]:
+  """Adds what is missing of the names below, and the printing and ragged arrays of NumPy 1.16.
+
+  Returns:
+    The dotted names that today's Python and NumPy lack and that are there now.
+  """
+  for owner, names in _MISSING.items():
+    for name, value in names.items():
+      setattr(owner, name, value)
+  if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+    # Scripts write numbers into files: 0.5, where NumPy 2 would write np.float64(0.5).
+    np.set_printoptions(legacy="1.21")
+  np.array = _array
+  random.Random.sample, random.Random.shuffle = _sample, _shuffle
+  # The functions of the module are methods of one object.
+  random.sample, random.shuffle = random._inst.sample, random._inst.shuffle
+  return tuple(f"{_name(owner)}.{name}" for owner, names in _MISSING.items() for name in names)
+
+
+def _name(owner: Any) -> str:
+  """The dotted name of a module or class."""
+  return f"{owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else owner.__name__
+
+
+def _getargspec(function: Callable) -> _ArgSpec:
+  """`inspect.getargspec`, gone since Python 3.11."""
+  spec = inspect.getfullargspec(function)
+  if spec.kwonlyargs or spec.annotations:
+    raise ValueError("Function has keyword-only parameters or annotations")
+  return _ArgSpec(spec.args, spec.varargs, spec.varkw, spec.defaults)
+
+
+def _in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) -> np.ndarray:
+  """`np.in1d`, gone since NumPy 2.4: `np.isin` of the flat array."""
+  return np.isin(np.ravel(ar1), ar2, assume_unique=assume_unique, invert=invert)
+
+
+def _asfarray(a: Any, dtype: Any = np.float64) -> np.ndarray:
+  """`np.asfarray`, gone since NumPy 2: an array of floats."""
+  return np.asarray(a, dtype if np.issubdtype(dtype, np.inexact) else np.float64)
+
+
+@functools.wraps(_SAMPLE)
+def _sample(self: random.Random, population: Any, k: int, **other: Any) -> list:
+  """`sample`, also of a set, as until Python 3.10."""
+  if isinstance(population, collections.abc.Set):
+    population = tuple(population)
+  return _SAMPLE(self, population, k, **other)
+
+
+@functools.wraps(_SHUFFLE)
+def _shuffle(self: random.Random, x: Any, random: Callable[[], float] | None = None) -> None:
+  """`shuffle`, also with a function that draws, as until Python 3.10."""
+  if random is None:
+    _SHUFFLE(self, x)
+  else:
+    for i in reversed(range(1, len(x))):
+      j = int(random() * (i + 1))
+      x[i], x[j] = x[j], x[i]
+
+
+@functools.wraps(np.array)
+def _array(*arguments: Any, **named: Any) -> np.ndarray:
+  """`np.array`: rows of different lengths make an array of lists, as before NumPy 1.24.
+
+  Only for callers outside the libraries, which may rely on the error.
+  """
+  try:
+    return _ARRAY(*arguments, **named)
+  except ValueError as error:
+    of_library = sys._getframe(1).f_code.co_filename.startswith(_LIBRARIES)
+    if "inhomogeneous" not in str(error) or len(arguments) > 1 or "dtype" in named or of_library:
+      raise
+  return _ARRAY(*arguments, **named, dtype=object)
+
+
+_ABSTRACT = {name: getattr(collections.abc, name) for name in collections.abc.__all__}
+_ASSERTIONS = {
+  "assertEquals": "assertEqual",
+  "assertNotEquals": "assertNotEqual",
+  "assertAlmostEquals": "assertAlmostEqual",
+  "assertNotAlmostEquals": "assertNotAlmostEqual",
+  "assertRegexpMatches": "assertRegex",
+  "assertNotRegexpMatches": "assertNotRegex",
+  "assertRaisesRegexp": "assertRaisesRegex",
+  "assert_": "assertTrue",
+}
+_NUMPY = {
+  # Python's own types, by NumPy's name of old.
+  "int": int,
+  "long": int,
+  "float": float,
+  "complex": complex,
+  "bool": bool,
+  "object": object,
+  "str": str,
+  "unicode": str,
+  # Second names.
+  "bool8": np.bool_,
+  "float_": np.float64,
+  "longfloat": np.longdouble,
+  "complex_": np.complex128,
+  "cfloat": np.complex128,
+  "singlecomplex": np.complex64,
+  "string_": np.bytes_,
+  "unicode_": np.str_,
+  "Inf": np.inf,
+  "Infinity": np.inf,
+  "infty": np.inf,
+  "PINF": np.inf,
+  "NINF": -np.inf,
+  "NaN": np.nan,
+  "NAN": np.nan,
+  "round_": np.round,
+  "product": np.prod,
+  "cumproduct": np.cumprod,
+  "sometrue": np.any,
+  "alltrue": np.all,
+  "rank": np.ndim,
+  "alen": len,
+  "mat": np.asmatrix,
+  "row_stack": np.vstack,
+  "trapz": getattr(np, "trapezoid", None) or getattr(np, "trapz", None),
+  "in1d": _in1d,
+  "issubclass_": issubclass,
+  "issubsctype": np.issubdtype,
+  "asfarray": _asfarray,
+  "asscalar": lambda a: a.item(),
+  "msort": lambda a: np.sort(a, axis=0),
+  "loads": pickle.loads,
+  "math": math,
+}
+_GONE: dict[Any, dict[str, Any]] = {
+  collections: _ABSTRACT,
+  np: _NUMPY,
+  base64: {"encodestring": base64.encodebytes, "decodestring": base64.decodebytes},
+  fractions: {"gcd": math.gcd},
+  html.parser.HTMLParser: {"unescape": staticmethod(html.unescape)},
+  inspect: {"getargspec": _getargspec},
+  sys: {"setcheckinterval": lambda interval: None, "getcheckinterval": lambda: 100},
+  threading.Thread: {"isAlive": threading.Thread.is_alive},
+  time: {"clock": time.process_time},
+  unittest.TestCase: {old: getattr(unittest.TestCase, new) for old, new in _ASSERTIONS.items()},
+}
+
+
+def _missing() -> dict[Any, dict[str, Any]]:
+  """The names above that today's Python and NumPy lack, by the module or class they belong to."""
+  with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # Those that are there, but deprecated.
+    return {
+      owner: {name: value for name, value in names.items() if not hasattr(owner, name)}
+      for owner, names in _GONE.items()
+    }
+
+
+_MISSING = _missing()
