@@ -123,9 +123,15 @@ def variable(
   synchronization=tf.VariableSynchronization.AUTO,
   aggregation=tf.VariableAggregation.NONE,
 ):
-  """Returns `tf.get_variable(name, ...)`, made on `device`."""
+  """Returns `tf.get_variable(name, ...)`, made on `device`.
+
+  A `custom_getter` is called in its stead, and not, as in `tf.get_variable`, around it.
+  """
+  getter = tf.get_variable
+  if custom_getter is not None:
+    getter = functools.partial(custom_getter, reuse=tf.get_variable_scope().reuse)
   with tf.device(device or ""):
-    return tf.get_variable(
+    return getter(
       name,
       shape=shape,
       dtype=dtype,
@@ -135,7 +141,6 @@ def variable(
       collections=list(dict.fromkeys(collections or [tf.GraphKeys.GLOBAL_VARIABLES])),
       caching_device=caching_device,
       partitioner=partitioner,
-      custom_getter=custom_getter,
       use_resource=use_resource,
       synchronization=synchronization,
       aggregation=aggregation,
