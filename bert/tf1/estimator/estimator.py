@@ -400,9 +400,8 @@ class Estimator:
 
 
 def loss_logger(loss, step, every_n_steps: int):
-  """A hook that logs the loss of a step with the step's number, counted from 0."""
-  shown = {"loss": loss, "step": tf.add(step, 0, name="global_step/before_this_step")}
-  return tf.train.LoggingTensorHook(shown, every_n_iter=every_n_steps)
+  """A hook that logs the loss of a step with the step's number, counted from 1."""
+  return tf.train.LoggingTensorHook({"loss": loss, "step": step}, every_n_iter=every_n_steps)
 
 
 def _complete_config(config, model_dir) -> RunConfig:

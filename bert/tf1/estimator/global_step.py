@@ -9,6 +9,8 @@ reader, so step k always uses the rate of step k.
 
 from collections.abc import Iterable
 
+from tensorflow.python.training import training_util
+
 from bert.tf1.real import tf
 
 _COUNTS = ("Assign", "AssignAdd", "AssignVariableOp", "AssignAddVariableOp")
@@ -26,6 +28,7 @@ def count_after_readers(graph: tf.Graph, loss: tf.Tensor | None = None) -> None:
   variable = tf.train.get_global_step(graph)
   if variable is None:
     return
+  training_util._get_or_create_global_step_read(graph)  # What hooks will read it by.
   handle = variable.handle.op if hasattr(variable, "handle") else variable.op
   users = [op for output in handle.outputs for op in output.consumers()]
   # The initializer assigns too, and belongs to no step.

@@ -56,7 +56,7 @@ def _add_graph(
   """Builds the graph of one mode, restores the checkpoint into it and adds both."""
   with tf.Graph().as_default():
     tf.train.create_global_step()
-    tf.set_random_seed(estimator.config.tf_random_seed)
+    estimator._seed(tf.get_default_graph())
     received = receiver_fn()
     labels = getattr(received, "labels", None)
     spec = estimator._call_model_fn(received.features, labels, mode, estimator.config)
