@@ -85,6 +85,10 @@ def _folder_of(command: _Command) -> str:
   return folder
 
 
+def _python_path() -> list[str]:
+  return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+
+
 def _with_fixed_hashes(seed: int, started_in: str) -> None:
   """Starts Python anew if the order of sets of strings is not fixed, which only a start can do."""
   hash_seed = str(seed % 2**32)
@@ -114,8 +118,14 @@ def main(arguments: Sequence[str]) -> int:
   except _UsageError as error:
     print(f"bert tf1: {error}", file=sys.stderr)
     return 2
-  if command.seed is not None:
+  if command.seed is not None and not command.check:
     _with_fixed_hashes(command.seed, started_in)
+  if command.check:
+    from bert.tf1 import check
+
+    text, failures = check.report(command.target, command.is_module, [folder, *_python_path()])
+    print(text)
+    return 1 if failures else 0
   from bert.tf1 import running  # It imports TensorFlow: after all that can be refused at once.
 
   return running.run(command.target, command.is_module, command.flags, folder, command.seed)

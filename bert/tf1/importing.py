@@ -16,6 +16,7 @@ import types
 from typing import Any
 
 from bert import tokenization
+from bert.tf1 import python2018
 from bert.tf1.errors import NotAvailable
 from bert.tf1.face import INTERNAL, Namespace
 from bert.tf1.library import modeling, optimization, run_classifier, run_classifier_with_tfhub
@@ -30,6 +31,9 @@ LIBRARY = {
   "run_classifier_with_tfhub": run_classifier_with_tfhub,
   "tokenization": tokenization,
 }
+# Modules of the original that are scripts, and have no twin.
+_SCRIPTS = ("create_pretraining_data", "extract_features", "run_pretraining", "run_squad")
+_package = Namespace("bert", sys.modules["bert"], dict(LIBRARY))  # what `import bert` gives
 if sys.modules.get("tokenization") is tokenization:  # A checkout: a script may have its own.
   del sys.modules["tokenization"]
 _real_import = builtins.__import__
@@ -49,6 +53,7 @@ def install(face: types.ModuleType, folder: str | None = None) -> None:
   if _has_own_bert(folder):
     for name in [n for n in sys.modules if n == "bert" or n.startswith("bert.")]:
       del sys.modules[name]
+  python2018.supply()
   builtins.__import__ = _import
   importlib.import_module = _import_module
 
@@ -133,14 +138,25 @@ def _is_ours(name: str) -> bool:
 
 
 def _bert(name, globals, locals, fromlist):
-  """`from bert import modeling`, where `bert` is this project's."""
+  """`import bert`, `from bert import modeling` and the like, where `bert` is this project's."""
   rest = name.partition(".")[2]
-  package = Namespace("bert", sys.modules.get("bert"), dict(LIBRARY))
+  wanted = [rest] if rest else list(fromlist or ())
+  for part in wanted:
+    if part in _SCRIPTS:
+      raise NotImportable(
+        f"bert.{part} cannot be imported by a script of TensorFlow 1.x: {part}.py of this project "
+        f"is written for TensorFlow 2. Put the original's {part}.py beside your script and write "
+        f"`import {part}`.",
+        name=name,
+      )
   if rest in LIBRARY:
-    return LIBRARY[rest] if fromlist else package
-  if not rest and fromlist and set(fromlist) <= set(LIBRARY):
-    return package
-  return _real_import(name, globals, locals, fromlist, 0)
+    _check_names(LIBRARY[rest], name, fromlist)
+    return LIBRARY[rest] if fromlist else _package
+  others = [part for part in wanted if part not in LIBRARY]
+  if others:
+    found = _real_import(name, globals, locals, fromlist if rest else others, 0)
+    return found if rest and fromlist else _package
+  return _package
 
 
 def _tensorflow(name: str, fromlist) -> Any:
@@ -159,13 +175,20 @@ def _tensorflow(name: str, fromlist) -> Any:
       found = getattr(found, part)
     except NotAvailable as error:
       raise NotImportable(str(error), name=name) from None
+  _check_names(found, name, fromlist)
+  return found if fromlist else _face
+
+
+def _check_names(module: Any, name: str, fromlist) -> None:
+  """Says why a name of `from name import ...` is not there; Python itself would not."""
   for wanted in fromlist or ():
     if wanted != "*":
       try:
-        getattr(found, wanted)
+        getattr(module, wanted)
       except NotAvailable as error:
         raise NotImportable(str(error), name=name) from None
-  return found if fromlist else _face
+      except AttributeError:
+        pass
 
 
 def _internal(name: str, fromlist) -> Any:

@@ -26,4 +26,4 @@ def make_repeatable(seed: int) -> None:
 
   tf.Graph.__init__ = begin_seeded
   tf.set_random_seed(seed % 2**31)
-  tf.config.experimental.enable_op_determinism()
+  tf.compat.v2.config.experimental.enable_op_determinism()

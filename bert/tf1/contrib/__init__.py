@@ -15,15 +15,6 @@ from bert.tf1.contrib import (
 )
 from bert.tf1.errors import unknown_name
 
-__all__ = [
-  "cluster_resolver",
-  "crf",
-  "data",
-  "framework",
-  "layers",
-  "metrics",
-  "tpu",
-  "training",
-]
+__all__ = ["cluster_resolver", "crf", "data", "framework", "layers", "metrics", "tpu", "training"]
 
 __getattr__ = unknown_name(__name__)

@@ -11,9 +11,16 @@ from bert.tf1.estimator.tpu import (
 from bert.tf1.real import tf
 
 __all__ = [
-  *("InputPipelineConfig", "RunConfig", "TPUConfig", "TPUEstimator", "TPUEstimatorSpec"),
-  *("CrossShardOptimizer", "bfloat16_scope", "cross_replica_sum"),
-  *("initialize_system", "shutdown_system"),
+  "CrossShardOptimizer",
+  "InputPipelineConfig",
+  "RunConfig",
+  "TPUConfig",
+  "TPUEstimator",
+  "TPUEstimatorSpec",
+  "bfloat16_scope",
+  "cross_replica_sum",
+  "initialize_system",
+  "shutdown_system",
 ]
 
 CrossShardOptimizer = tf.tpu.CrossShardOptimizer

@@ -13,11 +13,59 @@ from bert.tf1.estimator.warm_start import WarmStartSettings
 from bert.tf1.real import tf
 
 __all__ = [
-  *("BestExporter", "Estimator", "EstimatorSpec", "EvalSpec", "Exporter", "FinalExporter"),
-  *("LatestExporter", "ModeKeys", "RunConfig", "TrainSpec", "VocabInfo", "WarmStartSettings"),
-  *("train_and_evaluate",),
+  "BestExporter",
+  "CheckpointSaverHook",
+  "CheckpointSaverListener",
+  "Estimator",
+  "EstimatorSpec",
+  "EvalSpec",
+  "Exporter",
+  "FeedFnHook",
+  "FinalExporter",
+  "FinalOpsHook",
+  "GlobalStepWaiterHook",
+  "LatestExporter",
+  "LoggingTensorHook",
+  "ModeKeys",
+  "NanLossDuringTrainingError",
+  "NanTensorHook",
+  "ProfilerHook",
+  "RunConfig",
+  "SecondOrStepTimer",
+  "SessionRunArgs",
+  "SessionRunContext",
+  "SessionRunHook",
+  "SessionRunValues",
+  "StepCounterHook",
+  "StopAtStepHook",
+  "SummarySaverHook",
+  "TrainSpec",
+  "VocabInfo",
+  "WarmStartSettings",
+  "export",
+  "inputs",
+  "tpu",
+  "train_and_evaluate",
 ]
 
+# The same as in tf.train.
+CheckpointSaverHook = tf.train.CheckpointSaverHook
+CheckpointSaverListener = tf.train.CheckpointSaverListener
+FeedFnHook = tf.train.FeedFnHook
+FinalOpsHook = tf.train.FinalOpsHook
+GlobalStepWaiterHook = tf.train.GlobalStepWaiterHook
+LoggingTensorHook = tf.train.LoggingTensorHook
+NanLossDuringTrainingError = tf.train.NanLossDuringTrainingError
+NanTensorHook = tf.train.NanTensorHook
+ProfilerHook = tf.train.ProfilerHook
+SecondOrStepTimer = tf.train.SecondOrStepTimer
+SessionRunArgs = tf.train.SessionRunArgs
+SessionRunContext = tf.train.SessionRunContext
+SessionRunHook = tf.train.SessionRunHook
+SessionRunValues = tf.train.SessionRunValues
+StepCounterHook = tf.train.StepCounterHook
+StopAtStepHook = tf.train.StopAtStepHook
+SummarySaverHook = tf.train.SummarySaverHook
 VocabInfo = tf.train.VocabInfo
 
 _CANNED = (

@@ -15,9 +15,14 @@ from bert.tf1.estimator.receivers import (
 )
 
 __all__ = [
-  *("ClassificationOutput", "ExportOutput", "PredictOutput", "RegressionOutput"),
-  *("ServingInputReceiver", "TensorServingInputReceiver"),
-  *("build_parsing_serving_input_receiver_fn", "build_raw_serving_input_receiver_fn"),
+  "ClassificationOutput",
+  "ExportOutput",
+  "PredictOutput",
+  "RegressionOutput",
+  "ServingInputReceiver",
+  "TensorServingInputReceiver",
+  "build_parsing_serving_input_receiver_fn",
+  "build_raw_serving_input_receiver_fn",
 ]
 
 __getattr__ = unknown_name(__name__)
