@@ -1,10 +1,15 @@
-"""What is said when a script asks for a name of TensorFlow 1.x that is not there."""
+"""What is said when a script asks for a name of TensorFlow 1.x that is not there.
+
+As a part of the face this module is `tf.errors`, too: its other names are TensorFlow's.
+"""
 
 import difflib
 import sys
 import types
 from collections.abc import Callable, Iterable
-from typing import NoReturn
+from typing import Any, NoReturn
+
+from bert.tf1.real import tf
 
 
 class NotAvailable(AttributeError):
@@ -29,7 +34,11 @@ def missing(owner: str, name: str, known: Iterable[str], remedy: str | None = No
   if not remedy and close:
     remedy = f"did you mean {owner}.{close[0]}?"
   elif not remedy:
-    remedy = f"{owner} has: {', '.join(known)}." if len(known) <= 60 else "see docs/forks.md for what is there."
+    remedy = (
+      f"{owner} has: {', '.join(known)}."
+      if len(known) <= 60
+      else "see docs/forks.md for what is there."
+    )
   return NotAvailable(f"{owner}.{name} is not available on this TensorFlow: {remedy}")
 
 
@@ -57,3 +66,11 @@ def unknown_name(module_name: str, remedies: dict[str, str] | None = None) -> Ca
     raise missing(shown, name, known, (remedies or {}).get(name))
 
   return __getattr__
+
+
+def __getattr__(name: str) -> Any:  # `except tf.errors.OutOfRangeError:`
+  return getattr(tf.errors, name)
+
+
+def __dir__() -> list[str]:
+  return dir(tf.errors)

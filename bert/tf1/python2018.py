@@ -1,16 +1,18 @@
-"""Names of Python 3.7 and NumPy 1.16 that have since gone, for scripts that still use them.
+"""Names of Python 2.7 and 3.7 and of NumPy 1.16 that have since gone, for scripts that use them.
 
 `supply` adds them to the running process, each only where it is missing, so that no code that knows
 the present meaning of a name sees another one: `np.bool` of NumPy 2 stays `np.bool_`.
 """
 
 import base64
+import builtins
 import collections
 import collections.abc
 import fractions
 import functools
 import html
 import html.parser
+import importlib
 import inspect
 import math
 import os
@@ -164,13 +166,27 @@ _NUMPY = {
   "math": math,
 }
 _GONE: dict[Any, dict[str, Any]] = {
+  builtins: {
+    "basestring": str,
+    "long": int,
+    "raw_input": input,
+    "reduce": functools.reduce,
+    "reload": importlib.reload,
+    "unichr": chr,
+    "unicode": str,
+    "xrange": range,
+  },
   collections: _ABSTRACT,
   np: _NUMPY,
   base64: {"encodestring": base64.encodebytes, "decodestring": base64.decodebytes},
   fractions: {"gcd": math.gcd},
   html.parser.HTMLParser: {"unescape": staticmethod(html.unescape)},
   inspect: {"getargspec": _getargspec},
-  sys: {"setcheckinterval": lambda interval: None, "getcheckinterval": lambda: 100},
+  sys: {
+    "getcheckinterval": lambda: 100,
+    "setcheckinterval": lambda interval: None,
+    "setdefaultencoding": lambda name: None,
+  },
   threading.Thread: {"isAlive": threading.Thread.is_alive},
   time: {"clock": time.process_time},
   unittest.TestCase: {old: getattr(unittest.TestCase, new) for old, new in _ASSERTIONS.items()},

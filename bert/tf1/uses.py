@@ -213,7 +213,9 @@ class _Context(NamedTuple):
       inner, suffix = self.dotted(node.value), f".{node.attr}"
     elif isinstance(node, ast.Call):
       inner, suffix = self.dotted(node.func), "()"
-    return inner._replace(dotted=inner.dotted + suffix) if inner.dotted else _OTHER
+    if not inner.dotted or (inner.dotted + suffix).endswith("()()"):
+      return _OTHER
+    return inner._replace(dotted=inner.dotted + suffix)
 
   def absolute(self, statement: ast.ImportFrom) -> str:
     """The dotted name of the module that a `from` import names."""

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import bert.tf1
 from bert.tf1.differences import DIFFERENCES
+from bert.tf1.errors import NotAvailable, missing
+from bert.tf1.face import INTERNAL
 from bert.tf1.importing import LIBRARY
 from bert.tf1.uses import Use
 
@@ -41,11 +43,12 @@ class Finding(NamedTuple):
 
 
 OF_PYTHON_2 = "of Python 2; convert a copy of the script: 2to3 -w FILE"
+_INSIDE = tuple(f"tensorflow.{part}" for part in INTERNAL)
 _UNIMPORTABLE = frozenset(("antigravity", "this"))  # They print, or open a browser.
 
 
 class _MissingError(Exception):
-  """A name is not there; the text says what to do."""
+  """A name, the first argument, is not there; the second says what to do."""
 
 
 class _Reached(NamedTuple):
@@ -83,7 +86,7 @@ def _find_in_face(parts: list[str], call: ast.Call | None) -> Finding | None:
   try:
     reached = _reach(parts, call is not None)
   except _MissingError as missing:
-    return Finding(Verdict.NOT_THERE, _plain(parts), str(missing))
+    return Finding(Verdict.NOT_THERE, *missing.args)
   if reached is None or "." not in reached.name:
     return None
   refused = _refused(reached, call) if call and reached.is_whole else ""
@@ -120,13 +123,14 @@ def _reach(parts: list[str], is_called: bool) -> _Reached | None:
       return None if of_object else _Reached(_plain(parts[:depth]), value, False, False)
     in_files |= parts[1] == "contrib" and part == "python"
     try:
-      value = _part(value, part.removesuffix("()"))
+      value = _part(value, part.removesuffix("()"), _plain(parts[:depth]))
     except (AttributeError, ImportError) as error:
       if in_files:  # A file of a part of contrib, as in tf.contrib.crf.python.ops.crf.
         continue
       if of_object and (not is_called or depth < len(parts) - 1 or hasattr(value, "__getattr__")):
         return None
-      raise _MissingError(str(error) if parts[0] == "tf" else _remedy(parts)) from None
+      note = str(error) if parts[0] == "tf" else _remedy(parts[0])
+      raise _MissingError(_plain(parts[: depth + 1]), note) from None
     if part.endswith("()"):
       if not isinstance(value, type):
         return None
@@ -146,14 +150,16 @@ def _root(name: str) -> Any:
   return bert.tf1 if name == "tf" else LIBRARY[name]
 
 
-def _part(value: Any, name: str) -> Any:
+def _part(value: Any, name: str, owner: str) -> Any:
   """An attribute, or a module of TensorFlow's inside that no attribute names yet."""
   try:
     return getattr(value, name)
+  except NotAvailable:
+    raise
   except AttributeError:
     module = getattr(value, "__name__", "") if isinstance(value, types.ModuleType) else ""
-    if not module.startswith("tensorflow."):
-      raise
+  if not module.startswith(_INSIDE):
+    raise missing(owner, name, dir(value))
   try:
     return importlib.import_module(f"{module}.{name}")
   except ImportError:
@@ -162,14 +168,14 @@ def _part(value: Any, name: str) -> Any:
     ) from None
 
 
-def _remedy(parts: list[str]) -> str:
+def _remedy(root: str) -> str:
   """What to do about a name that is not there, outside TensorFlow."""
-  if parts[0] == "hub":
-    return "tensorflow_hub reads no modules of TensorFlow 1; start from a checkpoint instead."
-  return (
-    f"this package's {parts[0]} has no such name; put the module that the script was written for "
-    "beside it."
-  )
+  if root == "hub":
+    return (
+      "tensorflow_hub has dropped the modules of TensorFlow 1. A script that loads one only where "
+      "a flag names it runs without that flag: start it from a checkpoint."
+    )
+  return f"{root} here has no such name; put the module that the script was written for beside it."
 
 
 def _refused(reached: _Reached, call: ast.Call) -> str:
