@@ -9,7 +9,7 @@ import sys
 import types
 from typing import Any
 
-from bert.tf1 import contrib, estimator
+from bert.tf1 import contrib, estimator, signatures
 from bert.tf1.errors import missing
 from bert.tf1.real import tf
 
@@ -71,6 +71,7 @@ _FACE = _overlay(
     "version.GIT_VERSION": f"v{VERSION}",
     "contrib": contrib,
     "estimator": estimator,
+    **signatures.NAMES,
     "compat.v1": sys.modules["bert.tf1"],
     "distribute.cluster_resolver.TPUClusterResolver": contrib.cluster_resolver.TPUClusterResolver,
   },

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from tensorflow.python.framework import smart_cond as _conditions
 from tensorflow.python.ops import check_ops, confusion_matrix
-from tensorflow.python.util import deprecation, nest  # noqa: F401 (a name of this module)
+from tensorflow.python.util import deprecation
 
 from bert.tf1.errors import unknown_name
 from bert.tf1.real import tf
+from bert.tf1.signatures import nest  # noqa: F401 (a name of this module)
 
 TensorSpec = tf.TensorSpec
 argsort = tf.argsort

@@ -126,7 +126,7 @@ def accuracy(predictions, labels, weights=None, name=None):
       return tf.reduce_mean(correct)
     correct *= weights
     counted = tf.ones_like(correct) * weights
-    return tf.div_no_nan(tf.reduce_sum(correct), tf.reduce_sum(counted))
+    return tf.div(tf.reduce_sum(correct), tf.reduce_sum(counted))  # NaN of no weight.
 
 
 def _dtypes_differ(predictions, labels) -> str:
