@@ -16,9 +16,9 @@ from typing import Any
 __version__ = "1.15.5"
 
 _face: Any = None
-# Files of this folder: names of this project, not of TensorFlow.
+# Files of this folder: names of this project, not of TensorFlow (but for those it has, too).
 _OWN = {file.removesuffix(".py") for file in os.listdir(os.path.dirname(__file__))} - {
-  *("contrib", "estimator")
+  *("contrib", "estimator", "errors", "real")
 }
 
 
@@ -33,6 +33,9 @@ def _loaded() -> Any:
 
     face = sys.modules["bert.tf1.face"]
     _face = face if hasattr(face, "lookup") else None
+    if _face:  # From now on `tf.errors` and `tf.real` are TensorFlow's.
+      for name in ("errors", "real"):
+        globals().pop(name, None)
   return _face
 
 
@@ -47,6 +50,7 @@ def install(folder: str | None = None) -> None:
   """
   from bert.tf1 import importing
 
+  _loaded()
   importing.install(sys.modules[__name__], folder)
 
 

@@ -1,15 +1,10 @@
-"""What is said when a script asks for a name of TensorFlow 1.x that is not there.
-
-As a part of the face this module is `tf.errors`, too: its other names are TensorFlow's.
-"""
+"""What is said when a script asks for a name of TensorFlow 1.x that is not there."""
 
 import difflib
 import sys
 import types
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
-
-from bert.tf1.real import tf
+from typing import NoReturn
 
 
 class NotAvailable(AttributeError):
@@ -66,11 +61,3 @@ def unknown_name(module_name: str, remedies: dict[str, str] | None = None) -> Ca
     raise missing(shown, name, known, (remedies or {}).get(name))
 
   return __getattr__
-
-
-def __getattr__(name: str) -> Any:  # `except tf.errors.OutOfRangeError:`
-  return getattr(tf.errors, name)
-
-
-def __dir__() -> list[str]:
-  return dir(tf.errors)
