@@ -1,0 +1,205 @@
+"""The command `python -m bert.tf1`: which TensorFlow a script gets, how it ends, kill and resume.
+
+Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/running_test.py
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.kit.paths import ROOT
+
+MINIATURE = pathlib.Path(__file__).parent / "miniature" / "mini_classifier.py"
+
+
+def run_tf1(*arguments, folder=ROOT, **environment):
+  """Runs `python -m bert.tf1`; returns the finished process."""
+  return subprocess.run(
+    [sys.executable, "-m", "bert.tf1", *map(str, arguments)],
+    cwd=folder,
+    env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    capture_output=True,
+    text=True,
+    timeout=300,
+  )
+
+
+IMPORTS = '''
+import importlib, json, sys
+import tensorflow as tf
+import tensorflow.compat.v1 as tf_v1
+import tensorflow.contrib.layers as deep_layers
+from tensorflow.contrib import crf, tpu as contrib_tpu
+from tensorflow.contrib.crf.python.ops import crf as crf_file
+from tensorflow.python.ops import math_ops
+from tensorflow import flags
+import modeling
+from bert import optimization
+import tensorflow_hub
+
+
+def message(statement):
+  try:
+    exec(statement, globals())
+  except (ImportError, AttributeError) as error:
+    return str(error)
+
+
+facts = {
+  "version": tf.__version__,
+  "one face": tf is tf_v1 is tf.compat.v1 is importlib.import_module("tensorflow"),
+  "contrib": [deep_layers is tf.contrib.layers, crf is tf.contrib.crf,
+              crf_file.crf_decode is crf.crf_decode, contrib_tpu is tf.contrib.tpu],
+  "inside": math_ops.__name__,
+  "flags": flags is tf.flags,
+  "beside": [modeling.WHOSE, modeling.VERSION],
+  "own bert": optimization.WHOSE,
+  "packages": sys.modules["tensorflow"].__version__.startswith("2."),
+  "argv": sys.argv[1:],
+  "name": __name__,
+  "errors": [message(s) for s in (
+    "tf.contrib.crf.crf_decod", "tf.contrib.boosted_trees", "from tensorflow.contrib import nnn",
+    "from tensorflow.contrib.crf import crf_decod", "tf.truncated_normal_initialiser",
+    "import tensorflow.python.nothing", "from tensorflow.python.ops import nothing",
+    "import tensorflow.nothing",
+  )],
+}
+print(json.dumps(facts))
+'''
+
+
+def test_what_imports_give(tmp_path):
+  (tmp_path / "bert").mkdir()
+  (tmp_path / "bert" / "__init__.py").write_text("")
+  (tmp_path / "bert" / "optimization.py").write_text("WHOSE = 'own'\n")
+  beside = "import tensorflow as tf\nWHOSE = 'own'\nVERSION = tf.__version__\n"
+  (tmp_path / "modeling.py").write_text(beside)
+  (tmp_path / "script.py").write_text(IMPORTS)
+  done = run_tf1(tmp_path / "script.py", "--some=flag", "-m")
+  assert done.returncode == 0, done.stderr
+  facts = json.loads(done.stdout)
+  errors = facts.pop("errors")
+  assert facts == {
+    "version": "1.15.5",
+    "one face": True,
+    "contrib": [True] * 4,
+    "inside": "tensorflow.python.ops.math_ops",
+    "flags": True,
+    "beside": ["own", "1.15.5"],
+    "own bert": "own",
+    "packages": True,
+    "argv": ["--some=flag", "-m"],
+    "name": "__main__",
+  }
+  assert "did you mean tf.contrib.crf.crf_decode?" in errors[0]
+  assert "tf.contrib.boosted_trees is not available" in errors[1]
+  assert "tf.contrib has: " in errors[1]
+  assert "tf.contrib.nnn is not available" in errors[2]
+  assert "did you mean tf.contrib.crf.crf_decode?" in errors[3]
+  assert "did you mean tf.truncated_normal_initializer?" in errors[4]
+  assert all("is not available on this TensorFlow" in error for error in errors), errors
+
+
+@pytest.mark.parametrize(
+  ("arguments", "message"),
+  [
+    ([], "Run a script of TensorFlow 1.x"),
+    (["--chek", "x.py"], "--chek is no option of `bert tf1`. It knows --cwd, --seed and --check"),
+    (["--seed=one", "x.py"], "--seed=one: a whole number"),
+    (["--cwd=/no/such/folder", "x.py"], "--cwd=/no/such/folder: no such folder"),
+    (["nothing.py"], "nothing.py: no such script in "),
+    ([str(ROOT / "run_squad.py")], "is a script of this project and needs no 1.x"),
+  ],
+)
+def test_a_wrong_command_line_is_refused_at_once(arguments, message, capsys, monkeypatch):
+  from bert.tf1.__main__ import main
+
+  monkeypatch.chdir(ROOT)
+  assert main(arguments) in (0, 2)
+  out, err = capsys.readouterr()
+  assert message in out + err
+
+
+@pytest.mark.ci
+def test_kill_and_resume(tmp_path):
+  flags = [f"--output_dir={tmp_path}", "--do_train", "--num_train_steps=20"]
+  killed = run_tf1(MINIATURE, *flags, "--train_until=12")
+  assert killed.returncode == -9
+  assert (tmp_path / "model.ckpt-10.index").exists()
+  assert not (tmp_path / "model.ckpt-15.index").exists()
+  done = run_tf1(MINIATURE, *flags, "--do_eval", "--do_predict", "--do_export")
+  assert done.returncode == 0, done.stderr
+  assert "Restoring parameters from" in done.stderr
+  assert "model.ckpt-10" in done.stderr
+  results = dict(
+    line.split(" = ") for line in (tmp_path / "eval_results.txt").read_text().splitlines()
+  )
+  assert sorted(results) == ["eval_accuracy", "eval_loss", "global_step", "loss"]
+  assert results["global_step"] == "20"
+  assert len((tmp_path / "test_results.tsv").read_text().splitlines()) == 30
+  assert done.stdout.startswith("exported")
+  for line in ("loss = ", "examples/sec: ", "global_step/sec: "):
+    assert f"INFO:tensorflow:{line}" in done.stderr
+  assert done.stderr.count("Saving checkpoints for 20 into") == 1  # Each line once, not twice.
+
+
+@pytest.mark.ci
+def test_a_seed_makes_a_run_repeatable(tmp_path):
+  flags = ["--do_train", "--do_predict", "--num_train_steps=12"]
+  outputs = {}
+  for name, seed in (("one", 1), ("again", 1), ("two", 2)):
+    done = run_tf1(f"--seed={seed}", MINIATURE, f"--output_dir={tmp_path / name}", *flags)
+    assert done.returncode == 0, done.stderr
+    outputs[name] = (tmp_path / name / "test_results.tsv").read_text()
+  assert outputs["one"] == outputs["again"] != outputs["two"]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+  ("source", "status", "message"),
+  [
+    ("import tensorflow as tf\n\ntf.contrib.nothing\n", 1, "script.py:3: tf.contrib.nothing is not"),
+    ("print 'Python 2'\n", 1, "script.py:1: Missing parentheses"),
+    ("import sys\nsys.exit(7)\n", 7, ""),
+    ("raise KeyboardInterrupt\n", 130, "Interrupted."),
+    ("def f():\n  return 1 / 0\n\nf()\n", 1, "ZeroDivisionError: division by zero"),
+  ],
+)
+def test_how_a_script_ends(tmp_path, source, status, message):
+  (tmp_path / "script.py").write_text(source)
+  done = run_tf1(tmp_path / "script.py")
+  assert done.returncode == status
+  assert message in done.stderr
+  assert "bert/tf1" not in done.stderr  # Nobody needs to see how it was started.
+  assert done.stderr.count("Traceback") == (1 if "Zero" in message else 0)
+
+
+@pytest.mark.ci
+def test_module_in_another_folder(tmp_path):
+  package = tmp_path / "fork"
+  package.mkdir()
+  (package / "__init__.py").write_text("")
+  (package / "part.py").write_text("import tensorflow as tf\nVERSION = tf.__version__\n")
+  main = "import sys\nfrom fork import part\nprint(part.VERSION, sys.argv[1:], __name__)\n"
+  (package / "main.py").write_text(main)
+  done = run_tf1(f"--cwd={tmp_path}", "-m", "fork.main", "--x=1")
+  assert done.stdout == "1.15.5 ['--x=1'] __main__\n", done.stderr
+
+
+@pytest.mark.ci
+def test_install_in_a_notebook_and_under_pytest(tmp_path):
+  (tmp_path / "conftest.py").write_text("import bert.tf1\n\nbert.tf1.install()\n")
+  test = "import tensorflow as tf\n\n\ndef test_it():\n  assert tf.__version__ == '1.15.5'\n"
+  (tmp_path / "it_test.py").write_text(test)
+  environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+  cell = "import bert.tf1; bert.tf1.install(); import tensorflow as tf; print(tf.estimator.ModeKeys.EVAL)"
+  for command in (["-m", "pytest", "-q", "-p", "no:cacheprovider", "it_test.py"], ["-c", cell]):
+    done = subprocess.run(
+      [sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout or done.stdout == "eval\n"
