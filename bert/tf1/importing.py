@@ -50,20 +50,30 @@ def install(face: types.ModuleType, folder: str | None = None) -> None:
   global _face
   _face = face
   folder = os.path.realpath(folder or os.getcwd())
-  if _has_own_bert(folder):
+  own = _own_bert(folder)
+  if own:
     for name in [n for n in sys.modules if n == "bert" or n.startswith("bert.")]:
       del sys.modules[name]
+    if os.path.isdir(own) and not os.path.isfile(os.path.join(own, "__init__.py")):
+      # Python would take a package with this file first, wherever it lies: this project's.
+      sys.modules["bert"] = types.ModuleType("bert")
+      sys.modules["bert"].__path__ = [own]
   python2018.supply()
   builtins.__import__ = _import
   importlib.import_module = _import_module
 
 
-def _has_own_bert(folder: str) -> bool:
-  """Whether a package or module `bert` lies beside the script, and is not this one."""
-  for path in (os.path.join(folder, "bert"), os.path.join(folder, "bert.py")):
-    if os.path.exists(path):
-      return os.path.realpath(path) != _HOUSE
-  return False
+def _own_bert(folder: str) -> str | None:
+  """The path of a package or module `bert` beside the script that is not this one.
+
+  A folder `bert` without a module is none: it holds data, or a submodule that was not fetched.
+  """
+  package, module = os.path.join(folder, "bert"), os.path.join(folder, "bert.py")
+  if os.path.realpath(package) == _HOUSE:
+    return None
+  if os.path.isdir(package) and any(name.endswith(".py") for name in os.listdir(package)):
+    return package
+  return module if os.path.isfile(module) else None
 
 
 @functools.cache

@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 
 _ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
-_ARRAY, _SAMPLE, _SHUFFLE = np.array, random.Random.sample, random.Random.shuffle
+_ARRAY, _SUM = np.array, np.sum
+_SAMPLE, _SHUFFLE = random.Random.sample, random.Random.shuffle
 _LIBRARIES = (os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(np.__file__)))
 
 
@@ -45,7 +46,7 @@ def supply() -> tuple[str, ...]:
   if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
     # Scripts write numbers into files: 0.5, where NumPy 2 would write np.float64(0.5).
     np.set_printoptions(legacy="1.21")
-  np.array = _array
+  np.array, np.sum = _array, _sum
   random.Random.sample, random.Random.shuffle = _sample, _shuffle
   # The functions of the module are methods of one object.
   random.sample, random.shuffle = random._inst.sample, random._inst.shuffle
@@ -107,6 +108,12 @@ def _array(*arguments: Any, **named: Any) -> np.ndarray:
     if "inhomogeneous" not in str(error) or len(arguments) > 1 or "dtype" in named or of_library:
       raise
   return _ARRAY(*arguments, **named, dtype=object)
+
+
+@functools.wraps(np.sum)
+def _sum(a: Any, *other: Any, **named: Any) -> Any:
+  """`np.sum`, also of a generator, as before NumPy 2.4: Python's sum of what it gives."""
+  return sum(a) if inspect.isgenerator(a) else _SUM(a, *other, **named)
 
 
 _ABSTRACT = {name: getattr(collections.abc, name) for name in collections.abc.__all__}

@@ -1,0 +1,43 @@
+"""Whose package `bert` a script gets that has a folder of this name beside it.
+
+Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/importing_test.py
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bert.tf1 import importing
+from tests.kit.paths import ROOT
+
+
+def test_a_folder_bert_counts_if_it_holds_modules(tmp_path):
+  assert importing._own_bert(str(tmp_path)) is None
+  assert importing._own_bert(str(ROOT)) is None  # this project's
+  (tmp_path / "bert").mkdir()
+  (tmp_path / "bert" / "bert_config.json").write_text("{}")
+  assert importing._own_bert(str(tmp_path)) is None
+  (tmp_path / "bert.py").write_text("")
+  assert importing._own_bert(str(tmp_path)) == str(tmp_path / "bert.py")
+  (tmp_path / "bert" / "modeling.py").write_text("")
+  assert importing._own_bert(str(tmp_path)) == str(tmp_path / "bert")
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+  ("file", "printed"),
+  [
+    ("bert/modeling.py", "own"),  # without an __init__.py, and this project's has one
+    ("bert/vocab.txt", "bert.tf1.library.modeling"),
+  ],
+)
+def test_which_bert_a_script_gets(file, printed, tmp_path):
+  (tmp_path / "bert").mkdir()
+  (tmp_path / file).write_text("import tensorflow as tf\nassert tf.VERSION\n__name__ = 'own'\n")
+  (tmp_path / "script.py").write_text("from bert import modeling\nprint(modeling.__name__)\n")
+  command = [sys.executable, "-m", "bert.tf1", str(tmp_path / "script.py")]
+  environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+  done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+  assert done.stdout == f"{printed}\n", done.stderr
