@@ -436,6 +436,11 @@ def _check_model_fn(model_fn, params) -> None:
       f"model_fn ({model_fn}) does not include params argument, but params ({params}) is passed "
       "to Estimator."
     )
+  if params is None and "params" in names:
+    tf.logging.warning(
+      "Estimator's model_fn (%s) includes params argument, but params are not passed to Estimator.",
+      model_fn,
+    )
   unknown = sorted(names - _MODEL_FN_ARGUMENTS)
   if unknown:
     raise ValueError(f"model_fn ({model_fn}) has following not expected args: {unknown}")

@@ -4,6 +4,8 @@ import copy
 import json
 import os
 
+from tensorflow.python.util import function_utils
+
 from bert.tf1.errors import NotAvailable
 from bert.tf1.real import tf
 
@@ -158,6 +160,8 @@ def _model_dir(model_dir, cluster):
       f"`model_dir` provided in RunConfig construct, if set, must have the same value as the "
       f"model_dir in TF_CONFIG: {model_dir} and {given}"
     )
+  if model_dir == "":
+    raise ValueError("model_dir should be non-empty.")
   return os.fspath(model_dir or given) if model_dir or given else None
 
 
@@ -178,9 +182,12 @@ def _check(settings) -> None:
   ):
     value = settings.get(name)
     if value is not None and value < lowest:
-      raise ValueError(f"{name} should be {'>= ' if lowest >= 0 else '> '}{lowest:g}, is {value}")
-  if settings.get("model_dir") is not None and not settings["model_dir"]:
-    raise ValueError("model_dir should be non-empty")
+      raise ValueError(f"{name} should be {'> 0' if lowest else '>= 0'}, is {value}")
+  device_fn = settings.get("device_fn")
+  if device_fn is not None and not (
+    callable(device_fn) and function_utils.fn_args(device_fn) == ("op",)
+  ):
+    raise ValueError('device_fn must be callable with exactly one argument "op".')
   session_config = settings.get("session_config")
   if session_config is not None and not isinstance(session_config, tf.ConfigProto):
     raise ValueError(f"session_config must be instance of ConfigProto, given: {session_config!r}")

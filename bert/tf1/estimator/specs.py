@@ -2,6 +2,7 @@
 
 import collections
 
+from bert.tf1.estimator.export_outputs import checked
 from bert.tf1.real import tf
 
 
@@ -79,12 +80,14 @@ class EstimatorSpec(
       loss=_scalar(loss),
       train_op=_checked_op("train_op", train_op),
       eval_metric_ops=_checked_metrics(eval_metric_ops),
-      export_outputs=export_outputs,
-      training_chief_hooks=_checked_hooks(training_chief_hooks),
-      training_hooks=_checked_hooks(training_hooks),
+      export_outputs=(
+        checked(export_outputs, predictions) if mode == ModeKeys.PREDICT else export_outputs
+      ),
+      training_chief_hooks=checked_hooks(training_chief_hooks),
+      training_hooks=checked_hooks(training_hooks),
       scaffold=_checked_scaffold(scaffold),
-      evaluation_hooks=_checked_hooks(evaluation_hooks),
-      prediction_hooks=_checked_hooks(prediction_hooks),
+      evaluation_hooks=checked_hooks(evaluation_hooks),
+      prediction_hooks=checked_hooks(prediction_hooks),
     )
 
   def _replace(self, **changes):
@@ -100,6 +103,7 @@ def _checked_predictions(predictions, mode):
     for name, value in values.items():
       if not tf.is_tensor(value):
         raise TypeError(f"predictions[{name!r}] must be a tensor, given: {value!r}")
+      _check_graph(f"predictions[{name!r}]", value)
   return predictions
 
 
@@ -111,13 +115,24 @@ def _scalar(loss):
     raise TypeError(f"loss must be a tensor, given: {loss!r}")
   if loss.shape.num_elements() not in (None, 1):
     raise ValueError(f"Loss must be scalar, given: {loss}")
+  _check_graph("loss", loss)
   return loss if loss.shape.rank == 0 else tf.reshape(loss, [])
 
 
 def _checked_op(name, op):
   if op is not None and not (tf.is_tensor(op) or isinstance(op, (tf.Operation, tf.Variable))):
     raise TypeError(f"{name} must be Operation or Tensor, given: {op!r}")
+  if op is not None:
+    _check_graph(name, op)
   return op
+
+
+def _check_graph(name, value) -> None:
+  if value.graph is not tf.get_default_graph():
+    raise ValueError(
+      f'{name} with "{value.name}" must be from the default graph: create it within the model_fn '
+      "that returns it."
+    )
 
 
 def _checked_metrics(metrics):
@@ -142,7 +157,8 @@ def _checked_metrics(metrics):
   return checked
 
 
-def _checked_hooks(hooks):
+def checked_hooks(hooks) -> tuple:
+  """The hooks as a tuple; raises TypeError for one that is none."""
   hooks = tuple(hooks or ())
   for hook in hooks:
     if not isinstance(hook, tf.train.SessionRunHook):

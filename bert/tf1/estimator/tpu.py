@@ -52,7 +52,13 @@ class TPUConfig(
     eval_training_input_configuration=InputPipelineConfig.PER_HOST_V1,
     experimental_host_call_every_n_steps=1,
   ):
-    """Fills in the defaults of 1.15."""
+    """Fills in the defaults of 1.15; True and False are the oldest ways to say how input comes."""
+    if isinstance(per_host_input_for_training, bool):
+      per_host_input_for_training = (
+        InputPipelineConfig.PER_HOST_V1
+        if per_host_input_for_training
+        else InputPipelineConfig.PER_SHARD_V1
+      )
     return super().__new__(
       cls,
       iterations_per_loop,

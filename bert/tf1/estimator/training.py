@@ -3,8 +3,10 @@
 import collections
 import os
 import time
+from collections.abc import Iterable
 
 from bert.tf1.estimator.exporters import Exporter
+from bert.tf1.estimator.specs import checked_hooks
 from bert.tf1.real import tf
 
 
@@ -16,7 +18,7 @@ class TrainSpec(collections.namedtuple("TrainSpec", ["input_fn", "max_steps", "h
     _check_input_fn(input_fn)
     if max_steps is not None and max_steps <= 0:
       raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
-    return super().__new__(cls, input_fn, max_steps, tuple(hooks or ()))
+    return super().__new__(cls, input_fn, max_steps, checked_hooks(hooks))
 
 
 class EvalSpec(
@@ -44,6 +46,8 @@ class EvalSpec(
     _check_input_fn(input_fn)
     if steps is not None and steps <= 0:
       raise ValueError(f"Must specify steps > 0, given: {steps}")
+    if name is not None and not isinstance(name, str):
+      raise TypeError(f"`name` must be string, given: {name!r}")
     for setting, value in (
       ("start_delay_secs", start_delay_secs),
       ("throttle_secs", throttle_secs),
@@ -55,7 +59,7 @@ class EvalSpec(
       input_fn,
       steps,
       name,
-      tuple(hooks or ()),
+      checked_hooks(hooks),
       _checked_exporters(exporters),
       start_delay_secs,
       throttle_secs,
@@ -68,14 +72,18 @@ def _check_input_fn(input_fn) -> None:
 
 
 def _checked_exporters(exporters) -> tuple:
-  if exporters is None:
-    return ()
-  exporters = (exporters,) if isinstance(exporters, Exporter) else tuple(exporters)
-  names = [exporter.name for exporter in exporters]
+  given = exporters or ()
+  if isinstance(given, Exporter):
+    given = (given,)
+  if not isinstance(given, Iterable) or not all(isinstance(one, Exporter) for one in given):
+    raise TypeError(
+      f"`exporters` must be an Exporter, an iterable of Exporter, or `None`, found {exporters!r}."
+    )
+  names = [exporter.name for exporter in given]
   for name in names:
     if not name or names.count(name) > 1:
       raise ValueError(f"Exporters need names that differ, given: {names}")
-  return exporters
+  return tuple(given)
 
 
 class _EvaluateCheckpoints(tf.train.CheckpointSaverListener):
