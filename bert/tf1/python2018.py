@@ -14,6 +14,7 @@ import html
 import html.parser
 import importlib
 import inspect
+import json
 import math
 import os
 import pickle
@@ -29,7 +30,7 @@ from typing import Any
 import numpy as np
 
 _ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
-_ARRAY, _SUM = np.array, np.sum
+_ARRAY, _SUM, _LOADS = np.array, np.sum, json.loads
 _SAMPLE, _SHUFFLE = random.Random.sample, random.Random.shuffle
 _LIBRARIES = (os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(np.__file__)))
 
@@ -47,6 +48,7 @@ def supply() -> tuple[str, ...]:
     # Scripts write numbers into files: 0.5, where NumPy 2 would write np.float64(0.5).
     np.set_printoptions(legacy="1.21")
   np.array, np.sum = _array, _sum
+  json.loads = _loads  # json.load calls it, too.
   random.Random.sample, random.Random.shuffle = _sample, _shuffle
   # The functions of the module are methods of one object.
   random.sample, random.shuffle = random._inst.sample, random._inst.shuffle
@@ -95,25 +97,39 @@ def _shuffle(self: random.Random, x: Any, random: Callable[[], float] | None = N
       x[i], x[j] = x[j], x[i]
 
 
-@functools.wraps(np.array)
+@functools.wraps(_ARRAY)
 def _array(*arguments: Any, **named: Any) -> np.ndarray:
   """`np.array`: rows of different lengths make an array of lists, as before NumPy 1.24.
 
-  Only for callers outside the libraries, which may rely on the error.
+  Only for callers outside the libraries, which may rely on the error. And `copy=False` copies where
+  it must, as before NumPy 2.
   """
   try:
     return _ARRAY(*arguments, **named)
   except ValueError as error:
-    of_library = sys._getframe(1).f_code.co_filename.startswith(_LIBRARIES)
-    if "inhomogeneous" not in str(error) or len(arguments) > 1 or "dtype" in named or of_library:
+    has_dtype = len(arguments) > 1 or "dtype" in named
+    if sys._getframe(1).f_code.co_filename.startswith(_LIBRARIES):
       raise
-  return _ARRAY(*arguments, **named, dtype=object)
+    if "copy=False" in str(error):
+      named["copy"] = None
+    elif "inhomogeneous" in str(error) and not has_dtype:
+      named["dtype"] = object
+    else:
+      raise
+  return _ARRAY(*arguments, **named)
 
 
-@functools.wraps(np.sum)
+@functools.wraps(_SUM)
 def _sum(a: Any, *other: Any, **named: Any) -> Any:
   """`np.sum`, also of a generator, as before NumPy 2.4: Python's sum of what it gives."""
   return sum(a) if inspect.isgenerator(a) else _SUM(a, *other, **named)
+
+
+@functools.wraps(_LOADS)
+def _loads(s: Any, **named: Any) -> Any:
+  """`json.loads`, also with the `encoding` that it took, and did not use, until Python 3.8."""
+  named.pop("encoding", None)
+  return _LOADS(s, **named)
 
 
 _ABSTRACT = {name: getattr(collections.abc, name) for name in collections.abc.__all__}
