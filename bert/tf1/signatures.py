@@ -11,6 +11,7 @@ import sys
 import types
 from typing import Any
 
+from tensorflow import python as _python
 from tensorflow.python import pywrap_tensorflow
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.framework import graph_util as _graph_util
@@ -33,6 +34,7 @@ from tensorflow.python.ops import (
 from tensorflow.python.training import checkpoint_management
 from tensorflow.python.util import nest
 
+from bert.tf1 import estimator
 from bert.tf1.real import tf
 
 # What the face gives in place of, or beside, compat.v1's; dots lead into namespaces.
@@ -96,6 +98,16 @@ _MOVED = {
   "tensorflow.python.training.distribution_strategy_context": distribute_lib,
   "tensorflow.python.training.training_ops": gen_training_ops,
 }
+# Files of 1.15's `tensorflow.python.estimator`, and whose names each has.
+_ESTIMATOR_FILES = {
+  "export": estimator.export,
+  "inputs": estimator.inputs,
+  **dict.fromkeys(
+    ("estimator", "estimator_lib", "exporter", "model_fn", "run_config", "training"), estimator
+  ),
+  **dict.fromkeys(("export.export", "export.export_lib", "export.export_output"), estimator.export),
+  **dict.fromkeys(("inputs.inputs", "inputs.numpy_io"), estimator.inputs),
+}
 
 
 def _restore() -> None:
@@ -106,6 +118,19 @@ def _restore() -> None:
         setattr(module, name, value)
   for path, module in _MOVED.items():
     sys.modules.setdefault(path, module)
+  _place("tensorflow.python", _python, "estimator", estimator)
+  for path, part in _ESTIMATOR_FILES.items():
+    owner, _, name = f"tensorflow.python.estimator.{path}".rpartition(".")
+    _place(owner, sys.modules[owner], name, part)
+
+
+def _place(owner: str, package: types.ModuleType, name: str, names: types.ModuleType) -> None:
+  """Makes the module `OWNER.NAME`, with the public names of `names`."""
+  module = types.ModuleType(f"{owner}.{name}", names.__doc__)
+  module.__dict__.update({k: value for k, value in vars(names).items() if not k.startswith("_")})
+  module.__path__ = []  # There may be files below it.
+  sys.modules.setdefault(module.__name__, module)
+  setattr(package, name, module)
 
 
 _restore()

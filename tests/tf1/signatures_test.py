@@ -227,6 +227,13 @@ def test_the_seed_of_the_graph_repeats_a_run():
 @pytest.mark.parametrize(
   ("module", "names"),
   [
+    ("estimator", ["estimator", "model_fn"]),
+    ("estimator.estimator", ["Estimator"]),
+    ("estimator.export.export_output", ["PredictOutput"]),
+    ("estimator.inputs.numpy_io", ["numpy_input_fn"]),
+    ("estimator.model_fn", ["EstimatorSpec", "ModeKeys"]),
+    ("estimator.run_config", ["RunConfig"]),
+    ("estimator.training", ["TrainSpec", "train_and_evaluate"]),
     ("framework.ops", ["Tensor", "IndexedSlices", "register_tensor_conversion_function"]),
     ("framework.graph_util", ["convert_variables_to_constants"]),
     ("framework.tensor_shape", ["scalar", "vector", "matrix"]),
