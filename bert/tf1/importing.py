@@ -19,7 +19,13 @@ from bert import tokenization
 from bert.tf1 import python2018
 from bert.tf1.errors import NotAvailable
 from bert.tf1.face import INTERNAL, Namespace
-from bert.tf1.library import modeling, optimization, run_classifier, run_classifier_with_tfhub
+from bert.tf1.library import (
+  hub,
+  modeling,
+  optimization,
+  run_classifier,
+  run_classifier_with_tfhub,
+)
 
 _HOUSE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # the folder `bert`
 _ROOT = os.path.dirname(_HOUSE)
@@ -114,6 +120,10 @@ def _import(name, globals=None, locals=None, fromlist=(), level=0):
       return _bert(name, globals, locals, fromlist)
     if name in LIBRARY and _is_ours(name):
       return LIBRARY[name]
+    if name == "tensorflow_hub":
+      module = hub.Hub(_real_import(name))
+      _check_names(module, name, fromlist)
+      return module
   return _real_import(name, globals, locals, fromlist, level)
 
 

@@ -6,6 +6,7 @@ variables, Keras 2 (`tf_keras`) below `tf.layers` and `tf.nn.rnn_cell`.
 
 import logging
 import os
+import warnings
 
 os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Read once, by the first import of tensorflow.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # The C++ notes tell nothing about the script.
@@ -15,6 +16,7 @@ from tensorflow.python.util import deprecation
 
 # Advice to move to 2.x, for code that stays on 1.x.
 deprecation._PRINT_DEPRECATION_WARNINGS = False
+warnings.filterwarnings("ignore", r"`tf\.[\w.]+` is deprecated")
 tf.disable_v2_behavior()
 # 1.15 wrote each line of the log twice, once as absl does.
 logging.getLogger("tensorflow").propagate = False

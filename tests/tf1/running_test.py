@@ -145,6 +145,7 @@ def test_kill_and_resume(tmp_path):
   for line in ("loss = ", "examples/sec: ", "global_step/sec: "):
     assert f"INFO:tensorflow:{line}" in done.stderr
   assert done.stderr.count("Saving checkpoints for 20 into") == 1  # Each line once, not twice.
+  assert "is deprecated" not in done.stderr  # No advice to move to 2.x.
 
 
 @pytest.mark.ci

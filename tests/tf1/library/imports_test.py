@@ -10,6 +10,7 @@ import pytest
 
 import bert.tf1
 import tokenization
+from bert.tf1.errors import NotAvailable
 from bert.tf1.library import modeling, optimization, run_classifier
 
 
@@ -47,20 +48,29 @@ def test_the_names_of_the_package_bert_tensorflow(cell):
 
 
 def test_other_names_of_this_package_stay(cell):
-  names = cell("import bert.tf1\nfrom bert import tf1, modeling\nfrom bert.tf1 import errors\n")
+  names = cell(
+    "import bert.tf1\nfrom bert import tf1, modeling\nfrom bert.tf1.errors import NotAvailable\n"
+  )
   assert names["bert"].tf1 is names["tf1"] is bert.tf1
   assert names["modeling"] is modeling
-  assert names["errors"].NotAvailable
+  assert names["NotAvailable"] is NotAvailable
 
 
 def test_what_has_no_twin_says_what_to_do(cell):
   for code in ("from bert import run_squad", "import bert.run_squad"):
     with pytest.raises(ImportError, match=r"Put the original's run_squad\.py beside your script"):
       cell(code)
-  for code in ("from bert.run_classifier_with_tfhub import create_model",):
-    with pytest.raises(ImportError, match=r"needs hub\.Module.*--init_checkpoint"):
+  for code in (
+    "from bert.run_classifier_with_tfhub import create_model",
+    "from tensorflow_hub import Module",
+  ):
+    with pytest.raises(ImportError, match=r"hub\.Module.* --init_checkpoint"):
       cell(code)
-  with pytest.raises(AttributeError, match=r"needs hub\.Module"):
-    cell("from bert import run_classifier_with_tfhub as r\nr.model_fn_builder\n")
+  for code in (
+    "from bert import run_classifier_with_tfhub as r\nr.model_fn_builder\n",
+    "import tensorflow_hub as hub\nassert hub.load and hub.__version__\nhub.Module('x')\n",
+  ):
+    with pytest.raises(NotAvailable, match=r"hub\.Module.* --init_checkpoint"):
+      cell(code)
   with pytest.raises(ImportError, match="no_such_name"):
     cell("from bert.modeling import no_such_name")

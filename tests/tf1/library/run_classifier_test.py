@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from bert import tokenization
-from bert.tf1.errors import NotAvailable
 from bert.tf1.estimator.specs import ModeKeys
-from bert.tf1.library import modeling, optimization, run_classifier, run_classifier_with_tfhub
+from bert.tf1.library import modeling, optimization, run_classifier
 from bert.tf1.real import tf
 from tests.kit.paths import ROOT
 
@@ -328,10 +327,3 @@ def test_variables_start_from_a_checkpoint(tmp_path, started):
       values = session.run({variable.op.name: variable for variable in tf.global_variables()})
       for name, value in values.items():
         np.testing.assert_array_equal(value, tf.train.load_variable(checkpoint, name))
-
-
-def test_hub_modules_are_refused_with_a_way_out():
-  with pytest.raises(
-    NotAvailable, match=r"create_model is not available.*hub\.Module.*--init_checkpoint"
-  ):
-    run_classifier_with_tfhub.create_model  # noqa: B018

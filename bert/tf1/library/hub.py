@@ -1,0 +1,39 @@
+"""`tensorflow_hub` as scripts of 1.x import it: what it has left, and what to do for the rest."""
+
+import types
+
+from bert.tf1.errors import NotAvailable
+
+# What tensorflow_hub had for modules in the format of TensorFlow 1, up to its version 0.12.
+_DROPPED = {
+  *("Module", "ModuleSpec", "create_module_spec", "load_module_spec", "add_signature"),
+  *("attach_image_module_info", "attach_message", "get_expected_image_size"),
+  *("get_num_image_channels", "image_embedding_column", "text_embedding_column"),
+  *("sparse_text_embedding_column", "LatestModuleExporter", "register_module_for_export"),
+}
+
+
+def not_available(name: str) -> NotAvailable:
+  """The error for a name, such as `hub.Module`, that needs modules of TensorFlow 1's format."""
+  return NotAvailable(
+    f"{name} is not available on this TensorFlow: tensorflow_hub has dropped modules of TensorFlow "
+    "1's format. Build the model from its checkpoint instead: modeling.BertModel with "
+    "bert_config.json, and tf.train.init_from_checkpoint with bert_model.ckpt; or the script "
+    "run_classifier.py with --init_checkpoint. A model exported by export_hub.py loads by hub.load."
+  )
+
+
+class Hub(types.ModuleType):
+  """The installed tensorflow_hub."""
+
+  def __init__(self, module: types.ModuleType):
+    super().__init__(module.__name__)
+    self._module = module
+
+  def __getattr__(self, name: str):
+    if name in _DROPPED:
+      raise not_available(f"hub.{name}")
+    return getattr(self._module, name)
+
+  def __dir__(self):
+    return dir(self._module)
