@@ -5,16 +5,39 @@ TensorFlow 2 dropped `tf.contrib`. What is here computes what 1.15 computed, und
 
 from bert.tf1.contrib import (
   cluster_resolver,
+  compiler,
   crf,
   data,
+  distribute,
+  distribution_strategy_context,
   framework,
   layers,
+  lookup,
+  memory_stats,
   metrics,
+  summary,
   tpu,
   training,
+  util,
 )
 from bert.tf1.errors import unknown_name
 
-__all__ = ["cluster_resolver", "crf", "data", "framework", "layers", "metrics", "tpu", "training"]
+__all__ = [
+  "cluster_resolver",
+  "compiler",
+  "crf",
+  "data",
+  "distribute",
+  "distribution_strategy_context",
+  "framework",
+  "layers",
+  "lookup",
+  "memory_stats",
+  "metrics",
+  "summary",
+  "tpu",
+  "training",
+  "util",
+]
 
 __getattr__ = unknown_name(__name__)

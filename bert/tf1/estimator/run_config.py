@@ -51,12 +51,14 @@ class RunConfig:
     keep_checkpoint_every_n_hours: one more is kept for each N hours.
     log_step_count_steps: log the loss and steps per second every N steps; None logs neither.
     device_fn: places the ops of each graph, see tf.Graph.device.
-    train_distribute, eval_distribute, experimental_distribute: must be None.
+    train_distribute, eval_distribute, experimental_distribute: of one replica, which changes
+      nothing, or None.
     protocol, experimental_max_worker_delay_secs: of clusters; accepted and not used.
     session_creation_timeout_secs: how long to wait for a session.
 
   Raises:
-    NotAvailable: a distribution strategy, or a cluster in the environment variable TF_CONFIG.
+    NotAvailable: a distribution strategy of several replicas, or a cluster in the environment
+      variable TF_CONFIG.
     ValueError: a number out of range, or steps and seconds between checkpoints at once.
 
   Source: tf.estimator.RunConfig of TensorFlow 1.15.
@@ -170,9 +172,10 @@ def _check(settings) -> None:
   if settings.get("save_checkpoints_steps") and settings.get("save_checkpoints_secs"):
     raise ValueError("`save_checkpoints_steps` and `save_checkpoints_secs` cannot both be set.")
   for name in ("train_distribute", "eval_distribute", "experimental_distribute"):
-    if settings.get(name) is not None:
+    strategy = settings.get(name)
+    if strategy is not None and getattr(strategy, "num_replicas_in_sync", None) != 1:
       raise NotAvailable(
-        f"RunConfig({name}={settings[name]!r}) is not available: here an Estimator of 1.x runs in "
+        f"RunConfig({name}={strategy!r}) is not available: here an Estimator of 1.x runs in "
         "one process, on all its cores or on one GPU. Leave it out."
       )
   for name, lowest in (
