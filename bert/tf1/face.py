@@ -9,7 +9,7 @@ import sys
 import types
 from typing import Any
 
-from bert.tf1 import contrib, estimator, signatures
+from bert.tf1 import contrib, estimator, parsing, signatures
 from bert.tf1.errors import missing
 from bert.tf1.real import tf
 
@@ -72,6 +72,7 @@ _FACE = _overlay(
     "contrib": contrib,
     "estimator": estimator,
     **signatures.NAMES,
+    **parsing.NAMES,
     "compat.v1": sys.modules["bert.tf1"],
     "distribute.cluster_resolver.TPUClusterResolver": contrib.cluster_resolver.TPUClusterResolver,
   },

@@ -1,6 +1,7 @@
 """`tf.parse_example` with the ops of 1.x: TensorFlow 1 and its Serving know no `ParseExampleV2`.
 
-A graph that is exported with today's op loads in TensorFlow 2 alone. Values are the same.
+A graph that is exported with today's op loads in TensorFlow 2 alone. Values are the same. Functions
+of a Dataset are never exported, and keep today's op, which is faster there.
 """
 
 from collections.abc import Mapping
@@ -52,6 +53,8 @@ def parse_example(
   Raises:
     ValueError: for a feature that cannot be parsed.
   """
+  if tf.get_default_graph().building_function:
+    return tf.parse_example(serialized, features, name, example_names)
   params = _params(features)
   with tf.name_scope(name, "ParseExample", [serialized, example_names]):
     outputs = gen_parsing_ops.parse_example(
@@ -78,7 +81,8 @@ def parse_single_example(
     name: of the op.
     example_names: accepted; this op has no place for it in its messages.
   """
-  del example_names
+  if tf.get_default_graph().building_function:
+    return tf.parse_single_example(serialized, features, name, example_names)
   params = _params(features)
   with tf.name_scope(name, "ParseSingleExample", [serialized]):
     serialized = tf.convert_to_tensor(serialized, name="serialized")
@@ -93,3 +97,12 @@ def parse_single_example(
       name=name,
     )
   return _tensors(features, params, outputs)
+
+
+# What the face gives for these names of `tf`.
+NAMES = {
+  "parse_example": parse_example,
+  "parse_single_example": parse_single_example,
+  "io.parse_example": parse_example,
+  "io.parse_single_example": parse_single_example,
+}

@@ -84,6 +84,18 @@ def test_one_example_is_parsed_by_the_op_of_1x():
   }
 
 
+@pytest.mark.parametrize("parse", [parsing.parse_single_example, parsing.parse_example])
+def test_functions_of_a_dataset_keep_todays_op(graph, parse):
+  rows = tf.data.Dataset.from_tensor_slices(ROWS)
+  rows = rows.batch(2) if parse is parsing.parse_example else rows
+  parsed = tf.data.make_one_shot_iterator(rows.map(lambda row: parse(row, FEATURES))).get_next()
+  assert values(parsed)["a"] == ([[1, 2], [3, 4]] if parse is parsing.parse_example else [1, 2])
+  ops = {
+    node.op for function in graph.as_graph_def().library.function for node in function.node_def
+  }
+  assert ops & {"ParseExample", "ParseSingleExample"} == set()
+
+
 def test_names_of_examples_stand_in_messages():
   features = {"a": tf.FixedLenFeature([3], tf.int64)}
   parsed = parsing.parse_example(tf.constant(ROWS[:1]), features, example_names=["row 0"])
