@@ -1,11 +1,13 @@
 """`tf.estimator`: what trains, evaluates, predicts and exports by the graph of a model_fn."""
 
 from bert.tf1.errors import unknown_name
+from bert.tf1.estimator import experimental as experimental
 from bert.tf1.estimator import export as export
 from bert.tf1.estimator import inputs as inputs
 from bert.tf1.estimator import tpu as tpu
 from bert.tf1.estimator.estimator import Estimator
 from bert.tf1.estimator.exporters import BestExporter, Exporter, FinalExporter, LatestExporter
+from bert.tf1.estimator.extenders import add_metrics
 from bert.tf1.estimator.run_config import RunConfig
 from bert.tf1.estimator.specs import EstimatorSpec, ModeKeys
 from bert.tf1.estimator.training import EvalSpec, TrainSpec, train_and_evaluate
@@ -42,6 +44,8 @@ __all__ = [
   "TrainSpec",
   "VocabInfo",
   "WarmStartSettings",
+  "add_metrics",
+  "experimental",
   "export",
   "inputs",
   "tpu",
