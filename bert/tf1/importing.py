@@ -117,7 +117,7 @@ def _import(name, globals=None, locals=None, fromlist=(), level=0):
     if top == "tensorflow":
       return _tensorflow(name, fromlist)
     if top == "bert" and _is_ours("bert"):
-      return _bert(name, globals, locals, fromlist)
+      return of_bert(name, globals, locals, fromlist)
     if name in LIBRARY and _is_ours(name):
       return LIBRARY[name]
     if name == "tensorflow_hub":
@@ -157,7 +157,7 @@ def _is_ours(name: str) -> bool:
   return folder in (_HOUSE, _ROOT)
 
 
-def _bert(name, globals, locals, fromlist):
+def of_bert(name, globals, locals, fromlist):
   """`import bert`, `from bert import modeling` and the like, where `bert` is this project's."""
   rest = name.partition(".")[2]
   wanted = [rest] if rest else list(fromlist or ())

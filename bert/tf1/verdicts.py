@@ -14,7 +14,8 @@ import bert.tf1
 from bert.tf1.differences import DIFFERENCES
 from bert.tf1.errors import NotAvailable, missing
 from bert.tf1.face import INTERNAL
-from bert.tf1.importing import LIBRARY
+from bert.tf1.importing import LIBRARY, of_bert
+from bert.tf1.library import hub
 from bert.tf1.uses import Use
 
 
@@ -43,6 +44,7 @@ class Finding(NamedTuple):
 
 
 OF_PYTHON_2 = "of Python 2; convert a copy of the script: 2to3 -w FILE"
+_UNAVAILABLE = "is not available on this TensorFlow: "  # The heading says so already.
 _INSIDE = tuple(f"tensorflow.{part}" for part in INTERNAL)
 _UNIMPORTABLE = frozenset(("antigravity", "this"))  # They print, or open a browser.
 
@@ -85,8 +87,9 @@ def find(use: Use, supplied: frozenset[str]) -> Finding | None:
 def _find_in_face(parts: list[str], call: ast.Call | None) -> Finding | None:
   try:
     reached = _reach(parts, call is not None)
-  except _MissingError as missing:
-    return Finding(Verdict.NOT_THERE, *missing.args)
+  except _MissingError as gone:
+    name, note = gone.args
+    return Finding(Verdict.NOT_THERE, name, note.partition(_UNAVAILABLE)[2] or note)
   if reached is None or "." not in reached.name:
     return None
   refused = _refused(reached, call) if call and reached.is_whole else ""
@@ -117,7 +120,10 @@ def _reach(parts: list[str], is_called: bool) -> _Reached | None:
   Raises:
     _MissingError: a part is not there.
   """
-  value, of_object, in_files = _root(parts[0]), False, False
+  try:
+    value, of_object, in_files = _root(parts), False, False
+  except ImportError as error:
+    raise _MissingError(_plain(parts[:2]), str(error)) from None
   for depth, part in enumerate(parts[1:], 1):
     if not isinstance(value, (types.ModuleType, type)):
       return None if of_object else _Reached(_plain(parts[:depth]), value, False, False)
@@ -129,8 +135,7 @@ def _reach(parts: list[str], is_called: bool) -> _Reached | None:
         continue
       if of_object and (not is_called or depth < len(parts) - 1 or hasattr(value, "__getattr__")):
         return None
-      note = str(error) if parts[0] == "tf" else _remedy(parts[0])
-      raise _MissingError(_plain(parts[: depth + 1]), note) from None
+      raise _MissingError(_plain(parts[: depth + 1]), str(error)) from None
     if part.endswith("()"):
       if not isinstance(value, type):
         return None
@@ -138,16 +143,17 @@ def _reach(parts: list[str], is_called: bool) -> _Reached | None:
   return _Reached(_plain(parts), value, True, of_object)
 
 
-def _root(name: str) -> Any:
-  if name == "bert":
-    package = types.ModuleType("bert")
-    package.__dict__.update(LIBRARY)
-    return package
-  if name == "hub":
+def _root(parts: list[str]) -> Any:
+  """The module that a name begins with, as the import of a script gives it."""
+  if parts[0] == "tf":
+    return bert.tf1
+  if parts[0] == "bert":
+    return of_bert("bert", None, None, tuple(parts[1:2]))
+  if parts[0] == "hub":
     with warnings.catch_warnings():
       warnings.simplefilter("ignore")
-      return importlib.import_module("tensorflow_hub")
-  return bert.tf1 if name == "tf" else LIBRARY[name]
+      return hub.Hub(importlib.import_module("tensorflow_hub"))
+  return LIBRARY[parts[0]]
 
 
 def _part(value: Any, name: str, owner: str) -> Any:
@@ -166,16 +172,6 @@ def _part(value: Any, name: str, owner: str) -> Any:
     raise AttributeError(
       f"{module}.{name} is gone from TensorFlow's inside; use the public name (tf....) instead."
     ) from None
-
-
-def _remedy(root: str) -> str:
-  """What to do about a name that is not there, outside TensorFlow."""
-  if root == "hub":
-    return (
-      "tensorflow_hub has dropped the modules of TensorFlow 1. A script that loads one only where "
-      "a flag names it runs without that flag: start it from a checkpoint."
-    )
-  return f"{root} here has no such name; put the module that the script was written for beside it."
 
 
 def _refused(reached: _Reached, call: ast.Call) -> str:
