@@ -134,6 +134,9 @@ class _GlueProcessor(DataProcessor):
   def _examples(self, data_dir, name, set_type) -> list[InputExample]:
     return self._create_examples(self._read_tsv(os.path.join(data_dir, f"{name}.tsv")), set_type)
 
+  def _create_examples(self, lines: list[list[str]], set_type: str) -> list[InputExample]:
+    raise NotImplementedError()
+
 
 class MnliProcessor(_GlueProcessor):
   """MultiNLI: premise and hypothesis; evaluation on the matched genres."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bert import tokenization
+from bert.tf1.contrib import tpu
 from bert.tf1.estimator.specs import ModeKeys
 from bert.tf1.library import modeling, optimization, run_classifier
 from bert.tf1.real import tf
@@ -327,3 +328,28 @@ def test_variables_start_from_a_checkpoint(tmp_path, started):
       values = session.run({variable.op.name: variable for variable in tf.global_variables()})
       for name, value in values.items():
         np.testing.assert_array_equal(value, tf.train.load_variable(checkpoint, name))
+
+
+@pytest.mark.ci
+def test_the_estimator_trains_evaluates_and_predicts(tokenizer, tmp_path):
+  """What evaluation says of the trained model is what its predictions give."""
+  examples = [example(*texts) for texts in [("a c", "d", "0"), ("b c", "d", "1")] * 4]
+  features = run_classifier.convert_examples_to_features(examples, ["0", "1"], 6, tokenizer)
+  model_fn = run_classifier.model_fn_builder(small_config(), 2, None, 0.02, 4, 1, False, False)
+  estimator = tpu.TPUEstimator(
+    model_fn=model_fn,
+    config=tpu.RunConfig(model_dir=str(tmp_path / "run")),
+    use_tpu=False,
+    train_batch_size=4,
+    eval_batch_size=3,
+    predict_batch_size=3,
+  )
+  estimator.train(run_classifier.input_fn_builder(features, 6, True, True), max_steps=4)
+  input_fn = run_classifier.input_fn_builder(features, 6, False, False)
+  result = estimator.evaluate(input_fn)
+  rows = np.array([row["probabilities"] for row in estimator.predict(input_fn)])
+  labels = [feature.label_id for feature in features]
+  assert result["global_step"] == 4
+  assert result["eval_accuracy"] == (rows.argmax(axis=1) == labels).mean()
+  loss = -np.log(rows[np.arange(8), labels]).mean()
+  assert result["eval_loss"] == pytest.approx(loss, abs=1e-5)
