@@ -9,7 +9,7 @@ import sys
 import types
 from typing import Any
 
-from bert.tf1 import contrib, estimator, parsing, signatures
+from bert.tf1 import contrib, estimator, extremes, parsing, signatures
 from bert.tf1.errors import missing
 from bert.tf1.real import tf
 
@@ -73,6 +73,7 @@ _FACE = _overlay(
     "estimator": estimator,
     **signatures.NAMES,
     **parsing.NAMES,
+    **extremes.NAMES,
     "compat.v1": sys.modules["bert.tf1"],
     "distribute.cluster_resolver.TPUClusterResolver": contrib.cluster_resolver.TPUClusterResolver,
   },
