@@ -8,7 +8,8 @@ It is what `from bert import modeling` gives a script that runs by `bert tf1` an
 its own. Variables have the names of the released checkpoints, under the scope `bert`.
 
 Axes in shapes: B batch, S sequence, F and T the sequences attended from and to, N heads, H size of
-one head, D hidden size (N * H), V vocabulary.
+one head, D hidden size (N * H), V vocabulary. `initializer_range` is the standard deviation of
+initial weights, `..._dropout_prob` the probability of setting an entry to 0.
 """
 
 import copy
@@ -220,10 +221,6 @@ def _dense(x, units: int, initializer_range: float, activation=None, name: str |
   return tf.layers.dense(x, units, activation=activation, kernel_initializer=initializer, name=name)
 
 
-# ---------------------------------------------------------------------------------------------
-# Checkpoints.
-
-
 def get_assignment_map_from_checkpoint(
   tvars: Sequence[tf.Variable], init_checkpoint: str
 ) -> tuple[dict[str, str], dict[str, int]]:
@@ -256,7 +253,7 @@ def embedding_lookup(
     input_ids: int32 `[B, S]`, or `[B, S, K]` for K ids whose vectors are joined.
     vocab_size: V.
     embedding_size: D.
-    initializer_range: standard deviation of initial values.
+    initializer_range: see the module.
     word_embedding_name: the variable's name.
     use_one_hot_embeddings: by a matrix product instead of `tf.gather`.
 
@@ -294,19 +291,11 @@ def embedding_postprocessor(
   """Adds embeddings of segments and positions to those of words; then `layer_norm_and_dropout`.
 
   Args:
-    input_tensor: float32 `[B, S, D]`.
-    use_token_type: add embeddings of `token_type_ids`.
-    token_type_ids: int32 `[B, S]`.
-    token_type_vocab_size: number of segment types.
-    token_type_embedding_name: name of the variable `[token_type_vocab_size, D]`.
-    use_position_embeddings: add embeddings of positions 0 to S-1.
-    position_embedding_name: name of the variable `[max_position_embeddings, D]`.
-    initializer_range: standard deviation of initial values.
-    max_position_embeddings: the largest S that is possible.
-    dropout_prob: probability of setting an entry to 0.
-
-  Returns:
-    float32 `[B, S, D]`.
+    input_tensor: float32 `[B, S, D]`, also what is returned.
+    use_token_type: add embeddings of `token_type_ids`, int32 `[B, S]`: rows of the variable
+      `token_type_embedding_name`, `[token_type_vocab_size, D]`.
+    use_position_embeddings: add the first S rows of the variable `position_embedding_name`,
+      `[max_position_embeddings, D]`.
 
   Raises:
     ValueError: another rank, or segments are to be added and there are none.
@@ -384,17 +373,10 @@ def attention_layer(
     from_tensor: float32 `[B, F, C]`, or `[B * F, C]` with the three sizes below.
     to_tensor: float32 `[B, T, C]`, or `[B * T, C]`.
     attention_mask: `[B, F, T]`, 1 where attention is allowed, else 0.
-    num_attention_heads: N.
-    size_per_head: H.
-    query_act: activation of the queries.
-    key_act: activation of the keys.
-    value_act: activation of the values.
-    attention_probs_dropout_prob: probability of leaving a token out.
-    initializer_range: standard deviation of initial values.
+    num_attention_heads, size_per_head: N, H.
+    query_act, key_act, value_act: activations of queries, keys and values.
     do_return_2d_tensor: see Returns.
-    batch_size: B, for inputs of rank 2.
-    from_seq_length: F, for inputs of rank 2.
-    to_seq_length: T, for inputs of rank 2.
+    batch_size, from_seq_length, to_seq_length: B, F, T, for inputs of rank 2.
 
   Returns:
     float32 `[B, F, N * H]`, or `[B * F, N * H]` with `do_return_2d_tensor`.
@@ -458,14 +440,8 @@ def transformer_model(
   Args:
     input_tensor: float32 `[B, S, D]`.
     attention_mask: `[B, S, S]`, 1 where attention is allowed, else 0.
-    hidden_size: D.
-    num_hidden_layers: number of layers.
-    num_attention_heads: N, which divides D.
-    intermediate_size: width of the feed-forward layer.
-    intermediate_act_fn: its activation.
-    hidden_dropout_prob: probability of setting an entry of a layer's output to 0.
-    attention_probs_dropout_prob: probability of leaving a token out of attention.
-    initializer_range: standard deviation of initial values.
+    hidden_size, num_attention_heads: D and N, which divides it.
+    intermediate_size, intermediate_act_fn: width and activation of the feed-forward layer.
     do_return_all_layers: a list of all layers' outputs instead of the last one's.
 
   Returns:
