@@ -279,6 +279,12 @@ class TPUEstimator(Estimator):
       warm_start_from,
     )
 
+  def _create_global_step(self, graph):
+    """The step as a resource variable, which only TPUEstimator made of it in 1.15."""
+    del graph  # It is the default graph.
+    with tf.variable_scope(tf.get_variable_scope(), use_resource=True):
+      return tf.train.create_global_step()
+
   def _call_input_fn(self, input_fn, mode):
     params = self.params
     params = _with_batch_size(params, self._batch_sizes[mode])

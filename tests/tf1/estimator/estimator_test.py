@@ -140,6 +140,17 @@ def test_tpu_estimator_gives_batch_sizes(tmp_path, caplog):
   assert "batch_size" not in estimator.params
 
 
+def test_tpu_estimator_counts_in_a_resource_variable(tmp_path):
+  """As graph.pbtxt of 1.15.5 shows; the other variables are reference variables."""
+  params = {"seen": [], "epochs": 1}
+  config = tpu.RunConfig(model_dir=str(tmp_path))
+  tpu.TPUEstimator(model_fn, None, config, params, False, train_batch_size=4).train(input_fn, steps=2)
+  graph = (tmp_path / "graph.pbtxt").read_text()
+  assert "global_step/Read/ReadVariableOp" in graph
+  assert '"weight/read"' in graph
+  assert not {"global_step/read", "weight/Read/ReadVariableOp"} & set(graph.split('"'))
+
+
 def test_use_tpu_is_refused(tmp_path):
   config = tpu.RunConfig(model_dir=str(tmp_path))
   with pytest.raises(AttributeError, match="no TPU support here"):
