@@ -159,6 +159,7 @@ class Estimator:
       *self._saver_hooks(spec, [*hooks, *spec.training_chief_hooks], saving_listeners),
       *spec.training_chief_hooks,
     ]
+    _remove_unfinished(self._model_dir)
     loss = None
     with tf.train.MonitoredTrainingSession(
       checkpoint_dir=self._model_dir,
@@ -425,6 +426,12 @@ def _complete_config(config, model_dir) -> RunConfig:
     model_dir = tempfile.mkdtemp()
     tf.logging.warning("Using temporary folder as model directory: %s", model_dir)
   return config.replace(model_dir=model_dir)
+
+
+def _remove_unfinished(model_dir: str) -> None:
+  """Removes what a killed run left of the checkpoint that it was writing."""
+  for path in tf.gfile.Glob(os.path.join(model_dir, "model.ckpt-*_temp*")):
+    tf.gfile.DeleteRecursively(path)
 
 
 def _check_model_fn(model_fn, params) -> None:

@@ -77,6 +77,17 @@ def test_resume_is_one_run(tmp_path):
   assert resumed.get_variable_value("global_step") == 9
 
 
+def test_remains_of_a_killed_save_are_removed(tmp_path):
+  """TensorFlow removes the folder only if the run that goes on saves the very same files in it."""
+  remains = tmp_path / "model.ckpt-2_temp"
+  remains.mkdir()
+  (remains / "part-00000-of-00001.data-00000-of-00001.tempstate123").write_bytes(b"half")
+  make(tmp_path).train(input_fn, max_steps=2)
+  assert sorted(path.name for path in tmp_path.glob("model.ckpt-2*")) == [
+    *("model.ckpt-2.data-00000-of-00001", "model.ckpt-2.index", "model.ckpt-2.meta")
+  ]
+
+
 def test_evaluate(tmp_path):
   estimator = make(tmp_path).train(input_fn, steps=5)
   error = np.abs(weight_after(5) * ROWS - 2 * ROWS)
@@ -144,7 +155,9 @@ def test_tpu_estimator_counts_in_a_resource_variable(tmp_path):
   """As graph.pbtxt of 1.15.5 shows; the other variables are reference variables."""
   params = {"seen": [], "epochs": 1}
   config = tpu.RunConfig(model_dir=str(tmp_path))
-  tpu.TPUEstimator(model_fn, None, config, params, False, train_batch_size=4).train(input_fn, steps=2)
+  tpu.TPUEstimator(model_fn, None, config, params, False, train_batch_size=4).train(
+    input_fn, steps=2
+  )
   graph = (tmp_path / "graph.pbtxt").read_text()
   assert "global_step/Read/ReadVariableOp" in graph
   assert '"weight/read"' in graph
