@@ -2,7 +2,6 @@
 
 import collections
 import os
-import time
 from collections.abc import Iterable
 
 from bert.tf1.estimator.exporters import Exporter
@@ -87,31 +86,36 @@ def _checked_exporters(exporters) -> tuple:
 
 
 class _EvaluateCheckpoints(tf.train.CheckpointSaverListener):
-  """Evaluates a checkpoint once it is saved, at most every `throttle_secs`, and the last one."""
+  """Evaluates the first checkpoint, then one every `throttle_secs` at most, and the last one."""
 
   def __init__(self, estimator, spec: EvalSpec, max_steps):
     self._estimator, self._spec, self._max_steps = estimator, spec, max_steps
-    self._last_time = self._last_step = self.results = None
-    self.exports: list = []
+    self.results = self.exports = None
+    self.begin()
 
   def begin(self):
-    self._last_time = self._last_step = None
+    self._has_trained = False
+    self._timer = tf.train.SecondOrStepTimer(every_secs=self._spec.throttle_secs)
 
   def after_save(self, session, global_step_value):
     del session
-    if self._last_time is None:  # The checkpoint of step 0, saved before the first step.
-      self._last_time = time.time()
-    elif time.time() - self._last_time >= self._spec.throttle_secs:
+    if not self._has_trained:  # The checkpoint that is saved before the first step.
+      self._has_trained = True
+    elif self._timer.should_trigger_for_step(global_step_value):
       self._evaluate(global_step_value)
+    else:
+      tf.logging.info(
+        "Skip the current checkpoint eval due to throttle secs (%s secs).", self._spec.throttle_secs
+      )
 
   def end(self, session, global_step_value):
     del session
-    if self._last_step != global_step_value:
+    if self._timer.last_triggered_step() != global_step_value:
       self._evaluate(global_step_value)
 
   def _evaluate(self, step) -> None:
     spec = self._spec
-    self._last_step = step
+    self._timer.update_last_triggered_step(step)
     is_last = self._max_steps is not None and step >= self._max_steps
     self.results = self._estimator.evaluate(
       spec.input_fn, steps=spec.steps, hooks=list(spec.hooks), name=spec.name
@@ -126,7 +130,6 @@ class _EvaluateCheckpoints(tf.train.CheckpointSaverListener):
       )
       for exporter in spec.exporters
     ]
-    self._last_time = time.time()
 
 
 def train_and_evaluate(estimator, train_spec: TrainSpec, eval_spec: EvalSpec):
@@ -138,7 +141,8 @@ def train_and_evaluate(estimator, train_spec: TrainSpec, eval_spec: EvalSpec):
     eval_spec: EvalSpec.
 
   Returns:
-    The last evaluation's metrics, and a list of what the exporters returned.
+    The last evaluation's metrics, and a list of what the exporters returned; None for both if
+    the model was trained up to `max_steps` already.
 
   Raises:
     TypeError: an argument of another class.
@@ -148,6 +152,13 @@ def train_and_evaluate(estimator, train_spec: TrainSpec, eval_spec: EvalSpec):
   if not isinstance(eval_spec, EvalSpec):
     raise TypeError(f"`eval_spec` must be a `tf.estimator.EvalSpec`, given: {eval_spec!r}")
   tf.logging.info("Running training and evaluation locally (non-distributed).")
+  tf.logging.info(
+    "Start train and evaluate loop. The evaluate will happen after every checkpoint. Checkpoint "
+    "frequency is determined based on RunConfig arguments: save_checkpoints_steps %s or "
+    "save_checkpoints_secs %s.",
+    estimator.config.save_checkpoints_steps,
+    estimator.config.save_checkpoints_secs,
+  )
   evaluations = _EvaluateCheckpoints(estimator, eval_spec, train_spec.max_steps)
   estimator.train(
     train_spec.input_fn,
