@@ -11,8 +11,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bert.tf1 import python2018, uses
-from bert.tf1.verdicts import OF_PYTHON_2, Finding, Verdict, find
+from bert.tf1 import python2018
+from bert.tf1.checking import uses
+from bert.tf1.checking.verdicts import OF_PYTHON_2, Finding, Verdict, find
 
 _WIDTH = 100
 # Top-level modules of Python 2, and what to do about them.
@@ -25,11 +26,10 @@ _PYTHON_2_MODULES = frozenset(
 
 
 class Line(NamedTuple):
-  """What is said of one name: what was found, its first use and the number of uses."""
+  """What is said of one name: what was found, and all its uses."""
 
   found: Finding
-  first: uses.Use
-  count: int
+  uses: list[uses.Use]
 
 
 def report(script: str, is_module: bool, search: Sequence[str]) -> tuple[str, int]:
@@ -56,7 +56,7 @@ def report(script: str, is_module: bool, search: Sequence[str]) -> tuple[str, in
   for verdict in Verdict:
     its = [line for line in lines if line.found.verdict == verdict]
     blocks.append(_table(verdict.value, its, folder))
-  blocks += [_needs(program, search), _summary(program, lines)]
+  blocks += [_needs(program, folder), _summary(program, lines)]
   failures = sum(line.found.verdict == Verdict.NOT_THERE for line in lines)
   return "\n\n".join(block for block in blocks if block), failures + len(program.unparsed)
 
@@ -73,21 +73,26 @@ def judge(program: uses.Program) -> list[Line]:
   for finding, its in found.items():
     if finding.verdict == Verdict.NOT_THERE and all(use.guarded for use in its):
       finding = finding._replace(verdict=Verdict.GUARDED)
-    lines.append(Line(finding, its[0], len(its)))
+    lines.append(Line(finding, its))
   return sorted(lines, key=lambda line: (line.found.name.lower(), line.found.name, line.found.note))
 
 
 def _table(heading: str, lines: list[Line], folder: str) -> str:
-  """A section: name, number of uses, place of the first; remarks below."""
+  """A section: name, number of uses, place of the first; below the names a remark is about."""
   if not lines:
     return ""
   width = max(len(line.found.name) for line in lines)
-  digits = max(len(str(line.count)) for line in lines)
+  digits = max(len(str(len(line.uses))) for line in lines)
   rows = [f"{heading} ({len(lines)})"]
-  for line in lines:
-    uses_of = f"{line.count:{digits}} use{'s' if line.count > 1 else ' '}"
-    rows.append(f"  {line.found.name:{width}}  {uses_of}  {_place(line.first, folder)}")
-    rows += _wrapped(line.found.note)
+  for line, after in zip(lines, [*lines[1:], None], strict=True):
+    count = f"{len(line.uses):{digits}} use{'s' if len(line.uses) > 1 else ' '}"
+    place = _place(line.uses[0], folder)
+    if line.found.verdict == Verdict.NOT_THERE:
+      at_start = [use for use in line.uses if use.at_start and not use.guarded]
+      place = f"{_place(at_start[0], folder)}, at the script's start" if at_start else place
+    rows.append(f"  {line.found.name:{width}}  {count}  {place}")
+    if not after or after.found.note != line.found.note:
+      rows += _wrapped(line.found.note)
   return "\n".join(rows)
 
 
@@ -121,21 +126,21 @@ def _unparsed(program: uses.Program, folder: str) -> str:
   return "\n".join(rows)
 
 
-def _needs(program: uses.Program, search: Sequence[str]) -> str:
+def _needs(program: uses.Program, folder: str) -> str:
   """The packages that are imported, but not installed."""
-  folders = {os.path.basename(os.path.realpath(folder)) for folder in search}
+  folders = {os.path.basename(os.path.realpath(searched)) for searched in program.search}
   rows = []
   for name, use in sorted(program.imports.items()):
-    if _is_installed(name):
+    if _is_installed(name) or (use.guarded and name in _PYTHON_2_MODULES):
       continue
     note = ""
-    if name in _PYTHON_2_MODULES:
+    if use.guarded:
+      note = "the script has another way"
+    elif name in _PYTHON_2_MODULES:
       note = OF_PYTHON_2
     elif name in folders:
       note = "the script's own folder; run it from the folder above, as a module: -m"
-    elif use.guarded:
-      note = "imported in a try"
-    rows.append(f"  {name}  {_place(use, search[0])}" + (f"  ({note})" if note else ""))
+    rows.append(f"  {name}  {_place(use, folder)}" + (f"  ({note})" if note else ""))
   return "\n".join([f"needs, not installed here ({len(rows)})", *rows]) if rows else ""
 
 

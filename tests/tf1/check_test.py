@@ -4,8 +4,9 @@ import pathlib
 
 import pytest
 
-from bert.tf1 import check, differences, verdicts
-from bert.tf1.verdicts import Verdict
+from bert.tf1 import check
+from bert.tf1.checking import differences, verdicts
+from bert.tf1.checking.verdicts import Verdict
 
 _FORK = """\
 import collections
@@ -75,7 +76,8 @@ def test_a_fork_that_does_not(tmp_path):
   text, failures = report(tmp_path, script, modeling=_MODELING.replace("keep_prob", "kept"))
   assert failures == 2, text
   assert text.startswith(f"Files are named from {tmp_path}.\n\nnot there (2)\n  tf.contrib.nowhere")
-  assert "  3 uses  script.py:1\n" in text
+  assert "  3 uses  script.py:1, at the script's start\n" in text
+  assert "  1 use   modeling.py:5\n" in text
   assert "without the argument kept. It takes x, keep_prob," in text
   assert text.endswith(" 3 with a difference, 2 not there.")
 
@@ -178,7 +180,7 @@ def test_packages_that_are_not_installed_are_named(tmp_path):
   assert failures == 0
   assert "needs, not installed here (3)\n  albert  script.py:1  (the script's own folder;" in text
   assert "  of_nobody  script.py:2\n" in text
-  assert "  or_not  script.py:4  (imported in a try)" in text
+  assert "  or_not  script.py:4  (the script has another way)" in text
 
 
 def test_hub_modules_are_refused_with_what_to_do(tmp_path):

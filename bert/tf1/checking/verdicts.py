@@ -11,12 +11,12 @@ import warnings
 from typing import Any, NamedTuple
 
 import bert.tf1
-from bert.tf1.differences import DIFFERENCES
+from bert.tf1.checking.differences import DIFFERENCES
+from bert.tf1.checking.uses import Use
 from bert.tf1.errors import NotAvailable, missing
 from bert.tf1.face import INTERNAL
 from bert.tf1.importing import LIBRARY, of_bert
 from bert.tf1.library import hub
-from bert.tf1.uses import Use
 
 
 class Verdict(enum.Enum):

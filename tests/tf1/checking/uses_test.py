@@ -1,10 +1,11 @@
-"""What is read of a script: BERT_TF1_TESTS=1 python -m pytest tests/tf1/uses_test.py"""
+"""What is read of a script: BERT_TF1_TESTS=1 python -m pytest tests/tf1/checking/uses_test.py"""
 
 import pathlib
 
 import pytest
 
-from bert.tf1 import uses
+from bert.tf1.checking import uses
+from tests.kit.paths import ROOT
 
 
 def read(folder: pathlib.Path, script: str, **others: str) -> uses.Program:
@@ -105,6 +106,47 @@ def test_names_come_through_modules_of_the_script(tmp_path):
     other="import tensorflow\nlayers = tensorflow.layers",
   )
   assert {"tensorflow.cast", "tensorflow.layers.dense"} <= set(names(program))
+
+
+def test_a_folder_of_data_is_no_package(tmp_path):
+  (tmp_path / "bert").mkdir()
+  (tmp_path / "bert" / "vocab.txt").write_text("[PAD]")
+  program = read(
+    tmp_path, "from bert import modeling\nfrom other.inner import x", inner_of_other=""
+  )
+  assert set(program.imports) == {"bert"}
+
+
+def test_this_package_is_none_of_the_script_s_modules(tmp_path):
+  (tmp_path / "script.py").write_text("from bert import modeling\nimport bert.tokenization")
+  program = uses.read(str(tmp_path / "script.py"), False, [str(tmp_path), str(ROOT)])
+  assert [pathlib.Path(path).name for path in program.modules] == ["script.py"]
+  assert set(names(program, "bert")) == {"bert.modeling", "bert.tokenization"}
+
+
+@pytest.mark.parametrize(
+  "text",
+  [
+    "sys.path.append('inner')",
+    "sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'inner'))",
+    "sys.path.insert(0, os.getcwd() + '/inner')",
+  ],
+)
+def test_folders_that_a_script_adds_are_searched(tmp_path, monkeypatch, text):
+  monkeypatch.chdir(tmp_path)
+  found = read(tmp_path, f"import sys, os\n{text}\nimport late", late_of_inner="import torch")
+  assert [pathlib.Path(path).name for path in found.modules] == ["script.py", "late.py"]
+
+
+def test_folders_that_only_a_run_tells_are_left_out(tmp_path):
+  text = "import sys\nsys.path.append(FLAGS.x)\nsys.path.append(sys.argv[1])\nprint(2)"
+  assert read(tmp_path, text).search == [str(tmp_path)]
+
+
+def test_lines_that_run_at_the_start(tmp_path):
+  text = "import tensorflow as tf\ntf.a\nclass B:\n  tf.b\n  def f(self):\n    tf.c\nlambda: tf.d"
+  starts = {use.name[-1]: use.at_start for use in read(tmp_path, text).uses}
+  assert starts == {"w": True, "a": True, "b": True, "c": False, "d": False}
 
 
 def test_a_module_is_found_by_its_dotted_name(tmp_path):

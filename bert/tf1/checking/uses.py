@@ -1,0 +1,229 @@
+"""What a script and the modules beside it use of other packages, read from their text alone.
+
+Nothing is imported and nothing runs: `read` parses the script, follows its imports as far as they
+lead to files in the folders searched, and lists the dotted names that come from elsewhere:
+
+  import tensorflow as tf                        tensorflow
+  flags = tf.flags                               tensorflow.flags
+  from tensorflow.contrib import crf as c        tensorflow.contrib.crf
+  c.crf_decode(x, t, n)                          tensorflow.contrib.crf.crf_decode
+  estimator = tf.estimator.Estimator(f)          tensorflow.estimator.Estimator
+  estimator.train(g)                             tensorflow.estimator.Estimator().train
+"""
+
+import ast
+import os
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from bert.tf1.checking.bindings import (
+  COMPREHENSIONS,
+  OTHER,
+  Context,
+  Module,
+  Modules,
+  Names,
+  Unparsed,
+  bind,
+  is_guard,
+  stored,
+)
+
+# Functions that only Python 2 had.
+_PYTHON_2 = frozenset(
+  "basestring cmp execfile long raw_input reduce reload unichr unicode xrange".split()  # noqa: SIM905
+)
+
+
+class Use(NamedTuple):
+  """One use of a name of another package.
+
+  Attributes:
+    name: the dotted name; `a.B().c` is the attribute c of an object that calling a.B made.
+    path: the file.
+    line: the line in it, from 1.
+    guarded: a `try` or a condition on versions leaves the script another way.
+    at_start: the line runs as soon as the file is imported, being in no function.
+    call: the call, where the name is called.
+  """
+
+  name: str
+  path: str
+  line: int
+  guarded: bool
+  at_start: bool
+  call: ast.Call | None = None
+
+
+class Program(NamedTuple):
+  """A script with its local modules.
+
+  Attributes:
+    modules: the paths of all files read, the script first.
+    uses: in the order of the files and lines.
+    imports: the first import of each package that is not local, by its name.
+    unparsed: the files that could not be read as Python 3.
+    search: the folders searched, with those that the modules add to `sys.path`.
+  """
+
+  modules: list[str]
+  uses: list[Use]
+  imports: dict[str, Use]
+  unparsed: list[Unparsed]
+  search: list[str]
+
+
+def read(script: str, is_module: bool, search: Sequence[str]) -> Program:
+  """Reads a script and the modules beside it.
+
+  Args:
+    script: a path, or with `is_module` a dotted name as `python -m` takes it.
+    is_module: which of both.
+    search: the folders in which its modules are looked for, in this order.
+
+  Raises:
+    FileNotFoundError: there is no such script.
+    ValueError: the file is a notebook.
+  """
+  modules = Modules(search)
+  path, package = script, ""
+  if is_module:
+    package = script.rpartition(".")[0]
+    path = modules.find(script)
+    if os.path.basename(path) == "__init__.py":
+      path, package = os.path.join(os.path.dirname(path), "__main__.py"), script
+  if not os.path.isfile(path):
+    where = f"No module {script} in {' or '.join(search)}" if is_module else f"No script {path}"
+    raise FileNotFoundError(where)
+  if path.endswith(".ipynb"):
+    raise ValueError(
+      f"{path} is a notebook. Write it as a script first: jupyter nbconvert --to script {path}"
+    )
+  program = Program(modules.paths, [], {}, modules.unparsed, modules.search)
+  modules.at(path, package)
+  modules.named(package)
+  visited: set[int] = set()
+  while len(visited) < len(modules.loaded):  # An import within a function adds modules.
+    for module in modules.loaded:
+      if id(module) not in visited:
+        _Visitor(modules, module, program).visit(module.tree)
+      visited.add(id(module))
+  return program
+
+
+class _Visitor(ast.NodeVisitor):
+  """Notes each use in a module."""
+
+  def __init__(self, modules: Modules, module: Module, program: Program):
+    self._context = Context(modules, module, [module.names])
+    self._program = program
+    self._guards = self._functions = 0  # How many of them the present line is in.
+    self._in_class = False
+
+  def visit_Name(self, node: ast.Name) -> None:
+    if not isinstance(node.ctx, ast.Load) or self._visit_use(node):
+      return
+    known = self._guards or any(node.id in names for names in self._context.scopes)
+    if node.id in _PYTHON_2 and not known:
+      self._note(f"builtins.{node.id}", node)
+
+  def visit_Attribute(self, node: ast.Attribute) -> None:
+    if self._visit_use(node):
+      self._visit_call_below(node)
+    else:
+      self.generic_visit(node)
+
+  def visit_Call(self, node: ast.Call) -> None:
+    if self._visit_use(node.func, node):
+      self._visit_call_below(node.func)
+    else:
+      self.visit(node.func)
+    for child in (*node.args, *node.keywords):
+      self.visit(child)
+
+  def visit_Import(self, node: ast.Import) -> None:
+    for alias in node.names:
+      self._visit_import(alias.name, node)
+
+  def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+    module = self._context.absolute(node)
+    for alias in node.names:
+      if not node.level and module != "__future__":
+        self._visit_import(module if alias.name == "*" else f"{module}.{alias.name}", node)
+
+  def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    for outside in (*node.decorator_list, node.returns):
+      if outside:
+        self.visit(outside)
+    self._visit_function(node.args, node.body)
+
+  visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+
+  def visit_Lambda(self, node: ast.Lambda) -> None:
+    self._visit_function(node.args, [node.body])
+
+  def visit_ClassDef(self, node: ast.ClassDef) -> None:
+    for outside in (*node.decorator_list, *node.bases, *node.keywords):
+      self.visit(outside)
+    self._visit_scope({}, node.body, is_class=True)
+
+  def generic_visit(self, node: ast.AST) -> None:
+    guards = is_guard(node)
+    self._guards += guards
+    if isinstance(node, COMPREHENSIONS):
+      names = stored(generator.target for generator in node.generators)
+      self._visit_scope(names, ast.iter_child_nodes(node))
+    else:
+      super().generic_visit(node)
+    self._guards -= guards
+
+  def _visit_function(self, arguments: ast.arguments, body: list) -> None:
+    for default in (*arguments.defaults, *arguments.kw_defaults):
+      if default:
+        self.visit(default)
+    names = {n.arg: OTHER for n in ast.walk(arguments) if isinstance(n, ast.arg)}
+    self._functions += 1
+    self._visit_scope(names, body)
+    self._functions -= 1
+
+  def _visit_scope(self, names: Names, body: Iterable[ast.AST], is_class: bool = False) -> None:
+    """Visits statements with the names that they bind; a method does not see its class's names."""
+    before = self._context, self._in_class
+    visible = self._context.scopes[: -1 if self._in_class else None]
+    self._context = self._context._replace(scopes=[*visible, names])
+    self._in_class = is_class
+    body = list(body)
+    bind(body, names, self._context)
+    for node in body:
+      self.visit(node)
+    self._context, self._in_class = before
+
+  def _visit_use(self, node: ast.expr, call: ast.Call | None = None) -> bool:
+    """Notes a name of another package; False where it is none."""
+    bound = self._context.dotted(node)
+    if bound.dotted and not bound.dotted.endswith("()"):
+      self._note(bound.dotted, node, bound.guarded, call)
+    return bool(bound.dotted)
+
+  def _visit_call_below(self, node: ast.expr) -> None:
+    """Visits the call that an attribute is of: `a.B(x)` in `a.B(x).c`."""
+    while isinstance(node, ast.Attribute):
+      node = node.value
+    if isinstance(node, ast.Call):
+      self.visit(node)
+
+  def _visit_import(self, name: str, node: ast.AST) -> None:
+    if self._context.modules.is_local(name):
+      return
+    root = name.partition(".")[0]
+    use = self._note(name, node)
+    if root not in self._program.imports or self._program.imports[root].guarded:
+      self._program.imports[root] = use
+
+  def _note(
+    self, name: str, node: ast.AST, guarded: bool = False, call: ast.Call | None = None
+  ) -> Use:
+    path, line = self._context.module.path, getattr(node, "lineno", 1)
+    use = Use(name, path, line, guarded or self._guards > 0, not self._functions, call)
+    self._program.uses.append(use)
+    return use
