@@ -1,9 +1,22 @@
 """`tf.contrib.layers`: layers, normalizations, initializers, regularizers, `optimize_loss`.
 
-Variables have 1.15's names (`weights` and `biases`, not `kernel` and `bias`) and collections.
+Variables have 1.15's names (`weights` and `biases`, not `kernel` and `bias`) and collections. What
+1.15 has in `tf.contrib.layers.python.layers.utils` is here too.
 """
 
 from bert.tf1.contrib.layers.batch_normalization import batch_norm
+from bert.tf1.contrib.layers.collections import (
+  append_tensor_alias,
+  collect_named_outputs,
+  constant_value,
+  convert_collection_to_dict,
+  gather_tensors_aliases,
+  get_tensor_aliases,
+  get_variable_collections,
+  last_dimension,
+  n_positive_integers,
+  smart_cond,
+)
 from bert.tf1.contrib.layers.convolutions import (
   avg_pool2d,
   conv1d,
@@ -66,14 +79,18 @@ from bert.tf1.errors import unknown_name
 __all__ = [
   "OPTIMIZER_CLS_NAMES",
   "OPTIMIZER_SUMMARIES",
+  "append_tensor_alias",
   "apply_regularization",
   "avg_pool2d",
   "batch_norm",
   "bias_add",
+  "collect_named_outputs",
+  "constant_value",
   "conv1d",
   "conv2d",
   "conv2d_transpose",
   "conv3d",
+  "convert_collection_to_dict",
   "convolution",
   "convolution1d",
   "convolution2d",
@@ -85,20 +102,26 @@ __all__ = [
   "embedding_lookup_unique",
   "flatten",
   "fully_connected",
+  "gather_tensors_aliases",
+  "get_tensor_aliases",
+  "get_variable_collections",
   "group_norm",
   "instance_norm",
   "l1_l2_regularizer",
   "l1_regularizer",
   "l2_regularizer",
+  "last_dimension",
   "layer_norm",
   "linear",
   "max_pool2d",
   "maxout",
+  "n_positive_integers",
   "one_hot_encoding",
   "optimize_loss",
   "relu",
   "relu6",
   "repeat",
+  "smart_cond",
   "softmax",
   "stack",
   "sum_regularizer",
