@@ -140,7 +140,7 @@ class BertModel:
         )
       self.sequence_output = self.all_encoder_layers[-1]  # [B, S, D]
       with tf.variable_scope("pooler"):
-        first_token = self.sequence_output[:, 0, :]  # [B, D]
+        first_token = tf.squeeze(self.sequence_output[:, 0:1, :], axis=1)  # [B, D]
         self.pooled_output = _dense(  # [B, D]
           first_token, config.hidden_size, config.initializer_range, tf.tanh
         )
@@ -316,11 +316,12 @@ def embedding_postprocessor(
     output += tf.reshape(tf.matmul(one_hot, table), shape)  # [B, S, D]
 
   if use_position_embeddings:
-    fits = tf.assert_less_equal(
-      seq_length,
-      max_position_embeddings,
-      message=f"Sequences are longer than max_position_embeddings ({max_position_embeddings}):",
-    )
+    if isinstance(seq_length, int) and seq_length > max_position_embeddings:
+      raise ValueError(
+        f"sequences of {seq_length} are longer than max_position_embeddings "
+        f"({max_position_embeddings}) of the model's configuration: lower the maximum length."
+      )
+    fits = tf.assert_less_equal(seq_length, max_position_embeddings)
     with tf.control_dependencies([fits]):
       table = tf.get_variable(
         position_embedding_name, [max_position_embeddings, width], initializer=initializer
@@ -398,16 +399,18 @@ def attention_layer(
     )
   width = num_attention_heads * size_per_head
 
-  def heads_of(x, length, activation, name):
-    x = _dense(x, width, initializer_range, activation, name)  # [B * length, N * H]
+  def split_heads(x, length):
     x = tf.reshape(x, [batch_size, length, num_attention_heads, size_per_head])
     return tf.transpose(x, [0, 2, 1, 3])  # [B, N, length, H]
 
+  # Ops come in the original's order: a random op's seed is the number of ops before it.
   from_2d = reshape_to_matrix(from_tensor)  # [B * F, C]
   to_2d = reshape_to_matrix(to_tensor)  # [B * T, C]
-  query = heads_of(from_2d, from_seq_length, query_act, "query")  # [B, N, F, H]
-  key = heads_of(to_2d, to_seq_length, key_act, "key")  # [B, N, T, H]
-  value = heads_of(to_2d, to_seq_length, value_act, "value")  # [B, N, T, H]
+  query = _dense(from_2d, width, initializer_range, query_act, "query")  # [B * F, N * H]
+  key = _dense(to_2d, width, initializer_range, key_act, "key")  # [B * T, N * H]
+  value = _dense(to_2d, width, initializer_range, value_act, "value")  # [B * T, N * H]
+  query = split_heads(query, from_seq_length)  # [B, N, F, H]
+  key = split_heads(key, to_seq_length)  # [B, N, T, H]
 
   scores = tf.matmul(query, key, transpose_b=True)  # [B, N, F, T]
   scores = tf.multiply(scores, 1.0 / math.sqrt(float(size_per_head)))  # [B, N, F, T]
@@ -416,7 +419,8 @@ def attention_layer(
     scores += (1.0 - mask) * -10000.0  # [B, N, F, T]
   probs = dropout(tf.nn.softmax(scores), attention_probs_dropout_prob)  # [B, N, F, T]
 
-  context = tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3])  # [B, F, N, H]
+  context = tf.matmul(probs, split_heads(value, to_seq_length))  # [B, N, F, H]
+  context = tf.transpose(context, [0, 2, 1, 3])  # [B, F, N, H]
   if do_return_2d_tensor:
     return tf.reshape(context, [batch_size * from_seq_length, width])  # [B * F, N * H]
   return tf.reshape(context, [batch_size, from_seq_length, width])  # [B, F, N * H]

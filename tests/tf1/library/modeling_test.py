@@ -129,6 +129,20 @@ def test_dropout_is_for_training_alone(started):
   assert modeling.dropout(ones, None) is ones
 
 
+def test_random_ops_have_the_places_of_the_originals(graph):
+  """Their seeds are their places in the graph, so equal ones draw equal weights and dropout."""
+  ids = tf.placeholder(tf.int32, [None, 4])
+  modeling.BertModel(modeling.BertConfig(11, **SIZES), True, ids)
+  places = [
+    place
+    for place, op in enumerate(graph.get_operations())
+    if op.type in ("TruncatedNormal", "RandomUniform")
+  ]
+  # Those of the original's own modeling.py, run by `bert tf1` on TensorFlow 2.21.
+  expected = [19, 46, 82, 119, 165, 180, 195, 235, 258, 273, 304, 332, 347, 392]
+  assert places == expected
+
+
 def test_initial_weights(started):
   values = modeling.create_initializer(0.5)([20000])
   values = started().run(values)
@@ -203,7 +217,7 @@ def test_sizes_that_do_not_fit():
   with pytest.raises(ValueError, match="must be specified if"):
     modeling.embedding_postprocessor(tf.ones([1, 2, 8]), use_token_type=True)
   too_long = np.zeros([1, 7], int)
-  with pytest.raises(Exception, match=r"longer than max_position_embeddings \(6\)"):
+  with pytest.raises(ValueError, match=r"of 7 are longer than max_position_embeddings \(6\)"):
     small_model(batch=(too_long, too_long, too_long))
 
 
