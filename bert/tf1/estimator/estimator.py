@@ -339,6 +339,19 @@ class Estimator:
       mode=experimental_mode,
     )
 
+  def experimental_export_all_saved_models(
+    self,
+    export_dir_base,
+    input_receiver_fn_map,
+    assets_extra=None,
+    as_text=False,
+    checkpoint_path=None,
+  ):
+    """Writes a SavedModel with graphs of several modes, see `saved_model`; returns its folder."""
+    return saved_model.export_all_saved_models(
+      self, export_dir_base, input_receiver_fn_map, assets_extra, as_text, checkpoint_path
+    )
+
   def export_savedmodel(
     self,
     export_dir_base,

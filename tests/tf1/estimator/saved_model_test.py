@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from bert.tf1.estimator import Estimator, EstimatorSpec, ModeKeys, export, saved_model
+from bert.tf1.estimator import Estimator, EstimatorSpec, ModeKeys, export
 from bert.tf1.estimator.receivers import build_raw_supervised_input_receiver_fn
 from bert.tf1.real import tf
 
@@ -185,10 +185,8 @@ def test_graphs_that_train_and_evaluate_share_the_variables(folder):
   with tf.Graph().as_default():
     features, labels = {"x": tf.zeros([2, 3], name="x")}, tf.zeros([2, 2], name="y")
     supervised = build_raw_supervised_input_receiver_fn(features, labels)
-  path = saved_model.export_all_saved_models(
-    estimator(folder),
-    str(folder / "modes"),
-    {"train": supervised, "eval": supervised, "infer": raw},
+  path = estimator(folder).experimental_export_all_saved_models(
+    str(folder / "modes"), {"train": supervised, "eval": supervised, "infer": raw}
   )
   inputs = {"x": "x:0", "label": "y:0"}
   outputs = ["loss", "predictions/cls", "predictions/logits"]
@@ -229,7 +227,7 @@ def test_without_a_checkpoint_or_a_receiver_nothing_is_exported(folder, tmp_path
   with pytest.raises(ValueError, match=f"^Couldn't find trained model at {empty.model_dir}.$"):
     empty.export_saved_model(str(tmp_path), raw)
   with pytest.raises(ValueError, match=r"^No valid modes for exporting found"):
-    saved_model.export_all_saved_models(estimator(folder), str(tmp_path), {"else": raw})
+    estimator(folder).experimental_export_all_saved_models(str(tmp_path), {"else": raw})
   assert os.listdir(tmp_path) == []
 
 
