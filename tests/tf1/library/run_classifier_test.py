@@ -84,6 +84,7 @@ def test_four_steps_are_those_of_1_15(activation, started):
   np.testing.assert_allclose(session.run(words)[5], word_there, rtol=0, atol=1e-5)
 
 
+@pytest.mark.ci
 def test_twenty_steps_are_the_originals(golden_dir, tmp_path, started):
   golden, data = (np.load(golden_dir / f"tiny_{n}.npz") for n in ("classifier", "pretrain"))
   config = modeling.BertConfig.from_json_file(str(golden_dir / "tiny" / "bert_config.json"))
