@@ -121,7 +121,7 @@ def _import(name, globals=None, locals=None, fromlist=(), level=0):
     if name in LIBRARY and _is_ours(name):
       return LIBRARY[name]
     if name == "tensorflow_hub":
-      module = hub.Hub(_real_import(name))
+      module = hub.load(_real_import)
       _check_names(module, name, fromlist)
       return module
   return _real_import(name, globals, locals, fromlist, level)

@@ -1,6 +1,8 @@
 """`tensorflow_hub` as scripts of 1.x import it: what it has left, and what to do for the rest."""
 
 import types
+import warnings
+from collections.abc import Callable
 
 from bert.tf1.errors import NotAvailable
 
@@ -23,8 +25,15 @@ def not_available(name: str) -> NotAvailable:
   )
 
 
+def load(import_module: Callable[[str], types.ModuleType]) -> "Hub":
+  """The installed tensorflow_hub, without its warning about pkg_resources."""
+  with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    return Hub(import_module("tensorflow_hub"))
+
+
 class Hub(types.ModuleType):
-  """The installed tensorflow_hub."""
+  """A tensorflow_hub that says what to do where `hub.Module` was."""
 
   def __init__(self, module: types.ModuleType):
     super().__init__(module.__name__)
