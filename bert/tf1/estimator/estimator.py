@@ -17,6 +17,7 @@ import numpy as np
 from bert.tf1.estimator import saved_model
 from bert.tf1.estimator.global_step import count_after_readers
 from bert.tf1.estimator.inputs_of import accepted_arguments, call_input_fn, features_and_labels
+from bert.tf1.estimator.restoring import check_fits
 from bert.tf1.estimator.results import write_summaries
 from bert.tf1.estimator.run_config import RunConfig, default_session_config
 from bert.tf1.estimator.specs import EstimatorSpec, ModeKeys
@@ -154,6 +155,8 @@ class Estimator:
     hooks += spec.training_hooks
     count_after_readers(graph, spec.loss)
     if not (spec.scaffold.saver or tf.get_collection(tf.GraphKeys.SAVERS)):
+      if self.latest_checkpoint():
+        check_fits(self.latest_checkpoint())
       tf.add_to_collection(tf.GraphKeys.SAVERS, self._saver())
     chief_hooks = [
       *self._saver_hooks(spec, [*hooks, *spec.training_chief_hooks], saving_listeners),
@@ -260,6 +263,8 @@ class Estimator:
     return final.final_ops_values
 
   def _session(self, scaffold, checkpoint_path, hooks):
+    if checkpoint_path and not (scaffold.saver or tf.get_collection(tf.GraphKeys.SAVERS)):
+      check_fits(checkpoint_path)
     creator = tf.train.ChiefSessionCreator(
       scaffold=scaffold, checkpoint_filename_with_path=checkpoint_path, config=self._session_config
     )
