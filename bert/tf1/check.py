@@ -128,20 +128,27 @@ def _unparsed(program: uses.Program, folder: str) -> str:
 
 def _needs(program: uses.Program, folder: str) -> str:
   """The packages that are imported, but not installed."""
-  folders = {os.path.basename(os.path.realpath(searched)) for searched in program.search}
   rows = []
   for name, use in sorted(program.imports.items()):
     if _is_installed(name) or (use.guarded and name in _PYTHON_2_MODULES):
       continue
-    note = ""
+    note = _own_package(name, program.modules[0])
     if use.guarded:
       note = "the script has another way"
     elif name in _PYTHON_2_MODULES:
       note = OF_PYTHON_2
-    elif name in folders:
-      note = "the script's own folder; run it from the folder above, as a module: -m"
     rows.append(f"  {name}  {_place(use, folder)}" + (f"  ({note})" if note else ""))
   return "\n".join([f"needs, not installed here ({len(rows)})", *rows]) if rows else ""
+
+
+def _own_package(name: str, script: str) -> str:
+  """How to run a script that imports a package which it lies in itself; empty for others."""
+  path = pathlib.Path(script).resolve().with_suffix("")
+  for above in path.parents:
+    if above.name == name:
+      module = ".".join(path.relative_to(above.parent).parts)
+      return f"the script lies in it; run it so: --cwd={above.parent} -m {module}"
+  return ""
 
 
 def _is_installed(name: str) -> bool:

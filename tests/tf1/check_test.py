@@ -178,7 +178,8 @@ def test_packages_that_are_not_installed_are_named(tmp_path):
   )
   text, failures = report(folder, script)
   assert failures == 0
-  assert "needs, not installed here (3)\n  albert  script.py:1  (the script's own folder;" in text
+  remedy = f"(the script lies in it; run it so: --cwd={tmp_path} -m albert.script)"
+  assert f"needs, not installed here (3)\n  albert  script.py:1  {remedy}\n" in text
   assert "  of_nobody  script.py:2\n" in text
   assert "  or_not  script.py:4  (the script has another way)" in text
 

@@ -165,7 +165,7 @@ def _part(value: Any, name: str, owner: str) -> Any:
   except AttributeError:
     module = getattr(value, "__name__", "") if isinstance(value, types.ModuleType) else ""
   if not module.startswith(_INSIDE):
-    raise missing(owner, name, dir(value))
+    raise missing(owner, name, [n for n in dir(value) if not n.startswith("_")])
   try:
     return importlib.import_module(f"{module}.{name}")
   except ImportError:
@@ -257,4 +257,5 @@ def _of_old(root: str, error: AttributeError) -> str:
     return OF_PYTHON_2
   if root == "numpy":
     return str(error)
-  return f"Python {sys.version_info.major}.{sys.version_info.minor} has no such name."
+  version = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+  return f"{version} has no such name. If it is Python 2's, convert a copy: 2to3 -w FILE"
