@@ -37,7 +37,7 @@ MAY_IMPORT = {
     *("io", "text", "checkpoints", "model", "tasks", "training", "pretraining"),
     *("exporting", "predicting", "figures", "checks"),
   },
-  "tf1": {"text"},  # the tokenizer, for scripts without one of their own
+  "tf1": {"io", "text"},  # text: the tokenizer, for scripts without one of their own
   "__main__": {"io"},
 }
 # Single modules that may be imported although their package may not.

@@ -9,10 +9,15 @@ import os
 import warnings
 
 os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Read once, by the first import of tensorflow.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # The C++ notes tell nothing about the script.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # The C++ notes tell nothing about the script.
 
-import tensorflow.compat.v1 as tf
-from tensorflow.python.util import deprecation
+from bert.io import start_lines
+
+with start_lines.hidden():
+  import tensorflow.compat.v1 as tf
+  from tensorflow.python.util import deprecation
+
+  tf.config.list_physical_devices()
 
 # Advice to move to 2.x, for code that stays on 1.x.
 deprecation._PRINT_DEPRECATION_WARNINGS = False
@@ -20,5 +25,9 @@ warnings.filterwarnings("ignore", r"`tf\.[\w.]+` is deprecated")
 tf.disable_v2_behavior()
 # 1.15 wrote each line of the log twice, once as absl does.
 logging.getLogger("tensorflow").propagate = False
+# Written around each saved checkpoint since 2.0.
+logging.getLogger("tensorflow").addFilter(
+  lambda record: not str(record.msg).startswith("Calling checkpoint listeners ")
+)
 
 __all__ = ["tf"]

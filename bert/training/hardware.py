@@ -8,11 +8,12 @@
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from absl import logging
+
+from bert.io import start_lines
 
 # Instructions for products of bfloat16, best first. Without them the type is emulated, far slower.
 BFLOAT16_CPU_FLAGS = ("amx_bf16", "avx512_bf16")
@@ -39,34 +40,15 @@ def gpu_capabilities() -> list[tuple[int, int]]:
   return [detail.get("compute_capability", (0, 0)) for detail in details]
 
 
-# Lines that TensorFlow's C++ libraries write when they start, whatever TF_CPP_MIN_LOG_LEVEL says.
-_START_LINE = re.compile(
-  rb"WARNING: All log messages before absl::InitializeLog|"
-  rb"[IWE]0000 .*(oneDNN custom operations|Could not find cuda drivers|failed call to cuInit)"
-)
-
-
 def start_tensorflow() -> None:
   """Imports TensorFlow and lists its devices, hiding log lines that do not matter to users.
 
   TF_CPP_MIN_LOG_LEVEL=0 in the environment shows them; anything else they write is passed on.
   """
-  if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") in ("0", "1"):
-    return
-  with tempfile.TemporaryFile() as written:
-    stderr = os.dup(2)
-    os.dup2(written.fileno(), 2)
-    try:
-      import tensorflow as tf
+  with start_lines.hidden():
+    import tensorflow as tf
 
-      tf.config.list_physical_devices()
-    finally:
-      os.dup2(stderr, 2)
-      os.close(stderr)
-      written.seek(0)
-      for line in written:
-        if not _START_LINE.match(line):
-          os.write(2, line)
+    tf.config.list_physical_devices()
 
 
 def choose_dtype(name: str, is_tpu: bool = False) -> str:

@@ -1,0 +1,39 @@
+"""Which lines on stderr are hidden while TensorFlow starts.
+
+Alone: python -m pytest tests/io/start_lines_test.py
+"""
+
+import os
+
+import pytest
+
+from bert.io import start_lines
+
+ONEDNN = b"I0000 00:00:1 27689 port.cc:153] oneDNN custom operations are on. You may see\n"
+OTHER = b"W0000 00:00:1 27689 gpu.cc:1] Not enough memory\n"
+
+
+@pytest.mark.parametrize(
+  ("level", "shown"), [("2", OTHER), ("3", OTHER), ("1", ONEDNN + OTHER), ("0", ONEDNN + OTHER)]
+)
+def test_lines_of_the_start_alone_are_hidden(monkeypatch, capfdbinary, level, shown):
+  monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
+  with start_lines.hidden():
+    os.write(2, ONEDNN)
+    os.write(2, OTHER)
+  assert capfdbinary.readouterr().err == shown
+
+
+def test_what_was_written_before_an_error_is_shown(monkeypatch, capfdbinary):
+  monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
+
+  def fail():
+    with start_lines.hidden():
+      os.write(2, OTHER)
+      raise ValueError("gone")
+
+  with pytest.raises(ValueError, match="gone"):
+    fail()
+  assert capfdbinary.readouterr().err == OTHER
+  os.write(2, b"after\n")
+  assert capfdbinary.readouterr().err == b"after\n"
