@@ -280,12 +280,12 @@ def _settings(forget_bias, cell_clip, use_peephole) -> dict:
 def _make_weights(layer, input_size: int, num_units: int, use_peephole: bool) -> dict:
   """Makes a layer's variables; returns them under the kernels' names."""
   weights = {
-    "w": layer.add_variable("kernel", [input_size + num_units, num_units * 4]),
-    "b": layer.add_variable("bias", [num_units * 4], initializer=tf.constant_initializer(0.0)),
+    "w": layer.add_weight("kernel", [input_size + num_units, num_units * 4]),
+    "b": layer.add_weight("bias", [num_units * 4], initializer=tf.constant_initializer(0.0)),
   }
   if use_peephole:
     for name, variable in (("wci", "w_i_diag"), ("wcf", "w_f_diag"), ("wco", "w_o_diag")):
-      weights[name] = layer.add_variable(variable, [num_units])
+      weights[name] = layer.add_weight(variable, [num_units])
   return weights
 
 

@@ -234,12 +234,12 @@ class NASCell(LayerRNNCell):
     if input_size is None:
       raise ValueError("Could not infer input size from inputs.get_shape()[-1]")
     size = self._BRANCHES * self._num_units
-    self.recurrent_kernel = self.add_variable("recurrent_kernel", [self.output_size, size])
-    self.kernel = self.add_variable("kernel", [input_size, size])
+    self.recurrent_kernel = self.add_weight("recurrent_kernel", [self.output_size, size])
+    self.kernel = self.add_weight("kernel", [input_size, size])
     if self._use_bias:
-      self.bias = self.add_variable("bias", [size], initializer=tf.zeros_initializer())
+      self.bias = self.add_weight("bias", [size], initializer=tf.zeros_initializer())
     if self._num_proj is not None:
-      self.projection_weights = self.add_variable(
+      self.projection_weights = self.add_weight(
         "projection_weights", [self._num_units, self._num_proj]
       )
     self.built = True
