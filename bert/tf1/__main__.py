@@ -123,7 +123,11 @@ def main(arguments: Sequence[str]) -> int:
   if command.check:
     from bert.tf1 import check
 
-    text, failures = check.report(command.target, command.is_module, [folder, *_python_path()])
+    try:
+      text, failures = check.report(command.target, command.is_module, [folder, *_python_path()])
+    except (FileNotFoundError, ValueError) as error:
+      print(f"bert tf1: {error}", file=sys.stderr)
+      return 2
     print(text)
     return 1 if failures else 0
   from bert.tf1 import running  # It imports TensorFlow: after all that can be refused at once.

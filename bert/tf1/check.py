@@ -7,6 +7,7 @@ NumPy with what `python2018` adds. The only names listed here are those with a D
 
 import importlib.util
 import os
+import pathlib
 import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple

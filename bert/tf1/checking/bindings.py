@@ -17,7 +17,7 @@ from bert.tf1.checking.search_path import added_folders
 # A branch whose condition names one of these is taken on some versions only.
 _ABOUT_VERSIONS = frozenset(("__version__", "VERSION", "PY2", "PY3", "version_info", "hasattr"))
 _CAUGHT = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "Exception"))
-_OUR_PACKAGE = str(pathlib.Path(__file__).resolve().parents[2])
+_OUR_PACKAGE = pathlib.Path(__file__).resolve().parents[2]
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -125,8 +125,9 @@ def _has_modules(folder: pathlib.Path) -> bool:
 
 
 def _is_ours(path: str) -> bool:
-  """Whether a path lies in this package, which is no fork's."""
-  return os.path.join(os.path.realpath(path), "").startswith(os.path.join(_OUR_PACKAGE, ""))
+  """Whether a path is of this package or lies beside it, and is no fork's."""
+  real = pathlib.Path(path).resolve()
+  return real == _OUR_PACKAGE or _OUR_PACKAGE in real.parents or real.parent == _OUR_PACKAGE.parent
 
 
 class Context(NamedTuple):

@@ -118,7 +118,8 @@ def test_a_folder_of_data_is_no_package(tmp_path):
 
 
 def test_this_package_is_none_of_the_script_s_modules(tmp_path):
-  (tmp_path / "script.py").write_text("from bert import modeling\nimport bert.tokenization")
+  text = "from bert import modeling\nimport bert.tokenization, tokenization"
+  (tmp_path / "script.py").write_text(text)
   program = uses.read(str(tmp_path / "script.py"), False, [str(tmp_path), str(ROOT)])
   assert [pathlib.Path(path).name for path in program.modules] == ["script.py"]
   assert set(names(program, "bert")) == {"bert.modeling", "bert.tokenization"}
