@@ -28,7 +28,7 @@ def run_tf1(*arguments, folder=ROOT, **environment):
   )
 
 
-IMPORTS = '''
+IMPORTS = """
 import importlib, json, sys
 import tensorflow as tf
 import tensorflow.compat.v1 as tf_v1
@@ -69,7 +69,7 @@ facts = {
   )],
 }
 print(json.dumps(facts))
-'''
+"""
 
 
 def test_what_imports_give(tmp_path):
@@ -163,7 +163,7 @@ def test_a_seed_makes_a_run_repeatable(tmp_path):
 @pytest.mark.parametrize(
   ("source", "status", "message"),
   [
-    ("import tensorflow as tf\n\ntf.contrib.nothing\n", 1, "script.py:3: tf.contrib.nothing is not"),
+    ("import tensorflow as tf\n\ntf.contrib.nothing\n", 1, "script.py:3: tf.contrib.nothing"),
     ("print 'Python 2'\n", 1, "script.py:1: Missing parentheses"),
     ("import sys\nsys.exit(7)\n", 7, ""),
     ("raise KeyboardInterrupt\n", 130, "Interrupted."),
@@ -197,7 +197,10 @@ def test_install_in_a_notebook_and_under_pytest(tmp_path):
   test = "import tensorflow as tf\n\n\ndef test_it():\n  assert tf.__version__ == '1.15.5'\n"
   (tmp_path / "it_test.py").write_text(test)
   environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-  cell = "import bert.tf1; bert.tf1.install(); import tensorflow as tf; print(tf.estimator.ModeKeys.EVAL)"
+  cell = (
+    "import bert.tf1; bert.tf1.install(); import tensorflow as tf; "
+    "print(tf.estimator.ModeKeys.EVAL)"
+  )
   for command in (["-m", "pytest", "-q", "-p", "no:cacheprovider", "it_test.py"], ["-c", cell]):
     done = subprocess.run(
       [sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True

@@ -26,8 +26,16 @@ class EstimatorSpec(
   collections.namedtuple(
     "EstimatorSpec",
     [
-      *("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs"),
-      *("training_chief_hooks", "training_hooks", "scaffold", "evaluation_hooks"),
+      "mode",
+      "predictions",
+      "loss",
+      "train_op",
+      "eval_metric_ops",
+      "export_outputs",
+      "training_chief_hooks",
+      "training_hooks",
+      "scaffold",
+      "evaluation_hooks",
       "prediction_hooks",
     ],
   )

@@ -31,9 +31,14 @@ class TPUConfig(
   collections.namedtuple(
     "TPUConfig",
     [
-      *("iterations_per_loop", "num_shards", "num_cores_per_replica"),
-      *("per_host_input_for_training", "tpu_job_name", "initial_infeed_sleep_secs"),
-      *("input_partition_dims", "eval_training_input_configuration"),
+      "iterations_per_loop",
+      "num_shards",
+      "num_cores_per_replica",
+      "per_host_input_for_training",
+      "tpu_job_name",
+      "initial_infeed_sleep_secs",
+      "input_partition_dims",
+      "eval_training_input_configuration",
       "experimental_host_call_every_n_steps",
     ],
   )
@@ -104,8 +109,17 @@ class TPUEstimatorSpec(
   collections.namedtuple(
     "TPUEstimatorSpec",
     [
-      *("mode", "predictions", "loss", "train_op", "eval_metrics", "export_outputs"),
-      *("scaffold_fn", "host_call", "training_hooks", "evaluation_hooks", "prediction_hooks"),
+      "mode",
+      "predictions",
+      "loss",
+      "train_op",
+      "eval_metrics",
+      "export_outputs",
+      "scaffold_fn",
+      "host_call",
+      "training_hooks",
+      "evaluation_hooks",
+      "prediction_hooks",
     ],
   )
 ):

@@ -10,8 +10,10 @@ class WarmStartSettings(
   collections.namedtuple(
     "WarmStartSettings",
     [
-      *("ckpt_to_initialize_from", "vars_to_warm_start"),
-      *("var_name_to_vocab_info", "var_name_to_prev_var_name"),
+      "ckpt_to_initialize_from",
+      "vars_to_warm_start",
+      "var_name_to_vocab_info",
+      "var_name_to_prev_var_name",
     ],
   )
 ):

@@ -123,7 +123,8 @@ def model_fn_builder(init_checkpoint):
       optimizer = tf.contrib.tpu.CrossShardOptimizer(optimizer)
     gradients = tf.gradients(loss, tf.trainable_variables())
     gradients, _ = tf.clip_by_global_norm(gradients, clip_norm=1.0)
-    train_op = optimizer.apply_gradients(list(zip(gradients, tf.trainable_variables(), strict=True)))
+    pairs = list(zip(gradients, tf.trainable_variables(), strict=True))
+    train_op = optimizer.apply_gradients(pairs)
     train_op = tf.group(train_op, [step.assign(step + 1)])
     return tf.contrib.tpu.TPUEstimatorSpec(
       mode=mode, loss=loss, train_op=train_op, scaffold_fn=scaffold_fn
