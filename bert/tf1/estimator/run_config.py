@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+from typing import Any
 
 from tensorflow.python.util import function_utils
 
@@ -116,6 +117,9 @@ class RunConfig:
     self.task_id = int(cluster.get("task", {}).get("index", 0))
     self.cluster_spec = tf.train.ClusterSpec({})
     self.service = cluster.get("service")
+
+  model_dir: str | None
+  session_config: Any
 
   # One process is everything at once.
   master = ""

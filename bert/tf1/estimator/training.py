@@ -3,6 +3,7 @@
 import collections
 import os
 from collections.abc import Iterable
+from typing import Any
 
 from bert.tf1.estimator.exporters import Exporter
 from bert.tf1.estimator.specs import checked_hooks
@@ -90,7 +91,8 @@ class _EvaluateCheckpoints(tf.train.CheckpointSaverListener):
 
   def __init__(self, estimator, spec: EvalSpec, max_steps):
     self._estimator, self._spec, self._max_steps = estimator, spec, max_steps
-    self.results = self.exports = None
+    self.results: Any = None
+    self.exports: Any = None
     self.begin()
 
   def begin(self):
