@@ -54,4 +54,16 @@ __all__ = [
   "util",
 ]
 
-__getattr__ = unknown_name(__name__)
+__getattr__ = unknown_name(
+  __name__,
+  {
+    "cloud": "copy gs:// files to a local folder (gsutil cp) and leave it out.",
+    "distributions": "use tf.distributions.",
+    "eager": "scripts of 1.x run here in graphs and sessions.",
+    "keras": "use tf.keras.",
+    "learn": "use tf.estimator.",
+    "losses": "use tf.losses.",
+    "saved_model": "use tf.saved_model.",
+    "tensorrt": "use tensorflow.python.compiler.tensorrt.trt_convert.",
+  },
+)

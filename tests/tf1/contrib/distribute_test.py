@@ -5,6 +5,7 @@ Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/distribute_test.py
 
 import pytest
 
+from bert.tf1 import contrib
 from bert.tf1.contrib import (
   compiler,
   distribute,
@@ -57,6 +58,8 @@ def test_what_is_missing_has_a_remedy():
     distribute.DistributeConfig  # noqa: B018
   with pytest.raises(AttributeError, match="use_tpu=False"):
     distribute.TPUStrategy  # noqa: B018
+  with pytest.raises(AttributeError, match=r"use tf\.keras\."):
+    contrib.keras  # noqa: B018
 
 
 def test_small_parts():
