@@ -9,8 +9,10 @@ is missing: code that knows today's module sees nothing else.
 
 import sys
 import types
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from tensorflow import python as _python
 from tensorflow.python import pywrap_tensorflow
 from tensorflow.python.distribute import distribute_lib
@@ -37,8 +39,22 @@ from tensorflow.python.util import nest
 from bert.tf1 import estimator
 from bert.tf1.real import tf
 
+
+class _Int64List:
+  """`tf.train.Int64List`, also of NumPy's bools, as protobuf and NumPy of 2018 had it."""
+
+  FromString = tf.train.Int64List.FromString
+
+  def __new__(cls, value: Iterable[Any] = ()) -> Any:
+    value = list(value)
+    try:
+      return tf.train.Int64List(value=value)
+    except TypeError:
+      return tf.train.Int64List(value=[int(v) if isinstance(v, np.bool_) else v for v in value])
+
+
 # What the face gives in place of, or beside, compat.v1's; dots lead into namespaces.
-NAMES: dict[str, Any] = {"pywrap_tensorflow": pywrap_tensorflow}
+NAMES: dict[str, Any] = {"train.Int64List": _Int64List, "pywrap_tensorflow": pywrap_tensorflow}
 
 _CONVERT_TO_CONSTANTS = {
   "convert_variables_to_constants": tf.graph_util.convert_variables_to_constants

@@ -258,3 +258,10 @@ def test_what_the_restored_names_do():
   assert signatures.tensor_shape.vector(2).as_list() == [2]
   assert signatures.tensor_shape.scalar().as_list() == []
   assert signatures.NAMES["pywrap_tensorflow"].NewCheckpointReader
+
+
+def test_a_record_takes_the_bools_of_numpy():
+  made = signatures.NAMES["train.Int64List"](value=iter([np.bool_(True), False, 3]))
+  assert tf.train.Feature(int64_list=made).int64_list.value == [1, 0, 3]
+  with pytest.raises(TypeError):
+    signatures.NAMES["train.Int64List"](value=["1"])
