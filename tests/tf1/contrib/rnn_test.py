@@ -5,7 +5,7 @@ Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/rnn_test.py
 
 import pytest
 
-from bert.tf1.contrib import rnn
+from bert.tf1.contrib import cudnn_rnn, rnn
 from bert.tf1.real import tf
 from tests.kit.tf1_graphs import describe, waves
 
@@ -342,3 +342,18 @@ def test_the_linear_layer_of_core_rnn_cell():
 
   assert variables == {"one/kernel": [4, 2], "one/bias": [2]}
   assert outputs["result"] == pytest.approx(-2.00707, abs=2e-5)
+
+
+def test_cudnns_cell_has_no_forget_bias():
+  inputs = tf.constant(waves(2, 4))
+  cells = [cudnn_rnn.CudnnCompatibleLSTMCell(2), rnn.LSTMBlockCell(2, forget_bias=0)]
+  outputs = [cell(inputs, (tf.ones([2, 2]), tf.ones([2, 2])))[0] for cell in cells]
+  with tf.Session() as session:
+    for variable in tf.global_variables():
+      session.run(tf.assign(variable, waves(*variable.shape.as_list())))
+    ours, usual = session.run(outputs)
+
+  assert tf.global_variables()[0].name == "cudnn_compatible_lstm_cell/kernel:0"
+  assert ours == pytest.approx(usual)
+  with pytest.raises(AttributeError, match=r"use tf\.contrib\.rnn\.LSTMBlockFusedCell"):
+    _ = cudnn_rnn.CudnnLSTM
