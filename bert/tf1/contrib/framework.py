@@ -87,8 +87,9 @@ def add_arg_scope(func: Callable) -> Callable:
   def in_scope(*args, **kwargs):
     return func(*args, **{**_scopes[-1].get(key, {}), **kwargs})
 
-  in_scope._key_op = key
-  return in_scope
+  decorated: Any = in_scope
+  decorated._key_op = key
+  return decorated
 
 
 def has_arg_scope(func: Callable) -> bool:
@@ -368,7 +369,7 @@ def assign_from_checkpoint_fn(
   return lambda session: saver.restore(session, model_path)
 
 
-def _grouped(var_list) -> dict[str, Sequence]:
+def _grouped(var_list) -> Mapping[str, Sequence]:
   """Returns the lists of variables (a variable, or its parts) by their names in a checkpoint."""
   if isinstance(var_list, Mapping):
     return {n: v if isinstance(v, list | tuple) else [v] for n, v in var_list.items()}
