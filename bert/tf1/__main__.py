@@ -95,7 +95,13 @@ def _with_fixed_hashes(seed: int, started_in: str) -> None:
   if os.environ.get("PYTHONHASHSEED") != hash_seed:
     os.environ["PYTHONHASHSEED"] = hash_seed
     os.chdir(started_in)
-    os.execv(sys.executable, [sys.executable, "-m", "bert.tf1", *sys.argv[1:]])
+    house = os.path.dirname(os.path.dirname(os.path.realpath(bert.__file__)))
+    # Not `-m bert.tf1`, which would take a package `bert` in the current folder for this one.
+    start = (
+      f"import runpy, sys; sys.path[0] = {house!r}; "
+      "runpy.run_module('bert.tf1', run_name='__main__', alter_sys=True)"
+    )
+    os.execv(sys.executable, [sys.executable, "-c", start, *sys.argv[1:]])
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -180,6 +180,26 @@ def test_how_a_script_ends(tmp_path, source, status, message):
 
 
 @pytest.mark.ci
+def test_a_seed_in_a_folder_with_its_own_bert(tmp_path):
+  (tmp_path / "bert").mkdir()
+  (tmp_path / "bert" / "__init__.py").write_text("WHOSE = 'own'\n")
+  source = "import os, bert, tensorflow as tf\nprint(bert.WHOSE, os.environ['PYTHONHASHSEED'])\n"
+  (tmp_path / "script.py").write_text(source + "print(tf.get_default_graph().seed)\n")
+  command = pathlib.Path(sys.executable).parent / "bert"
+  if not command.exists():
+    pytest.skip("the command `bert` is not installed in this environment")
+  environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+  done = subprocess.run(
+    [command, "tf1", "--seed=5", "script.py"],
+    cwd=tmp_path,
+    env=environment,
+    capture_output=True,
+    text=True,
+  )
+  assert done.stdout == "own 5\n5\n", done.stderr
+
+
+@pytest.mark.ci
 def test_module_in_another_folder(tmp_path):
   package = tmp_path / "fork"
   package.mkdir()
