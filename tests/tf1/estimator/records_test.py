@@ -29,7 +29,7 @@ def model_fn(features, labels, mode):
   rate = tf.train.polynomial_decay(0.1, step, 20, 0.0)
   tf.summary.scalar("rate", rate)
   train_op = tf.train.AdamOptimizer(rate).minimize(loss, step)
-  hook = tf.train.LoggingTensorHook({"w0": weights[0, 0]}, every_n_iter=4)
+  hook = tf.train.LoggingTensorHook({"first": outputs[0, 0]}, every_n_iter=4)
   return tfe.EstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=[hook])
 
 
@@ -82,11 +82,11 @@ def test_training_is_logged_and_recorded(estimator, folder, caplog):
     *LOCAL,
     "Saving checkpoints for 0 into DIR/model.ckpt.",
     "loss = 0.09505, step = 1",
-    "w0 = 0.5",
+    "first = -0.72368",
     "Saving checkpoints for 5 into DIR/model.ckpt.",
     "global_step/sec: N",
     "loss = 0.00164, step = 5 (N sec)",
-    "w0 = 0.70984 (N sec)",
+    "first = 0.11743 (N sec)",
     "Saving checkpoints for 7 into DIR/model.ckpt.",
     "Loss for final step: 0.00562.",
   ]
@@ -97,11 +97,11 @@ def test_training_is_logged_and_recorded(estimator, folder, caplog):
     *LOCAL,
     "Saving checkpoints for 7 into DIR/model.ckpt.",
     "loss = 0.02689, step = 8",
-    "w0 = 0.69052",
+    "first = -1.30599",
     "Saving checkpoints for 12 into DIR/model.ckpt.",
     "global_step/sec: N",
     "loss = 0.00012, step = 12 (N sec)",
-    "w0 = 0.61800 (N sec)",
+    "first = 0.15331 (N sec)",
     "Loss for final step: 0.00012.",
   ]
   estimator.train(input_fn(), max_steps=12)
