@@ -138,11 +138,36 @@ __all__ = [
   "xavier_initializer_conv2d",
 ]
 
+_COLUMNS = "use tf.feature_column."
+_SEPARABLE = "use tf.layers.separable_conv2d; its variables have other names."
 __getattr__ = unknown_name(
   __name__,
   {
+    "avg_pool3d": "use tf.layers.average_pooling3d.",
+    "bow_encoder": "use the mean of tf.contrib.layers.embed_sequence.",
+    "legacy_fully_connected": "use tf.contrib.layers.fully_connected; its bias has another name.",
+    "max_pool3d": "use tf.layers.max_pooling3d.",
+    "pool": "use tf.nn.pool.",
     "recompute_grad": "use tf.recompute_grad.",
-    "separable_conv2d": "use tf.layers.separable_conv2d; its variables have other names.",
-    "separable_convolution2d": "use tf.layers.separable_conv2d; its variables have other names.",
+    "rev_block": "write the blocks one after the other; they compute the same with more memory.",
+    "safe_embedding_lookup_sparse": "use tf.nn.safe_embedding_lookup_sparse.",
+    "separable_conv2d": _SEPARABLE,
+    "separable_convolution2d": _SEPARABLE,
+    "unit_norm": "use tf.nn.l2_normalize.",
+    **dict.fromkeys(
+      (
+        "bucketized_column",
+        "create_feature_spec_for_parsing",
+        "crossed_column",
+        "embedding_column",
+        "input_from_feature_columns",
+        "one_hot_column",
+        "real_valued_column",
+        "sparse_column_with_hash_bucket",
+        "sparse_column_with_integerized_feature",
+        "sparse_column_with_keys",
+      ),
+      _COLUMNS,
+    ),
   },
 )

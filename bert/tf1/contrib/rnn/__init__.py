@@ -63,4 +63,36 @@ __all__ = [
 ]
 
 _GRU = "use tf.nn.rnn_cell.GRUCell; its variables are split otherwise."
-__getattr__ = unknown_name(__name__, {"GRUBlockCell": _GRU, "GRUBlockCellV2": _GRU})
+_CELL = "use a cell of tf.nn.rnn_cell, or run this script on TensorFlow 1.15."
+__getattr__ = unknown_name(
+  __name__,
+  {
+    "GRUBlockCell": _GRU,
+    "GRUBlockCellV2": _GRU,
+    "InputProjectionWrapper": "use tf.layers.dense on the inputs.",
+    "OutputProjectionWrapper": "use tf.layers.dense on the outputs.",
+    **dict.fromkeys(
+      (
+        "AttentionCellWrapper",
+        "BidirectionalGridLSTMCell",
+        "Conv1DLSTMCell",
+        "Conv2DLSTMCell",
+        "Conv3DLSTMCell",
+        "ConvLSTMCell",
+        "EmbeddingWrapper",
+        "GLSTMCell",
+        "GridLSTMCell",
+        "HighwayWrapper",
+        "IndRNNCell",
+        "IndyGRUCell",
+        "IndyLSTMCell",
+        "IntersectionRNNCell",
+        "PhasedLSTMCell",
+        "SRUCell",
+        "TimeFreqLSTMCell",
+        "UGRNNCell",
+      ),
+      _CELL,
+    ),
+  },
+)
