@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-_ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
+ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
 _ARRAY, _SUM, _LOADS = np.array, np.sum, json.loads
 _SAMPLE, _SHUFFLE = random.Random.sample, random.Random.shuffle
 _LIBRARIES = (os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(np.__file__)))
@@ -47,9 +47,8 @@ def supply() -> tuple[str, ...]:
   if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
     # Scripts write numbers into files: 0.5, where NumPy 2 would write np.float64(0.5).
     np.set_printoptions(legacy="1.21")
-  np.array, np.sum = _array, _sum
-  json.loads = _loads  # json.load calls it, too.
-  random.Random.sample, random.Random.shuffle = _sample, _shuffle
+  for owner, name, value in _REPLACED:
+    setattr(owner, name, value)
   # The functions of the module are methods of one object.
   random.sample, random.shuffle = random._inst.sample, random._inst.shuffle
   return tuple(f"{_name(owner)}.{name}" for owner, names in _MISSING.items() for name in names)
@@ -60,12 +59,12 @@ def _name(owner: Any) -> str:
   return f"{owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else owner.__name__
 
 
-def _getargspec(function: Callable) -> _ArgSpec:
+def _getargspec(function: Callable) -> ArgSpec:
   """`inspect.getargspec`, gone since Python 3.11."""
   spec = inspect.getfullargspec(function)
   if spec.kwonlyargs or spec.annotations:
     raise ValueError("Function has keyword-only parameters or annotations")
-  return _ArgSpec(spec.args, spec.varargs, spec.varkw, spec.defaults)
+  return ArgSpec(spec.args, spec.varargs, spec.varkw, spec.defaults)
 
 
 def _in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) -> np.ndarray:
@@ -214,6 +213,13 @@ _GONE: dict[Any, dict[str, Any]] = {
   time: {"clock": time.process_time},
   unittest.TestCase: {old: getattr(unittest.TestCase, new) for old, new in _ASSERTIONS.items()},
 }
+_REPLACED: tuple[tuple[Any, str, Any], ...] = (
+  (np, "array", _array),
+  (np, "sum", _sum),
+  (json, "loads", _loads),  # json.load calls it, too.
+  (random.Random, "sample", _sample),
+  (random.Random, "shuffle", _shuffle),
+)
 
 
 def _missing() -> dict[Any, dict[str, Any]]:
