@@ -189,8 +189,8 @@ def _tensorflow(name: str, fromlist) -> Any:
   found = _face
   for part in path:
     if part == "python" and path[0] == "contrib":  # The file of a part: the part stands for it.
-      found = _PartFiles(found)
-      break
+      found = PartFiles(found, 0)
+      continue
     try:
       found = getattr(found, part)
     except NotAvailable as error:
@@ -232,12 +232,21 @@ def _internal(name: str, fromlist) -> Any:
   return module if fromlist else _face
 
 
-class _PartFiles(Namespace):
-  """A part of contrib under the names of its files: `tensorflow.contrib.crf.python.ops.crf`."""
+class PartFiles(Namespace):
+  """A part of contrib under the names of its files: `tensorflow.contrib.crf.python.ops.crf`.
 
-  def __init__(self, part):
-    super().__init__(part.__name__, part, {})
+  Below `python` 1.15 has folders and files, two deep, with the part's names in them.
+
+  Args:
+    part: the module of the part.
+    depth: how many names below `python` this one is.
+  """
+
+  def __init__(self, part, depth):
+    super().__init__(part.__name__, part, {"_depth": depth})
 
   def __getattr__(self, name):
-    base = self.__dict__["_base"]
-    return getattr(base, name) if hasattr(base, name) else base
+    base, depth = self.__dict__["_base"], self.__dict__["_depth"]
+    if hasattr(base, name) or name.startswith("__") or depth >= 2:
+      return getattr(base, name)
+    return PartFiles(base, depth + 1)

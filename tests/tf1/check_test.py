@@ -102,6 +102,17 @@ def test_a_fork_that_does_not(tmp_path):
     ("import bert.nowhere", "bert.nowhere", "modeling"),
     ("from bert import run_squad", "bert.run_squad", "beside your script"),
     ("from tensorflow.python.ops import no_ops", "tf.python.ops.no_ops", "gone from"),
+    (
+      "from tensorflow.contrib.crf.python.ops.crf import crf_x",
+      "tf.contrib.crf.python.ops.crf.crf_x",
+      "tf.contrib.crf",
+    ),
+    (
+      "tf.contrib.crf.python.ops.crf.crf_x(1)",
+      "tf.contrib.crf.python.ops.crf.crf_x",
+      "tf.contrib.crf",
+    ),
+    ("tf.contrib.crf.python.ops.Crf(1)", "tf.contrib.crf.python.ops.Crf", "no function"),
     ("import os\nos.path.nowhere(1)", "os.path.nowhere", "has no such name"),
     ("import numpy as np\nnp.nowhere(1)", "np.nowhere", "nowhere"),
     ("cmp(1, 2)", "cmp", "2to3"),

@@ -15,7 +15,7 @@ from bert.tf1.checking.differences import DIFFERENCES
 from bert.tf1.checking.uses import Use
 from bert.tf1.errors import NotAvailable, missing
 from bert.tf1.face import INTERNAL
-from bert.tf1.importing import LIBRARY, of_bert
+from bert.tf1.importing import LIBRARY, PartFiles, of_bert
 from bert.tf1.library import hub
 
 
@@ -121,21 +121,20 @@ def _reach(parts: list[str], is_called: bool) -> _Reached | None:
     _MissingError: a part is not there.
   """
   try:
-    value, of_object, in_files = _root(parts), False, False
+    value, of_object = _root(parts), False
   except ImportError as error:
     raise _MissingError(_plain(parts[:2]), str(error)) from None
   for depth, part in enumerate(parts[1:], 1):
     if not isinstance(value, (types.ModuleType, type)):
       return None if of_object else _Reached(_plain(parts[:depth]), value, False, False)
-    in_files |= parts[1] == "contrib" and part == "python"
     try:
       value = _part(value, part.removesuffix("()"), _plain(parts[:depth]))
     except (AttributeError, ImportError) as error:
-      if in_files:  # A file of a part of contrib, as in tf.contrib.crf.python.ops.crf.
-        continue
       if of_object and (not is_called or depth < len(parts) - 1 or hasattr(value, "__getattr__")):
         return None
       raise _MissingError(_plain(parts[: depth + 1]), str(error)) from None
+    if isinstance(value, PartFiles) and is_called and depth == len(parts) - 1:
+      raise _MissingError(_plain(parts), "no function of this name is here.")
     if part.endswith("()"):
       if not isinstance(value, type):
         return None
@@ -158,6 +157,8 @@ def _root(parts: list[str]) -> Any:
 
 def _part(value: Any, name: str, owner: str) -> Any:
   """An attribute, or a module of TensorFlow's inside that no attribute names yet."""
+  if owner.startswith("tf.contrib.") and name == "python":
+    return PartFiles(value, 0)
   try:
     return getattr(value, name)
   except NotAvailable:
