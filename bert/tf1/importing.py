@@ -189,8 +189,7 @@ def _tensorflow(name: str, fromlist) -> Any:
   found = _face
   for part in path:
     if part == "python" and path[0] == "contrib":  # The file of a part: the part stands for it.
-      found = PartFiles(found, 0)
-      continue
+      found.python = PartFiles(found, 0)  # `import tensorflow.contrib.crf.python... as x` asks so.
     try:
       found = getattr(found, part)
     except NotAvailable as error:

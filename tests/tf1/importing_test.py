@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from bert.tf1 import importing
+import bert.tf1
+from bert.tf1 import contrib, importing
 from tests.kit.paths import ROOT
 
 
@@ -23,6 +24,18 @@ def test_a_folder_bert_counts_if_it_holds_modules(tmp_path):
   assert importing._own_bert(str(tmp_path)) == str(tmp_path / "bert.py")
   (tmp_path / "bert" / "modeling.py").write_text("")
   assert importing._own_bert(str(tmp_path)) == str(tmp_path / "bert")
+
+
+def test_the_files_of_a_part_hold_its_names(monkeypatch):
+  monkeypatch.setattr(importing, "_face", bert.tf1)
+  decode = contrib.crf.crf_decode
+  assert (
+    importing._tensorflow("tensorflow.contrib.crf.python.ops", ("crf",)).crf.crf_decode is decode
+  )
+  face = importing._tensorflow("tensorflow.contrib.crf.python.ops.crf", None)
+  assert face.contrib.crf.python.ops.crf.crf_decode is decode
+  with pytest.raises(ImportError, match="did you mean tf.contrib.crf.crf_decode"):
+    importing._tensorflow("tensorflow.contrib.crf.python.ops.crf", ("crf_decod",))
 
 
 @pytest.mark.ci
