@@ -297,21 +297,38 @@ def streaming_concat(
     if not 0 <= (axis + len(shape) if axis < 0 else axis) < len(shape):
       raise ValueError(f"axis = {axis} not in [0, {len(shape)})")
     axis %= len(shape)
-    shape[axis] = 0
-    if None in shape:
+    order = [axis, *(other for other in range(len(shape)) if other != axis)]
+    rows = tf.transpose(values, order)  # The joined dimension first: [N, ...].
+    if None in rows.get_shape().as_list()[1:]:
       raise ValueError(
         "all dimensions of `values` other than the dimension to concatenate along must have "
         "statically known size"
       )
-    kept = _local("array", shape, values.dtype, grows=True)
-    joined = tf.concat([kept, values], axis)
-    if max_size is not None:
-      joined = tf.gather(joined, tf.range(tf.minimum(tf.shape(joined)[axis], max_size)), axis=axis)
+    array = _local("array", [0, *rows.get_shape().as_list()[1:]], values.dtype, grows=True)
+    size = _local("size", [], tf.int32)
+    value = tf.transpose(array[:size], np.argsort(order))
     shape[axis] = None
-    value = tf.identity(kept)
     value.set_shape(shape)
-    update = tf.shape(tf.assign(kept, joined, validate_shape=False))[axis]
+    update = _append(array, size, rows if max_size is None else rows[: max_size - size])
     return _collected(value, update, metrics_collections, updates_collections)
+
+
+def _append(array, size, rows):
+  """Returns the op that writes `rows` behind the first `size` of the array and counts them.
+
+  The array doubles when it is full, so that all batches together cost what they hold, twice.
+  """
+  now = size + tf.shape(rows)[0]
+
+  def double():
+    room = tf.maximum(now, 2 * size) - size
+    empty = tf.zeros(tf.concat([[room], tf.shape(rows)[1:]], 0), rows.dtype)
+    return tf.group(tf.assign(array, tf.concat([array[:size], empty], 0), validate_shape=False))
+
+  with tf.control_dependencies([tf.cond(now > tf.shape(array)[0], double, tf.no_op)]):
+    written = array[size:now].assign(rows)
+  with tf.control_dependencies([written]):
+    return tf.assign(size, now)
 
 
 def aggregate_metrics(*value_update_tuples):
@@ -331,7 +348,7 @@ def aggregate_metric_map(names_to_tuples):
 def _local(name: str, shape: list, dtype, grows=False):
   """Returns a metric's local variable of zeros."""
   return tf.Variable(
-    np.zeros(shape, tf.as_dtype(dtype).as_numpy_dtype),
+    tf.zeros(shape, dtype),
     name=name,
     trainable=False,
     collections=[tf.GraphKeys.LOCAL_VARIABLES, tf.GraphKeys.METRIC_VARIABLES],

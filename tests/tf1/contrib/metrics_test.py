@@ -152,6 +152,23 @@ def test_concat(fed):
   assert values[2].tolist() == labels[:10].tolist()
 
 
+def test_concat_of_batches_of_many_sizes():
+  with tf.Graph().as_default(), tf.Session() as session:
+    words = tf.placeholder(tf.string, [None])
+    value, update = metrics.streaming_concat(words)
+    session.run(tf.local_variables_initializer())
+    batches = [[f"{batch}.{i}" for i in range(batch * 3 % 7)] for batch in range(12)]
+    counted = [session.run(update, {words: batch}) for batch in batches]
+    assert counted == np.cumsum([len(batch) for batch in batches]).tolist()
+    assert [word.decode() for word in session.run(value)] == [
+      word for batch in batches for word in batch
+    ]
+  assert [variable.op.name for variable in value.graph.get_collection("metric_variables")] == [
+    "streaming_concat/array",
+    "streaming_concat/size",
+  ]
+
+
 def test_concat_has_its_static_shape_and_refuses(fed):
   value, _ = metrics.streaming_concat(tf.placeholder(tf.float32, [None, 3]))
   assert value.shape.as_list() == [None, 3]
