@@ -15,7 +15,7 @@ __all__ = ["from_estimator", "from_saved_model"]
 _DEFAULT = "serving_default"
 
 
-class _Predictor:
+class Predictor:
   """Runs a graph from named arrays to named arrays.
 
   Args:
@@ -69,7 +69,7 @@ def from_saved_model(
   tags: str | None = None,
   graph: tf.Graph | None = None,
   config: Any = None,
-) -> _Predictor:
+) -> Predictor:
   """A SavedModel as a function.
 
   Args:
@@ -98,13 +98,13 @@ def from_saved_model(
     path = tf.compat.as_str_any(export_dir)
     loaded = tf.saved_model.loader.load(session, (tags or "serve").split(","), path)
   if input_names is not None:
-    return _Predictor(graph, session, input_names, output_names or {})
+    return Predictor(graph, session, input_names, output_names or {})
   key = signature_def_key or _DEFAULT
   if signature_def is None and key not in loaded.signature_def:
     known = sorted(loaded.signature_def)
     raise ValueError(f'Got signature_def_key "{key}". Available signatures are {known}.')
   signature = signature_def or loaded.signature_def[key]
-  return _Predictor(
+  return Predictor(
     graph, session, _tensor_names(signature.inputs), _tensor_names(signature.outputs)
   )
 
@@ -115,7 +115,7 @@ def from_estimator(
   output_key: str | None = None,
   graph: tf.Graph | None = None,
   config: Any = None,
-) -> _Predictor:
+) -> Predictor:
   """The newest checkpoint of an Estimator as a function.
 
   Args:
@@ -139,7 +139,7 @@ def from_estimator(
     session = tf.train.MonitoredSession(
       tf.train.ChiefSessionCreator(config=config, checkpoint_dir=estimator.model_dir)
     )
-  return _Predictor(
+  return Predictor(
     graph, session, _tensor_names(signature.inputs), _tensor_names(signature.outputs)
   )
 
