@@ -34,7 +34,7 @@ def test_the_files_of_a_part_hold_its_names(monkeypatch):
   )
   face = importing._tensorflow("tensorflow.contrib.crf.python.ops.crf", None)
   assert face.contrib.crf.python.ops.crf.crf_decode is decode
-  with pytest.raises(ImportError, match="did you mean tf.contrib.crf.crf_decode"):
+  with pytest.raises(ImportError, match=r"did you mean tf\.contrib\.crf\.crf_decode"):
     importing._tensorflow("tensorflow.contrib.crf.python.ops.crf", ("crf_decod",))
 
 
