@@ -95,10 +95,10 @@ def test_programs_import_what_is_there(page):
 
 @pytest.fixture
 def like_a_checkout(tmp_path):
-  """A folder in which the commands find scripts, samples and examples, and may write."""
+  """A folder in which the commands find scripts, samples, examples and tests, and may write."""
   for path in [
     *ROOT.glob("*.py"),
-    *(ROOT / name for name in ("samples", "examples", "benchmarks")),
+    *(ROOT / name for name in ("samples", "examples", "benchmarks", "tests")),
   ]:
     (tmp_path / path.name).symlink_to(path)
   (tmp_path / "output").mkdir()
