@@ -1,12 +1,13 @@
 """`tf.estimator.export`: what an exported model takes and gives."""
 
-from bert.tf1.errors import unknown_name
-from bert.tf1.estimator.export_outputs import (
+from tensorflow.python.saved_model.model_utils.export_output import (
   ClassificationOutput,
   ExportOutput,
   PredictOutput,
   RegressionOutput,
 )
+
+from bert.tf1.errors import unknown_name
 from bert.tf1.estimator.receivers import (
   ServingInputReceiver,
   TensorServingInputReceiver,

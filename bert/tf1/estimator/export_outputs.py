@@ -9,15 +9,11 @@ from typing import Any
 
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow.python.saved_model import signature_def_utils
-from tensorflow.python.saved_model.model_utils import export_output, export_utils
+from tensorflow.python.saved_model.model_utils import export_utils
+from tensorflow.python.saved_model.model_utils.export_output import ExportOutput
 
 from bert.tf1.estimator.receivers import INPUT_NAME
 from bert.tf1.real import tf
-
-ExportOutput = export_output.ExportOutput
-ClassificationOutput = export_output.ClassificationOutput
-RegressionOutput = export_output.RegressionOutput
-PredictOutput = export_output.PredictOutput
 
 
 def checked(export_outputs: Any, predictions: Any) -> dict[str, ExportOutput]:

@@ -110,7 +110,7 @@ class UnsupervisedInputReceiver(ServingInputReceiver):
 
   __slots__ = ()
 
-  def __new__(cls, features, receiver_tensors) -> "UnsupervisedInputReceiver":
+  def __new__(cls, features, receiver_tensors) -> Any:
     """Raises: ValueError, as above."""
     return super().__new__(cls, features, receiver_tensors)
 
