@@ -4,6 +4,7 @@ import ast
 import enum
 import functools
 import importlib
+import importlib.util
 import inspect
 import sys
 import types
@@ -77,6 +78,8 @@ def find(use: Use, supplied: frozenset[str]) -> Finding | None:
     supplied: the names of Python and NumPy that `python2018` adds.
   """
   parts = use.name.split(".")
+  if parts[0] == "tensorflow_hub" and not importlib.util.find_spec("tensorflow_hub"):
+    return None  # `check` names it with the packages that are needed.
   if parts[0] in ("tensorflow", "tensorflow_hub", "bert", *LIBRARY):
     return _find_in_face(_as_shown(parts), use.call)
   if parts[0] == "numpy" or parts[0] in sys.stdlib_module_names - _UNIMPORTABLE:
