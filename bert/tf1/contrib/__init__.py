@@ -3,6 +3,8 @@
 TensorFlow 2 dropped `tf.contrib`. What is here computes what 1.15 computed, under the same names.
 """
 
+from typing import Any
+
 from bert.tf1.contrib import (
   cluster_resolver,
   compiler,
@@ -15,6 +17,7 @@ from bert.tf1.contrib import (
   framework,
   layers,
   lookup,
+  losses,
   memory_stats,
   metrics,
   mixed_precision,
@@ -24,11 +27,13 @@ from bert.tf1.contrib import (
   seq2seq,
   slim,
   summary,
+  tensorboard,
   tpu,
   training,
   util,
 )
 from bert.tf1.errors import unknown_name
+from bert.tf1.real import tf
 
 __all__ = [
   "cluster_resolver",
@@ -42,6 +47,7 @@ __all__ = [
   "framework",
   "layers",
   "lookup",
+  "losses",
   "memory_stats",
   "metrics",
   "mixed_precision",
@@ -51,21 +57,24 @@ __all__ = [
   "seq2seq",
   "slim",
   "summary",
+  "tensorboard",
   "tpu",
   "training",
   "util",
 ]
 
-__getattr__ = unknown_name(
+_SAME = ("distributions", "keras")  # Names of tf itself, loaded when a script asks for them.
+_unknown = unknown_name(
   __name__,
   {
     "cloud": "copy gs:// files to a local folder (gsutil cp) and leave it out.",
-    "distributions": "use tf.distributions.",
     "eager": "scripts of 1.x run here in graphs and sessions.",
-    "keras": "use tf.keras.",
     "learn": "use tf.estimator.",
-    "losses": "use tf.losses.",
     "saved_model": "use tf.saved_model.",
     "tensorrt": "use tensorflow.python.compiler.tensorrt.trt_convert.",
   },
 )
+
+
+def __getattr__(name: str) -> Any:
+  return getattr(tf, name) if name in _SAME else _unknown(name)

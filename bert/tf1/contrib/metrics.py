@@ -151,6 +151,50 @@ def count(values, weights=None, metrics_collections=None, updates_collections=No
     return _collected(tf.identity(total), update, metrics_collections, updates_collections)
 
 
+def cohen_kappa(
+  labels,
+  predictions_idx,
+  num_classes,
+  weights=None,
+  metrics_collections=None,
+  updates_collections=None,
+  name=None,
+):
+  """Cohen's kappa, the agreement of classes beyond what chance would give, float64.
+
+  Args:
+    labels: the true class of each example, int [B].
+    predictions_idx: the predicted class of each example, int [B].
+    num_classes: how many classes there are.
+    weights: of each example.
+    metrics_collections: see the module.
+    updates_collections: see the module.
+    name: the variable scope, by default `cohen_kappa`.
+  """
+  with tf.variable_scope(name, "cohen_kappa", (labels, predictions_idx, weights)):
+    table = tf.confusion_matrix(
+      tf.squeeze(labels), tf.squeeze(predictions_idx), num_classes, tf.float32, weights=weights
+    )
+    counts = {"po": tf.diag_part(table), "pe_row": tf.reduce_sum(table, 0)}
+    counts["pe_col"] = tf.reduce_sum(table, 1)
+    totals = {name: _local(name, [num_classes], tf.float32) for name in counts}
+    updates = {name: tf.assign_add(totals[name], counts[name]) for name in counts}
+    return _collected(
+      _kappa(**totals, name="value"),
+      _kappa(**updates, name="update_op"),
+      metrics_collections,
+      updates_collections,
+    )
+
+
+def _kappa(po, pe_row, pe_col, name):
+  """Returns the kappa of the counts of each class: agreed, predicted and true."""
+  agreed, predicted, true = (tf.cast(counts, tf.float64) for counts in (po, pe_row, pe_col))
+  total = tf.reduce_sum(predicted)
+  by_chance = tf.reduce_sum(tf.div_no_nan(predicted * true, total))
+  return tf.div_no_nan(tf.reduce_sum(agreed) - by_chance, total - by_chance, name=name)
+
+
 def f1_score(
   labels,
   predictions,

@@ -186,6 +186,83 @@ def parse_values(values: str, type_map: Mapping[str, Any], ignore_unknown=False)
   return results
 
 
+_THE_GLOBAL_STEP: Any = 0  # What `create_train_op` takes for "the graph's own".
+
+
+def create_train_op(
+  total_loss,
+  optimizer,
+  global_step=_THE_GLOBAL_STEP,
+  update_ops=None,
+  variables_to_train=None,
+  transform_grads_fn=None,
+  summarize_gradients=False,
+  gate_gradients=tf.train.Optimizer.GATE_OP,
+  aggregation_method=None,
+  colocate_gradients_with_ops=False,
+  check_numerics=True,
+):
+  """Returns a tensor that trains one step and is the loss before it.
+
+  Args:
+    total_loss: the loss.
+    optimizer: a `tf.train.Optimizer`.
+    global_step: the variable to count; None counts nothing. The graph's own by default.
+    update_ops: what runs before the loss; None for the collection UPDATE_OPS.
+    variables_to_train: None for the trainable ones.
+    transform_grads_fn: makes other pairs of the pairs of gradient and variable.
+    summarize_gradients: write each gradient's histogram and norm.
+    gate_gradients: see `tf.train.Optimizer.compute_gradients`.
+    aggregation_method: see `tf.train.Optimizer.compute_gradients`.
+    colocate_gradients_with_ops: see `tf.train.Optimizer.compute_gradients`.
+    check_numerics: end training where the loss is not finite.
+
+  Raises:
+    ValueError: there is nothing to train.
+  """
+  if global_step is _THE_GLOBAL_STEP:
+    global_step = tf.train.get_or_create_global_step()
+  if update_ops is None:
+    update_ops = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+  with tf.control_dependencies(list(update_ops)):
+    total_loss = tf.identity(total_loss)
+  variables = tf.trainable_variables() if variables_to_train is None else variables_to_train
+  if not variables:
+    raise ValueError("variables_to_train is empty: there is nothing to train.")
+  grads = optimizer.compute_gradients(
+    total_loss,
+    variables,
+    gate_gradients=gate_gradients,
+    aggregation_method=aggregation_method,
+    colocate_gradients_with_ops=colocate_gradients_with_ops,
+  )
+  if transform_grads_fn:
+    grads = transform_grads_fn(grads)
+  if summarize_gradients:
+    with tf.name_scope("summarize_grads"):
+      add_gradients_summaries(grads)
+  if check_numerics:
+    total_loss = tf.check_numerics(total_loss, "LossTensor is inf or nan")
+  with tf.control_dependencies([total_loss]):
+    step = optimizer.apply_gradients(grads, global_step=global_step)
+  with tf.control_dependencies([step]):
+    train_op = tf.identity(total_loss, name="train_op")
+  tf.add_to_collection(tf.GraphKeys.TRAIN_OP, train_op)
+  return train_op
+
+
+def add_gradients_summaries(grads_and_vars) -> list:
+  """Returns the summaries of the histogram and the norm of each gradient."""
+  summaries = []
+  for grad, var in grads_and_vars:
+    if grad is not None:
+      values = grad.values if isinstance(grad, tf.IndexedSlices) else grad
+      norm = tf.global_norm([values])
+      summaries.append(tf.summary.histogram(f"{var.op.name}_gradient", values))
+      summaries.append(tf.summary.scalar(f"{var.op.name}_gradient_norm", norm))
+  return summaries
+
+
 def clip_gradient_norms(gradients_to_variables, max_norm):
   """Returns the pairs of gradient and variable, each gradient clipped to the norm `max_norm`."""
   clipped = []

@@ -58,8 +58,13 @@ def test_what_is_missing_has_a_remedy():
     distribute.DistributeConfig  # noqa: B018
   with pytest.raises(AttributeError, match="use_tpu=False"):
     distribute.TPUStrategy  # noqa: B018
-  with pytest.raises(AttributeError, match=r"use tf\.keras\."):
-    contrib.keras  # noqa: B018
+  with pytest.raises(AttributeError, match=r"use tf\.estimator\."):
+    contrib.learn  # noqa: B018
+
+
+def test_parts_that_are_tensorflows_own():
+  assert contrib.distributions.Normal is tf.distributions.Normal
+  assert contrib.tensorboard.plugins.projector.visualize_embeddings
 
 
 def test_small_parts():

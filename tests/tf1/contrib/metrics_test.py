@@ -135,6 +135,23 @@ def test_mean_iou(fed):
   np.testing.assert_allclose(values, [0.4666667, 0.5, 0.4391026], rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+  ("weighted", "expected"),
+  [(False, [0.333333, 0.4, 0.240964]), (True, [0.409284, 0.463202, 0.4081])],
+)
+def test_cohen_kappa(fed, weighted, expected):
+  classes = tf.cast(fed.rounded, tf.int64)
+  weights = fed.weights if weighted else None
+  updates, values = fed.run(metrics.cohen_kappa(fed.labels, classes, 2, weights))
+  np.testing.assert_allclose(updates, expected, atol=1e-6)
+  np.testing.assert_allclose(values, expected, atol=1e-6)
+
+
+def test_cohen_kappa_where_nothing_can_disagree(fed):
+  zeros = tf.zeros([6], tf.int64)
+  assert fed.run(metrics.cohen_kappa(zeros, zeros, 2))[1] == [0.0, 0.0, 0.0]
+
+
 def test_correlation_where_nothing_varies(fed):
   still = metrics.streaming_pearson_correlation(fed.predictions * 0, fed.predictions)
   assert np.isnan(fed.run(still)[1]).all()

@@ -11,6 +11,7 @@ import pytest
 
 from bert.tf1.contrib import training
 from bert.tf1.contrib.training import HParams, parse_values
+from bert.tf1.real import tf
 
 LISTS = dict(e=[1, 2], f=[1.5, 2.0], g=["p", "q"], i=[True, False])
 
@@ -190,3 +191,59 @@ def test_copies_and_model_structure():
 def test_an_unknown_name():
   with pytest.raises(AttributeError, match=r"tf\.contrib\.training\.Hparams is not available"):
     training.Hparams  # noqa: B018
+
+
+def trained(loss=lambda v, w: tf.square(v) + w, **options) -> tuple[list, list]:
+  """The train op's values in two steps; then v, an updated count, w and the global step."""
+  with tf.Graph().as_default(), tf.Session() as session:
+    v, w = tf.get_variable("v", initializer=2.0), tf.get_variable("w", initializer=1.0)
+    count = tf.get_variable("count", initializer=1.0, trainable=False)
+    tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, tf.assign_add(count, 1.0))
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    if options.pop("only_v", False):
+      options["variables_to_train"] = [v]
+    train_op = training.create_train_op(loss(v, w), optimizer, **options)
+    assert tf.get_collection(tf.GraphKeys.TRAIN_OP)[-1] is train_op
+    step = tf.train.get_global_step()
+    session.run(tf.global_variables_initializer())
+    losses = [session.run(train_op) for _ in range(2)]
+    counted = [] if step is None else [step]
+    return losses, session.run([v, count, w, *counted])
+
+
+@pytest.mark.parametrize(
+  ("options", "losses", "variables"),
+  [
+    ({}, [5.0, 3.46], [1.28, 3.0, 0.8, 2]),
+    ({"global_step": None}, [5.0, 3.46], [1.28, 3.0, 0.8]),
+    ({"update_ops": []}, [5.0, 3.46], [1.28, 1.0, 0.8, 2]),
+    ({"only_v": True}, [5.0, 3.56], [1.28, 3.0, 1.0, 2]),
+    (
+      {"transform_grads_fn": lambda pairs: [(grad * 2, var) for grad, var in pairs]},
+      [5.0, 2.24],
+      [0.72, 3.0, 0.6, 2],
+    ),
+  ],
+)
+def test_create_train_op(options, losses, variables):
+  found = trained(**options)
+  assert found[0] == pytest.approx(losses, rel=1e-6)
+  assert found[1] == pytest.approx(variables, rel=1e-6)
+
+
+def test_create_train_op_of_a_loss_that_is_not_finite():
+  with pytest.raises(tf.errors.InvalidArgumentError, match="LossTensor is inf or nan"):
+    trained(lambda v, w: tf.log(v - 3.0))
+  with pytest.raises(ValueError, match="there is nothing to train"):
+    trained(variables_to_train=[])
+
+
+def test_gradients_in_summaries():
+  with tf.Graph().as_default():
+    v = tf.get_variable("s/v", initializer=2.0)
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    training.create_train_op(tf.square(v), optimizer, summarize_gradients=True)
+    assert [tensor.op.name for tensor in tf.get_collection(tf.GraphKeys.SUMMARIES)] == [
+      "summarize_grads/s/v_gradient",
+      "summarize_grads/s/v_gradient_norm",
+    ]
