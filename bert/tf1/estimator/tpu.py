@@ -7,6 +7,8 @@ Its settings of TPUs are accepted and do nothing; `use_tpu=True` is refused.
 import collections
 import inspect
 
+from tensorflow.python.ops import summary_ops_v2
+
 from bert.tf1.errors import NotAvailable, unknown_name
 from bert.tf1.estimator import run_config
 from bert.tf1.estimator.estimator import Estimator, loss_logger
@@ -165,7 +167,7 @@ class TPUEstimatorSpec(
 
   def as_estimator_spec(self) -> EstimatorSpec:
     """The same for tf.estimator.Estimator."""
-    hooks = (_RunEachStep(_called(self.host_call)),) if self.host_call else ()
+    hooks = (_HostCall(_called(self.host_call)),) if self.host_call else ()
     return EstimatorSpec(
       mode=self.mode,
       predictions=self.predictions,
@@ -204,15 +206,26 @@ def _called(call):
   return function(**tensors) if isinstance(tensors, dict) else function(*tensors)
 
 
-class _RunEachStep(tf.train.SessionRunHook):
-  """Runs the ops of a host_call with each step."""
+class _HostCall(tf.train.SessionRunHook):
+  """Runs the ops of a host_call with each step; opens the summary writers, and flushes them."""
 
   def __init__(self, ops):
     self._ops = ops
 
+  def begin(self):
+    self._openings = summary_ops_v2.summary_writer_initializer_op()
+    self._flushes = [summary_ops_v2.legacy_raw_flush(op.inputs[0]) for op in self._openings]
+
+  def after_create_session(self, session, coord):
+    del coord
+    session.run(self._openings)
+
   def before_run(self, run_context):
     del run_context
     return tf.train.SessionRunArgs(self._ops)
+
+  def end(self, session):
+    session.run(self._flushes)
 
 
 class _ExamplesPerSecond(tf.train.StepCounterHook):
@@ -221,6 +234,13 @@ class _ExamplesPerSecond(tf.train.StepCounterHook):
   def __init__(self, batch_size, **kwargs):
     super().__init__(**kwargs)
     self._batch_size = batch_size
+
+  def end(self, session):
+    """Logs the rate of the steps since the last line: all of them if the run was short."""
+    step = session.run(self._global_step_tensor)
+    elapsed_time, elapsed_steps = self._timer.update_last_triggered_step(step)
+    if elapsed_time and elapsed_steps:
+      self._log_and_record(elapsed_steps, elapsed_time, step)
 
   def _log_and_record(self, elapsed_steps, elapsed_time, global_step):
     steps_per_second = elapsed_steps / elapsed_time

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bert.tf1 import estimator as tfe
+from bert.tf1.contrib import summary
 from bert.tf1.estimator import tpu
 from bert.tf1.estimator.global_step import count_after_readers
 from bert.tf1.real import tf
@@ -162,6 +163,40 @@ def test_tpu_estimator_counts_in_a_resource_variable(tmp_path):
   assert "global_step/Read/ReadVariableOp" in graph
   assert '"weight/read"' in graph
   assert not {"global_step/read", "weight/Read/ReadVariableOp"} & set(graph.split('"'))
+
+
+def test_a_host_call_writes_its_summaries(tmp_path):
+  def with_host_call(features, labels, mode, params):
+    spec = model_fn(features, labels, mode, params)
+
+    def write(step, loss):
+      with summary.create_file_writer(str(tmp_path / "host")).as_default():
+        with summary.always_record_summaries():
+          summary.scalar("host_loss", loss[0], step=step[0])
+          return summary.all_summary_ops()
+
+    step = tf.reshape(tf.cast(tf.train.get_global_step(), tf.int64), [1])
+    return tpu.TPUEstimatorSpec(
+      mode, loss=spec.loss, train_op=spec.train_op, host_call=(write, [step, spec.loss[None]])
+    )
+
+  config = tpu.RunConfig(model_dir=str(tmp_path / "model"))
+  params = {"seen": [], "epochs": 1}
+  tpu.TPUEstimator(with_host_call, None, config, params, False, train_batch_size=4).train(
+    input_fn, steps=3
+  )
+  (file,) = (tmp_path / "host").iterdir()
+  events = list(tf.train.summary_iterator(str(file)))
+  assert [v.tag for event in events for v in event.summary.value] == ["host_loss"] * 3
+
+
+def test_tpu_estimator_logs_the_rate_of_a_short_run(tmp_path, caplog):
+  """Every 100 steps by default; a run of 3 steps says at its end how fast it was."""
+  caplog.set_level("INFO", logger="tensorflow")
+  params = {"seen": [], "epochs": 1}
+  config = tpu.RunConfig(model_dir=str(tmp_path))
+  tpu.TPUEstimator(model_fn, None, config, params, False, train_batch_size=4).train(input_fn)
+  assert sum(message.startswith("examples/sec: ") for message in caplog.messages) == 1
 
 
 def test_use_tpu_is_refused(tmp_path):
