@@ -523,6 +523,12 @@ def _selected(predictions, names):
 
 
 def _batch_size(batch: dict) -> int:
+  scalars = sorted(name for name, value in batch.items() if np.ndim(value) == 0)
+  if scalars:
+    raise ValueError(
+      f"Predictions {scalars} are no batches: leave them out of predict_keys, or predict with "
+      "yield_single_examples=False."
+    )
   sizes = {name: len(value) for name, value in batch.items()}
   if len(set(sizes.values())) > 1:
     raise ValueError(f"Batch length of predictions should be same. It is: {sizes}")

@@ -152,6 +152,10 @@ def _checked_metrics(metrics):
   checked = {}
   for name, metric in metrics.items():
     if hasattr(metric, "result") and hasattr(metric, "updates"):  # a Keras metric, already called
+      for (
+        variable
+      ) in metric.variables:  # In no collection yet, so that nothing would initialize it.
+        tf.add_to_collection(tf.GraphKeys.LOCAL_VARIABLES, variable)
       metric = (metric.result(), tf.group(*metric.updates))
     if not isinstance(metric, tuple) or len(metric) != 2:
       raise TypeError(

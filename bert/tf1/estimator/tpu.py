@@ -340,7 +340,9 @@ class TPUEstimator(Estimator):
         output_dir=self.model_dir,
         every_n_steps=self._log_every_n_steps,
       )
-      loss = loss_logger(spec.loss, tf.train.get_global_step(), self._log_every_n_steps)
+      with tf.control_dependencies([spec.train_op]):
+        step = tf.train.get_global_step().read_value()  # Counted already, as Estimator shows it.
+      loss = loss_logger(spec.loss, step, self._log_every_n_steps)
       spec = spec._replace(training_hooks=(*spec.training_hooks, rate, loss))
     return spec
 

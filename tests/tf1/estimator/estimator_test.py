@@ -122,6 +122,16 @@ def test_predict(tmp_path):
   assert sorted(batches[0]) == ["x"]
 
 
+def test_a_prediction_without_rows_is_named(tmp_path):
+  def total_fn(features, mode):
+    return tfe.EstimatorSpec(mode, {"x": features, "total": tf.reduce_sum(features)})
+
+  estimator = tfe.Estimator(total_fn, str(tmp_path))
+  with pytest.raises(ValueError, match=r"Predictions \['total'\] are no batches: leave them out"):
+    next(estimator.predict(lambda: tf.constant(ROWS)))
+  assert len(next(estimator.predict(lambda: tf.constant(ROWS), predict_keys=["x"]))["x"]) == 1
+
+
 def test_tpu_estimator_gives_batch_sizes(tmp_path, caplog):
   seen = []
 

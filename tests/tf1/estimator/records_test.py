@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bert.tf1 import estimator as tfe
+from bert.tf1.estimator import tpu
 from bert.tf1.real import tf
 
 X = np.linspace(-1, 1, 20).reshape(10, 2).astype(np.float32)
@@ -161,5 +162,22 @@ def test_speed_is_measured_between_steps_that_were_counted(tmp_path, caplog):
   config = tfe.RunConfig(str(tmp_path), save_summary_steps=1, log_step_count_steps=1)
   tfe.Estimator(model_fn, config=config).train(input_fn(), steps=30)
   assert "has not been increased" not in caplog.text
-  steps = [int(step) for step in re.findall(r"step = (\d+)", caplog.text)]
-  assert steps == list(range(1, 31))
+  assert logged_steps(caplog) == list(range(1, 31))
+
+
+def test_tpu_estimator_counts_the_logged_steps_alike(tmp_path, caplog):
+  caplog.set_level("INFO", "tensorflow")
+
+  def tpu_model_fn(features, labels, mode, params):
+    del params
+    spec = model_fn(features, labels, mode)
+    return tpu.TPUEstimatorSpec(mode, loss=spec.loss, train_op=spec.train_op)
+
+  config = tpu.RunConfig(model_dir=str(tmp_path), log_step_count_steps=1)
+  estimator = tpu.TPUEstimator(tpu_model_fn, config=config, use_tpu=False, train_batch_size=4)
+  estimator.train(lambda params: input_fn()(), steps=3)
+  assert logged_steps(caplog) == [1, 2, 3]
+
+
+def logged_steps(caplog) -> list[int]:
+  return [int(step) for step in re.findall(r"step = (\d+)", caplog.text)]

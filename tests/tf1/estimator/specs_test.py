@@ -46,6 +46,17 @@ def test_tensors_of_another_graph_are_refused(graph):
       tfe.EstimatorSpec(**fields)
 
 
+def test_a_metric_of_keras_is_initialized_and_updated():
+  metric = tf.keras.metrics.Mean()
+  metric.update_state(tf.constant([1.0, 2.0]))
+  spec = tfe.EstimatorSpec("eval", loss=tf.constant(0.0), eval_metric_ops={"mean": metric})
+  value, update = spec.eval_metric_ops["mean"]
+  with tf.Session() as session:
+    session.run(tf.local_variables_initializer())
+    session.run(update)
+    assert session.run(value) == 1.5
+
+
 def no_input():
   """An input_fn that is never called."""
 
