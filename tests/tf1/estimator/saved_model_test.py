@@ -7,6 +7,8 @@ Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/estimator/saved_model_test.py
 """
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -179,6 +181,24 @@ def test_the_graph_computes_from_the_checkpoint_and_fills_its_tables(folder):
     found = session.run({k: v.name for k, v in outputs.items()}, {"x:0": [[1, 1, 1]]})
   assert found["logits"].tolist() == [[9.0, 12.0]]
   assert found["cls"].tolist() == [b"one"]
+
+
+LOAD = """
+import sys, tensorflow as tf
+example = tf.train.Example()
+example.features.feature["x"].float_list.value.extend([1.0, 1.0, 1.0])
+call = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+print(call(examples=tf.constant([example.SerializeToString()]))["logits"].numpy().tolist())
+"""
+
+
+@pytest.mark.ci
+def test_tensorflow_2_loads_it(folder):
+  receiver = export.build_parsing_serving_input_receiver_fn(SPEC)
+  path = estimator(folder, ALL).export_saved_model(str(folder / "loaded"), receiver)
+  command = [sys.executable, "-c", LOAD, path.decode()]
+  done = subprocess.run(command, capture_output=True, text=True, check=True)
+  assert done.stdout == "[[9.0, 12.0]]\n"
 
 
 def test_graphs_that_train_and_evaluate_share_the_variables(folder):
