@@ -92,6 +92,7 @@ def _like(values, other):
 metric_learning = types.SimpleNamespace(
   contrastive_loss=contrastive_loss, triplet_semihard_loss=triplet_semihard_loss
 )
+metric_learning.metric_loss_ops = metric_learning  # The file that scripts import them from.
 
 __getattr__ = unknown_name(
   __name__,

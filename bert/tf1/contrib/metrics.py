@@ -30,6 +30,7 @@ def _predictions_first(metric: Callable) -> Callable:
     return metric(labels, predictions, weights, metrics_collections, updates_collections, name)
 
   streaming.__doc__ = f"`tf.metrics.{metric.__name__}` with the predictions before the labels."
+  streaming.__name__ = streaming.__qualname__ = f"streaming_{metric.__name__}"
   return streaming
 
 

@@ -185,3 +185,7 @@ def test_no_two_examples_of_one_label():
 def test_labels_in_a_column():
   with tf.Graph().as_default(), pytest.raises(ValueError, match=r"shape \(6, 1\), expected"):
     triplet(PAIRS[:, None], tf.constant(EMBEDDINGS))
+
+
+def test_the_file_that_scripts_import_from():
+  assert losses.metric_learning.metric_loss_ops.triplet_semihard_loss is triplet
