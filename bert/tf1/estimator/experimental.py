@@ -1,4 +1,4 @@
-"""`tf.estimator.experimental`: hooks that end training early."""
+"""`tf.estimator.experimental`: hooks that end training early, receivers of labels."""
 
 from bert.tf1.errors import unknown_name
 from bert.tf1.estimator.early_stopping import (
@@ -8,8 +8,10 @@ from bert.tf1.estimator.early_stopping import (
   stop_if_no_decrease_hook,
   stop_if_no_increase_hook,
 )
+from bert.tf1.estimator.receivers import build_raw_supervised_input_receiver_fn
 
 __all__ = [
+  "build_raw_supervised_input_receiver_fn",
   "make_early_stopping_hook",
   "stop_if_higher_hook",
   "stop_if_lower_hook",

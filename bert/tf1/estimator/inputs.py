@@ -16,7 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from bert.tf1.errors import unknown_name
 from bert.tf1.real import tf
+
+__all__ = ["numpy_input_fn", "pandas_input_fn"]
 
 Columns = dict[str, np.ndarray]
 
@@ -222,3 +225,6 @@ def pandas_input_fn(
     return given_features, given_targets[0]
 
   return input_fn
+
+
+__getattr__ = unknown_name(__name__)

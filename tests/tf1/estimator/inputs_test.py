@@ -83,6 +83,11 @@ def test_shuffled_rows_are_all_there_and_repeat_under_a_seed():
   assert order(7) == first
 
 
+def test_a_name_that_is_not_there_is_named():
+  with pytest.raises(AttributeError, match="did you mean tf.estimator.inputs.numpy_input_fn"):
+    inputs.numpy_input  # noqa: B018
+
+
 def test_epochs_count_for_each_thread():
   found = batches(inputs.numpy_input_fn(np.arange(5), shuffle=False, num_threads=2))
   assert sorted(np.concatenate(found).tolist()) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
