@@ -392,6 +392,17 @@ def test_the_names_of_outputs_in_collections():
   assert list(layers.convert_collection_to_dict("points")) == ["net/dense", "b"]
 
 
+def test_a_block_that_1_15_computes_twice():
+  block = layers.recompute_grad(lambda x: layers.linear(x, 3, scope="dense"))
+  with tf.variable_scope("layer_0"):
+    block(tf.zeros([1, 2]))
+
+  assert [v.name for v in tf.global_variables()] == [
+    "layer_0/dense/weights:0",
+    "layer_0/dense/biases:0",
+  ]
+
+
 def test_a_name_that_is_not_there():
   with pytest.raises(AttributeError, match=r"use tf\.layers\.separable_conv2d"):
     _ = layers.separable_conv2d

@@ -57,6 +57,7 @@ from bert.tf1.contrib.layers.optimizers import (
   OPTIMIZER_SUMMARIES,
   optimize_loss,
 )
+from bert.tf1.contrib.layers.recomputing import recompute_grad
 from bert.tf1.contrib.layers.regularizers import (
   apply_regularization,
   l1_l2_regularizer,
@@ -118,6 +119,7 @@ __all__ = [
   "n_positive_integers",
   "one_hot_encoding",
   "optimize_loss",
+  "recompute_grad",
   "relu",
   "relu6",
   "repeat",
@@ -148,7 +150,6 @@ __getattr__ = unknown_name(
     "legacy_fully_connected": "use tf.contrib.layers.fully_connected; its bias has another name.",
     "max_pool3d": "use tf.layers.max_pooling3d.",
     "pool": "use tf.nn.pool.",
-    "recompute_grad": "use tf.recompute_grad.",
     "rev_block": "write the blocks one after the other; they compute the same with more memory.",
     "safe_embedding_lookup_sparse": "use tf.nn.safe_embedding_lookup_sparse.",
     "separable_conv2d": _SEPARABLE,
