@@ -25,6 +25,10 @@ DIFFERENCES: dict[str, str] = {
   "tf.contrib.tpu.TPUConfig": _NO_TPU + "its fields are taken and not used.",
   "tf.contrib.tpu.TPUEstimator": _NO_TPU + "use_tpu=True is refused. " + _ORDER,
   "tf.estimator.Estimator": _ORDER,
+  "tf.estimator.inputs": (
+    "By tf.data and not by a queue: the same batches, in an order that a seed repeats, and no "
+    "summary of the queue."
+  ),
   "tf.estimator.train_and_evaluate": (
     "One process trains and evaluates in turn; a cluster in TF_CONFIG is refused."
   ),
