@@ -59,7 +59,7 @@ def settings_of(warm_start_from) -> WarmStartSettings | None:
     raise ValueError(
       f"warm_start_from must be a string or a WarmStartSettings, instead got {warm_start_from!r}"
     )
-  path = os.fspath(warm_start_from)
+  path = tf.compat.as_str_any(os.fspath(warm_start_from))
   if tf.gfile.Exists(os.path.join(path, "saved_model.pb")):
     path = os.path.join(path, "variables", "variables")
   return WarmStartSettings(path)

@@ -84,7 +84,7 @@ def test_shuffled_rows_are_all_there_and_repeat_under_a_seed():
 
 
 def test_a_name_that_is_not_there_is_named():
-  with pytest.raises(AttributeError, match="did you mean tf.estimator.inputs.numpy_input_fn"):
+  with pytest.raises(AttributeError, match=r"did you mean tf.estimator.inputs.numpy_input_fn"):
     inputs.numpy_input  # noqa: B018
 
 

@@ -251,6 +251,13 @@ def test_without_a_checkpoint_or_a_receiver_nothing_is_exported(folder, tmp_path
   assert os.listdir(tmp_path) == []
 
 
+def test_a_model_starts_from_an_export(folder, tmp_path):
+  exported = estimator(folder).export_saved_model(str(tmp_path / "first"), raw)
+  new = Estimator(estimator(folder)._model_fn, str(tmp_path / "new"), warm_start_from=exported)
+  results = new.evaluate(lambda: ({"x": tf.ones([1, 3])}, tf.zeros([1, 2])), steps=1)
+  assert results["loss"] == (9.0**2 + 12.0**2) / 2
+
+
 def test_a_model_that_starts_from_another_exports_that_one(folder, tmp_path):
   other = Estimator(
     estimator(folder)._model_fn, str(tmp_path / "new"), warm_start_from=str(folder / "model")
