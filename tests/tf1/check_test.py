@@ -2,6 +2,7 @@
 
 import pathlib
 
+import numpy as np
 import pytest
 
 from bert.tf1 import check
@@ -41,6 +42,14 @@ import tensorflow as tf
 def logits(features):
   return tf.nn.dropout(tf.layers.dense(features["x"], 2), keep_prob=0.9)
 """
+
+
+@pytest.fixture(autouse=True)
+def printing():
+  """NumPy prints as before; a check supplies what a run would."""
+  before = np.get_printoptions()
+  yield
+  np.set_printoptions(**before)
 
 
 def report(folder: pathlib.Path, script: str, **others: str) -> tuple[str, int]:
