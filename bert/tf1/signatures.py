@@ -23,6 +23,7 @@ from tensorflow.python.framework import (
   ops,
   tensor_shape,
 )
+from tensorflow.python.layers import normalization
 from tensorflow.python.ops import (
   array_ops,
   control_flow_ops,
@@ -82,6 +83,15 @@ _IN_MODULES: list[tuple[types.ModuleType, dict[str, Any]]] = [
   (graph_util_impl, _CONVERT_TO_CONSTANTS),
   (nest, {"is_sequence": nest.is_nested}),
   (
+    normalization,
+    {
+      "BatchNorm": tf.layers.BatchNormalization,
+      "BatchNormalization": tf.layers.BatchNormalization,
+      "batch_norm": tf.layers.batch_normalization,
+      "batch_normalization": tf.layers.batch_normalization,
+    },
+  ),
+  (
     ops,
     {
       "IndexedSlices": tf.IndexedSlices,
@@ -130,8 +140,7 @@ def _restore() -> None:
   """Adds the names to TensorFlow's modules; what a module has stays as it is."""
   for module, names in _IN_MODULES:
     for name, value in names.items():
-      if not hasattr(module, name):
-        setattr(module, name, value)
+      vars(module).setdefault(name, value)
   for path, module in _MOVED.items():
     sys.modules.setdefault(path, module)
   _place("tensorflow.python", _python, "estimator", estimator)

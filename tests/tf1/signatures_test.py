@@ -237,6 +237,7 @@ def test_the_seed_of_the_graph_repeats_a_run():
     ("framework.ops", ["Tensor", "IndexedSlices", "register_tensor_conversion_function"]),
     ("framework.graph_util", ["convert_variables_to_constants"]),
     ("framework.tensor_shape", ["scalar", "vector", "matrix"]),
+    ("layers.normalization", ["BatchNormalization", "batch_normalization"]),
     ("ops.array_ops", ["stack", "unstack"]),
     ("ops.control_flow_ops", ["while_loop", "cond", "case", "Assert"]),
     ("ops.variable_scope", ["variable"]),
