@@ -5,6 +5,7 @@
 What stands before the script's name is for this command; what follows is the script's own.
 """
 
+import importlib.machinery
 import os
 import sys
 from collections.abc import Sequence
@@ -44,13 +45,14 @@ def _parse(arguments: Sequence[str]) -> _Command:
   settings: dict = {"cwd": None, "seed": None, "check": False}
   rest = list(arguments)
   while rest and rest[0].startswith("-") and rest[0] != "-m":
-    name, has_value, value = rest.pop(0).lstrip("-").partition("=")
+    option, has_value, value = rest.pop(0).partition("=")
+    name = option.lstrip("-")
     if name == "check" and not has_value:
       settings["check"] = True
       continue
     if name not in ("cwd", "seed"):
       raise _UsageError(
-        f"--{name} is no option of `bert tf1`. It knows --cwd, --seed and --check; "
+        f"{option} is no option of `bert tf1`. It knows --cwd, --seed and --check; "
         "flags of the script follow its name."
       )
     if not has_value:
@@ -58,24 +60,35 @@ def _parse(arguments: Sequence[str]) -> _Command:
         raise _UsageError(f"--{name} needs a value: --{name}=...")
       value = rest.pop(0)
     settings[name] = value
-  is_module = rest[:1] == ["-m"]
-  rest = rest[1:] if is_module else rest
-  if not rest:
-    raise _UsageError("which script? bert tf1 [OPTIONS] SCRIPT [flags of the script]")
   if settings["seed"] is not None:
     try:
       settings["seed"] = int(settings["seed"])
     except ValueError:
       raise _UsageError(f"--seed={settings['seed']}: a whole number, such as --seed=1") from None
+  is_module = rest[:1] == ["-m"]
+  rest = rest[1:] if is_module else rest
+  if not rest or not rest[0]:
+    raise _UsageError("which script? bert tf1 [OPTIONS] SCRIPT [flags of the script]")
   return _Command(rest[0], is_module, rest[1:], **settings)
 
 
 def _folder_of(command: _Command) -> str:
   """The folder that Python would put first on its path; the script's path is checked."""
   if command.is_module:
+    top = command.target.partition(".")[0]
+    if not importlib.machinery.PathFinder.find_spec(top, [os.getcwd(), *sys.path[1:]]):
+      raise _UsageError(f"-m {command.target}: no module {top} in {os.getcwd()} or installed")
     return os.getcwd()
+  if os.path.isdir(command.target):
+    raise _UsageError(f"{command.target} is a folder: give a script in it, or -m MODULE")
   if not os.path.isfile(command.target):
     raise _UsageError(f"{command.target}: no such script in {os.getcwd()}")
+  if command.target.endswith(".ipynb"):
+    raise _UsageError(
+      f"{command.target} is a notebook. Run it where notebooks run, with a first cell of "
+      "`import bert.tf1; bert.tf1.install()`, or write it as a script first: "
+      f"jupyter nbconvert --to script {command.target}"
+    )
   folder = os.path.dirname(os.path.realpath(command.target))
   house = os.path.dirname(os.path.dirname(os.path.realpath(bert.__file__)))
   if folder == house and os.path.isfile(os.path.join(house, "bert", "tf1", "__main__.py")):
@@ -142,4 +155,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-  sys.exit(main(sys.argv[1:]))
+  try:
+    sys.exit(main(sys.argv[1:]))
+  except KeyboardInterrupt:  # While TensorFlow is imported; a script has its own.
+    print("\nInterrupted.", file=sys.stderr)
+    sys.exit(130)

@@ -95,7 +95,7 @@ def _installed_folders() -> tuple[str, ...]:
 def is_script_file(file: str) -> bool:
   """Whether a module's file belongs to a script, and not to a package or to this project."""
   path = os.path.realpath(file)
-  if path.startswith(_HOUSE + os.sep) or path.startswith("<frozen"):
+  if path.startswith(_HOUSE + os.sep) or file.startswith("<frozen"):
     return False
   return not path.startswith(_installed_folders())
 

@@ -1,25 +1,46 @@
 """Running a script as Python would, with 1.x below it, and saying what ended it."""
 
+import errno
 import os
 import runpy
 import sys
 import traceback
 from collections.abc import Sequence
 
+from absl import flags
+
 import bert.tf1
 from bert.tf1 import importing, seeds
 from bert.tf1.errors import NotAvailable
+from bert.tf1.real import tf
+
+# Files whose lines in a traceback say nothing about the script.
+_STARTERS = (__file__, importing.__file__, runpy.__file__, "<frozen runpy>")
+# How TensorFlow's message about a file ends.
+_FILE_ERRORS = (
+  "is not a directory",
+  *(
+    os.strerror(number)
+    for number in (
+      *(errno.EACCES, errno.EFBIG, errno.EISDIR, errno.ENOENT, errno.ENOSPC, errno.ENOTDIR),
+      *(errno.EPERM, errno.EROFS),
+    )
+  ),
+)
+_PYTHON_2 = (
+  "If it is Python 2, convert a copy first, for example with `2to3` of a Python before 3.13."
+)
 
 
 def run(
-  target: str, is_module: bool, flags: Sequence[str], folder: str, seed: int | None = None
+  target: str, is_module: bool, arguments: Sequence[str], folder: str, seed: int | None = None
 ) -> int:
   """Runs a script to its end.
 
   Args:
     target: path of the script, or name of the module.
     is_module: as `python -m` would.
-    flags: the script's own.
+    arguments: the script's own.
     folder: what Python would put first on its path.
     seed: makes the run repeatable, see `seeds.py`.
 
@@ -30,36 +51,55 @@ def run(
     seeds.make_repeatable(seed)
   bert.tf1.install(folder)
   sys.path[0] = folder
-  sys.argv = [target, *flags]
+  sys.argv = [target, *arguments]
   try:
     if is_module:
       runpy.run_module(target, run_name="__main__", alter_sys=True)
     else:
       runpy.run_path(target, run_name="__main__")
   except (Exception, KeyboardInterrupt) as error:
-    return _explain(error)
+    return _explain(error, target)
   return 0
 
 
-def _explain(error: BaseException) -> int:
+def _explain(error: BaseException, target: str) -> int:
   """Says in one line what ended the script, or shows its traceback; returns the exit status."""
-  from_here = error.__traceback__
-  while from_here and not importing.is_script_file(from_here.tb_frame.f_code.co_filename):
-    from_here = from_here.tb_next
-  frames = traceback.extract_tb(from_here) if from_here else []
-  own = [frame for frame in frames if importing.is_script_file(frame.filename)]
-  place = f"{own[-1].filename}:{own[-1].lineno}: " if own else ""
   if isinstance(error, KeyboardInterrupt):
     print("\nInterrupted.", file=sys.stderr)
     return 130
+  frames = traceback.extract_tb(error.__traceback__)
+  own = [frame for frame in frames if importing.is_script_file(frame.filename)]
+  place = f"{own[-1].filename}:{own[-1].lineno}: " if own else ""
   if isinstance(error, (NotAvailable, importing.NotImportable)):
     print(f"{place}{error}", file=sys.stderr)
   elif isinstance(error, SyntaxError):
-    print(
-      f"{error.filename}:{error.lineno}: {error.msg}. If it is Python 2, convert a copy first, "
-      "for example with `2to3` of a Python before 3.13.",
-      file=sys.stderr,
-    )
+    where = f"{error.filename or target}:{error.lineno or 1}"
+    print(f"{where}: {error.msg}. {_PYTHON_2}", file=sys.stderr)
+  elif isinstance(error, ImportError) and not own:  # What `-m` names is not there.
+    print(f"bert tf1: {error}", file=sys.stderr)
+  elif isinstance(error, flags.Error):
+    print(f"{target}: {error}", file=sys.stderr)
+  elif _is_about_a_file(error):
+    message = error.message if isinstance(error, tf.errors.OpError) else str(error)
+    print(f"{place}{type(error).__name__}: {message.splitlines()[0]}", file=sys.stderr)
   else:
-    traceback.print_exception(type(error), error, from_here or error.__traceback__)
+    _show(error)
   return 1
+
+
+def _is_about_a_file(error: BaseException) -> bool:
+  """Whether a path was wrong or a disk full: the message says it all."""
+  if isinstance(error, tf.errors.OpError):
+    return error.message.partition("\n")[0].endswith(_FILE_ERRORS)
+  return isinstance(error, OSError) and error.errno is not None
+
+
+def _show(error: BaseException) -> None:
+  """Prints the traceback without the files that started the script."""
+  shown = traceback.TracebackException.from_exception(error)
+  parts = [shown]
+  while parts:
+    part = parts.pop()
+    part.stack[:] = [frame for frame in part.stack if frame.filename not in _STARTERS]
+    parts += [inner for inner in (part.__cause__, part.__context__) if inner]
+  print("".join(shown.format()), end="", file=sys.stderr)

@@ -109,7 +109,13 @@ def test_what_imports_give(tmp_path):
   [
     ([], "Run a script of TensorFlow 1.x"),
     (["--chek", "x.py"], "--chek is no option of `bert tf1`. It knows --cwd, --seed and --check"),
+    (["-v", "x.py"], "-v is no option of `bert tf1`. It knows --cwd, --seed and --check"),
     (["--seed=one", "x.py"], "--seed=one: a whole number"),
+    (["--seed", "x.py"], "--seed=x.py: a whole number"),
+    ([""], "which script? bert tf1"),
+    (["-m"], "which script? bert tf1"),
+    (["-m", "no_such.module"], "-m no_such.module: no module no_such in "),
+    (["tests"], "tests is a folder: give a script in it, or -m MODULE"),
     (["--cwd=/no/such/folder", "x.py"], "--cwd=/no/such/folder: no such folder"),
     (["nothing.py"], "nothing.py: no such script in "),
     ([str(ROOT / "run_squad.py")], "is a script of this project and needs no 1.x"),
@@ -122,6 +128,15 @@ def test_a_wrong_command_line_is_refused_at_once(arguments, message, capsys, mon
   assert main(arguments) in (0, 2)
   out, err = capsys.readouterr()
   assert message in out + err
+
+
+def test_a_notebook_is_refused_at_once(tmp_path, capsys):
+  from bert.tf1.__main__ import main
+
+  (tmp_path / "a.ipynb").write_text("{}")
+  for arguments in (["a.ipynb"], ["--check", "a.ipynb"]):
+    assert main([f"--cwd={tmp_path}", *arguments]) == 2
+    assert "a.ipynb is a notebook. Run it where notebooks run" in capsys.readouterr().err
 
 
 @pytest.mark.ci
@@ -146,6 +161,17 @@ def test_kill_and_resume(tmp_path):
     assert f"INFO:tensorflow:{line}" in done.stderr
   assert done.stderr.count("Saving checkpoints for 20 into") == 1  # Each line once, not twice.
   assert "is deprecated" not in done.stderr  # No advice to move to 2.x.
+
+
+@pytest.mark.ci
+def test_ctrl_c_ends_training_in_one_line(tmp_path):
+  flags = [f"--output_dir={tmp_path}", "--do_train", "--train_until=12", "--signal=2"]
+  done = run_tf1(MINIATURE, *flags)
+  assert done.returncode == 130
+  assert done.stderr.endswith("\nInterrupted.\n")
+  assert "Traceback" not in done.stderr
+  state = (tmp_path / "checkpoint").read_text().splitlines()
+  assert state[0] == 'model_checkpoint_path: "model.ckpt-10"'
 
 
 @pytest.mark.ci
@@ -175,8 +201,83 @@ def test_how_a_script_ends(tmp_path, source, status, message):
   done = run_tf1(tmp_path / "script.py")
   assert done.returncode == status
   assert message in done.stderr
-  assert "bert/tf1" not in done.stderr  # Nobody needs to see how it was started.
+  for ours in ("bert/tf1", "runpy"):
+    assert ours not in done.stderr  # Nobody needs to see how it was started.
   assert done.stderr.count("Traceback") == (1 if "Zero" in message else 0)
+
+
+PRINT = "import tensorflow as tf\nprint(tf.VERSION)\n"
+ODD_SCRIPTS = {
+  # file -> bytes, exit status, what it writes at last
+  "Straße 1.py": (PRINT.encode(), 0, "1.15.5\n"),
+  "dos.py": (PRINT.replace("\n", "\r\n").encode(), 0, "1.15.5\n"),
+  "bom.py": (PRINT.encode("utf-8-sig"), 0, "1.15.5\n"),
+  "latin.py": ("# coding: latin-1\nprint('\xe9')\n".encode("latin-1"), 0, "\xe9\n"),
+  "link.py": (None, 0, "1.15.5\n"),
+  "empty.py": (b"", 0, ""),
+  "tabs.py": (b"if 1:\n\tx = 1\n        x = 2\n", 1, "tabs.py:3: inconsistent use of tabs and "),
+  "nul.py": (b"x = 1\n\0\n", 1, "nul.py:1: source code "),
+  "no_file.py": (b"\nopen('/no/such')\n", 1, "no_file.py:2: FileNotFoundError: [Errno 2] No such "),
+  "no_folder.py": (
+    b"import tensorflow as tf\n\ntf.gfile.MakeDirs('empty.py/x')\n",
+    1,
+    "no_folder.py:3: FailedPreconditionError: empty.py is not a directory\n",
+  ),
+  "flags.py": (
+    b"import tensorflow as tf\ntf.flags.DEFINE_string('name', None, '')\n"
+    b"tf.flags.mark_flag_as_required('name')\ntf.app.run(main=print)\n",
+    1,
+    "flags.py: flag --name=None: Flag --name must have a value other than None.\n",
+  ),
+  "missing.py": (
+    b"try:\n  1 / 0\nexcept ZeroDivisionError:\n  import no_such\n",
+    1,
+    "\nDuring handling of the above exception, another exception occurred:\n\n"
+    'Traceback (most recent call last):\n  File "missing.py", line 4, in <module>\n'
+    "    import no_such\nModuleNotFoundError: No module named 'no_such'\n",
+  ),
+}
+ONE_AFTER_ANOTHER = """
+import contextlib, io, json, sys
+from bert.tf1.__main__ import main
+for name in sys.argv[1:]:
+  text = io.StringIO()
+  with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
+    try:
+      status = main([name])
+    except SystemExit as exit:
+      status = exit.code
+  print(json.dumps([name, status, text.getvalue()]))
+"""
+
+
+@pytest.mark.ci
+def test_odd_scripts_run_or_are_refused_in_one_line(tmp_path):
+  (tmp_path / "real").mkdir()
+  (tmp_path / "real" / "s.py").write_text("from beside import VERSION\nprint(VERSION)\n")
+  (tmp_path / "real" / "beside.py").write_text("import tensorflow as tf\nVERSION = tf.VERSION\n")
+  (tmp_path / "link.py").symlink_to(pathlib.Path("real") / "s.py")
+  for name, (source, _, _) in ODD_SCRIPTS.items():
+    if source is not None:
+      (tmp_path / name).write_bytes(source)
+  done = subprocess.run(
+    [sys.executable, "-c", ONE_AFTER_ANOTHER, *ODD_SCRIPTS],
+    cwd=tmp_path,
+    env={**os.environ, "PYTHONPATH": str(ROOT)},
+    stdin=subprocess.DEVNULL,
+    capture_output=True,
+    text=True,
+  )
+  assert done.returncode == 0, done.stderr
+  results = [json.loads(line) for line in done.stdout.splitlines()]
+  assert len(results) == len(ODD_SCRIPTS)
+  for name, status, text in results:
+    _, wanted_status, wanted = ODD_SCRIPTS[name]
+    assert (name, status) == (name, wanted_status), text
+    assert wanted in text
+    assert text.count("\n") == 1 or name in ("missing.py", "empty.py"), text
+    assert "bert/tf1" not in text
+    assert "runpy" not in text
 
 
 @pytest.mark.ci

@@ -22,7 +22,8 @@ flags.DEFINE_bool("do_export", False, "Whether to export.")
 flags.DEFINE_bool("use_tpu", False, "Whether to use a TPU.")
 flags.DEFINE_integer("num_train_steps", 20, "Number of steps.")
 flags.DEFINE_integer("save_checkpoints_steps", 5, "Steps between checkpoints.")
-flags.DEFINE_string("train_until", "", "Stop the process with SIGKILL at this step.")
+flags.DEFINE_string("train_until", "", "Send the process a signal at this step.")
+flags.DEFINE_integer("signal", 9, "Which signal: SIGKILL, by default.")
 tf.flags.DEFINE_string("tpu_name", None, "Name of a TPU.")
 
 VOCAB_SIZE, HIDDEN_SIZE, LENGTH = 20, 8, 5
@@ -134,7 +135,7 @@ def model_fn_builder(init_checkpoint):
 
 
 class KillAt(tf.train.SessionRunHook):
-  """Ends the process as a crash would."""
+  """Ends the process as a crash or Ctrl-C would."""
 
   def __init__(self, step):
     self._step = step
@@ -144,7 +145,7 @@ class KillAt(tf.train.SessionRunHook):
 
   def after_run(self, run_context, run_values):
     if run_values.results >= self._step:
-      os.kill(os.getpid(), 9)
+      os.kill(os.getpid(), FLAGS.signal)
 
 
 def serving_input_receiver_fn():
