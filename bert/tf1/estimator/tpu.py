@@ -317,7 +317,10 @@ class TPUEstimator(Estimator):
     """The step as a resource variable, which only TPUEstimator made of it in 1.15."""
     del graph  # It is the default graph.
     with tf.variable_scope(tf.get_variable_scope(), use_resource=True):
-      return tf.train.create_global_step()
+      step = tf.train.create_global_step()
+    # An attribute that 1.15 does not know; left out of exports as long as it is the default.
+    step.handle.op._set_attr("debug_name", tf.AttrValue(s=b""))
+    return step
 
   def _call_input_fn(self, input_fn, mode):
     params = self.params

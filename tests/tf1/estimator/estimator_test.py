@@ -173,6 +173,7 @@ def test_tpu_estimator_counts_in_a_resource_variable(tmp_path):
   assert "global_step/Read/ReadVariableOp" in graph
   assert '"weight/read"' in graph
   assert not {"global_step/read", "weight/Read/ReadVariableOp"} & set(graph.split('"'))
+  assert '"global_step/"' not in graph  # TensorFlow Serving 1.x refuses a VarHandleOp's debug_name.
 
 
 def test_a_host_call_writes_its_summaries(tmp_path):
