@@ -10,8 +10,10 @@ from bert.tf1.estimator.early_stopping import (
   stop_if_no_increase_hook,
 )
 from bert.tf1.estimator.extenders import add_metrics
+from bert.tf1.estimator.in_memory import InMemoryEvaluatorHook
 
 __all__ = [
+  "InMemoryEvaluatorHook",
   "add_metrics",
   "make_early_stopping_hook",
   "read_eval_metrics",
@@ -25,7 +27,6 @@ _HEAD = "ready-made models are not here; write a model_fn for tf.estimator.Estim
 __getattr__ = unknown_name(
   __name__,
   {
-    "InMemoryEvaluatorHook": "evaluate between checkpoints by tf.estimator.train_and_evaluate.",
     "TowerOptimizer": "one device trains here: use the optimizer itself.",
     "replicate_model_fn": "one device trains here: use the model_fn itself.",
     **dict.fromkeys(("binary_classification_head", "multi_class_head", "regression_head"), _HEAD),

@@ -238,7 +238,7 @@ class Estimator:
       spec = self._call_model_fn(*inputs[:2], ModeKeys.EVAL, self.config)
       if self._warm_start_settings and not checkpoint_path:
         warm_start(self._warm_start_settings)
-      values, update = _metrics(spec)
+      values, update = metrics_of(spec)
       values["global_step"] = tf.train.get_global_step(graph)
       results = self._run_evaluation(
         spec, values, update, steps, [*inputs[2], *hooks, *spec.evaluation_hooks], checkpoint_path
@@ -494,7 +494,7 @@ def _checked_listeners(listeners) -> list:
   return list(listeners)
 
 
-def _metrics(spec: EstimatorSpec) -> tuple[dict, Any]:
+def metrics_of(spec: EstimatorSpec) -> tuple[dict, Any]:
   """The values of the metrics by name, with the mean loss, and one op that updates all."""
   metrics = dict(spec.eval_metric_ops)
   if "loss" in metrics:

@@ -8,9 +8,11 @@ from bert.tf1.estimator.early_stopping import (
   stop_if_no_decrease_hook,
   stop_if_no_increase_hook,
 )
+from bert.tf1.estimator.in_memory import InMemoryEvaluatorHook
 from bert.tf1.estimator.receivers import build_raw_supervised_input_receiver_fn
 
 __all__ = [
+  "InMemoryEvaluatorHook",
   "build_raw_supervised_input_receiver_fn",
   "make_early_stopping_hook",
   "stop_if_higher_hook",
@@ -19,7 +21,4 @@ __all__ = [
   "stop_if_no_increase_hook",
 ]
 
-__getattr__ = unknown_name(
-  __name__,
-  {"InMemoryEvaluatorHook": "evaluate between checkpoints by tf.estimator.train_and_evaluate."},
-)
+__getattr__ = unknown_name(__name__)

@@ -138,8 +138,8 @@ def test_wrong_arguments(estimator):
     stop(estimator, lambda: True, run_every_secs=None)
   with pytest.raises(TypeError, match=r"must have type `tf\.estimator\.Estimator`"):
     stop(3, lambda: True)
-  with pytest.raises(AttributeError, match="train_and_evaluate"):
-    experimental.InMemoryEvaluatorHook  # noqa: B018
+  with pytest.raises(AttributeError, match=r"did you mean .*make_early_stopping_hook"):
+    experimental.make_early_stop_hook  # noqa: B018
 
 
 def test_read_eval_metrics(tmp_path):
