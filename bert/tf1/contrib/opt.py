@@ -175,6 +175,63 @@ class LazyAdamOptimizer(tf.train.AdamOptimizer):
     )
 
 
+class LARSOptimizer(tf.train.MomentumOptimizer):
+  """Momentum with a rate for each variable, by the norms of the variable and its gradient.
+
+  Args:
+    learning_rate: the rate of all variables.
+    momentum: see `tf.train.MomentumOptimizer`.
+    weight_decay: added to the gradient, times the variable.
+    eeta: the rate's share of the ratio of the norms.
+    epsilon: added to the gradient's norm.
+    name: of the slots.
+    skip_list: parts of names of variables that get the plain rate and no decay.
+    use_nesterov: see `tf.train.MomentumOptimizer`.
+
+  Source: https://arxiv.org/abs/1708.03888.
+  """
+
+  def __init__(
+    self,
+    learning_rate,
+    momentum=0.9,
+    weight_decay=0.0001,
+    eeta=0.001,
+    epsilon=0.0,
+    name="LARSOptimizer",
+    skip_list=None,
+    use_nesterov=False,
+  ):
+    if momentum < 0.0:
+      raise ValueError(f"momentum should be positive: {momentum}")
+    super().__init__(learning_rate, momentum, name=name, use_nesterov=use_nesterov)
+    self._weight_decay, self._eeta, self._epsilon = weight_decay, eeta, epsilon
+    self._skip_list = skip_list
+
+  def _apply_dense(self, grad, var):
+    return self._scaled(grad, var, super()._apply_dense)
+
+  def _resource_apply_dense(self, grad, var):
+    return self._scaled(grad, var, super()._resource_apply_dense)
+
+  def _scaled(self, grad, var, apply):
+    """Applies the gradient times the variable's own rate: the slot holds it with the rate in it."""
+    rate = self._learning_rate_tensor
+    self._learning_rate_tensor = tf.ones_like(rate)
+    applied = apply(self._own_rate(grad, var, rate), var)
+    self._learning_rate_tensor = rate
+    return applied
+
+  def _own_rate(self, grad, var, rate):
+    if any(part in var.name for part in self._skip_list or ()):
+      return rate * grad
+    of_var, of_grad = tf.norm(var), tf.norm(grad)
+    ratio = self._eeta * of_var / (of_grad + self._weight_decay * of_var + self._epsilon)
+    is_known = tf.logical_and(of_var > 0, of_grad > 0)
+    rate *= tf.where(is_known, ratio, tf.ones_like(ratio))
+    return rate * (grad + self._weight_decay * var)
+
+
 def clip_gradients_by_global_norm(gradients_variables, clip_norm=20.0):
   """Returns the pairs of clipped gradient and variable, and the norm of all before."""
   gradients, variables = zip(*gradients_variables, strict=True)
