@@ -42,7 +42,7 @@ from bert.tf1.real import tf
 
 
 class _Int64List:
-  """`tf.train.Int64List`, also of NumPy's bools, as protobuf and NumPy of 2018 had it."""
+  """`tf.train.Int64List`, also of bools, as protobuf and NumPy of 2018 had it."""
 
   FromString = tf.train.Int64List.FromString
 
@@ -51,7 +51,8 @@ class _Int64List:
     try:
       return tf.train.Int64List(value=value)
     except TypeError:
-      return tf.train.Int64List(value=[int(v) if isinstance(v, np.bool_) else v for v in value])
+      bools = (bool, np.bool_)
+      return tf.train.Int64List(value=[int(v) if isinstance(v, bools) else v for v in value])
 
 
 # What the face gives in place of, or beside, compat.v1's; dots lead into namespaces.
