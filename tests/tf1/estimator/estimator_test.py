@@ -253,3 +253,17 @@ def test_the_count_waits_for_readers(resource):
 def test_wrong_arguments_say_so(tmp_path, call, message):
   with pytest.raises(Exception, match=message):
     call(make(tmp_path))
+
+
+def test_warm_start_takes_values_and_not_the_step(tmp_path):
+  trained = make(tmp_path / "first").train(input_fn, steps=5)
+  settings = tfe.WarmStartSettings(str(tmp_path / "first"), vars_to_warm_start="weight")
+  for start in (settings, str(tmp_path / "first"), trained.latest_checkpoint()):
+    config = tfe.RunConfig(model_dir=str(tmp_path / "second"))
+    params = {"batch_size": 4, "epochs": 1, "seen": []}
+    warm = tfe.Estimator(model_fn, config=config, params=params, warm_start_from=start)
+    results = warm.evaluate(input_fn)
+    np.testing.assert_allclose(results["error"], trained.evaluate(input_fn, steps=3)["error"])
+    assert results["global_step"] == 0
+  with pytest.raises(ValueError, match="must be a string or a WarmStartSettings"):
+    tfe.Estimator(model_fn, params=params, warm_start_from=3)
