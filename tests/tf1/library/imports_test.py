@@ -9,7 +9,7 @@ import importlib
 import pytest
 
 import bert.tf1
-import tokenization
+from bert import tokenization
 from bert.tf1.errors import NotAvailable
 from bert.tf1.library import modeling, optimization, run_classifier
 
