@@ -69,16 +69,13 @@ def test_each_checkpoint_is_evaluated_and_exported(tmp_path):
   assert tf.gfile.ListDirectory(final) == [exports[0].decode().removeprefix(f"{final}/")]
 
 
-@pytest.mark.parametrize(("throttle_secs", "evaluated"), [(0, [2, 4, 5]), (1000, [2, 5])])
-def test_the_first_and_the_last_checkpoint_are_evaluated_in_any_case(
-  tmp_path, throttle_secs, evaluated
-):
+def test_the_first_and_the_last_checkpoint_are_evaluated_in_any_case(tmp_path):
   exporter = Watched()
-  evaluation = tfe.EvalSpec(input_fn, steps=1, exporters=exporter, throttle_secs=throttle_secs)
+  evaluation = tfe.EvalSpec(input_fn, steps=1, exporters=exporter, throttle_secs=1000)
   tfe.train_and_evaluate(
     estimator_of(tmp_path, save_checkpoints_steps=2), tfe.TrainSpec(input_fn, 5), evaluation
   )
-  assert [call[1] for call in exporter.calls] == [f"model.ckpt-{step}" for step in evaluated]
+  assert [call[1] for call in exporter.calls] == ["model.ckpt-2", "model.ckpt-5"]
 
 
 def test_a_trained_model_is_neither_trained_nor_evaluated(tmp_path):
