@@ -255,6 +255,21 @@ def test_workers_of_the_command_beside_foreign_modules(installation, foreign_fol
 
 
 @pytest.mark.ci
+def test_a_script_of_tensorflow_1_beside_its_own_package_bert(installation, tmp_path):
+  (tmp_path / "bert").mkdir()
+  (tmp_path / "bert" / "own.py").write_text("import tensorflow as tf\nVERSION = tf.VERSION\n")
+  (tmp_path / "script.py").write_text(
+    "import tensorflow as tf\nfrom bert import own\nimport modeling\n"
+    "print(own.VERSION, tf.contrib.layers.__name__, modeling.__name__)\n"
+  )
+  done = installation.run_command("tf1", "--check", "script.py", folder=tmp_path)
+  assert "0 not there" in done.stdout, done.stdout + done.stderr
+  done = installation.run_command("tf1", "script.py", folder=tmp_path)
+  expected = "1.15.5 bert.tf1.contrib.layers bert.tf1.library.modeling\n"
+  assert done.stdout == expected, done.stderr
+
+
+@pytest.mark.ci
 def test_a_namesake_in_the_same_folder_is_named_at_import(tmp_path):
   installation = installations.installed("wheel", tmp_path / "env")
   other = installation.site_packages / "bert_tensorflow-1.0.4.dist-info"
