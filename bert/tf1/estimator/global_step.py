@@ -33,12 +33,20 @@ def count_after_readers(graph: tf.Graph, loss: tf.Tensor | None = None) -> None:
   users = [op for output in handle.outputs for op in output.consumers()]
   # The initializer assigns too, and belongs to no step.
   counts = [op for op in users if op.type in _COUNTS and op is not variable.initializer]
-  readers = {op for op in _readers(handle) if op.type not in _COUNTS}
+  readers = {op for op in _readers(handle) if op.type not in _COUNTS and not _acts(op)}
   if loss is not None:
     readers.add(loss.op)
   for count in counts:
     later = _descendants(count)
     count._add_control_inputs([op for op in readers if op not in later and op not in counts])
+
+
+def _acts(op: tf.Operation) -> bool:
+  """Whether running `op` does more than compute: a Saver's op writes a file, a print a line.
+
+  Such an op is no part of each step, and what the count waits for always runs.
+  """
+  return op.op_def.is_stateful and not op.type.endswith("ReadVariableOp")
 
 
 def _readers(source: tf.Operation) -> Iterable[tf.Operation]:

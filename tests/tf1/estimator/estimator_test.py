@@ -217,6 +217,24 @@ def test_use_tpu_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("resource", [False, True])
+def test_the_count_runs_neither_savers_nor_prints(resource, tmp_path, monkeypatch, capfd):
+  monkeypatch.chdir(tmp_path)  # A Saver's op writes to "model" if nobody gives it a path.
+  with tf.Graph().as_default() as graph, tf.variable_scope("", use_resource=resource):
+    step = tf.train.create_global_step()
+    tf.train.Saver()
+    tf.train.Saver(sharded=True)
+    tf.print("a line", step)
+    count = tf.group(step.assign(step + 1))
+    count_after_readers(graph)
+    with tf.Session() as session:
+      session.run(tf.global_variables_initializer())
+      session.run(count)
+      assert session.run(step) == 1
+  assert os.listdir(tmp_path) == []
+  assert "a line" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("resource", [False, True])
 def test_the_count_waits_for_readers(resource):
   with tf.Graph().as_default() as graph, tf.variable_scope("", use_resource=resource):
     step = tf.train.create_global_step()
