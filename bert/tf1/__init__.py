@@ -29,7 +29,7 @@ def _loaded() -> Any:
   """
   global _face
   if _face is None:
-    import bert.tf1.face
+    import bert.tf1.face  # noqa: F401  (while it loads, this does nothing)
 
     face = sys.modules["bert.tf1.face"]
     _face = face if hasattr(face, "lookup") else None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 
-class NotAvailable(AttributeError):
+class NotAvailableError(AttributeError):
   """A name of TensorFlow 1.x that cannot be had; the message says what to do instead.
 
   An AttributeError, so that `hasattr(tf, ...)` answers False. (Python lets no class be an
@@ -15,7 +15,9 @@ class NotAvailable(AttributeError):
   """
 
 
-def missing(owner: str, name: str, known: Iterable[str], remedy: str | None = None) -> NotAvailable:
+def missing(
+  owner: str, name: str, known: Iterable[str], remedy: str | None = None
+) -> NotAvailableError:
   """The error for `owner.name`, such as `tf.contrib.crf` and `crf_decod`.
 
   Args:
@@ -34,7 +36,7 @@ def missing(owner: str, name: str, known: Iterable[str], remedy: str | None = No
       if len(known) <= 60
       else "see docs/forks.md for what is there."
     )
-  return NotAvailable(f"{owner}.{name} is not available on this TensorFlow: {remedy}")
+  return NotAvailableError(f"{owner}.{name} is not available on this TensorFlow: {remedy}")
 
 
 def _is_public(name: str, value: object) -> bool:

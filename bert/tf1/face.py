@@ -85,7 +85,7 @@ def lookup(name: str) -> Any:
   """The value of `tf.NAME`.
 
   Raises:
-    NotAvailable: 1.15 has no such name, or it cannot be had; the message says what to do.
+    NotAvailableError: 1.15 has no such name, or it cannot be had; the message says what to do.
   """
   if name in INTERNAL:
     return importlib.import_module(f"tensorflow.{name}")

@@ -17,7 +17,7 @@ from typing import Any
 
 from bert import tokenization
 from bert.tf1 import python2018
-from bert.tf1.errors import NotAvailable
+from bert.tf1.errors import NotAvailableError
 from bert.tf1.face import INTERNAL, Namespace
 from bert.tf1.library import (
   hub,
@@ -47,7 +47,7 @@ _real_import_module = importlib.import_module
 _face: Any = None
 
 
-class NotImportable(ImportError):
+class NotImportableError(ImportError):
   """A module or name of TensorFlow 1.x that cannot be imported; the message says what to do."""
 
 
@@ -163,7 +163,7 @@ def of_bert(name, globals, locals, fromlist):
   wanted = [rest] if rest else list(fromlist or ())
   for part in wanted:
     if part in _SCRIPTS:
-      raise NotImportable(
+      raise NotImportableError(
         f"bert.{part} cannot be imported by a script of TensorFlow 1.x: {part}.py of this project "
         f"is written for TensorFlow 2. Put the original's {part}.py beside your script and write "
         f"`import {part}`.",
@@ -192,8 +192,8 @@ def _tensorflow(name: str, fromlist) -> Any:
       found.python = PartFiles(found, 0)  # `import tensorflow.contrib.crf.python... as x` asks so.
     try:
       found = getattr(found, part)
-    except NotAvailable as error:
-      raise NotImportable(str(error), name=name) from None
+    except NotAvailableError as error:
+      raise NotImportableError(str(error), name=name) from None
   _check_names(found, name, fromlist)
   return found if fromlist else _face
 
@@ -204,8 +204,8 @@ def _check_names(module: Any, name: str, fromlist) -> None:
     if wanted != "*":
       try:
         getattr(module, wanted)
-      except NotAvailable as error:
-        raise NotImportable(str(error), name=name) from None
+      except NotAvailableError as error:
+        raise NotImportableError(str(error), name=name) from None
       except AttributeError:
         pass
 
@@ -215,7 +215,7 @@ def _internal(name: str, fromlist) -> Any:
   try:
     module = _real_import_module(name)
   except ModuleNotFoundError as error:
-    raise NotImportable(
+    raise NotImportableError(
       f"{name} is not available on this TensorFlow: it is no public name, and its file is gone. "
       "Import the public name (tf....) instead."
     ) from error
@@ -224,7 +224,7 @@ def _internal(name: str, fromlist) -> Any:
       try:
         _real_import_module(f"{name}.{wanted}")
       except ModuleNotFoundError:
-        raise NotImportable(
+        raise NotImportableError(
           f"{name}.{wanted} is not available on this TensorFlow: it is no public name, and it is "
           "gone. Use the public name (tf....) instead."
         ) from None

@@ -11,7 +11,7 @@ from absl import flags
 
 import bert.tf1
 from bert.tf1 import importing, seeds
-from bert.tf1.errors import NotAvailable
+from bert.tf1.errors import NotAvailableError
 from bert.tf1.real import tf
 
 # Files whose lines in a traceback say nothing about the script.
@@ -70,7 +70,7 @@ def _explain(error: BaseException, target: str) -> int:
   frames = traceback.extract_tb(error.__traceback__)
   own = [frame for frame in frames if importing.is_script_file(frame.filename)]
   place = f"{own[-1].filename}:{own[-1].lineno}: " if own else ""
-  if isinstance(error, (NotAvailable, importing.NotImportable)):
+  if isinstance(error, (NotAvailableError, importing.NotImportableError)):
     print(f"{place}{error}", file=sys.stderr)
   elif isinstance(error, SyntaxError):
     where = f"{error.filename or target}:{error.lineno or 1}"

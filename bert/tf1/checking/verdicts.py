@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import bert.tf1
 from bert.tf1.checking.differences import DIFFERENCES
 from bert.tf1.checking.uses import Use
-from bert.tf1.errors import NotAvailable, missing
+from bert.tf1.errors import NotAvailableError, missing
 from bert.tf1.face import INTERNAL
 from bert.tf1.importing import LIBRARY, PartFiles, of_bert
 from bert.tf1.library import hub
@@ -164,7 +164,7 @@ def _part(value: Any, name: str, owner: str) -> Any:
     return PartFiles(value, 0)
   try:
     return getattr(value, name)
-  except NotAvailable:
+  except NotAvailableError:
     raise
   except AttributeError:
     module = getattr(value, "__name__", "") if isinstance(value, types.ModuleType) else ""

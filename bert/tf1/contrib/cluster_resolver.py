@@ -1,6 +1,6 @@
 """`tf.contrib.cluster_resolver`: finding TPUs, of which there are none here."""
 
-from bert.tf1.errors import NotAvailable, unknown_name
+from bert.tf1.errors import NotAvailableError, unknown_name
 from bert.tf1.real import tf
 
 SimpleClusterResolver = tf.distribute.cluster_resolver.SimpleClusterResolver
@@ -10,12 +10,12 @@ class TPUClusterResolver:
   """Refuses to look for a TPU: scripts make one only if --use_tpu is given.
 
   Raises:
-    NotAvailable: always.
+    NotAvailableError: always.
   """
 
   def __init__(self, tpu=None, zone=None, project=None, **kwargs):
     del zone, project, kwargs
-    raise NotAvailable(
+    raise NotAvailableError(
       f"TPUClusterResolver({tpu!r}): there is no TPU support here. Leave --use_tpu and --tpu_name "
       "out: the CPU or a GPU is used."
     )

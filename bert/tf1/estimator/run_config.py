@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorflow.python.util import function_utils
 
-from bert.tf1.errors import NotAvailable
+from bert.tf1.errors import NotAvailableError
 from bert.tf1.real import tf
 
 _NOT_GIVEN = object()
@@ -58,7 +58,7 @@ class RunConfig:
     session_creation_timeout_secs: how long to wait for a session.
 
   Raises:
-    NotAvailable: a distribution strategy of several replicas, or a cluster in the environment
+    NotAvailableError: a distribution strategy of several replicas, or a cluster in the environment
       variable TF_CONFIG.
     ValueError: a number out of range, or steps and seconds between checkpoints at once.
 
@@ -110,7 +110,7 @@ class RunConfig:
       session_creation_timeout_secs=session_creation_timeout_secs,
     )
     if len(cluster.get("cluster", {})) > 1 or len(cluster.get("cluster", {}).get("worker", [])) > 1:
-      raise NotAvailable(
+      raise NotAvailableError(
         "TF_CONFIG names a cluster; here an Estimator of 1.x runs in one process. Unset TF_CONFIG."
       )
     self.task_type = cluster.get("task", {}).get("type", TaskType.WORKER)
@@ -178,7 +178,7 @@ def _check(settings) -> None:
   for name in ("train_distribute", "eval_distribute", "experimental_distribute"):
     strategy = settings.get(name)
     if strategy is not None and getattr(strategy, "num_replicas_in_sync", None) != 1:
-      raise NotAvailable(
+      raise NotAvailableError(
         f"RunConfig({name}={strategy!r}) is not available: here an Estimator of 1.x runs in "
         "one process, on all its cores or on one GPU. Leave it out."
       )

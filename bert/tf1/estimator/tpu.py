@@ -9,7 +9,7 @@ import inspect
 
 from tensorflow.python.ops import summary_ops_v2
 
-from bert.tf1.errors import NotAvailable, unknown_name
+from bert.tf1.errors import NotAvailableError, unknown_name
 from bert.tf1.estimator import run_config
 from bert.tf1.estimator.estimator import Estimator, loss_logger
 from bert.tf1.estimator.inputs_of import accepted_arguments, call_input_fn
@@ -274,7 +274,7 @@ class TPUEstimator(Estimator):
     export_saved_model_api_version: of TPUs; accepted and not used.
 
   Raises:
-    NotAvailable: use_tpu is true.
+    NotAvailableError: use_tpu is true.
     ValueError: `batch_size` in params.
 
   Source: tf.contrib.tpu.TPUEstimator of TensorFlow 1.15, with use_tpu=False.
@@ -301,7 +301,7 @@ class TPUEstimator(Estimator):
     del batch_axis, eval_on_tpu, export_to_tpu, export_to_cpu
     del embedding_config_spec, export_saved_model_api_version
     if use_tpu:
-      raise NotAvailable(f"TPUEstimator(use_tpu=True): {_NO_TPU}")
+      raise NotAvailableError(f"TPUEstimator(use_tpu=True): {_NO_TPU}")
     if config is None or not isinstance(config, RunConfig):
       raise ValueError("`config` must be provided with type `tpu_config.RunConfig`")
     if params is not None and "batch_size" in params:

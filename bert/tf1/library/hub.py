@@ -4,7 +4,7 @@ import types
 import warnings
 from collections.abc import Callable
 
-from bert.tf1.errors import NotAvailable
+from bert.tf1.errors import NotAvailableError
 
 # What tensorflow_hub had for modules in the format of TensorFlow 1, up to its version 0.12.
 _DROPPED = {
@@ -15,9 +15,9 @@ _DROPPED = {
 }
 
 
-def not_available(name: str) -> NotAvailable:
+def not_available(name: str) -> NotAvailableError:
   """The error for a name, such as `hub.Module`, that needs modules of TensorFlow 1's format."""
-  return NotAvailable(
+  return NotAvailableError(
     f"{name} is not available on this TensorFlow: tensorflow_hub has dropped modules of TensorFlow "
     "1's format. Build the model from its checkpoint instead: modeling.BertModel with "
     "bert_config.json, and tf.train.init_from_checkpoint with bert_model.ckpt; or the script "

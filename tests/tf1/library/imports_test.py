@@ -10,7 +10,7 @@ import pytest
 
 import bert.tf1
 from bert import tokenization
-from bert.tf1.errors import NotAvailable
+from bert.tf1.errors import NotAvailableError
 from bert.tf1.library import modeling, optimization, run_classifier
 
 
@@ -49,11 +49,12 @@ def test_the_names_of_the_package_bert_tensorflow(cell):
 
 def test_other_names_of_this_package_stay(cell):
   names = cell(
-    "import bert.tf1\nfrom bert import tf1, modeling\nfrom bert.tf1.errors import NotAvailable\n"
+    "import bert.tf1\nfrom bert import tf1, modeling\n"
+    "from bert.tf1.errors import NotAvailableError\n"
   )
   assert names["bert"].tf1 is names["tf1"] is bert.tf1
   assert names["modeling"] is modeling
-  assert names["NotAvailable"] is NotAvailable
+  assert names["NotAvailableError"] is NotAvailableError
 
 
 def test_what_has_no_twin_says_what_to_do(cell):
@@ -70,7 +71,7 @@ def test_what_has_no_twin_says_what_to_do(cell):
     "from bert import run_classifier_with_tfhub as r\nr.model_fn_builder\n",
     "import tensorflow_hub as hub\nassert hub.load and hub.__version__\nhub.Module('x')\n",
   ):
-    with pytest.raises(NotAvailable, match=r"hub\.Module.* --init_checkpoint"):
+    with pytest.raises(NotAvailableError, match=r"hub\.Module.* --init_checkpoint"):
       cell(code)
   with pytest.raises(ImportError, match="no_such_name"):
     cell("from bert.modeling import no_such_name")
