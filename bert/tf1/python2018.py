@@ -8,22 +8,27 @@ import base64
 import builtins
 import collections
 import collections.abc
+import configparser
 import fractions
 import functools
 import html
 import html.parser
-import importlib
+import importlib.abc
+import importlib.util
 import inspect
 import json
 import math
 import os
 import pickle
 import random
+import shlex
 import sys
 import threading
 import time
+import types
 import unittest
 import warnings
+import xml.etree.ElementTree
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +56,11 @@ def supply() -> tuple[str, ...]:
     setattr(owner, name, value)
   # The functions of the module are methods of one object.
   random.sample, random.shuffle = random._inst.sample, random._inst.shuffle
+  # What later versions say of "\\W", and of distutils, in scripts that are correct as they are.
+  warnings.filterwarnings("ignore", r".*invalid escape sequence", SyntaxWarning)
+  warnings.filterwarnings("ignore", "distutils Version classes are deprecated")
+  if _GoneModules not in sys.meta_path:
+    sys.meta_path.append(_GoneModules)
   return tuple(f"{_name(owner)}.{name}" for owner, names in _MISSING.items() for name in names)
 
 
@@ -65,6 +75,29 @@ def _getargspec(function: Callable) -> ArgSpec:
   if spec.kwonlyargs or spec.annotations:
     raise ValueError("Function has keyword-only parameters or annotations")
   return ArgSpec(spec.args, spec.varargs, spec.varkw, spec.defaults)
+
+
+class _GoneModules(importlib.abc.Loader):
+  """Finds modules of old Python where nobody else does: a script's own of that name wins."""
+
+  @staticmethod
+  def find_spec(fullname: str, path: Any = None, target: Any = None) -> Any:
+    """See `importlib.abc.MetaPathFinder`."""
+    if fullname in _MODULES:
+      return importlib.util.spec_from_loader(fullname, _GoneModules())
+    return None
+
+  def exec_module(self, module: types.ModuleType) -> None:
+    """Fills the module."""
+    vars(module).update(_MODULES[module.__name__])
+
+
+def _load_source(name: str, pathname: str, file: Any = None) -> types.ModuleType:
+  """`imp.load_source`, gone since Python 3.12."""
+  spec = importlib.util.spec_from_file_location(name, pathname)
+  sys.modules[name] = module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return module
 
 
 def _in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) -> np.ndarray:
@@ -199,6 +232,8 @@ _GONE: dict[Any, dict[str, Any]] = {
     "xrange": range,
   },
   collections: _ABSTRACT,
+  configparser: {"SafeConfigParser": configparser.ConfigParser},
+  configparser.RawConfigParser: {"readfp": configparser.RawConfigParser.read_file},
   np: _NUMPY,
   base64: {"encodestring": base64.encodebytes, "decodestring": base64.decodebytes},
   fractions: {"gcd": math.gcd},
@@ -220,6 +255,16 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
   (random.Random, "sample", _sample),
   (random.Random, "shuffle", _shuffle),
 )
+
+
+# Modules that are gone, with what scripts use of them.
+_MODULES: dict[str, dict[str, Any]] = {
+  "imp": {"reload": importlib.reload, "load_source": _load_source},
+  "pipes": {"quote": shlex.quote},
+  "xml.etree.cElementTree": {
+    name: getattr(xml.etree.ElementTree, name) for name in xml.etree.ElementTree.__all__
+  },
+}
 
 
 def _missing() -> dict[Any, dict[str, Any]]:

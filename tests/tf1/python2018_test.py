@@ -6,14 +6,17 @@ The expected values were printed by Python 3.7.16 with NumPy 1.18.5.
 import base64
 import builtins
 import collections
+import configparser
 import fractions
 import html.parser
+import importlib
 import inspect
 import json
 import random
 import sys
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -96,6 +99,28 @@ def test_python_has_its_old_names():
   spec = inspect.getargspec(lambda a, b=1, *c, **d: 0)
   assert spec == (["a", "b"], "c", "d", (1,))
   assert repr(spec) == "ArgSpec(args=['a', 'b'], varargs='c', keywords='d', defaults=(1,))"
+
+
+def test_python_has_its_old_modules(tmp_path):
+  imp, pipes, element_tree = map(
+    importlib.import_module, ("imp", "pipes", "xml.etree.cElementTree")
+  )
+  assert element_tree.fromstring("<a><b/></a>").find("b").tag == "b"
+  assert pipes.quote("a b") == "'a b'"
+  (tmp_path / "part.py").write_text("X = 3\n")
+  assert imp.load_source("part_of_a_test", str(tmp_path / "part.py")).X == 3
+  assert sys.modules.pop("part_of_a_test").X == 3
+  parser = configparser.SafeConfigParser()
+  parser.readfp(["[a]", "b = 1"])
+  assert parser.getint("a", "b") == 1
+
+
+def test_an_escape_of_old_draws_no_warning():
+  with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("default", SyntaxWarning)
+    python2018.supply()
+    assert eval(compile(r"'\W'", "a_script.py", "eval")) == r"\W"
+  assert not [warning for warning in seen if warning.category is SyntaxWarning]
 
 
 def test_python_has_the_names_of_2_7():
