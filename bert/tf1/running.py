@@ -75,8 +75,9 @@ def _explain(error: BaseException, target: str) -> int:
   elif isinstance(error, SyntaxError):
     where = f"{error.filename or target}:{error.lineno or 1}"
     print(f"{where}: {error.msg}. {_PYTHON_2}", file=sys.stderr)
-  elif isinstance(error, ImportError) and not own:  # What `-m` names is not there.
-    print(f"bert tf1: {error}", file=sys.stderr)
+  elif isinstance(error, (ImportError, ValueError)) and not own:
+    # What `-m` names is not there; or a file with null bytes, before Python 3.12.
+    print(f"{target}: {error}", file=sys.stderr)
   elif isinstance(error, flags.Error):
     print(f"{target}: {error}", file=sys.stderr)
   elif _is_about_a_file(error):
