@@ -22,7 +22,8 @@ hypothesis.settings.load_profile("any machine")
 # They need packages of their own.
 collect_ignore = ["system/atheris_fuzz.py", "kit/transformers_peer.py"]
 if os.environ.get("BERT_TF1_TESTS") != "1":
-  collect_ignore.append("tf1")  # A process of their own, see tests/tf1_test.py.
+  # A process of their own, see tests/tf1_test.py.
+  collect_ignore += ["tf1", "kit/tf1_graphs.py"]
 
 
 def _shared(folder: str) -> pathlib.Path:
