@@ -108,6 +108,7 @@ def test_what_is_said(estimator, log):
   ]
 
 
+@pytest.mark.ci
 def test_training_ends_and_the_checkpoint_says_so(estimator, tmp_path):
   other = tmp_path / "other"
   record(other, RECORDED)
@@ -150,6 +151,7 @@ def test_read_eval_metrics(tmp_path):
   assert list(read(str(tmp_path)).items()) == [(1, {"acc": 0.25, "loss": 2.0}), (3, {"acc": 0.5})]
 
 
+@pytest.mark.ci
 def test_add_metrics(estimator):
   more = add_metrics(estimator, lambda predictions: {"q": tf.metrics.mean(predictions["w"])})
   more.train(input_fn, steps=2)

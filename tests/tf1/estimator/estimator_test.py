@@ -273,6 +273,7 @@ def test_wrong_arguments_say_so(tmp_path, call, message):
     call(make(tmp_path))
 
 
+@pytest.mark.ci
 def test_warm_start_takes_values_and_not_the_step(tmp_path):
   trained = make(tmp_path / "first").train(input_fn, steps=5)
   settings = tfe.WarmStartSettings(str(tmp_path / "first"), vars_to_warm_start="weight")

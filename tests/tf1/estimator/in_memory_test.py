@@ -37,6 +37,7 @@ def losses(folder) -> list[tuple[int, float]]:
   ]
 
 
+@pytest.mark.ci
 def test_evaluations_come_every_n_steps(tmp_path):
   estimator = tfe.Estimator(model_fn, str(tmp_path))
   hooks = [

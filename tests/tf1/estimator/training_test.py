@@ -69,6 +69,7 @@ def test_each_checkpoint_is_evaluated_and_exported(tmp_path):
   assert tf.gfile.ListDirectory(final) == [exports[0].decode().removeprefix(f"{final}/")]
 
 
+@pytest.mark.ci
 def test_the_first_and_the_last_checkpoint_are_evaluated_in_any_case(tmp_path):
   exporter = Watched()
   evaluation = tfe.EvalSpec(input_fn, steps=1, exporters=exporter, throttle_secs=1000)

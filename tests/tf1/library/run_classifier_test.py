@@ -277,6 +277,7 @@ def test_batches_from_memory_and_from_a_file(drop, tokenizer, tmp_path):
       np.testing.assert_array_equal(array, batch[name])
 
 
+@pytest.mark.ci
 def test_training_batches_never_end(tokenizer):
   features = run_classifier.convert_examples_to_features([example("a")], ["0"], 4, tokenizer)
   dataset = run_classifier.input_fn_builder(features, 4, True, False)({"batch_size": 3})
@@ -296,6 +297,7 @@ def spec_of(mode, checkpoint=None, use_tpu=False):
   return model_fn(batch, None, mode, {})
 
 
+@pytest.mark.ci
 def test_specs_of_the_model_function(started):
   with tf.Graph().as_default():
     training = spec_of(ModeKeys.TRAIN)
@@ -316,6 +318,7 @@ def test_specs_of_the_model_function(started):
   assert values == pytest.approx({"eval_accuracy": 1.0, "eval_loss": per_example[0]})
 
 
+@pytest.mark.ci
 def test_variables_start_from_a_checkpoint(tmp_path, started):
   spec_of(ModeKeys.PREDICT)
   checkpoint = tf.train.Saver().save(started(), str(tmp_path / "model.ckpt"))
