@@ -510,6 +510,7 @@ def test_importing_is_cheap():
   assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
+@pytest.mark.ci
 def test_help_and_the_command_as_first_word(model):
   command = [sys.executable, ROOT / "convert_checkpoint.py"]
   done = subprocess.run([*command, "--help"], capture_output=True, text=True, check=False)

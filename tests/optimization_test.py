@@ -337,7 +337,9 @@ def test_bias_correction_makes_the_first_step_the_full_rate():
   np.testing.assert_allclose(store.variables["bias"], [0.9], rtol=1e-3)
 
 
-@pytest.mark.parametrize(("head", "count"), [("classifier", 604), ("pretraining", 619)])
+@pytest.mark.parametrize(
+  ("head", "count"), [pytest.param("classifier", 604, marks=pytest.mark.ci), ("pretraining", 619)]
+)
 def test_a_training_checkpoint_of_base_has_as_many_variables_as_the_originals(head, count):
   config = BertConfig.from_name("uncased_L-12_H-768_A-12")
   config.hidden_size, config.intermediate_size, config.vocab_size = 12, 48, 50

@@ -9,6 +9,8 @@ import pytest
 from bert.tf1.contrib import metrics
 from bert.tf1.real import tf
 
+pytestmark = pytest.mark.ci
+
 
 class Fed:
   """Placeholders of 6 predictions, labels and weights, and three batches to feed."""

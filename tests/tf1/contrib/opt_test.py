@@ -11,6 +11,8 @@ from bert.tf1.contrib import mixed_precision as scaling
 from bert.tf1.contrib import opt
 from bert.tf1.real import tf
 
+pytestmark = pytest.mark.ci
+
 # The optimizer, whether the gradient of v is sparse (rows 0 twice, and 2), v and b after 4 steps.
 CASES = [
   (

@@ -9,6 +9,8 @@ from bert.tf1.contrib import cudnn_rnn, rnn
 from bert.tf1.real import tf
 from tests.kit.tf1_graphs import describe, waves
 
+pytestmark = pytest.mark.ci
+
 LENGTHS = [0, 1, 3]
 
 

@@ -11,6 +11,8 @@ from bert.tf1.contrib import estimator as contrib_estimator
 from bert.tf1.estimator import Estimator, EstimatorSpec, add_metrics, experimental
 from bert.tf1.real import tf
 
+pytestmark = pytest.mark.ci
+
 RECORDED = [(1, 0.5), (2, 0.6), (3, 0.6), (4, 0.55), (5, 0.58)]
 EACH_STEP = dict(run_every_secs=None, run_every_steps=1)
 

@@ -13,6 +13,8 @@ from bert.tf1 import estimator as tfe
 from bert.tf1.estimator import tpu
 from bert.tf1.real import tf
 
+pytestmark = pytest.mark.ci
+
 X = np.linspace(-1, 1, 20).reshape(10, 2).astype(np.float32)
 Y = (X @ [[2.0], [-1.0]]).astype(np.float32)
 
