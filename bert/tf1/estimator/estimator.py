@@ -127,11 +127,8 @@ class Estimator:
     if steps is not None or max_steps is not None:
       hooks.append(tf.train.StopAtStepHook(steps, max_steps))
     with tf.Graph().as_default() as graph, graph.device(self._config.device_fn):
-      self._seed(graph)
-      step = self._create_and_assert_global_step(graph)
-      inputs = self._get_features_and_labels_from_input_fn(input_fn, ModeKeys.TRAIN)
-      spec = self._call_model_fn(*inputs[:2], ModeKeys.TRAIN, self.config)
-      loss = self._train_graph(graph, spec, inputs[2] + hooks, step, saving_listeners)
+      spec, input_hooks = self._build_graph(graph, input_fn, ModeKeys.TRAIN)
+      loss = self._train_graph(graph, spec, input_hooks + hooks, saving_listeners)
     tf.logging.info("Loss for final step: %s.", loss)
     return self
 
@@ -141,9 +138,10 @@ class Estimator:
       return 0
     return int(tf.train.load_variable(checkpoint, "global_step"))
 
-  def _train_graph(self, graph, spec, hooks, step, saving_listeners):
+  def _train_graph(self, graph, spec, hooks, saving_listeners):
     """Runs the steps of a finished graph; returns the last loss."""
     config = self._config
+    step = tf.train.get_global_step(graph)
     if self._warm_start_settings:
       warm_start(self._warm_start_settings)
     if not any(summary.op.name == "loss" for summary in tf.get_collection(tf.GraphKeys.SUMMARIES)):
@@ -225,23 +223,15 @@ class Estimator:
     """
     _check_positive(steps=steps)
     hooks = _checked_hooks(hooks)
-    checkpoint_path = checkpoint_path or self.latest_checkpoint()
-    if not checkpoint_path:
-      tf.logging.info(
-        "Could not find trained model in model_dir: %s, running initialization to evaluate.",
-        self._model_dir,
-      )
+    checkpoint_path = self._checkpoint_to("evaluate", checkpoint_path)
     with tf.Graph().as_default() as graph, graph.device(self._config.device_fn):
-      self._seed(graph)
-      self._create_and_assert_global_step(graph)
-      inputs = self._get_features_and_labels_from_input_fn(input_fn, ModeKeys.EVAL)
-      spec = self._call_model_fn(*inputs[:2], ModeKeys.EVAL, self.config)
+      spec, input_hooks = self._build_graph(graph, input_fn, ModeKeys.EVAL)
       if self._warm_start_settings and not checkpoint_path:
         warm_start(self._warm_start_settings)
       values, update = metrics_of(spec)
       values["global_step"] = tf.train.get_global_step(graph)
       results = self._run_evaluation(
-        spec, values, update, steps, [*inputs[2], *hooks, *spec.evaluation_hooks], checkpoint_path
+        spec, values, update, steps, [*input_hooks, *hooks, *spec.evaluation_hooks], checkpoint_path
       )
       write_summaries(self.eval_dir(name), results, checkpoint_path)
     return results
@@ -261,6 +251,17 @@ class Estimator:
           tf.logging.info("Evaluation [%d/%d]", done, steps)
     tf.logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S", time.gmtime()))
     return final.final_ops_values
+
+  def _checkpoint_to(self, purpose: str, checkpoint_path: str | None) -> str | None:
+    """The checkpoint that is asked for, or else the newest; says so if there is none."""
+    checkpoint_path = checkpoint_path or self.latest_checkpoint()
+    if not checkpoint_path:
+      tf.logging.info(
+        "Could not find trained model in model_dir: %s, running initialization to %s.",
+        self._model_dir,
+        purpose,
+      )
+    return checkpoint_path
 
   def _session(self, scaffold, checkpoint_path, hooks):
     if checkpoint_path and not (scaffold.saver or tf.get_collection(tf.GraphKeys.SAVERS)):
@@ -293,19 +294,9 @@ class Estimator:
       ValueError: predictions of a batch that differ in length, or keys that are not there.
     """
     hooks = _checked_hooks(hooks)
-    checkpoint_path = checkpoint_path or self.latest_checkpoint()
-    if not checkpoint_path:
-      tf.logging.info(
-        "Could not find trained model in model_dir: %s, running initialization to predict.",
-        self._model_dir,
-      )
+    checkpoint_path = self._checkpoint_to("predict", checkpoint_path)
     with tf.Graph().as_default() as graph, graph.device(self._config.device_fn):
-      self._seed(graph)
-      self._create_and_assert_global_step(graph)
-      features, _, input_hooks = self._get_features_and_labels_from_input_fn(
-        input_fn, ModeKeys.PREDICT
-      )
-      spec = self._call_model_fn(features, None, ModeKeys.PREDICT, self.config)
+      spec, input_hooks = self._build_graph(graph, input_fn, ModeKeys.PREDICT)
       if self._warm_start_settings and not checkpoint_path:
         warm_start(self._warm_start_settings)
       predictions = _selected(spec.predictions, predict_keys)
@@ -379,6 +370,18 @@ class Estimator:
 
   # --- graphs; the names with an underscore are those that subclasses of 1.15 override ---
 
+  def _build_graph(self, graph: tf.Graph, input_fn, mode: str) -> tuple[EstimatorSpec, list]:
+    """Puts input and model of one mode into `graph`, the default graph.
+
+    Returns:
+      What model_fn returned, and the hooks that the input needs.
+    """
+    self._seed(graph)
+    self._create_and_assert_global_step(graph)
+    features, labels, hooks = self._get_features_and_labels_from_input_fn(input_fn, mode)
+    labels = None if mode == ModeKeys.PREDICT else labels
+    return self._call_model_fn(features, labels, mode, self.config), hooks
+
   def _seed(self, graph) -> None:
     if self._config.tf_random_seed is not None:
       graph.seed = self._config.tf_random_seed
@@ -396,13 +399,23 @@ class Estimator:
     return features_and_labels(self._call_input_fn(input_fn, mode))
 
   def _call_input_fn(self, input_fn, mode):
-    offered = {"mode": mode, "params": self.params, "config": self.config}
+    offered = {"mode": mode, "params": self._input_params(mode), "config": self.config}
     return call_input_fn(input_fn, **offered)
+
+  def _input_params(self, mode):
+    """What an input_fn gets as `params`."""
+    del mode  # TPUEstimator's depend on it.
+    return self.params
+
+  def _model_params(self, mode):
+    """What model_fn gets as `params`."""
+    del mode
+    return self.params
 
   def _call_model_fn(self, features, labels, mode, config) -> EstimatorSpec:
     """Calls model_fn with the arguments that it names."""
     names = accepted_arguments(self._model_fn)
-    offered = {"mode": mode, "params": self.params, "config": config}
+    offered = {"mode": mode, "params": self._model_params(mode), "config": config}
     arguments = {name: value for name, value in offered.items() if name in names}
     if "labels" in names:
       arguments["labels"] = labels

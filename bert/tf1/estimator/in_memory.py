@@ -48,17 +48,13 @@ class InMemoryEvaluatorHook(tf.train.SessionRunHook):
     self._iterations = 0
     self._graph = tf.Graph()
     with self._graph.as_default():
-      self._estimator._seed(self._graph)
-      step = self._estimator._create_and_assert_global_step(self._graph)
-      features, labels, input_hooks = self._estimator._get_features_and_labels_from_input_fn(
-        self._input_fn, ModeKeys.EVAL
-      )
-      spec = self._estimator._call_model_fn(features, labels, ModeKeys.EVAL, self._estimator.config)
+      build_graph = self._estimator._build_graph
+      spec, input_hooks = build_graph(self._graph, self._input_fn, ModeKeys.EVAL)
       if spec.scaffold.saver is not None or spec.scaffold.init_fn is not None:
         raise ValueError("InMemoryEvaluator does not support custom saver or init_fn")
       self._all_hooks = [*input_hooks, *self._hooks, *spec.evaluation_hooks]
       self._values, self._update = metrics_of(spec)
-      self._values["global_step"] = step
+      self._values["global_step"] = tf.train.get_global_step()
       variables = {variable.name: variable for variable in tf.global_variables()}
       self._places = {name: tf.placeholder(v.dtype.base_dtype) for name, v in variables.items()}
       self._assign = {name: tf.assign(v, self._places[name]).op for name, v in variables.items()}

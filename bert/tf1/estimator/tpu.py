@@ -12,7 +12,7 @@ from tensorflow.python.ops import summary_ops_v2
 from bert.tf1.errors import NotAvailableError, unknown_name
 from bert.tf1.estimator import run_config
 from bert.tf1.estimator.estimator import Estimator, loss_logger
-from bert.tf1.estimator.inputs_of import accepted_arguments, call_input_fn
+from bert.tf1.estimator.inputs_of import accepted_arguments
 from bert.tf1.estimator.specs import EstimatorSpec, ModeKeys
 from bert.tf1.real import tf
 
@@ -330,21 +330,15 @@ class TPUEstimator(Estimator):
     step.handle.op._set_attr("debug_name", tf.AttrValue(s=b""))
     return step
 
-  def _call_input_fn(self, input_fn, mode):
-    params = self.params
-    params = _with_batch_size(params, self._batch_sizes[mode])
-    return call_input_fn(input_fn, mode=mode, params=params, config=self.config)
+  def _input_params(self, mode):
+    return _with_batch_size(self.params, self._batch_sizes[mode])
+
+  def _model_params(self, mode):
+    return _with_batch_size(self.params, self._batch_sizes[mode], use_tpu=False)
 
   def _call_model_fn(self, features, labels, mode, config) -> EstimatorSpec:
     tf.logging.info("Running %s on CPU", mode)
-    original, self._params = (
-      self._params,
-      _with_batch_size(self.params, self._batch_sizes[mode], use_tpu=False),
-    )
-    try:
-      spec = super()._call_model_fn(features, labels, mode, config)
-    finally:
-      self._params = original
+    spec = super()._call_model_fn(features, labels, mode, config)
     if mode == ModeKeys.TRAIN and self._log_every_n_steps is not None:
       rate = _ExamplesPerSecond(
         self._batch_sizes[mode],
