@@ -44,11 +44,11 @@ def add_peer_flags(parser) -> None:
   parser.add_argument("--repeats", type=int, default=5, help="turns of each system")
 
 
-def add_weights_flag(parser) -> None:
+def add_weights_flag(parser, required: bool = True) -> None:
   """Adds `--weights`: its value is the folder of a model, downloaded if it is a released one."""
   parser.add_argument(
     "--weights",
-    required=True,
+    required=required,
     type=_model_folder,
     help="folder of a checkpoint of the original's format, or the name of a released model",
   )
