@@ -41,6 +41,7 @@ from bert.scripts import (
   parallel_processes,
   path_flags,
   run_settings,
+  run_states,
   shared_flags,
 )
 from bert.scripts.glue_runs import DIAGNOSTIC, TASKS, Run
@@ -69,16 +70,6 @@ _OF_A_RUN = (
   "num_train_epochs",
   "seed",
 )
-
-# Flags of run_classifier.py that decide where files are and how often something is written, but
-# change no result. The model's files count by their content.
-_NO_SETTINGS = {
-  *("task_name", "data_dir", "output_dir", "export_dir"),
-  *("do_train", "do_eval", "do_predict", "do_export", "verbose_errors"),
-  *("bert_config_file", "vocab_file", "init_checkpoint"),
-  *("save_checkpoints_steps", "keep_checkpoint_max", "save_summary_steps", "log_every_steps"),
-  *("iterations_per_loop", "pad_to_max_length", "eval_batch_size", "predict_batch_size"),
-}
 
 
 def define_flags() -> None:
@@ -145,7 +136,7 @@ def main(_, further_flags: Sequence[str] = ()) -> int | None:
     print_commands(tasks, flags_of_runs)
     return None
   output_folder.prepare(FLAGS.output_dir)
-  runs = plan_runs(tasks, {**settings, **identities_of_model(own)})
+  runs = plan_runs(tasks, {**settings, **run_states.identities_of_model(own)})
   with (
     parallel_processes.stop_signals() as stop,
     parallel_processes.exclusive(FLAGS.output_dir) as lock,
@@ -219,16 +210,7 @@ def read_settings(flags_of_runs: Sequence[str], further_flags: Sequence[str]) ->
     settings = run_settings.from_flags()
     run_settings.check_training(settings)
     names = [each["name"] for each in flag_groups.describe()]
-    return {name: settings.values[name] for name in names if name not in _NO_SETTINGS}
-
-
-def identities_of_model(settings: run_settings.RunSettings) -> dict:
-  """The content of the model's files, which is part of a run's settings."""
-  return {
-    "bert_config": glue_runs.identity([settings.bert_config_file]),
-    "vocabulary": glue_runs.identity([settings.vocab_file]),
-    "weights": glue_runs.identity_of_weights(settings.init_checkpoint),
-  }
+    return {name: settings.values[name] for name in names if name not in run_states.NO_SETTINGS}
 
 
 def choose_tasks() -> dict[str, str]:
@@ -284,7 +266,7 @@ def make_room(runs: Iterable[Run]) -> None:
   conflicts = {run: why for run in runs if (why := glue_runs.conflict(run))}
   at_stake = {run for run in conflicts if glue_runs.has_something_to_lose(run.folder)}
   # Files that this script did not make are never removed.
-  refused = [run for run in at_stake if not (FLAGS.redo and glue_runs.read_state(run.folder))]
+  refused = [run for run in at_stake if not (FLAGS.redo and run_states.read_state(run.folder))]
   if refused:
     first = min(refused, key=lambda run: run.folder)
     raise ValueError(
@@ -301,7 +283,7 @@ def print_commands(tasks: Mapping[str, str], flags_of_runs: Sequence[str]) -> No
   """Prints what would be run."""
   for run in plan_runs(tasks):
     words = glue_sweep.command(run, tasks[run.task], flags_of_runs, "do_train", "do_eval")
-    state = "  # has finished" if glue_runs.read_state(run.folder).get("finished") else ""
+    state = "  # has finished" if run_states.read_state(run.folder).get("finished") else ""
     print(shlex.join(words) + state)
 
 

@@ -11,8 +11,6 @@ unfinished one continues from its checkpoint, and one with other settings is ref
 import collections
 import dataclasses
 import glob
-import hashlib
-import json
 import math
 import os
 import shutil
@@ -22,11 +20,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from bert.checkpoints import model_source
-from bert.io import atomic_files, filesystem
-
-STATE_FILE = "run.json"
-
+from bert.scripts import run_states
 
 # ---------------------------------------------------------------------------------------------
 # Tasks.
@@ -218,51 +212,21 @@ def folder_name(learning_rate: float, epochs: float, seed: int) -> str:
   return f"lr{learning_rate:g}_epochs{epochs:g}_seed{seed}"
 
 
-def read_state(folder: str) -> dict:
-  """The content of `run.json`: `settings`, `finished`, `seconds`, `predicted`; {} without the file.
-
-  Raises:
-    ValueError: the file is damaged.
-  """
-  path = os.path.join(folder, STATE_FILE)
-  try:
-    with open(path, encoding="utf-8") as reader:
-      return dict(json.load(reader))
-  except FileNotFoundError:
-    return {}
-  except (ValueError, TypeError) as error:
-    raise ValueError(f"{path} is damaged ({error}). Remove {folder}.") from None
-
-
-def write_state(folder: str, **state) -> None:
-  """Makes the folder, and replaces the content of `run.json`."""
-  os.makedirs(folder, exist_ok=True)
-  text = json.dumps(state, indent=2, sort_keys=True) + "\n"
-  atomic_files.write_text(os.path.join(folder, STATE_FILE), text)
-
-
 def conflict(run: Run) -> str | None:
   """Why `run` must not continue in its folder: its files have other settings; None if it may."""
-  state = read_state(run.folder)
-  if not state:
-    is_used = os.path.isdir(run.folder) and os.listdir(run.folder)
-    return f"it has files, but no {STATE_FILE} with their settings" if is_used else None
-  before = state.get("settings", {})
-  # A flag that one of the two versions of the program does not know cannot have been given.
-  changed = [key for key in run.settings if key in before and before[key] != run.settings[key]]
-  return "; ".join(f"{key} was {before[key]}, now {run.settings[key]}" for key in changed) or None
+  return run_states.conflict(run.folder, run.settings)
 
 
 def has_something_to_lose(folder: str) -> bool:
   """Whether it holds more than a run writes before its first checkpoint."""
   has_results = os.path.isfile(os.path.join(folder, "eval_results.txt"))
-  return has_results or has_checkpoint(folder) or not read_state(folder)
+  return has_results or has_checkpoint(folder) or not run_states.read_state(folder)
 
 
 def is_finished(run: Run) -> bool:
   """Whether its results exist, with these settings, from a process that succeeded."""
   is_there = os.path.isfile(os.path.join(run.folder, "eval_results.txt"))
-  return is_there and bool(read_state(run.folder).get("finished")) and not conflict(run)
+  return is_there and bool(run_states.read_state(run.folder).get("finished")) and not conflict(run)
 
 
 def read_results(run: Run) -> dict[str, float]:
@@ -289,42 +253,12 @@ def read_results(run: Run) -> dict[str, float]:
 # Which files a run was made from.
 
 
-def identity(paths: Iterable[str]) -> str:
-  """A name for the content of files, independent of their paths."""
-  digest = hashlib.sha256()
-  for path in paths:
-    with filesystem.open_to_read(path) as reader:
-      while block := reader.read(1 << 20):
-        digest.update(block)
-  return digest.hexdigest()[:16]
-
-
 def identity_of_data(task: Task, data_dir: str) -> str:
   """Of all files on which a run is trained and evaluated."""
   names = [*task.train_files, "dev_mismatched.tsv"]
-  return identity(os.path.join(data_dir, name) for name in names if _is_file(data_dir, name))
-
-
-def identity_of_weights(init_checkpoint: str | None) -> str | None:
-  """Of a checkpoint. Its index has a checksum of every tensor, so its tensors are not read; weights
-  that transformers saved have none, and are read.
-
-  Raises:
-    ValueError: the checkpoint does not exist.
-  """
-  if not init_checkpoint:
-    return None
-  kind, path = model_source.identify(init_checkpoint)
-  if kind is model_source.Kind.CHECKPOINT:
-    return identity([path + ".index"])
-  if kind is model_source.Kind.SAFETENSORS:
-    return identity([path])
-  for folder in ("", "variables", os.path.join("encoder", "variables")):
-    place = os.path.join(path, folder)
-    files = [n for n in filesystem.list_folder(place) if n.endswith((".index", ".safetensors"))]
-    if files:
-      return identity(os.path.join(place, name) for name in files)
-  raise ValueError(f"--init_checkpoint={init_checkpoint} has no checkpoint (no .index file).")
+  return run_states.identity(
+    os.path.join(data_dir, name) for name in names if _is_file(data_dir, name)
+  )
 
 
 # ---------------------------------------------------------------------------------------------

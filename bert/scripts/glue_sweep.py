@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from absl import logging
 
-from bert.scripts import glue_runs, parallel_processes
+from bert.scripts import glue_runs, parallel_processes, run_states
 from bert.scripts.glue_runs import DIAGNOSTIC, TASKS, Outcome, Run
 from bert.scripts.parallel_processes import Job
 
@@ -123,7 +123,7 @@ class Sweep:
       if glue_runs.is_finished(run):
         outcome.results = glue_runs.read_results(run)
       else:
-        glue_runs.write_state(run.folder, settings=run.settings, finished=False)
+        run_states.write_state(run.folder, settings=run.settings, finished=False)
         command = self._command(run, "do_train", "do_eval")
         jobs.append(Job(command, run.folder, functools.partial(self._training_ended, run)))
     logging.info("%s %d are to be done.", self.progress(), len(jobs))
@@ -143,7 +143,7 @@ class Sweep:
       log = os.path.join(run.folder, parallel_processes.LOG_FILE)
       logging.error("%s %s FAILED: %s (%s)", number, run, outcome.failure, log)
       return
-    glue_runs.write_state(run.folder, settings=run.settings, finished=True, seconds=seconds)
+    run_states.write_state(run.folder, settings=run.settings, finished=True, seconds=seconds)
     shown = ", ".join(f"{title} {100 * v:.1f}" for title, v in outcome.results.items())
     logging.info("%s %s: %s (%.0f s)", number, run, shown, seconds)
     self._remove_superfluous()
@@ -164,7 +164,7 @@ class Sweep:
       if run is None or not self.find_test_files(task):
         continue
       tests = self._identity_of_tests(task)
-      is_predicted = glue_runs.read_state(run.folder).get("predicted") == tests
+      is_predicted = run_states.read_state(run.folder).get("predicted") == tests
       wants_weights = task == "MNLI" and self._diagnostic_is_due(run)
       has_weights = glue_runs.has_checkpoint(run.folder)
       if is_predicted and (has_weights or not wants_weights):
@@ -179,14 +179,14 @@ class Sweep:
     return glue_runs.find_test_files(TASKS.get(task, DIAGNOSTIC), self._tasks[task])
 
   def _identity_of_tests(self, task):
-    return glue_runs.identity(path for _, path, _ in self.find_test_files(task))
+    return run_states.identity(path for _, path, _ in self.find_test_files(task))
 
   def _prediction_ended(self, run, tests, code, seconds):
     if code:
       reason = parallel_processes.reason_of_failure(run.folder, code)
       self._note_problem(f"predicting the test set with {run}: {reason}")
       return
-    glue_runs.write_state(run.folder, **{**glue_runs.read_state(run.folder), "predicted": tests})
+    run_states.write_state(run.folder, **{**run_states.read_state(run.folder), "predicted": tests})
     logging.info("Predicted the test set with %s (%.0f s)", run, seconds)
 
   def _note_problem(self, problem):
@@ -205,13 +205,13 @@ class Sweep:
   def _diagnostic_is_due(self, run):
     if run is None or DIAGNOSTIC.name not in self._tasks:
       return False
-    return glue_runs.read_state(self._diagnostic_folder()) != self._diagnostic_state(run)
+    return run_states.read_state(self._diagnostic_folder()) != self._diagnostic_state(run)
 
   def _diagnostic_jobs(self):
     run, folder = self.best_run("MNLI"), self._diagnostic_folder()
     if not self._diagnostic_is_due(run) or not glue_runs.has_checkpoint(run.folder):
       return
-    glue_runs.write_state(folder, finished=False)
+    run_states.write_state(folder, finished=False)
     best = os.path.join(run.folder, "best")  # of evaluation during training
     # A folder of its own, or it would write over what the run predicts for MNLI.
     command = [
@@ -226,7 +226,7 @@ class Sweep:
       self._note_problem(f"predicting AX: {parallel_processes.reason_of_failure(folder, code)}")
       return
     glue_runs.remove_checkpoints(folder)
-    glue_runs.write_state(folder, **self._diagnostic_state(run))
+    run_states.write_state(folder, **self._diagnostic_state(run))
     logging.info("Predicted AX with %s (%.0f s)", run, seconds)
 
   def predictions(self) -> Iterator[tuple[str, str, str, str]]:
@@ -239,6 +239,6 @@ class Sweep:
       if task not in TASKS and self._diagnostic_is_due(run):
         continue
       tests = self.find_test_files(task)
-      if tests and glue_runs.read_state(folder).get("predicted") == self._identity_of_tests(task):
+      if tests and run_states.read_state(folder).get("predicted") == self._identity_of_tests(task):
         for suffix, path, name in tests:
           yield task, name, os.path.join(folder, f"predictions{suffix}.tsv"), path

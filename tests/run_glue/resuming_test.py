@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from bert.scripts import glue_runs, parallel_processes
+from bert.scripts import parallel_processes, run_states
 from tests.kit.glue_bench import write
 
 
@@ -34,8 +34,8 @@ def test_a_run_that_did_not_finish_continues_in_its_folder(bench):
   """Results alone do not make it finished: they are written before the process ends."""
   bench.add("RTE").run_well(learning_rates="2e-5", seeds="1")
   [folder] = (bench.out / "RTE").iterdir()
-  state = glue_runs.read_state(folder)
-  glue_runs.write_state(folder, **{**state, "finished": False})
+  state = run_states.read_state(folder)
+  run_states.write_state(folder, **{**state, "finished": False})
   (folder / "mine").touch()
   bench.run_well(learning_rates="2e-5", seeds="1")
   assert len(bench.trained()) == 2
