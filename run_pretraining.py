@@ -24,13 +24,8 @@ from absl import flags, logging
 
 from bert import tokenization
 from bert.checks import start_checks
-from bert.io import record_files
-from bert.pretraining.record_checks import (
-  RecordFormat,
-  check_manifests,
-  check_records,
-  pretraining_features,
-)
+from bert.pretraining import record_checks
+from bert.pretraining.record_checks import pretraining_features
 from bert.scripts import (
   command_line,
   flag_groups,
@@ -118,6 +113,9 @@ def define_flags() -> None:
     )
     flags.DEFINE_float("masked_lm_prob", 0.15, "Fraction of the tokens to mask.")
     flags.DEFINE_bool("do_whole_word_mask", False, "Mask all pieces of a word, or none.")
+    flags.DEFINE_bool(
+      "always_mask", False, "Replace every masked word by [MASK], instead of 80% of them."
+    )
   shared_flags.define_model_flags(reads_text=False)
   shared_flags.define_training_flags(epochs=False)
   shared_flags.define_packing_flag()
@@ -421,8 +419,8 @@ def main(_) -> None:
   vocab = tokenization.load_vocab(settings.vocab_file) if settings.vocab_file else None
   reads_text = settings if settings.do_export else settings.replace(do_lower_case=None)
   start_checks.log_cheap_findings(reads_text.values, config, vocab)
-  run = PreTraining(settings, config, vocab, train_files, eval_files)
-  run.check_records()
+  records = pretraining_data.Records(settings, config, vocab, train_files, eval_files)
+  run = PreTraining(settings, config, records)
   with output_folder.held(settings):
     run.run()
 
@@ -435,7 +433,7 @@ def check_settings(settings: run_settings.RunSettings) -> None:
     nothing_to_do="At least one of `do_train` or `do_eval` must be True.",
   )
   settings.check("masked_lm_prob", lambda value: 0 < value <= 1, "above 0 and at most 1")
-  for name in ("do_whole_word_mask", "masked_lm_prob"):
+  for name in ("do_whole_word_mask", "masked_lm_prob", "always_mask"):
     if name in settings.given and not settings.dynamic_masking:
       raise command_line.UsageError(
         f"--{name} is about masks that are drawn while reading. Give --dynamic_masking, too, or "
@@ -463,49 +461,10 @@ class PreTraining(Run):
     *("next_sentence_accuracy", "next_sentence_loss"),
   )
 
-  def __init__(self, settings, bert_config, vocab=None, train_files=(), eval_files=()):
+  def __init__(self, settings, bert_config, records: pretraining_data.Records):
     super().__init__(settings, bert_config)
-    self._vocab = vocab
-    self._train_files = train_files
-    self._eval_files = eval_files
-    self._masking = (
-      pretraining_data.masking_of(settings, vocab, bert_config)
-      if settings.dynamic_masking
-      else None
-    )
-    self._known: dict[str, str | bool | None] = {}
-
-  def check_records(self) -> None:
-    """Checks that the records suit the model and the flags, before the output folder is made."""
-    settings = self.settings
-    used = self._train_files if settings.do_train else []
-    used = [*used, *(self._eval_files if settings.do_eval or settings.eval_every_steps else [])]
-    used = list(dict.fromkeys(used))
-    self._known = {"vocabulary": check_manifests(used, self._record_format())}
-    manifests = {path: record_files.read_manifest(path) for path in used}
-    if len(cases := {each.get("do_lower_case") for each in manifests.values()}) == 1:
-      self._known["do_lower_case"] = cases.pop()
-    alone = [path for path, each in manifests.items() if each.get("no_next_sentence")]
-    if alone and settings.next_sentence_loss:
-      logging.warning(
-        "%s: written with --no_next_sentence, so its next_sentence_labels are all 0. "
-        "--nonext_sentence_loss leaves them out of the loss.",
-        alone[0],
-      )
-    check_records(used, self._record_format())
-
-  def _record_format(self) -> RecordFormat:
-    settings = self.settings
-    return RecordFormat(
-      settings.max_seq_length,
-      settings.max_predictions_per_seq,
-      self.bert_config.vocab_size,
-      config_file=settings.bert_config_file,
-      dynamic_masking=settings.dynamic_masking,
-      whole_words=settings.do_whole_word_mask,
-      vocabulary=self._vocab and tokenization.vocabulary_hash(self._vocab),
-      vocab_file=settings.vocab_file,
-    )
+    self._records = records
+    self._known = records.check()  # before the output folder is made
 
   def _facts(self):
     # The vocabulary and the case of the records, which a run that trains need not be given.
@@ -531,42 +490,39 @@ class PreTraining(Run):
     )
 
   def _training_data(self):
-    return self._input_fn(self._train_files, is_training=True), {}
+    return self._input_fn(*self._records.to_train(), is_training=True), {}
 
   def _dev_data(self):
     # Not the sum of both losses: next sentences are soon learned by heart, and would then decide.
-    return self._input_fn(self._eval_files, is_training=False), "masked_lm_loss"
+    return self._input_fn(*self._records.to_evaluate(), is_training=False), "masked_lm_loss"
 
   def _evaluate(self, checkpoint_path):
-    self._evaluate_on(self._input_fn(self._eval_files, is_training=False), {}, checkpoint_path)
+    input_fn = self._input_fn(*self._records.to_evaluate(), is_training=False)
+    self._evaluate_on(input_fn, {}, checkpoint_path)
 
-  def _input_fn(self, files, is_training):
+  def _input_fn(self, files, fmt, masking, is_training):
     logging.info("*** Input Files ***")
     for path in files:
       logging.info("  %s", path)
     input_fn = input_fn_builder(
       files,
-      self.settings.max_seq_length,
-      self.settings.max_predictions_per_seq,
+      fmt.max_seq_length,
+      fmt.max_predictions_per_seq,
       is_training,
-      masking=self._masking,
+      masking=masking,
       pack_sequences=self.settings.pack_sequences,
       **self.settings.reading_options,
     )
-    input_fn.explain_error = lambda error: self._explained(error, files)
+    input_fn.explain_error = lambda error: _explained(error, files, fmt)
     return input_fn
 
-  def _explained(self, error, files):
-    """The reason for an error during training, found in all records and in terms of flags."""
-    import tensorflow as tf
 
-    about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
-    if isinstance(error, about_data):
-      try:
-        check_records(files, self._record_format(), limit=None)
-      except ValueError as clear:
-        return clear
-    return None
+def _explained(error, files, fmt):
+  """The reason for an error during training, found in all records and in terms of flags."""
+  import tensorflow as tf
+
+  about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
+  return record_checks.first_fault(files, fmt) if isinstance(error, about_data) else None
 
 
 if __name__ == "__main__":

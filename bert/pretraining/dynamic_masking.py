@@ -37,6 +37,7 @@ class Masking:
     masked_lm_prob: the fraction of tokens to choose; at least one token is chosen.
     whole_words: choose words with all their pieces; needs `word_starts`. A word with more pieces
       than are still to be chosen is skipped. Each chosen piece is replaced independently.
+    always_mask: replace every chosen token by [MASK], not only 80% of them.
   """
 
   vocab_size: int
@@ -45,6 +46,7 @@ class Masking:
   max_predictions_per_seq: int
   masked_lm_prob: float = 0.15
   whole_words: bool = False
+  always_mask: bool = False
 
   @classmethod
   def from_vocabulary(cls, vocab: Mapping[str, int], **options) -> "Masking":
@@ -126,6 +128,8 @@ def _labels(ids, chosen, max_predictions_per_seq: int) -> dict[str, tf.Tensor]:
 
 def _replacements(ids, bits, masking: Masking) -> tf.Tensor:
   """The replacement of each token if it is chosen: 80% [MASK], 10% a random word, 10% itself."""
+  if masking.always_mask:
+    return tf.fill(tf.shape(ids), tf.cast(masking.mask_id, ids.dtype))
   random_word = tf.cast(to_unit_interval(bits[_RANDOM_WORD]) * masking.vocab_size, ids.dtype)
   other = tf.where(to_unit_interval(bits[_KEEP_OR_NOT]) < 0.5, ids, random_word)
   return tf.where(to_unit_interval(bits[_MASK_OR_NOT]) < 0.8, masking.mask_id, other)

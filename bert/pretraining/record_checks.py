@@ -181,6 +181,28 @@ def _other_vocabulary(facts, fmt: RecordFormat, named: Mapping[str | None, str])
 # Records.
 
 
+def masked_positions(path: str) -> int | None:
+  """The room for masked words in each record of a file, by its first one.
+
+  Returns:
+    P; None where the record has no masks, or is none of `create_pretraining_data.py`.
+
+  Raises:
+    RecordError: the file is damaged.
+  """
+  import tensorflow as tf
+
+  from bert.io.record_files import records_of
+
+  for record in records_of(path):
+    try:
+      found = tf.train.Example.FromString(record).features.feature
+    except Exception:  # see `_problem`, which says so
+      return None
+    return len(found["masked_lm_ids"].int64_list.value) if "masked_lm_ids" in found else None
+  return None
+
+
 def check_records(
   paths: Sequence[str], fmt: RecordFormat, limit: int | None = RECORDS_TO_CHECK
 ) -> None:
@@ -205,6 +227,15 @@ def check_records(
         raise RecordError(f"{path}, record {number}: {problem}")
     if not number:
       raise RecordError(f"{path} holds no record.")
+
+
+def first_fault(paths: Sequence[str], fmt: RecordFormat) -> ValueError | None:
+  """What is wrong with these files, all of whose records are read; None where they are sound."""
+  try:
+    check_records(paths, fmt, limit=None)
+  except ValueError as clear:
+    return clear
+  return None
 
 
 def _problem(record: bytes, features: Mapping, fmt: RecordFormat) -> str | None:

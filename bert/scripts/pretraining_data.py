@@ -1,10 +1,16 @@
-"""Where `run_pretraining.py` finds its records, and how their words are masked."""
+"""Where `run_pretraining.py` finds its records, what they are, and how their words are masked."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 
+from absl import logging
+
+from bert import tokenization
 from bert.checkpoints import model_files
-from bert.io import filesystem
+from bert.io import filesystem, record_files
 from bert.model.configuration import BertConfig
+from bert.pretraining import record_checks
+from bert.pretraining.record_checks import RecordFormat
 from bert.scripts import command_line
 from bert.scripts.run_settings import RunSettings
 
@@ -55,6 +61,7 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
       max_predictions_per_seq=settings.max_predictions_per_seq,
       masked_lm_prob=settings.masked_lm_prob,
       whole_words=settings.do_whole_word_mask,
+      always_mask=settings.always_mask,
     )
   except ValueError as error:
     raise ValueError(f"--vocab_file={settings.vocab_file}: {error}") from None
@@ -62,3 +69,96 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
     vocab, settings.vocab_file, bert_config.vocab_size, settings.bert_config_file
   )
   return masking
+
+
+class Records:
+  """The files that a run reads: what they must hold, and what is known about them.
+
+  Records to evaluate on may have fixed masks, where those to train on get theirs while they are
+  read: then the loss on them can be compared between runs with other masks.
+  """
+
+  def __init__(
+    self,
+    settings: RunSettings,
+    bert_config: BertConfig,
+    vocab: Mapping[str, int] | None,
+    train_files: Sequence[str],
+    eval_files: Sequence[str],
+  ):
+    """Reads the first record of the files to evaluate on, if it is to be known.
+
+    Args:
+      settings: of the run.
+      bert_config: of the model.
+      vocab: token -> id, of `--vocab_file`; None without one.
+      train_files: paths.
+      eval_files: paths.
+    """
+    self._settings = settings
+    self._train_files, self._eval_files = list(train_files), list(eval_files)
+    self._train_format = RecordFormat(
+      settings.max_seq_length,
+      settings.max_predictions_per_seq,
+      bert_config.vocab_size,
+      config_file=settings.bert_config_file,
+      dynamic_masking=settings.dynamic_masking,
+      whole_words=settings.do_whole_word_mask,
+      vocabulary=vocab and tokenization.vocabulary_hash(vocab),
+      vocab_file=settings.vocab_file,
+    )
+    self._eval_format = self._train_format
+    masked = None
+    if settings.dynamic_masking and settings.eval_input_file and settings.reads_dev_set:
+      masked = record_checks.masked_positions(self._eval_files[0])
+    if masked is not None:
+      self._eval_format = dataclasses.replace(
+        self._train_format, max_predictions_per_seq=masked, dynamic_masking=False, whole_words=False
+      )
+    self._masking = masking_of(settings, vocab, bert_config) if settings.dynamic_masking else None
+
+  def check(self) -> dict[str, str | bool | None]:
+    """Checks that the records suit the model and the flags.
+
+    Returns:
+      What all of them say of themselves: `vocabulary`, `do_lower_case`.
+
+    Raises:
+      RecordError: names the file, both values, and the flag to change.
+    """
+    by_format: dict[RecordFormat, list[str]] = {}
+    if self._settings.do_train:
+      by_format[self._train_format] = self._train_files
+    if self._settings.reads_dev_set:
+      by_format[self._eval_format] = list(
+        dict.fromkeys([*by_format.get(self._eval_format, []), *self._eval_files])
+      )
+    vocabulary = None
+    for fmt, files in by_format.items():
+      if vocabulary is not None and fmt.vocabulary is None:
+        fmt = dataclasses.replace(fmt, vocabulary=vocabulary, vocab_file=self._train_files[0])
+      vocabulary = record_checks.check_manifests(files, fmt)
+    used = [path for files in by_format.values() for path in files]
+    manifests = {path: record_files.read_manifest(path) for path in used}
+    known: dict[str, str | bool | None] = {"vocabulary": vocabulary}
+    if len(cases := {each.get("do_lower_case") for each in manifests.values()}) == 1:
+      known["do_lower_case"] = cases.pop()
+    alone = [path for path, each in manifests.items() if each.get("no_next_sentence")]
+    if alone and self._settings.next_sentence_loss:
+      logging.warning(
+        "%s: written with --no_next_sentence, so its next_sentence_labels are all 0. "
+        "--nonext_sentence_loss leaves them out of the loss.",
+        alone[0],
+      )
+    for fmt, files in by_format.items():
+      record_checks.check_records(files, fmt)
+    return known
+
+  def to_train(self):
+    """Files, format and masking of training."""
+    return self._train_files, self._train_format, self._masking
+
+  def to_evaluate(self):
+    """Files, format and masking of evaluation."""
+    fmt = self._eval_format
+    return self._eval_files, fmt, self._masking if fmt.dynamic_masking else None
