@@ -26,7 +26,14 @@ from bert.checkpoints import model_source
 from bert.checkpoints.model_source import Kind, ModelSource
 from bert.checks.findings import Finding, Subject, examine, note, number_of, to_json, to_text
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
+from bert.scripts import (
+  command_line,
+  flag_groups,
+  path_flags,
+  recipes,
+  run_settings,
+  shared_flags,
+)
 from bert.training import hardware
 
 _DATA_FILES = ("train_file", "dev_file", "test_file", "predict_file", "eval_input_file")
@@ -48,6 +55,8 @@ _IGNORED_SWITCHES = ("do_train", "do_eval", "do_predict", "do_export", "use_tpu"
 _IGNORED_NUMBERS = (
   "learning_rate",
   "num_train_epochs",
+  "min_train_steps",
+  "reinit_layers",
   "warmup_proportion",
   "num_train_steps",
   "num_warmup_steps",
@@ -88,6 +97,7 @@ def define_flags() -> None:
       flags.DEFINE_bool(name, False, "See run_*.py.")
     for name in _IGNORED_NUMBERS:
       flags.DEFINE_float(name, None, "See run_*.py.")
+    flags.DEFINE_enum("recipe", recipes.DEFAULT, list(recipes.RECIPES), "See run_*.py.")
 
 
 def _define_format_flags() -> None:

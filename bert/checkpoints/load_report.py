@@ -27,6 +27,7 @@ class LoadReport:
     missing: variables it does not have; they keep their random values.
     unexpected: its tensors that are not in the model (training state, never read, not counted).
     mismatched: variables not loaded because shapes differ.
+    drawn_anew: variables that were to keep their random values, though it has them.
     required_scope: the part of the model that should have come from the checkpoint.
   """
 
@@ -36,10 +37,12 @@ class LoadReport:
   unexpected: list[str]
   mismatched: list[Mismatch]
   required_scope: str = "bert/"
+  drawn_anew: list[str] = dataclasses.field(default_factory=list)
 
   def summary(self) -> str:
     """A few lines for people: counts and names, long lists cut short."""
-    wanted = len(self.loaded) + len(self.missing) + len(self.mismatched)
+    kept = len(self.missing) + len(self.mismatched) + len(self.drawn_anew)
+    wanted = len(self.loaded) + kept
     lines = [f"Initialised from {self.source}: {len(self.loaded)} of {wanted} variables loaded."]
     random_body = [name for name in self.missing if name.startswith(self.required_scope)]
     random_rest = [name for name in self.missing if not name.startswith(self.required_scope)]
@@ -48,6 +51,10 @@ class LoadReport:
         f"  WARNING: not in the checkpoint, so from random values: "
         f"{counted(len(random_body), 'variable')} of {self.required_scope}: "
         f"{abbreviate(random_body)}"
+      )
+    if self.drawn_anew:
+      lines.append(
+        f"  drawn anew, as asked for ({len(self.drawn_anew)}): {abbreviate(self.drawn_anew)}"
       )
     if random_rest:
       lines.append(f"  missing, start fresh ({len(random_rest)}): {abbreviate(random_rest)}")

@@ -52,7 +52,10 @@ def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
 
 
 def init_from_checkpoint(
-  prefix: str, variables: Mapping[str, tf.Variable], required_scope: str = "bert/"
+  prefix: str,
+  variables: Mapping[str, tf.Variable],
+  required_scope: str = "bert/",
+  drawn_anew: tuple[str, ...] = (),
 ) -> LoadReport:
   """Assigns values by name to the variables that the checkpoint has; the others keep theirs.
 
@@ -64,6 +67,7 @@ def init_from_checkpoint(
     prefix: the checkpoint's prefix, see `finding.find_checkpoint`.
     variables: name in the checkpoint -> variable.
     required_scope: name prefix of variables whose shape must match if the checkpoint has them.
+    drawn_anew: name prefixes of variables that keep their values, whatever the checkpoint has.
 
   Returns:
     A report of what was loaded. Print its `summary()`.
@@ -75,7 +79,8 @@ def init_from_checkpoint(
   checkpoint = open_checkpoint(prefix)
   contents = checkpoint.contents
   check_named(prefix, contents)
-  wanted = {name: v for name, v in variables.items() if not is_training_state(name)}
+  weights = {name: v for name, v in variables.items() if not is_training_state(name)}
+  wanted = {name: v for name, v in weights.items() if not name.startswith(drawn_anew)}
   common = [name for name in wanted if name in contents]
   mismatched = [
     _mismatch(name, contents[name], wanted[name])
@@ -94,6 +99,7 @@ def init_from_checkpoint(
     unexpected=[n for n in contents if n not in variables and not is_training_state(n)],
     mismatched=mismatched,
     required_scope=required_scope,
+    drawn_anew=[name for name in weights if name not in wanted],
   )
 
 

@@ -27,8 +27,9 @@ from bert import tokenization
 from bert.checkpoints import model_files, model_source
 from bert.io import filesystem
 from bert.io.tables import DataError, folder_listing
+from bert.io.wording import counted
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups
+from bert.scripts import command_line, flag_groups, recipes
 from bert.training import distribution, hardware
 
 # Batches of similar lengths save a fifth of a step and cost the compilation for some twenty more
@@ -51,7 +52,7 @@ class RunSettings:
 
   Attributes:
     values: flag -> value; `settings.seed` is short for `settings.values["seed"]`.
-    given: the flags that were on the command line.
+    given: the flags that were on the command line, or that `--recipe` sets.
   """
 
   values: Mapping[str, Any]
@@ -105,14 +106,22 @@ class RunSettings:
   def planned(self, count: int, unit: str = "examples") -> "RunSettings":
     """The settings of a run over `--num_train_epochs`: steps, warm-up, and grouping by length.
 
-    A run has at least one step, where the original failed with zero.
+    A run has at least `--min_train_steps`, and one step, where the original failed with zero.
 
     Args:
       count: of the items of an epoch.
       unit: the name of the items, for the warning.
     """
     steps = int(min(count / self.train_batch_size * self.num_train_epochs, 2.0**63))
-    if steps < 1:
+    least = self.get("min_train_steps") or 0
+    if steps < least:
+      logging.info(
+        "%d %s and %g epochs make %d steps: training for --min_train_steps=%d, %.3g epochs.",
+        *(count, unit, self.num_train_epochs, steps, least),
+        least * self.train_batch_size / max(count, 1),
+      )
+      steps = least
+    elif steps < 1:
       logging.warning(
         "%d %s, a batch of %d and %g epochs make less than one step: training for one.",
         count,
@@ -188,12 +197,22 @@ class RunSettings:
       "dtype": self.dtype,
     }
 
-  def run_config(self, fingerprint: Mapping, informative: Mapping):
+  def drawn_anew(self, config: BertConfig) -> tuple[str, ...]:
+    """How the names begin of variables that `--reinit_layers` does not take from a checkpoint.
+
+    The top N layers, and the pooler with them, as in arXiv:2006.05987, section 5.
+    """
+    top, count = config.num_hidden_layers, self.get("reinit_layers") or 0
+    layers = [f"bert/encoder/layer_{layer}/" for layer in range(top - count, top)]
+    return ("bert/pooler/", *layers) if count else ()
+
+  def run_config(self, fingerprint: Mapping, informative: Mapping, **more: Any):
     """The `estimator.RunConfig` of these settings.
 
     Args:
       fingerprint: what must be equal to resume: see `output_folder.model_fingerprint`.
       informative: what is only logged when it differs.
+      **more: further attributes of the `RunConfig`.
     """
     from bert.training.estimator import RunConfig
 
@@ -209,6 +228,7 @@ class RunSettings:
       strategy=self.create_strategy(),
       fingerprint=dict(fingerprint),
       informative=dict(informative),
+      **more,
     )
 
   def create_strategy(self):
@@ -263,11 +283,17 @@ def from_flags(defaults: Mapping[str, Any] | None = None) -> RunSettings:
 
   Args:
     defaults: flag -> value, for flags that were not given, in the place of their own defaults.
+
+  Raises:
+    UsageError: `--recipe` is not for this script.
   """
-  flag_values = {flag.name: flag.value for flag in flag_groups.script_flags()}
+  known = {flag.name: flag for flag in flag_groups.script_flags()}
+  flag_values = {name: flag.value for name, flag in known.items()}
   given = frozenset(name for name in flag_values if command_line.flag_was_given(name))
+  of_recipe = recipes.values_of_flags(known, given)
+  given |= of_recipe.keys()
   own = {name: value for name, value in (defaults or {}).items() if name not in given}
-  settings = RunSettings({**flag_values, **own}, given)
+  settings = RunSettings({**flag_values, **own, **of_recipe}, given)
   return settings.replace(**_derived(settings))
 
 
@@ -374,7 +400,8 @@ def load_config(settings: RunSettings) -> BertConfig:
   """Reads `--bert_config_file`, and checks the sequence length.
 
   Raises:
-    ValueError: the file is bad or missing, or `--max_seq_length` or `--freeze` does not fit it.
+    ValueError: the file is bad or missing, or `--max_seq_length`, `--freeze`, `--reinit_layers` or
+      `--recipe` does not fit it.
   """
   config = BertConfig.from_json_file(settings.bert_config_file)
   if settings.max_seq_length > config.max_position_embeddings:
@@ -382,6 +409,8 @@ def load_config(settings: RunSettings) -> BertConfig:
       f"Cannot use sequence length {settings.max_seq_length} because the BERT model was only "
       f"trained up to sequence length {config.max_position_embeddings}. Lower --max_seq_length."
     )
+  recipes.check_family(settings.values, config)
+  _check_drawn_anew(settings, config)
   _check_frozen(settings, config)
   return config
 
@@ -453,6 +482,7 @@ def check_training(settings: RunSettings) -> None:
     *("num_train_steps", "max_eval_steps", "max_seq_length", "max_predictions_per_seq"),
   )
   settings.check_at_least(0, "num_warmup_steps", "eval_every_steps")
+  settings.check_at_least(0, "min_train_steps", "reinit_layers")
   settings.check("seed", lambda value: abs(value) < 1 << 63, "below 2^63")
   settings.check("label_separator", bool, "what stands between two labels, not empty")
   for name in ("learning_rate", "head_learning_rate"):
@@ -490,6 +520,27 @@ def _check_labels(settings: RunSettings) -> None:
   if twice is not None or "" in labels:
     what = "an empty label" if "" in labels else f"{twice} twice"
     raise command_line.UsageError(f"--labels={','.join(labels)} has {what}.")
+
+
+def _check_drawn_anew(settings: RunSettings, config: BertConfig) -> None:
+  """Refuses a `--reinit_layers` that the model has not, or that `--freeze` would keep random."""
+  count = settings.get("reinit_layers") or 0
+  if count > config.num_hidden_layers:
+    raise command_line.UsageError(
+      f"--reinit_layers={count}: the model has {counted(config.num_hidden_layers, 'layer')}."
+    )
+  if not count or not settings.freeze:
+    return
+  from bert import optimization
+
+  drawn = settings.drawn_anew(config)
+  for what in settings.freeze:
+    pattern = optimization.frozen_pattern(what)
+    if any(pattern.search(f"{name}dense/kernel") for name in drawn):
+      raise command_line.UsageError(
+        f"--freeze={what} would keep random what --reinit_layers={count} draws anew: leave one of "
+        "them out."
+      )
 
 
 def _check_frozen(settings: RunSettings, config: BertConfig) -> None:

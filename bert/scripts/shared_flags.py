@@ -6,7 +6,7 @@ original come first in each group. What follows from the flags is in run_setting
 
 from absl import flags
 
-from bert.scripts import path_flags
+from bert.scripts import path_flags, recipes
 from bert.scripts.flag_groups import define_tpu_flags, flag_group, mark_required
 from bert.training import distribution
 
@@ -179,15 +179,24 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
     pad_to_max_length: whether batches may be padded to their own longest sequence with the same
       results, so that a flag turns this off.
   """
+  define_recipe_flag(recipes.FINE_TUNING if epochs else recipes.PRE_TRAINING)
   with flag_group("Training"):
     flags.DEFINE_integer("train_batch_size", 32, "Examples in a training batch, over all devices.")
     flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate of Adam.")
     if epochs:
       flags.DEFINE_float("num_train_epochs", 3.0, "Number of passes over the training data.")
+      flags.DEFINE_integer(
+        "min_train_steps", 0, "Train for at least N steps, with more epochs on small data."
+      )
       flags.DEFINE_float(
         "warmup_proportion",
         0.1,
         "Fraction of the steps in which the learning rate rises linearly from 0.",
+      )
+      flags.DEFINE_integer(
+        "reinit_layers",
+        0,
+        "The top N layers and the pooler start from new random values, not from --init_checkpoint.",
       )
     flags.DEFINE_integer(
       "gradient_accumulation_steps",
@@ -281,6 +290,16 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
       "Draw training curves and scores into OUTPUT_DIR/plots. Scalars are then written every 10 "
       "steps, unless --save_summary_steps is given.",
     )
+
+
+def define_recipe_flag(stage: str) -> None:
+  """`--recipe`.
+
+  Args:
+    stage: of the script: `recipes.FINE_TUNING` or `recipes.PRE_TRAINING`.
+  """
+  with flag_group("Training"):
+    flags.DEFINE_enum("recipe", recipes.DEFAULT, list(recipes.RECIPES), recipes.help_of(stage))
 
 
 def define_packing_flag() -> None:

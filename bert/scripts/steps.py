@@ -28,13 +28,16 @@ from bert.training import distribution
 
 # When a run resumes with another value of one of these flags, that is only logged.
 INFORMATIVE = (
+  "recipe",
   "train_batch_size",
   "learning_rate",
   "num_train_epochs",
+  "min_train_steps",
   "warmup_proportion",
   "max_seq_length",
   "dtype",
   "group_by_length",
+  "reinit_layers",
 )
 
 
@@ -187,7 +190,9 @@ class Run:
 
     sizes = [f"{mode}_batch_size" for mode in ("train", "eval", "predict")]
     params = {name: self.settings.values[name] for name in sizes if name in self.settings}
-    config = self.settings.run_config(fingerprint, self._informative())
+    config = self.settings.run_config(
+      fingerprint, self._informative(), drawn_anew=self.settings.drawn_anew(self.bert_config)
+    )
     return Estimator(self._create_model_fn(), config, params)
 
   def _train(self) -> None:

@@ -74,6 +74,8 @@ class RunConfig:
     strategy: `tf.distribute` strategy; None for one device.
     fingerprint: JSON-able facts that must be equal to resume (model shape, vocabulary, labels).
     informative: JSON-able facts whose change is only logged (rate, epochs, batch size).
+    drawn_anew: name prefixes of variables that start a training with random values, whatever
+      `init_checkpoint` has.
     show_progress: a progress bar instead of lines; None: when standard error is a terminal.
   """
 
@@ -88,6 +90,7 @@ class RunConfig:
   strategy: tf.distribute.Strategy | None = None
   fingerprint: dict[str, Any] = dataclasses.field(default_factory=dict)
   informative: dict[str, Any] = dataclasses.field(default_factory=dict)
+  drawn_anew: tuple[str, ...] = ()
   show_progress: bool | None = None
 
   def __post_init__(self):
