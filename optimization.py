@@ -66,6 +66,7 @@ def create_optimizer(
   head_learning_rate: float | None = None,
   freeze: Iterable[str] = (),
   scale_loss: bool = False,
+  progress: tf.Tensor | None = None,
 ) -> TrainOp:
   """Gradients of `loss` and the update with them. Call it inside a `tf.function`.
 
@@ -80,12 +81,15 @@ def create_optimizer(
     use_tpu: accepted for the original's signature; the training loop sums over replicas itself.
     optimizer: `adamw` or `lamb` (arXiv:1904.00962).
     bias_correction: divide the moments by `1 - beta^t`, as in the Adam paper.
-    schedule: `original`, or `continuous`: a decay that begins at the peak where warm-up ends.
+    schedule: `original`, `continuous` or `one_cycle`; see `learning_rate_at`.
     layerwise_lr_decay: each layer learns at this factor of the layer above it (arXiv:1801.06146).
     head_learning_rate: peak rate of variables outside `bert/`; `init_lr` by default.
     freeze: variables that do not train; see `frozen_pattern`.
     scale_loss: for float16: scale the loss, and skip steps whose gradients are not finite; see
       `loss_scaling`, whose variables this creates.
+    progress: float32 `[]` from 0 to 1, the share of the run before this step, where a clock says
+      how far it is; the numbers of steps then say the warm-up's share. The count of steps by
+      default.
 
   Returns:
     A `TrainOp`.
@@ -108,9 +112,8 @@ def create_optimizer(
     raise ValueError(f"Nothing is left to train: freeze={list(freeze)} covers every variable.")
 
   global_step = get_global_step()
-  learning_rate = learning_rate_at(
-    global_step, init_lr, num_train_steps, num_warmup_steps, schedule
-  )
+  position = global_step if progress is None else progress * float(num_train_steps)
+  learning_rate = learning_rate_at(position, init_lr, num_train_steps, num_warmup_steps, schedule)
   multipliers = learning_rate_multipliers(
     trained, layerwise_lr_decay, (head_learning_rate or init_lr) / init_lr if init_lr else 1.0
   )
@@ -205,19 +208,25 @@ def _scale(gradient, factor):
 # The learning rate: over time, and from variable to variable.
 
 
+SCHEDULES = ("original", "continuous", "one_cycle")
+_FIRST_OF_CYCLE = 1 / 25
+
+
 def learning_rate_at(
   step, init_lr: float, num_train_steps: int, num_warmup_steps: int | None, schedule="original"
 ) -> tf.Tensor:
   """The learning rate of one step.
 
   Args:
-    step: integer `[]` or any shape; the number of steps finished before this one.
+    step: number `[]` or any shape; the number of steps finished before this one.
     init_lr: peak rate.
     num_train_steps: where the rate reaches 0, and stays.
     num_warmup_steps: the rate grows linearly from 0 until here; 0 or None for no warm-up.
     schedule: `original`: after warm-up the line from `init_lr` at step 0 to 0 at the end, so the
       rate falls by `num_warmup_steps / num_train_steps` at once (google-research/bert PR #1374).
-      `continuous`: the line from `init_lr` at the end of the warm-up.
+      `continuous`: the line from `init_lr` at the end of the warm-up. `one_cycle`: half a wave of
+      the cosine up, from a 25th of `init_lr`, and another one down to 0 (arXiv:1708.07120, in the
+      form of PyTorch's OneCycleLR).
 
   Returns:
     float32, shape of `step`.
@@ -230,6 +239,8 @@ def learning_rate_at(
     [0.0, 0.5, 0.8, 0.1, 0.0, 0.0]
     >>> [round(float(learning_rate_at(s, 1.0, 10, 2, "continuous")), 3) for s in (1, 2, 6, 10)]
     [0.5, 1.0, 0.5, 0.0]
+    >>> [round(float(learning_rate_at(s, 1.0, 10, 4, "one_cycle")), 3) for s in (0, 2, 4, 7, 10)]
+    [0.04, 0.52, 1.0, 0.5, 0.0]
   """
   warmup = float(num_warmup_steps or 0)
   total = float(num_train_steps)
@@ -238,11 +249,20 @@ def learning_rate_at(
     decayed = init_lr * (1.0 - step / total)
   elif schedule == "continuous":
     decayed = init_lr * (total - step) / max(total - warmup, 1.0)
+  elif schedule == "one_cycle":
+    return init_lr * _one_cycle(step, total, warmup)
   else:
-    raise ValueError(f"Unknown schedule {schedule!r}; known: original, continuous.")
+    raise ValueError(f"Unknown schedule {schedule!r}; known: {', '.join(SCHEDULES)}.")
   if not warmup:
     return decayed
   return tf.where(step < warmup, init_lr * (step / warmup), decayed)
+
+
+def _one_cycle(step, total: float, warmup: float):
+  """Share of the peak rate: float32, shape of `step`; see `learning_rate_at`."""
+  down = 0.5 * (1.0 + tf.cos(math.pi * (step - warmup) / max(total - warmup, 1.0)))
+  up = 0.5 * (1.0 - tf.cos(math.pi * step / max(warmup, 1.0)))
+  return tf.where(step < warmup, _FIRST_OF_CYCLE + (1.0 - _FIRST_OF_CYCLE) * up, down)
 
 
 _LAYER = re.compile(r"^bert/encoder/layer_(\d+)/")

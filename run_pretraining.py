@@ -27,6 +27,7 @@ from bert.checks import start_checks
 from bert.pretraining import record_checks
 from bert.pretraining.record_checks import pretraining_features
 from bert.scripts import (
+  budget,
   command_line,
   flag_groups,
   output_folder,
@@ -118,6 +119,7 @@ def define_flags() -> None:
     )
   shared_flags.define_model_flags(reads_text=False)
   shared_flags.define_training_flags(epochs=False)
+  budget.define_flags()
   shared_flags.define_packing_flag()
   shared_flags.define_eval_in_training_flags()
   shared_flags.define_export_flags()
@@ -237,7 +239,13 @@ def model_fn_builder(
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
       spec.train_op = create_optimizer(
-        loss, learning_rate, num_train_steps, num_warmup_steps, use_tpu, **(optimizer_options or {})
+        loss,
+        learning_rate,
+        num_train_steps,
+        num_warmup_steps,
+        use_tpu,
+        progress=params.get("progress"),
+        **(optimizer_options or {}),
       )
       spec.summaries = _summaries(features, masked_lm, next_sentence, masked_lm_logits)
       spec.progress = (*_PROGRESS, "learning_rate")
@@ -439,7 +447,12 @@ def check_settings(settings: run_settings.RunSettings) -> None:
         f"--{name} is about masks that are drawn while reading. Give --dynamic_masking, too, or "
         f"give --{name} to create_pretraining_data.py."
       )
-  if settings.do_train and settings.num_warmup_steps >= settings.num_train_steps:
+  budget.check(settings)
+  if (
+    settings.warmup_proportion is None
+    and settings.do_train
+    and settings.num_warmup_steps >= settings.num_train_steps
+  ):
     logging.warning(
       "--num_warmup_steps=%d is not less than --num_train_steps=%d: the learning rate never "
       "reaches its peak.",
@@ -455,6 +468,7 @@ class PreTraining(Run):
     *("input_file", "train_batch_size", "learning_rate", "num_train_steps", "num_warmup_steps"),
     *("max_seq_length", "max_predictions_per_seq", "dynamic_masking", "masked_lm_prob"),
     *("do_whole_word_mask", "next_sentence_loss", "dtype", "group_by_length", "pack_sequences"),
+    *("train_minutes", "warmup_proportion", "dropout", "always_mask", "lr_schedule"),
   )
   result_keys = (
     *("global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"),
@@ -480,11 +494,14 @@ class PreTraining(Run):
       )
 
   def _plan(self):
-    return self.settings.with_steps(self.settings.num_train_steps, self.settings.num_warmup_steps)
+    return budget.planned(self.settings)
+
+  def _more_of_config(self):
+    return {**super()._more_of_config(), "clock": budget.clock_of(self.settings)}
 
   def _create_model_fn(self):
     return model_fn_builder(
-      bert_config=self.bert_config,
+      bert_config=budget.trained_config(self.settings, self.bert_config),
       next_sentence_loss=self.settings.next_sentence_loss,
       **self.settings.model_options,
     )

@@ -104,7 +104,7 @@ class Records:
       config_file=settings.bert_config_file,
       dynamic_masking=settings.dynamic_masking,
       whole_words=settings.do_whole_word_mask,
-      vocabulary=vocab and tokenization.vocabulary_hash(vocab),
+      vocabulary=tokenization.vocabulary_hash(vocab) if vocab else None,
       vocab_file=settings.vocab_file,
     )
     self._eval_format = self._train_format

@@ -248,9 +248,9 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
     flags.DEFINE_enum(
       "lr_schedule",
       "original",
-      ["original", "continuous"],
+      ["original", "continuous", "one_cycle"],
       "original: the learning rate drops at the end of warm-up. continuous: it decays from its "
-      "peak.",
+      "peak. one_cycle: it rises and falls as half waves of the cosine.",
     )
     flags.DEFINE_float(
       "layerwise_lr_decay",

@@ -190,10 +190,12 @@ class Run:
 
     sizes = [f"{mode}_batch_size" for mode in ("train", "eval", "predict")]
     params = {name: self.settings.values[name] for name in sizes if name in self.settings}
-    config = self.settings.run_config(
-      fingerprint, self._informative(), drawn_anew=self.settings.drawn_anew(self.bert_config)
-    )
+    config = self.settings.run_config(fingerprint, self._informative(), **self._more_of_config())
     return Estimator(self._create_model_fn(), config, params)
+
+  def _more_of_config(self) -> dict[str, Any]:
+    """Attributes of the `RunConfig` that only some scripts have flags for."""
+    return {"drawn_anew": self.settings.drawn_anew(self.bert_config)}
 
   def _train(self) -> None:
     settings = self.settings
@@ -201,10 +203,14 @@ class Run:
     eval_spec = self._eval_spec() if settings.eval_every_steps else None
     logging.info("***** Running training *****")
     log_sizes(sizes, settings.train_batch_size)
-    logging.info("  Num steps = %d", settings.num_train_steps)
-    logging.info("  Num warm-up steps = %d", settings.num_warmup_steps)
+    max_steps = None if settings.get("train_minutes") else settings.num_train_steps
+    if max_steps is None:
+      logging.info("  Num minutes = %g", settings.train_minutes)
+    else:
+      logging.info("  Num steps = %d", max_steps)
+      logging.info("  Num warm-up steps = %d", settings.num_warmup_steps)
     start = time.monotonic()
-    self.estimator.train(input_fn=input_fn, max_steps=settings.num_train_steps, eval_spec=eval_spec)
+    self.estimator.train(input_fn=input_fn, max_steps=max_steps, eval_spec=eval_spec)
     logging.info("Training took %.1f s.", time.monotonic() - start)
     if not self.estimator.trained_steps:
       self._skipped_training = output_folder.nothing_trained(settings, self._informative())

@@ -86,13 +86,16 @@ class Estimator:
     """The model's variables, once one of the modes was built."""
     return self._variables.store
 
-  def train(self, input_fn, max_steps: int, eval_spec: EvalSpec | None = None) -> "Estimator":
+  def train(
+    self, input_fn, max_steps: int | None = None, eval_spec: EvalSpec | None = None
+  ) -> "Estimator":
     """Trains until `global_step` is `max_steps`, from the newest checkpoint of `model_dir` on.
 
     Args:
       input_fn: `input_fn(params)` returns a dataset of batches. `params["skip_examples"]` is the
         number of examples the run has consumed: the dataset must begin after them.
-      max_steps: steps of the whole run, those before a resumption included.
+      max_steps: steps of the whole run, those before a resumption included. None with
+        `RunConfig.clock`, which then says when the run ends.
       eval_spec: evaluation during training, best weights, early stopping.
 
     Returns:
@@ -107,7 +110,9 @@ class Estimator:
       out_of_memory.OutOfMemoryError: the message says what to lower.
       ValueError: the data or an option is bad.
     """
-    if max_steps <= 0:
+    if (max_steps is None) != (self.config.clock is not None):
+      raise ValueError("Estimator.train needs either max_steps or RunConfig.clock.")
+    if max_steps is not None and max_steps <= 0:
       raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
     self._check_batch_size()
     self.trained_steps = 0
@@ -115,14 +120,18 @@ class Estimator:
       self._train(input_fn, max_steps, eval_spec)
     return self
 
-  def _train(self, input_fn, max_steps: int, eval_spec: EvalSpec | None) -> None:
+  def _train(self, input_fn, max_steps: int | None, eval_spec: EvalSpec | None) -> None:
     """See `train`; called with checked arguments and with `model_dir` locked."""
     newest = self.latest_checkpoint()
     step, state = self._saved_state(newest)
     self._check_workers(max_steps, step)
     self._variables.clean(newest)
-    if step >= max_steps:
-      logging.info("Skipping training since max_steps has already saved.")
+    clock = self.config.clock
+    if clock:
+      clock.start(state.trained_seconds, state.save_seconds)
+    if clock.left() <= 0 if clock else step >= max_steps:
+      what = "its time was used up" if clock else "max_steps has already saved"
+      logging.info("Skipping training since %s.", what)
       return
     self._start_over(is_new=newest is None)
     variables = self._variables
@@ -139,7 +148,8 @@ class Estimator:
         variables.resume(newest)
       else:
         variables.initialise(graph.init_checkpoint, is_training=True)
-        variables.save(0, state)
+        with clock.saving() if clock else contextlib.nullcontext():
+          variables.save(0, state)
       Training(self.config, graph, data, variables, watch).run(step, max_steps, state)
       self.trained_steps = int(variables.global_step.numpy()) - step
 
@@ -215,7 +225,7 @@ class Estimator:
     with atomic_files.hold_folder(self.config.model_dir):
       yield
 
-  def _check_workers(self, max_steps: int, step: int) -> None:
+  def _check_workers(self, max_steps: int | None, step: int) -> None:
     """Refuses workers that have other flags or do not see the chief's checkpoint."""
     facts = {
       "the step to resume from": step,

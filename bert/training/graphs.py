@@ -58,6 +58,8 @@ class Model:
     # A loss that is a weighted mean depends on whether the batch comes in parts.
     parts = self.config.gradient_accumulation_steps if mode == ModeKeys.TRAIN else 1
     params = {**self.params, "gradient_accumulation_steps": parts}
+    if self.config.clock and mode == ModeKeys.TRAIN:
+      params["progress"] = self.config.clock.progress
     spec = self.model_fn(features, labels, mode, params)
     if mode != ModeKeys.PREDICT and spec.loss is None:
       raise ValueError(f"model_fn returned no loss for mode {mode!r}.")

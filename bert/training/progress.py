@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import logging as std_logging
+import math
 import os
 import sys
 import time
@@ -95,9 +96,17 @@ class Totals:
 class Progress:
   """A bar on a terminal, lines in a log: step, loss, speeds, time left."""
 
-  def __init__(self, config: RunConfig, step: int, max_steps: int):
+  def __init__(self, config: RunConfig, step: int, max_steps: float):
+    """Shows nothing yet.
+
+    Args:
+      config: of the run.
+      step: where it starts.
+      max_steps: the last step; infinity where the clock of the config says when it ends.
+    """
     self._every = config.log_every_steps
-    self._max_steps = max_steps
+    self._clock = config.clock
+    self._max_steps = None if math.isinf(max_steps) else int(max_steps)
     # At the first call of `update`: the step before it has compiled, so time is counted from there.
     self._first: Totals | None = None
     self._first_step, self._first_time = step, 0.0
@@ -108,7 +117,8 @@ class Progress:
     if self._is_quiet:
       return
     if sys.stderr.isatty() if config.show_progress is None else config.show_progress:
-      self._bar = tqdm.tqdm(total=max_steps, initial=step, unit="step", dynamic_ncols=True)
+      total = self._max_steps
+      self._bar = tqdm.tqdm(total=total, initial=step, unit="step", dynamic_ncols=True)
 
   def __enter__(self):
     # Otherwise a message would continue the line of the bar.
@@ -122,7 +132,12 @@ class Progress:
     self._above_bar.close()
 
   def update(
-    self, step: int, totals: Totals, scalars: Mapping[str, float], names: Sequence[str] = ()
+    self,
+    step: int,
+    totals: Totals,
+    scalars: Mapping[str, float],
+    names: Sequence[str] = (),
+    is_last: bool = False,
   ) -> None:
     """Shows the state after a step.
 
@@ -131,6 +146,7 @@ class Progress:
       totals: consumed so far.
       scalars: of the last step.
       names: of the scalars to show beside the loss; one that is missing keeps its last value.
+      is_last: whether the run ends here.
     """
     if "loss" not in scalars:
       return
@@ -146,24 +162,33 @@ class Progress:
     self._shown = {name: values[name] for name in names if name in values}
     if self._bar is not None:
       self._update_bar(step, scalars["loss"], speeds)
-    elif not self._is_quiet and (step % self._every == 0 or step >= self._max_steps):
-      self._log(step, scalars["loss"], speeds)
+    elif not self._is_quiet and (step % self._every == 0 or is_last):
+      self._log(step, scalars["loss"], speeds, is_last)
 
   def _update_bar(self, step: int, loss: float, speeds: dict[str, float]) -> None:
     shown = {name: f"{value:.4g}" for name, value in self._shown.items()}
     shown |= {name.replace("/", "_per_"): f"{value:.1f}" for name, value in speeds.items()}
+    if self._clock:
+      shown["left"] = _interval(self._clock.left())
     self._bar.set_postfix({"loss": f"{loss:.4f}", **shown}, refresh=False)
     self._bar.update(step - self._bar.n)
 
-  def _log(self, step: int, loss: float, speeds: dict[str, float]) -> None:
+  def _log(self, step: int, loss: float, speeds: dict[str, float], is_last: bool) -> None:
     parts = [f"loss {loss:.4f}"]
     parts += [f"{name} {value:.4g}" for name, value in self._shown.items()]
     parts += [f"{value:.1f} {name}" for name, value in speeds.items()]
-    if step > self._first_step or step >= self._max_steps:
+    if self._clock:
+      parts.append(f"{_interval(self._clock.left())} left")
+    elif step > self._first_step or is_last:
       seconds_per_step = (time.perf_counter() - self._first_time) / max(1, step - self._first_step)
-      left = seconds_per_step * (self._max_steps - step)
-      parts.append(f"{tqdm.tqdm.format_interval(left)} left")
-    logging.info("step %d/%d, %s", step, self._max_steps, ", ".join(parts))
+      parts.append(f"{_interval(seconds_per_step * (self._max_steps - step))} left")
+    of = "" if self._max_steps is None else f"/{self._max_steps}"
+    logging.info("step %d%s, %s", step, of, ", ".join(parts))
+
+
+def _interval(seconds: float) -> str:
+  """Minutes and seconds, as the bar shows them."""
+  return tqdm.tqdm.format_interval(seconds)
 
 
 def _logs_to_stderr() -> bool:

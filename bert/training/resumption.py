@@ -36,6 +36,8 @@ class RunState:
     best_step: the step of that value.
     evaluated_step: of the last evaluation.
     evaluations_without_improvement: in a row, up to now.
+    trained_seconds: by the clock of a run that has one, see `clock.Clock`.
+    save_seconds: how long its last checkpoint took.
   """
 
   seed: int
@@ -45,6 +47,8 @@ class RunState:
   best_step: int = 0
   evaluated_step: int = -1
   evaluations_without_improvement: int = 0
+  trained_seconds: float = 0.0
+  save_seconds: float = 0.0
 
 
 def differences(saved: Mapping, now: Mapping, ignored: Collection[str] = ()) -> list[str]:

@@ -6,6 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert.training.clock import Clock
+
 
 class ModeKeys:
   """What a model is built for; the values are those of TensorFlow 1."""
@@ -77,6 +79,8 @@ class RunConfig:
     drawn_anew: name prefixes of variables that start a training with random values, whatever
       `init_checkpoint` has.
     show_progress: a progress bar instead of lines; None: when standard error is a terminal.
+    clock: trains for a time instead of a number of steps, see `clock.Clock`. One device, one step
+      per call.
   """
 
   model_dir: str
@@ -92,8 +96,11 @@ class RunConfig:
   informative: dict[str, Any] = dataclasses.field(default_factory=dict)
   drawn_anew: tuple[str, ...] = ()
   show_progress: bool | None = None
+  clock: Clock | None = None
 
   def __post_init__(self):
+    if self.clock and (self.strategy is not None or self.steps_per_loop > 1):
+      raise ValueError("RunConfig.clock needs one device and steps_per_loop=1.")
     _check_at_least_one(
       self,
       "save_checkpoints_steps",

@@ -14,6 +14,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert.training import distribution
+from bert.training.clock import Clock
 from bert.training.graphs import TrainingGraph
 from bert.training.model_variables import ModelVariables
 from bert.training.progress import EventLog, Progress, Totals
@@ -47,6 +48,7 @@ class Training:
     self._data = data
     self._variables = variables
     self._watch = watch
+    self._clock = config.clock
     # Of the last step.
     self._scalars: dict[str, float] = {}
     self._batch_examples = 0
@@ -55,16 +57,16 @@ class Training:
     self._seconds = 0.0
     self._rate_amounts: dict[str, float] = {}
 
-  def run(self, step: int, max_steps: int, state: RunState) -> None:
+  def run(self, step: int, max_steps: int | None, state: RunState) -> None:
     """Trains to the end; between steps in this order: report, evaluate, save, stop.
 
     Args:
       step: steps finished.
-      max_steps: the last step.
+      max_steps: the last step; None if the clock of the config says when the run ends.
       state: of the run at `step`; it is updated.
     """
     self._step = self._saved_step = step
-    self._max_steps = max_steps
+    self._max_steps: float = math.inf if max_steps is None else max_steps
     self._state = state
     self._finished = False
     self._written = self._totals()
@@ -74,7 +76,7 @@ class Training:
     with (
       contextlib.closing(EventLog(self._config.model_dir)) as events,
       stop_signals as stop,
-      Progress(self._config, step, max_steps) as progress,
+      Progress(self._config, step, self._max_steps) as progress,
     ):
       if self._watch and self._watch.is_due(step):
         self._evaluate()  # The run before may have skipped it, because of a signal.
@@ -104,12 +106,15 @@ class Training:
   def _advance(self) -> None:
     """Runs steps up to the next one that needs a report, an evaluation or a checkpoint."""
     end = self._next_stop()
+    if self._clock and self._clock.is_last():
+      self._max_steps = end
     count, is_shown = end - self._step, self._is_shown(end)
     begin = time.perf_counter()
     try:
-      outputs = self._graph.run(
-        self._data.iterator, tf.constant(count, tf.int64), tf.constant(is_shown)
-      )
+      with self._clock.step() if self._clock else contextlib.nullcontext():
+        outputs = self._graph.run(
+          self._data.iterator, tf.constant(count, tf.int64), tf.constant(is_shown)
+        )
     except tf.errors.OutOfRangeError:
       self._end_of_data()
       return
@@ -122,6 +127,8 @@ class Training:
     self._step += count
     self._state.examples += int(examples)
     self._batch_examples = int(examples) // count
+    if self._clock and self._clock.is_over():
+      self._max_steps = min(self._max_steps, self._step)
     self._finished = self._step >= self._max_steps
 
   def _diverge(self, bad_step: int) -> None:
@@ -186,7 +193,8 @@ class Training:
       raise ValueError("There is nothing to train on: the input_fn gave no batch.")
     self._state.examples += (step - self._step) * self._batch_examples
     self._step, self._finished = step, True
-    logging.warning("The training data ended at step %d of %d.", step, self._max_steps)
+    of = "" if math.isinf(self._max_steps) else f" of {self._max_steps}"
+    logging.warning("The training data ended at step %d%s.", step, of)
 
   def _is_due(self, period: int) -> bool:
     return self._finished or self._step % period == 0
@@ -197,22 +205,40 @@ class Training:
 
   def _report(self, events: EventLog, progress: Progress) -> None:
     totals = self._totals()
-    progress.update(self._step, totals, self._scalars, self._graph.reported.progress)
+    progress.update(
+      self._step, totals, self._scalars, self._graph.reported.progress, self._is_at_end()
+    )
     has_run = totals.seconds > self._written.seconds
     if self._is_due(self._config.save_summary_steps) and self._scalars and has_run:
       events.write(self._step, {**self._scalars, **totals.speeds_since(self._written)})
       self._written = totals
 
+  def _is_at_end(self) -> bool:
+    return self._step >= self._max_steps
+
   def _evaluate(self) -> None:
-    self._finished |= self._watch.evaluate(self._step, self._state)
+    with self._clock.stopped() if self._clock else contextlib.nullcontext():
+      self._finished |= self._watch.evaluate(self._step, self._state)
 
   def _save(self) -> None:
-    if self._step != self._saved_step:
+    if self._step == self._saved_step:
+      return
+    if self._clock is None:
       self._variables.save(self._step, self._state)
-      self._saved_step = self._step
+    else:
+      self._save_with_time(self._clock)
+    self._saved_step = self._step
+
+  def _save_with_time(self, clock: Clock) -> None:
+    """Saves with the time that is spent once the checkpoint is complete, as far as it is known."""
+    spent = clock.spent() + clock.save_seconds
+    self._state.trained_seconds = clock.seconds if self._is_at_end() else spent
+    self._state.save_seconds = clock.save_seconds
+    with clock.saving():
+      self._variables.save(self._step, self._state)
 
 
-def _next_stop(step: int, max_steps: int, steps_per_loop: int, periods: list[int]) -> int:
+def _next_stop(step: int, max_steps: float, steps_per_loop: int, periods: list[int]) -> int:
   """The next step at which to return to Python.
 
   Example:
@@ -221,4 +247,4 @@ def _next_stop(step: int, max_steps: int, steps_per_loop: int, periods: list[int
     >>> _next_stop(8, max_steps=100, steps_per_loop=8, periods=[10, 25])
     10
   """
-  return min([step + steps_per_loop, max_steps, *((step // p + 1) * p for p in periods)])
+  return int(min([step + steps_per_loop, max_steps, *((step // p + 1) * p for p in periods)]))

@@ -1,0 +1,103 @@
+"""Pre-training within a budget: `--train_minutes`, and what else makes it cheaper.
+
+`run_pretraining.py` defines these flags beside those of 2018; each is off by default.
+"""
+
+import copy
+import math
+
+from absl import flags
+
+from bert.model.configuration import BertConfig
+from bert.scripts import flag_groups
+from bert.scripts.command_line import UsageError
+from bert.scripts.run_settings import RunSettings
+
+# The shares of a run by the clock are counted in so many parts of its time, as others in steps.
+_PARTS_OF_TIME = 1_000_000
+_WARMUP_BY_CLOCK = 0.1
+
+
+def define_flags() -> None:
+  """The flags of a budget."""
+  with flag_groups.flag_group("Budget"):
+    flags.DEFINE_float(
+      "train_minutes",
+      None,
+      "Train for this time instead of --num_train_steps; the learning rate goes by the clock. "
+      "Counted from the start of training, with compiling and checkpoints, over all starts of a "
+      "run; without evaluations.",
+    )
+    flags.DEFINE_float(
+      "warmup_proportion",
+      None,
+      "Fraction of the run in which the learning rate rises, in the place of --num_warmup_steps. "
+      "[with --train_minutes 0.1]",
+    )
+    flags.DEFINE_float(
+      "dropout",
+      None,
+      "Dropout in this training, of hidden states and of attention. [of --bert_config_file]",
+    )
+
+
+def check(settings: RunSettings) -> None:
+  """Refuses values that these flags cannot have, and what cannot be combined with them.
+
+  Raises:
+    UsageError: names the flag and what to do.
+  """
+  settings.check("train_minutes", lambda value: 0 < value < math.inf, "a positive number")
+  settings.check("warmup_proportion", lambda value: 0 <= value <= 1, "between 0 and 1")
+  settings.check("dropout", lambda value: 0 <= value < 1, "at least 0 and below 1")
+  if settings.train_minutes:
+    _check_clock(settings)
+  if settings.warmup_proportion is not None and "num_warmup_steps" in settings.given:
+    raise UsageError("--num_warmup_steps and --warmup_proportion say the same: give one of them.")
+
+
+def _check_clock(settings: RunSettings) -> None:
+  reasons = {
+    "num_train_steps": "both say when training ends. Give one of them",
+    "num_warmup_steps": "how many steps there will be is not known. Give --warmup_proportion",
+  }
+  for name, reason in reasons.items():
+    if name in settings.given:
+      raise UsageError(f"--{name} cannot be combined with --train_minutes: {reason}.")
+  if settings.distribution_strategy != "one_device":
+    raise UsageError(
+      "--train_minutes works on one device, not with --distribution_strategy="
+      f"{settings.distribution_strategy}. Give --num_train_steps."
+    )
+  if settings.steps_per_loop > 1:
+    raise UsageError(
+      f"--iterations_per_loop={settings.steps_per_loop} cannot be combined with --train_minutes: "
+      "the clock is read after each step. Leave it out."
+    )
+
+
+def planned(settings: RunSettings) -> RunSettings:
+  """The settings with steps and warm-up; with `--train_minutes`, in parts of the time."""
+  num_steps, proportion = settings.num_train_steps, settings.warmup_proportion
+  if settings.train_minutes:
+    num_steps = _PARTS_OF_TIME
+    proportion = _WARMUP_BY_CLOCK if proportion is None else proportion
+  num_warmup = settings.num_warmup_steps if proportion is None else int(num_steps * proportion)
+  return settings.with_steps(num_steps, num_warmup)
+
+
+def clock_of(settings: RunSettings):
+  """The `clock.Clock` of `--train_minutes`; None for a number of steps."""
+  if not settings.do_train or not settings.train_minutes:
+    return None
+  from bert.training.clock import Clock
+
+  return Clock(60 * settings.train_minutes)
+
+
+def trained_config(settings: RunSettings, config: BertConfig) -> BertConfig:
+  """The configuration to train with; that of the checkpoint stays as it is."""
+  config = copy.deepcopy(config)
+  if settings.dropout is not None:
+    config.hidden_dropout_prob = config.attention_probs_dropout_prob = settings.dropout
+  return config
