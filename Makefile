@@ -25,8 +25,8 @@ lint: $(STAMP)  ## style (ruff) and the types of public functions (mypy)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The tests, and the worked examples in docstrings.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --durations=10
+# The tests, and the worked examples in docstrings. tests/conftest.py orders the files: long ones first.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10
 pytest: $(STAMP)  ## the tests alone
 	$(PYTEST) --doctest-modules -m "not slow and not ci" --ignore=bert/tf1 bert $(wildcard *.py) tests
 

@@ -1,5 +1,6 @@
 """What all tests share: where recorded outputs and real data lie, and a quiet TensorFlow."""
 
+import collections
 import functools
 import os
 import pathlib
@@ -77,3 +78,21 @@ def pytest_make_parametrize_id(config, val, argname):
   """Bytes make no name: an archive holds the time it was made, and workers must agree on names."""
   del config
   return argname if isinstance(val, bytes) else None
+
+
+# One test that is a process of half a minute, and whose file has no other.
+_LONG_FILES = ("tests/tf1_test.py",)
+
+
+def pytest_collection_modifyitems(items):
+  """In several workers: the longest files first, then those with the most tests.
+
+  xdist's own order, by the number of tests alone (`--no-loadscope-reorder` switches it off), ends
+  with files of a single test: one worker would run half a minute longer than the other.
+  """
+  if "PYTEST_XDIST_WORKER" not in os.environ:
+    return
+  files = [item.nodeid.split("::")[0] for item in items]
+  counts = collections.Counter(files)
+  order = {f: (f not in _LONG_FILES, -counts[f], place) for place, f in enumerate(counts)}
+  items.sort(key=lambda item: order[item.nodeid.split("::")[0]])

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert.model import kernels
+from bert.model.variables import next_random_seed, random_stream
 from tests.kit.gradients import assert_same, normal, value_and_gradients
 
 
@@ -197,3 +198,52 @@ def test_random_bits_are_uniform_and_independent_between_bits_places_and_seeds()
       assert abs(agreement - 0.5) < 0.002
       shifted = 1 - np.unpackbits((one[:-1] ^ other[1:]).view(np.uint8)).mean()
       assert abs(shifted - 0.5) < 0.002
+
+
+RATE = 0.1
+CALLS = 5  # of one step: as many dropouts follow one another
+
+
+def dropped(seed, step):
+  """Which of 2^18 entries each of the first calls of a step drops: bool `[CALLS, 2^18]`."""
+  with random_stream(seed, step):
+    keys = [kernels.dropout_keys(next_random_seed()) for _ in range(CALLS)]
+  bits = np.stack([kernels.random_bits([2**18], key).numpy() for key in keys])
+  return bits < round(RATE * 2**32)
+
+
+# Seed and step that follow those of `dropped(1, 7)`, or come close to them in the training loop.
+NEIGHBOURS = {
+  "the next step": (1, 8),
+  "the next seed": (2, 7),
+  "the next micro-batch": (1 + 1_000_003, 7),
+  "the default seed": (12345, 7),
+  "step and seed exchanged": (7, 1),
+}
+
+
+def correlations(masks, others):
+  """Of masks at the same places, in standard deviations of independent ones."""
+  product = (masks - RATE) * (others - RATE)
+  return product.sum(-1) / (RATE * (1 - RATE) * math.sqrt(product.shape[-1]))
+
+
+@pytest.mark.parametrize("place", NEIGHBOURS.values(), ids=NEIGHBOURS)
+def test_masks_of_neighbouring_streams_are_unrelated(place):
+  """Fifteen values in standard deviations: one beyond 4.5 is a chance of 1 in 10,000."""
+  one, other = dropped(1, 7), dropped(*place)
+  assert np.abs(correlations(one, other)).max() < 4.5
+  for shift in (1, 384):  # of the next entry, of the next token in a model of that width
+    assert np.abs(correlations(one[:, shift:], other[:, :-shift])).max() < 4.5
+
+
+def test_masks_of_one_step_are_unrelated_and_drop_as_many_as_they_should():
+  masks = dropped(1, 7)
+  for i, mask in enumerate(masks):
+    assert abs(mask.mean() - RATE) < 4.5 * math.sqrt(RATE * (1 - RATE) / mask.size)
+    assert np.abs(correlations(mask, masks[i + 1 :])).max(initial=0) < 4.5
+    # Tokens lose as many units, and units as many tokens, as independent draws make them.
+    table = mask.reshape([512, 512])
+    for axis in (0, 1):
+      spread = table.sum(axis).var() / (512 * RATE * (1 - RATE))
+      assert abs(spread - 1) < 4.5 * math.sqrt(2 / 512)

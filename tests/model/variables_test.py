@@ -148,6 +148,14 @@ def test_truncated_normal():
   assert value.std() == pytest.approx(0.02 * 0.8796, rel=0.02)
 
 
+def test_initial_values_of_close_seeds_are_unrelated():
+  """Each correlation has a standard deviation of 1 / sqrt(200), so 0.32 is beyond 4.5 of them."""
+  drawn = [values(["a", "b"], seed) for seed in (0, 1, 2, 3, 12344, 12345, 12346)]
+  flat = [value.ravel() for names in drawn for value in names.values()]
+  related = np.corrcoef(flat) - np.eye(len(flat))
+  assert np.abs(related).max() < 0.32
+
+
 # ---------------------------------------------------------------------------------------------
 # Inside traced functions.
 

