@@ -27,9 +27,8 @@ from bert import tokenization
 from bert.checkpoints import model_files, model_source
 from bert.io import filesystem
 from bert.io.tables import DataError, folder_listing
-from bert.io.wording import counted
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups, recipes
+from bert.scripts import command_line, flag_groups, recipes, reinit_layers
 from bert.training import distribution, hardware
 
 # Batches of similar lengths save a fifth of a step and cost the compilation for some twenty more
@@ -196,15 +195,6 @@ class RunSettings:
       "optimizer_options": self.optimizer_options,
       "dtype": self.dtype,
     }
-
-  def drawn_anew(self, config: BertConfig) -> tuple[str, ...]:
-    """How the names begin of variables that `--reinit_layers` does not take from a checkpoint.
-
-    The top N layers, and the pooler with them, as in arXiv:2006.05987, section 5.
-    """
-    top, count = config.num_hidden_layers, self.get("reinit_layers") or 0
-    layers = [f"bert/encoder/layer_{layer}/" for layer in range(top - count, top)]
-    return ("bert/pooler/", *layers) if count else ()
 
   def run_config(self, fingerprint: Mapping, informative: Mapping, **more: Any):
     """The `estimator.RunConfig` of these settings.
@@ -410,7 +400,7 @@ def load_config(settings: RunSettings) -> BertConfig:
       f"trained up to sequence length {config.max_position_embeddings}. Lower --max_seq_length."
     )
   recipes.check_family(settings.values, config)
-  _check_drawn_anew(settings, config)
+  reinit_layers.check(settings.values, config)
   _check_frozen(settings, config)
   return config
 
@@ -482,7 +472,8 @@ def check_training(settings: RunSettings) -> None:
     *("num_train_steps", "max_eval_steps", "max_seq_length", "max_predictions_per_seq"),
   )
   settings.check_at_least(0, "num_warmup_steps", "eval_every_steps")
-  settings.check_at_least(0, "min_train_steps", "reinit_layers")
+  settings.check_at_least(0, "reinit_layers")
+  settings.check("min_train_steps", lambda value: 0 <= value < _TOO_MANY, "from 0 to 2^31")
   settings.check("seed", lambda value: abs(value) < 1 << 63, "below 2^63")
   settings.check("label_separator", bool, "what stands between two labels, not empty")
   for name in ("learning_rate", "head_learning_rate"):
@@ -520,27 +511,6 @@ def _check_labels(settings: RunSettings) -> None:
   if twice is not None or "" in labels:
     what = "an empty label" if "" in labels else f"{twice} twice"
     raise command_line.UsageError(f"--labels={','.join(labels)} has {what}.")
-
-
-def _check_drawn_anew(settings: RunSettings, config: BertConfig) -> None:
-  """Refuses a `--reinit_layers` that the model has not, or that `--freeze` would keep random."""
-  count = settings.get("reinit_layers") or 0
-  if count > config.num_hidden_layers:
-    raise command_line.UsageError(
-      f"--reinit_layers={count}: the model has {counted(config.num_hidden_layers, 'layer')}."
-    )
-  if not count or not settings.freeze:
-    return
-  from bert import optimization
-
-  drawn = settings.drawn_anew(config)
-  for what in settings.freeze:
-    pattern = optimization.frozen_pattern(what)
-    if any(pattern.search(f"{name}dense/kernel") for name in drawn):
-      raise command_line.UsageError(
-        f"--freeze={what} would keep random what --reinit_layers={count} draws anew: leave one of "
-        "them out."
-      )
 
 
 def _check_frozen(settings: RunSettings, config: BertConfig) -> None:

@@ -22,7 +22,7 @@ from absl import logging
 
 from bert.io import installation
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, output_folder, result_files, run_files
+from bert.scripts import command_line, output_folder, reinit_layers, result_files, run_files
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution
 
@@ -195,7 +195,8 @@ class Run:
 
   def _more_of_config(self) -> dict[str, Any]:
     """Attributes of the `RunConfig` that only some scripts have flags for."""
-    return {"drawn_anew": self.settings.drawn_anew(self.bert_config)}
+    count = self.settings.get("reinit_layers") or 0
+    return {"drawn_anew": reinit_layers.prefixes(self.bert_config, count)}
 
   def _train(self) -> None:
     settings = self.settings

@@ -136,6 +136,28 @@ def test_precedence_checkpoint_then_init_checkpoint_then_random(tmp_path, caplog
     make(tmp_path / "other", {"init": str(tmp_path / "missing")}).train(train_input_fn, 3)
 
 
+def test_variables_are_drawn_anew_once_for_training_alone(tmp_path, caplog):
+  make(tmp_path / "source", seed=1).train(train_input_fn, 4)
+  source = str(tmp_path / "source" / "model.ckpt-4")
+  params, config = {"init": source, "dropout": True}, {"drawn_anew": ("toy/kernel",), "seed": 2}
+  caplog.clear()
+  run, parts = (make(tmp_path / name, params, **config) for name in ("run", "parts"))
+  fresh = make(tmp_path / "fresh", params, seed=2)
+  assert run.evaluate(eval_input_fn) == fresh.evaluate(eval_input_fn), "nothing is drawn for this"
+  run.train(train_input_fn, 6)
+  assert "RANDOM" not in caplog.text
+  first, initial = tensors(source), tensors(str(tmp_path / "run" / "model.ckpt-0"))
+  make(tmp_path / "scratch", seed=2).train(train_input_fn, 1)
+  random = tensors(str(tmp_path / "scratch" / "model.ckpt-0"))
+  np.testing.assert_array_equal(initial["toy/kernel"], random["toy/kernel"])
+  for name in ("toy/embeddings", "toy/bias"):
+    np.testing.assert_array_equal(initial[name], first[name])
+
+  parts.train(train_input_fn, 3)
+  make(tmp_path / "parts", params, **config).train(train_input_fn, 6)
+  assert_same_tensors(*(str(tmp_path / name / "model.ckpt-6") for name in ("run", "parts")))
+
+
 def test_evaluation_takes_the_path_then_the_newest_then_init(tmp_path):
   model = make(tmp_path, save_checkpoints_steps=5)
   model.train(train_input_fn, 10)
