@@ -20,7 +20,10 @@ from bert.scripts.command_line import UsageError
 
 FINE_TUNING = "fine-tuning"
 PRE_TRAINING = "pre-training"
-_SCRIPTS = {FINE_TUNING: "scripts of fine-tuning", PRE_TRAINING: "run_pretraining.py"}
+_SCRIPTS = {
+  FINE_TUNING: "run_classifier.py, run_squad.py, run_ner.py, run_swag.py, run_similarity.py",
+  PRE_TRAINING: "run_pretraining.py",
+}
 
 DEFAULT = "2018"
 

@@ -110,7 +110,7 @@ def test_switches_are_turned_off_and_numbers_are_numbers(more_recipes):
     (
       run_pretraining,
       "electra",
-      r"^--recipe=electra is for fine-tuning \(scripts of fine-tuning\)\. Recipes for "
+      r"^--recipe=electra is for fine-tuning \(run_classifier\.py, [^)]*\)\. Recipes for "
       r"pre-training: 2018, .*quick\.$",
     ),
   ],
