@@ -247,9 +247,9 @@ def model_fn_builder(
         progress=params.get("progress"),
         **(optimizer_options or {}),
       )
-      spec.summaries = _summaries(features, masked_lm, next_sentence, masked_lm_logits)
+      spec.summaries = _summaries(bert_config, features, masked_lm, next_sentence, masked_lm_logits)
       spec.progress = (*_PROGRESS, "learning_rate")
-      spec.rates = {"tokens/sec": "tokens_per_example"}
+      spec.rates = {"tokens/sec": "tokens_per_example", "GFLOP/sec": "gflop_per_example"}
     else:
       spec.eval_metrics = (metric_fn, _small_tensors(features, masked_lm, next_sentence))
     return spec
@@ -309,9 +309,11 @@ def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype, 
   return masked_lm, next_sentence, masked_lm_logits
 
 
-def _summaries(features, masked_lm, next_sentence, masked_lm_logits):
+def _summaries(bert_config, features, masked_lm, next_sentence, masked_lm_logits):
   """Scalars of a training step; accuracies only in steps that log them, see `EstimatorSpec`."""
   import tensorflow as tf
+
+  from bert.model.training_flops import pretraining_flops
 
   def masked_lm_accuracy():
     # From scores computed anew in the few steps that tell it. What a branch of the graph reads is
@@ -323,14 +325,19 @@ def _summaries(features, masked_lm, next_sentence, masked_lm_logits):
     labels = tf.reshape(features["next_sentence_labels"], [-1])
     return _accuracy(next_sentence[2], labels, tf.ones_like(labels, tf.float32))
 
+  lengths = tf.reduce_sum(tf.cast(features["input_mask"] != 0, tf.float32), axis=1)
   num_tokens = tf.reduce_sum(tf.cast(features["input_mask"], tf.float32))
   num_examples = tf.cast(tf.shape(features["next_sentence_labels"])[0], tf.float32)
+  num_words = tf.math.count_nonzero(features["masked_lm_weights"], dtype=tf.float32)
+  pairs = tf.reduce_sum(tf.square(lengths))
+  flops = pretraining_flops(bert_config, num_tokens, pairs, num_words, num_examples)
   return {
     "masked_lm_loss": masked_lm[0],
     "next_sentence_loss": next_sentence[0],
     "masked_lm_accuracy": masked_lm_accuracy,
     "next_sentence_accuracy": next_sentence_accuracy,
     "tokens_per_example": num_tokens / num_examples,
+    "gflop_per_example": flops / num_examples * 1e-9,
   }
 
 
@@ -469,6 +476,7 @@ class PreTraining(Run):
     *("max_seq_length", "max_predictions_per_seq", "dynamic_masking", "masked_lm_prob"),
     *("do_whole_word_mask", "next_sentence_loss", "dtype", "group_by_length", "pack_sequences"),
     *("train_minutes", "warmup_proportion", "dropout", "always_mask", "lr_schedule"),
+    "first_batch_size",
   )
   result_keys = (
     *("global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"),
@@ -497,7 +505,8 @@ class PreTraining(Run):
     return budget.planned(self.settings)
 
   def _more_of_config(self):
-    return {**super()._more_of_config(), "clock": budget.clock_of(self.settings)}
+    clock, ramp = budget.clock_of(self.settings), budget.ramp_of(self.settings)
+    return {**super()._more_of_config(), "clock": clock, "batch_ramp": ramp}
 
   def _create_model_fn(self):
     return model_fn_builder(

@@ -34,6 +34,12 @@ def define_flags() -> None:
       "Fraction of the run in which the learning rate rises, in the place of --num_warmup_steps. "
       "[with --train_minutes 0.1]",
     )
+    flags.DEFINE_integer(
+      "first_batch_size",
+      None,
+      "Begin with batches of N examples and let them grow to --train_batch_size, by N at a time. "
+      "[all have --train_batch_size]",
+    )
     flags.DEFINE_float(
       "dropout",
       None,
@@ -52,6 +58,8 @@ def check(settings: RunSettings) -> None:
   settings.check("dropout", lambda value: 0 <= value < 1, "at least 0 and below 1")
   if settings.train_minutes:
     _check_clock(settings)
+  if settings.first_batch_size is not None:
+    _check_ramp(settings)
   if settings.warmup_proportion is not None and "num_warmup_steps" in settings.given:
     raise UsageError("--num_warmup_steps and --warmup_proportion say the same: give one of them.")
 
@@ -76,6 +84,19 @@ def _check_clock(settings: RunSettings) -> None:
     )
 
 
+def _check_ramp(settings: RunSettings) -> None:
+  first, last = settings.first_batch_size, settings.train_batch_size
+  if first < 1 or last % first:
+    raise UsageError(
+      f"--first_batch_size={first} must be at least 1 and divide --train_batch_size={last}."
+    )
+  if settings.gradient_accumulation_steps > 1 or settings.distribution_strategy != "one_device":
+    raise UsageError(
+      "--first_batch_size works on one device, and its batches come in parts of that size: leave "
+      "out --gradient_accumulation_steps and --distribution_strategy."
+    )
+
+
 def planned(settings: RunSettings) -> RunSettings:
   """The settings with steps and warm-up; with `--train_minutes`, in parts of the time."""
   num_steps, proportion = settings.num_train_steps, settings.warmup_proportion
@@ -93,6 +114,16 @@ def clock_of(settings: RunSettings):
   from bert.training.clock import Clock
 
   return Clock(60 * settings.train_minutes)
+
+
+def ramp_of(settings: RunSettings):
+  """The `batch_ramp.BatchRamp` of `--first_batch_size`; None for batches of one size."""
+  if not settings.do_train or settings.first_batch_size in (None, settings.train_batch_size):
+    return None
+  from bert.training.batch_ramp import BatchRamp
+
+  parts = settings.train_batch_size // settings.first_batch_size
+  return BatchRamp(parts, settings.num_train_steps)
 
 
 def trained_config(settings: RunSettings, config: BertConfig) -> BertConfig:

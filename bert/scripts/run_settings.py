@@ -153,7 +153,7 @@ class RunSettings:
 
   def without_training(self) -> "RunSettings":
     """The settings of a run that does not train: the model needs numbers of steps nevertheless."""
-    return self.with_steps(1, int(self.get("warmup_proportion", 0)))
+    return self.with_steps(1, int(self.get("warmup_proportion") or 0))
 
   @property
   def reads_dev_set(self) -> bool:

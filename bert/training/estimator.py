@@ -209,6 +209,7 @@ class Estimator:
     """Checks that replicas and micro-batches are of equal size: else means have unequal weights."""
     batch_size = self.params.get("train_batch_size")
     replicas, parts = self._strategy.num_replicas_in_sync, self.config.gradient_accumulation_steps
+    parts *= self.config.batch_ramp.parts if self.config.batch_ramp else 1
     if batch_size is not None and batch_size % (replicas * parts):
       raise ValueError(
         f"train_batch_size={batch_size} does not divide into {replicas} replica(s) times "
@@ -261,6 +262,8 @@ class Estimator:
     name = self._batch_size_name(mode)
     if name in params:
       params["batch_size"] = params[name]
+    if mode == ModeKeys.TRAIN and self.config.batch_ramp:
+      params["batch_size"] //= self.config.batch_ramp.parts
     return params
 
   def _how_to_save_memory(self, mode: str) -> str:

@@ -21,7 +21,7 @@ from bert.model.variables import (
   traced_once,
   use_store,
 )
-from bert.training.gradient_accumulation import accumulate
+from bert.training.gradient_accumulation import accumulate, accumulate_parts
 from bert.training.specs import EstimatorSpec, ModeKeys, RunConfig
 
 
@@ -154,11 +154,11 @@ class TrainingGraph:
   def _run_steps(self, iterator, count, with_all_scalars):
     """See `run`; with `steps_per_loop` 1 the graph has no loop."""
     if self.steps_per_loop == 1:
-      return self._step(next(iterator), with_all_scalars)
+      return self._step(iterator, with_all_scalars)
 
     def body(done, scalars, examples, amounts, bad_step):
       del scalars
-      step = self._step(next(iterator), with_all_scalars & tf.equal(done + 1, count))
+      step = self._step(iterator, with_all_scalars & tf.equal(done + 1, count))
       scalars, more_examples, more_amounts, bad_step = step
       return done + 1, scalars, examples + more_examples, amounts + more_amounts, bad_step
 
@@ -174,11 +174,14 @@ class TrainingGraph:
     )
     return outputs
 
-  def _step(self, batch, with_all_scalars):
+  def _step(self, iterator, with_all_scalars):
     """One step on all replicas: scalars, examples, amounts, and bad step or -1."""
     strategy = self._model.strategy
+    replica_step = functools.partial(
+      self._replica_step, self._model.store, draw=lambda: next(iterator)
+    )
     scalars, examples, step, is_sound = strategy.run(
-      functools.partial(self._replica_step, self._model.store), args=(batch, with_all_scalars)
+      replica_step, args=(next(iterator), with_all_scalars)
     )
     if strategy.num_replicas_in_sync > 1:
       scalars = strategy.reduce(tf.distribute.ReduceOp.MEAN, scalars, axis=None)
@@ -191,15 +194,23 @@ class TrainingGraph:
     amounts = tf.cast(per_example, tf.float64) * tf.cast(examples, tf.float64)
     return scalars, examples, amounts, bad_step
 
-  def _replica_step(self, store, batch, with_all_scalars):
+  def _replica_step(self, store, batch, with_all_scalars, draw=None):
     """Forward, backward and update on one replica. Runs inside a trace, in the replica's thread."""
+    config, examples = self._model.config, batch_size(batch)
     with use_store(store):
       step = tf.identity(get_global_step())
-      train_op, gradients, scalars = accumulate(
-        lambda part_of_batch, part: self._forward(part_of_batch, part, step, with_all_scalars),
-        batch,
-        self._model.config.gradient_accumulation_steps,
-      )
+
+      def forward(part_of_batch, part):
+        return self._forward(part_of_batch, part, step, with_all_scalars)
+
+      if config.batch_ramp is None:
+        parts = config.gradient_accumulation_steps
+        train_op, gradients, scalars = accumulate(forward, batch, parts)
+      else:
+        progress = config.clock.progress if config.clock else None
+        parts = config.batch_ramp.parts_at(step, progress)
+        examples *= tf.cast(parts, tf.int64)
+        train_op, gradients, scalars = accumulate_parts(forward, batch, lambda i: draw(), parts)
       gradients = _mean_over_replicas(gradients)
       # Without data no step is made: operations that do not read the batch, such as the count of
       # steps or weight decay, would otherwise run in the very call that finds the data at an end.
@@ -211,14 +222,15 @@ class TrainingGraph:
       names = list(dict.fromkeys([*self.reported.scalars, *more]))
       self.reported = dataclasses.replace(self.reported, scalars=names)
       scalars = tf.concat([scalars, tf.stack(list(more.values()))], axis=0)
-    return scalars, batch_size(batch), step, is_sound
+    return scalars, examples, step, is_sound
 
   def _forward(self, batch, part, step, with_all_scalars):
     """The model on one part of a replica's batch: its train_op, and float32 `[n]` scalars."""
     context = tf.distribute.get_replica_context()
     replica = tf.cast(context.replica_id_in_sync_group, tf.int64)
     # Each replica and each part draws its own dropout bits; the first of all those of the seed.
-    parts = self._model.config.gradient_accumulation_steps
+    config = self._model.config
+    parts = config.batch_ramp.parts if config.batch_ramp else config.gradient_accumulation_steps
     stream = replica * parts + tf.cast(part, tf.int64)
     with random_stream(self._seed + stream * 1_000_003, step):
       spec = self._model.call(batch, ModeKeys.TRAIN)

@@ -38,6 +38,7 @@ class RunState:
     evaluations_without_improvement: in a row, up to now.
     trained_seconds: by the clock of a run that has one, see `clock.Clock`.
     save_seconds: how long its last checkpoint took.
+    totals: name -> what the run has consumed, for each of `EstimatorSpec.rates`: tokens, FLOPs.
   """
 
   seed: int
@@ -49,6 +50,7 @@ class RunState:
   evaluations_without_improvement: int = 0
   trained_seconds: float = 0.0
   save_seconds: float = 0.0
+  totals: dict[str, float] = dataclasses.field(default_factory=dict)
 
 
 def differences(saved: Mapping, now: Mapping, ignored: Collection[str] = ()) -> list[str]:

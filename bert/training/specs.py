@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert.training.batch_ramp import BatchRamp
 from bert.training.clock import Clock
 
 
@@ -35,7 +36,8 @@ class EstimatorSpec:
       that runs only on steps whose values are written or shown.
     progress: names of summaries (or `learning_rate`) that progress lines show, too.
     rates: name of a speed -> name of the summary that holds its amount per example. With
-      `{"tokens/sec": "tokens_per_example"}` tokens per second are written and shown.
+      `{"tokens/sec": "tokens_per_example"}` tokens per second are written and shown, and
+      `total_tokens`, of all starts of the run, is written.
     eval_metric_ops: of TensorFlow 1; a ValueError says what to give instead.
   """
 
@@ -81,6 +83,8 @@ class RunConfig:
     show_progress: a progress bar instead of lines; None: when standard error is a terminal.
     clock: trains for a time instead of a number of steps, see `clock.Clock`. One device, one step
       per call.
+    batch_ramp: batches that grow up to `train_batch_size`, see `batch_ramp.BatchRamp`. One device,
+      no gradient accumulation beside it.
   """
 
   model_dir: str
@@ -97,10 +101,13 @@ class RunConfig:
   drawn_anew: tuple[str, ...] = ()
   show_progress: bool | None = None
   clock: Clock | None = None
+  batch_ramp: BatchRamp | None = None
 
   def __post_init__(self):
     if self.clock and (self.strategy is not None or self.steps_per_loop > 1):
       raise ValueError("RunConfig.clock needs one device and steps_per_loop=1.")
+    if self.batch_ramp and (self.strategy is not None or self.gradient_accumulation_steps > 1):
+      raise ValueError("RunConfig.batch_ramp needs one device and no gradient accumulation.")
     _check_at_least_one(
       self,
       "save_checkpoints_steps",

@@ -91,6 +91,8 @@ class Training:
         # The checkpoint includes the state of the evaluation, so it is saved afterwards.
         if self._is_due(self._config.save_checkpoints_steps):
           self._save()
+    for name, total in self._state.totals.items():
+      logging.info("%s: %.4g in %d steps.", name, total, self._step)
     if distribution.any_worker(bool(stop.received)):
       self._leave(stop)
 
@@ -174,6 +176,8 @@ class Training:
     self._scalars = {n: v for n, v in named.items() if n == "loss" or not math.isnan(v)}
     for name, amount in zip(reported.rates, amounts, strict=True):
       self._rate_amounts[name] = self._rate_amounts.get(name, 0.0) + float(amount)
+      total = f"total_{name.removesuffix('/sec')}"
+      self._state.totals[total] = self._state.totals.get(total, 0.0) + float(amount)
 
   def _is_shown(self, step: int) -> bool:
     """Whether the scalars of a step are written or shown."""
@@ -210,7 +214,8 @@ class Training:
     )
     has_run = totals.seconds > self._written.seconds
     if self._is_due(self._config.save_summary_steps) and self._scalars and has_run:
-      events.write(self._step, {**self._scalars, **totals.speeds_since(self._written)})
+      speeds = totals.speeds_since(self._written)
+      events.write(self._step, {**self._scalars, **speeds, **self._state.totals})
       self._written = totals
 
   def _is_at_end(self) -> bool:
