@@ -35,7 +35,7 @@ from bert.scripts import (
   shared_flags,
   task_options,
 )
-from bert.scripts.steps import INFORMATIVE, Run, log_sizes
+from bert.scripts.steps import INFORMATIVE, Run, log_sizes, start_many
 from bert.tasks import label_counts, sequence_lengths
 from bert.tasks import windows as long_text
 from bert.tasks.classification import (
@@ -44,6 +44,8 @@ from bert.tasks.classification import (
   PaddingInputExample,
   convert_examples_to_features,
   convert_single_example,
+  label_id,
+  texts_of,
 )
 from bert.tasks.glue import (
   PROCESSORS,
@@ -53,7 +55,6 @@ from bert.tasks.glue import (
   XnliProcessor,
 )
 from bert.tasks.processors import DataProcessor, metric_names, task_facts
-from bert.training import distribution
 
 __all__ = [
   "ColaProcessor",
@@ -93,6 +94,7 @@ def define_flags() -> None:
   shared_flags.define_packing_flag()
   shared_flags.define_eval_in_training_flags()
   shared_flags.define_export_flags()
+  shared_flags.define_many_seeds_flags()
   flag_groups.define_tpu_flags()
   flag_groups.mark_required(
     ["data_dir", "task_name", "vocab_file", "bert_config_file", "output_dir"]
@@ -409,45 +411,34 @@ def model_fn_builder(
 # The job.
 
 
-def main(_) -> None:
+def main(_) -> int | None:
   """Trains, evaluates, predicts and exports as the flags say."""
-  is_demonstration = demonstration.is_wanted()
-  settings = run_settings.from_flags(demonstration.SETTINGS if is_demonstration else None)
-  if is_demonstration:
+  is_demo = demonstration.is_wanted()
+  settings = run_settings.from_flags(demonstration.SETTINGS if is_demo else None)
+  if is_demo:
     demonstration.say_what_this_is(settings.data_dir)
   check_settings(settings)
+  if settings.is_many_runs:
+    return start_many("run_classifier", settings, demonstration.SETTINGS if is_demo else {})
   settings = run_settings.resolve(settings)
   if settings.data_dir == "download":
     from bert.tasks import public_data
 
     settings = settings.replace(data_dir=public_data.download_task_data(settings.task_name))
   bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
-  try:
-    processor = task_options.processor_of(settings)
-    processor.get_labels()  # of own tables, those of the training file
-  except ValueError:
-    # That the folder is another task's says more than a fault of this one's data.
-    output_folder.check_same_task(settings, bert_config, tokenizer)
-    raise
+  processor = task_options.processor_of_folder(settings, bert_config, tokenizer)
   with output_folder.held(settings) as settings:
     Classification(processor, settings, bert_config, tokenizer).run()
-  if is_demonstration:
+  if is_demo:
     demonstration.say_what_comes_next(settings.output_dir)
+  return None
 
 
 def check_settings(settings: run_settings.RunSettings) -> None:
   """Checks what flags alone show; see `run_settings.check_run`."""
   run_settings.check_run(settings, needed=("data_dir", "task_name", "output_dir"))
   task_options.check_task(settings)
-  for_windows = ("window_stride", "max_windows", "window_pooling")
-  if settings.long_text == "truncate":
-    reason = "it is for --long_text=windows"
-    command_line.explain_ignored_flags(dict.fromkeys(for_windows, reason))
-    return
-  settings.check_at_least(1, "window_stride", "max_windows")
-  least = long_text.MIN_SEQ_LENGTH
-  needed = f"at least {least} with --long_text=windows"
-  settings.check("max_seq_length", lambda value: value >= least, needed)
+  task_options.check_windows(settings)
 
 
 class Classification(Run):
@@ -463,6 +454,7 @@ class Classification(Run):
     self.labels = processor.get_labels()
     # Processors written for the original know nothing of problem types and metrics.
     self.problem_type = getattr(processor, "problem_type", "classification")
+    self.headline = f"eval_{getattr(processor, 'headline_metric', 'accuracy')}"
     self.windows = None  # unless long documents are read in several
     if settings.long_text == "windows":
       stride = settings.window_stride or (settings.max_seq_length - 2) // 2
@@ -510,20 +502,22 @@ class Classification(Run):
   def _input_fn(self, examples, name, is_training=False):
     """Writes the examples as `OUTPUT_DIR/<name>.tf_record` and reads them from there."""
     settings = self.settings
-    path = settings.features_path(name)
-    distribution.on_chief(
-      file_based_convert_examples_to_features,
+    self._write_once(
+      name,
       examples,
-      self.labels,
-      settings.max_seq_length,
-      self.tokenizer,
-      path,
-      self.problem_type,
-      self.windows,
-      self._shown_examples(),
+      lambda path: file_based_convert_examples_to_features(
+        examples,
+        self.labels,
+        settings.max_seq_length,
+        self.tokenizer,
+        path,
+        self.problem_type,
+        self.windows,
+        self._shown_examples(),
+      ),
     )
     return file_based_input_fn_builder(
-      path,
+      settings.features_path(name),
       settings.max_seq_length,
       is_training,
       drop_remainder=is_training or settings.use_tpu,
@@ -539,8 +533,7 @@ class Classification(Run):
 
   def _dev_data(self):
     padded, _ = self._padded(self.dev_sets[""], self.settings.eval_batch_size)
-    headline = getattr(self.processor, "headline_metric", "accuracy")
-    return self._input_fn(padded, "eval"), f"eval_{headline}"
+    return self._input_fn(padded, "eval"), self.headline
 
   def _padded(self, examples, batch_size):
     """The examples, on a TPU with padding to full batches; and their numbers to log."""
@@ -555,23 +548,37 @@ class Classification(Run):
       input_fn = self._input_fn(padded, f"eval{suffix}")
       self._evaluate_on(input_fn, sizes, checkpoint_path, suffix.strip("_"))
 
-  def _predict(self, checkpoint_path):
-    for suffix, examples in self.test_sets.items():
+  def _probabilities(self, name, examples, checkpoint_path):
+    """What the model says of each example: float32 `[N, C]`; for regression `[N, 1]`."""
+
+    def compute():
       padded, sizes = self._padded(examples, self.settings.predict_batch_size)
-      input_fn = self._input_fn(padded, f"predict{suffix}")
+      input_fn = self._input_fn(padded, name)
       logging.info("***** Running prediction*****")
       log_sizes(sizes, self.settings.predict_batch_size)
       predictions = self.estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
-      probabilities = [prediction["probabilities"] for prediction in predictions]
+      return [prediction["probabilities"] for prediction in predictions][: len(examples)]
+
+    return self._outputs(name, examples, compute)
+
+  def _compare(self, checkpoint_path):
+    for suffix, examples in self.dev_sets.items():
+      outputs = self._probabilities(f"eval{suffix}", examples, checkpoint_path)
+      labels = [label_id(example, self.labels, self.problem_type) for example in examples]
+      names = [self.headline, *(f"eval_{name}" for name in metric_names(self.processor))]
+      self._compare_classes(suffix, labels, outputs, self.labels, names, self.problem_type)
+
+  def _predict(self, checkpoint_path):
+    for suffix, examples in self.test_sets.items():
       result_files.write_predictions(
         self.settings.output_dir,
         suffix,
         [example.guid for example in examples],
-        probabilities[: len(examples)],
+        self._probabilities(f"predict{suffix}", examples, checkpoint_path),
         self.labels,
         self.problem_type,
         self.settings.label_separator or ",",
-        _texts_of(examples),
+        texts_of(examples),
       )
 
   def _task_model(self):
@@ -587,12 +594,6 @@ class Classification(Run):
       "windows": self.windows,
       "is_pair": any(example.text_b for example in examples),
     }
-
-
-def _texts_of(examples) -> dict[str, list[str]]:
-  """The texts of each example, by column; the second where any has one."""
-  texts = {name: [getattr(each, name) or "" for each in examples] for name in ("text_a", "text_b")}
-  return texts if any(texts["text_b"]) else {"text_a": texts["text_a"]}
 
 
 if __name__ == "__main__":

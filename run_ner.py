@@ -33,8 +33,8 @@ from bert.scripts import (
   run_settings,
   shared_flags,
 )
-from bert.scripts.steps import INFORMATIVE, Run, filled_up, log_sizes
-from bert.tasks import conll_files, label_counts, label_schemes
+from bert.scripts.steps import INFORMATIVE, Run, filled_up, log_sizes, start_many
+from bert.tasks import conll_files, constant_answers, label_counts, label_schemes
 from bert.training import distribution
 
 # In --data_dir, the first of these names that exists.
@@ -74,6 +74,7 @@ def define_flags() -> None:
   with flag_groups.flag_group("Windows"):
     shared_flags.define_doc_stride_flag(None, " [half a window]")
   shared_flags.define_fine_tuning_flags()
+  shared_flags.define_many_seeds_flags()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -249,14 +250,17 @@ def model_fn_builder(
 # The job.
 
 
-def main(_) -> None:
+def main(_) -> int | None:
   """Trains, evaluates, predicts and exports as the flags say."""
   settings = run_settings.from_flags()
   check_settings(settings)
+  if settings.is_many_runs:
+    return start_many("run_ner", settings)
   settings = run_settings.resolve(settings)
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   with output_folder.held(settings) as settings:
     Tagging(settings, config, tokenizer).run()
+  return None
 
 
 def check_settings(settings: run_settings.RunSettings) -> None:
@@ -328,7 +332,9 @@ class Tagging(Run):
     source = "--labels"
     if not labels:
       source = "label_map.json of the model, which is probably not one of run_ner.py"
-      labels = run_files.labels_of_earlier_run(self.settings.output_dir, self.settings.init_folder)
+      averaged = (self.settings.average_runs or "").split(",")
+      folders = (self.settings.output_dir, self.settings.init_folder, *averaged)
+      labels = run_files.labels_of_earlier_run(*folders)
     if not labels:
       raise command_line.UsageError(
         "The labels of the model are unknown: neither --output_dir nor --init_checkpoint has a "
@@ -383,8 +389,7 @@ class Tagging(Run):
     if self.settings.use_tpu and batch_size:
       padding = functools.partial(tagging.padding_features, length)
       features = filled_up(features, batch_size, padding)
-    path = self.settings.features_path(name)
-    return distribution.on_chief(write_features, path, features)
+    return self._write_once(name, conll_file.examples, lambda path: write_features(path, features))
 
   def _input_fn(self, name, is_training=False):
     return input_fn_builder(
@@ -444,21 +449,45 @@ class Tagging(Run):
     sizes = {"Num sentences": len(self.dev.examples), "Num windows": num_windows}
     self._evaluate_on(self._input_fn("eval"), sizes, checkpoint_path)
 
-  def _predict(self, checkpoint_path):
+  def _probabilities(self, name, conll_file, checkpoint_path):
+    """What the model says of each word: of each sentence float32 `[words, C]`."""
     import numpy as np
 
     from bert.tasks import tagging
 
-    test, batch_size = self.test, self.settings.predict_batch_size
-    num_windows = self._write(test, "predict", batch_size)
-    logging.info("***** Running prediction *****")
-    log_sizes({"Num sentences": len(test.examples), "Num windows": num_windows}, batch_size)
-    start = time.monotonic()
-    predictions = self.estimator.predict(self._input_fn("predict"), checkpoint_path)
-    probabilities = np.concatenate([p["probabilities"][p["word_mask"] > 0] for p in predictions])
-    logging.info("Prediction took %.1f s.", time.monotonic() - start)
-    sentences = tagging.by_sentence(probabilities, test.examples)  # float32 [words, C] each
-    predicted = [[self.labels[i] for i in p.argmax(axis=-1)] for p in sentences]
+    batch_size, examples = self.settings.predict_batch_size, conll_file.examples
+
+    def compute():
+      # The set of evaluation has the windows of `_evaluate`.
+      size = batch_size if name == "predict" else self.settings.eval_batch_size
+      num_windows = self._write(conll_file, name, size)
+      logging.info("***** Running prediction *****")
+      log_sizes({"Num sentences": len(examples), "Num windows": num_windows}, batch_size)
+      start = time.monotonic()
+      predictions = self.estimator.predict(self._input_fn(name), checkpoint_path)
+      words = np.concatenate([p["probabilities"][p["word_mask"] > 0] for p in predictions])
+      logging.info("Prediction took %.1f s.", time.monotonic() - start)
+      return words
+
+    return tagging.by_sentence(self._outputs(name, examples, compute), examples)
+
+  def _labels_of(self, sentences):
+    """The most probable label of each word."""
+    return [[self.labels[i] for i in p.argmax(axis=-1)] for p in sentences]
+
+  def _compare(self, checkpoint_path):
+    predicted = self._labels_of(self._probabilities("eval", self.dev, checkpoint_path))
+    scores = self._score(self.dev, predicted)
+    if self.settings.average_runs:
+      self._write_results("eval_results.txt", scores)
+    failure = constant_answers.failure_of_tags(scores)
+    shown = [key for key in self.result_keys if key.startswith("eval_")]
+    self._summarize("eval_f1", shown, failure, len(self.dev.examples))
+
+  def _predict(self, checkpoint_path):
+    test = self.test
+    sentences = self._probabilities("predict", test, checkpoint_path)
+    predicted = self._labels_of(sentences)
     self._write_predictions(predicted, [p.max(axis=-1) for p in sentences])
     if test.has_labels:
       self._write_results("test_results.txt", self._score(test, predicted))

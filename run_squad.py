@@ -32,10 +32,17 @@ from bert.scripts import (
   run_settings,
   shared_flags,
 )
-from bert.scripts.steps import INFORMATIVE, Run, log_sizes
-from bert.tasks import squad_features, squad_scores
+from bert.scripts.run_outputs import mean_answers
+from bert.scripts.steps import INFORMATIVE, Run, log_sizes, start_many
+from bert.tasks import constant_answers, squad_features, squad_scores
 from bert.tasks.squad import SquadExample, read_squad_examples
-from bert.tasks.squad_answers import answer_questions, get_final_text, write_predictions
+from bert.tasks.squad_answers import (
+  ANSWER_FILES,
+  answer_questions,
+  get_final_text,
+  write_answers,
+  write_predictions,
+)
 from bert.tasks.squad_features import InputFeatures, convert_examples_to_features, generate_features
 from bert.training import distribution
 
@@ -105,6 +112,7 @@ def define_flags() -> None:
   shared_flags.define_training_flags(pad_to_max_length=False)
   shared_flags.define_eval_in_training_flags()
   shared_flags.define_export_flags()
+  shared_flags.define_many_seeds_flags()
   flag_groups.define_tpu_flags()
   flag_groups.mark_required(["vocab_file", "bert_config_file", "output_dir"])
 
@@ -134,21 +142,8 @@ def write_features(path: str, features, is_training: bool) -> int:
   Raises:
     OSError: the file cannot be written.
   """
-  return record_files.write_records(path, (_record(f, is_training) for f in features))
-
-
-def _record(feature: InputFeatures, is_training: bool) -> dict:
-  record = {
-    "unique_ids": feature.unique_id,
-    "input_ids": feature.input_ids,
-    "input_mask": feature.input_mask,
-    "segment_ids": feature.segment_ids,
-  }
-  if is_training:
-    record["start_positions"] = feature.start_position
-    record["end_positions"] = feature.end_position
-    record["is_impossible"] = int(bool(feature.is_impossible))  # nobody reads it
-  return record
+  records = (squad_features.record_of(feature, is_training) for feature in features)
+  return record_files.write_records(path, records)
 
 
 class FeatureWriter:
@@ -171,7 +166,8 @@ class FeatureWriter:
   def process_feature(self, feature: InputFeatures) -> None:
     """Writes one window."""
     self.num_features += 1
-    self._writer.write(record_files.serialize_example(_record(feature, self.is_training)))
+    record = squad_features.record_of(feature, self.is_training)
+    self._writer.write(record_files.serialize_example(record))
 
   def close(self) -> None:
     """Completes the file."""
@@ -352,14 +348,17 @@ def model_fn_builder(
 # The job.
 
 
-def main(_) -> None:
+def main(_) -> int | None:
   """Trains, predicts and exports as the flags say."""
   settings = run_settings.from_flags()
   check_settings(settings)
+  if settings.is_many_runs:
+    return start_many("run_squad", settings)
   settings = run_settings.resolve(settings)
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   with output_folder.held(settings) as settings:
     QuestionAnswering(settings, config, tokenizer).run()
+  return None
 
 
 def check_settings(settings: run_settings.RunSettings) -> None:
@@ -450,14 +449,14 @@ class QuestionAnswering(Run):
       self._shown_examples(),
     )
 
-  def _write_and_keep(self, name, features, is_training, windows: list) -> str:
+  def _write_and_keep(self, name, examples, features, is_training, windows: list) -> str:
     """Writes windows as `OUTPUT_DIR/<name>.tf_record`, and keeps them, as all workers need them."""
-    path = self.settings.features_path(name)
     features = squad_features.kept_light(features, windows)
     if not distribution.is_chief():
       collections.deque(features, maxlen=0)
-    distribution.on_chief(write_features, path, features, is_training)
-    return path
+    self._write_once(name, examples, lambda path: write_features(path, features, is_training))
+    collections.deque(features, maxlen=0)  # where another run has written them
+    return self.settings.features_path(name)
 
   def _input_fn(self, path, is_training, has_positions=None):
     settings = self.settings
@@ -474,17 +473,17 @@ class QuestionAnswering(Run):
     )
 
   def _training_data(self):
-    path = self.settings.features_path("train")
     features = self._features(self.train, True)
-    num_windows = distribution.on_chief(write_features, path, features, True)
-    return self._input_fn(path, True), _sizes(self.train, num_windows)
+    count = self._write_once("train", self.train, lambda path: write_features(path, features, True))
+    path = self.settings.features_path("train")
+    return self._input_fn(path, True), _sizes(self.train, count)
 
   # -------------------------------------------------------------------------------------------
   # Answers.
 
   def _dev_data(self):
     features = self._features(self.dev_examples, True)
-    path = self._write_and_keep("dev", features, True, self.dev_windows)
+    path = self._write_and_keep("dev", self.dev_examples, features, True, self.dev_windows)
     input_fn = self._input_fn(path, False, has_positions=True)
     return input_fn, "best_f1" if self.settings.version_2_with_negative else "f1"
 
@@ -513,19 +512,26 @@ class QuestionAnswering(Run):
     """Answers the questions, and scores the answers where the correct ones are known."""
     if not self.questions:
       return
-    windows, results = self._outputs(checkpoint_path)
-    scores = distribution.on_chief(self._answer, windows, results)
+    if self.settings.average_runs:
+      scores = self._answer_with_mean()
+    else:
+      windows, results = self._windows_and_outputs(checkpoint_path)
+      scores = distribution.on_chief(self._answer, windows, results)
     if scores:
-      scores["global_step"] = int(self.estimator.store.variables["global_step"].numpy())
+      if self.estimator:
+        scores["global_step"] = int(self.estimator.store.variables["global_step"].numpy())
       self._write_results("eval_results.txt", scores, list(scores))
+    if scores and self._is_one_of_many:
+      failure = constant_answers.failure_of_answers(scores)
+      self._summarize("f1", squad_scores.HEADLINES, failure, int(scores["total"]))
 
-  def _outputs(self, checkpoint_path):
+  def _windows_and_outputs(self, checkpoint_path):
     """The windows of all questions, and the model's outputs for each."""
     windows: list[InputFeatures] = []
     features = self._features(self.questions, False)
     if self.settings.pad_to_longest:
       features = squad_features.shortest_first(features)
-    path = self._write_and_keep("eval", features, False, windows)
+    path = self._write_and_keep("eval", self.questions, features, False, windows)
     logging.info("***** Running predictions *****")
     log_sizes(_sizes(self.questions, len(windows)), self.settings.predict_batch_size)
     start = time.monotonic()
@@ -550,24 +556,29 @@ class QuestionAnswering(Run):
   def _answer(self, windows, results) -> dict[str, float]:
     """Writes the files of answers, and scores those whose correct answers are known."""
     settings = self.settings
-    files = ("predictions.json", "nbest_predictions.json", "null_odds.json")
+    *files, detailed = map(settings.path, ANSWER_FILES)
     answers = write_predictions(
       self.questions,
       windows,
       results,
       *self._answer_limits(),
-      *map(settings.path, files),
+      *files,
       **self._answer_options(),
       verbose_logging=settings.verbose_logging,
-      output_detailed_file=settings.path("predictions_detailed.jsonl"),
+      output_detailed_file=detailed,
     )
-    known = [a for a in answers if a.example.answers is not None]
-    if not known:
-      logging.info("%s has no correct answers: no scores.", settings.predict_file)
-      return {}
-    if len(known) < len(answers):
-      logging.warning("Scores are those of %d questions of %d.", len(known), len(answers))
-    return squad_scores.evaluate_answers(known, settings.version_2_with_negative)
+    return squad_scores.known_scores(
+      answers, settings.version_2_with_negative, settings.predict_file
+    )
+
+  def _answer_with_mean(self) -> dict[str, float]:
+    """As `_answer`, with the mean of what `--average_runs` have answered."""
+    settings, options = self.settings, self._answer_options()
+    folders = settings.average_runs.split(",")
+    answers = mean_answers(folders, self.questions, n_best_size=settings.n_best_size, **options)
+    is_v2 = settings.version_2_with_negative
+    write_answers(answers, list(map(settings.path, ANSWER_FILES)), is_v2)
+    return squad_scores.known_scores(answers, is_v2, settings.predict_file)
 
   def _task_model(self):
     names = ("max_seq_length", "doc_stride", "max_query_length", "n_best_size", "max_answer_length")

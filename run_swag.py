@@ -23,9 +23,8 @@ from bert.scripts import (
   run_settings,
   shared_flags,
 )
-from bert.scripts.steps import Run, filled_up, log_sizes
+from bert.scripts.steps import Run, filled_up, log_sizes, start_many
 from bert.tasks import multiple_choice
-from bert.training import distribution
 
 # In --data_dir, the first of these names that exists.
 _NAMES = {"train": ("train",), "dev": ("val", "dev"), "test": ("test",)}
@@ -45,6 +44,7 @@ def define_flags() -> None:
     )
     shared_flags.define_skip_bad_rows_flag(default=False)
   shared_flags.define_fine_tuning_flags()
+  shared_flags.define_many_seeds_flags()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -244,14 +244,17 @@ def model_fn_builder(
 # The job.
 
 
-def main(_) -> None:
+def main(_) -> int | None:
   """Trains, evaluates, predicts and exports as the flags say."""
   settings = run_settings.from_flags()
   check_settings(settings)
+  if settings.is_many_runs:
+    return start_many("run_swag", settings)
   settings = run_settings.resolve(settings)
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   with output_folder.held(settings) as settings:
     MultipleChoice(settings, config, tokenizer).run()
+  return None
 
 
 def check_settings(settings: run_settings.RunSettings) -> None:
@@ -290,7 +293,11 @@ class MultipleChoice(Run):
     """Writes the questions as `OUTPUT_DIR/<name>.tf_record` and reads them from there."""
     path = self.settings.features_path(name)
     num_choices = multiple_choice.num_choices_of(questions)
-    distribution.on_chief(write_features, path, self._features(questions, num_choices, name))
+    self._write_once(
+      name,
+      questions,
+      lambda path: write_features(path, self._features(questions, num_choices, name)),
+    )
     return input_fn_builder(
       path,
       num_choices,
@@ -321,13 +328,27 @@ class MultipleChoice(Run):
     input_fn = self._input_fn(self.dev, "eval")
     self._evaluate_on(input_fn, {"Num examples": len(self.dev)}, checkpoint_path)
 
+  def _probabilities(self, name, questions, checkpoint_path):
+    """What the model says of each question: float32 `[N, C]`."""
+
+    def compute():
+      input_fn = self._input_fn(questions, name)
+      logging.info("***** Running prediction *****")
+      log_sizes({"Num examples": len(questions)}, self.settings.predict_batch_size)
+      predictions = self.estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
+      return [prediction["probabilities"] for prediction in predictions][: len(questions)]
+
+    return self._outputs(name, questions, compute)
+
+  def _compare(self, checkpoint_path):
+    outputs = self._probabilities("eval", self.dev, checkpoint_path)
+    labels = [question.label for question in self.dev]
+    names = [f"choice {number}" for number in range(multiple_choice.num_choices_of(self.dev))]
+    self._compare_classes("", labels, outputs, names, ["eval_accuracy"])
+
   def _predict(self, checkpoint_path):
     settings, test = self.settings, self.test
-    input_fn = self._input_fn(test, "predict")
-    logging.info("***** Running prediction *****")
-    log_sizes({"Num examples": len(test)}, settings.predict_batch_size)
-    predictions = self.estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
-    probabilities = [prediction["probabilities"] for prediction in predictions][: len(test)]
+    probabilities = self._probabilities("predict", test, checkpoint_path)
     chosen = [q.choices[p.argmax()] for q, p in zip(test, probabilities, strict=True)]
     result_files.write_predictions(
       settings.output_dir,

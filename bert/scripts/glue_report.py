@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 
 from bert.io import atomic_files, tables
+from bert.io.wording import aligned
 from bert.scripts.glue_runs import DIAGNOSTIC, TASKS, Outcome, best_setting, describe
 
 _HEADER = ("Task", "Metrics", "Best run", "Score", "Mean ± SD", "Best setting", "Runs")
@@ -153,7 +154,7 @@ class Report:
 
   def text(self) -> str:
     """The table as plain text."""
-    lines = _aligned(self.rows())
+    lines = aligned(self.rows())
     rule = "-" * max(map(len, lines))
     lines[1:1] = [rule]
     lines[2 + len(self.summaries) : 2 + len(self.summaries)] = [rule] if self.scored else []
@@ -193,20 +194,6 @@ def _row(summary: Summary) -> Sequence[str]:
 
 def _percent(value: float) -> str:
   return f"{100 * value:.1f}"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-  """Rows as lines with columns of equal width.
-
-  Example:
-    >>> _aligned([("Task", "Score"), ("MRPC", "86.7")])
-    ['Task  Score', 'MRPC  86.7']
-  """
-  widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-  return [
-    "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-    for row in rows
-  ]
 
 
 def _json_of(summary: Summary) -> dict:

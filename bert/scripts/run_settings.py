@@ -28,7 +28,7 @@ from bert.checkpoints import model_files, model_source
 from bert.io import filesystem
 from bert.io.tables import DataError, folder_listing
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups, recipes, reinit_layers
+from bert.scripts import command_line, flag_groups, recipes, reinit_layers, seeds
 from bert.training import distribution, hardware
 
 # Batches of similar lengths save a fifth of a step and cost the compilation for some twenty more
@@ -156,6 +156,11 @@ class RunSettings:
     return self.with_steps(1, int(self.get("warmup_proportion") or 0))
 
   @property
+  def is_many_runs(self) -> bool:
+    """Whether `--num_runs` or `--seeds` asks for several runs."""
+    return self.get("num_runs") is not None or self.get("seeds") is not None
+
+  @property
   def reads_dev_set(self) -> bool:
     """Whether the run evaluates, after training or in between."""
     return bool(self.do_eval or (self.do_train and self.eval_every_steps))
@@ -239,7 +244,8 @@ class RunSettings:
 
   def features_path(self, name: str) -> str:
     """The file of a set's features: `OUTPUT_DIR/<name>.tf_record`; see `output_folder.held`."""
-    return os.path.join(self.get("features_folder") or self.output_dir, f"{name}.tf_record")
+    folder = self.get("features_dir") or self.get("features_folder") or self.output_dir
+    return os.path.join(folder, f"{name}.tf_record")
 
   def split_file(self, split: str, stems: Iterable[str], endings: Iterable[str]) -> str:
     """The file of `train`, `dev` or `test`.
@@ -295,7 +301,8 @@ def _derived(settings: RunSettings) -> dict[str, Any]:
   }
   if settings.get("fast") and "dtype" not in settings.given:
     values["dtype"] = "auto"
-  if settings.get("plots") and "save_summary_steps" not in settings.given:
+  draws_curves = settings.get("plots") or settings.is_many_runs
+  if draws_curves and "save_summary_steps" not in settings.given:
     values["save_summary_steps"] = _SUMMARY_STEPS_OF_PLOTS
   # `--use_tpu` is the original's flag; `--distribution_strategy=tpu` says the same.
   if settings.get("distribution_strategy") == "tpu":
@@ -460,6 +467,7 @@ def check_run(
       "names of the task, such as train.csv and dev.csv with --task_name=csv."
     )
   check_training(settings)
+  seeds.check(settings)
 
 
 def check_training(settings: RunSettings) -> None:

@@ -144,6 +144,17 @@ def define_prediction_dtype_flag() -> None:
   )
 
 
+def define_batch_invariant_flag() -> None:
+  """Whether results have the same bits in every batch, in the group that is being defined."""
+  flags.DEFINE_bool(
+    "batch_invariant",
+    False,
+    "The result of a text has the same bits whatever texts are around it, in whatever order, and "
+    "whatever --batch_size is: texts are computed in batches of fixed shapes, or, of a fine-tuned "
+    "model, one by one.",
+  )
+
+
 def define_long_text_flags() -> None:
   """The flags for documents longer than one sequence."""
   from bert.tasks.windows import POOLINGS
@@ -335,6 +346,47 @@ def define_eval_in_training_flags() -> None:
       "early_stopping_patience",
       None,
       "With --eval_every_steps: stop after N consecutive evaluations without improvement.",
+    )
+
+
+def define_many_seeds_flags() -> None:
+  """The flags of several runs that differ in their seed, see many_runs.py."""
+  with flag_group("Many seeds"):
+    flags.DEFINE_integer(
+      "num_runs",
+      None,
+      "Make N runs, with the seeds --seed, --seed + 1, ..., each in a folder of its own below "
+      "--output_dir, and report them together: mean, spread, ensemble.",
+    )
+    flags.DEFINE_list("seeds", None, "The same with these seeds, such as 1,2,3.")
+    flags.DEFINE_integer("parallel_runs", 1, "Number of these runs side by side.")
+    flags.DEFINE_list(
+      "gpus", [], "Numbers of the GPUs to spread these runs over, such as 0,1. [all for each run]"
+    )
+    flags.DEFINE_bool(
+      "average_weights",
+      True,
+      "Also average the weights of these runs, as far as the dev score does not fall: one more "
+      "evaluation for each run.",
+    )
+    path_flags.define(
+      "features_dir",
+      None,
+      "Folder for the records of features, which runs on the same data may share. [--output_dir]",
+      local=True,
+    )
+    flags.DEFINE_bool(
+      "save_outputs",
+      False,
+      "Also write what the model says of each dev and test example, for --average_runs.",
+    )
+    path_flags.define(
+      "average_runs",
+      None,
+      "Evaluate and predict with the mean of what these runs have said (folders of runs with "
+      "--save_outputs, separated by commas) instead of with a model.",
+      local=True,
+      several=True,
     )
 
 

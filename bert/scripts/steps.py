@@ -10,11 +10,13 @@ The order of the steps is that of `Run.run`.
 """
 
 import difflib
+import importlib
 import json
 import os
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -22,7 +24,14 @@ from absl import logging
 
 from bert.io import installation
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, output_folder, reinit_layers, result_files, run_files
+from bert.scripts import (
+  command_line,
+  output_folder,
+  reinit_layers,
+  result_files,
+  run_files,
+  run_outputs,
+)
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution
 
@@ -75,6 +84,9 @@ class Run:
     # All data are read before training: a bad row of the test set is an error now, not in hours.
     self._read()
     self._check_best_metric()
+    if self.settings.get("average_runs"):
+      self._use(None)
+      return
     fingerprint = self._check_same_run()
     self.settings = self._plan() if self.settings.do_train else self.settings.without_training()
     run_files.write(self.settings, self.bert_config, self.labels)
@@ -126,13 +138,19 @@ class Run:
 
   def _use(self, checkpoint_path: str | None) -> None:
     """Evaluates and predicts with the best weights, or, where it is None, with the newest."""
-    if self.settings.do_eval:
+    if self.settings.do_eval and not self.settings.get("average_runs"):
       self._evaluate(checkpoint_path)
+    if self.settings.do_eval and self._is_one_of_many:
+      self._compare(checkpoint_path)
     if self.settings.get("do_predict"):
       self._predict(checkpoint_path)
 
   def _evaluate(self, checkpoint_path: str | None) -> None:
     """Writes the figures of `--do_eval`."""
+    raise NotImplementedError
+
+  def _compare(self, checkpoint_path: str | None) -> None:
+    """Keeps what the model says of the dev set, or scores the mean of what several have said."""
     raise NotImplementedError
 
   def _predict(self, checkpoint_path: str | None) -> None:
@@ -197,6 +215,79 @@ class Run:
     """Attributes of the `RunConfig` that only some scripts have flags for."""
     count = self.settings.get("reinit_layers") or 0
     return {"drawn_anew": reinit_layers.prefixes(self.bert_config, count)}
+
+  # -------------------------------------------------------------------------------------------
+  # One of many runs, or their mean: see run_outputs.py.
+
+  @property
+  def _is_one_of_many(self) -> bool:
+    return bool(self.settings.get("save_outputs") or self.settings.get("average_runs"))
+
+  def _key_of(self, examples) -> str:
+    """A digest of examples, and of all that decides their features."""
+    settings = self.settings
+    names = ("max_seq_length", "doc_stride", "max_query_length", "label_scheme")
+    sizes = ("eval_batch_size", "predict_batch_size") if settings.use_tpu else ()  # for padding
+    flags = {name: settings.get(name) for name in (*names, *sizes)}
+    return run_outputs.key_of(self._fingerprint(), flags, examples)
+
+  def _write_once(self, name: str, examples, write: Callable[[str], Any]) -> Any:
+    """Writes the records of a set, if no other run with this `--features_dir` has."""
+    path = self.settings.features_path(name)
+    if not self.settings.get("features_dir"):
+      return distribution.on_chief(write, path)
+    return distribution.on_chief(run_outputs.write_once, path, self._key_of(examples), write)
+
+  def _outputs(self, name: str, examples, compute: Callable[[], Any]):
+    """What the model says of each example: computed, or the mean of `--average_runs`.
+
+    Args:
+      name: of the set, as of its features.
+      examples: of the set.
+      compute: returns float `[N, ...]`.
+    """
+    settings = self.settings
+    if not self._is_one_of_many:
+      return compute()
+    key = self._key_of(examples)
+    if folders := settings.get("average_runs"):
+      return run_outputs.mean_outputs(folders.split(","), name, key)
+    outputs = compute()
+    distribution.on_chief(run_outputs.write_outputs, settings.output_dir, name, key, outputs)
+    return outputs
+
+  def _compare_classes(
+    self, suffix, labels, outputs, names, metric_names, problem_type="classification"
+  ) -> None:
+    """What `_compare` does with a dev set of classes, or of numbers.
+
+    Args:
+      suffix: of its result file.
+      labels: see `metrics.compute_metrics`.
+      outputs: `[N, C]`, of `_outputs`.
+      names: of the C classes.
+      metric_names: `eval_` and a name of `metrics.METRICS`; the one to compare runs by first.
+      problem_type: see `metrics.compute_metrics`.
+    """
+    from bert.tasks import constant_answers, metrics
+
+    if self.settings.average_runs:
+      known = [name.removeprefix("eval_") for name in dict.fromkeys(metric_names)]
+      scores = metrics.compute_metrics(known, labels, outputs, problem_type=problem_type)
+      self._write_results(f"eval_results{suffix}.txt", scores)
+    if not suffix:  # The main set.
+      failure = constant_answers.failure_of_classes(labels, outputs, names, problem_type)
+      shown = dict.fromkeys((*metric_names, "eval_loss"))
+      self._summarize(metric_names[0], shown, failure, len(labels))
+
+  def _summarize(
+    self, headline: str, metrics: Iterable[str], failure: str | None, examples: int
+  ) -> None:
+    """Writes `dev_summary.json`, see `run_outputs.write_summary`."""
+    folder = self.settings.output_dir
+    distribution.on_chief(
+      run_outputs.write_summary, folder, headline, list(metrics), failure, examples
+    )
 
   def _train(self) -> None:
     settings = self.settings
@@ -273,6 +364,14 @@ class Run:
     )
     if exit_code:
       sys.exit(exit_code)  # the other process has said why
+
+
+def start_many(
+  script: str, settings: RunSettings, defaults: Mapping[str, Any] = types.MappingProxyType({})
+) -> int:
+  """Makes the runs of `--num_runs` or `--seeds`; see `many_runs.main`."""
+  # By name: few runs need it.
+  return importlib.import_module("bert.scripts.many_runs").main(script, settings, defaults)
 
 
 def _draw(output_dir: str) -> None:

@@ -2,10 +2,12 @@
 
 from absl import logging
 
-from bert.scripts import run_files
+from bert.model.configuration import BertConfig
+from bert.scripts import command_line, output_folder, run_files
 from bert.scripts.run_settings import RunSettings
 from bert.tasks.glue import create_processor, find_processor
 from bert.tasks.processors import DataProcessor
+from bert.tasks.windows import MIN_SEQ_LENGTH
 
 _OPTIONS = (
   *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
@@ -37,6 +39,39 @@ def processor_of(settings: RunSettings) -> DataProcessor:
     if not settings.do_train:  # the labels of the run that trained, whose data may have moved
       options["labels"] = settings.labels or _labels_of_model(settings)
   return create_processor(settings.task_name, **options)
+
+
+def processor_of_folder(settings: RunSettings, config: BertConfig, tokenizer) -> DataProcessor:
+  """The processor of `--task_name`, whose labels are known.
+
+  Raises:
+    ResumeMismatchError: `--output_dir` holds a run of another task, which says more than a fault
+      of this one's data.
+    ValueError: see `processor_of`; or the data have a fault.
+  """
+  try:
+    processor = processor_of(settings)
+    processor.get_labels()  # of own tables, those of the training file
+  except ValueError:
+    output_folder.check_same_task(settings, config, tokenizer)
+    raise
+  return processor
+
+
+def check_windows(settings: RunSettings) -> None:
+  """Checks the flags of `--long_text=windows`.
+
+  Raises:
+    UsageError: one has a value that it cannot have.
+  """
+  if settings.long_text == "truncate":
+    names = ("window_stride", "max_windows", "window_pooling")
+    command_line.explain_ignored_flags(dict.fromkeys(names, "it is for --long_text=windows"))
+    return
+  settings.check_at_least(1, "window_stride", "max_windows")
+  least = MIN_SEQ_LENGTH
+  needed = f"at least {least} with --long_text=windows"
+  settings.check("max_seq_length", lambda value: value >= least, needed)
 
 
 def _labels_of_model(settings: RunSettings) -> list[str] | None:

@@ -106,7 +106,7 @@ def convert_single_example(
     input_ids=tokenizer.convert_tokens_to_ids(tokens) + padding,
     input_mask=[1] * len(tokens) + padding,
     segment_ids=segment_ids + padding,
-    label_id=_label_id(example, label_list, problem_type),
+    label_id=label_id(example, label_list, problem_type),
   )
   if ex_index < _LOGGED:
     level = logging.INFO if ex_index < shown else logging.DEBUG
@@ -152,7 +152,14 @@ def _truncate_seq_pair(tokens_a: list[str], tokens_b: list[str], max_length: int
   del tokens_b[keep_b:]
 
 
-def _label_id(example: InputExample, label_list, problem_type) -> int | float | list[int]:
+def label_id(
+  example: InputExample, label_list: Sequence[str], problem_type: str = "classification"
+) -> int | float | list[int]:
+  """`InputFeatures.label_id` of an example; arguments as of `convert_single_example`.
+
+  Raises:
+    DataError: the label is unknown or missing.
+  """
   label = example.label
   if label is None:
     raise _label_error(example, "the example has no label.")
@@ -168,6 +175,12 @@ def _label_id(example: InputExample, label_list, problem_type) -> int | float | 
   if problem_type == "multi_label":
     return [int(name in names) for name in label_list]
   return list(label_list).index(label)
+
+
+def texts_of(examples: Sequence[InputExample]) -> dict[str, list[str]]:
+  """The texts of each example, by column; the second where any has one."""
+  texts = {name: [getattr(each, name) or "" for each in examples] for name in ("text_a", "text_b")}
+  return texts if any(texts["text_b"]) else {"text_a": texts["text_a"]}
 
 
 def _label_error(example: InputExample, reason: str) -> DataError:

@@ -24,9 +24,16 @@ from absl import logging
 from bert.io import atomic_files
 from bert.tokenization import BasicTokenizer
 
+ANSWER_FILES = (
+  *("predictions.json", "nbest_predictions.json", "null_odds.json"),
+  "predictions_detailed.jsonl",
+)
+"""The files of a run: see `write_predictions`."""
+
 # The null odds of a question without a valid span: above every threshold, so the answer is "".
 # Finite, because JSON has no infinity; the original's "large and positive".
 NO_ANSWER_ODDS = 1000000.0
+_NO_PROBABILITY = 5e-324  # in the place of a probability that is too small for a float
 
 
 class Answer(NamedTuple):
@@ -139,14 +146,25 @@ def write_predictions(
     null_score_diff_threshold=null_score_diff_threshold,
     verbose_logging=verbose_logging,
   )
-  _write_json(output_prediction_file, {a.example.qas_id: a.prediction.text for a in answers})
-  _write_json(output_nbest_file, {a.example.qas_id: _nbest_json(a) for a in answers})
-  if version_2_with_negative:
-    _write_json(output_null_log_odds_file, {a.example.qas_id: a.null_odds for a in answers})
-  if output_detailed_file:
-    lines = (json.dumps(_detailed_json(a), ensure_ascii=False) + "\n" for a in answers)
-    atomic_files.write_text(output_detailed_file, "".join(lines).translate(_LINE_ENDS_IN_TEXT))
+  files = output_prediction_file, output_nbest_file, output_null_log_odds_file, output_detailed_file
+  write_answers(answers, files, version_2_with_negative)
   return answers
+
+
+def write_answers(
+  answers: Sequence[QuestionAnswers],
+  paths: Sequence[str | None],
+  version_2_with_negative: bool,
+) -> None:
+  """Writes the files of `write_predictions`, in the order of `ANSWER_FILES`."""
+  predictions, nbest, null_odds, detailed = paths
+  _write_json(predictions, {a.example.qas_id: a.prediction.text for a in answers})
+  _write_json(nbest, {a.example.qas_id: _nbest_json(a) for a in answers})
+  if version_2_with_negative:
+    _write_json(null_odds, {a.example.qas_id: a.null_odds for a in answers})
+  if detailed:
+    lines = (json.dumps(_detailed_json(a), ensure_ascii=False) + "\n" for a in answers)
+    atomic_files.write_text(detailed, "".join(lines).translate(_LINE_ENDS_IN_TEXT))
 
 
 def answer_questions(
@@ -213,6 +231,67 @@ def find_answers(
     has_answer = best is not None and not null_odds > null_score_diff_threshold
     prediction = best if has_answer else null
   probabilities = _compute_softmax([answer.score for answer in nbest])
+  return QuestionAnswers(example, nbest, probabilities, best, null_odds, prediction)
+
+
+def averaged_answers(
+  examples: Sequence,
+  runs: Sequence[Mapping[str, Sequence[Mapping[str, Any]]]],
+  *,
+  n_best_size: int,
+  version_2_with_negative: bool = False,
+  null_score_diff_threshold: float = 0.0,
+) -> list[QuestionAnswers]:
+  """The answers of several models together: each text has the mean of its probabilities.
+
+  The probabilities are those of each model's n-best answers; a text that is not among them has
+  none. Texts count as they are written. In 2.0 the null odds are the logarithm of the probability
+  of no answer over that of the best answer, which for one model is the original's difference.
+
+  Args:
+    examples: of `squad.read_squad_examples`.
+    runs: of each model, id -> its answers, as in `nbest_predictions.json`.
+    n_best_size: the number of answers to keep for each question.
+    version_2_with_negative: whether a question may have no answer.
+    null_score_diff_threshold: the answer is "" if the null odds are greater than this.
+
+  Returns:
+    The answers to each question; both logits of an answer are half the logarithm of its
+    probability, so that their sum is its score. Where an answer is in the context is not known.
+  """
+  return [
+    _averaged(
+      example,
+      [run[example.qas_id] for run in runs],
+      n_best_size,
+      version_2_with_negative,
+      null_score_diff_threshold,
+    )
+    for example in examples
+  ]
+
+
+def _averaged(example, runs, n_best_size, is_v2, threshold) -> QuestionAnswers:
+  sums: dict[str, float] = collections.defaultdict(float)
+  for answers in runs:
+    for answer in answers:
+      sums[answer["text"]] += answer["probability"] / len(runs)
+  # Stable: of equal texts, the one that the first model ranks higher stays first.
+  texts = sorted(sums, key=lambda text: -sums[text])
+  kept = texts[:n_best_size]
+  if is_v2 and "" in sums and "" not in kept:
+    kept.append("")
+  halves = [math.log(sums[text] or _NO_PROBABILITY) / 2 for text in kept]
+  nbest = [Answer(text, half, half) for text, half in zip(kept, halves, strict=True)]
+  total = sum(sums[text] for text in kept)
+  probabilities = [sums[text] / total for text in kept]
+  best = next((answer for answer in nbest if answer.text), None)
+  prediction, null_odds = nbest[0], None
+  if is_v2:
+    null = next((answer for answer in nbest if not answer.text), Answer("", 0.0, 0.0))
+    null_odds = null.score - best.score if best is not None else NO_ANSWER_ODDS
+    has_answer = best is not None and not null_odds > threshold
+    prediction = best if has_answer else null
   return QuestionAnswers(example, nbest, probabilities, best, null_odds, prediction)
 
 

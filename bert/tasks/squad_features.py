@@ -373,3 +373,18 @@ def kept_light(
     yield feature
     feature.input_ids = feature.input_mask = feature.segment_ids = None
     kept.append(feature)
+
+
+def record_of(feature: InputFeatures, is_training: bool) -> dict[str, Any]:
+  """The features of a window's record; with `is_training` the answer's place, too."""
+  record = {
+    "unique_ids": feature.unique_id,
+    "input_ids": feature.input_ids,
+    "input_mask": feature.input_mask,
+    "segment_ids": feature.segment_ids,
+  }
+  if is_training:
+    record["start_positions"] = feature.start_position
+    record["end_positions"] = feature.end_position
+    record["is_impossible"] = int(bool(feature.is_impossible))  # nobody reads it
+  return record

@@ -12,6 +12,8 @@ import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from absl import logging
+
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -25,6 +27,10 @@ RESULTS_OF_2_0 = (
   *(f"{kind}_{name}" for kind in ("HasAns", "NoAns") for name in ("exact", "f1", "total")),
   *("HasAns_exact_if_answered", "HasAns_f1_if_answered"),
 )
+
+
+# Those to compare runs by; each version has its own.
+HEADLINES = ("f1", "exact_match", "exact", "best_f1", "best_exact")
 
 
 def normalize_answer(text: str) -> str:
@@ -152,6 +158,17 @@ def evaluate_answers(answers: Iterable, version_2_with_negative: bool) -> dict[s
     forced = evaluate_v2(answerable, best)
     results |= {f"HasAns_{name}_if_answered": forced[name] for name in ("exact", "f1")}
   return results
+
+
+def known_scores(answers: Sequence, version_2_with_negative: bool, path: str) -> dict[str, float]:
+  """`evaluate_answers` of the questions of a file whose correct answers are known; {} of none."""
+  known = [each for each in answers if each.example.answers is not None]
+  if not known:
+    logging.info("%s has no correct answers: no scores.", path)
+    return {}
+  if len(known) < len(answers):
+    logging.warning("Scores are those of %d questions of %d.", len(known), len(answers))
+  return evaluate_answers(known, version_2_with_negative)
 
 
 def find_best_threshold(

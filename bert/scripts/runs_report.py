@@ -1,0 +1,249 @@
+"""The report of many runs: a table of each metric's mean, spread and interval, JSON, a picture."""
+
+import dataclasses
+import glob
+import json
+import os
+import textwrap
+from collections.abc import Callable, Sequence
+
+from absl import logging
+
+from bert.figures import run_comparison
+from bert.io import atomic_files
+from bert.io.wording import aligned, counted
+from bert.scripts.run_outcomes import Outcome, ranked, shown, title
+from bert.scripts.weight_soup import Result
+from bert.tasks import run_statistics
+from bert.tasks.run_statistics import Summary
+
+_WIDTH = 100
+_MOST_PANELS = 4
+
+
+class Report:
+  """What several runs say together.
+
+  Attributes:
+    problems: one line for each process that failed.
+  """
+
+  def __init__(
+    self,
+    script: str,
+    outcomes: Sequence[Outcome],
+    ensemble: Outcome | None,
+    soup: Result | None,
+    problems: Sequence[str] = (),
+  ):
+    """Computes nothing yet.
+
+    Args:
+      script: the name of the script's module.
+      outcomes: of each run, in the order of the seeds.
+      ensemble: of the mean of their outputs.
+      soup: of the mean of their weights.
+      problems: failures other than those of runs.
+    """
+    self._script = script
+    self._outcomes = outcomes
+    self._ensemble = ensemble
+    self._soup = soup
+    self._finished = [outcome for outcome in outcomes if outcome.results is not None]
+    self._best = next(iter(ranked(self._finished)), None)
+    self.metrics = self._best.metrics if self._best else ()
+    broken = [outcome for outcome in outcomes if outcome.failure]
+    self.problems = [
+      *(f"seed {outcome.seed} did not finish: {outcome.failure}" for outcome in broken),
+      *problems,
+    ]
+
+  @property
+  def collapsed(self) -> list[Outcome]:
+    """The runs that finished, but are no better than a constant answer."""
+    return [outcome for outcome in self._finished if outcome.collapsed]
+
+  def summaries(self, with_collapsed: bool = True) -> dict[str, Summary]:
+    """Metric -> statistics over the runs that finished; empty without one."""
+    runs = [each for each in self._finished if with_collapsed or not each.collapsed]
+    if not runs:
+      return {}
+    return {
+      name: run_statistics.summarize([outcome.results[name] for outcome in runs])
+      for name in self.metrics
+    }
+
+  # -------------------------------------------------------------------------------------------
+  # The table.
+
+  def rows(self) -> list[list[str]]:
+    """The cells of the table, its header first; an empty row is a rule."""
+    rows = [["seed", *map(title, self.metrics), "minutes", ""], []]
+    rows += map(self._row_of_run, self._outcomes)
+    if self._finished:
+      rows += [[], *self._rows_of(self.summaries(), extremes=True)]
+    others = len(self._finished) - len(self.collapsed)
+    if self.collapsed and others:
+      head = f"without the {counted(len(self.collapsed), 'failed run')}:"
+      rows += [[], [head], *self._rows_of(self.summaries(with_collapsed=False))]
+    averages = []
+    if self._ensemble:
+      averages.append(self._row("ensemble", self._ensemble.results.get))
+    if self._soup and self._soup.is_kept:
+      averages.append(self._row("soup", self._soup.results.get))
+    return [*rows, *([[], *averages] if averages else [])]
+
+  def _row(self, head: str, value_of: Callable[[str], float | None], *more: str) -> list[str]:
+    values = [(name, value_of(name)) for name in self.metrics]
+    return [head, *("-" if v is None else shown(name, v) for name, v in values), *more]
+
+  def _row_of_run(self, outcome: Outcome) -> list[str]:
+    results = outcome.results or {}
+    minutes = "" if outcome.seconds is None else f"{outcome.seconds / 60:.1f}"
+    note = "best" if outcome is self._best else "FAILED" if outcome.collapsed else ""
+    if outcome.results is None:
+      note = "did not finish"
+    return self._row(str(outcome.seed), results.get, minutes, note)
+
+  def _rows_of(self, summaries: dict[str, Summary], extremes: bool = False) -> list[list[str]]:
+    def low(name):
+      return summaries[name].interval and summaries[name].interval[0]
+
+    def high(name):
+      return summaries[name].interval and summaries[name].interval[1]
+
+    rows = [self._row("mean", lambda name: summaries[name].mean)]
+    rows.append(self._row("SD", lambda name: summaries[name].deviation))
+    rows.append(self._row("95% from", low))
+    rows.append(self._row("95% to", high))
+    if extremes:
+      rows.append(self._row("lowest", lambda name: summaries[name].minimum))
+      rows.append(self._row("highest", lambda name: summaries[name].maximum))
+    return rows
+
+  def notes(self) -> list[str]:
+    """What a reader of the table must know."""
+    if not self._finished:
+      return ["No run has finished."]
+    notes = [
+      "SD is the sample standard deviation over the runs. 95% is the interval of the mean by "
+      "Student's t: mean ± t * SD / sqrt(runs). It is about runs with other seeds on these data, "
+      "not about other dev examples."
+    ]
+    for outcome in self.collapsed:
+      notes.append(f"FAILED: seed {outcome.seed}: {outcome.collapsed}.")
+    notes.append(
+      f"Best run: seed {self._best.seed}, {self._best.folder}. The dev set chose it, and its score "
+      "on that set is therefore too high to expect elsewhere; the mean is not."
+    )
+    if self._ensemble:
+      notes.append(
+        f"Ensemble: the mean of what {counted(len(self._finished), 'run')} say of each example, "
+        f"in {self._ensemble.folder}."
+      )
+    if self._soup:
+      notes.append(self._note_on_soup())
+    if note := _note_on_disk(self._outcomes):
+      notes.append(note)
+    return notes
+
+  def _note_on_soup(self) -> str:
+    soup, headline = self._soup, self.metrics[0]
+    members = ", ".join(map(str, soup.members))
+    if soup.is_kept:
+      return (
+        f"Soup: the mean of the weights of seeds {members}, a single model, in the folder soup. "
+        "The dev set chose its members, so its score there is too high to expect elsewhere."
+      )
+    median = f"the median run's {title(headline)}, {shown(headline, soup.median)}"
+    if len(soup.members) < 2:
+      return (
+        f"Averaged weights: no run could join the best one, seed {members}, without a lower dev "
+        "score, so no average was written."
+      )
+    return (
+      f"Averaged weights: the mean of seeds {members} has {shown(headline, soup.score)}, not above "
+      f"{median}, so it was not written."
+    )
+
+  def text(self) -> str:
+    """The table as plain text."""
+    head = f"{counted(len(self._outcomes), 'run')} of {self._script}.py"
+    if self._best:
+      head += f", {counted(self._best.examples, 'dev example')}"
+    rows = self.rows()
+    width = max(map(len, rows))
+    cells = [[*row, *[""] * (width - len(row))] for row in rows if len(row) > 1]
+    lines = iter(aligned(cells))
+    table = [next(lines) if len(row) > 1 else "".join(row) for row in rows]
+    rule = "-" * max(map(len, table))
+    notes = [textwrap.fill(note, _WIDTH, break_long_words=False) for note in self.notes()]
+    problems = [f"PROBLEM: {problem}" for problem in self.problems]
+    return "\n".join([head, "", *(line or rule for line in table), "", *notes, *problems]) + "\n"
+
+  # -------------------------------------------------------------------------------------------
+  # Files.
+
+  def json(self) -> str:
+    """Every run and every figure of the table, unrounded."""
+    summaries, others = self.summaries(), self.summaries(with_collapsed=False)
+    content = {
+      "script": self._script,
+      "headline": self.metrics[0] if self.metrics else None,
+      "interval": "95%, of the mean, Student's t",
+      "metrics": {name: dataclasses.asdict(each) for name, each in summaries.items()},
+      "metrics_without_failed": {name: dataclasses.asdict(each) for name, each in others.items()},
+      "best_seed": self._best.seed if self._best else None,
+      "failed_seeds": [outcome.seed for outcome in self.collapsed],
+      "ensemble": self._ensemble.results if self._ensemble else None,
+      "soup": dataclasses.asdict(self._soup) if self._soup else None,
+      "runs": [dataclasses.asdict(outcome) for outcome in self._outcomes],
+      "problems": self.problems,
+    }
+    return json.dumps(content, indent=2) + "\n"
+
+  def write(self, output_dir: str) -> None:
+    """Writes `results.txt`, `results.json` and `results.png`; a picture that fails is a warning."""
+    base = os.path.join(output_dir, "results")
+    atomic_files.write_text(f"{base}.txt", self.text())
+    atomic_files.write_text(f"{base}.json", self.json())
+    written = f"{base}.txt, {base}.json"
+    if self._finished:
+      try:
+        self._draw(f"{base}.png")
+        written += f", {base}.png"
+      except (ImportError, OSError, ValueError) as error:
+        logging.warning("No picture: %s", error)
+    logging.info("Wrote %s.", written)
+
+  def _draw(self, path: str) -> None:
+    panels = []
+    for name in self.metrics[:_MOST_PANELS]:
+      averages = {}
+      if self._ensemble and name in self._ensemble.results:
+        averages["ensemble"] = self._ensemble.results[name]
+      if self._soup and self._soup.is_kept:
+        averages["soup"] = self._soup.results[name]
+      scores = [outcome.results[name] for outcome in self._finished]
+      summary = self.summaries()[name]
+      panels.append(
+        run_comparison.Panel(title(name), scores, summary.mean, summary.interval, averages)
+      )
+    failed = [bool(outcome.collapsed) for outcome in self._finished]
+    folders = [outcome.folder for outcome in self._finished]
+    head = f"{counted(len(folders), 'run')} of {self._script}.py"
+    run_comparison.plot_runs(folders, failed, panels, path, head)
+
+
+def _note_on_disk(outcomes: Sequence[Outcome]) -> str | None:
+  """How much the checkpoints take, where runs keep several."""
+  paths = [
+    glob.glob(os.path.join(glob.escape(outcome.folder), "model.ckpt-*")) for outcome in outcomes
+  ]
+  if not any(sum(path.endswith(".index") for path in each) > 1 for each in paths):
+    return None
+  size = sum(os.path.getsize(path) for each in paths for path in each)
+  return (
+    f"The runs' checkpoints take {size / 1e9:.1f} GB; --keep_checkpoint_max=1 keeps the newest of "
+    "each run alone."
+  )

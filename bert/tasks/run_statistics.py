@@ -1,0 +1,77 @@
+"""What several runs of the same settings say together: mean, spread, and an interval of the mean.
+
+  summary = summarize([0.760, 0.797, 0.782])
+  summary.mean, summary.deviation, summary.interval
+
+Pure Python, and scipy for the quantile.
+"""
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Sequence
+
+CONFIDENCE = 0.95
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+  """The scores of several runs.
+
+  Attributes:
+    count: of runs.
+    mean: of their scores.
+    deviation: the sample standard deviation (divisor N - 1); None for a single run.
+    interval: of the mean, see `interval_of_mean`; None for a single run.
+    minimum: lowest score.
+    maximum: highest score.
+  """
+
+  count: int
+  mean: float
+  deviation: float | None
+  interval: tuple[float, float] | None
+  minimum: float
+  maximum: float
+
+
+def summarize(scores: Sequence[float]) -> Summary:
+  """The `Summary` of at least one score.
+
+  Example:
+    >>> summary = summarize([1.0, 2.0, 3.0])
+    >>> summary.mean, summary.deviation, [round(bound, 3) for bound in summary.interval]
+    (2.0, 1.0, [-0.484, 4.484])
+  """
+  several = len(scores) > 1
+  return Summary(
+    len(scores),
+    statistics.fmean(scores),
+    statistics.stdev(scores) if several else None,
+    interval_of_mean(scores) if several else None,
+    min(scores),
+    max(scores),
+  )
+
+
+def interval_of_mean(
+  scores: Sequence[float], confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+  """The confidence interval of the mean by Student's t: mean ± t * deviation / sqrt(N).
+
+  It holds for independent runs whose scores are about normally distributed; runs that failed make
+  it wide, and are no normal distribution.
+
+  Args:
+    scores: at least two.
+    confidence: the share of such intervals that contain the true mean.
+
+  Returns:
+    Its lower and its upper bound.
+  """
+  from scipy import stats
+
+  count, mean = len(scores), statistics.fmean(scores)
+  quantile = float(stats.t.ppf((1 + confidence) / 2, df=count - 1))
+  half = quantile * statistics.stdev(scores) / math.sqrt(count)
+  return mean - half, mean + half
