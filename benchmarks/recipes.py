@@ -24,10 +24,8 @@ and last, one JSON line.
 import argparse
 import dataclasses
 import json
-import math
 import pathlib
 import shutil
-import statistics
 import subprocess
 import sys
 import time
@@ -38,6 +36,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import common  # noqa: E402
 from bert.scripts import recipes  # noqa: E402
+from bert.tasks import run_statistics  # noqa: E402
+from bert.tasks.run_statistics import Summary  # noqa: E402
 
 BASELINE = "2018"
 COLA_SENTENCES = 2000
@@ -165,6 +165,7 @@ def _finish(args, folder: pathlib.Path, task: str, variant: str, seed: int) -> b
   _check_same_flags(output_dir.parent, flags)
   results = output_dir / "eval_results.txt"
   if results.exists():
+    _remove_large_files(output_dir)  # of a study that was stopped just before it did
     print("is there", flush=True)
     return True
   command = [
@@ -230,23 +231,8 @@ def _read_results(path):
 # The table.
 
 
-@dataclasses.dataclass(frozen=True)
-class Gain:
-  """The paired difference of a variant from the baseline.
-
-  Attributes:
-    mean: over seeds that both have.
-    half_width: of the 95% interval by Student's t; NaN for fewer than two pairs.
-    pairs: number of these seeds.
-  """
-
-  mean: float
-  half_width: float
-  pairs: int
-
-
-def gain_over(baseline: Mapping[int, float], scores: Mapping[int, float]) -> Gain:
-  """The mean difference over the same seeds, with its interval.
+def gain_over(baseline: Mapping[int, float], scores: Mapping[int, float]) -> Summary | None:
+  """The differences over the same seeds: their mean and its 95% interval; None if none is in both.
 
   Args:
     baseline: seed -> score.
@@ -254,21 +240,15 @@ def gain_over(baseline: Mapping[int, float], scores: Mapping[int, float]) -> Gai
 
   Example:
     >>> gain = gain_over({1: 70.0, 2: 71.0, 3: 69.0}, {1: 72.0, 2: 72.0, 3: 72.0, 4: 80.0})
-    >>> gain.mean, round(gain.half_width, 3), gain.pairs
-    (2.0, 2.484, 3)
+    >>> gain.mean, [round(bound, 3) for bound in gain.interval], gain.count
+    (2.0, [-0.484, 4.484], 3)
   """
-  from scipy import stats
-
   differences = [scores[seed] - baseline[seed] for seed in baseline if seed in scores]
-  count = len(differences)
-  if count < 2:
-    return Gain(differences[0] if differences else math.nan, math.nan, count)
-  error = statistics.stdev(differences) / math.sqrt(count)
-  return Gain(statistics.mean(differences), float(stats.t.ppf(0.975, count - 1)) * error, count)
+  return run_statistics.summarize(differences) if differences else None
 
 
 @dataclasses.dataclass(frozen=True)
-class Summary:
+class Runs:
   """The runs of one task and variant.
 
   Attributes:
@@ -284,9 +264,7 @@ class Summary:
   failed: Sequence[int]
 
 
-def summary_of(
-  folder: pathlib.Path, task: str, variant: str, seeds: Sequence[int]
-) -> Summary | None:
+def runs_of(folder: pathlib.Path, task: str, variant: str, seeds: Sequence[int]) -> Runs | None:
   """What is there of a variant's runs; None where nothing is."""
   facts = TASKS[task]
   paths = {seed: _run_folder(folder, task, variant, seed) / "eval_results.txt" for seed in seeds}
@@ -298,25 +276,26 @@ def summary_of(
   limit = 100 * (facts.trivial_score + FAILED_WITHIN)
   failed = [seed for seed, score in scores.items() if score <= limit]
   steps = int(next(iter(results.values()))["global_step"])
-  return Summary(scores, others, steps, failed)
+  return Runs(scores, others, steps, failed)
 
 
 def _report(folder, tasks, variants, seeds):
   rows = [["task", "variant", "steps", "runs", "score", "failed", "gain", "pairs"]]
   results = []
   for task in tasks:
-    baseline = summary_of(folder, task, BASELINE, seeds)
+    baseline = runs_of(folder, task, BASELINE, seeds)
     for variant in variants:
-      summary = summary_of(folder, task, variant, seeds)
-      if summary is None:
+      runs = runs_of(folder, task, variant, seeds)
+      if runs is None:
         continue
-      facts = {"task": task, "variant": variant, **_facts(summary)}
-      gain = None
-      if baseline and variant != BASELINE:
-        gain = gain_over(baseline.scores, summary.scores)
-        facts["gain"] = dataclasses.asdict(gain)
-      results.append(facts)
-      rows.append([task, variant, *_cells(summary, gain)])
+      has_gain = baseline and variant != BASELINE
+      gain = gain_over(baseline.scores, runs.scores) if has_gain else None
+      summary = run_statistics.summarize(list(runs.scores.values()))
+      facts = {"task": task, "variant": variant, "flags": VARIANTS[variant]}
+      facts |= dataclasses.asdict(runs)
+      facts |= {"summary": dataclasses.asdict(summary)}
+      results.append(facts | ({"gain": dataclasses.asdict(gain)} if gain else {}))
+      rows.append([task, variant, *_cells(runs, summary, gain)])
   _print_markdown(rows)
   line = {"benchmark": "recipes", "machine": common.machine(), "common_flags": COMMON_FLAGS}
   print(json.dumps({**line, "results": results}))
@@ -331,32 +310,14 @@ def _print_markdown(rows):
     print(f"| {' | '.join(cells)} |")
 
 
-def _facts(summary):
-  values = list(summary.scores.values())
-  return {
-    "steps": summary.steps,
-    "scores": summary.scores,
-    "others": summary.others,
-    "mean": statistics.mean(values),
-    "standard_deviation": statistics.stdev(values) if len(values) > 1 else None,
-    "failed": summary.failed,
-  }
-
-
-def _cells(summary, gain):
-  values = list(summary.scores.values())
-  spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
-  cells = [
-    str(summary.steps),
-    str(len(values)),
-    f"{statistics.mean(values):.2f}{spread}",
-    str(len(summary.failed)),
-  ]
-  if gain is None or not gain.pairs:
+def _cells(runs, summary, gain):
+  spread = f" ± {summary.deviation:.2f}" if summary.count > 1 else ""
+  score = f"{summary.mean:.2f}{spread}"
+  cells = [str(runs.steps), str(summary.count), score, str(len(runs.failed))]
+  if gain is None:
     return [*cells, "", ""]
-  low, high = gain.mean - gain.half_width, gain.mean + gain.half_width
-  interval = f" [{low:+.2f}, {high:+.2f}]" if gain.pairs > 1 else ""
-  return [*cells, f"{gain.mean:+.2f}{interval}", str(gain.pairs)]
+  bounds = "[{:+.2f}, {:+.2f}]".format(*gain.interval) if gain.interval else ""
+  return [*cells, f"{gain.mean:+.2f} {bounds}".rstrip(), str(gain.count)]
 
 
 if __name__ == "__main__":
