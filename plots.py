@@ -48,6 +48,12 @@ def define_flags() -> None:
       None,
       "Scalars to show, separated by commas. Default: losses, accuracies and the learning rate.",
     )
+    flags.DEFINE_string(
+      "x_axis",
+      None,
+      "The scalar of training for the horizontal axis, such as total_tokens and total_GFLOP of "
+      "run_pretraining.py. [the training step]",
+    )
     flags.DEFINE_multi_string(
       "reference",
       [],
@@ -101,7 +107,9 @@ def main(argv: Sequence[str]) -> None:
     run_pictures.draw_run(model_dirs[0])
     return
   tags = [tag for tag in FLAGS.tags or [] if tag]
-  tags = training_curves.plot_curves(model_dirs, FLAGS.output_file, tags, references)
+  tags = training_curves.plot_curves(
+    model_dirs, FLAGS.output_file, tags, references, FLAGS.x_axis or None
+  )
   logging.info("Wrote %s: %s.", FLAGS.output_file, ", ".join(tags))
 
 

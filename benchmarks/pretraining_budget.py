@@ -62,7 +62,7 @@ RECIPES = {
   "2018": Recipe(("--dupe_factor=10",), ("--warmup_proportion=0.1",), 1.0, 32, 0.15),
   "budget": Recipe(
     ("--dupe_factor=5", "--dynamic_masking"), ("--recipe=budget", "--max_predictions_per_seq=20"),
-    0.5, 16, 0.15,
+    0.5, 8, 0.15,
   ),
 }  # fmt: skip
 

@@ -15,8 +15,8 @@ from absl import logging
 
 from bert.io import filesystem
 
-# Step -> value, steps ascending.
-Curve = dict[int, float]
+# Step, or what was consumed until then, -> value, ascending.
+Curve = dict[float, float]
 
 _EVENTS = "events.out.tfevents.*"
 
@@ -40,7 +40,7 @@ class Run:
   folder: str
   training: Mapping[str, Curve]
   evaluation: Mapping[str, Curve]
-  best: tuple[int, float] | None = None
+  best: tuple[float, float] | None = None
   problem_type: str = ""
 
   def lengths(self) -> dict[str, int]:

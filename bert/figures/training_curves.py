@@ -6,12 +6,14 @@
 One panel for each scalar: training as a smoothed line over a thin raw one, evaluation as points.
 """
 
+import dataclasses
 import itertools
 import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from absl import logging
 
 from bert.figures.drawing import (
@@ -76,6 +78,7 @@ def plot_curves(
   output_png: str | os.PathLike,
   tags: Sequence[str] | None = None,
   references: Mapping[str, float] | None = None,
+  over: str | None = None,
 ) -> list[str]:
   """Draws the curves of one or several runs, the latter with a colour for each run.
 
@@ -86,6 +89,7 @@ def plot_curves(
       and the learning rate.
     references: label -> value of horizontal lines, drawn in the panel of the masked words' loss,
       or else of the first loss.
+    over: the scalar of training for the horizontal axis, such as `total_GFLOP`; steps by default.
 
   Returns:
     The tags that are shown.
@@ -95,6 +99,8 @@ def plot_curves(
   """
   folders = [model_dirs] if isinstance(model_dirs, str | os.PathLike) else model_dirs
   runs = _read_runs(list(dict.fromkeys(map(_without_slash, folders))))
+  if over:
+    runs = [_over(run, over) for run in runs]
   tags = _tags_to_show(runs, tags)
   names = drawable(_run_names([run.folder for run in runs]), "run")
   figure, panels = _panels(len(tags))
@@ -102,7 +108,7 @@ def plot_curves(
     _draw_runs(panel, tag, runs)
     if tag == _tag_of_references(tags):
       _draw_references(panel, references or {})
-    _finish_panel(panel, tag, runs)
+    _finish_panel(panel, tag, runs, _title(over) if over else "training step")
   count_steps(panels[0])  # The others share its axis.
   kinds = _kinds_of_lines(panels)
   if len(runs) == 1:
@@ -131,6 +137,34 @@ def _read_runs(folders: Sequence[str]) -> list[Run]:
   if not runs:
     raise ValueError(f"None of these holds event files with scalars: {', '.join(folders)}.")
   return runs
+
+
+def _over(run: Run, tag: str) -> Run:
+  """A run whose curves have the values of a scalar in the place of steps.
+
+  Between the steps for which it was written, and before the first, it grows along a line.
+
+  Raises:
+    ValueError: the run has no such scalar.
+  """
+  known = _finite(run.training.get(tag, {}))
+  if not known:
+    raise ValueError(
+      f"--x_axis={tag} is not among the scalars that {run.folder} has from training: "
+      f"{', '.join(sorted(run.training))}."
+    )
+  steps, values = [0, *known], [0.0, *known.values()]
+
+  def at(step: float) -> float:
+    return float(np.interp(step, steps, values))
+
+  def moved(curves: Mapping[str, Curve]) -> dict[str, Curve]:
+    return {name: {at(step): y for step, y in curve.items()} for name, curve in curves.items()}
+
+  best = None if run.best is None else (at(run.best[0]), run.best[1])
+  return dataclasses.replace(
+    run, training=moved(run.training), evaluation=moved(run.evaluation), best=best
+  )
 
 
 def _run_names(folders: Sequence[str]) -> list[str]:
@@ -279,11 +313,11 @@ def _title_with_losses(tag: str, runs: Sequence[Run]) -> str:
   return f"{_title(tag)} ({note})"
 
 
-def _finish_panel(panel, tag: str, runs: Sequence[Run]) -> None:
+def _finish_panel(panel, tag: str, runs: Sequence[Run], xlabel: str) -> None:
   """Names the axes and scales the vertical one."""
   units = [_unit_of(tag, run.problem_type) for run in runs if tag in run.lengths()]
   unit = ", ".join(dict.fromkeys(units))
-  plain_axes(panel, _title_with_losses(tag, runs), "training step", unit)
+  plain_axes(panel, _title_with_losses(tag, runs), xlabel, unit)
   panel.ticklabel_format(axis="y", style="plain", useOffset=False)
   low, high = panel.dataLim.intervaly
   if tag == "learning_rate":

@@ -37,6 +37,7 @@ class RecordFormat:
     whole_words: whether these masks are of whole words.
     vocabulary: hash of the model's vocabulary, see `tokenization.vocabulary_hash`, or None.
     vocab_file: the file with this hash.
+    recipe: that set `dynamic_masking`, for messages.
   """
 
   max_seq_length: int
@@ -47,6 +48,7 @@ class RecordFormat:
   whole_words: bool = False
   vocabulary: str | None = None
   vocab_file: str | None = None
+  recipe: str | None = None
 
   def features(self) -> dict:
     """Name -> `tf.io.FixedLenFeature`; see `pretraining_features`."""
@@ -123,7 +125,7 @@ def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
     return f"it holds no record. Omit the file, {_REMEDY}."
   is_unmasked = facts.get("dynamic_masking", fmt.dynamic_masking)
   if bool(is_unmasked) != fmt.dynamic_masking:
-    return _wrong_masking(bool(is_unmasked))
+    return _wrong_masking(bool(is_unmasked), fmt.recipe)
   lengths = ["max_seq_length"] + ["max_predictions_per_seq"] * (not is_unmasked)
   for name in lengths:
     made_for, needed = facts.get(name), getattr(fmt, name)
@@ -133,11 +135,17 @@ def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
   return _wrong_vocab_size(facts.get("vocab_size"), fmt)
 
 
-def _wrong_masking(is_unmasked: bool) -> str:
+def _wrong_masking(is_unmasked: bool, recipe: str | None = None) -> str:
   if is_unmasked:
     return (
       "its sequences have no masks, as for --dynamic_masking. Give --dynamic_masking and "
       f"--vocab_file, {_REMEDY} without --dynamic_masking."
+    )
+  if recipe:
+    return (
+      f"its sequences have masks already, but --recipe={recipe} draws them while reading. Write "
+      "the records with create_pretraining_data.py --dynamic_masking, or give --nodynamic_masking "
+      "to train with the masks that they have."
     )
   return (
     "its sequences have masks already, but --dynamic_masking is given. Omit "
@@ -266,9 +274,9 @@ def _wrongly_masked(found: Mapping, fmt: RecordFormat) -> str | None:
   """Unexpected or missing masks, or None."""
   masks = [name for name in _MASKED_FEATURES if name in found]
   if fmt.dynamic_masking and masks:
-    return _wrong_masking(is_unmasked=False)
+    return _wrong_masking(False, fmt.recipe)
   if not fmt.dynamic_masking and not masks and "input_ids" in found:
-    return _wrong_masking(is_unmasked=True)
+    return _wrong_masking(True)
   if fmt.whole_words and "word_starts" not in found:
     return (
       "it does not mark the beginnings of words (word_starts). Omit --do_whole_word_mask, "

@@ -10,7 +10,7 @@ from absl import flags
 
 from bert.model.configuration import BertConfig
 from bert.scripts import flag_groups
-from bert.scripts.command_line import UsageError
+from bert.scripts.command_line import UsageError, flag_was_given
 from bert.scripts.run_settings import RunSettings
 
 # The shares of a run by the clock are counted in so many parts of its time, as others in steps.
@@ -60,7 +60,7 @@ def check(settings: RunSettings) -> None:
     _check_clock(settings)
   if settings.first_batch_size is not None:
     _check_ramp(settings)
-  if settings.warmup_proportion is not None and "num_warmup_steps" in settings.given:
+  if "num_warmup_steps" in settings.given and flag_was_given("warmup_proportion"):
     raise UsageError("--num_warmup_steps and --warmup_proportion say the same: give one of them.")
 
 
@@ -103,8 +103,10 @@ def planned(settings: RunSettings) -> RunSettings:
   if settings.train_minutes:
     num_steps = _PARTS_OF_TIME
     proportion = _WARMUP_BY_CLOCK if proportion is None else proportion
-  num_warmup = settings.num_warmup_steps if proportion is None else int(num_steps * proportion)
-  return settings.with_steps(num_steps, num_warmup)
+  # A recipe's proportion gives way to the user's number.
+  if proportion is None or "num_warmup_steps" in settings.given:
+    return settings.with_steps(num_steps, settings.num_warmup_steps)
+  return settings.with_steps(num_steps, int(num_steps * proportion))
 
 
 def clock_of(settings: RunSettings):

@@ -71,6 +71,12 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
   return masking
 
 
+def _recipe_that_masks(settings: RunSettings) -> str | None:
+  """The recipe, if it and not the user says that masks are drawn while reading."""
+  is_own = command_line.flag_was_given("dynamic_masking")
+  return None if is_own or not settings.dynamic_masking else settings.recipe
+
+
 class Records:
   """The files that a run reads: what they must hold, and what is known about them.
 
@@ -106,6 +112,7 @@ class Records:
       whole_words=settings.do_whole_word_mask,
       vocabulary=tokenization.vocabulary_hash(vocab) if vocab else None,
       vocab_file=settings.vocab_file,
+      recipe=_recipe_that_masks(settings),
     )
     self._eval_format = self._train_format
     masked = None

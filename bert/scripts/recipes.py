@@ -53,6 +53,8 @@ class Recipe:
 
 _MOSBACH = "Mosbach et al. 2020, On the Stability of Fine-tuning BERT, arXiv:2006.04884"
 _ZHANG = "Zhang et al. 2020, Revisiting Few-sample BERT Fine-tuning, arXiv:2006.05987"
+_GEIPING = "Geiping & Goldstein 2022, Cramming, arXiv:2212.14034"
+_ROBERTA = "Liu et al. 2019, RoBERTa, arXiv:1907.11692"
 
 _STABLE_FLAGS = (
   "--adam_bias_correction",
@@ -74,6 +76,20 @@ RECIPES: dict[str, Recipe] = {
     (FINE_TUNING,),
     "stable, and the top layer and the pooler start from new random values",
     (_ZHANG,),
+  ),
+  "budget": Recipe(
+    (
+      "--adam_bias_correction",
+      "--dropout=0",
+      "--dynamic_masking",
+      "--lr_schedule=continuous",
+      "--nonext_sentence_loss",
+      "--train_batch_size=8",
+      "--warmup_proportion=0.1",
+    ),
+    (PRE_TRAINING,),
+    "small batches, bias correction, new masks in each pass, no dropout, no next sentences",
+    (_GEIPING, _ROBERTA),
   ),
 }
 
