@@ -267,7 +267,10 @@ def test_tfrecords_hold_the_same_vectors(model, original_way, tmp_path):
 POOL = {"cls": lambda v: v[0], "mean": lambda v: v.mean(axis=0), "max": lambda v: v.max(axis=0)}
 
 
-@pytest.mark.parametrize("pooling", POOL)
+@pytest.mark.parametrize(
+  "pooling",
+  ["mean", *(pytest.param(name, marks=pytest.mark.ci) for name in POOL if name != "mean")],
+)
 def test_one_vector_for_each_text(model, original_way, tmp_path, pooling):
   flags = {**model, "pooling": pooling, "layers": "-1,0"}
   run_well(**flags, output_file=tmp_path / "out.jsonl")
@@ -286,6 +289,7 @@ def test_one_vector_for_each_text(model, original_way, tmp_path, pooling):
     np.testing.assert_allclose(vectors[i], expected, atol=1e-5)
 
 
+@pytest.mark.ci
 def test_equal_runs_make_equal_files(model, tmp_path):
   for name in ("a.npz", "b.npz"):
     run_well(**model, output_file=tmp_path / name, output_format="npz", layers="-1")
@@ -345,7 +349,7 @@ def test_standard_input_and_output(model, original_way):
 
 
 @pytest.mark.parametrize("output_format", WRITERS)
-@pytest.mark.parametrize("pooling", ["none", "mean"])
+@pytest.mark.parametrize("pooling", ["none", pytest.param("mean", marks=pytest.mark.ci)])
 def test_no_text_makes_an_empty_file(model, tmp_path, output_format, pooling):
   flags = {**model, "input_file": "-", "output_format": output_format, "pooling": pooling}
   run_well(**flags, output_file=tmp_path / "out")
@@ -356,6 +360,7 @@ def test_no_text_makes_an_empty_file(model, tmp_path, output_format, pooling):
     assert (tmp_path / "out").read_bytes() == b""
 
 
+@pytest.mark.ci
 def test_bfloat16_is_near_and_one_hot_the_same(model, original_way, tmp_path):
   expected = values_of(original_way)
   run_well(**model, output_file=tmp_path / "a", layers="-1,0", use_one_hot_embeddings=True)
@@ -384,7 +389,9 @@ def test_an_export_brings_its_own_vocabulary(model, original_way, tmp_path):
 # Pictures and similarity.
 
 
-@pytest.mark.parametrize(("method", "pooling"), [("pca", "none"), ("tsne", "mean")])
+@pytest.mark.parametrize(
+  ("method", "pooling"), [("pca", "none"), pytest.param("tsne", "mean", marks=pytest.mark.ci)]
+)
 def test_a_picture_of_the_texts(model, tmp_path, monkeypatch, method, pooling):
   drawn = []
   draw = drawing.plot_vectors

@@ -337,11 +337,20 @@ def test_bias_correction_makes_the_first_step_the_full_rate():
   np.testing.assert_allclose(store.variables["bias"], [0.9], rtol=1e-3)
 
 
+_OF_A_LAYER = 48  # 16 weights, each with two slots
+
+
 @pytest.mark.parametrize(
-  ("head", "count"), [pytest.param("classifier", 604, marks=pytest.mark.ci), ("pretraining", 619)]
+  ("head", "layers", "count"),
+  [
+    pytest.param("classifier", 12, 604, marks=pytest.mark.ci),
+    pytest.param("pretraining", 12, 619, marks=pytest.mark.ci),
+    ("pretraining", 2, 619 - 10 * _OF_A_LAYER),  # of BERT-Base, but for ten layers
+  ],
 )
-def test_a_training_checkpoint_of_base_has_as_many_variables_as_the_originals(head, count):
+def test_a_training_checkpoint_has_as_many_variables_as_the_originals(head, layers, count):
   config = BertConfig.from_name("uncased_L-12_H-768_A-12")
+  config.num_hidden_layers = layers
   config.hidden_size, config.intermediate_size, config.vocab_size = 12, 48, 50
   store = VariableStore()
   zeros = tf.zeros([1, 2], tf.int32)

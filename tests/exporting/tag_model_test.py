@@ -83,7 +83,9 @@ def in_python(outputs) -> dict[str, list]:
   }
 
 
-@pytest.mark.parametrize("stride", [None, 1, 7])
+@pytest.mark.parametrize(
+  "stride", [pytest.param(None, marks=pytest.mark.ci), 1, pytest.param(7, marks=pytest.mark.ci)]
+)
 def test_labels_of_run_ner(trained, stride):
   model = tag_model.TagModel(CONFIG, str(trained / "vocab.txt"), True, SEQ_LENGTH, LABELS, stride)
   prefix = finding.find_checkpoint(str(trained))

@@ -126,6 +126,7 @@ def test_single_texts(trained):
   assert model(tf.constant([], tf.string))["probabilities"].shape == [0, 3]
 
 
+@pytest.mark.ci
 def test_regression(trained):
   model = sentence_model(trained, ["score"], "regression")
   outputs = model(tf.constant(TEXTS_A), tf.constant(TEXTS_B))
@@ -133,6 +134,7 @@ def test_regression(trained):
   np.testing.assert_allclose(outputs["score"], own_logits(trained, 1, TEXTS_B)[:, 0], atol=1e-6)
 
 
+@pytest.mark.ci
 def test_multi_label(trained):
   model = sentence_model(trained, LABELS, "multi_label")
   probabilities = tf.sigmoid(own_logits(trained, 3, TEXTS_B)).numpy()

@@ -34,6 +34,7 @@ def test_records_have_the_original_types_and_one_order_of_bytes(tmp_path):
   assert raw.index(b"a") < raw.index(b"b") < raw.index(b"c")
 
 
+@pytest.mark.ci
 def test_bytes_do_not_depend_on_the_process():
   program = (
     "import sys; from bert.io import record_files;"
@@ -70,6 +71,7 @@ def test_interrupted_writing_leaves_the_old_file_and_no_other(tmp_path, error):
   assert len(list(records_of(path))) == 3
 
 
+@pytest.mark.ci
 def test_killed_writing_leaves_no_final_name(tmp_path):
   path = tmp_path / "a.tf_record"
   program = (

@@ -355,6 +355,7 @@ def test_next_sentence_and_the_original(golden_dir):
   np.testing.assert_allclose(log_probs, golden["next_sentence_log_probs"], rtol=0, atol=1e-5)
 
 
+@pytest.mark.ci
 def test_multi_task_model_trains_both_heads():
   configs = [
     NLPTaskConfig("sentiment", NLPTaskType.SENTIMENT_ANALYSIS, 2, label_smoothing=0.1),

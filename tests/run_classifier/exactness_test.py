@@ -44,6 +44,7 @@ def test_padding_and_batch_size_change_no_probability(mrpc, tmp_path):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5, err_msg=str(options))
 
 
+@pytest.mark.ci
 def test_packed_rows_train_as_plain_ones(mrpc, tmp_path):
   """Without dropout, whose bits belong to places in rows."""
   config = tmp_path / "bert_config.json"

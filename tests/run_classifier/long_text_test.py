@@ -66,6 +66,7 @@ def test_what_lies_behind_the_first_window_is_learned(trained):
   assert "their ends are not read" not in trained.done.err
 
 
+@pytest.mark.ci
 def test_truncation_does_not_learn_it(trained, tmp_path):
   values = {**trained.flags, "long_text": "truncate", "output_dir": tmp_path}
   script.run_well(**values, do_train=True, do_eval=True)
@@ -137,6 +138,7 @@ def test_a_flag_without_effect_is_told(trained, tmp_path):
   assert "--max_windows" not in err
 
 
+@pytest.mark.ci
 def test_parts_of_a_batch_make_the_whole(trained, tmp_path, monkeypatch):
   """Gradient accumulation splits a batch between documents and not between windows."""
   monkeypatch.setattr(heads, "dropout", lambda x, rate: x)

@@ -22,6 +22,7 @@ script = Script(run_pretraining)
 run, run_well, error_of = script.run, script.run_well, script.error_of
 
 
+@pytest.mark.ci
 def test_it_learns_from_masks_drawn_while_reading(unmasked, tmp_path):
   # So small a model learns in so few steps what the next sentence is from some seeds only.
   values = {**unmasked, "output_dir": tmp_path, "num_train_steps": 150, "seed": 3}

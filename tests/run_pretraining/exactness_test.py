@@ -30,6 +30,7 @@ script = Script(run_pretraining)
 run, run_well, error_of = script.run, script.run_well, script.error_of
 
 
+@pytest.mark.ci
 def test_the_loss_without_next_sentences(model, tmp_path):
   """What the label is makes no difference then, and its head and the pooler stay as they are."""
   path = tmp_path / "train.tfrecord"

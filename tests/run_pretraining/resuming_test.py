@@ -74,6 +74,7 @@ def test_export_of_what_was_pretrained(trained, tmp_path):
     np.testing.assert_array_equal(variable, saved[variable.name.split(":")[0]])
 
 
+@pytest.mark.ci
 def test_a_second_phase_with_longer_sequences_starts_from_the_first(trained, tmp_path):
   write_records(tmp_path / "long.tfrecord", make_records(8, seq_length=32, predictions=6))
   values = {**trained.flags, "init_checkpoint": trained.out, "output_dir": tmp_path / "out"}

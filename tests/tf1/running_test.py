@@ -72,6 +72,7 @@ print(json.dumps(facts))
 """
 
 
+@pytest.mark.ci
 def test_what_imports_give(tmp_path):
   (tmp_path / "bert").mkdir()
   (tmp_path / "bert" / "__init__.py").write_text("")

@@ -148,6 +148,7 @@ np.savez(sys.argv[1] + "/out.npz", scores=scores, token_losses=losses, **results
 """
 
 
+@pytest.mark.ci
 def test_two_replicas_equal_one_device(tmp_path):
   done = subprocess.run(
     [sys.executable, "-c", TWO_REPLICAS, str(tmp_path / "two")],

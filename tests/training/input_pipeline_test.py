@@ -208,7 +208,7 @@ def test_grouping_by_length_only_reorders_a_quarter_of_the_data_at_a_time(tmp_pa
   assert np.concatenate(other_seed).tolist() != grouped.tolist()
 
 
-@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("shards", [1, pytest.param(3, marks=pytest.mark.ci)])
 def test_grouped_training_goes_on_after_skipped_examples(tmp_path, shards):
   """Whatever the step, also in the middle of a window and past the end of an epoch."""
   write_one = [write_mixed, write_gzip, write_mixed]
