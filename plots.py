@@ -97,6 +97,10 @@ def main(argv: Sequence[str]) -> None:
     raise command_line.UsageError(
       f"{len(model_dirs)} runs are compared in one picture: name it by --output_file=curves.png."
     )
+  if FLAGS.x_axis and not FLAGS.output_file:
+    raise command_line.UsageError(
+      "--x_axis is for one picture: name it by --output_file=curves.png."
+    )
   if "" in model_dirs:
     raise command_line.UsageError("the name of a folder is empty: give the --output_dir of a run.")
   if FLAGS.output_file:

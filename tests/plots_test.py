@@ -49,6 +49,8 @@ def test_without_a_file_all_pictures_of_the_run_are_drawn(run, tmp_path):
   ("values", "expected"),
   [
     ({"tags": "bleu"}, "--tags: bleu is not among the scalars of"),
+    ({"x_axis": "bleu"}, "--x_axis=bleu is not among the scalars that"),
+    ({"x_axis": "loss", "output_file": ""}, "--x_axis is for one picture: name it by"),
     ({"reference": "high"}, "--reference=high: expected a finite number and a label"),
     ({"reference": "nan:x"}, "--reference=nan:x: expected a finite number and a label"),
     ({"model_dir": "nowhere"}, "nowhere does not exist. Give the --output_dir of a run"),
