@@ -232,6 +232,7 @@ def flops_of_example(config: BertConfig, masked: float) -> float:
 def _read_run(output: pathlib.Path) -> dict:
   from bert.figures.event_files import read_run
 
+  os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
   run = read_run(output)
   flops = {step: gflop * 1e9 for step, gflop in run.training["total_GFLOP"].items()}
   losses = run.evaluation["masked_lm_loss"]
@@ -303,10 +304,8 @@ def draw(results: Mapping[str, Mapping], path: pathlib.Path) -> None:
       flops, losses = zip(*run["curve"], strict=True)
       panel.plot(flops, losses, color=color, marker="o", markersize=3, linewidth=1.4, label=label)
   target = statistics.mean(run["loss"] for run in results["2018"]["runs"].values())
-  panel.axhline(target, color=drawing.NOTE_COLOR, linestyle="--", linewidth=1.1)
-  panel.annotate(
-    f"{target:.3f}, the mean end of 2018", (0, target), xytext=(4, 4), textcoords="offset points"
-  )
+  label = f"mean end of 2018: {target:.3f}"
+  panel.axhline(target, color=drawing.NOTE_COLOR, linestyle="--", linewidth=1.1, label=label)
   panel.set_xlim(left=0)
   title = "Loss of masked words, held-out documents, 15% fixed masks"
   drawing.plain_axes(panel, title, "FLOPs of training", "nats")
