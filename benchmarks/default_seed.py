@@ -133,8 +133,8 @@ def mixed_seeds(seeds: Seeds, stop_after: int | None = None) -> Iterator[None]:
     del seed
     return training_graph(model, seeds.dropout, *others)
 
-  def train(self, input_fn, max_steps, *others):
-    return whole_train(self, input_fn, min(max_steps, stop_after or max_steps), *others)
+  def train(self, input_fn, max_steps, **others):
+    return whole_train(self, input_fn, min(max_steps, stop_after or max_steps), **others)
 
   model_variables, training_data = estimator.ModelVariables, estimator.TrainingData
   training_graph, whole_train = estimator.TrainingGraph, estimator.Estimator.train

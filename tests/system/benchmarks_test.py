@@ -329,7 +329,7 @@ def test_results_of_scripts_that_were_not_run_stay(tmp_path, monkeypatch, capsys
 def _trained(folder, mixture, stop_after=None):
   with default_seed.mixed_seeds(default_seed.Seeds(*mixture), stop_after):
     model = toy_training.make(folder, {"dropout": True})
-    model.train(toy_training.train_input_fn, 8)
+    model.train(input_fn=toy_training.train_input_fn, max_steps=8, eval_spec=None)  # as scripts do
   return {name: variable.numpy().tolist() for name, variable in model.store.variables.items()}
 
 
