@@ -68,6 +68,7 @@ def define_flags() -> None:
       "--pooling or mean. Not meaningful for pre-trained BERT: use a model of run_similarity.py.",
     )
     flags.DEFINE_integer("batch_size", 32, "Texts in a batch; more if they are short.")
+    shared_flags.define_batch_invariant_flag()
     flags.DEFINE_bool(
       "use_one_hot_embeddings", False, "Look up words by a matrix product, which is faster on TPUs."
     )
@@ -319,8 +320,16 @@ def parse_layers(text: str) -> list[int]:
 
 def create_predictor(settings, bert_config, tokenizer, layers, pooling) -> predictor.Predictor:
   """The predictor from `InputExample`s to `TextVectors`, with the model of the flags."""
+  batches = sentence_vectors.batching(
+    bert_config,
+    len(layers),
+    pooling,
+    FLAGS.max_seq_length,
+    FLAGS.batch_size,
+    FLAGS.batch_invariant,
+  )
   build = sentence_vectors.layer_vectors(
-    bert_config, layers, pooling, settings.dtype, FLAGS.use_one_hot_embeddings
+    bert_config, layers, pooling, settings.dtype, FLAGS.use_one_hot_embeddings, batches.tiles
   )
 
   def featurize(example):
@@ -340,11 +349,7 @@ def create_predictor(settings, bert_config, tokenizer, layers, pooling) -> predi
     load_model.load_graph(build, inputs, settings.init_checkpoint, ("bert/pooler/",)),
     inputs,
     finish,
-    FLAGS.batch_size,
-    sentence_vectors.chunk_that_fits(
-      bert_config, len(layers), pooling, FLAGS.max_seq_length, FLAGS.batch_size
-    ),
-    sentence_vectors.batch_tokens_of(FLAGS.max_seq_length, FLAGS.batch_size),
+    *batches,
   )
 
 

@@ -106,6 +106,7 @@ class BertModel:
     *,
     dtype: tf.DType = tf.float32,
     skip_padding: bool = False,
+    row_multiple: int = 128,
     only_pooled_output: bool = False,
     position_ids=None,
     sequence_ids=None,
@@ -124,18 +125,17 @@ class BertModel:
       dtype: of the matrix products: float32, bfloat16 or float16.
       skip_padding: compute only the tokens that `input_mask` marks. The outputs are 0 at padding,
         where the original has values that no head should read; all others are equal.
+      row_multiple: with `skip_padding`, the number of rows computed is a multiple of this.
       only_pooled_output: compute the last layer for the first token alone, which is all that
         `get_pooled_output` needs. Sequence outputs are then not available.
       position_ids: int `[B, S]`, position of each piece; 0, 1, ... by default.
-      sequence_ids: int `[B, S]`, for rows that hold several sequences
-        (`bert/training/sequence_packing.py`): pieces see each other only if they have the same
-        number.
+      sequence_ids: int `[B, S]`, for rows of several sequences (`training/sequence_packing.py`):
+        pieces see each other only if they have the same number.
       first_positions: int `[N]`, the first of the `B * S` positions of each such sequence. The
         pooled output has one vector for each of them.
 
     Raises:
-      ValueError: the config is invalid, an input has the wrong rank, or arguments exclude each
-        other.
+      ValueError: the config or an input's rank is invalid, or arguments exclude each other.
     """
     if only_pooled_output and first_positions is not None:
       raise ValueError("only_pooled_output cannot be combined with packed rows (first_positions).")
@@ -153,7 +153,7 @@ class BertModel:
       token_type_ids = tf.zeros([batch_size, seq_length], tf.int32)
 
     input_mask = tf.convert_to_tensor(input_mask)
-    rows = Unpadding(input_mask) if skip_padding else None
+    rows = Unpadding(input_mask, row_multiple) if skip_padding else None
     self.is_compiled = is_training and config.hidden_size >= _MIN_WIDTH_TO_COMPILE
     blocks = kernels.compile_blocks(self.is_compiled) if is_training else kernels.portable_blocks()
     with variable_scope(scope or "bert"), blocks:

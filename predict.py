@@ -54,6 +54,7 @@ def define_flags() -> None:
     path_flags.define("output_file", "-", "Output, one JSON object per line; - is standard output.")
     flags.DEFINE_integer("batch_size", 32, "Number of items in a batch.")
     shared_flags.define_prediction_dtype_flag()
+    shared_flags.define_batch_invariant_flag()
   shared_flags.define_model_flags(runs_model=False)
 
 
@@ -102,7 +103,10 @@ def check_flags() -> None:
 def load_predictor() -> Predictor:
   """The predictor of the model that the flags name."""
   path = FLAGS.saved_model or FLAGS.init_checkpoint
-  options: dict[str, Any] = {"batch_size": FLAGS.batch_size}
+  options: dict[str, Any] = {
+    "batch_size": FLAGS.batch_size,
+    "batch_invariant": FLAGS.batch_invariant,
+  }
   if FLAGS.task == "answers":
     if FLAGS.saved_model:
       return Predictor.from_saved_model(path, **options)

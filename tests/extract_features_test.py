@@ -314,6 +314,19 @@ def test_chunks_are_small_where_vectors_are_large(model, tmp_path, monkeypatch):
     np.testing.assert_allclose(small["vectors"], large["vectors"], atol=1e-5)
 
 
+@pytest.mark.parametrize("output_format", ["jsonl", pytest.param("npz", marks=pytest.mark.ci)])
+def test_the_same_bits_for_every_batch_size(model, original_way, tmp_path, output_format):
+  flags = {**model, "layers": "-1,0", "output_format": output_format, "batch_invariant": True}
+  files = [tmp_path / f"{batch_size}" for batch_size in (1, 7)]
+  for file in files:
+    run_well(**{**flags, "batch_size": int(file.name)}, output_file=file)
+  assert files[0].read_bytes() == files[1].read_bytes()
+  if output_format == "jsonl":
+    lines = lines_of(files[0])
+    assert list(map(without_values, lines)) == list(map(without_values, original_way))
+    np.testing.assert_allclose(values_of(lines), values_of(original_way), atol=1e-5)
+
+
 def test_chunks_fit_into_memory():
   base = BertConfig(vocab_size=30522)
   assert sentence_vectors.chunk_that_fits(base, 4, "none", 128, 32) == 170  # 1.5 MiB for each text

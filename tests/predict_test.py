@@ -82,6 +82,21 @@ def test_vectors_of_lines(trained, encode):
   assert (code, "standard input, line 2: Expected a text or a pair of texts" in err) == (1, True)
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("task", ["vectors", "answers"])
+def test_the_same_bits_in_every_batch(trained, exported, task):
+  lines = [b"the film", b"good ||| bad", b"", b"the film was good , good , good ."]
+  flags = {"vectors": {"init_checkpoint": trained, "max_seq_length": 16}}
+  flags = {"task": task, **flags.get(task, {"saved_model": exported}), "batch_invariant": True}
+
+  def run(lines, batch_size):
+    code, printed, err = run_filter(predict, b"\n".join(lines), **flags, batch_size=batch_size)
+    assert code is None, err
+    return printed.splitlines()
+
+  assert run(lines, 32) == run(lines[::-1], 2)[::-1]
+
+
 def test_an_item_that_does_not_fit_is_named_by_its_line(exported, tmp_path):
   (tmp_path / "in.txt").write_text('good\n{"text_a": "good", "text": "bad"}\n')
   code, _, err = run_filter(predict, saved_model=exported, input_file=tmp_path / "in.txt")

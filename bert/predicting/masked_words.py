@@ -38,6 +38,7 @@ def from_checkpoint(
   batch_size: int = 32,
   chunk_size: int = 1024,
   dtype: str = "float32",
+  batch_invariant: bool = False,
 ) -> Predictor:
   """Guesses masked words with a pre-trained checkpoint.
 
@@ -51,6 +52,8 @@ def from_checkpoint(
     batch_size: texts in a batch.
     chunk_size: see `Predictor`.
     dtype: of the encoder's matrix products.
+    batch_invariant: whether a result has the same bits whatever texts are around it: each text is
+      then computed alone.
 
   Returns:
     A predictor. Its items are texts or pairs of texts, its results `{"text", "masks"}`: for each
@@ -80,6 +83,7 @@ def from_checkpoint(
     prefix,
     () if has_next_sentence else _WITHOUT_NEXT_SENTENCE,
   )
+  batch_size = 1 if batch_invariant else batch_size
   return _predictor(function, tokenizer, max_seq_length, has_next_sentence, batch_size, chunk_size)
 
 
@@ -90,6 +94,7 @@ def from_saved_model(
   max_seq_length: int = 128,
   batch_size: int = 32,
   chunk_size: int = 1024,
+  batch_invariant: bool = False,
 ) -> Predictor:
   """Guesses masked words with an exported encoder that has `.mlm`.
 
@@ -99,6 +104,7 @@ def from_saved_model(
     max_seq_length: longer texts are cut.
     batch_size: texts in a batch.
     chunk_size: see `Predictor`.
+    batch_invariant: see `from_checkpoint`.
 
   Raises:
     ValueError: it is not an encoder, or has no `.mlm`.
@@ -140,6 +146,7 @@ def from_saved_model(
 
   specs = [tf.TensorSpec([None, None], tf.int32, name) for name in _INPUTS]
   function = load_model.LoadedFunction(run.get_concrete_function(*specs), _INPUTS, owner=encoder)
+  batch_size = 1 if batch_invariant else batch_size
   return _predictor(function, tokenizer, max_seq_length, False, batch_size, chunk_size)
 
 

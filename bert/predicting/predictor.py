@@ -25,6 +25,8 @@ How a `Predictor` saves time: texts are taken in chunks, sorted by length within
 into batches, so that there is little padding; results come in the order of the texts. The graph is
 traced once, when the model is loaded, for batches of any size and length.
 
+With `batch_invariant=True` no bit of a result depends on the other items (`tiles.py`).
+
 Letters in shapes: B = batch size, S = sequence length, L = number of requested layers, W = hidden
 size.
 """
@@ -47,13 +49,13 @@ from bert.predicting.load_model import (
 )
 from bert.predicting.sentence_vectors import (
   INPUTS,
-  batch_tokens_of,
-  chunk_that_fits,
+  batching,
   layer_vectors,
   own_vectors,
   text_features,
   text_pair,
 )
+from bert.predicting.tiles import Shape, Tiles
 
 Features = Mapping[str, Any]  # name -> list of ints, or a string
 Graph = Callable[[Features], Arrays]
@@ -89,6 +91,7 @@ class Predictor:
     batch_size: int = 32,
     chunk_size: int = 1024,
     batch_tokens: int = 0,
+    tiles: Tiles | None = None,
   ):
     """Combines the three steps.
 
@@ -102,6 +105,8 @@ class Predictor:
       chunk_size: a larger one means less padding, and more memory for results that wait.
       batch_tokens: a batch may have more than `batch_size` items up to this number of tokens,
         padding included: small batches of short items do not keep a processor busy.
+      tiles: the shapes of all batches instead, whatever the other sizes say, for results that do
+        not depend on the batch; `compute` has to be traced for them.
 
     Raises:
       ValueError: a size is below 1.
@@ -112,6 +117,7 @@ class Predictor:
     self.batch_size = batch_size
     self.chunk_size = chunk_size
     self.batch_tokens = batch_tokens
+    self._tiles = tiles
     self._featurize = featurize
     self._compute = compute
     self._inputs = tuple(inputs)
@@ -156,14 +162,15 @@ class Predictor:
   def _results(self, features: list[Features]) -> list:
     lengths = [self._length(each) for each in features]
     results = [None] * len(features)
-    for chosen in self._batches(lengths):
-      outputs = self._outputs([features[index] for index in chosen])
+    batches = self._tiles.batches(lengths) if self._tiles else self._batches(lengths)
+    for chosen, shape in batches:
+      outputs = self._outputs([features[index] for index in chosen], shape)
       for row, index in enumerate(chosen):
         rows = {name: array[row] for name, array in outputs.items()}
         results[index] = self._finish(features[index], rows)
     return results
 
-  def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+  def _batches(self, lengths: Sequence[int]) -> Iterator[tuple[list[int], None]]:
     """The items of each batch, shortest first: `batch_size`, or more if they are short."""
     shortest_first = sorted(range(len(lengths)), key=lengths.__getitem__)
     start = 0
@@ -174,7 +181,7 @@ class Predictor:
         and (stop + 1 - start) * lengths[shortest_first[stop]] <= self.batch_tokens
       ):
         stop += 1
-      yield shortest_first[start:stop]
+      yield shortest_first[start:stop], None
       start = stop
 
   def _length(self, features: Features) -> int:
@@ -184,13 +191,13 @@ class Predictor:
       return sum(len(value) if isinstance(value, str) else sum(map(len, value)) for value in values)
     return max(map(len, values))
 
-  def _outputs(self, rows: list[Features]) -> dict[str, np.ndarray]:
-    batch = {name: _stacked([features[name] for features in rows]) for name in self._inputs}
+  def _outputs(self, rows: list[Features], shape: Shape | None) -> dict[str, np.ndarray]:
+    batch = {name: _stacked([features[name] for features in rows], shape) for name in self._inputs}
     advice = f"Lower batch_size={self.batch_size}, or shorten the texts (max_seq_length)."
     with out_of_memory.explained(advice):
       outputs = {name: np.asarray(value) for name, value in self._compute(batch).items()}
     for name, array in outputs.items():
-      if array.shape[:1] != (len(rows),):
+      if array.shape[:1] != (shape.texts if shape else len(rows),):
         raise ValueError(f"The model's output {name!r} is {array.shape} for {len(rows)} items.")
     return outputs
 
@@ -210,6 +217,7 @@ class Predictor:
     max_seq_length: int = 128,
     batch_size: int = 32,
     dtype: str = "float32",
+    batch_invariant: bool = False,
   ) -> "Predictor":
     """Encodes texts, or pairs of texts, as vectors.
 
@@ -225,6 +233,8 @@ class Predictor:
       max_seq_length: longer texts are truncated.
       batch_size: texts in a batch; more of short ones, see `sentence_vectors`.
       dtype: of matrix products.
+      batch_invariant: whether a text's vectors have the same bits whatever texts are around it, and
+        whatever `batch_size` is; see `tiles.py`.
 
     Returns:
       A predictor whose results are float32 `[W]` for one layer and `[L, W]` for several; with
@@ -238,7 +248,8 @@ class Predictor:
     )
     pooling = sentence_pooling.choose(pooling, prefix, "mean")
     indexes = [layers] if isinstance(layers, int) else list(layers)
-    build = layer_vectors(config, indexes, pooling, dtype)
+    batches = batching(config, len(indexes), pooling, max_seq_length, batch_size, batch_invariant)
+    build = layer_vectors(config, indexes, pooling, dtype, tiles=batches.tiles)
 
     def finish(features, outputs):
       vectors = own_vectors(features, outputs["vectors"], pooling)
@@ -249,9 +260,7 @@ class Predictor:
       load_graph(build, INPUTS, prefix, optional=("bert/pooler/",)),
       INPUTS,
       finish,
-      batch_size,
-      chunk_that_fits(config, len(indexes), pooling, max_seq_length, batch_size),
-      batch_tokens_of(max_seq_length, batch_size),
+      *batches,
     )
 
   @classmethod
@@ -263,6 +272,7 @@ class Predictor:
     dtype: str = "float32",
     batch_size: int = 32,
     chunk_size: int = 1024,
+    batch_invariant: bool = False,
     **options,
   ) -> "Predictor":
     """Loads the fine-tuned model of a run: its best checkpoint, or else the newest.
@@ -274,6 +284,8 @@ class Predictor:
       dtype: of matrix products.
       batch_size: items in a batch.
       chunk_size: see `__init__`.
+      batch_invariant: whether an answer has the same bits whatever items are around it: each item
+        is then computed alone.
       **options: see `load_run.load_run`.
 
     Returns:
@@ -285,11 +297,15 @@ class Predictor:
     from bert.predicting import load_run
 
     function = load_run.load_run(output_dir, vocab_file, dtype, **options)
-    return cls._of_texts(function, batch_size, chunk_size)
+    return cls._of_texts(function, 1 if batch_invariant else batch_size, chunk_size)
 
   @classmethod
   def from_saved_model(
-    cls, saved_model: str, batch_size: int = 32, chunk_size: int = 1024
+    cls,
+    saved_model: str,
+    batch_size: int = 32,
+    chunk_size: int = 1024,
+    batch_invariant: bool = False,
   ) -> "Predictor":
     """Loads a fine-tuned model that `--do_export` wrote.
 
@@ -297,6 +313,7 @@ class Predictor:
       saved_model: the folder of the task's model, or the export's folder around `task`.
       batch_size: items in a batch.
       chunk_size: see `__init__`.
+      batch_invariant: see `from_run`.
 
     Returns:
       A predictor whose items are texts, pairs, or dicts of the model's inputs by name, and whose
@@ -307,7 +324,8 @@ class Predictor:
       ValueError: the model does not take strings.
       OSError: the folder holds no SavedModel.
     """
-    return cls._of_texts(load_signature(saved_model), batch_size, chunk_size)
+    function = load_signature(saved_model)
+    return cls._of_texts(function, 1 if batch_invariant else batch_size, chunk_size)
 
   @classmethod
   def _of_texts(cls, function: LoadedFunction, batch_size: int, chunk_size: int) -> "Predictor":
@@ -330,8 +348,8 @@ class Predictor:
     )
 
 
-def _stacked(rows: Sequence) -> Any:
-  """Strings unchanged; lists as an array `[B, longest]`, padded with 0 or "".
+def _stacked(rows: Sequence, shape: Shape | None = None) -> Any:
+  """Strings unchanged; lists as an array of that shape, or `[B, longest]`, padded with 0 or "".
 
   Example:
     >>> _stacked([[1], [2, 3]]).tolist()
@@ -342,7 +360,8 @@ def _stacked(rows: Sequence) -> Any:
   if isinstance(rows[0], str):
     return rows
   is_text = any(row and isinstance(row[0], str) for row in rows)
-  stacked = np.zeros([len(rows), max(map(len, rows))], object if is_text else np.int32)
+  shape = shape or Shape(len(rows), max(map(len, rows)))
+  stacked = np.zeros(shape, object if is_text else np.int32)
   if is_text:
     stacked[:] = ""
   for row, values in enumerate(rows):

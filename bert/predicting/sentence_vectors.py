@@ -7,11 +7,12 @@ size.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bert.checkpoints import sentence_pooling
+from bert.predicting.tiles import Tiles
 from bert.tasks.classification import InputExample, join_texts
 
 # The inputs of `BertModel`, by the names of `classification.InputFeatures` and of records.
@@ -24,6 +25,10 @@ _CHUNK_BYTES = 1 << 28
 # Batches of short texts have more texts, up to this number of tokens: each operation has a fixed
 # cost. The gain is small, and much larger batches do not fit into caches.
 _BATCH_TOKENS = 2048
+
+# Where tiles decide about batches, it decides about chunks alone: the last tile of each length is
+# not full, and larger chunks have fewer of them.
+_INVARIANT_BATCH_SIZE = 128
 
 Features = Mapping[str, Any]  # name -> list of ints, or a string
 
@@ -87,6 +92,7 @@ def layer_vectors(
   pooling: str = "none",
   dtype: str = "float32",
   use_one_hot_embeddings: bool = False,
+  tiles: Tiles | None = None,
 ) -> Callable[[Features], Features]:
   """A graph function that returns the vectors of some layers, for `load_graph`.
 
@@ -97,6 +103,7 @@ def layer_vectors(
       pieces, [CLS] and [SEP] included, without padding.
     dtype: of matrix products.
     use_one_hot_embeddings: look up words by a matrix product.
+    tiles: of the batches that will be given, see `Batching`.
 
   Returns:
     `build(features)` -> `vectors`, float32 `[B, S, L, W]`, or `[B, L, W]` where pooled.
@@ -121,6 +128,7 @@ def layer_vectors(
       use_one_hot_embeddings,
       dtype=tf.as_dtype(dtype),
       skip_padding=True,
+      row_multiple=tiles.tokens if tiles else 128,
     )
     layers = model.get_all_encoder_layers()
     chosen = tf.stack([layers[index] for index in layer_indexes], axis=2)  # [B, S, L, W]
@@ -141,6 +149,51 @@ def check_layers(layer_indexes: Sequence[int], num_layers: int) -> None:
       )
 
 
+class Batching(NamedTuple):
+  """How texts become batches: arguments of a `predictor.Predictor`.
+
+  Attributes:
+    batch_size: texts in a batch.
+    chunk_size: texts that are sorted by length and returned together.
+    batch_tokens: a batch of short texts may have more texts, up to this number of tokens.
+    tiles: the shapes of all batches, for vectors that do not depend on the batch.
+  """
+
+  batch_size: int
+  chunk_size: int
+  batch_tokens: int
+  tiles: Tiles | None
+
+
+def batching(
+  config,
+  num_layers: int,
+  pooling: str,
+  max_seq_length: int,
+  batch_size: int,
+  batch_invariant: bool = False,
+) -> Batching:
+  """The batches of texts whose vectors are computed.
+
+  Args:
+    config: a `BertConfig`.
+    num_layers: L.
+    pooling: see `layer_vectors`.
+    max_seq_length: longer texts are truncated.
+    batch_size: texts in a batch; more of short ones, see `_BATCH_TOKENS`.
+    batch_invariant: whether a text's vectors have the same bits in every batch, see `tiles.py`.
+      `batch_size` has no effect then.
+  """
+  if batch_invariant:
+    batch_size = _INVARIANT_BATCH_SIZE
+  return Batching(
+    batch_size,
+    chunk_that_fits(config, num_layers, pooling, max_seq_length, batch_size),
+    min(_BATCH_TOKENS, batch_size * max_seq_length),  # at most that of the longest texts
+    Tiles(max_seq_length, config.max_position_embeddings) if batch_invariant else None,
+  )
+
+
 def chunk_that_fits(
   config, num_layers: int, pooling: str, max_seq_length: int, batch_size: int
 ) -> int:
@@ -148,11 +201,6 @@ def chunk_that_fits(
   vectors_per_text = num_layers * (max_seq_length if pooling == "none" else 1)
   fitting = _CHUNK_BYTES // (4 * config.hidden_size * vectors_per_text)
   return max(batch_size, min(fitting, 64 * batch_size))
-
-
-def batch_tokens_of(max_seq_length: int, batch_size: int) -> int:
-  """`batch_tokens` for short texts, at most that of `batch_size` of the longest texts."""
-  return min(_BATCH_TOKENS, batch_size * max_seq_length)
 
 
 def own_vectors(features: Features, vectors: np.ndarray, pooling: str) -> np.ndarray:

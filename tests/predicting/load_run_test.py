@@ -274,6 +274,17 @@ def test_a_folder_answers_as_the_run_did(finished, task):
 
 
 @pytest.mark.parametrize("task", _IN_CI)
+def test_an_answer_has_the_same_bits_whatever_items_are_around_it(finished, task):
+  done = finished(task)
+  answer = Predictor.from_run(
+    str(done.out), vocab_file=str(done.vocab_file), batch_size=4, batch_invariant=True
+  )
+  together = answer(done.items)
+  ASSERT[task](done, together)
+  np.testing.assert_equal(together, [answer([item])[0] for item in done.items])
+
+
+@pytest.mark.parametrize("task", _IN_CI)
 def test_an_export_answers_as_the_run_did(exported, task):
   done = exported(task)
   of_run = Predictor.from_run(str(done.out), vocab_file=str(done.vocab_file), batch_size=4)

@@ -94,6 +94,17 @@ def test_probabilities_are_those_of_the_heads(fill, store):
       assert result["next_sentence"] == pytest.approx(follows, abs=1e-5)
 
 
+@pytest.mark.ci
+def test_an_answer_has_the_same_bits_whatever_texts_are_around_it(trained, encoder):
+  options = {"top_k": 3, "max_seq_length": 16, "batch_size": 4, "batch_invariant": True}
+  for load, model, texts in (
+    (masked_words.from_checkpoint, trained, TEXTS),
+    (masked_words.from_saved_model, encoder, TEXTS[:3]),
+  ):
+    fill = load(model, **options)
+    assert fill(texts) == [fill([text])[0] for text in texts]
+
+
 def test_questions_may_be_dictionaries(fill):
   pair = next(item for item in TEXTS if not isinstance(item, str))
   items = [{"text": TEXTS[0]}, {"text_a": pair[0], "text_b": pair[1]}]

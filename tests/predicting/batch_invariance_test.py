@@ -1,0 +1,175 @@
+"""A text's vector has the same bits in every batch: tiny models, and MiniLM where it is at hand.
+
+Alone: python -m pytest tests/predicting/batch_invariance_test.py
+"""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert.predicting import load_model, sentence_vectors
+from bert.predicting.predictor import Predictor
+from bert.predicting.tiles import Shape, Tiles
+from tests.kit import exports
+from tests.kit.exports import WORDS
+
+
+def random_texts(words, count, longest, seed=0):
+  """Texts of all lengths, the empty one and one that is too long included."""
+  rng = random.Random(seed)
+  lengths = [0, 1, longest * 3, *(rng.randrange(longest) for _ in range(count - 3))]
+  return [" ".join(rng.choices(words, k=length)) for length in lengths]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> str:
+  """A folder with a checkpoint of a classifier, its config and its vocabulary."""
+  return exports.classifier(tmp_path_factory).trained
+
+
+@pytest.fixture(scope="module")
+def minilm(data_dir) -> str:
+  return str(data_dir / "weights" / "minilm_L-6_H-384_A-12")
+
+
+def number_that_differ(predictors, items, read=lambda result: result.tobytes()):
+  """How many items have not the same bytes from all predictors, in three orders each."""
+  found = [set() for _ in items]
+  numbers = list(range(len(items)))
+  for predictor in predictors:
+    for order in (numbers, numbers[::-1], random.Random(0).sample(numbers, len(items))):
+      for index, result in zip(order, predictor([items[i] for i in order]), strict=True):
+        found[index].add(read(result))
+  return sum(len(each) > 1 for each in found)
+
+
+# ---------------------------------------------------------------------------------------------
+# Vectors.
+
+
+@pytest.mark.parametrize("pooling", ["none", pytest.param("max", marks=pytest.mark.ci)])
+def test_no_bit_of_a_tiny_model_depends_on_the_batch(trained, pooling):
+  predictors = [
+    Predictor.from_checkpoint(
+      trained,
+      layers=[-1, 0],
+      pooling=pooling,
+      max_seq_length=16,
+      batch_size=size,
+      batch_invariant=True,
+    )
+    for size in (1, 7)
+  ]
+  texts = random_texts(WORDS, 40, 20)
+  assert number_that_differ(predictors, texts) == 0
+  ordinary = Predictor.from_checkpoint(trained, layers=[-1, 0], pooling=pooling, max_seq_length=16)
+  for ours, theirs in zip(predictors[0](texts), ordinary(texts), strict=True):
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def minilm_encoders(minilm, sizes, **options):
+  return [
+    Predictor.from_checkpoint(minilm, pooling="mean", batch_size=size, **options) for size in sizes
+  ]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_no_bit_of_minilm_depends_on_the_batch(minilm, dtype):
+  _, tokenizer, _ = load_model.load_model(minilm)
+  words = [word for word in tokenizer.vocab if word.isalpha()]
+  texts = random_texts(words, 40, 130)
+  encoders = minilm_encoders(minilm, (1, 32), dtype=dtype, batch_invariant=True)
+  assert number_that_differ(encoders, texts) == 0
+  # The test has power: without the option, these texts have other bits in other batches.
+  assert number_that_differ(minilm_encoders(minilm, (1, 32), dtype=dtype), texts) > 10
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_text_has_the_same_bits_at_every_place_of_a_batch(minilm, dtype):
+  """What the shapes cannot promise: rows of an operation are computed alike at every place."""
+  config, tokenizer, prefix = load_model.load_model(minilm)
+  tiles = Tiles(128, config.max_position_embeddings)
+  build = sentence_vectors.layer_vectors(config, [-1], "mean", dtype, tiles=tiles)
+  compute = load_model.load_graph(
+    build, sentence_vectors.INPUTS, prefix, optional=("bert/pooler/",)
+  )
+  words = random.Random(0).sample([word for word in tokenizer.vocab if word.isalpha()], 24)
+  features = sentence_vectors.text_features(tokenizer, " ".join(words), 128)
+  shape = tiles.shape(len(features["input_ids"]))
+  found = set()
+  for place in range(shape.texts):
+    batch = {name: np.zeros(shape, np.int32) for name in sentence_vectors.INPUTS}
+    # Other texts before it, so that the first row without padding is another one each time.
+    batch["input_ids"][:place, :3] = 2000 + place
+    batch["input_mask"][:place, :3] = 1
+    for name in sentence_vectors.INPUTS:
+      batch[name][place, : len(features[name])] = features[name]
+    found.add(compute(batch)["vectors"].numpy()[place].tobytes())
+  assert len(found) == 1
+
+
+def test_the_shape_of_every_call_is_decided_by_the_lengths_of_its_texts():
+  shapes = []
+
+  def compute(batch):
+    shapes.append(batch["codes"].shape)
+    return {"sum": batch["codes"].sum(axis=1)}
+
+  for batch_size in (1, 100):
+    run = Predictor(
+      lambda length: {"codes": [1] * length},
+      compute,
+      ["codes"],
+      lambda _, outputs: int(outputs["sum"]),
+      batch_size,
+      tiles=Tiles(64, 64),
+    )
+    assert run([3, 9, 64, 4, 9]) == [3, 9, 64, 4, 9], "what fills up is dropped"
+    assert run([9]) == [9]
+  assert shapes == [(128, 8), (43, 16), (9, 64), (43, 16)] * 2
+
+
+@given(
+  lengths=st.lists(st.integers(2, 600), max_size=60),
+  max_position_embeddings=st.sampled_from([600, 601, 1024]),
+)
+def test_tiles_hold_every_text_once_and_no_more_than_they_can(lengths, max_position_embeddings):
+  tiles = Tiles(600, max_position_embeddings)
+  seen = []
+  for chosen, shape in tiles.batches(lengths):
+    assert {tiles.shape(lengths[index]) for index in chosen} == {shape}
+    assert 0 < len(chosen) <= shape.texts
+    assert sum(lengths[index] for index in chosen) <= tiles.tokens <= shape.texts * shape.length
+    assert max(lengths[index] for index in chosen) <= shape.length <= max_position_embeddings
+    assert shape.texts * shape.length % 8 == 0
+    seen += chosen
+  assert sorted(seen) == list(range(len(lengths)))
+
+
+def test_a_length_at_the_end_of_the_positions_fills_whole_vectors():
+  assert Tiles(30, 30).shape(30) == Shape(32, 30)
+
+
+# ---------------------------------------------------------------------------------------------
+# Fine-tuned models, exports and masked words: each item alone.
+
+
+def answer_bits(answer) -> str:
+  return json.dumps(answer, sort_keys=True, default=lambda value: value.tobytes().hex())
+
+
+@pytest.mark.ci
+def test_answers_of_an_export_do_not_depend_on_the_batch(tmp_path_factory):
+  folders = exports.classifier(tmp_path_factory)
+  items = [*random_texts(WORDS, 20, 20), ("good", "bad")]
+  predictors = [
+    Predictor.from_saved_model(folders.exported, batch_size, batch_invariant=True)
+    for batch_size in (1, 7)
+  ]
+  assert number_that_differ(predictors, items, answer_bits) == 0
