@@ -9,7 +9,9 @@ from absl import logging
 
 from bert import tokenization
 from bert.io import atomic_files
+from bert.io.wording import counted
 from bert.model.configuration import BertConfig
+from bert.scripts import command_line, run_states
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution
 
@@ -66,11 +68,23 @@ def held(settings: RunSettings) -> Iterator[RunSettings]:
   Raises:
     FolderInUseError: another run of this kind holds it.
     OSError: it cannot be written to.
+    UsageError: it holds many runs.
   """
+  _check_single(settings.output_dir)
   prepare(settings.output_dir)
   with contextlib.ExitStack() as stack:
     own = distribution.on_chief(_hold, settings, stack)
     yield settings.replace(features_folder=own) if own else settings
+
+
+def _check_single(output_dir: str) -> None:
+  """Refuses the folder of `--num_runs`, whose runs have folders of their own."""
+  if seeds := run_states.seeds_of_many_runs(output_dir):
+    raise command_line.UsageError(
+      f"--output_dir={output_dir} holds {counted(len(seeds), 'run')} of --num_runs. To go on with "
+      f"one of them, give its folder, such as {os.path.join(output_dir, f'seed_{seeds[0]}')}; to "
+      "report them again, --num_runs or --seeds; else another --output_dir."
+    )
 
 
 def _hold(settings: RunSettings, stack: contextlib.ExitStack) -> str | None:

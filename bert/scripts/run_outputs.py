@@ -86,7 +86,7 @@ def write_once(path: str, key: str, write: Callable[[str], Any]) -> Any:
       known = {"key": key, "result": write(path)}
       atomic_files.write_text(key_file, json.dumps(known) + "\n")
     else:
-      logging.info("Reading %s, which an earlier run has written.", path)
+      logging.info("Reading %s, which has been written before.", path)
   return known["result"]
 
 

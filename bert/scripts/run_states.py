@@ -55,6 +55,15 @@ def write_state(folder: str, **state) -> None:
   atomic_files.write_text(os.path.join(folder, STATE_FILE), text)
 
 
+def seeds_of_many_runs(folder: str) -> list[int]:
+  """The seeds of the runs that `--num_runs` has made in a folder; [] if it is no such folder."""
+  try:
+    seeds = read_state(folder).get("seeds")
+  except (OSError, ValueError):  # Any other program's run.json.
+    return []
+  return seeds if isinstance(seeds, list) else []
+
+
 def conflict(folder: str, settings: Mapping[str, Any]) -> str | None:
   """Why a run of these settings must not continue in a folder: its files have others; else None.
 

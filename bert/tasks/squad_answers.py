@@ -276,11 +276,12 @@ def _averaged(example, runs, n_best_size, is_v2, threshold) -> QuestionAnswers:
   for answers in runs:
     for answer in answers:
       sums[answer["text"]] += answer["probability"] / len(runs)
-  # Stable: of equal texts, the one that the first model ranks higher stays first.
+  # Stable: of equal sums, the one that the first model ranks higher stays first.
   texts = sorted(sums, key=lambda text: -sums[text])
   kept = texts[:n_best_size]
-  if is_v2 and "" in sums and "" not in kept:
-    kept.append("")
+  if is_v2:  # Both sides of the null odds, whatever their rank.
+    best_text = next(filter(None, texts), "")
+    kept += [text for text in (best_text, "") if text in sums and text not in kept]
   halves = [math.log(sums[text] or _NO_PROBABILITY) / 2 for text in kept]
   nbest = [Answer(text, half, half) for text, half in zip(kept, halves, strict=True)]
   total = sum(sums[text] for text in kept)

@@ -12,7 +12,7 @@ import pytest
 from bert.checkpoints import saving
 from bert.io import atomic_files
 from bert.model.configuration import BertConfig
-from bert.scripts import output_folder
+from bert.scripts import output_folder, run_states
 from bert.scripts.run_settings import RunSettings
 from tests.kit import folder_holder
 
@@ -173,3 +173,8 @@ def test_the_best_checkpoint_counts_where_it_is_kept(tmp_path):
 def test_nothing_to_export(tmp_path):
   with pytest.raises(ValueError, match=f"no checkpoint in --output_dir={tmp_path}; train with"):
     output_folder.checkpoint_to_export(settings(tmp_path))
+
+
+def test_a_state_of_another_program_is_no_obstacle(tmp_path):
+  (tmp_path / "run.json").write_text("[1]")
+  assert run_states.seeds_of_many_runs(str(tmp_path)) == []

@@ -1,0 +1,101 @@
+"""Tests of the report of many runs.
+
+Alone: python -m pytest tests/scripts/runs_report_test.py
+"""
+
+import json
+
+import pytest
+from matplotlib import image
+
+from bert.figures import run_comparison
+from bert.scripts import run_outputs
+from bert.scripts.run_outcomes import Outcome
+from bert.scripts.runs_report import Report
+from bert.scripts.weight_soup import Result
+
+
+def outcome(seed, accuracy, **more):
+  results = {"eval_accuracy": accuracy, "eval_f1": accuracy + 0.05}
+  return Outcome(
+    seed, f"out/seed_{seed}", results, ("eval_accuracy", "eval_f1"), seconds=90.0, **more
+  )
+
+
+@pytest.fixture
+def runs():
+  why = "accuracy 0.6838 is not above 0.6838, the share of the most frequent label (1)"
+  return [
+    outcome(1, 0.78, examples=408),
+    outcome(2, 0.80, examples=408),
+    outcome(3, 0.6838, examples=408, collapsed=why),
+    Outcome(4, "out/seed_4", failure="exit code 1: no space"),
+  ]
+
+
+def test_the_table(runs):
+  ensemble = outcome(None, 0.81)
+  soup = Result([2, 1], 0.805, 0.78, True, {"eval_accuracy": 0.805, "eval_f1": 0.86})
+  text = Report("run_classifier", runs, ensemble, soup).text()
+  rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
+  assert "4 runs of run_classifier.py, 408 dev examples" in text
+  assert rows["2"] == ["0.8000", "0.8500", "1.5", "best"]
+  assert rows["3"] == ["0.6838", "0.7338", "1.5", "FAILED"]
+  assert rows["4"][-3:] == ["did", "not", "finish"]
+  means = [line.split()[1] for line in text.splitlines() if line.startswith("mean  ")]
+  assert means == ["0.7546", "0.7900"], "with the failed run and without it"
+  assert "without the 1 failed run:" in text
+  assert rows["ensemble"][:1] == ["0.8100"]
+  assert rows["soup"][:1] == ["0.8050"]
+  assert "FAILED: seed 3: accuracy 0.6838 is not above 0.6838" in text
+  assert "PROBLEM: seed 4 did not finish: exit code 1: no space" in text
+  assert max(map(len, text.splitlines())) <= 100
+  assert "Student's t" in text
+
+
+def test_an_average_of_weights_that_is_not_better_is_said(runs):
+  soup = Result([2, 1], 0.78, 0.78, False, {})
+  assert "0.7800, not above the median run's" in " ".join(
+    Report("run_swag", runs, None, soup).text().split()
+  )
+  alone = Result([2], 0.80, 0.78, False, {})
+  assert "no run could join the best one" in Report("run_swag", runs, None, alone).text()
+
+
+def test_all_figures_are_in_the_json(runs):
+  content = json.loads(Report("run_classifier", runs, None, None).json())
+  assert content["headline"] == "eval_accuracy"
+  assert content["best_seed"] == 2
+  assert content["failed_seeds"] == [3]
+  assert content["metrics"]["eval_accuracy"]["count"] == 3
+  assert content["metrics_without_failed"]["eval_accuracy"]["mean"] == pytest.approx(0.79)
+
+
+def test_no_run_at_all(runs, tmp_path):
+  report = Report("run_classifier", runs[3:], None, None)
+  report.write(str(tmp_path))
+  assert "No run has finished." in (tmp_path / "results.txt").read_text()
+
+
+def test_only_a_finite_score_counts(tmp_path):
+  (tmp_path / "eval_results.txt").write_text("eval_accuracy = nan\n")
+  run_outputs.write_summary(str(tmp_path), "eval_accuracy", ["eval_accuracy"], None, 3)
+  with pytest.raises(ValueError, match="eval_accuracy is nan"):
+    Outcome(1, str(tmp_path)).read()
+
+
+def test_a_second_set_has_columns_of_its_own(tmp_path):
+  (tmp_path / "eval_results.txt").write_text("eval_accuracy = 0.5\nglobal_step = 7\n")
+  (tmp_path / "eval_results_mismatched.txt").write_text("eval_accuracy = 0.6\n")
+  run_outputs.write_summary(str(tmp_path), "eval_accuracy", ["eval_accuracy"], None, 3)
+  run = Outcome(1, str(tmp_path))
+  run.read()
+  assert run.metrics == ("eval_accuracy", "eval_accuracy_mismatched")
+  assert run.score == 0.5
+
+
+def test_the_picture_of_runs_without_curves(tmp_path):
+  panel = run_comparison.Panel("accuracy", [0.7, 0.8], 0.75, (0.2, 1.3), {"ensemble": 0.8})
+  path = tmp_path / "results.png"
+  run_comparison.plot_runs([str(tmp_path)] * 2, [False, True], [panel], path, "2 runs")
+  assert image.imread(path).shape[0] > 300
