@@ -81,6 +81,7 @@ def test_a_resumed_run_does_not_draw_again(source, tmp_path):
   for change in ("recipe was 'stable', now '2018'", "min_train_steps was 7, now 6"):
     assert change in done.err
   assert "reinit_layers was" not in done.err
+  assert "raise --num_train_epochs=0.5 or --min_train_steps=6." in done.err
 
 
 def test_more_layers_than_the_model_has_are_one_line(mrpc, tmp_path):
