@@ -10,7 +10,7 @@ LOCK_SUM := $(shell cksum < requirements.lock | cut -d' ' -f1)
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 STAMP := $(VENV)/.installed-$(PYTHON_VERSION)-$(LOCK_SUM)
 
-.PHONY: help mrpc test lint pytest test-ci test-slow test-torch audit bench-setup bench format lock clean
+.PHONY: help mrpc test lint pytest test-ci test-slow test-torch audit bench-setup bench conformance format lock clean
 
 help:  ## this list
 	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,10 @@ bench-setup:  ## the environment of the systems that benchmarks compare with (ne
 # make bench WEIGHTS=uncased_L-12_H-768_A-12 MRPC=glue/MRPC CORPUS=wiki.txt [BENCH_FLAGS=--only=help_time]
 bench: $(STAMP)  ## all benchmarks; see the Makefile for its variables
 	$(BIN)/python benchmarks/all.py --weights=$(WEIGHTS) --mrpc=$(MRPC) --corpus=$(CORPUS) $(BENCH_FLAGS)
+
+# make conformance [SUITES=clones WEIGHTS=minilm_L-6_H-384_A-12 CONFORMANCE_FLAGS=--only=seqeval_cases]
+conformance: $(STAMP)  ## run others' test suites against this project; lists what to clone
+	$(BIN)/python -m conformance "--suites=$(SUITES)" "--weights=$(WEIGHTS)" $(CONFORMANCE_FLAGS)
 
 format: $(STAMP)  ## correct what ruff can correct
 	$(BIN)/ruff check --fix .
