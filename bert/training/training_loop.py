@@ -13,6 +13,7 @@ import time
 import tensorflow as tf
 from absl import logging
 
+from bert.io.wording import counted
 from bert.training import distribution
 from bert.training.clock import Clock
 from bert.training.graphs import TrainingGraph
@@ -92,7 +93,7 @@ class Training:
         if self._is_due(self._config.save_checkpoints_steps):
           self._save()
     for name, total in self._state.totals.items():
-      logging.info("%s: %.4g in %d steps.", name, total, self._step)
+      logging.info("%s: %.4g in %s.", name, total, counted(self._step, "step"))
     if distribution.any_worker(bool(stop.received)):
       self._leave(stop)
 

@@ -9,12 +9,13 @@ from bert import run_pretraining
 from bert.checkpoints import finding, reading
 from bert.io.record_files import write_records
 from bert.model.configuration import BertConfig
+from bert.model.training_flops import pretraining_flops
 from bert.scripts import budget
 from bert.scripts.run_settings import RunSettings
 from tests.kit.event_files import scalars_in
 from tests.kit.made_up_clock import MadeUpClock, MadeUpTime
 from tests.kit.script_runs import Script, results_in
-from tests.kit.tiny_pretraining import make_records
+from tests.kit.tiny_pretraining import CONFIG, make_records
 
 script = Script(run_pretraining)
 run_well, error_of = script.run_well, script.error_of
@@ -38,6 +39,7 @@ def made_up_time(monkeypatch):
   )
 
 
+@pytest.mark.ci
 def test_a_minute_then_one_more(by_the_clock, made_up_time, tmp_path):
   values = {**by_the_clock, "output_dir": tmp_path, "do_train": True, "warmup_proportion": 0.5}
   done = run_well(**values, train_minutes=1, do_eval=True, max_eval_steps=2, save_summary_steps=1)
@@ -111,6 +113,23 @@ def test_the_recipe_needs_records_without_masks_and_says_so(model, unmasked, tmp
     "records with create_pretraining_data.py --dynamic_masking, or give --nodynamic_masking "
   )
   assert said in message
+
+
+@pytest.mark.ci
+def test_flops_and_tokens_are_counted_over_all_starts(model, tmp_path):
+  records = tmp_path / "equal.tfrecord"
+  write_records(records, make_records(16, masked_each=2, longest=8))
+  values = {**model, "input_file": records, "output_dir": tmp_path / "out", "do_train": True}
+  for steps in (1, 3):
+    done = run_well(**{**values, "num_train_steps": steps}, save_summary_steps=1)
+  config = BertConfig(**CONFIG)
+  flops = [pretraining_flops(config, 64 * n, 512 * n, 16 * n, 8 * n) for n in (1, 2, 3)]
+  found = scalars_in(tmp_path / "out")
+  assert [found[step]["total_GFLOP"] for step in (1, 2, 3)] == pytest.approx(
+    [1e-9 * each for each in flops], rel=1e-5
+  )
+  assert [found[step]["total_tokens"] for step in (1, 2, 3)] == [64, 128, 192]
+  assert "total_tokens: 192 in 3 steps." in done.err
 
 
 @pytest.mark.usefixtures("fake_estimator")

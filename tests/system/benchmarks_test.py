@@ -18,6 +18,8 @@ from benchmarks import (
   default_seed,
   encoder_inference,
   fine_tuning,
+  pretraining_budget,
+  pretraining_corpus,
   pretraining_step,
 )
 from tests.kit import toy_training
@@ -54,7 +56,15 @@ def test_help_says_what_a_script_does(script):
 
 @pytest.mark.parametrize(
   "module",
-  [bench_all, common, default_seed, fine_tuning, pretraining_step],
+  [
+    bench_all,
+    common,
+    default_seed,
+    fine_tuning,
+    pretraining_budget,
+    pretraining_corpus,
+    pretraining_step,
+  ],
   ids=lambda module: module.__name__,
 )
 def test_worked_examples(module):

@@ -37,6 +37,7 @@ def test_first_small_batches_then_large_ones(grown, tmp_path):
     np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.ci
 def test_a_resumed_run_takes_the_same_batches(grown, tmp_path):
   for step in (4, 6):
     make(tmp_path, LAST, **RAMP).train(train_input_fn, step)

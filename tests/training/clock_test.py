@@ -51,6 +51,7 @@ def test_it_ends_on_time_with_a_checkpoint(tmp_path, caplog):
   assert "step 23, loss" in caplog.text
 
 
+@pytest.mark.ci
 def test_what_has_ended_is_skipped_and_more_time_goes_on(tmp_path, caplog):
   clocked(tmp_path, 30).train(train_input_fn)
   assert run_state(tmp_path)["trained_seconds"] == 30
@@ -73,6 +74,7 @@ def test_a_resumed_run_has_the_rest_of_the_time(tmp_path):
   assert time.seconds <= 1000 + 26
 
 
+@pytest.mark.ci
 def test_slower_steps_end_it_sooner(tmp_path):
   time = MadeUpTime()
   estimator = clocked(tmp_path, 60, time)
@@ -116,6 +118,7 @@ def test_the_rate_goes_by_the_clock(tmp_path):
   )
 
 
+@pytest.mark.ci
 def test_data_and_dropout_go_by_the_step(tmp_path):
   clocked(tmp_path / "clock").train(train_input_fn)
   make(tmp_path / "steps").train(train_input_fn, 23)
