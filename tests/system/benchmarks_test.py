@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks import (
+  batch_invariance,
   ceiling,
   common,
   default_seed,
@@ -58,6 +59,7 @@ def test_help_says_what_a_script_does(script):
   "module",
   [
     bench_all,
+    batch_invariance,
     common,
     default_seed,
     fine_tuning,
