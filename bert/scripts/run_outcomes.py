@@ -42,7 +42,7 @@ class Outcome:
       OSError: one cannot be read.
     """
     summary = run_outputs.read_summary(self.folder)
-    results = read_results(self.folder)
+    results = read_figures(self.folder)
     headline = summary["headline"]
     if not math.isfinite(results.get(headline, math.nan)):
       shown = results.get(headline, "missing")
@@ -64,7 +64,7 @@ class Outcome:
     return self.results is not None or self.failure is not None
 
 
-def read_results(folder: str) -> dict[str, float]:
+def read_figures(folder: str) -> dict[str, float]:
   """All numbers of `eval_results*.txt`; those of a second set have its suffix."""
   results = {}
   paths = sorted(glob.glob(os.path.join(glob.escape(folder), "eval_results*.txt")))

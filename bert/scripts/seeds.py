@@ -27,7 +27,13 @@ def of_settings(settings) -> list[int] | None:
   if words is None:
     if not 1 <= count <= _MOST_RUNS:
       raise command_line.UsageError(f"--num_runs={count}: must be from 1 to {_MOST_RUNS:,}.")
-    return list(range(settings.seed, settings.seed + count))
+    last = settings.seed + count - 1
+    if last >= 1 << 63:
+      raise command_line.UsageError(
+        f"--num_runs={count}: with --seed={settings.seed} the last seed would be {last}; it must "
+        "be below 2^63."
+      )
+    return list(range(settings.seed, last + 1))
   seeds = [_seed(word) for word in words]
   if not seeds:
     raise command_line.UsageError("--seeds is empty.")

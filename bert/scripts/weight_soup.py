@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import bundle_files, numpy_reader, numpy_writer
+from bert.checkpoints import bundle_files, load_report, numpy_reader, numpy_writer
 from bert.io import atomic_files
 from bert.scripts import run_files, run_outcomes
 from bert.scripts.run_outcomes import Outcome
@@ -27,7 +27,6 @@ _FILES_OF_RUN = (
   *(run_files.CONFIG, run_files.VOCABULARY, run_files.LABEL_MAP),
   *(run_files.FLAGS, run_files.VERSIONS),
 )
-_SLOTS = ("/adam_m", "/adam_v")  # of the optimizer; a mean of them means nothing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +126,7 @@ class _Mean(Mapping):
   def __init__(self, readers: Sequence[numpy_reader.CheckpointReader]):
     self._readers = readers
     first = readers[0]
-    self._names = [name for name in first.shapes if not name.endswith(_SLOTS)]
+    self._names = [name for name in first.shapes if not load_report.is_slot(name)]
     for name in self._names:
       for reader in readers[1:]:
         if reader.shapes.get(name) != first.shapes[name]:

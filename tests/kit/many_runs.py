@@ -14,7 +14,22 @@ import pathlib
 
 from bert.figures import run_comparison
 from bert.scripts import parallel_processes, run_outputs
+from tests.kit import tiny_bert, tiny_sentences
 from tests.kit.script_runs import Done, Script
+
+
+def flags_on_mrpc(folder: pathlib.Path) -> dict:
+  """The flags of runs on MRPC, whose tiny data and model are written; without their number."""
+  tiny_sentences.write_mrpc(folder / "data")
+  return {
+    **tiny_bert.write(folder / "model", tiny_sentences.VOCAB),
+    "task_name": "MRPC",
+    "data_dir": folder / "data",
+    "output_dir": folder / "out",
+    "max_seq_length": 16,
+    "do_train": True,
+    "do_eval": True,
+  }
 
 
 class ManyRuns:

@@ -3,7 +3,7 @@
 import pytest
 
 from bert import run_classifier, run_ner, run_squad, run_swag
-from tests.kit import tiny_bert, tiny_choices, tiny_entities, tiny_questions, tiny_sentences
+from tests.kit import many_runs, tiny_bert, tiny_choices, tiny_entities, tiny_questions
 from tests.kit.many_runs import ManyRuns
 
 
@@ -21,16 +21,7 @@ def processes(monkeypatch) -> ManyRuns:
 @pytest.fixture
 def mrpc(tmp_path) -> dict:
   """The flags of runs on MRPC, without the number of runs."""
-  tiny_sentences.write_mrpc(tmp_path / "data")
-  return {
-    **tiny_bert.write(tmp_path / "model", tiny_sentences.VOCAB),
-    "task_name": "MRPC",
-    "data_dir": tmp_path / "data",
-    "output_dir": tmp_path / "out",
-    "max_seq_length": 16,
-    "do_train": True,
-    "do_eval": True,
-  }
+  return many_runs.flags_on_mrpc(tmp_path)
 
 
 @pytest.fixture

@@ -1,0 +1,147 @@
+"""Many runs as a user starts them, in processes of their own: killed, resumed, predicted from.
+
+Alone: python -m pytest tests/many_runs/real_runs_test.py (a minute)
+"""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from bert import run_classifier
+from bert.checkpoints.numpy_reader import CheckpointReader
+from bert.predicting.predictor import Predictor
+from bert.scripts import weight_soup
+from bert.scripts.run_outcomes import Outcome
+from tests.kit import many_runs
+from tests.kit.paths import ROOT
+from tests.kit.script_runs import Script, assert_same_tensors, json_in
+
+pytestmark = pytest.mark.ci
+
+
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory) -> dict:
+  folder = tmp_path_factory.mktemp("many")
+  return {**many_runs.flags_on_mrpc(folder), "do_predict": True, "average_weights": False}
+
+
+@pytest.fixture(scope="module")
+def straight(flags):
+  """The folder of two runs that nothing stopped. Tests only read it."""
+  text = run_well(command(flags))
+  assert "2 runs of run_classifier.py" in text
+  assert (flags["output_dir"] / "results.png").is_file()
+  return flags["output_dir"]
+
+
+def command(flags, **more):
+  values = {**flags, **more}
+  return [
+    *(sys.executable, str(ROOT / "run_classifier.py"), "--num_runs=2", "--learning_rate=0.005"),
+    *("--num_train_epochs=8", "--save_checkpoints_steps=4", "--train_batch_size=4"),
+    *(f"--{name}={value}" for name, value in values.items()),
+  ]
+
+
+def start(words):
+  return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def run_well(words) -> str:
+  process = start(words)
+  out, _ = process.communicate(timeout=300)
+  assert process.returncode == 0, out
+  return out
+
+
+def wait_for(path):
+  for _ in range(3000):
+    if path.exists():
+      return
+    time.sleep(0.1)
+  raise AssertionError(f"{path} never came")
+
+
+def comparable(results):
+  """A report without what differs between two folders and two times."""
+  runs = [{**run, "folder": "", "seconds": 0} for run in results["runs"]]
+  return {**results, "runs": runs}
+
+
+def test_killed_and_resumed_runs_are_the_same_to_the_bit(flags, straight, tmp_path):
+  resumed = tmp_path / "resumed"
+  words = command(flags, output_dir=resumed)
+  process = start(words)
+  wait_for(resumed / "seed_12345" / "model.ckpt-4.index")
+  process.send_signal(signal.SIGTERM)
+  out, _ = process.communicate(timeout=300)
+  assert process.returncode == 128 + signal.SIGTERM, out
+  assert "The same command continues" in out
+
+  # Killed without warning: the run that it leaves behind still holds the folder.
+  process = start(words)
+  wait_for(resumed / "seed_12346" / "model.ckpt-4.index")
+  left = int((resumed / "seed_12346" / ".lock").read_text().split()[1])
+  os.kill(left, signal.SIGSTOP)
+  process.kill()
+  process.communicate()
+  done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+  assert "in use by another sweep" in done.stderr
+  os.kill(left, signal.SIGKILL)
+  wait_for_lock(resumed)
+
+  run_well(words)
+  for seed in (12345, 12346):
+    prefix = f"seed_{seed}/model.ckpt-{newest_step(straight / f'seed_{seed}')}"
+    assert_same_tensors(resumed / prefix, straight / prefix)
+  names = [
+    *("eval_results.txt", "test_results.tsv", "predictions.tsv"),
+    *("ensemble/eval_results.txt", "ensemble/test_results.tsv"),
+  ]
+  for name in names:
+    name = name if "/" in name else f"seed_12346/{name}"
+    assert (resumed / name).read_bytes() == (straight / name).read_bytes(), name
+  found, expected = (json_in(out / "results.json") for out in (resumed, straight))
+  assert comparable(found) == comparable(expected)
+
+
+def newest_step(folder) -> int:
+  return max(int(path.stem.split("-")[1]) for path in folder.glob("model.ckpt-*.index"))
+
+
+def wait_for_lock(folder) -> None:
+  """Waits until no process of many runs is left in a folder."""
+  with open(folder / ".lock", "ab") as file:
+    fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def test_averaged_weights_are_a_complete_run(flags, straight, tmp_path):
+  outcomes = [Outcome(seed, str(straight / f"seed_{seed}")) for seed in (12345, 12346)]
+  for outcome in outcomes:
+    outcome.read()
+  soup = tmp_path / "soup"
+  weight_soup.write_mean(str(soup), outcomes)
+  newest = f"model.ckpt-{newest_step(soup)}"
+  one, other = (weights(f"{outcome.folder}/{newest}") for outcome in outcomes)
+  for name, value in weights(soup / newest).items():
+    if value.dtype == np.float32:
+      np.testing.assert_allclose(value, (one[name] + other[name]) / 2, atol=1e-6)
+  assert len(Predictor.from_run(str(soup))(["the film was good", "the film was bad"])) == 2
+  Script(run_classifier).run_well(
+    do_eval=True,
+    init_checkpoint=soup,
+    output_dir=tmp_path / "evaluated",
+    **{name: flags[name] for name in ("task_name", "data_dir", "max_seq_length")},
+  )
+  assert (tmp_path / "evaluated" / "eval_results.txt").is_file()
+
+
+def weights(prefix):
+  reader = CheckpointReader(str(prefix))
+  return {name: reader.read(name) for name in reader.shapes}
