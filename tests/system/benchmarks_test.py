@@ -19,6 +19,7 @@ from benchmarks import (
   default_seed,
   encoder_inference,
   fine_tuning,
+  original_steps,
   pretraining_budget,
   pretraining_corpus,
   pretraining_step,
@@ -63,6 +64,7 @@ def test_help_says_what_a_script_does(script):
     common,
     default_seed,
     fine_tuning,
+    original_steps,
     pretraining_budget,
     pretraining_corpus,
     pretraining_step,
@@ -382,3 +384,34 @@ def test_results_of_runs_are_read_and_compared(tmp_path, capsys):
   assert "| ours | 2 | 34.2 | 18.9 | 20.9 (12345), 47.6 (1) |" in table
   assert tests.startswith("ours against original: p = 1.000")
   assert json.loads(last)["original"]["mean"] == pytest.approx(42.55)
+
+
+class _Arrays(dict):
+  """As `np.load` of an .npz file gives them."""
+
+  files = property(list)
+
+
+def _draws(scale: float, seed: int, count=200):
+  gradients = np.random.default_rng(seed).normal(1.0, scale, [count, 500])
+  moments = {"mean/v": gradients.mean(0), "square/v": (gradients**2).mean(0)}
+  return _Arrays(outputs=gradients[:, :2], **moments)
+
+
+def test_draws_of_one_distribution_have_ratios_of_one():
+  alike = original_steps.compare_draws(_draws(1.0, 1), _draws(1.0, 2))
+  assert alike["variance_ratio"] == pytest.approx(1, abs=0.05)
+  assert alike["difference_ratio"] == pytest.approx(1, abs=0.3)
+  wider = original_steps.compare_draws(_draws(2.0, 1), _draws(1.0, 2))
+  assert wider["variance_ratio"] == pytest.approx(4, abs=0.3)
+  assert wider["p_spread_of_loss"] < 1e-3 < alike["p_spread_of_loss"]
+  shifted = _draws(1.0, 2)
+  shifted["mean/v"] = shifted["mean/v"] + 0.5
+  shifted["square/v"] = shifted["square/v"] + 1.25
+  assert original_steps.compare_draws(_draws(1.0, 1), shifted)["difference_ratio"] > 10
+
+
+def test_the_largest_difference_of_steps():
+  ours = {"outputs": np.array([[1.0, 2.0], [3.0, 4.0]])}
+  theirs = {"outputs": np.array([[1.0, 2.0], [3.0, 5.0]])}
+  assert original_steps.compare_steps(ours, theirs) == pytest.approx({"loss": 0, "norm": 0.2})
