@@ -13,7 +13,7 @@ from conformance.cases import SKIPPED, Case, Context, SuiteError, compare, read_
 from conformance.python_data import PythonFile
 from conformance.tokenizers_beside import original_module, step_by_step
 
-FOLDERS = ("tokenizers",)
+FOLDERS = ("tokenizers", "bert")
 _PYTHON = "bindings/python/tests"
 _NEEDS_VOCAB = "needs the uncased vocabulary: WEIGHTS=FOLDER"
 _NO_PART = "a method of its Encoding class; no counterpart here"

@@ -19,7 +19,7 @@ from conformance.tokenizers_beside import (
   with_special_pieces,
 )
 
-FOLDERS = ("text",)
+FOLDERS = ("text", "bert")
 _TESTS = "tensorflow_text/python/ops"
 _FILES = (
   "bert_tokenizer_test.py",
@@ -32,7 +32,7 @@ _NO_DATA = "tests TensorFlow's own types, shapes or formats; no tokens of its ow
 _UNKNOWN = "this project has no rule for the test: newer than the commit that was tried?"
 _NO_VALUES = "compares two parts of TensorFlow Text; no values"
 _HASHED = "unknown words as hashed ids: no such option"
-_NO_DECODER = "neither the original nor this project turns tokens back into text"
+_COMPUTED = "computes its data while it runs"
 _SAME_DATA = "the data of the case before, in another way"
 _SKIPPED = {
   "BertTokenizerTest.test_bert_tokenizer_outputs": _NO_DATA,
@@ -47,9 +47,8 @@ _SKIPPED = {
   "WordpieceOpTest.testVocabSize": _NO_DATA,
   "WordpieceOpTest.testWordPieceOpWithIdReturned": _HASHED,
   "WordpieceOpTest.testWordPieceOpWithInt32IdReturned": _HASHED,
-  "WordpieceOpTest.testDetokenizeIsReversable": _NO_DECODER,
-  "WordpieceOpTest.testDetokenizeFailsForSparseVocab": _NO_DECODER,
-  "FastWordpieceDetokenizeOpTest.testTokenizerBuiltFromConfig": _NO_DECODER,
+  "WordpieceOpTest.testDetokenizeIsReversable": _COMPUTED,
+  "WordpieceOpTest.testDetokenizeFailsForSparseVocab": _COMPUTED,
   "FastWordpieceOpOriginalTest.testWordPieceOpWithIdReturned": _SAME_DATA,
   "FastWordpieceOpOriginalTest.testWordPieceOpWithInt32IdReturned": _SAME_DATA,
   **{
@@ -189,6 +188,17 @@ def _ids_of_texts(context, file, test: Test, name: str, run: dict[str, Any]) -> 
     yield compare(each, expected, tokens(text), judge and judge(text), what=text)
 
 
+def _texts_of_ids(context, file, test: Test, name: str, run: dict[str, Any]) -> Iterator[Case]:
+  """Ids back to texts, by the tokenizer of the Keras face."""
+  from bert.keras3.tokenizer import BertTokenizer
+
+  vocab = with_special_pieces(file.names["_TEST_VOCAB"])
+  tokenizer = BertTokenizer(full_tokenizer(context, vocab, do_lower_case=False).vocab_file)
+  # The texts are nested as the ids are, but for the innermost lists.
+  for number, (text, ids) in enumerate(_pairs(run["expected_outputs"], run["id_inputs"])):
+    yield compare(f"{name}, text {number}", text, tokenizer.decode(ids), what=ids)
+
+
 def _words(context, name: str, words, expected, settings: tuple, with_ids: bool) -> Iterator[Case]:
   vocab, original = settings[0], original_module(context)
   ours = pieces_of(tokenization, *settings)
@@ -212,6 +222,7 @@ _RULES = {
   "FastWordpieceOpOriginalTest.testTensors": _pieces,
   "FastWordpieceOpAdditionalTest.testTokenizerBuiltFromConfig": _ids,
   "EndToEndFastWordpieceOpTest.testTokenizerBuiltFromConfig": _ids_of_texts,
+  "FastWordpieceDetokenizeOpTest.testTokenizerBuiltFromConfig": _texts_of_ids,
 }
 
 # ---------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ def _compared(name: str, expected: np.ndarray, found: np.ndarray, limit: float) 
     return Case(name, FAILED, "another number of vectors", shapes)
   difference = float(np.abs(expected - found).max())
   outcome = PASSED if difference <= limit else FAILED
-  reason = "" if outcome == PASSED else f"differs by {difference:.2g}, more than {limit:g}"
+  reason = "" if outcome == PASSED else f"differs by {difference:.3g}, more than {limit:g}"
   return Case(name, outcome, reason, difference=difference)
 
 
