@@ -476,7 +476,7 @@ class PreTraining(Run):
     *("max_seq_length", "max_predictions_per_seq", "dynamic_masking", "masked_lm_prob"),
     *("do_whole_word_mask", "next_sentence_loss", "dtype", "group_by_length", "pack_sequences"),
     *("train_minutes", "warmup_proportion", "dropout", "always_mask", "lr_schedule"),
-    *("first_batch_size", "recipe"),
+    *("first_batch_size", "initializer_range", "recipe"),
   )
   result_keys = (
     *("global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"),

@@ -45,6 +45,12 @@ def define_flags() -> None:
       None,
       "Dropout in this training, of hidden states and of attention. [of --bert_config_file]",
     )
+    flags.DEFINE_float(
+      "initializer_range",
+      None,
+      "Standard deviation of random initial weights. Narrow models learn sooner from larger ones "
+      "than 0.02, which suits a width of 768. [of --bert_config_file]",
+    )
 
 
 def check(settings: RunSettings) -> None:
@@ -56,6 +62,7 @@ def check(settings: RunSettings) -> None:
   settings.check("train_minutes", lambda value: 0 < value < math.inf, "a positive number")
   settings.check("warmup_proportion", lambda value: 0 <= value <= 1, "between 0 and 1")
   settings.check("dropout", lambda value: 0 <= value < 1, "at least 0 and below 1")
+  settings.check("initializer_range", lambda value: 0 < value < math.inf, "a positive number")
   if settings.train_minutes:
     _check_clock(settings)
   if settings.first_batch_size is not None:
@@ -133,4 +140,6 @@ def trained_config(settings: RunSettings, config: BertConfig) -> BertConfig:
   config = copy.deepcopy(config)
   if settings.dropout is not None:
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = settings.dropout
+  if settings.initializer_range is not None:
+    config.initializer_range = settings.initializer_range
   return config

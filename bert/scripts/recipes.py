@@ -82,13 +82,15 @@ RECIPES: dict[str, Recipe] = {
       "--adam_bias_correction",
       "--dropout=0",
       "--dynamic_masking",
+      "--initializer_range=0.04",
       "--lr_schedule=continuous",
       "--nonext_sentence_loss",
       "--train_batch_size=8",
       "--warmup_proportion=0.1",
     ),
     (PRE_TRAINING,),
-    "small batches, bias correction, new masks in each pass, no dropout, no next sentences",
+    "for widths up to 256: small batches, bias correction, larger initial weights, new masks in "
+    "each pass, no dropout, no next sentences",
     (_GEIPING, _ROBERTA),
   ),
 }

@@ -86,6 +86,7 @@ def test_a_minute_then_one_more(by_the_clock, made_up_time, tmp_path):
       {"warmup_proportion": 0.1, "num_warmup_steps": 1},
       "--num_warmup_steps and --warmup_proportion say the same: give one of them.",
     ),
+    ({"initializer_range": 0}, "--initializer_range=0.0: must be a positive number."),
     ({"dropout": 1}, "--dropout=1.0: must be at least 0 and below 1."),
     (
       {"first_batch_size": 3},
@@ -147,9 +148,12 @@ def test_held_out_records_keep_their_masks(unmasked, tmp_path):
   assert found["masked_lm_loss"] == expected["masked_lm_loss"]
 
 
-def test_dropout_is_that_of_the_training_alone():
+def test_dropout_and_initial_weights_are_those_of_the_training_alone():
   config = BertConfig(vocab_size=10)
-  trained = budget.trained_config(RunSettings({"dropout": 0.25}), config)
+  settings = RunSettings({"dropout": 0.25, "initializer_range": 0.05})
+  trained = budget.trained_config(settings, config)
   assert (trained.hidden_dropout_prob, trained.attention_probs_dropout_prob) == (0.25, 0.25)
-  assert config.hidden_dropout_prob == 0.1
-  assert vars(budget.trained_config(RunSettings({"dropout": None}), config)) == vars(config)
+  assert trained.initializer_range == 0.05
+  assert (config.hidden_dropout_prob, config.initializer_range) == (0.1, 0.02)
+  unset = settings.replace(dropout=None, initializer_range=None)
+  assert vars(budget.trained_config(unset, config)) == vars(config)
