@@ -186,9 +186,10 @@ def score(
     predicted_scheme: the scheme of `predicted`.
 
   Returns:
-    `precision`, `recall`, `f1` over all entities; `accuracy` over words; and `precision_TYPE`,
-    `recall_TYPE`, `f1_TYPE`, `support_TYPE` (the number of entities) for each type. A quotient with
-    denominator 0 is 0.
+    `precision`, `recall`, `f1` over all entities, as conlleval gives them; `accuracy` over words,
+    once malformed labels are those of the entities that they stand for (conlleval compares them as
+    they are); and `precision_TYPE`, `recall_TYPE`, `f1_TYPE`, `support_TYPE` (the number of
+    entities) for each type. A quotient with denominator 0 is 0.
 
   Example:
     >>> scores = score([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "O", "O", "B-LOC"]])
