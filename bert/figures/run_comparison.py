@@ -72,20 +72,26 @@ def plot_runs(
 
 def _draw_curves(axis, folders: Sequence[str], failed: Sequence[bool]) -> None:
   for folder, has_failed in zip(folders, failed, strict=True):
-    curve = event_files.read_curves(folder).get("loss", {})
-    steps = [step for step, value in curve.items() if math.isfinite(value)]
-    values = [curve[step] for step in steps]
-    if not steps:
-      continue
+    label = "failed run" if has_failed else "run"
+    style = {"color": SECOND_COLOR if has_failed else MAIN_COLOR, "linewidth": 1.3, "alpha": 0.8}
+    steps, values = _points(event_files.read_curves(folder).get("loss", {}))
     if len(values) >= 10:
       values = smooth(values, radius=len(values) // 20 + 2)
-    label = "failed run" if has_failed else "run"
-    color = SECOND_COLOR if has_failed else MAIN_COLOR
-    axis.plot(steps, values, color=color, linewidth=1.3, alpha=0.8, label=label)
+    if steps:
+      axis.plot(steps, values, label=label, **style)
+    steps, values = _points(event_files.read_curves(os.path.join(folder, "eval")).get("loss", {}))
+    if len(steps) > 1:  # With --eval_every_steps.
+      axis.plot(steps, values, linestyle="--", label=f"{label}, dev set", **style)
   plain_axes(axis, "training loss, smoothed", "training step", "")
   if axis.lines:
     axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))
     count_steps(axis)
+
+
+def _points(curve: event_files.Curve) -> tuple[list[int], list[float]]:
+  """Steps and values, as far as these can be drawn."""
+  steps = [step for step, value in curve.items() if math.isfinite(value)]
+  return steps, [curve[step] for step in steps]
 
 
 def _draw_scores(axis, panel: Panel, failed: Sequence[bool]) -> None:

@@ -7,7 +7,7 @@ fall (OUTPUT_DIR/soup), and `runs_report.py` writes what they say together.
 
 A folder continues at any point: a finished run is not repeated, an unfinished one continues from
 its checkpoint, more seeds are added, and other settings are refused. This process does not import
-TensorFlow: those that it starts do.
+TensorFlow until it draws: those that it starts do.
 """
 
 import dataclasses
@@ -36,6 +36,7 @@ from bert.scripts import (
 from bert.scripts.parallel_processes import Job
 from bert.scripts.run_outcomes import Outcome
 from bert.scripts.run_settings import RunSettings
+from bert.training import hardware
 
 FEATURES, ENSEMBLE, SOUP = "features", "ensemble", "soup"  # folders in OUTPUT_DIR
 
@@ -416,6 +417,10 @@ class Work:
       self._soup,
       self.problems,
     )
+    if "tensorflow" not in sys.modules:
+      # It reads the curves: on the CPU, since other programs may need the GPU by now.
+      os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+      hardware.start_tensorflow()
     report.write(self._settings.output_dir)
     print(f"\n{report.text()}")
     return not report.problems
