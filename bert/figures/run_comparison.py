@@ -88,10 +88,10 @@ def _draw_curves(axis, folders: Sequence[str], failed: Sequence[bool]) -> None:
     count_steps(axis)
 
 
-def _points(curve: event_files.Curve) -> tuple[list[int], list[float]]:
+def _points(curve: event_files.Curve) -> tuple[list[float], list[float]]:
   """Steps and values, as far as these can be drawn."""
-  steps = [step for step, value in curve.items() if math.isfinite(value)]
-  return steps, [curve[step] for step in steps]
+  points = [(step, value) for step, value in curve.items() if math.isfinite(value)]
+  return [step for step, _ in points], [value for _, value in points]
 
 
 def _draw_scores(axis, panel: Panel, failed: Sequence[bool]) -> None:
