@@ -94,7 +94,7 @@ def _parse():
   parser.add_argument("--output_dir", required=True)
   parser.add_argument("--flops", type=float, default=1e14, help="of the 2018 recipe")
   parser.add_argument("--seeds", type=_numbers(int), default=[1, 2, 3])
-  parser.add_argument("--rates", type=_numbers(float), default=[1e-4, 3e-4, 1e-3, 3e-3])
+  parser.add_argument("--rates", type=_numbers(float), default=[1e-4, 3e-4, 1e-3, 2e-3])
   parser.add_argument("--tuning_share", type=float, default=0.25)
   parser.add_argument("--layers", type=int, default=2)
   parser.add_argument("--hidden_size", type=int, default=192)
