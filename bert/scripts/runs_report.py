@@ -100,7 +100,8 @@ class Report:
   def _row_of_run(self, outcome: Outcome) -> list[str]:
     results = outcome.results or {}
     minutes = "" if outcome.seconds is None else f"{outcome.seconds / 60:.1f}"
-    note = "best" if outcome is self._best else "FAILED" if outcome.collapsed else ""
+    notes = ["best"] if outcome is self._best else []
+    note = ", ".join([*notes, "FAILED"] if outcome.collapsed else notes)
     if outcome.results is None:
       note = "did not finish"
     return self._row(str(outcome.seed), results.get, minutes, note)

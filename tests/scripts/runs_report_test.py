@@ -99,3 +99,9 @@ def test_the_picture_of_runs_without_curves(tmp_path):
   path = tmp_path / "results.png"
   run_comparison.plot_runs([str(tmp_path)] * 2, [False, True], [panel], path, "2 runs")
   assert image.imread(path).shape[0] > 300
+
+
+def test_the_best_of_failed_runs_is_a_failed_run(runs):
+  text = Report("run_classifier", runs[2:3], None, None).text()
+  assert "best, FAILED" in text
+  assert "without the" not in text, "nothing is left without it"
