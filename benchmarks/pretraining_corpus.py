@@ -7,8 +7,9 @@
 
 A sentence per line, an empty line between documents, as `create_pretraining_data.py` reads them:
 the Brown corpus, film reviews, ABC's news, speeches, the English books of Genesis, film plots and
-quotes, a part of the Wall Street Journal, and articles of Wikipedia. Every tenth document, chosen by
-a hash of its text, goes to `held_out.txt`, the others in the same shuffled order to `train.txt`.
+quotes, a part of the Wall Street Journal, and articles of Wikipedia. A tenth of the documents,
+chosen by a hash of their text, goes to `held_out.txt`, the others in the order of their hashes to
+`train.txt`.
 Prints one JSON line.
 """
 
