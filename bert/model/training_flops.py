@@ -1,9 +1,9 @@
 """Floating-point operations of training: the measure by which recipes and sizes are compared.
 
-Matrix products alone, as in Kaplan et al. 2020 (arXiv:2001.08361, section 2.1 and table 1): a weight
-that is multiplied costs two operations for each token forward and four backward, "6 N for each
-token". Beyond 6 N, the attention scores and the vocabulary's product, which that count leaves out,
-are counted as well, the latter for predicted tokens alone. Lookups of embeddings, activations,
+Matrix products alone, as in Kaplan et al. 2020 (arXiv:2001.08361, section 2.1 and table 1): a
+weight that is multiplied costs two operations for each token forward and four backward, "6 N for
+each token". Beyond 6 N, the attention scores and the vocabulary's product, which that count leaves
+out, are counted as well, the latter for predicted tokens alone. Lookups of embeddings, activations,
 softmax, dropout and LayerNorm do no product and are not counted. (google-research/electra's
 `flops_computation.py` counts these, lookups as products, and the backward pass once, not twice: its
 figures differ.) Padding is not counted, whether or not an implementation computes it.
