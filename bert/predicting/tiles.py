@@ -1,7 +1,7 @@
 """Batches of fixed shapes: a text's vector has the same bits, whatever texts are around it.
 
 The order in which a processor adds up, and the formula of a root, depend on the shape of an
-operation. Found on x86-64, in float32 and bfloat16:
+operation. Found on x86-64, in float32:
 
 * The sum of mean pooling is a tree whose branches depend on the length, padding included.
 * LayerNorm's `1 / sqrt(variance)` is computed for 16 rows at once, by another formula than for the
@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 # Tokens of a tile. Larger ones have more padding in the last tile of each length, smaller ones
 # more operations.
-_TOKENS = 512
+_TOKENS = 1024
 _STEP = 8  # lengths are multiples of this
 
 
@@ -68,7 +68,7 @@ class Tiles:
     Example:
       >>> tiles = Tiles(128, 512)
       >>> tiles.shape(3), tiles.shape(27), tiles.shape(128)
-      (Shape(texts=128, length=8), Shape(texts=19, length=32), Shape(texts=5, length=128))
+      (Shape(texts=256, length=8), Shape(texts=37, length=32), Shape(texts=9, length=128))
     """
     padded = min(_rounded_up(length, _STEP), self._longest)
     # Enough texts of middling length to fill the tile. More would only be padding in attention.
@@ -88,7 +88,7 @@ class Tiles:
 
     Example:
       >>> [chosen for chosen, _ in Tiles(512, 512).batches([500, 3, 400, 2, 509])]
-      [[1, 3], [2], [0], [4]]
+      [[1, 3], [2], [0, 4]]
     """
     by_shape: dict[Shape, list[int]] = {}
     for index, length in enumerate(lengths):

@@ -132,7 +132,7 @@ def test_the_shape_of_every_call_is_decided_by_the_lengths_of_its_texts():
     )
     assert run([3, 9, 64, 4, 9]) == [3, 9, 64, 4, 9], "what fills up is dropped"
     assert run([9]) == [9]
-  assert shapes == [(128, 8), (43, 16), (9, 64), (43, 16)] * 2
+  assert shapes == [(256, 8), (86, 16), (18, 64), (86, 16)] * 2
 
 
 @given(
@@ -153,7 +153,7 @@ def test_tiles_hold_every_text_once_and_no_more_than_they_can(lengths, max_posit
 
 
 def test_a_length_at_the_end_of_the_positions_fills_whole_vectors():
-  assert Tiles(30, 30).shape(30) == Shape(32, 30)
+  assert Tiles(30, 30).shape(30) == Shape(48, 30)
 
 
 # ---------------------------------------------------------------------------------------------
