@@ -88,7 +88,7 @@ class Tiles:
 
     Example:
       >>> [chosen for chosen, _ in Tiles(512, 512).batches([500, 3, 400, 2, 509])]
-      [[1, 3], [2], [0, 4]]
+      [[1, 3], [2], [0], [4]]
     """
     by_shape: dict[Shape, list[int]] = {}
     for index, length in enumerate(lengths):
