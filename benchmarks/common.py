@@ -31,6 +31,29 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORKERS = ROOT / "benchmarks" / "workers"
 
 # ---------------------------------------------------------------------------------------------
+# Models that are made here.
+
+
+def write_config(folder: pathlib.Path, vocab_size: int, layers: int, hidden_size: int) -> dict:
+  """Writes the `bert_config.json` of a model for sequences of up to 128 pieces; returns it."""
+  config = {
+    "vocab_size": vocab_size,
+    "hidden_size": hidden_size,
+    "num_hidden_layers": layers,
+    "num_attention_heads": hidden_size // 64,
+    "intermediate_size": 4 * hidden_size,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 128,
+    "type_vocab_size": 2,
+    "initializer_range": 0.02,
+  }
+  (folder / "bert_config.json").write_text(json.dumps(config, indent=2) + "\n")
+  return config
+
+
+# ---------------------------------------------------------------------------------------------
 # Flags that all scripts have.
 
 

@@ -71,7 +71,9 @@ def main():
   args = _parse()
   folder = pathlib.Path(args.output_dir)
   folder.mkdir(parents=True, exist_ok=True)
-  config = _write_config(folder, args)
+  config = BertConfig.from_dict(
+    common.write_config(folder, args.vocab_size, args.layers, args.hidden_size)
+  )
   _make_records(folder, args)
   results = {}
   for name in RECIPES:
@@ -109,25 +111,7 @@ def _numbers(kind):
 
 
 # ---------------------------------------------------------------------------------------------
-# Model and records.
-
-
-def _write_config(folder: pathlib.Path, args) -> BertConfig:
-  config = {
-    "vocab_size": args.vocab_size,
-    "hidden_size": args.hidden_size,
-    "num_hidden_layers": args.layers,
-    "num_attention_heads": args.hidden_size // 64,
-    "intermediate_size": 4 * args.hidden_size,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "max_position_embeddings": LENGTH,
-    "type_vocab_size": 2,
-    "initializer_range": 0.02,
-  }
-  (folder / "bert_config.json").write_text(json.dumps(config, indent=2) + "\n")
-  return BertConfig.from_dict(config)
+# Records.
 
 
 def _make_records(folder: pathlib.Path, args) -> None:

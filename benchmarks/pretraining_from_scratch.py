@@ -18,6 +18,10 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import common  # noqa: E402
+
 SHAPE = ["--max_seq_length=64", "--max_predictions_per_seq=10"]
 
 
@@ -34,7 +38,7 @@ def main():
   folder = pathlib.Path(args.output_dir)
   folder.mkdir(parents=True)
   _split(pathlib.Path(args.corpus), folder)
-  config = _write_config(folder, args)
+  common.write_config(folder, args.vocab_size, args.layers, args.hidden_size)
 
   begin = time.monotonic()
   _run(
@@ -58,7 +62,7 @@ def main():
     f"--input_file={folder}/train.tfrecord",
     f"--eval_input_file={folder}/held_out.tfrecord",
     f"--output_dir={folder}/model",
-    f"--bert_config_file={config}",
+    f"--bert_config_file={folder}/bert_config.json",
     "--do_train",
     "--do_eval",
     *SHAPE,
@@ -101,25 +105,6 @@ def _split(corpus, folder):
   first = len(documents) * 9 // 10
   (folder / "train.txt").write_text("\n\n".join(documents[:first]) + "\n", "utf-8")
   (folder / "held_out.txt").write_text("\n\n".join(documents[first:]) + "\n", "utf-8")
-
-
-def _write_config(folder, args):
-  path = folder / "bert_config.json"
-  config = {
-    "vocab_size": args.vocab_size,
-    "hidden_size": args.hidden_size,
-    "num_hidden_layers": args.layers,
-    "num_attention_heads": args.hidden_size // 64,
-    "intermediate_size": 4 * args.hidden_size,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "max_position_embeddings": 128,
-    "type_vocab_size": 2,
-    "initializer_range": 0.02,
-  }
-  path.write_text(json.dumps(config, indent=2) + "\n")
-  return path
 
 
 def _run(script, *arguments):

@@ -27,6 +27,7 @@ import numpy as np
 from absl import logging
 
 from bert.io import atomic_files
+from bert.scripts import run_states
 from bert.tasks.squad_answers import QuestionAnswers, averaged_answers
 
 SUMMARY_FILE = "dev_summary.json"
@@ -76,7 +77,7 @@ def write_once(path: str, key: str, write: Callable[[str], Any]) -> Any:
   folder = os.path.dirname(path)
   os.makedirs(folder, exist_ok=True)
   with _turn(folder):
-    known = _read_json(key_file) if os.path.isfile(path) else {}
+    known = run_states.read_json(key_file, "Remove it.") if os.path.isfile(path) else {}
     if known and known.get("key") != key:
       raise ValueError(
         f"{path} was made from other data or with other settings: since the first run, its data "
@@ -101,16 +102,6 @@ def _turn(folder: str) -> Iterator[None]:
       except atomic_files.FolderInUseError:
         time.sleep(WAIT_SECONDS)
     yield
-
-
-def _read_json(path: str) -> dict[str, Any]:
-  try:
-    with open(path, encoding="utf-8") as reader:
-      return dict(json.load(reader))
-  except FileNotFoundError:
-    return {}
-  except (ValueError, TypeError) as error:
-    raise ValueError(f"{path} is damaged ({error}). Remove it.") from None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -186,7 +177,7 @@ def mean_answers(
     path = os.path.join(folder, "nbest_predictions.json")
     if not os.path.isfile(path):
       raise ValueError(f"{path} does not exist: run {folder} once more, with --do_predict.")
-    answers = _read_json(path)
+    answers = run_states.read_json(path, "Remove it.")
     if list(answers) != ids:
       raise ValueError(
         f"{path} has other questions than those that are read now: the data have changed since "
@@ -229,7 +220,7 @@ def read_summary(folder: str) -> Mapping[str, Any]:
     ValueError: it is damaged.
   """
   path = os.path.join(folder, SUMMARY_FILE)
-  content = _read_json(path)
+  content = run_states.read_json(path, "Remove it.")
   if not {"headline", "metrics", "failure", "examples"} <= set(content):
     raise ValueError(f"{path} does not exist, or is damaged: repeat the run.")
   return content

@@ -38,14 +38,26 @@ def read_state(folder: str) -> dict:
   Raises:
     ValueError: the file is damaged.
   """
-  path = os.path.join(folder, STATE_FILE)
+  return read_json(os.path.join(folder, STATE_FILE), f"Remove {folder}.")
+
+
+def read_json(path: str, remedy: str) -> dict[str, Any]:
+  """The object in a JSON file; {} without the file.
+
+  Args:
+    path: the file.
+    remedy: what to do if it is damaged.
+
+  Raises:
+    ValueError: it is damaged.
+  """
   try:
     with open(path, encoding="utf-8") as reader:
       return dict(json.load(reader))
   except FileNotFoundError:
     return {}
   except (ValueError, TypeError) as error:
-    raise ValueError(f"{path} is damaged ({error}). Remove {folder}.") from None
+    raise ValueError(f"{path} is damaged ({error}). {remedy}") from None
 
 
 def write_state(folder: str, **state) -> None:
