@@ -6,6 +6,7 @@ Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/running_test.py
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -25,6 +26,8 @@ def run_tf1(*arguments, folder=ROOT, **environment):
     capture_output=True,
     text=True,
     timeout=300,
+    # A shell's job in the background ignores Ctrl-C, and what it starts inherits that.
+    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
   )
 
 
