@@ -135,7 +135,7 @@ def exclusive(output_dir: str) -> Iterator[int | None]:
   The lock is inherited: should this process be killed, it lasts until the last run has ended.
 
   Raises:
-    ValueError: another sweep, or a run of it, holds the folder.
+    ValueError: another command of many runs, or a run of one, holds the folder.
   """
   try:
     import fcntl
@@ -147,8 +147,8 @@ def exclusive(output_dir: str) -> Iterator[int | None]:
       fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
       raise ValueError(
-        f"--output_dir={output_dir} is in use by another sweep, or by runs that one has left "
-        "behind. Wait until it ends, or end it."
+        f"--output_dir={output_dir} is in use by another command of many runs, or by a run that "
+        "one has left behind. Wait until it ends, or end it."
       ) from None
     yield file.fileno()
 

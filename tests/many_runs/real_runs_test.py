@@ -92,7 +92,7 @@ def test_killed_and_resumed_runs_are_the_same_to_the_bit(flags, straight, tmp_pa
   process.kill()
   process.communicate()
   done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
-  assert "in use by another sweep" in done.stderr
+  assert "in use by another command of many runs" in done.stderr
   os.kill(left, signal.SIGKILL)
   wait_for_lock(resumed)
 

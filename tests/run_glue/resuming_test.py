@@ -96,5 +96,5 @@ def test_files_of_somebody_else_are_never_removed(bench):
 def test_a_second_sweep_in_the_same_folder_is_refused(bench):
   bench.add("RTE").run_well()
   with parallel_processes.exclusive(bench.out):
-    assert "is in use by another sweep" in bench.error_of()
+    assert "is in use by another command of many runs" in bench.error_of()
   bench.run_well()
