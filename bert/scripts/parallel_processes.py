@@ -147,7 +147,7 @@ def exclusive(output_dir: str) -> Iterator[int | None]:
       fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
       raise ValueError(
-        f"--output_dir={output_dir} is in use by another command of many runs, or by a run that "
+        f"--output_dir={output_dir} is in use by another command of many runs, or by runs that "
         "one has left behind. Wait until it ends, or end it."
       ) from None
     yield file.fileno()
