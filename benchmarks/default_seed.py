@@ -44,7 +44,7 @@ FLAGS = [
   *("--train_batch_size=12", "--learning_rate=5e-5", "--num_train_epochs=2"),
   *("--max_seq_length=256", "--doc_stride=128"),
 ]
-# Losses of single batches scatter: the mean of so many says more.
+# Losses of single batches scatter: the mean of several says more.
 EARLY_LOSSES = 10
 
 
@@ -117,7 +117,7 @@ def mixed_seeds(seeds: Seeds, stop_after: int | None = None) -> Iterator[None]:
 
   Args:
     seeds: those of initial values, order and dropout.
-    stop_after: stop after so many steps of the run's own schedule.
+    stop_after: stop after N steps of the run's own schedule.
   """
   from bert.training import estimator
 

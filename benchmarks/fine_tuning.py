@@ -32,6 +32,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import common  # noqa: E402
+from bert.scripts import result_files  # noqa: E402
 
 BATCH_SIZE = 32
 MAX_SEQ_LENGTH = 128
@@ -124,10 +125,9 @@ def _ours(args, flags):
       command = [sys.executable, str(ROOT / "run_classifier.py")]
       command += [*_command_of_2018(args, output_dir, epochs), "--log_every_steps=1"]
       finished = common.run_command([*command, f"--seed={seed}", *flags])
-      lines = []
+      results = {}
       if not args.steps:
-        lines = (pathlib.Path(output_dir) / "eval_results.txt").read_text().splitlines()
-    results = {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+        results = result_files.read_eval_results(f"{output_dir}/eval_results.txt")
     training_s = float(re.search(r"Training took ([\d.]+) s", finished.log)[1])
     steps = int(re.search(r"Num steps = (\d+)", finished.log)[1])
     return {**speeds(finished, training_s, steps), **results}

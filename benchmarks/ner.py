@@ -23,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import common  # noqa: E402
+from bert.scripts import result_files  # noqa: E402
 from bert.tasks import conll_files, label_schemes, tagging  # noqa: E402
 
 
@@ -112,10 +113,11 @@ def _run(args, seed):
     command_s = time.perf_counter() - start
     if done.returncode:
       sys.exit(f"{' '.join(command)}\nfailed:\n{done.stderr[-3000:]}")
-    lines = (pathlib.Path(output_dir) / "eval_results.txt").read_text().splitlines()
+    figures = result_files.read_eval_results(f"{output_dir}/eval_results.txt")
   results = {}
-  for key, value in (line.removeprefix("eval_").split(" = ") for line in lines):
-    results[key] = int(float(value)) if key.startswith("support_") else float(value)
+  for name, value in figures.items():
+    key = name.removeprefix("eval_")
+    results[key] = int(value) if key.startswith("support_") else value
   training_s = float(re.search(r"Training took ([\d.]+) s", done.stderr)[1])
   windows = 32 * int(re.search(r"Num steps = (\d+)", done.stderr)[1])
   return {

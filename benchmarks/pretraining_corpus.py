@@ -38,7 +38,7 @@ _ARCHIVES = {
   "subjectivity": r"subjectivity/(plot|quote)\..*",
   "treebank": r"treebank/raw/wsj_\d+",
 }
-# These are long rows of independent texts: so many lines make a document.
+# These are long rows of independent texts: N of their lines make a document.
 _LINES_OF_DOCUMENT = {"abc": 40, "subjectivity": 20}
 _SMALLEST = 3  # sentences; a shorter document is left out
 

@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import common  # noqa: E402
+from bert.scripts import result_files  # noqa: E402
 
 SHAPE = ["--max_seq_length=64", "--max_predictions_per_seq=10"]
 
@@ -78,8 +79,7 @@ def main():
   )
   seconds = time.monotonic() - begin
   entropy = _unigram_entropy(folder / "held_out.tfrecord")
-  lines = (folder / "model/eval_results.txt").read_text().splitlines()
-  results = {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+  results = result_files.read_eval_results(f"{folder}/model/eval_results.txt")
   _run(
     "plots.py",
     f"--model_dir={folder}/model",

@@ -35,7 +35,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import common  # noqa: E402
-from bert.scripts import recipes  # noqa: E402
+from bert.scripts import recipes, result_files  # noqa: E402
 from bert.tasks import run_statistics  # noqa: E402
 from bert.tasks.run_statistics import Summary  # noqa: E402
 
@@ -223,8 +223,7 @@ def _remove_large_files(output_dir):
 
 
 def _read_results(path):
-  lines = path.read_text().splitlines()
-  return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
+  return result_files.read_eval_results(str(path))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from bert.scripts import flag_groups
 from bert.scripts.command_line import UsageError, flag_was_given
 from bert.scripts.run_settings import RunSettings
 
-# The shares of a run by the clock are counted in so many parts of its time, as others in steps.
+# The shares of a run by the clock are counted in parts of its time, as others in steps.
 _PARTS_OF_TIME = 1_000_000
 _WARMUP_BY_CLOCK = 0.1
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from bert.scripts import run_states
+from bert.scripts import result_files, run_states
 
 # ---------------------------------------------------------------------------------------------
 # Tasks.
@@ -241,9 +241,8 @@ def read_results(run: Run) -> dict[str, float]:
     path = os.path.join(run.folder, f"eval_results{metric.suffix}.txt")
     if metric.suffix and not os.path.isfile(path):
       continue  # MNLI without dev_mismatched.tsv
-    with open(path, encoding="utf-8") as reader:
-      values = dict(line.rstrip("\n").split(" = ", 1) for line in reader if " = " in line)
-    results[metric.title] = float(values.get(metric.key, "nan"))
+    values = result_files.read_eval_results(path)
+    results[metric.title] = values.get(metric.key, math.nan)
     if not math.isfinite(results[metric.title]):
       raise ValueError(f"{path}: {metric.key} is {values.get(metric.key, 'missing')}.")
   return results

@@ -46,6 +46,18 @@ def write_eval_results(
   distribution.on_chief(atomic_files.write_text, path, "".join(lines))
 
 
+def read_eval_results(path: str) -> dict[str, float]:
+  """The numbers of a file of `write_eval_results`, by name.
+
+  Raises:
+    OSError: it cannot be read.
+    ValueError: a value is not a number.
+  """
+  with open(path, encoding="utf-8") as reader:
+    pairs = [line.rstrip("\n").split(" = ", 1) for line in reader if " = " in line]
+  return {name: float(value) for name, value in pairs}
+
+
 def write_values(path: str, results: Mapping) -> None:
   """Writes results as JSON, tables as `{"labels": ..., "matrix": ...}`, for `plots.py` to draw.
 

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 
-from bert.scripts import run_outputs
+from bert.scripts import result_files, run_outputs
 
 
 @dataclasses.dataclass
@@ -70,11 +70,8 @@ def read_figures(folder: str) -> dict[str, float]:
   paths = sorted(glob.glob(os.path.join(glob.escape(folder), "eval_results*.txt")))
   for path in paths:
     suffix = os.path.basename(path).removeprefix("eval_results").removesuffix(".txt")
-    with open(path, encoding="utf-8") as reader:
-      for line in reader:
-        name, is_there, value = line.rstrip("\n").partition(" = ")
-        if is_there:
-          results[name + suffix] = float(value)
+    for name, value in result_files.read_eval_results(path).items():
+      results[name + suffix] = value
   return results
 
 

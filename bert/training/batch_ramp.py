@@ -3,7 +3,7 @@
   config = RunConfig(model_dir="out", batch_ramp=BatchRamp(parts=4, num_train_steps=1000))
   Estimator(model_fn, config, {"train_batch_size": 32}).train(input_fn, 1000)   # 8, 16, 24, 32
 
-A step takes so many parts from the data, one after another, as with gradient accumulation: batches
+A step takes its parts from the data, one after another, as with gradient accumulation: batches
 of all sizes share one trace, and the order of the examples is that of any other run. (Smith et al.
 2018, arXiv:1711.00489; GPT-3, arXiv:2005.14165, appendix B, grows its batches linearly.)
 """

@@ -24,30 +24,29 @@ def mrpc(tmp_path) -> dict:
   return many_runs.flags_on_mrpc(tmp_path)
 
 
+def _flags(tmp_path, data, **flags) -> dict:
+  """The flags of a run on `tmp_path/data`; `data` is the module of the kit that wrote it."""
+  return {
+    **tiny_bert.write(tmp_path / "model", data.VOCAB, **data.SIZES),
+    "data_dir": tmp_path / "data",
+    "output_dir": tmp_path / "out",
+    **dict.fromkeys(("do_train", "do_eval", "do_predict"), True),
+    **flags,
+  }
+
+
 @pytest.fixture
 def ner(tmp_path) -> dict:
   for number, name in enumerate(("train.conll", "valid.txt", "test.conll")):
     tiny_entities.write_conll(tmp_path / "data" / name, tiny_entities.sentences(6, number))
-  return {
-    **tiny_bert.write(tmp_path / "model", tiny_entities.VOCAB, **tiny_entities.SIZES),
-    "data_dir": tmp_path / "data",
-    "output_dir": tmp_path / "out",
-    "max_seq_length": 16,
-    **dict.fromkeys(("do_train", "do_eval", "do_predict"), True),
-  }
+  return _flags(tmp_path, tiny_entities, max_seq_length=16)
 
 
 @pytest.fixture
 def swag(tmp_path) -> dict:
   for number, name in enumerate(("train.csv", "val.csv", "test.csv")):
     tiny_choices.write_csv(tmp_path / "data" / name, tiny_choices.questions(8, number))
-  return {
-    **tiny_bert.write(tmp_path / "model", tiny_choices.VOCAB, **tiny_choices.SIZES),
-    "data_dir": tmp_path / "data",
-    "output_dir": tmp_path / "out",
-    "max_seq_length": 24,
-    **dict.fromkeys(("do_train", "do_eval", "do_predict"), True),
-  }
+  return _flags(tmp_path, tiny_choices, max_seq_length=24)
 
 
 @pytest.fixture
