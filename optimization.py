@@ -18,6 +18,8 @@ from absl import logging
 from bert.model import kernels
 from bert.model.variables import current_store, get_global_step, zeros_initializer
 from bert.training import loss_scaling
+from bert.training.learning_rates import learning_rate_at
+from bert.training.variable_groups import check_frozen, learning_rate_multipliers
 
 
 class Applied(NamedTuple):
@@ -56,15 +58,19 @@ def create_optimizer(
   loss: tf.Tensor,
   init_lr: float,
   num_train_steps: int,
-  num_warmup_steps: int | None = None,
+  num_warmup_steps: float | None = None,
   use_tpu: bool = False,
   *,
   optimizer: str = "adamw",
   bias_correction: bool = False,
   schedule: str = "original",
+  poly_power: float = 1.0,
+  start_warmup_step: int = 0,
   layerwise_lr_decay: float = 1.0,
+  layerwise_lr_top_power: int = 0,
   head_learning_rate: float | None = None,
   freeze: Iterable[str] = (),
+  loss_factor: float = 1.0,
   scale_loss: bool = False,
   progress: tf.Tensor | None = None,
 ) -> TrainOp:
@@ -81,10 +87,15 @@ def create_optimizer(
     use_tpu: accepted for the original's signature; the training loop sums over replicas itself.
     optimizer: `adamw` or `lamb` (arXiv:1904.00962).
     bias_correction: divide the moments by `1 - beta^t`, as in the Adam paper.
-    schedule: `original`, `continuous` or `one_cycle`; see `learning_rate_at`.
+    schedule: `original`, `continuous`, `one_cycle` or `product`; see `learning_rate_at`.
+    poly_power: power of the schedule's line.
+    start_warmup_step: where warm-up starts.
     layerwise_lr_decay: each layer learns at this factor of the layer above it (arXiv:1801.06146).
-    head_learning_rate: peak rate of variables outside `bert/`; `init_lr` by default.
-    freeze: variables that do not train; see `frozen_pattern`.
+    layerwise_lr_top_power: the power of it that the top layer has: 0, or 2 as in ELECTRA.
+    head_learning_rate: peak rate of variables outside the encoder; `init_lr` by default.
+    freeze: variables that do not train; see `variable_groups.frozen_pattern`.
+    loss_factor: multiplies the loss that is minimised. The number of examples in a batch makes of
+      their mean the sum, whose gradients are then clipped, as in ELECTRA.
     scale_loss: for float16: scale the loss, and skip steps whose gradients are not finite; see
       `loss_scaling`, whose variables this creates.
     progress: float32 `[]` from 0 to 1, the share of the run before this step, where a clock says
@@ -113,9 +124,18 @@ def create_optimizer(
 
   global_step = get_global_step()
   position = global_step if progress is None else progress * float(num_train_steps)
-  learning_rate = learning_rate_at(position, init_lr, num_train_steps, num_warmup_steps, schedule)
+  learning_rate = learning_rate_at(
+    position,
+    init_lr,
+    num_train_steps,
+    num_warmup_steps,
+    schedule,
+    poly_power=poly_power,
+    start_warmup_step=start_warmup_step,
+  )
+  head_multiplier = (head_learning_rate or init_lr) / init_lr if init_lr else 1.0
   multipliers = learning_rate_multipliers(
-    trained, layerwise_lr_decay, (head_learning_rate or init_lr) / init_lr if init_lr else 1.0
+    trained, layerwise_lr_decay, head_multiplier, layerwise_lr_top_power
   )
   optimizer_class = _OPTIMIZERS.get(optimizer)
   if optimizer_class is None:
@@ -128,6 +148,8 @@ def create_optimizer(
     learning_rate_multipliers=multipliers,
   )
   scaling = loss_scaling.get_variables() if scale_loss else None
+  if loss_factor != 1.0:
+    loss *= loss_factor
   gradients = _gradients(loss, list(trained.values()), scaling)
 
   def apply(gradients):
@@ -202,157 +224,6 @@ def _scale(gradient, factor):
   if isinstance(gradient, tf.IndexedSlices):
     return tf.IndexedSlices(gradient.values * factor, gradient.indices, gradient.dense_shape)
   return gradient * factor
-
-
-# ---------------------------------------------------------------------------------------------
-# The learning rate: over time, and from variable to variable.
-
-
-SCHEDULES = ("original", "continuous", "one_cycle")
-_FIRST_OF_CYCLE = 1 / 25
-
-
-def learning_rate_at(
-  step, init_lr: float, num_train_steps: int, num_warmup_steps: int | None, schedule="original"
-) -> tf.Tensor:
-  """The learning rate of one step.
-
-  Args:
-    step: number `[]` or any shape; the number of steps finished before this one.
-    init_lr: peak rate.
-    num_train_steps: where the rate reaches 0, and stays.
-    num_warmup_steps: the rate grows linearly from 0 until here; 0 or None for no warm-up.
-    schedule: `original`: after warm-up the line from `init_lr` at step 0 to 0 at the end, so the
-      rate falls by `num_warmup_steps / num_train_steps` at once (google-research/bert PR #1374).
-      `continuous`: the line from `init_lr` at the end of the warm-up. `one_cycle`: half a wave of
-      the cosine up, from a 25th of `init_lr`, and another one down to 0 (arXiv:1708.07120, in the
-      form of PyTorch's OneCycleLR).
-
-  Returns:
-    float32, shape of `step`.
-
-  Raises:
-    ValueError: `schedule` is unknown.
-
-  Example:
-    >>> [round(float(learning_rate_at(s, 1.0, 10, 2)), 3) for s in (0, 1, 2, 9, 10, 11)]
-    [0.0, 0.5, 0.8, 0.1, 0.0, 0.0]
-    >>> [round(float(learning_rate_at(s, 1.0, 10, 2, "continuous")), 3) for s in (1, 2, 6, 10)]
-    [0.5, 1.0, 0.5, 0.0]
-    >>> [round(float(learning_rate_at(s, 1.0, 10, 4, "one_cycle")), 3) for s in (0, 2, 4, 7, 10)]
-    [0.04, 0.52, 1.0, 0.5, 0.0]
-  """
-  warmup = float(num_warmup_steps or 0)
-  total = float(num_train_steps)
-  step = tf.minimum(tf.cast(step, tf.float32), total)
-  if schedule == "original":
-    decayed = init_lr * (1.0 - step / total)
-  elif schedule == "continuous":
-    decayed = init_lr * (total - step) / max(total - warmup, 1.0)
-  elif schedule == "one_cycle":
-    return init_lr * _one_cycle(step, total, warmup)
-  else:
-    raise ValueError(f"Unknown schedule {schedule!r}; known: {', '.join(SCHEDULES)}.")
-  if not warmup:
-    return decayed
-  return tf.where(step < warmup, init_lr * (step / warmup), decayed)
-
-
-def _one_cycle(step, total: float, warmup: float):
-  """Share of the peak rate: float32, shape of `step`; see `learning_rate_at`."""
-  down = 0.5 * (1.0 + tf.cos(math.pi * (step - warmup) / max(total - warmup, 1.0)))
-  up = 0.5 * (1.0 - tf.cos(math.pi * step / max(warmup, 1.0)))
-  return tf.where(step < warmup, _FIRST_OF_CYCLE + (1.0 - _FIRST_OF_CYCLE) * up, down)
-
-
-_LAYER = re.compile(r"^bert/encoder/layer_(\d+)/")
-
-
-def learning_rate_multipliers(
-  names: Iterable[str], layerwise_decay: float = 1.0, head_multiplier: float = 1.0
-) -> dict[str, float]:
-  """Factor of the learning rate for each variable name.
-
-  Variables outside `bert/` are the head; the pooler and the top layer have factor 1, every layer
-  below has `layerwise_decay` times the factor of the one above, the embeddings the smallest.
-
-  Example:
-    >>> learning_rate_multipliers(
-    ...     ["bert/embeddings/x", "bert/encoder/layer_0/x", "bert/encoder/layer_1/x", "output_bias"],
-    ...     layerwise_decay=0.5, head_multiplier=10.0)
-    {'bert/embeddings/x': 0.25, 'bert/encoder/layer_0/x': 0.5, 'bert/encoder/layer_1/x': 1.0, 'output_bias': 10.0}
-  """  # noqa: E501
-  names = list(names)
-  matches = {name: _LAYER.match(name) for name in names}
-  layers = {name: int(match[1]) for name, match in matches.items() if match}
-  top = max(layers.values(), default=-1)
-
-  def multiplier(name):
-    if not name.startswith("bert/"):
-      return head_multiplier
-    if name.startswith("bert/embeddings/"):
-      return layerwise_decay ** (top + 1)
-    return layerwise_decay ** (top - layers.get(name, top))
-
-  return {name: multiplier(name) for name in names}
-
-
-def check_frozen(freeze: Iterable[str], names: Iterable[str]) -> list[re.Pattern]:
-  """The patterns of the values of `--freeze`.
-
-  Args:
-    freeze: see `frozen_pattern`.
-    names: of the model's variables.
-
-  Raises:
-    ValueError: a value selects no variable, or more layers than there are.
-  """
-  names = list(names)
-  num_layers = len({match[1] for match in map(_LAYER.match, names) if match})
-  patterns = [frozen_pattern(what) for what in freeze]
-  for what, pattern in zip(freeze, patterns, strict=True):
-    layers = re.fullmatch(r"layers:(\d+)", what)
-    if layers and int(layers[1]) > num_layers:
-      raise ValueError(f"--freeze={what}: the model has {num_layers} layers.")
-    if not any(map(pattern.search, names)):
-      raise ValueError(
-        f"--freeze={what} selects no variable. It takes embeddings, encoder, layers:N with N up to "
-        f"{num_layers}, or a regular expression on names such as "
-        "bert/encoder/layer_0/output/dense/kernel."
-      )
-  return patterns
-
-
-def frozen_pattern(what: str) -> re.Pattern:
-  """A pattern of the variables that a value of `--freeze` selects.
-
-  Args:
-    what: `embeddings`; `encoder` (all of `bert/`); `layers:N` (the embeddings and the first N
-      layers); or a regular expression on variable names.
-
-  Raises:
-    ValueError: not a regular expression.
-
-  Example:
-    >>> bool(frozen_pattern("layers:2").search("bert/encoder/layer_1/output/dense/bias"))
-    True
-    >>> bool(frozen_pattern("layers:2").search("bert/encoder/layer_12/output/dense/bias"))
-    False
-  """
-  if what == "embeddings":
-    return re.compile(r"^bert/embeddings/")
-  if what == "encoder":
-    return re.compile(r"^bert/")
-  match = re.fullmatch(r"layers:(\d+)", what)
-  if match:
-    layers = "|".join(str(i) for i in range(int(match[1]))) or "none"
-    return re.compile(rf"^bert/(embeddings|encoder/layer_({layers}))/")
-  try:
-    return re.compile(what)
-  except re.error as error:
-    raise ValueError(
-      f"--freeze={what}: not `embeddings`, `encoder`, `layers:N` or a regular expression ({error})."
-    ) from None
 
 
 # ---------------------------------------------------------------------------------------------

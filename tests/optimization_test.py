@@ -7,7 +7,7 @@ import tensorflow as tf
 from bert.model import heads
 from bert.model.variables import VariableStore, get_variable, use_store, zeros_initializer
 from bert.modeling import BertConfig, BertModel
-from bert.optimization import AdamWeightDecayOptimizer, create_optimizer, learning_rate_at
+from bert.optimization import AdamWeightDecayOptimizer, create_optimizer
 from tests.kit.tiny_pretraining import outputs_of_heads
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -105,26 +105,6 @@ def test_classifier_steps_equal_the_original(golden_dir):
   np.testing.assert_allclose(losses[:, 0], golden["losses"], rtol=1e-5)
   np.testing.assert_allclose(rates, golden["learning_rate"][:20], rtol=1e-6, atol=1e-12)
   compare_with_checkpoint(store, golden_dir / "tiny_classifier_20steps.ckpt")
-
-
-@pytest.mark.parametrize(("golden", "warmup"), [("tiny_pretrain", 5), ("tiny_classifier", 2)])
-def test_learning_rate_equals_the_original(golden_dir, golden, warmup):
-  expected = np.load(golden_dir / f"{golden}.npz")["learning_rate"]
-  actual = learning_rate_at(np.arange(23), 1e-2, 20, warmup)
-  np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-12)
-
-
-def test_learning_rate_in_closed_form():
-  steps = np.arange(0, 130)
-  rate = learning_rate_at(steps, 5e-5, 100, 10).numpy()
-  line = 5e-5 * (1 - np.minimum(steps, 100) / 100)
-  np.testing.assert_allclose(rate, np.where(steps < 10, 5e-5 * steps / 10, line), atol=1e-11)
-  for none in (0, None):
-    np.testing.assert_allclose(learning_rate_at(steps, 5e-5, 100, none), line, atol=1e-11)
-  smooth = learning_rate_at(steps, 5e-5, 100, 10, "continuous").numpy()
-  assert np.abs(np.diff(smooth)).max() < 5.1e-6  # no jump larger than a warm-up step
-  with pytest.raises(ValueError, match="cosine"):
-    learning_rate_at(0, 1.0, 10, 1, "cosine")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -313,6 +293,13 @@ def test_layerwise_and_head_learning_rates():
   scaled = moved(layerwise_lr_decay=0.5, head_learning_rate=3e-2)
   factors = [scaled[name] / plain[name] for name in NAMES]
   np.testing.assert_allclose(factors, [0.25, 0.5, 1.0, 1.0, 3.0], rtol=1e-3)
+
+
+def test_the_sum_of_a_batch_is_clipped_after_it_was_summed():
+  """The mean has a gradient of 0.8, which passes; that of the sum, 1.6, is cut to 1."""
+  gradient = [np.full([1], 0.8, np.float32)]
+  mean, total = (one_step(gradient, ["v"], loss_factor=f).variables["v/adam_m"] for f in (1.0, 2.0))
+  np.testing.assert_allclose([mean[0], total[0]], [0.08, 0.1], rtol=1e-6)
 
 
 def test_loss_scale_changes_nothing_in_float32():

@@ -113,7 +113,7 @@ def planned(settings: RunSettings) -> RunSettings:
   # A recipe's proportion gives way to the user's number.
   if proportion is None or "num_warmup_steps" in settings.given:
     return settings.with_steps(num_steps, settings.num_warmup_steps)
-  return settings.with_steps(num_steps, int(num_steps * proportion))
+  return settings.with_steps(num_steps, settings.warmup_steps_of(num_steps, proportion))
 
 
 def clock_of(settings: RunSettings):

@@ -11,6 +11,7 @@ from typing import Any
 from bert.io.wording import counted
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line
+from bert.training import variable_groups
 
 
 def prefixes(config: BertConfig, count: int) -> tuple[str, ...]:
@@ -47,10 +48,8 @@ def check(values: Mapping[str, Any], config: BertConfig) -> None:
   if not count:
     return
   _explain(values)
-  from bert import optimization
-
   for what in values["freeze"]:
-    pattern = optimization.frozen_pattern(what)
+    pattern = variable_groups.frozen_pattern(what)
     if any(pattern.search(f"{name}output/dense/kernel") for name in prefixes(config, count)):
       raise command_line.UsageError(
         f"--freeze={what} would keep random what --reinit_layers={count} draws anew. Leave one of "

@@ -29,7 +29,7 @@ from bert.io import filesystem
 from bert.io.tables import DataError, folder_listing
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, recipes, reinit_layers, seeds
-from bert.training import distribution, hardware
+from bert.training import distribution, hardware, variable_groups
 
 # Batches of similar lengths save a fifth of a step and cost the compilation for some twenty more
 # shapes: on MRPC's 343 steps the two are equal (docs/benchmarks.md).
@@ -128,9 +128,14 @@ class RunSettings:
         self.train_batch_size,
         self.num_train_epochs,
       )
-    return self.with_steps(steps, int(max(steps, 1) * self.warmup_proportion))
+    return self.with_steps(steps, self.warmup_steps_of(max(steps, 1), self.warmup_proportion))
 
-  def with_steps(self, num_train_steps: int, num_warmup_steps: int) -> "RunSettings":
+  def warmup_steps_of(self, num_train_steps: int, proportion: float) -> float:
+    """That proportion of the steps: a whole number, except in ELECTRA's schedule."""
+    count = num_train_steps * proportion
+    return count if self.lr_schedule == "product" else int(count)
+
+  def with_steps(self, num_train_steps: int, num_warmup_steps: float) -> "RunSettings":
     """The settings of a run of that many steps; `--fast` groups by length if that pays.
 
     Raises:
@@ -181,9 +186,14 @@ class RunSettings:
       "optimizer": self.optimizer,
       "bias_correction": self.adam_bias_correction,
       "schedule": self.lr_schedule,
+      "poly_power": self.poly_power,
+      "start_warmup_step": self.start_warmup_step,
       "layerwise_lr_decay": self.layerwise_lr_decay,
+      "layerwise_lr_top_power": self.layerwise_lr_top_power,
       "head_learning_rate": self.head_learning_rate,
       "freeze": tuple(self.freeze),
+      # A batch's mean times its number of examples: the same in parts and on several devices.
+      "loss_factor": float(self.train_batch_size) if self.sum_loss else 1.0,
       "scale_loss": self.dtype == "float16",
     }
 
@@ -489,6 +499,8 @@ def check_training(settings: RunSettings) -> None:
   settings.check("num_train_epochs", lambda value: 0 < value < math.inf, "a positive number")
   settings.check("warmup_proportion", lambda value: 0 <= value <= 1, "between 0 and 1")
   settings.check("layerwise_lr_decay", lambda value: 0 < value <= 1, "above 0 and at most 1")
+  settings.check("poly_power", lambda value: 0 < value < math.inf, "a positive number")
+  settings.check_at_least(0, "start_warmup_step", "layerwise_lr_top_power")
   if settings.use_tpu and settings.distribution_strategy != "tpu":
     raise command_line.UsageError(
       f"--use_tpu and --distribution_strategy={settings.distribution_strategy} exclude each other."
@@ -525,11 +537,10 @@ def _check_frozen(settings: RunSettings, config: BertConfig) -> None:
   """Refuses a `--freeze` that selects no variable, before data are read."""
   if not settings.get("freeze"):
     return
-  from bert import optimization
   from bert.checks import model_checks
 
   names = [*model_checks.expected_shapes(config), *model_checks.HEAD_NAMES]
-  optimization.check_frozen(settings.freeze, names)
+  variable_groups.check_frozen(settings.freeze, names)
 
 
 def _check_packing(settings: RunSettings) -> None:

@@ -259,25 +259,46 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
     flags.DEFINE_enum(
       "lr_schedule",
       "original",
-      ["original", "continuous", "one_cycle"],
+      ["original", "continuous", "one_cycle", "product"],
       "original: the learning rate drops at the end of warm-up. continuous: it decays from its "
-      "peak. one_cycle: it rises and falls as half waves of the cosine.",
+      "peak. one_cycle: it rises and falls as half waves of the cosine. product: as in ELECTRA, "
+      "warm-up multiplies the decaying rate.",
+    )
+    flags.DEFINE_float(
+      "poly_power", 1.0, "Power of the decay: 1 is a line. --lr_schedule=one_cycle has none."
+    )
+    flags.DEFINE_integer(
+      "start_warmup_step",
+      0,
+      "Warm-up starts at this step. As in ALBERT, the learning rate is negative before it.",
     )
     flags.DEFINE_float(
       "layerwise_lr_decay",
       1.0,
       "The learning rate of each layer is that of the layer above it times this factor.",
     )
+    flags.DEFINE_integer(
+      "layerwise_lr_top_power",
+      0,
+      "The top layer's learning rate is --learning_rate times --layerwise_lr_decay to this power: "
+      "0, or 2 as in ELECTRA.",
+    )
     flags.DEFINE_float(
       "head_learning_rate",
       None,
-      "Peak learning rate of the variables outside bert/. Default: --learning_rate.",
+      "Peak learning rate of the variables outside the encoder. Default: --learning_rate.",
     )
     flags.DEFINE_list(
       "freeze",
       [],
       "What not to train: embeddings, encoder, layers:N (embeddings and the first N layers), or a "
       "regular expression on variable names. Several with commas.",
+    )
+    flags.DEFINE_bool(
+      "sum_loss",
+      False,
+      "Minimise the sum of the losses of a batch instead of their mean, as ELECTRA does in "
+      "fine-tuning. Gradients are clipped after that.",
     )
 
   with flag_group("Checkpoints and progress"):

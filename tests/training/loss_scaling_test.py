@@ -14,9 +14,10 @@ import tensorflow as tf
 from bert import run_pretraining
 from bert.checkpoints import finding, reading
 from bert.model import variables as vs
-from bert.optimization import create_optimizer, learning_rate_at
+from bert.optimization import create_optimizer
 from bert.training import loss_scaling
 from bert.training.estimator import Estimator, RunConfig, TrainingDivergedError
+from bert.training.learning_rates import learning_rate_at
 from bert.training.loss_scaling import GOOD_STEPS, SCALE, SKIPPED_STEPS, LossScale, after_step
 from tests.kit import several_devices, tiny_pretraining, toy_training
 from tests.kit.event_files import scalars_in

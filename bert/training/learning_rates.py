@@ -1,0 +1,80 @@
+"""The learning rate over time: warm-up, then a decay to 0."""
+
+import math
+
+import tensorflow as tf
+
+SCHEDULES = ("original", "continuous", "one_cycle", "product")
+_FIRST_OF_CYCLE = 1 / 25
+
+
+def learning_rate_at(
+  step,
+  init_lr: float,
+  num_train_steps: int,
+  num_warmup_steps: float | None,
+  schedule="original",
+  *,
+  poly_power: float = 1.0,
+  start_warmup_step: int = 0,
+) -> tf.Tensor:
+  """The learning rate of one step.
+
+  Args:
+    step: number `[]` or any shape; the number of steps finished before this one.
+    init_lr: peak rate.
+    num_train_steps: where the rate reaches 0, and stays.
+    num_warmup_steps: the rate grows linearly from 0 until here; 0 or None for no warm-up. It may
+      have a fraction, as in ELECTRA.
+    schedule: `original`: after warm-up the line from `init_lr` at step 0 to 0 at the end, so the
+      rate falls by `num_warmup_steps / num_train_steps` at once (google-research/bert PR #1374).
+      `continuous`: the line from `init_lr` at the end of the warm-up. `one_cycle`: half a wave of
+      the cosine up, from a 25th of `init_lr`, and another one down to 0 (arXiv:1708.07120, in the
+      form of PyTorch's OneCycleLR). `product`: the line of `original` times
+      `min(1, step / num_warmup_steps)`, so the rate never jumps (google-research/electra,
+      model/optimization.py).
+    poly_power: the decaying line to this power; `one_cycle` has none.
+    start_warmup_step: warm-up starts here. As in ALBERT, rates before it are negative with
+      `original` and `product`.
+
+  Returns:
+    float32, shape of `step`.
+
+  Raises:
+    ValueError: `schedule` is unknown.
+
+  Example:
+    >>> [round(float(learning_rate_at(s, 1.0, 10, 2)), 3) for s in (0, 1, 2, 9, 10, 11)]
+    [0.0, 0.5, 0.8, 0.1, 0.0, 0.0]
+    >>> [round(float(learning_rate_at(s, 1.0, 10, 2, "continuous")), 3) for s in (1, 2, 6, 10)]
+    [0.5, 1.0, 0.5, 0.0]
+    >>> [round(float(learning_rate_at(s, 1.0, 10, 4, "one_cycle")), 3) for s in (0, 2, 4, 7, 10)]
+    [0.04, 0.52, 1.0, 0.5, 0.0]
+    >>> [round(float(learning_rate_at(s, 1.0, 10, 2, "product")), 3) for s in (0, 1, 2, 9, 10)]
+    [0.0, 0.45, 0.8, 0.1, 0.0]
+  """
+  warmup, total = float(num_warmup_steps or 0), float(num_train_steps)
+  step = tf.cast(step, tf.float32)
+  position, since_start = tf.minimum(step, total), step - float(start_warmup_step)
+  if schedule == "one_cycle":
+    return init_lr * _one_cycle(position, total, warmup)
+  if schedule == "continuous":
+    share = (total - position) / max(total - warmup, 1.0)
+  elif schedule in SCHEDULES:
+    share = 1.0 - position / total
+  else:
+    raise ValueError(f"Unknown schedule {schedule!r}; known: {', '.join(SCHEDULES)}.")
+  decayed = init_lr * (share if poly_power == 1.0 else share**poly_power)
+  # No warm-up is no division: in TensorFlow 1 the minimum of 1 and 0/0 was 1, today it is NaN.
+  if not warmup:
+    return decayed
+  if schedule == "product":
+    return decayed * tf.minimum(1.0, since_start / warmup)
+  return tf.where(since_start < warmup, init_lr * (since_start / warmup), decayed)
+
+
+def _one_cycle(step, total: float, warmup: float):
+  """Share of the peak rate: float32, shape of `step`; see `learning_rate_at`."""
+  down = 0.5 * (1.0 + tf.cos(math.pi * (step - warmup) / max(total - warmup, 1.0)))
+  up = 0.5 * (1.0 - tf.cos(math.pi * step / max(warmup, 1.0)))
+  return tf.where(step < warmup, _FIRST_OF_CYCLE + (1.0 - _FIRST_OF_CYCLE) * up, down)
