@@ -1,5 +1,7 @@
 """BERT as graph functions: embeddings, transformer, pooler (arXiv:1810.04805).
 
+ELECTRA and ALBERT are the same functions: `bert/model/families.py` says what sets them apart.
+
 The functions have the original's names and signatures, ask for their variables by the original's
 names (`bert/model/variables.py`), and run eagerly or inside a `tf.function`, with batch and length
 unknown.
@@ -11,6 +13,7 @@ Letters in shapes, everywhere in this file:
   N = number of attention heads
   H = size of one head
   W = width, the hidden size; N * H in the encoder
+  E = width of the embeddings; W in BERT
 
 Mixed precision: with `dtype` bfloat16 or float16 the matrix products are computed in it, and what
 they read and write has that type. Variables, the residual stream and all arithmetic between
@@ -20,13 +23,15 @@ products (LayerNorm, softmax, activations) stay float32.
 import contextlib
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from bert.model import kernels
 from bert.model.configuration import RELEASED_SIZES, BertConfig
+from bert.model.embeddings import embedding_lookup, embedding_postprocessor
+from bert.model.families import LayerNames
 from bert.model.layers import (
   Projection,
   Rows,
@@ -51,7 +56,6 @@ from bert.model.layers import (
 )
 from bert.model.variables import (
   get_assignment_map_from_checkpoint,
-  get_variable,
   next_random_seed,
   variable_scope,
 )
@@ -111,6 +115,7 @@ class BertModel:
     position_ids=None,
     sequence_ids=None,
     first_positions=None,
+    embedding_scope: str | None = None,
   ):
     """Builds the model.
 
@@ -121,7 +126,7 @@ class BertModel:
       input_mask: int `[B, S]`, 1 for a piece, 0 for padding; ones by default.
       token_type_ids: int `[B, S]`, segment of each piece; zeros by default.
       use_one_hot_embeddings: look words up by a matrix product instead of a gather (for TPUs).
-      scope: prefix of all variable names; `bert` by default.
+      scope: prefix of all variable names; that of the config's family, `bert`, by default.
       dtype: of the matrix products: float32, bfloat16 or float16.
       skip_padding: compute only the tokens that `input_mask` marks. The outputs are 0 at padding,
         where the original has values that no head should read; all others are equal.
@@ -133,6 +138,8 @@ class BertModel:
         pieces see each other only if they have the same number.
       first_positions: int `[N]`, the first of the `B * S` positions of each such sequence. The
         pooled output has one vector for each of them.
+      embedding_scope: prefix of the embeddings' names; `scope` by default. ELECTRA's generator has
+        those of the discriminator.
 
     Raises:
       ValueError: the config or an input's rank is invalid, or arguments exclude each other.
@@ -156,18 +163,21 @@ class BertModel:
     rows = Unpadding(input_mask, row_multiple) if skip_padding else None
     self.is_compiled = is_training and config.hidden_size >= _MIN_WIDTH_TO_COMPILE
     blocks = kernels.compile_blocks(self.is_compiled) if is_training else kernels.portable_blocks()
-    with variable_scope(scope or "bert"), blocks:
-      with variable_scope("embeddings"):
-        # [B, S, W], [V, W]
+    family = config.family
+    scope = scope or family.scope
+    with blocks:
+      with variable_scope(f"{embedding_scope or scope}/embeddings"):
+        # [B, S, E], [V, E]
         embedding_output, self.embedding_table = embedding_lookup(
           input_ids=input_ids,
           vocab_size=config.vocab_size,
-          embedding_size=config.hidden_size,
+          embedding_size=config.embedding_width,
           initializer_range=config.initializer_range,
           word_embedding_name="word_embeddings",
           use_one_hot_embeddings=use_one_hot_embeddings,
         )
-        self.embedding_output = embedding_postprocessor(
+        self.word_embedding_output = embedding_output
+        self.embedding_output = embedding_postprocessor(  # [B, S, E]
           input_tensor=embedding_output,
           use_token_type=True,
           token_type_ids=token_type_ids,
@@ -180,39 +190,61 @@ class BertModel:
           dropout_prob=config.hidden_dropout_prob,
           position_ids=position_ids,
           rows=rows,
+          gather_segments=family.gathers_segments,
         )
 
-      with variable_scope("encoder"):
-        self.all_encoder_layers = transformer_model(
-          input_tensor=self.embedding_output,
-          attention_mask=mask_of_batch(input_mask, sequence_ids),
-          hidden_size=config.hidden_size,
-          num_hidden_layers=config.num_hidden_layers,
-          num_attention_heads=config.num_attention_heads,
-          intermediate_size=config.intermediate_size,
-          intermediate_act_fn=get_activation(config.hidden_act),
-          hidden_dropout_prob=config.hidden_dropout_prob,
-          attention_probs_dropout_prob=config.attention_probs_dropout_prob,
-          initializer_range=config.initializer_range,
-          do_return_all_layers=True,
-          dtype=dtype,
-          rows=rows,
-          only_first_token=only_pooled_output,
-        )
-      self.sequence_output = self.all_encoder_layers[-1]  # [B, S, W], or [B, 1, W]
-      self._has_sequence_output = not only_pooled_output
+      with variable_scope(scope):
+        embedding_output = self._projected_embeddings(config, rows, dtype)  # [B, S, W]
+        with variable_scope("encoder"):
+          self.all_encoder_layers = transformer_model(
+            input_tensor=embedding_output,
+            attention_mask=mask_of_batch(input_mask, sequence_ids),
+            hidden_size=config.hidden_size,
+            num_hidden_layers=config.num_hidden_layers,
+            num_attention_heads=config.num_attention_heads,
+            intermediate_size=config.intermediate_size,
+            intermediate_act_fn=get_activation(config.hidden_act),
+            hidden_dropout_prob=config.hidden_dropout_prob,
+            attention_probs_dropout_prob=config.attention_probs_dropout_prob,
+            initializer_range=config.initializer_range,
+            do_return_all_layers=True,
+            dtype=dtype,
+            rows=rows,
+            only_first_token=only_pooled_output,
+            layer_scopes=family.layer_scopes(config),
+            layer_names=family.layer,
+          )
+        self.sequence_output = self.all_encoder_layers[-1]  # [B, S, W], or [B, 1, W]
+        self._has_sequence_output = not only_pooled_output
 
-      # The first piece, [CLS], represents the whole sequence.
-      with variable_scope("pooler"):
+        # The first piece, [CLS], represents the whole sequence.
         first_token = self.sequence_output[:, 0, :]  # [B, W]
         if first_positions is not None:
           first_token = tf.gather(reshape_to_matrix(self.sequence_output), first_positions)
-        self.pooled_output = tf.tanh(
-          dense(first_token, config.hidden_size, "dense", config.initializer_range)
-        )
+        self.pooled_output = first_token
+        if family.has_pooler:
+          pooled = dense(first_token, config.hidden_size, "pooler/dense", config.initializer_range)
+          self.pooled_output = tf.tanh(pooled)
+
+  def _projected_embeddings(self, config, rows, dtype) -> tf.Tensor:
+    """float32 `[B, S, W]`: the embeddings, widened where they are narrower than the encoder."""
+    width, family = config.hidden_size, config.family
+    if config.embedding_width == width:
+      return self.embedding_output
+    rows = rows or Rows(*get_shape_list(self.embedding_output)[:2])
+    initializer_range = None if family.projection_is_glorot else config.initializer_range
+    matrix = rows.remove(reshape_to_matrix(self.embedding_output))
+    matrix = dense(matrix, width, family.projection, initializer_range, dtype=dtype)
+    projected = rows.restore(matrix)
+    if family.projects_embedding_output:
+      self.embedding_output = projected
+    return projected
 
   def get_pooled_output(self) -> tf.Tensor:
-    """float32 `[B, W]` or, of packed rows, `[N, W]`: one vector for each sequence."""
+    """float32 `[B, W]` or, of packed rows, `[N, W]`: one vector for each sequence.
+
+    In a family without a pooler it is the last layer's first vector.
+    """
     return self.pooled_output
 
   def get_sequence_output(self) -> tf.Tensor:
@@ -229,134 +261,20 @@ class BertModel:
     if not self._has_sequence_output:
       raise ValueError("The model was built with only_pooled_output: it has no sequence output.")
 
+  def get_word_embedding_output(self) -> tf.Tensor:
+    """float32 `[B, S, E]`: the word embeddings alone."""
+    return self.word_embedding_output
+
   def get_embedding_output(self) -> tf.Tensor:
-    """float32 `[B, S, W]`: the input of the first layer, after LayerNorm and dropout."""
+    """float32 `[B, S, W]`: the input of the first layer, after LayerNorm and dropout.
+
+    ALBERT's is `[B, S, E]`, before the projection to the encoder's width.
+    """
     return self.embedding_output
 
   def get_embedding_table(self) -> tf.Variable:
-    """float32 `[V, W]`: the word embeddings."""
+    """float32 `[V, E]`: the word embeddings."""
     return self.embedding_table
-
-
-# ---------------------------------------------------------------------------------------------
-# Embeddings.
-
-
-def embedding_lookup(
-  input_ids: tf.Tensor,
-  vocab_size: int,
-  embedding_size: int = 128,
-  initializer_range: float = 0.02,
-  word_embedding_name: str = "word_embeddings",
-  use_one_hot_embeddings: bool = False,
-):
-  """Looks up the embeddings of word pieces.
-
-  Args:
-    input_ids: int `[B, S]` or `[B, S, I]`, I inputs for each position.
-    vocab_size: V, rows of the table.
-    embedding_size: E, columns of the table.
-    initializer_range: standard deviation of the initial table.
-    word_embedding_name: name of the table.
-    use_one_hot_embeddings: by a matrix product instead of a gather.
-
-  Returns:
-    float32 `[B, S, E * I]`, and the table, float32 `[V, E]`.
-  """
-  if input_ids.shape.rank == 2:
-    input_ids = tf.expand_dims(input_ids, 2)
-  table = get_variable(
-    word_embedding_name, [vocab_size, embedding_size], create_initializer(initializer_range)
-  )
-  flat_ids = tf.reshape(input_ids, [-1])
-  if use_one_hot_embeddings:
-    output = tf.matmul(tf.one_hot(flat_ids, depth=vocab_size), table)
-  else:
-    # The variable itself, not a copy of its value, so that the gradient stays sparse.
-    output = tf.gather(table, flat_ids)
-  batch_size, seq_length, num_inputs = get_shape_list(input_ids)
-  return tf.reshape(output, [batch_size, seq_length, num_inputs * embedding_size]), table
-
-
-def embedding_postprocessor(
-  input_tensor: tf.Tensor,
-  use_token_type: bool = False,
-  token_type_ids: tf.Tensor | None = None,
-  token_type_vocab_size: int = 16,
-  token_type_embedding_name: str = "token_type_embeddings",
-  use_position_embeddings: bool = True,
-  position_embedding_name: str = "position_embeddings",
-  initializer_range: float = 0.02,
-  max_position_embeddings: int = 512,
-  dropout_prob: float = 0.1,
-  *,
-  position_ids: tf.Tensor | None = None,
-  rows: Rows | None = None,
-) -> tf.Tensor:
-  """Adds segment and position embeddings to word embeddings; applies LayerNorm and dropout.
-
-  Args:
-    input_tensor: float32 `[B, S, W]`.
-    use_token_type: whether to add segment embeddings.
-    token_type_ids: int `[B, S]`; an id past the table adds nothing, as in the original.
-    token_type_vocab_size: rows of the segment table.
-    token_type_embedding_name: its name.
-    use_position_embeddings: whether to add position embeddings.
-    position_embedding_name: name of their table.
-    initializer_range: standard deviation of initial weights.
-    max_position_embeddings: rows of the position table; the longest possible S.
-    dropout_prob: of the sum.
-    position_ids: int `[B, S]`, rows of the position table; the first S for every sequence by
-      default.
-    rows: the positions to normalise; all by default. Others become 0.
-
-  Returns:
-    float32 `[B, S, W]`.
-
-  Raises:
-    ValueError: `token_type_ids` are required and missing, or S is too long.
-    tf.errors.InvalidArgumentError: the same for an S known only at run time.
-  """
-  batch_size, seq_length, width = get_shape_list(input_tensor, expected_rank=3)
-  output = input_tensor
-
-  if use_token_type:
-    if token_type_ids is None:
-      raise ValueError("`token_type_ids` must be given if `use_token_type` is True.")
-    token_type_table = get_variable(
-      token_type_embedding_name,
-      [token_type_vocab_size, width],
-      create_initializer(initializer_range),
-    )
-    # A product with one-hot rows: faster than a gather from so small a table.
-    one_hot_ids = tf.one_hot(token_type_ids, depth=token_type_vocab_size)  # [B, S, types]
-    output += tf.matmul(one_hot_ids, token_type_table)
-
-  if use_position_embeddings:
-    position_table = get_variable(
-      position_embedding_name,
-      [max_position_embeddings, width],
-      create_initializer(initializer_range),
-    )
-    if position_ids is None:
-      _check_length(seq_length, max_position_embeddings)
-      output += position_table[:seq_length]  # [S, W] for every sequence
-    else:
-      output += kernels.gather_rows(tf.convert_to_tensor(position_table), position_ids)
-
-  rows = rows or Rows(batch_size, seq_length)
-  return rows.restore(layer_norm_and_dropout(rows.remove(output), dropout_prob))
-
-
-def _check_length(seq_length, max_position_embeddings: int) -> None:
-  message = (
-    f"The sequence is longer than the {max_position_embeddings} positions of the model "
-    f"(max_position_embeddings)."
-  )
-  if not isinstance(seq_length, int):
-    tf.debugging.assert_less_equal(seq_length, max_position_embeddings, message=message)
-  elif seq_length > max_position_embeddings:
-    raise ValueError(f"{message} It has {seq_length}.")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -472,6 +390,8 @@ def transformer_model(
   dtype: tf.DType = tf.float32,
   rows: Rows | None = None,
   only_first_token: bool = False,
+  layer_scopes: Sequence[str] | None = None,
+  layer_names: LayerNames | None = None,
 ):
   """The encoder of "Attention is all you need" (arXiv:1706.03762), LayerNorm after each sub-layer.
 
@@ -490,6 +410,9 @@ def transformer_model(
     dtype: of the matrix products.
     rows: the positions to compute; all by default. Outputs are 0 at the others.
     only_first_token: compute the last layer for the first token alone: `[B, 1, W]`.
+    layer_scopes: scope of each layer's variables; `layer_0`, `layer_1` ... by default. Layers with
+      the same scope share them.
+    layer_names: of the variables in a layer; BERT's by default.
 
   Returns:
     float32 `[B, S, W]` of the last layer, or a list with one for each layer.
@@ -515,15 +438,17 @@ def transformer_model(
     attention_probs_dropout_prob,
     initializer_range,
     dtype,
+    layer_names or LayerNames(),
   )
+  layer_scopes = layer_scopes or [f"layer_{layer}" for layer in range(num_hidden_layers)]
   rows = rows or Rows(batch_size, seq_length)
   # All layers work on a matrix, [B*S, W], or [M, W] without padding.
   matrix = rows.remove(reshape_to_matrix(input_tensor))
   x = Twice(matrix, tf.cast(matrix, dtype))
   outputs = []
-  for layer in range(num_hidden_layers):
-    with variable_scope(f"layer_{layer}"):
-      is_first_token = only_first_token and layer == num_hidden_layers - 1
+  for layer, layer_scope in enumerate(layer_scopes):
+    with variable_scope(layer_scope):
+      is_first_token = only_first_token and layer == len(layer_scopes) - 1
       x, rows = _transformer_layer(x, rows, attention_mask, settings, is_first_token)
     outputs.append((x.exact, rows))
   if do_return_all_layers:
@@ -541,6 +466,7 @@ class _LayerSettings(NamedTuple):
   attention_dropout_prob: float
   initializer_range: float
   dtype: tf.DType
+  names: LayerNames
 
 
 def _transformer_layer(
@@ -562,6 +488,7 @@ def _transformer_layer(
     z, `[M, W]`, and the rows it has.
   """
   heads, rate, dtype = settings.heads, settings.dropout_prob, settings.dtype
+  names = settings.names
   initializer_range = settings.initializer_range
   queries, query_rows = x, rows
   attention_blocks: contextlib.AbstractContextManager = contextlib.nullcontext()
@@ -573,28 +500,31 @@ def _transformer_layer(
     attention_mask = None if attention_mask is None else attention_mask[:, :1]
     attention_blocks = kernels.compile_blocks(False)  # too small to repay the compilation
 
-  with variable_scope("attention"):
-    with variable_scope("self"), attention_blocks:
-      attended = attention_layer(
-        from_tensor=queries.low,
-        to_tensor=x.low,
-        attention_mask=attention_mask,
-        num_attention_heads=heads,
-        size_per_head=x.low.shape[-1] // heads,
-        attention_probs_dropout_prob=settings.attention_dropout_prob,
-        initializer_range=initializer_range,
-        do_return_2d_tensor=True,
-        batch_size=rows.batch_size,
-        from_seq_length=query_rows.seq_length,
-        to_seq_length=rows.seq_length,
-        dtype=dtype,
-        rows=rows,
-      )
-    with variable_scope("output"):
-      y = dense_add_layer_norm(attended, queries.exact, rate, initializer_range, dtype)
-  with variable_scope("intermediate"):
-    size, act_fn = settings.intermediate_size, settings.intermediate_act_fn
-    inner = dense(y.low, size, "dense", initializer_range, act_fn, dtype, output_dtype=dtype)
-  with variable_scope("output"):
-    z = dense_add_layer_norm(inner, y.exact, rate, initializer_range, dtype)
+  with variable_scope(names.attention), attention_blocks:
+    attended = attention_layer(
+      from_tensor=queries.low,
+      to_tensor=x.low,
+      attention_mask=attention_mask,
+      num_attention_heads=heads,
+      size_per_head=x.low.shape[-1] // heads,
+      attention_probs_dropout_prob=settings.attention_dropout_prob,
+      initializer_range=initializer_range,
+      do_return_2d_tensor=True,
+      batch_size=rows.batch_size,
+      from_seq_length=query_rows.seq_length,
+      to_seq_length=rows.seq_length,
+      dtype=dtype,
+      rows=rows,
+    )
+  y = dense_add_layer_norm(
+    *(attended, queries.exact, rate, initializer_range, dtype),
+    *(names.attention_output, names.attention_norm),
+  )
+  size, act_fn = settings.intermediate_size, settings.intermediate_act_fn
+  inner = dense(
+    y.low, size, names.intermediate, initializer_range, act_fn, dtype, output_dtype=dtype
+  )
+  z = dense_add_layer_norm(
+    inner, y.exact, rate, initializer_range, dtype, names.output, names.output_norm
+  )
   return z, query_rows

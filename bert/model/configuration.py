@@ -12,6 +12,7 @@ from absl import logging
 
 from bert.checkpoints import transformers_config
 from bert.io import filesystem
+from bert.model import families
 
 # Values of `hidden_act`; linear and the last two mean no activation.
 ACTIVATION_NAMES = ("relu", "gelu", "gelu_erf", "tanh", "linear", "none", "")
@@ -34,13 +35,33 @@ _MINIATURES = {
 }
 RELEASED_SIZES = {**_MINIATURES, **_RELEASED_LARGE_SIZES}
 
+_ELECTRA_SIZES = {  # name: (layers, hidden size, width of the embeddings, generator_hidden_size)
+  # The released Small has a generator of its own size, which the code's default has not.
+  "electra_small": (12, 256, 128, 1.0),
+  "electra_base": (12, 768, 768, 1 / 3),
+  "electra_large": (24, 1024, 1024, 0.25),
+}
+_ALBERT_SIZES = {  # name: (layers, hidden size, heads, dropout of version 1)
+  "albert_base": (12, 768, 12, 0.1),
+  "albert_large": (24, 1024, 16, 0.1),
+  "albert_xlarge": (24, 2048, 16, 0.1),
+  "albert_xxlarge": (12, 4096, 64, 0.0),
+}
+
 # Above these a size is a typing error, reported before any memory is requested: BERT-Large has
 # 3.4e8 parameters, and 1e12 take 4 TB.
 _MAX_SIZE = 2**31 - 1
 _MAX_PARAMETERS = 10**12
 
+_SIZES = (
+  *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
+  *("max_position_embeddings", "type_vocab_size"),
+)
+_SIZES_OF_FAMILIES = ("embedding_size", "num_hidden_groups", "inner_group_num")
+
 # Extra keys of released configs that nothing reads; not worth a warning.
 _HARMLESS_KEYS = {
+  *("down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks"),  # ALBERT's
   "directionality",
   "pooler_fc_size",
   "pooler_num_attention_heads",
@@ -52,6 +73,9 @@ _HARMLESS_KEYS = {
 
 class BertConfig:
   """Sizes and rates of a BERT model; attributes are the keys of `bert_config.json`.
+
+  A model of another family has the keys of `bert/model/families.py` besides. `from_dict` makes its
+  config: `BertConfig.from_dict({"model_type": "electra", "vocab_size": 30522, ...})`.
 
   Attributes:
     vocab_size: number of word pieces.
@@ -66,6 +90,13 @@ class BertConfig:
     type_vocab_size: number of segment ids. 16 by default as in the original; 2 in released configs.
     initializer_range: standard deviation of the initial weights.
   """
+
+  # Of other families; a config has those of its own family (`families.Family.keys`).
+  embedding_size: int | None
+  num_hidden_groups: int
+  inner_group_num: int
+  generator_hidden_size: float
+  generator_layers: float
 
   def __init__(
     self,
@@ -98,13 +129,15 @@ class BertConfig:
     """A config from a dictionary. Unknown keys are kept as attributes, and named in a warning.
 
     Raises:
-      ValueError: a key would hide one of the methods.
+      ValueError: a key would hide one of the methods, or `model_type` is unknown.
     """
     config = cls(vocab_size=None)
     for key in json_object:
       if hasattr(cls, key):
         raise ValueError(f"{key!r} cannot be a key: BertConfig has a method of that name.")
-    unknown = sorted(set(json_object) - set(vars(config)) - _HARMLESS_KEYS)
+    family = families.family_of(json_object)
+    vars(config).update(family.keys)
+    unknown = sorted(set(json_object) - set(vars(config)) - _HARMLESS_KEYS - {"model_type"})
     if unknown:
       logging.warning(
         "BertConfig: unknown keys %s have no effect; known keys are %s.",
@@ -112,6 +145,9 @@ class BertConfig:
         ", ".join(vars(config)),
       )
     vars(config).update(json_object)
+    activation = config.hidden_act
+    if isinstance(activation, str):
+      config.hidden_act = family.activations.get(activation.lower(), activation)
     return config
 
   @classmethod
@@ -142,9 +178,16 @@ class BertConfig:
     Example:
       >>> BertConfig.from_name("uncased_L-2_H-128_A-2").intermediate_size
       512
+      >>> BertConfig.from_name("albert_base_v2").count_parameters()
+      11683584
     """
+    if name in _ELECTRA_SIZES:
+      return cls.from_dict(_electra(*_ELECTRA_SIZES[name]))
+    if name[:-3] in _ALBERT_SIZES and name[-3:] in ("_v1", "_v2"):
+      return cls.from_dict(_albert(*_ALBERT_SIZES[name[:-3]], version=name[-1]))
     if name not in RELEASED_SIZES:
-      raise ValueError(f"No released model is called {name!r}; known: {', '.join(RELEASED_SIZES)}.")
+      known = [*RELEASED_SIZES, *_ELECTRA_SIZES, *(f"{albert}_v2" for albert in _ALBERT_SIZES)]
+      raise ValueError(f"No released model is called {name!r}; known: {', '.join(known)}.")
     vocab_size, layers, width, heads = RELEASED_SIZES[name]
     return cls(
       vocab_size=vocab_size,
@@ -154,6 +197,30 @@ class BertConfig:
       intermediate_size=4 * width,
       type_vocab_size=2,
     )
+
+  @property
+  def family(self) -> families.Family:
+    """The family that the model belongs to."""
+    return families.family_of(vars(self))
+
+  @property
+  def embedding_width(self) -> int:
+    """E, the width of the embeddings: `embedding_size` if the family has it, else `hidden_size`."""
+    has_own = "embedding_size" in self.family.keys
+    return (self.embedding_size if has_own else None) or self.hidden_size
+
+  def generator_config(self) -> "BertConfig":
+    """The config of the generator beside an ELECTRA discriminator, whose config this is.
+
+    Its embeddings are the discriminator's; heads and feed-forward part follow from its width.
+    """
+    config = copy.deepcopy(self)
+    config.embedding_size = self.embedding_width
+    config.hidden_size = round(self.hidden_size * self.generator_hidden_size)
+    config.num_hidden_layers = round(self.num_hidden_layers * self.generator_layers)
+    config.num_attention_heads = max(1, config.hidden_size // 64)
+    config.intermediate_size = 4 * config.hidden_size
+    return config
 
   def to_dict(self) -> dict:
     """All attributes, copied."""
@@ -169,15 +236,10 @@ class BertConfig:
     Raises:
       ValueError: names the key, its value and what is needed.
     """
-    for key in (
-      "vocab_size",
-      "hidden_size",
-      "num_hidden_layers",
-      "num_attention_heads",
-      "intermediate_size",
-      "max_position_embeddings",
-      "type_vocab_size",
-    ):
+    own_sizes = {key: vars(self).get(key) for key in self.family.keys if key in _SIZES_OF_FAMILIES}
+    if self.family is families.ELECTRA and own_sizes["embedding_size"] is None:
+      del own_sizes["embedding_size"]  # that of `hidden_size`
+    for key in (*_SIZES, *own_sizes):
       value = getattr(self, key)
       if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{key} is {value!r:.60}; a whole number of at least 1 is needed.")
@@ -202,19 +264,54 @@ class BertConfig:
       raise ValueError(f"hidden_act is {self.hidden_act!r}; one of {known} is needed.")
 
   def count_parameters(self) -> int:
-    """Number of floats of the encoder with its pooler: everything under `bert/`.
+    """Number of floats of the encoder with its pooler: everything under `bert/`, or `electra/`.
 
     Example:
       >>> BertConfig.from_name("uncased_L-12_H-768_A-12").count_parameters()
       109482240
     """
-    width, inner = self.hidden_size, self.intermediate_size
-    tables = (self.vocab_size + self.type_vocab_size + self.max_position_embeddings) * width
-    layer_norm = 2 * width
-    attention = 4 * (width * width + width) + layer_norm
-    feed_forward = width * inner + inner + inner * width + width + layer_norm
-    pooler = width * width + width
-    return tables + layer_norm + self.num_hidden_layers * (attention + feed_forward) + pooler
+    width, inner, embedding_width = self.hidden_size, self.intermediate_size, self.embedding_width
+    rows = self.vocab_size + self.type_vocab_size + self.max_position_embeddings
+    embeddings = (rows + 2) * embedding_width  # 2: LayerNorm
+    if embedding_width != width:
+      embeddings += embedding_width * width + width
+    attention = 4 * (width * width + width) + 2 * width
+    feed_forward = width * inner + inner + inner * width + width + 2 * width
+    layers = self.family.count_own_layers(self)
+    pooler = width * width + width if self.family.has_pooler else 0
+    return embeddings + layers * (attention + feed_forward) + pooler
+
+
+def _electra(layers, width, embedding_size, generator_hidden_size) -> dict:
+  """The content of a configuration; ELECTRA's archives have none."""
+  return {
+    "model_type": "electra",
+    "vocab_size": 30522,
+    "embedding_size": embedding_size,
+    "hidden_size": width,
+    "num_hidden_layers": layers,
+    "num_attention_heads": width // 64,
+    "intermediate_size": 4 * width,
+    "type_vocab_size": 2,
+    "generator_hidden_size": generator_hidden_size,
+  }
+
+
+def _albert(layers, width, heads, dropout_prob, version) -> dict:
+  dropout_prob = dropout_prob if version == "1" else 0.0
+  return {
+    "vocab_size": 30000,
+    "embedding_size": 128,
+    "hidden_size": width,
+    "num_hidden_layers": layers,
+    "num_hidden_groups": 1,
+    "inner_group_num": 1,
+    "num_attention_heads": heads,
+    "intermediate_size": 4 * width,
+    "hidden_dropout_prob": dropout_prob,
+    "attention_probs_dropout_prob": dropout_prob,
+    "type_vocab_size": 2,
+  }
 
 
 def _read_object(path: str) -> dict:

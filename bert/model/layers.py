@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert.model import kernels
 from bert.model.variables import (
   get_variable,
+  glorot_uniform_initializer,
   next_random_seed,
   ones_initializer,
   truncated_normal_initializer,
@@ -287,7 +288,7 @@ def dense(
   input_tensor: tf.Tensor,
   units: int,
   name: str,
-  initializer_range: float = 0.02,
+  initializer_range: float | None = 0.02,
   activation=None,
   dtype: tf.DType = tf.float32,
   output_dtype: tf.DType = tf.float32,
@@ -298,7 +299,8 @@ def dense(
     input_tensor: float `[..., W]`.
     units: size of the output's last axis.
     name: scope of the variables.
-    initializer_range: standard deviation of the initial kernel.
+    initializer_range: standard deviation of the initial kernel; None for Glorot's uniform
+      distribution, the default of TensorFlow 1.
     activation: a function, or None.
     dtype: of the matrix product.
     output_dtype: of the result.
@@ -315,8 +317,11 @@ def dense(
 
 
 def _dense_variables(name, width, units, initializer_range):
+  initializer = glorot_uniform_initializer
+  if initializer_range is not None:
+    initializer = create_initializer(initializer_range)
   with variable_scope(name):
-    kernel = get_variable("kernel", [width, units], create_initializer(initializer_range))
+    kernel = get_variable("kernel", [width, units], initializer)
     bias = get_variable("bias", [units], zeros_initializer)
   return kernel, bias
 
@@ -334,6 +339,8 @@ def dense_add_layer_norm(
   dropout_prob: float,
   initializer_range: float = 0.02,
   dtype: tf.DType = tf.float32,
+  dense_name: str = "dense",
+  norm_name: str = "LayerNorm",
 ) -> Twice:
   """`LayerNorm(residual + Dropout(input kernel + bias))`: the end of both sub-layers of a layer.
 
@@ -343,13 +350,15 @@ def dense_add_layer_norm(
     dropout_prob: of the dropout.
     initializer_range: standard deviation of the initial kernel.
     dtype: of the matrix product, and of the one that reads the result.
+    dense_name: scope of kernel and bias.
+    norm_name: scope of the LayerNorm's variables.
 
   Returns:
     `[M, W]`, in float32 and in `dtype`.
   """
   width = residual.shape[-1]
-  kernel, bias = _dense_variables("dense", input_tensor.shape[-1], width, initializer_range)
-  beta, gamma = _layer_norm_variables("LayerNorm", width)
+  kernel, bias = _dense_variables(dense_name, input_tensor.shape[-1], width, initializer_range)
+  beta, gamma = _layer_norm_variables(norm_name, width)
   seed = next_random_seed() if dropout_prob else None
   output = product(input_tensor, kernel, dtype)
   return Twice(

@@ -20,6 +20,7 @@ The same context also provides the random bits of dropout: see `random_stream`.
 
 import collections
 import contextlib
+import math
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -216,6 +217,12 @@ def truncated_normal_initializer(stddev: float) -> Initializer:
     return tf.random.stateless_truncated_normal(shape, seed, stddev=stddev, dtype=dtype)
 
   return initializer
+
+
+def glorot_uniform_initializer(shape, dtype=tf.float32, seed=None):
+  """Uniform within `sqrt(6 / (inputs + outputs))`: TensorFlow 1's own choice for kernels."""
+  limit = math.sqrt(6.0 / (shape[0] + shape[-1]))
+  return tf.random.stateless_uniform(shape, seed, -limit, limit, dtype)
 
 
 # ---------------------------------------------------------------------------------------------

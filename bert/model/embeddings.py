@@ -1,0 +1,138 @@
+"""Word, segment and position embeddings; `modeling.py` has these functions, as in the original.
+
+Letters in shapes: B = batch size, S = sequence length, V = words, E = width of the embeddings.
+"""
+
+import tensorflow as tf
+
+from bert.model import kernels
+from bert.model.layers import (
+  Rows,
+  create_initializer,
+  get_shape_list,
+  layer_norm_and_dropout,
+)
+from bert.model.variables import get_variable
+
+
+def embedding_lookup(
+  input_ids: tf.Tensor,
+  vocab_size: int,
+  embedding_size: int = 128,
+  initializer_range: float = 0.02,
+  word_embedding_name: str = "word_embeddings",
+  use_one_hot_embeddings: bool = False,
+):
+  """Looks up the embeddings of word pieces.
+
+  Args:
+    input_ids: int `[B, S]` or `[B, S, I]`, I inputs for each position.
+    vocab_size: V, rows of the table.
+    embedding_size: E, columns of the table.
+    initializer_range: standard deviation of the initial table.
+    word_embedding_name: name of the table.
+    use_one_hot_embeddings: by a matrix product instead of a gather.
+
+  Returns:
+    float32 `[B, S, E * I]`, and the table, float32 `[V, E]`.
+  """
+  if input_ids.shape.rank == 2:
+    input_ids = tf.expand_dims(input_ids, 2)
+  table = get_variable(
+    word_embedding_name, [vocab_size, embedding_size], create_initializer(initializer_range)
+  )
+  flat_ids = tf.reshape(input_ids, [-1])
+  if use_one_hot_embeddings:
+    output = tf.matmul(tf.one_hot(flat_ids, depth=vocab_size), table)
+  else:
+    # The variable itself, not a copy of its value, so that the gradient stays sparse.
+    output = tf.gather(table, flat_ids)
+  batch_size, seq_length, num_inputs = get_shape_list(input_ids)
+  return tf.reshape(output, [batch_size, seq_length, num_inputs * embedding_size]), table
+
+
+def embedding_postprocessor(
+  input_tensor: tf.Tensor,
+  use_token_type: bool = False,
+  token_type_ids: tf.Tensor | None = None,
+  token_type_vocab_size: int = 16,
+  token_type_embedding_name: str = "token_type_embeddings",
+  use_position_embeddings: bool = True,
+  position_embedding_name: str = "position_embeddings",
+  initializer_range: float = 0.02,
+  max_position_embeddings: int = 512,
+  dropout_prob: float = 0.1,
+  *,
+  position_ids: tf.Tensor | None = None,
+  rows: Rows | None = None,
+  gather_segments: bool = False,
+) -> tf.Tensor:
+  """Adds segment and position embeddings to word embeddings; applies LayerNorm and dropout.
+
+  Args:
+    input_tensor: float32 `[B, S, W]`.
+    use_token_type: whether to add segment embeddings.
+    token_type_ids: int `[B, S]`; an id past the table adds nothing, as in the original.
+    token_type_vocab_size: rows of the segment table.
+    token_type_embedding_name: its name.
+    use_position_embeddings: whether to add position embeddings.
+    position_embedding_name: name of their table.
+    initializer_range: standard deviation of initial weights.
+    max_position_embeddings: rows of the position table; the longest possible S.
+    dropout_prob: of the sum.
+    position_ids: int `[B, S]`, rows of the position table; the first S for every sequence by
+      default.
+    rows: the positions to normalise; all by default. Others become 0.
+    gather_segments: look segments up by a gather, which has a sparse gradient; then an id past the
+      table is an error.
+
+  Returns:
+    float32 `[B, S, W]`.
+
+  Raises:
+    ValueError: `token_type_ids` are required and missing, or S is too long.
+    tf.errors.InvalidArgumentError: the same for an S known only at run time.
+  """
+  batch_size, seq_length, width = get_shape_list(input_tensor, expected_rank=3)
+  output = input_tensor
+
+  if use_token_type:
+    if token_type_ids is None:
+      raise ValueError("`token_type_ids` must be given if `use_token_type` is True.")
+    token_type_table = get_variable(
+      token_type_embedding_name,
+      [token_type_vocab_size, width],
+      create_initializer(initializer_range),
+    )
+    if gather_segments:
+      output += tf.gather(token_type_table, token_type_ids)  # [B, S, W]
+    else:
+      # A product with one-hot rows: faster than a gather from so small a table.
+      one_hot_ids = tf.one_hot(token_type_ids, depth=token_type_vocab_size)  # [B, S, types]
+      output += tf.matmul(one_hot_ids, token_type_table)
+
+  if use_position_embeddings:
+    position_table = get_variable(
+      position_embedding_name,
+      [max_position_embeddings, width],
+      create_initializer(initializer_range),
+    )
+    if position_ids is None:
+      _check_length(seq_length, max_position_embeddings)
+      output += position_table[:seq_length]  # [S, W] for every sequence
+    else:
+      output += kernels.gather_rows(tf.convert_to_tensor(position_table), position_ids)
+
+  rows = rows or Rows(batch_size, seq_length)
+  return rows.restore(layer_norm_and_dropout(rows.remove(output), dropout_prob))
+
+
+def _check_length(seq_length, max_position_embeddings: int) -> None:
+  message = (
+    f"The sequence is longer than the {max_position_embeddings} positions of the model "
+    f"(max_position_embeddings)."
+  )
+  if not isinstance(seq_length, int):
+    tf.debugging.assert_less_equal(seq_length, max_position_embeddings, message=message)
+  elif seq_length > max_position_embeddings:
+    raise ValueError(f"{message} It has {seq_length}.")

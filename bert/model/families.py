@@ -1,0 +1,162 @@
+"""What sets ELECTRA and ALBERT apart from BERT: all of it, in one table.
+
+Every family is `modeling.BertModel` with options. What differs lies in `Family`: names of
+variables, which are those of the family's own checkpoints, and the few places where another value
+is computed.
+
+| | BERT | ELECTRA (arXiv:2003.10555) | ALBERT (arXiv:1909.11942) |
+|---|---|---|---|
+| variables | `bert/...` | `electra/...` | `bert/...` |
+| width of embeddings | hidden size | `embedding_size`, projected | `embedding_size`, projected |
+| layers | each its own weights | each its own weights | groups of layers share weights |
+| gelu | tanh form | erf form | tanh form |
+| `pooled_output` | dense and tanh | the first vector itself | dense and tanh |
+
+No TensorFlow is needed here.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerNames:
+  """Where a layer's variables lie, below the layer's own scope.
+
+  Attributes:
+    attention: scope of query, key and value.
+    attention_output: dense layer after the attention.
+    attention_norm: LayerNorm after it.
+    intermediate: first dense layer of the feed-forward part.
+    output: its second dense layer.
+    output_norm: LayerNorm after it.
+  """
+
+  attention: str = "attention/self"
+  attention_output: str = "attention/output/dense"
+  attention_norm: str = "attention/output/LayerNorm"
+  intermediate: str = "intermediate/dense"
+  output: str = "output/dense"
+  output_norm: str = "output/LayerNorm"
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+  """What sets a family of models apart; the defaults are BERT's.
+
+  Attributes:
+    name: `model_type` in a configuration.
+    title: its name in messages.
+    scope: first part of all names of the encoder's variables.
+    keys: keys of a configuration that BERT does not have, with their values where a file has none.
+    projection: dense layer that widens embeddings to the hidden size, below `scope`.
+    projection_is_glorot: whether its kernel starts from Glorot's uniform distribution, TensorFlow
+      1's default, instead of the truncated normal of all other weights.
+    projects_embedding_output: whether `get_embedding_output` is projected.
+    shares_layers: whether layers share weights in groups (`num_hidden_groups`), each of
+      `inner_group_num` blocks.
+    gathers_segments: look segments up by a gather. Its gradient is sparse, and the norm for
+      clipping counts repeated rows separately.
+    layer: names of a layer's variables.
+    has_pooler: whether a dense layer and tanh follow the first vector.
+    activations: activations that the family means by other names than BERT.
+  """
+
+  name: str
+  title: str
+  scope: str = "bert"
+  keys: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  projection: str | None = None
+  projection_is_glorot: bool = False
+  projects_embedding_output: bool = True
+  shares_layers: bool = False
+  gathers_segments: bool = False
+  layer: LayerNames = dataclasses.field(default_factory=LayerNames)
+  has_pooler: bool = True
+  activations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+  def layer_scopes(self, config) -> list[str]:
+    """Scope of the variables of each layer below `<scope>/encoder`, in order of computation.
+
+    Args:
+      config: a `BertConfig` of this family.
+
+    Example:
+      >>> import types
+      >>> sizes = dict(num_hidden_layers=4, num_hidden_groups=2, inner_group_num=1)
+      >>> ALBERT.layer_scopes(types.SimpleNamespace(**sizes))[1:3]
+      ['transformer/group_0/inner_group_0', 'transformer/group_1/inner_group_0']
+    """
+    layers = range(config.num_hidden_layers)
+    if not self.shares_layers:
+      return [f"layer_{layer}" for layer in layers]
+    # In floating point, as the original: with 22 layers in 22 groups this is no integer division.
+    groups = [int(layer / len(layers) * config.num_hidden_groups) for layer in layers]
+    inner_groups = range(config.inner_group_num)
+    return [f"transformer/group_{g}/inner_group_{i}" for g in groups for i in inner_groups]
+
+  def count_own_layers(self, config) -> int:
+    """Number of layers with weights of their own."""
+    if not self.shares_layers:
+      return config.num_hidden_layers
+    return min(config.num_hidden_groups, config.num_hidden_layers) * config.inner_group_num
+
+
+BERT = Family("bert", "BERT")
+
+ELECTRA = Family(
+  "electra",
+  "ELECTRA",
+  scope="electra",
+  # Sizes of the generator as shares of the discriminator's, which pre-training alone reads. No
+  # `embedding_size` means that of `hidden_size`, as in Base and Large.
+  keys={"embedding_size": None, "generator_hidden_size": 0.25, "generator_layers": 1.0},
+  projection="embeddings_project",
+  projection_is_glorot=True,
+  has_pooler=False,
+  activations={"gelu": "gelu_erf"},
+)
+
+ALBERT = Family(
+  "albert",
+  "ALBERT",
+  keys={"embedding_size": 128, "num_hidden_groups": 1, "inner_group_num": 1},
+  projection="encoder/embedding_hidden_mapping_in",
+  projects_embedding_output=False,
+  shares_layers=True,
+  gathers_segments=True,
+  layer=LayerNames(
+    attention="attention_1/self",
+    attention_output="attention_1/output/dense",
+    attention_norm="LayerNorm",
+    intermediate="ffn_1/intermediate/dense",
+    output="ffn_1/intermediate/output/dense",
+    output_norm="LayerNorm_1",
+  ),
+)
+
+FAMILIES = {family.name: family for family in (BERT, ELECTRA, ALBERT)}
+
+# A configuration with one of these keys and no `model_type` is ALBERT's: its files say no more.
+_KEYS_OF_ALBERT = ("num_hidden_groups", "inner_group_num")
+
+
+def family_of(content: Mapping[str, Any]) -> Family:
+  """The family that a configuration belongs to.
+
+  Args:
+    content: of a configuration file, or a `BertConfig`'s attributes.
+
+  Raises:
+    ValueError: `model_type` is unknown.
+
+  Example:
+    >>> family_of({"num_hidden_groups": 1}).name, family_of({"hidden_size": 8}).name
+    ('albert', 'bert')
+  """
+  default = "albert" if any(key in content for key in _KEYS_OF_ALBERT) else "bert"
+  name = content.get("model_type", default)
+  if not isinstance(name, str) or name not in FAMILIES:
+    raise ValueError(f"model_type is {name!r:.60}; known: {', '.join(FAMILIES)}.")
+  return FAMILIES[name]

@@ -1,0 +1,52 @@
+"""Tiny models of other families, and the names of a model's variables."""
+
+import json
+
+import tensorflow as tf
+
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertConfig, BertModel
+
+
+def electra_config(golden_dir) -> BertConfig:
+  """The discriminator of the recorded ELECTRA; its `generator_config` is the generator."""
+  content = json.loads((golden_dir / "electra" / "configs.json").read_text())
+  hparams = content["pretraining_hparams"]
+  return BertConfig.from_dict(
+    {
+      **content["discriminator"],
+      "model_type": "electra",
+      "embedding_size": content["embedding_size"],
+      "generator_hidden_size": hparams["generator_hidden_size"],
+      "generator_layers": hparams["generator_layers"],
+    }
+  )
+
+
+def load_variables(store: VariableStore, prefix) -> None:
+  """Sets every variable of a store to its value in a checkpoint."""
+  reader = tf.train.load_checkpoint(str(prefix))
+  for name, variable in store.variables.items():
+    variable.assign(reader.get_tensor(name))
+
+
+class _ShapesOnly(VariableStore):
+  """Gives zeros for variables, which take no memory while a graph is traced."""
+
+  def get_variable(self, name, shape, initializer, dtype, trainable):
+    del initializer, trainable
+    self.variables.setdefault(name, list(shape))
+    return tf.zeros(shape, dtype)
+
+
+def shapes_of(config: BertConfig) -> dict[str, list[int]]:
+  """Name -> shape of a model's variables, in order of creation; none of them is made."""
+  store = _ShapesOnly()
+
+  @tf.function(autograph=False)
+  def build():
+    with use_store(store):
+      BertModel(config, False, tf.zeros([1, 2], tf.int32))
+
+  build.get_concrete_function()
+  return store.variables

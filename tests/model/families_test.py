@@ -1,0 +1,202 @@
+"""ELECTRA and ALBERT against what their originals computed.
+
+Alone: python -m pytest tests/model/families_test.py
+"""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert.model import families
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertConfig, BertModel
+from tests.kit.families import electra_config, load_variables, shapes_of
+
+# Row 2 of batch 2 hides every position from every other: 1e-3 of each score is lost in float32.
+NOISY_ROW, NOISE = 2, 3e-4
+
+
+def outputs_of(config, inputs, **options):
+  model = BertModel(config, False, *inputs, **options)
+  return {
+    "word_embedding_output": model.get_word_embedding_output(),
+    "embedding_output": model.get_embedding_output(),
+    "all_encoder_layers": tf.stack(model.get_all_encoder_layers()),
+    "sequence_output": model.get_sequence_output(),
+    "pooled_output": model.get_pooled_output(),
+  }
+
+
+def assert_close(actual, expected, name, atol=1e-5):
+  np.testing.assert_allclose(actual, expected, rtol=0, atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize("letter", ["A", "B", "C"])
+def test_albert_forward_equals_the_original(golden_dir, letter):
+  folder = golden_dir / "albert"
+  golden = np.load(folder / f"forward_{letter}.npz")
+  config = BertConfig.from_json_file(folder / f"config_{letter}.json")
+  assert config.family is families.ALBERT
+  with use_store(VariableStore()) as store:
+    for batch in ("b0", "b1", "b2"):
+      names = ("input_ids", "input_mask", "segment_ids")
+      inputs = [golden[f"{batch}_in_{name}"] for name in names]
+      BertModel(config, False, *inputs)
+      load_variables(store, folder / f"model_{letter}.ckpt")
+      for name, value in outputs_of(config, inputs).items():
+        value, expected = np.array(value), golden[f"{batch}_{name}"]
+        if batch == "b2":
+          rows = value.shape.index(len(inputs[0]))
+          noisy = [np.take(array, [NOISY_ROW], rows) for array in (value, expected)]
+          assert_close(*noisy, f"{batch} {name}, noisy row", NOISE)
+          value, expected = (np.delete(array, NOISY_ROW, rows) for array in (value, expected))
+        assert_close(value, expected, f"{batch} {name}")
+    outputs = outputs_of(config, inputs[:1])
+    prefix = "b2_no_mask_no_segments_"
+    names = [name.removeprefix(prefix) for name in golden.files if name.startswith(prefix)]
+    assert names
+    for name in names:
+      assert_close(outputs[name], golden[prefix + name], name)
+
+
+@pytest.mark.parametrize("batch", ["b0", "b3"])
+def test_electra_encoders_equal_the_original(golden_dir, batch):
+  folder = golden_dir / "electra"
+  golden = np.load(folder / "forward.npz")
+  config = electra_config(golden_dir)
+  assert config.hidden_act == "gelu_erf"
+  mask, segments = golden[f"{batch}_in_input_mask"], golden[f"{batch}_in_segment_ids"]
+
+  def forward():
+    generator = outputs_of(
+      config.generator_config(),
+      (golden[f"{batch}_masked_input_ids"], mask, segments),
+      scope="generator",
+      embedding_scope="electra",
+    )
+    discriminator = outputs_of(config, (golden[f"{batch}_fake_input_ids"], mask, segments))
+    return {"generator": generator, "discriminator": discriminator}
+
+  with use_store(VariableStore()) as store:
+    forward()
+    load_variables(store, folder / "model.ckpt")
+    for model, outputs in forward().items():
+      for name in ("embedding_output", "all_encoder_layers", "pooled_output"):
+        assert_close(outputs[name], golden[f"{batch}_{model}_{name}"], f"{model} {name}")
+
+
+@pytest.mark.parametrize("size", ["small", "base", "large"])
+def test_electra_variables_are_the_original_s(golden_dir, size):
+  with gzip.open(golden_dir / "electra" / "variables.json.gz", "rt") as stream:
+    expected = json.load(stream)[f"finetuning mrpc {size}"]["variables"]
+  expected = {name: shape for name, shape in expected if name.startswith("electra/")}
+  config = BertConfig.from_name(f"electra_{size}")
+  found = shapes_of(config)
+  assert found == expected
+  assert config.count_parameters() == sum(int(np.prod(shape)) for shape in expected.values())
+
+
+@pytest.mark.parametrize("letter", ["A", "B", "C"])
+def test_albert_variables_are_the_original_s(golden_dir, letter):
+  folder = golden_dir / "albert"
+  config = BertConfig.from_json_file(folder / f"config_{letter}.json")
+  variables = json.loads((folder / "variables.json").read_text())[f"pretraining_{letter}"]
+  expected = {name: shape for name, shape in variables if name.startswith("bert/")}
+  assert shapes_of(config) == expected
+  assert config.count_parameters() == sum(int(np.prod(shape)) for shape in expected.values())
+
+
+# ---------------------------------------------------------------------------------------------
+# Fast paths and configurations.
+
+TINY = {
+  **dict(vocab_size=50, hidden_size=16, num_attention_heads=2, intermediate_size=24),
+  **dict(num_hidden_layers=3, max_position_embeddings=16, type_vocab_size=2, embedding_size=8),
+}
+KEYS = {"electra": {"model_type": "electra"}, "albert": {"num_hidden_groups": 2}}
+
+
+@pytest.mark.parametrize("family", list(KEYS))
+def test_fast_paths_change_no_value(family):
+  config = BertConfig.from_dict({**TINY, **KEYS[family], "initializer_range": 0.2})
+  ids = np.random.RandomState(1).randint(0, 50, [3, 8])
+  mask = np.arange(8) < np.array([[8], [5], [2]])
+  inputs = ids, mask.astype(np.int32), ids % 2
+  with use_store(VariableStore()):
+    plain = outputs_of(config, inputs)
+    unpadded = outputs_of(config, inputs, skip_padding=True, row_multiple=4)
+    assert_close(unpadded["pooled_output"], plain["pooled_output"], "pooled, unpadded")
+    expected = np.where(mask[..., None], plain["sequence_output"], 0)
+    assert_close(unpadded["sequence_output"], expected, "sequence, unpadded")
+    first = BertModel(config, False, *inputs, only_pooled_output=True)
+    assert_close(first.get_pooled_output(), plain["pooled_output"], "first token alone")
+    # Two sequences in one row, against each of them in a row of its own.
+    packed_ids = np.concatenate([ids[1, :5], ids[2, :2]])[None]
+    packed = BertModel(
+      *(config, False, packed_ids, np.ones_like(packed_ids), packed_ids % 2),
+      position_ids=np.array([[0, 1, 2, 3, 4, 0, 1]]),
+      sequence_ids=np.array([[0, 0, 0, 0, 0, 1, 1]]),
+      first_positions=np.array([0, 5]),
+    )
+    assert_close(packed.get_pooled_output(), plain["pooled_output"][1:], "packed")
+    low = BertModel(config, False, *inputs, dtype=tf.bfloat16)
+    assert_close(low.get_pooled_output(), plain["pooled_output"], "bfloat16", atol=0.1)
+
+
+def test_shared_layers_get_the_sum_of_their_gradients():
+  # In the original TensorFlow adds the gradients of all uses of a variable; so it must here.
+  config = BertConfig.from_dict({**TINY, "num_hidden_groups": 1, "initializer_range": 0.5})
+  ids = np.random.RandomState(1).randint(0, 50, [2, 4])
+  with use_store(VariableStore()) as store:
+
+    def loss():
+      return tf.reduce_sum(BertModel(config, True, ids).get_sequence_output()[:, 1] ** 3)
+
+    config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
+    loss()
+    name = "bert/encoder/transformer/group_0/inner_group_0/ffn_1/intermediate/dense/bias"
+    bias = store.variables[name]
+    with tf.GradientTape() as tape:
+      value = loss()
+    gradient = tape.gradient(value, bias)[0].numpy()
+    step = 1e-2
+    sides = []
+    for sign in (1, -1):
+      bias.assign(tf.one_hot(0, 24) * sign * step)
+      sides.append(float(loss()))
+    np.testing.assert_allclose(gradient, (sides[0] - sides[1]) / (2 * step), rtol=2e-2)
+
+
+def test_parameters_of_the_published_sizes():
+  assert BertConfig.from_name("albert_base_v2").count_parameters() == 11_683_584
+  # The table of google-research/albert: 12M, 18M, 60M, 235M (arXiv:1909.11942, table 1).
+  counts = [
+    BertConfig.from_name(f"albert_{size}_v2").count_parameters()
+    for size in ("base", "large", "xlarge", "xxlarge")
+  ]
+  assert [round(count / 1e6) for count in counts] == [12, 18, 59, 223]
+
+
+@pytest.mark.parametrize(
+  ("content", "message"),
+  [
+    ({"model_type": "deberta"}, "model_type is 'deberta'; known: bert, electra, albert."),
+    ({"model_type": 3}, "model_type is 3"),
+    ({"num_hidden_groups": 0}, "num_hidden_groups is 0; a whole number of at least 1"),
+    ({"num_hidden_groups": 1, "embedding_size": "8"}, "embedding_size is '8'"),
+    ({"model_type": "electra", "embedding_size": -1}, "embedding_size is -1"),
+    ({"num_hidden_groups": 1, "inner_group_num": None}, "inner_group_num is None"),
+  ],
+)
+def test_impossible_configurations_are_named(content, message):
+  with pytest.raises(ValueError, match=message):
+    BertConfig.from_dict({**TINY, **content}).validate()
+
+
+def test_a_stray_key_does_not_change_bert():
+  config = BertConfig.from_dict({**TINY, "embedding_size": 8})
+  assert config.family is families.BERT
+  assert config.embedding_width == config.hidden_size
