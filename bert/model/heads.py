@@ -6,7 +6,7 @@ each sequence, V = vocabulary size, C = number of labels.
 
 import tensorflow as tf
 
-from bert.model import kernels
+from bert.model import families, kernels
 from bert.model.configuration import BertConfig
 from bert.model.layers import (
   create_initializer,
@@ -54,13 +54,13 @@ def get_masked_lm_output(
   Args:
     bert_config: sizes of the model.
     input_tensor: float32 `[B, S, W]`, the last layer.
-    output_weights: float32 `[V, W]`: the word embeddings serve as output weights too.
+    output_weights: float32 `[V, E]`: the word embeddings serve as output weights too.
     positions: int `[B, P]`, where words are masked.
     label_ids: int `[B, P]`, the original words.
     label_weights: float32 `[B, P]`, 1 for a masked word, 0 for padding.
     dtype: of the matrix products.
     compiled: whether to compile the loss, which is faster in training.
-    parts: of the batch, over which gradients are accumulated; see `_divisor`.
+    parts: of the batch, over which gradients are accumulated; see `loss_divisor`.
 
   Returns:
     `(loss, per_example_loss, log_probs)`: float32 `[]`, `[B * P]`, `[B * P, V]`. The loss is the
@@ -72,7 +72,7 @@ def get_masked_lm_output(
   label_weights = tf.reshape(label_weights, [-1])
   with kernels.compile_blocks(compiled):
     per_example_loss = kernels.cross_entropy(scores, bias, label_ids)
-  weight = _divisor(label_weights, tf.shape(positions)[0], parts)
+  weight = loss_divisor(label_weights, tf.shape(positions)[0], parts)
   # 1e-5 keeps a batch without any masked word from dividing by zero.
   loss = tf.reduce_sum(label_weights * per_example_loss) / (weight + 1e-5)
   return loss, per_example_loss, tf.nn.log_softmax(tf.cast(scores, tf.float32) + bias)
@@ -91,21 +91,22 @@ def masked_lm_logits(
 
 def _masked_lm_scores(bert_config, input_tensor, output_weights, dtype):
   """`([M, V] of type dtype, float32 [V])`: the scores of words without their bias, and the bias."""
-  with variable_scope("cls"), variable_scope("predictions"):
-    # One more non-linear layer, used in pre-training only.
-    with variable_scope("transform"):
-      input_tensor = dense(
-        input_tensor,
-        bert_config.hidden_size,
-        "dense",
-        bert_config.initializer_range,
-        get_activation(bert_config.hidden_act),
-        dtype,
-      )
-      input_tensor = layer_norm(input_tensor)
+  family = bert_config.family
+  # One more non-linear layer, used in pre-training only.
+  with variable_scope(family.masked_lm_transform):
+    input_tensor = dense(
+      input_tensor,
+      bert_config.embedding_width,
+      "dense",
+      bert_config.initializer_range,
+      get_activation(bert_config.hidden_act),
+      dtype,
+    )
+    input_tensor = layer_norm(input_tensor)
+  with variable_scope(family.masked_lm):
     output_bias = get_variable("output_bias", [bert_config.vocab_size], zeros_initializer)
-    scores = product(input_tensor, output_weights, dtype, transpose_b=True)
-    return scores, tf.convert_to_tensor(output_bias)
+  scores = product(input_tensor, output_weights, dtype, transpose_b=True)
+  return scores, tf.convert_to_tensor(output_bias)
 
 
 def get_next_sentence_output(bert_config: BertConfig, input_tensor: tf.Tensor, labels: tf.Tensor):
@@ -132,8 +133,31 @@ def get_next_sentence_output(bert_config: BertConfig, input_tensor: tf.Tensor, l
 PROBLEM_TYPES = ("classification", "regression", "multi_label")
 
 
+# What the tasks of ELECTRA are called in the names of its variables, where GLUE has other names.
+_ELECTRA_TASKS = {"sst-2": "sst", "sst2": "sst", "sts-b": "sts", "stsb": "sts"}
+
+
+def task_scope(bert_config: BertConfig, task_name: str | None) -> str | None:
+  """The scope of a head's variables; None for BERT and ALBERT, whose heads have none.
+
+  Example:
+    >>> electra = BertConfig.from_dict({"model_type": "electra", "vocab_size": 9})
+    >>> task_scope(electra, "SST-2"), task_scope(BertConfig(9), "SST-2")
+    ('task_specific/sst', None)
+  """
+  if bert_config.family is not families.ELECTRA:
+    return None
+  name = (task_name or "task").lower()
+  return f"task_specific/{_ELECTRA_TASKS.get(name, name)}"
+
+
 def get_classifier_logits(
-  pooled_output: tf.Tensor, num_labels: int, is_training: bool, dropout_prob: float = 0.1
+  pooled_output: tf.Tensor,
+  num_labels: int,
+  is_training: bool,
+  dropout_prob: float = 0.1,
+  *,
+  scope: str | None = None,
 ) -> tf.Tensor:
   """Scores of the labels, variables `output_weights` and `output_bias` without a scope.
 
@@ -142,13 +166,15 @@ def get_classifier_logits(
     num_labels: C; 1 for regression.
     is_training: whether to drop out.
     dropout_prob: of the pooled output, in training only.
+    scope: of `task_scope`. With one, variables are `<scope>/dense/{kernel,bias}`, and the kernel
+      starts as Glorot's.
 
   Returns:
     float32 `[B, C]`.
   """
   if is_training:
     pooled_output = dropout(pooled_output, dropout_prob)
-  return _linear(pooled_output, num_labels, 0.02)
+  return _labels(pooled_output, num_labels, scope)
 
 
 def get_classifier_loss(logits: tf.Tensor, labels: tf.Tensor, problem_type: str):
@@ -237,7 +263,12 @@ def get_span_loss(
 
 
 def get_token_logits(
-  sequence_output: tf.Tensor, num_labels: int, is_training: bool, dropout_prob: float = 0.1
+  sequence_output: tf.Tensor,
+  num_labels: int,
+  is_training: bool,
+  dropout_prob: float = 0.1,
+  *,
+  scope: str | None = None,
 ) -> tf.Tensor:
   """Scores of the labels of each token; variables as in `get_classifier_logits`.
 
@@ -245,15 +276,16 @@ def get_token_logits(
     sequence_output: float32 `[B, S, W]`, the last layer.
     num_labels: C.
     is_training: whether to drop out.
-    dropout_prob: of the last layer, in training only.
+    dropout_prob: of the last layer, in training only; ELECTRA's head has none.
+    scope: see there.
 
   Returns:
     float32 `[B, S, C]`.
   """
   batch_size, seq_length, width = get_shape_list(sequence_output, expected_rank=3)
-  if is_training:
+  if is_training and not scope:
     sequence_output = dropout(sequence_output, dropout_prob)
-  logits = _linear(tf.reshape(sequence_output, [-1, width]), num_labels, 0.02)  # [B*S, C]
+  logits = _labels(tf.reshape(sequence_output, [-1, width]), num_labels, scope)  # [B*S, C]
   return tf.reshape(logits, [batch_size, seq_length, num_labels])
 
 
@@ -265,7 +297,7 @@ def get_token_loss(
   Args:
     logits: float32 `[B, S, C]`.
     labels: int `[B, S]`; negative for a token without a label, which has weight 0.
-    parts: of the batch, over which gradients are accumulated; see `_divisor`.
+    parts: of the batch, over which gradients are accumulated; see `loss_divisor`.
 
   Returns:
     `(loss, per_token_loss)`: float32 `[]`, the mean over the tokens with a label, and `[B, S]`, 0
@@ -276,7 +308,7 @@ def get_token_loss(
     tf.maximum(labels, 0), logits
   )
   # A batch without any label has the loss 0.
-  weight = _divisor(weights, tf.shape(labels)[0], parts)
+  weight = loss_divisor(weights, tf.shape(labels)[0], parts)
   return tf.math.divide_no_nan(tf.reduce_sum(per_token_loss), weight), per_token_loss
 
 
@@ -317,7 +349,7 @@ def replica_mean(tensor: tf.Tensor) -> tf.Tensor:
   return context.all_reduce(tf.distribute.ReduceOp.MEAN, tensor)
 
 
-def _divisor(weights: tf.Tensor, num_examples: tf.Tensor, parts: int) -> tf.Tensor:
+def loss_divisor(weights: tf.Tensor, num_examples: tf.Tensor, parts: int) -> tf.Tensor:
   """The divisor of the sum of weighted losses: float32 `[]`.
 
   Each replica computes the loss of its share of the batch, and the mean over replicas, weighted by
@@ -333,6 +365,14 @@ def _divisor(weights: tf.Tensor, num_examples: tf.Tensor, parts: int) -> tf.Tens
   num_examples = tf.cast(num_examples, tf.float32)
   means = replica_mean(tf.stack([weight, num_examples]))
   return means[0] * tf.math.divide_no_nan(num_examples, means[1])
+
+
+def _labels(input_tensor, num_labels, scope):
+  """float32 `[M, W]` to `[M, num_labels]`; see `get_classifier_logits` for `scope`."""
+  if not scope:
+    return _linear(input_tensor, num_labels, 0.02)
+  with variable_scope(scope):
+    return dense(input_tensor, num_labels, "dense", initializer_range=None)
 
 
 def _linear(input_tensor, num_outputs, initializer_range):

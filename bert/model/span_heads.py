@@ -105,25 +105,17 @@ def get_electra_spans(
   def hide(logits):
     return logits + (penalty[:, tf.newaxis] if logits.shape.rank == 3 else penalty)
 
+  def ends(start_vectors):
+    return hide(_score(gelu_erf(score_ends(start_vectors)), "dense_1"))
+
   with variable_scope(scope):
     start_logits = hide(_score(sequence_output, "dense"))
-    score_ends = None
-    end_logits, beam = None, None
     if options.joint_prediction:
       score_ends = _EndScorer(sequence_output, "qa_hidden", _QA_HIDDEN, starts_come_first=True)
-
-      def ends(start_vectors):
-        return hide(_score(gelu_erf(score_ends(start_vectors)), "dense_1"))
-
-      end_logits, beam = _ends(
-        sequence_output,
-        start_logits,
-        ends,
-        start_positions,
-        (options.beam_size, options.beam_size) if with_beam else None,
-      )
+      sizes = (options.beam_size, options.beam_size) if with_beam else None
+      end_logits, beam = _ends(sequence_output, start_logits, ends, start_positions, sizes)
     else:
-      end_logits = hide(_score(sequence_output, "dense_1"))
+      end_logits, beam = hide(_score(sequence_output, "dense_1")), None
     null_logit = None
     if options.answerable_classifier:
       vector = sequence_output[:, 0]  # [B, W]
@@ -248,9 +240,7 @@ def _ends(
     end_logits = ends(vectors)[:, 0]  # [B, S]
   if beam is not None:
     length = tf.shape(start_logits)[1]
-    starts, start_index = tf.nn.top_k(
-      tf.nn.log_softmax(start_logits), tf.minimum(beam[0], length)
-    )
+    starts, start_index = tf.nn.top_k(tf.nn.log_softmax(start_logits), tf.minimum(beam[0], length))
     log_probs = tf.nn.log_softmax(ends(tf.gather(sequence_output, start_index, batch_dims=1)))
     spans = Beam(starts, start_index, *tf.nn.top_k(log_probs, tf.minimum(beam[1], length)))
   return end_logits, spans

@@ -1,7 +1,9 @@
 """Tiny models of other families, and the names of a model's variables."""
 
 import json
+import zlib
 
+import numpy as np
 import tensorflow as tf
 
 from bert.model.variables import VariableStore, use_store
@@ -50,3 +52,11 @@ def shapes_of(config: BertConfig) -> dict[str, list[int]]:
 
   build.get_concrete_function()
   return store.variables
+
+
+def recorded_weight(name: str, shape) -> np.ndarray:
+  """The value of a head's variable where the golden files of ELECTRA have a rule, not a record."""
+  value = np.random.RandomState(zlib.crc32(name.encode()) & 0x7FFFFFFF).randn(*shape)
+  if name.endswith("bias"):
+    return (0.1 * value).astype(np.float32)
+  return (1.2 * value / np.sqrt(shape[0])).astype(np.float32)
