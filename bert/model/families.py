@@ -60,6 +60,9 @@ class Family:
       clipping counts repeated rows separately.
     layer: names of a layer's variables.
     has_pooler: whether a dense layer and tanh follow the first vector.
+    masked_lm: scope of the bias of the head for masked words.
+    masked_lm_transform: scope of its dense layer and LayerNorm.
+    epsilon_of_words: added to the number of masked words by which their loss is divided.
     activations: activations that the family means by other names than BERT.
   """
 
@@ -74,6 +77,9 @@ class Family:
   gathers_segments: bool = False
   layer: LayerNames = dataclasses.field(default_factory=LayerNames)
   has_pooler: bool = True
+  masked_lm: str = "cls/predictions"
+  masked_lm_transform: str = "cls/predictions/transform"
+  epsilon_of_words: float = 1e-5
   activations: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def layer_scopes(self, config) -> list[str]:
@@ -115,6 +121,9 @@ ELECTRA = Family(
   projection="embeddings_project",
   projection_is_glorot=True,
   has_pooler=False,
+  masked_lm="generator_predictions",
+  masked_lm_transform="generator_predictions",
+  epsilon_of_words=1e-6,
   activations={"gelu": "gelu_erf"},
 )
 

@@ -73,8 +73,9 @@ def get_masked_lm_output(
   with kernels.compile_blocks(compiled):
     per_example_loss = kernels.cross_entropy(scores, bias, label_ids)
   weight = loss_divisor(label_weights, tf.shape(positions)[0], parts)
-  # 1e-5 keeps a batch without any masked word from dividing by zero.
-  loss = tf.reduce_sum(label_weights * per_example_loss) / (weight + 1e-5)
+  # The epsilon keeps a batch without any masked word from dividing by zero.
+  weight += bert_config.family.epsilon_of_words
+  loss = tf.reduce_sum(label_weights * per_example_loss) / weight
   return loss, per_example_loss, tf.nn.log_softmax(tf.cast(scores, tf.float32) + bias)
 
 
@@ -134,7 +135,12 @@ PROBLEM_TYPES = ("classification", "regression", "multi_label")
 
 
 # What the tasks of ELECTRA are called in the names of its variables, where GLUE has other names.
-_ELECTRA_TASKS = {"sst-2": "sst", "sst2": "sst", "sts-b": "sts", "stsb": "sts"}
+# A model of MNLI answers all three of its sets.
+_ELECTRA_TASKS = {
+  **dict.fromkeys(("sst-2", "sst2"), "sst"),
+  **dict.fromkeys(("sts-b", "stsb"), "sts"),
+  **dict.fromkeys(("mnli-mm", "ax"), "mnli"),
+}
 
 
 def task_scope(bert_config: BertConfig, task_name: str | None) -> str | None:
@@ -147,7 +153,7 @@ def task_scope(bert_config: BertConfig, task_name: str | None) -> str | None:
   """
   if bert_config.family is not families.ELECTRA:
     return None
-  name = (task_name or "task").lower()
+  name = (task_name or "task").lower().replace("_", "-")
   return f"task_specific/{_ELECTRA_TASKS.get(name, name)}"
 
 
