@@ -45,6 +45,7 @@ from bert.tasks.classification import (
   convert_examples_to_features,
   convert_single_example,
   label_id,
+  swapped,
   texts_of,
 )
 from bert.tasks.glue import (
@@ -55,6 +56,7 @@ from bert.tasks.glue import (
   XnliProcessor,
 )
 from bert.tasks.processors import DataProcessor, metric_names, task_facts
+from bert.training.features_in_memory import input_fn_builder
 
 __all__ = [
   "ColaProcessor",
@@ -84,6 +86,11 @@ def define_flags() -> None:
       "data_dir", None, "Folder with the task's files, or `download` to fetch the public ones."
     )
     shared_flags.define_run_flags()
+    flags.DEFINE_bool(
+      "double_unordered",
+      False,
+      "MRPC and STS-B, whose texts have no order: train on each pair in both orders, as ELECTRA.",
+    )
   shared_flags.define_table_flags()
   with flag_groups.flag_group("XNLI"):
     flags.DEFINE_string("xnli_language", None, "Language to train and evaluate in. [zh]")
@@ -217,42 +224,6 @@ def file_based_input_fn_builder(
   )
 
 
-def input_fn_builder(features, seq_length, is_training, drop_remainder):
-  """An input_fn over `InputFeatures` in memory, as the original's notebooks use it.
-
-  Args:
-    features: list of `InputFeatures` of a classification task.
-    seq_length: their `max_seq_length`.
-    is_training: repeat and shuffle.
-    drop_remainder: leave out a last batch that is short.
-
-  Returns:
-    `input_fn(params)` -> `tf.data.Dataset` of name -> int32 `[B, seq_length]` or `[B]`.
-  """
-  import tensorflow as tf
-
-  from bert.training import input_pipeline
-
-  columns = {
-    name: tf.constant(
-      [getattr(feature, name) for feature in features], tf.int32, [len(features), seq_length]
-    )
-    for name in ("input_ids", "input_mask", "segment_ids")
-  }
-  columns["label_ids"] = tf.constant([feature.label_id for feature in features], tf.int32)
-  columns["is_real_example"] = tf.constant([int(f.is_real_example) for f in features], tf.int32)
-
-  def input_fn(params):
-    dataset = tf.data.Dataset.from_tensor_slices(columns)
-    if is_training:
-      seed = params.get("seed", 12345)
-      dataset = input_pipeline.shuffled(dataset.repeat(), 100, seed)
-      dataset = dataset.skip(params.get("skip_examples", 0))
-    return dataset.batch(params["batch_size"], drop_remainder=drop_remainder)
-
-  return input_fn
-
-
 # ---------------------------------------------------------------------------------------------
 # The model.
 
@@ -272,6 +243,7 @@ def create_model(
   num_windows=None,
   window_pooling="mean",
   packing=None,
+  task_name=None,
 ):
   """BERT with a sequence head.
 
@@ -290,6 +262,7 @@ def create_model(
     window_pooling: how their logits become one, see `long_documents.pool_logits`.
     packing: of several sequences in a row, see `sequence_packing.packing_of`; B counts sequences in
       what comes back, and rows in the inputs.
+    task_name: part of the names of an ELECTRA head's variables.
 
   Returns:
     `(loss, per_example_loss, logits, probabilities)`: float32 `[]`, `[B]`, `[B, C]`, `[B, C]`.
@@ -316,7 +289,9 @@ def create_model(
     only_pooled_output=not packing,
     **(packing or {}),
   )
-  logits = heads.get_classifier_logits(model.get_pooled_output(), num_labels, is_training)
+  scope = heads.task_scope(bert_config, task_name)
+  pooled_output = model.get_pooled_output()
+  logits = heads.get_classifier_logits(pooled_output, num_labels, is_training, scope=scope)
   if num_windows is not None:
     logits = long_documents.pool_logits(logits, documents, tf.shape(num_windows)[0], window_pooling)
   loss, per_example_loss, probabilities = heads.get_classifier_loss(logits, labels, problem_type)
@@ -339,6 +314,7 @@ def model_fn_builder(
   optimizer_options=None,
   dtype="float32",
   window_pooling="mean",
+  task_name=None,
 ):
   """Returns the `model_fn` of an `estimator.Estimator`.
 
@@ -373,6 +349,7 @@ def model_fn_builder(
       num_windows=features.get("num_windows"),
       window_pooling=window_pooling,
       packing=sequence_packing.packing_of(features),
+      task_name=task_name,
     )
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
@@ -444,7 +421,7 @@ def check_settings(settings: run_settings.RunSettings) -> None:
 class Classification(Run):
   """One run: a task, a model, and the folder of its results."""
 
-  informative = (*INFORMATIVE, "pack_sequences")
+  informative = (*INFORMATIVE, "pack_sequences", "double_unordered")
   # A model of MNLI may predict AX, and other windows; to train on, all has to be the same.
   may_differ = ("task_name", "window_stride", "max_windows")
 
@@ -463,6 +440,8 @@ class Classification(Run):
   def _read(self):
     settings = self.settings
     self.train = self.processor.get_train_examples(settings.data_dir) if settings.do_train else []
+    if settings.double_unordered and getattr(self.processor, "is_unordered", False):
+      self.train = [*self.train, *map(swapped, self.train)]
     # Of each set: suffix of result files -> examples.
     self.dev_sets = dict(self._sets("dev")) if settings.reads_dev_set else {}
     self.test_sets = dict(self._sets("test")) if settings.do_predict else {}
@@ -496,6 +475,7 @@ class Classification(Run):
       metric_names=metric_names(self.processor),
       label_list=self.labels,
       window_pooling=self.settings.window_pooling,
+      task_name=self.settings.task_name,
       **self.settings.model_options,
     )
 
@@ -592,6 +572,7 @@ class Classification(Run):
       "label_names": self.labels,
       "problem_type": self.problem_type,
       "windows": self.windows,
+      "task_name": self.settings.task_name,
       "is_pair": any(example.text_b for example in examples),
     }
 

@@ -171,7 +171,8 @@ def create_model(
     # TPUs compile for fixed shapes, which skipping padding does not have.
     skip_padding=not use_one_hot_embeddings,
   )
-  return heads.get_token_logits(model.get_sequence_output(), num_labels, is_training)
+  scope = heads.task_scope(bert_config, "ner")
+  return heads.get_token_logits(model.get_sequence_output(), num_labels, is_training, scope=scope)
 
 
 def model_fn_builder(

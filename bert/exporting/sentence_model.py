@@ -35,6 +35,7 @@ class SentenceModel(TaskModel):
     threshold: float = 0.5,
     windows: WindowOptions | None = None,
     is_pair: bool = True,
+    task_name: str | None = None,
   ):
     """Builds the graph, with random weights.
 
@@ -48,6 +49,7 @@ class SentenceModel(TaskModel):
       threshold: for multi_label, the minimum probability of a predicted label.
       windows: how to read longer texts; by default they are truncated.
       is_pair: whether the signature takes `text_b`.
+      task_name: that of the run; part of the names of an ELECTRA head's variables.
     """
     super().__init__(config, vocab_file, do_lower_case, label_names)
     self._seq_length = max_seq_length
@@ -55,6 +57,7 @@ class SentenceModel(TaskModel):
     self._threshold = threshold
     self._windows = windows
     self._is_pair = is_pair
+    self._scope = heads.task_scope(config, task_name)
     texts = tf.TensorSpec([None], tf.string)
     self.__call__.get_concrete_function(texts, texts)  # first: it creates the variables
     self.__call__.get_concrete_function(texts)
@@ -89,7 +92,8 @@ class SentenceModel(TaskModel):
     """float32 `[B, C]`."""
     with self._building():
       model = self._bert(inputs, only_pooled_output=True)
-      return heads.get_classifier_logits(model.get_pooled_output(), len(self._labels), False)
+      vectors = model.get_pooled_output()
+      return heads.get_classifier_logits(vectors, len(self._labels), False, scope=self._scope)
 
   def _answers(self, logits) -> Outputs:
     if self._problem_type == "regression":

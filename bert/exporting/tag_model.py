@@ -110,7 +110,9 @@ class TagModel(TaskModel):
     inputs = graph_text.join(windows.cut(texts), None, None, self._cls_id, self._sep_id)
     with self._building():
       model = self._bert(inputs, skip_padding=True)
-      logits = heads.get_token_logits(model.get_sequence_output(), len(self._labels), False)
+      scope = heads.task_scope(self._config, "ner")
+      vectors = model.get_sequence_output()
+      logits = heads.get_token_logits(vectors, len(self._labels), False, scope=scope)
     return tf.gather_nd(logits, _owners(windows, texts, pieces.row_starts()))
 
 

@@ -135,6 +135,7 @@ def _sentences(run: Run):
   settings = {
     "label_names": run.facts["labels"],
     "problem_type": run.facts["problem_type"],
+    "task_name": run.facts.get("task_name"),
     "windows": windows,
     # A run does not record whether its texts were pairs: the second text may be empty.
     "is_pair": True,

@@ -9,6 +9,7 @@ A label's type follows the problem's: a class name (classification), a float (re
 of class names (multi_label). Pure Python, no TensorFlow.
 """
 
+import copy
 from collections.abc import Sequence
 
 from absl import logging
@@ -175,6 +176,14 @@ def label_id(
   if problem_type == "multi_label":
     return [int(name in names) for name in label_list]
   return list(label_list).index(label)
+
+
+def swapped(example: InputExample) -> InputExample:
+  """An example with its two texts in the other order."""
+  other = copy.copy(example)
+  other.guid = f"{example.guid}-swapped"
+  other.text_a, other.text_b = example.text_b, example.text_a
+  return other
 
 
 def texts_of(examples: Sequence[InputExample]) -> dict[str, list[str]]:

@@ -24,6 +24,7 @@ class MrpcProcessor(TableProcessor):
   """MRPC: do two sentences say the same?"""
 
   metrics = ("accuracy", "f1")
+  is_unordered = True
   columns = Columns(text_a=3, text_b=4, label=0)
   test_columns = Columns(text_a=3, text_b=4)
 
@@ -130,6 +131,7 @@ class StsbProcessor(TableProcessor):
   """STS-B: how alike are two sentences, from 0 to 5? A regression."""
 
   problem_type = "regression"
+  is_unordered = True
   labels = ("score",)
   metrics = ("pearson", "spearman")
   headline_metric = "pearson"

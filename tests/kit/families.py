@@ -60,3 +60,18 @@ def recorded_weight(name: str, shape) -> np.ndarray:
   if name.endswith("bias"):
     return (0.1 * value).astype(np.float32)
   return (1.2 * value / np.sqrt(shape[0])).astype(np.float32)
+
+
+def load_recorded(store: VariableStore, checkpoint, head, prefix: str) -> None:
+  """Sets the trainable variables: the encoder's to a checkpoint's, a head's to recorded values.
+
+  Args:
+    store: with the variables.
+    checkpoint: prefix of its files.
+    head: mapping of `prefix` + name -> value, for the variables that the checkpoint lacks.
+    prefix: see there.
+  """
+  reader = tf.train.load_checkpoint(str(checkpoint))
+  for name, variable in store.trainable_variables.items():
+    in_file = reader.has_tensor(name)
+    variable.assign(reader.get_tensor(name) if in_file else head[prefix + name])
