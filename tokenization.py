@@ -33,11 +33,12 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bert.text import batch_encoding, offsets, vocabulary_file
-from bert.text.characters import CHINESE_RANGES, CharacterTable, decompose
+from bert.text import offsets, sentence_pieces, vocabulary_file
+from bert.text.characters import CHINESE_RANGES, CharacterTable, convert_to_unicode, decompose
+from bert.text.tokenizer import Tokenizer
 from bert.text.vocabulary_file import (
   UnknownItemError,
-  VocabularyError,
+  VocabularyError,  # noqa: F401 (what `load_vocab` raises)
   VocabularyWarning,  # noqa: F401 (what `load_vocab` warns with)
 )
 from bert.text.word_table import MAX_WORDS, WordTable
@@ -90,23 +91,6 @@ def validate_case_matches_checkpoint(do_lower_case: bool, init_checkpoint: str |
     )
 
 
-def convert_to_unicode(text: str | bytes) -> str:
-  """Returns `text` as `str`, reading bytes as UTF-8 and skipping what is not valid.
-
-  Example:
-    >>> convert_to_unicode(b"caf\\xc3\\xa9 \\xff!")
-    'café !'
-
-  Raises:
-    ValueError: `text` is neither `str` nor `bytes`.
-  """
-  if isinstance(text, str):
-    return text
-  if isinstance(text, bytes):
-    return text.decode("utf-8", "ignore")
-  raise ValueError(f"Text must be str or bytes, not {type(text).__name__}: {text!r:.80}")
-
-
 def printable_text(text: str | bytes) -> str:
   """Returns `text` as `print` and logging need it: in Python 3, as `str`."""
   return convert_to_unicode(text)
@@ -134,7 +118,8 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
   the original treated as part of the first token, is skipped.
 
   Args:
-    vocab_file: path of a UTF-8 text file; a path such as `gs://...` is opened by TensorFlow.
+    vocab_file: path of a UTF-8 text file, or of a sentencepiece model (ALBERT); a path such as
+      `gs://...` is opened by TensorFlow.
 
   Returns:
     token -> id, in file order.
@@ -142,6 +127,8 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
   Raises:
     VocabularyError: the file does not exist, is not UTF-8 text, or contains no token.
   """
+  if sentence_pieces.is_model_file(vocab_file):
+    return sentence_pieces.SentencePieceTokenizer(vocab_file).vocab
   return {token: index for index, token in enumerate(vocabulary_file.read_tokens(vocab_file))}
 
 
@@ -181,6 +168,26 @@ def convert_ids_to_tokens(inv_vocab: Mapping[int, str], ids: Iterable[int]) -> l
   return convert_by_vocab(inv_vocab, ids)
 
 
+def load_tokenizer(
+  vocab_file: str | os.PathLike, do_lower_case: bool = True, special_tokens: Sequence[str] = ()
+) -> Tokenizer:
+  """The tokenizer of a model, of the kind that its vocabulary file is for.
+
+  Args:
+    vocab_file: a `vocab.txt` for `FullTokenizer`, or a sentencepiece model for
+      `sentence_pieces.SentencePieceTokenizer`. The content decides, not the name.
+    do_lower_case: True for uncased models.
+    special_tokens: see `FullTokenizer`.
+
+  Raises:
+    VocabularyError: the file cannot be used, or lacks one of `special_tokens`.
+    MissingExtraError: the library of sentencepiece models is not installed.
+  """
+  is_model = sentence_pieces.is_model_file(vocab_file)
+  kind = sentence_pieces.SentencePieceTokenizer if is_model else FullTokenizer
+  return kind(vocab_file, do_lower_case, special_tokens)
+
+
 # ---------------------------------------------------------------------------------------------
 # Character classes.
 
@@ -213,14 +220,20 @@ def _clean_character(char: str) -> str:
   return " " if _is_whitespace(char) else char
 
 
+def _clean_or_drop_unassigned(char: str) -> str:
+  cleaned = _clean_character(char)
+  return "" if cleaned != " " and unicodedata.category(char).startswith("C") else cleaned
+
+
 _CLEAN_TABLE = CharacterTable(_clean_character)
+_CLEAN_TABLE_OF_ELECTRA = CharacterTable(_clean_or_drop_unassigned)
 
 
 # ---------------------------------------------------------------------------------------------
 # The tokenizers.
 
 
-class FullTokenizer:
+class FullTokenizer(Tokenizer):
   """Text to WordPiece tokens, from start to end.
 
   Words are remembered with their tokens, under the rules of `WordpieceTokenizer`.
@@ -238,6 +251,9 @@ class FullTokenizer:
     vocab_file: str | os.PathLike,
     do_lower_case: bool = True,
     special_tokens: Sequence[str] = (),
+    *,
+    strip_accents: bool = True,
+    drop_unassigned: bool = False,
   ):
     """Reads the vocabulary.
 
@@ -246,29 +262,23 @@ class FullTokenizer:
       do_lower_case: True for uncased models, which also drops accents.
       special_tokens: such as `("[MASK]",)`: exact occurrences in a text stay one token. By default
         there are none, as in the original: `[MASK]` becomes `[`, `mask`, `]`.
+      strip_accents: see `BasicTokenizer`.
+      drop_unassigned: see `BasicTokenizer`.
 
     Raises:
       VocabularyError: the file cannot be used, or lacks one of `special_tokens`.
     """
-    self.vocab_file = vocab_file
-    self.vocab = load_vocab(vocab_file)
-    self.inv_vocab = {index: token for token, index in self.vocab.items()}
-    self.basic_tokenizer = BasicTokenizer(do_lower_case=do_lower_case)
+    super().__init__(vocab_file, load_vocab(vocab_file), special_tokens)
+    self.basic_tokenizer = BasicTokenizer(
+      do_lower_case, strip_accents=strip_accents, drop_unassigned=drop_unassigned
+    )
     self.wordpiece_tokenizer = WordpieceTokenizer(vocab=self.vocab)
-    self.special_tokens = self._checked(special_tokens)
-    # Longest first: at any place in a text, the longest special token wins.
-    longest_first = sorted(self.special_tokens, key=len, reverse=True)
-    self._special_pattern = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
     self._tables: dict[str, tuple] = {}  # kind -> settings, vocabulary, table of words
 
   def tokenize(self, text: str | bytes) -> list[str]:
     """The tokens of `text`, without `[CLS]` and `[SEP]`."""
     look_up = self._look_up("tokens") or self._tokenize_step_by_step
     return self._around_special_tokens(look_up, str, convert_to_unicode(text))
-
-  def text_to_ids(self, text: str | bytes) -> list[int]:
-    """`convert_tokens_to_ids(tokenize(text))`, faster: words are looked up with their ids."""
-    return self.texts_to_ids([text])[0]
 
   def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
     """`text_to_ids` of each text."""
@@ -279,37 +289,6 @@ class FullTokenizer:
       id_of = self.vocab.__getitem__
       look_up = functools.partial(self._around_special_tokens, look_up, id_of)
     return list(map(look_up, map(convert_to_unicode, texts)))
-
-  def encode_batch(
-    self,
-    texts: Sequence[str | bytes],
-    text_pairs: Sequence[str | bytes | None] | None = None,
-    max_seq_length: int | None = None,
-    pad_to_longest: bool = False,
-    num_workers: int = 1,
-  ) -> dict[str, Any]:
-    """Texts, or pairs of texts, as a model reads them: `[CLS] a [SEP]`, then `b [SEP]` if any.
-
-    Args:
-      texts: the first text of each row.
-      text_pairs: the second text; None, or a text without any token, makes no second segment.
-      max_seq_length: a longer row is cut as `classification.convert_single_example` does: the
-        longer text loses its last token, repeatedly. By default nothing is cut.
-      pad_to_longest: pad to the longest row instead of `max_seq_length`.
-      num_workers: processes. They take some tenths of a second to start, so they pay off from about
-        100,000 texts on; call this only below `if __name__ == "__main__":`.
-
-    Returns:
-      `input_ids`, `input_mask` (1 for a token, 0 for padding) and `segment_ids` (1 for the second
-      text): int32 `[B, S]`. S is `max_seq_length`, or the longest row's length without one.
-
-    Raises:
-      UnknownItemError: the vocabulary lacks a required token such as `[CLS]`.
-      ValueError: `max_seq_length` leaves no room for a token, or `text_pairs` has another length.
-    """
-    return batch_encoding.encode_batch(
-      self, texts, text_pairs, max_seq_length, pad_to_longest, num_workers
-    )
 
   def tokenize_with_offsets(self, text: str | bytes) -> list[offsets.TokenSpan]:
     """The tokens of `text`, each with its place in it: for tagging, and for quoting answers.
@@ -342,14 +321,6 @@ class FullTokenizer:
     except UnknownItemError as error:
       raise UnknownItemError(f"{self.vocab_file}: {error}") from None
 
-  def _checked(self, special_tokens) -> frozenset[str]:
-    if isinstance(special_tokens, str):
-      raise ValueError(f"special_tokens must be a sequence of tokens, not one: {special_tokens!r}")
-    missing = [token for token in special_tokens if not token or token not in self.vocab]
-    if missing:
-      raise VocabularyError(f"{self.vocab_file} lacks the special tokens {missing}.")
-    return frozenset(special_tokens)
-
   def __getstate__(self):
     return {**vars(self), "_tables": {}}  # soon filled again
 
@@ -376,7 +347,7 @@ class FullTokenizer:
       return None
     basic, wordpiece, vocab = self.basic_tokenizer, self.wordpiece_tokenizer, self.vocab
     max_chars = wordpiece.max_input_chars_per_word
-    settings = (basic.do_lower_case, wordpiece.unk_token, max_chars, len(vocab))
+    settings = (*basic.settings, wordpiece.unk_token, max_chars, len(vocab))
     made_for, made_from, table = self._tables.get(kind, (None, None, None))
     if made_for != settings or made_from is not vocab:
       values = vocab if kind == "ids" else {token: token for token in vocab}
@@ -401,12 +372,6 @@ class FullTokenizer:
     methods = [getattr(getattr(self, name), "__func__", None) for name in names]
     return methods != [getattr(FullTokenizer, name) for name in names]
 
-  def split_at_special_tokens(self, text: str) -> list[str]:
-    """The special tokens of `text` and what stands between them, in order."""
-    if not self.special_tokens:
-      return [text]
-    return self._special_pattern.split(text)
-
 
 class BasicTokenizer:
   """Splits text into words and punctuation: steps 1 to 5 of this module's list.
@@ -415,10 +380,30 @@ class BasicTokenizer:
   `_tokenize_chinese_chars` to keep Chinese words together.
   """
 
-  def __init__(self, do_lower_case: bool = True):
-    """With `do_lower_case`, words are lower-cased and lose their accents."""
+  def __init__(
+    self,
+    do_lower_case: bool = True,
+    *,
+    strip_accents: bool = True,
+    drop_unassigned: bool = False,
+  ):
+    """Sets what is done to words.
+
+    Args:
+      do_lower_case: lower-case words, and drop their accents.
+      strip_accents: False keeps accents when lower-casing (ELECTRA's `--no-strip-accents`).
+      drop_unassigned: drop surrogates, private and unassigned characters (Cs, Co, Cn), too, as
+        ELECTRA's tokenizer does; BERT's keeps them.
+    """
     self.do_lower_case = do_lower_case
+    self.strip_accents = strip_accents
+    self.drop_unassigned = drop_unassigned
     self._spacing_table = CharacterTable(self._space_if_chinese)
+
+  @property
+  def settings(self) -> tuple[bool, bool, bool]:
+    """All that decides the result, unless a step was overridden."""
+    return self.do_lower_case, self.strip_accents, self.drop_unassigned
 
   def tokenize(self, text: str | bytes) -> list[str]:
     """The words and punctuation characters of `text`.
@@ -439,7 +424,7 @@ class BasicTokenizer:
 
   def _clean_text(self, text: str) -> str:
     """Drops control characters, U+0000 and U+FFFD; makes every blank a space."""
-    return text.translate(_CLEAN_TABLE)
+    return text.translate(_CLEAN_TABLE_OF_ELECTRA if self.drop_unassigned else _CLEAN_TABLE)
 
   def _tokenize_chinese_chars(self, text: str) -> str:
     """Puts a space on both sides of each Chinese character."""
@@ -459,7 +444,7 @@ class BasicTokenizer:
       >>> BasicTokenizer()._run_strip_accents("résumé")
       'resume'
     """
-    if text.isascii():
+    if text.isascii() or not self.strip_accents:
       return text
     decomposed = decompose(text)
     return "".join([char for char in decomposed if unicodedata.category(char) != "Mn"])

@@ -48,3 +48,20 @@ def decompose(text: str) -> str:
   for _, run in itertools.groupby(chars, key=lambda char: unicodedata.combining(char) > 0):
     ordered += sorted(run, key=unicodedata.combining)
   return "".join(ordered)
+
+
+def convert_to_unicode(text: str | bytes) -> str:
+  """Returns `text` as `str`, reading bytes as UTF-8 and skipping what is not valid.
+
+  Example:
+    >>> convert_to_unicode(b"caf\\xc3\\xa9 \\xff!")
+    'café !'
+
+  Raises:
+    ValueError: `text` is neither `str` nor `bytes`.
+  """
+  if isinstance(text, str):
+    return text
+  if isinstance(text, bytes):
+    return text.decode("utf-8", "ignore")
+  raise ValueError(f"Text must be str or bytes, not {type(text).__name__}: {text!r:.80}")

@@ -66,7 +66,7 @@ def write_tokens(vocab_file: str, tokens: Iterable[str]) -> None:
 
 
 def _read_lines(vocab_file) -> list[str]:
-  data = _read_bytes(os.fspath(vocab_file))
+  data = read_bytes(vocab_file)
   if data.startswith(codecs.BOM_UTF8):
     _warn_if(["line 1"], vocab_file, "skipping a byte order mark; save the file without it")
     data = data[len(codecs.BOM_UTF8) :]
@@ -86,23 +86,37 @@ def _read_lines(vocab_file) -> list[str]:
   return lines
 
 
-def _read_bytes(path: str) -> bytes:
+def read_bytes(
+  vocab_file: str | os.PathLike, kind: str = "vocabulary", usual_name: str = "vocab.txt"
+) -> bytes:
+  """The content of a vocabulary file of either kind.
+
+  Args:
+    vocab_file: path, local or remote.
+    kind: what it is, for messages.
+    usual_name: its name in the folder of a released model, for messages.
+
+  Raises:
+    VocabularyError: the file cannot be read, or is far too large.
+  """
+  path = os.fspath(vocab_file)
+  title = kind[0].upper() + kind[1:]
   try:
     if filesystem.is_folder(path):
       raise VocabularyError(
-        f"Vocabulary {path} is a directory. Give the file inside it, usually "
-        f"{os.path.join(path, 'vocab.txt')}."
+        f"{title} {path} is a directory. Give the file inside it, usually "
+        f"{os.path.join(path, usual_name)}."
       )
     with filesystem.open_to_read(path) as reader:
       data = reader.read(_MAX_BYTES + 1)
   except OSError as error:
     raise VocabularyError(
-      f"Cannot read vocabulary {path}: {error.strerror}. Give the vocab.txt that came with the "
+      f"Cannot read {kind} {path}: {error.strerror}. Give the {usual_name} that came with the "
       "model's checkpoint."
     ) from error
   if len(data) > _MAX_BYTES:
     raise VocabularyError(
-      f"Vocabulary {path} is larger than {_MAX_BYTES} bytes: this is some other file."
+      f"{title} {path} is larger than {_MAX_BYTES} bytes: this is some other file."
     )
   return data
 

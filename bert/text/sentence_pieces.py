@@ -1,0 +1,247 @@
+"""Text to the pieces of a sentencepiece model and back: ALBERT's tokenizer.
+
+  tokenizer = SentencePieceTokenizer("30k-clean.model", do_lower_case=True)
+  tokenizer.tokenize("Où est-il?")               # ["▁ou", "▁est", "-", "il", "?"]
+
+It is called like `tokenization.FullTokenizer`. A text takes these steps:
+
+  1. `preprocess_text`: one space between words, compatibility decomposition (NFKD) without the
+     accents, and lower case if asked for. ALBERT's scripts call it, not its tokenizer;
+     `preprocess=False` leaves it out. It never replaces quotes.
+  2. The sentencepiece model: its own normalization, and "▁" for the space before a word.
+  3. A piece that ends in a digit and a comma is split once more: the number without its comma,
+     then the comma.
+
+What the original does under Python 3, and therefore this module as well (measured with TensorFlow
+1.15.5 and Python 3.7):
+
+  * Step 3 encodes the number as a text of its own, which gives it a "▁" that it did not have:
+    "2008," becomes "▁200", "▁8", ",". The code that should remove the new "▁" compares `str` and
+    `bytes` and so never runs. `intended_numbers=True` removes it, as under Python 2 and as the
+    transformers library does: "▁200", "8", ",".
+  * The pieces of that number are `bytes`, and whole-word masking fails on one without a "▁". Here
+    all pieces are `str`.
+  * A character that the model does not know keeps its spelling as a piece; its id is that of
+    "<unk>". The id of any piece is found by its spelling, so unknown characters that spell
+    "[CLS]" have the id of [CLS].
+
+The library `sentencepiece` is the extra `albert`. It is imported with the first tokenizer.
+"""
+
+import hashlib
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from bert.io import filesystem, installation
+from bert.text import vocabulary_file
+from bert.text.characters import CharacterTable, convert_to_unicode
+from bert.text.tokenizer import Tokenizer
+from bert.text.vocabulary_file import UnknownItemError, VocabularyError
+
+SPACE = "▁"  # U+2581 in a piece: a space before it
+_NEEDED_TOKENS = ("[CLS]", "[SEP]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def _decompose_without_accents(char: str) -> str:
+  return "".join(c for c in unicodedata.normalize("NFKD", char) if not unicodedata.combining(c))
+
+
+# By characters, as canonical order moves accents alone, and these are dropped. Linear in the
+# length of the text, where `unicodedata.normalize` is quadratic in that of a pile of accents.
+DECOMPOSITION = CharacterTable(_decompose_without_accents)
+
+
+def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False) -> str:
+  """ALBERT's `preprocess_text`: NFKD without accents.
+
+  Args:
+    inputs: the text.
+    remove_space: no space at the ends, and one space between words.
+    lower: lower case, too.
+
+  Example:
+    >>> preprocess_text("  Où\\t est-il ﬁni? ", lower=True)
+    'ou est-il fini?'
+  """
+  text = " ".join(inputs.split()) if remove_space else inputs
+  if not text.isascii():
+    text = text.translate(DECOMPOSITION)
+  return text.lower() if lower else text
+
+
+class SentencePieceTokenizer(Tokenizer):
+  """Text to the pieces of a sentencepiece model, with the methods of `FullTokenizer`.
+
+  Attributes:
+    vocab: piece -> id.
+    inv_vocab: id -> piece.
+    vocab_file: path of the model.
+    do_lower_case: whether text is lower-cased.
+    special_tokens: tokens that stay whole in text.
+    unk_token: the piece of unknown characters, "<unk>".
+    model: the file's bytes, a serialized `sentencepiece.ModelProto`.
+    processor: the library's `SentencePieceProcessor`.
+  """
+
+  def __init__(
+    self,
+    model_file: str | os.PathLike,
+    do_lower_case: bool = True,
+    special_tokens: Sequence[str] = (),
+    preprocess: bool = True,
+    intended_numbers: bool = False,
+  ):
+    """Reads the model.
+
+    Args:
+      model_file: `30k-clean.model` of a released ALBERT, `spiece.model` of a transformers folder,
+        or any other with the pieces [CLS] and [SEP].
+      do_lower_case: True for uncased models.
+      special_tokens: such as `("[MASK]",)`: exact occurrences in a text stay one token. By default
+        there are none, as in the original.
+      preprocess: False takes texts as they are, as ALBERT's own `FullTokenizer` does;
+        `do_lower_case` then changes nothing.
+      intended_numbers: see the module's list.
+
+    Raises:
+      VocabularyError: the file cannot be used, or lacks one of the required tokens.
+      MissingExtraError: the library is not installed.
+    """
+    self.model = read_model(model_file)
+    self.processor = _processor(self.model, model_file)
+    size = self.processor.get_piece_size()
+    vocab = {self.processor.id_to_piece(index): index for index in range(size)}
+    super().__init__(model_file, vocab, special_tokens)
+    self.do_lower_case = do_lower_case
+    self.preprocess = preprocess
+    self.intended_numbers = intended_numbers
+    self.unk_id = self.processor.unk_id()
+    self.unk_token = self.inv_vocab[self.unk_id]
+    missing = [token for token in _NEEDED_TOKENS if token not in vocab]
+    if missing:
+      raise VocabularyError(
+        f"{model_file} lacks the pieces {missing}: it is no model of ALBERT's. Train one with "
+        "--control_symbols=[CLS],[SEP],[MASK]."
+      )
+    # Step 3 concerns only texts with one of these ids.
+    numbers = {index for piece, index in vocab.items() if _is_number_with_comma(piece)}
+    self._rare_ids = frozenset(numbers | {self.unk_id})
+
+  def __getstate__(self):
+    return {name: value for name, value in vars(self).items() if name != "processor"}
+
+  def __setstate__(self, state):
+    vars(self).update(state)
+    self.processor = _processor(self.model, self.vocab_file)
+
+  def prepared(self, text: str | bytes) -> str:
+    """The text that the sentencepiece model reads: step 1."""
+    text = _SURROGATES.sub("\ufffd", convert_to_unicode(text))
+    return preprocess_text(text, lower=self.do_lower_case) if self.preprocess else text
+
+  def tokenize(self, text: str | bytes) -> list[str]:
+    """The pieces of `text`, without [CLS] and [SEP]."""
+    pieces: list[str] = []
+    for chunk in self.split_at_special_tokens(convert_to_unicode(text)):
+      is_special = chunk in self.special_tokens
+      pieces += [chunk] if is_special else self._pieces(self.prepared(chunk))
+    return pieces
+
+  def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
+    """`text_to_ids` of each text."""
+    if self.special_tokens:
+      return [self.convert_tokens_to_ids(self.tokenize(text)) for text in texts]
+    prepared = [self.prepared(text) for text in texts]
+    rows = self.processor.encode(prepared, out_type=int, num_threads=1)
+    return [
+      row if self._rare_ids.isdisjoint(row) else self.convert_tokens_to_ids(self._pieces(text))
+      for text, row in zip(prepared, rows, strict=True)
+    ]
+
+  def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
+    """Ids of `tokens`; that of "<unk>" for a token without one, which is how they are spelled."""
+    return [self.vocab.get(token, self.unk_id) for token in tokens]
+
+  def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
+    """Pieces of `ids`; raises `UnknownItemError` for an id without one."""
+    try:
+      return [self.inv_vocab[index] for index in ids]
+    except KeyError as error:
+      raise UnknownItemError(
+        f"{self.vocab_file}: {error.args[0]!r} is not an id of its {len(self.vocab)} pieces."
+      ) from None
+
+  def _pieces(self, text: str) -> list[str]:
+    pieces: list[str] = []
+    for piece in self.processor.encode(text, out_type=str):
+      pieces += self.number_and_comma(piece) if _is_number_with_comma(piece) else [piece]
+    return pieces
+
+  def number_and_comma(self, piece: str) -> list[str]:
+    """The pieces of a number that ends in a comma: step 3."""
+    number = self.processor.encode(piece[:-1].replace(SPACE, ""), out_type=str)
+    if self.intended_numbers and number and number[0][0] == SPACE != piece[0]:
+      number = [number[0][1:], *number[1:]] if len(number[0]) > 1 else number[1:]
+    return [*number, ","]
+
+
+def _is_number_with_comma(piece: str) -> bool:
+  return piece[-1:] == "," and piece[-2:-1].isdigit()
+
+
+# ---------------------------------------------------------------------------------------------
+# The file.
+
+
+def is_model(data: bytes) -> bool:
+  """Whether a file's first 64 bytes or more are those of a sentencepiece model.
+
+  It begins with its first piece: a message (tag 0x0a) with a name (0x0a) and a score (0x15).
+
+  Example:
+    >>> is_model(b"\\n\\x0e\\n\\x05<pad>\\x15\\0\\0\\0\\0\\x18\\x03"), is_model(b"[PAD]\\n[UNK]\\n")
+    (True, False)
+  """
+  return re.match(rb"\n.{1,2}\n.", data, re.DOTALL) is not None and b"\x15" in data[:64]
+
+
+def is_model_file(path: str | os.PathLike) -> bool:
+  """Whether a file is a sentencepiece model; False for one that cannot be read."""
+  try:
+    with filesystem.open_to_read(os.fspath(path)) as reader:
+      return is_model(reader.read(64))
+  except OSError:
+    return False
+
+
+def read_model(model_file: str | os.PathLike) -> bytes:
+  """The bytes of a sentencepiece model.
+
+  Raises:
+    VocabularyError: the file does not exist, or is something else.
+  """
+  data = vocabulary_file.read_bytes(model_file, "sentencepiece model", "spiece.model")
+  if not is_model(data):
+    raise VocabularyError(
+      f"{model_file} is not a sentencepiece model. Give the 30k-clean.model or spiece.model that "
+      "came with the checkpoint."
+    )
+  return data
+
+
+def _processor(model: bytes, path: str | os.PathLike):
+  with installation.extra("albert", f"The sentencepiece model {path}"):
+    import sentencepiece
+  processor = sentencepiece.SentencePieceProcessor()
+  try:
+    processor.LoadFromSerializedProto(model)
+  except RuntimeError:
+    digest = hashlib.sha256(model).hexdigest()
+    raise VocabularyError(
+      f"{path} is damaged: its {len(model)} bytes (sha256 {digest:.12}...) are not a complete "
+      "sentencepiece model. Fetch it again."
+    ) from None
+  return processor

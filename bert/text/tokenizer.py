@@ -1,0 +1,89 @@
+"""What both tokenizers share: special tokens in a text, and batches of texts.
+
+`tokenization.FullTokenizer` (WordPiece) and `sentence_pieces.SentencePieceTokenizer` are called
+alike; code that takes a tokenizer takes either.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bert.text import batch_encoding
+from bert.text.vocabulary_file import VocabularyError
+
+
+class Tokenizer:
+  """Text to tokens and ids.
+
+  Attributes:
+    vocab_file: path of the vocabulary.
+    vocab: token -> id.
+    inv_vocab: id -> token.
+    special_tokens: tokens that stay whole in text.
+  """
+
+  def __init__(
+    self, vocab_file: str | os.PathLike, vocab: Mapping[str, int], special_tokens: Sequence[str]
+  ):
+    """See `FullTokenizer`; raises `VocabularyError` if `vocab` lacks one of `special_tokens`."""
+    self.vocab_file = vocab_file
+    self.vocab = vocab
+    self.inv_vocab = {index: token for token, index in vocab.items()}
+    self.special_tokens = self._checked(special_tokens)
+    # Longest first: at any place in a text, the longest special token wins.
+    longest_first = sorted(self.special_tokens, key=len, reverse=True)
+    self._special_pattern = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
+
+  def _checked(self, special_tokens) -> frozenset[str]:
+    if isinstance(special_tokens, str):
+      raise ValueError(f"special_tokens must be a sequence of tokens, not one: {special_tokens!r}")
+    missing = [token for token in special_tokens if not token or token not in self.vocab]
+    if missing:
+      raise VocabularyError(f"{self.vocab_file} lacks the special tokens {missing}.")
+    return frozenset(special_tokens)
+
+  def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
+    """`text_to_ids` of each text."""
+    raise NotImplementedError
+
+  def text_to_ids(self, text: str | bytes) -> list[int]:
+    """`convert_tokens_to_ids(tokenize(text))`, faster: no list of tokens is made on the way."""
+    return self.texts_to_ids([text])[0]
+
+  def encode_batch(
+    self,
+    texts: Sequence[str | bytes],
+    text_pairs: Sequence[str | bytes | None] | None = None,
+    max_seq_length: int | None = None,
+    pad_to_longest: bool = False,
+    num_workers: int = 1,
+  ) -> dict[str, Any]:
+    """Texts, or pairs of texts, as a model reads them: `[CLS] a [SEP]`, then `b [SEP]` if any.
+
+    Args:
+      texts: the first text of each row.
+      text_pairs: the second text; None, or a text without any token, makes no second segment.
+      max_seq_length: a longer row is cut as `classification.convert_single_example` does: the
+        longer text loses its last token, repeatedly. By default nothing is cut.
+      pad_to_longest: pad to the longest row instead of `max_seq_length`.
+      num_workers: processes. They take some tenths of a second to start, so they pay off from about
+        100,000 texts on; call this only below `if __name__ == "__main__":`.
+
+    Returns:
+      `input_ids`, `input_mask` (1 for a token, 0 for padding) and `segment_ids` (1 for the second
+      text): int32 `[B, S]`. S is `max_seq_length`, or the longest row's length without one.
+
+    Raises:
+      UnknownItemError: the vocabulary lacks a required token such as `[CLS]`.
+      ValueError: `max_seq_length` leaves no room for a token, or `text_pairs` has another length.
+    """
+    return batch_encoding.encode_batch(
+      self, texts, text_pairs, max_seq_length, pad_to_longest, num_workers
+    )
+
+  def split_at_special_tokens(self, text: str) -> list[str]:
+    """The special tokens of `text` and what stands between them, in order."""
+    if not self.special_tokens:
+      return [text]
+    return self._special_pattern.split(text)
