@@ -34,7 +34,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bert.text import offsets, sentence_pieces, vocabulary_file
-from bert.text.characters import CHINESE_RANGES, CharacterTable, convert_to_unicode, decompose
+from bert.text.characters import (
+  CHINESE_RANGES,
+  DROPPED_BLANKS,
+  CharacterTable,
+  convert_to_unicode,
+  decompose,
+)
 from bert.text.tokenizer import Tokenizer
 from bert.text.vocabulary_file import (
   UnknownItemError,
@@ -305,7 +311,8 @@ class FullTokenizer(Tokenizer):
     Raises:
       ValueError: a tokenizer was replaced by one whose changes to the text cannot be followed.
     """
-    return offsets.locate_tokens(self, convert_to_unicode(text))
+    text = convert_to_unicode(text)
+    return offsets.locate_tokens(self, text, offsets.locate_word_pieces, DROPPED_BLANKS)
 
   def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
     """Ids of `tokens`; raises `UnknownItemError` for a token without one."""

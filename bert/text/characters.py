@@ -34,6 +34,15 @@ class CharacterTable(dict):
     return result
 
 
+def _without_accents(char: str) -> str:
+  return "".join(c for c in unicodedata.normalize("NFKD", char) if not unicodedata.combining(c))
+
+
+# NFKD without combining characters. By characters, as canonical order moves only what is dropped;
+# so it is linear in the length of a text, where `unicodedata.normalize` sorts a pile of accents.
+WITHOUT_ACCENTS = CharacterTable(_without_accents)
+
+
 def decompose(text: str) -> str:
   """`unicodedata.normalize("NFD", text)`, in n log n time even for a pile of accents.
 

@@ -10,12 +10,12 @@ span of every character. `tokenization.FullTokenizer` offers the result as a met
 import collections
 import itertools
 import re
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
-
-from bert.text.characters import DROPPED_BLANKS
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 Span = tuple[int, int]  # start and end (exclusive) in the original text, in characters
+
+Locate = Callable[[Any, str], Iterable[tuple[str, int, int]]]
 
 _CANNOT_FOLLOW = "Offsets cannot be followed through the overridden methods of this tokenizer"
 
@@ -29,15 +29,24 @@ class TokenSpan(NamedTuple):
   word_id: int
 
 
-def locate_tokens(tokenizer, text: str) -> list[TokenSpan]:
-  """See `tokenization.FullTokenizer.tokenize_with_offsets`."""
-  word_ids = _word_ids(text)
+def locate_tokens(tokenizer, text: str, locate: Locate, dropped: str = "") -> list[TokenSpan]:
+  """See `tokenization.FullTokenizer.tokenize_with_offsets`.
+
+  Args:
+    tokenizer: of either kind.
+    text: the text.
+    locate: a function from the tokenizer and a text without special tokens to tokens, each with
+      start and end.
+    dropped: blanks at which the tokenizer does not split, though `str.split` does.
+  """
+  word_ids = _word_ids(text, dropped)
   located: list[TokenSpan] = []
   offset = 0
   for chunk in tokenizer.split_at_special_tokens(text):
-    for token, start, end in _locate_in_chunk(tokenizer, chunk):
+    is_special = chunk in tokenizer.special_tokens
+    for token, start, end in [(chunk, 0, len(chunk))] if is_special else locate(tokenizer, chunk):
       start, end = start + offset, end + offset
-      located.append(TokenSpan(token, start, end, word_ids[start]))
+      located.append(TokenSpan(token, start, end, word_ids[min(start, len(text) - 1)]))
     offset += len(chunk)
   # Always true for the classes of `tokenization`, but subclasses may override methods.
   if [span.token for span in located] != tokenizer.tokenize(text):
@@ -45,11 +54,8 @@ def locate_tokens(tokenizer, text: str) -> list[TokenSpan]:
   return located
 
 
-def _locate_in_chunk(tokenizer, chunk: str) -> Iterator[tuple[str, int, int]]:
-  """The tokens of a special token or of text without any, with start and end in `chunk`."""
-  if chunk in tokenizer.special_tokens:
-    yield chunk, 0, len(chunk)
-    return
+def locate_word_pieces(tokenizer, chunk: str) -> Iterator[tuple[str, int, int]]:
+  """The tokens of text without special tokens, with start and end in `chunk`."""
   for word, spans in words_with_spans(tokenizer.basic_tokenizer, chunk):
     pieces = tokenizer.wordpiece_tokenizer.tokenize(word)
     first = 0
@@ -131,7 +137,7 @@ def _reorder_spans(chars: list[str], spans: list[Span], text: str) -> list[Span]
   return [spans_of[char].popleft() for char in text]
 
 
-def _word_ids(text: str) -> list[int]:
+def _word_ids(text: str, dropped: str = "") -> list[int]:
   """For each character of `text`, the index of the word that it is in (or that it follows).
 
   Example:
@@ -142,7 +148,7 @@ def _word_ids(text: str) -> list[int]:
   word_id = -1
   after_space = True
   for char in text:
-    is_space = char.isspace() and char not in DROPPED_BLANKS
+    is_space = char.isspace() and char not in dropped
     if after_space and not is_space:
       word_id += 1
     after_space = is_space

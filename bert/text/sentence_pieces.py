@@ -31,27 +31,17 @@ The library `sentencepiece` is the extra `albert`. It is imported with the first
 import hashlib
 import os
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 
 from bert.io import filesystem, installation
-from bert.text import vocabulary_file
-from bert.text.characters import CharacterTable, convert_to_unicode
+from bert.text import offsets, piece_offsets, vocabulary_file
+from bert.text.characters import WITHOUT_ACCENTS, convert_to_unicode
 from bert.text.tokenizer import Tokenizer
 from bert.text.vocabulary_file import UnknownItemError, VocabularyError
 
 SPACE = "▁"  # U+2581 in a piece: a space before it
 _NEEDED_TOKENS = ("[CLS]", "[SEP]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
-
-
-def _decompose_without_accents(char: str) -> str:
-  return "".join(c for c in unicodedata.normalize("NFKD", char) if not unicodedata.combining(c))
-
-
-# By characters, as canonical order moves accents alone, and these are dropped. Linear in the
-# length of the text, where `unicodedata.normalize` is quadratic in that of a pile of accents.
-DECOMPOSITION = CharacterTable(_decompose_without_accents)
 
 
 def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False) -> str:
@@ -68,7 +58,7 @@ def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False)
   """
   text = " ".join(inputs.split()) if remove_space else inputs
   if not text.isascii():
-    text = text.translate(DECOMPOSITION)
+    text = text.translate(WITHOUT_ACCENTS)
   return text.lower() if lower else text
 
 
@@ -161,6 +151,16 @@ class SentencePieceTokenizer(Tokenizer):
       for text, row in zip(prepared, rows, strict=True)
     ]
 
+  def tokenize_with_offsets(self, text: str | bytes) -> list[offsets.TokenSpan]:
+    """The pieces of `text`, each with its place in it: for tagging, and for quoting answers.
+
+    `[t.token for t in tokenize_with_offsets(text)]` always equals `tokenize(text)`. Spaces belong
+    to no piece, so a piece "▁" alone has an empty span before the character that follows. A dropped
+    accent belongs to the piece it stood on; pieces of one character all have its span. Word ids
+    number the words of `text.split()`.
+    """
+    return offsets.locate_tokens(self, convert_to_unicode(text), piece_offsets.locate_pieces)
+
   def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
     """Ids of `tokens`; that of "<unk>" for a token without one, which is how they are spelled."""
     return [self.vocab.get(token, self.unk_id) for token in tokens]
@@ -177,11 +177,13 @@ class SentencePieceTokenizer(Tokenizer):
   def _pieces(self, text: str) -> list[str]:
     pieces: list[str] = []
     for piece in self.processor.encode(text, out_type=str):
-      pieces += self.number_and_comma(piece) if _is_number_with_comma(piece) else [piece]
+      pieces += self.parts(piece)
     return pieces
 
-  def number_and_comma(self, piece: str) -> list[str]:
-    """The pieces of a number that ends in a comma: step 3."""
+  def parts(self, piece: str) -> list[str]:
+    """The pieces of a number and its comma (step 3); a list of any other piece alone."""
+    if not _is_number_with_comma(piece):
+      return [piece]
     number = self.processor.encode(piece[:-1].replace(SPACE, ""), out_type=str)
     if self.intended_numbers and number and number[0][0] == SPACE != piece[0]:
       number = [number[0][1:], *number[1:]] if len(number[0]) > 1 else number[1:]

@@ -6,7 +6,7 @@ alike; code that takes a tokenizer takes either.
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bert.text import batch_encoding
@@ -24,7 +24,7 @@ class Tokenizer:
   """
 
   def __init__(
-    self, vocab_file: str | os.PathLike, vocab: Mapping[str, int], special_tokens: Sequence[str]
+    self, vocab_file: str | os.PathLike, vocab: dict[str, int], special_tokens: Sequence[str]
   ):
     """See `FullTokenizer`; raises `VocabularyError` if `vocab` lacks one of `special_tokens`."""
     self.vocab_file = vocab_file

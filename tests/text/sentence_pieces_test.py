@@ -1,7 +1,5 @@
 """ALBERT's tokenizer. Alone: python -m pytest tests/text/sentence_pieces_test.py"""
 
-import gzip
-import json
 import pickle
 import shutil
 import sys
@@ -14,6 +12,7 @@ from bert import tokenization
 from bert.io import installation
 from bert.text.sentence_pieces import SentencePieceTokenizer, preprocess_text
 from bert.text.vocabulary_file import UnknownItemError, VocabularyError
+from tests.kit.recorded_pieces import recorded_pieces
 from tests.kit.tokenizer_definition import any_text, write_vocab
 
 MODELS = ("tiny", "commas")
@@ -34,11 +33,6 @@ def commas_model(albert_dir):
   return albert_dir / "commas_spm.model"
 
 
-def recorded(albert_dir, name):
-  with gzip.open(albert_dir / f"tokenization_{name}_spm.jsonl.gz", "rt", encoding="utf-8") as lines:
-    return [json.loads(line) for line in lines]
-
-
 # ---------------------------------------------------------------------------------------------
 # What ALBERT recorded.
 
@@ -53,8 +47,8 @@ def recorded(albert_dir, name):
   ],
   ids=["as it is", "lower", "cased"],
 )
-def test_recorded_texts(albert_dir, name, suffix, settings):
-  cases = recorded(albert_dir, name)
+def test_recorded_texts(golden_dir, albert_dir, name, suffix, settings):
+  cases = recorded_pieces(golden_dir, name)
   tokenizer = SentencePieceTokenizer(albert_dir / f"{name}_spm.model", **settings)
   # What preprocessing left unchanged was not recorded once more.
   expected = [
@@ -68,9 +62,9 @@ def test_recorded_texts(albert_dir, name, suffix, settings):
     assert [tokenizer.prepared(text) for text in texts] == prepared
 
 
-def test_ids_and_pieces_convert_as_recorded(albert_dir, commas_model):
+def test_ids_and_pieces_convert_as_recorded_pieces(golden_dir, commas_model):
   tokenizer = SentencePieceTokenizer(commas_model, preprocess=False)
-  for case in recorded(albert_dir, "commas"):
+  for case in recorded_pieces(golden_dir, "commas"):
     assert tokenizer.convert_tokens_to_ids(case["pieces"]) == case["ids"]
     known = [piece for piece, i in zip(case["pieces"], case["ids"], strict=True) if i != 1]
     assert tokenizer.convert_ids_to_tokens([i for i in case["ids"] if i != 1]) == known

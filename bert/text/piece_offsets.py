@@ -1,0 +1,113 @@
+"""Where the pieces of a sentencepiece model come from: each piece's characters in the text.
+
+`sentence_pieces.SentencePieceTokenizer` offers it as a method. The library says which bytes of its
+input each piece covers; here they are followed back through NFKD, dropped accents and lower case.
+"""
+
+import itertools
+from collections.abc import Iterator
+
+from bert.text.characters import WITHOUT_ACCENTS
+from bert.text.offsets import Span
+
+Located = tuple[str, int, int]  # token, start and end (exclusive)
+
+
+def prepared_with_spans(tokenizer, text: str) -> tuple[str, list[Span]]:
+  """`tokenizer.prepared(text)`, and for each of its characters the span it came from."""
+  if not tokenizer.preprocess:
+    return tokenizer.prepared(text), [(index, index + 1) for index in range(len(text))]
+  chars: list[str] = []
+  spans: list[Span] = []
+  end = 0
+  for word in text.split():
+    start = text.index(word, end)
+    if chars:
+      chars.append(" ")
+      spans.append((end, start))
+    end = start + len(word)
+    for index, char in enumerate(word, start):
+      kept = char.translate(WITHOUT_ACCENTS)
+      chars.extend(kept)
+      spans.extend([(index, index + 1)] * len(kept))
+      if not kept and spans and index > start:  # an accent belongs to the character before it
+        spans[-1] = (spans[-1][0], index + 1)
+  prepared = tokenizer.prepared(text)
+  if len(prepared) != len(spans):
+    raise ValueError(f"Offsets cannot be followed through the preparation of {text!r:.80}.")
+  return prepared, spans
+
+
+def locate_pieces(tokenizer, text: str) -> Iterator[Located]:
+  """The pieces of a text without special tokens, with start and end in it.
+
+  A piece "▁" alone has an empty span before the character that follows.
+  """
+  prepared, spans = prepared_with_spans(tokenizer, text)
+  for piece, start, end in _pieces_in_prepared(tokenizer, prepared):
+    for part, first, last in _of_parts(piece, tokenizer.parts(piece), start, end):
+      yield part, *_span(spans, first, last, len(text))
+
+
+def _span(spans: list[Span], first: int, last: int, length: int) -> Span:
+  if first == last:
+    start = spans[first][0] if first < len(spans) else length
+    return start, start
+  return spans[first][0], max(end for _, end in spans[first:last])
+
+
+def _pieces_in_prepared(tokenizer, prepared: str) -> Iterator[Located]:
+  """The pieces of the library, with the characters of its input but for the spaces around them."""
+  found = tokenizer.processor.encode(prepared, out_type="serialized_proto")
+  character_at = _characters_by_byte(prepared)
+  for piece, begin, end in _parsed(found):
+    start, end = character_at(begin), character_at(end)
+    while start < end and prepared[start].isspace():
+      start += 1
+    while end > start and prepared[end - 1].isspace():
+      end -= 1
+    if start == end:  # "▁", or one of several pieces of the character that follows
+      while start < len(prepared) and prepared[start].isspace():
+        start += 1
+      is_part = bool(_content(piece)) and start < len(prepared)
+      end = start + 1 if is_part else start
+    yield piece, start, end
+
+
+def _parsed(serialized: bytes) -> Iterator[Located]:
+  """Piece, first byte and end of each."""
+  from sentencepiece import sentencepiece_pb2
+
+  parsed = sentencepiece_pb2.SentencePieceText()  # type: ignore[attr-defined] # made at import
+  parsed.ParseFromString(serialized)
+  for piece in parsed.pieces:
+    yield piece.piece, piece.begin, piece.end
+
+
+def _characters_by_byte(text: str):
+  """A function from an offset into the UTF-8 of `text` to that into its characters."""
+  if text.isascii():
+    return int
+  starts = itertools.accumulate((len(char.encode()) for char in text), initial=0)
+  return {byte: index for index, byte in enumerate(starts)}.__getitem__
+
+
+def _content(piece: str) -> str:
+  return piece.replace("▁", "")
+
+
+def _of_parts(piece: str, parts: list[str], start: int, end: int) -> list[Located]:
+  """Spans of the parts of a piece, which covers `start` to `end`.
+
+  Example:
+    >>> _of_parts("08,", ["▁0", "8", ","], 5, 8)
+    [('▁0', 5, 6), ('8', 6, 7), (',', 7, 8)]
+  """
+  contents = list(map(_content, parts))
+  if not end - start == len(_content(piece)) == sum(map(len, contents)):
+    return [(part, start, end) for part in parts]  # normalization changed it
+  located = []
+  for part, content in zip(parts, contents, strict=True):
+    located.append((part, start, start + len(content)))
+    start += len(content)
+  return located
