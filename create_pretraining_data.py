@@ -36,10 +36,18 @@ from absl import flags, logging
 from bert import tokenization
 from bert.io import installation
 from bert.io.tfrecord_bytes import encode_examples
-from bert.pretraining import blocks, workers
+from bert.pretraining import (
+  albert_instances,
+  electra_examples,
+  original_stream,
+  piece_tables,
+  record_settings,
+  workers,
+)
 from bert.pretraining.instances import TrainingInstance, Workspace, shuffle
+from bert.pretraining.original_stream import truncate_seq_pair
 from bert.pretraining.record_output import RecordFiles
-from bert.scripts import command_line, flag_groups, output_files, path_flags
+from bert.scripts import command_line, flag_groups, output_files, path_flags, record_flags
 from bert.text import corpus, corpus_statistics, text_files
 
 __all__ = [
@@ -55,14 +63,6 @@ __all__ = [
 FLAGS = flags.FLAGS
 
 _SHOWN_EXAMPLES = 20
-_SMALLEST = {
-  "max_seq_length": 5,
-  "max_predictions_per_seq": 1,
-  "dupe_factor": 1,
-  "ngram_max": 1,
-  "num_workers": 0,
-}
-_NEW_STREAM_FLAGS = ("no_next_sentence", "whole_words_by_space", "ngram_max", "dynamic_masking")
 _BATCH = 512  # instances that are serialized together
 
 
@@ -120,6 +120,29 @@ def define_flags() -> None:
       "dupe_factor", 10, "Number of passes over the text, each with different masks."
     )
     flags.DEFINE_integer("random_seed", 12345, "Seed of all random choices.")
+  with flag_groups.flag_group("Other families"):
+    flags.DEFINE_enum(
+      "format",
+      "bert",
+      list(record_settings.FORMATS),
+      "Whose records to create. Flags that are not given have the defaults of the family's own "
+      "script; albert: --do_whole_word_mask --max_seq_length=512 --ngram_max=3 --dupe_factor=40.",
+    )
+    path_flags.define(
+      "spm_model_file", None, "albert: the sentencepiece model, instead of --vocab_file."
+    )
+    flags.DEFINE_bool(
+      "favor_shorter_ngram", True, "albert: --ngram_max gives n words a probability ~ 1/n."
+    )
+    flags.DEFINE_bool(
+      "do_permutation", False, "albert: exchange as many further tokens, and predict them, too."
+    )
+    flags.DEFINE_bool(
+      "random_next_sentence",
+      False,
+      "albert: random second segments, as BERT's, instead of segments in the wrong order.",
+    )
+    flags.DEFINE_bool("strip_accents", True, "electra: drop accents when lower-casing.")
   with flag_groups.flag_group("Processes"):
     flags.DEFINE_integer(
       "num_workers",
@@ -181,18 +204,6 @@ def create_training_instances(
   statistics = corpus_statistics.TextStatistics(
     text_files.total_bytes(input_files), max_tokens=max_seq_length - 3
   )
-  sentences = corpus.read_sentences(input_files, tokenizer, statistics, text_format)
-  documents: Any
-  instances: Any
-  if workspace is None:
-    documents, instances = corpus.split_documents(sentences), []
-  else:
-    documents, instances = workspace.store_documents(sentences), workspace.new_instances()
-  statistics.log()
-  if not documents:
-    raise text_files.CorpusError(f"There is no text in {', '.join(input_files)}.")
-  shuffle(documents, rng)
-
   masks = functools.partial(
     create_masked_lm_predictions,
     masked_lm_prob=masked_lm_prob,
@@ -201,15 +212,18 @@ def create_training_instances(
     rng=rng,
     do_whole_word_mask=do_whole_word_mask,
   )
-  progress = corpus_statistics.Progress("Creating", dupe_factor * len(documents), "documents")
-  for number in range(dupe_factor * len(documents)):
-    index = number % len(documents)
-    instances.extend(
-      _instances_of_document(documents, index, max_seq_length, short_seq_prob, masks, rng)
-    )
-    progress.update(number + 1)
-  shuffle(instances, rng)
-  return instances
+  return original_stream.instances_of_corpus(
+    input_files,
+    tokenizer,
+    lambda documents, index: _instances_of_document(
+      documents, index, max_seq_length, short_seq_prob, masks, rng
+    ),
+    statistics,
+    dupe_factor,
+    rng,
+    text_format=text_format,
+    workspace=workspace,
+  )
 
 
 def create_instances_from_document(
@@ -261,80 +275,12 @@ def _instances_of_document(
   all_documents, document_index: int, max_seq_length: int, short_seq_prob: float, masks, rng
 ) -> Iterator[TrainingInstance]:
   """One at a time: a corpus may be one document of a gigabyte. `masks` masks a list of tokens."""
-  max_num_tokens = max_seq_length - 3  # [CLS], [SEP], [SEP]
-  target = max_num_tokens
-  if rng.random() < short_seq_prob:
-    target = rng.randint(2, max_num_tokens)
-
-  document = all_documents[document_index]
-  position = 0
-  while position < len(document):
-    chunk = _gather(document, position, target)
-    position += len(chunk)
-    a_end = rng.randint(1, len(chunk) - 1) if len(chunk) >= 2 else 1
-    tokens_a, tokens_b = _joined(chunk[:a_end]), _joined(chunk[a_end:])
-    is_random_next = len(chunk) == 1 or rng.random() < 0.5
-    if is_random_next:
-      position -= len(chunk) - a_end  # the replaced sentences are used for the next instance
-      tokens_b = _random_text(all_documents, document_index, target - len(tokens_a), rng)
-    truncate_seq_pair(tokens_a, tokens_b, max_num_tokens, rng)
-    tokens, positions, labels = masks(["[CLS]", *tokens_a, "[SEP]", *tokens_b, "[SEP]"])
-    segment_ids = [0] * (len(tokens_a) + 2) + [1] * (len(tokens_b) + 1)
-    yield TrainingInstance(tokens, segment_ids, positions, labels, is_random_next)
-
-
-def _gather(document, start: int, target: int) -> list[list[str]]:
-  """Sentences from `start` on until they have `target` tokens or the document ends."""
-  chunk, length = [], 0
-  for index in range(start, len(document)):
-    chunk.append(document[index])
-    length += len(chunk[-1])
-    if length >= target:
-      break
-  return chunk
-
-
-def _joined(sentences: list[list[str]]) -> list[str]:
-  return [token for sentence in sentences for token in sentence]
-
-
-def _random_text(all_documents, document_index: int, target: int, rng) -> list[str]:
-  """At least `target` tokens, if possible, starting at a random sentence of a random document."""
-  for _ in range(10):  # a different document if possible; rarely, all ten draws give the same one
-    random_index = rng.randint(0, len(all_documents) - 1)
-    if random_index != document_index:
-      break
-  document = all_documents[random_index]
-  return _joined(_gather(document, rng.randint(0, len(document) - 1), target))
-
-
-def truncate_seq_pair(
-  tokens_a: list[str], tokens_b: list[str], max_num_tokens: int, rng: random.Random
-) -> None:
-  """Shortens both lists in place to `max_num_tokens` in all.
-
-  Tokens are removed one by one from the list that is then the longer one (the second if they are
-  equal), at its front or its end at random.
-
-  Example:
-    >>> a, b = list("abcdef"), list("xy")
-    >>> truncate_seq_pair(a, b, 5, random.Random(1))
-    >>> "".join(a), "".join(b)
-    ('bcd', 'xy')
-  """
-  length_a, length_b = len(tokens_a), len(tokens_b)
-  # Counted first and cut at once: deleting token by token from the front is quadratic.
-  front_a = front_b = 0
-  while length_a + length_b > max_num_tokens:
-    from_front = rng.random() < 0.5
-    if length_a > length_b:
-      length_a -= 1
-      front_a += from_front
-    else:
-      length_b -= 1
-      front_b += from_front
-  tokens_a[:] = tokens_a[front_a : front_a + length_a]
-  tokens_b[:] = tokens_b[front_b : front_b + length_b]
+  for pair in original_stream.pairs_of_document(
+    all_documents, document_index, max_seq_length, short_seq_prob, rng
+  ):
+    tokens, segment_ids = pair.with_special_tokens()
+    masked, positions, labels = masks(tokens)
+    yield TrainingInstance(masked, segment_ids, positions, labels, pair.is_random_next)
 
 
 def create_masked_lm_predictions(
@@ -363,7 +309,7 @@ def create_masked_lm_predictions(
   """
   num_to_predict = min(max_predictions_per_seq, max(1, round(len(tokens) * masked_lm_prob)))
   if do_whole_word_mask:
-    candidates = _word_positions(tokens)
+    candidates = original_stream.word_positions(tokens, piece_tables.begins_word_of_word_pieces)
     shuffle(candidates, rng)
     positions = _first_that_fit(candidates, num_to_predict)
   else:  # most of a run's time is spent here
@@ -372,7 +318,7 @@ def create_masked_lm_predictions(
     del positions[num_to_predict:]
   output = list(tokens)
   for position in positions:
-    output[position] = _masked(tokens[position], vocab_words, rng)
+    output[position] = original_stream.masked(tokens[position], vocab_words, rng)
   positions.sort()
   return output, positions, [tokens[position] for position in positions]
 
@@ -389,32 +335,6 @@ def _first_that_fit(words: list[list[int]], limit: int) -> list[int]:
     if len(positions) + len(word) <= limit:
       positions += word
   return positions
-
-
-def _word_positions(tokens: Sequence[str]) -> list[list[int]]:
-  """Positions that are chosen together.
-
-  Example:
-    >>> _word_positions(["[CLS]", "un", "##able", "to", "[SEP]"])
-    [[1, 2], [3]]
-  """
-  candidates: list[list[int]] = []
-  for position, token in enumerate(tokens):
-    if token in ("[CLS]", "[SEP]"):
-      continue
-    if candidates and token.startswith("##"):
-      candidates[-1].append(position)
-    else:
-      candidates.append([position])
-  return candidates
-
-
-def _masked(token: str, vocab_words: Sequence[str], rng: random.Random) -> str:
-  if rng.random() < 0.8:
-    return "[MASK]"
-  if rng.random() < 0.5:
-    return token
-  return vocab_words[rng.randint(0, len(vocab_words) - 1)]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -479,24 +399,25 @@ def _log_example(instance, features) -> None:
 
 def main(_) -> None:
   """Reads the text and writes the records."""
-  command_line.check_required()
-  check_flags()
+  command_line.check_required({"vocab_file": FLAGS.vocab_file or FLAGS.spm_model_file})
+  settings = record_flags.settings_of_flags()
   input_files = text_files.find_input_files(FLAGS.input_file)
   outputs = [path.strip() for path in FLAGS.output_file.split(",") if path.strip()]
   is_beam = FLAGS.engine == "beam"
   output_files.prepare(outputs, input_files, may_be_remote=is_beam)
-  settings = _settings()
-  tokenizer = blocks.load_tables(settings).tokenizer
-  facts = settings.facts(tokenizer.vocab)
+  tables = piece_tables.load_tables(settings)
+  facts = settings.facts(tables.tokenizer.vocab)
   if FLAGS.gzip:
     facts["compression"] = "GZIP"
-  _log_files("Reading from input files", input_files)
+  record_flags.log_files("Reading from input files", input_files)
   if is_beam:
     _import_beam_engine().create_records(input_files, outputs, settings, facts, FLAGS.beam_args)
-  elif num_workers := FLAGS.num_workers or _workers_needed():
+  elif num_workers := record_flags.workers_of_flags(settings):
     workers.create_records(input_files, outputs, settings, num_workers, facts)
+  elif settings.format == "electra":
+    electra_examples.create_records(input_files, outputs, settings, tables, facts)
   else:
-    _create_original_records(input_files, outputs, tokenizer, settings, facts)
+    _create_original_records(input_files, outputs, tables, settings, facts)
 
 
 def _import_beam_engine():
@@ -505,95 +426,32 @@ def _import_beam_engine():
   return beam
 
 
-def _settings() -> blocks.BlockSettings:
-  text_format = corpus.TextFormat(FLAGS.strict_utf8, FLAGS.split_sentences, FLAGS.jsonl_field)
-  names = set(blocks.BlockSettings._fields) - {"text_format"}
-  values = {name: FLAGS[name].value for name in names}
-  return blocks.BlockSettings(**values, text_format=text_format)
-
-
-def _workers_needed() -> int:
-  """1 if an option is used that the original did not have, else 0."""
-  given = [name for name in _NEW_STREAM_FLAGS if FLAGS[name].value != FLAGS[name].default]
-  if not given:
-    return 0
-  logging.info(
-    "--%s requires --num_workers: the records are created as with --num_workers=1.", given[0]
-  )
-  return 1
-
-
-def _create_original_records(input_files, outputs, tokenizer, settings, facts) -> None:
-  folder = os.path.dirname(outputs[0]) or "."
-  with Workspace(folder, tokenizer) as workspace:
-    instances = create_training_instances(
-      input_files,
-      tokenizer,
-      settings.max_seq_length,
-      settings.dupe_factor,
-      settings.short_seq_prob,
-      settings.masked_lm_prob,
-      settings.max_predictions_per_seq,
-      random.Random(settings.random_seed),
-      do_whole_word_mask=settings.do_whole_word_mask,
-      text_format=settings.text_format,
-      workspace=workspace,
-    )
-    _log_files("Writing to output files", outputs)
+def _create_original_records(input_files, outputs, tables, settings, facts) -> None:
+  is_albert = settings.format == "albert"
+  tokenizer = albert_instances.StorablePieces(tables) if is_albert else tables.tokenizer
+  with Workspace(os.path.dirname(outputs[0]) or ".", tokenizer) as workspace:
+    if is_albert:
+      instances = albert_instances.create_training_instances(
+        input_files, tables, settings, tokenizer, workspace
+      )
+    else:
+      instances = create_training_instances(
+        input_files,
+        tokenizer,
+        settings.max_seq_length,
+        settings.dupe_factor,
+        settings.short_seq_prob,
+        settings.masked_lm_prob,
+        settings.max_predictions_per_seq,
+        random.Random(settings.random_seed),
+        do_whole_word_mask=settings.do_whole_word_mask,
+        text_format=settings.text_format,
+        workspace=workspace,
+      )
+    record_flags.log_files("Writing to output files", outputs)
     write_instance_to_example_files(
-      instances,
-      tokenizer,
-      settings.max_seq_length,
-      settings.max_predictions_per_seq,
-      outputs,
-      facts=facts,
+      instances, tokenizer, settings.max_seq_length, settings.masks_per_record, outputs, facts=facts
     )
-
-
-def check_flags() -> None:
-  """Refuses values that would fail, or give a useless result, only after hours of reading.
-
-  Raises:
-    UsageError: the value of a flag is invalid.
-  """
-  for name, smallest in _SMALLEST.items():
-    if FLAGS[name].value < smallest:
-      raise command_line.UsageError(f"--{name}={FLAGS[name].value}: must be at least {smallest}.")
-  for name in ("masked_lm_prob", "short_seq_prob"):
-    if not 0 <= FLAGS[name].value <= 1:
-      raise command_line.UsageError(f"--{name}={FLAGS[name].value}: must be between 0 and 1.")
-  if FLAGS.whole_words_by_space and not (FLAGS.do_whole_word_mask or FLAGS.ngram_max > 1):
-    raise command_line.UsageError(
-      "--whole_words_by_space requires --do_whole_word_mask or --ngram_max."
-    )
-  if FLAGS.dynamic_masking and FLAGS.ngram_max > 1:
-    raise command_line.UsageError(
-      "--ngram_max masks now, --dynamic_masking masks in run_pretraining.py: use only one of them."
-    )
-  if FLAGS.engine == "beam" and FLAGS.num_workers:
-    raise command_line.UsageError("--engine=beam has its own workers: omit --num_workers.")
-  if FLAGS.beam_args and FLAGS.engine != "beam":
-    raise command_line.UsageError("--beam_args requires --engine=beam.")
-  if FLAGS.dynamic_masking and FLAGS.dupe_factor > 1:
-    logging.info(
-      "--dynamic_masking masks in each epoch: --dupe_factor=1 takes less space than %d.",
-      FLAGS.dupe_factor,
-    )
-  wanted = int(FLAGS.max_seq_length * FLAGS.masked_lm_prob)
-  if FLAGS.max_predictions_per_seq < wanted:
-    logging.warning(
-      "--max_predictions_per_seq=%d is less than --masked_lm_prob of long sequences: %d x %g = %d.",
-      FLAGS.max_predictions_per_seq,
-      FLAGS.max_seq_length,
-      FLAGS.masked_lm_prob,
-      wanted,
-    )
-
-
-def _log_files(title: str, paths: Sequence[str]) -> None:
-  logging.info("*** %s ***", title)
-  for path in paths:
-    logging.info("  %s", path)
 
 
 if __name__ == "__main__":

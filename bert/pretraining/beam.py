@@ -27,7 +27,8 @@ from bert.io import filesystem
 from bert.io.atomic_files import hidden_beside
 from bert.io.record_files import RecordError, read_manifest
 from bert.io.tfrecord_bytes import framed
-from bert.pretraining import blocks, record_output
+from bert.pretraining import blocks, piece_tables, record_output
+from bert.pretraining.record_settings import RecordSettings
 from bert.text import corpus_statistics, text_files
 
 _BUCKET_BYTES = 1 << 21  # of text; of its records, 4 to 6 MB, which are shuffled in memory
@@ -45,7 +46,7 @@ class RunnerError(ValueError):
 def create_records(
   input_files: Sequence[str],
   output_files: Sequence[str],
-  settings: blocks.BlockSettings,
+  settings: RecordSettings,
   facts: Mapping[str, Any],
   beam_args: str = "",
 ) -> int:
@@ -116,7 +117,7 @@ class MakeRecords(beam.DoFn):
 
   def setup(self) -> None:
     """Reads the vocabulary, once per process."""
-    self._tables = blocks.load_tables(self._settings)
+    self._tables = piece_tables.load_tables(self._settings)
 
   def process(
     self, element: tuple[int, text_files.TextRange]

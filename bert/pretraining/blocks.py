@@ -1,6 +1,6 @@
 """Text in blocks -> pre-training records: the part that runs in parallel.
 
-  settings = BlockSettings(vocab_file="vocab.txt", ...)
+  settings = RecordSettings(vocab_file="vocab.txt", ...)
   tables = load_tables(settings)
   for number, part in enumerate(text_files.text_ranges(files, block_bytes(total_bytes))):
     for batch in records_of_range(number, part, settings, tables, statistics):
@@ -13,7 +13,7 @@ and a cluster (`beam.py`) write the same records.
 
 Internally a block is three arrays: token ids, ends of sentences, ends of documents. The segments of
 an instance are runs of consecutive sentences, so an instance is four numbers, and thousands of them
-become matrices `[n, S]` at once.
+become matrices `[n, S]` at once. Records of ELECTRA's format need no block (`electra_examples.py`).
 
 Memory is bounded by cutting: a document longer than `_DOCUMENT_CHARACTERS` is several documents, a
 line of more than a million characters is several sentences.
@@ -21,82 +21,22 @@ line of more than a million characters is several sentences.
 
 import array
 import bisect
-import functools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from bert import tokenization
 from bert.io.tfrecord_bytes import encode_examples
+from bert.pretraining import electra_examples
 from bert.pretraining.masks import MaskSettings, draw_masks
+from bert.pretraining.piece_tables import Tables
 from bert.pretraining.random_streams import Stream, stream_key
+from bert.pretraining.record_output import Batch
+from bert.pretraining.record_settings import RecordSettings
 from bert.text import corpus, corpus_statistics, text_files
 
 _DOCUMENT_CHARACTERS = 8 << 20
 _BATCH = 2048  # instances that become matrices together, a few megabytes each
-
-
-_OPTIONS = (
-  "do_whole_word_mask",
-  "whole_words_by_space",
-  "ngram_max",
-  "no_next_sentence",
-  "dynamic_masking",
-)
-_OFF = {"ngram_max": 1, "jsonl_field": ""}  # all others are booleans
-
-
-class BlockSettings(NamedTuple):
-  """Everything that determines the records, except the text; names are those of the flags."""
-
-  vocab_file: str
-  do_lower_case: bool = True
-  max_seq_length: int = 128
-  max_predictions_per_seq: int = 20
-  dupe_factor: int = 10
-  short_seq_prob: float = 0.1
-  masked_lm_prob: float = 0.15
-  random_seed: int = 12345
-  do_whole_word_mask: bool = False
-  whole_words_by_space: bool = False
-  ngram_max: int = 1
-  no_next_sentence: bool = False
-  dynamic_masking: bool = False
-  text_format: corpus.TextFormat = corpus.TextFormat()
-
-  def facts(self, vocab: Mapping[str, int]) -> dict[str, Any]:
-    """The settings for the manifest of a record file; options only if they were used."""
-    used = {name: getattr(self, name) for name in _OPTIONS}
-    used.update(self.text_format._asdict())
-    return {
-      "vocabulary": tokenization.vocabulary_hash(vocab),
-      "vocab_size": max(vocab.values()) + 1,
-      "do_lower_case": self.do_lower_case,
-      "max_seq_length": self.max_seq_length,
-      "max_predictions_per_seq": self.max_predictions_per_seq,
-      "dupe_factor": self.dupe_factor,
-      "short_seq_prob": self.short_seq_prob,
-      "masked_lm_prob": self.masked_lm_prob,
-      "random_seed": self.random_seed,
-      **{name: value for name, value in used.items() if value != _OFF.get(name, False)},
-    }
-
-  def new_statistics(self, **options: Any) -> corpus_statistics.TextStatistics:
-    """Counts of a text, with the length of these settings; `options` as in `TextStatistics`."""
-    return corpus_statistics.TextStatistics(max_tokens=self.max_seq_length - 3, **options)
-
-  @property
-  def masks_words(self) -> bool:
-    """Whether tokens are masked in words, or in units of several words."""
-    return self.do_whole_word_mask or self.ngram_max > 1
-
-
-class Batch(NamedTuple):
-  """Serialized examples, and the number of tokens of each without padding."""
-
-  records: list[bytes]
-  lengths: list[int]
 
 
 def block_bytes(total_bytes: int) -> int:
@@ -115,8 +55,8 @@ def records_of_range(
   range_number: int,
   part: text_files.TextRange,
   block_size: int,
-  settings: BlockSettings,
-  tables: "Tables",
+  settings: RecordSettings,
+  tables: Tables,
   statistics: corpus_statistics.TextStatistics,
 ) -> Iterator[Batch]:
   """Creates the records of the documents in a range.
@@ -126,7 +66,7 @@ def records_of_range(
     part: the range.
     block_size: in characters; a range with much more text becomes several blocks.
     settings: of the records.
-    tables: `load_tables(settings)`.
+    tables: `piece_tables.load_tables(settings)`.
     statistics: counts documents, sentences and tokens.
 
   Yields:
@@ -135,8 +75,11 @@ def records_of_range(
   Raises:
     CorpusError: a line does not have the format of the settings.
   """
+  if settings.format == "electra":
+    yield from electra_examples.records_of_range(range_number, part, settings, tables, statistics)
+    return
   for block in _read_blocks(range_number, part, block_size, settings, tables, statistics):
-    if len(block) == 1 and not settings.no_next_sentence:
+    if len(block) == 1 and not (settings.no_next_sentence or settings.has_sentence_order):
       statistics.documents_alone += 1
     for pass_number in range(settings.dupe_factor):
       instances = _instances_of_block(block, pass_number, settings)
@@ -146,38 +89,6 @@ def records_of_range(
 
 # ---------------------------------------------------------------------------------------------
 # Text -> blocks.
-
-
-class Tables:
-  """Lookup tables for tokens; see `load_tables`."""
-
-  def __init__(self, tokenizer: tokenization.FullTokenizer):
-    self.tokenizer = tokenizer
-    vocab = tokenizer.vocab
-    self.cls_id, self.sep_id, self.mask_id, self.unknown_id = (
-      vocab[token] for token in ("[CLS]", "[SEP]", "[MASK]", "[UNK]")
-    )
-    self.random_ids = np.array(list(vocab.values()), np.int32)  # [V]
-    self.begins_word = np.ones(max(vocab.values()) + 1, bool)
-    self.begins_word[[index for token, index in vocab.items() if token.startswith("##")]] = False
-
-  def ids(self, text: str) -> list[int]:
-    """Token ids of a text."""
-    return self.tokenizer.text_to_ids(text)
-
-
-@functools.lru_cache(maxsize=1)  # forked workers inherit them
-def load_tables(settings: BlockSettings) -> Tables:
-  """Reads the vocabulary.
-
-  Raises:
-    VocabularyError: it cannot be read, or lacks a special token.
-  """
-  tokenizer = tokenization.FullTokenizer(settings.vocab_file, settings.do_lower_case)
-  missing = [t for t in ("[CLS]", "[SEP]", "[MASK]", "[UNK]") if t not in tokenizer.vocab]
-  if missing:
-    raise tokenization.VocabularyError(f"{settings.vocab_file} lacks {', '.join(missing)}.")
-  return Tables(tokenizer)
 
 
 class Block:
@@ -288,7 +199,7 @@ def _instances_of_block(block: Block, pass_number: int, settings) -> Iterator[In
 
 
 def _segment_pairs(block: Block, document: int, settings, stream: Stream) -> Iterator[Instance]:
-  """Like `create_pretraining_data.create_instances_from_document`."""
+  """Like `original_stream.pairs_of_document`."""
   max_tokens = settings.max_seq_length - 3  # [CLS], [SEP], [SEP]
   target = _target(max_tokens, settings.short_seq_prob, stream)
   ends = block.sentence_ends
@@ -300,15 +211,20 @@ def _segment_pairs(block: Block, document: int, settings, stream: Stream) -> Ite
       a_end += stream.below(chunk_end - first - 1)
     a_length = ends[a_end] - ends[first]
     is_random_next = chunk_end - first == 1 or stream.random() < 0.5
-    if is_random_next:
+    swaps = is_random_next and settings.has_sentence_order and chunk_end - first > 1
+    if is_random_next and not swaps:
       b_first, b_end = _random_text(block, document, target - a_length, stream)
     else:
       b_first, b_end = a_end, chunk_end
-    segments = _truncated(
-      ends[first], a_length, ends[b_first], ends[b_end] - ends[b_first], max_tokens, stream
+    segments = (ends[first], a_length), (ends[b_first], ends[b_end] - ends[b_first])
+    (a_start, a_length), (b_start, b_length) = segments[::-1] if swaps else segments
+    yield (
+      *_truncated(a_start, a_length, b_start, b_length, max_tokens, stream),
+      is_random_next,
+      stream.bits(),
     )
-    yield *segments, is_random_next, stream.bits()
-    first = a_end if is_random_next else chunk_end  # replaced sentences are used again
+    # Sentences that were replaced are used again.
+    first = a_end if is_random_next and not swaps else chunk_end
 
 
 def _single_segments(block: Block, document: int, settings, stream: Stream) -> Iterator[Instance]:
@@ -343,7 +259,7 @@ def _random_text(block: Block, document: int, target: int, stream: Stream) -> tu
 def _truncated(
   a_start: int, a_length: int, b_start: int, b_length: int, max_tokens: int, stream: Stream
 ) -> tuple[int, int, int, int]:
-  """Shortens as `create_pretraining_data.truncate_seq_pair` does, but not token by token.
+  """Shortens as `original_stream.truncate_seq_pair` does, but not token by token.
 
   Example:
     >>> _truncated(0, 9, 20, 2, 8, Stream(1)), _truncated(0, 9, 20, 9, 7, Stream(1))
@@ -399,9 +315,13 @@ def _records(block: Block, instances: np.ndarray, settings, tables: Tables) -> B
     "segment_ids": (column > a_length + 1) & (column < lengths) & is_pair,
     "next_sentence_labels": is_random_next,  # 1: not the next sentence
   }
+  if settings.format == "albert":
+    features["token_boundary"] = (column < lengths) & (~is_text | tables.begins_word[input_ids])
   lengths = lengths[:, 0]
   if not settings.dynamic_masking:
     mask_settings = _mask_settings(settings, tables)
+    if settings.masks_nothing:
+      is_text = word_starts = np.zeros_like(is_text)
     masks = draw_masks(input_ids, lengths, is_text, word_starts, keys, mask_settings)
     features["input_ids"] = masks.input_ids
     features["masked_lm_positions"] = masks.positions
@@ -412,11 +332,13 @@ def _records(block: Block, instances: np.ndarray, settings, tables: Tables) -> B
   return Batch(list(encode_examples(features)), lengths.tolist())
 
 
-def _mask_settings(settings: BlockSettings, tables: Tables) -> MaskSettings:
+def _mask_settings(settings: RecordSettings, tables: Tables) -> MaskSettings:
   return MaskSettings(
     settings.masked_lm_prob,
     settings.max_predictions_per_seq,
     settings.ngram_max,
     tables.mask_id,
     tables.random_ids,
+    settings.favor_shorter_ngram,
+    settings.do_permutation,
   )

@@ -18,6 +18,8 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from bert.tokenization import convert_by_vocab
+
 _BUFFERED = 1 << 16  # integers; at most half a megabyte for each file that is being filled
 
 
@@ -30,14 +32,24 @@ class TrainingInstance:
     masked_lm_positions: ascending.
     masked_lm_labels: the original tokens at these positions.
     is_random_next: whether the second segment comes from another place.
+    token_boundary: ALBERT only, else None: 1 for each token that begins a word.
   """
 
-  def __init__(self, tokens, segment_ids, masked_lm_positions, masked_lm_labels, is_random_next):
+  def __init__(
+    self,
+    tokens,
+    segment_ids,
+    masked_lm_positions,
+    masked_lm_labels,
+    is_random_next,
+    token_boundary=None,
+  ):
     self.tokens = tokens
     self.segment_ids = segment_ids
     self.is_random_next = is_random_next
     self.masked_lm_positions = masked_lm_positions
     self.masked_lm_labels = masked_lm_labels
+    self.token_boundary = token_boundary
 
   def __repr__(self):
     names = ("tokens", "segment_ids", "is_random_next", "masked_lm_positions", "masked_lm_labels")
@@ -64,10 +76,14 @@ class TrainingInstance:
       )
     input_ids, masked_lm_ids = self.ids(tokenizer)
     padding, no_masks = [0] * (max_seq_length - length), [0] * (max_predictions_per_seq - masks)
+    boundary = {}
+    if self.token_boundary is not None:
+      boundary["token_boundary"] = list(self.token_boundary) + padding
     return {
       "input_ids": input_ids + padding,
       "input_mask": [1] * length + padding,
       "segment_ids": list(self.segment_ids) + padding,
+      **boundary,
       "masked_lm_positions": list(self.masked_lm_positions) + no_masks,
       "masked_lm_ids": masked_lm_ids + no_masks,
       "masked_lm_weights": [1.0] * masks + [0.0] * len(no_masks),
@@ -181,7 +197,7 @@ class Workspace:
       if sentence is None:
         documents.end_document()
       else:
-        documents.add_sentence(self._convert(sentence))
+        documents.add_sentence(convert_by_vocab(self._vocab, sentence))
     documents.freeze()
     return documents
 
@@ -267,7 +283,7 @@ class StoredDocument(Sequence):
 
 
 class StoredInstances(Sequence):
-  """`TrainingInstance`s as integers: three counts and the label, then ids and positions."""
+  """`TrainingInstance`s as integers: four counts and the label, then ids and positions."""
 
   def __init__(self, numbers, starts, convert, token_of):
     self._numbers, self._starts = numbers, starts
@@ -285,9 +301,11 @@ class StoredInstances(Sequence):
           first_segment,
           len(positions),
           int(instance.is_random_next),
+          len(instance.token_boundary or ()),
           *self._convert(instance.tokens),
           *positions,
           *self._convert(instance.masked_lm_labels),
+          *(instance.token_boundary or ()),
         ]
       )
 
@@ -304,14 +322,15 @@ class StoredInstances(Sequence):
 
   def __getitem__(self, index: int) -> TrainingInstance:  # type: ignore[override]
     start, numbers = self.order[index], self._numbers.view
-    length, first_segment, masks, is_random_next = numbers[start : start + 4]
-    content = numbers[start + 4 : start + 4 + length + 2 * masks].tolist()
+    length, first_segment, masks, is_random_next, boundaries = numbers[start : start + 5]
+    content = numbers[start + 5 : start + 5 + length + 2 * masks + boundaries].tolist()
     return StoredInstance(
       input_ids=content[:length],
       segment_ids=[0] * first_segment + [1] * (length - first_segment),
       masked_lm_positions=content[length : length + masks],
-      masked_lm_ids=content[length + masks :],
+      masked_lm_ids=content[length + masks : length + 2 * masks],
       is_random_next=bool(is_random_next),
+      token_boundary=content[length + 2 * masks :] or None,
       token_of=self._token_of,
     )
 
@@ -320,12 +339,20 @@ class StoredInstance(TrainingInstance):
   """A `TrainingInstance` that holds ids; its tokens are looked up on access."""
 
   def __init__(
-    self, input_ids, segment_ids, masked_lm_positions, masked_lm_ids, is_random_next, token_of
+    self,
+    input_ids,
+    segment_ids,
+    masked_lm_positions,
+    masked_lm_ids,
+    is_random_next,
+    token_boundary,
+    token_of,
   ):
     self._input_ids, self._masked_lm_ids = input_ids, masked_lm_ids
     self.segment_ids = segment_ids
     self.is_random_next = is_random_next
     self.masked_lm_positions = masked_lm_positions
+    self.token_boundary = token_boundary
     self._token_of = token_of
 
   @property

@@ -21,6 +21,9 @@ class MaskSettings(NamedTuple):
       proportional to 1/n.
     mask_id: of [MASK].
     random_ids: int32 [V], the ids from which random tokens are taken.
+    favor_shorter_ngram: False gives the probabilities of short units to long ones.
+    do_permutation: as many further tokens, chosen in the same way, are exchanged among each other
+      and predicted too (ALBERT).
   """
 
   masked_lm_prob: float
@@ -28,6 +31,8 @@ class MaskSettings(NamedTuple):
   ngram_max: int
   mask_id: int
   random_ids: np.ndarray
+  favor_shorter_ngram: bool = True
+  do_permutation: bool = False
 
 
 class Masks(NamedTuple):
@@ -35,7 +40,7 @@ class Masks(NamedTuple):
 
   Attributes:
     input_ids: int32 [n, S].
-    positions: int32 [n, P], ascending, then zeros.
+    positions: int32 [n, P], ascending, then zeros; with `do_permutation` there is room for 2 P.
     labels: int32 [n, P], the original tokens.
     weights: float32 [n, P], 1 for a prediction, 0 for padding.
   """
@@ -72,38 +77,61 @@ def draw_masks(
     settings.max_predictions_per_seq,
     np.maximum(1, np.rint(lengths * settings.masked_lm_prob).astype(np.int64)),
   )
-  unit_of = _choose(candidates, unit_starts, num_to_predict, keys, settings.ngram_max)
-  rows, columns = np.nonzero(unit_of >= 0)
+  unit_of = _choose(candidates, unit_starts, num_to_predict, keys, settings)
+  is_masked = predicted = unit_of >= 0
+  masked = input_ids.copy()
+  rows, columns = np.nonzero(is_masked)
+  masked[rows, columns] = _replaced(
+    input_ids[is_masked],
+    keys[rows],
+    unit_of[is_masked],
+    columns,
+    input_ids.shape[1],
+    settings,
+  )
+  room = settings.max_predictions_per_seq
+  if settings.do_permutation:
+    room *= 2
+    exchanged = _choose(candidates, unit_starts, num_to_predict, keys, settings, is_masked) >= 0
+    masked[exchanged] = _exchanged(input_ids, exchanged, keys)
+    predicted = is_masked | exchanged
+
+  rows, columns = np.nonzero(predicted)
   counts = np.bincount(rows, minlength=len(input_ids))
   ranks = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-
-  positions = np.zeros((len(input_ids), settings.max_predictions_per_seq), np.int32)
+  positions = np.zeros((len(input_ids), room), np.int32)
   labels, weights = np.zeros_like(positions), np.zeros(positions.shape, np.float32)
   positions[rows, ranks] = columns
   labels[rows, ranks] = input_ids[rows, columns]
   weights[rows, ranks] = 1.0
-
-  masked = input_ids.copy()
-  masked[rows, columns] = _replaced(
-    labels[rows, ranks], keys[rows], unit_of[rows, columns], columns, input_ids.shape[1], settings
-  )
   return Masks(masked, positions, labels, weights)
 
 
-def _choose(candidates, unit_starts, num_to_predict, keys, ngram_max: int) -> np.ndarray:
+def _choose(
+  candidates,
+  unit_starts,
+  num_to_predict,
+  keys,
+  settings: MaskSettings,
+  taken: np.ndarray | None = None,
+) -> np.ndarray:
   """int [n, S]: the start of the unit with which a token was chosen; -1 if it was not.
 
-  The first units of all sequences are processed together, then the second ones, and so on.
+  The first units of all sequences are processed together, then the second ones, and so on. Units
+  that overlap `taken` tokens are skipped; with these, the draws are others.
   """
   n, length = candidates.shape
   columns = np.arange(length)
-  scores = draw(keys[:, None], columns)
+  first_draw = 0 if taken is None else 4 * length
+  scores = draw(keys[:, None], first_draw + columns)
   scores[~unit_starts] = np.iinfo(np.uint64).max
   order = np.argsort(scores, axis=1)
   num_units = unit_starts.sum(axis=1)
   word_ends = _word_ends(candidates, unit_starts)
 
   unit_of = np.full((n, length + 1), -1)  # the last column is never chosen
+  if taken is not None:
+    unit_of[:, :length][taken] = length
   left = num_to_predict.copy()
   for rank in range(num_units.max(initial=0)):
     rows = np.nonzero((left > 0) & (rank < num_units))[0]
@@ -111,17 +139,19 @@ def _choose(candidates, unit_starts, num_to_predict, keys, ngram_max: int) -> np
       break
     starts = order[rows, rank]
     ends = word_ends[rows, starts]
-    if ngram_max > 1:
-      sizes = _ngram_sizes(draw_uniform(keys[rows], length + starts), ngram_max)
+    if settings.ngram_max > 1:
+      uniform = draw_uniform(keys[rows], first_draw + length + starts)
+      sizes = _ngram_sizes(uniform, settings.ngram_max, settings.favor_shorter_ngram)
       ends = _ngram_ends(ends, sizes, rows, candidates, word_ends)
     fits = ends - starts <= left[rows]
-    if ngram_max > 1:
+    if settings.ngram_max > 1 or taken is not None:
       fits &= ~_any_chosen(unit_of, rows, starts, ends)
     rows, starts, ends = rows[fits], starts[fits], ends[fits]
     left[rows] -= ends - starts
     for offset in range((ends - starts).max(initial=0)):
       inside = starts + offset < ends
       unit_of[rows[inside], starts[inside] + offset] = starts[inside]
+  unit_of[unit_of == length] = -1
   return unit_of[:, :length]
 
 
@@ -139,14 +169,17 @@ def _word_ends(candidates: np.ndarray, unit_starts: np.ndarray) -> np.ndarray:
   return np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1]
 
 
-def _ngram_sizes(uniform: np.ndarray, ngram_max: int) -> np.ndarray:
+def _ngram_sizes(
+  uniform: np.ndarray, ngram_max: int, favor_shorter_ngram: bool = True
+) -> np.ndarray:
   """1 to `ngram_max`, n with a probability proportional to 1/n, from numbers in [0, 1).
 
   Example:
     >>> _ngram_sizes(np.array([0.0, 0.54, 0.55, 0.81, 0.82, 0.99]), ngram_max=3).tolist()
     [1, 1, 2, 2, 3, 3]
   """
-  shares = np.cumsum(1 / np.arange(1, ngram_max + 1))
+  shares = 1 / np.arange(1, ngram_max + 1)
+  shares = np.cumsum(shares if favor_shorter_ngram else shares[::-1])
   return 1 + np.searchsorted(shares[:-1] / shares[-1], uniform, side="right")
 
 
@@ -176,3 +209,10 @@ def _replaced(labels, keys, unit_of, columns, length: int, settings: MaskSetting
   return np.select(
     [decision < 0.8, decision < 0.9], [settings.mask_id, labels], default=random_ids[choice]
   )
+
+
+def _exchanged(input_ids: np.ndarray, exchanged: np.ndarray, keys: np.ndarray) -> np.ndarray:
+  """The tokens of the places `exchanged`, bool [n, S], each row's in another order."""
+  rows, columns = np.nonzero(exchanged)
+  order = np.lexsort((draw(keys[rows], 6 * input_ids.shape[1] + columns), rows))
+  return input_ids[rows, columns[order]]

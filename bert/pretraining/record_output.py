@@ -11,13 +11,20 @@ import gzip
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from bert.io.atomic_files import force_to_disk, hidden_beside, sha256_of, write_text
 from bert.io.record_files import manifest_path
 from bert.io.tfrecord_bytes import framed
 
 _WRITE_BUFFER_BYTES = 1 << 20
+
+
+class Batch(NamedTuple):
+  """Serialized examples, and the number of tokens of each without padding."""
+
+  records: list[bytes]
+  lengths: list[int]
 
 
 class RecordFiles:
@@ -51,6 +58,11 @@ class RecordFiles:
     except OSError:
       self._close_and_remove()
       raise
+
+  def write_batch(self, batch: Batch) -> None:
+    """Writes its examples."""
+    for record, num_tokens in zip(batch.records, batch.lengths, strict=True):
+      self.write(record, num_tokens)
 
   def write(self, record: bytes, num_tokens: int) -> None:
     """Writes a serialized example that has `num_tokens` tokens, without padding."""

@@ -33,7 +33,8 @@ from absl import logging
 
 from bert.io.atomic_files import hidden_beside
 from bert.io.tfrecord_bytes import framed, framed_size
-from bert.pretraining import blocks, instances, record_output
+from bert.pretraining import blocks, instances, piece_tables, record_output
+from bert.pretraining.record_settings import RecordSettings
 from bert.text import corpus_statistics, text_files
 
 # Before each record in a temporary file: the number of its tokens, without padding.
@@ -56,7 +57,7 @@ class Job(NamedTuple):
 
   ranges: list[text_files.TextRange]
   block_size: int
-  settings: blocks.BlockSettings
+  settings: RecordSettings
   spools: list[str]
 
 
@@ -79,7 +80,7 @@ class Report(NamedTuple):
 def create_records(
   input_files: Sequence[str],
   output_files: Sequence[str],
-  settings: blocks.BlockSettings,
+  settings: RecordSettings,
   num_workers: int,
   facts: Mapping[str, Any],
 ) -> int:
@@ -90,7 +91,7 @@ def create_records(
     output_files: TFRecord files to write; see `record_output.RecordFiles`.
     settings: of the records.
     num_workers: the number of processes; with 1 the work is done in this process.
-    facts: for the manifests, see `BlockSettings.facts`.
+    facts: for the manifests, see `RecordSettings.facts`.
 
   Returns:
     The number of records.
@@ -143,7 +144,7 @@ def _work(
 ) -> None:
   """Processes ranges until none is left, then reports the statistics."""
   statistics = job.settings.new_statistics(logs_progress=False)
-  tables = blocks.load_tables(job.settings)
+  tables = piece_tables.load_tables(job.settings)
   offset = reported_bytes = 0
   path = job.spools[worker]
   with (

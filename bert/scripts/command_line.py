@@ -37,7 +37,7 @@ FLAGS = flags.FLAGS
 
 # Spellings that people's scripts contain -> the flag they mean. `--do_lower` is in the original's
 # README, where it never had an effect. `plots.py` draws a run's --output_dir, its model_dir.
-_ALIASES = {"do_lower": "do_lower_case", "output_dir": "model_dir"}
+_ALIASES = {"do_lower": "do_lower_case", "output_dir": "model_dir", "ngram": "ngram_max"}
 
 # These print something and exit. They are no absl flags: absl's own exit with code 1.
 _REQUESTS = {

@@ -93,6 +93,7 @@ _WITHOUT_FLAG = {
     ("runwithprofiling", "profilefile", "usecprofileforprofiling"),
     "To profile, run python -m cProfile before the script's name.",
   ),
+  "inputfilemode": "Text is read as UTF-8, as in every mode of the original.",
   **dict.fromkeys(("verbose", "debug", "quiet", "loglevel"), "The log: --verbosity=1 or -1."),
 }
 

@@ -12,7 +12,7 @@ describes other supported formats. Files whose names end in `.gz` are compressed
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from bert.text.corpus_statistics import TextStatistics
@@ -45,6 +45,7 @@ def read_sentences(
   tokenizer,
   statistics: TextStatistics | None = None,
   text_format: TextFormat = PLAIN_TEXT,
+  ends_document: Callable[[str], bool] | None = None,
 ) -> Iterator[list[str] | None]:
   """Tokens of each sentence that has any, and None for each end of a document.
 
@@ -53,14 +54,16 @@ def read_sentences(
 
   Args:
     input_files: read in this order.
-    tokenizer: a `tokenization.FullTokenizer`. Lines above a million characters reach it in pieces
-      cut at spaces, which gives the same tokens and needs less memory.
+    tokenizer: such as a `tokenization.FullTokenizer`. Lines above a million characters reach it in
+      pieces cut at spaces, which gives the same tokens and needs less memory.
     statistics: counts lines, sentences and tokens.
     text_format: the format of the files.
+    ends_document: whether a sentence without tokens ends a document, as an empty line does.
 
   Raises:
     CorpusError: a line does not have the format.
   """
+  unknown = getattr(tokenizer, "unk_token", "[UNK]")
   statistics = statistics or TextStatistics()
   for path in input_files:
     lines = read_lines(TextRange(path, 0, None))
@@ -69,9 +72,12 @@ def read_sentences(
         yield None
         continue
       tokens = [token for part in parts(sentence) for token in tokenizer.tokenize(part)]
-      statistics.add_sentence(len(tokens), tokens.count("[UNK]"))
+      statistics.add_sentence(len(tokens), tokens.count(unknown))
       if tokens:
         yield tokens
+      elif ends_document and ends_document(sentence):
+        statistics.end_document()
+        yield None
   statistics.end_document()
 
 

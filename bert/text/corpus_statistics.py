@@ -38,6 +38,7 @@ class TextStatistics:
     total_bytes: size of all input, for progress messages; 0 if unknown.
     logs_progress: whether to log progress.
     max_tokens: the most tokens of a line that one instance can hold.
+    random_pairs: whether random next sentences are needed, from other documents.
     documents_alone: documents whose random next sentences come from the same document.
     cut_tokens: beyond `max_tokens` of their line.
     first_invalid: the first known line that is not UTF-8.
@@ -46,6 +47,7 @@ class TextStatistics:
   total_bytes: int = 0
   logs_progress: bool = True
   max_tokens: int = 512
+  random_pairs: bool = True
   read_bytes: int = 0
   documents: int = 0
   sentences: int = 0
@@ -109,23 +111,8 @@ class TextStatistics:
 
   def warnings(self) -> Iterator[str]:
     """Likely mistakes, each with its consequence and its remedy."""
-    if self.documents == 1:
-      yield (
-        "The corpus is one document: random next sentences come from that document too, so little "
-        "can be learned from them. Put an empty line between documents."
-      )
-    if self.documents > 1 and self.one_sentence_documents > 0.1 * self.documents:
-      share = self.one_sentence_documents / self.documents
-      yield (
-        f"{share:.0%} of the documents have one sentence: their next sentence is always random. "
-        "Put empty lines only between documents, and each sentence on a line of its own."
-      )
-    if self.documents > 1 and self.documents_alone > 0.1 * self.documents:
-      yield (
-        f"{self.documents_alone / self.documents:.0%} of the documents are so long that no other "
-        "document is in the same block of text: their random next sentences come from themselves. "
-        "Split them, or use --no_next_sentence."
-      )
+    if self.random_pairs:
+      yield from self._warnings_about_pairs()
     if self._lines.duplicate_share() > 0.1:
       yield (
         f"About {self._lines.duplicate_share():.0%} of the lines repeat an earlier line. A model "
@@ -150,6 +137,25 @@ class TextStatistics:
       )
     if self.nul_lines:
       yield f"{self.nul_lines} lines contain NUL bytes, which were dropped: is the text UTF-8?"
+
+  def _warnings_about_pairs(self) -> Iterator[str]:
+    if self.documents == 1:
+      yield (
+        "The corpus is one document: random next sentences come from that document too, so little "
+        "can be learned from them. Put an empty line between documents."
+      )
+    if self.documents > 1 and self.one_sentence_documents > 0.1 * self.documents:
+      share = self.one_sentence_documents / self.documents
+      yield (
+        f"{share:.0%} of the documents have one sentence: their next sentence is always random. "
+        "Put empty lines only between documents, and each sentence on a line of its own."
+      )
+    if self.documents > 1 and self.documents_alone > 0.1 * self.documents:
+      yield (
+        f"{self.documents_alone / self.documents:.0%} of the documents are so long that no other "
+        "document is in the same block of text: their random next sentences come from themselves. "
+        "Split them, or use --no_next_sentence."
+      )
 
 
 class LineSample:

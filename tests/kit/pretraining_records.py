@@ -49,6 +49,12 @@ def framed_records(path: str | os.PathLike) -> list[bytes]:
   return records
 
 
+def recorded(path: pathlib.Path) -> list[dict[str, list]]:
+  """name -> values of each record of an original, which were written down as lines of JSON."""
+  with gzip.open(path, "rt", encoding="utf-8") as lines:
+    return [json.loads(line) for line in lines]
+
+
 def manifest_of(path: pathlib.Path) -> dict[str, Any]:
   """The facts that stand beside a file of records."""
   return json.loads((path.parent / f".{path.name}.manifest.json").read_text())

@@ -7,15 +7,16 @@ import pathlib
 
 import pytest
 
-from bert.pretraining import blocks, workers
+from bert.pretraining import blocks, piece_tables, workers
+from bert.pretraining.record_settings import RecordSettings
 from bert.scripts import output_files
 from bert.text import text_files
 from tests.kit.paths import SAMPLE_TEXT, SAMPLE_VOCAB
 from tests.kit.pretraining_records import framed_records, manifest_of, names
 
 beam = pytest.importorskip("apache_beam")
-SETTINGS = blocks.BlockSettings(str(SAMPLE_VOCAB), max_seq_length=64, dupe_factor=3)
-FACTS = SETTINGS.facts(blocks.load_tables(SETTINGS).tokenizer.vocab)
+SETTINGS = RecordSettings(str(SAMPLE_VOCAB), max_seq_length=64, dupe_factor=3)
+FACTS = SETTINGS.facts(piece_tables.load_tables(SETTINGS).tokenizer.vocab)
 LOCAL = "--runner=BundleBasedDirectRunner"
 
 

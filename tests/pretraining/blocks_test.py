@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from bert.pretraining import blocks as pretraining_blocks
-from bert.pretraining.blocks import BlockSettings
+from bert.pretraining import piece_tables
 from bert.pretraining.random_streams import Stream
+from bert.pretraining.record_settings import RecordSettings
 from bert.text import corpus, corpus_statistics, text_files
 from tests.kit.paths import ROOT
 
@@ -22,7 +23,7 @@ WORDS = [token for token in TOKENS if token.isascii() and token.isalpha()][:400]
 
 
 def settings_of(**changes):
-  return BlockSettings(**{"vocab_file": VOCAB, "max_seq_length": 64, "dupe_factor": 1, **changes})
+  return RecordSettings(**{"vocab_file": VOCAB, "max_seq_length": 64, "dupe_factor": 1, **changes})
 
 
 def write_text(path, documents=40, seed=0, sentences=(3, 12), words=(3, 20)):
@@ -42,7 +43,7 @@ def features_of(path, settings, target_bytes=1 << 20):
   """All records of a file, as dicts of lists of integers."""
   import tensorflow as tf
 
-  tables = pretraining_blocks.load_tables(settings)
+  tables = piece_tables.load_tables(settings)
   found = []
   for number, part in enumerate(text_files.text_ranges([str(path)], target_bytes)):
     statistics = corpus_statistics.TextStatistics()
@@ -123,7 +124,7 @@ def test_shares_of_masks(whole_words, tmp_path):
   now = np.concatenate(
     [f["input_ids"][f["masked_lm_positions"][f["masked_lm_weights"] > 0]] for f in found]
   )
-  mask_id = pretraining_blocks.load_tables(settings).mask_id
+  mask_id = piece_tables.load_tables(settings).mask_id
   assert len(chosen) / tokens == pytest.approx(0.15, abs=0.003)
   assert (now == mask_id).mean() == pytest.approx(0.8, abs=0.01)
   assert (now == chosen).mean() == pytest.approx(0.1, abs=0.01)
@@ -208,7 +209,7 @@ def blocks_of(path, target_bytes=1 << 20, **changes):
       part,
       target_bytes,
       settings,
-      pretraining_blocks.load_tables(settings),
+      piece_tables.load_tables(settings),
       corpus_statistics.TextStatistics(),
     )
   )
@@ -311,7 +312,7 @@ def test_words_of_segmented_chinese(tmp_path):
   plain = blocks_of(path, **options)[0]
   spaced = blocks_of(path, whole_words_by_space=True, **options)[0]
   assert spaced.ids.tolist() == plain.ids.tolist()
-  pieces = len(pretraining_blocks.load_tables(settings_of()).ids("unaffable"))
+  pieces = len(piece_tables.load_tables(settings_of()).ids("unaffable"))
   in_words = [[2, 2, 1, 4, pieces], [2, 1]]
   assert spaced.word_starts.tolist() == [
     index == 0 for line in in_words for size in line for index in range(size)

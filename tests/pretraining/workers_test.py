@@ -14,6 +14,7 @@ import time
 import pytest
 
 from bert.pretraining import blocks, instances, workers
+from bert.pretraining.record_settings import OPTIONS_OFF, RecordSettings
 from bert.text import corpus, corpus_statistics, text_files
 from tests.kit.paths import ROOT, SAMPLE_TEXT, SAMPLE_VOCAB
 from tests.kit.pretraining_records import flags_for, framed_records, manifest_of, names
@@ -152,7 +153,7 @@ def test_manifest_names_the_options_that_were_used(text, tmp_path):
   )
   manifest = manifest_of(tmp_path / "out")
   expected = {"do_whole_word_mask": True, "dynamic_masking": True, "split_sentences": True}
-  options = {*blocks._OPTIONS, *corpus.TextFormat._fields}
+  options = {*OPTIONS_OFF, *corpus.TextFormat._fields}
   assert {name: manifest[name] for name in manifest if name in options} == expected
   assert (manifest["dupe_factor"], manifest["masked_lm_prob"]) == (1, 0.15)
   assert manifest["vocab_size"] == len(SAMPLE_VOCAB.read_text().splitlines())
@@ -259,7 +260,7 @@ def test_a_killed_job_leaves_no_output_and_the_next_one_cleans_up(text, by_one, 
 
 
 def settings_of(**changes):
-  return blocks.BlockSettings(
+  return RecordSettings(
     **{"vocab_file": str(SAMPLE_VOCAB), "max_seq_length": 32, "dupe_factor": 1, **changes}
   )
 
@@ -297,7 +298,8 @@ def test_memory_does_not_grow_with_the_text(tmp_path):
   program = (
     "import resource, sys; from bert.text import corpus\n"
     "from bert.pretraining import blocks, workers\n"
-    "settings = blocks.BlockSettings(sys.argv[2], dupe_factor=1)\n"
+    "from bert.pretraining.record_settings import RecordSettings\n"
+    "settings = RecordSettings(sys.argv[2], dupe_factor=1)\n"
     "blocks.block_bytes = lambda total: 1 << 16\n"
     "paths, facts = [sys.argv[1]], {'max_seq_length': 128}\n"
     "workers.create_records(paths, [paths[0] + '.out'], settings, 1, facts)\n"

@@ -1,0 +1,225 @@
+"""The originals' stream of instances: one random generator for all of a corpus.
+
+  documents = split_documents(read_sentences(files, tokenizer))
+  for tokens_a, tokens_b, label in pairs_of_document(documents, 0, 128, 0.1, rng):
+    ...
+
+BERT's and ALBERT's scripts draw from one generator, instance after instance, and shuffle documents
+before and instances after that. The draws here and their order are theirs, so the instances cannot
+be made by several processes; `blocks.py` is for those.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from bert.pretraining.instances import TrainingInstance, Workspace, shuffle
+from bert.text import corpus, corpus_statistics, text_files
+
+
+class Pair(NamedTuple):
+  """Two segments without special tokens.
+
+  Attributes:
+    tokens_a: the first segment.
+    tokens_b: the second one.
+    is_random_next: whether the second is from another place, or both are in the wrong order.
+  """
+
+  tokens_a: list[str]
+  tokens_b: list[str]
+  is_random_next: bool
+
+  def with_special_tokens(self) -> tuple[list[str], list[int]]:
+    """All tokens with [CLS] and [SEP], and the segment of each."""
+    tokens = ["[CLS]", *self.tokens_a, "[SEP]", *self.tokens_b, "[SEP]"]
+    return tokens, [0] * (len(self.tokens_a) + 2) + [1] * (len(self.tokens_b) + 1)
+
+
+def instances_of_corpus(
+  input_files: Sequence[str],
+  tokenizer: Any,
+  make: Callable[[Sequence, int], Iterable[TrainingInstance]],
+  statistics: corpus_statistics.TextStatistics,
+  dupe_factor: int,
+  rng: random.Random,
+  *,
+  text_format: corpus.TextFormat = corpus.PLAIN_TEXT,
+  ends_document: Callable[[str], bool] | None = None,
+  workspace: Workspace | None = None,
+) -> Sequence[TrainingInstance]:
+  """Reads a corpus and creates its instances, in random order.
+
+  Args:
+    input_files: text files, read in this order.
+    tokenizer: of their sentences.
+    make: from all documents and the index of one, the instances of that one.
+    statistics: counts and logs documents, sentences and tokens.
+    dupe_factor: the number of passes over the documents.
+    rng: the random number generator, which `make` uses too.
+    text_format: the format of the files.
+    ends_document: see `corpus.read_sentences`.
+    workspace: keeps documents and instances on disk as long as it is open. By default they are kept
+      in memory.
+
+  Returns:
+    The instances, as a list unless there is a `workspace`.
+
+  Raises:
+    CorpusError: there is no text, or a line does not have the format.
+  """
+  sentences = corpus.read_sentences(input_files, tokenizer, statistics, text_format, ends_document)
+  documents: Any
+  instances: Any
+  if workspace is None:
+    documents, instances = corpus.split_documents(sentences), []
+  else:
+    documents, instances = workspace.store_documents(sentences), workspace.new_instances()
+  statistics.log()
+  if not documents:
+    raise text_files.CorpusError(f"There is no text in {', '.join(input_files)}.")
+  shuffle(documents, rng)
+  progress = corpus_statistics.Progress("Creating", dupe_factor * len(documents), "documents")
+  for number in range(dupe_factor * len(documents)):
+    instances.extend(make(documents, number % len(documents)))
+    progress.update(number + 1)
+  shuffle(instances, rng)
+  return instances
+
+
+def pairs_of_document(
+  all_documents: Sequence[Sequence[list[str]]],
+  document_index: int,
+  max_seq_length: int,
+  short_seq_prob: float,
+  rng: random.Random,
+  *,
+  sentence_order: bool = False,
+) -> Iterator[Pair]:
+  """The pairs of segments of one document, in its order.
+
+  Sentences are gathered until they are long enough, then divided in two between sentences. In half
+  of the cases the second part is replaced by text of a random document, and its sentences are used
+  for the next pair. One at a time: a corpus may be one document of a gigabyte. Whoever takes a pair
+  may draw from `rng` before the next one.
+
+  Args:
+    all_documents: documents as sequences of sentences, sentences as lists of tokens.
+    document_index: index of the document.
+    max_seq_length: the maximum number of tokens, three special ones included.
+    short_seq_prob: the probability that the document's pairs have a random, shorter target length,
+      because a model will also be used on short texts.
+    rng: the random number generator.
+    sentence_order: in half of the cases the parts change places (ALBERT), instead of a random
+      second one. A single sentence still gets a random one, as in the original.
+  """
+  max_num_tokens = max_seq_length - 3  # [CLS], [SEP], [SEP]
+  target = max_num_tokens
+  if rng.random() < short_seq_prob:
+    target = rng.randint(2, max_num_tokens)
+
+  document = all_documents[document_index]
+  position = 0
+  while position < len(document):
+    chunk = _gather(document, position, target)
+    position += len(chunk)
+    a_end = rng.randint(1, len(chunk) - 1) if len(chunk) >= 2 else 1
+    tokens_a, tokens_b = joined(chunk[:a_end]), joined(chunk[a_end:])
+    is_random_next = len(chunk) == 1 or rng.random() < 0.5
+    if is_random_next and sentence_order and len(chunk) > 1:
+      tokens_a, tokens_b = tokens_b, tokens_a
+    elif is_random_next:
+      position -= len(chunk) - a_end  # the replaced sentences are used for the next pair
+      tokens_b = _random_text(all_documents, document_index, target - len(tokens_a), rng)
+    truncate_seq_pair(tokens_a, tokens_b, max_num_tokens, rng)
+    yield Pair(tokens_a, tokens_b, is_random_next)
+
+
+def _gather(document, start: int, target: int) -> list[list[str]]:
+  """Sentences from `start` on until they have `target` tokens or the document ends."""
+  chunk, length = [], 0
+  for index in range(start, len(document)):
+    chunk.append(document[index])
+    length += len(chunk[-1])
+    if length >= target:
+      break
+  return chunk
+
+
+def joined(sentences: Iterable[Sequence]) -> list:
+  """The elements of all of them.
+
+  Example:
+    >>> joined([["a", "b"], ["c"]])
+    ['a', 'b', 'c']
+  """
+  return [token for sentence in sentences for token in sentence]
+
+
+def _random_text(all_documents, document_index: int, target: int, rng) -> list[str]:
+  """At least `target` tokens, if possible, starting at a random sentence of a random document."""
+  for _ in range(10):  # a different document if possible; rarely, all ten draws give the same one
+    random_index = rng.randint(0, len(all_documents) - 1)
+    if random_index != document_index:
+      break
+  document = all_documents[random_index]
+  return joined(_gather(document, rng.randint(0, len(document) - 1), target))
+
+
+def truncate_seq_pair(
+  tokens_a: list[str], tokens_b: list[str], max_num_tokens: int, rng: random.Random
+) -> None:
+  """Shortens both lists in place to `max_num_tokens` in all.
+
+  Tokens are removed one by one from the list that is then the longer one (the second if they are
+  equal), at its front or its end at random.
+
+  Example:
+    >>> a, b = list("abcdef"), list("xy")
+    >>> truncate_seq_pair(a, b, 5, random.Random(1))
+    >>> "".join(a), "".join(b)
+    ('bcd', 'xy')
+  """
+  length_a, length_b = len(tokens_a), len(tokens_b)
+  # Counted first and cut at once: deleting token by token from the front is quadratic.
+  front_a = front_b = 0
+  while length_a + length_b > max_num_tokens:
+    from_front = rng.random() < 0.5
+    if length_a > length_b:
+      length_a -= 1
+      front_a += from_front
+    else:
+      length_b -= 1
+      front_b += from_front
+  tokens_a[:] = tokens_a[front_a : front_a + length_a]
+  tokens_b[:] = tokens_b[front_b : front_b + length_b]
+
+
+def word_positions(tokens: Sequence[str], begins_word: Callable[[str], bool]) -> list[list[int]]:
+  """The positions of each word; [CLS] and [SEP] are none.
+
+  The rest of a word that was cut joins the word before it, even across [SEP], as in the originals.
+
+  Example:
+    >>> tokens = ["[CLS]", "un", "##able", "to", "[SEP]", "##ed", "[SEP]"]
+    >>> word_positions(tokens, lambda token: not token.startswith("##"))
+    [[1, 2], [3, 5]]
+  """
+  words: list[list[int]] = []
+  for position, token in enumerate(tokens):
+    if token in ("[CLS]", "[SEP]"):
+      continue
+    if words and not begins_word(token):
+      words[-1].append(position)
+    else:
+      words.append([position])
+  return words
+
+
+def masked(token: str, vocab_words: Sequence[str], rng: random.Random) -> str:
+  """[MASK] in 80% of the cases, a random token in 10%, else the token itself."""
+  if rng.random() < 0.8:
+    return "[MASK]"
+  if rng.random() < 0.5:
+    return token
+  return vocab_words[rng.randint(0, len(vocab_words) - 1)]

@@ -1,0 +1,143 @@
+"""What decides pre-training records, except the text; and what each format of records is.
+
+  settings = RecordSettings(vocab_file="vocab.txt", max_seq_length=64)
+  settings.facts(vocab)  # for the manifests of the files
+
+A format is a family's: which features a record has, which flags of `create_pretraining_data.py`
+mean something, and the defaults that the family's own script has. BERT's are the script's.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from bert import tokenization
+from bert.text import corpus, corpus_statistics
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+  """The records of one family.
+
+  Attributes:
+    title: of the family.
+    defaults: flag -> value, where the family's own script has another default than BERT's.
+    unused: flags that mean nothing here.
+  """
+
+  title: str
+  defaults: Mapping[str, Any]
+  unused: frozenset[str]
+
+
+_MASKS = frozenset(
+  {
+    *("masked_lm_prob", "max_predictions_per_seq", "do_whole_word_mask", "whole_words_by_space"),
+    *("ngram_max", "dynamic_masking"),
+  }
+)
+_OF_ALBERT = frozenset(
+  {"spm_model_file", "favor_shorter_ngram", "do_permutation", "random_next_sentence"}
+)
+
+FORMATS = {
+  "bert": Format("BERT", {}, _OF_ALBERT | {"strip_accents"}),
+  # google-research/electra, build_pretraining_dataset.py: one pass, masks are drawn in training.
+  "electra": Format(
+    "ELECTRA",
+    {"dupe_factor": 1},
+    _MASKS | _OF_ALBERT | {"dupe_factor", "short_seq_prob", "no_next_sentence"},
+  ),
+  # google-research/albert, create_pretraining_data.py.
+  "albert": Format(
+    "ALBERT",
+    {"do_whole_word_mask": True, "max_seq_length": 512, "ngram_max": 3, "dupe_factor": 40},
+    frozenset({"strip_accents", "no_next_sentence", "whole_words_by_space", "dynamic_masking"}),
+  ),
+}
+
+_FACTS = (
+  *("do_lower_case", "max_seq_length", "max_predictions_per_seq", "dupe_factor", "short_seq_prob"),
+  *("masked_lm_prob", "random_seed"),
+)
+# Options stand in a manifest only if they differ from these.
+OPTIONS_OFF = {
+  "format": "bert",
+  "do_whole_word_mask": False,
+  "whole_words_by_space": False,
+  "ngram_max": 1,
+  "favor_shorter_ngram": True,
+  "do_permutation": False,
+  "random_next_sentence": False,
+  "no_next_sentence": False,
+  "dynamic_masking": False,
+  "strip_accents": True,
+}
+
+
+class RecordSettings(NamedTuple):
+  """Everything that decides the records, except the text; names are those of the flags.
+
+  With `spm_model_file`, a sentencepiece model, `vocab_file` is not read.
+  """
+
+  vocab_file: str | None
+  spm_model_file: str | None = None
+  format: str = "bert"
+  do_lower_case: bool = True
+  strip_accents: bool = True
+  max_seq_length: int = 128
+  max_predictions_per_seq: int = 20
+  dupe_factor: int = 10
+  short_seq_prob: float = 0.1
+  masked_lm_prob: float = 0.15
+  random_seed: int = 12345
+  do_whole_word_mask: bool = False
+  whole_words_by_space: bool = False
+  ngram_max: int = 1
+  favor_shorter_ngram: bool = True
+  do_permutation: bool = False
+  random_next_sentence: bool = False
+  no_next_sentence: bool = False
+  dynamic_masking: bool = False
+  text_format: corpus.TextFormat = corpus.TextFormat()
+
+  def facts(self, vocab: Mapping[str, int]) -> dict[str, Any]:
+    """The settings for the manifest of a record file; options only if they were used."""
+    unused = FORMATS[self.format].unused
+    used = {name: getattr(self, name) for name in OPTIONS_OFF if name not in unused}
+    used = {name: value for name, value in used.items() if value != OPTIONS_OFF[name]}
+    values = self._replace(max_predictions_per_seq=self.masks_per_record)
+    return {
+      "vocabulary": tokenization.vocabulary_hash(vocab),
+      "vocab_size": max(vocab.values()) + 1,
+      **{name: getattr(values, name) for name in _FACTS if name not in unused},
+      **used,
+      **{name: value for name, value in self.text_format._asdict().items() if value},
+    }
+
+  def new_statistics(self, **options: Any) -> corpus_statistics.TextStatistics:
+    """Counts of a text, with the length of these settings; `options` as in `TextStatistics`."""
+    return corpus_statistics.TextStatistics(
+      max_tokens=self.max_seq_length - 3, random_pairs=self.format != "electra", **options
+    )
+
+  @property
+  def masks_words(self) -> bool:
+    """Whether tokens are masked in words, or in units of several words."""
+    return self.do_whole_word_mask or self.ngram_max > 1
+
+  @property
+  def masks_nothing(self) -> bool:
+    """Whether records have no masks at all; BERT's have one at least, ALBERT's not with 0%."""
+    return self.format == "albert" and self.masked_lm_prob == 0
+
+  @property
+  def has_sentence_order(self) -> bool:
+    """Whether labels say that two segments are in the wrong order, instead of unrelated."""
+    return self.format == "albert" and not self.random_next_sentence
+
+  @property
+  def masks_per_record(self) -> int:
+    """The room for predictions in a record; permuted tokens are predicted as well."""
+    return self.max_predictions_per_seq * (2 if self.do_permutation else 1)

@@ -1,0 +1,122 @@
+"""The flags of `create_pretraining_data.py`: checked, and as settings of the records."""
+
+from collections.abc import Sequence
+
+from absl import flags, logging
+
+from bert.pretraining.record_settings import FORMATS, RecordSettings
+from bert.scripts import command_line
+from bert.text import corpus
+
+FLAGS = flags.FLAGS
+
+_SMALLEST = {
+  "max_seq_length": 5,
+  "max_predictions_per_seq": 1,
+  "dupe_factor": 1,
+  "ngram_max": 1,
+  "num_workers": 0,
+}
+_NEW_STREAM_FLAGS = ("no_next_sentence", "whole_words_by_space", "ngram_max", "dynamic_masking")
+
+
+def settings_of_flags() -> RecordSettings:
+  """The settings of the records: the flags, and the format's defaults where one is not given.
+
+  Raises:
+    UsageError: a flag belongs to another format, or its value is invalid.
+  """
+  names = set(RecordSettings._fields) - {"text_format"}
+  given = {name for name in names if command_line.flag_was_given(name)}
+  values = {name: FLAGS[name].value for name in names}
+  values["format"] = _format_of(given)
+  defaults = FORMATS[values["format"]].defaults
+  values |= {name: value for name, value in defaults.items() if name not in given}
+  text_format = corpus.TextFormat(FLAGS.strict_utf8, FLAGS.split_sentences, FLAGS.jsonl_field)
+  settings = RecordSettings(**values, text_format=text_format)
+  _check_values(settings)
+  _check_combinations(settings)
+  _warn(settings)
+  return settings
+
+
+def _format_of(given: set[str]) -> str:
+  """`--format`; if it is not given, the one that a given flag belongs to."""
+  foreign = sorted(FORMATS[FLAGS.format].unused & given)
+  if not foreign:
+    return FLAGS.format
+  formats = [name for name, each in FORMATS.items() if foreign[0] not in each.unused]
+  if "format" in given:
+    raise command_line.UsageError(
+      f"--{foreign[0]} means nothing with --format={FLAGS.format}, only with "
+      f"{' and '.join(formats)}. Omit it, or give another --format."
+    )
+  [meant] = formats  # a flag that is not BERT's belongs to one family
+  if others := sorted(FORMATS[meant].unused & given):
+    raise command_line.UsageError(
+      f"--{foreign[0]} means --format={meant}, with which --{others[0]} means nothing. Omit one."
+    )
+  logging.info("--%s means --format=%s.", foreign[0], meant)
+  return meant
+
+
+def _check_values(settings: RecordSettings) -> None:
+  """Refuses values that would fail, or give a useless result, only after hours of reading."""
+  values = {**settings._asdict(), "num_workers": FLAGS.num_workers}
+  for name, smallest in _SMALLEST.items():
+    if values[name] < smallest:
+      raise command_line.UsageError(f"--{name}={values[name]}: must be at least {smallest}.")
+  for name in ("masked_lm_prob", "short_seq_prob"):
+    if not 0 <= values[name] <= 1:
+      raise command_line.UsageError(f"--{name}={values[name]}: must be between 0 and 1.")
+
+
+def _check_combinations(settings: RecordSettings) -> None:
+  if settings.whole_words_by_space and not settings.masks_words:
+    raise command_line.UsageError(
+      "--whole_words_by_space requires --do_whole_word_mask or --ngram_max."
+    )
+  if settings.dynamic_masking and settings.ngram_max > 1:
+    raise command_line.UsageError(
+      "--ngram_max masks now, --dynamic_masking masks in run_pretraining.py: use only one of them."
+    )
+  if FLAGS.engine == "beam" and FLAGS.num_workers:
+    raise command_line.UsageError("--engine=beam has its own workers: omit --num_workers.")
+  if FLAGS.beam_args and FLAGS.engine != "beam":
+    raise command_line.UsageError("--beam_args requires --engine=beam.")
+
+
+def _warn(settings: RecordSettings) -> None:
+  if settings.dynamic_masking and settings.dupe_factor > 1:
+    logging.info(
+      "--dynamic_masking masks in each epoch: --dupe_factor=1 takes less space than %d.",
+      settings.dupe_factor,
+    )
+  wanted = int(settings.max_seq_length * settings.masked_lm_prob)
+  has_masks = "masked_lm_prob" not in FORMATS[settings.format].unused
+  if has_masks and settings.max_predictions_per_seq < wanted:
+    logging.warning(
+      "--max_predictions_per_seq=%d is less than --masked_lm_prob of long sequences: %d x %g = %d.",
+      settings.max_predictions_per_seq,
+      settings.max_seq_length,
+      settings.masked_lm_prob,
+      wanted,
+    )
+
+
+def workers_of_flags(settings: RecordSettings) -> int:
+  """`--num_workers`, but 1 instead of 0 if an option is used that the original did not have."""
+  given = [name for name in _NEW_STREAM_FLAGS if FLAGS[name].value != FLAGS[name].default]
+  if FLAGS.num_workers or settings.format != "bert" or not given:
+    return FLAGS.num_workers
+  logging.info(
+    "--%s requires --num_workers: the records are created as with --num_workers=1.", given[0]
+  )
+  return 1
+
+
+def log_files(title: str, paths: Sequence[str]) -> None:
+  """Logs names of files, as the original does."""
+  logging.info("*** %s ***", title)
+  for path in paths:
+    logging.info("  %s", path)
