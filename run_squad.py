@@ -35,11 +35,11 @@ from bert.scripts import (
 from bert.scripts.run_outputs import mean_answers
 from bert.scripts.steps import INFORMATIVE, Run, log_sizes, start_many
 from bert.tasks import constant_answers, squad_features, squad_scores
+from bert.tasks.answer_texts import get_final_text
 from bert.tasks.squad import SquadExample, read_squad_examples
 from bert.tasks.squad_answers import (
   ANSWER_FILES,
   answer_questions,
-  get_final_text,
   write_answers,
   write_predictions,
 )

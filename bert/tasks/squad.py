@@ -40,6 +40,8 @@ class SquadExample:
     is_impossible: whether the paragraph does not answer the question (2.0 only).
     answers: all correct answers, [] if the question has none, None if the file has no answers.
     word_starts: where each of `doc_tokens` begins in the paragraph, in characters.
+    context: the paragraph, which its questions share.
+    answer_start: the first character of `orig_answer_text` in it, in training.
   """
 
   def __init__(
@@ -54,6 +56,8 @@ class SquadExample:
     *,
     answers=None,
     word_starts=None,
+    context=None,
+    answer_start=None,
   ):
     self.qas_id = qas_id
     self.question_text = question_text
@@ -64,6 +68,8 @@ class SquadExample:
     self.is_impossible = is_impossible
     self.answers = answers
     self.word_starts = word_starts
+    self.context = context
+    self.answer_start = answer_start
 
   def __repr__(self):
     shown = [
@@ -192,6 +198,7 @@ class _Reader:
       paragraph.words,
       answers=self._answers(qa, place),
       word_starts=paragraph.starts,
+      context=paragraph.context,
     )
     if self._is_training and not self._add_target(example, paragraph, qa, place):
       return None
@@ -241,7 +248,7 @@ class _Reader:
         place,
       )
       return False
-    example.orig_answer_text = answer["text"]
+    example.orig_answer_text, example.answer_start = answer["text"], start
     example.start_position, example.end_position = found
     return True
 

@@ -10,8 +10,6 @@ not end the program, see `NO_ANSWER_ODDS`. Pure Python and NumPy, no TensorFlow.
 
 import collections
 import dataclasses
-import functools
-import itertools
 import json
 import math
 import os
@@ -22,13 +20,16 @@ import numpy as np
 from absl import logging
 
 from bert.io import atomic_files
-from bert.tokenization import BasicTokenizer
+from bert.tasks import answer_texts
 
 ANSWER_FILES = (
   *("predictions.json", "nbest_predictions.json", "null_odds.json"),
   "predictions_detailed.jsonl",
 )
 """The files of a run: see `write_predictions`."""
+
+NULL_RULES = ("bert", "electra", "albert")
+"""How the model decides that there is no answer: see `find_answers`."""
 
 # The null odds of a question without a valid span: above every threshold, so the answer is "".
 # Finite, because JSON has no infinity; the original's "large and positive".
@@ -45,7 +46,8 @@ class Answer(NamedTuple):
     end_logit: the model's score of its end.
     doc_span_index: the window in which it was found; None if in no window.
     start: its first character in the paragraph's words joined by spaces, starting at word
-      `first_word`; None if it is not text of the paragraph.
+      `first_word`; in the paragraph itself without `first_word`; None if it is not text of the
+      paragraph.
     first_word: index of a word of the paragraph.
   """
 
@@ -60,6 +62,28 @@ class Answer(NamedTuple):
   def score(self) -> float:
     """The logarithm of its probability, up to a constant."""
     return self.start_logit + self.end_logit
+
+
+class WindowScores(NamedTuple):
+  """What the model says of a window; `WindowScores(id, start_logits, end_logits)` of BERT's.
+
+  Attributes:
+    unique_id: of the window.
+    start_logits: `[S]`.
+    end_logits: `[S]`; None where ends depend on beginnings.
+    null_logit: the score of no answer, if the model has one of its own.
+    beam: four arrays as in `span_heads.Beam`, of one sequence: the log-probabilities and the
+      positions of K beginnings, `[K]`, and those of E ends for each, `[K, E]`.
+  """
+
+  unique_id: int
+  start_logits: Any = None
+  end_logits: Any = None
+  null_logit: float | None = None
+  beam: tuple | None = None
+
+
+_NO_ANSWER = Answer("", 0.0, 0.0)
 
 
 @dataclasses.dataclass
@@ -105,7 +129,7 @@ def write_predictions(
   output_null_log_odds_file: str | None,
   *,
   version_2_with_negative: bool = False,
-  null_score_diff_threshold: float = 0.0,
+  null_score_diff_threshold: float | None = 0.0,
   verbose_logging: bool = False,
   output_detailed_file: str | None = None,
 ) -> list[QuestionAnswers]:
@@ -133,8 +157,6 @@ def write_predictions(
     ValueError: a window has no result.
     OSError: a file cannot be written.
   """
-  logging.info("Writing predictions to: %s", output_prediction_file)
-  logging.info("Writing nbest to: %s", output_nbest_file)
   answers = answer_questions(
     all_examples,
     all_features,
@@ -158,6 +180,8 @@ def write_answers(
 ) -> None:
   """Writes the files of `write_predictions`, in the order of `ANSWER_FILES`."""
   predictions, nbest, null_odds, detailed = paths
+  logging.info("Writing predictions to: %s", predictions)
+  logging.info("Writing nbest to: %s", nbest)
   _write_json(predictions, {a.example.qas_id: a.prediction.text for a in answers})
   _write_json(nbest, {a.example.qas_id: _nbest_json(a) for a in answers})
   if version_2_with_negative:
@@ -190,10 +214,17 @@ def find_answers(
   do_lower_case: bool,
   *,
   version_2_with_negative: bool = False,
-  null_score_diff_threshold: float = 0.0,
+  null_score_diff_threshold: float | None = 0.0,
+  null_rule: str = "bert",
   verbose_logging: bool = False,
 ) -> QuestionAnswers:
   """Answers one question from all its windows.
+
+  The null odds and the prediction follow one of `NULL_RULES`. `bert`: no answer is one of the
+  answers, with the scores of [CLS], and the odds are its score less that of the best text. With
+  `electra` and `albert` the odds are the model's `null_logit`, the lowest of all windows, and no
+  answer is not among the n best; without that score, ELECTRA's odds are BERT's. Odds at the
+  threshold itself mean an answer, with `albert` none.
 
   Args:
     example: the question.
@@ -203,7 +234,8 @@ def find_answers(
     max_answer_length: in pieces.
     do_lower_case: the tokenizer's.
     version_2_with_negative: whether it may have no answer.
-    null_score_diff_threshold: for the null odds.
+    null_score_diff_threshold: for the null odds; None for a text in any case.
+    null_rule: see above.
     verbose_logging: whether to log failures.
 
   Raises:
@@ -216,22 +248,43 @@ def find_answers(
       feature, _result_of(feature, results), n_best_size, max_answer_length
     )
   ]
-  null = _null_answer(features, results) if version_2_with_negative else None
+  is_v2 = version_2_with_negative
+  null = _null_answer(features, results) if is_v2 and null_rule == "bert" else None
   if null is not None:
     candidates.append(_Candidate(None, 0, 0, null.start_logit, null.end_logit))
   # Stable, as in the original: of equal scores, the first found stays first.
   candidates.sort(key=lambda c: c.start_logit + c.end_logit, reverse=True)
   nbest = _nbest(example, candidates, null, n_best_size, do_lower_case, verbose_logging)
-  best = next((answer for answer in nbest if answer.text), None)
+  if is_v2 and null_rule == "albert" and not candidates:
+    nbest = [Answer("", -1e6, -1e6)]
+  best = next((answer for answer in nbest if answer.text or null_rule == "albert"), None)
   prediction, null_odds = nbest[0], None
-  if version_2_with_negative:
+  if is_v2:
     null_odds = NO_ANSWER_ODDS
-    if best is not None:
+    found = (_result_of(feature, results) for feature in features)
+    null_logits = [getattr(result, "null_logit", None) for result in found]
+    if null_rule != "bert" and None not in null_logits:
+      null_odds = min(map(float, null_logits), default=NO_ANSWER_ODDS)
+    elif best is not None:
+      null = null or _null_answer(features, results)
       null_odds = null.score - best.start_logit - best.end_logit
-    has_answer = best is not None and not null_odds > null_score_diff_threshold
-    prediction = best if has_answer else null
+    has_answer = best is not None and not _is_null(null_odds, null_score_diff_threshold, null_rule)
+    prediction = best if has_answer else null or _NO_ANSWER
   probabilities = _compute_softmax([answer.score for answer in nbest])
   return QuestionAnswers(example, nbest, probabilities, best, null_odds, prediction)
+
+
+def _is_null(null_odds: float, threshold: float | None, null_rule: str) -> bool:
+  if threshold is None:
+    return False
+  return null_odds >= threshold if null_rule == "albert" else null_odds > threshold
+
+
+def with_threshold(answers: QuestionAnswers, threshold: float, null_rule: str) -> QuestionAnswers:
+  """The same answers to a question of 2.0 with the prediction of another threshold."""
+  has_answer = answers.best_answer and not _is_null(answers.null_odds, threshold, null_rule)
+  prediction = answers.best_answer if has_answer else _NO_ANSWER
+  return dataclasses.replace(answers, prediction=prediction)
 
 
 def averaged_answers(
@@ -323,6 +376,17 @@ def _result_of(feature, results):
 def _candidates(feature, result, n_best_size, max_answer_length) -> list[_Candidate]:
   """The valid spans of one window, by the rank of their beginning, then of their end."""
   words, is_max_context = feature.token_to_orig_map, feature.token_is_max_context
+  if (beam := getattr(result, "beam", None)) is not None:
+    start_log_probs, start_index, end_log_probs, end_index = beam
+    return [
+      _Candidate(feature, int(i), int(j), float(start_log_probs[k]), float(end_log_probs[k][e]))
+      for k, i in enumerate(start_index)
+      for e, j in enumerate(end_index[k])
+      if i in words
+      and j in words
+      and is_max_context.get(i, False)
+      and 0 <= j - i < max_answer_length
+    ]
   # Positions in padding and the question may be among the best, as in the original.
   starts = _get_best_indexes(result.start_logits, n_best_size)
   ends = _get_best_indexes(result.end_logits, n_best_size)
@@ -402,100 +466,25 @@ def _compute_softmax(scores: Sequence[float]) -> list[float]:
 def _in_words(example, candidate, do_lower_case, verbose) -> Answer:
   """The candidate as written in the paragraph."""
   feature, start, end, start_logit, end_logit = candidate
+  if feature.char_spans is not None:
+    return _in_context(example, candidate)
   pieces = " ".join(feature.tokens[start : end + 1])
   pieces = " ".join(pieces.replace(" ##", "").replace("##", "").split())
   first_word = feature.token_to_orig_map[start]
   words = " ".join(example.doc_tokens[first_word : feature.token_to_orig_map[end] + 1])
-  begin, stop = _align(pieces, words, do_lower_case, verbose)
+  begin, stop = answer_texts.align(pieces, words, do_lower_case, verbose)
   return Answer(
     words[begin:stop], start_logit, end_logit, feature.doc_span_index, begin, first_word
   )
 
 
-def get_final_text(
-  pred_text: str, orig_text: str, do_lower_case: bool, verbose_logging: bool = False
-) -> str:
-  """The part of `orig_text` that was tokenized into `pred_text`.
-
-  The words that contain an answer are often longer, and its pieces have lost case and accents. Both
-  texts are compared letter by letter without spaces. If tokenization changed the number of letters,
-  this fails, and all of `orig_text` is the answer.
-
-  Args:
-    pred_text: joined pieces.
-    orig_text: the paragraph's words that contain them.
-    do_lower_case: the tokenizer's.
-    verbose_logging: whether to log a failure.
-
-  Example:
-    >>> get_final_text("steve smith", "Steve Smith's", do_lower_case=True)
-    'Steve Smith'
-  """
-  start, end = _align(pred_text, orig_text, do_lower_case, verbose_logging)
-  return orig_text[start:end]
-
-
-def _align(pred_text, orig_text, do_lower_case, verbose) -> tuple[int, int]:
-  """Start and end (exclusive) of that part in `orig_text`, see `get_final_text`."""
-  everything = 0, len(orig_text)
-  # Tokenization never looks beyond a space, and words are often repeated: look them up.
-  words = (_tokenize_word(word, do_lower_case) for word in orig_text.split(" "))
-  tokenized = " ".join(itertools.chain.from_iterable(words))
-  start = tokenized.find(pred_text)
-  if start == -1:
-    _explain(verbose, "Unable to find text: '%s' in '%s'", pred_text, orig_text)
-    return everything
-  letters, tokenized_letters = orig_text.replace(" ", ""), tokenized.replace(" ", "")
-  if len(letters) != len(tokenized_letters):
-    _explain(
-      verbose,
-      "Length not equal after stripping spaces: '%s' vs '%s'",
-      letters,
-      tokenized_letters,
-    )
-    return everything
-  count = len(pred_text.replace(" ", ""))
-  if not count or pred_text[0] == " " or pred_text[-1] == " ":
-    _explain(verbose, "Couldn't map '%s'", pred_text)
-    return everything
-  first = start - tokenized.count(" ", 0, start)  # letters before it
-  places = [i for i, char in enumerate(orig_text) if char != " "]
-  return places[first], places[first + count - 1] + 1
-
-
-@functools.lru_cache(maxsize=1 << 18)
-def _tokenize_word(word: str, do_lower_case: bool) -> tuple[str, ...]:
-  return tuple(_basic_tokenizer(do_lower_case).tokenize(word))
-
-
-@functools.cache
-def _basic_tokenizer(do_lower_case: bool) -> BasicTokenizer:
-  return BasicTokenizer(do_lower_case=do_lower_case)
-
-
-def _explain(verbose: bool, message: str, *texts: str) -> None:
-  if verbose:
-    logging.info(message, *texts)
-
-
-def context_span(example, answer: Answer) -> tuple[int, int] | None:
-  """Start and end (exclusive) of an answer in the context; None if it is not from the context.
-
-  The text between them is the answer, except that the answer has one space between two words.
-  """
-  if answer.start is None or not answer.text or example.word_starts is None:
-    return None
-  start = _context_offset(example, answer.first_word, answer.start)
-  last = _context_offset(example, answer.first_word, answer.start + len(answer.text) - 1)
-  return start, last + 1
-
-
-def _context_offset(example, word: int, index: int) -> int:
-  """The position in the context of character `index` of the joined words from `word` on."""
-  while index > len(example.doc_tokens[word]):
-    index -= len(example.doc_tokens[word]) + 1
-    word += 1
-  return example.word_starts[word] + index
+def _in_context(example, candidate) -> Answer:
+  """The candidate as its characters in the paragraph, of a sentencepiece model."""
+  feature, start, end, start_logit, end_logit = candidate
+  first, last = feature.char_spans[start][0], feature.char_spans[end][1]
+  text = example.context[first : last + 1]
+  place = first + len(text) - len(text.lstrip())
+  return Answer(text.strip(), start_logit, end_logit, feature.doc_span_index, place)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -519,7 +508,7 @@ def _nbest_json(answers: QuestionAnswers) -> list[dict]:
 
 def _detailed_json(answers: QuestionAnswers) -> dict:
   prediction = answers.prediction
-  start, end = context_span(answers.example, prediction) or (None, None)
+  start, end = answer_texts.context_span(answers.example, prediction) or (None, None)
   return {
     "id": answers.example.qas_id,
     "text": prediction.text,

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import logging
 
+from bert.tasks import squad_pieces
+from bert.text.sentence_pieces import SentencePieceTokenizer
 from bert.tokenization import printable_text
 
 _FIRST_UNIQUE_ID = 1000000000
@@ -43,7 +45,11 @@ class InputFeatures:
       prediction.
     end_position: position of its last piece, likewise.
     is_impossible: whether the question has no answer.
+    char_spans: of pieces of a sentencepiece model, position in `tokens` -> first and last character
+      in the paragraph; else None.
   """
+
+  char_spans: "WindowMap | None" = None
 
   def __init__(
     self,
@@ -116,11 +122,12 @@ class _DocSpan(NamedTuple):
 
 
 class _Document(NamedTuple):
-  """A paragraph in pieces."""
+  """A paragraph in pieces; for a sentencepiece model, each is its own word and has a place."""
 
   pieces: list[str]
   word_of_piece: array.array
   first_piece_of_word: list[int]
+  placed: squad_pieces.PlacedPieces | None = None
 
 
 def convert_examples_to_features(
@@ -170,12 +177,13 @@ def generate_features(
       f"The max_seq_length ({max_seq_length}) must be greater than max_query_length "
       f"({max_query_length}) + 3"
     )
-  # Words repeat: only one in thirty words of a SQuAD file is new.
-  tokenize_word = functools.lru_cache(maxsize=1 << 18)(tokenizer.tokenize)
+  document_of = _document_reader(tokenizer)
   unique_id = _FIRST_UNIQUE_ID
   for example_index, example in enumerate(examples):
     query = tokenizer.tokenize(example.question_text)[:max_query_length]
-    document = _tokenize_document(example.doc_tokens, tokenize_word)
+    document = document_of(example)
+    if document is None:
+      continue
     target = _target_pieces(example, document, tokenizer) if is_training else None
     for span, feature in _windows(query, document, tokenizer, max_seq_length, doc_stride):
       feature.unique_id, feature.example_index = unique_id, example_index
@@ -183,11 +191,31 @@ def generate_features(
       if is_training:
         positions = _positions_in_window(target, span, len(query) + 2)
         feature.start_position, feature.end_position = positions
+        # ALBERT: of a window without the answer the question has none, either.
+        if document.placed and positions == (0, 0):
+          feature.is_impossible = True
       if example_index < _LOGGED_EXAMPLES:
         level = logging.INFO if example_index < shown else logging.DEBUG
         _log_window(feature, is_training, level)
       yield feature
       unique_id += 1
+
+
+def _document_reader(tokenizer) -> Callable[[Any], _Document | None]:
+  """A function from an example to its paragraph in pieces, None if they cannot be placed in it."""
+  if isinstance(tokenizer, SentencePieceTokenizer):
+    place = squad_pieces.placed_pieces(tokenizer)
+
+    def read(example) -> _Document | None:
+      placed = place(example.context)
+      if placed is None:
+        return None
+      return _Document(placed.pieces, array.array("i", range(len(placed.pieces))), [], placed)
+
+    return read
+  # Words repeat: only one in thirty words of a SQuAD file is new.
+  tokenize_word = functools.lru_cache(maxsize=1 << 18)(tokenizer.tokenize)
+  return lambda example: _tokenize_document(example.doc_tokens, tokenize_word)
 
 
 def _tokenize_document(words, tokenize_word) -> _Document:
@@ -204,6 +232,11 @@ def _target_pieces(example, document, tokenizer) -> tuple[int, int] | None:
   """First and last piece of the answer in the document; None without an answer."""
   if example.is_impossible:
     return None
+  if document.placed:
+    first = example.answer_start
+    ends = first, first + len(example.orig_answer_text) - 1
+    (start, _), (_, end) = map(document.placed.piece_of_char, ends)
+    return start, end
   start = document.first_piece_of_word[example.start_position]
   end = len(document.pieces) - 1
   if example.end_position < len(example.doc_tokens) - 1:
@@ -307,20 +340,20 @@ def _windows(
     end = span.start + span.length
     tokens = ["[CLS]", *query, "[SEP]", *document.pieces[span.start : end], "[SEP]"]
     padding = [0] * (max_seq_length - len(tokens))
-    yield (
-      span,
-      InputFeatures(
-        unique_id=None,
-        example_index=None,
-        doc_span_index=index,
-        tokens=tokens,
-        token_to_orig_map=WindowMap(first, document.word_of_piece[span.start : end]),
-        token_is_max_context=WindowMap(first, flags, bool),
-        input_ids=tokenizer.convert_tokens_to_ids(tokens) + padding,
-        input_mask=[1] * len(tokens) + padding,
-        segment_ids=[0] * first + [1] * (len(tokens) - first) + padding,
-      ),
+    feature = InputFeatures(
+      unique_id=None,
+      example_index=None,
+      doc_span_index=index,
+      tokens=tokens,
+      token_to_orig_map=WindowMap(first, document.word_of_piece[span.start : end]),
+      token_is_max_context=WindowMap(first, flags, bool),
+      input_ids=tokenizer.convert_tokens_to_ids(tokens) + padding,
+      input_mask=[1] * len(tokens) + padding,
+      segment_ids=[0] * first + [1] * (len(tokens) - first) + padding,
     )
+    if placed := document.placed:
+      feature.char_spans = WindowMap(first, placed.spans[span.start : end], squad_pieces.pair)
+    yield span, feature
 
 
 def _positions_in_window(target, span: _DocSpan, first: int) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from bert.checkpoints import bundle_files, saving
 from bert.exporting import graph_text, span_model
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
-from bert.tasks import squad, squad_answers, squad_features
+from bert.tasks import answer_texts, squad, squad_answers, squad_features
 from bert.tokenization import FullTokenizer
 
 pytestmark = pytest.mark.usefixtures("one_tokenizer")
@@ -106,7 +106,7 @@ def pythons_answers(
 
 def assert_equal_answers(found, expected, null_odds=False):
   assert [text.decode() for text in found["answer"]] == [a.prediction.text for a in expected]
-  spans = [squad_answers.context_span(a.example, a.prediction) or (-1, -1) for a in expected]
+  spans = [answer_texts.context_span(a.example, a.prediction) or (-1, -1) for a in expected]
   assert list(zip(found["start"], found["end"], strict=True)) == spans
   numbers = {
     "probability": [a.probability for a in expected],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert.tasks import squad, squad_answers
+from bert.tasks import answer_texts, squad, squad_answers
 from bert.tasks.squad import SquadExample
 from bert.tasks.squad_features import InputFeatures
 from bert.tokenization import BasicTokenizer
@@ -240,20 +240,20 @@ def test_the_same_text_is_listed_once():
   ],
 )
 def test_final_text(pred_text, orig_text, expected):
-  assert squad_answers.get_final_text(pred_text, orig_text, do_lower_case=True) == expected
+  assert answer_texts.get_final_text(pred_text, orig_text, do_lower_case=True) == expected
 
 
 def test_final_text_keeps_case_for_cased_models():
-  assert squad_answers.get_final_text("Smith", "Smith's", do_lower_case=False) == "Smith"
-  assert squad_answers.get_final_text("smith", "Smith's", do_lower_case=False) == "Smith's"
+  assert answer_texts.get_final_text("Smith", "Smith's", do_lower_case=False) == "Smith"
+  assert answer_texts.get_final_text("smith", "Smith's", do_lower_case=False) == "Smith's"
 
 
 def test_a_failure_to_align_is_logged_on_request(caplog):
   with caplog.at_level("INFO", logger="absl"):
-    squad_answers.get_final_text("x", "y", True)
+    answer_texts.get_final_text("x", "y", True)
     assert caplog.messages == []
-    squad_answers.get_final_text("x", "y", True, verbose_logging=True)
-    squad_answers.get_final_text("a", "a\u0001", True, verbose_logging=True)
+    answer_texts.get_final_text("x", "y", True, verbose_logging=True)
+    answer_texts.get_final_text("a", "a\u0001", True, verbose_logging=True)
   assert caplog.messages[0] == "Unable to find text: 'x' in 'y'"
   assert caplog.messages[1].startswith("Length not equal after stripping spaces")
 
@@ -264,7 +264,7 @@ def test_words_are_tokenized_as_the_whole_text(text, do_lower_case):
   """What a cache of words rests on."""
   whole = BasicTokenizer(do_lower_case).tokenize(text)
   by_word = [
-    token for word in text.split(" ") for token in squad_answers._tokenize_word(word, do_lower_case)
+    token for word in text.split(" ") for token in answer_texts._tokenize_word(word, do_lower_case)
   ]
   assert by_word == whole
 
@@ -276,9 +276,9 @@ def test_characters_in_the_context():
   joined = " ".join(words)
   for text in ("Ann (met Bob", "met Bob's", "Bob", "dog", "Ann"):
     answer = squad_answers.Answer(text, 0.0, 0.0, 0, joined.index(text), 0)
-    start, end = squad_answers.context_span(example, answer)
+    start, end = answer_texts.context_span(example, answer)
     assert context[start:end].split() == text.split()
-  assert squad_answers.context_span(example, squad_answers.Answer("", 0.0, 0.0)) is None
+  assert answer_texts.context_span(example, squad_answers.Answer("", 0.0, 0.0)) is None
 
 
 def test_one_object_a_line_whatever_the_text(tmp_path):
