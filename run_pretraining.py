@@ -1,5 +1,7 @@
 """Pre-trains BERT on masked words and next sentences, or goes on from a released model.
 
+ALBERT and ELECTRA, too: their configurations choose the objective, see `--objective`.
+
 The command of 2018 works as it was:
 
   python run_pretraining.py --input_file=/tmp/tf_examples.tfrecord \\
@@ -19,7 +21,6 @@ Records written with `create_pretraining_data.py --dynamic_masking` get their ma
 read, other ones in each epoch: `--dynamic_masking --vocab_file=...`.
 """
 
-import numpy as np
 from absl import flags, logging
 
 from bert import tokenization
@@ -30,6 +31,7 @@ from bert.scripts import (
   budget,
   command_line,
   flag_groups,
+  objective_flags,
   output_folder,
   path_flags,
   pretraining_data,
@@ -51,9 +53,6 @@ __all__ = [  # noqa: F822
   "model_fn_builder",
   "pretraining_features",
 ]
-
-# Beside the loss on a line of progress.
-_PROGRESS = ("masked_lm_loss", "next_sentence_loss", "masked_lm_accuracy", "next_sentence_accuracy")
 
 
 def __getattr__(name: str):
@@ -86,12 +85,6 @@ def define_flags() -> None:
     flags.DEFINE_integer(
       "max_predictions_per_seq", 20, "Masked words of a sequence; must be that of the records."
     )
-    flags.DEFINE_bool(
-      "next_sentence_loss",
-      True,
-      "Whether to learn next sentences, too. --nonext_sentence_loss suits records of "
-      "--no_next_sentence.",
-    )
     flags.DEFINE_integer("num_train_steps", 100000, "Training steps of the whole run.")
     flags.DEFINE_integer(
       "num_warmup_steps", 10000, "Steps in which the learning rate rises linearly from 0."
@@ -112,11 +105,13 @@ def define_flags() -> None:
       "The vocabulary of the records; required with --dynamic_masking, else only compared. "
       "Default: vocab.txt beside --init_checkpoint.",
     )
+    shared_flags.define_spm_model_file()
     flags.DEFINE_float("masked_lm_prob", 0.15, "Fraction of the tokens to mask.")
     flags.DEFINE_bool("do_whole_word_mask", False, "Mask all pieces of a word, or none.")
     flags.DEFINE_bool(
       "always_mask", False, "Replace every masked word by [MASK], instead of 80% of them."
     )
+  objective_flags.define_flags()
   shared_flags.define_model_flags(reads_text=False)
   shared_flags.define_training_flags(epochs=False)
   budget.define_flags()
@@ -143,6 +138,7 @@ def input_fn_builder(
   num_cpu_threads=4,
   *,
   masking=None,
+  has_pairs=True,
   **reading,
 ):
   """An input_fn over files of `create_pretraining_data.py`, for an `estimator.Estimator`.
@@ -157,6 +153,7 @@ def input_fn_builder(
     is_training: shuffle, and read several files at a time.
     num_cpu_threads: accepted for the original's signature; four files at a time are read.
     masking: a `dynamic_masking.Masking`, if the records have no masks.
+    has_pairs: whether the records have `next_sentence_labels`.
     **reading: further keywords of `input_pipeline.record_input_fn`.
 
   Returns:
@@ -165,9 +162,9 @@ def input_fn_builder(
   from bert.training import input_pipeline
 
   del num_cpu_threads
-  features = pretraining_features(max_seq_length, max_predictions_per_seq)
+  features = pretraining_features(max_seq_length, max_predictions_per_seq, has_pairs=has_pairs)
   if masking is not None:
-    features = pretraining_features(max_seq_length, None, masking.whole_words)
+    features = pretraining_features(max_seq_length, None, masking.whole_words, has_pairs)
   return input_pipeline.record_input_fn(
     input_files,
     features,
@@ -181,9 +178,10 @@ def input_fn_builder(
 
 def _draw_masks(masking):
   def transform(features, numbers, seed):
-    from bert.pretraining import dynamic_masking
+    from bert.pretraining import dynamic_masking, electra_masks
 
-    return dynamic_masking.draw_masks(features, numbers, seed, masking)
+    rules = electra_masks if masking.is_electra else dynamic_masking
+    return rules.draw_masks(features, numbers, seed, masking)
 
   return transform
 
@@ -203,7 +201,7 @@ def model_fn_builder(
   *,
   optimizer_options=None,
   dtype="float32",
-  next_sentence_loss=True,
+  objective=None,
 ):
   """Returns the `model_fn` of an `estimator.Estimator`: BERT with both heads of pre-training.
 
@@ -217,29 +215,31 @@ def model_fn_builder(
     use_one_hot_embeddings: look words up by a matrix product.
     optimizer_options: further keywords of `optimization.create_optimizer`.
     dtype: of the matrix products.
-    next_sentence_loss: whether the loss of next sentences counts; it is measured anyway.
+    objective: a `pretraining_objectives.Objective`; that of the family by default.
   """
 
   def model_fn(features, labels, mode, params):
+    import tensorflow as tf
+
     from bert.optimization import create_optimizer
+    from bert.training import pretraining_objectives
     from bert.training.estimator import EstimatorSpec, ModeKeys
 
     del labels  # they travel in features
     if mode not in (ModeKeys.TRAIN, ModeKeys.EVAL):
       raise ValueError(f"Only TRAIN and EVAL modes are supported: {mode}")
-    masked_lm, next_sentence, masked_lm_logits = _outputs(
-      bert_config,
-      features,
+    learned = objective or pretraining_objectives.objective_of(bert_config.family.objective)
+    setting = pretraining_objectives.Setting(
       mode == ModeKeys.TRAIN,
       use_one_hot_embeddings,
-      dtype,
+      tf.as_dtype(dtype),
       params.get("gradient_accumulation_steps", 1),
     )
-    loss = masked_lm[0] + next_sentence[0] if next_sentence_loss else masked_lm[0]
-    spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
+    outputs = learned.outputs(bert_config, features, setting)
+    spec = EstimatorSpec(mode=mode, loss=outputs.loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
       spec.train_op = create_optimizer(
-        loss,
+        outputs.loss,
         learning_rate,
         num_train_steps,
         num_warmup_steps,
@@ -247,169 +247,14 @@ def model_fn_builder(
         progress=params.get("progress"),
         **(optimizer_options or {}),
       )
-      spec.summaries = _summaries(bert_config, features, masked_lm, next_sentence, masked_lm_logits)
-      spec.progress = (*_PROGRESS, "learning_rate")
+      spec.summaries = outputs.summaries
+      spec.progress = (*learned.progress, "learning_rate")
       spec.rates = {"tokens/sec": "tokens_per_example", "GFLOP/sec": "gflop_per_example"}
     else:
-      spec.eval_metrics = (metric_fn, _small_tensors(features, masked_lm, next_sentence))
+      spec.eval_metrics = (learned.metric_fn, outputs.small_tensors)
     return spec
 
   return model_fn
-
-
-def _outputs(bert_config, features, is_training, use_one_hot_embeddings, dtype, parts):
-  """What both heads return, `(loss, per_example_loss, log_probs)` each, and words' scores anew."""
-  import tensorflow as tf
-
-  from bert import modeling
-  from bert.model import heads
-  from bert.training import sequence_packing
-
-  dtype = tf.as_dtype(dtype)
-  packing = sequence_packing.packing_of(features)
-  model = modeling.BertModel(
-    config=bert_config,
-    is_training=is_training,
-    input_ids=features["input_ids"],
-    input_mask=features["input_mask"],
-    token_type_ids=features["segment_ids"],
-    use_one_hot_embeddings=use_one_hot_embeddings,
-    dtype=dtype,
-    # The heads read masked words and [CLS], never padding. TPUs compile for fixed shapes, which
-    # skipping padding does not have.
-    skip_padding=not use_one_hot_embeddings,
-    **packing,
-  )
-  sequence_output = model.get_sequence_output()
-  weights = features["masked_lm_weights"]
-  # Without weight a position counts for nothing, but it has to exist in a batch that was cut.
-  positions = tf.where(weights != 0, features["masked_lm_positions"], 0)
-  if packing:  # then positions count through all rows
-    sequence_output = tf.reshape(sequence_output, [1, -1, bert_config.hidden_size])
-    positions = tf.reshape(positions, [1, -1])
-  masked_lm = heads.get_masked_lm_output(
-    bert_config,
-    sequence_output,
-    model.get_embedding_table(),
-    positions,
-    features["masked_lm_ids"],
-    weights,
-    dtype,
-    compiled=model.is_compiled,
-    parts=parts,
-  )
-  next_sentence = heads.get_next_sentence_output(
-    bert_config, model.get_pooled_output(), features["next_sentence_labels"]
-  )
-
-  def masked_lm_logits():
-    vectors = heads.gather_indexes(sequence_output, positions)
-    return heads.masked_lm_logits(bert_config, vectors, model.get_embedding_table(), dtype)
-
-  return masked_lm, next_sentence, masked_lm_logits
-
-
-def _summaries(bert_config, features, masked_lm, next_sentence, masked_lm_logits):
-  """Scalars of a training step; accuracies only in steps that log them, see `EstimatorSpec`."""
-  import tensorflow as tf
-
-  from bert.model.training_flops import pretraining_flops
-
-  def masked_lm_accuracy():
-    # From scores computed anew in the few steps that tell it. What a branch of the graph reads is
-    # computed in every step, and training itself never needs all `[B * P, V]` log-probabilities.
-    labels = tf.reshape(features["masked_lm_ids"], [-1])
-    return _accuracy(masked_lm_logits(), labels, tf.reshape(features["masked_lm_weights"], [-1]))
-
-  def next_sentence_accuracy():
-    labels = tf.reshape(features["next_sentence_labels"], [-1])
-    return _accuracy(next_sentence[2], labels, tf.ones_like(labels, tf.float32))
-
-  lengths = tf.reduce_sum(tf.cast(features["input_mask"] != 0, tf.float32), axis=1)
-  num_tokens = tf.reduce_sum(tf.cast(features["input_mask"], tf.float32))
-  num_examples = tf.cast(tf.shape(features["next_sentence_labels"])[0], tf.float32)
-  num_words = tf.math.count_nonzero(features["masked_lm_weights"], dtype=tf.float32)
-  pairs = tf.reduce_sum(tf.square(lengths))
-  flops = pretraining_flops(bert_config, num_tokens, pairs, num_words, num_examples)
-  return {
-    "masked_lm_loss": masked_lm[0],
-    "next_sentence_loss": next_sentence[0],
-    "masked_lm_accuracy": masked_lm_accuracy,
-    "next_sentence_accuracy": next_sentence_accuracy,
-    "tokens_per_example": num_tokens / num_examples,
-    "gflop_per_example": flops / num_examples * 1e-9,
-  }
-
-
-def _accuracy(scores, labels, weights):
-  """Weighted share of right answers: `[M, V]`, `[M]`, `[M]` to float32 `[]`; 0 without weight."""
-  import tensorflow as tf
-
-  is_right = tf.cast(tf.equal(tf.argmax(scores, -1, tf.int32), labels), tf.float32)
-  return tf.math.divide_no_nan(tf.reduce_sum(is_right * weights), tf.reduce_sum(weights))
-
-
-def _small_tensors(features, masked_lm, next_sentence):
-  """What `metric_fn` needs of a batch: `[B * P]` and `[B]`, not the `[B * P, V]` of all words."""
-  import tensorflow as tf
-
-  _, masked_lm_losses, masked_lm_log_probs = masked_lm
-  _, next_sentence_losses, next_sentence_log_probs = next_sentence
-  return {
-    "masked_lm_losses": masked_lm_losses,
-    "masked_lm_predictions": tf.argmax(masked_lm_log_probs, -1, output_type=tf.int32),
-    "masked_lm_ids": tf.reshape(features["masked_lm_ids"], [-1]),
-    "masked_lm_weights": tf.reshape(features["masked_lm_weights"], [-1]),
-    "next_sentence_losses": next_sentence_losses,
-    "next_sentence_predictions": tf.argmax(next_sentence_log_probs, -1, output_type=tf.int32),
-    "next_sentence_labels": tf.reshape(features["next_sentence_labels"], [-1]),
-  }
-
-
-def metric_fn(
-  masked_lm_losses: np.ndarray,
-  masked_lm_predictions: np.ndarray,
-  masked_lm_ids: np.ndarray,
-  masked_lm_weights: np.ndarray,
-  next_sentence_losses: np.ndarray,
-  next_sentence_predictions: np.ndarray,
-  next_sentence_labels: np.ndarray,
-) -> dict[str, float]:
-  """Accuracies and losses over everything that was evaluated.
-
-  Args:
-    masked_lm_losses: float32 `[M]`, for each masked position of all sequences.
-    masked_lm_predictions: int `[M]`, the likeliest words.
-    masked_lm_ids: int `[M]`, the words that stood there.
-    masked_lm_weights: float32 `[M]`, 0 for positions that are padding.
-    next_sentence_losses: float32 `[N]`, for each sequence.
-    next_sentence_predictions: int `[N]`.
-    next_sentence_labels: int `[N]`.
-
-  Returns:
-    The original's names and values. Batches do not count: a mean of batches' means would give
-    more weight to a word whose batch has few.
-
-  Example:
-    >>> words = np.array([1.0, 3.0, 9.0]), np.array([5, 6, 7]), np.array([5, 0, 7])
-    >>> weights = np.array([1.0, 1.0, 0.0])
-    >>> results = metric_fn(*words, weights, np.array([0.5]), np.array([1]), np.array([1]))
-    >>> results["masked_lm_loss"], results["masked_lm_accuracy"], results["next_sentence_loss"]
-    (2.0, 0.5, 0.5)
-  """
-  return {
-    "masked_lm_accuracy": _mean(masked_lm_predictions == masked_lm_ids, masked_lm_weights),
-    "masked_lm_loss": _mean(masked_lm_losses, masked_lm_weights),
-    "next_sentence_accuracy": _mean(next_sentence_predictions == next_sentence_labels),
-    "next_sentence_loss": _mean(next_sentence_losses),
-  }
-
-
-def _mean(values, weights=None) -> float:
-  """The weighted mean in float64; 0 where nothing has weight, as TensorFlow 1 had it."""
-  weights = np.ones(len(values)) if weights is None else weights.astype(np.float64)
-  total = weights.sum()
-  return float((values * weights).sum() / total) if total else 0.0
 
 
 # ---------------------------------------------------------------------------------------------
@@ -431,6 +276,8 @@ def main(_) -> None:
       "--do_export needs --vocab_file, the vocabulary of the records: what is exported reads text."
     )
   config = run_settings.load_config(settings)
+  settings = objective_flags.resolved(settings, config)
+  config = objective_flags.with_generator(settings, config)
   vocab = tokenization.load_vocab(settings.vocab_file) if settings.vocab_file else None
   reads_text = settings if settings.do_export else settings.replace(do_lower_case=None)
   start_checks.log_cheap_findings(reads_text.values, config, vocab)
@@ -448,13 +295,8 @@ def check_settings(settings: run_settings.RunSettings) -> None:
     nothing_to_do="At least one of `do_train` or `do_eval` must be True.",
   )
   settings.check("masked_lm_prob", lambda value: 0 < value <= 1, "above 0 and at most 1")
-  for name in ("do_whole_word_mask", "masked_lm_prob", "always_mask"):
-    if name in settings.given and not settings.dynamic_masking:
-      raise command_line.UsageError(
-        f"--{name} is about masks that are drawn while reading. Give --dynamic_masking, too, or "
-        f"give --{name} to create_pretraining_data.py."
-      )
   budget.check(settings)
+  objective_flags.check(settings)
   if (
     settings.warmup_proportion is None
     and settings.do_train
@@ -474,17 +316,15 @@ class PreTraining(Run):
   informative = (
     *("input_file", "train_batch_size", "learning_rate", "num_train_steps", "num_warmup_steps"),
     *("max_seq_length", "max_predictions_per_seq", "dynamic_masking", "masked_lm_prob"),
-    *("do_whole_word_mask", "next_sentence_loss", "dtype", "group_by_length", "pack_sequences"),
+    *("do_whole_word_mask", "objective", "dtype", "group_by_length", "pack_sequences"),
     *("train_minutes", "warmup_proportion", "dropout", "always_mask", "lr_schedule"),
     *("first_batch_size", "initializer_range", "recipe"),
-  )
-  result_keys = (
-    *("global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"),
-    *("next_sentence_accuracy", "next_sentence_loss"),
   )
 
   def __init__(self, settings, bert_config, records: pretraining_data.Records):
     super().__init__(settings, bert_config)
+    self._objective = objective_flags.objective_of(settings)
+    self.result_keys = ("global_step", "loss", *self._objective.result_keys)
     self._records = records
     self._known = records.check()  # before the output folder is made
 
@@ -511,7 +351,7 @@ class PreTraining(Run):
   def _create_model_fn(self):
     return model_fn_builder(
       bert_config=budget.trained_config(self.settings, self.bert_config),
-      next_sentence_loss=self.settings.next_sentence_loss,
+      objective=self._objective,
       **self.settings.model_options,
     )
 
@@ -520,7 +360,8 @@ class PreTraining(Run):
 
   def _dev_data(self):
     # Not the sum of both losses: next sentences are soon learned by heart, and would then decide.
-    return self._input_fn(*self._records.to_evaluate(), is_training=False), "masked_lm_loss"
+    input_fn = self._input_fn(*self._records.to_evaluate(), is_training=False)
+    return input_fn, self._objective.best_metric
 
   def _evaluate(self, checkpoint_path):
     input_fn = self._input_fn(*self._records.to_evaluate(), is_training=False)
@@ -536,6 +377,7 @@ class PreTraining(Run):
       fmt.max_predictions_per_seq,
       is_training,
       masking=masking,
+      has_pairs=fmt.has_pairs,
       pack_sequences=self.settings.pack_sequences,
       **self.settings.reading_options,
     )

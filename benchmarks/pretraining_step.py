@@ -132,7 +132,7 @@ def _ours(args, config, batches, dtype, losses):
         f"--dtype={dtype}",
         # Computing accuracies costs time, in the steps that are logged.
         *(f"--save_summary_steps={10**6}", f"--log_every_steps={10**6}"),
-        "--nonext_sentence_loss",
+        "--objective=mlm",
         *args.flags,
       ]
     )

@@ -23,8 +23,8 @@ _ACTIVATIONS = {
   "linear": "linear",
 }
 
-# The values of keys that a `config.json` does not have.
-_SIZES = {
+# The values of keys that a `config.json` does not have, of each family.
+_BERT_SIZES = {
   "vocab_size": 30522,
   "hidden_size": 768,
   "num_hidden_layers": 12,
@@ -36,14 +36,29 @@ _SIZES = {
   "type_vocab_size": 2,
   "initializer_range": 0.02,
 }
+_SIZES = {
+  "bert": _BERT_SIZES,
+  "electra": {
+    **_BERT_SIZES,
+    **dict(embedding_size=128, hidden_size=256, num_attention_heads=4, intermediate_size=1024),
+  },
+  "albert": {
+    **_BERT_SIZES,
+    **dict(vocab_size=30000, embedding_size=128, hidden_size=4096, num_attention_heads=64),
+    **dict(intermediate_size=16384, num_hidden_groups=1, inner_group_num=1),
+    **dict(hidden_dropout_prob=0, attention_probs_dropout_prob=0),
+  },
+}
+_DEFAULT_ACTIVATIONS = {"bert": "gelu", "electra": "gelu", "albert": "gelu_new"}
 _ORIGINAL_TYPE_VOCAB_SIZE = 16  # ... and the one key with another default in the original
 
 # Keys that no `bert_config.json` has, one of which every `config.json` has.
-_MARKS = ("model_type", "architectures", "transformers_version", "layer_norm_eps")
+_MARKS = ("architectures", "transformers_version", "layer_norm_eps")
+# Our own configurations of these families have `model_type`, too.
+_OWN_TYPES = ("electra", "albert")
 
 # What `modeling.py` implements; other values would mean another model.
 _FIXED = {
-  "model_type": "bert",
   "layer_norm_eps": 1e-12,
   "position_embedding_type": "absolute",
   "is_decoder": False,
@@ -66,7 +81,9 @@ def is_transformers_config(content: Mapping[str, Any]) -> bool:
     >>> is_transformers_config({"model_type": "bert", "hidden_size": 768})
     True
   """
-  return any(mark in content for mark in _MARKS)
+  if any(mark in content for mark in _MARKS):
+    return True
+  return "model_type" in content and content["model_type"] not in _OWN_TYPES
 
 
 def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,17 +104,30 @@ def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
     >>> to_original({"model_type": "bert"})["hidden_act"]
     'gelu_erf'
   """
+  family = _family_of(content)
   for key, needed in _FIXED.items():
     if content.get(key, needed) != needed:
       raise ValueError(f"{key} is {content[key]!r}, but this model supports {needed!r} only.")
   if content.get("pruned_heads"):
     raise ValueError("pruned_heads: models without some of their heads cannot be loaded.")
-  activation = content.get("hidden_act", "gelu")
+  activation = content.get("hidden_act", _DEFAULT_ACTIVATIONS[family])
   if not isinstance(activation, str) or activation not in _ACTIVATIONS:
     raise ValueError(f"hidden_act is {activation!r}; known: {', '.join(_ACTIVATIONS)}.")
-  original = {key: content.get(key, default) for key, default in _SIZES.items()}
-  extra = {key: value for key, value in content.items() if _describes_pooler(key)}
+  original = {key: content.get(key, default) for key, default in _SIZES[family].items()}
+  extra = {key: value for key, value in content.items() if _is_kept(key)}
+  if family == "electra":
+    extra["model_type"] = family
   return {**original, "hidden_act": _ACTIVATIONS[activation], **extra}
+
+
+def _family_of(content: Mapping[str, Any]) -> str:
+  """The `model_type` of a `config.json`; bert where it has none."""
+  name = content.get("model_type", "bert")
+  if name not in _SIZES:
+    raise ValueError(
+      f"model_type is {name!r}, but this project has models of {', '.join(_SIZES)} only."
+    )
+  return name
 
 
 def from_original(
@@ -105,6 +135,7 @@ def from_original(
   architecture: str,
   labels: Sequence[str] | None = None,
   problem_type: str | None = None,
+  family: str = "bert",
 ) -> dict[str, Any]:
   """The `config.json` of the same model.
 
@@ -113,6 +144,7 @@ def from_original(
     architecture: transformers' class for the model and its head, such as `BertForMaskedLM`.
     labels: names of a head's outputs, in their order.
     problem_type: one of `heads.PROBLEM_TYPES`, if there is a head for sequences.
+    family: `model_type`.
 
   Raises:
     ValueError: transformers does not have this `hidden_act`.
@@ -126,12 +158,17 @@ def from_original(
   names = [name for name, ours in _ACTIVATIONS.items() if ours == activation]
   if not names:
     raise ValueError(f"hidden_act is {activation!r}, which transformers does not have.")
+  # No `embedding_size` is that of `hidden_size`.
+  content = {key: value for key, value in content.items() if value is not None}
+  if family == "electra" and "embedding_size" not in content:
+    content["embedding_size"] = content["hidden_size"]
   config = {
-    **_SIZES,
+    **_SIZES[family],
     "type_vocab_size": _ORIGINAL_TYPE_VOCAB_SIZE,
     **content,
     "hidden_act": names[0],
     "architectures": [architecture],
+    "model_type": family,
     **_FIXED,
     "tie_word_embeddings": True,
     "pad_token_id": 0,
@@ -174,5 +211,8 @@ def read_classes(content: Mapping[str, Any]) -> dict[str, Any]:
   return {"labels": labels, "problem_type": ours[theirs]}
 
 
-def _describes_pooler(key: str) -> bool:
-  return key == "directionality" or key.startswith("pooler_")
+def _is_kept(key: str) -> bool:
+  """Whether a key is neither a size nor a rate, but part of the original's configurations."""
+  return key in ("directionality", "generator_hidden_size", "generator_layers") or key.startswith(
+    "pooler_"
+  )

@@ -19,6 +19,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+# What pre-training learns; `bert/training/pretraining_objectives.py` computes it.
+OBJECTIVES = ("mlm_nsp", "mlm", "mlm_sop", "electra")
+GENERATORS = ("small", "tied", "uniform")  # of ELECTRA
+
 
 @dataclasses.dataclass(frozen=True)
 class LayerNames:
@@ -62,6 +66,7 @@ class Family:
     has_pooler: whether a dense layer and tanh follow the first vector.
     masked_lm: scope of the bias of the head for masked words.
     masked_lm_transform: scope of its dense layer and LayerNorm.
+    objective: what models of the family were pre-trained with, one of `OBJECTIVES`.
     epsilon_of_words: added to the number of masked words by which their loss is divided.
     activations: activations that the family means by other names than BERT.
   """
@@ -79,6 +84,7 @@ class Family:
   has_pooler: bool = True
   masked_lm: str = "cls/predictions"
   masked_lm_transform: str = "cls/predictions/transform"
+  objective: str = "mlm_nsp"
   epsilon_of_words: float = 1e-5
   activations: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -123,6 +129,7 @@ ELECTRA = Family(
   has_pooler=False,
   masked_lm="generator_predictions",
   masked_lm_transform="generator_predictions",
+  objective="electra",
   epsilon_of_words=1e-6,
   activations={"gelu": "gelu_erf"},
 )
@@ -133,6 +140,7 @@ ALBERT = Family(
   keys={"embedding_size": 128, "num_hidden_groups": 1, "inner_group_num": 1},
   projection="encoder/embedding_hidden_mapping_in",
   projects_embedding_output=False,
+  objective="mlm_sop",
   shares_layers=True,
   gathers_segments=True,
   layer=LayerNames(

@@ -38,6 +38,7 @@ class Masking:
     whole_words: choose words with all their pieces; needs `word_starts`. A word with more pieces
       than are still to be chosen is skipped. Each chosen piece is replaced independently.
     always_mask: replace every chosen token by [MASK], not only 80% of them.
+    is_electra: mask by the rules of `electra_masks.py`.
   """
 
   vocab_size: int
@@ -47,6 +48,7 @@ class Masking:
   masked_lm_prob: float = 0.15
   whole_words: bool = False
   always_mask: bool = False
+  is_electra: bool = False
 
   @classmethod
   def from_vocabulary(cls, vocab: Mapping[str, int], **options) -> "Masking":

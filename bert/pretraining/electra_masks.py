@@ -23,16 +23,6 @@ from bert.pretraining.dynamic_masking import Masking
 MASK_SHARE = 0.85
 
 
-def max_predictions_of(masked_lm_prob: float, max_seq_length: int) -> int:
-  """P, as the original computes it.
-
-  Example:
-    >>> max_predictions_of(0.15, 128), max_predictions_of(0.25, 512)
-    (19, 130)
-  """
-  return int((masked_lm_prob + 0.005) * max_seq_length)
-
-
 def draw_masks(
   features: Mapping[str, tf.Tensor], numbers: tf.Tensor, seed, masking: Masking
 ) -> dict[str, tf.Tensor]:

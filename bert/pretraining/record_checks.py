@@ -37,7 +37,8 @@ class RecordFormat:
     whole_words: whether these masks are of whole words.
     vocabulary: hash of the model's vocabulary, see `tokenization.vocabulary_hash`, or None.
     vocab_file: the file with this hash.
-    recipe: that set `dynamic_masking`, for messages.
+    drawn_by: what else than `--dynamic_masking` draws masks while reading, for messages.
+    has_pairs: whether records say if their two parts belong together. ELECTRA's do not.
   """
 
   max_seq_length: int
@@ -48,18 +49,25 @@ class RecordFormat:
   whole_words: bool = False
   vocabulary: str | None = None
   vocab_file: str | None = None
-  recipe: str | None = None
+  drawn_by: str | None = None
+  has_pairs: bool = True
 
   def features(self) -> dict:
     """Name -> `tf.io.FixedLenFeature`; see `pretraining_features`."""
     unmasked = self.dynamic_masking
     return pretraining_features(
-      self.max_seq_length, None if unmasked else self.max_predictions_per_seq, self.whole_words
+      self.max_seq_length,
+      None if unmasked else self.max_predictions_per_seq,
+      self.whole_words,
+      self.has_pairs,
     )
 
 
 def pretraining_features(
-  max_seq_length: int, max_predictions_per_seq: int | None, whole_words: bool = False
+  max_seq_length: int,
+  max_predictions_per_seq: int | None,
+  whole_words: bool = False,
+  has_pairs: bool = True,
 ) -> dict:
   """The features of the records of `create_pretraining_data.py`.
 
@@ -67,6 +75,7 @@ def pretraining_features(
     max_seq_length: S.
     max_predictions_per_seq: P; None for records without masks.
     whole_words: whether records without masks mark the beginnings of words.
+    has_pairs: whether records have `next_sentence_labels`.
 
   Returns:
     Name -> `tf.io.FixedLenFeature`.
@@ -78,8 +87,9 @@ def pretraining_features(
     "input_ids": sequence,
     "input_mask": sequence,
     "segment_ids": sequence,
-    "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
   }
+  if has_pairs:
+    features["next_sentence_labels"] = tf.io.FixedLenFeature([1], tf.int64)
   if max_predictions_per_seq is not None:
     masked = tf.io.FixedLenFeature([max_predictions_per_seq], tf.int64)
     weights = tf.io.FixedLenFeature([max_predictions_per_seq], tf.float32)
@@ -87,6 +97,16 @@ def pretraining_features(
   elif whole_words:
     features["word_starts"] = sequence
   return features
+
+
+def max_predictions_of(masked_lm_prob: float, max_seq_length: int) -> int:
+  """P of ELECTRA's masks, as the original computes it.
+
+  Example:
+    >>> max_predictions_of(0.15, 128), max_predictions_of(0.25, 512)
+    (19, 130)
+  """
+  return int((masked_lm_prob + 0.005) * max_seq_length)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -125,7 +145,7 @@ def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
     return f"it holds no record. Omit the file, {_REMEDY}."
   is_unmasked = facts.get("dynamic_masking", fmt.dynamic_masking)
   if bool(is_unmasked) != fmt.dynamic_masking:
-    return _wrong_masking(bool(is_unmasked), fmt.recipe)
+    return _wrong_masking(bool(is_unmasked), fmt.drawn_by)
   lengths = ["max_seq_length"] + ["max_predictions_per_seq"] * (not is_unmasked)
   for name in lengths:
     made_for, needed = facts.get(name), getattr(fmt, name)
@@ -135,18 +155,20 @@ def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
   return _wrong_vocab_size(facts.get("vocab_size"), fmt)
 
 
-def _wrong_masking(is_unmasked: bool, recipe: str | None = None) -> str:
+def _wrong_masking(is_unmasked: bool, drawn_by: str | None = None) -> str:
   if is_unmasked:
     return (
       "its sequences have no masks, as for --dynamic_masking. Give --dynamic_masking and "
       f"--vocab_file, {_REMEDY} without --dynamic_masking."
     )
-  if recipe:
-    return (
-      f"its sequences have masks already, but --recipe={recipe} draws them while reading. Write "
-      "the records with create_pretraining_data.py --dynamic_masking, or give --nodynamic_masking "
-      "to train with the masks that they have."
+  if drawn_by:
+    message = (
+      f"its sequences have masks already, but {drawn_by} draws them while reading. Write the "
+      "records with create_pretraining_data.py --dynamic_masking"
     )
+    if drawn_by.startswith("--recipe"):
+      return f"{message}, or give --nodynamic_masking to train with the masks that they have."
+    return f"{message} or --format=electra."
   return (
     "its sequences have masks already, but --dynamic_masking is given. Omit "
     f"--dynamic_masking, {_REMEDY} --dynamic_masking."
@@ -274,7 +296,7 @@ def _wrongly_masked(found: Mapping, fmt: RecordFormat) -> str | None:
   """Unexpected or missing masks, or None."""
   masks = [name for name in _MASKED_FEATURES if name in found]
   if fmt.dynamic_masking and masks:
-    return _wrong_masking(False, fmt.recipe)
+    return _wrong_masking(False, fmt.drawn_by)
   if not fmt.dynamic_masking and not masks and "input_ids" in found:
     return _wrong_masking(True)
   if fmt.whole_words and "word_starts" not in found:
@@ -312,7 +334,8 @@ def _wrong_value(arrays, fmt: RecordFormat):
         f"{fmt.vocab_size}: the records were made with the vocabulary of another model."
       )
   # On a CPU such values cause no error: they select no row of a one-hot matrix, and so no loss.
-  segments, labels = arrays["segment_ids"], arrays["next_sentence_labels"]
+  segments = arrays["segment_ids"]
+  labels = arrays.get("next_sentence_labels", np.zeros(0, np.int64))
   for name, values in (
     ("segment_ids", segments[segments < 0]),
     ("next_sentence_labels", labels[(labels != 0) & (labels != 1)]),

@@ -8,6 +8,7 @@ from absl import logging
 from bert import tokenization
 from bert.checkpoints import model_files
 from bert.io import filesystem, record_files
+from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.pretraining import record_checks
 from bert.pretraining.record_checks import RecordFormat
@@ -53,7 +54,8 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
 
   if vocab is None:
     raise command_line.UsageError(
-      "--dynamic_masking needs --vocab_file: random words are drawn from the vocabulary."
+      f"{_drawn_by(settings, bert_config) or '--dynamic_masking'} needs --vocab_file: masks are "
+      "drawn with the vocabulary of the records."
     )
   try:
     masking = dynamic_masking.Masking.from_vocabulary(
@@ -62,19 +64,24 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
       masked_lm_prob=settings.masked_lm_prob,
       whole_words=settings.do_whole_word_mask,
       always_mask=settings.always_mask,
+      is_electra=bert_config.family is families.ELECTRA,
     )
   except ValueError as error:
     raise ValueError(f"--vocab_file={settings.vocab_file}: {error}") from None
   model_files.check_vocabulary_size(
-    vocab, settings.vocab_file, bert_config.vocab_size, settings.bert_config_file
+    *(vocab, settings.vocab_file, bert_config.vocab_size, settings.bert_config_file),
+    family=bert_config.family.name,
   )
   return masking
 
 
-def _recipe_that_masks(settings: RunSettings) -> str | None:
-  """The recipe, if it and not the user says that masks are drawn while reading."""
-  is_own = command_line.flag_was_given("dynamic_masking")
-  return None if is_own or not settings.dynamic_masking else settings.recipe
+def _drawn_by(settings: RunSettings, bert_config: BertConfig) -> str | None:
+  """What says that masks are drawn while reading, if it is not the user's flag."""
+  if bert_config.family is families.ELECTRA:
+    return "a model of ELECTRA"
+  if command_line.flag_was_given("dynamic_masking") or not settings.dynamic_masking:
+    return None
+  return f"--recipe={settings.recipe}"
 
 
 class Records:
@@ -112,7 +119,8 @@ class Records:
       whole_words=settings.do_whole_word_mask,
       vocabulary=tokenization.vocabulary_hash(vocab) if vocab else None,
       vocab_file=settings.vocab_file,
-      recipe=_recipe_that_masks(settings),
+      drawn_by=_drawn_by(settings, bert_config),
+      has_pairs=bert_config.family is not families.ELECTRA,
     )
     self._eval_format = self._train_format
     masked = None
@@ -151,10 +159,10 @@ class Records:
     if len(cases := {each.get("do_lower_case") for each in manifests.values()}) == 1:
       known["do_lower_case"] = cases.pop()
     alone = [path for path, each in manifests.items() if each.get("no_next_sentence")]
-    if alone and self._settings.next_sentence_loss:
+    if alone and self._settings.objective == "mlm_nsp":
       logging.warning(
         "%s: written with --no_next_sentence, so its next_sentence_labels are all 0. "
-        "--nonext_sentence_loss leaves them out of the loss.",
+        "--objective=mlm leaves them out of the loss.",
         alone[0],
       )
     for fmt, files in by_format.items():

@@ -84,7 +84,7 @@ RECIPES: dict[str, Recipe] = {
       "--dynamic_masking",
       "--initializer_range=0.04",
       "--lr_schedule=continuous",
-      "--nonext_sentence_loss",
+      "--objective=mlm",
       "--train_batch_size=8",
       "--warmup_proportion=0.1",
     ),

@@ -38,7 +38,7 @@ def test_the_loss_without_next_sentences(model, tmp_path):
   values = {**model, "input_file": path, "num_train_steps": 2, "do_train": True}
   warned = run_well(**values, output_dir=tmp_path / "with").err
   assert f"{path}: written with --no_next_sentence, so its next_sentence_labels are all 0" in warned
-  values["next_sentence_loss"] = False
+  values["objective"] = "mlm"
   done = run_well(**values, output_dir=tmp_path / "without", do_eval=True, max_eval_steps=2)
   assert "--no_next_sentence" not in done.err
   before, after = (tensors(tmp_path / f"without/model.ckpt-{step}") for step in (0, 2))

@@ -14,6 +14,7 @@ from bert.checkpoints import loading
 from bert.io.record_files import write_records
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore
+from bert.training import pretraining_objectives
 from tests.kit import tiny_bert
 from tests.kit.checkpoint_names import PRETRAINING_HEADS
 from tests.kit.event_files import series_in
@@ -204,7 +205,7 @@ def test_metrics_are_those_of_all_evaluated_words(trained, tmp_path):
 
 def test_nothing_masked_is_zero_and_not_nan():
   nothing = np.zeros(2, np.float32)
-  results = run_pretraining.metric_fn(
+  results = pretraining_objectives.pair_metrics(
     nothing + 1, nothing, nothing, nothing, nothing, nothing, nothing
   )
   assert results["masked_lm_loss"] == results["masked_lm_accuracy"] == 0.0

@@ -77,7 +77,7 @@ def more_recipes(monkeypatch):
   monkeypatch.setitem(
     recipes.RECIPES,
     "quick",
-    Recipe(("--nonext_sentence_loss", "--num_train_steps=5"), (PRE_TRAINING,), "few steps"),
+    Recipe(("--objective=mlm", "--num_train_steps=5"), (PRE_TRAINING,), "few steps"),
   )
   monkeypatch.setitem(
     recipes.RECIPES,
@@ -88,9 +88,9 @@ def more_recipes(monkeypatch):
 
 def test_switches_are_turned_off_and_numbers_are_numbers(more_recipes):
   settings = settings_of(run_pretraining, "--recipe=quick")
-  assert settings.next_sentence_loss is False
+  assert settings.objective == "mlm"
   assert settings.num_train_steps == 5
-  assert {"next_sentence_loss", "num_train_steps", "recipe"} == settings.given
+  assert {"objective", "num_train_steps", "recipe"} == settings.given
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ Alone: python -m pytest tests/scripts/steps_test.py (seconds)
 import numpy as np
 import pytest
 
-from bert import run_pretraining
 from bert.scripts import command_line, run_settings, steps
 from bert.scripts.run_settings import RunSettings
 from bert.tasks import squad_scores
+from bert.training import pretraining_objectives
 
 
 class TinyRun(steps.Run):
@@ -88,8 +88,8 @@ def test_results_that_scripts_promise_are_those_they_compute():
   selecting = {name for name in correct if not name.endswith("_thresh")}
   assert selecting <= set(squad_scores.RESULTS_OF_2_0)
   ones = np.ones(1)
-  names = run_pretraining.metric_fn(ones, ones, ones, ones, ones, ones, ones)
-  assert set(names) <= set(run_pretraining.PreTraining.result_keys)
+  names = pretraining_objectives.pair_metrics(ones, ones, ones, ones, ones, ones, ones)
+  assert set(names) <= set(pretraining_objectives.objective_of("mlm_nsp").result_keys)
 
 
 def test_more_steps_than_can_be_counted_are_refused():

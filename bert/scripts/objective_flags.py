@@ -1,0 +1,164 @@
+"""`--objective` of `run_pretraining.py`, and the flags of ELECTRA's generator.
+
+What is computed lies in `bert/training/pretraining_objectives.py`.
+"""
+
+import copy
+import math
+
+from absl import flags
+
+from bert.model import families
+from bert.model.configuration import BertConfig
+from bert.pretraining.record_checks import max_predictions_of
+from bert.scripts import flag_groups
+from bert.scripts.command_line import UsageError
+from bert.scripts.run_settings import RunSettings
+
+# Flags that the objective electra alone reads.
+_ELECTRA = (
+  *("gen_weight", "disc_weight", "temperature", "disallow_correct", "generator"),
+  *("untied_generator_embeddings", "generator_hidden_size", "generator_layers"),
+)
+
+
+def define_flags() -> None:
+  """The flags of what is learned."""
+  with flag_groups.flag_group("Objective"):
+    flags.DEFINE_enum(
+      "objective",
+      None,
+      families.OBJECTIVES,
+      "What to learn: mlm_nsp, masked words and next sentences; mlm, masked words; mlm_sop, masked "
+      "words and the order of sentences; electra, which words a generator has replaced. [that of "
+      "the model's family: BERT mlm_nsp, ALBERT mlm_sop, ELECTRA electra]",
+    )
+  with flag_groups.flag_group("ELECTRA's generator"):
+    flags.DEFINE_float("gen_weight", 1.0, "Weight of the generator's loss.")
+    flags.DEFINE_float("disc_weight", 50.0, "Weight of the discriminator's loss.")
+    flags.DEFINE_float(
+      "temperature", 1.0, "Of the distribution from which the generator's words are drawn."
+    )
+    flags.DEFINE_bool(
+      "disallow_correct", False, "Never draw the word that stands in the text from the generator."
+    )
+    flags.DEFINE_enum(
+      "generator",
+      "small",
+      families.GENERATORS,
+      "small, a model of its own; tied, the discriminator itself; uniform, no model: every word is "
+      "as likely as any other.",
+    )
+    flags.DEFINE_bool(
+      "untied_generator_embeddings",
+      False,
+      "Give the generator embeddings of its own, as wide as its hidden size.",
+    )
+    flags.DEFINE_float(
+      "generator_hidden_size",
+      None,
+      "Hidden size of the generator as a fraction of the discriminator's. [that of "
+      "--bert_config_file, else 0.25]",
+    )
+    flags.DEFINE_float(
+      "generator_layers",
+      None,
+      "Number of the generator's layers as a fraction of the discriminator's. [that of "
+      "--bert_config_file, else 1.0]",
+    )
+
+
+def check(settings: RunSettings) -> None:
+  """Refuses values that these flags cannot have.
+
+  Raises:
+    UsageError: names the flag and what to do.
+  """
+  for name in ("gen_weight", "disc_weight"):
+    settings.check(name, lambda value: 0 <= value < math.inf, "at least 0")
+  for name in ("temperature", "generator_hidden_size", "generator_layers"):
+    settings.check(name, lambda value: 0 < value < math.inf, "a positive number")
+
+
+def resolved(settings: RunSettings, config: BertConfig) -> RunSettings:
+  """The settings with the objective, by default that of the model's family.
+
+  Raises:
+    UsageError: the objective is not for this family, or flags of ELECTRA are given without it.
+  """
+  family = config.family
+  name = settings.objective or family.objective
+  is_electra = family is families.ELECTRA
+  if name == "electra" and not is_electra:
+    raise UsageError(
+      f"--objective=electra trains models of ELECTRA, and --bert_config_file="
+      f"{settings.bert_config_file} is of {family.title}. Give another objective, or, to train from "
+      'random weights, add "model_type": "electra" to the file.'
+    )
+  if is_electra and name in ("mlm_nsp", "mlm_sop"):
+    raise UsageError(
+      f"--objective={name} needs a pooler for pairs of sentences, which ELECTRA's models do not "
+      "have. Give --objective=electra or --objective=mlm."
+    )
+  if name != "electra" and (unused := [flag for flag in _ELECTRA if flag in settings.given]):
+    raise UsageError(f"--{unused[0]} has no effect with --objective={name}. Leave it out.")
+  settings = settings.replace(objective=name)
+  return _with_masks_of_electra(settings) if is_electra else _check_masks(settings)
+
+
+def _with_masks_of_electra(settings: RunSettings) -> RunSettings:
+  """The settings of a model whose records never have masks."""
+  for name in ("do_whole_word_mask", "always_mask", "pack_sequences"):
+    if settings.get(name):
+      raise UsageError(f"--{name} is not supported for models of ELECTRA. Leave it out.")
+  predictions = settings.max_predictions_per_seq
+  if "max_predictions_per_seq" not in settings.given:
+    predictions = max_predictions_of(settings.masked_lm_prob, settings.max_seq_length)
+  return settings.replace(dynamic_masking=True, max_predictions_per_seq=predictions)
+
+
+def _check_masks(settings: RunSettings) -> RunSettings:
+  for name in ("do_whole_word_mask", "masked_lm_prob", "always_mask"):
+    if name in settings.given and not settings.dynamic_masking:
+      raise UsageError(
+        f"--{name} is about masks that are drawn while reading. Give --dynamic_masking, too, or "
+        f"give --{name} to create_pretraining_data.py."
+      )
+  return settings
+
+
+def with_generator(settings: RunSettings, config: BertConfig) -> BertConfig:
+  """The configuration with the sizes of the generator that the flags give."""
+  if settings.objective != "electra":
+    return config
+  config = copy.deepcopy(config)
+  for name in ("generator_hidden_size", "generator_layers"):
+    if (value := settings.get(name)) is not None:
+      setattr(config, name, value)
+  if settings.generator == "small":
+    generator = config.generator_config()
+    try:
+      generator.validate()
+    except ValueError as error:
+      raise UsageError(
+        f"The generator of --generator_hidden_size={config.generator_hidden_size} and "
+        f"--generator_layers={config.generator_layers} is impossible: {error}"
+      ) from None
+  return config
+
+
+def objective_of(settings: RunSettings):
+  """The `pretraining_objectives.Objective` of settings from `resolved`."""
+  from bert.training import pretraining_objectives
+
+  return pretraining_objectives.objective_of(
+    settings.objective,
+    pretraining_objectives.ElectraOptions(
+      gen_weight=settings.gen_weight,
+      disc_weight=settings.disc_weight,
+      temperature=settings.temperature,
+      disallow_correct=settings.disallow_correct,
+      generator=settings.generator,
+      untied_generator_embeddings=settings.untied_generator_embeddings,
+    ),
+  )

@@ -1,0 +1,475 @@
+"""What `run_pretraining.py` trains: from a batch of records to a loss, and the results of many.
+
+| objective | learns | family whose default it is |
+|---|---|---|
+| `mlm_nsp` | masked words, and whether the second part follows the first | BERT |
+| `mlm_sop` | masked words, and whether both parts are in their order | ALBERT |
+| `mlm` | masked words | |
+| `electra` | a generator masked words, a discriminator which words the generator wrote | ELECTRA |
+
+Letters in shapes: B = batch size, S = sequence length, P = masked positions of a sequence, V =
+vocabulary size, N = sequences and M = masked words or tokens of a whole evaluation.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert import modeling
+from bert.model import families, heads, replaced_tokens
+from bert.model.configuration import BertConfig
+from bert.model.training_flops import electra_flops, pretraining_flops
+from bert.training import sequence_packing
+
+Features = Mapping[str, tf.Tensor]
+
+
+class Outputs(NamedTuple):
+  """What an objective makes of a batch.
+
+  Attributes:
+    loss: float32 `[]`.
+    summaries: name -> float32 `[]`, or a function of nothing that gives it, for steps that log it.
+    small_tensors: name -> `[n]`: what `metric_fn` needs of the batch.
+  """
+
+  loss: tf.Tensor
+  summaries: dict[str, tf.Tensor | Callable[[], tf.Tensor]]
+  small_tensors: dict[str, tf.Tensor]
+
+
+class Setting(NamedTuple):
+  """How to compute a batch.
+
+  Attributes:
+    is_training: whether to drop out.
+    use_one_hot_embeddings: look words up by a matrix product.
+    dtype: of the matrix products.
+    parts: of the batch, over which gradients are accumulated.
+  """
+
+  is_training: bool
+  use_one_hot_embeddings: bool = False
+  dtype: tf.DType = tf.float32
+  parts: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+  """What a run trains.
+
+  Attributes:
+    name: value of `--objective`.
+    outputs: `(config, features, setting)` -> `Outputs`.
+    metric_fn: arrays of a whole evaluation by the names of `Outputs.small_tensors` -> results.
+    progress: summaries beside the loss on a line of progress.
+    result_keys: of `eval_results.txt`, beside the step and the loss.
+    best_metric: result by which checkpoints are compared; less is better.
+  """
+
+  name: str
+  outputs: Callable[[BertConfig, Features, Setting], Outputs]
+  metric_fn: Callable[..., dict[str, float]]
+  progress: tuple[str, ...]
+  result_keys: tuple[str, ...]
+  best_metric: str = "masked_lm_loss"
+
+
+@dataclasses.dataclass(frozen=True)
+class ElectraOptions:
+  """How ELECTRA's generator and discriminator learn; the names are its `--hparams`.
+
+  Attributes:
+    gen_weight: of the generator's loss.
+    disc_weight: of the discriminator's.
+    temperature: of the distribution from which the generator's words are drawn.
+    disallow_correct: never draw the original word.
+    generator: `small`, a model of its own; `tied`, the discriminator itself; `uniform`, every word
+      with the same probability.
+    untied_generator_embeddings: a small generator has embeddings of its own width and values.
+  """
+
+  gen_weight: float = 1.0
+  disc_weight: float = 50.0
+  temperature: float = 1.0
+  disallow_correct: bool = False
+  generator: str = "small"
+  untied_generator_embeddings: bool = False
+
+
+def objective_of(name: str, electra: ElectraOptions | None = None) -> Objective:
+  """The objective of a name.
+
+  Args:
+    name: one of `families.OBJECTIVES`.
+    electra: of the objective `electra`.
+
+  Raises:
+    ValueError: the name is unknown.
+  """
+  if name == "electra":
+    return _electra_objective(electra or ElectraOptions())
+  if name not in families.OBJECTIVES:
+    raise ValueError(f"Unknown objective {name!r}; known: {', '.join(families.OBJECTIVES)}.")
+  pairs = "sentence_order" if name == "mlm_sop" else "next_sentence"
+
+  def outputs(config, features, setting):
+    return _masked_words(config, features, setting, pairs, learns_pairs=name != "mlm")
+
+  def metric_fn(**tensors):
+    return _renamed(pair_metrics(**tensors), "next_sentence", pairs)
+
+  measured = ("masked_lm_loss", f"{pairs}_loss", "masked_lm_accuracy", f"{pairs}_accuracy")
+  return Objective(name, outputs, metric_fn, measured, tuple(sorted(measured)))
+
+
+def _renamed(values, old: str, new: str):
+  return {name.replace(old, new): value for name, value in values.items()}
+
+
+# ---------------------------------------------------------------------------------------------
+# Masked words and pairs of sentences.
+
+
+def _masked_words(config, features, setting: Setting, pairs: str, learns_pairs: bool) -> Outputs:
+  """Masked words, and pairs where records say whether theirs belong together."""
+  packing = sequence_packing.packing_of(features)
+  model = modeling.BertModel(
+    config=config,
+    is_training=setting.is_training,
+    input_ids=features["input_ids"],
+    input_mask=features["input_mask"],
+    token_type_ids=features["segment_ids"],
+    use_one_hot_embeddings=setting.use_one_hot_embeddings,
+    dtype=setting.dtype,
+    # The heads read masked words and [CLS], never padding. TPUs compile for fixed shapes, which
+    # skipping padding does not have.
+    skip_padding=not setting.use_one_hot_embeddings,
+    **packing,
+  )
+  words = _word_outputs(config, features, setting, model, is_packed=bool(packing))
+  # Without a pooler there is no head for pairs, and ELECTRA's records have none.
+  if "next_sentence_labels" not in features or not config.family.has_pooler:
+    tensors = _word_tensors(features, words)
+    return Outputs(words.loss, _word_summaries(config, features, words), tensors)
+  next_sentence = heads.get_next_sentence_output(
+    config, model.get_pooled_output(), features["next_sentence_labels"]
+  )
+  loss = words.loss + next_sentence[0] if learns_pairs else words.loss
+  labels = tf.reshape(features["next_sentence_labels"], [-1])
+
+  def pair_accuracy():
+    return _accuracy(next_sentence[2], labels, tf.ones_like(labels, tf.float32))
+
+  summaries = _word_summaries(config, features, words)
+  summaries |= {f"{pairs}_loss": next_sentence[0], f"{pairs}_accuracy": pair_accuracy}
+  tensors = {
+    **_word_tensors(features, words),
+    "next_sentence_losses": next_sentence[1],
+    "next_sentence_predictions": tf.argmax(next_sentence[2], -1, output_type=tf.int32),
+    "next_sentence_labels": labels,
+  }
+  return Outputs(loss, summaries, tensors)
+
+
+class _Words(NamedTuple):
+  """Masked words: what the head returns, and a function that scores all words anew."""
+
+  loss: tf.Tensor
+  losses: tf.Tensor
+  log_probs: tf.Tensor
+  logits: Callable[[], tf.Tensor]
+
+
+def _word_outputs(config, features, setting, model, *, is_packed: bool = False) -> _Words:
+  sequence_output = model.get_sequence_output()
+  weights = features["masked_lm_weights"]
+  # Without weight a position counts for nothing, but it has to exist in a batch that was cut.
+  positions = tf.where(weights != 0, features["masked_lm_positions"], 0)
+  if is_packed:  # then positions count through all rows
+    sequence_output = tf.reshape(sequence_output, [1, -1, config.hidden_size])
+    positions = tf.reshape(positions, [1, -1])
+  masked_lm = heads.get_masked_lm_output(
+    config,
+    sequence_output,
+    model.get_embedding_table(),
+    positions,
+    features["masked_lm_ids"],
+    weights,
+    setting.dtype,
+    compiled=model.is_compiled,
+    parts=setting.parts,
+  )
+
+  def logits():
+    vectors = heads.gather_indexes(sequence_output, positions)
+    return heads.masked_lm_logits(config, vectors, model.get_embedding_table(), setting.dtype)
+
+  return _Words(*masked_lm, logits)
+
+
+def _word_summaries(config, features, words: _Words) -> dict[str, Any]:
+  """Scalars of a training step; the accuracy only in steps that log it, see `EstimatorSpec`."""
+  num_tokens, pairs, num_examples = _sizes(features)
+  num_words = tf.math.count_nonzero(features["masked_lm_weights"], dtype=tf.float32)
+  flops = pretraining_flops(config, num_tokens, pairs, num_words, num_examples)
+  return {
+    "masked_lm_loss": words.loss,
+    "masked_lm_accuracy": _word_accuracy(features, words),
+    "tokens_per_example": num_tokens / num_examples,
+    "gflop_per_example": flops / num_examples * 1e-9,
+  }
+
+
+def _word_accuracy(features, words: _Words) -> Callable[[], tf.Tensor]:
+  def accuracy():
+    # From scores computed anew in the few steps that tell it. What a branch of the graph reads is
+    # computed in every step, and training itself never needs all `[B * P, V]` log-probabilities.
+    labels = tf.reshape(features["masked_lm_ids"], [-1])
+    return _accuracy(words.logits(), labels, tf.reshape(features["masked_lm_weights"], [-1]))
+
+  return accuracy
+
+
+def _sizes(features):
+  """float32 `[]` each: tokens, sum of the squares of lengths, and number of examples."""
+  lengths = tf.reduce_sum(tf.cast(features["input_mask"] != 0, tf.float32), axis=1)
+  num_tokens = tf.reduce_sum(tf.cast(features["input_mask"], tf.float32))
+  num_examples = tf.cast(tf.shape(features["masked_lm_weights"])[0], tf.float32)
+  return num_tokens, tf.reduce_sum(tf.square(lengths)), num_examples
+
+
+def _accuracy(scores, labels, weights):
+  """Weighted share of right answers: `[M, V]`, `[M]`, `[M]` to float32 `[]`; 0 without weight."""
+  is_right = tf.cast(tf.equal(tf.argmax(scores, -1, tf.int32), labels), tf.float32)
+  return tf.math.divide_no_nan(tf.reduce_sum(is_right * weights), tf.reduce_sum(weights))
+
+
+def _word_tensors(features, words: _Words) -> dict[str, tf.Tensor]:
+  """What metrics need of a batch: `[B * P]`, not the `[B * P, V]` of all words."""
+  return {
+    "masked_lm_losses": words.losses,
+    "masked_lm_predictions": tf.argmax(words.log_probs, -1, output_type=tf.int32),
+    "masked_lm_ids": tf.reshape(features["masked_lm_ids"], [-1]),
+    "masked_lm_weights": tf.reshape(features["masked_lm_weights"], [-1]),
+  }
+
+
+def pair_metrics(
+  masked_lm_losses: np.ndarray,
+  masked_lm_predictions: np.ndarray,
+  masked_lm_ids: np.ndarray,
+  masked_lm_weights: np.ndarray,
+  next_sentence_losses: np.ndarray | None = None,
+  next_sentence_predictions: np.ndarray | None = None,
+  next_sentence_labels: np.ndarray | None = None,
+) -> dict[str, float]:
+  """Accuracies and losses over everything that was evaluated.
+
+  Args:
+    masked_lm_losses: float32 `[M]`, for each masked position of all sequences.
+    masked_lm_predictions: int `[M]`, the likeliest words.
+    masked_lm_ids: int `[M]`, the words that stood there.
+    masked_lm_weights: float32 `[M]`, 0 for positions that are padding.
+    next_sentence_losses: float32 `[N]`, for each sequence; None for a model without such a head.
+    next_sentence_predictions: int `[N]`.
+    next_sentence_labels: int `[N]`.
+
+  Returns:
+    The original's names and values. Batches do not count: a mean of batches' means would give
+    more weight to a word whose batch has few.
+
+  Example:
+    >>> words = np.array([1.0, 3.0, 9.0]), np.array([5, 6, 7]), np.array([5, 0, 7])
+    >>> weights = np.array([1.0, 1.0, 0.0])
+    >>> results = pair_metrics(*words, weights, np.array([0.5]), np.array([1]), np.array([1]))
+    >>> results["masked_lm_loss"], results["masked_lm_accuracy"], results["next_sentence_loss"]
+    (2.0, 0.5, 0.5)
+  """
+  results = {
+    "masked_lm_accuracy": _mean(masked_lm_predictions == masked_lm_ids, masked_lm_weights),
+    "masked_lm_loss": _mean(masked_lm_losses, masked_lm_weights),
+  }
+  if next_sentence_losses is not None:
+    is_right = next_sentence_predictions == next_sentence_labels
+    results["next_sentence_accuracy"] = _mean(is_right)
+    results["next_sentence_loss"] = _mean(next_sentence_losses)
+  return results
+
+
+def _mean(values, weights=None) -> float:
+  """The weighted mean in float64; 0 where nothing has weight, as TensorFlow 1 had it."""
+  weights = np.ones(len(values)) if weights is None else weights.astype(np.float64)
+  total = weights.sum()
+  return float((values * weights).sum() / total) if total else 0.0
+
+
+# ---------------------------------------------------------------------------------------------
+# ELECTRA.
+
+
+def _electra_objective(options: ElectraOptions) -> Objective:
+  def outputs(config, features, setting):
+    return _replaced_tokens(config, features, setting, options)
+
+  progress = ("masked_lm_loss", "disc_loss", "masked_lm_accuracy", "disc_accuracy")
+  result_keys = (
+    *("masked_lm_accuracy", "masked_lm_loss", "sampled_masked_lm_accuracy"),
+    *("disc_accuracy", "disc_auc", "disc_loss", "disc_precision", "disc_recall"),
+  )
+  return Objective("electra", outputs, _electra_metrics, progress, result_keys, "disc_loss")
+
+
+def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions) -> Outputs:
+  """The generator learns masked words, the discriminator which words it has written."""
+  if config.family is not families.ELECTRA:
+    raise ValueError(f"The objective electra is for ELECTRA's models, not {config.family.title}'s.")
+  words = _generator(config, features, setting, options)
+  drawn = _drawn_words(features, words, options, config.vocab_size)  # [B, P]
+  replaced = replaced_tokens.replace(
+    *(features["input_ids"], features["masked_lm_positions"], features["masked_lm_ids"], drawn)
+  )
+  discriminator = _encoder(config, replaced.input_ids, features, setting)
+  logits = replaced_tokens.discriminator_logits(
+    config, discriminator.get_sequence_output(), setting.dtype
+  )
+  mask = features["input_mask"]
+  disc_loss, disc_losses = replaced_tokens.detection_loss(
+    logits, replaced.is_replaced, mask, setting.parts
+  )
+  loss = options.gen_weight * words.loss + options.disc_weight * disc_loss
+  predictions = tf.cast(logits > 0, tf.int32)
+
+  def disc_accuracy():
+    is_right = tf.cast(tf.equal(predictions, replaced.is_replaced) & (mask > 0), tf.float32)
+    return tf.reduce_sum(is_right) / tf.reduce_sum(tf.cast(mask, tf.float32))
+
+  num_tokens, pairs, num_examples = _sizes(features)
+  num_words = tf.math.count_nonzero(features["masked_lm_weights"], dtype=tf.float32)
+  generator_config = _generator_config(config, options)
+  flops = electra_flops(config, generator_config, num_tokens, pairs, num_words)
+  summaries = {
+    "masked_lm_loss": words.loss,
+    "disc_loss": disc_loss,
+    "masked_lm_accuracy": _word_accuracy(features, words),
+    "disc_accuracy": disc_accuracy,
+    "tokens_per_example": num_tokens / num_examples,
+    "gflop_per_example": flops / num_examples * 1e-9,
+  }
+  tensors = {
+    **_word_tensors(features, words),
+    "sampled_ids": tf.reshape(drawn, [-1]),
+    "disc_losses": disc_losses,
+    "disc_labels": tf.reshape(replaced.is_replaced, [-1]),
+    "disc_logits": tf.reshape(logits, [-1]),
+    "disc_weights": tf.reshape(mask, [-1]),
+  }
+  return Outputs(loss, summaries, tensors)
+
+
+def _encoder(config, input_ids, features, setting: Setting, **scopes) -> modeling.BertModel:
+  return modeling.BertModel(
+    config=config,
+    is_training=setting.is_training,
+    input_ids=input_ids,
+    input_mask=features["input_mask"],
+    token_type_ids=features["segment_ids"],
+    use_one_hot_embeddings=setting.use_one_hot_embeddings,
+    dtype=setting.dtype,
+    skip_padding=not setting.use_one_hot_embeddings,
+    **scopes,
+  )
+
+
+def _generator_config(config, options: ElectraOptions) -> BertConfig | None:
+  """The generator's configuration; None for one that draws all words alike."""
+  if options.generator == "uniform":
+    return None
+  if options.generator == "tied":
+    return config
+  generator_config = config.generator_config()
+  if options.untied_generator_embeddings:
+    generator_config.embedding_size = None  # that of its own width
+  return generator_config
+
+
+def _generator(config, features, setting: Setting, options: ElectraOptions) -> _Words:
+  generator_config = _generator_config(config, options)
+  if generator_config is None:
+    return _uniform_words(features, config.vocab_size)
+  scopes = {}
+  if options.generator == "small":
+    own = options.untied_generator_embeddings
+    scopes = {"scope": "generator", "embedding_scope": "generator" if own else config.family.scope}
+  model = _encoder(generator_config, features["input_ids"], features, setting, **scopes)
+  return _word_outputs(generator_config, features, setting, model)
+
+
+def _uniform_words(features, vocab_size: int) -> _Words:
+  """Every word is as likely as any other, at each masked position."""
+  weights = tf.reshape(features["masked_lm_weights"], [-1])
+  log_probs = tf.fill([tf.size(weights), vocab_size], -np.log(vocab_size).astype(np.float32))
+  losses = -log_probs[:, 0]
+  loss = tf.reduce_sum(weights * losses) / (
+    tf.reduce_sum(weights) + families.ELECTRA.epsilon_of_words
+  )
+  return _Words(loss, losses, log_probs, lambda: log_probs)
+
+
+def _drawn_words(features, words: _Words, options: ElectraOptions, vocab_size: int) -> tf.Tensor:
+  """int32 `[B, P]`: the generator's words, or those that the features name (`sampled_ids`)."""
+  if "sampled_ids" in features:
+    return features["sampled_ids"]
+  batch_size, predictions = tf.unstack(tf.shape(features["masked_lm_ids"]))
+  shape = [batch_size, predictions, vocab_size]
+  return replaced_tokens.draw_words(
+    # Log-probabilities are logits, too.
+    tf.reshape(words.log_probs, shape),
+    replaced_tokens.uniform_noise(features["sampling_seed"], shape),
+    options.temperature,
+    features["masked_lm_ids"] if options.disallow_correct else None,
+  )
+
+
+def _electra_metrics(
+  sampled_ids: np.ndarray,
+  disc_losses: np.ndarray,
+  disc_labels: np.ndarray,
+  disc_logits: np.ndarray,
+  disc_weights: np.ndarray,
+  **words: np.ndarray,
+) -> dict[str, float]:
+  """The original's figures over everything that was evaluated.
+
+  Args:
+    sampled_ids: int `[M]`, the words that the generator has drawn.
+    disc_losses: float32 `[N]`, for each sequence.
+    disc_labels: int `[T]`, for each token, 1 if it was replaced.
+    disc_logits: float32 `[T]`.
+    disc_weights: int `[T]`, 0 for padding.
+    **words: as in `pair_metrics`.
+
+  Returns:
+    name -> value. `disc_auc` is the exact area without padding; the original approximates it by
+    200 thresholds and counts padding as found originals.
+  """
+  from sklearn.metrics import roc_auc_score
+
+  labels, logits = disc_labels[disc_weights > 0], disc_logits[disc_weights > 0]
+  predictions = logits > 0
+  is_right = predictions == labels
+  has_both = 0 < labels.sum() < len(labels)
+  return {
+    **pair_metrics(**words),
+    "sampled_masked_lm_accuracy": _mean(
+      sampled_ids == words["masked_lm_ids"], words["masked_lm_weights"]
+    ),
+    "disc_accuracy": _mean(is_right),
+    "disc_auc": float(roc_auc_score(labels, logits)) if has_both else 0.0,
+    "disc_loss": _mean(disc_losses),
+    "disc_precision": _mean(is_right, predictions),
+    "disc_recall": _mean(is_right, labels),
+  }
