@@ -17,7 +17,7 @@ from absl import flags, logging
 from bert.figures import drawing
 from bert.io.wording import counted
 from bert.predicting import attention, sentence_vectors
-from bert.scripts import command_line, flag_groups, output_files, path_flags
+from bert.scripts import command_line, flag_groups, output_files, path_flags, shared_flags
 from bert.training import hardware
 
 FLAGS = flags.FLAGS
@@ -55,6 +55,7 @@ def define_flags() -> None:
     )
     path_flags.define("bert_config_file", None, "Its configuration. [bert_config.json beside it]")
     path_flags.define("vocab_file", None, "Its vocabulary. [vocab.txt beside it]")
+    shared_flags.define_spm_model_file()
     flags.DEFINE_bool(
       "do_lower_case", True, "Whether to lower-case the text: True for uncased models."
     )
@@ -78,7 +79,7 @@ def main(_) -> None:
     FLAGS.init_checkpoint,
     FLAGS.max_seq_length,
     bert_config_file=FLAGS.bert_config_file,
-    vocab_file=FLAGS.vocab_file,
+    vocab_file=FLAGS.spm_model_file or FLAGS.vocab_file,
     do_lower_case=FLAGS.do_lower_case if command_line.flag_was_given("do_lower_case") else None,
   )
   tokens, maps = attend(FLAGS.text, FLAGS.text_pair)

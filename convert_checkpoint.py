@@ -56,10 +56,10 @@ from absl import flags, logging
 from bert.checkpoints import keras_file, model_files, sentence_pooling, transformers_folder
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError
 from bert.checkpoints.model_files import ModelFiles
-from bert.io import atomic_files, filesystem
+from bert.io import atomic_files, filesystem, vocabulary_kind
 from bert.io.wording import counted
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups, path_flags, run_files
+from bert.scripts import command_line, flag_groups, path_flags, run_files, shared_flags
 from bert.text import vocabulary_file
 from bert.text.vocabulary import TokenSplitter
 from bert.tokenization import load_vocab, validate_case_matches_checkpoint, vocabulary_hash
@@ -99,6 +99,7 @@ def define_flags() -> None:
       None,
       "resize_vocab: the new vocabulary. Otherwise the model's; default: beside --init_checkpoint.",
     )
+    shared_flags.define_spm_model_file()
   with flag_groups.flag_group("resize_vocab"):
     path_flags.define(
       "old_vocab_file", None, "The vocabulary of --init_checkpoint. Default: beside it."
@@ -220,7 +221,9 @@ def _do_lower_case(prefix: str) -> bool:
 def _files_of(prefix: str) -> ModelFiles:
   """The configuration and the vocabulary of the checkpoint: as flags name them, or beside it."""
   found = model_files.find(prefix)
-  asked = FLAGS.old_vocab_file if FLAGS.command == "resize_vocab" else FLAGS.vocab_file
+  asked = FLAGS.spm_model_file or FLAGS.vocab_file
+  if FLAGS.command == "resize_vocab":
+    asked = FLAGS.old_vocab_file
   return ModelFiles(FLAGS.bert_config_file or found.config, asked or found.vocabulary)
 
 
@@ -259,7 +262,7 @@ def _strip(prefix: str, files: ModelFiles) -> None:
   elif files.config:
     atomic_files.copy_file(files.config, os.path.join(FLAGS.output_dir, run_files.CONFIG))
   if files.vocabulary:
-    atomic_files.copy_file(files.vocabulary, os.path.join(FLAGS.output_dir, run_files.VOCABULARY))
+    _copy_vocabulary(files.vocabulary)
   _write_checkpoint(tensors, *_task_of(prefix))
 
 
@@ -280,7 +283,7 @@ def _resize_vocab(prefix: str, files: ModelFiles) -> None:
     split=TokenSplitter(old_tokens).split if FLAGS.new_rows == "mean" else None,
   )
   _write_config({**config, "vocab_size": len(new_tokens)})
-  vocab_file = os.path.join(FLAGS.output_dir, run_files.VOCABULARY)
+  vocab_file = os.path.join(FLAGS.output_dir, vocabulary_kind.VOCABULARY)
   vocabulary_file.write_tokens(vocab_file, new_tokens)
   facts, settings = _task_of(prefix)
   if facts:
@@ -341,11 +344,11 @@ def _from_transformers(prefix: str, files: ModelFiles) -> None:
       "Names unchanged: %s: %s.", counted(len(unknown), "tensor"), abbreviate(unknown)
     )
   _write_config(config)
-  vocab_file = os.path.join(FLAGS.output_dir, run_files.VOCABULARY)
   if files.vocabulary:
-    atomic_files.copy_file(files.vocabulary, vocab_file)
+    _copy_vocabulary(files.vocabulary)
   elif tokens := transformers_folder.read_tokens(prefix):
-    vocabulary_file.write_tokens(vocab_file, tokens)
+    path = os.path.join(FLAGS.output_dir, vocabulary_kind.VOCABULARY)
+    vocabulary_file.write_tokens(path, tokens)
   _write_checkpoint(tensors, *_task_of(prefix))
 
 
@@ -380,6 +383,11 @@ def _task_of(prefix: str) -> tuple[dict, dict]:
   from bert.checkpoints import reading
 
   return reading.read_facts(prefix), reading.read_state(prefix).get("informative", {})
+
+
+def _copy_vocabulary(path: str) -> None:
+  name = vocabulary_kind.kept_name(path)
+  atomic_files.copy_file(path, os.path.join(FLAGS.output_dir, name))
 
 
 def _write_config(config: Mapping) -> None:

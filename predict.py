@@ -92,7 +92,7 @@ def check_flags() -> None:
   check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
   ignored = []
   if FLAGS.saved_model:
-    ignored = ["bert_config_file", "vocab_file", "do_lower_case"]
+    ignored = ["bert_config_file", "vocab_file", "spm_model_file", "do_lower_case"]
     ignored += [] if FLAGS.task == "vectors" else ["dtype"]
     ignored += ["max_seq_length"] if FLAGS.task == "answers" else []
   elif FLAGS.task == "answers":
@@ -103,6 +103,7 @@ def check_flags() -> None:
 def load_predictor() -> Predictor:
   """The predictor of the model that the flags name."""
   path = FLAGS.saved_model or FLAGS.init_checkpoint
+  vocab_file = FLAGS.spm_model_file or FLAGS.vocab_file
   options: dict[str, Any] = {
     "batch_size": FLAGS.batch_size,
     "batch_invariant": FLAGS.batch_invariant,
@@ -112,12 +113,12 @@ def load_predictor() -> Predictor:
       return Predictor.from_saved_model(path, **options)
     if command_line.flag_was_given("max_seq_length"):
       options["max_seq_length"] = FLAGS.max_seq_length
-    return Predictor.from_run(path, vocab_file=FLAGS.vocab_file, dtype=FLAGS.dtype, **options)
+    return Predictor.from_run(path, vocab_file=vocab_file, dtype=FLAGS.dtype, **options)
   options["max_seq_length"] = FLAGS.max_seq_length
   if FLAGS.task == "vectors" or not FLAGS.saved_model:
     options["dtype"] = FLAGS.dtype
   if not FLAGS.saved_model:
-    options |= {"bert_config_file": FLAGS.bert_config_file, "vocab_file": FLAGS.vocab_file}
+    options |= {"bert_config_file": FLAGS.bert_config_file, "vocab_file": vocab_file}
     if command_line.flag_was_given("do_lower_case"):
       options["do_lower_case"] = FLAGS.do_lower_case
   if FLAGS.task == "vectors":

@@ -82,7 +82,7 @@ def check_flags() -> None:
     text_lines.check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
   if FLAGS.saved_model:
     brings = "an exported encoder has its own"
-    names = ("bert_config_file", "vocab_file", "do_lower_case", "dtype")
+    names = ("bert_config_file", "vocab_file", "spm_model_file", "do_lower_case", "dtype")
     command_line.explain_ignored_flags(dict.fromkeys(names, brings))
 
 
@@ -100,7 +100,7 @@ def load_predictor(chunk_size: int) -> Predictor:
   return masked_words.from_checkpoint(
     FLAGS.init_checkpoint,
     bert_config_file=FLAGS.bert_config_file,
-    vocab_file=FLAGS.vocab_file,
+    vocab_file=FLAGS.spm_model_file or FLAGS.vocab_file,
     do_lower_case=FLAGS.do_lower_case if given else None,
     dtype=FLAGS.dtype,
     **options,

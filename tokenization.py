@@ -33,6 +33,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from bert.io import vocabulary_kind
 from bert.text import offsets, sentence_pieces, vocabulary_file
 from bert.text.characters import (
   CHINESE_RANGES,
@@ -133,7 +134,7 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
   Raises:
     VocabularyError: the file does not exist, is not UTF-8 text, or contains no token.
   """
-  if sentence_pieces.is_model_file(vocab_file):
+  if vocabulary_kind.is_meant_as_model(vocab_file):
     return sentence_pieces.SentencePieceTokenizer(vocab_file).vocab
   return {token: index for index, token in enumerate(vocabulary_file.read_tokens(vocab_file))}
 
@@ -181,7 +182,8 @@ def load_tokenizer(
 
   Args:
     vocab_file: a `vocab.txt` for `FullTokenizer`, or a sentencepiece model for
-      `sentence_pieces.SentencePieceTokenizer`. The content decides, not the name.
+      `sentence_pieces.SentencePieceTokenizer`. The content decides, whatever the name
+      is; a name that ends in `.model` is read as nothing else.
     do_lower_case: True for uncased models.
     special_tokens: see `FullTokenizer`.
 
@@ -189,7 +191,7 @@ def load_tokenizer(
     VocabularyError: the file cannot be used, or lacks one of `special_tokens`.
     MissingExtraError: the library of sentencepiece models is not installed.
   """
-  is_model = sentence_pieces.is_model_file(vocab_file)
+  is_model = vocabulary_kind.is_meant_as_model(vocab_file)
   kind = sentence_pieces.SentencePieceTokenizer if is_model else FullTokenizer
   return kind(vocab_file, do_lower_case, special_tokens)
 

@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 from bert.checkpoints import keras_file
 from bert.checkpoints.bundle_files import BEST, IN_SAVED_MODEL
-from bert.io import filesystem
+from bert.io import filesystem, vocabulary_kind
 
 # A folder's own configuration comes first, and the original's before that of transformers.
-_CONFIGS = ("bert_config.json", "config.json")
-_VOCABULARIES = ("vocab.txt", "*.txt")  # an export keeps the name of its vocabulary
+_CONFIGS = ("bert_config.json", "albert_config.json", "config.json")
+# Released ALBERTs have 30k-clean.model; an export keeps the name of its vocabulary.
+_VOCABULARIES = ("vocab.txt", "spiece.model", "vocab_chinese.txt", "*.model", "*.txt")
 
 # Below the folder of the weights: SavedModels keep the files that their graph reads in `assets`,
 # others in `assets.extra`; an export has its encoder in a folder, a run its export.
@@ -63,7 +64,7 @@ def need_config(weights: str | os.PathLike) -> str:
   Raises:
     ValueError: it is missing.
   """
-  return find(weights).config or _missing(_CONFIGS, weights)
+  return find(weights).config or _missing(_CONFIGS[::2], weights)
 
 
 def need_vocabulary(weights: str | os.PathLike) -> str:
@@ -78,7 +79,7 @@ def need_vocabulary(weights: str | os.PathLike) -> str:
       f"{folder_of(weights)} has its vocabulary in tokenizer.json: `convert_checkpoint.py "
       "from_transformers` makes a folder with a vocab.txt of it."
     )
-  return found or _missing(_VOCABULARIES[:1], weights)
+  return found or _missing(_VOCABULARIES[:2], weights)
 
 
 def folder_of(weights: str | os.PathLike) -> str:
@@ -104,9 +105,12 @@ def _first(folder: str, names: Sequence[str]) -> str | None:
     present = filesystem.list_folder(path)
     for name in names:
       # A folder has text files of all kinds, but the only one among assets is a vocabulary.
-      if place or "*" not in name:
-        found = (os.path.join(path, each) for each in fnmatch.filter(present, name))
-        if file := next(filter(filesystem.is_file, found), None):
+      if place or name != "*.txt":
+        found = filter(
+          vocabulary_kind.holds_model if name == "*.model" else filesystem.is_file,
+          (os.path.join(path, each) for each in fnmatch.filter(present, name)),
+        )
+        if file := next(found, None):
           return file
   return None
 
@@ -124,6 +128,7 @@ def check_vocabulary_size(
   vocab_file: str | os.PathLike,
   vocab_size: int,
   config_file: str | os.PathLike,
+  family: str = "bert",
 ) -> None:
   """Checks that a model has an embedding for each token of a vocabulary.
 
@@ -132,16 +137,38 @@ def check_vocabulary_size(
     vocab_file: its file, for the message.
     vocab_size: of the configuration.
     config_file: the file of the configuration, for the message.
+    family: `model_type` of the configuration.
 
   Raises:
-    ValueError: it has fewer.
+    ValueError: it has fewer, or the vocabulary is of the other kind and another size.
   """
   largest_id = max(vocab.values())
+  if is_of_other_kind(vocab, vocab_size, family):
+    is_model = vocabulary_kind.is_of_model(vocab)
+    kind = f"a sentencepiece model of {largest_id + 1} pieces"
+    needed = "--vocab_file=vocab.txt"
+    if not is_model:
+      kind = f"a WordPiece vocabulary of {largest_id + 1} tokens"
+      needed = "--spm_model_file=30k-clean.model (or spiece.model)"
+    raise ValueError(
+      f"{vocab_file} is {kind}, but {config_file} is of {family.upper()} with vocab_size "
+      f"{vocab_size}: they do not belong to the same model. Give the model's own: {needed}."
+    )
   if largest_id >= vocab_size:
     raise ValueError(
       f"{vocab_file} numbers its tokens up to {largest_id}, but {config_file} has vocab_size "
       f"{vocab_size}: they do not belong to the same model."
     )
+
+
+def is_of_other_kind(vocab: Mapping[str, int], vocab_size: int, family: str) -> bool:
+  """Whether a vocabulary is of the kind that other families of models have.
+
+  ALBERTs have a sentencepiece model, other families a vocab.txt. The other kind is meant, too, if
+  it has exactly the configuration's size, as the vocab.txt of the Chinese ALBERTs.
+  """
+  is_model = vocabulary_kind.is_of_model(vocab)
+  return is_model != (family == "albert") and max(vocab.values()) + 1 != vocab_size
 
 
 def check_case(do_lower_case: bool, prefix: str) -> None:

@@ -25,11 +25,10 @@ from bert.checkpoints import (
   transformers_names,
 )
 from bert.checkpoints.safetensors_file import INDEX_SUFFIX, SafetensorsError
-from bert.io import atomic_files, filesystem
+from bert.io import atomic_files, filesystem, vocabulary_kind
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
-VOCABULARY = "vocab.txt"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 
 _TOKENIZER = "tokenizer.json"
@@ -37,6 +36,32 @@ _WEIGHTS_INDEX = "model" + INDEX_SUFFIX
 _DECODER = "cls.predictions.decoder.weight"
 _WORD_HEAD = "cls/predictions/"
 _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+
+# What a tokenizer's configuration says of a vocab.txt, and of a sentencepiece model.
+_OF_WORD_PIECES = {
+  "tokenizer_class": "BertTokenizer",
+  "do_lower_case": True,
+  "strip_accents": None,  # follows do_lower_case
+  "tokenize_chinese_chars": True,
+  "model_max_length": 512,
+  "unk_token": "[UNK]",
+  "sep_token": "[SEP]",
+  "pad_token": "[PAD]",
+  "cls_token": "[CLS]",
+  "mask_token": "[MASK]",
+}
+_OF_PIECES = {
+  "tokenizer_class": "AlbertTokenizer",
+  "remove_space": True,
+  "keep_accents": False,
+  "bos_token": "[CLS]",
+  "eos_token": "[SEP]",
+  "unk_token": "<unk>",
+  "sep_token": "[SEP]",
+  "pad_token": "<pad>",
+  "cls_token": "[CLS]",
+  "mask_token": "[MASK]",
+}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -384,7 +409,7 @@ def write_tokenizer(
   do_lower_case: bool,
   max_length: int,
 ) -> None:
-  """Writes `vocab.txt` and `tokenizer_config.json`.
+  """Writes `vocab.txt` or `spiece.model`, and `tokenizer_config.json`.
 
   Args:
     folder: must exist.
@@ -395,9 +420,11 @@ def write_tokenizer(
   Raises:
     OSError: a file cannot be read or written.
   """
-  config = _tokenizer_config(do_lower_case, max_length)
+  name = vocabulary_kind.kept_name(vocab_file)
+  of_kind = _OF_PIECES if name == vocabulary_kind.SENTENCE_PIECES else _OF_WORD_PIECES
+  config = {**of_kind, "do_lower_case": do_lower_case, "model_max_length": max_length}
   _write_json(os.path.join(folder, TOKENIZER_CONFIG), config)
-  atomic_files.copy_file(vocab_file, os.path.join(folder, VOCABULARY))
+  atomic_files.copy_file(vocab_file, os.path.join(folder, name))
 
 
 def tensors_of(weights: Weights) -> dict[str, np.ndarray]:
@@ -431,21 +458,6 @@ def _labels(tensors, head: Head) -> list[str] | None:
   if head.labels and len(head.labels) == count:
     return list(head.labels)
   return [f"LABEL_{index}" for index in range(count)]
-
-
-def _tokenizer_config(do_lower_case: bool, max_length: int) -> dict[str, Any]:
-  return {
-    "tokenizer_class": "BertTokenizer",
-    "do_lower_case": do_lower_case,
-    "strip_accents": None,  # follows do_lower_case
-    "tokenize_chinese_chars": True,
-    "model_max_length": max_length,
-    "unk_token": "[UNK]",
-    "sep_token": "[SEP]",
-    "pad_token": "[PAD]",
-    "cls_token": "[CLS]",
-    "mask_token": "[MASK]",
-  }
 
 
 def _write_json(path: str, content: Mapping[str, Any]) -> None:

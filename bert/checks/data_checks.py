@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from bert.checks import record_checks
 from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
-from bert.io import filesystem
+from bert.io import filesystem, vocabulary_kind
 from bert.io.wording import counted
 
 _SPLITS = ("train", "dev", "test")
@@ -379,11 +379,11 @@ def _most(subject: Subject) -> int:
 
 
 def _tokenizer(subject: Subject):
-  from bert.tokenization import FullTokenizer, VocabularyWarning
+  from bert.tokenization import VocabularyWarning, load_tokenizer
 
   with warnings.catch_warnings():
     warnings.simplefilter("ignore", VocabularyWarning)  # reported by model_checks.py
-    return FullTokenizer(subject.vocab_file, subject.do_lower_case)
+    return load_tokenizer(subject.vocab_file, subject.do_lower_case)
 
 
 def _cut(text_set: TextSet, cut: int, total: int, limit: str) -> Iterator[Finding]:
@@ -396,16 +396,17 @@ def _cut(text_set: TextSet, cut: int, total: int, limit: str) -> Iterator[Findin
 
 
 def _unknown(tokenizer, text_set: TextSet, texts, firsts, seconds) -> Iterator[Finding]:
-  unknown_id = tokenizer.vocab.get("[UNK]", -1)
+  unknown_token = vocabulary_kind.unknown_token(tokenizer.vocab)
+  unknown_id = tokenizer.vocab.get(unknown_token, -1)
   counts = [a.count(unknown_id) + b.count(unknown_id) for a, b in zip(firsts, seconds, strict=True)]
   unknown, total = sum(counts), sum(map(len, firsts)) + sum(map(len, seconds))
-  what = f"{share(unknown, total)} of the tokens of {text_set.split} are [UNK]."
+  what = f"{share(unknown, total)} of the tokens of {text_set.split} are {unknown_token}."
   if unknown <= _MANY_UNKNOWN * total:
     yield ok(what, text_set.path)
     return
   first = next(text for text, count in zip(texts, counts, strict=True) if count)
   words = dict.fromkeys(f"{first.first} {first.second or ''}".split())
-  examples = [word for word in words if "[UNK]" in tokenizer.tokenize(word)][:3]
+  examples = [word for word in words if unknown_id in tokenizer.text_to_ids(word)][:3]
   yield warning(
     f"{what} Words such as {', '.join(examples)} are unknown.",
     first.where,

@@ -14,10 +14,10 @@ import numpy as np
 from bert import tokenization
 from bert.checkpoints import model_files
 from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
+from bert.io import vocabulary_kind
 from bert.io.wording import counted
 from bert.model.configuration import BertConfig
 
-_NEEDED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 _HARMLESS_KEYS = ("directionality", "pooler_")  # beginnings of keys that released configs have
 
 # Bytes of a checkpoint that are read at a time.
@@ -82,7 +82,8 @@ def check_vocabulary(subject: Subject) -> Iterator[Finding]:
   with warnings.catch_warnings():
     warnings.simplefilter("ignore", tokenization.VocabularyWarning)  # reported below, with the line
     subject.vocab = vocab = subject.vocab or tokenization.load_vocab(path)
-    odd_lines = list(_odd_lines(path)) if path else []
+    is_model = vocabulary_kind.is_of_model(vocab)
+    odd_lines = list(_odd_lines(path)) if path and not is_model else []
   path = path or "the vocabulary"
   digest = tokenization.vocabulary_hash(vocab)[:12]
   yield ok(f"{len(vocab)} different tokens; the hash begins with {digest}.", path)
@@ -115,14 +116,15 @@ def _odd_lines(path: str) -> Iterator[Finding]:
 
 def _missing_tokens(vocab: Mapping[str, int], path: str) -> Iterator[Finding]:
   remedy = "Take the vocabulary that came with the checkpoint."
-  for token in _NEEDED_TOKENS:
+  for token in (vocabulary_kind.unknown_token(vocab), "[CLS]", "[SEP]"):
     if token not in vocab:
       yield error(f"{token} is missing, which every sequence needs.", path, remedy)
   if "[MASK]" not in vocab:
     yield warning("[MASK] is missing: the model cannot be pre-trained on masked words.", path)
-  if vocab.get("[PAD]") != 0:
-    found = f"is token {vocab['[PAD]']}" if "[PAD]" in vocab else "is missing"
-    yield warning(f"[PAD] {found}, but sequences are padded with token 0.", path, remedy)
+  padding = vocabulary_kind.padding_token(vocab)
+  if vocab.get(padding) != 0:
+    found = f"is token {vocab[padding]}" if padding in vocab else "is missing"
+    yield warning(f"{padding} {found}, but sequences are padded with token 0.", path, remedy)
 
 
 def _case(vocab: Mapping[str, int], path: str, do_lower_case: bool | None) -> Iterator[Finding]:
@@ -142,7 +144,7 @@ def _case(vocab: Mapping[str, int], path: str, do_lower_case: bool | None) -> It
     )
   elif has_case and not capitals and not do_lower_case:
     yield warning(
-      "No token has a capital, so with --do_lower_case=False words with a capital become [UNK]: "
+      "No token has a capital, so with --do_lower_case=False words with a capital become unknown: "
       "the vocabulary is an uncased model's.",
       path,
       "Give --do_lower_case=True.",
@@ -153,7 +155,9 @@ def _size(vocab: Mapping[str, int], path: str, subject: Subject) -> Iterator[Fin
   tokens, needed = max(vocab.values()) + 1, subject.config.vocab_size
   said = f"{tokens} lines, and vocab_size of {subject.bert_config_file or 'the model'} is {needed}"
   remedy = "Take the vocabulary and the configuration of one model."
-  if tokens > needed:
+  if model_files.is_of_other_kind(vocab, needed, subject.config.family.name):
+    yield error(f"{said}: it is not the kind that this family of models has.", path, remedy)
+  elif tokens > needed:
     yield error(f"{said}: the last tokens have no embedding.", path, remedy)
   elif needed - tokens >= _LARGEST_MULTIPLE:
     # Weights were trained with their own tokens; a model without them can have any number.

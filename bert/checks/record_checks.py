@@ -15,7 +15,7 @@ import numpy as np
 
 from bert import tokenization
 from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
-from bert.io import record_files
+from bert.io import record_files, vocabulary_kind
 from bert.io.atomic_files import sha256_of
 from bert.io.tfrecord_bytes import masked_crc32c
 
@@ -258,10 +258,11 @@ def _check_ids(path, subject: Subject, seen: _Seen) -> Iterator[Finding]:
       path,
       "The records were made with another vocabulary.",
     )
-  unknown = seen.ids[subject.vocab.get("[UNK]", -1)]
+  unknown_token = vocabulary_kind.unknown_token(subject.vocab)
+  unknown = seen.ids[subject.vocab.get(unknown_token, -1)]
   if unknown > _MANY_UNKNOWN * seen.tokens:
     yield warning(
-      f"{share(unknown, seen.tokens)} of its tokens are [UNK].",
+      f"{share(unknown, seen.tokens)} of its tokens are {unknown_token}.",
       path,
       "Make the records with a vocabulary and a --do_lower_case that fit the text.",
     )

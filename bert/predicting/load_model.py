@@ -114,13 +114,13 @@ def load_model(
     init_checkpoint: a checkpoint's prefix, a folder with one, an exported encoder, or the name of a
       released model, which is then downloaded.
     bert_config_file: by default bert_config.json beside the checkpoint.
-    vocab_file: by default vocab.txt beside the checkpoint.
+    vocab_file: by default vocab.txt or a sentencepiece model beside the checkpoint.
     do_lower_case: True for uncased models; by default the case of an export, True for others.
     max_seq_length: the longest sequence to predict.
     special_tokens: see `tokenization.FullTokenizer`.
 
   Returns:
-    `(configuration.BertConfig, tokenization.FullTokenizer, prefix of the checkpoint)`.
+    `(configuration.BertConfig, the tokenizer, prefix of the checkpoint)`.
 
   Raises:
     ValueError: a file is missing or bad, or they do not belong together.
@@ -137,11 +137,11 @@ def load_model(
     do_lower_case = reading.read_do_lower_case(prefix) is not False
   tokenization.validate_case_matches_checkpoint(do_lower_case, prefix)
   model_files.check_case(do_lower_case, prefix)
-  tokenizer = tokenization.FullTokenizer(
+  tokenizer = tokenization.load_tokenizer(
     vocab_file or model_files.need_vocabulary(path), do_lower_case, special_tokens
   )
   model_files.check_vocabulary_size(
-    tokenizer.vocab, tokenizer.vocab_file, config.vocab_size, config_file
+    tokenizer.vocab, tokenizer.vocab_file, config.vocab_size, config_file, config.family.name
   )
   trained_with = reading.read_facts(prefix).get("vocabulary")
   if trained_with not in (None, tokenization.vocabulary_hash(tokenizer.vocab)):

@@ -124,7 +124,7 @@ def from_saved_model(
       f"{saved_model} has no .mlm: only an encoder that export_hub.py made of a checkpoint of "
       "pre-training has it."
     )
-  tokenizer = tokenization.FullTokenizer(
+  tokenizer = tokenization.load_tokenizer(
     encoder.vocab_file.asset_path.numpy().decode(),
     bool(encoder.do_lower_case.numpy()),
     SPECIAL_TOKENS,

@@ -1,7 +1,7 @@
 """The files that make the folder of a run complete: with them it is a model that any script reads.
 
   bert_config.json  sizes of the model
-  vocab.txt         its vocabulary, where the run has one
+  vocab.txt         its vocabulary, where the run has one; spiece.model for a sentencepiece model
   label_map.json    label -> index of the model's output, where the task has labels
   flags.json        every flag of the run that trained, with its value
   versions.json     of this project, Python and the libraries
@@ -21,13 +21,12 @@ from typing import Any
 import bert
 from bert.checkpoints import keras_file
 from bert.checkpoints.transformers_config import is_transformers_config
-from bert.io import atomic_files, filesystem, installation
+from bert.io import atomic_files, filesystem, installation, vocabulary_kind
 from bert.model.configuration import BertConfig
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution
 
 CONFIG = "bert_config.json"
-VOCABULARY = "vocab.txt"
 LABEL_MAP = "label_map.json"
 FLAGS = "flags.json"
 VERSIONS = "versions.json"
@@ -77,7 +76,7 @@ def _state_of(settings: RunSettings) -> tuple[bool, bool]:
 def _of_model(settings, config, labels) -> dict[str, bytes]:
   contents = {CONFIG: _config(settings, config)}
   if vocab_file := settings.get("vocab_file"):
-    contents[VOCABULARY] = filesystem.read_bytes(vocab_file)
+    contents[vocabulary_kind.kept_name(vocab_file)] = filesystem.read_bytes(vocab_file)
   if labels:
     contents[LABEL_MAP] = _label_map(labels)
   return contents

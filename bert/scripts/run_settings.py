@@ -29,6 +29,8 @@ from bert.io import filesystem
 from bert.io.tables import DataError, folder_listing
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, recipes, reinit_layers, seeds
+from bert.text import sentence_pieces
+from bert.text.tokenizer import Tokenizer
 from bert.training import distribution, hardware, variable_groups
 
 # Batches of similar lengths save a fifth of a step and cost the compilation for some twenty more
@@ -322,6 +324,9 @@ def _derived(settings: RunSettings) -> dict[str, Any]:
   if "iterations_per_loop" in settings:
     is_loop = settings.use_tpu or "iterations_per_loop" in settings.given
     values["steps_per_loop"] = settings.iterations_per_loop if is_loop else 1
+  if settings.get("spm_model_file"):
+    # ALBERT's command lines give both; its --vocab_file lists the pieces of the model.
+    values["vocab_file"] = settings.spm_model_file
   if settings.get("do_export") and not settings.export_dir and settings.output_dir:
     values["export_dir"] = settings.path("export")
   return values
@@ -424,8 +429,8 @@ def load_config(settings: RunSettings) -> BertConfig:
 
 def load_config_and_tokenizer(
   settings: RunSettings,
-) -> tuple[BertConfig, tokenization.FullTokenizer]:
-  """Reads `--bert_config_file` and `--vocab_file`, and checks that they fit.
+) -> tuple[BertConfig, Tokenizer]:
+  """Reads `--bert_config_file` and `--vocab_file` or `--spm_model_file`; checks that they fit.
 
   Raises:
     ValueError: a file is bad, or they do not belong together or to the other flags.
@@ -434,11 +439,12 @@ def load_config_and_tokenizer(
   tokenization.validate_case_matches_checkpoint(settings.do_lower_case, settings.init_checkpoint)
   if settings.init_checkpoint:
     model_files.check_case(settings.do_lower_case, settings.init_checkpoint)
-  tokenizer = tokenization.FullTokenizer(
-    vocab_file=settings.vocab_file, do_lower_case=settings.do_lower_case
-  )
+  if settings.get("spm_model_file"):
+    sentence_pieces.read_model(settings.spm_model_file)  # or it is no such file
+  tokenizer = tokenization.load_tokenizer(settings.vocab_file, settings.do_lower_case)
   model_files.check_vocabulary_size(
-    tokenizer.vocab, settings.vocab_file, config.vocab_size, settings.bert_config_file
+    *(tokenizer.vocab, settings.vocab_file, config.vocab_size, settings.bert_config_file),
+    family=config.family.name,
   )
   from bert.checks import start_checks
 

@@ -83,6 +83,16 @@ def define_doc_stride_flag(default: int | None, note: str = "") -> None:
   )
 
 
+def define_spm_model_file() -> None:
+  """The flag of ALBERT's vocabulary; `run_settings.from_flags` gives it as `vocab_file`."""
+  path_flags.define(
+    "spm_model_file",
+    None,
+    "ALBERT: its sentencepiece model, instead of --vocab_file. Default: 30k-clean.model or "
+    "spiece.model beside --init_checkpoint.",
+  )
+
+
 def define_model_flags(
   max_seq_length: int = 128, reads_text: bool = True, runs_model: bool = True
 ) -> None:
@@ -105,6 +115,7 @@ def define_model_flags(
         None,
         "The vocabulary the model was trained on. Default: vocab.txt beside --init_checkpoint.",
       )
+      define_spm_model_file()
       flags.DEFINE_bool(
         "do_lower_case",
         True,

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from absl import logging
 
+from bert.io import vocabulary_kind
 from bert.tasks.conll_files import InputExample
 from bert.tasks.label_schemes import Entity, convert_labels
 from bert.tasks.windows import windows
@@ -117,10 +118,11 @@ def convert_examples_to_features(
 def _windows_of(example, label_ids, tokenizer, max_seq_length, stride):
   """A sentence's windows, and the tokens of each."""
   pieces, word_of_first_piece = [], {}
+  unknown = vocabulary_kind.unknown_token(tokenizer.vocab)
   for word_index, word in enumerate(example.words):
     word_of_first_piece[len(pieces)] = word_index
     # A word of control characters only has no piece, but needs a position for its prediction.
-    pieces += tokenizer.tokenize(word) or ["[UNK]"]
+    pieces += tokenizer.tokenize(word) or [unknown]
   spans = windows(len(pieces), max_seq_length - 2, stride)
   owner = owners(spans, len(pieces))
   for index, (start, end) in enumerate(spans):

@@ -33,7 +33,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-from bert.io import filesystem, installation
+from bert.io import installation, vocabulary_kind
 from bert.text import offsets, piece_offsets, vocabulary_file
 from bert.text.characters import WITHOUT_ACCENTS, convert_to_unicode
 from bert.text.tokenizer import Tokenizer
@@ -41,6 +41,7 @@ from bert.text.vocabulary_file import UnknownItemError, VocabularyError
 
 SPACE = "▁"  # U+2581 in a piece: a space before it
 _NEEDED_TOKENS = ("[CLS]", "[SEP]")
+_OTHER_NAMES = {"[UNK]": "<unk>", "[PAD]": "<pad>"}  # BERT's name -> ALBERT's
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -91,7 +92,7 @@ class SentencePieceTokenizer(Tokenizer):
         or any other with the pieces [CLS] and [SEP].
       do_lower_case: True for uncased models.
       special_tokens: such as `("[MASK]",)`: exact occurrences in a text stay one token. By default
-        there are none, as in the original.
+        there are none, as in the original. [UNK] and [PAD] mean <unk> and <pad>.
       preprocess: False takes texts as they are, as ALBERT's own `FullTokenizer` does;
         `do_lower_case` then changes nothing.
       intended_numbers: see the module's list.
@@ -104,6 +105,8 @@ class SentencePieceTokenizer(Tokenizer):
     self.processor = _processor(self.model, model_file)
     size = self.processor.get_piece_size()
     vocab = {self.processor.id_to_piece(index): index for index in range(size)}
+    if not isinstance(special_tokens, str):
+      special_tokens = [_OTHER_NAMES.get(token, token) for token in special_tokens]
     super().__init__(model_file, vocab, special_tokens)
     self.do_lower_case = do_lower_case
     self.preprocess = preprocess
@@ -198,27 +201,6 @@ def _is_number_with_comma(piece: str) -> bool:
 # The file.
 
 
-def is_model(data: bytes) -> bool:
-  """Whether a file's first 64 bytes or more are those of a sentencepiece model.
-
-  It begins with its first piece: a message (tag 0x0a) with a name (0x0a) and a score (0x15).
-
-  Example:
-    >>> is_model(b"\\n\\x0e\\n\\x05<pad>\\x15\\0\\0\\0\\0\\x18\\x03"), is_model(b"[PAD]\\n[UNK]\\n")
-    (True, False)
-  """
-  return re.match(rb"\n.{1,2}\n.", data, re.DOTALL) is not None and b"\x15" in data[:64]
-
-
-def is_model_file(path: str | os.PathLike) -> bool:
-  """Whether a file is a sentencepiece model; False for one that cannot be read."""
-  try:
-    with filesystem.open_to_read(os.fspath(path)) as reader:
-      return is_model(reader.read(64))
-  except OSError:
-    return False
-
-
 def read_model(model_file: str | os.PathLike) -> bytes:
   """The bytes of a sentencepiece model.
 
@@ -226,7 +208,7 @@ def read_model(model_file: str | os.PathLike) -> bytes:
     VocabularyError: the file does not exist, or is something else.
   """
   data = vocabulary_file.read_bytes(model_file, "sentencepiece model", "spiece.model")
-  if not is_model(data):
+  if not vocabulary_kind.is_model(data):
     raise VocabularyError(
       f"{model_file} is not a sentencepiece model. Give the 30k-clean.model or spiece.model that "
       "came with the checkpoint."

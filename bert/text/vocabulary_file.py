@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 
-from bert.io import atomic_files, filesystem
+from bert.io import atomic_files, filesystem, vocabulary_kind
 
 _MAX_BYTES = 1 << 28  # far above any vocabulary (multilingual: 1 MB); stops a wrong file
 _NEEDED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
@@ -67,6 +67,10 @@ def write_tokens(vocab_file: str, tokens: Iterable[str]) -> None:
 
 def _read_lines(vocab_file) -> list[str]:
   data = read_bytes(vocab_file)
+  if vocabulary_kind.is_model(data):
+    raise VocabularyError(
+      f"{vocab_file} is a sentencepiece model; expected a text file with one token per line."
+    )
   if data.startswith(codecs.BOM_UTF8):
     _warn_if(["line 1"], vocab_file, "skipping a byte order mark; save the file without it")
     data = data[len(codecs.BOM_UTF8) :]

@@ -22,6 +22,7 @@ def make(folder, *names):
   [
     ("bert_model.ckpt", "bert_config.json", "vocab.txt"),  # a released model, a run
     ("", "bert_config.json", "vocab.txt"),
+    ("model.ckpt-best", "albert_config.json", "vocab_chinese.txt"),  # of ALBERT
     ("model.safetensors", "config.json", "vocab.txt"),  # of transformers
     ("", "assets.extra/bert_config.json", "assets/vocab.txt"),  # an exported encoder
     ("variables/variables", "assets.extra/bert_config.json", "assets/vocab.txt"),
@@ -57,7 +58,7 @@ def test_the_best_weights_of_a_run_have_its_files(tmp_path):
 def test_not_every_text_is_a_vocabulary(tmp_path):
   make(tmp_path, "eval_results.txt")
   assert model_files.find(tmp_path) == ModelFiles(None, None)
-  with pytest.raises(ValueError, match=r"has no vocab\.txt: give its path"):
+  with pytest.raises(ValueError, match=r"has no vocab\.txt or spiece\.model: give its path"):
     model_files.need_vocabulary(tmp_path)
   make(tmp_path, "tokenizer.json")
   with pytest.raises(
@@ -77,3 +78,31 @@ def test_a_vocabulary_has_an_embedding_for_each_token():
   model_files.check_vocabulary_size({"a": 0, "b": 1}, "vocab.txt", 2, "bert_config.json")
   with pytest.raises(ValueError, match=r"vocab\.txt numbers its tokens up to 1, but x\.json"):
     model_files.check_vocabulary_size({"a": 0, "b": 1}, "vocab.txt", 1, "x.json")
+  model_files.check_vocabulary_size({"<unk>": 1, "▁a": 2}, "s.model", 9, "x.json", "albert")
+  model_files.check_vocabulary_size({"[UNK]": 1, "a": 2}, "vocab.txt", 3, "x.json", "albert")
+
+
+@pytest.mark.parametrize(
+  ("vocab", "family", "message"),
+  [
+    ({"<unk>": 1, "▁a": 2}, "bert", r"f is a sentencepiece model of 3 pieces, but x\.json is of "
+     r"BERT with vocab_size 9.*--vocab_file=vocab\.txt"),
+    ({"[UNK]": 1, "a": 2}, "albert", r"f is a WordPiece vocabulary of 3 tokens, but x\.json is of "
+     r"ALBERT with vocab_size 9.*--spm_model_file=30k-clean\.model"),
+  ],
+)  # fmt: skip
+def test_a_vocabulary_of_the_other_kind_is_another_models(vocab, family, message):
+  with pytest.raises(ValueError, match=message):
+    model_files.check_vocabulary_size(vocab, "f", 9, "x.json", family)
+
+
+PIECES = b"\n\x0e\n\x05<pad>\x15\0\0\0\0\x18\x03"  # the first piece of a sentencepiece model
+
+
+@pytest.mark.parametrize("name", ["spiece.model", "30k-clean.model", "assets/my.model"])
+def test_a_sentencepiece_model_is_a_vocabulary(tmp_path, name):
+  (tmp_path / "assets").mkdir()
+  (tmp_path / "vectors.model").write_bytes(b"any other program's")
+  (tmp_path / "30k-clean.vocab").write_text("<pad>\t0")
+  (tmp_path / name).write_bytes(PIECES)
+  assert model_files.find(tmp_path / "model.ckpt-best").vocabulary == str(tmp_path / name)

@@ -353,7 +353,7 @@ def test_options_that_cannot_be(trained, options, message):
 
 def test_files_that_do_not_belong_together(trained, tmp_path):
   config, prefix = os.path.join(trained, "bert_config.json"), _copy_checkpoint(trained, tmp_path)
-  with pytest.raises(ValueError, match=r"has no vocab\.txt: give its path"):
+  with pytest.raises(ValueError, match=r"has no vocab\.txt or spiece\.model: give its path"):
     Predictor.from_checkpoint(prefix, bert_config_file=config, max_seq_length=16)
   larger = tmp_path / "vocab.txt"
   larger.write_text("\n".join([*VOCAB, "more"]) + "\n")

@@ -112,8 +112,13 @@ def test_special_tokens_stay_whole(tiny_model):
   assert tokenizer.tokenize("the [MASK] of the") == ["▁the", "[MASK]", "▁of", "▁the"]
   assert tokenizer.text_to_ids("the [MASK] of the") == [14, 4, 17, 14]
   assert "[MASK]" not in SentencePieceTokenizer(tiny_model).tokenize("the [MASK] of the")
-  with pytest.raises(VocabularyError, match=r"lacks the special tokens \['\[PAD\]'\]"):
-    SentencePieceTokenizer(tiny_model, special_tokens=("[PAD]",))
+  with pytest.raises(VocabularyError, match=r"lacks the special tokens \['\[X\]'\]"):
+    SentencePieceTokenizer(tiny_model, special_tokens=("[X]",))
+
+
+def test_special_tokens_by_the_names_of_bert(tiny_model):
+  tokenizer = SentencePieceTokenizer(tiny_model, special_tokens=("[UNK]", "[PAD]"))
+  assert tokenizer.special_tokens == {"<unk>", "<pad>"}
 
 
 def test_batches(tiny_model):
