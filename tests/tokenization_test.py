@@ -336,6 +336,38 @@ def test_tokenizer_survives_pickling(vocab_file):
   assert copy.tokenize("UN[MASK]博want 士") == tokenizer.tokenize("UN[MASK]博want 士")
 
 
+# ---------------------------------------------------------------------------------------------
+# ELECTRA's options.
+
+
+@given(any_text)
+@settings(max_examples=60)
+def test_unassigned_characters_are_dropped_as_if_they_were_not_there(vocab_file, text):
+  tokenizer = tokenization.FullTokenizer(vocab_file, drop_unassigned=True)
+  kept = "".join(char for char in text if unicodedata.category(char) not in ("Cn", "Co", "Cs"))
+  assert tokenizer.tokenize(text) == tokenization.FullTokenizer(vocab_file).tokenize(kept)
+  assert tokenizer.text_to_ids(text) == tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
+
+
+def test_unassigned_characters():
+  for options, expected in (({}, ["a\ue000", "\u0378"]), ({"drop_unassigned": True}, ["a"])):
+    assert tokenization.BasicTokenizer(**options).tokenize("a\ue000 \u0378\u200b\t") == expected
+
+
+def test_accents_are_kept():
+  keeping = tokenization.BasicTokenizer(strip_accents=False)
+  assert keeping.tokenize("Où E\u0301te\u0301") == ["où", "e\u0301te\u0301"]
+  cased = tokenization.BasicTokenizer(do_lower_case=False, strip_accents=True)
+  assert cased.tokenize("Où") == ["Où"]
+
+
+def test_options_are_not_answered_from_the_memory_of_others(vocab_file):
+  tokenizer = tokenization.FullTokenizer(vocab_file)
+  assert tokenizer.tokenize("unwantéd") == ["un", "##want", "##ed"]
+  tokenizer.basic_tokenizer.strip_accents = False
+  assert tokenizer.tokenize("unwantéd") == ["[UNK]"]
+
+
 def test_import_needs_neither_tensorflow_nor_numpy():
   code = """import sys; from bert import tokenization
 print(sorted({'tensorflow', 'numpy'} & set(sys.modules)))"""

@@ -39,12 +39,15 @@ class StorablePieces:
   Attributes:
     vocab: token -> the id by which it is stored; two tokens mean the unknown piece.
     unk_token: what most unknown pieces become.
+    word_starts: the tokens that begin a word, and [CLS] and [SEP].
   """
 
   def __init__(self, tables: Tables):
     self._tables = tables
     self.unk_token = tables.unknown
-    self.vocab = {**tables.tokenizer.vocab, _INSIDE_UNKNOWN: len(tables.begins_word)}
+    vocab = tables.tokenizer.vocab
+    self.vocab = {**vocab, _INSIDE_UNKNOWN: len(tables.begins_word)}
+    self.word_starts = frozenset({"[CLS]", "[SEP]", *filter(tables.begins_word_of, vocab)})
 
   def tokenize(self, text: str) -> list[str]:
     """The pieces of a text."""
@@ -59,10 +62,6 @@ class StorablePieces:
     ids, unknown = self.vocab, self._tables.unknown_id
     return [unknown if token == _INSIDE_UNKNOWN else ids[token] for token in tokens]
 
-  def begins_word(self, token: str) -> bool:
-    """Whether a token begins a word."""
-    return token != _INSIDE_UNKNOWN and self._tables.begins_word_of(token)
-
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
@@ -71,22 +70,20 @@ class Masking:
   Attributes:
     masked_lm_prob: fraction of the tokens to predict, special tokens counted; 0: no masks at all.
     max_predictions_per_seq: the maximum number of tokens to predict.
-    whole_words: mask whole words.
+    begins_unit: whether a token begins what is masked as a whole, a word or the token alone.
     cumulated: shares of n-grams of 1, 1 to 2, ... words; see `ngram_shares`.
     do_permutation: exchange as many further tokens among each other, and predict them too.
     vocab_words: random tokens are taken from all of these.
-    begins_word: whether a token begins a word.
     rng: of all draws but the sizes of n-grams.
     sizes: of these.
   """
 
   masked_lm_prob: float
   max_predictions_per_seq: int
-  whole_words: bool
+  begins_unit: Callable[[str], bool]
   cumulated: list[float]
   do_permutation: bool
   vocab_words: Sequence[str]
-  begins_word: Callable[[str], bool]
   rng: random.Random
   sizes: np.random.RandomState
 
@@ -140,11 +137,10 @@ def create_training_instances(
   masking = Masking(
     settings.masked_lm_prob,
     settings.max_predictions_per_seq,
-    settings.do_whole_word_mask,
+    pieces.word_starts.__contains__ if settings.do_whole_word_mask else lambda token: True,
     ngram_shares(settings.ngram_max, settings.favor_shorter_ngram),
     settings.do_permutation,
     list(tables.tokenizer.vocab),
-    pieces.begins_word,
     rng,
     np.random.RandomState(settings.random_seed),
   )
@@ -159,12 +155,12 @@ def create_training_instances(
       sentence_order=settings.has_sentence_order,
     ):
       tokens, segment_ids = pair.with_special_tokens()
-      boundary = token_boundary(tokens, masking.begins_word)
+      boundary = [int(token in pieces.word_starts) for token in tokens]
       masked, positions, labels = create_masked_lm_predictions(tokens, masking)
       yield TrainingInstance(masked, segment_ids, positions, labels, pair.is_random_next, boundary)
 
   # The original cleans a line first, so that one of accents alone counts as empty.
-  is_blank = getattr(tables.tokenizer, "prepared", None)
+  prepared = getattr(tables.tokenizer, "prepared", None)
   return original_stream.instances_of_corpus(
     input_files,
     pieces,
@@ -173,14 +169,9 @@ def create_training_instances(
     settings.dupe_factor,
     rng,
     text_format=settings.text_format,
-    ends_document=is_blank and (lambda sentence: not is_blank(sentence)),
+    ends_document=prepared and (lambda sentence: not prepared(sentence)),
     workspace=workspace,
   )
-
-
-def token_boundary(tokens: Sequence[str], begins_word: Callable[[str], bool]) -> list[int]:
-  """1 for each token that begins a word, and for [CLS] and [SEP]."""
-  return [int(token in ("[CLS]", "[SEP]") or begins_word(token)) for token in tokens]
 
 
 def create_masked_lm_predictions(
@@ -200,8 +191,7 @@ def create_masked_lm_predictions(
   if masking.masked_lm_prob == 0:
     return output, [], []
   limit = min(masking.max_predictions_per_seq, max(1, round(len(tokens) * masking.masked_lm_prob)))
-  begins_unit = masking.begins_word if masking.whole_words else lambda token: True
-  words = original_stream.word_positions(tokens, begins_unit)
+  words = original_stream.word_positions(tokens, masking.begins_unit)
   starts = list(range(len(words)))
   shuffle(starts, masking.rng)
   chosen = _choose(words, starts, limit, set(), masking)

@@ -328,3 +328,69 @@ def test_a_segment_that_begins_within_a_word_begins_a_word(tmp_path):
   ):
     first_b = features["segment_ids"].tolist().index(1)
     assert features["word_starts"][1] == features["word_starts"][first_b] == 1
+
+
+# ---------------------------------------------------------------------------------------------
+# ALBERT's format.
+
+
+def test_sentence_order(tmp_path):
+  path = tmp_path / "text"
+  documents = [" ".join(itertools.chain(*document)) for document in write_text(path, 60)]
+  settings = settings_of(format="albert", short_seq_prob=0.0, dupe_factor=3)
+  labels = []
+  for features in features_of(path, settings):
+    first, second = map(" ".join, unmasked(features))
+    [home] = [d for d in documents if f" {first} " in f" {d} "][:1]
+    if second not in home:  # a chunk of one sentence
+      assert features["next_sentence_labels"] == [1]
+      continue
+    is_swapped = home.index(second) < home.index(first)
+    labels.append(is_swapped)
+    assert features["next_sentence_labels"] == [int(is_swapped)]
+  assert len(labels) > 200
+  assert np.mean(labels) == pytest.approx(0.5, abs=0.1)
+
+
+def test_random_next_sentences_are_those_of_bert(tmp_path):
+  path = tmp_path / "text"
+  write_text(path, 20)
+  names = ("input_ids", "segment_ids", "next_sentence_labels", "masked_lm_positions")
+  plain = features_of(path, settings_of())
+  for one, other in zip(
+    plain, features_of(path, settings_of(format="albert", random_next_sentence=True)), strict=True
+  ):
+    assert set(other) == {*one, "token_boundary"}
+    assert all((one[name] == other[name]).all() for name in names)
+
+
+@pytest.mark.parametrize("do_whole_word_mask", [False, True])
+def test_token_boundary(tmp_path, do_whole_word_mask):
+  path = tmp_path / "text"
+  path.write_text("\n\n".join(["unaffable " * 30 + "\n" + "the unaffable " * 30] * 5))
+  settings = settings_of(format="albert", do_whole_word_mask=do_whole_word_mask, max_seq_length=24)
+  for features in features_of(path, settings):
+    ids, chosen = features["input_ids"].copy(), features["masked_lm_weights"] > 0
+    ids[features["masked_lm_positions"][chosen]] = features["masked_lm_ids"][chosen]
+    used = features["input_mask"].sum()
+    # That of each piece, even where a segment begins within a word.
+    expected = [not TOKENS[index].startswith("##") for index in ids[:used]] + [False] * (24 - used)
+    assert features["token_boundary"].tolist() == expected
+
+
+def test_no_masks_at_all(tmp_path):
+  path = tmp_path / "text"
+  path.write_text("the of and\nto in one\n")
+  [features] = features_of(path, settings_of(format="albert", masked_lm_prob=0.0))
+  assert not features["masked_lm_weights"].any()
+  assert piece_tables.load_tables(settings_of()).mask_id not in features["input_ids"]
+
+
+def test_permuted_tokens_have_room_of_their_own(tmp_path):
+  path = tmp_path / "text"
+  write_text(path, 10)
+  for features in features_of(path, settings_of(format="albert", do_permutation=True)):
+    assert features["masked_lm_positions"].shape == (40,)
+    assert features["masked_lm_weights"].sum() <= 2 * max(
+      1, round(features["input_mask"].sum() * 0.15)
+    )

@@ -3,17 +3,18 @@
 Alone: python -m pytest tests/pretraining/electra_examples_test.py
 """
 
+import itertools
 import random
 
-import numpy as np
 import pytest
 
-from bert.pretraining import electra_examples
-from tests.kit.paths import SAMPLE_TEXT
-from tests.kit.pretraining_records import SCRIPT, create, flags_for, manifest_of, recorded, sha256
+from bert.pretraining import electra_examples, piece_tables
+from bert.pretraining.electra_examples import SegmentBuilder
+from bert.pretraining.record_settings import RecordSettings
+from bert.text import text_files
+from tests.kit.paths import SAMPLE_VOCAB
+from tests.kit.pretraining_records import create, manifest_of, recorded, sha256
 from tests.kit.script_runs import values_in
-
-FEATURES = {"input_ids", "input_mask", "segment_ids"}
 
 
 def lines(path, first, last):
@@ -68,3 +69,128 @@ def test_records_of_the_original(name, golden_dir, corpus_of, released_vocab_fil
   assert len(found) == len(expected)
   for ours, original in zip(found, expected, strict=True):
     assert ours == original
+
+
+# ---------------------------------------------------------------------------------------------
+# Segments.
+
+
+def segments_of(sentences, max_length=32, seed=0):
+  """The segments of one document."""
+  builder = SegmentBuilder(max_length, random.Random(seed))
+  found = [*map(builder.add, sentences), builder.end_document()]
+  return list(filter(None, found))
+
+
+def test_records_of_one_segment_and_short_ones():
+  found = segments_of([[number] for number in range(150_000)], max_length=64)
+  assert len(found) > 2300
+  lengths = [len(first) + len(second) + 2 + bool(second) for first, second in found]
+  assert max(lengths) == 64
+  assert sum(not second for _, second in found) / len(found) == pytest.approx(0.1, abs=0.02)
+  # A full record of two segments has 64 tokens, one of a single segment too, after a cut.
+  assert sum(length < 60 for length in lengths) / len(found) == pytest.approx(0.05, abs=0.015)
+  halves = [len(first) for first, second in found if second and len(first) + len(second) == 61]
+  assert set(halves) <= {28, 29, 30}  # around (64 - 3) // 2
+
+
+def test_sentences_stay_whole_and_in_order_where_there_is_room():
+  sentences = [list(range(start, start + 5)) for start in range(0, 50, 5)]
+  for seed in range(30):
+    for first, second in segments_of(sentences, max_length=64, seed=seed):
+      assert first == sorted(first)
+      assert second == sorted(second)
+      assert {n // 5 for n in first}.isdisjoint(n // 5 for n in second)
+
+
+def test_what_is_too_long_is_cut():
+  for seed in range(30):
+    [(first, second)] = segments_of([list(range(100))], seed=seed)
+    assert first == list(range(30))
+    assert second == []
+
+
+def test_a_document_of_nothing_makes_no_record():
+  assert segments_of([[], [], []]) == []
+
+
+# ---------------------------------------------------------------------------------------------
+# Streams and files.
+
+_WORDS = ("the", "of", "and", "to", "in", "one", "for", "was", "that", "with")
+
+
+@pytest.fixture
+def documents(tmp_path):
+  """A file in which the words tell the document, and these documents."""
+  found = []
+  for word, other in itertools.permutations(_WORDS, 2):
+    found.append([f"{word} {other} {word}"] * 6)
+  path = tmp_path / "text.txt"
+  path.write_text("\n\n".join(map("\n".join, found)) + "\n")
+  return path, found
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_every_document_has_records_of_its_own(documents, num_workers, tmp_path):
+  path, found = documents
+  create(tmp_path / "out", path, format="electra", max_seq_length=16, num_workers=num_workers)
+  tokens = SAMPLE_VOCAB.read_text().splitlines()
+  texts = []
+  for record in values_in(tmp_path / "out"):
+    assert set(record) == {"input_ids", "input_mask", "segment_ids"}
+    used = sum(record["input_mask"])
+    assert record["input_mask"] == [1] * used + [0] * (16 - used)
+    assert not any(record["input_ids"][used:])
+    words = [tokens[index] for index in record["input_ids"][:used]]
+    assert words.count("[SEP]") == 1 + max(record["segment_ids"])
+    end = words.index("[SEP]") + 1
+    assert record["segment_ids"] == [0] * end + [1] * (used - end) + [0] * (16 - used)
+    texts.append(frozenset(words) - {"[CLS]", "[SEP]"})
+  assert set(texts) == {frozenset(document[0].split()) for document in found}
+
+
+def test_seeds_differ_and_runs_do_not(documents, tmp_path):
+  path, _ = documents
+  hashes = []
+  for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+    create(tmp_path / name, path, format="electra", max_seq_length=16, random_seed=seed)
+    hashes.append(sha256(tmp_path / name))
+  assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_the_first_record_of_a_document_may_be_short(tmp_path):
+  """As in the original, where the record before it draws the length."""
+  path = tmp_path / "text"
+  path.write_text(("the of and to\n" * 16 + "\n") * 300)
+  settings = RecordSettings(str(SAMPLE_VOCAB), format="electra", max_seq_length=64)
+  tables = piece_tables.load_tables(settings)
+  [part] = text_files.text_ranges([str(path)])
+  batches = electra_examples.records_of_range(0, part, settings, tables, settings.new_statistics())
+  lengths = [length for batch in batches for length in batch.lengths]
+  # A document of 64 tokens is one record, and several if the first is short: one in twenty.
+  assert 300 + 5 < len(lengths) < 300 + 40
+
+
+def test_the_manifest_names_what_decides(tmp_path):
+  create(tmp_path / "out", format="electra", strip_accents=False)
+  facts = manifest_of(tmp_path / "out")
+  assert facts["format"] == "electra"
+  assert facts["strip_accents"] is False
+  assert facts["max_seq_length"] == 128
+  assert not {"masked_lm_prob", "max_predictions_per_seq", "dupe_factor"} & set(facts)
+
+
+def test_no_warnings_about_next_sentences(tmp_path):
+  (tmp_path / "text").write_text("the of and\n")
+  log = create(tmp_path / "out", tmp_path / "text", format="electra")
+  assert "next sentence" not in log
+  assert "Wrote 1 total instances" in log
+  assert "random next sentences" in create(tmp_path / "out", tmp_path / "text", dupe_factor=1)
+
+
+def test_files_get_the_records_in_turn(tmp_path):
+  create(tmp_path / "all", format="electra", max_seq_length=32)
+  create(f"{tmp_path / 'x'},{tmp_path / 'y'}", format="electra", max_seq_length=32)
+  everything = values_in(tmp_path / "all")
+  assert [values_in(tmp_path / name) for name in "xy"] == [everything[0::2], everything[1::2]]

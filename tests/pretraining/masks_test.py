@@ -141,6 +141,43 @@ def test_lengths_of_ngrams():
   assert np.bincount(sizes, minlength=5)[1:] / 100_000 == pytest.approx(expected, abs=1e-4)
 
 
+def test_long_ngrams_may_be_the_more_probable_ones():
+  sizes = pretraining_masks._ngram_sizes(
+    (np.arange(100_000) + 0.5) / 100_000, 3, favor_shorter_ngram=False
+  )
+  expected = np.array([2 / 11, 3 / 11, 6 / 11])
+  assert np.bincount(sizes, minlength=4)[1:] / 100_000 == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("ngram_max", [1, 3])
+def test_permutation(ngram_max):
+  """Masks are those without it; as many other tokens change places, whole words of them."""
+  ids, lengths, candidates, starts = sequences(300, 64, [1, 2, 3])
+  keys = keys_of(300)
+  plain = settings(ngram_max=ngram_max)
+  masks = draw_masks(ids, lengths, candidates, starts, keys, plain)
+  both = draw_masks(ids, lengths, candidates, starts, keys, plain._replace(do_permutation=True))
+  assert both.positions.shape == (300, 2 * masks.positions.shape[1])
+  moved = 0
+  for row in range(300):
+    masked = set(masks.positions[row][masks.weights[row] > 0].tolist())
+    all_positions = both.positions[row][both.weights[row] > 0].tolist()
+    assert all_positions == sorted(set(all_positions))
+    assert masked <= set(all_positions)
+    assert (both.labels[row][both.weights[row] > 0] == ids[row, all_positions]).all()
+    exchanged = sorted(set(all_positions) - masked)
+    assert len(exchanged) <= max(1, round(lengths[row] * 0.15))
+    now = both.input_ids[row, exchanged]
+    assert sorted(now) == sorted(ids[row, exchanged])
+    moved += (now != ids[row, exchanged]).sum()
+    rest = np.setdiff1d(np.arange(64), exchanged)
+    assert (both.input_ids[row, rest] == masks.input_ids[row, rest]).all()
+    for start, end in words_of(candidates[row], starts[row]):
+      assert len(set(exchanged) & set(range(start, end))) in (0, end - start)
+  assert both.weights.sum() > 1.9 * masks.weights.sum()
+  assert moved > 0.6 * (both.weights.sum() - masks.weights.sum())
+
+
 def test_ngrams_are_longer_than_words():
   ids, lengths, candidates, starts = sequences(500, 128, [1], tokens=128)
 

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from bert.pretraining import blocks, instances, workers
+from bert.pretraining import instances, workers
 from bert.pretraining.record_settings import OPTIONS_OFF, RecordSettings
 from bert.text import corpus, corpus_statistics, text_files
 from tests.kit.paths import ROOT, SAMPLE_TEXT, SAMPLE_VOCAB
