@@ -21,6 +21,16 @@ each document has its own random numbers, random next sentences come from the sa
 text, and the end of a file ends a document. These records differ from the original's, but are the
 same for every N, and the same as --engine=beam creates on a cluster. Temporary files are as large
 as the output.
+
+--format=electra and --format=albert create the records of these families, in either way:
+
+  python create_pretraining_data.py --format=electra --input_file=./sample_text.txt \\
+    --output_file=/tmp/electra.tfrecord --vocab_file=vocab.txt --max_seq_length=128
+  python create_pretraining_data.py --format=albert --input_file=./sample_text.txt \\
+    --output_file=/tmp/albert.tfrecord --spm_model_file=30k-clean.model --max_seq_length=128
+
+The same seed gives the records of their own scripts, in the same order. ELECTRA's have no masks,
+which are drawn in training, and need one pass over the text.
 """
 
 import functools
@@ -75,7 +85,11 @@ def define_flags() -> None:
     path_flags.define(
       "output_file", None, "TFRecord files to write, separated by commas.", several=True
     )
-    path_flags.define("vocab_file", None, "The vocabulary of the model to be trained.")
+    path_flags.define(
+      "vocab_file",
+      None,
+      "The vocabulary of the model to be trained; not needed with --spm_model_file.",
+    )
     flags.DEFINE_bool("gzip", False, "Compress the output files; their names do not change.")
     flags.DEFINE_bool(
       "strict_utf8", False, "Stop at text that is not UTF-8, instead of dropping the invalid bytes."
@@ -126,7 +140,8 @@ def define_flags() -> None:
       "bert",
       list(record_settings.FORMATS),
       "Whose records to create. Flags that are not given have the defaults of the family's own "
-      "script; albert: --do_whole_word_mask --max_seq_length=512 --ngram_max=3 --dupe_factor=40.",
+      "script; albert: --do_whole_word_mask --max_seq_length=512 --ngram_max=3 --dupe_factor=40. "
+      "A flag that belongs to one family, as those below do, is enough.",
     )
     path_flags.define(
       "spm_model_file", None, "albert: the sentencepiece model, instead of --vocab_file."

@@ -16,7 +16,8 @@ from absl import flags
 from bert import create_pretraining_data as script
 from bert import pretraining, tokenization
 from bert.io import record_files, tfrecord_bytes
-from bert.scripts import flag_groups
+from bert.pretraining.record_settings import RecordSettings
+from bert.scripts import command_line, flag_groups, record_flags
 from tests.kit.paths import ROOT, SAMPLE_TEXT, SAMPLE_VOCAB
 from tests.kit.pretraining_records import SCRIPT, create, flags_for, in_memory, manifest_of, sha256
 from tests.kit.script_runs import values_in
@@ -352,6 +353,27 @@ def test_beam_that_is_not_installed(tmp_path, monkeypatch):
     ({"num_workers": "-1"}, "must be at least 0"),
     ({"num_workers": "2", "input_file": "{tmp}/blank"}, "There is no text"),
     ({"ngram_max": "0"}, "must be at least 1"),
+    ({"format": "roberta"}, "one of bert, electra, albert"),
+    ({"format": "albert", "ngram": "0"}, "--ngram_max=0: must be at least 1"),
+    ({"format": "albert", "spm_model_file": SAMPLE_VOCAB}, "is not a sentencepiece model"),
+    ({"format": "albert", "spm_model_file": "{tmp}/30k-clean.model"}, "30k-clean.model"),
+    ({"format": "albert", "dynamic_masking": "true"}, "means nothing with --format=albert"),
+    ({"format": "albert", "no_next_sentence": "true"}, "only with bert"),
+    ({"format": "electra", "vocab_file": "{tmp}/spm"}, "which only --format=albert takes"),
+    ({"vocab_file": "{tmp}/spm"}, "is a sentencepiece model"),
+    ({"format": "electra", "masked_lm_prob": "0.2"}, "only with bert and albert. Omit it"),
+    (
+      {"format": "electra", "dupe_factor": "5"},
+      "--dupe_factor means nothing with --format=electra",
+    ),
+    ({"format": "electra", "max_seq_length": "4"}, "must be at least 5"),
+    ({"format": "electra", "input_file": "{tmp}/blank"}, "There is no text"),
+    ({"format": "electra", "vocab_file": "{tmp}/text"}, "lacks [CLS]"),
+    ({"format": "bert", "spm_model_file": "{tmp}/x.model"}, "only with albert"),
+    (
+      {"strip_accents": "false", "do_permutation": "true"},
+      "--do_permutation means --format=albert",
+    ),
     ({"ngram_max": "2", "dynamic_masking": "true"}, "use only one"),
     ({"whole_words_by_space": "true"}, "requires --do_whole_word_mask"),
     ({"engine": "spark"}, "one of local, beam"),
@@ -373,6 +395,7 @@ def test_errors_before_the_work(change, message, tmp_path):
   (tmp_path / "utf16").write_text("the", encoding="utf-16")
   (tmp_path / "text").write_text("the\n")
   (tmp_path / "text.gz").write_text("the\n")
+  (tmp_path / "spm").write_bytes(b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x03" + bytes(50))
   (tmp_path / "latin1").write_bytes(b"the\n\ncaf\xe9\n")
   before = sorted(tmp_path.iterdir())
   values = flags_for(tmp_path / "out") | change
@@ -381,10 +404,63 @@ def test_errors_before_the_work(change, message, tmp_path):
   assert sorted(tmp_path.iterdir()) == before
 
 
+# ---------------------------------------------------------------------------------------------
+# Formats of other families.
+
+
+def settings_of(*arguments):
+  """The settings of a command line."""
+  with flag_groups.defined_flags(script.define_flags):
+    command_line.parse(["create_pretraining_data.py", "--vocab_file=v", *arguments])
+    return record_flags.settings_of_flags()
+
+
+def test_defaults_are_those_of_the_family():
+  assert settings_of() == RecordSettings("v")
+  albert = settings_of("--format=albert", "--dupe_factor=5")
+  assert albert == RecordSettings(
+    *("v", None, "albert"),
+    max_seq_length=512,
+    dupe_factor=5,
+    do_whole_word_mask=True,
+    ngram_max=3,
+  )
+  electra = settings_of("--format=electra")
+  assert electra == RecordSettings("v", format="electra", dupe_factor=1)
+
+
+def test_the_default_is_a_value_like_others():
+  """A flag that is given wins, though its value is BERT's default."""
+  assert settings_of("--format=albert", "--max_seq_length=128").max_seq_length == 128
+  assert not settings_of("--format=albert", "--nodo_whole_word_mask").do_whole_word_mask
+
+
+@pytest.mark.parametrize(
+  ("flag", "format_name"),
+  [
+    ("--spm_model_file=a.model", "albert"),
+    ("--do_permutation", "albert"),
+    ("--random_next_sentence", "albert"),
+    ("--nofavor_shorter_ngram", "albert"),
+    ("--nostrip_accents", "electra"),
+    ("--do_whole_word_mask", "bert"),
+  ],
+)
+def test_a_flag_of_one_family_is_enough(flag, format_name):
+  assert settings_of(flag).format == format_name
+
+
+def test_the_command_of_albert_needs_no_other_flag():
+  """With only the script's name changed: its --ngram is our --ngram_max."""
+  found = settings_of("--spm_model_file=a.model", "--ngram=2", "--input_file_mode=r")
+  assert (found.format, found.ngram_max, found.dupe_factor) == ("albert", 2, 40)
+
+
 def test_required_flags():
   errors = SCRIPT.error_of()
   for name in ("input_file", "output_file", "vocab_file"):
     assert f"--{name} must have a value" in errors
+  assert "vocab_file" not in SCRIPT.error_of(spm_model_file="a.model")
 
 
 def test_an_empty_file_among_others_is_only_a_warning(tmp_path):

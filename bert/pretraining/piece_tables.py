@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bert import tokenization
+from bert.io import vocabulary_kind
 from bert.pretraining.record_settings import RecordSettings
 from bert.text import sentence_pieces
 from bert.text.vocabulary_file import VocabularyError
@@ -58,10 +59,8 @@ def load_tables(settings: RecordSettings) -> Tables:
     VocabularyError: it cannot be read, or lacks a special token.
   """
   tokenizer: Any
-  if settings.spm_model_file:
-    tokenizer = sentence_pieces.SentencePieceTokenizer(
-      settings.spm_model_file, settings.do_lower_case
-    )
+  if model_file := _model_file(settings):
+    tokenizer = sentence_pieces.SentencePieceTokenizer(model_file, settings.do_lower_case)
     begins_word_of, unknown = begins_word_of_sentence_pieces, tokenizer.unk_token
   else:
     tokenizer = tokenization.FullTokenizer(
@@ -75,6 +74,18 @@ def load_tables(settings: RecordSettings) -> Tables:
   if missing:
     raise VocabularyError(f"{tokenizer.vocab_file} lacks {', '.join(missing)}.")
   return Tables(tokenizer, begins_word_of, unknown)
+
+
+def _model_file(settings: RecordSettings) -> str | None:
+  """The sentencepiece model, which may be given as vocabulary, too."""
+  if settings.spm_model_file or not vocabulary_kind.is_meant_as_model(settings.vocab_file):
+    return settings.spm_model_file
+  if settings.format != "albert":
+    raise VocabularyError(
+      f"--vocab_file={settings.vocab_file} is a sentencepiece model, which only --format=albert "
+      "takes. Give a vocab.txt, or that format."
+    )
+  return settings.vocab_file
 
 
 def begins_word_of_word_pieces(piece: str) -> bool:
