@@ -39,6 +39,7 @@ class RecordFormat:
     vocab_file: the file with this hash.
     drawn_by: what else than `--dynamic_masking` draws masks while reading, for messages.
     has_pairs: whether records say if their two parts belong together. ELECTRA's do not.
+    objective: what is learned, see `families.OBJECTIVES`; None leaves the meaning of labels open.
   """
 
   max_seq_length: int
@@ -51,6 +52,7 @@ class RecordFormat:
   vocab_file: str | None = None
   drawn_by: str | None = None
   has_pairs: bool = True
+  objective: str | None = None
 
   def features(self) -> dict:
     """Name -> `tf.io.FixedLenFeature`; see `pretraining_features`."""
@@ -143,6 +145,8 @@ def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
   """The first mismatch between a manifest and the format, or None."""
   if facts.get("records") == 0:
     return f"it holds no record. Omit the file, {_REMEDY}."
+  if problem := _wrong_family(facts, fmt):
+    return problem
   is_unmasked = facts.get("dynamic_masking", fmt.dynamic_masking)
   if bool(is_unmasked) != fmt.dynamic_masking:
     return _wrong_masking(bool(is_unmasked), fmt.drawn_by)
@@ -153,6 +157,30 @@ def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
       made_for = f"{made_for!r:.60}"
       return f"{name} is {made_for}, but --{name} is {needed}. Give --{name}={made_for}, {_REMEDY}."
   return _wrong_vocab_size(facts.get("vocab_size"), fmt)
+
+
+def _wrong_family(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
+  """Records of another family: without labels, or with labels that mean something else."""
+  # BERT's manifests do not name their format, and those of other programs have no such fact.
+  family = facts.get("format", "bert" if "dupe_factor" in facts else None)
+  if family == "electra" and fmt.has_pairs:
+    needed = "albert" if fmt.objective == "mlm_sop" else "bert"
+    return (
+      "its records are for ELECTRA, with neither masks nor labels. Give the --bert_config_file of "
+      f"an ELECTRA, {_REMEDY} --format={needed}."
+    )
+  has_order = family == "albert" and not facts.get("random_next_sentence")
+  if fmt.objective == "mlm_sop" and family and not has_order:
+    return (
+      "its labels say which sentences follow each other, but --objective=mlm_sop learns their "
+      f"order. Give --objective=mlm, {_REMEDY} --format=albert."
+    )
+  if fmt.objective == "mlm_nsp" and has_order:
+    return (
+      "its labels say which sentences are in the wrong order, but --objective=mlm_nsp learns which "
+      f"follow each other. Give --objective=mlm_sop, {_REMEDY} --format=bert."
+    )
+  return None
 
 
 def _wrong_masking(is_unmasked: bool, drawn_by: str | None = None) -> str:

@@ -121,6 +121,7 @@ class Records:
       vocab_file=settings.vocab_file,
       drawn_by=_drawn_by(settings, bert_config),
       has_pairs=bert_config.family is not families.ELECTRA,
+      objective=settings.objective,
     )
     self._eval_format = self._train_format
     masked = None

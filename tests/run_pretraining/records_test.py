@@ -128,6 +128,12 @@ UNFIT_MANIFESTS = {
     "its sequences have no masks, as for --dynamic_masking. Give --dynamic_masking and",
   ),
   "no record": ({"records": 0}, "it holds no record"),
+  "of ELECTRA": ({"format": "electra"}, "its records are for ELECTRA, with neither masks nor"),
+  "sentence order": (
+    {"format": "albert"},
+    "its labels say which sentences are in the wrong order, but --objective=mlm_nsp learns which "
+    "follow each other. Give --objective=mlm_sop, or",
+  ),
 }
 
 
@@ -141,6 +147,37 @@ def test_records_whose_manifest_does_not_fit_are_refused(model, tmp_path, case):
   message = error_of(**values, do_train=True)
   assert message.startswith(f"ERROR: {path}, by its manifest: {said}")
   assert not (tmp_path / "out").exists()
+
+
+def test_next_sentences_are_no_sentence_order(model, tmp_path):
+  path = tmp_path / "train.tfrecord"
+  values = {**model, "input_file": path, "output_dir": tmp_path / "out", "objective": "mlm_sop"}
+  for facts in ({"dupe_factor": 5}, {"format": "albert", "random_next_sentence": True}):
+    write_with_facts(path, make_records(4), **facts)
+    message = error_of(**values, do_train=True)
+    assert "by its manifest: its labels say which sentences follow each other, but" in message
+    assert "Give --objective=mlm, or write the records again" in message
+
+
+@pytest.mark.usefixtures("fake_estimator")
+@pytest.mark.parametrize(
+  ("facts", "objective"),
+  [
+    ({"format": "albert"}, "mlm_sop"),
+    ({"format": "albert"}, "mlm"),
+    ({"format": "albert", "random_next_sentence": True}, "mlm_nsp"),
+    ({"dupe_factor": 5}, "mlm"),
+    ({}, "mlm_sop"),  # of another program, which does not say
+  ],
+)
+def test_labels_that_fit_the_objective_or_are_not_read(facts, objective, model, tmp_path):
+  path = tmp_path / "train.tfrecord"
+  write_with_facts(path, make_records(8), **facts)
+  run_well(
+    **{**model, "input_file": path, "output_dir": tmp_path / "out", "num_train_steps": 1},
+    objective=objective,
+    do_train=True,
+  )
 
 
 @pytest.mark.usefixtures("fake_estimator")
