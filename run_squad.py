@@ -17,14 +17,13 @@ in eval_results.txt. SQuAD 2.0, whose questions may have no answer, needs one fl
 """
 
 import collections
-import os
 import random
 import time
 
 from absl import flags, logging
 
-from bert.io import record_files
 from bert.scripts import (
+  answer_flags,
   command_line,
   flag_groups,
   output_folder,
@@ -40,11 +39,14 @@ from bert.tasks.squad import SquadExample, read_squad_examples
 from bert.tasks.squad_answers import (
   ANSWER_FILES,
   answer_questions,
+  scores_of,
+  with_threshold,
   write_answers,
   write_predictions,
 )
 from bert.tasks.squad_features import InputFeatures, convert_examples_to_features, generate_features
-from bert.training import distribution
+from bert.tasks.squad_records import FeatureWriter, write_features
+from bert.training import distribution, question_model
 
 __all__ = [
   "FeatureWriter",
@@ -92,21 +94,7 @@ def define_flags() -> None:
       "answer begin or end in padding. Faster; the results differ a little, because in the "
       "original padding competes with the text.",
     )
-  with flag_groups.flag_group("Answers"):
-    flags.DEFINE_integer(
-      "n_best_size", 20, "Maximum number of answers to a question in nbest_predictions.json."
-    )
-    flags.DEFINE_integer("max_answer_length", 30, "Maximum length of an answer in word pieces.")
-    flags.DEFINE_float(
-      "null_score_diff_threshold",
-      0.0,
-      "SQuAD 2.0: predict no answer where its logit exceeds the best answer's by more than this. "
-      "With --do_eval, eval_results.txt has the value for the best F1: "
-      "best_f1_null_score_diff_threshold.",
-    )
-    flags.DEFINE_bool(
-      "verbose_logging", False, "Log each answer whose place in the text is not found exactly."
-    )
+  answer_flags.define_answer_flags()
   shared_flags.define_model_flags(max_seq_length=384)
   # Padding less changes results here: see --pad_to_longest.
   shared_flags.define_training_flags(pad_to_max_length=False)
@@ -125,53 +113,7 @@ def __getattr__(name: str):
 
 
 # ---------------------------------------------------------------------------------------------
-# Windows -> records -> batches.
-
-
-def write_features(path: str, features, is_training: bool) -> int:
-  """Writes windows as a TFRecord file, which appears when it is complete.
-
-  Args:
-    path: the file.
-    features: an iterable of `InputFeatures`, taken one by one.
-    is_training: whether to write the answer's place.
-
-  Returns:
-    How many windows were written.
-
-  Raises:
-    OSError: the file cannot be written.
-  """
-  records = (squad_features.record_of(feature, is_training) for feature in features)
-  return record_files.write_records(path, records)
-
-
-class FeatureWriter:
-  """Writes windows one by one, as the original's users do; `write_features` takes all at once.
-
-  Attributes:
-    filename: the TFRecord file.
-    is_training: whether to write the answer's place.
-    num_features: windows written so far.
-  """
-
-  def __init__(self, filename, is_training):
-    import tensorflow as tf
-
-    self.filename = filename
-    self.is_training = is_training
-    self.num_features = 0
-    self._writer = tf.io.TFRecordWriter(os.fspath(filename))
-
-  def process_feature(self, feature: InputFeatures) -> None:
-    """Writes one window."""
-    self.num_features += 1
-    record = squad_features.record_of(feature, self.is_training)
-    self._writer.write(record_files.serialize_example(record))
-
-  def close(self) -> None:
-    """Completes the file."""
-    self._writer.close()
+# Records -> batches.
 
 
 def input_fn_builder(
@@ -181,6 +123,7 @@ def input_fn_builder(
   drop_remainder,
   *,
   has_positions=None,
+  has_impossible=False,
   pad_to_longest=False,
   **reading,
 ):
@@ -192,6 +135,7 @@ def input_fn_builder(
     is_training: repeat and shuffle.
     drop_remainder: leave out a last batch that is short.
     has_positions: whether to read the answer's place; as `is_training` by default.
+    has_impossible: whether to read, with that place, whether there is an answer.
     pad_to_longest: cut batches to their longest window.
     **reading: further keywords of `input_pipeline.record_input_fn`.
 
@@ -212,6 +156,8 @@ def input_fn_builder(
   }
   if is_training if has_positions is None else has_positions:
     features |= {"start_positions": number, "end_positions": number}
+    if has_impossible:
+      features["is_impossible"] = number
   return input_pipeline.record_input_fn(
     input_file,
     features,
@@ -284,6 +230,7 @@ def model_fn_builder(
   metric_fn=None,
   optimizer_options=None,
   dtype="float32",
+  head=None,
 ):
   """Returns the `model_fn` of an `estimator.Estimator`; arguments as of `create_model`.
 
@@ -300,7 +247,22 @@ def model_fn_builder(
       int32 `[M]` and float32 `[M, S]`, -> name -> number. Without it there is only the loss.
     optimizer_options: further keywords of `optimization.create_optimizer`.
     dtype: of the matrix products.
+    head: an `answer_heads.AnswerHead`; BERT's by default. Others mask padding in any case.
   """
+  if head is not None and head.kind != "bert":
+    return question_model.model_fn_builder(
+      bert_config,
+      init_checkpoint,
+      learning_rate,
+      num_train_steps,
+      num_warmup_steps,
+      use_tpu,
+      use_one_hot_embeddings,
+      head=head,
+      metric_fn=metric_fn,
+      optimizer_options=optimizer_options,
+      dtype=dtype,
+    )
 
   def model_fn(features, labels, mode, params):
     from bert.model import heads
@@ -384,7 +346,8 @@ def check_settings(settings: run_settings.RunSettings) -> None:
       f"The max_seq_length ({settings.max_seq_length}) must be greater than max_query_length "
       f"({settings.max_query_length}) + 3"
     )
-  settings.check_at_least(1, "doc_stride", "max_query_length", "n_best_size", "max_answer_length")
+  settings.check_at_least(1, "doc_stride", "max_query_length")
+  answer_flags.check(settings)
 
 
 class QuestionAnswering(Run):
@@ -396,6 +359,12 @@ class QuestionAnswering(Run):
   )
   # A model of either version may answer the questions of both.
   may_differ = ("version_2_with_negative",)
+
+  def __init__(self, settings, bert_config, tokenizer=None):
+    super().__init__(settings, bert_config, tokenizer)
+    self.head = answer_flags.head_of(settings, bert_config)
+    # Only of BERT's head does padding change results.
+    self.pads_to_longest = settings.pad_to_longest or self.head.has_beam
 
   def _read(self):
     settings = self.settings
@@ -418,7 +387,8 @@ class QuestionAnswering(Run):
       self.dev_examples = read_squad_examples(settings.predict_file, True, is_v2)
 
   def _facts(self):
-    return {"task_name": "squad", "version_2_with_negative": self.settings.version_2_with_negative}
+    version = {"version_2_with_negative": self.settings.version_2_with_negative}
+    return {"task_name": "squad", **version, **self.head.facts()}
 
   def _plan(self):
     # The shuffle buffer alone would leave the questions about one article together.
@@ -431,6 +401,7 @@ class QuestionAnswering(Run):
       bert_config=self.bert_config,
       mask_padding=self.settings.pad_to_longest,
       metric_fn=self._metric_fn,
+      head=self.head,
       **self.settings.model_options,
     )
 
@@ -466,10 +437,11 @@ class QuestionAnswering(Run):
       is_training,
       drop_remainder=is_training,
       has_positions=has_positions,
+      has_impossible=self.head.kind == "electra",
       shuffle_buffer=settings.shuffle_buffer_size,
       group_by_length=settings.group_by_length,
       # TPUs compile for fixed shapes; there --pad_to_longest merely masks.
-      pad_to_longest=settings.pad_to_longest and not settings.use_tpu,
+      pad_to_longest=self.pads_to_longest and not settings.use_tpu,
     )
 
   def _training_data(self):
@@ -491,22 +463,42 @@ class QuestionAnswering(Run):
     v2 = self.settings.version_2_with_negative
     return (*(squad_scores.RESULTS_OF_2_0 if v2 else squad_scores.RESULTS_OF_1_1), "loss")
 
-  def _metric_fn(self, unique_ids, start_logits, end_logits):
+  def _metric_fn(self, **outputs):
     """The official scores, in the middle of training."""
-    outputs = zip(unique_ids, start_logits, end_logits, strict=True)
     windows = self.dev_windows
-    results = [self._result(*row, window) for row, window in zip(outputs, windows, strict=True)]
-    answers = answer_questions(
-      self.dev_examples, windows, results, *self._answer_limits(), **self._answer_options()
-    )
+    rows = (dict(zip(outputs, row, strict=True)) for row in zip(*outputs.values(), strict=True))
+    results = [self._result(**row, window=each) for row, each in zip(rows, windows, strict=True)]
+    answers = self._answers_of(self.dev_examples, windows, results)
     return squad_scores.evaluate_answers(answers, self.settings.version_2_with_negative)
 
   def _answer_limits(self):
     return self.settings.n_best_size, self.settings.max_answer_length, self.settings.do_lower_case
 
   def _answer_options(self):
-    names = ("version_2_with_negative", "null_score_diff_threshold")
-    return {name: self.settings.values[name] for name in names}
+    return {
+      "version_2_with_negative": self.settings.version_2_with_negative,
+      "null_score_diff_threshold": answer_flags.threshold_of(self.settings, self.head),
+      "null_rule": self.head.kind,
+    }
+
+  def _answers_of(self, examples, windows, results):
+    """The answers to questions, with a threshold tuned on them if the head is for that."""
+    options = {**self._answer_options(), "verbose_logging": self.settings.verbose_logging}
+    answers = answer_questions(examples, windows, results, *self._answer_limits(), **options)
+    return self._with_tuned_threshold(answers)
+
+  def _with_tuned_threshold(self, answers):
+    """As ALBERT: without a threshold of the user's, the one that gives these answers the best F1.
+
+    Where no correct answers are known, it is 0.
+    """
+    options = self._answer_options()
+    if not options["version_2_with_negative"] or options["null_score_diff_threshold"] is not None:
+      return answers
+    known = [each for each in answers if each.example.answers is not None]
+    threshold = squad_scores.evaluate_answers(known, True)["best_f1_thresh"] if known else 0.0
+    logging.info("--null_score_diff_threshold=%g, the best for these questions.", threshold)
+    return [with_threshold(each, threshold, self.head.kind) for each in answers]
 
   def _use(self, checkpoint_path):
     """Answers the questions, and scores the answers where the correct ones are known."""
@@ -529,7 +521,7 @@ class QuestionAnswering(Run):
     """The windows of all questions, and the model's outputs for each."""
     windows: list[InputFeatures] = []
     features = self._features(self.questions, False)
-    if self.settings.pad_to_longest:
+    if self.pads_to_longest:
       features = squad_features.shortest_first(features)
     path = self._write_and_keep("eval", self.questions, features, False, windows)
     logging.info("***** Running predictions *****")
@@ -547,7 +539,10 @@ class QuestionAnswering(Run):
     logging.info("Prediction took %.1f s, %.1f windows/s.", seconds, len(windows) / seconds)
     return windows, results
 
-  def _result(self, unique_ids, start_logits, end_logits, window) -> RawResult:
+  def _result(self, unique_ids, window, start_logits=None, end_logits=None, **others):
+    """What the model said of a window: a `RawResult` of BERT's head, else a `WindowScores`."""
+    if self.head.kind != "bert":
+      return scores_of(unique_ids, start_logits, end_logits, **others)
     # With --pad_to_longest padding is no place for an answer, and its amount has no meaning.
     settings = self.settings
     length = len(window.tokens) if settings.pad_to_longest else settings.max_seq_length
@@ -556,17 +551,9 @@ class QuestionAnswering(Run):
   def _answer(self, windows, results) -> dict[str, float]:
     """Writes the files of answers, and scores those whose correct answers are known."""
     settings = self.settings
-    *files, detailed = map(settings.path, ANSWER_FILES)
-    answers = write_predictions(
-      self.questions,
-      windows,
-      results,
-      *self._answer_limits(),
-      *files,
-      **self._answer_options(),
-      verbose_logging=settings.verbose_logging,
-      output_detailed_file=detailed,
-    )
+    answers = self._answers_of(self.questions, windows, results)
+    paths = list(map(settings.path, ANSWER_FILES))
+    write_answers(answers, paths, settings.version_2_with_negative)
     return squad_scores.known_scores(
       answers, settings.version_2_with_negative, settings.predict_file
     )
@@ -576,6 +563,7 @@ class QuestionAnswering(Run):
     settings, options = self.settings, self._answer_options()
     folders = settings.average_runs.split(",")
     answers = mean_answers(folders, self.questions, n_best_size=settings.n_best_size, **options)
+    answers = self._with_tuned_threshold(answers)
     is_v2 = settings.version_2_with_negative
     write_answers(answers, list(map(settings.path, ANSWER_FILES)), is_v2)
     return squad_scores.known_scores(answers, is_v2, settings.predict_file)
@@ -585,7 +573,8 @@ class QuestionAnswering(Run):
     return {
       "model": "SpanModel",
       **{name: self.settings.values[name] for name in names},
-      **self._answer_options(),
+      "version_2_with_negative": self.settings.version_2_with_negative,
+      "null_score_diff_threshold": self.settings.null_score_diff_threshold,
       "mask_padding": self.settings.pad_to_longest,
     }
 

@@ -9,10 +9,11 @@ for each beginning in a beam, U = units of a hidden layer.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from bert.model.answer_heads import AnswerHead
 from bert.model.layers import create_initializer, dropout, gelu_erf, layer_norm
 from bert.model.variables import (
   get_variable,
@@ -58,28 +59,37 @@ class SpanScores(NamedTuple):
   beam: Beam | None
 
 
-class ElectraSpans(NamedTuple):
-  """Parts of ELECTRA's head, `configure_finetuning.py`; the defaults are its own.
-
-  Attributes:
-    joint_prediction: score ends given the beginning.
-    answerable_classifier: score whether there is an answer.
-    answerable_uses_start_logits: with a hidden layer that sees the likely beginnings, too.
-    beam_size: K and E.
-  """
-
-  joint_prediction: bool = True
-  answerable_classifier: bool = True
-  answerable_uses_start_logits: bool = True
-  beam_size: int = 20
+def get_span_scores(
+  head: AnswerHead,
+  sequence_output: tf.Tensor,
+  input_mask: tf.Tensor,
+  segment_ids: tf.Tensor,
+  initializer_range: float = 0.02,
+  *,
+  start_positions: tf.Tensor | None = None,
+  with_beam: bool = False,
+  is_training: bool = False,
+) -> SpanScores:
+  """The scores of the head of either family; arguments as below."""
+  asked: dict[str, Any] = {"start_positions": start_positions}
+  if head.kind == "electra":
+    asked["with_beam"] = with_beam
+    return get_electra_spans(sequence_output, input_mask, segment_ids, head, **asked)
+  return get_albert_spans(
+    sequence_output,
+    albert_p_mask(input_mask, segment_ids),
+    initializer_range,
+    beam=(head.num_starts, head.num_ends) if with_beam else None,
+    dropout_prob=head.dropout_prob if is_training else 0.0,
+    **asked,
+  )
 
 
 def get_electra_spans(
   sequence_output: tf.Tensor,
   input_mask: tf.Tensor,
   segment_ids: tf.Tensor,
-  scope: str,
-  options: ElectraSpans,
+  head: AnswerHead,
   *,
   start_positions: tf.Tensor | None = None,
   with_beam: bool = False,
@@ -93,8 +103,7 @@ def get_electra_spans(
     sequence_output: float32 `[B, S, W]`, the last layer.
     input_mask: int `[B, S]`.
     segment_ids: int `[B, S]`.
-    scope: of the variables: `task_specific/squad`.
-    options: the parts of the head.
+    head: its parts, and the scope of the variables.
     start_positions: int `[B]`, the right beginnings, to score ends.
     with_beam: whether to search the best spans.
   """
@@ -108,19 +117,19 @@ def get_electra_spans(
   def ends(start_vectors):
     return hide(_score(gelu_erf(score_ends(start_vectors)), "dense_1"))
 
-  with variable_scope(scope):
+  with variable_scope(head.scope):
     start_logits = hide(_score(sequence_output, "dense"))
-    if options.joint_prediction:
+    if head.joint_prediction:
       score_ends = _EndScorer(sequence_output, "qa_hidden", _QA_HIDDEN, starts_come_first=True)
-      sizes = (options.beam_size, options.beam_size) if with_beam else None
+      sizes = (head.num_starts, head.num_ends) if with_beam else None
       end_logits, beam = _ends(sequence_output, start_logits, ends, start_positions, sizes)
     else:
       end_logits, beam = hide(_score(sequence_output, "dense_1")), None
     null_logit = None
-    if options.answerable_classifier:
+    if head.answerable_classifier:
       vector = sequence_output[:, 0]  # [B, W]
       name = "dense_2"
-      if options.answerable_uses_start_logits:
+      if head.answerable_uses_start_logits:
         vector = tf.concat([vector, _likely_start(sequence_output, start_logits)], -1)
         vector = gelu_erf(_dense(vector, _QA_HIDDEN, "dense_2"))
         name = "dense_3"
@@ -239,11 +248,20 @@ def _ends(
     vectors = tf.gather(sequence_output, tf.reshape(start_positions, [-1, 1]), batch_dims=1)
     end_logits = ends(vectors)[:, 0]  # [B, S]
   if beam is not None:
-    length = tf.shape(start_logits)[1]
-    starts, start_index = tf.nn.top_k(tf.nn.log_softmax(start_logits), tf.minimum(beam[0], length))
-    log_probs = tf.nn.log_softmax(ends(tf.gather(sequence_output, start_index, batch_dims=1)))
-    spans = Beam(starts, start_index, *tf.nn.top_k(log_probs, tf.minimum(beam[1], length)))
+    starts, start_index = _best(tf.nn.log_softmax(start_logits), beam[0])
+    vectors = tf.gather(sequence_output, start_index, batch_dims=1)  # [B, K, W]
+    spans = Beam(starts, start_index, *_best(tf.nn.log_softmax(ends(vectors)), beam[1]))
   return end_logits, spans
+
+
+def _best(log_probs, count):
+  """The largest `count` of `[..., S]` and their positions; a short sequence has some at [CLS]."""
+  missing = tf.maximum(count - tf.shape(log_probs)[-1], 0)
+  values, index = tf.nn.top_k(log_probs, count - missing)
+  edges = [[0, 0]] * (log_probs.shape.rank - 1) + [[0, missing]]
+  values, index = tf.pad(values, edges, constant_values=-1e30), tf.pad(index, edges)
+  shape = [*log_probs.shape[:-1], count]
+  return tf.ensure_shape(values, shape), tf.ensure_shape(index, shape)
 
 
 class _EndScorer:

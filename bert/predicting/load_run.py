@@ -146,6 +146,12 @@ def _sentences(run: Run):
 def _spans(run: Run):
   from bert.exporting import span_model
 
+  head = run.facts.get("answer_head", "bert")
+  if head != "bert":
+    raise ValueError(
+      f"{run.prefix} was trained with --answer_head={head}, which has no graph from texts to "
+      "answers. Answer with run_squad.py --do_predict, or train with --answer_head=bert."
+    )
   return span_model.SpanModel, {
     "doc_stride": run.settings.get("doc_stride", min(128, run.max_seq_length // 3)),
     "max_query_length": run.settings.get("max_query_length", min(64, run.max_seq_length // 4)),

@@ -172,19 +172,24 @@ def mean_answers(
     ValueError: a run has not answered these questions.
   """
   ids = [example.qas_id for example in examples]
-  runs = []
-  for folder in folders:
-    path = os.path.join(folder, "nbest_predictions.json")
-    if not os.path.isfile(path):
-      raise ValueError(f"{path} does not exist: run {folder} once more, with --do_predict.")
-    answers = run_states.read_json(path, "Remove it.")
-    if list(answers) != ids:
-      raise ValueError(
-        f"{path} has other questions than those that are read now: the data have changed since "
-        "that run. Restore them, or repeat the run."
-      )
-    runs.append(answers)
+  runs = [_answers_in(folder, "nbest_predictions.json", ids) for folder in folders]
+  if options.get("version_2_with_negative") and options.get("null_rule", "bert") != "bert":
+    options["null_odds"] = [_answers_in(folder, "null_odds.json", ids) for folder in folders]
   return averaged_answers(examples, runs, **options)
+
+
+def _answers_in(folder: str, name: str, ids: Sequence[str]) -> dict[str, Any]:
+  """The content of a file of answers, id -> value; a ValueError if these are of other questions."""
+  path = os.path.join(folder, name)
+  if not os.path.isfile(path):
+    raise ValueError(f"{path} does not exist: run {folder} once more, with --do_predict.")
+  answers = run_states.read_json(path, "Remove it.")
+  if list(answers) != ids:
+    raise ValueError(
+      f"{path} has other questions than those that are read now: the data have changed since "
+      "that run. Restore them, or repeat the run."
+    )
+  return answers
 
 
 # ---------------------------------------------------------------------------------------------

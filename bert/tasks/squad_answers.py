@@ -86,6 +86,31 @@ class WindowScores(NamedTuple):
 _NO_ANSWER = Answer("", 0.0, 0.0)
 
 
+def scores_of(
+  unique_id,
+  start_logits=None,
+  end_logits=None,
+  *,
+  null_logit=None,
+  first_logit=None,
+  start_log_probs=None,
+  start_index=None,
+  end_log_probs=None,
+  end_index=None,
+) -> WindowScores:
+  """`WindowScores` of the arrays that the model gives, by name.
+
+  `first_logit` is the score of an answer that begins at [CLS], if `null_logit` is missing.
+  """
+  beam = None
+  if start_index is not None:
+    beam = start_log_probs, start_index, end_log_probs, end_index
+  if first_logit is not None:
+    start_logits, end_logits = [first_logit], [0.0]
+  null_logit = None if null_logit is None else float(null_logit)
+  return WindowScores(int(unique_id), start_logits, end_logits, null_logit, beam)
+
+
 @dataclasses.dataclass
 class QuestionAnswers:
   """The answers to one question.
@@ -280,7 +305,9 @@ def _is_null(null_odds: float, threshold: float | None, null_rule: str) -> bool:
   return null_odds >= threshold if null_rule == "albert" else null_odds > threshold
 
 
-def with_threshold(answers: QuestionAnswers, threshold: float, null_rule: str) -> QuestionAnswers:
+def with_threshold(
+  answers: QuestionAnswers, threshold: float | None, null_rule: str
+) -> QuestionAnswers:
   """The same answers to a question of 2.0 with the prediction of another threshold."""
   has_answer = answers.best_answer and not _is_null(answers.null_odds, threshold, null_rule)
   prediction = answers.best_answer if has_answer else _NO_ANSWER
@@ -293,7 +320,9 @@ def averaged_answers(
   *,
   n_best_size: int,
   version_2_with_negative: bool = False,
-  null_score_diff_threshold: float = 0.0,
+  null_score_diff_threshold: float | None = 0.0,
+  null_rule: str = "bert",
+  null_odds: Sequence[Mapping[str, float]] | None = None,
 ) -> list[QuestionAnswers]:
   """The answers of several models together: each text has the mean of its probabilities.
 
@@ -307,21 +336,27 @@ def averaged_answers(
     n_best_size: the number of answers to keep for each question.
     version_2_with_negative: whether a question may have no answer.
     null_score_diff_threshold: the answer is "" if the null odds are greater than this.
+    null_rule: that of the models, see `find_answers`.
+    null_odds: of each model, id -> its null odds, whose mean then counts, as in ALBERT.
 
   Returns:
     The answers to each question; both logits of an answer are half the logarithm of its
     probability, so that their sum is its score. Where an answer is in the context is not known.
   """
-  return [
-    _averaged(
+  all_answers = []
+  for example in examples:
+    answers = _averaged(
       example,
       [run[example.qas_id] for run in runs],
       n_best_size,
       version_2_with_negative,
       null_score_diff_threshold,
     )
-    for example in examples
-  ]
+    if version_2_with_negative and null_odds:
+      answers.null_odds = sum(odds[example.qas_id] for odds in null_odds) / len(null_odds)
+      answers = with_threshold(answers, null_score_diff_threshold, null_rule)
+    all_answers.append(answers)
+  return all_answers
 
 
 def _averaged(example, runs, n_best_size, is_v2, threshold) -> QuestionAnswers:
@@ -344,7 +379,7 @@ def _averaged(example, runs, n_best_size, is_v2, threshold) -> QuestionAnswers:
   if is_v2:
     null = next((answer for answer in nbest if not answer.text), Answer("", 0.0, 0.0))
     null_odds = null.score - best.score if best is not None else NO_ANSWER_ODDS
-    has_answer = best is not None and not null_odds > threshold
+    has_answer = best is not None and not _is_null(null_odds, threshold, "bert")
     prediction = best if has_answer else null
   return QuestionAnswers(example, nbest, probabilities, best, null_odds, prediction)
 

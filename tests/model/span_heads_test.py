@@ -8,13 +8,14 @@ import pytest
 import tensorflow as tf
 
 from bert.model import heads, span_heads
-from bert.model.span_heads import ElectraSpans
+from bert.model.answer_heads import AnswerHead
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
 from tests.kit.families import electra_config, load_variables, recorded_weight
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 SCOPE = "task_specific/squad"
+FIVE = {"num_starts": 5, "num_ends": 5}
 
 
 def assert_equal(actual, expected, atol=1e-5):
@@ -44,7 +45,7 @@ def electra_scores(electra, options, weight_of, **asked):
   @tf.function(autograph=False)
   def score():
     with use_store(store):
-      return span_heads.get_electra_spans(sequence_output, *inputs, SCOPE, options, **asked)
+      return span_heads.get_electra_spans(sequence_output, *inputs, options, **asked)
 
   score.get_concrete_function()
   for name, variable in store.variables.items():
@@ -54,14 +55,14 @@ def electra_scores(electra, options, weight_of, **asked):
 
 # Their names in the record, the parts of the head, and the head's variables in order of creation.
 VARIANTS = {
-  "": (ElectraSpans(beam_size=5), "dense qa_hidden dense_1 dense_2 dense_3"),
-  "independent_": (ElectraSpans(joint_prediction=False), "dense dense_1 dense_2 dense_3"),
+  "": (AnswerHead("electra", **FIVE), "dense qa_hidden dense_1 dense_2 dense_3"),
+  "independent_": (AnswerHead("electra", joint_prediction=False), "dense dense_1 dense_2 dense_3"),
   "simple_answerable_": (
-    ElectraSpans(answerable_uses_start_logits=False, beam_size=5),
+    AnswerHead("electra", answerable_uses_start_logits=False, **FIVE),
     "dense qa_hidden dense_1 dense_2",
   ),
   "no_answerable_": (
-    ElectraSpans(answerable_classifier=False, beam_size=5),
+    AnswerHead("electra", answerable_classifier=False, **FIVE),
     "dense qa_hidden dense_1",
   ),
 }
@@ -108,15 +109,16 @@ def test_electra_equals_the_original(electra, variant):
 
 
 def test_of_a_short_sequence():
-  """A beam is no longer than it; new kernels are Glorot's, whose largest value is known."""
+  """A beam keeps its size, with nothing beyond it. New kernels are Glorot's, of known range."""
   with use_store(VariableStore()) as store:
     ones = tf.ones([2, 3], tf.int32)
     vectors = tf.random.stateless_normal([2, 3, 4], [1, 2])
     scores = span_heads.get_electra_spans(
-      vectors, ones, ones, SCOPE, ElectraSpans(), with_beam=True
+      vectors, ones, ones, AnswerHead("electra"), with_beam=True
     )
     heads.get_classifier_logits(tf.zeros([1, 300]), 2, False, scope="task_specific/mrpc")
-  assert scores.beam.end_index.shape == [2, 3, 3]
+  assert scores.beam.end_index.shape == [2, 20, 20]
+  assert (scores.beam.end_log_probs[:, :, 3:] == -1e30).numpy().all()
   for name, limit in (
     (f"{SCOPE}/dense_1/kernel", 6 / 513),
     ("task_specific/mrpc/dense/kernel", 6 / 302),
@@ -178,6 +180,17 @@ def test_where_albert_lets_answers_lie(albert):
   golden, _ = albert
   mask = span_heads.albert_p_mask(golden["in_input_mask"], golden["in_segment_ids"])
   np.testing.assert_array_equal(mask[:4], golden["in_p_mask"][:4])
+
+
+def test_either_head_from_what_the_script_has(albert):
+  golden, sequence_output = albert
+  inputs = [golden[f"in_{name}"][:4] for name in INPUTS[1:]]
+  head = AnswerHead("albert", **FIVE)
+  _, scores = with_head(
+    lambda: span_heads.get_span_scores(head, sequence_output[:4], *inputs, with_beam=True), golden
+  )
+  assert_equal(scores.beam.start_index, golden["predict_start_top_index"][:4])
+  assert scores.end_logits is None
 
 
 def test_alberts_head_for_squad_1_is_berts(albert):

@@ -174,6 +174,7 @@ def test_in_evaluation_padding_of_shorter_batches_is_no_place_for_an_answer(v1):
     logits = np.zeros([len(tokens), 24], np.float32)
     for row, window_tokens in zip(logits, tokens, strict=True):
       row[: len(window_tokens)] = [-1.0 if t in YEARS else -5.0 for t in window_tokens]
-    assert job._metric_fn(unique_ids, logits, logits)["exact_match"] == 100.0
+    outputs = {"unique_ids": unique_ids, "start_logits": logits, "end_logits": logits}
+    assert job._metric_fn(**outputs)["exact_match"] == 100.0
     job.settings = job.settings.replace(pad_to_longest=False)
-    assert job._metric_fn(unique_ids, logits, logits)["exact_match"] < 100.0
+    assert job._metric_fn(**outputs)["exact_match"] < 100.0

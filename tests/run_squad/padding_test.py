@@ -61,13 +61,13 @@ def test_windows_of_like_length_are_predicted_together(v1, tmp_path, monkeypatch
   """In chunks, and no file of answers shows it. Weights are not trained, as above."""
   values = {**v1.flags, "init_checkpoint": v1.out / "model.ckpt-0", "predict_batch_size": 3}
   nbest, lengths, orders = [], [], []
-  write = run_squad.write_predictions
+  answer = run_squad.answer_questions
 
-  def write_and_note(examples, windows, *args, **options):
+  def answer_and_note(examples, windows, *args, **options):
     orders.append([window.unique_id for window in windows])
-    return write(examples, windows, *args, **options)
+    return answer(examples, windows, *args, **options)
 
-  monkeypatch.setattr(run_squad, "write_predictions", write_and_note)
+  monkeypatch.setattr(run_squad, "answer_questions", answer_and_note)
   for chunk_size in (1, 10):
     monkeypatch.setattr(squad_features, "_SORTED_WINDOWS", chunk_size)
     out = values["output_dir"] = tmp_path / str(chunk_size)
@@ -89,16 +89,16 @@ def test_pad_to_longest_is_the_default_without_its_padding(v1, tmp_path, monkeyp
   """That padding competes with the text is the whole difference."""
   values = {**v1.flags, "init_checkpoint": v1.out / "model.ckpt-0", "do_predict": True}
   run_well(**{**values, "output_dir": tmp_path / "longest", "pad_to_longest": True})
-  write = run_squad.write_predictions
+  answer = run_squad.answer_questions
 
-  def write_without_padding(examples, windows, results, *args, **options):
+  def answer_without_padding(examples, windows, results, *args, **options):
     cut = [
       run_squad.RawResult(unique_id, start[: len(window.tokens)], end[: len(window.tokens)])
       for window, (unique_id, start, end) in zip(windows, results, strict=True)
     ]
-    return write(examples, windows, cut, *args, **options)
+    return answer(examples, windows, cut, *args, **options)
 
-  monkeypatch.setattr(run_squad, "write_predictions", write_without_padding)
+  monkeypatch.setattr(run_squad, "answer_questions", answer_without_padding)
   run_well(**{**values, "output_dir": tmp_path / "default"})
   expected = json_in(tmp_path / "default" / "nbest_predictions.json")
   for qid, answers in json_in(tmp_path / "longest" / "nbest_predictions.json").items():

@@ -1,0 +1,58 @@
+"""Which head a model of questions has, and its parts. No TensorFlow is needed here.
+
+`bert` scores beginnings and ends independently (`heads.get_span_logits`). `electra` and `albert`
+score ends given the beginning, and whether there is an answer (`span_heads.py`).
+"""
+
+import dataclasses
+from typing import Any
+
+KINDS = ("bert", "electra", "albert")
+
+# What changes the names or shapes of variables, so that a checkpoint fits only the same.
+_FACTS_OF_ELECTRA = ("joint_prediction", "answerable_classifier", "answerable_uses_start_logits")
+
+
+@dataclasses.dataclass(frozen=True)
+class AnswerHead:
+  """A head for questions.
+
+  Attributes:
+    kind: one of `KINDS`.
+    scope: of ELECTRA's variables, as `heads.task_scope` gives it.
+    joint_prediction: ELECTRA: score ends given the beginning.
+    answerable_classifier: ELECTRA: score whether there is an answer.
+    answerable_uses_start_logits: ELECTRA: with a hidden layer that sees the likely beginnings.
+    num_starts: K, the beginnings in a beam.
+    num_ends: E, the ends for each of them.
+    null_weight: of the loss of the score of no answer.
+    dropout_prob: ALBERT: of the hidden layer of that score, in training.
+  """
+
+  kind: str = "bert"
+  scope: str = "task_specific/squad"
+  joint_prediction: bool = True
+  answerable_classifier: bool = True
+  answerable_uses_start_logits: bool = True
+  num_starts: int = 20
+  num_ends: int = 20
+  null_weight: float = 0.5
+  dropout_prob: float = 0.0
+
+  @property
+  def has_beam(self) -> bool:
+    """Whether it predicts spans, and not two rows of logits."""
+    return self.kind == "albert" or (self.kind == "electra" and self.joint_prediction)
+
+  def facts(self) -> dict[str, Any]:
+    """What must be equal for a run to be resumed.
+
+    Example:
+      >>> AnswerHead("albert").facts()
+      {'answer_head': 'albert'}
+    """
+    facts: dict[str, Any] = {"answer_head": self.kind}
+    if self.kind == "electra":
+      facts |= {name: getattr(self, name) for name in _FACTS_OF_ELECTRA}
+      facts["answer_scope"] = self.scope
+    return facts
