@@ -20,6 +20,21 @@ FACTS = SETTINGS.facts(piece_tables.load_tables(SETTINGS).tokenizer.vocab)
 LOCAL = "--runner=BundleBasedDirectRunner"
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("changes", [{"format": "electra"}, {"format": "albert", "ngram_max": 3}])
+def test_the_records_of_other_families(changes, tmp_path):
+  from bert.pretraining import beam as pretraining_beam
+
+  settings = SETTINGS._replace(dupe_factor=1, **changes)
+  outputs = [tmp_path / "workers", tmp_path / "beam"]
+  paths = list(map(str, outputs))
+  workers.create_records([str(SAMPLE_TEXT)], paths[:1], settings, 1, FACTS)
+  pretraining_beam.create_records([str(SAMPLE_TEXT)], paths[1:], settings, FACTS, LOCAL)
+  by_workers, by_beam = map(framed_records, outputs)
+  assert len(by_workers) > 3
+  assert sorted(by_workers) == sorted(by_beam)
+
+
 def test_the_records_of_the_workers(tmp_path, monkeypatch):
   from bert.pretraining import beam as pretraining_beam
 

@@ -86,6 +86,26 @@ def test_any_number_of_workers_writes_the_same_bytes(num_workers, text, by_one, 
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize(
+  "settings",
+  [
+    {"format": "electra", "max_seq_length": 32},
+    {"format": "albert", "max_seq_length": 64, "dupe_factor": 3, "do_permutation": True},
+  ],
+  ids=lambda settings: settings["format"],
+)
+def test_any_number_of_workers_writes_the_same_records_of_other_families(settings, text, tmp_path):
+  for number in (1, 2, 3):
+    create(tmp_path / str(number), text, num_workers=number, **settings)
+  one = (tmp_path / "1").read_bytes()
+  assert one == (tmp_path / "2").read_bytes() == (tmp_path / "3").read_bytes()
+  manifest = manifest_of(tmp_path / "3")
+  assert manifest == manifest_of(tmp_path / "1")
+  assert manifest["format"] == settings["format"]
+  assert manifest["records"] == len(framed_records(tmp_path / "1")) > 50
+
+
+@pytest.mark.ci
 def test_processes_that_start_afresh(text, by_one, tmp_path):
   """As on systems without fork, or when TensorFlow has started threads."""
   change = "import sys; sys.modules['tensorflow'] = sys"

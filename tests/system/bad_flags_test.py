@@ -188,6 +188,23 @@ _FLAGS = [
     "--beam_args requires --engine=beam",
   ),
   (create_pretraining_data, "--input_file={}/none*", "none* matches no file"),
+  (
+    create_pretraining_data,
+    "--format=electra --masked_lm_prob=0.2",
+    "--masked_lm_prob means nothing with --format=electra, only with bert and albert. Omit it",
+  ),
+  (
+    create_pretraining_data,
+    "--format=bert --spm_model_file={}/vocab.txt",
+    "--spm_model_file means nothing with --format=bert, only with albert",
+  ),
+  (create_pretraining_data, "--format=albert --ngram=0", "--ngram_max=0: must be at least 1"),
+  (create_pretraining_data, "--format=albert --dynamic_masking", "only with bert"),
+  (
+    create_pretraining_data,
+    "--format=albert --spm_model_file={}/vocab.txt",
+    "vocab.txt is not a sentencepiece model",
+  ),
   (create_vocab, "--vocab_size=0", "--vocab_size=0"),
   (create_vocab, "--reserved_tokens=[PAD],[PAD]", "--reserved_tokens="),
   (create_vocab, "--extend={}/vocab.txt", "has no [unusedN] line to replace"),

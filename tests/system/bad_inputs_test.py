@@ -437,10 +437,12 @@ VOCAB = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\none\ntwo\nthree\n.\n,\n##s\na\n"
 def _create_records(title, file, cases, **flags):
   run = starting(
     create_pretraining_data,
-    input_file="{}/" + file,
-    output_file="{}/out/train.tfrecord",
-    vocab_file="{}/vocab.txt",
-    **flags,
+    **{
+      "input_file": "{}/" + file,
+      "output_file": "{}/out/train.tfrecord",
+      "vocab_file": "{}/vocab.txt",
+      **flags,
+    },
   )
   return Family(f"create_pretraining_data {title}", file, run, cases, {"vocab.txt": VOCAB})
 
@@ -456,6 +458,28 @@ _GZIP = gzip.compress(b"one two three.\n\n" * 50, mtime=0)
 CORPORA = [
   _create_records("plain", "text.txt", [*_NO_TEXT, _BLANK]),
   _create_records("in blocks", "text.txt", [*_NO_TEXT[2:], _BLANK], num_workers=1),
+  _create_records("for ELECTRA", "text.txt", [*_NO_TEXT[2:], _BLANK], format="electra"),
+  _create_records("for ELECTRA in blocks", "text.txt", [_BLANK], format="electra", num_workers=1),
+  _create_records("for ALBERT", "text.txt", [_BLANK], format="albert"),
+  _create_records(
+    "for ALBERT, pieces",
+    "30k-clean.model",
+    [
+      case("missing", None, "Cannot read sentencepiece model", "30k-clean.model"),
+      case("a folder", FOLDER, "30k-clean.model"),
+      case("empty", b"", "is not a sentencepiece model"),
+      case("BERT's vocabulary", VOCAB, "is not a sentencepiece model", "30k-clean.model"),
+    ],
+    input_file="{}/vocab.txt",
+    spm_model_file="{}/30k-clean.model",
+  ),
+  _create_records(
+    "strict for ELECTRA",
+    "text.txt",
+    [case("latin-1", b"one\n" + LATIN1 + b"\n", "line 2", "byte 4", "0xe9")],
+    format="electra",
+    strict_utf8=True,
+  ),
   _create_records(
     "strict",
     "text.txt",
