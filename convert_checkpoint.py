@@ -53,11 +53,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from absl import flags, logging
 
-from bert.checkpoints import keras_file, model_files, sentence_pooling, transformers_folder
+from bert.checkpoints import (
+  keras_file,
+  model_files,
+  sentence_pooling,
+  transformers_folder,
+  transformers_heads,
+)
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError
 from bert.checkpoints.model_files import ModelFiles
 from bert.io import atomic_files, filesystem, vocabulary_kind
 from bert.io.wording import counted
+from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, path_flags, run_files, shared_flags
 from bert.text import vocabulary_file
@@ -117,7 +124,7 @@ def define_flags() -> None:
     flags.DEFINE_enum(
       "head",
       None,
-      list(transformers_folder.HEADS),
+      list(transformers_heads.HEADS),
       "The task of the model, which determines the class. Default: that of its run, else guessed "
       "from its variables: a classifier is then assumed to be for sentences, but may be one of "
       "tokens.",
@@ -309,10 +316,15 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
   config = _read_config(files.config)
   kept = _without_training_state(prefix)
   facts, settings = _task_of(prefix)
-  head = transformers_folder.guess_head(kept, facts)
+  head = transformers_heads.guess_head(kept, facts)
   if FLAGS.head and FLAGS.head != head.name:
-    transformers_folder.check_head(FLAGS.head, kept)
-    head = transformers_folder.Head(FLAGS.head)
+    transformers_heads.check_head(FLAGS.head, kept)
+    head = transformers_heads.Head(FLAGS.head)
+  model = BertConfig.from_dict(config)
+  if model.family is not families.BERT:
+    config = model.to_dict()  # with its family's values of what the file leaves out
+  if head.name == "masked_words" and any(name.startswith("generator/") for name in kept):
+    config = model.generator_config().to_dict()
   if pooling := facts.get("pooling"):
     length = settings.get("max_seq_length", 128)
     sentence_pooling.write_sentence_transformers(
@@ -325,8 +337,10 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
     files.vocabulary,
     case,
     head,
+    model.family.name,
   )
-  logging.info("Wrote %s, a %s.", path, transformers_folder.HEADS[head.name])
+  its_class = transformers_heads.class_of(head.name, model.family.name)
+  logging.info("Wrote %s, a %s.", path, its_class)
   if pooling:
     logging.info("SentenceTransformer(%r) loads it, too: pooling %s.", FLAGS.output_dir, pooling)
 

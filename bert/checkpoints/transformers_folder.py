@@ -12,8 +12,8 @@ translates names, `transformers_config.py` configurations; `safetensors_file.py`
 import functools
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -25,6 +25,13 @@ from bert.checkpoints import (
   transformers_names,
 )
 from bert.checkpoints.safetensors_file import INDEX_SUFFIX, SafetensorsError
+from bert.checkpoints.transformers_heads import (
+  FAMILIES,
+  Head,
+  class_of,
+  head_of,
+  tensors_of_head,
+)
 from bert.io import atomic_files, filesystem, vocabulary_kind
 
 CONFIG = "config.json"
@@ -33,8 +40,7 @@ TOKENIZER_CONFIG = "tokenizer_config.json"
 
 _TOKENIZER = "tokenizer.json"
 _WEIGHTS_INDEX = "model" + INDEX_SUFFIX
-_DECODER = "cls.predictions.decoder.weight"
-_WORD_HEAD = "cls/predictions/"
+_WORD_HEADS = ("cls/predictions/", "generator_predictions/")
 _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 # What a tokenizer's configuration says of a vocab.txt, and of a sentencepiece model.
@@ -102,6 +108,7 @@ class Weights:
   Attributes:
     path: the file, or the index of several.
     contents: name -> (shape, dtype of NumPy), sorted by name.
+    family: `model_type` of the configuration beside it.
   """
 
   def __init__(self, path: str | os.PathLike):
@@ -112,11 +119,15 @@ class Weights:
     """
     self.path = os.fspath(path)
     self._file = safetensors_file.open_weights(path)
+    self.family = _family_of(_read_json_beside(path, CONFIG))
     try:
-      self._places = transformers_names.variables_of(self._file.tensors)
+      self._places = transformers_names.variables_of(self._file.tensors, self.family)
     except ValueError as error:
       raise SafetensorsError(f"{self.path}: {error}") from None
     self._leave_out_untied_words()
+    if self.family == "electra" and head_of(read_architecture(path)) != "ner":
+      # A `classifier` of theirs that is no head for tokens has other layers around it.
+      self._places = {n: p for n, p in self._places.items() if not n.startswith("task_specific/")}
     self.contents = {name: self._describe(name) for name in sorted(self._places)}
 
   def read(self, name: str) -> np.ndarray:
@@ -146,10 +157,17 @@ class Weights:
     In this model the word embeddings are the decoder: such a head would predict other words.
     """
     config = _read_json_beside(self.path, CONFIG)
-    if _DECODER not in self._file.tensors or config.get("tie_word_embeddings", True):
+    decoder = transformers_names.decoder_of(self.family)
+    if decoder not in self._file.tensors or config.get("tie_word_embeddings", True):
       return
     _warn_of_untied_words(self.path)
-    self._places = {n: p for n, p in self._places.items() if not n.startswith(_WORD_HEAD)}
+    self._places = {n: p for n, p in self._places.items() if not n.startswith(_WORD_HEADS)}
+
+
+def _family_of(config: Mapping[str, Any]) -> str:
+  """`model_type` of a configuration; that of BERT for models that this project does not have."""
+  family = config.get("model_type", "bert")
+  return family if family in FAMILIES else "bert"
 
 
 @functools.cache  # logs once per file
@@ -242,7 +260,7 @@ def read_facts(weights: str | os.PathLike) -> dict[str, Any]:
     ValueError: the labels in the configuration are malformed.
   """
   architecture = read_architecture(weights)
-  head = next((name for name, each in HEADS.items() if each == architecture), None)
+  head = head_of(architecture)
   if head not in ("sentences", "ner", "squad", "swag"):
     return {}
   content = _read_json_beside(weights, CONFIG)
@@ -274,95 +292,6 @@ def _read_json(path: str) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------
-# The transformers class for a checkpoint.
-
-# --head of convert_checkpoint.py -> the class.
-HEADS = {
-  "none": "BertModel",
-  "pretraining": "BertForPreTraining",
-  "masked_words": "BertForMaskedLM",
-  "next_sentence": "BertForNextSentencePrediction",
-  "sentences": "BertForSequenceClassification",
-  "squad": "BertForQuestionAnswering",
-  "ner": "BertForTokenClassification",
-  "swag": "BertForMultipleChoice",
-}
-_CHOICE = HEADS["swag"]
-
-
-class Head(NamedTuple):
-  """The head of a model: what the names of its variables do not show.
-
-  Attributes:
-    name: a key of `HEADS`.
-    labels: names of its outputs, if known.
-    problem_type: one of `heads.PROBLEM_TYPES`, of a head for sentences.
-  """
-
-  name: str
-  labels: Sequence[str] | None = None
-  problem_type: str | None = None
-
-
-def guess_head(names: Iterable[str], facts: Mapping[str, Any]) -> Head:
-  """The head of a checkpoint.
-
-  Args:
-    names: of its variables. Sentence and token classifiers have the same names.
-    facts: the `fingerprint` in the state of a run of this project's scripts, if any; else {}.
-
-  Example:
-    >>> guess_head(["cls/squad/output_weights", "bert/pooler/dense/bias"], {}).name
-    'squad'
-    >>> guess_head(["output_weights", "output_bias"], {"task_name": "ner", "labels": ["O"]}).name
-    'ner'
-  """
-  names = set(names)
-  problem_type, labels = facts.get("problem_type"), facts.get("labels")
-  if "cls/squad/output_weights" in names:
-    return Head("squad")
-  if "output_weights" in names:
-    if "output_bias" not in names:
-      return Head("swag")
-    if facts.get("task_name") == "ner":
-      return Head("ner", labels)
-    return Head("sentences", labels, problem_type)
-  has_words, has_next = (
-    f"cls/{head}/output_bias" in names for head in ("predictions", "seq_relationship")
-  )
-  if has_words and has_next:
-    return Head("pretraining")
-  return Head("masked_words" if has_words else "next_sentence" if has_next else "none")
-
-
-# A variable of each head. Classifiers of sentences and of tokens have the same ones.
-_MARKS = {
-  "pretraining": "cls/seq_relationship/output_bias",
-  "masked_words": "cls/predictions/output_bias",
-  "next_sentence": "cls/seq_relationship/output_bias",
-  "sentences": "output_bias",
-  "ner": "output_bias",
-  "squad": "cls/squad/output_bias",
-  "swag": "output_weights",
-}
-
-
-def check_head(name: str, variables: Iterable[str]) -> None:
-  """Checks that a model has a head, so that transformers does not start one from random values.
-
-  Args:
-    name: a key of `HEADS`.
-    variables: names of the model's.
-
-  Raises:
-    ValueError: it does not.
-  """
-  mark = _MARKS.get(name)
-  if mark is not None and mark not in set(variables):
-    raise ValueError(f"--head={name}: the checkpoint has no such head (no variable {mark}).")
-
-
-# ---------------------------------------------------------------------------------------------
 # Writing.
 
 
@@ -373,6 +302,7 @@ def write_folder(
   vocab_file: str | os.PathLike | None,
   do_lower_case: bool,
   head: Head,
+  family: str = "bert",
 ) -> str:
   """Writes a folder that transformers loads; the weights last, since they mark it as complete.
 
@@ -383,6 +313,7 @@ def write_folder(
     vocab_file: of the model; without one no file of a tokenizer is written.
     do_lower_case: whether the model is an uncased one.
     head: the head of the model.
+    family: `model_type`.
 
   Returns:
     Path of the weights.
@@ -393,13 +324,16 @@ def write_folder(
   """
   folder = os.fspath(folder)
   labels = _labels(tensors, head)
-  content = transformers_config.from_original(config, HEADS[head.name], labels, head.problem_type)
+  tensors = tensors_of_head(tensors, head, family)
+  content = transformers_config.from_original(
+    config, class_of(head.name, family), labels, head.problem_type, family
+  )
   _write_json(os.path.join(folder, CONFIG), content)
   if vocab_file is not None:
     write_tokenizer(folder, vocab_file, do_lower_case, content["max_position_embeddings"])
   path = os.path.join(folder, WEIGHTS)
   # transformers requires this entry to load with PyTorch.
-  safetensors_file.write(path, _renamed(tensors, head), {"format": "pt"})
+  safetensors_file.write(path, _renamed(tensors, head, family), {"format": "pt"})
   return path
 
 
@@ -433,19 +367,19 @@ def tensors_of(weights: Weights) -> dict[str, np.ndarray]:
   Its multiple-choice head has no bias, as all choices would share it: a zero bias is dropped.
   """
   tensors = {name: weights.read(name) for name in weights.contents}
-  is_choice = read_architecture(weights.path) == _CHOICE
+  is_choice = head_of(read_architecture(weights.path)) == "swag"
   if is_choice and not np.any(tensors.get("output_bias", True)):
     del tensors["output_bias"]
   return tensors
 
 
-def _renamed(tensors: Mapping[str, np.ndarray], head: Head) -> dict[str, np.ndarray]:
+def _renamed(tensors: Mapping[str, np.ndarray], head: Head, family: str) -> dict[str, np.ndarray]:
   """The arrays by transformers' names, and in its layout."""
   renamed = {}
   for name, values in tensors.items():
-    key, is_transposed = transformers_names.key_of(name)
+    key, is_transposed = transformers_names.key_of(name, family)
     renamed[key] = values.T if is_transposed else values
-  if HEADS[head.name] == _CHOICE and "output_bias" not in tensors:
+  if head.name == "swag" and "output_bias" not in tensors:
     renamed["classifier.bias"] = np.zeros([1], tensors["output_weights"].dtype)
   return renamed
 
@@ -454,7 +388,8 @@ def _labels(tensors, head: Head) -> list[str] | None:
   """Names for the outputs of a classifier, one per output as transformers requires."""
   if head.name not in ("sentences", "ner"):
     return None
-  count = len(tensors["output_weights"])
+  bias = "output_bias" if "output_bias" in tensors else "task_specific/ner/dense/bias"
+  count = len(tensors[bias])
   if head.labels and len(head.labels) == count:
     return list(head.labels)
   return [f"LABEL_{index}" for index in range(count)]

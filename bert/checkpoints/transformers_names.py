@@ -1,20 +1,22 @@
-"""The original's names of variables, and those of transformers.
+"""The originals' names of variables, and those of transformers.
 
   key_of("bert/encoder/layer_3/output/dense/kernel")
   # Place(name='bert.encoder.layer.3.output.dense.weight', is_transposed=True)
-  variable_of("bert.encoder.layer.3.output.dense.weight")
-  # Place(name='bert/encoder/layer_3/output/dense/kernel', is_transposed=True)
+  variable_of("albert.pooler.weight", "albert")
+  # Place(name='bert/pooler/dense/kernel', is_transposed=True)
 
-They differ in three ways: scopes are joined by dots; PyTorch multiplies by the
+They differ in three ways: modules have other names, joined by dots; PyTorch multiplies by the
 transposed matrix, so a `kernel` `[in, out]` is a `weight` `[out, in]`; gamma and beta are called
 weight and bias. The heads' `output_weights` are `[out, in]` on both sides. The decoder of words is
 the word embeddings on both sides; a file that has it a second time holds the same values.
 
-No file is touched here.
+No file is touched here. A family is named by its `model_type`.
 """
 
+import dataclasses
+import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 
@@ -30,41 +32,134 @@ class Place(NamedTuple):
   is_transposed: bool = False
 
 
-# The original's name: transformers'. All others follow the rule of `_LEAVES`.
-_EXACT = {
-  "bert/embeddings/word_embeddings": "bert.embeddings.word_embeddings.weight",
-  "bert/embeddings/position_embeddings": "bert.embeddings.position_embeddings.weight",
-  "bert/embeddings/token_type_embeddings": "bert.embeddings.token_type_embeddings.weight",
-  "cls/predictions/output_bias": "cls.predictions.bias",
-  "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
-  "cls/seq_relationship/output_bias": "cls.seq_relationship.bias",
+@dataclasses.dataclass(frozen=True)
+class _Names:
+  """The names of a family.
+
+  Attributes:
+    modules: the original's scope of a kernel and bias, or of gamma and beta -> transformers'
+      module; N and M stand for numbers.
+    exact: the original's name -> transformers', for all other tensors.
+    encoder: first part of an encoder's keys, which one saved without a head leaves out.
+    decoder: the keys of a second copy of the word embeddings, and of the bias beside it.
+  """
+
+  modules: Mapping[str, str]
+  exact: Mapping[str, str]
+  encoder: str
+  decoder: tuple[str, str]
+
+
+# ---------------------------------------------------------------------------------------------
+# The tables.
+
+_LAYER = "encoder/layer_N/"
+_PARTS = (
+  *("attention/self/query", "attention/self/key", "attention/self/value"),
+  *("attention/output/dense", "attention/output/LayerNorm"),
+  *("intermediate/dense", "output/dense", "output/LayerNorm"),
+)
+_TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
+
+
+def _same_names(scope: str) -> dict[str, str]:
+  """Modules whose names differ in their separators alone: those of BERT and ELECTRA."""
+  layer = {f"{scope}/{_LAYER}{part}": part.replace("/", ".") for part in _PARTS}
+  return {
+    f"{scope}/embeddings/LayerNorm": f"{scope}.embeddings.LayerNorm",
+    **{name: f"{scope}.encoder.layer.N.{part}" for name, part in layer.items()},
+  }
+
+
+def _tables(scope: str, module: str) -> dict[str, str]:
+  return {f"{scope}/embeddings/{name}": f"{module}.embeddings.{name}.weight" for name in _TABLES}
+
+
+_CLASSIFIERS = {
   "cls/squad/output_weights": "qa_outputs.weight",
   "cls/squad/output_bias": "qa_outputs.bias",
   "output_weights": "classifier.weight",
   "output_bias": "classifier.bias",
 }
-_EXACT_BACK = {key: name for name, key in _EXACT.items()}
+
+_ALBERT_LAYER = "bert/encoder/transformer/group_N/inner_group_M"
+_ALBERT_LAYER_THERE = "albert.encoder.albert_layer_groups.N.albert_layers.M"
+
+_NAMES = {
+  "bert": _Names(
+    modules={
+      **_same_names("bert"),
+      "bert/pooler/dense": "bert.pooler.dense",
+      "cls/predictions/transform/dense": "cls.predictions.transform.dense",
+      "cls/predictions/transform/LayerNorm": "cls.predictions.transform.LayerNorm",
+    },
+    exact={
+      **_tables("bert", "bert"),
+      "cls/predictions/output_bias": "cls.predictions.bias",
+      "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
+      "cls/seq_relationship/output_bias": "cls.seq_relationship.bias",
+      **_CLASSIFIERS,
+    },
+    encoder="bert.",
+    decoder=("cls.predictions.decoder.weight", "cls.predictions.decoder.bias"),
+  ),
+  # A generator alone has the names of a discriminator there, and so it has here.
+  "electra": _Names(
+    modules={
+      **_same_names("electra"),
+      "electra/embeddings_project": "electra.embeddings_project",
+      "generator_predictions/dense": "generator_predictions.dense",
+      "generator_predictions/LayerNorm": "generator_predictions.LayerNorm",
+      "discriminator_predictions/dense": "discriminator_predictions.dense",
+      "discriminator_predictions/dense_1": "discriminator_predictions.dense_prediction",
+      "task_specific/ner/dense": "classifier",
+    },
+    exact={
+      **_tables("electra", "electra"),
+      "generator_predictions/output_bias": "generator_lm_head.bias",
+    },
+    encoder="electra.",
+    decoder=("generator_lm_head.weight", ""),
+  ),
+  "albert": _Names(
+    modules={
+      "bert/embeddings/LayerNorm": "albert.embeddings.LayerNorm",
+      "bert/encoder/embedding_hidden_mapping_in": "albert.encoder.embedding_hidden_mapping_in",
+      **{
+        f"{_ALBERT_LAYER}/attention_1/self/{part}": f"{_ALBERT_LAYER_THERE}.attention.{part}"
+        for part in ("query", "key", "value")
+      },
+      f"{_ALBERT_LAYER}/attention_1/output/dense": f"{_ALBERT_LAYER_THERE}.attention.dense",
+      f"{_ALBERT_LAYER}/LayerNorm": f"{_ALBERT_LAYER_THERE}.attention.LayerNorm",
+      f"{_ALBERT_LAYER}/ffn_1/intermediate/dense": f"{_ALBERT_LAYER_THERE}.ffn",
+      f"{_ALBERT_LAYER}/ffn_1/intermediate/output/dense": f"{_ALBERT_LAYER_THERE}.ffn_output",
+      f"{_ALBERT_LAYER}/LayerNorm_1": f"{_ALBERT_LAYER_THERE}.full_layer_layer_norm",
+      "bert/pooler/dense": "albert.pooler",
+      "cls/predictions/transform/dense": "predictions.dense",
+      "cls/predictions/transform/LayerNorm": "predictions.LayerNorm",
+    },
+    exact={
+      **_tables("bert", "albert"),
+      "cls/predictions/output_bias": "predictions.bias",
+      "cls/seq_relationship/output_weights": "sop_classifier.classifier.weight",
+      "cls/seq_relationship/output_bias": "sop_classifier.classifier.bias",
+      **_CLASSIFIERS,
+    },
+    encoder="albert.",
+    decoder=("predictions.decoder.weight", "predictions.decoder.bias"),
+  ),
+}
 
 # Last part of a variable's name -> last part of its key.
-_LEAVES = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
-_LEAVES_OF_DENSE = {"weight": "kernel", "bias": "bias"}
-# The oldest files, those of the released models among them, still have gamma and beta.
-_LEAVES_OF_NORM = {"weight": "gamma", "bias": "beta", "gamma": "gamma", "beta": "beta"}
-
-_LAYER = re.compile(r"\blayer[._](\d+)\b")
-_MODULE = re.compile(
-  r"bert\.embeddings\.LayerNorm"
-  r"|bert\.encoder\.layer\.\d+\.attention\.self\.(query|key|value)"
-  r"|bert\.encoder\.layer\.\d+\.(attention\.output|output)\.(dense|LayerNorm)"
-  r"|bert\.encoder\.layer\.\d+\.intermediate\.dense"
-  r"|bert\.pooler\.dense"
-  r"|cls\.predictions\.transform\.(dense|LayerNorm)"
-)
-_BARE = ("embeddings.", "encoder.", "pooler.")  # keys of an encoder saved without a head
-_DECODER = "cls.predictions.decoder."
+_LEAVES_OF_DENSE = {"kernel": "weight", "bias": "bias"}
+_LEAVES_OF_NORM = {"gamma": "weight", "beta": "bias"}
 
 
-def key_of(name: str) -> Place:
+# ---------------------------------------------------------------------------------------------
+# Names of one side to those of the other.
+
+
+def key_of(name: str, family: str = "bert") -> Place:
   """Where a variable of the original is in transformers' files; others keep their name.
 
   Example:
@@ -72,19 +167,21 @@ def key_of(name: str) -> Place:
     Place(name='bert.encoder.layer.10.attention.output.LayerNorm.weight', is_transposed=False)
     >>> key_of("output_weights").name, key_of("my/own/variable").name
     ('classifier.weight', 'my/own/variable')
+    >>> key_of("bert/encoder/transformer/group_0/inner_group_0/LayerNorm_1/beta", "albert").name
+    'albert.encoder.albert_layer_groups.0.albert_layers.0.full_layer_layer_norm.bias'
   """
-  if name in _EXACT:
-    return Place(_EXACT[name])
+  names = _NAMES[family]
+  if name in names.exact:
+    return Place(names.exact[name])
   scope, _, leaf = name.rpartition("/")
-  module = _LAYER.sub(r"layer.\1", scope.replace("/", "."))
-  if not _MODULE.fullmatch(module) or leaf not in _LEAVES:
+  module = _translated(scope, *_patterns(family)[0])
+  leaves = _LEAVES_OF_NORM if _is_norm(scope) else _LEAVES_OF_DENSE
+  if module is None or leaf not in leaves:
     return Place(name)
-  key = f"{module}.{_LEAVES[leaf]}"
-  place = variable_of(key)  # a LayerNorm has no kernel
-  return Place(key, place.is_transposed) if place.name == name else Place(name)
+  return Place(f"{module}.{leaves[leaf]}", leaf == "kernel")
 
 
-def variable_of(key: str) -> Place:
+def variable_of(key: str, family: str = "bert") -> Place:
   """The original's variable for a key of transformers' files; the inverse of `key_of`.
 
   Other keys keep their name. See `variables_of` for keys that are ignored.
@@ -95,18 +192,25 @@ def variable_of(key: str) -> Place:
     >>> variable_of("pooler.dense.bias"), variable_of("embeddings.LayerNorm.gamma")[0]
     (Place(name='bert/pooler/dense/bias', is_transposed=False), 'bert/embeddings/LayerNorm/gamma')
   """
-  full = f"bert.{key}" if key.startswith(_BARE) else key
-  if full in _EXACT_BACK:
-    return Place(_EXACT_BACK[full])
-  module, _, leaf = full.rpartition(".")
-  leaves = _LEAVES_OF_NORM if module.endswith(".LayerNorm") else _LEAVES_OF_DENSE
-  if not _MODULE.fullmatch(module) or leaf not in leaves:
-    return Place(key)
-  scope = _LAYER.sub(r"layer_\1", module).replace(".", "/")
-  return Place(f"{scope}/{leaves[leaf]}", leaves[leaf] == "kernel")
+  names = _NAMES[family]
+  back = {there: name for name, there in names.exact.items()}
+  for full in (key, names.encoder + key):  # the second of an encoder saved without a head
+    if full in back:
+      return Place(back[full])
+    module, _, leaf = full.rpartition(".")
+    scope = _translated(module, *_patterns(family)[1])
+    if scope is None:
+      continue
+    own = _LEAVES_OF_NORM if _is_norm(scope) else _LEAVES_OF_DENSE
+    leaves = {there: name for name, there in own.items()}
+    # The oldest files, those of the released models among them, still have gamma and beta.
+    leaves |= {name: name for name in own if own is _LEAVES_OF_NORM}
+    if leaf in leaves:
+      return Place(f"{scope}/{leaves[leaf]}", leaves[leaf] == "kernel")
+  return Place(key)
 
 
-def variables_of(keys: Iterable[str]) -> dict[str, Place]:
+def variables_of(keys: Iterable[str], family: str = "bert") -> dict[str, Place]:
   """The original's name of each tensor of a file -> its key there.
 
   Ignored are position_ids, which are 0, 1, 2, ..., and the decoder's second name of the word
@@ -120,16 +224,51 @@ def variables_of(keys: Iterable[str]) -> dict[str, Place]:
     {'bert/pooler/dense/kernel': Place(name='pooler.dense.weight', is_transposed=True)}
   """
   keys = list(keys)
+  names = _NAMES[family]
+  weight_of_decoder, bias_of_decoder = names.decoder
+  bias = next(name for name in names.exact if name.endswith("predictions/output_bias"))
   found: dict[str, Place] = {}
   for key in keys:
-    if key.endswith("embeddings.position_ids"):
+    if key.endswith("embeddings.position_ids") or key == weight_of_decoder:
       continue
-    variable = variable_of(key)
-    if key.startswith(_DECODER):
-      if not key.endswith(".bias") or "cls.predictions.bias" in keys:
+    variable = variable_of(key, family)
+    if key == bias_of_decoder:
+      if names.exact[bias] in keys:
         continue
-      variable = Place("cls/predictions/output_bias")
+      variable = Place(bias)
     if variable.name in found:
       raise ValueError(f"{found[variable.name].name} and {key} are both {variable.name}.")
     found[variable.name] = Place(key, variable.is_transposed)
   return found
+
+
+def decoder_of(family: str) -> str:
+  """The key of a second copy of the word embeddings."""
+  return _NAMES[family].decoder[0]
+
+
+def _is_norm(scope: str) -> bool:
+  return scope.rpartition("/")[2].startswith("LayerNorm")
+
+
+@functools.cache
+def _patterns(family: str) -> tuple[tuple[re.Pattern, dict], tuple[re.Pattern, dict]]:
+  """For each direction, a pattern of numbers and a table of modules without them."""
+  forth = _NAMES[family].modules
+  back = {there: name for name, there in forth.items()}
+  return (re.compile(r"(?<=layer_|group_)\d+(?=/)"), dict(forth)), (
+    re.compile(r"(?<=\.)\d+(?=\.)"),
+    back,
+  )
+
+
+def _translated(module: str, numbers: re.Pattern, table: Mapping[str, str]) -> str | None:
+  """A module's name on the other side; None if it is none of the family's."""
+  found = numbers.findall(module)
+  letters = iter("NM")
+  there = table.get(numbers.sub(lambda _: next(letters, "?"), module))
+  if there is None:
+    return None
+  for letter, number in zip("NM", found, strict=False):
+    there = re.sub(rf"(?<=[._]){letter}(?=[./]|$)", number, there)
+  return there

@@ -17,7 +17,13 @@ from typing import Any
 import keras
 import numpy as np
 
-from bert.checkpoints import bundle_files, keras_model, numpy_writer, transformers_folder
+from bert.checkpoints import (
+  bundle_files,
+  keras_model,
+  numpy_writer,
+  transformers_folder,
+  transformers_heads,
+)
 from bert.io import atomic_files, filesystem
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -100,7 +106,7 @@ def save_pretrained(
   folder = _made(folder)
   if tokenizer is not None:
     tokenizer.save_pretrained(folder)
-  head = transformers_folder.guess_head(tensors, facts)
+  head = transformers_heads.guess_head(tensors, facts)
   transformers_folder.write_folder(folder, described.config, tensors, None, False, head)
 
 

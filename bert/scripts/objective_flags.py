@@ -91,9 +91,9 @@ def resolved(settings: RunSettings, config: BertConfig) -> RunSettings:
   is_electra = family is families.ELECTRA
   if name == "electra" and not is_electra:
     raise UsageError(
-      f"--objective=electra trains models of ELECTRA, and --bert_config_file="
-      f"{settings.bert_config_file} is of {family.title}. Give another objective, or, to train from "
-      'random weights, add "model_type": "electra" to the file.'
+      f"--objective=electra trains models of ELECTRA, and {settings.bert_config_file} is of "
+      f"{family.title}. Give another objective, or, to train from random weights, add "
+      '"model_type": "electra" to the file.'
     )
   if is_electra and name in ("mlm_nsp", "mlm_sop"):
     raise UsageError(

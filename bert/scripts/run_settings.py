@@ -113,7 +113,9 @@ class RunSettings:
       count: of the items of an epoch.
       unit: the name of the items, for the warning.
     """
-    steps = int(min(count / self.train_batch_size * self.num_train_epochs, 2.0**63))
+    steps = self.get("train_step")
+    if steps is None:
+      steps = int(min(count / self.train_batch_size * self.num_train_epochs, 2.0**63))
     least = self.get("min_train_steps") or 0
     if steps < least:
       logging.info(
@@ -130,12 +132,15 @@ class RunSettings:
         self.train_batch_size,
         self.num_train_epochs,
       )
-    return self.with_steps(steps, self.warmup_steps_of(max(steps, 1), self.warmup_proportion))
+    warmup = self.get("warmup_step")
+    if warmup is None:
+      warmup = self.warmup_steps_of(max(steps, 1), self.warmup_proportion)
+    return self.with_steps(steps, warmup)
 
   def warmup_steps_of(self, num_train_steps: int, proportion: float) -> float:
     """That proportion of the steps: a whole number, except in ELECTRA's schedule."""
     count = num_train_steps * proportion
-    return count if self.lr_schedule == "product" else int(count)
+    return count if self.get("lr_schedule") == "product" else int(count)
 
   def with_steps(self, num_train_steps: int, num_warmup_steps: float) -> "RunSettings":
     """The settings of a run of that many steps; `--fast` groups by length if that pays.
@@ -356,6 +361,8 @@ def resolve(settings: RunSettings) -> RunSettings:
     settings = settings.replace(init_checkpoint=prefix)
   command_line.check_required(settings.values)
   settings = with_stored_case(settings)
+  of_recipe = recipes.values_for_model(settings.values)
+  settings = RunSettings({**settings.values, **of_recipe}, settings.given | of_recipe.keys())
   if "dtype" in settings:
     settings = settings.replace(dtype=hardware.choose_dtype(settings.dtype, is_tpu))
   return settings
@@ -495,7 +502,11 @@ def check_training(settings: RunSettings) -> None:
     *("save_summary_steps", "log_every_steps", "shuffle_buffer_size", "early_stopping_patience"),
     *("num_train_steps", "max_eval_steps", "max_seq_length", "max_predictions_per_seq"),
   )
-  settings.check_at_least(0, "num_warmup_steps", "eval_every_steps")
+  settings.check_at_least(0, "num_warmup_steps", "eval_every_steps", "warmup_step")
+  settings.check("train_step", lambda value: 0 < value < _TOO_MANY, "from 1 to 2^31")
+  for name, other in recipes.SAME.items():
+    if {name, other} <= settings.given:
+      raise command_line.UsageError(f"--{name} and --{other} say the same: give one of them.")
   settings.check_at_least(0, "reinit_layers")
   settings.check("min_train_steps", lambda value: 0 <= value < _TOO_MANY, "from 0 to 2^31")
   settings.check("seed", lambda value: abs(value) < 1 << 63, "below 2^63")

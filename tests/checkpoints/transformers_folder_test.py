@@ -8,8 +8,6 @@ With transformers itself, in an interpreter that has it and PyTorch (a minute mo
     python -m pytest tests/checkpoints/transformers_folder_test.py -m slow
 """
 
-import contextlib
-import io
 import json
 import math
 import os
@@ -21,7 +19,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert import convert_checkpoint
 from bert.checkpoints import (
   bundle_files,
   finding,
@@ -30,6 +27,7 @@ from bert.checkpoints import (
   safetensors_file,
   saving,
   transformers_folder,
+  transformers_heads,
   transformers_names,
 )
 from bert.checkpoints.safetensors_file import SafetensorsError
@@ -38,12 +36,12 @@ from bert.model.layers import gelu_erf
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
 from bert.predicting import masked_words
-from bert.scripts import command_line
+from tests.kit.conversions import error_of, run_well
 from tests.kit.paths import ROOT
+from tests.kit.peer_runs import largest_difference, run_peer, save_inputs
 from tests.kit.script_runs import assert_same_values
 from tests.kit.tiny_bert import ORIGINAL as CONFIG
 
-PEER_SCRIPT = ROOT / "tests" / "kit" / "transformers_peer.py"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdef"]
 IDS = np.array([[2, 5, 3, 0], [2, 7, 8, 3]], np.int32)
 MASK = np.array([[1, 1, 1, 0], [1, 1, 1, 1]], np.int32)
@@ -72,33 +70,6 @@ HEADS = {
 }
 HEADS["pretraining"] = {**HEADS["masked_words"], **HEADS["next_sentence"]}
 HEADS["ner"] = HEADS["sentences"]
-
-
-def run(command, **flags):
-  """Runs convert_checkpoint.py in this process; returns exit code and stderr."""
-  argv = ["convert_checkpoint.py", command, *(f"--{name}={value}" for name, value in flags.items())]
-  err = io.StringIO()
-  with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err):
-    with pytest.raises(SystemExit) as caught:
-      command_line.run(
-        convert_checkpoint.main,
-        convert_checkpoint.define_flags,
-        convert_checkpoint.name_command(argv),
-      )
-  return caught.value.code or 0, err.getvalue()
-
-
-def run_well(command, **flags):
-  code, err = run(command, **flags)
-  assert code == 0, err
-  return err
-
-
-def error_of(command, **flags):
-  code, err = run(command, **flags)
-  assert code == 1, err
-  assert "Traceback" not in err
-  return err[err.index("ERROR: ") :]
 
 
 def random_tensors(config, head):
@@ -230,7 +201,7 @@ def test_there_and_back_again(tmp_path, head):
   log = run_well(
     "to_transformers", init_checkpoint=tmp_path / "model", output_dir=tmp_path / "there"
   )
-  assert f"a {transformers_folder.HEADS[head]}." in log
+  assert f"a {transformers_heads.class_of(head, 'bert')}." in log
   assert sorted(os.listdir(tmp_path / "there")) == [
     "config.json",
     "model.safetensors",
@@ -238,7 +209,7 @@ def test_there_and_back_again(tmp_path, head):
     "vocab.txt",
   ]
   config = json.loads((tmp_path / "there/config.json").read_text())
-  assert config["architectures"] == [transformers_folder.HEADS[head]]
+  assert config["architectures"] == [transformers_heads.class_of(head, "bert")]
   if head == "ner":
     assert config["id2label"] == {"0": "O", "1": "B", "2": "I"}
   run_well("from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back")
@@ -445,51 +416,10 @@ sys.exit('tensorflow' in sys.modules)"""
 # transformers itself.
 
 
-@pytest.fixture(scope="module")
-def peer():
-  """Runs `tests/kit/transformers_peer.py`."""
-  python = os.environ.get("BERT_PEER_PYTHON")
-  if not python:
-    pytest.skip("BERT_PEER_PYTHON is not set: an interpreter with PyTorch and transformers")
-
-  def call(*arguments):
-    command = [python, PEER_SCRIPT, *map(str, arguments)]
-    # Its imports are its own: nothing of this project is to stand before transformers.
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
-    assert done.returncode == 0, done.stderr
-
-  return call
-
-
-def save_inputs(folder, vocab_size=CONFIG["vocab_size"], length=6):
-  """Six sequences, some with padding; returns them as this project takes them."""
-  rng = np.random.default_rng(1)
-  ids = rng.integers(1, vocab_size, [6, length])
-  mask = (np.arange(length) < rng.integers(2, length + 1, [6, 1])).astype(np.int64)
-  types = rng.integers(0, 2, [6, length])
-  np.savez(folder / "inputs.npz", input_ids=ids, attention_mask=mask, token_type_ids=types)
-  return ids, mask, types
-
-
-def largest_difference(folder, ours):
-  """Between the logits that transformers wrote into a folder, and ours; by output."""
-  with np.load(folder / "logits.npz") as file:
-    theirs = dict(file)
-  differences = {}
-  for name, value in ours.items():
-    difference = value - theirs[name]
-    if value.shape[-1] == 2:
-      # Ours are log-probabilities of the next sentence, or choices without a bias: but for a sum
-      # that both have in common, they are the same.
-      difference -= difference.mean(axis=-1, keepdims=True)
-    differences[name] = float(np.abs(difference).max())
-  return max(differences.values())
-
-
 @pytest.mark.slow
-def test_models_that_transformers_saved(peer, tmp_path):
+def test_models_that_transformers_saved(tmp_path):
   inputs = save_inputs(tmp_path)
-  peer("make", tmp_path)
+  run_peer("make", tmp_path)
   folders = sorted(path.parent for path in tmp_path.glob("*/config.json"))
   assert len(folders) == 13
   assert len(list((tmp_path / "sharded").glob("*.safetensors"))) > 1
@@ -501,28 +431,28 @@ def test_models_that_transformers_saved(peer, tmp_path):
 
 
 @pytest.mark.slow
-def test_models_that_we_saved(peer, tmp_path):
+def test_models_that_we_saved(tmp_path):
   inputs = save_inputs(tmp_path)
   for head in HEADS:
     source = tmp_path / "sources" / head
     source.mkdir(parents=True)
     save_model(source, head)
     run_well("to_transformers", init_checkpoint=source, output_dir=tmp_path / head, head=head)
-  peer("compute", tmp_path)
+  run_peer("compute", tmp_path)
   for head in HEADS:
     source = tmp_path / "sources" / head
-    ours = compute(source, transformers_folder.HEADS[head], *inputs)
+    ours = compute(source, transformers_heads.class_of(head, "bert"), *inputs)
     difference = largest_difference(tmp_path / head, ours)
     print(f"{head}: {difference:.1e}")
     assert difference < 1e-5, head
 
 
 @pytest.mark.slow
-def test_real_weights(peer, data_dir, tmp_path):
+def test_real_weights(data_dir, tmp_path):
   source = data_dir / "weights/minilm_L-6_H-384_A-12"
   inputs = save_inputs(tmp_path, vocab_size=30522, length=40)
   run_well("to_transformers", init_checkpoint=source, output_dir=tmp_path / "there")
-  peer("compute", tmp_path)
+  run_peer("compute", tmp_path)
   difference = largest_difference(tmp_path / "there", compute(source, "BertModel", *inputs))
   print(f"MiniLM: {difference:.1e}")
   assert difference < 1e-5

@@ -230,14 +230,14 @@ def test_from_pretrained_has_the_originals_heads(golden_dir):
 
 def test_a_folder_of_transformers_gives_the_same_logits(vocab_file, tmp_path, tokenizer):
   """As transformers saves it; its own "gelu" is the erf form, ours there is called gelu_new."""
-  from bert.checkpoints import transformers_folder
+  from bert.checkpoints import transformers_folder, transformers_heads
 
   keras.utils.set_random_seed(2)
   model = BertForSequenceClassification(CONFIG, num_labels=3)
   for variable in model.weights:
     variable.assign(np.random.default_rng(3).normal(0.1, 0.4, variable.shape))
   tensors = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
-  head = transformers_folder.Head("sentences")
+  head = transformers_heads.Head("sentences")
   transformers_folder.write_folder(tmp_path, CONFIG.to_dict(), tensors, vocab_file, True, head)
   inputs = tokenizer(["the cat", "a mat"], padding=True, return_tensors="np")
   expected = numpy_of(model(**inputs).logits)
@@ -305,13 +305,13 @@ def test_choices_are_scored_one_by_one_and_compete(tokenizer, tmp_path):
 
 def test_a_head_for_choices_has_a_bias_if_its_checkpoint_has_one(vocab_file, tmp_path, monkeypatch):
   """`run_swag.py` trains none, which causes no warning; transformers saves one, mostly zero."""
-  from bert.checkpoints import safetensors_file, transformers_folder
+  from bert.checkpoints import safetensors_file, transformers_folder, transformers_heads
 
   texts = []
   monkeypatch.setattr(models.weights.logging, "warning", texts.append)
   model = BertForMultipleChoice(CONFIG)
   tensors = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
-  head = transformers_folder.Head("swag")
+  head = transformers_heads.Head("swag")
   transformers_folder.write_folder(tmp_path, CONFIG.to_dict(), tensors, vocab_file, True, head)
   path = tmp_path / "model.safetensors"
   saved = safetensors_file.SafetensorsFile(path)

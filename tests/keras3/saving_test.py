@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bert import keras3
-from bert.checkpoints import bundle_files, transformers_folder
+from bert.checkpoints import bundle_files, transformers_folder, transformers_heads
 from bert.checkpoints.keras_file import KerasFile
 from bert.keras3 import (
   NLPTaskConfig,
@@ -86,7 +86,7 @@ def test_there_and_back(cls, task, tmp_path):
   weights = transformers_folder.open_weights(tmp_path / "transformers")
   assert not weights.names_unchanged()
   architecture = transformers_folder.read_architecture(weights.path)
-  assert architecture == transformers_folder.HEADS[task]
+  assert architecture == transformers_heads.class_of(task, "bert")
 
 
 TASKS = [

@@ -3,6 +3,7 @@
 It runs in an interpreter with PyTorch and transformers, and without TensorFlow:
 
   python tests/kit/transformers_peer.py make FOLDER     # a model with each head, and its logits
+  python tests/kit/transformers_peer.py make_families FOLDER  # the same of ELECTRA and ALBERT
   python tests/kit/transformers_peer.py compute FOLDER  # logits of every model in FOLDER
 
 Each model is a folder in FOLDER. `inputs.npz` in FOLDER is what all of them read; a model's logits
@@ -36,6 +37,29 @@ CLASSES = (
 )
 
 
+# Classes of other families that compute what the originals' heads compute.
+FAMILIES = {
+  "Electra": ("Model", "ForPreTraining", "ForMaskedLM", "ForTokenClassification"),
+  "Albert": (
+    *("Model", "ForPreTraining", "ForMaskedLM", "ForSequenceClassification"),
+    *("ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"),
+  ),
+}
+SIZES_OF_FAMILIES = {
+  "Electra": {"embedding_size": 8},
+  "Albert": {"embedding_size": 8, "num_hidden_groups": 2, "inner_group_num": 2},
+}
+
+
+def make_families(folder: pathlib.Path) -> None:
+  """Saves a random model of each class of the other families."""
+  for family, classes in FAMILIES.items():
+    for ending in classes:
+      class_name = family + ending
+      save(random_model(class_name, **SIZES_OF_FAMILIES[family]), folder / class_name)
+  compute(folder)
+
+
 def make(folder: pathlib.Path) -> None:
   """Saves a random model of each class, and some in other types, or in several files."""
   for class_name in CLASSES:
@@ -51,12 +75,17 @@ def make(folder: pathlib.Path) -> None:
 def random_model(class_name: str, **settings):
   """A model none of whose parameters is as an untrained model's, biases included."""
   torch.manual_seed(len(class_name))
-  num_labels = 2 if class_name == "BertForQuestionAnswering" else 3  # beginning and end
-  config = transformers.BertConfig(**SIZES, num_labels=num_labels, **settings)
+  # Beginning and end; ALBERT's order of sentences has as many classes as the configuration.
+  is_two = class_name.endswith(("ForQuestionAnswering", "ForPreTraining"))
+  num_labels = 2 if is_two else 3
+  family = next(name for name in ("Bert", *FAMILIES) if class_name.startswith(name))
+  config_class = getattr(transformers, f"{family}Config")
+  config = config_class(**{**SIZES, **settings}, num_labels=num_labels)
   model = getattr(transformers, class_name)(config)
   with torch.no_grad():
     for name, parameter in model.named_parameters():
-      parameter.normal_(1.0 if "LayerNorm.weight" in name else 0.0, 0.3)
+      is_scale = name.endswith(("LayerNorm.weight", "layer_norm.weight"))
+      parameter.normal_(1.0 if is_scale else 0.0, 0.3)
   return model
 
 
@@ -75,7 +104,7 @@ def compute(folder: pathlib.Path) -> None:
 
 def logits_of(folder: pathlib.Path, inputs) -> dict[str, np.ndarray]:
   """Everything a model puts out, by transformers' names."""
-  [class_name] = transformers.BertConfig.from_pretrained(folder).architectures
+  [class_name] = transformers.AutoConfig.from_pretrained(folder).architectures
   model_class = getattr(transformers, class_name)
   model, report = model_class.from_pretrained(
     folder, dtype=torch.float32, output_loading_info=True, attn_implementation="eager"
@@ -83,7 +112,7 @@ def logits_of(folder: pathlib.Path, inputs) -> dict[str, np.ndarray]:
   random = [name for name in report["missing_keys"] if "pooler" not in name]
   if random or report["mismatched_keys"]:
     sys.exit(f"{folder}: transformers starts {random} {report['mismatched_keys']} at random.")
-  if class_name == "BertForMultipleChoice":  # two choices a question
+  if class_name.endswith("ForMultipleChoice"):  # two choices a question
     inputs = {name: value.reshape(-1, 2, value.shape[-1]) for name, value in inputs.items()}
   with torch.no_grad():
     outputs = model.eval()(**inputs)
@@ -91,4 +120,6 @@ def logits_of(folder: pathlib.Path, inputs) -> dict[str, np.ndarray]:
 
 
 if __name__ == "__main__":
-  {"make": make, "compute": compute}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+  {"make": make, "make_families": make_families, "compute": compute}[sys.argv[1]](
+    pathlib.Path(sys.argv[2])
+  )

@@ -1,0 +1,181 @@
+"""The class of transformers for a model with its head, and the tensors that such a class has.
+
+No file is touched here.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# --head of convert_checkpoint.py -> the end of the class's name.
+HEADS = {
+  "none": "Model",
+  "pretraining": "ForPreTraining",
+  "masked_words": "ForMaskedLM",
+  "next_sentence": "ForNextSentencePrediction",
+  "sentences": "ForSequenceClassification",
+  "squad": "ForQuestionAnswering",
+  "ner": "ForTokenClassification",
+  "swag": "ForMultipleChoice",
+}
+FAMILIES = {"bert": "Bert", "electra": "Electra", "albert": "Albert"}
+"""`model_type` -> the beginning of the class's name."""
+
+# Heads of transformers that compute something else than those of the original's family.
+_OTHER_HEADS = {
+  "electra": {
+    "next_sentence": "ELECTRA has no pairs of sentences in pre-training",
+    "sentences": "its class for sequences has one more dense layer",
+    "squad": "its class for questions has no beam and no score for unanswerable ones",
+    "swag": "its class for choices has one more dense layer",
+  },
+  "albert": {"next_sentence": "transformers has no class of that kind for ALBERT"},
+}
+
+
+def class_of(head: str, family: str) -> str:
+  """transformers' class.
+
+  Raises:
+    ValueError: it has none that computes the same.
+
+  Example:
+    >>> class_of("ner", "electra")
+    'ElectraForTokenClassification'
+  """
+  if reason := _OTHER_HEADS.get(family, {}).get(head):
+    raise ValueError(
+      f"transformers has no class that computes what this {head} head of {FAMILIES[family]} "
+      f"computes: {reason}. Give --head=none to convert the encoder alone."
+    )
+  return FAMILIES[family] + HEADS[head]
+
+
+def head_of(architecture: str | None) -> str | None:
+  """The key of `HEADS` for the name of a class; None for others."""
+  for beginning in FAMILIES.values():
+    for head, ending in HEADS.items():
+      if architecture == beginning + ending:
+        return head
+  return None
+
+
+class Head(NamedTuple):
+  """The head of a model: what the names of its variables do not show.
+
+  Attributes:
+    name: a key of `HEADS`.
+    labels: names of its outputs, if known.
+    problem_type: one of `heads.PROBLEM_TYPES`, of a head for sentences.
+  """
+
+  name: str
+  labels: Sequence[str] | None = None
+  problem_type: str | None = None
+
+
+def guess_head(names: Iterable[str], facts: Mapping[str, Any]) -> Head:
+  """The head of a checkpoint.
+
+  Args:
+    names: of its variables. Sentence and token classifiers have the same names.
+    facts: the `fingerprint` in the state of a run of this project's scripts, if any; else {}.
+
+  Example:
+    >>> guess_head(["cls/squad/output_weights", "bert/pooler/dense/bias"], {}).name
+    'squad'
+    >>> guess_head(["output_weights", "output_bias"], {"task_name": "ner", "labels": ["O"]}).name
+    'ner'
+  """
+  names = set(names)
+  problem_type, labels = facts.get("problem_type"), facts.get("labels")
+  if any(name.startswith(("electra/", "discriminator_predictions/")) for name in names):
+    return _guess_head_of_electra(names, facts)
+  if "cls/squad/output_weights" in names:
+    return Head("squad")
+  if "output_weights" in names:
+    if "output_bias" not in names:
+      return Head("swag")
+    if facts.get("task_name") == "ner":
+      return Head("ner", labels)
+    return Head("sentences", labels, problem_type)
+  has_words, has_next = (
+    f"cls/{head}/output_bias" in names for head in ("predictions", "seq_relationship")
+  )
+  if has_words and has_next:
+    return Head("pretraining")
+  return Head("masked_words" if has_words else "next_sentence" if has_next else "none")
+
+
+def _guess_head_of_electra(names: set[str], facts: Mapping[str, Any]) -> Head:
+  if "discriminator_predictions/dense_1/bias" in names:
+    return Head("pretraining")
+  tasks = {name.split("/")[1] for name in names if name.startswith("task_specific/")}
+  if "squad" in tasks:
+    return Head("squad")
+  if tasks:
+    name = "ner" if facts.get("task_name") == "ner" else "sentences"
+    return Head(name, facts.get("labels"), facts.get("problem_type"))
+  return Head("masked_words" if "generator_predictions/output_bias" in names else "none")
+
+
+# A variable of each head. Classifiers of sentences and of tokens have the same ones.
+_MARKS = {
+  "pretraining": "cls/seq_relationship/output_bias",
+  "masked_words": "cls/predictions/output_bias",
+  "next_sentence": "cls/seq_relationship/output_bias",
+  "sentences": "output_bias",
+  "ner": "output_bias",
+  "squad": "cls/squad/output_bias",
+  "swag": "output_weights",
+}
+
+
+_MARKS_OF_ELECTRA = {
+  "cls/seq_relationship/output_bias": "discriminator_predictions/dense_1/bias",
+  "cls/predictions/output_bias": "generator_predictions/output_bias",
+}
+
+
+def check_head(name: str, variables: Iterable[str]) -> None:
+  """Checks that a model has a head, so that transformers does not start one from random values.
+
+  Args:
+    name: a key of `HEADS`.
+    variables: names of the model's.
+
+  Raises:
+    ValueError: it does not.
+  """
+  mark, variables = _MARKS.get(name), set(variables)
+  if mark in _MARKS_OF_ELECTRA and any(each.startswith("electra/") for each in variables):
+    mark = _MARKS_OF_ELECTRA[mark]
+  if mark is not None and mark not in variables:
+    raise ValueError(f"--head={name}: the checkpoint has no such head (no variable {mark}).")
+
+
+def tensors_of_head(
+  tensors: Mapping[str, np.ndarray], head: Head, family: str
+) -> Mapping[str, np.ndarray]:
+  """The tensors that transformers' class has. ELECTRA's checkpoints hold two models."""
+  if family != "electra":
+    return tensors
+  if head.name == "masked_words" and any(name.startswith("generator/") for name in tensors):
+    shared = [name for name in tensors if name.startswith(("electra/embeddings/", "generator_p"))]
+    own = {name: "electra/" + name.removeprefix("generator/") for name in tensors}
+    generator = {own[name]: tensors[name] for name in own if name.startswith("generator/")}
+    return {**{name: tensors[name] for name in shared}, **generator}
+  others = ["generator/", "generator_predictions/", "discriminator_predictions/", "task_specific/"]
+  others = [scope for scope in others if scope != _SCOPES_OF_ELECTRA.get(head.name)]
+  kept = {name: tensors[name] for name in tensors if not name.startswith(tuple(others))}
+  # The name of a task is free; transformers has one name for all heads of tokens.
+  return {re.sub("^task_specific/[^/]+/", "task_specific/ner/", n): v for n, v in kept.items()}
+
+
+_SCOPES_OF_ELECTRA = {
+  "pretraining": "discriminator_predictions/",
+  "masked_words": "generator_predictions/",
+  "ner": "task_specific/",
+}
