@@ -34,7 +34,7 @@ def settings_of_flags() -> RecordSettings:
   values |= {name: value for name, value in defaults.items() if name not in given}
   text_format = corpus.TextFormat(FLAGS.strict_utf8, FLAGS.split_sentences, FLAGS.jsonl_field)
   settings = RecordSettings(**values, text_format=text_format)
-  _check_values(settings)
+  _check_ranges(settings)
   _check_combinations(settings)
   _warn(settings)
   return settings
@@ -60,7 +60,7 @@ def _format_of(given: set[str]) -> str:
   return meant
 
 
-def _check_values(settings: RecordSettings) -> None:
+def _check_ranges(settings: RecordSettings) -> None:
   """Refuses values that would fail, or give a useless result, only after hours of reading."""
   values = {**settings._asdict(), "num_workers": FLAGS.num_workers}
   for name, smallest in _SMALLEST.items():

@@ -18,6 +18,7 @@ from bert.io import atomic_files
 from tests.kit import faults
 from tests.kit.fault_trials import (
   DATA,
+  DATA_OF_ELECTRA,
   MODEL,
   RESULTS,
   TRAINING,
@@ -37,6 +38,11 @@ from tests.kit.faults import Loss
 
 def test_data(tmp_path):
   check(DATA, tmp_path, step=4)
+
+
+@pytest.mark.ci
+def test_data_of_electra(tmp_path):
+  check(DATA_OF_ELECTRA, tmp_path, step=4)
 
 
 @pytest.mark.ci
