@@ -2,20 +2,22 @@
 
   --recipe=stable      # the same as --adam_bias_correction --lr_schedule=continuous ...
 
-A recipe changes nothing but the values of flags: what it sets is logged once in full, and a flag
-that the user gives wins over the recipe's. `--recipe=2018` is the default and sets none. What each
-recipe gains is in docs/recipes.md, measured by benchmarks/recipes.py.
+A recipe changes nothing but the values of flags: what it sets is logged in full, and a flag that
+the user gives wins over the recipe's. Some values depend on the task, some on the size of the
+model, known once its configuration is read. `--recipe=2018` is the default and sets none. What the
+recipes gain is in docs/recipes.md, measured by benchmarks/recipes.py.
 
 `--help` lists the recipes, so this module imports nothing that takes long.
 """
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from absl import flags, logging
 
 from bert.model.configuration import BertConfig
+from bert.scripts import command_line, flag_groups
 from bert.scripts.command_line import UsageError
 
 FINE_TUNING = "fine-tuning"
@@ -38,6 +40,9 @@ class Recipe:
     description: for `--help`, a line.
     sources: where it comes from.
     families: of models that it is for: values of `model_type` in a configuration; None: all.
+    tasks: task -> further flags. A task of run_classifier.py is its name without "-" and "_";
+      run_squad.py has `squad1` and `squad2`.
+    of_model: further flags for a configuration.
   """
 
   flags: tuple[str, ...]
@@ -45,6 +50,8 @@ class Recipe:
   description: str
   sources: tuple[str, ...] = ()
   families: tuple[str, ...] | None = ("bert",)
+  tasks: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+  of_model: Callable[[BertConfig], tuple[str, ...]] | None = None
 
   def suits(self, family: str) -> bool:
     """Whether it is for models of a family."""
@@ -62,6 +69,33 @@ _STABLE_FLAGS = (
   "--warmup_proportion=0.1",
   "--min_train_steps=600",
 )
+
+# Flags of ALBERT that say the same as ours: who gives one does not want the recipe's other.
+SAME = {"train_step": "num_train_epochs", "warmup_step": "warmup_proportion"}
+
+_CLARK = "Clark et al. 2020, ELECTRA, arXiv:2003.10555, and configure_finetuning.py of its code"
+_LAN = "Lan et al. 2019, ALBERT, arXiv:1909.11942, and run_glue.sh and README.md of its code"
+
+
+def _electra_of_size(config: BertConfig) -> tuple[str, ...]:
+  """ELECTRA's learning rates.
+
+  Those of table 7 of the paper: 3e-4 for Small (width 256), 1e-4 for Base (768), 5e-5 for Large
+  (1024), and layers that differ less in Large. `configure_finetuning.py` has 1e-4 for Small, too.
+  """
+  if config.hidden_size >= 1024:
+    return "--learning_rate=5e-5", "--layerwise_lr_decay=0.9"
+  return (f"--learning_rate={'3e-4' if config.hidden_size <= 256 else '1e-4'}",)
+
+
+def _albert_task(rate: str, batch: int, steps: int, warmup: int) -> tuple[str, ...]:
+  """A line of ALBERT's run_glue.sh, which are those of the paper's table of hyperparameters."""
+  flags = f"--learning_rate={rate} --train_batch_size={batch} --train_step={steps}"
+  return *flags.split(), f"--warmup_step={warmup}", "--max_seq_length=512"
+
+
+# README.md of ALBERT has the same command for both versions.
+_ALBERT_SQUAD = ("--learning_rate=5e-5", "--train_batch_size=48", "--num_train_epochs=2")
 
 RECIPES: dict[str, Recipe] = {
   DEFAULT: Recipe((), (FINE_TUNING, PRE_TRAINING), "the original's defaults", families=None),
@@ -92,6 +126,47 @@ RECIPES: dict[str, Recipe] = {
     "for widths up to 256: small batches, bias correction, larger initial weights, new masks in "
     "each pass, no dropout, no next sentences",
     (_GEIPING, _ROBERTA),
+  ),
+  "electra": Recipe(
+    (
+      "--answer_head=electra",
+      "--double_unordered",
+      "--layerwise_lr_decay=0.8",
+      "--layerwise_lr_top_power=2",
+      "--lr_schedule=product",
+      "--sum_loss",
+    ),
+    (FINE_TUNING,),
+    "ELECTRA's fine-tuning: its schedule, the rates of its layers, its head for questions",
+    (_CLARK,),
+    families=("electra",),
+    tasks={
+      **dict.fromkeys(("rte", "stsb"), ("--num_train_epochs=10",)),
+      "squad1": ("--max_seq_length=512", "--num_train_epochs=2"),
+      "squad2": (
+        *("--max_seq_length=512", "--num_train_epochs=2"),
+        "--null_score_diff_threshold=-2.75",
+      ),
+    },
+    of_model=_electra_of_size,
+  ),
+  "albert": Recipe(
+    (),
+    (FINE_TUNING,),
+    "ALBERT's fine-tuning: rate, batch, steps and length of each task",
+    (_LAN,),
+    families=("albert",),
+    tasks={
+      "sst2": _albert_task("1e-5", 32, 20935, 1256),
+      "mnli": _albert_task("3e-5", 128, 10000, 1000),
+      "cola": _albert_task("1e-5", 16, 5336, 320),
+      "qnli": _albert_task("1e-5", 32, 33112, 1986),
+      "qqp": _albert_task("5e-5", 128, 14000, 1000),
+      "rte": _albert_task("3e-5", 32, 800, 200),
+      "stsb": _albert_task("2e-5", 16, 3598, 214),
+      "mrpc": _albert_task("2e-5", 32, 800, 200),
+      **dict.fromkeys(("squad1", "squad2"), _ALBERT_SQUAD),
+    },
   ),
 }
 
@@ -124,17 +199,67 @@ def values_of_flags(known: Mapping[str, flags.Flag], given: Collection[str]) -> 
     return {}
   name = known["recipe"].value
   _check_stage(name, _stage(known))
+  words = flags_of(name, known)
+  if name != DEFAULT and not words:
+    logging.info("--recipe=%s sets nothing for this task.", name)
+  return _values(name, words, known, given)
+
+
+def flags_of(name: str, known: Mapping[str, flags.Flag]) -> tuple[str, ...]:
+  """The flags of a recipe for a script and its task, of those that the script has."""
+  recipe = RECIPES[name]
+  words = (*recipe.flags, *recipe.tasks.get(_task_of(known) or "", ()))
+  return tuple(word for word in words if _find(word, known)[0] is not None)
+
+
+def values_for_model(values: Mapping[str, Any]) -> dict[str, Any]:
+  """As `values_of_flags`, of what `--recipe` sets for the size of the model.
+
+  Args:
+    values: flag -> value, of the script; its configuration is read if the recipe depends on it.
+
+  Raises:
+    UsageError: the recipe is for another family.
+    ValueError: the configuration is bad or missing.
+  """
+  name = values.get("recipe") or DEFAULT
+  of_model = RECIPES[name].of_model
+  if of_model is None:
+    return {}
+  config = BertConfig.from_json_file(values["bert_config_file"])
+  check_family(values, config)
+  known = {flag.name: flag for flag in flag_groups.script_flags()}
+  given = list(filter(command_line.flag_was_given, known))
+  return _values(name, of_model(config), known, given)
+
+
+def _values(
+  name: str, words: Iterable[str], known: Mapping[str, flags.Flag], given: Collection[str]
+) -> dict[str, Any]:
+  """Flag -> value of the words of a recipe, but for what the user gave; logs both."""
   values, kept = {}, []
-  for word in RECIPES[name].flags:
+  same = {**SAME, **{ours: theirs for theirs, ours in SAME.items()}}
+  for word in words:
     flag, text = _find(word, known)
-    if flag is not None and flag.name in given:
-      kept.append(f"--{flag.name}={flag.value}")
-    elif flag is not None:
+    if flag is None:
+      continue
+    own = next((other for other in (flag.name, same.get(flag.name)) if other in given), None)
+    if own:
+      kept.append(f"--{own}={known[own].value}")
+    else:
       values[flag.name] = flag.parser.parse(text)
-  if RECIPES[name].flags:
-    own = f"; given by you and kept: {' '.join(kept)}" if kept else ""
-    logging.info("--recipe=%s sets: %s%s.", name, " ".join(RECIPES[name].flags), own)
+  if words:
+    own_words = f"; given by you and kept: {' '.join(kept)}" if kept else ""
+    logging.info("--recipe=%s sets: %s%s.", name, " ".join(words), own_words)
   return values
+
+
+def _task_of(known: Mapping[str, flags.Flag]) -> str | None:
+  """The task that a script is given: see `Recipe.tasks`."""
+  if "task_name" in known:
+    return (known["task_name"].value or "").lower().replace("-", "").replace("_", "")
+  version = known.get("version_2_with_negative")
+  return None if version is None else f"squad{2 if version.value else 1}"
 
 
 def _find(word: str, known: Mapping[str, flags.Flag]) -> tuple[flags.Flag | None, str]:

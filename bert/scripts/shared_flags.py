@@ -210,10 +210,16 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
       flags.DEFINE_integer(
         "min_train_steps", 0, "Train for at least N steps, with more epochs on small data."
       )
+      flags.DEFINE_integer(
+        "train_step", None, "Train for N steps, in the place of --num_train_epochs."
+      )
       flags.DEFINE_float(
         "warmup_proportion",
         0.1,
         "Fraction of the steps in which the learning rate rises linearly from 0.",
+      )
+      flags.DEFINE_integer(
+        "warmup_step", None, "Number of these steps, in the place of --warmup_proportion."
       )
       flags.DEFINE_integer(
         "reinit_layers",

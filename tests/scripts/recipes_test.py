@@ -6,11 +6,12 @@ That `--reinit_layers` draws anew is in tests/run_classifier/recipes_test.py.
 """
 
 import importlib
+import json
 
 import pytest
 from absl import flags
 
-from bert import doctor, run_classifier, run_pretraining
+from bert import doctor, run_classifier, run_pretraining, run_squad
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, recipes, run_settings
 from bert.scripts.command_line import UsageError
@@ -32,8 +33,10 @@ def settings_of(script, *words):
 def test_a_recipe_is_the_same_as_its_flags_in_every_script(stage):
   for script in map(importlib.import_module, (f"bert.{name}" for name in SCRIPTS[stage])):
     plain = settings_of(script)
+    with flag_groups.defined_flags(script.define_flags):
+      known = {flag.name: flag for flag in flag_groups.script_flags()}
     for name in recipes.names(stage):
-      words = recipes.RECIPES[name].flags
+      words = recipes.flags_of(name, known)
       by_name, by_hand = settings_of(script, f"--recipe={name}"), settings_of(script, *words)
       assert by_name.replace(recipe=plain.recipe).values == by_hand.values
       assert by_name.given == by_hand.given | {"recipe"}
@@ -84,6 +87,7 @@ def more_recipes(monkeypatch):
     "electra",
     Recipe(("--layerwise_lr_decay=0.8",), (FINE_TUNING,), "of ELECTRA", families=("electra",)),
   )
+  monkeypatch.delitem(recipes.RECIPES, "albert")
 
 
 def test_switches_are_turned_off_and_numbers_are_numbers(more_recipes):
@@ -153,6 +157,101 @@ def test_doctor_takes_the_command_line_of_a_run(more_recipes):
   assert settings.recipe == "stable"
   assert "adam_bias_correction" not in settings
   settings_of(doctor, "--recipe=quick")
+
+
+# ---------------------------------------------------------------------------------------------
+# Recipes of other families: values of a task, and of a model's size.
+
+
+@pytest.mark.parametrize(
+  ("task", "expected"),
+  [
+    (
+      "MRPC",
+      {"learning_rate": 2e-5, "train_batch_size": 32, "train_step": 800, "warmup_step": 200},
+    ),
+    ("STS-B", {"learning_rate": 2e-5, "train_batch_size": 16, "train_step": 3598}),
+    ("sst_2", {"learning_rate": 1e-5, "train_step": 20935, "max_seq_length": 512}),
+    ("csv", {"learning_rate": 5e-5, "train_step": None, "max_seq_length": 128}),
+  ],
+)
+def test_alberts_values_of_a_task(task, expected):
+  settings = settings_of(run_classifier, "--recipe=albert", f"--task_name={task}")
+  assert {name: settings.values[name] for name in expected} == expected
+  planned = settings.planned(10**6)
+  steps = expected["train_step"] or 93750
+  assert (planned.num_train_steps, planned.num_warmup_steps) == (
+    steps,
+    expected.get("warmup_step") or settings.warmup_step or steps // 10,
+  )
+
+
+def test_who_gives_epochs_does_not_want_alberts_steps(caplog):
+  with caplog.at_level("INFO", logger="absl"):
+    settings = settings_of(
+      run_classifier, "--recipe=albert", "--task_name=MRPC", "--num_train_epochs=2"
+    )
+  assert settings.train_step is None
+  assert settings.warmup_step == 200
+  assert "kept: --num_train_epochs=2.0." in caplog.text
+  settings = settings_of(run_squad, "--recipe=albert", "--train_step=7")
+  run_settings.check_training(settings)
+  assert settings.planned(100).num_train_steps == 7
+
+
+def test_two_flags_that_say_the_same():
+  settings = settings_of(run_classifier, "--train_step=7", "--num_train_epochs=2")
+  with pytest.raises(UsageError, match=r"^--train_step and --num_train_epochs say the same"):
+    run_settings.check_training(settings)
+
+
+@pytest.mark.parametrize(
+  ("script", "words", "expected"),
+  [
+    (run_classifier, ["--task_name=RTE"], {"num_train_epochs": 10.0, "double_unordered": True}),
+    (run_classifier, ["--task_name=CoLA"], {"num_train_epochs": 3.0, "lr_schedule": "product"}),
+    (run_squad, [], {"max_seq_length": 512, "num_train_epochs": 2.0, "answer_head": "electra"}),
+    (run_squad, ["--version_2_with_negative"], {"null_score_diff_threshold": -2.75}),
+  ],
+)
+def test_electras_values_of_a_task(script, words, expected):
+  settings = settings_of(script, "--recipe=electra", *words)
+  assert {name: settings.values[name] for name in expected} == expected
+  options = settings.optimizer_options
+  assert (options["layerwise_lr_decay"], options["layerwise_lr_top_power"]) == (0.8, 2)
+  assert options["loss_factor"] == 32.0
+
+
+@pytest.mark.parametrize(
+  ("width", "rate", "decay"), [(256, 3e-4, 0.8), (768, 1e-4, 0.8), (1024, 5e-5, 0.9)]
+)
+def test_electras_values_of_a_size(tmp_path, width, rate, decay):
+  config = tmp_path / "config.json"
+  config.write_text(
+    json.dumps(
+      {
+        "model_type": "electra",
+        "vocab_size": 9,
+        "hidden_size": width,
+        "num_attention_heads": 4,
+      }
+    )
+  )
+  with flag_groups.defined_flags(run_classifier.define_flags):
+    command_line.parse(["script.py", "--recipe=electra", f"--bert_config_file={config}"])
+    settings = run_settings.from_flags()
+    values = recipes.values_for_model(settings.values)
+  found = {**settings.values, **values}
+  assert (found["learning_rate"], found["layerwise_lr_decay"]) == (rate, decay)
+
+
+def test_a_rate_of_ones_own_for_electra(tmp_path):
+  config = tmp_path / "config.json"
+  config.write_text('{"model_type": "electra", "vocab_size": 9, "hidden_size": 768}')
+  words = ["--recipe=electra", f"--bert_config_file={config}", "--learning_rate=7e-5"]
+  with flag_groups.defined_flags(run_classifier.define_flags):
+    command_line.parse(["script.py", *words])
+    assert recipes.values_for_model(run_settings.from_flags().values) == {}
 
 
 def test_flags_are_not_changed():
