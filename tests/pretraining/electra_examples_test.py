@@ -5,6 +5,7 @@ Alone: python -m pytest tests/pretraining/electra_examples_test.py
 
 import itertools
 import random
+import tracemalloc
 
 import pytest
 
@@ -187,6 +188,27 @@ def test_no_warnings_about_next_sentences(tmp_path):
   assert "next sentence" not in log
   assert "Wrote 1 total instances" in log
   assert "random next sentences" in create(tmp_path / "out", tmp_path / "text", dupe_factor=1)
+
+
+def test_memory_does_not_grow_with_the_text(tmp_path, monkeypatch):
+  monkeypatch.setattr(electra_examples, "_BATCH", 16)
+  settings = RecordSettings(str(SAMPLE_VOCAB), format="electra", max_seq_length=32)
+  tables = piece_tables.load_tables(settings)
+  path = tmp_path / "text"
+  peaks = []
+  for copies in (100, 100, 1500):  # the first run fills the caches
+    path.write_text("the of and to\nin one for\n" * copies)
+    tracemalloc.start()
+    try:
+      for _ in electra_examples.records_of_files(
+        [str(path)], settings, tables, settings.new_statistics()
+      ):
+        pass
+      peaks.append(tracemalloc.get_traced_memory()[1])
+    finally:
+      tracemalloc.stop()
+  # Their segments together would take 200 KB.
+  assert peaks[2] < peaks[1] + 50_000, peaks
 
 
 def test_files_get_the_records_in_turn(tmp_path):
