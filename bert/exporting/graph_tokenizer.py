@@ -14,6 +14,13 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert.exporting import unicode_tables as tables
+from bert.exporting.graph_characters import (
+  expand,
+  look_up,
+  neighbours,
+  utf8_lengths,
+  with_final_sigmas,
+)
 
 _MAX_WORD_CHARS = 200  # as tokenization.WordpieceTokenizer has it
 _MAX_CHAR_BYTES = 4
@@ -41,13 +48,6 @@ class _Characters(NamedTuple):
   origins: tf.Tensor
 
 
-def _look_up(table: tables.PagedTable, codes: tf.Tensor) -> tf.Tensor:
-  """Cells of `codes`, int32 of the same shape."""
-  page = tf.gather(tf.constant(table.pages), tf.bitwise.right_shift(codes, 8))
-  cells = tf.gather(tf.constant(table.cells), page + tf.bitwise.bitwise_and(codes, 255))
-  return tf.cast(cells, tf.int32)
-
-
 def _kind(cells: tf.Tensor) -> tf.Tensor:
   return tf.bitwise.bitwise_and(tf.bitwise.right_shift(cells, tables.KIND_SHIFT), 3)
 
@@ -69,7 +69,7 @@ def _normalize(
   Returns:
     The characters that remain, blanks among them, and for all decoded ones their table cells [N].
   """
-  cells = _look_up(character_tables.main, codes)
+  cells = look_up(character_tables.main, codes)
 
   def one_to_one():
     changed = tf.bitwise.bitwise_xor(codes, tf.bitwise.bitwise_and(cells, tables.CODE_MASK))
@@ -114,9 +114,9 @@ def _normalize_slowly(
   indices = tf.where(~vanished)[:, 0]  # the rules below apply after cleaning
   codes, cells = tf.gather(codes, indices), tf.gather(cells, indices)
   rows = tf.searchsorted(row_splits, indices, side="right")  # [N], counted from 1
-  codes = _with_final_sigmas(slow, codes, rows)
-  elements, sources = _decompose(slow, codes)
-  properties = _look_up(slow.element, elements)
+  codes = with_final_sigmas(slow.sigma, codes, rows)
+  elements, sources = expand(slow.expansion, slow.pool, codes)
+  properties = look_up(slow.element, elements)
   combining = tf.bitwise.right_shift(properties, tables.CLASS_SHIFT)
   rows = tf.gather(rows, sources)
   order = _canonical_order(combining, rows)
@@ -132,39 +132,6 @@ def _normalize_slowly(
   )
 
 
-def _with_final_sigmas(slow: tables.SlowTables, codes: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-  """Lower-cases each capital sigma that ends a word, as `str.lower` does: to ς and not to σ."""
-  roles = _look_up(slow.sigma, codes)
-  indices = tf.where(roles != tables.SKIPPED)[:, 0]
-  is_cased = tf.gather(roles, indices) == tables.CASED
-  in_same_text = tf.equal(*_neighbours(tf.gather(rows, indices)))
-  before, after = _neighbours(is_cased)
-  follows_cased = tf.concat([[False], before & in_same_text], 0)
-  precedes_cased = tf.concat([after & in_same_text, [False]], 0)
-  is_sigma = tf.gather(codes, indices) == tables.CAPITAL_SIGMA
-  finals = tf.boolean_mask(indices, is_sigma & follows_cased & ~precedes_cased)
-  update = tf.fill(tf.shape(finals), tables.FINAL_SIGMA)
-  return tf.tensor_scatter_nd_update(codes, finals[:, tf.newaxis], update)
-
-
-def _neighbours(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """All but the last, and all but the first."""
-  return values[:-1], values[1:]
-
-
-def _decompose(slow: tables.SlowTables, codes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """Lower case, decomposed, not yet in order, and for each element the index of its source."""
-  entries = _look_up(slow.expansion, codes)
-  stays = tf.equal(entries, 0)
-  length_mask = (1 << tables.LENGTH_BITS) - 1
-  lengths = tf.where(stays, 1, tf.bitwise.bitwise_and(entries, length_mask))
-  sources = tf.repeat(tf.range(tf.size(codes)), lengths)
-  place = tf.range(tf.size(sources)) - tf.gather(tf.cumsum(lengths, exclusive=True), sources)
-  start = tf.gather(tf.bitwise.right_shift(entries, tables.LENGTH_BITS), sources)
-  from_pool = tf.gather(tf.constant(slow.pool), start + place)
-  return tf.where(tf.gather(stays, sources), tf.gather(codes, sources), from_pool), sources
-
-
 def _canonical_order(combining: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
   """The permutation that sorts each run of combining characters by class, and is stable.
 
@@ -172,12 +139,12 @@ def _canonical_order(combining: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
     combining: int32 [N], combining classes; 0 for characters that do not combine.
     rows: [N], which text each is in.
   """
-  begins_text = tf.concat([[True], tf.not_equal(*_neighbours(rows))], 0)
+  begins_text = tf.concat([[True], tf.not_equal(*neighbours(rows))], 0)
   runs = tf.cumsum(tf.cast(begins_text | tf.equal(combining, 0), tf.int64))
   keys = runs * 256 + tf.cast(combining, tf.int64)
   indices = tf.range(tf.size(keys, tf.int64))
   return tf.cond(
-    tf.reduce_all(tf.less_equal(*_neighbours(keys))),
+    tf.reduce_all(tf.less_equal(*neighbours(keys))),
     lambda: indices,
     lambda: tf.cast(tf.argsort(keys * tf.size(keys, tf.int64) + indices), tf.int64),
   )
@@ -276,7 +243,7 @@ class ExactTokenizer:
     pieces, starts_in_words, _ = self._wordpiece.tokenize_with_offsets(_word_strings(words))
     piece_ids = _piece_of_each_character(words, starts_in_words)
     starts = first_bytes.flat_values
-    limits = starts + _utf8_lengths(codes)
+    limits = starts + utf8_lengths(codes)
     reach = _with_accents(limits, cells, row_splits)
     limits = tf.where(
       _is_last_of_origin(words), tf.gather(reach, words.origins), tf.gather(limits, words.origins)
@@ -289,12 +256,6 @@ class ExactTokenizer:
     )
 
 
-def _utf8_lengths(codes: tf.Tensor) -> tf.Tensor:
-  """Bytes that each code point takes, int64."""
-  limits = tf.constant([0x80, 0x800, 0x10000])
-  return 1 + tf.reduce_sum(tf.cast(codes[:, tf.newaxis] >= limits, tf.int64), axis=1)
-
-
 def _piece_of_each_character(words: _Words, starts_in_words: tf.RaggedTensor) -> tf.Tensor:
   """int64 [C], numbers of pieces.
 
@@ -303,7 +264,7 @@ def _piece_of_each_character(words: _Words, starts_in_words: tf.RaggedTensor) ->
     starts_in_words: [W, (pieces)], the byte of its word at which each piece begins. A piece reaches
       to the next one, so where it ends need not be known; of a replaced word it would be wrong.
   """
-  lengths = _utf8_lengths(words.codes)
+  lengths = utf8_lengths(words.codes)
   char_starts = tf.cumsum(lengths, exclusive=True)
   word_starts = tf.gather(char_starts, words.splits[:-1])
   starts = (tf.cast(starts_in_words, tf.int64) + word_starts[:, tf.newaxis]).flat_values

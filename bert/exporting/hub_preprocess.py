@@ -25,8 +25,10 @@ import tensorflow as tf
 
 from bert import tokenization
 from bert.exporting import saved_models
+from bert.exporting.graph_pieces import PieceTokenizer
 from bert.exporting.graph_tokenizer import ExactTokenizer, PublishedTokenizer
-from bert.io import atomic_files, filesystem
+from bert.io import atomic_files, filesystem, vocabulary_kind
+from bert.text.sentence_pieces import SentencePieceTokenizer
 
 Features = dict[str, tf.Tensor]
 
@@ -44,7 +46,7 @@ class _Vocabulary:
 
   def __init__(self, vocab_file: str | os.PathLike):
     ids = tokenization.load_vocab(vocab_file)
-    if "[UNK]" not in ids:
+    if vocabulary_kind.unknown_token(ids) not in ids:
       raise tokenization.VocabularyError(
         f"{vocab_file} lacks [UNK], the token of unknown words. Add that line."
       )
@@ -60,7 +62,9 @@ class _Vocabulary:
         self.tokens[index] = token
     self.ids = ids
     self.path = os.fspath(vocab_file)
-    self._rewrite_if_needed()
+    self.is_model = vocabulary_kind.is_of_model(ids)
+    if not self.is_model:
+      self._rewrite_if_needed()
 
   def _rewrite_if_needed(self):
     text = "\n".join(self.tokens) + "\n"
@@ -76,7 +80,7 @@ class _Vocabulary:
     names = {
       "start_of_sequence_id": "[CLS]",
       "end_of_segment_id": "[SEP]",
-      "padding_id": "[PAD]",
+      "padding_id": vocabulary_kind.padding_token(self.ids),
       "mask_id": "[MASK]",
     }
     found = {name: self.ids[token] for name, token in names.items() if token in self.ids}
@@ -182,22 +186,30 @@ class Preprocessor(tf.train.Checkpoint):
     """Builds the graphs' tables, which takes seconds.
 
     Args:
-      vocab_file: one piece per line.
+      vocab_file: one piece per line, or a sentencepiece model.
       do_lower_case: True for uncased models.
       seq_length: S, unless a call says otherwise.
       tf_text_tokenizer: tokenizes as the published models do, not as `tokenization.FullTokenizer`.
 
     Raises:
       VocabularyError: the vocabulary cannot be used, or lacks [UNK], [CLS] or [SEP].
-      ValueError: `seq_length` leaves no room for a text.
+      ValueError: `seq_length` leaves no room for a text, or `tf_text_tokenizer` is asked for with a
+        sentencepiece model.
     """
     super().__init__()
     if seq_length < 3:
       raise ValueError(f"seq_length is {seq_length}: [CLS], a piece and [SEP] take 3.")
     self._vocabulary = _Vocabulary(vocab_file)
     self.vocab_file = tf.saved_model.Asset(self._vocabulary.path)
-    tokenizer: PublishedTokenizer | ExactTokenizer
-    if tf_text_tokenizer:
+    tokenizer: PublishedTokenizer | ExactTokenizer | PieceTokenizer
+    if self._vocabulary.is_model:
+      if tf_text_tokenizer:
+        raise ValueError(
+          f"{vocab_file} is a sentencepiece model, which has one tokenizer: --tf_text_tokenizer "
+          "means nothing. Omit it."
+        )
+      tokenizer = PieceTokenizer(SentencePieceTokenizer(vocab_file, do_lower_case))
+    elif tf_text_tokenizer:
       tokenizer = PublishedTokenizer(self._vocabulary.path, do_lower_case)
     else:
       tokenizer = ExactTokenizer(self._vocabulary.tokens, do_lower_case)

@@ -27,6 +27,7 @@ from absl import logging
 from bert import tokenization
 from bert.checkpoints import finding
 from bert.exporting import hub_encoder, hub_preprocess, saved_models
+from bert.io import vocabulary_kind
 from bert.model import kernels, variables
 from bert.modeling import BertConfig, BertModel
 
@@ -65,7 +66,8 @@ class TaskModel(tf.train.Checkpoint):
     super().__init__()
     vocab = tokenization.load_vocab(vocab_file)
     preprocessor = hub_preprocess.Preprocessor(vocab_file, do_lower_case)
-    self._cls_id, self._sep_id, self._unk_id = (vocab[t] for t in ("[CLS]", "[SEP]", "[UNK]"))
+    special = ("[CLS]", "[SEP]", vocabulary_kind.unknown_token(vocab))
+    self._cls_id, self._sep_id, self._unk_id = (vocab[token] for token in special)
     self._config = config
     self._store = variables.VariableStore()
     self._tokenizer = preprocessor.tokenizer

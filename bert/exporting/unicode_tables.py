@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert import tokenization
+from bert.text.characters import WITHOUT_ACCENTS
 from bert.text.offsets import words_with_spans
 
 PAGE = 256  # code points that share a page of a table
@@ -45,8 +46,8 @@ CAPITAL_SIGMA, FINAL_SIGMA = 0x3A3, 0x3C2
 # Cells of `SlowTables.sigma`: the effect of a character on a sigma beside it.
 SKIPPED, CASED, UNCASED = range(3)
 
-# Cells of `SlowTables.expansion`: 0 for a character that stays, else `start << 3 | length`.
-LENGTH_BITS = 3
+# Cells of `SlowTables.expansion`: 0 for a character that stays, else `start << 5 | length`.
+LENGTH_BITS = 5
 # Cells of `SlowTables.element`: `combining class << 2 | kind`.
 CLASS_SHIFT = 2
 
@@ -82,6 +83,24 @@ class SlowTables(NamedTuple):
   expansion: PagedTable
   pool: np.ndarray
   element: PagedTable
+
+
+class PieceTables(NamedTuple):
+  """Tables of `sentence_pieces.preprocess_text`.
+
+  Attributes:
+    is_space: 1 for what `str.split` splits at.
+    expansion: position in `pool` of NFKD without accents; an accent has length 0.
+    pool: int32, code points.
+    sigma: as in `SlowTables`; None where text is not lower-cased.
+    lower: the difference (xor) to the lower case, after expansion; likewise.
+  """
+
+  is_space: PagedTable
+  expansion: PagedTable
+  pool: np.ndarray
+  sigma: PagedTable | None
+  lower: PagedTable | None
 
 
 class CharacterTables(NamedTuple):
@@ -184,11 +203,16 @@ def _slow_tables() -> SlowTables:
   expansion = _paged(lambda text: [_expansion_cell(char, pool) for char in text])
   cased = character_tables(False).main
   return SlowTables(
-    sigma=_paged(lambda text: [_sigma_cell(char) for char in text], np.uint8),
+    sigma=_sigma_table(),
     expansion=expansion,
     pool=np.array(pool, np.int32),
     element=_paged(lambda text: [_element_cell(char, cased) for char in text], np.int16),
   )
+
+
+@functools.lru_cache(maxsize=1)
+def _sigma_table() -> PagedTable:
+  return _paged(lambda text: [_sigma_cell(char) for char in text], np.uint8)
 
 
 def _sigma_cell(char: str) -> int:
@@ -220,3 +244,41 @@ def _element_cell(char: str, cased: PagedTable) -> int:
   if unicodedata.category(char) == "Mn":
     kind = DROPPED
   return unicodedata.combining(char) << CLASS_SHIFT | kind
+
+
+# ---------------------------------------------------------------------------------------------
+# The tables of ALBERT's `preprocess_text`.
+
+
+@functools.lru_cache(maxsize=2)
+def piece_tables(do_lower_case: bool) -> PieceTables:
+  """Applies the parts of `preprocess_text` to all code points, once per process.
+
+  Example:
+    >>> tables = piece_tables(False)
+    >>> entry = tables.expansion[ord("é")]
+    >>> chr(tables.pool[entry >> LENGTH_BITS]), entry & (1 << LENGTH_BITS) - 1
+    ('e', 1)
+  """
+  pool = [0]  # so that no entry is 0, which means that the character stays
+  return PieceTables(
+    is_space=_paged(lambda text: [char.isspace() for char in text], np.uint8),
+    expansion=_paged(lambda text: [_unaccented_cell(char, pool) for char in text]),
+    pool=np.array(pool, np.int32),
+    sigma=_sigma_table() if do_lower_case else None,
+    lower=_paged(lambda text: list(map(_lower_cell, text))) if do_lower_case else None,
+  )
+
+
+def _unaccented_cell(char: str, pool: list[int]) -> int:
+  result = char.translate(WITHOUT_ACCENTS)
+  if result == char:
+    return 0
+  pool.extend(map(ord, result))
+  return (len(pool) - len(result)) << LENGTH_BITS | len(result)
+
+
+def _lower_cell(char: str) -> int:
+  """The only character whose lower case is two, U+0130, decomposes before."""
+  lower = char.lower()
+  return ord(char) ^ ord(lower) if len(lower) == 1 else 0

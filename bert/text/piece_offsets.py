@@ -22,15 +22,15 @@ def prepared_with_spans(tokenizer, text: str) -> tuple[str, list[Span]]:
   end = 0
   for word in text.split():
     start = text.index(word, end)
-    if chars:
+    if end:  # of the word before
       chars.append(" ")
       spans.append((end, start))
-    end = start + len(word)
+    end, first = start + len(word), len(spans)
     for index, char in enumerate(word, start):
       kept = char.translate(WITHOUT_ACCENTS)
       chars.extend(kept)
       spans.extend([(index, index + 1)] * len(kept))
-      if not kept and spans and index > start:  # an accent belongs to the character before it
+      if not kept and len(spans) > first:  # an accent belongs to the character before it
         spans[-1] = (spans[-1][0], index + 1)
   prepared = tokenizer.prepared(text)
   if len(prepared) != len(spans):
