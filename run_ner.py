@@ -73,6 +73,7 @@ def define_flags() -> None:
     shared_flags.define_labels_flag("of all types in the training file")
   with flag_groups.flag_group("Windows"):
     shared_flags.define_doc_stride_flag(None, " [half a window]")
+    flags.DEFINE_integer("segment_id", 0, "Segment of all pieces: 0, or 1 as in ELECTRA.")
   shared_flags.define_fine_tuning_flags()
   shared_flags.define_many_seeds_flags()
 
@@ -291,7 +292,7 @@ def _model_scheme(settings: run_settings.RunSettings) -> str:
 class Tagging(Run):
   """One run: a model, its files, and the folder of its results."""
 
-  informative = (*INFORMATIVE, "doc_stride")
+  informative = (*INFORMATIVE, "doc_stride", "segment_id")
   result_keys = (
     *(f"eval_{key}" for key in ("f1", "precision", "recall", "accuracy", "loss")),
     *("global_step", "loss"),
@@ -386,6 +387,7 @@ class Tagging(Run):
       self.settings.doc_stride,
       self.settings.label_scheme,
       self._shown_examples(),
+      self.settings.segment_id,
     )
     if self.settings.use_tpu and batch_size:
       padding = functools.partial(tagging.padding_features, length)
@@ -523,6 +525,7 @@ class Tagging(Run):
       "max_seq_length": self.settings.max_seq_length,
       "label_names": self.labels,
       "doc_stride": self.settings.doc_stride,
+      "segment_id": self.settings.segment_id,
     }
 
 

@@ -43,6 +43,7 @@ class TagModel(TaskModel):
     max_seq_length: int,
     label_names: Sequence[str],
     doc_stride: int | None = None,
+    segment_id: int = 0,
   ):
     """Builds the graph, with random weights.
 
@@ -53,10 +54,12 @@ class TagModel(TaskModel):
       max_seq_length: pieces in a window, [CLS] and [SEP] included.
       label_names: C names, in the order of the model's outputs.
       doc_stride: number of pieces between the starts of two windows; half a window by default.
+      segment_id: of all pieces, as in training.
     """
     super().__init__(config, vocab_file, do_lower_case, label_names)
     self._size = max_seq_length - 2
     self._stride = doc_stride or max(self._size // 2, 1)
+    self._segment_id = segment_id
     self.__call__.get_concrete_function(tf.TensorSpec([None], tf.string))
     self._list_variables()
 
@@ -108,6 +111,7 @@ class TagModel(TaskModel):
     )
     windows = graph_text.all_windows(texts.row_lengths(), size, stride, moves_back=True)
     inputs = graph_text.join(windows.cut(texts), None, None, self._cls_id, self._sep_id)
+    inputs["input_type_ids"] = inputs["input_mask"] * self._segment_id
     with self._building():
       model = self._bert(inputs, skip_padding=True)
       scope = heads.task_scope(self._config, "ner")

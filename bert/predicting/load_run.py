@@ -164,7 +164,11 @@ def _spans(run: Run):
 def _tags(run: Run):
   from bert.exporting import tag_model
 
-  settings = {"label_names": run.facts["labels"], "doc_stride": run.settings.get("doc_stride")}
+  settings = {
+    "label_names": run.facts["labels"],
+    "doc_stride": run.settings.get("doc_stride"),
+    "segment_id": run.settings.get("segment_id", 0),
+  }
   return tag_model.TagModel, settings
 
 

@@ -41,7 +41,7 @@ class Recipe:
     sources: where it comes from.
     families: of models that it is for: values of `model_type` in a configuration; None: all.
     tasks: task -> further flags. A task of run_classifier.py is its name without "-" and "_";
-      run_squad.py has `squad1` and `squad2`.
+      run_squad.py has `squad1` and `squad2`, run_ner.py `ner`, with `--label_scheme=plain` `tags`.
     of_model: further flags for a configuration.
   """
 
@@ -142,6 +142,8 @@ RECIPES: dict[str, Recipe] = {
     families=("electra",),
     tasks={
       **dict.fromkeys(("rte", "stsb"), ("--num_train_epochs=10",)),
+      "ner": ("--model_scheme=bioes", "--segment_id=1"),
+      "tags": ("--segment_id=1",),
       "squad1": ("--max_seq_length=512", "--num_train_epochs=2"),
       "squad2": (
         *("--max_seq_length=512", "--num_train_epochs=2"),
@@ -258,6 +260,8 @@ def _task_of(known: Mapping[str, flags.Flag]) -> str | None:
   """The task that a script is given: see `Recipe.tasks`."""
   if "task_name" in known:
     return (known["task_name"].value or "").lower().replace("-", "").replace("_", "")
+  if "label_scheme" in known:
+    return "tags" if known["label_scheme"].value == "plain" else "ner"
   version = known.get("version_2_with_negative")
   return None if version is None else f"squad{2 if version.value else 1}"
 

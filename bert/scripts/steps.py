@@ -300,7 +300,7 @@ class Run:
       logging.info("  Num minutes = %g", settings.train_minutes)
     else:
       logging.info("  Num steps = %d", max_steps)
-      logging.info("  Num warm-up steps = %d", settings.num_warmup_steps)
+      logging.info("  Num warm-up steps = %s", settings.num_warmup_steps)
     start = time.monotonic()
     self.estimator.train(input_fn=input_fn, max_steps=max_steps, eval_spec=eval_spec)
     logging.info("Training took %.1f s.", time.monotonic() - start)

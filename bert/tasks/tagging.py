@@ -37,7 +37,7 @@ class InputFeatures:
   Attributes:
     input_ids: `max_seq_length` ints: [CLS], pieces, [SEP], then zeros.
     input_mask: 1 for a piece, 0 for padding.
-    segment_ids: zeros.
+    segment_ids: 0, or another number for all pieces.
     label_ids: the label's number at the first piece of each word that is predicted in this window;
       `NO_LABEL` elsewhere, which has no weight in the loss.
     word_mask: 1 at the first pieces of these words, also if their labels are unknown.
@@ -78,6 +78,7 @@ def convert_examples_to_features(
   stride: int | None = None,
   label_scheme: str | None = None,
   shown: int = _LOGGED,
+  segment_id: int = 0,
 ) -> Iterator[InputFeatures]:
   """Yields the windows of all sentences; in order, the words predicted in them are all words.
 
@@ -91,6 +92,7 @@ def convert_examples_to_features(
     label_scheme: the scheme of the sentences' labels; by default `scheme`.
     shown: of how many sentences the first window is logged; those of the rest of the first five
       are debug messages.
+    segment_id: of all pieces.
 
   Raises:
     ValueError: `max_seq_length` leaves no room, or `stride` would skip pieces.
@@ -107,7 +109,7 @@ def convert_examples_to_features(
     if example.labels is not None:
       labels = convert_labels(example.labels, label_scheme or scheme, scheme)
       ids = [label_ids.get(label, NO_LABEL) for label in labels]
-    windows_of_example = _windows_of(example, ids, tokenizer, max_seq_length, stride)
+    windows_of_example = _windows_of(example, ids, tokenizer, max_seq_length, stride, segment_id)
     for number, (feature, tokens) in enumerate(windows_of_example):
       if index < _LOGGED and not number:
         level = logging.INFO if index < shown else logging.DEBUG
@@ -115,7 +117,7 @@ def convert_examples_to_features(
       yield feature
 
 
-def _windows_of(example, label_ids, tokenizer, max_seq_length, stride):
+def _windows_of(example, label_ids, tokenizer, max_seq_length, stride, segment_id):
   """A sentence's windows, and the tokens of each."""
   pieces, word_of_first_piece = [], {}
   unknown = vocabulary_kind.unknown_token(tokenizer.vocab)
@@ -136,7 +138,7 @@ def _windows_of(example, label_ids, tokenizer, max_seq_length, stride):
     feature = InputFeatures(
       input_ids=tokenizer.convert_tokens_to_ids(tokens) + padding,
       input_mask=[1] * len(tokens) + padding,
-      segment_ids=[0] * max_seq_length,
+      segment_ids=[segment_id] * len(tokens) + padding,
       label_ids=labels,
       word_mask=is_word,
     )

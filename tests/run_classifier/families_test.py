@@ -168,6 +168,20 @@ def test_features_equal_electras(golden_dir, data_dir):
   assert_features(swapped(examples[place]), other, ["0", "1"], tokenizer, "mrpc_label_ids", 48)
 
 
+def test_features_equal_alberts(golden_dir, data_dir):
+  pytest.importorskip("sentencepiece")
+  from bert.text.sentence_pieces import SentencePieceTokenizer
+
+  folder = golden_dir / "albert"
+  records = lines_of(folder / "classifier_MRPC.jsonl.gz")
+  tokenizer = SentencePieceTokenizer(folder / "tiny_spm.model")
+  examples = MrpcProcessor().get_train_examples(str(data_dir / "glue" / "MRPC"))
+  assert len(records) == 160
+  for example, record in zip(examples, records, strict=False):
+    assert example.guid == record["guid"]
+    assert_features(example, record, ["0", "1"], tokenizer, "label_id", 64)
+
+
 def test_a_swapped_example():
   example = InputExample("train-1", "a", "b", "1", source="train.tsv, line 2")
   other = swapped(example)

@@ -4,6 +4,8 @@ TensorFlow.
 Alone: python -m pytest tests/tasks/tagging_test.py (seconds)
 """
 
+import gzip
+import json
 import subprocess
 import sys
 
@@ -342,3 +344,35 @@ def test_needs_no_tensorflow():
   heavy = "{'tensorflow', 'seqeval'}"
   code = f"import sys; from bert.tasks import tagging; sys.exit(bool({heavy} & set(sys.modules)))"
   assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
+# ---------------------------------------------------------------------------------------------
+# ELECTRA.
+
+
+def test_features_equal_electras(golden_dir, data_dir):
+  """Of sentences that it does not cut: it counts words instead of pieces, and stops too early."""
+  folder = golden_dir / "electra"
+  with gzip.open(folder / "finetune_chunk_features.jsonl.gz", "rt", encoding="utf-8") as lines:
+    records = [json.loads(line) for line in lines]
+  mapping = json.loads((folder / "finetune_chunk_labels.json").read_text())
+  labels = sorted(mapping, key=mapping.__getitem__)
+  tokenizer = tokenization.FullTokenizer(str(folder / "tiny_vocab.txt"))
+  num_whole = 0
+  for index, record in enumerate(records):
+    tags = [labels[number] for number in record["labels"]]
+    example = tagging.InputExample(f"{index}", record["words"], tags)
+    features = list(
+      tagging.convert_examples_to_features([example], labels, "bioes", 48, tokenizer, segment_id=1)
+    )
+    count = sum(map(bool, record["chunk_labels_mask"]))
+    if count < len(record["words"]):
+      continue
+    num_whole += 1
+    [feature] = features
+    for name in ("input_ids", "input_mask", "segment_ids"):
+      assert getattr(feature, name) == record[name], (index, name)
+    places = [place for place, is_word in enumerate(feature.word_mask) if is_word]
+    assert places == record["chunk_labeled_positions"][:count]
+    assert [feature.label_ids[place] for place in places] == record["chunk_labels"][:count]
+  assert num_whole > 20
