@@ -61,7 +61,8 @@ def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
   length = seen.lengths.pop() if len(seen.lengths) == 1 else None
   subject.longest = max(subject.longest or 0, length or 0)
   yield from _check_lengths(path, subject, seen, length)
-  if length and {"masked_lm_ids", "next_sentence_labels"} & features:
+  is_to_pretrain = {"masked_lm_ids", "next_sentence_labels"} & features
+  if length and (is_to_pretrain or manifest.get("format") == "electra"):
     try:
       _check_pretraining(path, subject, seen, length)
     except ValueError as failure:
@@ -224,12 +225,16 @@ def _check_pretraining(path, subject: Subject, seen: _Seen, length: int) -> None
   """
   from bert.pretraining import record_checks
 
+  is_electra = subject.config is not None and subject.config.family.name == "electra"
   fmt = record_checks.RecordFormat(
     max_seq_length=length,
     max_predictions_per_seq=subject.max_predictions_per_seq or seen.predictions or 1,
     vocab_size=subject.config.vocab_size if subject.config else 1 << 31,
     config_file=subject.bert_config_file,
-    dynamic_masking="masked_lm_ids" not in seen.features,
+    dynamic_masking=is_electra or "masked_lm_ids" not in seen.features,
+    drawn_by="a model of ELECTRA" if is_electra else None,
+    has_pairs=not is_electra
+    and (subject.config is not None or "next_sentence_labels" in seen.features),
     vocabulary=tokenization.vocabulary_hash(subject.vocab) if subject.vocab else None,
     vocab_file=subject.vocab_file,
   )

@@ -13,6 +13,7 @@ from tests.kit.healthy_run import (
   Fault,
   bad,
   bytes_changed,
+  config_with,
   diagnose,
   flipped,
   spoil_nothing,
@@ -33,6 +34,13 @@ def other_order(folder):
   facts = manifest.read_text()
   write_records(folder / "records/a.tfrecord", lambda records: records.reverse())
   manifest.write_text(facts)
+
+
+def without_masks_and_labels(records):
+  for record in records:
+    for name in ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights"):
+      del record[name]
+    del record["next_sentence_labels"]
 
 
 def cut_behind_a_record(data: bytes) -> bytes:
@@ -85,6 +93,18 @@ FAULTS = {
     "warning",
     RECORDS,
   ),
+  "records of ELECTRA": Fault(
+    records_with(without_masks_and_labels, format="electra"),
+    "its records are for ELECTRA",
+    "",
+    flags=RECORDS,
+  ),
+  "masks that ELECTRA draws itself": Fault(
+    config_with(model_type="electra"),
+    "have masks already, but a model of ELECTRA draws them",
+    "",
+    flags={**RECORDS, "init_checkpoint": None},
+  ),
   "an empty file of records": Fault(
     bytes_changed("records/a.tfrecord", lambda data: b""), "all files are empty", "", flags=RECORDS
   ),
@@ -109,6 +129,14 @@ def test_records_of_a_classifier_are_good(folder):
   findings = diagnose(folder, "records", input_file="records/*.tf_record")
   assert not bad(findings), to_text(findings)
   assert "Labels: 0: 50%, 1: 50%" in to_text(findings)
+
+
+def test_records_of_electra_are_good_for_it(folder):
+  config_with(model_type="electra")(folder)
+  write_records(folder / "records/a.tfrecord", without_masks_and_labels, format="electra")
+  findings = diagnose(folder, "records", init_checkpoint=None)
+  assert not [each for each in findings if each.level == "error"], to_text(findings)
+  assert "20 records were read" in to_text(findings)
 
 
 def test_records_without_a_manifest_are_a_note(folder):

@@ -98,6 +98,20 @@ SUBJECTS = {
       "test_files_of_two_vocabularies_are_refused",
     ),
     (
+      "records of ELECTRA, which have no labels, are refused for other models",
+      "_wrong_family",
+      'if family == "electra" and fmt.has_pairs:',
+      "if not family:",
+      "test_records_whose_manifest_does_not_fit_are_refused[of ELECTRA]",
+    ),
+    (
+      "the order of sentences is not learned as next sentences",
+      "_wrong_family",
+      'if fmt.objective == "mlm_nsp" and has_order:',
+      "if not family:",
+      "test_records_whose_manifest_does_not_fit_are_refused[sentence order]",
+    ),
+    (
       "a vocabulary is UTF-8",
       "_read_lines",
       'text = data.decode("utf-8")',
@@ -120,7 +134,7 @@ SUBJECTS = {
     ),
     (
       "a vocabulary of gigabytes is not read into memory",
-      "_read_bytes",
+      "vocabulary_file.read_bytes",
       "if len(data) > _MAX_BYTES:",
       "if not path:",
       "test_vocabulary_of_absurd_size",
