@@ -298,13 +298,13 @@ def check_family(values: Mapping[str, Any], config: BertConfig) -> None:
 
   Args:
     values: flag -> value, of the script.
-    config: of the model; its `model_type`, if it has one, is the family.
+    config: of the model.
 
   Raises:
     UsageError: names the recipes for this family.
   """
   recipe = RECIPES[values.get("recipe") or DEFAULT]
-  family = getattr(config, "model_type", "bert")
+  family = config.family.name
   if not recipe.suits(family):
     stage = _stage(values)
     fitting = [name for name in names(stage) if RECIPES[name].suits(family)]

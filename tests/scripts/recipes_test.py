@@ -186,6 +186,14 @@ def test_alberts_values_of_a_task(task, expected):
   )
 
 
+def test_albert_is_known_by_its_keys():
+  """Its released configurations have no `model_type`."""
+  config = BertConfig.from_dict({"vocab_size": 9, "num_hidden_groups": 1})
+  recipes.check_family({"recipe": "albert"}, config)
+  with pytest.raises(UsageError, match=r"this one is of albert\. Recipes for it: 2018, albert\."):
+    recipes.check_family({"recipe": "electra", "num_train_epochs": 3.0}, config)
+
+
 def test_who_gives_epochs_does_not_want_alberts_steps(caplog):
   with caplog.at_level("INFO", logger="absl"):
     settings = settings_of(
