@@ -72,6 +72,16 @@ def test_records_of_the_original(name, golden_dir, corpus_of, released_vocab_fil
     assert ours == original
 
 
+@pytest.mark.parametrize(
+  ("flags", "expected"),
+  [({}, "a39c0e8a6a6a8639"), ({"do_lower_case": False, "random_seed": 5}, "464fc146c99e0bef")],
+)
+def test_the_stream_is_pinned(flags, expected, tmp_path):
+  """Without the recordings: what this program wrote when it was equal to the original."""
+  create(tmp_path / "out", format="electra", max_seq_length=32, **flags)
+  assert sha256(tmp_path / "out")[:16] == expected
+
+
 # ---------------------------------------------------------------------------------------------
 # Segments.
 
