@@ -1,4 +1,4 @@
-"""A tokenizer that is called like those of the transformers library, on top of `FullTokenizer`.
+"""A tokenizer that is called like those of the transformers library, on top of our own.
 
   tokenizer = BertTokenizer.from_pretrained("bert-base-uncased")
   inputs = tokenizer(["How nice!", "No."], padding=True, truncation=True, max_length=128,
@@ -11,14 +11,15 @@ characters, and some symbols.
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from bert.checkpoints import model_files, model_source, transformers_folder
+from bert.io import vocabulary_kind
 from bert.keras3.encoding import Encoding
-from bert.tokenization import FullTokenizer
+from bert.tokenization import load_tokenizer
 
 SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
 
@@ -31,7 +32,7 @@ class BertTokenizer:
   """Texts to ids and back.
 
   Attributes:
-    tokenizer: the `FullTokenizer` below.
+    tokenizer: the `FullTokenizer`, or `SentencePieceTokenizer` of an ALBERT, below.
     model_max_length: the default of `max_length`.
   """
 
@@ -44,14 +45,18 @@ class BertTokenizer:
     """Reads a vocabulary.
 
     Args:
-      vocab_file: file with one token per line.
+      vocab_file: file with one token per line, or a sentencepiece model.
       do_lower_case: True for uncased models.
       model_max_length: longest sequence of the model, in tokens.
     """
-    plain = FullTokenizer(vocab_file, do_lower_case)
-    special = [token for token in SPECIAL_TOKENS if token in plain.vocab]
+    vocab = load_tokenizer(vocab_file, do_lower_case).vocab
+    names = ("unk", "sep", "pad", "cls", "mask")
+    self._special = dict(zip(names, SPECIAL_TOKENS, strict=True))
+    self._special["unk"] = vocabulary_kind.unknown_token(vocab)
+    self._special["pad"] = vocabulary_kind.padding_token(vocab)
+    special = [token for token in self._special.values() if token in vocab]
     # [MASK] in a text is the mask token: a word to predict.
-    self.tokenizer = FullTokenizer(vocab_file, do_lower_case, special)
+    self.tokenizer = load_tokenizer(vocab_file, do_lower_case, special)
     self.do_lower_case = do_lower_case
     self.model_max_length = model_max_length
 
@@ -65,8 +70,8 @@ class BertTokenizer:
     """The tokenizer of a model.
 
     Args:
-      name_or_path: a folder with `vocab.txt`, a checkpoint in one, or the name of a released model
-        here or in transformers (`bert-base-uncased`), which is downloaded.
+      name_or_path: a folder with `vocab.txt` or `spiece.model`, a checkpoint in one, or the name
+        of a released model here or in transformers (`bert-base-uncased`), which is downloaded.
       do_lower_case: by default the value in the folder's `tokenizer_config.json`, or as implied by
         the name.
       cache_dir: folder of downloads.
@@ -164,7 +169,8 @@ class BertTokenizer:
 
   def convert_tokens_to_ids(self, tokens: str | Iterable[str]) -> int | list[int]:
     """Ids of tokens, or the id of a token."""
-    vocab, unknown = self.tokenizer.vocab, self.tokenizer.vocab["[UNK]"]
+    vocab = self.tokenizer.vocab
+    unknown = vocab[self._special["unk"]]
     if isinstance(tokens, str):
       return vocab.get(tokens, unknown)
     return [vocab.get(token, unknown) for token in tokens]
@@ -183,7 +189,9 @@ class BertTokenizer:
     """The text of ids; information lost in tokenization, such as case, is not restored."""
     tokens = self.convert_ids_to_tokens(np.atleast_1d(np.asarray(ids)))
     if skip_special_tokens:
-      tokens = [token for token in tokens if token not in SPECIAL_TOKENS]
+      tokens = [token for token in tokens if token not in self._special.values()]
+    if vocabulary_kind.is_of_model(self.tokenizer.vocab):
+      return _text_of_pieces(tokens, self._special.values())
     return " ".join(tokens).replace(" ##", "")
 
   def batch_decode(self, sequences, skip_special_tokens: bool = False) -> list[str]:
@@ -197,12 +205,24 @@ class BertTokenizer:
 
   def __getattr__(self, name: str):
     """`mask_token`, `pad_token`, ... are tokens; `mask_token_id`, `pad_token_id`, ... their ids."""
-    token = f"[{name.removesuffix('_id').removesuffix('_token').upper()}]"
-    if token in SPECIAL_TOKENS and name.endswith("_token"):
+    special = self.__dict__.get("_special", {})
+    token = special.get(name.removesuffix("_id").removesuffix("_token"))
+    if token and name.endswith("_token"):
       return token
-    if token in SPECIAL_TOKENS and name.endswith("_token_id"):
+    if token and name.endswith("_token_id"):
       return self.tokenizer.vocab[token]
     raise AttributeError(f"BertTokenizer has no attribute {name!r}.")
+
+
+def _text_of_pieces(pieces: Iterable[str], special: Container[str]) -> str:
+  """The text of a sentencepiece model's pieces; special tokens are words of their own.
+
+  Example:
+    >>> _text_of_pieces(["[CLS]", "▁it", "▁rain", "s", ".", "[SEP]"], ["[CLS]", "[SEP]"])
+    '[CLS] it rains. [SEP]'
+  """
+  spaced = (f"▁{piece}▁" if piece in special else piece for piece in pieces)
+  return " ".join("".join(spaced).replace("▁", " ").split())
 
 
 def _lower_case_of(folder: str) -> bool:

@@ -147,6 +147,19 @@ def test_unknown_items(tiny_model):
     tokenizer.convert_ids_to_tokens([2000])
 
 
+def test_the_names_of_albert(golden_dir, commas_model):
+  [case] = [c for c in recorded_pieces(golden_dir, "commas") if c["text"] != c["text_lower"]][:1]
+  tokenizer = tokenization.FullTokenizer.from_scratch(None, True, spm_model_file=commas_model)
+  assert tokenizer.tokenize(case["text"]) == case["pieces"]
+  prepared = preprocess_text(case["text"], lower=True)
+  assert tokenizer.tokenize(prepared) == case["pieces_lower"]
+
+
+def test_a_tokenizer_of_word_pieces_refuses_a_model(tiny_model):
+  with pytest.raises(VocabularyError, match=r"tiny_spm\.model is a sentencepiece model, not a voc"):
+    tokenization.FullTokenizer(tiny_model)
+
+
 def test_the_content_of_the_file_chooses_the_tokenizer(tmp_path, tiny_model):
   vocab_file = write_vocab(tmp_path, "[UNK]\n[CLS]\n[SEP]\nthe\n")
   assert type(tokenization.load_tokenizer(vocab_file, False)) is tokenization.FullTokenizer
