@@ -143,16 +143,26 @@ class SentencePieceTokenizer(Tokenizer):
       pieces += [chunk] if is_special else self._pieces(self.prepared(chunk))
     return pieces
 
+  def text_to_ids(self, text: str | bytes) -> list[int]:
+    """See `Tokenizer`. For a list, even of one text, the library starts a thread."""
+    if self.special_tokens:
+      return self.convert_tokens_to_ids(self.tokenize(text))
+    prepared = self.prepared(text)
+    return self._checked_ids(prepared, self.processor.encode(prepared, out_type=int))
+
   def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
     """`text_to_ids` of each text."""
     if self.special_tokens:
       return [self.convert_tokens_to_ids(self.tokenize(text)) for text in texts]
     prepared = [self.prepared(text) for text in texts]
     rows = self.processor.encode(prepared, out_type=int, num_threads=1)
-    return [
-      row if self._rare_ids.isdisjoint(row) else self.convert_tokens_to_ids(self._pieces(text))
-      for text, row in zip(prepared, rows, strict=True)
-    ]
+    return list(map(self._checked_ids, prepared, rows))
+
+  def _checked_ids(self, prepared: str, ids: list[int]) -> list[int]:
+    """`ids` as the library gives them, unless step 3 changes a piece, or one is unknown."""
+    if self._rare_ids.isdisjoint(ids):
+      return ids
+    return self.convert_tokens_to_ids(self._pieces(prepared))
 
   def tokenize_with_offsets(self, text: str | bytes) -> list[offsets.TokenSpan]:
     """The pieces of `text`, each with its place in it: for tagging, and for quoting answers.
