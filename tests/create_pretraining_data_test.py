@@ -366,6 +366,7 @@ def test_beam_that_is_not_installed(tmp_path, monkeypatch):
       {"format": "electra", "dupe_factor": "5"},
       "--dupe_factor means nothing with --format=electra",
     ),
+    ({"format": "albert", "random_seed": "-1"}, "--random_seed=-1: must be between 0 and"),
     ({"format": "electra", "max_seq_length": "4"}, "must be at least 5"),
     ({"format": "electra", "input_file": "{tmp}/blank"}, "There is no text"),
     ({"format": "electra", "vocab_file": "{tmp}/text"}, "lacks [CLS]"),

@@ -25,8 +25,9 @@ from bert.pretraining import original_stream
 from bert.pretraining.instances import TrainingInstance, Workspace, shuffle
 from bert.pretraining.piece_tables import Tables
 from bert.pretraining.record_settings import RecordSettings
+from bert.text import text_files
 
-# In place of an unknown piece that begins no word. No text holds it: it is not printable.
+# In place of an unknown piece that begins no word. No piece is spelled like this.
 _INSIDE_UNKNOWN = "\0unknown"
 
 
@@ -165,7 +166,7 @@ def create_training_instances(
     input_files,
     pieces,
     make,
-    settings.new_statistics(),
+    settings.new_statistics(total_bytes=text_files.total_bytes(input_files)),
     settings.dupe_factor,
     rng,
     text_format=settings.text_format,

@@ -69,6 +69,11 @@ def _check_ranges(settings: RecordSettings) -> None:
   for name in ("masked_lm_prob", "short_seq_prob"):
     if not 0 <= values[name] <= 1:
       raise command_line.UsageError(f"--{name}={values[name]}: must be between 0 and 1.")
+  if settings.format == "albert" and not 0 <= settings.random_seed < 1 << 32:
+    raise command_line.UsageError(
+      f"--random_seed={settings.random_seed}: must be between 0 and 4294967295 with "
+      "--format=albert, which seeds NumPy too."
+    )
 
 
 def _check_combinations(settings: RecordSettings) -> None:
