@@ -194,10 +194,10 @@ class BertModel:
         )
 
       with variable_scope(scope):
-        embedding_output = self._projected_embeddings(config, rows, dtype)  # [B, S, W]
+        self.encoder_input = self._projected_embeddings(config, rows, dtype)  # [B, S, W]
         with variable_scope("encoder"):
           self.all_encoder_layers = transformer_model(
-            input_tensor=embedding_output,
+            input_tensor=self.encoder_input,
             attention_mask=mask_of_batch(input_mask, sequence_ids),
             hidden_size=config.hidden_size,
             num_hidden_layers=config.num_hidden_layers,

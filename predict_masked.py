@@ -5,7 +5,9 @@
 
 An item is a text, or two texts with ||| between them. The answer lists the most probable word
 pieces for each [MASK]; for two texts also the probability that the second follows the first, if the
-checkpoint has the next-sentence head. With files, one item per line and one JSON object per line:
+checkpoint has the next-sentence head. With an ELECTRA, whose generator guesses, the discriminator
+says of each token how probably it was replaced. With files, one item per line and one JSON object
+per line:
 
   python predict_masked.py --init_checkpoint=uncased_L-12_H-768_A-12 \\
     --input_file=texts.txt --output_file=answers.jsonl
@@ -130,6 +132,9 @@ def to_table(result: dict) -> str:
   for number, pieces in enumerate(result["masks"], start=1):
     guesses = "  ".join(f"{piece['token']} {piece['probability']:.4f}" for piece in pieces)
     lines.append(f"  {f'[MASK] {number}':<13}  {guesses}")
+  if "tokens" in result:
+    verdicts = (f"{each['token']} {each['replaced']:.4f}" for each in result["tokens"])
+    lines.append(f"  replaced       {'  '.join(verdicts)}")
   if "next_sentence" in result:
     lines.append(f"  next sentence  {result['next_sentence']:.4f}")
   return "\n".join(lines)

@@ -1,9 +1,25 @@
 """Which variables of a model were loaded from a checkpoint. Nothing here needs TensorFlow."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from bert.io.wording import counted
+
+# The scope of an encoder's variables: of BERT and ALBERT, and of ELECTRA.
+ENCODER_SCOPES = ("bert/", "electra/")
+
+
+def encoder_scope(names: Iterable[str]) -> str:
+  """The scope of the encoder among a model's variables.
+
+  Example:
+    >>> encoder_scope(["electra/embeddings/word_embeddings", "task_specific/mrpc/dense/bias"])
+    'electra/'
+  """
+  names = list(names)
+  found = (scope for scope in ENCODER_SCOPES if any(name.startswith(scope) for name in names))
+  return next(found, ENCODER_SCOPES[0])
 
 
 class Mismatch(NamedTuple):
@@ -36,7 +52,7 @@ class LoadReport:
   missing: list[str]
   unexpected: list[str]
   mismatched: list[Mismatch]
-  required_scope: str = "bert/"
+  required_scope: str = ENCODER_SCOPES[0]
   drawn_anew: list[str] = dataclasses.field(default_factory=list)
 
   def summary(self) -> str:

@@ -11,7 +11,13 @@ import tensorflow as tf
 from absl import logging
 
 from bert.checkpoints.bundle_files import CheckpointError
-from bert.checkpoints.load_report import LoadReport, Mismatch, abbreviate, is_training_state
+from bert.checkpoints.load_report import (
+  LoadReport,
+  Mismatch,
+  abbreviate,
+  encoder_scope,
+  is_training_state,
+)
 from bert.checkpoints.reading import check_named, open_checkpoint
 from bert.io.wording import counted
 
@@ -54,7 +60,7 @@ def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
 def init_from_checkpoint(
   prefix: str,
   variables: Mapping[str, tf.Variable],
-  required_scope: str = "bert/",
+  required_scope: str | None = None,
   drawn_anew: tuple[str, ...] = (),
 ) -> LoadReport:
   """Assigns values by name to the variables that the checkpoint has; the others keep theirs.
@@ -66,7 +72,8 @@ def init_from_checkpoint(
   Args:
     prefix: the checkpoint's prefix, see `finding.find_checkpoint`.
     variables: name in the checkpoint -> variable.
-    required_scope: name prefix of variables whose shape must match if the checkpoint has them.
+    required_scope: name prefix of variables whose shape must match if the checkpoint has them; by
+      default that of the model's encoder.
     drawn_anew: name prefixes of variables that keep their values, whatever the checkpoint has.
 
   Returns:
@@ -79,6 +86,8 @@ def init_from_checkpoint(
   checkpoint = open_checkpoint(prefix)
   contents = checkpoint.contents
   check_named(prefix, contents)
+  if required_scope is None:
+    required_scope = encoder_scope(variables)
   weights = {name: v for name, v in variables.items() if not is_training_state(name)}
   wanted = {name: v for name, v in weights.items() if not name.startswith(drawn_anew)}
   common = [name for name in wanted if name in contents]

@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from bert.checkpoints import bundle_files, keras_file, transformers_folder
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError, is_saved_model
+from bert.checkpoints.load_report import ENCODER_SCOPES
 from bert.checkpoints.safetensors_file import SafetensorsError
 
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -217,7 +218,7 @@ class Bundle:
       ) from None
     attributes = [attribute for node in graph.nodes for attribute in node.attributes]
     keys = {a.full_name: a.checkpoint_key for a in attributes if a.name == "VARIABLE_VALUE"}
-    return keys if any(name.startswith("bert/") for name in keys) else {}
+    return keys if any(name.startswith(ENCODER_SCOPES) for name in keys) else {}
 
 
 def _check_data_size(prefix, contents, shards):

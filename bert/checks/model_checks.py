@@ -16,9 +16,8 @@ from bert.checkpoints import model_files
 from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
 from bert.io import vocabulary_kind
 from bert.io.wording import counted
-from bert.model.configuration import BertConfig
-
-_HARMLESS_KEYS = ("directionality", "pooler_")  # beginnings of keys that released configs have
+from bert.model.configuration import HARMLESS_KEYS, BertConfig
+from bert.model.variable_shapes import encoder_shapes
 
 # Bytes of a checkpoint that are read at a time.
 _BATCH_BYTES = 1 << 27
@@ -60,12 +59,14 @@ def check_config(subject: Subject) -> Iterator[Finding]:
 
 
 def _unknown_keys(config: BertConfig, path: str) -> Iterator[Finding]:
-  known = list(vars(BertConfig(vocab_size=None)))
+  known = [*vars(BertConfig(vocab_size=None)), *config.family.keys, "model_type"]
   for key in sorted(set(vars(config)) - set(known)):
-    if key.startswith(_HARMLESS_KEYS):
+    if key in HARMLESS_KEYS:
       continue
     nearest = difflib.get_close_matches(key, known, n=1)
-    question = f" Did you mean {nearest[0]} (now {getattr(config, nearest[0])})?" if nearest else ""
+    question = (
+      f" Did you mean {nearest[0]} (now {getattr(config, nearest[0], None)})?" if nearest else ""
+    )
     yield warning(f"The key {key!r} has no effect.{question}", path, "Correct or remove it.")
 
 
@@ -204,7 +205,7 @@ def check_checkpoint(subject: Subject) -> Iterator[Finding]:
   yield ok(f"{len(contents)} tensors{trained}; its files are complete.", prefix)
   if subject.config:
     found = {name: tuple(shape) for name, (shape, _) in contents.items()}
-    yield from _compare_shapes(expected_shapes(subject.config), found, prefix)
+    yield from _compare_shapes(encoder_shapes(subject.config), found, prefix)
   yield from _of_same_vocabulary(reading.read_state(prefix), subject)
   yield from _of_same_case(subject)
 
@@ -230,8 +231,9 @@ def _compare_shapes(expected, found, prefix: str) -> Iterator[Finding]:
   elif missing:
     what = f"{len(missing)} of {len(expected)} variables of the encoder are missing: {names}."
     yield warning(what, prefix, "They would start from random values. " + remedy)
-  layers = {name.split("/")[2] for name in found if name.startswith("bert/encoder/layer_")}
-  unused = layers - {name.split("/")[2] for name in expected if "/layer_" in name}
+  scope = load_report.encoder_scope(expected) + "encoder/layer_"
+  layers = {name.split("/")[2] for name in found if name.startswith(scope)}
+  unused = layers - {name.split("/")[2] for name in expected if name.startswith(scope)}
   if unused and not wrong:
     yield error(
       f"It has {counted(len(unused), 'layer')} more than the configuration.", prefix, remedy
@@ -340,62 +342,3 @@ def check_resumed(subject: Subject) -> Iterator[Finding]:
     newest,
     "To start from --init_checkpoint, choose another --output_dir.",
   )
-
-
-# ---------------------------------------------------------------------------------------------
-# The variables of a model.
-
-
-# Of the heads that the scripts put on an encoder.
-HEAD_NAMES = (
-  *("output_weights", "output_bias"),
-  *("cls/squad/output_weights", "cls/squad/output_bias"),
-  *("cls/seq_relationship/output_weights", "cls/seq_relationship/output_bias"),
-  *("cls/predictions/transform/dense/kernel", "cls/predictions/transform/dense/bias"),
-  *("cls/predictions/transform/LayerNorm/gamma", "cls/predictions/transform/LayerNorm/beta"),
-  "cls/predictions/output_bias",
-)
-
-
-def expected_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
-  """Name -> shape of every variable of the encoder, as `modeling.BertModel` makes them.
-
-  Example:
-    >>> config = BertConfig.from_name("uncased_L-2_H-128_A-2")
-    >>> shapes = expected_shapes(config)
-    >>> shapes["bert/encoder/layer_1/intermediate/dense/kernel"]
-    (128, 512)
-    >>> sum(int(np.prod(shape)) for shape in shapes.values()) == config.count_parameters()
-    True
-  """
-  width, inner = config.hidden_size, config.intermediate_size
-  embeddings = "bert/embeddings"
-  shapes = {
-    f"{embeddings}/word_embeddings": (config.vocab_size, width),
-    f"{embeddings}/token_type_embeddings": (config.type_vocab_size, width),
-    f"{embeddings}/position_embeddings": (config.max_position_embeddings, width),
-    **_layer_norm(embeddings, width),
-    **_dense("bert/pooler", width, width),
-  }
-  for layer in range(config.num_hidden_layers):
-    scope = f"bert/encoder/layer_{layer}"
-    for name in ("query", "key", "value"):
-      shapes |= _product(f"{scope}/attention/self/{name}", width, width)
-    shapes |= _dense(f"{scope}/attention/output", width, width)
-    shapes |= _layer_norm(f"{scope}/attention/output", width)
-    shapes |= _dense(f"{scope}/intermediate", width, inner)
-    shapes |= _dense(f"{scope}/output", inner, width)
-    shapes |= _layer_norm(f"{scope}/output", width)
-  return shapes
-
-
-def _dense(scope, inputs, outputs):
-  return _product(f"{scope}/dense", inputs, outputs)
-
-
-def _product(scope, inputs, outputs):
-  return {f"{scope}/kernel": (inputs, outputs), f"{scope}/bias": (outputs,)}
-
-
-def _layer_norm(scope, width):
-  return {f"{scope}/LayerNorm/{name}": (width,) for name in ("beta", "gamma")}

@@ -22,17 +22,10 @@ from absl import logging
 from bert.checkpoints import finding, reading
 from bert.exporting import saved_models
 from bert.model import heads, kernels, variables
+from bert.model.variable_shapes import has_word_head
 from bert.modeling import BertConfig, BertModel, get_shape_list
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
-
-_MLM_VARIABLES = (
-  "cls/predictions/transform/dense/kernel",
-  "cls/predictions/transform/dense/bias",
-  "cls/predictions/transform/LayerNorm/beta",
-  "cls/predictions/transform/LayerNorm/gamma",
-  "cls/predictions/output_bias",
-)
 
 
 def int32_inputs(*names: str) -> dict[str, tf.TensorSpec]:
@@ -240,7 +233,7 @@ def export_encoder(
     OSError: `export_dir` cannot be written, or holds something other than a SavedModel.
   """
   prefix = finding.find_checkpoint(init_checkpoint)
-  has_mlm = set(_MLM_VARIABLES) <= set(reading.names_and_shapes(prefix))
+  has_mlm = has_word_head(config, reading.names_and_shapes(prefix))
   store = variables.VariableStore()
   encoder = Encoder(config, vocab_file, do_lower_case, has_mlm, store)
   saved_models.load_all(prefix, store.variables.values())

@@ -60,7 +60,7 @@ _SIZES = (
 _SIZES_OF_FAMILIES = ("embedding_size", "num_hidden_groups", "inner_group_num")
 
 # Extra keys of released configs that nothing reads; not worth a warning.
-_HARMLESS_KEYS = {
+HARMLESS_KEYS = {
   *("down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks"),  # ALBERT's
   "directionality",
   "pooler_fc_size",
@@ -137,7 +137,7 @@ class BertConfig:
         raise ValueError(f"{key!r} cannot be a key: BertConfig has a method of that name.")
     family = families.family_of(json_object)
     vars(config).update(family.keys)
-    unknown = sorted(set(json_object) - set(vars(config)) - _HARMLESS_KEYS - {"model_type"})
+    unknown = sorted(set(json_object) - set(vars(config)) - HARMLESS_KEYS - {"model_type"})
     if unknown:
       logging.warning(
         "BertConfig: unknown keys %s have no effect; known keys are %s.",
@@ -153,6 +153,8 @@ class BertConfig:
   @classmethod
   def from_json_file(cls, json_file: str) -> "BertConfig":
     """A config from a `bert_config.json`, the `config.json` of transformers, or a `.keras` file.
+
+    Or from the index of an ELECTRA checkpoint, `model.ckpt.index`, whose shapes give the sizes.
 
     Raises:
       ValueError: the file is not a JSON object, or its values do not make a model.
@@ -315,10 +317,13 @@ def _albert(layers, width, heads, dropout_prob, version) -> dict:
 
 
 def _read_object(path: str) -> dict:
-  """The JSON object in a configuration, or the one that a `.keras` file stands for."""
+  """The JSON object in a configuration, or the one that a `.keras` file or an index stands for."""
   if str(path).endswith(".keras"):
     keras_file = importlib.import_module("bert.checkpoints.keras_file")  # by name: few need it
     return keras_file.read_config(path)
+  if str(path).endswith(".index"):
+    electra_sizes = importlib.import_module("bert.checkpoints.electra_sizes")  # the same
+    return electra_sizes.read_config(path)
   content = filesystem.read_bytes(path)
   try:
     json_object = json.loads(content.decode("utf-8-sig"))

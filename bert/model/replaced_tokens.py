@@ -69,6 +69,11 @@ def uniform_noise(seeds: tf.Tensor, shape) -> tf.Tensor:
   return tf.random.stateless_uniform(shape, tf.reduce_sum(seeds, axis=0))
 
 
+def put(input_ids: tf.Tensor, positions: tf.Tensor, words: tf.Tensor) -> tf.Tensor:
+  """int32 `[B, S]`: sequences with words `[B, P]` at positions `[B, P]`; nothing is put at 0."""
+  return _put(input_ids, positions, words)[0]
+
+
 def replace(
   input_ids: tf.Tensor, positions: tf.Tensor, original_ids: tf.Tensor, words: tf.Tensor
 ) -> Replaced:

@@ -21,13 +21,14 @@ from bert.predicting import sentence_vectors
 from bert.predicting.load_model import load_graph, load_model
 
 
-def attention_maps(bert_config, model, input_mask):
+def attention_maps(bert_config, model, input_mask, scope: str | None = None):
   """The attention probabilities of a model that is built for inference.
 
   Args:
     bert_config: its `BertConfig`.
     model: a `modeling.BertModel`; call this under its variable store.
     input_mask: int `[B, S]`, 1 for a word piece.
+    scope: that of the model, as in `modeling.BertModel`.
 
   Returns:
     float32 `[B, L, N, S, S]`: from each piece to each other; the last axis sums to 1.
@@ -35,11 +36,12 @@ def attention_maps(bert_config, model, input_mask):
   import tensorflow as tf
 
   hidden = (1.0 - tf.cast(input_mask, tf.float32))[:, tf.newaxis, tf.newaxis, :] * -10000.0
-  inputs = [model.get_embedding_output(), *model.get_all_encoder_layers()[:-1]]
+  inputs = [model.encoder_input, *model.get_all_encoder_layers()[:-1]]
   maps = []
-  for layer, states in enumerate(inputs):
-    scope = f"bert/encoder/layer_{layer}/attention/self"
-    query, key = (_heads(bert_config, states, f"{scope}/{name}") for name in ("query", "key"))
+  family = bert_config.family
+  for layer_scope, states in zip(family.layer_scopes(bert_config), inputs, strict=True):
+    place = f"{scope or family.scope}/encoder/{layer_scope}/{family.layer.attention}"
+    query, key = (_heads(bert_config, states, f"{place}/{name}") for name in ("query", "key"))
     scores = tf.matmul(query, key, transpose_b=True)  # [B, N, S, S]
     size_per_head = bert_config.hidden_size // bert_config.num_attention_heads
     maps.append(tf.nn.softmax(scores / math.sqrt(size_per_head) + hidden))

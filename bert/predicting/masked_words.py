@@ -42,6 +42,9 @@ def from_checkpoint(
 ) -> Predictor:
   """Guesses masked words with a pre-trained checkpoint.
 
+  Of ELECTRA the generator guesses; and the discriminator, if the checkpoint has it, says of each
+  token how probably it was replaced, with the first guess at each mask.
+
   Args:
     init_checkpoint: see `load_model.load_model`.
     top_k: number of pieces for each mask.
@@ -58,7 +61,8 @@ def from_checkpoint(
   Returns:
     A predictor. Its items are texts or pairs of texts, its results `{"text", "masks"}`: for each
     mask a list of `{"token", "probability"}`, the most probable first. Pairs also have `text_b`,
-    and `next_sentence`, the probability that it follows, if the checkpoint has that head.
+    and `next_sentence`, the probability that it follows, if the checkpoint has that head. With a
+    discriminator, results have `tokens`, a list of `{"token", "replaced"}`.
 
   Raises:
     CheckpointError: the checkpoint lacks the masked language model.
@@ -69,22 +73,39 @@ def from_checkpoint(
   config, tokenizer, prefix = load_model.load_model(
     init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length, SPECIAL_TOKENS
   )
-  names = reading.names_and_shapes(prefix)
-  if not any(name.startswith("cls/predictions/") for name in names):
+  heads = _heads_of(config, reading.names_and_shapes(prefix))
+  if not heads.words:
     raise bundle_files.CheckpointError(
-      f"{prefix} has no head for masked words (no variable cls/predictions/...): it is a "
+      f"{prefix} has no head for masked words (no variable {config.family.masked_lm}/...): it is a "
       "fine-tuned model, or one of sentence embeddings. Checkpoints of pre-training have it, "
       "and so do the released models."
     )
-  has_next_sentence = "cls/seq_relationship/output_weights" in names
   function = load_model.load_graph(
-    _graph(config, min(top_k, config.vocab_size), has_next_sentence, dtype),
+    _graph(config, min(top_k, config.vocab_size), heads, dtype),
     _INPUTS,
     prefix,
-    () if has_next_sentence else _WITHOUT_NEXT_SENTENCE,
+    () if heads.next_sentence else _WITHOUT_NEXT_SENTENCE,
   )
   batch_size = 1 if batch_invariant else batch_size
-  return _predictor(function, tokenizer, max_seq_length, has_next_sentence, batch_size, chunk_size)
+  return _predictor(function, tokenizer, max_seq_length, heads, batch_size, chunk_size)
+
+
+class _Heads(NamedTuple):
+  """What a checkpoint can say: of masked words, of pairs, of replaced tokens."""
+
+  words: bool
+  next_sentence: bool = False
+  generator: bool = False  # whether it, and not the encoder, has the head for masked words
+  replaced: bool = False
+
+
+def _heads_of(config, names) -> _Heads:
+  return _Heads(
+    f"{config.family.masked_lm}/output_bias" in names,
+    "cls/seq_relationship/output_weights" in names,
+    any(name.startswith("generator/") for name in names),
+    "discriminator_predictions/dense_1/kernel" in names,
+  )
 
 
 def from_saved_model(
@@ -147,25 +168,37 @@ def from_saved_model(
   specs = [tf.TensorSpec([None, None], tf.int32, name) for name in _INPUTS]
   function = load_model.LoadedFunction(run.get_concrete_function(*specs), _INPUTS, owner=encoder)
   batch_size = 1 if batch_invariant else batch_size
-  return _predictor(function, tokenizer, max_seq_length, False, batch_size, chunk_size)
+  heads = _Heads(words=True)
+  return _predictor(function, tokenizer, max_seq_length, heads, batch_size, chunk_size)
 
 
-def _graph(config, top_k, has_next_sentence, dtype="float32"):
+def _graph(config, top_k, its_heads: _Heads, dtype="float32"):
   """A graph function for `load_model.load_graph`."""
+  guesser, scopes = config, {}
+  if its_heads.generator:
+    guesser = config.generator_config()
+    scopes = {"scope": "generator", "embedding_scope": config.family.scope}
 
   def build(features):
     import tensorflow as tf
 
-    from bert.model import heads
+    from bert.model import heads, replaced_tokens
     from bert.modeling import BertModel
 
-    inputs = (features[name] for name in sentence_vectors.INPUTS)
-    model = BertModel(config, False, *inputs, dtype=tf.as_dtype(dtype), skip_padding=True)
+    options = {"dtype": tf.as_dtype(dtype), "skip_padding": True}
+    ids, *others = (features[name] for name in sentence_vectors.INPUTS)
+    model = BertModel(guesser, False, ids, *others, **options, **scopes)
     positions = features["masked_lm_positions"]  # [B, P]
     vectors = heads.gather_indexes(model.get_sequence_output(), positions)  # [B*P, W]
-    logits = heads.masked_lm_logits(config, vectors, model.get_embedding_table())  # [B*P, V]
+    logits = heads.masked_lm_logits(guesser, vectors, model.get_embedding_table())  # [B*P, V]
     outputs = _likeliest(tf.reshape(logits, [*tf.unstack(tf.shape(positions)), -1]), top_k)
-    if has_next_sentence:
+    if its_heads.replaced:
+      # At 0, which padded positions name, nothing is put.
+      filled = replaced_tokens.put(ids, positions, outputs["ids"][:, :, 0])
+      discriminator = BertModel(config, False, filled, *others, **options)
+      scores = replaced_tokens.discriminator_logits(config, discriminator.get_sequence_output())
+      outputs |= {"filled": filled, "replaced": tf.sigmoid(scores)}  # [B, S] each
+    if its_heads.next_sentence:
       nobody_knows = tf.zeros_like(positions[:, 0])
       pooled = model.get_pooled_output()
       _, _, log_probs = heads.get_next_sentence_output(config, pooled, nobody_knows)
@@ -196,12 +229,12 @@ class Question(NamedTuple):
   source: str | None = None
 
 
-def _predictor(function, tokenizer, max_seq_length, has_next_sentence, batch_size, chunk_size):
+def _predictor(function, tokenizer, max_seq_length, heads: _Heads, batch_size, chunk_size):
   def featurize(item):
     question = item if isinstance(item, Question) else Question(*sentence_vectors.text_pair(item))
     features = sentence_vectors.text_features(tokenizer, question[:2], max_seq_length)
     places = [i for i, token in enumerate(features["tokens"]) if token == MASK]
-    _check_question(question, len(places), has_next_sentence, max_seq_length)
+    _check_question(question, len(places), heads, max_seq_length)
     # A text without a mask has one position as padding; its output is not used.
     return {
       **features,
@@ -219,7 +252,9 @@ def _predictor(function, tokenizer, max_seq_length, has_next_sentence, batch_siz
       _pieces(tokenizer, outputs["ids"][i], outputs["probabilities"][i])
       for i in range(len(features["places"]))
     ]
-    if has_next_sentence and question.text_b is not None:
+    if heads.replaced:
+      result["tokens"] = _verdicts(tokenizer, features, outputs)
+    if heads.next_sentence and question.text_b is not None:
       result["next_sentence"] = float(outputs["next_sentence"])
     return result
 
@@ -227,15 +262,28 @@ def _predictor(function, tokenizer, max_seq_length, has_next_sentence, batch_siz
 
 
 def _pieces(tokenizer, ids, probabilities) -> list[dict]:
-  # A model may have more ids than its vocabulary has lines: tables are padded to a round size.
-  tokens = [tokenizer.inv_vocab.get(i, f"[id {i}]") for i in ids.tolist()]
   return [
     {"token": token, "probability": probability}
-    for token, probability in zip(tokens, probabilities.tolist(), strict=True)
+    for token, probability in zip(_tokens(tokenizer, ids), probabilities.tolist(), strict=True)
   ]
 
 
-def _check_question(question: Question, num_places: int, has_next_sentence, max_seq_length) -> None:
+def _tokens(tokenizer, ids) -> list[str]:
+  # A model may have more ids than its vocabulary has lines: tables are padded to a round size.
+  return [tokenizer.inv_vocab.get(i, f"[id {i}]") for i in ids.tolist()]
+
+
+def _verdicts(tokenizer, features, outputs) -> list[dict]:
+  """For each token but [CLS] and [SEP], with guesses at masks, how probably it was replaced."""
+  tokens = _tokens(tokenizer, outputs["filled"])[: len(features["tokens"])]
+  return [
+    {"token": token, "replaced": float(probability)}
+    for token, probability in zip(tokens, outputs["replaced"], strict=False)
+    if token not in ("[CLS]", "[SEP]")
+  ]
+
+
+def _check_question(question: Question, num_places: int, heads: _Heads, max_seq_length) -> None:
   """Raises a ValueError if the model cannot answer the question."""
   texts = " ||| ".join(filter(None, question[:2]))
   where = f"{question.source}: " if question.source else ""
@@ -248,9 +296,11 @@ def _check_question(question: Question, num_places: int, has_next_sentence, max_
   # What other programs and typists write.
   like_mask = re.search(r"\[ ?mask ?\]|<mask>|\{mask\}|_{3,}", texts, re.IGNORECASE)
   hint = f" Write [MASK], in capitals, for {like_mask[0]}." if like_mask else ""
+  if heads.replaced:
+    return
   if not asked and question.text_b is None:
     raise ValueError(f"{where}no [MASK] in {texts!r:.60}.{hint}")
-  if not asked and not has_next_sentence:
+  if not asked and not heads.next_sentence:
     raise ValueError(
       f"{where}no [MASK] in {texts!r:.60}.{hint} The checkpoint has no next-sentence head "
       "(no variable cls/seq_relationship/...) to say whether the second text follows the first."

@@ -25,9 +25,10 @@ def prefixes(config: BertConfig, count: int) -> tuple[str, ...]:
     >>> prefixes(BertConfig(vocab_size=10, num_hidden_layers=3), 2)
     ('bert/pooler/', 'bert/encoder/layer_1/', 'bert/encoder/layer_2/')
   """
-  top = config.num_hidden_layers
-  layers = [f"bert/encoder/layer_{layer}/" for layer in range(top - count, top)]
-  return ("bert/pooler/", *layers) if count else ()
+  family, top = config.family, config.num_hidden_layers
+  layers = [f"{family.scope}/encoder/layer_{layer}/" for layer in range(top - count, top)]
+  pooler = [f"{family.scope}/pooler/"] if family.has_pooler else []
+  return (*pooler, *layers) if count else ()
 
 
 def check(values: Mapping[str, Any], config: BertConfig) -> None:
@@ -47,6 +48,11 @@ def check(values: Mapping[str, Any], config: BertConfig) -> None:
     )
   if not count:
     return
+  if config.family.shares_layers:
+    raise command_line.UsageError(
+      f"--reinit_layers={count}: all layers of {config.family.title} share their weights, so none "
+      "can be drawn anew alone. Leave it out."
+    )
   _explain(values)
   for what in values["freeze"]:
     pattern = variable_groups.frozen_pattern(what)

@@ -27,6 +27,7 @@ from bert import tokenization
 from bert.checkpoints import model_files, model_source
 from bert.io import filesystem
 from bert.io.tables import DataError, folder_listing
+from bert.model import variable_shapes
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, recipes, reinit_layers, seeds
 from bert.text import sentence_pieces
@@ -554,9 +555,14 @@ def _check_frozen(settings: RunSettings, config: BertConfig) -> None:
   """Refuses a `--freeze` that selects no variable, before data are read."""
   if not settings.get("freeze"):
     return
-  from bert.checks import model_checks
-
-  names = [*model_checks.expected_shapes(config), *model_checks.HEAD_NAMES]
+  # Of the heads that the scripts put on an encoder.
+  heads = [
+    *("output_weights", "output_bias", "cls/squad/output_weights", "cls/squad/output_bias"),
+    *("cls/seq_relationship/output_weights", "cls/seq_relationship/output_bias"),
+    *("task_specific/task/dense/kernel", "task_specific/task/dense/bias"),
+    *variable_shapes.word_head_names(config),
+  ]
+  names = [*variable_shapes.encoder_shapes(config), *heads]
   variable_groups.check_frozen(settings.freeze, names)
 
 

@@ -11,13 +11,10 @@ import pytest
 from bert import tokenization
 from bert.checkpoints import saving
 from bert.checks.findings import to_text
-from bert.model.configuration import BertConfig
 from tests.kit import healthy_run as run
 from tests.kit.healthy_run import (
-  CONFIG,
   DATA_FILE,
   LETTERS,
-  SHAPES,
   VOCAB,
   Fault,
   bad,
@@ -176,16 +173,3 @@ def test_a_run_that_would_go_on_is_told(folder):
   findings = diagnose(folder)
   assert not bad(findings), to_text(findings)
   assert "would resume this checkpoint" in to_text(findings)
-
-
-def test_expected_shapes_are_those_of_the_model():
-  import tensorflow as tf
-
-  from bert.model.variables import VariableStore, use_store
-  from bert.modeling import BertModel
-
-  store = VariableStore()
-  with use_store(store):
-    BertModel(BertConfig(**CONFIG), False, tf.ones([1, 4], tf.int32))
-  made = {name: tuple(v.shape) for name, v in store.trainable_variables.items()}
-  assert made == SHAPES

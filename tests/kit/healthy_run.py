@@ -16,9 +16,9 @@ import numpy as np
 from bert import doctor, tokenization
 from bert.checkpoints import saving
 from bert.checks import findings as examination
-from bert.checks import model_checks
 from bert.checks.findings import Subject, to_text
 from bert.io import record_files
+from bert.model import variable_shapes
 from bert.model.configuration import BertConfig
 from bert.pretraining import record_output
 from bert.training import hardware
@@ -35,7 +35,7 @@ CONFIG = {
   "max_position_embeddings": 64,
   "type_vocab_size": 2,
 }
-SHAPES = model_checks.expected_shapes(BertConfig(**CONFIG))
+SHAPES = variable_shapes.encoder_shapes(BertConfig(**CONFIG))
 DATA_FILE = "model/model.ckpt-0.data-00000-of-00001"
 WORDS = ["ada", "bob", "cat", "dog", "elk", "fig", "gnu", "hen"]
 TEXTS = [f"{a} {b} {a}{b}." for a in WORDS for b in WORDS]  # 64 of 9 to 11 pieces

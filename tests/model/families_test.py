@@ -5,14 +5,17 @@ Alone: python -m pytest tests/model/families_test.py
 
 import gzip
 import json
+import math
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert.model import families
+from bert.model.variable_shapes import encoder_shapes
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
+from bert.predicting import attention
 from tests.kit.families import electra_config, load_variables, shapes_of
 
 # Row 2 of batch 2 hides every position from every other: 1e-3 of each score is lost in float32.
@@ -86,6 +89,23 @@ def test_electra_encoders_equal_the_original(golden_dir, batch):
     for model, outputs in forward().items():
       for name in ("embedding_output", "all_encoder_layers", "pooled_output"):
         assert_close(outputs[name], golden[f"{batch}_{model}_{name}"], f"{model} {name}")
+
+
+@pytest.mark.parametrize("which", ["generator", "discriminator"])
+def test_electra_attention_maps_equal_the_original(golden_dir, which):
+  golden = np.load(golden_dir / "electra" / "forward.npz")
+  config, scopes, ids = electra_config(golden_dir), {}, golden["b3_fake_input_ids"]
+  if which == "generator":
+    config, ids = config.generator_config(), golden["b3_masked_input_ids"]
+    scopes = {"scope": "generator", "embedding_scope": "electra"}
+  mask, segments = golden["b3_in_input_mask"], golden["b3_in_segment_ids"]
+  with use_store(VariableStore()) as store:
+    BertModel(config, False, ids, mask, segments, **scopes)
+    load_variables(store, golden_dir / "electra" / "model.ckpt")
+    model = BertModel(config, False, ids, mask, segments, **scopes)
+    maps = attention.attention_maps(config, model, mask, scopes.get("scope"))
+  expected = np.moveaxis(golden[f"b3_{which}_attn_maps"], 0, 1)  # [B, L, N, S, S]
+  assert_close(maps, expected, which)
 
 
 @pytest.mark.parametrize("size", ["small", "base", "large"])
@@ -168,6 +188,16 @@ def test_shared_layers_get_the_sum_of_their_gradients():
       bias.assign(tf.one_hot(0, 24) * sign * step)
       sides.append(float(loss()))
     np.testing.assert_allclose(gradient, (sides[0] - sides[1]) / (2 * step), rtol=2e-2)
+
+
+@pytest.mark.parametrize(
+  "keys", [{}, *KEYS.values(), {"num_hidden_groups": 1, "inner_group_num": 2}]
+)
+def test_shapes_that_are_known_beforehand_are_those_of_the_model(keys):
+  config = BertConfig.from_dict({**TINY, **keys})
+  expected = {name: list(shape) for name, shape in encoder_shapes(config).items()}
+  assert shapes_of(config) == expected
+  assert sum(map(math.prod, expected.values())) == config.count_parameters()
 
 
 def test_parameters_of_the_published_sizes():

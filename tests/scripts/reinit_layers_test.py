@@ -10,7 +10,7 @@ import doctest
 import pytest
 
 from bert import run_classifier
-from bert.checks import model_checks
+from bert.model import variable_shapes
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, reinit_layers, run_settings
 from bert.scripts.command_line import UsageError
@@ -31,7 +31,7 @@ def test_worked_examples():
 
 @pytest.mark.parametrize(("count", "layers"), [(0, 0), (1, 1), (3, 3), (12, 12)])
 def test_names_of_whole_layers_from_the_top(count, layers):
-  names = model_checks.expected_shapes(CONFIG)
+  names = variable_shapes.encoder_shapes(CONFIG)
   drawn = [name for name in names if name.startswith(reinit_layers.prefixes(CONFIG, count))]
   of_layer = [name for name in names if "/layer_11/" in name]
   assert len(drawn) == layers * len(of_layer) + 2 * bool(count), "and kernel and bias of the pooler"
