@@ -45,7 +45,7 @@ from bert.text.characters import (
 from bert.text.tokenizer import Tokenizer
 from bert.text.vocabulary_file import (
   UnknownItemError,
-  VocabularyError,  # noqa: F401 (what `load_vocab` raises)
+  VocabularyError,
   VocabularyWarning,  # noqa: F401 (what `load_vocab` warns with)
 )
 from bert.text.word_table import MAX_WORDS, WordTable
@@ -276,12 +276,34 @@ class FullTokenizer(Tokenizer):
     Raises:
       VocabularyError: the file cannot be used, or lacks one of `special_tokens`.
     """
-    super().__init__(vocab_file, load_vocab(vocab_file), special_tokens)
+    vocab = load_vocab(vocab_file)
+    if vocabulary_kind.is_of_model(vocab):
+      raise VocabularyError(
+        f"{vocab_file} is a sentencepiece model, not a vocabulary of word pieces: load_tokenizer "
+        "reads both, and scripts take it as --spm_model_file."
+      )
+    super().__init__(vocab_file, vocab, special_tokens)
     self.basic_tokenizer = BasicTokenizer(
       do_lower_case, strip_accents=strip_accents, drop_unassigned=drop_unassigned
     )
     self.wordpiece_tokenizer = WordpieceTokenizer(vocab=self.vocab)
     self._tables: dict[str, tuple] = {}  # kind -> settings, vocabulary, table of words
+
+  @classmethod
+  def from_scratch(
+    cls,
+    vocab_file: str | os.PathLike | None,
+    do_lower_case: bool,
+    spm_model_file: str | os.PathLike | None,
+  ) -> Tokenizer:
+    """ALBERT's tokenizer: of `spm_model_file`, which takes texts as they are, or of `vocab_file`.
+
+    ALBERT's callers prepare texts themselves (`sentence_pieces.preprocess_text`); `load_tokenizer`
+    gives a tokenizer that does.
+    """
+    if not spm_model_file:
+      return cls(vocab_file, do_lower_case)
+    return sentence_pieces.SentencePieceTokenizer(spm_model_file, do_lower_case, preprocess=False)
 
   def tokenize(self, text: str | bytes) -> list[str]:
     """The tokens of `text`, without `[CLS]` and `[SEP]`."""
