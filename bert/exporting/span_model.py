@@ -18,8 +18,11 @@ probabilities are those of predictions_detailed.jsonl, but for these cases:
 * Within one answer, a word whose normalisation has lost a letter (an accent typed on its own) and
   one that has gained a letter (Hangul) balance each other in run_squad's count of letters.
 * A word of more than 200 characters that merely touches an answer: `(` before it, say.
+* With a sentencepiece model, run_squad leaves questions out whose paragraph cannot be aligned with
+  its pieces; and a character that becomes several, such as `ﬁ`, may be missing at an answer's ends.
 * If no span is valid, or a paragraph has no word, run_squad answers "empty" or stops, unless
-  questions may have no answer; here the answer is "" with probability 0.
+  questions may have no answer; here the answer is "" with probability 0. (With ELECTRA's head,
+  `--answer_head=electra`, run_squad answers "empty" in either case.)
 
 (With made-up scores for the windows of 1,678 questions, twice, the first case came up three times
 and the second and third not at all; all texts were equal.)
@@ -28,14 +31,17 @@ Letters in shapes: B = batch size, S = sequence length, W = words of all paragra
 pieces, R = windows, M = valid spans, K = best beginnings, and best ends, of a window.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from bert.exporting import graph_text
+from bert.exporting.graph_pieces import PieceTokenizer
 from bert.exporting.graph_text import Windows
 from bert.exporting.task_model import Outputs, TaskModel, string_signature, strings
-from bert.model import heads
+from bert.model import heads, span_heads
+from bert.model.answer_heads import AnswerHead
 from bert.modeling import BertConfig
 from bert.tasks import squad_answers
 
@@ -106,6 +112,7 @@ class SpanModel(TaskModel):
     version_2_with_negative: bool = False,
     null_score_diff_threshold: float = 0.0,
     mask_padding: bool = False,
+    head: Mapping[str, Any] | None = None,
   ):
     """Builds the graph, with random weights; arguments as the flags of run_squad.py.
 
@@ -122,13 +129,19 @@ class SpanModel(TaskModel):
       null_score_diff_threshold: the answer is "" if the null odds are greater than this.
       mask_padding: as `--pad_to_longest`: faster. By default every window is padded to S, and
         padding competes with the text, as in the original.
+      head: fields of an `AnswerHead`; BERT's by default. With others padding never competes.
     """
     super().__init__(config, vocab_file, do_lower_case)
+    self._has_pieces = isinstance(self._tokenizer, PieceTokenizer)
     self._seq_length, self._stride = max_seq_length, doc_stride
     self._max_query_length, self._max_answer_length = max_query_length, max_answer_length
     self._n_best_size, self._mask_padding = n_best_size, mask_padding
     self._may_have_no_answer = version_2_with_negative
     self._threshold = null_score_diff_threshold
+    self._head = AnswerHead(**(head or {}))
+    self._mask_padding |= self._head.has_beam
+    # Whether no answer is one of the answers, with a share of their probability.
+    self._null_competes = version_2_with_negative and self._head.kind == "bert"
     texts = tf.TensorSpec([None], tf.string)
     self.__call__.get_concrete_function(texts, texts)
     self._list_variables()
@@ -171,6 +184,8 @@ class SpanModel(TaskModel):
   # Texts to logits.
 
   def _split(self, texts) -> _Paragraphs:
+    if self._has_pieces:
+      return _split_into_pieces(self._tokenizer, texts)
     words = graph_text.split_words(texts, _BLANKS)
     # Word by word, as in training: [W, (words of BasicTokenizer), (pieces)], then [W, (pieces)].
     pieces, starts, limits = (
@@ -192,8 +207,8 @@ class SpanModel(TaskModel):
       num_odd=_counts_before(words.num_chars - letters),
     )
 
-  def _logits(self, queries, parts) -> tuple[tf.Tensor, tf.Tensor]:
-    """float32 `[R, S]` of beginnings, and of ends."""
+  def _logits(self, queries, parts) -> Any:
+    """float32 `[R, S]` of beginnings, and of ends; the `SpanScores` of other heads than BERT's."""
     inputs = graph_text.join(
       queries,
       parts,
@@ -204,20 +219,34 @@ class SpanModel(TaskModel):
     )
     with self._building():
       model = self._bert(inputs, skip_padding=self._mask_padding)
+      output = model.get_sequence_output()
+      if self._head.kind != "bert":
+        masks = inputs["input_mask"], inputs["input_type_ids"]
+        deviation = self._config.initializer_range
+        return span_heads.get_span_scores(self._head, output, *masks, deviation, with_beam=True)
       mask = inputs["input_mask"] if self._mask_padding else None
-      return heads.get_span_logits(model.get_sequence_output(), mask)
+      return heads.get_span_logits(output, mask)
 
   # -------------------------------------------------------------------------------------------
   # Logits to spans.
 
-  def _spans(self, logits, windows: Windows, offsets, pieces) -> _Spans:
-    """The spans of all windows; `offsets`, `[R]`, is where a window's paragraph begins in it."""
+  def _best_positions(self, logits):
+    """Scores and positions of beginnings, `[R, K]`, and of ends, `[R, K or 1, E]`."""
+    if self._head.has_beam:
+      beam = logits.beam
+      return beam.start_log_probs, beam.start_index, beam.end_log_probs, beam.end_index
     num_best = tf.minimum(self._n_best_size, tf.shape(logits[0])[1])
     # Positions in padding and the question may be among the best, as in the original.
-    (start_logits, starts), (end_logits, ends) = (tf.math.top_k(x, num_best) for x in logits)
-    starts, ends = (tf.cast(x, tf.int64) - offsets[:, tf.newaxis] for x in (starts, ends))
+    (start_logits, starts), (end_logits, ends) = (tf.math.top_k(x, num_best) for x in logits[:2])
+    return start_logits, starts, end_logits[:, tf.newaxis], ends[:, tf.newaxis]
+
+  def _spans(self, logits, windows: Windows, offsets, pieces) -> _Spans:
+    """The spans of all windows; `offsets`, `[R]`, is where a window's paragraph begins in it."""
+    start_logits, starts, end_logits, ends = self._best_positions(logits)
+    starts = tf.cast(starts, tf.int64) - offsets[:, tf.newaxis]
+    ends = tf.cast(ends, tf.int64) - offsets[:, tf.newaxis, tf.newaxis]
     lengths = windows.lengths[:, tf.newaxis]
-    can_end = (ends >= 0) & (ends < lengths)
+    can_end = (ends >= 0) & (ends < lengths[..., tf.newaxis])
     can_start = (starts >= 0) & (starts < lengths)
     # Only the window with most context around an answer's first piece may give the answer.
     shows_most = graph_text.shows_most(
@@ -225,11 +254,12 @@ class SpanModel(TaskModel):
     )
     places = shows_most.row_starts()[:, tf.newaxis] + tf.where(can_start, starts, 0)
     can_start &= tf.gather(shows_most.values, places)
-    lengths = ends[:, tf.newaxis] - starts[..., tf.newaxis]  # [R, K, K]
-    makes_sense = can_start[..., tf.newaxis] & can_end[:, tf.newaxis]
+    lengths = ends - starts[..., tf.newaxis]  # [R, K, E]
+    makes_sense = can_start[..., tf.newaxis] & can_end
     makes_sense &= (lengths >= 0) & (lengths < self._max_answer_length)
     rows, i, j = tf.unstack(tf.where(makes_sense), axis=1)  # [M] each
-    i, j = tf.stack([rows, i], axis=1), tf.stack([rows, j], axis=1)
+    own = i if self._head.has_beam else tf.zeros_like(i)  # which beginning the ends belong to
+    i, j = tf.stack([rows, i], axis=1), tf.stack([rows, own, j], axis=1)
     questions = tf.gather(windows.rows, rows)
     first_pieces = tf.gather(pieces.row_starts(), questions) + tf.gather(windows.starts, rows)
     scores = tf.cast(tf.gather_nd(start_logits, i), tf.float64)
@@ -245,8 +275,15 @@ class SpanModel(TaskModel):
     return spans.select(tf.argsort(spans.questions, stable=True))
 
   def _null_scores(self, logits, windows: Windows, num_questions):
-    """float64 `[B]`: the score of no answer, the smallest sum of [CLS] logits of all windows."""
-    scores = tf.add_n([tf.cast(x[:, 0], tf.float64) for x in logits])
+    """float64 `[B]`: the score of no answer, the smallest of all windows.
+
+    Of a window it is the sum of the logits of [CLS], or the score that the head has for it.
+    """
+    if self._head.kind != "bert" and logits.null_logit is not None:
+      scores = tf.cast(logits.null_logit, tf.float64)
+    else:
+      of_first = [x[:, 0] for x in logits[:2] if x is not None]
+      scores = tf.add_n([tf.cast(x, tf.float64) for x in of_first])
     least = tf.math.unsorted_segment_min(scores, windows.rows, num_questions)
     return tf.where(least < squad_answers.NO_ANSWER_ODDS, least, 0.0)
 
@@ -257,33 +294,35 @@ class SpanModel(TaskModel):
     num_questions = tf.size(nulls, tf.int64)
     starts, limits = self._bytes_of(spans, paragraphs)
     contexts = tf.gather(paragraphs.texts, spans.questions)
-    texts = tf.strings.substr(contexts, starts, limits - starts)
-    texts = tf.strings.regex_replace(texts, f"[{_BLANKS}]+", " ")
+    texts = tf.strings.substr(contexts, starts, tf.maximum(limits - starts, 0))
+    if not self._has_pieces:  # with which answers are cut out of the paragraph
+      texts = tf.strings.regex_replace(texts, f"[{_BLANKS}]+", " ")
     is_among_best, is_first = self._best_texts(spans, texts, nulls, num_questions)
     totals = self._total(spans, nulls, is_among_best, num_questions)
 
     best = tf.where(is_first & is_among_best)[:, 0]  # the best span of each question that has one
     chosen = spans.select(best)
     contexts, starts, limits = (tf.gather(x, best) for x in (contexts, starts, limits))
+    is_text = limits > starts  # the piece "▁" alone is none
     scores = _scattered(chosen.scores, chosen.questions, tf.fill([num_questions], -tf.float64.max))
-    odds = tf.minimum(nulls - scores, squad_answers.NO_ANSWER_ODDS)
+    has_null_score = self._head.kind != "bert" and self._head.answerable_classifier
+    odds = nulls if has_null_score else nulls - scores
+    odds = tf.minimum(odds, squad_answers.NO_ANSWER_ODDS)
     has_answer = scores > -tf.float64.max
     if self._may_have_no_answer:
       has_answer &= ~(odds > self._threshold)
-      scores = tf.where(has_answer, scores, nulls)
-    else:
-      scores = tf.where(has_answer, scores, 0.0)
+    scores = tf.where(has_answer, scores, nulls if self._null_competes else 0.0)
 
     def where_answered(values, default):
       default = tf.fill([num_questions], tf.constant(default, values.dtype))
       return tf.where(has_answer, _scattered(values, chosen.questions, default), default)
 
-    is_among_best = has_answer | self._may_have_no_answer
+    is_among_best = has_answer | self._null_competes
     probability = tf.where(is_among_best, tf.exp(scores - totals), 0.0)
     outputs = {
       "answer": where_answered(tf.gather(texts, best), ""),
-      "start": where_answered(_num_chars_before(contexts, starts), -1),
-      "end": where_answered(_num_chars_before(contexts, limits), -1),
+      "start": where_answered(tf.where(is_text, _num_chars_before(contexts, starts), -1), -1),
+      "end": where_answered(tf.where(is_text, _num_chars_before(contexts, limits), -1), -1),
       "probability": tf.cast(probability, tf.float32),
       "score": tf.cast(scores, tf.float32),
     }
@@ -331,7 +370,7 @@ class SpanModel(TaskModel):
     firsts = tf.gather(firsts, spans.questions)  # [M], the first span of the same question
     before = _counts_before(is_new)
     ranks = before[:-1] - tf.gather(before, firsts)
-    if self._may_have_no_answer:  # the null answer is one of the n best
+    if self._null_competes:  # the null answer is one of the n best
       ranks += tf.cast(tf.gather(nulls, spans.questions) > spans.scores, tf.int64)
     return is_new & (ranks < self._n_best_size), firsts == indices
 
@@ -339,13 +378,30 @@ class SpanModel(TaskModel):
     """float64 `[B]`: the logarithm of the softmax's denominator over the best answers."""
     best = spans.select(tf.where(is_among_best)[:, 0])
     largest = tf.math.unsorted_segment_max(best.scores, best.questions, num_questions)
-    if self._may_have_no_answer:
+    if self._null_competes:
       largest = tf.maximum(largest, nulls)
     shares = tf.exp(best.scores - tf.gather(largest, best.questions))
     total = tf.math.unsorted_segment_sum(shares, best.questions, num_questions)
-    if self._may_have_no_answer:
+    if self._null_competes:
       total += tf.exp(nulls - largest)
     return largest + tf.math.log(total)
+
+
+def _split_into_pieces(tokenizer: Any, texts) -> _Paragraphs:
+  """Paragraphs in pieces of a sentencepiece model, each of which counts as a word.
+
+  "▁" alone, which has no character, ends where the piece before it does.
+  """
+  pieces, starts, limits = (x.merge_dims(1, 2) for x in tokenizer.tokenize_with_offsets(texts))
+  starts, limits = starts.values, limits.values
+  is_full = limits > starts
+  num_full = tf.cumsum(tf.cast(is_full, tf.int32))
+  full_limits = tf.concat([[0], tf.boolean_mask(limits, is_full)], 0)
+  # Of a "▁" that begins a paragraph this is the end of another one, but nothing can end there.
+  limits = tf.gather(full_limits, num_full)
+  indices = tf.range(tf.size(starts, tf.int64))
+  num_odd = tf.zeros([tf.size(starts) + 1], tf.int64)
+  return _Paragraphs(texts, pieces, indices, starts, limits, starts, limits, num_odd)
 
 
 def _num_chars(strings):
