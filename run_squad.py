@@ -17,6 +17,7 @@ in eval_results.txt. SQuAD 2.0, whose questions may have no answer, needs one fl
 """
 
 import collections
+import dataclasses
 import random
 import time
 
@@ -355,7 +356,8 @@ class QuestionAnswering(Run):
 
   informative = (
     *("train_file", *INFORMATIVE),
-    *("doc_stride", "max_query_length", "pad_to_longest"),
+    *("doc_stride", "max_query_length", "pad_to_longest", "null_score_diff_threshold"),
+    *("beam_size", "start_n_top", "end_n_top"),
   )
   # A model of either version may answer the questions of both.
   may_differ = ("version_2_with_negative",)
@@ -576,6 +578,7 @@ class QuestionAnswering(Run):
       "version_2_with_negative": self.settings.version_2_with_negative,
       "null_score_diff_threshold": self.settings.null_score_diff_threshold,
       "mask_padding": self.settings.pad_to_longest,
+      "head": dataclasses.asdict(self.head),
     }
 
 

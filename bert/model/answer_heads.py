@@ -5,6 +5,7 @@ score ends given the beginning, and whether there is an answer (`span_heads.py`)
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 KINDS = ("bert", "electra", "albert")
@@ -43,6 +44,24 @@ class AnswerHead:
   def has_beam(self) -> bool:
     """Whether it predicts spans, and not two rows of logits."""
     return self.kind == "albert" or (self.kind == "electra" and self.joint_prediction)
+
+  @classmethod
+  def of_run(cls, facts: Mapping[str, Any], settings: Mapping[str, Any]) -> "AnswerHead":
+    """The head of a run that has trained.
+
+    Args:
+      facts: of the run, `facts()` among them.
+      settings: values of flags; the sizes of the beam, if they are there.
+    """
+    kind = facts.get("answer_head", "bert")
+    parts = {name: facts[name] for name in _FACTS_OF_ELECTRA if name in facts}
+    if "answer_scope" in facts:
+      parts["scope"] = facts["answer_scope"]
+    sizes = {"electra": ("beam_size", "beam_size"), "albert": ("start_n_top", "end_n_top")}
+    for field, flag in zip(("num_starts", "num_ends"), sizes.get(kind, ()), strict=False):
+      if flag in settings:
+        parts[field] = settings[flag]
+    return cls(kind, **parts)
 
   def facts(self) -> dict[str, Any]:
     """What must be equal for a run to be resumed.

@@ -10,12 +10,14 @@ graphs are those of the exports (`exporting/task_model.py` and its subclasses, w
 outputs are described): a folder and its `--do_export` give the same answers.
 """
 
+import dataclasses
 import inspect
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from bert.checkpoints import model_files, model_source
+from bert.model.answer_heads import AnswerHead
 from bert.model.configuration import BertConfig
 from bert.predicting.load_model import LoadedFunction, check_length
 
@@ -146,18 +148,23 @@ def _sentences(run: Run):
 def _spans(run: Run):
   from bert.exporting import span_model
 
-  head = run.facts.get("answer_head", "bert")
-  if head != "bert":
+  head = AnswerHead.of_run(run.facts, run.settings)
+  if head.kind == "albert":
     raise ValueError(
-      f"{run.prefix} was trained with --answer_head={head}, which has no graph from texts to "
+      f"{run.prefix} was trained with --answer_head=albert, which has no graph from texts to "
       "answers. Answer with run_squad.py --do_predict, or train with --answer_head=bert."
     )
+  of_head = {}
+  if head.kind != "bert":
+    threshold = run.settings.get("null_score_diff_threshold", 0.0)
+    of_head = {"head": dataclasses.asdict(head), "null_score_diff_threshold": threshold}
   return span_model.SpanModel, {
     "doc_stride": run.settings.get("doc_stride", min(128, run.max_seq_length // 3)),
     "max_query_length": run.settings.get("max_query_length", min(64, run.max_seq_length // 4)),
     "mask_padding": run.settings.get("pad_to_longest", False),
     # The configuration of transformers does not say it; an option does.
     "version_2_with_negative": run.facts.get("version_2_with_negative", False),
+    **of_head,
   }
 
 

@@ -86,7 +86,7 @@ def head_of(settings: RunSettings, config: BertConfig) -> AnswerHead:
       command_line.explain_ignored_flags(dict.fromkeys(others, f"it is for --answer_head={of}"))
   if kind == "bert":
     return AnswerHead()
-  if settings.do_export:
+  if settings.do_export and kind == "albert":
     raise command_line.UsageError(
       f"--do_export: a model with --answer_head={kind} has no export. Answer with --do_predict, or "
       "train with --answer_head=bert."

@@ -3,9 +3,12 @@
 Alone: python -m pytest tests/run_squad/heads_test.py
 """
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert import run_squad
+from bert.predicting.load_run import load_run
 from tests.kit import tiny_bert
 from tests.kit.script_runs import Script, json_in, results_in, tensors
 from tests.kit.tiny_questions import VOCAB, YEARS, contexts, train_and_predict, write_squad
@@ -64,6 +67,41 @@ def test_a_later_run_knows_the_head(trained, tmp_path):
     assert list(found) == list(expected)
     for qid, value in expected.items():
       assert found[qid] == (value if isinstance(value, str) else pytest.approx(value, abs=1e-4))
+
+
+@pytest.mark.ci
+def test_the_graph_from_texts_answers_alike(trained, tmp_path):
+  """The export of ELECTRA's head, and the function of a folder, which is the same graph."""
+  if not trained.flags.get("answer_head"):
+    with pytest.raises(ValueError, match="--answer_head=albert, which has no graph"):
+      load_run(trained.out)
+    return
+  run_well(**trained.flags, do_export=True, export_dir=tmp_path)
+  questions = [
+    (paragraph["qas"][0], paragraph["context"])
+    for entry in json_in(trained.flags["predict_file"])["data"]
+    for paragraph in entry["paragraphs"]
+  ]
+  texts = {
+    "question": [qa["question"] for qa, _ in questions],
+    "context": [context for _, context in questions],
+  }
+  exported = tf.saved_model.load(str(tmp_path / "task"))
+  predictions, odds = (
+    json_in(trained.out / f"{name}.json") for name in ("predictions", "null_odds")
+  )
+  for answers in (
+    exported(*map(tf.constant, texts.values())),
+    load_run(trained.out)(texts),
+  ):
+    for (qa, context), text, number, start, end in zip(
+      questions,
+      *(np.asarray(answers[name]) for name in ("answer", "null_odds", "start", "end")),
+      strict=True,
+    ):
+      assert text.decode() == predictions[qa["id"]]
+      assert number == pytest.approx(odds[qa["id"]], abs=1e-4)
+      assert not text or context[start:end] == text.decode()
 
 
 @pytest.mark.ci
