@@ -30,6 +30,17 @@ OTHER_NAMES = {
   "bert-mini": "uncased_L-4_H-256_A-4",
   "bert-small": "uncased_L-4_H-512_A-8",
   "bert-medium": "uncased_L-8_H-512_A-8",
+  **{
+    f"{owner}electra-{size}-discriminator": f"electra_{size}"
+    for owner in ("", "google/")
+    for size in ("small", "base", "large")
+  },
+  **{
+    f"{owner}albert-{size}-{version}": f"albert_{size}_{version}"
+    for owner in ("", "albert/")
+    for size in ("base", "large", "xlarge", "xxlarge")
+    for version in ("v1", "v2")
+  },
   # KerasHub
   "bert_tiny_en_uncased": "uncased_L-2_H-128_A-2",
   "bert_small_en_uncased": "uncased_L-4_H-512_A-8",
@@ -51,7 +62,7 @@ _OWNERS = (
 # Addresses whose parts are names of models, and those of Google's archives.
 _HUBS = re.compile(
   r"(?:https?://)?(?:www\.)?(?:tfhub\.dev|huggingface\.co|hf\.co|kaggle\.com/models"
-  r"|storage\.googleapis\.com/bert_models)/(?P<page>.+)"
+  r"|storage\.googleapis\.com/(?:bert_models|electra-data|albert_models))/(?P<page>.+)"
   r"|gs://bert_models/(?P<archive>.+\.zip)"
 )
 _ARCHIVE = re.compile(r"\.(zip|tar\.gz|tgz|tar|gz)$", re.IGNORECASE)
@@ -59,8 +70,6 @@ _ARCHIVE = re.compile(r"\.(zip|tar\.gz|tgz|tar|gz)$", re.IGNORECASE)
 _OTHER_FAMILIES = {  # what their names contain -> what they are
   "distilbert": "DistilBERT",
   "roberta": "RoBERTa",
-  "albert": "ALBERT",
-  "electra": "ELECTRA",
   "deberta": "DeBERTa",
   "mobilebert": "MobileBERT",
   "modernbert": "ModernBERT",
@@ -77,6 +86,8 @@ def _published_names() -> Iterator[tuple[str, str]]:
   yield from OTHER_NAMES.items()
   for name in RELEASED_MODELS:
     yield name, name
+    if name.startswith(("electra_", "albert_")):
+      continue
     yield f"bert_{name}", name
     yield f"bert_en_{name}", name
     yield f"en_{name}", name

@@ -9,6 +9,10 @@ from bert.io import download_cache
 from bert.io.http import DownloadError
 
 BASE_URL = "https://storage.googleapis.com/bert_models/"
+_BASES_OF_FAMILIES = {
+  "electra_": "https://storage.googleapis.com/electra-data/",
+  "albert_": "https://storage.googleapis.com/albert_models/",
+}
 
 
 def _released_models() -> dict[str, str]:
@@ -33,13 +37,18 @@ def _released_models() -> dict[str, str]:
       # BERT-Base uncased was released in 2018 and, trained again, among the small models of 2020:
       # the plain name stays the older one, as in every published result.
       models[name if name not in models else f"{date}/{name}"] = f"{date}/{name}.zip"
+  # google-research/electra and google-research/albert, README.md.
+  models |= {f"electra_{size}": f"electra_{size}.zip" for size in ("small", "base", "large")}
+  for version in ("v2", "v1", "zh"):
+    for size in ("base", "large", "xlarge", "xxlarge"):
+      models[f"albert_{size}_{version}"] = f"albert_{size}_{version}.tar.gz"
   return models
 
 
 RELEASED_MODELS: dict[str, str] = _released_models()
 """Name of a released model -> its archive, relative to the base URL."""
 
-MODEL_FILES = (
+MODEL_FILES = (  # of a BERT
   "bert_config.json",
   "vocab.txt",
   "bert_model.ckpt.index",
@@ -68,8 +77,9 @@ def download_model(
     base_url: the archive's path is appended to it, instead of the public address.
 
   Returns:
-    Path of a folder with `bert_config.json`, `vocab.txt` and `bert_model.ckpt.*`. Its own name is
-    the model's, so `--do_lower_case` can be checked against it.
+    Path of a folder with `bert_config.json`, `vocab.txt` and `bert_model.ckpt.*`, or what the
+    archives of ELECTRA and ALBERT hold. Its own name is the model's, so `--do_lower_case` can be
+    checked against it.
 
   Raises:
     DownloadError: unknown name, no network, a file or archive that cannot be used, no space.
@@ -78,6 +88,18 @@ def download_model(
     known = ", ".join(RELEASED_MODELS)
     raise DownloadError(f"No released model is called {name!r}. Known: {known}.")
   archive = RELEASED_MODELS[name]
-  url = download_cache.url_of(archive, "models", BASE_URL, base_url)
-  place = f"models/{archive.removesuffix('.zip')}"
-  return download_cache.provide(place, [url], download_cache.unpack_all, MODEL_FILES, cache_dir)
+  base = next(
+    (url for start, url in _BASES_OF_FAMILIES.items() if name.startswith(start)), BASE_URL
+  )
+  url = download_cache.url_of(archive, "models", base, base_url)
+  place = f"models/{archive.removesuffix('.zip').removesuffix('.tar.gz')}"
+  return download_cache.provide(place, [url], download_cache.unpack_all, _needs(name), cache_dir)
+
+
+def _needs(name: str) -> tuple[str, ...]:
+  """The files without which an archive is not that of the model."""
+  if name.startswith("electra_"):
+    return ("vocab.txt",)  # its checkpoint has the model's name, which `finding.py` needs not know
+  if name.startswith("albert_"):
+    return ("albert_config.json", "model.ckpt-best.index", "model.ckpt-best.data-00000-of-00001")
+  return MODEL_FILES

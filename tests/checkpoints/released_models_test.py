@@ -3,19 +3,23 @@
 Alone: python -m pytest tests/checkpoints/released_models_test.py (a second, no TensorFlow)
 """
 
+import os
+
 import pytest
 
 from bert.checkpoints import released_models
 from bert.checkpoints.released_models import RELEASED_MODELS, download_model
 from bert.io.http import DownloadError
-from tests.kit.web_server import web_server, zip_of
+from tests.kit.web_server import tar_of, web_server, zip_of
 
 MODEL = "uncased_L-2_H-128_A-2"
 ARCHIVE = RELEASED_MODELS[MODEL]
 
 
 def test_every_released_model_has_its_archive():
-  archives = RELEASED_MODELS
+  others = [name for name in RELEASED_MODELS if name.startswith(("electra_", "albert_"))]
+  assert len(others) == 3 + 4 * 3
+  archives = {name: RELEASED_MODELS[name] for name in RELEASED_MODELS if name not in others}
   assert len(archives) == 33  # 7 of 2018, 2 with whole-word masking, 24 small ones
   assert len(set(archives.values())) == 33
   dates = [path.split("/")[0] for path in archives.values()]
@@ -33,6 +37,52 @@ def test_released_names_are_known_and_paths_are_not():
   assert released_models.is_released_name("uncased_L-4_H-256_A-4")
   for text in ("uncased_L-3_H-256_A-4", "/models/uncased_L-4_H-256_A-4", "", None):
     assert not released_models.is_released_name(text)
+
+
+def test_archives_of_other_families_come_from_their_own_places(monkeypatch, tmp_path):
+  asked = []
+
+  def provide(place, urls, unpack, needs, cache_dir):
+    asked.append((place, *urls, needs[0]))
+    return place
+
+  monkeypatch.delenv("BERT_DOWNLOAD_BASE_URL", raising=False)
+  monkeypatch.setattr(released_models.download_cache, "provide", provide)
+  for name in ("electra_small", "albert_base_v2"):
+    download_model(name, tmp_path)
+  google = "https://storage.googleapis.com"
+  assert asked == [
+    ("models/electra_small", f"{google}/electra-data/electra_small.zip", "vocab.txt"),
+    (
+      "models/albert_base_v2",
+      f"{google}/albert_models/albert_base_v2.tar.gz",
+      "albert_config.json",
+    ),
+  ]
+
+
+@pytest.mark.parametrize(
+  ("name", "files"),
+  [
+    ("electra_small", ["vocab.txt", "electra_small.index", "electra_small.data-00000-of-00001"]),
+    (
+      "albert_base_v2",
+      [
+        *("albert_config.json", "30k-clean.model", "model.ckpt-best.index"),
+        "model.ckpt-best.data-00000-of-00001",
+      ],
+    ),
+  ],
+)
+def test_archives_of_other_families_are_unpacked(monkeypatch, tmp_path, name, files):
+  monkeypatch.setenv("no_proxy", "127.0.0.1")
+  with web_server() as server:
+    folder = name.removesuffix("_v2")  # as it is called in the archive
+    members = [(f"{folder}/{file}", b"content") for file in files]
+    pack = zip_of if name == "electra_small" else tar_of
+    server.files["/" + RELEASED_MODELS[name]] = pack(members)
+    found = download_model(name, tmp_path, base_url=server.url + "/")
+    assert sorted(os.listdir(found)) == sorted(files)
 
 
 def test_unknown_names_list_the_known_ones(tmp_path):
