@@ -52,7 +52,7 @@ def _parse():
   parser.add_argument("--corpus", required=True, help="text, an empty line between documents")
   parser.add_argument("--vocab_file", required=True)
   parser.add_argument("--workers", default="0,1,2", help="values of --num_workers")
-  parser.add_argument("--dupe_factor", type=int, default=5)
+  parser.add_argument("--dupe_factor", type=int, default=5, help="0: that of the format")
   parser.add_argument("--size_mb", type=int, help="make a text of this size from --corpus")
   parser.add_argument("--repeats", type=int, default=1)
   parser.add_argument("--folder", help="where text and records are written")
@@ -78,7 +78,7 @@ def _run(args, text, folder, mode):
     f"--input_file={text}",
     f"--output_file={pathlib.Path(folder, 'records.tfrecord')}",
     f"--vocab_file={args.vocab_file}",
-    f"--dupe_factor={args.dupe_factor}",
+    *([f"--dupe_factor={args.dupe_factor}"] if args.dupe_factor else []),
     mode,
     *args.flags,
   ]
