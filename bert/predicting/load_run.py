@@ -149,11 +149,6 @@ def _spans(run: Run):
   from bert.exporting import span_model
 
   head = AnswerHead.of_run(run.facts, run.settings)
-  if head.kind == "albert":
-    raise ValueError(
-      f"{run.prefix} was trained with --answer_head=albert, which has no graph from texts to "
-      "answers. Answer with run_squad.py --do_predict, or train with --answer_head=bert."
-    )
   of_head = {}
   if head.kind != "bert":
     threshold = run.settings.get("null_score_diff_threshold", 0.0)

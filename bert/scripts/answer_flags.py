@@ -69,11 +69,7 @@ def check(settings: RunSettings) -> None:
 
 
 def head_of(settings: RunSettings, config: BertConfig) -> AnswerHead:
-  """The head of a run: the one asked for, else that of the trained model, else the family's.
-
-  Raises:
-    UsageError: the head cannot do what another flag asks for.
-  """
+  """The head of a run: the one asked for, else that of the trained model, else the family's."""
   kind, trained = settings.answer_head, {}
   if kind == "auto" and not settings.do_train:
     trained = _facts_of_model(settings)
@@ -86,11 +82,6 @@ def head_of(settings: RunSettings, config: BertConfig) -> AnswerHead:
       command_line.explain_ignored_flags(dict.fromkeys(others, f"it is for --answer_head={of}"))
   if kind == "bert":
     return AnswerHead()
-  if settings.do_export and kind == "albert":
-    raise command_line.UsageError(
-      f"--do_export: a model with --answer_head={kind} has no export. Answer with --do_predict, or "
-      "train with --answer_head=bert."
-    )
   if kind == "albert":
     return AnswerHead(
       kind,
