@@ -119,9 +119,12 @@ class SentencePieceTokenizer(Tokenizer):
         f"{model_file} lacks the pieces {missing}: it is no model of ALBERT's. Train one with "
         "--control_symbols=[CLS],[SEP],[MASK]."
       )
-    # Step 3 concerns only texts with one of these ids.
-    numbers = {index for piece, index in vocab.items() if _is_number_with_comma(piece)}
-    self._rare_ids = frozenset(numbers | {self.unk_id})
+    self._numbers = {  # id -> ids, of the pieces that step 3 concerns
+      index: self.convert_tokens_to_ids(self.parts(piece))
+      for piece, index in vocab.items()
+      if _is_number_with_comma(piece)
+    }
+    self._rare_ids = frozenset([*self._numbers, self.unk_id])
 
   def __getstate__(self):
     return {name: value for name, value in vars(self).items() if name != "processor"}
@@ -132,7 +135,9 @@ class SentencePieceTokenizer(Tokenizer):
 
   def prepared(self, text: str | bytes) -> str:
     """The text that the sentencepiece model reads: step 1."""
-    text = _SURROGATES.sub("\ufffd", convert_to_unicode(text))
+    text = convert_to_unicode(text)
+    if not text.isascii():
+      text = _SURROGATES.sub("\ufffd", text)
     return preprocess_text(text, lower=self.do_lower_case) if self.preprocess else text
 
   def tokenize(self, text: str | bytes) -> list[str]:
@@ -162,7 +167,9 @@ class SentencePieceTokenizer(Tokenizer):
     """`ids` as the library gives them, unless step 3 changes a piece, or one is unknown."""
     if self._rare_ids.isdisjoint(ids):
       return ids
-    return self.convert_tokens_to_ids(self._pieces(prepared))
+    if self.unk_id in ids:  # which has the id of its spelling
+      return self.convert_tokens_to_ids(self._pieces(prepared))
+    return [part for index in ids for part in self._numbers.get(index, (index,))]
 
   def tokenize_with_offsets(self, text: str | bytes) -> list[offsets.TokenSpan]:
     """The pieces of `text`, each with its place in it: for tagging, and for quoting answers.
