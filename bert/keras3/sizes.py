@@ -47,9 +47,27 @@ def variant_arguments(variant: str, weights_dataset: str = "uncased") -> dict:
 
 
 def arguments_from_config(config: BertConfig) -> dict:
-  """The arguments of `BERT` for the model of a `bert_config.json`."""
+  """The arguments of `BERT` for the model of a `bert_config.json`.
+
+  Raises:
+    ValueError: it is a model of another family.
+  """
+  check_family(config.family.name)
   arguments = {name: getattr(config, key) for name, key in ARGUMENTS.items()}
   return {**arguments, "hidden_act": config.hidden_act or "linear"}
+
+
+def check_family(name: str) -> None:
+  """Refuses models of other families than BERT, none of whose layers would get its weights.
+
+  Raises:
+    ValueError: names the family, and where its models are.
+  """
+  if name != "bert":
+    raise ValueError(
+      f"This is a model of the family {name}, and bert.keras3 has models of BERT. The scripts, "
+      "bert.modeling.BertModel and exports (export_hub.py) have this one: docs/families.md."
+    )
 
 
 def config_of(arguments: Mapping) -> BertConfig:

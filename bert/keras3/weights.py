@@ -18,7 +18,12 @@ from bert.checkpoints.load_report import LoadReport, Mismatch, abbreviate, is_tr
 from bert.checkpoints.model_source import Kind
 from bert.checkpoints.numpy_reader import CheckpointReader, find_prefix
 from bert.io.wording import counted
+from bert.keras3 import sizes
 from bert.model.configuration import BertConfig
+
+
+# A part of variables' names -> the family that has them.
+_MARKS_OF_FAMILIES = {"electra/embeddings/": "electra", "/inner_group_0/": "albert"}
 
 
 def original_names(layer: keras.layers.Layer, scope: str) -> dict[str, keras.Variable]:
@@ -61,6 +66,9 @@ def load(
       False and a variable is missing or differs in shape. No variable is assigned then.
   """
   shapes, read = open_weights(path)
+  for mark, family in _MARKS_OF_FAMILIES.items():
+    if any(mark in name for name in shapes):
+      sizes.check_family(family)
   common = [name for name in variables if name in shapes]
   here = {name: tuple(variables[name].shape) for name in common}
   report = LoadReport(
