@@ -147,6 +147,13 @@ SUBJECTS = {
       "test_a_vocabulary_larger_than_the_model",
     ),
     (
+      "a vocabulary of BERT's kind is not taken for ALBERT's, nor the other way round",
+      "is_of_other_kind",
+      'is_model != (family == "albert")',
+      "is_model != is_model",
+      "test_a_vocabulary_of_the_other_kind_is_another_models",
+    ),
+    (
       "a token missing from a vocabulary stops the export, not its users",
       "_Vocabulary.__init__",
       "if missing:",
@@ -483,7 +490,7 @@ SUBJECTS = {
     ),
     (
       "a batch that does not fit into its rows is an error: tokens would be added up",
-      "place",
+      "sequence_packing.place",
       "fits = tf.debugging.assert_non_negative(free, _too_little(row_length, num_rows))",
       "fits = None",
       "test_a_fixed_number_of_rows_gives_fixed_shapes",
