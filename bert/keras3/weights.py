@@ -21,7 +21,6 @@ from bert.io.wording import counted
 from bert.keras3 import sizes
 from bert.model.configuration import BertConfig
 
-
 # A part of variables' names -> the family that has them.
 _MARKS_OF_FAMILIES = {"electra/embeddings/": "electra", "/inner_group_0/": "albert"}
 
