@@ -91,6 +91,11 @@ def define_flags() -> None:
       False,
       "MRPC and STS-B, whose texts have no order: train on each pair in both orders, as ELECTRA.",
     )
+    flags.DEFINE_float(
+      "label_scale",
+      1.0,
+      "Regression: learn labels divided by this; predictions are not.",
+    )
   shared_flags.define_table_flags()
   with flag_groups.flag_group("XNLI"):
     flags.DEFINE_string("xnli_language", None, "Language to train and evaluate in. [zh]")
@@ -244,6 +249,7 @@ def create_model(
   window_pooling="mean",
   packing=None,
   task_name=None,
+  label_scale=1.0,
 ):
   """BERT with a sequence head.
 
@@ -263,6 +269,7 @@ def create_model(
     packing: of several sequences in a row, see `sequence_packing.packing_of`; B counts sequences in
       what comes back, and rows in the inputs.
     task_name: part of the names of an ELECTRA head's variables.
+    label_scale: see `heads.get_classifier_loss`.
 
   Returns:
     `(loss, per_example_loss, logits, probabilities)`: float32 `[]`, `[B]`, `[B, C]`, `[B, C]`.
@@ -294,7 +301,8 @@ def create_model(
   logits = heads.get_classifier_logits(pooled_output, num_labels, is_training, scope=scope)
   if num_windows is not None:
     logits = long_documents.pool_logits(logits, documents, tf.shape(num_windows)[0], window_pooling)
-  loss, per_example_loss, probabilities = heads.get_classifier_loss(logits, labels, problem_type)
+  losses = heads.get_classifier_loss(logits, labels, problem_type, label_scale)
+  loss, per_example_loss, probabilities = losses
   return loss, per_example_loss, logits, probabilities
 
 
@@ -315,6 +323,7 @@ def model_fn_builder(
   dtype="float32",
   window_pooling="mean",
   task_name=None,
+  label_scale=1.0,
 ):
   """Returns the `model_fn` of an `estimator.Estimator`.
 
@@ -350,6 +359,7 @@ def model_fn_builder(
       window_pooling=window_pooling,
       packing=sequence_packing.packing_of(features),
       task_name=task_name,
+      label_scale=label_scale,
     )
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
@@ -360,7 +370,7 @@ def model_fn_builder(
       tensors = {
         "per_example_loss": per_example_loss,
         "label_ids": features["label_ids"],
-        "outputs": probabilities if problem_type == "multi_label" else logits,
+        "outputs": logits if problem_type == "classification" else probabilities,
         "is_real_example": features["is_real_example"],
       }
       spec.eval_metrics = (metric_fn, tensors)
@@ -416,6 +426,7 @@ def check_settings(settings: run_settings.RunSettings) -> None:
   run_settings.check_run(settings, needed=("data_dir", "task_name", "output_dir"))
   task_options.check_task(settings)
   task_options.check_windows(settings)
+  settings.check("label_scale", lambda value: 0 < value < float("inf"), "a positive number")
 
 
 class Classification(Run):
@@ -459,6 +470,8 @@ class Classification(Run):
 
   def _facts(self):
     task = task_facts(self.settings.task_name, self.processor, self.labels)
+    if self.problem_type == "regression":
+      task["label_scale"] = self.settings.label_scale
     return {**task, **long_text.facts(self.windows)}
 
   def _plan(self):
@@ -476,6 +489,7 @@ class Classification(Run):
       label_list=self.labels,
       window_pooling=self.settings.window_pooling,
       task_name=self.settings.task_name,
+      label_scale=self.settings.label_scale,
       **self.settings.model_options,
     )
 
@@ -573,6 +587,7 @@ class Classification(Run):
       "problem_type": self.problem_type,
       "windows": self.windows,
       "task_name": self.settings.task_name,
+      "label_scale": self.settings.label_scale,
       "is_pair": any(example.text_b for example in examples),
     }
 

@@ -36,6 +36,7 @@ class SentenceModel(TaskModel):
     windows: WindowOptions | None = None,
     is_pair: bool = True,
     task_name: str | None = None,
+    label_scale: float = 1.0,
   ):
     """Builds the graph, with random weights.
 
@@ -50,6 +51,7 @@ class SentenceModel(TaskModel):
       windows: how to read longer texts; by default they are truncated.
       is_pair: whether the signature takes `text_b`.
       task_name: that of the run; part of the names of an ELECTRA head's variables.
+      label_scale: of a regression that has learnt labels divided by this.
     """
     super().__init__(config, vocab_file, do_lower_case, label_names)
     self._seq_length = max_seq_length
@@ -58,6 +60,7 @@ class SentenceModel(TaskModel):
     self._windows = windows
     self._is_pair = is_pair
     self._scope = heads.task_scope(config, task_name)
+    self._label_scale = label_scale
     texts = tf.TensorSpec([None], tf.string)
     self.__call__.get_concrete_function(texts, texts)  # first: it creates the variables
     self.__call__.get_concrete_function(texts)
@@ -97,7 +100,7 @@ class SentenceModel(TaskModel):
 
   def _answers(self, logits) -> Outputs:
     if self._problem_type == "regression":
-      return {"score": logits[:, 0]}
+      return {"score": logits[:, 0] * self._label_scale}
     names = tf.constant(self._labels)
     if self._problem_type == "multi_label":
       probabilities = tf.sigmoid(logits)

@@ -138,6 +138,7 @@ def _sentences(run: Run):
     "label_names": run.facts["labels"],
     "problem_type": run.facts["problem_type"],
     "task_name": run.facts.get("task_name"),
+    "label_scale": run.facts.get("label_scale", 1.0),
     "windows": windows,
     # A run does not record whether its texts were pairs: the second text may be empty.
     "is_pair": True,

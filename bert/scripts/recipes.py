@@ -141,7 +141,8 @@ RECIPES: dict[str, Recipe] = {
     (_CLARK,),
     families=("electra",),
     tasks={
-      **dict.fromkeys(("rte", "stsb"), ("--num_train_epochs=10",)),
+      "rte": ("--num_train_epochs=10",),
+      "stsb": ("--num_train_epochs=10", "--label_scale=5"),
       "ner": ("--model_scheme=bioes", "--segment_id=1"),
       "tags": ("--segment_id=1",),
       "squad1": ("--max_seq_length=512", "--num_train_epochs=2"),

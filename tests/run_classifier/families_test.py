@@ -14,10 +14,14 @@ from bert import run_classifier, tokenization
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig
+from bert.predicting.load_run import load_run
 from bert.tasks.classification import InputExample, convert_single_example, swapped
 from bert.tasks.glue import MrpcProcessor
 from bert.training.estimator import ModeKeys
+from tests.kit import tiny_bert
 from tests.kit.families import electra_config, load_recorded
+from tests.kit.script_runs import Script, results_in
+from tests.kit.tiny_sentences import VOCAB
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 # Softmax of scores does not see the bias of keys: its gradient is rounding only.
@@ -29,7 +33,7 @@ def lines_of(path):
     return [json.loads(line) for line in lines]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def no_dropout_in_heads(monkeypatch):
   """The records were made without it; the encoders' configurations have none either."""
   monkeypatch.setattr(heads, "dropout", lambda tensor, probability: tensor)
@@ -85,7 +89,7 @@ def batches_of(golden, labels, prefix=""):
 
 
 @pytest.mark.ci
-def test_electra_trains_as_the_original(golden_dir):
+def test_electra_trains_as_the_original(golden_dir, no_dropout_in_heads):
   golden = np.load(golden_dir / "electra" / "finetune_mrpc.npz")
   batches = batches_of(golden, "in_mrpc_label_ids", "in_")
   training = Training(
@@ -114,7 +118,7 @@ def test_electra_trains_as_the_original(golden_dir):
 
 
 @pytest.mark.ci
-def test_albert_trains_as_the_original(golden_dir):
+def test_albert_trains_as_the_original(golden_dir, no_dropout_in_heads):
   golden = np.load(golden_dir / "albert" / "classifier.npz")
   config = BertConfig.from_json_file(golden_dir / "albert" / "config_A.json")
   batches = batches_of(golden, "label_ids")
@@ -187,3 +191,28 @@ def test_a_swapped_example():
   other = swapped(example)
   assert (other.guid, other.text_a, other.text_b, other.label) == ("train-1-swapped", "b", "a", "1")
   assert (example.text_a, other.source) == ("a", "train.tsv, line 2")
+
+
+@pytest.mark.ci
+def test_scaled_labels_are_learnt_and_predictions_keep_their_scale(tmp_path):
+  """A run, its export and the function of its folder predict the same scores, from 0 to 5."""
+  flags = tiny_bert.write(tmp_path / "model", VOCAB, model_type="electra", embedding_size=8)
+  data = tmp_path / "data"
+  data.mkdir()
+  rows = [f"{text}\t{score}" for text, score in (("good film", 5), ("bad film", 0))] * 20
+  for name in ("train", "dev", "test"):
+    (data / f"{name}.tsv").write_text("\n".join(["text_a\tlabel", *rows]) + "\n")
+  values = {**flags, "task_name": "csv", "problem_type": "regression", "data_dir": data}
+  values |= {"output_dir": tmp_path / "out", "max_seq_length": 16, "label_scale": 5.0}
+  values |= {"learning_rate": 0.01, "num_train_epochs": 20.0, "train_batch_size": 8}
+  values |= {"lr_schedule": "product", "sum_loss": True}
+  script = Script(run_classifier)
+  script.run_well(**values, do_train=True, do_eval=True, do_predict=True, do_export=True)
+  scores = np.loadtxt(tmp_path / "out" / "test_results.tsv")[:2]
+  assert abs(scores - [5, 0]).max() < 1.0
+  function = load_run(tmp_path / "out")
+  found = function({"text_a": ["good film", "bad film"], "text_b": ["", ""]})["score"]
+  np.testing.assert_allclose(found, scores, atol=1e-4)
+  assert results_in(tmp_path / "out" / "eval_results.txt")["eval_loss"] < 1.0 / 25
+  message = script.error_of(**{**values, "label_scale": 1.0}, do_predict=True)
+  assert "label_scale was 5.0, now 1.0" in message
