@@ -19,7 +19,15 @@ from bert.io import record_files, tfrecord_bytes
 from bert.pretraining.record_settings import RecordSettings
 from bert.scripts import command_line, flag_groups, record_flags
 from tests.kit.paths import ROOT, SAMPLE_TEXT, SAMPLE_VOCAB
-from tests.kit.pretraining_records import SCRIPT, create, flags_for, in_memory, manifest_of, sha256
+from tests.kit.pretraining_records import (
+  SCRIPT,
+  assert_equal_to_recording,
+  create,
+  flags_for,
+  in_memory,
+  manifest_of,
+  sha256,
+)
 from tests.kit.script_runs import values_in
 
 FEATURES = (
@@ -69,12 +77,7 @@ def test_records_of_the_original(name, golden_dir, data_dir, released_vocab_file
   folder = golden_dir / "pretraining_data"
   text = data_dir / "corpus/sample_text.txt" if name == "sample_default" else folder / "corpus.txt"
   create(tmp_path / "out", text, vocab_file=released_vocab_file, **GOLDEN[name])
-  with gzip.open(folder / f"{name}.jsonl.gz", "rt") as lines:
-    expected = [json.loads(line) for line in lines]
-  found = values_in(tmp_path / "out")
-  assert len(found) == len(expected)
-  for ours, original in zip(found, expected, strict=True):
-    assert ours == original
+  assert_equal_to_recording(tmp_path / "out", folder / f"{name}.jsonl.gz")
 
 
 def test_the_stream_is_pinned(tmp_path):

@@ -15,7 +15,7 @@ from typing import Any
 from bert import create_pretraining_data
 from bert.io import tfrecord_bytes
 from tests.kit.paths import SAMPLE_TEXT, SAMPLE_VOCAB
-from tests.kit.script_runs import Script
+from tests.kit.script_runs import Script, values_in
 
 SCRIPT = Script(create_pretraining_data)
 
@@ -49,10 +49,14 @@ def framed_records(path: str | os.PathLike) -> list[bytes]:
   return records
 
 
-def recorded(path: pathlib.Path) -> list[dict[str, list]]:
-  """name -> values of each record of an original, which were written down as lines of JSON."""
-  with gzip.open(path, "rt", encoding="utf-8") as lines:
-    return [json.loads(line) for line in lines]
+def assert_equal_to_recording(path: pathlib.Path, recording: pathlib.Path) -> None:
+  """Records are those of an original, which were written down as lines of JSON, in its order."""
+  with gzip.open(recording, "rt", encoding="utf-8") as lines:
+    expected = [json.loads(line) for line in lines]
+  found = values_in(path)
+  assert len(found) == len(expected)
+  for ours, original in zip(found, expected, strict=True):
+    assert ours == original
 
 
 def manifest_of(path: pathlib.Path) -> dict[str, Any]:

@@ -11,8 +11,7 @@ import pytest
 
 from bert.pretraining import albert_instances, original_stream, piece_tables
 from bert.pretraining.albert_instances import Masking, StorablePieces, create_masked_lm_predictions
-from tests.kit.pretraining_records import create, recorded, sha256
-from tests.kit.script_runs import values_in
+from tests.kit.pretraining_records import assert_equal_to_recording, create, sha256
 
 _SHORT = {"max_seq_length": 64, "dupe_factor": 3, "max_predictions_per_seq": 10}
 GOLDEN = {
@@ -43,11 +42,7 @@ def test_records_of_the_original(name, golden_dir, data_dir, released_vocab_file
     text = golden / "pretraining_data" / "commas.txt"
     flags["spm_model_file"] = golden / "commas_spm.model"
   create(tmp_path / "out", text, format="albert", **flags, **GOLDEN[name])
-  expected = recorded(golden / "pretraining_data" / f"{name}.jsonl.gz")
-  found = values_in(tmp_path / "out")
-  assert len(found) == len(expected)
-  for ours, original in zip(found, expected, strict=True):
-    assert ours == original
+  assert_equal_to_recording(tmp_path / "out", golden / "pretraining_data" / f"{name}.jsonl.gz")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from bert.pretraining.electra_examples import SegmentBuilder
 from bert.pretraining.record_settings import RecordSettings
 from bert.text import text_files
 from tests.kit.paths import SAMPLE_VOCAB
-from tests.kit.pretraining_records import create, manifest_of, recorded, sha256
+from tests.kit.pretraining_records import assert_equal_to_recording, create, manifest_of, sha256
 from tests.kit.script_runs import values_in
 
 
@@ -65,11 +65,8 @@ def test_records_of_the_original(name, golden_dir, corpus_of, released_vocab_fil
   if vocabulary == "tiny":
     vocab_file = golden_dir / "electra" / "tiny_vocab.txt"
   create(tmp_path / "out", corpus_of(name), format="electra", vocab_file=vocab_file, **flags)
-  expected = recorded(golden_dir / "electra" / "pretraining_data" / f"{name}.jsonl.gz")
-  found = values_in(tmp_path / "out")
-  assert len(found) == len(expected)
-  for ours, original in zip(found, expected, strict=True):
-    assert ours == original
+  recording = golden_dir / "electra" / "pretraining_data" / f"{name}.jsonl.gz"
+  assert_equal_to_recording(tmp_path / "out", recording)
 
 
 @pytest.mark.parametrize(
