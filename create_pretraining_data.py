@@ -30,7 +30,7 @@ as the output.
     --output_file=/tmp/albert.tfrecord --spm_model_file=30k-clean.model --max_seq_length=128
 
 The same seed gives the records of their own scripts, in the same order. ELECTRA's have no masks,
-which are drawn in training, and need one pass over the text.
+which are drawn in training, and need one pass over the text; the end of a file ends a document.
 """
 
 import functools
