@@ -12,6 +12,7 @@ from bert import tokenization
 from bert.io import installation
 from bert.text.sentence_pieces import SentencePieceTokenizer, preprocess_text
 from bert.text.vocabulary_file import UnknownItemError, VocabularyError
+from tests.kit import piece_model
 from tests.kit.recorded_pieces import recorded_pieces
 from tests.kit.tokenizer_definition import any_text, write_vocab
 
@@ -24,8 +25,9 @@ def albert_dir(golden_dir):
 
 
 @pytest.fixture(scope="module")
-def tiny_model(albert_dir):
-  return albert_dir / "tiny_spm.model"
+def own_model(tmp_path_factory):
+  """Trained here: these tests run without the recorded ones, too."""
+  return piece_model.write(tmp_path_factory.mktemp("pieces"))
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +76,16 @@ def test_ids_and_pieces_convert_as_recorded_pieces(golden_dir, commas_model):
 # Numbers with commas.
 
 
-def test_a_number_before_a_comma(commas_model):
-  as_recorded = SentencePieceTokenizer(commas_model)
-  as_meant = SentencePieceTokenizer(commas_model, intended_numbers=True)
-  assert as_recorded.tokenize("2008, 1,000")[:3] == ["▁200", "▁8", ","]
-  assert as_meant.tokenize("2008, 1,000")[:3] == ["▁200", "8", ","]
-  for tokenizer in (as_recorded, as_meant):
-    ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize("2008, 1,000"))
-    assert tokenizer.text_to_ids("2008, 1,000") == ids
+@pytest.mark.parametrize(
+  ("intended", "expected"),
+  [(False, ["▁200", "▁", "8", ",", "▁of"]), (True, ["▁200", "8", ",", "▁of"])],
+)
+def test_a_number_before_a_comma(own_model, intended, expected):
+  tokenizer = SentencePieceTokenizer(own_model, intended_numbers=intended)
+  assert tokenizer.tokenize("2008, of") == expected
+  for text in ("2008, of", "2008, ζ"):
+    ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
+    assert tokenizer.texts_to_ids([text]) == [tokenizer.text_to_ids(text)] == [ids]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -107,44 +111,47 @@ def test_a_pile_of_accents_takes_linear_time():
 # The interface of FullTokenizer.
 
 
-def test_special_tokens_stay_whole(tiny_model):
-  tokenizer = SentencePieceTokenizer(tiny_model, special_tokens=("[MASK]",))
-  assert tokenizer.tokenize("the [MASK] of the") == ["▁the", "[MASK]", "▁of", "▁the"]
-  assert tokenizer.text_to_ids("the [MASK] of the") == [14, 4, 17, 14]
-  assert "[MASK]" not in SentencePieceTokenizer(tiny_model).tokenize("the [MASK] of the")
+def test_special_tokens_stay_whole(own_model):
+  tokenizer = SentencePieceTokenizer(own_model, special_tokens=("[MASK]",))
+  assert tokenizer.tokenize("of [MASK] of film") == ["▁of", "[MASK]", "▁of", "▁film"]
+  ids = [tokenizer.vocab[piece] for piece in ("▁of", "[MASK]", "▁of", "▁film")]
+  assert tokenizer.text_to_ids("of [MASK] of film") == ids
+  assert "[MASK]" not in SentencePieceTokenizer(own_model).tokenize("of [MASK] of film")
   with pytest.raises(VocabularyError, match=r"lacks the special tokens \['\[X\]'\]"):
-    SentencePieceTokenizer(tiny_model, special_tokens=("[X]",))
+    SentencePieceTokenizer(own_model, special_tokens=("[X]",))
 
 
-def test_special_tokens_by_the_names_of_bert(tiny_model):
-  tokenizer = SentencePieceTokenizer(tiny_model, special_tokens=("[UNK]", "[PAD]"))
+def test_special_tokens_by_the_names_of_bert(own_model):
+  tokenizer = SentencePieceTokenizer(own_model, special_tokens=("[UNK]", "[PAD]"))
   assert tokenizer.special_tokens == {"<unk>", "<pad>"}
 
 
-def test_batches(tiny_model):
-  tokenizer = SentencePieceTokenizer(tiny_model)
-  inputs = tokenizer.encode_batch(["the of", "of"], ["and", None], max_seq_length=6)
-  assert inputs["input_ids"].tolist() == [[2, 14, 17, 3, 19, 3], [2, 17, 3, 0, 0, 0]]
+def test_batches(own_model):
+  tokenizer = SentencePieceTokenizer(own_model)
+  of, film = tokenizer.convert_tokens_to_ids(["▁of", "▁film"])
+  inputs = tokenizer.encode_batch(["film of", "of"], ["film", None], max_seq_length=6)
+  assert inputs["input_ids"].tolist() == [[2, film, of, 3, film, 3], [2, of, 3, 0, 0, 0]]
   assert inputs["segment_ids"].tolist() == [[0, 0, 0, 0, 1, 1], [0] * 6]
 
 
-def test_it_can_be_pickled(tiny_model):
-  tokenizer = pickle.loads(pickle.dumps(SentencePieceTokenizer(tiny_model)))
-  assert tokenizer.tokenize("the of") == ["▁the", "▁of"]
+def test_it_can_be_pickled(own_model):
+  tokenizer = pickle.loads(pickle.dumps(SentencePieceTokenizer(own_model)))
+  assert tokenizer.tokenize("film of") == ["▁film", "▁of"]
 
 
 @pytest.mark.parametrize("text", ["", " ", b"the \xff of", "a\ud800b", "a\0b", "▁", "[CLS]"])
-def test_odd_texts(tiny_model, text):
-  tokenizer = SentencePieceTokenizer(tiny_model)
+def test_odd_texts(own_model, text):
+  tokenizer = SentencePieceTokenizer(own_model)
   pieces = tokenizer.tokenize(text)
   assert tokenizer.text_to_ids(text) == tokenizer.convert_tokens_to_ids(pieces)
 
 
-def test_unknown_items(tiny_model):
-  tokenizer = SentencePieceTokenizer(tiny_model)
+def test_unknown_items(own_model):
+  tokenizer = SentencePieceTokenizer(own_model)
   assert tokenizer.convert_tokens_to_ids(["no such piece"]) == [tokenizer.unk_id]
-  with pytest.raises(UnknownItemError, match=r"tiny_spm.model: 2000 is not an id of its 2000"):
-    tokenizer.convert_ids_to_tokens([2000])
+  size = len(tokenizer.vocab)
+  with pytest.raises(UnknownItemError, match=rf"spiece.model: {size} is not an id of its {size} "):
+    tokenizer.convert_ids_to_tokens([size])
 
 
 def test_the_names_of_albert(golden_dir, commas_model):
@@ -155,20 +162,20 @@ def test_the_names_of_albert(golden_dir, commas_model):
   assert tokenizer.tokenize(prepared) == case["pieces_lower"]
 
 
-def test_a_tokenizer_of_word_pieces_refuses_a_model(tiny_model):
-  with pytest.raises(VocabularyError, match=r"tiny_spm\.model is a sentencepiece model, not a voc"):
-    tokenization.FullTokenizer(tiny_model)
+def test_a_tokenizer_of_word_pieces_refuses_a_model(own_model):
+  with pytest.raises(VocabularyError, match=r"spiece\.model is a sentencepiece model, not a voc"):
+    tokenization.FullTokenizer(own_model)
 
 
-def test_the_content_of_the_file_chooses_the_tokenizer(tmp_path, tiny_model):
+def test_the_content_of_the_file_chooses_the_tokenizer(tmp_path, own_model):
   vocab_file = write_vocab(tmp_path, "[UNK]\n[CLS]\n[SEP]\nthe\n")
   assert type(tokenization.load_tokenizer(vocab_file, False)) is tokenization.FullTokenizer
-  shutil.copy(tiny_model, vocab_file)
+  shutil.copy(own_model, vocab_file)
   tokenizer = tokenization.load_tokenizer(vocab_file, False, ("[MASK]",))
   assert type(tokenizer) is SentencePieceTokenizer
   assert (tokenizer.do_lower_case, tokenizer.special_tokens) == (False, {"[MASK]"})
   assert tokenization.load_vocab(vocab_file) == tokenizer.vocab
-  assert len(tokenizer.vocab) == 2000
+  assert list(tokenizer.vocab)[:5] == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -187,19 +194,19 @@ def test_a_missing_model(tmp_path):
   [
     (lambda model: b"", r"m\.model is not a sentencepiece model"),
     (lambda model: b"[PAD]\n[UNK]\n", r"m\.model is not a sentencepiece model"),
-    (lambda model: model[:1000], r"m\.model is damaged: its 1000 bytes"),
+    (lambda model: model[:100], r"m\.model is damaged: its 100 bytes"),
     (lambda model: model.replace(b"[SEP]", b"[XXX]"), r"lacks the pieces \['\[SEP\]'\]"),
   ],
   ids=["empty", "a vocab.txt", "cut", "another kind of model"],
 )
-def test_a_bad_model(tmp_path, tiny_model, content, message):
+def test_a_bad_model(tmp_path, own_model, content, message):
   path = tmp_path / "m.model"
-  path.write_bytes(content(tiny_model.read_bytes()))
+  path.write_bytes(content(own_model.read_bytes()))
   with pytest.raises(VocabularyError, match=message):
     SentencePieceTokenizer(path)
 
 
-def test_without_the_library_the_extra_is_named(tiny_model, monkeypatch):
+def test_without_the_library_the_extra_is_named(own_model, monkeypatch):
   monkeypatch.setitem(sys.modules, "sentencepiece", None)
   with pytest.raises(installation.MissingExtraError, match=r'pip install "bert-alive\[albert\]"'):
-    SentencePieceTokenizer(tiny_model)
+    SentencePieceTokenizer(own_model)
