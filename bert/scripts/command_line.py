@@ -37,7 +37,11 @@ FLAGS = flags.FLAGS
 
 # Spellings that people's scripts contain -> the flag they mean. `--do_lower` is in the original's
 # README, where it never had an effect. `plots.py` draws a run's --output_dir, its model_dir.
-_ALIASES = {"do_lower": "do_lower_case", "output_dir": "model_dir", "ngram": "ngram_max"}
+# The last two are google-research/albert's.
+_ALIASES = {
+  **{"do_lower": "do_lower_case", "output_dir": "model_dir", "ngram": "ngram_max"},
+  **{"albert_config_file": "bert_config_file", "cached_dir": "features_dir"},
+}
 
 # These print something and exit. They are no absl flags: absl's own exit with code 1.
 _REQUESTS = {
@@ -148,7 +152,7 @@ def parse(
 def _read(argv: Sequence[str], doc: str | None, program: str | None, takes_arguments: bool):
   """The words of the command line, when the flags have their values; as `parse`."""
   words = _Words(takes_arguments=takes_arguments)
-  _sort_words(_insert_flag_files(argv[1:]), words)
+  _sort_words(_insert_hparams(_insert_flag_files(argv[1:])), words)
   if words.request and words.request != "only_check_args":
     _answer(words.request, program or _program(argv), doc)
   _set_flags(words)
@@ -167,6 +171,26 @@ def _insert_flag_files(arguments: Sequence[str]) -> list[str]:
   except UnicodeDecodeError as error:
     named = " ".join(word for word in arguments if "flagfile" in word)
     raise UsageError(f"{named}: a flag file is not UTF-8 ({error}).") from None
+
+
+def _insert_hparams(arguments: Sequence[str]) -> list[str]:
+  """Puts flags in the place of ELECTRA's `--hparams`, for scripts that have none of that name."""
+  inserted: list[str] = []
+  queue = collections.deque(arguments)
+  while queue:
+    name, equals, value = (word := queue.popleft()).partition("=")
+    if name.lstrip("-") != "hparams" or not name.startswith("-") or "hparams" in FLAGS:
+      inserted.append(word)
+      continue
+    from bert.scripts import electra_hparams
+
+    if not equals and not queue:
+      raise UsageError("--hparams needs a value: a JSON object, or a file with one.")
+    try:
+      inserted += electra_hparams.flags_of(value if equals else queue.popleft())
+    except ValueError as error:
+      raise UsageError(str(error)) from None
+  return inserted
 
 
 def _sort_words(arguments: Iterable[str], words: _Words) -> None:
