@@ -192,7 +192,7 @@ def _word_outputs(config, features, setting, model, *, is_packed: bool = False) 
   if is_packed:  # then positions count through all rows
     sequence_output = tf.reshape(sequence_output, [1, -1, config.hidden_size])
     positions = tf.reshape(positions, [1, -1])
-  masked_lm = heads.get_masked_lm_output(
+  loss, losses, log_probs = heads.get_masked_lm_output(
     config,
     sequence_output,
     model.get_embedding_table(),
@@ -208,7 +208,7 @@ def _word_outputs(config, features, setting, model, *, is_packed: bool = False) 
     vectors = heads.gather_indexes(sequence_output, positions)
     return heads.masked_lm_logits(config, vectors, model.get_embedding_table(), setting.dtype)
 
-  return _Words(*masked_lm, logits)
+  return _Words(loss, losses, log_probs, logits)
 
 
 def _word_summaries(config, features, words: _Words) -> dict[str, Any]:
