@@ -44,6 +44,16 @@ def encoder_shapes(config: BertConfig) -> Shapes:
   return shapes
 
 
+def head_names(config: BertConfig) -> tuple[str, ...]:
+  """Variables of the heads that the scripts put on an encoder; a task's name is free."""
+  return (
+    *("output_weights", "output_bias", "cls/squad/output_weights", "cls/squad/output_bias"),
+    *("cls/seq_relationship/output_weights", "cls/seq_relationship/output_bias"),
+    *("task_specific/task/dense/kernel", "task_specific/task/dense/bias"),
+    *word_head_names(config),
+  )
+
+
 def has_word_head(config: BertConfig, names: Iterable[str]) -> bool:
   """Whether a checkpoint's encoder has a head for masked words.
 

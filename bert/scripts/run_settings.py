@@ -555,14 +555,7 @@ def _check_frozen(settings: RunSettings, config: BertConfig) -> None:
   """Refuses a `--freeze` that selects no variable, before data are read."""
   if not settings.get("freeze"):
     return
-  # Of the heads that the scripts put on an encoder.
-  heads = [
-    *("output_weights", "output_bias", "cls/squad/output_weights", "cls/squad/output_bias"),
-    *("cls/seq_relationship/output_weights", "cls/seq_relationship/output_bias"),
-    *("task_specific/task/dense/kernel", "task_specific/task/dense/bias"),
-    *variable_shapes.word_head_names(config),
-  ]
-  names = [*variable_shapes.encoder_shapes(config), *heads]
+  names = [*variable_shapes.encoder_shapes(config), *variable_shapes.head_names(config)]
   variable_groups.check_frozen(settings.freeze, names)
 
 
