@@ -207,6 +207,22 @@ def test_a_document_goes_on_in_the_next_file(tokenizer, tmp_path):
   assert corpus.split_documents(sentences) == [[["the"], ["the"]]]
 
 
+def test_a_sentence_without_tokens_may_end_a_document(tokenizer, tmp_path):
+  """In ALBERT's stream, where accents alone are an empty line after cleaning."""
+  path = tmp_path / "text"
+  path.write_text("the\n\u0301\nof\n\x01\nand\n", encoding="utf-8")
+  statistics = corpus_statistics.TextStatistics()
+  plain = corpus.read_sentences([str(path)], tokenizer, statistics)
+  assert corpus.split_documents(plain) == [[["the"], ["of"], ["and"]]]
+  assert statistics.documents == 1
+  statistics = corpus_statistics.TextStatistics()
+  cut = corpus.read_sentences(
+    [str(path)], tokenizer, statistics, ends_document=lambda sentence: sentence == "\u0301"
+  )
+  assert corpus.split_documents(cut) == [[["the"]], [["of"], ["and"]]]
+  assert statistics.documents == 2
+
+
 def test_invalid_utf8_is_counted_or_refused(tokenizer, tmp_path):
   path = tmp_path / "text"
   path.write_bytes(b"the\n\xff of\n\nand\n")
