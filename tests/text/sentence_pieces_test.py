@@ -104,7 +104,8 @@ def test_preprocess_text_is_its_definition(lower):
 
 
 def test_a_pile_of_accents_takes_linear_time():
-  assert preprocess_text("e" + "\u0301\u0323" * 500_000) == "e"  # hours, if accents were sorted
+  text = preprocess_text("e" + "\u0301\u0323" * 500_000)  # hours, if accents were sorted
+  assert (len(text), text[:1]) == (1, "e")
 
 
 # ---------------------------------------------------------------------------------------------
