@@ -47,10 +47,10 @@ def placed_pieces(tokenizer: SentencePieceTokenizer) -> Callable[[str], PlacedPi
   """
 
   @functools.lru_cache(maxsize=16)
-  def place(context: str) -> PlacedPieces | None:
+  def pieces_of(context: str) -> PlacedPieces | None:
     return _place(tokenizer, context)
 
-  return place
+  return pieces_of
 
 
 def pair(span: np.ndarray) -> tuple[int, int]:

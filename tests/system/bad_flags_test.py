@@ -135,7 +135,7 @@ _FLAGS = [
   (run_ner, "--data_dir={}/vocab.txt", "vocab.txt is a file. Give the folder"),
   (run_swag, "--data_dir={}/vocab.txt", "vocab.txt is a file. Give the folder"),
   (run_classifier, "--freeze=nosuch --max_seq_length=16", "selects no variable", "embeddings"),
-  (run_classifier, "--freeze=embeddings,layers:99 --max_seq_length=16", "the model has 1 layers"),
+  (run_classifier, "--freeze=embeddings,layers:99 --max_seq_length=16", "the model has 1 layer"),
   (run_classifier, "--freeze=layer_[0 --max_seq_length=16", "a regular expression"),
   (run_ner, "--freeze=bert/encoder/layer_7/ --max_seq_length=16", "selects no variable"),
   (
@@ -163,7 +163,7 @@ _FLAGS = [
   (run_pretraining, "--input_file={}/*.tfrecord", "tfrecord matches no file"),
   (run_pretraining, "--input_file=,", "--input_file=, names no file"),
   (run_pretraining, "--masked_lm_prob=0", "--masked_lm_prob=0.0: must be above 0"),
-  (run_pretraining, "--do_whole_word_mask", "Give --dynamic_masking, too"),
+  (run_pretraining, "--do_whole_word_mask --max_seq_length=16", "Give --dynamic_masking, too"),
   (
     run_pretraining,
     "--dynamic_masking --max_seq_length=16",
