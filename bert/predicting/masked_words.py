@@ -101,7 +101,7 @@ class _Heads(NamedTuple):
 
 def _heads_of(config, names) -> _Heads:
   return _Heads(
-    f"{config.family.masked_lm}/output_bias" in names,
+    any(name.startswith(f"{config.family.masked_lm}/") for name in names),
     "cls/seq_relationship/output_weights" in names,
     any(name.startswith("generator/") for name in names),
     "discriminator_predictions/dense_1/kernel" in names,
