@@ -19,6 +19,7 @@ from bert.exporting import hub_encoder, saved_models
 from bert.exporting.hub_encoder import INPUTS, export_encoder
 from bert.model import heads, kernels
 from bert.model.configuration import BertConfig
+from bert.model.variable_shapes import word_head_names
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel, get_shape_list
 from tests.kit import exports
@@ -345,7 +346,7 @@ def test_mlm_outputs(encoder):
 def test_mlm_has_five_more_variables_and_shares_the_rest(exported):
   encoder = hub.load(exported)
   extra = encoder.mlm.trainable_variables[len(encoder.trainable_variables) :]
-  assert names_of(extra) == list(hub_encoder._MLM_VARIABLES)
+  assert names_of(extra) == list(word_head_names(BertConfig(len(VOCAB))))
   before = encoder(BATCH)["pooled_output"]
   layer = hub.KerasLayer(encoder.mlm, trainable=True)
   with tf.GradientTape() as tape:
