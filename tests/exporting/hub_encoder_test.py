@@ -15,7 +15,7 @@ import tensorflow_hub as hub
 import tf_keras as keras
 
 from bert.checkpoints import bundle_files, finding, loading, reading, saving
-from bert.exporting import hub_encoder, saved_models
+from bert.exporting import saved_models
 from bert.exporting.hub_encoder import INPUTS, export_encoder
 from bert.model import heads, kernels
 from bert.model.configuration import BertConfig
