@@ -250,27 +250,15 @@ def model_fn_builder(
     dtype: of the matrix products.
     head: an `answer_heads.AnswerHead`; BERT's by default. Others mask padding in any case.
   """
-  if head is not None and head.kind != "bert":
-    return question_model.model_fn_builder(
-      bert_config,
-      init_checkpoint,
-      learning_rate,
-      num_train_steps,
-      num_warmup_steps,
-      use_tpu,
-      use_one_hot_embeddings,
-      head=head,
-      metric_fn=metric_fn,
-      optimizer_options=optimizer_options,
-      dtype=dtype,
-    )
 
-  def model_fn(features, labels, mode, params):
+  def outputs_and_loss(features, mode):
+    if head is not None and head.kind != "bert":
+      return question_model.outputs_and_loss(
+        bert_config, features, mode, use_one_hot_embeddings, head=head, dtype=dtype
+      )
     from bert.model import heads
-    from bert.optimization import create_optimizer
-    from bert.training.estimator import EstimatorSpec, ModeKeys
+    from bert.training.estimator import ModeKeys
 
-    del labels, params  # labels travel in features
     start_logits, end_logits = create_model(
       bert_config,
       mode == ModeKeys.TRAIN,
@@ -286,11 +274,19 @@ def model_fn_builder(
       "start_logits": start_logits,
       "end_logits": end_logits,
     }
+    if mode == ModeKeys.PREDICT:
+      return outputs, None
+    positions = features["start_positions"], features["end_positions"]
+    return outputs, heads.get_span_loss(start_logits, end_logits, *positions)
+
+  def model_fn(features, labels, mode, params):
+    from bert.optimization import create_optimizer
+    from bert.training.estimator import EstimatorSpec, ModeKeys
+
+    del labels, params  # labels travel in features
+    outputs, loss = outputs_and_loss(features, mode)
     spec = EstimatorSpec(mode=mode, predictions=outputs, init_checkpoint=init_checkpoint)
-    if mode != ModeKeys.PREDICT:
-      spec.loss = heads.get_span_loss(
-        start_logits, end_logits, features["start_positions"], features["end_positions"]
-      )
+    spec.loss = loss
     if mode == ModeKeys.TRAIN:
       spec.train_op = create_optimizer(
         spec.loss,

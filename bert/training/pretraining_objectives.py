@@ -12,6 +12,7 @@ vocabulary size, N = sequences and M = masked words or tokens of a whole evaluat
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -131,30 +132,59 @@ def _renamed(values, old: str, new: str):
 
 
 # ---------------------------------------------------------------------------------------------
+# What both kinds of objectives do.
+
+
+def _encoder(config, input_ids, features, setting: Setting, **options) -> modeling.BertModel:
+  return modeling.BertModel(
+    config=config,
+    is_training=setting.is_training,
+    input_ids=input_ids,
+    input_mask=features["input_mask"],
+    token_type_ids=features["segment_ids"],
+    use_one_hot_embeddings=setting.use_one_hot_embeddings,
+    dtype=setting.dtype,
+    # The heads read tokens, never padding. TPUs compile for fixed shapes, which skipping padding
+    # does not have.
+    skip_padding=not setting.use_one_hot_embeddings,
+    **options,
+  )
+
+
+def _words_and_sizes(features, words: "_Words", flops_of) -> dict[str, Any]:
+  """Scalars of a training step; the accuracy only in steps that log it, see `EstimatorSpec`.
+
+  Args:
+    features: of the batch.
+    words: of its masked words.
+    flops_of: numbers of tokens, pairs of tokens, masked words and examples -> FLOPs.
+  """
+  lengths = tf.reduce_sum(tf.cast(features["input_mask"] != 0, tf.float32), axis=1)
+  num_tokens = tf.reduce_sum(tf.cast(features["input_mask"], tf.float32))
+  num_examples = tf.cast(tf.shape(features["masked_lm_weights"])[0], tf.float32)
+  num_words = tf.math.count_nonzero(features["masked_lm_weights"], dtype=tf.float32)
+  flops = flops_of(num_tokens, tf.reduce_sum(tf.square(lengths)), num_words, num_examples)
+  return {
+    "masked_lm_loss": words.loss,
+    "masked_lm_accuracy": _word_accuracy(features, words),
+    "tokens_per_example": num_tokens / num_examples,
+    "gflop_per_example": flops / num_examples * 1e-9,
+  }
+
+
+# ---------------------------------------------------------------------------------------------
 # Masked words and pairs of sentences.
 
 
 def _masked_words(config, features, setting: Setting, pairs: str, learns_pairs: bool) -> Outputs:
   """Masked words, and pairs where records say whether theirs belong together."""
   packing = sequence_packing.packing_of(features)
-  model = modeling.BertModel(
-    config=config,
-    is_training=setting.is_training,
-    input_ids=features["input_ids"],
-    input_mask=features["input_mask"],
-    token_type_ids=features["segment_ids"],
-    use_one_hot_embeddings=setting.use_one_hot_embeddings,
-    dtype=setting.dtype,
-    # The heads read masked words and [CLS], never padding. TPUs compile for fixed shapes, which
-    # skipping padding does not have.
-    skip_padding=not setting.use_one_hot_embeddings,
-    **packing,
-  )
+  model = _encoder(config, features["input_ids"], features, setting, **packing)
   words = _word_outputs(config, features, setting, model, is_packed=bool(packing))
+  summaries = _words_and_sizes(features, words, functools.partial(pretraining_flops, config))
   # Without a pooler there is no head for pairs, and ELECTRA's records have none.
   if "next_sentence_labels" not in features or not config.family.has_pooler:
-    tensors = _word_tensors(features, words)
-    return Outputs(words.loss, _word_summaries(config, features, words), tensors)
+    return Outputs(words.loss, summaries, _word_tensors(features, words))
   next_sentence = heads.get_next_sentence_output(
     config, model.get_pooled_output(), features["next_sentence_labels"]
   )
@@ -164,7 +194,6 @@ def _masked_words(config, features, setting: Setting, pairs: str, learns_pairs: 
   def pair_accuracy():
     return _accuracy(next_sentence[2], labels, tf.ones_like(labels, tf.float32))
 
-  summaries = _word_summaries(config, features, words)
   summaries |= {f"{pairs}_loss": next_sentence[0], f"{pairs}_accuracy": pair_accuracy}
   tensors = {
     **_word_tensors(features, words),
@@ -211,19 +240,6 @@ def _word_outputs(config, features, setting, model, *, is_packed: bool = False) 
   return _Words(loss, losses, log_probs, logits)
 
 
-def _word_summaries(config, features, words: _Words) -> dict[str, Any]:
-  """Scalars of a training step; the accuracy only in steps that log it, see `EstimatorSpec`."""
-  num_tokens, pairs, num_examples = _sizes(features)
-  num_words = tf.math.count_nonzero(features["masked_lm_weights"], dtype=tf.float32)
-  flops = pretraining_flops(config, num_tokens, pairs, num_words, num_examples)
-  return {
-    "masked_lm_loss": words.loss,
-    "masked_lm_accuracy": _word_accuracy(features, words),
-    "tokens_per_example": num_tokens / num_examples,
-    "gflop_per_example": flops / num_examples * 1e-9,
-  }
-
-
 def _word_accuracy(features, words: _Words) -> Callable[[], tf.Tensor]:
   def accuracy():
     # From scores computed anew in the few steps that tell it. What a branch of the graph reads is
@@ -232,14 +248,6 @@ def _word_accuracy(features, words: _Words) -> Callable[[], tf.Tensor]:
     return _accuracy(words.logits(), labels, tf.reshape(features["masked_lm_weights"], [-1]))
 
   return accuracy
-
-
-def _sizes(features):
-  """float32 `[]` each: tokens, sum of the squares of lengths, and number of examples."""
-  lengths = tf.reduce_sum(tf.cast(features["input_mask"] != 0, tf.float32), axis=1)
-  num_tokens = tf.reduce_sum(tf.cast(features["input_mask"], tf.float32))
-  num_examples = tf.cast(tf.shape(features["masked_lm_weights"])[0], tf.float32)
-  return num_tokens, tf.reduce_sum(tf.square(lengths)), num_examples
 
 
 def _accuracy(scores, labels, weights):
@@ -347,17 +355,15 @@ def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions
     is_right = tf.cast(tf.equal(predictions, replaced.is_replaced) & (mask > 0), tf.float32)
     return tf.reduce_sum(is_right) / tf.reduce_sum(tf.cast(mask, tf.float32))
 
-  num_tokens, pairs, num_examples = _sizes(features)
-  num_words = tf.math.count_nonzero(features["masked_lm_weights"], dtype=tf.float32)
   generator_config = _generator_config(config, options)
-  flops = electra_flops(config, generator_config, num_tokens, pairs, num_words)
+
+  def flops_of(tokens, pairs, num_words, _):
+    return electra_flops(config, generator_config, tokens, pairs, num_words)
+
   summaries = {
-    "masked_lm_loss": words.loss,
+    **_words_and_sizes(features, words, flops_of),
     "disc_loss": disc_loss,
-    "masked_lm_accuracy": _word_accuracy(features, words),
     "disc_accuracy": disc_accuracy,
-    "tokens_per_example": num_tokens / num_examples,
-    "gflop_per_example": flops / num_examples * 1e-9,
   }
   tensors = {
     **_word_tensors(features, words),
@@ -368,20 +374,6 @@ def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions
     "disc_weights": tf.reshape(mask, [-1]),
   }
   return Outputs(loss, summaries, tensors)
-
-
-def _encoder(config, input_ids, features, setting: Setting, **scopes) -> modeling.BertModel:
-  return modeling.BertModel(
-    config=config,
-    is_training=setting.is_training,
-    input_ids=input_ids,
-    input_mask=features["input_mask"],
-    token_type_ids=features["segment_ids"],
-    use_one_hot_embeddings=setting.use_one_hot_embeddings,
-    dtype=setting.dtype,
-    skip_padding=not setting.use_one_hot_embeddings,
-    **scopes,
-  )
 
 
 def _generator_config(config, options: ElectraOptions) -> BertConfig | None:

@@ -1,82 +1,63 @@
 """The model of questions with a head that searches spans: ELECTRA's, and ALBERT's for SQuAD 2.0.
 
-`run_squad.model_fn_builder` has BERT's own head. Here batches may be padded to any length: padding
-competes with no piece of the text.
+`run_squad.py` has BERT's own head, and the `model_fn` of all. Here batches may be padded to any
+length: padding competes with no piece of the text.
 """
 
 from bert.model.answer_heads import AnswerHead
 
 
-def model_fn_builder(
-  bert_config,
-  init_checkpoint,
-  learning_rate,
-  num_train_steps,
-  num_warmup_steps,
-  use_tpu,
-  use_one_hot_embeddings,
-  *,
-  head: AnswerHead,
-  metric_fn=None,
-  optimizer_options=None,
-  dtype="float32",
+def outputs_and_loss(
+  bert_config, features, mode, use_one_hot_embeddings, *, head: AnswerHead, dtype="float32"
 ):
-  """Returns the `model_fn` of an `estimator.Estimator`; arguments as in run_squad.py.
+  """What a model with such a head answers, and its loss.
 
-  Args, beside those:
+  Args:
+    bert_config: a `modeling.BertConfig`.
+    features: of windows, `[B, S]` and `[B]`.
+    mode: one of `estimator.ModeKeys`.
+    use_one_hot_embeddings: look words up by a matrix product.
     head: which head, `electra` or `albert`.
-    metric_fn: of the arrays that `outputs_of` names.
+    dtype: of the matrix products.
+
+  Returns:
+    What `outputs_of` names, and float32 `[]`, None in prediction.
   """
+  import tensorflow as tf
 
-  def model_fn(features, labels, mode, params):
-    import tensorflow as tf
+  from bert import modeling
+  from bert.model import span_heads
+  from bert.training.estimator import ModeKeys
 
-    from bert import modeling
-    from bert.model import span_heads
-    from bert.optimization import create_optimizer
-    from bert.training.estimator import EstimatorSpec, ModeKeys
-
-    del labels, params  # labels travel in features
-    inputs = [features[name] for name in ("input_ids", "input_mask", "segment_ids")]
-    model = modeling.BertModel(
-      bert_config,
-      mode == ModeKeys.TRAIN,
-      *inputs,
-      use_one_hot_embeddings=use_one_hot_embeddings,
-      dtype=tf.as_dtype(dtype),
-      skip_padding=not use_one_hot_embeddings,
-    )
-    scores = span_heads.get_span_scores(
-      head,
-      model.get_sequence_output(),
-      *inputs[1:],
-      bert_config.initializer_range,
-      start_positions=features.get("start_positions"),
-      with_beam=mode != ModeKeys.TRAIN,
-      is_training=mode == ModeKeys.TRAIN,
-    )
-    outputs = outputs_of(scores, features["unique_ids"])
-    spec = EstimatorSpec(mode=mode, predictions=outputs, init_checkpoint=init_checkpoint)
-    if mode != ModeKeys.PREDICT:
-      starts, ends = features["start_positions"], features["end_positions"]
-      # ALBERT: of a window without the answer the question has none, either.
-      is_impossible = starts == 0 if head.kind == "albert" else features["is_impossible"]
-      losses = span_heads.get_span_losses(scores, starts, ends, is_impossible, head.null_weight)
-      spec.loss = tf.reduce_mean(losses)
-    if mode == ModeKeys.TRAIN:
-      spec.train_op = create_optimizer(
-        spec.loss,
-        learning_rate,
-        num_train_steps,
-        num_warmup_steps,
-        use_tpu,
-        **(optimizer_options or {}),
-      )
-    elif mode == ModeKeys.EVAL and metric_fn:
-      spec.eval_metrics = (metric_fn, outputs)
-    return spec
-
-  return model_fn
+  input_mask, segment_ids = features["input_mask"], features["segment_ids"]
+  model = modeling.BertModel(
+    bert_config,
+    mode == ModeKeys.TRAIN,
+    features["input_ids"],
+    input_mask,
+    segment_ids,
+    use_one_hot_embeddings=use_one_hot_embeddings,
+    dtype=tf.as_dtype(dtype),
+    skip_padding=not use_one_hot_embeddings,
+  )
+  scores = span_heads.get_span_scores(
+    head,
+    model.get_sequence_output(),
+    input_mask,
+    segment_ids,
+    bert_config.initializer_range,
+    start_positions=features.get("start_positions"),
+    with_beam=mode != ModeKeys.TRAIN,
+    is_training=mode == ModeKeys.TRAIN,
+  )
+  outputs = outputs_of(scores, features["unique_ids"])
+  if mode == ModeKeys.PREDICT:
+    return outputs, None
+  starts, ends = features["start_positions"], features["end_positions"]
+  # ALBERT: of a window without the answer the question has none, either.
+  is_impossible = starts == 0 if head.kind == "albert" else features["is_impossible"]
+  losses = span_heads.get_span_losses(scores, starts, ends, is_impossible, head.null_weight)
+  return outputs, tf.reduce_mean(losses)
 
 
 def outputs_of(scores, unique_ids):
