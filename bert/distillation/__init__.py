@@ -1,0 +1,1 @@
+"""What a student learns from a teacher: losses, teachers, students."""

@@ -1,0 +1,66 @@
+"""The form of a method of distillation: from a batch to a loss and its named parts.
+
+A script calls the method in each training step, once it has computed its own loss:
+
+  learned = method(Step(features, {"logits": logits}, label_losses, forward))
+  learned.loss                # what is minimised
+  learned.parts               # name -> its parts, written and shown beside it
+
+`forward(config)` computes the script's outputs once more on the same batch, without dropout, for a
+model of another configuration; a method calls it among the teacher's variables
+(`teachers.Teacher.outputs`). A method that reads more than outputs (hidden states, attention)
+builds `modeling.BertModel` itself: under the same names it finds the same variables.
+
+Letters in shapes: B = batch size, S = sequence length, C = number of labels.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert.model.configuration import BertConfig
+
+Tensors = Mapping[str, tf.Tensor]
+
+
+class Step(NamedTuple):
+  """What a method may read in a training step.
+
+  Attributes:
+    features: of the batch.
+    outputs: of the student: `logits`, `[B, C]` or `[B, S, C]`, or `start_logits` and `end_logits`,
+      `[B, S]`.
+    label_losses: of the task, float32 `[B]`, or `[]` where only the mean of the batch exists.
+    forward: a configuration -> the same outputs of another model.
+    parts: of the batch, over which gradients are accumulated; see `heads.loss_divisor`.
+  """
+
+  features: Tensors
+  outputs: Tensors
+  label_losses: tf.Tensor
+  forward: Callable[[BertConfig], Tensors]
+  parts: int = 1
+
+
+class Learned(NamedTuple):
+  """What a method makes of a step.
+
+  Attributes:
+    loss: float32 `[]`, minimised.
+    parts: name -> float32 `[]`, the loss's parts without their weights.
+  """
+
+  loss: tf.Tensor
+  parts: dict[str, tf.Tensor]
+
+
+Method = Callable[[Step], Learned]
+
+
+def teach(method: Method, spec, step: Step) -> None:
+  """Puts what a method makes of a step into the step's `EstimatorSpec`."""
+  learned = method(step)
+  spec.loss = learned.loss
+  spec.summaries = {**(spec.summaries or {}), **learned.parts}
+  spec.progress = (*spec.progress, *learned.parts)
