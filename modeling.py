@@ -115,6 +115,8 @@ class BertModel:
     position_ids=None,
     sequence_ids=None,
     first_positions=None,
+    keeps_attention_scores: bool = False,
+    padding_id: int | None = None,
     embedding_scope: str | None = None,
   ):
     """Builds the model.
@@ -138,6 +140,8 @@ class BertModel:
         pieces see each other only if they have the same number.
       first_positions: int `[N]`, the first of the `B * S` positions of each such sequence. The
         pooled output has one vector for each of them.
+      keeps_attention_scores: keep what `get_attention_scores` returns, which takes memory.
+      padding_id: a word that learns nothing from where it stands, as PyTorch's `padding_idx`.
       embedding_scope: prefix of the embeddings' names; `scope` by default. ELECTRA's generator has
         those of the discriminator.
 
@@ -165,6 +169,7 @@ class BertModel:
     blocks = kernels.compile_blocks(self.is_compiled) if is_training else kernels.portable_blocks()
     family = config.family
     scope = scope or family.scope
+    self._attention_scores: list[tf.Tensor] | None = [] if keeps_attention_scores else None
     with blocks:
       with variable_scope(f"{embedding_scope or scope}/embeddings"):
         # [B, S, E], [V, E]
@@ -175,6 +180,7 @@ class BertModel:
           initializer_range=config.initializer_range,
           word_embedding_name="word_embeddings",
           use_one_hot_embeddings=use_one_hot_embeddings,
+          padding_id=padding_id,
         )
         self.word_embedding_output = embedding_output
         self.embedding_output = embedding_postprocessor(  # [B, S, E]
@@ -213,6 +219,7 @@ class BertModel:
             only_first_token=only_pooled_output,
             layer_scopes=family.layer_scopes(config),
             layer_names=family.layer,
+            attention_scores=self._attention_scores,
           )
         self.sequence_output = self.all_encoder_layers[-1]  # [B, S, W], or [B, 1, W]
         self._has_sequence_output = not only_pooled_output
@@ -261,6 +268,12 @@ class BertModel:
     if not self._has_sequence_output:
       raise ValueError("The model was built with only_pooled_output: it has no sequence output.")
 
+  def get_attention_scores(self) -> list[tf.Tensor]:
+    """float32 `[B, N, S, S]` for each layer: scores before the softmax, -10000 added to padding."""
+    if self._attention_scores is None:
+      raise ValueError("The model was built without keeps_attention_scores.")
+    return self._attention_scores
+
   def get_word_embedding_output(self) -> tf.Tensor:
     """float32 `[B, S, E]`: the word embeddings alone."""
     return self.word_embedding_output
@@ -299,6 +312,7 @@ def attention_layer(
   *,
   dtype: tf.DType = tf.float32,
   rows: Rows | None = None,
+  attention_scores: list[tf.Tensor] | None = None,
 ) -> tf.Tensor:
   """Multi-headed scaled dot-product attention (arXiv:1706.03762, section 3.2).
 
@@ -321,6 +335,7 @@ def attention_layer(
     dtype: of the matrix products.
     rows: the rows of `to_tensor`, if it is a matrix `[M, W]` without padding; so are `from_tensor`
       and the result in self-attention.
+    attention_scores: a list to which float32 `[B, N, F, T]` is added: what the softmax is taken of.
 
   Returns:
     `[B, F, N * H]` or `[B * F, N * H]`, of type `dtype`.
@@ -367,6 +382,9 @@ def attention_layer(
     # probability of a hidden position is 0.
     adder = (1.0 - tf.cast(attention_mask, tf.float32)) * -10000.0
     adder = tf.expand_dims(adder, 1)  # [B, 1, F, T]; LiteRT has no tf.newaxis
+  if attention_scores is not None:
+    kept = tf.cast(scores, tf.float32)
+    attention_scores.append(kept if adder is None else kept + adder)
   seed = next_random_seed() if attention_probs_dropout_prob else None
   probs = kernels.softmax_dropout(scores, adder, attention_probs_dropout_prob, seed, dtype)
 
@@ -392,6 +410,7 @@ def transformer_model(
   only_first_token: bool = False,
   layer_scopes: Sequence[str] | None = None,
   layer_names: LayerNames | None = None,
+  attention_scores: list[tf.Tensor] | None = None,
 ):
   """The encoder of "Attention is all you need" (arXiv:1706.03762), LayerNorm after each sub-layer.
 
@@ -413,6 +432,7 @@ def transformer_model(
     layer_scopes: scope of each layer's variables; `layer_0`, `layer_1` ... by default. Layers with
       the same scope share them.
     layer_names: of the variables in a layer; BERT's by default.
+    attention_scores: a list to which each layer adds its own, see `attention_layer`.
 
   Returns:
     float32 `[B, S, W]` of the last layer, or a list with one for each layer.
@@ -439,6 +459,7 @@ def transformer_model(
     initializer_range,
     dtype,
     layer_names or LayerNames(),
+    attention_scores,
   )
   layer_scopes = layer_scopes or [f"layer_{layer}" for layer in range(num_hidden_layers)]
   rows = rows or Rows(batch_size, seq_length)
@@ -467,6 +488,7 @@ class _LayerSettings(NamedTuple):
   initializer_range: float
   dtype: tf.DType
   names: LayerNames
+  attention_scores: list[tf.Tensor] | None
 
 
 def _transformer_layer(
@@ -515,6 +537,7 @@ def _transformer_layer(
       to_seq_length=rows.seq_length,
       dtype=dtype,
       rows=rows,
+      attention_scores=settings.attention_scores,
     )
   y = dense_add_layer_norm(
     *(attended, queries.exact, rate, initializer_range, dtype),

@@ -22,6 +22,10 @@ from bert.training.learning_rates import learning_rate_at
 from bert.training.variable_groups import check_frozen, learning_rate_multipliers
 
 
+# Variables with one of these in their name do not decay.
+NOT_DECAYED = ("LayerNorm", "layer_norm", "bias")
+
+
 class Applied(NamedTuple):
   """The outcome of applying gradients.
 
@@ -33,6 +37,21 @@ class Applied(NamedTuple):
 
   is_sound: tf.Tensor
   scalars: dict[str, tf.Tensor]
+
+
+class Clipping(NamedTuple):
+  """How gradients are clipped; the defaults are the original's.
+
+  Attributes:
+    norm: the largest norm that all gradients have together; greater ones are scaled down.
+    each: every gradient has this limit of its own instead, as in TinyBERT.
+    merges_rows: add up the rows of a sparse gradient that belong to the same word before the norm
+      is taken, as PyTorch does. The original counts each of them by itself.
+  """
+
+  norm: float = 1.0
+  each: bool = False
+  merges_rows: bool = False
 
 
 class TrainOp(NamedTuple):
@@ -63,6 +82,10 @@ def create_optimizer(
   *,
   optimizer: str = "adamw",
   bias_correction: bool = False,
+  beta_2: float = 0.999,
+  weight_decay: float = 0.01,
+  exclude_from_weight_decay: Sequence[str] = NOT_DECAYED,
+  clipping: Clipping | None = None,
   schedule: str = "original",
   poly_power: float = 1.0,
   start_warmup_step: int = 0,
@@ -87,7 +110,12 @@ def create_optimizer(
     use_tpu: accepted for the original's signature; the training loop sums over replicas itself.
     optimizer: `adamw` or `lamb` (arXiv:1904.00962).
     bias_correction: divide the moments by `1 - beta^t`, as in the Adam paper.
-    schedule: `original`, `continuous`, `one_cycle` or `product`; see `learning_rate_at`.
+    beta_2: decay of the second moment.
+    weight_decay: see `AdamWeightDecayOptimizer`.
+    exclude_from_weight_decay: see there.
+    clipping: of gradients; to a norm of 1 of all together by default.
+    schedule: `original`, `continuous`, `one_cycle`, `product` or `constant`; see
+      `learning_rate_at`.
     poly_power: power of the schedule's line.
     start_warmup_step: where warm-up starts.
     layerwise_lr_decay: each layer learns at this factor of the layer above it (arXiv:1801.06146).
@@ -142,8 +170,9 @@ def create_optimizer(
     raise ValueError(f"Unknown optimizer {optimizer!r}; known: {', '.join(sorted(_OPTIMIZERS))}.")
   update = optimizer_class(
     learning_rate=learning_rate,
-    weight_decay_rate=0.01,
-    exclude_from_weight_decay=["LayerNorm", "layer_norm", "bias"],
+    weight_decay_rate=weight_decay,
+    beta_2=beta_2,
+    exclude_from_weight_decay=exclude_from_weight_decay,
     bias_correction=bias_correction,
     learning_rate_multipliers=multipliers,
   )
@@ -152,8 +181,15 @@ def create_optimizer(
     loss *= loss_factor
   gradients = _gradients(loss, list(trained.values()), scaling)
 
+  clipping = clipping or Clipping()
+
   def apply(gradients):
-    factor, is_finite = _clip_factor(gradients)
+    if clipping.merges_rows or clipping.each:
+      gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
+    factor, is_finite = _clip_factor(gradients, clipping.norm)
+    if clipping.each:
+      gradients = [_clipped(gradient, clipping.norm) for gradient in gradients]
+      factor = tf.where(is_finite, 1.0, factor)
 
     def apply_all():
       pairs = zip(gradients, trained, strict=True)
@@ -216,6 +252,11 @@ def _clip_factor(gradients, clip_norm=1.0):
   is_finite = tf.math.is_finite(norm)
   factor = clip_norm * tf.minimum(1.0 / norm, 1.0 / clip_norm)
   return tf.where(is_finite, factor, math.nan), is_finite
+
+
+def _clipped(gradient, clip_norm: float):
+  """A gradient by itself, scaled down to a norm; None stays None."""
+  return None if gradient is None else tf.clip_by_norm(gradient, clip_norm)
 
 
 def _scale(gradient, factor):

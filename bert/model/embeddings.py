@@ -22,6 +22,8 @@ def embedding_lookup(
   initializer_range: float = 0.02,
   word_embedding_name: str = "word_embeddings",
   use_one_hot_embeddings: bool = False,
+  *,
+  padding_id: int | None = None,
 ):
   """Looks up the embeddings of word pieces.
 
@@ -32,6 +34,7 @@ def embedding_lookup(
     initializer_range: standard deviation of the initial table.
     word_embedding_name: name of the table.
     use_one_hot_embeddings: by a matrix product instead of a gather.
+    padding_id: a word whose row gets no gradient from here, as PyTorch's `padding_idx`.
 
   Returns:
     float32 `[B, S, E * I]`, and the table, float32 `[V, E]`.
@@ -47,6 +50,9 @@ def embedding_lookup(
   else:
     # The variable itself, not a copy of its value, so that the gradient stays sparse.
     output = tf.gather(table, flat_ids)
+  if padding_id is not None:
+    is_padding = tf.equal(flat_ids, padding_id)[:, tf.newaxis]
+    output = tf.where(is_padding, tf.stop_gradient(output), output)
   batch_size, seq_length, num_inputs = get_shape_list(input_ids)
   return tf.reshape(output, [batch_size, seq_length, num_inputs * embedding_size]), table
 

@@ -276,10 +276,10 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
     flags.DEFINE_enum(
       "lr_schedule",
       "original",
-      ["original", "continuous", "one_cycle", "product"],
+      ["original", "continuous", "one_cycle", "product", "constant"],
       "original: the learning rate drops at the end of warm-up. continuous: it decays from its "
       "peak. one_cycle: it rises and falls as half waves of the cosine. product: as in ELECTRA, "
-      "warm-up multiplies the decaying rate.",
+      "warm-up multiplies the decaying rate. constant: it stays at its peak.",
     )
     flags.DEFINE_float(
       "poly_power", 1.0, "Power of the decay: 1 is a line. --lr_schedule=one_cycle has none."

@@ -4,7 +4,7 @@ import math
 
 import tensorflow as tf
 
-SCHEDULES = ("original", "continuous", "one_cycle", "product")
+SCHEDULES = ("original", "continuous", "one_cycle", "product", "constant")
 _FIRST_OF_CYCLE = 1 / 25
 
 
@@ -32,8 +32,8 @@ def learning_rate_at(
       the cosine up, from a 25th of `init_lr`, and another one down to 0 (arXiv:1708.07120, in the
       form of PyTorch's OneCycleLR). `product`: the line of `original` times
       `min(1, step / num_warmup_steps)`, so the rate never jumps (google-research/electra,
-      model/optimization.py).
-    poly_power: the decaying line to this power; `one_cycle` has none.
+      model/optimization.py). `constant`: `init_lr` after the warm-up, to the end.
+    poly_power: the decaying line to this power; `one_cycle` and `constant` have none.
     start_warmup_step: warm-up starts here. As in ALBERT, rates before it are negative with
       `original` and `product`.
 
@@ -52,13 +52,17 @@ def learning_rate_at(
     [0.04, 0.52, 1.0, 0.5, 0.0]
     >>> [round(float(learning_rate_at(s, 1.0, 10, 2, "product")), 3) for s in (0, 1, 2, 9, 10)]
     [0.0, 0.45, 0.8, 0.1, 0.0]
+    >>> [float(learning_rate_at(s, 1.0, 10, 2, "constant")) for s in (0, 1, 2, 9)]
+    [0.0, 0.5, 1.0, 1.0]
   """
   warmup, total = float(num_warmup_steps or 0), float(num_train_steps)
   step = tf.cast(step, tf.float32)
   position, since_start = tf.minimum(step, total), step - float(start_warmup_step)
   if schedule == "one_cycle":
     return init_lr * _one_cycle(position, total, warmup)
-  if schedule == "continuous":
+  if schedule == "constant":
+    share = tf.ones_like(position)
+  elif schedule == "continuous":
     share = (total - position) / max(total - warmup, 1.0)
   elif schedule in SCHEDULES:
     share = 1.0 - position / total
