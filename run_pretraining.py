@@ -248,7 +248,8 @@ def model_fn_builder(
         **(optimizer_options or {}),
       )
       spec.summaries = outputs.summaries
-      spec.progress = (*learned.progress, "learning_rate")
+      # A model without a pooler, or records without pairs, leave the pairs' figures out.
+      spec.progress = (*(n for n in learned.progress if n in outputs.summaries), "learning_rate")
       spec.rates = {"tokens/sec": "tokens_per_example", "GFLOP/sec": "gflop_per_example"}
     else:
       spec.eval_metrics = (learned.metric_fn, outputs.small_tensors)

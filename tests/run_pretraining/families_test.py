@@ -15,8 +15,9 @@ from bert.io.record_files import write_records
 from bert.model.variables import VariableStore, use_store
 from bert.pretraining import electra_masks
 from bert.pretraining.dynamic_masking import Masking
+from bert.training import sequence_packing
 from bert.training.estimator import ModeKeys
-from bert.training.pretraining_objectives import ElectraOptions, objective_of
+from bert.training.pretraining_objectives import ElectraOptions, Setting, objective_of
 from tests.kit.event_files import series_in
 from tests.kit.families import electra_config, load_variables
 from tests.kit.script_runs import Script, assert_same_tensors, results_in, stopped_after, tensors
@@ -137,8 +138,10 @@ def test_20_steps_of_electra_equal_the_original(golden_dir):
 VARIANTS = {
   "bert_objective": None,
   "electra": ElectraOptions(),
+  "electric": ElectraOptions(generator="two_tower"),
   "full_size_generator": ElectraOptions(),
   "tied_generator": ElectraOptions(generator="tied"),
+  "two_tower": ElectraOptions(generator="two_tower"),
   "uniform_generator": ElectraOptions(generator="uniform"),
   "untied_embeddings": ElectraOptions(untied_generator_embeddings=True),
   "weights_of_losses": ElectraOptions(),
@@ -156,7 +159,7 @@ def test_variants_of_electra_equal_the_original(golden_dir, variant):
     setattr(config, name, hparams.get(name, getattr(config, name)))
   if variant == "weights_of_losses":
     options = ElectraOptions(hparams["gen_weight"], hparams["disc_weight"])
-  name = "mlm" if variant == "bert_objective" else "electra"
+  name = {"bert_objective": "mlm", "electric": "electric"}.get(variant, "electra")
   model_fn = run_pretraining.model_fn_builder(
     *(config, None, 0.01, 20, 5, False, False), objective=objective_of(name, options)
   )
@@ -236,11 +239,59 @@ def test_electra_trains_evaluates_and_resumes_bit_for_bit(electra, tmp_path):
   assert_same_tensors(halves / "model.ckpt-6", straight / "model.ckpt-6")
 
 
+def test_a_model_of_electra_learns_masked_words_alone(electra, tmp_path):
+  values = {"objective": "mlm", "num_train_steps": 2, "max_eval_steps": 2, "eval_batch_size": 4}
+  done = run_well(**electra, **values, output_dir=tmp_path, do_train=True, do_eval=True)
+  assert "step 2/2, loss" in done.err
+  results = results_in(tmp_path / "eval_results.txt")
+  assert set(results) == {"global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"}
+  learned = tensors(tmp_path / "model.ckpt-2")
+  scopes = {name.split("/")[0] for name in learned}
+  assert scopes == {"electra", "generator_predictions", "global_step"}, "no generator, no pairs"
+
+
+@pytest.mark.ci
+def test_electric_trains_evaluates_and_resumes_bit_for_bit(electra, tmp_path):
+  values = {**electra, "objective": "electric", "num_train_steps": 4, "save_checkpoints_steps": 2}
+  straight, halves = tmp_path / "straight", tmp_path / "halves"
+  run_well(**values, output_dir=straight, do_train=True, do_eval=True, max_eval_steps=2)
+  assert results_in(straight / "eval_results.txt")["disc_loss"] > 0
+  assert "cloze_predictions/output_bias" in tensors(straight / "model.ckpt-4")
+  with stopped_after(2):
+    assert run(**values, output_dir=halves, do_train=True).code == 130
+  run_well(**values, output_dir=halves, do_train=True)
+  assert_same_tensors(halves / "model.ckpt-4", straight / "model.ckpt-4")
+
+
+@pytest.mark.parametrize("name", ["electra", "mlm"])
+def test_packed_sequences_have_the_same_losses(golden_dir, name):
+  _, [batch, *_] = electra_batches(golden_dir)
+  # Shorter by turns, so that two fit into a row; no mask lies beyond the new ends.
+  kept = tf.sequence_mask([48, 20, 28, 16, 30, 48], 48)
+  keys = ("input_ids", "input_mask", "segment_ids")
+  batch |= {key: tf.where(kept, batch[key], 0) for key in keys}
+  inside = tf.gather(tf.cast(kept, tf.int32), batch["masked_lm_positions"], batch_dims=1)
+  batch["masked_lm_weights"] *= tf.cast(inside, tf.float32)
+  batch["masked_lm_positions"] *= inside
+  packed = sequence_packing.pack(batch)
+  assert packed["input_ids"].shape[0] < 6
+  found = []
+  objective = objective_of(name, ElectraOptions())
+  for features in (batch, packed):
+    with use_store(VariableStore(seed=1)):
+      outputs = objective.outputs(electra_config(golden_dir), features, Setting(is_training=False))
+    metrics = objective.metric_fn(**{k: v.numpy() for k, v in outputs.small_tensors.items()})
+    found.append({"loss": float(outputs.loss), **metrics})
+  assert found[0] == pytest.approx(found[1], rel=1e-5)
+
+
 @pytest.mark.parametrize(
   ("changes", "message"),
   [
     ({"objective": "mlm_nsp"}, "--objective=mlm_nsp needs a pooler"),
     ({"objective": "mlm", "disc_weight": 10}, "--disc_weight has no effect with --objective=mlm"),
+    ({"objective": "electric", "generator": "tied"}, "--objective=electric needs --generator=two"),
+    ({"generator": "two_tower", "pack_sequences": True}, "--pack_sequences is not supported with"),
     ({"generator_hidden_size": 1e-3}, "generator of --generator_hidden_size=0.001"),
     ({"temperature": 0}, "--temperature=0.0"),
     ({"do_whole_word_mask": True}, "--do_whole_word_mask is not supported for models of ELECTRA"),
