@@ -1,6 +1,6 @@
 """BERT as graph functions: embeddings, transformer, pooler (arXiv:1810.04805).
 
-ELECTRA and ALBERT are the same functions: `bert/model/families.py` says what sets them apart.
+All families are the same functions: `bert/model/families.py` says what sets them apart.
 
 The functions have the original's names and signatures, ask for their variables by the original's
 names (`bert/model/variables.py`), and run eagerly or inside a `tf.function`, with batch and length
@@ -30,8 +30,8 @@ import tensorflow as tf
 
 from bert.model import kernels
 from bert.model.configuration import RELEASED_SIZES, BertConfig
-from bert.model.embeddings import embedding_lookup, embedding_postprocessor
-from bert.model.families import LayerNames
+from bert.model.embeddings import embedding_lookup, embedding_postprocessor, positions_of
+from bert.model.families import LAYER_NORM_EPSILON, LayerNames
 from bert.model.layers import (
   Projection,
   Rows,
@@ -118,6 +118,7 @@ class BertModel:
     keeps_attention_scores: bool = False,
     padding_id: int | None = None,
     embedding_scope: str | None = None,
+    sees: str | None = None,
   ):
     """Builds the model.
 
@@ -126,7 +127,8 @@ class BertModel:
       is_training: whether to apply dropout.
       input_ids: int `[B, S]`, word pieces.
       input_mask: int `[B, S]`, 1 for a piece, 0 for padding; ones by default.
-      token_type_ids: int `[B, S]`, segment of each piece; zeros by default.
+      token_type_ids: int `[B, S]`, segment of each piece; zeros by default. Not read in families
+        without segments.
       use_one_hot_embeddings: look words up by a matrix product instead of a gather (for TPUs).
       scope: prefix of all variable names; that of the config's family, `bert`, by default.
       dtype: of the matrix products: float32, bfloat16 or float16.
@@ -135,7 +137,8 @@ class BertModel:
       row_multiple: with `skip_padding`, the number of rows computed is a multiple of this.
       only_pooled_output: compute the last layer for the first token alone, which is all that
         `get_pooled_output` needs. Sequence outputs are then not available.
-      position_ids: int `[B, S]`, position of each piece; 0, 1, ... by default.
+      position_ids: int `[B, S]`, position of each piece; 0, 1, ... by default. In RoBERTa, too,
+        positions of tokens count from 0 here; by default padding is not counted.
       sequence_ids: int `[B, S]`, for rows of several sequences (`training/sequence_packing.py`):
         pieces see each other only if they have the same number.
       first_positions: int `[N]`, the first of the `B * S` positions of each such sequence. The
@@ -144,6 +147,8 @@ class BertModel:
       padding_id: a word that learns nothing from where it stands, as PyTorch's `padding_idx`.
       embedding_scope: prefix of the embeddings' names; `scope` by default. ELECTRA's generator has
         those of the discriminator.
+      sees: `before` or `after`: a piece sees itself and only those before, or after, it; all by
+        default.
 
     Raises:
       ValueError: the config or an input's rank is invalid, or arguments exclude each other.
@@ -160,15 +165,19 @@ class BertModel:
     batch_size, seq_length = get_shape_list(input_ids, expected_rank=2)
     if input_mask is None:
       input_mask = tf.ones([batch_size, seq_length], tf.int32)
-    if token_type_ids is None:
+    family = config.family
+    if token_type_ids is None or not family.has_segments:
       token_type_ids = tf.zeros([batch_size, seq_length], tf.int32)
 
     input_mask = tf.convert_to_tensor(input_mask)
     rows = Unpadding(input_mask, row_multiple) if skip_padding else None
     self.is_compiled = is_training and config.hidden_size >= _MIN_WIDTH_TO_COMPILE
     blocks = kernels.compile_blocks(self.is_compiled) if is_training else kernels.portable_blocks()
-    family = config.family
     scope = scope or family.scope
+    if family.positions_from_ids:
+      position_ids = positions_of(input_ids, position_ids, config)
+    if padding_id is None and family.padding_is_fixed:
+      padding_id = config.pad_token_id
     self._attention_scores: list[tf.Tensor] | None = [] if keeps_attention_scores else None
     with blocks:
       with variable_scope(f"{embedding_scope or scope}/embeddings"):
@@ -185,7 +194,7 @@ class BertModel:
         self.word_embedding_output = embedding_output
         self.embedding_output = embedding_postprocessor(  # [B, S, E]
           input_tensor=embedding_output,
-          use_token_type=True,
+          use_token_type=config.type_vocab_size > 0,
           token_type_ids=token_type_ids,
           token_type_vocab_size=config.type_vocab_size,
           token_type_embedding_name="token_type_embeddings",
@@ -197,6 +206,8 @@ class BertModel:
           position_ids=position_ids,
           rows=rows,
           gather_segments=family.gathers_segments,
+          padding_position=padding_id if family.positions_from_ids else None,
+          epsilon=config.norm_epsilon,
         )
 
       with variable_scope(scope):
@@ -204,7 +215,7 @@ class BertModel:
         with variable_scope("encoder"):
           self.all_encoder_layers = transformer_model(
             input_tensor=self.encoder_input,
-            attention_mask=mask_of_batch(input_mask, sequence_ids),
+            attention_mask=mask_of_batch(input_mask, sequence_ids, sees),
             hidden_size=config.hidden_size,
             num_hidden_layers=config.num_hidden_layers,
             num_attention_heads=config.num_attention_heads,
@@ -219,6 +230,8 @@ class BertModel:
             only_first_token=only_pooled_output,
             layer_scopes=family.layer_scopes(config),
             layer_names=family.layer,
+            drop_attention_output=family.drops_attention_output,
+            epsilon=config.norm_epsilon,
             attention_scores=self._attention_scores,
           )
         self.sequence_output = self.all_encoder_layers[-1]  # [B, S, W], or [B, 1, W]
@@ -410,6 +423,8 @@ def transformer_model(
   only_first_token: bool = False,
   layer_scopes: Sequence[str] | None = None,
   layer_names: LayerNames | None = None,
+  drop_attention_output: bool = True,
+  epsilon: float = LAYER_NORM_EPSILON,
   attention_scores: list[tf.Tensor] | None = None,
 ):
   """The encoder of "Attention is all you need" (arXiv:1706.03762), LayerNorm after each sub-layer.
@@ -432,6 +447,8 @@ def transformer_model(
     layer_scopes: scope of each layer's variables; `layer_0`, `layer_1` ... by default. Layers with
       the same scope share them.
     layer_names: of the variables in a layer; BERT's by default.
+    drop_attention_output: whether dropout follows the dense layer after the attention.
+    epsilon: of every LayerNorm.
     attention_scores: a list to which each layer adds its own, see `attention_layer`.
 
   Returns:
@@ -459,6 +476,8 @@ def transformer_model(
     initializer_range,
     dtype,
     layer_names or LayerNames(),
+    drop_attention_output,
+    epsilon,
     attention_scores,
   )
   layer_scopes = layer_scopes or [f"layer_{layer}" for layer in range(num_hidden_layers)]
@@ -488,6 +507,8 @@ class _LayerSettings(NamedTuple):
   initializer_range: float
   dtype: tf.DType
   names: LayerNames
+  drop_attention_output: bool
+  epsilon: float
   attention_scores: list[tf.Tensor] | None
 
 
@@ -510,7 +531,7 @@ def _transformer_layer(
     z, `[M, W]`, and the rows it has.
   """
   heads, rate, dtype = settings.heads, settings.dropout_prob, settings.dtype
-  names = settings.names
+  names, epsilon = settings.names, settings.epsilon
   initializer_range = settings.initializer_range
   queries, query_rows = x, rows
   attention_blocks: contextlib.AbstractContextManager = contextlib.nullcontext()
@@ -540,14 +561,14 @@ def _transformer_layer(
       attention_scores=settings.attention_scores,
     )
   y = dense_add_layer_norm(
-    *(attended, queries.exact, rate, initializer_range, dtype),
-    *(names.attention_output, names.attention_norm),
+    *(attended, queries.exact, rate if settings.drop_attention_output else 0.0),
+    *(initializer_range, dtype, names.attention_output, names.attention_norm, epsilon),
   )
   size, act_fn = settings.intermediate_size, settings.intermediate_act_fn
   inner = dense(
     y.low, size, names.intermediate, initializer_range, act_fn, dtype, output_dtype=dtype
   )
   z = dense_add_layer_norm(
-    inner, y.exact, rate, initializer_range, dtype, names.output, names.output_norm
+    inner, y.exact, rate, initializer_range, dtype, names.output, names.output_norm, epsilon
   )
   return z, query_rows

@@ -48,18 +48,43 @@ _SIZES = {
     **dict(intermediate_size=16384, num_hidden_groups=1, inner_group_num=1),
     **dict(hidden_dropout_prob=0, attention_probs_dropout_prob=0),
   },
+  "roberta": {
+    **_BERT_SIZES,
+    **dict(vocab_size=50265, layer_norm_eps=1e-12, pad_token_id=1),
+  },
+  "distilbert": {
+    **_BERT_SIZES,
+    **dict(num_hidden_layers=6, type_vocab_size=0, pad_token_id=0),
+    **dict(qa_dropout=0.1, seq_classif_dropout=0.2),
+  },
 }
-_DEFAULT_ACTIVATIONS = {"bert": "gelu", "electra": "gelu", "albert": "gelu_new"}
-_ORIGINAL_TYPE_VOCAB_SIZE = 16  # ... and the one key with another default in the original
+_DEFAULT_ACTIVATIONS = {**dict.fromkeys(_SIZES, "gelu"), "albert": "gelu_new"}
+# Of DistilBERT: our key -> transformers'.
+_KEYS_OF_DISTILBERT = {
+  "hidden_size": "dim",
+  "num_hidden_layers": "n_layers",
+  "num_attention_heads": "n_heads",
+  "intermediate_size": "hidden_dim",
+  "hidden_act": "activation",
+  "hidden_dropout_prob": "dropout",
+  "attention_probs_dropout_prob": "attention_dropout",
+}
+# ... and the keys with another default here.
+_ORIGINAL_TYPE_VOCAB_SIZE = 16
+_DEFAULTS_OF_OURS = {
+  "roberta": {"type_vocab_size": 1, "layer_norm_eps": 1e-5},
+  "distilbert": {},
+}
 
 # Keys that no `bert_config.json` has, one of which every `config.json` has.
 _MARKS = ("architectures", "transformers_version", "layer_norm_eps")
-# Our own configurations of these families have `model_type`, too.
-_OWN_TYPES = ("electra", "albert")
+# Our own configurations of these families have `model_type`, too. RoBERTa's have the same keys on
+# both sides.
+_OWN_TYPES = ("electra", "albert", "roberta", "distilbert")
 
 # What `modeling.py` implements; other values would mean another model.
+_EPSILON = {"layer_norm_eps": 1e-12}  # of families that have no such key
 _FIXED = {
-  "layer_norm_eps": 1e-12,
   "position_embedding_type": "absolute",
   "is_decoder": False,
   "add_cross_attention": False,
@@ -81,9 +106,15 @@ def is_transformers_config(content: Mapping[str, Any]) -> bool:
     >>> is_transformers_config({"model_type": "bert", "hidden_size": 768})
     True
   """
-  if any(mark in content for mark in _MARKS):
+  family = content.get("model_type")
+  marks = _MARKS
+  if family == "roberta":
+    marks = _MARKS[:2]
+  elif family == "distilbert":
+    marks = (*_MARKS, *_KEYS_OF_DISTILBERT.values())
+  if any(mark in content for mark in marks):
     return True
-  return "model_type" in content and content["model_type"] not in _OWN_TYPES
+  return family is not None and family not in _OWN_TYPES
 
 
 def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +136,9 @@ def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
     'gelu_erf'
   """
   family = _family_of(content)
-  for key, needed in _FIXED.items():
+  if family == "distilbert":
+    content = {ours: content[key] for ours, key in _our_keys(content)}
+  for key, needed in _fixed(family).items():
     if content.get(key, needed) != needed:
       raise ValueError(f"{key} is {content[key]!r}, but this model supports {needed!r} only.")
   if content.get("pruned_heads"):
@@ -115,9 +148,20 @@ def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
     raise ValueError(f"hidden_act is {activation!r}; known: {', '.join(_ACTIVATIONS)}.")
   original = {key: content.get(key, default) for key, default in _SIZES[family].items()}
   extra = {key: value for key, value in content.items() if _is_kept(key)}
-  if family == "electra":
+  if family not in ("bert", "albert"):
     extra["model_type"] = family
   return {**original, "hidden_act": _ACTIVATIONS[activation], **extra}
+
+
+def _fixed(family: str) -> dict[str, Any]:
+  """What a configuration of a family cannot have another value of."""
+  return _FIXED if "layer_norm_eps" in _SIZES[family] else {**_EPSILON, **_FIXED}
+
+
+def _our_keys(content: Mapping[str, Any]) -> list[tuple[str, str]]:
+  """(our name, transformers' name) of each key of a DistilBERT's configuration."""
+  ours = {theirs: key for key, theirs in _KEYS_OF_DISTILBERT.items()}
+  return [(ours.get(key, key), key) for key in content]
 
 
 def _family_of(content: Mapping[str, Any]) -> str:
@@ -164,15 +208,23 @@ def from_original(
     content["embedding_size"] = content["hidden_size"]
   config = {
     **_SIZES[family],
-    "type_vocab_size": _ORIGINAL_TYPE_VOCAB_SIZE,
+    **_DEFAULTS_OF_OURS.get(family, {"type_vocab_size": _ORIGINAL_TYPE_VOCAB_SIZE}),
     **content,
     "hidden_act": names[0],
     "architectures": [architecture],
     "model_type": family,
-    **_FIXED,
+    **_fixed(family),
     "tie_word_embeddings": True,
-    "pad_token_id": 0,
   }
+  config.setdefault("pad_token_id", 0)
+  if family == "roberta":
+    config |= {"bos_token_id": 0, "eos_token_id": 2}
+  if family == "distilbert":
+    config = {
+      _KEYS_OF_DISTILBERT.get(key, key): value
+      for key, value in config.items()
+      if key not in (*_FIXED, *_EPSILON, "type_vocab_size")
+    }
   if labels:
     config["id2label"] = {str(index): label for index, label in enumerate(labels)}
     config["label2id"] = {label: index for index, label in enumerate(labels)}

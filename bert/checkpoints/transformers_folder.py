@@ -41,7 +41,6 @@ TOKENIZER_CONFIG = "tokenizer_config.json"
 
 _TOKENIZER = "tokenizer.json"
 _WEIGHTS_INDEX = "model" + INDEX_SUFFIX
-_WORD_HEADS = ("cls/predictions/", "generator_predictions/")
 _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 # What a tokenizer's configuration says of a vocab.txt, and of a sentencepiece model.
@@ -162,7 +161,8 @@ class Weights:
     if decoder not in self._file.tensors or config.get("tie_word_embeddings", True):
       return
     _warn_of_untied_words(self.path)
-    self._places = {n: p for n, p in self._places.items() if not n.startswith(_WORD_HEADS)}
+    head = transformers_names.word_head_of(self.family)
+    self._places = {n: p for n, p in self._places.items() if not n.startswith(head)}
 
 
 def _family_of(config: Mapping[str, Any]) -> str:
@@ -381,7 +381,7 @@ def _renamed(tensors: Mapping[str, np.ndarray], head: Head, family: str) -> dict
   """The arrays by transformers' names, and in its layout."""
   renamed = {}
   for name, values in tensors.items():
-    key, is_transposed = transformers_names.key_of(name, family)
+    key, is_transposed = transformers_names.key_of(name, family, head.name)
     renamed[key] = values.T if is_transposed else values
   if head.name == "swag" and "output_bias" not in tensors:
     renamed["classifier.bias"] = np.zeros([1], tensors["output_weights"].dtype)

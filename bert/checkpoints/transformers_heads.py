@@ -20,7 +20,13 @@ HEADS = {
   "ner": "ForTokenClassification",
   "swag": "ForMultipleChoice",
 }
-FAMILIES = {"bert": "Bert", "electra": "Electra", "albert": "Albert"}
+FAMILIES = {
+  "bert": "Bert",
+  "electra": "Electra",
+  "albert": "Albert",
+  "roberta": "Roberta",
+  "distilbert": "DistilBert",
+}
 """`model_type` -> the beginning of the class's name."""
 
 # Heads of transformers that compute something else than those of the original's family.
@@ -32,6 +38,12 @@ _OTHER_HEADS = {
     "swag": "its class for choices has one more dense layer",
   },
   "albert": {"next_sentence": "transformers has no class of that kind for ALBERT"},
+  **dict.fromkeys(
+    ("roberta", "distilbert"),
+    dict.fromkeys(
+      ("pretraining", "next_sentence"), "it was pre-trained without pairs of sentences"
+    ),
+  ),
 }
 
 
@@ -90,6 +102,7 @@ def guess_head(names: Iterable[str], facts: Mapping[str, Any]) -> Head:
     'ner'
   """
   names = set(names)
+  word_bias = _marks_of(names)["masked_words"]
   problem_type, labels = facts.get("problem_type"), facts.get("labels")
   if any(name.startswith(("electra/", "discriminator_predictions/")) for name in names):
     return _guess_head_of_electra(names, facts)
@@ -101,9 +114,7 @@ def guess_head(names: Iterable[str], facts: Mapping[str, Any]) -> Head:
     if facts.get("task_name") == "ner":
       return Head("ner", labels)
     return Head("sentences", labels, problem_type)
-  has_words, has_next = (
-    f"cls/{head}/output_bias" in names for head in ("predictions", "seq_relationship")
-  )
+  has_words, has_next = word_bias in names, "cls/seq_relationship/output_bias" in names
   if has_words and has_next:
     return Head("pretraining")
   return Head("masked_words" if has_words else "next_sentence" if has_next else "none")
@@ -133,10 +144,25 @@ _MARKS = {
 }
 
 
-_MARKS_OF_ELECTRA = {
-  "cls/seq_relationship/output_bias": "discriminator_predictions/dense_1/bias",
-  "cls/predictions/output_bias": "generator_predictions/output_bias",
+# Those of other names, by the scope of the encoder.
+_OTHER_MARKS = {
+  "electra/": {
+    "pretraining": "discriminator_predictions/dense_1/bias",
+    "next_sentence": "discriminator_predictions/dense_1/bias",
+    "masked_words": "generator_predictions/output_bias",
+  },
+  "roberta/": {"masked_words": "lm_head/output_bias"},
+  "distilbert/": {"masked_words": "vocab_projector/output_bias"},
 }
+
+
+def _marks_of(variables: Iterable[str]) -> dict[str, str]:
+  """A variable of each head that a model with these variables can have."""
+  variables = list(variables)
+  for scope, marks in _OTHER_MARKS.items():
+    if any(name.startswith(scope) for name in variables):
+      return {**_MARKS, **marks}
+  return _MARKS
 
 
 def check_head(name: str, variables: Iterable[str]) -> None:
@@ -149,9 +175,8 @@ def check_head(name: str, variables: Iterable[str]) -> None:
   Raises:
     ValueError: it does not.
   """
-  mark, variables = _MARKS.get(name), set(variables)
-  if mark in _MARKS_OF_ELECTRA and any(each.startswith("electra/") for each in variables):
-    mark = _MARKS_OF_ELECTRA[mark]
+  variables = set(variables)
+  mark = _marks_of(variables).get(name)
   if mark is not None and mark not in variables:
     raise ValueError(f"--head={name}: the checkpoint has no such head (no variable {mark}).")
 

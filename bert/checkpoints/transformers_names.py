@@ -42,12 +42,18 @@ class _Names:
     exact: the original's name -> transformers', for all other tensors.
     encoder: first part of an encoder's keys, which one saved without a head leaves out.
     decoder: the keys of a second copy of the word embeddings, and of the bias beside it.
+    word_head: the beginnings of the original's names in the head for masked words.
+    word_bias: the original's name of its bias.
+    of_sentences: as `exact`, where the head is one for sentences.
   """
 
   modules: Mapping[str, str]
   exact: Mapping[str, str]
   encoder: str
   decoder: tuple[str, str]
+  word_head: tuple[str, ...] = ("cls/predictions/",)
+  word_bias: str = "cls/predictions/output_bias"
+  of_sentences: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -71,8 +77,8 @@ def _same_names(scope: str) -> dict[str, str]:
   }
 
 
-def _tables(scope: str, module: str) -> dict[str, str]:
-  return {f"{scope}/embeddings/{name}": f"{module}.embeddings.{name}.weight" for name in _TABLES}
+def _tables(scope: str, module: str, names: Iterable[str] = _TABLES) -> dict[str, str]:
+  return {f"{scope}/embeddings/{name}": f"{module}.embeddings.{name}.weight" for name in names}
 
 
 _CLASSIFIERS = {
@@ -80,6 +86,12 @@ _CLASSIFIERS = {
   "cls/squad/output_bias": "qa_outputs.bias",
   "output_weights": "classifier.weight",
   "output_bias": "classifier.bias",
+}
+
+# Of heads for sentences with a layer before their outputs.
+_OUT_PROJECTION = {
+  "output_weights": "classifier.out_proj.weight",
+  "output_bias": "classifier.out_proj.bias",
 }
 
 _ALBERT_LAYER = "bert/encoder/transformer/group_N/inner_group_M"
@@ -90,6 +102,7 @@ _NAMES = {
     modules={
       **_same_names("bert"),
       "bert/pooler/dense": "bert.pooler.dense",
+      "fit_dense": "fit_dense",  # of TinyBERT
       "cls/predictions/transform/dense": "cls.predictions.transform.dense",
       "cls/predictions/transform/LayerNorm": "cls.predictions.transform.LayerNorm",
     },
@@ -120,6 +133,8 @@ _NAMES = {
     },
     encoder="electra.",
     decoder=("generator_lm_head.weight", ""),
+    word_head=("generator_predictions/",),
+    word_bias="generator_predictions/output_bias",
   ),
   "albert": _Names(
     modules={
@@ -148,6 +163,53 @@ _NAMES = {
     encoder="albert.",
     decoder=("predictions.decoder.weight", "predictions.decoder.bias"),
   ),
+  "roberta": _Names(
+    modules={
+      **_same_names("roberta"),
+      "roberta/pooler/dense": "roberta.pooler.dense",
+      "classifier/dense": "classifier.dense",
+      "lm_head/dense": "lm_head.dense",
+      "lm_head/LayerNorm": "lm_head.layer_norm",
+    },
+    exact={
+      **_tables("roberta", "roberta"),
+      "lm_head/output_bias": "lm_head.bias",
+      **_CLASSIFIERS,
+    },
+    encoder="roberta.",
+    decoder=("lm_head.decoder.weight", "lm_head.decoder.bias"),
+    word_head=("lm_head/",),
+    word_bias="lm_head/output_bias",
+    of_sentences=_OUT_PROJECTION,
+  ),
+  "distilbert": _Names(
+    modules={
+      "distilbert/embeddings/LayerNorm": "distilbert.embeddings.LayerNorm",
+      **{
+        f"distilbert/{_LAYER}{part}": f"distilbert.transformer.layer.N.{there}"
+        for part, there in zip(
+          _PARTS,
+          (
+            *("attention.q_lin", "attention.k_lin", "attention.v_lin"),
+            *("attention.out_lin", "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm"),
+          ),
+          strict=True,
+        )
+      },
+      "pre_classifier": "pre_classifier",
+      "vocab_transform/dense": "vocab_transform",
+      "vocab_transform/LayerNorm": "vocab_layer_norm",
+    },
+    exact={
+      **_tables("distilbert", "distilbert", _TABLES[:2]),
+      "vocab_projector/output_bias": "vocab_projector.bias",
+      **_CLASSIFIERS,
+    },
+    encoder="distilbert.",
+    decoder=("vocab_projector.weight", ""),
+    word_head=("vocab_transform/", "vocab_projector/"),
+    word_bias="vocab_projector/output_bias",
+  ),
 }
 
 # Last part of a variable's name -> last part of its key.
@@ -159,8 +221,13 @@ _LEAVES_OF_NORM = {"gamma": "weight", "beta": "bias"}
 # Names of one side to those of the other.
 
 
-def key_of(name: str, family: str = "bert") -> Place:
+def key_of(name: str, family: str = "bert", head: str | None = None) -> Place:
   """Where a variable of the original is in transformers' files; others keep their name.
+
+  Args:
+    name: of the variable.
+    family: `model_type`.
+    head: key of `transformers_heads.HEADS`; some heads have other names for the same variables.
 
   Example:
     >>> key_of("bert/encoder/layer_10/attention/output/LayerNorm/gamma")
@@ -171,6 +238,8 @@ def key_of(name: str, family: str = "bert") -> Place:
     'albert.encoder.albert_layer_groups.0.albert_layers.0.full_layer_layer_norm.bias'
   """
   names = _NAMES[family]
+  if head == "sentences" and name in names.of_sentences:
+    return Place(names.of_sentences[name])
   if name in names.exact:
     return Place(names.exact[name])
   scope, _, leaf = name.rpartition("/")
@@ -193,7 +262,8 @@ def variable_of(key: str, family: str = "bert") -> Place:
     (Place(name='bert/pooler/dense/bias', is_transposed=False), 'bert/embeddings/LayerNorm/gamma')
   """
   names = _NAMES[family]
-  back = {there: name for name, there in names.exact.items()}
+  tables = names.exact, names.of_sentences
+  back = {there: name for table in tables for name, there in table.items()}
   for full in (key, names.encoder + key):  # the second of an encoder saved without a head
     if full in back:
       return Place(back[full])
@@ -226,7 +296,7 @@ def variables_of(keys: Iterable[str], family: str = "bert") -> dict[str, Place]:
   keys = list(keys)
   names = _NAMES[family]
   weight_of_decoder, bias_of_decoder = names.decoder
-  bias = next(name for name in names.exact if name.endswith("predictions/output_bias"))
+  bias = names.word_bias
   found: dict[str, Place] = {}
   for key in keys:
     if key.endswith("embeddings.position_ids") or key == weight_of_decoder:
@@ -245,6 +315,11 @@ def variables_of(keys: Iterable[str], family: str = "bert") -> dict[str, Place]:
 def decoder_of(family: str) -> str:
   """The key of a second copy of the word embeddings."""
   return _NAMES[family].decoder[0]
+
+
+def word_head_of(family: str) -> tuple[str, ...]:
+  """The beginnings of the original's names in the head for masked words."""
+  return _NAMES[family].word_head
 
 
 def _is_norm(scope: str) -> bool:

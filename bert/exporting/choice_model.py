@@ -59,7 +59,8 @@ class ChoiceModel(TaskModel):
     choice_mask = tf.cast(choices != "", tf.int32)
     with self._building():
       pooled_output = self._bert(inputs, only_pooled_output=True).get_pooled_output()
-      logits = heads.get_choice_logits(pooled_output, choice_mask, is_training=False)
+      hidden = heads.hidden_of(self._config, "choices")
+      logits = heads.get_choice_logits(pooled_output, choice_mask, is_training=False, hidden=hidden)
     return {
       "choice": tf.argmax(logits, axis=1, output_type=tf.int32),
       "probabilities": tf.nn.softmax(logits),

@@ -59,7 +59,10 @@ class SentenceModel(TaskModel):
     self._threshold = threshold
     self._windows = windows
     self._is_pair = is_pair
-    self._scope = heads.task_scope(config, task_name)
+    self._head = {
+      "scope": heads.task_scope(config, task_name),
+      "hidden": heads.hidden_of(config, "sentences"),
+    }
     self._label_scale = label_scale
     texts = tf.TensorSpec([None], tf.string)
     self.__call__.get_concrete_function(texts, texts)  # first: it creates the variables
@@ -96,7 +99,7 @@ class SentenceModel(TaskModel):
     with self._building():
       model = self._bert(inputs, only_pooled_output=True)
       vectors = model.get_pooled_output()
-      return heads.get_classifier_logits(vectors, len(self._labels), False, scope=self._scope)
+      return heads.get_classifier_logits(vectors, len(self._labels), False, **self._head)
 
   def _answers(self, logits) -> Outputs:
     if self._problem_type == "regression":

@@ -97,6 +97,9 @@ class BertConfig:
   inner_group_num: int
   generator_hidden_size: float
   generator_layers: float
+  layer_norm_eps: float
+  pad_token_id: int
+  qa_dropout: float
 
   def __init__(
     self,
@@ -211,6 +214,18 @@ class BertConfig:
     has_own = "embedding_size" in self.family.keys
     return (self.embedding_size if has_own else None) or self.hidden_size
 
+  @property
+  def norm_epsilon(self) -> float:
+    """What every LayerNorm adds to the variance: `layer_norm_eps` if the family has it."""
+    has_own = "layer_norm_eps" in self.family.keys
+    return self.layer_norm_eps if has_own else families.LAYER_NORM_EPSILON
+
+  @property
+  def longest_sequence(self) -> int:
+    """The longest sequence, in tokens: fewer than positions where those of padding come first."""
+    is_offset = self.family.positions_from_ids
+    return self.max_position_embeddings - (self.pad_token_id + 1 if is_offset else 0)
+
   def generator_config(self) -> "BertConfig":
     """The config of the generator beside an ELECTRA discriminator, whose config this is.
 
@@ -243,17 +258,23 @@ class BertConfig:
       del own_sizes["embedding_size"]  # that of `hidden_size`
     for key in (*_SIZES, *own_sizes):
       value = getattr(self, key)
-      if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{key} is {value!r:.60}; a whole number of at least 1 is needed.")
+      least = 0 if key == "type_vocab_size" and not self.family.has_segments else 1
+      if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{key} is {value!r:.60}; a whole number of at least {least} is needed.")
       if value > _MAX_SIZE:
         raise ValueError(f"{key} is {value!r:.60}; at most {_MAX_SIZE} is possible.")
-    for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+    own_rates = [key for key in self.family.keys if key.endswith("_dropout")]
+    for key in ("hidden_dropout_prob", "attention_probs_dropout_prob", *own_rates):
       value = getattr(self, key)
       if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
         raise ValueError(f"{key} is {value!r}; a number in [0, 1) is needed.")
-    value = self.initializer_range
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-      raise ValueError(f"initializer_range is {value!r}; a positive number is needed.")
+    own_numbers = [key for key in ("layer_norm_eps",) if key in self.family.keys]
+    for key in ("initializer_range", *own_numbers):
+      value = getattr(self, key)
+      if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+        raise ValueError(f"{key} is {value!r}; a positive number is needed.")
+    if "pad_token_id" in self.family.keys:
+      self._check_padding()
     if self.hidden_size % self.num_attention_heads:
       raise ValueError(
         f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
@@ -265,8 +286,20 @@ class BertConfig:
       known = ", ".join(name for name in ACTIVATION_NAMES if name)
       raise ValueError(f"hidden_act is {self.hidden_act!r}; one of {known} is needed.")
 
+  def _check_padding(self) -> None:
+    value = self.pad_token_id
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < self.vocab_size:
+      raise ValueError(
+        f"pad_token_id is {value!r:.60}; a number from 0 to {self.vocab_size - 1} is needed."
+      )
+    if self.longest_sequence < 1:
+      raise ValueError(
+        f"max_position_embeddings is {self.max_position_embeddings}, of which padding takes the "
+        f"first {value + 1} (pad_token_id {value}): none is left for tokens."
+      )
+
   def count_parameters(self) -> int:
-    """Number of floats of the encoder with its pooler: everything under `bert/`, or `electra/`.
+    """Number of floats of the encoder with its pooler: everything in the family's scope.
 
     Example:
       >>> BertConfig.from_name("uncased_L-12_H-768_A-12").count_parameters()

@@ -6,6 +6,8 @@ Letters in shapes: B = batch size, S = sequence length, V = words, E = width of 
 import tensorflow as tf
 
 from bert.model import kernels
+from bert.model.configuration import BertConfig
+from bert.model.families import LAYER_NORM_EPSILON
 from bert.model.layers import (
   Rows,
   create_initializer,
@@ -72,6 +74,8 @@ def embedding_postprocessor(
   position_ids: tf.Tensor | None = None,
   rows: Rows | None = None,
   gather_segments: bool = False,
+  padding_position: int | None = None,
+  epsilon: float = LAYER_NORM_EPSILON,
 ) -> tf.Tensor:
   """Adds segment and position embeddings to word embeddings; applies LayerNorm and dropout.
 
@@ -91,6 +95,8 @@ def embedding_postprocessor(
     rows: the positions to normalise; all by default. Others become 0.
     gather_segments: look segments up by a gather, which has a sparse gradient; then an id past the
       table is an error.
+    padding_position: a row of the position table that gets no gradient.
+    epsilon: of the LayerNorm.
 
   Returns:
     float32 `[B, S, W]`.
@@ -124,21 +130,48 @@ def embedding_postprocessor(
       create_initializer(initializer_range),
     )
     if position_ids is None:
-      _check_length(seq_length, max_position_embeddings)
+      check_length(seq_length, max_position_embeddings)
       output += position_table[:seq_length]  # [S, W] for every sequence
     else:
-      output += kernels.gather_rows(tf.convert_to_tensor(position_table), position_ids)
+      table = tf.convert_to_tensor(position_table)
+      output += kernels.gather_rows(table, position_ids, padding_position)
 
   rows = rows or Rows(batch_size, seq_length)
-  return rows.restore(layer_norm_and_dropout(rows.remove(output), dropout_prob))
+  return rows.restore(layer_norm_and_dropout(rows.remove(output), dropout_prob, epsilon=epsilon))
 
 
-def _check_length(seq_length, max_position_embeddings: int) -> None:
+def positions_of(input_ids: tf.Tensor, position_ids: tf.Tensor | None, config: BertConfig):
+  """Rows of the position table where padding has one of its own, as in RoBERTa.
+
+  Args:
+    input_ids: int `[B, S]`.
+    position_ids: int `[B, S]`, positions that count from 0; None: those of the tokens that are not
+      padding.
+    config: of the model.
+
+  Returns:
+    int32 `[B, S]`: `pad_token_id` for padding, from `pad_token_id` + 1 on for others.
+
+  Raises:
+    ValueError, tf.errors.InvalidArgumentError: S is too long.
+  """
+  if position_ids is not None:
+    return tf.cast(position_ids, tf.int32) + (config.pad_token_id + 1)
+  check_length(get_shape_list(input_ids)[1], config.longest_sequence)
+  is_token = tf.cast(input_ids != config.pad_token_id, tf.int32)
+  return tf.cumsum(is_token, axis=1) * is_token + config.pad_token_id
+
+
+def check_length(seq_length, longest: int) -> None:
+  """Checks that a model has a position for each token; `longest` is its longest sequence.
+
+  Raises:
+    ValueError, tf.errors.InvalidArgumentError: it has not.
+  """
   message = (
-    f"The sequence is longer than the {max_position_embeddings} positions of the model "
-    f"(max_position_embeddings)."
+    f"The sequence is longer than the {longest} positions of the model (max_position_embeddings)."
   )
   if not isinstance(seq_length, int):
-    tf.debugging.assert_less_equal(seq_length, max_position_embeddings, message=message)
-  elif seq_length > max_position_embeddings:
+    tf.debugging.assert_less_equal(seq_length, longest, message=message)
+  elif seq_length > longest:
     raise ValueError(f"{message} It has {seq_length}.")

@@ -1,4 +1,4 @@
-"""What sets ELECTRA and ALBERT apart from BERT: all of it, in one table.
+"""What sets other families apart from BERT: all of it, in one table.
 
 Every family is `modeling.BertModel` with options. What differs lies in `Family`: names of
 variables, which are those of the family's own checkpoints, and the few places where another value
@@ -12,6 +12,16 @@ is computed.
 | gelu | tanh form | erf form | tanh form |
 | `pooled_output` | dense and tanh | the first vector itself | dense and tanh |
 
+| | RoBERTa (arXiv:1907.11692) | DistilBERT (arXiv:1910.01108) |
+|---|---|---|
+| variables | `roberta/...` | `distilbert/...` |
+| segments | none: the only row is added everywhere | none |
+| positions | 2, 3, ... of tokens, 1 of padding | 0, 1, ... |
+| epsilon of LayerNorm | `layer_norm_eps`, 1e-5 | 1e-12 |
+| gelu | erf form | erf form |
+| `pooled_output` | the first vector itself | the first vector itself |
+| classifier | dense, tanh, outputs | dense, ReLU, outputs |
+
 No TensorFlow is needed here.
 """
 
@@ -20,8 +30,10 @@ from collections.abc import Mapping
 from typing import Any
 
 # What pre-training learns; `bert/training/pretraining_objectives.py` computes it.
-OBJECTIVES = ("mlm_nsp", "mlm", "mlm_sop", "electra")
-GENERATORS = ("small", "tied", "uniform")  # of ELECTRA
+OBJECTIVES = ("mlm_nsp", "mlm", "mlm_sop", "electra", "electric")
+GENERATORS = ("small", "tied", "uniform", "two_tower")  # of ELECTRA
+
+LAYER_NORM_EPSILON = 1e-12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +58,23 @@ class LayerNames:
 
 
 @dataclasses.dataclass(frozen=True)
+class HiddenLayer:
+  """The layer between a sequence's vector and its scores: dropout, dense, activation, dropout.
+
+  Attributes:
+    scope: of the dense layer's variables.
+    activation: its name.
+    drops_input: whether its input is dropped out, too.
+    dropout_key: the configuration's key of the rate of dropout; that of the head without one.
+  """
+
+  scope: str
+  activation: str
+  drops_input: bool = True
+  dropout_key: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Family:
   """What sets a family of models apart; the defaults are BERT's.
 
@@ -62,8 +91,16 @@ class Family:
       `inner_group_num` blocks.
     gathers_segments: look segments up by a gather. Its gradient is sparse, and the norm for
       clipping counts repeated rows separately.
+    has_segments: whether pieces have segments. Without, `token_type_ids` are not read, and the
+      first row of the table, if there is one, is added to every piece.
+    positions_from_ids: number positions by the tokens before them that are not padding, from
+      `pad_token_id` + 1 on; padding has the position `pad_token_id`.
+    padding_is_fixed: the row of words for padding, and that of positions, gets no gradient from
+      the look-up (PyTorch's `padding_idx`).
+    drops_attention_output: whether dropout follows the dense layer after the attention.
     layer: names of a layer's variables.
     has_pooler: whether a dense layer and tanh follow the first vector.
+    hidden_layers: head (`sentences` or `choices`) -> the layer before its outputs.
     masked_lm: scope of the bias of the head for masked words.
     masked_lm_transform: scope of its dense layer and LayerNorm.
     objective: what models of the family were pre-trained with, one of `OBJECTIVES`.
@@ -80,8 +117,13 @@ class Family:
   projects_embedding_output: bool = True
   shares_layers: bool = False
   gathers_segments: bool = False
+  has_segments: bool = True
+  positions_from_ids: bool = False
+  padding_is_fixed: bool = False
+  drops_attention_output: bool = True
   layer: LayerNames = dataclasses.field(default_factory=LayerNames)
   has_pooler: bool = True
+  hidden_layers: Mapping[str, HiddenLayer] = dataclasses.field(default_factory=dict)
   masked_lm: str = "cls/predictions"
   masked_lm_transform: str = "cls/predictions/transform"
   objective: str = "mlm_nsp"
@@ -153,7 +195,49 @@ ALBERT = Family(
   ),
 )
 
-FAMILIES = {family.name: family for family in (BERT, ELECTRA, ALBERT)}
+ROBERTA = Family(
+  "roberta",
+  "RoBERTa",
+  scope="roberta",
+  keys={"layer_norm_eps": 1e-5, "pad_token_id": 1, "type_vocab_size": 1},
+  has_segments=False,
+  positions_from_ids=True,
+  padding_is_fixed=True,
+  has_pooler=False,
+  hidden_layers={
+    "sentences": HiddenLayer("classifier/dense", "tanh"),
+    # transformers' class for choices is the one that has a pooler.
+    "choices": HiddenLayer("roberta/pooler/dense", "tanh", drops_input=False),
+  },
+  masked_lm="lm_head",
+  masked_lm_transform="lm_head",
+  objective="mlm",
+  activations={"gelu": "gelu_erf"},
+)
+
+_PRE_CLASSIFIER = HiddenLayer(
+  "pre_classifier", "relu", drops_input=False, dropout_key="seq_classif_dropout"
+)
+DISTILBERT = Family(
+  "distilbert",
+  "DistilBERT",
+  scope="distilbert",
+  keys={
+    **dict(type_vocab_size=0, num_hidden_layers=6, pad_token_id=0),
+    **dict(seq_classif_dropout=0.2, qa_dropout=0.1),
+  },
+  has_segments=False,
+  padding_is_fixed=True,
+  drops_attention_output=False,
+  has_pooler=False,
+  hidden_layers={"sentences": _PRE_CLASSIFIER, "choices": _PRE_CLASSIFIER},
+  masked_lm="vocab_projector",
+  masked_lm_transform="vocab_transform",
+  objective="mlm",
+  activations={"gelu": "gelu_erf"},
+)
+
+FAMILIES = {family.name: family for family in (BERT, ELECTRA, ALBERT, ROBERTA, DISTILBERT)}
 
 # A configuration with one of these keys and no `model_type` is ALBERT's: its files say no more.
 _KEYS_OF_ALBERT = ("num_hidden_groups", "inner_group_num")

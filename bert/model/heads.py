@@ -4,6 +4,8 @@ Letters in shapes: B = batch size, S = sequence length, W = hidden size, P = mas
 each sequence, V = vocabulary size, C = number of labels.
 """
 
+from typing import NamedTuple
+
 import tensorflow as tf
 
 from bert.model import families, kernels
@@ -48,6 +50,7 @@ def get_masked_lm_output(
   *,
   compiled: bool = False,
   parts: int = 1,
+  scope: str | None = None,
 ):
   """Loss and log-probabilities of the masked words.
 
@@ -61,13 +64,14 @@ def get_masked_lm_output(
     dtype: of the matrix products.
     compiled: whether to compile the loss, which is faster in training.
     parts: of the batch, over which gradients are accumulated; see `loss_divisor`.
+    scope: of the head's variables; that of the family by default.
 
   Returns:
     `(loss, per_example_loss, log_probs)`: float32 `[]`, `[B * P]`, `[B * P, V]`. The loss is the
     mean over masked words.
   """
   input_tensor = gather_indexes(input_tensor, positions)  # [B*P, W]
-  scores, bias = _masked_lm_scores(bert_config, input_tensor, output_weights, dtype)
+  scores, bias = _masked_lm_scores(bert_config, input_tensor, output_weights, dtype, scope)
   label_ids = tf.reshape(label_ids, [-1])
   label_weights = tf.reshape(label_weights, [-1])
   with kernels.compile_blocks(compiled):
@@ -90,11 +94,11 @@ def masked_lm_logits(
   return tf.cast(scores, tf.float32) + bias
 
 
-def _masked_lm_scores(bert_config, input_tensor, output_weights, dtype):
+def _masked_lm_scores(bert_config, input_tensor, output_weights, dtype, scope=None):
   """`([M, V] of type dtype, float32 [V])`: the scores of words without their bias, and the bias."""
   family = bert_config.family
   # One more non-linear layer, used in pre-training only.
-  with variable_scope(family.masked_lm_transform):
+  with variable_scope(scope or family.masked_lm_transform):
     input_tensor = dense(
       input_tensor,
       bert_config.embedding_width,
@@ -103,8 +107,8 @@ def _masked_lm_scores(bert_config, input_tensor, output_weights, dtype):
       get_activation(bert_config.hidden_act),
       dtype,
     )
-    input_tensor = layer_norm(input_tensor)
-  with variable_scope(family.masked_lm):
+    input_tensor = layer_norm(input_tensor, epsilon=bert_config.norm_epsilon)
+  with variable_scope(scope or family.masked_lm):
     output_bias = get_variable("output_bias", [bert_config.vocab_size], zeros_initializer)
   scores = product(input_tensor, output_weights, dtype, transpose_b=True)
   return scores, tf.convert_to_tensor(output_bias)
@@ -144,7 +148,7 @@ _ELECTRA_TASKS = {
 
 
 def task_scope(bert_config: BertConfig, task_name: str | None) -> str | None:
-  """The scope of a head's variables; None for BERT and ALBERT, whose heads have none.
+  """The scope of a head's variables; None for families whose heads have none.
 
   Example:
     >>> electra = BertConfig.from_dict({"model_type": "electra", "vocab_size": 9})
@@ -157,6 +161,47 @@ def task_scope(bert_config: BertConfig, task_name: str | None) -> str | None:
   return f"task_specific/{_ELECTRA_TASKS.get(name, name)}"
 
 
+class Hidden(NamedTuple):
+  """The layer between a sequence's vector and its scores, with the numbers of a model.
+
+  Attributes:
+    layer: of the family.
+    initializer_range: standard deviation of the initial kernel.
+    dropout_prob: of its own; None for that of the head.
+  """
+
+  layer: families.HiddenLayer
+  initializer_range: float
+  dropout_prob: float | None
+
+
+def hidden_of(bert_config: BertConfig, head: str) -> Hidden | None:
+  """The layer before the scores of a head, `sentences` or `choices`; None where there is none.
+
+  Example:
+    >>> config = BertConfig.from_dict({"model_type": "distilbert", "vocab_size": 9})
+    >>> hidden_of(config, "sentences").layer.scope, hidden_of(BertConfig(9), "sentences")
+    ('pre_classifier', None)
+  """
+  layer = bert_config.family.hidden_layers.get(head)
+  if layer is None:
+    return None
+  rate = getattr(bert_config, layer.dropout_key) if layer.dropout_key else None
+  return Hidden(layer, bert_config.initializer_range, rate)
+
+
+def _through_hidden(vectors, hidden: Hidden | None, is_training: bool, dropout_prob: float):
+  """float32 `[B, W]`: what the scores are computed of, dropped out in training."""
+  if hidden is not None:
+    layer, width = hidden.layer, vectors.shape[-1]
+    if is_training and layer.drops_input:
+      vectors = dropout(vectors, dropout_prob)
+    activation = get_activation(layer.activation)
+    vectors = dense(vectors, width, layer.scope, hidden.initializer_range, activation)
+    dropout_prob = dropout_prob if hidden.dropout_prob is None else hidden.dropout_prob
+  return dropout(vectors, dropout_prob) if is_training else vectors
+
+
 def get_classifier_logits(
   pooled_output: tf.Tensor,
   num_labels: int,
@@ -164,6 +209,7 @@ def get_classifier_logits(
   dropout_prob: float = 0.1,
   *,
   scope: str | None = None,
+  hidden: Hidden | None = None,
 ) -> tf.Tensor:
   """Scores of the labels, variables `output_weights` and `output_bias` without a scope.
 
@@ -174,12 +220,12 @@ def get_classifier_logits(
     dropout_prob: of the pooled output, in training only.
     scope: of `task_scope`. With one, variables are `<scope>/dense/{kernel,bias}`, and the kernel
       starts as Glorot's.
+    hidden: of `hidden_of`.
 
   Returns:
     float32 `[B, C]`.
   """
-  if is_training:
-    pooled_output = dropout(pooled_output, dropout_prob)
+  pooled_output = _through_hidden(pooled_output, hidden, is_training, dropout_prob)
   return _labels(pooled_output, num_labels, scope)
 
 
@@ -224,8 +270,13 @@ def get_classifier_loss(
 # The span of an answer.
 
 
+def span_dropout_prob(bert_config: BertConfig) -> float:
+  """Dropout before the scores of beginnings and ends, in training; BERT has none."""
+  return bert_config.qa_dropout if "qa_dropout" in bert_config.family.keys else 0.0
+
+
 def get_span_logits(
-  sequence_output: tf.Tensor, input_mask: tf.Tensor | None = None
+  sequence_output: tf.Tensor, input_mask: tf.Tensor | None = None, *, dropout_prob: float = 0.0
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Scores of each position as the beginning and as the end of an answer.
 
@@ -233,10 +284,12 @@ def get_span_logits(
     sequence_output: float32 `[B, S, W]`, the last layer.
     input_mask: int `[B, S]`; where it is 0 no answer can begin or end. By default padding competes
       with the text, as in the original, so its amount changes the loss.
+    dropout_prob: of the last layer.
 
   Returns:
     `(start_logits, end_logits)`: float32 `[B, S]` each.
   """
+  sequence_output = dropout(sequence_output, dropout_prob)
   batch_size, seq_length, width = get_shape_list(sequence_output, expected_rank=3)
   with variable_scope("cls"), variable_scope("squad"):
     logits = _linear(tf.reshape(sequence_output, [-1, width]), 2, 0.02)  # [B*S, 2]
@@ -324,7 +377,12 @@ def get_token_loss(
 
 
 def get_choice_logits(
-  pooled_output: tf.Tensor, choice_mask: tf.Tensor, is_training: bool, dropout_prob: float = 0.1
+  pooled_output: tf.Tensor,
+  choice_mask: tf.Tensor,
+  is_training: bool,
+  dropout_prob: float = 0.1,
+  *,
+  hidden: Hidden | None = None,
 ) -> tf.Tensor:
   """Scores of several sequences to choose from (Devlin et al. 2018, section 4.4).
 
@@ -335,12 +393,12 @@ def get_choice_logits(
     choice_mask: int `[B, N]`; 0 for a choice that is padding.
     is_training: whether to drop out.
     dropout_prob: of the pooled output, in training only.
+    hidden: of `hidden_of`.
 
   Returns:
     float32 `[B, N]`.
   """
-  if is_training:
-    pooled_output = dropout(pooled_output, dropout_prob)
+  pooled_output = _through_hidden(pooled_output, hidden, is_training, dropout_prob)
   width = get_shape_list(pooled_output, expected_rank=2)[1]
   weights = get_variable("output_weights", [1, width], create_initializer(0.02))
   logits = tf.reshape(tf.matmul(pooled_output, weights, transpose_b=True), tf.shape(choice_mask))

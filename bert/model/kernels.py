@@ -462,7 +462,7 @@ def cross_entropy(x: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor) -> tf.Tensor
 # Table lookup.
 
 
-def gather_rows(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+def gather_rows(table: tf.Tensor, ids: tf.Tensor, padding_id: int | None = None) -> tf.Tensor:
   """`tf.gather(table, ids)` with a dense gradient, where that of a variable would be sparse.
 
   The norm for gradient clipping counts repeated rows of a sparse gradient separately.
@@ -470,17 +470,21 @@ def gather_rows(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
   Args:
     table: float32 `[V, W]`.
     ids: int `[...]`.
+    padding_id: a row that gets no gradient.
 
   Returns:
     float32 `[..., W]`.
   """
   ids = tf.convert_to_tensor(ids)
+  # The sum leaves negative numbers out.
+  rows_of_gradient = ids if padding_id is None else tf.where(ids == padding_id, -1, ids)
 
   @with_gradient
   def fused(table):
     def gradient(dy):
       rows = tf.reshape(dy, [-1, table.shape[-1]])
-      return tf.math.unsorted_segment_sum(rows, tf.reshape(ids, [-1]), tf.shape(table)[0])
+      segments = tf.reshape(rows_of_gradient, [-1])
+      return tf.math.unsorted_segment_sum(rows, segments, tf.shape(table)[0])
 
     return tf.gather(table, ids), gradient
 

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert.model import kernels
+from bert.model.families import LAYER_NORM_EPSILON
 from bert.model.variables import (
   get_variable,
   glorot_uniform_initializer,
@@ -19,8 +20,6 @@ from bert.model.variables import (
   variable_scope,
   zeros_initializer,
 )
-
-LAYER_NORM_EPSILON = 1e-12
 
 # ---------------------------------------------------------------------------------------------
 # Rows: except for attention, a transformer computes each position independently.
@@ -195,13 +194,20 @@ def create_attention_mask_from_input_mask(from_tensor, to_mask) -> tf.Tensor:
   return tf.broadcast_to(to_mask[:, tf.newaxis, :], [batch_size, from_seq_length, to_seq_length])
 
 
-def mask_of_batch(input_mask: tf.Tensor, sequence_ids: tf.Tensor | None) -> tf.Tensor:
-  """float32 `[B, 1, S]`, or `[B, S, S]` where a row of the batch holds several sequences.
+def mask_of_batch(
+  input_mask: tf.Tensor, sequence_ids: tf.Tensor | None, sees: str | None = None
+) -> tf.Tensor:
+  """float32 `[B, 1, S]`, or `[B, S, S]` where queries of a row see different keys.
 
-  Every query of an unpacked row sees the same keys, so one row of the mask serves all of them,
-  where `create_attention_mask_from_input_mask` repeats it.
+  They do where a row of the batch holds several sequences, and where a piece sees only what stands
+  `before` or `after` it, and itself. Otherwise one row of the mask serves all of them, where
+  `create_attention_mask_from_input_mask` repeats it.
   """
   mask = tf.expand_dims(tf.cast(input_mask, tf.float32), 1)
+  if sees is not None:
+    places = tf.range(tf.shape(input_mask)[1])
+    before = places[tf.newaxis, :] <= places[:, tf.newaxis]  # [S, S] of query, key
+    mask *= tf.cast(before if sees == "before" else tf.transpose(before), tf.float32)
   if sequence_ids is None:
     return mask
   same_sequence = sequence_ids[:, :, tf.newaxis] == sequence_ids[:, tf.newaxis, :]
@@ -263,18 +269,20 @@ def create_initializer(initializer_range: float = 0.02):
   return truncated_normal_initializer(initializer_range)
 
 
-def layer_norm(input_tensor: tf.Tensor, name: str | None = None) -> tf.Tensor:
+def layer_norm(
+  input_tensor: tf.Tensor, name: str | None = None, *, epsilon: float = LAYER_NORM_EPSILON
+) -> tf.Tensor:
   """Normalises the last axis; variables `<name or LayerNorm>/{beta,gamma}`. float32 `[..., W]`."""
-  return layer_norm_and_dropout(input_tensor, None, name)
+  return layer_norm_and_dropout(input_tensor, None, name, epsilon=epsilon)
 
 
-def layer_norm_and_dropout(input_tensor, dropout_prob, name=None) -> tf.Tensor:
+def layer_norm_and_dropout(
+  input_tensor, dropout_prob, name=None, *, epsilon: float = LAYER_NORM_EPSILON
+) -> tf.Tensor:
   """`layer_norm`, then `dropout`."""
   beta, gamma = _layer_norm_variables(name or "LayerNorm", input_tensor.shape[-1])
   seed = next_random_seed() if dropout_prob else None
-  return kernels.layer_norm(
-    input_tensor, gamma, beta, LAYER_NORM_EPSILON, dropout_prob or 0.0, seed
-  )
+  return kernels.layer_norm(input_tensor, gamma, beta, epsilon, dropout_prob or 0.0, seed)
 
 
 def _layer_norm_variables(name, width):
@@ -341,6 +349,7 @@ def dense_add_layer_norm(
   dtype: tf.DType = tf.float32,
   dense_name: str = "dense",
   norm_name: str = "LayerNorm",
+  epsilon: float = LAYER_NORM_EPSILON,
 ) -> Twice:
   """`LayerNorm(residual + Dropout(input kernel + bias))`: the end of both sub-layers of a layer.
 
@@ -352,6 +361,7 @@ def dense_add_layer_norm(
     dtype: of the matrix product, and of the one that reads the result.
     dense_name: scope of kernel and bias.
     norm_name: scope of the LayerNorm's variables.
+    epsilon: added to the variance.
 
   Returns:
     `[M, W]`, in float32 and in `dtype`.
@@ -363,7 +373,7 @@ def dense_add_layer_norm(
   output = product(input_tensor, kernel, dtype)
   return Twice(
     *kernels.dropout_add_layer_norm(
-      output, bias, residual, gamma, beta, LAYER_NORM_EPSILON, dropout_prob, seed, dtype
+      output, bias, residual, gamma, beta, epsilon, dropout_prob, seed, dtype
     )
   )
 

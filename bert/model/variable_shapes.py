@@ -23,10 +23,11 @@ def encoder_shapes(config: BertConfig) -> Shapes:
   embeddings = f"{family.scope}/embeddings"
   shapes: Shapes = {
     f"{embeddings}/word_embeddings": (config.vocab_size, narrow),
-    f"{embeddings}/token_type_embeddings": (config.type_vocab_size, narrow),
     f"{embeddings}/position_embeddings": (config.max_position_embeddings, narrow),
     **_layer_norm(f"{embeddings}/LayerNorm", narrow),
   }
+  if config.type_vocab_size:
+    shapes[f"{embeddings}/token_type_embeddings"] = (config.type_vocab_size, narrow)
   if narrow != width:
     shapes |= _dense(f"{family.scope}/{family.projection}", narrow, width)
   if family.has_pooler:

@@ -39,8 +39,8 @@ def test_defaults_differ():
   ("settings", "message"),
   [
     (
-      {"model_type": "roberta"},
-      "model_type is 'roberta', but this project has models of bert, electra, albert",
+      {"model_type": "deberta"},
+      "model_type is 'deberta', but this project has models of bert, electra, albert, roberta",
     ),
     ({"layer_norm_eps": 1e-5}, "layer_norm_eps is 1e-05, but this model supports 1e-12 only"),
     ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),

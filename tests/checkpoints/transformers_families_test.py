@@ -1,4 +1,4 @@
-"""ELECTRA and ALBERT in folders of transformers: names, there and back, and equal outputs.
+"""The families but BERT in folders of transformers: names, there and back, and equal outputs.
 
 Alone: python -m pytest tests/checkpoints/transformers_families_test.py
 With transformers itself (some minutes):
@@ -13,10 +13,10 @@ import pytest
 import tensorflow as tf
 
 from bert.checkpoints import finding, loading, reading, saving, transformers_heads
-from bert.model import heads, replaced_tokens
 from bert.model.variables import VariableStore, use_store
-from bert.modeling import BertConfig, BertModel
+from bert.modeling import BertConfig
 from tests.kit.conversions import run_well
+from tests.kit.head_outputs import outputs_of
 from tests.kit.peer_runs import largest_difference, run_peer, save_inputs
 
 SIZES = {
@@ -26,44 +26,23 @@ SIZES = {
 CONFIGS = {
   "electra": {**SIZES, "model_type": "electra", "generator_hidden_size": 0.5},
   "albert": {**SIZES, "num_hidden_groups": 2, "inner_group_num": 2},
+  "roberta": {
+    **{key: value for key, value in SIZES.items() if key != "embedding_size"},
+    **dict(model_type="roberta", type_vocab_size=1, layer_norm_eps=1e-3),
+  },
+  "distilbert": {
+    **{key: value for key, value in SIZES.items() if key != "embedding_size"},
+    **dict(model_type="distilbert", type_vocab_size=0),
+  },
 }
 HEADS = {
   "electra": ("none", "pretraining", "masked_words", "ner"),
   "albert": ("none", "pretraining", "masked_words", "sentences", "ner", "squad", "swag"),
+  **dict.fromkeys(
+    ("roberta", "distilbert"), ("none", "masked_words", "sentences", "ner", "squad", "swag")
+  ),
 }
 ALL = [(family, head) for family, its_heads in HEADS.items() for head in its_heads]
-
-
-def outputs_of(config, head, ids, mask, types, *, scopes=None):
-  """What we compute, by transformers' names of outputs."""
-  model = BertModel(config, False, ids, mask, types, **(scopes or {}))
-  sequence, pooled = model.get_sequence_output(), model.get_pooled_output()
-  is_electra = config.family.name == "electra"
-  scope = heads.task_scope(config, "ner")
-
-  def words():
-    vectors = tf.reshape(sequence, [-1, config.hidden_size])
-    logits = heads.masked_lm_logits(config, vectors, model.get_embedding_table())
-    return tf.reshape(logits, [*ids.shape, -1])
-
-  if head == "none":
-    return {"last_hidden_state": sequence} | ({} if is_electra else {"pooler_output": pooled})
-  if head == "pretraining" and is_electra:
-    return {"logits": replaced_tokens.discriminator_logits(config, sequence)}
-  if head == "pretraining":
-    order = heads.get_next_sentence_output(config, pooled, tf.zeros([len(ids)], tf.int32))[2]
-    return {"prediction_logits": words(), "sop_logits": order}
-  if head == "masked_words":
-    return {"logits": words()}
-  if head == "sentences":
-    return {"logits": heads.get_classifier_logits(pooled, 3, False)}
-  if head == "ner":
-    return {"logits": heads.get_token_logits(sequence, 3, False, scope=scope)}
-  if head == "squad":
-    start, end = heads.get_span_logits(sequence)
-    return {"start_logits": start, "end_logits": end}
-  choices = tf.ones([len(ids) // 2, 2], tf.int32)
-  return {"logits": heads.get_choice_logits(pooled, choices, False)}
 
 
 def computed(folder, head, inputs, config=None, **scopes):
@@ -71,11 +50,11 @@ def computed(folder, head, inputs, config=None, **scopes):
   config = config or BertConfig.from_json_file(folder / name)
   inputs = [tf.constant(array, tf.int32) for array in inputs]
   with use_store(VariableStore()) as store:
-    outputs_of(config, head, *inputs, scopes=scopes)
+    outputs_of(config, head, *inputs, **scopes)
     report = loading.init_from_checkpoint(finding.find_checkpoint(folder), store.variables)
     assert not report.mismatched
     assert {name for name in report.missing if "/pooler/" not in name} == set()
-    return {n: v.numpy() for n, v in outputs_of(config, head, *inputs, scopes=scopes).items()}
+    return {n: v.numpy() for n, v in outputs_of(config, head, *inputs, **scopes).items()}
 
 
 def save_model(folder, family, head):
@@ -85,7 +64,7 @@ def save_model(folder, family, head):
   with use_store(VariableStore()) as store:
     if family == "electra" and head in ("pretraining", "masked_words"):
       generator = {"scope": "generator", "embedding_scope": "electra"}
-      outputs_of(config.generator_config(), "masked_words", ids, ids, ids, scopes=generator)
+      outputs_of(config.generator_config(), "masked_words", ids, ids, ids, **generator)
       head = "pretraining"
     outputs_of(config, head, ids, ids, ids)
   rng = np.random.default_rng(5)

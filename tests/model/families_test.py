@@ -213,7 +213,7 @@ def test_parameters_of_the_published_sizes():
 @pytest.mark.parametrize(
   ("content", "message"),
   [
-    ({"model_type": "deberta"}, "model_type is .deberta.; known: bert, electra, albert."),
+    ({"model_type": "deberta"}, "model_type is .deberta.; known: bert, electra, albert, roberta"),
     ({"model_type": 3}, "model_type is 3"),
     ({"num_hidden_groups": 0}, "num_hidden_groups is 0; a whole number of at least 1"),
     ({"num_hidden_groups": 1, "embedding_size": "8"}, "embedding_size is '8'"),
