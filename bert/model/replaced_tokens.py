@@ -27,10 +27,12 @@ class Replaced(NamedTuple):
   Attributes:
     input_ids: int32 `[B, S]`.
     is_replaced: int32 `[B, S]`, 1 where the word is not the original one.
+    is_drawn: int32 `[B, S]`, 1 where the generator's word stands, be it the original one or not.
   """
 
   input_ids: tf.Tensor
   is_replaced: tf.Tensor
+  is_drawn: tf.Tensor
 
 
 def draw_words(
@@ -91,7 +93,8 @@ def replace(
   original, _ = _put(input_ids, positions, original_ids)
   replaced, is_put = _put(original, positions, words)
   is_replaced = is_put & (replaced != original)
-  return Replaced(tf.stop_gradient(replaced), tf.cast(is_replaced, tf.int32))
+  labels = (tf.cast(each, tf.int32) for each in (is_replaced, is_put))
+  return Replaced(tf.stop_gradient(replaced), *labels)
 
 
 def _put(ids, positions, values) -> tuple[tf.Tensor, tf.Tensor]:

@@ -57,7 +57,13 @@ def pretraining_flops(
 
 
 def electra_flops(
-  config: BertConfig, generator: BertConfig | None, tokens: Any, pairs: Any, predictions: Any
+  config: BertConfig,
+  generator: BertConfig | None,
+  tokens: Any,
+  pairs: Any,
+  predictions: Any,
+  *,
+  two_towers: bool = False,
 ) -> Any:
   """FLOPs of one step, or of a run, with ELECTRA's generator and discriminator.
 
@@ -67,6 +73,7 @@ def electra_flops(
     tokens: as in `pretraining_flops`, like the others.
     pairs: see there.
     predictions: see there.
+    two_towers: the generator is two models of this configuration, which score every token.
 
   Example, ELECTRA-Small as in the paper (1,000,000 steps of 128 sequences of 128 tokens):
     >>> small = BertConfig.from_name("electra_small")
@@ -78,7 +85,12 @@ def electra_flops(
   width = config.hidden_size
   detection = tokens * (2.0 * width * width + 2.0 * width)
   total = _encoder_flops(config, tokens, pairs) + detection
-  if generator is not None:
+  if generator is not None and two_towers:
+    # The head reads both vectors: its transform is once more as large.
+    transform = 2.0 * tokens * generator.hidden_size * generator.embedding_width
+    total += 2 * _encoder_flops(generator, tokens, pairs)
+    total += _words_flops(generator, tokens) + transform
+  elif generator is not None:
     total += _encoder_flops(generator, tokens, pairs) + _words_flops(generator, predictions)
   return _PASSES * total
 

@@ -75,7 +75,8 @@ def mask(
   Returns:
     The features with masks in `input_ids`, and in addition `masked_lm_positions` (0 where unused)
     and `masked_lm_ids` (the words there, 0 where unused), int32 `[B, P]`, and `masked_lm_weights`
-    (1, then 0), float32 `[B, P]`.
+    (1, then 0), float32 `[B, P]`; and `is_candidate`, int32 `[B, S]`, 1 for words that may be
+    masked.
   """
   ids = features["input_ids"]
   limit = masking.max_predictions_per_seq
@@ -83,8 +84,8 @@ def mask(
   length = tf.cast(tf.reduce_sum(features["input_mask"], axis=1), tf.float32)
   count = tf.cast(tf.round(length * masking.masked_lm_prob), tf.int32)
   is_used = tf.sequence_mask(tf.maximum(1, tf.minimum(limit, count)), limit)  # [B, P]
-  has_any = tf.reduce_any(candidates_of(ids, features["input_mask"], masking), axis=1)
-  is_used &= has_any[:, tf.newaxis]
+  candidates = candidates_of(ids, features["input_mask"], masking)
+  is_used &= tf.reduce_any(candidates, axis=1)[:, tf.newaxis]
   positions = tf.where(is_used, drawn_positions, 0)
   is_masked = tf.where(uniform < MASK_SHARE, positions, 0)  # [CLS], at 0, is never masked
   at = tf.reduce_any(tf.range(tf.shape(ids)[1]) == is_masked[:, :, tf.newaxis], axis=1)  # [B, S]
@@ -95,4 +96,5 @@ def mask(
     "masked_lm_positions": positions,
     "masked_lm_ids": tf.where(is_used, tf.gather(ids, positions, batch_dims=1), 0),
     "masked_lm_weights": tf.cast(is_used, tf.float32),
+    "is_candidate": tf.cast(candidates, tf.int32),
   }

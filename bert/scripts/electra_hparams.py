@@ -40,11 +40,17 @@ _ELSEWHERE = {
     "the model's sizes are in --bert_config_file, or in the checkpoint",
   ),
   **dict.fromkeys(("data_dir", "model_name"), "give --data_dir and --output_dir"),
-  "two_tower_generator": "there is no two-tower generator",
-  "electric_objective": "Electric is not there",
   "weight_decay_rate": "weight decay is 0.01",
 }
-_AS_IT_IS = {"weight_decay_rate": 0.01, "two_tower_generator": False, "electric_objective": False}
+_AS_IT_IS = {"weight_decay_rate": 0.01}
+# Settings that are true or false: the flag that stands for each of both.
+_SWITCHES = {
+  "uniform_generator": {True: "--generator=uniform"},
+  "two_tower_generator": {True: "--generator=two_tower"},
+  "untied_generator": {False: "--generator=tied"},
+  "electra_objective": {True: "--objective=electra", False: "--objective=mlm"},
+  "electric_objective": {True: "--objective=electric"},
+}
 
 
 def flags_of(value: str) -> list[str]:
@@ -60,9 +66,11 @@ def flags_of(value: str) -> list[str]:
     >>> flags_of('{"task_names": ["mrpc"], "uniform_generator": true, "do_eval": false}')
     ['--task_name=mrpc', '--generator=uniform', '--do_eval=false']
   """
+  content = _read(value)
   words = []
-  for name, setting in _read(value).items():
-    words += _flags_of(name, setting)
+  # The last flag counts, and Electric is trained whatever `electra_objective` says.
+  for name in sorted(content, key=lambda name: name == "electric_objective"):
+    words += _flags_of(name, content[name])
   return words
 
 
@@ -86,11 +94,9 @@ def _flags_of(name: str, setting: Any) -> list[str]:
     if not isinstance(setting, list) or len(setting) != 1:
       raise ValueError(f"--hparams: task_names is {setting!r:.60}; one task at a time is trained.")
     return [f"--task_name={setting[0]}"]
-  if name in ("uniform_generator", "untied_generator"):
-    kind = "uniform" if name == "uniform_generator" else "tied"
-    return [f"--generator={kind}"] if bool(setting) == (kind == "uniform") else []
-  if name == "electra_objective":
-    return [f"--objective={'electra' if setting else 'mlm'}"]
+  if name in _SWITCHES:
+    flag = _SWITCHES[name].get(bool(setting))
+    return [flag] if flag else []
   if name in _ELSEWHERE:
     if name in _AS_IT_IS and setting == _AS_IT_IS[name]:
       return []

@@ -15,11 +15,12 @@ from bert.scripts import flag_groups
 from bert.scripts.command_line import UsageError
 from bert.scripts.run_settings import RunSettings
 
-# Flags that the objective electra alone reads.
+# Flags that the objectives electra and electric alone read.
 _ELECTRA = (
   *("gen_weight", "disc_weight", "temperature", "disallow_correct", "generator"),
   *("untied_generator_embeddings", "generator_hidden_size", "generator_layers"),
 )
+_WITH_GENERATOR = ("electra", "electric")
 
 
 def define_flags() -> None:
@@ -30,8 +31,9 @@ def define_flags() -> None:
       None,
       families.OBJECTIVES,
       "What to learn: mlm_nsp, masked words and next sentences; mlm, masked words; mlm_sop, masked "
-      "words and the order of sentences; electra, which words a generator has replaced. [that of "
-      "the model's family: BERT mlm_nsp, ALBERT mlm_sop, ELECTRA electra]",
+      "words and the order of sentences; electra, which words a generator has replaced; electric, "
+      "the same with a generator of two towers, as an energy of words. [that of the model's "
+      "family: BERT mlm_nsp, ALBERT mlm_sop, ELECTRA electra]",
     )
   with flag_groups.flag_group("ELECTRA's generator"):
     flags.DEFINE_float("gen_weight", 1.0, "Weight of the generator's loss.")
@@ -47,7 +49,8 @@ def define_flags() -> None:
       "small",
       families.GENERATORS,
       "small, a model of its own; tied, the discriminator itself; uniform, no model: every word is "
-      "as likely as any other.",
+      "as likely as any other; two_tower, two models that read what stands before and after a "
+      "word, and learn all words. --objective=electric has two_tower.",
     )
     flags.DEFINE_bool(
       "untied_generator_embeddings",
@@ -89,9 +92,9 @@ def resolved(settings: RunSettings, config: BertConfig) -> RunSettings:
   family = config.family
   name = settings.objective or family.objective
   is_electra = family is families.ELECTRA
-  if name == "electra" and not is_electra:
+  if name in _WITH_GENERATOR and not is_electra:
     raise UsageError(
-      f"--objective=electra trains models of ELECTRA, and {settings.bert_config_file} is of "
+      f"--objective={name} trains models of ELECTRA, and {settings.bert_config_file} is of "
       f"{family.title}. Give another objective, or, to train from random weights, add "
       '"model_type": "electra" to the file.'
     )
@@ -100,15 +103,26 @@ def resolved(settings: RunSettings, config: BertConfig) -> RunSettings:
       f"--objective={name} needs a pooler for pairs of sentences, which ELECTRA's models do not "
       "have. Give --objective=electra or --objective=mlm."
     )
-  if name != "electra" and (unused := [flag for flag in _ELECTRA if flag in settings.given]):
+  if name not in _WITH_GENERATOR and (
+    unused := [flag for flag in _ELECTRA if flag in settings.given]
+  ):
     raise UsageError(f"--{unused[0]} has no effect with --objective={name}. Leave it out.")
   settings = settings.replace(objective=name)
+  if name == "electric":
+    if "generator" in settings.given and settings.generator != "two_tower":
+      raise UsageError("--objective=electric needs --generator=two_tower. Leave --generator out.")
+    settings = settings.replace(generator="two_tower")
+  if settings.generator == "two_tower":
+    if settings.pack_sequences:
+      raise UsageError("--pack_sequences is not supported with a generator of two towers.")
+    # The first and the last word read a vector beside the text, as long as the original's.
+    settings = settings.replace(pad_to_max_length=True)
   return _with_masks_of_electra(settings) if is_electra else _check_masks(settings)
 
 
 def _with_masks_of_electra(settings: RunSettings) -> RunSettings:
   """The settings of a model whose records never have masks."""
-  for name in ("do_whole_word_mask", "always_mask", "pack_sequences"):
+  for name in ("do_whole_word_mask", "always_mask"):
     if settings.get(name):
       raise UsageError(f"--{name} is not supported for models of ELECTRA. Leave it out.")
   predictions = settings.max_predictions_per_seq
@@ -129,13 +143,13 @@ def _check_masks(settings: RunSettings) -> RunSettings:
 
 def with_generator(settings: RunSettings, config: BertConfig) -> BertConfig:
   """The configuration with the sizes of the generator that the flags give."""
-  if settings.objective != "electra":
+  if settings.objective not in _WITH_GENERATOR:
     return config
   config = copy.deepcopy(config)
   for name in ("generator_hidden_size", "generator_layers"):
     if (value := settings.get(name)) is not None:
       setattr(config, name, value)
-  if settings.generator == "small":
+  if settings.generator in ("small", "two_tower"):
     generator = config.generator_config()
     try:
       generator.validate()
@@ -160,5 +174,6 @@ def objective_of(settings: RunSettings):
       disallow_correct=settings.disallow_correct,
       generator=settings.generator,
       untied_generator_embeddings=settings.untied_generator_embeddings,
+      masked_lm_prob=settings.masked_lm_prob,
     ),
   )

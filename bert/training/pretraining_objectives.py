@@ -6,6 +6,7 @@
 | `mlm_sop` | masked words, and whether both parts are in their order | ALBERT |
 | `mlm` | masked words | |
 | `electra` | a generator masked words, a discriminator which words the generator wrote | ELECTRA |
+| `electric` | the same with a generator of two towers; the discriminator is an energy of words | |
 
 Letters in shapes: B = batch size, S = sequence length, P = masked positions of a sequence, V =
 vocabulary size, N = sequences and M = masked words or tokens of a whole evaluation.
@@ -20,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert import modeling
-from bert.model import families, heads, replaced_tokens
+from bert.model import families, heads, replaced_tokens, two_towers
 from bert.model.configuration import BertConfig
 from bert.model.training_flops import electra_flops, pretraining_flops
 from bert.training import sequence_packing
@@ -89,8 +90,10 @@ class ElectraOptions:
     temperature: of the distribution from which the generator's words are drawn.
     disallow_correct: never draw the original word.
     generator: `small`, a model of its own; `tied`, the discriminator itself; `uniform`, every word
-      with the same probability.
-    untied_generator_embeddings: a small generator has embeddings of its own width and values.
+      with the same probability; `two_tower`, two models that read from both ends, see
+      `two_towers.py`.
+    untied_generator_embeddings: a generator's model has embeddings of its own width and values.
+    masked_lm_prob: share of words that are replaced, which Electric counts with.
   """
 
   gen_weight: float = 1.0
@@ -99,6 +102,7 @@ class ElectraOptions:
   disallow_correct: bool = False
   generator: str = "small"
   untied_generator_embeddings: bool = False
+  masked_lm_prob: float = 0.15
 
 
 def objective_of(name: str, electra: ElectraOptions | None = None) -> Objective:
@@ -106,13 +110,16 @@ def objective_of(name: str, electra: ElectraOptions | None = None) -> Objective:
 
   Args:
     name: one of `families.OBJECTIVES`.
-    electra: of the objective `electra`.
+    electra: of the objectives `electra` and `electric`.
 
   Raises:
-    ValueError: the name is unknown.
+    ValueError: the name is unknown, or Electric's generator has not two towers.
   """
-  if name == "electra":
-    return _electra_objective(electra or ElectraOptions())
+  if name in ("electra", "electric"):
+    options = electra or ElectraOptions(generator="small" if name == "electra" else "two_tower")
+    if name == "electric" and options.generator != "two_tower":
+      raise ValueError(f"Electric needs a generator of two towers, not {options.generator}.")
+    return _electra_objective(name, options)
   if name not in families.OBJECTIVES:
     raise ValueError(f"Unknown objective {name!r}; known: {', '.join(families.OBJECTIVES)}.")
   pairs = "sentence_order" if name == "mlm_sop" else "next_sentence"
@@ -146,8 +153,7 @@ def _encoder(config, input_ids, features, setting: Setting, **options) -> modeli
     dtype=setting.dtype,
     # The heads read tokens, never padding. TPUs compile for fixed shapes, which skipping padding
     # does not have.
-    skip_padding=not setting.use_one_hot_embeddings,
-    **options,
+    **{"skip_padding": not setting.use_one_hot_embeddings, **options},
   )
 
 
@@ -205,22 +211,31 @@ def _masked_words(config, features, setting: Setting, pairs: str, learns_pairs: 
 
 
 class _Words(NamedTuple):
-  """Masked words: what the head returns, and a function that scores all words anew."""
+  """Masked words.
+
+  Attributes:
+    loss: float32 `[]`, of the masked words.
+    losses: float32 `[B * P]`, of each.
+    log_probs: float32 `[B * P, V]`.
+    logits: gives float32 `[B * P, V]`, computed anew.
+    learned_loss: float32 `[]`, what is minimised, if it is not `loss`.
+    everywhere: float32 `[B, S, V]`, log-probabilities at all places, of a generator of two towers.
+  """
 
   loss: tf.Tensor
   losses: tf.Tensor
   log_probs: tf.Tensor
   logits: Callable[[], tf.Tensor]
+  learned_loss: tf.Tensor | None = None
+  everywhere: tf.Tensor | None = None
 
 
 def _word_outputs(config, features, setting, model, *, is_packed: bool = False) -> _Words:
   sequence_output = model.get_sequence_output()
   weights = features["masked_lm_weights"]
-  # Without weight a position counts for nothing, but it has to exist in a batch that was cut.
-  positions = tf.where(weights != 0, features["masked_lm_positions"], 0)
-  if is_packed:  # then positions count through all rows
+  positions = _positions(features, is_packed)
+  if is_packed:
     sequence_output = tf.reshape(sequence_output, [1, -1, config.hidden_size])
-    positions = tf.reshape(positions, [1, -1])
   loss, losses, log_probs = heads.get_masked_lm_output(
     config,
     sequence_output,
@@ -238,6 +253,13 @@ def _word_outputs(config, features, setting, model, *, is_packed: bool = False) 
     return heads.masked_lm_logits(config, vectors, model.get_embedding_table(), setting.dtype)
 
   return _Words(loss, losses, log_probs, logits)
+
+
+def _positions(features, is_packed: bool) -> tf.Tensor:
+  """int32 `[B, P]`, of the masked words; `[1, B * P]` through all rows of a packed batch."""
+  # Without weight a position counts for nothing, but it has to exist in a batch that was cut.
+  positions = tf.where(features["masked_lm_weights"] != 0, features["masked_lm_positions"], 0)
+  return tf.reshape(positions, [1, -1]) if is_packed else positions
 
 
 def _word_accuracy(features, words: _Words) -> Callable[[], tf.Tensor]:
@@ -319,46 +341,55 @@ def _mean(values, weights=None) -> float:
 # ELECTRA.
 
 
-def _electra_objective(options: ElectraOptions) -> Objective:
+def _electra_objective(name: str, options: ElectraOptions) -> Objective:
   def outputs(config, features, setting):
-    return _replaced_tokens(config, features, setting, options)
+    return _replaced_tokens(config, features, setting, options, is_electric=name == "electric")
 
   progress = ("masked_lm_loss", "disc_loss", "masked_lm_accuracy", "disc_accuracy")
   result_keys = (
     *("masked_lm_accuracy", "masked_lm_loss", "sampled_masked_lm_accuracy"),
     *("disc_accuracy", "disc_auc", "disc_loss", "disc_precision", "disc_recall"),
   )
-  return Objective("electra", outputs, _electra_metrics, progress, result_keys, "disc_loss")
+  return Objective(name, outputs, _electra_metrics, progress, result_keys, "disc_loss")
 
 
-def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions) -> Outputs:
+def _replaced_tokens(
+  config, features, setting: Setting, options: ElectraOptions, is_electric: bool
+) -> Outputs:
   """The generator learns masked words, the discriminator which words it has written."""
   if config.family is not families.ELECTRA:
     raise ValueError(f"The objective electra is for ELECTRA's models, not {config.family.title}'s.")
+  packing = sequence_packing.packing_of(features)
   words = _generator(config, features, setting, options)
   drawn = _drawn_words(features, words, options, config.vocab_size)  # [B, P]
-  replaced = replaced_tokens.replace(
-    *(features["input_ids"], features["masked_lm_positions"], features["masked_lm_ids"], drawn)
-  )
-  discriminator = _encoder(config, replaced.input_ids, features, setting)
+  replaced = _replaced(features, drawn, is_packed=bool(packing))
+  discriminator = _encoder(config, replaced.input_ids, features, setting, **packing)
   logits = replaced_tokens.discriminator_logits(
     config, discriminator.get_sequence_output(), setting.dtype
   )
+  # Electric finds out which words were drawn at all, those that stood there included.
+  labels = replaced.is_drawn if is_electric else replaced.is_replaced
   mask = features["input_mask"]
-  disc_loss, disc_losses = replaced_tokens.detection_loss(
-    logits, replaced.is_replaced, mask, setting.parts
-  )
-  loss = options.gen_weight * words.loss + options.disc_weight * disc_loss
+  if is_electric:
+    logits += two_towers.log_odds(words.everywhere, replaced.input_ids, options.masked_lm_prob)
+  if packing:  # back to a row for each sequence
+    logits, labels, mask = (
+      sequence_packing.unpack(each, features, tf.shape(mask)[1]) for each in (logits, labels, mask)
+    )
+  disc_loss, disc_losses = replaced_tokens.detection_loss(logits, labels, mask, setting.parts)
+  words_loss = words.loss if words.learned_loss is None else words.learned_loss
+  loss = options.gen_weight * words_loss + options.disc_weight * disc_loss
   predictions = tf.cast(logits > 0, tf.int32)
 
   def disc_accuracy():
-    is_right = tf.cast(tf.equal(predictions, replaced.is_replaced) & (mask > 0), tf.float32)
+    is_right = tf.cast(tf.equal(predictions, labels) & (mask > 0), tf.float32)
     return tf.reduce_sum(is_right) / tf.reduce_sum(tf.cast(mask, tf.float32))
 
   generator_config = _generator_config(config, options)
 
   def flops_of(tokens, pairs, num_words, _):
-    return electra_flops(config, generator_config, tokens, pairs, num_words)
+    has_towers = options.generator == "two_tower"
+    return electra_flops(config, generator_config, tokens, pairs, num_words, two_towers=has_towers)
 
   summaries = {
     **_words_and_sizes(features, words, flops_of),
@@ -369,11 +400,23 @@ def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions
     **_word_tensors(features, words),
     "sampled_ids": tf.reshape(drawn, [-1]),
     "disc_losses": disc_losses,
-    "disc_labels": tf.reshape(replaced.is_replaced, [-1]),
+    "disc_labels": tf.reshape(labels, [-1]),
     "disc_logits": tf.reshape(logits, [-1]),
     "disc_weights": tf.reshape(mask, [-1]),
   }
   return Outputs(loss, summaries, tensors)
+
+
+def _replaced(features, drawn, is_packed: bool) -> replaced_tokens.Replaced:
+  """Sequences, or rows of them, with drawn words `[B, P]` at the masked places."""
+  inputs = (features["input_ids"], _positions(features, is_packed))
+  inputs = (*inputs, features["masked_lm_ids"], drawn)
+  if not is_packed:
+    return replaced_tokens.replace(*inputs)
+  # Places count through all rows; the first one, [CLS], stands for those without a word.
+  flat = replaced_tokens.replace(*(tf.reshape(each, [1, -1]) for each in inputs))
+  shape = tf.shape(features["input_ids"])
+  return replaced_tokens.Replaced(*(tf.reshape(each, shape) for each in flat))
 
 
 def _generator_config(config, options: ElectraOptions) -> BertConfig | None:
@@ -392,19 +435,62 @@ def _generator(config, features, setting: Setting, options: ElectraOptions) -> _
   generator_config = _generator_config(config, options)
   if generator_config is None:
     return _uniform_words(features, config.vocab_size)
+  own = options.untied_generator_embeddings
+  if options.generator == "two_tower":
+    return _two_tower_words(generator_config, features, setting, own)
+  packing = sequence_packing.packing_of(features)
   scopes = {}
   if options.generator == "small":
-    own = options.untied_generator_embeddings
     scopes = {"scope": "generator", "embedding_scope": "generator" if own else config.family.scope}
-  model = _encoder(generator_config, features["input_ids"], features, setting, **scopes)
-  return _word_outputs(generator_config, features, setting, model)
+  model = _encoder(generator_config, features["input_ids"], features, setting, **scopes, **packing)
+  return _word_outputs(generator_config, features, setting, model, is_packed=bool(packing))
 
 
 def _uniform_words(features, vocab_size: int) -> _Words:
   """Every word is as likely as any other, at each masked position."""
+  count = tf.size(features["masked_lm_ids"])
+  log_probs = tf.fill([count, vocab_size], -np.log(vocab_size).astype(np.float32))
+  return _words_of(features, log_probs)
+
+
+def _two_tower_words(config, features, setting: Setting, own_embeddings: bool) -> _Words:
+  """Words of a text without masks: the loss is that of all of them, results are of the masked."""
+  text = replaced_tokens.put(
+    features["input_ids"], features["masked_lm_positions"], features["masked_lm_ids"]
+  )
+  towers = [
+    _encoder(
+      *(config, text, features, setting),
+      scope=scope,
+      embedding_scope=scope if own_embeddings else config.family.scope,
+      sees=sees,
+      skip_padding=False,  # the first and the last word read a vector that stands there
+    )
+    for scope, sees in two_towers.TOWERS.items()
+  ]
+  vectors = two_towers.vectors_between(*(tower.get_sequence_output() for tower in towers))
+  batch_size, length = tf.unstack(tf.shape(text))
+  loss, _, log_probs = heads.get_masked_lm_output(
+    config,
+    vectors,
+    towers[0].get_embedding_table(),
+    tf.broadcast_to(tf.range(length), [batch_size, length]),
+    text,
+    tf.cast(features["is_candidate"], tf.float32),
+    setting.dtype,
+    compiled=towers[0].is_compiled,
+    parts=setting.parts,
+    scope=two_towers.HEAD_SCOPE,
+  )
+  everywhere = tf.reshape(log_probs, [batch_size, length, config.vocab_size])
+  at_masks = heads.gather_indexes(everywhere, _positions(features, is_packed=False))
+  return _words_of(features, at_masks)._replace(learned_loss=loss, everywhere=everywhere)
+
+
+def _words_of(features, log_probs: tf.Tensor) -> _Words:
+  """Masked words whose log-probabilities, float32 `[B * P, V]`, are known."""
   weights = tf.reshape(features["masked_lm_weights"], [-1])
-  log_probs = tf.fill([tf.size(weights), vocab_size], -np.log(vocab_size).astype(np.float32))
-  losses = -log_probs[:, 0]
+  losses = -tf.gather(log_probs, tf.reshape(features["masked_lm_ids"], [-1]), batch_dims=1)
   loss = tf.reduce_sum(weights * losses) / (
     tf.reduce_sum(weights) + families.ELECTRA.epsilon_of_words
   )

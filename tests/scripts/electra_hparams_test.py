@@ -39,6 +39,15 @@ def test_settings_become_flags_and_later_flags_win(tmp_path, as_file, spelling):
   assert found["do_train"] is True
 
 
+def test_electric_is_what_it_says_whatever_stands_beside_it():
+  content = {"electric_objective": True, "electra_objective": False}
+  found = parsed(run_pretraining.define_flags, f"--hparams={json.dumps(content)}")
+  assert found["objective"] == "electric"
+  content = {"two_tower_generator": True, "electric_objective": False, "electra_objective": True}
+  found = parsed(run_pretraining.define_flags, f"--hparams={json.dumps(content)}")
+  assert (found["objective"], found["generator"]) == ("electra", "two_tower")
+
+
 def test_fine_tuning_s_settings():
   content = {"task_names": ["mrpc"], "layerwise_lr_decay": 0.8, "weight_decay_rate": 0.01}
   found = parsed(run_classifier.define_flags, f"--hparams={json.dumps(content)}")
@@ -52,7 +61,6 @@ def test_fine_tuning_s_settings():
     ("missing.json", "--hparams=missing.json is neither a JSON object nor a file"),
     ('{"model_size": "small"}', "model_size has no flag: the model's sizes are in --bert_config"),
     ('{"task_names": ["mrpc", "rte"]}', "one task at a time is trained"),
-    ('{"electric_objective": true}', "Electric is not there"),
     ('{"learning_rat": 1}', "'learning_rat' is not a setting of ELECTRA"),
     ('{"weight_decay_rate": 0.1}', "weight decay is 0.01"),
   ],
