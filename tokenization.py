@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bert.io import vocabulary_kind
-from bert.text import offsets, sentence_pieces, vocabulary_file
+from bert.text import byte_pairs, offsets, sentence_pieces, vocabulary_file
 from bert.text.characters import (
   CHINESE_RANGES,
   DROPPED_BLANKS,
@@ -125,8 +125,8 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
   the original treated as part of the first token, is skipped.
 
   Args:
-    vocab_file: path of a UTF-8 text file, or of a sentencepiece model (ALBERT); a path such as
-      `gs://...` is opened by TensorFlow.
+    vocab_file: path of a UTF-8 text file, of a sentencepiece model (ALBERT), or of a byte-level BPE
+      (RoBERTa: tokenizer.json or vocab.json); a path such as `gs://...` is opened by TensorFlow.
 
   Returns:
     token -> id, in file order.
@@ -134,6 +134,8 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
   Raises:
     VocabularyError: the file does not exist, is not UTF-8 text, or contains no token.
   """
+  if vocabulary_kind.is_meant_as_byte_pairs(vocab_file):
+    return byte_pairs.read(vocab_file).vocab
   if vocabulary_kind.is_meant_as_model(vocab_file):
     return sentence_pieces.SentencePieceTokenizer(vocab_file).vocab
   return {token: index for index, token in enumerate(vocabulary_file.read_tokens(vocab_file))}
@@ -183,16 +185,20 @@ def load_tokenizer(
   Args:
     vocab_file: a `vocab.txt` for `FullTokenizer`, or a sentencepiece model for
       `sentence_pieces.SentencePieceTokenizer`. The content decides, whatever the name
-      is; a name that ends in `.model` is read as nothing else.
-    do_lower_case: True for uncased models.
+      is; a name that ends in `.model` is read as nothing else. One that ends in `.json` is for
+      `byte_pairs.BytePairTokenizer`.
+    do_lower_case: True for uncased models; a byte-level BPE keeps the case.
     special_tokens: see `FullTokenizer`.
 
   Raises:
     VocabularyError: the file cannot be used, or lacks one of `special_tokens`.
-    MissingExtraError: the library of sentencepiece models is not installed.
+    MissingExtraError: the library of such files is not installed.
   """
-  is_model = vocabulary_kind.is_meant_as_model(vocab_file)
-  kind = sentence_pieces.SentencePieceTokenizer if is_model else FullTokenizer
+  kind: type[Tokenizer] = FullTokenizer
+  if vocabulary_kind.is_meant_as_byte_pairs(vocab_file):
+    kind = byte_pairs.BytePairTokenizer
+  elif vocabulary_kind.is_meant_as_model(vocab_file):
+    kind = sentence_pieces.SentencePieceTokenizer
   return kind(vocab_file, do_lower_case, special_tokens)
 
 

@@ -1,14 +1,15 @@
-"""The two kinds of vocabulary files, which are told apart by their content.
+"""The kinds of vocabulary files, which are told apart by their content.
 
-vocab.txt      one token per line, of BERT, ELECTRA and the Chinese ALBERT
-spiece.model   a sentencepiece model, of ALBERT, which released ones call 30k-clean.model
+vocab.txt       one token per line, of BERT, ELECTRA and the Chinese ALBERT
+spiece.model    a sentencepiece model, of ALBERT, which released ones call 30k-clean.model
+tokenizer.json  a byte-level BPE, of RoBERTa; or vocab.json with merges.txt beside it
 """
 
 import os
 import re
 from collections.abc import Container
 
-from bert.io import filesystem
+from bert.io import byte_pair_files, filesystem
 
 VOCABULARY = "vocab.txt"
 SENTENCE_PIECES = "spiece.model"
@@ -43,12 +44,36 @@ def is_meant_as_model(path: str | os.PathLike) -> bool:
 
 def kept_name(path: str | os.PathLike) -> str:
   """The name that a copy of a vocabulary file has in the folder of a model."""
+  if is_meant_as_byte_pairs(path):
+    return byte_pair_files.TOKENIZER
   return SENTENCE_PIECES if is_meant_as_model(path) else VOCABULARY
+
+
+def kept_content(path: str | os.PathLike) -> bytes:
+  """The content of that copy: of a vocab.json and its merges.txt, one file.
+
+  Raises:
+    OSError: the file cannot be read.
+    ValueError: it is bad.
+  """
+  if is_meant_as_byte_pairs(path):
+    return byte_pair_files.read(path).to_json().encode()
+  return filesystem.read_bytes(path)
+
+
+def is_meant_as_byte_pairs(path: str | os.PathLike) -> bool:
+  """Whether a vocabulary file is to be read as a byte-level BPE: by its name."""
+  return os.path.basename(os.fspath(path)).endswith((".json", byte_pair_files.MERGES))
+
+
+def is_of_byte_pairs(vocab: Container[str]) -> bool:
+  """Whether tokens are those of a byte-level BPE."""
+  return byte_pair_files.CLS in vocab and byte_pair_files.SEP in vocab and "[CLS]" not in vocab
 
 
 def is_of_model(vocab: Container[str]) -> bool:
   """Whether tokens are the pieces of a sentencepiece model."""
-  return "<unk>" in vocab and "[UNK]" not in vocab
+  return "<unk>" in vocab and "[UNK]" not in vocab and not is_of_byte_pairs(vocab)
 
 
 def unknown_token(vocab: Container[str]) -> str:
@@ -58,9 +83,25 @@ def unknown_token(vocab: Container[str]) -> str:
     >>> unknown_token({"[UNK]": 0}), unknown_token({"<unk>": 1})
     ('[UNK]', '<unk>')
   """
-  return "<unk>" if is_of_model(vocab) else "[UNK]"
+  return "[UNK]" if _is_of_word_pieces(vocab) else "<unk>"
 
 
 def padding_token(vocab: Container[str]) -> str:
   """The token of padding."""
-  return "<pad>" if is_of_model(vocab) else "[PAD]"
+  return "[PAD]" if _is_of_word_pieces(vocab) else "<pad>"
+
+
+def ends_and_mask(vocab: Container[str]) -> tuple[str, str, str]:
+  """The tokens before and after a text, and for a masked word.
+
+  Example:
+    >>> ends_and_mask({"[CLS]": 0}), ends_and_mask({"<s>": 0, "</s>": 2})
+    (('[CLS]', '[SEP]', '[MASK]'), ('<s>', '</s>', '<mask>'))
+  """
+  if is_of_byte_pairs(vocab):
+    return byte_pair_files.CLS, byte_pair_files.SEP, byte_pair_files.MASK
+  return "[CLS]", "[SEP]", "[MASK]"
+
+
+def _is_of_word_pieces(vocab: Container[str]) -> bool:
+  return not (is_of_model(vocab) or is_of_byte_pairs(vocab))

@@ -17,7 +17,8 @@ from absl import logging
 from bert.io.tables import DataError
 from bert.tasks.label_counts import unknown_label
 from bert.tasks.sequence_lengths import SequenceLengths
-from bert.text.batch_encoding import kept_lengths
+from bert.text import sequence_layout
+from bert.text.sequence_layout import layout_of
 
 # Examples whose features are logged, as in the original.
 _LOGGED = 5
@@ -55,7 +56,8 @@ class InputFeatures:
   """One example as input of the model.
 
   Attributes:
-    input_ids: `max_seq_length` ints: [CLS] text_a [SEP], then text_b [SEP] if any, then zeros.
+    input_ids: `max_seq_length` ints: [CLS] text_a [SEP], then text_b [SEP] if any, then zeros; or
+      as the tokenizer's layout has it.
     input_mask: 1 for a token, 0 for padding.
     segment_ids: 0 for the first text, 1 for the second, 0 for padding.
     label_id: the class's number; a float for regression; a 0 or 1 per class for multi-label.
@@ -102,9 +104,9 @@ def convert_single_example(
     zeros = [0] * max_seq_length
     return InputFeatures(zeros, list(zeros), list(zeros), blank, is_real_example=False)
   tokens, segment_ids = join_texts(example, max_seq_length, tokenizer, lengths)
-  padding = [0] * (max_seq_length - len(tokens))
+  pad_ids, padding = layout_of(tokenizer).padding(tokens, max_seq_length)
   features = InputFeatures(
-    input_ids=tokenizer.convert_tokens_to_ids(tokens) + padding,
+    input_ids=tokenizer.convert_tokens_to_ids(tokens) + pad_ids,
     input_mask=[1] * len(tokens) + padding,
     segment_ids=segment_ids + padding,
     label_id=label_id(example, label_list, problem_type),
@@ -122,18 +124,23 @@ def join_texts(
   tokens_a = tokenizer.tokenize(example.text_a)
   # A second text without any token, such as spaces, makes no second segment.
   tokens_b = tokenizer.tokenize(example.text_b) if example.text_b else []
-  special = 3 if tokens_b else 2
+  layout = layout_of(tokenizer)
+  special = layout.num_special(bool(tokens_b))
   if max_seq_length < special:
     raise ValueError(f"max_seq_length is {max_seq_length}, but must be at least {special}.")
   if lengths is not None:
     lengths.add(special + len(tokens_a) + len(tokens_b))
-  _truncate_seq_pair(tokens_a, tokens_b, max_seq_length - special)
-  first = ["[CLS]", *tokens_a, "[SEP]"]
-  second = [*tokens_b, "[SEP]"] if special == 3 else []
-  return first + second, [0] * len(first) + [1] * len(second)
+  is_pair = bool(tokens_b)  # also if the second text is cut to nothing: it keeps its [SEP]
+  _truncate_seq_pair(tokens_a, tokens_b, max_seq_length - special, layout)
+  return layout.join(tokens_a, tokens_b if is_pair else None)
 
 
-def _truncate_seq_pair(tokens_a: list[str], tokens_b: list[str], max_length: int) -> None:
+def _truncate_seq_pair(
+  tokens_a: list[str],
+  tokens_b: list[str],
+  max_length: int,
+  layout: sequence_layout.Layout = sequence_layout.BERT,
+) -> None:
   """Shortens two lists in place until both together hold at most `max_length` tokens.
 
   The longer one loses its last token, repeatedly; of two equally long ones, the second.
@@ -148,7 +155,7 @@ def _truncate_seq_pair(tokens_a: list[str], tokens_b: list[str], max_length: int
     >>> "".join(a), "".join(b)
     ('abcd', 'u')
   """
-  keep_a, keep_b = kept_lengths(len(tokens_a), len(tokens_b), max_length)
+  keep_a, keep_b = layout.kept_lengths(len(tokens_a), len(tokens_b), max_length)
   del tokens_a[keep_a:]
   del tokens_b[keep_b:]
 

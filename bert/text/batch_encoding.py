@@ -14,23 +14,11 @@ import signal
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from bert.text.sequence_layout import layout_of
+
 _TEXTS_PER_TASK = 4096  # about 20 ms of work, much longer than sending a task takes
 
 Inputs = dict[str, Any]  # "input_ids", "input_mask", "segment_ids": int32 arrays [B, S]
-
-
-def kept_lengths(length_a: int, length_b: int, max_length: int) -> tuple[int, int]:
-  """The lengths to which two texts are cut so that both together have at most `max_length` tokens.
-
-  The longer one loses its last token, repeatedly; of two equally long ones, the second. The lengths
-  that this leaves are computed directly.
-
-  Example:
-    >>> kept_lengths(6, 6, 5), kept_lengths(6, 1, 5), kept_lengths(1, 2, 5)
-    ((3, 2), (4, 1), (1, 2))
-  """
-  keep_b = min(length_b, max(max_length // 2, max_length - length_a))
-  return min(length_a, max_length - keep_b), keep_b
 
 
 def encode_batch(
@@ -54,7 +42,8 @@ def encode_batch(
     parts = _rows_by_processes(tokenizer, tasks, min(num_workers, len(tasks)))
   else:
     parts = [_rows(tokenizer, *task) for task in tasks or [([], [], max_seq_length)]]
-  return _padded(parts, None if pad_to_longest else max_seq_length)
+  length = None if pad_to_longest else max_seq_length
+  return _padded(parts, length, layout_of(tokenizer).pad_id)
 
 
 def _checked(texts, name: str) -> list:
@@ -69,7 +58,7 @@ class _Rows(NamedTuple):
   Attributes:
     ids: `[T]`, all ids.
     lengths: `[B]`, the number of ids of each row.
-    first_lengths: `[B]`, the number of ids of the first text, with [CLS] and its [SEP].
+    first_lengths: `[B]`, the number of ids of segment 0: the first text, with [CLS] and its [SEP].
   """
 
   ids: Any
@@ -80,37 +69,40 @@ class _Rows(NamedTuple):
 def _rows(tokenizer, texts: list, pairs: list, max_seq_length: int | None) -> _Rows:
   import numpy as np  # here, so that tokens alone do not need it
 
-  cls_id, sep_id = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
+  layout = layout_of(tokenizer)
+  cls_id, sep_id = tokenizer.convert_tokens_to_ids([layout.cls, layout.sep])
+  between = [sep_id] * layout.separators
   firsts = tokenizer.texts_to_ids(texts)
   seconds = tokenizer.texts_to_ids([pair or "" for pair in pairs])
   rows, first_lengths = [], []
   for first, second in zip(firsts, seconds, strict=True):
     is_pair = bool(second)  # also if the second text is cut to nothing: it keeps its [SEP]
     if max_seq_length is not None:
-      first, second = _cut(first, second, max_seq_length)
-    first_lengths.append(len(first) + 2)
-    rows.append([cls_id, *first, sep_id, *second, sep_id] if is_pair else [cls_id, *first, sep_id])
+      first, second = _cut(layout, first, second, max_seq_length)
+    row = [cls_id, *first, *between, *second, sep_id] if is_pair else [cls_id, *first, sep_id]
+    first_lengths.append(len(first) + 2 if layout.has_segments else len(row))
+    rows.append(row)
   lengths = np.fromiter(map(len, rows), np.int32, len(rows))
   ids = np.fromiter(itertools.chain.from_iterable(rows), np.int32, lengths.sum(dtype=int))
   return _Rows(ids, lengths, np.array(first_lengths, np.int32))
 
 
-def _cut(first: list[int], second: list[int], max_seq_length: int) -> tuple[list, list]:
-  special = 3 if second else 2
+def _cut(layout, first: list[int], second: list[int], max_seq_length: int) -> tuple[list, list]:
+  special = layout.num_special(bool(second))
   if max_seq_length < special:
     raise ValueError(f"max_seq_length is {max_seq_length}, but must be at least {special}.")
-  keep_first, keep_second = kept_lengths(len(first), len(second), max_seq_length - special)
+  keep_first, keep_second = layout.kept_lengths(len(first), len(second), max_seq_length - special)
   return first[:keep_first], second[:keep_second]
 
 
-def _padded(parts: Sequence[_Rows], length: int | None) -> Inputs:
+def _padded(parts: Sequence[_Rows], length: int | None, pad_id: int) -> Inputs:
   import numpy as np
 
   ids, lengths, first_lengths = map(np.concatenate, zip(*parts, strict=True))
   length = int(lengths.max(initial=0)) if length is None else length
   position = np.arange(length)
   is_token = position < lengths[:, None]  # [B, S]
-  input_ids = np.zeros(is_token.shape, np.int32)
+  input_ids = np.full(is_token.shape, pad_id, np.int32)
   input_ids[is_token] = ids
   segment_ids = is_token & (position >= first_lengths[:, None])
   return {

@@ -39,14 +39,14 @@ def locate_tokens(tokenizer, text: str, locate: Locate, dropped: str = "") -> li
       start and end.
     dropped: blanks at which the tokenizer does not split, though `str.split` does.
   """
-  word_ids = _word_ids(text, dropped)
+  words = word_ids(text, dropped)
   located: list[TokenSpan] = []
   offset = 0
   for chunk in tokenizer.split_at_special_tokens(text):
     is_special = chunk in tokenizer.special_tokens
     for token, start, end in [(chunk, 0, len(chunk))] if is_special else locate(tokenizer, chunk):
       start, end = start + offset, end + offset
-      located.append(TokenSpan(token, start, end, word_ids[min(start, len(text) - 1)]))
+      located.append(TokenSpan(token, start, end, words[min(start, len(text) - 1)]))
     offset += len(chunk)
   # Always true for the classes of `tokenization`, but subclasses may override methods.
   if [span.token for span in located] != tokenizer.tokenize(text):
@@ -137,14 +137,14 @@ def _reorder_spans(chars: list[str], spans: list[Span], text: str) -> list[Span]
   return [spans_of[char].popleft() for char in text]
 
 
-def _word_ids(text: str, dropped: str = "") -> list[int]:
+def word_ids(text: str, dropped: str = "") -> list[int]:
   """For each character of `text`, the index of the word that it is in (or that it follows).
 
   Example:
-    >>> _word_ids(" to be")
+    >>> word_ids(" to be")
     [-1, 0, 0, 0, 1, 1]
   """
-  word_ids = []
+  numbers = []
   word_id = -1
   after_space = True
   for char in text:
@@ -152,5 +152,5 @@ def _word_ids(text: str, dropped: str = "") -> list[int]:
     if after_space and not is_space:
       word_id += 1
     after_space = is_space
-    word_ids.append(word_id)
-  return word_ids
+    numbers.append(word_id)
+  return numbers

@@ -1,7 +1,7 @@
-"""What both tokenizers share: special tokens in a text, and batches of texts.
+"""What all tokenizers share: special tokens in a text, and batches of texts.
 
-`tokenization.FullTokenizer` (WordPiece) and `sentence_pieces.SentencePieceTokenizer` are called
-alike; code that takes a tokenizer takes either.
+`tokenization.FullTokenizer` (WordPiece), `sentence_pieces.SentencePieceTokenizer` and
+`byte_pairs.BytePairTokenizer` are called alike; code that takes a tokenizer takes any.
 """
 
 import os
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bert.text import batch_encoding
+from bert.text import batch_encoding, sequence_layout
 from bert.text.vocabulary_file import VocabularyError
 
 
@@ -21,7 +21,10 @@ class Tokenizer:
     vocab: token -> id.
     inv_vocab: id -> token.
     special_tokens: tokens that stay whole in text.
+    layout: how texts become a sequence.
   """
+
+  layout = sequence_layout.BERT
 
   def __init__(
     self, vocab_file: str | os.PathLike, vocab: dict[str, int], special_tokens: Sequence[str]
@@ -42,6 +45,18 @@ class Tokenizer:
     if missing:
       raise VocabularyError(f"{self.vocab_file} lacks the special tokens {missing}.")
     return frozenset(special_tokens)
+
+  def tokenize(self, text: str | bytes) -> list[str]:
+    """The tokens of `text`, without those at its ends."""
+    raise NotImplementedError
+
+  def tokenize_word(self, word: str) -> list[str]:
+    """The tokens of a word that stands alone in its data, as words of tags do."""
+    return self.tokenize(word)
+
+  def shown(self, token: str) -> str:
+    """A token as users see it among answers."""
+    return token
 
   def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
     """`text_to_ids` of each text."""
@@ -72,7 +87,8 @@ class Tokenizer:
 
     Returns:
       `input_ids`, `input_mask` (1 for a token, 0 for padding) and `segment_ids` (1 for the second
-      text): int32 `[B, S]`. S is `max_seq_length`, or the longest row's length without one.
+      text, if the layout has segments): int32 `[B, S]`. S is `max_seq_length`, or the longest row's
+      length without one.
 
     Raises:
       UnknownItemError: the vocabulary lacks a required token such as `[CLS]`.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bert import tokenization
 from bert.tasks import classification
-from bert.text import batch_encoding
+from bert.text import batch_encoding, sequence_layout
 from tests.kit.tokenizer_definition import PIECES, mixed_text, write_vocab
 
 
@@ -113,4 +113,4 @@ def test_kept_lengths_are_those_of_the_loop(length_a, length_b, max_length):
   kept = [length_a, length_b]
   while sum(kept) > max_length:
     kept[0 if kept[0] > kept[1] else 1] -= 1
-  assert batch_encoding.kept_lengths(length_a, length_b, max_length) == tuple(kept)
+  assert sequence_layout.BERT.kept_lengths(length_a, length_b, max_length) == tuple(kept)
