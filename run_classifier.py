@@ -19,6 +19,7 @@ With nothing at hand, it fetches both:
     --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mrpc_output
 """
 
+import functools
 import os
 
 from absl import flags, logging
@@ -48,13 +49,7 @@ from bert.tasks.classification import (
   swapped,
   texts_of,
 )
-from bert.tasks.glue import (
-  PROCESSORS,
-  ColaProcessor,
-  MnliProcessor,
-  MrpcProcessor,
-  XnliProcessor,
-)
+from bert.tasks.glue import PROCESSORS, ColaProcessor, MnliProcessor, MrpcProcessor, XnliProcessor
 from bert.tasks.processors import DataProcessor, metric_names, task_facts
 from bert.training.features_in_memory import input_fn_builder
 
@@ -78,6 +73,9 @@ __all__ = [
 ]
 
 
+_SEQUENCES = ("input_ids", "input_mask", "segment_ids")
+
+
 def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
   with flag_groups.flag_group("Task and data"):
@@ -92,9 +90,7 @@ def define_flags() -> None:
       "MRPC and STS-B, whose texts have no order: train on each pair in both orders, as ELECTRA.",
     )
     flags.DEFINE_float(
-      "label_scale",
-      1.0,
-      "Regression: learn labels divided by this; predictions are not.",
+      "label_scale", 1.0, "Regression: learn labels divided by this; predictions are not."
     )
   shared_flags.define_table_flags()
   with flag_groups.flag_group("XNLI"):
@@ -164,9 +160,7 @@ def file_based_convert_examples_to_features(
         index, example, label_list, max_seq_length, splitter, problem_type, shown_examples, lengths
       )
       record = {
-        "input_ids": feature.input_ids,
-        "input_mask": feature.input_mask,
-        "segment_ids": feature.segment_ids,
+        **{name: getattr(feature, name) for name in _SEQUENCES},
         "label_ids": feature.label_id,
         "is_real_example": int(feature.is_real_example),
       }
@@ -256,9 +250,7 @@ def create_model(
   Args:
     bert_config: a `modeling.BertConfig`.
     is_training: whether to drop out.
-    input_ids: int `[B, S]`.
-    input_mask: int `[B, S]`.
-    segment_ids: int `[B, S]`.
+    input_ids, input_mask, segment_ids: int `[B, S]`.
     labels: see `heads.get_classifier_loss`.
     num_labels: C.
     use_one_hot_embeddings: look words up by a matrix product (for TPUs).
@@ -298,7 +290,11 @@ def create_model(
   )
   scope = heads.task_scope(bert_config, task_name)
   pooled_output = model.get_pooled_output()
-  logits = heads.get_classifier_logits(pooled_output, num_labels, is_training, scope=scope)
+  logits = heads.get_classifier_logits(
+    *(pooled_output, num_labels, is_training),
+    scope=scope,
+    hidden=heads.hidden_of(bert_config, "sentences"),
+  )
   if num_windows is not None:
     logits = long_documents.pool_logits(logits, documents, tf.shape(num_windows)[0], window_pooling)
   losses = heads.get_classifier_loss(logits, labels, problem_type, label_scale)
@@ -324,6 +320,7 @@ def model_fn_builder(
   window_pooling="mean",
   task_name=None,
   label_scale=1.0,
+  distillation=None,
 ):
   """Returns the `model_fn` of an `estimator.Estimator`.
 
@@ -336,6 +333,7 @@ def model_fn_builder(
     metric_names: see `metrics.METRICS`.
     label_list: labels, to show a confusion matrix.
     optimizer_options: further keywords of `optimization.create_optimizer`.
+    distillation: a `methods.Distillation`, which makes the loss of training; else the task does.
   """
 
   def model_fn(features, labels, mode, params):
@@ -344,15 +342,12 @@ def model_fn_builder(
     from bert.training.estimator import EstimatorSpec, ModeKeys
 
     del labels, params  # labels travel in features
-    loss, per_example_loss, logits, probabilities = create_model(
-      bert_config,
-      mode == ModeKeys.TRAIN,
-      features["input_ids"],
-      features["input_mask"],
-      features["segment_ids"],
-      features["label_ids"],
-      num_labels,
-      use_one_hot_embeddings,
+    of_model = functools.partial(
+      create_model,
+      **{name: features[name] for name in _SEQUENCES},
+      labels=features["label_ids"],
+      num_labels=num_labels,
+      use_one_hot_embeddings=use_one_hot_embeddings,
       problem_type=problem_type,
       dtype=dtype,
       num_windows=features.get("num_windows"),
@@ -361,8 +356,14 @@ def model_fn_builder(
       task_name=task_name,
       label_scale=label_scale,
     )
+    loss, per_example_loss, logits, probabilities = of_model(bert_config, mode == ModeKeys.TRAIN)
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
+      if distillation:
+        loss = distillation.teach(
+          *(spec, features, {"logits": logits}, per_example_loss),
+          lambda config: {"logits": of_model(config, False)[2]},
+        )
       spec.train_op = create_optimizer(
         loss, learning_rate, num_train_steps, num_warmup_steps, use_tpu, **(optimizer_options or {})
       )
@@ -404,10 +405,19 @@ def main(_) -> int | None:
   settings = run_settings.from_flags(demonstration.SETTINGS if is_demo else None)
   if is_demo:
     demonstration.say_what_this_is(settings.data_dir)
+  code = start(settings, defaults=demonstration.SETTINGS if is_demo else None)
+  if is_demo and code is None:
+    demonstration.say_what_comes_next(settings.output_dir)
+  return code
+
+
+def start(settings: run_settings.RunSettings, run_class=None, defaults=None) -> int | None:
+  """Makes a run, or many, with such `defaults` of flags; returns the exit code of many."""
+  run_class = run_class or Classification
   check_settings(settings)
   if settings.is_many_runs:
-    return start_many("run_classifier", settings, demonstration.SETTINGS if is_demo else {})
-  settings = run_settings.resolve(settings)
+    return start_many(run_class.script, settings, defaults or {})
+  settings = run_class.resolve(settings)
   if settings.data_dir == "download":
     from bert.tasks import public_data
 
@@ -415,9 +425,7 @@ def main(_) -> int | None:
   bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   processor = task_options.processor_of_folder(settings, bert_config, tokenizer)
   with output_folder.held(settings) as settings:
-    Classification(processor, settings, bert_config, tokenizer).run()
-  if is_demo:
-    demonstration.say_what_comes_next(settings.output_dir)
+    run_class(processor, settings, bert_config, tokenizer).run()
   return None
 
 
@@ -432,6 +440,7 @@ def check_settings(settings: run_settings.RunSettings) -> None:
 class Classification(Run):
   """One run: a task, a model, and the folder of its results."""
 
+  script = "run_classifier"
   informative = (*INFORMATIVE, "pack_sequences", "double_unordered")
   # A model of MNLI may predict AX, and other windows; to train on, all has to be the same.
   may_differ = ("task_name", "window_stride", "max_windows")
@@ -490,7 +499,7 @@ class Classification(Run):
       window_pooling=self.settings.window_pooling,
       task_name=self.settings.task_name,
       label_scale=self.settings.label_scale,
-      **self.settings.model_options,
+      **self._model_options(),
     )
 
   def _input_fn(self, examples, name, is_training=False):
@@ -500,14 +509,8 @@ class Classification(Run):
       name,
       examples,
       lambda path: file_based_convert_examples_to_features(
-        examples,
-        self.labels,
-        settings.max_seq_length,
-        self.tokenizer,
-        path,
-        self.problem_type,
-        self.windows,
-        self._shown_examples(),
+        *(examples, self.labels, settings.max_seq_length, self.tokenizer, path),
+        *(self.problem_type, self.windows, self._shown_examples()),
       ),
     )
     return file_based_input_fn_builder(
@@ -569,9 +572,7 @@ class Classification(Run):
         suffix,
         [example.guid for example in examples],
         self._probabilities(f"predict{suffix}", examples, checkpoint_path),
-        self.labels,
-        self.problem_type,
-        self.settings.label_separator or ",",
+        *(self.labels, self.problem_type, self.settings.label_separator or ","),
         texts_of(examples),
       )
 

@@ -189,6 +189,7 @@ def model_fn_builder(
   metric_fn=None,
   optimizer_options=None,
   dtype="float32",
+  distillation=None,
 ):
   """Returns the `model_fn` of an `estimator.Estimator`; arguments as of `create_model`.
 
@@ -205,6 +206,7 @@ def model_fn_builder(
       evaluated, all `[M, S]`, -> name -> number. Without it there is only the loss.
     optimizer_options: further keywords of `optimization.create_optimizer`.
     dtype: of the matrix products.
+    distillation: a `methods.Distillation`, which makes the loss of training; else the task does.
   """
 
   def model_fn(features, labels, mode, params):
@@ -215,21 +217,31 @@ def model_fn_builder(
     from bert.training.estimator import EstimatorSpec, ModeKeys
 
     del labels  # they travel in features
-    logits = create_model(
-      bert_config,
-      mode == ModeKeys.TRAIN,
-      features["input_ids"],
-      features["input_mask"],
-      features["segment_ids"],
-      num_labels,
-      use_one_hot_embeddings,
-      dtype=dtype,
-    )
+
+    def logits_of(config, is_training):
+      return create_model(
+        config,
+        is_training,
+        features["input_ids"],
+        features["input_mask"],
+        features["segment_ids"],
+        num_labels,
+        use_one_hot_embeddings,
+        dtype=dtype,
+      )
+
+    logits = logits_of(bert_config, mode == ModeKeys.TRAIN)
     word_mask = features["word_mask"]
     parts = params.get("gradient_accumulation_steps", 1)
     loss, token_losses = heads.get_token_loss(logits, features["label_ids"], parts=parts)
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
+      if distillation:
+        loss = distillation.teach(
+          *(spec, features, {"logits": logits}, loss),
+          lambda config: {"logits": logits_of(config, False)},
+          parts=parts,
+        )
       spec.train_op = create_optimizer(
         loss, learning_rate, num_train_steps, num_warmup_steps, use_tpu, **(optimizer_options or {})
       )
@@ -254,14 +266,19 @@ def model_fn_builder(
 
 def main(_) -> int | None:
   """Trains, evaluates, predicts and exports as the flags say."""
-  settings = run_settings.from_flags()
+  return start(run_settings.from_flags())
+
+
+def start(settings: run_settings.RunSettings, run_class=None) -> int | None:
+  """Makes a run of a class, by default this script's, or many; returns the exit code of many."""
+  run_class = run_class or Tagging
   check_settings(settings)
   if settings.is_many_runs:
-    return start_many("run_ner", settings)
-  settings = run_settings.resolve(settings)
+    return start_many(run_class.script, settings)
+  settings = run_class.resolve(settings)
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   with output_folder.held(settings) as settings:
-    Tagging(settings, config, tokenizer).run()
+    run_class(settings, config, tokenizer).run()
   return None
 
 
@@ -292,6 +309,7 @@ def _model_scheme(settings: run_settings.RunSettings) -> str:
 class Tagging(Run):
   """One run: a model, its files, and the folder of its results."""
 
+  script = "run_ner"
   informative = (*INFORMATIVE, "doc_stride", "segment_id")
   result_keys = (
     *(f"eval_{key}" for key in ("f1", "precision", "recall", "accuracy", "loss")),
@@ -408,7 +426,7 @@ class Tagging(Run):
       bert_config=self.bert_config,
       num_labels=len(self.labels),
       metric_fn=self._metric_fn,
-      **self.settings.model_options,
+      **self._model_options(),
     )
 
   def _training_data(self):

@@ -215,7 +215,11 @@ def create_model(
     # The original's softmax covers padding, so what BERT makes of padding is part of the result.
     skip_padding=mask_padding and not use_one_hot_embeddings,
   )
-  return heads.get_span_logits(model.get_sequence_output(), input_mask if mask_padding else None)
+  return heads.get_span_logits(
+    model.get_sequence_output(),
+    input_mask if mask_padding else None,
+    dropout_prob=heads.span_dropout_prob(bert_config) if is_training else 0.0,
+  )
 
 
 def model_fn_builder(
@@ -232,6 +236,7 @@ def model_fn_builder(
   optimizer_options=None,
   dtype="float32",
   head=None,
+  distillation=None,
 ):
   """Returns the `model_fn` of an `estimator.Estimator`; arguments as of `create_model`.
 
@@ -249,19 +254,20 @@ def model_fn_builder(
     optimizer_options: further keywords of `optimization.create_optimizer`.
     dtype: of the matrix products.
     head: an `answer_heads.AnswerHead`; BERT's by default. Others mask padding in any case.
+    distillation: a `methods.Distillation`, which makes the loss of training; else the task does.
   """
 
-  def outputs_and_loss(features, mode):
+  def outputs_and_loss(config, features, mode, is_training):
     if head is not None and head.kind != "bert":
       return question_model.outputs_and_loss(
-        bert_config, features, mode, use_one_hot_embeddings, head=head, dtype=dtype
+        *(config, features, mode, use_one_hot_embeddings, is_training), head=head, dtype=dtype
       )
     from bert.model import heads
     from bert.training.estimator import ModeKeys
 
     start_logits, end_logits = create_model(
-      bert_config,
-      mode == ModeKeys.TRAIN,
+      config,
+      is_training,
       features["input_ids"],
       features["input_mask"],
       features["segment_ids"],
@@ -284,17 +290,17 @@ def model_fn_builder(
     from bert.training.estimator import EstimatorSpec, ModeKeys
 
     del labels, params  # labels travel in features
-    outputs, loss = outputs_and_loss(features, mode)
-    spec = EstimatorSpec(mode=mode, predictions=outputs, init_checkpoint=init_checkpoint)
-    spec.loss = loss
+    outputs, loss = outputs_and_loss(bert_config, features, mode, mode == ModeKeys.TRAIN)
+    spec = EstimatorSpec(mode, predictions=outputs, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
+      if distillation:
+        logits = {name: outputs[name] for name in ("start_logits", "end_logits")}
+        loss = distillation.teach(
+          *(spec, features, logits, loss),
+          lambda config: outputs_and_loss(config, features, mode, False)[0],
+        )
       spec.train_op = create_optimizer(
-        spec.loss,
-        learning_rate,
-        num_train_steps,
-        num_warmup_steps,
-        use_tpu,
-        **(optimizer_options or {}),
+        loss, learning_rate, num_train_steps, num_warmup_steps, use_tpu, **(optimizer_options or {})
       )
     elif mode == ModeKeys.EVAL and metric_fn:
       spec.eval_metrics = (metric_fn, outputs)
@@ -309,14 +315,19 @@ def model_fn_builder(
 
 def main(_) -> int | None:
   """Trains, predicts and exports as the flags say."""
-  settings = run_settings.from_flags()
+  return start(run_settings.from_flags())
+
+
+def start(settings: run_settings.RunSettings, run_class=None) -> int | None:
+  """Makes a run of a class, by default this script's, or many; returns the exit code of many."""
+  run_class = run_class or QuestionAnswering
   check_settings(settings)
   if settings.is_many_runs:
-    return start_many("run_squad", settings)
-  settings = run_settings.resolve(settings)
+    return start_many(run_class.script, settings)
+  settings = run_class.resolve(settings)
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   with output_folder.held(settings) as settings:
-    QuestionAnswering(settings, config, tokenizer).run()
+    run_class(settings, config, tokenizer).run()
   return None
 
 
@@ -350,6 +361,7 @@ def check_settings(settings: run_settings.RunSettings) -> None:
 class QuestionAnswering(Run):
   """One run: a model, its questions, and the folder of its results."""
 
+  script = "run_squad"
   informative = (
     *("train_file", *INFORMATIVE),
     *("doc_stride", "max_query_length", "pad_to_longest", "null_score_diff_threshold"),
@@ -400,7 +412,7 @@ class QuestionAnswering(Run):
       mask_padding=self.settings.pad_to_longest,
       metric_fn=self._metric_fn,
       head=self.head,
-      **self.settings.model_options,
+      **self._model_options(),
     )
 
   # -------------------------------------------------------------------------------------------

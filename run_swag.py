@@ -166,7 +166,8 @@ def create_model(
     skip_padding=not use_one_hot_embeddings,
     only_pooled_output=True,
   )
-  return heads.get_choice_logits(model.get_pooled_output(), choice_mask, is_training)
+  hidden = heads.hidden_of(bert_config, "choices")
+  return heads.get_choice_logits(model.get_pooled_output(), choice_mask, is_training, hidden=hidden)
 
 
 def model_fn_builder(
@@ -180,6 +181,7 @@ def model_fn_builder(
   *,
   optimizer_options=None,
   dtype="float32",
+  distillation=None,
 ):
   """Returns the `model_fn` of an `estimator.Estimator`; arguments as of `create_model`.
 
@@ -193,6 +195,7 @@ def model_fn_builder(
     use_one_hot_embeddings: look words up by a matrix product.
     optimizer_options: further keywords of `optimization.create_optimizer`.
     dtype: of the matrix products.
+    distillation: a `methods.Distillation`, which makes the loss of training; else the task does.
   """
 
   def model_fn(features, labels, mode, params):
@@ -201,20 +204,29 @@ def model_fn_builder(
     from bert.training.estimator import EstimatorSpec, ModeKeys
 
     del labels, params  # labels travel in features
-    logits = create_model(
-      bert_config,
-      mode == ModeKeys.TRAIN,
-      *(features[name] for name in _SEQUENCES),
-      features["choice_mask"],
-      use_one_hot_embeddings,
-      dtype=dtype,
-    )
+
+    def logits_of(config, is_training):
+      return create_model(
+        config,
+        is_training,
+        *(features[name] for name in _SEQUENCES),
+        features["choice_mask"],
+        use_one_hot_embeddings,
+        dtype=dtype,
+      )
+
+    logits = logits_of(bert_config, mode == ModeKeys.TRAIN)
     # To choose one of N sequences is to give a label of N to their row of scores.
     loss, per_example_loss, probabilities = heads.get_classifier_loss(
       logits, features["label_ids"], "classification"
     )
     spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
     if mode == ModeKeys.TRAIN:
+      if distillation:
+        loss = distillation.teach(
+          *(spec, features, {"logits": logits}, per_example_loss),
+          lambda config: {"logits": logits_of(config, False)},
+        )
       spec.train_op = create_optimizer(
         loss, learning_rate, num_train_steps, num_warmup_steps, use_tpu, **(optimizer_options or {})
       )
@@ -246,14 +258,19 @@ def model_fn_builder(
 
 def main(_) -> int | None:
   """Trains, evaluates, predicts and exports as the flags say."""
-  settings = run_settings.from_flags()
+  return start(run_settings.from_flags())
+
+
+def start(settings: run_settings.RunSettings, run_class=None) -> int | None:
+  """Makes a run of a class, by default this script's, or many; returns the exit code of many."""
+  run_class = run_class or MultipleChoice
   check_settings(settings)
   if settings.is_many_runs:
-    return start_many("run_swag", settings)
-  settings = run_settings.resolve(settings)
+    return start_many(run_class.script, settings)
+  settings = run_class.resolve(settings)
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   with output_folder.held(settings) as settings:
-    MultipleChoice(settings, config, tokenizer).run()
+    run_class(settings, config, tokenizer).run()
   return None
 
 
@@ -266,6 +283,8 @@ def check_settings(settings: run_settings.RunSettings) -> None:
 
 class MultipleChoice(Run):
   """One run: a model, its questions, and the folder of its results."""
+
+  script = "run_swag"
 
   def _read(self) -> None:
     settings = self.settings
@@ -287,7 +306,7 @@ class MultipleChoice(Run):
     return self.settings.planned(len(self.train), "questions")
 
   def _create_model_fn(self):
-    return model_fn_builder(bert_config=self.bert_config, **self.settings.model_options)
+    return model_fn_builder(bert_config=self.bert_config, **self._model_options())
 
   def _input_fn(self, questions, name, is_training=False):
     """Writes the questions as `OUTPUT_DIR/<name>.tf_record` and reads them from there."""

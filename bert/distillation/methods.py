@@ -1,10 +1,12 @@
 """The form of a method of distillation: from a batch to a loss and its named parts.
 
-A script calls the method in each training step, once it has computed its own loss:
+  def method(step: Step) -> Learned:
+    taught = teacher.outputs(step.forward)
+    ...
+    return Learned(loss, {"soft_loss": soft_loss, "label_loss": label_loss})
 
-  learned = method(Step(features, {"logits": logits}, label_losses, forward))
-  learned.loss                # what is minimised
-  learned.parts               # name -> its parts, written and shown beside it
+A script calls `Distillation(method).teach` in each training step, once it has computed its own
+loss: the method's takes its place, and the parts are written and shown beside it.
 
 `forward(config)` computes the script's outputs once more on the same batch, without dropout, for a
 model of another configuration; a method calls it among the teacher's variables
@@ -58,9 +60,28 @@ class Learned(NamedTuple):
 Method = Callable[[Step], Learned]
 
 
-def teach(method: Method, spec, step: Step) -> None:
-  """Puts what a method makes of a step into the step's `EstimatorSpec`."""
-  learned = method(step)
-  spec.loss = learned.loss
-  spec.summaries = {**(spec.summaries or {}), **learned.parts}
-  spec.progress = (*spec.progress, *learned.parts)
+class Distillation:
+  """What the `model_fn` of a script calls in training, after its own model and loss."""
+
+  def __init__(self, method: Method):
+    self._method = method
+
+  def teach(self, spec, features, outputs, label_losses, forward, parts: int = 1) -> tf.Tensor:
+    """Puts what the method makes of a step into the step's `EstimatorSpec`.
+
+    Args:
+      spec: of the step; its loss and summaries are replaced.
+      features: see `Step`, as the rest.
+      outputs: of the student.
+      label_losses: of the task.
+      forward: builds the same outputs of another model.
+      parts: of the batch.
+
+    Returns:
+      The loss to minimise.
+    """
+    learned = self._method(Step(features, outputs, label_losses, forward, parts))
+    spec.loss = learned.loss
+    spec.summaries = {**(spec.summaries or {}), **learned.parts}
+    spec.progress = (*spec.progress, *learned.parts)
+    return learned.loss

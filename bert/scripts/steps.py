@@ -31,6 +31,7 @@ from bert.scripts import (
   result_files,
   run_files,
   run_outputs,
+  run_settings,
 )
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution
@@ -54,6 +55,7 @@ class Run:
   """One run: its settings, its model, its data, and the folder of its results.
 
   Attributes:
+    script: the name of its script's module.
     settings: of the run; with steps and warm-up once `_plan` has returned.
     bert_config: of the model.
     tokenizer: None where no text is read.
@@ -64,6 +66,7 @@ class Run:
     result_keys: of `eval_results.txt`, which are written first.
   """
 
+  script = ""
   informative: tuple[str, ...] = INFORMATIVE
   may_differ: tuple[str, ...] = ()
   result_keys: tuple[str, ...] = result_files.ORIGINAL_KEYS
@@ -103,6 +106,11 @@ class Run:
     if warning := self._skipped_training or output_folder.nothing_loaded(self.settings):
       logging.warning("%s", warning)
 
+  @classmethod
+  def resolve(cls, settings: RunSettings) -> RunSettings:
+    """The settings with the files of the model, see `run_settings.resolve`."""
+    return run_settings.resolve(settings)
+
   # -------------------------------------------------------------------------------------------
   # What a script says.
 
@@ -123,6 +131,10 @@ class Run:
   def _create_model_fn(self) -> Callable:
     """The `model_fn` of the estimator."""
     raise NotImplementedError
+
+  def _model_options(self) -> dict[str, Any]:
+    """The arguments of the script's `model_fn_builder` that all of them have."""
+    return self.settings.model_options
 
   def _training_data(self) -> tuple[Callable, dict[str, int]]:
     """The input_fn of the training data, and their numbers to log."""

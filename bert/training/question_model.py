@@ -8,7 +8,14 @@ from bert.model.answer_heads import AnswerHead
 
 
 def outputs_and_loss(
-  bert_config, features, mode, use_one_hot_embeddings, *, head: AnswerHead, dtype="float32"
+  bert_config,
+  features,
+  mode,
+  use_one_hot_embeddings,
+  is_training,
+  *,
+  head: AnswerHead,
+  dtype="float32",
 ):
   """What a model with such a head answers, and its loss.
 
@@ -17,6 +24,7 @@ def outputs_and_loss(
     features: of windows, `[B, S]` and `[B]`.
     mode: one of `estimator.ModeKeys`.
     use_one_hot_embeddings: look words up by a matrix product.
+    is_training: whether to drop out.
     head: which head, `electra` or `albert`.
     dtype: of the matrix products.
 
@@ -32,7 +40,7 @@ def outputs_and_loss(
   input_mask, segment_ids = features["input_mask"], features["segment_ids"]
   model = modeling.BertModel(
     bert_config,
-    mode == ModeKeys.TRAIN,
+    is_training,
     features["input_ids"],
     input_mask,
     segment_ids,
@@ -48,7 +56,7 @@ def outputs_and_loss(
     bert_config.initializer_range,
     start_positions=features.get("start_positions"),
     with_beam=mode != ModeKeys.TRAIN,
-    is_training=mode == ModeKeys.TRAIN,
+    is_training=is_training,
   )
   outputs = outputs_of(scores, features["unique_ids"])
   if mode == ModeKeys.PREDICT:

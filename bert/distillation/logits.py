@@ -1,0 +1,130 @@
+"""Learning from the teacher's outputs, for any task (Hinton et al. 2015, arXiv:1503.02531).
+
+| task | what the student learns from the teacher |
+|---|---|
+| classes, choices | the softmax at a temperature, for each example |
+| tags | the same for each word |
+| spans | the same over all positions, for the beginning and for the end |
+| several labels | each label's probability at that temperature |
+| numbers | the number: mean squared error, no temperature |
+
+Letters in shapes: B = batch size, S = sequence length, C = number of labels.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from bert.distillation.methods import Learned, Step, Tensors
+from bert.model import heads
+
+# Of `Step.features`: 1 for an example with a label; absent where all have one.
+HAS_LABEL = "has_label"
+
+
+@dataclasses.dataclass(frozen=True)
+class LogitsMethod:
+  """Minimises `(1 - label_weight) * soft_loss + label_weight * label_loss`.
+
+  Attributes:
+    teacher_outputs: a step -> the teacher's outputs, of the names of the student's.
+    temperature: T, by which the logits of both are divided; the soft loss is multiplied by T^2.
+    label_weight: from 0 to 1; weight of the labels.
+    problem_type: see `heads.get_classifier_loss`.
+  """
+
+  teacher_outputs: Callable[[Step], Tensors]
+  temperature: float = 2.0
+  label_weight: float = 0.5
+  problem_type: str = "classification"
+
+  def __call__(self, step: Step) -> Learned:
+    """A `methods.Method`."""
+    taught = self.teacher_outputs(step)
+    losses = [self._soft_loss(step, logits, taught[n]) for n, logits in step.outputs.items()]
+    soft_loss = tf.add_n(losses) / len(losses)
+    label_loss = _label_loss(step)
+    loss = (1.0 - self.label_weight) * soft_loss + self.label_weight * label_loss
+    return Learned(loss, {"soft_loss": soft_loss, "label_loss": label_loss})
+
+  def _soft_loss(self, step: Step, logits, taught):
+    losses = soft_losses(logits, taught, self.temperature, self.problem_type)
+    if losses.shape.rank == 1:
+      return tf.reduce_mean(losses)
+    weights = tf.cast(step.features["word_mask"], tf.float32)  # pieces that predict a word
+    divisor = heads.loss_divisor(weights, tf.shape(weights)[0], step.parts)
+    return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), divisor)
+
+
+def _label_loss(step: Step) -> tf.Tensor:
+  """The mean over the batch; an example without a label counts 0."""
+  has_label = step.features.get(HAS_LABEL)
+  losses = step.label_losses
+  return tf.reduce_mean(losses if has_label is None else losses * has_label)
+
+
+def soft_losses(
+  logits: tf.Tensor, taught: tf.Tensor, temperature: float, problem_type: str = "classification"
+) -> tf.Tensor:
+  """How far the student is from the teacher, for each row of logits.
+
+  Args:
+    logits: float32 `[..., C]`, of the student.
+    taught: float32 `[..., C]`, of the teacher.
+    temperature: T.
+    problem_type: `classification`: T^2 KL(teacher || student) of the softmax. `multi_label`: the
+      mean over labels of T^2 times that of each label's probability. `regression`: the squared
+      difference.
+
+  Returns:
+    float32 `[...]`, 0 where both agree.
+  """
+  if problem_type == "regression":
+    return tf.reduce_sum(tf.math.squared_difference(logits, taught), axis=-1)
+  student, teacher = logits / temperature, taught / temperature
+  if problem_type == "multi_label":
+    chance = tf.sigmoid(teacher)
+    gained = chance * (tf.math.log_sigmoid(teacher) - tf.math.log_sigmoid(student))
+    lost = (1.0 - chance) * (tf.math.log_sigmoid(-teacher) - tf.math.log_sigmoid(-student))
+    divergence = tf.reduce_mean(gained + lost, axis=-1)
+  else:
+    difference = tf.nn.log_softmax(teacher) - tf.nn.log_softmax(student)
+    divergence = tf.reduce_sum(tf.nn.softmax(teacher) * difference, axis=-1)
+  return temperature**2 * divergence
+
+
+def with_places_for_labels(features: Tensors) -> dict[str, tf.Tensor]:
+  """Features of a classifier in which every example has a label, and `has_label`, float32 `[B]`.
+
+  Without a label, `label_ids` is -1 (NaN for a number); 0 takes its place.
+  """
+  labels = features["label_ids"]
+  is_there = tf.logical_not(tf.math.is_nan(labels)) if labels.dtype.is_floating else labels >= 0
+  places = tf.where(is_there, labels, tf.zeros_like(labels))
+  if is_there.shape.rank == 2:
+    is_there = tf.reduce_all(is_there, axis=-1)
+  return {**features, "label_ids": places, HAS_LABEL: tf.cast(is_there, tf.float32)}
+
+
+def no_label(problem_type: str, num_labels: int) -> float | int | list[int]:
+  """`label_ids` of an example without a label."""
+  return {"regression": math.nan, "multi_label": [-1] * num_labels}.get(problem_type, -1)
+
+
+def columns_of(taught: Sequence[str], learned: Sequence[str]) -> list[int]:
+  """Where the student's labels are among the teacher's.
+
+  Raises:
+    ValueError: they are not the same labels.
+
+  Example:
+    >>> columns_of(["0", "1"], ["1", "0"])
+    [1, 0]
+  """
+  if set(taught) != set(learned):
+    raise ValueError(
+      f"the teacher has the labels {', '.join(taught)}, the student {', '.join(learned)}"
+    )
+  return [list(taught).index(label) for label in learned]
