@@ -1,0 +1,211 @@
+"""TinyBERT's losses and 20 steps of each stage against what its original recorded.
+
+Alone: python -m pytest tests/distillation/tinybert_test.py
+"""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert.checkpoints import transformers_folder
+from bert.distillation import tinybert
+from bert.distillation.methods import Learned, Step
+from bert.distillation.teachers import Teacher
+from bert.model import heads
+from bert.model.variables import VariableStore, use_store
+from bert.modeling import BertConfig, BertModel
+from bert.optimization import Clipping
+from bert.training.pretraining_objectives import Setting
+from tests.kit.distillation import Steps, our_tensors
+
+NAMES = ("input_ids", "input_mask", "segment_ids")
+
+
+@pytest.fixture(scope="module")
+def folder(golden_dir):
+  return golden_dir / "tinybert"
+
+
+def config_of(folder) -> BertConfig:
+  """The erf form of GELU, as everywhere in PyTorch; the file has no key that would say so."""
+  config = BertConfig.from_json_file(folder / "config.json")
+  config.hidden_act = "gelu_erf"
+  return config
+
+
+@pytest.fixture(scope="module")
+def teacher(folder) -> Teacher:
+  return Teacher(config_of(folder / "teacher"), str(folder / "teacher" / "model.safetensors"))
+
+
+def optimizer_of(folder, stage) -> dict:
+  facts = json.loads((folder / "training.json").read_text())[stage]
+  schedule = "continuous" if facts["schedule"] == "warmup_linear" else "constant"
+  return {
+    **dict(init_lr=facts["lr"], num_train_steps=20, schedule=schedule),
+    "num_warmup_steps": 2 if schedule == "continuous" else 0,
+    "clipping": Clipping(each=True),
+  }
+
+
+# ---------------------------------------------------------------------------------------------
+# The losses.
+
+
+def test_losses_of_layers_and_their_gradients_equal_the_original(folder):
+  golden = np.load(folder / "losses.npz")
+  scores, states = (tf.constant(golden[f"student_{name}"]) for name in ("atts", "reps"))
+  with tf.GradientTape() as tape:
+    tape.watch([scores, states])
+    taught = [list(golden[f"teacher_{name}"]) for name in ("atts", "reps")]
+    of_scores = tinybert.attention_losses(tf.unstack(scores), taught[0])
+    of_states = tinybert.hidden_losses(tf.unstack(states), taught[1])
+    means = [[tf.reduce_mean(each) for each in losses] for losses in (of_scores, of_states)]
+    loss = tf.add_n([*means[0], *means[1]])
+  np.testing.assert_allclose(means[0], golden["att_loss"], rtol=1e-6)
+  np.testing.assert_allclose(means[1], golden["rep_loss"], rtol=1e-6)
+  gradients = tape.gradient(loss, [scores, states])
+  for gradient, name in zip(gradients, ("atts", "reps"), strict=True):
+    np.testing.assert_allclose(gradient, golden[f"grad_student_{name}"], rtol=1e-5, atol=1e-7)
+
+
+def test_losses_of_predictions_and_their_gradients_equal_the_original(folder):
+  golden = np.load(folder / "losses.npz")
+  logits = tf.constant(golden["student_logits"])
+  for temperature, expected in zip(
+    golden["temperatures"], golden["soft_cross_entropy"], strict=True
+  ):
+    with tf.GradientTape() as tape:
+      tape.watch(logits)
+      losses = tinybert.soft_cross_entropy(logits, golden["teacher_logits"], float(temperature))
+      loss = tf.reduce_mean(losses)
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
+    np.testing.assert_allclose(
+      tape.gradient(loss, logits),
+      golden[f"grad_student_logits_T{temperature}"],
+      rtol=1e-5,
+      atol=1e-8,
+    )
+
+
+@pytest.mark.parametrize(
+  ("layers", "heads_of_student", "message"),
+  [(2, 3, "3 attention heads, the teacher 4"), (3, 4, "no multiple of the student's 3")],
+)
+def test_a_student_that_does_not_fit_is_refused(layers, heads_of_student, message):
+  student = [tf.zeros([1, heads_of_student, 2, 2])] * layers
+  with pytest.raises(ValueError, match=message):
+    tinybert.attention_losses(student, [tf.zeros([1, 4, 2, 2])] * 4)
+
+
+# ---------------------------------------------------------------------------------------------
+# 20 steps of each stage.
+
+
+def batches_of(golden) -> list[dict[str, tf.Tensor]]:
+  return [{name: tf.constant(golden[name][step]) for name in NAMES} for step in range(20)]
+
+
+def assert_same_training(folder, stage, names_of_losses, steps, batches):
+  """20 steps: every loss and rate, then the weights."""
+  golden = np.load(folder / f"{stage}.npz")
+  losses, rates = steps.run(batches)
+  np.testing.assert_allclose(losses["loss"], golden["loss"], rtol=1e-5)
+  for ours, theirs in names_of_losses.items():
+    np.testing.assert_allclose(
+      losses[ours], golden[theirs].reshape([20, -1]).sum(axis=1), rtol=1e-5, err_msg=ours
+    )
+  np.testing.assert_allclose(rates, golden["learning_rate"], rtol=1e-6, atol=1e-12)
+  final = our_tensors(np.load(folder / f"{stage}_final.npz"))
+  for name, value in steps.weights().items():
+    np.testing.assert_allclose(value, final[name], rtol=0, atol=4e-6, err_msg=name)
+
+
+LAYER_LOSSES = {"att_loss": "att_loss", "rep_loss": "rep_loss"}
+
+
+def test_20_steps_of_the_general_stage_equal_the_original(folder, teacher):
+  layers, config = tinybert.Layers(teacher), config_of(folder / "student")
+
+  def forward(batch):
+    return layers.learned(layers.losses(config, batch, Setting(is_training=True)))
+
+  steps = Steps(forward, **optimizer_of(folder, "general"))
+  batches = batches_of(np.load(folder / "general.npz"))
+  weights = transformers_folder.open_weights(folder / "student")
+  steps.load(batches[0], transformers_folder.tensors_of(weights))
+  assert "fit_dense/kernel" in steps.weights()
+  assert_same_training(folder, "general", LAYER_LOSSES, steps, batches)
+
+
+@pytest.mark.ci
+def test_20_steps_of_the_task_s_layers_equal_the_original(folder, teacher):
+  layers, config = tinybert.Layers(teacher), config_of(folder / "student")
+
+  def forward(batch):
+    return layers.learned(layers.losses(config, batch, Setting(is_training=True)))
+
+  steps = Steps(forward, **optimizer_of(folder, "task_intermediate"))
+  batches = batches_of(np.load(folder / "task_intermediate.npz"))
+  steps.load(batches[0], our_tensors(np.load(folder / "general_final.npz")))
+  assert_same_training(folder, "task_intermediate", LAYER_LOSSES, steps, batches)
+
+
+def logits_of(config, batch):
+  """The original's head has a ReLU after the pooler's tanh; ours are the 2018 original's."""
+  model = BertModel(config, False, *(batch[name] for name in NAMES))
+  pooled = tf.nn.relu(model.get_pooled_output())
+  return {"logits": heads.get_classifier_logits(pooled, 2, False)}
+
+
+@pytest.mark.ci
+def test_20_steps_of_the_task_s_predictions_equal_the_original(folder, teacher):
+  config = config_of(folder / "student")
+  method = tinybert.PredictionMethod(teacher, temperature=1.5)
+
+  def forward(batch) -> Learned:
+    outputs = logits_of(config, batch)
+    return method(Step(batch, outputs, tf.zeros([]), lambda other: logits_of(other, batch)))
+
+  steps = Steps(forward, **optimizer_of(folder, "task_prediction"))
+  batches = batches_of(np.load(folder / "task_prediction.npz"))
+  steps.load(batches[0], our_tensors(np.load(folder / "task_intermediate_final.npz")))
+  assert_same_training(folder, "task_prediction", {"cls_loss": "cls_loss"}, steps, batches)
+  dev = np.load(folder / "task_dev.npz")
+  with use_store(steps.store):
+    logits = logits_of(config, dev)["logits"]
+  np.testing.assert_allclose(logits, dev["logits"], rtol=0, atol=1e-5)
+
+
+def test_what_a_model_computes_on_its_way_equals_the_original(folder, teacher):
+  golden = np.load(folder / "general.npz")
+  batch = {name: tf.constant(golden[name][0][:2]) for name in NAMES}
+
+  def inside(config):
+    found = tinybert.inside_of(config, batch, Setting(is_training=False), drops_out=False)
+    return {"states": tf.stack(found.hidden_states), "scores": tf.stack(found.attention_scores)}
+
+  found = teacher.outputs(inside)
+  np.testing.assert_allclose(found["states"], golden["step0/teacher_reps"], rtol=0, atol=1e-5)
+  # In float32 a score of padding, near -10000, has three digits behind the point.
+  np.testing.assert_allclose(
+    tf.gather(found["scores"], [1, 3]), golden["step0/teacher_atts_used"], rtol=0, atol=2e-3
+  )
+
+
+def test_a_student_of_the_teacher_s_width_starts_with_an_identity():
+  states = [tf.random.stateless_normal([2, 3, 4], [1, 2])]
+  with use_store(VariableStore()):
+    np.testing.assert_array_equal(tinybert.fitted(states, 4, 0.02)[0], states[0])
+  with use_store(VariableStore()):
+    assert tinybert.fitted(states, 6, 0.02)[0].shape == [2, 3, 6]
+
+
+def test_a_regression_learns_its_labels():
+  method = tinybert.PredictionMethod(None, problem_type="regression")
+  step = Step({}, {"logits": tf.zeros([2, 1])}, tf.constant([1.0, 3.0]), None)
+  assert float(method(step).loss) == 2.0
+  with pytest.raises(ValueError, match="--method=logits teaches"):
+    tinybert.PredictionMethod(None, problem_type="multi_label")

@@ -1,0 +1,81 @@
+"""Steps of distillation by hand, and weights of PyTorch under our names."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from bert.checkpoints import transformers_names
+from bert.model.variables import VariableStore, use_store
+from bert.optimization import create_optimizer
+
+
+def our_tensors(tensors: Mapping[str, np.ndarray], family: str = "bert") -> dict[str, np.ndarray]:
+  """Recorded tensors of PyTorch by our names, and in our layout."""
+  places = transformers_names.variables_of(list(tensors), family)
+  return {
+    name: tensors[place.name].T if place.is_transposed else tensors[place.name]
+    for name, place in places.items()
+  }
+
+
+class Steps:
+  """Training steps of a loss, without an `Estimator`.
+
+  Attributes:
+    store: the student's variables.
+  """
+
+  def __init__(self, forward: Callable, parts: int = 1, **optimizer):
+    """Takes `forward(batch) -> methods.Learned` and keywords of `create_optimizer`.
+
+    Args:
+      forward: see above.
+      parts: batches of one update, whose gradients are averaged.
+      optimizer: see above.
+    """
+    self.store = VariableStore()
+
+    def train_op(batch):
+      with use_store(self.store):
+        learned = forward(batch)
+        return learned, create_optimizer(learned.loss, **optimizer)
+
+    @tf.function(autograph=False)
+    def step(*batches):
+      ops = [train_op(batch) for batch in batches]
+      gradients = [
+        None if each[0] is None else tf.add_n([tf.convert_to_tensor(g) for g in each]) / parts
+        for each in zip(*(op.gradients for _, op in ops), strict=True)
+      ]
+      with use_store(self.store):
+        ops[0][1].apply(gradients)
+      named = [{"loss": learned.loss, **learned.parts} for learned, _ in ops]
+      return named, ops[0][1].learning_rate
+
+    self._parts = parts
+    self._step = step
+    self._train_op = train_op
+
+  def load(self, batch, tensors: Mapping[str, np.ndarray]) -> None:
+    """Creates the variables and sets the model's; each must be in `tensors`."""
+
+    def create(batch):
+      self._train_op(batch)
+
+    tf.function(create, autograph=False).get_concrete_function(batch)
+    for name, variable in self.store.trainable_variables.items():
+      variable.assign(tensors[name])
+
+  def run(self, batches) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Trains on all batches: each part of the loss by name, and the rate of each update."""
+    scalars, rates = [], []
+    for first in range(0, len(batches), self._parts):
+      named, rate = self._step(*batches[first : first + self._parts])
+      scalars += [{name: float(value) for name, value in each.items()} for each in named]
+      rates.append(float(rate))
+    return {name: np.array([each[name] for each in scalars]) for name in scalars[0]}, rates
+
+  def weights(self) -> dict[str, np.ndarray]:
+    """The model's variables by name."""
+    return {name: value.numpy() for name, value in self.store.trainable_variables.items()}
