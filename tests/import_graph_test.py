@@ -42,8 +42,10 @@ MAY_IMPORT = {
 }
 # Single modules that may be imported although their package may not.
 ALSO = {
+  "checkpoints": {"bert.model.families"},  # a table without imports: names of variables
   "keras3": {
     "bert.model.configuration",
+    "bert.model.families",
     "bert.pretraining.masks",
     "bert.pretraining.random_streams",
   },

@@ -19,6 +19,7 @@ import os
 import re
 import struct
 import zipfile
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from absl import logging
 from bert.checkpoints import keras_model
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.io import filesystem
+from bert.model.families import Family, LayerNames
 
 SUFFIX = ".keras"
 
@@ -41,19 +43,7 @@ _PARTS = {
   "pooler": "pooler/dense",
   "final_norm": "encoder/LayerNorm",
 }
-_PARTS_OF_LAYER = {
-  "attention": "attention/self",
-  "attention/query": "attention/self/query",
-  "attention/key": "attention/self/key",
-  "attention/value": "attention/self/value",
-  "attention/head_norm": "attention/self/head_layer_norm",
-  "attention/output_dense": "attention/output/dense",
-  "attention_norm": "attention/output/LayerNorm",
-  "feed_forward/intermediate": "intermediate/dense",
-  "feed_forward/gate": "intermediate/gate",
-  "feed_forward/output_dense": "output/dense",
-  "output_norm": "output/LayerNorm",
-}
+_PROJECTION = "embedding_projection"
 _TABLES = ("word_embeddings", "token_type_embeddings", "position_embeddings")
 _NORMS = {
   "layer_norm": ("gamma", "beta"),
@@ -106,7 +96,8 @@ class KerasFile:
     """What is known of the task, see `reading.read_facts`; a Keras model has no names of labels."""
     facts = self.model.facts
     if "problem_type" in facts or facts.get("task_name") == "ner":
-      count = self.contents["output_weights"][0][0]
+      task = facts.get("task_name", "sentences")
+      [count] = self.contents[keras_model.bias_of(task, self._family)][0]
       facts = {**facts, "labels": [f"LABEL_{index}" for index in range(count)]}
     return facts
 
@@ -140,15 +131,15 @@ class KerasFile:
       heads = {}  # whoever needs them asks for `model`
     for layer_name, task in heads.items():
       head = _head_group(groups, encoders[0], layer_name)
-      for part, names in keras_model.variable_names(task).items():
+      for part, names in keras_model.variable_names(task, self._family).items():
         found |= _named(head, part, names)
     if "swag" in heads.values() and not np.any(found.get("output_bias", [True])):
       del found["output_bias"]  # all choices would share it, so the original has none
     return found
 
   def _encoder_datasets(self, encoder) -> dict[str, Any]:
-    [arguments] = [each.config for each in self._layers if each.kind == "BERT"] or [{}]
-    norm = _NORMS.get(arguments.get("normalization_type", "layer_norm"), ())
+    norm = _NORMS.get(self._arguments.get("normalization_type", "layer_norm"), ())
+    family = self._family
 
     def variables_of(part: str, scope: str) -> tuple[str, ...]:
       leaves: tuple[str, ...] = ("kernel", "bias")
@@ -156,20 +147,64 @@ class KerasFile:
         leaves = ("scale",) if part.endswith("head_norm") else norm
       elif part == "attention":
         leaves = ("lambda",)
-      return tuple(f"bert/{scope}/{leaf}" for leaf in leaves)
+      return tuple(f"{family.scope}/{scope}/{leaf}" for leaf in leaves)
 
-    found = _named(encoder, "embeddings", tuple(f"bert/embeddings/{name}" for name in _TABLES))
-    for part, scope in _PARTS.items():
+    tables = tuple(f"{family.scope}/embeddings/{name}" for name in _TABLES)
+    found = _named(encoder, "embeddings", tables)
+    projection = {_PROJECTION: family.projection} if family.projection else {}
+    for part, scope in (_PARTS | projection).items():
       found |= _named(encoder, part, variables_of(part, scope))
     # Keras comes to the pooler by the list of all layers, before it comes to the attribute.
     for rest in encoder.get("layers", {}):
       found |= _named(encoder, f"layers/{rest}", variables_of("pooler", "pooler/dense"))
+    scopes = self._layer_scopes(len(encoder["encoder_layers"]))
     for key in encoder["encoder_layers"]:
-      number = re.search(r"\d*$", key)[0] or "0"  # transformer_layer, transformer_layer_1, ...
-      for part, scope in _PARTS_OF_LAYER.items():
-        names = variables_of(part, f"encoder/layer_{number}/{scope}")
+      number = int(re.search(r"\d*$", key)[0] or 0)  # transformer_layer, transformer_layer_1, ...
+      for part, scope in _parts_of_layer(family.layer).items():
+        names = variables_of(part, f"encoder/{scopes[number]}/{scope}")
         found |= _named(encoder, f"encoder_layers/{key}/{part}", names)
     return found
+
+  def _layer_scopes(self, count: int) -> list[str]:
+    """The scopes of the layers with weights of their own, in Keras' order."""
+    family = self._family
+    sizes = {**family.keys, **keras_model.keys_of(self._arguments)}
+    if not family.shares_layers:
+      sizes["num_hidden_layers"] = count
+    scopes = list(dict.fromkeys(family.layer_scopes(SimpleNamespace(**sizes))))
+    if len(scopes) != count:
+      raise CheckpointError(
+        f"{self.path} has {count} layers, but its {_CONFIG} describes {len(scopes)}."
+      )
+    return scopes
+
+  @functools.cached_property
+  def _arguments(self) -> dict[str, Any]:
+    """Those of the encoder; empty in a file of a user's own class that does not describe it."""
+    [arguments] = [each.config for each in self._layers if each.kind == "BERT"] or [{}]
+    return arguments
+
+  @property
+  def _family(self) -> Family:
+    try:
+      return keras_model.family_of(self._arguments)
+    except CheckpointError as error:
+      raise CheckpointError(f"{self.path}: {error}") from None
+
+
+def _parts_of_layer(names: LayerNames) -> dict[str, str]:
+  """Part of a layer: the scope of its variables below that of the layer."""
+  return {
+    "attention": names.attention,
+    **{f"attention/{part}": f"{names.attention}/{part}" for part in ("query", "key", "value")},
+    "attention/head_norm": f"{names.attention}/head_layer_norm",
+    "attention/output_dense": names.attention_output,
+    "attention_norm": names.attention_norm,
+    "feed_forward/intermediate": names.intermediate,
+    "feed_forward/gate": f"{names.intermediate.rpartition('/')[0]}/gate",
+    "feed_forward/output_dense": names.output,
+    "output_norm": names.output_norm,
+  }
 
 
 def is_keras_file(path: str | os.PathLike) -> bool:

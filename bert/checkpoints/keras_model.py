@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from bert.checkpoints.bundle_files import CheckpointError
+from bert.model import families
+from bert.model.families import Family
 
 ARGUMENTS = {  # argument of `keras3.BERT`: key of bert_config.json
   "vocab_size": "vocab_size",
@@ -28,6 +30,11 @@ ARGUMENTS = {  # argument of `keras3.BERT`: key of bert_config.json
   "type_vocab_size": "type_vocab_size",
   "initializer_range": "initializer_range",
 }
+# Arguments that some families have, under the names of their keys.
+ARGUMENTS_OF_FAMILIES = (
+  *("embedding_size", "num_hidden_groups", "inner_group_num"),
+  *("layer_norm_eps", "pad_token_id"),
+)
 
 # Other names of the tanh form of GELU, which the original calls gelu.
 _TANH_FORMS = ("gelu_new", "gelu_tanh", "gelu_pytorch_tanh")
@@ -64,13 +71,17 @@ _TASKS_OF_HEADS = {
   "MaskedLMHead": "masked_words",
   "NextSentenceHead": "next_sentence",
 }
-SCOPES = {  # task of a head: the scope of its variables in the original
+# Task of a head: the scope of its variables in the original. That of masked words is the family's.
+_SCOPES = {
   "sentences": "",
   "ner": "",
   "swag": "",
   "squad": "cls/squad/",
-  "masked_words": "cls/predictions/",
   "next_sentence": "cls/seq_relationship/",
+}
+# The same where a family's heads are plain dense layers, `[in, out]`.
+_DENSE_SCOPES = {
+  "electra": {"sentences": "task_specific/task/dense/", "ner": "task_specific/ner/dense/"},
 }
 _PROBLEM_TYPES = {"softmax": "classification", "sigmoid": "multi_label", "linear": "regression"}
 _PLAIN = {  # arguments of a head, and their values where it is that of the original
@@ -100,15 +111,17 @@ class KerasModel(NamedTuple):
 
   Attributes:
     config: content of a `bert_config.json`.
-    heads: names of the layers that are heads of the original -> their tasks, keys of `SCOPES`.
+    heads: names of the layers that are heads of the original -> their tasks, such as `sentences`.
     facts: of a fine-tuned model, as `reading.read_facts` returns them, without labels.
     left_out: for each head that only the Keras side has, its name and why.
+    family: the model's.
   """
 
   config: dict[str, Any]
   heads: dict[str, str]
   facts: dict[str, Any]
   left_out: list[str]
+  family: Family
 
 
 def layers_of(serialized: Any) -> Iterator[Layer]:
@@ -138,8 +151,22 @@ def describe(layers: Iterable[Layer]) -> KerasModel:
   layers = list(layers)
   encoders = [layer for layer in layers if layer.kind == "BERT"]
   check_one_encoder(len(encoders), "The Keras model")
-  heads, left_out = _heads(layers)
-  return KerasModel(original_config(encoders[0].config), heads, _facts(layers, heads), left_out)
+  family = family_of(encoders[0].config)
+  heads, left_out = _heads(layers, family)
+  config = original_config(encoders[0].config)
+  return KerasModel(config, heads, _facts(layers, heads), left_out, family)
+
+
+def family_of(arguments: Mapping[str, Any]) -> Family:
+  """The family of a `keras3.BERT` with these arguments.
+
+  Raises:
+    CheckpointError: it is unknown.
+  """
+  try:
+    return families.family_of({"model_type": arguments.get("model_type", "bert")})
+  except ValueError as error:
+    raise CheckpointError(str(error)) from None
 
 
 def check_one_encoder(count: int, subject: str) -> None:
@@ -172,37 +199,76 @@ def original_config(arguments: Mapping[str, Any]) -> dict[str, Any]:
     >>> original_config({"num_layers": 2, "hidden_act": "gelu_new"})
     {'num_hidden_layers': 2, 'hidden_act': 'gelu'}
   """
+  family = family_of(arguments)
   for name, allowed in _FIXED.items():
-    if name in arguments and arguments[name] not in allowed:
+    if name in arguments and name not in family.keys and arguments[name] not in allowed:
       raise CheckpointError(
         f"{name} is {arguments[name]!r}, which only bert.keras3 has: the original, and "
         f"transformers, have {allowed[0]!r}. Load the model with keras.models.load_model."
       )
-  config = {key: arguments[name] for name, key in ARGUMENTS.items() if name in arguments}
+  config = keys_of(arguments)
   activation = config.get("hidden_act", "gelu")
-  if activation in _TANH_FORMS:
-    config["hidden_act"] = "gelu"
-  elif activation not in _ACTIVATIONS:
+  name = "gelu" if activation in _TANH_FORMS else activation
+  own = [each for each in _ACTIVATIONS if each not in family.activations]
+  if "hidden_act" in config and name not in own:
     raise CheckpointError(
-      f"hidden_act is {activation!r}, which the original does not have; it has "
-      f"{', '.join(_ACTIVATIONS)}."
+      f"hidden_act is {activation!r}, which the original does not have; it has {', '.join(own)}."
     )
-  return config
+  return {**config, "hidden_act": name} if "hidden_act" in config else config
 
 
-def variable_names(task: str) -> dict[str, tuple[str, ...]]:
-  """Of a head: part of the layer -> the original's names of its variables, in Keras' order."""
-  scope = SCOPES[task]
+def keys_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+  """The keys of a configuration for these arguments of `keras3.BERT`, with the same values.
+
+  Example:
+    >>> keys_of({"num_layers": 2, "model_type": "electra", "embedding_size": 8})
+    {'num_hidden_layers': 2, 'model_type': 'electra', 'embedding_size': 8}
+  """
+  family = family_of(arguments)
+  keys = {key: arguments[name] for name, key in ARGUMENTS.items() if name in arguments}
+  if family is families.BERT:
+    return keys
+  own = [name for name in ARGUMENTS_OF_FAMILIES if name in family.keys]
+  return {**keys, "model_type": family.name, **{n: arguments[n] for n in own if n in arguments}}
+
+
+def scope_of(task: str, family: Family) -> str:
+  """The scope of a head's variables in the original, with a slash; of masked words of its bias."""
   if task == "masked_words":
+    return f"{family.masked_lm}/"
+  return _DENSE_SCOPES.get(family.name, {}).get(task, _SCOPES[task])
+
+
+def is_dense(task: str, family: Family) -> bool:
+  """Whether a head is a dense layer `[in, out]`, and not the original's transposed weights."""
+  return task in _DENSE_SCOPES.get(family.name, {})
+
+
+def task_of(kind: str) -> str | None:
+  """The task of a head's class; None where the original has no such head."""
+  return _TASKS_OF_HEADS.get(kind)
+
+
+def variable_names(task: str, family: Family) -> dict[str, tuple[str, ...]]:
+  """Of a head: part of the layer -> the original's names of its variables, in Keras' order."""
+  scope = scope_of(task, family)
+  if task == "masked_words":
+    transform = family.masked_lm_transform
     return {
       "": (f"{scope}output_bias",),
-      "dense": (f"{scope}transform/dense/kernel", f"{scope}transform/dense/bias"),
-      "layer_norm": (f"{scope}transform/LayerNorm/gamma", f"{scope}transform/LayerNorm/beta"),
+      "dense": (f"{transform}/dense/kernel", f"{transform}/dense/bias"),
+      "layer_norm": (f"{transform}/LayerNorm/gamma", f"{transform}/LayerNorm/beta"),
     }
-  return {"": (f"{scope}output_weights", f"{scope}output_bias")}
+  leaves = ("kernel", "bias") if is_dense(task, family) else ("output_weights", "output_bias")
+  return {"": tuple(f"{scope}{leaf}" for leaf in leaves)}
 
 
-def _heads(layers: list[Layer]) -> tuple[dict[str, str], list[str]]:
+def bias_of(task: str, family: Family) -> str:
+  """The original's name of a head's bias, which has one number for each output."""
+  return variable_names(task, family)[""][-1]
+
+
+def _heads(layers: list[Layer], family: Family) -> tuple[dict[str, str], list[str]]:
   """The names of the heads that the original has -> their tasks; and why others are left out."""
   found: dict[str, str] = {}
   reasons = {}
@@ -214,6 +280,9 @@ def _heads(layers: list[Layer]) -> tuple[dict[str, str], list[str]]:
     if layer.kind.endswith("Head") and layer.kind not in _TASKS_OF_HEADS:
       reasons[layer.name] = f"a checkpoint has no {layer.kind}"
     elif task := _TASKS_OF_HEADS.get(layer.kind):
+      if variable_names(task, family) != variable_names(task, family_of(layer.config)):
+        reasons[layer.name] = f"a head of {family.title} is created with model_type={family.name!r}"
+        continue
       unlike = [k for k, plain in _PLAIN.items() if layer.config.get(k, plain) != plain]
       if task != "swag" and not layer.config.get("use_bias", True):
         unlike.append("use_bias")
@@ -222,8 +291,8 @@ def _heads(layers: list[Layer]) -> tuple[dict[str, str], list[str]]:
         reasons[layer.name] = f"the original's head does not have {values}"
       else:
         found[layer.name] = task
-  for scope in set(SCOPES.values()):
-    same = [name for name, task in found.items() if SCOPES[task] == scope]
+  for scope in {scope_of(task, family) for task in found.values()}:
+    same = [name for name, task in found.items() if scope_of(task, family) == scope]
     if len(same) > 1:  # several classifiers: their variables would have the same names
       for name in same:
         reasons[name] = f"the model has {len(same)} such heads, a checkpoint has one"

@@ -5,9 +5,11 @@
   outputs["last_hidden_state"], outputs["pooler_output"]
 
 `modeling.py` is the same encoder as graph functions of TensorFlow. The two share only the names of
-their variables, so each reads the other's checkpoints; tests compare their outputs.
+their variables, so each reads the other's checkpoints; tests compare their outputs. Models of other
+families are the same class: `model_type` says which row of `bert/model/families.py` holds.
 
-Letters in shapes: B = batch size, S = sequence length, W = width, the hidden size.
+Letters in shapes: B = batch size, S = sequence length, W = width, the hidden size, E = width of the
+embeddings.
 """
 
 import inspect
@@ -23,13 +25,14 @@ from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.layers import BertEmbeddings, TransformerLayer
 from bert.keras3.parts import (
   ACTIVATIONS,
-  LAYER_NORM_EPSILON,
   create_initializer,
   create_normalization,
   register,
+  scope_below,
 )
 from bert.keras3.saving import Savable
 from bert.keras3.torch_modules import TorchModule
+from bert.model import families
 from bert.model.configuration import BertConfig
 
 
@@ -40,8 +43,11 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
   Attributes:
     vocab_size, hidden_size, num_layers, num_heads, ...: the constructor's arguments.
     embeddings: `BertEmbeddings`.
-    encoder_layers: `TransformerLayer`s, first to last.
-    pooler: `keras.layers.Dense`, or None (`add_pooler=False`).
+    embedding_projection: `keras.layers.Dense` from E to W, or None where they are equal.
+    encoder_layers: `TransformerLayer`s, first to last; in a family whose layers share weights, each
+      once.
+    pooler: `keras.layers.Dense`, or None (`add_pooler=False`, or a family without one).
+    family: the row of `bert/model/families.py`.
   """
 
   MODEL_VARIANTS = sizes.NAMED_VARIANTS
@@ -57,10 +63,10 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     hidden_dropout_prob: float = 0.1,
     attention_probs_dropout_prob: float = 0.1,
     max_position_embeddings: int = 512,
-    type_vocab_size: int = 2,
+    type_vocab_size: int | None = None,
     initializer_range: float = 0.02,
-    layer_norm_eps: float = LAYER_NORM_EPSILON,
-    pad_token_id: int = 0,
+    layer_norm_eps: float | None = None,
+    pad_token_id: int | None = None,
     position_embedding_type: str = "absolute",
     normalization_type: str = "layer_norm",
     normalization_position: str = "post",
@@ -72,6 +78,10 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     add_pooler: bool = True,
     output_hidden_states: bool = False,
     name: str = "bert",
+    model_type: str = "bert",
+    embedding_size: int | None = None,
+    num_hidden_groups: int | None = None,
+    inner_group_num: int | None = None,
     **kwargs,
   ):
     """Creates the model and all its variables, with random values.
@@ -82,14 +92,17 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       num_layers: number of transformer layers.
       num_heads: attention heads per layer; must divide `hidden_size`.
       intermediate_size: width of the feed-forward networks.
-      hidden_act: their activation, see `parts.ACTIVATIONS`.
+      hidden_act: their activation, see `parts.ACTIVATIONS`; `gelu` is the form that the family
+        means.
       hidden_dropout_prob: dropout of embeddings and of each sub-layer's output.
       attention_probs_dropout_prob: dropout of attention probabilities.
       max_position_embeddings: longest sequence.
-      type_vocab_size: number of segment ids.
+      type_vocab_size: number of segment ids; that of the family by default, BERT's is 2.
       initializer_range: standard deviation of the initial weights.
-      layer_norm_eps: epsilon of every normalization.
-      pad_token_id: id of the padding token, for `padding_mask`.
+      layer_norm_eps: epsilon of every normalization; that of the family by default, BERT's is
+        1e-12.
+      pad_token_id: id of the padding token, for `padding_mask`; that of the family by default,
+        BERT's is 0.
       position_embedding_type: `absolute` or its synonym `learned`, or `sinusoidal`.
       normalization_type: `layer_norm`, `rms_norm`, `batch_norm` or `dynamic_tanh`.
       normalization_position: `post` or `pre`; with `pre` the last layer's output is normalized.
@@ -101,6 +114,10 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       add_pooler: whether to compute `pooler_output`.
       output_hidden_states: whether calls return `hidden_states` by default.
       name: name of the model, the first part of its variables' paths.
+      model_type: the family: `bert`, `electra`, `albert`.
+      embedding_size: E, of families that have it; by default W in ELECTRA, 128 in ALBERT.
+      num_hidden_groups: ALBERT: number of groups of layers, each of which shares its weights.
+      inner_group_num: ALBERT: number of layers in a group, each with its own weights.
       **kwargs: arguments of `keras.Model`.
 
     Raises:
@@ -130,6 +147,12 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     self.layer_args = layer_args
     self.add_pooler = add_pooler
     self.output_hidden_states = output_hidden_states
+    self.model_type = model_type
+    self.embedding_size = embedding_size
+    self.num_hidden_groups = num_hidden_groups
+    self.inner_group_num = inner_group_num
+    vars(self).update(sizes.completed({name: getattr(self, name) for name in _ARGUMENTS}))
+    self.family = families.FAMILIES[model_type]
     self._check_sizes()
     self._create_layers()
     # Before the first call, so that parameters can be counted and weights loaded.
@@ -146,9 +169,11 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       )
 
   def _create_layers(self):
+    config = self.to_bert_config()
+    width = config.embedding_width
     self.embeddings = BertEmbeddings(
       vocab_size=self.vocab_size,
-      hidden_size=self.hidden_size,
+      hidden_size=width,
       max_position_embeddings=self.max_position_embeddings,
       type_vocab_size=self.type_vocab_size,
       hidden_dropout_prob=self.hidden_dropout_prob,
@@ -156,9 +181,23 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       layer_norm_eps=self.layer_norm_eps,
       normalization_type=self.normalization_type,
       position_embedding_type=self.position_embedding_type,
+      gather_segments=self.family.gathers_segments,
       dtype=self.dtype_policy,
     )
-    self.encoder_layers = [self._create_layer(i) for i in range(self.num_layers)]
+    self.embedding_projection = None
+    if width != self.hidden_size:
+      is_glorot = self.family.projection_is_glorot
+      self.embedding_projection = keras.layers.Dense(
+        self.hidden_size,
+        kernel_initializer=create_initializer(None if is_glorot else self.initializer_range),
+        dtype=self.dtype_policy,
+        name=self.family.projection.rpartition("/")[2],
+      )
+    # The scope of each layer in order of computation, and of those with weights of their own.
+    scopes = self.family.layer_scopes(config)
+    self._own_scopes = list(dict.fromkeys(scopes))
+    self._schedule = [self._own_scopes.index(scope) for scope in scopes]
+    self.encoder_layers = [self._create_layer(i) for i in range(len(self._own_scopes))]
     self.final_norm = None
     if self.normalization_position == "pre":
       # With `pre`, the last residual sum, which grows with every layer, is not yet normalized.
@@ -166,7 +205,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
         self.normalization_type, self.layer_norm_eps, self.dtype_policy
       )
     self.pooler = None
-    if self.add_pooler:
+    if self.add_pooler and self.family.has_pooler:
       self.pooler = keras.layers.Dense(
         self.hidden_size,
         activation="tanh",
@@ -187,13 +226,15 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       "dropout_rate": self.hidden_dropout_prob,
       "attention_dropout_rate": self.attention_probs_dropout_prob,
       "use_stochastic_depth": self.use_stochastic_depth,
-      "stochastic_depth_rate": self.stochastic_depth_rate * (index + 1) / self.num_layers,
+      "stochastic_depth_rate": self.stochastic_depth_rate * (index + 1) / len(self._own_scopes),
       "activation": self.hidden_act,
       "initializer_range": self.initializer_range,
       "layer_norm_eps": self.layer_norm_eps,
+      "model_type": self.model_type,
       **(self.layer_args or {}),
     }
-    return TransformerLayer(dtype=self.dtype_policy, name=f"layer_{index}", **arguments)
+    name = self._own_scopes[index].rpartition("/")[2]
+    return TransformerLayer(dtype=self.dtype_policy, name=name, **arguments)
 
   def build(self, input_shape=None):
     """Creates the variables under the original's names; no shape depends on the input."""
@@ -202,10 +243,14 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       return
     vectors = (None, None, self.hidden_size)
     self.embeddings.build((None, None))
-    with keras.name_scope("encoder"):
-      for layer in self.encoder_layers:
+    if self.embedding_projection is not None:
+      with scope_below(self.path, self.family.projection.rpartition("/")[0]):
+        self.embedding_projection.build((None, None, self.embedding_size))
+    for layer, scope in zip(self.encoder_layers, self._own_scopes, strict=True):
+      with scope_below(self.path, f"encoder/{scope}".rpartition("/")[0]):
         layer.build(vectors)
-      if self.final_norm is not None:
+    if self.final_norm is not None:
+      with keras.name_scope("encoder"):
         self.final_norm.build(vectors)
     if self.pooler is not None:
       with keras.name_scope("pooler"):
@@ -239,9 +284,10 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
 
     Returns:
       A dictionary: `last_hidden_state` `[B, S, W]`; `pooler_output` `[B, W]`, the first token after
-      a dense layer and a tanh; `attention_mask` int32 `[B, S]`, for heads; optionally
-      `hidden_states`, a tuple of the embeddings and each layer's output, `[B, S, W]` each; and
-      `attentions`, a tuple of each layer's attention probabilities, `[B, N, S, S]` each, N heads.
+      a dense layer and a tanh, or as it is in a family without a pooler; `attention_mask` int32
+      `[B, S]`, for heads; optionally `hidden_states`, a tuple of the projected embeddings and each
+      layer's output, `[B, S, W]` each; and `attentions`, a tuple of each layer's attention
+      probabilities, `[B, N, S, S]` each, N heads.
 
     Raises:
       ValueError: `input_ids` is missing, or an input is unknown.
@@ -249,16 +295,18 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
     input_ids, mask = inputs["input_ids"], inputs["attention_mask"]
     mask = ops.ones_like(input_ids, "int32") if mask is None else ops.cast(mask, "int32")
-    states = [
-      self.embeddings(
-        input_ids, inputs["token_type_ids"], inputs["position_ids"], training=training
-      )
-    ]
-    for layer in self.encoder_layers:
+    embedded = self.embeddings(
+      input_ids, inputs["token_type_ids"], inputs["position_ids"], training=training
+    )
+    if self.embedding_projection is not None:
+      embedded = self.embedding_projection(embedded)
+    states = [embedded]
+    layers = [self.encoder_layers[index] for index in self._schedule]
+    for layer in layers:
       states.append(layer(states[-1], attention_mask=mask, training=training))
     attentions = None
     if output_attentions:
-      pairs = zip(self.encoder_layers, states, strict=False)  # the last state is the output
+      pairs = zip(layers, states, strict=False)  # the last state is the output
       attentions = tuple(layer.attention_maps(x, mask) for layer, x in pairs)
     if self.final_norm is not None:
       states[-1] = self.final_norm(states[-1])
@@ -266,8 +314,9 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
 
   def _outputs(self, states, mask, output_hidden_states, attentions):
     outputs = {"last_hidden_state": states[-1], "attention_mask": mask}
-    if self.pooler is not None:
-      outputs["pooler_output"] = self.pooler(states[-1][:, 0, :])
+    if self.add_pooler:
+      first = states[-1][:, 0, :]
+      outputs["pooler_output"] = first if self.pooler is None else self.pooler(first)
     if self.output_hidden_states if output_hidden_states is None else output_hidden_states:
       outputs["hidden_states"] = tuple(states)
     if attentions is not None:
@@ -292,18 +341,18 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       "last_hidden_state": keras.KerasTensor(vectors, self.compute_dtype),
       "attention_mask": keras.KerasTensor((batch_size, length), "int32"),
     }
-    if self.pooler is not None:
+    if self.add_pooler:
       outputs["pooler_output"] = keras.KerasTensor(
         (batch_size, self.hidden_size), self.compute_dtype
       )
     if self.output_hidden_states if output_hidden_states is None else output_hidden_states:
       outputs["hidden_states"] = tuple(
-        keras.KerasTensor(vectors, self.compute_dtype) for _ in range(self.num_layers + 1)
+        keras.KerasTensor(vectors, self.compute_dtype) for _ in range(len(self._schedule) + 1)
       )
     if output_attentions:
       maps = (batch_size, self.num_heads, length, length)
       outputs["attentions"] = tuple(
-        keras.KerasTensor(maps, self.compute_dtype) for _ in range(self.num_layers)
+        keras.KerasTensor(maps, self.compute_dtype) for _ in self._schedule
       )
     return outputs
 
@@ -405,7 +454,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
     """The variables by their names in the original's checkpoints."""
-    return weights.original_names(self, "bert")
+    return weights.original_names(self, self.family.scope)
 
   def to_bert_config(self) -> BertConfig:
     """The sizes as the configuration of `modeling.py`."""

@@ -8,7 +8,8 @@ A head reads the encoder's dictionary of outputs. It returns probabilities, the 
 `loss="sparse_categorical_crossentropy"`; with `output="logits"` scores, with `output="dict"` both.
 Its output is float32 under every policy of mixed precision.
 
-Output layers have the original's variables, `output_weights` `[C, W]` and `output_bias` `[C]`.
+Output layers have the original's variables, `output_weights` `[C, W]` and `output_bias` `[C]`; in
+families whose heads are dense layers `kernel` `[W, C]` and `bias` `[C]`.
 
 Letters in shapes: B = batch size, S = sequence length, W = width, C = number of classes, N =
 choices, V = vocabulary size.
@@ -19,6 +20,7 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
+from bert.checkpoints import keras_model
 from bert.keras3.attention import HIDDEN_SCORE, SelfAttention
 from bert.keras3.parts import (
   LAYER_NORM_EPSILON,
@@ -29,6 +31,7 @@ from bert.keras3.parts import (
   get_activation,
   register,
   require_one_of,
+  scope_below,
 )
 from bert.keras3.tasks import (
   REGRESSION_TASKS,
@@ -40,6 +43,7 @@ from bert.keras3.tasks import (
 )
 from bert.keras3.torch_modules import TorchModule
 from bert.keras3.weights import original_names
+from bert.model import families
 
 OUTPUTS = ("probabilities", "logits", "dict")
 POOLING_TYPES = ("pooler", "cls", "mean", "max", "attention")
@@ -51,11 +55,9 @@ class TaskHead(TorchModule, keras.layers.Layer):
   """Base of the heads: optional refinement of the vectors, dropout, one output layer.
 
   Attributes:
-    scope: the first part of the variables' names in the original.
     reads_pooler: whether it reads `pooler_output`.
   """
 
-  scope = ""
   reads_pooler = False
 
   def __init__(
@@ -70,6 +72,7 @@ class TaskHead(TorchModule, keras.layers.Layer):
     ffn_type: str = "mlp",
     ffn_expansion_factor: int = 4,
     num_heads: int = 4,
+    model_type: str = "bert",
     **kwargs,
   ):
     """Creates the head.
@@ -85,13 +88,15 @@ class TaskHead(TorchModule, keras.layers.Layer):
       ffn_type: its type, one of `parts.FFN_TYPES`.
       ffn_expansion_factor: its inner width divided by W.
       num_heads: number of attention heads.
+      model_type: the encoder's family, which decides names and initial values.
       **kwargs: arguments of `keras.layers.Layer`.
 
     Raises:
-      ValueError: `output` is unknown.
+      ValueError: `output` or `model_type` is unknown.
     """
     super().__init__(**kwargs)
     require_one_of("output", output, OUTPUTS)
+    require_one_of("model_type", model_type, tuple(families.FAMILIES))
     self.spec = SimpleNamespace(
       num_outputs=num_outputs,
       dropout_rate=dropout_rate,
@@ -103,7 +108,13 @@ class TaskHead(TorchModule, keras.layers.Layer):
       ffn_type=ffn_type,
       ffn_expansion_factor=ffn_expansion_factor,
       num_heads=num_heads,
+      model_type=model_type,
     )
+    self.family = families.FAMILIES[model_type]
+    # The original's head of this kind; none for those of a user's own class.
+    kinds = [keras_model.task_of(base.__name__) for base in type(self).__mro__]
+    self.task = next(filter(None, kinds), None)
+    self.is_dense = self.task is not None and keras_model.is_dense(self.task, self.family)
     self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
     self.refinements = []
 
@@ -139,15 +150,17 @@ class TaskHead(TorchModule, keras.layers.Layer):
     return width
 
   def _build_output(self, width: int):
+    shape, initializer_range = (self.spec.num_outputs, width), self.spec.initializer_range
+    names = "output_weights", "output_bias"
+    if self.is_dense:
+      shape, initializer_range, names = shape[::-1], None, ("kernel", "bias")
     self.output_weights = self.add_weight(
-      shape=(self.spec.num_outputs, width),
-      initializer=create_initializer(self.spec.initializer_range),
-      name="output_weights",
+      shape=shape, initializer=create_initializer(initializer_range), name=names[0]
     )
     self.output_bias = None
     if self.spec.use_bias:
       self.output_bias = self.add_weight(
-        shape=(self.spec.num_outputs,), initializer="zeros", name="output_bias"
+        shape=(self.spec.num_outputs,), initializer="zeros", name=names[1]
       )
 
   def call(self, inputs):
@@ -171,7 +184,8 @@ class TaskHead(TorchModule, keras.layers.Layer):
 
   def _linear(self, x):
     """float `[..., W]` to float32 `[..., num_outputs]`."""
-    logits = ops.matmul(x, ops.transpose(ops.convert_to_tensor(self.output_weights)))
+    matrix = ops.convert_to_tensor(self.output_weights)
+    logits = ops.matmul(x, matrix if self.is_dense else ops.transpose(matrix))
     if self.output_bias is not None:
       logits = logits + self.output_bias
     return ops.cast(logits, "float32")
@@ -189,7 +203,8 @@ class TaskHead(TorchModule, keras.layers.Layer):
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
     """The variables by their names in the original's checkpoints."""
-    return original_names(self, self.scope)
+    scope = "" if self.task is None else keras_model.scope_of(self.task, self.family)
+    return original_names(self, scope.removesuffix("/"))
 
   def get_config(self):
     """The constructor's arguments."""
@@ -304,9 +319,11 @@ def pool(outputs, pooling_type: str, attention_scores=None):
 
 @register
 class NextSentenceHead(TaskHead):
-  """Whether the second segment follows the first: class 0 if it does, class 1 if it is random."""
+  """Whether the second segment follows the first: class 0 if it does, class 1 if it is random.
 
-  scope = "cls/seq_relationship"
+  In ALBERT class 1 means that the two are exchanged.
+  """
+
   reads_pooler = True
 
   def __init__(self, **kwargs):
@@ -425,8 +442,6 @@ class TokenClassificationHead(TaskHead):
 class QuestionAnsweringHead(TaskHead):
   """Scores of each token as start and end of the answer: `start_logits`, `end_logits`, `[B, S]`."""
 
-  scope = "cls/squad"
-
   def __init__(self, mask_padding: bool = True, **kwargs):
     """Creates the head.
 
@@ -454,11 +469,16 @@ class QuestionAnsweringHead(TaskHead):
 class MaskedLMHead(TorchModule, keras.layers.Layer):
   """Scores of all words for tokens; the word embeddings are the output weights."""
 
-  scope = "cls/predictions"
   reads_pooler = False
 
   def __init__(
-    self, vocab_size: int, hidden_act: str = "gelu", initializer_range: float = 0.02, **kwargs
+    self,
+    vocab_size: int,
+    hidden_act: str = "gelu",
+    initializer_range: float = 0.02,
+    embedding_size: int | None = None,
+    model_type: str = "bert",
+    **kwargs,
   ):
     """Creates the head.
 
@@ -466,18 +486,26 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
       vocab_size: V.
       hidden_act: activation of its dense layer.
       initializer_range: standard deviation of the initial kernel.
+      embedding_size: E, width of the word embeddings; W by default.
+      model_type: the encoder's family, which names the variables.
       **kwargs: arguments of `keras.layers.Layer`.
     """
     super().__init__(**kwargs)
+    require_one_of("model_type", model_type, tuple(families.FAMILIES))
     self.spec = SimpleNamespace(
-      vocab_size=vocab_size, hidden_act=hidden_act, initializer_range=initializer_range
+      vocab_size=vocab_size,
+      hidden_act=hidden_act,
+      initializer_range=initializer_range,
+      embedding_size=embedding_size,
+      model_type=model_type,
     )
+    self.family = families.FAMILIES[model_type]
     self.layer_norm = create_normalization("layer_norm", LAYER_NORM_EPSILON, self.dtype_policy)
     self.dense = None
 
   def build(self, input_shape):
     """Creates the variables."""
-    width = input_shape[-1]
+    width = self.spec.embedding_size or input_shape[-1]
     self.dense = keras.layers.Dense(
       width,
       activation=get_activation(self.spec.hidden_act),
@@ -485,9 +513,11 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
       dtype=self.dtype_policy,
       name="dense",
     )
-    with keras.name_scope("transform"):
+    # The family's scopes without the part that is the layer's own: "transform", or nothing.
+    transform = self.family.masked_lm_transform.removeprefix(self.family.masked_lm)
+    with scope_below(self.path, transform.strip("/")):
       self.dense.build(input_shape)
-      self.layer_norm.build(input_shape)
+      self.layer_norm.build((*input_shape[:-1], width))
     self.output_bias = self.add_weight(
       shape=(self.spec.vocab_size,), initializer="zeros", name="output_bias"
     )
@@ -498,7 +528,7 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
 
     Args:
       states: `[B, S, W]`, the last hidden state.
-      table: `[V, W]`, the word embeddings.
+      table: `[V, E]`, the word embeddings.
       positions: int `[B, P]`, the tokens to score; all by default.
 
     Returns:
@@ -512,7 +542,7 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
     """The variables by their names in the original's checkpoints."""
-    return original_names(self, self.scope)
+    return original_names(self, self.family.masked_lm)
 
   def get_config(self):
     """The constructor's arguments."""
@@ -523,17 +553,31 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
 # The head of a task.
 
 
-def create_nlp_head(config: NLPTaskConfig, **overrides) -> keras.layers.Layer:
+def create_masked_lm_head(bert) -> MaskedLMHead:
+  """The head for masked words of an encoder, a `BERT`, whose word embeddings it is called with."""
+  return MaskedLMHead(
+    *(bert.vocab_size, bert.hidden_act, bert.initializer_range, bert.embedding_size),
+    model_type=bert.model_type,
+    name="predictions",
+  )
+
+
+def create_nlp_head(
+  config: NLPTaskConfig, *, model_type: str = "bert", **overrides
+) -> keras.layers.Layer:
   """The head of a task, except masked language modeling, which needs the encoder's embeddings.
 
   Args:
     config: the task.
+    model_type: the encoder's family.
     **overrides: arguments of the head's class.
 
   Raises:
     ValueError: the task is masked language modeling; use `create_bert_with_head`.
   """
-  task, common = config.task_type, {"dropout_rate": config.dropout_rate, "name": config.name}
+  task = config.task_type
+  common: dict = {"dropout_rate": config.dropout_rate, "name": config.name}
+  common["model_type"] = model_type
   if task in SIMILARITY_TASKS:
     return TextSimilarityHead(**{"name": config.name, **overrides})
   if task in SPAN_TASKS:

@@ -233,7 +233,11 @@ class TFBertMLMHead(MaskedLMHead):
       input_embeddings: those of the encoder.
       **kwargs: arguments of `MaskedLMHead`.
     """
-    super().__init__(config.vocab_size, config.hidden_act, config.initializer_range, **kwargs)
+    super().__init__(
+      *(config.vocab_size, config.hidden_act, config.initializer_range, config.embedding_width),
+      model_type=config.family.name,
+      **kwargs,
+    )
     # Not the layer itself, whose weights would count twice.
     self.word_embeddings = lambda: input_embeddings.word_embeddings
 
@@ -246,7 +250,12 @@ class TFBertNSPHead(NextSentenceHead):
   """Whether the second segment follows the first: `[B, W]` to float32 `[B, 2]`."""
 
   def __init__(self, config: BertConfig, **kwargs):
-    super().__init__(output="logits", initializer_range=config.initializer_range, **kwargs)
+    super().__init__(
+      output="logits",
+      initializer_range=config.initializer_range,
+      model_type=config.family.name,
+      **kwargs,
+    )
 
   def build(self, input_shape):
     """Creates the variables."""

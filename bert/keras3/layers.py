@@ -26,8 +26,10 @@ from bert.keras3.parts import (
   create_normalization,
   register,
   require_one_of,
+  scope_below,
 )
 from bert.keras3.torch_modules import TorchModule
+from bert.model import families
 
 NORMALIZATION_POSITIONS = ("post", "pre")
 POSITION_EMBEDDING_TYPES = ("absolute", "learned", "sinusoidal")
@@ -55,6 +57,7 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
     normalization_type: str = "layer_norm",
     position_embedding_type: str = "absolute",
     name: str = "embeddings",
+    gather_segments: bool = False,
     **kwargs,
   ):
     """Sets the sizes; `build` creates the tables.
@@ -71,6 +74,8 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
       position_embedding_type: `absolute` or its synonym `learned`, or `sinusoidal`, which has no
         variables (arXiv:1706.03762, section 3.5).
       name: name of the layer.
+      gather_segments: look segments up, instead of multiplying by their table: ALBERT's way, whose
+        gradient has another norm.
       **kwargs: arguments of `keras.layers.Layer`.
     """
     super().__init__(name=name, **kwargs)
@@ -85,6 +90,7 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
       layer_norm_eps=layer_norm_eps,
       normalization_type=normalization_type,
       position_embedding_type=position_embedding_type,
+      gather_segments=gather_segments,
     )
     self.layer_norm = create_normalization(normalization_type, layer_norm_eps, self.dtype_policy)
     self.dropout = Dropout(hidden_dropout_prob, dtype=self.dtype_policy)
@@ -131,9 +137,10 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
     """`[B, S, W]`. A product, as in the original, because the norm of gradients depends on it."""
     if token_type_ids is None:
       token_type_ids = ops.zeros_like(input_ids)
-    segments = ops.one_hot(
-      ops.cast(token_type_ids, "int32"), self.spec.type_vocab_size, dtype=self.compute_dtype
-    )
+    token_type_ids = ops.cast(token_type_ids, "int32")
+    if self.spec.gather_segments:
+      return ops.take(self.token_type_embeddings, token_type_ids, axis=0)
+    segments = ops.one_hot(token_type_ids, self.spec.type_vocab_size, dtype=self.compute_dtype)
     return ops.matmul(segments, self.token_type_embeddings)
 
   def _positions(self, input_ids, position_ids):
@@ -199,6 +206,7 @@ class TransformerLayer(TorchModule, keras.layers.Layer):
     window_size: int = 8,
     n_kv_head: int | None = None,
     lambda_init: float = 0.8,
+    model_type: str = "bert",
     **kwargs,
   ):
     """Creates the sub-layers.
@@ -225,10 +233,12 @@ class TransformerLayer(TorchModule, keras.layers.Layer):
       window_size: for `window`: number of visible tokens on each side.
       n_kv_head: for `group_query`: number of key and value heads; `num_heads` / 4 by default.
       lambda_init: for `differential`: the initial weight of the subtracted map.
+      model_type: family of models that names the variables, see `bert/model/families.py`.
       **kwargs: arguments of `keras.layers.Layer`.
     """
     super().__init__(**kwargs)
     require_one_of("normalization_position", normalization_position, NORMALIZATION_POSITIONS)
+    require_one_of("model_type", model_type, tuple(families.FAMILIES))
     self.spec = SimpleNamespace(
       hidden_size=hidden_size,
       num_heads=num_heads,
@@ -250,33 +260,37 @@ class TransformerLayer(TorchModule, keras.layers.Layer):
       window_size=window_size,
       n_kv_head=n_kv_head,
       lambda_init=lambda_init,
+      model_type=model_type,
     )
+    self.names = families.FAMILIES[model_type].layer
     self.attention = create_attention(self.spec, self.dtype_policy)
     self.feed_forward = create_feed_forward(self.spec, self.dtype_policy)
-    self.attention_norm = self._normalization()
-    self.output_norm = self._normalization()
+    self.attention_norm = self._normalization(self.names.attention_norm)
+    self.output_norm = self._normalization(self.names.output_norm)
     self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
     self.skip = None
     if use_stochastic_depth:
       # One random number per example keeps or skips the whole sub-layer.
       self.skip = Dropout(stochastic_depth_rate, noise_shape=(None, 1, 1), dtype=self.dtype_policy)
 
-  def _normalization(self):
+  def _normalization(self, name: str):
     return create_normalization(
-      self.spec.normalization_type, self.spec.layer_norm_eps, self.dtype_policy
+      *(self.spec.normalization_type, self.spec.layer_norm_eps, self.dtype_policy),
+      name=name.rpartition("/")[2],
     )
 
   def build(self, input_shape=None):
     """Creates the variables under the original's names."""
     del input_shape
     shape = (None, None, self.spec.hidden_size)
-    with keras.name_scope("attention"):
-      self.attention.build(shape)
-      with keras.name_scope("output"):
-        self.attention_norm.build(shape)
+    for part, name in (
+      (self.attention, self.names.attention),
+      (self.attention_norm, self.names.attention_norm),
+      (self.output_norm, self.names.output_norm),
+    ):
+      with scope_below(self.path, name.rpartition("/")[0]):
+        part.build(shape)
     self.feed_forward.build(shape)
-    with keras.name_scope("output"):
-      self.output_norm.build(shape)
     self.built = True
 
   def call(self, hidden_states, attention_mask=None, training=None):

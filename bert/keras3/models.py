@@ -27,6 +27,7 @@ from bert.keras3.heads import (
   QuestionAnsweringHead,
   TextClassificationHead,
   TokenClassificationHead,
+  create_masked_lm_head,
 )
 from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.outputs import (
@@ -41,6 +42,7 @@ from bert.keras3.saving import Savable
 from bert.keras3.sizes import arguments_from_config
 from bert.keras3.tasks import SparseCrossentropy
 from bert.keras3.torch_modules import TorchModule
+from bert.model import families
 from bert.model.configuration import BertConfig
 
 
@@ -53,6 +55,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
 
   head_names: tuple[str, ...] = ()
   reads_pooler = True  # otherwise the encoder has none, unless it is given with one
+  is_generator = False  # whether it is the generator of the two models in ELECTRA's checkpoints
   optional_variables: tuple[str, ...] = ()  # not reported if missing in a checkpoint
 
   def __init__(self, config: BERT | BertConfig | dict, num_labels: int | None = None, **kwargs):
@@ -168,6 +171,9 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     """
     path = model_source.local_path(name_or_path, cache_dir)
     config = weights.read_config(path)
+    if cls.is_generator and config.family is families.ELECTRA:
+      shapes, _ = weights.open_weights(path)
+      config = config.generator_config() if weights.has_generator(shapes) else config
     arguments = {**arguments_from_config(config), "add_pooler": cls.reads_pooler, **overrides}
     model = cls(BERT(**arguments), num_labels)
     model.load_pretrained_weights(path)
@@ -247,21 +253,18 @@ class BertModel(PretrainedModel):
 
 @register
 class BertForMaskedLM(PretrainedModel):
-  """Scores every word for each token: `logits` `[B, S, V]`."""
+  """Scores every word for each token: `logits` `[B, S, V]`. Of ELECTRA it is the generator."""
 
   head_names = ("predictions",)
   reads_pooler = False
+  is_generator = True
 
   def _create_heads(self):
-    self.predictions = _masked_lm_head(self.bert)
+    self.predictions = create_masked_lm_head(self.bert)
 
   def _outputs(self, outputs):
     table = self.bert.embeddings.word_embeddings
     return LogitsOutput(self.predictions(outputs["last_hidden_state"], table))
-
-
-def _masked_lm_head(bert: BERT) -> MaskedLMHead:
-  return MaskedLMHead(bert.vocab_size, bert.hidden_act, bert.initializer_range, name="predictions")
 
 
 @register
@@ -271,10 +274,19 @@ class BertForNextSentencePrediction(PretrainedModel):
   head_names = ("seq_relationship",)
 
   def _create_heads(self):
-    self.seq_relationship = NextSentenceHead(output="logits", name="seq_relationship")
+    self.seq_relationship = _next_sentence_head(self.bert)
 
   def _outputs(self, outputs):
     return LogitsOutput(self.seq_relationship(outputs))
+
+
+def _next_sentence_head(bert: BERT) -> NextSentenceHead:
+  if bert.family.objective not in ("mlm_nsp", "mlm_sop"):
+    raise ValueError(
+      f"{bert.family.title} has no pairs of sentences in pre-training; its head for words is in "
+      "BertForMaskedLM."
+    )
+  return NextSentenceHead(output="logits", name="seq_relationship", model_type=bert.model_type)
 
 
 @register
@@ -284,8 +296,8 @@ class BertForPreTraining(PretrainedModel):
   head_names = ("predictions", "seq_relationship")
 
   def _create_heads(self):
-    self.predictions = _masked_lm_head(self.bert)
-    self.seq_relationship = NextSentenceHead(output="logits", name="seq_relationship")
+    self.predictions = create_masked_lm_head(self.bert)
+    self.seq_relationship = _next_sentence_head(self.bert)
 
   def _outputs(self, outputs):
     table = self.bert.embeddings.word_embeddings
@@ -317,6 +329,7 @@ class _Classifier(PretrainedModel):
       output="logits",
       dropout_rate=self.bert.hidden_dropout_prob,
       name="classifier",
+      model_type=self.bert.model_type,
     )
 
   def _outputs(self, outputs):
@@ -391,7 +404,9 @@ class BertForQuestionAnswering(PretrainedModel):
   reads_pooler = False
 
   def _create_heads(self):
-    self.squad = QuestionAnsweringHead(mask_padding=False, name="squad")
+    self.squad = QuestionAnsweringHead(
+      mask_padding=False, name="squad", model_type=self.bert.model_type
+    )
 
   def _outputs(self, outputs):
     return SpanOutput(**self.squad(outputs))

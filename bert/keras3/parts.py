@@ -23,6 +23,7 @@ from keras import ops
 
 from bert.keras3 import keras_version
 from bert.keras3.torch_modules import TorchModule, on_torch
+from bert.model import families
 
 keras_version.check(keras.__version__)
 
@@ -61,9 +62,28 @@ class TruncatedNormal(keras.initializers.TruncatedNormal):
     return ops.convert_to_tensor(values.reshape(shape) * self.stddev + self.mean, dtype=dtype)
 
 
-def create_initializer(initializer_range: float = 0.02) -> keras.initializers.Initializer:
-  """The initializer of all weights: a truncated normal with this standard deviation."""
-  return TruncatedNormal(stddev=initializer_range)
+@register
+class GlorotUniform(keras.initializers.GlorotUniform):
+  """A uniform distribution that suits the sizes of a matrix, drawn by NumPy for these reasons."""
+
+  def __call__(self, shape, dtype=None):
+    """float `shape`, of two axes."""
+    limit = np.sqrt(6.0 / sum(shape))
+    values = np.random.default_rng(self.seed).uniform(-limit, limit, shape)
+    return ops.convert_to_tensor(values.astype(np.float32), dtype=dtype)
+
+
+def create_initializer(
+  initializer_range: float | None = 0.02,
+) -> keras.initializers.Initializer:
+  """A truncated normal with this standard deviation; without one Glorot's uniform distribution."""
+  return GlorotUniform() if initializer_range is None else TruncatedNormal(stddev=initializer_range)
+
+
+def scope_below(path: str, scope: str) -> keras.name_scope:
+  """The scope `path/scope` for variables; Keras' own takes no name with a slash."""
+  parent, _, name = f"{path}/{scope}".strip("/").rpartition("/")
+  return keras.name_scope(name, override_parent=parent)
 
 
 def create_dense(width: int, name: str, spec, dtype_policy) -> keras.layers.Dense:
@@ -249,7 +269,7 @@ class FeedForward(TorchModule, keras.layers.Layer):
   """One of the networks in the table above, applied to each vector.
 
   Variables, under the scope it is built in: `intermediate/dense` is W1, `output/dense` is W2,
-  `intermediate/gate` is W0.
+  `intermediate/gate` is W0; with `scopes` given, other names than `intermediate` and `output`.
   """
 
   def __init__(
@@ -261,6 +281,7 @@ class FeedForward(TorchModule, keras.layers.Layer):
     use_bias: bool = True,
     initializer_range: float = 0.02,
     name: str = "feed_forward",
+    scopes: Sequence[str] = ("intermediate", "output"),
     **kwargs,
   ):
     """Creates the projections.
@@ -273,6 +294,7 @@ class FeedForward(TorchModule, keras.layers.Layer):
       use_bias: whether the products have a bias.
       initializer_range: standard deviation of the initial kernels.
       name: of the layer.
+      scopes: of the first and of the second product.
       **kwargs: of `keras.layers.Layer`.
 
     Raises:
@@ -287,6 +309,7 @@ class FeedForward(TorchModule, keras.layers.Layer):
       activation=activation,
       use_bias=use_bias,
       initializer_range=initializer_range,
+      scopes=tuple(scopes),
     )
     self.activation = get_activation(activation)
     self.intermediate = self._dense(intermediate_size, "dense")
@@ -301,11 +324,12 @@ class FeedForward(TorchModule, keras.layers.Layer):
   def build(self, input_shape):
     """Creates the variables under the original's names: beside this layer's scope, not in it."""
     parent = self.path.rpartition("/")[0]
-    with keras.name_scope("intermediate", override_parent=parent):
+    inner, outer = self.spec.scopes
+    with scope_below(parent, inner):
       self.intermediate.build(input_shape)
       if self.gate is not None:
         self.gate.build(input_shape)
-    with keras.name_scope("output", override_parent=parent):
+    with scope_below(parent, outer):
       self.output_dense.build((*input_shape[:-1], self.spec.intermediate_size))
     self.built = True
 
@@ -334,10 +358,14 @@ class FeedForward(TorchModule, keras.layers.Layer):
 def create_feed_forward(spec: SimpleNamespace, dtype) -> FeedForward:
   """The feed-forward network of a `TransformerLayer` with the arguments in `spec`.
 
+  The family names its scopes.
+
   Raises:
     ValueError: `ffn_type` or the activation is unknown.
   """
+  names = families.FAMILIES[spec.model_type].layer
   arguments = {
+    "scopes": [name.rpartition("/")[0] for name in (names.intermediate, names.output)],
     "hidden_size": spec.hidden_size,
     "intermediate_size": spec.intermediate_size,
     "ffn_type": spec.ffn_type,

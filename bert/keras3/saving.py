@@ -29,6 +29,7 @@ from bert.io import atomic_files, filesystem
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 CHECKPOINT = "bert_model.ckpt"  # as in the released models
 _CONFIG = "bert_config.json"
+_ENCODER_ALONE = "Its encoder alone can be saved: give the BERT in the model."
 
 
 class Savable:
@@ -103,11 +104,17 @@ def save_pretrained(
     OSError: a file cannot be written.
   """
   described, tensors, facts = _contents(model, tokenizer, labels)
+  family = described.family.name
+  head = transformers_heads.guess_head(tensors, facts)
+  try:
+    transformers_heads.class_of(head.name, family)
+  except ValueError as error:
+    reason = str(error).partition(" Give --head")[0]
+    raise ValueError(f"{model.name}: {reason} {_ENCODER_ALONE}") from None
   folder = _made(folder)
   if tokenizer is not None:
     tokenizer.save_pretrained(folder)
-  head = transformers_heads.guess_head(tensors, facts)
-  transformers_folder.write_folder(folder, described.config, tensors, None, False, head)
+  transformers_folder.write_folder(folder, described.config, tensors, None, False, head, family)
 
 
 def save_checkpoint(
@@ -206,15 +213,15 @@ def _contents(model, tokenizer, labels):
   if described.left_out or rest:
     what = "; ".join(described.left_out) or f"the variables {', '.join(rest[:5])}"
     raise ValueError(
-      f"{model.name}: the original and transformers have no counterpart of {what}. Its encoder "
-      "alone can be saved: give the BERT in the model."
+      f"{model.name}: the original and transformers have no counterpart of {what}. {_ENCODER_ALONE}"
     )
   tensors = {name: _float32(name, variable) for name, variable in variables.items()}
   if "swag" in described.heads.values() and not np.any(tensors.get("output_bias", True)):
     del tensors["output_bias"]  # all choices would share it, so the original has none
   facts = described.facts
   if "problem_type" in facts or facts.get("task_name") == "ner":
-    facts = {**facts, "labels": _labels(labels, len(tensors["output_weights"]))}
+    bias = keras_model.bias_of(facts.get("task_name", "sentences"), described.family)
+    facts = {**facts, "labels": _labels(labels, len(tensors[bias]))}
   elif labels:
     raise ValueError(f"{model.name} is no classifier: labels are of no use.")
   if tokenizer is not None:

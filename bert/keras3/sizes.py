@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from bert.checkpoints import model_names
-from bert.checkpoints.keras_model import ARGUMENTS
-from bert.keras3.parts import require_one_of
+from bert.checkpoints.keras_model import ARGUMENTS, ARGUMENTS_OF_FAMILIES, keys_of
+from bert.keras3.parts import LAYER_NORM_EPSILON, require_one_of
+from bert.model import families
 from bert.model.configuration import RELEASED_SIZES, BertConfig
 
 NAMED_VARIANTS = {
@@ -14,6 +15,9 @@ NAMED_VARIANTS = {
   "tiny": {"hidden_size": 256, "num_layers": 4, "num_heads": 4, "intermediate_size": 512},
 }
 """Short names. `tiny` has half the usual feed-forward width: no released model fits it."""
+
+MODEL_TYPES = ("bert", "electra", "albert")
+"""The families of `bert/model/families.py` that are here."""
 
 WEIGHTS_DATASETS = {  # name: (vocabulary size, archive name before the sizes)
   "uncased": (30522, "uncased"),
@@ -47,34 +51,49 @@ def variant_arguments(variant: str, weights_dataset: str = "uncased") -> dict:
 
 
 def arguments_from_config(config: BertConfig) -> dict:
-  """The arguments of `BERT` for the model of a `bert_config.json`.
-
-  Raises:
-    ValueError: it is a model of another family.
-  """
-  check_family(config.family.name)
+  """The arguments of `BERT` for the model of a `bert_config.json`."""
+  family = config.family
+  own = [name for name in ARGUMENTS_OF_FAMILIES if name in family.keys]
   arguments = {name: getattr(config, key) for name, key in ARGUMENTS.items()}
+  if family is not families.BERT:
+    arguments |= {"model_type": family.name, **{name: getattr(config, name) for name in own}}
   return {**arguments, "hidden_act": config.hidden_act or "linear"}
-
-
-def check_family(name: str) -> None:
-  """Refuses models of other families than BERT, none of whose layers would get its weights.
-
-  Raises:
-    ValueError: names the family, and where its models are.
-  """
-  if name != "bert":
-    raise ValueError(
-      f"This is a model of the family {name}, and bert.keras3 has models of BERT. The scripts, "
-      "bert.modeling.BertModel and exports (export_hub.py) have this one: docs/families.md."
-    )
 
 
 def config_of(arguments: Mapping) -> BertConfig:
   """The configuration of a `BERT` with these arguments; the reverse of `arguments_from_config`."""
-  return BertConfig(
-    **{key: arguments[name] for name, key in ARGUMENTS.items() if name in arguments}
-  )
+  return BertConfig.from_dict(keys_of(arguments))
+
+
+def completed(arguments: Mapping) -> dict:
+  """The arguments of `BERT`, with its family's values where they are None.
+
+  Raises:
+    ValueError: the family is unknown, or has no such argument.
+
+  Example:
+    >>> completed({"model_type": "albert", "hidden_size": 8, "type_vocab_size": None})
+    {'model_type': 'albert', 'hidden_size': 8, 'type_vocab_size': 2}
+  """
+  require_one_of("model_type", arguments["model_type"], MODEL_TYPES)
+  family = families.FAMILIES[arguments["model_type"]]
+  defaults = {
+    **{"type_vocab_size": 2, "layer_norm_eps": LAYER_NORM_EPSILON, "pad_token_id": 0},
+    **family.keys,
+  }
+  for name in ("embedding_size", "num_hidden_groups", "inner_group_num"):
+    if arguments.get(name) is not None and name not in family.keys:
+      having = ", ".join(each.name for each in families.FAMILIES.values() if name in each.keys)
+      raise ValueError(
+        f"{name} is {arguments[name]}, but model_type is {family.name!r}; it is of {having}."
+      )
+  full = {n: defaults.get(n) if value is None else value for n, value in arguments.items()}
+  if "embedding_size" in family.keys and full.get("embedding_size") is None:
+    full["embedding_size"] = full["hidden_size"]
+  activation = full.get("hidden_act")
+  if isinstance(activation, str):
+    full["hidden_act"] = family.activations.get(activation.lower(), activation)
+  return full
 
 
 def released_name(arguments: dict, variant: str, weights_dataset: str) -> str:

@@ -15,10 +15,16 @@ from keras import ops
 from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import weights
 from bert.keras3.encoder import BERT
-from bert.keras3.heads import MaskedLMHead, MultipleChoiceHead, create_nlp_head
+from bert.keras3.heads import (
+  MaskedLMHead,
+  MultipleChoiceHead,
+  create_masked_lm_head,
+  create_nlp_head,
+)
 from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.parts import register
 from bert.keras3.saving import INPUTS, Savable
+from bert.keras3.sizes import variant_arguments
 from bert.keras3.tasks import SIMILARITY_TASKS, NLPTaskConfig, NLPTaskType
 from bert.keras3.torch_modules import TorchModule
 
@@ -126,8 +132,11 @@ def create_bert_with_head(
   overrides = dict(head_config_overrides or {})
   pair = task_config.task_type in SIMILARITY_TASKS and overrides.pop("pair", False)
   masked_words = task_config.task_type is NLPTaskType.MASKED_LANGUAGE_MODELING
-  head = None if masked_words else create_nlp_head(task_config, **overrides)
-  bert_arguments = {"add_pooler": bool(head and head.reads_pooler), **(bert_config_overrides or {})}
+  bert_overrides = dict(bert_config_overrides or {})
+  sizes_of_variant = {**variant_arguments(bert_variant, weights_dataset), **bert_overrides}
+  family = sizes_of_variant.get("model_type", "bert")
+  head = None if masked_words else create_nlp_head(task_config, model_type=family, **overrides)
+  bert_arguments = {"add_pooler": bool(head and head.reads_pooler), **bert_overrides}
   bert = BERT.from_variant(bert_variant, pretrained, weights_dataset, cache_dir, **bert_arguments)
   if head is None:
     return MaskedLanguageModel(bert, **overrides)
@@ -179,7 +188,11 @@ def create_multi_task_bert(
     raise ValueError("There is no task; give at least one NLPTaskConfig.")
   if len(set(names)) < len(names):
     raise ValueError(f"Tasks need different names; got {', '.join(names)}.")
-  heads = [create_nlp_head(config) for config in task_configs]
+  if isinstance(encoder, str):
+    family = {**variant_arguments(encoder), **kwargs}.get("model_type", "bert")
+  else:
+    family = encoder.model_type
+  heads = [create_nlp_head(config, model_type=family) for config in task_configs]
   if isinstance(encoder, str):
     add_pooler = any(head.reads_pooler for head in heads)
     encoder = BERT.from_variant(encoder, **{"add_pooler": add_pooler, **kwargs})
@@ -203,9 +216,7 @@ class MaskedLanguageModel(TorchModule, CheckedInputs, Savable, keras.Model):
   def __init__(self, bert: BERT, mlm: MaskedLMHead | None = None, **kwargs):
     super().__init__(**kwargs)
     self.bert = bert
-    self.mlm = mlm or MaskedLMHead(
-      bert.vocab_size, bert.hidden_act, bert.initializer_range, name="predictions"
-    )
+    self.mlm = mlm or create_masked_lm_head(bert)
     self.build()
 
   def build(self, input_shape=None):

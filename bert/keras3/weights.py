@@ -18,11 +18,8 @@ from bert.checkpoints.load_report import LoadReport, Mismatch, abbreviate, is_tr
 from bert.checkpoints.model_source import Kind
 from bert.checkpoints.numpy_reader import CheckpointReader, find_prefix
 from bert.io.wording import counted
-from bert.keras3 import sizes
+from bert.model import families
 from bert.model.configuration import BertConfig
-
-# A part of variables' names -> the family that has them.
-_MARKS_OF_FAMILIES = {"electra/embeddings/": "electra", "/inner_group_0/": "albert"}
 
 
 def original_names(layer: keras.layers.Layer, scope: str) -> dict[str, keras.Variable]:
@@ -43,6 +40,8 @@ def original_names(layer: keras.layers.Layer, scope: str) -> dict[str, keras.Var
 
 # ---------------------------------------------------------------------------------------------
 # Loading.
+
+_GENERATOR, _GENERATOR_HEAD = "generator/", "generator_predictions/"  # of ELECTRA
 
 
 def load(
@@ -65,9 +64,9 @@ def load(
       False and a variable is missing or differs in shape. No variable is assigned then.
   """
   shapes, read = open_weights(path)
-  for mark, family in _MARKS_OF_FAMILIES.items():
-    if any(mark in name for name in shapes):
-      sizes.check_family(family)
+  _check_family(variables, shapes, path)
+  places = _places(variables, shapes)
+  shapes = {name: shapes[place] for name, place in places.items()}
   common = [name for name in variables if name in shapes]
   here = {name: tuple(variables[name].shape) for name in common}
   report = LoadReport(
@@ -83,8 +82,61 @@ def load(
   )
   _check(report, variables, shapes, skip_mismatch, allowed_missing)
   for name in report.loaded:
-    variables[name].assign(read(name))
+    variables[name].assign(read(places[name]))
   return report
+
+
+def _check_family(wanted, found, path) -> None:
+  """Raises a ValueError if the names are those of models of two families."""
+  ours, theirs = _family_of(wanted), _family_of(found)
+  if ours and theirs and ours is not theirs:
+    raise ValueError(
+      f"{os.fspath(path)} has a model of {theirs.title}, but this is one of {ours.title}, whose "
+      "layers would get none of its weights. BERT.from_checkpoint, and from_pretrained of the "
+      "models with heads, make the right one."
+    )
+
+
+def _family_of(names) -> families.Family | None:
+  """The family whose first layer is among these variables."""
+  for family in families.FAMILIES.values():
+    layer = "transformer/group_0/inner_group_0" if family.shares_layers else "layer_0"
+    if f"{family.scope}/encoder/{layer}/{family.layer.attention}/query/kernel" in names:
+      return family
+  return None
+
+
+def _places(wanted, found) -> dict[str, str]:
+  """Name of each variable of a file, as the model calls it -> its name in the file.
+
+  They differ in checkpoints of ELECTRA: the name of a head's task is free, and a model with the
+  head for masked words is the generator, if the file has both models of pre-training.
+  """
+  places = {name: name for name in found}
+  if has_generator(found) and any(name.startswith(_GENERATOR_HEAD) for name in wanted):
+    discriminator = [name for name in places if name.startswith("electra/")]
+    for name in discriminator:
+      if not name.startswith("electra/embeddings/"):
+        del places[name]
+    own = [name for name in found if name.startswith(_GENERATOR)]
+    places |= {f"electra/{name.removeprefix(_GENERATOR)}": places.pop(name) for name in own}
+  task, theirs = _task_scope(wanted), _task_scope(found)
+  if task and theirs:
+    for leaf in ("kernel", "bias"):
+      places[f"{task}{leaf}"] = places.pop(f"{theirs}{leaf}")
+  return places
+
+
+def has_generator(names) -> bool:
+  """Whether a checkpoint has the generator of an ELECTRA beside the discriminator."""
+  return any(name.startswith(_GENERATOR) for name in names)
+
+
+def _task_scope(names) -> str | None:
+  """The scope of the only head of an ELECTRA, if it is one dense layer."""
+  heads = [name for name in names if name.startswith("task_specific/")]
+  scopes = {name.rpartition("/")[0] + "/" for name in heads}
+  return scopes.pop() if len(scopes) == 1 and len(heads) == 2 else None
 
 
 def _check(report, variables, shapes, skip_mismatch, allowed_missing):
@@ -155,5 +207,10 @@ def vocabulary_sizes(path: str | os.PathLike) -> dict[str, int]:
   except ValueError:
     return {}  # loading reports the error
   tables = {"vocab_size": "word_embeddings", "type_vocab_size": "token_type_embeddings"}
-  names = {size: f"bert/embeddings/{table}" for size, table in tables.items()}
-  return {size: shapes[name][0] for size, name in names.items() if name in shapes}
+  scopes = {family.scope for family in families.FAMILIES.values()}
+  return {
+    size: shapes[name][0]
+    for size, table in tables.items()
+    for scope in scopes
+    if (name := f"{scope}/embeddings/{table}") in shapes
+  }

@@ -1,6 +1,5 @@
 """Tiny models of other families, and the names of a model's variables."""
 
-import json
 import zlib
 
 import numpy as np
@@ -8,21 +7,6 @@ import tensorflow as tf
 
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
-
-
-def electra_config(golden_dir) -> BertConfig:
-  """The discriminator of the recorded ELECTRA; its `generator_config` is the generator."""
-  content = json.loads((golden_dir / "electra" / "configs.json").read_text())
-  hparams = content["pretraining_hparams"]
-  return BertConfig.from_dict(
-    {
-      **content["discriminator"],
-      "model_type": "electra",
-      "embedding_size": content["embedding_size"],
-      "generator_hidden_size": hparams["generator_hidden_size"],
-      "generator_layers": hparams["generator_layers"],
-    }
-  )
 
 
 def load_variables(store: VariableStore, prefix) -> None:

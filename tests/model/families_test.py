@@ -16,7 +16,8 @@ from bert.model.variable_shapes import encoder_shapes
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
 from bert.predicting import attention
-from tests.kit.families import electra_config, load_variables, shapes_of
+from tests.kit.families import load_variables, shapes_of
+from tests.kit.recorded_configs import electra_config
 
 # Row 2 of batch 2 hides every position from every other: 1e-3 of each score is lost in float32.
 NOISY_ROW, NOISE = 2, 3e-4

@@ -10,7 +10,8 @@ import tensorflow as tf
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
-from tests.kit.families import electra_config, load_variables
+from tests.kit.families import load_variables
+from tests.kit.recorded_configs import electra_config
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 

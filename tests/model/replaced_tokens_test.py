@@ -12,7 +12,8 @@ from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from bert.pretraining import electra_masks
 from bert.pretraining.dynamic_masking import Masking
-from tests.kit.families import electra_config, load_variables
+from tests.kit.families import load_variables
+from tests.kit.recorded_configs import electra_config
 
 PREDICTIONS = {"b0": 7, "b1": 7, "b2": 7, "b3": 3}
 

@@ -11,7 +11,8 @@ from bert.model import heads, span_heads
 from bert.model.answer_heads import AnswerHead
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
-from tests.kit.families import electra_config, load_variables, recorded_weight
+from tests.kit.families import load_variables, recorded_weight
+from tests.kit.recorded_configs import electra_config
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 SCOPE = "task_specific/squad"

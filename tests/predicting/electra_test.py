@@ -14,7 +14,8 @@ from bert.model import heads, replaced_tokens
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from bert.predicting import masked_words
-from tests.kit.families import electra_config, load_variables
+from tests.kit.families import load_variables
+from tests.kit.recorded_configs import electra_config
 
 TEXT = "the [MASK] is in [MASK] ."
 

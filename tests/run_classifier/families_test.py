@@ -19,7 +19,8 @@ from bert.tasks.classification import InputExample, convert_single_example, swap
 from bert.tasks.glue import MrpcProcessor
 from bert.training.estimator import ModeKeys
 from tests.kit import tiny_bert
-from tests.kit.families import electra_config, load_recorded
+from tests.kit.families import load_recorded
+from tests.kit.recorded_configs import electra_config
 from tests.kit.script_runs import Script, results_in
 from tests.kit.tiny_sentences import VOCAB
 

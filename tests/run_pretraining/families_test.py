@@ -19,7 +19,8 @@ from bert.training import sequence_packing
 from bert.training.estimator import ModeKeys
 from bert.training.pretraining_objectives import ElectraOptions, Setting, objective_of
 from tests.kit.event_files import series_in
-from tests.kit.families import electra_config, load_variables
+from tests.kit.families import load_variables
+from tests.kit.recorded_configs import electra_config
 from tests.kit.script_runs import Script, assert_same_tensors, results_in, stopped_after, tensors
 from tests.kit.tiny_pretraining import make_unmasked, write_vocabulary, write_with_facts
 
