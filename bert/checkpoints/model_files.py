@@ -16,12 +16,19 @@ from typing import NamedTuple
 
 from bert.checkpoints import electra_sizes, keras_file
 from bert.checkpoints.bundle_files import BEST, IN_SAVED_MODEL
-from bert.io import filesystem, vocabulary_kind
+from bert.io import byte_pair_files, filesystem, vocabulary_kind
 
 # A folder's own configuration comes first, and the original's before that of transformers.
 _CONFIGS = ("bert_config.json", "albert_config.json", "config.json")
 # Released ALBERTs have 30k-clean.model; an export keeps the name of its vocabulary.
-_VOCABULARIES = ("vocab.txt", "spiece.model", "vocab_chinese.txt", "*.model", "*.txt")
+_VOCABULARIES = (
+  *("vocab.txt", "spiece.model", "vocab_chinese.txt", "*.model"),
+  *(byte_pair_files.TOKENIZER, byte_pair_files.VOCABULARY, "*.txt"),
+)
+_HOLDS = {  # what a file of that name must be
+  "*.model": vocabulary_kind.holds_model,
+  byte_pair_files.TOKENIZER: byte_pair_files.holds_byte_pairs,
+}
 
 # Below the folder of the weights: SavedModels keep the files that their graph reads in `assets`,
 # others in `assets.extra`; an export has its encoder in a folder, a run its export.
@@ -109,7 +116,7 @@ def _first(folder: str, names: Sequence[str]) -> str | None:
       # A folder has text files of all kinds, but the only one among assets is a vocabulary.
       if place or name != "*.txt":
         found = filter(
-          vocabulary_kind.holds_model if name == "*.model" else filesystem.is_file,
+          _HOLDS.get(name, filesystem.is_file),
           (os.path.join(path, each) for each in fnmatch.filter(present, name)),
         )
         if file := next(found, None):
@@ -146,12 +153,8 @@ def check_vocabulary_size(
   """
   largest_id = max(vocab.values())
   if is_of_other_kind(vocab, vocab_size, family):
-    is_model = vocabulary_kind.is_of_model(vocab)
-    kind = f"a sentencepiece model of {largest_id + 1} pieces"
-    needed = "--vocab_file=vocab.txt"
-    if not is_model:
-      kind = f"a WordPiece vocabulary of {largest_id + 1} tokens"
-      needed = "--spm_model_file=30k-clean.model (or spiece.model)"
+    kind = _KINDS[_kind_of(vocab)].format(largest_id + 1)
+    needed = _NEEDED.get(family, "--vocab_file=vocab.txt")
     raise ValueError(
       f"{vocab_file} is {kind}, but {config_file} is of {family.upper()} with vocab_size "
       f"{vocab_size}: they do not belong to the same model. Give the model's own: {needed}."
@@ -166,11 +169,30 @@ def check_vocabulary_size(
 def is_of_other_kind(vocab: Mapping[str, int], vocab_size: int, family: str) -> bool:
   """Whether a vocabulary is of the kind that other families of models have.
 
-  ALBERTs have a sentencepiece model, other families a vocab.txt. The other kind is meant, too, if
-  it has exactly the configuration's size, as the vocab.txt of the Chinese ALBERTs.
+  ALBERTs have a sentencepiece model, RoBERTas a byte-level BPE, other families a vocab.txt. Another
+  kind is meant, too, if it has exactly the configuration's size, as the vocab.txt of the Chinese
+  ALBERTs.
   """
-  is_model = vocabulary_kind.is_of_model(vocab)
-  return is_model != (family == "albert") and max(vocab.values()) + 1 != vocab_size
+  usual = family if family in _NEEDED else "bert"
+  return _kind_of(vocab) != usual and max(vocab.values()) + 1 != vocab_size
+
+
+# By the family that usually has it.
+_KINDS = {
+  "albert": "a sentencepiece model of {} pieces",
+  "roberta": "a byte-level BPE of {} tokens",
+  "bert": "a WordPiece vocabulary of {} tokens",
+}
+_NEEDED = {
+  "albert": "--spm_model_file=30k-clean.model (or spiece.model)",
+  "roberta": "--vocab_file=vocab.json (or tokenizer.json)",
+}
+
+
+def _kind_of(vocab: Mapping[str, int]) -> str:
+  if vocabulary_kind.is_of_byte_pairs(vocab):
+    return "roberta"
+  return "albert" if vocabulary_kind.is_of_model(vocab) else "bert"
 
 
 def check_case(do_lower_case: bool, prefix: str) -> None:

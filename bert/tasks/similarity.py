@@ -18,6 +18,7 @@ from bert.io.tables import DataError
 from bert.tasks import classification, own_tables
 from bert.tasks.processors import Column
 from bert.tasks.sequence_lengths import SequenceLengths
+from bert.text.sequence_layout import layout_of
 
 # Task name in lower case -> what `PairReader` takes.
 TASKS = {
@@ -201,11 +202,11 @@ def convert_examples_to_features(
     ]
     if index < shown:
       _log_example(example, sequences)
-    padding = [[0] * (max_seq_length - len(tokens)) for tokens in sequences]
+    padding = [layout_of(tokenizer).padding(tokens, max_seq_length) for tokens in sequences]
     ids = map(tokenizer.convert_tokens_to_ids, sequences)
     yield PairFeatures(
-      [each + zeros for each, zeros in zip(ids, padding, strict=True)],
-      [[1] * len(tokens) + zeros for tokens, zeros in zip(sequences, padding, strict=True)],
+      [each + pad_ids for each, (pad_ids, _) in zip(ids, padding, strict=True)],
+      [[1] * len(tokens) + zeros for tokens, (_, zeros) in zip(sequences, padding, strict=True)],
       float(example.score or 0.0),
     )
   lengths.log(max_seq_length)

@@ -18,7 +18,7 @@ import numpy as np
 from absl import logging
 
 from bert.tasks import squad_pieces
-from bert.text.sentence_pieces import SentencePieceTokenizer
+from bert.text.sequence_layout import Layout, layout_of
 from bert.tokenization import printable_text
 
 _FIRST_UNIQUE_ID = 1000000000
@@ -45,8 +45,8 @@ class InputFeatures:
       prediction.
     end_position: position of its last piece, likewise.
     is_impossible: whether the question has no answer.
-    char_spans: of pieces of a sentencepiece model, position in `tokens` -> first and last character
-      in the paragraph; else None.
+    char_spans: of pieces of ALBERT and RoBERTa, position in `tokens` -> first and last character in
+      the paragraph; else None.
   """
 
   char_spans: "WindowMap | None" = None
@@ -122,7 +122,7 @@ class _DocSpan(NamedTuple):
 
 
 class _Document(NamedTuple):
-  """A paragraph in pieces; for a sentencepiece model, each is its own word and has a place."""
+  """A paragraph in pieces; those of ALBERT and RoBERTa are words of their own and have a place."""
 
   pieces: list[str]
   word_of_piece: array.array
@@ -172,15 +172,18 @@ def generate_features(
   """
   if doc_stride < 1:
     raise ValueError(f"doc_stride is {doc_stride}, but must be at least 1.")
-  if max_query_length < 0 or max_seq_length <= max_query_length + 3:
+  layout = layout_of(tokenizer)
+  special = layout.num_special(True)
+  if max_query_length < 0 or max_seq_length <= max_query_length + special:
     raise ValueError(
       f"The max_seq_length ({max_seq_length}) must be greater than max_query_length "
-      f"({max_query_length}) + 3"
+      f"({max_query_length}) + {special}"
     )
   document_of = _document_reader(tokenizer)
   unique_id = _FIRST_UNIQUE_ID
   for example_index, example in enumerate(examples):
-    query = tokenizer.tokenize(example.question_text)[:max_query_length]
+    # A space before the question would be a part of RoBERTa's first token.
+    query = tokenizer.tokenize(example.question_text.lstrip())[:max_query_length]
     document = document_of(example)
     if document is None:
       continue
@@ -189,7 +192,7 @@ def generate_features(
       feature.unique_id, feature.example_index = unique_id, example_index
       feature.is_impossible = example.is_impossible
       if is_training:
-        positions = _positions_in_window(target, span, len(query) + 2)
+        positions = _positions_in_window(target, span, layout.start_of_second(len(query)))
         feature.start_position, feature.end_position = positions
         # ALBERT: of a window without the answer the question has none, either.
         if document.placed and positions == (0, 0):
@@ -203,8 +206,7 @@ def generate_features(
 
 def _document_reader(tokenizer) -> Callable[[Any], _Document | None]:
   """A function from an example to its paragraph in pieces, None if they cannot be placed in it."""
-  if isinstance(tokenizer, SentencePieceTokenizer):
-    place = squad_pieces.placed_pieces(tokenizer)
+  if place := squad_pieces.placed_pieces(tokenizer):
 
     def read(example) -> _Document | None:
       placed = place(example.context)
@@ -333,13 +335,15 @@ def _windows(
   query, document, tokenizer, max_seq_length, doc_stride
 ) -> Iterator[tuple[_DocSpan, InputFeatures]]:
   """A question's windows; the caller sets the question's index and the answer."""
-  spans = _doc_spans(len(document.pieces), max_seq_length - len(query) - 3, doc_stride)
+  layout: Layout = layout_of(tokenizer)
+  capacity = max_seq_length - len(query) - layout.num_special(True)
+  spans = _doc_spans(len(document.pieces), capacity, doc_stride)
   context_flags = _max_context_flags(spans, len(document.pieces))
-  first = len(query) + 2  # position of the document's first piece
+  first = layout.start_of_second(len(query))
   for index, (span, flags) in enumerate(zip(spans, context_flags, strict=True)):
     end = span.start + span.length
-    tokens = ["[CLS]", *query, "[SEP]", *document.pieces[span.start : end], "[SEP]"]
-    padding = [0] * (max_seq_length - len(tokens))
+    tokens, segment_ids = layout.join(query, document.pieces[span.start : end])
+    pad_ids, padding = layout.padding(tokens, max_seq_length)
     feature = InputFeatures(
       unique_id=None,
       example_index=None,
@@ -347,9 +351,9 @@ def _windows(
       tokens=tokens,
       token_to_orig_map=WindowMap(first, document.word_of_piece[span.start : end]),
       token_is_max_context=WindowMap(first, flags, bool),
-      input_ids=tokenizer.convert_tokens_to_ids(tokens) + padding,
+      input_ids=tokenizer.convert_tokens_to_ids(tokens) + pad_ids,
       input_mask=[1] * len(tokens) + padding,
-      segment_ids=[0] * first + [1] * (len(tokens) - first) + padding,
+      segment_ids=segment_ids + padding,
     )
     if placed := document.placed:
       feature.char_spans = WindowMap(first, placed.spans[span.start : end], squad_pieces.pair)

@@ -1,9 +1,10 @@
-"""SQuAD for sentencepiece models: the place of each piece in its paragraph, as ALBERT finds it.
+"""SQuAD for pieces that know their place in the paragraph: those of ALBERT and RoBERTa.
 
-The pieces of a paragraph are those of its prepared text: normalized, without accents, with single
-spaces. Its characters are aligned with those of the paragraph by a longest common subsequence near
-the diagonal (`squad_utils.convert_examples_to_features` in google-research/albert). Answers are
-then cut out of the paragraph by characters, where BERT's are mapped to words.
+ALBERT's pieces of a paragraph are those of its prepared text: normalized, without accents, with
+single spaces. Its characters are aligned with those of the paragraph by a longest common
+subsequence near the diagonal (`squad_utils.convert_examples_to_features` in google-research/albert).
+RoBERTa's tokenizer says itself where its tokens stand. Answers are then cut out of the paragraph by
+characters, where BERT's are mapped to words.
 
 Pure Python and NumPy, no TensorFlow.
 """
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from absl import logging
 
+from bert.text.byte_pairs import BytePairTokenizer
 from bert.text.sentence_pieces import SPACE, SentencePieceTokenizer, preprocess_text
 
 # An alignment has to cover that share of a paragraph; else its questions are left out.
@@ -40,22 +42,39 @@ class PlacedPieces(NamedTuple):
   piece_of_char: Callable[[int], tuple[int, int]]
 
 
-def placed_pieces(tokenizer: SentencePieceTokenizer) -> Callable[[str], PlacedPieces | None]:
+def placed_pieces(tokenizer) -> Callable[[str], PlacedPieces | None] | None:
   """A function from paragraphs to their pieces; it remembers some, as questions share them.
 
-  It returns None for a paragraph that cannot be aligned with its pieces, with a warning.
+  It returns None for a paragraph that cannot be aligned with its pieces, with a warning. Of a
+  tokenizer whose answers are mapped to words there is no such function.
   """
-
-  @functools.lru_cache(maxsize=16)
-  def pieces_of(context: str) -> PlacedPieces | None:
-    return _place(tokenizer, context)
-
-  return pieces_of
+  place = None
+  if isinstance(tokenizer, SentencePieceTokenizer):
+    place = _place
+  elif isinstance(tokenizer, BytePairTokenizer):
+    place = _place_byte_pairs
+  return place and functools.lru_cache(maxsize=16)(functools.partial(place, tokenizer))
 
 
 def pair(span: np.ndarray) -> tuple[int, int]:
   """A row of `PlacedPieces.spans`."""
   return int(span[0]), int(span[1])
+
+
+def _place_byte_pairs(tokenizer, context: str) -> PlacedPieces:
+  """As transformers' recipe: an answer begins at the last piece that begins at its first character
+  or before, and ends at the first piece that ends at its last character or after."""
+  found = tokenizer.tokenize_with_offsets(context)
+  starts = np.array([piece.start for piece in found], np.int32)
+  ends = np.array([piece.end for piece in found], np.int32)
+
+  def piece_of_char(char: int) -> tuple[int, int]:
+    last = len(found) - 1
+    first = np.searchsorted(starts, char, side="right") - 1
+    return max(int(first), 0), min(int(np.searchsorted(ends, char + 1)), last)
+
+  spans = np.stack([starts, ends - 1], axis=1)
+  return PlacedPieces([piece.token for piece in found], spans, piece_of_char)
 
 
 def _place(tokenizer, context) -> PlacedPieces | None:

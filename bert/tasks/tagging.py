@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from absl import logging
 
-from bert.io import vocabulary_kind
 from bert.tasks.conll_files import InputExample
 from bert.tasks.label_schemes import Entity, convert_labels
 from bert.tasks.windows import windows
+from bert.text.sequence_layout import layout_of
 
 # ---------------------------------------------------------------------------------------------
 # From sentences to windows.
@@ -120,11 +120,12 @@ def convert_examples_to_features(
 def _windows_of(example, label_ids, tokenizer, max_seq_length, stride, segment_id):
   """A sentence's windows, and the tokens of each."""
   pieces, word_of_first_piece = [], {}
-  unknown = vocabulary_kind.unknown_token(tokenizer.vocab)
+  layout = layout_of(tokenizer)
+  tokenize_word = getattr(tokenizer, "tokenize_word", tokenizer.tokenize)
   for word_index, word in enumerate(example.words):
     word_of_first_piece[len(pieces)] = word_index
     # A word of control characters only has no piece, but needs a position for its prediction.
-    pieces += tokenizer.tokenize(word) or [unknown]
+    pieces += tokenize_word(word) or [layout.unk]
   spans = windows(len(pieces), max_seq_length - 2, stride)
   owner = owners(spans, len(pieces))
   for index, (start, end) in enumerate(spans):
@@ -133,10 +134,10 @@ def _windows_of(example, label_ids, tokenizer, max_seq_length, stride, segment_i
       if piece in word_of_first_piece and owner[piece] == index:
         labels[piece - start + 1] = label_ids[word_of_first_piece[piece]]
         is_word[piece - start + 1] = 1
-    tokens = ["[CLS]", *pieces[start:end], "[SEP]"]
-    padding = [0] * (max_seq_length - len(tokens))
+    tokens, _ = layout.join(pieces[start:end])
+    pad_ids, padding = layout.padding(tokens, max_seq_length)
     feature = InputFeatures(
-      input_ids=tokenizer.convert_tokens_to_ids(tokens) + padding,
+      input_ids=tokenizer.convert_tokens_to_ids(tokens) + pad_ids,
       input_mask=[1] * len(tokens) + padding,
       segment_ids=[segment_id] * len(tokens) + padding,
       label_ids=labels,

@@ -34,6 +34,7 @@ import numpy as np
 from absl import logging
 
 from bert.tasks.classification import PaddingInputExample
+from bert.text.sequence_layout import layout_of
 
 POOLINGS = ("mean", "max")
 
@@ -105,6 +106,7 @@ class WindowReader:
   def __init__(self, tokenizer, options: WindowOptions):
     """Takes a `tokenization.FullTokenizer`."""
     self.convert_tokens_to_ids = tokenizer.convert_tokens_to_ids
+    self.layout = layout_of(tokenizer)
     self._tokenize = functools.lru_cache(maxsize=2)(lambda text: tuple(tokenizer.tokenize(text)))
     self._options = options
     self._counts = collections.Counter()
@@ -142,12 +144,11 @@ class WindowReader:
       return [], 0, 0
     pieces_a = self.tokenize(example.text_a)
     pieces_b = self.tokenize(example.text_b) if example.text_b else []
-    num_second = sum(first.segment_ids)  # text_b [SEP]
-    num_first = sum(first.input_mask) - num_second  # [CLS] text_a [SEP]
-    size_a, size_b = num_first - 2, max(num_second - 1, 0)
+    room = len(first.input_ids) - self.layout.num_special(bool(pieces_b))
+    size_a, size_b = self.layout.kept_lengths(len(pieces_a), len(pieces_b), room)
     if len(pieces_b) > len(pieces_a):
       self._counts["other cut"] += size_a < len(pieces_a)
-      return pieces_b, num_first, size_b
+      return pieces_b, self.layout.start_of_second(size_a), size_b
     self._counts["other cut"] += size_b < len(pieces_b)
     return pieces_a, 1, size_a
 

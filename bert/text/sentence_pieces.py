@@ -36,6 +36,7 @@ from collections.abc import Iterable, Sequence
 from bert.io import installation, vocabulary_kind
 from bert.text import offsets, piece_offsets, vocabulary_file
 from bert.text.characters import WITHOUT_ACCENTS, convert_to_unicode
+from bert.text.sequence_layout import Layout
 from bert.text.tokenizer import Tokenizer
 from bert.text.vocabulary_file import UnknownItemError, VocabularyError
 
@@ -113,6 +114,7 @@ class SentencePieceTokenizer(Tokenizer):
     self.intended_numbers = intended_numbers
     self.unk_id = self.processor.unk_id()
     self.unk_token = self.inv_vocab[self.unk_id]
+    self.layout = Layout(pad="<pad>", unk=self.unk_token)
     missing = [token for token in _NEEDED_TOKENS if token not in vocab]
     if missing:
       raise VocabularyError(
