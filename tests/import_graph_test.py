@@ -16,7 +16,7 @@ SCRIPTS = {
   *("extract_features", "run_ner", "run_swag", "run_similarity"),
   *("run_glue", "create_vocab"),
   *("convert_checkpoint", "export_hub", "predict", "predict_masked", "attention_maps"),
-  *("plots", "doctor"),
+  *("plots", "doctor", "distill"),
 }
 
 # Package -> the packages it may import. docs/design.md says what each is for.
@@ -28,6 +28,7 @@ MAY_IMPORT = {
   "tasks": {"io", "text"},
   "training": {"io", "checkpoints", "model"},
   "pretraining": {"io", "text"},
+  "distillation": {"io", "text", "checkpoints", "model", "tasks", "training", "pretraining"},
   "exporting": {"io", "text", "checkpoints", "model", "tasks"},
   "predicting": {"io", "text", "checkpoints", "model", "tasks", "exporting"},
   "keras3": {"io", "text", "checkpoints", "tasks"},
@@ -35,7 +36,7 @@ MAY_IMPORT = {
   "checks": {"io", "text", "checkpoints", "model", "tasks", "training", "pretraining"},
   "scripts": {
     *("io", "text", "checkpoints", "model", "tasks", "training", "pretraining"),
-    *("exporting", "predicting", "figures", "checks"),
+    *("exporting", "predicting", "figures", "checks", "distillation"),
   },
   "tf1": {"io", "text"},  # text: the tokenizer, for scripts without one of their own
   "__main__": {"io"},

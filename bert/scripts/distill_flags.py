@@ -1,0 +1,164 @@
+"""Flags of `distill.py`: those of distillation, beside those of the script whose work is learned.
+
+Which script that is, the teacher says: its run knows its task. Flags are defined before a command
+line is read, so its words are searched for the teacher first.
+"""
+
+import contextlib
+import math
+import os
+from collections.abc import Sequence
+
+from absl import flags
+
+from bert.scripts import command_line, flag_groups, path_flags
+from bert.scripts.run_settings import RunSettings
+
+METHODS = ("logits",)
+
+# `load_run.Run.task` -> the script that trains such models.
+SCRIPTS = {
+  "sentences": "run_classifier",
+  "ner": "run_ner",
+  "squad": "run_squad",
+  "swag": "run_swag",
+}
+
+
+def define_flags(script: str) -> None:
+  """The flags of distillation.
+
+  Args:
+    script: whose work the student does; one of the values of `SCRIPTS`.
+  """
+  with flag_groups.flag_group("Distillation"):
+    path_flags.define(
+      "teacher",
+      None,
+      "The fine-tuned model to learn from: --output_dir of a run of run_classifier.py, run_ner.py, "
+      "run_squad.py or run_swag.py, or a folder of transformers.",
+      is_model=True,
+    )
+    flags.DEFINE_enum(
+      "script",
+      None,
+      list(SCRIPTS.values()),
+      "The script whose work the student does, and whose flags are below. [that of the teacher]",
+    )
+    flags.DEFINE_enum(
+      "method", "logits", list(METHODS), "What is learned. logits: the teacher's outputs."
+    )
+    flags.DEFINE_integer(
+      "num_hidden_layers",
+      None,
+      "Cut the student from --init_checkpoint, by default from the teacher: N of its layers, and "
+      "all the rest.",
+    )
+    flags.DEFINE_list(
+      "student_layers",
+      None,
+      "The layers to keep, from 0, such as 0,2,5. [first, last, and evenly in between]",
+    )
+    flags.DEFINE_float(
+      "temperature", 2.0, "Divides the logits of both models where the student learns them."
+    )
+    flags.DEFINE_float(
+      "label_weight", 0.5, "Weight of the labels, from 0 to 1; the teacher has the rest."
+    )
+    if script == "run_classifier":
+      path_flags.define(
+        "unlabelled_file",
+        None,
+        "Texts to learn from without labels, beside the training set: a text in each line, or two "
+        "separated by a tab; or .jsonl, or .csv with a header, with the columns of "
+        "--task_name=csv.",
+      )
+    flags.DEFINE_bool(
+      "cache_teacher",
+      False,
+      "Compute the teacher's outputs once, before training, and read them from "
+      "OUTPUT_DIR/train_taught.tf_record. Saves time from the second epoch on.",
+    )
+
+
+def script_of(argv: Sequence[str]) -> str:
+  """The script that a command line is about; `run_classifier` where it does not say.
+
+  Args:
+    argv: the command line, not read yet.
+  """
+  words = list(argv[1:])
+  with contextlib.suppress(flags.Error, UnicodeDecodeError):
+    words = flags.FLAGS.read_flags_from_files(words, force_gnu=False)
+  named = _value(words, "script")
+  if named in SCRIPTS.values():
+    return named
+  teacher = _value(words, "teacher")
+  return SCRIPTS.get(_task_of(teacher) if teacher else "", "run_classifier")
+
+
+def _value(words: Sequence[str], name: str) -> str | None:
+  """The last value of a flag among the words of a command line."""
+  found = None
+  for word, following in zip(words, [*words[1:], None], strict=True):
+    flag, equals, value = word.partition("=")
+    if flag in (f"--{name}", f"-{name}"):
+      found = value if equals else following
+  return found
+
+
+def _task_of(teacher: str) -> str:
+  """The task of a run; empty where the folder is none, which is reported when flags are read."""
+  from bert.checkpoints import finding, model_source, reading
+
+  with contextlib.suppress(ValueError, OSError):
+    path = model_source.local_path(os.path.expanduser(teacher))
+    facts = reading.read_facts(finding.find_checkpoint(path))
+    return "sentences" if "problem_type" in facts else str(facts.get("task_name"))
+  return ""
+
+
+def check(settings: RunSettings) -> None:
+  """Checks what flags alone show.
+
+  Raises:
+    UsageError: names the flag and what to do.
+  """
+  settings.check("temperature", lambda value: 0 < value < math.inf, "a positive number")
+  settings.check("label_weight", lambda value: 0 <= value <= 1, "between 0 and 1")
+  settings.check_at_least(1, "num_hidden_layers")
+  is_cut = settings.num_hidden_layers is not None or settings.student_layers is not None
+  if is_cut and settings.bert_config_file:
+    flag = "num_hidden_layers" if settings.student_layers is None else "student_layers"
+    raise command_line.UsageError(
+      f"--{flag} cuts the student from a checkpoint, and --bert_config_file describes another one: "
+      "leave one of them out."
+    )
+  if not (is_cut or settings.init_checkpoint or settings.bert_config_file):
+    raise command_line.UsageError(
+      "Which student? --num_hidden_layers=3 takes three of the teacher's layers, --init_checkpoint "
+      "another model, --bert_config_file one with random weights."
+    )
+
+
+def layers_of(settings: RunSettings) -> list[int] | None:
+  """The numbers of `--student_layers`.
+
+  Raises:
+    UsageError: they are no numbers, or not as many as `--num_hidden_layers`.
+  """
+  words = settings.student_layers
+  if words is None:
+    return None
+  try:
+    layers = [int(word) for word in words]
+  except ValueError:
+    raise command_line.UsageError(
+      f"--student_layers={','.join(words)}: give numbers of layers, such as 0,2,5."
+    ) from None
+  if settings.num_hidden_layers not in (None, len(layers)):
+    raise command_line.UsageError(
+      f"--student_layers={','.join(words)} names {len(layers)} layers, "
+      f"--num_hidden_layers={settings.num_hidden_layers}: leave the latter out."
+    )
+  return layers

@@ -1,0 +1,291 @@
+"""Runs of `distill.py`: a script's own run, whose training a teacher takes part in.
+
+  teacher = distilling.find_teacher("output/mrpc")
+  settings = distilling.settings_of(teacher)
+  run_classifier.start(settings, distilling.class_of(Classification, teacher))
+
+Data, evaluation, results, exports and resumption are those of the script, and so is the folder that
+a run leaves.
+"""
+
+import functools
+import json
+import os
+from typing import Any
+
+from absl import flags, logging
+
+from bert import tokenization
+from bert.checkpoints import model_files, model_source, numpy_writer
+from bert.checkpoints.bundle_files import BEST
+from bert.io import atomic_files
+from bert.model.answer_heads import AnswerHead
+from bert.model.configuration import BertConfig
+from bert.predicting import load_run
+from bert.scripts import distill_flags, run_files, run_settings, run_states
+from bert.scripts.command_line import UsageError
+from bert.scripts.run_settings import RunSettings
+from bert.scripts.steps import Run
+
+STUDENT = "student"  # folder in OUTPUT_DIR, of the weights that a cut student starts from
+
+# Flags that describe a task and its files, not where these lie: the student's are the teacher's.
+_OF_TASK = (
+  *("task_name", "max_seq_length", "do_lower_case", "label_scale"),
+  *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
+  *("label_separator", "header", "skip_bad_rows", "xnli_language", "xnli_train_language"),
+  *("long_text", "window_stride", "window_pooling", "max_windows"),
+  *("separator", "token_column", "label_scheme", "model_scheme", "comment_prefix"),
+  *("doc_stride", "segment_id", "max_query_length", "version_2_with_negative"),
+  "pad_to_longest",
+)
+
+# When a run resumes with another value of one of these flags, that is only logged.
+_INFORMATIVE = ("temperature", "label_weight")
+
+
+def find_teacher(path: str | None) -> load_run.Run:
+  """The run of `--teacher`.
+
+  Raises:
+    UsageError: the flag is missing, or the run is not one that teaches.
+    ValueError: see `load_run.find_run`.
+  """
+  if not path:
+    raise UsageError(
+      "--teacher is missing: give the folder of a run that trained, such as --output_dir of "
+      "run_classifier.py."
+    )
+  teacher = load_run.find_run(path)
+  if teacher.task not in distill_flags.SCRIPTS:
+    raise UsageError(
+      f"--teacher={path} is a run of run_{teacher.task}.py, which distill.py does not teach. It "
+      f"teaches the work of {', '.join(distill_flags.SCRIPTS.values())}."
+    )
+  return teacher
+
+
+def settings_of(teacher: load_run.Run) -> RunSettings:
+  """The settings of the command line, with the task that the teacher was trained for.
+
+  Raises:
+    UsageError: a flag is missing, or has a value that it cannot have.
+  """
+  script = distill_flags.SCRIPTS[teacher.task]
+  if flags.FLAGS.script not in (None, script):
+    raise UsageError(
+      f"--script={flags.FLAGS.script}, but --teacher={flags.FLAGS.teacher} is a run of {script}."
+    )
+  taken = []
+  for name, value in _task_of(teacher).items():
+    if name in flags.FLAGS and flags.FLAGS[name].using_default_value:
+      if flags.FLAGS[name].value != value:
+        taken.append(f"--{name}={value}")
+      flags.FLAGS.set_default(name, value)
+  if taken:
+    logging.info("From the teacher's run: %s", " ".join(taken))
+  settings = run_settings.from_flags()
+  distill_flags.check(settings)
+  distill_flags.layers_of(settings)
+  values: dict[str, Any] = {}
+  if not settings.init_checkpoint and not settings.bert_config_file:
+    values["init_checkpoint"] = flags.FLAGS.teacher
+  if not settings.vocab_file and not settings.init_checkpoint:
+    values["vocab_file"] = teacher.vocab_file
+  return settings.replace(**values)
+
+
+def _task_of(teacher: load_run.Run) -> dict[str, Any]:
+  """Flags of the teacher's run that describe its task."""
+  folder = model_files.folder_of(teacher.prefix)
+  if os.path.basename(folder) == BEST:
+    folder = os.path.dirname(folder)
+  path = os.path.join(folder, run_files.FLAGS)
+  known = run_states.read_json(path, "Remove it.") if os.path.isfile(path) else {}
+  known |= {**teacher.settings, **teacher.facts}  # those of the run, which resuming cannot change
+  values = {name: known[name] for name in _OF_TASK if known.get(name) is not None}
+  values["max_seq_length"] = teacher.max_seq_length
+  # Other tasks have labels that no flag can change.
+  if known.get("task_name") not in ("csv", "ner") or known.get("problem_type") == "regression":
+    values.pop("labels", None)
+  return values
+
+
+def class_of(run_class: type[Run], teacher: load_run.Run) -> type[Run]:
+  """The class of runs of a script in which a teacher takes part."""
+  attributes = {
+    "teacher": teacher,
+    "informative": (*run_class.informative, *_INFORMATIVE),
+    # A run that only evaluates needs no teacher.
+    "may_differ": (*run_class.may_differ, "teacher", "distillation"),
+  }
+  return type("Distilled", (Distilled, run_class), attributes)
+
+
+class Distilled(Run):
+  """What sets such a run apart; always together with the class of a script.
+
+  Attributes:
+    teacher: the run that teaches.
+  """
+
+  script = "distill"
+  teacher: load_run.Run
+
+  @classmethod
+  def resolve(cls, settings):
+    """See base class; a student that is cut from a model is written into OUTPUT_DIR/student."""
+    if settings.num_hidden_layers is not None or settings.student_layers is not None:
+      settings = cut_student(settings)
+    return super().resolve(settings)
+
+  def __init__(self, *arguments):
+    super().__init__(*arguments)
+    self._check_texts()
+    sizes = [config.count_parameters() for config in (self.bert_config, self.teacher.config)]
+    logging.info(
+      "Student: %d layers, %s parameters; teacher: %d layers, %s.",
+      self.bert_config.num_hidden_layers,
+      f"{sizes[0]:,}",
+      self.teacher.config.num_hidden_layers,
+      f"{sizes[1]:,}",
+    )
+
+  def _check_texts(self) -> None:
+    """Refuses a student that does not read what the teacher reads."""
+    settings, teacher = self.settings, self.teacher
+    vocab = tokenization.load_vocab(teacher.vocab_file)
+    if tokenization.vocabulary_hash(self.tokenizer.vocab) != tokenization.vocabulary_hash(vocab):
+      raise UsageError(
+        f"The student's vocabulary, {settings.vocab_file}, is not the teacher's, "
+        f"{teacher.vocab_file}: both read the same batches. Choose a student with the teacher's."
+      )
+    lower_case = teacher.facts.get("do_lower_case", settings.do_lower_case)
+    if lower_case != settings.do_lower_case:
+      raise UsageError(
+        f"--do_lower_case={settings.do_lower_case}, but the teacher was trained with {lower_case}."
+      )
+    if settings.max_seq_length > teacher.config.max_position_embeddings:
+      raise UsageError(
+        f"--max_seq_length={settings.max_seq_length}: the teacher reads at most "
+        f"{teacher.config.max_position_embeddings} word pieces."
+      )
+
+  def _read(self):
+    super()._read()
+    self._check_answers()
+
+  def _check_answers(self) -> None:
+    """Refuses a student whose outputs are not the teacher's."""
+    facts, path = self.teacher.facts, self.settings.teacher
+    problem_type = getattr(self, "problem_type", None)
+    if problem_type != facts.get("problem_type"):
+      raise UsageError(
+        f"--teacher={path} learned {facts.get('problem_type')}, but this task is {problem_type}."
+      )
+    if hasattr(self, "head") and self.head.facts() != AnswerHead.of_run(facts, {}).facts():
+      raise UsageError(
+        f"--teacher={path} has another head for answers than the student: the student must be of "
+        "the same family, with the same --answer flags."
+      )
+    if self.labels and "labels" in facts:
+      from bert.distillation import logits
+
+      try:
+        logits.columns_of(facts["labels"], self.labels)
+      except ValueError as error:
+        raise UsageError(f"--teacher={path}: {error}. Both need the same.") from None
+
+  @functools.cached_property
+  def _identity(self) -> str | None:
+    """Of the teacher's weights, wherever they lie."""
+    return run_states.identity_of_weights(self.teacher.prefix)
+
+  def _facts(self):
+    taught = {"distillation": self.settings.method, "teacher": self._identity}
+    return {**super()._facts(), **taught}
+
+  def _model_options(self):
+    from bert.distillation.methods import Distillation
+
+    return {**super()._model_options(), "distillation": Distillation(self._method())}
+
+  def _method(self):
+    from bert.distillation import logits
+
+    return logits.LogitsMethod(
+      self._teacher_outputs(),
+      self.settings.temperature,
+      self.settings.label_weight,
+      getattr(self, "problem_type", "classification"),
+    )
+
+  def _teacher_outputs(self):
+    """The function from a step to what the teacher says, in the order and scale of the student."""
+    import tensorflow as tf
+
+    from bert.distillation import logits
+    from bert.distillation.teachers import Teacher
+
+    facts = self.teacher.facts
+    teacher = Teacher(self.teacher.config, self.teacher.prefix)
+    scale = facts.get("label_scale", 1.0) / self.settings.get("label_scale", 1.0)
+    columns = list(range(len(self.labels or ())))
+    if self.labels and "labels" in facts:
+      columns = logits.columns_of(facts["labels"], self.labels)
+
+    def fitted(value):
+      if columns != sorted(columns):
+        value = tf.gather(value, columns, axis=-1)
+      return value * scale if scale != 1.0 else value
+
+    return lambda step: {n: fitted(v) for n, v in teacher.outputs(step.forward).items()}
+
+
+# ---------------------------------------------------------------------------------------------
+# Students.
+
+
+def cut_student(settings: RunSettings) -> RunSettings:
+  """Writes the student that `--num_hidden_layers` or `--student_layers` asks for.
+
+  Returns:
+    The settings of a run that starts from it.
+
+  Raises:
+    UsageError: the model has no such layers.
+    ValueError: there is no usable checkpoint at `--init_checkpoint`.
+  """
+  from bert.checkpoints import finding
+  from bert.distillation import students
+
+  path = model_source.local_path(settings.init_checkpoint)
+  prefix = finding.find_checkpoint(path)
+  config = BertConfig.from_json_file(model_files.need_config(path))
+  layers = distill_flags.layers_of(settings)
+  count = settings.num_hidden_layers
+  if layers is None and count > config.num_hidden_layers:
+    raise UsageError(
+      f"--num_hidden_layers={count}: {settings.init_checkpoint} has {config.num_hidden_layers} "
+      "layers to choose from."
+    )
+  layers = layers or students.spread_layers(config.num_hidden_layers, count)
+  folder = settings.path(STUDENT)
+  student = os.path.join(folder, "bert_model.ckpt")
+  config_file = os.path.join(folder, run_files.CONFIG)
+  key = {"source": run_states.identity_of_weights(prefix), "layers": layers}
+  key_file = os.path.join(folder, "student.json")
+  if not os.path.isfile(key_file) or run_states.read_json(key_file, "Remove it.") != key:
+    try:
+      smaller, tensors = students.cut(prefix, config, layers)
+    except ValueError as error:
+      raise UsageError(f"--student_layers={','.join(map(str, layers))}: {error}.") from None
+    os.makedirs(folder, exist_ok=True)
+    numpy_writer.write(student, tensors)
+    atomic_files.write_text(config_file, smaller.to_json_string())
+    atomic_files.write_text(key_file, json.dumps(key) + "\n")
+  logging.info("Student: layers %s of %s.", ", ".join(map(str, layers)), prefix)
+  vocab_file = settings.vocab_file or model_files.need_vocabulary(path)
+  return settings.replace(
+    init_checkpoint=student, bert_config_file=config_file, vocab_file=vocab_file
+  )
