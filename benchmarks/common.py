@@ -19,6 +19,7 @@ import os
 import pathlib
 import platform
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -34,8 +35,18 @@ WORKERS = ROOT / "benchmarks" / "workers"
 # Models that are made here.
 
 
-def write_config(folder: pathlib.Path, vocab_size: int, layers: int, hidden_size: int) -> dict:
-  """Writes the `bert_config.json` of a model for sequences of up to 128 pieces; returns it."""
+def write_config(
+  folder: pathlib.Path, vocab_size: int, layers: int, hidden_size: int, **more
+) -> dict:
+  """Writes the `bert_config.json` of a model for sequences of up to 128 pieces; returns it.
+
+  Args:
+    folder: an existing one.
+    vocab_size: of the model.
+    layers: of the encoder.
+    hidden_size: a multiple of 64, the width of a head.
+    **more: further keys of the file, or other values.
+  """
   config = {
     "vocab_size": vocab_size,
     "hidden_size": hidden_size,
@@ -48,6 +59,7 @@ def write_config(folder: pathlib.Path, vocab_size: int, layers: int, hidden_size
     "max_position_embeddings": 128,
     "type_vocab_size": 2,
     "initializer_range": 0.02,
+    **more,
   }
   (folder / "bert_config.json").write_text(json.dumps(config, indent=2) + "\n")
   return config
@@ -100,6 +112,16 @@ def check_peer(python: str) -> None:
       f"--peer_python={python} is not there. `make bench-setup` makes it, --peer_python=PATH names "
       "another, and --peer_python= measures this project alone."
     )
+
+
+def numbers(kind: Callable[[str], float]) -> Callable[[str], list]:
+  """The type of a flag whose value is several numbers.
+
+  Example:
+    >>> numbers(int)("1,2,3")
+    [1, 2, 3]
+  """
+  return lambda text: [kind(each) for each in text.split(",")]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -271,6 +293,14 @@ def report(
   print(json.dumps({**line, "machine": machine(), **facts, "results": results}))
 
 
+def print_markdown(rows: Sequence[Sequence[str]]) -> None:
+  """Prints a table, its head first, that a document can hold as it is."""
+  widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+  for row in [rows[0], ["-" * width for width in widths], *rows[1:]]:
+    cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+    print(f"| {' | '.join(cells)} |")
+
+
 def best_ceiling(ceilings: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
   """dtype -> what the best library reached.
 
@@ -342,23 +372,26 @@ class Finished:
     log: what it wrote to both of its streams.
     seconds: from its start to its end.
     steps: `(step, seconds since its start)` of each line of progress, `step 7/100, ...`.
+    processor_seconds: of all its threads and processes, which other work on the machine hardly
+      changes.
   """
 
   log: str
   seconds: float
   steps: list[tuple[int, float]]
+  processor_seconds: float = 0.0
 
   def first_step_seconds(self) -> float:
     """Seconds from the command to the end of the first logged step."""
     return self.steps[0][1]
 
 
-def run_command(command: Sequence[str]) -> Finished:
+def run_command(command: Sequence[str], cwd: str | os.PathLike = ROOT) -> Finished:
   """Runs a command to its end, noting when each line of progress comes.
 
   A command that fails ends the program with the end of its log.
   """
-  begin = time.perf_counter()
+  begin, processor_begin = time.perf_counter(), _processor_seconds_of_children()
   environment = {"TF_CPP_MIN_LOG_LEVEL": "2", "TOKENIZERS_PARALLELISM": "true", **os.environ}
   process = subprocess.Popen(
     command,
@@ -367,7 +400,7 @@ def run_command(command: Sequence[str]) -> Finished:
     text=True,
     errors="replace",
     env=environment,
-    cwd=ROOT,
+    cwd=cwd,
   )
   lines, steps = [], []
   for line in process.stdout:
@@ -379,7 +412,71 @@ def run_command(command: Sequence[str]) -> Finished:
   log = "".join(lines)
   if code:
     sys.exit(f"{' '.join(command)}\nfailed:\n{log[-3000:]}")
-  return Finished(log, seconds, steps)
+  return Finished(log, seconds, steps, _processor_seconds_of_children() - processor_begin)
+
+
+def _processor_seconds_of_children() -> float:
+  usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+  return usage.ru_utime + usage.ru_stime
+
+
+def run_script(name: str, *flags: str, nice: int = 0) -> Finished:
+  """Runs a script of this project in the caller's folder; says so on stderr.
+
+  Args:
+    name: such as `run_pretraining`.
+    *flags: of its command line.
+    nice: added to its niceness.
+  """
+  script = [str(ROOT / f"{name}.py"), *flags]
+  print("python", *script, file=sys.stderr, flush=True)
+  return run_command(["nice", "-n", str(nice), sys.executable, *script], os.getcwd())
+
+
+def make_records(
+  corpus_dir: str,
+  folder: pathlib.Path,
+  vocab_size: int,
+  wanted: Mapping[str, tuple[str, Sequence[str]]],
+  options: Sequence[str],
+  nice: int = 0,
+) -> None:
+  """Makes `FOLDER/vocab.txt` and records of pre-training, but for those that are there.
+
+  Args:
+    corpus_dir: with `train.txt`, whose words the vocabulary has, and `held_out.txt`.
+    folder: an existing one.
+    vocab_size: of the vocabulary.
+    wanted: name of the records -> name of the text, further flags of `create_pretraining_data.py`.
+    options: flags of all.
+    nice: see `run_script`.
+  """
+  corpus, vocab = pathlib.Path(corpus_dir), folder / "vocab.txt"
+  if not vocab.exists():
+    files = [f"--input_file={corpus}/train.txt", f"--output_file={vocab}"]
+    run_script("create_vocab", *files, f"--vocab_size={vocab_size}", nice=nice)
+  for name, (text, flags) in wanted.items():
+    output = folder / f"{name}.tfrecord"
+    if not output.exists():
+      files = [f"--input_file={corpus}/{text}.txt", f"--output_file={output}"]
+      shape = [f"--vocab_file={vocab}", *options]
+      run_script("create_pretraining_data", *files, *shape, *flags, nice=nice)
+
+
+def once(path: pathlib.Path, work: Callable[[], dict]) -> dict:
+  """What `work` has returned, now or in an earlier start of the study.
+
+  Args:
+    path: JSON file of its facts, written when it has ended.
+    work: without arguments, to JSON-able facts.
+  """
+  from bert.io import atomic_files
+
+  if not path.exists():
+    facts = work()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_files.write_text(str(path), json.dumps(facts) + "\n")
+  return json.loads(path.read_text())
 
 
 def last_json(log: str) -> dict:

@@ -21,7 +21,6 @@ import os
 import pathlib
 import re
 import statistics
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -95,8 +94,8 @@ def _parse():
   parser.add_argument("--corpus_dir", required=True, help="with train.txt and held_out.txt")
   parser.add_argument("--output_dir", required=True)
   parser.add_argument("--flops", type=float, default=1e14, help="of the 2018 recipe")
-  parser.add_argument("--seeds", type=_numbers(int), default=[1, 2, 3])
-  parser.add_argument("--rates", type=_numbers(float), default=[1e-4, 3e-4, 1e-3, 2e-3])
+  parser.add_argument("--seeds", type=common.numbers(int), default=[1, 2, 3])
+  parser.add_argument("--rates", type=common.numbers(float), default=[1e-4, 3e-4, 1e-3, 2e-3])
   parser.add_argument("--tuning_share", type=float, default=0.25)
   parser.add_argument("--layers", type=int, default=2)
   parser.add_argument("--hidden_size", type=int, default=192)
@@ -106,41 +105,15 @@ def _parse():
   return parser.parse_args()
 
 
-def _numbers(kind):
-  return lambda text: [kind(each) for each in text.split(",")]
-
-
 # ---------------------------------------------------------------------------------------------
 # Records.
 
 
 def _make_records(folder: pathlib.Path, args) -> None:
-  corpus = pathlib.Path(args.corpus_dir)
-  vocab = folder / "vocab.txt"
-  if not vocab.exists():
-    size = f"--vocab_size={args.vocab_size}"
-    _script(
-      args, "create_vocab", f"--input_file={corpus}/train.txt", f"--output_file={vocab}", size
-    )
   wanted = {"held_out": ("held_out", ("--dupe_factor=1",))}
   wanted |= {name: ("train", recipe.records) for name, recipe in RECIPES.items()}
-  for name, (text, options) in wanted.items():
-    output = folder / f"{name}.tfrecord"
-    if not output.exists():
-      files = [f"--input_file={corpus}/{text}.txt", f"--output_file={output}"]
-      shape = [f"--vocab_file={vocab}", f"--max_seq_length={LENGTH}", "--num_workers=2"]
-      _script(args, "create_pretraining_data", *files, *shape, *options)
-
-
-def _script(args, name: str, *flags: str) -> str:
-  """Runs a script of this project; returns what it logged."""
-  command = ["nice", "-n", str(args.nice), sys.executable, str(ROOT / f"{name}.py"), *flags]
-  print(" ".join(command[3:]), file=sys.stderr, flush=True)
-  environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}
-  done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=environment)
-  if done.returncode:
-    sys.exit(done.stderr[-3000:])
-  return done.stderr
+  options = [f"--max_seq_length={LENGTH}", "--num_workers=2"]
+  common.make_records(args.corpus_dir, folder, args.vocab_size, wanted, options, args.nice)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -159,16 +132,18 @@ def _choose_rate(name, folder, config, args) -> float:
 
 def _run(name, rate, seed, share, folder, config, args) -> dict:
   """Trains once, or reads what an earlier start has trained: loss, GFLOP, curve."""
-  recipe = RECIPES[name]
   output = folder / f"{name}_rate_{rate:g}_seed_{seed}_of_{share:g}"
-  finished = output / "finished.json"
-  if finished.exists():
-    return json.loads(finished.read_text())
+  return common.once(
+    output / "finished.json", lambda: _train(name, rate, seed, share, output, config, args)
+  )
+
+
+def _train(name, rate, seed, share, output, config, args) -> dict:
+  recipe, folder = RECIPES[name], output.parent
   flops = args.flops * recipe.share * share
   steps = round(flops / flops_of_example(config, recipe.masked) / recipe.batch_size)
   every = max(1, steps // EVALUATIONS)
-  log = _script(
-    args,
+  done = common.run_script(
     "run_pretraining",
     "--do_train",
     "--do_eval",
@@ -191,11 +166,11 @@ def _run(name, rate, seed, share, folder, config, args) -> dict:
     "--keep_checkpoint_max=1",
     f"--log_every_steps={every}",
     *recipe.flags,
+    nice=args.nice,
   )
   facts = {**_read_run(output), "steps": steps}
-  if found := re.findall(r"([\d.]+) GFLOP/s", log):
+  if found := re.findall(r"([\d.]+) GFLOP/s", done.log):
     facts["gflop_per_second"] = float(found[-1])
-  finished.write_text(json.dumps(facts) + "\n")
   return facts
 
 

@@ -110,7 +110,7 @@ def _parse():
   common.add_weights_flag(parser, required=False)
   parser.add_argument("--tasks", type=_names_of(TASKS), default=list(TASKS))
   parser.add_argument("--variants", type=_names_of(VARIANTS), default=list(VARIANTS))
-  parser.add_argument("--seeds", type=_numbers, default=list(range(1, 9)), help="1,2,3")
+  parser.add_argument("--seeds", type=common.numbers(int), default=list(range(1, 9)), help="1,2,3")
   parser.add_argument(
     "--order",
     choices=("seeds", "variants"),
@@ -132,10 +132,6 @@ def _names_of(known):
     return chosen
 
   return names
-
-
-def _numbers(text):
-  return [int(number) for number in text.split(",")]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -295,18 +291,9 @@ def _report(folder, tasks, variants, seeds):
       facts |= {"summary": dataclasses.asdict(summary)}
       results.append(facts | ({"gain": dataclasses.asdict(gain)} if gain else {}))
       rows.append([task, variant, *_cells(runs, summary, gain)])
-  _print_markdown(rows)
+  common.print_markdown(rows)
   line = {"benchmark": "recipes", "machine": common.machine(), "common_flags": COMMON_FLAGS}
   print(json.dumps({**line, "results": results}))
-
-
-def _print_markdown(rows):
-  """Prints a table that a document can hold as it is."""
-  widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-  rows = [rows[0], ["-" * width for width in widths], *rows[1:]]
-  for row in rows:
-    cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-    print(f"| {' | '.join(cells)} |")
 
 
 def _cells(runs, summary, gain):
