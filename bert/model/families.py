@@ -212,6 +212,7 @@ ROBERTA = Family(
   masked_lm="lm_head",
   masked_lm_transform="lm_head",
   objective="mlm",
+  epsilon_of_words=1e-12,
   activations={"gelu": "gelu_erf"},
 )
 
@@ -234,6 +235,7 @@ DISTILBERT = Family(
   masked_lm="vocab_projector",
   masked_lm_transform="vocab_transform",
   objective="mlm",
+  epsilon_of_words=1e-12,
   activations={"gelu": "gelu_erf"},
 )
 

@@ -44,10 +44,19 @@ FAMILIES = {
     *("Model", "ForPreTraining", "ForMaskedLM", "ForSequenceClassification"),
     *("ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"),
   ),
+  **dict.fromkeys(
+    ("Roberta", "DistilBert"),
+    (
+      *("Model", "ForMaskedLM", "ForSequenceClassification"),
+      *("ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"),
+    ),
+  ),
 }
 SIZES_OF_FAMILIES = {
   "Electra": {"embedding_size": 8},
   "Albert": {"embedding_size": 8, "num_hidden_groups": 2, "inner_group_num": 2},
+  "Roberta": {"type_vocab_size": 1, "layer_norm_eps": 1e-3},
+  "DistilBert": {"hidden_dim": 24},
 }
 
 
@@ -112,6 +121,8 @@ def logits_of(folder: pathlib.Path, inputs) -> dict[str, np.ndarray]:
   random = [name for name in report["missing_keys"] if "pooler" not in name]
   if random or report["mismatched_keys"]:
     sys.exit(f"{folder}: transformers starts {random} {report['mismatched_keys']} at random.")
+  if class_name.startswith(("Roberta", "DistilBert")):  # without segments
+    inputs = {name: value for name, value in inputs.items() if name != "token_type_ids"}
   if class_name.endswith("ForMultipleChoice"):  # two choices a question
     inputs = {name: value.reshape(-1, 2, value.shape[-1]) for name, value in inputs.items()}
   with torch.no_grad():

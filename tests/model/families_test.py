@@ -137,13 +137,18 @@ TINY = {
   **dict(vocab_size=50, hidden_size=16, num_attention_heads=2, intermediate_size=24),
   **dict(num_hidden_layers=3, max_position_embeddings=16, type_vocab_size=2, embedding_size=8),
 }
-KEYS = {"electra": {"model_type": "electra"}, "albert": {"num_hidden_groups": 2}}
+KEYS = {
+  "electra": {"model_type": "electra"},
+  "albert": {"num_hidden_groups": 2},
+  "roberta": {"model_type": "roberta", "max_position_embeddings": 12},
+  "distilbert": {"model_type": "distilbert", "type_vocab_size": 0},
+}
 
 
 @pytest.mark.parametrize("family", list(KEYS))
 def test_fast_paths_change_no_value(family):
   config = BertConfig.from_dict({**TINY, **KEYS[family], "initializer_range": 0.2})
-  ids = np.random.RandomState(1).randint(0, 50, [3, 8])
+  ids = np.random.RandomState(1).randint(2, 50, [3, 8])  # no padding among the tokens
   mask = np.arange(8) < np.array([[8], [5], [2]])
   inputs = ids, mask.astype(np.int32), ids % 2
   with use_store(VariableStore()):
@@ -202,6 +207,11 @@ def test_shapes_that_are_known_beforehand_are_those_of_the_model(keys):
 
 
 def test_parameters_of_the_published_sizes():
+  distilbert = BertConfig.from_dict({"model_type": "distilbert", "vocab_size": 30522})
+  assert distilbert.count_parameters() == 66_362_880  # arXiv:1910.01108: 66M
+  roberta = {"model_type": "roberta", "vocab_size": 50265, "max_position_embeddings": 514}
+  # RobertaModel's 124,645,632 without its pooler.
+  assert BertConfig.from_dict(roberta).count_parameters() == 124_645_632 - 768 * 769
   assert BertConfig.from_name("albert_base_v2").count_parameters() == 11_683_584
   # The table of google-research/albert: 12M, 18M, 60M, 235M (arXiv:1909.11942, table 1).
   counts = [
@@ -220,6 +230,12 @@ def test_parameters_of_the_published_sizes():
     ({"num_hidden_groups": 1, "embedding_size": "8"}, "embedding_size is '8'"),
     ({"model_type": "electra", "embedding_size": -1}, "embedding_size is -1"),
     ({"num_hidden_groups": 1, "inner_group_num": None}, "inner_group_num is None"),
+    ({"model_type": "roberta", "layer_norm_eps": 0}, "layer_norm_eps is 0; a positive number"),
+    ({"model_type": "roberta", "pad_token_id": 50}, "pad_token_id is 50; a number from 0 to 49"),
+    ({"model_type": "roberta", "pad_token_id": 15}, "of which padding takes the first 16"),
+    ({"model_type": "distilbert", "type_vocab_size": -1}, "of at least 0 is needed"),
+    ({"model_type": "distilbert", "qa_dropout": 1}, "qa_dropout is 1"),
+    ({"type_vocab_size": 0}, "type_vocab_size is 0; a whole number of at least 1"),
   ],
 )
 def test_impossible_configurations_are_named(content, message):
