@@ -24,6 +24,15 @@ from bert.training.pretraining_objectives import Objective, Outputs, Setting
 # A label of a token that is not masked.
 NO_LABEL = -1
 
+# The original's optimizer, PyTorch's AdamW, as keywords of `create_optimizer`. It decays the
+# LayerNorms of layers, whose names there are others than it means to leave out.
+OPTIMIZER = {
+  "bias_correction": True,
+  "beta_2": 0.98,
+  "schedule": "continuous",
+  "exclude_from_weight_decay": (r"embeddings/LayerNorm/gamma", "bias", "beta"),
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Weights:

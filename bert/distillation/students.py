@@ -5,12 +5,19 @@ config, tensors = cut("uncased/bert_model.ckpt", teacher_config, layers)
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from bert.checkpoints import load_report, reading
+from bert.model import families
 from bert.model.configuration import BertConfig
+
+_SIZES_OF_DISTILBERT = (
+  *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
+  *("hidden_dropout_prob", "attention_probs_dropout_prob", "max_position_embeddings"),
+  "initializer_range",
+)
 
 
 def spread_layers(num_layers: int, num_kept: int) -> list[int]:
@@ -85,3 +92,48 @@ def cut(
         sources[new_scope + name.removeprefix(old_scope)] = name
   values = reading.read_tensors(prefix, set(sources.values()))
   return smaller, {name: values[source] for name, source in sources.items()}
+
+
+def as_distilbert(
+  config: BertConfig, tensors: Mapping[str, np.ndarray], *, with_transform: bool = True
+) -> tuple[BertConfig, dict[str, np.ndarray]]:
+  """A BERT's weights as those of a DistilBERT, which has neither segments nor a pooler.
+
+  Its GELU is the erf form, whatever the other model has.
+
+  Args:
+    config: of the BERT, see `cut`.
+    tensors: name -> weights.
+    with_transform: whether to keep the dense layer and LayerNorm of the head for masked words.
+
+  Returns:
+    The configuration, and name -> weights: the encoder, and the head for masked words if there is
+    one. The rest is left out.
+
+  Raises:
+    ValueError: it is a model of another family, or its sizes do not fit.
+
+  Example:
+    >>> bert = BertConfig(9, hidden_size=2, num_attention_heads=1)
+    >>> tensors = {"bert/pooler/dense/bias": [0.0] * 2, "cls/predictions/output_bias": [0.0] * 9}
+    >>> list(as_distilbert(bert, tensors)[1])
+    ['vocab_projector/output_bias']
+  """
+  if config.family is not families.BERT:
+    raise ValueError(f"a DistilBERT is made of a BERT, not of {config.family.title}")
+  family = families.DISTILBERT
+  sizes = {name: getattr(config, name) for name in _SIZES_OF_DISTILBERT}
+  scopes = {
+    "bert/embeddings/": f"{family.scope}/embeddings/",
+    "bert/encoder/": f"{family.scope}/encoder/",
+    "cls/predictions/transform/": f"{family.masked_lm_transform}/",
+    "cls/predictions/output_bias": f"{family.masked_lm}/output_bias",
+  }
+  left_out = ["bert/embeddings/token_type_embeddings"]
+  left_out += [] if with_transform else ["cls/predictions/transform/"]
+  renamed = {}
+  for name, values in tensors.items():
+    scope = next((scope for scope in scopes if name.startswith(scope)), None)
+    if scope and not name.startswith(tuple(left_out)):
+      renamed[scopes[scope] + name.removeprefix(scope)] = values
+  return BertConfig.from_dict({"model_type": family.name, **sizes}), renamed
