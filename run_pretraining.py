@@ -347,7 +347,9 @@ class PreTraining(Run):
 
   def _more_of_config(self):
     clock, ramp = budget.clock_of(self.settings), budget.ramp_of(self.settings)
-    return {**super()._more_of_config(), "clock": clock, "batch_ramp": ramp}
+    stand_in = objective_flags.stand_in(self.settings)
+    more = {"clock": clock, "batch_ramp": ramp, "stand_in": stand_in}
+    return {**super()._more_of_config(), **more}
 
   def _create_model_fn(self):
     return model_fn_builder(

@@ -44,6 +44,7 @@ class LoadReport:
     unexpected: its tensors that are not in the model (training state, never read, not counted).
     mismatched: variables not loaded because shapes differ.
     drawn_anew: variables that were to keep their random values, though it has them.
+    stood_in: variables among the loaded ones that took the value of another one.
     required_scope: the part of the model that should have come from the checkpoint.
   """
 
@@ -54,6 +55,7 @@ class LoadReport:
   mismatched: list[Mismatch]
   required_scope: str = ENCODER_SCOPES[0]
   drawn_anew: list[str] = dataclasses.field(default_factory=list)
+  stood_in: list[str] = dataclasses.field(default_factory=list)
 
   def summary(self) -> str:
     """A few lines for people: counts and names, long lists cut short."""
@@ -67,6 +69,11 @@ class LoadReport:
         f"  WARNING: not in the checkpoint, so from random values: "
         f"{counted(len(random_body), 'variable')} of {self.required_scope}: "
         f"{abbreviate(random_body)}"
+      )
+    if self.stood_in:
+      lines.append(
+        f"  with another variable's value, as asked for ({len(self.stood_in)}): "
+        f"{abbreviate(self.stood_in)}"
       )
     if self.drawn_anew:
       lines.append(

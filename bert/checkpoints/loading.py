@@ -5,7 +5,7 @@ report = init_from_checkpoint("bert_model.ckpt", variables)  # to start one
 print(report.summary())
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 from absl import logging
@@ -62,6 +62,7 @@ def init_from_checkpoint(
   variables: Mapping[str, tf.Variable],
   required_scope: str | None = None,
   drawn_anew: tuple[str, ...] = (),
+  stand_in: Callable[[str], str] | None = None,
 ) -> LoadReport:
   """Assigns values by name to the variables that the checkpoint has; the others keep theirs.
 
@@ -75,6 +76,7 @@ def init_from_checkpoint(
     required_scope: name prefix of variables whose shape must match if the checkpoint has them; by
       default that of the model's encoder.
     drawn_anew: name prefixes of variables that keep their values, whatever the checkpoint has.
+    stand_in: name of a variable that the checkpoint lacks -> name of one whose value it takes.
 
   Returns:
     A report of what was loaded. Print its `summary()`.
@@ -90,25 +92,29 @@ def init_from_checkpoint(
     required_scope = encoder_scope(variables)
   weights = {name: v for name, v in variables.items() if not is_training_state(name)}
   wanted = {name: v for name, v in weights.items() if not name.startswith(drawn_anew)}
-  common = [name for name in wanted if name in contents]
+  source_of = {
+    name: stand_in(name) if stand_in and name not in contents else name for name in wanted
+  }
+  common = [name for name in wanted if source_of[name] in contents]
   mismatched = [
-    _mismatch(name, contents[name], wanted[name])
+    _mismatch(name, contents[source_of[name]], wanted[name])
     for name in common
-    if not _fits_after_cast(contents[name], wanted[name])
+    if not _fits_after_cast(contents[source_of[name]], wanted[name])
   ]
   _check_required(prefix, list(wanted), list(contents), mismatched, required_scope)
   skipped = {mismatch.name for mismatch in mismatched}
   loaded = [name for name in common if name not in skipped]
   for name in loaded:
-    _assign(wanted[name], checkpoint, name)
+    _assign(wanted[name], checkpoint, source_of[name])
   return LoadReport(
     source=prefix,
     loaded=loaded,
-    missing=[name for name in wanted if name not in contents],
+    missing=[name for name in wanted if source_of[name] not in contents],
     unexpected=[n for n in contents if n not in variables and not is_training_state(n)],
     mismatched=mismatched,
     required_scope=required_scope,
     drawn_anew=[name for name in weights if name not in wanted],
+    stood_in=[name for name in loaded if source_of[name] != name],
   )
 
 

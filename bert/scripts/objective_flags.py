@@ -4,7 +4,10 @@ What is computed lies in `bert/training/pretraining_objectives.py`.
 """
 
 import copy
+import functools
 import math
+import re
+from collections.abc import Callable
 
 from absl import flags
 
@@ -69,6 +72,17 @@ def define_flags() -> None:
       "Number of the generator's layers as a fraction of the discriminator's. [that of "
       "--bert_config_file, else 1.0]",
     )
+  with flag_groups.flag_group("ALBERT"):
+    flags.DEFINE_bool(
+      "init_from_group0",
+      False,
+      "Groups of layers that --init_checkpoint lacks start with the weights of its group 0.",
+    )
+    flags.DEFINE_float(
+      "masked_lm_budget",
+      0,
+      "Must be 0: its code was not published. --dynamic_masking draws masks while reading.",
+    )
 
 
 def check(settings: RunSettings) -> None:
@@ -77,6 +91,13 @@ def check(settings: RunSettings) -> None:
   Raises:
     UsageError: names the flag and what to do.
   """
+  if settings.masked_lm_budget:
+    raise UsageError(
+      f"--masked_lm_budget={settings.masked_lm_budget}: ALBERT's published code does not draw such "
+      "masks, either. Give --dynamic_masking with records that were written with it."
+    )
+  if settings.init_from_group0 and not settings.init_checkpoint:
+    raise UsageError("--init_from_group0 needs --init_checkpoint, whose group 0 is meant.")
   for name in ("gen_weight", "disc_weight"):
     settings.check(name, lambda value: 0 <= value < math.inf, "at least 0")
   for name in ("temperature", "generator_hidden_size", "generator_layers"):
@@ -103,9 +124,13 @@ def resolved(settings: RunSettings, config: BertConfig) -> RunSettings:
       f"--objective={name} needs a pooler for pairs of sentences, which ELECTRA's models do not "
       "have. Give --objective=electra or --objective=mlm."
     )
-  if name not in _WITH_GENERATOR and (
-    unused := [flag for flag in _ELECTRA if flag in settings.given]
-  ):
+  if settings.init_from_group0 and not family.shares_layers:
+    raise UsageError(
+      f"--init_from_group0 is for ALBERT's groups of layers, and {settings.bert_config_file} is of "
+      f"{family.title}. Leave it out."
+    )
+  unused = [flag for flag in _ELECTRA if flag in settings.given]
+  if unused and name not in _WITH_GENERATOR:
     raise UsageError(f"--{unused[0]} has no effect with --objective={name}. Leave it out.")
   settings = settings.replace(objective=name)
   if name == "electric":
@@ -159,6 +184,17 @@ def with_generator(settings: RunSettings, config: BertConfig) -> BertConfig:
         f"--generator_layers={config.generator_layers} is impossible: {error}"
       ) from None
   return config
+
+
+def stand_in(settings: RunSettings) -> Callable[[str], str] | None:
+  """Which variable of the checkpoint a missing one takes its value from; see `RunConfig`.
+
+  The original's `--init_from_group0` leaves attention and feed-forward weights of all groups but
+  the last random: all of them are looked up as belonging to group 1, where the last one wins.
+  """
+  if not settings.init_from_group0:
+    return None
+  return functools.partial(re.sub, r"/group_\d+/", "/group_0/")
 
 
 def objective_of(settings: RunSettings):

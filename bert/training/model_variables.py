@@ -85,7 +85,9 @@ class ModelVariables:
       return
     prefix = finding.find_checkpoint(init_checkpoint)
     drawn_anew = self._config.drawn_anew if is_training else ()
-    report = loading.init_from_checkpoint(prefix, self.weights(), drawn_anew=drawn_anew)
+    report = loading.init_from_checkpoint(
+      prefix, self.weights(), drawn_anew=drawn_anew, stand_in=self._config.stand_in
+    )
     self.is_filled = True
     logging.info("%s", report.summary())
     if not (is_training or report.skipped()):  # the whole model is that checkpoint's

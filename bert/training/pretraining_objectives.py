@@ -409,14 +409,13 @@ def _replaced_tokens(
 
 def _replaced(features, drawn, is_packed: bool) -> replaced_tokens.Replaced:
   """Sequences, or rows of them, with drawn words `[B, P]` at the masked places."""
-  inputs = (features["input_ids"], _positions(features, is_packed))
-  inputs = (*inputs, features["masked_lm_ids"], drawn)
+  ids, positions = features["input_ids"], _positions(features, is_packed)
+  inputs = [ids, positions, features["masked_lm_ids"], drawn]
   if not is_packed:
     return replaced_tokens.replace(*inputs)
   # Places count through all rows; the first one, [CLS], stands for those without a word.
-  flat = replaced_tokens.replace(*(tf.reshape(each, [1, -1]) for each in inputs))
-  shape = tf.shape(features["input_ids"])
-  return replaced_tokens.Replaced(*(tf.reshape(each, shape) for each in flat))
+  flat = replaced_tokens.replace(*[tf.reshape(each, [1, -1]) for each in inputs])
+  return replaced_tokens.Replaced(*[tf.reshape(each, tf.shape(ids)) for each in flat])
 
 
 def _generator_config(config, options: ElectraOptions) -> BertConfig | None:

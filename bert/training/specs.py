@@ -80,6 +80,7 @@ class RunConfig:
     informative: JSON-able facts whose change is only logged (rate, epochs, batch size).
     drawn_anew: name prefixes of variables that start a training with random values, whatever
       `init_checkpoint` has.
+    stand_in: name of a variable that `init_checkpoint` lacks -> one there whose value it takes.
     show_progress: a progress bar instead of lines; None: when standard error is a terminal.
     clock: trains for a time instead of a number of steps, see `clock.Clock`. One device, one step
       per call.
@@ -99,6 +100,7 @@ class RunConfig:
   fingerprint: dict[str, Any] = dataclasses.field(default_factory=dict)
   informative: dict[str, Any] = dataclasses.field(default_factory=dict)
   drawn_anew: tuple[str, ...] = ()
+  stand_in: Callable[[str], str] | None = None
   show_progress: bool | None = None
   clock: Clock | None = None
   batch_ramp: BatchRamp | None = None

@@ -4,6 +4,7 @@ Alone: python -m pytest tests/run_pretraining/families_test.py
 """
 
 import json
+import re
 import zlib
 
 import numpy as np
@@ -18,6 +19,7 @@ from bert.pretraining.dynamic_masking import Masking
 from bert.training import sequence_packing
 from bert.training.estimator import ModeKeys
 from bert.training.pretraining_objectives import ElectraOptions, Setting, objective_of
+from tests.kit import small_checkpoints
 from tests.kit.event_files import series_in
 from tests.kit.families import load_variables
 from tests.kit.recorded_configs import electra_config
@@ -80,6 +82,35 @@ def test_20_steps_of_albert_equal_the_original(golden_dir, albert_records, tmp_p
   rates = [scalars["learning_rate"][step] for step in range(1, 21)]
   np.testing.assert_allclose(rates, golden["learning_rate"][:20], rtol=1e-6, atol=1e-12)
   assert_same_weights(tensors(tmp_path / "model.ckpt-20"), golden, 1.5e-5, 1e-5)
+
+
+@pytest.mark.ci
+def test_groups_start_from_group_0(golden_dir, albert_records, tmp_path):
+  config = json.loads((golden_dir / "albert" / "config_A.json").read_text())
+  (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_groups": 3}))
+  done = run_well(
+    input_file=albert_records,
+    albert_config_file=tmp_path / "config.json",
+    init_checkpoint=golden_dir / "albert" / "model_A.ckpt",
+    init_from_group0=True,
+    output_dir=tmp_path / "out",
+    do_train=True,
+    max_seq_length=64,
+    max_predictions_per_seq=10,
+    train_batch_size=8,
+    num_train_steps=1,
+    num_warmup_steps=1,
+  )
+  assert "with another variable's value, as asked for (32): " in done.err
+  assert "RANDOM" not in done.err
+  saved, given = (
+    tensors(tmp_path / "out" / "model.ckpt-0"),
+    tensors(golden_dir / "albert" / "model_A.ckpt"),
+  )
+  of_groups = [name for name in saved if "/group_" in name and "/adam_" not in name]
+  assert len(of_groups) == 48
+  for name in of_groups:
+    np.testing.assert_array_equal(saved[name], given[re.sub(r"group_\d", "group_0", name)])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -309,6 +340,23 @@ def test_what_cannot_be_is_one_clear_line(electra, tmp_path, changes, message):
 def test_the_objective_of_electra_is_refused_for_bert(model, tmp_path):
   error = error_of(**model, output_dir=tmp_path, do_train=True, objective="electra")
   assert "--objective=electra trains models of ELECTRA, and " in error
+
+
+@pytest.mark.parametrize(
+  ("changes", "message"),
+  [
+    ({"init_from_group0": True}, "--init_from_group0 needs --init_checkpoint"),
+    ({"masked_lm_budget": 0.2}, "ALBERT's published code does not draw such masks, either"),
+  ],
+)
+def test_flags_of_albert(model, tmp_path, changes, message):
+  assert message in error_of(**{**model, **changes}, output_dir=tmp_path, do_train=True)
+
+
+def test_groups_of_layers_are_albert_s(model, tmp_path):
+  values = {**model, "init_checkpoint": small_checkpoints.save(tmp_path, 1), "do_train": True}
+  error = error_of(**values, output_dir=tmp_path / "out", init_from_group0=True)
+  assert "--init_from_group0 is for ALBERT's groups of layers, and " in error
 
 
 def test_records_with_masks_are_refused_for_electra(electra, model, tmp_path):
