@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from bert.predicting import load_model, sentence_vectors
 from bert.predicting.predictor import Predictor
+from bert.text.sequence_layout import layout_of
 
-MASK = "[MASK]"
-# Kept whole in a text if written exactly like this; any other bracket is punctuation.
-SPECIAL_TOKENS = (MASK, "[CLS]", "[SEP]", "[UNK]")
+# Kept whole in a text if written exactly like this; any other bracket is punctuation. A tokenizer
+# with other names has those.
+SPECIAL_TOKENS = ("[MASK]", "[CLS]", "[SEP]", "[UNK]")
 
 _INPUTS = (*sentence_vectors.INPUTS, "masked_lm_positions")
 # Not computed for a checkpoint without the next-sentence head: the pooler.
@@ -60,9 +61,10 @@ def from_checkpoint(
 
   Returns:
     A predictor. Its items are texts or pairs of texts, its results `{"text", "masks"}`: for each
-    mask a list of `{"token", "probability"}`, the most probable first. Pairs also have `text_b`,
-    and `next_sentence`, the probability that it follows, if the checkpoint has that head. With a
-    discriminator, results have `tokens`, a list of `{"token", "replaced"}`.
+    mask a list of `{"token", "probability"}`, the most probable first; RoBERTa's tokens as text,
+    with the space that they begin with. Pairs also have `text_b`, and `next_sentence`, the
+    probability that it follows, if the checkpoint has that head. With a discriminator, results have
+    `tokens`, a list of `{"token", "replaced"}`.
 
   Raises:
     CheckpointError: the checkpoint lacks the masked language model.
@@ -233,8 +235,9 @@ def _predictor(function, tokenizer, max_seq_length, heads: _Heads, batch_size, c
   def featurize(item):
     question = item if isinstance(item, Question) else Question(*sentence_vectors.text_pair(item))
     features = sentence_vectors.text_features(tokenizer, question[:2], max_seq_length)
-    places = [i for i, token in enumerate(features["tokens"]) if token == MASK]
-    _check_question(question, len(places), heads, max_seq_length)
+    mask = layout_of(tokenizer).mask
+    places = [i for i, token in enumerate(features["tokens"]) if token == mask]
+    _check_question(question, mask, len(places), heads, max_seq_length)
     # A text without a mask has one position as padding; its output is not used.
     return {
       **features,
@@ -263,7 +266,7 @@ def _predictor(function, tokenizer, max_seq_length, heads: _Heads, batch_size, c
 
 def _pieces(tokenizer, ids, probabilities) -> list[dict]:
   return [
-    {"token": token, "probability": probability}
+    {"token": tokenizer.shown(token), "probability": probability}
     for token, probability in zip(_tokens(tokenizer, ids), probabilities.tolist(), strict=True)
   ]
 
@@ -275,33 +278,35 @@ def _tokens(tokenizer, ids) -> list[str]:
 
 def _verdicts(tokenizer, features, outputs) -> list[dict]:
   """For each token but [CLS] and [SEP], with guesses at masks, how probably it was replaced."""
+  layout = layout_of(tokenizer)
   tokens = _tokens(tokenizer, outputs["filled"])[: len(features["tokens"])]
   return [
     {"token": token, "replaced": float(probability)}
     for token, probability in zip(tokens, outputs["replaced"], strict=False)
-    if token not in ("[CLS]", "[SEP]")
+    if token not in (layout.cls, layout.sep)
   ]
 
 
-def _check_question(question: Question, num_places: int, heads: _Heads, max_seq_length) -> None:
+def _check_question(question: Question, mask: str, num_places: int, heads, max_seq_length) -> None:
   """Raises a ValueError if the model cannot answer the question."""
   texts = " ||| ".join(filter(None, question[:2]))
   where = f"{question.source}: " if question.source else ""
-  asked = texts.count(MASK)
+  asked = texts.count(mask)
   if num_places < asked:
     raise ValueError(
-      f"{where}{asked - num_places} of {asked} [MASK] in {texts!r:.60} are beyond max_seq_length "
+      f"{where}{asked - num_places} of {asked} {mask} in {texts!r:.60} are beyond max_seq_length "
       f"{max_seq_length}. Raise --max_seq_length, or shorten the text."
     )
   # What other programs and typists write.
   like_mask = re.search(r"\[ ?mask ?\]|<mask>|\{mask\}|_{3,}", texts, re.IGNORECASE)
-  hint = f" Write [MASK], in capitals, for {like_mask[0]}." if like_mask else ""
+  how = "in capitals" if mask.isupper() else "exactly so"
+  hint = f" Write {mask}, {how}, for {like_mask[0]}." if like_mask else ""
   if heads.replaced:
     return
   if not asked and question.text_b is None:
-    raise ValueError(f"{where}no [MASK] in {texts!r:.60}.{hint}")
+    raise ValueError(f"{where}no {mask} in {texts!r:.60}.{hint}")
   if not asked and not heads.next_sentence:
     raise ValueError(
-      f"{where}no [MASK] in {texts!r:.60}.{hint} The checkpoint has no next-sentence head "
+      f"{where}no {mask} in {texts!r:.60}.{hint} The checkpoint has no next-sentence head "
       "(no variable cls/seq_relationship/...) to say whether the second text follows the first."
     )

@@ -2,7 +2,7 @@
 
 ALBERT's pieces of a paragraph are those of its prepared text: normalized, without accents, with
 single spaces. Its characters are aligned with those of the paragraph by a longest common
-subsequence near the diagonal (`squad_utils.convert_examples_to_features` in google-research/albert).
+subsequence near the diagonal (`squad_utils.convert_examples_to_features`, google-research/albert).
 RoBERTa's tokenizer says itself where its tokens stand. Answers are then cut out of the paragraph by
 characters, where BERT's are mapped to words.
 
