@@ -421,7 +421,7 @@ def _processor_seconds_of_children() -> float:
 
 
 def run_script(name: str, *flags: str, nice: int = 0) -> Finished:
-  """Runs a script of this project in the caller's folder; says so on stderr.
+  """Runs a script of this project in the caller's folder; prints it and its time to stderr.
 
   Args:
     name: such as `run_pretraining`.
@@ -430,7 +430,9 @@ def run_script(name: str, *flags: str, nice: int = 0) -> Finished:
   """
   script = [str(ROOT / f"{name}.py"), *flags]
   print("python", *script, file=sys.stderr, flush=True)
-  return run_command(["nice", "-n", str(nice), sys.executable, *script], os.getcwd())
+  finished = run_command(["nice", "-n", str(nice), sys.executable, *script], os.getcwd())
+  print(f"  {finished.seconds:.1f} s", file=sys.stderr, flush=True)
+  return finished
 
 
 def make_records(

@@ -53,6 +53,7 @@ FINE_TUNING_FLAGS = [
 ]
 # One checkpoint at the end of a short run, one each 1,000 steps of a long one.
 _CHECKPOINTS = ["--save_checkpoints_steps=1000", "--keep_checkpoint_max=1"]
+_SETTINGS = "settings.json"
 
 Facts = Mapping[str, float]
 
@@ -60,6 +61,8 @@ Facts = Mapping[str, float]
 def main():
   args = _parse()
   folder = pathlib.Path(args.output_dir).resolve()
+  if args.report and not (folder / _SETTINGS).exists():
+    sys.exit(f"{folder} holds no study: its {_SETTINGS} is not there.")
   if not args.report:
     folder.mkdir(parents=True, exist_ok=True)
     _check_same_settings(folder, args)
@@ -99,7 +102,7 @@ def _check_same_settings(folder: pathlib.Path, args) -> None:
   names = ("steps", "rates", "tuning_share", "layers", "hidden_size", "vocab_size", "eval_batches")
   settings = {name: getattr(args, name) for name in names}
   settings |= {"pretraining": PRETRAINING_FLAGS, "fine_tuning": FINE_TUNING_FLAGS}
-  there = common.once(folder / "settings.json", lambda: settings)
+  there = common.once(folder / _SETTINGS, lambda: settings)
   if changed := [name for name in settings if there.get(name) != settings[name]]:
     name = changed[0]
     sys.exit(
@@ -262,7 +265,7 @@ def _report(folder: pathlib.Path, seeds: Sequence[int]) -> None:
       ]
     )
   common.print_markdown(rows)
-  settings = json.loads((folder / "settings.json").read_text())
+  settings = json.loads((folder / _SETTINGS).read_text())
   line = {"benchmark": "electra_from_text", "machine": common.machine(), **settings}
   print(json.dumps({**line, "results": results}))
 

@@ -13,7 +13,6 @@ import collections
 import json
 import math
 import pathlib
-import subprocess
 import sys
 import time
 
@@ -42,15 +41,15 @@ def main():
   common.write_config(folder, args.vocab_size, args.layers, args.hidden_size)
 
   begin = time.monotonic()
-  _run(
-    "create_vocab.py",
+  common.run_script(
+    "create_vocab",
     f"--input_file={folder}/train.txt",
     f"--output_file={folder}/vocab.txt",
     f"--vocab_size={args.vocab_size}",
   )
   for name, passes in (("train", 20), ("held_out", 2)):
-    _run(
-      "create_pretraining_data.py",
+    common.run_script(
+      "create_pretraining_data",
       f"--input_file={folder}/{name}.txt",
       f"--output_file={folder}/{name}.tfrecord",
       f"--vocab_file={folder}/vocab.txt",
@@ -58,8 +57,8 @@ def main():
       "--num_workers=2",
       *SHAPE,
     )
-  _run(
-    "run_pretraining.py",
+  common.run_script(
+    "run_pretraining",
     f"--input_file={folder}/train.tfrecord",
     f"--eval_input_file={folder}/held_out.tfrecord",
     f"--output_dir={folder}/model",
@@ -80,8 +79,8 @@ def main():
   seconds = time.monotonic() - begin
   entropy = _unigram_entropy(folder / "held_out.tfrecord")
   results = result_files.read_eval_results(f"{folder}/model/eval_results.txt")
-  _run(
-    "plots.py",
+  common.run_script(
+    "plots",
     f"--model_dir={folder}/model",
     f"--output_file={folder}/curve.png",
     "--tags=masked_lm_loss",
@@ -105,17 +104,6 @@ def _split(corpus, folder):
   first = len(documents) * 9 // 10
   (folder / "train.txt").write_text("\n\n".join(documents[:first]) + "\n", "utf-8")
   (folder / "held_out.txt").write_text("\n\n".join(documents[first:]) + "\n", "utf-8")
-
-
-def _run(script, *arguments):
-  print("python", script, *arguments, flush=True)
-  begin = time.monotonic()
-  done = subprocess.run(
-    [sys.executable, str(ROOT / script), *arguments], capture_output=True, text=True
-  )
-  if done.returncode:
-    sys.exit(done.stderr[-3000:])
-  print(f"  {time.monotonic() - begin:.1f} s", flush=True)
 
 
 def _count(records):
