@@ -12,7 +12,6 @@ Letters in shapes: B = batch size, S = sequence length, C = number of labels.
 """
 
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
 
 import tensorflow as tf
@@ -45,7 +44,7 @@ class LogitsMethod:
     taught = self.teacher_outputs(step)
     losses = [self._soft_loss(step, logits, taught[n]) for n, logits in step.outputs.items()]
     soft_loss = tf.add_n(losses) / len(losses)
-    label_loss = _label_loss(step)
+    label_loss = mean_label_loss(step)
     loss = (1.0 - self.label_weight) * soft_loss + self.label_weight * label_loss
     return Learned(loss, {"soft_loss": soft_loss, "label_loss": label_loss})
 
@@ -58,7 +57,7 @@ class LogitsMethod:
     return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), divisor)
 
 
-def _label_loss(step: Step) -> tf.Tensor:
+def mean_label_loss(step: Step) -> tf.Tensor:
   """The mean over the batch; an example without a label counts 0."""
   has_label = step.features.get(HAS_LABEL)
   losses = step.label_losses
@@ -98,7 +97,8 @@ def soft_losses(
 def with_places_for_labels(features: Tensors) -> dict[str, tf.Tensor]:
   """Features of a classifier in which every example has a label, and `has_label`, float32 `[B]`.
 
-  Without a label, `label_ids` is -1 (NaN for a number); 0 takes its place.
+  Without a label, `label_ids` is -1 (NaN for a number, see `classification.label_id`); 0 takes its
+  place.
   """
   labels = features["label_ids"]
   is_there = tf.logical_not(tf.math.is_nan(labels)) if labels.dtype.is_floating else labels >= 0
@@ -106,11 +106,6 @@ def with_places_for_labels(features: Tensors) -> dict[str, tf.Tensor]:
   if is_there.shape.rank == 2:
     is_there = tf.reduce_all(is_there, axis=-1)
   return {**features, "label_ids": places, HAS_LABEL: tf.cast(is_there, tf.float32)}
-
-
-def no_label(problem_type: str, num_labels: int) -> float | int | list[int]:
-  """`label_ids` of an example without a label."""
-  return {"regression": math.nan, "multi_label": [-1] * num_labels}.get(problem_type, -1)
 
 
 def columns_of(taught: Sequence[str], learned: Sequence[str]) -> list[int]:

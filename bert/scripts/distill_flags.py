@@ -5,6 +5,7 @@ line is read, so its words are searched for the teacher first.
 """
 
 import contextlib
+import itertools
 import math
 import os
 from collections.abc import Sequence
@@ -13,8 +14,9 @@ from absl import flags
 
 from bert.scripts import command_line, flag_groups, path_flags
 from bert.scripts.run_settings import RunSettings
+from bert.training import hardware
 
-METHODS = ("logits",)
+METHODS = ("logits", "tinybert")
 
 # `load_run.Run.task` -> the script that trains such models.
 SCRIPTS = {
@@ -46,7 +48,11 @@ def define_flags(script: str) -> None:
       "The script whose work the student does, and whose flags are below. [that of the teacher]",
     )
     flags.DEFINE_enum(
-      "method", "logits", list(METHODS), "What is learned. logits: the teacher's outputs."
+      "method",
+      "logits",
+      list(METHODS),
+      "What is learned. logits: the teacher's outputs. tinybert: its attention, hidden states and "
+      "outputs, see --stage.",
     )
     flags.DEFINE_integer(
       "num_hidden_layers",
@@ -70,8 +76,7 @@ def define_flags(script: str) -> None:
         "unlabelled_file",
         None,
         "Texts to learn from without labels, beside the training set: a text in each line, or two "
-        "separated by a tab; or .jsonl, or .csv with a header, with the columns of "
-        "--task_name=csv.",
+        "separated by a tab; or a .csv, .tsv or .jsonl with the columns text_a and text_b.",
       )
     flags.DEFINE_bool(
       "cache_teacher",
@@ -100,7 +105,7 @@ def script_of(argv: Sequence[str]) -> str:
 def _value(words: Sequence[str], name: str) -> str | None:
   """The last value of a flag among the words of a command line."""
   found = None
-  for word, following in zip(words, [*words[1:], None], strict=True):
+  for word, following in itertools.pairwise([*words, None]):
     flag, equals, value = word.partition("=")
     if flag in (f"--{name}", f"-{name}"):
       found = value if equals else following
@@ -109,6 +114,7 @@ def _value(words: Sequence[str], name: str) -> str | None:
 
 def _task_of(teacher: str) -> str:
   """The task of a run; empty where the folder is none, which is reported when flags are read."""
+  hardware.start_tensorflow()
   from bert.checkpoints import finding, model_source, reading
 
   with contextlib.suppress(ValueError, OSError):

@@ -11,6 +11,8 @@ a run leaves.
 import functools
 import json
 import os
+import random
+import time
 from typing import Any
 
 from absl import flags, logging
@@ -19,14 +21,17 @@ from bert import tokenization
 from bert.checkpoints import model_files, model_source, numpy_writer
 from bert.checkpoints.bundle_files import BEST
 from bert.io import atomic_files
+from bert.io.wording import counted
 from bert.model.answer_heads import AnswerHead
 from bert.model.configuration import BertConfig
 from bert.predicting import load_run
-from bert.scripts import distill_flags, run_files, run_settings, run_states
+from bert.scripts import distill_flags, run_files, run_outputs, run_settings, run_states
 from bert.scripts.command_line import UsageError
 from bert.scripts.run_settings import RunSettings
 from bert.scripts.steps import Run
+from bert.training import distribution
 
+TAUGHT = "train_taught"  # records of training with the teacher's outputs
 STUDENT = "student"  # folder in OUTPUT_DIR, of the weights that a cut student starts from
 
 # Flags that describe a task and its files, not where these lie: the student's are the teacher's.
@@ -105,21 +110,25 @@ def _task_of(teacher: load_run.Run) -> dict[str, Any]:
   known |= {**teacher.settings, **teacher.facts}  # those of the run, which resuming cannot change
   values = {name: known[name] for name in _OF_TASK if known.get(name) is not None}
   values["max_seq_length"] = teacher.max_seq_length
-  # Other tasks have labels that no flag can change.
+  # What the user's own data alone have flags for.
+  if known.get("task_name") != "csv":
+    values.pop("problem_type", None)
   if known.get("task_name") not in ("csv", "ner") or known.get("problem_type") == "regression":
     values.pop("labels", None)
   return values
 
 
-def class_of(run_class: type[Run], teacher: load_run.Run) -> type[Run]:
-  """The class of runs of a script in which a teacher takes part."""
+def class_of(
+  run_class: type[Run], teacher: load_run.Run, how: "type[Distilled] | None" = None
+) -> type[Run]:
+  """The class of runs of a script in which a teacher takes part, and how: its outputs' class."""
   attributes = {
     "teacher": teacher,
     "informative": (*run_class.informative, *_INFORMATIVE),
     # A run that only evaluates needs no teacher.
     "may_differ": (*run_class.may_differ, "teacher", "distillation"),
   }
-  return type("Distilled", (Distilled, run_class), attributes)
+  return type("Distilled", (how or Distilled, run_class), attributes)
 
 
 class Distilled(Run):
@@ -131,6 +140,7 @@ class Distilled(Run):
 
   script = "distill"
   teacher: load_run.Run
+  _other_distillation: Any = None
 
   @classmethod
   def resolve(cls, settings):
@@ -144,10 +154,10 @@ class Distilled(Run):
     self._check_texts()
     sizes = [config.count_parameters() for config in (self.bert_config, self.teacher.config)]
     logging.info(
-      "Student: %d layers, %s parameters; teacher: %d layers, %s.",
-      self.bert_config.num_hidden_layers,
+      "Student: %s, %s parameters. Teacher: %s, %s.",
+      counted(self.bert_config.num_hidden_layers, "layer"),
       f"{sizes[0]:,}",
-      self.teacher.config.num_hidden_layers,
+      counted(self.teacher.config.num_hidden_layers, "layer"),
       f"{sizes[1]:,}",
     )
 
@@ -174,6 +184,25 @@ class Distilled(Run):
   def _read(self):
     super()._read()
     self._check_answers()
+    if self._has_unlabelled:
+      self._read_unlabelled()
+
+  @property
+  def _has_unlabelled(self) -> bool:
+    return bool(self.settings.get("unlabelled_file") and self.settings.do_train)
+
+  def _read_unlabelled(self) -> None:
+    """Adds the texts of `--unlabelled_file` to the training set."""
+    from bert.tasks import unlabelled_texts
+
+    settings = self.settings
+    has_pairs = any(example.text_b for example in self.train)
+    columns = settings.text_a_column, settings.text_b_column
+    texts = unlabelled_texts.read(settings.unlabelled_file, has_pairs, *columns)
+    logging.info("%d texts without labels, %d examples with.", len(texts), len(self.train))
+    self.train = [*self.train, *texts]
+    # The shuffle buffer alone would leave them at the end.
+    random.Random(12345).shuffle(self.train)
 
   def _check_answers(self) -> None:
     """Refuses a student whose outputs are not the teacher's."""
@@ -208,19 +237,96 @@ class Distilled(Run):
   def _model_options(self):
     from bert.distillation.methods import Distillation
 
-    return {**super()._model_options(), "distillation": Distillation(self._method())}
+    distillation = self._other_distillation or Distillation(self._method())
+    return {**super()._model_options(), "distillation": distillation}
+
+  def _create_model_fn(self):
+    model_fn = super()._create_model_fn()
+    if not self._has_unlabelled:
+      return model_fn
+    from bert.distillation import logits
+    from bert.training.estimator import ModeKeys
+
+    def with_places_for_labels(features, labels, mode, params):
+      if mode == ModeKeys.TRAIN:
+        features = logits.with_places_for_labels(features)
+      return model_fn(features, labels, mode, params)
+
+    return with_places_for_labels
+
+  def _training_data(self):
+    input_fn, sizes = super()._training_data()
+    return self._taught(input_fn) if self.settings.cache_teacher else input_fn, sizes
+
+  def _taught(self, input_fn):
+    """The training data with the teacher's outputs, computed unless they are there."""
+    from bert.distillation import teacher_outputs
+
+    path = self.settings.features_path(TAUGHT)
+    key = self._key_of_outputs(input_fn)
+    if self.settings.get("features_dir"):
+      distribution.on_chief(run_outputs.write_once, path, key, self._writer(input_fn))
+    else:
+      distribution.on_chief(self._write_outputs, path, key, self._writer(input_fn))
+    return teacher_outputs.with_outputs(input_fn, path)
+
+  def _key_of_outputs(self, input_fn) -> str:
+    """A digest of what decides the teacher's outputs."""
+    names = ("dtype", "pad_to_max_length", "pad_to_longest", "label_scale", "window_pooling")
+    flags_of_outputs = {name: self.settings.get(name) for name in names}
+    data = run_states.identity(input_fn.files)
+    return run_outputs.key_of(self._identity, data, self.labels, flags_of_outputs)
+
+  def _write_outputs(self, path, key, write) -> None:
+    key_file = os.path.splitext(path)[0] + ".key.json"
+    known = run_states.read_json(key_file, "Remove it.") if os.path.isfile(key_file) else {}
+    if known.get("key") == key and os.path.isfile(path):
+      logging.info("Reading the teacher's outputs in %s.", path)
+      return
+    if known:
+      logging.info("%s is of another teacher, other data or other flags.", path)
+      os.remove(key_file)
+    count = write(path)
+    atomic_files.write_text(key_file, json.dumps({"key": key, "result": count}) + "\n")
+
+  def _writer(self, input_fn):
+    """The function from a path to the number of records that it writes there."""
+
+    def write(path):
+      from bert.distillation import teacher_outputs
+
+      logging.info("Computing the teacher's outputs of the training data.")
+      start = time.monotonic()
+      count = teacher_outputs.write(
+        *(path, input_fn, self.settings.train_batch_size),
+        self._model_fn_of,
+        self._outputs_of_teacher(),
+      )
+      logging.info("The teacher answered %d times in %.1f s.", count, time.monotonic() - start)
+      return count
+
+    return write
+
+  def _model_fn_of(self, distillation):
+    """The `model_fn` with another `methods.Distillation`."""
+    self._other_distillation = distillation
+    try:
+      return self._create_model_fn()
+    finally:
+      self._other_distillation = None
 
   def _method(self):
-    from bert.distillation import logits
+    from bert.distillation import logits, teacher_outputs
 
+    taught = self._outputs_of_teacher()
     return logits.LogitsMethod(
-      self._teacher_outputs(),
+      lambda step: teacher_outputs.outputs_in(step) or taught(step),
       self.settings.temperature,
       self.settings.label_weight,
       getattr(self, "problem_type", "classification"),
     )
 
-  def _teacher_outputs(self):
+  def _outputs_of_teacher(self):
     """The function from a step to what the teacher says, in the order and scale of the student."""
     import tensorflow as tf
 
@@ -284,7 +390,8 @@ def cut_student(settings: RunSettings) -> RunSettings:
     numpy_writer.write(student, tensors)
     atomic_files.write_text(config_file, smaller.to_json_string())
     atomic_files.write_text(key_file, json.dumps(key) + "\n")
-  logging.info("Student: layers %s of %s.", ", ".join(map(str, layers)), prefix)
+  named = "layer" if len(layers) == 1 else "layers"
+  logging.info("The student has %s %s of %s.", named, ", ".join(map(str, layers)), prefix)
   vocab_file = settings.vocab_file or model_files.need_vocabulary(path)
   return settings.replace(
     init_checkpoint=student, bert_config_file=config_file, vocab_file=vocab_file

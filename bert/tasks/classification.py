@@ -10,6 +10,7 @@ of class names (multi_label). Pure Python, no TensorFlow.
 """
 
 import copy
+import math
 from collections.abc import Sequence
 
 from absl import logging
@@ -33,7 +34,7 @@ class InputExample:
     text_b: the second text of a pair, or None.
     label: a class name; a float for regression; a tuple of class names for multi-label.
     source: "FILE, line N" if known, for error messages.
-    is_labelled: False where `label` only fills the place of one, as in a test set.
+    is_labelled: False where `label` only fills the place of one, as in a test set, or is None.
   """
 
   def __init__(self, guid, text_a, text_b=None, label=None, source=None, is_labelled=True):
@@ -165,10 +166,14 @@ def label_id(
 ) -> int | float | list[int]:
   """`InputFeatures.label_id` of an example; arguments as of `convert_single_example`.
 
+  -1, or NaN for a number, if it has none and is not meant to have one.
+
   Raises:
     DataError: the label is unknown or missing.
   """
   label = example.label
+  if label is None and not getattr(example, "is_labelled", True):
+    return {"regression": math.nan, "multi_label": [-1] * len(label_list)}.get(problem_type, -1)
   if label is None:
     raise _label_error(example, "the example has no label.")
   if problem_type == "regression":

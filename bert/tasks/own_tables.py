@@ -85,6 +85,10 @@ class CsvProcessor(TableProcessor):
     """See base class."""
     return self._read_split(data_dir, "test")
 
+  def read_texts(self, path: str):
+    """The examples of any table, without their labels, if it has some."""
+    return self._create_examples(self._read_rows(path), "test", path)
+
   def get_labels(self):
     """See base class."""
     if self.problem_type == "regression":

@@ -61,16 +61,23 @@ class RecordInputFn:
   Attributes:
     files: in reading order.
     features: name -> `tf.io.FixedLenFeature`.
+    length_features: those that are cut to the batch's longest example.
   """
 
-  def __init__(self, files, features, build):
+  def __init__(self, files, features, build, arguments=None):
     self.files = files
     self.features = features
+    self.length_features = (arguments or {}).get("length_features", _LENGTH_FEATURES)
     self._build = build
+    self._arguments = arguments or {}
 
   def __call__(self, params: Mapping[str, Any]) -> tf.data.Dataset:
     """The batches, see `record_input_fn`."""
     return self._build(params)
+
+  def again(self, **changes: Any) -> "RecordInputFn":
+    """The same with other arguments of `record_input_fn`."""
+    return record_input_fn(**{**self._arguments, **changes})
 
   def explain_error(self, error: Exception) -> RecordError | None:
     """Finds the record that caused a TensorFlow error, by reading all files again.
@@ -139,6 +146,7 @@ def record_input_fn(
     ValueError: `group_by_length` and `pack_sequences` are both given, though sequences of equal
       length leave no gaps to fill; or one of them without an `input_mask`, which gives lengths.
   """
+  arguments = dict(locals())
   if group_by_length and pack_sequences:
     raise ValueError("group_by_length and pack_sequences exclude each other.")
   if (group_by_length or pack_sequences) and "input_mask" not in features:
@@ -180,7 +188,7 @@ def record_input_fn(
     batches = batches.map(finish, num_parallel_calls=2)
     return batches.prefetch(2).with_options(_options())
 
-  return RecordInputFn(paths, features, build)
+  return RecordInputFn(paths, features, build, arguments)
 
 
 def classifier_features(seq_length: int, label: tf.io.FixedLenFeature | None = None) -> FeatureSpec:

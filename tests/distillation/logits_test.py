@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert.distillation import logits
 from bert.distillation.methods import Step
+from bert.tasks.classification import InputExample, label_id
 
 
 def softmax(x):
@@ -102,7 +103,8 @@ def test_examples_without_a_label_learn_from_the_teacher_alone(rows):
   ("problem_type", "label"), [("regression", 0.5), ("multi_label", [1, 0]), ("classification", 1)]
 )
 def test_a_place_for_each_label_that_is_missing(problem_type, label):
-  missing = logits.no_label(problem_type, 2)
+  example = InputExample("1", "text", is_labelled=False)
+  missing = label_id(example, ["a", "b"], problem_type)
   features = logits.with_places_for_labels({"label_ids": tf.constant([label, missing])})
   assert features["has_label"].numpy().tolist() == [1.0, 0.0]
   expected = np.array([label, np.zeros_like(label)])

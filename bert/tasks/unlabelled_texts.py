@@ -1,0 +1,61 @@
+"""Texts without labels, for a student that learns from what a teacher says of them.
+
+  examples = read("reviews.txt", has_pairs=False)
+
+A file of text has a text in each line, or two that are separated by a tab. `.csv`, `.tsv` and
+`.jsonl` files are tables with the columns `text_a` and `text_b`, or others by name. Pure Python.
+"""
+
+import os
+
+from bert.io import tables
+from bert.io.tables import DataError
+from bert.tasks.classification import InputExample
+from bert.tasks.own_tables import CsvProcessor
+from bert.tasks.processors import Column
+
+_TABLES = (".csv", ".tsv", ".jsonl")
+
+
+def read(
+  path: str,
+  has_pairs: bool,
+  text_a_column: Column | None = None,
+  text_b_column: Column | None = None,
+) -> list[InputExample]:
+  """The texts of a file.
+
+  Args:
+    path: of the file.
+    has_pairs: whether the task has two texts in each example.
+    text_a_column: of a table; `text_a` by default.
+    text_b_column: of a table; `text_b` by default, if it has one.
+
+  Returns:
+    Examples that have no label and are not meant to have one.
+
+  Raises:
+    DataError: the file is empty, or a line has not as many texts as the task.
+    OSError: the file cannot be read.
+  """
+  if os.path.splitext(path)[1].lower() in _TABLES:
+    processor = CsvProcessor(
+      text_a_column=text_a_column or "text_a", text_b_column=text_b_column, labels=["none"]
+    )
+    examples = processor.read_texts(path)
+  else:
+    examples = [
+      InputExample(f"line-{number}", *line.split("\t", 1), source=f"{path}, line {number}")
+      for number, line in enumerate(tables.read_lines(path), start=1)
+      if line.strip()
+    ]
+  if not examples:
+    raise DataError("the file has no texts.", path)
+  for example in examples:
+    example.label, example.is_labelled = None, False
+    if bool(example.text_b) != has_pairs:
+      raise DataError(
+        f"{example.source}: {'one text' if has_pairs else 'two texts'}, but the examples of the "
+        f"task have {'two, separated by a tab here' if has_pairs else 'one'}."
+      )
+  return examples

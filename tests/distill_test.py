@@ -1,0 +1,313 @@
+"""Tests of distill.py: students of the four scripts, as a user starts them.
+
+Alone: python -m pytest tests/distill_test.py (a minute with -m "", most of it compiling graphs)
+"""
+
+import math
+import re
+import sys
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from bert import distill, run_classifier
+from bert.io import record_files
+from bert.predicting import load_run
+from bert.scripts import distill_flags
+from tests.kit import teachers, tiny_bert, tiny_choices, tiny_entities, tiny_questions
+from tests.kit.event_files import series_in
+from tests.kit.script_runs import (
+  Script,
+  assert_same_tensors,
+  json_in,
+  results_in,
+  stopped_after,
+  tensors,
+  values_in,
+)
+from tests.kit.tiny_sentences import VOCAB, write_mrpc, write_rows
+
+HEAD = {"output_weights": (2, 16), "output_bias": (2,)}
+CLASSES = {"task_name": "mrpc", "labels": ["0", "1"], "problem_type": "classification"}
+LENGTH = {"max_seq_length": 16}
+
+
+def run(*arguments, **values):
+  """Runs distill.py, which looks for the teacher among the words of the command line."""
+  script = Script(distill)
+  argv = ["distill.py", *arguments, *(f"--{name}={value}" for name, value in values.items())]
+  with mock.patch.object(sys, "argv", argv):
+    return script.run(*arguments, **values)
+
+
+def run_well(*arguments, **values):
+  done = run(*arguments, **values)
+  assert done.code is None, done.err
+  return done
+
+
+def error_of(*arguments, **values) -> str:
+  done = run(*arguments, **values)
+  assert done.code == 1, done.err
+  assert "Traceback" not in done.err
+  return done.err[done.err.index("ERROR: ") :].splitlines()[0]
+
+
+@pytest.fixture(scope="session")
+def classes(tmp_path_factory):
+  """A teacher of MRPC."""
+  folder = tmp_path_factory.mktemp("teacher") / "mrpc"
+  return teachers.write(folder, VOCAB, CLASSES, HEAD, LENGTH)
+
+
+@pytest.fixture(scope="session")
+def mrpc(tmp_path_factory, classes) -> dict:
+  """Flags of a student of that teacher."""
+  data = tmp_path_factory.mktemp("MRPC")
+  write_mrpc(data)
+  return {
+    **{"teacher": classes, "data_dir": data, "num_hidden_layers": 1, "train_batch_size": 8},
+    **{"do_train": True, "learning_rate": 0.01, "num_train_epochs": 1.0},
+  }
+
+
+# ---------------------------------------------------------------------------------------------
+# A student.
+
+
+@pytest.fixture(scope="session")
+def student(mrpc, tmp_path_factory):
+  """Two steps, with evaluation. Tests only read its folder."""
+  out = tmp_path_factory.mktemp("student") / "out"
+  return out, run_well(**mrpc, output_dir=out, do_eval=True, save_summary_steps=1)
+
+
+def test_a_student_of_a_classifier(student, classes):
+  out, done = student
+  assert "From the teacher's run: --task_name=mrpc --max_seq_length=16" in done.err
+  assert "The student has layer 0 of " in done.err
+  found = tensors(out / "model.ckpt-2")
+  assert not any("layer_1" in name for name in found)
+  parts = series_in(out)
+  assert set(parts["soft_loss"]) == set(parts["label_loss"]) == {1, 2}
+  for step, loss in parts["loss"].items():
+    expected = (parts["soft_loss"][step] + parts["label_loss"][step]) / 2
+    assert math.isclose(loss, expected, rel_tol=1e-5)
+  assert results_in(out / "eval_results.txt")["global_step"] == 2
+  assert json_in(out / "bert_config.json")["num_hidden_layers"] == 1
+  started = tensors(out / "student" / "bert_model.ckpt")
+  for name, value in tensors(classes / "model.ckpt-1").items():
+    if name != "global_step" and "layer_1" not in name:
+      np.testing.assert_array_equal(started[name], value)
+
+
+@pytest.mark.ci
+def test_its_folder_is_one_of_run_classifier(student, mrpc, tmp_path):
+  out, _ = student
+  flags = {"data_dir": mrpc["data_dir"], "task_name": "MRPC", "max_seq_length": 16}
+  script = Script(run_classifier)
+  script.run_well(**flags, init_checkpoint=out, output_dir=tmp_path / "out", do_predict=True)
+  script.run_well(**flags, output_dir=out, do_eval=True)
+  function = load_run.load_run(out)
+  answer = function({"text_a": ["the film was good"], "text_b": ["the film"]})
+  assert answer["label"].numpy()[0] in (b"0", b"1")
+
+
+@pytest.mark.ci
+def test_one_and_one_step_are_two_bit_for_bit(student, mrpc, tmp_path):
+  flags = {**mrpc, "output_dir": tmp_path / "out", "save_checkpoints_steps": 1}
+  with stopped_after(1):
+    assert run(**flags).code == 130
+  assert "Resumed from" in run_well(**flags).err
+  assert_same_tensors(student[0] / "model.ckpt-2", tmp_path / "out" / "model.ckpt-2")
+
+
+@pytest.mark.ci
+def test_stored_outputs_of_the_teacher(student, mrpc, tmp_path):
+  """The same batches and losses; computed once, and again for another teacher or other data."""
+  flags = {**mrpc, "cache_teacher": True, "save_summary_steps": 1}
+  done = run_well(**flags, output_dir=tmp_path / "out")
+  assert "The teacher answered 20 times" in done.err
+  losses, expected = series_in(tmp_path / "out"), series_in(student[0])
+  for name in ("loss", "soft_loss", "label_loss"):
+    np.testing.assert_allclose(
+      list(losses[name].values()), list(expected[name].values()), rtol=1e-5
+    )
+  records = values_in(tmp_path / "out" / "train_taught.tf_record")
+  assert len(records) == 20
+  assert all(len(record["teacher_logits"]) == 2 for record in records)
+  assert record_files.read_manifest(tmp_path / "out" / "train_taught.tf_record")["records"] == 20
+
+  longer = {**flags, "num_train_epochs": 2.0, "output_dir": tmp_path / "out"}
+  assert "Reading the teacher's outputs" in run_well(**longer).err
+  data = tmp_path / "data"
+  write_mrpc(data, {"train": 16, "dev": 4, "test": 4})
+  changed = {**longer, "data_dir": data, "num_train_epochs": 4.0}
+  done = run_well(**changed)
+  assert "is of another teacher, other data or other flags" in done.err
+  assert "The teacher answered 16 times" in done.err
+
+
+@pytest.mark.ci
+def test_texts_without_labels(mrpc, tmp_path):
+  (tmp_path / "more.txt").write_text("the film was good\tthe film\n\nthe film was bad\tgood\n" * 6)
+  flags = {**mrpc, "unlabelled_file": tmp_path / "more.txt", "save_summary_steps": 1}
+  done = run_well(**flags, output_dir=tmp_path / "out", label_weight=1.0)
+  assert "12 texts without labels, 20 examples with." in done.err
+  labels = [r["label_ids"][0] for r in values_in(tmp_path / "out" / "train.tf_record")]
+  assert labels.count(-1) == 12
+  parts = series_in(tmp_path / "out")
+  assert len(parts["loss"]) == 4
+  assert parts["loss"] == pytest.approx(parts["label_loss"])
+  run_well(**flags, output_dir=tmp_path / "cached", cache_teacher=True)
+
+  (tmp_path / "one.txt").write_text("the film was good\n")
+  wrong = {**flags, "unlabelled_file": tmp_path / "one.txt", "output_dir": tmp_path / "other"}
+  assert f"{tmp_path}/one.txt, line 1: one text, but the examples of the task" in error_of(**wrong)
+
+
+# ---------------------------------------------------------------------------------------------
+# Other tasks, with the teacher in each step and with its outputs stored.
+
+
+def _numbers(folder):
+  write_rows(folder, "train.tsv", ("text_a", "label"), *((f"the {i % 3}", i) for i in range(12)))
+  write_rows(folder, "dev.tsv", ("text_a", "label"), *((f"the {i % 3}", i) for i in range(6)))
+  facts = {"task_name": "csv", "labels": ["score"], "problem_type": "regression"}
+  heads = {"output_weights": (1, 16), "output_bias": (1,)}
+  return VOCAB, facts, heads, LENGTH, {"data_dir": folder, "task_name": "csv"}
+
+
+def _topics(folder):
+  rows = [("the good" if i % 2 else "the bad", "a,b" if i % 3 else "") for i in range(12)]
+  for name in ("train.tsv", "dev.tsv"):
+    write_rows(folder, name, ("text_a", "label"), *rows)
+  facts = {"task_name": "csv", "labels": ["b", "a"], "problem_type": "multi_label"}
+  return VOCAB, facts, HEAD, LENGTH, {"data_dir": folder, "labels": "a,b"}
+
+
+def _tags(folder):
+  tiny_entities.write_conll(folder / "train.conll", tiny_entities.sentences(16, 1))
+  tiny_entities.write_conll(folder / "dev.conll", tiny_entities.sentences(8, 2))
+  labels = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+  heads = {"output_weights": (5, 16), "output_bias": (5,)}
+  facts = {"task_name": "ner", "labels": labels}
+  return tiny_entities.VOCAB, facts, heads, LENGTH, {"data_dir": folder}
+
+
+def _spans(folder):
+  files = {"train_file": folder / "train.json", "predict_file": folder / "dev.json"}
+  for seed, path in enumerate(files.values()):
+    tiny_questions.write_squad(path, tiny_questions.contexts(12, seed))
+  facts = {"task_name": "squad", "version_2_with_negative": False, "answer_head": "bert"}
+  heads = {"cls/squad/output_weights": (2, 16), "cls/squad/output_bias": (2,)}
+  settings = {"max_seq_length": 24, "doc_stride": 8, "max_query_length": 4}
+  return tiny_questions.VOCAB, facts, heads, settings, files
+
+
+def _choices(folder):
+  tiny_choices.write_csv(folder / "train.csv", tiny_choices.questions(12, 1, fewer=True))
+  tiny_choices.write_csv(folder / "val.csv", tiny_choices.questions(8, 2))
+  heads = {"output_weights": (1, 16)}
+  settings = {"max_seq_length": 24}
+  return tiny_choices.VOCAB, {"task_name": "swag"}, heads, settings, {"data_dir": folder}
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("task", [_numbers, _topics, _tags, _spans, _choices])
+def test_students_of_other_tasks(task, tmp_path):
+  vocabulary, facts, heads, settings, flags = task(tmp_path / "data")
+  teacher = teachers.write(tmp_path / "teacher", vocabulary, facts, heads, settings)
+  flags = {**flags, "teacher": teacher, "num_hidden_layers": 1, "train_batch_size": 4}
+  flags |= {"do_train": True, "do_eval": True, "num_train_epochs": 1.0, "save_summary_steps": 1}
+  run_well(**flags, output_dir=tmp_path / "out")
+  run_well(**flags, output_dir=tmp_path / "cached", cache_teacher=True)
+  direct, stored = series_in(tmp_path / "out"), series_in(tmp_path / "cached")
+  assert len(direct["soft_loss"]) >= 3
+  for name in ("soft_loss", "label_loss"):
+    np.testing.assert_allclose(
+      list(stored[name].values()), list(direct[name].values()), rtol=1e-4, err_msg=name
+    )
+  assert load_run.find_run(tmp_path / "out").task == load_run.find_run(teacher).task
+
+
+@pytest.mark.ci
+def test_a_student_that_is_its_teacher_has_nothing_to_learn_from_it(mrpc, classes, tmp_path):
+  flags = {name: value for name, value in mrpc.items() if name != "num_hidden_layers"}
+  no_dropout = tiny_bert.write_config(
+    tmp_path / "bert_config.json", len(VOCAB), num_hidden_layers=2, **tiny_bert.NO_DROPOUT
+  )
+  flags |= {"init_checkpoint": classes, "bert_config_file": no_dropout, "learning_rate": 0.0}
+  run_well(**flags, output_dir=tmp_path / "out", save_summary_steps=1)
+  # The head drops out alone.
+  assert max(series_in(tmp_path / "out")["soft_loss"].values()) < 0.1
+
+
+# ---------------------------------------------------------------------------------------------
+# Messages.
+
+
+@pytest.mark.parametrize(
+  ("changes", "message"),
+  [
+    ({"teacher": None}, "--teacher is missing: give the folder of a run that trained"),
+    ({"teacher": "/nowhere"}, "/nowhere"),
+    ({"method": "logit"}, 'Flag --method takes one of .*, not "logit". Did you mean logits'),
+    ({"script": "run_ner"}, "--script=run_ner, but --teacher=.* is a run of run_classifier"),
+    ({"num_hidden_layers": None}, "Which student\\? --num_hidden_layers=3 takes three of"),
+    ({"num_hidden_layers": 3}, "--num_hidden_layers=3: .* has 2 layers to choose from"),
+    ({"num_hidden_layers": 0}, "--num_hidden_layers=0: must be at least 1"),
+    ({"student_layers": "0,1"}, "names 2 layers, --num_hidden_layers=1: leave the latter out"),
+    ({"student_layers": "2"}, "--student_layers=2: the model has no layer 2: its 2 layers are"),
+    ({"student_layers": "x"}, "--student_layers=x: give numbers of layers, such as 0,2,5"),
+    ({"temperature": 0}, "--temperature=0.0: must be a positive number"),
+    ({"label_weight": 2}, "--label_weight=2.0: must be between 0 and 1"),
+    ({"bert_config_file": "x.json"}, "--num_hidden_layers cuts the student from a checkpoint, and"),
+    ({"max_seq_length": 64}, "sequence length 64"),
+  ],
+)
+def test_messages(mrpc, tmp_path, changes, message):
+  flags = {**mrpc, "output_dir": tmp_path / "out", **changes}
+  flags = {name: value for name, value in flags.items() if value is not None}
+  assert len(found := error_of(**flags)) < 500
+  assert re.search(message, found), found
+
+
+def test_a_student_of_another_vocabulary(mrpc, tmp_path):
+  model = tiny_bert.write(tmp_path, [*VOCAB, "more"])
+  flags = {**mrpc, **model, "output_dir": tmp_path / "out"}
+  flags.pop("num_hidden_layers")
+  found = error_of(**flags)
+  assert f"The student's vocabulary, {tmp_path}/vocab.txt, is not the teacher's" in found
+
+
+def test_a_teacher_of_other_labels(mrpc, tmp_path):
+  facts = {**CLASSES, "labels": ["no", "yes"]}
+  teacher = teachers.write(tmp_path / "teacher", VOCAB, facts, HEAD, LENGTH)
+  found = error_of(**{**mrpc, "teacher": teacher}, output_dir=tmp_path / "out")
+  assert "the teacher has the labels no, yes, the student 0, 1. Both need the same." in found
+
+
+def test_a_run_that_does_not_teach(mrpc, tmp_path):
+  facts = {"task_name": "similarity", "pooling": "mean"}
+  teacher = teachers.write(tmp_path / "teacher", VOCAB, facts, {})
+  found = error_of(**{**mrpc, "teacher": teacher}, output_dir=tmp_path / "out")
+  assert "is a run of run_similarity.py, which distill.py does not teach" in found
+
+
+@pytest.mark.parametrize(
+  ("words", "script"),
+  [
+    (["--script=run_squad"], "run_squad"),
+    (["--teacher=/nowhere", "--script", "run_ner"], "run_ner"),
+    (["--teacher=/nowhere"], "run_classifier"),
+    ([], "run_classifier"),
+  ],
+)
+def test_flags_are_those_of_the_script(words, script):
+  assert distill_flags.script_of(["distill.py", *words]) == script
+
+
+def test_the_teacher_says_which_script(classes):
+  assert distill_flags.script_of(["distill.py", "--teacher", str(classes)]) == "run_classifier"
