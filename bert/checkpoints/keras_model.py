@@ -244,11 +244,6 @@ def is_dense(task: str, family: Family) -> bool:
   return task in _DENSE_SCOPES.get(family.name, {})
 
 
-def task_of(kind: str) -> str | None:
-  """The task of a head's class; None where the original has no such head."""
-  return _TASKS_OF_HEADS.get(kind)
-
-
 def variable_names(task: str, family: Family) -> dict[str, tuple[str, ...]]:
   """Of a head: part of the layer -> the original's names of its variables, in Keras' order."""
   scope = scope_of(task, family)

@@ -124,8 +124,11 @@ def _guess_head_of_electra(names: set[str], facts: Mapping[str, Any]) -> Head:
   if "discriminator_predictions/dense_1/bias" in names:
     return Head("pretraining")
   tasks = {name.split("/")[1] for name in names if name.startswith("task_specific/")}
-  if "squad" in tasks:
+  # A run without ELECTRA's recipe has BERT's head for questions; that for choices is BERT's always.
+  if "squad" in tasks or "cls/squad/output_weights" in names:
     return Head("squad")
+  if "output_weights" in names:
+    return Head("swag")
   if tasks:
     name = "ner" if facts.get("task_name") == "ner" else "sentences"
     return Head(name, facts.get("labels"), facts.get("problem_type"))

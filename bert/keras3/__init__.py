@@ -26,7 +26,6 @@ from bert.keras3.data import (
 )
 from bert.keras3.encoder import BERT
 from bert.keras3.heads import (
-  MaskedLMHead,
   MultipleChoiceHead,
   NextSentenceHead,
   QuestionAnsweringHead,
@@ -111,6 +110,7 @@ from bert.keras3.training import (
   compute_precision_recall_f1,
   evaluate_classification_metrics,
 )
+from bert.keras3.word_head import MaskedLMHead
 from bert.model.configuration import RELEASED_SIZES
 
 __all__ = [

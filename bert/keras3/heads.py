@@ -31,7 +31,6 @@ from bert.keras3.parts import (
   get_activation,
   register,
   require_one_of,
-  scope_below,
 )
 from bert.keras3.tasks import (
   REGRESSION_TASKS,
@@ -55,9 +54,11 @@ class TaskHead(TorchModule, keras.layers.Layer):
   """Base of the heads: optional refinement of the vectors, dropout, one output layer.
 
   Attributes:
+    task: what the original's head of this kind is for, such as `sentences`; None for others.
     reads_pooler: whether it reads `pooler_output`.
   """
 
+  task: str | None = None
   reads_pooler = False
 
   def __init__(
@@ -111,9 +112,6 @@ class TaskHead(TorchModule, keras.layers.Layer):
       model_type=model_type,
     )
     self.family = families.FAMILIES[model_type]
-    # The original's head of this kind; none for those of a user's own class.
-    kinds = [keras_model.task_of(base.__name__) for base in type(self).__mro__]
-    self.task = next(filter(None, kinds), None)
     self.is_dense = self.task is not None and keras_model.is_dense(self.task, self.family)
     self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
     self.refinements = []
@@ -218,6 +216,8 @@ class TaskHead(TorchModule, keras.layers.Layer):
 @register
 class TextClassificationHead(TaskHead):
   """One class, several classes or a number for each text."""
+
+  task = "sentences"
 
   def __init__(
     self,
@@ -324,6 +324,7 @@ class NextSentenceHead(TaskHead):
   In ALBERT class 1 means that the two are exchanged.
   """
 
+  task = "next_sentence"
   reads_pooler = True
 
   def __init__(self, **kwargs):
@@ -341,6 +342,7 @@ class MultipleChoiceHead(TaskHead):
   of shape `[B, N, S, W]`.
   """
 
+  task = "swag"
   reads_pooler = True
 
   def __init__(self, num_choices: int, **kwargs):
@@ -432,6 +434,8 @@ class TextSimilarityHead(TorchModule, keras.layers.Layer):
 class TokenClassificationHead(TaskHead):
   """A class for each token: `[B, S, C]`."""
 
+  task = "ner"
+
   def __init__(self, num_classes: int = 2, **kwargs):
     kwargs.pop("num_outputs", None)
     super().__init__(num_outputs=num_classes, **kwargs)
@@ -441,6 +445,8 @@ class TokenClassificationHead(TaskHead):
 @register
 class QuestionAnsweringHead(TaskHead):
   """Scores of each token as start and end of the answer: `start_logits`, `end_logits`, `[B, S]`."""
+
+  task = "squad"
 
   def __init__(self, mask_padding: bool = True, **kwargs):
     """Creates the head.
@@ -465,101 +471,8 @@ class QuestionAnsweringHead(TaskHead):
     return {part: ops.where(seen, logits, HIDDEN_SCORE) for part, logits in scores.items()}
 
 
-@register
-class MaskedLMHead(TorchModule, keras.layers.Layer):
-  """Scores of all words for tokens; the word embeddings are the output weights."""
-
-  reads_pooler = False
-
-  def __init__(
-    self,
-    vocab_size: int,
-    hidden_act: str = "gelu",
-    initializer_range: float = 0.02,
-    embedding_size: int | None = None,
-    model_type: str = "bert",
-    **kwargs,
-  ):
-    """Creates the head.
-
-    Args:
-      vocab_size: V.
-      hidden_act: activation of its dense layer.
-      initializer_range: standard deviation of the initial kernel.
-      embedding_size: E, width of the word embeddings; W by default.
-      model_type: the encoder's family, which names the variables.
-      **kwargs: arguments of `keras.layers.Layer`.
-    """
-    super().__init__(**kwargs)
-    require_one_of("model_type", model_type, tuple(families.FAMILIES))
-    self.spec = SimpleNamespace(
-      vocab_size=vocab_size,
-      hidden_act=hidden_act,
-      initializer_range=initializer_range,
-      embedding_size=embedding_size,
-      model_type=model_type,
-    )
-    self.family = families.FAMILIES[model_type]
-    self.layer_norm = create_normalization("layer_norm", LAYER_NORM_EPSILON, self.dtype_policy)
-    self.dense = None
-
-  def build(self, input_shape):
-    """Creates the variables."""
-    width = self.spec.embedding_size or input_shape[-1]
-    self.dense = keras.layers.Dense(
-      width,
-      activation=get_activation(self.spec.hidden_act),
-      kernel_initializer=create_initializer(self.spec.initializer_range),
-      dtype=self.dtype_policy,
-      name="dense",
-    )
-    # The family's scopes without the part that is the layer's own: "transform", or nothing.
-    transform = self.family.masked_lm_transform.removeprefix(self.family.masked_lm)
-    with scope_below(self.path, transform.strip("/")):
-      self.dense.build(input_shape)
-      self.layer_norm.build((*input_shape[:-1], width))
-    self.output_bias = self.add_weight(
-      shape=(self.spec.vocab_size,), initializer="zeros", name="output_bias"
-    )
-    self.built = True
-
-  def call(self, states, table, positions=None):
-    """Scores all words.
-
-    Args:
-      states: `[B, S, W]`, the last hidden state.
-      table: `[V, E]`, the word embeddings.
-      positions: int `[B, P]`, the tokens to score; all by default.
-
-    Returns:
-      float32 `[B, S, V]` or `[B, P, V]`.
-    """
-    if positions is not None:
-      states = ops.take_along_axis(states, ops.cast(positions, "int32")[..., None], axis=1)
-    states = self.layer_norm(self.dense(states))
-    logits = ops.matmul(states, ops.transpose(ops.cast(table, self.compute_dtype)))
-    return ops.cast(logits + self.output_bias, "float32")
-
-  def checkpoint_variables(self) -> dict[str, keras.Variable]:
-    """The variables by their names in the original's checkpoints."""
-    return original_names(self, self.family.masked_lm)
-
-  def get_config(self):
-    """The constructor's arguments."""
-    return {**super().get_config(), **vars(self.spec)}
-
-
 # ---------------------------------------------------------------------------------------------
 # The head of a task.
-
-
-def create_masked_lm_head(bert) -> MaskedLMHead:
-  """The head for masked words of an encoder, a `BERT`, whose word embeddings it is called with."""
-  return MaskedLMHead(
-    *(bert.vocab_size, bert.hidden_act, bert.initializer_range, bert.embedding_size),
-    model_type=bert.model_type,
-    name="predictions",
-  )
 
 
 def create_nlp_head(

@@ -18,7 +18,7 @@ import keras
 from bert.checkpoints import model_names
 from bert.keras3 import parts
 from bert.keras3.attention import SelfAttention
-from bert.keras3.heads import MaskedLMHead, NextSentenceHead
+from bert.keras3.heads import NextSentenceHead
 from bert.keras3.layers import BertEmbeddings, TransformerLayer
 from bert.keras3.models import (
   BertForMaskedLM,
@@ -28,6 +28,7 @@ from bert.keras3.models import (
 )
 from bert.keras3.parts import LAYER_NORM_EPSILON, PACKAGE, gelu, register
 from bert.keras3.tokenizer import BertTokenizer
+from bert.keras3.word_head import MaskedLMHead
 from bert.model.configuration import BertConfig
 
 MODEL_NAMES = (

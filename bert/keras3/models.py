@@ -22,12 +22,10 @@ from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import weights
 from bert.keras3.encoder import BERT, gather_inputs
 from bert.keras3.heads import (
-  MaskedLMHead,
   NextSentenceHead,
   QuestionAnsweringHead,
   TextClassificationHead,
   TokenClassificationHead,
-  create_masked_lm_head,
 )
 from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.outputs import (
@@ -42,6 +40,7 @@ from bert.keras3.saving import Savable
 from bert.keras3.sizes import arguments_from_config
 from bert.keras3.tasks import SparseCrossentropy
 from bert.keras3.torch_modules import TorchModule
+from bert.keras3.word_head import MaskedLMHead, create_masked_lm_head
 from bert.model import families
 from bert.model.configuration import BertConfig
 
@@ -349,12 +348,19 @@ class BertForTokenClassification(_Classifier):
   reads_pooler = False
 
 
+class _ChoiceScore(TextClassificationHead):
+  """A score for each choice."""
+
+  task = "swag"
+
+
 @register
 class BertForMultipleChoice(_Classifier):
   """Chooses one of N texts: inputs `[B, N, S]`, `logits` `[B, N]`."""
 
   # All choices share this bias, so it stays zero; transformers saves it, this project does not.
   optional_variables = ("output_bias",)
+  head_class = _ChoiceScore
   num_outputs = 1
   export_rank = 3
 

@@ -16,9 +16,7 @@ from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import weights
 from bert.keras3.encoder import BERT
 from bert.keras3.heads import (
-  MaskedLMHead,
   MultipleChoiceHead,
-  create_masked_lm_head,
   create_nlp_head,
 )
 from bert.keras3.input_checks import CheckedInputs
@@ -27,6 +25,7 @@ from bert.keras3.saving import INPUTS, Savable
 from bert.keras3.sizes import variant_arguments
 from bert.keras3.tasks import SIMILARITY_TASKS, NLPTaskConfig, NLPTaskType
 from bert.keras3.torch_modules import TorchModule
+from bert.keras3.word_head import MaskedLMHead, create_masked_lm_head
 
 
 @register

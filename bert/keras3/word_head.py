@@ -1,0 +1,119 @@
+"""The head for masked words in Keras 3.
+
+  head = create_masked_lm_head(bert)
+  logits = head(bert(inputs)["last_hidden_state"], bert.embeddings.word_embeddings)
+
+Letters in shapes: B = batch size, S = sequence length, P = masked positions, W = width, E = width
+of the embeddings, V = vocabulary size.
+"""
+
+from types import SimpleNamespace
+
+import keras
+from keras import ops
+
+from bert.keras3.parts import (
+  LAYER_NORM_EPSILON,
+  create_initializer,
+  create_normalization,
+  get_activation,
+  register,
+  require_one_of,
+  scope_below,
+)
+from bert.keras3.torch_modules import TorchModule
+from bert.keras3.weights import original_names
+from bert.model import families
+
+
+@register
+class MaskedLMHead(TorchModule, keras.layers.Layer):
+  """Scores of all words for tokens; the word embeddings are the output weights."""
+
+  reads_pooler = False
+
+  def __init__(
+    self,
+    vocab_size: int,
+    hidden_act: str = "gelu",
+    initializer_range: float = 0.02,
+    embedding_size: int | None = None,
+    model_type: str = "bert",
+    **kwargs,
+  ):
+    """Creates the head.
+
+    Args:
+      vocab_size: V.
+      hidden_act: activation of its dense layer.
+      initializer_range: standard deviation of the initial kernel.
+      embedding_size: E, width of the word embeddings; W by default.
+      model_type: the encoder's family, which names the variables.
+      **kwargs: arguments of `keras.layers.Layer`.
+    """
+    super().__init__(**kwargs)
+    require_one_of("model_type", model_type, tuple(families.FAMILIES))
+    self.spec = SimpleNamespace(
+      vocab_size=vocab_size,
+      hidden_act=hidden_act,
+      initializer_range=initializer_range,
+      embedding_size=embedding_size,
+      model_type=model_type,
+    )
+    self.family = families.FAMILIES[model_type]
+    self.layer_norm = create_normalization("layer_norm", LAYER_NORM_EPSILON, self.dtype_policy)
+    self.dense = None
+
+  def build(self, input_shape):
+    """Creates the variables."""
+    width = self.spec.embedding_size or input_shape[-1]
+    self.dense = keras.layers.Dense(
+      width,
+      activation=get_activation(self.spec.hidden_act),
+      kernel_initializer=create_initializer(self.spec.initializer_range),
+      dtype=self.dtype_policy,
+      name="dense",
+    )
+    # The family's scopes without the part that is the layer's own: "transform", or nothing.
+    transform = self.family.masked_lm_transform.removeprefix(self.family.masked_lm)
+    with scope_below(self.path, transform.strip("/")):
+      self.dense.build(input_shape)
+      self.layer_norm.build((*input_shape[:-1], width))
+    self.output_bias = self.add_weight(
+      shape=(self.spec.vocab_size,), initializer="zeros", name="output_bias"
+    )
+    self.built = True
+
+  def call(self, states, table, positions=None):
+    """Scores all words.
+
+    Args:
+      states: `[B, S, W]`, the last hidden state.
+      table: `[V, E]`, the word embeddings.
+      positions: int `[B, P]`, the tokens to score; all by default.
+
+    Returns:
+      float32 `[B, S, V]` or `[B, P, V]`.
+    """
+    if positions is not None:
+      states = ops.take_along_axis(states, ops.cast(positions, "int32")[..., None], axis=1)
+    states = self.layer_norm(self.dense(states))
+    logits = ops.matmul(states, ops.transpose(ops.cast(table, self.compute_dtype)))
+    return ops.cast(logits + self.output_bias, "float32")
+
+  def checkpoint_variables(self) -> dict[str, keras.Variable]:
+    """The variables by their names in the original's checkpoints."""
+    return original_names(self, self.family.masked_lm)
+
+  def get_config(self):
+    """The constructor's arguments."""
+    return {**super().get_config(), **vars(self.spec)}
+
+
+def create_masked_lm_head(bert) -> MaskedLMHead:
+  """The head for masked words of an encoder, a `BERT`, whose word embeddings it is called with."""
+  return MaskedLMHead(
+    *(bert.vocab_size, bert.hidden_act, bert.initializer_range, bert.embedding_size),
+    model_type=bert.model_type,
+    name="predictions",
+  )
