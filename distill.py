@@ -9,6 +9,10 @@ them. The student is cut from the teacher (--num_hidden_layers), or another mode
 (--init_checkpoint), or starts from random weights (--bert_config_file). It learns the teacher's
 outputs, softened by --temperature, and the labels, as --label_weight says.
 
+--method=tinybert teaches attention and hidden states first. --method=distilbert, and tinybert's
+--stage=general, teach a pre-trained model's work on records of create_pretraining_data.py, with the
+flags of run_pretraining.py.
+
 --output_dir is then the folder of a run of that script: predict.py, export_hub.py and all others
 take it as such.
 """
@@ -17,8 +21,14 @@ import sys
 
 from absl import flags
 
-from bert import run_classifier, run_ner, run_squad, run_swag
-from bert.scripts import command_line, distill_flags, distilling
+from bert import run_classifier, run_ner, run_pretraining, run_squad, run_swag
+from bert.scripts import (
+  command_line,
+  distill_flags,
+  distill_tinybert,
+  distilling,
+  distilling_records,
+)
 
 # Script -> its module, and the class of its runs.
 _SCRIPTS = {
@@ -26,22 +36,36 @@ _SCRIPTS = {
   "run_ner": (run_ner, run_ner.Tagging),
   "run_squad": (run_squad, run_squad.QuestionAnswering),
   "run_swag": (run_swag, run_swag.MultipleChoice),
+  "run_pretraining": (run_pretraining, run_pretraining.PreTraining),
 }
 
 
 def define_flags() -> None:
   """Defines the flags of distillation, and those of the script that the command line is about."""
   script = distill_flags.script_of(sys.argv)
-  distill_flags.define_flags(script)
   _SCRIPTS[script][0].define_flags()
+  distill_flags.define_flags(script)
+  distill_tinybert.define_flags()
 
 
 def main(_) -> int | None:
   """Trains, evaluates, predicts and exports as the flags say."""
-  teacher = distilling.find_teacher(flags.FLAGS.teacher)
-  module, run_class = _SCRIPTS[distill_flags.SCRIPTS[teacher.task]]
-  settings = distilling.settings_of(teacher)
-  return module.start(settings, distilling.class_of(run_class, teacher))
+  values = flags.FLAGS
+  if distill_flags.is_on_records(values.method, values.stage):
+    module, run_class = _SCRIPTS[distill_flags.ON_RECORDS]
+    teacher = distilling_records.find_teacher(values.teacher)
+    settings, kind = distilling_records.settings_of(teacher), distilling_records.OnRecords
+  else:
+    teacher = distilling.find_teacher(values.teacher)
+    module, run_class = _SCRIPTS[distill_flags.SCRIPTS[teacher.task]]
+    settings = distilling.settings_of(teacher)
+    is_tinybert = settings.method == "tinybert"
+    kind = distill_tinybert.TinyBert if is_tinybert else distilling.Distilled
+  distill_tinybert.check(settings)
+  code = None
+  for stage in distill_tinybert.stages_of(settings):
+    code = module.start(stage, distilling.class_of(run_class, teacher, kind))
+  return code
 
 
 if __name__ == "__main__":

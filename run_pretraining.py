@@ -264,14 +264,19 @@ def model_fn_builder(
 
 def main(_) -> None:
   """Trains and evaluates as the flags say."""
-  settings = run_settings.from_flags()
+  start(run_settings.from_flags())
+
+
+def start(settings: run_settings.RunSettings, run_class=None) -> None:
+  """Makes a run of a class, by default this script's."""
+  run_class = run_class or PreTraining
   check_settings(settings)
   train_files, eval_files = [], []
   if settings.do_train or not settings.eval_input_file:
     train_files = eval_files = pretraining_data.find_files("input_file", settings.input_file)
   if settings.eval_input_file:
     eval_files = pretraining_data.find_files("eval_input_file", settings.eval_input_file)
-  settings = run_settings.resolve(settings)
+  settings = run_class.resolve(settings)
   if settings.do_export and not settings.vocab_file:
     raise command_line.UsageError(
       "--do_export needs --vocab_file, the vocabulary of the records: what is exported reads text."
@@ -283,7 +288,7 @@ def main(_) -> None:
   reads_text = settings if settings.do_export else settings.replace(do_lower_case=None)
   start_checks.log_cheap_findings(reads_text.values, config, vocab)
   records = pretraining_data.Records(settings, config, vocab, train_files, eval_files)
-  run = PreTraining(settings, config, records)
+  run = run_class(settings, config, records)
   with output_folder.held(settings):
     run.run()
 
@@ -314,6 +319,7 @@ def check_settings(settings: run_settings.RunSettings) -> None:
 class PreTraining(Run):
   """One run: a model, records, and the folder of its results."""
 
+  script = "run_pretraining"
   informative = (
     *("input_file", "train_batch_size", "learning_rate", "num_train_steps", "num_warmup_steps"),
     *("max_seq_length", "max_predictions_per_seq", "dynamic_masking", "masked_lm_prob"),
@@ -355,7 +361,7 @@ class PreTraining(Run):
     return model_fn_builder(
       bert_config=budget.trained_config(self.settings, self.bert_config),
       objective=self._objective,
-      **self.settings.model_options,
+      **self._model_options(),
     )
 
   def _training_data(self):

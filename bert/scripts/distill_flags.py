@@ -16,7 +16,8 @@ from bert.scripts import command_line, flag_groups, path_flags
 from bert.scripts.run_settings import RunSettings
 from bert.training import hardware
 
-METHODS = ("logits", "tinybert")
+METHODS = ("logits", "tinybert", "distilbert")
+ON_RECORDS = "run_pretraining"  # the script of students that learn from records
 
 # `load_run.Run.task` -> the script that trains such models.
 SCRIPTS = {
@@ -31,20 +32,24 @@ def define_flags(script: str) -> None:
   """The flags of distillation.
 
   Args:
-    script: whose work the student does; one of the values of `SCRIPTS`.
+    script: whose work the student does: `ON_RECORDS`, or one of the values of `SCRIPTS`. Its own
+      flags come first, or these do.
   """
+  if "temperature" in flags.FLAGS:  # of ELECTRA's generator, which has no part here
+    delattr(flags.FLAGS, "temperature")
   with flag_groups.flag_group("Distillation"):
     path_flags.define(
       "teacher",
       None,
       "The fine-tuned model to learn from: --output_dir of a run of run_classifier.py, run_ner.py, "
-      "run_squad.py or run_swag.py, or a folder of transformers.",
+      "run_squad.py or run_swag.py, or a folder of transformers; with --method=distilbert and "
+      "--stage=general a pre-trained model.",
       is_model=True,
     )
     flags.DEFINE_enum(
       "script",
       None,
-      list(SCRIPTS.values()),
+      [*SCRIPTS.values(), ON_RECORDS],
       "The script whose work the student does, and whose flags are below. [that of the teacher]",
     )
     flags.DEFINE_enum(
@@ -52,7 +57,7 @@ def define_flags(script: str) -> None:
       "logits",
       list(METHODS),
       "What is learned. logits: the teacher's outputs. tinybert: its attention, hidden states and "
-      "outputs, see --stage.",
+      "outputs, see --stage. distilbert: the words of a pre-trained model, on records.",
     )
     flags.DEFINE_integer(
       "num_hidden_layers",
@@ -71,6 +76,8 @@ def define_flags(script: str) -> None:
     flags.DEFINE_float(
       "label_weight", 0.5, "Weight of the labels, from 0 to 1; the teacher has the rest."
     )
+    if script == ON_RECORDS:
+      _define_weights()
     if script == "run_classifier":
       path_flags.define(
         "unlabelled_file",
@@ -86,6 +93,20 @@ def define_flags(script: str) -> None:
     )
 
 
+def _define_weights() -> None:
+  """Weights of DistilBERT's losses; the names are the original's."""
+  for name, default, what in (
+    ("alpha_ce", 5.0, "the teacher's words, at --temperature"),
+    ("alpha_mlm", 2.0, "masked words"),
+    ("alpha_mse", 0.0, "squared differences of the logits"),
+    ("alpha_cos", 1.0, "the angle between the last hidden states"),
+  ):
+    flags.DEFINE_float(name, default, f"--method=distilbert: weight of {what}.")
+  flags.DEFINE_bool(
+    "restrict_ce_to_mask", False, "--method=distilbert: learn the teacher's words at masks alone."
+  )
+
+
 def script_of(argv: Sequence[str]) -> str:
   """The script that a command line is about; `run_classifier` where it does not say.
 
@@ -96,10 +117,17 @@ def script_of(argv: Sequence[str]) -> str:
   with contextlib.suppress(flags.Error, UnicodeDecodeError):
     words = flags.FLAGS.read_flags_from_files(words, force_gnu=False)
   named = _value(words, "script")
+  if is_on_records(_value(words, "method"), _value(words, "stage")):
+    return ON_RECORDS
   if named in SCRIPTS.values():
     return named
   teacher = _value(words, "teacher")
   return SCRIPTS.get(_task_of(teacher) if teacher else "", "run_classifier")
+
+
+def is_on_records(method: str | None, stage: str | None) -> bool:
+  """Whether a student learns from records of a corpus, and not from examples of a task."""
+  return method == "distilbert" or (method == "tinybert" and stage == "general")
 
 
 def _value(words: Sequence[str], name: str) -> str | None:
@@ -133,6 +161,8 @@ def check(settings: RunSettings) -> None:
   settings.check("temperature", lambda value: 0 < value < math.inf, "a positive number")
   settings.check("label_weight", lambda value: 0 <= value <= 1, "between 0 and 1")
   settings.check_at_least(1, "num_hidden_layers")
+  for name in ("alpha_ce", "alpha_mlm", "alpha_mse", "alpha_cos"):
+    settings.check(name, lambda value: 0 <= value < math.inf, "at least 0")
   is_cut = settings.num_hidden_layers is not None or settings.student_layers is not None
   if is_cut and settings.bert_config_file:
     flag = "num_hidden_layers" if settings.student_layers is None else "student_layers"

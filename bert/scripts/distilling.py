@@ -18,21 +18,26 @@ from typing import Any
 from absl import flags, logging
 
 from bert import tokenization
-from bert.checkpoints import model_files, model_source, numpy_writer
+from bert.checkpoints import model_files
 from bert.checkpoints.bundle_files import BEST
 from bert.io import atomic_files
 from bert.io.wording import counted
 from bert.model.answer_heads import AnswerHead
-from bert.model.configuration import BertConfig
 from bert.predicting import load_run
-from bert.scripts import distill_flags, run_files, run_outputs, run_settings, run_states
+from bert.scripts import (
+  distill_flags,
+  run_files,
+  run_outputs,
+  run_settings,
+  run_states,
+  student_files,
+)
 from bert.scripts.command_line import UsageError
 from bert.scripts.run_settings import RunSettings
 from bert.scripts.steps import Run
 from bert.training import distribution
 
 TAUGHT = "train_taught"  # records of training with the teacher's outputs
-STUDENT = "student"  # folder in OUTPUT_DIR, of the weights that a cut student starts from
 
 # Flags that describe a task and its files, not where these lie: the student's are the teacher's.
 _OF_TASK = (
@@ -131,27 +136,25 @@ def class_of(
   return type("Distilled", (how or Distilled, run_class), attributes)
 
 
-class Distilled(Run):
+class Taught(Run):
   """What sets such a run apart; always together with the class of a script.
 
   Attributes:
-    teacher: the run that teaches.
+    teacher: the model that teaches.
   """
 
   script = "distill"
   teacher: load_run.Run
-  _other_distillation: Any = None
 
   @classmethod
   def resolve(cls, settings):
     """See base class; a student that is cut from a model is written into OUTPUT_DIR/student."""
     if settings.num_hidden_layers is not None or settings.student_layers is not None:
-      settings = cut_student(settings)
+      settings = student_files.cut(settings)
     return super().resolve(settings)
 
   def __init__(self, *arguments):
     super().__init__(*arguments)
-    self._check_texts()
     sizes = [config.count_parameters() for config in (self.bert_config, self.teacher.config)]
     logging.info(
       "Student: %s, %s parameters. Teacher: %s, %s.",
@@ -160,6 +163,25 @@ class Distilled(Run):
       counted(self.teacher.config.num_hidden_layers, "layer"),
       f"{sizes[1]:,}",
     )
+
+  @functools.cached_property
+  def _identity(self) -> str | None:
+    """Of the teacher's weights, wherever they lie."""
+    return run_states.identity_of_weights(self.teacher.prefix)
+
+  def _facts(self):
+    taught = {"distillation": self.settings.method, "teacher": self._identity}
+    return {**super()._facts(), **taught}
+
+
+class Distilled(Taught):
+  """Such a run of a task: the student learns the teacher's outputs."""
+
+  _other_distillation: Any = None
+
+  def __init__(self, *arguments):
+    super().__init__(*arguments)
+    self._check_texts()
 
   def _check_texts(self) -> None:
     """Refuses a student that does not read what the teacher reads."""
@@ -224,15 +246,6 @@ class Distilled(Run):
         logits.columns_of(facts["labels"], self.labels)
       except ValueError as error:
         raise UsageError(f"--teacher={path}: {error}. Both need the same.") from None
-
-  @functools.cached_property
-  def _identity(self) -> str | None:
-    """Of the teacher's weights, wherever they lie."""
-    return run_states.identity_of_weights(self.teacher.prefix)
-
-  def _facts(self):
-    taught = {"distillation": self.settings.method, "teacher": self._identity}
-    return {**super()._facts(), **taught}
 
   def _model_options(self):
     from bert.distillation.methods import Distillation
@@ -346,53 +359,3 @@ class Distilled(Run):
       return value * scale if scale != 1.0 else value
 
     return lambda step: {n: fitted(v) for n, v in teacher.outputs(step.forward).items()}
-
-
-# ---------------------------------------------------------------------------------------------
-# Students.
-
-
-def cut_student(settings: RunSettings) -> RunSettings:
-  """Writes the student that `--num_hidden_layers` or `--student_layers` asks for.
-
-  Returns:
-    The settings of a run that starts from it.
-
-  Raises:
-    UsageError: the model has no such layers.
-    ValueError: there is no usable checkpoint at `--init_checkpoint`.
-  """
-  from bert.checkpoints import finding
-  from bert.distillation import students
-
-  path = model_source.local_path(settings.init_checkpoint)
-  prefix = finding.find_checkpoint(path)
-  config = BertConfig.from_json_file(model_files.need_config(path))
-  layers = distill_flags.layers_of(settings)
-  count = settings.num_hidden_layers
-  if layers is None and count > config.num_hidden_layers:
-    raise UsageError(
-      f"--num_hidden_layers={count}: {settings.init_checkpoint} has {config.num_hidden_layers} "
-      "layers to choose from."
-    )
-  layers = layers or students.spread_layers(config.num_hidden_layers, count)
-  folder = settings.path(STUDENT)
-  student = os.path.join(folder, "bert_model.ckpt")
-  config_file = os.path.join(folder, run_files.CONFIG)
-  key = {"source": run_states.identity_of_weights(prefix), "layers": layers}
-  key_file = os.path.join(folder, "student.json")
-  if not os.path.isfile(key_file) or run_states.read_json(key_file, "Remove it.") != key:
-    try:
-      smaller, tensors = students.cut(prefix, config, layers)
-    except ValueError as error:
-      raise UsageError(f"--student_layers={','.join(map(str, layers))}: {error}.") from None
-    os.makedirs(folder, exist_ok=True)
-    numpy_writer.write(student, tensors)
-    atomic_files.write_text(config_file, smaller.to_json_string())
-    atomic_files.write_text(key_file, json.dumps(key) + "\n")
-  named = "layer" if len(layers) == 1 else "layers"
-  logging.info("The student has %s %s of %s.", named, ", ".join(map(str, layers)), prefix)
-  vocab_file = settings.vocab_file or model_files.need_vocabulary(path)
-  return settings.replace(
-    init_checkpoint=student, bert_config_file=config_file, vocab_file=vocab_file
-  )

@@ -15,7 +15,7 @@ import pytest
 from bert import __main__ as bert_command
 from bert.io import filesystem
 from bert.scripts import flag_groups, path_flags
-from tests.kit import healthy_run
+from tests.kit import healthy_run, teachers
 from tests.kit.script_runs import Script
 
 pytestmark = pytest.mark.ci
@@ -64,6 +64,11 @@ RUNS = {
     **{"input_file": "{}/records/*.tfrecord", "eval_input_file": "{}/records/a.tfrecord"},
     **{"max_predictions_per_seq": 3, "do_train": True, "do_eval": True},
     **{"num_train_steps": 1, "num_warmup_steps": 1, "max_eval_steps": 1, "train_batch_size": 4},
+  },
+  "distill": {
+    **_ONE_STEP,
+    **{"teacher": "{}/teacher", "data_dir": "{}/tables", "unlabelled_file": "{}/corpus.txt"},
+    **{"num_hidden_layers": 1, "do_train": True, "do_eval": True, "output_dir": "<>/out"},
   },
   "extract_features": {
     **_MODEL,
@@ -122,6 +127,9 @@ def local(tmp_path_factory):
   """The files of a healthy run, with more for some scripts."""
   folder = healthy_run.write(tmp_path_factory.mktemp("files"))
   healthy_run.save_checkpoint(folder, _add_heads)
+  task = {"task_name": "csv", "labels": ["0", "1"], "problem_type": "classification"}
+  heads = {"output_weights": (2, 16), "output_bias": (2,)}
+  teachers.write(folder / "teacher", healthy_run.VOCAB, task, heads, {"max_seq_length": 16})
   (folder / "masked.txt").write_text("ada [MASK] cat.\n")
   header = "sent1,sent2,ending0,ending1,ending2,ending3,label"
   rows = [f"{text},ada,bob,cat,dog,elk,{i % 4}" for i, text in enumerate(healthy_run.TEXTS[:8])]
