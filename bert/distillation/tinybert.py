@@ -14,11 +14,12 @@ size, C = number of labels.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from bert.distillation.logits import mean_label_loss
 from bert.distillation.methods import Learned, Step, Tensors
 from bert.distillation.teachers import Teacher
 from bert.model.configuration import BertConfig
@@ -276,13 +277,13 @@ class PredictionMethod:
   """A `methods.Method`: the second half of the task stage.
 
   Attributes:
-    teacher: fine-tuned on the task.
+    teacher_outputs: a step -> the `logits` of a teacher of the task.
     temperature: see `soft_cross_entropy`.
     problem_type: `classification`, or `regression`, which learns the labels: its teacher is not
       asked.
   """
 
-  teacher: Teacher
+  teacher_outputs: Callable[[Step], Tensors] | None
   temperature: float = 1.0
   problem_type: str = "classification"
 
@@ -296,9 +297,9 @@ class PredictionMethod:
   def __call__(self, step: Step) -> Learned:
     """Reads `logits`, or of a regression the losses of the labels."""
     if self.problem_type == "regression":
-      loss = tf.reduce_mean(step.label_losses)
+      loss = mean_label_loss(step)
     else:
-      taught = self.teacher.outputs(step.forward)["logits"]
+      taught = self.teacher_outputs(step)["logits"]
       losses = soft_cross_entropy(step.outputs["logits"], taught, self.temperature)
       loss = tf.reduce_mean(losses)
     return Learned(loss, {"cls_loss": loss})
