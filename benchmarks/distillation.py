@@ -1,0 +1,245 @@
+"""What a teacher is worth: the same students with it and on labels alone, on a task of GLUE.
+
+  python benchmarks/distillation.py --glue_dir=glue --weights=minilm_L-6_H-384_A-12 \\
+    --output_dir=/tmp/distillation --layers=2,3 --seeds=1,2,3
+  python benchmarks/distillation.py --output_dir=/tmp/distillation --report
+
+`run_classifier.py` trains the teacher once. Each student is cut from it by `distill.py`, so that
+all of one depth start from the same weights, and trains for the same number of steps:
+
+  labels     six epochs on labels alone (--label_weight=1)
+  logits     six epochs on labels and the teacher's outputs
+  tinybert   three on its attention and hidden states, then three on its outputs
+
+Each run is a process of its own in OUTPUT_DIR/TASK/VARIANT_LAYERS/seed_N; the next start skips what
+has finished and continues what has not. The table has a row for each variant and depth:
+
+  score      mean and standard deviation over the seeds: accuracy (MRPC, SST-2), Matthews
+             correlation (CoLA) or Pearson correlation (STS-B), times 100
+  gain       mean of the differences from `labels` with the same seed, and its 95% interval
+  texts/s    median speed of `load_run` on the dev set, 32 at a time; all models take turns
+  MB         size of the weights
+
+and last, one JSON line.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import common  # noqa: E402
+from bert.scripts import result_files  # noqa: E402
+from bert.tasks import run_statistics  # noqa: E402
+
+METRICS = {
+  "MRPC": "eval_accuracy",
+  "SST-2": "eval_accuracy",
+  "CoLA": "eval_matthews_corrcoef",
+  "STS-B": "eval_pearson",
+}
+BASELINE = "labels"
+VARIANTS = {
+  BASELINE: ("--method=logits", "--label_weight=1", "--num_train_epochs=6"),
+  "logits": ("--method=logits", "--num_train_epochs=6", "--cache_teacher"),
+  "tinybert": ("--method=tinybert", "--stage=task", "--layer_epochs=3", "--num_train_epochs=3"),
+}
+COMMON_FLAGS = (
+  *("--do_train", "--do_eval", "--fast", "--max_seq_length=128", "--train_batch_size=32"),
+  *("--learning_rate=5e-5", "--nogroup_by_length"),
+  *("--save_checkpoints_steps=1000000", "--keep_checkpoint_max=1"),
+)
+TURNS, BATCH = 5, 32
+
+
+def main():
+  args = _parse()
+  folder = pathlib.Path(args.output_dir) / args.task
+  if not args.report:
+    _train(args, folder)
+    common.once(folder / "speeds.json", lambda: _speeds(args, folder))
+  _report(args, folder)
+
+
+def _parse():
+  parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+  )
+  parser.add_argument("--output_dir", required=True, help="folder of the runs")
+  parser.add_argument("--report", action="store_true", help="train nothing, print the table")
+  parser.add_argument("--glue_dir", help="folder with the task's folder")
+  common.add_weights_flag(parser, required=False)
+  parser.add_argument("--task", choices=list(METRICS), default="MRPC")
+  parser.add_argument("--layers", type=common.numbers(int), default=[2, 3], help="2,3")
+  parser.add_argument("--seeds", type=common.numbers(int), default=[1, 2, 3], help="1,2,3")
+  parser.add_argument("--nice", type=int, default=0, help="added to the niceness of the runs")
+  args = parser.parse_args()
+  if not args.report and not (args.glue_dir and args.weights):
+    parser.error("--glue_dir and --weights are needed, but for --report")
+  return args
+
+
+# ---------------------------------------------------------------------------------------------
+# Runs.
+
+
+def _train(args, folder: pathlib.Path) -> None:
+  data = f"--data_dir={pathlib.Path(args.glue_dir) / args.task}"
+  teacher = folder / "teacher"
+  _finish(
+    "run_classifier",
+    teacher,
+    *(f"--task_name={args.task}", data, f"--init_checkpoint={args.weights}", *COMMON_FLAGS),
+    nice=args.nice,
+  )
+  for seed in args.seeds:
+    for layers in args.layers:
+      for variant, flags in VARIANTS.items():
+        _finish(
+          "distill",
+          run_folder(folder, variant, layers, seed),
+          *(f"--teacher={teacher}", data, f"--num_hidden_layers={layers}", f"--seed={seed}"),
+          *(*COMMON_FLAGS, *flags),
+          nice=args.nice,
+        )
+
+
+def run_folder(folder: pathlib.Path, variant: str, layers: int, seed: int) -> pathlib.Path:
+  """Where a run lies."""
+  return folder / f"{variant}_{layers}" / f"seed_{seed}"
+
+
+def _finish(script: str, output_dir: pathlib.Path, *flags: str, nice: int) -> None:
+  """Makes a run, unless it is there; a run that was stopped continues."""
+  if not (output_dir / "eval_results.txt").exists():
+    common.run_script(script, *flags, f"--output_dir={output_dir}", nice=nice)
+
+
+# ---------------------------------------------------------------------------------------------
+# Speed and size.
+
+
+def _models(args, folder) -> dict[str, pathlib.Path]:
+  students = {
+    f"{layers} layers": run_folder(folder, BASELINE, layers, args.seeds[0])
+    for layers in args.layers
+  }
+  return {"teacher": folder / "teacher", **students}
+
+
+def _speeds(args, folder) -> dict:
+  """Texts per second and bytes of weights of the teacher and of one student of each depth."""
+  from bert.predicting import load_run
+  from bert.tasks import glue
+
+  processor = glue.create_processor(args.task)
+  examples = processor.get_dev_examples(str(pathlib.Path(args.glue_dir) / args.task))
+  texts = {
+    "text_a": [example.text_a for example in examples],
+    "text_b": [example.text_b or "" for example in examples],
+  }
+  models = _models(args, folder)
+  functions = {name: load_run.load_run(path) for name, path in models.items()}
+  for function in functions.values():
+    _texts_per_second(function, texts)  # to warm up
+  systems = {
+    name: lambda function=function: _texts_per_second(function, texts)
+    for name, function in functions.items()
+  }
+  speeds = common.take_turns(systems, TURNS)
+  return {name: {"texts/s": speeds[name], "bytes": _weights_bytes(models[name])} for name in models}
+
+
+def _texts_per_second(function, texts: Mapping[str, Sequence[str]]) -> float:
+  count = len(texts["text_a"])
+  begin = time.perf_counter()
+  for start in range(0, count, BATCH):
+    function({name: values[start : start + BATCH] for name, values in texts.items()})
+  return count / (time.perf_counter() - begin)
+
+
+def _weights_bytes(output_dir: pathlib.Path) -> int:
+  """Of the model's own tensors, without the optimizer's."""
+  from bert.checkpoints import load_report, reading
+  from bert.checkpoints.finding import find_checkpoint
+
+  contents = reading.names_and_shapes(find_checkpoint(str(output_dir)))
+  return sum(
+    math.prod(shape) * dtype.size
+    for name, (shape, dtype) in contents.items()
+    if not load_report.is_training_state(name)
+  )
+
+
+# ---------------------------------------------------------------------------------------------
+# The table.
+
+
+def scores_of(folder, variant, layers, seeds, metric) -> dict[int, float]:
+  """seed -> score times 100, of the runs that are there."""
+  paths = {seed: run_folder(folder, variant, layers, seed) / "eval_results.txt" for seed in seeds}
+  return {
+    seed: 100 * result_files.read_eval_results(str(path))[metric]
+    for seed, path in paths.items()
+    if path.exists()
+  }
+
+
+def _report(args, folder) -> None:
+  metric = METRICS[args.task]
+  speeds = json.loads(path.read_text()) if (path := folder / "speeds.json").exists() else {}
+  rows = [["model", "learned", "runs", "score", "gain", "texts/s", "MB"]]
+  results = []
+  teacher = folder / "teacher" / "eval_results.txt"
+  if teacher.exists():
+    score = 100 * result_files.read_eval_results(str(teacher))[metric]
+    rows.append(["teacher", "labels", "1", f"{score:.2f}", "", *_speed_cells(speeds, "teacher")])
+    results.append({"model": "teacher", "score": score, **speeds.get("teacher", {})})
+  for layers in args.layers:
+    baseline = scores_of(folder, BASELINE, layers, args.seeds, metric)
+    for variant in VARIANTS:
+      scores = scores_of(folder, variant, layers, args.seeds, metric)
+      if not scores:
+        continue
+      name = f"{layers} layers"
+      summary = run_statistics.summarize(list(scores.values()))
+      spread = f" ± {summary.deviation:.2f}" if summary.count > 1 else ""
+      gain = "" if variant == BASELINE else gain_cell(baseline, scores)
+      cells = [str(summary.count), f"{summary.mean:.2f}{spread}", gain]
+      rows.append([name, variant, *cells, *_speed_cells(speeds, name)])
+      results.append({"model": name, "variant": variant, "scores": scores, **speeds.get(name, {})})
+  common.print_markdown(rows)
+  facts = {"benchmark": "distillation", "task": args.task, "machine": common.machine()}
+  print(json.dumps({**facts, "common_flags": COMMON_FLAGS, "results": results}))
+
+
+def gain_cell(baseline: Mapping[int, float], scores: Mapping[int, float]) -> str:
+  """The mean difference over the same seeds, and its 95% interval.
+
+  Example:
+    >>> gain_cell({1: 70.0, 2: 71.0, 3: 69.0}, {1: 72.0, 2: 72.0, 3: 72.0, 4: 80.0})
+    '+2.00 [-0.48, +4.48]'
+  """
+  differences = [scores[seed] - baseline[seed] for seed in baseline if seed in scores]
+  if not differences:
+    return ""
+  gain = run_statistics.summarize(differences)
+  bounds = "[{:+.2f}, {:+.2f}]".format(*gain.interval) if gain.interval else ""
+  return f"{gain.mean:+.2f} {bounds}".rstrip()
+
+
+def _speed_cells(speeds: Mapping, name: str) -> list[str]:
+  if name not in speeds:
+    return ["", ""]
+  values = sorted(speeds[name]["texts/s"])
+  return [f"{values[len(values) // 2]:.0f}", f"{speeds[name]['bytes'] / 1e6:.1f}"]
+
+
+if __name__ == "__main__":
+  main()
