@@ -149,7 +149,9 @@ class KerasFile:
         leaves = ("lambda",)
       return tuple(f"{family.scope}/{scope}/{leaf}" for leaf in leaves)
 
-    tables = tuple(f"{family.scope}/embeddings/{name}" for name in _TABLES)
+    has_rows = self._arguments.get("type_vocab_size") != 0
+    names = [name for name in _TABLES if has_rows or name != "token_type_embeddings"]
+    tables = tuple(f"{family.scope}/embeddings/{name}" for name in names)
     found = _named(encoder, "embeddings", tables)
     projection = {_PROJECTION: family.projection} if family.projection else {}
     for part, scope in (_PARTS | projection).items():

@@ -33,7 +33,7 @@ ARGUMENTS = {  # argument of `keras3.BERT`: key of bert_config.json
 # Arguments that some families have, under the names of their keys.
 ARGUMENTS_OF_FAMILIES = (
   *("embedding_size", "num_hidden_groups", "inner_group_num"),
-  *("layer_norm_eps", "pad_token_id"),
+  *("layer_norm_eps", "pad_token_id", "seq_classif_dropout", "qa_dropout"),
 )
 
 # Other names of the tanh form of GELU, which the original calls gelu.
@@ -255,7 +255,16 @@ def variable_names(task: str, family: Family) -> dict[str, tuple[str, ...]]:
       "layer_norm": (f"{transform}/LayerNorm/gamma", f"{transform}/LayerNorm/beta"),
     }
   leaves = ("kernel", "bias") if is_dense(task, family) else ("output_weights", "output_bias")
-  return {"": tuple(f"{scope}{leaf}" for leaf in leaves)}
+  names = {"": tuple(f"{scope}{leaf}" for leaf in leaves)}
+  if hidden := hidden_layer(task, family):
+    names["hidden"] = f"{hidden.scope}/kernel", f"{hidden.scope}/bias"
+  return names
+
+
+def hidden_layer(task: str | None, family: Family) -> families.HiddenLayer | None:
+  """The dense layer before the outputs of a head; None where there is none."""
+  heads = {"sentences": "sentences", "swag": "choices"}
+  return family.hidden_layers.get(heads[task]) if task in heads else None
 
 
 def bias_of(task: str, family: Family) -> str:

@@ -48,6 +48,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       once.
     pooler: `keras.layers.Dense`, or None (`add_pooler=False`, or a family without one).
     family: the row of `bert/model/families.py`.
+    longest_sequence: in tokens.
   """
 
   MODEL_VARIANTS = sizes.NAMED_VARIANTS
@@ -82,6 +83,8 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     embedding_size: int | None = None,
     num_hidden_groups: int | None = None,
     inner_group_num: int | None = None,
+    seq_classif_dropout: float | None = None,
+    qa_dropout: float | None = None,
     **kwargs,
   ):
     """Creates the model and all its variables, with random values.
@@ -114,10 +117,12 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       add_pooler: whether to compute `pooler_output`.
       output_hidden_states: whether calls return `hidden_states` by default.
       name: name of the model, the first part of its variables' paths.
-      model_type: the family: `bert`, `electra`, `albert`.
+      model_type: the family: `bert`, `electra`, `albert`, `roberta` or `distilbert`.
       embedding_size: E, of families that have it; by default W in ELECTRA, 128 in ALBERT.
       num_hidden_groups: ALBERT: number of groups of layers, each of which shares its weights.
       inner_group_num: ALBERT: number of layers in a group, each with its own weights.
+      seq_classif_dropout: DistilBERT: dropout before the outputs of a classifier of texts.
+      qa_dropout: DistilBERT: dropout before the scores of an answer's ends.
       **kwargs: arguments of `keras.Model`.
 
     Raises:
@@ -151,6 +156,8 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     self.embedding_size = embedding_size
     self.num_hidden_groups = num_hidden_groups
     self.inner_group_num = inner_group_num
+    self.seq_classif_dropout = seq_classif_dropout
+    self.qa_dropout = qa_dropout
     vars(self).update(sizes.completed({name: getattr(self, name) for name in _ARGUMENTS}))
     self.family = families.FAMILIES[model_type]
     self._check_sizes()
@@ -167,6 +174,9 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       raise ValueError(
         f"pad_token_id is {self.pad_token_id}; it must be between 0 and {self.vocab_size - 1}."
       )
+    if self.family.positions_from_ids and self.position_embedding_type == "sinusoidal":
+      raise ValueError(f"{self.family.title} has no sinusoidal positions: they depend on the ids.")
+    self.longest_sequence = config.longest_sequence
 
   def _create_layers(self):
     config = self.to_bert_config()
@@ -181,7 +191,8 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       layer_norm_eps=self.layer_norm_eps,
       normalization_type=self.normalization_type,
       position_embedding_type=self.position_embedding_type,
-      gather_segments=self.family.gathers_segments,
+      model_type=self.model_type,
+      pad_token_id=self.pad_token_id,
       dtype=self.dtype_policy,
     )
     self.embedding_projection = None

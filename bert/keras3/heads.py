@@ -113,6 +113,12 @@ class TaskHead(TorchModule, keras.layers.Layer):
     )
     self.family = families.FAMILIES[model_type]
     self.is_dense = self.task is not None and keras_model.is_dense(self.task, self.family)
+    self.hidden: keras.layers.Dense | None = None
+    self.hidden_layer = keras_model.hidden_layer(self.task, self.family)
+    if self.hidden_layer is not None:
+      self.input_dropout = Dropout(
+        dropout_rate if self.hidden_layer.drops_input else 0.0, dtype=self.dtype_policy
+      )
     self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
     self.refinements = []
 
@@ -120,7 +126,17 @@ class TaskHead(TorchModule, keras.layers.Layer):
     """Creates the variables."""
     width = input_shape["last_hidden_state"][-1]
     self._build_refinements(width)
-    self._build_output(self._build_features(width))
+    width = self._build_features(width)
+    if self.hidden_layer is not None:
+      self.hidden = keras.layers.Dense(
+        width,
+        activation=get_activation(self.hidden_layer.activation),
+        kernel_initializer=create_initializer(self.spec.initializer_range),
+        dtype=self.dtype_policy,
+        name="hidden",
+      )
+      self.hidden.build((None, width))
+    self._build_output(width)
     self.built = True
 
   def _build_refinements(self, width: int):
@@ -163,7 +179,10 @@ class TaskHead(TorchModule, keras.layers.Layer):
 
   def call(self, inputs):
     """The encoder's outputs to the head's."""
-    return self._deliver(self._linear(self.dropout(self._features(inputs))))
+    features = self._features(inputs)
+    if self.hidden is not None:
+      features = self.hidden(self.input_dropout(features))
+    return self._deliver(self._linear(self.dropout(features)))
 
   def _features(self, inputs):
     """The input of the output layer."""
@@ -202,7 +221,11 @@ class TaskHead(TorchModule, keras.layers.Layer):
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
     """The variables by their names in the original's checkpoints."""
     scope = "" if self.task is None else keras_model.scope_of(self.task, self.family)
-    return original_names(self, scope.removesuffix("/"))
+    variables = original_names(self, scope.removesuffix("/"))
+    if self.hidden_layer is not None:
+      for leaf in ("kernel", "bias"):
+        variables[f"{self.hidden_layer.scope}/{leaf}"] = variables.pop(f"{scope}hidden/{leaf}")
+    return variables
 
   def get_config(self):
     """The constructor's arguments."""

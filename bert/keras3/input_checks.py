@@ -30,9 +30,10 @@ class CheckedInputs(keras.Model if TYPE_CHECKING else object):  # type: ignore[m
     bert: Any = getattr(self, "bert", self)
     limits = {
       "input_ids": bert.vocab_size,
-      "token_type_ids": bert.type_vocab_size,
-      "position_ids": bert.max_position_embeddings,
+      "position_ids": bert.longest_sequence,
     }
+    if bert.family.has_segments:  # otherwise they are not read
+      limits["token_type_ids"] = bert.type_vocab_size
     if isinstance(inputs, TextLoader):
       check_range("input_ids", inputs.dataset.rows.ids, bert.vocab_size)
       return
@@ -42,7 +43,7 @@ class CheckedInputs(keras.Model if TYPE_CHECKING else object):  # type: ignore[m
       for kind, limit in limits.items():
         if str(name).endswith(kind) and _is_on_host(ids):
           check_range(name, ids, limit)
-    check_shapes(inputs, bert.max_position_embeddings)
+    check_shapes(inputs, bert.longest_sequence)
 
   def __call__(self, *args, **kwargs):
     """Checks the ids and calls the model."""

@@ -237,6 +237,7 @@ class TFBertMLMHead(MaskedLMHead):
     super().__init__(
       *(config.vocab_size, config.hidden_act, config.initializer_range, config.embedding_width),
       model_type=config.family.name,
+      layer_norm_eps=config.norm_epsilon,
       **kwargs,
     )
     # Not the layer itself, whose weights would count twice.

@@ -41,7 +41,7 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
 
   Attributes:
     word_embeddings: a variable `[vocab_size, W]`.
-    token_type_embeddings: a variable `[type_vocab_size, W]`.
+    token_type_embeddings: a variable `[type_vocab_size, W]`; None if it has no rows.
     position_embeddings: a variable `[max_position_embeddings, W]`; None if sinusoidal.
   """
 
@@ -57,7 +57,8 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
     normalization_type: str = "layer_norm",
     position_embedding_type: str = "absolute",
     name: str = "embeddings",
-    gather_segments: bool = False,
+    model_type: str = "bert",
+    pad_token_id: int = 0,
     **kwargs,
   ):
     """Sets the sizes; `build` creates the tables.
@@ -74,12 +75,13 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
       position_embedding_type: `absolute` or its synonym `learned`, or `sinusoidal`, which has no
         variables (arXiv:1706.03762, section 3.5).
       name: name of the layer.
-      gather_segments: look segments up, instead of multiplying by their table: ALBERT's way, whose
-        gradient has another norm.
+      model_type: family of models, which decides what segments and positions are.
+      pad_token_id: id of the padding token, for families that number positions by it.
       **kwargs: arguments of `keras.layers.Layer`.
     """
     super().__init__(name=name, **kwargs)
     require_one_of("position_embedding_type", position_embedding_type, POSITION_EMBEDDING_TYPES)
+    require_one_of("model_type", model_type, tuple(families.FAMILIES))
     self.spec = SimpleNamespace(
       vocab_size=vocab_size,
       hidden_size=hidden_size,
@@ -90,8 +92,10 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
       layer_norm_eps=layer_norm_eps,
       normalization_type=normalization_type,
       position_embedding_type=position_embedding_type,
-      gather_segments=gather_segments,
+      model_type=model_type,
+      pad_token_id=pad_token_id,
     )
+    self.family = families.FAMILIES[model_type]
     self.layer_norm = create_normalization(normalization_type, layer_norm_eps, self.dtype_policy)
     self.dropout = Dropout(hidden_dropout_prob, dtype=self.dtype_policy)
 
@@ -99,7 +103,9 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
     """Creates the variables; no shape depends on the input."""
     del input_shape
     self.word_embeddings = self._table("word_embeddings", self.spec.vocab_size)
-    self.token_type_embeddings = self._table("token_type_embeddings", self.spec.type_vocab_size)
+    self.token_type_embeddings = None
+    if self.spec.type_vocab_size:
+      self.token_type_embeddings = self._table("token_type_embeddings", self.spec.type_vocab_size)
     self.position_embeddings = None
     if self.spec.position_embedding_type != "sinusoidal":
       self.position_embeddings = self._table(
@@ -129,23 +135,28 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
     """
     input_ids = ops.cast(input_ids, "int32")
     total = ops.take(self.word_embeddings, input_ids, axis=0)
-    total = total + self._segments(input_ids, token_type_ids)
+    if self.family.padding_is_fixed:
+      total = self._without_gradient(total, input_ids)
+    if self.token_type_embeddings is not None:
+      total = total + self._segments(input_ids, token_type_ids)
     total = total + self._positions(input_ids, position_ids)
     return self.dropout(self.layer_norm(total), training=training)
 
   def _segments(self, input_ids, token_type_ids):
     """`[B, S, W]`. A product, as in the original, because the norm of gradients depends on it."""
-    if token_type_ids is None:
+    if token_type_ids is None or not self.family.has_segments:
       token_type_ids = ops.zeros_like(input_ids)
     token_type_ids = ops.cast(token_type_ids, "int32")
-    if self.spec.gather_segments:
+    if self.family.gathers_segments:
       return ops.take(self.token_type_embeddings, token_type_ids, axis=0)
     segments = ops.one_hot(token_type_ids, self.spec.type_vocab_size, dtype=self.compute_dtype)
     return ops.matmul(segments, self.token_type_embeddings)
 
   def _positions(self, input_ids, position_ids):
-    """`[S, W]`, or `[B, S, W]` where positions are given."""
+    """`[S, W]`, or `[B, S, W]` where positions are given or depend on the ids."""
     length = ops.shape(input_ids)[1]
+    if self.family.positions_from_ids:
+      return self._positions_after_padding(input_ids, position_ids)
     if self.position_embeddings is None:
       position_ids = ops.arange(length) if position_ids is None else position_ids
       waves = sinusoidal_embeddings(position_ids, self.spec.hidden_size)
@@ -155,6 +166,24 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
     if input_ids.shape[1] is not None:
       check_length(input_ids.shape[1], self.spec.max_position_embeddings)
     return ops.convert_to_tensor(self.position_embeddings)[:length]
+
+  def _positions_after_padding(self, input_ids, position_ids):
+    """`[B, S, W]`: padding has the row `pad_token_id`, the tokens those behind it."""
+    padding = self.spec.pad_token_id
+    if position_ids is None:
+      if input_ids.shape[1] is not None:
+        check_length(input_ids.shape[1], self.spec.max_position_embeddings - padding - 1)
+      is_token = ops.cast(ops.not_equal(input_ids, padding), "int32")
+      position_ids = ops.cumsum(is_token, axis=1) * is_token + padding
+    else:
+      position_ids = ops.cast(position_ids, "int32") + (padding + 1)
+    vectors = ops.take(self.position_embeddings, position_ids, axis=0)
+    return self._without_gradient(vectors, position_ids)
+
+  def _without_gradient(self, vectors, ids):
+    """The same vectors; those of padding learn nothing from here."""
+    is_padding = ops.equal(ids, self.spec.pad_token_id)[..., None]
+    return ops.where(is_padding, ops.stop_gradient(vectors), vectors)
 
   def compute_output_spec(self, input_ids, token_type_ids=None, position_ids=None, training=None):
     """Shape and type of the output."""
@@ -262,7 +291,8 @@ class TransformerLayer(TorchModule, keras.layers.Layer):
       lambda_init=lambda_init,
       model_type=model_type,
     )
-    self.names = families.FAMILIES[model_type].layer
+    self.family = families.FAMILIES[model_type]
+    self.names = self.family.layer
     self.attention = create_attention(self.spec, self.dtype_policy)
     self.feed_forward = create_feed_forward(self.spec, self.dtype_policy)
     self.attention_norm = self._normalization(self.names.attention_norm)
@@ -311,7 +341,8 @@ class TransformerLayer(TorchModule, keras.layers.Layer):
     def feed_forward(x):
       return self.feed_forward(x)
 
-    hidden_states = self._add(hidden_states, attend, self.attention_norm, training)
+    drops = self.family.drops_attention_output
+    hidden_states = self._add(hidden_states, attend, self.attention_norm, training, drops)
     return self._add(hidden_states, feed_forward, self.output_norm, training)
 
   def attention_maps(self, hidden_states, attention_mask=None):
@@ -320,10 +351,11 @@ class TransformerLayer(TorchModule, keras.layers.Layer):
       hidden_states = self.attention_norm(hidden_states)
     return self.attention.attention_maps(hidden_states, attention_mask)
 
-  def _add(self, residual, sublayer, norm, training):
+  def _add(self, residual, sublayer, norm, training, drops=True):
     pre = self.spec.normalization_position == "pre"
     update = sublayer(norm(residual) if pre else residual)
-    update = self.dropout(update, training=training)
+    if drops:
+      update = self.dropout(update, training=training)
     if self.skip is not None:
       update = self.skip(update, training=training)
     return residual + update if pre else norm(residual + update)

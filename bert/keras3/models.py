@@ -17,13 +17,14 @@ from collections.abc import Mapping
 import keras
 from keras import ops
 
-from bert.checkpoints import model_source
+from bert.checkpoints import keras_model, model_source
 from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import weights
 from bert.keras3.encoder import BERT, gather_inputs
 from bert.keras3.heads import (
   NextSentenceHead,
   QuestionAnsweringHead,
+  TaskHead,
   TextClassificationHead,
   TokenClassificationHead,
 )
@@ -319,17 +320,22 @@ class _Classifier(PretrainedModel):
   """Base of the models whose head is called `classifier`; returns a `LogitsOutput`."""
 
   head_names = ("classifier",)
-  head_class: type = TextClassificationHead
+  head_class: type[TaskHead] = TextClassificationHead
   num_outputs: int | None = None  # by default `num_labels`
 
   def _create_heads(self):
     self.classifier = self.head_class(
       self.num_outputs or self.num_labels,
       output="logits",
-      dropout_rate=self.bert.hidden_dropout_prob,
+      dropout_rate=self._dropout_rate(),
       name="classifier",
       model_type=self.bert.model_type,
     )
+
+  def _dropout_rate(self) -> float:
+    hidden = keras_model.hidden_layer(self.head_class.task, self.bert.family)
+    key = hidden.dropout_key if hidden else None
+    return getattr(self.bert, key or "hidden_dropout_prob")
 
   def _outputs(self, outputs):
     return LogitsOutput(self.classifier(outputs))
@@ -411,7 +417,10 @@ class BertForQuestionAnswering(PretrainedModel):
 
   def _create_heads(self):
     self.squad = QuestionAnsweringHead(
-      mask_padding=False, name="squad", model_type=self.bert.model_type
+      mask_padding=False,
+      name="squad",
+      model_type=self.bert.model_type,
+      dropout_rate=self.bert.qa_dropout or 0.0,
     )
 
   def _outputs(self, outputs):

@@ -175,7 +175,7 @@ def _symbolic_shapes(signature):
 
 def _symbolic_limits(model, shapes) -> tuple[str, ...]:
   """What JAX must know of these sizes: no text is longer than the table of positions."""
-  [limit] = {layer.max_position_embeddings for layer in _layers(model) if _kind(layer) == "BERT"}
+  [limit] = {layer.longest_sequence for layer in _layers(model) if _kind(layer) == "BERT"}
   used = [name for name in ("length", "second_length") if f" {name})" in str(shapes)]
   return tuple(f"{name} <= {limit}" for name in used)
 

@@ -16,9 +16,6 @@ NAMED_VARIANTS = {
 }
 """Short names. `tiny` has half the usual feed-forward width: no released model fits it."""
 
-MODEL_TYPES = ("bert", "electra", "albert")
-"""The families of `bert/model/families.py` that are here."""
-
 WEIGHTS_DATASETS = {  # name: (vocabulary size, archive name before the sizes)
   "uncased": (30522, "uncased"),
   "cased": (28996, "cased"),
@@ -75,13 +72,14 @@ def completed(arguments: Mapping) -> dict:
     >>> completed({"model_type": "albert", "hidden_size": 8, "type_vocab_size": None})
     {'model_type': 'albert', 'hidden_size': 8, 'type_vocab_size': 2}
   """
-  require_one_of("model_type", arguments["model_type"], MODEL_TYPES)
+  require_one_of("model_type", arguments["model_type"], tuple(families.FAMILIES))
   family = families.FAMILIES[arguments["model_type"]]
   defaults = {
     **{"type_vocab_size": 2, "layer_norm_eps": LAYER_NORM_EPSILON, "pad_token_id": 0},
     **family.keys,
   }
-  for name in ("embedding_size", "num_hidden_groups", "inner_group_num"):
+  shared = ("layer_norm_eps", "pad_token_id")  # of all here
+  for name in (name for name in ARGUMENTS_OF_FAMILIES if name not in shared):
     if arguments.get(name) is not None and name not in family.keys:
       having = ", ".join(each.name for each in families.FAMILIES.values() if name in each.keys)
       raise ValueError(

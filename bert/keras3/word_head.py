@@ -7,11 +7,13 @@ Letters in shapes: B = batch size, S = sequence length, P = masked positions, W 
 of the embeddings, V = vocabulary size.
 """
 
+import itertools
 from types import SimpleNamespace
 
 import keras
 from keras import ops
 
+from bert.checkpoints import keras_model
 from bert.keras3.parts import (
   LAYER_NORM_EPSILON,
   create_initializer,
@@ -19,10 +21,8 @@ from bert.keras3.parts import (
   get_activation,
   register,
   require_one_of,
-  scope_below,
 )
 from bert.keras3.torch_modules import TorchModule
-from bert.keras3.weights import original_names
 from bert.model import families
 
 
@@ -39,6 +39,7 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
     initializer_range: float = 0.02,
     embedding_size: int | None = None,
     model_type: str = "bert",
+    layer_norm_eps: float = LAYER_NORM_EPSILON,
     **kwargs,
   ):
     """Creates the head.
@@ -49,6 +50,7 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
       initializer_range: standard deviation of the initial kernel.
       embedding_size: E, width of the word embeddings; W by default.
       model_type: the encoder's family, which names the variables.
+      layer_norm_eps: epsilon of its normalization.
       **kwargs: arguments of `keras.layers.Layer`.
     """
     super().__init__(**kwargs)
@@ -59,9 +61,9 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
       initializer_range=initializer_range,
       embedding_size=embedding_size,
       model_type=model_type,
+      layer_norm_eps=layer_norm_eps,
     )
-    self.family = families.FAMILIES[model_type]
-    self.layer_norm = create_normalization("layer_norm", LAYER_NORM_EPSILON, self.dtype_policy)
+    self.layer_norm = create_normalization("layer_norm", layer_norm_eps, self.dtype_policy)
     self.dense = None
 
   def build(self, input_shape):
@@ -74,9 +76,7 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
       dtype=self.dtype_policy,
       name="dense",
     )
-    # The family's scopes without the part that is the layer's own: "transform", or nothing.
-    transform = self.family.masked_lm_transform.removeprefix(self.family.masked_lm)
-    with scope_below(self.path, transform.strip("/")):
+    with keras.name_scope("transform"):
       self.dense.build(input_shape)
       self.layer_norm.build((*input_shape[:-1], width))
     self.output_bias = self.add_weight(
@@ -103,7 +103,11 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
     """The variables by their names in the original's checkpoints."""
-    return original_names(self, self.family.masked_lm)
+    parts = {"": [self.output_bias], "dense": self.dense.weights}
+    parts["layer_norm"] = [self.layer_norm.gamma, self.layer_norm.beta]
+    names = keras_model.variable_names("masked_words", families.FAMILIES[self.spec.model_type])
+    pairs = (zip(names[part], parts[part], strict=True) for part in names)
+    return dict(itertools.chain.from_iterable(pairs))
 
   def get_config(self):
     """The constructor's arguments."""
@@ -115,5 +119,6 @@ def create_masked_lm_head(bert) -> MaskedLMHead:
   return MaskedLMHead(
     *(bert.vocab_size, bert.hidden_act, bert.initializer_range, bert.embedding_size),
     model_type=bert.model_type,
+    layer_norm_eps=bert.config.norm_epsilon,
     name="predictions",
   )
