@@ -26,7 +26,11 @@ class Word(NamedTuple):
 
 
 # Words of the command that are not scripts at the root: word -> module.
-_OTHER_WORDS = {"download": "bert.scripts.download", "tf1": "bert.tf1.__main__"}
+_OTHER_WORDS = {
+  "augment_data": "bert.scripts.augment_data",
+  "download": "bert.scripts.download",
+  "tf1": "bert.tf1.__main__",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

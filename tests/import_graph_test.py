@@ -58,7 +58,11 @@ BY_NAME = {
   "bert.optimization": {"bert.keras3.loop_optimizers"},  # `create_optimizer` without a loss
   "bert.scripts.glue_sweep": {"bert.run_classifier"},
   "bert.scripts.steps": {"bert.scripts.many_runs"},  # --num_runs
-  "bert.__main__": {"bert.scripts.download", "bert.tf1.__main__"},
+  "bert.__main__": {
+    "bert.scripts.augment_data",
+    "bert.scripts.download",
+    "bert.tf1.__main__",
+  },
   "bert.tf1": {"bert.tf1.face"},  # while it is being imported
 }
 
