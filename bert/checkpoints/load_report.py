@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from bert.io.wording import counted
 
-# The scope of an encoder's variables: of BERT and ALBERT, and of ELECTRA.
-ENCODER_SCOPES = ("bert/", "electra/")
+# The scope of an encoder's variables: of BERT and ALBERT, and of other families.
+ENCODER_SCOPES = ("bert/", "electra/", "roberta/", "distilbert/")
 
 
 def encoder_scope(names: Iterable[str]) -> str:

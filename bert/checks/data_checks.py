@@ -375,7 +375,7 @@ def _pieces(subject: Subject, text_set: TextSet) -> Iterator[Finding]:
 
 
 def _most(subject: Subject) -> int:
-  return subject.config.max_position_embeddings if subject.config else 512
+  return subject.config.longest_sequence if subject.config else 512
 
 
 def _tokenizer(subject: Subject):

@@ -206,7 +206,7 @@ def check_memory(subject: Subject) -> Iterator[Finding]:
   config = subject.config
   if not config:
     return
-  length = subject.max_seq_length or subject.longest or config.max_position_embeddings
+  length = subject.max_seq_length or subject.longest or config.longest_sequence
   batch = subject.train_batch_size
   dtype = "float32" if subject.dtype == "auto" else subject.dtype
   need = memory_needed(config, batch, length, dtype, subject.max_predictions_per_seq or 0)

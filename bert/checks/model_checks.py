@@ -49,10 +49,11 @@ def check_config(subject: Subject) -> Iterator[Finding]:
     path or "",
   )
   yield from _unknown_keys(config, path or "")
-  length, longest = subject.max_seq_length, config.max_position_embeddings
+  length, longest = subject.max_seq_length, config.longest_sequence
   if length and length > longest:
     yield error(
-      f"max_position_embeddings is {longest}, but --max_seq_length is {length}.",
+      f"The model reads at most {longest} tokens (max_position_embeddings is "
+      f"{config.max_position_embeddings}), but --max_seq_length is {length}.",
       path or "",
       f"Give --max_seq_length={longest} or less.",
     )

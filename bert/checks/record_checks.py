@@ -204,8 +204,8 @@ def _check_lengths(path, subject: Subject, seen: _Seen, length: int | None) -> I
     yield error(
       f"Its length is {length}, not --max_seq_length={subject.max_seq_length}.", path, remedy
     )
-  if subject.config and length > subject.config.max_position_embeddings:
-    most = subject.config.max_position_embeddings
+  if subject.config and length > subject.config.longest_sequence:
+    most = subject.config.longest_sequence
     what = f"Its length is {length}, but the model has {most} positions (max_position_embeddings)."
     yield error(what, path, f"Write the records with --max_seq_length={most} or less.")
   padding = 1 - seen.tokens / seen.places

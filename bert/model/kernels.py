@@ -476,16 +476,17 @@ def gather_rows(table: tf.Tensor, ids: tf.Tensor, padding_id: int | None = None)
     float32 `[..., W]`.
   """
   ids = tf.convert_to_tensor(ids)
-  # The sum leaves negative numbers out.
-  rows_of_gradient = ids if padding_id is None else tf.where(ids == padding_id, -1, ids)
 
   @with_gradient
   def fused(table):
     def gradient(dy):
       rows = tf.reshape(dy, [-1, table.shape[-1]])
-      segments = tf.reshape(rows_of_gradient, [-1])
-      return tf.math.unsorted_segment_sum(rows, segments, tf.shape(table)[0])
+      return tf.math.unsorted_segment_sum(rows, tf.reshape(ids, [-1]), tf.shape(table)[0])
 
     return tf.gather(table, ids), gradient
 
-  return fused(table)
+  found = fused(table)
+  if padding_id is None:
+    return found
+  is_padding = tf.expand_dims(ids == padding_id, -1)
+  return tf.where(is_padding, tf.stop_gradient(found), found)

@@ -149,7 +149,7 @@ def load_model(
     logging.warning(
       "%s is not the vocabulary that %s was trained with.", tokenizer.vocab_file, prefix
     )
-  check_length(max_seq_length, config.max_position_embeddings)
+  check_length(max_seq_length, config.longest_sequence)
   return config, tokenizer, prefix
 
 

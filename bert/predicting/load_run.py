@@ -49,7 +49,7 @@ class Run(NamedTuple):
   def max_seq_length(self) -> int:
     """That of the run; else the default of the task's script, or what the model can read."""
     length = 384 if self.task == "squad" else 128
-    return self.settings.get("max_seq_length", min(length, self.config.max_position_embeddings))
+    return self.settings.get("max_seq_length", min(length, self.config.longest_sequence))
 
 
 def load_run(
@@ -80,7 +80,7 @@ def load_run(
   if unknown := sorted(set(options) - set(known)):
     raise ValueError(f"{model_class.__name__} has no {', '.join(unknown)}, but {', '.join(known)}.")
   settings = {"max_seq_length": run.max_seq_length, **settings, **options}
-  check_length(settings["max_seq_length"], run.config.max_position_embeddings)
+  check_length(settings["max_seq_length"], run.config.longest_sequence)
   model = _typed(model_class, tf.as_dtype(dtype))(
     run.config, run.vocab_file, run.facts.get("do_lower_case", True), **settings
   )

@@ -190,7 +190,7 @@ def batching(
     batch_size,
     chunk_that_fits(config, num_layers, pooling, max_seq_length, batch_size),
     min(_BATCH_TOKENS, batch_size * max_seq_length),  # at most that of the longest texts
-    Tiles(max_seq_length, config.max_position_embeddings) if batch_invariant else None,
+    Tiles(max_seq_length, config.longest_sequence) if batch_invariant else None,
   )
 
 

@@ -424,10 +424,10 @@ def load_config(settings: RunSettings) -> BertConfig:
       `--recipe` does not fit it.
   """
   config = BertConfig.from_json_file(settings.bert_config_file)
-  if settings.max_seq_length > config.max_position_embeddings:
+  if settings.max_seq_length > config.longest_sequence:
     raise ValueError(
       f"Cannot use sequence length {settings.max_seq_length} because the BERT model was only "
-      f"trained up to sequence length {config.max_position_embeddings}. Lower --max_seq_length."
+      f"trained up to sequence length {config.longest_sequence}. Lower --max_seq_length."
     )
   recipes.check_family(settings.values, config)
   reinit_layers.check(settings.values, config)

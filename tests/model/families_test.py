@@ -196,6 +196,30 @@ def test_shared_layers_get_the_sum_of_their_gradients():
     np.testing.assert_allclose(gradient, (sides[0] - sides[1]) / (2 * step), rtol=2e-2)
 
 
+def test_rows_of_padding_learn_nothing_from_the_look_up():
+  """As PyTorch's `padding_idx`: of RoBERTa, the row of words and that of positions."""
+  config = BertConfig.from_dict({**TINY, **KEYS["roberta"], "initializer_range": 0.5})
+  ids = np.array([[5, 1, 6, 7], [1, 8, 9, 1]])  # without a mask, padding is computed as all else
+  with use_store(VariableStore()) as store:
+    BertModel(config, False, ids)
+    tables = [
+      store.variables[f"roberta/embeddings/{name}_embeddings"] for name in ("word", "position")
+    ]
+    with tf.GradientTape() as tape:
+      loss = tf.reduce_sum(BertModel(config, False, ids).get_sequence_output() ** 3)
+    gradients = tape.gradient(loss, tables)
+  for gradient, read in zip(gradients, ([5, 6, 7, 8, 9], [2, 3, 4]), strict=True):
+    rows = tf.reduce_sum(tf.abs(tf.convert_to_tensor(gradient)), 1)
+    assert np.flatnonzero(rows).tolist() == read
+
+
+def test_a_sequence_too_long_for_its_positions_is_refused():
+  config = BertConfig.from_dict({**TINY, **KEYS["roberta"]})
+  assert config.longest_sequence == 10
+  with use_store(VariableStore()), pytest.raises(ValueError, match="longer than the 10 positions"):
+    BertModel(config, False, np.full([1, 11], 5))
+
+
 @pytest.mark.parametrize(
   "keys", [{}, *KEYS.values(), {"num_hidden_groups": 1, "inner_group_num": 2}]
 )
