@@ -43,7 +43,7 @@ _TOKENIZER = "tokenizer.json"
 _WEIGHTS_INDEX = "model" + INDEX_SUFFIX
 _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
-# What a tokenizer's configuration says of a vocab.txt, and of a sentencepiece model.
+# What a tokenizer's configuration says of a vocab.txt, a sentencepiece model, a byte-level BPE.
 _OF_WORD_PIECES = {
   "tokenizer_class": "BertTokenizer",
   "do_lower_case": True,
@@ -67,6 +67,16 @@ _OF_PIECES = {
   "pad_token": "<pad>",
   "cls_token": "[CLS]",
   "mask_token": "[MASK]",
+}
+_OF_BYTE_PAIRS = {
+  "tokenizer_class": "RobertaTokenizer",
+  "bos_token": "<s>",
+  "eos_token": "</s>",
+  "unk_token": "<unk>",
+  "sep_token": "</s>",
+  "pad_token": "<pad>",
+  "cls_token": "<s>",
+  "mask_token": "<mask>",
 }
 
 
@@ -359,7 +369,11 @@ def write_tokenizer(
     OSError: a file cannot be read or written.
   """
   name = vocabulary_kind.kept_name(vocab_file)
-  of_kind = _OF_PIECES if name == vocabulary_kind.SENTENCE_PIECES else _OF_WORD_PIECES
+  of_kind: Mapping[str, Any] = _OF_WORD_PIECES
+  if vocabulary_kind.is_meant_as_byte_pairs(vocab_file):
+    of_kind = _OF_BYTE_PAIRS
+  elif name == vocabulary_kind.SENTENCE_PIECES:
+    of_kind = _OF_PIECES
   config = {**of_kind, "do_lower_case": do_lower_case, "model_max_length": max_length}
   _write_json(os.path.join(folder, TOKENIZER_CONFIG), config)
   atomic_files.copy_file(vocab_file, os.path.join(folder, name))

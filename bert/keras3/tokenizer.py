@@ -21,8 +21,6 @@ from bert.io import vocabulary_kind
 from bert.keras3.encoding import Encoding
 from bert.tokenization import load_tokenizer
 
-SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
-
 _CASED_NAMES = ("cased_L-", "multi_cased_L-", "wwm_cased_L-")
 
 _RETURN_TENSORS = (None, "np", "tf", "pt")
@@ -32,7 +30,8 @@ class BertTokenizer:
   """Texts to ids and back.
 
   Attributes:
-    tokenizer: the `FullTokenizer`, or `SentencePieceTokenizer` of an ALBERT, below.
+    tokenizer: the `FullTokenizer` below, or the `SentencePieceTokenizer` of an ALBERT, or the
+      `BytePairTokenizer` of a RoBERTa.
     model_max_length: the default of `max_length`.
   """
 
@@ -45,19 +44,24 @@ class BertTokenizer:
     """Reads a vocabulary.
 
     Args:
-      vocab_file: file with one token per line, or a sentencepiece model.
-      do_lower_case: True for uncased models.
+      vocab_file: file with one token per line, a sentencepiece model, or the `tokenizer.json` of a
+        byte-level BPE.
+      do_lower_case: True for uncased models; a byte-level BPE keeps the case.
       model_max_length: longest sequence of the model, in tokens.
     """
     vocab = load_tokenizer(vocab_file, do_lower_case).vocab
-    names = ("unk", "sep", "pad", "cls", "mask")
-    self._special = dict(zip(names, SPECIAL_TOKENS, strict=True))
-    self._special["unk"] = vocabulary_kind.unknown_token(vocab)
-    self._special["pad"] = vocabulary_kind.padding_token(vocab)
+    cls, sep, mask = vocabulary_kind.ends_and_mask(vocab)
+    self._special = {
+      "unk": vocabulary_kind.unknown_token(vocab),
+      "sep": sep,
+      "pad": vocabulary_kind.padding_token(vocab),
+      "cls": cls,
+      "mask": mask,
+    }
     special = [token for token in self._special.values() if token in vocab]
     # [MASK] in a text is the mask token: a word to predict.
     self.tokenizer = load_tokenizer(vocab_file, do_lower_case, special)
-    self.do_lower_case = do_lower_case
+    self.do_lower_case = do_lower_case and not vocabulary_kind.is_of_byte_pairs(vocab)
     self.model_max_length = model_max_length
 
   @classmethod
@@ -70,8 +74,9 @@ class BertTokenizer:
     """The tokenizer of a model.
 
     Args:
-      name_or_path: a folder with `vocab.txt` or `spiece.model`, a checkpoint in one, or the name
-        of a released model here or in transformers (`bert-base-uncased`), which is downloaded.
+      name_or_path: a folder with `vocab.txt`, `spiece.model` or a RoBERTa's `tokenizer.json`, a
+        checkpoint in one, or the name of a released model here or in transformers
+        (`bert-base-uncased`), which is downloaded.
       do_lower_case: by default the value in the folder's `tokenizer_config.json`, or as implied by
         the name.
       cache_dir: folder of downloads.
@@ -139,7 +144,8 @@ class BertTokenizer:
       "attention_mask": encoded["input_mask"],
     }
     if padding == "max_length":
-      rows = {name: _pad(array, length) for name, array in rows.items()}
+      fill = {"input_ids": self.tokenizer.layout.pad_id}
+      rows = {name: _pad(array, length, fill.get(name, 0)) for name, array in rows.items()}
     if return_tensors is None:
       return Encoding(self._as_lists(rows, bool(padding), single))
     if not padding and not encoded["input_mask"].all():
@@ -187,6 +193,8 @@ class BertTokenizer:
 
   def decode(self, ids, skip_special_tokens: bool = False) -> str:
     """The text of ids; information lost in tokenization, such as case, is not restored."""
+    if vocabulary_kind.is_of_byte_pairs(self.tokenizer.vocab):
+      return self.tokenizer.decode(np.atleast_1d(np.asarray(ids)).tolist(), skip_special_tokens)
     tokens = self.convert_ids_to_tokens(np.atleast_1d(np.asarray(ids)))
     if skip_special_tokens:
       tokens = [token for token in tokens if token not in self._special.values()]
@@ -234,8 +242,9 @@ def _lower_case_of(folder: str) -> bool:
   return not name.startswith(_CASED_NAMES)
 
 
-def _pad(array: np.ndarray, length: int) -> np.ndarray:
-  return np.pad(array, ((0, 0), (0, max(0, length - array.shape[1]))))
+def _pad(array: np.ndarray, length: int, value: int) -> np.ndarray:
+  missing = max(0, length - array.shape[1])
+  return np.pad(array, ((0, 0), (0, missing)), constant_values=value)
 
 
 def _as_tensor(array: np.ndarray, kind: str):

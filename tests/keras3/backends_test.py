@@ -22,11 +22,15 @@ import pytest
 from bert.keras3 import (
   BERT,
   AdamWeightDecay,
+  BertForPreTraining,
+  BertForSequenceClassification,
+  BertForTokenClassification,
   NLPTaskConfig,
   NLPTaskType,
   WarmUpLinearDecay,
   create_bert_with_head,
 )
+from bert.model.configuration import BertConfig
 from tests.kit.keras_models import TINY, numpy_of, random_inputs
 from tests.kit.paths import ROOT
 from tests.kit.tiny_bert import NO_DROPOUT
@@ -45,7 +49,22 @@ OTHERS = [
 ]
 pytestmark = pytest.mark.ci
 
-# The other process loads, predicts, trains, and prints whether it imported TensorFlow.
+# Models of other families: name of the file -> class and configuration.
+_SIZES = {
+  **dict(vocab_size=40, hidden_size=16, num_hidden_layers=2, num_attention_heads=2),
+  **dict(intermediate_size=32, max_position_embeddings=24),
+}
+FAMILIES = {
+  "electra": (BertForTokenClassification, {"embedding_size": 8, "type_vocab_size": 2}),
+  "albert": (
+    BertForPreTraining,
+    dict(embedding_size=8, type_vocab_size=2, num_hidden_groups=2, inner_group_num=2),
+  ),
+  "roberta": (BertForSequenceClassification, {}),
+  "distilbert": (BertForSequenceClassification, {}),
+}
+
+# The other process loads, predicts, trains, saves, and prints whether it imported TensorFlow.
 OTHER_PROCESS = """
 import json, sys
 import numpy as np
@@ -58,10 +77,14 @@ model = keras.models.load_model(folder + "/model.keras")
 result = {"predictions": model.predict(data, verbose=0)}
 losses = [model.train_on_batch(data, labels, return_dict=True)["loss"] for _ in range(4)]
 result["losses"] = np.array([float(loss) for loss in losses])
+for name in json.loads(sys.argv[2]):
+  other = keras.models.load_model(f"{folder}/{name}.keras")
+  result[name] = keras.ops.convert_to_numpy(other(data)[0])
+  other.save(f"{folder}/{name}_back.keras")
 result["table"] = keras.ops.convert_to_numpy(model.get_layer("bert").embeddings.word_embeddings)
-if len(sys.argv) > 2:
-  bert = keras3.BERT.from_checkpoint(sys.argv[2])
-  golden = np.load(sys.argv[3])
+if len(sys.argv) > 3:
+  bert = keras3.BERT.from_checkpoint(sys.argv[3])
+  golden = np.load(sys.argv[4])
   outputs = bert({"input_ids": golden["input_ids"], "attention_mask": golden["input_mask"]})
   for name in ("last_hidden_state", "pooler_output"):
     result[name] = keras.ops.convert_to_numpy(outputs[name])
@@ -110,23 +133,36 @@ def expected(tmp_path_factory):
   predictions = model.predict(inputs, verbose=0)
   losses = [float(model.train_on_batch(inputs, labels)) for _ in range(4)]
   table = numpy_of(model.get_layer("bert").embeddings.word_embeddings)
-  return folder, {"predictions": predictions, "losses": np.array(losses), "table": table}
+  expected = {"predictions": predictions, "losses": np.array(losses), "table": table}
+  for name, (cls, keys) in FAMILIES.items():
+    other = cls(BertConfig.from_dict({**_SIZES, **keys, "model_type": name}), num_labels=3)
+    generator = np.random.default_rng(1)
+    for variable in other.weights:
+      variable.assign(generator.normal(0.1, 0.3, variable.shape))
+    other.save(folder / f"{name}.keras")
+    expected[name] = numpy_of(other(inputs)[0])
+  return folder, expected
 
 
 @pytest.mark.parametrize("backend", OTHERS)
 def test_outputs_and_training_are_the_same(expected, backend):
   folder, here = expected
-  said, there = run_on(backend, folder)
+  said, there = run_on(backend, folder, json.dumps(list(FAMILIES)))
   assert said["tensorflow"] == (backend == "tensorflow")
   for name in here:
     np.testing.assert_allclose(there[name], here[name], rtol=0, atol=1e-5, err_msg=name)
   assert here["losses"][-1] < here["losses"][0]
+  inputs = dict(np.load(folder / "inputs.npz"))
+  del inputs["labels"]
+  for name in FAMILIES:  # saved there, loaded here
+    back = keras.models.load_model(folder / f"{name}_back.keras")
+    np.testing.assert_allclose(numpy_of(back(inputs)[0]), here[name], atol=1e-6, err_msg=name)
 
 
 @pytest.mark.parametrize("backend", OTHERS)
 def test_minilm_is_the_same_and_the_originals(expected, backend, golden_dir, data_dir):
   weights = data_dir / "weights" / "minilm_L-6_H-384_A-12"
-  _, there = run_on(backend, expected[0], weights, golden_dir / "minilm_forward.npz")
+  _, there = run_on(backend, expected[0], "[]", weights, golden_dir / "minilm_forward.npz")
   golden = np.load(golden_dir / "minilm_forward.npz")
   bert = BERT.from_checkpoint(weights)
   here = bert({"input_ids": golden["input_ids"], "attention_mask": golden["input_mask"]})

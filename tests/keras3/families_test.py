@@ -345,8 +345,9 @@ def test_what_families_without_segments_read():
   expected = numpy_of(model(ids)["last_hidden_state"])
   outputs = model({"input_ids": ids, "token_type_ids": np.full_like(ids, 9)})
   np.testing.assert_array_equal(numpy_of(outputs["last_hidden_state"]), expected)
-  given = model({"input_ids": ids, "position_ids": np.array([[-1, 0, 1, -1]])})
-  np.testing.assert_array_equal(numpy_of(given["last_hidden_state"]), expected)
+  tokens = model(ids[:, 1:3])  # positions of tokens count from 0 in the argument
+  given = model({"input_ids": ids[:, 1:3], "position_ids": np.array([[0, 1]])})
+  np.testing.assert_array_equal(*(numpy_of(x["last_hidden_state"]) for x in (given, tokens)))
 
 
 def test_what_electra_has_not():

@@ -1,8 +1,9 @@
-"""The tokenizer of an ALBERT, called as in transformers.
+"""The tokenizers of an ALBERT and of a RoBERTa, called as in transformers.
 
 Alone: python -m pytest tests/keras3/tokenizer_test.py
 """
 
+import gzip
 import json
 import pickle
 import shutil
@@ -48,3 +49,38 @@ def test_a_folder_as_transformers_has_it(tokenizer, golden_dir, tmp_path):
   cased = BertTokenizer.from_pretrained(tmp_path)
   assert cased.tokenize("The of") != tokenizer.tokenize("The of")
   shutil.rmtree(tmp_path)
+
+
+# ---------------------------------------------------------------------------------------------
+# RoBERTa's.
+
+
+@pytest.fixture
+def of_roberta(golden_dir):
+  return BertTokenizer.from_pretrained(golden_dir / "roberta" / "tiny")
+
+
+def test_tokens_of_roberta(of_roberta, tmp_path):
+  assert (of_roberta.cls_token_id, of_roberta.sep_token_id, of_roberta.pad_token_id) == (0, 2, 1)
+  assert (of_roberta.mask_token, of_roberta.do_lower_case) == ("<mask>", False)
+  assert of_roberta(["A", "It"], padding="max_length", max_length=5)["input_ids"] == [
+    [0, of_roberta.convert_tokens_to_ids("A"), 2, 1, 1],
+    [0, of_roberta.convert_tokens_to_ids("It"), 2, 1, 1],
+  ]
+  pair = of_roberta("It rains <mask>.", "No")
+  assert set(pair["token_type_ids"]) == {0}
+  assert of_roberta.decode(pair["input_ids"]) == "<s>It rains<mask>.</s></s>No</s>"
+  assert of_roberta.decode(pair["input_ids"], skip_special_tokens=True) == "It rains.No"
+  of_roberta.save_pretrained(tmp_path)
+  config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+  assert (config["tokenizer_class"], config["mask_token"]) == ("RobertaTokenizer", "<mask>")
+  assert BertTokenizer.from_pretrained(tmp_path)("It rains <mask>.", "No") == pair
+
+
+@pytest.mark.ci
+def test_recorded_texts_of_roberta(of_roberta, golden_dir):
+  with gzip.open(golden_dir / "roberta" / "tokenization.jsonl.gz", "rt") as lines:
+    rows = [json.loads(line) for line in lines]
+  rows = [row for row in rows if row.get("b") != ""]  # here an empty second text is none
+  for row in rows:
+    assert of_roberta(row["a"], row.get("b"))["input_ids"] == row["ids"], row
