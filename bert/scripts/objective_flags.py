@@ -81,7 +81,7 @@ def define_flags() -> None:
     flags.DEFINE_float(
       "masked_lm_budget",
       0,
-      "Must be 0: its code was not published. --dynamic_masking draws masks while reading.",
+      "Must be 0: the code behind it was not published; the records have masks.",
     )
 
 
@@ -94,7 +94,7 @@ def check(settings: RunSettings) -> None:
   if settings.masked_lm_budget:
     raise UsageError(
       f"--masked_lm_budget={settings.masked_lm_budget}: ALBERT's published code does not draw such "
-      "masks, either. Give --dynamic_masking with records that were written with it."
+      "masks, either. Leave it out; the masks of the records are used."
     )
   if settings.init_from_group0 and not settings.init_checkpoint:
     raise UsageError("--init_from_group0 needs --init_checkpoint, whose group 0 is meant.")

@@ -3,6 +3,8 @@
 Alone: python -m pytest tests/run_squad/heads_test.py
 """
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -112,3 +114,47 @@ def test_a_beam_of_nothing_says_so_before_anything_starts(tmp_path):
   flags |= {**LENGTHS, "train_file": tmp_path / "train.json", "output_dir": tmp_path / "out"}
   message = error_of(**flags, do_train=True, answer_head="electra", beam_size=0)
   assert "--beam_size=0: must be at least 1" in message
+
+
+@pytest.mark.ci
+def test_an_export_reads_with_a_sentencepiece_model(golden_dir, tmp_path):
+  """Raw strings to the answers of the script, with ALBERT's head for SQuAD 2.0."""
+  data = json_in(golden_dir / "squad" / "train_input-v2.0.json")["data"]
+  paragraphs = [paragraph for article in data for paragraph in article["paragraphs"]]
+  paragraphs = sorted(paragraphs, key=lambda paragraph: len(paragraph["context"]))[:2]
+  path = tmp_path / "questions.json"
+  path.write_text(json.dumps({"version": "v2.0", "data": [{"paragraphs": paragraphs}]}))
+  model = golden_dir / "albert"
+  run_well(
+    albert_config_file=model / "config_A.json",
+    spm_model_file=model / "tiny_spm.model",
+    init_checkpoint=model / "model_A.ckpt",
+    train_file=path,
+    predict_file=path,
+    output_dir=tmp_path / "out",
+    do_train=True,
+    do_predict=True,
+    do_export=True,
+    version_2_with_negative=True,
+    null_score_diff_threshold=1000.0,
+    max_seq_length=64,
+    doc_stride=24,
+    max_query_length=16,
+    train_batch_size=8,
+    learning_rate=5e-3,
+    num_train_epochs=1,
+  )
+  asked = [(qa, each["context"]) for each in paragraphs for qa in each["qas"]]
+  questions = tf.constant([qa["question"] for qa, _ in asked])
+  contexts_asked = tf.constant([context for _, context in asked])
+  answers = tf.saved_model.load(str(tmp_path / "out" / "export" / "task"))(
+    questions, contexts_asked
+  )
+  predictions = json_in(tmp_path / "out" / "predictions.json")
+  odds = json_in(tmp_path / "out" / "null_odds.json")
+  assert len(set(predictions.values())) > 3
+  assert [text.decode() for text in answers["answer"].numpy()] == [
+    predictions[qa["id"]] for qa, _ in asked
+  ]
+  expected = [odds[qa["id"]] for qa, _ in asked]
+  np.testing.assert_allclose(answers["null_odds"], expected, atol=1e-4)
