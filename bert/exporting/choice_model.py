@@ -52,8 +52,7 @@ class ChoiceModel(TaskModel):
     inputs = graph_text.pack(
       tf.gather(self._pieces(context), rows),
       self._pieces(tf.reshape(choices, [-1])),
-      self._cls_id,
-      self._sep_id,
+      self._frame,
       self._seq_length,
     )
     choice_mask = tf.cast(choices != "", tf.int32)

@@ -1,9 +1,9 @@
 """Texts to BERT's inputs, and positions in the texts, as graph functions.
 
   words = split_words(texts, " \\t\\r\\n")                  # and where they stand
-  inputs = pack(pieces_a, pieces_b, cls_id, sep_id, 128)  # [CLS] a [SEP] b [SEP], cut to fit
+  inputs = pack(pieces_a, pieces_b, frame, 128)           # [CLS] a [SEP] b [SEP], cut to fit
   windows = all_windows(num_pieces, sizes, steps)         # a text too long for one sequence
-  inputs = join(questions, windows.cut(pieces), cls_id, sep_id)
+  inputs = join(questions, windows.cut(pieces), None, frame)
 
 These functions do for a batch what training does in Python for each example, so that an exported
 model needs no Python code to answer texts (`task_model.py`).
@@ -12,9 +12,12 @@ Letters in shapes: B = batch size, S = sequence length, N = characters, W = word
 R = windows of all texts, (P) = pieces of each text, ragged.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
+
+from bert.text.sequence_layout import BERT, Layout
 
 Inputs = dict[str, tf.Tensor]
 
@@ -89,17 +92,41 @@ def split_words(texts: tf.Tensor, blanks: str) -> Words:
 # Packing: pieces to rows.
 
 
+class Frame(NamedTuple):
+  """What stands around the pieces of a text.
+
+  Attributes:
+    cls_id: number of [CLS].
+    sep_id: number of [SEP].
+    layout: of the tokenizer.
+  """
+
+  cls_id: int
+  sep_id: int
+  layout: Layout = BERT
+
+  @classmethod
+  def of(cls, vocab: Mapping[str, int], layout: Layout) -> "Frame":
+    """The frame of a tokenizer."""
+    return cls(vocab[layout.cls], vocab[layout.sep], layout)
+
+  def num_special(self, has_b: tf.Tensor) -> tf.Tensor:
+    """int64, of the shape of `has_b`: pieces that are added to a text or a pair."""
+    return 2 + self.layout.separators * tf.cast(has_b, tf.int64)
+
+
 def truncated_lengths(
-  lengths_a: tf.Tensor, lengths_b: tf.Tensor, max_length
+  lengths_a: tf.Tensor, lengths_b: tf.Tensor, max_length, layout: Layout = BERT
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """The number of tokens kept of each text so that a pair has at most `max_length`.
 
-  The longer text loses its last token, repeatedly; of two equally long ones, the second.
+  The longer text loses its last token, repeatedly; see `Layout.kept_lengths`.
 
   Args:
     lengths_a: int64 `[B]`, tokens of the first texts.
     lengths_b: int64 `[B]`, tokens of the second texts.
     max_length: int64 `[B]` or `[]`.
+    layout: of the tokenizer.
 
   Returns:
     int64 `[B]`, `[B]`.
@@ -111,11 +138,17 @@ def truncated_lengths(
   """
   max_length = tf.cast(max_length, tf.int64)
   kept_b = tf.minimum(lengths_b, tf.maximum(max_length // 2, max_length - lengths_a))
-  return tf.minimum(lengths_a, max_length - kept_b), kept_b
+  kept_a = tf.minimum(lengths_a, max_length - kept_b)
+  if layout.second_stays_longer:
+    is_first = lengths_a <= lengths_b
+    other_a = tf.minimum(lengths_a, tf.maximum(max_length // 2, max_length - lengths_b))
+    other_b = tf.minimum(lengths_b, max_length - other_a)
+    return tf.where(is_first, other_a, kept_a), tf.where(is_first, other_b, kept_b)
+  return kept_a, kept_b
 
 
 def pack(
-  pieces_a: tf.RaggedTensor, pieces_b: tf.RaggedTensor, cls_id: int, sep_id: int, seq_length: int
+  pieces_a: tf.RaggedTensor, pieces_b: tf.RaggedTensor, frame: Frame, seq_length: int
 ) -> Inputs:
   """`[CLS] a [SEP]`, then `b [SEP]` where there is a b, as `classification.convert_single_example`
   does.
@@ -123,8 +156,7 @@ def pack(
   Args:
     pieces_a: int32 `[B, (P)]`.
     pieces_b: int32 `[B, (P)]`; a text without pieces makes no second segment.
-    cls_id: number of [CLS].
-    sep_id: number of [SEP].
+    frame: what stands around the pieces.
     seq_length: longest sequence; the longer text is cut first.
 
   Returns:
@@ -132,17 +164,19 @@ def pack(
   """
   has_b = pieces_b.row_lengths() > 0  # [B]
   kept_a, kept_b = truncated_lengths(
-    pieces_a.row_lengths(), pieces_b.row_lengths(), seq_length - 2 - tf.cast(has_b, tf.int64)
+    pieces_a.row_lengths(),
+    pieces_b.row_lengths(),
+    seq_length - frame.num_special(has_b),
+    frame.layout,
   )
-  return join(first_pieces(pieces_a, kept_a), first_pieces(pieces_b, kept_b), has_b, cls_id, sep_id)
+  return join(first_pieces(pieces_a, kept_a), first_pieces(pieces_b, kept_b), has_b, frame)
 
 
 def join(
   pieces_a: tf.RaggedTensor,
   pieces_b: tf.RaggedTensor | None,
   has_b: tf.Tensor | None,
-  cls_id: int,
-  sep_id: int,
+  frame: Frame,
   seq_length: int | None = None,
 ) -> Inputs:
   """`[CLS] a [SEP]`, then `b [SEP]` where `has_b`; nothing is cut.
@@ -151,24 +185,27 @@ def join(
     pieces_a: int32 `[B, (P)]`.
     pieces_b: int32 `[B, (P)]`; None without second texts.
     has_b: bool `[B]`, likewise.
-    cls_id: number of [CLS].
-    sep_id: number of [SEP].
+    frame: what stands around the pieces.
     seq_length: S; by default that of the longest of the batch, as padding only costs time.
 
   Returns:
     int32 `[B, S]`: `input_word_ids`, `input_mask`, `input_type_ids`.
   """
   one_each = tf.ones_like(pieces_a.row_lengths())
-  parts = [repeated(cls_id, one_each), pieces_a, repeated(sep_id, one_each)]
+  sep_id, layout = frame.sep_id, frame.layout
+  parts = [repeated(frame.cls_id, one_each), pieces_a, repeated(sep_id, one_each)]
   if pieces_b is not None:
-    parts += [pieces_b, repeated(sep_id, tf.cast(has_b, tf.int64))]
+    is_there = tf.cast(has_b, tf.int64)
+    between = [repeated(sep_id, is_there) for _ in range(layout.separators - 1)]
+    parts += [*between, pieces_b, repeated(sep_id, is_there)]
   ids = tf.concat(parts, axis=1)
   # A batch without texts also has a [CLS] column, because the model needs one.
   length = seq_length or tf.maximum(ids.bounding_shape(axis=1), 2)
-  word_ids = ids.to_tensor(shape=tf.stack([-1, length]))  # [B, S]
+  word_ids = ids.to_tensor(layout.pad_id, shape=tf.stack([-1, length]))  # [B, S]
   positions = tf.range(tf.shape(word_ids, tf.int64)[1])[tf.newaxis]  # [1, S]
   is_piece = positions < ids.row_lengths()[:, tf.newaxis]
   is_second = is_piece & (positions >= pieces_a.row_lengths()[:, tf.newaxis] + 2)
+  is_second &= layout.has_segments
   return {
     "input_word_ids": word_ids,
     "input_mask": tf.cast(is_piece, tf.int32),

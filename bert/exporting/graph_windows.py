@@ -13,15 +13,14 @@ from bert.tasks.windows import WindowOptions
 
 
 def pack_windows(
-  pieces_a, pieces_b, cls_id: int, sep_id: int, seq_length: int, options: WindowOptions
+  pieces_a, pieces_b, frame: graph_text.Frame, seq_length: int, options: WindowOptions
 ):
   """Makes the windows of texts or pairs, the same as `tasks.windows.WindowReader`.
 
   Args:
     pieces_a: int32 `[B, (P)]`.
     pieces_b: int32 `[B, (P)]`; a text without pieces makes no second segment.
-    cls_id: number of [CLS].
-    sep_id: number of [SEP].
+    frame: what stands around the pieces.
     seq_length: longest sequence.
     options: stride and largest number of windows.
 
@@ -32,7 +31,7 @@ def pack_windows(
   lengths_a, lengths_b = pieces_a.row_lengths(), pieces_b.row_lengths()
   has_b = lengths_b > 0
   kept_a, kept_b = graph_text.truncated_lengths(
-    lengths_a, lengths_b, seq_length - 2 - tf.cast(has_b, tf.int64)
+    lengths_a, lengths_b, seq_length - frame.num_special(has_b), frame.layout
   )
   b_is_longer = lengths_b > lengths_a
   # At least 1: a text without any piece has a window, too.
@@ -51,7 +50,6 @@ def pack_windows(
     parts(pieces_a, kept_a, ~b_is_longer),
     parts(pieces_b, kept_b, b_is_longer),
     tf.gather(has_b, windows.rows),
-    cls_id,
-    sep_id,
+    frame,
   )
   return inputs, windows.rows

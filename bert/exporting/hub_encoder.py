@@ -74,7 +74,7 @@ class Encoder(tf.train.Checkpoint):
     for endpoint in (self.with_dropout, self.serve, self.serving_default):
       endpoint.get_concrete_function(int32_inputs(*INPUTS))
     _list_variables(self, self._store)
-    self.vocab_file = tf.saved_model.Asset(vocab_file)
+    self.vocab_file = saved_models.vocabulary_asset(vocab_file, self)
     self.do_lower_case = tf.Variable(do_lower_case, trainable=False, name="do_lower_case")
     if has_mlm:
       self.mlm = MaskedLm(config, self._store)

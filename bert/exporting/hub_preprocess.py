@@ -24,11 +24,14 @@ import weakref
 import tensorflow as tf
 
 from bert import tokenization
-from bert.exporting import saved_models
+from bert.exporting import graph_text, saved_models
+from bert.exporting.graph_byte_pairs import BytePairGraph
 from bert.exporting.graph_pieces import PieceTokenizer
 from bert.exporting.graph_tokenizer import ExactTokenizer, PublishedTokenizer
 from bert.io import atomic_files, filesystem, vocabulary_kind
+from bert.text.byte_pairs import BytePairTokenizer
 from bert.text.sentence_pieces import SentencePieceTokenizer
+from bert.text.sequence_layout import BERT, Layout
 
 Features = dict[str, tf.Tensor]
 
@@ -50,7 +53,8 @@ class _Vocabulary:
       raise tokenization.VocabularyError(
         f"{vocab_file} lacks [UNK], the token of unknown words. Add that line."
       )
-    missing = [token for token in ("[CLS]", "[SEP]") if token not in ids]
+    ends = vocabulary_kind.ends_and_mask(ids)[:2]
+    missing = [token for token in ends if token not in ids]
     if missing:
       raise tokenization.VocabularyError(
         f"{vocab_file} lacks {missing}, which mark the ends of texts. Add these lines."
@@ -63,7 +67,8 @@ class _Vocabulary:
     self.ids = ids
     self.path = os.fspath(vocab_file)
     self.is_model = vocabulary_kind.is_of_model(ids)
-    if not self.is_model:
+    self.has_byte_pairs = vocabulary_kind.is_of_byte_pairs(ids)
+    if not (self.is_model or self.has_byte_pairs):
       self._rewrite_if_needed()
 
   def _rewrite_if_needed(self):
@@ -77,11 +82,12 @@ class _Vocabulary:
 
   def special_tokens(self) -> dict[str, int]:
     """Ids by the names that the Hub's text API gives them; a token not there has no entry."""
+    first, last, mask = vocabulary_kind.ends_and_mask(self.ids)
     names = {
-      "start_of_sequence_id": "[CLS]",
-      "end_of_segment_id": "[SEP]",
+      "start_of_sequence_id": first,
+      "end_of_segment_id": last,
       "padding_id": vocabulary_kind.padding_token(self.ids),
-      "mask_id": "[MASK]",
+      "mask_id": mask,
     }
     found = {name: self.ids[token] for name, token in names.items() if token in self.ids}
     return {"vocab_size": len(self.tokens), **found}
@@ -123,9 +129,10 @@ class _Tokenize(tf.train.Checkpoint):
 class _PackInputs(tf.train.Checkpoint):
   """`bert_pack_inputs(segments, seq_length=...)`."""
 
-  def __init__(self, ids: dict[str, int], default_seq_length: int):
+  def __init__(self, ids: dict[str, int], default_seq_length: int, layout: Layout = BERT):
     super().__init__()
     self._ids = ids
+    self._layout = layout
     self._default_seq_length = default_seq_length
 
   @tf.function(autograph=False)
@@ -144,8 +151,12 @@ class _PackInputs(tf.train.Checkpoint):
     if seq_length is None:
       seq_length = self._default_seq_length
     flat = [segment.merge_dims(1, -1) for segment in segments]
-    budget = tf.maximum(seq_length - len(segments) - 1, 0)
-    trimmed = tensorflow_text.RoundRobinTrimmer(budget).trim(flat)
+    special = self._layout.num_special(True) if len(segments) == 2 else len(segments) + 1
+    trimmed = tensorflow_text.RoundRobinTrimmer(tf.maximum(seq_length - special, 0)).trim(flat)
+    if len(segments) == 2 and self._layout.separators == 2:
+      one_each = tf.ones_like(trimmed[1].row_lengths())
+      separator = graph_text.repeated(self._ids["end_of_segment_id"], one_each)
+      trimmed[1] = tf.concat([separator, trimmed[1]], axis=1)
     ids, types = tensorflow_text.combine_segments(
       trimmed, self._ids["start_of_sequence_id"], self._ids["end_of_segment_id"]
     )
@@ -153,6 +164,8 @@ class _PackInputs(tf.train.Checkpoint):
     padding = self._ids.get("padding_id", 0)
     ids, mask = tensorflow_text.pad_model_inputs(ids, seq_length, padding)
     types, _ = tensorflow_text.pad_model_inputs(types, seq_length)
+    if not self._layout.has_segments:
+      types = tf.zeros_like(types)
     return {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
 
   def trace(self):
@@ -174,6 +187,7 @@ class Preprocessor(tf.train.Checkpoint):
       begins and ends (exclusive) in the text, in bytes.
     bert_pack_inputs: see `_PackInputs`.
     vocab_file: the vocabulary, a `tf.saved_model.Asset`.
+    layout: how texts become a sequence.
   """
 
   def __init__(
@@ -186,7 +200,7 @@ class Preprocessor(tf.train.Checkpoint):
     """Builds the graphs' tables, which takes seconds.
 
     Args:
-      vocab_file: one piece per line, or a sentencepiece model.
+      vocab_file: one piece per line, a sentencepiece model, or a byte-level BPE.
       do_lower_case: True for uncased models.
       seq_length: S, unless a call says otherwise.
       tf_text_tokenizer: tokenizes as the published models do, not as `tokenization.FullTokenizer`.
@@ -200,15 +214,27 @@ class Preprocessor(tf.train.Checkpoint):
     if seq_length < 3:
       raise ValueError(f"seq_length is {seq_length}: [CLS], a piece and [SEP] take 3.")
     self._vocabulary = _Vocabulary(vocab_file)
-    self.vocab_file = tf.saved_model.Asset(self._vocabulary.path)
-    tokenizer: PublishedTokenizer | ExactTokenizer | PieceTokenizer
-    if self._vocabulary.is_model:
+    self.vocab_file = saved_models.vocabulary_asset(self._vocabulary.path, self)
+    self.layout = BERT
+    tokenizer: PublishedTokenizer | ExactTokenizer | PieceTokenizer | BytePairGraph
+    if self._vocabulary.has_byte_pairs:
+      if tf_text_tokenizer:
+        raise ValueError(
+          f"{vocab_file} is a byte-level BPE, which has one tokenizer: --tf_text_tokenizer means "
+          "nothing. Omit it."
+        )
+      byte_pairs = BytePairTokenizer(vocab_file)
+      self.layout = byte_pairs.layout
+      tokenizer = BytePairGraph(byte_pairs)
+    elif self._vocabulary.is_model:
       if tf_text_tokenizer:
         raise ValueError(
           f"{vocab_file} is a sentencepiece model, which has one tokenizer: --tf_text_tokenizer "
           "means nothing. Omit it."
         )
-      tokenizer = PieceTokenizer(SentencePieceTokenizer(vocab_file, do_lower_case))
+      pieces = SentencePieceTokenizer(vocab_file, do_lower_case)
+      self.layout = pieces.layout
+      tokenizer = PieceTokenizer(pieces)
     elif tf_text_tokenizer:
       tokenizer = PublishedTokenizer(self._vocabulary.path, do_lower_case)
     else:
@@ -220,7 +246,7 @@ class Preprocessor(tf.train.Checkpoint):
     self.tokenize_with_offsets = _Tokenize(
       tokenizer.tokenize_with_offsets, tokenizer.tracked, special_tokens
     )
-    self.bert_pack_inputs = _PackInputs(ids, seq_length)
+    self.bert_pack_inputs = _PackInputs(ids, seq_length, self.layout)
 
   @tf.function(autograph=False)
   def __call__(self, sentences, seq_length=None, training=False) -> Features:

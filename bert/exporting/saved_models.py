@@ -8,13 +8,16 @@ model = load("out/export/task")
 
 import contextlib
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 
 import tensorflow as tf
 from absl import logging
 
 from bert.checkpoints import bundle_files, load_report, loading, reading
-from bert.io import atomic_files, filesystem
+from bert.io import atomic_files, filesystem, vocabulary_kind
 
 
 def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str, ...] = ()) -> None:
@@ -88,6 +91,23 @@ def written_aside(export_dir: str) -> Iterator[str]:
     except (tf.errors.OpError, OSError) as error:
       reason = getattr(error, "message", None) or getattr(error, "strerror", None) or error
       raise OSError(f"Cannot write {export_dir}: {reason}") from None
+
+
+def vocabulary_asset(vocab_file: str | os.PathLike, owner) -> tf.saved_model.Asset:
+  """A vocabulary as one file, which lives as long as `owner` where it is a copy.
+
+  Raises:
+    ValueError: a byte-level BPE is bad.
+  """
+  path = os.fspath(vocab_file)
+  name = vocabulary_kind.kept_name(path)
+  if vocabulary_kind.is_meant_as_byte_pairs(path) and os.path.basename(path) != name:
+    folder = tempfile.mkdtemp()
+    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    content = vocabulary_kind.kept_content(path)
+    path = os.path.join(folder, name)
+    atomic_files.write_bytes(path, content)
+  return tf.saved_model.Asset(path)
 
 
 def load(folder: str):

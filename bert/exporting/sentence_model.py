@@ -85,7 +85,7 @@ class SentenceModel(TaskModel):
     if text_b is None:
       return self(text_a, tf.zeros_like(text_a))  # empty strings
     pieces_a, pieces_b = self._pieces(text_a), self._pieces(text_b)
-    shape = self._cls_id, self._sep_id, self._seq_length
+    shape = self._frame, self._seq_length
     if self._windows is None:
       return self._answers(self._logits(graph_text.pack(pieces_a, pieces_b, *shape)))
     inputs, documents = graph_windows.pack_windows(pieces_a, pieces_b, *shape, self._windows)

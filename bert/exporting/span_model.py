@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from bert.exporting import graph_text
+from bert.exporting.graph_byte_pairs import BytePairGraph
 from bert.exporting.graph_pieces import PieceTokenizer
 from bert.exporting.graph_text import Windows
 from bert.exporting.task_model import Outputs, TaskModel, string_signature, strings
@@ -47,6 +48,8 @@ from bert.tasks import squad_answers
 
 # The characters that separate words of a paragraph, as in `squad.split_words`.
 _BLANKS = " \t\r\n\u202f"
+# What `str.lstrip` drops.
+_BLANKS_BEFORE = r"^[\p{Z}\t-\r\x1c-\x1f\x{85}]+"
 
 # As in `squad_features`: 100 pieces more in a window count as one piece of context.
 _BONUS_OF_LENGTH = 0.01
@@ -132,7 +135,7 @@ class SpanModel(TaskModel):
       head: fields of an `AnswerHead`; BERT's by default. With others padding never competes.
     """
     super().__init__(config, vocab_file, do_lower_case)
-    self._has_pieces = isinstance(self._tokenizer, PieceTokenizer)
+    self._has_pieces = isinstance(self._tokenizer, (PieceTokenizer, BytePairGraph))
     self._seq_length, self._stride = max_seq_length, doc_stride
     self._max_query_length, self._max_answer_length = max_query_length, max_answer_length
     self._n_best_size, self._mask_padding = n_best_size, mask_padding
@@ -162,17 +165,20 @@ class SpanModel(TaskModel):
       float32 `[B]`, the score of no answer less that of the best answer.
     """
     paragraphs = self._split(context)
-    queries = self._pieces(question)
+    # As in training: a space before the question would be a part of RoBERTa's first token.
+    queries = self._pieces(tf.strings.regex_replace(question, _BLANKS_BEFORE, ""))
     queries = graph_text.first_pieces(
       queries, tf.minimum(queries.row_lengths(), self._max_query_length)
     )
-    sizes = self._seq_length - 3 - queries.row_lengths()
+    layout = self._frame.layout
+    sizes = self._seq_length - layout.num_special(True) - queries.row_lengths()
     windows = graph_text.all_windows(
       paragraphs.pieces.row_lengths(), sizes, tf.minimum(sizes, self._stride)
     )
     queries = tf.gather(queries, windows.rows)
     logits = self._logits(queries, windows.cut(paragraphs.pieces))
-    spans = self._spans(logits, windows, queries.row_lengths() + 2, paragraphs.pieces)
+    starts = layout.start_of_second(queries.row_lengths())
+    spans = self._spans(logits, windows, starts, paragraphs.pieces)
     nulls = self._null_scores(logits, windows, tf.size(question))
     return self._answers(spans, nulls, paragraphs)
 
@@ -213,8 +219,7 @@ class SpanModel(TaskModel):
       queries,
       parts,
       tf.ones_like(parts.row_lengths(), tf.bool),
-      self._cls_id,
-      self._sep_id,
+      self._frame,
       None if self._mask_padding else self._seq_length,
     )
     with self._building():

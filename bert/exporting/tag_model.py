@@ -100,7 +100,7 @@ class TagModel(TaskModel):
 
   def _logits(self, words: graph_text.Words):
     """float32 `[W, C]`."""
-    pieces = self._pieces(words.strings)  # [W, (pieces)]
+    pieces = self._word_pieces(words.strings)  # [W, (pieces)]
     # A word of control characters alone has no piece, but needs a position for its label.
     is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
     pieces = tf.concat([pieces, graph_text.repeated(self._unk_id, is_empty)], axis=1)
@@ -110,7 +110,7 @@ class TagModel(TaskModel):
       for n in (self._size, self._stride)
     )
     windows = graph_text.all_windows(texts.row_lengths(), size, stride, moves_back=True)
-    inputs = graph_text.join(windows.cut(texts), None, None, self._cls_id, self._sep_id)
+    inputs = graph_text.join(windows.cut(texts), None, None, self._frame)
     inputs["input_type_ids"] = inputs["input_mask"] * self._segment_id
     with self._building():
       model = self._bert(inputs, skip_padding=True)

@@ -26,8 +26,8 @@ from absl import logging
 
 from bert import tokenization
 from bert.checkpoints import finding
-from bert.exporting import hub_encoder, hub_preprocess, saved_models
-from bert.io import vocabulary_kind
+from bert.exporting import graph_text, hub_encoder, hub_preprocess, saved_models
+from bert.exporting.graph_byte_pairs import BytePairGraph
 from bert.model import kernels, variables
 from bert.modeling import BertConfig, BertModel
 
@@ -66,13 +66,14 @@ class TaskModel(tf.train.Checkpoint):
     super().__init__()
     vocab = tokenization.load_vocab(vocab_file)
     preprocessor = hub_preprocess.Preprocessor(vocab_file, do_lower_case)
-    special = ("[CLS]", "[SEP]", vocabulary_kind.unknown_token(vocab))
-    self._cls_id, self._sep_id, self._unk_id = (vocab[token] for token in special)
+    layout = preprocessor.layout
+    self._frame = graph_text.Frame.of(vocab, layout)
+    self._unk_id = vocab[layout.unk]
     self._config = config
     self._store = variables.VariableStore()
     self._tokenizer = preprocessor.tokenizer
     self.tokenize = preprocessor.tokenize
-    self.vocab_file = tf.saved_model.Asset(vocab_file)
+    self.vocab_file = saved_models.vocabulary_asset(vocab_file, self)
     self.do_lower_case = tf.Variable(do_lower_case, trainable=False, name="do_lower_case")
     self._labels = tuple(label_names)
     if label_names:
@@ -138,6 +139,12 @@ class TaskModel(tf.train.Checkpoint):
   def _pieces(self, texts) -> tf.RaggedTensor:
     """string `[B]` to int32 `[B, (P)]`."""
     return self.tokenize(texts).merge_dims(1, 2)
+
+  def _word_pieces(self, words) -> tf.RaggedTensor:
+    """string `[W]` of words that stand alone to int32 `[W, (P)]`."""
+    if isinstance(self._tokenizer, BytePairGraph):
+      return self._tokenizer.tokenize_words(words)
+    return self._pieces(words)
 
   @contextlib.contextmanager
   def _building(self):

@@ -143,6 +143,15 @@ def _paged(make_page: Callable[[str], list[int]], dtype: type[np.integer] = np.i
   return PagedTable(np.array(pages, np.int32), np.frombuffer(b"".join(known), dtype))
 
 
+def table_of(kinds_of: Callable[[str], np.ndarray]) -> PagedTable:
+  """The table of a function from characters to numbers from 0 to 255; surrogates have 0."""
+  cells = np.zeros([NUM_PAGES * PAGE], np.uint8)
+  for first, end in ((0, 0xD800), (0xE000, NUM_PAGES * PAGE)):
+    cells[first:end] = kinds_of("".join(map(chr, range(first, end))))
+  pages, numbers = np.unique(cells.reshape([NUM_PAGES, PAGE]), axis=0, return_inverse=True)
+  return PagedTable((numbers.reshape([-1]) * PAGE).astype(np.int32), pages.reshape([-1]))
+
+
 def _is_without_characters(text: str) -> bool:
   """Whether a page is all unassigned or all private: no such page has different cells."""
   return len(set(map(unicodedata.category, text))) == 1 and unicodedata.category(text[0])[0] == "C"

@@ -77,7 +77,7 @@ class VectorModel(TaskModel):
     pieces = self._pieces(text)
     kept = tf.minimum(pieces.row_lengths(), self._seq_length - 2)
     pieces = graph_text.first_pieces(pieces, kept)
-    inputs = graph_text.join(pieces, None, None, self._cls_id, self._sep_id)
+    inputs = graph_text.join(pieces, None, None, self._frame)
     with self._building():
       vectors = self._bert(inputs, skip_padding=True).get_sequence_output()
       return {"vector": similarity.pool(vectors, inputs["input_mask"], self._pooling)}

@@ -255,12 +255,13 @@ def shown(token: str) -> str:
   """
   if re.fullmatch(r"<\w+>|</s>", token):
     return token
-  byte_of = _bytes_of_characters()
+  byte_of = bytes_of_characters()
   if not all(char in byte_of for char in token):
     return token
   return bytes(byte_of[char] for char in token).decode(errors="replace")
 
 
 @functools.lru_cache(maxsize=1)
-def _bytes_of_characters() -> dict[str, int]:
+def bytes_of_characters() -> dict[str, int]:
+  """The reverse of `byte_characters`."""
   return {char: byte for byte, char in enumerate(byte_characters())}

@@ -120,7 +120,7 @@ def test_pairs_are_cut_as_in_training(golden_dir):
   graph = graph_pieces.PieceTokenizer(tokenizer)
   pieces = (graph.tokenize(tf.constant(each)).merge_dims(1, 2) for each in (texts, pairs))
   for length in (4, 17, 64):
-    packed = graph_text.pack(*pieces, cls_id=2, sep_id=3, seq_length=length)
+    packed = graph_text.pack(*pieces, graph_text.Frame(2, 3), length)
     expected = tokenizer.encode_batch(texts, pairs, length, pad_to_longest=True)
     for ours, name in zip(packed.values(), ("input_ids", "input_mask", "segment_ids"), strict=True):
       np.testing.assert_array_equal(ours, expected[name])

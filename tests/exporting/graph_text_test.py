@@ -78,7 +78,7 @@ def test_packed_as_in_training(seq_length):
     tf.ragged.constant([[int(n) for n in text.split()] for text in column], tf.int32)
     for column in zip(*texts, strict=True)
   ]
-  packed = graph_text.pack(*pieces, 2, 3, seq_length)
+  packed = graph_text.pack(*pieces, graph_text.Frame(2, 3), seq_length)
   length = packed["input_word_ids"].shape[1]
   assert length <= seq_length
   for row, (a, b) in enumerate(texts):
@@ -92,7 +92,7 @@ def test_packed_as_in_training(seq_length):
 
 def test_an_empty_batch_is_packed():
   nothing = tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int32), tf.zeros([0], tf.int64))
-  packed = graph_text.pack(nothing, nothing, 2, 3, 8)
+  packed = graph_text.pack(nothing, nothing, graph_text.Frame(2, 3), 8)
   assert packed["input_word_ids"].shape == [0, 2]
 
 

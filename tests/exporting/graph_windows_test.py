@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert import modeling, run_classifier
-from bert.exporting import graph_windows
+from bert.exporting import graph_text, graph_windows
 from bert.model.variables import VariableStore, get_variable, use_store
 from bert.tasks.windows import POOLINGS, WindowOptions
 from tests.kit.long_texts import (
@@ -136,7 +136,9 @@ def test_windows_of_the_graph_are_those_of_python(tokenizer, stride, max_windows
     for i in (0, 1)
   ]
   options = WindowOptions(stride, max_windows)
-  inputs, found_documents = graph_windows.pack_windows(*pieces, CLS, SEP, 10, options)
+  inputs, found_documents = graph_windows.pack_windows(
+    *pieces, graph_text.Frame(CLS, SEP), 10, options
+  )
   assert found_documents.numpy().tolist() == documents
   names = ("input_word_ids", "input_mask", "input_type_ids")
   found = zip(*(inputs[name].numpy().tolist() for name in names), strict=True)

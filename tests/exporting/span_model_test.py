@@ -224,7 +224,7 @@ def test_the_originals_answers(golden_dir, data_dir, version):
 
     def _logits(self, queries, parts):
       has_b = tf.ones_like(parts.row_lengths(), tf.bool)
-      inputs = graph_text.join(queries, parts, has_b, self._cls_id, self._sep_id, self._seq_length)
+      inputs = graph_text.join(queries, parts, has_b, self._frame, self._seq_length)
       tf.debugging.assert_equal(inputs["input_word_ids"], input_ids)
       return tf.constant(logits["start"]), tf.constant(logits["end"])
 
