@@ -435,6 +435,20 @@ def run_script(name: str, *flags: str, nice: int = 0) -> Finished:
   return finished
 
 
+def split_documents(corpus: str, folder: pathlib.Path) -> None:
+  """Writes the last tenth of a text's documents to `FOLDER/held_out.txt`, others to `train.txt`.
+
+  Args:
+    corpus: a text with an empty line between documents.
+    folder: an existing one.
+  """
+  text = pathlib.Path(corpus).read_text("utf-8")
+  documents = [part.strip("\n") for part in text.split("\n\n") if part.strip()]
+  first = len(documents) * 9 // 10
+  for name, part in (("train", documents[:first]), ("held_out", documents[first:])):
+    (folder / f"{name}.txt").write_text("\n\n".join(part) + "\n", "utf-8")
+
+
 def make_records(
   corpus_dir: str,
   folder: pathlib.Path,

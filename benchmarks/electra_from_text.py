@@ -1,18 +1,18 @@
 """What ELECTRA's objective is worth: two models from nothing but a text, fine-tuned alike.
 
-  python benchmarks/pretraining_corpus.py ... --output_dir=corpus
-  python benchmarks/electra_from_text.py --corpus_dir=corpus --glue_dir=glue --output_dir=study
+  python benchmarks/electra_from_text.py --corpus=wiki.txt --glue_dir=glue --output_dir=study
 
-One vocabulary, one file of records and one configuration serve both objectives, masked words
-(`--objective=mlm`) and ELECTRA (`--objective=electra`): what is fine-tuned has the same variables
-and was trained for the same number of steps, on the same sequences, with the same flags. ELECTRA's
-generator comes on top; the table says how many operations and how much time that costs.
+The last tenth of the documents is held out. One vocabulary, one file of records and one
+configuration serve both objectives, masked words (`--objective=mlm`) and ELECTRA
+(`--objective=electra`): what is fine-tuned has the same variables and was trained for the same
+number of steps, on the same sequences, with the same flags. ELECTRA's generator comes on top; the
+table says how many operations and how much time that costs.
 
-Each objective first chooses its peak rate from the same `--rates`, by the held-out loss that it
-minimises (ELECTRA: the generator's and 50 times the discriminator's), after `--tuning_share` of
-the steps, with a seed that is used for nothing else. Then, for each seed, both are pre-trained, and
-they and a model with random weights are fine-tuned on MRPC and CoLA with one command and the same
-seed: the spread is that of whole runs from the text to the score.
+For each seed, both are pre-trained, and they and a model with random weights are fine-tuned on
+MRPC and CoLA with one command and the same seed: the spread is that of whole runs from the text to
+the score. If `--rates` are several, each objective first chooses its peak rate by the held-out loss
+that it minimises (ELECTRA: the generator's and 50 times the discriminator's), after
+`--tuning_share` of the steps, with a seed that is used for nothing else.
 
 FLOPs are those of `bert/model/training_flops.py`, as each run counts them; seconds are the
 processor's, of the whole command with its evaluation (of its last start, if it was resumed). The
@@ -41,11 +41,11 @@ TASKS = ("MRPC", "CoLA")
 # What a fine-tuned model starts from: name -> objective, None without pre-training.
 STARTS = {"random weights": None, "masked words": "mlm", "ELECTRA": "electra"}
 
-# Those of `--recipe=budget`, which suit masked words at this scale (docs/pretraining.md); both
-# objectives have them. The configuration has the recipe's larger initial weights.
+# Those of `--recipe=budget`, which suit masked words at this scale (docs/pretraining.md), but for
+# larger batches. The configuration has the recipe's larger initial weights.
 PRETRAINING_FLAGS = [
   *("--adam_bias_correction", "--dropout=0", "--lr_schedule=continuous", "--warmup_proportion=0.1"),
-  *("--train_batch_size=8", "--dtype=auto", "--eval_batch_size=64"),
+  *("--train_batch_size=32", "--dtype=auto", "--eval_batch_size=64"),
 ]
 FINE_TUNING_FLAGS = [
   *("--adam_bias_correction", "--lr_schedule=continuous", "--learning_rate=3e-4"),
@@ -80,20 +80,20 @@ def _parse():
   )
   parser.add_argument("--output_dir", required=True)
   parser.add_argument("--report", action="store_true", help="train nothing, print the table")
-  parser.add_argument("--corpus_dir", help="with train.txt and held_out.txt")
+  parser.add_argument("--corpus", help="text, an empty line between documents")
   parser.add_argument("--glue_dir", help="with MRPC and CoLA")
   parser.add_argument("--seeds", type=common.numbers(int), default=[1, 2, 3])
-  parser.add_argument("--steps", type=int, default=4000, help="of each pre-training")
-  parser.add_argument("--rates", type=common.numbers(float), default=[1e-3, 2e-3])
+  parser.add_argument("--steps", type=int, default=1000, help="of each pre-training")
+  parser.add_argument("--rates", type=common.numbers(float), default=[2e-3], help="peak rates")
   parser.add_argument("--tuning_share", type=float, default=0.25)
   parser.add_argument("--layers", type=int, default=2)
   parser.add_argument("--hidden_size", type=int, default=128)
-  parser.add_argument("--vocab_size", type=int, default=8000)
+  parser.add_argument("--vocab_size", type=int, default=4000)
   parser.add_argument("--eval_batches", type=int, default=16, help="of 64 held-out sequences")
   parser.add_argument("--nice", type=int, default=0, help="added to the runs' niceness")
   args = parser.parse_args()
-  if not args.report and not (args.corpus_dir and args.glue_dir):
-    parser.error("--corpus_dir and --glue_dir are needed, but for --report")
+  if not args.report and not (args.corpus and args.glue_dir):
+    parser.error("--corpus and --glue_dir are needed, but for --report")
   return args
 
 
@@ -115,7 +115,9 @@ def _make_inputs(folder: pathlib.Path, args) -> None:
   """The vocabulary, the records of both objectives, and the configuration of all models."""
   wanted = {name: (name, ()) for name in ("train", "held_out")}
   options = ["--format=electra", f"--max_seq_length={LENGTH}", "--num_workers=1"]
-  common.make_records(args.corpus_dir, folder, args.vocab_size, wanted, options, args.nice)
+  if not (folder / "train.tfrecord").exists():
+    common.split_documents(args.corpus, folder)
+  common.make_records(str(folder), folder, args.vocab_size, wanted, options, args.nice)
   sizes = args.vocab_size, args.layers, args.hidden_size
   # A generator of half the width: its narrowest head is 64 wide.
   family = {"model_type": "electra", "embedding_size": args.hidden_size, "initializer_range": 0.04}
@@ -127,7 +129,9 @@ def _make_inputs(folder: pathlib.Path, args) -> None:
 
 
 def _choose_rate(objective: str, folder: pathlib.Path, args) -> float:
-  """The rate with the lowest held-out loss after a short run."""
+  """The rate with the lowest held-out loss after a short run; one alone needs none."""
+  if len(args.rates) == 1:
+    return args.rates[0]
   losses = {}
   for rate in args.rates:
     output = folder / "tuning" / f"{objective}_rate_{rate:g}"

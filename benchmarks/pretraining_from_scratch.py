@@ -37,7 +37,7 @@ def main():
   args = parser.parse_args()
   folder = pathlib.Path(args.output_dir)
   folder.mkdir(parents=True)
-  _split(pathlib.Path(args.corpus), folder)
+  common.split_documents(args.corpus, folder)
   common.write_config(folder, args.vocab_size, args.layers, args.hidden_size)
 
   begin = time.monotonic()
@@ -97,13 +97,6 @@ def main():
       }
     )
   )
-
-
-def _split(corpus, folder):
-  documents = [part.strip("\n") for part in corpus.read_text("utf-8").split("\n\n") if part.strip()]
-  first = len(documents) * 9 // 10
-  (folder / "train.txt").write_text("\n\n".join(documents[:first]) + "\n", "utf-8")
-  (folder / "held_out.txt").write_text("\n\n".join(documents[first:]) + "\n", "utf-8")
 
 
 def _count(records):

@@ -53,8 +53,11 @@ def study(tmp_path, monkeypatch):
   monkeypatch.setattr(electra_from_text, "_gflop", lambda output: 2500.0)
 
   def start(*words):
-    inputs = [f"--corpus_dir={tmp_path}", f"--glue_dir={tmp_path}", f"--output_dir={tmp_path}/out"]
-    monkeypatch.setattr("sys.argv", ["electra_from_text.py", *inputs, "--nice=3", *words])
+    text = tmp_path / "text.txt"
+    text.write_text("\n\n".join(f"document {number}" for number in range(20)))
+    inputs = [f"--corpus={text}", f"--glue_dir={tmp_path}", f"--output_dir={tmp_path}/out"]
+    flags = [*inputs, "--nice=3", "--rates=1e-3,2e-3", *words]
+    monkeypatch.setattr("sys.argv", ["electra_from_text.py", *flags])
     commands.clear()
     electra_from_text.main()
     return list(commands)
@@ -62,10 +65,11 @@ def study(tmp_path, monkeypatch):
   return start
 
 
-def test_both_objectives_have_the_same_runs_and_a_study_goes_on(study):
+def test_both_objectives_have_the_same_runs_and_a_study_goes_on(study, tmp_path):
   first = study("--seeds=1")
   names = [name for name, _ in first]
   assert names[:3] == ["create_vocab", "create_pretraining_data", "create_pretraining_data"]
+  assert (tmp_path / "out" / "held_out.txt").read_text() == "document 18\n\ndocument 19\n"
   assert names[3:7] == ["run_pretraining"] * 4, "two rates for each objective"
   pretraining, fine_tuning = ["run_pretraining"], ["run_classifier"] * 2
   assert names[7:] == [*fine_tuning, *pretraining, *fine_tuning, *pretraining, *fine_tuning]
@@ -89,7 +93,7 @@ def test_both_objectives_have_the_same_runs_and_a_study_goes_on(study):
 
   assert len(study("--seeds=1,2")) == 8
   assert not study("--seeds=1,2")
-  with pytest.raises(SystemExit, match="the runs here have steps 4000, not 5"):
+  with pytest.raises(SystemExit, match="the runs here have steps 1000, not 5"):
     study("--seeds=1", "--steps=5")
 
 
