@@ -181,6 +181,8 @@ def _draw_masks(masking):
     from bert.pretraining import dynamic_masking, electra_masks
 
     rules = electra_masks if masking.is_electra else dynamic_masking
+    if masking.token_weights is not None:
+      from bert.pretraining import rare_tokens as rules
     return rules.draw_masks(features, numbers, seed, masking)
 
   return transform
@@ -250,7 +252,8 @@ def model_fn_builder(
       spec.summaries = outputs.summaries
       # A model without a pooler, or records without pairs, leave the pairs' figures out.
       spec.progress = (*(n for n in learned.progress if n in outputs.summaries), "learning_rate")
-      spec.rates = {"tokens/sec": "tokens_per_example", "GFLOP/sec": "gflop_per_example"}
+      rates = {"tokens/sec": "tokens_per_example", "GFLOP/sec": "gflop_per_example"}
+      spec.rates = {name: each for name, each in rates.items() if each in outputs.summaries}
     else:
       spec.eval_metrics = (learned.metric_fn, outputs.small_tensors)
     return spec

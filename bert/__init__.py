@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what type checkers and editors see
   import convert_checkpoint as convert_checkpoint
   import create_pretraining_data as create_pretraining_data
   import create_vocab as create_vocab
+  import distill as distill
   import doctor as doctor
   import export_hub as export_hub
   import extract_features as extract_features
