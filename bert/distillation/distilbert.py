@@ -19,14 +19,17 @@ from bert.distillation.teachers import Teacher
 from bert.model import heads
 from bert.model.configuration import BertConfig
 from bert.modeling import BertModel
+from bert.optimization import Clipping
 from bert.training.pretraining_objectives import Objective, Outputs, Setting
 
 # A label of a token that is not masked.
 NO_LABEL = -1
 
-# The original's optimizer, PyTorch's AdamW, as keywords of `create_optimizer`. It decays the
-# LayerNorms of layers, whose names there are others than it means to leave out.
+# The original's optimizer, PyTorch's AdamW, as keywords of `create_optimizer`. With a decay it
+# decays the LayerNorms of layers, too, whose names there are others than it means to leave out.
 OPTIMIZER = {
+  "weight_decay": 0.0,
+  "clipping": Clipping(5.0, merges_rows=True),
   "bias_correction": True,
   "beta_2": 0.98,
   "schedule": "continuous",
@@ -233,11 +236,12 @@ def labels_of(features: Tensors) -> tf.Tensor:
     >>> labels_of({name: tf.constant(value) for name, value in records.items()}).numpy()
     array([[-1, -1,  9]], dtype=int32)
   """
+  length = tf.shape(features["input_ids"])[1]
   if "labels" in features:
-    return features["labels"]
+    return features["labels"][:, :length]  # batches are cut to their longest sequence
   ids = features["masked_lm_ids"] - NO_LABEL
   ids = tf.where(features["masked_lm_weights"] > 0, ids, 0)
-  batch_size, length = tf.unstack(tf.shape(features["input_ids"]))
+  batch_size = tf.shape(ids)[0]
   places = tf.range(batch_size)[:, None] * length + features["masked_lm_positions"]
   flat = tf.math.unsorted_segment_sum(ids, places, batch_size * length)
   return tf.reshape(flat, [batch_size, length]) + NO_LABEL

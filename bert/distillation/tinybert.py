@@ -26,10 +26,15 @@ from bert.model.configuration import BertConfig
 from bert.model.layers import create_initializer
 from bert.model.variables import get_variable, variable_scope
 from bert.modeling import BertModel
+from bert.optimization import Clipping
 from bert.training.pretraining_objectives import Objective, Outputs, Setting
 
 # Scores up to here are those of padding, to which -10000 was added. They count as 0.
 _HIDDEN_SCORE = -100.0
+
+# The original's optimizer as keywords of `create_optimizer`. Layers of the task stage learn at a
+# constant rate.
+OPTIMIZER = {"clipping": Clipping(each=True), "schedule": "continuous"}
 
 
 class Inside(NamedTuple):

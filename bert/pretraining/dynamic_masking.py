@@ -17,12 +17,13 @@ Letters in shapes: B = batch size, S = sequence length, P = predictions per sequ
 import dataclasses
 from collections.abc import Mapping
 
+import numpy as np
 import tensorflow as tf
 
 from bert.pretraining import random_streams
 
 # The random numbers of a position: one for the random order, the others for its replacement.
-_ORDER, _MASK_OR_NOT, _KEEP_OR_NOT, _RANDOM_WORD = range(4)
+ORDER, _MASK_OR_NOT, _KEEP_OR_NOT, _RANDOM_WORD = range(4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Masking:
       than are still to be chosen is skipped. Each chosen piece is replaced independently.
     always_mask: replace every chosen token by [MASK], not only 80% of them.
     is_electra: mask by the rules of `electra_masks.py`.
+    token_weights: float64 `[vocab_size]`: mask by those of `rare_tokens.py`.
   """
 
   vocab_size: int
@@ -49,6 +51,7 @@ class Masking:
   whole_words: bool = False
   always_mask: bool = False
   is_electra: bool = False
+  token_weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
 
   @classmethod
   def from_vocabulary(cls, vocab: Mapping[str, int], **options) -> "Masking":
@@ -96,11 +99,11 @@ def draw_masks(
   bits = random_bits(seed, numbers, tf.shape(ids)[1])  # [4, B, S]
   count = _number_to_predict(is_token, masking)
   if masking.whole_words:
-    chosen = _choose_words(is_token & ~is_special, features["word_starts"], bits[_ORDER], count)
+    chosen = _choose_words(is_token & ~is_special, features["word_starts"], bits[ORDER], count)
   else:
-    chosen = _choose_tokens(is_token & ~is_special, bits[_ORDER], count)
+    chosen = _choose_tokens(is_token & ~is_special, bits[ORDER], count)
   masked = {name: value for name, value in features.items() if name != "word_starts"}
-  masked["input_ids"] = tf.where(chosen, _replacements(ids, bits, masking), ids)
+  masked["input_ids"] = tf.where(chosen, replacements(ids, bits, masking), ids)
   return {**masked, **_labels(ids, chosen, masking.max_predictions_per_seq)}
 
 
@@ -128,8 +131,14 @@ def _labels(ids, chosen, max_predictions_per_seq: int) -> dict[str, tf.Tensor]:
   }
 
 
-def _replacements(ids, bits, masking: Masking) -> tf.Tensor:
-  """The replacement of each token if it is chosen: 80% [MASK], 10% a random word, 10% itself."""
+def replacements(ids: tf.Tensor, bits: tf.Tensor, masking: Masking) -> tf.Tensor:
+  """The replacement of each token if it is chosen: 80% [MASK], 10% a random word, 10% itself.
+
+  Args:
+    ids: int `[B, S]`.
+    bits: uint64 `[4, B, S]`, of `random_bits`.
+    masking: how to mask.
+  """
   if masking.always_mask:
     return tf.fill(tf.shape(ids), tf.cast(masking.mask_id, ids.dtype))
   random_word = tf.cast(to_unit_interval(bits[_RANDOM_WORD]) * masking.vocab_size, ids.dtype)

@@ -105,6 +105,12 @@ def _define_weights() -> None:
   flags.DEFINE_bool(
     "restrict_ce_to_mask", False, "--method=distilbert: learn the teacher's words at masks alone."
   )
+  flags.DEFINE_float(
+    "mlm_smoothing",
+    0.7,
+    "--method=distilbert with --dynamic_masking: mask rare tokens more often, each in proportion "
+    "to its count to the power of minus this; 0 masks all alike.",
+  )
 
 
 def script_of(argv: Sequence[str]) -> str:
@@ -161,7 +167,7 @@ def check(settings: RunSettings) -> None:
   settings.check("temperature", lambda value: 0 < value < math.inf, "a positive number")
   settings.check("label_weight", lambda value: 0 <= value <= 1, "between 0 and 1")
   settings.check_at_least(1, "num_hidden_layers")
-  for name in ("alpha_ce", "alpha_mlm", "alpha_mse", "alpha_cos"):
+  for name in ("alpha_ce", "alpha_mlm", "alpha_mse", "alpha_cos", "mlm_smoothing"):
     settings.check(name, lambda value: 0 <= value < math.inf, "at least 0")
   is_cut = settings.num_hidden_layers is not None or settings.student_layers is not None
   if is_cut and settings.bert_config_file:

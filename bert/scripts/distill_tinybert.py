@@ -122,11 +122,12 @@ class TinyBert(Distilled):
     return {**super()._facts(), "distillation": f"tinybert, {self.settings.stage}"}
 
   def _model_options(self):
-    from bert.optimization import Clipping
+    from bert.distillation import tinybert
 
     options = super()._model_options()
-    clipping = {"clipping": Clipping(each=True)}
-    return {**options, "optimizer_options": {**options["optimizer_options"], **clipping}}
+    clipping = tinybert.OPTIMIZER["clipping"]  # the schedule is a flag, set by `stages_of`
+    by_flags = options["optimizer_options"]
+    return {**options, "optimizer_options": {**by_flags, "clipping": clipping}}
 
   def _method(self):
     import tensorflow as tf

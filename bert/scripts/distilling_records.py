@@ -65,6 +65,8 @@ class OnRecords(distilling.Taught):
   def __init__(self, settings, bert_config, records):
     super().__init__(settings, bert_config, records)
     self._check_records()
+    if settings.method == "distilbert":
+      records.mask_rare_tokens(settings.mlm_smoothing)
     self._objective = self._objective_of_method()
     self.result_keys = ("global_step", "loss", *self._objective.result_keys)
 
@@ -102,12 +104,13 @@ class OnRecords(distilling.Taught):
 
   def _optimizer_options(self, by_flags):
     """Those of the method, but for what the user gave."""
-    from bert.distillation import distilbert
-    from bert.optimization import Clipping
+    from bert.distillation import distilbert, tinybert
 
-    of_method = distilbert.OPTIMIZER
-    if self.settings.method == "tinybert":
-      of_method = {"clipping": Clipping(each=True), "schedule": "continuous"}
-    flags_of = {"bias_correction": "adam_bias_correction", "schedule": "lr_schedule"}
+    is_tinybert = self.settings.method == "tinybert"
+    of_method = tinybert.OPTIMIZER if is_tinybert else distilbert.OPTIMIZER
+    flags_of = {
+      **{"bias_correction": "adam_bias_correction", "schedule": "lr_schedule"},
+      **{"beta_2": "adam_beta_2", "weight_decay": "weight_decay"},
+    }
     kept = [name for name, flag in flags_of.items() if flag in self.settings.given]
     return {**by_flags, **{n: v for n, v in of_method.items() if n not in kept}}

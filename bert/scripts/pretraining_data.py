@@ -8,12 +8,15 @@ from absl import logging
 from bert import tokenization
 from bert.checkpoints import model_files
 from bert.io import filesystem, record_files
+from bert.io.wording import counted
 from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.pretraining import record_checks
 from bert.pretraining.record_checks import RecordFormat
 from bert.scripts import command_line
 from bert.scripts.run_settings import RunSettings
+
+_SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def find_files(flag: str, patterns: str) -> list[str]:
@@ -132,6 +135,7 @@ class Records:
         self._train_format, max_predictions_per_seq=masked, dynamic_masking=False, whole_words=False
       )
     self._masking = masking_of(settings, vocab, bert_config) if settings.dynamic_masking else None
+    self._special_ids = [id for token, id in (vocab or {}).items() if token in _SPECIAL_TOKENS]
 
   def check(self) -> dict[str, str | bool | None]:
     """Checks that the records suit the model and the flags.
@@ -169,6 +173,23 @@ class Records:
     for fmt, files in by_format.items():
       record_checks.check_records(files, fmt)
     return known
+
+  def mask_rare_tokens(self, smoothing: float) -> None:
+    """Masks by DistilBERT's rules, where masks are drawn while reading; see `rare_tokens.py`.
+
+    Args:
+      smoothing: see `rare_tokens.token_weights`. Tokens are counted in the records to train on, or
+        in those to evaluate where the run does not train.
+    """
+    if self._masking is None or self._masking.whole_words:
+      return
+    from bert.pretraining import rare_tokens
+
+    files = self._train_files or self._eval_files
+    logging.info("Counting the tokens of %s.", counted(len(files), "file"))
+    counts = rare_tokens.count_tokens(files, self._masking.vocab_size)
+    weights = rare_tokens.token_weights(counts, self._special_ids, smoothing)
+    self._masking = dataclasses.replace(self._masking, token_weights=weights)
 
   def to_train(self):
     """Files, format and masking of training."""

@@ -16,7 +16,6 @@ from bert.distillation.teachers import Teacher
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
-from bert.optimization import Clipping
 from bert.training.pretraining_objectives import Setting
 from tests.kit.distillation import Steps, our_tensors
 
@@ -42,12 +41,10 @@ def teacher(folder) -> Teacher:
 
 def optimizer_of(folder, stage) -> dict:
   facts = json.loads((folder / "training.json").read_text())[stage]
-  schedule = "continuous" if facts["schedule"] == "warmup_linear" else "constant"
-  return {
-    **dict(init_lr=facts["lr"], num_train_steps=20, schedule=schedule),
-    "num_warmup_steps": 2 if schedule == "continuous" else 0,
-    "clipping": Clipping(each=True),
-  }
+  options = {**tinybert.OPTIMIZER, "init_lr": facts["lr"], "num_train_steps": 20}
+  if facts["schedule"] == "warmup_linear":
+    return {**options, "num_warmup_steps": 2}
+  return {**options, "schedule": "constant"}
 
 
 # ---------------------------------------------------------------------------------------------
