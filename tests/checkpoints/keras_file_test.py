@@ -14,6 +14,7 @@ from bert import keras3
 from bert.checkpoints import finding, loading, model_files, reading
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.keras_file import KerasFile, read_config
+from bert.checkpoints.keras_model import ARGUMENTS
 from bert.exporting.hub_encoder import INPUTS, export_encoder
 from bert.model import heads
 from bert.model.configuration import BertConfig
@@ -97,6 +98,72 @@ def test_an_exported_encoder_computes_the_same(classifier, tmp_path):
   expected = model.bert(inputs)
   for name, own in (("sequence_output", "last_hidden_state"), ("pooled_output", "pooler_output")):
     np.testing.assert_allclose(outputs[name], expected[own], rtol=0, atol=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------
+# Other families.
+
+NARROW = {"embedding_size": 8, "type_vocab_size": 2}
+FAMILIES = {
+  "electra": NARROW,
+  "albert": {**NARROW, "num_hidden_groups": 2, "inner_group_num": 2},
+  "roberta": {"pad_token_id": 0},  # that of the vocabulary here
+  "distilbert": {},
+}
+QUICK = ("electra",)
+
+
+def classifier_of(family):
+  """A classifier with random weights everywhere."""
+  sizes = {key: SIZES[name] for name, key in ARGUMENTS.items() if name in SIZES}
+  config = {**sizes, **FAMILIES[family], "num_hidden_layers": 3, "model_type": family}
+  model = keras3.BertForSequenceClassification(BertConfig.from_dict(config), num_labels=3)
+  generator = np.random.default_rng(1)
+  for variable in model.weights:
+    variable.assign(generator.normal(0.1, 0.3, variable.shape))
+  return model
+
+
+@pytest.mark.parametrize(
+  "family", [pytest.param(f, marks=() if f in QUICK else pytest.mark.ci) for f in FAMILIES]
+)
+def test_models_of_other_families_answer_alike_in_graphs_and_scripts(family, tmp_path):
+  model, path = classifier_of(family), str(tmp_path / "model.keras")
+  model.save(path)
+  config = BertConfig.from_json_file(path)
+  assert config.family.name == family
+  inputs = random_inputs(3, 8, vocab_size=SIZES["vocab_size"])
+  if family == "roberta":
+    inputs["input_ids"] = np.where(inputs["attention_mask"], inputs["input_ids"], 0)
+  with use_store(VariableStore()) as store:
+
+    def forward():
+      names = ("input_ids", "attention_mask", "token_type_ids")
+      bert = BertModel(config, False, *(inputs[name] for name in names))
+      options = {
+        "scope": heads.task_scope(config, None),
+        "hidden": heads.hidden_of(config, "sentences"),
+      }
+      return heads.get_classifier_logits(bert.get_pooled_output(), 3, False, **options)
+
+    forward()
+    report = loading.init_from_checkpoint(path, store.variables)
+    assert not report.skipped() + report.unexpected
+    np.testing.assert_allclose(forward(), model(inputs).logits, rtol=0, atol=1e-5)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("family", ["electra", "distilbert"])
+def test_predictor_answers_with_other_families(family, tmp_path):
+  model = classifier_of(family)
+  model.save(tmp_path / "model.keras")
+  (tmp_path / "vocab.txt").write_text("\n".join(exports.VOCAB) + "\n")
+  texts = ["The film was good.", "bad"]
+  found = [row["probabilities"] for row in Predictor.from_run(str(tmp_path / "model.keras"))(texts)]
+  tokenizer = keras3.BertTokenizer.from_pretrained(tmp_path)
+  inputs = tokenizer(texts, padding=True, return_tensors="np")
+  expected = keras.ops.softmax(model(**inputs).logits)
+  np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
 # ---------------------------------------------------------------------------------------------
