@@ -84,8 +84,8 @@ def check_vocabulary(subject: Subject) -> Iterator[Finding]:
   with warnings.catch_warnings():
     warnings.simplefilter("ignore", tokenization.VocabularyWarning)  # reported below, with the line
     subject.vocab = vocab = subject.vocab or tokenization.load_vocab(path)
-    is_model = vocabulary_kind.is_of_model(vocab)
-    odd_lines = list(_odd_lines(path)) if path and not is_model else []
+    has_lines = vocabulary_kind.is_of_word_pieces(vocab)
+    odd_lines = list(_odd_lines(path)) if path and has_lines else []
   path = path or "the vocabulary"
   digest = tokenization.vocabulary_hash(vocab)[:12]
   yield ok(f"{len(vocab)} different tokens; the hash begins with {digest}.", path)
@@ -118,12 +118,15 @@ def _odd_lines(path: str) -> Iterator[Finding]:
 
 def _missing_tokens(vocab: Mapping[str, int], path: str) -> Iterator[Finding]:
   remedy = "Take the vocabulary that came with the checkpoint."
-  for token in (vocabulary_kind.unknown_token(vocab), "[CLS]", "[SEP]"):
+  *ends, mask = vocabulary_kind.ends_and_mask(vocab)
+  for token in (vocabulary_kind.unknown_token(vocab), *ends):
     if token not in vocab:
       yield error(f"{token} is missing, which every sequence needs.", path, remedy)
-  if "[MASK]" not in vocab:
-    yield warning("[MASK] is missing: the model cannot be pre-trained on masked words.", path)
+  if mask not in vocab:
+    yield warning(f"{mask} is missing: the model cannot be pre-trained on masked words.", path)
   padding = vocabulary_kind.padding_token(vocab)
+  if vocabulary_kind.is_of_byte_pairs(vocab):
+    return  # which pads with its own
   if vocab.get(padding) != 0:
     found = f"is token {vocab[padding]}" if padding in vocab else "is missing"
     yield warning(f"{padding} {found}, but sequences are padded with token 0.", path, remedy)
@@ -131,7 +134,7 @@ def _missing_tokens(vocab: Mapping[str, int], path: str) -> Iterator[Finding]:
 
 def _case(vocab: Mapping[str, int], path: str, do_lower_case: bool | None) -> Iterator[Finding]:
   """Compares the letters of the vocabulary with `--do_lower_case`."""
-  if do_lower_case is None:
+  if do_lower_case is None or vocabulary_kind.is_of_byte_pairs(vocab):  # which keeps the case
     return
   words = [token for token in vocab if not token.startswith("[")]
   capitals = sum(word.lower() != word for word in words)
@@ -155,7 +158,8 @@ def _case(vocab: Mapping[str, int], path: str, do_lower_case: bool | None) -> It
 
 def _size(vocab: Mapping[str, int], path: str, subject: Subject) -> Iterator[Finding]:
   tokens, needed = max(vocab.values()) + 1, subject.config.vocab_size
-  said = f"{tokens} lines, and vocab_size of {subject.bert_config_file or 'the model'} is {needed}"
+  unit = "lines" if vocabulary_kind.is_of_word_pieces(vocab) else "tokens"
+  said = f"{tokens} {unit}, and vocab_size of {subject.bert_config_file or 'the model'} is {needed}"
   remedy = "Take the vocabulary and the configuration of one model."
   if model_files.is_of_other_kind(vocab, needed, subject.config.family.name):
     yield error(f"{said}: it is not the kind that this family of models has.", path, remedy)

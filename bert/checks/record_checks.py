@@ -256,10 +256,11 @@ def _check_ids(path, subject: Subject, seen: _Seen) -> Iterator[Finding]:
   if not subject.vocab:
     return
   first, count = seen.first_tokens.most_common(1)[0]
-  if first != subject.vocab.get("[CLS]"):
+  begin = vocabulary_kind.ends_and_mask(subject.vocab)[0]
+  if first != subject.vocab.get(begin):
     yield error(
-      f"{share(count, seen.count)} of its records begin with token {first}, but [CLS] is "
-      f"{subject.vocab.get('[CLS]')} in --vocab_file={subject.vocab_file}.",
+      f"{share(count, seen.count)} of its records begin with token {first}, but {begin} is "
+      f"{subject.vocab.get(begin)} in --vocab_file={subject.vocab_file}.",
       path,
       "The records were made with another vocabulary.",
     )

@@ -83,12 +83,12 @@ def unknown_token(vocab: Container[str]) -> str:
     >>> unknown_token({"[UNK]": 0}), unknown_token({"<unk>": 1})
     ('[UNK]', '<unk>')
   """
-  return "[UNK]" if _is_of_word_pieces(vocab) else "<unk>"
+  return "[UNK]" if is_of_word_pieces(vocab) else "<unk>"
 
 
 def padding_token(vocab: Container[str]) -> str:
   """The token of padding."""
-  return "[PAD]" if _is_of_word_pieces(vocab) else "<pad>"
+  return "[PAD]" if is_of_word_pieces(vocab) else "<pad>"
 
 
 def ends_and_mask(vocab: Container[str]) -> tuple[str, str, str]:
@@ -103,5 +103,6 @@ def ends_and_mask(vocab: Container[str]) -> tuple[str, str, str]:
   return "[CLS]", "[SEP]", "[MASK]"
 
 
-def _is_of_word_pieces(vocab: Container[str]) -> bool:
+def is_of_word_pieces(vocab: Container[str]) -> bool:
+  """Whether tokens are those of a vocab.txt."""
   return not (is_of_model(vocab) or is_of_byte_pairs(vocab))
