@@ -10,6 +10,7 @@ Kaggle, and the addresses of Google's archives. Nothing here looks at the disk o
 import re
 from collections.abc import Iterator
 
+from bert.checkpoints import released_models
 from bert.checkpoints.released_models import RELEASED_MODELS
 
 LIST_COMMAND = "bert download --list"
@@ -42,6 +43,11 @@ OTHER_NAMES = {
     for version in ("v1", "v2")
   },
   # KerasHub
+  "roberta_base_en": "roberta-base",
+  "roberta_large_en": "roberta-large",
+  "distil_bert_base_en_uncased": "distilbert-base-uncased",
+  "distil_bert_base_en": "distilbert-base-cased",
+  "distil_bert_base_multi": "distilbert-base-multilingual-cased",
   "bert_tiny_en_uncased": "uncased_L-2_H-128_A-2",
   "bert_small_en_uncased": "uncased_L-4_H-512_A-8",
   "bert_medium_en_uncased": "uncased_L-8_H-512_A-8",
@@ -56,7 +62,7 @@ OTHER_NAMES = {
 # Before a name, or the last part of an address: who publishes it.
 _OWNERS = (
   *("google-bert/", "google/small_bert/", "google/"),
-  *("tensorflow/small_bert/", "tensorflow/", "prajjwal1/"),
+  *("tensorflow/small_bert/", "tensorflow/", "prajjwal1/", "FacebookAI/", "distilbert/"),
 )
 
 # Addresses whose parts are names of models, and those of Google's archives.
@@ -68,8 +74,7 @@ _HUBS = re.compile(
 _ARCHIVE = re.compile(r"\.(zip|tar\.gz|tgz|tar|gz)$", re.IGNORECASE)
 
 _OTHER_FAMILIES = {  # what their names contain -> what they are
-  "distilbert": "DistilBERT",
-  "roberta": "RoBERTa",
+  "xlmroberta": "XLM-RoBERTa",
   "deberta": "DeBERTa",
   "mobilebert": "MobileBERT",
   "modernbert": "ModernBERT",
@@ -86,7 +91,7 @@ def _published_names() -> Iterator[tuple[str, str]]:
   yield from OTHER_NAMES.items()
   for name in RELEASED_MODELS:
     yield name, name
-    if name.startswith(("electra_", "albert_")):
+    if name.startswith(("electra_", "albert_")) or released_models.is_of_transformers(name):
       continue
     yield f"bert_{name}", name
     yield f"bert_en_{name}", name
@@ -134,11 +139,11 @@ def is_address(name: str) -> bool:
 
 
 def family_of(name: str) -> str | None:
-  """The family of models other than BERT that a name belongs to.
+  """The family of models that are not read here that a name belongs to.
 
   Example:
-    >>> family_of("distilbert-base-uncased"), family_of("bert-base-uncased")
-    ('DistilBERT', None)
+    >>> family_of("deberta-v3-base"), family_of("bert-base-uncased")
+    ('DeBERTa', None)
   """
   letters = _letters(name)
   return next((family for word, family in _OTHER_FAMILIES.items() if word in letters), None)

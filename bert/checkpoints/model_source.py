@@ -97,7 +97,8 @@ def located(model: str | os.PathLike, cache_dir: str | os.PathLike | None = None
   if source.kind is not Kind.RELEASED:
     return source
   folder = released_models.download_model(source.path, cache_dir)
-  return ModelSource(Kind.CHECKPOINT_FOLDER, folder)
+  is_theirs = released_models.is_of_transformers(source.path)
+  return ModelSource(Kind.TRANSFORMERS if is_theirs else Kind.CHECKPOINT_FOLDER, folder)
 
 
 def local_path(model: str | os.PathLike, cache_dir: str | os.PathLike | None = None) -> str:

@@ -48,6 +48,17 @@ _ALBERT_SIZES = {  # name: (layers, hidden size, heads, dropout of version 1)
   "albert_xxlarge": (12, 4096, 64, 0.0),
 }
 
+_ROBERTA_SIZES = {  # name: (layers, hidden size)
+  "roberta-base": (12, 768),
+  "roberta-large": (24, 1024),
+  "distilroberta-base": (6, 768),
+}
+_DISTILBERT_WORDS = {
+  "distilbert-base-uncased": 30522,
+  "distilbert-base-cased": 28996,
+  "distilbert-base-multilingual-cased": 119547,
+}
+
 # Above these a size is a typing error, reported before any memory is requested: BERT-Large has
 # 3.4e8 parameters, and 1e12 take 4 TB.
 _MAX_SIZE = 2**31 - 1
@@ -185,13 +196,21 @@ class BertConfig:
       512
       >>> BertConfig.from_name("albert_base_v2").count_parameters()
       11683584
+      >>> BertConfig.from_name("distilbert-base-uncased").count_parameters()
+      66362880
     """
     if name in _ELECTRA_SIZES:
       return cls.from_dict(_electra(*_ELECTRA_SIZES[name]))
     if name[:-3] in _ALBERT_SIZES and name[-3:] in ("_v1", "_v2"):
       return cls.from_dict(_albert(*_ALBERT_SIZES[name[:-3]], version=name[-1]))
+    if name in _ROBERTA_SIZES:
+      return cls.from_dict(_roberta(*_ROBERTA_SIZES[name]))
+    if name in _DISTILBERT_WORDS:
+      words = _DISTILBERT_WORDS[name]
+      return cls.from_dict({"model_type": "distilbert", "vocab_size": words})
     if name not in RELEASED_SIZES:
       known = [*RELEASED_SIZES, *_ELECTRA_SIZES, *(f"{albert}_v2" for albert in _ALBERT_SIZES)]
+      known += [*_ROBERTA_SIZES, *_DISTILBERT_WORDS]
       raise ValueError(f"No released model is called {name!r}; known: {', '.join(known)}.")
     vocab_size, layers, width, heads = RELEASED_SIZES[name]
     return cls(
@@ -346,6 +365,18 @@ def _albert(layers, width, heads, dropout_prob, version) -> dict:
     "hidden_dropout_prob": dropout_prob,
     "attention_probs_dropout_prob": dropout_prob,
     "type_vocab_size": 2,
+  }
+
+
+def _roberta(layers, width) -> dict:
+  return {
+    "model_type": "roberta",
+    "vocab_size": 50265,
+    "hidden_size": width,
+    "num_hidden_layers": layers,
+    "num_attention_heads": width // 64,
+    "intermediate_size": 4 * width,
+    "max_position_embeddings": 514,
   }
 
 

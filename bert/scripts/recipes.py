@@ -94,6 +94,17 @@ def _albert_task(rate: str, batch: int, steps: int, warmup: int) -> tuple[str, .
   return *flags.split(), f"--warmup_step={warmup}", "--max_seq_length=512"
 
 
+def _roberta_task(rate: str, batch: int) -> tuple[str, ...]:
+  """A line of fairseq's table for GLUE; ten epochs are those of the paper's table 10."""
+  return f"--learning_rate={rate}", f"--train_batch_size={batch}", "--num_train_epochs=10"
+
+
+# Table 10 of the paper.
+_ROBERTA_SQUAD = (
+  *("--learning_rate=1.5e-5", "--train_batch_size=48", "--num_train_epochs=2"),
+  "--weight_decay=0.01",
+)
+
 # README.md of ALBERT has the same command for both versions.
 _ALBERT_SQUAD = ("--learning_rate=5e-5", "--train_batch_size=48", "--num_train_epochs=2")
 
@@ -152,6 +163,25 @@ RECIPES: dict[str, Recipe] = {
       ),
     },
     of_model=_electra_of_size,
+  ),
+  "roberta": Recipe(
+    (
+      "--adam_beta_2=0.98",
+      "--adam_bias_correction",
+      "--lr_schedule=continuous",
+      "--warmup_proportion=0.06",
+      "--weight_decay=0.1",
+    ),
+    (FINE_TUNING,),
+    "RoBERTa's fine-tuning: a shorter memory of the second moment, more decay, 6% of warm-up",
+    (_ROBERTA, "examples/roberta/README.glue.md of fairseq"),
+    families=("roberta",),
+    tasks={
+      **dict.fromkeys(("mnli", "qnli", "qqp", "sst2"), _roberta_task("1e-5", 32)),
+      **dict.fromkeys(("mrpc", "cola"), _roberta_task("1e-5", 16)),
+      **dict.fromkeys(("rte", "stsb"), _roberta_task("2e-5", 16)),
+      **dict.fromkeys(("squad1", "squad2"), _ROBERTA_SQUAD),
+    },
   ),
   "albert": Recipe(
     (),
@@ -212,6 +242,7 @@ def flags_of(name: str, known: Mapping[str, flags.Flag]) -> tuple[str, ...]:
   """The flags of a recipe for a script and its task, of those that the script has."""
   recipe = RECIPES[name]
   words = (*recipe.flags, *recipe.tasks.get(_task_of(known) or "", ()))
+  words = tuple({word.partition("=")[0]: word for word in words}.values())  # the task's wins
   return tuple(word for word in words if _find(word, known)[0] is not None)
 
 

@@ -193,6 +193,8 @@ class RunSettings:
     return {
       "optimizer": self.optimizer,
       "bias_correction": self.adam_bias_correction,
+      "beta_2": self.adam_beta_2,
+      "weight_decay": self.weight_decay,
       "schedule": self.lr_schedule,
       "poly_power": self.poly_power,
       "start_warmup_step": self.start_warmup_step,

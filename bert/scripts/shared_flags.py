@@ -273,6 +273,15 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
     flags.DEFINE_bool(
       "adam_bias_correction", False, "Apply Adam's bias correction, which the original omits."
     )
+    flags.DEFINE_float(
+      *("adam_beta_2", 0.999, "Decay of Adam's second moment; RoBERTa has 0.98."),
+      lower_bound=0.0,
+      upper_bound=1.0,
+    )
+    flags.DEFINE_float(
+      *("weight_decay", 0.01, "Share of each weight that a step takes away, times its rate."),
+      lower_bound=0.0,
+    )
     flags.DEFINE_enum(
       "lr_schedule",
       "original",

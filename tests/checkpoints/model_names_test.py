@@ -26,7 +26,11 @@ BASE = "uncased_L-12_H-768_A-12"
     ("google/bert_uncased_L-2_H-128_A-2", "uncased_L-2_H-128_A-2"),
     ("prajjwal1/bert-tiny", "uncased_L-2_H-128_A-2"),
     ("https://huggingface.co/google-bert/bert-large-cased/tree/main", "cased_L-24_H-1024_A-16"),
+    ("roberta-base", "roberta-base"),
+    ("FacebookAI/roberta-large", "roberta-large"),
+    ("https://huggingface.co/distilbert/distilbert-base-uncased", "distilbert-base-uncased"),
     # KerasHub
+    ("distil_bert_base_en", "distilbert-base-cased"),
     ("bert_base_multi", "multi_cased_L-12_H-768_A-12"),
     # TensorFlow Hub and Kaggle
     ("https://tfhub.dev/google/bert_uncased_L-12_H-768_A-12/1", BASE),
@@ -52,7 +56,7 @@ def test_names_of_the_same_weights(name, released):
 @pytest.mark.parametrize(
   "name",
   [
-    *("", "bert", "bert-base", "roberta-base", "uncased_L12_H-768_A-12", f"models/{BASE}"),
+    *("", "bert", "bert-base", "xlm-roberta-base", "uncased_L12_H-768_A-12", f"models/{BASE}"),
     *("https://tfhub.dev/google/elmo/3", "https://example.org/bert-base-uncased", f"/{BASE}"),
     "https://tfhub.dev/tensorflow/bert_en_uncased_preprocess/3",
   ],
@@ -88,6 +92,6 @@ def test_nothing_is_near():
 
 
 def test_other_families_are_told_apart():
-  assert model_names.family_of("distilbert-base-uncased") == "DistilBERT"
-  assert model_names.family_of("xlm-roberta-base") == "RoBERTa"
+  assert model_names.family_of("deberta-v3-base") == "DeBERTa"
+  assert model_names.family_of("xlm-roberta-base") == "XLM-RoBERTa"
   assert not any(map(model_names.family_of, RELEASED_MODELS))

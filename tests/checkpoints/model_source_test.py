@@ -117,7 +117,7 @@ def test_a_released_model_is_downloaded(monkeypatch):
     ("uncased_L12_H-768_A-12", ("neither a file or folder here nor the name", f"mean {BASE}?")),
     ("bert-base-uncase", ("neither", f"mean {BASE}?", "bert download --list")),
     ("model", ("neither", "bert download --list")),
-    ("roberta-base", ("neither", "like RoBERTa, another family")),
+    ("xlm-roberta-base", ("neither", "like XLM-RoBERTa, another family")),
     ("dslim/bert-base-NER", ("folder dslim does not exist", "hf download dslim/bert-base-NER")),
     ("xlnet/xlnet-base", ("like XLNet",)),
     # Addresses.

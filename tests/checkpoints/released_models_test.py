@@ -4,6 +4,7 @@ Alone: python -m pytest tests/checkpoints/released_models_test.py (a second, no 
 """
 
 import os
+import pathlib
 
 import pytest
 
@@ -19,6 +20,8 @@ ARCHIVE = RELEASED_MODELS[MODEL]
 def test_every_released_model_has_its_archive():
   others = [name for name in RELEASED_MODELS if name.startswith(("electra_", "albert_"))]
   assert len(others) == 3 + 4 * 3
+  others += [name for name in RELEASED_MODELS if "roberta" in name or "distilbert" in name]
+  assert len(others) == 3 + 4 * 3 + 3 + 3
   archives = {name: RELEASED_MODELS[name] for name in RELEASED_MODELS if name not in others}
   assert len(archives) == 33  # 7 of 2018, 2 with whole-word masking, 24 small ones
   assert len(set(archives.values())) == 33
@@ -83,6 +86,31 @@ def test_archives_of_other_families_are_unpacked(monkeypatch, tmp_path, name, fi
     server.files["/" + RELEASED_MODELS[name]] = pack(members)
     found = download_model(name, tmp_path, base_url=server.url + "/")
     assert sorted(os.listdir(found)) == sorted(files)
+
+
+@pytest.mark.parametrize(
+  ("name", "folder", "tokens"),
+  [
+    ("roberta-base", "FacebookAI", ["merges.txt", "tokenizer.json", "vocab.json"]),
+    ("distilbert-base-uncased", "distilbert", ["tokenizer_config.json", "vocab.txt"]),
+  ],
+)
+def test_folders_of_transformers_are_fetched_file_by_file(
+  monkeypatch, tmp_path, name, folder, tokens
+):
+  monkeypatch.setenv("no_proxy", "127.0.0.1")
+  files = ["config.json", "model.safetensors", *tokens]
+  with web_server() as server:
+    for file in files:
+      server.files[f"/{folder}/{name}/resolve/main/{file}"] = file.encode()
+    found = download_model(name, tmp_path, base_url=server.url)
+    assert os.path.basename(found) == name
+    contents = {path.name: path.read_text() for path in pathlib.Path(found).iterdir()}
+    assert contents == {file: file for file in files}
+    requests = len(server.requests)
+    assert download_model(name, tmp_path, base_url=server.url) == found
+    assert len(server.requests) == requests  # the cache has it
+    assert set(os.listdir(os.path.dirname(found))) == {name, f"{name}.lock"}
 
 
 def test_unknown_names_list_the_known_ones(tmp_path):

@@ -85,7 +85,6 @@ def test_another_script_has_other_flags(script, name, meant):
 @pytest.mark.parametrize(
   ("name", "words"),
   [
-    ("weight_decay", "0.01"),
     ("dropout", "bert_config.json"),
     ("no_cuda", "CUDA_VISIBLE_DEVICES=-1"),
     ("overwrite_output_dir", "another --output_dir"),

@@ -88,6 +88,7 @@ def more_recipes(monkeypatch):
     Recipe(("--layerwise_lr_decay=0.8",), (FINE_TUNING,), "of ELECTRA", families=("electra",)),
   )
   monkeypatch.delitem(recipes.RECIPES, "albert")
+  monkeypatch.delitem(recipes.RECIPES, "roberta")
 
 
 def test_switches_are_turned_off_and_numbers_are_numbers(more_recipes):
@@ -267,3 +268,11 @@ def test_flags_are_not_changed():
     command_line.parse(["script.py", "--recipe=reinit"])
     run_settings.from_flags()
     assert flags.FLAGS.reinit_layers == 0
+
+
+def test_robertas_values_are_those_of_the_paper_s_table_10():
+  mrpc = settings_of(run_classifier, "--recipe=roberta", "--task_name=MRPC")
+  assert (mrpc.adam_beta_2, mrpc.weight_decay, mrpc.warmup_proportion) == (0.98, 0.1, 0.06)
+  assert (mrpc.learning_rate, mrpc.train_batch_size, mrpc.num_train_epochs) == (1e-5, 16, 10.0)
+  squad = settings_of(run_squad, "--recipe=roberta")
+  assert (squad.adam_beta_2, squad.weight_decay, squad.learning_rate) == (0.98, 0.01, 1.5e-5)

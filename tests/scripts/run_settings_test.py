@@ -87,6 +87,8 @@ def test_defaults_train_as_the_original(given):
     "schedule": "original",
     "poly_power": 1.0,
     "start_warmup_step": 0,
+    "beta_2": 0.999,
+    "weight_decay": 0.01,
     "layerwise_lr_decay": 1.0,
     "layerwise_lr_top_power": 0,
     "head_learning_rate": None,
@@ -100,6 +102,8 @@ def test_optimizer_flags_reach_the_optimizer(given):
   settings = given(
     optimizer="lamb",
     adam_bias_correction=True,
+    adam_beta_2=0.98,
+    weight_decay=0.1,
     lr_schedule="continuous",
     poly_power=2.0,
     start_warmup_step=7,
@@ -115,6 +119,8 @@ def test_optimizer_flags_reach_the_optimizer(given):
   assert options == {
     "optimizer": "lamb",
     "bias_correction": True,
+    "beta_2": 0.98,
+    "weight_decay": 0.1,
     "schedule": "continuous",
     "poly_power": 2.0,
     "start_warmup_step": 7,

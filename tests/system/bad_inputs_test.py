@@ -105,7 +105,7 @@ CONFIGS = Family(
     case("a list of activations", _config(hidden_act=["gelu"]), "hidden_act is ['gelu']"),
     case("a key that is a method", _config(validate=1), "'validate' cannot be a key"),
     case("a key that is a class", _config(__class__=1), "'__class__' cannot be a key"),
-    case("RoBERTa", _config(model_type="roberta"), "model_type is 'roberta'"),
+    case("DeBERTa", _config(model_type="deberta"), "model_type is 'deberta'"),
     case("another epsilon", _config(model_type="bert", layer_norm_eps=1e-5), "layer_norm_eps"),
     case("a decoder", _config(model_type="bert", is_decoder=True), "is_decoder is True"),
     case("pruned", _config(model_type="bert", pruned_heads={"0": [1]}), "pruned_heads"),
