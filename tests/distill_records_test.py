@@ -86,6 +86,23 @@ def test_distilbert_from_a_bert(flags, tmp_path):
 
 
 @pytest.mark.ci
+def test_rare_tokens_are_masked_while_records_are_read(flags, tmp_path):
+  records = tiny_pretraining.make_unmasked(22)
+  tiny_pretraining.write_with_facts(tmp_path / "train.tfrecord", records)
+  vocab_file = tmp_path / "vocab.txt"
+  vocab_file.write_text("".join(f"{token}\n" for token in VOCAB))
+  values = {**flags, "method": "distilbert", "dynamic_masking": True, "vocab_file": vocab_file}
+  values["input_file"] = tmp_path / "train.tfrecord"
+  losses = {}
+  for smoothing in (0.7, 0):
+    out = tmp_path / f"out{smoothing}"
+    done = run_well(**values, mlm_smoothing=smoothing, output_dir=out)
+    assert "Counting the tokens of 1 file." in done.err
+    losses[smoothing] = series_in(out)["mlm_loss"]
+  assert losses[0.7] != losses[0]
+
+
+@pytest.mark.ci
 def test_tinyberts_general_stage(flags, tmp_path):
   out = tmp_path / "out"
   run_well(**flags, method="tinybert", stage="general", output_dir=out)
