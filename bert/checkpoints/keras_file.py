@@ -19,6 +19,7 @@ import os
 import re
 import struct
 import zipfile
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -150,9 +151,8 @@ class KerasFile:
       return tuple(f"{family.scope}/{scope}/{leaf}" for leaf in leaves)
 
     has_rows = self._arguments.get("type_vocab_size") != 0
-    names = [name for name in _TABLES if has_rows or name != "token_type_embeddings"]
-    tables = tuple(f"{family.scope}/embeddings/{name}" for name in names)
-    found = _named(encoder, "embeddings", tables)
+    tables = [name for name in _TABLES if has_rows or name != "token_type_embeddings"]
+    found = _named(encoder, "embeddings", tuple(f"{family.scope}/embeddings/{t}" for t in tables))
     projection = {_PROJECTION: family.projection} if family.projection else {}
     for part, scope in (_PARTS | projection).items():
       found |= _named(encoder, part, variables_of(part, scope))
@@ -181,7 +181,7 @@ class KerasFile:
     return scopes
 
   @functools.cached_property
-  def _arguments(self) -> dict[str, Any]:
+  def _arguments(self) -> Mapping[str, Any]:
     """Those of the encoder; empty in a file of a user's own class that does not describe it."""
     [arguments] = [each.config for each in self._layers if each.kind == "BERT"] or [{}]
     return arguments

@@ -158,7 +158,8 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     self.inner_group_num = inner_group_num
     self.seq_classif_dropout = seq_classif_dropout
     self.qa_dropout = qa_dropout
-    vars(self).update(sizes.completed({name: getattr(self, name) for name in _ARGUMENTS}))
+    for argument, value in sizes.completed({n: getattr(self, n) for n in _ARGUMENTS}).items():
+      setattr(self, argument, value)
     self.family = families.FAMILIES[model_type]
     self._check_sizes()
     self._create_layers()

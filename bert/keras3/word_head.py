@@ -9,6 +9,7 @@ of the embeddings, V = vocabulary size.
 
 import itertools
 from types import SimpleNamespace
+from typing import Any
 
 import keras
 from keras import ops
@@ -64,7 +65,7 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
       layer_norm_eps=layer_norm_eps,
     )
     self.layer_norm = create_normalization("layer_norm", layer_norm_eps, self.dtype_policy)
-    self.dense = None
+    self.dense: Any = None  # of `build`
 
   def build(self, input_shape):
     """Creates the variables."""
@@ -103,8 +104,9 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
     """The variables by their names in the original's checkpoints."""
-    parts = {"": [self.output_bias], "dense": self.dense.weights}
-    parts["layer_norm"] = [self.layer_norm.gamma, self.layer_norm.beta]
+    dense, norm = self.dense, self.layer_norm
+    parts = {"": [self.output_bias], "dense": [dense.kernel, dense.bias]}
+    parts["layer_norm"] = [norm.gamma, norm.beta]
     names = keras_model.variable_names("masked_words", families.FAMILIES[self.spec.model_type])
     pairs = (zip(names[part], parts[part], strict=True) for part in names)
     return dict(itertools.chain.from_iterable(pairs))
