@@ -51,10 +51,12 @@ def define_flags() -> None:
 def main(_) -> int | None:
   """Trains, evaluates, predicts and exports as the flags say."""
   values = flags.FLAGS
+  kind: type[distilling.Taught]
   if distill_flags.is_on_records(values.method, values.stage):
     module, run_class = _SCRIPTS[distill_flags.ON_RECORDS]
     teacher = distilling_records.find_teacher(values.teacher)
-    settings, kind = distilling_records.settings_of(teacher), distilling_records.OnRecords
+    settings = distilling_records.settings_of(teacher)
+    kind = distilling_records.OnRecords
   else:
     teacher = distilling.find_teacher(values.teacher)
     module, run_class = _SCRIPTS[distill_flags.SCRIPTS[teacher.task]]

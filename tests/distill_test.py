@@ -276,6 +276,14 @@ def test_messages(mrpc, tmp_path, changes, message):
   assert re.search(message, found), found
 
 
+def test_the_teachers_own_folder(mrpc, classes):
+  before = sorted(classes.iterdir())
+  assert "is the teacher's folder. Give the student another one." in error_of(
+    **{**mrpc, "output_dir": classes}
+  )
+  assert sorted(classes.iterdir()) == before
+
+
 def test_a_student_of_another_vocabulary(mrpc, tmp_path):
   model = tiny_bert.write(tmp_path, [*VOCAB, "more"])
   flags = {**mrpc, **model, "output_dir": tmp_path / "out"}

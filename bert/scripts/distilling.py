@@ -96,6 +96,7 @@ def settings_of(teacher: load_run.Run) -> RunSettings:
     logging.info("From the teacher's run: %s", " ".join(taken))
   settings = run_settings.from_flags()
   distill_flags.check(settings)
+  check_folder(settings, teacher)
   distill_flags.layers_of(settings)
   values: dict[str, Any] = {}
   if not settings.init_checkpoint and not settings.bert_config_file:
@@ -105,12 +106,28 @@ def settings_of(teacher: load_run.Run) -> RunSettings:
   return settings.replace(**values)
 
 
+def check_folder(settings: RunSettings, teacher: load_run.Run) -> None:
+  """Refuses the teacher's own folder as `--output_dir`.
+
+  Raises:
+    UsageError: it is.
+  """
+  folders = [run_folder(teacher), settings.output_dir or ""]
+  if len({os.path.realpath(folder) for folder in folders}) == 1:
+    raise UsageError(
+      f"--output_dir={settings.output_dir} is the teacher's folder. Give the student another one."
+    )
+
+
+def run_folder(teacher: load_run.Run) -> str:
+  """The folder of the run, also where its best weights are meant."""
+  folder = model_files.folder_of(teacher.prefix)
+  return os.path.dirname(folder) if os.path.basename(folder) == BEST else folder
+
+
 def _task_of(teacher: load_run.Run) -> dict[str, Any]:
   """Flags of the teacher's run that describe its task."""
-  folder = model_files.folder_of(teacher.prefix)
-  if os.path.basename(folder) == BEST:
-    folder = os.path.dirname(folder)
-  path = os.path.join(folder, run_files.FLAGS)
+  path = os.path.join(run_folder(teacher), run_files.FLAGS)
   known = run_states.read_json(path, "Remove it.") if os.path.isfile(path) else {}
   known |= {**teacher.settings, **teacher.facts}  # those of the run, which resuming cannot change
   values = {name: known[name] for name in _OF_TASK if known.get(name) is not None}
@@ -124,7 +141,7 @@ def _task_of(teacher: load_run.Run) -> dict[str, Any]:
 
 
 def class_of(
-  run_class: type[Run], teacher: load_run.Run, how: "type[Distilled] | None" = None
+  run_class: type[Run], teacher: load_run.Run, how: "type[Taught] | None" = None
 ) -> type[Run]:
   """The class of runs of a script in which a teacher takes part, and how: its outputs' class."""
   attributes = {
@@ -177,6 +194,7 @@ class Taught(Run):
 class Distilled(Taught):
   """Such a run of a task: the student learns the teacher's outputs."""
 
+  train: Any  # of run_classifier.py
   _other_distillation: Any = None
 
   def __init__(self, *arguments):

@@ -45,6 +45,7 @@ def settings_of(teacher: load_run.Run) -> RunSettings:
   """
   settings = run_settings.from_flags()
   distill_flags.check(settings)
+  distilling.check_folder(settings, teacher)
   distill_flags.layers_of(settings)
   if settings.cache_teacher:
     raise UsageError(

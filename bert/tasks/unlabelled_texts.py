@@ -45,7 +45,7 @@ def read(
     examples = processor.read_texts(path)
   else:
     examples = [
-      InputExample(f"line-{number}", *line.split("\t", 1), source=f"{path}, line {number}")
+      _example_of(line, number, path)
       for number, line in enumerate(tables.read_lines(path), start=1)
       if line.strip()
     ]
@@ -59,3 +59,8 @@ def read(
         f"task have {'two, separated by a tab here' if has_pairs else 'one'}."
       )
   return examples
+
+
+def _example_of(line: str, number: int, path: str) -> InputExample:
+  text_a, _, text_b = line.partition("\t")
+  return InputExample(f"line-{number}", text_a, text_b or None, source=f"{path}, line {number}")
