@@ -107,7 +107,7 @@ class BytePairGraph:
       VocabularyError: a special token has a rule that is not known here.
     """
     vocab = tokenizer.vocab
-    self._kinds = tables.table_of(byte_pairs.character_kinds)
+    self._kinds = tables.word_kinds()
     self._has_prefix = tokenizer.add_prefix_space
     self._special = _special_tokens(tokenizer)
     self._byte_ids = np.array([vocab[char] for char in byte_characters()], np.int32)

@@ -48,8 +48,9 @@ from bert.tasks import squad_answers
 
 # The characters that separate words of a paragraph, as in `squad.split_words`.
 _BLANKS = " \t\r\n\u202f"
-# What `str.lstrip` drops.
+# What `str.strip` drops.
 _BLANKS_BEFORE = r"^[\p{Z}\t-\r\x1c-\x1f\x{85}]+"
+_BLANKS_AFTER = r"[\p{Z}\t-\r\x1c-\x1f\x{85}]+$"
 
 # As in `squad_features`: 100 pieces more in a window count as one piece of context.
 _BONUS_OF_LENGTH = 0.01
@@ -300,7 +301,12 @@ class SpanModel(TaskModel):
     starts, limits = self._bytes_of(spans, paragraphs)
     contexts = tf.gather(paragraphs.texts, spans.questions)
     texts = tf.strings.substr(contexts, starts, tf.maximum(limits - starts, 0))
-    if not self._has_pieces:  # with which answers are cut out of the paragraph
+    if self._has_pieces:  # with which answers are cut out of the paragraph
+      starts += _num_bytes(texts) - _num_bytes(tf.strings.regex_replace(texts, _BLANKS_BEFORE, ""))
+      texts = tf.strings.regex_replace(texts, _BLANKS_BEFORE, "")
+      texts = tf.strings.regex_replace(texts, _BLANKS_AFTER, "")
+      limits = starts + _num_bytes(texts)
+    else:
       texts = tf.strings.regex_replace(texts, f"[{_BLANKS}]+", " ")
     is_among_best, is_first = self._best_texts(spans, texts, nulls, num_questions)
     totals = self._total(spans, nulls, is_among_best, num_questions)
@@ -408,6 +414,10 @@ def _split_into_pieces(tokenizer: Any, texts) -> _Paragraphs:
   indices = tf.range(tf.size(starts, tf.int64))
   num_odd = tf.zeros([tf.size(starts) + 1], tf.int64)
   return _Paragraphs(texts, pieces, indices, starts, limits, starts, limits, num_odd)
+
+
+def _num_bytes(strings):
+  return tf.cast(tf.strings.length(strings), tf.int64)
 
 
 def _num_chars(strings):

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert import tokenization
+from bert.text.byte_pairs import character_kinds
 from bert.text.characters import WITHOUT_ACCENTS
 from bert.text.offsets import words_with_spans
 
@@ -143,11 +144,12 @@ def _paged(make_page: Callable[[str], list[int]], dtype: type[np.integer] = np.i
   return PagedTable(np.array(pages, np.int32), np.frombuffer(b"".join(known), dtype))
 
 
-def table_of(kinds_of: Callable[[str], np.ndarray]) -> PagedTable:
-  """The table of a function from characters to numbers from 0 to 255; surrogates have 0."""
+@functools.lru_cache(maxsize=1)
+def word_kinds() -> PagedTable:
+  """`byte_pairs.character_kinds` of all code points, once per process; surrogates have 0."""
   cells = np.zeros([NUM_PAGES * PAGE], np.uint8)
   for first, end in ((0, 0xD800), (0xE000, NUM_PAGES * PAGE)):
-    cells[first:end] = kinds_of("".join(map(chr, range(first, end))))
+    cells[first:end] = character_kinds("".join(map(chr, range(first, end))))
   pages, numbers = np.unique(cells.reshape([NUM_PAGES, PAGE]), axis=0, return_inverse=True)
   return PagedTable((numbers.reshape([-1]) * PAGE).astype(np.int32), pages.reshape([-1]))
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.exporting import graph_text, hub_preprocess, unicode_tables
+from bert.exporting import graph_text, hub_preprocess
 from bert.exporting.graph_byte_pairs import BytePairGraph
-from bert.text import byte_pairs
 from bert.text.byte_pairs import BytePairTokenizer
 from bert.text.vocabulary_file import VocabularyError
 from tests.kit import byte_pairs as small
@@ -131,8 +130,7 @@ def test_words_and_texts_with_a_space_before_them(vocab_file, tokenizer, preproc
 
 
 @pytest.mark.ci
-def test_without_special_tokens(vocab_file, monkeypatch, preprocessor):
-  monkeypatch.setattr(unicode_tables, "table_of", lambda _: preprocessor.tokenizer._kinds)
+def test_without_special_tokens(vocab_file):
   plain = BytePairTokenizer(vocab_file, plain=True)
   check(plain, BytePairGraph(plain), random_texts(50))
 
@@ -196,8 +194,7 @@ def test_the_other_tokenizer_is_refused(vocab_file):
   ("change", "message"),
   [({"rstrip": True}, "it has rstrip"), ({"content": "<s"}, "'<s>' may overlap it")],
 )
-def test_special_tokens_with_unknown_rules_are_refused(vocab_file, monkeypatch, change, message):
-  monkeypatch.setattr(byte_pairs, "character_kinds", lambda chars: np.zeros([len(chars)], np.uint8))
+def test_special_tokens_with_unknown_rules_are_refused(vocab_file, change, message):
   tokenizer = BytePairTokenizer(vocab_file)
   tokenizer.pairs.special[3].update(change)
   with pytest.raises(VocabularyError, match=message):

@@ -1,4 +1,4 @@
-"""Answers of a sentencepiece model in a graph, against squad_features and squad_answers in Python.
+"""Answers of ALBERT's and RoBERTa's pieces in a graph, against squad_features and squad_answers.
 
 Alone: python -m pytest tests/exporting/span_pieces_test.py
 """
@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert import tokenization
 from bert.exporting import span_model
 from bert.modeling import BertConfig
 from bert.tasks import answer_texts, squad, squad_answers, squad_features
-from bert.text.sentence_pieces import SentencePieceTokenizer
 
 SEQ_LENGTH, STRIDE, QUERY_LENGTH = 64, 24, 16
 
@@ -38,12 +38,20 @@ def noise(num_windows):
   )
 
 
+# Family -> its vocabulary and its configuration.
+FILES = {
+  "albert": ("tiny_spm.model", "config_A.json"),
+  "roberta": ("tiny/tokenizer.json", "tiny/config.json"),
+}
+
+
 @pytest.mark.ci
-def test_answers_as_in_python(golden_dir):
+@pytest.mark.parametrize("family", FILES)
+def test_answers_as_in_python(golden_dir, family):
   """All questions of the recorded SQuAD files, and a paragraph with blanks of all kinds."""
-  path = golden_dir / "albert" / "tiny_spm.model"
-  content = json.loads((golden_dir / "albert" / "config_A.json").read_text())
-  config = BertConfig.from_dict({**content, "model_type": "albert"})
+  path, config_file = (golden_dir / family / name for name in FILES[family])
+  content = json.loads(config_file.read_text())
+  config = BertConfig.from_dict({**content, "model_type": family})
   data = json.loads((golden_dir / "squad" / "train_input-v2.0.json").read_text())["data"]
   paragraphs = [paragraph for article in data for paragraph in article["paragraphs"]]
   pairs = [(q["question"], each["context"]) for each in paragraphs for q in each["qas"]]
@@ -66,7 +74,9 @@ def test_answers_as_in_python(golden_dir):
     examples.append(example)
   lengths = (SEQ_LENGTH, STRIDE, QUERY_LENGTH)
   features = list(
-    squad_features.generate_features(examples, SentencePieceTokenizer(path), *lengths, False)
+    squad_features.generate_features(
+      examples, tokenization.load_tokenizer(path), *lengths, False, shown=0
+    )
   )
   rows = zip(features, *(x.numpy() for x in noise(len(features))), strict=True)
   results = [Result(feature.unique_id, start, end) for feature, start, end in rows]
