@@ -61,15 +61,14 @@ _USUAL_NAMES = {
   **dict.fromkeys(("labelcol", "labelscolumn", "target", "targetcolumn"), ("label_column",)),
   **dict.fromkeys(("stride", "docstride", "overlap"), ("doc_stride", "window_stride")),
   **dict.fromkeys(("workers", "numproc", "processes", "threads"), ("num_workers",)),
+  **dict.fromkeys(("wd", "weightdecayrate", "l2"), ("weight_decay",)),
+  **dict.fromkeys(("beta2", "adambeta2"), ("adam_beta_2",)),
   **dict.fromkeys(("topk", "numpredictions"), ("top_k",)),
   **dict.fromkeys(("maskprob", "mlmprobability", "maskedlmprobability"), ("masked_lm_prob",)),
 }
 
 # What is set elsewhere, or not at all.
 _WITHOUT_FLAG = {
-  **dict.fromkeys(
-    ("wd", "weightdecay", "l2"), "Weight decay is 0.01, as the original's; it has no flag."
-  ),
   **dict.fromkeys(
     ("dropout", "hiddendropoutprob", "dropoutrate", "attentionprobsdropoutprob"),
     "Dropout is in bert_config.json: hidden_dropout_prob and attention_probs_dropout_prob.",
@@ -109,8 +108,8 @@ def suggestion(name: str, known: Collection[str], booleans: Collection[str] = ()
   Example:
     >>> suggestion("--max-len".lstrip("-"), ["max_seq_length", "learning_rate"])
     'Did you mean --max_seq_length?'
-    >>> suggestion("wd", ["learning_rate"])
-    "Weight decay is 0.01, as the original's; it has no flag."
+    >>> suggestion("fp32", ["learning_rate"])
+    ''
   """
   if meant := _meant(name, known, booleans):
     return f"Did you mean --{meant}?"
