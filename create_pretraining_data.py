@@ -141,6 +141,7 @@ def define_flags() -> None:
       list(record_settings.FORMATS),
       "Whose records to create. Flags that are not given have the defaults of the family's own "
       "script; albert: --do_whole_word_mask --max_seq_length=512 --ngram_max=3 --dupe_factor=40. "
+      "distilbert: each line is a sequence of its own, for distill.py --dynamic_masking. "
       "A flag that belongs to one family, as those below do, is enough.",
     )
     path_flags.define(

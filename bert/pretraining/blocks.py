@@ -13,7 +13,7 @@ and a cluster (`beam.py`) write the same records.
 
 Internally a block is three arrays: token ids, ends of sentences, ends of documents. The segments of
 an instance are runs of consecutive sentences, so an instance is four numbers, and thousands of them
-become matrices `[n, S]` at once. Records of ELECTRA's format need no block (`electra_examples.py`).
+become matrices `[n, S]` at once. Records of ELECTRA's and DistilBERT's formats need no block.
 
 Memory is bounded by cutting: a document longer than `_DOCUMENT_CHARACTERS` is several documents, a
 line of more than a million characters is several sentences.
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from bert.io.tfrecord_bytes import encode_examples
-from bert.pretraining import electra_examples
+from bert.pretraining import electra_examples, single_texts
 from bert.pretraining.masks import MaskSettings, draw_masks
 from bert.pretraining.piece_tables import Tables
 from bert.pretraining.random_streams import Stream, stream_key
@@ -77,6 +77,9 @@ def records_of_range(
   """
   if settings.format == "electra":
     yield from electra_examples.records_of_range(range_number, part, settings, tables, statistics)
+    return
+  if settings.format == "distilbert":
+    yield from single_texts.records_of_range(part, settings, tables, statistics)
     return
   for block in _read_blocks(range_number, part, block_size, settings, tables, statistics):
     if len(block) == 1 and not (settings.no_next_sentence or settings.has_sentence_order):

@@ -54,6 +54,14 @@ FORMATS = {
     {"do_whole_word_mask": True, "max_seq_length": 512, "ngram_max": 3, "dupe_factor": 40},
     frozenset({"strip_accents", "no_next_sentence", "whole_words_by_space", "dynamic_masking"}),
   ),
+  # huggingface/transformers-research-projects, distillation/lm_seqs_dataset.py.
+  "distilbert": Format(
+    "DistilBERT",
+    {"dupe_factor": 1, "dynamic_masking": True},
+    _MASKS - {"dynamic_masking"}
+    | _OF_ALBERT
+    | {"strip_accents", "dupe_factor", "short_seq_prob", "no_next_sentence"},
+  ),
 }
 
 _FACTS = (
@@ -119,7 +127,9 @@ class RecordSettings(NamedTuple):
   def new_statistics(self, **options: Any) -> corpus_statistics.TextStatistics:
     """Counts of a text, with the length of these settings; `options` as in `TextStatistics`."""
     return corpus_statistics.TextStatistics(
-      max_tokens=self.max_seq_length - 3, random_pairs=self.format != "electra", **options
+      max_tokens=self.max_seq_length - 3,
+      random_pairs=self.format not in ("electra", "distilbert"),
+      **options,
     )
 
   @property

@@ -81,6 +81,10 @@ def _check_combinations(settings: RecordSettings) -> None:
     raise command_line.UsageError(
       "--whole_words_by_space requires --do_whole_word_mask or --ngram_max."
     )
+  if settings.format == "distilbert" and not settings.dynamic_masking:
+    raise command_line.UsageError(
+      "--format=distilbert writes no masks: distill.py draws them with --dynamic_masking."
+    )
   if settings.dynamic_masking and settings.ngram_max > 1:
     raise command_line.UsageError(
       "--ngram_max masks now, --dynamic_masking masks in run_pretraining.py: use only one of them."
@@ -111,6 +115,8 @@ def _warn(settings: RecordSettings) -> None:
 
 def workers_of_flags(settings: RecordSettings) -> int:
   """`--num_workers`, but 1 instead of 0 if an option is used that the original did not have."""
+  if settings.format == "distilbert":
+    return FLAGS.num_workers or 1
   given = [name for name in _NEW_STREAM_FLAGS if FLAGS[name].value != FLAGS[name].default]
   if FLAGS.num_workers or settings.format != "bert" or not given:
     return FLAGS.num_workers
