@@ -62,6 +62,7 @@ _HEADS_OF_MODELS = {
   "BERTForMaskedLM": {"predictions": "masked_words"},
   "BertForNextSentencePrediction": {"seq_relationship": "next_sentence"},
   "BertForPreTraining": {"predictions": "masked_words", "seq_relationship": "next_sentence"},
+  "BertForReplacedTokens": {"discriminator": "replaced_tokens"},
 }
 _TASKS_OF_HEADS = {
   "TextClassificationHead": "sentences",
@@ -70,6 +71,7 @@ _TASKS_OF_HEADS = {
   "QuestionAnsweringHead": "squad",
   "MaskedLMHead": "masked_words",
   "NextSentenceHead": "next_sentence",
+  "ReplacedTokensHead": "replaced_tokens",
 }
 # Task of a head: the scope of its variables in the original. That of masked words is the family's.
 _SCOPES = {
@@ -78,6 +80,7 @@ _SCOPES = {
   "swag": "",
   "squad": "cls/squad/",
   "next_sentence": "cls/seq_relationship/",
+  "replaced_tokens": "discriminator_predictions/",
 }
 # The same where a family's heads are plain dense layers, `[in, out]`.
 _DENSE_SCOPES = {
@@ -254,6 +257,9 @@ def variable_names(task: str, family: Family) -> dict[str, tuple[str, ...]]:
       "dense": (f"{transform}/dense/kernel", f"{transform}/dense/bias"),
       "layer_norm": (f"{transform}/LayerNorm/gamma", f"{transform}/LayerNorm/beta"),
     }
+  if task == "replaced_tokens":
+    layers = {"dense": "dense", "output_dense": "dense_1"}
+    return {part: (f"{scope}{name}/kernel", f"{scope}{name}/bias") for part, name in layers.items()}
   leaves = ("kernel", "bias") if is_dense(task, family) else ("output_weights", "output_bias")
   names = {"": tuple(f"{scope}{leaf}" for leaf in leaves)}
   if hidden := hidden_layer(task, family):

@@ -69,6 +69,7 @@ from bert.keras3.models import (
   BertForNextSentencePrediction,
   BertForPreTraining,
   BertForQuestionAnswering,
+  BertForReplacedTokens,
   BertForSequenceClassification,
   BertForTokenClassification,
   BertModel,
@@ -110,7 +111,7 @@ from bert.keras3.training import (
   compute_precision_recall_f1,
   evaluate_classification_metrics,
 )
-from bert.keras3.word_head import MaskedLMHead
+from bert.keras3.word_head import MaskedLMHead, ReplacedTokensHead
 from bert.model.configuration import RELEASED_SIZES
 
 __all__ = [
@@ -130,6 +131,7 @@ __all__ = [
   "BertForNextSentencePrediction",
   "BertForPreTraining",
   "BertForQuestionAnswering",
+  "BertForReplacedTokens",
   "BertForSequenceClassification",
   "BertForTokenClassification",
   "BertModel",
@@ -156,6 +158,7 @@ __all__ = [
   "NextSentenceHead",
   "PolynomialWithWarmup",
   "QuestionAnsweringHead",
+  "ReplacedTokensHead",
   "SparseCrossentropy",
   "TFBertMLMHead",
   "TFBertMainLayer",

@@ -41,7 +41,11 @@ from bert.keras3.saving import Savable
 from bert.keras3.sizes import arguments_from_config
 from bert.keras3.tasks import SparseCrossentropy
 from bert.keras3.torch_modules import TorchModule
-from bert.keras3.word_head import MaskedLMHead, create_masked_lm_head
+from bert.keras3.word_head import (
+  MaskedLMHead,
+  ReplacedTokensHead,
+  create_masked_lm_head,
+)
 from bert.model import families
 from bert.model.configuration import BertConfig
 
@@ -83,7 +87,8 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     vectors, width = (None, None, self.bert.hidden_size), self.bert.hidden_size
     shapes = {"last_hidden_state": vectors, "pooler_output": (None, width)}
     for head in self._heads():
-      head.build(vectors if isinstance(head, MaskedLMHead) else shapes)
+      of_words = isinstance(head, (MaskedLMHead, ReplacedTokensHead))
+      head.build(vectors if of_words else shapes)
     self.built = True
 
   def _heads(self) -> list[keras.layers.Layer]:
@@ -278,6 +283,35 @@ class BertForNextSentencePrediction(PretrainedModel):
 
   def _outputs(self, outputs):
     return LogitsOutput(self.seq_relationship(outputs))
+
+
+@register
+class BertForReplacedTokens(PretrainedModel):
+  """Which words are a generator's, for ELECTRA: `logits` `[B, S]`, above 0 where replaced.
+
+  Labels are int `[B, S]`: 1 for a replaced word, 0 for the original one, negative for none.
+  """
+
+  head_names = ("discriminator",)
+  reads_pooler = False
+
+  def _create_heads(self):
+    if self.bert.family is not families.ELECTRA:
+      raise ValueError(f"{self.bert.family.title} has no head for replaced words; ELECTRA has.")
+    arguments = self.bert.hidden_act, self.bert.initializer_range
+    self.discriminator = ReplacedTokensHead(*arguments, name="discriminator")
+
+  def _outputs(self, outputs):
+    return LogitsOutput(self.discriminator(outputs["last_hidden_state"]))
+
+  def _loss(self, outputs, labels):
+    labels = ops.convert_to_tensor(labels)
+    weights = ops.cast(labels >= 0, "float32")
+    replaced = ops.cast(labels > 0, "float32")
+    # The cross-entropy of a sigmoid, for logits of any size.
+    logits = outputs.logits
+    losses = ops.softplus(logits) - replaced * logits
+    return ops.sum(weights * losses) / ops.maximum(ops.sum(weights), 1.0)
 
 
 def _next_sentence_head(bert: BERT) -> NextSentenceHead:

@@ -107,7 +107,7 @@ def save_pretrained(
   family = described.family.name
   head = transformers_heads.guess_head(tensors, facts)
   try:
-    transformers_heads.class_of(head.name, family)
+    transformers_heads.class_of(head.name, family, tensors)
   except ValueError as error:
     reason = str(error).partition(" Give --head")[0]
     raise ValueError(f"{model.name}: {reason} {_ENCODER_ALONE}") from None

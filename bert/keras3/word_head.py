@@ -1,7 +1,8 @@
-"""The head for masked words in Keras 3.
+"""Heads of pre-training on words in Keras 3: the masked ones, and those of a generator.
 
   head = create_masked_lm_head(bert)
   logits = head(bert(inputs)["last_hidden_state"], bert.embeddings.word_embeddings)
+  was_replaced = ReplacedTokensHead("gelu_erf")(bert(inputs)["last_hidden_state"])
 
 Letters in shapes: B = batch size, S = sequence length, P = masked positions, W = width, E = width
 of the embeddings, V = vocabulary size.
@@ -24,6 +25,7 @@ from bert.keras3.parts import (
   require_one_of,
 )
 from bert.keras3.torch_modules import TorchModule
+from bert.keras3.weights import original_names
 from bert.model import families
 
 
@@ -124,3 +126,56 @@ def create_masked_lm_head(bert) -> MaskedLMHead:
     layer_norm_eps=bert.config.norm_epsilon,
     name="predictions",
   )
+
+
+@register
+class ReplacedTokensHead(TorchModule, keras.layers.Layer):
+  """Whether each token is a generator's word: the head of ELECTRA's discriminator."""
+
+  reads_pooler = False
+
+  def __init__(self, hidden_act: str = "gelu_erf", initializer_range: float = 0.02, **kwargs):
+    """Creates the head.
+
+    Args:
+      hidden_act: activation of its dense layer.
+      initializer_range: standard deviation of that layer's initial kernel.
+      **kwargs: arguments of `keras.layers.Layer`.
+    """
+    super().__init__(**kwargs)
+    self.spec = SimpleNamespace(hidden_act=hidden_act, initializer_range=initializer_range)
+    self.dense: Any = None  # of `build`, as the next
+    self.output_dense: Any = None
+
+  def build(self, input_shape):
+    """Creates the variables."""
+    width = input_shape[-1]
+    self.dense = keras.layers.Dense(
+      width,
+      activation=get_activation(self.spec.hidden_act),
+      kernel_initializer=create_initializer(self.spec.initializer_range),
+      dtype=self.dtype_policy,
+      name="dense",
+    )
+    self.output_dense = keras.layers.Dense(
+      1, kernel_initializer=create_initializer(None), dtype=self.dtype_policy, name="dense_1"
+    )
+    self.dense.build(input_shape)
+    self.output_dense.build(input_shape)
+    self.built = True
+
+  def call(self, states):
+    """`[B, S, W]`, the last hidden state, to float32 `[B, S]`; above 0: replaced."""
+    return ops.cast(self.output_dense(self.dense(states))[..., 0], "float32")
+
+  def compute_output_spec(self, states):
+    """Shape and type of the output."""
+    return keras.KerasTensor(states.shape[:-1], "float32")
+
+  def checkpoint_variables(self) -> dict[str, keras.Variable]:
+    """The variables by their names in the original's checkpoints."""
+    return original_names(self, "discriminator_predictions")
+
+  def get_config(self):
+    """The constructor's arguments."""
+    return {**super().get_config(), **vars(self.spec)}

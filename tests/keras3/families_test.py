@@ -142,6 +142,14 @@ def test_electra_equals_the_original(golden_dir, which):
       assert_close(numpy_of(outputs["pooler_output"]), golden[f"{batch}_{which}_pooled_output"])
   maps = np.stack([numpy_of(each) for each in outputs["attentions"]])
   assert_close(maps, golden[f"b3_{which}_attn_maps"])
+  if not is_generator:
+    model = keras3.BertForReplacedTokens(config)
+    report = model.load_pretrained_weights(golden_dir / "electra" / "model.ckpt")
+    assert not report.missing + report.mismatched
+    outputs = model(**inputs, labels=golden["b3_is_fake_tokens"])
+    assert_close(numpy_of(outputs.logits), golden["b3_disc_logits"])
+    labels = np.where(inputs["attention_mask"], golden["b3_is_fake_tokens"], -100)
+    assert_close(numpy_of(model(**inputs, labels=labels).loss), golden["b3_disc_loss"])
 
 
 BATCHES = {
@@ -213,6 +221,7 @@ CLASSES = {
   "swag": keras3.BertForMultipleChoice,
   "masked_words": keras3.BertForMaskedLM,
   "pretraining": keras3.BertForPreTraining,
+  "replaced_tokens": keras3.BertForReplacedTokens,
 }
 # Heads of ELECTRA that transformers has otherwise, or that ELECTRA has not.
 NOT_THERE = {"electra": {"sentences", "squad", "swag"}}
@@ -221,7 +230,7 @@ CASES = [
   pytest.param(family, task, marks=() if (family, task) in QUICK else (pytest.mark.ci,))
   for family in CONFIGS
   for task in CLASSES
-  if task != "pretraining" or family == "albert"
+  if {"pretraining": "albert", "replaced_tokens": "electra"}.get(task, family) == family
 ]
 
 
@@ -353,6 +362,8 @@ def test_what_families_without_segments_read():
 def test_what_electra_has_not():
   with pytest.raises(ValueError, match="ELECTRA has no pairs of sentences in pre-training"):
     keras3.BertForPreTraining(config_of("electra"))
+  with pytest.raises(ValueError, match="ALBERT has no head for replaced words; ELECTRA has"):
+    keras3.BertForReplacedTokens(config_of("albert"))
   arguments = sizes.arguments_from_config(config_of("electra"))
   assert BERT(**{**arguments, "hidden_act": "gelu"}).hidden_act == "gelu_erf"
   tanh_form = BERT(**{**arguments, "hidden_act": "gelu_new"})
