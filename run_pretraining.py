@@ -341,7 +341,8 @@ class PreTraining(Run):
   def _facts(self):
     # The vocabulary and the case of the records, which a run that trains need not be given.
     known = {name: value for name, value in self._known.items() if value is not None}
-    return {"task_name": "pretraining", **known}
+    learned = objective_flags.facts(self.settings, self.bert_config)
+    return {"task_name": "pretraining", **learned, **known}
 
   def _read(self):
     settings = self.settings

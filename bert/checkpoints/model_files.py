@@ -189,6 +189,16 @@ _NEEDED = {
 }
 
 
+def vocabulary_flag(family: str) -> str | None:
+  """The flag that gives the vocabulary of a family, with an example; None for a `vocab.txt`.
+
+  Example:
+    >>> vocabulary_flag("albert"), vocabulary_flag("bert")
+    ('--spm_model_file=30k-clean.model (or spiece.model)', None)
+  """
+  return _NEEDED.get(family)
+
+
 def _kind_of(vocab: Mapping[str, int]) -> str:
   if vocabulary_kind.is_of_byte_pairs(vocab):
     return "roberta"

@@ -11,6 +11,7 @@ from typing import Any
 
 from absl import logging
 
+from bert.checkpoints import model_files
 from bert.checks import machine_checks, model_checks
 from bert.checks.findings import Check, Finding, Subject, examine
 from bert.model.configuration import BertConfig
@@ -37,6 +38,24 @@ def cheap_findings(subject: Subject, trains: bool = True) -> list[Finding]:
   if subject.init_checkpoint:
     checks.append(model_checks.check_checkpoint)
   return list(examine(checks, subject))
+
+
+def missing_vocabulary(values: Mapping[str, Any]) -> str:
+  """A line about the vocabulary, where none was found and the model needs another kind than BERT.
+
+  Args:
+    values: flag -> value, `bert_config_file` and `vocab_file` among them.
+
+  Raises:
+    ValueError: the configuration is bad.
+  """
+  path = values.get("bert_config_file")
+  if not path or values.get("vocab_file", "") is not None:
+    return ""
+  family = BertConfig.from_json_file(path).family
+  flag = model_files.vocabulary_flag(family.name)
+  about = f"{path} is of {family.title}, and no vocabulary lies beside the model"
+  return f"\n{about}: give {flag}." if flag else ""
 
 
 def log_cheap_findings(

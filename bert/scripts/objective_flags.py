@@ -8,6 +8,7 @@ import functools
 import math
 import re
 from collections.abc import Callable
+from typing import Any
 
 from absl import flags
 
@@ -184,6 +185,22 @@ def with_generator(settings: RunSettings, config: BertConfig) -> BertConfig:
         f"--generator_layers={config.generator_layers} is impossible: {error}"
       ) from None
   return config
+
+
+def facts(settings: RunSettings, config: BertConfig) -> dict[str, Any]:
+  """What decides which variables a model of ELECTRA has, and must be equal for a run to resume.
+
+  Args:
+    settings: from `resolved`.
+    config: from `with_generator`.
+  """
+  if config.family is not families.ELECTRA:
+    return {}
+  known = {"objective": settings.objective}
+  if settings.objective in _WITH_GENERATOR:
+    known |= {name: settings.values[name] for name in ("generator", "untied_generator_embeddings")}
+    known |= {name: getattr(config, name) for name in ("generator_hidden_size", "generator_layers")}
+  return known
 
 
 def stand_in(settings: RunSettings) -> Callable[[str], str] | None:

@@ -362,7 +362,12 @@ def resolve(settings: RunSettings) -> RunSettings:
     # Where it does not exist, neither do the files beside it, which may be required.
     prefix = finding.find_checkpoint(settings.init_checkpoint)
     settings = settings.replace(init_checkpoint=prefix)
-  command_line.check_required(settings.values)
+  try:
+    command_line.check_required(settings.values)
+  except command_line.UsageError as error:
+    from bert.checks import start_checks
+
+    raise type(error)(f"{error}{start_checks.missing_vocabulary(settings.values)}") from None
   settings = with_stored_case(settings)
   of_recipe = recipes.values_for_model(settings.values)
   settings = RunSettings({**settings.values, **of_recipe}, settings.given | of_recipe.keys())
@@ -437,9 +442,7 @@ def load_config(settings: RunSettings) -> BertConfig:
   return config
 
 
-def load_config_and_tokenizer(
-  settings: RunSettings,
-) -> tuple[BertConfig, Tokenizer]:
+def load_config_and_tokenizer(settings: RunSettings) -> tuple[BertConfig, Tokenizer]:
   """Reads `--bert_config_file` and `--vocab_file` or `--spm_model_file`; checks that they fit.
 
   Raises:

@@ -287,6 +287,14 @@ def test_a_model_of_electra_learns_masked_words_alone(electra, tmp_path):
 
 
 @pytest.mark.ci
+def test_another_objective_or_generator_cannot_resume(electra, tmp_path):
+  values = {**electra, "num_train_steps": 1, "output_dir": tmp_path, "do_train": True}
+  run_well(**values, objective="mlm")
+  error = error_of(**{**values, "num_train_steps": 2})
+  assert "was trained with other settings than this run: objective was 'mlm', now 'elec" in error
+
+
+@pytest.mark.ci
 def test_electric_trains_evaluates_and_resumes_bit_for_bit(electra, tmp_path):
   values = {**electra, "objective": "electric", "num_train_steps": 4, "save_checkpoints_steps": 2}
   straight, halves = tmp_path / "straight", tmp_path / "halves"

@@ -79,6 +79,16 @@ def test_a_wrong_vocabulary_is_one_message(flags, albert, tmp_path, values, mess
   assert message in script.error_of(do_train=True, **{**flags, **values})
 
 
+def test_a_model_without_its_vocabulary_says_which_one_it_needs(flags, albert, tmp_path):
+  folder = tmp_path / "alone"
+  kept = [path for path in albert.iterdir() if not path.name.endswith(".model")]
+  folder.mkdir()
+  for path in kept:
+    shutil.copy(path, folder)
+  error = script.error_of(do_train=True, **{**flags, "init_checkpoint": folder})
+  assert "is of ALBERT, and no vocabulary lies beside the model: give --spm_model" in error
+
+
 @pytest.mark.ci
 def test_strings_to_the_predictions_of_the_run(flags, tmp_path):
   """The export, `predict.py` and the run itself say the same."""
