@@ -140,8 +140,8 @@ def test_the_case_of_a_folder(tmp_path, vocab_file):
 
 def test_names_of_models():
   for from_pretrained in (BertTokenizer.from_pretrained, BertForMaskedLM.from_pretrained):
-    with pytest.raises(ValueError, match="roberta-base is neither a file or folder here nor"):
-      from_pretrained("roberta-base")
+    with pytest.raises(ValueError, match="xlnet-base-cased is neither a file or folder here nor"):
+      from_pretrained("xlnet-base-cased")
 
 
 # ---------------------------------------------------------------------------------------------
