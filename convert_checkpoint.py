@@ -401,7 +401,7 @@ def _task_of(prefix: str) -> tuple[dict, dict]:
 
 def _copy_vocabulary(path: str) -> None:
   name = vocabulary_kind.kept_name(path)
-  atomic_files.copy_file(path, os.path.join(FLAGS.output_dir, name))
+  atomic_files.write_bytes(os.path.join(FLAGS.output_dir, name), vocabulary_kind.kept_content(path))
 
 
 def _write_config(config: Mapping) -> None:

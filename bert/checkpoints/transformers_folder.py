@@ -33,7 +33,7 @@ from bert.checkpoints.transformers_heads import (
   head_of,
   tensors_of_head,
 )
-from bert.io import atomic_files, filesystem, vocabulary_kind
+from bert.io import atomic_files, byte_pair_files, filesystem, vocabulary_kind
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -131,13 +131,11 @@ class Weights:
     self._file = safetensors_file.open_weights(path)
     self.family = _family_of(_read_json_beside(path, CONFIG))
     try:
-      self._places = transformers_names.variables_of(self._file.tensors, self.family)
+      head = head_of(read_architecture(path))
+      self._places = transformers_names.variables_of(self._file.tensors, self.family, head)
     except ValueError as error:
       raise SafetensorsError(f"{self.path}: {error}") from None
     self._leave_out_untied_words()
-    if self.family == "electra" and head_of(read_architecture(path)) != "ner":
-      # A `classifier` of theirs that is no head for tokens has other layers around it.
-      self._places = {n: p for n, p in self._places.items() if not n.startswith("task_specific/")}
     self.contents = {name: self._describe(name) for name in sorted(self._places)}
 
   def read(self, name: str) -> np.ndarray:
@@ -337,14 +335,16 @@ def write_folder(
     OSError: a file cannot be written.
   """
   folder = os.fspath(folder)
-  labels = _labels(tensors, head)
+  its_class = class_of(head.name, family, tensors)
   tensors = tensors_of_head(tensors, head, family)
-  content = transformers_config.from_original(
-    config, class_of(head.name, family), labels, head.problem_type, family
-  )
+  labels = _labels(tensors, head)
+  content = transformers_config.from_original(config, its_class, labels, head.problem_type, family)
   _write_json(os.path.join(folder, CONFIG), content)
   if vocab_file is not None:
-    write_tokenizer(folder, vocab_file, do_lower_case, content["max_position_embeddings"])
+    length = content["max_position_embeddings"]
+    if family == "roberta":  # whose padding has the first positions
+      length -= content["pad_token_id"] + 1
+    write_tokenizer(folder, vocab_file, do_lower_case, length)
   path = os.path.join(folder, WEIGHTS)
   # transformers requires this entry to load with PyTorch.
   safetensors_file.write(path, _renamed(tensors, head, family), {"format": "pt"})
@@ -357,7 +357,7 @@ def write_tokenizer(
   do_lower_case: bool,
   max_length: int,
 ) -> None:
-  """Writes `vocab.txt` or `spiece.model`, and `tokenizer_config.json`.
+  """Writes the vocabulary in its files, and `tokenizer_config.json`.
 
   Args:
     folder: must exist.
@@ -374,9 +374,22 @@ def write_tokenizer(
     of_kind = _OF_BYTE_PAIRS
   elif name == vocabulary_kind.SENTENCE_PIECES:
     of_kind = _OF_PIECES
-  config = {**of_kind, "do_lower_case": do_lower_case, "model_max_length": max_length}
+  config: dict[str, Any] = {**of_kind, "model_max_length": max_length}
+  if of_kind is not _OF_BYTE_PAIRS:  # which always keeps the case
+    config["do_lower_case"] = do_lower_case
   _write_json(os.path.join(folder, TOKENIZER_CONFIG), config)
-  atomic_files.copy_file(vocab_file, os.path.join(folder, name))
+  if not vocabulary_kind.is_meant_as_byte_pairs(vocab_file):
+    atomic_files.copy_file(vocab_file, os.path.join(folder, name))
+    return
+  pairs = byte_pair_files.read(vocab_file)
+  contents = {name: pairs.to_json()}
+  # What transformers before 5 reads, and fairseq.
+  contents |= {
+    byte_pair_files.VOCABULARY: pairs.vocab_json(),
+    byte_pair_files.MERGES: pairs.merges_txt(),
+  }
+  for file, content in contents.items():
+    atomic_files.write_text(os.path.join(folder, file), content)
 
 
 def tensors_of(weights: Weights) -> dict[str, np.ndarray]:
