@@ -111,13 +111,20 @@ def with_places_for_labels(features: Tensors) -> dict[str, tf.Tensor]:
 def columns_of(taught: Sequence[str], learned: Sequence[str]) -> list[int]:
   """Where the student's labels are among the teacher's.
 
+  transformers calls labels `LABEL_0`, `LABEL_1` and so on where nobody named them: these are meant
+  in the student's order.
+
   Raises:
     ValueError: they are not the same labels.
 
   Example:
     >>> columns_of(["0", "1"], ["1", "0"])
     [1, 0]
+    >>> columns_of(["LABEL_0", "LABEL_1"], ["no", "yes"])
+    [0, 1]
   """
+  if list(taught) == [f"LABEL_{index}" for index in range(len(learned))]:
+    return list(range(len(learned)))
   if set(taught) != set(learned):
     raise ValueError(
       f"the teacher has the labels {', '.join(taught)}, the student {', '.join(learned)}"

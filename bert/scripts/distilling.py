@@ -215,10 +215,10 @@ class Distilled(Taught):
       raise UsageError(
         f"--do_lower_case={settings.do_lower_case}, but the teacher was trained with {lower_case}."
       )
-    if settings.max_seq_length > teacher.config.max_position_embeddings:
+    if settings.max_seq_length > teacher.config.longest_sequence:
       raise UsageError(
         f"--max_seq_length={settings.max_seq_length}: the teacher reads at most "
-        f"{teacher.config.max_position_embeddings} word pieces."
+        f"{teacher.config.longest_sequence} word pieces."
       )
 
   def _read(self):
