@@ -59,6 +59,8 @@ _SIZES = {
   },
 }
 _DEFAULT_ACTIVATIONS = {**dict.fromkeys(_SIZES, "gelu"), "albert": "gelu_new"}
+# Classes with heads that ELECTRA's own code does not have: see `families.py`.
+_CLASSES_OF_OTHER_HEADS = [["ElectraForSequenceClassification"], ["ElectraForMultipleChoice"]]
 # Of DistilBERT: our key -> transformers'.
 _KEYS_OF_DISTILBERT = {
   "hidden_size": "dim",
@@ -150,6 +152,8 @@ def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
   extra = {key: value for key, value in content.items() if _is_kept(key)}
   if family not in ("bert", "albert"):
     extra["model_type"] = family
+  if family == "electra" and content.get("architectures") in _CLASSES_OF_OTHER_HEADS:
+    extra["transformers_heads"] = True
   return {**original, "hidden_act": _ACTIVATIONS[activation], **extra}
 
 
@@ -217,6 +221,7 @@ def from_original(
     "tie_word_embeddings": True,
   }
   config.setdefault("pad_token_id", 0)
+  config.pop("transformers_heads", None)  # the class says so
   if family == "roberta":
     config |= {"bos_token_id": 0, "eos_token_id": 2}
   if family == "distilbert":

@@ -29,14 +29,9 @@ FAMILIES = {
 }
 """`model_type` -> the beginning of the class's name."""
 
-# Heads of transformers that compute something else than those of the original's family.
+# Heads that transformers does not have.
 _OTHER_HEADS = {
-  "electra": {
-    "next_sentence": "ELECTRA has no pairs of sentences in pre-training",
-    "sentences": "its class for sequences has one more dense layer",
-    "squad": "its class for questions has no beam and no score for unanswerable ones",
-    "swag": "its class for choices has one more dense layer",
-  },
+  "electra": {"next_sentence": "ELECTRA has no pairs of sentences in pre-training"},
   "albert": {"next_sentence": "transformers has no class of that kind for ALBERT"},
   **dict.fromkeys(
     ("roberta", "distilbert"),
@@ -47,8 +42,24 @@ _OTHER_HEADS = {
 }
 
 
-def class_of(head: str, family: str) -> str:
+# ELECTRA's own heads compute something else than those of transformers, which have this variable.
+_HEADS_OF_ELECTRA = {
+  "sentences": ("classifier/dense/kernel", "its class for sequences has one more dense layer"),
+  "squad": (
+    "cls/squad/output_weights",
+    "its class for questions has no beam and no score for unanswerable ones",
+  ),
+  "swag": ("sequence_summary/kernel", "its class for choices has one more dense layer"),
+}
+
+
+def class_of(head: str, family: str, variables: Iterable[str] | None = None) -> str:
   """transformers' class.
+
+  Args:
+    head: key of `HEADS`.
+    family: `model_type`.
+    variables: names of the model's; without them only `head` is looked at.
 
   Raises:
     ValueError: it has none that computes the same.
@@ -57,7 +68,11 @@ def class_of(head: str, family: str) -> str:
     >>> class_of("ner", "electra")
     'ElectraForTokenClassification'
   """
-  if reason := _OTHER_HEADS.get(family, {}).get(head):
+  reason = _OTHER_HEADS.get(family, {}).get(head)
+  if family == "electra" and head in _HEADS_OF_ELECTRA and variables is not None:
+    mark, its_reason = _HEADS_OF_ELECTRA[head]
+    reason = None if mark in variables else its_reason
+  if reason:
     raise ValueError(
       f"transformers has no class that computes what this {head} head of {FAMILIES[family]} "
       f"computes: {reason}. Give --head=none to convert the encoder alone."
@@ -123,6 +138,8 @@ def guess_head(names: Iterable[str], facts: Mapping[str, Any]) -> Head:
 def _guess_head_of_electra(names: set[str], facts: Mapping[str, Any]) -> Head:
   if "discriminator_predictions/dense_1/bias" in names:
     return Head("pretraining")
+  if "output_bias" in names:  # of transformers' class
+    return Head("sentences", facts.get("labels"), facts.get("problem_type"))
   tasks = {name.split("/")[1] for name in names if name.startswith("task_specific/")}
   # A run without ELECTRA's recipe has BERT's head for questions; that for choices is BERT's always.
   if "squad" in tasks or "cls/squad/output_weights" in names:
@@ -153,6 +170,7 @@ _OTHER_MARKS = {
     "pretraining": "discriminator_predictions/dense_1/bias",
     "next_sentence": "discriminator_predictions/dense_1/bias",
     "masked_words": "generator_predictions/output_bias",
+    "ner": "",  # its name has that of the task
   },
   "roberta/": {"masked_words": "lm_head/output_bias"},
   "distilbert/": {"masked_words": "vocab_projector/output_bias"},
@@ -180,7 +198,7 @@ def check_head(name: str, variables: Iterable[str]) -> None:
   """
   variables = set(variables)
   mark = _marks_of(variables).get(name)
-  if mark is not None and mark not in variables:
+  if mark and mark not in variables:
     raise ValueError(f"--head={name}: the checkpoint has no such head (no variable {mark}).")
 
 

@@ -44,7 +44,7 @@ class _Names:
     decoder: the keys of a second copy of the word embeddings, and of the bias beside it.
     word_head: the beginnings of the original's names in the head for masked words.
     word_bias: the original's name of its bias.
-    of_sentences: as `exact`, where the head is one for sentences.
+    of_heads: head -> as `exact`, before all other tables, in models with this head.
   """
 
   modules: Mapping[str, str]
@@ -53,7 +53,7 @@ class _Names:
   decoder: tuple[str, str]
   word_head: tuple[str, ...] = ("cls/predictions/",)
   word_bias: str = "cls/predictions/output_bias"
-  of_sentences: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  of_heads: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -81,12 +81,12 @@ def _tables(scope: str, module: str, names: Iterable[str] = _TABLES) -> dict[str
   return {f"{scope}/embeddings/{name}": f"{module}.embeddings.{name}.weight" for name in names}
 
 
-_CLASSIFIERS = {
+_ANSWERS = {
   "cls/squad/output_weights": "qa_outputs.weight",
   "cls/squad/output_bias": "qa_outputs.bias",
-  "output_weights": "classifier.weight",
-  "output_bias": "classifier.bias",
 }
+_OUTPUTS = {"output_weights": "classifier.weight", "output_bias": "classifier.bias"}
+_CLASSIFIERS = {**_ANSWERS, **_OUTPUTS}
 
 # Of heads for sentences with a layer before their outputs.
 _OUT_PROJECTION = {
@@ -126,15 +126,20 @@ _NAMES = {
       "discriminator_predictions/dense": "discriminator_predictions.dense",
       "discriminator_predictions/dense_1": "discriminator_predictions.dense_prediction",
       "task_specific/ner/dense": "classifier",
+      # Of transformers' heads, which the original does not have.
+      "classifier/dense": "classifier.dense",
+      "sequence_summary": "sequence_summary.summary",
     },
     exact={
       **_tables("electra", "electra"),
+      **_ANSWERS,
       "generator_predictions/output_bias": "generator_lm_head.bias",
     },
     encoder="electra.",
     decoder=("generator_lm_head.weight", ""),
     word_head=("generator_predictions/",),
     word_bias="generator_predictions/output_bias",
+    of_heads={"sentences": _OUT_PROJECTION, "swag": _OUTPUTS},
   ),
   "albert": _Names(
     modules={
@@ -180,7 +185,7 @@ _NAMES = {
     decoder=("lm_head.decoder.weight", "lm_head.decoder.bias"),
     word_head=("lm_head/",),
     word_bias="lm_head/output_bias",
-    of_sentences=_OUT_PROJECTION,
+    of_heads={"sentences": _OUT_PROJECTION},
   ),
   "distilbert": _Names(
     modules={
@@ -238,8 +243,8 @@ def key_of(name: str, family: str = "bert", head: str | None = None) -> Place:
     'albert.encoder.albert_layer_groups.0.albert_layers.0.full_layer_layer_norm.bias'
   """
   names = _NAMES[family]
-  if head == "sentences" and name in names.of_sentences:
-    return Place(names.of_sentences[name])
+  if name in names.of_heads.get(head, {}):
+    return Place(names.of_heads[head][name])
   if name in names.exact:
     return Place(names.exact[name])
   scope, _, leaf = name.rpartition("/")
@@ -250,7 +255,7 @@ def key_of(name: str, family: str = "bert", head: str | None = None) -> Place:
   return Place(f"{module}.{leaves[leaf]}", leaf == "kernel")
 
 
-def variable_of(key: str, family: str = "bert") -> Place:
+def variable_of(key: str, family: str = "bert", head: str | None = None) -> Place:
   """The original's variable for a key of transformers' files; the inverse of `key_of`.
 
   Other keys keep their name. See `variables_of` for keys that are ignored.
@@ -262,8 +267,8 @@ def variable_of(key: str, family: str = "bert") -> Place:
     (Place(name='bert/pooler/dense/bias', is_transposed=False), 'bert/embeddings/LayerNorm/gamma')
   """
   names = _NAMES[family]
-  tables = names.exact, names.of_sentences
-  back = {there: name for table in tables for name, there in table.items()}
+  back = {there: name for name, there in names.exact.items()}
+  back |= {there: name for name, there in names.of_heads.get(head, {}).items()}
   for full in (key, names.encoder + key):  # the second of an encoder saved without a head
     if full in back:
       return Place(back[full])
@@ -280,7 +285,9 @@ def variable_of(key: str, family: str = "bert") -> Place:
   return Place(key)
 
 
-def variables_of(keys: Iterable[str], family: str = "bert") -> dict[str, Place]:
+def variables_of(
+  keys: Iterable[str], family: str = "bert", head: str | None = None
+) -> dict[str, Place]:
   """The original's name of each tensor of a file -> its key there.
 
   Ignored are position_ids, which are 0, 1, 2, ..., and the decoder's second name of the word
@@ -301,7 +308,7 @@ def variables_of(keys: Iterable[str], family: str = "bert") -> dict[str, Place]:
   for key in keys:
     if key.endswith("embeddings.position_ids") or key == weight_of_decoder:
       continue
-    variable = variable_of(key, family)
+    variable = variable_of(key, family, head)
     if key == bias_of_decoder:
       if names.exact[bias] in keys:
         continue

@@ -108,6 +108,7 @@ class BertConfig:
   inner_group_num: int
   generator_hidden_size: float
   generator_layers: float
+  transformers_heads: bool
   layer_norm_eps: float
   pad_token_id: int
   qa_dropout: float

@@ -165,10 +165,19 @@ ELECTRA = Family(
   scope="electra",
   # Sizes of the generator as shares of the discriminator's, which pre-training alone reads. No
   # `embedding_size` means that of `hidden_size`, as in Base and Large.
-  keys={"embedding_size": None, "generator_hidden_size": 0.25, "generator_layers": 1.0},
+  # With `transformers_heads`, those for sentences and choices have a hidden layer, as in the
+  # classes of transformers; the original's have none.
+  keys={
+    **{"embedding_size": None, "generator_hidden_size": 0.25, "generator_layers": 1.0},
+    "transformers_heads": False,
+  },
   projection="embeddings_project",
   projection_is_glorot=True,
   has_pooler=False,
+  hidden_layers={
+    "sentences": HiddenLayer("classifier/dense", "gelu_erf"),
+    "choices": HiddenLayer("sequence_summary", "gelu_erf", drops_input=False),
+  },
   masked_lm="generator_predictions",
   masked_lm_transform="generator_predictions",
   objective="electra",

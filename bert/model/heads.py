@@ -155,7 +155,10 @@ def task_scope(bert_config: BertConfig, task_name: str | None) -> str | None:
     >>> task_scope(electra, "SST-2"), task_scope(BertConfig(9), "SST-2")
     ('task_specific/sst', None)
   """
-  if bert_config.family is not families.ELECTRA:
+  is_tokens = task_name == "ner"  # the same in transformers
+  if bert_config.family is not families.ELECTRA or (
+    bert_config.transformers_heads and not is_tokens
+  ):
     return None
   name = (task_name or "task").lower().replace("_", "-")
   return f"task_specific/{_ELECTRA_TASKS.get(name, name)}"
@@ -184,7 +187,7 @@ def hidden_of(bert_config: BertConfig, head: str) -> Hidden | None:
     ('pre_classifier', None)
   """
   layer = bert_config.family.hidden_layers.get(head)
-  if layer is None:
+  if layer is None or not getattr(bert_config, "transformers_heads", True):
     return None
   rate = getattr(bert_config, layer.dropout_key) if layer.dropout_key else None
   return Hidden(layer, bert_config.initializer_range, rate)

@@ -36,12 +36,13 @@ CONFIGS = {
   },
 }
 HEADS = {
-  "electra": ("none", "pretraining", "masked_words", "ner"),
+  "electra": ("none", "pretraining", "masked_words", "sentences", "ner", "squad", "swag"),
   "albert": ("none", "pretraining", "masked_words", "sentences", "ner", "squad", "swag"),
   **dict.fromkeys(
     ("roberta", "distilbert"), ("none", "masked_words", "sentences", "ner", "squad", "swag")
   ),
 }
+OF_HEADS = {("electra", head): {"transformers_heads": True} for head in ("sentences", "swag")}
 ALL = [(family, head) for family, its_heads in HEADS.items() for head in its_heads]
 
 
@@ -59,7 +60,8 @@ def computed(folder, head, inputs, config=None, **scopes):
 
 def save_model(folder, family, head):
   """A random checkpoint as this project writes it; ELECTRA's in pre-training with both models."""
-  config = BertConfig.from_dict(CONFIGS[family])
+  content = {**CONFIGS[family], **OF_HEADS.get((family, head), {})}
+  config = BertConfig.from_dict(content)
   ids = tf.constant([[1, 0], [1, 1]])
   with use_store(VariableStore()) as store:
     if family == "electra" and head in ("pretraining", "masked_words"):
@@ -75,7 +77,7 @@ def save_model(folder, family, head):
   facts = {"task_name": "ner", "labels": ["O", "B", "I"]} if head == "ner" else {}
   state = {"fingerprint": facts} if facts else {}
   saving.save(folder, 5, {**tensors, "global_step": np.int64(5)}, state)
-  (folder / "bert_config.json").write_text(json.dumps(CONFIGS[family]))
+  (folder / "bert_config.json").write_text(json.dumps(content))
   words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(18))]
   (folder / "vocab.txt").write_text("\n".join(words) + "\n")
   return tensors
@@ -106,10 +108,19 @@ def test_there_and_back_again(tmp_path, family, head):
     np.testing.assert_array_equal(value, tensors[ours], err_msg=name)
 
 
-@pytest.mark.parametrize("head", ["sentences", "squad", "swag"])
-def test_heads_that_transformers_computes_otherwise_are_refused(head):
+@pytest.mark.parametrize(
+  ("head", "variables"),
+  [
+    ("sentences", ["task_specific/mrpc/dense/kernel", "task_specific/mrpc/dense/bias"]),
+    ("squad", ["task_specific/squad/start/kernel"]),
+    ("swag", ["output_weights"]),
+  ],
+)
+def test_heads_that_transformers_computes_otherwise_are_refused(head, variables):
+  variables = ["electra/embeddings/word_embeddings", *variables]
+  assert transformers_heads.guess_head(variables, {}).name == head
   with pytest.raises(ValueError, match="Give --head=none to convert the encoder alone"):
-    transformers_heads.class_of(head, "electra")
+    transformers_heads.class_of(head, "electra", variables)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -39,7 +39,10 @@ CLASSES = (
 
 # Classes of other families that compute what the originals' heads compute.
 FAMILIES = {
-  "Electra": ("Model", "ForPreTraining", "ForMaskedLM", "ForTokenClassification"),
+  "Electra": (
+    *("Model", "ForPreTraining", "ForMaskedLM", "ForSequenceClassification"),
+    *("ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"),
+  ),
   "Albert": (
     *("Model", "ForPreTraining", "ForMaskedLM", "ForSequenceClassification"),
     *("ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"),
