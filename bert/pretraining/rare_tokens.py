@@ -27,7 +27,7 @@ _RECORDS_AT_A_TIME = 4096
 
 
 def token_weights(
-  counts: Sequence[int], special_ids: Iterable[int], smoothing: float = SMOOTHING
+  counts: Sequence[int] | np.ndarray, special_ids: Iterable[int], smoothing: float = SMOOTHING
 ) -> np.ndarray:
   """How much more often than others each token is masked.
 
