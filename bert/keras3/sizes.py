@@ -39,7 +39,12 @@ def variant_arguments(variant: str, weights_dataset: str = "uncased") -> dict:
     28996
   """
   if name := model_names.released_name_of(variant):
-    return arguments_from_config(BertConfig.from_name(name))
+    try:
+      return arguments_from_config(BertConfig.from_name(name))
+    except ValueError:
+      raise ValueError(
+        f"The sizes of {name} are in its files alone; BertModel.from_pretrained reads them."
+      ) from None
   if variant not in NAMED_VARIANTS:
     known = f"{', '.join(NAMED_VARIANTS)}, and the names of released models"
     raise ValueError(f"variant is {variant!r}; known: {known}. {model_names.question(variant)}")

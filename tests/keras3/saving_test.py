@@ -219,6 +219,8 @@ def models_to_export() -> dict[str, keras.Model]:
     "classifier": keras3.BertForSequenceClassification(keras3.BERT(**TINY)),
     "choices": keras3.BertForMultipleChoice(keras3.BERT(**TINY)),
     "words": keras3.MaskedLanguageModel(keras3.BERT(**TINY)),
+    "albert": keras3.BertForMaskedLM(keras3.BERT(**TINY, model_type="albert", embedding_size=8)),
+    "roberta": keras3.BertForSequenceClassification(keras3.BERT(**TINY, model_type="roberta")),
     "task": create_bert_with_head("tiny", task, **options),
     "pair": create_bert_with_head("tiny", similar, head_config_overrides={"pair": True}, **options),
   }
