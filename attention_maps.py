@@ -22,7 +22,7 @@ from bert.training import hardware
 
 FLAGS = flags.FLAGS
 
-_SPECIAL_TOKENS = ("[CLS]", "[SEP]")
+_SPECIAL_TOKENS = ("[CLS]", "[SEP]", "<s>", "</s>")
 _MANY_PIECES = 40
 
 

@@ -19,12 +19,13 @@ import numpy as np
 from absl import logging
 
 from bert.checkpoints import bundle_files, load_report, numpy_reader, numpy_writer
-from bert.io import atomic_files, vocabulary_kind
+from bert.io import atomic_files, byte_pair_files, vocabulary_kind
 from bert.scripts import run_files, run_outcomes
 from bert.scripts.run_outcomes import Outcome
 
 _FILES_OF_RUN = (
   *(run_files.CONFIG, vocabulary_kind.VOCABULARY, vocabulary_kind.SENTENCE_PIECES),
+  byte_pair_files.TOKENIZER,
   run_files.LABEL_MAP,
   *(run_files.FLAGS, run_files.VERSIONS),
 )
