@@ -47,10 +47,12 @@ def encoder_shapes(config: BertConfig) -> Shapes:
 
 def head_names(config: BertConfig) -> tuple[str, ...]:
   """Variables of the heads that the scripts put on an encoder; a task's name is free."""
+  hidden_scopes = dict.fromkeys(layer.scope for layer in config.family.hidden_layers.values())
   return (
     *("output_weights", "output_bias", "cls/squad/output_weights", "cls/squad/output_bias"),
     *("cls/seq_relationship/output_weights", "cls/seq_relationship/output_bias"),
     *("task_specific/task/dense/kernel", "task_specific/task/dense/bias"),
+    *(name for layer in hidden_scopes for name in (f"{layer}/kernel", f"{layer}/bias")),
     *word_head_names(config),
   )
 
