@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 
-from bert.checkpoints import released_models
+from bert.checkpoints import model_files, model_source, released_models
 from bert.checkpoints.released_models import RELEASED_MODELS, download_model
 from bert.io.http import DownloadError
 from tests.kit.web_server import tar_of, web_server, zip_of
@@ -131,3 +131,17 @@ def test_the_cache_is_found_by_argument_then_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("BERT_CACHE_DIR", str(tmp_path / "own"))
     assert download_model(MODEL) == str(tmp_path / "own" / place)
     assert download_model(MODEL, tmp_path / "arg") == str(tmp_path / "arg" / place)
+
+
+def test_a_folder_of_transformers_is_found_by_its_names_elsewhere(monkeypatch, tmp_path):
+  """As `--init_checkpoint=FacebookAI/roberta-base` and `from_pretrained` find it."""
+  monkeypatch.setenv("no_proxy", "127.0.0.1")
+  with web_server() as server:
+    monkeypatch.setenv("BERT_DOWNLOAD_BASE_URL", server.url)
+    for file in ("config.json", "model.safetensors", "vocab.json", "merges.txt", "tokenizer.json"):
+      server.files[f"/models/FacebookAI/roberta-base/resolve/main/{file}"] = b"{}"
+    source = model_source.located("FacebookAI/roberta-base", tmp_path)
+  assert source.kind is model_source.Kind.TRANSFORMERS
+  found = model_files.find(source.path)
+  names = [os.path.basename(path) for path in (found.config, found.vocabulary)]
+  assert names == ["config.json", "vocab.json"]  # an empty tokenizer.json is none
