@@ -194,7 +194,7 @@ def load_tokenizer(
     VocabularyError: the file cannot be used, or lacks one of `special_tokens`.
     MissingExtraError: the library of such files is not installed.
   """
-  kind: type[Tokenizer] = FullTokenizer
+  kind: Callable[..., Tokenizer] = FullTokenizer
   if vocabulary_kind.is_meant_as_byte_pairs(vocab_file):
     kind = byte_pairs.BytePairTokenizer
   elif vocabulary_kind.is_meant_as_model(vocab_file):

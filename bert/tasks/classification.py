@@ -173,7 +173,8 @@ def label_id(
   """
   label = example.label
   if label is None and not getattr(example, "is_labelled", True):
-    return {"regression": math.nan, "multi_label": [-1] * len(label_list)}.get(problem_type, -1)
+    missing: dict = {"regression": math.nan, "multi_label": [-1] * len(label_list)}
+    return missing.get(problem_type, -1)
   if label is None:
     raise _label_error(example, "the example has no label.")
   if problem_type == "regression":

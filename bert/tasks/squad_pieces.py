@@ -48,12 +48,14 @@ def placed_pieces(tokenizer) -> Callable[[str], PlacedPieces | None] | None:
   It returns None for a paragraph that cannot be aligned with its pieces, with a warning. Of a
   tokenizer whose answers are mapped to words there is no such function.
   """
-  place = None
+  place: Callable[..., PlacedPieces | None]
   if isinstance(tokenizer, SentencePieceTokenizer):
     place = _place
   elif isinstance(tokenizer, BytePairTokenizer):
     place = _place_byte_pairs
-  return place and functools.lru_cache(maxsize=16)(functools.partial(place, tokenizer))
+  else:
+    return None
+  return functools.lru_cache(maxsize=16)(functools.partial(place, tokenizer))
 
 
 def pair(span: np.ndarray) -> tuple[int, int]:
