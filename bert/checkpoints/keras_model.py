@@ -10,6 +10,7 @@ decides which models the rest of this project, and transformers, can compute; `k
 `bert/keras3/saving.py` ask it. Dictionaries in, facts out: neither Keras nor a file is needed here.
 """
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ ARGUMENTS = {  # argument of `keras3.BERT`: key of bert_config.json
 # Arguments that some families have, under the names of their keys.
 ARGUMENTS_OF_FAMILIES = (
   *("embedding_size", "num_hidden_groups", "inner_group_num"),
-  *("layer_norm_eps", "pad_token_id", "seq_classif_dropout", "qa_dropout"),
+  *("layer_norm_eps", "pad_token_id", "seq_classif_dropout", "qa_dropout", "transformers_heads"),
 )
 
 # Other names of the tanh form of GELU, which the original calls gelu.
@@ -161,15 +162,20 @@ def describe(layers: Iterable[Layer]) -> KerasModel:
 
 
 def family_of(arguments: Mapping[str, Any]) -> Family:
-  """The family of a `keras3.BERT` with these arguments.
+  """The family of a `keras3.BERT`, or of a head, with these arguments.
+
+  ELECTRA's has hidden layers in its heads only with `transformers_heads`.
 
   Raises:
     CheckpointError: it is unknown.
   """
   try:
-    return families.family_of({"model_type": arguments.get("model_type", "bert")})
+    family = families.family_of({"model_type": arguments.get("model_type", "bert")})
   except ValueError as error:
     raise CheckpointError(str(error)) from None
+  if "transformers_heads" in family.keys and not arguments.get("transformers_heads"):
+    return dataclasses.replace(family, hidden_layers={})
+  return family
 
 
 def check_one_encoder(count: int, subject: str) -> None:
@@ -239,12 +245,12 @@ def scope_of(task: str, family: Family) -> str:
   """The scope of a head's variables in the original, with a slash; of masked words of its bias."""
   if task == "masked_words":
     return f"{family.masked_lm}/"
-  return _DENSE_SCOPES.get(family.name, {}).get(task, _SCOPES[task])
+  return _DENSE_SCOPES[family.name][task] if is_dense(task, family) else _SCOPES[task]
 
 
 def is_dense(task: str, family: Family) -> bool:
   """Whether a head is a dense layer `[in, out]`, and not the original's transposed weights."""
-  return task in _DENSE_SCOPES.get(family.name, {})
+  return task in _DENSE_SCOPES.get(family.name, {}) and hidden_layer(task, family) is None
 
 
 def variable_names(task: str, family: Family) -> dict[str, tuple[str, ...]]:
@@ -291,7 +297,7 @@ def _heads(layers: list[Layer], family: Family) -> tuple[dict[str, str], list[st
       reasons[layer.name] = f"a checkpoint has no {layer.kind}"
     elif task := _TASKS_OF_HEADS.get(layer.kind):
       if variable_names(task, family) != variable_names(task, family_of(layer.config)):
-        reasons[layer.name] = f"a head of {family.title} is created with model_type={family.name!r}"
+        reasons[layer.name] = f"a head of {family.title} needs the encoder's model_type"
         continue
       unlike = [k for k, plain in _PLAIN.items() if layer.config.get(k, plain) != plain]
       if task != "swag" and not layer.config.get("use_bias", True):

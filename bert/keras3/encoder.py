@@ -18,7 +18,7 @@ import os
 import keras
 from keras import ops
 
-from bert.checkpoints import released_models
+from bert.checkpoints import keras_model, released_models
 from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import sizes, weights
 from bert.keras3.input_checks import CheckedInputs
@@ -32,7 +32,6 @@ from bert.keras3.parts import (
 )
 from bert.keras3.saving import Savable
 from bert.keras3.torch_modules import TorchModule
-from bert.model import families
 from bert.model.configuration import BertConfig
 
 
@@ -85,6 +84,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     inner_group_num: int | None = None,
     seq_classif_dropout: float | None = None,
     qa_dropout: float | None = None,
+    transformers_heads: bool | None = None,
     **kwargs,
   ):
     """Creates the model and all its variables, with random values.
@@ -123,6 +123,8 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       inner_group_num: ALBERT: number of layers in a group, each with its own weights.
       seq_classif_dropout: DistilBERT: dropout before the outputs of a classifier of texts.
       qa_dropout: DistilBERT: dropout before the scores of an answer's ends.
+      transformers_heads: ELECTRA: whether heads for texts and choices have the hidden layer that
+        transformers' classes have, and ELECTRA's own do not.
       **kwargs: arguments of `keras.Model`.
 
     Raises:
@@ -158,9 +160,10 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     self.inner_group_num = inner_group_num
     self.seq_classif_dropout = seq_classif_dropout
     self.qa_dropout = qa_dropout
+    self.transformers_heads = transformers_heads
     for argument, value in sizes.completed({n: getattr(self, n) for n in _ARGUMENTS}).items():
       setattr(self, argument, value)
-    self.family = families.FAMILIES[model_type]
+    self.family = keras_model.family_of(vars(self))
     self._check_sizes()
     self._create_layers()
     # Before the first call, so that parameters can be counted and weights loaded.

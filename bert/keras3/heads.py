@@ -74,6 +74,7 @@ class TaskHead(TorchModule, keras.layers.Layer):
     ffn_expansion_factor: int = 4,
     num_heads: int = 4,
     model_type: str = "bert",
+    transformers_heads: bool = False,
     **kwargs,
   ):
     """Creates the head.
@@ -90,6 +91,7 @@ class TaskHead(TorchModule, keras.layers.Layer):
       ffn_expansion_factor: its inner width divided by W.
       num_heads: number of attention heads.
       model_type: the encoder's family, which decides names and initial values.
+      transformers_heads: that of the encoder.
       **kwargs: arguments of `keras.layers.Layer`.
 
     Raises:
@@ -110,8 +112,9 @@ class TaskHead(TorchModule, keras.layers.Layer):
       ffn_expansion_factor=ffn_expansion_factor,
       num_heads=num_heads,
       model_type=model_type,
+      transformers_heads=transformers_heads,
     )
-    self.family = families.FAMILIES[model_type]
+    self.family = keras_model.family_of(vars(self.spec))
     self.is_dense = self.task is not None and keras_model.is_dense(self.task, self.family)
     self.hidden: keras.layers.Dense | None = None
     self.hidden_layer = keras_model.hidden_layer(self.task, self.family)
@@ -499,13 +502,14 @@ class QuestionAnsweringHead(TaskHead):
 
 
 def create_nlp_head(
-  config: NLPTaskConfig, *, model_type: str = "bert", **overrides
+  config: NLPTaskConfig, *, model_type: str = "bert", transformers_heads: bool = False, **overrides
 ) -> keras.layers.Layer:
   """The head of a task, except masked language modeling, which needs the encoder's embeddings.
 
   Args:
     config: the task.
     model_type: the encoder's family.
+    transformers_heads: that of the encoder.
     **overrides: arguments of the head's class.
 
   Raises:
@@ -513,7 +517,7 @@ def create_nlp_head(
   """
   task = config.task_type
   common: dict = {"dropout_rate": config.dropout_rate, "name": config.name}
-  common["model_type"] = model_type
+  common |= {"model_type": model_type, "transformers_heads": transformers_heads}
   if task in SIMILARITY_TASKS:
     return TextSimilarityHead(**{"name": config.name, **overrides})
   if task in SPAN_TASKS:

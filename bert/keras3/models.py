@@ -38,7 +38,7 @@ from bert.keras3.outputs import (
 )
 from bert.keras3.parts import register
 from bert.keras3.saving import Savable
-from bert.keras3.sizes import arguments_from_config
+from bert.keras3.sizes import arguments_from_config, family_arguments
 from bert.keras3.tasks import SparseCrossentropy
 from bert.keras3.torch_modules import TorchModule
 from bert.keras3.word_head import (
@@ -296,7 +296,7 @@ class BertForReplacedTokens(PretrainedModel):
   reads_pooler = False
 
   def _create_heads(self):
-    if self.bert.family is not families.ELECTRA:
+    if self.bert.family.name != "electra":
       raise ValueError(f"{self.bert.family.title} has no head for replaced words; ELECTRA has.")
     arguments = self.bert.hidden_act, self.bert.initializer_range
     self.discriminator = ReplacedTokensHead(*arguments, name="discriminator")
@@ -363,7 +363,7 @@ class _Classifier(PretrainedModel):
       output="logits",
       dropout_rate=self._dropout_rate(),
       name="classifier",
-      model_type=self.bert.model_type,
+      **family_arguments(vars(self.bert)),
     )
 
   def _dropout_rate(self) -> float:

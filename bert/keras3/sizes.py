@@ -67,6 +67,14 @@ def config_of(arguments: Mapping) -> BertConfig:
   return BertConfig.from_dict(keys_of(arguments))
 
 
+def family_arguments(arguments: Mapping) -> dict:
+  """The arguments of a head on a `BERT` with these arguments that its family decides."""
+  return {
+    "model_type": arguments.get("model_type", "bert"),
+    "transformers_heads": bool(arguments.get("transformers_heads")),
+  }
+
+
 def completed(arguments: Mapping) -> dict:
   """The arguments of `BERT`, with its family's values where they are None.
 

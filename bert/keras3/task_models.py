@@ -22,7 +22,7 @@ from bert.keras3.heads import (
 from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.parts import register
 from bert.keras3.saving import INPUTS, Savable
-from bert.keras3.sizes import variant_arguments
+from bert.keras3.sizes import family_arguments, variant_arguments
 from bert.keras3.tasks import SIMILARITY_TASKS, NLPTaskConfig, NLPTaskType
 from bert.keras3.torch_modules import TorchModule
 from bert.keras3.word_head import MaskedLMHead, create_masked_lm_head
@@ -133,8 +133,8 @@ def create_bert_with_head(
   masked_words = task_config.task_type is NLPTaskType.MASKED_LANGUAGE_MODELING
   bert_overrides = dict(bert_config_overrides or {})
   sizes_of_variant = {**variant_arguments(bert_variant, weights_dataset), **bert_overrides}
-  family = sizes_of_variant.get("model_type", "bert")
-  head = None if masked_words else create_nlp_head(task_config, model_type=family, **overrides)
+  overrides_of_head = {**family_arguments(sizes_of_variant), **overrides}
+  head = None if masked_words else create_nlp_head(task_config, **overrides_of_head)
   bert_arguments = {"add_pooler": bool(head and head.reads_pooler), **bert_overrides}
   bert = BERT.from_variant(bert_variant, pretrained, weights_dataset, cache_dir, **bert_arguments)
   if head is None:
@@ -188,10 +188,10 @@ def create_multi_task_bert(
   if len(set(names)) < len(names):
     raise ValueError(f"Tasks need different names; got {', '.join(names)}.")
   if isinstance(encoder, str):
-    family = {**variant_arguments(encoder), **kwargs}.get("model_type", "bert")
+    family = family_arguments({**variant_arguments(encoder), **kwargs})
   else:
-    family = encoder.model_type
-  heads = [create_nlp_head(config, model_type=family) for config in task_configs]
+    family = family_arguments(vars(encoder))
+  heads = [create_nlp_head(config, **family) for config in task_configs]
   if isinstance(encoder, str):
     add_pooler = any(head.reads_pooler for head in heads)
     encoder = BERT.from_variant(encoder, **{"add_pooler": add_pooler, **kwargs})
