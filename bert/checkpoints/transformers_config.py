@@ -10,6 +10,8 @@ because `modeling.py` needs the configuration only.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bert.model.families import FAMILIES
+
 # transformers' name: ours. Of several names the first is the one that is written.
 _ACTIVATIONS = {
   "gelu_new": "gelu",
@@ -148,6 +150,12 @@ def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
   activation = content.get("hidden_act", _DEFAULT_ACTIVATIONS[family])
   if not isinstance(activation, str) or activation not in _ACTIVATIONS:
     raise ValueError(f"hidden_act is {activation!r}; known: {', '.join(_ACTIVATIONS)}.")
+  its_family = FAMILIES[family]
+  if _ACTIVATIONS[activation] in its_family.activations:
+    raise ValueError(
+      f"hidden_act is {activation!r}, the tanh form of GELU, but models of {its_family.title} have "
+      "the erf form here ('gelu')."
+    )
   original = {key: content.get(key, default) for key, default in _SIZES[family].items()}
   extra = {key: value for key, value in content.items() if _is_kept(key)}
   if family not in ("bert", "albert"):

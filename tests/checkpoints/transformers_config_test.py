@@ -49,6 +49,10 @@ def test_defaults_differ():
     ({"hidden_act": "swish"}, "hidden_act is 'swish'; known: gelu_new"),
     ({"hidden_act": ["gelu"]}, "hidden_act is ['gelu']"),
     ({"hidden_size": "8"}, "hidden_size is '8'"),
+    (
+      {"model_type": "roberta", "architectures": ["RobertaModel"], "hidden_act": "gelu_new"},
+      "hidden_act is 'gelu_new', the tanh form of GELU, but models of RoBERTa have the erf form",
+    ),
   ],
 )
 def test_configs_of_other_models(tmp_path, settings, message):
