@@ -125,6 +125,13 @@ def test_one_and_one_step_are_two_bit_for_bit(student, mrpc, tmp_path):
   assert_same_tensors(student[0] / "model.ckpt-2", tmp_path / "out" / "model.ckpt-2")
 
 
+def test_another_teacher_is_refused(student, mrpc, tmp_path):
+  other = teachers.write(tmp_path / "teacher", VOCAB, CLASSES, HEAD, LENGTH, seed=6)
+  copied = shutil.copytree(student[0], tmp_path / "out")
+  found = error_of(**{**mrpc, "teacher": other, "output_dir": copied})
+  assert re.search(r": teacher was '\w+', now '\w+'. Choose", found)
+
+
 @pytest.mark.ci
 def test_stored_outputs_of_the_teacher(student, mrpc, tmp_path):
   """The same batches and losses; computed once, and again for another teacher or other data."""

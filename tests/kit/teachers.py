@@ -22,6 +22,7 @@ def write(
   facts: Mapping[str, Any],
   heads: Mapping[str, tuple[int, ...]],
   settings: Mapping[str, Any] | None = None,
+  seed: int = 5,
   **sizes,
 ) -> pathlib.Path:
   """Writes a run of a tiny model of two layers.
@@ -32,6 +33,7 @@ def write(
     facts: of its task, see `Run._facts`.
     heads: name -> shape of the variables of its head.
     settings: its `informative` ones.
+    seed: of the weights.
     **sizes: of the configuration.
 
   Returns:
@@ -40,7 +42,7 @@ def write(
   folder.mkdir(parents=True)
   files = tiny_bert.write(folder, vocabulary, **{"num_hidden_layers": 2, **sizes})
   config = BertConfig.from_json_file(files["bert_config_file"])
-  rng = np.random.default_rng(5)
+  rng = np.random.default_rng(seed)
   shapes = {**variable_shapes.encoder_shapes(config), **heads}
   tensors = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
   tensors |= {name: 1 + value for name, value in tensors.items() if name.endswith("gamma")}
