@@ -128,7 +128,9 @@ class Records:
     )
     self._eval_format = self._train_format
     masked = None
-    if settings.dynamic_masking and settings.eval_input_file and settings.reads_dev_set:
+    # The objective of ELECTRA needs words without masks in evaluation, too.
+    may_have_masks = settings.dynamic_masking and bert_config.family is not families.ELECTRA
+    if may_have_masks and settings.eval_input_file and settings.reads_dev_set:
       masked = record_checks.masked_positions(self._eval_files[0])
     if masked is not None:
       self._eval_format = dataclasses.replace(

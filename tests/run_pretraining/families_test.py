@@ -85,6 +85,28 @@ def test_20_steps_of_albert_equal_the_original(golden_dir, albert_records, tmp_p
 
 
 @pytest.mark.ci
+def test_albert_resumes_bit_for_bit(golden_dir, albert_records, tmp_path):
+  values = {
+    "input_file": albert_records,
+    "albert_config_file": golden_dir / "albert" / "config_A.json",
+    "optimizer": "lamb",
+    "do_train": True,
+    "max_seq_length": 64,
+    "max_predictions_per_seq": 10,
+    "train_batch_size": 4,
+    "num_train_steps": 4,
+    "num_warmup_steps": 1,
+    "save_checkpoints_steps": 2,
+  }
+  straight, halves = tmp_path / "straight", tmp_path / "halves"
+  run_well(**values, output_dir=straight)
+  with stopped_after(2):
+    assert run(**values, output_dir=halves).code == 130
+  assert "Resumed from" in run_well(**values, output_dir=halves).err
+  assert_same_tensors(halves / "model.ckpt-4", straight / "model.ckpt-4")
+
+
+@pytest.mark.ci
 def test_groups_start_from_group_0(golden_dir, albert_records, tmp_path):
   config = json.loads((golden_dir / "albert" / "config_A.json").read_text())
   (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_groups": 3}))
@@ -370,3 +392,9 @@ def test_groups_of_layers_are_albert_s(model, tmp_path):
 def test_records_with_masks_are_refused_for_electra(electra, model, tmp_path):
   values = {**electra, "input_file": model["input_file"], "output_dir": tmp_path}
   assert "has masks already" in error_of(**values, do_train=True).replace("have", "has")
+
+
+def test_records_to_evaluate_an_electra_on_have_no_masks(electra, model, tmp_path):
+  values = {**electra, "eval_input_file": model["input_file"], "output_dir": tmp_path}
+  values["num_train_steps"] = 1
+  assert "have masks already" in error_of(**values, do_train=True, do_eval=True)
