@@ -14,6 +14,7 @@ left. fairseq and GPT-2 know none in text: `plain=True`.
 The library `tokenizers` is the extra `roberta`. It is imported with the first tokenizer.
 """
 
+import functools
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -104,10 +105,13 @@ class BytePairTokenizer(Tokenizer):
       second_stays_longer=True,
     )
     self._library = _library_tokenizer(self.pairs, plain)
-    # For words, which have a space before them wherever they stand.
-    self._of_words = self._library
-    if not self.add_prefix_space:
-      self._of_words = _library_tokenizer(self.pairs._replace(add_prefix_space=True), plain)
+
+  @functools.cached_property
+  def _of_words(self):
+    """For words that stand alone, which have a space before them."""
+    if self.add_prefix_space:
+      return self._library
+    return _library_tokenizer(self.pairs._replace(add_prefix_space=True), self.plain)
 
   def tokenize(self, text: str | bytes) -> list[str]:
     """The tokens of `text`, without `<s>` and `</s>`."""
