@@ -110,7 +110,6 @@ FAMILIES = {
   "roberta": {"pad_token_id": 0},  # that of the vocabulary here
   "distilbert": {},
 }
-QUICK = ("electra",)
 
 
 def classifier_of(family):
@@ -124,9 +123,8 @@ def classifier_of(family):
   return model
 
 
-@pytest.mark.parametrize(
-  "family", [pytest.param(f, marks=() if f in QUICK else pytest.mark.ci) for f in FAMILIES]
-)
+@pytest.mark.ci
+@pytest.mark.parametrize("family", list(FAMILIES))
 def test_models_of_other_families_answer_alike_in_graphs_and_scripts(family, tmp_path):
   model, path = classifier_of(family), str(tmp_path / "model.keras")
   model.save(path)
@@ -164,6 +162,19 @@ def test_predictor_answers_with_other_families(family, tmp_path):
   inputs = tokenizer(texts, padding=True, return_tensors="np")
   expected = keras.ops.softmax(model(**inputs).logits)
   np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_a_description_of_other_layers(tmp_path):
+  path = tmp_path / "model.keras"
+  sizes = {**TINY, "num_layers": 2, "embedding_size": 8, "num_hidden_groups": 2}
+  keras3.BERT(**sizes, model_type="albert").save(path)
+  assert len(KerasFile(path).contents) == 41
+  with zipfile.ZipFile(path) as archive:
+    content = archive.read("config.json")
+  content = content.replace(b'"num_hidden_groups": 2', b'"num_hidden_groups": 1')
+  other = changed(path, tmp_path, "config.json", content)
+  with pytest.raises(CheckpointError, match=r"has 2 layers, but its config\.json describes 1\.$"):
+    KerasFile(other)
 
 
 # ---------------------------------------------------------------------------------------------
