@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert.checkpoints import transformers_names
-from bert.model.variables import VariableStore, use_store
+from bert.model.variables import VariableStore, traced_once, use_store
 from bert.optimization import create_optimizer
 
 
@@ -37,33 +37,27 @@ class Steps:
     self.store = VariableStore()
 
     def train_op(batch):
-      with use_store(self.store):
-        learned = forward(batch)
-        return learned, create_optimizer(learned.loss, **optimizer)
+      learned = forward(batch)
+      return learned, create_optimizer(learned.loss, **optimizer)
 
-    @tf.function(autograph=False)
     def step(*batches):
-      ops = [train_op(batch) for batch in batches]
-      gradients = [
-        None if each[0] is None else tf.add_n([tf.convert_to_tensor(g) for g in each]) / parts
-        for each in zip(*(op.gradients for _, op in ops), strict=True)
-      ]
       with use_store(self.store):
+        ops = [train_op(batch) for batch in batches]
+        gradients = [
+          None if each[0] is None else tf.add_n([tf.convert_to_tensor(g) for g in each]) / parts
+          for each in zip(*(op.gradients for _, op in ops), strict=True)
+        ]
         ops[0][1].apply(gradients)
       named = [{"loss": learned.loss, **learned.parts} for learned, _ in ops]
       return named, ops[0][1].learning_rate
 
     self._parts = parts
-    self._step = step
-    self._train_op = train_op
+    self._step = tf.function(step, autograph=False)
 
   def load(self, batch, tensors: Mapping[str, np.ndarray]) -> None:
     """Creates the variables and sets the model's; each must be in `tensors`."""
-
-    def create(batch):
-      self._train_op(batch)
-
-    tf.function(create, autograph=False).get_concrete_function(batch)
+    with traced_once():
+      self._step = self._step.get_concrete_function(*[batch] * self._parts)
     for name, variable in self.store.trainable_variables.items():
       variable.assign(tensors[name])
 

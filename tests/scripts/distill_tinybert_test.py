@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from bert import distill, run_classifier
-from tests.kit import tiny_bert
+from bert import distill
+from tests.kit import teachers, tiny_bert
 from tests.kit.event_files import series_in
 from tests.kit.script_runs import (
   Script,
@@ -28,12 +28,9 @@ def task(tmp_path_factory) -> dict:
   """The flags of a student of half the teacher's layers and width."""
   folder = tmp_path_factory.mktemp("tinybert")
   write_mrpc(folder / "data")
-  model = tiny_bert.write(folder / "model", VOCAB, num_hidden_layers=2)
-  data = {**SIZES, "task_name": "MRPC", "data_dir": folder / "data"}
-  teacher = folder / "teacher"
-  Script(run_classifier).run_well(
-    **model, **data, output_dir=teacher, do_train=True, num_train_epochs=4
-  )
+  facts = {"task_name": "mrpc", "labels": ["0", "1"], "problem_type": "classification"}
+  head = {"output_weights": (2, 16), "output_bias": (2,)}
+  teacher = teachers.write(folder / "teacher", VOCAB, facts, head, {"max_seq_length": 16})
   config = tiny_bert.write_config(
     folder / "student.json", len(VOCAB), hidden_size=8, num_hidden_layers=1
   )
