@@ -17,7 +17,16 @@ that it minimises (ELECTRA: the generator's and 50 times the discriminator's), a
 FLOPs are those of `bert/model/training_flops.py`, as each run counts them; seconds are the
 processor's, of the whole command with its evaluation (of its last start, if it was resumed). The
 command may be killed and started again: finished runs are skipped, an unfinished one resumes.
-`--report` prints the table of what is there and trains nothing. Last comes one JSON line.
+`--report` prints the table of what is there and trains nothing:
+
+  runs              on MRPC and on CoLA
+  MRPC, CoLA        times 100, mean and standard deviation over the seeds, as all that follows
+  masked words      their held-out loss, of ELECTRA its generator's
+  AUC               of the discriminator on held-out text; 0.5 is chance
+  TFLOP             of pre-training
+  processor s       of pre-training
+
+and last, one JSON line.
 """
 
 import argparse
@@ -250,7 +259,7 @@ def shown(values: Sequence[float], digits: int) -> str:
 def _report(folder: pathlib.Path, seeds: Sequence[int]) -> None:
   metrics = {task: recipes.TASKS[task].metric for task in TASKS}
   head = [f"{task}, {metric.removeprefix('eval_')}" for task, metric in metrics.items()]
-  rows = [["start", "runs", *head, "peak rate", "TFLOP", "processor s"]]
+  rows = [["start", "runs", *head, "masked words, nats", "AUC", "TFLOP", "processor s"]]
   results = {}
   for start in STARTS:
     results[start] = facts = facts_of(folder, start, seeds)
@@ -263,7 +272,8 @@ def _report(folder: pathlib.Path, seeds: Sequence[int]) -> None:
         start,
         "/".join(str(len(values)) for values in scores.values()),
         *(shown(values, 2) for values in scores.values()),
-        f"{before[0]['rate']:g}" if before else "",
+        shown([run["masked_lm_loss"] for run in before], 2),
+        shown([run["disc_auc"] for run in before if "disc_auc" in run], 3),
         shown([run["gflop"] / 1000 for run in before], 2),
         shown([run["seconds"] for run in before], 0),
       ]

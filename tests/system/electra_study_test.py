@@ -28,7 +28,8 @@ def results_of(script, flags):
     names = ("eval_accuracy", "eval_f1", "eval_matthews_corrcoef")
     return {name: 0.5 + 0.1 * int(flags["seed"]) for name in names}
   is_best = (flags["objective"], flags["learning_rate"]) in {("mlm", "0.001"), ("electra", "0.002")}
-  return {"loss": 1.0 if is_best else 2.0}
+  figures = {"masked_lm_loss": 4.0} | ({"disc_auc": 0.6} if flags["objective"] == "electra" else {})
+  return {"loss": 1.0 if is_best else 2.0, **figures}
 
 
 @pytest.fixture
@@ -104,8 +105,17 @@ def test_the_table_has_mean_and_deviation(study, capsys, tmp_path):
   *rows, line = capsys.readouterr().out.splitlines()
   table = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
   scores = ["70.00 ± 10.00", "70.00 ± 10.00"]
-  assert table[2] == ["random weights", "3/3", *scores, "", "", ""]
-  assert table[4] == ["ELECTRA", "3/3", *scores, "0.002", "2.50 ± 0.00", "60 ± 0"]
+  assert table[2] == ["random weights", "3/3", *scores, "", "", "", ""]
+  assert table[3][4:6] == ["4.00 ± 0.00", ""]
+  assert table[4] == [
+    "ELECTRA",
+    "3/3",
+    *scores,
+    "4.00 ± 0.00",
+    "0.600 ± 0.000",
+    "2.50 ± 0.00",
+    "60 ± 0",
+  ]
   results = json.loads(line)["results"]
   assert results["ELECTRA"]["MRPC"]["3"]["eval_accuracy"] == pytest.approx(0.8)
 
