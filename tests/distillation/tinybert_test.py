@@ -123,6 +123,7 @@ def assert_same_training(folder, stage, names_of_losses, steps, batches):
 LAYER_LOSSES = {"att_loss": "att_loss", "rep_loss": "rep_loss"}
 
 
+@pytest.mark.ci
 def test_20_steps_of_the_general_stage_equal_the_original(folder, teacher):
   layers, config = tinybert.Layers(teacher), config_of(folder / "student")
 
