@@ -8,12 +8,11 @@ import json
 import numpy as np
 import pytest
 
-from bert import extract_features, run_classifier, run_ner, run_squad, run_swag
-from bert.checkpoints import finding, transformers_heads
-from bert.predicting import masked_words
+from bert import run_classifier, run_ner
+from bert.checkpoints import transformers_heads
 from bert.predicting.load_run import load_run
 from bert.predicting.predictor import Predictor
-from tests.kit import byte_pairs, tiny_choices, tiny_entities, tiny_sentences
+from tests.kit import byte_pairs, tiny_entities, tiny_sentences
 from tests.kit.conversions import run_well
 from tests.kit.script_runs import Script, results_in
 
@@ -103,57 +102,3 @@ def test_tags(folder, tmp_path):
   text = {"text": ["the film was good"]}
   answers = [load_run(each)(text) for each in (tmp_path / "out", there)]
   assert answers[0]["tags"].numpy().tolist() == answers[1]["tags"].numpy().tolist()
-
-
-@families
-def test_choices(folder, tmp_path):
-  for name, count, seed in (("train", 16, 1), ("val", 8, 2)):
-    tiny_choices.write_csv(tmp_path / f"{name}.csv", tiny_choices.questions(count, seed))
-  Script(run_swag).run_well(
-    **{**RUN, "data_dir": tmp_path, "init_checkpoint": folder, "output_dir": tmp_path / "out"},
-    **{"num_train_epochs": 1.0, "do_eval": True},
-  )
-  there = to_transformers(tmp_path / "out", tmp_path / "there", "swag")
-  question = {"context": ["the film"], "choices": [["was good", "was bad"]]}
-  answers = [load_run(each)(question)["probabilities"] for each in (tmp_path / "out", there)]
-  np.testing.assert_allclose(*answers, atol=1e-6)
-
-
-@families
-def test_questions(folder, tmp_path):
-  paragraph = {
-    "context": "the film was good and the end was bad",
-    "qas": [
-      {
-        **{"id": str(number), "question": "what was good", "is_impossible": False},
-        "answers": [{"text": "film", "answer_start": 4}],
-      }
-      for number in range(8)
-    ],
-  }
-  data = {"version": "1.1", "data": [{"title": "t", "paragraphs": [paragraph]}]}
-  (tmp_path / "train.json").write_text(json.dumps(data))
-  Script(run_squad).run_well(
-    **{**RUN, "init_checkpoint": folder, "output_dir": tmp_path / "out"},
-    **{"train_file": tmp_path / "train.json", "predict_file": tmp_path / "train.json"},
-    **{"num_train_epochs": 20.0, "do_predict": True, "doc_stride": 8, "max_query_length": 12},
-  )
-  there = to_transformers(tmp_path / "out", tmp_path / "there", "squad")
-  assert json.loads((tmp_path / "out" / "predictions.json").read_text())["0"] == "film"
-  asked = {"question": ["what was good"], "context": [paragraph["context"]]}
-  for each in (tmp_path / "out", there):
-    answers = load_run(each, max_seq_length=32, doc_stride=8, max_query_length=12)(asked)
-    assert answers["answer"].numpy().tolist() == [b"film"]
-
-
-@families
-def test_features_and_words(folder, tmp_path):
-  (tmp_path / "in.txt").write_text("the film was good ||| the end\n")
-  Script(extract_features).run_well(
-    **{"input_file": tmp_path / "in.txt", "output_file": tmp_path / "out.jsonl", "layers": "-1"},
-    **{"init_checkpoint": folder, "max_seq_length": 32},
-  )
-  [line] = (tmp_path / "out.jsonl").read_text().splitlines()
-  assert len(json.loads(line)["features"][0]["layers"][0]["values"]) == SIZES["hidden_size"]
-  with pytest.raises(finding.CheckpointError, match="has no head for masked words"):
-    masked_words.from_checkpoint(str(folder), max_seq_length=32)
