@@ -561,8 +561,14 @@ def _transformer_layer(
       attention_scores=settings.attention_scores,
     )
   y = dense_add_layer_norm(
-    *(attended, queries.exact, rate if settings.drop_attention_output else 0.0),
-    *(initializer_range, dtype, names.attention_output, names.attention_norm, epsilon),
+    attended,
+    queries.exact,
+    rate if settings.drop_attention_output else 0.0,
+    initializer_range,
+    dtype,
+    names.attention_output,
+    names.attention_norm,
+    epsilon,
   )
   size, act_fn = settings.intermediate_size, settings.intermediate_act_fn
   inner = dense(

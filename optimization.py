@@ -21,7 +21,6 @@ from bert.training import loss_scaling
 from bert.training.learning_rates import learning_rate_at
 from bert.training.variable_groups import check_frozen, learning_rate_multipliers
 
-
 # Variables with one of these in their name do not decay.
 NOT_DECAYED = ("LayerNorm", "layer_norm", "bias")
 

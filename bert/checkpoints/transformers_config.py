@@ -111,7 +111,7 @@ def is_transformers_config(content: Mapping[str, Any]) -> bool:
     True
   """
   family = content.get("model_type")
-  marks = _MARKS
+  marks: tuple[str, ...] = _MARKS
   if family == "roberta":
     marks = _MARKS[:2]
   elif family == "distilbert":
