@@ -38,10 +38,20 @@ commands take such a file, too.
 
   python convert_checkpoint.py from_keras --init_checkpoint=model.keras --output_dir=small
 
+to_model_garden: writes a checkpoint that encoders of the TensorFlow Model Garden restore
+(tensorflow/models, official/nlp), with the heads of pre-training if the model has them.
+
+  python convert_checkpoint.py to_model_garden --init_checkpoint=small --output_dir=garden
+
+from_model_garden: writes such a checkpoint, or a SavedModel of TensorFlow Hub, as one with the
+original's names and identical values. All other commands take both, too.
+
+  python convert_checkpoint.py from_model_garden --init_checkpoint=garden --output_dir=small
+
 --init_checkpoint is a prefix, a folder of a run, of a released model or of transformers, an
-exported encoder, or a .keras file. --output_dir is a new folder, which can serve as
---init_checkpoint. It also gets bert_config.json, vocab.txt and label_map.json if they are known. A
-fine-tuned model keeps its task and its labels: predict.py answers with the new folder, too.
+exported encoder, one of the Model Garden, or a .keras file. --output_dir is a new folder, which can
+serve as --init_checkpoint. It also gets bert_config.json, vocab.txt and label_map.json if they are
+known. A fine-tuned model keeps its task and its labels: predict.py answers with the new folder.
 """
 
 import contextlib
@@ -54,8 +64,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from absl import flags, logging
 
 from bert.checkpoints import (
+  index_config,
   keras_file,
   model_files,
+  model_garden,
   sentence_pooling,
   transformers_folder,
   transformers_heads,
@@ -83,9 +95,11 @@ _NEEDED_FLAGS = {
   "to_transformers": ["output_dir"],
   "from_transformers": ["output_dir"],
   "from_keras": ["output_dir"],
+  "to_model_garden": ["output_dir"],
+  "from_model_garden": ["output_dir"],
 }
 # These commands read a checkpoint, not a folder of transformers.
-_NEED_A_CHECKPOINT = ("strip", "resize_vocab", "to_transformers")
+_NEED_A_CHECKPOINT = ("strip", "resize_vocab", "to_transformers", "to_model_garden")
 
 
 def define_flags() -> None:
@@ -179,6 +193,8 @@ def _check_kind(prefix: str) -> None:
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} was not saved by transformers.")
   if FLAGS.command == "from_keras" and not keras_file.is_keras_file(prefix):
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} is not a .keras file.")
+  if FLAGS.command == "from_model_garden" and not model_garden.holds_encoder(prefix):
+    raise command_line.UsageError(f"{FLAGS.init_checkpoint} is not of the Model Garden.")
 
 
 @contextlib.contextmanager
@@ -264,7 +280,8 @@ def _strip(prefix: str, files: ModelFiles) -> None:
   from bert.checkpoints import reading
 
   tensors = reading.read_tensors(prefix, _without_training_state(prefix))
-  if files.config and keras_file.is_keras_file(files.config):
+  in_weights = (keras_file.is_keras_file, index_config.is_index)
+  if files.config and any(is_in_weights(files.config) for is_in_weights in in_weights):
     _write_config(_read_config(files.config))
   elif files.config:
     atomic_files.copy_file(files.config, os.path.join(FLAGS.output_dir, run_files.CONFIG))
@@ -345,6 +362,40 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
     logging.info("SentenceTransformer(%r) loads it, too: pooling %s.", FLAGS.output_dir, pooling)
 
 
+def _from_model_garden(prefix: str, files: ModelFiles) -> None:
+  from bert.checkpoints.load_report import abbreviate
+
+  if left_out := model_garden.open_weights(prefix).encoder.left_out:
+    count = counted(len(left_out), "variable")
+    logging.warning("%s of other parts left out: %s.", count, abbreviate(left_out))
+  _strip(prefix, files)
+
+
+def _to_model_garden(prefix: str, files: ModelFiles) -> None:
+  from bert.checkpoints import model_garden_writer, reading
+  from bert.checkpoints.load_report import abbreviate
+
+  _check_files(files._replace(vocabulary=files.vocabulary or ""), prefix)
+  config = BertConfig.from_json_file(files.config)
+  tensors = reading.read_tensors(prefix, _without_training_state(prefix))
+  path = os.path.join(FLAGS.output_dir, "bert_model.ckpt")
+  layers, heads = config.family.count_own_layers(config), config.num_attention_heads
+  if config.hidden_act != "gelu":
+    logging.warning(
+      "The model's hidden_act is %s. The checkpoint does not say so: give its like to the Model "
+      "Garden's encoder, whose own gelu is the tanh form.",
+      config.hidden_act,
+    )
+  _write_config(_read_config(files.config))
+  if files.vocabulary:
+    _copy_vocabulary(files.vocabulary)
+  left_out = model_garden_writer.write(path, tensors, config.family, layers, heads)
+  if left_out:
+    count = counted(len(left_out), "tensor")
+    logging.warning("%s without a place there: %s.", count, abbreviate(left_out))
+  logging.info("Wrote %s.", path)
+
+
 def _from_transformers(prefix: str, files: ModelFiles) -> None:
   from bert.checkpoints.load_report import abbreviate
 
@@ -374,6 +425,8 @@ _COMMANDS = {
   "to_transformers": _to_transformers,
   "from_transformers": _from_transformers,
   "from_keras": _strip,
+  "to_model_garden": _to_model_garden,
+  "from_model_garden": _from_model_garden,
 }
 
 

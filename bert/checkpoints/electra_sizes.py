@@ -1,59 +1,32 @@
 """The configuration of an ELECTRA checkpoint, which has no file for it: from its tensors' shapes.
 
-  content = read_config("electra_small/electra_small.index")
+  content = config_of(CheckpointReader("electra_small/electra_small").shapes)
   content["hidden_size"]     # 256
 
 The number of heads is not in any shape: all released models have heads of 64 (google-research/
 electra, `util/training_utils.py`). No TensorFlow is needed here.
 """
 
-import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from bert.checkpoints import numpy_reader
-from bert.checkpoints.bundle_files import CheckpointError
-
-INDEX = ".index"
 _WORDS = "electra/embeddings/word_embeddings"
 _QUERY = "encoder/layer_0/attention/self/query/kernel"
 _INNER = "encoder/layer_0/intermediate/dense/kernel"
 
 
-def index_of(weights: str | os.PathLike) -> str | None:
-  """The index of an ELECTRA checkpoint, which stands for its configuration; None for other models.
-
-  Args:
-    weights: a prefix, or a folder with one checkpoint.
-  """
-  try:
-    prefix = numpy_reader.find_prefix(weights)
-    shapes = numpy_reader.CheckpointReader(prefix).shapes
-  except (ValueError, OSError, CheckpointError):  # whoever reads the weights says what is wrong
-    return None
-  return prefix + INDEX if _WORDS in shapes else None
+def is_electra(shapes: Mapping[str, tuple[int, ...]]) -> bool:
+  """Whether a checkpoint has an encoder of ELECTRA."""
+  return _WORDS in shapes and f"electra/{_QUERY}" in shapes
 
 
-def is_index(path: str | os.PathLike) -> bool:
-  """Whether a path is that of an index, by its name."""
-  return os.fspath(path).endswith(INDEX)
-
-
-def read_config(path: str | os.PathLike) -> dict[str, Any]:
+def config_of(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
   """The content of a configuration.
 
   Args:
-    path: of an index.
-
-  Raises:
-    ValueError: the checkpoint is not ELECTRA's, or is damaged.
+    shapes: name -> shape, of a checkpoint with an encoder of ELECTRA.
   """
-  shapes = numpy_reader.CheckpointReader(os.fspath(path).removesuffix(INDEX)).shapes
-  if _WORDS not in shapes or f"electra/{_QUERY}" not in shapes:
-    raise ValueError(
-      f"{path} has no encoder of ELECTRA (electra/...), whose sizes are known from its shapes. "
-      "Give a bert_config.json."
-    )
   vocab_size, embedding_size = shapes[_WORDS]
   hidden_size, layers = shapes[f"electra/{_QUERY}"][0], _count_layers(shapes, "electra")
   content = {

@@ -20,7 +20,8 @@ from bert.checkpoints.bundle_files import (
 )
 from bert.checkpoints.load_report import abbreviate
 from bert.checkpoints.model_source import Kind
-from bert.checkpoints.reading import OBJECT_GRAPH, check_named, names_and_shapes
+from bert.checkpoints.object_graph import OBJECT_GRAPH
+from bert.checkpoints.reading import check_named, names_and_shapes
 from bert.checkpoints.safetensors_file import SafetensorsError
 from bert.io import filesystem
 
@@ -80,8 +81,9 @@ def find_checkpoint(path: str | os.PathLike) -> str:
   Args:
     path: a prefix; one of its files; a directory that this project or the original trained in; the
       folder of a released model, with its `bert_model.ckpt`; an exported encoder's folder, or the
-      one around it; a folder that transformers saved, with its `model.safetensors`; a `.keras`
-      file; or the name of a released model, see `model_source.identify`.
+      one around it; an encoder of the Model Garden, as a SavedModel or a checkpoint; a folder that
+      transformers saved, with its `model.safetensors`; a `.keras` file; or the name of a released
+      model, see `model_source.identify`.
 
   Returns:
     The prefix of a whole checkpoint whose variables have BERT's names; of weights that transformers
@@ -131,8 +133,8 @@ def _find_in_saved_model(folder: str) -> str:
   if not filesystem.exists(prefix + ".index") or OBJECT_GRAPH in names_and_shapes(prefix):
     raise CheckpointError(
       f"{folder} is a SavedModel whose variables do not have BERT's names (bert/...). Give an "
-      "encoder that this project exported; or a checkpoint: a prefix such as out/model.ckpt-1000, "
-      "or the folder of a released model."
+      "encoder that this project exported, or BERT's or ALBERT's of the Model Garden; or a "
+      "checkpoint: a prefix such as out/model.ckpt-1000, or the folder of a released model."
     )
   return prefix
 

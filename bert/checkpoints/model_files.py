@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bert.checkpoints import electra_sizes, keras_file
+from bert.checkpoints import index_config, keras_file
 from bert.checkpoints.bundle_files import BEST, IN_SAVED_MODEL
 from bert.io import byte_pair_files, filesystem, vocabulary_kind
 
@@ -63,7 +63,7 @@ def find(weights: str | os.PathLike) -> ModelFiles:
   if keras_file.is_keras_file(weights):
     config = os.fspath(weights)  # which contains it
   if config is None:
-    config = electra_sizes.index_of(weights)  # whose shapes are the configuration
+    config = index_config.index_of(weights)  # whose shapes are the configuration
   return ModelFiles(config, vocabulary)
 
 

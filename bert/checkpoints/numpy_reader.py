@@ -28,6 +28,7 @@ from bert.io.tfrecord_bytes import masked_crc32c
 
 MAGIC = 0xDB4775248B80FB57
 FOOTER_BYTES = 48
+_STRING = 7  # number of this type there
 _MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
 _MAX_NUMBER = (1 << 63) - 1  # of bytes, and of values
 _FILE_SUFFIX = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
@@ -131,17 +132,47 @@ class CheckpointReader:
     Raises:
       CheckpointReadError: it is damaged, or of a type that no weight has.
     """
-    if name not in self._entries:
-      raise CheckpointReadError(f"{self.prefix} has no tensor {name!r}.")
-    entry = self._entries[name]
-    path = f"{self.prefix}.data-{entry.shard:05}-of-{self._shards:05}"
+    entry = self._find(name)
     if entry.dtype not in DTYPES:
+      path = self._path(entry)
       raise CheckpointReadError(f"{path}: {name} has the non-numeric type {entry.dtype}.")
     dtype = DTYPES[entry.dtype]
+    content = self._content(name, entry, math.prod(entry.shape) * dtype.itemsize)
+    if masked_crc32c(content) != entry.checksum:
+      raise CheckpointReadError(f"{self._path(entry)}: {name} is damaged.")
+    return np.frombuffer(content, dtype).reshape(entry.shape)
+
+  def read_string(self, name: str) -> bytes:
+    """A tensor that is one string, checked against its checksum.
+
+    Raises:
+      CheckpointReadError: it is damaged, or something else.
+    """
+    entry = self._find(name)
+    content = self._content(name, entry, entry.size)
+    # Stored are the length as a varint, a checksum of the lengths, and the string.
+    length, start = _varint(content + bytes(10), 0)
+    summed = struct.pack("<I", length & 0xFFFFFFFF) + content[start:]
+    is_one = entry.dtype == _STRING and not entry.shape and start + 4 + length == entry.size
+    if not is_one or masked_crc32c(summed) != entry.checksum:
+      raise CheckpointReadError(f"{self._path(entry)}: {name} is damaged, or is no string.")
+    return content[start + 4 :]
+
+  def _find(self, name: str) -> _Entry:
+    if name not in self._entries:
+      raise CheckpointReadError(f"{self.prefix} has no tensor {name!r}.")
+    return self._entries[name]
+
+  def _path(self, entry: _Entry) -> str:
+    return f"{self.prefix}.data-{entry.shard:05}-of-{self._shards:05}"
+
+  def _content(self, name: str, entry: _Entry, expected: int) -> bytes:
+    """The bytes of a tensor, if there are as many as expected."""
+    path = self._path(entry)
     try:
       # All before reading: a declared size must not become an allocation of exabytes.
       is_there = entry.offset + entry.size <= os.path.getsize(path)
-      if not is_there or math.prod(entry.shape) * dtype.itemsize != entry.size:
+      if not is_there or expected != entry.size:
         raise CheckpointReadError(
           f"{path}: {name} {list(entry.shape)} is damaged: it would be {entry.size:,} bytes from "
           f"byte {entry.offset:,} on."
@@ -151,16 +182,16 @@ class CheckpointReader:
         content = file.read(entry.size)
     except FileNotFoundError:
       raise CheckpointReadError(f"{path} does not exist.") from None
-    if len(content) != entry.size or masked_crc32c(content) != entry.checksum:
+    if len(content) != entry.size:
       raise CheckpointReadError(f"{path}: {name} is damaged.")
-    return np.frombuffer(content, dtype).reshape(entry.shape)
+    return content
 
 
 def _parse_entry(message: bytes) -> _Entry:
   fields = _fields(message)
   if 7 in fields:
     raise CheckpointReadError("it has a sliced tensor, which only TensorFlow's reader supports")
-  shape = _each_field(_message(fields.get(2, b"")))
+  shape = each_field(_message(fields.get(2, b"")))
   dims = tuple(_number(_fields(_message(dim)), 1) for number, dim in shape if number == 2)
   # NumPy multiplies the other sizes even where one of them is 0.
   if len(dims) > _MAX_DIMENSIONS or math.prod(filter(None, dims)) > _MAX_NUMBER // 16:
@@ -238,14 +269,14 @@ def _block_entries(content: bytes, offset: int, size: int) -> Iterator[tuple[byt
 
 def _fields(message: bytes) -> dict[int, int | bytes]:
   """The fields of a protocol buffer; for repeated fields the last value."""
-  return dict(_each_field(message))
+  return dict(each_field(message))
 
 
-def _each_field(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+def each_field(message: bytes) -> Iterator[tuple[int, int | bytes]]:
   """(number, value) of each field of a protocol buffer.
 
   Example:
-    >>> list(_each_field(bytes([0x08, 0x96, 0x01])))
+    >>> list(each_field(bytes([0x08, 0x96, 0x01])))
     [(1, 150)]
   """
   position = 0

@@ -4,9 +4,9 @@
   checkpoint.contents["bert/pooler/dense/bias"]  # ([768], tf.float32)
   checkpoint.read("bert/pooler/dense/bias")
 
-There are four formats: checkpoints of the original and of this project (`bundle_files.py`), the
-variables of an encoder that was exported as a SavedModel, weights that transformers saved, and
-`.keras` files.
+There are five formats: checkpoints of the original and of this project (`bundle_files.py`), the
+variables of an encoder that was exported as a SavedModel, encoders of the TensorFlow Model Garden,
+weights that transformers saved, and `.keras` files.
 Opening one checks that its files are whole; values are read and checked one tensor at a time.
 """
 
@@ -17,12 +17,17 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert.checkpoints import bundle_files, keras_file, transformers_folder
+from bert.checkpoints import (
+  bundle_files,
+  keras_file,
+  model_garden,
+  object_graph,
+  transformers_folder,
+)
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError, is_saved_model
 from bert.checkpoints.load_report import ENCODER_SCOPES
+from bert.checkpoints.object_graph import OBJECT_GRAPH
 from bert.checkpoints.safetensors_file import SafetensorsError
-
-OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 # The errors of TensorFlow's readers for damaged files, found by flipping every byte of an index.
 _READ_ERRORS = (tf.errors.OpError, IndexError, RuntimeError, ValueError)
@@ -144,7 +149,7 @@ class ForeignWeights:
 
 
 class Bundle:
-  """A checkpoint of TensorFlow's format, also that of an exported encoder.
+  """A checkpoint of TensorFlow's format, also that of an exported encoder, and the Model Garden's.
 
   Attributes:
     prefix: of its files.
@@ -165,11 +170,10 @@ class Bundle:
     contents: Contents = {name: (shapes[name], dtypes[name]) for name in sorted(shapes)}
     _check_data_size(prefix, contents, shards)
     bundle_files.check_sidecar(prefix)
-    self._keys = self._keys_in_saved_model()
-    if self._keys:
-      contents = {name: contents[key] for name, key in sorted(self._keys.items())}
-      # Other variables, such as `do_lower_case`, are not weights.
-      contents = {name: found for name, found in contents.items() if found[1].is_floating}
+    self._keys: dict[str, str] = {}  # name -> key, where they differ
+    self._places: dict[str, model_garden.Place] = {}
+    if OBJECT_GRAPH in contents:
+      contents = self._renamed(contents)
     self.contents = contents
 
   @property
@@ -196,29 +200,43 @@ class Bundle:
     except _READ_ERRORS as error:
       files = ", ".join(bundle_files.data_files(self.prefix))
       raise CheckpointError(f"{files}: {key} is damaged: {first_line(error)}") from None
+    if name in self._places:
+      return tf.convert_to_tensor(model_garden.arranged(value.numpy(), self._places[name]))
     return value
 
-  def _keys_in_saved_model(self) -> dict[str, str]:
-    """Variable's name -> key of its tensor, in an exported encoder; empty for other checkpoints.
+  def _renamed(self, contents: Contents) -> Contents:
+    """What an object-based checkpoint contains, by names; unchanged if they are not BERT's.
 
     TensorFlow 2 stores values under paths of Python attributes, such as
     `variables/0/.ATTRIBUTES/VARIABLE_VALUE`, and beside them the graph of objects with their names.
     """
-    folder = self.prefix.removesuffix(IN_SAVED_MODEL)
-    if folder == self.prefix or not is_saved_model(folder):
-      return {}
-    from tensorflow.core.protobuf import trackable_object_graph_pb2
-
-    graph = trackable_object_graph_pb2.TrackableObjectGraph()
     try:
-      graph.ParseFromString(self._reader.get_tensor(OBJECT_GRAPH))
+      graph = self._reader.get_tensor(OBJECT_GRAPH)
+      keys = {name: every[0] for name, every in object_graph.keys_of(graph).items()}
     except _READ_ERRORS as error:
       raise CheckpointError(
         f"{self.prefix}: {OBJECT_GRAPH} is damaged: {first_line(error)}"
       ) from None
-    attributes = [attribute for node in graph.nodes for attribute in node.attributes]
-    keys = {a.full_name: a.checkpoint_key for a in attributes if a.name == "VARIABLE_VALUE"}
-    return keys if any(name.startswith(ENCODER_SCOPES) for name in keys) else {}
+    shapes = {key: tuple(shape) for key, (shape, _) in contents.items()}
+    encoder = model_garden.find_encoder(self.prefix, graph, shapes)
+    if encoder is None:
+      if not (self._is_export() and any(name.startswith(ENCODER_SCOPES) for name in keys)):
+        return contents
+      self._keys = keys
+      # Other variables, such as `do_lower_case`, are not weights.
+      named = {name: contents[key] for name, key in sorted(keys.items())}
+      return {name: found for name, found in named.items() if found[1].is_floating}
+    self._places = encoder.places
+    self._keys = {name: place.key for name, place in encoder.places.items()}
+    if model_garden.DO_LOWER_CASE in contents:
+      self._keys["do_lower_case"] = model_garden.DO_LOWER_CASE
+    return {
+      name: (list(place.shape), contents[place.key][1]) for name, place in encoder.places.items()
+    }
+
+  def _is_export(self) -> bool:
+    folder = self.prefix.removesuffix(IN_SAVED_MODEL)
+    return folder != self.prefix and is_saved_model(folder)
 
 
 def _check_data_size(prefix, contents, shards):
@@ -259,6 +277,7 @@ def check_named(prefix: str, names) -> None:
     raise CheckpointError(
       f"{prefix} is an object-based checkpoint of Keras or TensorFlow 2 (it has a tensor "
       f"{OBJECT_GRAPH}): its tensors are named after Python attributes, not after BERT's "
-      "variables. Load it with the code that wrote it, and write its values under BERT's names "
-      "with `saving.save`; or use the model's TensorFlow 1 release."
+      f"variables. Of such checkpoints {model_garden.READ_HERE}. Load it with the code that wrote "
+      "it, and write its values under BERT's names with `saving.save`; or use the model's "
+      "TensorFlow 1 release."
     )

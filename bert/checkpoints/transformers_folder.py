@@ -19,7 +19,7 @@ import numpy as np
 from absl import logging
 
 from bert.checkpoints import (
-  electra_sizes,
+  index_config,
   keras_file,
   safetensors_file,
   transformers_config,
@@ -204,16 +204,16 @@ def read_config(path: str | os.PathLike) -> dict[str, Any]:
   """A configuration of any format, as content of a `bert_config.json`.
 
   Args:
-    path: of a `bert_config.json`, of transformers' `config.json`, of a `.keras` file, or of the
-      index of an ELECTRA checkpoint.
+    path: of a `bert_config.json`, of transformers' `config.json`, of a `.keras` file, or of an
+      index, see `index_config`.
 
   Raises:
     ValueError: it is not a JSON object, or has a value that the original does not support.
   """
   if keras_file.is_keras_file(path):
     return keras_file.read_config(path)
-  if electra_sizes.is_index(path):
-    return electra_sizes.read_config(path)
+  if index_config.is_index(path):
+    return index_config.read_config(path)
   content = _read_json(os.fspath(path))
   if not transformers_config.is_transformers_config(content):
     return content

@@ -13,7 +13,14 @@ import keras
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import keras_file, model_files, model_source, transformers_folder
+from bert.checkpoints import (
+  keras_file,
+  model_files,
+  model_garden,
+  model_source,
+  transformers_folder,
+)
+from bert.checkpoints.bundle_files import IN_SAVED_MODEL
 from bert.checkpoints.load_report import LoadReport, Mismatch, abbreviate, is_training_state
 from bert.checkpoints.model_source import Kind
 from bert.checkpoints.numpy_reader import CheckpointReader, find_prefix
@@ -170,6 +177,9 @@ def open_weights(
   if kind is Kind.KERAS:
     file = keras_file.KerasFile(path)
     return {name: shape for name, (shape, _) in file.contents.items()}, file.read
+  prefix = os.path.join(path, IN_SAVED_MODEL) if kind is Kind.SAVED_MODEL else path
+  if kind is Kind.SAVED_MODEL and model_garden.holds_encoder(prefix):
+    kind = Kind.CHECKPOINT
   if kind in (Kind.SAVED_MODEL, Kind.EXPORT):
     raise ValueError(
       f"{path} is an export, which Keras reads as keras.layers.TFSMLayer. For a model with its own "
@@ -178,7 +188,8 @@ def open_weights(
   if kind in (Kind.SAFETENSORS, Kind.TRANSFORMERS):
     weights = transformers_folder.open_weights(path)
     return {name: tuple(shape) for name, (shape, _) in weights.contents.items()}, weights.read
-  reader = CheckpointReader(find_prefix(path))
+  prefix = find_prefix(prefix)
+  reader = model_garden.open_weights(prefix) or CheckpointReader(prefix)
   return reader.shapes, reader.read
 
 

@@ -387,8 +387,8 @@ def _read_object(path: str) -> dict:
     keras_file = importlib.import_module("bert.checkpoints.keras_file")  # by name: few need it
     return keras_file.read_config(path)
   if str(path).endswith(".index"):
-    electra_sizes = importlib.import_module("bert.checkpoints.electra_sizes")  # the same
-    return electra_sizes.read_config(path)
+    index_config = importlib.import_module("bert.checkpoints.index_config")  # the same
+    return index_config.read_config(path)
   content = filesystem.read_bytes(path)
   try:
     json_object = json.loads(content.decode("utf-8-sig"))

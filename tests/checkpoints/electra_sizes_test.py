@@ -6,7 +6,7 @@ Alone: python -m pytest tests/checkpoints/electra_sizes_test.py
 import numpy as np
 import pytest
 
-from bert.checkpoints import electra_sizes, model_files, numpy_writer
+from bert.checkpoints import index_config, model_files, numpy_writer
 from bert.model.configuration import BertConfig
 from bert.model.variable_shapes import encoder_shapes
 
@@ -53,7 +53,7 @@ def test_checkpoints_of_other_families_have_none(tmp_path):
   numpy_writer.write(
     tmp_path / "model", {"bert/embeddings/word_embeddings": np.zeros([3, 2], "float32")}
   )
-  assert electra_sizes.index_of(tmp_path) is None
+  assert index_config.index_of(tmp_path) is None
   assert model_files.find(tmp_path).config is None
   with pytest.raises(ValueError, match="has no encoder of ELECTRA"):
     BertConfig.from_json_file(tmp_path / "model.index")

@@ -1,0 +1,64 @@
+"""The configuration of a checkpoint that has no file for it, from its index.
+
+  read_config("electra_small/electra_small.index")["hidden_size"]     # 256
+
+ELECTRA's released checkpoints have no configuration, nor have the SavedModels of the TensorFlow
+Model Garden. Their index stands for it: in paths, and in `--bert_config_file`. No TensorFlow is
+needed here.
+"""
+
+import os
+from typing import Any
+
+from bert.checkpoints import electra_sizes, model_garden, numpy_reader
+from bert.checkpoints.bundle_files import IN_SAVED_MODEL, is_saved_model
+from bert.io import filesystem
+
+INDEX = ".index"
+
+
+def index_of(weights: str | os.PathLike) -> str | None:
+  """The index that stands for the configuration of weights; None for other models.
+
+  Args:
+    weights: a prefix, a folder with one checkpoint, or that of a SavedModel.
+  """
+  try:
+    prefix = _prefix_of(os.fspath(weights))
+    shapes = numpy_reader.CheckpointReader(prefix).shapes
+    has_sizes = electra_sizes.is_electra(shapes) or model_garden.holds_encoder(prefix)
+  except (ValueError, OSError):  # whoever reads the weights says what is wrong
+    return None
+  return prefix + INDEX if has_sizes else None
+
+
+def is_index(path: str | os.PathLike) -> bool:
+  """Whether a path is that of an index, by its name."""
+  return os.fspath(path).endswith(INDEX)
+
+
+def read_config(path: str | os.PathLike) -> dict[str, Any]:
+  """The content of a configuration.
+
+  Args:
+    path: of an index.
+
+  Raises:
+    ValueError: the sizes of its model are not in it, or it is damaged.
+  """
+  prefix = os.fspath(path).removesuffix(INDEX)
+  shapes = numpy_reader.CheckpointReader(prefix).shapes
+  if electra_sizes.is_electra(shapes):
+    return electra_sizes.config_of(shapes)
+  if weights := model_garden.open_weights(prefix):
+    return model_garden.config_of(weights)
+  raise ValueError(
+    f"{path} has no encoder of ELECTRA (electra/...) or of the Model Garden, whose sizes are known "
+    "from its shapes. Give a bert_config.json."
+  )
+
+
+def _prefix_of(weights: str) -> str:
+  if filesystem.is_folder(weights) and is_saved_model(weights):
+    return os.path.join(weights, IN_SAVED_MODEL)
+  return numpy_reader.find_prefix(weights)

@@ -1,0 +1,419 @@
+"""Encoders of the TensorFlow Model Garden, BERT's and ALBERT's, under the original's names.
+
+  weights = Weights("bert_en_uncased_L-12_H-768_A-12/variables/variables")
+  weights.contents["bert/encoder/layer_0/attention/self/query/kernel"]    # ((768, 768), ...)
+  weights.read("bert/encoder/layer_0/attention/self/query/kernel")
+
+They were published as SavedModels on TensorFlow Hub and as checkpoints of TensorFlow 2
+(tensorflow/models, `official/nlp`). Both are object-based, so what counts is the names of variables
+in their graph of objects. Modules are called otherwise than in the original, and attention keeps
+its heads apart: a kernel of query, key or value is `[width, heads, size]`, that of the output
+`[heads, size, width]`. All sizes follow from the shapes, except ALBERT's number of layers.
+
+No TensorFlow is needed here; `model_garden_writer.py`, which needs it, writes such checkpoints.
+"""
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert.checkpoints import object_graph
+from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError
+from bert.checkpoints.load_report import abbreviate
+from bert.checkpoints.numpy_reader import CheckpointReader
+from bert.checkpoints.object_graph import OBJECT_GRAPH, VALUE
+from bert.io import filesystem
+from bert.model import families
+from bert.model.families import Family
+
+DO_LOWER_CASE = f"do_lower_case/{VALUE}"  # in a SavedModel from TensorFlow Hub
+READ_HERE = "the Model Garden's BertEncoder and AlbertEncoder are read"
+
+_PARAMS = "params.yaml"  # beside the checkpoints of a training run
+_GRAPHS = ("keras_metadata.pb", "saved_model.pb")  # with the layers' settings; the first since 2021
+
+Shape = tuple[int, ...]
+
+
+class Place(NamedTuple):
+  """Where a variable of the original is.
+
+  Attributes:
+    key: of the tensor.
+    shape: the original's.
+    is_transposed: whether rows and columns are exchanged.
+  """
+
+  key: str
+  shape: Shape
+  is_transposed: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoder:
+  """An encoder that was found in a checkpoint.
+
+  Attributes:
+    family: of the model.
+    places: name in the original -> its place, of the encoder and its heads of pre-training.
+    sizes: content of a `bert_config.json`, without ALBERT's number of layers.
+    left_out: names of other variables, such as those of other heads.
+  """
+
+  family: Family
+  places: dict[str, Place]
+  sizes: dict[str, Any]
+  left_out: list[str]
+
+
+# ---------------------------------------------------------------------------------------------
+# Names.
+
+
+@dataclasses.dataclass(frozen=True)
+class _Names:
+  """The garden's names of modules; the default are today's."""
+
+  layers: str = "transformer"
+  positions: str = "position_embedding/embeddings"
+  segments: str = "type_embeddings/embeddings"
+  embeddings_norm: str = "embeddings/layer_norm"
+  attention_output: str = "self_attention/attention_output"
+
+
+_TODAY = _Names()
+_NAMES = {
+  "transformer": _TODAY,
+  "encoder": _Names(  # of the first two versions on TensorFlow Hub
+    layers="encoder",
+    positions="embedding_postprocessor/position_embeddings",
+    segments="embedding_postprocessor/type_embeddings",
+    embeddings_norm="embedding_postprocessor/layer_norm",
+    attention_output="self_attention_output",
+  ),
+}
+_QUERY = "self_attention/query/kernel"
+_FIRST_QUERY = re.compile(rf"(|.*/)({'|'.join(_NAMES)})/(layer_\d+/)?{_QUERY}")
+_SHARED = "transformer/group_0/inner_group_0"  # ALBERT's only layer
+_POOLER = "bert/pooler/dense"
+_NEXT_SENTENCE = "cls/seq_relationship/output_"
+
+# Heads of pre-training: the end of a name there -> the original's.
+HEADS = {
+  f"cls/predictions/transform/{name}": f"cls/predictions/transform/{name}"
+  for name in ("dense/kernel", "dense/bias", "LayerNorm/gamma", "LayerNorm/beta")
+} | {
+  "cls/predictions/output_bias/bias": "cls/predictions/output_bias",
+  # A model with this head leaves its encoder's own pooler as it was drawn.
+  "next_sentence/pooler_dense/kernel": f"{_POOLER}/kernel",
+  "next_sentence/pooler_dense/bias": f"{_POOLER}/bias",
+  "next_sentence/logits/kernel": f"{_NEXT_SENTENCE}weights",
+  "next_sentence/logits/bias": f"{_NEXT_SENTENCE}bias",
+}
+
+
+def names_of(
+  family: Family, layers: int, is_projected: bool = False, names: _Names = _TODAY
+) -> dict[str, str]:
+  """The garden's name of each variable of an encoder, without its scope there.
+
+  Args:
+    family: BERT or ALBERT.
+    layers: number of layers with weights of their own.
+    is_projected: whether a dense layer widens the embeddings.
+    names: of the version.
+
+  Example:
+    >>> names = names_of(families.BERT, 1)
+    >>> names["bert/encoder/layer_0/attention/output/LayerNorm/beta"]
+    'transformer/layer_0/self_attention_layer_norm/beta'
+  """
+  found = {
+    "bert/embeddings/word_embeddings": "word_embeddings/embeddings",
+    "bert/embeddings/position_embeddings": names.positions,
+    "bert/embeddings/token_type_embeddings": names.segments,
+    **dict(_norm("bert/embeddings/LayerNorm", names.embeddings_norm)),
+    **dict(_dense(_POOLER, "pooler_transform")),
+  }
+  if is_projected:
+    found |= _dense(f"bert/{family.projection}", "embedding_projection")
+  here = family.layer
+  for number in range(layers):
+    scope, there = f"bert/encoder/layer_{number}", f"{names.layers}/layer_{number}"
+    if family.shares_layers:
+      scope, there = f"bert/encoder/{_SHARED}", names.layers
+    for part in ("query", "key", "value"):
+      found |= _dense(f"{scope}/{here.attention}/{part}", f"{there}/self_attention/{part}")
+    found |= _dense(f"{scope}/{here.attention_output}", f"{there}/{names.attention_output}")
+    found |= _norm(f"{scope}/{here.attention_norm}", f"{there}/self_attention_layer_norm")
+    found |= _dense(f"{scope}/{here.intermediate}", f"{there}/intermediate")
+    found |= _dense(f"{scope}/{here.output}", f"{there}/output")
+    found |= _norm(f"{scope}/{here.output_norm}", f"{there}/output_layer_norm")
+  return found
+
+
+def _dense(here: str, there: str) -> Iterator[tuple[str, str]]:
+  return ((f"{here}/{leaf}", f"{there}/{leaf}") for leaf in ("kernel", "bias"))
+
+
+def _norm(here: str, there: str) -> Iterator[tuple[str, str]]:
+  return ((f"{here}/{leaf}", f"{there}/{leaf}") for leaf in ("gamma", "beta"))
+
+
+# ---------------------------------------------------------------------------------------------
+# Finding an encoder.
+
+
+def find_encoder(prefix: str, graph: bytes, shapes: Mapping[str, Shape]) -> Encoder | None:
+  """The encoder in an object-based checkpoint; None for models of other origin.
+
+  Args:
+    prefix: of the checkpoint; files beside it may tell what its shapes do not.
+    graph: content of the tensor `OBJECT_GRAPH`.
+    shapes: key -> shape.
+
+  Raises:
+    CheckpointError: it is another encoder of the garden, there are several, or it is damaged.
+  """
+  try:
+    keys = _without_optimizer(object_graph.keys_of(graph), shapes)
+    scope, version, is_numbered = _scope_of(keys)
+    if version is None:
+      return None
+    encoder = _take(scope, _NAMES[version], bool(is_numbered), keys, shapes)
+    _check_order_of_norms(prefix)
+  except ValueError as error:
+    raise CheckpointError(f"{prefix}: {error}") from None
+  return encoder
+
+
+def _without_optimizer(keys: Mapping[str, list[str]], shapes) -> dict[str, list[str]]:
+  is_slot = re.compile(r"optimizer/|.*\.OPTIMIZER_SLOT/").match
+  kept = {name: [key for key in every if not is_slot(key)] for name, every in keys.items()}
+  kept = {name: [key for key in every if key in shapes] for name, every in kept.items()}
+  return {name: every for name, every in kept.items() if every}
+
+
+def _scope_of(names) -> tuple[str, str | None, str | None]:
+  """The scope of the encoder, the version of its names, and whether its layers have numbers."""
+  matches = sorted(filter(None, map(_FIRST_QUERY.fullmatch, names)), key=lambda match: match[0])
+  scopes = {match[1] for match in matches}
+  if len(scopes) > 1:
+    raise ValueError(f"it has several encoders, in {abbreviate(sorted(scopes), 5)}; one is needed.")
+  return matches[0].groups() if matches else ("", None, None)
+
+
+def _take(scope: str, names: _Names, is_numbered: bool, keys, shapes) -> Encoder:
+  """The encoder, after checking that it has all variables of the original and no others."""
+  family = families.BERT if is_numbered else families.ALBERT
+  layer = re.compile(rf"{re.escape(scope + names.layers)}/layer_(\d+)/")
+  numbers = {int(match[1]) for match in map(layer.match, keys) if match}
+  is_projected = bool(family.projection) and f"{scope}embedding_projection/kernel" in keys
+  wanted = names_of(family, len(numbers) if is_numbered else 1, is_projected, names)
+  wanted = {here: scope + there for here, there in wanted.items()}
+  theirs = set(wanted.values())
+  layers = f"{scope}{names.layers}/"
+  others = [name for name in keys if name.startswith(layers) and name not in theirs]
+  others += [name for name in keys if name.startswith(f"{scope}embedding_") and name not in theirs]
+  if missing := [name for name in wanted.values() if name not in keys]:
+    raise ValueError(f"{_OTHER} {abbreviate(missing)} is missing; {READ_HERE}.")
+  if others:
+    raise ValueError(f"{_OTHER} {family.title} has no {abbreviate(others)}; {READ_HERE}.")
+  ends = tuple(HEADS)
+  heads = [name for name in keys if name.endswith(ends)]
+  wanted |= {HEADS[next(end for end in ends if name.endswith(end))]: name for name in heads}
+  places = {here: _place(here, there, keys, shapes) for here, there in wanted.items()}
+  sizes = _sizes(family, wanted, keys, shapes)
+  sizes |= {"num_hidden_layers": len(numbers)} if is_numbered else {}
+  used = {*theirs, *heads, "save_counter"}
+  left_out = [name for name in keys if name not in used and shapes[keys[name][0]]]
+  return Encoder(family, dict(sorted(places.items())), sizes, left_out)
+
+
+_OTHER = "it has an encoder of another kind:"
+
+
+def _place(here: str, there: str, keys, shapes) -> Place:
+  """The place of a variable, after checking its number of dimensions."""
+  if len(keys[there]) > 1:
+    raise ValueError(f"it has several variables {there}, of several models; one is needed.")
+  [key] = keys[there]
+  shape, axis = tuple(shapes[key]), axis_of_heads(here)
+  is_matrix = here.endswith(("/kernel", "_embeddings", "output_weights"))
+  rank = (2 if is_matrix else 1) + (axis is not None)
+  if len(shape) != rank:
+    raise ValueError(
+      f"{there} has the shape {list(shape)}, not one of {rank} dimensions; {READ_HERE}."
+    )
+  if axis is not None:
+    shape = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+  return Place(key, shape[::-1] if is_output(here) else shape, is_output(here))
+
+
+def is_output(name: str) -> bool:
+  """Whether a variable is an output kernel, which the original has transposed."""
+  return name.endswith("output_weights")
+
+
+def axis_of_heads(name: str) -> int | None:
+  """Which dimension of a variable of the original is two there, heads and their size.
+
+  Example:
+    >>> axis_of_heads("bert/encoder/layer_0/attention/self/query/kernel")
+    1
+    >>> axis_of_heads("bert/encoder/layer_0/attention/output/dense/kernel")
+    0
+  """
+  if re.search(r"/self/(query|key|value)/(kernel|bias)$", name):
+    return 1 if name.endswith("/kernel") else 0
+  return 0 if re.search(r"/attention(_1)?/output/dense/kernel$", name) else None
+
+
+def _sizes(family: Family, names: Mapping[str, str], keys, shapes) -> dict[str, Any]:
+  """The configuration, from the shapes there."""
+
+  def shape(name: str) -> Shape:
+    return tuple(shapes[keys[names[name]][0]])
+
+  attention = family.layer.attention
+  layer = f"bert/encoder/{_SHARED if family.shares_layers else 'layer_0'}"
+  query = names[f"{layer}/{attention}/query/kernel"]
+  width, heads, size = shape(f"{layer}/{attention}/query/kernel")
+  if heads * size != width:
+    raise ValueError(
+      f"{query} has {heads} heads of {size} at a width of {width}; here heads must divide the "
+      "width among themselves."
+    )
+  words, narrow = shape("bert/embeddings/word_embeddings")
+  return {
+    **({} if family is families.BERT else {"model_type": family.name, "embedding_size": narrow}),
+    "vocab_size": words,
+    "hidden_size": width,
+    "num_attention_heads": heads,
+    "intermediate_size": shape(f"{layer}/{family.layer.intermediate}/kernel")[1],
+    "max_position_embeddings": shape("bert/embeddings/position_embeddings")[0],
+    "type_vocab_size": shape("bert/embeddings/token_type_embeddings")[0],
+  }
+
+
+# ---------------------------------------------------------------------------------------------
+# What is not in the shapes: settings beside a checkpoint.
+
+# Keras' own gelu is the erf form, the garden's the tanh form, which is also its default.
+_ACTIVATIONS = {"Text>gelu": "gelu", "gelu": "gelu_erf", "relu": "relu", "tanh": "tanh"}
+_ACTIVATION = rb'"(?:inner|intermediate)_activation": "([^"]+)"'
+
+
+def _settings_beside(prefix: str) -> dict[str, str]:
+  """`norm_first`, `num_layers` and `activation` of an encoder, as far as files tell."""
+  folder = os.path.dirname(prefix) or "."
+  if prefix.endswith(IN_SAVED_MODEL):
+    folder = prefix.removesuffix(IN_SAVED_MODEL) or "."
+    files = [os.path.join(folder, name) for name in _GRAPHS]
+    content = next((filesystem.read_bytes(file) for file in files if filesystem.is_file(file)), b"")
+    patterns = {name: rb'"%s": (\w+)' % name.encode() for name in ("norm_first", "num_layers")}
+    patterns["activation"] = _ACTIVATION
+  else:
+    file = os.path.join(folder, _PARAMS)
+    content = filesystem.read_bytes(file) if filesystem.is_file(file) else b""
+    named = {"norm_first": "norm_first", "num_layers": "num_layers"}
+    named["activation"] = "hidden_activation"
+    patterns = {name: rb"(?m)^\s*%s: *(\w+)" % key.encode() for name, key in named.items()}
+  found = {name: re.search(pattern, content) for name, pattern in patterns.items()}
+  settings = {name: match[1].decode("utf-8", "replace") for name, match in found.items() if match}
+  if not prefix.endswith(IN_SAVED_MODEL) and settings.get("activation") == "gelu":
+    settings["activation"] = "Text>gelu"  # which this name stands for there
+  return settings
+
+
+def _check_order_of_norms(prefix: str) -> None:
+  if _settings_beside(prefix).get("norm_first") == "true":
+    raise ValueError(
+      f"{_OTHER} it normalizes before attention and feed-forward layers (norm_first); {READ_HERE}."
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading with NumPy.
+
+
+class Weights:
+  """The tensors of an encoder and its heads of pre-training, as the original has them.
+
+  Attributes:
+    prefix: of the checkpoint.
+    encoder: see `Encoder`.
+    shapes: name in the original -> shape.
+  """
+
+  def __init__(self, prefix: str, reader: CheckpointReader):
+    """Finds the encoder.
+
+    Raises:
+      ValueError: the checkpoint has none, or a file is damaged.
+    """
+    self.prefix, self._reader = prefix, reader
+    found = find_encoder(prefix, reader.read_string(OBJECT_GRAPH), reader.shapes)
+    if found is None:
+      raise CheckpointError(f"{prefix} has no encoder of BERT; {READ_HERE}.")
+    self.encoder = found
+    self.shapes = {name: place.shape for name, place in found.places.items()}
+
+  def read(self, name: str) -> np.ndarray:
+    """One tensor.
+
+    Raises:
+      ValueError: it is damaged.
+    """
+    place = self.encoder.places[name]
+    return arranged(self._reader.read(place.key), place)
+
+
+def arranged(values: np.ndarray, place: Place) -> np.ndarray:
+  """The values of a tensor in the shape of the original's variable."""
+  return np.ascontiguousarray(values.T if place.is_transposed else values).reshape(place.shape)
+
+
+def open_weights(prefix: str) -> Weights | None:
+  """The weights of a checkpoint; None if it is not object-based.
+
+  Raises:
+    ValueError: see `Weights`.
+  """
+  reader = CheckpointReader(prefix)
+  return Weights(prefix, reader) if OBJECT_GRAPH in reader.shapes else None
+
+
+def holds_encoder(prefix: str) -> bool:
+  """Whether a checkpoint has an encoder that `open_weights` reads."""
+  try:
+    return open_weights(prefix) is not None
+  except ValueError:
+    return False
+
+
+def config_of(weights: Weights) -> dict[str, Any]:
+  """The content of a configuration, from shapes and the settings beside them.
+
+  Raises:
+    ValueError: the number of layers is unknown, or the activation is one that BERT does not have.
+  """
+  prefix = weights.prefix
+  settings = _settings_beside(prefix)
+  name = settings.get("activation", "Text>gelu")
+  if name not in _ACTIVATIONS:
+    raise CheckpointError(f"{prefix}: {_OTHER} its activation is {name}; {READ_HERE}.")
+  content = {**weights.encoder.sizes, "hidden_act": _ACTIVATIONS[name]}
+  if "num_hidden_layers" not in content:
+    layers = settings.get("num_layers", "")
+    if not layers.isdecimal():
+      raise CheckpointError(
+        f"{prefix}: its layers share their weights, so their number is not in it. Give the "
+        "model's albert_config.json as --bert_config_file."
+      )
+    content["num_hidden_layers"] = int(layers)
+  return content

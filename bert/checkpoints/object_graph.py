@@ -1,0 +1,48 @@
+"""Names of the variables in an object-based checkpoint, the format of TensorFlow 2 and Keras.
+
+  keys_of(graph)["pooler_transform/kernel"]  # ["model/layer_with_weights-6/kernel/.ATTRIBUTES/..."]
+
+Such a checkpoint stores values under paths of Python attributes. One more tensor, a string, holds
+the graph of all objects (`TrackableObjectGraph`, a protocol buffer), with the names of variables.
+No TensorFlow is needed here.
+"""
+
+from bert.checkpoints.numpy_reader import CheckpointReadError, each_field
+
+OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"  # the name of that tensor
+VALUE = ".ATTRIBUTES/VARIABLE_VALUE"  # the last part of a variable's key
+
+# Numbers of fields: of the graph its nodes, of a node its attributes, and of an attribute these.
+_NODES, _ATTRIBUTES = 1, 2
+_ATTRIBUTE, _NAME, _KEY = 1, 2, 3
+
+
+def keys_of(graph: bytes) -> dict[str, list[str]]:
+  """Name of each variable -> the key of its value; several if variables have the same name.
+
+  Args:
+    graph: content of the tensor `OBJECT_GRAPH`.
+
+  Raises:
+    ValueError: it is damaged.
+  """
+  found: dict[str, list[str]] = {}
+  try:
+    for node in _messages(graph, _NODES):
+      for attribute in _messages(node, _ATTRIBUTES):
+        fields = dict(each_field(attribute))
+        name, key = _text(fields.get(_NAME)), _text(fields.get(_KEY))
+        if _text(fields.get(_ATTRIBUTE)) == "VARIABLE_VALUE" and key not in found.get(name, []):
+          found.setdefault(name, []).append(key)
+  except (CheckpointReadError, IndexError, UnicodeDecodeError, TypeError) as error:
+    raise ValueError(f"{OBJECT_GRAPH} is damaged: {error}") from None
+  return found
+
+
+def _messages(content, number: int) -> list[bytes]:
+  """The embedded messages of a field."""
+  return [value for field, value in each_field(content) if field == number]
+
+
+def _text(value) -> str:
+  return value.decode() if isinstance(value, bytes) else ""
