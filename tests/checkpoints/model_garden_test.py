@@ -109,16 +109,16 @@ QUERY = "transformer/layer_1/self_attention/query/kernel"
   ("change", "message"),
   [
     (
-      lambda shapes: shapes.update({QUERY: (8, 8)}),
+      {QUERY: (8, 8)},
       r"layer_1.*has the shape \[8, 8\], not one of 3",
     ),
     ({QUERY: None}, "layer_1/self_attention/query/kernel is missing"),
     (
-      lambda shapes: shapes.update({"transformer/layer_0/gate/kernel": (8, 16)}),
+      {"transformer/layer_0/gate/kernel": (8, 16)},
       "BERT has no .*gate",
     ),
     (
-      lambda shapes: shapes.update({"embedding_projection/kernel": (4, 8)}),
+      {"embedding_projection/kernel": (4, 8)},
       "BERT has no embedding",
     ),
     ({f"other/{QUERY}": (8, 2, 4)}, "several encoders"),
