@@ -204,7 +204,10 @@ def _scope_of(names) -> tuple[str, str | None, str | None]:
   scopes = {match[1] for match in matches}
   if len(scopes) > 1:
     raise ValueError(f"it has several encoders, in {abbreviate(sorted(scopes), 5)}; one is needed.")
-  return matches[0].groups() if matches else ("", None, None)
+  if not matches:
+    return "", None, None
+  scope, version, number = matches[0].groups()
+  return scope, version, number
 
 
 def _take(scope: str, names: _Names, is_numbered: bool, keys, shapes) -> Encoder:

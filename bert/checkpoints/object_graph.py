@@ -41,7 +41,8 @@ def keys_of(graph: bytes) -> dict[str, list[str]]:
 
 def _messages(content, number: int) -> list[bytes]:
   """The embedded messages of a field."""
-  return [value for field, value in each_field(content) if field == number]
+  every = (value for field, value in each_field(content) if field == number)
+  return [value for value in every if isinstance(value, bytes)]
 
 
 def _text(value) -> str:
