@@ -50,7 +50,7 @@ def test_the_script_draws_a_layer_or_all(flags, monkeypatch):
   assert single[3] == ["head 1"]
   assert options == {"hidden": (), "scale_each": False}
   assert options_of_all == {"hidden": (), "scale_each": True}
-  assert single[-1] == {"hidden": ("[CLS]", "[SEP]"), "scale_each": False}
+  assert single[-1] == {"hidden": ("[CLS]", "[SEP]", "<s>", "</s>"), "scale_each": False}
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,10 @@ class Teacher:
     known = set(self._store.variables)
     with use_store(self._store):
       outputs = forward(self.config)
-    self._load({n: v for n, v in self._store.variables.items() if n not in known})
+    self._load_weights({n: v for n, v in self._store.variables.items() if n not in known})
     return {name: tf.stop_gradient(value) for name, value in outputs.items()}
 
-  def _load(self, variables: dict[str, tf.Variable]) -> None:
+  def _load_weights(self, variables: dict[str, tf.Variable]) -> None:
     """Fills new variables; a model may have been saved without a pooler, if its head reads none."""
     if not variables:
       return

@@ -83,7 +83,7 @@ def completed(arguments: Mapping) -> dict:
 
   Example:
     >>> completed({"model_type": "albert", "hidden_size": 8, "type_vocab_size": None})
-    {'model_type': 'albert', 'hidden_size': 8, 'type_vocab_size': 2}
+    {'model_type': 'albert', 'hidden_size': 8, 'type_vocab_size': 2, 'embedding_size': 128}
   """
   require_one_of("model_type", arguments["model_type"], tuple(families.FAMILIES))
   family = families.FAMILIES[arguments["model_type"]]
@@ -100,7 +100,7 @@ def completed(arguments: Mapping) -> dict:
       )
   full = {n: defaults.get(n) if value is None else value for n, value in arguments.items()}
   if "embedding_size" in family.keys and full.get("embedding_size") is None:
-    full["embedding_size"] = full["hidden_size"]
+    full["embedding_size"] = family.keys["embedding_size"] or full["hidden_size"]
   activation = full.get("hidden_act")
   if isinstance(activation, str):
     full["hidden_act"] = family.activations.get(activation.lower(), activation)

@@ -85,7 +85,7 @@ def test_pairs_and_choices(vocab_file, read):
 
 
 @pytest.mark.ci
-def test_vectors(vocab_file, read):
+def test_vectors_of_texts(vocab_file, read):
   tokenizer = BytePairTokenizer(vocab_file)
   model = build(vector_model.VectorModel, vocab_file, LENGTH)
   eagerly(model.encode, tf.constant(TEXTS))

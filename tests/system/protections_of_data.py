@@ -149,8 +149,8 @@ SUBJECTS = {
     (
       "a vocabulary of BERT's kind is not taken for ALBERT's, nor the other way round",
       "is_of_other_kind",
-      'is_model != (family == "albert")',
-      "is_model != is_model",
+      "_kind_of(vocab) != usual",
+      "usual != usual",
       "test_a_vocabulary_of_the_other_kind_is_another_models",
     ),
     (
@@ -163,7 +163,7 @@ SUBJECTS = {
     (
       "sizes in a bert_config.json are integers of at least 1",
       "validate",
-      "if not isinstance(value, int) or isinstance(value, bool) or value < 1:",
+      "if not isinstance(value, int) or isinstance(value, bool) or value < least:",
       "if value == 0:",
       "test_a_bad_config_is_named",
     ),
@@ -191,7 +191,7 @@ SUBJECTS = {
     (
       "a sequence is not longer than the model has positions",
       "load_config",
-      "if settings.max_seq_length > config.max_position_embeddings:",
+      "if settings.max_seq_length > config.longest_sequence:",
       "if settings.max_seq_length < 0:",
       "test_a_length_past_the_positions",
     ),
