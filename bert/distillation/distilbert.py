@@ -20,7 +20,7 @@ from bert.model import heads
 from bert.model.configuration import BertConfig
 from bert.modeling import BertModel
 from bert.optimization import Clipping
-from bert.training.pretraining_objectives import Objective, Outputs, Setting
+from bert.training.pretraining_objectives import Objective, Outputs, Setting, encoder
 
 # A label of a token that is not masked.
 NO_LABEL = -1
@@ -170,16 +170,7 @@ def words_of(
     setting: type and look-ups of the computation.
     is_training: whether to drop out.
   """
-  model = BertModel(
-    config,
-    is_training,
-    features["input_ids"],
-    features["input_mask"],
-    features.get("segment_ids"),
-    setting.use_one_hot_embeddings,
-    dtype=setting.dtype,
-    skip_padding=not setting.use_one_hot_embeddings,
-  )
+  model = encoder(config, features["input_ids"], features, setting, is_training=is_training)
   hidden = tf.boolean_mask(model.get_sequence_output(), features["input_mask"] > 0)  # [M, W]
   table = model.get_embedding_table()
   return Words(heads.masked_lm_logits(config, hidden, table, setting.dtype), hidden), model

@@ -25,9 +25,8 @@ from bert.distillation.teachers import Teacher
 from bert.model.configuration import BertConfig
 from bert.model.layers import create_initializer
 from bert.model.variables import get_variable, variable_scope
-from bert.modeling import BertModel
 from bert.optimization import Clipping
-from bert.training.pretraining_objectives import Objective, Outputs, Setting
+from bert.training.pretraining_objectives import Objective, Outputs, Setting, encoder
 
 # Scores up to here are those of padding, to which -10000 was added. They count as 0.
 _HIDDEN_SCORE = -100.0
@@ -143,14 +142,13 @@ def inside_of(config: BertConfig, features: Tensors, setting: Setting, drops_out
     setting: type and look-ups of the computation.
     drops_out: whether to drop out.
   """
-  model = BertModel(
+  model = encoder(
     config,
-    drops_out,
     features["input_ids"],
-    features["input_mask"],
-    features.get("segment_ids"),
-    setting.use_one_hot_embeddings,
-    dtype=setting.dtype,
+    features,
+    setting,
+    is_training=drops_out,
+    skip_padding=False,
     keeps_attention_scores=True,
     padding_id=0,
   )

@@ -139,21 +139,33 @@ def _renamed(values, old: str, new: str):
 
 
 # ---------------------------------------------------------------------------------------------
-# What both kinds of objectives do.
+# What several kinds of objectives do.
 
 
-def _encoder(config, input_ids, features, setting: Setting, **options) -> modeling.BertModel:
-  return modeling.BertModel(
-    config=config,
-    is_training=setting.is_training,
-    input_ids=input_ids,
-    input_mask=features["input_mask"],
-    token_type_ids=features["segment_ids"],
-    use_one_hot_embeddings=setting.use_one_hot_embeddings,
-    dtype=setting.dtype,
+def encoder(config, input_ids, features, setting: Setting, **options) -> modeling.BertModel:
+  """The model of an objective on a batch.
+
+  Args:
+    config: of the model; its variables are those of the current store.
+    input_ids: int `[B, S]`.
+    features: `input_mask` and, unless all are 0, `segment_ids`, int `[B, S]`.
+    setting: type and look-ups of the computation, and whether it trains.
+    options: arguments of `BertModel`, which come before those of the setting.
+  """
+  of_setting = {
+    "is_training": setting.is_training,
     # The heads read tokens, never padding. TPUs compile for fixed shapes, which skipping padding
     # does not have.
-    **{"skip_padding": not setting.use_one_hot_embeddings, **options},
+    "skip_padding": not setting.use_one_hot_embeddings,
+  }
+  return modeling.BertModel(
+    config=config,
+    input_ids=input_ids,
+    input_mask=features["input_mask"],
+    token_type_ids=features.get("segment_ids"),
+    use_one_hot_embeddings=setting.use_one_hot_embeddings,
+    dtype=setting.dtype,
+    **{**of_setting, **options},
   )
 
 
@@ -185,7 +197,7 @@ def _words_and_sizes(features, words: "_Words", flops_of) -> dict[str, Any]:
 def _masked_words(config, features, setting: Setting, pairs: str, learns_pairs: bool) -> Outputs:
   """Masked words, and pairs where records say whether theirs belong together."""
   packing = sequence_packing.packing_of(features)
-  model = _encoder(config, features["input_ids"], features, setting, **packing)
+  model = encoder(config, features["input_ids"], features, setting, **packing)
   words = _word_outputs(config, features, setting, model, is_packed=bool(packing))
   summaries = _words_and_sizes(features, words, functools.partial(pretraining_flops, config))
   # Without a pooler there is no head for pairs, and ELECTRA's records have none.
@@ -363,7 +375,7 @@ def _replaced_tokens(
   words = _generator(config, features, setting, options)
   drawn = _drawn_words(features, words, options, config.vocab_size)  # [B, P]
   replaced = _replaced(features, drawn, is_packed=bool(packing))
-  discriminator = _encoder(config, replaced.input_ids, features, setting, **packing)
+  discriminator = encoder(config, replaced.input_ids, features, setting, **packing)
   logits = replaced_tokens.discriminator_logits(
     config, discriminator.get_sequence_output(), setting.dtype
   )
@@ -441,7 +453,7 @@ def _generator(config, features, setting: Setting, options: ElectraOptions) -> _
   scopes = {}
   if options.generator == "small":
     scopes = {"scope": "generator", "embedding_scope": "generator" if own else config.family.scope}
-  model = _encoder(generator_config, features["input_ids"], features, setting, **scopes, **packing)
+  model = encoder(generator_config, features["input_ids"], features, setting, **scopes, **packing)
   return _word_outputs(generator_config, features, setting, model, is_packed=bool(packing))
 
 
@@ -458,7 +470,7 @@ def _two_tower_words(config, features, setting: Setting, own_embeddings: bool) -
     features["input_ids"], features["masked_lm_positions"], features["masked_lm_ids"]
   )
   towers = [
-    _encoder(
+    encoder(
       *(config, text, features, setting),
       scope=scope,
       embedding_scope=scope if own_embeddings else config.family.scope,
