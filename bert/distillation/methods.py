@@ -11,7 +11,8 @@ loss: the method's takes its place, and the parts are written and shown beside i
 `forward(config)` computes the script's outputs once more on the same batch, without dropout, for a
 model of another configuration; a method calls it among the teacher's variables
 (`teachers.Teacher.outputs`). A method that reads more than outputs (hidden states, attention)
-builds the model itself (`pretraining_objectives.encoder`): under the same names it finds the same variables.
+builds the model itself (`pretraining_objectives.encoder`): under the same names it finds the same
+variables.
 
 Letters in shapes: B = batch size, S = sequence length, C = number of labels.
 """
