@@ -186,7 +186,7 @@ def _graph(config, count: int):
 def _write(stream: BinaryIO, rows: Iterable[list[str]]) -> int:
   """Writes the rows; returns their number."""
   quoted = FLAGS.quotes_as_original
-  text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+  text = io.StringIO(newline="")
   writer = csv.writer(
     text,
     delimiter="\t",
@@ -197,9 +197,11 @@ def _write(stream: BinaryIO, rows: Iterable[list[str]]) -> int:
   count = 0
   for count, row in enumerate(rows, 1):
     writer.writerow(row)
+    stream.write(text.getvalue().encode())
+    text.seek(0)
+    text.truncate()
     if count % _LOG_EVERY == 0:
       logging.info("%d rows written.", count)
-  text.detach()
   return count
 
 

@@ -87,6 +87,12 @@ RUNS = {
     **_WEIGHTS,
     **{"input_file": "{}/masked.txt", "output_file": "{}/masked.jsonl", "max_seq_length": 16},
   },
+  "augment_data": {
+    **_MODEL,
+    **_WEIGHTS,
+    **{"task_name": "CoLA", "data_dir": "{}/CoLA", "glove_file": "{}/glove.txt"},
+    **{"candidates": 2, "variants": 2, "output_file": "<>/train.tsv"},
+  },
   "attention_maps": {**_MODEL, **_WEIGHTS, "text": "ada bob.", "output_file": "<>/a.png"},
   "export_hub": {**_MODEL, **_WEIGHTS, "export_dir": "<>/export", "max_seq_length": 16},
   "convert_checkpoint": {"command": "strip", **_MODEL, **_WEIGHTS, "output_dir": "<>/small"},
@@ -131,6 +137,9 @@ def local(tmp_path_factory):
   heads = {"output_weights": (2, 16), "output_bias": (2,)}
   teachers.write(folder / "teacher", healthy_run.VOCAB, task, heads, {"max_seq_length": 16})
   (folder / "masked.txt").write_text("ada [MASK] cat.\n")
+  (folder / "CoLA").mkdir()
+  healthy_run.write_lines(folder / "CoLA/train.tsv", ["a\t1\t\tada bob", "b\t0\t*\tcat dog"])
+  healthy_run.write_lines(folder / "glove.txt", ["ada 0.5 1", "bob 1 0.5", "cat 0 1"])
   header = "sent1,sent2,ending0,ending1,ending2,ending3,label"
   rows = [f"{text},ada,bob,cat,dog,elk,{i % 4}" for i, text in enumerate(healthy_run.TEXTS[:8])]
   healthy_run.write_lines(folder / "swag.csv", [header, *rows])
@@ -157,8 +166,12 @@ def _flags(name, files, folder, **changed):
   return {**filled, **changed}
 
 
+def _module(name):
+  return importlib.import_module(bert_command.words()[name].module)
+
+
 def _script(name) -> Script:
-  return Script(importlib.import_module(f"bert.{name}"))
+  return Script(_module(name))
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -175,7 +188,7 @@ def test_a_script_reads_its_files_from_a_remote_file_system(name, remote, tmp_pa
 def _remote_flags():
   """(script, flag) of each path that may be remote and that the run above reads or writes."""
   for name, values in RUNS.items():
-    with flag_groups.defined_flags(importlib.import_module(f"bert.{name}").define_flags):
+    with flag_groups.defined_flags(_module(name).define_flags):
       for flag in filter(path_flags.is_path, flag_groups.script_flags()):
         if not flag.parser.local and flag.name in values:
           yield name, flag.name
