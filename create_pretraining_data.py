@@ -31,6 +31,12 @@ as the output.
 
 The same seed gives the records of their own scripts, in the same order. ELECTRA's have no masks,
 which are drawn in training, and need one pass over the text; the end of a file ends a document.
+
+--format=roberta fills sequences with whole lines, also across documents, and leaves the masks to
+run_pretraining.py. A byte-level BPE as --vocab_file means this format:
+
+  python create_pretraining_data.py --format=roberta --input_file=./sample_text.txt \\
+    --output_file=/tmp/roberta.tfrecord --vocab_file=roberta-base/vocab.json --max_seq_length=512
 """
 
 import functools
@@ -142,6 +148,8 @@ def define_flags() -> None:
       "Whose records to create. Flags that are not given have the defaults of the family's own "
       "script; albert: --do_whole_word_mask --max_seq_length=512 --ngram_max=3 --dupe_factor=40. "
       "distilbert: each line is a sequence of its own, for distill.py --dynamic_masking. "
+      "roberta: sequences filled with whole lines, one </s> behind each; --max_seq_length=512 "
+      "--dupe_factor=1 --dynamic_masking. "
       "A flag that belongs to one family, as those below do, is enough.",
     )
     path_flags.define(
@@ -159,6 +167,12 @@ def define_flags() -> None:
       "albert: random second segments, as BERT's, instead of segments in the wrong order.",
     )
     flags.DEFINE_bool("strip_accents", True, "electra: drop accents when lower-casing.")
+    flags.DEFINE_bool(
+      "cross_documents",
+      True,
+      "roberta: a sequence goes on in the next document, behind one more </s>; False fills it from "
+      "one document.",
+    )
   with flag_groups.flag_group("Processes"):
     flags.DEFINE_integer(
       "num_workers",

@@ -356,7 +356,7 @@ def test_beam_that_is_not_installed(tmp_path, monkeypatch):
     ({"num_workers": "-1"}, "must be at least 0"),
     ({"num_workers": "2", "input_file": "{tmp}/blank"}, "There is no text"),
     ({"ngram_max": "0"}, "must be at least 1"),
-    ({"format": "roberta"}, "one of bert, electra, albert"),
+    ({"format": "gpt"}, "one of bert, electra, albert"),
     ({"format": "albert", "ngram": "0"}, "--ngram_max=0: must be at least 1"),
     ({"format": "albert", "spm_model_file": SAMPLE_VOCAB}, "is not a sentencepiece model"),
     ({"format": "albert", "spm_model_file": "{tmp}/30k-clean.model"}, "30k-clean.model"),
@@ -364,7 +364,7 @@ def test_beam_that_is_not_installed(tmp_path, monkeypatch):
     ({"format": "albert", "no_next_sentence": "true"}, "only with bert"),
     ({"format": "electra", "vocab_file": "{tmp}/spm"}, "which only --format=albert takes"),
     ({"vocab_file": "{tmp}/spm"}, "is a sentencepiece model"),
-    ({"format": "electra", "masked_lm_prob": "0.2"}, "only with bert and albert. Omit it"),
+    ({"format": "electra", "masked_lm_prob": "0.2"}, "only with bert, albert and roberta. Omit it"),
     (
       {"format": "electra", "dupe_factor": "5"},
       "--dupe_factor means nothing with --format=electra",

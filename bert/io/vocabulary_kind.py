@@ -7,7 +7,7 @@ tokenizer.json  a byte-level BPE, of RoBERTa; or vocab.json with merges.txt besi
 
 import os
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 from bert.io import byte_pair_files, filesystem
 
@@ -101,6 +101,17 @@ def ends_and_mask(vocab: Container[str]) -> tuple[str, str, str]:
   if is_of_byte_pairs(vocab):
     return byte_pair_files.CLS, byte_pair_files.SEP, byte_pair_files.MASK
   return "[CLS]", "[SEP]", "[MASK]"
+
+
+def special_ids(vocab: Mapping[str, int]) -> list[int]:
+  """The ids of the special tokens that a vocabulary has.
+
+  Example:
+    >>> special_ids({"<s>": 0, "</s>": 2, "a": 3, "<mask>": 4})
+    [0, 2, 4]
+  """
+  special = (*ends_and_mask(vocab), padding_token(vocab), unknown_token(vocab))
+  return [vocab[token] for token in special if token in vocab]
 
 
 def is_of_word_pieces(vocab: Container[str]) -> bool:

@@ -121,6 +121,11 @@ class Block:
     self.ids.extend(ids)
     self.sentence_ends.append(len(self.ids))
 
+  @property
+  def is_between_documents(self) -> bool:
+    """Whether there are documents, and the current one is empty."""
+    return len(self.sentence_ends) - 1 == self.document_ends[-1] > 0
+
   def end_document(self) -> None:
     """Starts another document, unless the current one is empty."""
     sentences = len(self.sentence_ends) - 1
@@ -134,6 +139,7 @@ class Block:
       self.word_starts = np.frombuffer(self.word_starts, np.int8).astype(bool)
     else:
       self.word_starts = tables.begins_word[self.ids]
+      self.word_starts[1:] |= self.ids[:-1] == tables.sep_id
 
   def end_after(self, first: int, last: int, tokens: int) -> int:
     """The end of the shortest run of sentences from `first` on that has at least `tokens` tokens.
@@ -179,8 +185,11 @@ def _add_text(block: Block, text: str, settings, tables, statistics) -> None:
       ids += pieces
       block.word_starts.extend([index == 0 for index in range(len(pieces))])
   statistics.add_sentence(len(ids), ids.count(tables.unknown_id))
-  if ids:
-    block.add_sentence(ids)
+  if not ids:
+    return
+  if settings.crosses_documents and block.is_between_documents:
+    block.add_sentence([tables.sep_id])
+  block.add_sentence([*ids, tables.sep_id] if settings.ends_sentences else ids)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -192,13 +201,17 @@ Instance = tuple[int, int, int, int, int, int]
 
 
 def _instances_of_block(block: Block, pass_number: int, settings) -> Iterator[Instance]:
-  make = _single_segments if settings.no_next_sentence else _segment_pairs
   range_number, first_document = block.place
-  for document in range(len(block)):
+  for document in range(1 if settings.crosses_documents else len(block)):
     stream = Stream(
       stream_key(settings.random_seed, pass_number, range_number, first_document + document)
     )
-    yield from make(block, document, settings, stream)
+    if settings.no_next_sentence:
+      end = len(block) if settings.crosses_documents else document + 1
+      sentences = block.document_ends[document], block.document_ends[end]
+      yield from _single_segments(block, *sentences, settings, stream)
+    else:
+      yield from _segment_pairs(block, document, settings, stream)
 
 
 def _segment_pairs(block: Block, document: int, settings, stream: Stream) -> Iterator[Instance]:
@@ -230,16 +243,24 @@ def _segment_pairs(block: Block, document: int, settings, stream: Stream) -> Ite
     first = a_end if is_random_next and not swaps else chunk_end
 
 
-def _single_segments(block: Block, document: int, settings, stream: Stream) -> Iterator[Instance]:
-  """As many whole sentences as fit; one that is too long is continued in the next instance."""
+def _single_segments(
+  block: Block, first: int, last: int, settings, stream: Stream
+) -> Iterator[Instance]:
+  """As many whole sentences as fit; one that is too long is continued in the next instance.
+
+  The separator behind the last sentence, if the block has it, is that of the record.
+  """
   target = _target(settings.max_seq_length - 2, settings.short_seq_prob, stream)  # [CLS], [SEP]
+  separator = int(settings.ends_sentences)
   ends = block.sentence_ends
-  first, last = block.document_ends[document : document + 2]
   start, end = ends[first], ends[last]
   while start < end:
-    fitting = bisect.bisect_right(ends, start + target, first, last + 1) - 1
-    stop = ends[fitting] if ends[fitting] > start else min(start + target, end)
-    yield start, stop - start, 0, 0, 0, stream.bits()
+    fitting = bisect.bisect_right(ends, start + target + separator, first, last + 1) - 1
+    is_whole = ends[fitting] > start
+    stop = ends[fitting] if is_whole else min(start + target, end)
+    length = stop - start - separator * is_whole
+    if length:  # 0: a document's separator alone, before a sentence that is too long
+      yield start, length, 0, 0, 0, stream.bits()
     start, first = stop, fitting
 
 
@@ -304,9 +325,11 @@ def _records(block: Block, instances: np.ndarray, settings, tables: Tables) -> B
   source = np.where(in_a, a_start + column - 1, np.where(in_b, b_start + column - a_length - 2, 0))
 
   is_text = in_a | in_b  # [n, S]
-  input_ids = np.where(is_text, block.ids[source], 0)
+  input_ids = np.where(is_text, block.ids[source], tables.pad_id)
   input_ids[is_separator] = tables.sep_id
   input_ids[:, 0] = tables.cls_id
+  if settings.ends_sentences:
+    is_text &= input_ids != tables.sep_id
   word_starts = is_text
   if settings.masks_words:
     is_first = (column == 1) | (column == a_length + 2)  # even if its word was cut

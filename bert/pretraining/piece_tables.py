@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from bert import tokenization
-from bert.io import vocabulary_kind
+from bert.io import byte_pair_files, vocabulary_kind
 from bert.pretraining.record_settings import RecordSettings
-from bert.text import sentence_pieces
+from bert.text import byte_pairs, sentence_pieces
+from bert.text.sequence_layout import layout_of
 from bert.text.vocabulary_file import VocabularyError
 
+_FORMATS_OF_BYTE_PAIRS = ("roberta", "distilbert")
+_SPACE_BYTE = byte_pair_files.byte_characters()[ord(" ")]
 _ENGLISH = frozenset("abcdefghijklmnopqrstuvwxyz")
 # ALBERT's list: neither the apostrophe nor "<", "=" and ">" are in it.
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
@@ -31,17 +34,28 @@ class Tables:
     begins_word: bool [V], the same by id.
     random_ids: int32 [V], the ids that may replace a masked token.
     unknown: the token of what the vocabulary does not have.
+    pad_id: what fills up a record.
   """
 
-  def __init__(self, tokenizer: Any, begins_word_of: Callable[[str], bool], unknown: str):
+  def __init__(
+    self,
+    tokenizer: Any,
+    begins_word_of: Callable[[str], bool],
+    unknown: str,
+    draws_special: bool = True,
+  ):
+    """Looks up the special tokens, which are among `random_ids` if `draws_special`."""
     self.tokenizer = tokenizer
     self.begins_word_of = begins_word_of
     self.unknown = unknown
-    vocab = tokenizer.vocab
+    vocab, layout = tokenizer.vocab, layout_of(tokenizer)
     self.cls_id, self.sep_id, self.mask_id, self.unknown_id = (
-      vocab[token] for token in ("[CLS]", "[SEP]", "[MASK]", unknown)
+      vocab[token] for token in (layout.cls, layout.sep, layout.mask, unknown)
     )
+    self.pad_id = layout.pad_id
     self.random_ids = np.array(list(vocab.values()), np.int32)  # [V]
+    if not draws_special:
+      self.random_ids = np.setdiff1d(self.random_ids, vocabulary_kind.special_ids(vocab))
     self.begins_word = np.ones(max(vocab.values()) + 1, bool)
     inside = [index for token, index in vocab.items() if not begins_word_of(token)]
     self.begins_word[inside] = False
@@ -62,6 +76,15 @@ def load_tables(settings: RecordSettings) -> Tables:
   if model_file := _model_file(settings):
     tokenizer = sentence_pieces.SentencePieceTokenizer(model_file, settings.do_lower_case)
     begins_word_of, unknown = begins_word_of_sentence_pieces, tokenizer.unk_token
+  elif vocabulary_kind.is_meant_as_byte_pairs(settings.vocab_file):
+    if settings.format not in _FORMATS_OF_BYTE_PAIRS:
+      raise VocabularyError(
+        f"--vocab_file={settings.vocab_file} is a byte-level BPE, which --format="
+        f"{settings.format} does not take. Give --format=roberta, or a vocab.txt."
+      )
+    # As fairseq reads a text: "<s>" in it is text like any other.
+    tokenizer = byte_pairs.BytePairTokenizer(settings.vocab_file, plain=True)
+    begins_word_of, unknown = begins_word_of_byte_pairs, tokenizer.layout.unk
   else:
     tokenizer = tokenization.FullTokenizer(
       settings.vocab_file,
@@ -70,10 +93,11 @@ def load_tables(settings: RecordSettings) -> Tables:
       drop_unassigned=settings.format == "electra",
     )
     begins_word_of, unknown = begins_word_of_word_pieces, "[UNK]"
-  missing = [t for t in ("[CLS]", "[SEP]", "[MASK]", unknown) if t not in tokenizer.vocab]
+  layout = layout_of(tokenizer)
+  missing = [t for t in (layout.cls, layout.sep, layout.mask, unknown) if t not in tokenizer.vocab]
   if missing:
     raise VocabularyError(f"{tokenizer.vocab_file} lacks {', '.join(missing)}.")
-  return Tables(tokenizer, begins_word_of, unknown)
+  return Tables(tokenizer, begins_word_of, unknown, draws_special=settings.format != "roberta")
 
 
 def _model_file(settings: RecordSettings) -> str | None:
@@ -96,6 +120,18 @@ def begins_word_of_word_pieces(piece: str) -> bool:
     [True, False]
   """
   return not piece.startswith("##")
+
+
+def begins_word_of_byte_pairs(piece: str) -> bool:
+  """Whether a piece of a byte-level BPE begins a word: one with a space before it.
+
+  The first piece of a sentence begins one, too, which its spelling does not say.
+
+  Example:
+    >>> [begins_word_of_byte_pairs(piece) for piece in ("Ġun", "able", ".")]
+    [True, False, False]
+  """
+  return piece.startswith(_SPACE_BYTE)
 
 
 def begins_word_of_sentence_pieces(piece: str) -> bool:

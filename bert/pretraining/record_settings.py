@@ -8,10 +8,12 @@ mean something, and the defaults that the family's own script has. BERT's are th
 """
 
 import dataclasses
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bert import tokenization
+from bert.io import vocabulary_kind
 from bert.text import corpus, corpus_statistics
 
 
@@ -39,20 +41,21 @@ _MASKS = frozenset(
 _OF_ALBERT = frozenset(
   {"spm_model_file", "favor_shorter_ngram", "do_permutation", "random_next_sentence"}
 )
+_FILLED = frozenset({"no_next_sentence", "cross_documents"})  # sequences of whole sentences
 
 FORMATS = {
-  "bert": Format("BERT", {}, _OF_ALBERT | {"strip_accents"}),
+  "bert": Format("BERT", {}, _OF_ALBERT | {"strip_accents", "cross_documents"}),
   # google-research/electra, build_pretraining_dataset.py: one pass, masks are drawn in training.
   "electra": Format(
     "ELECTRA",
     {"dupe_factor": 1},
-    _MASKS | _OF_ALBERT | {"dupe_factor", "short_seq_prob", "no_next_sentence"},
+    _MASKS | _OF_ALBERT | {"dupe_factor", "short_seq_prob"} | _FILLED,
   ),
   # google-research/albert, create_pretraining_data.py.
   "albert": Format(
     "ALBERT",
     {"do_whole_word_mask": True, "max_seq_length": 512, "ngram_max": 3, "dupe_factor": 40},
-    frozenset({"strip_accents", "no_next_sentence", "whole_words_by_space", "dynamic_masking"}),
+    frozenset({"strip_accents", "whole_words_by_space", "dynamic_masking"}) | _FILLED,
   ),
   # huggingface/transformers-research-projects, distillation/lm_seqs_dataset.py.
   "distilbert": Format(
@@ -60,7 +63,17 @@ FORMATS = {
     {"dupe_factor": 1, "dynamic_masking": True},
     _MASKS - {"dynamic_masking"}
     | _OF_ALBERT
-    | {"strip_accents", "dupe_factor", "short_seq_prob", "no_next_sentence"},
+    | {"strip_accents", "dupe_factor", "short_seq_prob"}
+    | _FILLED,
+  ),
+  # facebookresearch/fairseq, fairseq/data/token_block_dataset.py with --sample-break-mode=complete.
+  "roberta": Format(
+    "RoBERTa",
+    {
+      **{"max_seq_length": 512, "dupe_factor": 1, "short_seq_prob": 0.0, "dynamic_masking": True},
+      "no_next_sentence": True,
+    },
+    _OF_ALBERT | {"strip_accents", "short_seq_prob", "no_next_sentence", "whole_words_by_space"},
   ),
 }
 
@@ -80,7 +93,18 @@ OPTIONS_OFF = {
   "no_next_sentence": False,
   "dynamic_masking": False,
   "strip_accents": True,
+  "cross_documents": True,
 }
+
+
+def room_for_masks(masked_lm_prob: float, max_seq_length: int) -> int:
+  """The number of tokens to predict in a sequence of full length.
+
+  Example:
+    >>> room_for_masks(0.15, 128), room_for_masks(0.15, 512)
+    (19, 77)
+  """
+  return max(1, round(masked_lm_prob * max_seq_length))
 
 
 class RecordSettings(NamedTuple):
@@ -108,6 +132,7 @@ class RecordSettings(NamedTuple):
   random_next_sentence: bool = False
   no_next_sentence: bool = False
   dynamic_masking: bool = False
+  cross_documents: bool = True
   text_format: corpus.TextFormat = corpus.TextFormat()
 
   def facts(self, vocab: Mapping[str, int]) -> dict[str, Any]:
@@ -116,9 +141,13 @@ class RecordSettings(NamedTuple):
     used = {name: getattr(self, name) for name in OPTIONS_OFF if name not in unused}
     used = {name: value for name, value in used.items() if value != OPTIONS_OFF[name]}
     values = self._replace(max_predictions_per_seq=self.masks_per_record)
+    of_bytes = vocabulary_kind.is_of_byte_pairs(vocab)
+    if of_bytes:  # which keep the case
+      unused = unused | {"do_lower_case"}
     return {
       "vocabulary": tokenization.vocabulary_hash(vocab),
       "vocab_size": max(vocab.values()) + 1,
+      **({"pad_id": vocab[vocabulary_kind.padding_token(vocab)]} if of_bytes else {}),
       **{name: getattr(values, name) for name in _FACTS if name not in unused},
       **used,
       **{name: value for name, value in self.text_format._asdict().items() if value},
@@ -126,11 +155,22 @@ class RecordSettings(NamedTuple):
 
   def new_statistics(self, **options: Any) -> corpus_statistics.TextStatistics:
     """Counts of a text, with the length of these settings; `options` as in `TextStatistics`."""
+    loses_no_text = self.no_next_sentence or self.format == "distilbert"
     return corpus_statistics.TextStatistics(
-      max_tokens=self.max_seq_length - 3,
-      random_pairs=self.format not in ("electra", "distilbert"),
+      max_tokens=sys.maxsize if loses_no_text else self.max_seq_length - 3,
+      random_pairs=not loses_no_text and self.format != "electra",
       **options,
     )
+
+  @property
+  def ends_sentences(self) -> bool:
+    """Whether each sentence has a separator behind it."""
+    return self.format == "roberta"
+
+  @property
+  def crosses_documents(self) -> bool:
+    """Whether a sequence goes on in the next document of the block."""
+    return self.format == "roberta" and self.cross_documents
 
   @property
   def masks_words(self) -> bool:

@@ -55,7 +55,7 @@ def records_of_range(
   """As `blocks.records_of_range`."""
   sequences = _sequences_of_range(part, settings, tables, statistics)
   while batch := list(itertools.islice(sequences, _BATCH)):
-    yield _records(batch, settings.max_seq_length)
+    yield _records(batch, settings.max_seq_length, tables.pad_id)
 
 
 def _sequences_of_range(part, settings, tables, statistics) -> Iterator[list[int]]:
@@ -69,8 +69,8 @@ def _sequences_of_range(part, settings, tables, statistics) -> Iterator[list[int
           yield sequence
 
 
-def _records(batch: Sequence[Sequence[int]], max_length: int) -> Batch:
-  input_ids = np.zeros((len(batch), max_length), np.int32)  # [n, S]
+def _records(batch: Sequence[Sequence[int]], max_length: int, pad_id: int) -> Batch:
+  input_ids = np.full((len(batch), max_length), pad_id, np.int32)  # [n, S]
   for row, ids in enumerate(batch):
     input_ids[row, : len(ids)] = ids
   lengths = np.array([len(ids) for ids in batch])

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from absl import flags, logging
 
-from bert.pretraining.record_settings import FORMATS, RecordSettings
+from bert.checkpoints import model_files
+from bert.io import filesystem, vocabulary_kind
+from bert.pretraining.record_settings import FORMATS, RecordSettings, room_for_masks
 from bert.scripts import command_line
 from bert.text import corpus
 
@@ -29,9 +31,13 @@ def settings_of_flags() -> RecordSettings:
   names = set(RecordSettings._fields) - {"text_format"}
   given = {name for name in names if command_line.flag_was_given(name)}
   values = {name: FLAGS[name].value for name in names}
-  values["format"] = _format_of(given)
+  values["vocab_file"] = _vocabulary(values["vocab_file"])
+  values["format"] = _format_of(given, values["vocab_file"])
   defaults = FORMATS[values["format"]].defaults
   values |= {name: value for name, value in defaults.items() if name not in given}
+  if values["format"] == "roberta" and "max_predictions_per_seq" not in given:
+    room = room_for_masks(values["masked_lm_prob"], values["max_seq_length"])
+    values["max_predictions_per_seq"] = room
   text_format = corpus.TextFormat(FLAGS.strict_utf8, FLAGS.split_sentences, FLAGS.jsonl_field)
   settings = RecordSettings(**values, text_format=text_format)
   _check_ranges(settings)
@@ -40,23 +46,38 @@ def settings_of_flags() -> RecordSettings:
   return settings
 
 
-def _format_of(given: set[str]) -> str:
-  """`--format`; if it is not given, the one that a given flag belongs to."""
+def _vocabulary(path: str | None) -> str | None:
+  """`--vocab_file`; of a folder, the file in it."""
+  if not path or not filesystem.is_folder(path):
+    return path
+  try:
+    return model_files.need_vocabulary(path)
+  except ValueError as error:
+    raise command_line.UsageError(f"--vocab_file: {error}") from None
+
+
+def _format_of(given: set[str], vocab_file: str | None) -> str:
+  """`--format`; if it is not given, the one that the vocabulary or a given flag belongs to."""
   foreign = sorted(FORMATS[FLAGS.format].unused & given)
-  if not foreign:
+  is_open = "format" not in given
+  if is_open and vocab_file and vocabulary_kind.is_meant_as_byte_pairs(vocab_file):
+    meant, reason = "roberta", f"vocab_file={vocab_file}, a byte-level BPE,"
+  elif not foreign:
     return FLAGS.format
-  formats = [name for name, each in FORMATS.items() if foreign[0] not in each.unused]
-  if "format" in given:
-    raise command_line.UsageError(
-      f"--{foreign[0]} means nothing with --format={FLAGS.format}, only with "
-      f"{' and '.join(formats)}. Omit it, or give another --format."
-    )
-  [meant] = formats  # a flag that is not BERT's belongs to one family
+  else:
+    formats = [name for name, each in FORMATS.items() if foreign[0] not in each.unused]
+    if not is_open:
+      named = " and ".join(filter(None, [", ".join(formats[:-1]), formats[-1]]))
+      raise command_line.UsageError(
+        f"--{foreign[0]} means nothing with --format={FLAGS.format}, only with {named}. Omit it, "
+        "or give another --format."
+      )
+    [meant], reason = formats, foreign[0]  # a flag that is not BERT's belongs to one family
   if others := sorted(FORMATS[meant].unused & given):
     raise command_line.UsageError(
-      f"--{foreign[0]} means --format={meant}, with which --{others[0]} means nothing. Omit one."
+      f"--{reason} means --format={meant}, with which --{others[0]} means nothing. Omit one."
     )
-  logging.info("--%s means --format=%s.", foreign[0], meant)
+  logging.info("--%s means --format=%s.", reason, meant)
   return meant
 
 
@@ -86,8 +107,10 @@ def _check_combinations(settings: RecordSettings) -> None:
       "--format=distilbert writes no masks: distill.py draws them with --dynamic_masking."
     )
   if settings.dynamic_masking and settings.ngram_max > 1:
+    given = command_line.flag_was_given("dynamic_masking")
     raise command_line.UsageError(
       "--ngram_max masks now, --dynamic_masking masks in run_pretraining.py: use only one of them."
+      + ("" if given else f" With --format={settings.format}, add --nodynamic_masking.")
     )
   if FLAGS.engine == "beam" and FLAGS.num_workers:
     raise command_line.UsageError("--engine=beam has its own workers: omit --num_workers.")
@@ -115,7 +138,7 @@ def _warn(settings: RecordSettings) -> None:
 
 def workers_of_flags(settings: RecordSettings) -> int:
   """`--num_workers`, but 1 instead of 0 if an option is used that the original did not have."""
-  if settings.format == "distilbert":
+  if settings.format in ("distilbert", "roberta"):
     return FLAGS.num_workers or 1
   given = [name for name in _NEW_STREAM_FLAGS if FLAGS[name].value != FLAGS[name].default]
   if FLAGS.num_workers or settings.format != "bert" or not given:

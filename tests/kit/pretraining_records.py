@@ -12,8 +12,12 @@ import pathlib
 import random
 from typing import Any
 
+import numpy as np
+
 from bert import create_pretraining_data
 from bert.io import tfrecord_bytes
+from bert.pretraining import blocks, piece_tables
+from bert.text import corpus_statistics, text_files
 from tests.kit.paths import SAMPLE_TEXT, SAMPLE_VOCAB
 from tests.kit.script_runs import Script, values_in
 
@@ -35,6 +39,27 @@ def in_memory(tokenizer, text=SAMPLE_TEXT, seed=12345, dupe_factor=3, **options)
   return create_pretraining_data.create_training_instances(
     [str(text)], tokenizer, 64, dupe_factor, 0.2, 0.15, 10, random.Random(seed), **options
   )
+
+
+def features_of(path, settings, target_bytes=1 << 20):
+  """The records of a text, made in this process: name -> array of each."""
+  import tensorflow as tf
+
+  tables = piece_tables.load_tables(settings)
+  found = []
+  for number, part in enumerate(text_files.text_ranges([str(path)], target_bytes)):
+    statistics = corpus_statistics.TextStatistics()
+    for batch in blocks.records_of_range(number, part, target_bytes, settings, tables, statistics):
+      for record, length in zip(batch.records, batch.lengths, strict=True):
+        features = tf.train.Example.FromString(record).features.feature
+        found.append(
+          {
+            name: np.array(feature.int64_list.value or feature.float_list.value)
+            for name, feature in features.items()
+          }
+        )
+        assert found[-1]["input_mask"].sum() == length
+  return found
 
 
 def framed_records(path: str | os.PathLike) -> list[bytes]:

@@ -16,6 +16,7 @@ from bert.pretraining.random_streams import Stream
 from bert.pretraining.record_settings import RecordSettings
 from bert.text import corpus, corpus_statistics, text_files
 from tests.kit.paths import ROOT
+from tests.kit.pretraining_records import features_of
 
 VOCAB = str(ROOT / "samples" / "vocab.txt")
 TOKENS = pathlib.Path(VOCAB).read_text().split("\n")
@@ -37,29 +38,6 @@ def write_text(path, documents=40, seed=0, sentences=(3, 12), words=(3, 20)):
   ]
   path.write_text("\n\n".join(text) + "\n")
   return [[line.split() for line in document.split("\n")] for document in text]
-
-
-def features_of(path, settings, target_bytes=1 << 20):
-  """All records of a file, as dicts of lists of integers."""
-  import tensorflow as tf
-
-  tables = piece_tables.load_tables(settings)
-  found = []
-  for number, part in enumerate(text_files.text_ranges([str(path)], target_bytes)):
-    statistics = corpus_statistics.TextStatistics()
-    for batch in pretraining_blocks.records_of_range(
-      number, part, target_bytes, settings, tables, statistics
-    ):
-      for record, length in zip(batch.records, batch.lengths, strict=True):
-        features = tf.train.Example.FromString(record).features.feature
-        found.append(
-          {
-            name: np.array(feature.int64_list.value or feature.float_list.value)
-            for name, feature in features.items()
-          }
-        )
-        assert found[-1]["input_mask"].sum() == length
-  return found
 
 
 def unmasked(features):

@@ -16,6 +16,7 @@ import pytest
 from bert.pretraining import instances, workers
 from bert.pretraining.record_settings import OPTIONS_OFF, RecordSettings
 from bert.text import corpus, corpus_statistics, text_files
+from tests.kit import byte_pairs
 from tests.kit.paths import ROOT, SAMPLE_TEXT, SAMPLE_VOCAB
 from tests.kit.pretraining_records import flags_for, framed_records, manifest_of, names
 
@@ -91,10 +92,13 @@ def test_any_number_of_workers_writes_the_same_bytes(num_workers, text, by_one, 
   [
     {"format": "electra", "max_seq_length": 32},
     {"format": "albert", "max_seq_length": 64, "dupe_factor": 3, "do_permutation": True},
+    {"format": "roberta", "max_seq_length": 64},
   ],
   ids=lambda settings: settings["format"],
 )
 def test_any_number_of_workers_writes_the_same_records_of_other_families(settings, text, tmp_path):
+  if settings["format"] == "roberta":
+    settings = {**settings, "vocab_file": byte_pairs.write(tmp_path)}
   for number in (1, 2, 3):
     create(tmp_path / str(number), text, num_workers=number, **settings)
   one = (tmp_path / "1").read_bytes()
