@@ -11,12 +11,17 @@ from bert.optimization import create_optimizer
 
 
 def our_tensors(tensors: Mapping[str, np.ndarray], family: str = "bert") -> dict[str, np.ndarray]:
-  """Recorded tensors of PyTorch by our names, and in our layout."""
+  """Recorded tensors of PyTorch, or numbers of each, by our names and in our layout."""
   places = transformers_names.variables_of(list(tensors), family)
   return {
-    name: tensors[place.name].T if place.is_transposed else tensors[place.name]
+    name: np.transpose(tensors[place.name]) if place.is_transposed else tensors[place.name]
     for name, place in places.items()
   }
+
+
+def noise_of(facts: Mapping, family: str = "bert") -> dict[str, np.ndarray]:
+  """Name of each tensor -> how far float32 took the original from float64, of a recorded run."""
+  return our_tensors(facts["max_abs_difference_of_float32_from_float64"]["weights"], family)
 
 
 class Steps:
