@@ -242,15 +242,40 @@ def test_students_of_other_tasks(task, tmp_path):
 
 
 @pytest.mark.ci
-def test_a_student_that_is_its_teacher_has_nothing_to_learn_from_it(mrpc, classes, tmp_path):
-  flags = {name: value for name, value in mrpc.items() if name != "num_hidden_layers"}
+@pytest.mark.parametrize("task", [_tags, _spans, _choices])
+def test_tinybert_of_other_tasks(task, tmp_path):
+  """Layers, then predictions; both halves leave runs of the task."""
+  vocabulary, facts, heads, settings, flags = task(tmp_path / "data")
+  teacher = teachers.write(tmp_path / "teacher", vocabulary, facts, heads, settings)
+  flags = {**flags, "teacher": teacher, "num_hidden_layers": 1, "train_batch_size": 4}
+  flags |= {"method": "tinybert", "stage": "task", "do_train": True, "num_train_epochs": 1.0}
+  out = tmp_path / "out"
+  run_well(**flags, output_dir=out, save_summary_steps=1)
+  layers, predictions = series_in(out / "layers"), series_in(out)
+  assert {"att_loss", "rep_loss"} <= layers.keys()
+  assert predictions["loss"] == predictions["soft_loss"]
+  for folder in (out / "layers", out):
+    assert load_run.find_run(folder).task == load_run.find_run(teacher).task
+
+
+@pytest.mark.ci
+def test_a_student_that_is_its_teacher_has_nothing_to_learn_from_it(tmp_path):
+  """Of questions, whose head drops nothing out; another student has much to learn."""
+  vocabulary, facts, heads, settings, flags = _spans(tmp_path / "data")
+  teacher = teachers.write(tmp_path / "teacher", vocabulary, facts, heads, settings)
   no_dropout = tiny_bert.write_config(
-    tmp_path / "bert_config.json", len(VOCAB), num_hidden_layers=2, **tiny_bert.NO_DROPOUT
+    tmp_path / "bert_config.json", len(vocabulary), num_hidden_layers=2, **tiny_bert.NO_DROPOUT
   )
-  flags |= {"init_checkpoint": classes, "bert_config_file": no_dropout, "learning_rate": 0.0}
-  run_well(**flags, output_dir=tmp_path / "out", save_summary_steps=1)
-  # The head drops out alone.
-  assert max(series_in(tmp_path / "out")["soft_loss"].values()) < 0.1
+  flags |= {"teacher": teacher, "train_batch_size": 4, "do_train": True, "learning_rate": 0.0}
+  flags |= {"num_train_epochs": 1.0, "save_summary_steps": 1}
+  same = {"init_checkpoint": teacher, "bert_config_file": no_dropout}
+  run_well(**flags, **same, output_dir=tmp_path / "same")
+  run_well(**flags, num_hidden_layers=1, output_dir=tmp_path / "other")
+  losses = {
+    name: list(series_in(tmp_path / name)["soft_loss"].values()) for name in ("same", "other")
+  }
+  assert max(losses["same"]) < 1e-6
+  assert min(losses["other"]) > 1e-3
 
 
 # ---------------------------------------------------------------------------------------------

@@ -35,6 +35,11 @@ _HIDDEN_SCORE = -100.0
 # constant rate.
 OPTIMIZER = {"clipping": Clipping(each=True), "schedule": "continuous"}
 
+# Of the tasks whose predictions the original knows.
+PROBLEM_TYPES = ("classification", "regression")
+
+_INPUTS = ("input_ids", "input_mask", "segment_ids")
+
 
 class Inside(NamedTuple):
   """What a model computes of a batch on its way.
@@ -270,9 +275,15 @@ class LayersMethod:
   setting: Setting
 
   def __call__(self, step: Step) -> Learned:
-    """Reads `input_ids`, `input_mask` and `segment_ids`; no label."""
-    losses = self.layers.losses(self.config, step.features, self.setting)
+    """Reads `input_ids`, `input_mask` and `segment_ids`, `[B, S]` or of choices `[B, N, S]`."""
+    features = {name: _rows_of_words(step.features[name]) for name in _INPUTS}
+    losses = self.layers.losses(self.config, features, self.setting)
     return self.layers.learned(losses)
+
+
+def _rows_of_words(feature):
+  """`[B, S]`, or `[B * N, S]` of N choices."""
+  return tf.reshape(feature, [-1, tf.shape(feature)[-1]]) if feature.shape.rank == 3 else feature
 
 
 @dataclasses.dataclass(frozen=True)
@@ -291,7 +302,7 @@ class PredictionMethod:
   problem_type: str = "classification"
 
   def __post_init__(self):
-    if self.problem_type not in ("classification", "regression"):
+    if self.problem_type not in PROBLEM_TYPES:
       raise ValueError(
         f"TinyBERT's predictions are of one class or a number, not {self.problem_type}. "
         "--method=logits teaches every kind of task."

@@ -2,7 +2,8 @@
 
 The original makes two runs of the task, and so does `--stage=task`: the first, in
 OUTPUT_DIR/layers, learns attention and hidden states, the second, in OUTPUT_DIR, starts from it and
-learns predictions.
+learns predictions. The original knows classes and numbers alone: predictions of other tasks are
+learned as with `--method=logits`, without labels.
 """
 
 import os
@@ -132,18 +133,16 @@ class TinyBert(Distilled):
   def _method(self):
     import tensorflow as tf
 
-    from bert.distillation import teacher_outputs, tinybert
+    from bert.distillation import tinybert
     from bert.distillation.teachers import Teacher
     from bert.training.pretraining_objectives import Setting
 
     settings = self.settings
     if settings.stage == "predictions":
-      taught = self._outputs_of_teacher()
-      return tinybert.PredictionMethod(
-        lambda step: teacher_outputs.outputs_in(step) or taught(step),
-        settings.temperature,
-        self.problem_type,
-      )
+      problem_type = getattr(self, "problem_type", None)
+      if problem_type not in tinybert.PROBLEM_TYPES:
+        return self._logits_method(label_weight=0.0)
+      return tinybert.PredictionMethod(self._answers(), settings.temperature, problem_type)
     teacher = Teacher(self.teacher.config, self.teacher.prefix)
     layers = tinybert.Layers(teacher, settings.teacher_dropout)
     setting = Setting(True, settings.use_tpu, tf.as_dtype(settings.dtype))

@@ -347,15 +347,21 @@ class Distilled(Taught):
       self._other_distillation = None
 
   def _method(self):
-    from bert.distillation import logits, teacher_outputs
+    return self._logits_method(self.settings.label_weight)
+
+  def _logits_method(self, label_weight: float):
+    from bert.distillation import logits
+
+    problem_type = getattr(self, "problem_type", "classification")
+    temperature = self.settings.temperature
+    return logits.LogitsMethod(self._answers(), temperature, label_weight, problem_type)
+
+  def _answers(self):
+    """The function from a step to what the teacher says, stored or computed."""
+    from bert.distillation import teacher_outputs
 
     taught = self._outputs_of_teacher()
-    return logits.LogitsMethod(
-      lambda step: teacher_outputs.outputs_in(step) or taught(step),
-      self.settings.temperature,
-      self.settings.label_weight,
-      getattr(self, "problem_type", "classification"),
-    )
+    return lambda step: teacher_outputs.outputs_in(step) or taught(step)
 
   def _outputs_of_teacher(self):
     """The function from a step to what the teacher says, in the order and scale of the student."""
