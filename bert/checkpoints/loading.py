@@ -20,6 +20,7 @@ from bert.checkpoints.load_report import (
 )
 from bert.checkpoints.reading import check_named, open_checkpoint
 from bert.io.wording import counted
+from bert.model import families
 
 
 def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
@@ -119,7 +120,13 @@ def init_from_checkpoint(
 
 
 def _check_required(prefix, wanted, found, mismatched, required_scope):
-  """Checks that a checkpoint is of this model: the same shapes in the body, and common names."""
+  """Checks that a checkpoint is of this model: its family, shapes of the body, common names."""
+  ours, theirs = families.family_of_variables(wanted), families.family_of_variables(found)
+  if ours and theirs and ours is not theirs:
+    raise CheckpointError(
+      f"{prefix} is of {theirs.title}, but the model is of {ours.title} by its configuration. Give "
+      f"the configuration that came with this checkpoint, or a checkpoint of {ours.title}."
+    )
   wrong = [str(m) for m in mismatched if m.name.startswith(required_scope)]
   if wrong:
     raise CheckpointError(

@@ -95,22 +95,13 @@ def load(
 
 def _check_family(wanted, found, path) -> None:
   """Raises a ValueError if the names are those of models of two families."""
-  ours, theirs = _family_of(wanted), _family_of(found)
+  ours, theirs = families.family_of_variables(wanted), families.family_of_variables(found)
   if ours and theirs and ours is not theirs:
     raise ValueError(
       f"{os.fspath(path)} has a model of {theirs.title}, but this is one of {ours.title}, whose "
       "layers would get none of its weights. BERT.from_checkpoint, and from_pretrained of the "
       "models with heads, make the right one."
     )
-
-
-def _family_of(names) -> families.Family | None:
-  """The family whose first layer is among these variables."""
-  for family in families.FAMILIES.values():
-    layer = "transformer/group_0/inner_group_0" if family.shares_layers else "layer_0"
-    if f"{family.scope}/encoder/{layer}/{family.layer.attention}/query/kernel" in names:
-      return family
-  return None
 
 
 def _places(wanted, found) -> dict[str, str]:

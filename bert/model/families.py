@@ -26,7 +26,7 @@ No TensorFlow is needed here.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 # What pre-training learns; `bert/training/pretraining_objectives.py` computes it.
@@ -272,3 +272,17 @@ def family_of(content: Mapping[str, Any]) -> Family:
   if not isinstance(name, str) or name not in FAMILIES:
     raise ValueError(f"model_type is {name!r:.60}; known: {', '.join(FAMILIES)}.")
   return FAMILIES[name]
+
+
+def family_of_variables(names: Container[str]) -> Family | None:
+  """The family of the encoder whose first layer is among a model's variables, if there is one.
+
+  Example:
+    >>> family_of_variables(["bert/encoder/layer_0/attention/self/query/kernel"]).title
+    'BERT'
+  """
+  for family in FAMILIES.values():
+    layer = "transformer/group_0/inner_group_0" if family.shares_layers else "layer_0"
+    if f"{family.scope}/encoder/{layer}/{family.layer.attention}/query/kernel" in names:
+      return family
+  return None

@@ -10,6 +10,7 @@ from absl import logging
 
 from bert.checkpoints import loading, saving
 from bert.checkpoints.bundle_files import CheckpointError
+from bert.model import families
 from tests.kit.small_checkpoints import KERNEL, save, values_of, variables_of
 
 
@@ -149,6 +150,21 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path, own):
     model["output_bias"] = tf.Variable([1.0, 2.0])
   with pytest.raises(CheckpointError, match=rf"asks for: {own}\n.*has: bert/embeddings/word_emb"):
     loading.init_from_checkpoint(save(tmp_path, 20), model)
+
+
+@pytest.mark.parametrize("ours", ["electra", "bert"])
+def test_a_checkpoint_of_another_family_is_refused_in_one_line(tmp_path, ours):
+  own = families.FAMILIES[ours]
+  asked = f"{own.scope}/encoder/layer_0/attention/self/query/kernel"
+  held = "bert/encoder/transformer/group_0/inner_group_0/attention_1/self/query/kernel"
+  assert families.family_of_variables([held]) is families.ALBERT
+  prefix = saving.save(str(tmp_path), 1, {KERNEL: tf.ones([3, 4]), held: tf.ones([2])}, {})
+  model = {KERNEL: tf.Variable(tf.zeros([3, 4])), asked: tf.Variable([1.0])}
+  message = f"model.ckpt-1 is of ALBERT, but the model is of {own.title} by its configuration"
+  with pytest.raises(CheckpointError, match=message) as error:
+    loading.init_from_checkpoint(prefix, model)
+  assert "\n" not in str(error.value)
+  assert not np.any(model[KERNEL].numpy())
 
 
 def test_half_precision_weights_are_cast(tmp_path):
