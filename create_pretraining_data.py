@@ -50,7 +50,7 @@ import numpy as np
 from absl import flags, logging
 
 from bert import tokenization
-from bert.io import installation
+from bert.io import installation, vocabulary_kind
 from bert.io.tfrecord_bytes import encode_examples
 from bert.pretraining import (
   albert_instances,
@@ -436,7 +436,14 @@ def main(_) -> None:
   is_beam = FLAGS.engine == "beam"
   output_files.prepare(outputs, input_files, may_be_remote=is_beam)
   tables = piece_tables.load_tables(settings)
-  facts = settings.facts(tables.tokenizer.vocab)
+  vocab = tables.tokenizer.vocab
+  if settings.format == "albert" and vocabulary_kind.is_of_word_pieces(vocab):
+    logging.warning(
+      "%s is a WordPiece vocabulary, as the Chinese ALBERTs have. For records of any other ALBERT "
+      "give its --spm_model_file.",
+      settings.vocab_file,
+    )
+  facts = settings.facts(vocab)
   if FLAGS.gzip:
     facts["compression"] = "GZIP"
   record_flags.log_files("Reading from input files", input_files)

@@ -474,6 +474,12 @@ def test_an_empty_file_among_others_is_only_a_warning(tmp_path):
   assert "1 of 2 input files are empty" in errors
 
 
+def test_word_pieces_for_albert_are_only_a_warning(tmp_path):
+  """The Chinese ALBERTs have them, all others a sentencepiece model."""
+  errors = create(tmp_path / "out", format="albert", max_seq_length=32, dupe_factor=1)
+  assert "vocab.txt is a WordPiece vocabulary, as the Chinese ALBERTs have" in errors
+
+
 def test_logs_what_the_original_logs(tmp_path):
   errors = create(tmp_path / "out", dupe_factor=1)
   for line in ("*** Reading from input files ***", "*** Example ***", "total instances"):
