@@ -295,6 +295,12 @@ def _resize_vocab(prefix: str, files: ModelFiles) -> None:
   from bert.checkpoints.resizing import resize_vocabulary
 
   _check_files(files, prefix, "old_vocab_file")
+  for flag, path in (("old_vocab_file", files.vocabulary), ("vocab_file", FLAGS.vocab_file)):
+    if vocabulary_kind.kept_name(path) != vocabulary_kind.VOCABULARY:
+      raise command_line.UsageError(
+        f"--{flag}={path}: resize_vocab reads vocabularies of a token per line (vocab.txt) alone. "
+        "The pieces of a sentencepiece model or of byte pairs cannot be exchanged one by one."
+      )
   config = _read_config(files.config)
   old_tokens = vocabulary_file.read_tokens(files.vocabulary)
   new_tokens = vocabulary_file.read_tokens(FLAGS.vocab_file)

@@ -28,7 +28,7 @@ from bert.tokenization import load_vocab, vocabulary_hash
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import assert_same_values
 
-EMBEDDINGS, BIAS = resizing.EMBEDDINGS, resizing.OUTPUT_BIAS
+EMBEDDINGS, BIAS = "bert/embeddings/word_embeddings", "cls/predictions/output_bias"
 OLD = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##a", "##b", "ab"]
 # Moved, gone (b), new with pieces (abba, ##bab), new without (cat, [NEW], [unused1]).
 NEW = ["[PAD]", "ab", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##a", "##b", "abba", "##bab"]

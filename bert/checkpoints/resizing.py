@@ -11,9 +11,11 @@ from absl import logging
 
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.load_report import abbreviate
+from bert.model.families import FAMILIES
 
-EMBEDDINGS = "bert/embeddings/word_embeddings"
-OUTPUT_BIAS = "cls/predictions/output_bias"
+# Of every family, and of the generator of an ELECTRA with embeddings of its own.
+_EMBEDDINGS = "embeddings/word_embeddings"
+_OUTPUT_BIASES = {f"{family.masked_lm}/output_bias" for family in FAMILIES.values()}
 
 
 def resize_vocabulary(
@@ -46,20 +48,19 @@ def resize_vocabulary(
   Raises:
     CheckpointError: there are no embeddings, or fewer than `old_tokens`.
   """
-  _check_rows(tensors, old_tokens)
+  tables = _tables(tensors)
+  _check_rows(tensors, tables, old_tokens)
   rows = _Rows.of(old_tokens, new_tokens, split)
   drawn = [index for index, pieces in rows.pieces_of.items() if not pieces]
   _log_rows(rows, drawn, old_tokens, new_tokens)
   resized = dict(tensors)
-  for name in (EMBEDDINGS, OUTPUT_BIAS):
-    if name not in tensors:
-      continue
+  for name in tables:
     table = tensors[name]
     resized[name] = rows.moved(table)
     for index, pieces in rows.pieces_of.items():
       if pieces:
         resized[name][index] = table[pieces].astype(np.float32).mean(axis=0)
-    if name == EMBEDDINGS:
+    if name.endswith(_EMBEDDINGS):
       resized[name][drawn] = _truncated_normal(len(drawn), table, initializer_range, seed)
     else:
       resized[name][drawn] = table.min()
@@ -100,10 +101,18 @@ class _Rows(NamedTuple):
     return result
 
 
-def _check_rows(tensors, old_tokens):
-  if EMBEDDINGS not in tensors:
-    raise CheckpointError(f"The checkpoint has no {EMBEDDINGS}: it is not a BERT checkpoint.")
-  for name in filter(tensors.__contains__, (EMBEDDINGS, OUTPUT_BIAS)):
+def _tables(tensors) -> list[str]:
+  """The tensors with a row for each token, but for their slots."""
+  return [name for name in tensors if name.endswith(_EMBEDDINGS) or name in _OUTPUT_BIASES]
+
+
+def _check_rows(tensors, tables, old_tokens):
+  if not any(name.endswith(_EMBEDDINGS) for name in tables):
+    raise CheckpointError(
+      f"The checkpoint has no bert/{_EMBEDDINGS}, nor those of another family: it is no model of "
+      "words."
+    )
+  for name in tables:
     count = len(tensors[name])
     if count < len(old_tokens):
       raise CheckpointError(
