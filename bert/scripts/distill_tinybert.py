@@ -83,8 +83,10 @@ def stages_of(settings: RunSettings) -> list[RunSettings]:
   """The settings of each run, in their order; one for all methods and stages but `task`."""
   if settings.method != "tinybert" or settings.stage == "general":
     return [settings]
-  if settings.is_many_runs or (settings.stage == "task" and not settings.do_train):
-    return [_of_predictions(settings)] if not settings.is_many_runs else [settings]
+  if settings.is_many_runs:
+    return [settings]  # each of them comes here again
+  if settings.stage == "task" and not settings.do_train:
+    return [_of_predictions(settings)]
   if settings.stage != "task":
     one_of = {"layers": _of_layers, "predictions": _of_predictions}
     return [one_of[settings.stage](settings)]
@@ -92,6 +94,8 @@ def stages_of(settings: RunSettings) -> list[RunSettings]:
   layers: dict[str, Any] = {"stage": "layers", "output_dir": folder}
   layers |= dict.fromkeys(("do_eval", "do_predict", "do_export", "plots", "cache_teacher"), False)
   layers |= {"eval_every_steps": None}
+  if features := settings.get("features_dir"):  # of --num_runs, whose files know their run's stage
+    layers["features_dir"] = os.path.join(features, LAYERS)
   for name in ("num_train_epochs", "learning_rate"):
     own = settings.get({"num_train_epochs": "layer_epochs"}.get(name, "layer_learning_rate"))
     layers[name] = own or settings.get(name)

@@ -5,6 +5,7 @@ Alone: python -m pytest tests/scripts/distill_tinybert_test.py
 
 import json
 
+import numpy as np
 import pytest
 
 from bert import distill
@@ -77,8 +78,22 @@ def test_a_student_cut_from_the_teacher(task, tmp_path):
   del values["bert_config_file"]
   script.run_well(**values)
   assert json.loads((tmp_path / "bert_config.json").read_text())["num_hidden_layers"] == 1
-  kernel = tensors(tmp_path / "model.ckpt-7")["fit_dense/kernel"]
-  assert kernel.shape == (16, 16)
+  found = tensors(tmp_path / "model.ckpt-7")
+  assert found["fit_dense/kernel"].shape == (16, 16)
+  # What no loss of layers reads is left alone, not even decayed, as in the original.
+  started = tensors(tmp_path / "student" / "bert_model.ckpt")
+  for name in ("bert/pooler/dense/kernel", "output_weights", "output_bias"):
+    np.testing.assert_array_equal(found[name], started[name], err_msg=name)
+
+
+@pytest.mark.ci
+def test_runs_of_several_seeds_share_their_records(task, tmp_path):
+  """Each of `--num_runs` is such a command; both halves read records of their own."""
+  values = {**task, "features_dir": tmp_path / "features", "num_train_epochs": 1}
+  script.run_well(**values, output_dir=tmp_path / "1", seed=1)
+  done = script.run_well(**values, output_dir=tmp_path / "2", seed=2)
+  for name in ("features/layers/train.tf_record", "features/train.tf_record"):
+    assert f"Reading {tmp_path}/{name}, which has been written before." in done.err
 
 
 @pytest.mark.parametrize(
