@@ -8,11 +8,14 @@ import json
 import numpy as np
 import pytest
 
-from bert import run_classifier, run_ner
-from bert.checkpoints import transformers_heads
+from bert import extract_features, run_classifier, run_ner, run_squad, run_swag
+from bert.checkpoints import finding, numpy_writer, transformers_heads
+from bert.model import variable_shapes
+from bert.model.configuration import BertConfig
+from bert.predicting import masked_words
 from bert.predicting.load_run import load_run
 from bert.predicting.predictor import Predictor
-from tests.kit import byte_pairs, tiny_entities, tiny_sentences
+from tests.kit import byte_pairs, tiny_choices, tiny_entities, tiny_sentences
 from tests.kit.conversions import run_well
 from tests.kit.script_runs import Script, results_in
 
@@ -29,37 +32,29 @@ FAMILIES = {
 RUN = {"max_seq_length": 32, "train_batch_size": 8, "learning_rate": 0.01, "do_train": True}
 
 
-@pytest.fixture
-def folder(request, tmp_path):
-  """A folder of transformers with random weights, which our own run of one step has made."""
-  family = request.param
-  source = tmp_path / "source"
-  source.mkdir()
-  if family == "roberta":
+@pytest.fixture(scope="module", params=[pytest.param(f, marks=pytest.mark.ci) for f in FAMILIES])
+def folder(request, tmp_path_factory):
+  """A folder of transformers with random weights. Tests only read it."""
+  source = tmp_path_factory.mktemp(request.param)
+  if request.param == "roberta":
     words = byte_pairs.vocabulary()
-    files = {"vocab_file": byte_pairs.write(source)}
+    byte_pairs.write(source)
   else:
-    words = {word: index for index, word in enumerate(tiny_sentences.VOCAB)}
-    files = {"vocab_file": source / "vocab.txt"}
-    files["vocab_file"].write_text("\n".join(words) + "\n")
-  config = source / "bert_config.json"
-  config.write_text(json.dumps({**SIZES, **FAMILIES[family], "vocab_size": len(words)}))
-  tiny_sentences.write_mrpc(source)
-  Script(run_classifier).run_well(
-    **{**RUN, **files, "bert_config_file": config, "data_dir": source, "task_name": "MRPC"},
-    **{"num_train_epochs": 0.1, "output_dir": source / "out"},
-  )
-  to_transformers(source / "out", tmp_path / "folder", "none")
-  return tmp_path / "folder"
+    words = tiny_sentences.VOCAB
+    (source / "vocab.txt").write_text("\n".join(words) + "\n")
+  content = {**SIZES, **FAMILIES[request.param], "vocab_size": len(words)}
+  (source / "bert_config.json").write_text(json.dumps(content))
+  shapes = variable_shapes.encoder_shapes(BertConfig.from_dict(content))
+  rng = np.random.RandomState(1)
+  tensors = {name: 0.2 * rng.randn(*shape).astype(np.float32) for name, shape in shapes.items()}
+  tensors |= {name: 1 + value for name, value in tensors.items() if name.endswith("gamma")}
+  numpy_writer.write(source / "bert_model.ckpt", tensors)
+  return to_transformers(source, source / "folder", "none")
 
 
 def to_transformers(source, target, head):
   run_well("to_transformers", init_checkpoint=source, output_dir=target, head=head)
   return target
-
-
-def families(test):
-  return pytest.mark.ci(pytest.mark.parametrize("folder", list(FAMILIES), indirect=True)(test))
 
 
 def class_in(folder):
@@ -70,7 +65,6 @@ def family_of(folder):
   return json.loads((folder / "config.json").read_text())["model_type"]
 
 
-@families
 def test_sentences(folder, tmp_path):
   """A run learns; its folder, its export and its folder of transformers answer alike."""
   tiny_sentences.write_mrpc(tmp_path)
@@ -90,7 +84,6 @@ def test_sentences(folder, tmp_path):
   np.testing.assert_allclose([each["probabilities"] for each in exported], expected, atol=1e-5)
 
 
-@families
 def test_tags(folder, tmp_path):
   for name, count, seed in (("train", 32, 1), ("valid", 8, 2), ("test", 8, 3)):
     tiny_entities.write_conll(tmp_path / f"{name}.conll", tiny_entities.sentences(count, seed))
@@ -102,3 +95,53 @@ def test_tags(folder, tmp_path):
   text = {"text": ["the film was good"]}
   answers = [load_run(each)(text) for each in (tmp_path / "out", there)]
   assert answers[0]["tags"].numpy().tolist() == answers[1]["tags"].numpy().tolist()
+
+
+def test_choices(folder, tmp_path):
+  for name, count, seed in (("train", 16, 1), ("val", 8, 2)):
+    tiny_choices.write_csv(tmp_path / f"{name}.csv", tiny_choices.questions(count, seed))
+  Script(run_swag).run_well(
+    **{**RUN, "data_dir": tmp_path, "init_checkpoint": folder, "output_dir": tmp_path / "out"},
+    **{"num_train_epochs": 1.0, "do_eval": True},
+  )
+  there = to_transformers(tmp_path / "out", tmp_path / "there", "swag")
+  question = {"context": ["the film"], "choices": [["was good", "was bad"]]}
+  answers = [load_run(each)(question)["probabilities"] for each in (tmp_path / "out", there)]
+  np.testing.assert_allclose(*answers, atol=1e-6)
+
+
+def test_questions(folder, tmp_path):
+  paragraph = {
+    "context": "the film was good and the end was bad",
+    "qas": [
+      {
+        **{"id": str(number), "question": "what was good", "is_impossible": False},
+        "answers": [{"text": "film", "answer_start": 4}],
+      }
+      for number in range(8)
+    ],
+  }
+  data = {"version": "1.1", "data": [{"title": "t", "paragraphs": [paragraph]}]}
+  (tmp_path / "train.json").write_text(json.dumps(data))
+  Script(run_squad).run_well(
+    **{**RUN, "init_checkpoint": folder, "output_dir": tmp_path / "out"},
+    **{"train_file": tmp_path / "train.json", "predict_file": tmp_path / "train.json"},
+    **{"num_train_epochs": 20.0, "do_predict": True, "doc_stride": 8, "max_query_length": 12},
+  )
+  there = to_transformers(tmp_path / "out", tmp_path / "there", "squad")
+  assert json.loads((tmp_path / "out" / "predictions.json").read_text())["0"] == "film"
+  asked = {"question": ["what was good"], "context": [paragraph["context"]]}
+  answers = load_run(there, max_seq_length=32, doc_stride=8, max_query_length=12)(asked)
+  assert answers["answer"].numpy().tolist() == [b"film"]
+
+
+def test_features_and_words(folder, tmp_path):
+  (tmp_path / "in.txt").write_text("the film was good ||| the end\n")
+  Script(extract_features).run_well(
+    **{"input_file": tmp_path / "in.txt", "output_file": tmp_path / "out.jsonl", "layers": "-1"},
+    **{"init_checkpoint": folder, "max_seq_length": 32},
+  )
+  [line] = (tmp_path / "out.jsonl").read_text().splitlines()
+  assert len(json.loads(line)["features"][0]["layers"][0]["values"]) == SIZES["hidden_size"]
+  with pytest.raises(finding.CheckpointError, match="has no head for masked words"):
+    masked_words.from_checkpoint(str(folder), max_seq_length=32)
