@@ -3,12 +3,15 @@
 Alone: python -m pytest tests/distillation/tinybert_test.py
 """
 
+import gzip
 import json
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert import tokenization
 from bert.checkpoints import transformers_folder
 from bert.distillation import tinybert
 from bert.distillation.methods import Learned, Step
@@ -16,6 +19,8 @@ from bert.distillation.teachers import Teacher
 from bert.model import heads
 from bert.model.variables import VariableStore, traced_once, use_store
 from bert.modeling import BertConfig, BertModel
+from bert.tasks import glue, metrics
+from bert.tasks.classification import convert_examples_to_features
 from bert.training.pretraining_objectives import Setting
 from tests.kit.distillation import Steps, noise_of, our_tensors
 from tests.kit.rounding import assert_within_noise
@@ -211,3 +216,85 @@ def test_a_regression_learns_its_labels():
   assert float(method(step).loss) == 2.0
   with pytest.raises(ValueError, match="--method=logits teaches"):
     tinybert.PredictionMethod(None, problem_type="multi_label")
+
+
+# ---------------------------------------------------------------------------------------------
+# The texts.
+
+
+def pieces_of(folder, path) -> list[str]:
+  """The word pieces of a text, all lines in one."""
+  tokenizer = tokenization.FullTokenizer(str(folder / "teacher" / "vocab.txt"))
+  return tokenizer.tokenize(path.read_text(encoding="utf-8"))
+
+
+def records_in(path) -> list[dict]:
+  with gzip.open(path, "rt", encoding="utf-8") as file:
+    return [json.loads(line) for line in file]
+
+
+@pytest.mark.parametrize("stage", ["task_intermediate", "task_prediction"])
+def test_examples_of_the_task_equal_the_original(folder, tmp_path, stage):
+  """`task_train.tsv` in batches of four, and `task_dev.tsv`, as run_classifier.py reads them."""
+  tokenizer = tokenization.FullTokenizer(str(folder / "teacher" / "vocab.txt"))
+  processor = glue.MrpcProcessor()
+  for name in ("train", "dev"):
+    shutil.copy(folder / f"task_{name}.tsv", tmp_path / f"{name}.tsv")
+  sets = {
+    f"{stage}.npz": processor.get_train_examples(str(tmp_path)),
+    "task_dev.npz": processor.get_dev_examples(str(tmp_path)),
+  }
+  for file, examples in sets.items():
+    golden = np.load(folder / file)
+    features = convert_examples_to_features(examples, processor.get_labels(), 28, tokenizer)
+    for name in NAMES:
+      found = np.array([getattr(each, name) for each in features])
+      np.testing.assert_array_equal(found.reshape(golden[name].shape), golden[name], err_msg=name)
+    labels = np.array([each.label_id for each in features])
+    np.testing.assert_array_equal(labels, golden["label_ids"].reshape(-1))
+
+
+def test_records_of_the_general_stage_are_the_first_of_its_file(folder):
+  golden = np.load(folder / "general.npz")
+  tokenizer = tokenization.FullTokenizer(str(folder / "teacher" / "vocab.txt"))
+  records = records_in(folder / "pregenerated_short.jsonl.gz")[:80]
+  ids = [tokenizer.convert_tokens_to_ids(record["tokens"]) for record in records]
+  lengths = golden["input_mask"].reshape([80, -1]).sum(axis=1)
+  assert lengths.tolist() == list(map(len, ids))
+  for row, expected in zip(golden["input_ids"].reshape([80, -1]), ids, strict=True):
+    assert row[: len(expected)].tolist() == expected
+
+
+@pytest.mark.parametrize("name", ["", "_short", "_masked", "_one_seq"])
+def test_pregenerated_texts_have_our_word_pieces(folder, name):
+  """Each segment is a stretch of the corpus; which ones, the original's random numbers decide."""
+  text = " ".join(["", *pieces_of(folder, folder / "corpus.txt"), ""])
+  records = records_in(folder / f"pregenerated{name}.jsonl.gz")
+  for record in records:
+    tokens = list(record["tokens"])
+    for position, label in zip(
+      record["masked_lm_positions"], record["masked_lm_labels"], strict=True
+    ):
+      tokens[position] = label
+    for segment in " ".join(tokens[1:-1]).split(" [SEP] "):
+      assert f" {segment} " in text
+  assert len(records) > 80
+
+
+def test_the_layers_of_the_task_leave_its_classifier_alone(folder):
+  """It gets no gradient, and is not even decayed: see tests/scripts/distill_tinybert_test.py."""
+  started = np.load(folder / "task_classifier_init.npz")
+  final = np.load(folder / "task_intermediate_final.npz")
+  for name in started.files:
+    np.testing.assert_array_equal(final[name], started[name])
+
+
+def test_the_last_student_is_scored_as_the_original_scores_it(folder):
+  facts = json.loads((folder / "training.json").read_text())
+  expected = facts["evaluation_of_task_prediction_final"]
+  dev = np.load(folder / "task_dev.npz")
+  labels = dev["label_ids"].astype(np.int32)
+  found = metrics.compute_metrics(["accuracy", "f1"], labels, dev["logits"], prefix="")
+  assert found == pytest.approx({"accuracy": expected["acc"], "f1": expected["f1"]})
+  loss, *_ = heads.get_classifier_loss(tf.constant(dev["logits"]), labels, "classification")
+  assert float(loss) == pytest.approx(expected["eval_loss"], rel=1e-6)
