@@ -285,6 +285,7 @@ def start(settings: run_settings.RunSettings, run_class=None) -> None:
       "--do_export needs --vocab_file, the vocabulary of the records: what is exported reads text."
     )
   config = run_settings.load_config(settings)
+  settings = pretraining_data.with_masks_of_records(settings, config, train_files or eval_files)
   settings = objective_flags.resolved(settings, config)
   config = objective_flags.with_generator(settings, config)
   vocab = tokenization.load_vocab(settings.vocab_file) if settings.vocab_file else None

@@ -68,7 +68,9 @@ def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
     except ValueError as failure:
       yield of_failure(failure, path)
   yield from _check_ids(path, subject, seen)
-  yield from _shares(path, seen)
+  # Of one text, whose label says nothing.
+  are_single = manifest.get("format") in ("roberta", "distilbert")
+  yield from _shares(path, seen, are_single or manifest.get("no_next_sentence", False))
 
 
 def _check_bytes(path: str, manifest: Mapping, checksums: bool) -> Iterator[Finding]:
@@ -237,6 +239,7 @@ def _check_pretraining(path, subject: Subject, seen: _Seen, length: int) -> None
     and (subject.config is not None or "next_sentence_labels" in seen.features),
     vocabulary=tokenization.vocabulary_hash(subject.vocab) if subject.vocab else None,
     vocab_file=subject.vocab_file,
+    pad_id=record_checks.counted_padding(subject.config) if subject.config else None,
   )
   subject.max_predictions_per_seq = subject.max_predictions_per_seq or seen.predictions
   if subject.config:
@@ -274,11 +277,11 @@ def _check_ids(path, subject: Subject, seen: _Seen) -> Iterator[Finding]:
     )
 
 
-def _shares(path, seen: _Seen) -> Iterator[Finding]:
+def _shares(path, seen: _Seen, are_single: bool) -> Iterator[Finding]:
   total = sum(seen.labels.values())
   # Examples for prediction all have the first label.
   is_predicted = os.path.basename(path).startswith(("predict", "test"))
-  if total > 1 and len(seen.labels) == 1 and not is_predicted:
+  if total > 1 and len(seen.labels) == 1 and not (is_predicted or are_single):
     [label] = seen.labels
     yield warning(f"The label of every record is {label}: there is nothing to learn.", path)
   if seen.repeated > _MANY_REPEATED * seen.count:

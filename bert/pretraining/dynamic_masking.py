@@ -11,6 +11,11 @@ The masks of an example are a hash of the seed and of its number in the training
 generator has a state. So a resumed run draws the same masks as an uninterrupted one, and neither
 the rest of the batch nor padding matters.
 
+RoBERTa's masks are these, too. fairseq differs in details: it rounds 15% of a sequence up or down
+at random, chooses <s> and </s> like words, and draws random words from all ids but <s>, <pad>,
+</s> and <unk>. Here special tokens are never chosen but count in the share, as in BERT, and of
+RoBERTa's no random word is special (`never_drawn`): a <pad> would shift the positions behind it.
+
 Letters in shapes: B = batch size, S = sequence length, P = predictions per sequence.
 """
 
@@ -20,6 +25,7 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
+from bert.io import vocabulary_kind
 from bert.pretraining import random_streams
 
 # The random numbers of a position: one for the random order, the others for its replacement.
@@ -31,7 +37,8 @@ class Masking:
   """How to mask; the numbers are those of `create_pretraining_data.py`.
 
   Attributes:
-    vocab_size: random words are drawn from the whole vocabulary, special tokens included.
+    vocab_size: random words are drawn from the whole vocabulary, special tokens included, each with
+      the same probability.
     mask_id: of [MASK].
     special_ids: of [CLS] and [SEP], which are never chosen but count in the fraction.
     max_predictions_per_seq: P, the maximum number of chosen tokens.
@@ -40,6 +47,7 @@ class Masking:
       than are still to be chosen is skipped. Each chosen piece is replaced independently.
     always_mask: replace every chosen token by [MASK], not only 80% of them.
     is_electra: mask by the rules of `electra_masks.py`.
+    never_drawn: ascending ids that are no random words.
     token_weights: float64 `[vocab_size]`: mask by those of `rare_tokens.py`.
   """
 
@@ -51,14 +59,18 @@ class Masking:
   whole_words: bool = False
   always_mask: bool = False
   is_electra: bool = False
+  never_drawn: tuple[int, ...] = ()
   token_weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
 
   @classmethod
-  def from_vocabulary(cls, vocab: Mapping[str, int], **options) -> "Masking":
-    """Looks up the special tokens.
+  def from_vocabulary(
+    cls, vocab: Mapping[str, int], *, draws_special: bool = True, **options
+  ) -> "Masking":
+    """Looks up the special tokens, which are those of the vocabulary's kind.
 
     Args:
       vocab: token -> id.
+      draws_special: whether random words may be special tokens, as in BERT.
       **options: the other attributes.
 
     Raises:
@@ -69,12 +81,18 @@ class Masking:
       >>> masking = Masking.from_vocabulary(vocab, max_predictions_per_seq=20)
       >>> masking.vocab_size, masking.mask_id, masking.special_ids
       (5, 3, (1, 2))
+      >>> vocab = {"<s>": 0, "<pad>": 1, "</s>": 2, "a": 3, "<mask>": 4}
+      >>> Masking.from_vocabulary(vocab, draws_special=False, max_predictions_per_seq=9).never_drawn
+      (0, 1, 2, 4)
     """
-    missing = [token for token in ("[MASK]", "[CLS]", "[SEP]") if token not in vocab]
-    if missing:
+    cls_token, sep_token, mask_token = vocabulary_kind.ends_and_mask(vocab)
+    needed = (mask_token, cls_token, sep_token)
+    if missing := [token for token in needed if token not in vocab]:
       raise ValueError(f"The vocabulary lacks {', '.join(missing)}, which masking requires.")
-    special_ids = (vocab["[CLS]"], vocab["[SEP]"])
-    return cls(max(vocab.values()) + 1, vocab["[MASK]"], special_ids, **options)
+    if not draws_special:
+      options["never_drawn"] = tuple(sorted(vocabulary_kind.special_ids(vocab)))
+    special_ids = (vocab[cls_token], vocab[sep_token])
+    return cls(max(vocab.values()) + 1, vocab[mask_token], special_ids, **options)
 
 
 def draw_masks(
@@ -141,7 +159,10 @@ def replacements(ids: tf.Tensor, bits: tf.Tensor, masking: Masking) -> tf.Tensor
   """
   if masking.always_mask:
     return tf.fill(tf.shape(ids), tf.cast(masking.mask_id, ids.dtype))
-  random_word = tf.cast(to_unit_interval(bits[_RANDOM_WORD]) * masking.vocab_size, ids.dtype)
+  words = masking.vocab_size - len(masking.never_drawn)
+  random_word = tf.cast(to_unit_interval(bits[_RANDOM_WORD]) * words, ids.dtype)
+  for passed_over in masking.never_drawn:
+    random_word += tf.cast(random_word >= passed_over, ids.dtype)
   other = tf.where(to_unit_interval(bits[_KEEP_OR_NOT]) < 0.5, ids, random_word)
   return tf.where(to_unit_interval(bits[_MASK_OR_NOT]) < 0.8, masking.mask_id, other)
 

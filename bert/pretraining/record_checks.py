@@ -40,6 +40,7 @@ class RecordFormat:
     drawn_by: what else than `--dynamic_masking` draws masks while reading, for messages.
     has_pairs: whether records say if their two parts belong together. ELECTRA's do not.
     objective: what is learned, see `families.OBJECTIVES`; None leaves the meaning of labels open.
+    pad_id: id of padding, for models that count positions by it, as RoBERTa's; None leaves it open.
   """
 
   max_seq_length: int
@@ -53,6 +54,7 @@ class RecordFormat:
   drawn_by: str | None = None
   has_pairs: bool = True
   objective: str | None = None
+  pad_id: int | None = None
 
   def features(self) -> dict:
     """Name -> `tf.io.FixedLenFeature`; see `pretraining_features`."""
@@ -101,6 +103,15 @@ def pretraining_features(
   return features
 
 
+def counted_padding(config: Any) -> int | None:
+  """The id of padding by which a model counts positions; None for one that counts all places.
+
+  Args:
+    config: a `BertConfig`.
+  """
+  return config.pad_token_id if config.family.positions_from_ids else None
+
+
 def max_predictions_of(masked_lm_prob: float, max_seq_length: int) -> int:
   """P of ELECTRA's masks, as the original computes it.
 
@@ -145,7 +156,7 @@ def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
   """The first mismatch between a manifest and the format, or None."""
   if facts.get("records") == 0:
     return f"it holds no record. Omit the file, {_REMEDY}."
-  if problem := _wrong_family(facts, fmt):
+  if problem := _wrong_family(facts, fmt) or _wrong_padding(_padding_of(facts), fmt):
     return problem
   is_unmasked = facts.get("dynamic_masking", fmt.dynamic_masking)
   if bool(is_unmasked) != fmt.dynamic_masking:
@@ -165,6 +176,7 @@ def _wrong_family(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
   family = facts.get("format", "bert" if "dupe_factor" in facts else None)
   if family == "electra" and fmt.has_pairs:
     needed = "albert" if fmt.objective == "mlm_sop" else "bert"
+    needed = needed if fmt.pad_id is None else "roberta"
     return (
       "its records are for ELECTRA, with neither masks nor labels. Give the --bert_config_file of "
       f"an ELECTRA, {_REMEDY} --format={needed}."
@@ -180,7 +192,28 @@ def _wrong_family(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
       "its labels say which sentences are in the wrong order, but --objective=mlm_nsp learns which "
       f"follow each other. Give --objective=mlm_sop, {_REMEDY} --format=bert."
     )
+  if fmt.objective == "mlm_nsp" and family in ("roberta", "distilbert"):
+    return (
+      "its sequences are no pairs, but --objective=mlm_nsp learns which sentences follow each "
+      "other. Give the --bert_config_file of the records' own model, or --objective=mlm, or write "
+      "them again with create_pretraining_data.py --format=bert."
+    )
   return None
+
+
+def _padding_of(facts: Mapping[str, Any]) -> Any:
+  """What fills up records, by their manifest; None where it does not tell."""
+  return facts.get("pad_id", 0 if {"format", "dupe_factor"} & facts.keys() else None)
+
+
+def _wrong_padding(pad_id: Any, fmt: RecordFormat) -> str | None:
+  if pad_id is None or fmt.pad_id in (None, pad_id):
+    return None
+  return (
+    f"its padding has the id {pad_id!r:.60}, but the model counts positions by the pad_token_id of "
+    f"--bert_config_file={fmt.config_file}, {fmt.pad_id}. Give the configuration of a model for "
+    f"these records, {_REMEDY} --format=roberta and the model's vocabulary."
+  )
 
 
 def _wrong_masking(is_unmasked: bool, drawn_by: str | None = None) -> str:
@@ -194,7 +227,7 @@ def _wrong_masking(is_unmasked: bool, drawn_by: str | None = None) -> str:
       f"its sequences have masks already, but {drawn_by} draws them while reading. Write the "
       "records with create_pretraining_data.py --dynamic_masking"
     )
-    if drawn_by.startswith("--recipe"):
+    if drawn_by != "a model of ELECTRA":
       return f"{message}, or give --nodynamic_masking to train with the masks that they have."
     return f"{message} or --format=electra."
   return (
@@ -361,6 +394,9 @@ def _wrong_value(arrays, fmt: RecordFormat):
         f"{name} holds {outside[0]}, but the vocab_size of --bert_config_file={fmt.config_file} is "
         f"{fmt.vocab_size}: the records were made with the vocabulary of another model."
       )
+  for pad_id in arrays["input_ids"][arrays["input_mask"] == 0]:
+    if problem := _wrong_padding(int(pad_id), fmt):
+      return problem
   # On a CPU such values cause no error: they select no row of a one-hot matrix, and so no loss.
   segments = arrays["segment_ids"]
   labels = arrays.get("next_sentence_labels", np.zeros(0, np.int64))

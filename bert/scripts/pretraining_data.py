@@ -7,16 +7,15 @@ from absl import logging
 
 from bert import tokenization
 from bert.checkpoints import model_files
-from bert.io import filesystem, record_files
+from bert.io import filesystem, record_files, vocabulary_kind
 from bert.io.wording import counted
 from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.pretraining import record_checks
 from bert.pretraining.record_checks import RecordFormat
+from bert.pretraining.record_settings import room_for_masks
 from bert.scripts import command_line
 from bert.scripts.run_settings import RunSettings
-
-_SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def find_files(flag: str, patterns: str) -> list[str]:
@@ -41,6 +40,35 @@ def find_files(flag: str, patterns: str) -> list[str]:
   return found
 
 
+def with_masks_of_records(
+  settings: RunSettings, bert_config: BertConfig, files: Sequence[str]
+) -> RunSettings:
+  """The settings of a model that learns masked words alone: masks as in the records.
+
+  Where `--dynamic_masking` is not given, masks are drawn while reading if the first record has
+  none; and where `--max_predictions_per_seq` is not, there is room for those of the record, or for
+  `--masked_lm_prob` of its longest sequence. Other families keep the flags' defaults.
+
+  Args:
+    settings: of the run.
+    bert_config: of the model.
+    files: of records.
+
+  Raises:
+    RecordError: the first file is damaged.
+  """
+  if bert_config.family.objective != "mlm":
+    return settings
+  masked = record_checks.masked_positions(files[0])
+  if "dynamic_masking" not in settings.given:
+    settings = settings.replace(dynamic_masking=masked is None)
+  if "max_predictions_per_seq" not in settings.given:
+    drawn = room_for_masks(settings.masked_lm_prob, settings.max_seq_length)
+    room = drawn if settings.dynamic_masking or masked is None else masked
+    settings = settings.replace(max_predictions_per_seq=room)
+  return settings
+
+
 def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_config: BertConfig):
   """The `dynamic_masking.Masking` of `--dynamic_masking`.
 
@@ -51,7 +79,7 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
 
   Raises:
     UsageError: `--vocab_file` is missing.
-    ValueError: it lacks a special token, or has more tokens than the model.
+    ValueError: it lacks a special token.
   """
   from bert.pretraining import dynamic_masking
 
@@ -61,21 +89,17 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
       "drawn with the vocabulary of the records."
     )
   try:
-    masking = dynamic_masking.Masking.from_vocabulary(
+    return dynamic_masking.Masking.from_vocabulary(
       vocab,
       max_predictions_per_seq=settings.max_predictions_per_seq,
       masked_lm_prob=settings.masked_lm_prob,
       whole_words=settings.do_whole_word_mask,
       always_mask=settings.always_mask,
       is_electra=bert_config.family is families.ELECTRA,
+      draws_special=not bert_config.family.positions_from_ids,
     )
   except ValueError as error:
     raise ValueError(f"--vocab_file={settings.vocab_file}: {error}") from None
-  model_files.check_vocabulary_size(
-    *(vocab, settings.vocab_file, bert_config.vocab_size, settings.bert_config_file),
-    family=bert_config.family.name,
-  )
-  return masking
 
 
 def _drawn_by(settings: RunSettings, bert_config: BertConfig) -> str | None:
@@ -84,6 +108,8 @@ def _drawn_by(settings: RunSettings, bert_config: BertConfig) -> str | None:
     return "a model of ELECTRA"
   if command_line.flag_was_given("dynamic_masking") or not settings.dynamic_masking:
     return None
+  if "dynamic_masking" not in settings.given:
+    return f"a model of {bert_config.family.title}"
   return f"--recipe={settings.recipe}"
 
 
@@ -110,7 +136,15 @@ class Records:
       vocab: token -> id, of `--vocab_file`; None without one.
       train_files: paths.
       eval_files: paths.
+
+    Raises:
+      ValueError: the vocabulary is not the model's.
     """
+    if vocab is not None:
+      model_files.check_vocabulary_size(
+        *(vocab, settings.vocab_file, bert_config.vocab_size, settings.bert_config_file),
+        family=bert_config.family.name,
+      )
     self._settings = settings
     self._train_files, self._eval_files = list(train_files), list(eval_files)
     self._train_format = RecordFormat(
@@ -125,6 +159,7 @@ class Records:
       drawn_by=_drawn_by(settings, bert_config),
       has_pairs=bert_config.family is not families.ELECTRA,
       objective=settings.objective,
+      pad_id=record_checks.counted_padding(bert_config),
     )
     self._eval_format = self._train_format
     masked = None
@@ -137,7 +172,7 @@ class Records:
         self._train_format, max_predictions_per_seq=masked, dynamic_masking=False, whole_words=False
       )
     self._masking = masking_of(settings, vocab, bert_config) if settings.dynamic_masking else None
-    self._special_ids = [id for token, id in (vocab or {}).items() if token in _SPECIAL_TOKENS]
+    self._special_ids = vocabulary_kind.special_ids(vocab or {})
 
   def check(self) -> dict[str, str | bool | None]:
     """Checks that the records suit the model and the flags.

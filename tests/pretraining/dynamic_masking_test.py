@@ -135,6 +135,31 @@ def test_shares_over_100_000_tokens(whole_words):
   assert len(np.unique(others)) > 0.7 * VOCAB_SIZE
 
 
+def test_roberta_draws_no_special_token():
+  """80/10/10 as BERT, but random words are from the others alone, each as likely."""
+  vocab = {f"word{index}": index for index in range(4, 40)}
+  vocab |= {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 40}
+  masking = Masking.from_vocabulary(vocab, draws_special=False, max_predictions_per_seq=20)
+  assert (masking.mask_id, masking.special_ids, masking.vocab_size) == (40, (0, 2), 41)
+  assert masking.never_drawn == (0, 1, 2, 3, 40)
+  ids = np.random.default_rng(0).integers(4, 40, (1300, 128)).astype(np.int32)
+  ids[:, 0], ids[:, 60:62], ids[:, -1] = 0, 2, 2
+  features = {"input_ids": tf.constant(ids), "input_mask": tf.ones_like(ids)}
+  masked = draw_masks(features, tf.range(1300, dtype=tf.int64), 7, masking)
+  masked = {name: value.numpy() for name, value in masked.items()}
+  chosen = chosen_of(masked)
+  assert not chosen[np.isin(ids, (0, 2))].any()
+  assert chosen.sum() / ids.size == pytest.approx(0.15, abs=0.003)
+  after, before = masked["input_ids"][chosen], ids[chosen]
+  assert (after == 40).mean() == pytest.approx(0.8, abs=0.01)
+  others = after[(after != 40) & (after != before)]
+  # A random word may be the word itself.
+  assert len(others) / len(after) == pytest.approx(0.1 * 35 / 36, abs=0.01)
+  counts = np.bincount(others, minlength=41)
+  assert np.flatnonzero(counts).tolist() == list(range(4, 40))
+  assert counts[4:40].std() / counts[4:40].mean() < 0.25
+
+
 def test_every_position_is_as_likely():
   batch = make_batch(1, length=40, shortest=40)
   many = {name: np.repeat(value, 4000, axis=0) for name, value in batch.items()}
@@ -259,6 +284,8 @@ def test_bits_become_numbers_of_the_unit_interval():
 def test_a_vocabulary_without_special_tokens_is_refused():
   with pytest.raises(ValueError, match=r"lacks \[MASK\], \[SEP\]"):
     Masking.from_vocabulary({"[CLS]": 0}, max_predictions_per_seq=3)
+  with pytest.raises(ValueError, match="lacks <mask>, which masking requires"):
+    Masking.from_vocabulary({"<s>": 0, "</s>": 2}, max_predictions_per_seq=3)
   assert dynamic_masking.Masking.from_vocabulary(
     {"[MASK]": 5, "[CLS]": 1, "[SEP]": 2}, max_predictions_per_seq=3, masked_lm_prob=0.2
   ) == Masking(6, 5, (1, 2), 3, 0.2)
