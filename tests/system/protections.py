@@ -17,7 +17,12 @@ from typing import NamedTuple
 
 from tests.kit.definitions import PROGRAM, TESTS, Definition, definitions, find
 from tests.kit.paths import ROOT
-from tests.system import protections_of_data, protections_of_faults, protections_of_runs
+from tests.system import (
+  protections_of_data,
+  protections_of_families,
+  protections_of_faults,
+  protections_of_runs,
+)
 
 
 class Protection(NamedTuple):
@@ -86,7 +91,7 @@ def markdown_table() -> str:
 
 
 def _all_protections() -> dict[str, tuple[Protection, ...]]:
-  parts = (protections_of_runs, protections_of_faults, protections_of_data)
+  parts = protections_of_runs, protections_of_faults, protections_of_data, protections_of_families
   subjects = {name: rows for part in parts for name, rows in part.SUBJECTS.items()}
   return {name: tuple(Protection(*row) for row in rows) for name, rows in subjects.items()}
 
