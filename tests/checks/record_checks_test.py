@@ -105,6 +105,12 @@ FAULTS = {
     "",
     flags={**RECORDS, "init_checkpoint": None},
   ),
+  "padding by which a RoBERTa counts": Fault(
+    config_with(model_type="roberta"),
+    "its padding has the id 0, but the model counts positions by the pad_token_id",
+    "",
+    flags={**RECORDS, "init_checkpoint": None},
+  ),
   "an empty file of records": Fault(
     bytes_changed("records/a.tfrecord", lambda data: b""), "all files are empty", "", flags=RECORDS
   ),
@@ -137,6 +143,19 @@ def test_records_of_electra_are_good_for_it(folder):
   findings = diagnose(folder, "records", init_checkpoint=None)
   assert not [each for each in findings if each.level == "error"], to_text(findings)
   assert "20 records were read" in to_text(findings)
+
+
+@pytest.mark.parametrize(
+  "facts", [{"format": "roberta"}, {"format": "distilbert"}, {"no_next_sentence": True}]
+)
+def test_the_label_of_records_without_pairs_means_nothing(folder, facts):
+  records = folder / "records/a.tfrecord"
+  write_records(records, lambda rs: [r["next_sentence_labels"].__setitem__(0, 0) for r in rs])
+  assert "The label of every record is 0" in to_text(diagnose(folder, "records"))
+  write_records(
+    records, lambda rs: [r["next_sentence_labels"].__setitem__(0, 0) for r in rs], **facts
+  )
+  assert not bad(diagnose(folder, "records"))
 
 
 def test_records_without_a_manifest_are_a_note(folder):
