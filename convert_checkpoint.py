@@ -344,6 +344,11 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
     transformers_heads.check_head(FLAGS.head, kept)
     head = transformers_heads.Head(FLAGS.head)
   model = BertConfig.from_dict(config)
+  if head.name == "sentences" and getattr(model, "classifier_activation", None):
+    raise command_line.UsageError(
+      f"transformers has no class with {files.config}'s classifier_activation, which TinyBERT's own "
+      "models have before their classifier. --head=none converts the encoder alone."
+    )
   if model.family is not families.BERT:
     config = model.to_dict()  # with its family's values of what the file leaves out
   if head.name == "masked_words" and any(name.startswith("generator/") for name in kept):

@@ -25,6 +25,7 @@ from bert.modeling import BertConfig, BertModel
 from bert.scripts import command_line
 from bert.text.vocabulary import TokenSplitter
 from bert.tokenization import load_vocab, vocabulary_hash
+from tests.kit import teachers
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import assert_same_values
 
@@ -476,6 +477,14 @@ def test_a_head_that_the_model_lacks(model, tmp_path, head):
   error = error_of("to_transformers", **flags)
   assert f"--head={head}: the checkpoint has no such head (no variable " in error
   assert not (tmp_path / "a").exists()
+
+
+def test_tinyberts_own_head_is_not_converted(tmp_path):
+  facts = {"task_name": "mrpc", "labels": ["0", "1"], "problem_type": "classification"}
+  head = {"output_weights": (2, 16), "output_bias": (2,)}
+  model = teachers.write(tmp_path / "run", OLD, facts, head, classifier_activation="relu")
+  error = error_of("to_transformers", init_checkpoint=model, output_dir=tmp_path / "out")
+  assert f"transformers has no class with {model}/bert_config.json's classifier_act" in error
 
 
 @pytest.mark.parametrize("command", ["strip", "resize_vocab", "to_saved_model"])

@@ -53,7 +53,16 @@ def variant_arguments(variant: str, weights_dataset: str = "uncased") -> dict:
 
 
 def arguments_from_config(config: BertConfig) -> dict:
-  """The arguments of `BERT` for the model of a `bert_config.json`."""
+  """The arguments of `BERT` for the model of a `bert_config.json`.
+
+  Raises:
+    ValueError: its head for sentences is TinyBERT's.
+  """
+  if hasattr(config, "classifier_activation"):
+    raise ValueError(
+      "bert.keras3 has no head with classifier_activation. Without this key in bert_config.json, "
+      "the encoder can be read."
+    )
   family = config.family
   own = [name for name in ARGUMENTS_OF_FAMILIES if name in family.keys]
   arguments = {name: getattr(config, key) for name, key in ARGUMENTS.items()}

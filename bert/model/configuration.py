@@ -102,6 +102,10 @@ class BertConfig:
     initializer_range: standard deviation of the initial weights.
   """
 
+  # Of a BERT that has it: what follows the pooler's tanh where sentences are classified, without
+  # dropout. TinyBERT's own models have `relu`.
+  classifier_activation: str
+
   # Of other families; a config has those of its own family (`families.Family.keys`).
   embedding_size: int | None
   num_hidden_groups: int
@@ -152,7 +156,8 @@ class BertConfig:
         raise ValueError(f"{key!r} cannot be a key: BertConfig has a method of that name.")
     family = families.family_of(json_object)
     vars(config).update(family.keys)
-    unknown = sorted(set(json_object) - set(vars(config)) - HARMLESS_KEYS - {"model_type"})
+    known = {*vars(config), *HARMLESS_KEYS, "model_type", "classifier_activation"}
+    unknown = sorted(set(json_object) - known)
     if unknown:
       logging.warning(
         "BertConfig: unknown keys %s have no effect; known keys are %s.",
@@ -295,6 +300,8 @@ class BertConfig:
         raise ValueError(f"{key} is {value!r}; a positive number is needed.")
     if "pad_token_id" in self.family.keys:
       self._check_padding()
+    if "classifier_activation" in vars(self):
+      self._check_classifier()
     if self.hidden_size % self.num_attention_heads:
       raise ValueError(
         f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
@@ -305,6 +312,13 @@ class BertConfig:
     if not callable(self.hidden_act) and str(self.hidden_act).lower() not in ACTIVATION_NAMES:
       known = ", ".join(name for name in ACTIVATION_NAMES if name)
       raise ValueError(f"hidden_act is {self.hidden_act!r}; one of {known} is needed.")
+
+  def _check_classifier(self) -> None:
+    if self.family is not families.BERT or self.classifier_activation != "relu":
+      raise ValueError(
+        f"classifier_activation is {self.classifier_activation!r:.40} of {self.family.title}; only "
+        "relu of BERT is possible, as in TinyBERT's own models."
+      )
 
   def _check_padding(self) -> None:
     value = self.pad_token_id

@@ -62,7 +62,7 @@ class HiddenLayer:
   """The layer between a sequence's vector and its scores: dropout, dense, activation, dropout.
 
   Attributes:
-    scope: of the dense layer's variables.
+    scope: of the dense layer's variables; empty where there is only the activation.
     activation: its name.
     drops_input: whether its input is dropped out, too.
     dropout_key: the configuration's key of the rate of dropout; that of the head without one.

@@ -186,6 +186,9 @@ def hidden_of(bert_config: BertConfig, head: str) -> Hidden | None:
     >>> hidden_of(config, "sentences").layer.scope, hidden_of(BertConfig(9), "sentences")
     ('pre_classifier', None)
   """
+  activation = getattr(bert_config, "classifier_activation", None)
+  if activation and head == "sentences":
+    return Hidden(families.HiddenLayer("", activation, drops_input=False), 0.0, 0.0)
   layer = bert_config.family.hidden_layers.get(head)
   if layer is None or not getattr(bert_config, "transformers_heads", True):
     return None
@@ -200,7 +203,10 @@ def _through_hidden(vectors, hidden: Hidden | None, is_training: bool, dropout_p
     if is_training and layer.drops_input:
       vectors = dropout(vectors, dropout_prob)
     activation = get_activation(layer.activation)
-    vectors = dense(vectors, width, layer.scope, hidden.initializer_range, activation)
+    if layer.scope:
+      vectors = dense(vectors, width, layer.scope, hidden.initializer_range, activation)
+    else:
+      vectors = activation(vectors)
     dropout_prob = dropout_prob if hidden.dropout_prob is None else hidden.dropout_prob
   return dropout(vectors, dropout_prob) if is_training else vectors
 

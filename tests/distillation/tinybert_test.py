@@ -159,17 +159,23 @@ def test_20_steps_of_the_task_s_layers_equal_the_original(folder, teacher):
   assert_same_training(folder, "task_intermediate", LAYER_LOSSES, steps, batches)
 
 
+def with_relu(config) -> BertConfig:
+  """The original's head, which has a ReLU after the pooler's tanh, and no dropout."""
+  return BertConfig.from_dict({**config.to_dict(), "classifier_activation": "relu"})
+
+
 def logits_of(config, batch):
-  """The original's head has a ReLU after the pooler's tanh; ours are the 2018 original's."""
   model = BertModel(config, False, *(batch[name] for name in NAMES))
-  pooled = tf.nn.relu(model.get_pooled_output())
-  return {"logits": heads.get_classifier_logits(pooled, 2, False)}
+  hidden = heads.hidden_of(config, "sentences")
+  # As in training, which the rate 0 of `hidden` leaves without dropout.
+  return {"logits": heads.get_classifier_logits(model.get_pooled_output(), 2, True, hidden=hidden)}
 
 
 @pytest.mark.ci
 def test_20_steps_of_the_task_s_predictions_equal_the_original(folder, teacher):
-  config = config_of(folder / "student")
-  method = tinybert.PredictionMethod(lambda step: teacher.outputs(step.forward), temperature=1.5)
+  config = with_relu(config_of(folder / "student"))
+  taught = Teacher(with_relu(teacher.config), teacher.prefix)
+  method = tinybert.PredictionMethod(lambda step: taught.outputs(step.forward), temperature=1.5)
 
   def forward(batch) -> Learned:
     outputs = logits_of(config, batch)

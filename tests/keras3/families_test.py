@@ -383,3 +383,9 @@ def test_a_model_with_shared_layers_learns():
   inputs, labels = random_inputs(8, 6), np.array([0, 1] * 4)
   losses = [float(model.train_on_batch(inputs, labels)) for _ in range(8)]
   assert losses[-1] < losses[0]
+
+
+def test_tinyberts_own_head_is_refused():
+  config = BertConfig.from_dict({**TINY, "classifier_activation": "relu"})
+  with pytest.raises(ValueError, match="has no head with classifier_activation"):
+    sizes.arguments_from_config(config)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.model import families
+from bert.model import families, heads
 from bert.model.variable_shapes import encoder_shapes
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
@@ -259,11 +259,30 @@ def test_parameters_of_the_published_sizes():
     ({"model_type": "distilbert", "type_vocab_size": -1}, "of at least 0 is needed"),
     ({"model_type": "distilbert", "qa_dropout": 1}, "qa_dropout is 1"),
     ({"type_vocab_size": 0}, "type_vocab_size is 0; a whole number of at least 1"),
+    ({"classifier_activation": "gelu"}, "classifier_activation is 'gelu' of BERT; only relu"),
+    ({"model_type": "electra", "classifier_activation": "relu"}, "is 'relu' of ELECTRA; only"),
   ],
 )
 def test_impossible_configurations_are_named(content, message):
   with pytest.raises(ValueError, match=message):
     BertConfig.from_dict({**TINY, **content}).validate()
+
+
+def test_tinyberts_own_head():
+  """A ReLU before the classifier, and no dropout, of a BERT that says so; see tinybert_test.py."""
+  pooled = tf.constant([[-1.0, 2.0]])
+  with use_store(VariableStore()) as store:
+    plain = heads.get_classifier_logits(pooled, 3, False)
+    variables = set(store.variables)
+    config = BertConfig.from_dict({**TINY, "classifier_activation": "relu"})
+    hidden = heads.hidden_of(config, "sentences")
+    found = heads.get_classifier_logits(pooled, 3, True, hidden=hidden)
+    expected = heads.get_classifier_logits(tf.constant([[0.0, 2.0]]), 3, False)
+    assert set(store.variables) == variables
+  np.testing.assert_array_equal(found, expected)
+  assert (found != plain).numpy().any()
+  assert heads.hidden_of(BertConfig.from_dict(TINY), "sentences") is None
+  assert "classifier_activation" not in BertConfig.from_dict(TINY).to_dict()
 
 
 def test_a_stray_key_does_not_change_bert():
