@@ -44,6 +44,7 @@ FLAGS = [
   *("--train_batch_size=12", "--learning_rate=5e-5", "--num_train_epochs=2"),
   *("--max_seq_length=256", "--doc_stride=128"),
 ]
+DEFAULT_SEED = "12345"  # its score raised the question, so it is no draw like the others
 # Losses of single batches scatter: the mean of several says more.
 EARLY_LOSSES = 10
 
@@ -286,10 +287,14 @@ def report(results: Mapping[tuple[str, str], float]) -> None:
     print(f"| {system} | {summary.count} | {summary.mean:.{digits}f} | {deviation} | {shown} |")
     facts[system] = {"values": values, "mean": summary.mean, "deviation": summary.deviation}
   if len(systems.get("ours", ())) > 1 and len(systems.get("original", ())) > 1:
-    ours, theirs = (list(systems[system].values()) for system in ("ours", "original"))
-    p, p_spread = rank_tests(ours, theirs)
-    print(f"\nours against original: p = {p:.3f} for the scores, {p_spread:.3f} for their spread")
-    facts |= {"p": p, "p_spread": p_spread}
+    theirs = list(systems["original"].values())
+    others = {name: score for name, score in systems["ours"].items() if name != DEFAULT_SEED}
+    for key, scores in (("all", systems["ours"]), (f"without {DEFAULT_SEED}", others)):
+      p, p_spread = rank_tests(list(scores.values()), theirs)
+      print(
+        f"ours ({key}) against original: p = {p:.3f} for scores, {p_spread:.3f} for their spread"
+      )
+      facts[f"tests, {key}"] = {"p": p, "p_spread": p_spread}
   print(json.dumps(facts))
 
 

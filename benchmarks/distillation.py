@@ -1,11 +1,13 @@
 """What a teacher is worth: the same students with it and on labels alone, on a task of GLUE.
 
   python benchmarks/distillation.py --glue_dir=glue --weights=minilm_L-6_H-384_A-12 \\
-    --output_dir=/tmp/distillation --layers=2,3 --seeds=1,2,3
+    --corpus=wiki.txt --output_dir=/tmp/distillation --layers=2,3 --seeds=1,2,3
   python benchmarks/distillation.py --output_dir=/tmp/distillation --report
 
-`run_classifier.py` trains the teacher once. Each student is cut from it by `distill.py`, so that
-all of one depth start from the same weights, and trains for the same number of steps:
+`run_classifier.py` trains the teacher once. All students of one depth start from the same weights
+and train for the same number of steps. With --corpus they start from the general stage of TinyBERT:
+layers of the released weights that have learned 1,000 steps of its attention and hidden states on
+that text. Without, they are cut from the teacher.
 
   labels     six epochs on labels alone (--label_weight=1)
   logits     six epochs on labels and the teacher's outputs
@@ -52,8 +54,13 @@ VARIANTS = {
 }
 COMMON_FLAGS = (
   *("--do_train", "--do_eval", "--fast", "--max_seq_length=128", "--train_batch_size=32"),
-  *("--learning_rate=5e-5", "--nogroup_by_length"),
-  *("--save_checkpoints_steps=1000000", "--keep_checkpoint_max=1"),
+  *("--nogroup_by_length", "--save_checkpoints_steps=1000000", "--keep_checkpoint_max=1"),
+)
+TEACHER_RATE, STUDENT_RATE = "--learning_rate=5e-5", "--learning_rate=1e-4"
+GENERAL_FLAGS = (
+  *("--method=tinybert", "--stage=general", "--do_train", "--max_seq_length=128", "--dtype=auto"),
+  *("--train_batch_size=32", "--num_train_steps=1000", "--num_warmup_steps=100"),
+  *("--learning_rate=3e-4", "--save_checkpoints_steps=1000000", "--keep_checkpoint_max=1"),
 )
 TURNS, BATCH = 5, 32
 
@@ -75,6 +82,7 @@ def _parse():
   parser.add_argument("--report", action="store_true", help="train nothing, print the table")
   parser.add_argument("--glue_dir", help="folder with the task's folder")
   common.add_weights_flag(parser, required=False)
+  parser.add_argument("--corpus", help="text of the general stage; without, students are cut")
   parser.add_argument("--task", choices=list(METRICS), default="MRPC")
   parser.add_argument("--layers", type=common.numbers(int), default=[2, 3], help="2,3")
   parser.add_argument("--seeds", type=common.numbers(int), default=[1, 2, 3], help="1,2,3")
@@ -95,19 +103,46 @@ def _train(args, folder: pathlib.Path) -> None:
   _finish(
     "run_classifier",
     teacher,
-    *(f"--task_name={args.task}", data, f"--init_checkpoint={args.weights}", *COMMON_FLAGS),
+    *(f"--task_name={args.task}", data, f"--init_checkpoint={args.weights}"),
+    *(*COMMON_FLAGS, TEACHER_RATE),
     nice=args.nice,
   )
+  starts = {layers: _start_of_students(args, layers) for layers in args.layers}
   for seed in args.seeds:
     for layers in args.layers:
       for variant, flags in VARIANTS.items():
         _finish(
           "distill",
           run_folder(folder, variant, layers, seed),
-          *(f"--teacher={teacher}", data, f"--num_hidden_layers={layers}", f"--seed={seed}"),
-          *(*COMMON_FLAGS, *flags),
+          *(f"--teacher={teacher}", data, f"--seed={seed}", STUDENT_RATE),
+          *(*starts[layers], *COMMON_FLAGS, *flags),
           nice=args.nice,
         )
+
+
+def _start_of_students(args, layers: int) -> list[str]:
+  """The flags that say from which weights students of this depth start."""
+  cut = f"--num_hidden_layers={layers}"
+  if not args.corpus:
+    return [cut]
+  folder = pathlib.Path(args.output_dir)
+  records, general = folder / "general.tfrecord", folder / f"general_{layers}"
+  if not records.exists():
+    common.run_script(
+      "create_pretraining_data",
+      *(f"--input_file={args.corpus}", f"--output_file={records}", "--max_seq_length=128"),
+      *(f"--vocab_file={pathlib.Path(args.weights) / 'vocab.txt'}", "--no_next_sentence"),
+      *("--dupe_factor=2", "--short_seq_prob=0"),
+      nice=args.nice,
+    )
+  if not list(general.glob("model.ckpt-1000.index")):
+    common.run_script(
+      "distill",
+      *(f"--teacher={args.weights}", cut, f"--input_file={records}", *GENERAL_FLAGS),
+      f"--output_dir={general}",
+      nice=args.nice,
+    )
+  return [f"--init_checkpoint={general}"]
 
 
 def run_folder(folder: pathlib.Path, variant: str, layers: int, seed: int) -> pathlib.Path:
