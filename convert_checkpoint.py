@@ -64,7 +64,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from absl import flags, logging
 
 from bert.checkpoints import (
-  index_config,
+  config_files,
   keras_file,
   model_files,
   model_garden,
@@ -280,8 +280,7 @@ def _strip(prefix: str, files: ModelFiles) -> None:
   from bert.checkpoints import reading
 
   tensors = reading.read_tensors(prefix, _without_training_state(prefix))
-  in_weights = (keras_file.is_keras_file, index_config.is_index)
-  if files.config and any(is_in_weights(files.config) for is_in_weights in in_weights):
+  if files.config and config_files.is_in_weights(files.config):
     _write_config(_read_config(files.config))
   elif files.config:
     atomic_files.copy_file(files.config, os.path.join(FLAGS.output_dir, run_files.CONFIG))
@@ -412,7 +411,7 @@ def _from_transformers(prefix: str, files: ModelFiles) -> None:
 
   if files.config is None:
     raise command_line.UsageError(f"{prefix} has no {transformers_folder.CONFIG} beside it.")
-  config = transformers_folder.read_config(files.config)
+  config = config_files.read(files.config)
   weights = transformers_folder.open_weights(prefix)
   tensors = transformers_folder.tensors_of(weights)
   if unknown := weights.names_unchanged():
@@ -453,7 +452,7 @@ def _without_training_state(prefix: str) -> list[str]:
 
 def _read_config(path: str) -> dict:
   BertConfig.from_json_file(path)  # checks the sizes
-  return transformers_folder.read_config(path)
+  return config_files.read(path)
 
 
 def _task_of(prefix: str) -> tuple[dict, dict]:

@@ -54,7 +54,10 @@ ALSO = {
 # Modules named in strings: what few runs need, and the programs of other processes.
 BY_NAME = {
   # The one inside a `.keras` file, or in the shapes of a checkpoint.
-  "bert.model.configuration": {"bert.checkpoints.keras_file", "bert.checkpoints.index_config"},
+  "bert.checkpoints.config_files": {
+    "bert.checkpoints.keras_file",
+    "bert.checkpoints.index_config",
+  },
   "bert.optimization": {"bert.keras3.loop_optimizers"},  # `create_optimizer` without a loss
   "bert.scripts.glue_sweep": {"bert.run_classifier"},
   "bert.scripts.steps": {"bert.scripts.many_runs"},  # --num_runs

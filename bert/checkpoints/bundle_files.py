@@ -30,8 +30,10 @@ from bert.io.atomic_files import write_text
 
 SIDECAR_VERSION = 1
 
+INDEX_SUFFIX = ".index"
 DATA_SUFFIX = ".data-00000-of-00001"
 SIDECAR_SUFFIX = ".state.json"
+KERAS_SUFFIX = ".keras"  # of a whole model of Keras, one file
 FILE_SUFFIX = re.compile(r"\.(index|meta|state\.json|data-(\d{5})-of-(\d{5}))$")
 STEP_NAME = re.compile(r"model\.ckpt-(\d+)$")
 IN_SAVED_MODEL = os.path.join("variables", "variables")  # prefix of the checkpoint in a SavedModel

@@ -11,10 +11,8 @@ import os
 from typing import Any
 
 from bert.checkpoints import electra_sizes, model_garden, numpy_reader
-from bert.checkpoints.bundle_files import IN_SAVED_MODEL, is_saved_model
+from bert.checkpoints.bundle_files import IN_SAVED_MODEL, INDEX_SUFFIX, is_saved_model
 from bert.io import filesystem
-
-INDEX = ".index"
 
 
 def index_of(weights: str | os.PathLike) -> str | None:
@@ -29,12 +27,7 @@ def index_of(weights: str | os.PathLike) -> str | None:
     has_sizes = electra_sizes.is_electra(shapes) or model_garden.holds_encoder(prefix)
   except (ValueError, OSError):  # whoever reads the weights says what is wrong
     return None
-  return prefix + INDEX if has_sizes else None
-
-
-def is_index(path: str | os.PathLike) -> bool:
-  """Whether a path is that of an index, by its name."""
-  return os.fspath(path).endswith(INDEX)
+  return prefix + INDEX_SUFFIX if has_sizes else None
 
 
 def read_config(path: str | os.PathLike) -> dict[str, Any]:
@@ -46,7 +39,7 @@ def read_config(path: str | os.PathLike) -> dict[str, Any]:
   Raises:
     ValueError: the sizes of its model are not in it, or it is damaged.
   """
-  prefix = os.fspath(path).removesuffix(INDEX)
+  prefix = os.fspath(path).removesuffix(INDEX_SUFFIX)
   shapes = numpy_reader.CheckpointReader(prefix).shapes
   if electra_sizes.is_electra(shapes):
     return electra_sizes.config_of(shapes)

@@ -27,11 +27,9 @@ import numpy as np
 from absl import logging
 
 from bert.checkpoints import keras_model
-from bert.checkpoints.bundle_files import CheckpointError
+from bert.checkpoints.bundle_files import KERAS_SUFFIX, CheckpointError
 from bert.io import filesystem
 from bert.model.families import Family, LayerNames
-
-SUFFIX = ".keras"
 
 _CONFIG = "config.json"
 _WEIGHTS = "model.weights.h5"
@@ -211,7 +209,7 @@ def _parts_of_layer(names: LayerNames) -> dict[str, str]:
 
 def is_keras_file(path: str | os.PathLike) -> bool:
   """Whether a path is, by its name, a `.keras` file."""
-  return os.fspath(path).endswith(SUFFIX)
+  return os.fspath(path).endswith(KERAS_SUFFIX)
 
 
 @functools.cache  # logs once per file

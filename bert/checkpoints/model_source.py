@@ -18,7 +18,13 @@ from typing import NamedTuple
 from absl import logging
 
 from bert.checkpoints import model_names, released_models
-from bert.checkpoints.bundle_files import FILE_SUFFIX, STEP_NAME, CheckpointError, is_saved_model
+from bert.checkpoints.bundle_files import (
+  FILE_SUFFIX,
+  KERAS_SUFFIX,
+  STEP_NAME,
+  CheckpointError,
+  is_saved_model,
+)
 from bert.checkpoints.load_report import abbreviate
 from bert.checkpoints.safetensors_file import INDEX_SUFFIX
 from bert.io import filesystem
@@ -125,7 +131,7 @@ def _on_disk(path: str) -> ModelSource | None:
     return ModelSource(_kind_of_folder(path), path)
   for kind, endings in (
     (Kind.SAFETENSORS, (".safetensors", INDEX_SUFFIX)),
-    (Kind.KERAS, (".keras",)),
+    (Kind.KERAS, (KERAS_SUFFIX,)),
   ):
     if path.endswith(endings) and filesystem.exists(path):
       return ModelSource(kind, path)
@@ -249,7 +255,7 @@ def _similar_folder(folder: str) -> str | None:
 def nearby(folder: str) -> str:
   """What was perhaps meant in a folder without the checkpoint, as sentences; empty without any."""
   names = filesystem.list_folder(folder)[:_MANY_FILES]
-  weights = [name for name in names if name.endswith((".safetensors", ".keras"))]
+  weights = [name for name in names if name.endswith((".safetensors", KERAS_SUFFIX))]
   if weights:
     return f" Name a file in it: {abbreviate(weights, 5)}."
   if others := [name for name in names if name.endswith((".h5", ".msgpack"))]:

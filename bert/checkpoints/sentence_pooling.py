@@ -12,7 +12,7 @@ from typing import Any
 from absl import logging
 
 from bert.checkpoints import model_files
-from bert.io import atomic_files, filesystem
+from bert.io import atomic_files, filesystem, json_files
 
 POOLINGS = ("cls", "mean", "max")
 
@@ -59,13 +59,10 @@ def _of_sentence_transformers(folder: str) -> str | None:
   path = os.path.join(folder, _POOLING_CONFIG)
   if not filesystem.is_file(path):
     return None
-  try:
-    content = json.loads(filesystem.read_bytes(path))
-    # Version 6 names the pooling; those before have a switch for each.
-    is_used = {name: content.get(key) for name, key in _KEYS.items()}
-    is_used[content.get("pooling_mode")] = True
-  except (ValueError, AttributeError, TypeError, RecursionError) as error:
-    raise ValueError(f"{path} is not a JSON object ({error}).") from None
+  content = json_files.read_object(path)
+  # Version 6 names the pooling; those before have a switch for each.
+  is_used = {name: content.get(key) for name, key in _KEYS.items()}
+  is_used[str(content.get("pooling_mode"))] = True
   return next(filter(is_used.get, POOLINGS), None)
 
 

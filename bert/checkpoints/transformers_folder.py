@@ -19,8 +19,6 @@ import numpy as np
 from absl import logging
 
 from bert.checkpoints import (
-  index_config,
-  keras_file,
   safetensors_file,
   transformers_config,
   transformers_names,
@@ -33,7 +31,7 @@ from bert.checkpoints.transformers_heads import (
   head_of,
   tensors_of_head,
 )
-from bert.io import atomic_files, byte_pair_files, filesystem, vocabulary_kind
+from bert.io import atomic_files, byte_pair_files, filesystem, json_files, vocabulary_kind
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -200,29 +198,6 @@ def open_weights(path: str | os.PathLike) -> Weights:
   return Weights(weights)
 
 
-def read_config(path: str | os.PathLike) -> dict[str, Any]:
-  """A configuration of any format, as content of a `bert_config.json`.
-
-  Args:
-    path: of a `bert_config.json`, of transformers' `config.json`, of a `.keras` file, or of an
-      index, see `index_config`.
-
-  Raises:
-    ValueError: it is not a JSON object, or has a value that the original does not support.
-  """
-  if keras_file.is_keras_file(path):
-    return keras_file.read_config(path)
-  if index_config.is_index(path):
-    return index_config.read_config(path)
-  content = _read_json(os.fspath(path))
-  if not transformers_config.is_transformers_config(content):
-    return content
-  try:
-    return transformers_config.to_original(content)
-  except ValueError as error:
-    raise ValueError(f"{path}: {error}") from None
-
-
 def read_do_lower_case(weights: str | os.PathLike) -> bool | None:
   """`do_lower_case` of the tokenizer's configuration beside the weights; None if not stated."""
   value = _read_json_beside(weights, TOKENIZER_CONFIG).get("do_lower_case")
@@ -289,18 +264,10 @@ def read_facts(weights: str | os.PathLike) -> dict[str, Any]:
 def _read_json_beside(weights, name: str) -> dict[str, Any]:
   """A JSON object in the folder of the weights; empty if the file does not exist."""
   path = os.path.join(os.path.dirname(os.fspath(weights)), name)
-  return _read_json(path) if filesystem.is_file(path) else {}
-
-
-def _read_json(path: str) -> dict[str, Any]:
-  data = filesystem.read_bytes(path)
   try:
-    content = json.loads(data.decode("utf-8-sig"))
-  except (ValueError, RecursionError) as error:
-    raise SafetensorsError(f"{path} is not valid JSON: {error}") from None
-  if not isinstance(content, dict):
-    raise SafetensorsError(f"{path}: a JSON object is needed, not {type(content).__name__}.")
-  return content
+    return json_files.read_object(path) if filesystem.is_file(path) else {}
+  except ValueError as error:
+    raise SafetensorsError(str(error)) from None
 
 
 # ---------------------------------------------------------------------------------------------

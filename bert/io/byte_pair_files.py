@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bert.io import filesystem
+from bert.io import filesystem, json_files
 
 TOKENIZER = "tokenizer.json"
 VOCABULARY = "vocab.json"
@@ -158,13 +158,7 @@ def _json(path: str) -> dict[str, Any]:
     ) from error
   if len(data) > _MAX_BYTES:
     raise ValueError(f"Vocabulary {path} is larger than {_MAX_BYTES} bytes: some other file.")
-  try:
-    content = json.loads(data.decode("utf-8-sig"))
-  except (ValueError, RecursionError) as error:
-    raise ValueError(f"Vocabulary {path} is not JSON ({error}). Fetch it again.") from None
-  if not isinstance(content, dict):
-    raise ValueError(f"Vocabulary {path} is JSON, but no object of tokens and ids.")
-  return content
+  return json_files.object_in(data, f"Vocabulary {path}", "Fetch it again.")
 
 
 def _vocab(content: Mapping[str, Any], path: str) -> dict[str, int]:

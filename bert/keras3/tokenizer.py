@@ -9,7 +9,6 @@ Its tokens are the original's. Those of transformers differ in rare cases: words
 characters, and some symbols.
 """
 
-import json
 import os
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bert.checkpoints import model_files, model_source, transformers_folder
-from bert.io import vocabulary_kind
+from bert.io import json_files, vocabulary_kind
 from bert.keras3.encoding import Encoding
 from bert.tokenization import load_tokenizer
 
@@ -236,8 +235,7 @@ def _text_of_pieces(pieces: Iterable[str], special: Container[str]) -> str:
 def _lower_case_of(folder: str) -> bool:
   config = os.path.join(folder, "tokenizer_config.json")
   if os.path.isfile(config):
-    with open(config, encoding="utf-8") as file:
-      return bool(json.load(file).get("do_lower_case", True))
+    return bool(json_files.read_object(config).get("do_lower_case", True))
   name = os.path.basename(os.path.abspath(folder))
   return not name.startswith(_CASED_NAMES)
 

@@ -4,14 +4,12 @@ No TensorFlow is needed to read a configuration or to count its parameters.
 """
 
 import copy
-import importlib
 import json
 import math
 
 from absl import logging
 
-from bert.checkpoints import transformers_config
-from bert.io import filesystem
+from bert.checkpoints import config_files
 from bert.model import families
 
 # Values of `hidden_act`; linear and the last two mean no activation.
@@ -172,18 +170,16 @@ class BertConfig:
 
   @classmethod
   def from_json_file(cls, json_file: str) -> "BertConfig":
-    """A config from a `bert_config.json`, the `config.json` of transformers, or a `.keras` file.
+    """A config from a `bert_config.json`, or another file that stands for one.
 
-    Or from the index of an ELECTRA checkpoint, `model.ckpt.index`, whose shapes give the sizes.
+    See `bert/checkpoints/config_files.py`.
 
     Raises:
       ValueError: the file is not a JSON object, or its values do not make a model.
       OSError: the file cannot be read.
     """
-    json_object = _read_object(json_file)
+    json_object = config_files.read(json_file)
     try:
-      if transformers_config.is_transformers_config(json_object):
-        json_object = transformers_config.to_original(json_object)
       config = cls.from_dict(json_object)
       config.validate()
     except ValueError as error:
@@ -393,21 +389,3 @@ def _roberta(layers, width) -> dict:
     "intermediate_size": 4 * width,
     "max_position_embeddings": 514,
   }
-
-
-def _read_object(path: str) -> dict:
-  """The JSON object in a configuration, or the one that a `.keras` file or an index stands for."""
-  if str(path).endswith(".keras"):
-    keras_file = importlib.import_module("bert.checkpoints.keras_file")  # by name: few need it
-    return keras_file.read_config(path)
-  if str(path).endswith(".index"):
-    index_config = importlib.import_module("bert.checkpoints.index_config")  # the same
-    return index_config.read_config(path)
-  content = filesystem.read_bytes(path)
-  try:
-    json_object = json.loads(content.decode("utf-8-sig"))
-  except (ValueError, RecursionError) as error:  # not UTF-8, no JSON, 5000 digits, too deep
-    raise ValueError(f"{path} is not valid JSON: {error}") from None
-  if not isinstance(json_object, dict):
-    raise ValueError(f"{path}: a JSON object is needed, not {type(json_object).__name__}.")
-  return json_object

@@ -8,10 +8,9 @@ for the flags of the same meaning; flags after it on the command line win. Sizes
 the configuration here, and folders are `--data_dir` and `--output_dir`.
 """
 
-import json
 from typing import Any
 
-from bert.io import filesystem
+from bert.io import filesystem, json_files
 
 # Settings whose flag has another name; all others are called alike.
 _RENAMED = {
@@ -78,15 +77,10 @@ def _read(value: str) -> dict[str, Any]:
   is_file = not value.lstrip().startswith("{")
   where = f"--hparams={value}" if is_file else "--hparams"
   try:
-    text = filesystem.read_bytes(value).decode("utf-8-sig") if is_file else value
-    content = json.loads(text)
+    content = filesystem.read_bytes(value) if is_file else value
   except OSError as error:
     raise ValueError(f"{where} is neither a JSON object nor a file: {error}") from None
-  except (ValueError, RecursionError) as error:
-    raise ValueError(f"{where} is not valid JSON: {error}") from None
-  if not isinstance(content, dict):
-    raise ValueError(f"{where}: a JSON object is needed, not {type(content).__name__}.")
-  return content
+  return json_files.object_in(content, where)
 
 
 def _flags_of(name: str, setting: Any) -> list[str]:

@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import bert
-from bert.checkpoints import index_config, keras_file
+from bert.checkpoints import config_files
 from bert.checkpoints.transformers_config import is_transformers_config
-from bert.io import atomic_files, filesystem, installation, vocabulary_kind
+from bert.io import atomic_files, filesystem, installation, json_files, vocabulary_kind
 from bert.model.configuration import BertConfig
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution
@@ -85,10 +85,10 @@ def _of_model(settings, config, labels) -> dict[str, bytes]:
 def _config(settings, config) -> bytes:
   """The user's file as it is, since `--output_dir` may be its folder; of transformers' our form."""
   path = settings.get("bert_config_file")
-  if not path or keras_file.is_keras_file(path) or index_config.is_index(path):
+  if not path or config_files.is_in_weights(path):
     return config.to_json_string().encode()
   content = filesystem.read_bytes(path)
-  is_original = not is_transformers_config(json.loads(content.decode("utf-8-sig")))
+  is_original = not is_transformers_config(json_files.object_in(content, path))
   return content if is_original else config.to_json_string().encode()
 
 

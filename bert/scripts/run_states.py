@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bert.checkpoints import model_source
-from bert.io import atomic_files, filesystem
+from bert.io import atomic_files, filesystem, json_files
 from bert.scripts.run_settings import RunSettings
 
 STATE_FILE = "run.json"
@@ -52,12 +52,9 @@ def read_json(path: str, remedy: str) -> dict[str, Any]:
     ValueError: it is damaged.
   """
   try:
-    with open(path, encoding="utf-8") as reader:
-      return dict(json.load(reader))
+    return json_files.read_object(path, remedy)
   except FileNotFoundError:
     return {}
-  except (ValueError, TypeError) as error:
-    raise ValueError(f"{path} is damaged ({error}). {remedy}") from None
 
 
 def write_state(folder: str, **state) -> None:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert import predict, run_ner, tokenization
-from bert.checkpoints import numpy_reader, safetensors_file, transformers_folder
+from bert.checkpoints import config_files, numpy_reader, safetensors_file, transformers_folder
 from bert.io import record_files, tables, text_lines, tfrecord_bytes
 from bert.model.configuration import BertConfig
 from bert.predicting import predictor
@@ -110,7 +110,7 @@ def read_transformers_files(data: bytes, folder: pathlib.Path) -> None:
   for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
     _written(folder, name, data)
   with clear_errors("config.json", ValueError, safetensors_file.SafetensorsError):
-    transformers_folder.read_config(folder / "config.json")
+    config_files.read(folder / "config.json")
   with clear_errors("config.json", safetensors_file.SafetensorsError):
     transformers_folder.read_architecture(weights)
     transformers_folder.read_do_lower_case(weights)

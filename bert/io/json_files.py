@@ -1,0 +1,52 @@
+"""Files that hold one JSON object: configurations, vocabularies, what is known of a run.
+
+read_object("bert_config.json")["hidden_size"]     # 768
+"""
+
+import json
+import os
+from typing import Any
+
+from bert.io import filesystem
+
+
+def read_object(path: str | os.PathLike, advice: str = "") -> dict[str, Any]:
+  """The JSON object in a file.
+
+  Args:
+    path: of the file; a byte order mark at its start is not read.
+    advice: a sentence for whoever has a bad file.
+
+  Raises:
+    ValueError: see `object_in`.
+    OSError: the file cannot be read.
+  """
+  return object_in(filesystem.read_bytes(path), path, advice)
+
+
+def object_in(content: bytes | str, source: str | os.PathLike, advice: str = "") -> dict[str, Any]:
+  """The JSON object that a text is.
+
+  Args:
+    content: the text; of bytes UTF-8.
+    source: where it comes from, for the message.
+    advice: a sentence for whoever has a bad one.
+
+  Raises:
+    ValueError: it is no JSON, or another value than an object; one line.
+
+  Example:
+    >>> object_in("[1]", "bert_config.json")
+    Traceback (most recent call last):
+    ValueError: bert_config.json: a JSON object is needed, not list.
+  """
+  advice = advice and f" {advice}"
+  try:
+    found = json.loads(content.decode("utf-8-sig") if isinstance(content, bytes) else content)
+  except (ValueError, RecursionError) as error:  # not UTF-8, no JSON, 5000 digits, too deep
+    end = f".{advice}" if advice else ""
+    raise ValueError(f"{os.fspath(source)} is not valid JSON: {error}{end}") from None
+  if not isinstance(found, dict):
+    kind = type(found).__name__
+    raise ValueError(f"{os.fspath(source)}: a JSON object is needed, not {kind}.{advice}")
+  return found
