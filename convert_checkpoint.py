@@ -345,8 +345,8 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
   model = BertConfig.from_dict(config)
   if head.name == "sentences" and getattr(model, "classifier_activation", None):
     raise command_line.UsageError(
-      f"transformers has no class with {files.config}'s classifier_activation, which TinyBERT's own "
-      "models have before their classifier. --head=none converts the encoder alone."
+      f"transformers has no class with {files.config}'s classifier_activation, which TinyBERT's "
+      "own models have before their classifier. --head=none converts the encoder alone."
     )
   if model.family is not families.BERT:
     config = model.to_dict()  # with its family's values of what the file leaves out

@@ -1,7 +1,11 @@
-"""A small encoder of Keras layers with the names and shapes of the TensorFlow Model Garden's."""
+"""Small encoders with the names and shapes of the TensorFlow Model Garden's."""
+
+import pathlib
 
 import numpy as np
 import tensorflow as tf
+
+from bert.checkpoints import object_graph
 
 SIZES = {
   **dict(vocab_size=30, hidden_size=8, num_hidden_layers=2, num_attention_heads=2),
@@ -70,3 +74,18 @@ def encoder():
   for variable in model.variables:
     variable.assign(random.normal(0.2, 0.3, variable.shape).astype(np.float32))
   return model
+
+
+def save_as_on_hub(checkpoint: str, folder: pathlib.Path, vocab_file: pathlib.Path) -> None:
+  """Writes a checkpoint's variables as a SavedModel, with what those of TensorFlow Hub have."""
+  reader = tf.train.load_checkpoint(checkpoint)
+  keys = object_graph.keys_of(reader.get_tensor(object_graph.OBJECT_GRAPH))
+  model = tf.Module()
+  model.variables_here = [
+    tf.Variable(reader.get_tensor(every[0]), name=name)
+    for name, every in keys.items()
+    if name != "save_counter"
+  ]
+  model.vocab_file = tf.saved_model.Asset(str(vocab_file))
+  model.do_lower_case = tf.Variable(True, trainable=False)
+  tf.saved_model.save(model, str(folder))

@@ -156,4 +156,41 @@ SUBJECTS = {
       "test_a_sequence_too_long_for_its_positions_is_refused",
     ),
   ),
+  "Models of other origin": (
+    (
+      "a checkpoint of another family is refused, not read in part",
+      "loading._check_required",
+      "if ours and theirs and ours is not theirs:",
+      "if not ours and not theirs:",
+      "test_a_checkpoint_of_another_family_is_refused_in_one_line",
+    ),
+    (
+      "an encoder of the Model Garden that normalizes first is refused",
+      "_check_order_of_norms",
+      '== "true"',
+      '== "never"',
+      "test_a_model_that_normalizes_first_is_refused",
+    ),
+    (
+      "layers of the Model Garden that the original does not have are refused, not left out",
+      "model_garden._take",
+      "if others:",
+      "if not keys:",
+      "test_other_encoders_are_refused_in_one_line",
+    ),
+    (
+      "each variable of the Model Garden has as many dimensions as it is read with",
+      "model_garden._place",
+      "if len(shape) != rank:",
+      "if not shape:",
+      "test_other_encoders_are_refused_in_one_line",
+    ),
+    (
+      "what the Model Garden has no place for is not written without it",
+      "model_garden_writer.write",
+      "if missing := [name for name in names if name not in tensors]:",
+      "if missing := [name for name in () if name not in tensors]:",
+      "test_other_families_and_lacking_variables_are_not_written",
+    ),
+  ),
 }
