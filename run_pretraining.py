@@ -1,6 +1,6 @@
 """Pre-trains BERT on masked words and next sentences, or goes on from a released model.
 
-ALBERT and ELECTRA, too: their configurations choose the objective, see `--objective`.
+ALBERT, ELECTRA and RoBERTa, too: their configurations choose the objective, see `--objective`.
 
 The command of 2018 works as it was:
 
@@ -83,7 +83,10 @@ def define_flags() -> None:
     )
     shared_flags.define_run_flags(do_eval="Whether to evaluate.", do_predict=None)
     flags.DEFINE_integer(
-      "max_predictions_per_seq", 20, "Masked words of a sequence; must be that of the records."
+      "max_predictions_per_seq",
+      20,
+      "Masked words of a sequence; must be that of the records. [for models of RoBERTa and "
+      "DistilBERT: that of the first record, or --masked_lm_prob of --max_seq_length]",
     )
     flags.DEFINE_integer("num_train_steps", 100000, "Training steps of the whole run.")
     flags.DEFINE_integer(
@@ -97,7 +100,7 @@ def define_flags() -> None:
       "dynamic_masking",
       False,
       "Draw new masks each time an example is read, for records that were written with "
-      "--dynamic_masking.",
+      "--dynamic_masking. [for models of RoBERTa and DistilBERT: if the first record has no masks]",
     )
     path_flags.define(
       "vocab_file",

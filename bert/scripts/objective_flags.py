@@ -37,7 +37,7 @@ def define_flags() -> None:
       "What to learn: mlm_nsp, masked words and next sentences; mlm, masked words; mlm_sop, masked "
       "words and the order of sentences; electra, which words a generator has replaced; electric, "
       "the same with a generator of two towers, as an energy of words. [that of the model's "
-      "family: BERT mlm_nsp, ALBERT mlm_sop, ELECTRA electra]",
+      "family: BERT mlm_nsp, ALBERT mlm_sop, ELECTRA electra, RoBERTa and DistilBERT mlm]",
     )
   with flag_groups.flag_group("ELECTRA's generator"):
     flags.DEFINE_float("gen_weight", 1.0, "Weight of the generator's loss.")

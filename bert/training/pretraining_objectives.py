@@ -4,7 +4,7 @@
 |---|---|---|
 | `mlm_nsp` | masked words, and whether the second part follows the first | BERT |
 | `mlm_sop` | masked words, and whether both parts are in their order | ALBERT |
-| `mlm` | masked words | |
+| `mlm` | masked words | RoBERTa, DistilBERT |
 | `electra` | a generator masked words, a discriminator which words the generator wrote | ELECTRA |
 | `electric` | the same with a generator of two towers; the discriminator is an energy of words | |
 
