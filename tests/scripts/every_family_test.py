@@ -18,7 +18,7 @@ pytestmark = pytest.mark.ci
 FAMILIES = {
   "electra": {"embedding_size": 4},
   "albert": {"embedding_size": 4},
-  "roberta": {"type_vocab_size": 1, "layer_norm_eps": 1e-5},
+  "roberta": {"type_vocab_size": 1, "layer_norm_eps": 1e-5, "max_position_embeddings": 66},
   "distilbert": {},
 }
 # DistilBERT's own records have no masks; those are drawn by distill.py.
