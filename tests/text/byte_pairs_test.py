@@ -103,6 +103,7 @@ def test_tokens(tokenizer):
   ]
   assert tokenizer.tokenize("the") == ["t", "he"]
   assert tokenizer.tokenize_word("the") == tokenizer.tokenize_word(" the") == ["Ġthe"]
+  assert tokenizer.tokenize("half \ud800") == tokenizer.tokenize("half \ufffd")
 
 
 def test_special_tokens_stay_whole_and_the_mask_takes_the_space_on_its_left(vocab_file):
