@@ -72,13 +72,7 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
   def build(self, input_shape):
     """Creates the variables."""
     width = self.spec.embedding_size or input_shape[-1]
-    self.dense = keras.layers.Dense(
-      width,
-      activation=get_activation(self.spec.hidden_act),
-      kernel_initializer=create_initializer(self.spec.initializer_range),
-      dtype=self.dtype_policy,
-      name="dense",
-    )
+    self.dense = _dense(width, self.spec, self.dtype_policy)
     with keras.name_scope("transform"):
       self.dense.build(input_shape)
       self.layer_norm.build((*input_shape[:-1], width))
@@ -150,13 +144,7 @@ class ReplacedTokensHead(TorchModule, keras.layers.Layer):
   def build(self, input_shape):
     """Creates the variables."""
     width = input_shape[-1]
-    self.dense = keras.layers.Dense(
-      width,
-      activation=get_activation(self.spec.hidden_act),
-      kernel_initializer=create_initializer(self.spec.initializer_range),
-      dtype=self.dtype_policy,
-      name="dense",
-    )
+    self.dense = _dense(width, self.spec, self.dtype_policy)
     self.output_dense = keras.layers.Dense(
       1, kernel_initializer=create_initializer(None), dtype=self.dtype_policy, name="dense_1"
     )
@@ -179,3 +167,14 @@ class ReplacedTokensHead(TorchModule, keras.layers.Layer):
   def get_config(self):
     """The constructor's arguments."""
     return {**super().get_config(), **vars(self.spec)}
+
+
+def _dense(width: int, spec: SimpleNamespace, policy) -> keras.layers.Dense:
+  """The layer before the scores, of `spec`'s `hidden_act` and `initializer_range`."""
+  return keras.layers.Dense(
+    width,
+    activation=get_activation(spec.hidden_act),
+    kernel_initializer=create_initializer(spec.initializer_range),
+    dtype=policy,
+    name="dense",
+  )
