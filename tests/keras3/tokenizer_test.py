@@ -84,3 +84,11 @@ def test_recorded_texts_of_roberta(of_roberta, golden_dir):
   rows = [row for row in rows if row.get("b") != ""]  # here an empty second text is none
   for row in rows:
     assert of_roberta(row["a"], row.get("b"))["input_ids"] == row["ids"], row
+
+
+def test_a_damaged_configuration_of_the_tokenizer_is_named(tmp_path):
+  (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
+  for content, message in (("{", "is not valid JSON"), ("[]", "a JSON object is needed, not list")):
+    (tmp_path / "tokenizer_config.json").write_text(content)
+    with pytest.raises(ValueError, match=rf"tokenizer_config\.json:? {message}"):
+      BertTokenizer.from_pretrained(tmp_path)
