@@ -148,6 +148,34 @@ SUBJECTS = {
       "del is_padding",
       "test_rows_of_padding_learn_nothing_from_the_look_up",
     ),
+    (
+      "records have the padding by which a model counts positions",
+      "_wrong_padding",
+      "if pad_id is None or fmt.pad_id in (None, pad_id):",
+      "if True:",
+      "roberta_test.test_what_cannot_be_is_one_clear_line",
+    ),
+    (
+      "no random word of RoBERTa's masks is a special token",
+      "Masking.from_vocabulary",
+      "if not draws_special:",
+      "if False:",
+      "test_roberta_draws_no_special_token",
+    ),
+    (
+      "separators within a sequence are not masked",
+      "blocks._records",
+      "is_text &= input_ids != tables.sep_id",
+      "pass",
+      "test_masks_in_the_records",
+    ),
+    (
+      "special tokens in a text of pre-training are text",
+      "piece_tables.load_tables",
+      "plain=True",
+      "plain=False",
+      "test_special_tokens_in_a_text_are_text",
+    ),
   ),
   "Models of other origin": (
     (
