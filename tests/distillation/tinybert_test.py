@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from bert import tokenization
-from bert.checkpoints import transformers_folder
+from bert.checkpoints import finding, transformers_folder
 from bert.distillation import tinybert
 from bert.distillation.methods import Learned, Step
 from bert.distillation.teachers import Teacher
@@ -22,6 +22,7 @@ from bert.modeling import BertConfig, BertModel
 from bert.tasks import glue, metrics
 from bert.tasks.classification import convert_examples_to_features
 from bert.training.pretraining_objectives import Setting
+from tests.kit import teachers, tiny_bert
 from tests.kit.distillation import Steps, noise_of, our_tensors
 from tests.kit.rounding import assert_within_noise
 
@@ -206,6 +207,24 @@ def test_what_a_model_computes_on_its_way_equals_the_original(folder, teacher):
   np.testing.assert_allclose(
     tf.gather(found["scores"], [1, 3]), golden["step0/teacher_atts_used"], rtol=0, atol=2e-3
   )
+
+
+def test_the_teacher_drops_out_only_where_that_is_asked_for(tmp_path):
+  """The original does by mistake; recorded teachers have no dropout that would show it."""
+  words = [*tiny_bert.SPECIAL_TOKENS, "a", "b"]
+  prefix = finding.latest(teachers.write(tmp_path / "teacher", words, {}, {}))
+  config = BertConfig.from_dict(tiny_bert.config(len(words), num_hidden_layers=2))
+  student = BertConfig.from_dict(tiny_bert.config(len(words), **tiny_bert.NO_DROPOUT))
+  ones = tf.ones([2, 4], tf.int32)
+  batch = {"input_ids": 5 * ones, "input_mask": ones, "segment_ids": 0 * ones}
+  losses = {}
+  with use_store(VariableStore()):
+    for drops_out, is_training in ((False, True), (True, True), (True, False)):
+      layers = tinybert.Layers(Teacher(config, prefix), drops_out)
+      learned = layers.learned(layers.losses(student, batch, Setting(is_training=is_training)))
+      losses[drops_out, is_training] = float(learned.loss)
+  assert losses[False, True] == pytest.approx(losses[True, False], rel=1e-6)
+  assert losses[True, True] != pytest.approx(losses[False, True], rel=1e-3)
 
 
 def test_a_student_of_the_teacher_s_width_starts_with_an_identity():

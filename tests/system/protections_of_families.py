@@ -56,6 +56,13 @@ SUBJECTS = {
       "test_a_student_that_does_not_fit_is_refused",
     ),
     (
+      "TinyBERT's teacher does not drop out, unless --teacher_dropout asks for it",
+      "Layers.losses",
+      "drops_out = self.teacher_drops_out and setting.is_training",
+      "drops_out = setting.is_training",
+      "test_the_teacher_drops_out_only_where_that_is_asked_for",
+    ),
+    (
       "examples without a label count for nothing in the loss of labels",
       "mean_label_loss",
       "losses * has_label",
