@@ -155,7 +155,7 @@ def inside_of(config: BertConfig, features: Tensors, setting: Setting, drops_out
     is_training=drops_out,
     skip_padding=False,
     keeps_attention_scores=True,
-    padding_id=0,
+    padding_id=getattr(config, "pad_token_id", 0),
   )
   states = [model.encoder_input, *model.get_all_encoder_layers()]
   return Inside(states, model.get_attention_scores())

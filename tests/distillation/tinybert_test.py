@@ -209,6 +209,24 @@ def test_what_a_model_computes_on_its_way_equals_the_original(folder, teacher):
   )
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize(("family", "padding"), [("bert", 0), ("roberta", 1)])
+def test_the_row_of_padding_learns_nothing_from_layers(family, padding):
+  """Though padding counts in the losses; the other rows learn. In RoBERTa, 0 is `<s>`."""
+  content = {"model_type": family, **tiny_bert.config(9, **tiny_bert.NO_DROPOUT)}
+  ids = tf.constant([[5, 6, padding, padding], [1 - padding, 6, 7, 8]])
+  batch = {"input_ids": ids, "input_mask": tf.cast(ids != padding, tf.int32)}
+  batch["segment_ids"] = tf.zeros_like(ids)
+  with use_store(VariableStore()) as store, tf.GradientTape() as tape:
+    setting = Setting(is_training=True)
+    inside = tinybert.inside_of(BertConfig.from_dict(content), batch, setting, drops_out=True)
+    loss = tf.reduce_sum(inside.hidden_states[-1] ** 3)
+  gradient = tape.gradient(loss, store.variables[f"{family}/embeddings/word_embeddings"])
+  rows = tf.reduce_sum(tf.abs(tf.convert_to_tensor(gradient)), 1)
+  assert np.flatnonzero(rows).tolist() == [1 - padding, 5, 6, 7, 8]
+
+
+@pytest.mark.ci
 def test_the_teacher_drops_out_only_where_that_is_asked_for(tmp_path):
   """The original does by mistake; recorded teachers have no dropout that would show it."""
   words = [*tiny_bert.SPECIAL_TOKENS, "a", "b"]
