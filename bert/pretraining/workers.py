@@ -168,9 +168,15 @@ def _work(
   report(statistics)
 
 
-def _work_in_process(job: Job, worker: int, counter, connection) -> None:
-  """`_work` in a separate process; errors are sent to the parent."""
+def _work_in_process(job: Job, worker: int, counter, connection, readers) -> None:
+  """`_work` in a separate process; errors are sent to the parent.
+
+  `readers` are the parent's ends of this pipe and of those before it, of which a process is a copy.
+  As long as one is open here, a parent that was killed would not be noticed.
+  """
   signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent stops the others
+  for reader in readers:
+    reader.close()
 
   def next_range() -> int:
     with counter.get_lock():
@@ -204,7 +210,9 @@ class _Workers:
     for worker in range(len(job.spools)):
       reader, writer = context.Pipe(duplex=False)
       process = context.Process(
-        target=_work_in_process, args=(job, worker, self._counter, writer), daemon=True
+        target=_work_in_process,
+        args=(job, worker, self._counter, writer, [*self._process_of, reader]),
+        daemon=True,
       )
       process.start()
       writer.close()  # so that the connection closes when the worker ends

@@ -3,6 +3,7 @@
 Alone: python -m pytest tests/pretraining/workers_test.py
 """
 
+import contextlib
 import gzip
 import hashlib
 import os
@@ -277,6 +278,22 @@ def test_a_killed_job_leaves_no_output_and_the_next_one_cleans_up(text, by_one, 
   create(tmp_path / "out", text, num_workers=2)
   assert (tmp_path / "out").read_bytes() == by_one.read_bytes()
   assert names(tmp_path) == [".out.manifest.json", other.name, "out"]
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(sys.platform == "win32", reason="other signals")
+def test_workers_of_a_killed_job_end(text, tmp_path):
+  """They report far more than a pipe holds, to nobody."""
+  change = "import os; from bert.pretraining import workers\n"
+  change += "workers._work = lambda job, worker, next_range, report: report(bytes(1 << 20))\n"
+  change += "workers._Inbox.add = lambda self, message: os.kill(os.getpid(), 9)"
+  process = start(tmp_path / "out", text, num_workers=3, change=change)
+  try:
+    process.communicate(timeout=60)  # until no process has its standard error any more
+  finally:
+    with contextlib.suppress(ProcessLookupError):
+      os.killpg(process.pid, signal.SIGKILL)
+  assert process.returncode == -signal.SIGKILL
 
 
 # ---------------------------------------------------------------------------------------------
