@@ -125,13 +125,13 @@ def to_table(result: dict) -> str:
     >>> print(to_table({"text": "It is [MASK].", "text_b": "Oh.", "next_sentence": 0.25,
     ...   "masks": [[{"token": "wet", "probability": 0.9}, {"token": "so", "probability": 0.05}]]}))
     It is [MASK]. ||| Oh.
-      [MASK] 1       wet 0.9000  so 0.0500
+      mask 1         wet 0.9000  so 0.0500
       next sentence  0.2500
   """
   lines = [" ||| ".join(result[name] for name in ("text", "text_b") if name in result)]
   for number, pieces in enumerate(result["masks"], start=1):
     guesses = "  ".join(f"{piece['token']} {piece['probability']:.4f}" for piece in pieces)
-    lines.append(f"  {f'[MASK] {number}':<13}  {guesses}")
+    lines.append(f"  {f'mask {number}':<13}  {guesses}")
   if "tokens" in result:
     verdicts = (f"{each['token']} {each['replaced']:.4f}" for each in result["tokens"])
     lines.append(f"  replaced       {'  '.join(verdicts)}")

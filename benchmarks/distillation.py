@@ -11,6 +11,7 @@ that text. Without, they are cut from the teacher.
 
   labels     six epochs on labels alone (--label_weight=1)
   logits     six epochs on labels and the teacher's outputs
+  texts      as many steps on these and the texts of --unlabelled_file
   tinybert   three on its attention and hidden states, then three on its outputs
 
 Each run is a process of its own in OUTPUT_DIR/TASK/VARIANT_LAYERS/seed_N; the next start skips what
@@ -46,10 +47,11 @@ METRICS = {
   "CoLA": "eval_matthews_corrcoef",
   "STS-B": "eval_pearson",
 }
-BASELINE = "labels"
+BASELINE, TEXTS = "labels", "texts"
+EPOCHS = 6
 VARIANTS = {
-  BASELINE: ("--method=logits", "--label_weight=1", "--num_train_epochs=6"),
-  "logits": ("--method=logits", "--num_train_epochs=6", "--cache_teacher"),
+  BASELINE: ("--method=logits", "--label_weight=1", f"--num_train_epochs={EPOCHS}"),
+  "logits": ("--method=logits", f"--num_train_epochs={EPOCHS}", "--cache_teacher"),
   "tinybert": ("--method=tinybert", "--stage=task", "--layer_epochs=3", "--num_train_epochs=3"),
 }
 COMMON_FLAGS = (
@@ -83,6 +85,7 @@ def _parse():
   parser.add_argument("--glue_dir", help="folder with the task's folder")
   common.add_weights_flag(parser, required=False)
   parser.add_argument("--corpus", help="text of the general stage; without, students are cut")
+  parser.add_argument("--unlabelled_file", help="for one more variant, see `distill.py`")
   parser.add_argument("--task", choices=list(METRICS), default="MRPC")
   parser.add_argument("--layers", type=common.numbers(int), default=[2, 3], help="2,3")
   parser.add_argument("--seeds", type=common.numbers(int), default=[1, 2, 3], help="1,2,3")
@@ -107,10 +110,11 @@ def _train(args, folder: pathlib.Path) -> None:
     *(*COMMON_FLAGS, TEACHER_RATE),
     nice=args.nice,
   )
+  variants = VARIANTS | _variant_with_texts(args)
   starts = {layers: _start_of_students(args, layers) for layers in args.layers}
   for seed in args.seeds:
     for layers in args.layers:
-      for variant, flags in VARIANTS.items():
+      for variant, flags in variants.items():
         _finish(
           "distill",
           run_folder(folder, variant, layers, seed),
@@ -118,6 +122,24 @@ def _train(args, folder: pathlib.Path) -> None:
           *(*starts[layers], *COMMON_FLAGS, *flags),
           nice=args.nice,
         )
+
+
+def _variant_with_texts(args) -> dict[str, tuple[str, ...]]:
+  """The variant on more texts, with fewer epochs of them all."""
+  if not args.unlabelled_file:
+    return {}
+  from bert.tasks import glue
+
+  folder = str(pathlib.Path(args.glue_dir) / args.task)
+  labelled = len(glue.create_processor(args.task).get_train_examples(folder))
+  lines = pathlib.Path(args.unlabelled_file).read_text(encoding="utf-8").splitlines()
+  epochs = EPOCHS * labelled / (labelled + len(lines))
+  return {
+    TEXTS: (
+      *("--method=logits", f"--num_train_epochs={epochs:.3f}", "--cache_teacher"),
+      f"--unlabelled_file={args.unlabelled_file}",
+    )
+  }
 
 
 def _start_of_students(args, layers: int) -> list[str]:
@@ -238,7 +260,7 @@ def _report(args, folder) -> None:
     results.append({"model": "teacher", "score": score, **speeds.get("teacher", {})})
   for layers in args.layers:
     baseline = scores_of(folder, BASELINE, layers, args.seeds, metric)
-    for variant in VARIANTS:
+    for variant in (*VARIANTS, TEXTS):
       scores = scores_of(folder, variant, layers, args.seeds, metric)
       if not scores:
         continue

@@ -54,7 +54,7 @@ def test_a_table_of_given_texts(trained, fill):
   assert out == "".join(predict_masked.to_table(result) + "\n" for result in results)
   lines = out.splitlines()
   assert lines[0] == "the cat ||| sat on the [MASK]"
-  assert lines[1].startswith("  [MASK] 1       ")
+  assert lines[1].startswith("  mask 1         ")
   assert lines[2].startswith("  next sentence  0.")
   assert lines[3] == "the [MASK] sat"
 
