@@ -191,7 +191,7 @@ _FLAGS = [
   (
     create_pretraining_data,
     "--format=electra --masked_lm_prob=0.2",
-    "--masked_lm_prob means nothing with --format=electra, only with bert, albert and roberta. Omit it",
+    "--masked_lm_prob means nothing with --format=electra, only with bert, albert and roberta",
   ),
   (
     create_pretraining_data,
