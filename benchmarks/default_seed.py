@@ -289,6 +289,7 @@ def report(results: Mapping[tuple[str, str], float]) -> None:
   if len(systems.get("ours", ())) > 1 and len(systems.get("original", ())) > 1:
     theirs = list(systems["original"].values())
     others = {name: score for name, score in systems["ours"].items() if name != DEFAULT_SEED}
+    print()
     for key, scores in (("all", systems["ours"]), (f"without {DEFAULT_SEED}", others)):
       p, p_spread = rank_tests(list(scores.values()), theirs)
       print(

@@ -17,6 +17,7 @@ from benchmarks import (
   ceiling,
   common,
   default_seed,
+  distillation,
   electra_from_text,
   encoder_inference,
   fine_tuning,
@@ -64,6 +65,7 @@ def test_help_says_what_a_script_does(script):
     batch_invariance,
     common,
     default_seed,
+    distillation,
     electra_from_text,
     fine_tuning,
     original_steps,
@@ -382,10 +384,28 @@ def test_results_of_runs_are_read_and_compared(tmp_path, capsys):
   assert results["early", "1"] == 3.25
   assert ("original", "3") not in results
   default_seed.report(results)
-  *table, _, tests, last = capsys.readouterr().out.splitlines()
+  *table, _, tests, without_default, last = capsys.readouterr().out.splitlines()
   assert "| ours | 2 | 34.2 | 18.9 | 20.9 (12345), 47.6 (1) |" in table
-  assert tests.startswith("ours against original: p = 1.000")
+  assert tests.startswith("ours (all) against original: p = 1.000")
+  assert without_default.startswith("ours (without 12345) against original: p = 0.667")
   assert json.loads(last)["original"]["mean"] == pytest.approx(42.55)
+
+
+def test_students_are_compared_with_those_of_labels_alone(tmp_path, monkeypatch, capsys):
+  scores = {"labels": (0.6, 0.7), "tinybert": (0.65, 0.76), "texts": (0.5, 0.6)}
+  for variant, of_seeds in scores.items():
+    for seed, accuracy in enumerate(of_seeds, 1):
+      folder = distillation.run_folder(tmp_path / "MRPC", variant, 2, seed)
+      folder.mkdir(parents=True)
+      (folder / "eval_results.txt").write_text(f"eval_accuracy = {accuracy}\n")
+  monkeypatch.setattr(sys, "argv", ["distillation.py", f"--output_dir={tmp_path}", "--report"])
+  distillation.main()
+  *table, last = capsys.readouterr().out.splitlines()
+  rows = {row.split("|")[2].strip(): [cell.strip() for cell in row.split("|")] for row in table[2:]}
+  assert rows["labels"][3:6] == ["2", "65.00 ± 7.07", ""]
+  assert rows["tinybert"][4:6] == ["70.50 ± 7.78", "+5.50 [-0.85, +11.85]"]
+  assert rows["texts"][5] == "-10.00 [-10.00, -10.00]"
+  assert len(json.loads(last)["results"]) == 3
 
 
 class _Arrays(dict):
