@@ -68,6 +68,21 @@ class Script:
     assert done.code is None, done.err
     return done
 
+  def assert_resumes(self, straight: pathlib.Path, stop: int, **values) -> None:
+    """A run that ends after step `stop` and is started again ends as one did that went through.
+
+    Args:
+      straight: the folder of the latter; the former gets one beside it.
+      stop: the step.
+      **values: flags of both, `num_train_steps` among them.
+    """
+    folder = straight.with_name("halves")
+    with stopped_after(stop):
+      assert self.run(**values, output_dir=folder).code == 130
+    assert "Resumed from" in self.run_well(**values, output_dir=folder).err
+    last = f"model.ckpt-{values['num_train_steps']}"
+    assert_same_tensors(folder / last, straight / last)
+
   def error_of(self, *arguments: str, **values) -> str:
     """The message of a run that fails as it should: one message and a hint, no traceback."""
     done = self.run(*arguments, **values)

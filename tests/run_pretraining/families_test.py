@@ -23,11 +23,11 @@ from tests.kit import small_checkpoints
 from tests.kit.event_files import series_in
 from tests.kit.families import load_variables
 from tests.kit.recorded_configs import electra_config
-from tests.kit.script_runs import Script, assert_same_tensors, results_in, stopped_after, tensors
+from tests.kit.script_runs import Script, results_in, tensors
 from tests.kit.tiny_pretraining import make_unmasked, write_vocabulary, write_with_facts
 
 script = Script(run_pretraining)
-run, run_well, error_of = script.run, script.run_well, script.error_of
+run_well, error_of = script.run_well, script.error_of
 
 
 def assert_same_weights(actual, golden, tolerance, slot_tolerance):
@@ -98,12 +98,9 @@ def test_albert_resumes_bit_for_bit(golden_dir, albert_records, tmp_path):
     "num_warmup_steps": 1,
     "save_checkpoints_steps": 2,
   }
-  straight, halves = tmp_path / "straight", tmp_path / "halves"
+  straight = tmp_path / "straight"
   run_well(**values, output_dir=straight)
-  with stopped_after(2):
-    assert run(**values, output_dir=halves).code == 130
-  assert "Resumed from" in run_well(**values, output_dir=halves).err
-  assert_same_tensors(halves / "model.ckpt-4", straight / "model.ckpt-4")
+  script.assert_resumes(straight, 2, **values)
 
 
 @pytest.mark.ci
@@ -290,11 +287,7 @@ def test_electra_trains_evaluates_and_resumes_bit_for_bit(electra, tmp_path):
     results
   )
   assert 0 < results["masked_lm_loss"] < 8
-  halves = tmp_path / "halves"
-  with stopped_after(3):
-    assert run(**values, output_dir=halves, do_train=True).code == 130
-  assert "Resumed from" in run_well(**values, output_dir=halves, do_train=True).err
-  assert_same_tensors(halves / "model.ckpt-6", straight / "model.ckpt-6")
+  script.assert_resumes(straight, 3, **values, do_train=True)
 
 
 def test_a_model_of_electra_learns_masked_words_alone(electra, tmp_path):
@@ -319,14 +312,11 @@ def test_another_objective_or_generator_cannot_resume(electra, tmp_path):
 @pytest.mark.ci
 def test_electric_trains_evaluates_and_resumes_bit_for_bit(electra, tmp_path):
   values = {**electra, "objective": "electric", "num_train_steps": 4, "save_checkpoints_steps": 2}
-  straight, halves = tmp_path / "straight", tmp_path / "halves"
+  straight = tmp_path / "straight"
   run_well(**values, output_dir=straight, do_train=True, do_eval=True, max_eval_steps=2)
   assert results_in(straight / "eval_results.txt")["disc_loss"] > 0
   assert "cloze_predictions/output_bias" in tensors(straight / "model.ckpt-4")
-  with stopped_after(2):
-    assert run(**values, output_dir=halves, do_train=True).code == 130
-  run_well(**values, output_dir=halves, do_train=True)
-  assert_same_tensors(halves / "model.ckpt-4", straight / "model.ckpt-4")
+  script.assert_resumes(straight, 2, **values, do_train=True)
 
 
 @pytest.mark.parametrize("name", ["electra", pytest.param("mlm", marks=pytest.mark.ci)])
