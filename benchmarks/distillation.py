@@ -59,9 +59,10 @@ COMMON_FLAGS = (
   *("--nogroup_by_length", "--save_checkpoints_steps=1000000", "--keep_checkpoint_max=1"),
 )
 TEACHER_RATE, STUDENT_RATE = "--learning_rate=5e-5", "--learning_rate=1e-4"
+GENERAL_STEPS = 1000
 GENERAL_FLAGS = (
   *("--method=tinybert", "--stage=general", "--do_train", "--max_seq_length=128", "--dtype=auto"),
-  *("--train_batch_size=32", "--num_train_steps=1000", "--num_warmup_steps=100"),
+  *("--train_batch_size=32", f"--num_train_steps={GENERAL_STEPS}", "--num_warmup_steps=100"),
   *("--learning_rate=3e-4", "--save_checkpoints_steps=1000000", "--keep_checkpoint_max=1"),
 )
 TURNS, BATCH = 5, 32
@@ -157,7 +158,7 @@ def _start_of_students(args, layers: int) -> list[str]:
       *("--dupe_factor=2", "--short_seq_prob=0"),
       nice=args.nice,
     )
-  if not list(general.glob("model.ckpt-1000.index")):
+  if not (general / f"model.ckpt-{GENERAL_STEPS}.index").exists():
     common.run_script(
       "distill",
       *(f"--teacher={args.weights}", cut, f"--input_file={records}", *GENERAL_FLAGS),

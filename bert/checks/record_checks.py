@@ -18,6 +18,7 @@ from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, 
 from bert.io import record_files, vocabulary_kind
 from bert.io.atomic_files import sha256_of
 from bert.io.tfrecord_bytes import masked_crc32c
+from bert.pretraining import record_checks
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _MUCH_PADDING = 0.75
@@ -68,8 +69,7 @@ def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
     except ValueError as failure:
       yield of_failure(failure, path)
   yield from _check_ids(path, subject, seen)
-  # Of one text, whose label says nothing.
-  are_single = manifest.get("format") in ("roberta", "distilbert")
+  are_single = manifest.get("format") in record_checks.SINGLE_TEXTS
   yield from _shares(path, seen, are_single or manifest.get("no_next_sentence", False))
 
 
@@ -225,8 +225,6 @@ def _check_pretraining(path, subject: Subject, seen: _Seen, length: int) -> None
   Raises:
     RecordError: a manifest or a record does not fit.
   """
-  from bert.pretraining import record_checks
-
   is_electra = subject.config is not None and subject.config.family.name == "electra"
   fmt = record_checks.RecordFormat(
     max_seq_length=length,

@@ -139,6 +139,7 @@ class Block:
       self.word_starts = np.frombuffer(self.word_starts, np.int8).astype(bool)
     else:
       self.word_starts = tables.begins_word[self.ids]
+      # A sentence begins with a word, which byte pairs do not say.
       self.word_starts[1:] |= self.ids[:-1] == tables.sep_id
 
   def end_after(self, first: int, last: int, tokens: int) -> int:

@@ -20,6 +20,9 @@ from absl import logging
 # The number of records of each file to check before anything starts.
 RECORDS_TO_CHECK = 32
 
+# Formats whose sequences are single texts, so that a label of pairs says nothing.
+SINGLE_TEXTS = frozenset({"roberta", "distilbert"})
+
 _MASKED_FEATURES = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 _REMEDY = "or write the records again with create_pretraining_data.py"
 
@@ -192,7 +195,7 @@ def _wrong_family(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
       "its labels say which sentences are in the wrong order, but --objective=mlm_nsp learns which "
       f"follow each other. Give --objective=mlm_sop, {_REMEDY} --format=bert."
     )
-  if fmt.objective == "mlm_nsp" and family in ("roberta", "distilbert"):
+  if fmt.objective == "mlm_nsp" and family in SINGLE_TEXTS:
     return (
       "its sequences are no pairs, but --objective=mlm_nsp learns which sentences follow each "
       "other. Give the --bert_config_file of the records' own model, or --objective=mlm, or write "

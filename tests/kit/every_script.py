@@ -6,6 +6,8 @@ every_script.script("predict").run(**every_script.flags("predict", folder, tmp_p
 
 import importlib
 import pathlib
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -153,6 +155,11 @@ def flags(name: str, files, folder: pathlib.Path, **changed) -> dict:
     for flag, value in RUNS[name].items()
   }
   return {**filled, **changed}
+
+
+def without_model_files(given: Mapping[str, Any]) -> dict[str, Any]:
+  """The flags but those of the files that are found with a model."""
+  return {flag: value for flag, value in given.items() if flag not in MODEL}
 
 
 def module(name: str):

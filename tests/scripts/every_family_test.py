@@ -11,7 +11,7 @@ import pytest
 
 from bert.model.configuration import BertConfig
 from tests.kit import byte_pairs, conversions, every_script, healthy_run
-from tests.kit.every_script import MODEL, RUNS, flags, script
+from tests.kit.every_script import RUNS, flags, script, without_model_files
 
 pytestmark = pytest.mark.ci
 
@@ -72,7 +72,7 @@ def classifier(files, tmp_path_factory):
 def run_well(name, files, folder, **changed):
   """Runs a script with the pre-trained model, and without any file of it given by name."""
   given = flags(name, files, folder, init_checkpoint=files / "one")
-  given = {flag: value for flag, value in given.items() if flag not in MODEL}
+  given = without_model_files(given)
   if "max_seq_length" in given:
     given |= LONGER
   done = script(name).run(**{**given, **changed})
@@ -87,7 +87,7 @@ def family_of(files):
 def test_a_script(name, files, tmp_path):
   if name == "run_pretraining":
     given = of_pretraining(files, init_checkpoint=files / "one", output_dir=tmp_path / "out")
-    script(name).run_well(**{flag: value for flag, value in given.items() if flag not in MODEL})
+    script(name).run_well(**without_model_files(given))
   else:
     run_well(name, files, tmp_path)
   if name in (*TASKS, "run_pretraining"):

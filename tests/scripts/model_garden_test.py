@@ -11,7 +11,7 @@ from bert.keras3 import BertForMaskedLM
 from bert.model.configuration import BertConfig
 from bert.model.variable_shapes import encoder_shapes
 from tests.kit import conversions, every_script, healthy_run, model_garden
-from tests.kit.every_script import MODEL, RUNS, flags, script
+from tests.kit.every_script import MODEL, RUNS, flags, script, without_model_files
 from tests.kit.keras_models import numpy_of, random_inputs
 
 pytestmark = pytest.mark.ci
@@ -40,7 +40,7 @@ def files(tmp_path_factory):
 def test_a_script(name, files, tmp_path):
   model = files / ("garden" if name in IN_CHECKPOINTS else "hub")
   given = flags(name, files, tmp_path, init_checkpoint=model)
-  done = script(name).run(**{flag: given[flag] for flag in given if flag not in MODEL})
+  done = script(name).run(**without_model_files(given))
   assert done.code in (None, 0), done.err + done.out
   assert "from random values" not in done.err
 

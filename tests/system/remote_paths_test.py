@@ -14,7 +14,7 @@ from bert import __main__ as bert_command
 from bert.io import filesystem
 from bert.scripts import flag_groups, path_flags
 from tests.kit import every_script
-from tests.kit.every_script import MODEL, RUNS, flags, script
+from tests.kit.every_script import RUNS, flags, script, without_model_files
 
 pytestmark = pytest.mark.ci
 
@@ -79,9 +79,8 @@ def test_every_script_is_in_the_table():
 def test_a_wrong_name_of_a_model_is_answered_with_the_nearest(name, local, tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
   given = flags(name, local, tmp_path, init_checkpoint="uncased_L2_H-128_A-2")
-  for flag in MODEL:
-    del given[flag]  # as with the name of a released model, which brings them
-  done = script(name).run(**given)
+  # The name of a released model brings its files.
+  done = script(name).run(**without_model_files(given))
   assert done.code == 1
   said = [line for line in (done.out + done.err).splitlines() if "Did you mean" in line]
   assert len(said) == 1, done.err
