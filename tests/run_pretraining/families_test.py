@@ -274,6 +274,7 @@ def electra(tmp_path_factory) -> dict:
   }
 
 
+@pytest.mark.ci
 def test_electra_trains_evaluates_and_resumes_bit_for_bit(electra, tmp_path):
   straight = tmp_path / "straight"
   values = {**electra, "num_train_steps": 6, "save_checkpoints_steps": 3}
