@@ -33,18 +33,6 @@ class Definition(NamedTuple):
   first_line: int
   last_line: int
 
-  def source(self, root: pathlib.Path) -> str:
-    """Its lines."""
-    return "".join(self._lines(root)[self.first_line - 1 : self.last_line])
-
-  def replaced(self, root: pathlib.Path, source: str) -> str:
-    """The whole file with other lines in their place."""
-    lines = self._lines(root)
-    return "".join([*lines[: self.first_line - 1], source, *lines[self.last_line :]])
-
-  def _lines(self, root: pathlib.Path) -> list[str]:
-    return (root / self.file).read_text(encoding="utf-8").splitlines(keepends=True)
-
 
 def definitions(root: pathlib.Path, patterns: Iterable[str]) -> list[Definition]:
   """All modules, classes, functions and module-level constants of the files that match."""

@@ -1,12 +1,14 @@
 """Every protection of the programs, how to break it, and the test that has to notice.
 
 A test of a protection is worth something if it fails once the protection is gone. Each entry names
-a function, some text in it that protects, what replaces this text, and the test that then fails.
-`tests/system/protections_test.py` checks that functions, texts and tests exist; its slow test
-breaks one protection after the other in a copy of the project, and runs the test.
+a function, what is left out of it, and the test that then fails. `tests/system/protections_test.py`
+checks that functions, such places and tests exist; its slow test leaves out one protection after
+the other in a copy of the project, and runs the test. Where a function has several such places
+("guard" where it raises three errors), the slow test looks for the one that its test notices.
 
-Functions and tests are found by name, wherever they are (see tests/kit/definitions.py), and a text
-is looked up within its function alone, so code may move without a change here.
+Functions and tests are found by name, wherever they are (see tests/kit/definitions.py), and places
+in the syntax tree (see tests/kit/mutations.py), so code may move, be formatted and rename its
+variables without a change here.
 
   python -m tests.system.protections          # the table of docs/reliability.md
 """
@@ -16,6 +18,7 @@ import pathlib
 from typing import NamedTuple
 
 from tests.kit.definitions import PROGRAM, TESTS, Definition, definitions, find
+from tests.kit.mutations import mutants
 from tests.kit.paths import ROOT
 from tests.system import (
   protections_of_data,
@@ -31,15 +34,13 @@ class Protection(NamedTuple):
   Attributes:
     what: what it does, and what would happen otherwise.
     where: the function, class or constant: as much of its dotted name as is unique.
-    text: the part, which the function contains once.
-    broken: what replaces it.
+    without: what is left out of it, one of the phrases of tests/kit/mutations.py.
     test: the test that then fails, named in the same way: `heads_test.test_shapes[case]`.
   """
 
   what: str
   where: str
-  text: str
-  broken: str
+  without: str
   test: str
 
   def definition(self) -> Definition:
@@ -50,18 +51,18 @@ class Protection(NamedTuple):
     """
     return find(self.where, _definitions(PROGRAM))
 
-  def broken_source(self, root: pathlib.Path = ROOT) -> str:
-    """The whole file without the protection.
+  def broken_sources(self, root: pathlib.Path = ROOT) -> list[str]:
+    """Returns the whole file without the protection, once for each place that it may have.
 
     Raises:
-      ValueError: the function or the text is missing or not unique.
+      ValueError: there is no such function, or no such place in it.
     """
     definition = self.definition()
-    source = definition.source(root)
-    count = source.count(self.text)
-    if count != 1:
-      raise ValueError(f"{definition.name} contains {count} times, not once: {self.text!r}")
-    return definition.replaced(root, source.replace(self.text, self.broken))
+    source = (root / definition.file).read_text(encoding="utf-8")
+    lines = range(definition.first_line, definition.last_line + 1)
+    if found := mutants(source, lines, self.without):
+      return found
+    raise ValueError(f"{definition.name} has no place for {self.without!r}")
 
   def test_id(self) -> str:
     """The test as pytest names it: `tests/model/heads_test.py::test_shapes[case]`.

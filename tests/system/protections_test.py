@@ -4,6 +4,7 @@ Alone: python -m pytest tests/system/protections_test.py (seconds; with `-m slow
 them in a copy of the project, about half an hour)
 """
 
+import ast
 import json
 import os
 import pathlib
@@ -13,28 +14,36 @@ import sys
 
 import pytest
 
+from tests.kit.mutations import mutants
 from tests.kit.paths import ROOT
 from tests.system import protections
 from tests.system.protections import PROTECTIONS, Protection
 
 EVERY = [each for group in PROTECTIONS.values() for each in group]
+# What one test guards in the same way, it guards at as many places.
+SAME_PLACES: dict[tuple[str, str, str], list[Protection]] = {}
+for _each in EVERY:
+  SAME_PLACES.setdefault((_each.where, _each.without, _each.test), []).append(_each)
 DOCUMENT = ROOT / "docs" / "reliability.md"
 # What tests read beside the modules.
 _BESIDE = ("tests", "samples", "pyproject.toml", "requirements.lock")
 
 
 def test_there_are_enough_and_none_twice():
-  edits = {(each.definition().name, each.text, each.broken, each.test) for each in EVERY}
-  assert len(edits) == len(EVERY) >= 100
-  assert len({each.what for each in EVERY}) == len(EVERY)
+  assert len({each.what for each in EVERY}) == len(EVERY) >= 180
+  for (where, without, test), rows in SAME_PLACES.items():
+    # Each row has a place of its own, if one test guards several.
+    assert len(rows) <= len(rows[0].broken_sources()), (where, without, test)
 
 
 @pytest.mark.parametrize("subject", PROTECTIONS)
-def test_each_is_there_once_and_can_be_broken(subject):
+def test_each_is_there_and_can_be_left_out(subject):
   problems = []
   for each in PROTECTIONS[subject]:
     try:
-      compile(each.broken_source(), each.definition().file, "exec")
+      whole = (ROOT / each.definition().file).read_text(encoding="utf-8")
+      for broken in each.broken_sources():
+        assert ast.dump(ast.parse(broken)) != ast.dump(ast.parse(whole)), each.what
     except (ValueError, SyntaxError) as error:
       problems.append(f"{each.what}: {error}")
   assert problems == []
@@ -51,16 +60,61 @@ def test_each_test_is_there():
 
 
 @pytest.mark.parametrize(
-  ("where", "text", "said"),
+  ("where", "without", "said"),
   [
-    ("written_whole", "no such text", r"files\.written_whole contains 0 times, not once: 'no such"),
-    ("no_such_function", "", "0 definitions are named no_such_function, not one"),
-    ("main", "", r"definitions are named main, not one: .*run_squad\.main"),
+    ("written_whole", "call no_such", "files.written_whole has no place for 'call no_such'"),
+    ("no_such_function", "guard", "0 definitions are named no_such_function, not one"),
+    ("main", "guard", r"definitions are named main, not one: .*run_squad\.main"),
   ],
 )
-def test_what_is_not_there_once_is_named(where, text, said):
+def test_what_is_not_there_is_named(where, without, said):
   with pytest.raises(ValueError, match=said):
-    Protection("what", where, text, "", "test").broken_source()
+    Protection("what", where, without, "test").broken_sources()
+
+
+_SOURCE = """
+import os
+
+def save(path, names):
+  with errors_naming(path) as writer:
+    os.fsync(
+      writer)
+  try:
+    if not path or names & 1:
+      raise ValueError("é", os.path.join(path, "x"))
+  except (OSError, KeyError):
+    done = names.skip(2) if names else None
+  return dump(done, plain=True)
+
+def other():
+  os.fsync(0)
+"""
+
+
+@pytest.mark.parametrize(
+  ("without", "old", "new"),
+  [
+    ("guard", "if not path or names & 1:", "if ((not path or names & 1) and False):"),
+    ("always", "2) if names else", "2) if ((names) or True) else"),
+    ("operand or", "not path or names & 1", "((names & 1))"),
+    ("operand &", "names & 1", "(names)"),
+    ("except KeyError", "(OSError, KeyError)", "(OSError, )"),
+    ("call fsync", "os.fsync(\n      writer)", "pass"),
+    ("call errors_naming", "errors_naming(path)", '__import__("contextlib").nullcontext(path)'),
+    ("call skip", "names.skip(2)", "(names)"),
+    ("call join", 'os.path.join(path, "x")', "(path)"),
+    ("keyword plain", "plain=True", "plain=False"),
+    ("set done", "done = names.skip(2) if names else None", "pass"),
+    ("join() -> {1} + {0}", 'os.path.join(path, "x")', "('x' + path)"),
+    ("2 -> 3", "skip(2)", "skip((3))"),
+    ("done -> path", "dump(done", "dump((path)"),
+  ],
+)
+def test_what_is_left_out(without, old, new):
+  broken = mutants(_SOURCE, range(4, 14), without)
+  assert _SOURCE.replace(old, new, 1) in broken
+  assert all("def other():\n  os.fsync(0)\n" in each for each in broken)
+  assert mutants(_SOURCE, range(100, 101), without) == []
 
 
 def test_the_document_has_the_table_as_it_is():
@@ -146,14 +200,19 @@ def test_all_of_them_pass_where_nothing_is_broken(run_tests):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("each", EVERY, ids=lambda each: f"{each.where}: {each.what}")
-def test_its_test_fails_without_it(copy, run_tests, each):
-  path = copy / each.definition().file
+@pytest.mark.parametrize("rows", SAME_PLACES.values(), ids=map(" ".join, SAME_PLACES))
+def test_its_test_fails_without_it(copy, run_tests, rows):
+  path = copy / rows[0].definition().file
   whole = path.read_text(encoding="utf-8")
-  path.write_text(each.broken_source(copy), encoding="utf-8")
-  try:
-    code, said = run_tests(each.test_id())
-  finally:
-    path.write_text(whole, encoding="utf-8")
-  # 1: tests ran, and failed. 2 and more: they could not even be collected.
-  assert code == 1, said[-3000:]
+  noticed = 0
+  for broken in rows[0].broken_sources(copy):
+    path.write_text(broken, encoding="utf-8")
+    try:
+      code, said = run_tests(rows[0].test_id())
+    finally:
+      path.write_text(whole, encoding="utf-8")
+    assert code in (0, 1), said[-3000:]  # 2 and more: they could not even be collected
+    noticed += code
+    if noticed == len(rows):
+      return
+  pytest.fail(f"{noticed} of {len(rows)} were noticed; the last: {said[-3000:]}")
