@@ -1,31 +1,25 @@
-"""Every protection of the programs, how to break it, and the test that has to notice.
+"""Every protection of the programs, what to leave out of it, and the test that has to notice.
 
-A test of a protection is worth something if it fails once the protection is gone. Each entry names
-a function, what is left out of it, and the test that then fails. `tests/system/protections_test.py`
-checks that functions, such places and tests exist; its slow test leaves out one protection after
-the other in a copy of the project, and runs the test. Where a function has several such places
-("guard" where it raises three errors), the slow test looks for the one that its test notices.
+A test of a protection is worth something if it fails once the protection is gone. Each row of the
+tables in docs/reliability.md names a function, what is left out of it, and the test that then
+fails. `tests/system/protections_test.py` checks that functions, such places and tests exist; its
+slow test leaves out one protection after the other in a copy of the project, and runs the test.
+Where a function has several such places ("guard" where it raises three errors), the slow test looks
+for the one that its test notices.
 
 Functions and tests are found by name, wherever they are (see tests/kit/definitions.py), and places
 in the syntax tree (see tests/kit/mutations.py), so code may move, be formatted and rename its
-variables without a change here.
-
-  python -m tests.system.protections          # the table of docs/reliability.md
+variables without a change there.
 """
 
 import functools
 import pathlib
+import re
 from typing import NamedTuple
 
 from tests.kit.definitions import PROGRAM, TESTS, Definition, definitions, find
 from tests.kit.mutations import mutants
 from tests.kit.paths import ROOT
-from tests.system import (
-  protections_of_data,
-  protections_of_families,
-  protections_of_faults,
-  protections_of_runs,
-)
 
 
 class Protection(NamedTuple):
@@ -80,26 +74,16 @@ def _definitions(patterns: tuple[str, ...]) -> list[Definition]:
   return definitions(ROOT, patterns)
 
 
-def markdown_table() -> str:
-  """A table of all protections for each subject, in the order of `PROTECTIONS`."""
-  lines = []
-  for subject, protections in PROTECTIONS.items():
-    lines += ["", f"**{subject}**", "", "| what is promised | where | test that fails without |"]
-    lines.append("|---|---|---|")
-    for each in protections:
-      lines.append(f"| {each.what} | `{each.where}` | `{each.test.partition('[')[0]}` |")
-  return "\n".join([*lines[1:], ""])
+_DOCUMENT = ROOT / "docs" / "reliability.md"
+_NO_ROW = ("|---", "| what is promised |")
+_ROW = re.compile(r"\| (.+) \| `(.+)` \| `(.+)` \| `(.+)` \|")
 
 
-def _all_protections() -> dict[str, tuple[Protection, ...]]:
-  parts = protections_of_runs, protections_of_faults, protections_of_data, protections_of_families
-  subjects = {name: rows for part in parts for name, rows in part.SUBJECTS.items()}
-  return {name: tuple(Protection(*row) for row in rows) for name, rows in subjects.items()}
+def _read() -> list[Protection]:
+  section = _DOCUMENT.read_text(encoding="utf-8").partition("\n## Broken protections\n")[2]
+  tables = section.partition("\n## ")[0]
+  rows = [line for line in tables.splitlines() if line.startswith("|")]
+  return [Protection(*_ROW.fullmatch(row).groups()) for row in rows if not row.startswith(_NO_ROW)]
 
 
-PROTECTIONS = _all_protections()
-"""Subject -> its protections."""
-
-
-if __name__ == "__main__":
-  print(markdown_table(), end="")
+PROTECTIONS = _read()
