@@ -21,31 +21,25 @@ import itertools
 import math
 import os
 import shlex
-import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from absl import flags, logging
+from absl import flags
 
 from bert import run_classifier
 from bert.checkpoints import model_source
-from bert.figures import drawing
-from bert.io import atomic_files
 from bert.scripts import (
   command_line,
   flag_groups,
-  glue_report,
-  glue_runs,
-  glue_sweep,
   output_folder,
-  parallel_processes,
   path_flags,
   run_settings,
   run_states,
   shared_flags,
 )
-from bert.scripts.glue_runs import DIAGNOSTIC, TASKS, Run
-from bert.scripts.glue_sweep import Sweep
+from bert.sweeps import glue_runs, glue_sweep
+from bert.sweeps.glue_runs import DIAGNOSTIC, TASKS, GridRun
+from bert.sweeps.glue_sweep import GlueSweep
 
 FLAGS = flags.FLAGS
 
@@ -137,17 +131,7 @@ def main(_, further_flags: Sequence[str] = ()) -> int | None:
     return None
   output_folder.prepare(FLAGS.output_dir)
   runs = plan_runs(tasks, {**settings, **run_states.identities_of_model(own)})
-  with (
-    parallel_processes.stop_signals() as stop,
-    parallel_processes.exclusive(FLAGS.output_dir) as lock,
-  ):
-    make_room(runs)
-    sweep = Sweep(sweep_options(), tasks, runs, flags_of_runs, stop, lock)
-    sweep.run()
-    if stop.received:
-      print(f"\nStopped. {sweep.progress()} The same command continues from here.", file=sys.stderr)
-      return stop.exit_code
-    return 0 if report(sweep) else 1
+  return GlueSweep(sweep_options(), tasks, runs, flags_of_runs).carry_out()
 
 
 def check_flags() -> None:
@@ -239,8 +223,8 @@ def _download(name: str) -> str:
   return "download" if FLAGS.dry_run else public_data.download_task_data(name)
 
 
-def plan_runs(tasks: Mapping[str, str], settings: Mapping | None = None) -> list[Run]:
-  """The grid: task by task, setting by setting, the seeds of a setting one after another.
+def plan_runs(tasks: Mapping[str, str], settings: Mapping | None = None) -> list[GridRun]:
+  """Returns the grid: task by task, setting by setting, the seeds of a setting one after another.
 
   Args:
     tasks: see `choose_tasks`.
@@ -253,34 +237,13 @@ def plan_runs(tasks: Mapping[str, str], settings: Mapping | None = None) -> list
     for rate, epochs, seed in grid:
       folder = os.path.join(FLAGS.output_dir, task, glue_runs.folder_name(rate, epochs, seed))
       own = {"learning_rate": rate, "num_train_epochs": epochs, "seed": seed, "data": data}
-      runs.append(Run(task, rate, epochs, seed, folder, {**(settings or {}), **own}))
+      all_settings = {**(settings or {}), **own}
+      runs.append(GridRun(seed, folder, all_settings, task=task, learning_rate=rate, epochs=epochs))
   return runs
 
 
-def make_room(runs: Iterable[Run]) -> None:
-  """Refuses folders with files of another run; `--redo` removes them if run_glue.py made them.
-
-  Raises:
-    ValueError: names one, and what differs.
-  """
-  conflicts = {run: why for run in runs if (why := glue_runs.conflict(run))}
-  at_stake = {run for run in conflicts if glue_runs.has_something_to_lose(run.folder)}
-  # Files that this script did not make are never removed.
-  refused = [run for run in at_stake if not (FLAGS.redo and run_states.read_state(run.folder))]
-  if refused:
-    first = min(refused, key=lambda run: run.folder)
-    raise ValueError(
-      f"{len(refused)} of the runs were made with other settings. {first.folder}: "
-      f"{conflicts[first]}. Give the same flags, another --output_dir, or --redo to remove and "
-      "repeat what run_glue.py has made."
-    )
-  for run in conflicts:
-    logging.warning("Repeating %s: %s.", run, conflicts[run])
-    shutil.rmtree(run.folder)
-
-
 def print_commands(tasks: Mapping[str, str], flags_of_runs: Sequence[str]) -> None:
-  """Prints what would be run."""
+  """Prints the commands of all runs."""
   for run in plan_runs(tasks):
     words = glue_sweep.command(run, tasks[run.task], flags_of_runs, "do_train", "do_eval")
     state = "  # has finished" if run_states.read_state(run.folder).get("finished") else ""
@@ -288,45 +251,9 @@ def print_commands(tasks: Mapping[str, str], flags_of_runs: Sequence[str]) -> No
 
 
 def sweep_options() -> glue_sweep.Options:
-  """The flags of the sweep itself."""
+  """Returns the flags of the sweep itself."""
   names = [field.name for field in dataclasses.fields(glue_sweep.Options)]
   return glue_sweep.Options(**{name: FLAGS[name].value for name in names})
-
-
-# ---------------------------------------------------------------------------------------------
-# The results.
-
-
-def report(sweep: Sweep) -> bool:
-  """Prints and writes the table and the submission; returns whether everything succeeded."""
-  if FLAGS.do_predict:
-    submit(sweep)
-  tasks = dict.fromkeys(run.task for run in sweep.outcomes)
-  summaries = [glue_report.Summary(task, sweep.outcomes_of(task)) for task in tasks]
-  result = glue_report.Report(summaries, sweep.problems)
-  base = os.path.join(FLAGS.output_dir, "results")
-  atomic_files.write_text(f"{base}.txt", result.text())
-  atomic_files.write_text(f"{base}.json", result.json())
-  drawing.plot_table(result.rows(), f"{base}.png", "GLUE, dev sets", result.notes())
-  print(f"\n{result.text()}")
-  logging.info("Wrote %s.txt, %s.json and %s.png.", base, base, base)
-  return not result.problems
-
-
-def submit(sweep: Sweep) -> None:
-  """Writes the submission of all predictions; a task whose files do not fit becomes a problem."""
-  texts = {}
-  for task, name, predictions_file, test_file in sweep.predictions():
-    try:
-      texts[name] = glue_report.submission_text(task, predictions_file, test_file)
-    except (OSError, ValueError) as error:
-      sweep.problems.append(f"{name}.tsv of the submission: {error}")
-  if not texts:
-    return
-  path = glue_report.write_submission(FLAGS.output_dir, texts)
-  missing = glue_report.missing_from_submission(texts)
-  more = f"; GLUE's server expects {', '.join(missing)} as well" if missing else ""
-  logging.info("Wrote %s: %s%s.", path, ", ".join(texts), more)
 
 
 def start(argv: Sequence[str] | None = None) -> None:

@@ -38,6 +38,7 @@ MAY_IMPORT = {
     *("io", "text", "checkpoints", "model", "tasks", "training", "pretraining"),
     *("exporting", "predicting", "figures", "checks", "distillation"),
   },
+  "sweeps": {"io", "checkpoints", "tasks", "training", "figures", "scripts"},
   "tf1": {"io", "text"},  # text: the tokenizer, for scripts without one of their own
   "__main__": {"io"},
 }
@@ -59,8 +60,8 @@ BY_NAME = {
     "bert.checkpoints.index_config",
   },
   "bert.optimization": {"bert.keras3.loop_optimizers"},  # `create_optimizer` without a loss
-  "bert.scripts.glue_sweep": {"bert.run_classifier"},
-  "bert.scripts.steps": {"bert.scripts.many_runs"},  # --num_runs
+  "bert.sweeps.glue_sweep": {"bert.run_classifier"},
+  "bert.scripts.steps": {"bert.sweeps.many_runs"},  # --num_runs
   "bert.__main__": {
     "bert.scripts.augment_data",
     "bert.scripts.download",
@@ -81,7 +82,7 @@ def forbidden_imports(graph) -> list[str]:
   found = []
   for module, imports in graph.items():
     package = package_of(module)
-    allowed = MAY_IMPORT.get(package, MAY_IMPORT["scripts"] | {"scripts"}) | {package}
+    allowed = MAY_IMPORT.get(package, {*MAY_IMPORT["scripts"], "scripts", "sweeps"}) | {package}
     for imported in imports - {"bert"} - ALSO.get(package, set()):
       is_script = package_of(imported) is None
       if package_of(imported) not in allowed if not is_script else package is not None:

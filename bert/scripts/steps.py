@@ -383,7 +383,7 @@ def start_many(
 ) -> int:
   """Makes the runs of `--num_runs` or `--seeds`; see `many_runs.main`."""
   # By name: few runs need it.
-  return importlib.import_module("bert.scripts.many_runs").main(script, settings, defaults)
+  return importlib.import_module("bert.sweeps.many_runs").main(script, settings, defaults)
 
 
 def _draw(output_dir: str) -> None:

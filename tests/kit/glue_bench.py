@@ -14,7 +14,7 @@ import pytest
 
 from bert import run_glue
 from bert.figures import drawing
-from bert.scripts import glue_sweep, parallel_processes
+from bert.sweeps import glue_sweep, parallel_processes
 from tests.kit.script_runs import Done
 
 # In the place of run_classifier.py. CONTROL/TASK.json may hold what a run does instead of its work:

@@ -13,7 +13,8 @@ import os
 import pathlib
 
 from bert.figures import run_comparison
-from bert.scripts import parallel_processes, run_outputs
+from bert.scripts import run_outputs
+from bert.sweeps import parallel_processes
 from tests.kit import tiny_bert, tiny_sentences
 from tests.kit.script_runs import Done, Script
 
@@ -65,7 +66,8 @@ class ManyRuns:
         stop.received.append(15)
       if stop.received:
         return
-      words = list(job.command[3:])  # python -m bert.SCRIPT
+      # python -m bert.SCRIPT, or python SCRIPT.py
+      words = list(job.command[3 if job.command[1] == "-m" else 2 :])
       flags = dict(word[2:].split("=", 1) if "=" in word else (word[2:], "true") for word in words)
       self.started.append(flags)
       if self.fails(flags):

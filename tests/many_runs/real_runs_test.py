@@ -16,8 +16,8 @@ import pytest
 from bert import run_classifier
 from bert.checkpoints.numpy_reader import CheckpointReader
 from bert.predicting.predictor import Predictor
-from bert.scripts import weight_soup
-from bert.scripts.run_outcomes import Outcome
+from bert.sweeps import dev_scores, weight_soup
+from bert.sweeps.sweep import Outcome, Run
 from tests.kit import many_runs
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import Script, assert_same_tensors, json_in
@@ -122,13 +122,13 @@ def wait_for_lock(folder) -> None:
 
 
 def test_averaged_weights_are_a_complete_run(flags, straight, tmp_path):
-  outcomes = [Outcome(seed, str(straight / f"seed_{seed}")) for seed in (12345, 12346)]
+  outcomes = [Outcome(Run(seed, str(straight / f"seed_{seed}"))) for seed in (12345, 12346)]
   for outcome in outcomes:
-    outcome.read()
+    dev_scores.read(outcome)
   soup = tmp_path / "soup"
   weight_soup.write_mean(str(soup), outcomes)
   newest = f"model.ckpt-{newest_step(soup)}"
-  one, other = (weights(f"{outcome.folder}/{newest}") for outcome in outcomes)
+  one, other = (weights(f"{outcome.run.folder}/{newest}") for outcome in outcomes)
   for name, value in weights(soup / newest).items():
     if value.dtype == np.float32:
       np.testing.assert_allclose(value, (one[name] + other[name]) / 2, atol=1e-6)

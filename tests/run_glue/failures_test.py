@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from bert.scripts import glue_runs
+from bert.sweeps import glue_runs
 from tests.kit.paths import ROOT
 
 
@@ -69,7 +69,7 @@ def start_hanging(bench, **values):
   """A sweep in a process of its own, whose two first runs are at work."""
   bench.add("RTE").tell("RTE", hang=True)
   program = (
-    "import signal; from bert import run_glue; from bert.scripts import glue_sweep\n"
+    "import signal; from bert import run_glue; from bert.sweeps import glue_sweep\n"
     # Whoever started the tests may have ignored them, as `nohup` and `&` do.
     "for name in ('SIGINT', 'SIGHUP'): signal.signal(getattr(signal, name), signal.SIG_DFL)\n"
     f"glue_sweep.COMMAND = {bench.command!r}\nrun_glue.start()"

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from bert.scripts import glue_runs
-from bert.scripts.glue_runs import DIAGNOSTIC, TASKS
+from bert.sweeps import glue_runs
+from bert.sweeps.glue_runs import DIAGNOSTIC, TASKS
 from bert.tasks import glue, metrics
 from tests.kit.glue_bench import write
 from tests.kit.paths import ROOT

@@ -9,21 +9,21 @@ import re
 import numpy as np
 import pytest
 
-from bert.scripts import glue_report, glue_runs
-from bert.scripts.glue_runs import TASKS, Outcome, Run
+from bert.sweeps import glue_report, glue_runs
+from bert.sweeps.glue_runs import TASKS, GridRun
+from bert.sweeps.sweep import Outcome
 
 
 def outcomes(**scores) -> list[Outcome]:
   """`a1=0.8`: the run of setting a and seed 1; None is to be done, a text a failure."""
   made = []
   for name, score in scores.items():
-    run = Run("RTE", float(ord(name[0])), 3.0, int(name[1:]), f"/{name}")
-    is_number = isinstance(score, float)
-    made.append(
-      Outcome(
-        run, {"accuracy": score} if is_number else None, score if isinstance(score, str) else None
-      )
-    )
+    rate = float(ord(name[0]))
+    run = GridRun(int(name[1:]), f"/{name}", task="RTE", learning_rate=rate, epochs=3.0)
+    outcome = Outcome(run, headline=("accuracy",))
+    outcome.results = {"accuracy": score} if isinstance(score, float) else None
+    outcome.failure = score if isinstance(score, str) else None
+    made.append(outcome)
   return made
 
 
@@ -127,10 +127,10 @@ def test_the_average_is_that_of_the_leaderboard(average):
   for task, figures in zip(TASKS.values(), PUBLISHED[average].split(), strict=True):
     values = [float(figure) / 100 for figure in figures.split("/")]
     results = dict(zip([metric.title for metric in task.metrics], values, strict=True))
-    summaries.append(
-      glue_report.Summary(task.name, [Outcome(Run(task.name, 1, 1, 1, ""), results)])
-    )
-  report = glue_report.Report(summaries)
+    run = GridRun(1, "", task=task.name, learning_rate=1.0, epochs=1.0)
+    outcome = Outcome(run, results, headline=tuple(results))
+    summaries.append(glue_report.TaskScore(task.name, [outcome]))
+  report = glue_report.GlueReport(summaries)
   averages = report.averages()
   assert round(100 * averages["average"]["best"], 1) == average
   assert averages["average_without_wnli"]["mean"] > averages["average"]["mean"]

@@ -7,7 +7,8 @@ import os
 
 import pytest
 
-from bert.scripts import parallel_processes, run_states
+from bert.scripts import run_states
+from bert.sweeps import parallel_processes
 from tests.kit.glue_bench import write
 
 

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from bert.scripts import glue_report
+from bert.sweeps import glue_report
 from tests.kit.glue_bench import folder_of, write
 
 

@@ -20,8 +20,9 @@ from absl import logging
 
 from bert.checkpoints import bundle_files, load_report, numpy_reader, numpy_writer
 from bert.io import atomic_files, byte_pair_files, vocabulary_kind
-from bert.scripts import run_files, run_outcomes
-from bert.scripts.run_outcomes import Outcome
+from bert.scripts import run_files
+from bert.sweeps import dev_scores
+from bert.sweeps.sweep import Outcome, ranked
 
 _FILES_OF_RUN = (
   *(run_files.CONFIG, vocabulary_kind.VOCABULARY, vocabulary_kind.SENTENCE_PIECES),
@@ -68,7 +69,7 @@ def make(
     OSError: a file cannot be read or written.
     ValueError: a checkpoint is missing or damaged.
   """
-  best, *others = run_outcomes.ranked(outcomes)
+  best, *others = ranked(outcomes)
   trial, accepted = (atomic_files.hidden_beside(folder, name) for name in ("trial", "accepted"))
   members, score, results = [best], best.score, {}
   try:
@@ -78,8 +79,8 @@ def make(
       if outcome is None:
         return None
       joins = outcome.score >= score
-      names = [f"seed_{member.seed}" for member in (*members, other)]
-      shown = run_outcomes.shown(best.metrics[0], outcome.score)
+      names = [f"seed_{member.run.seed}" for member in (*members, other)]
+      shown = dev_scores.shown(best.metrics[0], outcome.score)
       logging.info("Mean of %s: %s%s", ", ".join(names), shown, "" if joins else ", not kept")
       if joins:
         members, score, results = [*members, other], outcome.score, dict(outcome.results)
@@ -90,7 +91,7 @@ def make(
     shutil.rmtree(folder, ignore_errors=True)
     if is_kept:
       os.replace(accepted, folder)
-    return Result([member.seed for member in members], score, median, is_kept, results)
+    return Result([member.run.seed for member in members], score, median, is_kept, results)
   finally:
     shutil.rmtree(trial, ignore_errors=True)
     shutil.rmtree(accepted, ignore_errors=True)
@@ -108,10 +109,10 @@ def write_mean(folder: str, outcomes: Sequence[Outcome]) -> None:
   shutil.rmtree(folder, ignore_errors=True)
   os.makedirs(folder)
   for name in _FILES_OF_RUN:
-    source = os.path.join(outcomes[0].folder, name)
+    source = os.path.join(outcomes[0].run.folder, name)
     if os.path.isfile(source):
       atomic_files.copy_file(source, os.path.join(folder, name))
-  prefixes = [numpy_reader.find_prefix(outcome.folder) for outcome in outcomes]
+  prefixes = [numpy_reader.find_prefix(outcome.run.folder) for outcome in outcomes]
   mean = _Mean([numpy_reader.CheckpointReader(prefix) for prefix in prefixes])
   name = os.path.basename(prefixes[0])
   prefix = os.path.join(folder, name)

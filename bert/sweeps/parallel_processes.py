@@ -84,6 +84,36 @@ def run_jobs(
       process.kill()
 
 
+@dataclasses.dataclass(frozen=True)
+class Processes:
+  """How the processes of a sweep are run; see `run_jobs`.
+
+  Attributes:
+    parallel: their number at a time.
+    gpus: numbers of the GPUs over which they are spread; empty: each sees all.
+    stop: the signals that have come.
+    locked_file: descriptor of the sweep's lock, see `exclusive`.
+  """
+
+  parallel: int
+  gpus: Sequence[str]
+  stop: StopSignals
+  locked_file: int | None
+
+  def run(self, jobs: Iterable[Job]) -> None:
+    """Runs processes side by side; returns when all have ended."""
+    run_jobs(jobs, self.parallel, self.stop, self.gpus, self.locked_file)
+
+  def run_one(self, command: Sequence[str], folder: str) -> str | None:
+    """Runs one process; returns why it failed, "" after a signal, None if it succeeded."""
+    codes: list[int] = []
+    os.makedirs(folder, exist_ok=True)
+    self.run([Job(command, folder, lambda code, _: codes.append(code))])
+    if not codes:
+      return ""
+    return reason_of_failure(folder, codes[0]) if codes[0] else None
+
+
 class _Process:
   """A job that runs."""
 

@@ -1,14 +1,14 @@
 """Tests of averaged weights: the greedy choice, and the mean against NumPy.
 
-Alone: python -m pytest tests/scripts/weight_soup_test.py
+Alone: python -m pytest tests/sweeps/weight_soup_test.py
 """
 
 import numpy as np
 import pytest
 
 from bert.checkpoints import bundle_files, numpy_reader, numpy_writer
-from bert.scripts import weight_soup
-from bert.scripts.run_outcomes import Outcome
+from bert.sweeps import weight_soup
+from bert.sweeps.sweep import Outcome, Run
 
 
 def make_run(folder, value, score, seed):
@@ -24,7 +24,12 @@ def make_run(folder, value, score, seed):
   bundle_files.write_sidecar(prefix, {"fingerprint": {"task_name": "x"}})
   (folder / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-9"\n')
   (folder / "vocab.txt").write_text("[PAD]\n")
-  return Outcome(seed, str(folder), {"eval_accuracy": score}, ("eval_accuracy",))
+  return outcome_of(seed, str(folder), score)
+
+
+def outcome_of(seed, folder, score):
+  name = "eval_accuracy"
+  return Outcome(Run(seed, folder), {name: score}, headline=(name,), metrics=(name,))
 
 
 @pytest.fixture
@@ -39,7 +44,7 @@ def evaluator(score_of_mean):
 
   def evaluate(folder):
     value = read(folder)["bert/pooler/dense/bias"][0]
-    return Outcome(None, folder, {"eval_accuracy": score_of_mean(value)}, ("eval_accuracy",))
+    return outcome_of(None, folder, score_of_mean(value))
 
   return evaluate
 
@@ -89,6 +94,6 @@ def test_a_stop_leaves_nothing(tmp_path, runs):
 
 
 def test_models_of_other_shapes_are_refused(tmp_path, runs):
-  numpy_writer.write(f"{runs[0].folder}/model.ckpt-9", {"bert/pooler/dense/bias": np.ones([2])})
+  numpy_writer.write(f"{runs[0].run.folder}/model.ckpt-9", {"bert/pooler/dense/bias": np.ones([2])})
   with pytest.raises(ValueError, match="differ in the shape of bert/pooler/dense/bias"):
     weight_soup.write_mean(str(tmp_path / "soup"), runs)

@@ -4,29 +4,24 @@ import dataclasses
 import glob
 import json
 import os
-import textwrap
 from collections.abc import Callable, Sequence
 
-from absl import logging
-
 from bert.figures import run_comparison
-from bert.io import atomic_files
-from bert.io.wording import aligned, counted
-from bert.scripts.run_outcomes import Outcome, ranked, shown, title
-from bert.scripts.weight_soup import Result
+from bert.io.wording import counted
+from bert.sweeps.dev_scores import shown, title
+from bert.sweeps.report import SweepReport
+from bert.sweeps.sweep import Outcome, finished, ranked
+from bert.sweeps.weight_soup import Result
 from bert.tasks import run_statistics
 from bert.tasks.run_statistics import Summary
 
-_WIDTH = 100
 _MOST_PANELS = 4
 
 
-class Report:
-  """What several runs say together.
+class ManyRunsReport(SweepReport):
+  """What several runs say together."""
 
-  Attributes:
-    problems: one line for each process that failed.
-  """
+  problem_mark = "PROBLEM: "
 
   def __init__(
     self,
@@ -39,22 +34,22 @@ class Report:
     """Computes nothing yet.
 
     Args:
-      script: the name of the script's module.
+      script: the name of the script's module, or the path of a `.py` file.
       outcomes: of each run, in the order of the seeds.
       ensemble: of the mean of their outputs.
       soup: of the mean of their weights.
       problems: failures other than those of runs.
     """
-    self._script = script
+    self._script = os.path.basename(script).removesuffix(".py")
     self._outcomes = outcomes
     self._ensemble = ensemble
     self._soup = soup
-    self._finished = [outcome for outcome in outcomes if outcome.results is not None]
+    self._finished = finished(outcomes)
     self._best = next(iter(ranked(self._finished)), None)
     self.metrics = self._best.metrics if self._best else ()
     broken = [outcome for outcome in outcomes if outcome.failure]
     self.problems = [
-      *(f"seed {outcome.seed} did not finish: {outcome.failure}" for outcome in broken),
+      *(f"{outcome.run} did not finish: {outcome.failure}" for outcome in broken),
       *problems,
     ]
 
@@ -64,7 +59,7 @@ class Report:
     return [outcome for outcome in self._finished if outcome.collapsed]
 
   def summaries(self, with_collapsed: bool = True) -> dict[str, Summary]:
-    """Metric -> statistics over the runs that finished; empty without one."""
+    """Returns metric -> statistics over the runs that finished; empty without one."""
     runs = [each for each in self._finished if with_collapsed or not each.collapsed]
     if not runs:
       return {}
@@ -77,7 +72,7 @@ class Report:
   # The table.
 
   def rows(self) -> list[list[str]]:
-    """The cells of the table, its header first; an empty row is a rule."""
+    """See base class."""
     rows = [["seed", *map(title, self.metrics), "minutes", ""], []]
     rows += map(self._row_of_run, self._outcomes)
     if self._finished:
@@ -104,7 +99,7 @@ class Report:
     note = ", ".join([*notes, "FAILED"] if outcome.collapsed else notes)
     if outcome.results is None:
       note = "did not finish"
-    return self._row(str(outcome.seed), results.get, minutes, note)
+    return self._row(str(outcome.run.seed), results.get, minutes, note)
 
   def _rows_of(self, summaries: dict[str, Summary], extremes: bool = False) -> list[list[str]]:
     def low(name):
@@ -123,7 +118,7 @@ class Report:
     return rows
 
   def notes(self) -> list[str]:
-    """What a reader of the table must know."""
+    """See base class."""
     if not self._finished:
       return ["No run has finished."]
     notes = [
@@ -132,15 +127,15 @@ class Report:
       "not about other dev examples."
     ]
     for outcome in self.collapsed:
-      notes.append(f"FAILED: seed {outcome.seed}: {outcome.collapsed}.")
+      notes.append(f"FAILED: {outcome.run}: {outcome.collapsed}.")
     notes.append(
-      f"Best run: seed {self._best.seed}, {self._best.folder}. The dev set chose it, and its score "
+      f"Best run: {self._best.run}, {self._best.run.folder}. The dev set chose it, and its score "
       "on that set is therefore too high to expect elsewhere; the mean is not."
     )
     if self._ensemble:
       notes.append(
         f"Ensemble: the mean of what {counted(len(self._finished), 'run')} say of each example, "
-        f"in {self._ensemble.folder}."
+        f"in {self._ensemble.run.folder}."
       )
     if self._soup:
       notes.append(self._note_on_soup())
@@ -167,26 +162,15 @@ class Report:
       f"{median}, so it was not written."
     )
 
-  def text(self) -> str:
-    """The table as plain text."""
+  def head(self):
+    """See base class."""
     head = f"{counted(len(self._outcomes), 'run')} of {self._script}.py"
     if self._best:
       head += f", {counted(self._best.examples, 'dev example')}"
-    rows = self.rows()
-    width = max(map(len, rows))
-    cells = [[*row, *[""] * (width - len(row))] for row in rows if len(row) > 1]
-    lines = iter(aligned(cells))
-    table = [next(lines) if len(row) > 1 else "".join(row) for row in rows]
-    rule = "-" * max(map(len, table))
-    notes = [textwrap.fill(note, _WIDTH, break_long_words=False) for note in self.notes()]
-    problems = [f"PROBLEM: {problem}" for problem in self.problems]
-    return "\n".join([head, "", *(line or rule for line in table), "", *notes, *problems]) + "\n"
-
-  # -------------------------------------------------------------------------------------------
-  # Files.
+    return [head, ""]
 
   def json(self) -> str:
-    """Every run and every figure of the table, unrounded."""
+    """See base class."""
     summaries, others = self.summaries(), self.summaries(with_collapsed=False)
     content = {
       "script": self._script,
@@ -194,30 +178,19 @@ class Report:
       "interval": "95%, of the mean, Student's t",
       "metrics": {name: dataclasses.asdict(each) for name, each in summaries.items()},
       "metrics_without_failed": {name: dataclasses.asdict(each) for name, each in others.items()},
-      "best_seed": self._best.seed if self._best else None,
-      "failed_seeds": [outcome.seed for outcome in self.collapsed],
+      "best_seed": self._best.run.seed if self._best else None,
+      "failed_seeds": [outcome.run.seed for outcome in self.collapsed],
       "ensemble": self._ensemble.results if self._ensemble else None,
       "soup": dataclasses.asdict(self._soup) if self._soup else None,
-      "runs": [dataclasses.asdict(outcome) for outcome in self._outcomes],
+      "runs": list(map(_json_of, self._outcomes)),
       "problems": self.problems,
     }
     return json.dumps(content, indent=2) + "\n"
 
-  def write(self, output_dir: str) -> None:
-    """Writes `results.txt`, `results.json` and `results.png`; a picture that fails is a warning."""
-    base = os.path.join(output_dir, "results")
-    atomic_files.write_text(f"{base}.txt", self.text())
-    atomic_files.write_text(f"{base}.json", self.json())
-    written = f"{base}.txt, {base}.json"
-    if self._finished:
-      try:
-        self._draw(f"{base}.png")
-        written += f", {base}.png"
-      except (ImportError, OSError, ValueError) as error:
-        logging.warning("No picture: %s", error)
-    logging.info("Wrote %s.", written)
-
-  def _draw(self, path: str) -> None:
+  def draw(self, path):
+    """See base class."""
+    if not self._finished:
+      raise ValueError("no run has finished")
     panels = []
     for name in self.metrics[:_MOST_PANELS]:
       averages = {}
@@ -231,15 +204,21 @@ class Report:
         run_comparison.Panel(title(name), scores, summary.mean, summary.interval, averages)
       )
     failed = [bool(outcome.collapsed) for outcome in self._finished]
-    folders = [outcome.folder for outcome in self._finished]
+    folders = [outcome.run.folder for outcome in self._finished]
     head = f"{counted(len(folders), 'run')} of {self._script}.py"
     run_comparison.plot_runs(folders, failed, panels, path, head)
 
 
+def _json_of(outcome: Outcome) -> dict:
+  names = ("results", "metrics", "collapsed", "failure", "examples", "seconds")
+  values = {name: getattr(outcome, name) for name in names}
+  return {"seed": outcome.run.seed, "folder": outcome.run.folder, **values}
+
+
 def _note_on_disk(outcomes: Sequence[Outcome]) -> str | None:
-  """How much the checkpoints take, where runs keep several."""
+  """Says how much the checkpoints take, where runs keep several."""
   paths = [
-    glob.glob(os.path.join(glob.escape(outcome.folder), "model.ckpt-*")) for outcome in outcomes
+    glob.glob(os.path.join(glob.escape(outcome.run.folder), "model.ckpt-*")) for outcome in outcomes
   ]
   if not any(sum(path.endswith(".index") for path in each) > 1 for each in paths):
     return None

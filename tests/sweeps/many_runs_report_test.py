@@ -1,6 +1,6 @@
 """Tests of the report of many runs.
 
-Alone: python -m pytest tests/scripts/runs_report_test.py
+Alone: python -m pytest tests/sweeps/many_runs_report_test.py
 """
 
 import json
@@ -10,16 +10,17 @@ from matplotlib import image
 
 from bert.figures import run_comparison
 from bert.scripts import run_outputs
-from bert.scripts.run_outcomes import Outcome
-from bert.scripts.runs_report import Report
-from bert.scripts.weight_soup import Result
+from bert.sweeps import dev_scores
+from bert.sweeps.many_runs_report import ManyRunsReport
+from bert.sweeps.sweep import Outcome, Run
+from bert.sweeps.weight_soup import Result
 
 
 def outcome(seed, accuracy, **more):
   results = {"eval_accuracy": accuracy, "eval_f1": accuracy + 0.05}
-  return Outcome(
-    seed, f"out/seed_{seed}", results, ("eval_accuracy", "eval_f1"), seconds=90.0, **more
-  )
+  run = Run(seed, f"out/seed_{seed}")
+  names = tuple(results)
+  return Outcome(run, results, headline=names[:1], metrics=names, seconds=90.0, **more)
 
 
 @pytest.fixture
@@ -29,14 +30,14 @@ def runs():
     outcome(1, 0.78, examples=408),
     outcome(2, 0.80, examples=408),
     outcome(3, 0.6838, examples=408, collapsed=why),
-    Outcome(4, "out/seed_4", failure="exit code 1: no space"),
+    Outcome(Run(4, "out/seed_4"), failure="exit code 1: no space"),
   ]
 
 
 def test_the_table(runs):
   ensemble = outcome(None, 0.81)
   soup = Result([2, 1], 0.805, 0.78, True, {"eval_accuracy": 0.805, "eval_f1": 0.86})
-  text = Report("run_classifier", runs, ensemble, soup).text()
+  text = ManyRunsReport("run_classifier", runs, ensemble, soup).text()
   rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
   assert "4 runs of run_classifier.py, 408 dev examples" in text
   assert rows["2"] == ["0.8000", "0.8500", "1.5", "best"]
@@ -56,14 +57,14 @@ def test_the_table(runs):
 def test_an_average_of_weights_that_is_not_better_is_said(runs):
   soup = Result([2, 1], 0.78, 0.78, False, {})
   assert "0.7800, not above the median run's" in " ".join(
-    Report("run_swag", runs, None, soup).text().split()
+    ManyRunsReport("run_swag", runs, None, soup).text().split()
   )
   alone = Result([2], 0.80, 0.78, False, {})
-  assert "no run could join the best one" in Report("run_swag", runs, None, alone).text()
+  assert "no run could join the best one" in ManyRunsReport("run_swag", runs, None, alone).text()
 
 
 def test_all_figures_are_in_the_json(runs):
-  content = json.loads(Report("run_classifier", runs, None, None).json())
+  content = json.loads(ManyRunsReport("run_classifier", runs, None, None).json())
   assert content["headline"] == "eval_accuracy"
   assert content["best_seed"] == 2
   assert content["failed_seeds"] == [3]
@@ -72,7 +73,7 @@ def test_all_figures_are_in_the_json(runs):
 
 
 def test_no_run_at_all(runs, tmp_path):
-  report = Report("run_classifier", runs[3:], None, None)
+  report = ManyRunsReport("run_classifier", runs[3:], None, None)
   report.write(str(tmp_path))
   assert "No run has finished." in (tmp_path / "results.txt").read_text()
 
@@ -81,15 +82,15 @@ def test_only_a_finite_score_counts(tmp_path):
   (tmp_path / "eval_results.txt").write_text("eval_accuracy = nan\n")
   run_outputs.write_summary(str(tmp_path), "eval_accuracy", ["eval_accuracy"], None, 3)
   with pytest.raises(ValueError, match="eval_accuracy is nan"):
-    Outcome(1, str(tmp_path)).read()
+    dev_scores.read(Outcome(Run(1, str(tmp_path))))
 
 
 def test_a_second_set_has_columns_of_its_own(tmp_path):
   (tmp_path / "eval_results.txt").write_text("eval_accuracy = 0.5\nglobal_step = 7\n")
   (tmp_path / "eval_results_mismatched.txt").write_text("eval_accuracy = 0.6\n")
   run_outputs.write_summary(str(tmp_path), "eval_accuracy", ["eval_accuracy"], None, 3)
-  run = Outcome(1, str(tmp_path))
-  run.read()
+  run = Outcome(Run(1, str(tmp_path)))
+  dev_scores.read(run)
   assert run.metrics == ("eval_accuracy", "eval_accuracy_mismatched")
   assert run.score == 0.5
 
@@ -102,6 +103,6 @@ def test_the_picture_of_runs_without_curves(tmp_path):
 
 
 def test_the_best_of_failed_runs_is_a_failed_run(runs):
-  text = Report("run_classifier", runs[2:3], None, None).text()
+  text = ManyRunsReport("run_classifier", runs[2:3], None, None).text()
   assert "best, FAILED" in text
   assert "without the" not in text, "nothing is left without it"

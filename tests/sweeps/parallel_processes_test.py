@@ -1,6 +1,6 @@
-"""Tests of bert/scripts/parallel_processes.py: programs side by side, signals, none left behind.
+"""Tests of bert/sweeps/parallel_processes.py: programs side by side, signals, none left behind.
 
-Alone: python -m pytest tests/scripts/parallel_processes_test.py
+Alone: python -m pytest tests/sweeps/parallel_processes_test.py
 """
 
 import os
@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from bert.scripts import parallel_processes
+from bert.sweeps import parallel_processes
 
 
 def test_a_second_signal_ends_processes_at_once(tmp_path):

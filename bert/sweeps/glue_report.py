@@ -8,20 +8,21 @@ import dataclasses
 import json
 import os
 import statistics
-import textwrap
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 
+from bert.figures import drawing
 from bert.io import atomic_files, tables
-from bert.io.wording import aligned
-from bert.scripts.glue_runs import DIAGNOSTIC, TASKS, Outcome, best_setting, describe
+from bert.sweeps.glue_runs import DIAGNOSTIC, TASKS, best_setting, describe
+from bert.sweeps.report import SweepReport
+from bert.sweeps.sweep import Outcome, finished
 
 _HEADER = ("Task", "Metrics", "Best run", "Score", "Mean ± SD", "Best setting", "Runs")
 
 
 @dataclasses.dataclass
-class Summary:
-  """The runs of a task.
+class TaskScore:
+  """What the runs of a task have scored.
 
   Attributes:
     task: its name.
@@ -55,7 +56,7 @@ class Summary:
   @property
   def finished(self) -> int:
     """Number of runs of the grid that have finished."""
-    return sum(outcome.results is not None for outcome in self.outcomes)
+    return len(finished(self.outcomes))
 
   @property
   def failed(self) -> list[Outcome]:
@@ -64,7 +65,7 @@ class Summary:
 
 
 def glue_average(scores: Mapping[str, float]) -> float:
-  """GLUE's macro-average: each task counts once, however many metrics it has.
+  """Computes GLUE's macro-average: each task counts once, however many metrics it has.
 
   Args:
     scores: task -> mean of its official metrics; MNLI's two accuracies are one score.
@@ -84,15 +85,15 @@ def glue_average(scores: Mapping[str, float]) -> float:
 # The table.
 
 
-class Report:
-  """The figures of all tasks as rows, text and JSON.
+class GlueReport(SweepReport):
+  """The figures of all tasks.
 
   Args:
     summaries: one for each task of the sweep, in GLUE's order.
     problems: further failures, listed below the table.
   """
 
-  def __init__(self, summaries: Sequence[Summary], problems: Iterable[str] = ()):
+  def __init__(self, summaries: Sequence[TaskScore], problems: Iterable[str] = ()):
     self.summaries = summaries
     self.problems = [
       *(f"FAILED: {o.run}: {o.failure}" for summary in summaries for o in summary.failed),
@@ -100,7 +101,7 @@ class Report:
     ]
 
   @property
-  def scored(self) -> list[Summary]:
+  def scored(self) -> list[TaskScore]:
     """The tasks that have a score."""
     return [summary for summary in self.summaries if summary.ranked]
 
@@ -110,7 +111,7 @@ class Report:
     return [name for name in TASKS if name not in {summary.task for summary in self.scored}]
 
   def averages(self) -> dict[str, dict[str, float]]:
-    """Name of an average -> `best` and `mean`: over all tasks, and over those other than WNLI."""
+    """Returns `best` and `mean` of each average: over all tasks, and over all but WNLI."""
     groups = {"average": self.scored}
     others = [summary for summary in self.scored if summary.task != "WNLI"]
     if 0 < len(others) < len(self.scored):
@@ -124,9 +125,9 @@ class Report:
       if group
     }
 
-  def rows(self) -> list[Sequence[str]]:
-    """The cells of the table, its header first, the averages last."""
-    rows = [_HEADER, *map(_row, self.summaries)]
+  def rows(self):
+    """See base class."""
+    rows = [_HEADER, [], *map(_row, self.summaries), *([[]] if self.scored else [])]
     titles = {"average": "Average", "average_without_wnli": "without WNLI"}
     count = f"{len(self.scored)} of {len(TASKS)} tasks"
     for name, average in self.averages().items():
@@ -134,8 +135,8 @@ class Report:
       rows.append((*cells, count if name == "average" else "", ""))
     return rows
 
-  def notes(self) -> list[str]:
-    """Notes for readers of the table."""
+  def notes(self):
+    """See base class."""
     notes = [
       "Dev sets, times 100. A task's score is the mean of its metrics. The best setting has the "
       "highest mean over its seeds; SD is the sample standard deviation over them; the best run is "
@@ -152,17 +153,12 @@ class Report:
       )
     return notes
 
-  def text(self) -> str:
-    """The table as plain text."""
-    lines = aligned(self.rows())
-    rule = "-" * max(map(len, lines))
-    lines[1:1] = [rule]
-    lines[2 + len(self.summaries) : 2 + len(self.summaries)] = [rule] if self.scored else []
-    notes = [textwrap.fill(note, 100) for note in self.notes()]
-    return "\n".join([*lines, "", *notes, *self.problems]) + "\n"
+  def draw(self, path):
+    """See base class."""
+    drawing.plot_table(self.cells(), path, "GLUE, dev sets", self.notes())
 
-  def json(self) -> str:
-    """Every run and every figure of the table, unrounded, from -1 to 1."""
+  def json(self):
+    """Returns every run and every figure of the table, unrounded, from -1 to 1."""
     content = {
       "tasks": {summary.task: _json_of(summary) for summary in self.summaries},
       **self.averages(),
@@ -172,7 +168,7 @@ class Report:
     return json.dumps(content, indent=2) + "\n"
 
 
-def _row(summary: Summary) -> Sequence[str]:
+def _row(summary: TaskScore) -> Sequence[str]:
   runs = f"{summary.finished} of {len(summary.outcomes)}"
   if summary.failed:
     runs += f", {len(summary.failed)} failed"
@@ -196,7 +192,7 @@ def _percent(value: float) -> str:
   return f"{100 * value:.1f}"
 
 
-def _json_of(summary: Summary) -> dict:
+def _json_of(summary: TaskScore) -> dict:
   runs = [
     {
       "learning_rate": outcome.run.learning_rate,
@@ -235,7 +231,7 @@ _SUBMISSION_FILES = (
 
 
 def submission_text(task: str, predictions_file: str, test_file: str) -> str:
-  """A task's predictions as GLUE's server reads them: `index` and `prediction`.
+  """Writes a task's predictions as GLUE's server reads them: `index` and `prediction`.
 
   Args:
     task: its name; scores of STS-B are kept within 0 to 5, as GLUE's are.
@@ -266,7 +262,7 @@ def _indices(test_file: str) -> list[str]:
 
 
 def _score_text(text: str) -> str:
-  """A score of STS-B.
+  """Writes a score of STS-B.
 
   Example:
     >>> _score_text("5.2093"), _score_text("-0.1"), _score_text("3.14159")
@@ -302,7 +298,7 @@ def write_submission(output_dir: str, texts: Mapping[str, str]) -> str:
 
 
 def missing_from_submission(names: Iterable[str]) -> list[str]:
-  """The files that GLUE's server expects in addition to these.
+  """Lists the files that GLUE's server expects in addition to these.
 
   Example:
     >>> missing_from_submission(set(_SUBMISSION_FILES) - {"MNLI-mm", "AX"})

@@ -1,11 +1,7 @@
-"""The runs of a sweep over GLUE: their tasks, settings and state, and the best one of a task.
+"""The runs of a sweep over GLUE: tasks, points of the grid, results, and the best run of a task.
 
 Each run is one process of `run_classifier.py` with a folder of its own, OUTPUT_DIR/TASK/SETTING.
-Beside the files of `run_classifier.py`, `run.json` records the settings of the run and whether it
-has finished. A sweep can therefore resume at any point: a finished run is not repeated, an
-unfinished one continues from its checkpoint, and one with other settings is refused.
-
-`run_glue.py` is the script. Neither imports TensorFlow: the processes they start do.
+`run_glue.py` is the script; see `sweep` for how runs are made and resumed.
 """
 
 import collections
@@ -15,12 +11,13 @@ import math
 import os
 import shutil
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from absl import logging
 
 from bert.scripts import result_files, run_states
+from bert.sweeps.sweep import Outcome, Run, finished, ranked
 
 # ---------------------------------------------------------------------------------------------
 # Tasks.
@@ -46,7 +43,7 @@ class Task:
 
   Attributes:
     name: as GLUE writes it.
-    metrics: the official ones; the task's score is their mean.
+    metrics: the official ones; the score of the task is their mean.
     test_sets: (suffix of the prediction files, file of the data folder, file to submit without
       its ending).
     train_files: files that the data folder must contain.
@@ -56,14 +53,6 @@ class Task:
   metrics: tuple[Metric, ...]
   test_sets: tuple[tuple[str, str, str], ...] = ()
   train_files: tuple[str, ...] = ("train.tsv", "dev.tsv")
-
-  def score(self, results: Mapping[str, float]) -> float:
-    """The mean of the official metrics.
-
-    Args:
-      results: `Metric.title` -> number.
-    """
-    return statistics.fmean(results.values())
 
 
 _ACCURACY = (Metric("accuracy", "eval_accuracy"),)
@@ -108,7 +97,7 @@ _OTHER_FOLDERS = {"diagnostic": DIAGNOSTIC.name}  # what GLUE's own script calls
 
 
 def find_tasks(glue_dir: str) -> dict[str, str]:
-  """The data folders below `glue_dir`: name of the task -> path, in GLUE's order.
+  """Finds the data folders below `glue_dir`: name of the task -> path, in GLUE's order.
 
   Case, `-` and `_` of the folders' names do not matter. A folder without training or dev data is
   left out with a warning; folders of other names are ignored.
@@ -142,7 +131,7 @@ def _is_complete(name: str, path: str) -> bool:
 
 
 def find_test_files(task: Task, data_dir: str) -> list[tuple[str, str, str]]:
-  """The `test_sets` of a task whose file exists, the file with its path."""
+  """Finds the `test_sets` of a task whose file exists; the file comes with its path."""
   return [
     (suffix, os.path.join(data_dir, file), submission)
     for suffix, file, submission in task.test_sets
@@ -155,37 +144,31 @@ def _is_file(folder: str, name: str) -> bool:
 
 
 def plain(name: str) -> str:
-  """A task's name without the differences between its spellings."""
+  """Removes from a task's name the differences between its spellings."""
   return name.lower().replace("-", "").replace("_", "")
 
 
 # ---------------------------------------------------------------------------------------------
-# Runs and their state.
+# Runs and their results.
 
 
-@dataclasses.dataclass(frozen=True)
-class Run:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GridRun(Run):
   """One point of the grid.
 
   Attributes:
     task: name in `TASKS`.
     learning_rate: peak rate.
     epochs: passes over the training data.
-    seed: of the run.
-    folder: its `--output_dir`.
-    settings: everything that decides its result, by name, in JSON types.
   """
 
   task: str
   learning_rate: float
   epochs: float
-  seed: int
-  folder: str
-  settings: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False, hash=False)
 
   @property
   def setting(self) -> tuple[float, float]:
-    """The part that runs with other seeds share."""
+    """What runs with other seeds share."""
     return self.learning_rate, self.epochs
 
   def __str__(self):
@@ -193,7 +176,7 @@ class Run:
 
 
 def describe(setting: tuple[float, float]) -> str:
-  """A point of the grid without its seed, for people.
+  """Writes a point of the grid, without its seed, for people.
 
   Example:
     >>> describe((2e-5, 3.0))
@@ -203,7 +186,7 @@ def describe(setting: tuple[float, float]) -> str:
 
 
 def folder_name(learning_rate: float, epochs: float, seed: int) -> str:
-  """The folder of a run within that of its task.
+  """Names the folder of a run within that of its task.
 
   Example:
     >>> folder_name(2e-5, 3.0, 1)
@@ -212,48 +195,41 @@ def folder_name(learning_rate: float, epochs: float, seed: int) -> str:
   return f"lr{learning_rate:g}_epochs{epochs:g}_seed{seed}"
 
 
-def conflict(run: Run) -> str | None:
-  """Why `run` must not continue in its folder: its files have other settings; None if it may."""
-  return run_states.conflict(run.folder, run.settings)
-
-
 def has_something_to_lose(folder: str) -> bool:
-  """Whether it holds more than a run writes before its first checkpoint."""
+  """Tells whether a folder holds more than a run writes before its first checkpoint."""
   has_results = os.path.isfile(os.path.join(folder, "eval_results.txt"))
   return has_results or has_checkpoint(folder) or not run_states.read_state(folder)
 
 
-def is_finished(run: Run) -> bool:
-  """Whether its results exist, with these settings, from a process that succeeded."""
-  is_there = os.path.isfile(os.path.join(run.folder, "eval_results.txt"))
-  return is_there and bool(run_states.read_state(run.folder).get("finished")) and not conflict(run)
+def is_finished(run: GridRun) -> bool:
+  """Tells whether a run has results, with these settings, from a process that succeeded."""
+  has_results = os.path.isfile(os.path.join(run.folder, "eval_results.txt"))
+  is_done = bool(run_states.read_state(run.folder).get("finished"))
+  return has_results and is_done and not run_states.conflict(run.folder, run.settings)
 
 
-def read_results(run: Run) -> dict[str, float]:
-  """The official metrics of a finished run by their titles, each from -1 to 1.
+def read_results(outcome: Outcome) -> None:
+  """Reads the official metrics of a finished run, by their titles, each from -1 to 1.
 
   Raises:
     ValueError: a results file lacks one, or it is not finite.
     OSError: the results file does not exist.
   """
   results = {}
-  for metric in TASKS[run.task].metrics:
-    path = os.path.join(run.folder, f"eval_results{metric.suffix}.txt")
+  for metric in TASKS[outcome.run.task].metrics:
+    path = os.path.join(outcome.run.folder, f"eval_results{metric.suffix}.txt")
     if metric.suffix and not os.path.isfile(path):
       continue  # MNLI without dev_mismatched.tsv
     values = result_files.read_eval_results(path)
     results[metric.title] = values.get(metric.key, math.nan)
     if not math.isfinite(results[metric.title]):
       raise ValueError(f"{path}: {metric.key} is {values.get(metric.key, 'missing')}.")
-  return results
-
-
-# ---------------------------------------------------------------------------------------------
-# Which files a run was made from.
+  outcome.results = results
+  outcome.headline = outcome.metrics = tuple(results)
 
 
 def identity_of_data(task: Task, data_dir: str) -> str:
-  """Of all files on which a run is trained and evaluated."""
+  """Returns the identity of all files on which a run is trained and evaluated."""
   names = [*task.train_files, "dev_mismatched.tsv"]
   return run_states.identity(
     os.path.join(data_dir, name) for name in names if _is_file(data_dir, name)
@@ -264,33 +240,8 @@ def identity_of_data(task: Task, data_dir: str) -> str:
 # The best run of a task.
 
 
-@dataclasses.dataclass
-class Outcome:
-  """The outcome of a run.
-
-  Attributes:
-    run: the run.
-    results: title of a metric -> number, or None if it has not finished.
-    failure: why it failed, or None.
-  """
-
-  run: Run
-  results: dict[str, float] | None = None
-  failure: str | None = None
-
-  @property
-  def score(self) -> float:
-    """GLUE's score of the run."""
-    return TASKS[self.run.task].score(self.results)
-
-  @property
-  def is_settled(self) -> bool:
-    """Whether it has finished or failed."""
-    return self.results is not None or self.failure is not None
-
-
 def best_setting(outcomes: Iterable[Outcome]) -> list[Outcome]:
-  """The finished runs of the best setting, the best run first; [] if no setting is settled.
+  """Finds the finished runs of the best setting, the best run first; [] if none is settled.
 
   The best setting has the highest mean over its seeds: the single best run of a large grid is
   mostly luck. A setting with a failed seed counts only if every setting has one. A setting with
@@ -301,22 +252,19 @@ def best_setting(outcomes: Iterable[Outcome]) -> list[Outcome]:
     by_setting[outcome.run.setting].append(outcome)
 
   def rank(members):
-    done = [outcome for outcome in members if outcome.results is not None]
+    done = finished(members)
     return len(done) == len(members), statistics.fmean(outcome.score for outcome in done)
 
   candidates = [
     members
     for members in by_setting.values()
-    if all(outcome.is_settled for outcome in members)
-    and any(outcome.results is not None for outcome in members)
+    if all(outcome.is_settled for outcome in members) and finished(members)
   ]
-  best = max(candidates, key=rank, default=[])
-  done = [outcome for outcome in best if outcome.results is not None]
-  return sorted(done, key=lambda outcome: outcome.score, reverse=True)
+  return ranked(max(candidates, key=rank, default=[]))
 
 
 def superfluous(outcomes: Sequence[Outcome]) -> list[Run]:
-  """The finished runs of a task that can no longer become its best one.
+  """Finds the finished runs of a task that can no longer become its best one.
 
   Of settled settings, all runs except the best one of the best setting; of a setting with runs
   still to be done, all finished runs except the best so far.
@@ -324,10 +272,9 @@ def superfluous(outcomes: Sequence[Outcome]) -> list[Run]:
   kept = [outcome.run for outcome in best_setting(outcomes)[:1]]
   for setting in {outcome.run.setting for outcome in outcomes}:
     members = [outcome for outcome in outcomes if outcome.run.setting == setting]
-    done = [outcome for outcome in members if outcome.results is not None]
-    if done and not all(outcome.is_settled for outcome in members):
-      kept.append(max(done, key=lambda outcome: outcome.score).run)
-  return [o.run for o in outcomes if o.results is not None and o.run not in kept]
+    if finished(members) and not all(outcome.is_settled for outcome in members):
+      kept.append(ranked(members)[0].run)
+  return [outcome.run for outcome in finished(outcomes) if outcome.run not in kept]
 
 
 # The pointer first: were it last, an interruption would leave it pointing nowhere.
@@ -335,7 +282,7 @@ _LARGE = ("checkpoint", "model.ckpt-*", "best", "*.tf_record", ".*.manifest.json
 
 
 def has_checkpoint(folder: str) -> bool:
-  """Whether the folder holds weights for a prediction."""
+  """Tells whether a folder holds weights for a prediction."""
   return bool(_find(folder, "model.ckpt-*.index", "best/*.index"))
 
 

@@ -1,0 +1,1 @@
+"""Sweeps: many runs of a script, each a process, resumed, collected and reported together."""

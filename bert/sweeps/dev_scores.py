@@ -1,0 +1,70 @@
+"""The scores of one run of many on its dev set: read from its folder, and as words."""
+
+import glob
+import math
+import os
+
+from bert.scripts import result_files, run_outputs
+from bert.sweeps.sweep import Outcome
+
+
+def read(outcome: Outcome) -> None:
+  """Reads the files of a run that has finished, `dev_summary.json` and `eval_results*.txt`.
+
+  Raises:
+    ValueError: a file is damaged, or a score is not a finite number.
+    OSError: a file cannot be read.
+  """
+  folder = outcome.run.folder
+  summary = run_outputs.read_summary(folder)
+  results = read_figures(folder)
+  headline = summary["headline"]
+  if not math.isfinite(results.get(headline, math.nan)):
+    shown = results.get(headline, "missing")
+    raise ValueError(f"{folder}/eval_results.txt: {headline} is {shown}.")
+  names = dict.fromkeys((headline, *summary["metrics"]))
+  further = [key for name in names for key in results if key.startswith(f"{name}_mis")]
+  outcome.headline = (headline,)
+  outcome.metrics = tuple(name for name in (*names, *further) if name in results)
+  outcome.collapsed, outcome.examples = summary["failure"], summary["examples"]
+  outcome.results = results
+
+
+def read_figures(folder: str) -> dict[str, float]:
+  """Reads all numbers of `eval_results*.txt`; those of a second set have its suffix."""
+  results = {}
+  paths = sorted(glob.glob(os.path.join(glob.escape(folder), "eval_results*.txt")))
+  for path in paths:
+    suffix = os.path.basename(path).removeprefix("eval_results").removesuffix(".txt")
+    for name, value in result_files.read_eval_results(path).items():
+      results[name + suffix] = value
+  return results
+
+
+def title(metric: str) -> str:
+  """Writes the name of a metric for people.
+
+  Example:
+    >>> title("eval_accuracy"), title("eval_accuracy_mismatched"), title("exact_match")
+    ('accuracy', 'accuracy (mismatched)', 'exact match')
+  """
+  name = metric.removeprefix("eval_")
+  if name.endswith("_mismatched"):
+    return f"{title(name.removesuffix('_mismatched'))} (mismatched)"
+  return name.replace("_", " ")
+
+
+def shown(metric: str, value: float) -> str:
+  """Writes a number as the table has it: shares with four digits, SQuAD's percentages with two.
+
+  Example:
+    >>> shown("eval_accuracy", 0.79657), shown("f1", 46.2)
+    ('0.7966', '46.20')
+  """
+  return f"{value:.4f}" if metric.startswith("eval_") else f"{value:.2f}"
+
+
+def describe(outcome: Outcome) -> str:
+  """Writes the scores of a finished run in one line."""
+  scores = [f"{title(name)} {shown(name, outcome.results[name])}" for name in outcome.metrics]
+  return ", ".join(scores) + (f"; FAILED: {outcome.collapsed}" if outcome.collapsed else "")

@@ -1,0 +1,82 @@
+"""The report of a sweep: a table with notes as text, JSON and a picture."""
+
+import os
+import textwrap
+from collections.abc import Sequence
+
+from absl import logging
+
+from bert.io import atomic_files
+from bert.io.wording import aligned
+
+_WIDTH = 100
+
+
+class SweepReport:
+  """What the runs of a sweep say together; a kind of sweep derives its own from it.
+
+  Attributes:
+    problems: one line for each process that failed.
+    problem_mark: the beginning of these lines in the text.
+  """
+
+  problems: Sequence[str]
+  problem_mark = ""
+
+  def head(self) -> list[str]:
+    """Returns the lines above the table."""
+    return []
+
+  def rows(self) -> list[Sequence[str]]:
+    """Returns the cells of the table, its header first.
+
+    A row without cells is a rule, a row with a single one is a line of its own.
+    """
+    raise NotImplementedError
+
+  def notes(self) -> list[str]:
+    """Returns what a reader of the table must know, a paragraph each."""
+    raise NotImplementedError
+
+  def json(self) -> str:
+    """Returns every run and every figure of the table, unrounded."""
+    raise NotImplementedError
+
+  def draw(self, path: str) -> None:
+    """Draws the picture.
+
+    Raises:
+      ImportError: matplotlib is missing.
+      OSError: the file cannot be written.
+      ValueError: there is nothing to draw.
+    """
+    raise NotImplementedError
+
+  def cells(self) -> list[Sequence[str]]:
+    """Returns the rows that have cells, all of the same number."""
+    rows = [row for row in self.rows() if len(row) > 1]
+    width = max(map(len, rows))
+    return [(*row, *[""] * (width - len(row))) for row in rows]
+
+  def text(self) -> str:
+    """Returns the table as plain text."""
+    lines = iter(aligned(self.cells()))
+    table = [next(lines) if len(row) > 1 else "".join(row) for row in self.rows()]
+    rule = "-" * max(map(len, table))
+    notes = [textwrap.fill(note, _WIDTH, break_long_words=False) for note in self.notes()]
+    problems = [f"{self.problem_mark}{problem}" for problem in self.problems]
+    body = [line or rule for line in table]
+    return "\n".join([*self.head(), *body, "", *notes, *problems]) + "\n"
+
+  def write(self, output_dir: str) -> None:
+    """Writes `results.txt`, `results.json` and `results.png`; a picture that fails is a warning."""
+    base = os.path.join(output_dir, "results")
+    atomic_files.write_text(f"{base}.txt", self.text())
+    atomic_files.write_text(f"{base}.json", self.json())
+    written = [f"{base}.txt", f"{base}.json"]
+    try:
+      self.draw(f"{base}.png")
+      written.append(f"{base}.png")
+    except (ImportError, OSError, ValueError) as error:
+      logging.warning("No picture: %s", error)
+    logging.info("Wrote %s.", ", ".join(written))

@@ -1,0 +1,285 @@
+"""A sweep: runs of a script that are made side by side, resumed, and reported together.
+
+  class Seeds(Sweep):
+    ...                    # the command of a run, what is left of it, and what it has scored
+  exit_code = Seeds(runs, output_dir, parallel=2).carry_out()
+
+Each run is a process with a folder of its own. `run.json` there records its settings and what has
+finished (`run_states`), so that a sweep resumes at any point: a finished run is not repeated, an
+unfinished one continues from its checkpoint, and a folder of other settings is refused.
+
+`run_glue.py` (`glue_sweep`) and `--num_runs` (`many_runs`) are its users. Imports no TensorFlow:
+the processes that it starts do.
+"""
+
+import dataclasses
+import functools
+import os
+import statistics
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from absl import logging
+
+from bert.scripts import run_states
+from bert.sweeps import parallel_processes
+from bert.sweeps.parallel_processes import Job, Processes
+from bert.sweeps.report import SweepReport
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """One run of a sweep.
+
+  Attributes:
+    seed: its `--seed`; None for an average of runs.
+    folder: its `--output_dir`.
+    settings: everything that decides its result, by name, in JSON types.
+  """
+
+  seed: int | None
+  folder: str
+  settings: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False, hash=False)
+
+  def __str__(self):
+    return f"seed {self.seed}"
+
+
+@dataclasses.dataclass
+class Outcome:
+  """The outcome of a run, or of an average of runs.
+
+  Attributes:
+    run: the run.
+    results: metric -> number, or None if it has not finished.
+    headline: the metrics whose mean is the score.
+    metrics: the metrics to show, the headline first.
+    collapsed: why the model is no better than a constant answer, or None.
+    failure: why the process failed, or None.
+    examples: number of dev examples.
+    seconds: that the process took.
+  """
+
+  run: Run
+  results: Mapping[str, float] | None = None
+  headline: tuple[str, ...] = ()
+  metrics: tuple[str, ...] = ()
+  collapsed: str | None = None
+  failure: str | None = None
+  examples: int = 0
+  seconds: float | None = None
+
+  @property
+  def score(self) -> float:
+    """The number by which runs are compared; larger is better."""
+    return statistics.fmean(self.results[name] for name in self.headline)
+
+  @property
+  def is_settled(self) -> bool:
+    """Whether it has finished or failed."""
+    return self.results is not None or self.failure is not None
+
+
+def finished(outcomes: Iterable[Outcome]) -> list[Outcome]:
+  """Leaves out runs without results."""
+  return [outcome for outcome in outcomes if outcome.results is not None]
+
+
+def ranked(outcomes: Iterable[Outcome]) -> list[Outcome]:
+  """Sorts finished runs, the best first; equal scores keep their order."""
+  return sorted(finished(outcomes), key=lambda outcome: -outcome.score)
+
+
+def program_of(script: str) -> list[str]:
+  """Returns the beginning of a script's command line.
+
+  Args:
+    script: the name of a module of `bert`, such as `run_classifier`, or the path of a `.py` file.
+  """
+  return [sys.executable, *([script] if script.endswith(".py") else ["-m", f"bert.{script}"])]
+
+
+class Sweep:
+  """Makes what is left of a sweep's runs, and collects what they score.
+
+  A kind of sweep derives from it and overrides the methods of the first part.
+
+  Attributes:
+    outcomes: run -> its outcome, in the order of the sweep.
+    output_dir: the folder of all runs.
+    problems: failures other than those of runs.
+    processes: starts processes, while the sweep is carried out.
+  """
+
+  processes: Processes
+
+  def __init__(
+    self, runs: Iterable[Run], output_dir: str, parallel: int = 1, gpus: Sequence[str] = ()
+  ):
+    """Starts nothing.
+
+    Args:
+      runs: the runs, in their order.
+      output_dir: the folder of all runs; exists.
+      parallel: number of processes side by side.
+      gpus: numbers of the GPUs over which runs are spread; empty: each run sees all.
+    """
+    self.outcomes = {run: Outcome(run) for run in runs}
+    self.output_dir = output_dir
+    self.problems: list[str] = []
+    self._parallel, self._gpus = parallel, gpus
+
+  # -------------------------------------------------------------------------------------------
+  # What a kind of sweep says.
+
+  def check_folders(self) -> None:
+    """Refuses folders in which a run must not continue.
+
+    Raises:
+      ValueError: names one, and what differs.
+    """
+    raise NotImplementedError
+
+  def run(self) -> None:
+    """Makes the runs and what follows them; what fails is noted. Ends early after a signal."""
+    raise NotImplementedError
+
+  def steps_left(self, run: Run) -> list[str]:
+    """Returns the steps, such as "do_train", that a run still has to make; [] if it is finished."""
+    raise NotImplementedError
+
+  def command(self, run: Run, *steps: str) -> list[str]:
+    """Returns the command line that makes steps of a run."""
+    raise NotImplementedError
+
+  def mark_started(self, run: Run) -> None:
+    """Writes `run.json` before a run starts or continues."""
+    raise NotImplementedError
+
+  def mark_finished(self, run: Run, seconds: float) -> None:
+    """Writes `run.json` when a run has finished and has results."""
+    raise NotImplementedError
+
+  def read_results(self, outcome: Outcome) -> None:
+    """Reads what a finished run has scored.
+
+    Raises:
+      ValueError: a file is damaged, or a score is not a finite number.
+      OSError: a file cannot be read.
+    """
+    raise NotImplementedError
+
+  def describe_results(self, outcome: Outcome) -> str:
+    """Returns the scores of a finished run in one line."""
+    raise NotImplementedError
+
+  def after_run(self, run: Run) -> None:
+    """Is called when a run has finished; does nothing by default."""
+
+  def report(self) -> SweepReport:
+    """Returns the report of what has been made."""
+    raise NotImplementedError
+
+  # -------------------------------------------------------------------------------------------
+  # The sweep.
+
+  def carry_out(self) -> int:
+    """Runs the sweep, alone in its folder, and writes and prints the report.
+
+    Returns:
+      The exit code: 1 if a run or a later step failed, 128 and the signal's number if one came.
+
+    Raises:
+      ValueError: the folder is in use, or holds other runs than these.
+    """
+    with (
+      parallel_processes.stop_signals() as stop,
+      parallel_processes.exclusive(self.output_dir) as lock,
+    ):
+      self.processes = Processes(self._parallel, self._gpus, stop, lock)
+      self.check_folders()
+      self.run()
+      if stop.received:
+        print(
+          f"\nStopped. {self.progress()} The same command continues from here.", file=sys.stderr
+        )
+        return stop.exit_code
+      report = self.report()
+      report.write(self.output_dir)
+      print(f"\n{report.text()}")
+      return 1 if report.problems else 0
+
+  def progress(self) -> str:
+    """Says how many runs have finished."""
+    return f"{len(self.finished)} of {len(self.outcomes)} runs have finished."
+
+  @property
+  def finished(self) -> list[Outcome]:
+    """The outcomes that have results, in the order of the sweep."""
+    return finished(self.outcomes.values())
+
+  @property
+  def is_stopped(self) -> bool:
+    """Whether a signal has come."""
+    return bool(self.processes.stop.received)
+
+  def conflicts(self) -> dict[Run, str]:
+    """Returns, of each run that must not continue in its folder, why."""
+    found = {run: run_states.conflict(run.folder, run.settings) for run in self.outcomes}
+    return {run: why for run, why in found.items() if why}
+
+  def make_runs(self) -> int:
+    """Makes the runs that have not finished, reads the others, and returns their number."""
+    jobs = []
+    for run, outcome in self.outcomes.items():
+      if steps := self.steps_left(run):
+        self.mark_started(run)
+        on_end = functools.partial(self._run_ended, outcome)
+        jobs.append(Job(self.command(run, *steps), run.folder, on_end))
+      else:
+        self._read(outcome)
+    log = parallel_processes.LOG_FILE
+    logging.info("%s %d are to be done; each has a %s.", self.progress(), len(jobs), log)
+    self.processes.run(jobs)
+    return len(jobs)
+
+  def _run_ended(self, outcome: Outcome, code: int, seconds: float) -> None:
+    run = outcome.run
+    if code:
+      outcome.failure = parallel_processes.reason_of_failure(run.folder, code)
+    else:
+      self._read(outcome)
+    settled = sum(each.is_settled for each in self.outcomes.values())
+    number = f"[{settled}/{len(self.outcomes)}]"
+    if outcome.failure:
+      log = os.path.join(run.folder, parallel_processes.LOG_FILE)
+      logging.error("%s %s FAILED: %s (%s)", number, run, outcome.failure, log)
+      return
+    self.mark_finished(run, seconds)
+    outcome.seconds = run_states.read_state(run.folder).get("seconds")
+    shown = self.describe_results(outcome)
+    logging.info("%s %s: %s (%.0f s)", number, run, shown, outcome.seconds)
+    self.after_run(run)
+
+  def _read(self, outcome: Outcome) -> None:
+    """Notes the results of a run, or why they cannot be read."""
+    try:
+      self.read_results(outcome)
+      outcome.seconds = run_states.read_state(outcome.run.folder).get("seconds")
+    except (OSError, ValueError) as error:
+      outcome.failure = str(error)
+
+  def note_problem(self, what: str, reason: str, folder: str | None = None) -> None:
+    """Logs that something other than a run has failed, and keeps it for the report.
+
+    Args:
+      what: the work, such as "the ensemble".
+      reason: why it failed.
+      folder: with the log of its process, if it had one.
+    """
+    if self.is_stopped:
+      return
+    log = f" ({os.path.join(folder, parallel_processes.LOG_FILE)})" if folder else ""
+    logging.error("FAILED: %s: %s%s", what, reason, log)
+    self.problems.append(f"{what}: {reason}{log}")
