@@ -7,7 +7,14 @@ import shutil
 
 import pytest
 
-from tests.kit.import_graph import circles, import_graph, imports_by_name, modules
+from tests.kit.import_graph import (
+  circles,
+  computed_imports,
+  entries,
+  import_graph,
+  imports_by_name,
+  modules,
+)
 from tests.kit.paths import ROOT
 
 LIBRARIES = {"modeling": "model", "tokenization": "text", "optimization": "training"}
@@ -54,11 +61,6 @@ ALSO = {
 }
 # Modules named in strings: what few runs need, and the programs of other processes.
 BY_NAME = {
-  # The one inside a `.keras` file, or in the shapes of a checkpoint.
-  "bert.checkpoints.config_files": {
-    "bert.checkpoints.keras_file",
-    "bert.checkpoints.index_config",
-  },
   "bert.optimization": {"bert.keras3.loop_optimizers"},  # `create_optimizer` without a loss
   "bert.sweeps.glue_sweep": {"bert.run_classifier"},
   "bert.scripts.steps": {"bert.sweeps.many_runs"},  # --num_runs
@@ -68,6 +70,11 @@ BY_NAME = {
     "bert.tf1.__main__",
   },
   "bert.tf1": {"bert.tf1.face"},  # while it is being imported
+}
+# Modules that import a name which they compute -> by what the entry is chosen. Nothing else imports
+# an entry, so a reader who has no such file or flag needs none.
+REGISTRIES = {
+  "bert.checkpoints.config_files": "the ending of the file",
 }
 
 
@@ -110,6 +117,10 @@ def test_imports_run_one_way(graph):
 
 def test_imports_by_name_are_listed():
   assert {name: named for name, named in imports_by_name().items() if named} == BY_NAME
+
+
+def test_registries_are_listed():
+  assert computed_imports() == set(REGISTRIES)
 
 
 def test_no_circles(graph):
@@ -169,3 +180,12 @@ def test_type_checkers_imports_do_not_count():
 
 def test_all_modules_are_seen():
   assert len(modules()) > 100
+
+
+def test_strings_name_modules_and_registries_name_entries(copy):
+  plant(copy / "bert/io/tables.py", 'return "bert.tasks.glue:MnliProcessor"')
+  plant(copy / "bert/io/http.py", 'return __import__("bert." + "text")')
+  (copy / "bert/text/__init__.py").write_text("import importlib\nimportlib.import_module(name)\n")
+  assert imports_by_name(copy)["bert.io.tables"] == {"bert.tasks.glue"}
+  assert computed_imports(copy) == {*REGISTRIES, "bert.io.http", "bert.text"}
+  assert {"bert.text.offsets", "bert.text.tokenizer"} <= entries(copy)["bert.text"]

@@ -6,11 +6,18 @@
 Imports inside functions count like those at the top; imports for type checkers do not. A module
 is named as it is imported: `bert.io.tables`, and `bert.modeling` for `modeling.py` at the root.
 
-`importlib.import_module("bert.x.y")`, for what few runs need, is counted apart: it is not behind a
-module, but is listed with it as imported by name.
+There are three counts, each of which contains the one before:
+
+1. what is imported by statements;
+2. and what is imported by a constant name, `importlib.import_module("bert.x.y")`, also where the
+   name stands in a string as `bert.x.y:Class`;
+3. and all entries of registries. A registry is a module that imports a name which it computes: of
+   what the user gave, one of many. Its entries are the modules that its strings name, and, if it is
+   a package, the modules inside. A run loads the entries that its files and flags ask for.
 """
 
 import ast
+import functools
 import pathlib
 import sys
 from collections.abc import Iterator, Mapping
@@ -32,27 +39,71 @@ def modules(root: pathlib.Path = ROOT) -> dict[str, pathlib.Path]:
 def import_graph(root: pathlib.Path = ROOT) -> Graph:
   """Module -> the modules of the project that it imports, anywhere in its source."""
   known = modules(root)
-  return {
-    name: set(_imports(path.read_text(encoding="utf-8"), known)) - {name}
-    for name, path in known.items()
-  }
+  return {name: set(_imports(_parsed(path), known)) - {name} for name, path in known.items()}
 
 
 def imports_by_name(root: pathlib.Path = ROOT) -> Graph:
   """Module -> the modules of the project whose names are strings in its source.
 
-  Its own packages do not count: they are loaded.
+  Its own packages do not count: they are loaded. Those of a registry are its entries.
   """
-  known = modules(root)
+  named, registries = _named(root), computed_imports(root)
+  return {name: set() if name in registries else found for name, found in named.items()}
+
+
+def entries(root: pathlib.Path = ROOT) -> Graph:
+  """Registry -> its entries: see the top of this file."""
+  known, named = modules(root), _named(root)
   return {
-    name: {
-      node.value
-      for node in _walk(ast.parse(path.read_text(encoding="utf-8")))
-      if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in known
+    registry: named[registry]
+    | {
+      name
+      for name in known
+      if known[registry].stem == "__init__" and name.rpartition(".")[0] == registry
     }
-    - {name, "bert", *_packages(name)}
-    for name, path in known.items()
+    for registry in computed_imports(root)
   }
+
+
+def computed_imports(root: pathlib.Path = ROOT) -> set[str]:
+  """The modules that import a name which they compute.
+
+  `bert` itself, which finds the modules at the root, and `tf1`, which asks for TensorFlow's, do not
+  count.
+  """
+  return {
+    name
+    for name, path in modules(root).items()
+    if name != "bert" and not name.startswith("bert.tf1.")
+    if any(map(_is_computed_import, ast.walk(_parsed(path))))
+  }
+
+
+def _is_computed_import(node: ast.AST) -> bool:
+  if not isinstance(node, ast.Call) or not node.args:
+    return False
+  is_import = ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__")
+  return is_import and not isinstance(node.args[0], ast.Constant)
+
+
+def _named(root: pathlib.Path) -> Graph:
+  known = modules(root)
+  named = {}
+  for name, path in known.items():
+    strings = {
+      node.value.partition(":")[0]
+      for node in _walk(_parsed(path))
+      if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    named[name] = strings & set(known) - {name, "bert", *_packages(name)}
+  return named
+
+
+def _parsed(path: pathlib.Path) -> ast.AST:
+  return _tree(path.read_text(encoding="utf-8"))
+
+
+_tree = functools.lru_cache(maxsize=1000)(ast.parse)
 
 
 def _packages(name: str) -> list[str]:
@@ -60,8 +111,8 @@ def _packages(name: str) -> list[str]:
   return [".".join(parts[:length]) for length in range(1, len(parts))]
 
 
-def _imports(source: str, known: Mapping[str, pathlib.Path]) -> Iterator[str]:
-  for node in _walk(ast.parse(source)):
+def _imports(source: ast.AST, known: Mapping[str, pathlib.Path]) -> Iterator[str]:
+  for node in _walk(source):
     if isinstance(node, ast.Import):
       yield from (alias.name for alias in node.names if alias.name in known)
     elif isinstance(node, ast.ImportFrom) and node.module:
@@ -102,20 +153,18 @@ def _lines(names: set[str], files: Mapping[str, pathlib.Path]) -> dict[str, int]
 
 def main(arguments: list[str]) -> None:
   """Prints what the docstring of this file says."""
-  files, graph, by_name = modules(), import_graph(), imports_by_name()
-  whole = {name: graph[name] | by_name[name] for name in graph}
+  files, graph, by_name, of_registry = modules(), import_graph(), imports_by_name(), entries()
+  named = {name: graph[name] | by_name[name] for name in graph}
+  whole = {name: named[name] | of_registry.get(name, set()) for name in graph}
   for name in arguments:
     counts = _lines(behind(f"bert.{name}", graph), files)
     for module, count in sorted(counts.items(), key=lambda item: -item[1]):
       print(f"{count:6,} {module}")
   roots = [f"bert.{path.stem}" for path in sorted(ROOT.glob("*.py"))]
   for name in [f"bert.{name}" for name in arguments] or roots:
-    counts = _lines(behind(name, graph), files)
-    further = _lines(behind(name, whole) - set(counts), files)
-    print(
-      f"{name}: {len(counts)} modules, {sum(counts.values()):,} lines"
-      f" (by name, when needed: {len(further)} more, {sum(further.values()):,} lines)"
-    )
+    counted = [_lines(behind(name, each), files) for each in (graph, named, whole)]
+    sizes = [f"{len(counts)} modules and {sum(counts.values()):,} lines" for counts in counted]
+    print(f"{name}: {sizes[0]}; with constant names {sizes[1]}; with all entries {sizes[2]}")
 
 
 if __name__ == "__main__":
