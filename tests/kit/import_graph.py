@@ -21,6 +21,7 @@ import functools
 import pathlib
 import sys
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from tests.kit.paths import ROOT
 
@@ -39,7 +40,7 @@ def modules(root: pathlib.Path = ROOT) -> dict[str, pathlib.Path]:
 def import_graph(root: pathlib.Path = ROOT) -> Graph:
   """Module -> the modules of the project that it imports, anywhere in its source."""
   known = modules(root)
-  return {name: set(_imports(_parsed(path), known)) - {name} for name, path in known.items()}
+  return {name: set(_imports(_facts_of(path), known)) - {name} for name, path in known.items()}
 
 
 def imports_by_name(root: pathlib.Path = ROOT) -> Graph:
@@ -75,7 +76,7 @@ def computed_imports(root: pathlib.Path = ROOT) -> set[str]:
     name
     for name, path in modules(root).items()
     if name != "bert" and not name.startswith("bert.tf1.")
-    if any(map(_is_computed_import, ast.walk(_parsed(path))))
+    if _facts_of(path).computes
   }
 
 
@@ -88,22 +89,42 @@ def _is_computed_import(node: ast.AST) -> bool:
 
 def _named(root: pathlib.Path) -> Graph:
   known = modules(root)
-  named = {}
-  for name, path in known.items():
-    strings = {
-      node.value.partition(":")[0]
-      for node in _walk(_parsed(path))
-      if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-    named[name] = strings & set(known) - {name, "bert", *_packages(name)}
-  return named
+  return {
+    name: _facts_of(path).strings & set(known) - {name, "bert", *_packages(name)}
+    for name, path in known.items()
+  }
 
 
-def _parsed(path: pathlib.Path) -> ast.AST:
-  return _tree(path.read_text(encoding="utf-8"))
+class _Facts(NamedTuple):
+  """What the source of a module says of imports.
+
+  Attributes:
+    imported: (module, names from it); no names for `import module`.
+    strings: all strings, as far as the first colon.
+    computes: whether it imports a name which it computes.
+  """
+
+  imported: list[tuple[str, list[str]]]
+  strings: set[str]
+  computes: bool
 
 
-_tree = functools.lru_cache(maxsize=1000)(ast.parse)
+def _facts_of(path: pathlib.Path) -> _Facts:
+  return _facts(path.read_text(encoding="utf-8"))
+
+
+@functools.lru_cache(maxsize=1000)
+def _facts(source: str) -> _Facts:
+  tree = ast.parse(source)
+  imported, strings = [], set()
+  for node in _walk(tree):
+    if isinstance(node, ast.Import):
+      imported += [(alias.name, []) for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and node.module:
+      imported.append((node.module, [alias.name for alias in node.names]))
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+      strings.add(node.value.partition(":")[0])
+  return _Facts(imported, strings, any(map(_is_computed_import, ast.walk(tree))))
 
 
 def _packages(name: str) -> list[str]:
@@ -111,15 +132,12 @@ def _packages(name: str) -> list[str]:
   return [".".join(parts[:length]) for length in range(1, len(parts))]
 
 
-def _imports(source: ast.AST, known: Mapping[str, pathlib.Path]) -> Iterator[str]:
-  for node in _walk(source):
-    if isinstance(node, ast.Import):
-      yield from (alias.name for alias in node.names if alias.name in known)
-    elif isinstance(node, ast.ImportFrom) and node.module:
-      members = {f"{node.module}.{alias.name}" for alias in node.names}
-      yield from members & set(known)
-      if node.module in known and node.module != "bert" and not members <= set(known):
-        yield node.module
+def _imports(facts: _Facts, known: Mapping[str, pathlib.Path]) -> Iterator[str]:
+  for module, names in facts.imported:
+    members = {f"{module}.{name}" for name in names}
+    yield from members & set(known)
+    if module in known and (not names or (module != "bert" and not members <= set(known))):
+      yield module
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
