@@ -66,5 +66,5 @@ class ChoiceModel(TaskModel):
     }
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
-    """The serving signature: `context` and `choices` to the answers."""
+    """Returns the serving signature: `context` and `choices` to the answers."""
     return string_signature(self, strings("context"), strings("choices", rank=2))

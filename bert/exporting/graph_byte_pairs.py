@@ -121,21 +121,21 @@ class BytePairGraph:
     self.tracked = [of_ranks, self._ranks, of_whole, self._whole]
 
   def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-    """int32 [B, (words), (tokens)], ids of tokens."""
+    """Returns ids of tokens, int32 [B, (words), (tokens)]."""
     decoded = tf.strings.unicode_decode(text, "UTF-8", "ignore")
     words = self._words(decoded, self._has_prefix)
     tokens = self._tokens(words)
     return _by_text(tokens.ids, tokens, words)
 
   def tokenize_words(self, words: tf.Tensor) -> tf.RaggedTensor:
-    """int32 [B, (tokens)] of words that stand alone: see `Tokenizer.tokenize_word`."""
+    """Returns ids of words that stand alone, int32 [B, (tokens)]; see `Tokenizer.tokenize_word`."""
     decoded = tf.strings.unicode_decode(words, "UTF-8", "ignore")
     parts = self._words(decoded, True)
     tokens = self._tokens(parts)
     return _by_text(tokens.ids, tokens, parts).merge_dims(1, 2)
 
   def tokenize_with_offsets(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
-    """Ids as from `tokenize`; int64 of the same shape: first byte, and byte after the last.
+    """Returns ids as `tokenize` does; first byte, and byte after the last, int64 of that shape.
 
     They are those of `BytePairTokenizer.tokenize_with_offsets`, in bytes: without spaces at the
     ends, and whole characters.
@@ -240,7 +240,7 @@ class BytePairGraph:
 
 
 def _table(content: dict, key_type: tf.DType, default: int):
-  """A table from `content` to int32, and what fills it."""
+  """Creates a table from `content` to int32, and its initializer."""
   initializer = tf.lookup.KeyValueTensorInitializer(
     list(content), list(content.values()), key_type, tf.int32
   )
@@ -268,7 +268,7 @@ def _special_tokens(tokenizer: byte_pairs.BytePairTokenizer) -> _SpecialTokens:
 
 
 def _find(special: _SpecialTokens, codes: tf.Tensor, begins_text: tf.Tensor):
-  """Special tokens in texts.
+  """Finds special tokens in texts.
 
   Returns:
     `[N]` each: the id of the token that a character belongs to, or -1; whether it begins one; and
@@ -300,7 +300,7 @@ def _find(special: _SpecialTokens, codes: tf.Tensor, begins_text: tf.Tensor):
 
 
 def _shifted(values: tf.Tensor) -> tf.Tensor:
-  """False and then all but the last of bool `[N]`."""
+  """Shifts bool `[N]` by one: False, and then all but the last."""
   return tf.concat([[False], values], 0)[:-1]
 
 
@@ -316,13 +316,13 @@ def _with_prefixes(characters: _Characters) -> _Characters:
 
 
 def _is_in_same_part(characters: _Characters) -> tf.Tensor:
-  """bool `[K]`: whether the character before belongs to the same part."""
+  """Checks whether the character before belongs to the same part: bool `[K]`."""
   parts = characters.parts
   return tf.concat([[False], parts[1:] == parts[:-1]], 0)[: tf.size(parts)]
 
 
 def _begins_word(characters: _Characters, kinds: tf.Tensor) -> tf.Tensor:
-  """bool `[K]`: the matches of GPT-2's pattern, and the special tokens.
+  """Finds where matches of GPT-2's pattern, and special tokens, begin: bool `[K]`.
 
   's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
   """
@@ -351,7 +351,7 @@ def _begins_word(characters: _Characters, kinds: tf.Tensor) -> tf.Tensor:
 
 
 def _with_contractions(begins, may_contract, codes, has_before):
-  """`begins` without the letters of 's, 't, 're, ... and with what comes after them."""
+  """Removes the letters of 's, 't, 're, ... from `begins`, and adds what comes after them."""
   size = tf.size(codes)
   codes = tf.pad(tf.where(has_before, codes, -1), [[0, 2]], constant_values=-1)
   first, second = codes[1 : size + 1], codes[2 : size + 2]
@@ -363,14 +363,14 @@ def _with_contractions(begins, may_contract, codes, has_before):
 
 
 def _is_at_even_place(chosen: tf.Tensor) -> tf.Tensor:
-  """bool `[T]`: whether an even number of chosen ones stands directly before."""
+  """Checks whether an even number of chosen ones stands directly before: bool `[T]`."""
   others = tf.concat([[-1], tf.cast(tf.where(~chosen)[:, 0], tf.int32)], 0)
   last = tf.gather(others, tf.cumsum(tf.cast(~chosen, tf.int32)))
   return tf.bitwise.bitwise_and(tf.range(tf.size(chosen)) - last, 1) == 1
 
 
 def _by_text(values: tf.Tensor, tokens: _Tokens, words: _Words) -> tf.RaggedTensor:
-  """[T] to [B, (words), (tokens)]."""
+  """Groups [T] to [B, (words), (tokens)]."""
   num_words = tf.size(words.strings, tf.int64)
   splits = tf.searchsorted(tokens.words, tf.range(num_words + 1), out_type=tf.int64)
   of_words = tf.RaggedTensor.from_row_splits(values, splits, validate=False)
@@ -378,7 +378,7 @@ def _by_text(values: tf.Tensor, tokens: _Tokens, words: _Words) -> tf.RaggedTens
 
 
 def _in_text(tokens: _Tokens, characters: _Characters, first_bytes: tf.Tensor):
-  """First byte of each token in its text, and byte after its last, int64 `[T]`.
+  """Computes first byte of each token in its text, and byte after its last, int64 `[T]`.
 
   Args:
     tokens: in bytes of all words, without gaps.

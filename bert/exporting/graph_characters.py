@@ -10,14 +10,14 @@ from bert.exporting import unicode_tables as tables
 
 
 def look_up(table: tables.PagedTable, codes: tf.Tensor) -> tf.Tensor:
-  """Cells of `codes`, int32 of the same shape."""
+  """Looks up the cells of `codes`, int32 of the same shape."""
   page = tf.gather(tf.constant(table.pages), tf.bitwise.right_shift(codes, 8))
   cells = tf.gather(tf.constant(table.cells), page + tf.bitwise.bitwise_and(codes, 255))
   return tf.cast(cells, tf.int32)
 
 
 def neighbours(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """All but the last, and all but the first."""
+  """Returns all but the last, and all but the first."""
   return values[:-1], values[1:]
 
 
@@ -39,7 +39,7 @@ def with_final_sigmas(sigma: tables.PagedTable, codes: tf.Tensor, rows: tf.Tenso
 def expand(
   expansion: tables.PagedTable, pool: np.ndarray, codes: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """What characters become: code points, and for each the index of its source, int32 [M] each.
+  """Replaces characters: code points, and for each the index of its source, int32 [M] each.
 
   Args:
     expansion: cells as in `unicode_tables.SlowTables.expansion`.
@@ -58,6 +58,6 @@ def expand(
 
 
 def utf8_lengths(codes: tf.Tensor) -> tf.Tensor:
-  """Bytes that each code point takes, int64."""
+  """Counts the bytes that each code point takes, int64."""
   limits = tf.constant([0x80, 0x800, 0x10000])
   return 1 + tf.reduce_sum(tf.cast(codes[:, tf.newaxis] >= limits, tf.int64), axis=1)

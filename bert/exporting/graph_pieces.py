@@ -36,7 +36,7 @@ class _Prepared(NamedTuple):
   origins: tf.Tensor
 
   def strings(self) -> tf.Tensor:
-    """string [B]."""
+    """Normalizes texts: string [B]."""
     ragged = tf.RaggedTensor.from_row_splits(self.codes, self.row_splits, validate=False)
     return tf.strings.unicode_encode(ragged, "UTF-8")
 
@@ -107,7 +107,7 @@ class PieceTokenizer:
     self.tracked = [self._model, initializer, self._ids]
 
   def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-    """int32 [B, 1, (pieces)], ids of pieces: pieces begin words themselves."""
+    """Returns ids, int32 [B, 1, (tokens)]: the tokens themselves mark where words begin."""
     decoded = tf.strings.unicode_decode(text, "UTF-8", "ignore")
     prepared = self._prepare(decoded.values, decoded.row_splits, self._words(decoded))
     pieces = self._model.tokenize(prepared.strings())
@@ -152,7 +152,7 @@ class PieceTokenizer:
     return tf.bitwise.bitwise_xor(codes, look_up(self._tables.lower, codes))
 
   def _parts_of_ids(self, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The parts of pieces, and the piece of each part."""
+    """Returns the parts of tokens, and the token of each part."""
     counts = tf.gather(self._parts.counts, ids)
     owners = tf.repeat(tf.range(tf.size(ids)), counts)
     places = tf.range(tf.size(owners)) - tf.gather(tf.cumsum(counts, exclusive=True), owners)
@@ -162,7 +162,7 @@ class PieceTokenizer:
   # Offsets.
 
   def tokenize_with_offsets(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
-    """Ids as from `tokenize`; int64 of the same shape: first byte, and byte after the last.
+    """Returns ids as `tokenize` does; first byte, and byte after the last, int64 of that shape.
 
     They are those of `SentencePieceTokenizer.tokenize_with_offsets`, in bytes.
     """
@@ -191,7 +191,7 @@ class PieceTokenizer:
     return tuple(_as_words(values, row_splits) for values in (ids, starts, limits))
 
   def _characters(self, prepared: _Prepared, ids, rows, starts, limits):
-    """First and last (exclusive) character of each piece but for spaces, int64 [P].
+    """Finds first and last (exclusive) character of each token without spaces, int64 [P].
 
     Args:
       prepared: texts of M characters.
@@ -219,7 +219,7 @@ class PieceTokenizer:
     return first, tf.where(is_empty, first + tf.cast(is_part, tf.int64), last + 1)
 
   def _of_parts(self, ids, parts, owners, first, limit):
-    """Characters of each part: those of its piece, if normalization has changed their number."""
+    """Finds the characters of each part, or of its token if normalization changed their number."""
     is_equal = limit - first == tf.gather(tf.cast(self._parts.lengths, tf.int64), ids)
     first, limit, is_equal = (tf.gather(x, owners) for x in (first, limit, is_equal))
     is_equal &= tf.gather(tf.gather(self._parts.counts, ids), owners) > 1
@@ -231,7 +231,7 @@ class PieceTokenizer:
 
 
 def _with_accents(limits: tf.Tensor, prepared: _Prepared, words: _Words) -> tf.Tensor:
-  """int64 [M]: the byte after each character, and after the accents that follow it in its word.
+  """Computes the byte after each character and its accents in the same word: int64 [M].
 
   Args:
     limits: int64 [N], the byte after each decoded character.
@@ -254,12 +254,12 @@ def _with_accents(limits: tf.Tensor, prepared: _Prepared, words: _Words) -> tf.T
 
 
 def _shifted_right(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-  """False and then `values`; nothing where `like` is empty."""
+  """Puts False before `values`; returns nothing where `like` is empty."""
   return tf.concat([[False], values], 0)[: tf.size(like)]
 
 
 def _expanded(row_splits: tf.Tensor, owners: tf.Tensor) -> tf.Tensor:
-  """Boundaries of texts in pieces to boundaries in parts."""
+  """Converts boundaries of texts in tokens to boundaries in parts."""
   return tf.searchsorted(tf.cast(owners, tf.int64), row_splits, out_type=tf.int64)
 
 
@@ -270,7 +270,7 @@ def _as_words(values: tf.Tensor, row_splits: tf.Tensor) -> tf.RaggedTensor:
 
 
 def _parts_of(tokenizer: SentencePieceTokenizer) -> _Parts:
-  """What `tokenizer.parts` makes of each piece."""
+  """Computes `tokenizer.parts` of each sentencepiece token."""
   size = len(tokenizer.vocab)
   counts, starts, lengths = (np.zeros([size], np.int32) for _ in range(3))
   ids: list[int] = []

@@ -9,7 +9,7 @@ These functions do for a batch what training does in Python for each example, so
 model needs no Python code to answer texts (`task_model.py`).
 
 Letters in shapes: B = batch size, S = sequence length, N = characters, W = words of all texts,
-R = windows of all texts, (P) = pieces of each text, ragged.
+R = windows of all texts, (P) = tokens of each text, ragged.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ class Words(NamedTuple):
   num_chars: tf.Tensor
 
   def by_text(self, values: tf.Tensor) -> tf.RaggedTensor:
-    """`[W, ...]` to `[B, (words), ...]`."""
+    """Groups `[W, ...]` to `[B, (words), ...]`."""
     return tf.RaggedTensor.from_row_splits(values, self.row_splits, validate=False)
 
 
@@ -89,11 +89,11 @@ def split_words(texts: tf.Tensor, blanks: str) -> Words:
 
 
 # ---------------------------------------------------------------------------------------------
-# Packing: pieces to rows.
+# Packing: tokens to rows.
 
 
 class Frame(NamedTuple):
-  """What stands around the pieces of a text.
+  """What stands around the tokens of a text.
 
   Attributes:
     cls_id: number of [CLS].
@@ -107,18 +107,18 @@ class Frame(NamedTuple):
 
   @classmethod
   def of(cls, vocab: Mapping[str, int], layout: Layout) -> "Frame":
-    """The frame of a tokenizer."""
+    """Creates the frame of a tokenizer."""
     return cls(vocab[layout.cls], vocab[layout.sep], layout)
 
   def num_special(self, has_b: tf.Tensor) -> tf.Tensor:
-    """int64, of the shape of `has_b`: pieces that are added to a text or a pair."""
+    """Counts the special tokens added to a text or a pair: int64, of the shape of `has_b`."""
     return 2 + self.layout.separators * tf.cast(has_b, tf.int64)
 
 
 def truncated_lengths(
   lengths_a: tf.Tensor, lengths_b: tf.Tensor, max_length, layout: Layout = BERT
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """The number of tokens kept of each text so that a pair has at most `max_length`.
+  """Computes the number of tokens kept of each text so that a pair has at most `max_length`.
 
   The longer text loses its last token, repeatedly; see `Layout.kept_lengths`.
 
@@ -150,13 +150,12 @@ def truncated_lengths(
 def pack(
   pieces_a: tf.RaggedTensor, pieces_b: tf.RaggedTensor, frame: Frame, seq_length: int
 ) -> Inputs:
-  """`[CLS] a [SEP]`, then `b [SEP]` where there is a b, as `classification.convert_single_example`
-  does.
+  """Joins `[CLS] a [SEP]`, then `b [SEP]` where there is a b, as `convert_single_example` does.
 
   Args:
     pieces_a: int32 `[B, (P)]`.
-    pieces_b: int32 `[B, (P)]`; a text without pieces makes no second segment.
-    frame: what stands around the pieces.
+    pieces_b: int32 `[B, (P)]`; a text without tokens makes no second segment.
+    frame: what stands around the tokens.
     seq_length: longest sequence; the longer text is cut first.
 
   Returns:
@@ -179,13 +178,13 @@ def join(
   frame: Frame,
   seq_length: int | None = None,
 ) -> Inputs:
-  """`[CLS] a [SEP]`, then `b [SEP]` where `has_b`; nothing is cut.
+  """Joins `[CLS] a [SEP]`, then `b [SEP]` where `has_b`; nothing is truncated.
 
   Args:
     pieces_a: int32 `[B, (P)]`.
     pieces_b: int32 `[B, (P)]`; None without second texts.
     has_b: bool `[B]`, likewise.
-    frame: what stands around the pieces.
+    frame: what stands around the tokens.
     seq_length: S; by default that of the longest of the batch, as padding only costs time.
 
   Returns:
@@ -214,14 +213,14 @@ def join(
 
 
 def first_pieces(pieces: tf.RaggedTensor, counts: tf.Tensor) -> tf.RaggedTensor:
-  """The first `counts` (int64 `[B]`) pieces of each row."""
+  """Returns the first `counts` (int64 `[B]`) tokens of each row."""
   places = tf.ragged.range(pieces.row_lengths()).flat_values
   stays = places < tf.gather(counts, pieces.value_rowids())
   return tf.RaggedTensor.from_row_lengths(tf.boolean_mask(pieces.flat_values, stays), counts)
 
 
 def repeated(token_id: int, counts: tf.Tensor) -> tf.RaggedTensor:
-  """Rows of one piece, repeated `counts` (int64 `[B]`) times."""
+  """Creates rows of one token, repeated `counts` (int64 `[B]`) times."""
   values = tf.fill([tf.reduce_sum(counts)], tf.constant(token_id, tf.int32))
   return tf.RaggedTensor.from_row_lengths(values, counts)
 
@@ -236,8 +235,8 @@ class Windows(NamedTuple):
   Attributes:
     rows: int64 `[R]`, the text of each window.
     indexes: int64 `[R]`, its number among those of its text.
-    starts: int64 `[R]`, its first piece.
-    lengths: int64 `[R]`, its pieces.
+    starts: int64 `[R]`, its first token.
+    lengths: int64 `[R]`, its tokens.
   """
 
   rows: tf.Tensor
@@ -246,12 +245,12 @@ class Windows(NamedTuple):
   lengths: tf.Tensor
 
   def places(self, row_starts: tf.Tensor) -> tf.RaggedTensor:
-    """int64 `[R, (P)]`: which pieces of all texts, whose texts begin at `row_starts`, `[B]`."""
+    """Returns indices into all texts' tokens, which begin at `row_starts`: int64 `[R, (P)]`."""
     starts = tf.gather(row_starts, self.rows) + self.starts
     return tf.ragged.range(starts, starts + self.lengths)
 
   def cut(self, pieces: tf.RaggedTensor) -> tf.RaggedTensor:
-    """`[B, (P)]` to `[R, (P)]`."""
+    """Cuts `[B, (P)]` into windows `[R, (P)]`."""
     places = self.places(pieces.row_starts())
     return places.with_values(tf.gather(pieces.values, places.values))
 
@@ -259,13 +258,13 @@ class Windows(NamedTuple):
 def all_windows(
   num_pieces: tf.Tensor, sizes: tf.Tensor, steps: tf.Tensor, moves_back: bool = False
 ) -> Windows:
-  """Windows from start to end.
+  """Creates windows from start to end.
 
   Args:
-    num_pieces: int64 `[B]`; a text without pieces has no window.
-    sizes: int64 `[B]`, pieces of a full window.
-    steps: int64 `[B]`, pieces between the starts of two windows, at most the size.
-    moves_back: whether the last one moves back to be full; else it has the remaining pieces.
+    num_pieces: int64 `[B]`; a text without tokens has no window.
+    sizes: int64 `[B]`, tokens of a full window.
+    steps: int64 `[B]`, tokens between the starts of two windows, at most the size.
+    moves_back: whether the last one moves back to be full; else it has the remaining tokens.
 
   Example:
     >>> one = lambda n: tf.constant([n], tf.int64)
@@ -287,13 +286,13 @@ def all_windows(
 
 
 def shows_most(windows: Windows, row_starts: tf.Tensor, num_pieces, bonus: float = 0.0):
-  """Selects, for each piece, the window with most context on the side where it has less.
+  """Selects, for each token, the window with most context on the side where it has less.
 
   Args:
     windows: R windows.
-    row_starts: int64 `[B]`, each text's first piece among those of all texts.
+    row_starts: int64 `[B]`, each text's first token among those of all texts.
     num_pieces: int64 `[]`, of all texts.
-    bonus: for each piece of a window, added to the count of pieces that are compared.
+    bonus: for each token of a window, added to the count of tokens that are compared.
 
   Returns:
     bool `[R, (P)]`: whether this window is the selected one; of equal ones the first.

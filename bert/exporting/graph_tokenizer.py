@@ -5,7 +5,7 @@ give the replacement of each (`unicode_tables`), words begin where neighbours di
 WordPiece splits the words.
 
 Letters in shapes: B = batch size, N = characters and W = words of a batch, C = characters of all
-words, P = pieces of all words.
+words, P = tokens of all words.
 """
 
 from collections.abc import Sequence
@@ -94,7 +94,7 @@ def _without_dropped(characters: _Characters) -> _Characters:
 
 
 def _select(characters: _Characters, indices: tf.Tensor) -> _Characters:
-  """The characters at `indices`, which are in order."""
+  """Returns the characters at `indices`, which are in order."""
   return _Characters(
     tf.gather(characters.codes, indices),
     tf.gather(characters.kinds, indices),
@@ -133,7 +133,7 @@ def _normalize_slowly(
 
 
 def _canonical_order(combining: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-  """The permutation that sorts each run of combining characters by class, and is stable.
+  """Computes the stable permutation that sorts each run of combining characters by class.
 
   Args:
     combining: int32 [N], combining classes; 0 for characters that do not combine.
@@ -191,7 +191,7 @@ def _split_into_words(characters: _Characters) -> _Words:
 
 
 def _word_strings(words: _Words) -> tf.Tensor:
-  """string [W]; words that are too long for WordPiece are replaced."""
+  """Replaces words that are too long for WordPiece: string [W]."""
   ragged = tf.RaggedTensor.from_row_splits(words.codes, words.splits, validate=False)
   strings = tf.strings.unicode_encode(ragged, "UTF-8")
   is_too_long = ragged.row_lengths() > _MAX_WORD_CHARS
@@ -221,19 +221,19 @@ class ExactTokenizer:
     )
 
   def words(self, text: tf.Tensor) -> tf.RaggedTensor:
-    """string [B, (words)], as from `tokenization.BasicTokenizer`, long words replaced."""
+    """Splits texts as `tokenization.BasicTokenizer`, long words replaced: string [B, (words)]."""
     decoded = tf.strings.unicode_decode(text, "UTF-8", "replace", _REPLACEMENT)
     characters, _ = _normalize(self._tables, decoded.flat_values, decoded.row_splits)
     words = _split_into_words(characters)
     return tf.RaggedTensor.from_row_splits(_word_strings(words), words.row_splits, validate=False)
 
   def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-    """int32 [B, (words), (pieces)], ids of pieces."""
+    """Returns ids of tokens, int32 [B, (words), (tokens)]."""
     words = self.words(text)
     return words.with_values(self._wordpiece.tokenize(words.values))
 
   def tokenize_with_offsets(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
-    """Ids as from `tokenize`; int64 of the same shape: first byte, and byte after the last."""
+    """Returns ids as `tokenize` does; first byte, and byte after the last, int64 of that shape."""
     decoded, first_bytes = tf.strings.unicode_decode_with_offsets(
       text, "UTF-8", "replace", _REPLACEMENT
     )
@@ -257,11 +257,11 @@ class ExactTokenizer:
 
 
 def _piece_of_each_character(words: _Words, starts_in_words: tf.RaggedTensor) -> tf.Tensor:
-  """int64 [C], numbers of pieces.
+  """Numbers the tokens: int64 [C].
 
   Args:
     words: [W] words, [C] characters.
-    starts_in_words: [W, (pieces)], the byte of its word at which each piece begins. A piece reaches
+    starts_in_words: [W, (tokens)], the byte of its word at which each token begins. A token reaches
       to the next one, so where it ends need not be known; of a replaced word it would be wrong.
   """
   lengths = utf8_lengths(words.codes)
@@ -272,7 +272,7 @@ def _piece_of_each_character(words: _Words, starts_in_words: tf.RaggedTensor) ->
 
 
 def _is_last_of_origin(words: _Words) -> tf.Tensor:
-  """bool [C]: the last of the characters that one became; it gets the accents after it."""
+  """Marks the last of the characters that one became, which gets the accents after it: bool [C]."""
   indices = tf.range(tf.size(words.origins))
   num_origins = tf.reduce_max(tf.concat([words.origins, [-1]], 0)) + 1
   last = tf.math.unsorted_segment_max(indices, words.origins, num_origins)
@@ -326,10 +326,10 @@ class PublishedTokenizer:
     self._tokenizer = tensorflow_text.BertTokenizer(table, lower_case=do_lower_case)
 
   def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-    """int32 [B, (words), (pieces)], ids of pieces."""
+    """Returns ids of tokens, int32 [B, (words), (tokens)]."""
     return tf.cast(self._tokenizer.tokenize(text), tf.int32)
 
   def tokenize_with_offsets(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
-    """As `ids`, with first byte and byte after the last, int64, in the normalized text."""
+    """Returns `ids`, with first byte and byte after the last, int64, in the normalized text."""
     pieces, starts, limits = self._tokenizer.tokenize_with_offsets(text)
     return tf.cast(pieces, tf.int32), starts, limits

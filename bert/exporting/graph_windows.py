@@ -3,7 +3,7 @@
 The same windows as `tasks/windows.py`, which has the rules, makes in Python for training;
 `model/long_documents.py` pools their logits.
 
-Letters in shapes: B = documents, R = windows of all documents, (P) = pieces of each text, ragged.
+Letters in shapes: B = documents, R = windows of all documents, (P) = tokens of each text, ragged.
 """
 
 import tensorflow as tf
@@ -19,8 +19,8 @@ def pack_windows(
 
   Args:
     pieces_a: int32 `[B, (P)]`.
-    pieces_b: int32 `[B, (P)]`; a text without pieces makes no second segment.
-    frame: what stands around the pieces.
+    pieces_b: int32 `[B, (P)]`; a text without tokens makes no second segment.
+    frame: what stands around the tokens.
     seq_length: longest sequence.
     options: stride and largest number of windows.
 
@@ -34,7 +34,7 @@ def pack_windows(
     lengths_a, lengths_b, seq_length - frame.num_special(has_b), frame.layout
   )
   b_is_longer = lengths_b > lengths_a
-  # At least 1: a text without any piece has a window, too.
+  # At least 1: a text without any token has a window, too.
   sizes = tf.maximum(tf.where(b_is_longer, kept_b, kept_a), 1)
   steps = tf.minimum(sizes, options.stride)
   num_read = tf.clip_by_value(

@@ -29,7 +29,7 @@ INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 
 
 def int32_inputs(*names: str) -> dict[str, tf.TensorSpec]:
-  """name -> int32 `[B, S]`, both sizes unknown."""
+  """Returns name -> int32 `[B, S]`, both sizes unknown."""
   return {name: tf.TensorSpec([None, None], tf.int32, name) for name in names}
 
 
@@ -84,7 +84,7 @@ class Encoder(tf.train.Checkpoint):
     """Encodes.
 
     Args:
-      inputs: dict of int32 `[B, S]`: `input_word_ids`, `input_mask` (1 for a piece, 0 for padding)
+      inputs: dict of int32 `[B, S]`: `input_word_ids`, `input_mask` (1 for a token, 0 for padding)
         and `input_type_ids`.
       training: Python bool, whether to apply dropout.
 
@@ -97,7 +97,7 @@ class Encoder(tf.train.Checkpoint):
 
   @tf.function(autograph=False)
   def with_dropout(self, inputs):
-    """`self(inputs, training=True)`, for callers that name a function and cannot pass `training`.
+    """Calls `self(inputs, training=True)`, for callers that name a function.
 
     Keras 3 is one: `TFSMLayer(export_dir, call_training_endpoint="with_dropout")`.
     """
@@ -105,12 +105,12 @@ class Encoder(tf.train.Checkpoint):
 
   @tf.function(autograph=False)
   def serve(self, inputs):
-    """`self(inputs)`: the default endpoint of `keras.layers.TFSMLayer`."""
+    """Calls `self(inputs)`: the default endpoint of `keras.layers.TFSMLayer`."""
     return self(inputs)
 
   @tf.function(autograph=False)
   def serving_default(self, inputs):
-    """`serve` by the name of the signature, for `TFSMLayer(..., call_endpoint=...)`.
+    """Calls `serve` by the name of the signature, for `TFSMLayer(..., call_endpoint=...)`.
 
     Keras calls an endpoint with one argument, which the signature itself does not take. Only the
     outputs of the signature.
@@ -119,14 +119,14 @@ class Encoder(tf.train.Checkpoint):
 
   @tf.function(autograph=False)
   def _serve(self, input_word_ids, input_mask, input_type_ids):
-    """The signature `serving_default`, which cannot hold a list."""
+    """Computes the signature `serving_default`, which cannot hold a list."""
     values = (input_word_ids, input_mask, input_type_ids)
     outputs = self(dict(zip(INPUTS, values, strict=True)))
     return {name: outputs[name] for name in ("pooled_output", "sequence_output")}
 
   @tf.function(autograph=False)
   def serve_examples(self, examples):
-    """The signature `serving_examples`: string `[B]`, serialized `tf.train.Example`s.
+    """Computes the signature `serving_examples`: string `[B]`, serialized `tf.train.Example`s.
 
     Each holds the three inputs as int64 lists of equal length, with or without padding.
     """
@@ -183,7 +183,7 @@ class MaskedLm(tf.train.Checkpoint):
 
 
 def _encode(config, store, inputs, training):
-  """The named outputs of a BertModel, and its embedding table."""
+  """Returns the named outputs of a BertModel, and its embedding table."""
   # No `random_stream` here: dropout then draws its seeds from an operation with a state of its own,
   # so every call of a loaded model gets new random bits, and no seed must be saved.
   with variables.use_store(store), kernels.portable_blocks():

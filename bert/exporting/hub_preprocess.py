@@ -5,8 +5,8 @@
   import tensorflow_text                                # its ops are needed wherever it is loaded
   preprocess = tf.saved_model.load("out/preprocess")
   preprocess(["Hello!"])                                # input_word_ids, input_mask, input_type_ids
-  pieces = preprocess.tokenize(["Hello!"])              # [batch, (words), (pieces)]
-  preprocess.bert_pack_inputs([pieces, pieces], seq_length=64)
+  tokens = preprocess.tokenize(["Hello!"])              # [batch, (words), (tokens)]
+  preprocess.bert_pack_inputs([tokens, tokens], seq_length=64)
 
 It is used as the published preprocess models are (https://github.com/tensorflow/hub,
 docs/common_saved_model_apis/text.md). Those have a tokenizer of their own, which differs from the
@@ -81,7 +81,7 @@ class _Vocabulary:
     atomic_files.write_text(self.path, text)
 
   def special_tokens(self) -> dict[str, int]:
-    """Ids by the names that the Hub's text API gives them; a token not there has no entry."""
+    """Returns ids by the names of the Hub's text API; a token not there has no entry."""
     first, last, mask = vocabulary_kind.ends_and_mask(self.ids)
     names = {
       "start_of_sequence_id": first,
@@ -140,7 +140,7 @@ class _PackInputs(tf.train.Checkpoint):
     """Packs `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, and pads.
 
     Args:
-      segments: list of one or two int32 RaggedTensors, [B, (pieces)] or [B, (words), (pieces)].
+      segments: list of one or two int32 RaggedTensors, [B, (tokens)] or [B, (words), (tokens)].
       seq_length: S; int or int32 scalar. Longer inputs are cut, the longer segment first.
 
     Returns:
@@ -182,8 +182,8 @@ class Preprocessor(tf.train.Checkpoint):
   """Converts strings to the inputs of a BERT encoder; it can be called, and exported.
 
   Attributes:
-    tokenize: string [B] -> int32 RaggedTensor [B, (words), (pieces)].
-    tokenize_with_offsets: string [B] -> the same, and two int64 RaggedTensors: where each piece
+    tokenize: string [B] -> int32 RaggedTensor [B, (words), (tokens)].
+    tokenize_with_offsets: string [B] -> the same, and two int64 RaggedTensors: where each token
       begins and ends (exclusive) in the text, in bytes.
     bert_pack_inputs: see `_PackInputs`.
     vocab_file: the vocabulary, a `tf.saved_model.Asset`.
@@ -200,7 +200,7 @@ class Preprocessor(tf.train.Checkpoint):
     """Builds the graphs' tables, which takes seconds.
 
     Args:
-      vocab_file: one piece per line, a sentencepiece model, or a byte-level BPE.
+      vocab_file: one token per line, a sentencepiece model, or a byte-level BPE.
       do_lower_case: True for uncased models.
       seq_length: S, unless a call says otherwise.
       tf_text_tokenizer: tokenizes as the published models do, not as `tokenization.FullTokenizer`.
@@ -265,7 +265,7 @@ class Preprocessor(tf.train.Checkpoint):
 
   @tf.function(input_signature=[_SENTENCES], autograph=False)
   def serve(self, sentences):
-    """`self(sentences)`: the default endpoint of `keras.layers.TFSMLayer`, and the signature."""
+    """Calls `self(sentences)`: the default endpoint of `keras.layers.TFSMLayer`, the signature."""
     return self(sentences)
 
   def trace(self) -> dict[str, tf.types.experimental.ConcreteFunction]:

@@ -45,7 +45,7 @@ def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str,
 
 
 def save(root, folder: str, signatures: Mapping, extra: Mapping[str, str]) -> None:
-  """`tf.saved_model.save`, with additional files in `assets.extra/`, TensorFlow's convention.
+  """Saves a SavedModel, with additional files in `assets.extra/`, TensorFlow's convention.
 
   Args:
     root: the trackable object.
@@ -74,7 +74,7 @@ def _quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def written_aside(export_dir: str) -> Iterator[str]:
-  """`atomic_files.folder_written_whole` for a SavedModel: the folder becomes `export_dir`.
+  """Writes a SavedModel to a folder that becomes `export_dir` once it is whole.
 
   Raises:
     OSError: it cannot be written, or `export_dir` holds something other than a SavedModel.
@@ -94,7 +94,7 @@ def written_aside(export_dir: str) -> Iterator[str]:
 
 
 def vocabulary_asset(vocab_file: str | os.PathLike, owner) -> tf.saved_model.Asset:
-  """A vocabulary as one file, which lives as long as `owner` where it is a copy.
+  """Returns a vocabulary as one file, which lives as long as `owner` where it is a copy.
 
   Raises:
     ValueError: a byte-level BPE is bad.
@@ -111,7 +111,7 @@ def vocabulary_asset(vocab_file: str | os.PathLike, owner) -> tf.saved_model.Ass
 
 
 def load(folder: str):
-  """`tf.saved_model.load`.
+  """Loads a SavedModel.
 
   Raises:
     ValueError: its files are damaged, for which TensorFlow raises errors of many types.

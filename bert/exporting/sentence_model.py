@@ -95,7 +95,7 @@ class SentenceModel(TaskModel):
     return self._answers(logits)
 
   def _logits(self, inputs):
-    """float32 `[B, C]`."""
+    """Computes logits: float32 `[B, C]`."""
     with self._building():
       model = self._bert(inputs, only_pooled_output=True)
       vectors = model.get_pooled_output()
@@ -116,7 +116,7 @@ class SentenceModel(TaskModel):
     return {**answers, "probabilities": probabilities, "label_names": names}
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
-    """The serving signature: strings `text_a`, and `text_b` for pairs, to the answers.
+    """Returns the serving signature: strings `text_a`, and `text_b` for pairs, to the answers.
 
     Servers need one row of every output for each text: `label_names` is `[B, C]` here.
     """

@@ -19,7 +19,7 @@ probabilities are those of predictions_detailed.jsonl, but for these cases:
   one that has gained a letter (Hangul) balance each other in run_squad's count of letters.
 * A word of more than 200 characters that merely touches an answer: `(` before it, say.
 * With a sentencepiece model, run_squad leaves questions out whose paragraph cannot be aligned with
-  its pieces; and a character that becomes several, such as `ﬁ`, may be missing at an answer's ends.
+  its tokens; and a character that becomes several, such as `ﬁ`, may be missing at an answer's ends.
 * If no span is valid, or a paragraph has no word, run_squad answers "empty" or stops, unless
   questions may have no answer; here the answer is "" with probability 0. (With ELECTRA's head,
   `--answer_head=electra`, run_squad answers "empty" in either case.)
@@ -28,7 +28,7 @@ probabilities are those of predictions_detailed.jsonl, but for these cases:
 and the second and third not at all; all texts were equal.)
 
 Letters in shapes: B = batch size, S = sequence length, W = words of all paragraphs, P = their
-pieces, R = windows, M = valid spans, K = best beginnings, and best ends, of a window.
+tokens, R = windows, M = valid spans, K = best beginnings, and best ends, of a window.
 """
 
 from collections.abc import Mapping
@@ -52,18 +52,18 @@ _BLANKS = " \t\r\n\u202f"
 _BLANKS_BEFORE = r"^[\p{Z}\t-\r\x1c-\x1f\x{85}]+"
 _BLANKS_AFTER = r"[\p{Z}\t-\r\x1c-\x1f\x{85}]+$"
 
-# As in `squad_features`: 100 pieces more in a window count as one piece of context.
+# As in `squad_features`: 100 tokens more in a window count as one token of context.
 _BONUS_OF_LENGTH = 0.01
 
 
 class _Paragraphs(NamedTuple):
-  """Paragraphs in pieces.
+  """Paragraphs in tokens.
 
   Attributes:
     texts: string `[B]`.
-    pieces: int32 `[B, (pieces)]`.
-    words: int64 `[P]`, the word of each piece, counted over all paragraphs.
-    piece_starts: int64 `[P]`, the first byte of each piece.
+    tokens: int32 `[B, (tokens)]`.
+    words: int64 `[P]`, the word of each token, counted over all paragraphs.
+    piece_starts: int64 `[P]`, the first byte of each token.
     piece_limits: int64 `[P]`, the byte after its last.
     word_starts: int64 `[W]`, likewise of words.
     word_limits: int64 `[W]`.
@@ -85,7 +85,7 @@ class _Spans(NamedTuple):
 
   Attributes:
     questions: int64 `[M]`, the question of each.
-    first: int64 `[M]`, its first piece among those of all paragraphs.
+    first: int64 `[M]`, its first token among those of all paragraphs.
     last: int64 `[M]`.
     scores: float64 `[M]`, the sums of both logits, which run_squad adds in float64, too.
   """
@@ -96,7 +96,7 @@ class _Spans(NamedTuple):
   scores: tf.Tensor
 
   def select(self, indices: tf.Tensor) -> "_Spans":
-    """Some of them."""
+    """Returns those at `indices`."""
     return _Spans(*(tf.gather(values, indices) for values in self))
 
 
@@ -124,11 +124,11 @@ class SpanModel(TaskModel):
       config: of the model.
       vocab_file: path of the vocabulary.
       do_lower_case: whether the vocabulary is that of an uncased model.
-      max_seq_length: S, pieces in a window.
-      doc_stride: number of pieces between the starts of two windows.
-      max_query_length: longer questions are cut to this number of pieces.
+      max_seq_length: S, tokens in a window.
+      doc_stride: number of tokens between the starts of two windows.
+      max_query_length: longer questions are cut to this number of tokens.
       n_best_size: number of answers over which probabilities sum to 1.
-      max_answer_length: in pieces.
+      max_answer_length: in tokens.
       version_2_with_negative: whether a question may have no answer.
       null_score_diff_threshold: the answer is "" if the null odds are greater than this.
       mask_padding: as `--pad_to_longest`: faster. By default every window is padded to S, and
@@ -184,7 +184,7 @@ class SpanModel(TaskModel):
     return self._answers(spans, nulls, paragraphs)
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
-    """The serving signature: strings `question` and `context` to the answers."""
+    """Returns the serving signature: strings `question` and `context` to the answers."""
     return string_signature(self, strings("question"), strings("context"))
 
   # -------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ class SpanModel(TaskModel):
     if self._has_pieces:
       return _split_into_pieces(self._tokenizer, texts)
     words = graph_text.split_words(texts, _BLANKS)
-    # Word by word, as in training: [W, (words of BasicTokenizer), (pieces)], then [W, (pieces)].
+    # Word by word, as in training: [W, (words of BasicTokenizer), (tokens)], then [W, (tokens)].
     pieces, starts, limits = (
       ragged.merge_dims(1, 2) for ragged in self._tokenizer.tokenize_with_offsets(words.strings)
     )
@@ -215,7 +215,7 @@ class SpanModel(TaskModel):
     )
 
   def _logits(self, queries, parts) -> Any:
-    """float32 `[R, S]` of beginnings, and of ends; the `SpanScores` of other heads than BERT's."""
+    """Scores start and end positions, float32 `[R, S]`; `SpanScores` of other heads than BERT's."""
     inputs = graph_text.join(
       queries,
       parts,
@@ -247,14 +247,14 @@ class SpanModel(TaskModel):
     return start_logits, starts, end_logits[:, tf.newaxis], ends[:, tf.newaxis]
 
   def _spans(self, logits, windows: Windows, offsets, pieces) -> _Spans:
-    """The spans of all windows; `offsets`, `[R]`, is where a window's paragraph begins in it."""
+    """Lists the spans of all windows; a window's paragraph begins at `offsets`, `[R]`."""
     start_logits, starts, end_logits, ends = self._best_positions(logits)
     starts = tf.cast(starts, tf.int64) - offsets[:, tf.newaxis]
     ends = tf.cast(ends, tf.int64) - offsets[:, tf.newaxis, tf.newaxis]
     lengths = windows.lengths[:, tf.newaxis]
     can_end = (ends >= 0) & (ends < lengths[..., tf.newaxis])
     can_start = (starts >= 0) & (starts < lengths)
-    # Only the window with most context around an answer's first piece may give the answer.
+    # Only the window with most context around an answer's first token may give the answer.
     shows_most = graph_text.shows_most(
       windows, pieces.row_starts(), tf.size(pieces.values), _BONUS_OF_LENGTH
     )
@@ -281,7 +281,7 @@ class SpanModel(TaskModel):
     return spans.select(tf.argsort(spans.questions, stable=True))
 
   def _null_scores(self, logits, windows: Windows, num_questions):
-    """float64 `[B]`: the score of no answer, the smallest of all windows.
+    """Computes the score of no answer, the smallest of all windows: float64 `[B]`.
 
     Of a window it is the sum of the logits of [CLS], or the score that the head has for it.
     """
@@ -314,7 +314,7 @@ class SpanModel(TaskModel):
     best = tf.where(is_first & is_among_best)[:, 0]  # the best span of each question that has one
     chosen = spans.select(best)
     contexts, starts, limits = (tf.gather(x, best) for x in (contexts, starts, limits))
-    is_text = limits > starts  # the piece "▁" alone is none
+    is_text = limits > starts  # the token "▁" alone is none
     scores = _scattered(chosen.scores, chosen.questions, tf.fill([num_questions], -tf.float64.max))
     has_null_score = self._head.kind != "bert" and self._head.answerable_classifier
     odds = nulls if has_null_score else nulls - scores
@@ -343,9 +343,9 @@ class SpanModel(TaskModel):
     return outputs
 
   def _bytes_of(self, spans: _Spans, paragraphs: _Paragraphs):
-    """First byte of each span, and the one after its last, int64 `[M]`.
+    """Finds the first byte of each span, and the one after its last, int64 `[M]`.
 
-    Whole words if run_squad cannot find an answer's letters in them: a piece is [UNK], or
+    Whole words if run_squad cannot find an answer's letters in them: a token is [UNK], or
     normalisation has changed the number of letters.
     """
     first_words = tf.gather(paragraphs.words, spans.first)
@@ -367,7 +367,7 @@ class SpanModel(TaskModel):
     )
 
   def _best_texts(self, spans: _Spans, texts, nulls, num_questions):
-    """Whether each span is among the `n_best_size` best with different texts, and the best of all.
+    """Marks the `n_best_size` best spans with different texts, and the best of all.
 
     Returns:
       bool `[M]` each.
@@ -387,7 +387,7 @@ class SpanModel(TaskModel):
     return is_new & (ranks < self._n_best_size), firsts == indices
 
   def _total(self, spans: _Spans, nulls, is_among_best, num_questions):
-    """float64 `[B]`: the logarithm of the softmax's denominator over the best answers."""
+    """Computes the log of the softmax's denominator over the best answers: float64 `[B]`."""
     best = spans.select(tf.where(is_among_best)[:, 0])
     largest = tf.math.unsorted_segment_max(best.scores, best.questions, num_questions)
     if self._null_competes:
@@ -400,9 +400,9 @@ class SpanModel(TaskModel):
 
 
 def _split_into_pieces(tokenizer: Any, texts) -> _Paragraphs:
-  """Paragraphs in pieces of a sentencepiece model, each of which counts as a word.
+  """Splits paragraphs into tokens of a sentencepiece model, each of which counts as a word.
 
-  "▁" alone, which has no character, ends where the piece before it does.
+  "▁" alone, which has no character, ends where the token before it does.
   """
   pieces, starts, limits = (x.merge_dims(1, 2) for x in tokenizer.tokenize_with_offsets(texts))
   starts, limits = starts.values, limits.values
@@ -429,12 +429,12 @@ def _num_chars_before(strings, num_bytes):
 
 
 def _counts_before(values):
-  """int64 `[X + 1]`: the sum of the values before each index, and of all."""
+  """Sums the values before each index, and all: int64 `[X + 1]`."""
   return tf.concat([[0], tf.cumsum(tf.cast(values, tf.int64))], 0)
 
 
 def _counted(counts_before, first, last):
-  """The sums of the values from `first` to `last`."""
+  """Sums the values from `first` to `last`."""
   return tf.gather(counts_before, last + 1) - tf.gather(counts_before, first)
 
 

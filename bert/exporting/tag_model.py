@@ -8,13 +8,13 @@
   model = tf.saved_model.load("out/export/task")
   model(tf.constant(["Ada met Charles."]))["tags"]      # ragged: as many as the text has words
 
-The graph implements `tasks/tagging.py`: a word is represented by its first piece, a text too long
+The graph implements `tasks/tagging.py`: a word is represented by its first token, a text too long
 for the model is read in windows, each word is labelled in the window with most context, and no word
 is dropped. Words are separated by blanks. In CoNLL files punctuation is a separate word:
 a text gets the labels of run_ner.py if its words and punctuation have spaces between them. Labels
 are the model's own; run_ner.py then corrects those that violate their scheme.
 
-Letters in shapes: B = batch size, W = words of all texts, P = their pieces, R = windows, S =
+Letters in shapes: B = batch size, W = words of all texts, P = their tokens, R = windows, S =
 sequence length, C = number of labels, (N) = words of each text, ragged.
 """
 
@@ -51,10 +51,10 @@ class TagModel(TaskModel):
       config: of the model.
       vocab_file: path of the vocabulary.
       do_lower_case: whether the vocabulary is that of an uncased model.
-      max_seq_length: pieces in a window, [CLS] and [SEP] included.
+      max_seq_length: tokens in a window, [CLS] and [SEP] included.
       label_names: C names, in the order of the model's outputs.
-      doc_stride: number of pieces between the starts of two windows; half a window by default.
-      segment_id: of all pieces, as in training.
+      doc_stride: number of tokens between the starts of two windows; half a window by default.
+      segment_id: of all tokens, as in training.
     """
     super().__init__(config, vocab_file, do_lower_case, label_names)
     self._size = max_seq_length - 2
@@ -86,7 +86,7 @@ class TagModel(TaskModel):
     return {name: words.by_text(values) for name, values in outputs.items()}
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
-    """The serving signature: strings `text` to the answers, padded to the longest text.
+    """Returns the serving signature: strings `text` to the answers, padded to the longest text.
 
     Servers do not support ragged tensors. `num_words`, int32 `[B]`, is the length of each row.
     """
@@ -99,12 +99,12 @@ class TagModel(TaskModel):
     return string_signature(serve, strings("text"))
 
   def _logits(self, words: graph_text.Words):
-    """float32 `[W, C]`."""
-    pieces = self._word_pieces(words.strings)  # [W, (pieces)]
-    # A word of control characters alone has no piece, but needs a position for its label.
+    """Computes logits: float32 `[W, C]`."""
+    pieces = self._word_pieces(words.strings)  # [W, (tokens)]
+    # A word of control characters alone has no token, but needs a position for its label.
     is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
     pieces = tf.concat([pieces, graph_text.repeated(self._unk_id, is_empty)], axis=1)
-    texts = words.by_text(pieces).merge_dims(1, 2)  # [B, (pieces)]
+    texts = words.by_text(pieces).merge_dims(1, 2)  # [B, (tokens)]
     size, stride = (
       tf.fill(tf.shape(texts.row_lengths()), tf.constant(n, tf.int64))
       for n in (self._size, self._stride)
@@ -121,16 +121,16 @@ class TagModel(TaskModel):
 
 
 def _owners(windows: graph_text.Windows, texts: tf.RaggedTensor, first_pieces: tf.Tensor):
-  """int64 `[W, 2]`: the window that labels each word, and the position of its first piece there.
+  """Finds the window that labels each word, and its first token's position: int64 `[W, 2]`.
 
   Args:
     windows: R windows.
-    texts: int32 `[B, (pieces)]`.
-    first_pieces: int64 `[W]`, among the P pieces of all texts.
+    texts: int32 `[B, (tokens)]`.
+    first_pieces: int64 `[W]`, among the P tokens of all texts.
   """
   num_pieces = tf.size(texts.values, tf.int64)
   shows_most = graph_text.shows_most(windows, texts.row_starts(), num_pieces)
-  shown = tf.where(shows_most.values)  # [P, 1], as each piece is shown most by one window
+  shown = tf.where(shows_most.values)  # [P, 1], as each token is shown most by one window
   places = tf.gather_nd(windows.places(texts.row_starts()).values, shown)
   indices = tf.scatter_nd(places[:, tf.newaxis], shown[:, 0], num_pieces[tf.newaxis])
   indices = tf.gather(indices, first_pieces)

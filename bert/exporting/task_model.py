@@ -14,7 +14,7 @@ packed as in training, and the fine-tuned weights.
 Subclasses: `sentence_model.py`, `span_model.py`, `tag_model.py`, `choice_model.py`,
 `vector_model.py`.
 
-Letters in shapes: B = batch size, C = number of labels, (P) = pieces of each text, ragged.
+Letters in shapes: B = batch size, C = number of labels, (P) = tokens of each text, ragged.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ class TaskModel(tf.train.Checkpoint):
   Attributes:
     variables: of encoder and head, by the checkpoint's names.
     trainable_variables: all of them.
-    tokenize: as in a preprocess model: string `[B]` -> int32 `[B, (words), (pieces)]`.
+    tokenize: as in a preprocess model: string `[B]` -> int32 `[B, (words), (tokens)]`.
     vocab_file: asset.
     do_lower_case: bool variable `[]`.
     label_names: string variable `[C]`, of a model with labels.
@@ -80,16 +80,16 @@ class TaskModel(tf.train.Checkpoint):
       self.label_names = tf.Variable(list(label_names), trainable=False, name="label_names")
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
-    """The serving signature: strings to the answers."""
+    """Returns the serving signature: strings to the answers."""
     raise NotImplementedError
 
   def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
-    """All signatures by name."""
+    """Returns all signatures by name."""
     return {"serving_default": self.signature()}
 
   @tf.function(autograph=False)
   def serve(self, texts) -> Outputs:
-    """What the serving signature answers: the default endpoint of `keras.layers.TFSMLayer`.
+    """Calls the serving signature: the default endpoint of `keras.layers.TFSMLayer`.
 
     Args:
       texts: the signature's inputs by name; of a signature with one input also that alone.
@@ -137,33 +137,33 @@ class TaskModel(tf.train.Checkpoint):
     self.trainable_variables = list(self._store.trainable_variables.values())
 
   def _pieces(self, texts) -> tf.RaggedTensor:
-    """string `[B]` to int32 `[B, (P)]`."""
+    """Tokenizes string `[B]` to int32 `[B, (P)]`."""
     return self.tokenize(texts).merge_dims(1, 2)
 
   def _word_pieces(self, words) -> tf.RaggedTensor:
-    """string `[W]` of words that stand alone to int32 `[W, (P)]`."""
+    """Tokenizes words that stand alone, string `[W]`, to int32 `[W, (P)]`."""
     if isinstance(self._tokenizer, BytePairGraph):
       return self._tokenizer.tokenize_words(words)
     return self._pieces(words)
 
   @contextlib.contextmanager
   def _building(self):
-    """Within the block, variables are this model's, and ops are those that servers have."""
+    """Makes variables in the block this model's, and ops those that servers have."""
     with variables.use_store(self._store), kernels.portable_blocks():
       yield
 
   def _bert(self, inputs, **options) -> BertModel:
-    """The encoder applied to results of `graph_text.join`; call it within `_building`."""
+    """Applies the encoder to results of `graph_text.join`; call it within `_building`."""
     return BertModel(self._config, False, *(inputs[n] for n in hub_encoder.INPUTS), **options)
 
 
 def strings(name: str, rank: int = 1) -> tf.TensorSpec:
-  """string `[B]`, or `[B, N]` for `rank` 2: an input of a signature."""
+  """Describes an input of a signature: string `[B]`, or `[B, N]` for `rank` 2."""
   return tf.TensorSpec([None] * rank, tf.string, name)
 
 
 def string_signature(function, *specs: tf.TensorSpec) -> tf.types.experimental.ConcreteFunction:
-  """The signature of `function`, whose arguments have the names of `specs`."""
+  """Creates the signature of `function`, whose arguments have the names of `specs`."""
 
   @tf.function(autograph=False)
   def serve(**texts):
@@ -173,6 +173,6 @@ def string_signature(function, *specs: tf.TensorSpec) -> tf.types.experimental.C
 
 
 def label_map_json(label_names: Sequence[str]) -> str:
-  """label -> number, as in `label_map.json` of a run."""
+  """Numbers labels, as in `label_map.json` of a run."""
   label_map = {label: index for index, label in enumerate(label_names)}
   return json.dumps(label_map, indent=2, ensure_ascii=False) + "\n"

@@ -146,7 +146,7 @@ def _paged(make_page: Callable[[str], list[int]], dtype: type[np.integer] = np.i
 
 @functools.lru_cache(maxsize=1)
 def word_kinds() -> PagedTable:
-  """`byte_pairs.character_kinds` of all code points, once per process; surrogates have 0."""
+  """Computes `byte_pairs.character_kinds` of all code points once; surrogates have 0."""
   cells = np.zeros([NUM_PAGES * PAGE], np.uint8)
   for first, end in ((0, 0xD800), (0xE000, NUM_PAGES * PAGE)):
     cells[first:end] = character_kinds("".join(map(chr, range(first, end))))
@@ -155,7 +155,7 @@ def word_kinds() -> PagedTable:
 
 
 def _is_without_characters(text: str) -> bool:
-  """Whether a page is all unassigned or all private: no such page has different cells."""
+  """Checks whether a page is all unassigned or all private: no such page has different cells."""
   return len(set(map(unicodedata.category, text))) == 1 and unicodedata.category(text[0])[0] == "C"
 
 
@@ -175,7 +175,7 @@ def _main_page(tokenizer: tokenization.BasicTokenizer, text: str) -> list[int]:
 
 
 def _main_cell(tokenizer: tokenization.BasicTokenizer, char: str) -> int:
-  """The cell of a character, from the tokenizer's result for it between two letters."""
+  """Computes the cell of a character from the tokenizer's result for it between two letters."""
   words = list(words_with_spans(tokenizer, _SIDE + char + _SIDE))
   tokens = [token for token, _ in words]
   if tokens == [_SIDE, _SIDE]:
@@ -250,7 +250,7 @@ def _expansion_cell(char: str, pool: list[int]) -> int:
 
 
 def _element_cell(char: str, cased: PagedTable) -> int:
-  """The cased tokenizer's kinds, which apply to characters after all changes."""
+  """Computes the cased tokenizer's kinds, which apply to characters after all changes."""
   kind = int(cased[ord(char)]) >> KIND_SHIFT & 3
   if unicodedata.category(char) == "Mn":
     kind = DROPPED
@@ -290,6 +290,6 @@ def _unaccented_cell(char: str, pool: list[int]) -> int:
 
 
 def _lower_cell(char: str) -> int:
-  """The only character whose lower case is two, U+0130, decomposes before."""
+  """Lower-cases a character; the only one whose lower case is two, U+0130, decomposes before."""
   lower = char.lower()
   return ord(char) ^ ord(lower) if len(lower) == 1 else 0

@@ -10,7 +10,7 @@
 
 The graph implements `tasks/similarity.py` and the model of `run_similarity.py`.
 
-Letters in shapes: B = batch size, W = hidden size, (P) = pieces of each text, ragged.
+Letters in shapes: B = batch size, W = hidden size, (P) = tokens of each text, ragged.
 """
 
 import tensorflow as tf
@@ -83,9 +83,9 @@ class VectorModel(TaskModel):
       return {"vector": similarity.pool(vectors, inputs["input_mask"], self._pooling)}
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
-    """The serving signature: strings `text_a` and `text_b` to their similarity."""
+    """Returns the serving signature: strings `text_a` and `text_b` to their similarity."""
     return string_signature(self, strings("text_a"), strings("text_b"))
 
   def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
-    """That signature, and `vectors`: strings `text` to their vectors."""
+    """Returns that signature, and `vectors`: strings `text` to their vectors."""
     return {**super().signatures(), "vectors": string_signature(self.encode, strings("text"))}

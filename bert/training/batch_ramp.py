@@ -27,7 +27,7 @@ class BatchRamp:
   num_train_steps: int
 
   def parts_at(self, step: tf.Tensor, progress: tf.Tensor | None = None) -> tf.Tensor:
-    """The number of parts of a step, int32 of the shape of `step`.
+    """Computes the number of micro-batches of a step, int32 of the shape of `step`.
 
     Args:
       step: integer, the number of steps before it.

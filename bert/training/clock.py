@@ -65,7 +65,7 @@ class Clock:
     self._has_compiled = False
 
   def spent(self) -> float:
-    """Seconds of training so far, at most all of them."""
+    """Computes the seconds of training so far, at most all of them."""
     return min(self._now() - self._began, self.seconds)
 
   def left(self) -> float:
@@ -73,11 +73,11 @@ class Clock:
     return self.seconds - self.spent()
 
   def is_last(self) -> bool:
-    """Whether a second step from now on, and the checkpoint after it, would end too late."""
+    """Checks whether the step after the next, and its checkpoint, would end too late."""
     return self._is_too_late(2)
 
   def is_over(self) -> bool:
-    """Whether another step, and the checkpoint after it, would end too late."""
+    """Checks whether another step, and the checkpoint after it, would end too late."""
     return self._is_too_late(1)
 
   def _is_too_late(self, steps: int) -> bool:
@@ -86,7 +86,7 @@ class Clock:
 
   @property
   def progress(self) -> tf.Tensor:
-    """float32 `[]`: the share of the time at the begin of the step, for its graph."""
+    """Returns float32 `[]` for a step's graph: the share of the time at its begin."""
     if self._progress is None:
       # In no VariableStore: a checkpoint has the original's variables alone.
       with tf.init_scope():
@@ -95,7 +95,7 @@ class Clock:
 
   @contextlib.contextmanager
   def step(self) -> Iterator[None]:
-    """Around each step: sets `progress`, and notes how long it took."""
+    """Wraps each step: sets `progress`, and measures how long it took."""
     if self._progress is not None:
       # The last checkpoint is saved with a rate of 0, not at some rate before.
       time_of_steps = max(self.seconds - self.save_seconds, 1e-3)
@@ -108,14 +108,14 @@ class Clock:
 
   @contextlib.contextmanager
   def saving(self) -> Iterator[None]:
-    """Around each checkpoint: notes how long it took."""
+    """Wraps each checkpoint: measures how long it took."""
     begin = self._now()
     yield
     self.save_seconds = self._now() - begin
 
   @contextlib.contextmanager
   def stopped(self) -> Iterator[None]:
-    """Time in this block does not count."""
+    """Excludes the time in this block."""
     begin = self._now()
     try:
       yield

@@ -81,7 +81,7 @@ def create_strategy(
   tpu_zone: str | None = None,
   gcp_project: str | None = None,
 ):
-  """The strategy with this name.
+  """Creates the strategy with this name.
 
   A process joins a cluster once: later calls for `multi_worker` return the same strategy. The
   first call must come before TensorFlow computes anything, and waits for all other workers.
@@ -222,12 +222,12 @@ def cluster_from_environment(environment: Mapping[str, str]) -> Cluster:
 
 
 def is_chief() -> bool:
-  """Whether this process writes the files of its job; true in a single process."""
+  """Checks whether this process writes the files of its job; true in a single process."""
   return _job.cluster.index == 0
 
 
 def worker_count() -> int:
-  """The number of processes of this job."""
+  """Counts the processes of this job."""
   return len(_job.cluster.addresses)
 
 
@@ -247,7 +247,7 @@ def barrier() -> None:
 
 
 def any_worker(flag: bool) -> bool:
-  """Whether the flag is set on at least one worker. Collective."""
+  """Checks whether the flag is set on at least one worker. Collective."""
   return bool(flag) if _job.strategy is None else any(_gather_integers([int(flag)]))
 
 
@@ -292,7 +292,7 @@ def gather(rows: Sequence[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarra
 
 
 def gather_bytes(data: bytes) -> list[bytes]:
-  """The value of each worker, in the order of workers. Collective."""
+  """Gathers the value of each worker, in the order of workers. Collective."""
   if _job.strategy is None:
     return [data]
   sizes = _gather_integers([len(data)])
@@ -307,7 +307,7 @@ def gather_bytes(data: bytes) -> list[bytes]:
 
 
 def without_objects(array: np.ndarray) -> np.ndarray:
-  """The array with text as fixed-width bytes, which NumPy stores without pickling.
+  """Converts text in an array to fixed-width bytes, which NumPy stores without pickling.
 
   Example:
     >>> without_objects(np.array([b"a", b"bc"], object)).dtype
@@ -318,7 +318,7 @@ def without_objects(array: np.ndarray) -> np.ndarray:
 
 
 def _gather_integers(vector: Sequence[int] | np.ndarray) -> np.ndarray:
-  """int32 `[n]` of each worker -> all of them joined, in the order of the workers."""
+  """Joins int32 `[n]` of each worker, in the order of the workers."""
   import tensorflow as tf
 
   strategy = _job.strategy
@@ -375,7 +375,7 @@ def distribute_dataset(strategy, dataset):
 
 
 def slice_bounds(size, index: int, count: int):
-  """Start and end of one replica's part of a batch.
+  """Computes start and end of one replica's part of a batch.
 
   Example:
     >>> [slice_bounds(10, i, 4) for i in range(4)]
@@ -385,14 +385,14 @@ def slice_bounds(size, index: int, count: int):
 
 
 def _input_pipelines(strategy) -> int:
-  """The number of machines that read data."""
+  """Counts the machines that read data."""
   if strategy is _job.strategy:
     return worker_count()
   return getattr(strategy.extended, "num_hosts", 1)  # Only TPU strategies have it.
 
 
 def _slices(batch: tuple, index: int, count: int):
-  """One replica's part of an element, whose components `Dataset.map` passes as arguments."""
+  """Cuts out one replica's part of an element; `Dataset.map` passes components as arguments."""
   import tensorflow as tf
 
   def part(tensor):
@@ -404,7 +404,7 @@ def _slices(batch: tuple, index: int, count: int):
 
 
 def _in_turn(elements: list):
-  """A dataset of some elements, which may differ in shape."""
+  """Creates a dataset of some elements, which may differ in shape."""
   import tensorflow as tf
 
   dataset = tf.data.Dataset.from_tensors(elements[0])

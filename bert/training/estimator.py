@@ -83,7 +83,7 @@ class Estimator:
 
   @property
   def store(self) -> VariableStore:
-    """The model's variables, once one of the modes was built."""
+    """Returns the model's variables, once one of the modes was built."""
     return self._variables.store
 
   def train(
@@ -189,16 +189,16 @@ class Estimator:
       yield from evaluation.predictions(graph, dataset, self._strategy)
 
   def latest_checkpoint(self) -> str | None:
-    """Prefix of the newest complete checkpoint in `model_dir`."""
+    """Finds the prefix of the newest complete checkpoint in `model_dir`."""
     return finding.latest(self.config.model_dir)
 
   def get_variable_names(self) -> list[str]:
-    """Names in the newest checkpoint; without one, those of the variables built so far."""
+    """Returns names in the newest checkpoint, or else those of the variables built so far."""
     newest = self.latest_checkpoint()
     return list(reading.names_and_shapes(newest) if newest else self.store.variables)
 
   def get_variable_value(self, name: str) -> np.ndarray:
-    """Value in the newest checkpoint; without one, that of the variable itself."""
+    """Returns a value in the newest checkpoint, or else that of the variable itself."""
     newest = self.latest_checkpoint()
     return tf.train.load_variable(newest, name) if newest else self.store.variables[name].numpy()
 
@@ -238,7 +238,7 @@ class Estimator:
     distribution.check_equal({**facts, "seed": self.config.seed})
 
   def _saved_state(self, prefix: str | None) -> tuple[int, RunState]:
-    """Step and run state of a checkpoint, or those of a new run."""
+    """Reads step and run state of a checkpoint, or creates those of a new run."""
     if prefix is None:
       return 0, RunState(seed=self.config.seed)
     resumption.check_same_run(prefix, self.config.fingerprint)
@@ -250,7 +250,7 @@ class Estimator:
   # Data, graphs and variables of a mode.
 
   def _batch_size_name(self, mode: str) -> str:
-    """The name of the parameter that sets the batch size of a mode."""
+    """Returns the name of the parameter that sets the batch size of a mode."""
     name = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "eval", ModeKeys.PREDICT: "predict"}[mode]
     # A script that has no batch size of its own for evaluation uses that of prediction.
     if mode == ModeKeys.EVAL and "eval_batch_size" not in self.params:
@@ -267,7 +267,7 @@ class Estimator:
     return params
 
   def _how_to_save_memory(self, mode: str) -> str:
-    """What to lower where the memory does not suffice, for the message."""
+    """Names what to lower where the memory does not suffice, for the message."""
     name = self._batch_size_name(mode)
     parts = self.config.gradient_accumulation_steps
     in_parts = f", raise gradient_accumulation_steps={parts} (each batch in so many parts)"
@@ -282,7 +282,7 @@ class Estimator:
       self._variables, self._graphs = ModelVariables(self.config), {}
 
   def _graph(self, mode: str, data, element_spec) -> Any:
-    """The compiled steps of a mode; traced again only for data of another type.
+    """Compiles the steps of a mode; traces again only for data of another type.
 
     Args:
       mode: one of `ModeKeys`.
@@ -300,14 +300,14 @@ class Estimator:
     return self._graphs[mode]
 
   def _inference(self, mode: str, input_fn):
-    """Graph and data of evaluation or prediction."""
+    """Builds graph and data of evaluation or prediction."""
     dataset = input_fn(self._input_params(mode))
     distributed = distribution.distribute_dataset(self._strategy, dataset)
     return self._graph(mode, distributed, dataset.element_spec), distributed
 
   @contextlib.contextmanager
   def _loaded(self, mode: str, input_fn, path: str | None):
-    """Graph and data of evaluation or prediction, with the variables of a checkpoint."""
+    """Builds graph and data of evaluation or prediction, with the variables of a checkpoint."""
     newest = None if path else self.latest_checkpoint()
     self._start_over(is_new=not (path or newest))
     with explained_errors(input_fn, self._how_to_save_memory(mode)):

@@ -81,19 +81,19 @@ _ARRAY = "array:"
 
 
 def _rows(graph, batch, strategy) -> list[dict[str, np.ndarray]]:
-  """The outputs of all replicas of all workers on a batch."""
+  """Gathers the outputs of all replicas of all workers on a batch."""
   replicas = strategy.experimental_local_results(graph.run(batch))
   return distribution.gather([_row_of(replica) for replica in replicas])
 
 
 def _row_of(outputs: dict[str, Any]) -> dict[str, np.ndarray]:
-  """A replica's outputs for a batch as a flat dictionary: size, loss, arrays."""
+  """Flattens a replica's outputs for a batch to a dictionary: size, loss, arrays."""
   row = {name: value.numpy() for name, value in outputs.items() if name != "arrays"}
   return {**row, **{_ARRAY + name: value.numpy() for name, value in outputs["arrays"].items()}}
 
 
 def _arrays_of(row: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-  """The arrays in a result of `_row_of`.
+  """Returns the arrays in a result of `_row_of`.
 
   Example:
     >>> _arrays_of({"examples": 2, "array:logits": [0.1, 0.2]})
@@ -120,7 +120,7 @@ def _concatenate(arrays: list[np.ndarray]) -> np.ndarray:
 
 
 def _plain(value):
-  """A Python float for any kind of number; other values unchanged."""
+  """Converts any kind of number to a Python float; other values stay."""
   if isinstance(value, (int, float, np.number)) or (
     isinstance(value, np.ndarray) and not value.ndim
   ):

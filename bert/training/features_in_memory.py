@@ -2,7 +2,7 @@
 
 
 def input_fn_builder(features, seq_length, is_training, drop_remainder):
-  """An input_fn over `InputFeatures` in memory, as the original's notebooks use it.
+  """Creates an input_fn over `InputFeatures` in memory, as the original's notebooks use it.
 
   Args:
     features: list of `InputFeatures` of a classification task.

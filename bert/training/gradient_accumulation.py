@@ -13,7 +13,7 @@ import tensorflow as tf
 
 
 def accumulate(step_fn: Callable, batch, parts: int):
-  """Mean gradients over the parts of a batch. Call it inside a `tf.function`.
+  """Averages gradients over micro-batches of a batch. Call it inside a `tf.function`.
 
   They equal the gradients of the undivided batch where its loss is a plain mean over examples; a
   loss that divides by a number of masked tokens weighs each part equally instead.
@@ -40,7 +40,7 @@ def accumulate(step_fn: Callable, batch, parts: int):
 
 
 def accumulate_parts(step_fn: Callable, first_part, part_of: Callable, parts):
-  """Mean gradients over parts that are fetched one by one; as `accumulate`.
+  """Averages gradients over micro-batches that are fetched one by one; as `accumulate`.
 
   Args:
     step_fn: as there.
@@ -70,7 +70,7 @@ def accumulate_parts(step_fn: Callable, first_part, part_of: Callable, parts):
 
 
 def _split(tensor, parts: int):
-  """`[B, ...]` -> `[parts, B / parts, ...]`."""
+  """Splits `[B, ...]` into `[parts, B / parts, ...]`."""
   size = tensor.shape[0]
   message = f"A batch of {size} examples does not divide into {parts} parts."
   if size is not None and size % parts:
@@ -87,7 +87,7 @@ def _part(batch, i):
 
 
 def _flatten(gradients) -> list[tf.Tensor]:
-  """The tensors that gradients consist of: one if dense, values and indices if sparse."""
+  """Lists the tensors of gradients: one if dense, values and indices if sparse."""
   flat = []
   for gradient in gradients:
     if isinstance(gradient, tf.IndexedSlices):
@@ -98,7 +98,7 @@ def _flatten(gradients) -> list[tf.Tensor]:
 
 
 def _growing_shapes(gradients) -> list[tf.TensorShape]:
-  """The shapes of `_flatten`, with unknown sizes where sparse gradients grow."""
+  """Returns the shapes of `_flatten`, with unknown sizes where sparse gradients grow."""
   shapes = []
   for gradient in gradients:
     if isinstance(gradient, tf.IndexedSlices):
@@ -121,7 +121,7 @@ def _add(gradients, sums) -> list[tf.Tensor]:
 
 
 def _mean(gradients, sums, parts: int) -> list:
-  """Flat sums over all parts, as means in the form of the first part's gradients."""
+  """Divides flat sums over all micro-batches; returns means in the form of gradients."""
   sums, result = iter(sums), []
   for gradient in gradients:
     if isinstance(gradient, tf.IndexedSlices):

@@ -45,7 +45,7 @@ class Model:
 
   @property
   def steps_per_loop(self) -> int:
-    """Several replicas return to Python after each step, except on TPUs.
+    """Decides how to call steps: several replicas return to Python after each, except on TPUs.
 
     A collective operation in a loop keeps the shape it first had; batches differ in length.
     """
@@ -108,7 +108,7 @@ class Reported:
       )
 
   def rate_indices(self) -> np.ndarray:
-    """int32 `[rates]`: the places of the rates' scalars."""
+    """Finds the indices of the rates' scalars: int32 `[rates]`."""
     return np.array([self.scalars.index(name) for name in self.rates.values()], np.int32)
 
 
@@ -175,7 +175,7 @@ class TrainingGraph:
     return outputs
 
   def _step(self, iterator, with_all_scalars):
-    """One step on all replicas: scalars, examples, amounts, and bad step or -1."""
+    """Makes a step on all replicas: scalars, examples, amounts, and bad step or -1."""
     strategy = self._model.strategy
     replica_step = functools.partial(
       self._replica_step, self._model.store, draw=lambda: next(iterator)
@@ -195,7 +195,7 @@ class TrainingGraph:
     return scalars, examples, amounts, bad_step
 
   def _replica_step(self, store, batch, with_all_scalars, draw=None):
-    """Forward, backward and update on one replica. Runs inside a trace, in the replica's thread."""
+    """Computes and applies gradients on one replica. Runs inside a trace, in its thread."""
     config, examples = self._model.config, batch_size(batch)
     with use_store(store):
       step = tf.identity(get_global_step())
@@ -225,7 +225,7 @@ class TrainingGraph:
     return scalars, examples, step, is_sound
 
   def _forward(self, batch, part, step, with_all_scalars):
-    """The model on one part of a replica's batch: its train_op, and float32 `[n]` scalars."""
+    """Calls the model on a micro-batch: its train_op, and float32 `[n]` scalars."""
     context = tf.distribute.get_replica_context()
     replica = tf.cast(context.replica_id_in_sync_group, tf.int64)
     # Each replica and each part draws its own dropout bits; the first of all those of the seed.
@@ -352,10 +352,10 @@ def _mean_over_replicas(gradients: list) -> list:
 
 
 def _only_if(is_wanted, function):
-  """float32 `[]`: the result of a graph function, or NaN where it is not requested."""
+  """Calls a graph function, or returns NaN where it is not requested: float32 `[]`."""
   return tf.cond(is_wanted, lambda: tf.cast(function(), tf.float32), lambda: tf.constant(np.nan))
 
 
 def batch_size(batch) -> tf.Tensor:
-  """int64 `[]`: first dimension of any of the features."""
+  """Returns the first dimension of any of the features: int64 `[]`."""
   return tf.shape(tf.nest.flatten(batch)[0], out_type=tf.int64)[0]

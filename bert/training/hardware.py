@@ -23,7 +23,7 @@ _BFLOAT16_GPU = (8, 0)
 
 
 def cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
-  """The flags of the first CPU, as Linux names them; empty if unknown.
+  """Reads the flags of the first CPU, as Linux names them; empty if unknown.
 
   Args:
     path: the file to read.
@@ -33,7 +33,7 @@ def cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
 
 
 def gpu_capabilities() -> list[tuple[int, int]]:
-  """Compute capability of each GPU that TensorFlow sees; `(0, 0)` where it is unknown."""
+  """Returns the compute capability of each GPU of TensorFlow; `(0, 0)` where unknown."""
   import tensorflow as tf
 
   details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
@@ -52,7 +52,7 @@ def start_tensorflow() -> None:
 
 
 def choose_dtype(name: str, is_tpu: bool = False) -> str:
-  """The data type for a value of `--dtype`; `auto` is the preferred type of this machine.
+  """Returns the data type for a value of `--dtype`; `auto` is this machine's preferred type.
 
   Args:
     name: float32, bfloat16, float16 or auto.
@@ -68,7 +68,7 @@ def choose_dtype(name: str, is_tpu: bool = False) -> str:
 def preferred_dtype(
   flags: frozenset[str], gpus: list[tuple[int, int]] | None = None, is_tpu: bool = False
 ) -> tuple[str, str]:
-  """The fastest type of matrix products that needs no loss scaling.
+  """Chooses the fastest type of matrix products that needs no loss scaling.
 
   Args:
     flags: of the CPU, see `cpu_flags`.
@@ -110,7 +110,7 @@ class Memory(NamedTuple):
 
 
 def num_cores() -> int:
-  """Number of cores that this process may use, for instance in a container."""
+  """Counts the cores that this process may use, for instance in a container."""
   if hasattr(os, "sched_getaffinity"):
     return len(os.sched_getaffinity(0))
   return os.cpu_count() or 1
@@ -121,7 +121,7 @@ def memory(
   cgroup_root: str = "/sys/fs/cgroup",
   own: str = "/proc/self/cgroup",
 ) -> Memory | None:
-  """Memory that this process may use: the machine's, or less if its control group has a limit.
+  """Returns the memory that this process may use: the machine's, or its control group's.
 
   A container or a job of SLURM is killed at the limit of its group, however much the machine has.
 
@@ -154,7 +154,7 @@ def _memory_of_posix() -> Memory | None:
 
 
 def _limits_of_groups(root: str, own: str) -> Iterator[tuple[int, int]]:
-  """(limit, bytes in use) of the control groups of this process that have one."""
+  """Reads (limit, bytes in use) of the control groups of this process that have a limit."""
   paths = {"", *(line.split(":", 2)[2].strip("/") for line in own.split() if line.count(":") > 1)}
   names = (
     ("", "memory.max", "memory.current"),
@@ -180,7 +180,7 @@ def _text(path: str) -> str:
 
 
 def gpu_memory(command: str = "nvidia-smi") -> list[Memory]:
-  """Memory of each NVIDIA GPU of this machine, including those that TensorFlow cannot use.
+  """Reads the memory of each NVIDIA GPU, including those that TensorFlow cannot use.
 
   Args:
     command: NVIDIA's program that reports it.

@@ -72,11 +72,11 @@ class RecordInputFn:
     self._arguments = arguments or {}
 
   def __call__(self, params: Mapping[str, Any]) -> tf.data.Dataset:
-    """The batches, see `record_input_fn`."""
+    """Returns the batches; see `record_input_fn`."""
     return self._build(params)
 
   def again(self, **changes: Any) -> "RecordInputFn":
-    """The same with other arguments of `record_input_fn`."""
+    """Returns a copy with other arguments of `record_input_fn`."""
     return record_input_fn(**{**self._arguments, **changes})
 
   def explain_error(self, error: Exception) -> RecordError | None:
@@ -112,7 +112,7 @@ def record_input_fn(
   pack_sequences: bool = False,
   packed_rows: int | None = None,
 ) -> RecordInputFn:
-  """An input_fn over TFRecord files, as the original's `file_based_input_fn_builder` made them.
+  """Creates an input_fn over TFRecord files, as the original's `file_based_input_fn_builder`.
 
   Its `params` are `batch_size`, `seed` (determines the order in training), and `skip_examples`: the
   number of records that the run has consumed, in training's order.
@@ -192,7 +192,7 @@ def record_input_fn(
 
 
 def classifier_features(seq_length: int, label: tf.io.FixedLenFeature | None = None) -> FeatureSpec:
-  """The features of `run_classifier.py`'s records.
+  """Returns the features of `run_classifier.py`'s records.
 
   Args:
     seq_length: length of `input_ids`, `input_mask` and `segment_ids`.
@@ -210,7 +210,7 @@ def classifier_features(seq_length: int, label: tf.io.FixedLenFeature | None = N
 
 
 def _in_order(paths: Sequence[str]) -> tf.data.Dataset:
-  """Serialized records of all files, one file after the other."""
+  """Reads serialized records of all files, one file after the other."""
   compressions = [compression_of(path) for path in paths]
   if len(set(compressions)) == 1:
     return tf.data.TFRecordDataset(paths, compressions[0])
@@ -218,7 +218,7 @@ def _in_order(paths: Sequence[str]) -> tf.data.Dataset:
 
 
 def shuffled(dataset: tf.data.Dataset, buffer_size: int, seed: int) -> tf.data.Dataset:
-  """A dataset in an order that depends on this seed alone, the same in every iteration.
+  """Shuffles a dataset by this seed alone, the same in every iteration.
 
   `tf.random.set_seed`, which a calling program may use, changes the order of `Dataset.shuffle` even
   with a seed of its own. A resumed run would then continue in another order.
@@ -233,7 +233,7 @@ def shuffled(dataset: tf.data.Dataset, buffer_size: int, seed: int) -> tf.data.D
 
 
 def _training_records(paths: Sequence[str], repeat: bool, seed: int) -> tf.data.Dataset:
-  """Serialized records; several files are shuffled and read four at a time."""
+  """Reads serialized records; several files are shuffled and read four at a time."""
   if len(paths) == 1:
     records = _in_order(paths)
     return records.repeat() if repeat else records
@@ -251,7 +251,7 @@ def _training_records(paths: Sequence[str], repeat: bool, seed: int) -> tf.data.
 
 
 def _grouped_by_length(records, paths, features: FeatureSpec, batch_size, seed, skipped):
-  """Records in an order in which batches have similar lengths, after the `skipped` first."""
+  """Orders records so that batches have similar lengths, after the `skipped` first."""
 
   def lengths_of(serialized):
     masks = tf.io.parse_example(serialized, {"input_mask": features["input_mask"]})
@@ -263,7 +263,7 @@ def _grouped_by_length(records, paths, features: FeatureSpec, batch_size, seed, 
 
 
 def _count_up_to(paths: Sequence[str], limit: int) -> int:
-  """The number of records, at most `limit`; no more than that are read."""
+  """Counts records, at most `limit`; no more than that are read."""
   count = 0
   for path in paths:
     stated = read_manifest(path).get("records")
@@ -274,7 +274,7 @@ def _count_up_to(paths: Sequence[str], limit: int) -> int:
 
 
 def _parse(batch, features: FeatureSpec) -> dict[str, tf.Tensor]:
-  """Serialized `[B]` -> name -> `[B, ...]`, integers as int32, which TPUs need."""
+  """Parses serialized `[B]` to name -> `[B, ...]`, integers as int32, which TPUs need."""
   parsed = tf.io.parse_example(batch, features)
   return {
     name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
@@ -320,7 +320,7 @@ def _check_file(path: str, features: FeatureSpec, limit: int | None) -> None:
 
 
 def _problem(record: bytes, features: FeatureSpec) -> str | None:
-  """Why a record does not match `features`, or None."""
+  """Explains why a record does not match `features`; returns None if it does."""
   try:
     example = tf.train.Example.FromString(record)
   except Exception:  # The parser's exception type differs between protobuf's implementations.

@@ -18,7 +18,7 @@ def learning_rate_at(
   poly_power: float = 1.0,
   start_warmup_step: int = 0,
 ) -> tf.Tensor:
-  """The learning rate of one step.
+  """Computes the learning rate of one step.
 
   Args:
     step: number `[]` or any shape; the number of steps finished before this one.
@@ -78,7 +78,7 @@ def learning_rate_at(
 
 
 def _one_cycle(step, total: float, warmup: float):
-  """Share of the peak rate: float32, shape of `step`; see `learning_rate_at`."""
+  """Computes the share of the peak learning rate: float32, shape of `step`."""
   down = 0.5 * (1.0 + tf.cos(math.pi * (step - warmup) / max(total - warmup, 1.0)))
   up = 0.5 * (1.0 - tf.cos(math.pi * step / max(warmup, 1.0)))
   return tf.where(step < warmup, _FIRST_OF_CYCLE + (1.0 - _FIRST_OF_CYCLE) * up, down)

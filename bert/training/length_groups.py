@@ -24,7 +24,7 @@ _WINDOWS_PER_EPOCH = 4
 
 
 def sequence_lengths(input_mask: tf.Tensor) -> tf.Tensor:
-  """The lengths of sequences up to their last 1: int `[B, ..., S]` to int32 `[B]`.
+  """Computes the lengths of sequences up to their last 1: int `[B, ..., S]` to int32 `[B]`.
 
   At least 1, since a model needs a first token even if an example is all padding.
 
@@ -37,7 +37,7 @@ def sequence_lengths(input_mask: tf.Tensor) -> tf.Tensor:
 
 
 def window_size(num_records: int, batch_size: int) -> int:
-  """The number of records to sort together: whole batches, at most a quarter of the data.
+  """Computes the number of records to sort together: whole batches, at most a quarter of all.
 
   Args:
     num_records: in an epoch; counts above `records_that_matter` give the same result.
@@ -52,7 +52,7 @@ def window_size(num_records: int, batch_size: int) -> int:
 
 
 def records_that_matter(batch_size: int) -> int:
-  """The number of records from which `window_size` has its maximum."""
+  """Computes the number of records from which `window_size` has its maximum."""
   return _WINDOWS_PER_EPOCH * _BATCHES_PER_WINDOW * batch_size
 
 

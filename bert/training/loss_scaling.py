@@ -48,7 +48,7 @@ class LossScale(NamedTuple):
 
 
 def get_variables() -> LossScale:
-  """The state's variables in the current store, created if they do not exist."""
+  """Gets the state's variables in the current store, created if they do not exist."""
   store = current_store()
   types = tf.float32, tf.int64, tf.int64
   return LossScale(
@@ -64,7 +64,7 @@ def _initializer(value):
 
 
 def after_step(state: LossScale, is_finite: tf.Tensor) -> LossScale:
-  """The state after one more step.
+  """Computes the state after one more step.
 
   Args:
     state: before it.

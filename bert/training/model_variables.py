@@ -28,7 +28,7 @@ class ModelVariables:
     self.is_filled = False
 
   def weights(self) -> dict[str, tf.Variable]:
-    """Variables of the model itself: neither optimizer slots nor the step."""
+    """Returns the model's own variables: neither optimizer slots nor the step."""
     return {
       name: variable
       for name, variable in self.store.variables.items()
@@ -37,11 +37,11 @@ class ModelVariables:
 
   @property
   def global_step(self) -> tf.Variable:
-    """The number of finished steps."""
+    """Returns the number of finished steps."""
     return self.store.variables["global_step"]
 
   def skipped_steps(self) -> int:
-    """Steps of float16 that changed no weight; see `loss_scaling`."""
+    """Counts steps of float16 that changed no weight; see `loss_scaling`."""
     skipped = self.store.variables.get(loss_scaling.SKIPPED_STEPS)
     return 0 if skipped is None else int(skipped.numpy())
 

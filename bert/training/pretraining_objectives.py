@@ -106,7 +106,7 @@ class ElectraOptions:
 
 
 def objective_of(name: str, electra: ElectraOptions | None = None) -> Objective:
-  """The objective of a name.
+  """Finds an objective by its name.
 
   Args:
     name: one of `families.OBJECTIVES`.
@@ -143,7 +143,7 @@ def _renamed(values, old: str, new: str):
 
 
 def encoder(config, input_ids, features, setting: Setting, **options) -> modeling.BertModel:
-  """The model of an objective on a batch.
+  """Builds the model of an objective on a batch.
 
   Args:
     config: of the model; its variables are those of the current store.
@@ -170,7 +170,7 @@ def encoder(config, input_ids, features, setting: Setting, **options) -> modelin
 
 
 def _words_and_sizes(features, words: "_Words", flops_of) -> dict[str, Any]:
-  """Scalars of a training step; the accuracy only in steps that log it, see `EstimatorSpec`.
+  """Returns scalars of a training step; accuracy only where it is logged, see `EstimatorSpec`.
 
   Args:
     features: of the batch.
@@ -195,7 +195,7 @@ def _words_and_sizes(features, words: "_Words", flops_of) -> dict[str, Any]:
 
 
 def _masked_words(config, features, setting: Setting, pairs: str, learns_pairs: bool) -> Outputs:
-  """Masked words, and pairs where records say whether theirs belong together."""
+  """Computes the losses of masked tokens, and of pairs where records have their labels."""
   packing = sequence_packing.packing_of(features)
   model = encoder(config, features["input_ids"], features, setting, **packing)
   words = _word_outputs(config, features, setting, model, is_packed=bool(packing))
@@ -268,7 +268,7 @@ def _word_outputs(config, features, setting, model, *, is_packed: bool = False) 
 
 
 def _positions(features, is_packed: bool) -> tf.Tensor:
-  """int32 `[B, P]`, of the masked words; `[1, B * P]` through all rows of a packed batch."""
+  """Returns masked positions, int32 `[B, P]`; `[1, B * P]` through all rows of a packed batch."""
   # Without weight a position counts for nothing, but it has to exist in a batch that was cut.
   positions = tf.where(features["masked_lm_weights"] != 0, features["masked_lm_positions"], 0)
   return tf.reshape(positions, [1, -1]) if is_packed else positions
@@ -285,13 +285,13 @@ def _word_accuracy(features, words: _Words) -> Callable[[], tf.Tensor]:
 
 
 def _accuracy(scores, labels, weights):
-  """Weighted share of right answers: `[M, V]`, `[M]`, `[M]` to float32 `[]`; 0 without weight."""
+  """Computes the weighted accuracy: `[M, V]`, `[M]`, `[M]` to float32 `[]`; 0 without weight."""
   is_right = tf.cast(tf.equal(tf.argmax(scores, -1, tf.int32), labels), tf.float32)
   return tf.math.divide_no_nan(tf.reduce_sum(is_right * weights), tf.reduce_sum(weights))
 
 
 def _word_tensors(features, words: _Words) -> dict[str, tf.Tensor]:
-  """What metrics need of a batch: `[B * P]`, not the `[B * P, V]` of all words."""
+  """Returns what metrics need of a batch: `[B * P]`, not the `[B * P, V]` of all tokens."""
   return {
     "masked_lm_losses": words.losses,
     "masked_lm_predictions": tf.argmax(words.log_probs, -1, output_type=tf.int32),
@@ -309,7 +309,7 @@ def pair_metrics(
   next_sentence_predictions: np.ndarray | None = None,
   next_sentence_labels: np.ndarray | None = None,
 ) -> dict[str, float]:
-  """Accuracies and losses over everything that was evaluated.
+  """Computes accuracies and losses over everything that was evaluated.
 
   Args:
     masked_lm_losses: float32 `[M]`, for each masked position of all sequences.
@@ -343,7 +343,7 @@ def pair_metrics(
 
 
 def _mean(values, weights=None) -> float:
-  """The weighted mean in float64; 0 where nothing has weight, as TensorFlow 1 had it."""
+  """Computes the weighted mean in float64; 0 where nothing has weight, as in TensorFlow 1."""
   weights = np.ones(len(values)) if weights is None else weights.astype(np.float64)
   total = weights.sum()
   return float((values * weights).sum() / total) if total else 0.0
@@ -359,8 +359,14 @@ def _electra_objective(name: str, options: ElectraOptions) -> Objective:
 
   progress = ("masked_lm_loss", "disc_loss", "masked_lm_accuracy", "disc_accuracy")
   result_keys = (
-    *("masked_lm_accuracy", "masked_lm_loss", "sampled_masked_lm_accuracy"),
-    *("disc_accuracy", "disc_auc", "disc_loss", "disc_precision", "disc_recall"),
+    "masked_lm_accuracy",
+    "masked_lm_loss",
+    "sampled_masked_lm_accuracy",
+    "disc_accuracy",
+    "disc_auc",
+    "disc_loss",
+    "disc_precision",
+    "disc_recall",
   )
   return Objective(name, outputs, _electra_metrics, progress, result_keys, "disc_loss")
 
@@ -368,7 +374,7 @@ def _electra_objective(name: str, options: ElectraOptions) -> Objective:
 def _replaced_tokens(
   config, features, setting: Setting, options: ElectraOptions, is_electric: bool
 ) -> Outputs:
-  """The generator learns masked words, the discriminator which words it has written."""
+  """Trains a generator on masked tokens, and the discriminator on which tokens it replaced."""
   if config.family is not families.ELECTRA:
     raise ValueError(f"The objective electra is for ELECTRA's models, not {config.family.title}'s.")
   packing = sequence_packing.packing_of(features)
@@ -420,7 +426,7 @@ def _replaced_tokens(
 
 
 def _replaced(features, drawn, is_packed: bool) -> replaced_tokens.Replaced:
-  """Sequences, or rows of them, with drawn words `[B, P]` at the masked places."""
+  """Writes drawn tokens `[B, P]` to the masked positions of sequences, or of rows of them."""
   ids, positions = features["input_ids"], _positions(features, is_packed)
   inputs = [ids, positions, features["masked_lm_ids"], drawn]
   if not is_packed:
@@ -431,7 +437,7 @@ def _replaced(features, drawn, is_packed: bool) -> replaced_tokens.Replaced:
 
 
 def _generator_config(config, options: ElectraOptions) -> BertConfig | None:
-  """The generator's configuration; None for one that draws all words alike."""
+  """Returns the generator's configuration; None for one that draws all tokens alike."""
   if options.generator == "uniform":
     return None
   if options.generator == "tied":
@@ -458,20 +464,23 @@ def _generator(config, features, setting: Setting, options: ElectraOptions) -> _
 
 
 def _uniform_words(features, vocab_size: int) -> _Words:
-  """Every word is as likely as any other, at each masked position."""
+  """Makes every token as likely as any other, at each masked position."""
   count = tf.size(features["masked_lm_ids"])
   log_probs = tf.fill([count, vocab_size], -np.log(vocab_size).astype(np.float32))
   return _words_of(features, log_probs)
 
 
 def _two_tower_words(config, features, setting: Setting, own_embeddings: bool) -> _Words:
-  """Words of a text without masks: the loss is that of all of them, results are of the masked."""
+  """Scores a text without masks: the loss is of all tokens, the results are of the masked."""
   text = replaced_tokens.put(
     features["input_ids"], features["masked_lm_positions"], features["masked_lm_ids"]
   )
   towers = [
     encoder(
-      *(config, text, features, setting),
+      config,
+      text,
+      features,
+      setting,
       scope=scope,
       embedding_scope=scope if own_embeddings else config.family.scope,
       sees=sees,
@@ -499,7 +508,7 @@ def _two_tower_words(config, features, setting: Setting, own_embeddings: bool) -
 
 
 def _words_of(features, log_probs: tf.Tensor) -> _Words:
-  """Masked words whose log-probabilities, float32 `[B * P, V]`, are known."""
+  """Computes the losses of masked tokens from log-probabilities, float32 `[B * P, V]`."""
   weights = tf.reshape(features["masked_lm_weights"], [-1])
   losses = -tf.gather(log_probs, tf.reshape(features["masked_lm_ids"], [-1]), batch_dims=1)
   loss = tf.reduce_sum(weights * losses) / (
@@ -509,7 +518,7 @@ def _words_of(features, log_probs: tf.Tensor) -> _Words:
 
 
 def _drawn_words(features, words: _Words, options: ElectraOptions, vocab_size: int) -> tf.Tensor:
-  """int32 `[B, P]`: the generator's words, or those that the features name (`sampled_ids`)."""
+  """Draws the generator's tokens, or takes those in `sampled_ids`: int32 `[B, P]`."""
   if "sampled_ids" in features:
     return features["sampled_ids"]
   batch_size, predictions = tf.unstack(tf.shape(features["masked_lm_ids"]))
@@ -531,7 +540,7 @@ def _electra_metrics(
   disc_weights: np.ndarray,
   **words: np.ndarray,
 ) -> dict[str, float]:
-  """The original's figures over everything that was evaluated.
+  """Computes the original's metrics over everything that was evaluated.
 
   Args:
     sampled_ids: int `[M]`, the words that the generator has drawn.

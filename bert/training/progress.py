@@ -56,7 +56,7 @@ class EventLog:
 
 
 def steps_with_events(folder: str | os.PathLike) -> set[int]:
-  """The steps for which the event files of a folder hold values; damaged ends are skipped."""
+  """Lists the steps with values in a folder's event files; damaged ends are skipped."""
   steps = set()
   for path in tf.io.gfile.glob(os.path.join(folder, "events.out.tfevents.*")):
     with contextlib.suppress(tf.errors.OpError):
@@ -80,7 +80,7 @@ class Totals:
   amounts: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
   def speeds_since(self, earlier: "Totals") -> dict[str, float]:
-    """Amounts per second between two points; 0 where no time has passed.
+    """Computes amounts per second between two points; 0 where no time has passed.
 
     Example:
       >>> Totals(3.0, {"examples/sec": 48.0}).speeds_since(Totals(1.0, {"examples/sec": 16.0}))
@@ -187,11 +187,11 @@ class Progress:
 
 
 def _interval(seconds: float) -> str:
-  """Minutes and seconds, as the bar shows them."""
+  """Formats minutes and seconds, as the bar shows them."""
   return tqdm.tqdm.format_interval(seconds)
 
 
 def _logs_to_stderr() -> bool:
-  """Whether the root logger writes where the bar is."""
+  """Checks whether the root logger writes where the bar is."""
   handlers = std_logging.getLogger().handlers
   return any(getattr(handler, "stream", None) is sys.stderr for handler in handlers)

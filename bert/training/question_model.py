@@ -1,7 +1,7 @@
 """The model of questions with a head that searches spans: ELECTRA's, and ALBERT's for SQuAD 2.0.
 
 `run_squad.py` has BERT's own head, and the `model_fn` of all. Here batches may be padded to any
-length: padding competes with no piece of the text.
+length: padding competes with no token of the text.
 """
 
 from bert.model.answer_heads import AnswerHead
@@ -17,7 +17,7 @@ def outputs_and_loss(
   head: AnswerHead,
   dtype="float32",
 ):
-  """What a model with such a head answers, and its loss.
+  """Builds the predictions of a model with such a head, and its loss.
 
   Args:
     bert_config: a `modeling.BertConfig`.
@@ -69,7 +69,7 @@ def outputs_and_loss(
 
 
 def outputs_of(scores, unique_ids):
-  """Name -> tensor `[B, ...]` of what `WindowScores` needs of a `span_heads.SpanScores`."""
+  """Returns what `WindowScores` needs of a `span_heads.SpanScores`: name -> tensor `[B, ...]`."""
   outputs = {"unique_ids": unique_ids}
   if scores.null_logit is not None:
     outputs["null_logit"] = scores.null_logit

@@ -54,7 +54,7 @@ class RunState:
 
 
 def differences(saved: Mapping, now: Mapping, ignored: Collection[str] = ()) -> list[str]:
-  """The facts that differ between a checkpoint and this run, with both values.
+  """Finds the facts that differ between a checkpoint and this run, with both values.
 
   Tuples equal lists, as in JSON. A key that only one side has is no difference: a later version may
   record more.
@@ -94,7 +94,7 @@ def check_same_run(
 
 
 def saved_run(prefix: str, batch_size: int, seed: int) -> tuple[int, RunState]:
-  """Step and state of the run that wrote a checkpoint.
+  """Reads step and state of the run that wrote a checkpoint.
 
   Args:
     prefix: of the checkpoint.
@@ -125,6 +125,6 @@ def log_other_settings(prefix: str, informative: Mapping[str, Any]) -> None:
 
 
 def step_of(prefix: str) -> int:
-  """The step of a checkpoint; 0 if it holds no `global_step`."""
+  """Reads the step of a checkpoint; 0 if it holds no `global_step`."""
   has_step = "global_step" in reading.names_and_shapes(prefix)
   return int(tf.train.load_variable(prefix, "global_step")) if has_step else 0

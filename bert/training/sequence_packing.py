@@ -90,7 +90,7 @@ def pack(
   shape = tf.stack([placement.num_rows, row_length])
 
   def lay(values, padding=0):
-    """`[M]` of tokens to `[R, T]`."""
+    """Places `[M]` of tokens into rows `[R, T]`."""
     flat = tf.scatter_nd(places, values - padding, [tf.reduce_prod(shape)]) + padding
     return tf.ensure_shape(tf.reshape(flat, shape), [num_rows, _static(row_length)])
 
@@ -111,7 +111,7 @@ PACKING_FEATURES = ("position_ids", "sequence_ids", "first_positions")
 
 
 def packing_of(features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-  """The arguments of `modeling.BertModel` that packed rows need; none for others."""
+  """Returns the arguments of `modeling.BertModel` that packed rows need; none for others."""
   return {name: features[name] for name in PACKING_FEATURES if name in features}
 
 

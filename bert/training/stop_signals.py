@@ -57,5 +57,5 @@ class StopSignals:
 
   @property
   def exit_code(self) -> int:
-    """The exit code that a shell reports for a program ended by the first signal."""
+    """Returns the exit code that a shell reports for a program ended by the first signal."""
     return 128 + self.received[0]

@@ -81,7 +81,7 @@ def explained_errors(input_fn: Callable, if_out_of_memory: str) -> Iterator[None
 
 
 def _named_arrays(batch) -> dict[str, np.ndarray]:
-  """The arrays of a batch by their path in its structure.
+  """Returns the arrays of a batch by their path in its structure.
 
   Example:
     >>> sorted(_named_arrays(({"ids": 1, "mask": 2}, 3)))

@@ -181,7 +181,7 @@ class Training:
       self._state.totals[total] = self._state.totals.get(total, 0.0) + float(amount)
 
   def _is_shown(self, step: int) -> bool:
-    """Whether the scalars of a step are written or shown."""
+    """Checks whether the scalars of a step are written or shown."""
     periods = self._config.save_summary_steps, self._config.log_every_steps
     return step >= self._max_steps or any(step % period == 0 for period in periods)
 
@@ -245,7 +245,7 @@ class Training:
 
 
 def _next_stop(step: int, max_steps: float, steps_per_loop: int, periods: list[int]) -> int:
-  """The next step at which to return to Python.
+  """Computes the next step at which to return to Python.
 
   Example:
     >>> _next_stop(0, max_steps=100, steps_per_loop=8, periods=[10, 25])

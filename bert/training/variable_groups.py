@@ -25,7 +25,7 @@ def learning_rate_multipliers(
   head_multiplier: float = 1.0,
   top_power: int = 0,
 ) -> dict[str, float]:
-  """Factor of the learning rate for each variable name.
+  """Computes the factor of the learning rate for each variable name.
 
   Variables outside the encoder are the head. The top layer has `layerwise_decay ** top_power`,
   every layer below `layerwise_decay` times the factor of the one above, the embeddings and their
@@ -64,7 +64,7 @@ def learning_rate_multipliers(
 
 
 def check_frozen(freeze: Iterable[str], names: Iterable[str]) -> list[re.Pattern]:
-  """The patterns of the values of `--freeze`.
+  """Returns the patterns of the values of `--freeze`.
 
   Args:
     freeze: see `frozen_pattern`.
@@ -94,7 +94,7 @@ def check_frozen(freeze: Iterable[str], names: Iterable[str]) -> list[re.Pattern
 
 
 def frozen_pattern(what: str) -> re.Pattern:
-  """A pattern of the variables that a value of `--freeze` selects.
+  """Returns a pattern of the variables that a value of `--freeze` selects.
 
   Args:
     what: `embeddings`; `encoder` (all of `bert/` or `electra/`); `layers:N` (the embeddings and the

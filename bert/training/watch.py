@@ -36,7 +36,7 @@ class Watch:
     self._save_best = save_best
 
   def is_due(self, step: int) -> bool:
-    """Whether to evaluate after this step of a run."""
+    """Checks whether to evaluate after this step of a run."""
     return step > 0 and step % self.spec.every_steps == 0
 
   def evaluate(self, step: int, state: RunState) -> bool:
@@ -88,7 +88,7 @@ class Watch:
     return value > best if self.spec.higher_is_better else value < best
 
   def has_lost_patience(self, state: RunState) -> bool:
-    """Whether the last `patience` evaluations brought no improvement."""
+    """Checks whether the last `patience` evaluations brought no improvement."""
     patience = self.spec.patience
     if state.best_metric not in (None, self.spec.metric):
       return False
