@@ -10,8 +10,9 @@ needed here.
 import os
 from typing import Any
 
-from bert.checkpoints import electra_sizes, model_garden, numpy_reader
+from bert.checkpoints import model_garden, numpy_reader
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, INDEX_SUFFIX, is_saved_model
+from bert.checkpoints.families import FILES
 from bert.io import filesystem
 
 
@@ -23,8 +24,7 @@ def index_of(weights: str | os.PathLike) -> str | None:
   """
   try:
     prefix = _prefix_of(os.fspath(weights))
-    shapes = numpy_reader.CheckpointReader(prefix).shapes
-    has_sizes = electra_sizes.is_electra(shapes) or model_garden.holds_encoder(prefix)
+    has_sizes = _sizes_of(prefix) is not None or model_garden.holds_encoder(prefix)
   except (ValueError, OSError):  # whoever reads the weights says what is wrong
     return None
   return prefix + INDEX_SUFFIX if has_sizes else None
@@ -40,15 +40,20 @@ def read_config(path: str | os.PathLike) -> dict[str, Any]:
     ValueError: the sizes of its model are not in it, or it is damaged.
   """
   prefix = os.fspath(path).removesuffix(INDEX_SUFFIX)
-  shapes = numpy_reader.CheckpointReader(prefix).shapes
-  if electra_sizes.is_electra(shapes):
-    return electra_sizes.config_of(shapes)
+  if sizes := _sizes_of(prefix):
+    return sizes
   if weights := model_garden.open_weights(prefix):
     return model_garden.config_of(weights)
   raise ValueError(
     f"{path} has no encoder of ELECTRA (electra/...) or of the Model Garden, whose sizes are known "
     "from its shapes. Give a bert_config.json."
   )
+
+
+def _sizes_of(prefix: str) -> dict[str, Any] | None:
+  """Makes the configuration of a checkpoint whose family publishes none."""
+  shapes = numpy_reader.CheckpointReader(prefix).shapes
+  return next(filter(None, (files.sizes_of(shapes) for files in FILES.values())), None)
 
 
 def _prefix_of(weights: str) -> str:

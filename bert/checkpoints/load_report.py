@@ -5,13 +5,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from bert.io.wording import counted
+from bert.model.families import FAMILIES
 
-# The scope of an encoder's variables: of BERT and ALBERT, and of other families.
-ENCODER_SCOPES = ("bert/", "electra/", "roberta/", "distilbert/")
+# The scope of an encoder's variables, each once: ALBERT has BERT's.
+ENCODER_SCOPES = tuple(dict.fromkeys(f"{family.scope}/" for family in FAMILIES.values()))
 
 
 def encoder_scope(names: Iterable[str]) -> str:
-  """The scope of the encoder among a model's variables.
+  """Finds the scope of the encoder among a model's variables.
 
   Example:
     >>> encoder_scope(["electra/embeddings/word_embeddings", "task_specific/mrpc/dense/bias"])

@@ -10,89 +10,30 @@ Kaggle, and the addresses of Google's archives. Nothing here looks at the disk o
 import re
 from collections.abc import Iterator
 
-from bert.checkpoints import released_models
-from bert.checkpoints.released_models import RELEASED_MODELS
+from bert.checkpoints.families import FILES, NOT_READ, RELEASED
 
 LIST_COMMAND = "bert download --list"
 
-OTHER_NAMES = {
-  # transformers
-  "bert-base-uncased": "uncased_L-12_H-768_A-12",
-  "bert-large-uncased": "uncased_L-24_H-1024_A-16",
-  "bert-base-cased": "cased_L-12_H-768_A-12",
-  "bert-large-cased": "cased_L-24_H-1024_A-16",
-  "bert-base-multilingual-cased": "multi_cased_L-12_H-768_A-12",
-  "bert-base-multilingual-uncased": "multilingual_L-12_H-768_A-12",
-  "bert-base-chinese": "chinese_L-12_H-768_A-12",
-  "bert-large-uncased-whole-word-masking": "wwm_uncased_L-24_H-1024_A-16",
-  "bert-large-cased-whole-word-masking": "wwm_cased_L-24_H-1024_A-16",
-  # The four small sizes that the paper of 2019 names (Turc et al., "Well-Read Students").
-  "bert-tiny": "uncased_L-2_H-128_A-2",
-  "bert-mini": "uncased_L-4_H-256_A-4",
-  "bert-small": "uncased_L-4_H-512_A-8",
-  "bert-medium": "uncased_L-8_H-512_A-8",
-  **{
-    f"{owner}electra-{size}-discriminator": f"electra_{size}"
-    for owner in ("", "google/")
-    for size in ("small", "base", "large")
-  },
-  **{
-    f"{owner}albert-{size}-{version}": f"albert_{size}_{version}"
-    for owner in ("", "albert/")
-    for size in ("base", "large", "xlarge", "xxlarge")
-    for version in ("v1", "v2")
-  },
-  # KerasHub
-  "roberta_base_en": "roberta-base",
-  "roberta_large_en": "roberta-large",
-  "distil_bert_base_en_uncased": "distilbert-base-uncased",
-  "distil_bert_base_en": "distilbert-base-cased",
-  "distil_bert_base_multi": "distilbert-base-multilingual-cased",
-  "bert_tiny_en_uncased": "uncased_L-2_H-128_A-2",
-  "bert_small_en_uncased": "uncased_L-4_H-512_A-8",
-  "bert_medium_en_uncased": "uncased_L-8_H-512_A-8",
-  "bert_base_en_uncased": "uncased_L-12_H-768_A-12",
-  "bert_base_en": "cased_L-12_H-768_A-12",
-  "bert_base_zh": "chinese_L-12_H-768_A-12",
-  "bert_base_multi": "multi_cased_L-12_H-768_A-12",
-  "bert_large_en_uncased": "uncased_L-24_H-1024_A-16",
-  "bert_large_en": "cased_L-24_H-1024_A-16",
-}
+OTHER_NAMES = {alias: name for files in FILES.values() for alias, name in files.aliases.items()}
 """Name elsewhere -> released model with the same weights."""
 # Before a name, or the last part of an address: who publishes it.
-_OWNERS = (
-  *("google-bert/", "google/small_bert/", "google/"),
-  *("tensorflow/small_bert/", "tensorflow/", "prajjwal1/", "FacebookAI/", "distilbert/"),
-)
+_OWNERS = [owner for files in FILES.values() for owner in files.owners]
 
 # Addresses whose parts are names of models, and those of Google's archives.
+_BASES = {re.escape(model.base_url.removeprefix("https://")) for model in RELEASED.values()}
 _HUBS = re.compile(
-  r"(?:https?://)?(?:www\.)?(?:tfhub\.dev|huggingface\.co|hf\.co|kaggle\.com/models"
-  r"|storage\.googleapis\.com/(?:bert_models|electra-data|albert_models))/(?P<page>.+)"
+  r"(?:https?://)?(?:www\.)?"
+  rf"(?:tfhub\.dev/|hf\.co/|kaggle\.com/models/|{'|'.join(sorted(_BASES))})(?P<page>.+)"
   r"|gs://bert_models/(?P<archive>.+\.zip)"
 )
 _ARCHIVE = re.compile(r"\.(zip|tar\.gz|tgz|tar|gz)$", re.IGNORECASE)
 
-_OTHER_FAMILIES = {  # what their names contain -> what they are
-  "xlmroberta": "XLM-RoBERTa",
-  "deberta": "DeBERTa",
-  "mobilebert": "MobileBERT",
-  "modernbert": "ModernBERT",
-  "mpnet": "MPNet",
-  "xlnet": "XLNet",
-  "longformer": "Longformer",
-  "camembert": "CamemBERT",
-  "gpt": "GPT",
-}
-
 
 def _published_names() -> Iterator[tuple[str, str]]:
-  """(name, released model) of each name that people use."""
+  """Yields (name, released model) for each name that people use."""
   yield from OTHER_NAMES.items()
-  for name in RELEASED_MODELS:
-    yield name, name
-    if name.startswith(("electra_", "albert_")) or released_models.is_of_transformers(name):
-      continue
+  yield from ((name, name) for name in RELEASED)
+  for name in FILES["bert"].released:
     yield f"bert_{name}", name
     yield f"bert_en_{name}", name
     yield f"en_{name}", name
@@ -121,7 +62,7 @@ def released_name_of(name: str) -> str | None:
     >>> released_name_of("uncased_L12_H-768_A-12") is None
     True
   """
-  if name in RELEASED_MODELS:
+  if name in RELEASED:
     return name
   if hub := _HUBS.fullmatch(name):
     parts = [
@@ -146,7 +87,7 @@ def family_of(name: str) -> str | None:
     ('DeBERTa', None)
   """
   letters = _letters(name)
-  return next((family for word, family in _OTHER_FAMILIES.items() if word in letters), None)
+  return next((family for word, family in NOT_READ.items() if word in letters), None)
 
 
 def question(name: str) -> str:

@@ -3,13 +3,14 @@
 `"hidden_act": "gelu"` is the tanh form in the original and the erf form in transformers, where the
 tanh form is `gelu_new`. Outputs differ in the third digit. Here the erf form is called `gelu_erf`.
 
-Dictionaries in, dictionaries out; no file is touched. It is not part of `transformers_names.py`
-because `modeling.py` needs the configuration only.
+Dictionaries in, dictionaries out; no file is touched.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bert.checkpoints.families import FILES, files_of
+from bert.checkpoints.families.form import Transformers
 from bert.model.families import FAMILIES
 
 # transformers' name: ours. Of several names the first is the one that is written.
@@ -25,66 +26,8 @@ _ACTIVATIONS = {
   "linear": "linear",
 }
 
-# The values of keys that a `config.json` does not have, of each family.
-_BERT_SIZES = {
-  "vocab_size": 30522,
-  "hidden_size": 768,
-  "num_hidden_layers": 12,
-  "num_attention_heads": 12,
-  "intermediate_size": 3072,
-  "hidden_dropout_prob": 0.1,
-  "attention_probs_dropout_prob": 0.1,
-  "max_position_embeddings": 512,
-  "type_vocab_size": 2,
-  "initializer_range": 0.02,
-}
-_SIZES = {
-  "bert": _BERT_SIZES,
-  "electra": {
-    **_BERT_SIZES,
-    **dict(embedding_size=128, hidden_size=256, num_attention_heads=4, intermediate_size=1024),
-  },
-  "albert": {
-    **_BERT_SIZES,
-    **dict(vocab_size=30000, embedding_size=128, hidden_size=4096, num_attention_heads=64),
-    **dict(intermediate_size=16384, num_hidden_groups=1, inner_group_num=1),
-    **dict(hidden_dropout_prob=0, attention_probs_dropout_prob=0),
-  },
-  "roberta": {
-    **_BERT_SIZES,
-    **dict(vocab_size=50265, layer_norm_eps=1e-12, pad_token_id=1),
-  },
-  "distilbert": {
-    **_BERT_SIZES,
-    **dict(num_hidden_layers=6, type_vocab_size=0, pad_token_id=0),
-    **dict(qa_dropout=0.1, seq_classif_dropout=0.2),
-  },
-}
-_DEFAULT_ACTIVATIONS = {**dict.fromkeys(_SIZES, "gelu"), "albert": "gelu_new"}
-# Classes with heads that ELECTRA's own code does not have: see `families.py`.
-_CLASSES_OF_OTHER_HEADS = [["ElectraForSequenceClassification"], ["ElectraForMultipleChoice"]]
-# Of DistilBERT: our key -> transformers'.
-_KEYS_OF_DISTILBERT = {
-  "hidden_size": "dim",
-  "num_hidden_layers": "n_layers",
-  "num_attention_heads": "n_heads",
-  "intermediate_size": "hidden_dim",
-  "hidden_act": "activation",
-  "hidden_dropout_prob": "dropout",
-  "attention_probs_dropout_prob": "attention_dropout",
-}
-# ... and the keys with another default here.
-_ORIGINAL_TYPE_VOCAB_SIZE = 16
-_DEFAULTS_OF_OURS = {
-  "roberta": {"type_vocab_size": 1, "layer_norm_eps": 1e-5},
-  "distilbert": {},
-}
-
-# Keys that no `bert_config.json` has, one of which every `config.json` has.
+# Keys of which every `config.json` has one. A `bert_config.json` has none of them but its family's.
 _MARKS = ("architectures", "transformers_version", "layer_norm_eps")
-# Our own configurations of these families have `model_type`, too. RoBERTa's have the same keys on
-# both sides.
-_OWN_TYPES = ("electra", "albert", "roberta", "distilbert")
 
 # What `modeling.py` implements; other values would mean another model.
 _EPSILON = {"layer_norm_eps": 1e-12}  # of families that have no such key
@@ -104,21 +47,18 @@ _PROBLEM_TYPES = {
 
 
 def is_transformers_config(content: Mapping[str, Any]) -> bool:
-  """Whether it is transformers' `config.json`, rather than the original's.
+  """Tells transformers' `config.json` from the original's.
 
   Example:
     >>> is_transformers_config({"model_type": "bert", "hidden_size": 768})
     True
   """
-  family = content.get("model_type")
-  marks: tuple[str, ...] = _MARKS
-  if family == "roberta":
-    marks = _MARKS[:2]
-  elif family == "distilbert":
-    marks = (*_MARKS, *_KEYS_OF_DISTILBERT.values())
-  if any(mark in content for mark in marks):
-    return True
-  return family is not None and family not in _OWN_TYPES
+  name = content.get("model_type")
+  if name not in tuple(FAMILIES):
+    return name is not None or any(mark in content for mark in _MARKS)
+  marks = {*_MARKS, *FILES[name].transformers.keys.values()} - FAMILIES[name].keys.keys()
+  # A family's own configurations have `model_type`, too, but those of BERT.
+  return name == "bert" or any(mark in content for mark in marks)
 
 
 def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,51 +79,35 @@ def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
     >>> to_original({"model_type": "bert"})["hidden_act"]
     'gelu_erf'
   """
-  family = _family_of(content)
-  if family == "distilbert":
-    content = {ours: content[key] for ours, key in _our_keys(content)}
-  for key, needed in _fixed(family).items():
+  files = files_of(content.get("model_type", "bert"))
+  family, theirs = FAMILIES[files.name], files.transformers
+  ours = {key: own for own, key in theirs.keys.items()}
+  content = {ours.get(key, key): value for key, value in content.items()}
+  for key, needed in _fixed(theirs).items():
     if content.get(key, needed) != needed:
       raise ValueError(f"{key} is {content[key]!r}, but this model supports {needed!r} only.")
   if content.get("pruned_heads"):
     raise ValueError("pruned_heads: models without some of their heads cannot be loaded.")
-  activation = content.get("hidden_act", _DEFAULT_ACTIVATIONS[family])
+  activation = content.get("hidden_act", theirs.default_activation)
   if not isinstance(activation, str) or activation not in _ACTIVATIONS:
     raise ValueError(f"hidden_act is {activation!r}; known: {', '.join(_ACTIVATIONS)}.")
-  its_family = FAMILIES[family]
-  if _ACTIVATIONS[activation] in its_family.activations:
+  if _ACTIVATIONS[activation] in family.activations:
     raise ValueError(
-      f"hidden_act is {activation!r}, the tanh form of GELU, but models of {its_family.title} have "
+      f"hidden_act is {activation!r}, the tanh form of GELU, but models of {family.title} have "
       "the erf form here ('gelu')."
     )
-  original = {key: content.get(key, default) for key, default in _SIZES[family].items()}
+  original = {key: content.get(key, default) for key, default in theirs.defaults.items()}
   extra = {key: value for key, value in content.items() if _is_kept(key)}
-  if family not in ("bert", "albert"):
-    extra["model_type"] = family
-  if family == "electra" and content.get("architectures") in _CLASSES_OF_OTHER_HEADS:
+  if theirs.has_model_type:
+    extra["model_type"] = family.name
+  if content.get("architectures") in [[name] for name in theirs.classes_with_hidden_layers]:
     extra["transformers_heads"] = True
   return {**original, "hidden_act": _ACTIVATIONS[activation], **extra}
 
 
-def _fixed(family: str) -> dict[str, Any]:
-  """What a configuration of a family cannot have another value of."""
-  return _FIXED if "layer_norm_eps" in _SIZES[family] else {**_EPSILON, **_FIXED}
-
-
-def _our_keys(content: Mapping[str, Any]) -> list[tuple[str, str]]:
-  """(our name, transformers' name) of each key of a DistilBERT's configuration."""
-  ours = {theirs: key for key, theirs in _KEYS_OF_DISTILBERT.items()}
-  return [(ours.get(key, key), key) for key in content]
-
-
-def _family_of(content: Mapping[str, Any]) -> str:
-  """The `model_type` of a `config.json`; bert where it has none."""
-  name = content.get("model_type", "bert")
-  if name not in _SIZES:
-    raise ValueError(
-      f"model_type is {name!r}, but this project has models of {', '.join(_SIZES)} only."
-    )
-  return name
+def _fixed(theirs: Transformers) -> dict[str, Any]:
+  """The keys of which a configuration of a family cannot have another value."""
+  return _FIXED if "layer_norm_eps" in theirs.defaults else {**_EPSILON, **_FIXED}
 
 
 def from_original(
@@ -214,30 +138,26 @@ def from_original(
   names = [name for name, ours in _ACTIVATIONS.items() if ours == activation]
   if not names:
     raise ValueError(f"hidden_act is {activation!r}, which transformers does not have.")
-  # No `embedding_size` is that of `hidden_size`.
+  theirs = files_of(family).transformers
   content = {key: value for key, value in content.items() if value is not None}
-  if family == "electra" and "embedding_size" not in content:
+  follows_hidden_size = FAMILIES[family].keys.get("embedding_size", 0) is None
+  if follows_hidden_size and "embedding_size" not in content:
     content["embedding_size"] = content["hidden_size"]
   config = {
-    **_SIZES[family],
-    **_DEFAULTS_OF_OURS.get(family, {"type_vocab_size": _ORIGINAL_TYPE_VOCAB_SIZE}),
+    **theirs.defaults,
+    **theirs.original_defaults,
     **content,
     "hidden_act": names[0],
     "architectures": [architecture],
     "model_type": family,
-    **_fixed(family),
+    **_fixed(theirs),
     "tie_word_embeddings": True,
   }
   config.setdefault("pad_token_id", 0)
   config.pop("transformers_heads", None)  # the class says so
-  if family == "roberta":
-    config |= {"bos_token_id": 0, "eos_token_id": 2}
-  if family == "distilbert":
-    config = {
-      _KEYS_OF_DISTILBERT.get(key, key): value
-      for key, value in config.items()
-      if key not in (*_FIXED, *_EPSILON, "type_vocab_size")
-    }
+  config |= theirs.fixed
+  kept = {key: value for key, value in config.items() if key not in theirs.absent_keys}
+  config = {theirs.keys.get(key, key): value for key, value in kept.items()}
   if labels:
     config["id2label"] = {str(index): label for index, label in enumerate(labels)}
     config["label2id"] = {label: index for index, label in enumerate(labels)}

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert.checkpoints.families import FILES
+
 # --head of convert_checkpoint.py -> the end of the class's name.
 HEADS = {
   "none": "Model",
@@ -19,37 +21,6 @@ HEADS = {
   "squad": "ForQuestionAnswering",
   "ner": "ForTokenClassification",
   "swag": "ForMultipleChoice",
-}
-FAMILIES = {
-  "bert": "Bert",
-  "electra": "Electra",
-  "albert": "Albert",
-  "roberta": "Roberta",
-  "distilbert": "DistilBert",
-}
-"""`model_type` -> the beginning of the class's name."""
-
-# Heads that transformers does not have.
-_OTHER_HEADS = {
-  "electra": {"next_sentence": "ELECTRA has no pairs of sentences in pre-training"},
-  "albert": {"next_sentence": "transformers has no class of that kind for ALBERT"},
-  **dict.fromkeys(
-    ("roberta", "distilbert"),
-    dict.fromkeys(
-      ("pretraining", "next_sentence"), "it was pre-trained without pairs of sentences"
-    ),
-  ),
-}
-
-
-# ELECTRA's own heads compute something else than those of transformers, which have this variable.
-_HEADS_OF_ELECTRA = {
-  "sentences": ("classifier/dense/kernel", "its class for sequences has one more dense layer"),
-  "squad": (
-    "cls/squad/output_weights",
-    "its class for questions has no beam and no score for unanswerable ones",
-  ),
-  "swag": ("sequence_summary/kernel", "its class for choices has one more dense layer"),
 }
 
 
@@ -68,23 +39,24 @@ def class_of(head: str, family: str, variables: Iterable[str] | None = None) -> 
     >>> class_of("ner", "electra")
     'ElectraForTokenClassification'
   """
-  reason = _OTHER_HEADS.get(family, {}).get(head)
-  if family == "electra" and head in _HEADS_OF_ELECTRA and variables is not None:
-    mark, its_reason = _HEADS_OF_ELECTRA[head]
+  theirs = FILES[family].transformers
+  reason = theirs.missing_heads.get(head)
+  if head in theirs.marked_heads and variables is not None:
+    mark, its_reason = theirs.marked_heads[head]
     reason = None if mark in variables else its_reason
   if reason:
     raise ValueError(
-      f"transformers has no class that computes what this {head} head of {FAMILIES[family]} "
+      f"transformers has no class that computes what this {head} head of {theirs.class_prefix} "
       f"computes: {reason}. Give --head=none to convert the encoder alone."
     )
-  return FAMILIES[family] + HEADS[head]
+  return theirs.class_prefix + HEADS[head]
 
 
 def head_of(architecture: str | None) -> str | None:
   """The key of `HEADS` for the name of a class; None for others."""
-  for beginning in FAMILIES.values():
+  for files in FILES.values():
     for head, ending in HEADS.items():
-      if architecture == beginning + ending:
+      if architecture == files.transformers.class_prefix + ending:
         return head
   return None
 

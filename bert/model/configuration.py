@@ -4,12 +4,12 @@ No TensorFlow is needed to read a configuration or to count its parameters.
 """
 
 import copy
+import importlib
 import json
 import math
 
 from absl import logging
 
-from bert.checkpoints import config_files
 from bert.model import families
 
 # Values of `hidden_act`; linear and the last two mean no activation.
@@ -32,30 +32,6 @@ _MINIATURES = {
   for width in (128, 256, 512, 768)
 }
 RELEASED_SIZES = {**_MINIATURES, **_RELEASED_LARGE_SIZES}
-
-_ELECTRA_SIZES = {  # name: (layers, hidden size, width of the embeddings, generator_hidden_size)
-  # The released Small has a generator of its own size, which the code's default has not.
-  "electra_small": (12, 256, 128, 1.0),
-  "electra_base": (12, 768, 768, 1 / 3),
-  "electra_large": (24, 1024, 1024, 0.25),
-}
-_ALBERT_SIZES = {  # name: (layers, hidden size, heads, dropout of version 1)
-  "albert_base": (12, 768, 12, 0.1),
-  "albert_large": (24, 1024, 16, 0.1),
-  "albert_xlarge": (24, 2048, 16, 0.1),
-  "albert_xxlarge": (12, 4096, 64, 0.0),
-}
-
-_ROBERTA_SIZES = {  # name: (layers, hidden size)
-  "roberta-base": (12, 768),
-  "roberta-large": (24, 1024),
-  "distilroberta-base": (6, 768),
-}
-_DISTILBERT_WORDS = {
-  "distilbert-base-uncased": 30522,
-  "distilbert-base-cased": 28996,
-  "distilbert-base-multilingual-cased": 119547,
-}
 
 # Above these a size is a typing error, reported before any memory is requested: BERT-Large has
 # 3.4e8 parameters, and 1e12 take 4 TB.
@@ -178,7 +154,8 @@ class BertConfig:
       ValueError: the file is not a JSON object, or its values do not make a model.
       OSError: the file cannot be read.
     """
-    json_object = config_files.read(json_file)
+    # By name: the readers of all formats lie above the model.
+    json_object = importlib.import_module("bert.checkpoints.config_files").read(json_file)
     try:
       config = cls.from_dict(json_object)
       config.validate()
@@ -201,19 +178,8 @@ class BertConfig:
       >>> BertConfig.from_name("distilbert-base-uncased").count_parameters()
       66362880
     """
-    if name in _ELECTRA_SIZES:
-      return cls.from_dict(_electra(*_ELECTRA_SIZES[name]))
-    if name[:-3] in _ALBERT_SIZES and name[-3:] in ("_v1", "_v2"):
-      return cls.from_dict(_albert(*_ALBERT_SIZES[name[:-3]], version=name[-1]))
-    if name in _ROBERTA_SIZES:
-      return cls.from_dict(_roberta(*_ROBERTA_SIZES[name]))
-    if name in _DISTILBERT_WORDS:
-      words = _DISTILBERT_WORDS[name]
-      return cls.from_dict({"model_type": "distilbert", "vocab_size": words})
     if name not in RELEASED_SIZES:
-      known = [*RELEASED_SIZES, *_ELECTRA_SIZES, *(f"{albert}_v2" for albert in _ALBERT_SIZES)]
-      known += [*_ROBERTA_SIZES, *_DISTILBERT_WORDS]
-      raise ValueError(f"No released model is called {name!r}; known: {', '.join(known)}.")
+      return cls.from_dict(_sizes_of_other_families(name))
     vocab_size, layers, width, heads = RELEASED_SIZES[name]
     return cls(
       vocab_size=vocab_size,
@@ -274,9 +240,10 @@ class BertConfig:
     Raises:
       ValueError: names the key, its value and what is needed.
     """
-    own_sizes = {key: vars(self).get(key) for key in self.family.keys if key in _SIZES_OF_FAMILIES}
-    if self.family is families.ELECTRA and own_sizes["embedding_size"] is None:
-      del own_sizes["embedding_size"]  # that of `hidden_size`
+    own_keys = [key for key in self.family.keys if key in _SIZES_OF_FAMILIES]
+    # One that may be None follows from `hidden_size`.
+    may_be_none = {key for key in own_keys if self.family.keys[key] is None}
+    own_sizes = [k for k in own_keys if k not in may_be_none or vars(self).get(k) is not None]
     for key in (*_SIZES, *own_sizes):
       value = getattr(self, key)
       least = 0 if key == "type_vocab_size" and not self.family.has_segments else 1
@@ -347,45 +314,11 @@ class BertConfig:
     return embeddings + layers * (attention + feed_forward) + pooler
 
 
-def _electra(layers, width, embedding_size, generator_hidden_size) -> dict:
-  """The content of a configuration; ELECTRA's archives have none."""
-  return {
-    "model_type": "electra",
-    "vocab_size": 30522,
-    "embedding_size": embedding_size,
-    "hidden_size": width,
-    "num_hidden_layers": layers,
-    "num_attention_heads": width // 64,
-    "intermediate_size": 4 * width,
-    "type_vocab_size": 2,
-    "generator_hidden_size": generator_hidden_size,
-  }
-
-
-def _albert(layers, width, heads, dropout_prob, version) -> dict:
-  dropout_prob = dropout_prob if version == "1" else 0.0
-  return {
-    "vocab_size": 30000,
-    "embedding_size": 128,
-    "hidden_size": width,
-    "num_hidden_layers": layers,
-    "num_hidden_groups": 1,
-    "inner_group_num": 1,
-    "num_attention_heads": heads,
-    "intermediate_size": 4 * width,
-    "hidden_dropout_prob": dropout_prob,
-    "attention_probs_dropout_prob": dropout_prob,
-    "type_vocab_size": 2,
-  }
-
-
-def _roberta(layers, width) -> dict:
-  return {
-    "model_type": "roberta",
-    "vocab_size": 50265,
-    "hidden_size": width,
-    "num_hidden_layers": layers,
-    "num_attention_heads": width // 64,
-    "intermediate_size": 4 * width,
-    "max_position_embeddings": 514,
-  }
+def _sizes_of_other_families(name: str) -> dict:
+  """Finds the content of the configuration of a released model that is no BERT."""
+  released = importlib.import_module("bert.checkpoints.families").RELEASED
+  sizes = {each: model.sizes for each, model in released.items() if model.sizes}
+  if name not in sizes:
+    known = ", ".join([*RELEASED_SIZES, *sizes])
+    raise ValueError(f"No released model is called {name!r}; known: {known}.")
+  return dict(sizes[name])

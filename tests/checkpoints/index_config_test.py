@@ -1,6 +1,6 @@
-"""Sizes of ELECTRA models from the shapes in their checkpoints.
+"""Configurations of checkpoints without one, from their shapes: those of ELECTRA.
 
-Alone: python -m pytest tests/checkpoints/electra_sizes_test.py
+Alone: python -m pytest tests/checkpoints/index_config_test.py
 """
 
 import numpy as np
