@@ -183,7 +183,7 @@ def _draw_masks(masking):
   def transform(features, numbers, seed):
     from bert.pretraining import dynamic_masking, electra_masks
 
-    rules = electra_masks if masking.is_electra else dynamic_masking
+    rules = electra_masks if masking.may_repeat else dynamic_masking
     if masking.token_weights is not None:
       from bert.pretraining import rare_tokens as rules
     return rules.draw_masks(features, numbers, seed, masking)

@@ -240,7 +240,7 @@ def _clean_or_drop_unassigned(char: str) -> str:
 
 
 _CLEAN_TABLE = CharacterTable(_clean_character)
-_CLEAN_TABLE_OF_ELECTRA = CharacterTable(_clean_or_drop_unassigned)
+_CLEAN_TABLE_OF_ASSIGNED = CharacterTable(_clean_or_drop_unassigned)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -461,7 +461,7 @@ class BasicTokenizer:
 
   def _clean_text(self, text: str) -> str:
     """Drops control characters, U+0000 and U+FFFD; makes every blank a space."""
-    return text.translate(_CLEAN_TABLE_OF_ELECTRA if self.drop_unassigned else _CLEAN_TABLE)
+    return text.translate(_CLEAN_TABLE_OF_ASSIGNED if self.drop_unassigned else _CLEAN_TABLE)
 
   def _tokenize_chinese_chars(self, text: str) -> str:
     """Puts a space on both sides of each Chinese character."""

@@ -84,9 +84,7 @@ _SCOPES = {
   "replaced_tokens": "discriminator_predictions/",
 }
 # The same where a family's heads are plain dense layers, `[in, out]`.
-_DENSE_SCOPES = {
-  "electra": {"sentences": "task_specific/task/dense/", "ner": "task_specific/ner/dense/"},
-}
+_TASK_SCOPES = {"sentences": "task_specific/task/dense/", "ner": "task_specific/ner/dense/"}
 _PROBLEM_TYPES = {"softmax": "classification", "sigmoid": "multi_label", "linear": "regression"}
 _PLAIN = {  # arguments of a head, and their values where it is that of the original
   "pooling_type": "pooler",
@@ -245,12 +243,13 @@ def scope_of(task: str, family: Family) -> str:
   """The scope of a head's variables in the original, with a slash; of masked words of its bias."""
   if task == "masked_words":
     return f"{family.masked_lm}/"
-  return _DENSE_SCOPES[family.name][task] if is_dense(task, family) else _SCOPES[task]
+  return _TASK_SCOPES[task] if is_dense(task, family) else _SCOPES[task]
 
 
 def is_dense(task: str, family: Family) -> bool:
-  """Whether a head is a dense layer `[in, out]`, and not the original's transposed weights."""
-  return task in _DENSE_SCOPES.get(family.name, {}) and hidden_layer(task, family) is None
+  """Tells whether a head is a dense layer `[in, out]`, not the original's transposed weights."""
+  is_in_scope = family.has_task_scopes and task in _TASK_SCOPES
+  return is_in_scope and hidden_layer(task, family) is None
 
 
 def variable_names(task: str, family: Family) -> dict[str, tuple[str, ...]]:

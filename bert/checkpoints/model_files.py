@@ -17,6 +17,7 @@ from typing import NamedTuple
 from bert.checkpoints import index_config, keras_file
 from bert.checkpoints.bundle_files import BEST, IN_SAVED_MODEL
 from bert.io import byte_pair_files, filesystem, vocabulary_kind
+from bert.model.families import FAMILIES
 
 # A folder's own configuration comes first, and the original's before that of transformers.
 _CONFIGS = ("bert_config.json", "albert_config.json", "config.json")
@@ -154,7 +155,7 @@ def check_vocabulary_size(
   largest_id = max(vocab.values())
   if is_of_other_kind(vocab, vocab_size, family):
     kind = _KINDS[_kind_of(vocab)].format(largest_id + 1)
-    needed = _NEEDED.get(family, "--vocab_file=vocab.txt")
+    needed = vocabulary_flag(family) or "--vocab_file=vocab.txt"
     raise ValueError(
       f"{vocab_file} is {kind}, but {config_file} is of {family.upper()} with vocab_size "
       f"{vocab_size}: they do not belong to the same model. Give the model's own: {needed}."
@@ -167,42 +168,45 @@ def check_vocabulary_size(
 
 
 def is_of_other_kind(vocab: Mapping[str, int], vocab_size: int, family: str) -> bool:
-  """Whether a vocabulary is of the kind that other families of models have.
+  """Tells whether a vocabulary is of the kind that other families of models have.
 
   ALBERTs have a sentencepiece model, RoBERTas a byte-level BPE, other families a vocab.txt. Another
   kind is meant, too, if it has exactly the configuration's size, as the vocab.txt of the Chinese
   ALBERTs.
   """
-  usual = family if family in _NEEDED else "bert"
+  usual = FAMILIES[family].vocabulary
   return _kind_of(vocab) != usual and max(vocab.values()) + 1 != vocab_size
 
 
-# By the family that usually has it.
+# By the kind of vocabulary (`families.VOCABULARIES`).
 _KINDS = {
-  "albert": "a sentencepiece model of {} pieces",
-  "roberta": "a byte-level BPE of {} tokens",
-  "bert": "a WordPiece vocabulary of {} tokens",
+  "sentence_pieces": "a sentencepiece model of {} pieces",
+  "byte_pairs": "a byte-level BPE of {} tokens",
+  "word_pieces": "a WordPiece vocabulary of {} tokens",
 }
 _NEEDED = {
-  "albert": "--spm_model_file=30k-clean.model (or spiece.model)",
-  "roberta": "--vocab_file=vocab.json (or tokenizer.json)",
+  "sentence_pieces": "--spm_model_file=30k-clean.model (or spiece.model)",
+  "byte_pairs": "--vocab_file=vocab.json (or tokenizer.json)",
 }
 
 
 def vocabulary_flag(family: str) -> str | None:
-  """The flag that gives the vocabulary of a family, with an example; None for a `vocab.txt`.
+  """Names the flag that gives the vocabulary of a family, with an example.
+
+  Returns:
+    None for a `vocab.txt`.
 
   Example:
     >>> vocabulary_flag("albert"), vocabulary_flag("bert")
     ('--spm_model_file=30k-clean.model (or spiece.model)', None)
   """
-  return _NEEDED.get(family)
+  return _NEEDED.get(FAMILIES[family].vocabulary)
 
 
 def _kind_of(vocab: Mapping[str, int]) -> str:
   if vocabulary_kind.is_of_byte_pairs(vocab):
-    return "roberta"
-  return "albert" if vocabulary_kind.is_of_model(vocab) else "bert"
+    return "byte_pairs"
+  return "sentence_pieces" if vocabulary_kind.is_of_model(vocab) else "word_pieces"
 
 
 def check_case(do_lower_case: bool, prefix: str) -> None:

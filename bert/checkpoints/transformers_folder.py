@@ -24,14 +24,9 @@ from bert.checkpoints import (
   transformers_names,
 )
 from bert.checkpoints.safetensors_file import INDEX_SUFFIX, SafetensorsError
-from bert.checkpoints.transformers_heads import (
-  FAMILIES,
-  Head,
-  class_of,
-  head_of,
-  tensors_of_head,
-)
+from bert.checkpoints.transformers_heads import Head, class_of, head_of, tensors_of_head
 from bert.io import atomic_files, byte_pair_files, filesystem, json_files, vocabulary_kind
+from bert.model.families import FAMILIES
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -309,7 +304,7 @@ def write_folder(
   _write_json(os.path.join(folder, CONFIG), content)
   if vocab_file is not None:
     length = content["max_position_embeddings"]
-    if family == "roberta":  # whose padding has the first positions
+    if FAMILIES[family].positions_from_ids:  # padding has the first ones
       length -= content["pad_token_id"] + 1
     write_tokenizer(folder, vocab_file, do_lower_case, length)
   path = os.path.join(folder, WEIGHTS)

@@ -46,7 +46,6 @@ from bert.keras3.word_head import (
   ReplacedTokensHead,
   create_masked_lm_head,
 )
-from bert.model import families
 from bert.model.configuration import BertConfig
 
 
@@ -176,7 +175,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     """
     path = model_source.local_path(name_or_path, cache_dir)
     config = weights.read_config(path)
-    if cls.is_generator and config.family is families.ELECTRA:
+    if cls.is_generator and config.family.has_generator:
       shapes, _ = weights.open_weights(path)
       config = config.generator_config() if weights.has_generator(shapes) else config
     arguments = {**arguments_from_config(config), "add_pooler": cls.reads_pooler, **overrides}
@@ -296,7 +295,7 @@ class BertForReplacedTokens(PretrainedModel):
   reads_pooler = False
 
   def _create_heads(self):
-    if self.bert.family.name != "electra":
+    if not self.bert.family.has_generator:
       raise ValueError(f"{self.bert.family.title} has no head for replaced words; ELECTRA has.")
     arguments = self.bert.hidden_act, self.bert.initializer_range
     self.discriminator = ReplacedTokensHead(*arguments, name="discriminator")

@@ -21,7 +21,13 @@ from bert.checkpoints import (
   transformers_folder,
 )
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL
-from bert.checkpoints.load_report import LoadReport, Mismatch, abbreviate, is_training_state
+from bert.checkpoints.load_report import (
+  LoadReport,
+  Mismatch,
+  abbreviate,
+  encoder_scope,
+  is_training_state,
+)
 from bert.checkpoints.model_source import Kind
 from bert.checkpoints.numpy_reader import CheckpointReader, find_prefix
 from bert.io.wording import counted
@@ -112,12 +118,13 @@ def _places(wanted, found) -> dict[str, str]:
   """
   places = {name: name for name in found}
   if has_generator(found) and any(name.startswith(_GENERATOR_HEAD) for name in wanted):
-    discriminator = [name for name in places if name.startswith("electra/")]
+    scope = encoder_scope(wanted)
+    discriminator = [name for name in places if name.startswith(scope)]
     for name in discriminator:
-      if not name.startswith("electra/embeddings/"):
+      if not name.startswith(f"{scope}embeddings/"):
         del places[name]
     own = [name for name in found if name.startswith(_GENERATOR)]
-    places |= {f"electra/{name.removeprefix(_GENERATOR)}": places.pop(name) for name in own}
+    places |= {scope + name.removeprefix(_GENERATOR): places.pop(name) for name in own}
   task, theirs = _task_scope(wanted), _task_scope(found)
   if task and theirs:
     for leaf in ("kernel", "bias"):

@@ -31,6 +31,7 @@ from typing import Any
 
 # What pre-training learns; `bert/training/pretraining_objectives.py` computes it.
 OBJECTIVES = ("mlm_nsp", "mlm", "mlm_sop", "electra", "electric")
+VOCABULARIES = ("word_pieces", "sentence_pieces", "byte_pairs")
 GENERATORS = ("small", "tied", "uniform", "two_tower")  # of ELECTRA
 
 LAYER_NORM_EPSILON = 1e-12
@@ -76,7 +77,7 @@ class HiddenLayer:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-  """What sets a family of models apart; the defaults are BERT's.
+  """Says what sets a family of models apart; the defaults are BERT's.
 
   Attributes:
     name: `model_type` in a configuration.
@@ -104,6 +105,10 @@ class Family:
     masked_lm: scope of the bias of the head for masked words.
     masked_lm_transform: scope of its dense layer and LayerNorm.
     objective: what models of the family were pre-trained with, one of `OBJECTIVES`.
+    has_generator: whether a generator is pre-trained beside the model: records then have neither
+      masks nor pairs, and a checkpoint may hold both models.
+    has_task_scopes: whether the variables of a head lie in `task_specific/TASK/`.
+    vocabulary: kind of the vocabulary that its models usually have, one of `VOCABULARIES`.
     epsilon_of_words: added to the number of masked words by which their loss is divided.
     activations: activations that the family means by other names than BERT.
   """
@@ -127,6 +132,9 @@ class Family:
   masked_lm: str = "cls/predictions"
   masked_lm_transform: str = "cls/predictions/transform"
   objective: str = "mlm_nsp"
+  has_generator: bool = False
+  has_task_scopes: bool = False
+  vocabulary: str = "word_pieces"
   epsilon_of_words: float = 1e-5
   activations: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -181,6 +189,8 @@ ELECTRA = Family(
   masked_lm="generator_predictions",
   masked_lm_transform="generator_predictions",
   objective="electra",
+  has_generator=True,
+  has_task_scopes=True,
   epsilon_of_words=1e-6,
   activations={"gelu": "gelu_erf"},
 )
@@ -192,6 +202,7 @@ ALBERT = Family(
   projection="encoder/embedding_hidden_mapping_in",
   projects_embedding_output=False,
   objective="mlm_sop",
+  vocabulary="sentence_pieces",
   shares_layers=True,
   gathers_segments=True,
   layer=LayerNames(
@@ -221,6 +232,7 @@ ROBERTA = Family(
   masked_lm="lm_head",
   masked_lm_transform="lm_head",
   objective="mlm",
+  vocabulary="byte_pairs",
   epsilon_of_words=1e-12,
   activations={"gelu": "gelu_erf"},
 )

@@ -138,9 +138,9 @@ def get_next_sentence_output(bert_config: BertConfig, input_tensor: tf.Tensor, l
 PROBLEM_TYPES = ("classification", "regression", "multi_label")
 
 
-# What the tasks of ELECTRA are called in the names of its variables, where GLUE has other names.
-# A model of MNLI answers all three of its sets.
-_ELECTRA_TASKS = {
+# What tasks are called in the names of variables of ELECTRA, where GLUE has other names. A model of
+# MNLI answers all three of its sets.
+_TASKS_IN_SCOPES = {
   **dict.fromkeys(("sst-2", "sst2"), "sst"),
   **dict.fromkeys(("sts-b", "stsb"), "sts"),
   **dict.fromkeys(("mnli-mm", "ax"), "mnli"),
@@ -156,12 +156,10 @@ def task_scope(bert_config: BertConfig, task_name: str | None) -> str | None:
     ('task_specific/sst', None)
   """
   is_tokens = task_name == "ner"  # the same in transformers
-  if bert_config.family is not families.ELECTRA or (
-    bert_config.transformers_heads and not is_tokens
-  ):
+  if not bert_config.family.has_task_scopes or (bert_config.transformers_heads and not is_tokens):
     return None
   name = (task_name or "task").lower().replace("_", "-")
-  return f"task_specific/{_ELECTRA_TASKS.get(name, name)}"
+  return f"task_specific/{_TASKS_IN_SCOPES.get(name, name)}"
 
 
 class Hidden(NamedTuple):

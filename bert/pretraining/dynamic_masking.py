@@ -46,7 +46,7 @@ class Masking:
     whole_words: choose words with all their pieces; needs `word_starts`. A word with more pieces
       than are still to be chosen is skipped. Each chosen piece is replaced independently.
     always_mask: replace every chosen token by [MASK], not only 80% of them.
-    is_electra: mask by the rules of `electra_masks.py`.
+    may_repeat: draw positions with replacement, by the rules of `electra_masks.py`.
     never_drawn: ascending ids that are no random words.
     token_weights: float64 `[vocab_size]`: mask by those of `rare_tokens.py`.
   """
@@ -58,7 +58,7 @@ class Masking:
   masked_lm_prob: float = 0.15
   whole_words: bool = False
   always_mask: bool = False
-  is_electra: bool = False
+  may_repeat: bool = False
   never_drawn: tuple[int, ...] = ()
   token_weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
 

@@ -9,7 +9,6 @@ from bert import tokenization
 from bert.checkpoints import model_files
 from bert.io import filesystem, record_files, vocabulary_kind
 from bert.io.wording import counted
-from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.pretraining import record_checks
 from bert.pretraining.record_checks import RecordFormat
@@ -95,7 +94,7 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
       masked_lm_prob=settings.masked_lm_prob,
       whole_words=settings.do_whole_word_mask,
       always_mask=settings.always_mask,
-      is_electra=bert_config.family is families.ELECTRA,
+      may_repeat=bert_config.family.has_generator,
       draws_special=not bert_config.family.positions_from_ids,
     )
   except ValueError as error:
@@ -104,8 +103,8 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
 
 def _drawn_by(settings: RunSettings, bert_config: BertConfig) -> str | None:
   """What says that masks are drawn while reading, if it is not the user's flag."""
-  if bert_config.family is families.ELECTRA:
-    return "a model of ELECTRA"
+  if bert_config.family.has_generator:
+    return f"a model of {bert_config.family.title}"
   if command_line.flag_was_given("dynamic_masking") or not settings.dynamic_masking:
     return None
   if "dynamic_masking" not in settings.given:
@@ -157,14 +156,14 @@ class Records:
       vocabulary=tokenization.vocabulary_hash(vocab) if vocab else None,
       vocab_file=settings.vocab_file,
       drawn_by=_drawn_by(settings, bert_config),
-      has_pairs=bert_config.family is not families.ELECTRA,
+      has_pairs=not bert_config.family.has_generator,
       objective=settings.objective,
       pad_id=record_checks.counted_padding(bert_config),
     )
     self._eval_format = self._train_format
     masked = None
-    # The objective of ELECTRA needs words without masks in evaluation, too.
-    may_have_masks = settings.dynamic_masking and bert_config.family is not families.ELECTRA
+    # Beside a generator, evaluation needs words without masks, too.
+    may_have_masks = settings.dynamic_masking and not bert_config.family.has_generator
     if may_have_masks and settings.eval_input_file and settings.reads_dev_set:
       masked = record_checks.masked_positions(self._eval_files[0])
     if masked is not None:
