@@ -57,7 +57,7 @@ from bert.pretraining import (
   electra_examples,
   original_stream,
   piece_tables,
-  record_settings,
+  record_formats,
   workers,
 )
 from bert.pretraining.instances import TrainingInstance, Workspace, shuffle
@@ -144,7 +144,7 @@ def define_flags() -> None:
     flags.DEFINE_enum(
       "format",
       "bert",
-      list(record_settings.FORMATS),
+      list(record_formats.FORMATS),
       "Whose records to create. Flags that are not given have the defaults of the family's own "
       "script; albert: --do_whole_word_mask --max_seq_length=512 --ngram_max=3 --dupe_factor=40. "
       "distilbert: each line is a sequence of its own, for distill.py --dynamic_masking. "
@@ -437,7 +437,7 @@ def main(_) -> None:
   output_files.prepare(outputs, input_files, may_be_remote=is_beam)
   tables = piece_tables.load_tables(settings)
   vocab = tables.tokenizer.vocab
-  if settings.format == "albert" and vocabulary_kind.is_of_word_pieces(vocab):
+  if "sentence_pieces" in settings.rules.vocabularies and vocabulary_kind.is_of_word_pieces(vocab):
     logging.warning(
       "%s is a WordPiece vocabulary, as the Chinese ALBERTs have. For records of any other ALBERT "
       "give its --spm_model_file.",
@@ -451,7 +451,7 @@ def main(_) -> None:
     _import_beam_engine().create_records(input_files, outputs, settings, facts, FLAGS.beam_args)
   elif num_workers := record_flags.workers_of_flags(settings):
     workers.create_records(input_files, outputs, settings, num_workers, facts)
-  elif settings.format == "electra":
+  elif not settings.rules.has_labels:
     electra_examples.create_records(input_files, outputs, settings, tables, facts)
   else:
     _create_original_records(input_files, outputs, tables, settings, facts)
@@ -464,7 +464,8 @@ def _import_beam_engine():
 
 
 def _create_original_records(input_files, outputs, tables, settings, facts) -> None:
-  is_albert = settings.format == "albert"
+  # ALBERT's own script has other streams than BERT's, and marks the beginnings of words.
+  is_albert = settings.rules.marks_boundaries
   tokenizer = albert_instances.StorablePieces(tables) if is_albert else tables.tokenizer
   with Workspace(os.path.dirname(outputs[0]) or ".", tokenizer) as workspace:
     if is_albert:

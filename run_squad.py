@@ -447,7 +447,7 @@ class QuestionAnswering(Run):
       is_training,
       drop_remainder=is_training,
       has_positions=has_positions,
-      has_impossible=self.head.kind == "electra",
+      has_impossible=self.head.reads_impossible,
       shuffle_buffer=settings.shuffle_buffer_size,
       group_by_length=settings.group_by_length,
       # TPUs compile for fixed shapes; there --pad_to_longest merely masks.

@@ -20,7 +20,8 @@ from bert.io import byte_pair_files, filesystem, vocabulary_kind
 from bert.model.families import FAMILIES
 
 # A folder's own configuration comes first, and the original's before that of transformers.
-_CONFIGS = ("bert_config.json", "albert_config.json", "config.json")
+_OF_AUTHORS = [family.config_file for family in FAMILIES.values() if family.config_file]
+_CONFIGS = (*_OF_AUTHORS, "config.json")
 # Released ALBERTs have 30k-clean.model; an export keeps the name of its vocabulary.
 _VOCABULARIES = (
   *("vocab.txt", "spiece.model", "vocab_chinese.txt", "*.model"),

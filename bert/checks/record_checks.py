@@ -18,7 +18,7 @@ from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, 
 from bert.io import record_files, vocabulary_kind
 from bert.io.atomic_files import sha256_of
 from bert.io.tfrecord_bytes import masked_crc32c
-from bert.pretraining import record_checks
+from bert.pretraining import record_checks, record_formats
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _MUCH_PADDING = 0.75
@@ -62,14 +62,15 @@ def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
   length = seen.lengths.pop() if len(seen.lengths) == 1 else None
   subject.longest = max(subject.longest or 0, length or 0)
   yield from _check_lengths(path, subject, seen, length)
+  rules = record_formats.format_of(manifest)
   is_to_pretrain = {"masked_lm_ids", "next_sentence_labels"} & features
-  if length and (is_to_pretrain or manifest.get("format") == "electra"):
+  if length and (is_to_pretrain or (rules and not rules.has_labels)):
     try:
       _check_pretraining(path, subject, seen, length)
     except ValueError as failure:
       yield of_failure(failure, path)
   yield from _check_ids(path, subject, seen)
-  are_single = manifest.get("format") in record_checks.SINGLE_TEXTS
+  are_single = rules is not None and not rules.has_pairs
   yield from _shares(path, seen, are_single or manifest.get("no_next_sentence", False))
 
 
@@ -225,15 +226,16 @@ def _check_pretraining(path, subject: Subject, seen: _Seen, length: int) -> None
   Raises:
     RecordError: a manifest or a record does not fit.
   """
-  is_electra = subject.config is not None and subject.config.family.name == "electra"
+  family = subject.config.family if subject.config else None
+  has_generator = bool(family and family.has_generator)
   fmt = record_checks.RecordFormat(
     max_seq_length=length,
     max_predictions_per_seq=subject.max_predictions_per_seq or seen.predictions or 1,
     vocab_size=subject.config.vocab_size if subject.config else 1 << 31,
     config_file=subject.bert_config_file,
-    dynamic_masking=is_electra or "masked_lm_ids" not in seen.features,
-    drawn_by="a model of ELECTRA" if is_electra else None,
-    has_pairs=not is_electra
+    dynamic_masking=has_generator or "masked_lm_ids" not in seen.features,
+    drawn_by=f"a model of {family.title}" if family and family.has_generator else None,
+    has_pairs=not has_generator
     and (subject.config is not None or "next_sentence_labels" in seen.features),
     vocabulary=tokenization.vocabulary_hash(subject.vocab) if subject.vocab else None,
     vocab_file=subject.vocab_file,

@@ -321,7 +321,7 @@ class SpanModel(TaskModel):
     odds = tf.minimum(odds, squad_answers.NO_ANSWER_ODDS)
     has_answer = scores > -tf.float64.max
     if self._may_have_no_answer:
-      is_null = odds >= self._threshold if self._head.kind == "albert" else odds > self._threshold
+      is_null = odds >= self._threshold if self._head.threshold_is_null else odds > self._threshold
       has_answer &= ~is_null
     scores = tf.where(has_answer, scores, nulls if self._null_competes else 0.0)
 

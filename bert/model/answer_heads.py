@@ -1,4 +1,4 @@
-"""Which head a model of questions has, and its parts. No TensorFlow is needed here.
+"""The head that a model of questions has, and its settings. No TensorFlow is needed here.
 
 `bert` scores beginnings and ends independently (`heads.get_span_logits`). `electra` and `albert`
 score ends given the beginning, and whether there is an answer (`span_heads.py`).
@@ -45,9 +45,19 @@ class AnswerHead:
     """Whether it predicts spans, and not two rows of logits."""
     return self.kind == "albert" or (self.kind == "electra" and self.joint_prediction)
 
+  @property
+  def reads_impossible(self) -> bool:
+    """Whether its loss reads `is_impossible`, and not that a window is without the answer."""
+    return self.kind == "electra"
+
+  @property
+  def threshold_is_null(self) -> bool:
+    """Whether odds that equal the threshold mean no answer."""
+    return self.kind == "albert"
+
   @classmethod
   def of_run(cls, facts: Mapping[str, Any], settings: Mapping[str, Any]) -> "AnswerHead":
-    """The head of a run that has trained.
+    """Makes the head of a run that has trained.
 
     Args:
       facts: of the run, `facts()` among them.
@@ -64,7 +74,7 @@ class AnswerHead:
     return cls(kind, **parts)
 
   def facts(self) -> dict[str, Any]:
-    """What must be equal for a run to be resumed.
+    """Lists what must be equal for a run to be resumed.
 
     Example:
       >>> AnswerHead("albert").facts()

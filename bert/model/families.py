@@ -108,6 +108,7 @@ class Family:
     has_generator: whether a generator is pre-trained beside the model: records then have neither
       masks nor pairs, and a checkpoint may hold both models.
     has_task_scopes: whether the variables of a head lie in `task_specific/TASK/`.
+    config_file: what its authors call the file of a configuration, if they publish it.
     vocabulary: kind of the vocabulary that its models usually have, one of `VOCABULARIES`.
     epsilon_of_words: added to the number of masked words by which their loss is divided.
     activations: activations that the family means by other names than BERT.
@@ -134,6 +135,7 @@ class Family:
   objective: str = "mlm_nsp"
   has_generator: bool = False
   has_task_scopes: bool = False
+  config_file: str | None = None
   vocabulary: str = "word_pieces"
   epsilon_of_words: float = 1e-5
   activations: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -165,7 +167,7 @@ class Family:
     return min(config.num_hidden_groups, config.num_hidden_layers) * config.inner_group_num
 
 
-BERT = Family("bert", "BERT")
+BERT = Family("bert", "BERT", config_file="bert_config.json")
 
 ELECTRA = Family(
   "electra",
@@ -202,6 +204,7 @@ ALBERT = Family(
   projection="encoder/embedding_hidden_mapping_in",
   projects_embedding_output=False,
   objective="mlm_sop",
+  config_file="albert_config.json",
   vocabulary="sentence_pieces",
   shares_layers=True,
   gathers_segments=True,

@@ -56,7 +56,7 @@ def pretraining_flops(
   return _PASSES * (_encoder_flops(config, tokens, pairs) + heads)
 
 
-def electra_flops(
+def replaced_token_flops(
   config: BertConfig,
   generator: BertConfig | None,
   tokens: Any,
@@ -79,7 +79,7 @@ def electra_flops(
     >>> small = BertConfig.from_name("electra_small")
     >>> sizes = 128 * 128, 128 * 128**2, 128 * 19
     >>> small.generator_hidden_size = 0.25
-    >>> f"{1e6 * electra_flops(small, small.generator_config(), *sizes):.2g}"
+    >>> f"{1e6 * replaced_token_flops(small, small.generator_config(), *sizes):.2g}"
     '1.1e+18'
   """
   width = config.hidden_size

@@ -75,10 +75,10 @@ def records_of_range(
   Raises:
     CorpusError: a line does not have the format of the settings.
   """
-  if settings.format == "electra":
+  if not settings.rules.has_labels:
     yield from electra_examples.records_of_range(range_number, part, settings, tables, statistics)
     return
-  if settings.format == "distilbert":
+  if settings.rules.of_lines:
     yield from single_texts.records_of_range(part, settings, tables, statistics)
     return
   for block in _read_blocks(range_number, part, block_size, settings, tables, statistics):
@@ -342,7 +342,7 @@ def _records(block: Block, instances: np.ndarray, settings, tables: Tables) -> B
     "segment_ids": (column > a_length + 1) & (column < lengths) & is_pair,
     "next_sentence_labels": is_random_next,  # 1: not the next sentence
   }
-  if settings.format == "albert":
+  if settings.rules.marks_boundaries:
     features["token_boundary"] = (column < lengths) & (~is_text | tables.begins_word[input_ids])
   lengths = lengths[:, 0]
   if not settings.dynamic_masking:

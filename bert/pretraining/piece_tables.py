@@ -18,7 +18,6 @@ from bert.text import byte_pairs, sentence_pieces
 from bert.text.sequence_layout import layout_of
 from bert.text.vocabulary_file import VocabularyError
 
-_FORMATS_OF_BYTE_PAIRS = ("roberta", "distilbert")
 _SPACE_BYTE = byte_pair_files.byte_characters()[ord(" ")]
 _ENGLISH = frozenset("abcdefghijklmnopqrstuvwxyz")
 # ALBERT's list: neither the apostrophe nor "<", "=" and ">" are in it.
@@ -77,7 +76,7 @@ def load_tables(settings: RecordSettings) -> Tables:
     tokenizer = sentence_pieces.SentencePieceTokenizer(model_file, settings.do_lower_case)
     begins_word_of, unknown = begins_word_of_sentence_pieces, tokenizer.unk_token
   elif vocabulary_kind.is_meant_as_byte_pairs(settings.vocab_file):
-    if settings.format not in _FORMATS_OF_BYTE_PAIRS:
+    if "byte_pairs" not in settings.rules.vocabularies:
       raise VocabularyError(
         f"--vocab_file={settings.vocab_file} is a byte-level BPE, which --format="
         f"{settings.format} does not take. Give --format=roberta, or a vocab.txt."
@@ -90,21 +89,21 @@ def load_tables(settings: RecordSettings) -> Tables:
       settings.vocab_file,
       settings.do_lower_case,
       strip_accents=settings.strip_accents,
-      drop_unassigned=settings.format == "electra",
+      drop_unassigned=settings.rules.drops_unassigned,
     )
     begins_word_of, unknown = begins_word_of_word_pieces, "[UNK]"
   layout = layout_of(tokenizer)
   missing = [t for t in (layout.cls, layout.sep, layout.mask, unknown) if t not in tokenizer.vocab]
   if missing:
     raise VocabularyError(f"{tokenizer.vocab_file} lacks {', '.join(missing)}.")
-  return Tables(tokenizer, begins_word_of, unknown, draws_special=settings.format != "roberta")
+  return Tables(tokenizer, begins_word_of, unknown, draws_special=settings.rules.draws_special)
 
 
 def _model_file(settings: RecordSettings) -> str | None:
   """The sentencepiece model, which may be given as vocabulary, too."""
   if settings.spm_model_file or not vocabulary_kind.is_meant_as_model(settings.vocab_file):
     return settings.spm_model_file
-  if settings.format != "albert":
+  if "sentence_pieces" not in settings.rules.vocabularies:
     raise VocabularyError(
       f"--vocab_file={settings.vocab_file} is a sentencepiece model, which only --format=albert "
       "takes. Give a vocab.txt, or that format."

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from bert.pretraining.record_formats import format_for, format_of
+
 # The number of records of each file to check before anything starts.
 RECORDS_TO_CHECK = 32
-
-# Formats whose sequences are single texts, so that a label of pairs says nothing.
-SINGLE_TEXTS = frozenset({"roberta", "distilbert"})
 
 _MASKED_FEATURES = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 _REMEDY = "or write the records again with create_pretraining_data.py"
@@ -41,7 +40,8 @@ class RecordFormat:
     vocabulary: hash of the model's vocabulary, see `tokenization.vocabulary_hash`, or None.
     vocab_file: the file with this hash.
     drawn_by: what else than `--dynamic_masking` draws masks while reading, for messages.
-    has_pairs: whether records say if their two parts belong together. ELECTRA's do not.
+    has_pairs: whether records may say if their two parts belong together. ELECTRA's do not, nor
+      do they have masks.
     objective: what is learned, see `families.OBJECTIVES`; None leaves the meaning of labels open.
     pad_id: id of padding, for models that count positions by it, as RoBERTa's; None leaves it open.
   """
@@ -163,7 +163,7 @@ def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
     return problem
   is_unmasked = facts.get("dynamic_masking", fmt.dynamic_masking)
   if bool(is_unmasked) != fmt.dynamic_masking:
-    return _wrong_masking(bool(is_unmasked), fmt.drawn_by)
+    return _wrong_masking(bool(is_unmasked), fmt)
   lengths = ["max_seq_length"] + ["max_predictions_per_seq"] * (not is_unmasked)
   for name in lengths:
     made_for, needed = facts.get(name), getattr(fmt, name)
@@ -174,18 +174,18 @@ def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
 
 
 def _wrong_family(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
-  """Records of another family: without labels, or with labels that mean something else."""
-  # BERT's manifests do not name their format, and those of other programs have no such fact.
-  family = facts.get("format", "bert" if "dupe_factor" in facts else None)
-  if family == "electra" and fmt.has_pairs:
-    needed = "albert" if fmt.objective == "mlm_sop" else "bert"
-    needed = needed if fmt.pad_id is None else "roberta"
+  """Tells of records of another family: without labels, or with labels of another meaning."""
+  rules = format_of(facts)
+  if rules is None:
+    return None
+  if fmt.has_pairs and not rules.has_labels:
     return (
-      "its records are for ELECTRA, with neither masks nor labels. Give the --bert_config_file of "
-      f"an ELECTRA, {_REMEDY} --format={needed}."
+      f"its records are for {rules.title}, with neither masks nor labels. Give the "
+      f"--bert_config_file of an {rules.title}, {_REMEDY} "
+      f"--format={format_for(fmt.objective, fmt.pad_id)}."
     )
-  has_order = family == "albert" and not facts.get("random_next_sentence")
-  if fmt.objective == "mlm_sop" and family and not has_order:
+  has_order = rules.has_sentence_order and not facts.get("random_next_sentence")
+  if fmt.objective == "mlm_sop" and not has_order:
     return (
       "its labels say which sentences follow each other, but --objective=mlm_sop learns their "
       f"order. Give --objective=mlm, {_REMEDY} --format=albert."
@@ -195,7 +195,7 @@ def _wrong_family(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
       "its labels say which sentences are in the wrong order, but --objective=mlm_nsp learns which "
       f"follow each other. Give --objective=mlm_sop, {_REMEDY} --format=bert."
     )
-  if fmt.objective == "mlm_nsp" and family in SINGLE_TEXTS:
+  if fmt.objective == "mlm_nsp" and not rules.has_pairs:
     return (
       "its sequences are no pairs, but --objective=mlm_nsp learns which sentences follow each "
       "other. Give the --bert_config_file of the records' own model, or --objective=mlm, or write "
@@ -219,18 +219,18 @@ def _wrong_padding(pad_id: Any, fmt: RecordFormat) -> str | None:
   )
 
 
-def _wrong_masking(is_unmasked: bool, drawn_by: str | None = None) -> str:
+def _wrong_masking(is_unmasked: bool, fmt: RecordFormat) -> str:
   if is_unmasked:
     return (
       "its sequences have no masks, as for --dynamic_masking. Give --dynamic_masking and "
       f"--vocab_file, {_REMEDY} without --dynamic_masking."
     )
-  if drawn_by:
+  if fmt.drawn_by:
     message = (
-      f"its sequences have masks already, but {drawn_by} draws them while reading. Write the "
+      f"its sequences have masks already, but {fmt.drawn_by} draws them while reading. Write the "
       "records with create_pretraining_data.py --dynamic_masking"
     )
-    if drawn_by != "a model of ELECTRA":
+    if fmt.has_pairs:
       return f"{message}, or give --nodynamic_masking to train with the masks that they have."
     return f"{message} or --format=electra."
   return (
@@ -360,9 +360,9 @@ def _wrongly_masked(found: Mapping, fmt: RecordFormat) -> str | None:
   """Unexpected or missing masks, or None."""
   masks = [name for name in _MASKED_FEATURES if name in found]
   if fmt.dynamic_masking and masks:
-    return _wrong_masking(False, fmt.drawn_by)
+    return _wrong_masking(False, fmt)
   if not fmt.dynamic_masking and not masks and "input_ids" in found:
-    return _wrong_masking(True)
+    return _wrong_masking(True, fmt)
   if fmt.whole_words and "word_starts" not in found:
     return (
       "it does not mark the beginnings of words (word_starts). Omit --do_whole_word_mask, "

@@ -1,81 +1,17 @@
-"""What decides pre-training records, except the text; and what each format of records is.
+"""What decides pre-training records, except the text.
 
-  settings = RecordSettings(vocab_file="vocab.txt", max_seq_length=64)
-  settings.facts(vocab)  # for the manifests of the files
-
-A format is a family's: which features a record has, which flags of `create_pretraining_data.py`
-mean something, and the defaults that the family's own script has. BERT's are the script's.
+settings = RecordSettings(vocab_file="vocab.txt", max_seq_length=64)
+settings.facts(vocab)  # for the manifests of the files
 """
 
-import dataclasses
 import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bert import tokenization
 from bert.io import vocabulary_kind
+from bert.pretraining.record_formats import FORMATS, Format
 from bert.text import corpus, corpus_statistics
-
-
-@dataclasses.dataclass(frozen=True)
-class Format:
-  """The records of one family.
-
-  Attributes:
-    title: of the family.
-    defaults: flag -> value, where the family's own script has another default than BERT's.
-    unused: flags that mean nothing here.
-  """
-
-  title: str
-  defaults: Mapping[str, Any]
-  unused: frozenset[str]
-
-
-_MASKS = frozenset(
-  {
-    *("masked_lm_prob", "max_predictions_per_seq", "do_whole_word_mask", "whole_words_by_space"),
-    *("ngram_max", "dynamic_masking"),
-  }
-)
-_OF_ALBERT = frozenset(
-  {"spm_model_file", "favor_shorter_ngram", "do_permutation", "random_next_sentence"}
-)
-_FILLED = frozenset({"no_next_sentence", "cross_documents"})  # sequences of whole sentences
-
-FORMATS = {
-  "bert": Format("BERT", {}, _OF_ALBERT | {"strip_accents", "cross_documents"}),
-  # google-research/electra, build_pretraining_dataset.py: one pass, masks are drawn in training.
-  "electra": Format(
-    "ELECTRA",
-    {"dupe_factor": 1},
-    _MASKS | _OF_ALBERT | {"dupe_factor", "short_seq_prob"} | _FILLED,
-  ),
-  # google-research/albert, create_pretraining_data.py.
-  "albert": Format(
-    "ALBERT",
-    {"do_whole_word_mask": True, "max_seq_length": 512, "ngram_max": 3, "dupe_factor": 40},
-    frozenset({"strip_accents", "whole_words_by_space", "dynamic_masking"}) | _FILLED,
-  ),
-  # huggingface/transformers-research-projects, distillation/lm_seqs_dataset.py.
-  "distilbert": Format(
-    "DistilBERT",
-    {"dupe_factor": 1, "dynamic_masking": True},
-    _MASKS - {"dynamic_masking"}
-    | _OF_ALBERT
-    | {"strip_accents", "dupe_factor", "short_seq_prob"}
-    | _FILLED,
-  ),
-  # facebookresearch/fairseq, fairseq/data/token_block_dataset.py with --sample-break-mode=complete.
-  "roberta": Format(
-    "RoBERTa",
-    {
-      **{"max_seq_length": 512, "dupe_factor": 1, "short_seq_prob": 0.0, "dynamic_masking": True},
-      "no_next_sentence": True,
-    },
-    _OF_ALBERT | {"strip_accents", "short_seq_prob", "no_next_sentence", "whole_words_by_space"},
-  ),
-}
 
 _FACTS = (
   *("do_lower_case", "max_seq_length", "max_predictions_per_seq", "dupe_factor", "short_seq_prob"),
@@ -135,9 +71,14 @@ class RecordSettings(NamedTuple):
   cross_documents: bool = True
   text_format: corpus.TextFormat = corpus.TextFormat()
 
+  @property
+  def rules(self) -> Format:
+    """The rules of the format."""
+    return FORMATS[self.format]
+
   def facts(self, vocab: Mapping[str, int]) -> dict[str, Any]:
     """The settings for the manifest of a record file; options only if they were used."""
-    unused = FORMATS[self.format].unused
+    unused = self.rules.unused
     used = {name: getattr(self, name) for name in OPTIONS_OFF if name not in unused}
     used = {name: value for name, value in used.items() if value != OPTIONS_OFF[name]}
     values = self._replace(max_predictions_per_seq=self.masks_per_record)
@@ -155,22 +96,22 @@ class RecordSettings(NamedTuple):
 
   def new_statistics(self, **options: Any) -> corpus_statistics.TextStatistics:
     """Counts of a text, with the length of these settings; `options` as in `TextStatistics`."""
-    loses_no_text = self.no_next_sentence or self.format == "distilbert"
+    loses_no_text = self.no_next_sentence or self.rules.of_lines
     return corpus_statistics.TextStatistics(
       max_tokens=sys.maxsize if loses_no_text else self.max_seq_length - 3,
-      random_pairs=not loses_no_text and self.format != "electra",
+      random_pairs=not loses_no_text and self.rules.has_labels,
       **options,
     )
 
   @property
   def ends_sentences(self) -> bool:
     """Whether each sentence has a separator behind it."""
-    return self.format == "roberta"
+    return self.rules.ends_sentences
 
   @property
   def crosses_documents(self) -> bool:
     """Whether a sequence goes on in the next document of the block."""
-    return self.format == "roberta" and self.cross_documents
+    return self.rules.ends_sentences and self.cross_documents
 
   @property
   def masks_words(self) -> bool:
@@ -180,12 +121,12 @@ class RecordSettings(NamedTuple):
   @property
   def masks_nothing(self) -> bool:
     """Whether records have no masks at all; BERT's have one at least, ALBERT's not with 0%."""
-    return self.format == "albert" and self.masked_lm_prob == 0
+    return self.rules.may_mask_nothing and self.masked_lm_prob == 0
 
   @property
   def has_sentence_order(self) -> bool:
     """Whether labels say that two segments are in the wrong order, instead of unrelated."""
-    return self.format == "albert" and not self.random_next_sentence
+    return self.rules.has_sentence_order and not self.random_next_sentence
 
   @property
   def masks_per_record(self) -> int:

@@ -6,7 +6,8 @@ from absl import flags, logging
 
 from bert.checkpoints import model_files
 from bert.io import filesystem, vocabulary_kind
-from bert.pretraining.record_settings import FORMATS, RecordSettings, room_for_masks
+from bert.pretraining.record_formats import FORMAT_OF_BYTE_PAIRS, FORMATS
+from bert.pretraining.record_settings import RecordSettings, room_for_masks
 from bert.scripts import command_line
 from bert.text import corpus
 
@@ -33,9 +34,9 @@ def settings_of_flags() -> RecordSettings:
   values = {name: FLAGS[name].value for name in names}
   values["vocab_file"] = _vocabulary(values["vocab_file"])
   values["format"] = _format_of(given, values["vocab_file"])
-  defaults = FORMATS[values["format"]].defaults
-  values |= {name: value for name, value in defaults.items() if name not in given}
-  if values["format"] == "roberta" and "max_predictions_per_seq" not in given:
+  rules = FORMATS[values["format"]]
+  values |= {name: value for name, value in rules.defaults.items() if name not in given}
+  if rules.room_of_share and "max_predictions_per_seq" not in given:
     room = room_for_masks(values["masked_lm_prob"], values["max_seq_length"])
     values["max_predictions_per_seq"] = room
   text_format = corpus.TextFormat(FLAGS.strict_utf8, FLAGS.split_sentences, FLAGS.jsonl_field)
@@ -61,7 +62,7 @@ def _format_of(given: set[str], vocab_file: str | None) -> str:
   foreign = sorted(FORMATS[FLAGS.format].unused & given)
   is_open = "format" not in given
   if is_open and vocab_file and vocabulary_kind.is_meant_as_byte_pairs(vocab_file):
-    meant, reason = "roberta", f"vocab_file={vocab_file}, a byte-level BPE,"
+    meant, reason = FORMAT_OF_BYTE_PAIRS, f"vocab_file={vocab_file}, a byte-level BPE,"
   elif not foreign:
     return FLAGS.format
   else:
@@ -90,10 +91,10 @@ def _check_ranges(settings: RecordSettings) -> None:
   for name in ("masked_lm_prob", "short_seq_prob"):
     if not 0 <= values[name] <= 1:
       raise command_line.UsageError(f"--{name}={values[name]}: must be between 0 and 1.")
-  if settings.format == "albert" and not 0 <= settings.random_seed < 1 << 32:
+  if settings.rules.seeds_numpy and not 0 <= settings.random_seed < 1 << 32:
     raise command_line.UsageError(
       f"--random_seed={settings.random_seed}: must be between 0 and 4294967295 with "
-      "--format=albert, which seeds NumPy too."
+      f"--format={settings.format}, which seeds NumPy too."
     )
 
 
@@ -102,9 +103,9 @@ def _check_combinations(settings: RecordSettings) -> None:
     raise command_line.UsageError(
       "--whole_words_by_space requires --do_whole_word_mask or --ngram_max."
     )
-  if settings.format == "distilbert" and not settings.dynamic_masking:
+  if settings.rules.of_lines and not settings.dynamic_masking:
     raise command_line.UsageError(
-      "--format=distilbert writes no masks: distill.py draws them with --dynamic_masking."
+      f"--format={settings.format} writes no masks: distill.py draws them with --dynamic_masking."
     )
   if settings.dynamic_masking and settings.ngram_max > 1:
     given = command_line.flag_was_given("dynamic_masking")
@@ -125,7 +126,7 @@ def _warn(settings: RecordSettings) -> None:
       settings.dupe_factor,
     )
   wanted = int(settings.max_seq_length * settings.masked_lm_prob)
-  has_masks = "masked_lm_prob" not in FORMATS[settings.format].unused
+  has_masks = "masked_lm_prob" not in settings.rules.unused
   if has_masks and settings.max_predictions_per_seq < wanted:
     logging.warning(
       "--max_predictions_per_seq=%d is less than --masked_lm_prob of long sequences: %d x %g = %d.",
@@ -138,7 +139,7 @@ def _warn(settings: RecordSettings) -> None:
 
 def workers_of_flags(settings: RecordSettings) -> int:
   """`--num_workers`, but 1 instead of 0 if an option is used that the original did not have."""
-  if settings.format in ("distilbert", "roberta"):
+  if settings.rules.needs_streams:
     return FLAGS.num_workers or 1
   given = [name for name in _NEW_STREAM_FLAGS if FLAGS[name].value != FLAGS[name].default]
   if FLAGS.num_workers or settings.format != "bert" or not given:

@@ -23,7 +23,7 @@ import tensorflow as tf
 from bert import modeling
 from bert.model import families, heads, replaced_tokens, two_towers
 from bert.model.configuration import BertConfig
-from bert.model.training_flops import electra_flops, pretraining_flops
+from bert.model.training_flops import pretraining_flops, replaced_token_flops
 from bert.training import sequence_packing
 
 Features = Mapping[str, tf.Tensor]
@@ -407,7 +407,9 @@ def _replaced_tokens(
 
   def flops_of(tokens, pairs, num_words, _):
     has_towers = options.generator == "two_tower"
-    return electra_flops(config, generator_config, tokens, pairs, num_words, two_towers=has_towers)
+    return replaced_token_flops(
+      config, generator_config, tokens, pairs, num_words, two_towers=has_towers
+    )
 
   summaries = {
     **_words_and_sizes(features, words, flops_of),

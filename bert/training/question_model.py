@@ -63,7 +63,7 @@ def outputs_and_loss(
     return outputs, None
   starts, ends = features["start_positions"], features["end_positions"]
   # ALBERT: of a window without the answer the question has none, either.
-  is_impossible = starts == 0 if head.kind == "albert" else features["is_impossible"]
+  is_impossible = features["is_impossible"] if head.reads_impossible else starts == 0
   losses = span_heads.get_span_losses(scores, starts, ends, is_impossible, head.null_weight)
   return outputs, tf.reduce_mean(losses)
 

@@ -1,0 +1,137 @@
+"""The formats of pre-training records: a table by family. Nothing is imported here.
+
+A format says which features a record has, which flags of `create_pretraining_data.py` mean
+something, and the defaults that the family's own script has. BERT's are the script's.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+  """The records of one family; the defaults are BERT's.
+
+  Attributes:
+    title: of the family.
+    unused: flags that mean nothing here.
+    defaults: flag -> value, where the family's own script has another default than BERT's.
+    vocabularies: kinds of vocabularies (`families.VOCABULARIES`) that its texts may have.
+    has_labels: whether records may have masks and labels; without, both are drawn in training.
+    has_pairs: whether labels of pairs say something: a sequence is no single text.
+    of_lines: whether each line of the text is a sequence of its own, without masks.
+    ends_sentences: whether each sentence has a separator behind it.
+    has_sentence_order: whether labels say that two segments are in the wrong order.
+    may_mask_nothing: whether 0% of masks are no masks; otherwise a record has at least one.
+    marks_boundaries: whether records mark where words begin (`token_boundary`).
+    draws_special: whether random words may be special tokens.
+    drops_unassigned: whether characters that Unicode does not assign are dropped from a text.
+    seeds_numpy: whether the seed is NumPy's, too, which takes 32 bits.
+    needs_streams: whether records are drawn from streams of their own, in 1 process or more.
+    room_of_share: whether the room for masks follows from their share, if it is not given.
+  """
+
+  title: str
+  unused: frozenset[str]
+  defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  vocabularies: tuple[str, ...] = ("word_pieces",)
+  has_labels: bool = True
+  has_pairs: bool = True
+  of_lines: bool = False
+  ends_sentences: bool = False
+  has_sentence_order: bool = False
+  may_mask_nothing: bool = False
+  marks_boundaries: bool = False
+  draws_special: bool = True
+  drops_unassigned: bool = False
+  seeds_numpy: bool = False
+  needs_streams: bool = False
+  room_of_share: bool = False
+
+
+_MASKS = frozenset(
+  {
+    *("masked_lm_prob", "max_predictions_per_seq", "do_whole_word_mask", "whole_words_by_space"),
+    *("ngram_max", "dynamic_masking"),
+  }
+)
+_OF_ALBERT = frozenset(
+  {"spm_model_file", "favor_shorter_ngram", "do_permutation", "random_next_sentence"}
+)
+_FILLED = frozenset({"no_next_sentence", "cross_documents"})  # sequences of whole sentences
+
+FORMATS = {
+  "bert": Format("BERT", _OF_ALBERT | {"strip_accents", "cross_documents"}),
+  # google-research/electra, build_pretraining_dataset.py: one pass, masks are drawn in training.
+  "electra": Format(
+    "ELECTRA",
+    _MASKS | _OF_ALBERT | {"dupe_factor", "short_seq_prob"} | _FILLED,
+    {"dupe_factor": 1},
+    has_labels=False,
+    drops_unassigned=True,
+  ),
+  # google-research/albert, create_pretraining_data.py.
+  "albert": Format(
+    "ALBERT",
+    frozenset({"strip_accents", "whole_words_by_space", "dynamic_masking"}) | _FILLED,
+    {"do_whole_word_mask": True, "max_seq_length": 512, "ngram_max": 3, "dupe_factor": 40},
+    vocabularies=("sentence_pieces", "word_pieces"),
+    has_sentence_order=True,
+    may_mask_nothing=True,
+    marks_boundaries=True,
+    seeds_numpy=True,
+  ),
+  # huggingface/transformers-research-projects, distillation/lm_seqs_dataset.py.
+  "distilbert": Format(
+    "DistilBERT",
+    _MASKS - {"dynamic_masking"}
+    | _OF_ALBERT
+    | {"strip_accents", "dupe_factor", "short_seq_prob"}
+    | _FILLED,
+    {"dupe_factor": 1, "dynamic_masking": True},
+    vocabularies=("word_pieces", "byte_pairs"),
+    has_pairs=False,
+    of_lines=True,
+    needs_streams=True,
+  ),
+  # facebookresearch/fairseq, fairseq/data/token_block_dataset.py with --sample-break-mode=complete.
+  "roberta": Format(
+    "RoBERTa",
+    _OF_ALBERT | {"strip_accents", "short_seq_prob", "no_next_sentence", "whole_words_by_space"},
+    {
+      **{"max_seq_length": 512, "dupe_factor": 1, "short_seq_prob": 0.0, "dynamic_masking": True},
+      "no_next_sentence": True,
+    },
+    vocabularies=("byte_pairs", "word_pieces"),
+    has_pairs=False,
+    ends_sentences=True,
+    draws_special=False,
+    needs_streams=True,
+    room_of_share=True,
+  ),
+}
+
+FORMAT_OF_BYTE_PAIRS = "roberta"
+"""The format that a byte-level BPE means if none is given."""
+
+
+def format_of(manifest: Mapping[str, Any]) -> Format | None:
+  """Finds the format that a manifest names; None where it is unknown.
+
+  BERT's manifests name none, and those of other programs lack what ours have (`dupe_factor`).
+  """
+  name = manifest.get("format", "bert" if "dupe_factor" in manifest else None)
+  return FORMATS.get(name) if isinstance(name, str) else None
+
+
+def format_for(objective: str | None, pad_id: int | None) -> str:
+  """Names the format with the labels of an objective.
+
+  Args:
+    objective: one of `families.OBJECTIVES`.
+    pad_id: of a model that counts positions by it.
+  """
+  if pad_id is not None:
+    return "roberta"
+  return "albert" if objective == "mlm_sop" else "bert"
