@@ -96,6 +96,8 @@ _NAMES = {
     attention_output="self_attention_output",
   ),
 }
+# Its two encoders: whether layers share their weights -> family.
+FAMILIES = {each.shares_layers: each for each in families.FAMILIES.values() if each.scope == "bert"}
 _QUERY = "self_attention/query/kernel"
 _FIRST_QUERY = re.compile(rf"(|.*/)({'|'.join(_NAMES)})/(layer_\d+/)?{_QUERY}")
 _SHARED = "transformer/group_0/inner_group_0"  # ALBERT's only layer
@@ -212,7 +214,7 @@ def _scope_of(names) -> tuple[str, str | None, str | None]:
 
 def _take(scope: str, names: _Names, is_numbered: bool, keys, shapes) -> Encoder:
   """The encoder, after checking that it has all variables of the original and no others."""
-  family = families.BERT if is_numbered else families.ALBERT
+  family = FAMILIES[not is_numbered]
   layer = re.compile(rf"{re.escape(scope + names.layers)}/layer_(\d+)/")
   numbers = {int(match[1]) for match in map(layer.match, keys) if match}
   is_projected = bool(family.projection) and f"{scope}embedding_projection/kernel" in keys

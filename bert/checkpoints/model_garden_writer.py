@@ -17,8 +17,7 @@ import tensorflow as tf
 
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.load_report import abbreviate
-from bert.checkpoints.model_garden import HEADS, axis_of_heads, is_output, names_of
-from bert.model import families
+from bert.checkpoints.model_garden import FAMILIES, HEADS, axis_of_heads, is_output, names_of
 from bert.model.families import Family
 
 # Attribute of a layer -> the scope of its variables below that of the layer.
@@ -66,7 +65,7 @@ def write(
   Raises:
     CheckpointError: the garden has no encoder of this family, or a variable of it is missing.
   """
-  if family not in (families.BERT, families.ALBERT) or (layers != 1 and family.shares_layers):
+  if family not in FAMILIES.values() or (layers != 1 and family.shares_layers):
     raise CheckpointError(
       f"The Model Garden has no encoder with these layers of {family.title}. BERTs can be written "
       "for it, and ALBERTs whose layers are all the same."
