@@ -9,6 +9,7 @@ import pathlib
 import pytest
 
 from bert.checkpoints import model_files, model_source, released_models
+from bert.checkpoints.families import RELEASED
 from bert.checkpoints.released_models import RELEASED_MODELS, download_model
 from bert.io.http import DownloadError
 from tests.kit.web_server import tar_of, web_server, zip_of
@@ -121,7 +122,7 @@ def test_unknown_names_list_the_known_ones(tmp_path):
 def test_the_cache_is_found_by_argument_then_environment(monkeypatch, tmp_path):
   monkeypatch.setenv("no_proxy", "127.0.0.1")
   with web_server() as server:
-    files = dict.fromkeys(released_models.MODEL_FILES, b"content")
+    files = dict.fromkeys(RELEASED[MODEL].files, b"content")
     server.files["/models/" + ARCHIVE] = zip_of(files, f"{MODEL}/")
     monkeypatch.setenv("BERT_DOWNLOAD_BASE_URL", server.url + "/")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))

@@ -150,7 +150,7 @@ def test_what_is_watched_is_noticed(tmp_path, disk):
 
 
 def test_a_download_is_on_disk_before_its_name(tmp_path, monkeypatch):
-  from bert.checkpoints import released_models
+  from bert.checkpoints import families, released_models
   from bert.io import download_cache
 
   events, rename = [], os.rename
@@ -158,7 +158,7 @@ def test_a_download_is_on_disk_before_its_name(tmp_path, monkeypatch):
   folder = (tmp_path / "models" / released_models.RELEASED_MODELS[model]).with_suffix("")
   folder.parent.mkdir(parents=True)
   with zipfile.ZipFile(folder.with_suffix(".zip"), "w") as archive:
-    for name in released_models.MODEL_FILES:
+    for name in families.RELEASED[model].files:
       archive.writestr(name, b"content")
 
   def watched(source, target):
