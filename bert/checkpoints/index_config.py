@@ -17,7 +17,7 @@ from bert.io import filesystem
 
 
 def index_of(weights: str | os.PathLike) -> str | None:
-  """The index that stands for the configuration of weights; None for other models.
+  """Finds the index that stands for the configuration of weights; None for other models.
 
   Args:
     weights: a prefix, a folder with one checkpoint, or that of a SavedModel.
@@ -31,7 +31,7 @@ def index_of(weights: str | os.PathLike) -> str | None:
 
 
 def read_config(path: str | os.PathLike) -> dict[str, Any]:
-  """The content of a configuration.
+  """Reads the content of a configuration.
 
   Args:
     path: of an index.

@@ -14,7 +14,7 @@ _SLOT = re.compile(r"(.+)/(adam_[mv])")
 
 
 def table_of(prefix: str) -> str:
-  """A table of the tensors in a checkpoint, and totals.
+  """Makes a table of the tensors in a checkpoint, and totals.
 
   The slots of the optimizer are in the line of their variable.
 
@@ -58,7 +58,7 @@ def _total(contents, names) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-  """Columns; the fourth, a number, to the right.
+  """Aligns columns; the fourth, a number, to the right.
 
   Example:
     >>> _aligned([("name", "shape", "type", "n", ""), ("a/b", "[2]", "int32", "10", "x")])

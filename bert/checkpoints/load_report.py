@@ -59,7 +59,7 @@ class LoadReport:
   stood_in: list[str] = dataclasses.field(default_factory=list)
 
   def summary(self) -> str:
-    """A few lines for people: counts and names, long lists cut short."""
+    """Writes a few lines for people: counts and names, long lists cut short."""
     kept = len(self.missing) + len(self.mismatched) + len(self.drawn_anew)
     wanted = len(self.loaded) + kept
     lines = [f"Initialised from {self.source}: {len(self.loaded)} of {wanted} variables loaded."]
@@ -92,7 +92,7 @@ class LoadReport:
     return "\n".join(lines)
 
   def skipped(self) -> list[str]:
-    """A line for each variable that keeps its random value."""
+    """Writes a line for each variable that keeps its random value."""
     return [
       *map(str, self.mismatched),
       *(f"{name}: not in the checkpoint" for name in self.missing),
@@ -100,7 +100,7 @@ class LoadReport:
 
 
 def is_training_state(name: str) -> bool:
-  """Whether a name belongs to a run (Adam slots, step, loss scale) rather than to the model.
+  """Tells names of a run (Adam slots, step, loss scale) from those of the model.
 
   Example:
     >>> is_training_state("bert/pooler/dense/kernel/adam_m"), is_training_state("global_step")
@@ -112,7 +112,7 @@ def is_training_state(name: str) -> bool:
 
 
 def is_slot(name: str) -> bool:
-  """Whether a name belongs to the optimizer's memory of a variable."""
+  """Tells whether a name belongs to the optimizer's memory of a variable."""
   return name.endswith(("/adam_m", "/adam_v"))
 
 

@@ -43,7 +43,7 @@ def _published_names() -> Iterator[tuple[str, str]]:
 
 
 def _letters(name: str) -> str:
-  """A name without what people mistype: capitals, and signs between letters and digits."""
+  """Drops what people mistype in a name: capitals, and signs between letters and digits."""
   return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
@@ -52,7 +52,7 @@ _BY_LETTERS = {_letters(name): released for name, released in _published_names()
 
 
 def released_name_of(name: str) -> str | None:
-  """The released model that a name or an address stands for; None if there is none.
+  """Finds the released model that a name or an address stands for; None if there is none.
 
   Example:
     >>> released_name_of("google-bert/bert-base-cased")
@@ -75,12 +75,12 @@ def released_name_of(name: str) -> str | None:
 
 
 def is_address(name: str) -> bool:
-  """Whether a name is an address on the web, such as that of a page of TensorFlow Hub."""
+  """Tells whether a name is an address on the web, such as a page of TensorFlow Hub."""
   return bool(_HUBS.fullmatch(name)) or name.startswith(("http://", "https://"))
 
 
 def family_of(name: str) -> str | None:
-  """The family of models that are not read here that a name belongs to.
+  """Names the family of a model that is not read here; None for others.
 
   Example:
     >>> family_of("deberta-v3-base"), family_of("bert-base-uncased")
@@ -91,7 +91,7 @@ def family_of(name: str) -> str | None:
 
 
 def question(name: str) -> str:
-  """A sentence or two with the nearest names of released models, and how to list all of them."""
+  """Asks which released model was meant: the nearest names, and how to list all of them."""
   if family := family_of(name):
     return (
       f"It looks like {family}, another family of models, which is not read. "
@@ -103,7 +103,7 @@ def question(name: str) -> str:
 
 
 def _nearest(name: str) -> list[str]:
-  """At most two released models with a similar name, the nearest first."""
+  """Finds at most two released models with a similar name, the nearest first."""
   import difflib  # Rarely needed, and not free to import.
 
   for part in reversed(name.rstrip("/").split("/")):

@@ -27,7 +27,7 @@ _KEYS = {
 
 
 def pooling_of(weights: str | os.PathLike | None) -> str | None:
-  """The pooling that a model was trained with; None if it was not trained for one.
+  """Finds the pooling that a model was trained with; None if it was not trained for one.
 
   Args:
     weights: the prefix or the folder of a checkpoint, or a folder of sentence-transformers.
@@ -42,7 +42,7 @@ def pooling_of(weights: str | os.PathLike | None) -> str | None:
 
 
 def choose(given: str | None, weights: str | os.PathLike | None, default: str) -> str:
-  """The pooling to compute with: what is given, else that of the model's training, else `default`.
+  """Chooses the pooling: what is given, else that of the model's training, else `default`.
 
   Args:
     given: of `POOLINGS`, or `none`; None where the user says nothing.

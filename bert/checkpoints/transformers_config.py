@@ -62,7 +62,7 @@ def is_transformers_config(content: Mapping[str, Any]) -> bool:
 
 
 def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
-  """The `bert_config.json` of the same model.
+  """Makes the `bert_config.json` of the same model.
 
   Keys other than sizes and rates are dropped, except those that describe the pooler in the
   original's released configurations.
@@ -106,7 +106,7 @@ def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fixed(theirs: Transformers) -> dict[str, Any]:
-  """The keys of which a configuration of a family cannot have another value."""
+  """Lists the keys of which a family's configuration cannot have another value."""
   return _FIXED if "layer_norm_eps" in theirs.defaults else {**_EPSILON, **_FIXED}
 
 
@@ -117,7 +117,7 @@ def from_original(
   problem_type: str | None = None,
   family: str = "bert",
 ) -> dict[str, Any]:
-  """The `config.json` of the same model.
+  """Makes the `config.json` of the same model.
 
   Args:
     content: a `bert_config.json`.
@@ -167,7 +167,7 @@ def from_original(
 
 
 def read_classes(content: Mapping[str, Any]) -> dict[str, Any]:
-  """The outputs of a classifier.
+  """Reads the outputs of a classifier.
 
   Args:
     content: a `config.json`.
@@ -197,7 +197,7 @@ def read_classes(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_kept(key: str) -> bool:
-  """Whether a key is neither a size nor a rate, but part of the original's configurations."""
+  """Tells whether a key of the original's is kept that is neither a size nor a rate."""
   return key in ("directionality", "generator_hidden_size", "generator_layers") or key.startswith(
     "pooler_"
   )

@@ -45,7 +45,7 @@ _LEAVES_OF_NORM = {"gamma": "weight", "beta": "bias"}
 
 
 def key_of(name: str, family: str = "bert", head: str | None = None) -> Place:
-  """Where a variable of the original is in transformers' files; others keep their name.
+  """Finds a variable of the original in transformers' files; others keep their name.
 
   Args:
     name: of the variable.
@@ -74,7 +74,7 @@ def key_of(name: str, family: str = "bert", head: str | None = None) -> Place:
 
 
 def variable_of(key: str, family: str = "bert", head: str | None = None) -> Place:
-  """The original's variable for a key of transformers' files; the inverse of `key_of`.
+  """Finds the original's variable for a key of transformers' files; the inverse of `key_of`.
 
   Other keys keep their name. See `variables_of` for keys that are ignored.
 
@@ -106,7 +106,7 @@ def variable_of(key: str, family: str = "bert", head: str | None = None) -> Plac
 def variables_of(
   keys: Iterable[str], family: str = "bert", head: str | None = None
 ) -> dict[str, Place]:
-  """The original's name of each tensor of a file -> its key there.
+  """Maps the original's name of each tensor of a file to its key there.
 
   Ignored are position_ids, which are 0, 1, 2, ..., and the decoder's second name of the word
   embeddings; the decoder's bias is used if the file has it under no other name.
@@ -138,12 +138,12 @@ def variables_of(
 
 
 def decoder_of(family: str) -> str:
-  """The key of a second copy of the word embeddings."""
+  """Names the key of a second copy of the word embeddings."""
   return _names_of(family).decoder[0]
 
 
 def word_head_of(family: str) -> tuple[str, ...]:
-  """The beginnings of the original's names in the head for masked words."""
+  """Lists the beginnings of the original's names in the masked-LM head."""
   return _names_of(family).masked_lm_scopes
 
 
@@ -157,7 +157,7 @@ def _is_norm(scope: str) -> bool:
 
 @functools.cache
 def _patterns(family: str) -> tuple[tuple[re.Pattern, dict], tuple[re.Pattern, dict]]:
-  """For each direction, a pattern of numbers and a table of modules without them."""
+  """Makes, for each direction, a pattern of numbers and a table of modules without them."""
   forth = _names_of(family).modules
   back = {there: name for name, there in forth.items()}
   return (re.compile(r"(?<=layer_|group_)\d+(?=/)"), dict(forth)), (
@@ -167,7 +167,7 @@ def _patterns(family: str) -> tuple[tuple[re.Pattern, dict], tuple[re.Pattern, d
 
 
 def _translated(module: str, numbers: re.Pattern, table: Mapping[str, str]) -> str | None:
-  """A module's name on the other side; None if it is none of the family's."""
+  """Translates a module's name; None if it is none of the family's."""
   found = numbers.findall(module)
   letters = iter("NM")
   there = table.get(numbers.sub(lambda _: next(letters, "?"), module))

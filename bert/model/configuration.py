@@ -119,7 +119,7 @@ class BertConfig:
 
   @classmethod
   def from_dict(cls, json_object: dict) -> "BertConfig":
-    """A config from a dictionary. Unknown keys are kept as attributes, and named in a warning.
+    """Makes a config of a dictionary. Unknown keys are kept, and named in a warning.
 
     Raises:
       ValueError: a key would hide one of the methods, or `model_type` is unknown.
@@ -146,7 +146,7 @@ class BertConfig:
 
   @classmethod
   def from_json_file(cls, json_file: str) -> "BertConfig":
-    """A config from a `bert_config.json`, or another file that stands for one.
+    """Reads a config from a `bert_config.json`, or another file that stands for one.
 
     See `bert/checkpoints/config_files.py`.
 
@@ -165,7 +165,7 @@ class BertConfig:
 
   @classmethod
   def from_name(cls, name: str) -> "BertConfig":
-    """The config of a released model, by the name of its archive.
+    """Makes the config of a released model, by the name of its archive.
 
     Raises:
       ValueError: no model of that name was released.
@@ -214,7 +214,7 @@ class BertConfig:
     return self.max_position_embeddings - (self.pad_token_id + 1 if is_offset else 0)
 
   def generator_config(self) -> "BertConfig":
-    """The config of the generator beside an ELECTRA discriminator, whose config this is.
+    """Makes the config of the generator beside an ELECTRA discriminator, whose config this is.
 
     Its embeddings are the discriminator's; heads and feed-forward part follow from its width.
     """
@@ -227,11 +227,11 @@ class BertConfig:
     return config
 
   def to_dict(self) -> dict:
-    """All attributes, copied."""
+    """Copies all attributes."""
     return copy.deepcopy(vars(self))
 
   def to_json_string(self) -> str:
-    """The config as `bert_config.json`: sorted keys, indented by 2, newline at the end."""
+    """Writes a `bert_config.json`: sorted keys, indented by 2, newline at the end."""
     return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
 
   def validate(self) -> None:
@@ -296,7 +296,7 @@ class BertConfig:
       )
 
   def count_parameters(self) -> int:
-    """Number of floats of the encoder with its pooler: everything in the family's scope.
+    """Counts the floats of the encoder with its pooler: everything in the family's scope.
 
     Example:
       >>> BertConfig.from_name("uncased_L-12_H-768_A-12").count_parameters()

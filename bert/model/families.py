@@ -141,7 +141,7 @@ class Family:
   activations: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def layer_scopes(self, config) -> list[str]:
-    """Scope of the variables of each layer below `<scope>/encoder`, in order of computation.
+    """Lists the scope of each layer below `<scope>/encoder`, in order of computation.
 
     Args:
       config: a `BertConfig` of this family.
@@ -161,7 +161,7 @@ class Family:
     return [f"transformer/group_{g}/inner_group_{i}" for g in groups for i in inner_groups]
 
   def count_own_layers(self, config) -> int:
-    """Number of layers with weights of their own."""
+    """Counts the layers with weights of their own."""
     if not self.shares_layers:
       return config.num_hidden_layers
     return min(config.num_hidden_groups, config.num_hidden_layers) * config.inner_group_num
@@ -270,7 +270,7 @@ _KEYS_OF_ALBERT = ("num_hidden_groups", "inner_group_num")
 
 
 def family_of(content: Mapping[str, Any]) -> Family:
-  """The family that a configuration belongs to.
+  """Finds the family that a configuration belongs to.
 
   Args:
     content: of a configuration file, or a `BertConfig`'s attributes.
@@ -290,7 +290,7 @@ def family_of(content: Mapping[str, Any]) -> Family:
 
 
 def family_of_variables(names: Container[str]) -> Family | None:
-  """The family of the encoder whose first layer is among a model's variables, if there is one.
+  """Finds the family of the encoder whose first layer is among a model's variables.
 
   Example:
     >>> family_of_variables(["bert/encoder/layer_0/attention/self/query/kernel"]).title

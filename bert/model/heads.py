@@ -26,7 +26,7 @@ from bert.model.variables import get_variable, variable_scope, zeros_initializer
 
 
 def gather_indexes(sequence_tensor: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-  """The vectors at some positions of each sequence.
+  """Gathers the vectors at some positions of each sequence.
 
   Args:
     sequence_tensor: float `[B, S, W]`.
@@ -95,7 +95,7 @@ def masked_lm_logits(
 
 
 def _masked_lm_scores(bert_config, input_tensor, output_weights, dtype, scope=None):
-  """`([M, V] of type dtype, float32 [V])`: the scores of words without their bias, and the bias."""
+  """Scores words, `[M, V]` of type `dtype`, without their bias; returns it, too: float32 `[V]`."""
   family = bert_config.family
   # One more non-linear layer, used in pre-training only.
   with variable_scope(scope or family.masked_lm_transform):
@@ -148,7 +148,7 @@ _TASKS_IN_SCOPES = {
 
 
 def task_scope(bert_config: BertConfig, task_name: str | None) -> str | None:
-  """The scope of a head's variables; None for families whose heads have none.
+  """Names the scope of a head's variables; None for families whose heads have none.
 
   Example:
     >>> electra = BertConfig.from_dict({"model_type": "electra", "vocab_size": 9})
@@ -177,7 +177,7 @@ class Hidden(NamedTuple):
 
 
 def hidden_of(bert_config: BertConfig, head: str) -> Hidden | None:
-  """The layer before the scores of a head, `sentences` or `choices`; None where there is none.
+  """Finds the layer before the scores of a head, `sentences` or `choices`; None without one.
 
   Example:
     >>> config = BertConfig.from_dict({"model_type": "distilbert", "vocab_size": 9})
@@ -195,7 +195,7 @@ def hidden_of(bert_config: BertConfig, head: str) -> Hidden | None:
 
 
 def _through_hidden(vectors, hidden: Hidden | None, is_training: bool, dropout_prob: float):
-  """float32 `[B, W]`: what the scores are computed of, dropped out in training."""
+  """Computes what the scores are made of, float32 `[B, W]`, dropped out in training."""
   if hidden is not None:
     layer, width = hidden.layer, vectors.shape[-1]
     if is_training and layer.drops_input:
@@ -278,7 +278,7 @@ def get_classifier_loss(
 
 
 def span_dropout_prob(bert_config: BertConfig) -> float:
-  """Dropout before the scores of beginnings and ends, in training; BERT has none."""
+  """Finds the dropout before the scores of start and end, in training; BERT has none."""
   return bert_config.qa_dropout if "qa_dropout" in bert_config.family.keys else 0.0
 
 
@@ -313,7 +313,7 @@ def get_span_loss(
   start_positions: tf.Tensor,
   end_positions: tf.Tensor,
 ) -> tf.Tensor:
-  """Mean of the cross-entropies of beginning and end.
+  """Averages the cross-entropies of start and end.
 
   Args:
     start_logits: float32 `[B, S]`.
@@ -363,7 +363,7 @@ def get_token_logits(
 def get_token_loss(
   logits: tf.Tensor, labels: tf.Tensor, *, parts: int = 1
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Cross-entropy of the tokens that have a label.
+  """Computes the cross-entropy of the tokens that have a label.
 
   Args:
     logits: float32 `[B, S, C]`.
@@ -418,7 +418,7 @@ def get_choice_logits(
 
 
 def replica_mean(tensor: tf.Tensor) -> tf.Tensor:
-  """The mean of a tensor over all replicas of a distributed step; the tensor itself elsewhere."""
+  """Averages a tensor over all replicas of a distributed step; elsewhere it is unchanged."""
   context = tf.distribute.get_replica_context()
   if context is None or context.num_replicas_in_sync == 1:
     return tensor
@@ -426,7 +426,7 @@ def replica_mean(tensor: tf.Tensor) -> tf.Tensor:
 
 
 def loss_divisor(weights: tf.Tensor, num_examples: tf.Tensor, parts: int) -> tf.Tensor:
-  """The divisor of the sum of weighted losses: float32 `[]`.
+  """Computes the divisor of the sum of weighted losses: float32 `[]`.
 
   Each replica computes the loss of its share of the batch, and the mean over replicas, weighted by
   their numbers of examples, is minimised. For that to be the mean over all words of the batch, each
@@ -444,7 +444,7 @@ def loss_divisor(weights: tf.Tensor, num_examples: tf.Tensor, parts: int) -> tf.
 
 
 def _labels(input_tensor, num_labels, scope):
-  """float32 `[M, W]` to `[M, num_labels]`; see `get_classifier_logits` for `scope`."""
+  """Maps float32 `[M, W]` to `[M, num_labels]`; see `get_classifier_logits` for `scope`."""
   if not scope:
     return _linear(input_tensor, num_labels, 0.02)
   with variable_scope(scope):
@@ -452,7 +452,7 @@ def _labels(input_tensor, num_labels, scope):
 
 
 def _linear(input_tensor, num_outputs, initializer_range):
-  """float32 `[B, W]` to `[B, num_outputs]`; the original keeps these weights transposed."""
+  """Maps float32 `[B, W]` to `[B, num_outputs]`; the original keeps these weights transposed."""
   width = get_shape_list(input_tensor, expected_rank=2)[1]
   weights = get_variable(
     "output_weights", [num_outputs, width], create_initializer(initializer_range)

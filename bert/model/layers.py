@@ -34,7 +34,7 @@ class Rows:
     self.seq_length = seq_length
 
   def remove(self, x: tf.Tensor) -> tf.Tensor:
-    """`[B * S, W]` or `[B, S, W]` to rows; here all rows, unchanged."""
+    """Reshapes `[B * S, W]` or `[B, S, W]` to rows; here all rows, unchanged."""
     return x
 
   def restore(self, x: tf.Tensor) -> tf.Tensor:
@@ -44,17 +44,17 @@ class Rows:
     return tf.reshape(x, [self.batch_size, self.seq_length, x.shape[-1]])
 
   def first_tokens(self, x: tf.Tensor) -> tf.Tensor:
-    """`[M, W]` to `[B, W]`: the first token of each sequence, which is never padding."""
+    """Gathers `[B, W]` of `[M, W]`: the first token of each sequence, which is never padding."""
     return self.restore(x)[:, 0]
 
   def to_heads(self, x: tf.Tensor, parts: int, heads: int) -> tf.Tensor:
-    """`[M, parts * N * H]` to `[parts, B, N, S, H]`: what attention reads."""
+    """Reshapes `[M, parts * N * H]` to `[parts, B, N, S, H]`: what attention reads."""
     size = x.shape[-1] // (parts * heads)
     shape = [self.batch_size, self.seq_length, parts, heads, size]
     return tf.transpose(tf.reshape(x, shape), [2, 0, 3, 1, 4])
 
   def from_heads(self, x: tf.Tensor) -> tf.Tensor:
-    """`[B, N, S, H]` to `[M, N * H]`: what attention gives."""
+    """Reshapes `[B, N, S, H]` to `[M, N * H]`: what attention gives."""
     heads, size = x.shape[1], x.shape[3]
     x = tf.transpose(x, [0, 2, 1, 3])  # [B, S, N, H]
     return tf.reshape(x, [self.batch_size * self.seq_length, heads * size])
@@ -97,7 +97,7 @@ class Unpadding(Rows):
     self._indices: dict[tuple[int, int], tuple[tf.Tensor, tf.Tensor]] = {}
 
   def remove(self, x: tf.Tensor) -> tf.Tensor:
-    """`[B * S, W]` or `[B, S, W]` to `[M, W]`: the tokens, then rows that fill up."""
+    """Gathers `[M, W]` of `[B * S, W]` or `[B, S, W]`: the tokens, then rows of padding."""
 
     @kernels.with_gradient
     def remove(x):
@@ -106,7 +106,7 @@ class Unpadding(Rows):
     return remove(reshape_to_matrix(x))
 
   def restore(self, x: tf.Tensor) -> tf.Tensor:
-    """`[M, W]` to `[B, S, W]`: zeros where there is padding."""
+    """Scatters `[M, W]` to `[B, S, W]`: zeros where there is padding."""
 
     @kernels.with_gradient
     def restore(x):
@@ -122,11 +122,11 @@ class Unpadding(Rows):
     return tf.gather(x, self._rows) * tf.cast(self._is_token, x.dtype)
 
   def first_tokens(self, x: tf.Tensor) -> tf.Tensor:
-    """`[M, W]` to `[B, W]`: the first token of each sequence, which is never padding."""
+    """Gathers `[B, W]` of `[M, W]`: the first token of each sequence, which is never padding."""
     return tf.gather(x, tf.reshape(self._rows, [self.batch_size, self.seq_length])[:, 0])
 
   def to_heads(self, x: tf.Tensor, parts: int, heads: int) -> tf.Tensor:
-    """`[M, parts * N * H]` to `[parts, B, N, S, H]`: what attention reads, in one gather.
+    """Gathers `[parts, B, N, S, H]` of `[M, parts * N * H]`: what attention reads.
 
     Padding gets the values of some row. Attention must mask those positions as keys, and
     `from_heads` drops them as queries, so they contribute no gradient.
@@ -145,7 +145,7 @@ class Unpadding(Rows):
     return to_heads(x)
 
   def from_heads(self, x: tf.Tensor) -> tf.Tensor:
-    """`[B, N, S, H]` to `[M, N * H]`: what attention gives."""
+    """Reshapes `[B, N, S, H]` to `[M, N * H]`: what attention gives."""
     heads, size = x.shape[1], x.shape[3]
     there, back = self._head_indices(1, heads)
 
@@ -179,7 +179,7 @@ class Unpadding(Rows):
 
 
 def create_attention_mask_from_input_mask(from_tensor, to_mask) -> tf.Tensor:
-  """The attention mask: every query, even at padding, sees the keys that `to_mask` marks.
+  """Makes the attention mask: each query, even at padding, sees the keys that `to_mask` marks.
 
   Args:
     from_tensor: any tensor `[B, F, ...]`.
@@ -197,7 +197,7 @@ def create_attention_mask_from_input_mask(from_tensor, to_mask) -> tf.Tensor:
 def mask_of_batch(
   input_mask: tf.Tensor, sequence_ids: tf.Tensor | None, sees: str | None = None
 ) -> tf.Tensor:
-  """float32 `[B, 1, S]`, or `[B, S, S]` where queries of a row see different keys.
+  """Makes the mask float32 `[B, 1, S]`, or `[B, S, S]` where queries of a row differ.
 
   They do where a row of the batch holds several sequences, and where a piece sees only what stands
   `before` or `after` it, and itself. Otherwise one row of the mask serves all of them, where
@@ -219,12 +219,12 @@ def mask_of_batch(
 
 
 def gelu(x: tf.Tensor) -> tf.Tensor:
-  """Gaussian error linear unit, tanh form (arXiv:1606.08415); any shape."""
+  """Computes the Gaussian error linear unit, tanh form (arXiv:1606.08415); any shape."""
   return kernels.gelu(tf.convert_to_tensor(x))
 
 
 def gelu_erf(x: tf.Tensor) -> tf.Tensor:
-  """Gaussian error linear unit, exact form, which transformers calls `gelu`; any shape."""
+  """Computes the exact form of GELU, which transformers calls `gelu`; any shape."""
   return tf.nn.gelu(x, approximate=False)
 
 
@@ -238,7 +238,7 @@ _ACTIVATIONS = {
 
 
 def get_activation(activation_string):
-  """The function for a name in `_ACTIVATIONS`; None for `linear`; a function is returned unchanged.
+  """Finds the function for a name in `_ACTIVATIONS`; None for `linear`; functions stay.
 
   Raises:
     ValueError: the name is unknown.
@@ -265,7 +265,7 @@ def dropout(input_tensor: tf.Tensor, dropout_prob: float | None) -> tf.Tensor:
 
 
 def create_initializer(initializer_range: float = 0.02):
-  """The initialiser of all weights: a truncated normal with this standard deviation."""
+  """Makes the initialiser of all weights: a truncated normal of this standard deviation."""
   return truncated_normal_initializer(initializer_range)
 
 
@@ -279,7 +279,7 @@ def layer_norm(
 def layer_norm_and_dropout(
   input_tensor, dropout_prob, name=None, *, epsilon: float = LAYER_NORM_EPSILON
 ) -> tf.Tensor:
-  """`layer_norm`, then `dropout`."""
+  """Applies `layer_norm`, then `dropout`."""
   beta, gamma = _layer_norm_variables(name or "LayerNorm", input_tensor.shape[-1])
   seed = next_random_seed() if dropout_prob else None
   return kernels.layer_norm(input_tensor, gamma, beta, epsilon, dropout_prob or 0.0, seed)
@@ -301,7 +301,7 @@ def dense(
   dtype: tf.DType = tf.float32,
   output_dtype: tf.DType = tf.float32,
 ) -> tf.Tensor:
-  """A linear layer: `activation(input kernel + bias)`, variables `<name>/{kernel,bias}`.
+  """Computes `activation(input kernel + bias)` of variables `<name>/{kernel,bias}`.
 
   Args:
     input_tensor: float `[..., W]`.
@@ -351,7 +351,7 @@ def dense_add_layer_norm(
   norm_name: str = "LayerNorm",
   epsilon: float = LAYER_NORM_EPSILON,
 ) -> Twice:
-  """`LayerNorm(residual + Dropout(input kernel + bias))`: the end of both sub-layers of a layer.
+  """Ends a sub-layer: `LayerNorm(residual + Dropout(input kernel + bias))`.
 
   Args:
     input_tensor: float `[M, any]`.
@@ -388,7 +388,7 @@ class Projection:
 
 
 def project(x: tf.Tensor, projections: list[Projection], dtype: tf.DType) -> tf.Tensor:
-  """`[M, any]` to `[M, len(projections) * width]` of type `dtype`.
+  """Maps `[M, any]` to `[M, len(projections) * width]` of type `dtype`.
 
   One wide product uses the processor better than several.
   """
@@ -407,7 +407,7 @@ def project(x: tf.Tensor, projections: list[Projection], dtype: tf.DType) -> tf.
 
 
 def product(a, b, dtype: tf.DType, **kwargs) -> tf.Tensor:
-  """`tf.matmul` computed in `dtype`, which is also the type of the result."""
+  """Computes `tf.matmul` in `dtype`, which is also the type of the result."""
   return tf.matmul(tf.cast(a, dtype), tf.cast(b, dtype), **kwargs)
 
 
@@ -416,7 +416,7 @@ def product(a, b, dtype: tf.DType, **kwargs) -> tf.Tensor:
 
 
 def get_shape_list(tensor, expected_rank=None, name=None) -> list:
-  """The shape: ints for static sizes, scalar int32 tensors for others.
+  """Lists the shape: ints for static sizes, scalar int32 tensors for others.
 
   Args:
     tensor: the tensor.
@@ -436,7 +436,7 @@ def get_shape_list(tensor, expected_rank=None, name=None) -> list:
 
 
 def reshape_to_matrix(input_tensor: tf.Tensor) -> tf.Tensor:
-  """`[..., W]` to `[M, W]`; a matrix is returned unchanged.
+  """Reshapes `[..., W]` to `[M, W]`; a matrix is returned unchanged.
 
   Raises:
     ValueError: the tensor has less than two axes.
@@ -449,7 +449,7 @@ def reshape_to_matrix(input_tensor: tf.Tensor) -> tf.Tensor:
 
 
 def reshape_from_matrix(output_tensor: tf.Tensor, orig_shape_list) -> tf.Tensor:
-  """`[M, W]` to the axes of `orig_shape_list`, except the last one."""
+  """Reshapes `[M, W]` to the axes of `orig_shape_list`, except the last one."""
   if len(orig_shape_list) == 2:
     return output_tensor
   return tf.reshape(output_tensor, [*orig_shape_list[:-1], output_tensor.shape[-1]])

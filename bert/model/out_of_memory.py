@@ -31,7 +31,7 @@ class OutOfMemoryError(MemoryError):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-  """Whether an error of any library is about missing memory.
+  """Tells whether an error of any library is about missing memory.
 
   Example:
     >>> is_out_of_memory(MemoryError()), is_out_of_memory(RuntimeError("out of memory"))
@@ -44,7 +44,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def what_was_asked(error: BaseException) -> str:
-  """What did not fit, on one line, as far as the error says.
+  """Names what did not fit, on one line, as far as the error says.
 
   Example:
     >>> what_was_asked(MemoryError("OOM when allocating tensor with shape[3,4] and type float on "

@@ -62,7 +62,7 @@ def draw_words(
 
 
 def uniform_noise(seeds: tf.Tensor, shape) -> tf.Tensor:
-  """float32 in [0, 1) for `draw_words`, the same for the same examples in a batch.
+  """Draws float32 in [0, 1) for `draw_words`, the same for the same examples in a batch.
 
   Args:
     seeds: int64 `[B, 2]`, of the examples.
@@ -72,7 +72,7 @@ def uniform_noise(seeds: tf.Tensor, shape) -> tf.Tensor:
 
 
 def put(input_ids: tf.Tensor, positions: tf.Tensor, words: tf.Tensor) -> tf.Tensor:
-  """int32 `[B, S]`: sequences with words `[B, P]` at positions `[B, P]`; nothing is put at 0."""
+  """Puts words `[B, P]` at positions `[B, P]` of sequences, int32 `[B, S]`; none at 0."""
   return _put(input_ids, positions, words)[0]
 
 
@@ -98,7 +98,7 @@ def replace(
 
 
 def _put(ids, positions, values) -> tuple[tf.Tensor, tf.Tensor]:
-  """int32 `[B, S]`: ids with values `[B, P]` at positions, and where; nothing is put at 0."""
+  """Puts values `[B, P]` at positions of ids, int32 `[B, S]`; none at 0. Returns where, too."""
   batch_size, length = tf.unstack(tf.shape(ids))
   rows = tf.broadcast_to(tf.range(batch_size)[:, tf.newaxis], tf.shape(positions))
   places = tf.stack([rows, positions], axis=-1)  # [B, P, 2]
@@ -132,7 +132,7 @@ def discriminator_logits(
 def detection_loss(
   logits: tf.Tensor, is_replaced: tf.Tensor, input_mask: tf.Tensor, parts: int = 1
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Cross-entropy of replaced and original tokens.
+  """Computes the cross-entropy of replaced and original tokens.
 
   Args:
     logits: float32 `[B, S]`.

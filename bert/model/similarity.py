@@ -20,7 +20,7 @@ _NO_CANDIDATE = -10000.0
 
 
 def pool(vectors: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
-  """One vector for each sequence.
+  """Pools one vector of each sequence.
 
   Args:
     vectors: float32 `[B, S, ...]`, of the pieces.
@@ -47,7 +47,7 @@ def pool(vectors: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
 
 
 def cosines(vectors: tf.Tensor, others: tf.Tensor) -> tf.Tensor:
-  """The cosine of the angle between vectors: float32 `[B, W]` twice to `[B]`."""
+  """Computes the cosine of the angle between vectors: float32 `[B, W]` twice to `[B]`."""
   return tf.reduce_sum(_normalized(vectors) * _normalized(others), axis=-1)
 
 
@@ -56,7 +56,7 @@ def _normalized(vectors):
 
 
 def get_cosine_loss(similarity: tf.Tensor, target: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """Squared error of the cosines (Sentence-BERT, section 3, "regression objective").
+  """Computes the squared error of cosines (Sentence-BERT, section 3, "regression objective").
 
   Args:
     similarity: float32 `[B]`, the cosines.
@@ -70,7 +70,7 @@ def get_cosine_loss(similarity: tf.Tensor, target: tf.Tensor) -> tuple[tf.Tensor
 
 
 def get_ranking_loss(vectors: tf.Tensor, input_ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """Cross-entropy of finding a text's partner among all second texts of the batch.
+  """Computes the cross-entropy of finding a text's partner among the batch's second texts.
 
   The candidates are the partners of all rows and, if there are three texts in a row, their third
   texts, which are known to be wrong ("hard negatives"). A candidate of the same pieces as the right
@@ -99,5 +99,5 @@ def get_ranking_loss(vectors: tf.Tensor, input_ids: tf.Tensor) -> tuple[tf.Tenso
 
 
 def _candidates(rows: tf.Tensor) -> tf.Tensor:
-  """`[B, N, X]` to `[(N - 1) * B, X]`: the second texts of all rows, then the third."""
+  """Reshapes `[B, N, X]` to `[(N - 1) * B, X]`: the second texts of all rows, then the third."""
   return tf.reshape(tf.transpose(rows[:, 1:], [1, 0, 2]), [-1, tf.shape(rows)[2]])

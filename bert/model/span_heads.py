@@ -70,7 +70,7 @@ def get_span_scores(
   with_beam: bool = False,
   is_training: bool = False,
 ) -> SpanScores:
-  """The scores of the head of either family; arguments as below."""
+  """Computes the scores of the head of either family; arguments as below."""
   asked: dict[str, Any] = {"start_positions": start_positions}
   if head.kind == "electra":
     asked["with_beam"] = with_beam
@@ -185,7 +185,7 @@ def get_albert_spans(
 
 
 def albert_p_mask(input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tf.Tensor:
-  """Where ALBERT lets no answer begin or end: int32 `[B, S]`, 0 at [CLS] and in the paragraph.
+  """Marks where ALBERT lets no answer start or end: int32 `[B, S]`, 0 at [CLS] and in the text.
 
   Example:
     >>> albert_p_mask([[1, 1, 1, 1, 1, 0]], [[0, 0, 1, 1, 1, 0]]).numpy().tolist()
@@ -205,7 +205,7 @@ def get_span_losses(
   is_impossible: tf.Tensor,
   null_weight: float = 0.5,
 ) -> tf.Tensor:
-  """Mean cross-entropy of beginning and end, plus that of the null score times `null_weight`.
+  """Averages the cross-entropies of start and end, and adds `null_weight` of the null score's.
 
   Args:
     scores: of a head that was given `start_positions`.
@@ -239,7 +239,7 @@ def _ends(
   start_positions: tf.Tensor | None,
   beam: tuple[int, int] | None,
 ) -> tuple[tf.Tensor | None, Beam | None]:
-  """The logits of ends given right beginnings, and the best spans.
+  """Computes the logits of ends given the right starts, and the best spans.
 
   `ends` maps vectors of beginnings, `[B, 1, W]` or `[B, K, W]`, to logits `[B, 1 or K, S]`.
   """
@@ -255,7 +255,7 @@ def _ends(
 
 
 def _best(log_probs, count):
-  """The largest `count` of `[..., S]` and their positions; a short sequence has some at [CLS]."""
+  """Finds the largest `count` of `[..., S]` and their positions; short sequences repeat [CLS]."""
   missing = tf.maximum(count - tf.shape(log_probs)[-1], 0)
   values, index = tf.nn.top_k(log_probs, count - missing)
   edges = [[0, 0]] * (log_probs.shape.rank - 1) + [[0, missing]]
@@ -281,30 +281,30 @@ class _EndScorer:
     self._positions = tf.matmul(sequence_output, of_positions)  # [B, S, U]
 
   def __call__(self, start_vectors):
-    """`[B, K, W]` to `[B, K, S, U]`."""
+    """Maps `[B, K, W]` to `[B, K, S, U]`."""
     starts = tf.matmul(start_vectors, self._of_starts) + self._bias
     return starts[:, :, tf.newaxis] + self._positions[:, tf.newaxis]
 
 
 def _likely_start(sequence_output, start_logits):
-  """`[B, W]`: the mean of all vectors, weighted by the probability of beginning there."""
+  """Averages all vectors to `[B, W]`, weighted by the probability of starting there."""
   return tf.einsum("bs,bsw->bw", tf.nn.softmax(start_logits), sequence_output)
 
 
 def _score(tensor, name, stddev=None, has_bias=True):
-  """`[..., W]` to `[...]`: a linear layer with one unit."""
+  """Maps `[..., W]` to `[...]`: a linear layer with one unit."""
   return tf.squeeze(_dense(tensor, 1, name, stddev, has_bias), -1)
 
 
 def _dense(tensor, units, name, stddev=None, has_bias=True):
-  """`[..., W]` to `[..., units]`, in float32."""
+  """Maps `[..., W]` to `[..., units]`, in float32."""
   kernel, bias = _variables(tensor.shape[-1], units, name, stddev, has_bias)
   output = tf.tensordot(tensor, kernel, 1) if tensor.shape.rank > 2 else tf.matmul(tensor, kernel)
   return output if bias is None else output + bias
 
 
 def _variables(width, units, name, stddev, has_bias=True):
-  """Kernel and bias of a layer; without a standard deviation the kernel starts as Glorot's."""
+  """Makes kernel and bias; without a standard deviation the kernel starts as Glorot's."""
   initializer = glorot_uniform_initializer if stddev is None else create_initializer(stddev)
   with variable_scope(name):
     kernel = tf.convert_to_tensor(get_variable("kernel", [width, units], initializer))

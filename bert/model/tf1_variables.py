@@ -18,7 +18,7 @@ import tensorflow as tf
 
 @contextlib.contextmanager
 def served_by(get_variable: Callable[..., tf.Variable]) -> Iterator[None]:
-  """Within the block, `tf.compat.v1.get_variable` returns what the function does.
+  """Makes `tf.compat.v1.get_variable` return what the function does, within the block.
 
   Args:
     get_variable: of name (with the scopes of `tf.compat.v1.variable_scope`), shape, initializer,
@@ -44,14 +44,14 @@ def served_by(get_variable: Callable[..., tf.Variable]) -> Iterator[None]:
 
 
 def scope_name() -> str:
-  """The scopes of `tf.compat.v1.variable_scope` around the caller, joined; empty without any."""
+  """Joins the scopes of `tf.compat.v1.variable_scope` around the caller; empty without any."""
   return tf.compat.v1.get_variable_scope().name
 
 
 def initial_value(
   initializer: Any, shape: list[int], dtype: tf.DType, seed: list[int]
 ) -> tf.Tensor:
-  """The value of a new variable, by an initializer of ours, of TensorFlow or of Keras.
+  """Makes the value of a new variable, by an initializer of ours, of TensorFlow or of Keras.
 
   Args:
     initializer: one of ours takes `seed=`; others get it in their configuration, if they have one

@@ -96,7 +96,7 @@ def replaced_token_flops(
 
 
 def _encoder_flops(config: BertConfig, tokens: Any, pairs: Any) -> Any:
-  """Forward: all layers, and the projection of embeddings that are narrower than they."""
+  """Counts, forward, all layers, and the projection of embeddings narrower than they."""
   width, inner, embeddings = config.hidden_size, config.intermediate_size, config.embedding_width
   layers = len(config.family.layer_scopes(config))
   layer = tokens * (8.0 * width * width + 4.0 * width * inner) + pairs * (4.0 * width)
@@ -105,6 +105,6 @@ def _encoder_flops(config: BertConfig, tokens: Any, pairs: Any) -> Any:
 
 
 def _words_flops(config: BertConfig, predictions: Any) -> Any:
-  """Forward: the head's transform, and the scores of all words."""
+  """Counts, forward, the head's transform, and the scores of all words."""
   width, embeddings = config.hidden_size, config.embedding_width
   return predictions * (2.0 * width * embeddings + 2.0 * embeddings * config.vocab_size)

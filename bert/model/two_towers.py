@@ -18,7 +18,7 @@ HEAD_SCOPE = "cloze_predictions"
 
 
 def vectors_between(before: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
-  """What both towers know of each word without having seen it.
+  """Joins what both towers know of each word without having seen it.
 
   The first word has nothing before it and gets the vector of the last place, padding or not, and
   the last one that of the first, as in the original.
@@ -39,7 +39,7 @@ def vectors_between(before: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
 
 
 def log_odds(log_probs: tf.Tensor, input_ids: tf.Tensor, mask_prob: float) -> tf.Tensor:
-  """What Electric adds to the discriminator's scores, by which they tell a text's probability.
+  """Computes what Electric adds to the discriminator's scores to tell a text's probability.
 
   A word that stands in a text is the generator's with the odds `mask_prob q / (1 - mask_prob) p`,
   q and p its probabilities by the generator and in real texts.

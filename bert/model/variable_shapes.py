@@ -8,7 +8,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 def encoder_shapes(config: BertConfig) -> Shapes:
-  """Name -> shape of every variable of the encoder, as `modeling.BertModel` makes them.
+  """Maps each variable of the encoder to its shape, as `modeling.BertModel` makes them.
 
   Example:
     >>> config = BertConfig.from_name("uncased_L-2_H-128_A-2")
@@ -58,7 +58,7 @@ def head_names(config: BertConfig) -> tuple[str, ...]:
 
 
 def has_word_head(config: BertConfig, names: Iterable[str]) -> bool:
-  """Whether a checkpoint's encoder has a head for masked words.
+  """Tells whether a checkpoint's encoder has a masked-LM head.
 
   Beside an ELECTRA discriminator it is the generator's, which has an encoder of its own.
   """
@@ -68,7 +68,7 @@ def has_word_head(config: BertConfig, names: Iterable[str]) -> bool:
 
 
 def word_head_names(config: BertConfig) -> tuple[str, ...]:
-  """The variables of the head for masked words."""
+  """Names the variables of the masked-LM head."""
   family = config.family
   transform = family.masked_lm_transform
   return (
