@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from bert.checkpoints.families import FILES
 from bert.checkpoints.families.form import TensorNames
+from bert.model.families import FAMILIES
 
 
 class Place(NamedTuple):
@@ -87,7 +88,7 @@ def variable_of(key: str, family: str = "bert", head: str | None = None) -> Plac
   names = _names_of(family)
   back = {there: name for name, there in names.exact.items()}
   back |= {there: name for name, there in names.by_head.get(head, {}).items()}
-  for full in (key, names.encoder + key):  # the second of an encoder saved without a head
+  for full in (key, f"{family}.{key}"):  # the second of an encoder saved without a head
     if full in back:
       return Place(back[full])
     module, _, leaf = full.rpartition(".")
@@ -121,7 +122,7 @@ def variables_of(
   keys = list(keys)
   names = _names_of(family)
   weight_of_decoder, bias_of_decoder = names.decoder
-  bias = names.masked_lm_bias
+  bias = f"{FAMILIES[family].masked_lm}/output_bias"
   found: dict[str, Place] = {}
   for key in keys:
     if key.endswith("embeddings.position_ids") or key == weight_of_decoder:
@@ -144,7 +145,8 @@ def decoder_of(family: str) -> str:
 
 def word_head_of(family: str) -> tuple[str, ...]:
   """Lists the beginnings of the original's names in the masked-LM head."""
-  return _names_of(family).masked_lm_scopes
+  row = FAMILIES[family]
+  return f"{row.masked_lm}/", f"{row.masked_lm_transform}/"
 
 
 def _names_of(family: str) -> TensorNames:

@@ -67,7 +67,6 @@ FILES = form.FamilyFiles(
         **form.SPAN_HEAD,
         **form.CLASSIFIER,
       },
-      encoder="albert.",
       decoder=("predictions.decoder.weight", "predictions.decoder.bias"),
     ),
     defaults={

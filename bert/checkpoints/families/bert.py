@@ -86,7 +86,6 @@ FILES = form.FamilyFiles(
         **form.SPAN_HEAD,
         **form.CLASSIFIER,
       },
-      encoder="bert.",
       decoder=("cls.predictions.decoder.weight", "cls.predictions.decoder.bias"),
     ),
     defaults=form.BERT_DEFAULTS,

@@ -34,10 +34,7 @@ FILES = form.FamilyFiles(
         **form.SPAN_HEAD,
         **form.CLASSIFIER,
       },
-      encoder="distilbert.",
       decoder=("vocab_projector.weight", ""),
-      masked_lm_scopes=("vocab_transform/", "vocab_projector/"),
-      masked_lm_bias="vocab_projector/output_bias",
     ),
     defaults={
       **form.BERT_DEFAULTS,

@@ -94,10 +94,7 @@ FILES = form.FamilyFiles(
         **form.SPAN_HEAD,
         "generator_predictions/output_bias": "generator_lm_head.bias",
       },
-      encoder="electra.",
       decoder=("generator_lm_head.weight", ""),
-      masked_lm_scopes=("generator_predictions/",),
-      masked_lm_bias="generator_predictions/output_bias",
       by_head={"sentences": form.OUT_PROJECTION, "swag": form.CLASSIFIER},
     ),
     defaults={

@@ -18,19 +18,13 @@ class TensorNames:
     modules: the original's scope of a kernel and bias, or of gamma and beta -> transformers'
       module; N and M stand for numbers.
     exact: the original's name -> transformers', for all other tensors.
-    encoder: first part of an encoder's keys, which one saved without a head leaves out.
     decoder: the keys of a second copy of the word embeddings, and of the bias beside it.
-    masked_lm_scopes: the beginnings of the original's names in the masked-LM head.
-    masked_lm_bias: the original's name of that head's bias.
     by_head: head -> as `exact`, before all other tables, in models with this head.
   """
 
   modules: Mapping[str, str]
   exact: Mapping[str, str]
-  encoder: str
   decoder: tuple[str, str]
-  masked_lm_scopes: tuple[str, ...] = ("cls/predictions/",)
-  masked_lm_bias: str = "cls/predictions/output_bias"
   by_head: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
 
 

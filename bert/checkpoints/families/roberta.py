@@ -34,10 +34,7 @@ FILES = form.FamilyFiles(
         **form.SPAN_HEAD,
         **form.CLASSIFIER,
       },
-      encoder="roberta.",
       decoder=("lm_head.decoder.weight", "lm_head.decoder.bias"),
-      masked_lm_scopes=("lm_head/",),
-      masked_lm_bias="lm_head/output_bias",
       by_head={"sentences": form.OUT_PROJECTION},
     ),
     defaults={
