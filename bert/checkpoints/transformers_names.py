@@ -1,9 +1,9 @@
 """The originals' names of variables, and those of transformers.
 
   key_of("bert/encoder/layer_3/output/dense/kernel")
-  # Place(name='bert.encoder.layer.3.output.dense.weight', is_transposed=True)
+  # Counterpart(name='bert.encoder.layer.3.output.dense.weight', is_transposed=True)
   variable_of("albert.pooler.weight", "albert")
-  # Place(name='bert/pooler/dense/kernel', is_transposed=True)
+  # Counterpart(name='bert/pooler/dense/kernel', is_transposed=True)
 
 They differ in three ways: modules have other names, joined by dots; PyTorch multiplies by the
 transposed matrix, so a `kernel` `[in, out]` is a `weight` `[out, in]`; gamma and beta are called
@@ -24,7 +24,7 @@ from bert.checkpoints.families.form import TensorNames
 from bert.model.families import FAMILIES
 
 
-class Place(NamedTuple):
+class Counterpart(NamedTuple):
   """The name and layout of a tensor in the other format.
 
   Attributes:
@@ -45,7 +45,7 @@ _LEAVES_OF_NORM = {"gamma": "weight", "beta": "bias"}
 # Names of one side to those of the other.
 
 
-def key_of(name: str, family: str = "bert", head: str | None = None) -> Place:
+def key_of(name: str, family: str = "bert", head: str | None = None) -> Counterpart:
   """Finds a variable of the original in transformers' files; others keep their name.
 
   Args:
@@ -55,7 +55,7 @@ def key_of(name: str, family: str = "bert", head: str | None = None) -> Place:
 
   Example:
     >>> key_of("bert/encoder/layer_10/attention/output/LayerNorm/gamma")
-    Place(name='bert.encoder.layer.10.attention.output.LayerNorm.weight', is_transposed=False)
+    Counterpart(name='bert.encoder.layer.10.attention.output.LayerNorm.weight', is_transposed=False)
     >>> key_of("output_weights").name, key_of("my/own/variable").name
     ('classifier.weight', 'my/own/variable')
     >>> key_of("bert/encoder/transformer/group_0/inner_group_0/LayerNorm_1/beta", "albert").name
@@ -63,34 +63,34 @@ def key_of(name: str, family: str = "bert", head: str | None = None) -> Place:
   """
   names = _names_of(family)
   if name in names.by_head.get(head, {}):
-    return Place(names.by_head[head][name])
+    return Counterpart(names.by_head[head][name])
   if name in names.exact:
-    return Place(names.exact[name])
+    return Counterpart(names.exact[name])
   scope, _, leaf = name.rpartition("/")
   module = _translated(scope, *_patterns(family)[0])
   leaves = _LEAVES_OF_NORM if _is_norm(scope) else _LEAVES_OF_DENSE
   if module is None or leaf not in leaves:
-    return Place(name)
-  return Place(f"{module}.{leaves[leaf]}", leaf == "kernel")
+    return Counterpart(name)
+  return Counterpart(f"{module}.{leaves[leaf]}", leaf == "kernel")
 
 
-def variable_of(key: str, family: str = "bert", head: str | None = None) -> Place:
+def variable_of(key: str, family: str = "bert", head: str | None = None) -> Counterpart:
   """Finds the original's variable for a key of transformers' files; the inverse of `key_of`.
 
   Other keys keep their name. See `variables_of` for keys that are ignored.
 
   Example:
     >>> variable_of("bert.pooler.dense.weight")
-    Place(name='bert/pooler/dense/kernel', is_transposed=True)
-    >>> variable_of("pooler.dense.bias"), variable_of("embeddings.LayerNorm.gamma")[0]
-    (Place(name='bert/pooler/dense/bias', is_transposed=False), 'bert/embeddings/LayerNorm/gamma')
+    Counterpart(name='bert/pooler/dense/kernel', is_transposed=True)
+    >>> variable_of("pooler.dense.bias").name, variable_of("embeddings.LayerNorm.gamma").name
+    ('bert/pooler/dense/bias', 'bert/embeddings/LayerNorm/gamma')
   """
   names = _names_of(family)
   back = {there: name for name, there in names.exact.items()}
   back |= {there: name for name, there in names.by_head.get(head, {}).items()}
   for full in (key, f"{family}.{key}"):  # the second of an encoder saved without a head
     if full in back:
-      return Place(back[full])
+      return Counterpart(back[full])
     module, _, leaf = full.rpartition(".")
     scope = _translated(module, *_patterns(family)[1])
     if scope is None:
@@ -100,13 +100,13 @@ def variable_of(key: str, family: str = "bert", head: str | None = None) -> Plac
     # The oldest files, those of the released models among them, still have gamma and beta.
     leaves |= {name: name for name in own if own is _LEAVES_OF_NORM}
     if leaf in leaves:
-      return Place(f"{scope}/{leaves[leaf]}", leaves[leaf] == "kernel")
-  return Place(key)
+      return Counterpart(f"{scope}/{leaves[leaf]}", leaves[leaf] == "kernel")
+  return Counterpart(key)
 
 
 def variables_of(
   keys: Iterable[str], family: str = "bert", head: str | None = None
-) -> dict[str, Place]:
+) -> dict[str, Counterpart]:
   """Maps the original's name of each tensor of a file to its key there.
 
   Ignored are position_ids, which are 0, 1, 2, ..., and the decoder's second name of the word
@@ -117,13 +117,13 @@ def variables_of(
 
   Example:
     >>> variables_of(["bert.embeddings.position_ids", "pooler.dense.weight"])
-    {'bert/pooler/dense/kernel': Place(name='pooler.dense.weight', is_transposed=True)}
+    {'bert/pooler/dense/kernel': Counterpart(name='pooler.dense.weight', is_transposed=True)}
   """
   keys = list(keys)
   names = _names_of(family)
   weight_of_decoder, bias_of_decoder = names.decoder
   bias = f"{FAMILIES[family].masked_lm}/output_bias"
-  found: dict[str, Place] = {}
+  found: dict[str, Counterpart] = {}
   for key in keys:
     if key.endswith("embeddings.position_ids") or key == weight_of_decoder:
       continue
@@ -131,10 +131,10 @@ def variables_of(
     if key == bias_of_decoder:
       if names.exact[bias] in keys:
         continue
-      variable = Place(bias)
+      variable = Counterpart(bias)
     if variable.name in found:
       raise ValueError(f"{found[variable.name].name} and {key} are both {variable.name}.")
-    found[variable.name] = Place(key, variable.is_transposed)
+    found[variable.name] = Counterpart(key, variable.is_transposed)
   return found
 
 

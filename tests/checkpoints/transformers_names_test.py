@@ -5,7 +5,7 @@ Alone: python -m pytest tests/checkpoints/transformers_names_test.py (seconds)
 
 import pytest
 
-from bert.checkpoints.transformers_names import Place, key_of, variable_of, variables_of
+from bert.checkpoints.transformers_names import Counterpart, key_of, variable_of, variables_of
 
 # Of a one-layer BertForPreTraining as transformers 5.23 saves it, and the heads of other classes.
 NAMES = {
@@ -82,8 +82,8 @@ STRANGE = [
 
 @pytest.mark.parametrize(("key", "name"), NAMES.items(), ids=list(NAMES))
 def test_both_ways(key, name):
-  assert key_of(name) == Place(key, key in TRANSPOSED)
-  assert variable_of(key) == Place(name, key in TRANSPOSED)
+  assert key_of(name) == Counterpart(key, key in TRANSPOSED)
+  assert variable_of(key) == Counterpart(name, key in TRANSPOSED)
 
 
 def test_layers_of_two_digits():
@@ -96,7 +96,7 @@ def test_layers_of_two_digits():
 def test_an_encoder_saved_by_itself():
   for key, name in NAMES.items():
     if key.startswith("bert."):
-      assert variable_of(key.removeprefix("bert.")) == Place(name, key in TRANSPOSED)
+      assert variable_of(key.removeprefix("bert.")) == Counterpart(name, key in TRANSPOSED)
 
 
 def test_the_oldest_files():
@@ -107,7 +107,7 @@ def test_the_oldest_files():
 
 @pytest.mark.parametrize("name", STRANGE)
 def test_what_nobody_knows_keeps_its_name(name):
-  assert key_of(name) == variable_of(name) == Place(name, False)
+  assert key_of(name) == variable_of(name) == Counterpart(name, False)
 
 
 def test_what_means_nothing_is_left_out():
@@ -120,12 +120,14 @@ def test_what_means_nothing_is_left_out():
       "cls.predictions.bias",
     ]
   )
-  assert found == {"cls/predictions/output_bias": Place("cls.predictions.bias", False)}
+  assert found == {"cls/predictions/output_bias": Counterpart("cls.predictions.bias", False)}
 
 
 def test_a_bias_of_the_decoder_alone():
   found = variables_of(["cls.predictions.decoder.bias"])
-  assert found == {"cls/predictions/output_bias": Place("cls.predictions.decoder.bias", False)}
+  assert found == {
+    "cls/predictions/output_bias": Counterpart("cls.predictions.decoder.bias", False)
+  }
 
 
 def test_two_keys_for_one_variable():
