@@ -61,8 +61,7 @@ ALSO = {
 }
 # Modules named in strings: what few runs need, and the programs of other processes.
 BY_NAME = {
-  # The readers of all formats, and the sizes of released models of other families.
-  "bert.model.configuration": {"bert.checkpoints.config_files", "bert.checkpoints.families"},
+  "bert.model.configuration": {"bert.checkpoints.config_files"},  # the readers of all formats
   "bert.optimization": {"bert.keras3.loop_optimizers"},  # `create_optimizer` without a loss
   "bert.sweeps.glue_sweep": {"bert.run_classifier"},
   "bert.scripts.steps": {"bert.sweeps.many_runs"},  # --num_runs
@@ -76,7 +75,7 @@ BY_NAME = {
 # Modules that import a name which they compute -> by what the entry is chosen. Nothing else imports
 # an entry, so a reader who has no such file or flag needs none.
 REGISTRIES = {
-  "bert.checkpoints.config_files": "the ending of the file",
+  "bert.checkpoints.config_files": "the ending of the file, or the name of a released model",
 }
 
 

@@ -10,6 +10,7 @@ needed here.
 
 import importlib
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from bert.checkpoints import transformers_config
@@ -21,6 +22,7 @@ _IN_WEIGHTS = {
   KERAS_SUFFIX: "bert.checkpoints.keras_file",
   INDEX_SUFFIX: "bert.checkpoints.index_config",
 }
+_RELEASED = "bert.checkpoints.families"
 
 
 def is_in_weights(path: str | os.PathLike) -> bool:
@@ -45,3 +47,21 @@ def read(path: str | os.PathLike) -> dict[str, Any]:
     return transformers_config.to_original(content)
   except ValueError as error:
     raise ValueError(f"{os.fspath(path)}: {error}") from None
+
+
+def of_released(name: str, others: Iterable[str] = ()) -> dict[str, Any]:
+  """Finds the content of the configuration of a released model of another family than BERT.
+
+  Args:
+    name: of the model.
+    others: released BERTs, for the message.
+
+  Raises:
+    ValueError: no model of that name was released.
+  """
+  released = importlib.import_module(_RELEASED).RELEASED
+  sizes = {each: model.sizes for each, model in released.items() if model.sizes}
+  if name not in sizes:
+    known = ", ".join([*others, *sizes])
+    raise ValueError(f"No released model is called {name!r}; known: {known}.")
+  return dict(sizes[name])

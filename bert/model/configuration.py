@@ -56,6 +56,11 @@ HARMLESS_KEYS = {
 }
 
 
+def _config_files():
+  """Imports what reads all formats by name: it lies above the model."""
+  return importlib.import_module("bert.checkpoints.config_files")
+
+
 class BertConfig:
   """Sizes and rates of a BERT model; attributes are the keys of `bert_config.json`.
 
@@ -154,8 +159,7 @@ class BertConfig:
       ValueError: the file is not a JSON object, or its values do not make a model.
       OSError: the file cannot be read.
     """
-    # By name: the readers of all formats lie above the model.
-    json_object = importlib.import_module("bert.checkpoints.config_files").read(json_file)
+    json_object = _config_files().read(json_file)
     try:
       config = cls.from_dict(json_object)
       config.validate()
@@ -179,7 +183,7 @@ class BertConfig:
       66362880
     """
     if name not in RELEASED_SIZES:
-      return cls.from_dict(_sizes_of_other_families(name))
+      return cls.from_dict(_config_files().of_released(name, RELEASED_SIZES))
     vocab_size, layers, width, heads = RELEASED_SIZES[name]
     return cls(
       vocab_size=vocab_size,
@@ -312,13 +316,3 @@ class BertConfig:
     layers = self.family.count_own_layers(self)
     pooler = width * width + width if self.family.has_pooler else 0
     return embeddings + layers * (attention + feed_forward) + pooler
-
-
-def _sizes_of_other_families(name: str) -> dict:
-  """Finds the content of the configuration of a released model that is no BERT."""
-  released = importlib.import_module("bert.checkpoints.families").RELEASED
-  sizes = {each: model.sizes for each, model in released.items() if model.sizes}
-  if name not in sizes:
-    known = ", ".join([*RELEASED_SIZES, *sizes])
-    raise ValueError(f"No released model is called {name!r}; known: {known}.")
-  return dict(sizes[name])
