@@ -1,8 +1,8 @@
-"""What sets other families apart from BERT: all of it, in one table.
+"""What models of other families compute otherwise than BERT, in one table.
 
 Every family is `modeling.BertModel` with options. What differs lies in `Family`: names of
 variables, which are those of the family's own checkpoints, and the few places where another value
-is computed.
+is computed. What files of other programs hold of a family is in `bert/checkpoints/families`.
 
 | | BERT | ELECTRA (arXiv:2003.10555) | ALBERT (arXiv:1909.11942) |
 |---|---|---|---|
