@@ -1,4 +1,4 @@
-"""How the vectors of a text's pieces become one, as a model of sentence vectors was trained.
+"""How the vectors of a text's tokens become one, as a model of sentence vectors was trained.
 
 pooling_of("/tmp/sts_output")        # "mean", as run_similarity.py has noted there
 pooling_of("all-MiniLM-L6-v2")       # "mean", from the folder of sentence-transformers
@@ -75,7 +75,7 @@ def write_sentence_transformers(
     folder: must exist; the model and its tokenizer may come later.
     pooling: one of `POOLINGS`.
     hidden_size: of the model.
-    max_seq_length: pieces of a text, [CLS] and [SEP] included; longer texts are cut.
+    max_seq_length: tokens of a text, [CLS] and [SEP] included; longer texts are cut.
 
   Raises:
     OSError: a file cannot be written.

@@ -1,7 +1,7 @@
 """The head that a model of questions has, and its settings. No TensorFlow is needed here.
 
-`bert` scores beginnings and ends independently (`heads.get_span_logits`). `electra` and `albert`
-score ends given the beginning, and whether there is an answer (`span_heads.py`).
+`bert` scores starts and ends independently (`heads.get_span_logits`). `electra` and `albert`
+score ends given the start, and whether there is an answer (`span_heads.py`).
 """
 
 import dataclasses
@@ -21,10 +21,10 @@ class AnswerHead:
   Attributes:
     kind: one of `KINDS`.
     scope: of ELECTRA's variables, as `heads.task_scope` gives it.
-    joint_prediction: ELECTRA: score ends given the beginning.
+    joint_prediction: ELECTRA: score ends given the start.
     answerable_classifier: ELECTRA: score whether there is an answer.
-    answerable_uses_start_logits: ELECTRA: with a hidden layer that sees the likely beginnings.
-    num_starts: K, the beginnings in a beam.
+    answerable_uses_start_logits: ELECTRA: with a hidden layer that sees the likely starts.
+    num_starts: K, the starts in a beam.
     num_ends: E, the ends for each of them.
     null_weight: of the loss of the score of no answer.
     dropout_prob: ALBERT: of the hidden layer of that score, in training.

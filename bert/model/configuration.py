@@ -68,7 +68,7 @@ class BertConfig:
   config: `BertConfig.from_dict({"model_type": "electra", "vocab_size": 30522, ...})`.
 
   Attributes:
-    vocab_size: number of word pieces.
+    vocab_size: number of tokens.
     hidden_size: width of the encoder and of the pooler.
     num_hidden_layers: transformer layers.
     num_attention_heads: attention heads of each layer; must divide `hidden_size`.

@@ -27,7 +27,7 @@ def embedding_lookup(
   *,
   padding_id: int | None = None,
 ):
-  """Looks up the embeddings of word pieces.
+  """Looks up the embeddings of tokens.
 
   Args:
     input_ids: int `[B, S]` or `[B, S, I]`, I inputs for each position.

@@ -92,8 +92,8 @@ class Family:
       `inner_group_num` blocks.
     gathers_segments: look segments up by a gather. Its gradient is sparse, and the norm for
       clipping counts repeated rows separately.
-    has_segments: whether pieces have segments. Without, `token_type_ids` are not read, and the
-      first row of the table, if there is one, is added to every piece.
+    has_segments: whether tokens have segments. Without, `token_type_ids` are not read, and the
+      first row of the table, if there is one, is added to every token.
     positions_from_ids: number positions by the tokens before them that are not padding, from
       `pad_token_id` + 1 on; padding has the position `pad_token_id`.
     padding_is_fixed: the row of words for padding, and that of positions, gets no gradient from
@@ -102,7 +102,7 @@ class Family:
     layer: names of a layer's variables.
     has_pooler: whether a dense layer and tanh follow the first vector.
     hidden_layers: head (`sentences` or `choices`) -> the layer before its outputs.
-    masked_lm: scope of the bias of the head for masked words.
+    masked_lm: scope of the bias of the masked-LM head.
     masked_lm_transform: scope of its dense layer and LayerNorm.
     objective: what models of the family were pre-trained with, one of `OBJECTIVES`.
     has_generator: whether a generator is pre-trained beside the model: records then have neither
@@ -110,7 +110,7 @@ class Family:
     has_task_scopes: whether the variables of a head lie in `task_specific/TASK/`.
     config_file: what its authors call the file of a configuration, if they publish it.
     vocabulary: kind of the vocabulary that its models usually have, one of `VOCABULARIES`.
-    epsilon_of_words: added to the number of masked words by which their loss is divided.
+    epsilon_of_words: added to the number of masked tokens by which their loss is divided.
     activations: activations that the family means by other names than BERT.
   """
 

@@ -22,7 +22,7 @@ from bert.model.layers import (
 from bert.model.variables import get_variable, variable_scope, zeros_initializer
 
 # ---------------------------------------------------------------------------------------------
-# Pre-training: masked words, next sentence.
+# Pre-training: masked tokens, next sentence.
 
 
 def gather_indexes(sequence_tensor: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
@@ -52,7 +52,7 @@ def get_masked_lm_output(
   parts: int = 1,
   scope: str | None = None,
 ):
-  """Loss and log-probabilities of the masked words.
+  """Loss and log-probabilities of the masked tokens.
 
   Args:
     bert_config: sizes of the model.
@@ -68,7 +68,7 @@ def get_masked_lm_output(
 
   Returns:
     `(loss, per_example_loss, log_probs)`: float32 `[]`, `[B * P]`, `[B * P, V]`. The loss is the
-    mean over masked words.
+    mean over masked tokens.
   """
   input_tensor = gather_indexes(input_tensor, positions)  # [B*P, W]
   scores, bias = _masked_lm_scores(bert_config, input_tensor, output_weights, dtype, scope)
@@ -285,7 +285,7 @@ def span_dropout_prob(bert_config: BertConfig) -> float:
 def get_span_logits(
   sequence_output: tf.Tensor, input_mask: tf.Tensor | None = None, *, dropout_prob: float = 0.0
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Scores of each position as the beginning and as the end of an answer.
+  """Scores of each position as the start and as the end of an answer.
 
   Args:
     sequence_output: float32 `[B, S, W]`, the last layer.

@@ -183,7 +183,7 @@ def create_attention_mask_from_input_mask(from_tensor, to_mask) -> tf.Tensor:
 
   Args:
     from_tensor: any tensor `[B, F, ...]`.
-    to_mask: int `[B, T]`, 1 for a piece, 0 for padding.
+    to_mask: int `[B, T]`, 1 for a token, 0 for padding.
 
   Returns:
     float32 `[B, F, T]`.
@@ -199,7 +199,7 @@ def mask_of_batch(
 ) -> tf.Tensor:
   """Makes the mask float32 `[B, 1, S]`, or `[B, S, S]` where queries of a row differ.
 
-  They do where a row of the batch holds several sequences, and where a piece sees only what stands
+  They do where a row of the batch holds several sequences, and where a token sees only what stands
   `before` or `after` it, and itself. Otherwise one row of the mask serves all of them, where
   `create_attention_mask_from_input_mask` repeats it.
   """

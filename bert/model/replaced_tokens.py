@@ -1,6 +1,6 @@
 """ELECTRA's pre-training as graph functions: a generator's words, and who wrote each token.
 
-A small model, the generator, learns masked words. Words drawn from its answers replace the masked
+A small model, the generator, learns masked tokens. Words drawn from its answers replace the masked
 ones, and the discriminator learns to tell for every token whether it was replaced (Clark et al.
 2020, arXiv:2003.10555, section 2).
 

@@ -1,7 +1,7 @@
 """Similarity of texts: pooled vectors of one encoder, their cosines, and two losses over them.
 
 Reimers and Gurevych, "Sentence-BERT" (2019, arXiv:1908.10084): all texts go through the same
-encoder, the vectors of a text's pieces become one by pooling, and the angle between two such
+encoder, the vectors of a text's tokens become one by pooling, and the angle between two such
 vectors is the similarity of the texts. There are no variables besides the encoder's.
 
 Letters in shapes: B = batch size, N = texts in a row, S = sequence length, W = hidden size,
@@ -23,9 +23,9 @@ def pool(vectors: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
   """Pools one vector of each sequence.
 
   Args:
-    vectors: float32 `[B, S, ...]`, of the pieces.
-    input_mask: int `[B, S]`, 1 for a piece, 0 for padding; at least one piece in each sequence.
-    pooling: `cls`: the first vector; `mean` and `max`: over all pieces, [CLS] and [SEP] included.
+    vectors: float32 `[B, S, ...]`, of the tokens.
+    input_mask: int `[B, S]`, 1 for a token, 0 for padding; at least one token in each sequence.
+    pooling: `cls`: the first vector; `mean` and `max`: over all tokens, [CLS] and [SEP] included.
 
   Returns:
     float32 `[B, ...]`.
@@ -73,7 +73,7 @@ def get_ranking_loss(vectors: tf.Tensor, input_ids: tf.Tensor) -> tuple[tf.Tenso
   """Computes the cross-entropy of finding a text's partner among the batch's second texts.
 
   The candidates are the partners of all rows and, if there are three texts in a row, their third
-  texts, which are known to be wrong ("hard negatives"). A candidate of the same pieces as the right
+  texts, which are known to be wrong ("hard negatives"). A candidate of the same tokens as the right
   one is left out: it is not wrong. So are texts that only fill a row.
 
   Args:

@@ -1,11 +1,11 @@
-"""Heads for answers whose end depends on their beginning: ELECTRA's and ALBERT's for SQuAD.
+"""Heads for answers whose end depends on their start: ELECTRA's and ALBERT's for SQuAD.
 
-Both score beginnings first. In training the end is scored given the right beginning; in prediction
-given each of the K best beginnings, which makes a beam of K x E spans. A further score says that
+Both score starts first. In training the end is scored given the right start; in prediction
+given each of the K best starts, which makes a beam of K x E spans. A further score says that
 there is no answer. Variables have the names of the family's own checkpoints.
 
-Letters in shapes: B = batch size, S = sequence length, W = hidden size, K = beginnings and E = ends
-for each beginning in a beam, U = units of a hidden layer.
+Letters in shapes: B = batch size, S = sequence length, W = hidden size, K = starts and E = ends
+for each start in a beam, U = units of a hidden layer.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class Beam(NamedTuple):
   Attributes:
     start_log_probs: float32 `[B, K]`, the largest first.
     start_index: int32 `[B, K]`.
-    end_log_probs: float32 `[B, K, E]`, given the beginning.
+    end_log_probs: float32 `[B, K, E]`, given the start.
     end_index: int32 `[B, K, E]`.
   """
 
@@ -48,7 +48,7 @@ class SpanScores(NamedTuple):
   Attributes:
     start_logits: float32 `[B, S]`.
     end_logits: float32 `[B, S]`, given `start_positions`; None without them, unless ends do not
-      depend on beginnings.
+      depend on starts.
     null_logit: float32 `[B]`, positive where no answer is more likely; None without that part.
     beam: a `Beam`; None if it was not asked for.
   """
@@ -103,8 +103,8 @@ def get_electra_spans(
     sequence_output: float32 `[B, S, W]`, the last layer.
     input_mask: int `[B, S]`.
     segment_ids: int `[B, S]`.
-    head: its parts, and the scope of the variables.
-    start_positions: int `[B]`, the right beginnings, to score ends.
+    head: its settings, and the scope of the variables.
+    start_positions: int `[B]`, the right start positions, to score ends.
     with_beam: whether to search the best spans.
   """
   first = tf.one_hot(tf.zeros_like(input_mask[:, 0]), tf.shape(input_mask)[1])  # [B, S]
@@ -152,7 +152,7 @@ def get_albert_spans(
     sequence_output: float32 `[B, S, W]`, the last layer.
     p_mask: int `[B, S]`, 1 where no answer can begin or end; see `albert_p_mask`.
     initializer_range: standard deviation of initial kernels.
-    start_positions: int `[B]`, the right beginnings, to score ends.
+    start_positions: int `[B]`, the right start positions, to score ends.
     beam: `(start_n_top, end_n_top)`, K and E, to search the best spans.
     dropout_prob: of the hidden layer of the last score; 0 except in training.
   """
@@ -192,7 +192,7 @@ def albert_p_mask(input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tf.Tensor:
     [[0, 1, 0, 0, 1, 1]]
   """
   mask = tf.cast(input_mask, tf.int32)
-  following = tf.pad(mask[:, 1:], [[0, 0], [0, 1]])  # the last piece is [SEP]
+  following = tf.pad(mask[:, 1:], [[0, 0], [0, 1]])  # the last token is [SEP]
   is_paragraph = mask * following * tf.cast(segment_ids, tf.int32)
   is_first = tf.one_hot(tf.zeros_like(mask[:, 0]), tf.shape(mask)[1], dtype=tf.int32)
   return 1 - tf.maximum(is_paragraph, is_first)
@@ -241,7 +241,7 @@ def _ends(
 ) -> tuple[tf.Tensor | None, Beam | None]:
   """Computes the logits of ends given the right starts, and the best spans.
 
-  `ends` maps vectors of beginnings, `[B, 1, W]` or `[B, K, W]`, to logits `[B, 1 or K, S]`.
+  `ends` maps vectors of starts, `[B, 1, W]` or `[B, K, W]`, to logits `[B, 1 or K, S]`.
   """
   end_logits, spans = None, None
   if start_positions is not None:
@@ -265,10 +265,10 @@ def _best(log_probs, count):
 
 
 class _EndScorer:
-  """A linear layer over the vectors of a beginning and of each position, joined.
+  """A linear layer over the vectors of a start and of each position, joined.
 
   The product with the joined vectors is the sum of two products, each computed once: a beam of K
-  beginnings costs little more than one.
+  starts costs little more than one.
   """
 
   def __init__(self, sequence_output, name, units, *, starts_come_first, stddev=None):
