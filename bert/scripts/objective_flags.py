@@ -113,14 +113,13 @@ def resolved(settings: RunSettings, config: BertConfig) -> RunSettings:
   """
   family = config.family
   name = settings.objective or family.objective
-  is_electra = family is families.ELECTRA
-  if name in _WITH_GENERATOR and not is_electra:
+  if name in _WITH_GENERATOR and not family.has_generator:
     raise UsageError(
       f"--objective={name} trains models of ELECTRA, and {settings.bert_config_file} is of "
       f"{family.title}. Give another objective, or, to train from random weights, add "
       '"model_type": "electra" to the file.'
     )
-  if is_electra and name in ("mlm_nsp", "mlm_sop"):
+  if family.has_generator and name in ("mlm_nsp", "mlm_sop"):
     raise UsageError(
       f"--objective={name} needs a pooler for pairs of sentences, which ELECTRA's models do not "
       "have. Give --objective=electra or --objective=mlm."
@@ -143,11 +142,11 @@ def resolved(settings: RunSettings, config: BertConfig) -> RunSettings:
       raise UsageError("--pack_sequences is not supported with a generator of two towers.")
     # The first and the last word read a vector beside the text, as long as the original's.
     settings = settings.replace(pad_to_max_length=True)
-  return _with_masks_of_electra(settings) if is_electra else _check_masks(settings)
+  return _with_own_masks(settings) if family.has_generator else _check_masks(settings)
 
 
-def _with_masks_of_electra(settings: RunSettings) -> RunSettings:
-  """The settings of a model whose records never have masks."""
+def _with_own_masks(settings: RunSettings) -> RunSettings:
+  """Makes the settings of a model whose records never have masks."""
   for name in ("do_whole_word_mask", "always_mask"):
     if settings.get(name):
       raise UsageError(f"--{name} is not supported for models of ELECTRA. Leave it out.")
@@ -194,7 +193,7 @@ def facts(settings: RunSettings, config: BertConfig) -> dict[str, Any]:
     settings: from `resolved`.
     config: from `with_generator`.
   """
-  if config.family is not families.ELECTRA:
+  if not config.family.has_generator:
     return {}
   known = {"objective": settings.objective}
   if settings.objective in _WITH_GENERATOR:

@@ -375,7 +375,7 @@ def _replaced_tokens(
   config, features, setting: Setting, options: ElectraOptions, is_electric: bool
 ) -> Outputs:
   """Trains a generator on masked tokens, and the discriminator on which tokens it replaced."""
-  if config.family is not families.ELECTRA:
+  if not config.family.has_generator:
     raise ValueError(f"The objective electra is for ELECTRA's models, not {config.family.title}'s.")
   packing = sequence_packing.packing_of(features)
   words = _generator(config, features, setting, options)
