@@ -190,7 +190,7 @@ def _add_text(block: Block, text: str, settings, tables, statistics) -> None:
     return
   if settings.crosses_documents and block.is_between_documents:
     block.add_sentence([tables.sep_id])
-  block.add_sentence([*ids, tables.sep_id] if settings.ends_sentences else ids)
+  block.add_sentence([*ids, tables.sep_id] if settings.rules.ends_sentences else ids)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def _single_segments(
   The separator behind the last sentence, if the block has it, is that of the record.
   """
   target = _target(settings.max_seq_length - 2, settings.short_seq_prob, stream)  # [CLS], [SEP]
-  separator = int(settings.ends_sentences)
+  separator = int(settings.rules.ends_sentences)
   ends = block.sentence_ends
   start, end = ends[first], ends[last]
   while start < end:
@@ -329,7 +329,7 @@ def _records(block: Block, instances: np.ndarray, settings, tables: Tables) -> B
   input_ids = np.where(is_text, block.ids[source], tables.pad_id)
   input_ids[is_separator] = tables.sep_id
   input_ids[:, 0] = tables.cls_id
-  if settings.ends_sentences:
+  if settings.rules.ends_sentences:
     is_text &= input_ids != tables.sep_id
   word_starts = is_text
   if settings.masks_words:

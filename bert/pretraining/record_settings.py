@@ -104,11 +104,6 @@ class RecordSettings(NamedTuple):
     )
 
   @property
-  def ends_sentences(self) -> bool:
-    """Whether each sentence has a separator behind it."""
-    return self.rules.ends_sentences
-
-  @property
   def crosses_documents(self) -> bool:
     """Whether a sequence goes on in the next document of the block."""
     return self.rules.ends_sentences and self.cross_documents
