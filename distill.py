@@ -17,11 +17,15 @@ flags of run_pretraining.py.
 take it as such.
 """
 
+import functools
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from absl import flags
 
-from bert import run_classifier, run_ner, run_pretraining, run_squad, run_swag
+from bert import run_pretraining
+from bert.fine_tuning import engine
 from bert.scripts import (
   command_line,
   distill_flags,
@@ -29,21 +33,16 @@ from bert.scripts import (
   distilling,
   distilling_records,
 )
-
-# Script -> its module, and the class of its runs.
-_SCRIPTS = {
-  "run_classifier": (run_classifier, run_classifier.Classification),
-  "run_ner": (run_ner, run_ner.Tagging),
-  "run_squad": (run_squad, run_squad.QuestionAnswering),
-  "run_swag": (run_swag, run_swag.MultipleChoice),
-  "run_pretraining": (run_pretraining, run_pretraining.PreTraining),
-}
+from bert.tasks import kinds
 
 
 def define_flags() -> None:
   """Defines the flags of distillation, and those of the script that the command line is about."""
   script = distill_flags.script_of(sys.argv)
-  _SCRIPTS[script][0].define_flags()
+  if script == distill_flags.ON_RECORDS:
+    run_pretraining.define_flags()
+  else:
+    kinds.of_script(script).task_class().define_flags()
   distill_flags.define_flags(script)
   distill_tinybert.define_flags()
 
@@ -51,22 +50,25 @@ def define_flags() -> None:
 def main(_) -> int | None:
   """Trains, evaluates, predicts and exports as the flags say."""
   values = flags.FLAGS
-  kind: type[distilling.Taught]
+  kind: Any
+  start: Callable
+  run_class: Any
   if distill_flags.is_on_records(values.method, values.stage):
-    module, run_class = _SCRIPTS[distill_flags.ON_RECORDS]
     teacher = distilling_records.find_teacher(values.teacher)
     settings = distilling_records.settings_of(teacher)
     kind = distilling_records.OnRecords
+    start, run_class = run_pretraining.start, run_pretraining.PreTraining
   else:
     teacher = distilling.find_teacher(values.teacher)
-    module, run_class = _SCRIPTS[distill_flags.SCRIPTS[teacher.task]]
     settings = distilling.settings_of(teacher)
     is_tinybert = settings.method == "tinybert"
     kind = distill_tinybert.TinyBert if is_tinybert else distilling.Distilled
+    start = functools.partial(engine.start, teacher.kind.task_class())
+    run_class = engine.FineTuning
   distill_tinybert.check(settings)
   code = None
   for stage in distill_tinybert.stages_of(settings):
-    code = module.start(stage, distilling.class_of(run_class, teacher, kind))
+    code = start(stage, distilling.class_of(run_class, teacher, kind))  # type: ignore[arg-type]
   return code
 
 

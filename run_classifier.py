@@ -24,20 +24,23 @@ import os
 
 from absl import flags, logging
 
+from bert.fine_tuning import engine
+from bert.fine_tuning.model_fn import model_fn_of
+from bert.fine_tuning.task import DataSet, Task
 from bert.io import filesystem, record_files
+from bert.model.task_head import SEQUENCES, Batch, model_options
+from bert.model.task_heads import SequenceHead
 from bert.scripts import (
   command_line,
   demonstration,
   flag_groups,
-  output_folder,
   path_flags,
   result_files,
   run_settings,
   shared_flags,
   task_options,
 )
-from bert.scripts.steps import INFORMATIVE, Run, log_sizes, start_many
-from bert.tasks import label_counts, sequence_lengths
+from bert.tasks import constant_answers, label_counts, sequence_lengths
 from bert.tasks import windows as long_text
 from bert.tasks.classification import (
   InputExample,
@@ -71,9 +74,6 @@ __all__ = [
   "main",
   "model_fn_builder",
 ]
-
-
-_SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 
 
 def define_flags() -> None:
@@ -148,29 +148,32 @@ def file_based_convert_examples_to_features(
     DataError: an example's label is unknown.
     OSError: the file cannot be written.
   """
+  shown = shown_examples
+  records = _records(examples, label_list, max_seq_length, tokenizer, problem_type, windows, shown)
+  record_files.write_records(output_file, records)
+
+
+def _records(examples, label_list, max_seq_length, tokenizer, problem_type, windows, shown):
+  """The records of examples, one by one."""
   reader = long_text.WindowReader(tokenizer, windows) if windows else None
   splitter = reader or tokenizer
   lengths = sequence_lengths.SequenceLengths()
-
-  def records():
-    for index, example in enumerate(examples):
-      if index % 10000 == 0:
-        logging.info("Writing example %d of %d", index, len(examples))
-      feature = convert_single_example(
-        index, example, label_list, max_seq_length, splitter, problem_type, shown_examples, lengths
-      )
-      record = {
-        **{name: getattr(feature, name) for name in _SEQUENCES},
-        "label_ids": feature.label_id,
-        "is_real_example": int(feature.is_real_example),
-      }
-      yield {**record, **reader.windows_of(example, feature)} if reader else record
-    if reader:
-      reader.log_counts()
-    else:
-      lengths.log(max_seq_length, "--long_text=windows reads long texts whole.")
-
-  record_files.write_records(output_file, records())
+  for index, example in enumerate(examples):
+    if index % 10000 == 0:
+      logging.info("Writing example %d of %d", index, len(examples))
+    feature = convert_single_example(
+      index, example, label_list, max_seq_length, splitter, problem_type, shown, lengths
+    )
+    record = {
+      **{name: getattr(feature, name) for name in SEQUENCES},
+      "label_ids": feature.label_id,
+      "is_real_example": int(feature.is_real_example),
+    }
+    yield {**record, **reader.windows_of(example, feature)} if reader else record
+  if reader:
+    reader.log_counts()
+  else:
+    lengths.log(max_seq_length, "--long_text=windows reads long texts whole.")
 
 
 def file_based_input_fn_builder(
@@ -266,40 +269,16 @@ def create_model(
   Returns:
     `(loss, per_example_loss, logits, probabilities)`: float32 `[]`, `[B]`, `[B, C]`, `[B, C]`.
   """
-  import tensorflow as tf
-
-  from bert import modeling
-  from bert.model import heads, long_documents
-
-  inputs = input_ids, input_mask, segment_ids
-  if num_windows is not None:
-    inputs, documents = long_documents.split_batch(
-      *inputs, num_windows, keep_all=use_one_hot_embeddings
-    )
-  model = modeling.BertModel(
-    bert_config,
-    is_training,
-    *inputs,
-    use_one_hot_embeddings=use_one_hot_embeddings,
-    dtype=tf.as_dtype(dtype),
-    # The head reads one vector for each sequence: nothing else needs to be computed. TPUs compile
-    # for fixed shapes, which skipping padding does not have.
-    skip_padding=not use_one_hot_embeddings,
-    only_pooled_output=not packing,
-    **(packing or {}),
-  )
-  scope = heads.task_scope(bert_config, task_name)
-  pooled_output = model.get_pooled_output()
-  logits = heads.get_classifier_logits(
-    *(pooled_output, num_labels, is_training),
-    scope=scope,
-    hidden=heads.hidden_of(bert_config, "sentences"),
-  )
-  if num_windows is not None:
-    logits = long_documents.pool_logits(logits, documents, tf.shape(num_windows)[0], window_pooling)
-  losses = heads.get_classifier_loss(logits, labels, problem_type, label_scale)
-  loss, per_example_loss, probabilities = losses
-  return loss, per_example_loss, logits, probabilities
+  head = SequenceHead(num_labels, problem_type, label_scale, task_name, window_pooling)
+  features = dict(zip(SEQUENCES, (input_ids, input_mask, segment_ids), strict=True))
+  features |= {"label_ids": labels, **(packing or {})}
+  features |= {} if num_windows is None else {"num_windows": num_windows}
+  options = model_options(use_one_hot_embeddings, dtype)
+  batch = Batch(bert_config, features, is_training, options)
+  outputs = head.outputs(batch)
+  loss, per_example_loss = head.loss(batch, outputs)
+  probabilities = head.predictions(batch, outputs)["probabilities"]
+  return loss, per_example_loss, outputs["logits"], probabilities
 
 
 def model_fn_builder(
@@ -336,63 +315,221 @@ def model_fn_builder(
     distillation: a `methods.Distillation`, which makes the loss of training; else the task does.
   """
 
-  def model_fn(features, labels, mode, params):
-    from bert.optimization import create_optimizer
-    from bert.training import sequence_packing
-    from bert.training.estimator import EstimatorSpec, ModeKeys
+  label_list = label_list or list(map(str, range(num_labels)))
+  return model_fn_of(
+    SequenceHead(num_labels, problem_type, label_scale, task_name, window_pooling),
+    bert_config,
+    init_checkpoint,
+    learning_rate,
+    num_train_steps,
+    num_warmup_steps,
+    use_tpu,
+    use_one_hot_embeddings,
+    metric_fn=functools.partial(_metrics, metric_names, label_list, problem_type),
+    optimizer_options=optimizer_options,
+    dtype=dtype,
+    distillation=distillation,
+  )
 
-    del labels, params  # labels travel in features
-    of_model = functools.partial(
-      create_model,
-      **{name: features[name] for name in _SEQUENCES},
-      labels=features["label_ids"],
-      num_labels=num_labels,
-      use_one_hot_embeddings=use_one_hot_embeddings,
-      problem_type=problem_type,
-      dtype=dtype,
-      num_windows=features.get("num_windows"),
-      window_pooling=window_pooling,
-      packing=sequence_packing.packing_of(features),
-      task_name=task_name,
-      label_scale=label_scale,
+
+def _metrics(
+  metric_names, label_list, problem_type, *, losses, label_ids, outputs, is_real_example
+):
+  """Computes the figures of `metric_names`, and a confusion matrix of classes."""
+  from bert.tasks import metrics
+
+  results = metrics.compute_metrics(
+    metric_names, label_ids, outputs, is_real_example, problem_type, losses
+  )
+  if problem_type == "classification":
+    table = metrics.confusion_table(label_ids, outputs, is_real_example, label_list)
+    results["confusion matrix"] = table
+  return results
+
+
+# ---------------------------------------------------------------------------------------------
+# The task.
+
+
+class Classification(Task):
+  """One text or two, and a class, several classes or a number."""
+
+  name = "sentences"
+  informative_flags = ("pack_sequences", "double_unordered")
+  # A model of MNLI may predict AX, and other windows; to train on, all has to be the same.
+  ignored_in_eval = ("task_name", "window_stride", "max_windows")
+  task_flags = (
+    *("task_name", "label_scale", "long_text", "window_stride", "window_pooling", "max_windows"),
+    *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
+    *("label_separator", "header", "skip_bad_rows", "xnli_language", "xnli_train_language"),
+  )
+  shuffles = False  # the order of the original
+
+  define_flags = staticmethod(define_flags)
+
+  @classmethod
+  def check_settings(cls, settings):
+    """Checks the task's name, its flags, and how long texts are read."""
+    run_settings.check_run(settings, needed=("data_dir", "task_name", "output_dir"))
+    task_options.check_task(settings)
+    task_options.check_windows(settings)
+    settings.check("label_scale", lambda value: 0 < value < float("inf"), "a positive number")
+
+  @classmethod
+  def resolve(cls, settings):
+    """Downloads the public data where they are asked for."""
+    if settings.data_dir != "download":
+      return settings
+    from bert.tasks import public_data
+
+    return settings.replace(data_dir=public_data.download_task_data(settings.task_name))
+
+  def __init__(self, settings, config=None, tokenizer=None):
+    super().__init__(settings, config, tokenizer)
+    self.processor = task_options.processor_of_folder(settings, config, tokenizer)
+    self.labels = self.processor.get_labels()
+    # Processors written for the original know nothing of problem types and metrics.
+    self.problem_type = getattr(self.processor, "problem_type", "classification")
+    self.headline = f"eval_{getattr(self.processor, 'headline_metric', 'accuracy')}"
+    self.reported = tuple(f"eval_{name}" for name in metric_names(self.processor))
+    self.windows = None  # unless long documents are read in several
+    if settings.long_text == "windows":
+      stride = settings.window_stride or (settings.max_seq_length - 2) // 2
+      self.windows = long_text.WindowOptions(stride, settings.max_windows, settings.window_pooling)
+
+  # -------------------------------------------------------------------------------------------
+  # Texts.
+
+  def read(self, split):
+    """Reads texts; of MNLI's dev and test a matched and a mismatched set."""
+    settings, processor = self.settings, self.processor
+    examples = getattr(processor, f"get_{split}_examples")(settings.data_dir)
+    if split == "train":
+      if settings.double_unordered and getattr(processor, "is_unordered", False):
+        examples = [*examples, *map(swapped, examples)]
+      return examples
+    sets = [DataSet(split, examples)]
+    mismatched = getattr(processor, f"get_{split}_mismatched_examples", None)
+    exists = filesystem.is_file(os.path.join(settings.data_dir, f"{split}_mismatched.tsv"))
+    if mismatched and exists and settings.task_name.lower() == "mnli":
+      sets.append(DataSet(split, mismatched(settings.data_dir), "_mismatched"))
+    return sets
+
+  def check_data(self, sets):
+    """Logs how often each label occurs."""
+    self._sets = sets
+    for split in ("train", "dev"):
+      examples = sets[split][0].examples if split in sets else ()
+      label_counts.log_labels(examples, self.labels, split, self.problem_type)
+
+  def facts(self):
+    """Returns the task, its labels, and how long texts are read."""
+    facts = task_facts(self.settings.task_name, self.processor, self.labels)
+    if self.problem_type == "regression":
+      facts["label_scale"] = self.settings.label_scale
+    return {**facts, **long_text.facts(self.windows)}
+
+  def sizes(self, data, num_records):
+    """Returns the number of examples, in the words of 2018."""
+    count = len(data)
+    if data.is_training:
+      return {"Num examples": count}
+    return {"Num examples": f"{num_records} ({count} actual, {num_records - count} padding)"}
+
+  def records(self, data, num_shown):
+    """Converts texts, or their windows."""
+    return _records(
+      data.examples,
+      self.labels,
+      self.length,
+      self.tokenizer,
+      self.problem_type,
+      self.windows,
+      num_shown,
     )
-    loss, per_example_loss, logits, probabilities = of_model(bert_config, mode == ModeKeys.TRAIN)
-    spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
-    if mode == ModeKeys.TRAIN:
-      if distillation:
-        loss = distillation.teach(
-          *(spec, features, {"logits": logits}, per_example_loss),
-          lambda config: {"logits": of_model(config, False)[2]},
-        )
-      spec.train_op = create_optimizer(
-        loss, learning_rate, num_train_steps, num_warmup_steps, use_tpu, **(optimizer_options or {})
-      )
-    elif mode == ModeKeys.EVAL:
-      tensors = {
-        "per_example_loss": per_example_loss,
-        "label_ids": features["label_ids"],
-        "outputs": logits if problem_type == "classification" else probabilities,
-        "is_real_example": features["is_real_example"],
-      }
-      spec.eval_metrics = (metric_fn, tensors)
-    else:
-      spec.predictions = {"probabilities": probabilities}
-    return spec
 
-  def metric_fn(per_example_loss, label_ids, outputs, is_real_example):
+  def padding_record(self, data):
+    """Returns a record that is not real."""
+    return next(iter(self.records(DataSet(data.split, [PaddingInputExample()]), 0)))
+
+  def input_fn(self, path, data):
+    """Reads batches; several sequences may be packed into a row."""
+    return file_based_input_fn_builder(
+      path,
+      self.length,
+      data.is_training,
+      drop_remainder=data.is_training or self.settings.use_tpu,
+      num_labels=len(self.labels),
+      problem_type=self.problem_type,
+      windows=self.windows,
+      pack_sequences=self.settings.pack_sequences,
+      **self.settings.reading_options,
+    )
+
+  # -------------------------------------------------------------------------------------------
+  # The head, and its results.
+
+  def head(self):
+    """Scores the labels of a text."""
+    return SequenceHead(
+      len(self.labels),
+      self.problem_type,
+      self.settings.label_scale,
+      self.settings.task_name,
+      self.settings.window_pooling,
+    )
+
+  def metrics(self, **tensors):
+    """Computes the task's metrics, and a confusion matrix of classes."""
+    return _metrics(metric_names(self.processor), self.labels, self.problem_type, **tensors)
+
+  def metric_names(self):
+    """Returns the task's metrics, and the loss."""
+    return [*(f"eval_{name}" for name in (*metric_names(self.processor), "loss")), "loss"]
+
+  def _labels_of(self, examples):
+    return [label_id(each, self.labels, self.problem_type) for each in examples]
+
+  def score(self, data, outputs):
+    """Computes the task's metrics of probabilities."""
     from bert.tasks import metrics
 
-    results = metrics.compute_metrics(
-      metric_names, label_ids, outputs, is_real_example, problem_type, per_example_loss
-    )
-    if problem_type == "classification":
-      names = label_list or list(map(str, range(num_labels)))
-      results["confusion matrix"] = metrics.confusion_table(
-        label_ids, outputs, is_real_example, names
-      )
-    return results
+    names = dict.fromkeys((self.headline.removeprefix("eval_"), *metric_names(self.processor)))
+    labels = self._labels_of(data.examples)
+    return metrics.compute_metrics(list(names), labels, outputs, problem_type=self.problem_type)
 
-  return model_fn
+  def failure(self, data, outputs, scores):
+    """Finds a model that gives all texts the same label."""
+    labels = self._labels_of(data.examples)
+    return constant_answers.failure_of_classes(labels, outputs, self.labels, self.problem_type)
+
+  def write_predictions(self, data, outputs):
+    """Writes predictions.tsv and the original's test_results.tsv."""
+    result_files.write_predictions(
+      self.settings.output_dir,
+      data.suffix,
+      [example.guid for example in data.examples],
+      outputs,
+      self.labels,
+      self.problem_type,
+      self.settings.label_separator or ",",
+      texts_of(data.examples),
+    )
+
+  def export_options(self):
+    """Returns what the labels mean, and whether the task is one of pairs."""
+    # One pair shows a task of pairs; a run that only exports has read no examples yet.
+    sets = (data.examples for split in self._sets.values() for data in split)
+    examples = next(filter(None, sets), None)
+    examples = examples or self.processor.get_train_examples(self.settings.data_dir)
+    return {
+      "label_names": self.labels,
+      "problem_type": self.problem_type,
+      "windows": self.windows,
+      "task_name": self.settings.task_name,
+      "label_scale": self.settings.label_scale,
+      "is_pair": any(example.text_b for example in examples),
+    }
 
 
 # ---------------------------------------------------------------------------------------------
@@ -405,192 +542,11 @@ def main(_) -> int | None:
   settings = run_settings.from_flags(demonstration.SETTINGS if is_demo else None)
   if is_demo:
     demonstration.say_what_this_is(settings.data_dir)
-  code = start(settings, defaults=demonstration.SETTINGS if is_demo else None)
+  defaults = demonstration.SETTINGS if is_demo else None
+  code = engine.start(Classification, settings, defaults=defaults)
   if is_demo and code is None:
     demonstration.say_what_comes_next(settings.output_dir)
   return code
-
-
-def start(settings: run_settings.RunSettings, run_class=None, defaults=None) -> int | None:
-  """Makes a run, or many, with such `defaults` of flags; returns the exit code of many."""
-  run_class = run_class or Classification
-  check_settings(settings)
-  if settings.is_many_runs:
-    return start_many(run_class.script, settings, defaults or {})
-  settings = run_class.resolve(settings)
-  if settings.data_dir == "download":
-    from bert.tasks import public_data
-
-    settings = settings.replace(data_dir=public_data.download_task_data(settings.task_name))
-  bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
-  processor = task_options.processor_of_folder(settings, bert_config, tokenizer)
-  with output_folder.held(settings) as settings:
-    run_class(processor, settings, bert_config, tokenizer).run()
-  return None
-
-
-def check_settings(settings: run_settings.RunSettings) -> None:
-  """Checks what flags alone show; see `run_settings.check_run`."""
-  run_settings.check_run(settings, needed=("data_dir", "task_name", "output_dir"))
-  task_options.check_task(settings)
-  task_options.check_windows(settings)
-  settings.check("label_scale", lambda value: 0 < value < float("inf"), "a positive number")
-
-
-class Classification(Run):
-  """One run: a task, a model, and the folder of its results."""
-
-  script = "run_classifier"
-  informative = (*INFORMATIVE, "pack_sequences", "double_unordered")
-  # A model of MNLI may predict AX, and other windows; to train on, all has to be the same.
-  may_differ = ("task_name", "window_stride", "max_windows")
-
-  def __init__(self, processor, settings, bert_config, tokenizer):
-    super().__init__(settings, bert_config, tokenizer)
-    self.processor = processor
-    self.labels = processor.get_labels()
-    # Processors written for the original know nothing of problem types and metrics.
-    self.problem_type = getattr(processor, "problem_type", "classification")
-    self.headline = f"eval_{getattr(processor, 'headline_metric', 'accuracy')}"
-    self.windows = None  # unless long documents are read in several
-    if settings.long_text == "windows":
-      stride = settings.window_stride or (settings.max_seq_length - 2) // 2
-      self.windows = long_text.WindowOptions(stride, settings.max_windows, settings.window_pooling)
-
-  def _read(self):
-    settings = self.settings
-    self.train = self.processor.get_train_examples(settings.data_dir) if settings.do_train else []
-    if settings.double_unordered and getattr(self.processor, "is_unordered", False):
-      self.train = [*self.train, *map(swapped, self.train)]
-    # Of each set: suffix of result files -> examples.
-    self.dev_sets = dict(self._sets("dev")) if settings.reads_dev_set else {}
-    self.test_sets = dict(self._sets("test")) if settings.do_predict else {}
-    for name, examples in (("train", self.train), ("dev", self.dev_sets.get("", ()))):
-      label_counts.log_labels(examples, self.labels, name, self.problem_type)
-
-  def _sets(self, split):
-    """One set, or matched and mismatched ones for MNLI."""
-    data_dir = self.settings.data_dir
-    yield "", getattr(self.processor, f"get_{split}_examples")(data_dir)
-    mismatched = getattr(self.processor, f"get_{split}_mismatched_examples", None)
-    exists = filesystem.is_file(os.path.join(data_dir, f"{split}_mismatched.tsv"))
-    if mismatched and exists and self.settings.task_name.lower() == "mnli":
-      yield "_mismatched", mismatched(data_dir)
-
-  def _facts(self):
-    task = task_facts(self.settings.task_name, self.processor, self.labels)
-    if self.problem_type == "regression":
-      task["label_scale"] = self.settings.label_scale
-    return {**task, **long_text.facts(self.windows)}
-
-  def _plan(self):
-    return self.settings.planned(len(self.train))
-
-  def _metric_names(self):
-    return [*(f"eval_{name}" for name in (*metric_names(self.processor), "loss")), "loss"]
-
-  def _create_model_fn(self):
-    return model_fn_builder(
-      bert_config=self.bert_config,
-      num_labels=len(self.labels),
-      problem_type=self.problem_type,
-      metric_names=metric_names(self.processor),
-      label_list=self.labels,
-      window_pooling=self.settings.window_pooling,
-      task_name=self.settings.task_name,
-      label_scale=self.settings.label_scale,
-      **self._model_options(),
-    )
-
-  def _input_fn(self, examples, name, is_training=False):
-    """Writes the examples as `OUTPUT_DIR/<name>.tf_record` and reads them from there."""
-    settings = self.settings
-    self._write_once(
-      name,
-      examples,
-      lambda path: file_based_convert_examples_to_features(
-        *(examples, self.labels, settings.max_seq_length, self.tokenizer, path),
-        *(self.problem_type, self.windows, self._shown_examples()),
-      ),
-    )
-    return file_based_input_fn_builder(
-      settings.features_path(name),
-      settings.max_seq_length,
-      is_training,
-      drop_remainder=is_training or settings.use_tpu,
-      num_labels=len(self.labels),
-      problem_type=self.problem_type,
-      windows=self.windows,
-      pack_sequences=settings.pack_sequences,
-      **settings.reading_options,
-    )
-
-  def _training_data(self):
-    return self._input_fn(self.train, "train", is_training=True), {"Num examples": len(self.train)}
-
-  def _dev_data(self):
-    padded, _ = self._padded(self.dev_sets[""], self.settings.eval_batch_size)
-    return self._input_fn(padded, "eval"), self.headline
-
-  def _padded(self, examples, batch_size):
-    """The examples, on a TPU with padding to full batches; and their numbers to log."""
-    missing = -len(examples) % batch_size if self.settings.use_tpu else 0
-    padded = [*examples, *(PaddingInputExample() for _ in range(missing))]
-    size = f"{len(padded)} ({len(examples)} actual, {missing} padding)"
-    return padded, {"Num examples": size}
-
-  def _evaluate(self, checkpoint_path):
-    for suffix, examples in self.dev_sets.items():
-      padded, sizes = self._padded(examples, self.settings.eval_batch_size)
-      input_fn = self._input_fn(padded, f"eval{suffix}")
-      self._evaluate_on(input_fn, sizes, checkpoint_path, suffix.strip("_"))
-
-  def _probabilities(self, name, examples, checkpoint_path):
-    """What the model says of each example: float32 `[N, C]`; for regression `[N, 1]`."""
-
-    def compute():
-      padded, sizes = self._padded(examples, self.settings.predict_batch_size)
-      input_fn = self._input_fn(padded, name)
-      logging.info("***** Running prediction*****")
-      log_sizes(sizes, self.settings.predict_batch_size)
-      predictions = self.estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
-      return [prediction["probabilities"] for prediction in predictions][: len(examples)]
-
-    return self._outputs(name, examples, compute)
-
-  def _compare(self, checkpoint_path):
-    for suffix, examples in self.dev_sets.items():
-      outputs = self._probabilities(f"eval{suffix}", examples, checkpoint_path)
-      labels = [label_id(example, self.labels, self.problem_type) for example in examples]
-      names = [self.headline, *(f"eval_{name}" for name in metric_names(self.processor))]
-      self._compare_classes(suffix, labels, outputs, self.labels, names, self.problem_type)
-
-  def _predict(self, checkpoint_path):
-    for suffix, examples in self.test_sets.items():
-      result_files.write_predictions(
-        self.settings.output_dir,
-        suffix,
-        [example.guid for example in examples],
-        self._probabilities(f"predict{suffix}", examples, checkpoint_path),
-        *(self.labels, self.problem_type, self.settings.label_separator or ","),
-        texts_of(examples),
-      )
-
-  def _task_model(self):
-    # One pair shows a task of pairs; a run that only exports has read no examples yet.
-    sets = (self.train, *self.dev_sets.values(), *self.test_sets.values())
-    examples = next(filter(None, sets), None)
-    examples = examples or self.processor.get_train_examples(self.settings.data_dir)
-    return {
-      "model": "SentenceModel",
-      "max_seq_length": self.settings.max_seq_length,
-      "label_names": self.labels,
-      "problem_type": self.problem_type,
-      "windows": self.windows,
-      "task_name": self.settings.task_name,
-      "label_scale": self.settings.label_scale,
-      "is_pair": any(example.text_b for example in examples),
-    }
 
 
 if __name__ == "__main__":

@@ -10,42 +10,43 @@ together, for --loss=in_batch_negatives, with texts that do not in a column `neg
 The vectors: extract_features.py --similarity, predict.py --task=vectors, Predictor.from_checkpoint.
 """
 
-import functools
 import math
-import random
 
 from absl import flags, logging
 
 from bert.checkpoints import sentence_pooling
-from bert.io import record_files
+from bert.fine_tuning import engine
+from bert.fine_tuning.task import LENGTH, Task
 from bert.io.tables import DataError
-from bert.scripts import (
-  command_line,
-  flag_groups,
-  output_folder,
-  result_files,
-  run_settings,
-  shared_flags,
-)
-from bert.scripts.steps import INFORMATIVE, Run, filled_up, log_sizes
+from bert.model.task_heads import VectorHead
+from bert.scripts import command_line, result_files, run_settings, shared_flags
+from bert.scripts.flag_groups import flag_group
 from bert.tasks import similarity
-from bert.training import distribution
-
-_ENDINGS = ("tsv", "csv", "jsonl")
-_SEQUENCES = ("input_ids", "input_mask")
 
 COSINE, IN_BATCH_NEGATIVES = "cosine", "in_batch_negatives"
 
 
-def define_flags() -> None:
-  """Defines this script's flags; those it shares with the original's scripts are theirs."""
-  with flag_groups.flag_group("Task and data"):
+class Similarity(Task):
+  """Pairs of texts, and how similar they are."""
+
+  name = "similarity"
+  unit = "pairs"
+  result_keys = (
+    *(f"eval_{key}" for key in ("spearman", "pearson", "accuracy", "mrr", "loss")),
+    *("global_step", "loss"),
+  )
+  informative_flags = ("loss",)
+  task_flags = (
+    *("task_name", "text_a_column", "text_b_column", "label_column", "negative_column"),
+    *("id_column", "min_score", "max_score", "header", "skip_bad_rows", "pooling"),
+  )
+  problem_type = "vectors"
+
+  @classmethod
+  def define_task_flags(cls):
+    """Defines the flags of tables of pairs, and of how vectors are made and compared."""
     flags.DEFINE_string(
       "task_name", "csv", "STS-B in GLUE's files, or csv for your own tables (.tsv .csv .jsonl)."
-    )
-    shared_flags.define_split_flags("Folder with train, dev and test: .tsv, .csv or .jsonl.")
-    shared_flags.define_run_flags(
-      "Whether to evaluate on the dev file.", "Whether to predict the test file."
     )
     flags.DEFINE_string(
       "text_a_column", None, "Column of the text: name or number from 0. [text_a]"
@@ -66,322 +67,76 @@ def define_flags() -> None:
     )
     flags.DEFINE_bool("header", True, "Whether the first row names the columns.")
     shared_flags.define_skip_bad_rows_flag(default=False)
-  with flag_groups.flag_group("Similarity"):
-    flags.DEFINE_enum(
-      "pooling",
-      None,
-      list(sentence_pooling.POOLINGS),
-      "How the vectors of a text's pieces become one: that of [CLS], or mean or max over them. "
-      "[that of --init_checkpoint, if it was trained here; else mean]",
-    )
-    flags.DEFINE_enum(
-      "loss",
-      COSINE,
-      [COSINE, IN_BATCH_NEGATIVES],
-      "cosine: squared error of the cosine, for pairs with scores. in_batch_negatives: each text_a "
-      "has to find its text_b among those of the batch; larger batches are harder and better.",
-    )
-    flags.DEFINE_float(
-      "min_positive_score",
-      None,
-      "in_batch_negatives: train only on pairs with at least this score, if they have scores.",
-    )
-  shared_flags.define_fine_tuning_flags()
-
-
-# ---------------------------------------------------------------------------------------------
-# Pairs -> records -> batches.
-
-
-def write_features(path: str, features) -> int:
-  """Writes rows of texts as a TFRecord file, which appears when it is complete.
-
-  Args:
-    path: the file.
-    features: an iterable of `similarity.PairFeatures`, taken one by one.
-
-  Returns:
-    How many were written.
-
-  Raises:
-    OSError: the file cannot be written.
-  """
-  return record_files.write_records(path, map(vars, features))
-
-
-def input_fn_builder(input_file, num_texts, seq_length, is_training, drop_remainder, **reading):
-  """An input_fn over a file of `write_features`.
-
-  Args:
-    input_file: the TFRecord file.
-    num_texts: N it was written with.
-    seq_length: `max_seq_length` it was written with.
-    is_training: repeat and shuffle.
-    drop_remainder: leave out a last batch that is short.
-    **reading: further keywords of `input_pipeline.record_input_fn`.
-
-  Returns:
-    `input_fn(params)` -> `tf.data.Dataset` of name -> int32 `[B, N, S]`, or `[B]`; `score` is
-    float32 `[B]`.
-  """
-  import tensorflow as tf
-
-  from bert.training import input_pipeline
-
-  sequences = tf.io.FixedLenFeature([num_texts, seq_length], tf.int64)
-  features = {
-    **dict.fromkeys(_SEQUENCES, sequences),
-    "score": tf.io.FixedLenFeature([], tf.float32),
-    "is_real_example": tf.io.FixedLenFeature([], tf.int64),
-  }
-  return input_pipeline.record_input_fn(
-    input_file,
-    features,
-    is_training,
-    drop_remainder,
-    length_features=_SEQUENCES,
-    **reading,
-  )
-
-
-# ---------------------------------------------------------------------------------------------
-# The model.
-
-
-def create_model(
-  bert_config,
-  is_training,
-  input_ids,
-  input_mask,
-  pooling,
-  use_one_hot_embeddings,
-  *,
-  dtype="float32",
-):
-  """One BERT for all texts of a row, and the vector of each text.
-
-  Args:
-    bert_config: a `modeling.BertConfig`.
-    is_training: whether to drop out.
-    input_ids: int `[B, N, S]`.
-    input_mask: int `[B, N, S]`, all 0 for a text that only fills its row.
-    pooling: see `bert.model.similarity.pool`.
-    use_one_hot_embeddings: look words up by a matrix product (for TPUs).
-    dtype: of the matrix products.
-
-  Returns:
-    float32 `[B, N, W]`.
-  """
-  import tensorflow as tf
-
-  from bert import modeling
-  from bert.model import similarity as similarity_model
-
-  shape = modeling.get_shape_list(input_ids, expected_rank=3)
-  flat_ids, flat_mask = (tf.reshape(each, [-1, shape[2]]) for each in (input_ids, input_mask))
-  # No text is without a piece: the mean over none would be NaN.
-  flat_mask = tf.maximum(flat_mask, tf.one_hot(0, shape[2], dtype=flat_mask.dtype))
-  model = modeling.BertModel(
-    config=bert_config,
-    is_training=is_training,
-    input_ids=flat_ids,  # [B*N, S]
-    input_mask=flat_mask,
-    use_one_hot_embeddings=use_one_hot_embeddings,
-    dtype=tf.as_dtype(dtype),
-    # TPUs compile for fixed shapes, which skipping padding does not have.
-    skip_padding=not use_one_hot_embeddings,
-  )
-  vectors = similarity_model.pool(model.get_sequence_output(), flat_mask, pooling)  # [B*N, W]
-  return tf.reshape(vectors, [shape[0], shape[1], bert_config.hidden_size])
-
-
-def model_fn_builder(
-  bert_config,
-  pooling,
-  loss_name,
-  init_checkpoint,
-  learning_rate,
-  num_train_steps,
-  num_warmup_steps,
-  use_tpu,
-  use_one_hot_embeddings,
-  *,
-  evaluates_scores=True,
-  optimizer_options=None,
-  dtype="float32",
-):
-  """Returns the `model_fn` of an `estimator.Estimator`; arguments as of `create_model`.
-
-  Args:
-    bert_config: a `modeling.BertConfig`.
-    pooling: see `bert.model.similarity.pool`.
-    loss_name: `cosine` or `in_batch_negatives`, of training.
-    init_checkpoint: where variables start, or None.
-    learning_rate: peak rate.
-    num_train_steps: steps of the whole run.
-    num_warmup_steps: steps of warm-up.
-    use_tpu: whether this runs on a TPU.
-    use_one_hot_embeddings: look words up by a matrix product.
-    evaluates_scores: whether the dev set has scores, so that evaluation compares cosines with them;
-      else it ranks the dev set's texts.
-    optimizer_options: further keywords of `optimization.create_optimizer`.
-    dtype: of the matrix products.
-  """
-
-  def model_fn(features, labels, mode, params):
-    import tensorflow as tf
-
-    from bert.model import similarity as similarity_model
-    from bert.optimization import create_optimizer
-    from bert.training.estimator import EstimatorSpec, ModeKeys
-
-    del labels, params  # labels travel in features
-    input_ids, input_mask = (features[name] for name in _SEQUENCES)
-    vectors = create_model(
-      bert_config,
-      mode == ModeKeys.TRAIN,
-      input_ids,
-      input_mask,
-      pooling,
-      use_one_hot_embeddings,
-      dtype=dtype,
-    )
-    cosines = similarity_model.cosines(vectors[:, 0], vectors[:, 1])
-    compares = loss_name == COSINE if mode == ModeKeys.TRAIN else evaluates_scores
-    if compares:
-      loss, per_example_loss = similarity_model.get_cosine_loss(cosines, features["score"])
-    else:
-      loss, per_example_loss = similarity_model.get_ranking_loss(vectors, input_ids)
-    spec = EstimatorSpec(mode=mode, loss=loss, init_checkpoint=init_checkpoint)
-    if mode == ModeKeys.TRAIN:
-      spec.train_op = create_optimizer(
-        loss, learning_rate, num_train_steps, num_warmup_steps, use_tpu, **(optimizer_options or {})
+    with flag_group("Similarity"):
+      flags.DEFINE_enum(
+        "pooling",
+        None,
+        list(sentence_pooling.POOLINGS),
+        "How the vectors of a text's pieces become one: that of [CLS], or mean or max over them. "
+        "[that of --init_checkpoint, if it was trained here; else mean]",
       )
-    elif mode == ModeKeys.PREDICT:
-      spec.predictions = {"similarity": cosines}
-    else:
-      tensors = {"losses": per_example_loss, "is_real_example": features["is_real_example"]}
-      if compares:
-        tensors |= {"cosines": cosines, "scores": features["score"]}
-      else:
-        tensors |= {"vectors": vectors, "is_text": tf.reduce_max(input_mask, axis=-1)}
-      spec.eval_metrics = (score_metrics if compares else ranking_metrics, tensors)
-    return spec
+      flags.DEFINE_enum(
+        "loss",
+        COSINE,
+        [COSINE, IN_BATCH_NEGATIVES],
+        "cosine: squared error of the cosine, for pairs with scores. in_batch_negatives: each "
+        "text_a has to find its text_b among those of the batch; larger batches are harder and "
+        "better.",
+      )
+      flags.DEFINE_float(
+        "min_positive_score",
+        None,
+        "in_batch_negatives: train only on pairs with at least this score, if they have scores.",
+      )
 
-  return model_fn
+  @classmethod
+  def check_settings(cls, settings):
+    """Checks the scale of scores, and the flags of the loss."""
+    super().check_settings(settings)
+    task = _task(settings)
+    low, high = settings.min_score, task["max_score"]
+    if not -math.inf < low < high < math.inf:
+      raise command_line.UsageError(
+        f"--min_score={low:g} --max_score={high:g}: the scale needs two ends, the lower first."
+      )
+    if settings.loss == IN_BATCH_NEGATIVES:
+      _check_negatives(settings)
+    elif settings.negative_column is not None or settings.min_positive_score is not None:
+      name = "negative_column" if settings.negative_column is not None else "min_positive_score"
+      raise command_line.UsageError(
+        f"--{name} is for --loss={IN_BATCH_NEGATIVES}; --loss={settings.loss} learns from scores."
+      )
 
+  @classmethod
+  def resolve(cls, settings):
+    """Takes the pooling of earlier weights."""
+    return settings.replace(pooling=_pooling(settings))
 
-def score_metrics(losses, is_real_example, cosines, scores):
-  """Correlations of the cosines with the scores, and the mean loss; all are arrays `[M]`."""
-  from bert.tasks import metrics
+  # -------------------------------------------------------------------------------------------
+  # Pairs.
 
-  return metrics.compute_metrics(
-    ["spearman", "pearson"], scores, cosines, is_real_example, "regression", losses
-  )
-
-
-def ranking_metrics(losses, is_real_example, vectors, is_text):
-  """`similarity.ranking_scores` of all rows, and the mean of the losses of their batches."""
-  from bert.tasks import metrics
-
-  scores = similarity.ranking_scores(vectors, is_text)
-  scores["loss"] = metrics.mean_loss(losses, is_real_example)
-  return {f"eval_{name}": value for name, value in scores.items()}
-
-
-# ---------------------------------------------------------------------------------------------
-# The job.
-
-
-def main(_) -> None:
-  """Trains, evaluates, predicts and exports as the flags say."""
-  settings = run_settings.from_flags()
-  check_settings(settings)
-  settings = run_settings.resolve(settings)
-  config, tokenizer = run_settings.load_config_and_tokenizer(settings)
-  with output_folder.held(settings) as settings:
-    Similarity(settings.replace(pooling=_pooling(settings)), config, tokenizer).run()
-
-
-def _pooling(settings: run_settings.RunSettings) -> str:
-  """`--pooling`, else that of the run to resume, else that of the first weights."""
-  from bert.checkpoints import finding
-
-  earlier = finding.latest(settings.output_dir) or settings.init_checkpoint
-  return sentence_pooling.choose(settings.pooling, earlier, "mean")
-
-
-def check_settings(settings: run_settings.RunSettings) -> None:
-  """Checks what flags alone show; see `run_settings.check_run`."""
-  run_settings.check_run(settings)
-  settings.check_at_least(3, "max_seq_length")
-  run_settings.check_split_files(settings)
-  task = _task(settings)
-  low, high = settings.min_score, task["max_score"]
-  if not -math.inf < low < high < math.inf:
-    raise command_line.UsageError(
-      f"--min_score={low:g} --max_score={high:g}: the scale needs two ends, the lower first."
-    )
-  if settings.loss == IN_BATCH_NEGATIVES:
-    _check_negatives(settings)
-  elif settings.negative_column is not None or settings.min_positive_score is not None:
-    name = "negative_column" if settings.negative_column is not None else "min_positive_score"
-    raise command_line.UsageError(
-      f"--{name} is for --loss={IN_BATCH_NEGATIVES}; --loss={settings.loss} learns from scores."
-    )
-
-
-def _check_negatives(settings: run_settings.RunSettings) -> None:
-  parts = settings.gradient_accumulation_steps
-  if settings.do_train and settings.train_batch_size // parts < 2:
-    raise command_line.UsageError(
-      f"--train_batch_size={settings.train_batch_size} --gradient_accumulation_steps={parts}: with "
-      f"--loss={IN_BATCH_NEGATIVES} a text is compared with the others of its part of the batch, "
-      "so a part needs at least 2. The paper's batches have 16 or more."
-    )
-
-
-def _task(settings: run_settings.RunSettings) -> dict:
-  """The arguments of `PairReader` for `--task_name`, changed by flags."""
-  name = settings.task_name.lower().replace("_", "-")
-  name = "sts-b" if name == "stsb" else name
-  if name not in similarity.TASKS:
-    raise command_line.UsageError(
-      f"--task_name={settings.task_name}: this script knows {', '.join(similarity.TASKS)}. Read "
-      "other files as csv, with --text_a_column, --text_b_column and --label_column."
-    )
-  options = {"max_score": 1.0, **similarity.TASKS[name]}
-  names = ("text_a_column", "text_b_column", "label_column", "negative_column", "id_column")
-  for flag in (*names, "min_score", "max_score", "header", "skip_bad_rows"):
-    if settings.values[flag] is not None:
-      options[flag] = settings.values[flag]
-  return options
-
-
-class Similarity(Run):
-  """One run: a model, its pairs of texts, and the folder of its results."""
-
-  informative = (*INFORMATIVE, "loss")
-  result_keys = (
-    *(f"eval_{key}" for key in ("spearman", "pearson", "accuracy", "mrr", "loss")),
-    *("global_step", "loss"),
-  )
-
-  def _read(self) -> None:
-    settings = self.settings
+  def __init__(self, settings, config=None, tokenizer=None):
+    super().__init__(settings, config, tokenizer)
     self.reader = similarity.PairReader(**_task(settings))
     self.ranks = settings.loss == IN_BATCH_NEGATIVES
-    self.train = self._read_train() if settings.do_train else []
-    self.dev = self._read_dev() if settings.reads_dev_set else []
-    self.test = self._read_file("test", takes_negatives=False) if settings.do_predict else []
+    self.dev_has_scores = False
+
+  def read(self, split):
+    """Reads pairs; whether those of the dev set have scores decides what is evaluated."""
+    if split == "test":
+      return self._read_file("test", takes_negatives=False)
+    pairs = self._read_train() if split == "train" else self._read_dev()
+    if split == "dev":
+      self.dev_has_scores = pairs[0].score is not None
+      self.headline = self.metric_names()[0]
+    return pairs
 
   def _read_file(self, split, **options):
-    path = self.settings.split_file(split, (split,), _ENDINGS)
-    return self.reader.read(path, split, **options)
+    return self.reader.read(self.file(split), split, **options)
 
   def _read_train(self):
     pairs = self._read_file("train", needs_scores=not self.ranks, takes_negatives=self.ranks)
-    file = self.settings.split_file("train", ("train",), _ENDINGS)
+    file = self.file("train")
     if self.ranks:
       pairs = self._similar_enough(pairs, file)
       _check_ranking(pairs, file)
@@ -418,90 +173,131 @@ class Similarity(Run):
     is_scored = self.settings.do_train and not self.ranks
     pairs = self._read_file("dev", needs_scores=is_scored, takes_negatives=not is_scored)
     if pairs[0].score is None:
-      _check_ranking(pairs, self.settings.split_file("dev", ("dev",), _ENDINGS))
+      _check_ranking(pairs, self.file("dev"))
     return pairs
 
-  def _facts(self):
+  def facts(self):
+    """Returns the pooling: another one makes other vectors of the same weights."""
     return {"task_name": "similarity", "pooling": self.settings.pooling}
 
-  def _plan(self):
-    # The shuffle buffer alone would leave pairs of one source together.
-    random.Random(12345).shuffle(self.train)
-    return self.settings.planned(len(self.train), "pairs")
+  def record_spec(self, data):
+    """Has a sequence for each text of a row."""
+    sequence = ([len(data.examples[0].texts), LENGTH], "int64")
+    numbers = {"score": ([], "float32"), "is_real_example": ([], "int64")}
+    return {"input_ids": sequence, "input_mask": sequence, **numbers}
 
-  def _create_model_fn(self):
-    return model_fn_builder(
-      bert_config=self.bert_config,
-      pooling=self.settings.pooling,
-      loss_name=self.settings.loss,
-      evaluates_scores=self._dev_has_scores(),
-      **self.settings.model_options,
-    )
-
-  def _dev_has_scores(self) -> bool:
-    return bool(self.dev) and self.dev[0].score is not None
-
-  def _input_fn(self, pairs, name, is_training=False):
-    """Writes the pairs as `OUTPUT_DIR/<name>.tf_record` and reads them from there."""
-    path = self.settings.features_path(name)
-    distribution.on_chief(write_features, path, self._features(pairs, name))
-    return input_fn_builder(
-      path,
-      len(pairs[0].texts),
-      self.settings.max_seq_length,
-      is_training,
-      drop_remainder=is_training or self.settings.use_tpu,
-      **self.settings.reading_options,
-    )
-
-  def _features(self, pairs, name):
-    length = self.settings.max_seq_length
+  def records(self, data, num_shown):
+    """Converts pairs."""
     features = similarity.convert_examples_to_features(
-      pairs, length, self.tokenizer, self._shown_examples()
+      data.examples, self.length, self.tokenizer, num_shown
     )
-    if not self.settings.use_tpu or name == "train":
-      return features
-    batch_size = self.settings.values[f"{name}_batch_size"]
-    padding = functools.partial(similarity.padding_features, len(pairs[0].texts), length)
-    return filled_up(features, batch_size, padding)
+    return map(vars, features)
 
-  def _training_data(self):
-    return self._input_fn(self.train, "train", is_training=True), {"Num pairs": len(self.train)}
+  # -------------------------------------------------------------------------------------------
+  # The model.
 
-  def _dev_data(self):
-    return self._input_fn(self.dev, "eval"), self._metric_names()[0]
+  def head(self):
+    """Makes a vector of each text."""
+    return VectorHead(self.settings.pooling, self.ranks, not self.dev_has_scores)
 
-  def _metric_names(self):
-    scores = ("spearman", "pearson") if self._dev_has_scores() else ("mrr", "accuracy")
+  def metrics(self, **tensors):
+    """Computes correlations with scores, or, without scores, how well texts are ranked."""
+    return (score_metrics if "scores" in tensors else ranking_metrics)(**tensors)
+
+  def metric_names(self):
+    """Returns those of pairs with scores, or of ranks."""
+    scores = ("spearman", "pearson") if self.dev_has_scores else ("mrr", "accuracy")
     return [*(f"eval_{name}" for name in (*scores, "loss")), "loss"]
 
-  def _evaluate(self, checkpoint_path):
-    input_fn = self._input_fn(self.dev, "eval")
-    self._evaluate_on(input_fn, {"Num pairs": len(self.dev)}, checkpoint_path)
+  # -------------------------------------------------------------------------------------------
+  # Results.
 
-  def _predict(self, checkpoint_path):
-    settings, test = self.settings, self.test
-    input_fn = self._input_fn(test, "predict")
-    logging.info("***** Running prediction *****")
-    log_sizes({"Num pairs": len(test)}, settings.predict_batch_size)
-    predictions = self.estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
-    found = [prediction["similarity"] for prediction in predictions][: len(test)]
-    result_files.write_predictions(
-      settings.output_dir,
-      "",
-      [pair.guid for pair in test],
-      [[each] for each in found],
-      ["similarity"],
-      "regression",
+  def collect(self, predictions, data):
+    """Collects the cosines: float32 `[N, 1]`, or, of a dev set that is ranked, of all candidates.
+
+    Their mean over several runs is that of an ensemble.
+    """
+    found = list(predictions)[: len(data)]
+    if self.dev_has_scores or data.split != "dev":
+      return [[each["similarity"]] for each in found]
+    vectors, is_text = ([each[name] for each in found] for name in ("vectors", "is_text"))
+    return similarity.candidate_cosines(vectors, is_text)
+
+  def score(self, data, outputs):
+    """Computes the correlations of cosines, or how well texts are ranked."""
+    from bert.tasks import metrics
+
+    if not self.dev_has_scores:
+      scores = similarity.scores_of_cosines(outputs)
+      return {f"eval_{name}": value for name, value in scores.items()}
+    scores = [each.score for each in data.examples]
+    return metrics.compute_metrics(
+      ["spearman", "pearson"], scores, outputs, problem_type="regression"
     )
 
-  def _task_model(self):
-    settings = self.settings
-    return {
-      "model": "VectorModel",
-      "max_seq_length": settings.max_seq_length,
-      "pooling": settings.pooling,
-    }
+  def write_predictions(self, data, outputs):
+    """Writes predictions.tsv."""
+    guids = [pair.guid for pair in data.examples]
+    result_files.write_predictions(
+      self.settings.output_dir, data.suffix, guids, outputs, ["similarity"], "regression"
+    )
+
+  def export_options(self):
+    """Returns the pooling."""
+    return {"pooling": self.settings.pooling}
+
+
+def score_metrics(losses, is_real_example, cosines, scores):
+  """Correlations of the cosines with the scores, and the mean loss; all are arrays `[M]`."""
+  from bert.tasks import metrics
+
+  return metrics.compute_metrics(
+    ["spearman", "pearson"], scores, cosines, is_real_example, "regression", losses
+  )
+
+
+def ranking_metrics(losses, is_real_example, vectors, is_text):
+  """`similarity.ranking_scores` of all rows, and the mean of the losses of their batches."""
+  from bert.tasks import metrics
+
+  scores = similarity.ranking_scores(vectors, is_text)
+  scores["loss"] = metrics.mean_loss(losses, is_real_example)
+  return {f"eval_{name}": value for name, value in scores.items()}
+
+
+def _pooling(settings: run_settings.RunSettings) -> str:
+  """`--pooling`, else that of the run to resume, else that of the first weights."""
+  from bert.checkpoints import finding
+
+  earlier = finding.latest(settings.output_dir) or settings.init_checkpoint
+  return sentence_pooling.choose(settings.pooling, earlier, "mean")
+
+
+def _check_negatives(settings: run_settings.RunSettings) -> None:
+  parts = settings.gradient_accumulation_steps
+  if settings.do_train and settings.train_batch_size // parts < 2:
+    raise command_line.UsageError(
+      f"--train_batch_size={settings.train_batch_size} --gradient_accumulation_steps={parts}: with "
+      f"--loss={IN_BATCH_NEGATIVES} a text is compared with the others of its part of the batch, "
+      "so a part needs at least 2. The paper's batches have 16 or more."
+    )
+
+
+def _task(settings: run_settings.RunSettings) -> dict:
+  """The arguments of `PairReader` for `--task_name`, changed by flags."""
+  name = settings.task_name.lower().replace("_", "-")
+  name = "sts-b" if name == "stsb" else name
+  if name not in similarity.TASKS:
+    raise command_line.UsageError(
+      f"--task_name={settings.task_name}: this script knows {', '.join(similarity.TASKS)}. Read "
+      "other files as csv, with --text_a_column, --text_b_column and --label_column."
+    )
+  options = {"max_score": 1.0, **similarity.TASKS[name]}
+  names = ("text_a_column", "text_b_column", "label_column", "negative_column", "id_column")
+  for flag in (*names, "min_score", "max_score", "header", "skip_bad_rows"):
+    if settings.values[flag] is not None:
+      options[flag] = settings.values[flag]
+  return options
 
 
 def _check_ranking(pairs, file: str) -> None:
@@ -514,5 +310,7 @@ def _check_ranking(pairs, file: str) -> None:
     )
 
 
+define_flags, main = Similarity.define_flags, engine.main_of(Similarity)
+
 if __name__ == "__main__":
-  command_line.run(main, define_flags)
+  engine.main(Similarity)

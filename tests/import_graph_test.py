@@ -46,6 +46,10 @@ MAY_IMPORT = {
     *("exporting", "predicting", "figures", "checks", "distillation"),
   },
   "sweeps": {"io", "checkpoints", "tasks", "training", "figures", "scripts"},
+  "fine_tuning": {
+    *("io", "text", "checkpoints", "model", "tasks", "training", "exporting", "predicting"),
+    *("distillation", "scripts"),
+  },
   "tf1": {"io", "text"},  # text: the tokenizer, for scripts without one of their own
   "__main__": {"io"},
 }
@@ -90,7 +94,7 @@ def forbidden_imports(graph) -> list[str]:
   found = []
   for module, imports in graph.items():
     package = package_of(module)
-    allowed = MAY_IMPORT.get(package, {*MAY_IMPORT["scripts"], "scripts", "sweeps"}) | {package}
+    allowed = MAY_IMPORT.get(package, set(MAY_IMPORT) - {"keras3", "tf1"}) | {package}
     for imported in imports - {"bert"} - ALSO.get(package, set()):
       is_script = package_of(imported) is None
       if package_of(imported) not in allowed if not is_script else package is not None:

@@ -14,10 +14,11 @@ import tensorflow as tf
 from bert import modeling, run_ner, tokenization
 from bert.checkpoints import finding, load_report
 from bert.model import heads
+from bert.model.task_heads import TokenHead
 from bert.model.variables import VariableStore, use_store
 from bert.scripts import steps
 from bert.tasks import conll_files, label_schemes, tagging
-from tests.kit import tiny_bert
+from tests.kit import task_outputs, tiny_bert
 from tests.kit.script_runs import (
   Script,
   Trained,
@@ -333,9 +334,8 @@ def test_batches_for_a_tpu_are_filled_with_windows_without_words(model):
 def logits_of(config, store, ids, mask, is_training=False):
   with use_store(store):
     segments = tf.zeros_like(ids)
-    return run_ner.create_model(
-      config, is_training, tf.constant(ids), tf.constant(mask), segments, 3, False
-    ).numpy()
+    inputs = tf.constant(ids), tf.constant(mask), segments
+    return task_outputs.logits(TokenHead(3), config, is_training, *inputs).numpy()
 
 
 def test_logits_do_not_depend_on_padding():

@@ -11,11 +11,13 @@ import tensorflow as tf
 
 from bert import convert_checkpoint, extract_features, modeling, predict, run_similarity
 from bert.checkpoints import load_report
+from bert.fine_tuning.model_fn import model_fn_of
+from bert.model.task_heads import VectorHead
 from bert.model.variables import VariableStore, use_store
 from bert.predicting.predictor import Predictor
 from bert.predicting.sentence_vectors import cosine_similarity
 from bert.training.estimator import ModeKeys
-from tests.kit import tiny_bert, tiny_pairs
+from tests.kit import task_outputs, tiny_bert, tiny_pairs
 from tests.kit.script_runs import (
   Script,
   Trained,
@@ -236,8 +238,9 @@ def test_vectors_are_those_of_single_texts_at_any_padding(pooling):
 
   def vectors_of(ids, mask):
     with use_store(store):
-      inputs = tf.constant(ids), tf.constant(mask)
-      return run_similarity.create_model(config, False, *inputs, pooling, False).numpy()
+      features = {"input_ids": tf.constant(ids), "input_mask": tf.constant(mask)}
+      head = VectorHead(pooling)
+      return task_outputs.outputs(head, config, False, **features)["vectors"].numpy()
 
   found = vectors_of(ids, mask)
   assert found.shape == (3, 2, 16)
@@ -260,10 +263,8 @@ def test_every_weight_but_the_poolers_is_trained(loss_name):
     "score": tf.constant([0.1, 0.9, 0.5, 0.2]),
     "is_real_example": tf.ones([4], tf.int32),
   }
-  model_fn = run_similarity.model_fn_builder(
-    *(config, "mean", loss_name, None, 1e-3, 1, 0, False, False),
-    evaluates_scores=loss_name == "cosine",
-  )
+  head = VectorHead("mean", ranks_in_evaluation=loss_name != "cosine")
+  model_fn = model_fn_of(head, config, None, 1e-3, 1, 0, False, False)
   with use_store(store), tf.GradientTape() as tape:
     loss = model_fn(features, None, ModeKeys.EVAL, {}).loss
   weights = store.trainable_variables

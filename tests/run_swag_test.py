@@ -14,11 +14,15 @@ import tensorflow as tf
 
 from bert import modeling, run_swag, tokenization
 from bert.checkpoints import load_report
+from bert.fine_tuning.model_fn import model_fn_of
+from bert.fine_tuning.task import DataSet
 from bert.model import heads
+from bert.model.task_heads import ChoiceHead
 from bert.model.variables import VariableStore, use_store
+from bert.scripts import command_line, flag_groups, run_settings
 from bert.tasks import multiple_choice
 from bert.training.estimator import ModeKeys
-from tests.kit import tiny_bert
+from tests.kit import task_outputs, tiny_bert
 from tests.kit.script_runs import (
   Script,
   Trained,
@@ -156,11 +160,15 @@ def test_prediction_does_not_depend_on_batches_format_or_padding(trained, tmp_pa
 
 
 def test_batches_are_cut_to_their_longest_sequence(trained):
-  path = str(trained.out / "train.tf_record")
-  batches = [
-    run_swag.input_fn_builder(path, 4, 24, False, False, pad_to_max_length=is_padded)
-    for is_padded in (False, True)
-  ]
+  examples = multiple_choice.read_swag_examples(trained.flags["data_dir"] / "train.csv", "dev")
+
+  def input_fn_of(*flags):
+    with flag_groups.defined_flags(run_swag.define_flags):
+      command_line.parse(["run_swag.py", "--max_seq_length=24", *flags])
+      task = run_swag.MultipleChoice(run_settings.from_flags())
+    return task.input_fn(str(trained.out / "train.tf_record"), DataSet("dev", examples))
+
+  batches = input_fn_of(), input_fn_of("--pad_to_max_length")
   for cut, padded in zip(*(input_fn({"batch_size": 5}) for input_fn in batches), strict=True):
     assert cut["input_ids"].shape[1:] == (4, 16), "13 or 14 pieces, at a multiple of eight"
     assert padded["input_ids"].shape[1:] == (4, 24)
@@ -223,9 +231,9 @@ def test_logits_are_scores_of_single_sequences():
   def logits_of(ids, choice_mask):
     with use_store(store):
       ids = tf.constant(ids)
-      return run_swag.create_model(
-        config, False, ids, tf.ones_like(ids), tf.zeros_like(ids), tf.constant(choice_mask), False
-      ).numpy()
+      inputs = ids, tf.ones_like(ids), tf.zeros_like(ids)
+      features = {"choice_mask": tf.constant(choice_mask)}
+      return task_outputs.logits(ChoiceHead(), config, False, *inputs, **features).numpy()
 
   logits = logits_of(ids, np.ones([2, 3], np.int32))
   assert logits.shape == (2, 3)
@@ -248,7 +256,8 @@ def test_loss_is_the_cross_entropy_over_choices():
     "label_ids": tf.constant([0, 2, 1, 1]),
     "is_real_example": tf.constant([1, 1, 1, 0]),
   }
-  model_fn = run_swag.model_fn_builder(config, None, 1e-3, 1, 0, False, False)
+  metrics = run_swag.MultipleChoice(None).metrics
+  model_fn = model_fn_of(ChoiceHead(), config, None, 1e-3, 1, 0, False, False, metric_fn=metrics)
   with use_store(store):
     evaluated = model_fn(features, None, ModeKeys.EVAL, {})
     probabilities = model_fn(features, None, ModeKeys.PREDICT, {}).predictions["probabilities"]

@@ -11,6 +11,7 @@ Letters in shapes: B = batch size, C = number of labels.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -33,7 +34,7 @@ class SentenceModel(TaskModel):
     label_names: Sequence[str],
     problem_type: str = "classification",
     threshold: float = 0.5,
-    windows: WindowOptions | None = None,
+    windows: Sequence[Any] | None = None,
     is_pair: bool = True,
     task_name: str | None = None,
     label_scale: float = 1.0,
@@ -48,7 +49,8 @@ class SentenceModel(TaskModel):
       label_names: C names, in the order of the model's outputs.
       problem_type: see `heads.PROBLEM_TYPES`.
       threshold: for multi_label, the minimum probability of a predicted label.
-      windows: how to read longer texts; by default they are truncated.
+      windows: the values of a `WindowOptions`, to read longer texts through windows; by default
+        they are truncated.
       is_pair: whether the signature takes `text_b`.
       task_name: that of the run; part of the names of an ELECTRA head's variables.
       label_scale: of a regression that has learnt labels divided by this.
@@ -57,7 +59,7 @@ class SentenceModel(TaskModel):
     self._seq_length = max_seq_length
     self._problem_type = problem_type
     self._threshold = threshold
-    self._windows = windows
+    self._windows = WindowOptions(*windows) if windows else None
     self._is_pair = is_pair
     self._head = {
       "scope": heads.task_scope(config, task_name),
@@ -68,6 +70,23 @@ class SentenceModel(TaskModel):
     self.__call__.get_concrete_function(texts, texts)  # first: it creates the variables
     self.__call__.get_concrete_function(texts)
     self._list_variables()
+
+  @classmethod
+  def options_of_run(cls, run):
+    """Returns the labels, how long texts are read, and what the head is."""
+    facts, windows = run.facts, None
+    if facts.get("long_text") == "windows":
+      names = ("window_stride", "max_windows", "window_pooling")
+      windows = WindowOptions(*(facts[name] for name in names))
+    return {
+      "label_names": facts["labels"],
+      "problem_type": facts["problem_type"],
+      "task_name": facts.get("task_name"),
+      "label_scale": facts.get("label_scale", 1.0),
+      "windows": windows,
+      # A run does not record whether its texts were pairs: the second text may be empty.
+      "is_pair": True,
+    }
 
   @tf.function(autograph=False)
   def __call__(self, text_a, text_b=None) -> Outputs:

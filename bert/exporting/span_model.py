@@ -31,6 +31,7 @@ Letters in shapes: B = batch size, S = sequence length, W = words of all paragra
 tokens, R = windows, M = valid spans, K = best beginnings, and best ends, of a window.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -149,6 +150,23 @@ class SpanModel(TaskModel):
     texts = tf.TensorSpec([None], tf.string)
     self.__call__.get_concrete_function(texts, texts)
     self._list_variables()
+
+  @classmethod
+  def options_of_run(cls, run):
+    """Returns how paragraphs are cut into windows, and what the head is."""
+    facts, settings, length = run.facts, run.settings, run.max_seq_length
+    head = AnswerHead.of_run(facts, settings)
+    options = {
+      "doc_stride": settings.get("doc_stride", min(128, length // 3)),
+      "max_query_length": settings.get("max_query_length", min(64, length // 4)),
+      "mask_padding": settings.get("pad_to_longest", False),
+      # The configuration of transformers does not say it; an option does.
+      "version_2_with_negative": facts.get("version_2_with_negative", False),
+    }
+    if head.kind != "bert":
+      options["head"] = dataclasses.asdict(head)
+      options["null_score_diff_threshold"] = settings.get("null_score_diff_threshold", 0.0)
+    return options
 
   @tf.function(autograph=False)
   def __call__(self, question, context) -> Outputs:

@@ -63,6 +63,15 @@ class TagModel(TaskModel):
     self.__call__.get_concrete_function(tf.TensorSpec([None], tf.string))
     self._list_variables()
 
+  @classmethod
+  def options_of_run(cls, run):
+    """Returns the labels, and how texts are cut into windows."""
+    return {
+      "label_names": run.facts["labels"],
+      "doc_stride": run.settings.get("doc_stride"),
+      "segment_id": run.settings.get("segment_id", 0),
+    }
+
   @tf.function(autograph=False)
   def __call__(self, text) -> dict[str, tf.RaggedTensor]:
     """Labels each word.

@@ -20,6 +20,7 @@ Letters in shapes: B = batch size, C = number of labels, (P) = tokens of each te
 import contextlib
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
@@ -78,6 +79,15 @@ class TaskModel(tf.train.Checkpoint):
     self._labels = tuple(label_names)
     if label_names:
       self.label_names = tf.Variable(list(label_names), trainable=False, name="label_names")
+
+  @classmethod
+  def options_of_run(cls, run: Any) -> dict[str, Any]:
+    """Returns the arguments of this class beside the length, for a run that has trained.
+
+    Args:
+      run: has `facts`, `settings` and `max_seq_length`; see `predicting.load_run.Run`.
+    """
+    raise NotImplementedError
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
     """Returns the serving signature: strings to the answers."""

@@ -49,6 +49,11 @@ class VectorModel(TaskModel):
     self.__call__.get_concrete_function(texts, texts)
     self._list_variables()
 
+  @classmethod
+  def options_of_run(cls, run):
+    """Returns the pooling."""
+    return {"pooling": run.facts["pooling"]}
+
   @tf.function(autograph=False)
   def __call__(self, text_a, text_b) -> Outputs:
     """Compares texts.

@@ -10,16 +10,15 @@ graphs are those of the exports (`exporting/task_model.py` and its subclasses, w
 outputs are described): a folder and its `--do_export` give the same answers.
 """
 
-import dataclasses
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bert.checkpoints import model_files, model_source
-from bert.model.answer_heads import AnswerHead
 from bert.model.configuration import BertConfig
 from bert.predicting.load_model import LoadedFunction, check_length
+from bert.tasks import kinds
 
 
 class Run(NamedTuple):
@@ -41,15 +40,17 @@ class Run(NamedTuple):
   config: BertConfig
 
   @property
-  def task(self) -> str:
-    """A key of `_MODELS`: the kind of answer, whatever the data."""
-    return "sentences" if "problem_type" in self.facts else self.facts["task_name"]
+  def kind(self) -> kinds.Kind:
+    """The kind of task, whatever the data."""
+    kind = kinds.of_facts(self.facts)
+    assert kind is not None, "find_run refuses other facts"
+    return kind
 
   @property
   def max_seq_length(self) -> int:
-    """That of the run; else the default of the task's script, or what the model can read."""
-    length = 384 if self.task == "squad" else 128
-    return self.settings.get("max_seq_length", min(length, self.config.longest_sequence))
+    """That of the run; else the default of the kind, or what the model can read."""
+    longest = self.config.longest_sequence
+    return self.settings.get("max_seq_length", min(self.kind.max_seq_length, longest))
 
 
 def load_run(
@@ -75,8 +76,9 @@ def load_run(
   import tensorflow as tf
 
   run = find_run(output_dir, vocab_file)
-  model_class, settings = _MODELS[run.task](run)
-  known = inspect.signature(model_class.__init__).parameters  # type: ignore[misc]
+  model_class = run.kind.model_class()
+  settings = model_class.options_of_run(run)
+  known = inspect.signature(model_class.__init__).parameters
   if unknown := sorted(set(options) - set(known)):
     raise ValueError(f"{model_class.__name__} has no {', '.join(unknown)}, but {', '.join(known)}.")
   settings = {"max_seq_length": run.max_seq_length, **settings, **options}
@@ -100,10 +102,10 @@ def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Ru
   path = model_source.local_path(output_dir)
   prefix = finding.find_checkpoint(path)
   facts = reading.read_facts(prefix)
-  if "problem_type" not in facts and facts.get("task_name") not in _MODELS:
+  if kinds.of_facts(facts) is None:
     raise ValueError(
-      f"{prefix} is not a fine-tuned model of run_classifier.py, run_squad.py, run_ner.py, "
-      "run_swag.py or run_similarity.py: its task is not stored beside it. Any checkpoint gives "
+      f"{prefix} is not a fine-tuned model of {kinds.scripts_in_words()}: its task is not stored "
+      "beside it. Any checkpoint gives "
       "vectors and masked words: Predictor.from_checkpoint, masked_words.from_checkpoint."
     )
   vocab_file = vocab_file or model_files.need_vocabulary(path)
@@ -120,81 +122,6 @@ def _config_of(path: str, facts: Mapping[str, Any]) -> BertConfig:
   file = model_files.find(path).config if sizes else model_files.need_config(path)
   content = BertConfig.from_json_file(file).to_dict() if file else {}
   return BertConfig.from_dict({**content, **sizes})
-
-
-# ---------------------------------------------------------------------------------------------
-# Tasks: the class of the model of a run, and its arguments.
-
-
-def _sentences(run: Run):
-  from bert.exporting import sentence_model
-  from bert.tasks.windows import WindowOptions
-
-  windows = None
-  if run.facts.get("long_text") == "windows":
-    names = ("window_stride", "max_windows", "window_pooling")
-    windows = WindowOptions(*(run.facts[name] for name in names))
-  settings = {
-    "label_names": run.facts["labels"],
-    "problem_type": run.facts["problem_type"],
-    "task_name": run.facts.get("task_name"),
-    "label_scale": run.facts.get("label_scale", 1.0),
-    "windows": windows,
-    # A run does not record whether its texts were pairs: the second text may be empty.
-    "is_pair": True,
-  }
-  return sentence_model.SentenceModel, settings
-
-
-def _spans(run: Run):
-  from bert.exporting import span_model
-
-  head = AnswerHead.of_run(run.facts, run.settings)
-  of_head = {}
-  if head.kind != "bert":
-    threshold = run.settings.get("null_score_diff_threshold", 0.0)
-    of_head = {"head": dataclasses.asdict(head), "null_score_diff_threshold": threshold}
-  return span_model.SpanModel, {
-    "doc_stride": run.settings.get("doc_stride", min(128, run.max_seq_length // 3)),
-    "max_query_length": run.settings.get("max_query_length", min(64, run.max_seq_length // 4)),
-    "mask_padding": run.settings.get("pad_to_longest", False),
-    # The configuration of transformers does not say it; an option does.
-    "version_2_with_negative": run.facts.get("version_2_with_negative", False),
-    **of_head,
-  }
-
-
-def _tags(run: Run):
-  from bert.exporting import tag_model
-
-  settings = {
-    "label_names": run.facts["labels"],
-    "doc_stride": run.settings.get("doc_stride"),
-    "segment_id": run.settings.get("segment_id", 0),
-  }
-  return tag_model.TagModel, settings
-
-
-def _choices(run: Run):
-  from bert.exporting import choice_model
-
-  del run
-  return choice_model.ChoiceModel, {}
-
-
-def _vectors(run: Run):
-  from bert.exporting import vector_model
-
-  return vector_model.VectorModel, {"pooling": run.facts["pooling"]}
-
-
-_MODELS: dict[str, Callable[[Run], tuple[type, dict]]] = {
-  "sentences": _sentences,
-  "squad": _spans,
-  "ner": _tags,
-  "swag": _choices,
-  "similarity": _vectors,
-}
 
 
 def _typed(model_class, dtype):

@@ -56,6 +56,7 @@ from bert.predicting.sentence_vectors import (
   text_pair,
 )
 from bert.predicting.tiles import Shape, Tiles
+from bert.tasks import kinds
 
 Features = Mapping[str, Any]  # name -> list of ints, or a string
 Graph = Callable[[Features], Arrays]
@@ -372,9 +373,6 @@ def _stacked(rows: Sequence, shape: Shape | None = None) -> Any:
 # ---------------------------------------------------------------------------------------------
 # Inputs and outputs of models that take texts.
 
-# The names of a pair, in its order.
-_PAIRS = (("text_a", "text_b"), ("question", "context"), ("context", "choices"))
-
 
 def name_texts(
   item: str | tuple | Mapping[str, Any], names: Sequence[str], list_names: Sequence[str] = ()
@@ -406,15 +404,18 @@ def name_texts(
   elif isinstance(item, str):
     texts = dict.fromkeys(names[:1], item)
   elif isinstance(item, (tuple, list)):
-    pair = next((pair for pair in _PAIRS if set(pair) == set(names)), ())
+    inputs = (kind.inputs for kind in kinds.registered().values())
+    pair: Sequence[str] = next((found for found in inputs if set(found) == set(names)), ())
     texts = dict(zip(pair, item, strict=False)) if len(pair) == len(item) else {}
   if (
     not isinstance(texts, Mapping)
     or set(texts) != set(names)
     or not all(_is_input(texts[name], name in list_names) for name in names)
   ):
-    inputs = (f"{name} (a list)" if name in list_names else name for name in names)
-    raise ValueError(f"{item!r:.80} does not fit this model, whose inputs are {', '.join(inputs)}.")
+    described = (f"{name} (a list)" if name in list_names else name for name in names)
+    raise ValueError(
+      f"{item!r:.80} does not fit this model, whose inputs are {', '.join(described)}."
+    )
   return dict(texts)
 
 

@@ -14,25 +14,23 @@ from absl import flags
 
 from bert.scripts import command_line, flag_groups, path_flags
 from bert.scripts.run_settings import RunSettings
+from bert.tasks import kinds
 from bert.training import hardware
 
 METHODS = ("logits", "tinybert", "distilbert")
 ON_RECORDS = "run_pretraining"  # the script of students that learn from records
 
-# `load_run.Run.task` -> the script that trains such models.
-SCRIPTS = {
-  "sentences": "run_classifier",
-  "ner": "run_ner",
-  "squad": "run_squad",
-  "swag": "run_swag",
-}
+
+def scripts() -> dict[str, str]:
+  """Kind of task -> the script that trains such models."""
+  return {kind.name: kind.script for kind in kinds.registered().values()}
 
 
 def define_flags(script: str) -> None:
   """The flags of distillation.
 
   Args:
-    script: whose work the student does: `ON_RECORDS`, or one of the values of `SCRIPTS`. Its own
+    script: whose work the student does: `ON_RECORDS`, or one of `scripts()`. Its own
       flags come first, or these do.
   """
   if "temperature" in flags.FLAGS:  # of ELECTRA's generator, which has no part here
@@ -49,7 +47,7 @@ def define_flags(script: str) -> None:
     flags.DEFINE_enum(
       "script",
       None,
-      [*SCRIPTS.values(), ON_RECORDS],
+      [*scripts().values(), ON_RECORDS],
       "The script whose work the student does, and whose flags are below. [that of the teacher]",
     )
     flags.DEFINE_enum(
@@ -125,10 +123,10 @@ def script_of(argv: Sequence[str]) -> str:
   named = _value(words, "script")
   if is_on_records(_value(words, "method"), _value(words, "stage")):
     return ON_RECORDS
-  if named in SCRIPTS.values():
+  if named in scripts().values():
     return named
   teacher = _value(words, "teacher")
-  return SCRIPTS.get(_task_of(teacher) if teacher else "", "run_classifier")
+  return scripts().get(_task_of(teacher) if teacher else "", "run_classifier")
 
 
 def is_on_records(method: str | None, stage: str | None) -> bool:
@@ -154,7 +152,8 @@ def _task_of(teacher: str) -> str:
   with contextlib.suppress(ValueError, OSError):
     path = model_source.local_path(os.path.expanduser(teacher))
     facts = reading.read_facts(finding.find_checkpoint(path))
-    return "sentences" if "problem_type" in facts else str(facts.get("task_name"))
+    kind = kinds.of_facts(facts)
+    return kind.name if kind else ""
   return ""
 
 

@@ -143,7 +143,7 @@ class TinyBert(Distilled):
 
     settings = self.settings
     if settings.stage == "predictions":
-      problem_type = getattr(self, "problem_type", None)
+      problem_type = self.task.problem_type
       if problem_type not in tinybert.PROBLEM_TYPES:
         return self._logits_method(label_weight=0.0)
       return tinybert.PredictionMethod(self._answers(), settings.temperature, problem_type)

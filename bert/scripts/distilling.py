@@ -39,17 +39,6 @@ from bert.training import distribution
 
 TAUGHT = "train_taught"  # records of training with the teacher's outputs
 
-# Flags that describe a task and its files, not where these lie: the student's are the teacher's.
-_OF_TASK = (
-  *("task_name", "max_seq_length", "do_lower_case", "label_scale"),
-  *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
-  *("label_separator", "header", "skip_bad_rows", "xnli_language", "xnli_train_language"),
-  *("long_text", "window_stride", "window_pooling", "max_windows"),
-  *("separator", "token_column", "label_scheme", "model_scheme", "comment_prefix"),
-  *("doc_stride", "segment_id", "max_query_length", "version_2_with_negative"),
-  "pad_to_longest",
-)
-
 # When a run resumes with another value of one of these flags, that is only logged.
 _INFORMATIVE = ("temperature", "label_weight")
 
@@ -67,10 +56,10 @@ def find_teacher(path: str | None) -> load_run.Run:
       "run_classifier.py."
     )
   teacher = load_run.find_run(path)
-  if teacher.task not in distill_flags.SCRIPTS:
+  if teacher.kind.name not in distill_flags.scripts():
     raise UsageError(
-      f"--teacher={path} is a run of run_{teacher.task}.py, which distill.py does not teach. It "
-      f"teaches the work of {', '.join(distill_flags.SCRIPTS.values())}."
+      f"--teacher={path} is a run of {teacher.kind.script}.py, which distill.py does not teach. It "
+      f"teaches the work of {', '.join(distill_flags.scripts().values())}."
     )
   return teacher
 
@@ -81,7 +70,7 @@ def settings_of(teacher: load_run.Run) -> RunSettings:
   Raises:
     UsageError: a flag is missing, or has a value that it cannot have.
   """
-  script = distill_flags.SCRIPTS[teacher.task]
+  script = distill_flags.scripts()[teacher.kind.name]
   if flags.FLAGS.script not in (None, script):
     raise UsageError(
       f"--script={flags.FLAGS.script}, but --teacher={flags.FLAGS.teacher} is a run of {script}."
@@ -130,7 +119,8 @@ def _task_of(teacher: load_run.Run) -> dict[str, Any]:
   path = os.path.join(run_folder(teacher), run_files.FLAGS)
   known = run_states.read_json(path, "Remove it.") if os.path.isfile(path) else {}
   known |= {**teacher.settings, **teacher.facts}  # those of the run, which resuming cannot change
-  values = {name: known[name] for name in _OF_TASK if known.get(name) is not None}
+  names = ("max_seq_length", "do_lower_case", *teacher.kind.task_class().task_flags)
+  values = {name: known[name] for name in names if known.get(name) is not None}
   values["max_seq_length"] = teacher.max_seq_length
   # What the user's own data alone have flags for.
   if known.get("task_name") != "csv":
@@ -194,7 +184,8 @@ class Taught(Run):
 class Distilled(Taught):
   """Such a run of a task: the student learns the teacher's outputs."""
 
-  train: Any  # of run_classifier.py
+  train: Any  # of `engine.FineTuning`
+  task: Any
   _other_distillation: Any = None
 
   def __init__(self, *arguments):
@@ -236,23 +227,25 @@ class Distilled(Taught):
     from bert.tasks import unlabelled_texts
 
     settings = self.settings
-    has_pairs = any(example.text_b for example in self.train)
+    labelled = self.train.examples
+    has_pairs = any(example.text_b for example in labelled)
     columns = settings.text_a_column, settings.text_b_column
     texts = unlabelled_texts.read(settings.unlabelled_file, has_pairs, *columns)
-    logging.info("%d texts without labels, %d examples with.", len(texts), len(self.train))
-    self.train = [*self.train, *texts]
+    logging.info("%d texts without labels, %d examples with.", len(texts), len(labelled))
+    self.train.examples = [*labelled, *texts]
     # The shuffle buffer alone would leave them at the end.
-    random.Random(12345).shuffle(self.train)
+    random.Random(12345).shuffle(self.train.examples)
 
   def _check_answers(self) -> None:
     """Refuses a student whose outputs are not the teacher's."""
     facts, path = self.teacher.facts, self.settings.teacher
-    problem_type = getattr(self, "problem_type", None)
+    problem_type = self.task.facts().get("problem_type")
     if problem_type != facts.get("problem_type"):
       raise UsageError(
         f"--teacher={path} learned {facts.get('problem_type')}, but this task is {problem_type}."
       )
-    if hasattr(self, "head") and self.head.facts() != AnswerHead.of_run(facts, {}).facts():
+    head = getattr(self.task, "answer_head", None)
+    if head and head.facts() != AnswerHead.of_run(facts, {}).facts():
       raise UsageError(
         f"--teacher={path} has another head for answers than the student: the student must be of "
         "the same family, with the same --answer flags."
@@ -352,8 +345,7 @@ class Distilled(Taught):
   def _logits_method(self, label_weight: float):
     from bert.distillation import logits
 
-    problem_type = getattr(self, "problem_type", "classification")
-    temperature = self.settings.temperature
+    temperature, problem_type = self.settings.temperature, self.task.problem_type
     return logits.LogitsMethod(self._answers(), temperature, label_weight, problem_type)
 
   def _answers(self):

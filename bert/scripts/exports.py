@@ -7,6 +7,7 @@ from typing import Any
 from absl import logging
 
 from bert.model.configuration import BertConfig
+from bert.tasks import kinds
 
 
 def export_hub_models(
@@ -60,20 +61,9 @@ def export_task_model(
     checkpoint_path: a checkpoint of the fine-tuned model.
     vocab_file: of the model.
     do_lower_case: whether the model is uncased.
-    description: `model`, the name of its class, and further arguments of that class.
+    description: `kind`, a name in `tasks/kinds.py`, and further arguments of its `model`.
   """
-  from bert.exporting.choice_model import ChoiceModel
-  from bert.exporting.sentence_model import SentenceModel
-  from bert.exporting.span_model import SpanModel
-  from bert.exporting.tag_model import TagModel
-  from bert.exporting.vector_model import VectorModel
-  from bert.tasks.windows import WindowOptions
-
-  models = (ChoiceModel, SentenceModel, SpanModel, TagModel, VectorModel)
-  classes = {each.__name__: each for each in models}
   options = dict(description)
-  model_class = classes[options.pop("model")]
-  if options.get("windows"):
-    options["windows"] = WindowOptions(*options["windows"])
+  model_class = kinds.find(options.pop("kind")).model_class()
   model = model_class(config, vocab_file, do_lower_case, **options)
   model.export(os.path.join(export_dir, "task"), checkpoint_path)

@@ -10,8 +10,6 @@ NAME is `eval` or `predict`, as of the records. `outputs` is float32: `[N, C]` p
 classes or choices, `[N, 1]` scores (regression), or, of named entities, the probabilities of all
 words of the file, `[words, C]`. A key is a digest of the examples: outputs of other examples are
 never averaged. run_squad.py needs no such file, its `nbest_predictions.json` has it all.
-
-Pure Python and NumPy.
 """
 
 import contextlib
@@ -28,7 +26,9 @@ from absl import logging
 
 from bert.io import atomic_files
 from bert.scripts import run_states
+from bert.scripts.run_settings import RunSettings
 from bert.tasks.squad_answers import QuestionAnswers, averaged_answers
+from bert.training import distribution
 
 SUMMARY_FILE = "dev_summary.json"
 WAIT_SECONDS = 0.1
@@ -106,6 +106,28 @@ def _turn(folder: str) -> Iterator[None]:
 
 # ---------------------------------------------------------------------------------------------
 # Outputs.
+
+# Name of a set, digest of its examples, outputs of the run's own model -> outputs.
+Source = Callable[[str, Callable[[], str], Callable[[], Any]], Any]
+
+
+def source_of(settings: RunSettings) -> Source:
+  """Returns where a run's outputs come from.
+
+  Its model; with `--save_outputs` its model, and they are kept for others; with `--average_runs`
+  what others have kept: their mean.
+  """
+  if folders := settings.get("average_runs"):
+    return lambda name, key_of, compute: mean_outputs(folders.split(","), name, key_of())
+  if not settings.get("save_outputs"):
+    return lambda name, key_of, compute: compute()
+
+  def kept(name, key_of, compute):
+    outputs = compute()
+    distribution.on_chief(write_outputs, settings.output_dir, name, key_of(), outputs)
+    return outputs
+
+  return kept
 
 
 def write_outputs(folder: str, name: str, key: str, outputs: np.ndarray) -> None:

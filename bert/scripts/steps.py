@@ -152,7 +152,7 @@ class Run:
     """Evaluates and predicts with the best weights, or, where it is None, with the newest."""
     if self.settings.do_eval and not self.settings.get("average_runs"):
       self._evaluate(checkpoint_path)
-    if self.settings.do_eval and self._is_one_of_many:
+    if self.settings.do_eval and self.is_one_of_many:
       self._compare(checkpoint_path)
     if self.settings.get("do_predict"):
       self._predict(checkpoint_path)
@@ -232,16 +232,20 @@ class Run:
   # One of many runs, or their mean: see run_outputs.py.
 
   @property
-  def _is_one_of_many(self) -> bool:
+  def is_one_of_many(self) -> bool:
+    """Whether other runs are to be compared with this one, or averaged by it."""
     return bool(self.settings.get("save_outputs") or self.settings.get("average_runs"))
 
   def _key_of(self, examples) -> str:
     """A digest of examples, and of all that decides their features."""
     settings = self.settings
-    names = ("max_seq_length", "doc_stride", "max_query_length", "label_scheme")
     sizes = ("eval_batch_size", "predict_batch_size") if settings.use_tpu else ()  # for padding
-    flags = {name: settings.get(name) for name in (*names, *sizes)}
+    flags = {name: settings.get(name) for name in (*self._feature_settings(), *sizes)}
     return run_outputs.key_of(self._fingerprint(), flags, examples)
+
+  def _feature_settings(self) -> Iterable[str]:
+    """Returns the names of all settings that decide what records hold."""
+    return ("max_seq_length",)
 
   def _write_once(self, name: str, examples, write: Callable[[str], Any]) -> Any:
     """Writes the records of a set, if no other run with this `--features_dir` has."""
@@ -259,7 +263,7 @@ class Run:
       compute: returns float `[N, ...]`.
     """
     settings = self.settings
-    if not self._is_one_of_many:
+    if not self.is_one_of_many:
       return compute()
     key = self._key_of(examples)
     if folders := settings.get("average_runs"):
@@ -286,13 +290,13 @@ class Run:
     if self.settings.average_runs:
       known = [name.removeprefix("eval_") for name in dict.fromkeys(metric_names)]
       scores = metrics.compute_metrics(known, labels, outputs, problem_type=problem_type)
-      self._write_results(f"eval_results{suffix}.txt", scores)
+      self.write_results(f"eval_results{suffix}.txt", scores)
     if not suffix:  # The main set.
       failure = constant_answers.failure_of_classes(labels, outputs, names, problem_type)
       shown = dict.fromkeys((*metric_names, "eval_loss"))
-      self._summarize(metric_names[0], shown, failure, len(labels))
+      self.summarize(metric_names[0], shown, failure, len(labels))
 
-  def _summarize(
+  def summarize(
     self, headline: str, metrics: Iterable[str], failure: str | None, examples: int
   ) -> None:
     """Writes `dev_summary.json`, see `run_outputs.write_summary`."""
@@ -351,9 +355,9 @@ class Run:
       checkpoint_path=checkpoint_path,
       name=name,
     )
-    self._write_results(f"eval_results_{name}.txt" if name else "eval_results.txt", results)
+    self.write_results(f"eval_results_{name}.txt" if name else "eval_results.txt", results)
 
-  def _write_results(self, name: str, results: Mapping, keys: Iterable[str] | None = None) -> None:
+  def write_results(self, name: str, results: Mapping, keys: Iterable[str] | None = None) -> None:
     """Writes results as `OUTPUT_DIR/<name>`, and their values for `--plots`."""
     path = self.settings.path(name)
     result_files.write_eval_results(path, results, self.result_keys if keys is None else keys)

@@ -233,7 +233,12 @@ def convert_examples_to_features(
   lengths.log(max_seq_length)
 
 
-def padding_features(num_choices: int, max_seq_length: int) -> InputFeatures:
-  """Pads a batch to a fixed size, as TPUs need; padding has no weight in any result."""
-  zeros = [[0] * max_seq_length] * num_choices
-  return InputFeatures(zeros, zeros, zeros, [0] * num_choices, 0, is_real_example=False)
+def record_of(features: InputFeatures) -> dict:
+  """Returns the features by their names in records."""
+  names = ("input_ids", "input_mask", "segment_ids", "choice_mask")
+  values = {name: getattr(features, name) for name in names}
+  return {
+    **values,
+    "label_ids": features.label_id,
+    "is_real_example": int(features.is_real_example),
+  }

@@ -221,18 +221,12 @@ def _log_example(example: PairExample, sequences: Sequence[Sequence[str]]) -> No
     logging.info("score: %g", example.score)
 
 
-def padding_features(num_texts: int, max_seq_length: int) -> PairFeatures:
-  """Pads a batch to a fixed size, as TPUs need; padding has no weight in any result."""
-  zeros = [[0] * max_seq_length] * num_texts
-  return PairFeatures(zeros, zeros, 0.0, is_real_example=False)
-
-
 # ---------------------------------------------------------------------------------------------
 # Scores.
 
 
 def ranking_scores(vectors: np.ndarray, is_text: np.ndarray) -> dict[str, float]:
-  """How well each text finds its partner among the second and third texts of all rows.
+  """Measures how well each text finds its partner among the second and third texts of all rows.
 
   Args:
     vectors: float `[M, N, W]` of all M rows.
@@ -247,6 +241,29 @@ def ranking_scores(vectors: np.ndarray, is_text: np.ndarray) -> dict[str, float]
     >>> ranking_scores(np.array([[a, b], [b, b], [a, a]]), np.ones([3, 2]))["accuracy"]
     0.6666666666666666
   """
+  return _scores_of_places([_places(rows) for rows in _cosines_by_rows(vectors, is_text)])
+
+
+def candidate_cosines(vectors: np.ndarray, is_text: np.ndarray) -> np.ndarray:
+  """Compares the first text of each row with its partner, and with all C candidates.
+
+  Args:
+    vectors: see `ranking_scores`.
+    is_text: likewise.
+
+  Returns:
+    float32 `[M, 1 + C]`, the partner's cosine first.
+  """
+  return np.concatenate(list(_cosines_by_rows(vectors, is_text))).astype(np.float32)
+
+
+def scores_of_cosines(cosines: np.ndarray) -> dict[str, float]:
+  """Computes the scores of `ranking_scores` from `candidate_cosines`, or from their mean."""
+  return _scores_of_places([_places(np.asarray(cosines, np.float64))])
+
+
+def _cosines_by_rows(vectors, is_text):
+  """Yields float64 `[R, 1 + C]` of some rows at a time."""
   is_text = np.asarray(is_text, bool)
   vectors = np.asarray(vectors, np.float64)[is_text[:, 0]]
   is_text = is_text[is_text[:, 0]]
@@ -255,10 +272,17 @@ def ranking_scores(vectors: np.ndarray, is_text: np.ndarray) -> dict[str, float]
   candidates = np.concatenate(
     [vectors[is_text[:, column], column] for column in range(1, vectors.shape[1])]
   )
-  places = []
   for start in range(0, len(vectors), _ROWS_AT_ONCE):
     part = vectors[start : start + _ROWS_AT_ONCE]
     own = np.sum(part[:, 0] * part[:, 1], axis=-1, keepdims=True)  # [R, 1]
-    places.append(1 + np.sum(part[:, 0] @ candidates.T > own + _SAME_COSINE, axis=1))
+    yield np.concatenate([own, part[:, 0] @ candidates.T], axis=-1)
+
+
+def _places(cosines):
+  """The place of the partner among the candidates of each row, from 1."""
+  return 1 + np.sum(cosines[:, 1:] > cosines[:, :1] + _SAME_COSINE, axis=1)
+
+
+def _scores_of_places(places):
   place = np.concatenate(places)
   return {"accuracy": float(np.mean(place == 1)), "mrr": float(np.mean(1.0 / place))}

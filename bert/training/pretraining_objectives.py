@@ -23,6 +23,7 @@ import tensorflow as tf
 from bert import modeling
 from bert.model import families, heads, replaced_tokens, two_towers
 from bert.model.configuration import BertConfig
+from bert.model.task_head import packing_of
 from bert.model.training_flops import pretraining_flops, replaced_token_flops
 from bert.training import sequence_packing
 
@@ -196,7 +197,7 @@ def _words_and_sizes(features, words: "_Words", flops_of) -> dict[str, Any]:
 
 def _masked_words(config, features, setting: Setting, pairs: str, learns_pairs: bool) -> Outputs:
   """Computes the losses of masked tokens, and of pairs where records have their labels."""
-  packing = sequence_packing.packing_of(features)
+  packing = packing_of(features)
   model = encoder(config, features["input_ids"], features, setting, **packing)
   words = _word_outputs(config, features, setting, model, is_packed=bool(packing))
   summaries = _words_and_sizes(features, words, functools.partial(pretraining_flops, config))
@@ -377,7 +378,7 @@ def _replaced_tokens(
   """Trains a generator on masked tokens, and the discriminator on which tokens it replaced."""
   if not config.family.has_generator:
     raise ValueError(f"The objective electra is for ELECTRA's models, not {config.family.title}'s.")
-  packing = sequence_packing.packing_of(features)
+  packing = packing_of(features)
   words = _generator(config, features, setting, options)
   drawn = _drawn_words(features, words, options, config.vocab_size)  # [B, P]
   replaced = _replaced(features, drawn, is_packed=bool(packing))
@@ -457,7 +458,7 @@ def _generator(config, features, setting: Setting, options: ElectraOptions) -> _
   own = options.untied_generator_embeddings
   if options.generator == "two_tower":
     return _two_tower_words(generator_config, features, setting, own)
-  packing = sequence_packing.packing_of(features)
+  packing = packing_of(features)
   scopes = {}
   if options.generator == "small":
     scopes = {"scope": "generator", "embedding_scope": "generator" if own else config.family.scope}

@@ -107,14 +107,6 @@ def pack(
 
 
 # The arguments of `BertModel` for packed rows.
-PACKING_FEATURES = ("position_ids", "sequence_ids", "first_positions")
-
-
-def packing_of(features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-  """Returns the arguments of `modeling.BertModel` that packed rows need; none for others."""
-  return {name: features[name] for name in PACKING_FEATURES if name in features}
-
-
 def _static(size) -> int | None:
   return None if tf.is_tensor(size) else size
 

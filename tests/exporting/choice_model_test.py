@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert import run_swag
 from bert.checkpoints import finding, loading, saving
 from bert.exporting import choice_model
+from bert.model.task_heads import ChoiceHead
 from bert.model.variables import VariableStore, use_store
 from bert.tasks import multiple_choice
 from bert.tokenization import FullTokenizer
-from tests.kit import exports
+from tests.kit import exports, task_outputs
 from tests.kit.script_runs import run_elsewhere
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##s", "."]
@@ -30,6 +30,11 @@ QUESTIONS = [
 ]
 
 
+def logits(*inputs):
+  *sequences, choice_mask = inputs
+  return task_outputs.logits(ChoiceHead(), CONFIG, False, *sequences, choice_mask=choice_mask)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
   """A folder with a vocabulary and a checkpoint."""
@@ -37,7 +42,7 @@ def trained(tmp_path_factory):
   (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n", encoding="utf-8")
   with use_store(VariableStore(seed=5)) as store:
     ones = tf.ones([1, 2, 3], tf.int32)
-    run_swag.create_model(CONFIG, False, ones, ones, ones, ones[..., 0], False)
+    logits(ones, ones, ones, ones[..., 0])
   store.variables["output_weights"].assign_add(tf.random.stateless_normal([1, 16], [1, 2]))
   saving.save(str(folder), 1, store.variables, {})
   return folder
@@ -52,9 +57,9 @@ def probabilities(trained) -> np.ndarray:
   names = ("input_ids", "input_mask", "segment_ids", "choice_mask")
   inputs = [tf.constant([getattr(f, name) for f in features]) for name in names]
   with use_store(VariableStore()) as store:
-    run_swag.create_model(CONFIG, False, *inputs, False)
+    logits(*inputs)
     loading.restore(finding.find_checkpoint(str(trained)), store.variables)
-    return tf.nn.softmax(run_swag.create_model(CONFIG, False, *inputs, False)).numpy()
+    return tf.nn.softmax(logits(*inputs)).numpy()
 
 
 _ELSEWHERE = """

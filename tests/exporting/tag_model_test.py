@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert import run_ner
 from bert.checkpoints import bundle_files, finding, loading, saving
 from bert.exporting import tag_model
+from bert.model.task_heads import TokenHead
 from bert.model.variables import VariableStore, use_store
 from bert.tasks import conll_files, tagging
 from bert.tokenization import FullTokenizer
-from tests.kit import exports
+from tests.kit import exports, task_outputs
 from tests.kit.script_runs import run_elsewhere
 
 pytestmark = pytest.mark.usefixtures("one_tokenizer")
@@ -37,13 +37,17 @@ def sentences() -> list[list[str]]:
   return [rng.choices(words, k=length) for length in (1, 2, 7, 8, 9, 0, 30, 5, 3)]
 
 
+def logits_of(*inputs):
+  return task_outputs.logits(TokenHead(len(LABELS)), CONFIG, False, *inputs)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
   """A folder with a vocabulary and a checkpoint of a tagger."""
   folder = tmp_path_factory.mktemp("trained")
   (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n", encoding="utf-8")
   with use_store(VariableStore(seed=5)) as store:
-    run_ner.create_model(CONFIG, False, *[tf.ones([1, 2], tf.int32)] * 3, len(LABELS), False)
+    logits_of(*[tf.ones([1, 2], tf.int32)] * 3)
   store.variables["output_weights"].assign_add(tf.random.stateless_normal([3, 16], [1, 2]))
   saving.save(str(folder), 1, store.variables, {})
   return folder
@@ -61,9 +65,9 @@ def probabilities_of_training(trained, stride) -> list[np.ndarray]:
     for name in ("input_ids", "input_mask", "segment_ids")
   ]
   with use_store(VariableStore()) as store:
-    run_ner.create_model(CONFIG, False, *inputs, len(LABELS), False)
+    logits_of(*inputs)
     loading.restore(finding.find_checkpoint(str(trained)), store.variables)
-    logits = run_ner.create_model(CONFIG, False, *inputs, len(LABELS), False)
+    logits = logits_of(*inputs)
   is_word = np.array([f.word_mask for f in features]) > 0
   return tagging.by_sentence(tf.nn.softmax(logits).numpy()[is_word], found)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from bert import run_classifier, tokenization
+from bert.model.task_heads import SequenceHead
 from bert.run_classifier import DataProcessor, InputExample
 from bert.training import estimator
 from tests.kit.fake_estimator import FakeEstimator
@@ -114,15 +115,15 @@ def mnli(model, tmp_path_factory):
   data, out = tmp_path_factory.mktemp("MNLI"), tmp_path_factory.mktemp("out") / "mnli"
   write_mnli(data)
   built = collections.Counter()
-  create_model = run_classifier.create_model
+  outputs = SequenceHead.outputs
 
-  def counting(config, is_training, *args, **kwargs):
-    built["training" if is_training else "inference"] += 1
-    return create_model(config, is_training, *args, **kwargs)
+  def counting(head, batch):
+    built["training" if batch.is_training else "inference"] += 1
+    return outputs(head, batch)
 
   values = {**model, "task_name": "MNLI", "data_dir": data, "output_dir": out}
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(run_classifier, "create_model", counting)
+    patch.setattr(SequenceHead, "outputs", counting)
     done = run_well(**values, do_train=True, do_eval=True, do_predict=True, plots=True)
   return Trained(values, out, done), built
 

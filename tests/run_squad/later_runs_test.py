@@ -166,15 +166,15 @@ def test_in_evaluation_padding_of_shorter_batches_is_no_place_for_an_answer(v1):
   """Batches of other lengths are joined with zeros, which may well be the largest logits."""
   with flag_groups.defined_flags(run_squad.define_flags):
     command_line.parse(["run_squad.py", "--pad_to_longest", "--n_best_size=1"])
-    job = run_squad.QuestionAnswering(run_settings.from_flags(), None)
-    job.dev_examples = read_squad_examples(v1.flags["predict_file"], True)
-    job.dev_windows = windows_of(v1, "predict_file", False)
-    unique_ids = np.array([window.unique_id for window in job.dev_windows])
-    tokens = [window.tokens for window in job.dev_windows]
+    task = run_squad.QuestionAnswering(run_settings.from_flags())
+    task.dev = read_squad_examples(v1.flags["predict_file"], True)
+    task.windows["dev"] = windows_of(v1, "predict_file", False)
+    unique_ids = np.array([window.unique_id for window in task.windows["dev"]])
+    tokens = [window.tokens for window in task.windows["dev"]]
     logits = np.zeros([len(tokens), 24], np.float32)
     for row, window_tokens in zip(logits, tokens, strict=True):
       row[: len(window_tokens)] = [-1.0 if t in YEARS else -5.0 for t in window_tokens]
     outputs = {"unique_ids": unique_ids, "start_logits": logits, "end_logits": logits}
-    assert job._metric_fn(**outputs)["exact_match"] == 100.0
-    job.settings = job.settings.replace(pad_to_longest=False)
-    assert job._metric_fn(**outputs)["exact_match"] < 100.0
+    assert task.metrics(**outputs)["exact_match"] == 100.0
+    task.settings = task.settings.replace(pad_to_longest=False)
+    assert task.metrics(**outputs)["exact_match"] < 100.0

@@ -231,9 +231,9 @@ def test_words_and_types_of_entities_stay_in_their_columns(sandbox):
     command_line.parse(["run_ner.py", f"--output_dir={sandbox}", "--separator=tab"])
     settings = run_settings.from_flags()
     tagging = run_ner.Tagging(settings, BertConfig(vocab_size=4), tokenizer=None)
-    tagging.test, tagging.scheme = test, "bio"
+    tagging.files["test"] = test
     certainties = np.ones(len(example.words), np.float32)
-    tagging._write_predictions([example.labels], [certainties])
+    tagging._write_predictions([example], [example.labels], [certainties])
   assert written(sandbox) == {"test.conll", "predictions.conll", "predictions.jsonl"}
   lines = (sandbox / "predictions.conll").read_bytes().decode().removesuffix("\n").split("\n")
   assert len(lines) == len(source.read_bytes().decode().removesuffix("\n").split("\n"))

@@ -131,8 +131,6 @@ def test_features_of_a_row(tmp_path, monkeypatch):
   ]
   assert found.input_mask == [[1, 1, 1, 1, 0], [1] * 5, [0] * 5]
   assert (found.score, found.is_real_example) == (0.5, True)
-  padding = similarity.padding_features(3, 5)
-  assert (np.any(padding.input_ids), padding.is_real_example) == (False, False)
 
 
 def test_ranking_scores_are_those_of_a_loop():

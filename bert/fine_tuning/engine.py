@@ -1,0 +1,271 @@
+"""The one run of all tasks: records, training, evaluation, prediction, export.
+
+  if __name__ == "__main__":
+    engine.main(MultipleChoice)
+
+A task (`task.py`) says what its data, its head and its results are; the order of the steps is that
+of `scripts/steps.py`, which pre-training shares.
+"""
+
+import collections
+import functools
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from absl import logging
+
+from bert.fine_tuning.model_fn import model_fn_of
+from bert.fine_tuning.task import DataSet, Task
+from bert.io import record_files
+from bert.scripts import command_line, output_folder, run_outputs, run_settings
+from bert.scripts.run_settings import RunSettings
+from bert.scripts.steps import Run, filled_up, log_sizes, start_many
+from bert.tasks import kinds
+from bert.training import distribution
+
+# The jobs whose batch size a split has.
+_JOBS = {"dev": "eval", "test": "predict"}
+
+
+class FineTuning(Run):
+  """One run of a task.
+
+  Attributes:
+    task: what is learned.
+    sets: split -> its data sets, of the splits that the run needs.
+  """
+
+  def __init__(self, task_class: type[Task], settings: RunSettings, bert_config, tokenizer):
+    super().__init__(settings, bert_config, tokenizer)
+    self.task = task_class(settings, bert_config, tokenizer)
+    self.sets: dict[str, list[DataSet]] = {}
+    self._num_records: dict[str, int] = {}
+    self._source = run_outputs.source_of(settings)
+    self.informative = (*type(self).informative, *self.task.informative_flags)
+    self.may_differ = (*type(self).may_differ, *self.task.ignored_in_eval)
+    self.result_keys = tuple(self.task.result_keys)
+
+  # -------------------------------------------------------------------------------------------
+  # Data.
+
+  @property
+  def train(self) -> DataSet:
+    """The training set."""
+    return self.sets["train"][0]
+
+  def _read(self) -> None:
+    task, splits = self.task, list(self.task.splits())
+    if "train" in splits:
+      self._read_split("train")
+    task.prepare(self.train if "train" in splits else None)
+    self.labels = task.labels
+    self._check_same_run()
+    for split in splits:
+      if split != "train":
+        self._read_split(split)
+    task.check_data(self.sets)
+
+  def _read_split(self, split: str) -> None:
+    found = self.task.read(split)
+    is_several = found and isinstance(found[0], DataSet)
+    self.sets[split] = found if is_several else [DataSet(split, found)]
+
+  def _facts(self):
+    return self.task.facts()
+
+  def _plan(self) -> RunSettings:
+    if self.task.shuffles:
+      random.Random(12345).shuffle(self.train.examples)
+    count = len(self.train)
+    if self.task.plans_by_records:
+      count = self._write(self.train)
+    return self.settings.planned(count, self.task.unit)
+
+  def _feature_settings(self):
+    return self.task.feature_settings
+
+  def _write(self, data: DataSet) -> int:
+    """Writes `OUTPUT_DIR/<record_name>.tf_record`, once in a run.
+
+    Returns:
+      The number of records.
+    """
+    name, task = data.record_name, self.task
+    if name not in self._num_records:
+      records = iter(task.records(data, self._shown_examples()))
+      is_filled = self.settings.use_tpu and not data.is_training
+      if is_filled and task.padding_record(data) is not None:
+        batch_size = self.settings.values[f"{_JOBS[data.split]}_batch_size"]
+        records = filled_up(records, batch_size, functools.partial(task.padding_record, data))
+      if task.keeps_records and not distribution.is_chief():
+        collections.deque(records, maxlen=0)
+      write = functools.partial(_write_records, records)
+      self._num_records[name] = self._write_once(name, data.examples, write)
+      if task.keeps_records:  # another run may have written them
+        collections.deque(records, maxlen=0)
+    return self._num_records[name]
+
+  def batches(self, data: DataSet):
+    """Returns the input_fn of a set, whose records are written now, and its sizes to log."""
+    count = self._write(data)
+    input_fn = self.task.input_fn(self.settings.features_path(data.record_name), data)
+    return input_fn, self.task.sizes(data, count)
+
+  # -------------------------------------------------------------------------------------------
+  # Training.
+
+  def _metric_names(self):
+    return self.task.metric_names()
+
+  def _create_model_fn(self):
+    return model_fn_of(
+      self.task.head(),
+      bert_config=self.bert_config,
+      metric_fn=self.task.metrics,
+      **self._model_options(),
+    )
+
+  def _training_data(self):
+    return self.batches(self.train)
+
+  def _dev_data(self):
+    return self.batches(self.sets["dev"][0])[0], self.task.headline
+
+  # -------------------------------------------------------------------------------------------
+  # Results.
+
+  def _use(self, checkpoint_path):
+    self.task.use(self, checkpoint_path)
+
+  def evaluate_and_predict(self, checkpoint_path: str | None) -> None:
+    """Does what `--do_eval` and `--do_predict` say.
+
+    Args:
+      checkpoint_path: of the best weights; None for the newest.
+    """
+    settings = self.settings
+    if settings.do_eval and not settings.get("average_runs"):
+      self._evaluate(checkpoint_path)
+    if settings.do_eval and self.is_one_of_many:
+      self._compare(checkpoint_path)
+    if settings.get("do_predict"):
+      self._predict(checkpoint_path)
+
+  def _evaluate(self, checkpoint_path):
+    for data in self.sets["dev"]:
+      input_fn, sizes = self.batches(data)
+      self._evaluate_on(input_fn, sizes, checkpoint_path, data.suffix.strip("_") or None)
+
+  def predictions_of(self, data: DataSet, checkpoint_path: str | None):
+    """Computes what the model says of a set, see `Task.collect`."""
+    input_fn, sizes = self.batches(data)
+    logging.info("***** Running prediction*****")
+    log_sizes(sizes, self.settings.predict_batch_size)
+    start = time.monotonic()
+    predictions = self.estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
+    outputs = self.task.collect(predictions, data)
+    logging.info("Prediction took %.1f s.", time.monotonic() - start)
+    return outputs
+
+  def _outputs_of(self, data: DataSet, checkpoint_path: str | None):
+    """Returns what the model says of a set, or the mean of what several have said of it."""
+    return self._source(
+      data.record_name,
+      functools.partial(self._key_of, data.examples),
+      functools.partial(self.predictions_of, data, checkpoint_path),
+    )
+
+  def _compare(self, checkpoint_path):
+    task = self.task
+    for data in self.sets["dev"]:
+      outputs = self._outputs_of(data, checkpoint_path)
+      scores = task.score(data, outputs)
+      if self.settings.average_runs:
+        self.write_results(f"eval_results{data.suffix}.txt", scores)
+      if not data.suffix:  # the main set
+        failure = task.failure(data, outputs, scores)
+        self.summarize(task.headline, task.report_keys, failure, len(data))
+
+  def _predict(self, checkpoint_path):
+    for data in self.sets["test"]:
+      outputs = self._outputs_of(data, checkpoint_path)
+      if scores := self.task.write_predictions(data, outputs):
+        self.write_results(f"test_results{data.suffix}.txt", scores)
+
+  def _task_model(self):
+    options = {"max_seq_length": self.settings.max_seq_length, **self.task.export_options()}
+    return {"kind": self.task.name, **options}
+
+
+def _write_records(records, path: str) -> int:
+  return record_files.write_records(path, records)
+
+
+# ---------------------------------------------------------------------------------------------
+# The script of a task.
+
+
+def start(
+  task_class: type[Task],
+  settings: RunSettings,
+  run_class: type[FineTuning] = FineTuning,
+  defaults: Mapping[str, Any] | None = None,
+) -> int | None:
+  """Makes a run of a task, or the many runs of `--num_runs`.
+
+  Args:
+    task_class: what is learned.
+    settings: of the command line.
+    run_class: of the run.
+    defaults: flags of many runs that the command line does not have.
+
+  Returns:
+    The exit code of many runs; None of one.
+  """
+  task_class.check_settings(settings)
+  if settings.is_many_runs:
+    script = run_class.script or task_class.kind().script
+    return start_many(script, settings, defaults or {})
+  settings = task_class.resolve(run_class.resolve(settings))
+  config, tokenizer = run_settings.load_config_and_tokenizer(settings)
+  with output_folder.held(settings) as settings:
+    run_class(task_class, settings, config, tokenizer).run()
+  return None
+
+
+def main_of(task_class: type[Task]) -> Callable[[Any], int | None]:
+  """Returns the `main` of a script."""
+  return lambda _: start(task_class, run_settings.from_flags())
+
+
+def main(task_class: type[Task]) -> None:
+  """Runs the script of a task: reads its flags, and does what they say."""
+  command_line.run(main_of(task_class), task_class.define_flags)
+
+
+def register(task_class: type[Task]) -> type[Task]:
+  """Makes a task of one's own known to `predict.py`, `distill.py` and the rest; a decorator.
+
+  Its class needs `name`, and `head_class`; both lie in one Python file.
+  """
+  module = sys.modules[task_class.__module__]
+  file = os.path.abspath(module.__file__ or "")
+  name = task_class.__module__
+  if name == "__main__":  # others import it by the name of its file
+    name = os.path.splitext(os.path.basename(file))[0]
+    sys.modules.setdefault(name, module)
+  kinds.register(
+    kinds.Kind(
+      task_class.name,
+      task=f"{name}:{task_class.__name__}",
+      head=f"{name}:{task_class.head_class.__name__}",
+      model=task_class.model,
+      inputs=tuple(task_class.inputs),
+      file=file,
+    )
+  )
+  return task_class

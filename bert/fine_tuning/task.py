@@ -1,0 +1,373 @@
+"""What a task says: its flags, its data, its head and its results.
+
+  @register
+  class MultipleChoice(Task):
+    name = "swag"
+    headline = "eval_accuracy"
+
+    def read(self, split): ...                          # its file -> examples
+    def record_spec(self, data): ...                    # what a record of an example holds
+    def records(self, data, num_shown): ...             # examples -> records
+    def head(self): ...                                 # what is computed of a batch
+    def metrics(self, **tensors): ...                   # of an evaluation -> results
+    def score(self, data, outputs): ...                 # of predictions -> results
+    def write_predictions(self, data, outputs): ...
+
+  if __name__ == "__main__":
+    main(MultipleChoice)
+
+`engine.py` does the rest. What is computed lies in the head (`bert/model/task_head.py`), which
+holds values alone. Importing this module imports no TensorFlow, so that `--help` is instant.
+
+Letters in shapes: B = batch size, S = sequence length, N = examples of a set.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from bert.model.task_head import SEQUENCES, Head
+from bert.scripts import flag_groups, run_settings, shared_flags
+from bert.scripts.result_files import ORIGINAL_KEYS
+from bert.scripts.run_settings import RunSettings
+from bert.tasks import kinds
+
+LENGTH = "S"
+"""In a shape: `--max_seq_length`. Batches are cut along this axis to their longest example."""
+
+# name -> shape and type of a value in a record: `([], "int64")`, or `([4, LENGTH], "float32")`.
+Spec = Mapping[str, tuple[Sequence[Any], str]]
+
+
+def shapes(spec: Spec, length: int) -> dict[str, tuple[list[int], str]]:
+  """Puts numbers into a spec.
+
+  Example:
+    >>> shapes({"input_ids": ([4, LENGTH], "int64")}, 128)
+    {'input_ids': ([4, 128], 'int64')}
+  """
+  return {
+    name: ([length if size == LENGTH else size for size in shape], kind)
+    for name, (shape, kind) in spec.items()
+  }
+
+
+@dataclasses.dataclass
+class DataSet:
+  """The examples of one file.
+
+  Attributes:
+    split: `train`, `dev` or `test`.
+    examples: N of them, of any type.
+    suffix: of the names of result files, of a second set of the split; "" of the main one.
+    record_name: of the file of its records.
+  """
+
+  split: str
+  examples: list
+  suffix: str = ""
+  record_name: str = ""
+
+  def __post_init__(self):
+    names = {"train": "train", "dev": "eval", "test": "predict"}  # those of 2018
+    self.record_name = self.record_name or names[self.split] + self.suffix
+
+  def __len__(self) -> int:
+    return len(self.examples)
+
+  @property
+  def is_training(self) -> bool:
+    """Whether it is the training set."""
+    return self.split == "train"
+
+
+class Task:
+  """One task of a run: made once the settings, the configuration and the tokenizer are known.
+
+  Attributes:
+    settings: of the run.
+    config: the `modeling.BertConfig`.
+    tokenizer: see `text/tokenizer.py`.
+    labels: of the model's outputs, in their order; None where they have no names. Known at the
+      latest when `prepare` returns.
+    name: of the task; `task_name` in the facts of its runs.
+    head_class: of a task of one's own; a dataclass of JSON values.
+    model: of a task of one's own, `module:Class`: from texts to answers.
+    inputs: names of that model's texts.
+    unit: the plural of what an epoch consists of, for logs.
+    train_files, dev_files, test_files: names of a split's file in `--data_dir`, without ending; the
+      first that exists is read.
+    file_endings: of these files.
+    data_help: the help of `--data_dir`.
+    headline: the result that selects the best weights, and by which runs are compared.
+    result_keys: of `eval_results.txt`, those that come first.
+    reported: results in a report of many runs, by default the headline and the loss.
+    informative_flags: whose change, when a run is resumed, is only logged; beside
+      `engine.INFORMATIVE`.
+    ignored_in_eval: facts that may differ in a run that does not train.
+    feature_settings: all settings that decide what records hold; runs that share `--features_dir`
+      read each other's records only where these are equal.
+    task_flags: that describe the task and its files, not where these lie: the student of a teacher
+      takes them over.
+    problem_type: what the head's logits are: `classification`, `regression` or `multi_label` of a
+      whole sequence; of other tasks a word of their own.
+    shuffles: whether the training set is shuffled once it is read. The shuffle buffer alone would
+      leave the examples of one document together.
+    plans_by_records: whether the steps of an epoch follow from the number of records, where an
+      example may become several.
+    keeps_records: whether `records` keeps what later steps need, so that it has to run in every
+      worker, and where another run has written the records.
+  """
+
+  name: ClassVar[str] = ""
+  head_class: ClassVar[type[Head]] = Head
+  model: ClassVar[str] = "bert.exporting.texts_model:TextsModel"
+  inputs: ClassVar[Sequence[str]] = ("text_a", "text_b")
+  unit: ClassVar[str] = "examples"
+  train_files: ClassVar[Sequence[str]] = ("train",)
+  dev_files: ClassVar[Sequence[str]] = ("dev",)
+  test_files: ClassVar[Sequence[str]] = ("test",)
+  file_endings: ClassVar[Sequence[str]] = ("tsv", "csv", "jsonl")
+  data_help: ClassVar[str] = "Folder with train, dev and test: .tsv, .csv or .jsonl."
+  headline: str = "eval_accuracy"
+  result_keys: ClassVar[Sequence[str]] = ORIGINAL_KEYS
+  reported: Sequence[str] = ()
+  informative_flags: ClassVar[Sequence[str]] = ()
+  ignored_in_eval: ClassVar[Sequence[str]] = ()
+  feature_settings: ClassVar[Sequence[str]] = ("max_seq_length",)
+  task_flags: ClassVar[Sequence[str]] = ("skip_bad_rows",)
+  problem_type: str = "classification"
+  shuffles: ClassVar[bool] = True
+  plans_by_records: ClassVar[bool] = False
+  keeps_records: ClassVar[bool] = False
+
+  def __init__(self, settings: RunSettings, config: Any = None, tokenizer: Any = None):
+    self.settings = settings
+    self.config = config
+    self.tokenizer = tokenizer
+    self.labels: list[str] | None = None
+
+  # -------------------------------------------------------------------------------------------
+  # Flags and settings.
+
+  @classmethod
+  def define_flags(cls) -> None:
+    """Defines all flags of the script."""
+    with flag_groups.flag_group("Task and data"):
+      shared_flags.define_split_flags(cls.data_help)
+      shared_flags.define_run_flags(
+        "Whether to evaluate on the dev file.", "Whether to predict the test file."
+      )
+      cls.define_task_flags()
+    shared_flags.define_fine_tuning_flags()
+    shared_flags.define_many_seeds_flags()
+
+  @classmethod
+  def define_task_flags(cls) -> None:
+    """Defines the flags that only this task has, by default `--skip_bad_rows`."""
+    shared_flags.define_skip_bad_rows_flag(default=False)
+
+  @classmethod
+  def check_settings(cls, settings: RunSettings) -> None:
+    """Checks what flags alone show, before anything is read.
+
+    Raises:
+      UsageError: names the flag and what to do.
+    """
+    run_settings.check_run(settings)
+    settings.check_at_least(3, "max_seq_length")
+    run_settings.check_split_files(settings)
+
+  @classmethod
+  def resolve(cls, settings: RunSettings) -> RunSettings:
+    """Returns the settings with those that follow from files, such as the model's."""
+    return settings
+
+  # -------------------------------------------------------------------------------------------
+  # Data.
+
+  def file(self, split: str) -> str:
+    """Returns the file of `train`, `dev` or `test`."""
+    return self.settings.split_file(split, getattr(self, f"{split}_files"), self.file_endings)
+
+  def splits(self) -> Iterator[str]:
+    """Yields the names of the splits that the run needs."""
+    settings = self.settings
+    if settings.do_train:
+      yield "train"
+    if settings.reads_dev_set:
+      yield "dev"
+    if settings.get("do_predict"):
+      yield "test"
+
+  def read(self, split: str) -> list | list[DataSet]:
+    """Reads `train`, `dev` or `test`.
+
+    Returns:
+      The examples; or several data sets, the main one first.
+
+    Raises:
+      DataError: names the file, the line and the value.
+    """
+    raise NotImplementedError
+
+  def prepare(self, train: DataSet | None) -> None:
+    """Finds the labels, once the training set is read and before the others are."""
+
+  def check_data(self, sets: Mapping[str, list[DataSet]]) -> None:
+    """Checks, or logs, what all data together show.
+
+    Args:
+      sets: split -> its data sets, of the splits that were read.
+    """
+
+  def facts(self) -> dict[str, Any]:
+    """Returns what must be equal to resume a run, beside the model and the vocabulary, as JSON.
+
+    Called before `read`, too, with what is known then.
+    """
+    return {"task_name": self.name}
+
+  def record_spec(self, data: DataSet) -> Spec:
+    """Returns what a record holds; by default one sequence and the number of a label."""
+    return {**dict.fromkeys(SEQUENCES, ([LENGTH], "int64")), "label_ids": ([], "int64")}
+
+  def records(self, data: DataSet, num_shown: int) -> Iterable[Mapping[str, Any]]:
+    """Converts examples to records, name -> value as `record_spec` says, one by one.
+
+    Args:
+      data: the examples.
+      num_shown: how many to log, to show whether the columns are the right ones.
+    """
+    raise NotImplementedError
+
+  def padding_record(self, data: DataSet) -> Mapping[str, Any] | None:
+    """Returns a record that fills a batch on a TPU and counts nowhere; by default zeros.
+
+    None where batches need not be full.
+    """
+    import numpy as np
+
+    spec = shapes(self.record_spec(data), self.length)
+    return {name: np.zeros(shape, kind) for name, (shape, kind) in spec.items()}
+
+  @property
+  def length(self) -> int:
+    """`--max_seq_length`."""
+    return self.settings.max_seq_length
+
+  def sizes(self, data: DataSet, num_records: int) -> dict[str, Any]:
+    """Returns the numbers that are logged: name -> number."""
+    return {f"Num {self.unit}": len(data)}
+
+  def input_fn(self, path: str, data: DataSet):
+    """Reads batches of a file of records.
+
+    Args:
+      path: the file.
+      data: of which it was made; batches of the training set are shuffled and repeated.
+
+    Returns:
+      `input_fn(params)` -> `tf.data.Dataset` of name -> int32 or float32 `[B, ...]`.
+    """
+    import tensorflow as tf
+
+    from bert.training import input_pipeline
+
+    spec = self.record_spec(data)
+    features = {
+      name: tf.io.FixedLenFeature(shape, kind)
+      for name, (shape, kind) in shapes(spec, self.length).items()
+    }
+    return input_pipeline.record_input_fn(
+      path,
+      features,
+      data.is_training,
+      drop_remainder=data.is_training or self.settings.use_tpu,
+      length_features=[name for name, (shape, _) in spec.items() if LENGTH in shape],
+      **self.settings.reading_options,
+    )
+
+  # -------------------------------------------------------------------------------------------
+  # The head.
+
+  def head(self) -> Head:
+    """Returns what is computed of a batch, once the data are read."""
+    raise NotImplementedError
+
+  def metrics(self, **tensors: Any) -> dict[str, Any]:
+    """Computes the results of an evaluation.
+
+    Args:
+      **tensors: NumPy arrays `[N, ...]`, what the head's `eval_tensors` named, of all batches.
+
+    Returns:
+      `eval_` and a name -> number; texts and arrays are only logged.
+    """
+    raise NotImplementedError
+
+  def metric_names(self) -> Iterable[str]:
+    """Returns the results that `--best_metric` may name, once the data are read."""
+    return [name for name in self.result_keys if name != "global_step"]
+
+  # -------------------------------------------------------------------------------------------
+  # Predictions.
+
+  def use(self, run: Any, checkpoint_path: str | None) -> None:
+    """Evaluates and predicts, once the model is trained.
+
+    Args:
+      run: the `engine.FineTuning`.
+      checkpoint_path: of the best weights; None for the newest.
+    """
+    run.evaluate_and_predict(checkpoint_path)
+
+  def collect(self, predictions: Iterator[Mapping[str, Any]], data: DataSet) -> Any:
+    """Collects what the model says of a set: this is what is averaged over many runs.
+
+    Args:
+      predictions: of each record, what the head's `predictions` named, without the batch's axis.
+      data: the set.
+
+    Returns:
+      float `[N, ...]`; by default the probabilities.
+    """
+    return [each["probabilities"] for each in predictions][: len(data)]
+
+  def score(self, data: DataSet, outputs: Any) -> dict[str, Any]:
+    """Computes the results of what `collect` returned, or of the mean of several runs."""
+    raise NotImplementedError
+
+  def failure(self, data: DataSet, outputs: Any, scores: Mapping[str, Any]) -> str | None:
+    """Says why a model counts as failed, such as one answer for everything; None if it does not."""
+    return None
+
+  def write_predictions(self, data: DataSet, outputs: Any) -> dict[str, Any] | None:
+    """Writes the files of `--do_predict`.
+
+    Args:
+      data: a test set.
+      outputs: of `collect`.
+
+    Returns:
+      The results, for `test_results.txt`, where the correct ones are known.
+    """
+    raise NotImplementedError
+
+  def export_options(self) -> dict[str, Any]:
+    """Returns the arguments of the kind's `model` beside the length, as JSON."""
+    return {}
+
+  # -------------------------------------------------------------------------------------------
+  # What engine and plug-ins ask.
+
+  @classmethod
+  def kind(cls) -> kinds.Kind:
+    """Returns its row."""
+    return kinds.find(cls.name)
+
+  @functools.cached_property
+  def report_keys(self) -> tuple[str, ...]:
+    """The results in a report of many runs, the headline first."""
+    return tuple(dict.fromkeys((self.headline, *self.reported, "eval_loss")))

@@ -1,0 +1,131 @@
+"""The form of a head: what is computed of a batch, from values alone.
+
+  @dataclasses.dataclass(frozen=True)
+  class Stars(Head):
+    num_levels: int = 5
+
+    def outputs(self, batch):
+      vectors = batch.bert(only_pooled_output=True).get_pooled_output()
+      return {"logits": heads.get_classifier_logits(vectors, self.num_levels, batch.is_training)}
+
+    def loss(self, batch, outputs): ...
+
+A run trains a head, a teacher computes its outputs once more with another model, an export serves
+them, and the functions of 2018 build on it. So a head holds numbers and names, no settings, no
+files and no data: its fields are what a run's folder remembers of it.
+
+Importing this module imports no TensorFlow, so that `--help` is instant; methods that take tensors
+import it themselves.
+
+Letters in shapes: B = batch size, S = sequence length, N = texts of an example, C = classes.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+SEQUENCES = ("input_ids", "input_mask", "segment_ids")
+
+# What tells the sequences of a packed row apart, see `training/sequence_packing.py`.
+PACKING_FEATURES = ("position_ids", "sequence_ids", "first_positions")
+
+Tensors = dict[str, Any]  # name -> tensor
+
+
+def packing_of(features: Mapping[str, Any]) -> Tensors:
+  """Returns the arguments of `modeling.BertModel` that packed rows need; none for others."""
+  return {name: features[name] for name in PACKING_FEATURES if name in features}
+
+
+def model_options(use_one_hot_embeddings: bool = False, dtype: Any = "float32") -> dict[str, Any]:
+  """Returns the keywords of `modeling.BertModel` that depend on the device.
+
+  Args:
+    use_one_hot_embeddings: look tokens up by a matrix product (for TPUs).
+    dtype: of the matrix products.
+  """
+  import tensorflow as tf
+
+  return {
+    "use_one_hot_embeddings": use_one_hot_embeddings,
+    "dtype": tf.as_dtype(dtype),
+    # TPUs compile for fixed shapes, which skipping padding does not have.
+    "skip_padding": not use_one_hot_embeddings,
+  }
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+  """A batch, and the model that reads it.
+
+  Attributes:
+    config: the `modeling.BertConfig` of the run's model, or of its teacher.
+    features: name -> tensor `[B, ...]`, as in the task's records.
+    is_training: whether to drop out.
+    options: keywords of `modeling.BertModel`, see `model_options`.
+    parts: the number of micro-batches of a step, see `heads.loss_divisor`.
+    mode: one of `estimator.ModeKeys`; a teacher computes outputs of training without dropout.
+  """
+
+  config: Any
+  features: Mapping[str, Any]
+  is_training: bool = False
+  options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  parts: int = 1
+  mode: str = "infer"
+
+  def bert(self, *inputs: Any, **options: Any):
+    """Applies the encoder.
+
+    Args:
+      *inputs: int `[B, S]`: token ids, mask and segments; by default those of the batch. Sequences
+        of several texts, `[B, N, S]`, become rows of their own, `[B * N, S]`.
+      **options: further keywords of `modeling.BertModel`.
+
+    Returns:
+      A `modeling.BertModel`, with `get_pooled_output()` and `get_sequence_output()`.
+    """
+    import tensorflow as tf
+
+    from bert import modeling
+
+    inputs = inputs or tuple(self.features[n] for n in SEQUENCES if n in self.features)
+    if len(inputs[0].shape) > 2:
+      length = modeling.get_shape_list(inputs[0])[-1]
+      inputs = tuple(tf.reshape(each, [-1, length]) for each in inputs)
+    return modeling.BertModel(self.config, self.is_training, *inputs, **{**self.options, **options})
+
+
+class Head:
+  """What is computed of a batch. Subclasses are frozen dataclasses of JSON values."""
+
+  def outputs(self, batch: Batch) -> Tensors:
+    """Computes the head's tensors, `[B, ...]` each."""
+    raise NotImplementedError
+
+  def distilled(self, outputs: Tensors) -> Tensors:
+    """Selects the outputs that a student learns of its teacher; by default all of them."""
+    return outputs
+
+  def loss(self, batch: Batch, outputs: Tensors) -> tuple[Any, Any]:
+    """Computes the loss, float32 `[]`, and that of each example `[B]`, or of each token `[B, S]`.
+
+    The latter may be None where only the mean of a batch exists.
+    """
+    raise NotImplementedError
+
+  def predictions(self, batch: Batch, outputs: Tensors) -> Tensors:
+    """Computes what `--do_predict` reads of a batch, `[B, ...]` each; by default probabilities."""
+    import tensorflow as tf
+
+    del batch
+    return {"probabilities": tf.nn.softmax(outputs["logits"])}
+
+  def eval_tensors(self, batch: Batch, outputs: Tensors, losses: Any) -> Tensors:
+    """Selects what the task's `metrics` gets of each batch, `[B, ...]` each."""
+    names = [name for name in ("label_ids", "is_real_example") if name in batch.features]
+    return {**outputs, **{n: batch.features[n] for n in names}, "losses": losses}
+
+  def answers(self, batch: Batch, outputs: Tensors) -> Tensors:
+    """Computes what an export answers to texts, `[B, ...]` each; by default the predictions."""
+    return self.predictions(batch, outputs)
