@@ -384,6 +384,17 @@ class Classification(Task):
 
     return settings.replace(data_dir=public_data.download_task_data(settings.task_name))
 
+  @classmethod
+  def teacher_flags(cls, flags, facts):
+    """Returns no labels of tasks that have their own."""
+    found = super().teacher_flags({**flags, "task_name": facts.get("task_name")}, facts)
+    is_own = facts.get("task_name") == "csv"
+    if not is_own:
+      found.pop("problem_type", None)
+    if not is_own or facts.get("problem_type") == "regression":
+      found.pop("labels", None)
+    return found
+
   def __init__(self, settings, config=None, tokenizer=None):
     super().__init__(settings, config, tokenizer)
     self.processor = task_options.processor_of_folder(settings, config, tokenizer)

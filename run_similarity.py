@@ -39,6 +39,7 @@ class Similarity(Task):
   task_flags = (
     *("task_name", "text_a_column", "text_b_column", "label_column", "negative_column"),
     *("id_column", "min_score", "max_score", "header", "skip_bad_rows", "pooling"),
+    *("loss", "min_positive_score"),
   )
   problem_type = "vectors"
 

@@ -16,7 +16,14 @@ from bert import distill, run_classifier
 from bert.io import record_files
 from bert.predicting import load_run
 from bert.scripts import distill_flags
-from tests.kit import teachers, tiny_bert, tiny_choices, tiny_entities, tiny_questions
+from tests.kit import (
+  teachers,
+  tiny_bert,
+  tiny_choices,
+  tiny_entities,
+  tiny_pairs,
+  tiny_questions,
+)
 from tests.kit.event_files import series_in
 from tests.kit.script_runs import (
   Script,
@@ -331,11 +338,32 @@ def test_a_teacher_of_other_labels(mrpc, tmp_path):
   assert "the teacher has the labels no, yes, the student 0, 1. Both need the same." in found
 
 
-def test_a_run_that_does_not_teach(mrpc, tmp_path):
-  facts = {"task_name": "similarity", "pooling": "mean"}
-  teacher = teachers.write(tmp_path / "teacher", VOCAB, facts, {})
-  found = error_of(**{**mrpc, "teacher": teacher}, output_dir=tmp_path / "out")
-  assert "is a run of run_similarity.py, which distill.py does not teach" in found
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory) -> dict:
+  """Flags of a student of vectors, and of its teacher."""
+  folder = tmp_path_factory.mktemp("pairs")
+  facts = {"task_name": "similarity", "pooling": "max"}
+  teacher = teachers.write(folder / "teacher", tiny_pairs.VOCAB, facts, {}, LENGTH)
+  tiny_pairs.write(folder / "train.csv", tiny_pairs.pairs(16, 1))
+  return {
+    **{"teacher": teacher, "train_file": folder / "train.csv", "num_hidden_layers": 1},
+    **{"do_train": True, "train_batch_size": 8, "learning_rate": 0.01, "num_train_epochs": 1.0},
+  }
+
+
+def test_a_student_of_vectors(pairs, tmp_path):
+  done = run_well(**pairs, output_dir=tmp_path, save_summary_steps=1)
+  assert "From the teacher's run: --pooling=max --max_seq_length=16" in done.err
+  parts = series_in(tmp_path)
+  assert 0 < parts["soft_loss"][2] < parts["soft_loss"][1]
+  assert load_run.find_run(tmp_path).facts["pooling"] == "max"
+
+
+def test_vectors_of_another_width_are_refused(pairs, tmp_path):
+  wider = tiny_bert.write(tmp_path, tiny_pairs.VOCAB, hidden_size=32)
+  values = {**pairs, **wider, "num_hidden_layers": None, "output_dir": tmp_path / "out"}
+  found = error_of(**{name: value for name, value in values.items() if value is not None})
+  assert "makes vectors of 16 numbers, the student of 32" in found
 
 
 @pytest.mark.parametrize(

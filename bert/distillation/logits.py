@@ -7,6 +7,7 @@
 | spans | the same over all positions, for the beginning and for the end |
 | several labels | each label's probability at that temperature |
 | numbers | the number: mean squared error, no temperature |
+| vectors of texts | the vector: mean squared error (Reimers and Gurevych 2020, arXiv:2004.09813) |
 
 Letters in shapes: B = batch size, S = sequence length, C = number of labels.
 """
@@ -50,6 +51,9 @@ class LogitsMethod:
 
   def _soft_loss(self, step: Step, logits, taught):
     losses = soft_losses(logits, taught, self.temperature, self.problem_type)
+    if self.problem_type == "vectors":  # [B, N]; a text that only fills its row has none
+      is_text = tf.cast(tf.reduce_max(step.features["input_mask"], axis=-1), tf.float32)
+      return tf.math.divide_no_nan(tf.reduce_sum(losses * is_text), tf.reduce_sum(is_text))
     if losses.shape.rank == 1:
       return tf.reduce_mean(losses)
     weights = tf.cast(step.features["word_mask"], tf.float32)  # pieces that predict a word
@@ -75,11 +79,13 @@ def soft_losses(
     temperature: T.
     problem_type: `classification`: T^2 KL(teacher || student) of the softmax. `multi_label`: the
       mean over labels of T^2 times that of each label's probability. `regression`: the squared
-      difference.
+      difference. `vectors`: the mean squared difference.
 
   Returns:
     float32 `[...]`, 0 where both agree.
   """
+  if problem_type == "vectors":
+    return tf.reduce_mean(tf.math.squared_difference(logits, taught), axis=-1)
   if problem_type == "regression":
     return tf.reduce_sum(tf.math.squared_difference(logits, taught), axis=-1)
   student, teacher = logits / temperature, taught / temperature

@@ -367,6 +367,17 @@ class Task:
     """Returns its row."""
     return kinds.find(cls.name)
 
+  @classmethod
+  def teacher_flags(cls, flags: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the flags of a teacher's run that its student takes over: name -> value.
+
+    Args:
+      flags: all of that run.
+      facts: of that run; these cannot have changed since.
+    """
+    known = {**flags, **{name: value for name, value in facts.items() if name != "task_name"}}
+    return {name: known[name] for name in cls.task_flags if known.get(name) is not None}
+
   @functools.cached_property
   def report_keys(self) -> tuple[str, ...]:
     """The results in a report of many runs, the headline first."""

@@ -118,15 +118,11 @@ def _task_of(teacher: load_run.Run) -> dict[str, Any]:
   """Flags of the teacher's run that describe its task."""
   path = os.path.join(run_folder(teacher), run_files.FLAGS)
   known = run_states.read_json(path, "Remove it.") if os.path.isfile(path) else {}
-  known |= {**teacher.settings, **teacher.facts}  # those of the run, which resuming cannot change
-  names = ("max_seq_length", "do_lower_case", *teacher.kind.task_class().task_flags)
-  values = {name: known[name] for name in names if known.get(name) is not None}
+  known |= {**teacher.settings}
+  values = teacher.kind.task_class().teacher_flags(known, teacher.facts)
   values["max_seq_length"] = teacher.max_seq_length
-  # What the user's own data alone have flags for.
-  if known.get("task_name") != "csv":
-    values.pop("problem_type", None)
-  if known.get("task_name") not in ("csv", "ner") or known.get("problem_type") == "regression":
-    values.pop("labels", None)
+  if "do_lower_case" in teacher.facts:
+    values["do_lower_case"] = teacher.facts["do_lower_case"]
   return values
 
 
@@ -249,6 +245,12 @@ class Distilled(Taught):
       raise UsageError(
         f"--teacher={path} has another head for answers than the student: the student must be of "
         "the same family, with the same --answer flags."
+      )
+    widths = self.bert_config.hidden_size, self.teacher.config.hidden_size
+    if self.task.problem_type == "vectors" and widths[0] != widths[1]:
+      raise UsageError(
+        f"--teacher={path} makes vectors of {widths[1]} numbers, the student of {widths[0]}: it "
+        "learns the teacher's vectors, so both must have the same hidden_size."
       )
     if self.labels and "labels" in facts:
       from bert.distillation import logits

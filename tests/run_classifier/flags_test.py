@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert import run_classifier
 from bert.checkpoints import released_models
+from bert.fine_tuning import engine
 from bert.scripts import command_line, demonstration, flag_groups, run_settings
 from bert.training import hardware
 from tests.kit.paths import ROOT
@@ -193,7 +194,7 @@ def test_fast_stands_for_other_flags_but_for_those_that_are_given(mrpc, tmp_path
     plan = self._plan()
     seen.update(dtype=plan.dtype, group=plan.group_by_length, steps=plan.num_train_steps)
 
-  monkeypatch.setattr(run_classifier.Classification, "run", run)
+  monkeypatch.setattr(engine.FineTuning, "run", run)
   monkeypatch.setattr(hardware, "choose_dtype", lambda name, is_tpu: f"best for {name}")
   values = {**mrpc.flags, "output_dir": tmp_path / "out", "do_train": True}
   steps_per_epoch = 2.5
