@@ -2,13 +2,14 @@
 
 import collections
 import functools
+import gc
 import os
 import pathlib
 
 import hypothesis
 import pytest
 
-from tests.kit.paths import SHARED
+from tests.kit.paths import SAMPLE_VOCAB, SHARED
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -68,6 +69,92 @@ def one_tokenizer():
     yield
 
 
+@pytest.fixture
+def warnings(monkeypatch) -> list[str]:
+  """Texts of the warnings logged so far."""
+  from absl import logging
+
+  texts: list[str] = []
+  monkeypatch.setattr(logging, "warning", lambda text, *args: texts.append(text % args))
+  return texts
+
+
+# ---------------------------------------------------------------------------------------------
+# Vocabularies and tiny models. Tests only read them.
+
+
+@pytest.fixture(scope="session")
+def vocab_file(tmp_path_factory) -> pathlib.Path:
+  """The vocabulary of `tokenizer_definition.PIECES`."""
+  from tests.kit.tokenizer_definition import PIECES, write_vocab
+
+  return write_vocab(tmp_path_factory.mktemp("vocab"), "\n".join(PIECES) + "\n")
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+  """The tokenizer of the samples."""
+  from bert.tokenization import FullTokenizer
+
+  return FullTokenizer(SAMPLE_VOCAB)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory) -> str:
+  """A folder with a checkpoint of a classifier, its config and its vocabulary."""
+  from tests.kit import exports
+
+  return exports.classifier(tmp_path_factory).trained
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory) -> str:
+  """A folder with the classifier's SavedModel."""
+  from tests.kit import exports
+
+  return exports.classifier(tmp_path_factory).exported
+
+
+@pytest.fixture(scope="session")
+def encode(trained):
+  """The classifier's body as a predictor of vectors."""
+  from bert.predicting.predictor import Predictor
+
+  return Predictor.from_checkpoint(trained, max_seq_length=16)
+
+
+@pytest.fixture(scope="session")
+def answer(exported):
+  """The classifier's SavedModel as a predictor of labels."""
+  from bert.predicting.predictor import Predictor
+
+  return Predictor.from_saved_model(exported, batch_size=4)
+
+
+@pytest.fixture(scope="session")
+def pretrained(tmp_path_factory) -> str:
+  """A folder with a checkpoint of pre-training."""
+  from tests.kit import masked_lm
+
+  return masked_lm.model(tmp_path_factory).trained
+
+
+@pytest.fixture(scope="session")
+def pretrained_encoder(tmp_path_factory) -> str:
+  """Its exported encoder, with .mlm."""
+  from tests.kit import masked_lm
+
+  return f"{masked_lm.model(tmp_path_factory).exported}/encoder"
+
+
+@pytest.fixture(scope="session")
+def fill(pretrained):
+  """It as a predictor of masked words."""
+  from bert.predicting import masked_words
+
+  return masked_words.from_checkpoint(pretrained, top_k=3, max_seq_length=16)
+
+
 @pytest.fixture(scope="session")
 def released_vocab_file(data_dir) -> pathlib.Path:
   """The vocabulary of the released uncased models, 30,522 tokens."""
@@ -78,6 +165,13 @@ def pytest_make_parametrize_id(config, val, argname):
   """Bytes make no name: an archive holds the time it was made, and workers must agree on names."""
   del config
   return argname if isinstance(val, bytes) else None
+
+
+def pytest_collection_finish():
+  """What was imported and collected stays: the garbage collector need not look at it again."""
+  gc.collect()
+  gc.freeze()
+  gc.set_threshold(50_000, 10, 10)
 
 
 # One test that is a process of half a minute, and whose file has no other.

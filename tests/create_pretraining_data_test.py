@@ -41,11 +41,6 @@ FEATURES = (
 )
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-  return tokenization.FullTokenizer(SAMPLE_VOCAB)
-
-
 # ---------------------------------------------------------------------------------------------
 # The original's flags and instances.
 

@@ -11,31 +11,8 @@ import pytest
 
 from bert import predict
 from bert.predicting import load_model, predictor
-from bert.predicting.predictor import Predictor
-from tests.kit import exports
 from tests.kit.filters import run_filter
 from tests.kit.script_runs import check_help
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> str:
-  """A folder with a checkpoint of a classifier, its config and its vocabulary."""
-  return exports.classifier(tmp_path_factory).trained
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory) -> str:
-  return exports.classifier(tmp_path_factory).exported
-
-
-@pytest.fixture(scope="module")
-def encode(trained):
-  return Predictor.from_checkpoint(trained, max_seq_length=16)
-
-
-@pytest.fixture(scope="module")
-def answer(exported):
-  return Predictor.from_saved_model(exported, batch_size=4)
 
 
 def test_lines_in_json_out(exported, answer, tmp_path):

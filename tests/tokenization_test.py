@@ -21,12 +21,6 @@ from tests.kit.tokenizer_definition import (
   write_vocab,
 )
 
-
-@pytest.fixture(scope="module")
-def vocab_file(tmp_path_factory):
-  return write_vocab(tmp_path_factory.mktemp("vocab"), "\n".join(PIECES) + "\n")
-
-
 # ---------------------------------------------------------------------------------------------
 # The original's own test subjects.
 

@@ -8,20 +8,11 @@ import shutil
 
 import pytest
 import tensorflow as tf
-from absl import logging
 
 from bert.checkpoints import finding, loading, numpy_reader, reading, saving
 from bert.checkpoints.bundle_files import CheckpointError
 from tests.kit.script_runs import assert_same_values
 from tests.kit.small_checkpoints import DATA, save, steps_listed, values_of, variables_of
-
-
-@pytest.fixture
-def warnings(monkeypatch):
-  """Texts of the warnings logged so far."""
-  texts = []
-  monkeypatch.setattr(logging, "warning", lambda text, *args: texts.append(text % args))
-  return texts
 
 
 def _released(folder) -> None:

@@ -13,7 +13,6 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import logging
 
 from bert.checkpoints import finding, loading, reading, saving
 from bert.checkpoints.bundle_files import CheckpointError
@@ -30,14 +29,6 @@ from tests.kit.small_checkpoints import (
   values_of,
   variables_of,
 )
-
-
-@pytest.fixture
-def warnings(monkeypatch):
-  """Texts of the warnings logged so far."""
-  texts = []
-  monkeypatch.setattr(logging, "warning", lambda text, *args: texts.append(text % args))
-  return texts
 
 
 def test_round_trip_of_names_values_and_state(tmp_path):

@@ -17,11 +17,6 @@ TEXTS = tf.constant(["The film was good.", "bad"])
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> str:
-  return exports.classifier(tmp_path_factory).trained
-
-
-@pytest.fixture(scope="module")
 def preprocess_dir(trained, tmp_path_factory) -> str:
   folder = str(tmp_path_factory.mktemp("export") / "preprocess")
   export_preprocess(folder, f"{trained}/vocab.txt", seq_length=12)

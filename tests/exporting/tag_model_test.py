@@ -136,6 +136,7 @@ def test_an_exported_model_elsewhere(trained, tmp_path):
   assert list(label_map) == LABELS
 
 
+@pytest.mark.ci
 def test_another_number_of_labels_is_refused(trained, tmp_path):
   model = tag_model.TagModel(CONFIG, str(trained / "vocab.txt"), True, 9, ["O", "X"])
   with pytest.raises(bundle_files.CheckpointError, match="output_weights"):

@@ -149,6 +149,7 @@ def test_multi_label(trained):
   assert decoded(outputs["label"]) == names
 
 
+@pytest.mark.ci
 def test_a_checkpoint_without_the_head_is_refused(trained, tmp_path):
   with use_store(VariableStore()) as store:
     BertModel(CONFIG, False, tf.zeros([1, 1], tf.int32))

@@ -10,14 +10,6 @@ from bert.figures import names
 
 
 @pytest.fixture
-def warnings(monkeypatch):
-  """What is warned of."""
-  texts = []
-  monkeypatch.setattr(names.logging, "warning", lambda text, *args: texts.append(text % args))
-  return texts
-
-
-@pytest.fixture
 def only_the_default_font(monkeypatch):
   """As on a machine without further fonts."""
   default = font_manager.findfont("DejaVu Sans")

@@ -22,16 +22,6 @@ def run(tmp_path):
   return write_run(tmp_path / "run")
 
 
-@pytest.fixture
-def warnings(monkeypatch):
-  """What `run_pictures` warns of."""
-  texts = []
-  monkeypatch.setattr(
-    run_pictures.logging, "warning", lambda text, *args: texts.append(text % args)
-  )
-  return texts
-
-
 def test_what_a_run_leaves_is_drawn(run, warnings):
   run_pictures.draw_training(str(run))
   table = metrics.ConfusionTable([[90, 10], [5, 895]], ["no", "yes"])

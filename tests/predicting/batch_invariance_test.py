@@ -26,12 +26,6 @@ def random_texts(words, count, longest, seed=0):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> str:
-  """A folder with a checkpoint of a classifier, its config and its vocabulary."""
-  return exports.classifier(tmp_path_factory).trained
-
-
-@pytest.fixture(scope="module")
 def minilm(data_dir) -> str:
   return str(data_dir / "weights" / "minilm_L-6_H-384_A-12")
 

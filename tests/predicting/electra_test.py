@@ -30,8 +30,13 @@ def folder(golden_dir, tmp_path_factory):
   return folder
 
 
-def test_words_are_the_generator_s_and_verdicts_the_discriminator_s(golden_dir, folder):
-  [result] = masked_words.from_checkpoint(str(folder), top_k=3, max_seq_length=16)([TEXT])
+@pytest.fixture(scope="module")
+def predict(folder):
+  return masked_words.from_checkpoint(str(folder), top_k=3, max_seq_length=16)
+
+
+def test_words_are_the_generator_s_and_verdicts_the_discriminator_s(golden_dir, folder, predict):
+  [result] = predict([TEXT])
   config, vocab = electra_config(golden_dir), tokenization.load_vocab(folder / "vocab.txt")
   ids = [vocab[token] for token in f"[CLS] {TEXT} [SEP]".split()]
   inputs = tf.constant([ids]), tf.ones([1, len(ids)], tf.int32), tf.zeros([1, len(ids)], tf.int32)
@@ -62,7 +67,7 @@ def test_words_are_the_generator_s_and_verdicts_the_discriminator_s(golden_dir, 
   assert "  replaced       the " in table
 
 
-def test_a_text_without_a_mask_has_verdicts_alone(folder):
-  [result] = masked_words.from_checkpoint(str(folder), max_seq_length=16)(["the house ."])
+def test_a_text_without_a_mask_has_verdicts_alone(predict):
+  [result] = predict(["the house ."])
   assert result["masks"] == []
   assert [each["token"] for each in result["tokens"]][-1] == "."

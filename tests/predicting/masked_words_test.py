@@ -16,7 +16,7 @@ from bert.exporting import hub_encoder
 from bert.model.configuration import BertConfig
 from bert.model.variables import use_store
 from bert.predicting import load_model, masked_words
-from tests.kit import exports, masked_lm
+from tests.kit import exports
 from tests.kit.filters import run_filter
 from tests.kit.masked_lm import CONFIG, TEXTS, VOCAB, pretraining_graph, tokens_of, variables
 
@@ -28,28 +28,6 @@ def store():
 
 def save(folder, variables) -> str:
   return exports.write_model(folder, CONFIG, VOCAB, variables)
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-  return masked_lm.model(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def trained(model) -> str:
-  """A folder with a checkpoint of pre-training."""
-  return model.trained
-
-
-@pytest.fixture(scope="module")
-def encoder(model) -> str:
-  """An exported encoder with .mlm."""
-  return f"{model.exported}/encoder"
-
-
-@pytest.fixture(scope="module")
-def fill(trained):
-  return masked_words.from_checkpoint(trained, top_k=3, max_seq_length=16)
 
 
 def expected_of(store, item):
@@ -95,11 +73,11 @@ def test_probabilities_are_those_of_the_heads(fill, store):
 
 
 @pytest.mark.ci
-def test_an_answer_has_the_same_bits_whatever_texts_are_around_it(trained, encoder):
+def test_an_answer_has_the_same_bits_whatever_texts_are_around_it(pretrained, pretrained_encoder):
   options = {"top_k": 3, "max_seq_length": 16, "batch_size": 4, "batch_invariant": True}
   for load, model, texts in (
-    (masked_words.from_checkpoint, trained, TEXTS),
-    (masked_words.from_saved_model, encoder, TEXTS[:3]),
+    (masked_words.from_checkpoint, pretrained, TEXTS),
+    (masked_words.from_saved_model, pretrained_encoder, TEXTS[:3]),
   ):
     fill = load(model, **options)
     assert fill(texts) == [fill([text])[0] for text in texts]
@@ -112,11 +90,11 @@ def test_questions_may_be_dictionaries(fill):
   assert fill(items[0]) == fill([TEXTS[0]])
 
 
-def test_an_exported_encoder_says_the_same(encoder, trained, store):
+def test_an_exported_encoder_says_the_same(pretrained_encoder, pretrained, store):
   """Run as the SavedModel that it is, or read as a checkpoint; neither knows of next sentences."""
   options = {"top_k": 3, "max_seq_length": 16}
   for load in (masked_words.from_saved_model, masked_words.from_checkpoint):
-    fill = load(encoder, **options)
+    fill = load(pretrained_encoder, **options)
     for result, item in zip(fill(TEXTS[:3]), TEXTS[:3], strict=True):
       check(result, item, store, top_k=3)
       assert "next_sentence" not in result
@@ -127,23 +105,23 @@ def test_an_exported_encoder_says_the_same(encoder, trained, store):
 
 
 @pytest.mark.parametrize("written", ["[mask]", "[Mask]", "<mask>", "[ MASK ]", "____"])
-def test_other_ways_to_write_the_mask_are_named(encoder, written):
-  fill = masked_words.from_checkpoint(encoder, max_seq_length=16)
+def test_other_ways_to_write_the_mask_are_named(pretrained_encoder, written):
+  fill = masked_words.from_checkpoint(pretrained_encoder, max_seq_length=16)
   with pytest.raises(ValueError, match=r"no .MASK.*Write .MASK., in capitals, for ") as caught:
     fill([f"the {written} sat"])
   assert str(caught.value).endswith(f"for {written}.")
 
 
-def test_all_pieces_add_up_to_one(trained, encoder):
+def test_all_pieces_add_up_to_one(pretrained, pretrained_encoder):
   for fill in (
-    masked_words.from_checkpoint(trained, top_k=1000, max_seq_length=16),
-    masked_words.from_saved_model(encoder, top_k=15, max_seq_length=16),
+    masked_words.from_checkpoint(pretrained, top_k=1000, max_seq_length=16),
+    masked_words.from_saved_model(pretrained_encoder, top_k=15, max_seq_length=16),
   ):
     [pieces] = fill(["the [MASK] sat"])[0]["masks"]
     assert len(pieces) >= 15
     probabilities = [piece["probability"] for piece in pieces]
     assert probabilities == sorted(probabilities, reverse=True)
-  [pieces] = masked_words.from_checkpoint(trained, top_k=1000, max_seq_length=16)(["[MASK]"])[0][
+  [pieces] = masked_words.from_checkpoint(pretrained, top_k=1000, max_seq_length=16)(["[MASK]"])[0][
     "masks"
   ]
   assert sum(piece["probability"] for piece in pieces) == pytest.approx(1, abs=1e-5)
@@ -226,26 +204,26 @@ def test_real_weights_without_the_head(data_dir):
 def test_an_encoder_without_mlm_is_told(store, tmp_path):
   (tmp_path / "trained").mkdir()
   without = {n: v for n, v in store.variables.items() if n.startswith("bert/")}
-  trained = save(tmp_path / "trained", without)
-  vocab = os.path.join(trained, "vocab.txt")
-  hub_encoder.export_encoder(str(tmp_path / "encoder"), CONFIG, trained, vocab, True)
+  pretrained = save(tmp_path / "trained", without)
+  vocab = os.path.join(pretrained, "vocab.txt")
+  hub_encoder.export_encoder(str(tmp_path / "encoder"), CONFIG, pretrained, vocab, True)
   with pytest.raises(ValueError, match=r"has no \.mlm"):
     masked_words.from_saved_model(str(tmp_path / "encoder"))
   with pytest.raises(FileNotFoundError, match="holds no SavedModel"):
-    masked_words.from_saved_model(trained)
+    masked_words.from_saved_model(pretrained)
 
 
-def test_a_length_beyond_the_models(trained, encoder):
+def test_a_length_beyond_the_models(pretrained, pretrained_encoder):
   for load, model in (
-    (masked_words.from_checkpoint, trained),
-    (masked_words.from_saved_model, encoder),
+    (masked_words.from_checkpoint, pretrained),
+    (masked_words.from_saved_model, pretrained_encoder),
   ):
     with pytest.raises(ValueError, match="max_seq_length is 128, but must be from 3 to 32"):
       load(model)
 
 
-def test_bfloat16_is_near(trained, fill):
-  near = masked_words.from_checkpoint(trained, top_k=3, max_seq_length=16, dtype="bfloat16")
+def test_bfloat16_is_near(pretrained, fill):
+  near = masked_words.from_checkpoint(pretrained, top_k=3, max_seq_length=16, dtype="bfloat16")
   exact, near = (
     [piece["probability"] for result in model(TEXTS) for mask in result["masks"] for piece in mask]
     for model in (fill, near)
@@ -254,15 +232,17 @@ def test_bfloat16_is_near(trained, fill):
   assert near != exact
 
 
-@pytest.mark.parametrize("kind", ["init_checkpoint", "saved_model"])
-def test_predict_py_fills_masks_too(trained, encoder, store, kind):
+@pytest.mark.parametrize(
+  "kind", ["init_checkpoint", pytest.param("saved_model", marks=pytest.mark.ci)]
+)
+def test_predict_py_fills_masks_too(pretrained, pretrained_encoder, store, kind):
   lines = [
     "The [MASK] sat .",
     '{"text": "The [MASK] sat ."}',
     '{"text_b": "on the [MASK] .", "text_a": "the cat"}',
   ]
   flags = {"task": "fill_mask", "max_seq_length": 16}
-  flags[kind] = {"init_checkpoint": trained, "saved_model": encoder}[kind]
+  flags[kind] = {"init_checkpoint": pretrained, "saved_model": pretrained_encoder}[kind]
   code, printed, err = run_filter(predict, "\n".join(lines).encode(), **flags)
   assert code is None, err
   results = list(map(json.loads, printed.splitlines()))

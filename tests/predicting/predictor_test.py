@@ -20,7 +20,6 @@ from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from bert.predicting import load_model, predictor, sentence_vectors
 from bert.predicting.predictor import Predictor, _own_answers, name_texts
-from tests.kit import exports
 from tests.kit.exports import CONFIG, LABELS, VOCAB, WORDS
 from tests.kit.filters import run_filter
 
@@ -28,22 +27,6 @@ from tests.kit.filters import run_filter
 def random_texts(count, longest=20, seed=0):
   rng = random.Random(seed)
   return [" ".join(rng.choices(WORDS, k=rng.randrange(longest))) for _ in range(count)]
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> str:
-  """A folder with a checkpoint of a classifier, its config and its vocabulary."""
-  return exports.classifier(tmp_path_factory).trained
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory) -> str:
-  return exports.classifier(tmp_path_factory).exported
-
-
-@pytest.fixture(scope="module")
-def encode(trained):
-  return Predictor.from_checkpoint(trained, max_seq_length=16)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -404,11 +387,6 @@ def test_similarity_is_the_cosine(encode):
 
 # ---------------------------------------------------------------------------------------------
 # Fine-tuned models.
-
-
-@pytest.fixture(scope="module")
-def answer(exported):
-  return Predictor.from_saved_model(exported, batch_size=4)
 
 
 def test_the_order_of_answers_does_not_change_between_processes():

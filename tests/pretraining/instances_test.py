@@ -8,17 +8,11 @@ import tracemalloc
 
 import pytest
 
-from bert import tokenization
 from bert.pretraining import instances
 from bert.pretraining.instances import Workspace
 from bert.text import corpus
-from tests.kit.paths import SAMPLE_TEXT, SAMPLE_VOCAB
+from tests.kit.paths import SAMPLE_TEXT
 from tests.kit.pretraining_records import in_memory
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-  return tokenization.FullTokenizer(SAMPLE_VOCAB)
 
 
 @pytest.mark.parametrize("do_whole_word_mask", [False, True])

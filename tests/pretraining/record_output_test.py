@@ -10,16 +10,10 @@ import sys
 import pytest
 
 from bert import create_pretraining_data as script
-from bert import tokenization
 from bert.io import record_files
 from bert.pretraining import record_output
-from tests.kit.paths import ROOT, SAMPLE_VOCAB
+from tests.kit.paths import ROOT
 from tests.kit.pretraining_records import create, flags_for, in_memory, names
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-  return tokenization.FullTokenizer(SAMPLE_VOCAB)
 
 
 def test_readers_notice_a_file_cut_between_records(tmp_path):

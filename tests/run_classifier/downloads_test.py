@@ -86,6 +86,7 @@ def everything_downloaded(mirror, mrpc, tmp_path) -> dict:
   }
 
 
+@pytest.mark.ci
 def test_model_and_data_are_fetched_once(everything_downloaded, mirror, tmp_path):
   done = run_well(**everything_downloaded, do_eval=True)
   assert sorted(mirror.asked) == [

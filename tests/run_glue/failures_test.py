@@ -89,7 +89,9 @@ def start_hanging(bench, **values):
   return sweep
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+  "name", ["SIGTERM", *(pytest.param(name, marks=pytest.mark.ci) for name in ("SIGINT", "SIGHUP"))]
+)
 def test_a_signal_is_passed_on_and_the_same_command_continues(bench, name):
   number = getattr(signal, name)
   sweep = start_hanging(bench)

@@ -56,7 +56,7 @@ def albert_records(golden_dir, tmp_path_factory):
   return path
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
+@pytest.mark.parametrize("optimizer", [pytest.param("adamw", marks=pytest.mark.ci), "lamb"])
 def test_20_steps_of_albert_equal_the_original(golden_dir, albert_records, tmp_path, optimizer):
   golden = np.load(golden_dir / "albert" / f"pretrain_{optimizer}.npz")
   run_well(
@@ -291,6 +291,7 @@ def test_electra_trains_evaluates_and_resumes_bit_for_bit(electra, tmp_path):
   script.assert_resumes(straight, 3, **values, do_train=True)
 
 
+@pytest.mark.ci
 def test_a_model_of_electra_learns_masked_words_alone(electra, tmp_path):
   values = {"objective": "mlm", "num_train_steps": 2, "max_eval_steps": 2, "eval_batch_size": 4}
   done = run_well(**electra, **values, output_dir=tmp_path, do_train=True, do_eval=True)

@@ -57,6 +57,7 @@ def test_with_pad_to_longest_neither_batch_nor_length_changes_an_answer(v1, tmp_
   assert padded[0] != padded[1]
 
 
+@pytest.mark.ci
 def test_windows_of_like_length_are_predicted_together(v1, tmp_path, monkeypatch):
   """In chunks, and no file of answers shows it. Weights are not trained, as above."""
   values = {**v1.flags, "init_checkpoint": v1.out / "model.ckpt-0", "predict_batch_size": 3}

@@ -10,18 +10,12 @@ import sys
 
 import pytest
 
-from bert import tokenization
 from tests.kit.paths import SAMPLES
 
 
 def read_rows(name):
   lines = (SAMPLES / "MRPC" / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
   return [line.split("\t") for line in lines]
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-  return tokenization.FullTokenizer(str(SAMPLES / "vocab.txt"), do_lower_case=True)
 
 
 def test_the_script_writes_these_very_files(tmp_path):

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from bert import tokenization
 from bert.tasks import classification
 from bert.text import batch_encoding, sequence_layout
-from tests.kit.tokenizer_definition import PIECES, mixed_text, write_vocab
-
-
-@pytest.fixture(scope="module")
-def vocab_file(tmp_path_factory):
-  return write_vocab(tmp_path_factory.mktemp("vocab"), "\n".join(PIECES) + "\n")
+from tests.kit.tokenizer_definition import PIECES, mixed_text
 
 
 @pytest.fixture

@@ -5,15 +5,9 @@ Alone: python -m pytest tests/text/corpus_statistics_test.py
 
 import pytest
 
-from bert import tokenization
 from bert.text import corpus, text_files
 from bert.text.corpus_statistics import COUNTS, LineSample, TextStatistics
-from tests.kit.paths import SAMPLE_TEXT, SAMPLE_VOCAB
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-  return tokenization.FullTokenizer(SAMPLE_VOCAB)
+from tests.kit.paths import SAMPLE_TEXT
 
 
 def statistics_of(path, tokenizer):

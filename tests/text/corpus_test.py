@@ -10,17 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert import tokenization
 from bert.text import corpus, corpus_statistics, text_files
 from bert.text.corpus import TextFormat
-from tests.kit.paths import SAMPLE_TEXT, SAMPLE_VOCAB
+from tests.kit.paths import SAMPLE_TEXT
 
 JSONL = TextFormat(jsonl_field="text")
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-  return tokenization.FullTokenizer(SAMPLE_VOCAB)
 
 
 def documents_of(sentences):

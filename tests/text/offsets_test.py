@@ -8,17 +8,10 @@ from hypothesis import strategies as st
 
 from bert import tokenization
 from tests.kit.tokenizer_definition import (
-  PIECES,
   OneCharacterPieces,
   any_text,
   defined_basic_tokens,
-  write_vocab,
 )
-
-
-@pytest.fixture(scope="module")
-def vocab_file(tmp_path_factory):
-  return write_vocab(tmp_path_factory.mktemp("vocab"), "\n".join(PIECES) + "\n")
 
 
 def test_readme_recipe_for_word_level_tasks(vocab_file):

@@ -8,6 +8,8 @@ import pytest
 from bert.tf1 import parsing
 from bert.tf1.real import tf
 
+pytestmark = pytest.mark.usefixtures("graph")
+
 FEATURES = {
   "a": tf.FixedLenFeature([2], tf.int64),
   "b": tf.FixedLenFeature([], tf.float32, default_value=9.0),
@@ -35,12 +37,6 @@ ROWS = [
   example(a=[1, 2], b=[0.5], c=[b"x", b"y"], d=[1, 2, 3], v=[1.0, 2.0], k=[0, 3]),
   example(a=[3, 4], c=[b"z"], v=[7.0], k=[2]),
 ]
-
-
-@pytest.fixture(autouse=True)
-def graph():
-  with tf.Graph().as_default() as graph:
-    yield graph
 
 
 def values(tensors: dict) -> dict:

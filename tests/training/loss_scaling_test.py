@@ -187,6 +187,7 @@ def flags(tmp_path_factory):
   return tiny_pretraining.flags_of_model(tmp_path_factory.mktemp("model"))
 
 
+@pytest.mark.ci
 def test_a_script_trains_in_float16(flags, tmp_path):
   """Products in float16, variables in float32."""
   script = Script(run_pretraining)

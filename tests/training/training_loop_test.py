@@ -232,7 +232,13 @@ def ids_per_example(features):
   return {"ids_per_example": tf.reduce_mean(counts)}
 
 
-@pytest.mark.parametrize("config", [{}, {"steps_per_loop": 10}, {"gradient_accumulation_steps": 2}])
+@pytest.mark.parametrize(
+  "config",
+  [
+    {"gradient_accumulation_steps": 2},
+    *(pytest.param(c, marks=pytest.mark.ci) for c in ({}, {"steps_per_loop": 10})),
+  ],
+)
 def test_costly_summaries_are_computed_only_where_they_are_written(tmp_path, caplog, config):
   """And what is written is the value of that very step."""
   computed = []

@@ -12,14 +12,10 @@ from bert.tf1.contrib import crf
 from bert.tf1.real import tf
 from tests.kit.tf1_graphs import describe, waves
 
+pytestmark = pytest.mark.usefixtures("graph")
+
 LENGTHS = [0, 1, 3, 5]
 TAGS = [[0, 1, 2, 0, 1], [2, 2, 1, 1, 0], [1, 0, 2, 2, 2], [0, 2, 1, 0, 1]]
-
-
-@pytest.fixture(autouse=True)
-def _a_graph():
-  with tf.Graph().as_default():
-    yield
 
 
 def graph(steps: int, known: bool, integers: str) -> tuple:

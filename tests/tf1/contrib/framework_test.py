@@ -11,6 +11,8 @@ import pytest
 from bert.tf1.contrib import framework
 from bert.tf1.real import tf
 
+pytestmark = pytest.mark.usefixtures("graph")
+
 
 @framework.add_arg_scope
 def first(a, b=2, c=3, **more):
@@ -24,12 +26,6 @@ def second(a=1, b=2):
 
 def undecorated(a):
   return a
-
-
-@pytest.fixture(autouse=True)
-def _a_graph():
-  with tf.Graph().as_default():
-    yield
 
 
 def test_a_scope_gives_arguments_and_the_call_wins():

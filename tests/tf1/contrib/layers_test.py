@@ -9,11 +9,7 @@ from bert.tf1.contrib import framework, layers
 from bert.tf1.real import tf
 from tests.kit.tf1_graphs import describe, waves
 
-
-@pytest.fixture(autouse=True)
-def _a_graph():
-  with tf.Graph().as_default():
-    yield
+pytestmark = pytest.mark.usefixtures("graph")
 
 
 def images():

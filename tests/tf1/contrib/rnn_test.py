@@ -9,15 +9,9 @@ from bert.tf1.contrib import cudnn_rnn, rnn
 from bert.tf1.real import tf
 from tests.kit.tf1_graphs import describe, waves
 
-pytestmark = pytest.mark.ci
+pytestmark = [pytest.mark.ci, pytest.mark.usefixtures("graph")]
 
 LENGTHS = [0, 1, 3]
-
-
-@pytest.fixture(autouse=True)
-def _a_graph():
-  with tf.Graph().as_default():
-    yield
 
 
 def by_name(tensors) -> dict:

@@ -10,13 +10,9 @@ from bert.tf1.contrib import seq2seq
 from bert.tf1.real import tf
 from tests.kit.tf1_graphs import describe, waves
 
+pytestmark = pytest.mark.usefixtures("graph")
+
 WEIGHTS = np.array([[0, 0, 0], [1, 0, 0], [1, 0.5, 2], [1, 1, 0]], "float32")
-
-
-@pytest.fixture(autouse=True)
-def _a_graph():
-  with tf.Graph().as_default():
-    yield
 
 
 def loss(**settings) -> tuple:

@@ -16,11 +16,7 @@ from bert.tf1.estimator.receivers import (
 )
 from bert.tf1.real import tf
 
-
-@pytest.fixture(autouse=True)
-def graph():
-  with tf.Graph().as_default() as graph:
-    yield graph
+pytestmark = pytest.mark.usefixtures("graph")
 
 
 @pytest.fixture

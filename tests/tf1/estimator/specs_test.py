@@ -9,11 +9,7 @@ from bert.tf1 import estimator as tfe
 from bert.tf1.estimator import tpu
 from bert.tf1.real import tf
 
-
-@pytest.fixture(autouse=True)
-def graph():
-  with tf.Graph().as_default() as graph:
-    yield graph
+pytestmark = pytest.mark.usefixtures("graph")
 
 
 def test_predictions_are_the_default_output():

@@ -7,10 +7,8 @@ from bert.tf1.real import tf
 
 
 @pytest.fixture(autouse=True)
-def graph():
+def _in_a_graph(graph):
   """Each test builds into a graph of its own."""
-  with tf.Graph().as_default() as graph:
-    yield graph
 
 
 @pytest.fixture
