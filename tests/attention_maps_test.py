@@ -1,7 +1,4 @@
-"""attention_maps.py: its pictures and its messages.
-
-Alone: python -m pytest tests/attention_maps_test.py
-"""
+"""attention_maps.py: its pictures and its messages."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Records for pre-training: the original's instances, whole files, clear errors.
-
-Alone: python -m pytest tests/create_pretraining_data_test.py
-"""
+"""Records for pre-training: the original's instances, whole files, clear errors."""
 
 import gzip
 import hashlib

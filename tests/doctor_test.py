@@ -1,8 +1,6 @@
 """Tests of doctor.py: a run without faults is silent; flags, exit codes, formats.
 
 The checks have tests of their own in tests/checks.
-
-Alone: python -m pytest tests/doctor_test.py (seconds)
 """
 
 import json

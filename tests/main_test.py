@@ -1,4 +1,4 @@
-"""Tests of bert/__main__.py, the command `bert`. Alone: python -m pytest tests/main_test.py"""
+"""Tests of bert/__main__.py, the command `bert`."""
 
 import ast
 import os

@@ -1,7 +1,4 @@
-"""`make help` lists every target, and other files name targets that exist.
-
-Alone: python -m pytest tests/makefile_test.py
-"""
+"""`make help` lists every target, and other files name targets that exist."""
 
 import re
 import shutil

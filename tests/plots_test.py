@@ -1,7 +1,4 @@
-"""plots.py: its picture and its messages.
-
-Alone: python -m pytest tests/plots_test.py
-"""
+"""plots.py: its picture and its messages."""
 
 import pytest
 

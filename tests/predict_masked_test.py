@@ -1,7 +1,4 @@
-"""predict_masked.py: its table, its files and its messages.
-
-Alone: python -m pytest tests/predict_masked_test.py
-"""
+"""predict_masked.py: its table, its files and its messages."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""predict.py: lines in, lines of JSON out, and its messages.
-
-Alone: python -m pytest tests/predict_test.py
-"""
+"""predict.py: lines in, lines of JSON out, and its messages."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""docs/api.md: every import in its tables works.
-
-Alone: python -m pytest tests/public_names_test.py
-"""
+"""docs/api.md: every import in its tables works."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Tests of tokenization.py. Alone: python -m pytest tests/tokenization_test.py"""
+"""Tests of tokenization.py."""
 
 import json
 import pickle

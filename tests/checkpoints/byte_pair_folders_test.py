@@ -1,7 +1,4 @@
-"""RoBERTa's vocabulary beside its weights.
-
-Alone: python -m pytest tests/checkpoints/byte_pair_folders_test.py
-"""
+"""RoBERTa's vocabulary beside its weights."""
 
 import json
 import os

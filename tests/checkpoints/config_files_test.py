@@ -1,7 +1,4 @@
-"""A configuration, from whatever file holds it.
-
-Alone: python -m pytest tests/checkpoints/config_files_test.py
-"""
+"""A configuration, from whatever file holds it."""
 
 import json
 

@@ -1,7 +1,4 @@
-"""Which checkpoint is meant: by a user, and by a run that resumes.
-
-Alone: python -m pytest tests/checkpoints/finding_test.py
-"""
+"""Which checkpoint is meant: by a user, and by a run that resumes."""
 
 import os
 import shutil

@@ -1,7 +1,4 @@
-"""Variables given the values of a checkpoint: all of them, or those that it has.
-
-Alone: python -m pytest tests/checkpoints/loading_test.py
-"""
+"""Variables given the values of a checkpoint: all of them, or those that it has."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Encoders of the TensorFlow Model Garden.
-
-Alone: python -m pytest tests/checkpoints/model_garden_test.py
-"""
+"""Encoders of the TensorFlow Model Garden."""
 
 import numpy as np
 import pytest

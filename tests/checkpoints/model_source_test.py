@@ -1,7 +1,4 @@
-"""What a path or a name stands for, in the one place that decides it.
-
-Alone: python -m pytest tests/checkpoints/model_source_test.py (a second)
-"""
+"""What a path or a name stands for, in the one place that decides it."""
 
 import os
 

@@ -1,7 +1,4 @@
-"""What the original wrote comes back byte for byte; damage is found and named.
-
-Alone: python -m pytest tests/checkpoints/reading_test.py
-"""
+"""What the original wrote comes back byte for byte; damage is found and named."""
 
 import json
 import os

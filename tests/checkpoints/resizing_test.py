@@ -1,7 +1,4 @@
-"""Other vocabularies for models of every family; those of BERT: tests/convert_checkpoint_test.py.
-
-Alone: python -m pytest tests/checkpoints/resizing_test.py
-"""
+"""Other vocabularies for every family of models; BERT's: tests/convert_checkpoint_test.py."""
 
 import numpy as np
 import pytest

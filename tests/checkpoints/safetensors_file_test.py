@@ -1,7 +1,4 @@
-"""The safetensors format: what another program wrote, what we write, and files that are broken.
-
-Alone: python -m pytest tests/checkpoints/safetensors_file_test.py (seconds)
-"""
+"""The safetensors format: what another program wrote, what we write, and files that are broken."""
 
 import json
 import os

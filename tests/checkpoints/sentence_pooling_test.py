@@ -1,7 +1,4 @@
-"""Tests of bert/checkpoints/sentence_pooling.py: which pooling a model was trained with.
-
-Alone: python -m pytest tests/checkpoints/sentence_pooling_test.py (a second)
-"""
+"""Tests of bert/checkpoints/sentence_pooling.py: which pooling a model was trained with."""
 
 import json
 

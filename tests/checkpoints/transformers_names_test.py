@@ -1,7 +1,4 @@
-"""Names of variables on both sides.
-
-Alone: python -m pytest tests/checkpoints/transformers_names_test.py (seconds)
-"""
+"""Names of variables on both sides."""
 
 import pytest
 

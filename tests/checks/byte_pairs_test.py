@@ -1,7 +1,4 @@
-"""What doctor.py says of RoBERTa's vocabulary.
-
-Alone: python -m pytest tests/checks/byte_pairs_test.py
-"""
+"""What doctor.py says of RoBERTa's vocabulary."""
 
 import re
 

@@ -1,7 +1,4 @@
-"""Tests of bert/checks/data_checks.py: planted faults of tables, questions, tagged and plain text.
-
-Alone: python -m pytest tests/checks/data_checks_test.py (seconds)
-"""
+"""bert/checks/data_checks.py: planted faults of tables, questions, tagged and plain text."""
 
 import shutil
 

@@ -1,7 +1,4 @@
-"""Tests of bert/checks/findings.py.
-
-Alone: python -m pytest tests/checks/findings_test.py (seconds)
-"""
+"""Tests of bert/checks/findings.py."""
 
 from bert.checks import findings as examination
 from bert.checks.findings import Subject

@@ -1,7 +1,4 @@
-"""Tests of bert/checks/machine_checks.py: versions, memory, disk, devices.
-
-Alone: python -m pytest tests/checks/machine_checks_test.py (seconds)
-"""
+"""Tests of bert/checks/machine_checks.py: versions, memory, disk, devices."""
 
 import shutil
 

@@ -1,7 +1,4 @@
-"""Tests of bert/checks/model_checks.py: planted faults of configuration, vocabulary and weights.
-
-Alone: python -m pytest tests/checks/model_checks_test.py (seconds)
-"""
+"""Tests of bert/checks/model_checks.py: planted faults of configuration, vocabulary and weights."""
 
 import shutil
 

@@ -1,7 +1,4 @@
-"""Tests of bert/checks/record_checks.py: planted faults of record files.
-
-Alone: python -m pytest tests/checks/record_checks_test.py (seconds)
-"""
+"""Tests of bert/checks/record_checks.py: planted faults of record files."""
 
 import pytest
 

@@ -1,7 +1,4 @@
-"""Tests of bert/checks/start_checks.py: what runs check when they start.
-
-Alone: python -m pytest tests/checks/start_checks_test.py (seconds)
-"""
+"""Tests of bert/checks/start_checks.py: what runs check when they start."""
 
 from bert import run_classifier
 from bert.checkpoints import reading

@@ -1,7 +1,4 @@
-"""TinyBERT's data augmentation against what its original wrote, row for row.
-
-Alone: python -m pytest tests/distillation/augmentation_test.py
-"""
+"""TinyBERT's data augmentation against what its original wrote, row for row."""
 
 import gzip
 import json

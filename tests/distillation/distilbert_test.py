@@ -1,7 +1,4 @@
-"""DistilBERT's losses, students and 20 steps against what the original distillation recorded.
-
-Alone: python -m pytest tests/distillation/distilbert_test.py
-"""
+"""DistilBERT's losses, students and 20 steps against what the original distillation recorded."""
 
 import json
 

@@ -1,7 +1,4 @@
-"""The losses on a teacher's outputs, against NumPy in float64.
-
-Alone: python -m pytest tests/distillation/logits_test.py (seconds)
-"""
+"""The losses on a teacher's outputs, against NumPy in float64."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Students cut from larger models. Alone: python -m pytest tests/distillation/students_test.py"""
+"""Students cut from larger models."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""TinyBERT's losses and 20 steps of each stage against what its original recorded.
-
-Alone: python -m pytest tests/distillation/tinybert_test.py
-"""
+"""TinyBERT's losses and 20 steps of each stage against what its original recorded."""
 
 import gzip
 import json

@@ -1,7 +1,4 @@
-"""What exported models of RoBERTa read, against the features that training makes.
-
-Alone: python -m pytest tests/exporting/byte_pair_models_test.py
-"""
+"""What exported models of RoBERTa read, against the features that training makes."""
 
 import pytest
 import tensorflow as tf

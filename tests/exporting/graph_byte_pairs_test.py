@@ -1,7 +1,4 @@
-"""RoBERTa's tokenizer in graphs.
-
-Alone: python -m pytest tests/exporting/graph_byte_pairs_test.py
-"""
+"""RoBERTa's tokenizer in graphs."""
 
 import random
 

@@ -1,7 +1,4 @@
-"""ALBERT's tokenizer in graphs: the ids and offsets of the one in Python.
-
-Alone: python -m pytest tests/exporting/graph_pieces_test.py
-"""
+"""ALBERT's tokenizer in graphs: the ids and offsets of the one in Python."""
 
 import itertools
 import json

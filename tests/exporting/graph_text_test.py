@@ -1,7 +1,4 @@
-"""Words, packing and windows in graphs, against the Python functions that training uses.
-
-Alone: python -m pytest tests/exporting/graph_text_test.py (seconds)
-"""
+"""Words, packing and windows in graphs, against the Python functions that training uses."""
 
 import itertools
 import random

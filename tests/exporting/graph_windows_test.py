@@ -1,7 +1,4 @@
-"""Windows over long documents in graphs: those of Python, and their logits pooled.
-
-Alone: python -m pytest tests/exporting/graph_windows_test.py
-"""
+"""Windows over long documents in graphs: those of Python, and their logits pooled."""
 
 import numpy as np
 import pytest

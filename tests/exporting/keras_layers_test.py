@@ -1,7 +1,4 @@
-"""Preprocessing and task models as layers of Keras 3 (the encoder: hub_encoder_test.py).
-
-Alone: python -m pytest tests/exporting/keras_layers_test.py
-"""
+"""Preprocessing and task models as layers of Keras 3 (the encoder: hub_encoder_test.py)."""
 
 import keras
 import numpy as np

@@ -1,7 +1,4 @@
-"""Answers of ALBERT's and RoBERTa's pieces in a graph, against squad_features and squad_answers.
-
-Alone: python -m pytest tests/exporting/span_pieces_test.py
-"""
+"""Answers of ALBERT's and RoBERTa's pieces in a graph, against squad_features and squad_answers."""
 
 import json
 from typing import NamedTuple

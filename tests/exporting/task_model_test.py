@@ -1,7 +1,4 @@
-"""The fine-tuned model as a SavedModel: from strings to the very answers of the run it comes from.
-
-Alone: python -m pytest tests/exporting/task_model_test.py
-"""
+"""The fine-tuned model as a SavedModel: from strings to the very answers of its run."""
 
 import contextlib
 import io

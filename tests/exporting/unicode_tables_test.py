@@ -1,7 +1,4 @@
-"""What each character becomes in a graph is what the tokenizer makes of it.
-
-Alone: python -m pytest tests/exporting/unicode_tables_test.py
-"""
+"""What each character becomes in a graph is what the tokenizer makes of it."""
 
 import subprocess
 import sys

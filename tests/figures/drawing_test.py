@@ -1,7 +1,4 @@
-"""Pictures of numbers: what is in them, that it can be read, and that nothing overlaps.
-
-Alone: python -m pytest tests/figures/drawing_test.py
-"""
+"""Pictures of numbers: what is in them, that it can be read, and that nothing overlaps."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Event files of runs, whole or torn; the best step; folders without any.
-
-Alone: python -m pytest tests/figures/event_files_test.py
-"""
+"""Event files of runs, whole or torn; the best step; folders without any."""
 
 import dataclasses
 import json

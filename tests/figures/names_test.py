@@ -1,7 +1,4 @@
-"""Names in pictures: boxes are never drawn, and shortened names stay different.
-
-Alone: python -m pytest tests/figures/names_test.py
-"""
+"""Names in pictures: boxes are never drawn, and shortened names stay different."""
 
 import pytest
 from matplotlib import font_manager, ft2font

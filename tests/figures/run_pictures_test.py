@@ -1,7 +1,4 @@
-"""What `--plots` draws of a run, and that no picture ends one.
-
-Alone: python -m pytest tests/figures/run_pictures_test.py
-"""
+"""What `--plots` draws of a run, and that no picture ends one."""
 
 import os
 import sys

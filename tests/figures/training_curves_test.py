@@ -1,7 +1,4 @@
-"""Curves of one run and of several: what is shown, and that it can be read.
-
-Alone: python -m pytest tests/figures/training_curves_test.py
-"""
+"""Curves of one run and of several: what is shown, and that it can be read."""
 
 from unittest import mock
 

@@ -1,7 +1,4 @@
-"""Files that appear whole, and folders that are held. No TensorFlow, a second.
-
-Alone: python -m pytest tests/io/atomic_files_test.py
-"""
+"""Files that appear whole, and folders that are held. No TensorFlow, a second."""
 
 import builtins
 import contextlib

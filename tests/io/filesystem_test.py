@@ -1,7 +1,4 @@
-"""Local and remote files alike: TensorFlow's file system in memory, `ram://`, is the remote one.
-
-Alone: python -m pytest tests/io/filesystem_test.py
-"""
+"""Local and remote files alike: TensorFlow's file system in memory, `ram://`, is the remote one."""
 
 import gzip
 import os

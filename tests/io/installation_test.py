@@ -1,4 +1,4 @@
-"""Tests of bert/io/installation.py. Alone: python -m pytest tests/io/installation_test.py"""
+"""Tests of bert/io/installation.py."""
 
 import re
 import subprocess

@@ -1,7 +1,4 @@
-"""Files that hold one JSON object.
-
-Alone: python -m pytest tests/io/json_files_test.py
-"""
+"""Files that hold one JSON object."""
 
 import pytest
 

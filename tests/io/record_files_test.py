@@ -1,7 +1,4 @@
-"""Record files: written whole or not at all, in the original's bytes; faults are named.
-
-Alone: python -m pytest tests/io/record_files_test.py
-"""
+"""Record files: written whole or not at all, in the original's bytes; faults are named."""
 
 import gzip
 import json

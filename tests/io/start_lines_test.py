@@ -1,7 +1,4 @@
-"""Which lines on stderr are hidden while TensorFlow starts.
-
-Alone: python -m pytest tests/io/start_lines_test.py
-"""
+"""Which lines on stderr are hidden while TensorFlow starts."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Reading TSV, CSV and JSON Lines. Alone: python -m pytest tests/io/tables_test.py"""
+"""Reading TSV, CSV and JSON Lines."""
 
 import csv
 import subprocess

@@ -1,7 +1,4 @@
-"""Lines in, whole files out: local, remote, standard streams, pipes.
-
-Alone: python -m pytest tests/io/text_lines_test.py
-"""
+"""Lines in, whole files out: local, remote, standard streams, pipes."""
 
 import contextlib
 import os

@@ -1,7 +1,4 @@
-"""Examples and TFRecord frames made from arrays: the bytes that TensorFlow writes.
-
-Alone: python -m pytest tests/io/tfrecord_bytes_test.py
-"""
+"""Examples and TFRecord frames made from arrays: the bytes that TensorFlow writes."""
 
 import io
 import struct

@@ -1,7 +1,4 @@
-"""The tokenizers of an ALBERT and of a RoBERTa, called as in transformers.
-
-Alone: python -m pytest tests/keras3/tokenizer_test.py
-"""
+"""The tokenizers of an ALBERT and of a RoBERTa, called as in transformers."""
 
 import gzip
 import json

@@ -1,7 +1,4 @@
-"""Tests of many runs of each script: shared records, and the mean of outputs against NumPy.
-
-Alone: python -m pytest tests/many_runs/ensemble_test.py
-"""
+"""Tests of many runs of each script: shared records, and the mean of outputs against NumPy."""
 
 import numpy as np
 import pytest

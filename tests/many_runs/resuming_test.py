@@ -1,7 +1,4 @@
-"""Tests of many runs that stop, fail, are repeated, added to, or refused.
-
-Alone: python -m pytest tests/many_runs/resuming_test.py
-"""
+"""Tests of many runs that stop, fail, are repeated, added to, or refused."""
 
 import signal
 

@@ -1,7 +1,4 @@
-"""ELECTRA and ALBERT against what their originals computed.
-
-Alone: python -m pytest tests/model/families_test.py
-"""
+"""ELECTRA and ALBERT against what their originals computed."""
 
 import gzip
 import json

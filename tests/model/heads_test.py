@@ -1,7 +1,4 @@
-"""Heads for sequences and tokens with ELECTRA's variables, on its encoder, against the original.
-
-Alone: python -m pytest tests/model/heads_test.py
-"""
+"""Heads for sequences and tokens with ELECTRA's variables, on its encoder, against the original."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Tests of bert/model/out_of_memory.py.
-
-Alone: python -m pytest tests/model/out_of_memory_test.py (seconds)
-"""
+"""Tests of bert/model/out_of_memory.py."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""ELECTRA's generator and discriminator against the original's outputs.
-
-Alone: python -m pytest tests/model/replaced_tokens_test.py
-"""
+"""ELECTRA's generator and discriminator against the original's outputs."""
 
 import numpy as np
 import pytest

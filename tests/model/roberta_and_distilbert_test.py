@@ -1,7 +1,4 @@
-"""RoBERTa and DistilBERT against what transformers computed.
-
-Alone: python -m pytest tests/model/roberta_and_distilbert_test.py
-"""
+"""RoBERTa and DistilBERT against what transformers computed."""
 
 import json
 

@@ -1,7 +1,4 @@
-"""Tests of bert/model/similarity.py: pooling, cosines and losses against NumPy.
-
-Alone: python -m pytest tests/model/similarity_test.py (a second)
-"""
+"""Tests of bert/model/similarity.py: pooling, cosines and losses against NumPy."""
 
 import numpy as np
 import pytest

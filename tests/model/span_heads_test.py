@@ -1,7 +1,4 @@
-"""ELECTRA's and ALBERT's heads for questions, on their encoders, against the originals.
-
-Alone: python -m pytest tests/model/span_heads_test.py
-"""
+"""ELECTRA's and ALBERT's heads for questions, on their encoders, against the originals."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""`tf.compat.v1.get_variable` and TensorFlow's initializers, as notebooks of 2018 use them.
-
-Alone: python -m pytest tests/model/tf1_variables_test.py (seconds)
-"""
+"""`tf.compat.v1.get_variable` and TensorFlow's initializers, as notebooks of 2018 use them."""
 
 import numpy as np
 import pytest

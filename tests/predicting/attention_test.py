@@ -1,7 +1,4 @@
-"""Attention maps: those of the graph are those of Keras, and both are what the layers mix by.
-
-Alone: python -m pytest tests/predicting/attention_test.py
-"""
+"""Attention maps: those of the graph are those of Keras, and both are what the layers mix by."""
 
 import keras
 import numpy as np

@@ -1,7 +1,4 @@
-"""A text's vector has the same bits in every batch: tiny models, and MiniLM where it is at hand.
-
-Alone: python -m pytest tests/predicting/batch_invariance_test.py
-"""
+"""A text's vector has the same bits in every batch: tiny models, and MiniLM where it is at hand."""
 
 import json
 import random

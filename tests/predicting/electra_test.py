@@ -1,7 +1,4 @@
-"""Predictions of an ELECTRA: words of the generator, and the discriminator's verdicts.
-
-Alone: python -m pytest tests/predicting/electra_test.py
-"""
+"""Predictions of an ELECTRA: words of the generator, and the discriminator's verdicts."""
 
 import shutil
 

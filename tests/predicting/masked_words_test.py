@@ -1,7 +1,4 @@
-"""Masked words: the probabilities of the model itself, from checkpoints and exports, and messages.
-
-Alone: python -m pytest tests/predicting/masked_words_test.py
-"""
+"""Masked words: the model's own probabilities, from checkpoints and exports, and messages."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""One model for many texts: order, batches, memory, checkpoints and fine-tuned SavedModels.
-
-Alone: python -m pytest tests/predicting/predictor_test.py
-"""
+"""One model for many texts: order, batches, memory, checkpoints and fine-tuned SavedModels."""
 
 import itertools
 import json

@@ -1,7 +1,4 @@
-"""Fine-tuned models of transformers: answers and labels, directly and after a conversion.
-
-Alone: python -m pytest tests/predicting/transformers_models_test.py
-"""
+"""Fine-tuned models of transformers: answers and labels, directly and after a conversion."""
 
 import json
 import os

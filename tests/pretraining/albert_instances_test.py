@@ -1,7 +1,4 @@
-"""ALBERT's records: the original's.
-
-Alone: python -m pytest tests/pretraining/albert_instances_test.py
-"""
+"""ALBERT's records: the original's."""
 
 import dataclasses
 import random

@@ -1,7 +1,4 @@
-"""Records by Apache Beam: those that worker processes make.
-
-Alone: python -m pytest tests/pretraining/beam_test.py
-"""
+"""Records by Apache Beam: those that worker processes make."""
 
 import pathlib
 

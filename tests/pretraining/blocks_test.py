@@ -1,7 +1,4 @@
-"""Blocks of text and the instances made of them.
-
-Alone: python -m pytest tests/pretraining/blocks_test.py
-"""
+"""Blocks of text and the instances made of them."""
 
 import itertools
 import pathlib

@@ -1,7 +1,4 @@
-"""Masks drawn in the input pipeline: the original's rules, from seed and number alone.
-
-Alone: python -m pytest tests/pretraining/dynamic_masking_test.py
-"""
+"""Masks drawn in the input pipeline: the original's rules, from seed and number alone."""
 
 import dataclasses
 

@@ -1,7 +1,4 @@
-"""ELECTRA's records: the original's, and those of any number of processes.
-
-Alone: python -m pytest tests/pretraining/electra_examples_test.py
-"""
+"""ELECTRA's records: the original's, and those of any number of processes."""
 
 import itertools
 import random

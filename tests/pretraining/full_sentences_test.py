@@ -1,7 +1,4 @@
-"""RoBERTa's records: sequences of whole sentences, as fairseq fills them, with a byte-level BPE.
-
-Alone: python -m pytest tests/pretraining/full_sentences_test.py
-"""
+"""RoBERTa's records: sequences of whole sentences, as fairseq fills them, with a byte-level BPE."""
 
 import random
 

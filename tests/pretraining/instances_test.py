@@ -1,7 +1,4 @@
-"""Instances and documents on disk: the same as in memory, in little memory.
-
-Alone: python -m pytest tests/pretraining/instances_test.py
-"""
+"""Instances and documents on disk: the same as in memory, in little memory."""
 
 import random
 import tracemalloc

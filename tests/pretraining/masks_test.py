@@ -1,7 +1,4 @@
-"""Masks of many sequences at once: shares, words, n-grams.
-
-Alone: python -m pytest tests/pretraining/masks_test.py
-"""
+"""Masks of many sequences at once: shares, words, n-grams."""
 
 import collections
 import itertools

@@ -1,7 +1,4 @@
-"""Random streams: uniform, independent, the same one by one and in arrays.
-
-Alone: python -m pytest tests/pretraining/random_streams_test.py
-"""
+"""Random streams: uniform, independent, the same one by one and in arrays."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""DistilBERT's masks: recorded probabilities, and draws that have them.
-
-Alone: python -m pytest tests/pretraining/rare_tokens_test.py
-"""
+"""DistilBERT's masks: recorded probabilities, and draws that have them."""
 
 import collections
 import dataclasses

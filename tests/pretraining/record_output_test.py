@@ -1,7 +1,4 @@
-"""Files of pre-training records: whole or not there, whatever stops a job.
-
-Alone: python -m pytest tests/pretraining/record_output_test.py
-"""
+"""Files of pre-training records: whole or not there, whatever stops a job."""
 
 import os
 import subprocess

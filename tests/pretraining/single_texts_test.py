@@ -1,7 +1,4 @@
-"""DistilBERT's records: the original's sequences, and those of any number of processes.
-
-Alone: python -m pytest tests/pretraining/single_texts_test.py
-"""
+"""DistilBERT's records: the original's sequences, and those of any number of processes."""
 
 import json
 

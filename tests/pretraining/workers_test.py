@@ -1,7 +1,4 @@
-"""Records by several processes: the same bytes for any number of them, and clean ends.
-
-Alone: python -m pytest tests/pretraining/workers_test.py
-"""
+"""Records by several processes: the same bytes for any number of them, and clean ends."""
 
 import contextlib
 import gzip

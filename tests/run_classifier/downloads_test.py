@@ -1,7 +1,4 @@
-"""Tests of run_classifier.py with a model and data that it fetches, from a server on this machine.
-
-Alone: python -m pytest tests/run_classifier/downloads_test.py
-"""
+"""run_classifier.py with a model and data that it fetches, from a server on this machine."""
 
 import functools
 import http.server

@@ -1,7 +1,4 @@
-"""Tests of what must not change a result of run_classifier.py: padding, batches, packed rows.
-
-Alone: python -m pytest tests/run_classifier/exactness_test.py
-"""
+"""Tests of what must not change a result of run_classifier.py: padding, batches, packed rows."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""run_classifier.py's features, model and training steps for ELECTRA and ALBERT, against theirs.
-
-Alone: python -m pytest tests/run_classifier/families_test.py
-"""
+"""run_classifier.py's features, model and training steps for ELECTRA and ALBERT, against theirs."""
 
 import gzip
 import json

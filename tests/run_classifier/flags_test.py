@@ -1,7 +1,4 @@
-"""Tests of the flags of run_classifier.py: mistakes, --fast, the sample, --help.
-
-Alone: python -m pytest tests/run_classifier/flags_test.py
-"""
+"""Tests of the flags of run_classifier.py: mistakes, --fast, the sample, --help."""
 
 import pathlib
 

@@ -1,7 +1,4 @@
-"""Tests of `--reinit_layers`, `--min_train_steps` and `--recipe` in runs of run_classifier.py.
-
-Alone: python -m pytest tests/run_classifier/recipes_test.py
-"""
+"""Tests of `--reinit_layers`, `--min_train_steps` and `--recipe` in runs of run_classifier.py."""
 
 import json
 

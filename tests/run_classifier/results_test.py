@@ -1,7 +1,4 @@
-"""Tests of the files and the log that a run of run_classifier.py leaves.
-
-Alone: python -m pytest tests/run_classifier/results_test.py
-"""
+"""Tests of the files and the log that a run of run_classifier.py leaves."""
 
 import gzip
 import json

@@ -1,7 +1,4 @@
-"""Tests of run_classifier.py in a folder that holds a run: a second call, a stop, other flags.
-
-Alone: python -m pytest tests/run_classifier/resuming_test.py
-"""
+"""Tests of run_classifier.py in a folder that holds a run: a second call, a stop, other flags."""
 
 import pathlib
 

@@ -1,7 +1,4 @@
-"""Tests of run_classifier.py on every kind of task: GLUE, XNLI, your own data, processors of 2018.
-
-Alone: python -m pytest tests/run_classifier/tasks_test.py
-"""
+"""run_classifier.py on every kind of task: GLUE, XNLI, your own data, processors of 2018."""
 
 import collections
 import csv

@@ -1,7 +1,4 @@
-"""Tests of run_glue.py: runs that fail, and signals.
-
-Alone: python -m pytest tests/run_glue/failures_test.py
-"""
+"""Tests of run_glue.py: runs that fail, and signals."""
 
 import contextlib
 import os

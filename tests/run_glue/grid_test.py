@@ -1,7 +1,4 @@
-"""Tests of run_glue.py: which runs the flags ask for, and what is wrong with them.
-
-Alone: python -m pytest tests/run_glue/grid_test.py
-"""
+"""Tests of run_glue.py: which runs the flags ask for, and what is wrong with them."""
 
 import os
 import subprocess

@@ -1,7 +1,4 @@
-"""One sweep of run_glue.py with the real run_classifier.py, on miniature data.
-
-Alone: python -m pytest tests/run_glue/real_runs_test.py
-"""
+"""One sweep of run_glue.py with the real run_classifier.py, on miniature data."""
 
 import json
 import subprocess

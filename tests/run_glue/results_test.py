@@ -1,7 +1,4 @@
-"""Tests of run_glue.py: the best run of a task, its checkpoint, the table.
-
-Alone: python -m pytest tests/run_glue/results_test.py
-"""
+"""Tests of run_glue.py: the best run of a task, its checkpoint, the table."""
 
 import os
 import re

@@ -1,7 +1,4 @@
-"""Tests of run_glue.py in a folder that holds a sweep: what is repeated, refused or redone.
-
-Alone: python -m pytest tests/run_glue/resuming_test.py
-"""
+"""Tests of run_glue.py in a folder that holds a sweep: what is repeated, refused or redone."""
 
 import os
 

@@ -1,7 +1,4 @@
-"""Tests of run_glue.py: predictions with the best runs, and the submission to GLUE's server.
-
-Alone: python -m pytest tests/run_glue/submission_test.py
-"""
+"""Tests of run_glue.py: predictions with the best runs, and the submission to GLUE's server."""
 
 import os
 import zipfile

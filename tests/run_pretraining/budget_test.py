@@ -1,7 +1,4 @@
-"""Tests of run_pretraining.py within a budget: --train_minutes, its companions, --recipe=budget.
-
-Alone: python -m pytest tests/run_pretraining/budget_test.py
-"""
+"""Tests of run_pretraining.py within a budget: --train_minutes, its companions, --recipe=budget."""
 
 import pytest
 

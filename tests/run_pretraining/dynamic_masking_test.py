@@ -1,7 +1,4 @@
-"""Tests of run_pretraining.py --dynamic_masking: masks that are drawn while reading.
-
-Alone: python -m pytest tests/run_pretraining/dynamic_masking_test.py
-"""
+"""Tests of run_pretraining.py --dynamic_masking: masks that are drawn while reading."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Tests of what must not change a result of run_pretraining.py, and of the original's 20 steps.
-
-Alone: python -m pytest tests/run_pretraining/exactness_test.py
-"""
+"""Tests of what must not change a result of run_pretraining.py, and of the original's 20 steps."""
 
 import gzip
 import json

@@ -1,7 +1,4 @@
-"""Pre-training of ALBERT and ELECTRA against the originals' 20 recorded steps, and runs of both.
-
-Alone: python -m pytest tests/run_pretraining/families_test.py
-"""
+"""Pre-training of ALBERT and ELECTRA against the originals' 20 recorded steps, and runs of both."""
 
 import json
 import re

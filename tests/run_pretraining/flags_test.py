@@ -1,7 +1,4 @@
-"""Tests of the flags of run_pretraining.py: those of 2018, mistakes, warnings, --help.
-
-Alone: python -m pytest tests/run_pretraining/flags_test.py
-"""
+"""Tests of the flags of run_pretraining.py: those of 2018, mistakes, warnings, --help."""
 
 import json
 

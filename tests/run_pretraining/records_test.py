@@ -1,7 +1,4 @@
-"""Tests of the records that run_pretraining.py reads: patterns, manifests, records that do not fit.
-
-Alone: python -m pytest tests/run_pretraining/records_test.py
-"""
+"""The records that run_pretraining.py reads: patterns, manifests, records that do not fit."""
 
 import os
 

@@ -1,7 +1,4 @@
-"""Tests of the files, the log and the figures that a run of run_pretraining.py leaves.
-
-Alone: python -m pytest tests/run_pretraining/results_test.py
-"""
+"""Tests of the files, the log and the figures that a run of run_pretraining.py leaves."""
 
 import json
 import re

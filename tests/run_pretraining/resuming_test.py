@@ -1,7 +1,4 @@
-"""Tests of run_pretraining.py on what a run left: a stop, other weights, a second phase, an export.
-
-Alone: python -m pytest tests/run_pretraining/resuming_test.py
-"""
+"""run_pretraining.py on what a run left: a stop, other weights, a second phase, an export."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""Pre-training of RoBERTa on records of --format=roberta, with masks drawn while reading.
-
-Alone: python -m pytest tests/run_pretraining/roberta_test.py
-"""
+"""Pre-training of RoBERTa on records of --format=roberta, with masks drawn while reading."""
 
 import json
 import random

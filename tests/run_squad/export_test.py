@@ -1,7 +1,4 @@
-"""Tests of run_squad.py --do_export: questions and paragraphs as strings, answered elsewhere.
-
-Alone: python -m pytest tests/run_squad/export_test.py
-"""
+"""Tests of run_squad.py --do_export: questions and paragraphs as strings, answered elsewhere."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""Tests of the flags of run_squad.py: those of 2018, mistakes, --help.
-
-Alone: python -m pytest tests/run_squad/flags_test.py
-"""
+"""Tests of the flags of run_squad.py: those of 2018, mistakes, --help."""
 
 import pytest
 

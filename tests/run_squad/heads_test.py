@@ -1,7 +1,4 @@
-"""run_squad.py with the heads of ELECTRA and ALBERT, on tiny models of both.
-
-Alone: python -m pytest tests/run_squad/heads_test.py
-"""
+"""run_squad.py with the heads of ELECTRA and ALBERT, on tiny models of both."""
 
 import json
 

@@ -1,7 +1,4 @@
-"""Tests of run_squad.py on what a run left: other questions, thresholds, a resumption.
-
-Alone: python -m pytest tests/run_squad/later_runs_test.py
-"""
+"""Tests of run_squad.py on what a run left: other questions, thresholds, a resumption."""
 
 import json
 import re

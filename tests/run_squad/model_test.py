@@ -1,7 +1,4 @@
-"""Tests of run_squad.py's model: its logits, its loss, and padding that is masked.
-
-Alone: python -m pytest tests/run_squad/model_test.py
-"""
+"""Tests of run_squad.py's model: its logits, its loss, and padding that is masked."""
 
 import numpy as np
 

@@ -1,7 +1,4 @@
-"""Tests of run_squad.py --pad_to_longest, and of the order in which windows are predicted.
-
-Alone: python -m pytest tests/run_squad/padding_test.py
-"""
+"""Tests of run_squad.py --pad_to_longest, and of the order in which windows are predicted."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Tests of the files and the log that a run of run_squad.py leaves.
-
-Alone: python -m pytest tests/run_squad/results_test.py
-"""
+"""Tests of the files and the log that a run of run_squad.py leaves."""
 
 import pytest
 import tensorflow as tf

@@ -1,7 +1,4 @@
-"""Tests of bert/scripts/command_line.py.
-
-Alone: python -m pytest tests/scripts/command_line_test.py
-"""
+"""Tests of bert/scripts/command_line.py."""
 
 import os
 import subprocess

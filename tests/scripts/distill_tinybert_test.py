@@ -1,7 +1,4 @@
-"""distill.py --method=tinybert on the tasks of run_classifier.py.
-
-Alone: python -m pytest tests/scripts/distill_tinybert_test.py
-"""
+"""distill.py --method=tinybert on the tasks of run_classifier.py."""
 
 import json
 

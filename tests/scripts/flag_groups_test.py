@@ -1,7 +1,4 @@
-"""Tests of bert/scripts/flag_groups.py.
-
-Alone: python -m pytest tests/scripts/flag_groups_test.py
-"""
+"""Tests of bert/scripts/flag_groups.py."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Tests of bert/scripts/flag_names.py. Alone: python -m pytest tests/scripts/flag_names_test.py"""
+"""Tests of bert/scripts/flag_names.py."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of bert/scripts/help_text.py. Alone: python -m pytest tests/scripts/help_text_test.py"""
+"""Tests of bert/scripts/help_text.py."""
 
 import pytest
 from absl import flags

@@ -1,7 +1,4 @@
-"""Tests of bert/scripts/output_folder.py.
-
-Alone: python -m pytest tests/scripts/output_folder_test.py (seconds)
-"""
+"""Tests of bert/scripts/output_folder.py."""
 
 import json
 import os

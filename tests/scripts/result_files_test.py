@@ -1,7 +1,4 @@
-"""Tests of bert/scripts/result_files.py.
-
-Alone: python -m pytest tests/scripts/result_files_test.py (seconds)
-"""
+"""Tests of bert/scripts/result_files.py."""
 
 import logging
 import os

@@ -1,7 +1,4 @@
-"""Tests of bert/scripts/run_files.py: the files that make the folder of a run complete.
-
-Alone: python -m pytest tests/scripts/run_files_test.py (seconds)
-"""
+"""Tests of bert/scripts/run_files.py: the files that make the folder of a run complete."""
 
 import json
 

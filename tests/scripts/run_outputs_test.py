@@ -1,7 +1,4 @@
-"""Tests of what runs share and what is averaged over them.
-
-Alone: python -m pytest tests/scripts/run_outputs_test.py
-"""
+"""Tests of what runs share and what is averaged over them."""
 
 import json
 import math

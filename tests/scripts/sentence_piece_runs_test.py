@@ -1,7 +1,4 @@
-"""Scripts with ALBERT's vocabulary: how it is found, kept, exported, and refused.
-
-Alone: python -m pytest tests/scripts/sentence_piece_runs_test.py
-"""
+"""Scripts with ALBERT's vocabulary: how it is found, kept, exported, and refused."""
 
 import json
 import shutil

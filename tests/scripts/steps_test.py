@@ -1,7 +1,4 @@
-"""Tests of bert/scripts/steps.py: what the scripts share beside their runs.
-
-Alone: python -m pytest tests/scripts/steps_test.py (seconds)
-"""
+"""Tests of bert/scripts/steps.py: what the scripts share beside their runs."""
 
 import numpy as np
 import pytest

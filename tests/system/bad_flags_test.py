@@ -3,8 +3,6 @@
 Each row is refused before anything takes long: code 1, one message, nothing written, nothing
 changed (tests/kit/bad_inputs.py). Bad files by themselves are in bad_inputs_test.py and
 bad_weights_test.py.
-
-Alone: python -m pytest tests/system/bad_flags_test.py (some seconds)
 """
 
 import json

@@ -3,8 +3,6 @@
 Each row of the tables is refused as tests/kit/bad_inputs.py says: code 1, one message with file and
 place, nothing written, nothing changed. Binary files: tests/system/bad_weights_test.py. Flags:
 tests/system/bad_flags_test.py.
-
-Alone: python -m pytest tests/system/bad_inputs_test.py (some seconds)
 """
 
 import gzip

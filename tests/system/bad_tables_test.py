@@ -3,8 +3,6 @@
 What tests/system/bad_inputs_test.py has of tables are damaged files; here are those that a
 spreadsheet, pandas or a download leaves. Each is refused as tests/kit/bad_inputs.py says. What is
 read nevertheless is in tests/tasks/own_tables_test.py.
-
-Alone: python -m pytest tests/system/bad_tables_test.py (a second)
 """
 
 import gzip

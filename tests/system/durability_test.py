@@ -2,8 +2,6 @@
 
 Every writer of files is watched while it synchronises and renames. Dying at any moment, and a full
 disk, are tested elsewhere for each of them.
-
-Alone: python -m pytest tests/system/durability_test.py (seconds)
 """
 
 import contextlib

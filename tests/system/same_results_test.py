@@ -1,7 +1,4 @@
-"""Tests of `tests/kit/same_results.py`, which compares two checkouts: it finds what is planted.
-
-Alone: python -m pytest tests/system/same_results_test.py
-"""
+"""Tests of `tests/kit/same_results.py`, which compares two checkouts: it finds what is planted."""
 
 import json
 import pathlib

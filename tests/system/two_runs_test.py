@@ -1,7 +1,4 @@
-"""Two runs in one output_dir: of two that train, or two that do not, the second is refused.
-
-Alone: python -m pytest tests/system/two_runs_test.py
-"""
+"""Two runs in one output_dir: of two that train, or two that do not, the second is refused."""
 
 import os
 import pathlib

@@ -1,7 +1,4 @@
-"""Features of all tasks with RoBERTa's tokenizer, as transformers' recipes make them.
-
-Alone: python -m pytest tests/tasks/byte_pair_features_test.py
-"""
+"""Features of all tasks with RoBERTa's tokenizer, as transformers' recipes make them."""
 
 import types
 

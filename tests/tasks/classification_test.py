@@ -1,4 +1,4 @@
-"""Examples and their features. Alone: python -m pytest tests/tasks/classification_test.py"""
+"""Examples and their features."""
 
 import hypothesis
 import hypothesis.strategies as st

@@ -1,7 +1,4 @@
-"""Tests of the rule that says whether a model has failed.
-
-Alone: python -m pytest tests/tasks/constant_answers_test.py
-"""
+"""Tests of the rule that says whether a model has failed."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Processors of all tasks. Alone: python -m pytest tests/tasks/glue_test.py"""
+"""Processors of all tasks."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Tests of bert/tasks/label_counts.py. Alone: python -m pytest tests/tasks/label_counts_test.py"""
+"""Tests of bert/tasks/label_counts.py."""
 
 import pytest
 

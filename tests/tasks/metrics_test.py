@@ -1,7 +1,4 @@
-"""Metrics against scikit-learn, scipy and numbers worked out by hand.
-
-Alone: python -m pytest tests/tasks/metrics_test.py
-"""
+"""Metrics against scikit-learn, scipy and numbers worked out by hand."""
 
 import math
 import subprocess

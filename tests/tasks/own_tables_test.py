@@ -1,8 +1,6 @@
 """Tables as people and spreadsheets write them.
 
 Files that are refused are in tests/system/bad_inputs_test.py, good ones in glue_test.py.
-
-Alone: python -m pytest tests/tasks/own_tables_test.py
 """
 
 import pytest

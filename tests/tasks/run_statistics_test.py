@@ -1,7 +1,4 @@
-"""Tests of the statistics over runs.
-
-Alone: python -m pytest tests/tasks/run_statistics_test.py
-"""
+"""Tests of the statistics over runs."""
 
 import math
 

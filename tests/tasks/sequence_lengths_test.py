@@ -1,7 +1,4 @@
-"""Tests of bert/tasks/sequence_lengths.py.
-
-Alone: python -m pytest tests/tasks/sequence_lengths_test.py
-"""
+"""Tests of bert/tasks/sequence_lengths.py."""
 
 import pytest
 

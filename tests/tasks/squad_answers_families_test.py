@@ -1,7 +1,4 @@
-"""Answers by the rules of ALBERT and ELECTRA, from made-up outputs of their models.
-
-Alone: python -m pytest tests/tasks/squad_answers_families_test.py
-"""
+"""Answers by the rules of ALBERT and ELECTRA, from made-up outputs of their models."""
 
 import gzip
 import json

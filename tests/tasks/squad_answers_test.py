@@ -1,4 +1,4 @@
-"""Answers from the model's outputs. Alone: python -m pytest tests/tasks/squad_answers_test.py"""
+"""Answers from the model's outputs."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Windows of SQuAD's questions. Alone: python -m pytest tests/tasks/squad_features_test.py"""
+"""Windows of SQuAD's questions."""
 
 import gzip
 import json

@@ -1,7 +1,4 @@
-"""Windows of a sentencepiece model against ALBERT's, and ELECTRA's windows.
-
-Alone: python -m pytest tests/tasks/squad_pieces_test.py
-"""
+"""Windows of a sentencepiece model against ALBERT's, and ELECTRA's windows."""
 
 import gzip
 import json

@@ -1,7 +1,4 @@
-"""SQuAD's official scores; expected ones are worked out by hand from the rules.
-
-Alone: python -m pytest tests/tasks/squad_scores_test.py
-"""
+"""SQuAD's official scores; expected ones are worked out by hand from the rules."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""SQuAD's files and faults in them. Alone: python -m pytest tests/tasks/squad_test.py"""
+"""SQuAD's files and faults in them."""
 
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """Tests of bert/tasks/tagging.py and bert/tasks/conll_files.py: schemes, files, windows, scores. No
 TensorFlow.
-
-Alone: python -m pytest tests/tasks/tagging_test.py (seconds)
 """
 
 import gzip

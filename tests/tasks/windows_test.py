@@ -1,7 +1,4 @@
-"""Windows over long documents: the rules, records and batches.
-
-Alone: python -m pytest tests/tasks/windows_test.py
-"""
+"""Windows over long documents: the rules, records and batches."""
 
 import numpy as np
 import pytest

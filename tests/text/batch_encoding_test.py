@@ -1,4 +1,4 @@
-"""Batches of texts as arrays. Alone: python -m pytest tests/text/batch_encoding_test.py"""
+"""Batches of texts as arrays."""
 
 import os
 import types

@@ -1,4 +1,4 @@
-"""RoBERTa's tokenizer. Alone: python -m pytest tests/text/byte_pairs_test.py"""
+"""RoBERTa's tokenizer."""
 
 import itertools
 import json

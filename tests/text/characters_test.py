@@ -1,4 +1,4 @@
-"""Tables of characters and decomposition. Alone: python -m pytest tests/text/characters_test.py"""
+"""Tables of characters and decomposition."""
 
 import unicodedata
 

@@ -1,7 +1,4 @@
-"""Counts of texts, warnings about them, samples of lines.
-
-Alone: python -m pytest tests/text/corpus_statistics_test.py
-"""
+"""Counts of texts, warnings about them, samples of lines."""
 
 import pytest
 

@@ -1,7 +1,4 @@
-"""Ranges of text, JSON lines, gzip, sentences within lines, and counts that are added up.
-
-Alone: python -m pytest tests/text/corpus_test.py
-"""
+"""Ranges of text, JSON lines, gzip, sentences within lines, and counts that are added up."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Offsets of tokens and word ids. Alone: python -m pytest tests/text/offsets_test.py"""
+"""Offsets of tokens and word ids."""
 
 import unicodedata
 

@@ -1,4 +1,4 @@
-"""Offsets of sentencepiece's pieces. Alone: python -m pytest tests/text/piece_offsets_test.py"""
+"""Offsets of sentencepiece's pieces."""
 
 import unicodedata
 

@@ -1,4 +1,4 @@
-"""ALBERT's tokenizer. Alone: python -m pytest tests/text/sentence_pieces_test.py"""
+"""ALBERT's tokenizer."""
 
 import pickle
 import shutil

@@ -1,7 +1,4 @@
-"""Where sentences end.
-
-Alone: python -m pytest tests/text/sentences_test.py
-"""
+"""Where sentences end."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Ranges and lines of text files. Alone: python -m pytest tests/text/text_files_test.py"""
+"""Ranges and lines of text files."""
 
 import gzip
 

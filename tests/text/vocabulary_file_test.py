@@ -1,4 +1,4 @@
-"""Odd and unusable vocabulary files. Alone: python -m pytest tests/text/vocabulary_file_test.py"""
+"""Odd and unusable vocabulary files."""
 
 import pytest
 

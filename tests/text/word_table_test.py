@@ -1,4 +1,4 @@
-"""Tests of bert/text/word_table.py. Alone: python -m pytest tests/text/word_table_test.py"""
+"""Tests of bert/text/word_table.py."""
 
 import collections
 import concurrent.futures

@@ -1,4 +1,7 @@
-"""A graph for the tests that build into one."""
+"""A graph for the tests that build into one.
+
+One file alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/FOLDER/NAME_test.py
+"""
 
 import pytest
 

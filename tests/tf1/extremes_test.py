@@ -1,7 +1,4 @@
-"""tf.minimum and tf.maximum where a value is not a number. Literals: TensorFlow 1.15.5, CPU.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/extremes_test.py
-"""
+"""tf.minimum and tf.maximum where a value is not a number. Literals: TensorFlow 1.15.5, CPU."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Every name that this project supplies to scripts of 1.x is there and is tried by some test.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/face_test.py
-"""
+"""Every name that this project supplies to scripts of 1.x is there and is tried by some test."""
 
 import pathlib
 import re

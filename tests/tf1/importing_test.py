@@ -1,7 +1,4 @@
-"""Whose package `bert` a script gets that has a folder of this name beside it.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/importing_test.py
-"""
+"""Whose package `bert` a script gets that has a folder of this name beside it."""
 
 import os
 import subprocess

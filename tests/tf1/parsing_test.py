@@ -1,7 +1,4 @@
-"""Examples parsed with the ops of 1.x: names and values as TensorFlow 1.15.5 gave them.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/parsing_test.py
-"""
+"""Examples parsed with the ops of 1.x: names and values as TensorFlow 1.15.5 gave them."""
 
 import pytest
 

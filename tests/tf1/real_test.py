@@ -1,7 +1,4 @@
-"""The log below the 1.x face.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/real_test.py
-"""
+"""The log below the 1.x face."""
 
 import logging
 

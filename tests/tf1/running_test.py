@@ -1,7 +1,4 @@
-"""The command `python -m bert.tf1`: which TensorFlow a script gets, how it ends, kill and resume.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/running_test.py
-"""
+"""`python -m bert.tf1`: which TensorFlow a script gets, how it ends, kill and resume."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""Call forms of 1.x: each gives what TensorFlow 1.15.5 gave for the same line, random ones too.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/signatures_test.py
-"""
+"""Call forms of 1.x: each gives what TensorFlow 1.15.5 gave for the same line, random ones too."""
 
 import importlib
 

@@ -1,7 +1,4 @@
-"""Batches that grow: which examples a step takes, and that its gradients are those of a batch.
-
-Alone: python -m pytest tests/training/batch_ramp_test.py
-"""
+"""Batches that grow: which examples a step takes, and that its gradients are those of a batch."""
 
 import numpy as np
 import pytest

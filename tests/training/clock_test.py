@@ -1,8 +1,6 @@
 """Training for a time: when it ends, what a resumed run has left, what the model sees of it.
 
 Time is made up: it passes in steps, checkpoints and evaluations alone.
-
-Alone: python -m pytest tests/training/clock_test.py
 """
 
 import contextlib

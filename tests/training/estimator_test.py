@@ -1,7 +1,4 @@
-"""Training, evaluation and prediction with a toy model.
-
-Alone: python -m pytest tests/training/estimator_test.py
-"""
+"""Training, evaluation and prediction with a toy model."""
 
 import gc
 import os

@@ -1,7 +1,4 @@
-"""A batch in parts: the gradients of the whole batch.
-
-Alone: python -m pytest tests/training/gradient_accumulation_test.py
-"""
+"""A batch in parts: the gradients of the whole batch."""
 
 import numpy as np
 import pytest

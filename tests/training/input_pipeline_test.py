@@ -1,7 +1,4 @@
-"""Records read in the original's order, batches cut to their lengths, bad files named.
-
-Alone: python -m pytest tests/training/input_pipeline_test.py
-"""
+"""Records read in the original's order, batches cut to their lengths, bad files named."""
 
 import gzip
 import os

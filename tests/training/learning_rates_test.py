@@ -1,7 +1,4 @@
-"""Learning rates over time, against what the originals recorded.
-
-Alone: python -m pytest tests/training/learning_rates_test.py
-"""
+"""Learning rates over time, against what the originals recorded."""
 
 import json
 

@@ -1,7 +1,4 @@
-"""Windows of a stream, sorted by length and dealt in random batches; entered anywhere.
-
-Alone: python -m pytest tests/training/length_groups_test.py
-"""
+"""Windows of a stream, sorted by length and dealt in random batches; entered anywhere."""
 
 import numpy as np
 import pytest

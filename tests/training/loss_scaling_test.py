@@ -1,7 +1,4 @@
-"""Training in float16: steps that overflow, and what a checkpoint holds of them.
-
-Alone: python -m pytest tests/training/loss_scaling_test.py
-"""
+"""Training in float16: steps that overflow, and what a checkpoint holds of them."""
 
 import logging
 import subprocess

@@ -1,7 +1,4 @@
-"""How a run continues, and where the values of its variables come from.
-
-Alone: python -m pytest tests/training/resumption_test.py
-"""
+"""How a run continues, and where the values of its variables come from."""
 
 import os
 

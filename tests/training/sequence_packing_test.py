@@ -1,7 +1,4 @@
-"""Packed rows: complete, within bounds, undone by unpack, and the same to a model.
-
-Alone: python -m pytest tests/training/sequence_packing_test.py
-"""
+"""Packed rows: complete, within bounds, undone by unpack, and the same to a model."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""What happens between training steps: evaluation, divergence, signals, logs.
-
-Alone: python -m pytest tests/training/training_loop_test.py
-"""
+"""What happens between training steps: evaluation, divergence, signals, logs."""
 
 import itertools
 import logging

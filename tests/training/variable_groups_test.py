@@ -1,7 +1,4 @@
-"""Learning rates of layers, and what `--freeze` selects, for the names of every family.
-
-Alone: python -m pytest tests/training/variable_groups_test.py
-"""
+"""Learning rates of layers, and what `--freeze` selects, for the names of every family."""
 
 import json
 

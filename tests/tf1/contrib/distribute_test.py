@@ -1,7 +1,4 @@
-"""Strategies of `tf.contrib.distribute` are one replica; small parts of contrib that have no more.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/distribute_test.py
-"""
+"""Strategies of `tf.contrib.distribute` are one replica; and small parts of contrib."""
 
 import pytest
 

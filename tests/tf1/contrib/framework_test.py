@@ -1,7 +1,4 @@
-"""`tf.contrib.framework`: what TensorFlow 1.15.5 gave for the same lines.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/framework_test.py
-"""
+"""`tf.contrib.framework`: what TensorFlow 1.15.5 gave for the same lines."""
 
 import re
 

@@ -1,7 +1,4 @@
-"""`tf.contrib.lookup`: the ids that TensorFlow 1.15.5 gave, hashed ones too.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/lookup_test.py
-"""
+"""`tf.contrib.lookup`: the ids that TensorFlow 1.15.5 gave, hashed ones too."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""`tf.contrib.losses.metric_learning`: losses and gradients that TensorFlow 1.15.5 gave.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/losses_test.py
-"""
+"""`tf.contrib.losses.metric_learning`: losses and gradients that TensorFlow 1.15.5 gave."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""`tf.contrib.metrics`: the numbers that TensorFlow 1.15.5 gave for the same batches.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/metrics_test.py
-"""
+"""`tf.contrib.metrics`: the numbers that TensorFlow 1.15.5 gave for the same batches."""
 
 import numpy as np
 import pytest

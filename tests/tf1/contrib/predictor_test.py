@@ -1,7 +1,4 @@
-"""SavedModels and Estimators as functions, with the arguments and messages of 1.15.5.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/predictor_test.py
-"""
+"""SavedModels and Estimators as functions, with the arguments and messages of 1.15.5."""
 
 import pytest
 

@@ -1,7 +1,4 @@
-"""`tf.contrib.rnn`: the numbers that TensorFlow 1.15.5 gave for the same graphs.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/rnn_test.py
-"""
+"""`tf.contrib.rnn`: the numbers that TensorFlow 1.15.5 gave for the same graphs."""
 
 import pytest
 

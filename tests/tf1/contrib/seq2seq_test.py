@@ -1,7 +1,4 @@
-"""`tf.contrib.seq2seq`: the numbers that TensorFlow 1.15.5 gave for the same graphs.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/seq2seq_test.py
-"""
+"""`tf.contrib.seq2seq`: the numbers that TensorFlow 1.15.5 gave for the same graphs."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""`tf.contrib.slim`: names of other parts, and lists of data files as in TensorFlow 1.15.5.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/slim_test.py
-"""
+"""`tf.contrib.slim`: names of other parts, and lists of data files as in TensorFlow 1.15.5."""
 
 import pytest
 

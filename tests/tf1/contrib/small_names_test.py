@@ -1,7 +1,4 @@
-"""The smaller names of tf.contrib against TensorFlow 1.15.5: its results are the literals here.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/small_names_test.py
-"""
+"""The smaller names of tf.contrib against TensorFlow 1.15.5: its results are the literals here."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""`tf.contrib.summary` writes the events that TensorFlow 1.15.5 wrote for the same calls.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/summary_test.py
-"""
+"""`tf.contrib.summary` writes the events that TensorFlow 1.15.5 wrote for the same calls."""
 
 import glob
 

@@ -1,7 +1,4 @@
-"""HParams of `tf.contrib.training`; every result and message is what TensorFlow 1.15.5 gave.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/contrib/training_test.py
-"""
+"""HParams of `tf.contrib.training`; every result and message is what TensorFlow 1.15.5 gave."""
 
 import copy
 import pickle

@@ -1,7 +1,4 @@
-"""Hooks that end training early: when they do, what they say and save, as in TensorFlow 1.15.5.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/estimator/early_stopping_test.py
-"""
+"""Hooks that end training early: when they do, what they say and save, as in TensorFlow 1.15.5."""
 
 import re
 

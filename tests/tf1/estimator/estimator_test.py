@@ -1,7 +1,4 @@
-"""Estimator and TPUEstimator: train, resume, evaluate, predict.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/estimator/estimator_test.py
-"""
+"""Estimator and TPUEstimator: train, resume, evaluate, predict."""
 
 import os
 

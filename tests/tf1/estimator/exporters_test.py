@@ -1,7 +1,4 @@
-"""When an exporter exports, and what it keeps; messages as TensorFlow 1.15.5 wrote them.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/estimator/exporters_test.py
-"""
+"""When an exporter exports, and what it keeps; messages as TensorFlow 1.15.5 wrote them."""
 
 import itertools
 

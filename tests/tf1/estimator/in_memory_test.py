@@ -1,7 +1,4 @@
-"""Evaluations within a training: when they come and what they record, as in 1.15.5.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/estimator/in_memory_test.py
-"""
+"""Evaluations within a training: when they come and what they record, as in 1.15.5."""
 
 import numpy as np
 import pytest

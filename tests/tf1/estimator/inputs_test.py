@@ -1,7 +1,4 @@
-"""Batches of arrays and tables: those of TensorFlow 1.15.5, whose output stands here.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/estimator/inputs_test.py
-"""
+"""Batches of arrays and tables: those of TensorFlow 1.15.5, whose output stands here."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Receivers of an export: wrapped and checked as TensorFlow 1.15.5 did.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/estimator/receivers_test.py
-"""
+"""Receivers of an export: wrapped and checked as TensorFlow 1.15.5 did."""
 
 import re
 

@@ -1,7 +1,4 @@
-"""What a run logs, records and saves: line by line as TensorFlow 1.15.5 did for the same model.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/estimator/records_test.py
-"""
+"""What a run logs, records and saves: line by line as TensorFlow 1.15.5 did for the same model."""
 
 import os
 import re

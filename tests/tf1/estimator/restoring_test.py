@@ -1,7 +1,4 @@
-"""A checkpoint of another model is named before anything is restored.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/estimator/restoring_test.py
-"""
+"""A checkpoint of another model is named before anything is restored."""
 
 import pytest
 

@@ -2,8 +2,6 @@
 
 The literals are what 1.15.5 exported from the same model; 1.15.5 and 2.21 loaded these exports and
 gave the same outputs.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/estimator/saved_model_test.py
 """
 
 import os

@@ -1,7 +1,4 @@
-"""What an EstimatorSpec, TrainSpec and EvalSpec check, and what they fill in, as in 1.15.5.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/estimator/specs_test.py
-"""
+"""What an EstimatorSpec, TrainSpec and EvalSpec check, and what they fill in, as in 1.15.5."""
 
 import pytest
 

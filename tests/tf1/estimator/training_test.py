@@ -1,7 +1,4 @@
-"""Training with evaluations on the way: when they come, and what is exported, as in 1.15.5.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/estimator/training_test.py
-"""
+"""Training with evaluations on the way: when they come, and what is exported, as in 1.15.5."""
 
 import pytest
 

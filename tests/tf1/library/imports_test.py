@@ -1,7 +1,4 @@
-"""What `from bert import ...` gives a script or notebook that has no `bert` of its own.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/library/imports_test.py
-"""
+"""What `from bert import ...` gives a script or notebook that has no `bert` of its own."""
 
 import builtins
 import importlib

@@ -1,7 +1,4 @@
-"""The graph-mode model: the original's numbers, names, shapes and messages.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/library/modeling_test.py
-"""
+"""The graph-mode model: the original's numbers, names, shapes and messages."""
 
 import json
 

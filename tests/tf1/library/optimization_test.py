@@ -1,7 +1,4 @@
-"""The graph-mode optimizer: the original's schedule, updates, slots and clipping.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/library/optimization_test.py
-"""
+"""The graph-mode optimizer: the original's schedule, updates, slots and clipping."""
 
 import numpy as np
 import pytest

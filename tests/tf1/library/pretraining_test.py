@@ -1,7 +1,4 @@
-"""Pre-training on the graph-mode model: the original's losses, and its weights after 20 steps.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/library/pretraining_test.py
-"""
+"""Pre-training on the graph-mode model: the original's losses, and its weights after 20 steps."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""The original's classifier as a library: examples, features, inputs, model and training.
-
-Alone: BERT_TF1_TESTS=1 python -m pytest tests/tf1/library/run_classifier_test.py
-"""
+"""The original's classifier as a library: examples, features, inputs, model and training."""
 
 import gzip
 import json
