@@ -2,8 +2,6 @@
 
 import json
 import pickle
-import subprocess
-import sys
 import unicodedata
 
 import pytest
@@ -11,7 +9,6 @@ from hypothesis import given, settings
 
 from bert import tokenization
 from bert.text import characters
-from tests.kit.paths import ROOT
 from tests.kit.tokenizer_definition import (
   PIECES,
   OneCharacterPieces,
@@ -360,10 +357,3 @@ def test_options_are_not_answered_from_the_memory_of_others(vocab_file):
   assert tokenizer.tokenize("unwantéd") == ["un", "##want", "##ed"]
   tokenizer.basic_tokenizer.strip_accents = False
   assert tokenizer.tokenize("unwantéd") == ["[UNK]"]
-
-
-def test_import_needs_neither_tensorflow_nor_numpy():
-  code = """import sys; from bert import tokenization
-print(sorted({'tensorflow', 'numpy'} & set(sys.modules)))"""
-  done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-  assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -11,8 +11,6 @@ With transformers itself, in an interpreter that has it and PyTorch (a minute mo
 import json
 import math
 import os
-import subprocess
-import sys
 
 import ml_dtypes
 import numpy as np
@@ -37,7 +35,6 @@ from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
 from bert.predicting import masked_words
 from tests.kit.conversions import error_of, run_well
-from tests.kit.paths import ROOT
 from tests.kit.peer_runs import largest_difference, run_peer, save_inputs
 from tests.kit.script_runs import assert_same_values
 from tests.kit.tiny_bert import ORIGINAL as CONFIG
@@ -404,12 +401,6 @@ def test_commands_that_need_something_else(tmp_path):
   assert "was not saved by transformers" in error_of("from_transformers", **flags)
   flags["output_dir"] = tmp_path / "there"
   assert "holds a model already" in error_of("to_transformers", **flags)
-
-
-def test_no_tensorflow_is_needed():
-  code = """import sys; from bert.checkpoints import transformers_folder
-sys.exit('tensorflow' in sys.modules)"""
-  assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
 # ---------------------------------------------------------------------------------------------

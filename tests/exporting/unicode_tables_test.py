@@ -1,7 +1,5 @@
 """What each character becomes in a graph is what the tokenizer makes of it."""
 
-import subprocess
-import sys
 import unicodedata
 
 import numpy as np
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 
 from bert import tokenization
 from bert.exporting import unicode_tables as tables
-from tests.kit.paths import ROOT
 
 CHINESE_RANGES = (
   (0x4E00, 0x9FFF),
@@ -154,9 +151,3 @@ def test_asking_does_not_fill_the_tokenizers_memory():
   """A million remembered characters would stay with every process that exports."""
   tables.character_tables(do_lower_case=True)
   assert len(tokenization._CLEAN_TABLE) < 350_000
-
-
-def test_import_needs_no_tensorflow():
-  code = "import sys; from bert.exporting import unicode_tables; print('tensorflow' in sys.modules)"
-  done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-  assert (done.stdout, done.stderr) == ("False\n", "")

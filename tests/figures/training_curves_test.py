@@ -10,7 +10,6 @@ from bert.figures import training_curves
 from bert.figures.event_files import Run
 from tests.kit.event_files import write_run
 from tests.kit.figures import assert_apart, legend_of, saved_figures, ticks_of
-from tests.kit.script_runs import run_python
 
 
 def test_smoothing_keeps_lines_straight_and_takes_noise_away():
@@ -215,9 +214,3 @@ def test_among_several_folders_those_without_curves_are_left_out(tmp_path):
     training_curves.plot_curves(other, tmp_path / "a.png")
   with pytest.raises(ValueError, match="nowhere does not exist"):
     training_curves.plot_curves([*runs, tmp_path / "nowhere"], tmp_path / "a.png")
-
-
-def test_importing_loads_neither_matplotlib_nor_tensorflow(tmp_path):
-  heavy = "{'matplotlib', 'tensorflow'} & set(sys.modules)"
-  program = f"import sys; from bert.figures import training_curves; print({heavy})"
-  assert run_python("-c", program, cwd=tmp_path).stdout.strip() == "set()"

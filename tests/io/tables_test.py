@@ -1,8 +1,6 @@
 """Reading TSV, CSV and JSON Lines."""
 
 import csv
-import subprocess
-import sys
 
 import hypothesis
 import hypothesis.strategies as st
@@ -10,7 +8,6 @@ import pytest
 
 from bert.io import tables
 from bert.io.tables import DataError
-from tests.kit.paths import ROOT
 
 
 def write(tmp_path, content, name="t.tsv"):
@@ -179,14 +176,6 @@ def test_any_bytes_give_rows_or_an_error_that_names_the_file(tmp_path_factory, r
   for error in errors:
     assert error.file == path
     assert error.line is None or 1 <= error.line <= content.count(b"\n") + 1
-
-
-def test_import_needs_no_tensorflow():
-  code = (
-    "import sys; from bert.io import tables;"
-    "sys.exit(bool({'tensorflow', 'numpy'} & set(sys.modules)))"
-  )
-  subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 def test_a_file_of_one_column_has_delimiters_in_its_texts(tmp_path):

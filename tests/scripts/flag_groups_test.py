@@ -14,9 +14,9 @@ from tests.kit.small_script import define_some
 
 def test_importing_defines_no_flag():
   code = (
-    "from absl import flags, logging; before = set(flags.FLAGS); import sys\n"
+    "from absl import flags, logging; before = set(flags.FLAGS)\n"
     "from bert.scripts import command_line, flag_groups, help_text\n"
-    "assert set(flags.FLAGS) == before; assert 'tensorflow' not in sys.modules"
+    "assert set(flags.FLAGS) == before"
   )
   subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 

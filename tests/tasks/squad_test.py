@@ -4,8 +4,6 @@ import contextlib
 import functools
 import gzip
 import json
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +12,6 @@ from hypothesis import strategies as st
 from bert.io.tables import DataError
 from bert.tasks import squad
 from bert.tasks.squad import SquadExample, read_squad_examples
-from tests.kit.paths import ROOT
 
 CONTEXT = "The Japanese man (1895-1943) went\n to the store."
 
@@ -267,11 +264,3 @@ def test_an_answer_at_word_0_is_shown():
   assert repr(example) == (
     "qas_id: q, question_text: Who?, doc_tokens: [Ann .], start_position: 0, end_position: 0"
   )
-
-
-def test_no_tensorflow():
-  code = (
-    "import sys; from bert.tasks import squad, squad_scores; print('tensorflow' in sys.modules)"
-  )
-  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-  assert done.stdout == "False\n", done.stderr

@@ -4,8 +4,6 @@ TensorFlow.
 
 import gzip
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from bert import tokenization
 from bert.tasks import conll_files, label_schemes, tagging
 from bert.tasks.conll_files import ConllFormat, read_conll
 from bert.tasks.label_schemes import Entity, convert_labels, entities_of, labels_of
-from tests.kit.paths import ROOT
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##a", "b", "##b", ".", "-", "new", "york"]
 SCHEMES = [scheme for scheme in label_schemes.SCHEMES if scheme != "plain"]
@@ -336,12 +333,6 @@ def test_real_data(data_dir):
   found = [entity for e in conll_file.examples for entity in entities_of(e.labels, "bio")]
   assert len(found) == 1975
   assert sum(entity.type == "person" for entity in found) == 660
-
-
-def test_needs_no_tensorflow():
-  heavy = "{'tensorflow', 'seqeval'}"
-  code = f"import sys; from bert.tasks import tagging; sys.exit(bool({heavy} & set(sys.modules)))"
-  assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 
 # ---------------------------------------------------------------------------------------------
