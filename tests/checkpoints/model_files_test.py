@@ -58,7 +58,7 @@ def test_the_best_weights_of_a_run_have_its_files(tmp_path):
 def test_not_every_text_is_a_vocabulary(tmp_path):
   make(tmp_path, "eval_results.txt")
   assert model_files.find(tmp_path) == ModelFiles(None, None)
-  with pytest.raises(ValueError, match=r"has no vocab\.txt or spiece\.model: give its path"):
+  with pytest.raises(ValueError, match=r"no vocab\.txt or spiece\.model"):
     model_files.need_vocabulary(tmp_path)
   make(tmp_path, "tokenizer.json")
   with pytest.raises(

@@ -81,5 +81,5 @@ def test_vectors_may_have_words_with_blanks(tmp_path):
   path.write_text("the 1 2\nat name@site 3 4\n", encoding="utf-8")
   assert augmentation.read_vectors(str(path)) == {"the": [1.0, 2.0], "at name@site": [3.0, 4.0]}
   path.write_text("the 1 2\n7 3\n", encoding="utf-8")
-  with pytest.raises(DataError, match=r"glove.txt, line 2: a word and 2 numbers are needed"):
+  with pytest.raises(DataError, match=r"glove.txt, line 2: .* 2 numbers"):
     augmentation.read_vectors(str(path))

@@ -105,7 +105,7 @@ def test_a_student_of_a_teacher_equals_the_original_s(folder, teacher, with_tran
 
 def test_only_a_bert_becomes_a_distilbert():
   config = BertConfig.from_dict({"model_type": "electra", "vocab_size": 9})
-  with pytest.raises(ValueError, match="a DistilBERT is made of a BERT, not of ELECTRA"):
+  with pytest.raises(ValueError, match=r"DistilBERT .* not of ELECTRA"):
     students.as_distilbert(config, {})
 
 

@@ -111,5 +111,5 @@ def test_a_place_for_each_label_that_is_missing(problem_type, label):
 
 def test_labels_in_another_order():
   assert logits.columns_of(["B", "O", "I"], ["O", "I", "B"]) == [1, 2, 0]
-  with pytest.raises(ValueError, match="the teacher has the labels a, b, the student a, c"):
+  with pytest.raises(ValueError, match=r"labels a, b, .* a, c"):
     logits.columns_of(["a", "b"], ["a", "c"])

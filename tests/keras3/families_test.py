@@ -81,7 +81,7 @@ def test_released_sizes_are_counted():
 
 
 def test_sizes_that_only_an_archive_has():
-  with pytest.raises(ValueError, match="The sizes of albert_base_zh are in its files alone"):
+  with pytest.raises(ValueError, match="albert_base_zh"):
     BERT.from_variant("albert_base_zh")
 
 
@@ -363,14 +363,14 @@ def test_what_families_without_segments_read():
 
 
 def test_what_electra_has_not():
-  with pytest.raises(ValueError, match="ELECTRA has no pairs of sentences in pre-training"):
+  with pytest.raises(ValueError, match="ELECTRA has no pairs"):
     keras3.BertForPreTraining(config_of("electra"))
-  with pytest.raises(ValueError, match="ALBERT has no head for replaced words; ELECTRA has"):
+  with pytest.raises(ValueError, match=r"ALBERT .* ELECTRA"):
     keras3.BertForReplacedTokens(config_of("albert"))
   arguments = sizes.arguments_from_config(config_of("electra"))
   assert BERT(**{**arguments, "hidden_act": "gelu"}).hidden_act == "gelu_erf"
   tanh_form = BERT(**{**arguments, "hidden_act": "gelu_new"})
-  with pytest.raises(ValueError, match="hidden_act is 'gelu_new', which the original does not"):
+  with pytest.raises(ValueError, match="hidden_act is 'gelu_new'"):
     tanh_form.save_checkpoint("nowhere")
 
 

@@ -288,7 +288,7 @@ def test_only_the_ids_must_be_given():
     np.testing.assert_array_equal(numpy_of(model(inputs)), expected)
   np.testing.assert_allclose(model.predict({"input_ids": ids}, verbose=0), expected, atol=1e-6)
   for inputs in ({"ids": ids}, {"input_ids": ids, "label": ids}, {}):
-    with pytest.raises(ValueError, match="The model needs input_ids and also reads attention_mask"):
+    with pytest.raises(ValueError, match=r"input_ids .* attention_mask"):
       model(inputs)
 
 
@@ -377,7 +377,7 @@ def test_multi_task_model_trains_both_heads():
 
 def test_a_similarity_task_has_no_loss_of_its_own():
   config = NLPTaskConfig("x", NLPTaskType.TEXT_SIMILARITY)
-  with pytest.raises(ValueError, match=r"has no default loss; give one to model\.compile"):
+  with pytest.raises(ValueError, match="no default loss"):
     keras3.task_loss(config)
 
 

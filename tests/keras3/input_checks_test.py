@@ -72,7 +72,7 @@ def test_negative_ids_and_ragged_rows():
   model = encoder()
   with pytest.raises(ValueError, match=r"such as -1: .* Is the tokenizer that of the model"):
     model(np.array([[3, -1]]))
-  with pytest.raises(ValueError, match="The rows of input_ids have different lengths; pad them"):
+  with pytest.raises(ValueError, match=r"input_ids .* different lengths"):
     model({"input_ids": [[1, 2], [3]]})
 
 
@@ -127,5 +127,5 @@ def test_arguments_that_make_no_model(create, message):
 
 
 def test_no_text(tokenizer):
-  with pytest.raises(ValueError, match="The text is None; pass a text or a list of texts"):
+  with pytest.raises(ValueError, match="text is None"):
     tokenizer(None)

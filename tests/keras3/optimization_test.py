@@ -295,7 +295,7 @@ def test_wrong_schedules_are_named():
     get_scheduler("step", AdamWeightDecay(1e-3))
   with pytest.raises(ValueError, match="'linear' needs num_training_steps"):
     get_scheduler("linear", AdamWeightDecay(1e-3))
-  with pytest.raises(ValueError, match="num_train_steps is 5; it must be more than the 5 steps"):
+  with pytest.raises(ValueError, match=r"num_train_steps is 5; .* 5 steps"):
     LinearWithWarmup(1.0, 5, 5)
   with pytest.raises(ValueError, match="num_warmup_steps is -1"):
     ConstantWithWarmup(1.0, -1)

@@ -95,9 +95,7 @@ def test_an_exported_encoder_says_the_same(pretrained_encoder, pretrained, store
     for result, item in zip(fill(TEXTS[:3]), TEXTS[:3], strict=True):
       check(result, item, store, top_k=3)
       assert "next_sentence" not in result
-    with pytest.raises(
-      ValueError, match=r"no next-sentence head .*cls/seq_relationship.* second text follows"
-    ):
+    with pytest.raises(ValueError, match="cls/seq_relationship"):
       fill(TEXTS[3:])
 
 

@@ -48,7 +48,7 @@ def test_more_layers_than_there_are():
 
 @pytest.mark.parametrize("freeze", ["encoder", "layers:11", "layer_10/", "^bert/pooler"])
 def test_what_is_drawn_anew_must_train(freeze):
-  with pytest.raises(UsageError, match=r"would keep random what --reinit_layers=2 draws anew"):
+  with pytest.raises(UsageError, match="--reinit_layers=2"):
     check(reinit_layers=2, freeze=freeze)
 
 

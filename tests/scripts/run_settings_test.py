@@ -184,7 +184,7 @@ def test_both_ways_to_ask_for_a_tpu_are_one(given, monkeypatch):
     settings.create_strategy()
     assert settings.use_tpu == ("mirrored" not in way.values())
   assert asked == ["tpu", "tpu", "mirrored"]
-  with pytest.raises(UsageError, match="--use_tpu and --distribution_strategy=mirrored exclude"):
+  with pytest.raises(UsageError, match="--use_tpu and --distribution_strategy=mirrored"):
     run_settings.check_training(given(use_tpu=True, distribution_strategy="mirrored"))
 
 
@@ -389,9 +389,7 @@ def test_the_folder_of_a_run_brings_all_that_belongs_to_its_model(given, tmp_pat
 
 def test_a_case_other_than_that_of_the_run_is_refused(load, given, tmp_path):
   run_folder(tmp_path)
-  with pytest.raises(
-    ValueError, match=r"trained with do_lower_case False\. Give --do_lower_case=F"
-  ):
+  with pytest.raises(ValueError, match=r"do_lower_case False\..* --do_lower_case=F"):
     load(init_checkpoint=tmp_path / "out", do_lower_case=True)
 
 

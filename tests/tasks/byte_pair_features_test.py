@@ -102,7 +102,7 @@ def test_answers_lie_where_their_characters_do(tokenizer):
 
 def test_too_short_windows_are_refused(tokenizer):
   example = question("the end", "end")
-  with pytest.raises(ValueError, match=r"\(12\) must be greater than max_query_length \(8\) \+ 4"):
+  with pytest.raises(ValueError, match=r"\(12\) .* max_query_length \(8\) \+ 4"):
     list(squad_features.generate_features([example], tokenizer, 12, 6, 8, False))
 
 

@@ -302,7 +302,7 @@ def test_unknown_tasks_and_options_are_named():
     create_processor("MRCP")
   with pytest.raises(ValueError, match=r"Task not found: zzz. Known tasks: cola, mnli"):
     create_processor("zzz")
-  with pytest.raises(ValueError, match="cola has no option language; it takes skip_bad_rows"):
+  with pytest.raises(ValueError, match=r"cola .* language; .* skip_bad_rows"):
     create_processor("cola", language="de")
 
 
@@ -346,7 +346,7 @@ def test_bad_row_is_named_or_left_out(tmp_path, monkeypatch, bad, reason):
 @pytest.mark.parametrize("score", ["high", "nan", "inf", ""])
 def test_a_score_must_be_a_number(tmp_path, score):
   folder = write(tmp_path, "dev.tsv", "sentence1\tsentence2\tscore", f"x\ty\t{score}")
-  with pytest.raises(DataError, match=r"dev.tsv, line 2: the label .* is not a finite number"):
+  with pytest.raises(DataError, match=r"dev.tsv, line 2: the label .* finite"):
     create_processor("sts-b").get_dev_examples(folder)
 
 
@@ -367,11 +367,11 @@ def test_files_without_examples(tmp_path):
   processor = create_processor("mrpc", skip_bad_rows=True)
   with pytest.raises(DataError, match=r"train.tsv: the file is empty"):
     processor.get_train_examples(write(tmp_path, "train.tsv"))
-  with pytest.raises(DataError, match=r"train.tsv: the file contains no train examples"):
+  with pytest.raises(DataError, match=r"train.tsv: .* no train examples"):
     processor.get_train_examples(write(tmp_path, "train.tsv", MRPC_HEADER))
   with pytest.raises(DataError, match=r"the file contains no train examples"):
     processor.get_train_examples(write(tmp_path, "train.tsv", MRPC_HEADER, "bad"))
-  with pytest.raises(DataError, match=r"dev.tsv: there is no such file. The folder holds: train"):
+  with pytest.raises(DataError, match=r"dev.tsv: .*: train"):
     processor.get_dev_examples(str(tmp_path))
 
 
@@ -384,7 +384,7 @@ def test_a_bad_header_is_never_skipped(tmp_path):
 
 def test_another_header_than_the_tasks(tmp_path):
   folder = write(tmp_path, "dev.tsv", "id\ttext\tlabel", "1\tx\t1")
-  with pytest.raises(DataError, match=r"column 'sentence' is not in the header.* id, text, label"):
+  with pytest.raises(DataError, match=r"'sentence' .* id, text, label"):
     create_processor("sst-2").get_dev_examples(folder)
 
 
@@ -480,7 +480,7 @@ def test_given_labels_keep_their_order_and_are_all(tmp_path):
   write(tmp_path, "train.tsv", "text_a\tlabel", "x\ta", "x\tb", "x\tc")
   processor = csv_task(tmp_path, labels=["b", "a"])
   assert processor.get_labels() == ["b", "a"]
-  with pytest.raises(DataError, match="line 4: the label 'c' is unknown; known labels: 'b', 'a'"):
+  with pytest.raises(DataError, match=r"line 4: .*'c' .*: 'b', 'a'"):
     processor.get_train_examples(str(tmp_path))
 
 

@@ -205,11 +205,11 @@ def test_a_diverged_loss_stays_visible():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_values_that_are_no_numbers_are_no_score(bad):
-  with pytest.raises(ValueError, match="predictions contain NaN or infinity, first in row 1"):
+  with pytest.raises(ValueError, match=r"predictions .* row 1"):
     compute_metrics(["mse"], [1.0, 2.0], [1.0, bad], problem_type="regression")
-  with pytest.raises(ValueError, match="predictions contain NaN or infinity, first in row 0"):
+  with pytest.raises(ValueError, match=r"predictions .* row 0"):
     compute_metrics(["accuracy"], [1, 0], [[0.5, bad], [0.5, 0.5]])
-  with pytest.raises(ValueError, match="labels contain NaN or infinity, first in row 1"):
+  with pytest.raises(ValueError, match=r"labels .* row 1"):
     compute_metrics(["mse"], [1.0, bad], [1.0, 1.0], problem_type="regression")
 
 

@@ -94,7 +94,7 @@ def test_a_bad_file_is_named(tmp_path, name):
 
 def test_the_remedy_of_another_scale(tmp_path):
   content = "text_a,text_b,score\na,b,4\nc,d,0.5\n"
-  with pytest.raises(DataError, match="Give the ends of the scale, --min_score and --max_score"):
+  with pytest.raises(DataError, match="--min_score and --max_score"):
     read(tmp_path / "a.csv", content)
   assert [e.score for e in read(tmp_path / "a.csv", content, max_score=4.0)] == [1.0, 0.125]
   assert [e.score for e in read(tmp_path / "a.csv", content, skip_bad_rows=True)] == [0.5]

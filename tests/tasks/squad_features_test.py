@@ -116,9 +116,7 @@ def test_context_of_all_pieces_at_once(num_pieces, max_length, doc_stride):
 
 def test_lengths_without_room(squad_tokenizer):
   examples = [SquadExample("q", "to", ["store"])]
-  with pytest.raises(
-    ValueError, match=r"max_seq_length \(67\) must be greater than .* \(64\) \+ 3"
-  ):
+  with pytest.raises(ValueError, match=r"max_seq_length \(67\).* \(64\) \+ 3"):
     features_of(examples, squad_tokenizer, (67, 16, 64))
   with pytest.raises(ValueError, match="doc_stride is 0"):
     features_of(examples, squad_tokenizer, (68, 0, 64))

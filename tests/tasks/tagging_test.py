@@ -80,7 +80,7 @@ def test_plain_labels_are_tags():
 
 @pytest.mark.parametrize("label", ["PER", "B", "B-", "-PER", "S-PER", "o", "", "BI-PER"])
 def test_a_label_of_no_scheme(label):
-  with pytest.raises(ValueError, match="is not in the scheme bio, which has O, B-TYPE, I-TYPE"):
+  with pytest.raises(ValueError, match=r"scheme bio, .* O, B-TYPE, I-TYPE"):
     label_schemes.split_label(label, "bio")
 
 

@@ -47,7 +47,7 @@ def test_by_the_clock_its_progress_decides():
 
 
 def test_what_cannot_be_combined(tmp_path):
-  with pytest.raises(ValueError, match="batch_ramp needs one device and no gradient accumulation"):
+  with pytest.raises(ValueError, match=r"batch_ramp .* gradient accumulation"):
     RunConfig(str(tmp_path), gradient_accumulation_steps=2, clock=Clock(1), **RAMP)
   with pytest.raises(ValueError, match="train_batch_size=9 does not divide"):
     make(tmp_path, {"train_batch_size": 9}, **RAMP).train(train_input_fn, 6)

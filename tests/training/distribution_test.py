@@ -266,7 +266,7 @@ def test_a_chief_of_its_own_comes_first():
 
 
 def test_unknown_and_single_strategies(monkeypatch, caplog):
-  with pytest.raises(ValueError, match="'horovod'; known: one_device, mirrored, multi_worker, tpu"):
+  with pytest.raises(ValueError, match=r"'horovod'.* one_device, mirrored, multi_worker, tpu"):
     distribution.create_strategy("horovod")
   monkeypatch.setenv("TF_CONFIG", "{}")
   assert distribution.create_strategy() is None

@@ -287,7 +287,7 @@ def test_rates_count_every_step(tmp_path, steps_per_loop):
 
 
 def test_unknown_names_to_report_are_refused(tmp_path):
-  with pytest.raises(ValueError, match="'costly', but the scalars of a step are loss, learning_r"):
+  with pytest.raises(ValueError, match=r"'costly', .* loss, learning_r"):
     make_reporting(tmp_path, ids_per_example).train(train_input_fn, 1)
 
 
