@@ -17,22 +17,16 @@ import tensorflow_text  # noqa: F401  its ops have to be there to load a preproc
 import tf_keras as keras
 
 from bert import export_hub, tokenization
-from bert.checkpoints import finding, loading, reading, released_models, saving
+from bert.checkpoints import finding, loading, reading, released_models
 from bert.exporting import hub_preprocess
 from bert.model.variables import VariableStore, use_store
-from bert.modeling import BertConfig, BertModel
+from bert.modeling import BertModel
 from bert.scripts import command_line, flag_groups, run_settings
+from tests.kit import exports
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "film", "was", "good", "##s", "½"]
-CONFIG = BertConfig(
-  vocab_size=len(VOCAB),
-  hidden_size=16,
-  num_hidden_layers=1,
-  num_attention_heads=2,
-  intermediate_size=16,
-  max_position_embeddings=32,
-  type_vocab_size=2,
-  initializer_range=0.5,
+CONFIG = exports.config(
+  len(VOCAB), num_hidden_layers=1, intermediate_size=16, initializer_range=0.5
 )
 TEXTS = ["The films", "was GOOD?", ""]
 
@@ -41,11 +35,9 @@ TEXTS = ["The films", "was GOOD?", ""]
 def model_dir(tmp_path_factory):
   """What a released model's folder holds."""
   folder = tmp_path_factory.mktemp("model")
-  (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n", encoding="utf-8")
-  (folder / "bert_config.json").write_text(CONFIG.to_json_string())
   with use_store(VariableStore(seed=3)) as store:
     BertModel(CONFIG, False, tf.zeros([1, 1], tf.int32))
-  saving.save(str(folder), 1, store.variables, {})
+  exports.write_model(folder, CONFIG, VOCAB, store.variables)
   return folder
 
 

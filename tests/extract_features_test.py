@@ -3,7 +3,7 @@
 Alone: python -m pytest tests/extract_features_test.py (about half a minute)
 """
 
-import io
+import functools
 import json
 import os
 import subprocess
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 
 from bert import extract_features, tokenization
-from bert.checkpoints import finding, saving
+from bert.checkpoints import finding
 from bert.exporting import hub_encoder
 from bert.figures import drawing
 from bert.model.configuration import BertConfig
@@ -27,23 +27,16 @@ from bert.modeling import BertModel
 from bert.predicting import sentence_vectors
 from bert.predicting.predictor import Predictor
 from bert.predicting.vector_files import WRITERS, format_rows
-from bert.scripts import command_line, flag_groups
+from bert.scripts import flag_groups
 from bert.training import estimator
+from tests.kit import exports
+from tests.kit.filters import run_filter
 from tests.kit.paths import ROOT
-from tests.kit.script_runs import check_help
+from tests.kit.script_runs import check_help, json_lines
 
 WORDS = ["the", "cat", "sat", "on", "mat", "##s", ".", "|", "ä"]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-CONFIG = BertConfig(
-  vocab_size=len(VOCAB),
-  hidden_size=16,
-  num_hidden_layers=4,
-  num_attention_heads=2,
-  intermediate_size=32,
-  max_position_embeddings=32,
-  type_vocab_size=2,
-  initializer_range=0.3,
-)
+CONFIG = exports.config(len(VOCAB), num_hidden_layers=4)
 LINES = [
   "The cat sat on the mats.",
   "the cat ||| on the mat",
@@ -60,11 +53,9 @@ LINES = [
 def model(tmp_path_factory) -> dict:
   """The flags of a tiny model."""
   folder = tmp_path_factory.mktemp("model")
-  (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-  (folder / "bert_config.json").write_text(CONFIG.to_json_string())
   with use_store(VariableStore(seed=3)) as store:
     BertModel(CONFIG, False, tf.zeros([1, 1], tf.int32))
-  saving.save(str(folder), 1, store.variables, {})
+  exports.write_model(folder, CONFIG, VOCAB, store.variables)
   (folder / "in.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
   return {
     "init_checkpoint": folder,
@@ -74,18 +65,7 @@ def model(tmp_path_factory) -> dict:
   }
 
 
-def run(stdin=b"", **values):
-  """Runs the script in this process: exit code, what it printed, its messages."""
-  argv = ["extract_features.py", *(f"--{name}={value}" for name, value in values.items())]
-  out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
-    patch.setattr(sys, "stdout", out)
-    patch.setattr(sys, "stderr", err)
-    with pytest.raises(SystemExit) as left:
-      command_line.run(extract_features.main, extract_features.define_flags, argv)
-  out.flush()
-  return left.value.code, out.buffer.getvalue().decode(), err.getvalue()
+run = functools.partial(run_filter, extract_features)
 
 
 def run_well(**values) -> str:
@@ -101,16 +81,12 @@ def error_of(**values) -> str:
   return err[err.index("ERROR: ") :]
 
 
-def lines_of(path) -> list[dict]:
-  return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 @pytest.fixture(scope="module")
 def original_way(model, tmp_path_factory) -> list[dict]:
   """The lines of a run with nothing but the original's flags."""
   path = tmp_path_factory.mktemp("out") / "out.jsonl"
   run_well(**model, output_file=path, layers="-1,0")
-  return lines_of(path)
+  return json_lines(path)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -128,8 +104,8 @@ def test_output_equals_the_originals(golden_dir, data_dir, tmp_path):
     max_seq_length=24,
     batch_size=2,
   )
-  lines = lines_of(tmp_path / "out.jsonl")
-  expected = lines_of(golden_dir / "extract_features" / "output.jsonl")
+  lines = json_lines(tmp_path / "out.jsonl")
+  expected = json_lines(golden_dir / "extract_features" / "output.jsonl")
   assert list(map(without_values, lines)) == list(map(without_values, expected))
   np.testing.assert_allclose(values_of(lines), values_of(expected), rtol=0, atol=1e-5)
   assert [list(line) for line in lines] == [list(line) for line in expected], "order of keys"
@@ -279,7 +255,7 @@ def test_one_vector_for_each_text(model, original_way, tmp_path, pooling):
     assert sorted(arrays) == ["layers", "vectors"]
     vectors = arrays["vectors"]
   assert vectors.shape == (len(LINES), 2, 16)
-  for i, line in enumerate(lines_of(tmp_path / "out.jsonl")):
+  for i, line in enumerate(json_lines(tmp_path / "out.jsonl")):
     assert list(line) == ["linex_index", "layers"]
     pieces = np.array(
       [[layer["values"] for layer in f["layers"]] for f in original_way[i]["features"]]
@@ -322,7 +298,7 @@ def test_the_same_bits_for_every_batch_size(model, original_way, tmp_path, outpu
     run_well(**{**flags, "batch_size": int(file.name)}, output_file=file)
   assert files[0].read_bytes() == files[1].read_bytes()
   if output_format == "jsonl":
-    lines = lines_of(files[0])
+    lines = json_lines(files[0])
     assert list(map(without_values, lines)) == list(map(without_values, original_way))
     np.testing.assert_allclose(values_of(lines), values_of(original_way), atol=1e-5)
 
@@ -377,9 +353,9 @@ def test_no_text_makes_an_empty_file(model, tmp_path, output_format, pooling):
 def test_bfloat16_is_near_and_one_hot_the_same(model, original_way, tmp_path):
   expected = values_of(original_way)
   run_well(**model, output_file=tmp_path / "a", layers="-1,0", use_one_hot_embeddings=True)
-  np.testing.assert_allclose(values_of(lines_of(tmp_path / "a")), expected, atol=1e-5)
+  np.testing.assert_allclose(values_of(json_lines(tmp_path / "a")), expected, atol=1e-5)
   run_well(**model, output_file=tmp_path / "b", layers="-1,0", dtype="bfloat16")
-  found = values_of(lines_of(tmp_path / "b"))
+  found = values_of(json_lines(tmp_path / "b"))
   np.testing.assert_allclose(found, expected, atol=0.1)
   assert np.abs(found - expected).max() > 1e-4
 
@@ -393,7 +369,7 @@ def test_an_export_brings_its_own_vocabulary(model, original_way, tmp_path):
   for folder in (tmp_path / "export", tmp_path / "export" / "encoder"):
     flags = {**model, "init_checkpoint": folder, "layers": "-1,0"}
     run_well(**flags, output_file=tmp_path / "out")
-    lines = lines_of(tmp_path / "out")
+    lines = json_lines(tmp_path / "out")
     assert list(map(without_values, lines)) == list(map(without_values, original_way))
     np.testing.assert_allclose(values_of(lines), values_of(original_way), atol=1e-5)
 
@@ -458,7 +434,7 @@ def test_what_makes_no_picture_is_told(model, tmp_path):
   flags = {**model, "input_file": "-", "output_file": tmp_path / "out"}
   message = error_of(**flags, plot=tmp_path / "vectors.png", stdin=b"the\ncat\n")
   assert "At least three vectors are needed for a picture, not 2" in message
-  assert len(lines_of(tmp_path / "out")) == 2, "what was computed is there"
+  assert len(json_lines(tmp_path / "out")) == 2, "what was computed is there"
 
 
 def test_no_more_than_so_many_points(model, tmp_path, monkeypatch):
@@ -467,7 +443,7 @@ def test_no_more_than_so_many_points(model, tmp_path, monkeypatch):
   monkeypatch.setattr(drawing, "plot_vectors", lambda vectors, *_: shapes.append(vectors.shape))
   run_well(**model, output_file=tmp_path / "out", plot=tmp_path / "vectors.png")
   assert shapes == [(5, 16)]
-  assert len(lines_of(tmp_path / "out")) == len(LINES)
+  assert len(json_lines(tmp_path / "out")) == len(LINES)
 
 
 def test_similarity_of_the_texts_of_a_line(model, tmp_path):

@@ -1,7 +1,4 @@
-"""The reader of the original's checkpoints without TensorFlow.
-
-Run alone: python -m pytest tests/checkpoints/numpy_reader_test.py
-"""
+"""The reader of the original's checkpoints without TensorFlow."""
 
 import pathlib
 import subprocess

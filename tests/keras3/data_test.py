@@ -1,7 +1,4 @@
-"""Datasets and loaders of the Keras side.
-
-Run alone: python -m pytest tests/keras3/data_test.py
-"""
+"""Datasets and loaders of the Keras side."""
 
 import numpy as np
 import pytest

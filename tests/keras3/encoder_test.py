@@ -1,7 +1,4 @@
-"""The encoder in Keras 3: sizes, outputs, weights, saving.
-
-Run alone: python -m pytest tests/keras3/encoder_test.py
-"""
+"""The encoder in Keras 3: sizes, outputs, weights, saving."""
 
 import os
 import subprocess

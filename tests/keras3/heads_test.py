@@ -1,7 +1,4 @@
-"""Heads and tasks in Keras 3: shapes, losses, training, saving.
-
-Run alone: python -m pytest tests/keras3/heads_test.py
-"""
+"""Heads and tasks in Keras 3: shapes, losses, training, saving."""
 
 import keras
 import numpy as np

@@ -1,7 +1,4 @@
-"""Ids out of range are named before a model reads them, on every backend.
-
-Run alone: python -m pytest tests/keras3/input_checks_test.py
-"""
+"""Ids out of range are named before a model reads them, on every backend."""
 
 import keras
 import numpy as np

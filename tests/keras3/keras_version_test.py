@@ -1,7 +1,4 @@
-"""An old Keras is refused at import, by its version.
-
-Run alone: python -m pytest tests/keras3/keras_version_test.py
-"""
+"""An old Keras is refused at import, by its version."""
 
 import pytest
 

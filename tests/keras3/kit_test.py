@@ -1,7 +1,4 @@
-"""The alternative names: configurations by name, models that return tensors, layers.
-
-Run alone: python -m pytest tests/keras3/kit_test.py
-"""
+"""The alternative names: configurations by name, models that return tensors, layers."""
 
 import keras
 import numpy as np

@@ -1,7 +1,4 @@
-"""Every kind of normalisation, attention and feed-forward network of the Keras layers.
-
-Run alone: python -m pytest tests/keras3/layers_test.py
-"""
+"""Every kind of normalisation, attention and feed-forward network of the Keras layers."""
 
 import functools
 

@@ -1,7 +1,4 @@
-"""Models and tokenizer that are called like those of the transformers library.
-
-Run alone: python -m pytest tests/keras3/models_test.py
-"""
+"""Models and tokenizer that are called like those of the transformers library."""
 
 import json
 

@@ -1,7 +1,4 @@
-"""The original's optimizer in Keras 3, and learning rates with warm-up against their formulas.
-
-Run alone: python -m pytest tests/keras3/optimization_test.py
-"""
+"""The original's optimizer in Keras 3, and learning rates with warm-up against their formulas."""
 
 import math
 

@@ -1,7 +1,4 @@
-"""Losses of labels, attention maps and hidden states in the outputs of models, as in transformers.
-
-Run alone: python -m pytest tests/keras3/outputs_test.py
-"""
+"""Losses, attention maps and hidden states in the outputs of models, as in transformers."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Losses of the Keras side, training steps in half precision, scores.
-
-Run alone: python -m pytest tests/keras3/training_test.py
-"""
+"""Losses of the Keras side, training steps in half precision, scores."""
 
 import keras
 import numpy as np

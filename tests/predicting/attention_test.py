@@ -7,7 +7,6 @@ import tensorflow as tf
 from keras import ops
 
 from bert.keras3.encoder import BERT
-from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from bert.predicting import attention
@@ -15,15 +14,9 @@ from tests.kit import exports
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "mat", "."]
 LAYERS, HEADS = 3, 2
-CONFIG = BertConfig(
-  vocab_size=len(WORDS),
-  hidden_size=16,
-  num_hidden_layers=LAYERS,
-  num_attention_heads=HEADS,
-  intermediate_size=32,
-  max_position_embeddings=16,
-  type_vocab_size=2,
-  initializer_range=0.5,  # so that pieces look at some others more than at the rest
+# Weights far from zero, so that pieces look at some others more than at the rest.
+CONFIG = exports.config(
+  len(WORDS), num_hidden_layers=LAYERS, max_position_embeddings=16, initializer_range=0.5
 )
 
 

@@ -25,19 +25,12 @@ from bert.checkpoints import finding
 from bert.predicting import load_run
 from bert.predicting.predictor import Predictor
 from bert.scripts import command_line, exports
+from tests.kit import tiny_bert
 
 WORDS = ["the", "film", "was", "good", "bad", "ann", "##s", "built", "in", "?", ",", "."]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-CONFIG = {
-  "vocab_size": len(VOCAB),
-  "hidden_size": 16,
-  "num_hidden_layers": 2,
-  "num_attention_heads": 2,
-  "intermediate_size": 16,
-  "max_position_embeddings": 40,
-  "type_vocab_size": 3,
-  "initializer_range": 0.5,  # far from zero, so that a mistake anywhere shows
-}
+SIZES = {"num_hidden_layers": 2, "max_position_embeddings": 40, "type_vocab_size": 3}
+CONFIG = tiny_bert.config(len(VOCAB), **SIZES, initializer_range=0.5)  # a mistake anywhere shows
 SCRIPTS = {
   "classifier": run_classifier,
   "squad": run_squad,

@@ -24,21 +24,14 @@ from bert import (
   run_squad,
   run_swag,
 )
+from tests.kit import tiny_bert
 from tests.kit.bad_inputs import Family, case, check, rows_of, starting
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "one", "two", ".", ",", "##s"]
 VOCAB = "".join(token + "\n" for token in TOKENS).encode()
-CONFIG = {
-  "vocab_size": len(TOKENS),
-  "hidden_size": 8,
-  "num_hidden_layers": 1,
-  "num_attention_heads": 2,
-  "intermediate_size": 8,
-  "max_position_embeddings": 32,
-}
 MODEL = {
   "vocab.txt": VOCAB,
-  "bert_config.json": json.dumps(CONFIG).encode(),
+  "bert_config.json": json.dumps(tiny_bert.config(len(TOKENS))).encode(),
   "latin1.txt": b"--do_train\n# caf\xe9\n",
 }
 _MODEL_FLAGS = ("--bert_config_file={}/bert_config.json", "--vocab_file={}/vocab.txt")

@@ -1,7 +1,4 @@
-"""The benchmarks' own arithmetic, parsing and tables; nothing is timed.
-
-Run alone: python -m pytest tests/system/benchmarks_test.py
-"""
+"""The benchmarks' own arithmetic, parsing and tables; nothing is timed."""
 
 import doctest
 import importlib.util

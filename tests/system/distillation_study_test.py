@@ -1,7 +1,4 @@
-"""benchmarks/distillation.py: which runs it makes, which it skips, and its table; nothing trains.
-
-Run alone: python -m pytest tests/system/distillation_study_test.py
-"""
+"""benchmarks/distillation.py: which runs it makes and skips, and its table; nothing trains."""
 
 import doctest
 import json

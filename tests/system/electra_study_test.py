@@ -1,7 +1,4 @@
-"""benchmarks/electra_from_text.py: which runs it makes, which it skips, its table; nothing trains.
-
-Run alone: python -m pytest tests/system/electra_study_test.py
-"""
+"""benchmarks/electra_from_text.py: which runs it makes and skips, its table; nothing trains."""
 
 import json
 

@@ -1,7 +1,4 @@
-"""benchmarks/recipes.py: which runs it makes, which it skips, and its table; nothing trains.
-
-Run alone: python -m pytest tests/system/recipes_study_test.py
-"""
+"""benchmarks/recipes.py: which runs it makes, which it skips, and its table; nothing trains."""
 
 import doctest
 import json
