@@ -84,6 +84,7 @@ def padded_questions():
   ]
 
 
+@pytest.mark.ci
 def test_it_chooses_as_in_training(trained, probabilities):
   model = choice_model.ChoiceModel(CONFIG, str(trained / "vocab.txt"), True, SEQ_LENGTH)
   model.load(finding.find_checkpoint(str(trained)))

@@ -165,7 +165,8 @@ def test_version_2_as_in_python(vocab_file, n_best_size, max_answer_length, thre
   assert_equal_answers(answers_of(model, questions, contexts), expected, null_odds=True)
 
 
-@pytest.mark.parametrize("stride", [3, pytest.param(40, marks=pytest.mark.ci)])
+@pytest.mark.ci
+@pytest.mark.parametrize("stride", [3, 40])
 def test_version_1_as_in_python(vocab_file, stride):
   """A stride that is longer than a window leaves nothing out."""
   questions, contexts = made_up(200, seed=7)
@@ -213,6 +214,7 @@ def test_an_empty_batch(vocab_file, mask_padding):
 # Against the original.
 
 
+@pytest.mark.parametrize("version", ["1.1", pytest.param("2.0", marks=pytest.mark.ci)])
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_the_originals_answers(golden_dir, data_dir, version):
   folder, is_2 = golden_dir / "squad", version == "2.0"

@@ -35,6 +35,7 @@ def test_what_a_run_leaves_is_drawn(run, warnings):
   assert not warnings
 
 
+@pytest.mark.ci
 def test_the_pictures_of_a_folder_are_drawn_from_the_values_in_it(run, warnings):
   table = metrics.ConfusionTable([[90, 10], [5, 895]], ["no", "yes"])
   results = {"eval_accuracy": np.float32(0.9), "confusion": table, "text": "a\nb"}

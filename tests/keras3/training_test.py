@@ -113,6 +113,7 @@ def test_loss_of_a_loader(tokenizer):
 # Fit and steps.
 
 
+@pytest.mark.ci
 def test_fit_takes_a_loader(tokenizer):
   keras.utils.set_random_seed(3)
   model = BERTForSequenceClassification(CONFIG, num_labels=2)

@@ -91,7 +91,8 @@ def test_checkpoint_has_the_originals_names(trained):
   }
 
 
-@pytest.mark.parametrize("parts", [1, pytest.param(2, marks=pytest.mark.ci)])
+@pytest.mark.ci
+@pytest.mark.parametrize("parts", [1, 2])
 def test_accuracies_in_training_are_those_of_the_batch(trained, tmp_path, parts):
   """With a rate of 0 and without dropout, a batch is trained on as it is evaluated."""
   config = {**CONFIG, **tiny_bert.NO_DROPOUT}

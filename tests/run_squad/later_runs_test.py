@@ -130,9 +130,8 @@ def test_the_other_version_is_answered_but_not_trained_on(v1, tmp_path):
 # Evaluation during training.
 
 
-@pytest.mark.parametrize(
-  ("version_2", "pad_to_longest"), [pytest.param(False, False, marks=pytest.mark.ci), (True, True)]
-)
+@pytest.mark.ci
+@pytest.mark.parametrize(("version_2", "pad_to_longest"), [(False, False), (True, True)])
 def test_evaluation_during_training(model, tmp_path, version_2, pad_to_longest):
   """The figures of the middle are those of --do_eval on the same weights, and the best are kept."""
   more = {"num_train_epochs": 1.0, "eval_every_steps": 3, "pad_to_longest": pad_to_longest}
