@@ -1,7 +1,4 @@
-"""Tests of the report of many runs.
-
-Alone: python -m pytest tests/sweeps/many_runs_report_test.py
-"""
+"""Tests of the report of many runs."""
 
 import json
 

@@ -1,7 +1,4 @@
-"""Tests of bert/sweeps/parallel_processes.py: programs side by side, signals, none left behind.
-
-Alone: python -m pytest tests/sweeps/parallel_processes_test.py
-"""
+"""Tests of bert/sweeps/parallel_processes.py: programs side by side, signals, none left behind."""
 
 import os
 import signal

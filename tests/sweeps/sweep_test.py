@@ -1,7 +1,4 @@
-"""Tests of bert/sweeps/sweep.py: a sweep of a kind that only this test knows.
-
-Alone: python -m pytest tests/sweeps/sweep_test.py
-"""
+"""Tests of bert/sweeps/sweep.py: a sweep of a kind that only this test knows."""
 
 import pathlib
 import sys

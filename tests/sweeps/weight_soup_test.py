@@ -1,7 +1,4 @@
-"""Tests of averaged weights: the greedy choice, and the mean against NumPy.
-
-Alone: python -m pytest tests/sweeps/weight_soup_test.py
-"""
+"""Tests of averaged weights: the greedy choice, and the mean against NumPy."""
 
 import numpy as np
 import pytest
