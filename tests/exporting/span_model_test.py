@@ -215,7 +215,6 @@ def test_an_empty_batch(vocab_file, mask_padding):
 
 
 @pytest.mark.parametrize("version", ["1.1", pytest.param("2.0", marks=pytest.mark.ci)])
-@pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_the_originals_answers(golden_dir, data_dir, version):
   folder, is_2 = golden_dir / "squad", version == "2.0"
   logits = np.load(folder / f"logits-v{version}.npz")
