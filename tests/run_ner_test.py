@@ -318,7 +318,7 @@ def test_no_token_is_dropped_whatever_it_consists_of(trained, tmp_path):
 
 
 def test_batches_for_a_tpu_are_filled_with_windows_without_words(model):
-  example = conll_files.InputExample("x", ["ada", "lives"], ["B-PER", "O"])
+  example = conll_files.TaggedSentence("x", ["ada", "lives"], ["B-PER", "O"])
   tokenizer = tokenization.FullTokenizer(model["vocab_file"])
   features = tagging.convert_examples_to_features([example] * 5, ["O"], "bio", 6, tokenizer)
   filled = list(steps.filled_up(features, 4, lambda: tagging.padding_features(6)))

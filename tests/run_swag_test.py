@@ -92,7 +92,7 @@ def test_the_same_question_in_other_formats(tmp_path):
   jsonl_path = write_jsonl(tmp_path / "a.jsonl", [row])
   found = [repr(multiple_choice.read_swag_examples(p)) for p in (csv_path, tsv_path, jsonl_path)]
   assert found[0] == found[1] == found[2]
-  assert found[0] == "[InputExample('train-1', 'A.', ['B c \"d', 'B e'], 1)]"
+  assert found[0] == "[ChoiceExample('train-1', 'A.', ['B c \"d', 'B e'], 1)]"
   only = {"startphrase": "A. B", "ending0": "c", "ending1": "d"}
   (question,) = multiple_choice.read_swag_examples(
     write_jsonl(tmp_path / "b.jsonl", [only]), "test", False
@@ -102,7 +102,7 @@ def test_the_same_question_in_other_formats(tmp_path):
 
 def test_features_of_a_question(model):
   tokenizer = tokenization.FullTokenizer(model["vocab_file"])
-  question = multiple_choice.InputExample("x", "she takes", ["a pear", "a a saw ."], 1)
+  question = multiple_choice.ChoiceExample("x", "she takes", ["a pear", "a a saw ."], 1)
   (feature,) = multiple_choice.convert_examples_to_features([question], 3, 8, tokenizer)
   tokens = [[VOCAB[i] for i in ids if i] for ids in feature.input_ids]
   assert tokens == [

@@ -32,7 +32,7 @@ _MARKERS = "osD^vP"
 def new_figure(
   width: float, height: float, layout: Literal["constrained", "tight"] | None = "constrained"
 ):
-  """An empty matplotlib `Figure`, sizes in inches.
+  """Makes an empty matplotlib `Figure`, sizes in inches.
 
   Raises:
     ImportError: matplotlib is not installed.
@@ -104,7 +104,7 @@ def scale_rates(panel) -> None:
 
 
 def _rate_text(rate: float) -> str:
-  """A learning rate, short.
+  """Writes a learning rate, short.
 
   Example:
     >>> _rate_text(2e-5), _rate_text(1.25e-4), _rate_text(0.01), _rate_text(0.0)
@@ -114,34 +114,6 @@ def _rate_text(rate: float) -> str:
     return f"{rate:.3g}"
   digits, exponent = f"{rate:.2e}".split("e")
   return f"{float(digits):g}e{int(exponent)}"
-
-
-# ---------------------------------------------------------------------------------------------
-# Learning rates before anything is trained.
-
-
-def plot_schedules(
-  schedules: Mapping[str, Sequence[float]],
-  output_png: str | os.PathLike,
-  title: str = "Learning rate",
-) -> None:
-  """Draws the learning rate at each step.
-
-  Args:
-    schedules: label -> rate of step 0, 1, 2, ...
-    output_png: the picture.
-    title: above it.
-  """
-  figure = new_figure(6.4, 3.8)
-  panel = figure.subplots()
-  styles = zip(itertools.cycle(COLORS), itertools.cycle(LINE_STYLES))
-  for (label, rates), (color, style) in zip(schedules.items(), styles, strict=False):
-    panel.plot(range(len(rates)), rates, color=color, linestyle=style, linewidth=1.8, label=label)
-  plain_axes(panel, title, "training step", "rate")
-  count_steps(panel)
-  scale_rates(panel)
-  panel.legend(frameon=False, fontsize=9)
-  save(figure, output_png)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -199,7 +171,7 @@ def plot_confusion_matrix(
 
 
 def _class_names(labels: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-  """The names of columns and of rows, and their fonts; none of more classes than can be read.
+  """Returns names of columns and rows, and their fonts; none of more classes than can be read.
 
   Where names differ in the middle alone, or cannot be drawn, columns have numbers, and rows have
   both.
@@ -276,7 +248,7 @@ def plot_scores(
 
 _LARGEST_PIECE, _SMALLEST_PIECE = 0.17, 0.1  # inches; a name needs the smaller
 _WIDEST_MAPS = 42  # inches, of all maps side by side
-_MOST_SHARED_NAMES = 24  # pieces; with more, the eye loses the way to names at another map
+_MOST_SHARED_NAMES = 24  # tokens; with more, the eye loses the way to names at another map
 
 
 def plot_attention(
@@ -288,7 +260,7 @@ def plot_attention(
   hidden: Sequence[str] = (),
   scale_each: bool = False,
 ) -> None:
-  """Draws attention maps: rows are the attending word pieces, columns the attended ones.
+  """Draws attention maps: rows are the attending tokens, columns the attended ones.
 
   Most heads look at `[CLS]` or `[SEP]` with nearly all their attention. So that the rest is seen
   beside them, colours follow the square root of the probability.
@@ -296,16 +268,16 @@ def plot_attention(
   Args:
     probabilities: float `[N, S, S]`, each row's sum is 1; N maps, for instance the heads of a
       layer, are drawn side by side.
-    tokens: S word pieces.
+    tokens: S sub-word tokens.
     output_png: the picture.
     titles: of each map; `head 0`, `head 1`, ... by default.
     title: of all.
-    hidden: pieces whose rows and columns are left out.
+    hidden: tokens whose rows and columns are left out.
     scale_each: give each map its own colours, up to its highest probability. By default all maps
       have the same, so that they can be compared.
 
   Raises:
-    ValueError: shapes do not fit, or no piece is left.
+    ValueError: shapes do not fit, or no token is left.
   """
   maps = np.asarray(probabilities)
   if maps.ndim != 3 or maps.shape[1:] != (len(tokens), len(tokens)):
@@ -332,7 +304,7 @@ def plot_attention(
 
 
 def _enlarged(side: float) -> float:
-  """How much larger headings are in a picture with maps of `side` inches."""
+  """Scales headings in a picture with maps of `side` inches."""
   return max(1.0, side / 8)
 
 
@@ -350,7 +322,7 @@ def _draw_maps(panels, maps: np.ndarray, titles: Sequence[str], scale_each: bool
 
 
 def _name_pieces(panels, count: int, tokens: Sequence[str], piece: float) -> None:
-  """Names every piece, or as many as there is room for, `piece` inches each."""
+  """Names every token, or as many as there is room for, `piece` inches each."""
   every = math.ceil(_SMALLEST_PIECE / piece)
   names = drawable(tokens, "word piece")
   places = range(0, len(tokens), every)
@@ -362,13 +334,13 @@ def _name_pieces(panels, count: int, tokens: Sequence[str], piece: float) -> Non
   for number, panel in enumerate(panels.flat):
     panel.set_xticks(places, short, **style)
     panel.set_yticks(places, short, **style)
-    # The last map of each column names the pieces, also above an empty place.
+    # The last map of each column names the tokens, also above an empty place.
     panel.tick_params(axis="x", labelrotation=90, labelbottom=is_named or number + columns >= count)
     panel.tick_params(axis="y", labelleft=is_named or number % columns == 0)
 
 
 def _add_scale(figure, panels, rows: int, side: float) -> None:
-  """The colours of all maps; equal steps are equal steps of the root of the probability."""
+  """Draws the colours of all maps; equal steps are those of the root of the probability."""
   image = panels.flat[0].get_images()[0]
   highest = image.norm.vmax
   marks = [mark for mark in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1) if mark <= highest]

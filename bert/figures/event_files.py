@@ -44,12 +44,12 @@ class Run:
   problem_type: str = ""
 
   def lengths(self) -> dict[str, int]:
-    """Tag -> number of points."""
+    """Returns tag -> number of points."""
     both = (self.training, self.evaluation)
     return {tag: max(len(c.get(tag, ())) for c in both) for c in both for tag in c}
 
   def best_tags(self) -> list[str]:
-    """The scalars that have the best value at its step: the one that was watched, and its copies.
+    """Finds the scalars that have the best value at its step: the watched one, and its copies.
 
     Event files hold float32, the checkpoint's state float64.
     """
@@ -87,7 +87,7 @@ def read_run(folder: str | os.PathLike) -> Run:
 
 
 def _problem_type(state: Mapping) -> str:
-  """What the loss of a run is: a squared error, too, of run_similarity.py with `--loss=cosine`."""
+  """Returns the kind of a run's problem: cosines of run_similarity.py have a squared error, too."""
   is_cosine = state.get("informative", {}).get("loss") == "cosine"
   return state.get("fingerprint", {}).get("problem_type", "regression" if is_cosine else "")
 
@@ -103,7 +103,7 @@ def check_folder(folder: str) -> None:
 
 
 def why_empty(folder: str) -> str:
-  """Why no curves are found at a path that exists: the second half of a sentence."""
+  """Explains why no curves are found at a path that exists: the second half of a sentence."""
   if filesystem.is_file(folder):
     return "is a file. Give the folder that holds it, the --output_dir of a run, as --model_dir."
   if files := _event_files(folder):
@@ -124,7 +124,7 @@ def why_empty(folder: str) -> str:
 
 
 def has_events(folder: str | os.PathLike) -> bool:
-  """Whether there are event files in a folder, not below it."""
+  """Tells whether there are event files in a folder, not below it."""
   return bool(_event_files(folder))
 
 
@@ -133,7 +133,7 @@ def _event_files(folder: str | os.PathLike) -> list[str]:
 
 
 def _newest_state(folder: str) -> Mapping:
-  """The state in the newest checkpoint of a run; empty without one that can be read."""
+  """Reads the state in the newest checkpoint of a run; empty without one that can be read."""
   from bert.checkpoints import bundle_files, finding, reading
 
   try:
@@ -145,7 +145,7 @@ def _newest_state(folder: str) -> Mapping:
 
 
 def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
-  """The scalars in the event files of a folder, not of those below it.
+  """Reads the scalars in the event files of a folder, not of those below it.
 
   A run that was resumed has several files, which overlap if it was killed: the newest value counts.
 
@@ -171,7 +171,7 @@ def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
 
 
 def read_events(path: str) -> Iterator:
-  """The complete events of a file, whose run may have been killed or still be writing."""
+  """Yields the complete events of a file, whose run may have been killed or still be writing."""
   import tensorflow as tf
 
   try:

@@ -102,14 +102,14 @@ def _is_right_to_left(character: str) -> bool:
 
 
 def _lays_out_text() -> bool:
-  """Whether matplotlib orders right-to-left letters and joins Arabic ones: from version 3.11 on."""
+  """Tells whether matplotlib orders right-to-left letters and joins Arabic ones: from 3.11 on."""
   from matplotlib import ft2font
 
   return hasattr(ft2font, "__libraqm_version__")
 
 
 def _fonts() -> Iterator[tuple[str, str]]:
-  """(family, path) of the fonts that can be drawn, the default one first."""
+  """Yields (family, path) of the fonts that can be drawn, the default one first."""
   from matplotlib import font_manager
 
   yield _DEFAULT_FAMILY, font_manager.findfont(_DEFAULT_FAMILY)
@@ -125,7 +125,7 @@ def _fonts() -> Iterator[tuple[str, str]]:
 
 @functools.lru_cache(maxsize=64)
 def _glyphs(path: str):
-  """The function code point -> index of its glyph, 0 without one, of a font file."""
+  """Returns a font file's function from a code point to its glyph's index, 0 without one."""
   from matplotlib import font_manager
 
   with contextlib.suppress(Exception):  # A font file may be damaged in any way.

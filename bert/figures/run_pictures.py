@@ -106,7 +106,7 @@ def _path(output_dir: str, name: str) -> str:
 
 
 def scores_by_type(results: Mapping[str, float]) -> dict[str, dict[str, float]]:
-  """The scores of `tagging.score` for `drawing.plot_scores`; empty for other tasks.
+  """Reads the scores of `tagging.score` for `drawing.plot_scores`; empty for other tasks.
 
   Example:
     >>> results = {"eval_precision": 1.0, "eval_recall": 0.5, "eval_f1": 0.67, "eval_loss": 0.1}

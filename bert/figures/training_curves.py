@@ -49,7 +49,7 @@ _RUN_LENGTH = 48  # characters of a run's name
 
 
 def smooth(values: Sequence[float], radius: int) -> list[float]:
-  """The mean of each value and its neighbours on both sides; the line thus has no lag.
+  """Averages each value and its neighbours on both sides; the line thus has no lag.
 
   Args:
     values: in the order of steps.
@@ -140,7 +140,7 @@ def _read_runs(folders: Sequence[str]) -> list[Run]:
 
 
 def _over(run: Run, tag: str) -> Run:
-  """A run whose curves have the values of a scalar in the place of steps.
+  """Returns a run whose curves have the values of a scalar in the place of steps.
 
   Between the steps for which it was written, and before the first, it grows along a line.
 
@@ -168,7 +168,7 @@ def _over(run: Run, tag: str) -> Run:
 
 
 def _run_names(folders: Sequence[str]) -> list[str]:
-  """What differs between the paths of runs.
+  """Names runs by what differs between their paths.
 
   Example:
     >>> _run_names(["out/rate_2e-5/run", "out/rate_5e-5/run"])
@@ -189,7 +189,7 @@ def _run_names(folders: Sequence[str]) -> list[str]:
 
 
 def _panels(count: int) -> tuple:
-  """A figure with panels in rows of two or three; those of a row fill its width."""
+  """Makes a figure with panels in rows of two or three; those of a row fill its width."""
   most = min(count, 2 if count in (2, 4) else 3)
   rows = -(-count // most)
   figure = new_figure((6.6, 5.6, 4.7)[most - 1] * most, 3.5 * rows)
@@ -207,7 +207,7 @@ def _panels(count: int) -> tuple:
 
 
 def _tags_to_show(runs: Sequence[Run], asked: Sequence[str] | None) -> list[str]:
-  """The tags to show: those requested, or the usual ones of more than one point."""
+  """Chooses the tags to show: those requested, or the usual ones of more than one point."""
   present: dict[str, int] = {}
   for run in runs:
     for tag, length in run.lengths().items():
@@ -235,7 +235,7 @@ def _tags_to_show(runs: Sequence[Run], asked: Sequence[str] | None) -> list[str]
 
 
 def _tag_of_references(tags: Sequence[str]) -> str | None:
-  """The panel that reference lines belong to.
+  """Chooses the panel that reference lines belong to.
 
   Example:
     >>> _tag_of_references(["loss", "masked_lm_loss", "next_sentence_loss"])
@@ -270,7 +270,7 @@ def _draw_runs(panel, tag: str, runs: Sequence[Run]) -> None:
 
 
 def _style(number: int) -> dict[str, Any]:
-  """Colour and line of a run."""
+  """Returns colour and line of a run."""
   line = LINE_STYLES[number // len(COLORS) % len(LINE_STYLES)]
   return {"color": COLORS[number % len(COLORS)], "linestyle": line}
 
@@ -302,7 +302,7 @@ def _title(tag: str) -> str:
 
 
 def _title_with_losses(tag: str, runs: Sequence[Run]) -> str:
-  """The name of a scalar; values that are not finite, and so are not drawn, are counted."""
+  """Writes the name of a scalar, with the number of values that are not finite, and not drawn."""
   curves = [curves.get(tag, {}) for run in runs for curves in (run.training, run.evaluation)]
   lost = sum(len(curve) - len(_finite(curve)) for curve in curves)
   if not lost:
@@ -336,7 +336,7 @@ _Entry = tuple[Any, str]
 
 
 def _kinds_of_lines(panels: Sequence) -> list[_Entry]:
-  """One line of each name in any panel."""
+  """Collects one line of each name in any panel."""
   found: dict[str, Any] = {}
   for panel in panels:
     for line, name in zip(*panel.get_legend_handles_labels(), strict=True):
@@ -365,7 +365,7 @@ def _runs_by_colour(names: Sequence[str]) -> list[_Entry]:
 
 
 def _add_legend(figure, groups: Sequence[Sequence[_Entry]], family: Sequence[str]) -> None:
-  """One legend for all panels, below them, where it hides nothing; each group starts a row."""
+  """Draws one legend for all panels, below them, where it hides nothing; groups start rows."""
   from matplotlib.lines import Line2D
 
   longest = max((len(name) for group in groups for _, name in group), default=0)
@@ -397,12 +397,12 @@ def _draw_references(panel, references: Mapping[str, float]) -> None:
 
 
 def _is_score(tag: str) -> bool:
-  """Whether a scalar is one of a task's scores, whose highest value is 1 if none is above it."""
+  """Tells whether a scalar is a score of a task, whose highest value is 1 if none is above it."""
   return tag.endswith("accuracy") or (tag.startswith("eval_") and not tag.endswith(("loss", "mse")))
 
 
 def _unit_of(tag: str, problem_type: str = "") -> str:
-  """The unit of the vertical axis.
+  """Returns the unit of the vertical axis.
 
   Example:
     >>> _unit_of("masked_lm_loss"), _unit_of("tokens/sec"), _unit_of("tokens_per_example")

@@ -52,7 +52,7 @@ def copy_file(source: str | os.PathLike, path: str | os.PathLike) -> None:
 
 @contextlib.contextmanager
 def written_whole(path: str | os.PathLike) -> Iterator[BinaryIO]:
-  """A binary file to write to, which becomes `path` when the block ends without an error.
+  """Opens a binary file to write to, which becomes `path` when the block ends without an error.
 
   It is written aside, forced to disk, and renamed into place. If the program is stopped or
   the power fails at any time, `path` holds the complete old content, the complete new content, or
@@ -118,7 +118,7 @@ class _NamedWriter(io.BufferedWriter):
 
 @contextlib.contextmanager
 def folder_written_whole(path: str | os.PathLike) -> Iterator[str]:
-  """An empty folder to write to, which becomes `path` when the block ends without an error.
+  """Makes an empty folder, which becomes `path` when the block ends without an error.
 
   As `written_whole`; an existing folder is replaced. Where the system cannot exchange two folders
   in one step, a crash in between leaves the complete old one as `.NAME.old`, and the next call
@@ -214,7 +214,7 @@ def check_writable(folder: str | os.PathLike) -> None:
 
 
 def sha256_of(path: str | os.PathLike) -> str:
-  """The sha256 of a file's content, in hexadecimal digits; read piece by piece."""
+  """Computes the sha256 of a file's content, in hexadecimal digits; reads it in blocks."""
   digest = hashlib.sha256()
   with filesystem.open_to_read(path) as reader:
     while chunk := reader.read(1 << 20):
@@ -240,7 +240,7 @@ def force_to_disk(path: str | os.PathLike) -> None:
 
 
 def hidden_beside(path: str, suffix: str) -> str:
-  """A hidden file of the same folder, which patterns such as `train*` do not match.
+  """Names a hidden file of the same folder, which patterns such as `train*` do not match.
 
   Example:
     >>> hidden_beside("data/train.tf_record", "manifest.json")
@@ -264,7 +264,7 @@ _held: dict[tuple[int, str], int] = {}  # (process, lock file) -> how many block
 
 @contextlib.contextmanager
 def hold_folder(folder: str | os.PathLike, lock_name: str = LOCK_NAME) -> Iterator[None]:
-  """Within the block no other process holds this folder; blocks of one process may be nested.
+  """Locks a folder within the block against other processes; blocks of one may be nested.
 
   The operating system releases the lock when the process ends, even if it is killed, so a
   killed run never blocks its own restart. It is a POSIX lock (`lockf`): those work on network file
@@ -327,7 +327,7 @@ def _lock(path: str, folder: str) -> int | None:
 
 
 def _is_still_named(descriptor: int, path: str) -> bool:
-  """Whether a path leads to the open file, and not to a later one of the same name."""
+  """Tells whether a path leads to the open file, and not to a later one of the same name."""
   try:
     return os.path.samestat(os.fstat(descriptor), os.stat(path))
   except FileNotFoundError:

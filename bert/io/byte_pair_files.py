@@ -44,7 +44,7 @@ class BytePairs(NamedTuple):
   path: str
 
   def to_json(self, whole_tokens: bool = True) -> str:
-    """A tokenizer.json, as the libraries tokenizers and transformers read it.
+    """Writes a tokenizer.json, as the libraries tokenizers and transformers read it.
 
     Args:
       whole_tokens: False: special tokens in text are text like any other.
@@ -88,18 +88,18 @@ class BytePairs(NamedTuple):
     return json.dumps(content, ensure_ascii=False)  # indented, it takes ten times as long
 
   def vocab_json(self) -> str:
-    """The content of `vocab.json`."""
+    """Writes the content of `vocab.json`."""
     return json.dumps(self.vocab, ensure_ascii=False)
 
   def merges_txt(self) -> str:
-    """The content of `merges.txt`."""
+    """Writes the content of `merges.txt`."""
     lines = [f"{first} {second}\n" for first, second in self.merges]
     return "".join(["#version: 0.2\n", *lines])
 
 
 @functools.lru_cache(maxsize=1)
 def byte_characters() -> tuple[str, ...]:
-  """The character that stands for each byte, as GPT-2 chose them.
+  """Returns the character that stands for each byte, as GPT-2 chose them.
 
   Printable bytes stand for themselves, the others for U+0100 and what follows.
 
@@ -241,7 +241,7 @@ def _checked(pairs: BytePairs, merges_file: str) -> BytePairs:
 
 
 def shown(token: str) -> str:
-  """A token as text; bytes that are no characters become U+FFFD.
+  """Writes a token as text; bytes that are no characters become U+FFFD.
 
   Example:
     >>> shown("Ġthe"), shown("<mask>"), shown("Ã©")
@@ -257,5 +257,5 @@ def shown(token: str) -> str:
 
 @functools.lru_cache(maxsize=1)
 def bytes_of_characters() -> dict[str, int]:
-  """The reverse of `byte_characters`."""
+  """Returns the reverse of `byte_characters`."""
   return {char: byte for byte, char in enumerate(byte_characters())}

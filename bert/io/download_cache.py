@@ -36,7 +36,7 @@ from bert.io.http import DownloadError, fetch
 
 
 def cache_root(cache_dir: str | os.PathLike | None) -> pathlib.Path:
-  """The folder of the cache, see the top of this file."""
+  """Returns the folder of the cache, see the top of this file."""
   # An empty variable counts as absent, as the XDG specification requires.
   cache_dir = cache_dir or os.environ.get("BERT_CACHE_DIR")
   if cache_dir:
@@ -46,7 +46,7 @@ def cache_root(cache_dir: str | os.PathLike | None) -> pathlib.Path:
 
 
 def url_of(path: str, source: str, public_url: str, base_url: str | None = None) -> str:
-  """The address of a file.
+  """Returns the address of a file.
 
   Args:
     path: relative to the address of its source.
@@ -70,7 +70,7 @@ def provide(
   needs: Sequence[str],
   cache_dir: str | os.PathLike | None = None,
 ) -> str:
-  """A folder of the cache; built if the cache does not have it.
+  """Provides a folder of the cache; builds it if the cache does not have it.
 
   Args:
     place: its path in the cache.

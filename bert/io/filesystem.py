@@ -18,7 +18,7 @@ _BUFFER_BYTES = 1 << 20
 
 
 def is_remote(path: str | os.PathLike) -> bool:
-  """Whether only TensorFlow knows the file system of a path.
+  """Tells whether only TensorFlow knows the file system of a path.
 
   Example:
     >>> is_remote("gs://bucket/vocab.txt"), is_remote("/tmp/vocab.txt")
@@ -28,7 +28,7 @@ def is_remote(path: str | os.PathLike) -> bool:
 
 
 def is_web_address(path: str | os.PathLike) -> bool:
-  """Whether a path is an address that a browser opens, which no file system here does.
+  """Tells whether a path is an address that a browser opens, which no file system here does.
 
   Example:
     >>> is_web_address("https://host/vocab.txt"), is_web_address("gs://bucket/vocab.txt")
@@ -38,7 +38,7 @@ def is_web_address(path: str | os.PathLike) -> bool:
 
 
 def meant_as_remote(path: str | os.PathLike) -> str | None:
-  """The remote path that is probably meant by one that lost a slash; None for other paths.
+  """Guesses the remote path that one with a lost slash means; None for other paths.
 
   Example:
     >>> meant_as_remote("gs:/bucket/out"), meant_as_remote("/tmp/out"), meant_as_remote("C:/out")
@@ -75,7 +75,7 @@ def open_to_read(path: str | os.PathLike) -> BinaryIO:
 
 
 def read_bytes(path: str | os.PathLike) -> bytes:
-  """The content of a file.
+  """Reads the content of a file.
 
   Raises:
     OSError: it does not exist or cannot be read.
@@ -86,7 +86,7 @@ def read_bytes(path: str | os.PathLike) -> bytes:
 
 @contextlib.contextmanager
 def open_to_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
-  """A binary file to write to, not atomically: see `atomic_files.written_whole`.
+  """Opens a binary file to write to, not atomically: see `atomic_files.written_whole`.
 
   Raises:
     OSError: it cannot be written.
@@ -101,7 +101,7 @@ def open_to_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
 
 def exists(path: str | os.PathLike) -> bool:
-  """Whether there is a file or a folder of this name.
+  """Tells whether there is a file or a folder of this name.
 
   Raises:
     OSError: the remote file system cannot be reached.
@@ -113,7 +113,7 @@ def exists(path: str | os.PathLike) -> bool:
 
 
 def is_folder(path: str | os.PathLike) -> bool:
-  """Whether there is a folder of this name.
+  """Tells whether there is a folder of this name.
 
   Raises:
     OSError: the remote file system cannot be reached.
@@ -125,14 +125,14 @@ def is_folder(path: str | os.PathLike) -> bool:
 
 
 def is_file(path: str | os.PathLike) -> bool:
-  """Whether there is a file of this name."""
+  """Tells whether there is a file of this name."""
   if is_remote(path):
     return exists(path) and not is_folder(path)
   return os.path.isfile(path)
 
 
 def size_bytes(path: str | os.PathLike) -> int:
-  """The size of a file.
+  """Returns the size of a file.
 
   Raises:
     OSError: it does not exist or cannot be read.
@@ -144,7 +144,7 @@ def size_bytes(path: str | os.PathLike) -> int:
 
 
 def list_folder(folder: str | os.PathLike) -> list[str]:
-  """Sorted names in a folder; empty if it does not exist, or is local and cannot be read.
+  """Lists a folder's names, sorted; none if it does not exist, or is local and cannot be read.
 
   Raises:
     OSError: the remote file system cannot be reached.
@@ -161,7 +161,7 @@ def list_folder(folder: str | os.PathLike) -> list[str]:
 
 
 def matching(pattern: str | os.PathLike) -> list[str]:
-  """Sorted paths that match a pattern such as `gs://bucket/*.txt`; without hidden files.
+  """Finds the paths that match a pattern such as `gs://bucket/*.txt`, sorted, none hidden.
 
   A path that exists matches itself, even if it contains characters of patterns.
 
@@ -239,7 +239,7 @@ class _RemoteFile(io.RawIOBase):
 
 
 def _tensorflow(path: str | os.PathLike):
-  """TensorFlow, which knows remote file systems."""
+  """Imports TensorFlow, which knows remote file systems."""
   try:
     import tensorflow
   except ImportError:
@@ -269,7 +269,7 @@ def _os_errors(path: str | os.PathLike) -> Iterator[None]:
 
 
 def _why_unknown(path: str) -> str:
-  """What to do about a path of a file system that TensorFlow does not have."""
+  """Advises about a path of a file system that TensorFlow does not have."""
   if is_web_address(path):
     return "It is an address on the web. Download the file, and give its path"
   scheme = path.partition("://")[0]

@@ -61,7 +61,7 @@ def fetch(url: str, part: pathlib.Path) -> None:
 
 
 def _reason(error: urllib.error.HTTPError | _InterruptedError, part: pathlib.Path) -> str:
-  """Why an attempt failed; raises `DownloadError` if another attempt would fail too."""
+  """Explains why an attempt failed; raises `DownloadError` if another would fail too."""
   if isinstance(error, _InterruptedError):
     return str(error)
   reason = f"the server answered {error.code} {error.reason}"
@@ -164,7 +164,7 @@ def _state_path(part: pathlib.Path) -> pathlib.Path:
 
 
 def _read_state(part: pathlib.Path, url: str) -> dict | None:
-  """The state of `part` if it can be resumed from `url`, else None."""
+  """Reads the state of `part` if it can be resumed from `url`, else None."""
   try:
     state = json.loads(_state_path(part).read_text(encoding="utf-8"))
     same_url = state["url"] == url and part.exists()
@@ -188,7 +188,7 @@ def _length(response: http.client.HTTPResponse) -> int | None:
 
 
 def _validator(response: http.client.HTTPResponse) -> str | None:
-  """An identifier of this version of the file, for `If-Range` (RFC 9110, 13.1.5)."""
+  """Returns an identifier of this version of the file, for `If-Range` (RFC 9110, 13.1.5)."""
   etag = response.headers.get("ETag", "")
   if etag and not etag.startswith("W/"):  # weak: "equivalent", not byte for byte
     return etag
@@ -196,7 +196,7 @@ def _validator(response: http.client.HTTPResponse) -> str | None:
 
 
 def _total_of_continued(response, part: pathlib.Path, have: int, state: dict) -> int:
-  """The whole file's length; forgets `part` and raises if this is not the rest of the same file."""
+  """Returns the file's length; forgets `part` and raises if this is not the rest of that file."""
   content_range = response.headers.get("Content-Range", "")
   match = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", content_range.strip())
   fits = match and int(match[1]) == have and state["total"] in (None, int(match[2]))
@@ -237,7 +237,7 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
 
 @contextlib.contextmanager
 def _progress(label: str, have: int, total: int | None) -> Iterator[Callable[[int], None]]:
-  """A bar on a terminal; elsewhere, such as in a log file, one line per tenth."""
+  """Shows a bar on a terminal; elsewhere, such as in a log file, one line per tenth."""
   if sys.stderr.isatty():
     import tqdm
 

@@ -29,14 +29,14 @@ SAMPLES = ROOT / "samples"
 
 
 def version_line() -> str:
-  """What `--version` prints: the project's version and Python's."""
+  """Returns what `--version` prints: the project's version and Python's."""
   import platform
 
   return f"{DISTRIBUTION} {bert.__version__} (Python {platform.python_version()})"
 
 
 def importable_environment() -> dict[str, str]:
-  """The environment for a new Python process that must find `bert` from any folder (`-m bert.X`).
+  """Returns the environment for a Python process that must find `bert` from any folder.
 
   A checkout need not be installed, so its path goes first in PYTHONPATH. Site-packages must not:
   PYTHONPATH comes before the standard library.
@@ -49,7 +49,7 @@ def importable_environment() -> dict[str, str]:
 
 
 def requirements() -> tuple[str, list[str]]:
-  """The Python versions and the libraries that this project needs, as `>=3.10` and `numpy>=1.26`.
+  """Returns the Python versions and libraries that are needed, as `>=3.10` and `numpy>=1.26`.
 
   Read from pyproject.toml in a checkout, where the metadata of an earlier installation may be
   stale, else from the metadata of the installed distribution. Empty where neither exists.
@@ -68,7 +68,7 @@ def requirements() -> tuple[str, list[str]]:
 
 
 def requirements_of(distribution: str) -> list[str]:
-  """What an installed distribution requires; nothing if it is not installed."""
+  """Lists what an installed distribution requires; nothing if it is not installed."""
   try:
     return importlib.metadata.requires(distribution) or []
   except importlib.metadata.PackageNotFoundError:
@@ -76,7 +76,7 @@ def requirements_of(distribution: str) -> list[str]:
 
 
 def namesakes() -> list[str]:
-  """Other installed distributions with an import package `bert`, such as bert-tensorflow."""
+  """Finds other installed distributions with an import package `bert`, such as bert-tensorflow."""
   owners = importlib.metadata.packages_distributions().get("bert", [])
   return sorted({name for name in owners if name != DISTRIBUTION})
 

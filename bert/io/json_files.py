@@ -11,7 +11,7 @@ from bert.io import filesystem
 
 
 def read_object(path: str | os.PathLike, advice: str = "") -> dict[str, Any]:
-  """The JSON object in a file.
+  """Reads the JSON object in a file.
 
   Args:
     path: of the file; a byte order mark at its start is not read.
@@ -25,7 +25,7 @@ def read_object(path: str | os.PathLike, advice: str = "") -> dict[str, Any]:
 
 
 def object_in(content: bytes | str, source: str | os.PathLike, advice: str = "") -> dict[str, Any]:
-  """The JSON object that a text is.
+  """Parses a text as a JSON object.
 
   Args:
     content: the text; of bytes UTF-8.

@@ -38,7 +38,7 @@ class RecordError(ValueError):
 
 
 def serialize_example(features: Mapping[str, Any]) -> bytes:
-  """One `tf.train.Example`; the same features give the same bytes in every process.
+  """Writes one `tf.train.Example`; the same features give the same bytes in every process.
 
   Args:
     features: name -> number or (nested) sequence of numbers: integers and booleans become an
@@ -115,7 +115,7 @@ def write_records(path: str | os.PathLike, examples: Iterable[Mapping[str, Any] 
 
 
 def manifest_path(path: str | os.PathLike) -> str:
-  """Where the manifest of a TFRecord file is.
+  """Returns the path of the manifest of a TFRecord file.
 
   Example:
     >>> manifest_path("data/train.tf_record")
@@ -125,7 +125,7 @@ def manifest_path(path: str | os.PathLike) -> str:
 
 
 def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
-  """The facts in the manifest of a TFRecord file, such as `records` and `bytes`.
+  """Reads the facts in the manifest of a TFRecord file, such as `records` and `bytes`.
 
   Returns:
     The facts; empty if the manifest is missing or unreadable: another program wrote the file, or
@@ -163,7 +163,7 @@ def check_manifest(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def compression_of(path: str | os.PathLike) -> str:
-  """`GZIP` for a compressed file, else an empty string; by the manifest or the first bytes."""
+  """Returns `GZIP` for a compressed file, else ""; by the manifest or the first bytes."""
   stated = read_manifest(path).get("compression")
   if isinstance(stated, str):
     return "GZIP" if stated.upper() == "GZIP" else ""
@@ -179,7 +179,7 @@ def compression_of(path: str | os.PathLike) -> str:
 
 
 def records_of(path: str | os.PathLike) -> Iterator[bytes]:
-  """The serialized records of one file, plain or compressed.
+  """Yields the serialized records of one file, plain or compressed.
 
   Raises:
     RecordError: the file is missing, damaged, or differs from its manifest; the message names the
@@ -211,7 +211,7 @@ def records_of(path: str | os.PathLike) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[BinaryIO | gzip.GzipFile]:
-  """The bytes of a file, decompressed."""
+  """Opens the bytes of a file, decompressed."""
   with filesystem.open_to_read(path) as file:
     if compression_of(path):
       with gzip.GzipFile(fileobj=file) as reader:

@@ -90,8 +90,13 @@ class Row(list):
         SKIP_ADVICE,
       ) from None
 
+  @property
+  def source(self) -> str:
+    """The place of the row, for messages: "train.csv, line 3"."""
+    return f"{self.file}, line {self.line}"
+
   def error(self, reason: str, advice: str = SKIP_ADVICE) -> DataError:
-    """An error about this row."""
+    """Makes an error about this row."""
     return DataError(reason, self.file, self.line, advice)
 
 
@@ -136,7 +141,7 @@ def _listing(path: str) -> str:
 
 
 def folder_listing(folder: str) -> str:
-  """What a folder holds, as a sentence of an error about a file that is not there."""
+  """Lists a folder, as a sentence of an error about a file that is not there."""
   if not filesystem.is_folder(folder):
     return f"There is no such folder: {folder}."
   names = filesystem.list_folder(folder)
@@ -185,7 +190,7 @@ def read_own_table(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
 
 
 def _one_column(rows: list[Row], delimiter: str) -> list[Row]:
-  """The rows of a file whose header has one column: a delimiter is a character of the text."""
+  """Joins the rows of a file whose header has one column: a delimiter is part of the text."""
   if divided := sum(len(row) > 1 for row in rows):
     logging.info(
       "%s: the header has one column, so %s in a row is part of its text (rows: %d).",
@@ -197,7 +202,7 @@ def _one_column(rows: list[Row], delimiter: str) -> list[Row]:
 
 
 def _delimiter_of(path: str, expected: str) -> str:
-  """The expected delimiter, unless it splits no header and another one splits most rows alike."""
+  """Returns the expected delimiter, unless only another one splits header and most rows alike."""
   if next(iter(_widths(path, expected)), 0) > 1:
     return expected
   for delimiter in DELIMITERS:
@@ -209,7 +214,7 @@ def _delimiter_of(path: str, expected: str) -> str:
 
 
 def _widths(path: str, delimiter: str) -> list[int]:
-  """The number of fields in each of the first rows."""
+  """Counts the fields in each of the first rows."""
   rows = _split_quoted(path, delimiter, '"', False, lambda error: None, _ROWS_TO_JUDGE)
   return [len(row) for row in rows]
 
@@ -260,7 +265,7 @@ def _split_plain(path, delimiter, quotechar, strict, on_bad_row) -> Iterator[Row
 
 
 def _split_quoted(path, delimiter, quotechar, strict, on_bad_row, count=None) -> list[Row]:
-  """All rows, or the first `count`."""
+  """Reads all rows, or the first `count`."""
   # A list and not a generator: the raised limit must not outlive this call.
   limit = csv.field_size_limit(_CSV_FIELD_LIMIT)
   try:

@@ -53,7 +53,7 @@ def _open_to_read(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
 
 
 def split_pair(line: str) -> tuple[str, str | None]:
-  """The two texts of a line, or one and None.
+  """Splits a line into its two texts, or one and None.
 
   Example:
     >>> split_pair("Who was he ? ||| A puppeteer")
@@ -67,7 +67,7 @@ def split_pair(line: str) -> tuple[str, str | None]:
 
 @contextlib.contextmanager
 def written_output(path: str) -> Iterator[BinaryIO]:
-  """`atomic_files.written_whole` for the output file of a script, as a flag names it.
+  """Opens the output file of a script, as a flag names it; see `atomic_files.written_whole`.
 
   `-` is standard output; that, and pipes and devices, cannot be replaced and are written to.
 
@@ -105,7 +105,7 @@ def check_output_file(path: str, flag: str = "output_file", input_file: str | No
 
 
 def to_json(result: Any) -> bytes:
-  """A line of JSON in UTF-8, arrays as lists.
+  """Writes a line of JSON in UTF-8, arrays as lists.
 
   Example:
     >>> to_json({"label": "ja", "probabilities": np.array([0.25, 0.75])})

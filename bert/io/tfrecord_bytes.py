@@ -69,7 +69,7 @@ def encode_examples(features: Mapping[str, np.ndarray]) -> Iterator[bytes]:
 
 
 def _entries(name: bytes, array: np.ndarray) -> Iterator[tuple[bytes, bytes]]:
-  """For each row, the bytes before its values in the message, and the values."""
+  """Yields, for each row, the bytes before its values in the message, and the values."""
   if array.dtype.kind in "iub":
     ends: Iterable[int]
     kind, (data, ends) = _INT64_LIST, _varint_rows(array)
@@ -88,7 +88,7 @@ def _entries(name: bytes, array: np.ndarray) -> Iterator[tuple[bytes, bytes]]:
 
 @functools.lru_cache(maxsize=1 << 14)  # a feature's rows have few different lengths
 def _entry_head(name: bytes, kind: bytes, size: int) -> bytes:
-  """The tags and lengths before `size` bytes of packed values."""
+  """Writes the tags and lengths before `size` bytes of packed values."""
   head = _PACKED + varint(size) if size else b""
   for tag in (kind, _VALUE):
     head = tag + varint(len(head) + size) + head
@@ -97,7 +97,7 @@ def _entry_head(name: bytes, kind: bytes, size: int) -> bytes:
 
 
 def varint(number: int) -> bytes:
-  """A number from 0 on as a varint.
+  """Encodes a number from 0 on as a varint.
 
   Example:
     >>> varint(5), varint(300)
@@ -112,7 +112,7 @@ def varint(number: int) -> bytes:
 
 
 def _varint_rows(array: np.ndarray) -> tuple[bytes, list[int]]:
-  """All numbers of `[n, k]` as varints, and at which byte each row ends.
+  """Encodes all numbers of `[n, k]` as varints; returns also at which byte each row ends.
 
   Example:
     >>> _varint_rows(np.array([[1, 300], [2, 3]]))
@@ -139,7 +139,7 @@ def _varint_rows(array: np.ndarray) -> tuple[bytes, list[int]]:
 
 
 def framed(record: bytes) -> bytes:
-  """A record in TFRecord framing: its length and checksums around it."""
+  """Puts a record into TFRecord framing: its length and checksums around it."""
   return _frame_head(len(record)) + record + struct.pack("<I", masked_crc32c(record))
 
 
@@ -150,18 +150,18 @@ def _frame_head(length: int) -> bytes:
 
 
 def masked_crc32c(data: bytes) -> int:
-  """The CRC-32C, rotated and shifted: a CRC of data that contain CRCs would be weak."""
+  """Computes the CRC-32C, rotated and shifted: a CRC of data that contain CRCs would be weak."""
   crc = google_crc32c.value(data)
   return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def framed_size(head: bytes | memoryview) -> int:
-  """How many bytes a framed record takes; its first 8 bytes suffice."""
+  """Returns the number of bytes of a framed record; its first 8 bytes suffice."""
   return int.from_bytes(head[:8], "little") + _FRAME_BYTES
 
 
 def unframed(reader: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
-  """The records of a TFRecord file, each checked against its checksums.
+  """Yields the records of a TFRecord file, each checked against its checksums.
 
   TensorFlow's reader allocates as much memory as a length declares, and the process dies if that
   fails. Here a wrong length costs no more memory than the file has bytes.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 
 def counted(count: int, noun: str) -> str:
-  """A number and its noun, in the plural where needed.
+  """Writes a number and its noun, in the plural where needed.
 
   Example:
     >>> counted(1, "variable"), counted(2, "variable"), counted(0, "layer")
@@ -14,7 +14,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-  """Rows as lines with columns of equal width.
+  """Writes rows as lines with columns of equal width.
 
   Example:
     >>> aligned([("Task", "Score"), ("MRPC", "86.7")])

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bert.figures import drawing
 from bert.io import atomic_files, tables
-from bert.sweeps.glue_runs import DIAGNOSTIC, TASKS, best_setting, describe
+from bert.sweeps.glue_runs import DIAGNOSTIC, TASKS, GridRun, best_setting, describe
 from bert.sweeps.report import SweepReport
 from bert.sweeps.sweep import Outcome, finished
 
@@ -31,8 +31,8 @@ class TaskScore:
   """
 
   task: str
-  outcomes: Sequence[Outcome]
-  ranked: Sequence[Outcome] = ()
+  outcomes: Sequence[Outcome[GridRun]]
+  ranked: Sequence[Outcome[GridRun]] = ()
 
   def __post_init__(self):
     self.ranked = best_setting(self.outcomes)
@@ -59,7 +59,7 @@ class TaskScore:
     return len(finished(self.outcomes))
 
   @property
-  def failed(self) -> list[Outcome]:
+  def failed(self) -> list[Outcome[GridRun]]:
     """The runs that failed."""
     return [outcome for outcome in self.outcomes if outcome.failure is not None]
 
@@ -125,8 +125,7 @@ class GlueReport(SweepReport):
       if group
     }
 
-  def rows(self):
-    """See base class."""
+  def _rows(self):
     rows = [_HEADER, [], *map(_row, self.summaries), *([[]] if self.scored else [])]
     titles = {"average": "Average", "average_without_wnli": "without WNLI"}
     count = f"{len(self.scored)} of {len(TASKS)} tasks"
@@ -135,8 +134,7 @@ class GlueReport(SweepReport):
       rows.append((*cells, count if name == "average" else "", ""))
     return rows
 
-  def notes(self):
-    """See base class."""
+  def _notes(self):
     notes = [
       "Dev sets, times 100. A task's score is the mean of its metrics. The best setting has the "
       "highest mean over its seeds; SD is the sample standard deviation over them; the best run is "
@@ -153,9 +151,8 @@ class GlueReport(SweepReport):
       )
     return notes
 
-  def draw(self, path):
-    """See base class."""
-    drawing.plot_table(self.cells(), path, "GLUE, dev sets", self.notes())
+  def _draw(self, path):
+    drawing.plot_table(self._cells(), path, "GLUE, dev sets", self._notes())
 
   def json(self):
     """Returns every run and every figure of the table, unrounded, from -1 to 1."""

@@ -208,7 +208,7 @@ def is_finished(run: GridRun) -> bool:
   return has_results and is_done and not run_states.conflict(run.folder, run.settings)
 
 
-def read_results(outcome: Outcome) -> None:
+def read_results(outcome: Outcome[GridRun]) -> None:
   """Reads the official metrics of a finished run, by their titles, each from -1 to 1.
 
   Raises:
@@ -240,7 +240,7 @@ def identity_of_data(task: Task, data_dir: str) -> str:
 # The best run of a task.
 
 
-def best_setting(outcomes: Iterable[Outcome]) -> list[Outcome]:
+def best_setting(outcomes: Iterable[Outcome[GridRun]]) -> list[Outcome[GridRun]]:
   """Finds the finished runs of the best setting, the best run first; [] if none is settled.
 
   The best setting has the highest mean over its seeds: the single best run of a large grid is
@@ -263,7 +263,7 @@ def best_setting(outcomes: Iterable[Outcome]) -> list[Outcome]:
   return ranked(max(candidates, key=rank, default=[]))
 
 
-def superfluous(outcomes: Sequence[Outcome]) -> list[Run]:
+def superfluous(outcomes: Sequence[Outcome[GridRun]]) -> list[GridRun]:
   """Finds the finished runs of a task that can no longer become its best one.
 
   Of settled settings, all runs except the best one of the best setting; of a setting with runs

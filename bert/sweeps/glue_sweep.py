@@ -59,7 +59,7 @@ def command(run: GridRun, data_dir: str, flags_of_runs: Sequence[str], *steps: s
   ]
 
 
-class GlueSweep(Sweep):
+class GlueSweep(Sweep[GridRun]):
   """Trains every run, then predicts with the best one of each task."""
 
   def __init__(
@@ -82,7 +82,7 @@ class GlueSweep(Sweep):
     self._tasks = tasks
     self._flags_of_runs = flags_of_runs
 
-  def check_folders(self):
+  def _check_folders(self):
     """Refuses folders with files of another run; `redo` removes them if a sweep made them."""
     conflicts = self.conflicts()
     at_stake = {run for run in conflicts if glue_runs.has_something_to_lose(run.folder)}
@@ -100,8 +100,7 @@ class GlueSweep(Sweep):
       logging.warning("Repeating %s: %s.", run, why)
       shutil.rmtree(run.folder)
 
-  def run(self):
-    """See base class."""
+  def _run_all(self):
     self.make_runs()
     self._remove_superfluous()
     for jobs in (self._prediction_jobs, self._diagnostic_jobs):
@@ -112,7 +111,7 @@ class GlueSweep(Sweep):
         if glue_runs.is_finished(run):
           glue_runs.remove_checkpoints(run.folder)
 
-  def report(self):
+  def _report(self):
     """Writes the submission, and returns the report."""
     if self._options.do_predict:
       self._submit()
@@ -120,7 +119,7 @@ class GlueSweep(Sweep):
     scores = [glue_report.TaskScore(task, self._outcomes_of(task)) for task in tasks]
     return glue_report.GlueReport(scores, self.problems)
 
-  def _outcomes_of(self, task: str) -> list[Outcome]:
+  def _outcomes_of(self, task: str) -> list[Outcome[GridRun]]:
     return [outcome for run, outcome in self.outcomes.items() if run.task == task]
 
   def _best_run(self, task: str) -> GridRun | None:
@@ -131,31 +130,25 @@ class GlueSweep(Sweep):
   # -------------------------------------------------------------------------------------------
   # Training.
 
-  def steps_left(self, run):
-    """See base class."""
+  def _steps_left(self, run):
     return [] if glue_runs.is_finished(run) else ["do_train", "do_eval"]
 
-  def command(self, run, *steps):
-    """See base class."""
+  def _command(self, run, *steps):
     return command(run, self._tasks[run.task], self._flags_of_runs, *steps)
 
-  def mark_started(self, run):
-    """See base class."""
+  def _mark_started(self, run):
     run_states.write_state(run.folder, settings=run.settings, finished=False)
 
-  def mark_finished(self, run, seconds):
-    """See base class."""
+  def _mark_finished(self, run, seconds):
     run_states.write_state(run.folder, settings=run.settings, finished=True, seconds=seconds)
 
-  def read_results(self, outcome):
-    """See base class."""
+  def _read_results(self, outcome):
     glue_runs.read_results(outcome)
 
-  def describe_results(self, outcome):
-    """See base class."""
+  def _describe_results(self, outcome):
     return ", ".join(f"{title} {100 * value:.1f}" for title, value in outcome.results.items())
 
-  def after_run(self, run):
+  def _after_run(self, run):
     """Removes the checkpoints that no prediction can need any more."""
     self._remove_superfluous()
 
@@ -182,7 +175,7 @@ class GlueSweep(Sweep):
         continue
       # The grid has grown: a run whose checkpoint is gone became the best. Its seed brings it back.
       again = [] if has_weights else ["do_train", "do_eval"]
-      command = self.command(run, *again, "do_predict")
+      command = self._command(run, *again, "do_predict")
       yield Job(command, run.folder, functools.partial(self._prediction_ended, run, tests))
 
   def _find_test_files(self, task: str) -> list[tuple[str, str, str]]:
@@ -221,7 +214,7 @@ class GlueSweep(Sweep):
     best = os.path.join(run.folder, "best")  # of evaluation during training
     # A folder of its own, or it would write over what the run predicts for MNLI.
     command = [
-      *self.command(dataclasses.replace(run, task=DIAGNOSTIC.name, folder=folder), "do_predict"),
+      *self._command(dataclasses.replace(run, task=DIAGNOSTIC.name, folder=folder), "do_predict"),
       f"--init_checkpoint={best if os.path.isdir(best) else run.folder}",
     ]
     yield Job(command, folder, functools.partial(self._diagnostic_ended, run))

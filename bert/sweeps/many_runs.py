@@ -97,7 +97,7 @@ def _with_files(settings: RunSettings) -> RunSettings:
 
 
 def _flags_of_runs(defaults: Mapping[str, Any]) -> list[str]:
-  """The words of the command line that each run gets as they are."""
+  """Collects the words of the command line that each run gets as they are."""
   words = []
   for flag in flag_groups.script_flags():
     if flag.name in _NOT_PASSED_ON:
@@ -110,7 +110,7 @@ def _flags_of_runs(defaults: Mapping[str, Any]) -> list[str]:
 
 
 def plan(settings: RunSettings) -> list[Run]:
-  """The runs of the command line, in the order of their seeds."""
+  """Plans the runs of the command line, in the order of their seeds."""
   known = {flag.name: flag for flag in flag_groups.script_flags()}
   shared = {
     name: value
@@ -134,7 +134,7 @@ def _done(folder: str) -> set[str]:
 # The work.
 
 
-class ManyRuns(Sweep):
+class ManyRuns(Sweep[Run]):
   """Makes the runs, then averages them."""
 
   def __init__(self, script: str, settings: RunSettings, flags_of_runs: Sequence[str]):
@@ -154,7 +154,7 @@ class ManyRuns(Sweep):
     self._ensemble: Outcome | None = None
     self._soup: weight_soup.Result | None = None
 
-  def check_folders(self):
+  def _check_folders(self):
     """Refuses folders of other settings, and a report of runs that do not exist."""
     for run, why in self.conflicts().items():
       raise ValueError(
@@ -168,15 +168,13 @@ class ManyRuns(Sweep):
         f"--output_dir={self.output_dir} has no finished {names}: train with --do_train."
       )
 
-  def run(self):
-    """See base class."""
+  def _run_all(self):
     self._write_state()
     for step in (self._make_runs, self._average_outputs, self._average_weights, self._export):
       if not self.is_stopped:
         step()
 
-  def report(self):
-    """See base class."""
+  def _report(self):
     if "tensorflow" not in sys.modules:
       # It reads the curves: on the CPU, since other programs may need the GPU by now.
       os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
@@ -201,19 +199,17 @@ class ManyRuns(Sweep):
     if self.make_runs():
       self._write_state(averaged=None)
 
-  def steps_left(self, run):
-    """See base class."""
+  def _steps_left(self, run):
     done = _done(run.folder)
     if done.issuperset(self._wanted):
       return []
     # What has been trained is not trained again: predictions of it may come later.
     return [step for step in self._wanted if step != "do_train" or step not in done]
 
-  def command(self, run, *steps):
-    """See base class."""
-    return [*self._command(run.folder, *steps), f"--seed={run.seed}", *self._record_flags()]
+  def _command(self, run, *steps):
+    return [*self._command_in(run.folder, *steps), f"--seed={run.seed}", *self._record_flags()]
 
-  def _command(self, folder: str, *steps: str) -> list[str]:
+  def _command_in(self, folder: str, *steps: str) -> list[str]:
     return [
       *sweep.program_of(self._script),
       *self._flags,
@@ -226,24 +222,20 @@ class ManyRuns(Sweep):
   def _record_flags(self) -> tuple[str, str]:
     return f"--features_dir={self._path(FEATURES)}", "--save_outputs"
 
-  def mark_started(self, run):
-    """See base class."""
+  def _mark_started(self, run):
     state = run_states.read_state(run.folder)
     run_states.write_state(run.folder, **{"done": [], **state, "settings": run.settings})
 
-  def mark_finished(self, run, seconds):
-    """See base class."""
+  def _mark_finished(self, run, seconds):
     state = run_states.read_state(run.folder)
     seconds += state.get("seconds", 0.0)
     done = sorted({*state.get("done", ()), *self._wanted})
     run_states.write_state(run.folder, settings=run.settings, done=done, seconds=seconds)
 
-  def read_results(self, outcome):
-    """See base class."""
+  def _read_results(self, outcome):
     dev_scores.read(outcome)
 
-  def describe_results(self, outcome):
-    """See base class."""
+  def _describe_results(self, outcome):
     return dev_scores.describe(outcome)
 
   # -------------------------------------------------------------------------------------------
@@ -271,7 +263,7 @@ class ManyRuns(Sweep):
     if not self._is_averaged(ENSEMBLE):
       steps = [step for step in self._wanted if step != "do_train"]
       folders = ",".join(outcome.run.folder for outcome in self.finished)
-      command = [*self._command(folder, *steps), f"--average_runs={folders}"]
+      command = [*self._command_in(folder, *steps), f"--average_runs={folders}"]
       reason = self.processes.run_one(command, folder)
       if reason is not None:
         self.note_problem("the ensemble", reason, folder)
@@ -302,7 +294,7 @@ class ManyRuns(Sweep):
 
   def _score_of_weights(self, folder: str) -> Outcome | None:
     """Evaluates the weights in a folder; returns None after a signal."""
-    command = [*self._command(folder, "do_eval"), *self._record_flags()]
+    command = [*self._command_in(folder, "do_eval"), *self._record_flags()]
     reason = self.processes.run_one(command, folder)
     if reason:
       raise ValueError(reason)
@@ -317,7 +309,7 @@ class ManyRuns(Sweep):
       return
     best = sweep.ranked(self.finished)[0].run
     target = f"--export_dir={self._settings.export_dir}"
-    command = [*self._command(best.folder, "do_export"), target]
+    command = [*self._command_in(best.folder, "do_export"), target]
     reason = self.processes.run_one(command, best.folder)
     if reason is not None:
       self.note_problem("the export", reason, best.folder)

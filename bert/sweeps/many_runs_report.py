@@ -71,8 +71,7 @@ class ManyRunsReport(SweepReport):
   # -------------------------------------------------------------------------------------------
   # The table.
 
-  def rows(self) -> list[list[str]]:
-    """See base class."""
+  def _rows(self) -> list[list[str]]:
     rows = [["seed", *map(title, self.metrics), "minutes", ""], []]
     rows += map(self._row_of_run, self._outcomes)
     if self._finished:
@@ -117,8 +116,7 @@ class ManyRunsReport(SweepReport):
       rows.append(self._row("highest", lambda name: summaries[name].maximum))
     return rows
 
-  def notes(self) -> list[str]:
-    """See base class."""
+  def _notes(self) -> list[str]:
     if not self._finished:
       return ["No run has finished."]
     notes = [
@@ -162,8 +160,7 @@ class ManyRunsReport(SweepReport):
       f"{median}, so it was not written."
     )
 
-  def head(self):
-    """See base class."""
+  def _head(self):
     head = f"{counted(len(self._outcomes), 'run')} of {self._script}.py"
     if self._best:
       head += f", {counted(self._best.examples, 'dev example')}"
@@ -187,8 +184,7 @@ class ManyRunsReport(SweepReport):
     }
     return json.dumps(content, indent=2) + "\n"
 
-  def draw(self, path):
-    """See base class."""
+  def _draw(self, path):
     if not self._finished:
       raise ValueError("no run has finished")
     panels = []

@@ -184,7 +184,7 @@ def exclusive(output_dir: str) -> Iterator[int | None]:
 
 
 def reason_of_failure(folder: str, code: int) -> str:
-  """The reason why a run ended with `code`: its error message, else its last line."""
+  """Explains why a run ended with `code`: its error message, else its last line."""
   if code < 0:
     name = signal.Signals(-code).name
     hint = " (out of memory?)" if name == "SIGKILL" else ""

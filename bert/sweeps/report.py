@@ -23,18 +23,18 @@ class SweepReport:
   problems: Sequence[str]
   problem_mark = ""
 
-  def head(self) -> list[str]:
+  def _head(self) -> list[str]:
     """Returns the lines above the table."""
     return []
 
-  def rows(self) -> list[Sequence[str]]:
+  def _rows(self) -> Sequence[Sequence[str]]:
     """Returns the cells of the table, its header first.
 
     A row without cells is a rule, a row with a single one is a line of its own.
     """
     raise NotImplementedError
 
-  def notes(self) -> list[str]:
+  def _notes(self) -> list[str]:
     """Returns what a reader of the table must know, a paragraph each."""
     raise NotImplementedError
 
@@ -42,7 +42,7 @@ class SweepReport:
     """Returns every run and every figure of the table, unrounded."""
     raise NotImplementedError
 
-  def draw(self, path: str) -> None:
+  def _draw(self, path: str) -> None:
     """Draws the picture.
 
     Raises:
@@ -52,21 +52,21 @@ class SweepReport:
     """
     raise NotImplementedError
 
-  def cells(self) -> list[Sequence[str]]:
+  def _cells(self) -> list[Sequence[str]]:
     """Returns the rows that have cells, all of the same number."""
-    rows = [row for row in self.rows() if len(row) > 1]
+    rows = [row for row in self._rows() if len(row) > 1]
     width = max(map(len, rows))
     return [(*row, *[""] * (width - len(row))) for row in rows]
 
   def text(self) -> str:
     """Returns the table as plain text."""
-    lines = iter(aligned(self.cells()))
-    table = [next(lines) if len(row) > 1 else "".join(row) for row in self.rows()]
+    lines = iter(aligned(self._cells()))
+    table = [next(lines) if len(row) > 1 else "".join(row) for row in self._rows()]
     rule = "-" * max(map(len, table))
-    notes = [textwrap.fill(note, _WIDTH, break_long_words=False) for note in self.notes()]
+    notes = [textwrap.fill(note, _WIDTH, break_long_words=False) for note in self._notes()]
     problems = [f"{self.problem_mark}{problem}" for problem in self.problems]
     body = [line or rule for line in table]
-    return "\n".join([*self.head(), *body, "", *notes, *problems]) + "\n"
+    return "\n".join([*self._head(), *body, "", *notes, *problems]) + "\n"
 
   def write(self, output_dir: str) -> None:
     """Writes `results.txt`, `results.json` and `results.png`; a picture that fails is a warning."""
@@ -75,7 +75,7 @@ class SweepReport:
     atomic_files.write_text(f"{base}.json", self.json())
     written = [f"{base}.txt", f"{base}.json"]
     try:
-      self.draw(f"{base}.png")
+      self._draw(f"{base}.png")
       written.append(f"{base}.png")
     except (ImportError, OSError, ValueError) as error:
       logging.warning("No picture: %s", error)

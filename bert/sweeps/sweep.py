@@ -18,7 +18,7 @@ import os
 import statistics
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from absl import logging
 
@@ -46,8 +46,11 @@ class Run:
     return f"seed {self.seed}"
 
 
+_Run = TypeVar("_Run", bound=Run)
+
+
 @dataclasses.dataclass
-class Outcome:
+class Outcome(Generic[_Run]):
   """The outcome of a run, or of an average of runs.
 
   Attributes:
@@ -61,7 +64,7 @@ class Outcome:
     seconds: that the process took.
   """
 
-  run: Run
+  run: _Run
   results: Mapping[str, float] | None = None
   headline: tuple[str, ...] = ()
   metrics: tuple[str, ...] = ()
@@ -81,12 +84,12 @@ class Outcome:
     return self.results is not None or self.failure is not None
 
 
-def finished(outcomes: Iterable[Outcome]) -> list[Outcome]:
+def finished(outcomes: Iterable[Outcome[_Run]]) -> list[Outcome[_Run]]:
   """Leaves out runs without results."""
   return [outcome for outcome in outcomes if outcome.results is not None]
 
 
-def ranked(outcomes: Iterable[Outcome]) -> list[Outcome]:
+def ranked(outcomes: Iterable[Outcome[_Run]]) -> list[Outcome[_Run]]:
   """Sorts finished runs, the best first; equal scores keep their order."""
   return sorted(finished(outcomes), key=lambda outcome: -outcome.score)
 
@@ -100,7 +103,7 @@ def program_of(script: str) -> list[str]:
   return [sys.executable, *([script] if script.endswith(".py") else ["-m", f"bert.{script}"])]
 
 
-class Sweep:
+class Sweep(Generic[_Run]):
   """Makes what is left of a sweep's runs, and collects what they score.
 
   A kind of sweep derives from it and overrides the methods of the first part.
@@ -115,7 +118,7 @@ class Sweep:
   processes: Processes
 
   def __init__(
-    self, runs: Iterable[Run], output_dir: str, parallel: int = 1, gpus: Sequence[str] = ()
+    self, runs: Iterable[_Run], output_dir: str, parallel: int = 1, gpus: Sequence[str] = ()
   ):
     """Starts nothing.
 
@@ -133,7 +136,7 @@ class Sweep:
   # -------------------------------------------------------------------------------------------
   # What a kind of sweep says.
 
-  def check_folders(self) -> None:
+  def _check_folders(self) -> None:
     """Refuses folders in which a run must not continue.
 
     Raises:
@@ -141,27 +144,27 @@ class Sweep:
     """
     raise NotImplementedError
 
-  def run(self) -> None:
+  def _run_all(self) -> None:
     """Makes the runs and what follows them; what fails is noted. Ends early after a signal."""
     raise NotImplementedError
 
-  def steps_left(self, run: Run) -> list[str]:
+  def _steps_left(self, run: _Run) -> list[str]:
     """Returns the steps, such as "do_train", that a run still has to make; [] if it is finished."""
     raise NotImplementedError
 
-  def command(self, run: Run, *steps: str) -> list[str]:
+  def _command(self, run: _Run, *steps: str) -> list[str]:
     """Returns the command line that makes steps of a run."""
     raise NotImplementedError
 
-  def mark_started(self, run: Run) -> None:
+  def _mark_started(self, run: _Run) -> None:
     """Writes `run.json` before a run starts or continues."""
     raise NotImplementedError
 
-  def mark_finished(self, run: Run, seconds: float) -> None:
+  def _mark_finished(self, run: _Run, seconds: float) -> None:
     """Writes `run.json` when a run has finished and has results."""
     raise NotImplementedError
 
-  def read_results(self, outcome: Outcome) -> None:
+  def _read_results(self, outcome: Outcome[_Run]) -> None:
     """Reads what a finished run has scored.
 
     Raises:
@@ -170,14 +173,14 @@ class Sweep:
     """
     raise NotImplementedError
 
-  def describe_results(self, outcome: Outcome) -> str:
+  def _describe_results(self, outcome: Outcome[_Run]) -> str:
     """Returns the scores of a finished run in one line."""
     raise NotImplementedError
 
-  def after_run(self, run: Run) -> None:
+  def _after_run(self, run: _Run) -> None:
     """Is called when a run has finished; does nothing by default."""
 
-  def report(self) -> SweepReport:
+  def _report(self) -> SweepReport:
     """Returns the report of what has been made."""
     raise NotImplementedError
 
@@ -198,14 +201,14 @@ class Sweep:
       parallel_processes.exclusive(self.output_dir) as lock,
     ):
       self.processes = Processes(self._parallel, self._gpus, stop, lock)
-      self.check_folders()
-      self.run()
+      self._check_folders()
+      self._run_all()
       if stop.received:
         print(
           f"\nStopped. {self.progress()} The same command continues from here.", file=sys.stderr
         )
         return stop.exit_code
-      report = self.report()
+      report = self._report()
       report.write(self.output_dir)
       print(f"\n{report.text()}")
       return 1 if report.problems else 0
@@ -215,7 +218,7 @@ class Sweep:
     return f"{len(self.finished)} of {len(self.outcomes)} runs have finished."
 
   @property
-  def finished(self) -> list[Outcome]:
+  def finished(self) -> list[Outcome[_Run]]:
     """The outcomes that have results, in the order of the sweep."""
     return finished(self.outcomes.values())
 
@@ -224,7 +227,7 @@ class Sweep:
     """Whether a signal has come."""
     return bool(self.processes.stop.received)
 
-  def conflicts(self) -> dict[Run, str]:
+  def conflicts(self) -> dict[_Run, str]:
     """Returns, of each run that must not continue in its folder, why."""
     found = {run: run_states.conflict(run.folder, run.settings) for run in self.outcomes}
     return {run: why for run, why in found.items() if why}
@@ -233,10 +236,10 @@ class Sweep:
     """Makes the runs that have not finished, reads the others, and returns their number."""
     jobs = []
     for run, outcome in self.outcomes.items():
-      if steps := self.steps_left(run):
-        self.mark_started(run)
+      if steps := self._steps_left(run):
+        self._mark_started(run)
         on_end = functools.partial(self._run_ended, outcome)
-        jobs.append(Job(self.command(run, *steps), run.folder, on_end))
+        jobs.append(Job(self._command(run, *steps), run.folder, on_end))
       else:
         self._read(outcome)
     log = parallel_processes.LOG_FILE
@@ -244,7 +247,7 @@ class Sweep:
     self.processes.run(jobs)
     return len(jobs)
 
-  def _run_ended(self, outcome: Outcome, code: int, seconds: float) -> None:
+  def _run_ended(self, outcome: Outcome[_Run], code: int, seconds: float) -> None:
     run = outcome.run
     if code:
       outcome.failure = parallel_processes.reason_of_failure(run.folder, code)
@@ -256,16 +259,16 @@ class Sweep:
       log = os.path.join(run.folder, parallel_processes.LOG_FILE)
       logging.error("%s %s FAILED: %s (%s)", number, run, outcome.failure, log)
       return
-    self.mark_finished(run, seconds)
+    self._mark_finished(run, seconds)
     outcome.seconds = run_states.read_state(run.folder).get("seconds")
-    shown = self.describe_results(outcome)
+    shown = self._describe_results(outcome)
     logging.info("%s %s: %s (%.0f s)", number, run, shown, outcome.seconds)
-    self.after_run(run)
+    self._after_run(run)
 
-  def _read(self, outcome: Outcome) -> None:
+  def _read(self, outcome: Outcome[_Run]) -> None:
     """Notes the results of a run, or why they cannot be read."""
     try:
-      self.read_results(outcome)
+      self._read_results(outcome)
       outcome.seconds = run_states.read_state(outcome.run.folder).get("seconds")
     except (OSError, ValueError) as error:
       outcome.failure = str(error)

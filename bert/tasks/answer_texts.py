@@ -16,14 +16,14 @@ from bert.tokenization import BasicTokenizer
 def get_final_text(
   pred_text: str, orig_text: str, do_lower_case: bool, verbose_logging: bool = False
 ) -> str:
-  """The part of `orig_text` that was tokenized into `pred_text`.
+  """Finds the part of `orig_text` that was tokenized into `pred_text`.
 
-  The words that contain an answer are often longer, and its pieces have lost case and accents. Both
+  The words that contain an answer are often longer, and its tokens have lost case and accents. Both
   texts are compared letter by letter without spaces. If tokenization changed the number of letters,
   this fails, and all of `orig_text` is the answer.
 
   Args:
-    pred_text: joined pieces.
+    pred_text: joined tokens.
     orig_text: the paragraph's words that contain them.
     do_lower_case: the tokenizer's.
     verbose_logging: whether to log a failure.
@@ -37,7 +37,7 @@ def get_final_text(
 
 
 def align(pred_text: str, orig_text: str, do_lower_case: bool, verbose: bool) -> tuple[int, int]:
-  """Start and end (exclusive) of that part in `orig_text`, see `get_final_text`."""
+  """Finds start and end (exclusive) of that part in `orig_text`, see `get_final_text`."""
   everything = 0, len(orig_text)
   # Tokenization never looks beyond a space, and words are often repeated: look them up.
   words = (_tokenize_word(word, do_lower_case) for word in orig_text.split(" "))
@@ -80,7 +80,7 @@ def _explain(verbose: bool, message: str, *texts: str) -> None:
 
 
 def context_span(example, answer) -> tuple[int, int] | None:
-  """Start and end (exclusive) of an answer in the context; None if it is not from the context.
+  """Finds start and end (exclusive) of an answer in the context; None if it is not from there.
 
   The text between them is the answer, except that the answer has one space between two words.
   """
@@ -94,7 +94,7 @@ def context_span(example, answer) -> tuple[int, int] | None:
 
 
 def _context_offset(example, word: int, index: int) -> int:
-  """The position in the context of character `index` of the joined words from `word` on."""
+  """Finds the position in the context of character `index` of the joined words from `word` on."""
   while index > len(example.doc_tokens[word]):
     index -= len(example.doc_tokens[word]) + 1
     word += 1

@@ -164,7 +164,7 @@ def _truncate_seq_pair(
 def label_id(
   example: InputExample, label_list: Sequence[str], problem_type: str = "classification"
 ) -> int | float | list[int]:
-  """`InputFeatures.label_id` of an example; arguments as of `convert_single_example`.
+  """Returns the `InputFeatures.label_id` of an example; see `convert_single_example`.
 
   -1, or NaN for a number, if it has none and is not meant to have one.
 
@@ -192,7 +192,7 @@ def label_id(
 
 
 def swapped(example: InputExample) -> InputExample:
-  """An example with its two texts in the other order."""
+  """Returns an example with its two texts in the other order."""
   other = copy.copy(example)
   other.guid = f"{example.guid}-swapped"
   other.text_a, other.text_b = example.text_b, example.text_a
@@ -200,7 +200,7 @@ def swapped(example: InputExample) -> InputExample:
 
 
 def texts_of(examples: Sequence[InputExample]) -> dict[str, list[str]]:
-  """The texts of each example, by column; the second where any has one."""
+  """Collects the texts of all examples, by column; the second where any has one."""
   texts = {name: [getattr(each, name) or "" for each in examples] for name in ("text_a", "text_b")}
   return texts if any(texts["text_b"]) else {"text_a": texts["text_a"]}
 

@@ -44,7 +44,7 @@ class ConllFormat:
   comment_prefix: str = ""
 
   def split(self, line: str) -> list[str]:
-    r"""The columns of a line.
+    r"""Splits a line into its columns.
 
     Example:
       >>> ConllFormat().split("New \t B-LOC "), ConllFormat(separator="tab").split("a b\tO")
@@ -55,7 +55,7 @@ class ConllFormat:
     return re.split(r"[ \t]+", line.strip(" \t")) if separator is None else line.split(separator)
 
   def append(self, line: str, column: str) -> str:
-    """The line with one more column."""
+    """Returns the line with one more column."""
     separator = _NAMED_SEPARATORS.get(self.separator, self.separator)
     if separator is None:
       line = line.rstrip(" \t")
@@ -63,7 +63,7 @@ class ConllFormat:
     return f"{line}{separator}{column}"
 
 
-class InputExample:
+class TaggedSentence:
   """A sentence.
 
   Attributes:
@@ -80,7 +80,7 @@ class InputExample:
     self.lines = lines
 
   def __repr__(self):
-    return f"InputExample({self.guid!r}, {self.words!r}, {self.labels!r})"
+    return f"TaggedSentence({self.guid!r}, {self.words!r}, {self.labels!r})"
 
 
 @dataclasses.dataclass
@@ -99,7 +99,7 @@ class ConllFile:
   format: ConllFormat
   lines: list[str]
   document_starts: list[int]
-  examples: list[InputExample]
+  examples: list[TaggedSentence]
 
   @property
   def has_labels(self) -> bool:
@@ -107,12 +107,12 @@ class ConllFile:
     return self.examples[0].labels is not None
 
   def types(self) -> set[str]:
-    """The types of entities (or the plain labels) that occur."""
+    """Lists the types of entities (or the plain labels) that occur."""
     scheme = self.format.scheme
     return {split_label(label, scheme)[1] for label in self.labels(scheme)} - {""}
 
   def labels(self, scheme: str) -> set[str]:
-    """The labels that occur, converted to `scheme`."""
+    """Lists the labels that occur, converted to `scheme`."""
     return {
       label
       for example in self.examples
@@ -136,7 +136,7 @@ def read_conll(
     conll_format: the format.
     set_type: `train`, `dev` or `test`; the beginning of each sentence's guid.
     needs_labels: whether missing labels are an error. If not, and a line has no label, all
-      `InputExample.labels` are None.
+      `TaggedSentence.labels` are None.
 
   Raises:
     DataError: the message names file, line and reason.
@@ -170,11 +170,11 @@ class _Reader:
     self.lines: list[str] = []
     self.document_starts: list[int] = []
 
-  def read(self, set_type: str, with_labels: bool) -> list[InputExample]:
-    """The sentences, numbered from 1."""
+  def read(self, set_type: str, with_labels: bool) -> list[TaggedSentence]:
+    """Reads the sentences, numbered from 1."""
     sentences = self._sentences(with_labels)
     return [
-      InputExample(
+      TaggedSentence(
         f"{set_type}-{number}",
         [word for word, _, _ in sentence],
         [label for _, label, _ in sentence] if with_labels else None,

@@ -15,7 +15,7 @@ from bert.tasks.metrics import predictions_of
 def failure_of_classes(
   labels: Sequence, outputs: np.ndarray, names: Sequence[str], problem_type: str = "classification"
 ) -> str | None:
-  """Why a model of classes or numbers counts as failed on a dev set.
+  """Explains why a model of classes or numbers counts as failed on a dev set.
 
   - classification: its accuracy is not above the share of the most frequent label.
   - multi_label: its decisions on single labels are not right more often than those of the best
@@ -63,7 +63,7 @@ def failure_of_classes(
 
 
 def failure_of_tags(scores: Mapping[str, float]) -> str | None:
-  """Why a model of tags counts as failed: it finds no entity.
+  """Explains why a model of tags counts as failed: it finds no entity.
 
   Args:
     scores: `eval_f1`, from 0 to 1.
@@ -72,7 +72,7 @@ def failure_of_tags(scores: Mapping[str, float]) -> str | None:
 
 
 def failure_of_answers(scores: Mapping[str, float]) -> str | None:
-  """Why a model of questions counts as failed.
+  """Explains why a model of questions counts as failed.
 
   - 2.0: its F1 is not above that of never answering.
   - 1.1: no answer is exactly right.

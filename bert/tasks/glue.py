@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from bert.io import filesystem
 from bert.io.tables import DataError, Row, check_text, read_lines
-from bert.tasks import own_tables
+from bert.tasks import user_tables
 from bert.tasks.classification import InputExample
 from bert.tasks.processors import Columns, DataProcessor, TableProcessor
 
@@ -178,7 +178,7 @@ class AxProcessor(TableProcessor):
   test_columns = Columns("sentence1", "sentence2")
 
   def get_train_examples(self, data_dir):
-    """Not available."""
+    """Raises an error: there is no training set."""
     raise DataError("AX has a test set only.", advice="Train with --task_name=mnli.")
 
   get_dev_examples = get_train_examples
@@ -242,7 +242,7 @@ PROCESSORS: dict[str, type[DataProcessor]] = {
   "wnli": WnliProcessor,
   "ax": AxProcessor,
   "imdb": ImdbProcessor,
-  "csv": own_tables.CsvProcessor,
+  "csv": user_tables.CsvProcessor,
 }
 
 
@@ -269,7 +269,7 @@ def create_processor(task_name: str, **options) -> DataProcessor:
 
 
 def find_processor(task_name: str, options: Iterable[str] = ()) -> type[DataProcessor]:
-  """The class of a task's processor, if it takes these options; `Raises` as `create_processor`."""
+  """Finds the class of a task's processor, if it takes these options; see `create_processor`."""
   names = {_plain(name): name for name in PROCESSORS}
   if _plain(task_name) not in names:
     near = difflib.get_close_matches(task_name.lower(), PROCESSORS, n=1)

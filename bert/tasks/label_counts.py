@@ -74,7 +74,7 @@ def _log_scores(scores: Sequence[float], set_name: str) -> None:
 
 
 def _shown(counts: collections.Counter) -> str:
-  """The counts in words.
+  """Writes the counts in words.
 
   Example:
     >>> _shown(collections.Counter("aaabb"))
@@ -111,7 +111,7 @@ def _warnings(
 
 
 def about_nearly_equal(names: Iterable[str], what: str) -> Iterator[str]:
-  """A warning for each group of `nearly_equal`; `what` the names are: `labels`."""
+  """Yields a warning for each group of `nearly_equal`; `what` the names are: `labels`."""
   for group in nearly_equal(names):
     yield (
       f"The {what} {', '.join(map(repr, group))} are {len(group)} classes, and differ in case, "
@@ -137,7 +137,7 @@ def _plain(label: str) -> str:
 
 
 def unknown_label(name: str, known: Sequence[str]) -> str:
-  """The message that `name` is not one of the `known` labels."""
+  """Writes the message that `name` is not one of the `known` labels."""
   shown = ", ".join(repr(label) for label in known[:20]) + (", ..." if len(known) > 20 else "")
   near = [label for label in known if _plain(label) == _plain(name)]
   question = f" Did you mean {near[0]!r}?" if near else ""

@@ -27,7 +27,7 @@ class Entity(NamedTuple):
 
 
 def scheme_to_learn(scheme: str) -> str:
-  """The scheme of a model for data in a scheme, unless another is asked for.
+  """Chooses the scheme of a model for data in a scheme, unless another is asked for.
 
   In iob1 the label of a word depends on the entity before it, which is hard to learn.
   """
@@ -35,7 +35,7 @@ def scheme_to_learn(scheme: str) -> str:
 
 
 def split_label(label: str, scheme: str) -> tuple[str, str]:
-  """The letter of a label, as in BIOES, and its type.
+  """Splits a label into its letter, as in BIOES, and its type.
 
   Example:
     >>> split_label("B-creative-work", "bio"), split_label("U-PER", "bilou")
@@ -57,7 +57,7 @@ def split_label(label: str, scheme: str) -> tuple[str, str]:
 
 
 def entities_of(labels: Iterable[str], scheme: str) -> list[Entity]:
-  """The entities encoded by labels; a label that continues no entity begins one.
+  """Decodes the entities of labels; a label that continues no entity begins one.
 
   Malformed sequences are read as by conlleval, the script of the CoNLL tasks, and seqeval.
 
@@ -80,7 +80,7 @@ def entities_of(labels: Iterable[str], scheme: str) -> list[Entity]:
 
 
 def recognise(labels: Iterable[str]) -> str:
-  """The scheme in which labels encode entities; `plain` if they do not.
+  """Recognises the scheme in which labels encode entities; `plain` if they do not.
 
   Example:
     >>> recognise(["B-PER", "I-PER", "O"]), recognise(["S-PER"]), recognise(["NOUN", "O"])
@@ -92,7 +92,7 @@ def recognise(labels: Iterable[str]) -> str:
 
 
 def labels_of(entities: Iterable[Entity], length: int, scheme: str) -> list[str]:
-  """The labels of a sentence of `length` words with these entities.
+  """Encodes the entities of a sentence of `length` words as labels.
 
   Args:
     entities: in order, without overlaps.
@@ -120,7 +120,7 @@ def labels_of(entities: Iterable[Entity], length: int, scheme: str) -> list[str]
 
 
 def convert_labels(labels: Sequence[str], scheme: str, new_scheme: str) -> list[str]:
-  """The same entities in another scheme.
+  """Converts labels to another scheme.
 
   Example:
     >>> convert_labels(["B-PER", "I-PER", "B-PER", "O"], "bio", "bioes")
@@ -130,7 +130,7 @@ def convert_labels(labels: Sequence[str], scheme: str, new_scheme: str) -> list[
 
 
 def model_labels(types: Iterable[str], scheme: str) -> list[str]:
-  """All labels of a scheme for some types, in the order of the model's outputs.
+  """Lists all labels of a scheme for some types, in the order of the model's outputs.
 
   Includes labels that do not occur in training, where a type may have one-word entities only.
 

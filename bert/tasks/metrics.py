@@ -29,7 +29,7 @@ from absl import logging
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
-  """Fraction of examples predicted correctly; for multi-label, with all labels correct.
+  """Computes the fraction of examples predicted correctly; multi-label: with all labels correct.
 
   Example:
     >>> accuracy([0, 1, 1, 1], [0, 1, 0, 1])
@@ -41,7 +41,7 @@ def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def precision(labels: np.ndarray, predictions: np.ndarray, average: str = "binary") -> float:
-  """Fraction of predicted positives that are positive: TP / (TP + FP), 0 if nothing is predicted.
+  """Computes the fraction of predicted positives that are positive: TP / (TP + FP), 0 without any.
 
   Args:
     labels: true classes.
@@ -58,14 +58,14 @@ def precision(labels: np.ndarray, predictions: np.ndarray, average: str = "binar
 
 
 def recall(labels: np.ndarray, predictions: np.ndarray, average: str = "binary") -> float:
-  """Fraction of positives that were predicted: TP / (TP + FN), 0 without positives."""
+  """Computes the fraction of positives that were predicted: TP / (TP + FN), 0 without positives."""
   from sklearn.metrics import recall_score
 
   return float(recall_score(labels, predictions, average=average, zero_division=0.0))
 
 
 def f1(labels: np.ndarray, predictions: np.ndarray, average: str = "binary") -> float:
-  """Harmonic mean of precision and recall; the arguments are `precision`'s.
+  """Computes the harmonic mean of precision and recall; the arguments are `precision`'s.
 
   Example:
     >>> f1([1, 1, 0, 0], [1, 0, 0, 0])  # precision 1, recall 1/2
@@ -81,7 +81,7 @@ def f1(labels: np.ndarray, predictions: np.ndarray, average: str = "binary") -> 
 
 
 def matthews_corrcoef(labels: np.ndarray, predictions: np.ndarray) -> float:
-  """Correlation of classes, from -1 to 1; 0 if one side is constant."""
+  """Computes the correlation of classes, from -1 to 1; 0 if one side is constant."""
   from sklearn.metrics import matthews_corrcoef as sklearn_matthews
 
   if _is_constant("matthews_corrcoef", labels, predictions):
@@ -90,7 +90,7 @@ def matthews_corrcoef(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
-  """Linear correlation, from -1 to 1; 0 if one side is constant.
+  """Computes the linear correlation, from -1 to 1; 0 if one side is constant.
 
   Example:
     >>> round(pearson([1.0, 2.0, 3.0], [10.0, 20.0, 40.0]), 4), pearson([1.0, 2.0], [5.0, 5.0])
@@ -118,7 +118,7 @@ def _clipped(correlation) -> float:
 
 
 def spearman(labels: np.ndarray, predictions: np.ndarray) -> float:
-  """Correlation of ranks, from -1 to 1; 0 if one side is constant."""
+  """Computes the correlation of ranks, from -1 to 1; 0 if one side is constant."""
   if _is_constant("spearman", labels, predictions):
     return 0.0
   from scipy.stats import spearmanr
@@ -136,21 +136,21 @@ def _is_constant(metric: str, labels, predictions) -> bool:
 
 
 def mse(labels: np.ndarray, predictions: np.ndarray) -> float:
-  """Mean squared error."""
+  """Computes the mean squared error."""
   from sklearn.metrics import mean_squared_error
 
   return float(mean_squared_error(labels, predictions))
 
 
 def hamming_loss(labels: np.ndarray, predictions: np.ndarray) -> float:
-  """Fraction of wrong decisions; for multi-label, each label of each example is a decision."""
+  """Computes the fraction of wrong decisions; multi-label: each label of each example is one."""
   from sklearn.metrics import hamming_loss as sklearn_hamming
 
   return float(sklearn_hamming(labels, predictions))
 
 
 def auc(labels: np.ndarray, scores: np.ndarray) -> float:
-  """Area under the ROC curve: the probability that a positive example scores above a negative.
+  """Computes the area under the ROC curve: how probably a positive scores above a negative.
 
   Args:
     labels: `[N]` zeros and ones.
@@ -172,7 +172,7 @@ def auc(labels: np.ndarray, scores: np.ndarray) -> float:
 
 
 def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, num_labels: int) -> np.ndarray:
-  """int64 `[num_labels, num_labels]`: examples of the row's class predicted as the column's.
+  """Counts examples of the row's class predicted as the column's: int64 `[labels, labels]`.
 
   Example:
     >>> confusion_matrix([0, 0, 1, 2], [0, 1, 1, 1], 3).tolist()
@@ -184,7 +184,7 @@ def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, num_labels: in
 
 
 def format_confusion_matrix(matrix: np.ndarray, labels: Sequence[str]) -> str:
-  r"""A confusion matrix as text: true classes down, predicted ones across.
+  r"""Writes a confusion matrix as text: true classes down, predicted ones across.
 
   Example:
     >>> print(format_confusion_matrix([[90, 10], [5, 895]], ["no", "yes"]))
@@ -365,7 +365,7 @@ def compute_metrics(
 
 
 def confusion_table(labels, outputs, is_real_example, names: Sequence[str]) -> ConfusionTable:
-  """The confusion matrix of a classification; arguments as in `compute_metrics`.
+  """Computes the confusion matrix of a classification; arguments as in `compute_metrics`.
 
   Args:
     labels: int `[N]`.
@@ -378,7 +378,7 @@ def confusion_table(labels, outputs, is_real_example, names: Sequence[str]) -> C
 
 
 def mean_loss(losses: np.ndarray, is_real_example: np.ndarray | None = None) -> float:
-  """Mean of the losses of the real examples; NaN stays NaN, which shows a diverged model."""
+  """Averages the losses of the real examples; NaN stays NaN, which shows a diverged model."""
   (losses,) = keep_real(is_real_example, losses)
   return float(np.mean(losses, dtype=np.float64))
 

@@ -14,8 +14,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from absl import logging
-
+from bert.io.table_columns import TableReader, names_of
 from bert.io.tables import DataError, Row, read_own_table
 from bert.tasks import classification
 from bert.tasks.sequence_lengths import SequenceLengths
@@ -23,7 +22,7 @@ from bert.tasks.sequence_lengths import SequenceLengths
 _ENDING = re.compile(r"ending([0-9]{1,9})")
 
 
-class InputExample:
+class ChoiceExample:
   """One question.
 
   Attributes:
@@ -40,10 +39,10 @@ class InputExample:
     self.label = label
 
   def __repr__(self):
-    return f"InputExample({self.guid!r}, {self.context!r}, {self.choices!r}, {self.label!r})"
+    return f"ChoiceExample({self.guid!r}, {self.context!r}, {self.choices!r}, {self.label!r})"
 
 
-class InputFeatures:
+class ChoiceFeatures:
   """One question as input of the model: N choices, the last ones padding if it has fewer.
 
   Attributes:
@@ -75,7 +74,7 @@ def read_swag_examples(
   set_type: str = "train",
   needs_labels: bool = True,
   skip_bad_rows: bool = False,
-) -> list[InputExample]:
+) -> list[ChoiceExample]:
   """Reads a table with a header, or JSON Lines with the same keys.
 
   The context is `sent1`, or `startphrase` if the file has no `sent1`. `ending0`, `ending1`, ... are
@@ -91,29 +90,13 @@ def read_swag_examples(
   Raises:
     DataError: names file, line and reason.
   """
-  path, bad_rows = os.fspath(path), []
-
-  def on_bad_row(error: DataError) -> None:
-    if not skip_bad_rows:
-      raise error
-    bad_rows.append(error)
-
-  rows = read_own_table(path, on_bad_row)
+  path, reader = os.fspath(path), TableReader(skip_bad_rows)
+  rows = read_own_table(path, reader.on_bad_row)
   if not rows:
     raise DataError("the file is empty.", path)
   columns = _Columns(rows[0], needs_labels)
-  found = []
-  for row in rows[1:]:
-    try:
-      found.append(columns.example(row, set_type))
-    except DataError as error:
-      on_bad_row(error)
-  if bad_rows:
-    first = bad_rows[0].problem
-    logging.warning("Skipped %d malformed row(s). The first: %s", len(bad_rows), first)
-  if not found:
-    raise DataError(f"the file contains no {set_type} questions.", path)
-  return found
+  what = f"{set_type} questions"
+  return reader.convert(rows, lambda row: columns.example(row, set_type), what, first_row="header")
 
 
 class _Columns:
@@ -121,8 +104,7 @@ class _Columns:
 
   def __init__(self, header: Row, needs_labels: bool):
     self.needs_labels = needs_labels
-    numbers = {str(name).strip(): number for number, name in enumerate(header)}
-    self.width = len(header)
+    numbers = {name: number for number, name in enumerate(names_of(header, True))}
     self.context = numbers.get("sent1", numbers.get("startphrase"))
     self.start = numbers.get("sent2") if "sent1" in numbers else None
     self.label = numbers.get("label")
@@ -147,10 +129,8 @@ class _Columns:
       if order != wanted:
         raise DataError(f"column ending{wanted} is missing before ending{order}.", header.file)
 
-  def example(self, row: Row, set_type: str) -> InputExample:
-    """The question of a row."""
-    if any(row[self.width :]):
-      raise row.error(f"{len(row)} columns, expected {self.width} as in the header.")
+  def example(self, row: Row, set_type: str) -> ChoiceExample:
+    """Makes the question of a row."""
     start = "" if self.start is None else _text(row, self.start, "sent2")
     endings = [_text(row, number, f"ending{order}") for order, number in self.endings]
     while endings and not endings[-1].strip():
@@ -159,7 +139,7 @@ class _Columns:
       raise row.error("an ending is empty; only the last ones may be, and two are required.")
     choices = [f"{start} {ending}".strip() for ending in endings]
     context = _text(row, self.context, "the context")
-    return InputExample(
+    return ChoiceExample(
       f"{set_type}-{row.number}", context, choices, self._label(row, len(endings))
     )
 
@@ -188,14 +168,14 @@ def _text(row: Row, number: int, name: str) -> str:
 # From questions to features.
 
 
-def num_choices_of(questions: Sequence[InputExample]) -> int:
-  """N: the largest number of choices of a question."""
+def num_choices_of(questions: Sequence[ChoiceExample]) -> int:
+  """Counts the choices of the question with the most: N."""
   return max(len(question.choices) for question in questions)
 
 
 def convert_examples_to_features(
-  questions: Sequence[InputExample], num_choices: int, max_seq_length: int, tokenizer
-) -> Iterator[InputFeatures]:
+  questions: Sequence[ChoiceExample], num_choices: int, max_seq_length: int, tokenizer
+) -> Iterator[ChoiceFeatures]:
   """Yields the features of each question. In too long sequences the longer text is cut.
 
   Args:
@@ -223,7 +203,7 @@ def convert_examples_to_features(
     ]
     missing = num_choices - len(sequences)
     blank = [[0] * max_seq_length] * missing
-    yield InputFeatures(
+    yield ChoiceFeatures(
       input_ids=[sequence.input_ids for sequence in sequences] + blank,
       input_mask=[sequence.input_mask for sequence in sequences] + blank,
       segment_ids=[sequence.segment_ids for sequence in sequences] + blank,
@@ -233,7 +213,7 @@ def convert_examples_to_features(
   lengths.log(max_seq_length)
 
 
-def record_of(features: InputFeatures) -> dict:
+def record_of(features: ChoiceFeatures) -> dict:
   """Returns the features by their names in records."""
   names = ("input_ids", "input_mask", "segment_ids", "choice_mask")
   values = {name: getattr(features, name) for name in names}

@@ -14,24 +14,20 @@ Pure Python, no TensorFlow.
 """
 
 import dataclasses
-import difflib
 import math
 import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from absl import logging
-
-from bert.io.tables import SKIP_ADVICE, DataError, Row, read_table
+from bert.io.table_columns import Column, TableReader, find_column, names_of
+from bert.io.tables import DataError, Row, read_table
 from bert.tasks.classification import InputExample
 from bert.tasks.label_counts import unknown_label
 
-Column = str | int  # a name in the header, or a 0-based number
-
 
 def task_facts(task_name: str, processor: "DataProcessor", labels: Sequence[str]) -> dict[str, Any]:
-  """What must be equal for a run of a task to be resumed.
+  """Collects what must be equal for a run of a task to be resumed.
 
   Args:
     task_name: as it was given.
@@ -58,29 +54,29 @@ class DataProcessor:
   is_unordered = False
 
   def get_train_examples(self, data_dir: str) -> list[InputExample]:
-    """Examples to train on."""
+    """Reads the examples to train on."""
     raise NotImplementedError(f"{type(self).__name__} has no training set.")
 
   def get_dev_examples(self, data_dir: str) -> list[InputExample]:
-    """Examples to evaluate on."""
+    """Reads the examples to evaluate on."""
     raise NotImplementedError(f"{type(self).__name__} has no dev set.")
 
   def get_test_examples(self, data_dir: str) -> list[InputExample]:
-    """Examples to predict; their labels are placeholders."""
+    """Reads the examples to predict; their labels are placeholders."""
     raise NotImplementedError(f"{type(self).__name__} has no test set.")
 
   def get_labels(self) -> list[str]:
-    """One name per output of the model: the classes, or `["score"]` for regression."""
+    """Names the outputs of the model: the classes, or `["score"]` for regression."""
     raise NotImplementedError(f"{type(self).__name__} has no labels.")
 
   @classmethod
   def _read_tsv(cls, input_file: str, quotechar: str | None = None) -> list[Row]:
-    """Rows of a tab-separated file; quotes are text unless `quotechar` is given."""
+    """Reads a tab-separated file; quotes are text unless `quotechar` is given."""
     return read_table(input_file, quotechar=quotechar)
 
 
 def metric_names(processor) -> list[str]:
-  """The metrics that a task is evaluated by; classifications also by precision and recall.
+  """Lists the metrics that a task is evaluated by; classifications also by precision and recall.
 
   Args:
     processor: one written for the original knows nothing of problem types and metrics.
@@ -123,55 +119,25 @@ class Columns:
     Raises:
       DataError: the file has no such column, or several of that name.
     """
+    given = {field: getattr(self, field) for field in _COLUMN_FLAGS}
     found: dict[str, Any] = {
-      field: self._number(getattr(self, field), first_row, field) for field in _COLUMN_FLAGS
-    }
-    names = tuple(str(name).strip() for name in first_row) if self.header else ()
-    return dataclasses.replace(self, **found, names=names)
-
-  def describe(self, column: int) -> str:
-    """A column in messages: its number, and its name if it has one."""
-    name = self.names[column] if column < len(self.names) else ""
-    return f"column {column} ({name})" if name else f"column {column}"
-
-  def _number(self, column: Column | None, first_row: Row, field: str) -> int | None:
-    if isinstance(column, str):
-      column = self._number_of_name(column, first_row, field)
-    return column + len(first_row) if column is not None and column < 0 else column
-
-  def _number_of_name(self, column: str, first_row: Row, field: str) -> int:
-    header = [str(name).strip() for name in first_row] if self.header else []
-    if column.strip() in header:
-      if header.count(column.strip()) > 1:
-        reason = f"the header has {header.count(column.strip())} columns {column.strip()!r}."
-        raise first_row.error(reason, f"Give {self._what(field)} by its number, counted from 0.")
-      return header.index(column.strip())
-    if not column.removeprefix("-").isdecimal():
-      raise self._unknown(column, first_row, field)
-    if not -len(first_row) <= int(column) < len(first_row):
-      reason = f"there is no column {column}: the row has {len(first_row)}, counted from 0."
-      raise first_row.error(reason, f"Give another {self._what(field)}.")
-    return int(column)
-
-  def _unknown(self, column: str, first_row: Row, field: str) -> DataError:
-    if not self.header:
-      return first_row.error(
-        f"{column!r} is not in the file, which has no header.", "Give columns by number."
+      field: find_column(
+        column,
+        first_row,
+        self.header,
+        _COLUMN_FLAGS[field] if self.by_flags else field,
+        _HEADER_ADVICE if self.by_flags else "",
       )
-    names = [str(name).strip() for name in first_row]
-    shown = ", ".join(f"{name:.40}" for name in names[:20]) + (", ..." if names[20:] else "")
-    reason = f"column {column!r} is not in the header, which has {shown}."
-    near = difflib.get_close_matches(column.lower(), [name.lower() for name in names], n=1)
-    meant = next((name for name in names if near and name.lower() == near[0]), None)
-    if meant:
-      reason = f"{reason} Did you mean {meant!r}?"
-    advice = f"Name one of these columns as {self._what(field)}, or give its number from 0."
-    if self.by_flags and not meant and not first_row.file.endswith(".jsonl"):
-      advice += f" {_HEADER_ADVICE}"
-    return first_row.error(reason, advice)
+      for field, column in given.items()
+      if column is not None
+    }
+    return dataclasses.replace(self, **found, names=names_of(first_row, self.header))
 
-  def _what(self, field: str) -> str:
-    return _COLUMN_FLAGS[field] if self.by_flags else field
+  def describe(self, column: Column) -> str:
+    """Writes a resolved column for messages: its number, and its name if it has one."""
+    number = int(column)
+    name = self.names[number] if number < len(self.names) else ""
+    return f"column {number} ({name})" if name else f"column {number}"
 
 
 # The fields of `Columns` -> the flags that set them for a table of one's own.
@@ -204,8 +170,9 @@ class TableProcessor(DataProcessor):
   test_columns: Columns
 
   def __init__(self, skip_bad_rows: bool = False):
+    self._reader = TableReader(skip_bad_rows)
     self.skip_bad_rows = skip_bad_rows
-    self.bad_rows: dict[tuple, DataError] = {}
+    self.bad_rows = self._reader.bad_rows
 
   def get_train_examples(self, data_dir):
     """See base class."""
@@ -228,12 +195,7 @@ class TableProcessor(DataProcessor):
     return self._create_examples(self._read_rows(path), set_type, path)
 
   def _read_rows(self, path) -> list[Row]:
-    return read_table(path, on_bad_row=self._on_bad_row)
-
-  def _on_bad_row(self, error: DataError) -> None:
-    if not self.skip_bad_rows:
-      raise error
-    self.bad_rows[error.file, error.line] = error
+    return read_table(path, on_bad_row=self._reader.on_bad_row)
 
   def _columns_of(self, set_type) -> Columns:
     return self.test_columns if set_type.startswith("test") else self.columns
@@ -242,52 +204,29 @@ class TableProcessor(DataProcessor):
     return self._columns_of(set_type).resolve(lines[0])
 
   def _create_examples(self, lines, set_type, path=None):
-    """One example per row of `lines`, whose first row is the header if the file has one."""
+    """Makes an example of each row of `lines`, the first of which may be the header."""
     if not lines:
       raise DataError("the file is empty.", path)
     columns = self._columns_in(set_type, lines)
-    if columns.header:
-      self._check_header_was_read(lines[0])
-    examples = []
-    for row in lines[1:] if columns.header else lines:
-      try:
-        examples.append(self._create_example(row, set_type, columns, width=len(lines[0])))
-      except DataError as e:
-        self._on_bad_row(e)
-    self._report_bad_rows(lines[0].file)
-    if not examples:
-      raise DataError(f"the file contains no {set_type} examples.", lines[0].file)
-    return examples
+    return self._reader.convert(
+      lines,
+      lambda row: self._create_example(row, set_type, columns),
+      f"{set_type} examples",
+      columns.header,
+    )
 
-  def _check_header_was_read(self, first_row):
-    # If a bad header were skipped like any row, the first example would be taken for the header.
-    for error in self._bad_rows_of(first_row.file):
-      if error.line < first_row.line:
-        raise error
-
-  def _report_bad_rows(self, file):
-    if errors := self._bad_rows_of(file):
-      logging.warning("Skipped %d malformed row(s). The first: %s", len(errors), errors[0].problem)
-
-  def _bad_rows_of(self, file) -> list[DataError]:
-    return [error for error in self.bad_rows.values() if error.file == file]
-
-  def _create_example(self, row: Row, set_type: str, columns: Columns, width: int):
-    if any(row[width:]):
-      raise row.error(
-        f"{len(row)} columns, expected {width} as in the first row.",
-        "Does a text contain the delimiter? " + SKIP_ADVICE,
-      )
-    text_a = _text(row, columns, columns.text_a)
-    text_b = None if columns.text_b is None else _text(row, columns, columns.text_b, optional=True)
+  def _create_example(self, row: Row, set_type: str, columns: Columns) -> InputExample:
+    text_a = text_of(row, columns, columns.text_a)
+    text_b = (
+      None if columns.text_b is None else text_of(row, columns, columns.text_b, optional=True)
+    )
     label = self._placeholder_label()
     if columns.label is not None:
       label = self._parse_label(row[columns.label], row)
       self._check_label(label, row)
     guid = self._guid(row, set_type, columns)
-    source = f"{row.file}, line {row.line}"
     is_labelled = columns.label is not None
-    return InputExample(guid, text_a, text_b, label, source, is_labelled)
+    return InputExample(guid, text_a, text_b, label, row.source, is_labelled)
 
   def _guid(self, row, set_type, columns):
     return f"{set_type}-{row.number if columns.guid is None else row[columns.guid]}"
@@ -304,9 +243,9 @@ class TableProcessor(DataProcessor):
     return labels[0]
 
   def _parse_label(self, value, row: Row):
-    """A class name, a finite float or a tuple of class names, by problem type."""
+    """Returns a class name, a finite float or a tuple of class names, by problem type."""
     if self.problem_type == "regression":
-      return _parse_score(value, row)
+      return parse_score(value, row)
     if value is None or value == "":
       raise row.error("the label is empty.")
     return value
@@ -319,14 +258,16 @@ class TableProcessor(DataProcessor):
           raise row.error(unknown_label(name, known))
 
 
-def _text(row: Row, columns: Columns, column, optional: bool = False) -> str | None:
+def text_of(row: Row, columns: Columns, column, optional: bool = False) -> str | None:
+  """Returns the text in a column; raises `DataError` for another value, as JSON may hold."""
   value = row[column]
   if not isinstance(value, str) and not (optional and value is None):
     raise row.error(f"{columns.describe(column)} contains {value!r}, not text.")
   return value
 
 
-def _parse_score(value, row: Row) -> float:
+def parse_score(value, row: Row) -> float:
+  """Returns the finite number in a row; raises `DataError` for anything else."""
   try:
     score = float(value)
   except (TypeError, ValueError, OverflowError):
@@ -338,7 +279,7 @@ def _parse_score(value, row: Row) -> float:
 
 
 def _number_advice(text: str) -> Iterator[str]:
-  """What is wrong with a number as people and spreadsheets write it."""
+  """Yields advice about a number as people and spreadsheets write it."""
   if re.fullmatch(r"\s*[-+]?\d+,\d+\s*", text):
     yield f"Write a decimal point and no comma: {text.strip().replace(',', '.')}."
   elif re.fullmatch(r"\s*[-+]?[\d., '\u00a0\u202f]+\d\s*", text):

@@ -68,7 +68,7 @@ TASK_NAMES = tuple(task.folder.replace("aclImdb", "IMDB") for task in _TASKS.val
 
 
 def is_public_task(task_name: str) -> bool:
-  """Whether `download_task_data` knows the task.
+  """Tells whether `download_task_data` knows the task.
 
   Example:
     >>> is_public_task("sst_2"), is_public_task("SQuAD")
@@ -85,7 +85,7 @@ def _find(task_name: str) -> _Task | None:
 def download_task_data(
   task_name: str, cache_dir: str | os.PathLike | None = None, base_url: str | None = None
 ) -> str:
-  """The data folder of a public task, downloaded if the cache does not have it.
+  """Provides the data folder of a public task, downloaded if the cache does not have it.
 
   MRPC is built as GLUE builds it: GLUE's list of ids selects its dev set from the training file.
   Without that list an error is raised: with another dev set results would not be comparable.

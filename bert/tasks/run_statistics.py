@@ -36,7 +36,7 @@ class Summary:
 
 
 def summarize(scores: Sequence[float]) -> Summary:
-  """The `Summary` of at least one score.
+  """Summarizes at least one score.
 
   Example:
     >>> summary = summarize([1.0, 2.0, 3.0])
@@ -57,7 +57,7 @@ def summarize(scores: Sequence[float]) -> Summary:
 def interval_of_mean(
   scores: Sequence[float], confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
-  """The confidence interval of the mean by Student's t: mean ± t * deviation / sqrt(N).
+  """Computes the interval of the mean by Student's t: mean ± t * deviation / sqrt(N).
 
   It holds for independent runs whose scores are about normally distributed; runs that failed make
   it wide, and are no normal distribution.

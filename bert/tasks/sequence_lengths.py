@@ -14,7 +14,7 @@ _ENOUGH = 0.95  # of the sequences, for the length that is advised
 
 
 class SequenceLengths:
-  """Lengths of the sequences of a data set, in word pieces with [CLS] and [SEP]."""
+  """Lengths of the sequences of a data set, in tokens, [CLS] and [SEP] included."""
 
   def __init__(self):
     self._counts: collections.Counter[int] = collections.Counter()
@@ -24,7 +24,7 @@ class SequenceLengths:
     self._counts[length] += 1
 
   def fitting(self, part: float) -> int:
-    """The smallest length that holds this part of the sequences whole.
+    """Finds the smallest length that holds this part of the sequences whole.
 
     Example:
       >>> lengths = SequenceLengths()

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from absl import logging
 
-from bert.io.tables import DataError
-from bert.tasks import classification, own_tables
-from bert.tasks.processors import Column
+from bert.io.table_columns import Column, TableReader
+from bert.io.tables import DataError, Row
+from bert.tasks import classification, user_tables
+from bert.tasks.processors import Columns, parse_score, text_of
 from bert.tasks.sequence_lengths import SequenceLengths
 from bert.text.sequence_layout import layout_of
 
@@ -45,8 +46,8 @@ class PairExample(classification.InputExample):
     self.score = score
 
 
-class PairReader(own_tables.CsvProcessor):
-  """Reads pairs of texts from tables; the formats are those of `own_tables.CsvProcessor`."""
+class PairReader:
+  """Reads pairs of texts from tables; the formats are those of `user_tables.CsvProcessor`."""
 
   def __init__(
     self,
@@ -73,23 +74,22 @@ class PairReader(own_tables.CsvProcessor):
       header: whether the first row of a TSV or CSV file names the columns.
       skip_bad_rows: whether malformed rows are skipped instead of raised.
     """
-    super().__init__(
-      text_a_column=text_a_column,
-      text_b_column=text_b_column,
-      label_column=label_column,
-      id_column=id_column,
-      problem_type="regression",
-      header=header,
-      skip_bad_rows=skip_bad_rows,
+    self._reader = TableReader(skip_bad_rows)
+    self._columns = Columns(
+      text_a_column,
+      text_b_column,
+      label_column,
+      id_column,
+      header,
+      negative_column,
+      by_flags=True,
     )
-    self._given = dataclasses.replace(self.columns, negative=negative_column)
-    self._takes_negatives = True
     self._scale = (min_score, max_score)
 
   def read(
     self, path: str, set_type: str, needs_scores: bool = False, takes_negatives: bool = True
   ) -> list[PairExample]:
-    """The pairs of a file.
+    """Reads the pairs of a file.
 
     Args:
       path: `.csv`, `.tsv` or `.jsonl`.
@@ -100,9 +100,14 @@ class PairReader(own_tables.CsvProcessor):
     Raises:
       DataError: names file, line and reason.
     """
-    rows = self._read_rows(path)
-    self._takes_negatives = takes_negatives
-    examples = self._create_examples(rows, set_type, path)
+    rows = user_tables.read_rows(path, self._reader)
+    columns = self._columns_in(rows[0], set_type, takes_negatives)
+    examples = self._reader.convert(
+      rows,
+      lambda row: self._example(row, set_type, columns),
+      f"{set_type} examples",
+      columns.header,
+    )
     if needs_scores and examples[0].score is None:
       raise DataError(
         f"there is no column of scores; the header has {', '.join(map(str, rows[0]))}.",
@@ -111,27 +116,41 @@ class PairReader(own_tables.CsvProcessor):
       )
     return examples
 
-  def _columns_in(self, set_type, lines):
-    given, header = self._given, lines[0]
-    named = header if given.header or header.file.endswith(".jsonl") else ()
-    default = own_tables.default_column
-    self.columns = dataclasses.replace(
-      given,
-      label=default(given.label, "score", named),
-      negative=default(given.negative, "negative", named) if self._takes_negatives else None,
-    )
-    columns = super()._columns_in(set_type, lines)
+  def _columns_in(self, first_row: Row, set_type: str, takes_negatives: bool) -> Columns:
+    given, defaults = self._columns, {}
+    if set_type == "test":
+      given = dataclasses.replace(given, label=None)
+    else:
+      defaults["label"] = "score"
+    if takes_negatives:
+      defaults["negative"] = "negative"
+    else:
+      given = dataclasses.replace(given, negative=None)
+    columns = user_tables.resolve_columns(given, first_row, **defaults)
     if columns.text_a == columns.text_b:
-      raise header.error(
+      raise first_row.error(
         f"{columns.describe(columns.text_a)} is given as both texts.", "Correct --text_b_column."
       )
     return columns
 
-  def _placeholder_label(self):
-    return None
+  def _example(self, row: Row, set_type: str, columns: Columns) -> PairExample:
+    texts = [text_of(row, columns, columns.text_a), text_of(row, columns, columns.text_b, True)]
+    score = None if columns.label is None else self._score(row[columns.label], row)
+    if columns.negative is not None:
+      negative = row[columns.negative]
+      if not isinstance(negative, str | None):
+        raise row.error(f"the negative is {negative!r:.80}, not text.")
+      texts.append((negative or "").strip())
+      if negative == texts[1]:
+        raise row.error("the negative is the second text again.")
+    for name, text in zip(("first", "second"), texts, strict=False):
+      if not text or not text.strip():
+        raise row.error(f"the {name} text is empty.")
+    guid = user_tables.guid_of(row, set_type, columns)
+    return PairExample(guid, texts, score, row.source)
 
-  def _parse_label(self, value, row):
-    score, (low, high) = super()._parse_label(value, row), self._scale
+  def _score(self, value, row: Row) -> float:
+    score, (low, high) = parse_score(value, row), self._scale
     if not low <= score <= high:
       raise row.error(
         f"the score {value!r:.80} is outside the scale from {low:g} to {high:g}.",
@@ -141,24 +160,9 @@ class PairReader(own_tables.CsvProcessor):
     return self.on_unit_scale(score)
 
   def on_unit_scale(self, score: float) -> float:
-    """A score of the tables, on the scale 0 to 1."""
+    """Converts a score of the tables to the scale from 0 to 1."""
     low, high = self._scale
     return (score - low) / (high - low)
-
-  def _create_example(self, row, set_type, columns, width):
-    found = super()._create_example(row, set_type, columns, width)
-    texts = [found.text_a, found.text_b]
-    if columns.negative is not None:
-      negative = row[columns.negative]
-      if not isinstance(negative, str | None):
-        raise row.error(f"the negative is {negative!r:.80}, not text.")
-      texts.append((negative or "").strip())
-      if negative == found.text_b:
-        raise row.error("the negative is the second text again.")
-    for name, text in zip(("first", "second"), texts, strict=False):
-      if not text or not text.strip():
-        raise row.error(f"the {name} text is empty.")
-    return PairExample(found.guid, texts, found.label, found.source)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def read_squad_examples(
 
 
 def split_words(text: str) -> tuple[list[str], list[int]]:
-  r"""The words between spaces, tabs, line ends and U+202F, and where each begins.
+  r"""Splits a text at spaces, tabs, line ends and U+202F; returns words, and where each begins.
 
   Example:
     >>> split_words(" In 1997,\nit was")
@@ -136,7 +136,7 @@ class _Reader:
     self._questions_read = self._repeated = self._several = self._not_found = 0
 
   def read(self) -> list[SquadExample]:
-    """All examples of the file."""
+    """Reads all examples of the file."""
     examples = []
     for paragraph, qa, place in self._questions():
       self._questions_read += 1
@@ -174,7 +174,7 @@ class _Reader:
       raise DataError(f"the file cannot be read ({error.strerror or error}).", self._path) from None
 
   def _get(self, record, key: str, kind: type | tuple[type, ...], place: str):
-    """`record[key]`, which must be a `kind`."""
+    """Returns `record[key]`, which must be a `kind`."""
     if not isinstance(record, dict):
       raise DataError(f"{place} is {_shown(record)}, not an object {{...}}.", self._path)
     if key not in record:
@@ -214,7 +214,7 @@ class _Reader:
     self._seen.add(str(qas_id))
 
   def _answers(self, qa, place) -> list[str] | None:
-    """Texts of the correct answers; None if the file has no answers."""
+    """Reads the texts of the correct answers; None if the file has no answers."""
     if qa.get("answers") is None:
       return [] if self._version_2 and qa.get("is_impossible") is True else None
     answers = self._get(qa, "answers", list, place)
@@ -295,7 +295,7 @@ def _shown(value) -> str:
 
 
 def _find_words(paragraph: _Paragraph, answer: str, start: int) -> tuple[int, int] | None:
-  """First and last word of an answer that begins at character `start`; None if it does not.
+  """Finds first and last word of an answer that begins at character `start`; None if it does not.
 
   Example:
     >>> paragraph = _Paragraph("Built in 1887-89.", ["Built", "in", "1887-89."], [0, 6, 9])

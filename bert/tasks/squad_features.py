@@ -35,17 +35,17 @@ class InputFeatures:
     unique_id: identifies the window among all of a file.
     example_index: the question's place in its file, from 0.
     doc_span_index: the window's place among those of its question, from 0.
-    tokens: word pieces, special ones included, no padding.
+    tokens: sub-word tokens, special ones included, no padding.
     token_to_orig_map: position in `tokens` -> index of the word in `doc_tokens`.
-    token_is_max_context: position -> whether this window has most context around the piece.
+    token_is_max_context: position -> whether this window has most context around the token.
     input_ids: ids of `tokens`, then zeros.
     input_mask: 1 for each token, 0 for padding.
     segment_ids: 0 for the question, 1 for the paragraph, 0 for padding.
-    start_position: position of the answer's first piece; 0 if it is not in this window; None in
+    start_position: position of the answer's first token; 0 if it is not in this window; None in
       prediction.
-    end_position: position of its last piece, likewise.
+    end_position: position of its last token, likewise.
     is_impossible: whether the question has no answer.
-    char_spans: of pieces of ALBERT and RoBERTa, position in `tokens` -> first and last character in
+    char_spans: of tokens of ALBERT and RoBERTa, position in `tokens` -> first and last character in
       the paragraph; else None.
   """
 
@@ -115,14 +115,14 @@ class WindowMap(Mapping):
 
 
 class _DocSpan(NamedTuple):
-  """A window's part of the document, in pieces."""
+  """A window's part of the document, in tokens."""
 
   start: int
   length: int
 
 
 class _Document(NamedTuple):
-  """A paragraph in pieces; those of ALBERT and RoBERTa are words of their own and have a place."""
+  """A paragraph in tokens; those of ALBERT and RoBERTa are words of their own and have a place."""
 
   pieces: list[str]
   word_of_piece: array.array
@@ -160,9 +160,9 @@ def generate_features(
   Args:
     examples: of `read_squad_examples`.
     tokenizer: a `tokenization.FullTokenizer`.
-    max_seq_length: pieces in a window, question and special ones included.
-    doc_stride: number of pieces between the starts of two windows.
-    max_query_length: longer questions are cut to this number of pieces.
+    max_seq_length: tokens in a window, question and special ones included.
+    doc_stride: number of tokens between the starts of two windows.
+    max_query_length: longer questions are cut to this number of tokens.
     is_training: whether to give the answer's place.
     shown: of how many questions the windows are logged; those of the rest of the first 20 are debug
       messages.
@@ -205,7 +205,7 @@ def generate_features(
 
 
 def _document_reader(tokenizer) -> Callable[[Any], _Document | None]:
-  """A function from an example to its paragraph in pieces, None if they cannot be placed in it."""
+  """Makes a function from an example to its paragraph in tokens; None without places in it."""
   if place := squad_pieces.placed_pieces(tokenizer):
 
     def read(example) -> _Document | None:
@@ -231,7 +231,7 @@ def _tokenize_document(words, tokenize_word) -> _Document:
 
 
 def _target_pieces(example, document, tokenizer) -> tuple[int, int] | None:
-  """First and last piece of the answer in the document; None without an answer."""
+  """Finds first and last token of the answer in the document; None without an answer."""
   if example.is_impossible:
     return None
   if document.placed:
@@ -249,20 +249,20 @@ def _target_pieces(example, document, tokenizer) -> tuple[int, int] | None:
 def _improve_answer_span(
   doc_tokens: Sequence[str], input_start: int, input_end: int, tokenizer, orig_answer_text: str
 ) -> tuple[int, int]:
-  """Narrows the words that contain an answer down to its exact pieces, if they are found.
+  """Narrows the words that contain an answer down to its exact tokens, if they are found.
 
-  The answer "1895" lies in the word "(1895-1943)."; of its pieces only `1895` is the answer. The
-  answer "Japan" within "Japanese" stays the whole word, which is a single piece.
+  The answer "1895" lies in the word "(1895-1943)."; of its tokens only `1895` is the answer. The
+  answer "Japan" within "Japanese" stays the whole word, which is a single token.
 
   Args:
-    doc_tokens: pieces of the document.
-    input_start: first piece of the answer's first word.
-    input_end: last piece of its last word.
+    doc_tokens: tokens of the document.
+    input_start: first token of the answer's first word.
+    input_end: last token of its last word.
     tokenizer: a `tokenization.FullTokenizer`.
     orig_answer_text: the answer.
 
   Returns:
-    First and last piece.
+    First and last token.
   """
   answer = tokenizer.tokenize(orig_answer_text)
   if answer:
@@ -273,7 +273,7 @@ def _improve_answer_span(
 
 
 def _doc_spans(num_pieces: int, max_length: int, doc_stride: int) -> list[_DocSpan]:
-  """Windows from start to end; the last one has the remaining pieces.
+  """Windows from start to end; the last one has the remaining tokens.
 
   Example:
     >>> [tuple(span) for span in _doc_spans(10, 6, 3)]
@@ -293,16 +293,16 @@ def _doc_spans(num_pieces: int, max_length: int, doc_stride: int) -> list[_DocSp
 def _check_is_max_context(
   doc_spans: Sequence[_DocSpan], cur_span_index: int, position: int
 ) -> bool:
-  """Whether a window shows a piece with more context than any other window.
+  """Tells whether a window shows a token with more context than any other window.
 
-  A piece may lie in several windows; only one of them may answer with it, the one that has most
-  pieces on the side where it has fewer. (Of `bought` in "the man went to the store and bought" and
+  A token may lie in several windows; only one of them may answer with it, the one that has most
+  tokens on the side where it has fewer. (Of `bought` in "the man went to the store and bought" and
   "to the store and bought a gallon of", the second: 3 to its right, 4 to its left.)
 
   Args:
     doc_spans: all windows, with `start` and `length`.
     cur_span_index: index of the window to check.
-    position: the piece's index in the document.
+    position: the token's index in the document.
   """
   best_score, best_index = None, None
   for index, span in enumerate(doc_spans):
@@ -316,7 +316,7 @@ def _check_is_max_context(
 
 
 def _max_context_flags(doc_spans: Sequence[_DocSpan], num_pieces: int) -> list[bytes]:
-  """`_check_is_max_context` of all pieces of all windows at once: a byte of 0 or 1 for each."""
+  """Computes `_check_is_max_context` of all tokens of all windows at once: a byte for each."""
   best_scores = np.full(num_pieces, -np.inf)
   best_indexes = np.zeros(num_pieces, np.int32)
   for index, (start, length) in enumerate(doc_spans):
@@ -334,7 +334,7 @@ def _max_context_flags(doc_spans: Sequence[_DocSpan], num_pieces: int) -> list[b
 def _windows(
   query, document, tokenizer, max_seq_length, doc_stride
 ) -> Iterator[tuple[_DocSpan, InputFeatures]]:
-  """A question's windows; the caller sets the question's index and the answer."""
+  """Yields a question's windows; the caller sets the question's index and the answer."""
   layout: Layout = layout_of(tokenizer)
   capacity = max_seq_length - len(query) - layout.num_special(True)
   spans = _doc_spans(len(document.pieces), capacity, doc_stride)
@@ -361,9 +361,9 @@ def _windows(
 
 
 def _positions_in_window(target, span: _DocSpan, first: int) -> tuple[int, int]:
-  """The answer's place in a window; that of [CLS], (0, 0), if it is not wholly inside.
+  """Returns start and end position of the answer in a window; (0, 0) if it is not wholly inside.
 
-  The document's pieces begin at position `first` of the window.
+  The document's tokens begin at position `first` of the window.
   """
   if target is None:
     return 0, 0
@@ -393,7 +393,7 @@ def _log_window(feature: InputFeatures, is_training: bool, level: int) -> None:
 
 
 def shortest_first(features: Iterable[InputFeatures]) -> Iterator[InputFeatures]:
-  """The same windows, those of each chunk by length: a batch then needs little padding.
+  """Sorts the windows of each chunk by length: a batch then needs little padding.
 
   In chunks, because a window with its ids takes some 10 kB.
   """
@@ -413,7 +413,7 @@ def kept_light(
 
 
 def record_of(feature: InputFeatures, is_training: bool) -> dict[str, Any]:
-  """The features of a window's record; with `is_training` the answer's place, too."""
+  """Returns the features of a window's record; with `is_training` the answer's position, too."""
   record = {
     "unique_ids": feature.unique_id,
     "input_ids": feature.input_ids,

@@ -43,7 +43,7 @@ class PlacedPieces(NamedTuple):
 
 
 def placed_pieces(tokenizer) -> Callable[[str], PlacedPieces | None] | None:
-  """A function from paragraphs to their pieces; it remembers some, as questions share them.
+  """Makes a function from paragraphs to their tokens; it remembers some, as questions share them.
 
   It returns None for a paragraph that cannot be aligned with its pieces, with a warning. Of a
   tokenizer whose answers are mapped to words there is no such function.
@@ -59,7 +59,7 @@ def placed_pieces(tokenizer) -> Callable[[str], PlacedPieces | None] | None:
 
 
 def pair(span: np.ndarray) -> tuple[int, int]:
-  """A row of `PlacedPieces.spans`."""
+  """Returns a row of `PlacedPieces.spans`."""
   return int(span[0]), int(span[1])
 
 
@@ -117,7 +117,7 @@ def _place(tokenizer, context) -> PlacedPieces | None:
 
 
 def _aligned(chars: Sequence[str], text: str) -> list[tuple[int, int]] | None:
-  """Pairs of equal characters, both indexes rising; None if they are too few.
+  """Finds pairs of equal characters, both indexes rising; None if they are too few.
 
   Args:
     chars: the characters of the paragraph, each prepared alone: one of several letters has no pair.
@@ -145,7 +145,7 @@ _NOWHERE, _FROM_ABOVE, _FROM_LEFT, _PAIR = range(4)
 
 
 def _common_subsequence(chars, text, distance) -> tuple[int, list[np.ndarray]]:
-  """The length of the subsequence at the end of the table, and the moves of each row's band.
+  """Computes the subsequence's length at the end of the table, and the moves of each row's band.
 
   Entry (i, j) of the table is for the first i + 1 characters and the first j + 1 of the text. Only
   entries with `i - distance <= j < i + distance` are filled; the others count 0.
@@ -175,7 +175,7 @@ def _common_subsequence(chars, text, distance) -> tuple[int, list[np.ndarray]]:
 
 
 def _traced_back(moves, distance, num_letters) -> list[tuple[int, int]]:
-  """The pairs on the way back from the end of the table."""
+  """Collects the pairs on the way back from the end of the table."""
   pairs = []
   i, j = len(moves) - 1, num_letters - 1
   while i >= 0 and j >= 0:
@@ -190,7 +190,7 @@ def _traced_back(moves, distance, num_letters) -> list[tuple[int, int]]:
 
 
 def _nearest(places: Sequence[int | None], index: int, limit: int | None, is_start: bool) -> int:
-  """The place of a character; of one without a place, that beside its nearest neighbours'.
+  """Returns the place of a character; of one without, that beside its nearest neighbours'.
 
   Args:
     places: of all characters, at least one.

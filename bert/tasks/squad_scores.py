@@ -34,7 +34,7 @@ HEADLINES = ("f1", "exact_match", "exact", "best_f1", "best_exact")
 
 
 def normalize_answer(text: str) -> str:
-  """An answer in lower case, without punctuation, articles and repeated spaces.
+  """Writes an answer in lower case, without punctuation, articles and repeated spaces.
 
   Example:
     >>> normalize_answer("  The (U.S.)  Congress")
@@ -45,12 +45,12 @@ def normalize_answer(text: str) -> str:
 
 
 def compute_exact(gold: str, predicted: str) -> float:
-  """1 if both are equal after normalization, else 0."""
+  """Returns 1 if both are equal after normalization, else 0."""
   return float(normalize_answer(gold) == normalize_answer(predicted))
 
 
 def compute_f1(gold: str, predicted: str) -> float:
-  """Harmonic mean of precision and recall over words, in any order.
+  """Computes the harmonic mean of precision and recall over words, in any order.
 
   Two empty answers agree completely, as in SQuAD 2.0.
 
@@ -73,7 +73,7 @@ def compute_f1(gold: str, predicted: str) -> float:
 def evaluate_v1(
   answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]
 ) -> dict[str, float]:
-  """The scores of evaluate-v1.1.py.
+  """Computes the scores of evaluate-v1.1.py.
 
   Args:
     answers: id -> correct answers; the one closest to the prediction counts.
@@ -100,7 +100,7 @@ def evaluate_v2(
   null_odds: Mapping[str, float] | None = None,
   best_answers: Mapping[str, str] | None = None,
 ) -> dict[str, float]:
-  """The scores of evaluate-v2.0.py.
+  """Computes the scores of evaluate-v2.0.py.
 
   Args:
     answers: id -> correct answers, an empty list for a question without an answer.
@@ -133,7 +133,7 @@ def evaluate_v2(
 
 
 def evaluate_answers(answers: Iterable, version_2_with_negative: bool) -> dict[str, float]:
-  """The scores of answers to questions whose correct answers are known.
+  """Computes the scores of answers to questions whose correct answers are known.
 
   Args:
     answers: `squad_answers.QuestionAnswers`.
@@ -161,7 +161,7 @@ def evaluate_answers(answers: Iterable, version_2_with_negative: bool) -> dict[s
 
 
 def known_scores(answers: Sequence, version_2_with_negative: bool, path: str) -> dict[str, float]:
-  """`evaluate_answers` of the questions of a file whose correct answers are known; {} of none."""
+  """Applies `evaluate_answers` to questions of a file whose correct answers are known, if any."""
   known = [each for each in answers if each.example.answers is not None]
   if not known:
     logging.info("%s has no correct answers: no scores.", path)
@@ -177,7 +177,7 @@ def find_best_threshold(
   scores: Scores,
   null_odds: Mapping[str, float],
 ) -> tuple[float, float]:
-  """The threshold on the null odds with the best score.
+  """Finds the threshold on the null odds with the best score.
 
   Starts with no question answered, then answers one after another, the most certain first.
 
@@ -211,7 +211,7 @@ def threshold_that_holds(
   predictions: Mapping[str, str],
   null_odds: Mapping[str, float],
 ) -> float:
-  """The threshold that gives the best F1 when it is used: `--null_score_diff_threshold`.
+  """Finds the threshold that gives the best F1 when used: `--null_score_diff_threshold`.
 
   It lies halfway between the odds of the questions that are answered and of those that are not, or
   1 beyond all of them, so that rounding does not matter.
@@ -242,7 +242,7 @@ def threshold_that_holds(
 
 
 def _best_scores(answers, predictions, metric: Callable[[str, str], float]) -> dict[str, float]:
-  """Each prediction's score against the correct answer closest to it."""
+  """Scores each prediction against the correct answer closest to it."""
   return {
     qid: max(metric(text, predictions[qid]) for text in texts)
     for qid, texts in answers.items()

@@ -4,10 +4,10 @@
   labels = label_schemes.model_labels(train.types(), "bio")
   features = convert_examples_to_features(train.examples, labels, "bio", 128, tokenizer)
 
-Words have labels, but the model sees pieces: the first piece of a word represents it, the others
-are neither trained nor predicted (Devlin et al. 2018, arXiv:1810.04805, section 5.3). A sentence
-too long for the model is read in overlapping windows, and each word is predicted in the window with
-most context around it. So every word of a file has exactly one prediction.
+Words have labels, but the model sees sub-word tokens: the first one of a word represents it, the
+others are neither trained nor predicted (Devlin et al. 2018, arXiv:1810.04805, section 5.3). A
+sentence too long for the model is read in overlapping windows, and each word is predicted in the
+window with most context around it. So every word of a file has exactly one prediction.
 
 Pure Python and NumPy, no TensorFlow; seqeval computes the scores.
 """
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from absl import logging
 
-from bert.tasks.conll_files import InputExample
+from bert.tasks.conll_files import TaggedSentence
 from bert.tasks.label_schemes import Entity, convert_labels
 from bert.tasks.windows import windows
 from bert.text.sequence_layout import layout_of
@@ -31,16 +31,16 @@ NO_LABEL = -1
 _LOGGED = 5
 
 
-class InputFeatures:
+class TagFeatures:
   """One window of one sentence.
 
   Attributes:
-    input_ids: `max_seq_length` ints: [CLS], pieces, [SEP], then zeros.
-    input_mask: 1 for a piece, 0 for padding.
-    segment_ids: 0, or another number for all pieces.
-    label_ids: the label's number at the first piece of each word that is predicted in this window;
+    input_ids: `max_seq_length` ints: [CLS], tokens, [SEP], then zeros.
+    input_mask: 1 for a token, 0 for padding.
+    segment_ids: 0, or another number for all tokens.
+    label_ids: the label's number at the first token of each word that is predicted in this window;
       `NO_LABEL` elsewhere, which has no weight in the loss.
-    word_mask: 1 at the first pieces of these words, also if their labels are unknown.
+    word_mask: 1 at the first tokens of these words, also if their labels are unknown.
   """
 
   def __init__(self, input_ids, input_mask, segment_ids, label_ids, word_mask):
@@ -52,7 +52,7 @@ class InputFeatures:
 
 
 def owners(spans: Sequence[tuple[int, int]], num_pieces: int) -> np.ndarray:
-  """For each piece, the window with most context on the side where it has less: int `[N]`.
+  """Returns each token's window with most context on the side where it has less: int `[N]`.
 
   Example:
     >>> owners(windows(10, 6, 3), 10).tolist()
@@ -70,7 +70,7 @@ def owners(spans: Sequence[tuple[int, int]], num_pieces: int) -> np.ndarray:
 
 
 def convert_examples_to_features(
-  examples: Iterable[InputExample],
+  examples: Iterable[TaggedSentence],
   label_list: Sequence[str],
   scheme: str,
   max_seq_length: int,
@@ -79,23 +79,23 @@ def convert_examples_to_features(
   label_scheme: str | None = None,
   shown: int = _LOGGED,
   segment_id: int = 0,
-) -> Iterator[InputFeatures]:
+) -> Iterator[TagFeatures]:
   """Yields the windows of all sentences; in order, the words predicted in them are all words.
 
   Args:
     examples: sentences, with labels or without.
     label_list: the model's labels. Other labels have no weight in the loss.
     scheme: the scheme of these labels.
-    max_seq_length: the number of pieces in a window, [CLS] and [SEP] included.
+    max_seq_length: the number of tokens in a window, [CLS] and [SEP] included.
     tokenizer: a `tokenization.FullTokenizer`.
     stride: the distance between the beginnings of two windows; by default half a window.
     label_scheme: the scheme of the sentences' labels; by default `scheme`.
     shown: of how many sentences the first window is logged; those of the rest of the first five
       are debug messages.
-    segment_id: of all pieces.
+    segment_id: of all tokens.
 
   Raises:
-    ValueError: `max_seq_length` leaves no room, or `stride` would skip pieces.
+    ValueError: `max_seq_length` leaves no room, or `stride` would skip tokens.
   """
   capacity = max_seq_length - 2
   if capacity < 1:
@@ -118,13 +118,13 @@ def convert_examples_to_features(
 
 
 def _windows_of(example, label_ids, tokenizer, max_seq_length, stride, segment_id):
-  """A sentence's windows, and the tokens of each."""
+  """Yields a sentence's windows, and the tokens of each."""
   pieces, word_of_first_piece = [], {}
   layout = layout_of(tokenizer)
   tokenize_word = getattr(tokenizer, "tokenize_word", tokenizer.tokenize)
   for word_index, word in enumerate(example.words):
     word_of_first_piece[len(pieces)] = word_index
-    # A word of control characters only has no piece, but needs a position for its prediction.
+    # A word of control characters only has no token, but needs a position for its prediction.
     pieces += tokenize_word(word) or [layout.unk]
   spans = windows(len(pieces), max_seq_length - 2, stride)
   owner = owners(spans, len(pieces))
@@ -136,7 +136,7 @@ def _windows_of(example, label_ids, tokenizer, max_seq_length, stride, segment_i
         is_word[piece - start + 1] = 1
     tokens, _ = layout.join(pieces[start:end])
     pad_ids, padding = layout.padding(tokens, max_seq_length)
-    feature = InputFeatures(
+    feature = TagFeatures(
       input_ids=tokenizer.convert_tokens_to_ids(tokens) + pad_ids,
       input_mask=[1] * len(tokens) + padding,
       segment_ids=[segment_id] * len(tokens) + padding,
@@ -146,10 +146,10 @@ def _windows_of(example, label_ids, tokenizer, max_seq_length, stride, segment_i
     yield feature, tokens
 
 
-def padding_features(max_seq_length: int) -> InputFeatures:
-  """Pads a batch to a fixed size, as TPUs need: no piece, no word."""
+def padding_features(max_seq_length: int) -> TagFeatures:
+  """Pads a batch to a fixed size, as TPUs need: no token, no word."""
   zeros = [0] * max_seq_length
-  return InputFeatures(zeros, zeros, zeros, [NO_LABEL] * max_seq_length, zeros)
+  return TagFeatures(zeros, zeros, zeros, [NO_LABEL] * max_seq_length, zeros)
 
 
 def _log_window(example, tokens, feature, level) -> None:
@@ -160,7 +160,7 @@ def _log_window(example, tokens, feature, level) -> None:
     logging.log(level, "%s: %s", name, " ".join(map(str, getattr(feature, name))))
 
 
-def by_sentence(values: np.ndarray, examples: Sequence[InputExample]) -> list[np.ndarray]:
+def by_sentence(values: np.ndarray, examples: Sequence[TaggedSentence]) -> list[np.ndarray]:
   """Splits values of all words, `[words, ...]`, into sentences.
 
   Raises:
@@ -182,7 +182,7 @@ def score(
   gold_scheme: str = "bio",
   predicted_scheme: str = "bio",
 ) -> dict[str, float]:
-  """Precision, recall and F1 of entities: an entity is right if its type and its words are.
+  """Computes precision, recall and F1 of entities: right are those of right type and words.
 
   Args:
     gold: for each sentence, the labels of its words.
@@ -218,7 +218,7 @@ def score(
 
 
 def format_scores(scores: Mapping[str, float]) -> str:
-  """The scores as a table, one line for each type and one for all."""
+  """Writes the scores as a table, one line for each type and one for all."""
   names = ("precision", "recall", "f1")
   types = [key.removeprefix("support_") for key in scores if key.startswith("support_")]
   rows: list[tuple] = [
@@ -235,9 +235,9 @@ def format_scores(scores: Mapping[str, float]) -> str:
 
 
 def describe_entities(
-  example: InputExample, entities: Iterable[Entity], probabilities: Sequence[float]
+  example: TaggedSentence, entities: Iterable[Entity], probabilities: Sequence[float]
 ) -> dict:
-  """A sentence and its entities, for JSON.
+  """Describes a sentence and its entities, for JSON.
 
   Args:
     example: the sentence.
@@ -264,7 +264,7 @@ def entity_records(
   entities: Iterable[Entity],
   probabilities: Sequence[float],
 ) -> list[dict]:
-  """The `entities` of `describe_entities`, for words anywhere in a text.
+  """Makes the `entities` of `describe_entities`, for words anywhere in a text.
 
   Args:
     text: with the words.

@@ -9,10 +9,10 @@ A file of text has a text in each line, or two that are separated by a tab. `.cs
 import os
 
 from bert.io import tables
+from bert.io.table_columns import Column
 from bert.io.tables import DataError
 from bert.tasks.classification import InputExample
-from bert.tasks.own_tables import CsvProcessor
-from bert.tasks.processors import Column
+from bert.tasks.user_tables import TableRow, read_table
 
 _TABLES = (".csv", ".tsv", ".jsonl")
 
@@ -23,7 +23,7 @@ def read(
   text_a_column: Column | None = None,
   text_b_column: Column | None = None,
 ) -> list[InputExample]:
-  """The texts of a file.
+  """Reads the texts of a file.
 
   Args:
     path: of the file.
@@ -39,20 +39,19 @@ def read(
     OSError: the file cannot be read.
   """
   if os.path.splitext(path)[1].lower() in _TABLES:
-    processor = CsvProcessor(
-      text_a_column=text_a_column or "text_a", text_b_column=text_b_column, labels=["none"]
-    )
-    examples = processor.read_texts(path)
+    columns = {"text_a": text_a_column or "text_a", "text_b": text_b_column or "text_b"}
+    needed = ["text_a"] if text_b_column is None else ["text_a", "text_b"]
+    flags = {"text_a": "--text_a_column", "text_b": "--text_b_column"}
+    examples = read_table(path, columns, _example_of_row, needed, flags=flags)
   else:
     examples = [
-      _example_of(line, number, path)
+      _example_of_line(line, number, path)
       for number, line in enumerate(tables.read_lines(path), start=1)
       if line.strip()
     ]
   if not examples:
     raise DataError("the file has no texts.", path)
   for example in examples:
-    example.label, example.is_labelled = None, False
     if bool(example.text_b) != has_pairs:
       raise DataError(
         f"{example.source}: {'one text' if has_pairs else 'two texts'}, but the examples of the "
@@ -61,6 +60,15 @@ def read(
   return examples
 
 
-def _example_of(line: str, number: int, path: str) -> InputExample:
+def _example_of_row(row: TableRow) -> InputExample:
+  for key, value in row.items():
+    if not isinstance(value, str) and (key == "text_a" or value is not None):
+      raise row.error(f"{key} is {value!r:.80}, not text.")
+  guid, (text_a, text_b) = f"row-{row.number}", row.values()
+  return InputExample(guid, text_a, text_b, source=row.source, is_labelled=False)
+
+
+def _example_of_line(line: str, number: int, path: str) -> InputExample:
   text_a, _, text_b = line.partition("\t")
-  return InputExample(f"line-{number}", text_a, text_b or None, source=f"{path}, line {number}")
+  source = f"{path}, line {number}"
+  return InputExample(f"line-{number}", text_a, text_b or None, source=source, is_labelled=False)

@@ -3,15 +3,15 @@
 `run_classifier.py --long_text=windows` does not truncate a long text. It reads the text through
 several overlapping windows, and pools their logits into those of the document:
 
-  [CLS] pieces 0 to 125 [SEP]        logits of window 0
-  [CLS] pieces 63 to 188 [SEP]       logits of window 1      mean or max: logits of the document
-  [CLS] pieces 74 to 199 [SEP]       logits of window 2
+  [CLS] tokens 0 to 125 [SEP]        logits of window 0
+  [CLS] tokens 63 to 188 [SEP]       logits of window 1      mean or max: logits of the document
+  [CLS] tokens 74 to 199 [SEP]       logits of window 2
 
 A document is one example, with one label, one loss and one line of predictions, in training as in
 evaluation. The rules:
 
 * The first window is what `--long_text=truncate` reads. A document that fits has one window.
-* Each window begins `--window_stride` pieces after the start of the one before. The last one moves
+* Each window begins `--window_stride` tokens after the start of the one before. The last one moves
   back so that it is full: in a mean, a short fragment would count as much as a full window.
 * Of a pair, the longer text (of two equally long, the first) is read in windows, and each window
   repeats what truncation leaves of the other: all of it, or as much as half a window holds.
@@ -38,7 +38,7 @@ from bert.text.sequence_layout import layout_of
 
 POOLINGS = ("mean", "max")
 
-# A pair needs [CLS], two [SEP], and a piece of each text.
+# A pair needs [CLS], two [SEP], and a token of each text.
 MIN_SEQ_LENGTH = 5
 
 # ---------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ class WindowOptions(NamedTuple):
   """How a document is read.
 
   Attributes:
-    stride: pieces from the start of a window to that of the next; where windows are smaller, as
+    stride: tokens from the start of a window to that of the next; where windows are smaller, as
       those of a pair may be, each begins where the one before ends.
     max_windows: K; a longer document is not read to its end.
     pooling: `mean` or `max`, of the windows' logits.
@@ -61,7 +61,7 @@ class WindowOptions(NamedTuple):
 
 
 def windows(num_pieces: int, capacity: int, stride: int) -> list[tuple[int, int]]:
-  """Start and end of each window. The last one is moved back, so that several windows are all full.
+  """Returns start and end of each window; the last is moved back, so that all of several are full.
 
   Example:
     >>> windows(10, 6, 3)
@@ -74,7 +74,7 @@ def windows(num_pieces: int, capacity: int, stride: int) -> list[tuple[int, int]
 
 
 def facts(options: WindowOptions | None) -> dict:
-  """The settings that must be equal to resume a run.
+  """Collects the settings that must be equal to resume a run.
 
   Example:
     >>> facts(None)
@@ -100,7 +100,7 @@ class WindowReader:
   """Converts documents to windows, one by one, and counts those that are cut.
 
   It is also the tokenizer of `classification.convert_single_example`, which makes the first window;
-  it keeps the pieces of the last texts, because the other windows need them again.
+  it keeps the tokens of the last texts, because the other windows need them again.
   """
 
   def __init__(self, tokenizer, options: WindowOptions):
@@ -112,11 +112,11 @@ class WindowReader:
     self._counts = collections.Counter()
 
   def tokenize(self, text: str) -> list[str]:
-    """Word pieces, in a list that belongs to the caller."""
+    """Tokenizes a text; the list belongs to the caller."""
     return list(self._tokenize(text))
 
   def windows_of(self, example, first) -> dict:
-    """The features that replace `input_ids` in an example's record.
+    """Returns the features that replace `input_ids` in an example's record.
 
     Args:
       example: `InputExample` or `PaddingInputExample`.
@@ -139,7 +139,7 @@ class WindowReader:
     return {"input_ids": ids, "num_windows": len(spans)}
 
   def _text_in_windows(self, example, first) -> tuple[list[str], int, int]:
-    """The longer text's pieces; its position in each window; its number of pieces per window."""
+    """Returns the longer text's tokens, and its position and number of tokens in each window."""
     if isinstance(example, PaddingInputExample):
       return [], 0, 0
     pieces_a = self.tokenize(example.text_a)
@@ -193,7 +193,7 @@ def record_features(features, options: WindowOptions) -> dict:
 
 
 def window_transform(trim: bool = True):
-  """The `transform` of `record_input_fn` that makes batches of records ready for the model.
+  """Makes the `transform` of `record_input_fn` that makes batches of records ready for the model.
 
   It turns `input_ids` int32 `[B, K, S]` into `[B, S, K]`, so that S is the same axis as elsewhere,
   and batches are cut to their longest sequence as usual.

@@ -114,7 +114,7 @@ class BytePairTokenizer(Tokenizer):
     return _library_tokenizer(self.pairs._replace(add_prefix_space=True), self.plain)
 
   def tokenize(self, text: str | bytes) -> list[str]:
-    """The tokens of `text`, without `<s>` and `</s>`."""
+    """Splits `text` into tokens, without `<s>` and `</s>`."""
     return self.convert_ids_to_tokens(self.text_to_ids(text))
 
   def tokenize_word(self, word: str) -> list[str]:
@@ -127,11 +127,11 @@ class BytePairTokenizer(Tokenizer):
     return self._library.encode(_valid(text), add_special_tokens=False).ids
 
   def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
-    """`text_to_ids` of each text."""
+    """Applies `text_to_ids` to each text."""
     return list(map(self.text_to_ids, texts))
 
   def tokenize_with_offsets(self, text: str | bytes) -> list[offsets.TokenSpan]:
-    """The tokens of `text`, each with its place in it: for tagging, and for quoting answers.
+    """Splits `text` into tokens with their places in it: for tagging, and for quoting answers.
 
     `[t.token for t in tokenize_with_offsets(text)]` always equals `tokenize(text)`. Spaces belong
     to no token, so that of a space alone is an empty span. Tokens of the bytes of one character all
@@ -161,11 +161,11 @@ class BytePairTokenizer(Tokenizer):
       ) from None
 
   def shown(self, token: str) -> str:
-    """A token as text, with the space that it begins with."""
+    """Writes a token as text, with the space that it begins with."""
     return token if token in self.special_tokens else byte_pair_files.shown(token)
 
   def whole_words(self) -> dict[bytes, int]:
-    """The words that are one token, with its id, of which exports make a table."""
+    """Returns the words that are one token, with its id, of which exports make a table."""
     model, byte_of = self._library.model, byte_pair_files.bytes_of_characters()
     found = {}
     for token, index in self.vocab.items():
@@ -176,12 +176,12 @@ class BytePairTokenizer(Tokenizer):
     return found
 
   def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
-    """The text of ids; bytes that are no characters become U+FFFD."""
+    """Decodes ids; bytes that are no characters become U+FFFD."""
     return self._library.decode(list(ids), skip_special_tokens=skip_special_tokens)
 
 
 def character_kinds(chars: str):
-  """`LETTER`, `NUMBER`, `SPACE` or `OTHER` for each character, uint8, as the library knows them."""
+  """Classifies characters as the library does: `LETTER`, `NUMBER`, `SPACE` or `OTHER`, uint8."""
   import numpy as np
   from tokenizers import Regex, normalizers
 

@@ -44,7 +44,7 @@ WITHOUT_ACCENTS = CharacterTable(_without_accents)
 
 
 def decompose(text: str) -> str:
-  """`unicodedata.normalize("NFD", text)`, in n log n time even for a pile of accents.
+  """Computes `unicodedata.normalize("NFD", text)`, in n log n time even for a pile of accents.
 
   Canonical order (Unicode Standard, D108-D109) is a stable sort of each run of combining
   characters by combining class. CPython sorts by insertion, which would take hours for a million

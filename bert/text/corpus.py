@@ -84,7 +84,7 @@ def read_sentences(
 def read_range(
   part: TextRange, text_format: TextFormat, statistics: TextStatistics
 ) -> Iterator[str | None]:
-  """The sentences of the documents that belong to a range, and None for each end of a document.
+  """Yields the sentences of the documents of a range, and None for each end of a document.
 
   A document belongs to the range in which the empty line before it begins, and is read to its end,
   even beyond the range. So each document belongs to one range, and no range needs earlier text.
@@ -143,7 +143,7 @@ def _sentences_of_line(line: str, text_format: TextFormat) -> list[str]:
 
 
 def decode_line(data: bytes, strict: bool, path: str, position: int, counts) -> str:
-  """A line as text; invalid bytes are an error if `strict`, otherwise replaced and counted.
+  """Decodes a line; invalid bytes are an error if `strict`, otherwise replaced and counted.
 
   Args:
     data: the line.

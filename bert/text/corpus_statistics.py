@@ -110,7 +110,7 @@ class TextStatistics:
       logging.warning("%s", warning)
 
   def warnings(self) -> Iterator[str]:
-    """Likely mistakes, each with its consequence and its remedy."""
+    """Yields likely mistakes, each with its consequence and its remedy."""
     if self.random_pairs:
       yield from self._warnings_about_pairs()
     if self._lines.duplicate_share() > 0.1:
@@ -193,7 +193,7 @@ class LineSample:
     self._count_of = {key: count for key, count in self._count_of.items() if not key & mask}
 
   def duplicate_share(self) -> float:
-    """The share of lines that repeat an earlier one."""
+    """Computes the share of lines that repeat an earlier one."""
     total = sum(self._count_of.values())
     return 1 - len(self._count_of) / total if total else 0.0
 

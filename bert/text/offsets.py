@@ -55,7 +55,7 @@ def locate_tokens(tokenizer, text: str, locate: Locate, dropped: str = "") -> li
 
 
 def locate_word_pieces(tokenizer, chunk: str) -> Iterator[tuple[str, int, int]]:
-  """The tokens of text without special tokens, with start and end in `chunk`."""
+  """Yields the tokens of text without special tokens, with start and end in `chunk`."""
   for word, spans in words_with_spans(tokenizer.basic_tokenizer, chunk):
     pieces = tokenizer.wordpiece_tokenizer.tokenize(word)
     first = 0
@@ -70,7 +70,7 @@ def locate_word_pieces(tokenizer, chunk: str) -> Iterator[tuple[str, int, int]]:
 
 
 def words_with_spans(basic_tokenizer, text: str) -> Iterator[tuple[str, list[Span]]]:
-  """The tokens of a `BasicTokenizer`, each with the spans that its characters came from."""
+  """Yields the tokens of a `BasicTokenizer`, each with the spans that its characters came from."""
 
   def cleaned_and_spaced(char: str) -> str:
     return basic_tokenizer._tokenize_chinese_chars(basic_tokenizer._clean_text(char))
@@ -138,7 +138,7 @@ def _reorder_spans(chars: list[str], spans: list[Span], text: str) -> list[Span]
 
 
 def word_ids(text: str, dropped: str = "") -> list[int]:
-  """For each character of `text`, the index of the word that it is in (or that it follows).
+  """Returns, for each character, the index of the word that it is in (or that it follows).
 
   Example:
     >>> word_ids(" to be")

@@ -14,7 +14,7 @@ Located = tuple[str, int, int]  # token, start and end (exclusive)
 
 
 def prepared_with_spans(tokenizer, text: str) -> tuple[str, list[Span]]:
-  """`tokenizer.prepared(text)`, and for each of its characters the span it came from."""
+  """Returns `tokenizer.prepared(text)`, and for each of its characters the span it came from."""
   if not tokenizer.preprocess:
     return tokenizer.prepared(text), [(index, index + 1) for index in range(len(text))]
   chars: list[str] = []
@@ -39,7 +39,7 @@ def prepared_with_spans(tokenizer, text: str) -> tuple[str, list[Span]]:
 
 
 def locate_pieces(tokenizer, text: str) -> Iterator[Located]:
-  """The pieces of a text without special tokens, with start and end in it.
+  """Finds the tokens of a text without special tokens, with start and end in it.
 
   A piece "▁" alone has an empty span before the character that follows.
   """
@@ -57,7 +57,7 @@ def _span(spans: list[Span], first: int, last: int, length: int) -> Span:
 
 
 def _pieces_in_prepared(tokenizer, prepared: str) -> Iterator[Located]:
-  """The pieces of the library, with the characters of its input but for the spaces around them."""
+  """Finds the library's tokens, with the characters of its input but for spaces around them."""
   found = tokenizer.processor.encode(prepared, out_type="serialized_proto")
   character_at = _characters_by_byte(prepared)
   for piece, begin, end in _parsed(found):
@@ -75,7 +75,7 @@ def _pieces_in_prepared(tokenizer, prepared: str) -> Iterator[Located]:
 
 
 def _parsed(serialized: bytes) -> Iterator[Located]:
-  """Piece, first byte and end of each."""
+  """Parses token, first byte and end of each."""
   from sentencepiece import sentencepiece_pb2
 
   parsed = sentencepiece_pb2.SentencePieceText()  # type: ignore[attr-defined] # made at import
@@ -85,7 +85,7 @@ def _parsed(serialized: bytes) -> Iterator[Located]:
 
 
 def _characters_by_byte(text: str):
-  """A function from an offset into the UTF-8 of `text` to that into its characters."""
+  """Makes a function from an offset into the UTF-8 of `text` to that into its characters."""
   if text.isascii():
     return int
   starts = itertools.accumulate((len(char.encode()) for char in text), initial=0)

@@ -47,7 +47,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False) -> str:
-  """ALBERT's `preprocess_text`: NFKD without accents.
+  """Applies ALBERT's `preprocess_text`: NFKD without accents.
 
   Args:
     inputs: the text.
@@ -136,14 +136,14 @@ class SentencePieceTokenizer(Tokenizer):
     self.processor = _processor(self.model, self.vocab_file)
 
   def prepared(self, text: str | bytes) -> str:
-    """The text that the sentencepiece model reads: step 1."""
+    """Returns the text that the sentencepiece model reads: step 1."""
     text = convert_to_unicode(text)
     if not text.isascii():
       text = _SURROGATES.sub("\ufffd", text)
     return preprocess_text(text, lower=self.do_lower_case) if self.preprocess else text
 
   def tokenize(self, text: str | bytes) -> list[str]:
-    """The pieces of `text`, without [CLS] and [SEP]."""
+    """Splits `text` into tokens, without [CLS] and [SEP]."""
     pieces: list[str] = []
     for chunk in self.split_at_special_tokens(convert_to_unicode(text)):
       is_special = chunk in self.special_tokens
@@ -158,7 +158,7 @@ class SentencePieceTokenizer(Tokenizer):
     return self._checked_ids(prepared, self.processor.encode(prepared, out_type=int))
 
   def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
-    """`text_to_ids` of each text."""
+    """Applies `text_to_ids` to each text."""
     if self.special_tokens:
       return [self.convert_tokens_to_ids(self.tokenize(text)) for text in texts]
     prepared = [self.prepared(text) for text in texts]
@@ -166,7 +166,7 @@ class SentencePieceTokenizer(Tokenizer):
     return list(map(self._checked_ids, prepared, rows))
 
   def _checked_ids(self, prepared: str, ids: list[int]) -> list[int]:
-    """`ids` as the library gives them, unless step 3 changes a piece, or one is unknown."""
+    """Returns the library's `ids`, unless step 3 changes a token, or one is unknown."""
     if self._rare_ids.isdisjoint(ids):
       return ids
     if self.unk_id in ids:  # which has the id of its spelling
@@ -174,7 +174,7 @@ class SentencePieceTokenizer(Tokenizer):
     return [part for index in ids for part in self._numbers.get(index, (index,))]
 
   def tokenize_with_offsets(self, text: str | bytes) -> list[offsets.TokenSpan]:
-    """The pieces of `text`, each with its place in it: for tagging, and for quoting answers.
+    """Splits `text` into tokens with their places in it: for tagging, and for quoting answers.
 
     `[t.token for t in tokenize_with_offsets(text)]` always equals `tokenize(text)`. Spaces belong
     to no piece, so a piece "▁" alone has an empty span before the character that follows. A dropped
@@ -203,7 +203,7 @@ class SentencePieceTokenizer(Tokenizer):
     return pieces
 
   def parts(self, piece: str) -> list[str]:
-    """The pieces of a number and its comma (step 3); a list of any other piece alone."""
+    """Splits a number and its comma (step 3); any other token stays alone."""
     if not _is_number_with_comma(piece):
       return [piece]
     number = self.processor.encode(piece[:-1].replace(SPACE, ""), out_type=str)
@@ -221,7 +221,7 @@ def _is_number_with_comma(piece: str) -> bool:
 
 
 def read_model(model_file: str | os.PathLike) -> bytes:
-  """The bytes of a sentencepiece model.
+  """Reads the bytes of a sentencepiece model.
 
   Raises:
     VocabularyError: the file does not exist, or is something else.

@@ -33,7 +33,7 @@ _LONGEST_WORD = 40  # characters
 
 
 def split_sentences(paragraph: str) -> list[str]:
-  """The sentences of a paragraph, blanks around them removed.
+  """Splits a paragraph into its sentences, blanks around them removed.
 
   Example:
     >>> split_sentences('Dr. J. Smith has No. 5. "Why?" Pi is 3.14... or so.')

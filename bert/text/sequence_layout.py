@@ -18,7 +18,7 @@ class Layout(NamedTuple):
     pad: the token of padding.
     mask: the token for a masked word.
     unk: the token of what a vocabulary does not have.
-    pad_id: the number that fills up a sequence.
+    pad_id: the id of padding.
     separators: how many `sep` stand between two texts.
     has_segments: whether the second text of a pair has a number of its own.
     second_stays_longer: of a pair whose texts are both cut to half: whether the first gets the
@@ -36,7 +36,7 @@ class Layout(NamedTuple):
   second_stays_longer: bool = False
 
   def num_special(self, is_pair: bool) -> int:
-    """How many tokens are added to a text or a pair.
+    """Counts the special tokens of a text or a pair.
 
     Example:
       >>> Layout().num_special(True), Layout(separators=2).num_special(True)
@@ -45,7 +45,7 @@ class Layout(NamedTuple):
     return 2 + self.separators if is_pair else 2
 
   def kept_lengths(self, length_a: int, length_b: int, max_length: int) -> tuple[int, int]:
-    """The lengths to which two texts are cut so that both together have at most `max_length`.
+    """Computes the lengths to which two texts are cut, together at most `max_length`.
 
     The longer one loses its last token, repeatedly; of two equally long ones, the second. The
     lengths that this leaves are computed directly.
@@ -79,11 +79,11 @@ class Layout(NamedTuple):
     return tokens, segments
 
   def start_of_second(self, length_a: int) -> int:
-    """The position of the second text's first token, after a first of `length_a` tokens."""
+    """Returns the position of the second text's first token, after a first of `length_a` tokens."""
     return 1 + length_a + self.separators
 
   def padding(self, tokens: list, length: int) -> tuple[list[int], list[int]]:
-    """What fills up the ids of `tokens` to `length`, and their masks and segments."""
+    """Returns the padding of the ids of `tokens` to `length`, and of their masks and segments."""
     missing = length - len(tokens)
     return [self.pad_id] * missing, [0] * missing
 
@@ -92,5 +92,5 @@ BERT = Layout()
 
 
 def layout_of(tokenizer: Any) -> Layout:
-  """The layout of a tokenizer; BERT's for a user's own that has only the original's methods."""
+  """Returns a tokenizer's layout; BERT's for a user's own that has only the original's methods."""
   return getattr(tokenizer, "layout", BERT)

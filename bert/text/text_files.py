@@ -53,7 +53,7 @@ def find_input_files(patterns: str) -> list[str]:
 
 
 def total_bytes(input_files: Iterable[str]) -> int:
-  """The size of all files together, or 0 if one is not on a local disk."""
+  """Returns the size of all files together, or 0 if one is not on a local disk."""
   input_files = list(input_files)
   if not all(os.path.isfile(path) for path in input_files):
     return 0
@@ -106,7 +106,7 @@ def _ranges_of_file(path: str, target_bytes: int) -> Iterator[TextRange]:
 
 
 def read_lines(part: TextRange) -> Iterator[tuple[int, bytes]]:
-  """The lines of a range, each with the byte at which it begins in the file, and its line end.
+  """Yields the lines of a range, each with the byte at which it begins, and its line end.
 
   Each line of a file is in exactly one range.
   """
@@ -163,7 +163,7 @@ class LinePlace(NamedTuple):
 
 
 def describe_place(place: LinePlace) -> str:
-  """File and line number, counted only now: a reader of a part of a file does not know it."""
+  """Writes file and line number, counted only now: the reader of a part does not know it."""
   number, position = 1, place.position
   with open_bytes(place.path) as reader:
     while position > 0 and (data := reader.read(min(position, 1 << 20))):

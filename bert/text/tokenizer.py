@@ -47,23 +47,23 @@ class Tokenizer:
     return frozenset(special_tokens)
 
   def tokenize(self, text: str | bytes) -> list[str]:
-    """The tokens of `text`, without those at its ends."""
+    """Splits `text` into tokens, without those at its ends."""
     raise NotImplementedError
 
   def tokenize_word(self, word: str) -> list[str]:
-    """The tokens of a word that stands alone in its data, as words of tags do."""
+    """Splits a word that stands alone in its data, as words of tags do."""
     return self.tokenize(word)
 
   def shown(self, token: str) -> str:
-    """A token as users see it among answers."""
+    """Writes a token as users see it among answers."""
     return token
 
   def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
-    """`text_to_ids` of each text."""
+    """Applies `text_to_ids` to each text."""
     raise NotImplementedError
 
   def text_to_ids(self, text: str | bytes) -> list[int]:
-    """`convert_tokens_to_ids(tokenize(text))`, faster: no list of tokens is made on the way."""
+    """Computes `convert_tokens_to_ids(tokenize(text))`, without a list of tokens on the way."""
     return self.texts_to_ids([text])[0]
 
   def encode_batch(
@@ -74,7 +74,7 @@ class Tokenizer:
     pad_to_longest: bool = False,
     num_workers: int = 1,
   ) -> dict[str, Any]:
-    """Texts, or pairs of texts, as a model reads them: `[CLS] a [SEP]`, then `b [SEP]` if any.
+    """Encodes texts, or pairs, as a model reads them: `[CLS] a [SEP]`, then `b [SEP]` if any.
 
     Args:
       texts: the first text of each row.
@@ -99,7 +99,7 @@ class Tokenizer:
     )
 
   def split_at_special_tokens(self, text: str) -> list[str]:
-    """The special tokens of `text` and what stands between them, in order."""
+    """Lists the special tokens of `text` and what stands between them, in order."""
     if not self.special_tokens:
       return [text]
     return self._special_pattern.split(text)

@@ -94,7 +94,7 @@ def learn_vocabulary(
 
 
 def reserved_lines(reserved_tokens: Sequence[str], num_unused: int) -> list[str]:
-  """The first lines of a vocabulary, at the places where released vocabularies have them.
+  """Lists the first lines of a vocabulary, at the places where released vocabularies have them.
 
   The first token has id 0, that of padding. Up to 99 unused ones follow (with 99, [UNK], [CLS] and
   [SEP] get their familiar 100, 101 and 102), then the other reserved ones, then the other unused.
@@ -116,7 +116,7 @@ def _most_frequent(counts: Mapping[str, int], limit: int) -> list[str]:
 
 
 def characters_for_share(counts: Mapping[str, int], share: float) -> int:
-  """The number of most frequent characters that make up a share of a text.
+  """Counts the most frequent characters that make up a share of a text.
 
   Example:
     >>> characters_for_share({"e": 90, "x": 9, "q": 1}, 0.95)
@@ -128,7 +128,7 @@ def characters_for_share(counts: Mapping[str, int], share: float) -> int:
 
 
 def _character_tokens(alphabet: Iterable[str]) -> list[str]:
-  """The tokens that spell every word over an alphabet.
+  """Lists the tokens that spell every word over an alphabet.
 
   Example:
     >>> _character_tokens("ba-")
@@ -139,7 +139,7 @@ def _character_tokens(alphabet: Iterable[str]) -> list[str]:
 
 
 def _stands_alone(character: str) -> bool:
-  """Whether the tokenizer makes a character a separate word."""
+  """Tells whether the tokenizer makes a character a separate word."""
   return BasicTokenizer(do_lower_case=False).tokenize("a" + character) == ["a", character]
 
 
@@ -285,7 +285,7 @@ class TokenSplitter:
     self._rest = WordpieceTokenizer(dict.fromkeys([*continuations, *beginnings], 0))
 
   def split(self, token: str) -> list[str]:
-    """The pieces of `token`; empty if it cannot be split."""
+    """Splits `token` into others; empty if it cannot be split."""
     body = _without_joiner(token)
     pieces = (self._whole if body == token else self._rest).tokenize(body)
     if pieces == ["[UNK]"]:

@@ -32,7 +32,7 @@ class VocabularyWarning(UserWarning):
 
 
 def read_tokens(vocab_file: str | os.PathLike) -> list[str]:
-  """The lines of a vocabulary file, blank and repeated ones too: each takes an id.
+  """Reads the lines of a vocabulary file, blank and repeated ones too: each takes an id.
 
   Oddities that do not prevent the file's use are `VocabularyWarning`s.
 
@@ -93,7 +93,7 @@ def _read_lines(vocab_file) -> list[str]:
 def read_bytes(
   vocab_file: str | os.PathLike, kind: str = "vocabulary", usual_name: str = "vocab.txt"
 ) -> bytes:
-  """The content of a vocabulary file of either kind.
+  """Reads the content of a vocabulary file of either kind.
 
   Args:
     vocab_file: path, local or remote.

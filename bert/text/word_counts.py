@@ -180,7 +180,7 @@ def _add_tokenized(
 
 
 def _map_in_order(function: Callable, items: Sequence, num_workers: int) -> Iterator:
-  """`map` in several processes; results keep the order, and only a few are held in memory."""
+  """Maps in several processes; results keep the order, and only a few are held in memory."""
   num_workers = min(num_workers, len(items))
   if num_workers <= 1:
     yield from map(function, items)

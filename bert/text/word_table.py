@@ -69,7 +69,7 @@ class WordTable(dict):
     self._max_words = max_words
 
   def look_up(self, text: str) -> list:
-    """The values of all pieces of `text`."""
+    """Looks up the values of all tokens of `text`."""
     if not text.isprintable():  # quicker than seven searches; most texts are printable
       for blank in DROPPED_BLANKS:
         text = text.replace(blank, "")

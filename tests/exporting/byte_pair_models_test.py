@@ -112,6 +112,6 @@ def test_words_of_tags(vocab_file, read):
   model = build(tag_model.TagModel, vocab_file, LENGTH, labels)
   texts = ["the Hello (and) 'tis", "<mask> é then and the Hello and Hello the (and)"]
   eagerly(model, tf.constant(texts))
-  examples = [conll_files.InputExample("x", text.split()) for text in texts]
+  examples = [conll_files.TaggedSentence("x", text.split()) for text in texts]
   features = tagging.convert_examples_to_features(examples, labels, "bio", LENGTH, tokenizer)
   assert read.pop() == expected(list(features))

@@ -52,7 +52,7 @@ def trained(tmp_path_factory):
 def probabilities(trained) -> np.ndarray:
   """What run_swag's model says, float32 `[B, N]`."""
   tokenizer = FullTokenizer(str(trained / "vocab.txt"))
-  examples = [multiple_choice.InputExample(None, *question) for question in QUESTIONS]
+  examples = [multiple_choice.ChoiceExample(None, *question) for question in QUESTIONS]
   features = list(multiple_choice.convert_examples_to_features(examples, 4, SEQ_LENGTH, tokenizer))
   names = ("input_ids", "input_mask", "segment_ids", "choice_mask")
   inputs = [tf.constant([getattr(f, name) for f in features]) for name in names]

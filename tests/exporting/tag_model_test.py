@@ -55,7 +55,9 @@ def trained(tmp_path_factory):
 
 def probabilities_of_training(trained, stride) -> list[np.ndarray]:
   """What run_ner's model says of each sentence's words, float32 `[words, C]`."""
-  found = [conll_files.InputExample(str(i), words) for i, words in enumerate(sentences()) if words]
+  found = [
+    conll_files.TaggedSentence(str(i), words) for i, words in enumerate(sentences()) if words
+  ]
   tokenizer = FullTokenizer(str(trained / "vocab.txt"))
   features = list(
     tagging.convert_examples_to_features(found, LABELS, "bio", SEQ_LENGTH, tokenizer, stride)

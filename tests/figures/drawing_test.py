@@ -112,17 +112,6 @@ def test_scores_are_bars_and_marks_in_percent(drawn, tmp_path):
   assert_apart([*panel.texts, *panel.get_yticklabels()], drawn[0])
 
 
-def test_schedules_are_told_apart_without_colour(drawn, tmp_path):
-  rates = {"constant": [1e-5] * 5, "falling": np.linspace(2e-5, 0, 5)}
-  drawing.plot_schedules(rates, tmp_path / "a.png")
-  [panel] = drawn[0].axes
-  lines = panel.get_lines()
-  np.testing.assert_array_equal(lines[1].get_ydata(), rates["falling"])
-  assert lines[0].get_linestyle() != lines[1].get_linestyle()
-  assert [text.get_text() for text in panel.get_legend().get_texts()] == list(rates)
-  assert panel.get_ylim()[0] == 0
-
-
 def attention(pieces: int, maps: int) -> np.ndarray:
   """Random maps; the first piece draws most attention, as `[CLS]` does."""
   favour = np.ones(pieces)

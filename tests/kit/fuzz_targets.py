@@ -28,7 +28,7 @@ from bert.io import record_files, tables, text_lines, tfrecord_bytes
 from bert.model.configuration import BertConfig
 from bert.predicting import predictor
 from bert.scripts import command_line, flag_groups, run_files
-from bert.tasks import conll_files, glue, label_schemes, multiple_choice, own_tables, squad
+from bert.tasks import conll_files, glue, label_schemes, multiple_choice, squad, user_tables
 from bert.text import corpus, corpus_statistics, sentences, text_files, vocabulary_file
 
 # What breaks parsers: unfinished and misplaced syntax, numbers of all kinds, bytes of no text.
@@ -171,7 +171,7 @@ def read_table(data: bytes, folder: pathlib.Path) -> None:
   file = "train." + ("tsv", "csv", "jsonl")[choice % 3]
   _written(folder, file, data)
   with clear_errors(file, tables.DataError, tables.ShortRowError):
-    processor = own_tables.CsvProcessor(
+    processor = user_tables.CsvProcessor(
       str(folder),
       problem_type=("classification", "multi_label", "regression")[choice // 4 % 3],
       labels=["0", "1"] if choice & 64 else None,

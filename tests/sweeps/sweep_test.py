@@ -19,49 +19,49 @@ class Report(SweepReport):
   def __init__(self, outcomes, problems):
     self.outcomes, self.problems = list(outcomes), problems
 
-  def rows(self):
+  def _rows(self):
     return [["run", "score"], [], *([str(each.run), str(each.results)] for each in self.outcomes)]
 
-  def notes(self):
+  def _notes(self):
     return ["A note."]
 
   def json(self):
     return "{}"
 
-  def draw(self, path):
+  def _draw(self, path):
     raise ValueError("there is nothing to draw")
 
 
 class Scores(Sweep):
   """Each run writes its score, as its settings have it, into a file."""
 
-  def check_folders(self):
+  def _check_folders(self):
     if conflicts := self.conflicts():
       raise ValueError(str(conflicts))
 
-  def run(self):
+  def _run_all(self):
     self.make_runs()
 
-  def steps_left(self, run):
+  def _steps_left(self, run):
     return [] if run_states.read_state(run.folder).get("finished") else ["write"]
 
-  def command(self, run, *steps):
+  def _command(self, run, *steps):
     return [sys.executable, "-S", "-E", "-c", PROGRAM, run.folder, str(run.settings["score"])]
 
-  def mark_started(self, run):
+  def _mark_started(self, run):
     run_states.write_state(run.folder, settings=run.settings)
 
-  def mark_finished(self, run, seconds):
+  def _mark_finished(self, run, seconds):
     run_states.write_state(run.folder, settings=run.settings, finished=True, seconds=seconds)
 
-  def read_results(self, outcome):
+  def _read_results(self, outcome):
     outcome.results = {"score": float(pathlib.Path(outcome.run.folder, "score").read_text())}
     outcome.headline = ("score",)
 
-  def describe_results(self, outcome):
+  def _describe_results(self, outcome):
     return f"score {outcome.score}"
 
-  def report(self):
+  def _report(self):
     return Report(self.outcomes.values(), self.problems)
 
 
@@ -100,7 +100,7 @@ def test_a_run_whose_results_cannot_be_read_has_not_finished(tmp_path):
   broken.carry_out()
   failures = [outcome.failure is not None for outcome in broken.outcomes.values()]
   assert failures == [True, False]
-  assert [bool(broken.steps_left(run)) for run in broken.outcomes] == [True, False]
+  assert [bool(broken._steps_left(run)) for run in broken.outcomes] == [True, False]
 
 
 def test_a_run_may_be_of_a_script_of_ones_own(tmp_path):

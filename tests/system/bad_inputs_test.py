@@ -15,7 +15,7 @@ from bert import create_pretraining_data, create_vocab, predict, tokenization
 from bert.model.configuration import BertConfig
 from bert.predicting import predictor
 from bert.scripts import run_files
-from bert.tasks import conll_files, glue, multiple_choice, own_tables, squad
+from bert.tasks import conll_files, glue, multiple_choice, squad, user_tables
 from tests.kit.bad_inputs import FOLDER, Family, case, check, loading, rows_of, starting
 
 DEEP = "[" * 100_000  # Python's JSON gives up at about 1,000
@@ -206,7 +206,7 @@ GLUE = [
 
 def _own(ending, **options):
   def read(folder):
-    processor = own_tables.CsvProcessor(str(folder), **options)
+    processor = user_tables.CsvProcessor(str(folder), **options)
     return processor.get_labels() and processor.get_train_examples(str(folder))
 
   return lambda *cases: Family(

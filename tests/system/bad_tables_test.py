@@ -2,14 +2,14 @@
 
 What tests/system/bad_inputs_test.py has of tables are damaged files; here are those that a
 spreadsheet, pandas or a download leaves. Each is refused as tests/kit/bad_inputs.py says. What is
-read nevertheless is in tests/tasks/own_tables_test.py.
+read nevertheless is in tests/tasks/user_tables_test.py.
 """
 
 import gzip
 
 import pytest
 
-from bert.tasks import multiple_choice, own_tables
+from bert.tasks import multiple_choice, user_tables
 from tests.kit.bad_inputs import Family, case, check, loading, rows_of
 
 _ROWS = "text_a,label\n" + "a film,pos\nanother,neg\n" * 6
@@ -17,7 +17,7 @@ _ROWS = "text_a,label\n" + "a film,pos\nanother,neg\n" * 6
 
 def _own(file, cases, **options):
   def read(folder):
-    processor = own_tables.CsvProcessor(str(folder), **options)
+    processor = user_tables.CsvProcessor(str(folder), **options)
     return processor.get_labels() and processor.get_train_examples(str(folder))
 
   title = " ".join([file, *(f"{name}={value}" for name, value in options.items())])
@@ -121,7 +121,7 @@ CSV = [
 
 
 def _read_file_as_folder(folder):
-  return own_tables.CsvProcessor(str(folder / "train.csv")).get_labels()
+  return user_tables.CsvProcessor(str(folder / "train.csv")).get_labels()
 
 
 FILE_AS_FOLDER = Family(

@@ -5,7 +5,7 @@ import types
 import pytest
 
 from bert.tasks import classification, conll_files, similarity, squad_features, tagging, windows
-from bert.tasks.multiple_choice import InputExample as Question
+from bert.tasks.multiple_choice import ChoiceExample as Question
 from bert.tasks.multiple_choice import convert_examples_to_features as choice_features
 from bert.text.byte_pairs import BytePairTokenizer
 from tests.kit import byte_pairs
@@ -63,7 +63,7 @@ def test_windows_of_a_long_document(tokenizer):
 
 
 def test_words_of_tags_have_a_space_before_them(tokenizer):
-  example = conll_files.InputExample("x", ["the", "Hello", "and"], ["O", "B-A", "O"])
+  example = conll_files.TaggedSentence("x", ["the", "Hello", "and"], ["O", "B-A", "O"])
   (features,) = tagging.convert_examples_to_features([example], ["O", "B-A"], "bio", 9, tokenizer)
   assert tokens_of(tokenizer, features.input_ids) == [
     *["<s>", "Ġthe", "Ġ", "Hello", "Ġand", "</s>", "<pad>", "<pad>", "<pad>"]

@@ -10,8 +10,8 @@ from bert.io.tables import DataError
 from bert.tasks import glue, metrics
 from bert.tasks.classification import InputExample, convert_single_example
 from bert.tasks.glue import create_processor
-from bert.tasks.own_tables import CsvProcessor
 from bert.tasks.processors import DataProcessor
+from bert.tasks.user_tables import CsvProcessor
 
 
 def write(folder, name, *rows):

@@ -194,7 +194,7 @@ def tokenizer(tmp_path_factory):
 
 
 def features_of(words, labels, tokenizer, max_seq_length, stride=None):
-  example = conll_files.InputExample("x", words, labels)
+  example = conll_files.TaggedSentence("x", words, labels)
   label_list = ["O", "B-X", "I-X"]
   return list(
     tagging.convert_examples_to_features(
@@ -260,7 +260,7 @@ def test_windows_that_would_leave_words_out(tokenizer, length, stride):
 
 
 def test_predictions_have_to_be_as_many_as_words():
-  examples = [conll_files.InputExample("1", ["a", "b"]), conll_files.InputExample("2", ["c"])]
+  examples = [conll_files.TaggedSentence("1", ["a", "b"]), conll_files.TaggedSentence("2", ["c"])]
   assert [part.tolist() for part in tagging.by_sentence(np.arange(3), examples)] == [[0, 1], [2]]
   with pytest.raises(ValueError, match="There are 2 predictions for 3 words"):
     tagging.by_sentence(np.arange(2), examples)
@@ -311,7 +311,7 @@ def test_scores_do_not_depend_on_the_scheme(drawn, one, other):
 
 
 def test_entities_in_text():
-  example = conll_files.InputExample("7", ["In", "New", "York", "\U0001f600", "é"])
+  example = conll_files.TaggedSentence("7", ["In", "New", "York", "\U0001f600", "é"])
   found = [Entity("LOC", 1, 3), Entity("X", 4, 5)]
   described = tagging.describe_entities(example, found, np.float32([1, 0.5, 0.25, 1, 1]))
   assert described["text"] == "In New York \U0001f600 é"
@@ -350,7 +350,7 @@ def test_features_equal_electras(golden_dir, data_dir):
   num_whole = 0
   for index, record in enumerate(records):
     tags = [labels[number] for number in record["labels"]]
-    example = tagging.InputExample(f"{index}", record["words"], tags)
+    example = conll_files.TaggedSentence(f"{index}", record["words"], tags)
     features = list(
       tagging.convert_examples_to_features([example], labels, "bioes", 48, tokenizer, segment_id=1)
     )

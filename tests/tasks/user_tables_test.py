@@ -6,7 +6,7 @@ Files that are refused are in tests/system/bad_inputs_test.py, good ones in glue
 import pytest
 
 from bert.io.tables import DataError, read_own_table
-from bert.tasks.own_tables import CsvProcessor
+from bert.tasks.user_tables import CsvProcessor, read_table
 
 ROWS = ["text_a,label", "good; but long,pos", "bad,neg", "fine,pos", "poor,neg"]
 
@@ -151,3 +151,65 @@ def test_texts_given_as_labels_are_refused_unless_listed(tmp_path):
 def test_numbers_of_spreadsheets_are_explained(tmp_path, score, advice):
   with pytest.raises(DataError, match=advice):
     read(tmp_path, "text_a,label", f'x,"{score}"', problem_type="regression")
+
+
+# ---------------------------------------------------------------------------------------------
+# `read_table`, for a task of one's own.
+
+COLUMNS = {"text": "review", "stars": "rating", "who": "author"}
+
+
+def write(folder, name, *rows):
+  path = folder / name
+  path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+  return path
+
+
+def test_rows_are_dicts_with_their_place(tmp_path):
+  path = write(tmp_path, "dev.csv", "rating,review", '3,"good, long"', "1,bad")
+  first, second = read_table(tmp_path, COLUMNS, needed=("text", "stars"), split="dev")
+  assert first == {"text": "good, long", "stars": "3", "who": None}
+  assert (second.source, second.number) == (f"{path}, line 3", 2)
+  assert str(second.error("too few.", "Add one.")) == f"{path}, line 3: too few. Add one."
+  assert second.text("text") == "bad"
+  with pytest.raises(DataError, match=r"line 2: who is None, not text\."):
+    first.text("who")
+  assert read_table(write(tmp_path, "a.tsv", "b\t4"), {"n": 1}, header=False) == [{"n": "4"}]
+  values = read_table(write(tmp_path, "a.jsonl", '{"s": [1, 2]}'), {"spans": "s"}, header=False)
+  assert values == [{"spans": [1, 2]}]
+
+
+@pytest.mark.parametrize(
+  ("rows", "message"),
+  [
+    ((), "the file is empty."),
+    (("review,rating,author",), "the file contains no rows."),
+    (("review,rating", "a,1"), "'author' is not in the header, which has review, rating. Name"),
+    (
+      ("review,rating,Author", "a,1,x"),
+      "Did you mean 'Author'? Name one of these columns as --wh",
+    ),
+    (("review,rating,author", "a,1"), "line 2: column 2 (counted from 0) is missing"),
+    (("review,rating,author", "a,1,x,y"), "line 2: 4 columns, expected 3 as in the first row."),
+  ],
+)
+def test_a_table_for_a_task_is_refused_with_place_and_remedy(tmp_path, rows, message):
+  path = write(tmp_path, "train.csv", *rows)
+  with pytest.raises(DataError) as error:
+    read_table(path, COLUMNS, flags={"who": "--who"})
+  assert str(error.value).startswith(str(path))
+  assert message in str(error.value)
+
+
+def test_malformed_rows_are_left_out_and_counted(tmp_path, caplog):
+  path = write(tmp_path, "train.csv", "review,n", "a,1", "b,c,2", "d,3")
+  with pytest.raises(DataError, match="line 3: 3 columns"):
+    read_table(path, {"text": "review"})
+
+  def text_of(row):
+    if row["text"] == "d":
+      raise row.error("it is d.")
+    return row["text"]
+
+  assert read_table(path, {"text": "review"}, text_of, skip_bad_rows=True) == ["a"]
+  assert f"Skipped 2 malformed row(s). The first: {path}, line 3: 3 columns" in caplog.text

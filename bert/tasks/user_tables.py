@@ -3,6 +3,15 @@
   processor = CsvProcessor("data", text_a_column="review", label_column="verdict")
   examples = processor.get_train_examples("data")
 
+`read_table` is for tasks of your own: rows as dicts, with keys that the task names.
+
+  def example_of(row):
+    if row["stars"] not in ("1", "2", "3"):
+      raise row.error(f"{row['stars']} stars.")   # data/train.csv, line 7: 9 stars. ...
+    return row.text("text"), int(row["stars"])
+
+  examples = read_table("data", {"text": "review", "stars": "rating"}, example_of, split="train")
+
 Pure Python, no TensorFlow.
 """
 
@@ -10,16 +19,94 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from absl import logging
 
 from bert.io import filesystem
-from bert.io.tables import DataError, Row, folder_listing, read_own_table
+from bert.io.table_columns import Column, TableReader, find_column, names_of
+from bert.io.tables import SKIP_ADVICE, DataError, Row, folder_listing, read_own_table
 from bert.tasks import label_counts
-from bert.tasks.processors import Column, Columns, TableProcessor
+from bert.tasks.processors import Columns, TableProcessor
 
 _ENDINGS = ("tsv", "csv", "jsonl")
+
+
+class TableRow(dict[str, Any]):
+  """A row of `read_table`: key -> value, text, or in a JSON Lines file any value of JSON.
+
+  Attributes:
+    source: its place, for messages: "train.csv, line 3".
+    number: of the row, from 0, the header and blank lines counted.
+  """
+
+  def __init__(self, values: Mapping[str, Any], row: Row):
+    super().__init__(values)
+    self.source, self.number, self._row = row.source, row.number, row
+
+  def error(self, reason: str, advice: str = SKIP_ADVICE) -> DataError:
+    """Makes an error about this row, with file, line and advice; raise it."""
+    return self._row.error(reason, advice)
+
+  def text(self, key: str) -> str:
+    """Returns the text of a key.
+
+    Raises:
+      DataError: the value is no text, or blank.
+    """
+    if not isinstance(self[key], str) or not self[key].strip():
+      raise self.error(f"{key} is {self[key]!r:.80}, not text.")
+    return self[key]
+
+
+def read_table(
+  path: str | os.PathLike,
+  columns: Mapping[str, Column],
+  convert: Callable[[TableRow], Any] | None = None,
+  needed: Collection[str] | None = None,
+  split: str | None = None,
+  skip_bad_rows: bool = False,
+  header: bool = True,
+  flags: Mapping[str, str] | None = None,
+) -> list:
+  """Reads a table: `.csv`, `.tsv` or `.jsonl`, see `CsvProcessor` for the formats.
+
+  Args:
+    path: of the file, or with `split` of its folder.
+    columns: key -> the column with its values, by name or by number from 0.
+    convert: makes an example of a row; raises `row.error` for a malformed one.
+    needed: keys whose column must exist; by default all. The value of others may be None.
+    split: `train`, `dev` or `test`: the name of the file, without its ending.
+    skip_bad_rows: whether malformed rows are skipped, with a warning, instead of raised.
+    header: whether the first row of a TSV or CSV file names the columns.
+    flags: key -> the flag that sets its column, for errors; by default the key.
+
+  Returns:
+    What `convert` has made of each row; without it, the `TableRow`s.
+
+  Raises:
+    DataError: names file, line, fault and remedy.
+    OSError: the file cannot be read.
+  """
+  path = find_table(os.fspath(path), split) if split else os.fspath(path)
+  reader = TableReader(skip_bad_rows)
+  rows = read_rows(path, reader)
+  header = header or path.endswith(".jsonl")
+  names, wanted, flags = names_of(rows[0], header), set(columns), flags or {}
+  if needed is not None:
+    wanted = {
+      key
+      for key, column in columns.items()
+      if key in needed or not isinstance(column, str) or column.strip() in names
+    }
+  numbers = {key: find_column(columns[key], rows[0], header, flags.get(key, key)) for key in wanted}
+
+  def to_example(row: Row):
+    values = {key: row[numbers[key]] if key in wanted else None for key in columns}
+    return convert(TableRow(values, row)) if convert else TableRow(values, row)
+
+  return reader.convert(rows, to_example, f"{split} examples" if split else "rows", header)
 
 
 class CsvProcessor(TableProcessor):
@@ -85,10 +172,6 @@ class CsvProcessor(TableProcessor):
     """See base class."""
     return self._read_split(data_dir, "test")
 
-  def read_texts(self, path: str):
-    """The examples of any table, without their labels, if it has some."""
-    return self._create_examples(self._read_rows(path), "test", path)
-
   def get_labels(self):
     """See base class."""
     if self.problem_type == "regression":
@@ -100,17 +183,15 @@ class CsvProcessor(TableProcessor):
   def _infer_labels(self) -> list[str]:
     if self.data_dir is None:
       raise DataError("the labels are unknown.", advice="Give labels, or data_dir to infer them.")
-    path = _find_table(self.data_dir, "train")
+    path = find_table(self.data_dir, "train")
     rows = self._rows_of(path)
-    if not rows:
-      raise DataError("the file is empty.", path)
     columns = self._columns_in("train", rows)
     found: list[str] = []
     for row in rows[1:] if columns.header else rows:
       try:
         label = self._parse_label(row[columns.label], row)
       except DataError as e:
-        self._on_bad_row(e)
+        self._reader.on_bad_row(e)
       else:
         found += label if isinstance(label, tuple) else [label]
     label_counts.check_is_label(found, path)
@@ -118,43 +199,29 @@ class CsvProcessor(TableProcessor):
     return _sorted_labels(set(found))
 
   def _read_split(self, data_dir, split):
-    path = _find_table(data_dir, split)
+    path = find_table(data_dir, split)
     examples = self._create_examples(self._rows_of(path), split, path)
     self._rows_read.pop(path)
     _warn_of_texts(examples, path)
     return examples
 
   def _rows_of(self, path: str) -> list[Row]:
-    """The rows, which the labels of the training file need once more than its examples."""
+    """Reads the rows, which the labels of the training file need as well as its examples."""
     if path not in self._rows_read:
       self._rows_read[path] = self._read_rows(path)
     return self._rows_read[path]
 
   def _read_rows(self, path):
-    others = {f"{os.path.splitext(path)[0]}.{ending}" for ending in _ENDINGS} - {path}
-    for other in filter(filesystem.exists, sorted(others)):
-      logging.warning("Reading %s, and not %s beside it.", path, os.path.basename(other))
-    return read_own_table(path, self._on_bad_row)
+    return read_rows(path, self._reader)
 
   def _columns_in(self, set_type, lines):
-    header = self.columns.header or lines[0].file.endswith(".jsonl")
-    named = lines[0] if header else ()
-    columns = dataclasses.replace(
-      self.columns,
-      header=header,
-      text_b=default_column(self.columns.text_b, "text_b", named),
-      guid=default_column(self.columns.guid, "id", named),
-      label=None if set_type == "test" else self.columns.label,
-    ).resolve(lines[0])
-    if columns.label is not None and columns.label in (columns.text_a, columns.text_b):
-      raise lines[0].error(
-        f"column {columns.label} is given as text and as label.", "Correct --label_column."
-      )
-    return columns
+    columns = self.columns
+    if set_type == "test":
+      columns = dataclasses.replace(columns, label=None)
+    return resolve_columns(columns, lines[0])
 
   def _guid(self, row, set_type, columns):
-    given = None if columns.guid is None else row[columns.guid]
-    return f"{set_type}-{row.number}" if given in (None, "") else str(given)
+    return guid_of(row, set_type, columns)
 
   def _parse_label(self, value, row):
     if self.problem_type == "multi_label":
@@ -167,7 +234,7 @@ class CsvProcessor(TableProcessor):
     return label if self.problem_type == "regression" else self._known(_class_name(label, row))
 
   def _known(self, name: str) -> str:
-    """The label, or, of 1 and 1.0, the form that is known: pandas writes whole numbers as both."""
+    """Returns the label, of 1 and 1.0 the known one: pandas writes whole numbers as both."""
     if name in self.labels or not self.labels:
       return name
     other = name.removesuffix(".0") if name.endswith(".0") else name + ".0"
@@ -182,7 +249,7 @@ _METRICS = {
 
 
 def _class_name(value, row: Row) -> str:
-  """A class as text. JSON may hold it as a number or boolean: 1 is "1", true is "true"."""
+  """Writes a class as text. JSON may hold a number or a boolean: 1 is "1", true is "true"."""
   if isinstance(value, str):
     return value
   if not isinstance(value, int) and not (isinstance(value, float) and math.isfinite(value)):
@@ -190,7 +257,12 @@ def _class_name(value, row: Row) -> str:
   return json.dumps(value)
 
 
-def _find_table(data_dir: str, split: str) -> str:
+def find_table(data_dir: str, split: str) -> str:
+  """Finds the table of a split in a folder.
+
+  Raises:
+    DataError: there is none.
+  """
   names = [f"{split}.{ending}" for ending in _ENDINGS]
   paths = [os.path.join(data_dir, name) for name in names]
   if found := next(filter(filesystem.exists, paths), None):
@@ -232,13 +304,52 @@ def _warn_of_texts(examples: Sequence, path: str) -> None:
     )
 
 
-def default_column(column: Column | None, name: str, header: Sequence) -> Column | None:
-  """The column that was given; without one, that of `name`, if the header has it."""
-  return name if column is None and name in header else column
+def read_rows(path: str, reader: TableReader) -> list[Row]:
+  """Reads the rows of a table, at least one; see `read_own_table`."""
+  others = {f"{os.path.splitext(path)[0]}.{ending}" for ending in _ENDINGS} - {path}
+  for other in filter(filesystem.exists, sorted(others)):
+    logging.warning("Reading %s, and not %s beside it.", path, os.path.basename(other))
+  rows = read_own_table(path, reader.on_bad_row)
+  if not rows:
+    raise DataError("the file is empty.", path)
+  return rows
+
+
+def resolve_columns(columns: Columns, first_row: Row, **defaults: str) -> Columns:
+  """Finds the columns of a table; see `Columns.resolve`.
+
+  Args:
+    columns: as they are given.
+    first_row: of the table.
+    **defaults: names of the columns that are not given, taken if the header has them. `text_b`
+      and `id` have defaults anyway.
+
+  Raises:
+    DataError: a column is missing, or is given as text and as label.
+  """
+  header = columns.header or first_row.file.endswith(".jsonl")
+  defaults = {"text_b": "text_b", "guid": "id", **defaults}
+  found: dict[str, Any] = {
+    field: name
+    for field, name in defaults.items()
+    if header and name in first_row and getattr(columns, field) is None
+  }
+  columns = dataclasses.replace(columns, header=header, **found).resolve(first_row)
+  if columns.label is not None and columns.label in (columns.text_a, columns.text_b):
+    raise first_row.error(
+      f"column {columns.label} is given as text and as label.", "Correct --label_column."
+    )
+  return columns
+
+
+def guid_of(row: Row, set_type: str, columns: Columns) -> str:
+  """Returns what identifies an example: its id, or the number of its row."""
+  given = None if columns.guid is None else row[columns.guid]
+  return f"{set_type}-{row.number}" if given in (None, "") else str(given)
 
 
 def _sorted_labels(labels: Iterable[str]) -> list[str]:
-  """Sorted as numbers if all are integers.
+  """Sorts labels, as numbers if all are integers.
 
   Example:
     >>> _sorted_labels({"10", "9", "-1"}), _sorted_labels({"b", "a", "10"})

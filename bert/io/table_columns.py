@@ -1,0 +1,144 @@
+"""Columns of a table, found by name or number, and examples made of its rows.
+
+  number = find_column("review", rows[0], has_header=True, what="--text_column")
+  reader = TableReader(skip_bad_rows=True)
+  examples = reader.convert(rows, lambda row: row[number], "train examples")
+  reader.bad_rows                                  # (file, line) -> DataError
+
+A malformed row (too short, too long, not UTF-8, a value that `convert`'s function refuses) is a
+`DataError` with file, line and remedy, or is skipped, counted and logged. Pure Python.
+"""
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from absl import logging
+
+from bert.io.tables import SKIP_ADVICE, DataError, Row
+
+Column = str | int  # a name in the header, or a 0-based number
+_Example = TypeVar("_Example")
+
+
+def names_of(first_row: Row, has_header: bool) -> tuple[str, ...]:
+  """Returns the names of the columns, without spaces around them; () without a header."""
+  return tuple(str(name).strip() for name in first_row) if has_header else ()
+
+
+def find_column(
+  column: Column, first_row: Row, has_header: bool, what: str, advice: str = ""
+) -> int:
+  """Finds the number of a column, counted from 0.
+
+  Args:
+    column: its name, its number, or its number counted from the end: -1, also as text.
+    first_row: of the table.
+    has_header: whether that row names the columns.
+    what: what sets the column, such as "--label_column"; for errors.
+    advice: for the error about a name that the header does not have, nor one like it.
+
+  Raises:
+    DataError: the table has no such column, or several of that name.
+  """
+  names = names_of(first_row, has_header)
+  if isinstance(column, str):
+    name = column.strip()
+    if name in names:
+      if names.count(name) > 1:
+        reason = f"the header has {names.count(name)} columns {name!r}."
+        raise first_row.error(reason, f"Give {what} by its number, counted from 0.")
+      return names.index(name)
+    if not column.removeprefix("-").isdecimal():
+      raise _unknown_column(column, first_row, names, what, advice)
+    if not -len(first_row) <= int(column) < len(first_row):
+      reason = f"there is no column {column}: the row has {len(first_row)}, counted from 0."
+      raise first_row.error(reason, f"Give another {what}.")
+    column = int(column)
+  return column + len(first_row) if column < 0 else column
+
+
+def _unknown_column(
+  column: str, first_row: Row, names: Sequence[str], what: str, more_advice: str
+) -> DataError:
+  if not names:
+    return first_row.error(
+      f"{column!r} is not in the file, which has no header.", "Give columns by number."
+    )
+  shown = ", ".join(f"{name:.40}" for name in names[:20]) + (", ..." if names[20:] else "")
+  reason = f"column {column!r} is not in the header, which has {shown}."
+  advice = f"Name one of these columns as {what}, or give its number from 0."
+  near = difflib.get_close_matches(column.lower(), [name.lower() for name in names], n=1)
+  meant = next((name for name in names if near and name.lower() == near[0]), None)
+  if meant:
+    reason = f"{reason} Did you mean {meant!r}?"
+  elif more_advice and not first_row.file.endswith(".jsonl"):
+    advice = f"{advice} {more_advice}"
+  return first_row.error(reason, advice)
+
+
+class TableReader:
+  """Makes examples of rows; malformed rows are raised, or skipped, counted and logged.
+
+  Attributes:
+    skip_bad_rows: whether malformed rows are skipped instead of raised.
+    bad_rows: (file, line) -> error of each skipped row.
+  """
+
+  def __init__(self, skip_bad_rows: bool = False):
+    self.skip_bad_rows = skip_bad_rows
+    self.bad_rows: dict[tuple[str | None, int | None], DataError] = {}
+
+  def on_bad_row(self, error: DataError) -> None:
+    """Raises the error of a malformed row, or notes it."""
+    if not self.skip_bad_rows:
+      raise error
+    self.bad_rows[error.file, error.line] = error
+
+  def convert(
+    self,
+    rows: Sequence[Row],
+    to_example: Callable[[Row], _Example],
+    what: str,
+    has_header: bool = True,
+    first_row: str = "first row",
+  ) -> list[_Example]:
+    """Makes an example of each row but the header.
+
+    Args:
+      rows: of one file, at least one.
+      to_example: a function of a row that raises `DataError` for a malformed one.
+      what: the examples in messages, such as "train examples".
+      has_header: whether the first row names the columns.
+      first_row: the row with which the number of columns is compared, in messages.
+
+    Raises:
+      DataError: a row is malformed, or there is no example.
+    """
+    first, examples = rows[0], []
+    if has_header:
+      self._check_header_was_read(first)
+    for row in rows[1:] if has_header else rows:
+      try:
+        if any(row[len(first) :]):
+          raise row.error(
+            f"{len(row)} columns, expected {len(first)} as in the {first_row}.",
+            "Does a text contain the delimiter? " + SKIP_ADVICE,
+          )
+        examples.append(to_example(row))
+      except DataError as error:
+        self.on_bad_row(error)
+    if errors := self._bad_rows_of(first.file):
+      logging.warning("Skipped %d malformed row(s). The first: %s", len(errors), errors[0].problem)
+    if not examples:
+      raise DataError(f"the file contains no {what}.", first.file)
+    return examples
+
+  def _check_header_was_read(self, first_row: Row) -> None:
+    # If a bad header were skipped like any row, the first example would be taken for the header.
+    for error in self._bad_rows_of(first_row.file):
+      if error.line is not None and error.line < first_row.line:
+        raise error
+
+  def _bad_rows_of(self, file: str) -> list[DataError]:
+    return [error for error in self.bad_rows.values() if error.file == file]
