@@ -21,6 +21,8 @@ Records written with `create_pretraining_data.py --dynamic_masking` get their ma
 read, other ones in each epoch: `--dynamic_masking --vocab_file=...`.
 """
 
+import functools
+
 from absl import flags, logging
 
 from bert import tokenization
@@ -388,7 +390,7 @@ class PreTraining(Run):
     logging.info("*** Input Files ***")
     for path in files:
       logging.info("  %s", path)
-    input_fn = input_fn_builder(
+    return input_fn_builder(
       files,
       fmt.max_seq_length,
       fmt.max_predictions_per_seq,
@@ -396,18 +398,10 @@ class PreTraining(Run):
       masking=masking,
       has_pairs=fmt.has_pairs,
       pack_sequences=self.settings.pack_sequences,
+      # Errors during training are explained in terms of flags.
+      first_fault=functools.partial(record_checks.first_fault, files, fmt),
       **self.settings.reading_options,
     )
-    input_fn.explain_error = lambda error: _explained(error, files, fmt)
-    return input_fn
-
-
-def _explained(error, files, fmt):
-  """The reason for an error during training, found in all records and in terms of flags."""
-  import tensorflow as tf
-
-  about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
-  return record_checks.first_fault(files, fmt) if isinstance(error, about_data) else None
 
 
 if __name__ == "__main__":

@@ -114,13 +114,18 @@ def _warn_of_namesakes() -> None:
     )
 
 
+def _is_main_program() -> bool:
+  """Whether Python was started to run a script of ours, and not a program that imports us."""
+  if sys.argv[:1] == ["-m"]:  # The package is imported before `__main__` becomes the script.
+    words = iter(sys.orig_argv)
+    found = any(word.startswith("-") and word.endswith("m") for word in words)  # -m, or -um
+    return found and next(words).partition(".")[0] == __name__
+  main_file = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+  return os.path.dirname(os.path.realpath(main_file)) == _ROOT and main_file.endswith(".py")
+
+
 def _interrupt_without_traceback() -> None:
   """Lets Ctrl-C end a script of ours in one line while it is still importing, too."""
-  main_file = getattr(sys.modules.get("__main__"), "__file__", None) or ""
-  is_script = os.path.dirname(os.path.realpath(main_file)) == _ROOT and main_file.endswith(".py")
-  # With `python -m bert.NAME` the package is imported before the name of the script is known.
-  if not is_script and sys.argv[:1] != ["-m"]:
-    return
   show = sys.excepthook
 
   def show_unless_interrupted(kind, error, trace):
@@ -132,7 +137,8 @@ def _interrupt_without_traceback() -> None:
   sys.excepthook = show_unless_interrupted
 
 
-_interrupt_without_traceback()
+if _is_main_program():
+  _interrupt_without_traceback()
 if os.path.isfile(os.path.join(_ROOT, "modeling.py")):  # A checkout, or an editable install of one.
   sys.meta_path.append(_RootModules)
 else:

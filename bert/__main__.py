@@ -55,12 +55,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(_unknown(arguments[0], known), file=sys.stderr)
     return 1
   sys.argv = [f"bert {word}", *arguments[1:]]
-  runpy.run_module(
-    known[word].module,
-    init_globals={installation.PROGRAM_NAME: f"bert {word}"},
-    run_name="__main__",
-    alter_sys=True,
-  )
+  try:
+    runpy.run_module(
+      known[word].module,
+      init_globals={installation.PROGRAM_NAME: f"bert {word}"},
+      run_name="__main__",
+      alter_sys=True,
+    )
+  except KeyboardInterrupt:  # while the script is imported; later it says so itself
+    print("\nInterrupted.", file=sys.stderr)
+    return 130
   return 0
 
 

@@ -87,7 +87,15 @@ def test_help_imports_no_script_and_no_library():
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("words", [["run_classifier.py"], ["-m", "bert.run_classifier"]])
+@pytest.mark.parametrize(
+  "words",
+  [
+    ["run_classifier.py"],
+    ["-m", "bert.run_classifier"],
+    ["-um", "bert", "run_classifier"],
+    ["-c", "import sys; from bert.__main__ import main; sys.exit(main())", "run_classifier"],
+  ],
+)
 def test_ctrl_c_while_a_script_is_imported_is_one_line(tmp_path, words):
   (tmp_path / "numpy.py").write_text("raise KeyboardInterrupt")  # which every script imports
   done = subprocess.run(
@@ -100,3 +108,13 @@ def test_ctrl_c_while_a_script_is_imported_is_one_line(tmp_path, words):
   )
   assert done.stderr.split() == ["Interrupted."]
   assert done.returncode != 0
+
+
+@pytest.mark.parametrize("words", [["own.py"], ["-m", "own"], ["-Bm", "own"], ["-mown"]])
+def test_a_program_of_the_users_keeps_its_hook(tmp_path, words):
+  (tmp_path / "own.py").write_text(
+    "import sys, bert; sys.exit(sys.excepthook is not sys.__excepthook__)"
+  )
+  subprocess.run(
+    [sys.executable, *words], env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path, check=True
+  )

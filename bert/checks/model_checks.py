@@ -60,7 +60,7 @@ def check_config(subject: Subject) -> Iterator[Finding]:
 
 
 def _unknown_keys(config: BertConfig, path: str) -> Iterator[Finding]:
-  known = [*vars(BertConfig(vocab_size=None)), *config.family.keys, "model_type"]
+  known = config.known_keys
   for key in sorted(set(vars(config)) - set(known)):
     if key in HARMLESS_KEYS:
       continue
@@ -332,7 +332,7 @@ def check_resumed(subject: Subject) -> Iterator[Finding]:
   newest = finding.latest(subject.output_dir)
   if not newest:
     return
-  now = {**(subject.config.to_dict() if subject.config else {}), **subject.facts}
+  now = {**(subject.config.deciding_values() if subject.config else {}), **subject.facts}
   if subject.do_lower_case is not None:
     now["do_lower_case"] = subject.do_lower_case
   if subject.vocab:

@@ -47,6 +47,7 @@ class FineTuning(Run):
     self._source = run_outputs.source_of(settings)
     self.informative = (*type(self).informative, *self.task.informative_flags)
     self.may_differ = (*type(self).may_differ, *self.task.ignored_in_eval)
+    self.feature_settings = tuple(self.task.feature_settings)
     self.result_keys = tuple(self.task.result_keys)
 
   # -------------------------------------------------------------------------------------------
@@ -84,9 +85,6 @@ class FineTuning(Run):
     if self.task.plans_by_records:
       count = self._write(self.train)
     return self.settings.planned(count, self.task.unit)
-
-  def _feature_settings(self):
-    return self.task.feature_settings
 
   def _write(self, data: DataSet) -> int:
     """Writes `OUTPUT_DIR/<record_name>.tf_record`, once in a run.

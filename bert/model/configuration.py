@@ -55,6 +55,16 @@ HARMLESS_KEYS = {
   "pooler_type",
 }
 
+# Keys that a configuration may have, whatever its family.
+_OPTIONAL_KEYS = ("model_type", "classifier_activation")
+
+# Keys that decide how weights are made, and not what they compute; they may change during a run.
+# The generator's sizes are of pre-training alone, whose facts hold them where they matter.
+_KEYS_OF_TRAINING = (
+  *("hidden_dropout_prob", "attention_probs_dropout_prob", "seq_classif_dropout", "qa_dropout"),
+  *("initializer_range", "generator_hidden_size", "generator_layers"),
+)
+
 
 def _config_files():
   """Imports what reads all formats by name: it lies above the model."""
@@ -135,8 +145,7 @@ class BertConfig:
         raise ValueError(f"{key!r} cannot be a key: BertConfig has a method of that name.")
     family = families.family_of(json_object)
     vars(config).update(family.keys)
-    known = {*vars(config), *HARMLESS_KEYS, "model_type", "classifier_activation"}
-    unknown = sorted(set(json_object) - known)
+    unknown = sorted(set(json_object) - {*_known_keys(family), *HARMLESS_KEYS})
     if unknown:
       logging.warning(
         "BertConfig: unknown keys %s have no effect; known keys are %s.",
@@ -200,6 +209,11 @@ class BertConfig:
     return families.family_of(vars(self))
 
   @property
+  def known_keys(self) -> list[str]:
+    """The keys that have a meaning for a model of this family."""
+    return _known_keys(self.family)
+
+  @property
   def embedding_width(self) -> int:
     """E, the width of the embeddings: `embedding_size` if the family has it, else `hidden_size`."""
     has_own = "embedding_size" in self.family.keys
@@ -229,6 +243,23 @@ class BertConfig:
     config.num_attention_heads = max(1, config.hidden_size // 64)
     config.intermediate_size = 4 * config.hidden_size
     return config
+
+  def deciding_values(self) -> dict:
+    """Returns the values that decide what given weights compute.
+
+    Every known key is one of them unless it is listed as one of training. What two configurations
+    can say in different words has one value here: the family, and the width of the embeddings.
+
+    Example:
+      >>> config = BertConfig.from_dict({"model_type": "electra", "hidden_size": 8})
+      >>> config.deciding_values()["embedding_size"]
+      8
+    """
+    values = {key: vars(self).get(key) for key in self.known_keys if key not in _KEYS_OF_TRAINING}
+    values["model_type"] = self.family.name
+    if "embedding_size" in values:
+      values["embedding_size"] = self.embedding_width
+    return values
 
   def to_dict(self) -> dict:
     """Copies all attributes."""
@@ -316,3 +347,7 @@ class BertConfig:
     layers = self.family.count_own_layers(self)
     pooler = width * width + width if self.family.has_pooler else 0
     return embeddings + layers * (attention + feed_forward) + pooler
+
+
+def _known_keys(family: families.Family) -> list[str]:
+  return list(dict.fromkeys([*vars(BertConfig(None)), *family.keys, *_OPTIONAL_KEYS]))

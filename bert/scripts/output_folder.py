@@ -15,19 +15,6 @@ from bert.scripts import command_line, run_states
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution
 
-# The part of a BertConfig that determines which function the weights compute. Dropout may change
-# during a run.
-_SHAPE_KEYS = (
-  "vocab_size",
-  "hidden_size",
-  "num_hidden_layers",
-  "num_attention_heads",
-  "intermediate_size",
-  "hidden_act",
-  "max_position_embeddings",
-  "type_vocab_size",
-)
-
 
 def prepare(output_dir: str) -> None:
   """Makes `--output_dir`, and checks that it can be written to, before hours of work.
@@ -118,14 +105,14 @@ def _with_way_out(
 
 
 def model_fingerprint(config: BertConfig, vocab: Mapping[str, int] | None = None, **facts) -> dict:
-  """What must be equal for a run to be resumed: the model's shape, the vocabulary, and the task.
+  """Returns what must be equal for a run to be resumed: the model, the vocabulary, and the task.
 
   Args:
     config: of the model.
     vocab: token -> id, where the run reads text.
     **facts: of the task.
   """
-  fingerprint = {key: config.to_dict()[key] for key in _SHAPE_KEYS}
+  fingerprint = config.deciding_values()
   if vocab is not None:
     fingerprint["vocabulary"] = tokenization.vocabulary_hash(vocab)
   return {**fingerprint, **facts}

@@ -50,6 +50,10 @@ INFORMATIVE = (
   "reinit_layers",
 )
 
+# Settings in every digest of examples, None where a script has no such flag, and others only where
+# they are set: so runs of earlier versions find their records.
+_IN_EVERY_KEY = ("max_seq_length", "doc_stride", "max_query_length", "label_scheme")
+
 
 class Run:
   """One run: its settings, its model, its data, and the folder of its results.
@@ -63,12 +67,14 @@ class Run:
     estimator: trains, evaluates and predicts, once `run` has created it.
     informative: flags that may have another value when the run is resumed.
     may_differ: facts that may differ in a run that does not train.
+    feature_settings: the settings that decide the features of an example, besides its facts.
     result_keys: of `eval_results.txt`, which are written first.
   """
 
   script = ""
   informative: tuple[str, ...] = INFORMATIVE
   may_differ: tuple[str, ...] = ()
+  feature_settings: tuple[str, ...] = ("max_seq_length",)
   result_keys: tuple[str, ...] = result_files.ORIGINAL_KEYS
 
   def __init__(self, settings: RunSettings, bert_config: BertConfig, tokenizer=None):
@@ -237,15 +243,17 @@ class Run:
     return bool(self.settings.get("save_outputs") or self.settings.get("average_runs"))
 
   def _key_of(self, examples) -> str:
-    """A digest of examples, and of all that decides their features."""
+    """Returns a digest of examples, and of all that decides their features."""
     settings = self.settings
-    sizes = ("eval_batch_size", "predict_batch_size") if settings.use_tpu else ()  # for padding
-    flags = {name: settings.get(name) for name in (*self._feature_settings(), *sizes)}
-    return run_outputs.key_of(self._fingerprint(), flags, examples)
-
-  def _feature_settings(self) -> Iterable[str]:
-    """Returns the names of all settings that decide what records hold."""
-    return ("max_seq_length",)
+    flags = dict.fromkeys(_IN_EVERY_KEY)
+    flags |= {name: value for name in self.feature_settings if (value := settings.get(name))}
+    if settings.use_tpu:  # for padding
+      flags |= {name: settings.get(name) for name in ("eval_batch_size", "predict_batch_size")}
+    # Of the configuration, only what the digests of unfinished runs of earlier versions have: it
+    # decides no feature.
+    later = self.bert_config.deciding_values().keys() - vars(BertConfig(None)).keys()
+    facts = {name: value for name, value in self._fingerprint().items() if name not in later}
+    return run_outputs.key_of(facts, flags, examples)
 
   def _write_once(self, name: str, examples, write: Callable[[str], Any]) -> Any:
     """Writes the records of a set, if no other run with this `--features_dir` has."""

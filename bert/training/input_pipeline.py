@@ -20,6 +20,8 @@ A file that is missing, cut short, damaged or written for another length is repo
 `RecordError` that names the file and the record.
 """
 
+import dataclasses
+import functools
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -55,70 +57,16 @@ Transform = Callable[[Mapping[str, tf.Tensor], tf.Tensor, int], Mapping[str, tf.
 # Reading.
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class RecordInputFn:
-  """The result of `record_input_fn`: `input_fn(params)`, and explanations of its errors.
-
-  Attributes:
-    files: in reading order.
-    features: name -> `tf.io.FixedLenFeature`.
-    length_features: those that are cut to the batch's longest example.
-  """
-
-  def __init__(self, files, features, build, arguments=None):
-    self.files = files
-    self.features = features
-    self.length_features = (arguments or {}).get("length_features", _LENGTH_FEATURES)
-    self._build = build
-    self._arguments = arguments or {}
-
-  def __call__(self, params: Mapping[str, Any]) -> tf.data.Dataset:
-    """Returns the batches; see `record_input_fn`."""
-    return self._build(params)
-
-  def again(self, **changes: Any) -> "RecordInputFn":
-    """Returns a copy with other arguments of `record_input_fn`."""
-    return record_input_fn(**{**self._arguments, **changes})
-
-  def explain_error(self, error: Exception) -> RecordError | None:
-    """Finds the record that caused a TensorFlow error, by reading all files again.
-
-    Returns:
-      The error to raise instead, or None if all records are valid: the error has another cause.
-    """
-    about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
-    if not isinstance(error, about_data):
-      return None
-    try:
-      for path in self.files:
-        _check_file(path, self.features, limit=None)
-    except RecordError as clear:
-      return clear
-    return None
-
-
-def record_input_fn(
-  files: str | os.PathLike | Sequence[str | os.PathLike],
-  features: FeatureSpec,
-  is_training: bool,
-  drop_remainder: bool,
-  *,
-  shuffle_buffer: int = SHUFFLE_BUFFER,
-  pad_to_max_length: bool = False,
-  length_features: Sequence[str] = _LENGTH_FEATURES,
-  round_length_to: int = 8,
-  repeat: bool | None = None,
-  transform: Transform | None = None,
-  group_by_length: bool = False,
-  pack_sequences: bool = False,
-  packed_rows: int | None = None,
-) -> RecordInputFn:
-  """Creates an input_fn over TFRecord files, as the original's `file_based_input_fn_builder`.
+  """An input_fn over TFRecord files, as the original's `file_based_input_fn_builder` made them.
 
   Its `params` are `batch_size`, `seed` (determines the order in training), and `skip_examples`: the
-  number of records that the run has consumed, in training's order.
+  number of records that the run has consumed, in training's order. Its dataset yields name -> `[B]`
+  or `[B, T]`, int32 or float32.
 
-  Args:
-    files: a file or several.
+  Attributes:
+    files: a file or several, in reading order.
     features: name -> `tf.io.FixedLenFeature`; a record with another length is an error.
     is_training: repeat without end and shuffle; otherwise one pass in the order of the files.
     drop_remainder: drop the last batch if it is not full.
@@ -137,58 +85,105 @@ def record_input_fn(
     pack_sequences: put several examples into one row, see `sequence_packing.pack`. A batch still
       has B examples, but fewer rows. `length_features` are those with a value for each token.
     packed_rows: number of rows of each packed batch; by default the number it needs.
-
-  Returns:
-    The input_fn. Its dataset yields name -> `[B]` or `[B, T]`, int32 or float32.
+    first_fault: finds the first record that is wrong; by default, one that does not match
+      `features`.
 
   Raises:
     RecordError: a file is missing or empty, or its first record does not match `features`.
     ValueError: `group_by_length` and `pack_sequences` are both given, though sequences of equal
       length leave no gaps to fill; or one of them without an `input_mask`, which gives lengths.
   """
-  arguments = dict(locals())
-  if group_by_length and pack_sequences:
-    raise ValueError("group_by_length and pack_sequences exclude each other.")
-  if (group_by_length or pack_sequences) and "input_mask" not in features:
-    raise ValueError("Without 'input_mask' among the features, lengths are unknown.")
-  paths = [os.fspath(f) for f in ([files] if isinstance(files, (str, os.PathLike)) else files)]
-  if not paths:
-    raise RecordError("No TFRecord file was given: the pattern matches nothing.")
-  for path in paths:
-    _check_file(path, features, limit=1)
-  repeat = is_training if repeat is None else repeat
 
-  def build(params):
+  files: Any
+  features: FeatureSpec
+  is_training: bool
+  drop_remainder: bool
+  _: dataclasses.KW_ONLY
+  shuffle_buffer: int = SHUFFLE_BUFFER
+  pad_to_max_length: bool = False
+  length_features: Sequence[str] = _LENGTH_FEATURES
+  round_length_to: int = 8
+  repeat: bool | None = None
+  transform: Transform | None = None
+  group_by_length: bool = False
+  pack_sequences: bool = False
+  packed_rows: int | None = None
+  first_fault: Callable[[], ValueError | None] | None = None
+
+  def __post_init__(self):
+    """Checks the arguments and the first records."""
+    if self.group_by_length and self.pack_sequences:
+      raise ValueError("group_by_length and pack_sequences exclude each other.")
+    if (self.group_by_length or self.pack_sequences) and "input_mask" not in self.features:
+      raise ValueError("Without 'input_mask' among the features, lengths are unknown.")
+    files = [self.files] if isinstance(self.files, (str, os.PathLike)) else self.files
+    object.__setattr__(self, "files", [os.fspath(file) for file in files])
+    if not self.files:
+      raise RecordError("No TFRecord file was given: the pattern matches nothing.")
+    for path in self.files:
+      _check_file(path, self.features, limit=1)
+
+  def __call__(self, params: Mapping[str, Any]) -> tf.data.Dataset:
+    """Makes the batches."""
     batch_size = params["batch_size"]
+    repeat = self.is_training if self.repeat is None else self.repeat
     seed = params.get("seed", 12345)  # only `Estimator` gives one
-    if is_training:
+    if self.is_training:
       skipped = params.get("skip_examples", 0)
-      records = _training_records(paths, repeat, seed)
-      records = shuffled(records, shuffle_buffer, seed)
+      records = _training_records(self.files, repeat, seed)
+      records = shuffled(records, self.shuffle_buffer, seed)
       # The skipped records are neither parsed nor batched: a million take about a second.
-      if group_by_length:
-        records = _grouped_by_length(records, paths, features, batch_size, seed, skipped)
+      if self.group_by_length:
+        records = _grouped_by_length(records, self.files, self.features, batch_size, seed, skipped)
       else:
         records = records.skip(skipped)
       records = records.enumerate(start=skipped)
     else:
       seed = _EVAL_SEED
-      records = _in_order(paths).enumerate()
+      records = _in_order(self.files).enumerate()
       records = records.repeat() if repeat else records
-
-    def finish(numbers, batch):
-      parsed = _parse(batch, features)
-      parsed = parsed if transform is None else transform(parsed, numbers, seed)
-      if pack_sequences:
-        paddings = dict.fromkeys(length_features, 0)
-        return sequence_packing.pack(parsed, num_rows=packed_rows, token_features=paddings)
-      return parsed if pad_to_max_length else _trim(parsed, length_features, round_length_to)
-
-    batches = records.batch(batch_size, drop_remainder=drop_remainder)
+    batches = records.batch(batch_size, drop_remainder=self.drop_remainder)
+    finish = functools.partial(self._finish, seed)
     batches = batches.map(finish, num_parallel_calls=2)
     return batches.prefetch(2).with_options(_options())
 
-  return RecordInputFn(paths, features, build, arguments)
+  def _finish(self, seed, numbers, batch):
+    """Parses a batch of records, transforms it, and cuts or packs it."""
+    parsed = _parse(batch, self.features)
+    parsed = parsed if self.transform is None else self.transform(parsed, numbers, seed)
+    if self.pack_sequences:
+      paddings = dict.fromkeys(self.length_features, 0)
+      return sequence_packing.pack(parsed, num_rows=self.packed_rows, token_features=paddings)
+    return (
+      parsed
+      if self.pad_to_max_length
+      else _trim(parsed, self.length_features, self.round_length_to)
+    )
+
+  def again(self, **changes: Any) -> "RecordInputFn":
+    """Returns the same with other arguments."""
+    return dataclasses.replace(self, **changes)
+
+  def explain_error(self, error: Exception) -> ValueError | None:
+    """Finds the record that caused a TensorFlow error, by reading all files again.
+
+    Returns:
+      The error to raise instead, or None if all records are valid: the error has another cause.
+    """
+    about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
+    if not isinstance(error, about_data):
+      return None
+    if self.first_fault:
+      return self.first_fault()
+    try:
+      for path in self.files:
+        _check_file(path, self.features, limit=None)
+    except RecordError as clear:
+      return clear
+    return None
+
+
+record_input_fn = RecordInputFn  # as scripts call it: it makes an input_fn
 
 
 def classifier_features(seq_length: int, label: tf.io.FixedLenFeature | None = None) -> FeatureSpec:

@@ -14,7 +14,8 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from bert.checkpoints import reading
+from bert.checkpoints import model_files, reading
+from bert.model.configuration import BertConfig
 
 
 class ResumeMismatchError(ValueError):
@@ -85,12 +86,23 @@ def check_same_run(
     ResumeMismatchError: names the keys that differ, with both values.
   """
   saved = reading.read_state(prefix).get("fingerprint", {}) if prefix else {}
+  if saved and not fingerprint.keys() <= saved.keys():
+    saved = {**_values_of_config(prefix), **saved}
   found = differences(saved, fingerprint, ignored)
   if found:
     raise ResumeMismatchError(
       f"{prefix} was trained with other settings than this run: {'; '.join(found)}. Choose "
       f"another output_dir, or remove {os.path.dirname(prefix) or '.'} to start again."
     )
+
+
+def _values_of_config(prefix: str) -> dict[str, Any]:
+  """Reads what the sidecars of earlier versions lack: values of the folder's own configuration."""
+  path = model_files.find(prefix).config
+  try:
+    return BertConfig.from_json_file(path).deciding_values() if path else {}
+  except (OSError, ValueError):
+    return {}  # Nothing is known then, as before; the run writes the file anew.
 
 
 def saved_run(prefix: str, batch_size: int, seed: int) -> tuple[int, RunState]:

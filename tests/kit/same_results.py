@@ -37,8 +37,15 @@ IGNORED = re.compile(
   r"log_\d+\.txt|log\.txt|/sec|_seconds|\.state\.json: (crc32|files/)|\.data-\d+-of-\d+"
   r"|manifest\.json: .*(seconds|time)"
 )
-# Pattern of a name -> why it differs from the checkout that was the last one to be compared with.
-ON_PURPOSE: dict[str, str] = {}
+# Pattern of a kind of runs and a name, `ner/out/a.json: key` -> why it differs from the checkout
+# that was the last one to be compared with.
+ON_PURPOSE: dict[str, str] = {
+  r"\.state\.json: state/fingerprint/(model_type|classifier_activation|embedding_size|num_hidden_"
+  r"groups|inner_group_num|layer_norm_eps|pad_token_id|transformers_heads)$": (
+    "the fingerprint has every value of the configuration that decides what weights compute"
+  ),
+  r"^ner_average/.*(key\.json|outputs_\w+\.npz): key$": "the key of records has --segment_id",
+}
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 MOST_SHOWN = 12
 
@@ -249,7 +256,7 @@ def report(name: str, old: Result, new: Result) -> bool:
       return False
   before, after = contents(old.folder), contents(new.folder)
   found = differences(before, after)
-  purposes = {each: _purpose_of(each) for each in found}
+  purposes = {each: _purpose_of(f"{name}/{each}") for each in found}
   open_ones = [each for each in found if not purposes[each]]
   took = "" if new.seconds is None else f", {new.seconds:.0f} s"
   verdict = f"{len(open_ones)} of {len(after)} DIFFER" if open_ones else f"{len(after)} equal"

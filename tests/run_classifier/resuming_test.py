@@ -1,13 +1,14 @@
 """Tests of run_classifier.py in a folder that holds a run: a second call, a stop, other flags."""
 
+import json
 import pathlib
 
 import pytest
 import tensorflow as tf
 
 from bert import run_classifier
-from bert.checkpoints import finding, saving
-from tests.kit import tiny_bert
+from bert.checkpoints import bundle_files, finding, reading, saving
+from tests.kit import byte_pairs, tiny_bert
 from tests.kit.script_runs import (
   Script,
   assert_same_tensors,
@@ -186,3 +187,23 @@ def test_another_task_is_named_before_the_faults_of_its_data(mrpc, tmp_path):
   assert "task_name was 'mrpc', now 'csv'" in error_of(**{**values, "task_name": "csv"})
   write_rows(tmp_path, "train.tsv", ("Quality", "#1 String"), ("1", "the film"))
   assert "task_name was 'mrpc', now 'csv'" in error_of(**{**values, "task_name": "csv"})
+
+
+@pytest.mark.usefixtures("fake_estimator")
+def test_a_roberta_with_another_epsilon_is_another_model(mrpc, tmp_path):
+  sizes = {"model_type": "roberta", "type_vocab_size": 1}
+  config = tiny_bert.write_config(tmp_path / "a.json", len(byte_pairs.vocabulary()), **sizes)
+  other = tmp_path / "b.json"
+  other.write_text(json.dumps({**json.loads(config.read_text()), "layer_norm_eps": 1e-12}))
+  flags = {**mrpc.flags, "vocab_file": byte_pairs.write(tmp_path), "output_dir": tmp_path / "out"}
+  values = {**flags, "bert_config_file": config}
+  run_well(**values, do_train=True)
+  message = error_of(**{**values, "bert_config_file": other}, do_train=True)
+  assert "layer_norm_eps was 1e-05, now 1e-12" in message
+  for path in (tmp_path / "out").glob("*.state.json"):
+    prefix = str(path).removesuffix(".state.json")
+    state = reading.read_state(prefix)
+    del state["fingerprint"]["layer_norm_eps"]  # as earlier versions wrote it
+    bundle_files.write_sidecar(prefix, state)
+  assert error_of(**{**values, "bert_config_file": other}, do_eval=True) == message
+  run_well(**values, do_train=True)

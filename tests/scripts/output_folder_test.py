@@ -1,5 +1,6 @@
 """Tests of bert/scripts/output_folder.py."""
 
+import dataclasses
 import json
 import os
 
@@ -8,6 +9,7 @@ import pytest
 
 from bert.checkpoints import saving
 from bert.io import atomic_files
+from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.scripts import output_folder, run_states
 from bert.scripts.run_settings import RunSettings
@@ -93,6 +95,73 @@ def test_the_fingerprint_is_of_shape_vocabulary_and_task():
   assert changed(order) == {"vocabulary"}, "the same tokens in another order are another vocabulary"
   config = BertConfig.from_dict(CONFIG)
   assert set(first) - set(output_folder.model_fingerprint(config)) == {"vocabulary", "labels"}
+
+
+# What weights compute also depends on these, which once were no part of the fingerprint.
+@pytest.mark.parametrize(
+  ("family", "key", "value"),
+  [
+    ("bert", "classifier_activation", "relu"),
+    ("roberta", "layer_norm_eps", 1e-12),
+    ("roberta", "pad_token_id", 0),
+    ("electra", "embedding_size", 2),
+    ("electra", "transformers_heads", True),
+    ("albert", "embedding_size", 2),
+    ("albert", "num_hidden_groups", 2),
+    ("albert", "inner_group_num", 2),
+    ("distilbert", "model_type", "bert"),
+  ],
+)
+def test_a_value_of_a_family_is_in_the_fingerprint(family, key, value):
+  config = {**CONFIG, "model_type": family}
+  before, after = map(_fingerprint_of, (config, {**config, key: value}))
+  assert before[key] != after[key] == value
+
+
+def _fingerprint_of(config):
+  return output_folder.model_fingerprint(BertConfig.from_dict(config))
+
+
+def test_a_new_key_of_a_configuration_is_in_the_fingerprint(monkeypatch):
+  init, family = BertConfig.__init__, families.ROBERTA
+
+  def with_new_key(self, *args, **kwargs):
+    init(self, *args, **kwargs)
+    self.attention_window = 512
+
+  monkeypatch.setattr(BertConfig, "__init__", with_new_key)
+  of_family = dataclasses.replace(family, keys={**family.keys, "rotary_base": 10000})
+  monkeypatch.setitem(families.FAMILIES, family.name, of_family)
+  config = {**CONFIG, "model_type": family.name}
+  found = _fingerprint_of({**config, "attention_window": 8})
+  assert (found["attention_window"], found["rotary_base"]) == (8, 10000)
+  assert "rotary_base" not in _fingerprint_of(CONFIG)
+
+
+def test_two_spellings_of_one_model_have_one_fingerprint():
+  albert = {**CONFIG, "num_hidden_groups": 1}
+  assert _fingerprint_of(albert) == _fingerprint_of({**albert, "model_type": "albert"})
+  electra = {**CONFIG, "model_type": "electra"}
+  assert _fingerprint_of(electra) == _fingerprint_of({**electra, "embedding_size": 4})
+  sizes = {"generator_hidden_size": 0.5, "generator_layers": 0.5, "hidden_dropout_prob": 0.3}
+  assert _fingerprint_of(electra) == _fingerprint_of({**electra, **sizes, "directionality": "bidi"})
+
+
+def test_a_folder_of_an_earlier_version_is_known_by_its_configuration(tmp_path):
+  config = {**CONFIG, "model_type": "roberta"}
+  of_earlier = {"hidden_size": 4, "labels": ["0"]}
+  saving.save(str(tmp_path), 5, {"v": np.zeros(2)}, {"fingerprint": of_earlier})
+  same, other = (
+    {**_fingerprint_of({**config, **changed}), "labels": ["0"]}
+    for changed in ({}, {"layer_norm_eps": 1e-12})
+  )
+  output_folder.check_same_model(str(tmp_path), other)  # nothing is known of it
+  (tmp_path / "bert_config.json").write_text(json.dumps(config))
+  output_folder.check_same_model(str(tmp_path), same)
+  with pytest.raises(ValueError, match="layer_norm_eps was 1e-05, now 1e-12"):
+    output_folder.check_same_model(str(tmp_path), other)
+  (tmp_path / "bert_config.json").write_text("{")
+  output_folder.check_same_model(str(tmp_path), other)
 
 
 def test_another_model_in_the_output_folder_is_refused_by_key(tmp_path):
