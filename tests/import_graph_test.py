@@ -68,6 +68,7 @@ BY_NAME = {
   "bert.model.configuration": {"bert.checkpoints.config_files"},  # the readers of all formats
   "bert.optimization": {"bert.keras3.loop_optimizers"},  # `create_optimizer` without a loss
   "bert.sweeps.glue_sweep": {"bert.run_classifier"},
+  "bert.fine_tuning.task": {"bert.exporting.texts_model"},  # of tasks of one's own
   "bert.scripts.steps": {"bert.sweeps.many_runs"},  # --num_runs
   "bert.__main__": {
     "bert.scripts.augment_data",
@@ -80,6 +81,7 @@ BY_NAME = {
 # an entry, so a reader who has no such file or flag needs none.
 REGISTRIES = {
   "bert.checkpoints.config_files": "the ending of the file, or the name of a released model",
+  "bert.tasks.kinds": "the task of a run, or of a plug-in that the user names",
 }
 
 

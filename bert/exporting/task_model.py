@@ -19,7 +19,8 @@ Letters in shapes: B = batch size, C = number of labels, (P) = tokens of each te
 
 import contextlib
 import json
-from collections.abc import Sequence
+import types
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -48,6 +49,9 @@ class TaskModel(tf.train.Checkpoint):
     do_lower_case: bool variable `[]`.
     label_names: string variable `[C]`, of a model with labels.
   """
+
+  # Keywords of `BertModel`; whoever loads a run may choose the dtype, exports are float32.
+  _bert_options: Mapping[str, Any] = types.MappingProxyType({})
 
   def __init__(
     self,
@@ -164,7 +168,8 @@ class TaskModel(tf.train.Checkpoint):
 
   def _bert(self, inputs, **options) -> BertModel:
     """Applies the encoder to results of `graph_text.join`; call it within `_building`."""
-    return BertModel(self._config, False, *(inputs[n] for n in hub_encoder.INPUTS), **options)
+    tensors = (inputs[name] for name in hub_encoder.INPUTS)
+    return BertModel(self._config, False, *tensors, **{**self._bert_options, **options})
 
 
 def strings(name: str, rank: int = 1) -> tf.TensorSpec:

@@ -8,6 +8,7 @@ of `scripts/steps.py`, which pre-training shares.
 """
 
 import collections
+import dataclasses
 import functools
 import os
 import random
@@ -44,6 +45,7 @@ class FineTuning(Run):
     self.task = task_class(settings, bert_config, tokenizer)
     self.sets: dict[str, list[DataSet]] = {}
     self._num_records: dict[str, int] = {}
+    self._is_prepared = False
     self._source = run_outputs.source_of(settings)
     self.informative = (*type(self).informative, *self.task.informative_flags)
     self.may_differ = (*type(self).may_differ, *self.task.ignored_in_eval)
@@ -63,6 +65,7 @@ class FineTuning(Run):
     if "train" in splits:
       self._read_split("train")
     task.prepare(self.train if "train" in splits else None)
+    self._is_prepared = True
     self.labels = task.labels
     self._check_same_run()
     for split in splits:
@@ -76,7 +79,10 @@ class FineTuning(Run):
     self.sets[split] = found if is_several else [DataSet(split, found)]
 
   def _facts(self):
-    return self.task.facts()
+    facts = self.task.facts()
+    if self._is_prepared and self.task.kind().file:  # whoever loads the run builds its head anew
+      facts["head"] = dataclasses.asdict(self.task.head())
+    return facts
 
   def _plan(self) -> RunSettings:
     if self.task.shuffles:

@@ -357,7 +357,7 @@ class Task:
 
   def export_options(self) -> dict[str, Any]:
     """Returns the arguments of the kind's `model` beside the length, as JSON."""
-    return {}
+    return {"task": self.name, "head": dataclasses.asdict(self.head())}
 
   # -------------------------------------------------------------------------------------------
   # What engine and plug-ins ask.

@@ -96,6 +96,7 @@ class Batch:
     return modeling.BertModel(self.config, self.is_training, *inputs, **{**self.options, **options})
 
 
+@dataclasses.dataclass(frozen=True)
 class Head:
   """What is computed of a batch. Subclasses are frozen dataclasses of JSON values."""
 

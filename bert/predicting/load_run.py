@@ -13,7 +13,7 @@ outputs are described): a folder and its `--do_export` give the same answers.
 import inspect
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from bert.checkpoints import model_files, model_source
 from bert.model.configuration import BertConfig
@@ -128,7 +128,6 @@ def _typed(model_class, dtype):
   """The class with matrix products in `dtype`; exports are always float32."""
 
   class Typed(model_class):
-    def _bert(self, inputs, **options):
-      return super()._bert(inputs, dtype=dtype, **options)
+    _bert_options: ClassVar = {"dtype": dtype}
 
   return Typed

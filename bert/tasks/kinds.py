@@ -8,9 +8,9 @@ is a class, `fine_tuning.task.Task`, which its row names and which is imported w
   model_class = kind.model_class()        # from texts to answers; imports TensorFlow
 
 A task of one's own enters the table when its file is imported by whoever wants it: the file itself
-(`fine_tuning.main`), `--plugin=FILE` of any script, the variable BERT_PLUGINS, which child
-processes inherit, or an installed package with an entry point in the group `bert.plugins`. What a
-run's folder says is looked up here and never imported: a folder names no Python to execute.
+(`engine.main`), the variable BERT_PLUGINS, which child processes inherit, or an installed package
+with an entry point in the group `bert.plugins`. What a run's folder says is looked up here and
+never imported: a folder names no Python to execute.
 """
 
 import functools
@@ -147,7 +147,7 @@ def find(name: str) -> Kind:
   if kind is None:
     raise ValueError(
       f"The task {name!r} is not known here. Known are {', '.join(_KINDS)}. For a task of your "
-      "own, name its file: --plugin=the_task.py, or import it first."
+      f"own, name its file: {PLUGINS}=the_task.py, or import it first."
     )
   return kind
 

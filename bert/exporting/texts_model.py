@@ -1,0 +1,83 @@
+"""A task of one's own as a SavedModel: one text or two, and what its head answers.
+
+  model = TextsModel(config, "vocab.txt", True, 128, task="stars", head={"num_levels": 5})
+  model.export("out/export/task", "out/model.ckpt-343")
+
+Texts are cut and packed as in training by `classification.convert_single_example`; what is computed
+of them is the head's (`bert/model/task_head.py`).
+
+Letters in shapes: B = batch size.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from bert.exporting import graph_text, hub_encoder
+from bert.exporting.task_model import Outputs, TaskModel, string_signature, strings
+from bert.model.task_head import SEQUENCES, Batch
+from bert.modeling import BertConfig
+from bert.tasks import kinds
+
+
+class TextsModel(TaskModel):
+  """Answers texts, or pairs of texts, with the head of a registered task."""
+
+  def __init__(
+    self,
+    config: BertConfig,
+    vocab_file: str,
+    do_lower_case: bool,
+    max_seq_length: int,
+    task: str,
+    head: Mapping[str, Any],
+  ):
+    """Builds the graph, with random weights.
+
+    Args:
+      config: of the model.
+      vocab_file: path of the vocabulary.
+      do_lower_case: whether the vocabulary is that of an uncased model.
+      max_seq_length: longer texts are truncated.
+      task: the name of its row in `tasks/kinds.py`.
+      head: the values of its head.
+
+    Raises:
+      ValueError: the task is not known.
+    """
+    super().__init__(config, vocab_file, do_lower_case)
+    self._seq_length = max_seq_length
+    self._head = kinds.find(task).head_class()(**head)
+    texts = tf.TensorSpec([None], tf.string)
+    self.__call__.get_concrete_function(texts, texts)
+    self.__call__.get_concrete_function(texts)
+    self._list_variables()
+
+  @classmethod
+  def options_of_run(cls, run):
+    """Returns the task and its head."""
+    return {"task": run.facts["task_name"], "head": run.facts["head"]}
+
+  @tf.function(autograph=False)
+  def __call__(self, text_a, text_b=None) -> Outputs:
+    """Answers texts.
+
+    Args:
+      text_a: string `[B]`.
+      text_b: string `[B]`, the second texts; an empty string is no text.
+
+    Returns:
+      The head's `answers`, `[B, ...]` each.
+    """
+    text_b = tf.zeros_like(text_a) if text_b is None else text_b
+    pieces = self._pieces(text_a), self._pieces(text_b)
+    inputs = graph_text.pack(*pieces, self._frame, self._seq_length)
+    features = {n: inputs[m] for n, m in zip(SEQUENCES, hub_encoder.INPUTS, strict=True)}
+    batch = Batch(self._config, features, options=self._bert_options)
+    with self._building():
+      return self._head.answers(batch, self._head.outputs(batch))
+
+  def signature(self) -> tf.types.experimental.ConcreteFunction:
+    """The serving signature: strings `text_a` and `text_b` to the answers."""
+    return string_signature(self, strings("text_a"), strings("text_b"))
