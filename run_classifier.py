@@ -261,7 +261,7 @@ def create_model(
     dtype: of the matrix products.
     num_windows: int `[B]`, of documents read in windows; `input_ids` is then `[B, S, K]`.
     window_pooling: how their logits become one, see `long_documents.pool_logits`.
-    packing: of several sequences in a row, see `sequence_packing.packing_of`; B counts sequences in
+    packing: of several sequences in a row, see `task_head.packing_of`; B counts sequences in
       what comes back, and rows in the inputs.
     task_name: part of the names of an ELECTRA head's variables.
     label_scale: see `heads.get_classifier_loss`.

@@ -2,7 +2,7 @@
 
   teacher = distilling.find_teacher("output/mrpc")
   settings = distilling.settings_of(teacher)
-  run_classifier.start(settings, distilling.class_of(Classification, teacher))
+  engine.start(Classification, settings, distilling.class_of(FineTuning, teacher))
 
 Data, evaluation, results, exports and resumption are those of the script, and so is the folder that
 a run leaves.

@@ -345,7 +345,7 @@ def test_the_best_checkpoint_answers_if_there_is_one(finished, tmp_path):
     shutil.copytree(done.out, tmp_path / folder, ignore=shutil.ignore_patterns("export"))
   found = load_run.find_run(tmp_path / "newest", str(done.vocab_file))
   assert pathlib.Path(found.prefix).parent == tmp_path / "newest" / "best"
-  assert (found.task, found.facts["hidden_size"], found.settings["max_seq_length"]) == (
+  assert (found.kind.name, found.facts["hidden_size"], found.settings["max_seq_length"]) == (
     "sentences",
     16,
     16,

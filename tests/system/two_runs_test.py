@@ -49,7 +49,7 @@ def test_a_run_holds_its_folder_while_it_writes_features(data, tmp_path, monkeyp
     seen.append(folder_holder.refused(tmp_path))
     raise OSError("That is all.")
 
-  monkeypatch.setattr(run_classifier, "file_based_convert_examples_to_features", look)
+  monkeypatch.setattr(run_classifier, "convert_single_example", look)
   flags = {**several_devices.flags_of("run_classifier", data), "output_dir": tmp_path}
   assert "That is all." in Script(run_classifier).error_of(**flags)
   assert f"{tmp_path} is in use by process {os.getpid()} on" in seen[0]
