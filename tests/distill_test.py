@@ -245,7 +245,7 @@ def test_students_of_other_tasks(task, tmp_path):
     np.testing.assert_allclose(
       list(stored[name].values()), list(direct[name].values()), rtol=1e-4, err_msg=name
     )
-  assert load_run.find_run(tmp_path / "out").task == load_run.find_run(teacher).task
+  assert load_run.find_run(tmp_path / "out").kind == load_run.find_run(teacher).kind
 
 
 @pytest.mark.ci
@@ -262,7 +262,7 @@ def test_tinybert_of_other_tasks(task, tmp_path):
   assert {"att_loss", "rep_loss"} <= layers.keys()
   assert predictions["loss"] == predictions["soft_loss"]
   for folder in (out / "layers", out):
-    assert load_run.find_run(folder).task == load_run.find_run(teacher).task
+    assert load_run.find_run(folder).kind == load_run.find_run(teacher).kind
 
 
 @pytest.mark.ci

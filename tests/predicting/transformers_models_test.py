@@ -68,7 +68,7 @@ def test_a_conversion_keeps_task_and_labels(saved, converted):
   facts = {"labels": exports.LABELS, "problem_type": "classification", "do_lower_case": True}
   for folder in (saved, *converted.values()):
     run = load_run.find_run(folder)
-    assert (run.task, run.facts) == ("sentences", facts)
+    assert (run.kind.name, run.facts) == ("sentences", facts)
   for name in ("own", "stripped"):
     labels = json.loads((converted[name] / "label_map.json").read_text())
     assert list(labels) == exports.LABELS
@@ -112,7 +112,7 @@ def convert(command, source, folder) -> None:
 def test_the_task_is_that_of_the_class(model, tmp_path, head, changes, task, facts):
   write(model, tmp_path, Head(head, exports.LABELS), **changes)
   run = load_run.find_run(tmp_path)
-  assert run.task == task
+  assert run.kind.name == task
   assert run.facts == facts
   assert run.config.hidden_size == 16
   assert run.max_seq_length == 32, "what the model can read"
