@@ -27,6 +27,9 @@ if os.environ.get("BERT_TF1_TESTS") != "1":
   # A process of their own, see tests/tf1_test.py.
   collect_ignore += ["tf1", "kit/tf1_graphs.py"]
 
+# A task of one's own: importing it registers it, which only its test may do.
+collect_ignore += ["kit/stars.py"]
+
 
 def _shared(folder: str) -> pathlib.Path:
   path = SHARED / folder
