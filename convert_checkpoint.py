@@ -65,21 +65,21 @@ from absl import flags, logging
 
 from bert.checkpoints import (
   config_files,
-  keras_file,
+  formats,
   model_files,
   model_garden,
   sentence_pooling,
   transformers_folder,
   transformers_heads,
 )
-from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError
+from bert.checkpoints.bundle_files import IN_SAVED_MODEL, KERAS_SUFFIX, CheckpointError
 from bert.checkpoints.model_files import ModelFiles
 from bert.io import atomic_files, filesystem, vocabulary_kind
 from bert.io.wording import counted
 from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, path_flags, run_files, shared_flags
-from bert.text import vocabulary_file
+from bert.text import tokenizer_kinds, vocabulary_file
 from bert.text.vocabulary import TokenSplitter
 from bert.tokenization import load_vocab, validate_case_matches_checkpoint, vocabulary_hash
 from bert.training import hardware
@@ -179,7 +179,8 @@ def _check_flags() -> None:
 
 def _check_kind(prefix: str) -> None:
   """Checks that the command reads checkpoints of this kind."""
-  is_transformers = transformers_folder.is_weights_file(prefix)
+  is_keras = prefix.endswith(KERAS_SUFFIX)
+  is_transformers = formats.is_file_of_others(prefix) and not is_keras
   if FLAGS.command == "from_saved_model" and not prefix.endswith(IN_SAVED_MODEL):
     raise command_line.UsageError(
       f"{FLAGS.init_checkpoint} is a checkpoint already. Without its training state: strip."
@@ -191,7 +192,7 @@ def _check_kind(prefix: str) -> None:
     )
   if FLAGS.command == "from_transformers" and not is_transformers:
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} was not saved by transformers.")
-  if FLAGS.command == "from_keras" and not keras_file.is_keras_file(prefix):
+  if FLAGS.command == "from_keras" and not is_keras:
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} is not a .keras file.")
   if FLAGS.command == "from_model_garden" and not model_garden.holds_encoder(prefix):
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} is not of the Model Garden.")
@@ -233,11 +234,12 @@ def _do_lower_case(prefix: str) -> bool:
   """`--do_lower_case` if it was given, else as the model was trained, if that is known."""
   from bert.checkpoints import reading
 
-  stored = reading.read_do_lower_case(prefix)
+  checkpoint = reading.open_checkpoint(prefix)
+  stored = checkpoint.do_lower_case
   is_given = command_line.flag_was_given("do_lower_case")
   case = FLAGS.do_lower_case if is_given or stored is None else stored
   validate_case_matches_checkpoint(case, prefix)
-  model_files.check_case(case, prefix)
+  model_files.check_case(case, checkpoint)
   return case
 
 
@@ -280,7 +282,7 @@ def _strip(prefix: str, files: ModelFiles) -> None:
   from bert.checkpoints import reading
 
   tensors = reading.read_tensors(prefix, _without_training_state(prefix))
-  if files.config and config_files.is_in_weights(files.config):
+  if files.config and formats.describes_model(files.config):
     _write_config(_read_config(files.config))
   elif files.config:
     atomic_files.copy_file(files.config, os.path.join(FLAGS.output_dir, run_files.CONFIG))
@@ -464,7 +466,7 @@ def _task_of(prefix: str) -> tuple[dict, dict]:
 
 def _copy_vocabulary(path: str) -> None:
   name = vocabulary_kind.kept_name(path)
-  atomic_files.write_bytes(os.path.join(FLAGS.output_dir, name), vocabulary_kind.kept_content(path))
+  atomic_files.write_bytes(os.path.join(FLAGS.output_dir, name), tokenizer_kinds.kept_content(path))
 
 
 def _write_config(config: Mapping) -> None:

@@ -14,7 +14,7 @@ TFRecords, SQuAD's JSON, CoNLL, CSV, TSV, JSON Lines, plain text (--data_dir or 
 
 Each line is a finding: `ok`, `note`, `warning` (probably spoils the result) or `error` (makes
 the run fail), with its location and a remedy. The exit code is 1 if there is an error, else 0. The
-`run_*` scripts do the cheap checks themselves when they start (bert/checks/start_checks.py).
+`run_*` scripts do the cheap checks themselves when they start (bert/checks/at_start).
 """
 
 import contextlib

@@ -26,7 +26,7 @@ import functools
 from absl import flags, logging
 
 from bert import tokenization
-from bert.checks import start_checks
+from bert.checks import at_start
 from bert.pretraining import record_checks
 from bert.pretraining.record_checks import pretraining_features
 from bert.scripts import (
@@ -295,7 +295,7 @@ def start(settings: run_settings.RunSettings, run_class=None) -> None:
   config = objective_flags.with_generator(settings, config)
   vocab = tokenization.load_vocab(settings.vocab_file) if settings.vocab_file else None
   reads_text = settings if settings.do_export else settings.replace(do_lower_case=None)
-  start_checks.log_cheap_findings(reads_text.values, config, vocab)
+  at_start.model_is_read(reads_text.values, config, vocab, settings.checkpoint)
   records = pretraining_data.Records(settings, config, vocab, train_files, eval_files)
   run = run_class(settings, config, records)
   with output_folder.held(settings):

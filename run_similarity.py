@@ -18,7 +18,7 @@ from bert.checkpoints import sentence_pooling
 from bert.fine_tuning import engine
 from bert.fine_tuning.task import LENGTH, Task
 from bert.io.tables import DataError
-from bert.model.task_heads import VectorHead
+from bert.model.vector_head import VectorHead
 from bert.scripts import command_line, result_files, run_settings, shared_flags
 from bert.scripts.flag_groups import flag_group
 from bert.tasks import similarity

@@ -26,8 +26,8 @@ from bert.fine_tuning import engine
 from bert.fine_tuning.model_fn import model_fn_of
 from bert.fine_tuning.task import DataSet, Task
 from bert.model.answer_heads import AnswerHead
+from bert.model.span_head import SpanHead
 from bert.model.task_head import SEQUENCES, Batch, model_options
-from bert.model.task_heads import SpanHead
 from bert.scripts import (
   answer_flags,
   command_line,
@@ -36,7 +36,6 @@ from bert.scripts import (
   run_settings,
   shared_flags,
 )
-from bert.scripts.run_outputs import mean_answers
 from bert.scripts.steps import log_sizes
 from bert.tasks import constant_answers, squad_features, squad_scores
 from bert.tasks.answer_texts import get_final_text
@@ -49,6 +48,7 @@ from bert.tasks.squad_answers import (
   write_answers,
   write_predictions,
 )
+from bert.tasks.squad_ensembles import mean_answers
 from bert.tasks.squad_features import InputFeatures, convert_examples_to_features, generate_features
 from bert.tasks.squad_records import FeatureWriter, write_features
 from bert.training import distribution

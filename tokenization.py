@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bert.io import vocabulary_kind
-from bert.text import byte_pairs, offsets, sentence_pieces, vocabulary_file
+from bert.text import offsets, tokenizer_kinds, vocabulary_file
 from bert.text.characters import (
   CHINESE_RANGES,
   DROPPED_BLANKS,
@@ -134,10 +134,8 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
   Raises:
     VocabularyError: the file does not exist, is not UTF-8 text, or contains no token.
   """
-  if vocabulary_kind.is_meant_as_byte_pairs(vocab_file):
-    return byte_pairs.read(vocab_file).vocab
-  if vocabulary_kind.is_meant_as_model(vocab_file):
-    return sentence_pieces.SentencePieceTokenizer(vocab_file).vocab
+  if kind := tokenizer_kinds.of(vocab_file):
+    return kind.read_vocab(vocab_file)
   return {token: index for index, token in enumerate(vocabulary_file.read_tokens(vocab_file))}
 
 
@@ -194,12 +192,9 @@ def load_tokenizer(
     VocabularyError: the file cannot be used, or lacks one of `special_tokens`.
     MissingExtraError: the library of such files is not installed.
   """
-  kind: Callable[..., Tokenizer] = FullTokenizer
-  if vocabulary_kind.is_meant_as_byte_pairs(vocab_file):
-    kind = byte_pairs.BytePairTokenizer
-  elif vocabulary_kind.is_meant_as_model(vocab_file):
-    kind = sentence_pieces.SentencePieceTokenizer
-  return kind(vocab_file, do_lower_case, special_tokens)
+  kind = tokenizer_kinds.of(vocab_file)
+  tokenizer: Callable[..., Tokenizer] = kind.TOKENIZER if kind else FullTokenizer
+  return tokenizer(vocab_file, do_lower_case, special_tokens)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -309,7 +304,8 @@ class FullTokenizer(Tokenizer):
     """
     if not spm_model_file:
       return cls(vocab_file, do_lower_case)
-    return sentence_pieces.SentencePieceTokenizer(spm_model_file, do_lower_case, preprocess=False)
+    kind = tokenizer_kinds.named(vocabulary_kind.SENTENCE_PIECES)
+    return kind.TOKENIZER(spm_model_file, do_lower_case, preprocess=False)
 
   def tokenize(self, text: str | bytes) -> list[str]:
     """The tokens of `text`, without `[CLS]` and `[SEP]`."""

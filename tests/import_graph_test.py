@@ -68,8 +68,6 @@ BY_NAME = {
   "bert.model.configuration": {"bert.checkpoints.config_files"},  # the readers of all formats
   "bert.optimization": {"bert.keras3.loop_optimizers"},  # `create_optimizer` without a loss
   "bert.sweeps.glue_sweep": {"bert.run_classifier"},
-  "bert.fine_tuning.task": {"bert.exporting.texts_model"},  # of tasks of one's own
-  "bert.scripts.steps": {"bert.sweeps.many_runs"},  # --num_runs
   "bert.__main__": {
     "bert.scripts.augment_data",
     "bert.scripts.download",
@@ -80,8 +78,12 @@ BY_NAME = {
 # Modules that import a name which they compute -> by what the entry is chosen. Nothing else imports
 # an entry, so a reader who has no such file or flag needs none.
 REGISTRIES = {
-  "bert.checkpoints.config_files": "the ending of the file, or the name of a released model",
   "bert.tasks.kinds": "the task of a run, or of a plug-in that the user names",
+  "bert.checkpoints.formats": "the ending of the file, or a mark inside",
+  "bert.text.tokenizer_kinds": "the vocabulary file",
+  "bert.checks.at_start": "all that lie in its folder: they look on",
+  "bert.scripts.on_request": "a word of the command line",
+  "bert.io.downloads": "what is named and is no path: a model or data",
 }
 
 

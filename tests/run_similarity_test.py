@@ -12,8 +12,8 @@ import tensorflow as tf
 from bert import convert_checkpoint, extract_features, modeling, predict, run_similarity
 from bert.checkpoints import load_report
 from bert.fine_tuning.model_fn import model_fn_of
-from bert.model.task_heads import VectorHead
 from bert.model.variables import VariableStore, use_store
+from bert.model.vector_head import VectorHead
 from bert.predicting.predictor import Predictor
 from bert.predicting.sentence_vectors import cosine_similarity
 from bert.training.estimator import ModeKeys

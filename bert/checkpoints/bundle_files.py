@@ -37,7 +37,9 @@ KERAS_SUFFIX = ".keras"  # of a whole model of Keras, one file
 FILE_SUFFIX = re.compile(r"\.(index|meta|state\.json|data-(\d{5})-of-(\d{5}))$")
 STEP_NAME = re.compile(r"model\.ckpt-(\d+)$")
 IN_SAVED_MODEL = os.path.join("variables", "variables")  # prefix of the checkpoint in a SavedModel
+RELEASED = "bert_model.ckpt"  # the checkpoint of a released model, in its folder
 BEST = "best"  # folder, in that of a run, of its best weights
+OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"  # a tensor of object-based checkpoints
 TEMPORARY = ".tmp-"  # folder of a checkpoint that is being written
 REPLACED = ".old-"  # folder of a complete checkpoint whose step is being written again
 
@@ -80,6 +82,40 @@ def data_files(prefix: str) -> list[str]:
     if shards and set(shards) <= set(present):
       return shards
   raise CheckpointError(f"{prefix}: data files are missing, found only {', '.join(present)}.")
+
+
+def named_in(folder: str) -> list[str]:
+  """Lists the checkpoints in a folder by name; of a released model's folder that model alone."""
+  names = filesystem.list_folder(folder)
+  found = [name.removesuffix(INDEX_SUFFIX) for name in names if name.endswith(INDEX_SUFFIX)]
+  return [RELEASED] if RELEASED in found else found
+
+
+def read_pointer(directory: str) -> list[str]:
+  """Reads the `checkpoint` file: the current name, then all, oldest first; [] without a file.
+
+  Raises:
+    CheckpointError: the file names no checkpoint.
+  """
+  path = os.path.join(directory, "checkpoint")
+  try:
+    text = filesystem.read_bytes(path).decode("utf-8") if filesystem.exists(path) else None
+  except (OSError, ValueError) as error:
+    raise CheckpointError(f"{path} is damaged: {error}") from None
+  if text is None:
+    return []
+  pattern = r'^\s*{}:\s*"([^"\n]+)"'
+  current = re.findall(pattern.format("model_checkpoint_path"), text, re.MULTILINE)
+  every = re.findall(pattern.format("all_model_checkpoint_paths"), text, re.MULTILINE)
+  if not current:
+    raise CheckpointError(f"{path} is damaged: no model_checkpoint_path in it")
+  return [_relocated(name) for name in current[:1] + every]
+
+
+def _relocated(name: str) -> str:
+  """A name; of a path that no longer exists, because the folder was moved, its last part."""
+  gone = os.path.isabs(name) and not filesystem.exists(name + ".index")
+  return os.path.basename(name) if gone else name
 
 
 def describe(path: str) -> dict[str, int]:

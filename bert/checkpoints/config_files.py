@@ -8,26 +8,15 @@ file describes its model, and of some checkpoints the index alone gives the size
 needed here.
 """
 
-import importlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bert.checkpoints import transformers_config
-from bert.checkpoints.bundle_files import INDEX_SUFFIX, KERAS_SUFFIX
-from bert.io import json_files
+from bert.checkpoints import formats
+from bert.io import downloads, json_files
 
-# By name: few need them.
-_IN_WEIGHTS = {
-  KERAS_SUFFIX: "bert.checkpoints.keras_file",
-  INDEX_SUFFIX: "bert.checkpoints.index_config",
-}
-_RELEASED = "bert.checkpoints.families"
-
-
-def is_in_weights(path: str | os.PathLike) -> bool:
-  """Whether a file holds weights, too, by its name."""
-  return os.path.splitext(path)[1] in _IN_WEIGHTS
+# Keys of which every `config.json` of transformers has one, and some of our own files, too.
+_MARKS = ("model_type", "architectures", "transformers_version", "layer_norm_eps")
 
 
 def read(path: str | os.PathLike) -> dict[str, Any]:
@@ -38,13 +27,13 @@ def read(path: str | os.PathLike) -> dict[str, Any]:
       weights from which no configuration follows.
     OSError: it cannot be read.
   """
-  if is_in_weights(path):
-    return importlib.import_module(_IN_WEIGHTS[os.path.splitext(path)[1]]).read_config(path)
+  if formats.describes_model(path):
+    return formats.with_mark(os.path.splitext(path)[1]).read_config(path)
   content = json_files.read_object(path)
-  if not transformers_config.is_transformers_config(content):
+  if is_original(content):
     return content
   try:
-    return transformers_config.to_original(content)
+    return formats.with_mark(formats.CONFIG).to_original(content)
   except ValueError as error:
     raise ValueError(f"{os.fspath(path)}: {error}") from None
 
@@ -59,9 +48,15 @@ def of_released(name: str, others: Iterable[str] = ()) -> dict[str, Any]:
   Raises:
     ValueError: no model of that name was released.
   """
-  released = importlib.import_module(_RELEASED).RELEASED
-  sizes = {each: model.sizes for each, model in released.items() if model.sizes}
+  sizes = downloads.source("model").released_sizes()
   if name not in sizes:
     known = ", ".join([*others, *sizes])
     raise ValueError(f"No released model is called {name!r}; known: {known}.")
   return dict(sizes[name])
+
+
+def is_original(content: Mapping[str, Any]) -> bool:
+  """Tells a configuration in the original's form from the `config.json` of transformers."""
+  if not any(mark in content for mark in _MARKS):
+    return True
+  return not formats.with_mark(formats.CONFIG).is_transformers_config(content)

@@ -5,24 +5,24 @@ find_checkpoint("small")  # small/bert_model.ckpt; a released model's name is do
 """
 
 import os
-import re
 
 from absl import logging
 
-from bert.checkpoints import model_source, transformers_folder
+from bert.checkpoints import formats, model_source
 from bert.checkpoints.bundle_files import (
   BEST,
   IN_SAVED_MODEL,
+  OBJECT_GRAPH,
   REPLACED,
   STEP_NAME,
   CheckpointError,
   is_saved_model,
+  named_in,
+  read_pointer,
 )
 from bert.checkpoints.load_report import abbreviate
 from bert.checkpoints.model_source import Kind
-from bert.checkpoints.object_graph import OBJECT_GRAPH
-from bert.checkpoints.reading import check_named, names_and_shapes
-from bert.checkpoints.safetensors_file import SafetensorsError
+from bert.checkpoints.reading import Checkpoint, check_named, names_and_shapes, open_checkpoint
 from bert.io import filesystem
 
 
@@ -34,6 +34,14 @@ def latest(directory: str) -> str | None:
   Returns:
     A prefix, or None if there is no whole checkpoint.
   """
+  return _prefix_of(_open_latest(directory))
+
+
+def _prefix_of(checkpoint: Checkpoint | None) -> str | None:
+  return checkpoint.prefix if checkpoint else None
+
+
+def _open_latest(directory: str) -> Checkpoint | None:
   directory = os.fspath(directory)
   candidates = [prefix for _, prefix in reversed(_numbered_prefixes(directory))]
   skipped = []
@@ -41,16 +49,17 @@ def latest(directory: str) -> str | None:
     pointed = [os.path.join(directory, name) for name in read_pointer(directory)[:1]]
   except CheckpointError as error:
     pointed, skipped = [], [str(error)]
+  found = None
   for prefix in dict.fromkeys(pointed + candidates):
-    problem = problem_of(prefix)
-    if problem is None:
+    try:
+      found = open_checkpoint(prefix)
       break
-    skipped.append(problem)
-  else:
-    prefix = None
+    except CheckpointError as error:
+      skipped.append(str(error))
   if skipped:
-    logging.warning("Resuming from %s. Skipped: %s", prefix or "nothing", " | ".join(skipped))
-  return prefix
+    what = _prefix_of(found) or "nothing"
+    logging.warning("Resuming from %s. Skipped: %s", what, " | ".join(skipped))
+  return found
 
 
 def best(directory: str) -> str | None:
@@ -59,11 +68,15 @@ def best(directory: str) -> str | None:
   Returns:
     A prefix, or None.
   """
+  return _prefix_of(_open_best(directory))
+
+
+def _open_best(directory: str) -> Checkpoint | None:
   folder = os.path.join(os.fspath(directory), BEST)
-  prefix = latest(folder) if filesystem.is_folder(folder) else None
-  if prefix:
-    logging.info("Using the best checkpoint, %s.", prefix)
-  return prefix
+  found = _open_latest(folder) if filesystem.is_folder(folder) else None
+  if found:
+    logging.info("Using the best checkpoint, %s.", found.prefix)
+  return found
 
 
 def list_checkpoints(directory: str) -> list[tuple[int, str]]:
@@ -75,8 +88,8 @@ def list_checkpoints(directory: str) -> list[tuple[int, str]]:
   return sorted(whole.items())
 
 
-def find_checkpoint(path: str | os.PathLike) -> str:
-  """The prefix that a user means by `--init_checkpoint=path`.
+def find(path: str | os.PathLike) -> Checkpoint:
+  """Finds and opens the checkpoint that a user means by `--init_checkpoint=path`.
 
   Args:
     path: a prefix; one of its files; a directory that this project or the original trained in; the
@@ -86,57 +99,55 @@ def find_checkpoint(path: str | os.PathLike) -> str:
       model, see `model_source.identify`.
 
   Returns:
-    The prefix of a whole checkpoint whose variables have BERT's names; of weights that transformers
-    or Keras saved, which have none, their file.
+    A whole checkpoint whose variables have BERT's names.
 
   Raises:
     CheckpointError: nothing was found; the message lists what exists, and what to do.
     DownloadError: a released model cannot be downloaded.
   """
-  kind, prefix = model_source.located(path)
-  if kind not in (Kind.CHECKPOINT, Kind.SAFETENSORS, Kind.KERAS):
-    prefix = _find_in_folder(prefix)
-  check_named(prefix, names_and_shapes(prefix))
-  return prefix
+  kind, place = model_source.located(path)
+  is_file = kind in (Kind.CHECKPOINT, Kind.FILE)
+  checkpoint = open_checkpoint(place) if is_file else _open_in_folder(place)
+  check_named(checkpoint.prefix, checkpoint.contents)
+  return checkpoint
 
 
-def _find_in_folder(folder: str) -> str:
-  names = filesystem.list_folder(folder)
+def find_checkpoint(path: str | os.PathLike) -> str:
+  """Returns the prefix of the checkpoint that `find` finds; of a format with one file its path."""
+  return find(path).prefix
+
+
+def _open_in_folder(folder: str) -> Checkpoint:
   if is_saved_model(folder):
-    return _find_in_saved_model(folder)
-  trained = best(folder) or latest(folder)
+    return _open_saved_model(folder)
+  trained = _open_best(folder) or _open_latest(folder)
   if trained:
     return trained
   encoder = os.path.join(folder, "encoder")
   if is_saved_model(encoder):
-    return _find_in_saved_model(encoder)
-  prefixes = [name.removesuffix(".index") for name in names if name.endswith(".index")]
-  if "bert_model.ckpt" in prefixes:
-    prefixes = ["bert_model.ckpt"]
+    return _open_saved_model(encoder)
+  prefixes = named_in(folder)
   if len(prefixes) == 1:
-    return os.path.join(folder, prefixes[0])
+    return open_checkpoint(os.path.join(folder, prefixes[0]))
   if prefixes:
     raise CheckpointError(f"{folder} has several checkpoints, name one: {abbreviate(prefixes, 10)}")
-  try:
-    weights = transformers_folder.find_weights(folder)
-  except SafetensorsError as error:
-    raise CheckpointError(str(error)) from None
-  if weights:
-    return weights
+  if weights := formats.find_weights(folder):
+    return open_checkpoint(weights)
   raise CheckpointError(
     f"{folder} has no checkpoint (no *.index file).{model_source.nearby(folder)}"
   )
 
 
-def _find_in_saved_model(folder: str) -> str:
+def _open_saved_model(folder: str) -> Checkpoint:
   prefix = os.path.join(folder, IN_SAVED_MODEL)
-  if not filesystem.exists(prefix + ".index") or OBJECT_GRAPH in names_and_shapes(prefix):
+  found = open_checkpoint(prefix) if filesystem.exists(prefix + ".index") else None
+  if found is None or OBJECT_GRAPH in found.contents:
     raise CheckpointError(
       f"{folder} is a SavedModel whose variables do not have BERT's names (bert/...). Give an "
       "encoder that this project exported, or BERT's or ALBERT's of the Model Garden; or a "
       "checkpoint: a prefix such as out/model.ckpt-1000, or the folder of a released model."
     )
-  return prefix
+  return found
 
 
 def problem_of(prefix: str) -> str | None:
@@ -163,30 +174,3 @@ def _numbered_prefixes(directory: str) -> list[tuple[int, str]]:
       prefixes.append((int(match.group(1)), os.path.join(directory, name)))
   regular_last = sorted(prefixes, key=lambda item: (item[0], REPLACED not in item[1]))
   return [item for item in regular_last if filesystem.exists(item[1] + ".index")]
-
-
-def read_pointer(directory: str) -> list[str]:
-  """The names in the `checkpoint` file: the current one, then all, oldest first; [] without a file.
-
-  Raises:
-    CheckpointError: the file names no checkpoint.
-  """
-  path = os.path.join(directory, "checkpoint")
-  try:
-    text = filesystem.read_bytes(path).decode("utf-8") if filesystem.exists(path) else None
-  except (OSError, ValueError) as error:
-    raise CheckpointError(f"{path} is damaged: {error}") from None
-  if text is None:
-    return []
-  pattern = r'^\s*{}:\s*"([^"\n]+)"'
-  current = re.findall(pattern.format("model_checkpoint_path"), text, re.MULTILINE)
-  every = re.findall(pattern.format("all_model_checkpoint_paths"), text, re.MULTILINE)
-  if not current:
-    raise CheckpointError(f"{path} is damaged: no model_checkpoint_path in it")
-  return [_relocated(name) for name in current[:1] + every]
-
-
-def _relocated(name: str) -> str:
-  """A name; of a path that no longer exists, because the folder was moved, its last part."""
-  gone = os.path.isabs(name) and not filesystem.exists(name + ".index")
-  return os.path.basename(name) if gone else name

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import keras_model
-from bert.checkpoints.bundle_files import KERAS_SUFFIX, CheckpointError
+from bert.checkpoints import keras_model, transformers_folder
+from bert.checkpoints.bundle_files import CheckpointError
 from bert.io import filesystem
 from bert.model.families import Family, LayerNames
 
@@ -99,6 +99,11 @@ class KerasFile:
       [count] = self.contents[keras_model.bias_of(task, self._family)][0]
       facts = {**facts, "labels": [f"LABEL_{index}" for index in range(count)]}
     return facts
+
+  @property
+  def do_lower_case(self) -> bool | None:
+    """What the configuration of a tokenizer beside the file says; None without one."""
+    return transformers_folder.read_do_lower_case(self.path)
 
   def read(self, name: str) -> np.ndarray:
     """One array.
@@ -207,16 +212,27 @@ def _parts_of_layer(names: LayerNames) -> dict[str, str]:
   }
 
 
-def is_keras_file(path: str | os.PathLike) -> bool:
-  """Whether a path is, by its name, a `.keras` file."""
-  return os.fspath(path).endswith(KERAS_SUFFIX)
+def open_weights(path: str | os.PathLike) -> KerasFile:
+  """Opens a file whose model the original has; heads of the Keras side alone are named, not read.
+
+  Raises:
+    CheckpointError: see `KerasFile`, and `KerasFile.model`.
+  """
+  file = KerasFile(path)
+  _warn_of_unread_heads(file.path, tuple(file.model.left_out))
+  return file
 
 
 @functools.cache  # logs once per file
-def warn_of_unread_heads(path: str, left_out: tuple[str, ...]) -> None:
+def _warn_of_unread_heads(path: str, left_out: tuple[str, ...]) -> None:
   """Names the heads that only the Keras side has, see `KerasModel.left_out`."""
   if left_out:
     logging.warning("%s: not read are the heads %s.", path, "; ".join(left_out))
+
+
+def read_facts(path: str | os.PathLike) -> dict[str, Any]:
+  """See `KerasFile.facts`."""
+  return KerasFile(path).facts
 
 
 def read_config(path: str | os.PathLike) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from bert.checkpoints.load_report import (
   encoder_scope,
   is_training_state,
 )
-from bert.checkpoints.reading import check_named, open_checkpoint
+from bert.checkpoints.reading import Checkpoint, check_named, open_checkpoint
 from bert.io.wording import counted
 from bert.model import families
 
@@ -59,7 +59,7 @@ def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
 
 
 def init_from_checkpoint(
-  prefix: str,
+  prefix: str | Checkpoint,
   variables: Mapping[str, tf.Variable],
   required_scope: str | None = None,
   drawn_anew: tuple[str, ...] = (),
@@ -72,7 +72,7 @@ def init_from_checkpoint(
   original stopped: a classifier for three classes may start from one for two.
 
   Args:
-    prefix: the checkpoint's prefix, see `finding.find_checkpoint`.
+    prefix: the checkpoint, or its prefix; see `finding.find`.
     variables: name in the checkpoint -> variable.
     required_scope: name prefix of variables whose shape must match if the checkpoint has them; by
       default that of the model's encoder.
@@ -86,8 +86,8 @@ def init_from_checkpoint(
     CheckpointError: a shape differs under `required_scope`, no variable there (or none at all) is
       in the checkpoint, or a file is damaged. Nothing is assigned, except in the last case.
   """
-  checkpoint = open_checkpoint(prefix)
-  contents = checkpoint.contents
+  checkpoint = prefix if isinstance(prefix, Checkpoint) else open_checkpoint(prefix)
+  prefix, contents = checkpoint.prefix, checkpoint.contents
   check_named(prefix, contents)
   if required_scope is None:
     required_scope = encoder_scope(variables)

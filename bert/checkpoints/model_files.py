@@ -6,7 +6,7 @@
 
 Weights are a checkpoint's prefix, a folder with a checkpoint, a folder of a run or of an export, a
 folder of transformers, or a `.keras` file, which contains its configuration. Nothing here needs
-TensorFlow but the case of an exported encoder.
+TensorFlow.
 """
 
 import fnmatch
@@ -14,9 +14,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bert.checkpoints import index_config, keras_file
-from bert.checkpoints.bundle_files import BEST, IN_SAVED_MODEL
-from bert.io import byte_pair_files, filesystem, vocabulary_kind
+from bert.checkpoints import formats
+from bert.checkpoints.bundle_files import BEST, IN_SAVED_MODEL, INDEX_SUFFIX, KERAS_SUFFIX
+from bert.io import filesystem, vocabulary_kind
 from bert.model.families import FAMILIES
 
 # A folder's own configuration comes first, and the original's before that of transformers.
@@ -25,11 +25,11 @@ _CONFIGS = (*_OF_AUTHORS, "config.json")
 # Released ALBERTs have 30k-clean.model; an export keeps the name of its vocabulary.
 _VOCABULARIES = (
   *("vocab.txt", "spiece.model", "vocab_chinese.txt", "*.model"),
-  *(byte_pair_files.TOKENIZER, byte_pair_files.VOCABULARY, "*.txt"),
+  *(vocabulary_kind.BYTE_PAIRS, "vocab.json", "*.txt"),
 )
 _HOLDS = {  # what a file of that name must be
   "*.model": vocabulary_kind.holds_model,
-  byte_pair_files.TOKENIZER: byte_pair_files.holds_byte_pairs,
+  vocabulary_kind.BYTE_PAIRS: vocabulary_kind.holds_byte_pairs,
 }
 
 # Below the folder of the weights: SavedModels keep the files that their graph reads in `assets`,
@@ -62,10 +62,10 @@ def find(weights: str | os.PathLike) -> ModelFiles:
     next(filter(None, (_first(place, names) for place in places)), None)
     for names in (_CONFIGS, _VOCABULARIES)
   )
-  if keras_file.is_keras_file(weights):
+  if os.fspath(weights).endswith(KERAS_SUFFIX):
     config = os.fspath(weights)  # which contains it
-  if config is None:
-    config = index_config.index_of(weights)  # whose shapes are the configuration
+  if config is None:  # perhaps the shapes are
+    config = formats.with_mark(INDEX_SUFFIX).index_of(weights)
   return ModelFiles(config, vocabulary)
 
 
@@ -210,18 +210,20 @@ def _kind_of(vocab: Mapping[str, int]) -> str:
   return "sentence_pieces" if vocabulary_kind.is_of_model(vocab) else "word_pieces"
 
 
-def check_case(do_lower_case: bool, prefix: str) -> None:
+def check_case(do_lower_case: bool, checkpoint) -> None:
   """Compares `do_lower_case` with the value stored by a run, in an export or by transformers.
+
+  Args:
+    do_lower_case: of the tokenizer.
+    checkpoint: a `reading.Checkpoint`.
 
   Raises:
     ValueError: they differ.
   """
-  from bert.checkpoints import reading
-
-  stored = reading.read_do_lower_case(prefix)
+  stored = checkpoint.do_lower_case
   if stored not in (None, do_lower_case):
-    made = "trained" if reading.read_state(prefix) else "exported"
+    made = "trained" if checkpoint.state else "exported"
     raise ValueError(
-      f"--do_lower_case={do_lower_case}, but {prefix} was {made} with do_lower_case {stored}. "
-      f"Give --do_lower_case={stored}."
+      f"--do_lower_case={do_lower_case}, but {checkpoint.prefix} was {made} with do_lower_case "
+      f"{stored}. Give --do_lower_case={stored}."
     )

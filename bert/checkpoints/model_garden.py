@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert.checkpoints import object_graph
-from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError
+from bert.checkpoints.bundle_files import IN_SAVED_MODEL, OBJECT_GRAPH, CheckpointError
 from bert.checkpoints.load_report import abbreviate
 from bert.checkpoints.numpy_reader import CheckpointReader
-from bert.checkpoints.object_graph import OBJECT_GRAPH, VALUE
+from bert.checkpoints.object_graph import VALUE
 from bert.io import filesystem
 from bert.model import families
 from bert.model.families import Family

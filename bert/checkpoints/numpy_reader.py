@@ -15,14 +15,19 @@ name, the value a protocol buffer: type, shape, and place of the bytes in `PREFI
 
 import math
 import os
-import re
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from bert.checkpoints.bundle_files import BEST
+from bert.checkpoints.bundle_files import (
+  BEST,
+  FILE_SUFFIX,
+  CheckpointError,
+  named_in,
+  read_pointer,
+)
 from bert.io import filesystem
 from bert.io.tfrecord_bytes import masked_crc32c
 
@@ -31,7 +36,6 @@ FOOTER_BYTES = 48
 _STRING = 7  # number of this type there
 _MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
 _MAX_NUMBER = (1 << 63) - 1  # of bytes, and of values
-_FILE_SUFFIX = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 # Number of the type in TensorFlow's protocol buffers; the model has float32 only.
 DTYPES: dict[int, np.dtype] = {
   1: np.dtype("<f4"),
@@ -66,7 +70,7 @@ def find_prefix(path: str | os.PathLike) -> str:
     CheckpointReadError: nothing was found, or a folder has several.
   """
   path = os.fspath(path)
-  prefix = _FILE_SUFFIX.sub("", path)
+  prefix = FILE_SUFFIX.sub("", path)
   if filesystem.exists(prefix + ".index"):
     return prefix
   if not filesystem.is_folder(path):
@@ -74,23 +78,22 @@ def find_prefix(path: str | os.PathLike) -> str:
   best = os.path.join(path, BEST, _newest(os.path.join(path, BEST)) or "")
   if filesystem.exists(best + ".index"):  # of a run, as in `finding.find_checkpoint`
     return best
-  files = filesystem.list_folder(path)
-  names = [name.removesuffix(".index") for name in files if name.endswith(".index")]
-  for name in (_newest(path), "bert_model.ckpt", *names[: len(names) == 1]):
-    if name in names:
-      return os.path.join(path, name)
+  newest = os.path.join(path, _newest(path) or "")
+  if filesystem.exists(newest + ".index"):
+    return newest
+  names = named_in(path)
+  if len(names) == 1:
+    return os.path.join(path, names[0])
   found = f"several, name one: {', '.join(names)}" if names else "no *.index file"
   raise CheckpointReadError(f"No checkpoint {path}: the folder has {found}.")
 
 
 def _newest(folder: str) -> str | None:
-  """The name in the `checkpoint` file of a training run."""
-  path = os.path.join(folder, "checkpoint")
-  if not filesystem.exists(path):
+  """The name in the `checkpoint` file of a training run, if there is a good one."""
+  try:
+    return next(map(os.path.basename, read_pointer(folder)), None)
+  except CheckpointError:
     return None
-  text = filesystem.read_bytes(path).decode("utf-8", "replace")
-  match = re.search(r'^model_checkpoint_path:\s*"([^"\n]+)"', text, re.MULTILINE)
-  return os.path.basename(match[1]) if match else None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -171,7 +174,7 @@ class CheckpointReader:
     path = self._path(entry)
     try:
       # All before reading: a declared size must not become an allocation of exabytes.
-      is_there = entry.offset + entry.size <= os.path.getsize(path)
+      is_there = entry.offset + entry.size <= filesystem.size_bytes(path)
       if not is_there or expected != entry.size:
         raise CheckpointReadError(
           f"{path}: {name} {list(entry.shape)} is damaged: it would be {entry.size:,} bytes from "

@@ -7,9 +7,9 @@ the graph of all objects (`TrackableObjectGraph`, a protocol buffer), with the n
 No TensorFlow is needed here.
 """
 
+from bert.checkpoints.bundle_files import OBJECT_GRAPH
 from bert.checkpoints.numpy_reader import CheckpointReadError, each_field
 
-OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"  # the name of that tensor
 VALUE = ".ATTRIBUTES/VARIABLE_VALUE"  # the last part of a variable's key
 
 # Numbers of fields: of the graph its nodes, of a node its attributes, and of an attribute these.

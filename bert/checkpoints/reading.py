@@ -4,9 +4,8 @@
   checkpoint.contents["bert/pooler/dense/bias"]  # ([768], tf.float32)
   checkpoint.read("bert/pooler/dense/bias")
 
-There are five formats: checkpoints of the original and of this project (`bundle_files.py`), the
-variables of an encoder that was exported as a SavedModel, encoders of the TensorFlow Model Garden,
-weights that transformers saved, and `.keras` files.
+Checkpoints of the original and of this project (`bundle_files.py`) are read here; those that other
+programs wrote, and SavedModels, by the modules of their formats (`formats.py`).
 Opening one checks that its files are whole; values are read and checked one tensor at a time.
 """
 
@@ -17,17 +16,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert.checkpoints import (
-  bundle_files,
-  keras_file,
-  model_garden,
-  object_graph,
-  transformers_folder,
-)
-from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError, is_saved_model
-from bert.checkpoints.load_report import ENCODER_SCOPES
-from bert.checkpoints.object_graph import OBJECT_GRAPH
-from bert.checkpoints.safetensors_file import SafetensorsError
+from bert.checkpoints import bundle_files, formats
+from bert.checkpoints.bundle_files import OBJECT_GRAPH, CheckpointError
 
 # The errors of TensorFlow's readers for damaged files, found by flipping every byte of an index.
 _READ_ERRORS = (tf.errors.OpError, IndexError, RuntimeError, ValueError)
@@ -35,7 +25,7 @@ _READ_ERRORS = (tf.errors.OpError, IndexError, RuntimeError, ValueError)
 Contents = dict[str, tuple[list[int], tf.DType]]  # name -> (shape, dtype), sorted by name
 
 
-def open_checkpoint(prefix: str) -> "Bundle | ForeignWeights":
+def open_checkpoint(prefix: str) -> "Checkpoint":
   """Opens a checkpoint, after checking that its files are whole.
 
   The values are not read: this takes milliseconds for a checkpoint of any size.
@@ -47,8 +37,13 @@ def open_checkpoint(prefix: str) -> "Bundle | ForeignWeights":
   Raises:
     CheckpointError: a file is missing, damaged, or does not belong to the others.
   """
-  is_foreign = transformers_folder.is_weights_file(prefix) or keras_file.is_keras_file(prefix)
-  return ForeignWeights(prefix) if is_foreign else Bundle(prefix)
+  if theirs := formats.of(prefix):
+    return ForeignWeights(prefix, theirs.open_weights(prefix))
+  bundle = Bundle(prefix)
+  if OBJECT_GRAPH not in bundle.contents:
+    return bundle
+  weights = formats.with_mark(OBJECT_GRAPH).named(bundle)
+  return ForeignWeights(prefix, weights) if weights else bundle
 
 
 def names_and_shapes(prefix: str) -> Contents:
@@ -98,145 +93,102 @@ def read_facts(prefix: str) -> dict[str, Any]:
   Raises:
     ValueError: the sidecar or the configuration is damaged.
   """
-  if transformers_folder.is_weights_file(prefix):
-    return transformers_folder.read_facts(prefix)
-  if keras_file.is_keras_file(prefix):
-    return keras_file.KerasFile(prefix).facts
+  if theirs := formats.of(prefix):
+    return theirs.read_facts(prefix)
   return read_state(prefix).get("fingerprint", {})
 
 
-class ForeignWeights:
-  """Weights that transformers or Keras saved, under the original's names.
+# ---------------------------------------------------------------------------------------------
+# Open checkpoints.
+
+
+class Checkpoint:
+  """An open checkpoint.
 
   Attributes:
-    prefix: path of the file, or of the index of several.
+    prefix: of its files; of a format with one file its path.
     contents: see `Contents`.
-    do_lower_case: see `read_do_lower_case`.
   """
 
-  def __init__(self, path: str):
-    """See `open_checkpoint`."""
-    self.prefix = path
-    self._weights: transformers_folder.Weights | keras_file.KerasFile
-    if keras_file.is_keras_file(path):
-      self._weights = keras_file.KerasFile(path)
-      keras_file.warn_of_unread_heads(path, tuple(self._weights.model.left_out))
-    else:
-      try:
-        self._weights = transformers_folder.open_weights(path)
-      except SafetensorsError as error:
-        raise CheckpointError(str(error)) from None
-    self.contents: Contents = {
-      name: (list(shape), tf.as_dtype(dtype))
-      for name, (shape, dtype) in self._weights.contents.items()
+  prefix: str
+  contents: Contents
+
+  @property
+  def do_lower_case(self) -> bool | None:
+    """Whether its model is uncased; None if that is not known."""
+    stored = self.facts.get("do_lower_case")
+    return stored if isinstance(stored, bool) else None
+
+  @property
+  def state(self) -> dict[str, Any]:
+    """See `read_state`."""
+    return read_state(self.prefix)
+
+  @property
+  def facts(self) -> dict[str, Any]:
+    """See `read_facts`."""
+    return read_facts(self.prefix)
+
+  def read(self, name: str) -> tf.Tensor:
+    """Reads one tensor.
+
+    Raises:
+      CheckpointError: it is damaged.
+    """
+    raise NotImplementedError
+
+
+class ForeignWeights(Checkpoint):
+  """Weights in a format of another program, under the original's names."""
+
+  def __init__(self, prefix: str, weights: formats.Weights):
+    """Takes open weights."""
+    self.prefix, self._weights = prefix, weights
+    self.contents = {
+      name: (list(shape), tf.as_dtype(dtype)) for name, (shape, dtype) in weights.contents.items()
     }
 
   @property
   def do_lower_case(self) -> bool | None:
-    """See class; a tokenizer that was saved beside the weights says it."""
-    return transformers_folder.read_do_lower_case(self.prefix)
+    """See base class."""
+    return self._weights.do_lower_case
 
   def read(self, name: str) -> tf.Tensor:
-    """One tensor; the format has no checksums.
-
-    Raises:
-      CheckpointError: the file has changed since it was opened.
-    """
-    try:
-      return tf.convert_to_tensor(self._weights.read(name))
-    except SafetensorsError as error:
-      raise CheckpointError(str(error)) from None
+    """See base class; a format without checksums finds only changes of a file's length."""
+    return tf.convert_to_tensor(self._weights.read(name))
 
 
-class Bundle:
-  """A checkpoint of TensorFlow's format, also that of an exported encoder, and the Model Garden's.
-
-  Attributes:
-    prefix: of its files.
-    contents: see `Contents`.
-    do_lower_case: see `read_do_lower_case`.
-  """
+class Bundle(Checkpoint):
+  """A checkpoint of TensorFlow's format, with the names in it."""
 
   def __init__(self, prefix: str):
     """See `open_checkpoint`."""
     self.prefix = prefix
     shards = bundle_files.data_files(prefix)
     try:
-      self._reader = tf.compat.v1.train.NewCheckpointReader(prefix)
-      shapes = self._reader.get_variable_to_shape_map()
-      dtypes = self._reader.get_variable_to_dtype_map()
+      reader = tf.compat.v1.train.NewCheckpointReader(prefix)
+      shapes = reader.get_variable_to_shape_map()
+      dtypes = reader.get_variable_to_dtype_map()
     except _READ_ERRORS as error:
       raise CheckpointError(f"{prefix}.index is damaged: {first_line(error)}") from None
-    contents: Contents = {name: (shapes[name], dtypes[name]) for name in sorted(shapes)}
-    _check_data_size(prefix, contents, shards)
+    self.contents = {name: (shapes[name], dtypes[name]) for name in sorted(shapes)}
+    _check_data_size(prefix, self.contents, shards)
     bundle_files.check_sidecar(prefix)
-    self._keys: dict[str, str] = {}  # name -> key, where they differ
-    self._places: dict[str, model_garden.Place] = {}
-    if OBJECT_GRAPH in contents:
-      contents = self._renamed(contents)
-    self.contents = contents
-
-  @property
-  def do_lower_case(self) -> bool | None:
-    """See class."""
-    key = self._keys.get("do_lower_case")
-    if key is not None:
-      return bool(self._reader.get_tensor(key))
-    stored = read_facts(self.prefix).get("do_lower_case")
-    return stored if isinstance(stored, bool) else None
 
   def read(self, name: str) -> tf.Tensor:
-    """One tensor, checked against its CRC-32C.
-
-    Raises:
-      CheckpointError: it is damaged.
-    """
-    key, dtype = self._keys.get(name, name), self.contents[name][1]
+    """See base class; the tensor is checked against its CRC-32C."""
     try:
       with tf.device("CPU:0"):
         [value] = tf.raw_ops.RestoreV2(
-          prefix=self.prefix, tensor_names=[key], shape_and_slices=[""], dtypes=[dtype]
+          prefix=self.prefix,
+          tensor_names=[name],
+          shape_and_slices=[""],
+          dtypes=[self.contents[name][1]],
         )
     except _READ_ERRORS as error:
       files = ", ".join(bundle_files.data_files(self.prefix))
-      raise CheckpointError(f"{files}: {key} is damaged: {first_line(error)}") from None
-    if name in self._places:
-      return tf.convert_to_tensor(model_garden.arranged(value.numpy(), self._places[name]))
+      raise CheckpointError(f"{files}: {name} is damaged: {first_line(error)}") from None
     return value
-
-  def _renamed(self, contents: Contents) -> Contents:
-    """What an object-based checkpoint contains, by names; unchanged if they are not BERT's.
-
-    TensorFlow 2 stores values under paths of Python attributes, such as
-    `variables/0/.ATTRIBUTES/VARIABLE_VALUE`, and beside them the graph of objects with their names.
-    """
-    try:
-      graph = self._reader.get_tensor(OBJECT_GRAPH)
-      keys = {name: every[0] for name, every in object_graph.keys_of(graph).items()}
-    except _READ_ERRORS as error:
-      raise CheckpointError(
-        f"{self.prefix}: {OBJECT_GRAPH} is damaged: {first_line(error)}"
-      ) from None
-    shapes = {key: tuple(shape) for key, (shape, _) in contents.items()}
-    encoder = model_garden.find_encoder(self.prefix, graph, shapes)
-    if encoder is None:
-      if not (self._is_export() and any(name.startswith(ENCODER_SCOPES) for name in keys)):
-        return contents
-      self._keys = keys
-      # Other variables, such as `do_lower_case`, are not weights.
-      named = {name: contents[key] for name, key in sorted(keys.items())}
-      return {name: found for name, found in named.items() if found[1].is_floating}
-    self._places = encoder.places
-    self._keys = {name: place.key for name, place in encoder.places.items()}
-    if model_garden.DO_LOWER_CASE in contents:
-      self._keys["do_lower_case"] = model_garden.DO_LOWER_CASE
-    return {
-      name: (list(place.shape), contents[place.key][1]) for name, place in encoder.places.items()
-    }
-
-  def _is_export(self) -> bool:
-    folder = self.prefix.removesuffix(IN_SAVED_MODEL)
-    return folder != self.prefix and is_saved_model(folder)
 
 
 def _check_data_size(prefix, contents, shards):
@@ -274,10 +226,4 @@ def check_named(prefix: str, names) -> None:
     CheckpointError: they are named after Python attributes.
   """
   if OBJECT_GRAPH in names:
-    raise CheckpointError(
-      f"{prefix} is an object-based checkpoint of Keras or TensorFlow 2 (it has a tensor "
-      f"{OBJECT_GRAPH}): its tensors are named after Python attributes, not after BERT's "
-      f"variables. Of such checkpoints {model_garden.READ_HERE}. Load it with the code that wrote "
-      "it, and write its values under BERT's names with `saving.save`; or use the model's "
-      "TensorFlow 1 release."
-    )
+    raise CheckpointError(formats.with_mark(OBJECT_GRAPH).about_unnamed(prefix))

@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert.checkpoints.bundle_files import CheckpointError
+from bert.checkpoints.formats import SHARDS_SUFFIX
 from bert.io import filesystem
 from bert.io.atomic_files import written_whole
-
-INDEX_SUFFIX = ".safetensors.index.json"
 
 _MAX_HEADER_BYTES = 100_000_000  # the format's own limit: 100 kB are plenty for a BERT
 _MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
@@ -51,7 +51,7 @@ _DTYPES = {
 }
 
 
-class SafetensorsError(ValueError):
+class SafetensorsError(CheckpointError):
   """A file is missing, damaged, or of another format."""
 
 
@@ -84,7 +84,7 @@ def open_weights(path: str | os.PathLike) -> "SafetensorsFile | ShardedFiles":
   Raises:
     SafetensorsError: something is missing or damaged. Values are not read.
   """
-  return (ShardedFiles if os.fspath(path).endswith(INDEX_SUFFIX) else SafetensorsFile)(path)
+  return (ShardedFiles if os.fspath(path).endswith(SHARDS_SUFFIX) else SafetensorsFile)(path)
 
 
 class SafetensorsFile:

@@ -28,8 +28,9 @@ from bert.checkpoints.bundle_files import (
   STEP_NAME,
   TEMPORARY,
   CheckpointError,
+  read_pointer,
 )
-from bert.checkpoints.finding import list_checkpoints, problem_of, read_pointer
+from bert.checkpoints.finding import list_checkpoints, problem_of
 from bert.checkpoints.reading import first_line, names_and_shapes
 from bert.io import filesystem
 from bert.io.atomic_files import force_to_disk, write_text

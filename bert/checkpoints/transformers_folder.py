@@ -23,7 +23,8 @@ from bert.checkpoints import (
   transformers_config,
   transformers_names,
 )
-from bert.checkpoints.safetensors_file import INDEX_SUFFIX, SafetensorsError
+from bert.checkpoints.formats import SHARDS_SUFFIX
+from bert.checkpoints.safetensors_file import SafetensorsError
 from bert.checkpoints.transformers_heads import Head, class_of, head_of, tensors_of_head
 from bert.io import atomic_files, byte_pair_files, filesystem, json_files, vocabulary_kind
 from bert.model.families import FAMILIES
@@ -33,7 +34,7 @@ WEIGHTS = "model.safetensors"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 
 _TOKENIZER = "tokenizer.json"
-_WEIGHTS_INDEX = "model" + INDEX_SUFFIX
+_WEIGHTS_INDEX = "model" + SHARDS_SUFFIX
 _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 # What a tokenizer's configuration says of a vocab.txt, a sentencepiece model, a byte-level BPE.
@@ -75,16 +76,6 @@ _OF_BYTE_PAIRS = {
 
 # ---------------------------------------------------------------------------------------------
 # Reading.
-
-
-def is_weights_file(path: str | os.PathLike) -> bool:
-  """Whether a path is, by its name, a safetensors file or the index of several.
-
-  Example:
-    >>> is_weights_file("bert/model.safetensors"), is_weights_file("bert/model.ckpt-20")
-    (True, False)
-  """
-  return os.fspath(path).endswith((".safetensors", INDEX_SUFFIX))
 
 
 def find_weights(folder: str | os.PathLike) -> str | None:
@@ -130,6 +121,11 @@ class Weights:
       raise SafetensorsError(f"{self.path}: {error}") from None
     self._leave_out_untied_words()
     self.contents = {name: self._describe(name) for name in sorted(self._places)}
+
+  @property
+  def do_lower_case(self) -> bool | None:
+    """See `read_do_lower_case`."""
+    return read_do_lower_case(self.path)
 
   def read(self, name: str) -> np.ndarray:
     """One tensor.

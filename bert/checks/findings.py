@@ -74,7 +74,7 @@ class Subject:
     conll_options: of `conll_files.ConllFormat`.
     config: a `configuration.BertConfig`, once it is read.
     vocab: token -> id, once it is read.
-    prefix: of the checkpoint, once it is found.
+    checkpoint: a `reading.Checkpoint`, once it is found.
     longest: the longest training sequence, in word pieces, once it is known.
     facts: of the task, as far as the data show it, for the fingerprint of a run.
   """
@@ -99,7 +99,7 @@ class Subject:
 
   config: Any = None
   vocab: Mapping[str, int] | None = None
-  prefix: str | None = None
+  checkpoint: Any = None
   longest: int | None = None
   facts: dict[str, Any] = dataclasses.field(default_factory=dict)
 

@@ -177,10 +177,10 @@ def _is_of_another(vocab: Mapping[str, int], subject: Subject) -> bool:
   """Whether the weights, if any, are not those of a run with this very vocabulary."""
   if not subject.init_checkpoint:
     return False
-  from bert.checkpoints import finding, reading
+  from bert.checkpoints import finding
 
   try:
-    facts = reading.read_facts(finding.find_checkpoint(subject.init_checkpoint))
+    facts = (subject.checkpoint or finding.find(subject.init_checkpoint)).facts
   except (ValueError, OSError):
     return False  # `check_checkpoint` says what is wrong with it
   return facts.get("vocabulary") != tokenization.vocabulary_hash(vocab)
@@ -198,20 +198,20 @@ def check_checkpoint(subject: Subject) -> Iterator[Finding]:
   if not subject.init_checkpoint:
     yield note("Without --init_checkpoint, the model starts from random values.")
     return
-  from bert.checkpoints import bundle_files, finding, reading
+  from bert.checkpoints import bundle_files, finding
 
   try:
-    subject.prefix = prefix = finding.find_checkpoint(subject.init_checkpoint)
+    subject.checkpoint = subject.checkpoint or finding.find(subject.init_checkpoint)
   except bundle_files.CheckpointError as failure:
     yield of_failure(failure, subject.init_checkpoint)
     return
-  contents = reading.names_and_shapes(prefix)
+  prefix, contents = subject.checkpoint.prefix, subject.checkpoint.contents
   trained = " and a training run's state" if "global_step" in contents else ""
   yield ok(f"{len(contents)} tensors{trained}; its files are complete.", prefix)
   if subject.config:
     found = {name: tuple(shape) for name, (shape, _) in contents.items()}
     yield from _compare_shapes(encoder_shapes(subject.config), found, prefix)
-  yield from _of_same_vocabulary(reading.read_state(prefix), subject)
+  yield from _of_same_vocabulary(subject.checkpoint.state, subject)
   yield from _of_same_case(subject)
 
 
@@ -254,7 +254,7 @@ def _of_same_vocabulary(state: Mapping, subject: Subject) -> Iterator[Finding]:
       yield error(
         f"It was trained with a vocabulary whose hash begins with {trained_with[:12]}; that of "
         f"--vocab_file={subject.vocab_file} begins with {found[:12]}.",
-        subject.prefix,
+        subject.checkpoint.prefix,
         "Give the vocabulary of that run.",
       )
 
@@ -264,25 +264,25 @@ def _of_same_case(subject: Subject) -> Iterator[Finding]:
     return
   try:
     tokenization.validate_case_matches_checkpoint(subject.do_lower_case, subject.init_checkpoint)
-    model_files.check_case(subject.do_lower_case, subject.prefix)
+    model_files.check_case(subject.do_lower_case, subject.checkpoint)
   except ValueError as failure:
     yield of_failure(failure)
 
 
 def check_checkpoint_values(subject: Subject) -> Iterator[Finding]:
   """Reads every value: checksums, NaN, infinity."""
-  if not subject.prefix:
+  if not subject.checkpoint:
     return
-  from bert.checkpoints import bundle_files, reading
+  from bert.checkpoints import bundle_files
 
-  contents = reading.names_and_shapes(subject.prefix)
+  prefix, contents = subject.checkpoint.prefix, subject.checkpoint.contents
   wrong = 0
   for names in _in_batches(contents):
     try:
-      tensors = reading.read_tensors(subject.prefix, names)
+      tensors = {name: subject.checkpoint.read(name).numpy() for name in names}
     except bundle_files.CheckpointError as failure:
       wrong += 1
-      yield error(str(failure), subject.prefix, "Fetch or copy the checkpoint again.")
+      yield error(str(failure), prefix, "Fetch or copy the checkpoint again.")
       continue
     for name, values in tensors.items():
       if count := _not_finite(values):
@@ -290,13 +290,13 @@ def check_checkpoint_values(subject: Subject) -> Iterator[Finding]:
         if wrong <= _SHOWN:
           yield error(
             f"{name}: {count} of {values.size} values are NaN or infinite.",
-            subject.prefix,
+            prefix,
             "Take an earlier checkpoint: from this one every loss is NaN.",
           )
   if wrong > _SHOWN:
-    yield error(f"{wrong} tensors in all have such values.", subject.prefix)
+    yield error(f"{wrong} tensors in all have such values.", prefix)
   elif not wrong:
-    yield ok("All values are finite numbers, and their checksums are right.", subject.prefix)
+    yield ok("All values are finite numbers, and their checksums are right.", prefix)
 
 
 def _in_batches(contents) -> Iterator[list[str]]:

@@ -18,6 +18,7 @@ from absl import logging
 
 from bert.checkpoints import bundle_files, load_report, loading, reading
 from bert.io import atomic_files, filesystem, vocabulary_kind
+from bert.text import tokenizer_kinds
 
 
 def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str, ...] = ()) -> None:
@@ -104,7 +105,7 @@ def vocabulary_asset(vocab_file: str | os.PathLike, owner) -> tf.saved_model.Ass
   if vocabulary_kind.is_meant_as_byte_pairs(path) and os.path.basename(path) != name:
     folder = tempfile.mkdtemp()
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
-    content = vocabulary_kind.kept_content(path)
+    content = tokenizer_kinds.kept_content(path)
     path = os.path.join(folder, name)
     atomic_files.write_bytes(path, content)
   return tf.saved_model.Asset(path)

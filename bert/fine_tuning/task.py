@@ -122,7 +122,7 @@ class Task:
 
   name: ClassVar[str] = ""
   head_class: ClassVar[type[Head]] = Head
-  model: ClassVar[str] = "bert.exporting.texts_model:TextsModel"
+  model: ClassVar[str] = kinds.OWN_MODEL
   inputs: ClassVar[Sequence[str]] = ("text_a", "text_b")
   unit: ClassVar[str] = "examples"
   train_files: ClassVar[Sequence[str]] = ("train",)

@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bert.io import filesystem, json_files
+from bert.io.vocabulary_kind import BYTE_PAIRS as TOKENIZER
+from bert.io.vocabulary_kind import CLS, MASK, MERGES, SEP
 
-TOKENIZER = "tokenizer.json"
 VOCABULARY = "vocab.json"
-MERGES = "merges.txt"
 
-CLS, SEP, PAD, UNK, MASK = "<s>", "</s>", "<pad>", "<unk>", "<mask>"
+PAD, UNK = "<pad>", "<unk>"
 _NEEDED = (CLS, PAD, SEP, UNK)
 _MAX_BYTES = 1 << 28  # far above any vocabulary (roberta-base: 4 MB); stops a wrong file
 
@@ -110,18 +110,6 @@ def byte_characters() -> tuple[str, ...]:
   printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
   others = iter(range(0x100, 0x200))
   return tuple(chr(byte if byte in printable else next(others)) for byte in range(256))
-
-
-def holds_byte_pairs(path: str | os.PathLike) -> bool:
-  """Whether a file is a `vocab.json`, or a `tokenizer.json` of a byte-level BPE."""
-  name = os.path.basename(os.fspath(path))
-  if name != TOKENIZER:
-    return name == VOCABULARY and filesystem.is_file(os.fspath(path))
-  try:
-    model = json.loads(filesystem.read_bytes(os.fspath(path))).get("model")
-    return model.get("type") == "BPE"
-  except (OSError, ValueError, AttributeError):
-    return False
 
 
 def read(path: str | os.PathLike) -> BytePairs:

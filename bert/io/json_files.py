@@ -24,6 +24,14 @@ def read_object(path: str | os.PathLike, advice: str = "") -> dict[str, Any]:
   return object_in(filesystem.read_bytes(path), path, advice)
 
 
+def read_if_there(path: str | os.PathLike, advice: str) -> dict[str, Any]:
+  """Returns the JSON object in a file, as `read_object`; {} without the file."""
+  try:
+    return read_object(path, advice)
+  except FileNotFoundError:
+    return {}
+
+
 def object_in(content: bytes | str, source: str | os.PathLike, advice: str = "") -> dict[str, Any]:
   """Parses a text as a JSON object.
 

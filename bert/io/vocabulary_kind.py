@@ -5,14 +5,21 @@ spiece.model    a sentencepiece model, of ALBERT, which released ones call 30k-c
 tokenizer.json  a byte-level BPE, of RoBERTa; or vocab.json with merges.txt beside it
 """
 
+import json
 import os
 import re
 from collections.abc import Container, Mapping
 
-from bert.io import byte_pair_files, filesystem
+from bert.io import filesystem
 
+# The name of each kind's file in the folder of a model.
 VOCABULARY = "vocab.txt"
 SENTENCE_PIECES = "spiece.model"
+BYTE_PAIRS = "tokenizer.json"
+
+MERGES = "merges.txt"  # of a byte-level BPE, beside its vocab.json
+CLS, SEP, MASK = "<s>", "</s>", "<mask>"  # tokens of a byte-level BPE
+_VOCAB_JSON = "vocab.json"
 _ENDING = ".model"
 
 
@@ -45,30 +52,30 @@ def is_meant_as_model(path: str | os.PathLike) -> bool:
 def kept_name(path: str | os.PathLike) -> str:
   """The name that a copy of a vocabulary file has in the folder of a model."""
   if is_meant_as_byte_pairs(path):
-    return byte_pair_files.TOKENIZER
+    return BYTE_PAIRS
   return SENTENCE_PIECES if is_meant_as_model(path) else VOCABULARY
-
-
-def kept_content(path: str | os.PathLike) -> bytes:
-  """The content of that copy: of a vocab.json and its merges.txt, one file.
-
-  Raises:
-    OSError: the file cannot be read.
-    ValueError: it is bad.
-  """
-  if is_meant_as_byte_pairs(path):
-    return byte_pair_files.read(path).to_json().encode()
-  return filesystem.read_bytes(path)
 
 
 def is_meant_as_byte_pairs(path: str | os.PathLike) -> bool:
   """Whether a vocabulary file is to be read as a byte-level BPE: by its name."""
-  return os.path.basename(os.fspath(path)).endswith((".json", byte_pair_files.MERGES))
+  return os.path.basename(os.fspath(path)).endswith((".json", MERGES))
+
+
+def holds_byte_pairs(path: str | os.PathLike) -> bool:
+  """Whether a file is a `vocab.json`, or a `tokenizer.json` of a byte-level BPE."""
+  name = os.path.basename(os.fspath(path))
+  if name != BYTE_PAIRS:
+    return name == _VOCAB_JSON and filesystem.is_file(os.fspath(path))
+  try:
+    model = json.loads(filesystem.read_bytes(os.fspath(path))).get("model")
+    return model.get("type") == "BPE"
+  except (OSError, ValueError, AttributeError):
+    return False
 
 
 def is_of_byte_pairs(vocab: Container[str]) -> bool:
   """Whether tokens are those of a byte-level BPE."""
-  return byte_pair_files.CLS in vocab and byte_pair_files.SEP in vocab and "[CLS]" not in vocab
+  return CLS in vocab and SEP in vocab and "[CLS]" not in vocab
 
 
 def is_of_model(vocab: Container[str]) -> bool:
@@ -99,7 +106,7 @@ def ends_and_mask(vocab: Container[str]) -> tuple[str, str, str]:
     (('[CLS]', '[SEP]', '[MASK]'), ('<s>', '</s>', '<mask>'))
   """
   if is_of_byte_pairs(vocab):
-    return byte_pair_files.CLS, byte_pair_files.SEP, byte_pair_files.MASK
+    return CLS, SEP, MASK
   return "[CLS]", "[SEP]", "[MASK]"
 
 

@@ -20,7 +20,7 @@ from bert.checkpoints import (
   model_source,
   transformers_folder,
 )
-from bert.checkpoints.bundle_files import IN_SAVED_MODEL
+from bert.checkpoints.bundle_files import IN_SAVED_MODEL, KERAS_SUFFIX
 from bert.checkpoints.load_report import (
   LoadReport,
   Mismatch,
@@ -172,7 +172,7 @@ def open_weights(
       contains a BERT.
   """
   kind, path = model_source.located(path)
-  if kind is Kind.KERAS:
+  if path.endswith(KERAS_SUFFIX):
     file = keras_file.KerasFile(path)
     return {name: shape for name, (shape, _) in file.contents.items()}, file.read
   prefix = os.path.join(path, IN_SAVED_MODEL) if kind is Kind.SAVED_MODEL else path
@@ -183,7 +183,7 @@ def open_weights(
       f"{path} is an export, which Keras reads as keras.layers.TFSMLayer. For a model with its own "
       "layers make a checkpoint of it: convert_checkpoint.py from_saved_model."
     )
-  if kind in (Kind.SAFETENSORS, Kind.TRANSFORMERS):
+  if kind in (Kind.FILE, Kind.TRANSFORMERS):
     weights = transformers_folder.open_weights(path)
     return {name: tuple(shape) for name, (shape, _) in weights.contents.items()}, weights.read
   prefix = find_prefix(prefix)

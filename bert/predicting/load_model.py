@@ -126,24 +126,25 @@ def load_model(
     ValueError: a file is missing or bad, or they do not belong together.
   """
   from bert import tokenization
-  from bert.checkpoints import finding, reading
+  from bert.checkpoints import finding
   from bert.model.configuration import BertConfig
 
   path = model_source.local_path(init_checkpoint)
-  prefix = finding.find_checkpoint(path)
+  checkpoint = finding.find(path)
+  prefix = checkpoint.prefix
   config_file = bert_config_file or model_files.need_config(path)
   config = BertConfig.from_json_file(config_file)
   if do_lower_case is None:
-    do_lower_case = reading.read_do_lower_case(prefix) is not False
+    do_lower_case = checkpoint.do_lower_case is not False
   tokenization.validate_case_matches_checkpoint(do_lower_case, prefix)
-  model_files.check_case(do_lower_case, prefix)
+  model_files.check_case(do_lower_case, checkpoint)
   tokenizer = tokenization.load_tokenizer(
     vocab_file or model_files.need_vocabulary(path), do_lower_case, special_tokens
   )
   model_files.check_vocabulary_size(
     tokenizer.vocab, tokenizer.vocab_file, config.vocab_size, config_file, config.family.name
   )
-  trained_with = reading.read_facts(prefix).get("vocabulary")
+  trained_with = checkpoint.facts.get("vocabulary")
   if trained_with not in (None, tokenization.vocabulary_hash(tokenizer.vocab)):
     # Not an error: an unused token may have been given a name.
     logging.warning(

@@ -31,7 +31,7 @@ from absl import flags, logging
 
 from bert.io import installation
 from bert.model import out_of_memory
-from bert.scripts import flag_groups, help_text, path_flags
+from bert.scripts import flag_groups, on_request, path_flags
 
 FLAGS = flags.FLAGS
 
@@ -182,12 +182,11 @@ def _insert_hparams(arguments: Sequence[str]) -> list[str]:
     if name.lstrip("-") != "hparams" or not name.startswith("-") or "hparams" in FLAGS:
       inserted.append(word)
       continue
-    from bert.scripts import electra_hparams
-
     if not equals and not queue:
       raise UsageError("--hparams needs a value: a JSON object, or a file with one.")
     try:
-      inserted += electra_hparams.flags_of(value if equals else queue.popleft())
+      given = value if equals else queue.popleft()
+      inserted += on_request.module("hparams").flags_of(given)
     except ValueError as error:
       raise UsageError(str(error)) from None
   return inserted
@@ -346,10 +345,8 @@ def _about_unknown(words: _Words, start: str = "Ignoring") -> Iterator[str]:
 
 
 def _suggestion(name: str) -> str:
-  from bert.scripts import flag_names  # Rarely needed, and not free to import.
-
   switches = [known for known in FLAGS if FLAGS[known].boolean]
-  return flag_names.suggestion(name, [*FLAGS, *_REQUESTS], switches)
+  return on_request.module("unknown").suggestion(name, [*FLAGS, *_REQUESTS], switches)
 
 
 def _answer(request: str, program: str, doc: str | None) -> NoReturn:
@@ -357,9 +354,9 @@ def _answer(request: str, program: str, doc: str | None) -> NoReturn:
   if request == "version":
     print(installation.version_line())
   elif request == "helpxml":
-    print(help_text.format_xml(program, doc))
+    print(on_request.module("help").format_xml(program, doc))
   else:
-    print(help_text.format_help(program, doc, full=request == "helpfull"))
+    print(on_request.module("help").format_help(program, doc, full=request == "helpfull"))
   sys.stdout.flush()
   sys.exit(0)
 

@@ -20,7 +20,7 @@ from absl import flags, logging
 from bert import tokenization
 from bert.checkpoints import model_files
 from bert.checkpoints.bundle_files import BEST
-from bert.io import atomic_files
+from bert.io import atomic_files, json_files
 from bert.io.wording import counted
 from bert.model.answer_heads import AnswerHead
 from bert.predicting import load_run
@@ -117,7 +117,7 @@ def run_folder(teacher: load_run.Run) -> str:
 def _task_of(teacher: load_run.Run) -> dict[str, Any]:
   """Flags of the teacher's run that describe its task."""
   path = os.path.join(run_folder(teacher), run_files.FLAGS)
-  known = run_states.read_json(path, "Remove it.") if os.path.isfile(path) else {}
+  known = json_files.read_if_there(path, "Remove it.") if os.path.isfile(path) else {}
   known |= {**teacher.settings}
   values = teacher.kind.task_class().teacher_flags(known, teacher.facts)
   values["max_seq_length"] = teacher.max_seq_length
@@ -305,7 +305,7 @@ class Distilled(Taught):
 
   def _write_outputs(self, path, key, write) -> None:
     key_file = os.path.splitext(path)[0] + ".key.json"
-    known = run_states.read_json(key_file, "Remove it.") if os.path.isfile(key_file) else {}
+    known = json_files.read_if_there(key_file, "Remove it.") if os.path.isfile(key_file) else {}
     if known.get("key") == key and os.path.isfile(path):
       logging.info("Reading the teacher's outputs in %s.", path)
       return

@@ -11,7 +11,7 @@ from bert import tokenization
 from bert.io import atomic_files
 from bert.io.wording import counted
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, run_states
+from bert.scripts import command_line, seeds
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution
 
@@ -66,10 +66,10 @@ def held(settings: RunSettings) -> Iterator[RunSettings]:
 
 def _check_single(output_dir: str) -> None:
   """Refuses the folder of `--num_runs`, whose runs have folders of their own."""
-  if seeds := run_states.seeds_of_many_runs(output_dir):
+  if made := seeds.of_folder(output_dir):
     raise command_line.UsageError(
-      f"--output_dir={output_dir} holds {counted(len(seeds), 'run')} of --num_runs. To go on with "
-      f"one of them, give its folder, such as {os.path.join(output_dir, f'seed_{seeds[0]}')}; to "
+      f"--output_dir={output_dir} holds {counted(len(made), 'run')} of --num_runs. To go on with "
+      f"one of them, give its folder, such as {os.path.join(output_dir, f'seed_{made[0]}')}; to "
       "report them again, --num_runs or --seeds; else another --output_dir."
     )
 

@@ -19,11 +19,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import bert
-from bert.checkpoints import config_files
-from bert.checkpoints.transformers_config import is_transformers_config
+from bert.checkpoints import config_files, formats
 from bert.io import atomic_files, filesystem, installation, json_files, vocabulary_kind
 from bert.model.configuration import BertConfig
 from bert.scripts.run_settings import RunSettings
+from bert.text import tokenizer_kinds
 from bert.training import distribution
 
 CONFIG = "bert_config.json"
@@ -76,7 +76,7 @@ def _state_of(settings: RunSettings) -> tuple[bool, bool]:
 def _of_model(settings, config, labels) -> dict[str, bytes]:
   contents = {CONFIG: _config(settings, config)}
   if vocab_file := settings.get("vocab_file"):
-    contents[vocabulary_kind.kept_name(vocab_file)] = vocabulary_kind.kept_content(vocab_file)
+    contents[vocabulary_kind.kept_name(vocab_file)] = tokenizer_kinds.kept_content(vocab_file)
   if labels:
     contents[LABEL_MAP] = _label_map(labels)
   return contents
@@ -85,10 +85,10 @@ def _of_model(settings, config, labels) -> dict[str, bytes]:
 def _config(settings, config) -> bytes:
   """The user's file as it is, since `--output_dir` may be its folder; of transformers' our form."""
   path = settings.get("bert_config_file")
-  if not path or config_files.is_in_weights(path):
+  if not path or formats.describes_model(path):
     return config.to_json_string().encode()
   content = filesystem.read_bytes(path)
-  is_original = not is_transformers_config(json_files.object_in(content, path))
+  is_original = config_files.is_original(json_files.object_in(content, path))
   return content if is_original else config.to_json_string().encode()
 
 

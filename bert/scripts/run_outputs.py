@@ -24,10 +24,8 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from bert.io import atomic_files
-from bert.scripts import run_states
+from bert.io import atomic_files, json_files
 from bert.scripts.run_settings import RunSettings
-from bert.tasks.squad_answers import QuestionAnswers, averaged_answers
 from bert.training import distribution
 
 SUMMARY_FILE = "dev_summary.json"
@@ -77,7 +75,7 @@ def write_once(path: str, key: str, write: Callable[[str], Any]) -> Any:
   folder = os.path.dirname(path)
   os.makedirs(folder, exist_ok=True)
   with _turn(folder):
-    known = run_states.read_json(key_file, "Remove it.") if os.path.isfile(path) else {}
+    known = json_files.read_if_there(key_file, "Remove it.") if os.path.isfile(path) else {}
     if known and known.get("key") != key:
       raise ValueError(
         f"{path} was made from other data or with other settings: since the first run, its data "
@@ -185,35 +183,6 @@ def _outputs_file(folder: str, name: str) -> str:
   return os.path.join(folder, f"outputs_{name}.npz")
 
 
-def mean_answers(
-  folders: Sequence[str], examples: Sequence, **options: Any
-) -> list[QuestionAnswers]:
-  """The answers of several runs of run_squad.py, see `squad_answers.averaged_answers`.
-
-  Raises:
-    ValueError: a run has not answered these questions.
-  """
-  ids = [example.qas_id for example in examples]
-  runs = [_answers_in(folder, "nbest_predictions.json", ids) for folder in folders]
-  if options.get("version_2_with_negative") and options.get("null_rule", "bert") != "bert":
-    options["null_odds"] = [_answers_in(folder, "null_odds.json", ids) for folder in folders]
-  return averaged_answers(examples, runs, **options)
-
-
-def _answers_in(folder: str, name: str, ids: Sequence[str]) -> dict[str, Any]:
-  """The content of a file of answers, id -> value; a ValueError if these are of other questions."""
-  path = os.path.join(folder, name)
-  if not os.path.isfile(path):
-    raise ValueError(f"{path} does not exist: run {folder} once more, with --do_predict.")
-  answers = run_states.read_json(path, "Remove it.")
-  if list(answers) != ids:
-    raise ValueError(
-      f"{path} has other questions than those that are read now: the data have changed since "
-      "that run. Restore them, or repeat the run."
-    )
-  return answers
-
-
 # ---------------------------------------------------------------------------------------------
 # The summary of a run's dev set.
 
@@ -247,7 +216,7 @@ def read_summary(folder: str) -> Mapping[str, Any]:
     ValueError: it is damaged.
   """
   path = os.path.join(folder, SUMMARY_FILE)
-  content = run_states.read_json(path, "Remove it.")
+  content = json_files.read_if_there(path, "Remove it.")
   if not {"headline", "metrics", "failure", "examples"} <= set(content):
     raise ValueError(f"{path} does not exist, or is damaged: repeat the run.")
   return content

@@ -24,13 +24,20 @@ from typing import Any
 from absl import logging
 
 from bert import tokenization
-from bert.checkpoints import model_files, model_source
-from bert.io import filesystem
+from bert.checkpoints import model_files
+from bert.checks import at_start
+from bert.io import filesystem, vocabulary_kind
 from bert.io.tables import DataError, folder_listing
 from bert.model import variable_shapes
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, recipes, reinit_layers, seeds
-from bert.text import sentence_pieces
+from bert.scripts.model_flags import (
+  about_vocabulary,
+  model_of,
+  with_model_files,
+  with_stored_case,
+)
+from bert.text import tokenizer_kinds
 from bert.text.tokenizer import Tokenizer
 from bert.training import distribution, hardware, variable_groups
 
@@ -55,10 +62,12 @@ class RunSettings:
   Attributes:
     values: flag -> value; `settings.seed` is short for `settings.values["seed"]`.
     given: the flags that were on the command line, or that `--recipe` sets.
+    checkpoint: the open `reading.Checkpoint` of `--init_checkpoint`, once `resolve` has found it.
   """
 
   values: Mapping[str, Any]
   given: frozenset[str] = frozenset()
+  checkpoint: Any = None
 
   def __getattr__(self, name: str) -> Any:
     try:
@@ -75,7 +84,8 @@ class RunSettings:
 
   def replace(self, **values: Any) -> "RunSettings":
     """The same settings but for these values."""
-    return RunSettings(types.MappingProxyType({**self.values, **values}), self.given)
+    checkpoint = None if "init_checkpoint" in values else self.checkpoint
+    return RunSettings(types.MappingProxyType({**self.values, **values}), self.given, checkpoint)
 
   @property
   def flag_values(self) -> dict[str, Any]:
@@ -360,67 +370,20 @@ def resolve(settings: RunSettings) -> RunSettings:
     from bert.checkpoints import finding
 
     # Where it does not exist, neither do the files beside it, which may be required.
-    prefix = finding.find_checkpoint(settings.init_checkpoint)
-    settings = settings.replace(init_checkpoint=prefix)
+    checkpoint = finding.find(settings.init_checkpoint)
+    settings = settings.replace(init_checkpoint=checkpoint.prefix)
+    settings = dataclasses.replace(settings, checkpoint=checkpoint)
   try:
     command_line.check_required(settings.values)
   except command_line.UsageError as error:
-    from bert.checks import start_checks
-
-    raise type(error)(f"{error}{start_checks.missing_vocabulary(settings.values)}") from None
+    raise type(error)(f"{error}{about_vocabulary(settings)}") from None
   settings = with_stored_case(settings)
   of_recipe = recipes.values_for_model(settings.values)
-  settings = RunSettings({**settings.values, **of_recipe}, settings.given | of_recipe.keys())
+  given = settings.given | of_recipe.keys()
+  settings = dataclasses.replace(settings.replace(**of_recipe), given=given)
   if "dtype" in settings:
     settings = settings.replace(dtype=hardware.choose_dtype(settings.dtype, is_tpu))
   return settings
-
-
-def with_model_files(settings: RunSettings) -> RunSettings:
-  """Downloads a released model, and finds configuration and vocabulary beside the weights."""
-  model = _model_of(settings)
-  if not model:
-    return settings
-  path = model_source.local_path(model)
-  values = {}
-  if settings.init_checkpoint:
-    values = {"init_checkpoint": path, "init_folder": model_files.folder_of(path)}
-  files = model_files.find(path)
-  for flag, file in (("bert_config_file", files.config), ("vocab_file", files.vocabulary)):
-    if flag in settings and settings.values[flag] is None and file:
-      logging.info("--%s=%s, found with the model.", flag, file)
-      values[flag] = file
-  return settings.replace(**values)
-
-
-def with_stored_case(settings: RunSettings) -> RunSettings:
-  """Sets `--do_lower_case`, if it was not given, as the model was trained.
-
-  Runs, exports and folders of transformers store it; other checkpoints do not.
-
-  Raises:
-    CheckpointError: the checkpoint is damaged.
-  """
-  model = _model_of(settings)
-  if not model or "do_lower_case" not in settings or "do_lower_case" in settings.given:
-    return settings
-  from bert.checkpoints import finding, reading
-
-  prefix = finding.find_checkpoint(model) if settings.init_checkpoint else finding.latest(model)
-  stored = reading.read_do_lower_case(prefix) if prefix else None
-  if stored in (None, settings.do_lower_case):
-    return settings
-  logging.info("--do_lower_case=%s, as %s was trained.", stored, model)
-  return settings.replace(do_lower_case=stored)
-
-
-def _model_of(settings: RunSettings) -> str | None:
-  """`--init_checkpoint`; without it, `--output_dir` if a run resumes there."""
-  folder = settings.get("output_dir")
-  if settings.init_checkpoint or not folder or filesystem.is_remote(folder):
-    return settings.init_checkpoint
-  is_run = os.path.isdir(folder) and model_source.identify(folder).kind is model_source.Kind.RUN
-  return folder if is_run else None
 
 
 def load_config(settings: RunSettings) -> BertConfig:
@@ -438,7 +401,9 @@ def load_config(settings: RunSettings) -> BertConfig:
     )
   recipes.check_family(settings.values, config)
   reinit_layers.check(settings.values, config)
-  _check_frozen(settings, config)
+  if settings.get("freeze"):  # and selects no variable
+    names = [*variable_shapes.encoder_shapes(config), *variable_shapes.head_names(config)]
+    variable_groups.check_frozen(settings.freeze, names)
   return config
 
 
@@ -448,20 +413,22 @@ def load_config_and_tokenizer(settings: RunSettings) -> tuple[BertConfig, Tokeni
   Raises:
     ValueError: a file is bad, or they do not belong together or to the other flags.
   """
+  from bert.checkpoints import finding
+
   config = load_config(settings)
   tokenization.validate_case_matches_checkpoint(settings.do_lower_case, settings.init_checkpoint)
   if settings.init_checkpoint:
-    model_files.check_case(settings.do_lower_case, settings.init_checkpoint)
+    checkpoint = settings.checkpoint or finding.find(settings.init_checkpoint)
+    model_files.check_case(settings.do_lower_case, checkpoint)
   if settings.get("spm_model_file"):
-    sentence_pieces.read_model(settings.spm_model_file)  # or it is no such file
+    pieces = tokenizer_kinds.named(vocabulary_kind.SENTENCE_PIECES)
+    pieces.read_model(settings.spm_model_file)  # or it is no such file
   tokenizer = tokenization.load_tokenizer(settings.vocab_file, settings.do_lower_case)
   model_files.check_vocabulary_size(
     *(tokenizer.vocab, settings.vocab_file, config.vocab_size, settings.bert_config_file),
     family=config.family.name,
   )
-  from bert.checks import start_checks
-
-  start_checks.log_cheap_findings(settings.values, config, tokenizer.vocab)
+  at_start.model_is_read(settings.values, config, tokenizer.vocab, settings.checkpoint)
   return config, tokenizer
 
 
@@ -486,7 +453,7 @@ def check_run(
     ValueError: no step of the run is asked for.
   """
   # A model brings its configuration and vocabulary: `resolve` checks these later.
-  if not _model_of(settings) or None in map(settings.get, needed):
+  if not model_of(settings) or None in map(settings.get, needed):
     command_line.check_required(settings.values)
   if not any(map(settings.get, ("do_train", "do_eval", "do_predict", "do_export"))):
     raise ValueError(nothing_to_do)
@@ -554,14 +521,6 @@ def _check_labels(settings: RunSettings) -> None:
   if twice is not None or "" in labels:
     what = "an empty label" if "" in labels else f"{twice} twice"
     raise command_line.UsageError(f"--labels={','.join(labels)} has {what}.")
-
-
-def _check_frozen(settings: RunSettings, config: BertConfig) -> None:
-  """Refuses a `--freeze` that selects no variable, before data are read."""
-  if not settings.get("freeze"):
-    return
-  names = [*variable_shapes.encoder_shapes(config), *variable_shapes.head_names(config)]
-  variable_groups.check_frozen(settings.freeze, names)
 
 
 def _check_packing(settings: RunSettings) -> None:

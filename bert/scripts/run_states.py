@@ -14,8 +14,7 @@ from typing import Any
 from bert.checkpoints import model_source
 from bert.io import atomic_files, filesystem, json_files
 from bert.scripts.run_settings import RunSettings
-
-STATE_FILE = "run.json"
+from bert.scripts.seeds import STATE_FILE
 
 # Flags that decide where files are and how often something is written, but change no result. The
 # model's files count by their content.
@@ -38,23 +37,7 @@ def read_state(folder: str) -> dict:
   Raises:
     ValueError: the file is damaged.
   """
-  return read_json(os.path.join(folder, STATE_FILE), f"Remove {folder}.")
-
-
-def read_json(path: str, remedy: str) -> dict[str, Any]:
-  """The object in a JSON file; {} without the file.
-
-  Args:
-    path: the file.
-    remedy: what to do if it is damaged.
-
-  Raises:
-    ValueError: it is damaged.
-  """
-  try:
-    return json_files.read_object(path, remedy)
-  except FileNotFoundError:
-    return {}
+  return json_files.read_if_there(os.path.join(folder, STATE_FILE), f"Remove {folder}.")
 
 
 def write_state(folder: str, **state) -> None:
@@ -62,15 +45,6 @@ def write_state(folder: str, **state) -> None:
   os.makedirs(folder, exist_ok=True)
   text = json.dumps(state, indent=2, sort_keys=True) + "\n"
   atomic_files.write_text(os.path.join(folder, STATE_FILE), text)
-
-
-def seeds_of_many_runs(folder: str) -> list[int]:
-  """The seeds of the runs that `--num_runs` has made in a folder; [] if it is no such folder."""
-  try:
-    seeds = read_state(folder).get("seeds")
-  except (OSError, ValueError):  # Any other program's run.json.
-    return []
-  return seeds if isinstance(seeds, list) else []
 
 
 def conflict(folder: str, settings: Mapping[str, Any]) -> str | None:
@@ -116,7 +90,7 @@ def identity_of_weights(init_checkpoint: str | None) -> str | None:
   kind, path = model_source.identify(init_checkpoint)
   if kind is model_source.Kind.CHECKPOINT:
     return identity([path + ".index"])
-  if kind is model_source.Kind.SAFETENSORS:
+  if kind is model_source.Kind.FILE:
     return identity([path])
   for folder in ("", "variables", os.path.join("encoder", "variables")):
     place = os.path.join(path, folder)

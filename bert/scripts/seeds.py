@@ -1,10 +1,13 @@
 """Which seeds `--num_runs` and `--seeds` mean, and what cannot be combined with them."""
 
+import os
 import re
 
+from bert.io import json_files
 from bert.scripts import command_line
 
 _MOST_RUNS = 1000
+STATE_FILE = "run.json"  # in the folder of a run, or of many: see `run_states.py`
 
 
 def of_settings(settings) -> list[int] | None:
@@ -50,6 +53,15 @@ def _seed(word: str) -> int:
       f"--seeds: must be whole numbers below 2^63, not {word!r}, such as --seeds=1,2,3."
     )
   return seed
+
+
+def of_folder(folder: str) -> list[int]:
+  """Lists the seeds of the runs that `--num_runs` has made in a folder; [] if it is no such one."""
+  try:
+    seeds = json_files.read_if_there(os.path.join(folder, STATE_FILE), "").get("seeds")
+  except (OSError, ValueError):  # Any other program's run.json.
+    return []
+  return seeds if isinstance(seeds, list) else []
 
 
 def check(settings) -> None:

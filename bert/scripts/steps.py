@@ -10,7 +10,6 @@ The order of the steps is that of `Run.run`.
 """
 
 import difflib
-import importlib
 import json
 import os
 import subprocess
@@ -26,6 +25,7 @@ from bert.io import installation
 from bert.model.configuration import BertConfig
 from bert.scripts import (
   command_line,
+  on_request,
   output_folder,
   reinit_layers,
   result_files,
@@ -394,8 +394,7 @@ def start_many(
   script: str, settings: RunSettings, defaults: Mapping[str, Any] = types.MappingProxyType({})
 ) -> int:
   """Makes the runs of `--num_runs` or `--seeds`; see `many_runs.main`."""
-  # By name: few runs need it.
-  return importlib.import_module("bert.sweeps.many_runs").main(script, settings, defaults)
+  return on_request.module("num_runs").main(script, settings, defaults)
 
 
 def _draw(output_dir: str) -> None:

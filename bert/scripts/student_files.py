@@ -6,7 +6,7 @@ import os
 from absl import logging
 
 from bert.checkpoints import model_files, model_source, numpy_writer
-from bert.io import atomic_files
+from bert.io import atomic_files, json_files
 from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.scripts import distill_flags, run_files, run_states
@@ -49,7 +49,7 @@ def cut(settings: RunSettings) -> RunSettings:
   key = {"source": run_states.identity_of_weights(prefix), "layers": layers}
   key["family"] = "distilbert" if is_distilbert else config.family.name
   key_file = os.path.join(folder, "student.json")
-  if not os.path.isfile(key_file) or run_states.read_json(key_file, "Remove it.") != key:
+  if not os.path.isfile(key_file) or json_files.read_if_there(key_file, "Remove it.") != key:
     try:
       smaller, tensors = students.cut(prefix, config, layers)
       if is_distilbert:

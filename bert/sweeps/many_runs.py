@@ -19,6 +19,7 @@ from typing import Any
 
 from absl import logging
 
+from bert.io import downloads
 from bert.scripts import (
   command_line,
   flag_groups,
@@ -90,9 +91,7 @@ def _with_files(settings: RunSettings) -> RunSettings:
   settings = run_settings.with_model_files(settings)
   command_line.check_required(settings.values)
   if settings.get("data_dir") == "download":
-    from bert.tasks import public_data
-
-    public_data.download_task_data(settings.task_name)
+    downloads.source("data").download_task_data(settings.task_name)
   return settings
 
 

@@ -25,6 +25,9 @@ from typing import Any, NamedTuple
 PLUGINS = "BERT_PLUGINS"
 """The variable with files of tasks of one's own, joined by `os.pathsep`."""
 
+OWN_MODEL = "bert.exporting.texts_model:TextsModel"
+"""The model from texts to answers of a task of one's own that names none."""
+
 _ENTRY_POINTS = "bert.plugins"
 
 
@@ -88,7 +91,7 @@ _KINDS = {
     Kind(
       "squad",
       task="bert.run_squad:QuestionAnswering",
-      head="bert.model.task_heads:SpanHead",
+      head="bert.model.span_head:SpanHead",
       model="bert.exporting.span_model:SpanModel",
       inputs=("question", "context"),
       transformers="ForQuestionAnswering",
@@ -119,7 +122,7 @@ _KINDS = {
     Kind(
       "similarity",
       task="bert.run_similarity:Similarity",
-      head="bert.model.task_heads:VectorHead",
+      head="bert.model.vector_head:VectorHead",
       model="bert.exporting.vector_model:VectorModel",
     ),
   )

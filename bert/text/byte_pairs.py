@@ -203,3 +203,11 @@ def _library_tokenizer(pairs: byte_pair_files.BytePairs, plain: bool):
   with installation.extra("roberta", f"The byte-level BPE {pairs.path}"):
     import tokenizers
   return tokenizers.Tokenizer.from_str(pairs.to_json(whole_tokens=not plain))
+
+
+TOKENIZER = BytePairTokenizer
+
+
+def read_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
+  """See `tokenizer_kinds.Kind`."""
+  return read(vocab_file).vocab

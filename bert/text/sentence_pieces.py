@@ -248,3 +248,11 @@ def _processor(model: bytes, path: str | os.PathLike):
       "sentencepiece model. Fetch it again."
     ) from None
   return processor
+
+
+TOKENIZER = SentencePieceTokenizer
+
+
+def read_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
+  """See `tokenizer_kinds.Kind`."""
+  return SentencePieceTokenizer(vocab_file).vocab

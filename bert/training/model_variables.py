@@ -83,10 +83,11 @@ class ModelVariables:
         len(self.weights()),
       )
       return
-    prefix = finding.find_checkpoint(init_checkpoint)
+    checkpoint = finding.find(init_checkpoint)
+    prefix = checkpoint.prefix
     drawn_anew = self._config.drawn_anew if is_training else ()
     report = loading.init_from_checkpoint(
-      prefix, self.weights(), drawn_anew=drawn_anew, stand_in=self._config.stand_in
+      checkpoint, self.weights(), drawn_anew=drawn_anew, stand_in=self._config.stand_in
     )
     self.is_filled = True
     logging.info("%s", report.summary())

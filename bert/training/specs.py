@@ -2,12 +2,13 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from bert.training.batch_ramp import BatchRamp
-from bert.training.clock import Clock
+if TYPE_CHECKING:  # few runs have one: whoever asks for it makes it
+  from bert.training.batch_ramp import BatchRamp
+  from bert.training.clock import Clock
 
 
 class ModeKeys:
@@ -102,8 +103,8 @@ class RunConfig:
   drawn_anew: tuple[str, ...] = ()
   stand_in: Callable[[str], str] | None = None
   show_progress: bool | None = None
-  clock: Clock | None = None
-  batch_ramp: BatchRamp | None = None
+  clock: "Clock | None" = None
+  batch_ramp: "BatchRamp | None" = None
 
   def __post_init__(self):
     if self.clock and (self.strategy is not None or self.steps_per_loop > 1):

@@ -9,13 +9,13 @@ import math
 import os
 import signal
 import time
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 from absl import logging
 
 from bert.io.wording import counted
 from bert.training import distribution
-from bert.training.clock import Clock
 from bert.training.graphs import TrainingGraph
 from bert.training.model_variables import ModelVariables
 from bert.training.progress import EventLog, Progress, Totals
@@ -24,6 +24,9 @@ from bert.training.specs import RunConfig
 from bert.training.stop_signals import StopSignals
 from bert.training.training_data import TrainingData
 from bert.training.watch import Watch
+
+if TYPE_CHECKING:
+  from bert.training.clock import Clock
 
 # Exit code after SIGTERM and a saved checkpoint, as if the signal had ended the process.
 EXIT_CODE_SIGTERM = 128 + signal.SIGTERM
@@ -235,7 +238,7 @@ class Training:
       self._save_with_time(self._clock)
     self._saved_step = self._step
 
-  def _save_with_time(self, clock: Clock) -> None:
+  def _save_with_time(self, clock: "Clock") -> None:
     """Saves with the time that is spent once the checkpoint is complete, as far as it is known."""
     spent = clock.spent() + clock.save_seconds
     self._state.trained_seconds = clock.seconds if self._is_at_end() else spent

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert.checkpoints import config_files
+from bert.checkpoints import config_files, formats
 from bert.model.configuration import BertConfig
 from tests.kit.small_checkpoints import save
 
@@ -22,9 +22,9 @@ def test_files_of_both_forms(tmp_path):
 
 
 def test_weights_are_known_by_their_names(tmp_path):
-  assert config_files.is_in_weights(tmp_path / "model.keras")
-  assert config_files.is_in_weights("model.ckpt-20.index")
-  assert not config_files.is_in_weights("keras/bert_config.json")
+  assert formats.describes_model(tmp_path / "model.keras")
+  assert formats.describes_model("model.ckpt-20.index")
+  assert not formats.describes_model("keras/bert_config.json")
   with pytest.raises(ValueError, match=r"model\.keras does not exist"):
     config_files.read(tmp_path / "model.keras")
   with pytest.raises(ValueError, match=r"model\.ckpt-1\.index has no encoder of ELECTRA"):

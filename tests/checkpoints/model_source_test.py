@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from bert.checkpoints import model_source
+from bert.checkpoints import model_source, released_models
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.model_source import Kind, ModelSource, identify
 
@@ -54,10 +54,10 @@ def place(tmp_path, monkeypatch):
     ("encoder/variables/variables", Kind.CHECKPOINT, "encoder/variables/variables"),
     ("export/", Kind.EXPORT, "export/"),
     ("transformers", Kind.TRANSFORMERS, "transformers"),
-    ("transformers/model.safetensors", Kind.SAFETENSORS, "transformers/model.safetensors"),
+    ("transformers/model.safetensors", Kind.FILE, "transformers/model.safetensors"),
     ("sharded", Kind.TRANSFORMERS, "sharded"),
     ("pickled", Kind.TRANSFORMERS, "pickled"),
-    ("keras/model.keras", Kind.KERAS, "keras/model.keras"),
+    ("keras/model.keras", Kind.FILE, "keras/model.keras"),
     ("empty", Kind.FOLDER, "empty"),
     (".", Kind.EXPORT, "."),  # it has a folder `encoder`
     ("owner/name", Kind.RUN, "owner/name"),
@@ -97,9 +97,7 @@ def test_a_folder_here_comes_before_a_name(place):
 
 
 def test_a_released_model_is_downloaded(monkeypatch):
-  monkeypatch.setattr(
-    model_source.released_models, "download_model", lambda name, cache: f"{cache}/{name}"
-  )
+  monkeypatch.setattr(released_models, "download_model", lambda name, cache: f"{cache}/{name}")
   assert model_source.located("bert-base-uncased", "cache") == ModelSource(
     Kind.CHECKPOINT_FOLDER, f"cache/{BASE}"
   )

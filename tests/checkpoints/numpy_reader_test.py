@@ -61,6 +61,17 @@ def test_finds_a_checkpoint_by_prefix_file_or_folder(written, tmp_path):
     find_prefix(tmp_path / "nothing")
 
 
+def test_reads_remote_files(written):
+  from bert.io import filesystem
+
+  prefix, values = written
+  for path in pathlib.Path(prefix).parent.iterdir():
+    with filesystem.open_to_write(f"ram://numpy_reader/{path.name}") as writer:
+      writer.write(path.read_bytes())
+  reader = CheckpointReader(find_prefix("ram://numpy_reader"))
+  np.testing.assert_array_equal(reader.read("small"), values["small"])
+
+
 def test_every_damaged_byte_of_the_index_is_noticed(written):
   prefix, _ = written
   path = pathlib.Path(prefix + ".index")

@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from bert.scripts import run_states
 from tests.kit.script_runs import json_in
 
 
@@ -109,3 +110,10 @@ def test_bad_flags_are_one_line_before_anything_is_read(processes, mrpc, values,
   assert message in found
   assert len(found.strip().splitlines()) == 2  # the message and the hint
   assert not mrpc["output_dir"].exists()
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "model.keras"])
+def test_weights_in_one_file_are_known_by_its_content(tmp_path, name):
+  (tmp_path / name).write_bytes(b"weights")
+  known = run_states.identity_of_weights(str(tmp_path / name))
+  assert known == run_states.identity([str(tmp_path / name)])

@@ -11,7 +11,7 @@ from bert.checkpoints import saving
 from bert.io import atomic_files
 from bert.model import families
 from bert.model.configuration import BertConfig
-from bert.scripts import output_folder, run_states
+from bert.scripts import output_folder, seeds
 from bert.scripts.run_settings import RunSettings
 from tests.kit import folder_holder
 
@@ -243,4 +243,4 @@ def test_nothing_to_export(tmp_path):
 
 def test_a_state_of_another_program_is_no_obstacle(tmp_path):
   (tmp_path / "run.json").write_text("[1]")
-  assert run_states.seeds_of_many_runs(str(tmp_path)) == []
+  assert seeds.of_folder(str(tmp_path)) == []

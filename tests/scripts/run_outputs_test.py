@@ -1,7 +1,5 @@
 """Tests of what runs share and what is averaged over them."""
 
-import json
-import math
 import threading
 
 import numpy as np
@@ -9,8 +7,6 @@ import pytest
 
 from bert.scripts import run_outputs
 from bert.tasks.classification import InputExample
-from bert.tasks.squad import SquadExample
-from bert.tasks.squad_answers import averaged_answers
 
 
 def test_keys_depend_on_content_alone():
@@ -69,44 +65,3 @@ def test_the_mean_of_outputs(tmp_path):
   (tmp_path / "0" / "outputs_eval.npz").write_bytes(b"PK damaged")
   with pytest.raises(ValueError, match="is damaged"):
     run_outputs.mean_outputs(folders, "eval", "key")
-
-
-def answers(**probabilities):
-  return [{"text": text, "probability": p} for text, p in probabilities.items()]
-
-
-QUESTION = SquadExample("q", "when ?", ["in", "1997"])
-
-
-def test_answers_by_hand():
-  runs = [{"q": answers(a=0.6, b=0.4)}, {"q": answers(b=0.7, c=0.3)}]
-  [found] = averaged_answers([QUESTION], runs, n_best_size=2)
-  assert [answer.text for answer in found.nbest] == ["b", "a"]
-  assert found.prediction.text == "b"
-  assert found.null_odds is None
-  # 0.55 and 0.3 of what is kept.
-  assert found.probabilities == pytest.approx([0.55 / 0.85, 0.3 / 0.85])
-
-
-@pytest.mark.parametrize(("threshold", "text"), [(0.0, ""), (1.0, "b")])
-def test_no_answer_by_hand(threshold, text):
-  runs = [
-    {"q": [*answers(b=0.6), {"text": "", "probability": 0.4}]},
-    {"q": [*answers(a=0.3), {"text": "", "probability": 0.7}]},
-  ]
-  [found] = averaged_answers(
-    [QUESTION],
-    runs,
-    n_best_size=1,
-    version_2_with_negative=True,
-    null_score_diff_threshold=threshold,
-  )
-  # "" has 0.55 and "b" 0.3; the best answer is kept beside it, whatever `n_best_size` says.
-  assert found.prediction.text == text
-  assert found.null_odds == pytest.approx(math.log(0.55 / 0.3))
-
-
-def test_other_questions_are_refused(tmp_path):
-  (tmp_path / "nbest_predictions.json").write_text(json.dumps({"other": []}))
-  with pytest.raises(ValueError, match="has other questions"):
-    run_outputs.mean_answers([str(tmp_path)], [QUESTION], n_best_size=1)

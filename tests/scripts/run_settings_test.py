@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from absl import flags
 
-from bert.checkpoints import bundle_files, released_models, saving
+from bert.checkpoints import bundle_files, reading, released_models, saving
 from bert.scripts import command_line, flag_groups, run_settings, shared_flags
 from bert.scripts.command_line import UsageError
 from bert.training import distribution
@@ -391,6 +391,28 @@ def test_a_case_other_than_that_of_the_run_is_refused(load, given, tmp_path):
   run_folder(tmp_path)
   with pytest.raises(ValueError, match=r"do_lower_case False\..* --do_lower_case=F"):
     load(init_checkpoint=tmp_path / "out", do_lower_case=True)
+
+
+def test_a_checkpoint_is_found_and_opened_once(load, tmp_path, monkeypatch):
+  """`--init_checkpoint` decides the case of texts, and is checked, before it is loaded."""
+  prefix = run_folder(tmp_path)
+  opened = []
+  whole = reading.Bundle.__init__
+
+  def open_and_count(bundle, prefix):
+    opened.append(prefix)
+    whole(bundle, prefix)
+
+  monkeypatch.setattr(reading.Bundle, "__init__", open_and_count)
+  load(init_checkpoint=tmp_path / "out")
+  assert opened == [prefix]
+
+
+def test_another_checkpoint_is_not_taken_for_the_one_that_was_found(given, tmp_path):
+  settings = run_settings.resolve(given(init_checkpoint=run_folder(tmp_path)))
+  assert settings.checkpoint.prefix == settings.init_checkpoint
+  assert settings.replace(seed=7).checkpoint is settings.checkpoint
+  assert settings.replace(init_checkpoint="other").checkpoint is None
 
 
 def test_a_folder_without_a_checkpoint_brings_nothing(given, tmp_path):

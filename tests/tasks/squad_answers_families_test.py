@@ -11,7 +11,6 @@ from bert.tasks.squad import SquadExample, read_squad_examples
 from bert.tasks.squad_answers import (
   WindowScores,
   answer_questions,
-  averaged_answers,
   with_threshold,
 )
 from bert.tasks.squad_features import InputFeatures
@@ -172,19 +171,3 @@ def test_a_span_that_is_too_long_is_no_candidate():
   results = [WindowScores(0, null_logit=0.0, beam=([-0.5], [4], [[-0.1, -0.2]], [[6, 4]]))]
   answers = answer_questions([EXAMPLE], [window(0)], results, 20, 2, True, null_rule="electra")[0]
   assert [answer.text for answer in answers.nbest] == ["Ada"]
-
-
-def test_of_several_models_the_mean_of_the_null_odds_counts():
-  runs = [{"q": [{"text": "Ada", "probability": 1.0}]}] * 2
-  odds = [{"q": -3.0}, {"q": 1.0}]
-  for threshold, text in ((-1.5, ""), (-1.0, "Ada"), (None, "Ada")):
-    [answers] = averaged_answers(
-      [EXAMPLE],
-      runs,
-      n_best_size=20,
-      version_2_with_negative=True,
-      null_score_diff_threshold=threshold,
-      null_rule="electra",
-      null_odds=odds,
-    )
-    assert (answers.null_odds, answers.prediction.text) == (-1.0, text)

@@ -12,6 +12,7 @@ from hypothesis import given
 
 from bert import tokenization
 from bert.io import installation, vocabulary_kind
+from bert.text import tokenizer_kinds
 from bert.text.byte_pairs import BytePairTokenizer
 from bert.text.vocabulary_file import UnknownItemError, VocabularyError
 from tests.kit import byte_pairs
@@ -182,7 +183,7 @@ def test_tokens_as_text(tokenizer):
 def test_the_copy_of_a_run_is_one_file(vocab_file, tokenizer, tmp_path):
   assert vocabulary_kind.kept_name(vocab_file) == "tokenizer.json"
   copy = tmp_path / "tokenizer.json"
-  copy.write_bytes(vocabulary_kind.kept_content(vocab_file))
+  copy.write_bytes(tokenizer_kinds.kept_content(vocab_file))
   again = tokenization.load_tokenizer(copy)
   assert again.tokenize("Hello <mask>") == ["Hello", "<mask>"]
   assert again.vocab == tokenizer.vocab == tokenization.load_vocab(vocab_file)

@@ -1,8 +1,9 @@
-"""Tests of bert/checks/start_checks.py: what runs check when they start."""
+"""Tests of bert/checks/at_start/cheap_checks.py: what runs check when they start."""
 
 from bert import run_classifier
 from bert.checkpoints import reading
-from bert.checks import data_checks, start_checks
+from bert.checks import data_checks
+from bert.checks.at_start import cheap_checks
 from bert.checks.findings import Subject, to_text
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups
@@ -15,8 +16,8 @@ def test_the_cheap_part_reads_no_data_and_no_values(good_set, monkeypatch):
     raise AssertionError("This is not cheap.")
 
   monkeypatch.setattr(data_checks, "check_data", refuse)
-  monkeypatch.setattr(reading, "read_tensors", refuse)
-  findings = start_checks.cheap_findings(subject_of(good_set))
+  monkeypatch.setattr(reading.Bundle, "read", refuse)
+  findings = cheap_checks.cheap_findings(subject_of(good_set))
   assert not bad(findings), to_text(findings)
   assert len(findings) > 4
 
@@ -25,7 +26,7 @@ def test_the_cheap_part_takes_what_is_loaded(good_set):
   vocab = {token: number for number, token in enumerate(VOCAB)}
   config = BertConfig(**{**CONFIG, "hidden_size": 16})
   subject = Subject(config=config, vocab=vocab, init_checkpoint=str(good_set / "model"))
-  told = to_text(bad(start_checks.cheap_findings(subject)))
+  told = to_text(bad(cheap_checks.cheap_findings(subject)))
   assert "bert/embeddings/word_embeddings is [59, 8], but [59, 16] by the configuration" in told
 
 
@@ -39,7 +40,7 @@ def test_a_run_logs_only_what_is_bad(good_set, caplog, monkeypatch):
     with flag_groups.defined_flags(run_classifier.define_flags) as flag_values:
       command_line.parse(["a.py", *(f"--{name}={value}" for name, value in values.items())])
       given = flag_values.flag_values_dict()
-    start_checks.log_cheap_findings(given, BertConfig(**CONFIG), vocab)
+    cheap_checks.model_is_read(given, BertConfig(**CONFIG), vocab)
     assert {record.levelname for record in caplog.records} <= {"WARNING"}
     return [record.getMessage() for record in caplog.records]
 

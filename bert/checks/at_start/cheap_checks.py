@@ -1,6 +1,6 @@
 """The fast checks of `doctor.py`, which every `run_*` script makes when it starts.
 
-  start_checks.log_cheap_findings(settings.values, config, tokenizer.vocab)
+  cheap_checks.model_is_read(settings.values, config, tokenizer.vocab, settings.checkpoint)
 
 Versions, configuration, vocabulary, names and shapes in the checkpoint, memory and disk; neither
 data nor values are read.
@@ -11,7 +11,6 @@ from typing import Any
 
 from absl import logging
 
-from bert.checkpoints import model_files
 from bert.checks import machine_checks, model_checks
 from bert.checks.findings import Check, Finding, Subject, examine
 from bert.model.configuration import BertConfig
@@ -40,26 +39,11 @@ def cheap_findings(subject: Subject, trains: bool = True) -> list[Finding]:
   return list(examine(checks, subject))
 
 
-def missing_vocabulary(values: Mapping[str, Any]) -> str:
-  """A line about the vocabulary, where none was found and the model needs another kind than BERT.
-
-  Args:
-    values: flag -> value, `bert_config_file` and `vocab_file` among them.
-
-  Raises:
-    ValueError: the configuration is bad.
-  """
-  path = values.get("bert_config_file")
-  if not path or values.get("vocab_file", "") is not None:
-    return ""
-  family = BertConfig.from_json_file(path).family
-  flag = model_files.vocabulary_flag(family.name)
-  about = f"{path} is of {family.title}, and no vocabulary lies beside the model"
-  return f"\n{about}: give {flag}." if flag else ""
-
-
-def log_cheap_findings(
-  values: Mapping[str, Any], config: BertConfig, vocab: Mapping[str, int] | None = None
+def model_is_read(
+  values: Mapping[str, Any],
+  config: BertConfig,
+  vocab: Mapping[str, int] | None = None,
+  checkpoint: Any = None,
 ) -> None:
   """Logs the warnings and errors among `cheap_findings`. The run continues.
 
@@ -67,8 +51,9 @@ def log_cheap_findings(
     values: flag -> value; those that the script lacks are not checked.
     config: of the model.
     vocab: token -> id, if it was read.
+    checkpoint: a `reading.Checkpoint`, if it was found.
   """
-  subject = Subject.of(values, config=config, vocab=vocab)
+  subject = Subject.of(values, config=config, vocab=vocab, checkpoint=checkpoint)
   for finding in cheap_findings(subject, bool(values.get("do_train"))):
     if finding.level in ("warning", "error"):
       logging.warning("%s", finding)

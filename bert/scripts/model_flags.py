@@ -1,0 +1,80 @@
+"""Flags that the files of a model answer: configuration, vocabulary, case.
+
+  settings = with_model_files(settings)      # a released model is downloaded; paths of its files
+  settings = with_stored_case(settings)      # --do_lower_case, as the model was trained
+
+`run_settings.resolve` takes these steps.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+from absl import logging
+
+from bert.checkpoints import model_files, model_source
+from bert.io import filesystem
+from bert.model.configuration import BertConfig
+
+if TYPE_CHECKING:
+  from bert.scripts.run_settings import RunSettings
+
+
+def about_vocabulary(settings: "RunSettings") -> str:
+  """A line where no vocabulary was found and the model needs another kind than BERT."""
+  path = settings.get("bert_config_file")
+  if not path or settings.get("vocab_file", "") is not None:
+    return ""
+  family = BertConfig.from_json_file(path).family
+  flag = model_files.vocabulary_flag(family.name)
+  about = f"{path} is of {family.title}, and no vocabulary lies beside the model"
+  return f"\n{about}: give {flag}." if flag else ""
+
+
+def with_model_files(settings: "RunSettings") -> "RunSettings":
+  """Downloads a released model, and finds configuration and vocabulary beside the weights."""
+  model = model_of(settings)
+  if not model:
+    return settings
+  path = model_source.local_path(model)
+  values = {}
+  if settings.init_checkpoint:
+    values = {"init_checkpoint": path, "init_folder": model_files.folder_of(path)}
+  files = model_files.find(path)
+  for flag, file in (("bert_config_file", files.config), ("vocab_file", files.vocabulary)):
+    if flag in settings and settings.values[flag] is None and file:
+      logging.info("--%s=%s, found with the model.", flag, file)
+      values[flag] = file
+  return settings.replace(**values)
+
+
+def with_stored_case(settings: "RunSettings") -> "RunSettings":
+  """Sets `--do_lower_case`, if it was not given, as the model was trained.
+
+  Runs, exports and folders of transformers store it; other checkpoints do not.
+
+  Raises:
+    CheckpointError: the checkpoint is damaged.
+  """
+  model = model_of(settings)
+  if not model or "do_lower_case" not in settings or "do_lower_case" in settings.given:
+    return settings
+  from bert.checkpoints import finding, reading
+
+  if settings.init_checkpoint:
+    stored = (settings.checkpoint or finding.find(model)).do_lower_case
+  else:
+    prefix = finding.latest(model)
+    stored = reading.read_do_lower_case(prefix) if prefix else None
+  if stored in (None, settings.do_lower_case):
+    return settings
+  logging.info("--do_lower_case=%s, as %s was trained.", stored, model)
+  return settings.replace(do_lower_case=stored)
+
+
+def model_of(settings: "RunSettings") -> str | None:
+  """`--init_checkpoint`; without it, `--output_dir` if a run resumes there."""
+  folder = settings.get("output_dir")
+  if settings.init_checkpoint or not folder or filesystem.is_remote(folder):
+    return settings.init_checkpoint
+  is_run = os.path.isdir(folder) and model_source.identify(folder).kind is model_source.Kind.RUN
+  return folder if is_run else None

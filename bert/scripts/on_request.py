@@ -1,0 +1,25 @@
+"""What few command lines ask for, one module each.
+
+  on_request.module("help").format_help(program, doc)
+
+The word decides: `--help` needs the text of all flags, `--num_runs` a program that starts several
+runs, a misspelt flag the names of all others. Only this module imports those, when the word is
+there, so a command line that says what to train faces none of them.
+"""
+
+import importlib
+from typing import Any
+
+# Word -> the module that answers it.
+_MODULES = {
+  "help": "bert.scripts.help_text",
+  "hparams": "bert.scripts.electra_hparams",
+  "unknown": "bert.scripts.flag_names",  # a flag that the script does not have
+  "num_runs": "bert.sweeps.many_runs",
+  "seeds": "bert.sweeps.many_runs",
+}
+
+
+def module(word: str) -> Any:
+  """Returns the module that answers a word of the command line."""
+  return importlib.import_module(_MODULES[word])
