@@ -32,59 +32,6 @@ _CONFIG = "bert_config.json"
 _ENCODER_ALONE = "Its encoder alone can be saved: give the BERT in the model."
 
 
-class Savable:
-  """Base of the models that can be written for others, before Keras's own base."""
-
-  def export(
-    self,
-    filepath: str | os.PathLike,
-    format: str = "tf_saved_model",
-    verbose: bool | None = None,
-    input_signature=None,
-    **kwargs,
-  ) -> None:
-    """Exports as `keras.Model.export` does, for batches of any size, also before a first call.
-
-    Args:
-      filepath: the folder or file to write.
-      format: see `keras.Model.export`; also which backends can write it.
-      verbose: see there.
-      input_signature: by default the three inputs of a BERT by name, int32 `[B, S]`.
-      **kwargs: see there.
-    """
-    if input_signature is None:
-      input_signature = self.export_signature()
-    if keras.backend.backend() == "jax" and format == "tf_saved_model":
-      shapes = _symbolic_shapes(input_signature)
-      kwargs["jax2tf_kwargs"] = {
-        "polymorphic_shapes": shapes,
-        # Longer texts are then refused. The graph of gradients cannot be told this limit.
-        "polymorphic_constraints": _symbolic_limits(self, shapes),
-        "with_gradient": False,
-        **(kwargs.pop("jax2tf_kwargs", None) or {}),
-      }
-    super().export(filepath, format, verbose, input_signature, **kwargs)  # type: ignore[misc]
-
-  def export_signature(self) -> list:
-    """Returns the default signature of `export`."""
-    shape = (None,) * self.export_rank
-    return [{name: keras.InputSpec(shape=shape, dtype="int32", name=name) for name in INPUTS}]
-
-  export_rank = 2  # of the inputs
-
-  def save_pretrained(
-    self, folder: str | os.PathLike, tokenizer=None, labels: Sequence[str] | None = None
-  ) -> None:
-    """Writes a folder for transformers; see `save_pretrained` of this module."""
-    save_pretrained(self, folder, tokenizer, labels)
-
-  def save_checkpoint(
-    self, folder: str | os.PathLike, tokenizer=None, labels: Sequence[str] | None = None
-  ) -> None:
-    """Writes a checkpoint; see `save_checkpoint` of this module."""
-    save_checkpoint(self, folder, tokenizer, labels)
-
-
 def save_pretrained(
   model: keras.Model,
   folder: str | os.PathLike,
@@ -151,6 +98,50 @@ def save_checkpoint(
   numpy_writer.write(prefix, tensors)
   if facts:
     bundle_files.write_sidecar(prefix, {"fingerprint": facts})
+
+
+class Savable:
+  """Base of the models that can be written for others, before Keras's own base."""
+
+  export_rank = 2  # of the inputs
+
+  def export(
+    self,
+    filepath: str | os.PathLike,
+    format: str = "tf_saved_model",
+    verbose: bool | None = None,
+    input_signature=None,
+    **kwargs,
+  ) -> None:
+    """Exports as `keras.Model.export` does, for batches of any size, also before a first call.
+
+    Args:
+      filepath: the folder or file to write.
+      format: see `keras.Model.export`; also which backends can write it.
+      verbose: see there.
+      input_signature: by default the three inputs of a BERT by name, int32 `[B, S]`.
+      **kwargs: see there.
+    """
+    if input_signature is None:
+      input_signature = self.export_signature()
+    if keras.backend.backend() == "jax" and format == "tf_saved_model":
+      shapes = _symbolic_shapes(input_signature)
+      kwargs["jax2tf_kwargs"] = {
+        "polymorphic_shapes": shapes,
+        # Longer texts are then refused. The graph of gradients cannot be told this limit.
+        "polymorphic_constraints": _symbolic_limits(self, shapes),
+        "with_gradient": False,
+        **(kwargs.pop("jax2tf_kwargs", None) or {}),
+      }
+    super().export(filepath, format, verbose, input_signature, **kwargs)  # type: ignore[misc]
+
+  def export_signature(self) -> list:
+    """Returns the default signature of `export`."""
+    shape = (None,) * self.export_rank
+    return [{name: keras.InputSpec(shape=shape, dtype="int32", name=name) for name in INPUTS}]
+
+  save_pretrained = save_pretrained
+  save_checkpoint = save_checkpoint
 
 
 def _symbolic_shapes(signature):

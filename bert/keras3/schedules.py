@@ -18,6 +18,7 @@ These are continuous at the end of the warm-up. The original's schedule, `WarmUp
 there: its line starts at step 0.
 """
 
+import inspect
 import math
 
 import keras
@@ -49,6 +50,10 @@ class LoopSchedule(keras.optimizers.schedules.LearningRateSchedule):
     if self.optimizer is None:
       raise ValueError("No optimizer has this schedule; ask it directly: schedule(step).")
     return [float(self.optimizer.learning_rate)]
+
+  def get_config(self):
+    """Returns the constructor's arguments, which are attributes of the same names."""
+    return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
 
 @register
@@ -97,15 +102,6 @@ class WarmUpLinearDecay(LoopSchedule):
       return falling
     return ops.where(step < warmup, self.init_lr * step / warmup, falling)
 
-  def get_config(self):
-    """Returns the constructor's arguments."""
-    return {
-      "init_lr": self.init_lr,
-      "num_train_steps": self.num_train_steps,
-      "num_warmup_steps": self.num_warmup_steps,
-      "schedule": self.schedule,
-    }
-
 
 @register
 class ConstantWithWarmup(LoopSchedule):
@@ -150,10 +146,6 @@ class ConstantWithWarmup(LoopSchedule):
     """
     return ops.ones_like(after)
 
-  def get_config(self):
-    """Returns the constructor's arguments."""
-    return {"init_lr": self.init_lr, "num_warmup_steps": self.num_warmup_steps}
-
 
 @register
 class LinearWithWarmup(ConstantWithWarmup):
@@ -192,10 +184,6 @@ class LinearWithWarmup(ConstantWithWarmup):
     """Computes the factor after a share `progress` of the steps that follow the warm-up."""
     return 1.0 - progress
 
-  def get_config(self):
-    """Returns the constructor's arguments."""
-    return {**super().get_config(), "num_train_steps": self.num_train_steps}
-
 
 @register
 class CosineWithWarmup(LinearWithWarmup):
@@ -215,10 +203,6 @@ class CosineWithWarmup(LinearWithWarmup):
   def decay(self, progress):
     """Computes the factor; see `LinearWithWarmup.decay`."""
     return 0.5 * (1.0 + ops.cos(2.0 * math.pi * self.num_cycles * progress))
-
-  def get_config(self):
-    """Returns the constructor's arguments."""
-    return {**super().get_config(), "num_cycles": self.num_cycles}
 
 
 @register
@@ -276,10 +260,6 @@ class PolynomialWithWarmup(LinearWithWarmup):
     end = self.end_lr / self.init_lr
     return (1.0 - end) * (1.0 - progress) ** self.power + end
 
-  def get_config(self):
-    """Returns the constructor's arguments."""
-    return {**super().get_config(), "end_lr": self.end_lr, "power": self.power}
-
 
 @register
 class InverseSqrtWithWarmup(ConstantWithWarmup):
@@ -293,7 +273,3 @@ class InverseSqrtWithWarmup(ConstantWithWarmup):
   def factor(self, after):
     """Computes the factor; see `ConstantWithWarmup.factor`."""
     return ops.sqrt(self.timescale / (after + self.timescale))
-
-  def get_config(self):
-    """Returns the constructor's arguments."""
-    return {**super().get_config(), "timescale": self.timescale}
