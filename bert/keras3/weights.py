@@ -54,7 +54,7 @@ def original_names(layer: keras.layers.Layer, scope: str) -> dict[str, keras.Var
 # ---------------------------------------------------------------------------------------------
 # Loading.
 
-_GENERATOR = "generator/"  # the scope of ELECTRA's, beside the discriminator
+_GENERATOR, _GENERATOR_HEAD = "generator/", "generator_predictions/"  # of ELECTRA
 
 
 def load(
