@@ -139,7 +139,7 @@ class TextDataset:
     self.width = 0
 
   def batch(self, indices: Sequence[int] | np.ndarray, epoch: int = 0) -> dict[str, np.ndarray]:
-    """Examples with padding.
+    """Returns examples with padding.
 
     Args:
       indices: numbers of the examples, int `[B]`.

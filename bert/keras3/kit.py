@@ -210,7 +210,7 @@ class TFBertMainLayer(BertModel):
 
   @property
   def embeddings(self) -> BertEmbeddings:
-    """For `TFBertMLMHead`, which scores with the word embeddings."""
+    """The encoder's embeddings, for `TFBertMLMHead`."""
     return self.bert.embeddings
 
 

@@ -97,7 +97,9 @@ def completed(arguments: Mapping) -> dict:
   require_one_of("model_type", arguments["model_type"], tuple(families.FAMILIES))
   family = families.FAMILIES[arguments["model_type"]]
   defaults = {
-    **{"type_vocab_size": 2, "layer_norm_eps": LAYER_NORM_EPSILON, "pad_token_id": 0},
+    "type_vocab_size": 2,
+    "layer_norm_eps": LAYER_NORM_EPSILON,
+    "pad_token_id": 0,
     **family.keys,
   }
   shared = ("layer_norm_eps", "pad_token_id")  # of all here

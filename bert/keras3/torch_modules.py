@@ -54,7 +54,7 @@ class TorchModule(keras.layers.Layer if TYPE_CHECKING else object):  # type: ign
     return iter(self.trainable_variables)
 
   def _track_variables(self):
-    """Keras calls this on PyTorch after `build`, to register the parameters."""
+    """Registers the parameters; Keras calls this on PyTorch after `build`."""
     import torch
 
     # The layers inside stay attributes. As modules they would register each weight once more.

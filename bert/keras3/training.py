@@ -477,7 +477,7 @@ def _collect(model, loader, device, num_batches) -> tuple[np.ndarray, np.ndarray
 
 
 def _as_logits(outputs: np.ndarray) -> np.ndarray:
-  """Logits unchanged; for probabilities their logarithms, which are equivalent logits."""
+  """Returns logits unchanged, and the logarithms of probabilities, which are logits, too."""
   sums = outputs.sum(axis=-1)
   if outputs.min() >= 0 and np.abs(sums - 1).max() < 1e-3:
     return np.log(np.maximum(outputs, np.finfo(np.float32).tiny))
