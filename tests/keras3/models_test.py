@@ -186,10 +186,10 @@ def test_masked_words_of_every_class_at_positions_alone(tmp_path):
   positions = np.array([[1, 3], [0, 2]])
   inputs = random_inputs(2, 5)
   expected = None
-  for cls, name in (
-    (keras3.MaskedLanguageModel, "mlm"),
-    (BertForMaskedLM, "predictions"),
-    (keras3.BERTForMaskedLM, "predictions"),
+  for cls, arguments in (
+    (keras3.MaskedLanguageModel, {"bert", "mlm"}),
+    (BertForMaskedLM, {"config", "num_labels"}),
+    (keras3.BERTForMaskedLM, {"config", "num_labels"}),
   ):
     model = randomized(cls(bert))
     everywhere = next(iter(arrays(model(inputs)).values()))
@@ -201,11 +201,11 @@ def test_masked_words_of_every_class_at_positions_alone(tmp_path):
     model.save(tmp_path / "model.keras")
     with zipfile.ZipFile(tmp_path / "model.keras") as archive:
       config = json.loads(archive.read("config.json"))
-      names = list(h5py.File(io.BytesIO(archive.read("model.weights.h5"))))
+      weights = h5py.File(io.BytesIO(archive.read("model.weights.h5")))
     assert config["registered_name"] == f"bert>{cls.__name__}"
-    assert {"bert", name} <= set(names)
-    keys = {"bert", "mlm"} if name == "mlm" else {"config", "num_labels"}
-    assert set(config["config"]) == {"name", "trainable", "dtype", *keys}
+    assert set(config["config"]) == {"name", "trainable", "dtype", *arguments}
+    assert {"bert", "layers"} <= set(weights)
+    assert list(weights["layers"]) == ["masked_lm_head"]
 
 
 def test_a_model_of_keys():
