@@ -30,7 +30,6 @@ from bert.checks import at_start
 from bert.pretraining import record_checks
 from bert.pretraining.record_checks import pretraining_features
 from bert.scripts import (
-  budget,
   command_line,
   flag_groups,
   objective_flags,
@@ -39,6 +38,7 @@ from bert.scripts import (
   pretraining_data,
   run_settings,
   shared_flags,
+  time_budget,
 )
 from bert.scripts.steps import Run
 
@@ -119,7 +119,7 @@ def define_flags() -> None:
   objective_flags.define_flags()
   shared_flags.define_model_flags(reads_text=False)
   shared_flags.define_training_flags(epochs=False)
-  budget.define_flags()
+  time_budget.define_flags()
   shared_flags.define_packing_flag()
   shared_flags.define_eval_in_training_flags()
   shared_flags.define_export_flags()
@@ -260,7 +260,7 @@ def model_fn_builder(
       rates = {"tokens/sec": "tokens_per_example", "GFLOP/sec": "gflop_per_example"}
       spec.rates = {name: each for name, each in rates.items() if each in outputs.summaries}
     else:
-      spec.eval_metrics = (learned.metric_fn, outputs.small_tensors)
+      spec.eval_metrics = (learned.metric_fn, outputs.metric_tensors)
     return spec
 
   return model_fn
@@ -298,7 +298,7 @@ def start(settings: run_settings.RunSettings, run_class=None) -> None:
   at_start.model_is_read(reads_text.values, config, vocab, settings.checkpoint)
   records = pretraining_data.Records(settings, config, vocab, train_files, eval_files)
   run = run_class(settings, config, records)
-  with output_folder.held(settings):
+  with output_folder.locked_output_dir(settings):
     run.run()
 
 
@@ -310,7 +310,7 @@ def check_settings(settings: run_settings.RunSettings) -> None:
     nothing_to_do="At least one of `do_train` or `do_eval` must be True.",
   )
   settings.check("masked_lm_prob", lambda value: 0 < value <= 1, "above 0 and at most 1")
-  budget.check(settings)
+  time_budget.check(settings)
   objective_flags.check(settings)
   if (
     settings.warmup_proportion is None
@@ -359,17 +359,17 @@ class PreTraining(Run):
       )
 
   def _plan(self):
-    return budget.planned(self.settings)
+    return time_budget.planned(self.settings)
 
   def _more_of_config(self):
-    clock, ramp = budget.clock_of(self.settings), budget.ramp_of(self.settings)
+    clock, ramp = time_budget.clock_of(self.settings), time_budget.ramp_of(self.settings)
     stand_in = objective_flags.stand_in(self.settings)
     more = {"clock": clock, "batch_ramp": ramp, "stand_in": stand_in}
     return {**super()._more_of_config(), **more}
 
   def _create_model_fn(self):
     return model_fn_builder(
-      bert_config=budget.trained_config(self.settings, self.bert_config),
+      bert_config=time_budget.trained_config(self.settings, self.bert_config),
       objective=self._objective,
       **self._model_options(),
     )

@@ -236,7 +236,7 @@ def start(
     return start_many(script, settings, defaults or {})
   settings = task_class.resolve(run_class.resolve(settings))
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)
-  with output_folder.held(settings) as settings:
+  with output_folder.locked_output_dir(settings) as settings:
     run_class(task_class, settings, config, tokenizer).run()
   return None
 

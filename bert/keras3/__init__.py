@@ -27,7 +27,6 @@ from bert.keras3.data import (
 from bert.keras3.encoder import BERT
 from bert.keras3.heads import (
   MultipleChoiceHead,
-  NextSentenceHead,
   QuestionAnsweringHead,
   TaskHead,
   TextClassificationHead,
@@ -73,8 +72,10 @@ from bert.keras3.models import (
   BertForSequenceClassification,
   BertForTokenClassification,
   BertModel,
+  MaskedLanguageModel,
 )
 from bert.keras3.optimization import AdamWeightDecay
+from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokensHead
 from bert.keras3.saving import save_checkpoint, save_pretrained
 from bert.keras3.schedules import (
   ConstantWithWarmup,
@@ -86,12 +87,7 @@ from bert.keras3.schedules import (
   WarmUpLinearDecay,
 )
 from bert.keras3.sizes import WEIGHTS_DATASETS, count_parameters, released_name, variant_arguments
-from bert.keras3.task_models import (
-  MaskedLanguageModel,
-  create_bert_with_head,
-  create_inputs,
-  create_multi_task_bert,
-)
+from bert.keras3.task_models import create_bert_with_head, create_inputs, create_multi_task_bert
 from bert.keras3.tasks import (
   LabelledAccuracy,
   NLPTaskConfig,
@@ -111,7 +107,6 @@ from bert.keras3.training import (
   compute_precision_recall_f1,
   evaluate_classification_metrics,
 )
-from bert.keras3.word_head import MaskedLMHead, ReplacedTokensHead
 from bert.model.configuration import RELEASED_SIZES
 
 __all__ = [

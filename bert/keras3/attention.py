@@ -16,8 +16,13 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
-from bert.keras3.parts import Dropout, create_dense, register, require_one_of
-from bert.keras3.torch_modules import TorchModule
+from bert.keras3.building_blocks import (
+  Dropout,
+  SpecLayer,
+  create_dense,
+  register,
+  require_one_of,
+)
 
 ATTENTION_TYPES = ("multi_head", "window", "group_query", "differential")
 
@@ -26,7 +31,7 @@ HIDDEN_SCORE = -10000.0
 
 
 @register
-class SelfAttention(TorchModule, keras.layers.Layer):
+class SelfAttention(SpecLayer):
   """Multi-head self-attention with its output projection.
 
   Variables, under the scope it is built in: `self/{query,key,value}` and `output/dense`, each with
@@ -87,7 +92,10 @@ class SelfAttention(TorchModule, keras.layers.Layer):
     self.dropout = Dropout(attention_dropout_rate, dtype=self.dtype_policy)
 
   def _projection(self, name: str, width: int) -> keras.layers.Dense:
-    return create_dense(width, name, self.spec, self.dtype_policy)
+    spec = self.spec
+    return create_dense(
+      width, name, self.dtype_policy, spec.initializer_range, use_bias=spec.use_bias
+    )
 
   def build(self, input_shape):
     """Creates the variables under the original's names."""
@@ -117,29 +125,39 @@ class SelfAttention(TorchModule, keras.layers.Layer):
     return self.output_dense(ops.reshape(context, (batch_size, length, self.spec.hidden_size)))
 
   def attention_maps(self, hidden_states, attention_mask=None):
-    """The attention probabilities: `[B, N, F, T]`; arguments as in `call`."""
+    """Computes the attention probabilities `[B, N, F, T]`; arguments as in `call`."""
     query = self._split(self.query(hidden_states))
     key = self._for_all_heads(self.key(hidden_states))
     length = ops.shape(hidden_states)[1]
     return self._maps(query, key, self._hidden_scores(attention_mask, length))
 
   def _attend(self, query, key, value, hidden_scores):
-    """`[B, F, N, H]`, `[B, T, N, H]`, `[B, T, N, H]` and `[B, 1, F, T]` to `[B, F, N, H]`."""
+    """Averages the values by the attention probabilities.
+
+    Args:
+      query: `[B, F, N, H]`.
+      key: `[B, T, N, H]`.
+      value: `[B, T, N, H]`.
+      hidden_scores: see `_hidden_scores`.
+
+    Returns:
+      `[B, F, N, H]`.
+    """
     probs = self.dropout(self._maps(query, key, hidden_scores))
     return ops.einsum("bnft,btnh->bfnh", probs, value)
 
   def _maps(self, query, key, hidden_scores):
-    """The weights of the values: `[B, N, F, T]`."""
+    """Computes the weights of the values: `[B, N, F, T]`."""
     return self._probabilities(query, key, hidden_scores)
 
   def _probabilities(self, query, key, hidden_scores):
-    """`[B, N, F, T]`; the softmax is computed in float32 under every policy."""
+    """Computes `[B, N, F, T]`; the softmax is computed in float32 under every policy."""
     scores = ops.einsum("bfnh,btnh->bnft", query, key)
     scores = ops.cast(scores, "float32") * (1.0 / float(query.shape[-1]) ** 0.5)
     return ops.cast(ops.softmax(scores + hidden_scores, axis=-1), self.compute_dtype)
 
   def _hidden_scores(self, attention_mask, length):
-    """Added to the scores: float32 `[B, 1, 1, T]` or `[B, 1, F, T]`; 0.0 without any mask."""
+    """Returns what hides tokens, added to the scores: float32 `[B, 1, 1 or F, T]`, or 0.0."""
     scores = 0.0
     if attention_mask is not None:
       mask = ops.cast(attention_mask, "float32")
@@ -153,22 +171,18 @@ class SelfAttention(TorchModule, keras.layers.Layer):
     return scores
 
   def _for_all_heads(self, x):
-    """`[B, S, n * H]` to `[B, S, N, H]`; several heads may share one of the n."""
+    """Repeats keys or values that heads share: `[B, S, n * H]` to `[B, S, N, H]`."""
     x, shared_by = self._split(x), self.spec.num_heads // self.spec.n_kv_head
     return ops.repeat(x, shared_by, axis=2) if shared_by > 1 else x
 
   def _split(self, x):
-    """`[B, S, n * H]` to `[B, S, n, H]`."""
+    """Splits vectors into heads: `[B, S, n * H]` to `[B, S, n, H]`."""
     batch_size, length = ops.shape(x)[:2]
     return ops.reshape(x, (batch_size, length, x.shape[-1] // self.head_size, self.head_size))
 
   def compute_output_spec(self, hidden_states, attention_mask=None, training=None):
-    """Shape and type of the output."""
+    """Returns the shape and type of the output."""
     return keras.KerasTensor(hidden_states.shape, self.compute_dtype)
-
-  def get_config(self):
-    """The constructor's arguments."""
-    return {**super().get_config(), **vars(self.spec)}
 
 
 @register
@@ -216,7 +230,7 @@ class DifferentialAttention(SelfAttention):
 
 
 def create_attention(spec: SimpleNamespace, dtype) -> SelfAttention:
-  """The attention of a `TransformerLayer`.
+  """Creates the attention of a `TransformerLayer`.
 
   Args:
     spec: the arguments of the layer.

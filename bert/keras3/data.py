@@ -1,4 +1,4 @@
-"""Training data from texts: masked words, labelled texts, pairs of sentences; and their batches.
+"""Training data from texts: masked tokens, labelled texts, pairs of sentences; and their batches.
 
   dataset = MLMDataset(texts, tokenizer, mask_probability=0.15)
   dataset[0]                             # input_ids, attention_mask, token_type_ids, labels
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 import keras
 import numpy as np
 
-from bert.keras3.parts import require_one_of
+from bert.keras3.building_blocks import require_one_of
 from bert.pretraining.masks import MaskSettings, draw_masks
 from bert.pretraining.random_streams import draw, draw_uniform, stream_key
 from bert.text.sentences import split_sentences
@@ -62,7 +62,7 @@ class EncodedTexts:
     return np.diff(self.starts)
 
   def padded(self, indices: np.ndarray, width: int, pad_id: int) -> dict[str, np.ndarray]:
-    """`input_ids`, `attention_mask` and `token_type_ids` of rows, int32 `[B, width]` each."""
+    """Pads rows: `input_ids`, `attention_mask`, `token_type_ids`, int32 `[B, width]` each."""
     columns = np.arange(width)
     is_token = columns < self.lengths[indices][:, None]
     places = np.where(is_token, self.starts[indices][:, None] + columns, 0)
@@ -139,7 +139,7 @@ class TextDataset:
     self.width = 0
 
   def batch(self, indices: Sequence[int] | np.ndarray, epoch: int = 0) -> dict[str, np.ndarray]:
-    """Examples with padding.
+    """Returns examples with padding.
 
     Args:
       indices: numbers of the examples, int `[B]`.
@@ -151,7 +151,7 @@ class TextDataset:
     raise NotImplementedError
 
   def __getitem__(self, index: int) -> dict[str, np.ndarray]:
-    """One example, without padding."""
+    """Returns one example, without padding."""
     if not -len(self) <= index < len(self):
       raise IndexError(f"Example {index} of {len(self)}.")
     row = {name: value[0] for name, value in self.batch([index % len(self)], self.epoch).items()}
@@ -162,12 +162,12 @@ class TextDataset:
     raise NotImplementedError
 
   def _keys(self, epoch: int, indices: np.ndarray) -> np.ndarray:
-    """uint64 `[B]`, the keys of the examples' random streams in an epoch."""
+    """Returns the keys of the examples' random streams in an epoch: uint64 `[B]`."""
     return draw(np.array([stream_key(self.seed, epoch)], np.uint64), indices)
 
 
 class MLMDataset(TextDataset):
-  """Texts with masked words, for masked language modeling.
+  """Texts with masked tokens, for masked language modeling.
 
   In each row a share `mask_probability` of the tokens is chosen, rounded, but at least one. 80% of
   them become `[MASK]`, 10% a random word, and 10% stay. Special tokens count in the share but are
@@ -217,7 +217,7 @@ class MLMDataset(TextDataset):
     return len(self.rows)
 
   def batch(self, indices: Sequence[int] | np.ndarray, epoch: int = 0) -> dict[str, np.ndarray]:
-    """See `TextDataset.batch`; `labels` are int32 `[B, width]`."""
+    """Masks and pads examples; `labels` are int32 `[B, width]`."""
     indices = np.asarray(indices)
     rows = self.rows.padded(indices, self.width, self.pad_id)
     ids, is_token = rows["input_ids"], rows["attention_mask"] > 0
@@ -271,7 +271,7 @@ class ClassificationDataset(TextDataset):
     return len(self.rows)
 
   def batch(self, indices: Sequence[int] | np.ndarray, epoch: int = 0) -> dict[str, np.ndarray]:
-    """See `TextDataset.batch`; `labels` are `[B]`, the same in every epoch."""
+    """Pads examples; `labels` are `[B]`, the same in every epoch."""
     del epoch
     indices = np.asarray(indices)
     rows = self.rows.padded(indices, self.width, self.pad_id)
@@ -339,7 +339,7 @@ class NSPDataset(TextDataset):
     return len(self.pairs)
 
   def batch(self, indices: Sequence[int] | np.ndarray, epoch: int = 0) -> dict[str, np.ndarray]:
-    """See `TextDataset.batch`; `labels` are int32 `[B]`."""
+    """Pairs sentences and pads the pairs; `labels` are int32 `[B]`."""
     first = self.pairs[np.asarray(indices)]
     keys = self._keys(epoch, np.asarray(indices))
     is_random = _uniform(keys, 0) < 0.5
@@ -350,7 +350,7 @@ class NSPDataset(TextDataset):
     return {**padded, "labels": is_random.astype(np.int32)}
 
   def _of_another_document(self, first: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """int `[B]`, indices of random sentences of other documents."""
+    """Draws indices of sentences of other documents: int `[B]`."""
     own = self.document_of[first]
     other = (_uniform(keys, 1) * (len(self.sizes) - 1)).astype(np.int64)
     other += other >= own
@@ -358,7 +358,7 @@ class NSPDataset(TextDataset):
     return self.first_sentences[other] + within
 
   def _join(self, first: int, second: int) -> tuple[list[int], list[int]]:
-    """Ids and segments of `[CLS] a [SEP] b [SEP]`."""
+    """Returns ids and segments of `[CLS] a [SEP] b [SEP]`."""
     a, b = self._tokens(first), self._tokens(second)
     size_a, size_b = truncated_lengths(len(a), len(b), self.max_length - 3)
     cls_id, sep_id = self.special
@@ -366,12 +366,12 @@ class NSPDataset(TextDataset):
     return ids, [0] * (size_a + 2) + [1] * (size_b + 1)
 
   def _tokens(self, sentence: int) -> np.ndarray:
-    """The ids of a sentence without `[CLS]` and `[SEP]`."""
+    """Returns the ids of a sentence without `[CLS]` and `[SEP]`."""
     return self.rows.ids[self.rows.starts[sentence] + 1 : self.rows.starts[sentence + 1] - 1]
 
 
 def truncated_lengths(first: int, second: int, limit: int) -> tuple[int, int]:
-  """Lengths of two sequences after the longer one loses its last token until both fit.
+  """Computes lengths after the longer sequence lost its last token until both fit.
 
   Example:
     >>> truncated_lengths(5, 3, 10), truncated_lengths(9, 3, 10), truncated_lengths(9, 9, 9)
@@ -382,7 +382,7 @@ def truncated_lengths(first: int, second: int, limit: int) -> tuple[int, int]:
 
 
 def _uniform(keys: np.ndarray, index: int) -> np.ndarray:
-  """Number `index` of each stream, in [0, 1)."""
+  """Draws number `index` of each stream, in [0, 1)."""
   return draw_uniform(keys, np.array([index]))  # with a scalar NumPy would warn of the overflow
 
 
@@ -442,7 +442,7 @@ class TextLoader(keras.utils.PyDataset):
     self._sorted: tuple[int, np.ndarray] | None = None  # epoch, order
 
   def __len__(self) -> int:
-    """Number of batches."""
+    """Returns the number of batches."""
     full, rest = divmod(len(self.dataset), self.batch_size)
     return full + (rest > 0 and not self.drop_last)
 
@@ -452,22 +452,22 @@ class TextLoader(keras.utils.PyDataset):
     return len(self)
 
   def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Batch number `index` as inputs and labels."""
+    """Returns batch number `index` as inputs and labels."""
     inputs = self.batch(index)
     return inputs, inputs.pop("labels")
 
   def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
-    """The batches of one epoch as dictionaries; each iteration is a new epoch."""
+    """Yields the batches of one epoch as dictionaries; each iteration is a new epoch."""
     for index in range(len(self)):
       yield self.batch(index)
     self.on_epoch_end()
 
   def on_epoch_end(self) -> None:
-    """Called by Keras."""
+    """Begins a new epoch; Keras calls this."""
     self.epoch += 1
 
   def batch(self, index: int) -> dict[str, np.ndarray]:
-    """Batch number `index` of this epoch; see `TextDataset.batch`."""
+    """Returns batch number `index` of this epoch; see `TextDataset.batch`."""
     if not 0 <= index < len(self):
       raise IndexError(f"Batch {index} of {len(self)}.")
     indices = self._order()[index * self.batch_size : (index + 1) * self.batch_size]
@@ -505,7 +505,7 @@ def create_mlm_dataloader(
   fresh_masks: bool = True,
   **loader_args,
 ) -> TextLoader:
-  """Batches of an `MLMDataset`; `loader_args` are further arguments of `TextLoader`."""
+  """Creates batches of an `MLMDataset`; `loader_args` are further arguments of `TextLoader`."""
   dataset = MLMDataset(texts, tokenizer, mask_probability, max_length, seed, fresh_masks)
   return TextLoader(dataset, batch_size, shuffle, seed, **loader_args)
 
@@ -521,7 +521,7 @@ def create_classification_dataloader(
   text_pairs: Sequence[str] | None = None,
   **loader_args,
 ) -> TextLoader:
-  """Batches of a `ClassificationDataset`; `loader_args` are further arguments of `TextLoader`."""
+  """Creates batches of a `ClassificationDataset`; `loader_args` are those of `TextLoader`."""
   dataset = ClassificationDataset(texts, labels, tokenizer, max_length, text_pairs)
   return TextLoader(dataset, batch_size, shuffle, seed, **loader_args)
 
@@ -535,6 +535,6 @@ def create_nsp_dataloader(
   seed: int = 0,
   **loader_args,
 ) -> TextLoader:
-  """Batches of an `NSPDataset`; `loader_args` are further arguments of `TextLoader`."""
+  """Creates batches of an `NSPDataset`; `loader_args` are further arguments of `TextLoader`."""
   dataset = NSPDataset(documents, tokenizer, max_length, seed)
   return TextLoader(dataset, batch_size, shuffle, seed, **loader_args)

@@ -21,15 +21,15 @@ from keras import ops
 from bert.checkpoints import keras_model, released_models
 from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import sizes, weights
-from bert.keras3.input_checks import CheckedInputs
-from bert.keras3.layers import BertEmbeddings, TransformerLayer
-from bert.keras3.parts import (
+from bert.keras3.building_blocks import (
   ACTIVATIONS,
-  create_initializer,
+  create_dense,
   create_normalization,
   register,
   scope_below,
 )
+from bert.keras3.input_checks import CheckedInputs
+from bert.keras3.layers import BertEmbeddings, TransformerLayer
 from bert.keras3.saving import Savable
 from bert.keras3.torch_modules import TorchModule
 from bert.model.configuration import BertConfig
@@ -90,13 +90,13 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     """Creates the model and all its variables, with random values.
 
     Args:
-      vocab_size: number of word pieces.
+      vocab_size: number of tokens in the vocabulary.
       hidden_size: W.
       num_layers: number of transformer layers.
       num_heads: attention heads per layer; must divide `hidden_size`.
       intermediate_size: width of the feed-forward networks.
-      hidden_act: their activation, see `parts.ACTIVATIONS`; `gelu` is the form that the family
-        means.
+      hidden_act: their activation, see `building_blocks.ACTIVATIONS`; `gelu` is the form that the
+        family means.
       hidden_dropout_prob: dropout of embeddings and of each sub-layer's output.
       attention_probs_dropout_prob: dropout of attention probabilities.
       max_position_embeddings: longest sequence.
@@ -122,7 +122,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       num_hidden_groups: ALBERT: number of groups of layers, each of which shares its weights.
       inner_group_num: ALBERT: number of layers in a group, each with its own weights.
       seq_classif_dropout: DistilBERT: dropout before the outputs of a classifier of texts.
-      qa_dropout: DistilBERT: dropout before the scores of an answer's ends.
+      qa_dropout: DistilBERT: dropout before the scores of start and end positions.
       transformers_heads: ELECTRA: whether heads for texts and choices have the hidden layer that
         transformers' classes have, and ELECTRA's own do not.
       **kwargs: arguments of `keras.Model`.
@@ -201,12 +201,11 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     )
     self.embedding_projection = None
     if width != self.hidden_size:
-      is_glorot = self.family.projection_is_glorot
-      self.embedding_projection = keras.layers.Dense(
+      self.embedding_projection = create_dense(
         self.hidden_size,
-        kernel_initializer=create_initializer(None if is_glorot else self.initializer_range),
-        dtype=self.dtype_policy,
-        name=self.family.projection.rpartition("/")[2],
+        self.family.projection.rpartition("/")[2],
+        self.dtype_policy,
+        None if self.family.projection_is_glorot else self.initializer_range,
       )
     # The scope of each layer in order of computation, and of those with weights of their own.
     scopes = self.family.layer_scopes(config)
@@ -221,12 +220,8 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       )
     self.pooler = None
     if self.add_pooler and self.family.has_pooler:
-      self.pooler = keras.layers.Dense(
-        self.hidden_size,
-        activation="tanh",
-        kernel_initializer=create_initializer(self.initializer_range),
-        dtype=self.dtype_policy,
-        name="dense",
+      self.pooler = create_dense(
+        self.hidden_size, "dense", self.dtype_policy, self.initializer_range, "tanh"
       )
 
   def _create_layer(self, index: int) -> TransformerLayer:
@@ -288,9 +283,9 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     """Encodes sequences.
 
     Args:
-      inputs: int `[B, S]`, ids of word pieces; or a dictionary with `input_ids` and any of the next
+      inputs: int `[B, S]`, ids of tokens; or a dictionary with `input_ids` and any of the next
         three arguments.
-      attention_mask: `[B, S]`, 1 for a word piece, 0 for padding; ones by default.
+      attention_mask: `[B, S]`, 1 for a token, 0 for padding; ones by default.
       token_type_ids: int `[B, S]`, segments; zeros by default.
       position_ids: int `[B, S]`; 0, 1, 2, ... by default.
       output_hidden_states: whether to return `hidden_states` as well.
@@ -348,7 +343,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     training=None,
     output_attentions=None,
   ):
-    """Shapes and types of the outputs, without tracing the layers."""
+    """Returns shapes and types of the outputs, without tracing the layers."""
     inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
     batch_size, length = inputs["input_ids"].shape
     vectors = (batch_size, length, self.hidden_size)
@@ -372,7 +367,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     return outputs
 
   def attention_maps(self, inputs, attention_mask=None, token_type_ids=None, position_ids=None):
-    """The attention probabilities of every layer and head.
+    """Computes the attention probabilities of every layer and head.
 
     `call` does not keep them, to save time and memory: they are computed again from the input of
     each layer.
@@ -392,7 +387,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     return ops.stack(self(given, output_attentions=True)["attentions"], axis=1)
 
   def padding_mask(self, input_ids):
-    """The `attention_mask` of padded ids: int32 `[B, S]`, 0 at `pad_token_id`."""
+    """Computes the `attention_mask` of padded ids: int32 `[B, S]`, 0 at `pad_token_id`."""
     return ops.cast(ops.not_equal(input_ids, self.pad_token_id), "int32")
 
   # -------------------------------------------------------------------------------------------
@@ -407,7 +402,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     cache_dir: str | os.PathLike | None = None,
     **overrides,
   ) -> "BERT":
-    """A model of a known size, with released weights, weights from a file, or random weights.
+    """Creates a model of a known size, with released, given or random weights.
 
     Args:
       variant: `base`, `large`, `small`, `tiny`, or the name of a released model, such as
@@ -437,7 +432,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
 
   @classmethod
   def from_checkpoint(cls, path: str | os.PathLike, **overrides) -> "BERT":
-    """The model of a checkpoint, sized by the `bert_config.json` or `config.json` beside it.
+    """Creates the model of a checkpoint, sized by the configuration file beside it.
 
     Raises:
       ValueError: the file is missing, or the checkpoint does not fit it.
@@ -468,11 +463,11 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     return weights.load(self.checkpoint_variables(), path, skip_mismatch)
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
-    """The variables by their names in the original's checkpoints."""
+    """Returns the variables by their names in the original's checkpoints."""
     return weights.original_names(self, self.family.scope)
 
   def to_bert_config(self) -> BertConfig:
-    """The sizes as the configuration of `modeling.py`."""
+    """Returns the sizes as the configuration of `modeling.py`."""
     return sizes.config_of({name: getattr(self, name) for name in _ARGUMENTS})
 
   @property
@@ -481,7 +476,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     return self.to_bert_config()
 
   def get_config(self):
-    """The constructor's arguments."""
+    """Returns the constructor's arguments."""
     config = {name: getattr(self, name) for name in _ARGUMENTS}
     config["layer_args"] = dict(self.layer_args) if self.layer_args else None
     return {**super().get_config(), **config}
@@ -495,7 +490,7 @@ _ARGUMENTS = tuple(
 
 
 def gather_inputs(inputs, attention_mask, token_type_ids, position_ids) -> dict:
-  """All inputs by name, None for missing ones; a dictionary takes precedence over arguments."""
+  """Returns all inputs by name, None for missing ones; a dictionary comes before arguments."""
   gathered = {
     "input_ids": None,
     "attention_mask": attention_mask,

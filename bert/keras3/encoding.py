@@ -1,4 +1,4 @@
-"""What a `BertTokenizer` returns: a dictionary with the habits of the transformers library."""
+"""The result of a `BertTokenizer`: a dictionary that behaves like that of transformers."""
 
 from bert.keras3.torch_modules import on_torch
 
@@ -36,7 +36,7 @@ def _unflatten(values, names) -> dict:
 
 
 def _register() -> None:
-  """Otherwise Keras, which looks for arrays in nested structures, would take it for an array."""
+  """Tells Keras that an encoding is a dictionary of arrays; it would take it for one array."""
   import optree
 
   optree.register_pytree_node(

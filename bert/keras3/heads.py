@@ -5,16 +5,18 @@
   tags = TokenClassificationHead(num_classes=9, name="ner")(outputs)              # [B, S, 9]
 
 A head reads the encoder's dictionary of outputs. It returns probabilities, the input of
-`loss="sparse_categorical_crossentropy"`; with `output="logits"` scores, with `output="dict"` both.
-Its output is float32 under every policy of mixed precision.
+`loss="sparse_categorical_crossentropy"`; with `output="logits"` logits, with `output="dict"` both.
+Its output is float32 under every policy of mixed precision. `HEADS` has the head of each kind of
+task; those of pre-training are in `pretraining_heads.py`.
 
 Output layers have the original's variables, `output_weights` `[C, W]` and `output_bias` `[C]`; in
 families whose heads are dense layers `kernel` `[W, C]` and `bias` `[C]`.
 
 Letters in shapes: B = batch size, S = sequence length, W = width, C = number of classes, N =
-choices, V = vocabulary size.
+choices.
 """
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import keras
@@ -22,25 +24,19 @@ from keras import ops
 
 from bert.checkpoints import keras_model
 from bert.keras3.attention import HIDDEN_SCORE, SelfAttention
-from bert.keras3.parts import (
+from bert.keras3.building_blocks import (
   LAYER_NORM_EPSILON,
   Dropout,
   FeedForward,
+  SpecLayer,
+  create_dense,
   create_initializer,
   create_normalization,
-  get_activation,
   register,
   require_one_of,
 )
-from bert.keras3.tasks import (
-  REGRESSION_TASKS,
-  SIMILARITY_TASKS,
-  SPAN_TASKS,
-  TOKEN_TASKS,
-  NLPTaskConfig,
-  NLPTaskType,
-)
-from bert.keras3.torch_modules import TorchModule
+from bert.keras3.sizes import family_arguments
+from bert.keras3.tasks import NLPTaskConfig
 from bert.keras3.weights import original_names
 from bert.model import families
 
@@ -49,17 +45,45 @@ POOLING_TYPES = ("pooler", "cls", "mean", "max", "attention")
 SIMILARITIES = ("cosine", "dot", "learned")
 
 
-@register
-class TaskHead(TorchModule, keras.layers.Layer):
-  """Base of the heads: optional refinement of the vectors, dropout, one output layer.
+class EncoderHead(SpecLayer):
+  """Base of the heads that the models of `models.py` create on their encoder.
 
   Attributes:
-    task: what the original's head of this kind is for, such as `sentences`; None for others.
+    task: the original's kind of task for this head, such as `sentences`; None for others.
     reads_pooler: whether it reads `pooler_output`.
   """
 
   task: str | None = None
   reads_pooler = False
+
+  @classmethod
+  def for_encoder(cls, bert, num_labels: int | None = None) -> "EncoderHead":
+    """Creates the head that the class of transformers for this task puts on an encoder.
+
+    Args:
+      bert: a `BERT`.
+      num_labels: C, for heads that have classes.
+
+    Raises:
+      ValueError: models of the encoder's family have no such head.
+    """
+    raise NotImplementedError
+
+  def build_for(self, bert) -> None:
+    """Creates the variables for the outputs of a `BERT`, unless they exist."""
+    if not self.built:
+      width = bert.hidden_size
+      self.build({"last_hidden_state": (None, None, width), "pooler_output": (None, width)})
+
+  def score(self, bert, outputs):
+    """Calls the head with the outputs of a `BERT`."""
+    del bert
+    return self(outputs)
+
+
+@register
+class TaskHead(EncoderHead):
+  """Base of the heads below: optional refinement of the vectors, dropout, one output layer."""
 
   def __init__(
     self,
@@ -87,7 +111,7 @@ class TaskHead(TorchModule, keras.layers.Layer):
       output: `probabilities`, `logits`, or `dict` for both.
       use_task_attention: add a self-attention for this task.
       use_ffn: add a feed-forward network for this task.
-      ffn_type: its type, one of `parts.FFN_TYPES`.
+      ffn_type: its type, one of `building_blocks.FFN_TYPES`.
       ffn_expansion_factor: its inner width divided by W.
       num_heads: number of attention heads.
       model_type: the encoder's family, which decides names and initial values.
@@ -131,16 +155,31 @@ class TaskHead(TorchModule, keras.layers.Layer):
     self._build_refinements(width)
     width = self._build_features(width)
     if self.hidden_layer is not None:
-      self.hidden = keras.layers.Dense(
+      self.hidden = create_dense(
         width,
-        activation=get_activation(self.hidden_layer.activation),
-        kernel_initializer=create_initializer(self.spec.initializer_range),
-        dtype=self.dtype_policy,
-        name="hidden",
+        "hidden",
+        self.dtype_policy,
+        self.spec.initializer_range,
+        self.hidden_layer.activation,
       )
       self.hidden.build((None, width))
     self._build_output(width)
     self.built = True
+
+  @classmethod
+  def for_encoder(cls, bert, num_labels: int | None = None) -> "TaskHead":
+    """Creates the head, which returns logits; see `EncoderHead`."""
+    hidden = keras_model.hidden_layer(cls.task, bert.family)
+    dropout_key = (hidden.dropout_key if hidden else None) or "hidden_dropout_prob"
+    arguments = {"output": "logits", "dropout_rate": getattr(bert, dropout_key)}
+    arguments |= family_arguments(vars(bert)) | cls._arguments_for(bert, num_labels)
+    return cls(**arguments)
+
+  @classmethod
+  def _arguments_for(cls, bert, num_labels) -> dict:
+    """Returns the class's own arguments in `for_encoder`."""
+    del bert
+    return {"num_classes": num_labels, "name": "classifier"}
 
   def _build_refinements(self, width: int):
     spec, common = self.spec, {"initializer_range": self.spec.initializer_range}
@@ -181,18 +220,18 @@ class TaskHead(TorchModule, keras.layers.Layer):
       )
 
   def call(self, inputs):
-    """The encoder's outputs to the head's."""
+    """Computes the head's outputs from the encoder's."""
     features = self._features(inputs)
     if self.hidden is not None:
       features = self.hidden(self.input_dropout(features))
     return self._deliver(self._linear(self.dropout(features)))
 
   def _features(self, inputs):
-    """The input of the output layer."""
+    """Returns the input of the output layer."""
     return self._refined(inputs)["last_hidden_state"]
 
   def _refined(self, inputs):
-    """The encoder's outputs after this task's own attention and feed-forward network."""
+    """Returns the encoder's outputs after this task's own attention and feed-forward network."""
     states = inputs["last_hidden_state"]
     for layer, norm in zip(self.refinements, self.refinement_norms, strict=True):
       if isinstance(layer, SelfAttention):
@@ -203,7 +242,7 @@ class TaskHead(TorchModule, keras.layers.Layer):
     return {**inputs, "last_hidden_state": states}
 
   def _linear(self, x):
-    """float `[..., W]` to float32 `[..., num_outputs]`."""
+    """Computes logits: float `[..., W]` to float32 `[..., num_outputs]`."""
     matrix = ops.convert_to_tensor(self.output_weights)
     logits = ops.matmul(x, matrix if self.is_dense else ops.transpose(matrix))
     if self.output_bias is not None:
@@ -222,17 +261,13 @@ class TaskHead(TorchModule, keras.layers.Layer):
     return {"logits": logits, "probabilities": probabilities}
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
-    """The variables by their names in the original's checkpoints."""
+    """Returns the variables by their names in the original's checkpoints."""
     scope = "" if self.task is None else keras_model.scope_of(self.task, self.family)
     variables = original_names(self, scope.removesuffix("/"))
     if self.hidden_layer is not None:
       for leaf in ("kernel", "bias"):
         variables[f"{self.hidden_layer.scope}/{leaf}"] = variables.pop(f"{scope}hidden/{leaf}")
     return variables
-
-  def get_config(self):
-    """The constructor's arguments."""
-    return {**super().get_config(), **vars(self.spec)}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -241,9 +276,10 @@ class TaskHead(TorchModule, keras.layers.Layer):
 
 @register
 class TextClassificationHead(TaskHead):
-  """One class, several classes or a number for each text."""
+  """Predicts one class, several classes or a number for each text."""
 
   task = "sentences"
+  reads_pooler = True  # unless `pooling_type` says otherwise
 
   def __init__(
     self,
@@ -297,12 +333,12 @@ class TextClassificationHead(TaskHead):
       self.attention_scores.build((None, None, width))
     if not spec.use_intermediate:
       return width
-    self.intermediate = keras.layers.Dense(
+    self.intermediate = create_dense(
       spec.intermediate_size or width,
-      activation=get_activation(spec.activation_type),
-      kernel_initializer=create_initializer(spec.initializer_range),
-      dtype=self.dtype_policy,
-      name="intermediate",
+      "intermediate",
+      self.dtype_policy,
+      spec.initializer_range,
+      spec.activation_type,
     )
     self.intermediate.build((None, width))
     return self.intermediate.units
@@ -317,7 +353,7 @@ class TextClassificationHead(TaskHead):
 
 
 def pool(outputs, pooling_type: str, attention_scores=None):
-  """One vector for each text: `[B, W]`.
+  """Computes one vector for each text: `[B, W]`.
 
   Args:
     outputs: the outputs of `BERT`.
@@ -344,23 +380,6 @@ def pool(outputs, pooling_type: str, attention_scores=None):
 
 
 @register
-class NextSentenceHead(TaskHead):
-  """Whether the second segment follows the first: class 0 if it does, class 1 if it is random.
-
-  In ALBERT class 1 means that the two are exchanged.
-  """
-
-  task = "next_sentence"
-  reads_pooler = True
-
-  def __init__(self, **kwargs):
-    super().__init__(**{"num_outputs": 2, "dropout_rate": 0.0, **kwargs})
-
-  def _features(self, inputs):
-    return pool(inputs, "pooler")
-
-
-@register
 class MultipleChoiceHead(TaskHead):
   """Chooses one of N texts: one score per text, with a softmax over the texts of a question.
 
@@ -371,22 +390,34 @@ class MultipleChoiceHead(TaskHead):
   task = "swag"
   reads_pooler = True
 
-  def __init__(self, num_choices: int, **kwargs):
+  def __init__(self, num_choices: int | None, **kwargs):
+    """Creates the head.
+
+    Args:
+      num_choices: N; None for scores `[B * N]`, without a softmax.
+      **kwargs: arguments of `TaskHead`.
+    """
     kwargs.pop("num_outputs", None)
     # A bias would have no effect: all choices would share it.
     super().__init__(**{"num_outputs": 1, "use_bias": False, **kwargs})
     self.spec.num_choices = num_choices
 
+  @classmethod
+  def _arguments_for(cls, bert, num_labels) -> dict:
+    return {"num_choices": None, "use_bias": True, "name": "classifier"}  # a bias as transformers
+
   def _features(self, inputs):
     grouped = len(inputs["last_hidden_state"].shape) == 4
     pooled = pool(inputs, "cls" if grouped or "pooler_output" not in inputs else "pooler")
-    return pooled if grouped else ops.reshape(pooled, (-1, self.spec.num_choices, pooled.shape[-1]))
+    if grouped or self.spec.num_choices is None:
+      return pooled
+    return ops.reshape(pooled, (-1, self.spec.num_choices, pooled.shape[-1]))
 
   def _linear(self, x):
     return super()._linear(x)[..., 0]  # [B, N]
 
   def compute_output_spec(self, inputs):
-    """Shape and type; Keras cannot infer them, since it tries batches that N does not divide."""
+    """Returns shape and type, which Keras would infer from batches that N does not divide."""
     states = inputs["last_hidden_state"]
     batch_size = states.shape[0] if len(states.shape) == 4 else None
     scores = keras.KerasTensor((batch_size, self.spec.num_choices), "float32")
@@ -394,8 +425,8 @@ class MultipleChoiceHead(TaskHead):
 
 
 @register
-class TextSimilarityHead(TorchModule, keras.layers.Layer):
-  """The vector of a text, or the similarity of two texts.
+class TextSimilarityHead(SpecLayer):
+  """Computes the vector of a text, or the similarity of two texts.
 
   Reads the encoder's outputs for one batch of texts, or for two.
   """
@@ -415,23 +446,22 @@ class TextSimilarityHead(TorchModule, keras.layers.Layer):
     super().__init__(**kwargs)
     require_one_of("pooling_type", pooling_type, ("pooler", "cls", "mean", "max"))
     require_one_of("similarity_function", similarity_function, SIMILARITIES)
-    self.pooling_type = pooling_type
+    self.spec = SimpleNamespace(pooling_type=pooling_type, similarity_function=similarity_function)
     self.reads_pooler = pooling_type == "pooler"
-    self.similarity_function = similarity_function
 
   def build(self, input_shape):
     """Creates the bilinear form of `learned`."""
     first = input_shape if isinstance(input_shape, dict) else input_shape[0]
     width = first["last_hidden_state"][-1]
     self.form = None
-    if self.similarity_function == "learned":
+    if self.spec.similarity_function == "learned":
       self.form = self.add_weight(
         shape=(width, width), initializer=keras.initializers.Identity(), name="form"
       )
     self.built = True
 
   def call(self, inputs):
-    """float32 `[B, W]`; for a pair float32 `[B]`."""
+    """Computes vectors, float32 `[B, W]`; for a pair its similarity, float32 `[B]`."""
     if isinstance(inputs, dict):
       return self._embed(inputs)
     first, second = (self._embed(outputs) for outputs in inputs)
@@ -440,16 +470,9 @@ class TextSimilarityHead(TorchModule, keras.layers.Layer):
     return ops.sum(first * second, axis=-1)
 
   def _embed(self, outputs):
-    vectors = ops.cast(pool(outputs, self.pooling_type), "float32")
-    return ops.normalize(vectors, axis=-1) if self.similarity_function == "cosine" else vectors
-
-  def get_config(self):
-    """The constructor's arguments."""
-    return {
-      **super().get_config(),
-      "pooling_type": self.pooling_type,
-      "similarity_function": self.similarity_function,
-    }
+    vectors = ops.cast(pool(outputs, self.spec.pooling_type), "float32")
+    is_cosine = self.spec.similarity_function == "cosine"
+    return ops.normalize(vectors, axis=-1) if is_cosine else vectors
 
 
 # ---------------------------------------------------------------------------------------------
@@ -458,7 +481,7 @@ class TextSimilarityHead(TorchModule, keras.layers.Layer):
 
 @register
 class TokenClassificationHead(TaskHead):
-  """A class for each token: `[B, S, C]`."""
+  """Predicts a class for each token: `[B, S, C]`."""
 
   task = "ner"
 
@@ -470,7 +493,7 @@ class TokenClassificationHead(TaskHead):
 
 @register
 class QuestionAnsweringHead(TaskHead):
-  """Scores of each token as start and end of the answer: `start_logits`, `end_logits`, `[B, S]`."""
+  """Scores each token as start and end position: `start_logits`, `end_logits`, `[B, S]`."""
 
   task = "squad"
 
@@ -485,11 +508,15 @@ class QuestionAnsweringHead(TaskHead):
     super().__init__(**{"num_outputs": 2, "output": "logits", "dropout_rate": 0.0, **kwargs})
     self.spec.mask_padding = mask_padding
 
+  @classmethod
+  def _arguments_for(cls, bert, num_labels) -> dict:
+    return {"mask_padding": False, "dropout_rate": bert.qa_dropout or 0.0, "name": "squad"}
+
   def _deliver(self, logits):
     return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
   def call(self, inputs):
-    """The encoder's outputs to the two scores of each token."""
+    """Computes the two scores of each token from the encoder's outputs."""
     scores = super().call(inputs)
     if not self.spec.mask_padding:
       return scores
@@ -500,11 +527,24 @@ class QuestionAnsweringHead(TaskHead):
 # ---------------------------------------------------------------------------------------------
 # The head of a task.
 
+# Kind of task, see `tasks.KINDS` -> its head, and the head's arguments for an `NLPTaskConfig`.
+HEADS: dict[str, tuple[type[keras.layers.Layer], Callable[[NLPTaskConfig], dict]]] = {
+  "sentences": (TextClassificationHead, lambda task: {"num_classes": task.num_classes}),
+  "regression": (
+    TextClassificationHead,
+    lambda task: {"num_classes": task.num_classes, "activation": "linear"},
+  ),
+  "ner": (TokenClassificationHead, lambda task: {"num_classes": task.num_classes}),
+  "squad": (QuestionAnsweringHead, lambda task: {}),
+  "swag": (MultipleChoiceHead, lambda task: {"num_choices": task.num_classes}),
+  "similarity": (TextSimilarityHead, lambda task: {}),
+}
+
 
 def create_nlp_head(
   config: NLPTaskConfig, *, model_type: str = "bert", transformers_heads: bool = False, **overrides
 ) -> keras.layers.Layer:
-  """The head of a task, except masked language modeling, which needs the encoder's embeddings.
+  """Creates the head of a task, except masked language modeling, which needs the word embeddings.
 
   Args:
     config: the task.
@@ -515,19 +555,11 @@ def create_nlp_head(
   Raises:
     ValueError: the task is masked language modeling; use `create_bert_with_head`.
   """
-  task = config.task_type
-  common: dict = {"dropout_rate": config.dropout_rate, "name": config.name}
-  common |= {"model_type": model_type, "transformers_heads": transformers_heads}
-  if task in SIMILARITY_TASKS:
-    return TextSimilarityHead(**{"name": config.name, **overrides})
-  if task in SPAN_TASKS:
-    return QuestionAnsweringHead(**{**common, **overrides})
-  if task in TOKEN_TASKS:
-    return TokenClassificationHead(**{**common, "num_classes": config.num_classes, **overrides})
-  if task is NLPTaskType.MULTIPLE_CHOICE:
-    return MultipleChoiceHead(**{**common, "num_choices": config.num_classes, **overrides})
-  if task is NLPTaskType.MASKED_LANGUAGE_MODELING:
+  if config.kind not in HEADS:
     raise ValueError("Masked words are scored with the word embeddings; use create_bert_with_head.")
-  activation = "linear" if task in REGRESSION_TASKS else "softmax"
-  arguments = {"num_classes": config.num_classes, "activation": activation, **overrides}
-  return TextClassificationHead(**{**common, **arguments})
+  head_class, arguments_of = HEADS[config.kind]
+  arguments: dict = {"name": config.name, **arguments_of(config)}
+  if issubclass(head_class, TaskHead):
+    arguments |= {"dropout_rate": config.dropout_rate, "model_type": model_type}
+    arguments["transformers_heads"] = transformers_heads
+  return head_class(**{**arguments, **overrides})

@@ -1,13 +1,13 @@
-"""Alternative names, with capital BERT: model configurations by name, layers, models.
+"""Names of other packages: configurations by name, layers, models that return tensors.
 
   config = create_model_config("bert-base-uncased (110M)")
   model = BERTForSequenceClassification(config, num_labels=2)
   tokenizer = get_tokenizer("bert-base-uncased")
 
-The layers are those of `layers.py`, `attention.py` and `parts.py` under other names; each also
-takes a configuration: `MultiHeadAttention(config)`. The models are those of `models.py`, but return
-the tensor itself, hidden states or logits, instead of a named tuple. Blocks normalize after each
-residual sum, as in the original.
+The layers are those of `layers.py`, `attention.py` and `building_blocks.py` under other names; each
+also takes a configuration: `MultiHeadAttention(config)`. The models are those of `models.py`, but
+return the tensor itself, hidden states or logits, instead of a named tuple. Blocks normalize after
+each residual sum, as in the original.
 """
 
 import os
@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, ClassVar
 import keras
 
 from bert.checkpoints import model_names
-from bert.keras3 import parts
+from bert.keras3 import building_blocks
 from bert.keras3.attention import SelfAttention
-from bert.keras3.heads import NextSentenceHead
+from bert.keras3.building_blocks import LAYER_NORM_EPSILON, PACKAGE, gelu, register
 from bert.keras3.layers import BertEmbeddings, TransformerLayer
 from bert.keras3.models import (
   BertForMaskedLM,
   BertForPreTraining,
   BertForSequenceClassification,
   BertModel,
+  ReturnsTensor,
 )
-from bert.keras3.parts import LAYER_NORM_EPSILON, PACKAGE, gelu, register
+from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, masked_lm_arguments
 from bert.keras3.tokenizer import BertTokenizer
-from bert.keras3.word_head import MaskedLMHead
 from bert.model.configuration import BertConfig
 
 MODEL_NAMES = (
@@ -40,7 +40,7 @@ MODEL_NAMES = (
 
 
 def create_model_config(name: str, **overrides) -> BertConfig:
-  """The configuration of a model.
+  """Creates the configuration of a model.
 
   Args:
     name: one of `MODEL_NAMES`, with or without the part in parentheses; or the name of any released
@@ -70,12 +70,12 @@ def create_model_config(name: str, **overrides) -> BertConfig:
 
 
 def _without_size(name: str) -> str:
-  """`bert-base-uncased (110M)` without the part in parentheses."""
+  """Cuts the part in parentheses off `bert-base-uncased (110M)`."""
   return name.partition(" (")[0].strip()
 
 
 def get_tokenizer(name: str, cache_dir: str | os.PathLike | None = None) -> BertTokenizer:
-  """The tokenizer of a model, downloaded if necessary.
+  """Reads the tokenizer of a model, downloaded if necessary.
 
   Args:
     name: as in `create_model_config`, or a folder with a `vocab.txt`.
@@ -138,7 +138,7 @@ class TransformerEncoderBlock(_FromConfig, TransformerLayer):
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE, name="KitFeedForward")
-class FeedForward(_FromConfig, parts.FeedForward):
+class FeedForward(_FromConfig, building_blocks.FeedForward):
   """The feed-forward network of a block."""
 
   from_config_keys: ClassVar[dict[str, str]] = {
@@ -177,7 +177,7 @@ class GELU(keras.layers.Layer):
   """Gaussian error linear unit in the tanh form, as in BERT's training."""
 
   def call(self, inputs):
-    """float `[...]` to the same shape."""
+    """Computes the function for each element: float `[...]` to the same shape."""
     return gelu(inputs)
 
 
@@ -186,27 +186,18 @@ class GELU(keras.layers.Layer):
 
 
 @register
-class BERTModel(BertModel):
+class BERTModel(ReturnsTensor, BertModel):
   """The encoder without a head: int `[B, S]` to `[B, S, W]`."""
 
-  def _outputs(self, outputs):
-    return outputs["last_hidden_state"]
+
+@register
+class BERTForMaskedLM(ReturnsTensor, BertForMaskedLM):
+  """Scores the vocabulary for each token: int `[B, S]` to float32 `[B, S, V]`."""
 
 
 @register
-class BERTForMaskedLM(BertForMaskedLM):
-  """Scores every word of the vocabulary for each token: int `[B, S]` to float32 `[B, S, V]`."""
-
-  def _outputs(self, outputs):
-    return super()._outputs(outputs).logits
-
-
-@register
-class BERTForSequenceClassification(BertForSequenceClassification):
+class BERTForSequenceClassification(ReturnsTensor, BertForSequenceClassification):
   """Scores each label for a text: int `[B, S]` to float32 `[B, C]`."""
-
-  def _outputs(self, outputs):
-    return super()._outputs(outputs).logits
 
 
 # ---------------------------------------------------------------------------------------------
@@ -219,12 +210,12 @@ class TFBertMainLayer(BertModel):
 
   @property
   def embeddings(self) -> BertEmbeddings:
-    """For `TFBertMLMHead`, which scores with the word embeddings."""
+    """The encoder's embeddings, for `TFBertMLMHead`."""
     return self.bert.embeddings
 
 
 class TFBertMLMHead(MaskedLMHead):
-  """Scores every word for each token: `[B, S, W]` to float32 `[B, S, V]`."""
+  """Scores the vocabulary for each token: `[B, S, W]` to float32 `[B, S, V]`."""
 
   def __init__(self, config: BertConfig, input_embeddings: BertEmbeddings, **kwargs):
     """Creates the head.
@@ -234,22 +225,17 @@ class TFBertMLMHead(MaskedLMHead):
       input_embeddings: those of the encoder.
       **kwargs: arguments of `MaskedLMHead`.
     """
-    super().__init__(
-      *(config.vocab_size, config.hidden_act, config.initializer_range, config.embedding_width),
-      model_type=config.family.name,
-      layer_norm_eps=config.norm_epsilon,
-      **kwargs,
-    )
+    super().__init__(**masked_lm_arguments(config), **kwargs)
     # Not the layer itself, whose weights would count twice.
     self.word_embeddings = lambda: input_embeddings.word_embeddings
 
   def call(self, states, positions=None):
-    """See `MaskedLMHead.call`."""
+    """Scores the vocabulary; see `MaskedLMHead.call`."""
     return super().call(states, self.word_embeddings(), positions)
 
 
 class TFBertNSPHead(NextSentenceHead):
-  """Whether the second segment follows the first: `[B, W]` to float32 `[B, 2]`."""
+  """Predicts whether the second segment follows the first: `[B, W]` to float32 `[B, 2]`."""
 
   def __init__(self, config: BertConfig, **kwargs):
     super().__init__(
@@ -264,7 +250,7 @@ class TFBertNSPHead(NextSentenceHead):
     super().build({"last_hidden_state": input_shape})
 
   def call(self, pooled):
-    """`pooled` is the `pooler_output` of the encoder."""
+    """Scores the encoder's `pooler_output`."""
     return super().call({"last_hidden_state": pooled, "pooler_output": pooled})
 
 

@@ -17,10 +17,10 @@ import keras
 from keras import ops
 
 from bert.keras3.attention import create_attention
-from bert.keras3.input_checks import check_length
-from bert.keras3.parts import (
+from bert.keras3.building_blocks import (
   LAYER_NORM_EPSILON,
   Dropout,
+  SpecLayer,
   create_feed_forward,
   create_initializer,
   create_normalization,
@@ -28,7 +28,7 @@ from bert.keras3.parts import (
   require_one_of,
   scope_below,
 )
-from bert.keras3.torch_modules import TorchModule
+from bert.keras3.input_checks import check_length
 from bert.model import families
 
 NORMALIZATION_POSITIONS = ("post", "pre")
@@ -36,7 +36,7 @@ POSITION_EMBEDDING_TYPES = ("absolute", "learned", "sinusoidal")
 
 
 @register
-class BertEmbeddings(TorchModule, keras.layers.Layer):
+class BertEmbeddings(SpecLayer):
   """Word, position and segment embeddings: summed and normalized, with dropout.
 
   Attributes:
@@ -64,18 +64,18 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
     """Sets the sizes; `build` creates the tables.
 
     Args:
-      vocab_size: rows of the word table.
+      vocab_size: rows of the word embeddings.
       hidden_size: W.
       max_position_embeddings: longest sequence.
       type_vocab_size: number of segment ids.
       hidden_dropout_prob: dropout of the normalized sum.
       initializer_range: standard deviation of the initial tables.
       layer_norm_eps: epsilon of the normalization.
-      normalization_type: one of `parts.NORMALIZATION_TYPES`.
+      normalization_type: one of `building_blocks.NORMALIZATION_TYPES`.
       position_embedding_type: `absolute` or its synonym `learned`, or `sinusoidal`, which has no
         variables (arXiv:1706.03762, section 3.5).
       name: name of the layer.
-      model_type: family of models, which decides what segments and positions are.
+      model_type: family of models, which decides how segments and positions count.
       pad_token_id: id of the padding token, for families that number positions by it.
       **kwargs: arguments of `keras.layers.Layer`.
     """
@@ -122,7 +122,7 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
     )
 
   def call(self, input_ids, token_type_ids=None, position_ids=None, training=None):
-    """Looks words up.
+    """Looks up the embeddings of tokens.
 
     Args:
       input_ids: int `[B, S]`.
@@ -143,7 +143,10 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
     return self.dropout(self.layer_norm(total), training=training)
 
   def _segments(self, input_ids, token_type_ids):
-    """`[B, S, W]`. A product, as in the original, because the norm of gradients depends on it."""
+    """Computes segment embeddings `[B, S, W]`.
+
+    By a product, as in the original, because the norm of gradients depends on it.
+    """
     if token_type_ids is None or not self.family.has_segments:
       token_type_ids = ops.zeros_like(input_ids)
     token_type_ids = ops.cast(token_type_ids, "int32")
@@ -153,7 +156,7 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
     return ops.matmul(segments, self.token_type_embeddings)
 
   def _positions(self, input_ids, position_ids):
-    """`[S, W]`, or `[B, S, W]` where positions are given or depend on the ids."""
+    """Computes `[S, W]`, or `[B, S, W]` where positions are given or depend on the ids."""
     length = ops.shape(input_ids)[1]
     if self.family.positions_from_ids:
       return self._positions_after_padding(input_ids, position_ids)
@@ -168,7 +171,7 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
     return ops.convert_to_tensor(self.position_embeddings)[:length]
 
   def _positions_after_padding(self, input_ids, position_ids):
-    """`[B, S, W]`: padding has the row `pad_token_id`, the tokens those behind it."""
+    """Computes `[B, S, W]`: padding has the row `pad_token_id`, the tokens those behind it."""
     padding = self.spec.pad_token_id
     if position_ids is None:
       if input_ids.shape[1] is not None:
@@ -181,21 +184,17 @@ class BertEmbeddings(TorchModule, keras.layers.Layer):
     return self._without_gradient(vectors, position_ids)
 
   def _without_gradient(self, vectors, ids):
-    """The same vectors; those of padding learn nothing from here."""
+    """Stops the gradients of the vectors of padding."""
     is_padding = ops.equal(ids, self.spec.pad_token_id)[..., None]
     return ops.where(is_padding, ops.stop_gradient(vectors), vectors)
 
   def compute_output_spec(self, input_ids, token_type_ids=None, position_ids=None, training=None):
-    """Shape and type of the output."""
+    """Returns the shape and type of the output."""
     return keras.KerasTensor((*input_ids.shape, self.spec.hidden_size), self.compute_dtype)
-
-  def get_config(self):
-    """The constructor's arguments."""
-    return {**super().get_config(), **vars(self.spec)}
 
 
 def sinusoidal_embeddings(position_ids, width: int):
-  """Sines and cosines of the positions, at wavelengths from 2 pi to 20000 pi.
+  """Computes sines and cosines of the positions, at wavelengths from 2 pi to 20000 pi.
 
   Args:
     position_ids: int, any shape.
@@ -210,7 +209,7 @@ def sinusoidal_embeddings(position_ids, width: int):
 
 
 @register
-class TransformerLayer(TorchModule, keras.layers.Layer):
+class TransformerLayer(SpecLayer):
   """Self-attention and a feed-forward network, each with a residual sum and a normalization."""
 
   def __init__(
@@ -246,16 +245,16 @@ class TransformerLayer(TorchModule, keras.layers.Layer):
       intermediate_size: width inside the feed-forward network.
       attention_type: one of `attention.ATTENTION_TYPES`.
       attention_args: further arguments of the attention.
-      normalization_type: one of `parts.NORMALIZATION_TYPES`.
+      normalization_type: one of `building_blocks.NORMALIZATION_TYPES`.
       normalization_position: `post`, as in the original: normalize the residual sum; or `pre`:
         normalize the input of each sub-layer.
-      ffn_type: one of `parts.FFN_TYPES`.
+      ffn_type: one of `building_blocks.FFN_TYPES`.
       ffn_args: further arguments of the network.
       dropout_rate: dropout of each sub-layer's output.
       attention_dropout_rate: dropout of attention probabilities.
       use_stochastic_depth: skip sub-layers at random in training (arXiv:1603.09382).
       stochastic_depth_rate: probability of skipping, independent for each example.
-      activation: activation of the feed-forward network, see `parts.ACTIVATIONS`.
+      activation: activation of the feed-forward network, see `building_blocks.ACTIVATIONS`.
       use_bias: whether matrix products have a bias.
       initializer_range: standard deviation of the initial kernels.
       layer_norm_eps: epsilon of both normalizations.
@@ -305,7 +304,9 @@ class TransformerLayer(TorchModule, keras.layers.Layer):
 
   def _normalization(self, name: str):
     return create_normalization(
-      *(self.spec.normalization_type, self.spec.layer_norm_eps, self.dtype_policy),
+      self.spec.normalization_type,
+      self.spec.layer_norm_eps,
+      self.dtype_policy,
       name=name.rpartition("/")[2],
     )
 
@@ -346,7 +347,7 @@ class TransformerLayer(TorchModule, keras.layers.Layer):
     return self._add(hidden_states, feed_forward, self.output_norm, training)
 
   def attention_maps(self, hidden_states, attention_mask=None):
-    """The attention probabilities in `call` with the same arguments: `[B, N, S, S]`."""
+    """Computes the attention probabilities of `call` with the same arguments: `[B, N, S, S]`."""
     if self.spec.normalization_position == "pre":
       hidden_states = self.attention_norm(hidden_states)
     return self.attention.attention_maps(hidden_states, attention_mask)
@@ -361,9 +362,5 @@ class TransformerLayer(TorchModule, keras.layers.Layer):
     return residual + update if pre else norm(residual + update)
 
   def compute_output_spec(self, hidden_states, attention_mask=None, training=None):
-    """Shape and type of the output."""
+    """Returns the shape and type of the output."""
     return keras.KerasTensor(hidden_states.shape, self.compute_dtype)
-
-  def get_config(self):
-    """The constructor's arguments."""
-    return {**super().get_config(), **vars(self.spec)}

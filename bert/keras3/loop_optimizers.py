@@ -16,8 +16,8 @@ from typing import Any
 
 import keras
 
+from bert.keras3.building_blocks import require_one_of
 from bert.keras3.optimization import AdamWeightDecay
-from bert.keras3.parts import require_one_of
 from bert.keras3.schedules import (
   ConstantWithWarmup,
   CosineRestartsWithWarmup,
@@ -33,14 +33,14 @@ from bert.keras3.torch_loops import watchable
 def create_optimizer(
   init_lr, num_train_steps, num_warmup_steps=None, parameters=None
 ) -> AdamWeightDecay:
-  """The original's optimizer, with its schedule, weight decay and clipping.
+  """Creates the original's optimizer, with its schedule, weight decay and clipping.
 
   `create_optimizer(parameters, init_lr, num_train_steps, num_warmup_steps)` does the same.
 
   Args:
     init_lr: peak rate.
-    num_train_steps: step at which the rate reaches 0.
-    num_warmup_steps: number of steps in which the rate grows; 0 or None for no warm-up.
+    num_train_steps: step at which the learning rate reaches 0.
+    num_warmup_steps: number of steps in which it grows; 0 or None for no warm-up.
     parameters: `model.parameters()`, for `step()` in a loop of PyTorch; Keras's `fit` passes the
       model's variables itself.
 
@@ -77,11 +77,11 @@ def AdamW(  # noqa: N802, a class in transformers
   weight_decay: float = 0.0,
   correct_bias: bool = True,
 ) -> AdamWeightDecay:
-  """Adam with decoupled weight decay of all variables, without clipping.
+  """Creates Adam with decoupled weight decay of all variables, without clipping.
 
   Args:
-    parameters: on PyTorch what `step()` updates: `model.parameters()`, or groups of them with a
-      `weight_decay` of their own. Elsewhere ignored, as `fit` passes the model's variables.
+    parameters: those that `step()` updates on PyTorch: `model.parameters()`, or groups of them with
+      a `weight_decay` of their own. Elsewhere ignored, as `fit` passes the model's variables.
     lr: the learning rate.
     betas: decay of the first and the second moment.
     eps: added to the root of the second moment.
@@ -186,7 +186,7 @@ def _set_schedule(optimizer, schedule_class, *arguments):
   if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
     raise ValueError("The optimizer already has a schedule; create it with a learning rate.")
   if optimizer.built and int(optimizer.iterations):
-    # A compiled step keeps the rate it was compiled with.
+    # A compiled step keeps the learning rate it was compiled with.
     raise ValueError("The optimizer has already made steps; set its schedule before the first.")
   schedule = schedule_class(float(optimizer.learning_rate), *arguments)
   optimizer.learning_rate = schedule

@@ -7,24 +7,28 @@ They are Keras models: `compile`, `fit`, `predict` and `.keras` files work, and 
 logits. Weights, including those of the head if present, are loaded from original checkpoints or
 from folders that transformers saved.
 
+A model is an encoder and the heads in its class's `heads`; `PretrainedModel` does the rest.
+
 Letters in shapes: B = batch size, S = sequence length, W = width, C = number of labels, N = number
-of choices, V = vocabulary size.
+of choices, P = positions to predict, V = vocabulary size.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import keras
 from keras import ops
 
-from bert.checkpoints import keras_model, model_source
+from bert.checkpoints import model_source
 from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import weights
+from bert.keras3.building_blocks import register
 from bert.keras3.encoder import BERT, gather_inputs
 from bert.keras3.heads import (
-  NextSentenceHead,
+  EncoderHead,
+  MultipleChoiceHead,
   QuestionAnsweringHead,
-  TaskHead,
   TextClassificationHead,
   TokenClassificationHead,
 )
@@ -36,16 +40,11 @@ from bert.keras3.outputs import (
   SpanOutput,
   with_extras,
 )
-from bert.keras3.parts import register
+from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokensHead
 from bert.keras3.saving import Savable
-from bert.keras3.sizes import arguments_from_config, family_arguments
+from bert.keras3.sizes import arguments_from_config
 from bert.keras3.tasks import SparseCrossentropy
 from bert.keras3.torch_modules import TorchModule
-from bert.keras3.word_head import (
-  MaskedLMHead,
-  ReplacedTokensHead,
-  create_masked_lm_head,
-)
 from bert.model.configuration import BertConfig
 
 
@@ -54,44 +53,62 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
 
   Attributes:
     bert: the encoder.
+    heads: attribute of the model -> class of the head in it.
+    output_class: the named tuple of the heads' logits.
+    is_generator: whether it is the generator of the two models in ELECTRA's checkpoints.
+    optional_variables: not reported if missing in a checkpoint.
+    layer_arguments: arguments of the constructor that are layers in a saved model.
   """
 
-  head_names: tuple[str, ...] = ()
-  reads_pooler = True  # otherwise the encoder has none, unless it is given with one
-  is_generator = False  # whether it is the generator of the two models in ELECTRA's checkpoints
-  optional_variables: tuple[str, ...] = ()  # not reported if missing in a checkpoint
+  heads: ClassVar[Mapping[str, type[EncoderHead]]] = {}
+  output_class: ClassVar[Callable[..., Any]] = LogitsOutput
+  is_generator = False
+  optional_variables: tuple[str, ...] = ()
+  layer_arguments: tuple[str, ...] = ("config",)
 
-  def __init__(self, config: BERT | BertConfig | dict, num_labels: int | None = None, **kwargs):
+  def __init__(
+    self,
+    config: BERT | BertConfig | dict,
+    num_labels: int | None = None,
+    *,
+    head: EncoderHead | None = None,
+    **kwargs,
+  ):
     """Creates the model, with random weights.
 
     Args:
       config: the encoder, its `BertConfig`, or a dictionary with the keys of one.
       num_labels: C, for classification models; by default that of the config, or 2.
+      head: of a model with one head: this head, instead of a new one.
       **kwargs: arguments of `keras.Model`.
+
+    Raises:
+      ValueError: `num_labels` is below 1, `config` is a name, or the encoder's family has no such
+        head.
     """
     super().__init__(**kwargs)
-    self.bert = _as_bert(config, self.reads_pooler)
+    self.bert = _as_bert(config, self.reads_pooler())
     self.num_labels = num_labels or getattr(config, "num_labels", None) or 2
     if self.num_labels < 1:
       raise ValueError(f"num_labels is {num_labels}; it must be at least 1.")
-    self._create_heads()
+    for name, head_class in self.heads.items():
+      setattr(self, name, head or head_class.for_encoder(self.bert, self.num_labels))
     self.build()
 
-  def _create_heads(self):
-    """Sets the attributes in `head_names`."""
+  @classmethod
+  def reads_pooler(cls) -> bool:
+    """Checks whether the encoder needs a pooler; one that is given may have it anyway."""
+    return not cls.heads or any(head.reads_pooler for head in cls.heads.values())
 
   def build(self, input_shape=None):
     """Creates the heads' variables; those of the encoder already exist."""
     del input_shape
-    vectors, width = (None, None, self.bert.hidden_size), self.bert.hidden_size
-    shapes = {"last_hidden_state": vectors, "pooler_output": (None, width)}
     for head in self._heads():
-      of_words = isinstance(head, (MaskedLMHead, ReplacedTokensHead))
-      head.build(vectors if of_words else shapes)
+      head.build_for(self.bert)
     self.built = True
 
-  def _heads(self) -> list[keras.layers.Layer]:
-    return [getattr(self, name) for name in self.head_names]
+  def _heads(self) -> list[EncoderHead]:
+    return [getattr(self, name) for name in self.heads]
 
   def call(
     self,
@@ -121,7 +138,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     if isinstance(input_ids, Mapping) and "labels" in input_ids:
       input_ids = dict(input_ids)
       labels = input_ids.pop("labels")
-    outputs = self.bert(
+    outputs = self._encode(
       input_ids,
       attention_mask=attention_mask,
       token_type_ids=token_type_ids,
@@ -137,20 +154,24 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
       attentions=outputs.get("attentions"),
     )
 
+  def _encode(self, inputs, **arguments):
+    """Calls the encoder; a model may add to the outputs what its heads need."""
+    return self.bert(inputs, **arguments)
+
+  def _outputs(self, outputs):
+    return self.output_class(*(head.score(self.bert, outputs) for head in self._heads()))
+
   def _loss(self, outputs, labels):
     if not hasattr(outputs, "logits"):
       raise ValueError(f"{type(self).__name__} has no loss for `labels`.")
     return _mean_loss(outputs.logits, labels)
 
-  def _outputs(self, outputs):
-    raise NotImplementedError
-
   def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-    """The compiled loss of the logits."""
+    """Computes the compiled loss of the logits."""
     return super().compute_loss(x, y, _bare(y_pred), sample_weight, training)
 
   def compute_metrics(self, x, y, y_pred, sample_weight=None):
-    """The compiled metrics of the logits."""
+    """Computes the compiled metrics of the logits."""
     return super().compute_metrics(x, y, _bare(y_pred), sample_weight)
 
   @classmethod
@@ -161,7 +182,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     num_labels: int | None = None,
     **overrides,
   ):
-    """A model with the weights of a checkpoint.
+    """Creates a model with the weights of a checkpoint.
 
     Args:
       name_or_path: a checkpoint of the original or its folder, with `bert_config.json`; a folder
@@ -178,8 +199,8 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     if cls.is_generator and config.family.has_generator:
       shapes, _ = weights.open_weights(path)
       config = config.generator_config() if weights.has_generator(shapes) else config
-    arguments = {**arguments_from_config(config), "add_pooler": cls.reads_pooler, **overrides}
-    model = cls(BERT(**arguments), num_labels)
+    arguments = {**arguments_from_config(config), "add_pooler": cls.reads_pooler(), **overrides}
+    model = cls(BERT(**arguments), num_labels=num_labels)
     model.load_pretrained_weights(path)
     return model
 
@@ -191,7 +212,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     return weights.load(variables, path, skip_mismatch, self.optional_variables)
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
-    """The variables by their names in the original's checkpoints."""
+    """Returns the variables by their names in the original's checkpoints."""
     variables = dict(self.bert.checkpoint_variables())
     for head in self._heads():
       variables.update(head.checkpoint_variables())
@@ -199,25 +220,28 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
 
   @property
   def config(self) -> BertConfig:
-    """The encoder's sizes, with `num_labels`; a copy."""
+    """A copy of the encoder's configuration, with `num_labels`."""
     config = self.bert.config
     vars(config).update(num_labels=self.num_labels)
     return config
 
   def num_parameters(self) -> int:
-    """Number of parameters."""
+    """Returns the number of parameters."""
     return self.count_params()
 
   def get_config(self):
-    """The constructor's arguments."""
+    """Returns the constructor's arguments."""
     bert = keras.saving.serialize_keras_object(self.bert)
     return {**super().get_config(), "config": bert, "num_labels": self.num_labels}
 
   @classmethod
   def from_config(cls, config, custom_objects=None):
     """Creates the model of a config."""
-    bert = keras.saving.deserialize_keras_object(config["config"], custom_objects)
-    return cls(**{**config, "config": bert})
+    layers = {
+      name: keras.saving.deserialize_keras_object(config[name], custom_objects)
+      for name in cls.layer_arguments
+    }
+    return cls(**{**config, **layers})
 
 
 def _as_bert(config, add_pooler: bool) -> BERT:
@@ -230,7 +254,7 @@ def _as_bert(config, add_pooler: bool) -> BERT:
 
 
 def _mean_loss(logits, labels):
-  """The loss that transformers computes for this kind of labels: float32 `[]`."""
+  """Computes the loss that transformers has for this kind of labels: float32 `[]`."""
   labels = ops.convert_to_tensor(labels)
   if logits.shape[-1] == 1 and len(labels.shape) == 1:  # regression
     return ops.mean(ops.square(logits[..., 0] - ops.cast(labels, "float32")))
@@ -240,7 +264,7 @@ def _mean_loss(logits, labels):
 
 
 def _bare(outputs):
-  """The outputs as losses read them: logits, or a dictionary of several outputs."""
+  """Returns the outputs as losses read them: logits, or a dictionary of several outputs."""
   if hasattr(outputs, "logits"):
     return outputs.logits
   return outputs._asdict() if hasattr(outputs, "_asdict") else outputs
@@ -257,51 +281,56 @@ class BertModel(PretrainedModel):
 
 @register
 class BertForMaskedLM(PretrainedModel):
-  """Scores every word for each token: `logits` `[B, S, V]`. Of ELECTRA it is the generator."""
+  """Scores the vocabulary for each token: `logits` `[B, S, V]`. Of ELECTRA it is the generator.
 
-  head_names = ("predictions",)
-  reads_pooler = False
+  With `masked_lm_positions`, int `[B, P]`, in a dictionary of inputs, only for the tokens there:
+  `[B, P, V]`.
+  """
+
+  heads: ClassVar = {"predictions": MaskedLMHead}
   is_generator = True
 
-  def _create_heads(self):
-    self.predictions = create_masked_lm_head(self.bert)
-
-  def _outputs(self, outputs):
-    table = self.bert.embeddings.word_embeddings
-    return LogitsOutput(self.predictions(outputs["last_hidden_state"], table))
+  def _encode(self, inputs, **arguments):
+    positions = None
+    if isinstance(inputs, Mapping):
+      inputs = dict(inputs)
+      positions = inputs.pop("masked_lm_positions", None)
+    return {**super()._encode(inputs, **arguments), "masked_lm_positions": positions}
 
 
 @register
 class BertForNextSentencePrediction(PretrainedModel):
-  """Whether the second segment follows the first: `logits` `[B, 2]`, class 0 if it does."""
+  """Predicts whether the second segment follows the first: `logits` `[B, 2]`, class 0 if so."""
 
-  head_names = ("seq_relationship",)
+  heads: ClassVar = {"seq_relationship": NextSentenceHead}
 
-  def _create_heads(self):
-    self.seq_relationship = _next_sentence_head(self.bert)
 
-  def _outputs(self, outputs):
-    return LogitsOutput(self.seq_relationship(outputs))
+@register
+class BertForPreTraining(PretrainedModel):
+  """Has both heads of pre-training; returns a `PreTrainingOutput`."""
+
+  heads: ClassVar = {"predictions": MaskedLMHead, "seq_relationship": NextSentenceHead}
+  output_class = PreTrainingOutput
+
+  def call(self, input_ids, *args, training=None, labels=None, next_sentence_label=None, **kwargs):
+    """Computes as the base; the loss, of tokens and of sentences, needs both kinds of labels."""
+    if (labels is None) != (next_sentence_label is None):
+      raise ValueError("The loss of pre-training needs both labels and next_sentence_label.")
+    labels = None if labels is None else (labels, next_sentence_label)
+    return super().call(input_ids, *args, training=training, labels=labels, **kwargs)
+
+  def _loss(self, outputs, labels):
+    return sum(_mean_loss(x, y) for x, y in zip(outputs, labels, strict=True))
 
 
 @register
 class BertForReplacedTokens(PretrainedModel):
-  """Which words are a generator's, for ELECTRA: `logits` `[B, S]`, above 0 where replaced.
+  """Predicts which tokens ELECTRA's generator replaced: `logits` `[B, S]`, above 0 where it did.
 
-  Labels are int `[B, S]`: 1 for a replaced word, 0 for the original one, negative for none.
+  Labels are int `[B, S]`: 1 for a replaced token, 0 for the original one, negative for none.
   """
 
-  head_names = ("discriminator",)
-  reads_pooler = False
-
-  def _create_heads(self):
-    if not self.bert.family.has_generator:
-      raise ValueError(f"{self.bert.family.title} has no head for replaced words; ELECTRA has.")
-    arguments = self.bert.hidden_act, self.bert.initializer_range
-    self.discriminator = ReplacedTokensHead(*arguments, name="discriminator")
-
-  def _outputs(self, outputs):
-    return LogitsOutput(self.discriminator(outputs["last_hidden_state"]))
+  heads: ClassVar = {"discriminator": ReplacedTokensHead}
 
   def _loss(self, outputs, labels):
     labels = ops.convert_to_tensor(labels)
@@ -313,112 +342,33 @@ class BertForReplacedTokens(PretrainedModel):
     return ops.sum(weights * losses) / ops.maximum(ops.sum(weights), 1.0)
 
 
-def _next_sentence_head(bert: BERT) -> NextSentenceHead:
-  if bert.family.objective not in ("mlm_nsp", "mlm_sop"):
-    raise ValueError(
-      f"{bert.family.title} has no pairs of sentences in pre-training; its head for words is in "
-      "BertForMaskedLM."
-    )
-  return NextSentenceHead(output="logits", name="seq_relationship", model_type=bert.model_type)
+@register
+class BertForSequenceClassification(PretrainedModel):
+  """Predicts a class for each text: `logits` `[B, C]`."""
+
+  heads: ClassVar = {"classifier": TextClassificationHead}
 
 
 @register
-class BertForPreTraining(PretrainedModel):
-  """Both heads of pre-training; returns a `PreTrainingOutput`."""
+class BertForTokenClassification(PretrainedModel):
+  """Predicts a class for each token: `logits` `[B, S, C]`."""
 
-  head_names = ("predictions", "seq_relationship")
-
-  def _create_heads(self):
-    self.predictions = create_masked_lm_head(self.bert)
-    self.seq_relationship = _next_sentence_head(self.bert)
-
-  def _outputs(self, outputs):
-    table = self.bert.embeddings.word_embeddings
-    return PreTrainingOutput(
-      self.predictions(outputs["last_hidden_state"], table), self.seq_relationship(outputs)
-    )
-
-  def call(self, input_ids, *args, training=None, labels=None, next_sentence_label=None, **kwargs):
-    """As in the base; the loss is the sum of those of words and sentences, and needs both."""
-    if (labels is None) != (next_sentence_label is None):
-      raise ValueError("The loss of pre-training needs both labels and next_sentence_label.")
-    labels = None if labels is None else (labels, next_sentence_label)
-    return super().call(input_ids, *args, training=training, labels=labels, **kwargs)
-
-  def _loss(self, outputs, labels):
-    return sum(_mean_loss(x, y) for x, y in zip(outputs, labels, strict=True))
-
-
-class _Classifier(PretrainedModel):
-  """Base of the models whose head is called `classifier`; returns a `LogitsOutput`."""
-
-  head_names = ("classifier",)
-  head_class: type[TaskHead] = TextClassificationHead
-  num_outputs: int | None = None  # by default `num_labels`
-
-  def _create_heads(self):
-    self.classifier = self.head_class(
-      self.num_outputs or self.num_labels,
-      output="logits",
-      dropout_rate=self._dropout_rate(),
-      name="classifier",
-      **family_arguments(vars(self.bert)),
-    )
-
-  def _dropout_rate(self) -> float:
-    hidden = keras_model.hidden_layer(self.head_class.task, self.bert.family)
-    key = hidden.dropout_key if hidden else None
-    return getattr(self.bert, key or "hidden_dropout_prob")
-
-  def _outputs(self, outputs):
-    return LogitsOutput(self.classifier(outputs))
+  heads: ClassVar = {"classifier": TokenClassificationHead}
 
 
 @register
-class BertForSequenceClassification(_Classifier):
-  """A class for each text: `logits` `[B, C]`."""
+class BertForMultipleChoice(PretrainedModel):
+  """Chooses one of N texts: inputs `[B, N, S]`, `logits` `[B, N]`, labels int `[B]`."""
 
-
-@register
-class BertForTokenClassification(_Classifier):
-  """A class for each token: `logits` `[B, S, C]`."""
-
-  head_class = TokenClassificationHead
-  reads_pooler = False
-
-
-class _ChoiceScore(TextClassificationHead):
-  """A score for each choice."""
-
-  task = "swag"
-
-
-@register
-class BertForMultipleChoice(_Classifier):
-  """Chooses one of N texts: inputs `[B, N, S]`, `logits` `[B, N]`."""
-
+  heads: ClassVar = {"classifier": MultipleChoiceHead}
   # All choices share this bias, so it stays zero; transformers saves it, this project does not.
   optional_variables = ("output_bias",)
-  head_class = _ChoiceScore
-  num_outputs = 1
   export_rank = 3
 
-  def call(
-    self,
-    input_ids,
-    attention_mask=None,
-    token_type_ids=None,
-    position_ids=None,
-    output_hidden_states=None,
-    training=None,
-    labels=None,
-    output_attentions=None,
+  def _encode(
+    self, inputs, attention_mask=None, token_type_ids=None, position_ids=None, **arguments
   ):
-    """Arguments as in the base, with an additional axis; the labels are int `[B]`."""
-    if isinstance(input_ids, Mapping) and "labels" in input_ids:
-      input_ids = dict(input_ids)
-      labels = input_ids.pop("labels")
-    inputs = gather_inputs(input_ids, attention_mask, token_type_ids, position_ids)
+    inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
     shape = inputs["input_ids"].shape
     if len(shape) != 3:
       raise ValueError(f"Choices must be [B, N, S], N texts for each question, not {list(shape)}.")
@@ -426,35 +376,20 @@ class BertForMultipleChoice(_Classifier):
     flat = {
       name: ops.reshape(x, (-1, length)) for name, x in inputs.items() if x is not None
     }  # [B * N, S]
-    scores = super().call(
-      flat,
-      output_hidden_states=output_hidden_states,
-      output_attentions=output_attentions,
-      training=training,
-    )
-    outputs = LogitsOutput(ops.reshape(scores.logits, (-1, num_choices)))
-    return with_extras(
-      outputs,
-      loss=None if labels is None else self._loss(outputs, labels),
-      hidden_states=scores.hidden_states,
-      attentions=scores.attentions,
-    )
+    return {**super()._encode(flat, **arguments), "num_choices": num_choices}
+
+  def _outputs(self, outputs):
+    outputs = dict(outputs)
+    num_choices = outputs.pop("num_choices")
+    scores = super()._outputs(outputs).logits  # [B * N]
+    return LogitsOutput(ops.reshape(scores, (-1, num_choices)))
 
 
 @register
 class BertForQuestionAnswering(PretrainedModel):
-  """Start and end of an answer; returns a `SpanOutput`."""
+  """Scores each token as start and end position of an answer; returns a `SpanOutput`."""
 
-  head_names = ("squad",)
-  reads_pooler = False
-
-  def _create_heads(self):
-    self.squad = QuestionAnsweringHead(
-      mask_padding=False,
-      name="squad",
-      model_type=self.bert.model_type,
-      dropout_rate=self.bert.qa_dropout or 0.0,
-    )
+  heads: ClassVar = {"squad": QuestionAnsweringHead}
 
   def _outputs(self, outputs):
     return SpanOutput(**self.squad(outputs))
@@ -462,7 +397,7 @@ class BertForQuestionAnswering(PretrainedModel):
   def call(
     self, input_ids, *args, training=None, start_positions=None, end_positions=None, **kwargs
   ):
-    """As in the base; both positions, int `[B]`, give the loss, the mean of the two ends'."""
+    """Computes as the base; both positions, int `[B]`, give the loss, the mean of the two ends'."""
     if (start_positions is None) != (end_positions is None):
       raise ValueError("The loss of a span needs both start_positions and end_positions.")
     labels = None if start_positions is None else (start_positions, end_positions)
@@ -473,6 +408,35 @@ class BertForQuestionAnswering(PretrainedModel):
     # A position behind the last token is no label, as in transformers.
     labels = (ops.where(ops.convert_to_tensor(x) < length, x, -1) for x in labels)
     return sum(_mean_loss(x, y) for x, y in zip(outputs, labels, strict=True)) / 2
+
+
+class ReturnsTensor(PretrainedModel if TYPE_CHECKING else object):  # type: ignore[misc]
+  """Base before that of a model: calls return its first output itself, not a named tuple."""
+
+  def _outputs(self, outputs):
+    return super()._outputs(outputs)[0]
+
+
+@register
+class MaskedLanguageModel(ReturnsTensor, BertForMaskedLM):
+  """Scores the vocabulary for each token: float32 `[B, S, V]`; of `create_bert_with_head`.
+
+  Attributes:
+    mlm: its `MaskedLMHead`.
+  """
+
+  heads: ClassVar = {"mlm": MaskedLMHead}
+  layer_arguments = ("bert", "mlm")
+
+  def __init__(self, bert: BERT, mlm: MaskedLMHead | None = None, **kwargs):
+    super().__init__(bert, head=mlm, **kwargs)
+
+  def get_config(self):
+    """Returns the constructor's arguments."""
+    config = super().get_config()
+    del config["num_labels"]
+    config["bert"] = config.pop("config")
+    return {**config, "mlm": keras.saving.serialize_keras_object(self.mlm)}
 
 
 AutoModel = BertModel

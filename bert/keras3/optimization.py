@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import keras
 from keras import ops
 
-from bert.keras3.parts import register
+from bert.keras3.building_blocks import register
 from bert.keras3.torch_loops import LoopMethods
 
 NO_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
@@ -26,8 +26,8 @@ class AdamWeightDecay(LoopMethods, keras.optimizers.Optimizer):
 
   Without the correction the first steps are larger than Adam's; warm-up compensates for that.
   Gradients are clipped by their global norm over all variables. On TensorFlow every occurrence of a
-  word counts separately in the norm, as in the original; JAX and PyTorch sum the occurrences first,
-  so there it is the norm of the true gradient.
+  token counts separately in the norm, as in the original; JAX and PyTorch sum the occurrences, so
+  there it is the norm of the true gradient.
   """
 
   def __init__(
@@ -127,7 +127,7 @@ class AdamWeightDecay(LoopMethods, keras.optimizers.Optimizer):
     return super()._clip_gradients(grads)
 
   def get_config(self):
-    """The constructor's arguments."""
+    """Returns the constructor's arguments."""
     config = super().get_config()
     config.update(
       weight_decay_rate=self.weight_decay_rate,
@@ -143,7 +143,7 @@ class AdamWeightDecay(LoopMethods, keras.optimizers.Optimizer):
 
 
 def _dense(gradient):
-  """On TensorFlow the gradient of a table has only the looked-up rows; this adds the others."""
+  """Adds the rows that TensorFlow's gradient of a table lacks: those not looked up."""
   if keras.backend.backend() != "tensorflow":
     return gradient
   import tensorflow as tf

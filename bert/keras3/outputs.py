@@ -1,4 +1,4 @@
-"""What the models of `models.py` return: named tuples: `outputs.logits`, `outputs["logits"]`.
+"""Named tuples that the models of `models.py` return: `outputs.logits`, `outputs["logits"]`.
 
   outputs = model(**inputs, labels=labels, output_attentions=True)
   outputs.loss, outputs["logits"], outputs.attentions[-1]
@@ -9,7 +9,6 @@ vocabulary size.
 
 import collections
 import functools
-from typing import Any, NamedTuple
 
 ON_REQUEST = ("loss", "hidden_states", "attentions")
 
@@ -27,7 +26,7 @@ class Named:
     raise AttributeError(f"{name!r}; this output has {', '.join(self._fields)}.")
 
   def __getitem__(self, key):
-    """The value with this name or number."""
+    """Returns the value with this name or number."""
     if isinstance(key, str):
       if key not in self._fields:
         raise KeyError(f"{key!r}; this output has {', '.join(self._fields)}.")
@@ -35,30 +34,13 @@ class Named:
     return super().__getitem__(key)
 
   def keys(self) -> tuple[str, ...]:
-    """The names of the values."""
+    """Returns the names of the values."""
     return self._fields
 
 
-class _Bert(NamedTuple):
-  last_hidden_state: Any
-  pooler_output: Any
-
-
-class _Logits(NamedTuple):
-  logits: Any
-
-
-class _Span(NamedTuple):
-  start_logits: Any
-  end_logits: Any
-
-
-class _PreTraining(NamedTuple):
-  prediction_logits: Any
-  seq_relationship_logits: Any
-
-
-class BertOutput(Named, _Bert):
+class BertOutput(
+  Named, collections.namedtuple("_BertOutput", ["last_hidden_state", "pooler_output"])
+):
   """The output of `BertModel`.
 
   Attributes:
@@ -67,7 +49,7 @@ class BertOutput(Named, _Bert):
   """
 
 
-class LogitsOutput(Named, _Logits):
+class LogitsOutput(Named, collections.namedtuple("_LogitsOutput", ["logits"])):
   """The output of models with one head.
 
   Attributes:
@@ -75,16 +57,19 @@ class LogitsOutput(Named, _Logits):
   """
 
 
-class SpanOutput(Named, _Span):
+class SpanOutput(Named, collections.namedtuple("_SpanOutput", ["start_logits", "end_logits"])):
   """The output of `BertForQuestionAnswering`.
 
   Attributes:
-    start_logits: float32 `[B, S]`, scores as the first token of the answer.
-    end_logits: float32 `[B, S]`, scores as the last token.
+    start_logits: float32 `[B, S]`, scores as start position of the answer.
+    end_logits: float32 `[B, S]`, scores as end position.
   """
 
 
-class PreTrainingOutput(Named, _PreTraining):
+class PreTrainingOutput(
+  Named,
+  collections.namedtuple("_PreTrainingOutput", ["prediction_logits", "seq_relationship_logits"]),
+):
   """The output of `BertForPreTraining`.
 
   Attributes:
@@ -94,7 +79,7 @@ class PreTrainingOutput(Named, _PreTraining):
 
 
 def with_extras(outputs, **extras):
-  """The outputs with further fields, None left out; a class of its own, so that no field is None.
+  """Adds fields to outputs, None left out, in a class of its own: no field is None.
 
   Example:
     >>> with_extras(LogitsOutput([1.0]), loss=0.5, attentions=None)

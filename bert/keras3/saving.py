@@ -32,59 +32,6 @@ _CONFIG = "bert_config.json"
 _ENCODER_ALONE = "Its encoder alone can be saved: give the BERT in the model."
 
 
-class Savable:
-  """Base of the models that can be written for others, before Keras's own base."""
-
-  def export(
-    self,
-    filepath: str | os.PathLike,
-    format: str = "tf_saved_model",
-    verbose: bool | None = None,
-    input_signature=None,
-    **kwargs,
-  ) -> None:
-    """As `keras.Model.export`, for batches of any size and length, also before a first call.
-
-    Args:
-      filepath: the folder or file to write.
-      format: see `keras.Model.export`; also which backends can write it.
-      verbose: see there.
-      input_signature: by default the three inputs of a BERT by name, int32 `[B, S]`.
-      **kwargs: see there.
-    """
-    if input_signature is None:
-      input_signature = self.export_signature()
-    if keras.backend.backend() == "jax" and format == "tf_saved_model":
-      shapes = _symbolic_shapes(input_signature)
-      kwargs["jax2tf_kwargs"] = {
-        "polymorphic_shapes": shapes,
-        # Longer texts are then refused. The graph of gradients cannot be told this limit.
-        "polymorphic_constraints": _symbolic_limits(self, shapes),
-        "with_gradient": False,
-        **(kwargs.pop("jax2tf_kwargs", None) or {}),
-      }
-    super().export(filepath, format, verbose, input_signature, **kwargs)  # type: ignore[misc]
-
-  def export_signature(self) -> list:
-    """What `export` calls the model with, if nothing else is asked for."""
-    shape = (None,) * self.export_rank
-    return [{name: keras.InputSpec(shape=shape, dtype="int32", name=name) for name in INPUTS}]
-
-  export_rank = 2  # of the inputs
-
-  def save_pretrained(
-    self, folder: str | os.PathLike, tokenizer=None, labels: Sequence[str] | None = None
-  ) -> None:
-    """See `save_pretrained` of this module."""
-    save_pretrained(self, folder, tokenizer, labels)
-
-  def save_checkpoint(
-    self, folder: str | os.PathLike, tokenizer=None, labels: Sequence[str] | None = None
-  ) -> None:
-    """See `save_checkpoint` of this module."""
-    save_checkpoint(self, folder, tokenizer, labels)
-
-
 def save_pretrained(
   model: keras.Model,
   folder: str | os.PathLike,
@@ -153,8 +100,52 @@ def save_checkpoint(
     bundle_files.write_sidecar(prefix, {"fingerprint": facts})
 
 
+class Savable:
+  """Base of the models that can be written for others, before Keras's own base."""
+
+  export_rank = 2  # of the inputs
+
+  def export(
+    self,
+    filepath: str | os.PathLike,
+    format: str = "tf_saved_model",
+    verbose: bool | None = None,
+    input_signature=None,
+    **kwargs,
+  ) -> None:
+    """Exports as `keras.Model.export` does, for batches of any size, also before a first call.
+
+    Args:
+      filepath: the folder or file to write.
+      format: see `keras.Model.export`; also which backends can write it.
+      verbose: see there.
+      input_signature: by default the three inputs of a BERT by name, int32 `[B, S]`.
+      **kwargs: see there.
+    """
+    if input_signature is None:
+      input_signature = self.export_signature()
+    if keras.backend.backend() == "jax" and format == "tf_saved_model":
+      shapes = _symbolic_shapes(input_signature)
+      kwargs["jax2tf_kwargs"] = {
+        "polymorphic_shapes": shapes,
+        # Longer texts are then refused. The graph of gradients cannot be told this limit.
+        "polymorphic_constraints": _symbolic_limits(self, shapes),
+        "with_gradient": False,
+        **(kwargs.pop("jax2tf_kwargs", None) or {}),
+      }
+    super().export(filepath, format, verbose, input_signature, **kwargs)  # type: ignore[misc]
+
+  def export_signature(self) -> list:
+    """Returns the default signature of `export`."""
+    shape = (None,) * self.export_rank
+    return [{name: keras.InputSpec(shape=shape, dtype="int32", name=name) for name in INPUTS}]
+
+  save_pretrained = save_pretrained
+  save_checkpoint = save_checkpoint
+
+
 def _symbolic_shapes(signature):
-  """The shapes for JAX, which takes two unknown sizes for equal if they have the same name.
+  """Names the sizes for JAX, which takes two for equal if they have the same name.
 
   Keras names them one by one; but the inputs of a text have one length. A second text has its own.
   """
@@ -174,14 +165,14 @@ def _symbolic_shapes(signature):
 
 
 def _symbolic_limits(model, shapes) -> tuple[str, ...]:
-  """What JAX must know of these sizes: no text is longer than the table of positions."""
+  """Limits these sizes for JAX: no text is longer than the position embeddings."""
   [limit] = {layer.longest_sequence for layer in _layers(model) if _kind(layer) == "BERT"}
   used = [name for name in ("length", "second_length") if f" {name})" in str(shapes)]
   return tuple(f"{name} <= {limit}" for name in used)
 
 
 def _made(folder: str | os.PathLike) -> str:
-  """The folder, which now exists."""
+  """Makes a folder, unless it exists."""
   folder = os.path.expanduser(os.fspath(folder))
   filesystem.check_local(folder)
   os.makedirs(folder, exist_ok=True)
@@ -189,7 +180,7 @@ def _made(folder: str | os.PathLike) -> str:
 
 
 def _contents(model, tokenizer, labels):
-  """What the model is, its float32 arrays by the original's names, and what is known of its task.
+  """Describes a model; returns its float32 arrays by the original's names and its task's facts.
 
   Raises:
     ValueError: see `save_pretrained`.
@@ -236,7 +227,7 @@ def _contents(model, tokenizer, labels):
 
 
 def _layers(model) -> Iterator[keras.layers.Layer]:
-  """The model and all layers in it, each once."""
+  """Yields the model and all layers in it, each once."""
   seen: set[int] = set()
   for layer in (model, *model._flatten_layers()):
     if id(layer) not in seen:
@@ -245,7 +236,7 @@ def _layers(model) -> Iterator[keras.layers.Layer]:
 
 
 def _kind(layer) -> str:
-  """Name of a class of `bert.keras3`; empty for classes of others."""
+  """Returns the name of a class of `bert.keras3`; empty for classes of others."""
   package, _, name = keras.saving.get_registered_name(type(layer)).rpartition(">")
   return name if package == "bert" else ""
 

@@ -2,8 +2,8 @@
 
   model.compile(AdamWeightDecay(LinearWithWarmup(2e-5, num_train_steps=1000, num_warmup_steps=100)))
 
-With w warm-up steps, N steps in total and p = (step - w) / (N - w), limited to [0, 1], the rate is
-`init_lr` times step / w before step w, and afterwards `init_lr` times
+With w warm-up steps, N steps in total and p = (step - w) / (N - w), limited to [0, 1], the
+learning rate is `init_lr` times step / w before step w, and afterwards `init_lr` times
 
 | schedule | factor |
 |---|---|
@@ -18,12 +18,13 @@ These are continuous at the end of the warm-up. The original's schedule, `WarmUp
 there: its line starts at step 0.
 """
 
+import inspect
 import math
 
 import keras
 from keras import ops
 
-from bert.keras3.parts import register, require_one_of
+from bert.keras3.building_blocks import register, require_one_of
 
 SCHEDULES = ("original", "continuous")
 
@@ -41,7 +42,7 @@ class LoopSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """Does nothing: the optimizer itself counts the steps that it makes."""
 
   def get_last_lr(self) -> list[float]:
-    """The rate of the next step, in a list.
+    """Returns the learning rate of the next step, in a list.
 
     Raises:
       ValueError: no optimizer has this schedule.
@@ -50,10 +51,14 @@ class LoopSchedule(keras.optimizers.schedules.LearningRateSchedule):
       raise ValueError("No optimizer has this schedule; ask it directly: schedule(step).")
     return [float(self.optimizer.learning_rate)]
 
+  def get_config(self):
+    """Returns the constructor's arguments, which are attributes of the same names."""
+    return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
 
 @register
 class WarmUpLinearDecay(LoopSchedule):
-  """A rate that grows linearly from 0 and then falls linearly to 0 at the last step.
+  """A learning rate that grows linearly from 0 and then falls linearly to 0 at the last step.
 
   Example:
     >>> schedule = WarmUpLinearDecay(1.0, num_train_steps=10, num_warmup_steps=2)
@@ -72,10 +77,10 @@ class WarmUpLinearDecay(LoopSchedule):
 
     Args:
       init_lr: peak rate.
-      num_train_steps: step at which the rate reaches 0.
-      num_warmup_steps: number of steps in which the rate grows; 0 or None for no warm-up.
-      schedule: `original`: the falling line starts at step 0, so the rate drops at the end of the
-        warm-up; or `continuous`: it starts at the peak, as in `LinearWithWarmup`.
+      num_train_steps: step at which the learning rate reaches 0.
+      num_warmup_steps: number of steps in which it grows; 0 or None for no warm-up.
+      schedule: `original`: the falling line starts at step 0, so the learning rate drops at the end
+        of the warm-up; or `continuous`: it starts at the peak, as in `LinearWithWarmup`.
 
     Raises:
       ValueError: `schedule` is unknown.
@@ -88,7 +93,7 @@ class WarmUpLinearDecay(LoopSchedule):
     self.schedule = schedule
 
   def __call__(self, step):
-    """The learning rate after `step` steps: float32 `[]`."""
+    """Computes the learning rate after `step` steps: float32 `[]`."""
     warmup, total = float(self.num_warmup_steps), float(self.num_train_steps)
     step = ops.minimum(ops.cast(step, "float32"), total)
     begin = 0.0 if self.schedule == "original" else warmup
@@ -97,19 +102,10 @@ class WarmUpLinearDecay(LoopSchedule):
       return falling
     return ops.where(step < warmup, self.init_lr * step / warmup, falling)
 
-  def get_config(self):
-    """The constructor's arguments."""
-    return {
-      "init_lr": self.init_lr,
-      "num_train_steps": self.num_train_steps,
-      "num_warmup_steps": self.num_warmup_steps,
-      "schedule": self.schedule,
-    }
-
 
 @register
 class ConstantWithWarmup(LoopSchedule):
-  """A rate that grows linearly from 0 and then stays; the base of the following schedules.
+  """A learning rate that grows linearly from 0 and then stays; the base of the following schedules.
 
   Example:
     >>> schedule = ConstantWithWarmup(1.0, num_warmup_steps=4)
@@ -134,7 +130,7 @@ class ConstantWithWarmup(LoopSchedule):
     self.num_warmup_steps = num_warmup_steps
 
   def __call__(self, step):
-    """The learning rate after `step` steps: float32 `[]`."""
+    """Computes the learning rate after `step` steps: float32 `[]`."""
     step = ops.cast(step, "float32")
     after = ops.maximum(step - self.num_warmup_steps, 0.0)
     warmth = (
@@ -143,21 +139,17 @@ class ConstantWithWarmup(LoopSchedule):
     return self.init_lr * warmth * self.factor(after)
 
   def factor(self, after):
-    """The factor of the peak rate.
+    """Computes the factor of the peak rate.
 
     Args:
       after: float32 `[]`, steps since the end of the warm-up; 0 during it.
     """
     return ops.ones_like(after)
 
-  def get_config(self):
-    """The constructor's arguments."""
-    return {"init_lr": self.init_lr, "num_warmup_steps": self.num_warmup_steps}
-
 
 @register
 class LinearWithWarmup(ConstantWithWarmup):
-  """A rate that falls linearly to 0 at the last step.
+  """A learning rate that falls linearly to 0 at the last step.
 
   Example:
     >>> schedule = LinearWithWarmup(2.0, num_train_steps=1000, num_warmup_steps=500)
@@ -185,21 +177,17 @@ class LinearWithWarmup(ConstantWithWarmup):
     self.num_train_steps = num_train_steps
 
   def factor(self, after):
-    """See `ConstantWithWarmup.factor`."""
+    """Computes the factor; see `ConstantWithWarmup.factor`."""
     return self.decay(ops.minimum(after / (self.num_train_steps - self.num_warmup_steps), 1.0))
 
   def decay(self, progress):
-    """The factor after a share `progress` of the steps that follow the warm-up."""
+    """Computes the factor after a share `progress` of the steps that follow the warm-up."""
     return 1.0 - progress
-
-  def get_config(self):
-    """The constructor's arguments."""
-    return {**super().get_config(), "num_train_steps": self.num_train_steps}
 
 
 @register
 class CosineWithWarmup(LinearWithWarmup):
-  """A rate that falls along a cosine (arXiv:1608.03983, without restarts)."""
+  """A learning rate that falls along a cosine (arXiv:1608.03983, without restarts)."""
 
   def __init__(
     self,
@@ -213,17 +201,13 @@ class CosineWithWarmup(LinearWithWarmup):
     self.num_cycles = num_cycles
 
   def decay(self, progress):
-    """See `LinearWithWarmup.decay`."""
+    """Computes the factor; see `LinearWithWarmup.decay`."""
     return 0.5 * (1.0 + ops.cos(2.0 * math.pi * self.num_cycles * progress))
-
-  def get_config(self):
-    """The constructor's arguments."""
-    return {**super().get_config(), "num_cycles": self.num_cycles}
 
 
 @register
 class CosineRestartsWithWarmup(CosineWithWarmup):
-  """A rate that falls along a cosine `num_cycles` times, each time from the peak."""
+  """A learning rate that falls along a cosine `num_cycles` times, each time from the peak."""
 
   def __init__(
     self,
@@ -236,14 +220,14 @@ class CosineRestartsWithWarmup(CosineWithWarmup):
     super().__init__(init_lr, num_train_steps, num_warmup_steps, num_cycles)
 
   def decay(self, progress):
-    """See `LinearWithWarmup.decay`."""
+    """Computes the factor; see `LinearWithWarmup.decay`."""
     wave = 0.5 * (1.0 + ops.cos(math.pi * ((self.num_cycles * progress) % 1.0)))
     return ops.where(progress >= 1.0, 0.0, wave)
 
 
 @register
 class PolynomialWithWarmup(LinearWithWarmup):
-  """A rate that falls to `end_lr` as a power of the remaining share of the steps."""
+  """A learning rate that falls to `end_lr` as a power of the remaining share of the steps."""
 
   def __init__(
     self,
@@ -272,18 +256,14 @@ class PolynomialWithWarmup(LinearWithWarmup):
     self.power = power
 
   def decay(self, progress):
-    """See `LinearWithWarmup.decay`."""
+    """Computes the factor; see `LinearWithWarmup.decay`."""
     end = self.end_lr / self.init_lr
     return (1.0 - end) * (1.0 - progress) ** self.power + end
-
-  def get_config(self):
-    """The constructor's arguments."""
-    return {**super().get_config(), "end_lr": self.end_lr, "power": self.power}
 
 
 @register
 class InverseSqrtWithWarmup(ConstantWithWarmup):
-  """A rate that falls with the square root of the steps, without a last step."""
+  """A learning rate that falls with the square root of the steps, without a last step."""
 
   def __init__(self, init_lr: float, num_warmup_steps: int = 0, timescale: int | None = None):
     """Creates the schedule; `timescale` is w by default, or 10,000 without a warm-up."""
@@ -291,9 +271,5 @@ class InverseSqrtWithWarmup(ConstantWithWarmup):
     self.timescale = timescale or num_warmup_steps or 10_000
 
   def factor(self, after):
-    """See `ConstantWithWarmup.factor`."""
+    """Computes the factor; see `ConstantWithWarmup.factor`."""
     return ops.sqrt(self.timescale / (after + self.timescale))
-
-  def get_config(self):
-    """The constructor's arguments."""
-    return {**super().get_config(), "timescale": self.timescale}

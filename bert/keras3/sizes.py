@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from bert.checkpoints import model_names
 from bert.checkpoints.keras_model import ARGUMENTS, ARGUMENTS_OF_FAMILIES, keys_of
-from bert.keras3.parts import LAYER_NORM_EPSILON, require_one_of
+from bert.keras3.building_blocks import LAYER_NORM_EPSILON, require_one_of
 from bert.model import families
 from bert.model.configuration import RELEASED_SIZES, BertConfig
 
@@ -29,7 +29,7 @@ WEIGHTS_DATASETS = {  # name: (vocabulary size, archive name before the sizes)
 
 
 def variant_arguments(variant: str, weights_dataset: str = "uncased") -> dict:
-  """The arguments of `BERT` for a variant.
+  """Returns the arguments of `BERT` for a variant.
 
   Raises:
     ValueError: the variant or the dataset is unknown.
@@ -53,7 +53,7 @@ def variant_arguments(variant: str, weights_dataset: str = "uncased") -> dict:
 
 
 def arguments_from_config(config: BertConfig) -> dict:
-  """The arguments of `BERT` for the model of a `bert_config.json`.
+  """Returns the arguments of `BERT` for the model of a `bert_config.json`.
 
   Raises:
     ValueError: its head for sentences is TinyBERT's.
@@ -72,12 +72,12 @@ def arguments_from_config(config: BertConfig) -> dict:
 
 
 def config_of(arguments: Mapping) -> BertConfig:
-  """The configuration of a `BERT` with these arguments; the reverse of `arguments_from_config`."""
+  """Creates the configuration of a `BERT` with these arguments."""
   return BertConfig.from_dict(keys_of(arguments))
 
 
 def family_arguments(arguments: Mapping) -> dict:
-  """The arguments of a head on a `BERT` with these arguments that its family decides."""
+  """Returns the arguments of a head that the family of a `BERT` with these arguments decides."""
   return {
     "model_type": arguments.get("model_type", "bert"),
     "transformers_heads": bool(arguments.get("transformers_heads")),
@@ -85,7 +85,7 @@ def family_arguments(arguments: Mapping) -> dict:
 
 
 def completed(arguments: Mapping) -> dict:
-  """The arguments of `BERT`, with its family's values where they are None.
+  """Replaces None in the arguments of `BERT` by its family's values.
 
   Raises:
     ValueError: the family is unknown, or has no such argument.
@@ -97,7 +97,9 @@ def completed(arguments: Mapping) -> dict:
   require_one_of("model_type", arguments["model_type"], tuple(families.FAMILIES))
   family = families.FAMILIES[arguments["model_type"]]
   defaults = {
-    **{"type_vocab_size": 2, "layer_norm_eps": LAYER_NORM_EPSILON, "pad_token_id": 0},
+    "type_vocab_size": 2,
+    "layer_norm_eps": LAYER_NORM_EPSILON,
+    "pad_token_id": 0,
     **family.keys,
   }
   shared = ("layer_norm_eps", "pad_token_id")  # of all here
@@ -117,7 +119,7 @@ def completed(arguments: Mapping) -> dict:
 
 
 def released_name(arguments: dict, variant: str, weights_dataset: str) -> str:
-  """The name of the released model with these sizes.
+  """Finds the name of the released model with these sizes.
 
   Raises:
     ValueError: no released model has these sizes.
@@ -140,7 +142,7 @@ def released_name(arguments: dict, variant: str, weights_dataset: str) -> str:
 
 
 def count_parameters(variant: str, weights_dataset: str = "uncased") -> int:
-  """Number of parameters of a variant, with its pooler, computed without creating the model.
+  """Counts the parameters of a variant, with its pooler, without creating the model.
 
   Example:
     >>> count_parameters("base"), count_parameters("large")

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
-from bert.keras3.parts import register
+from bert.keras3.building_blocks import register
 
 
 class NLPTaskType(str, enum.Enum):
@@ -67,7 +67,7 @@ class NLPTaskType(str, enum.Enum):
 
   @classmethod
   def from_string(cls, name: str) -> "NLPTaskType":
-    """The type with this name, in upper or lower case.
+    """Finds the type with this name, in upper or lower case.
 
     Raises:
       ValueError: the name is unknown.
@@ -80,33 +80,40 @@ class NLPTaskType(str, enum.Enum):
 
   @classmethod
   def all_tasks(cls) -> list["NLPTaskType"]:
-    """Every type."""
+    """Returns every type."""
     return list(cls)
 
 
 _T = NLPTaskType
-TOKEN_TASKS = frozenset(
-  {
-    _T.TOKEN_CLASSIFICATION,
-    _T.NAMED_ENTITY_RECOGNITION,
-    _T.PART_OF_SPEECH_TAGGING,
-    _T.SEQUENCE_LABELING,
-  }
+_CLASSIFICATION = (
+  _T.TEXT_CLASSIFICATION,
+  _T.SENTIMENT_ANALYSIS,
+  _T.EMOTION_DETECTION,
+  _T.INTENT_CLASSIFICATION,
+  _T.TOPIC_CLASSIFICATION,
+  _T.SPAM_DETECTION,
+  _T.NATURAL_LANGUAGE_INFERENCE,
 )
-TEXT_TASKS = frozenset(
-  {
-    _T.TEXT_CLASSIFICATION,
-    _T.SENTIMENT_ANALYSIS,
-    _T.EMOTION_DETECTION,
-    _T.INTENT_CLASSIFICATION,
-    _T.TOPIC_CLASSIFICATION,
-    _T.SPAM_DETECTION,
-    _T.NATURAL_LANGUAGE_INFERENCE,
-  }
+_TAGGING = (
+  _T.TOKEN_CLASSIFICATION,
+  _T.NAMED_ENTITY_RECOGNITION,
+  _T.PART_OF_SPEECH_TAGGING,
+  _T.SEQUENCE_LABELING,
 )
-REGRESSION_TASKS = frozenset({_T.TEXT_REGRESSION, _T.READABILITY_SCORING, _T.QUALITY_SCORING})
-SPAN_TASKS = frozenset({_T.QUESTION_ANSWERING, _T.SPAN_EXTRACTION})
-SIMILARITY_TASKS = frozenset({_T.TEXT_SIMILARITY, _T.PARAPHRASE_DETECTION, _T.DUPLICATE_DETECTION})
+KINDS: dict[NLPTaskType, str] = {
+  **dict.fromkeys(_CLASSIFICATION, "sentences"),
+  **dict.fromkeys((_T.TEXT_REGRESSION, _T.READABILITY_SCORING, _T.QUALITY_SCORING), "regression"),
+  **dict.fromkeys(_TAGGING, "ner"),
+  **dict.fromkeys((_T.QUESTION_ANSWERING, _T.SPAN_EXTRACTION), "squad"),
+  _T.MULTIPLE_CHOICE: "swag",
+  **dict.fromkeys(
+    (_T.TEXT_SIMILARITY, _T.PARAPHRASE_DETECTION, _T.DUPLICATE_DETECTION), "similarity"
+  ),
+  _T.MASKED_LANGUAGE_MODELING: "masked_words",
+}
+"""Type of task -> its kind, which decides the head, the loss and the metrics."""
+
+TASKS_WITH_HEAD = frozenset(KINDS)
 _GENERATION_TASKS = frozenset(
   {
     _T.TEXT_GENERATION,
@@ -115,10 +122,6 @@ _GENERATION_TASKS = frozenset(
     _T.TEXT_COMPLETION,
     _T.DIALOGUE_GENERATION,
   }
-)
-_NEED_CLASSES = TOKEN_TASKS | TEXT_TASKS | {_T.MULTIPLE_CHOICE}
-TASKS_WITH_HEAD = (
-  _NEED_CLASSES | REGRESSION_TASKS | SPAN_TASKS | SIMILARITY_TASKS | {_T.MASKED_LANGUAGE_MODELING}
 )
 
 
@@ -160,9 +163,10 @@ class NLPTaskConfig:
     self.num_classes = self.num_labels = self.num_classes or self.num_labels
     if not isinstance(self.num_classes or 0, int):
       raise ValueError(f"{self.name}: num_classes is {self.num_classes!r}; it must be a number.")
-    if self.task_type in REGRESSION_TASKS:
+    if self.kind == "regression":
       self.num_classes = self.num_labels = self.num_classes or 1
-    if self.task_type in _NEED_CLASSES and not (self.num_classes and self.num_classes > 1):
+    needs_classes = self.kind in ("sentences", "ner", "swag")
+    if needs_classes and not (self.num_classes and self.num_classes > 1):
       raise ValueError(
         f"{self.name}: {self.task_type.value} needs num_classes of at least 2, not "
         f"{self.num_classes}."
@@ -171,6 +175,11 @@ class NLPTaskConfig:
       value = getattr(self, key)
       if not 0 <= value < 1:
         raise ValueError(f"{self.name}: {key} is {value}; it must be at least 0 and below 1.")
+
+  @property
+  def kind(self) -> str:
+    """The kind of the task, a value of `KINDS`."""
+    return KINDS[NLPTaskType(self.task_type)]
 
 
 def _check_has_head(task_type: NLPTaskType) -> None:
@@ -207,7 +216,15 @@ class SparseCrossentropy(keras.losses.Loss):
     self.label_smoothing = label_smoothing
 
   def call(self, y_true, y_pred):
-    """int `[...]` or `[..., 1]` and float `[..., C]` to float32 `[...]`."""
+    """Computes the loss of each label.
+
+    Args:
+      y_true: int `[...]` or `[..., 1]`.
+      y_pred: float `[..., C]`.
+
+    Returns:
+      float32 `[...]`.
+    """
     if len(y_true.shape) == len(y_pred.shape):
       y_true = ops.squeeze(y_true, -1)
     y_true, y_pred = ops.cast(y_true, "int32"), ops.cast(y_pred, "float32")
@@ -223,7 +240,7 @@ class SparseCrossentropy(keras.losses.Loss):
     return losses * labelled / ops.maximum(ops.mean(labelled), 1e-9)
 
   def get_config(self):
-    """The constructor's arguments."""
+    """Returns the constructor's arguments."""
     return {
       **super().get_config(),
       "from_logits": self.from_logits,
@@ -233,13 +250,13 @@ class SparseCrossentropy(keras.losses.Loss):
 
 @register
 class LabelledAccuracy(keras.metrics.SparseCategoricalAccuracy):
-  """Share of correct predictions among labelled examples; a negative label means no label."""
+  """The share of correct predictions among labelled examples; a negative label means no label."""
 
   def __init__(self, name: str = "accuracy", dtype=None):
     super().__init__(name=name, dtype=dtype)
 
   def update_state(self, y_true, y_pred, sample_weight=None):
-    """int `[...]` and float `[..., C]`."""
+    """Counts the correct predictions of a batch: labels int `[...]`, scores float `[..., C]`."""
     weights = ops.cast(y_true >= 0, "float32")
     if len(weights.shape) == len(y_pred.shape):
       weights = ops.squeeze(weights, -1)
@@ -249,27 +266,27 @@ class LabelledAccuracy(keras.metrics.SparseCategoricalAccuracy):
 
 
 def task_loss(config: NLPTaskConfig):
-  """The training loss of a task; for spans a dictionary with a loss for each end.
+  """Creates the training loss of a task; for spans a dictionary with a loss for each end.
 
   Raises:
     ValueError: a similarity task has no default loss.
   """
-  if config.task_type in REGRESSION_TASKS:
+  if config.kind == "regression":
     return keras.losses.MeanSquaredError()
-  if config.task_type in SIMILARITY_TASKS:
+  if config.kind == "similarity":
     raise ValueError(
       f"{config.name}: {_T(config.task_type).value} has no default loss; give one to model.compile."
     )
-  logits = config.task_type in SPAN_TASKS | {_T.MASKED_LANGUAGE_MODELING}
-  loss = SparseCrossentropy(from_logits=logits, label_smoothing=config.label_smoothing)
-  return {"start_logits": loss, "end_logits": loss} if config.task_type in SPAN_TASKS else loss
+  from_logits = config.kind in ("squad", "masked_words")
+  loss = SparseCrossentropy(from_logits=from_logits, label_smoothing=config.label_smoothing)
+  return {"start_logits": loss, "end_logits": loss} if config.kind == "squad" else loss
 
 
 def task_metrics(config: NLPTaskConfig):
-  """The metrics of a task: accuracy, or the root mean squared error of regression."""
-  if config.task_type in REGRESSION_TASKS:
+  """Creates the metrics of a task: accuracy, or the root mean squared error of regression."""
+  if config.kind == "regression":
     return [keras.metrics.RootMeanSquaredError()]
-  if config.task_type in SPAN_TASKS:
+  if config.kind == "squad":
     return {part: [LabelledAccuracy()] for part in ("start_logits", "end_logits")}
   return [LabelledAccuracy()]
 
@@ -277,7 +294,7 @@ def task_metrics(config: NLPTaskConfig):
 def compile_for_tasks(
   model: keras.Model, configs: Sequence[NLPTaskConfig], optimizer="adam", **kwargs
 ) -> None:
-  """`model.compile` with the losses, label smoothing, loss weights and metrics of its tasks.
+  """Compiles a model with the losses, label smoothing, loss weights and metrics of its tasks.
 
   Args:
     model: result of `create_bert_with_head` for one task, `create_multi_task_bert` for several.

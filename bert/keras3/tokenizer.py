@@ -58,7 +58,7 @@ class BertTokenizer:
       "mask": mask,
     }
     special = [token for token in self._special.values() if token in vocab]
-    # [MASK] in a text is the mask token: a word to predict.
+    # [MASK] in a text is the mask token: a position to predict.
     self.tokenizer = load_tokenizer(vocab_file, do_lower_case, special)
     self.do_lower_case = do_lower_case and not vocabulary_kind.is_of_byte_pairs(vocab)
     self.model_max_length = model_max_length
@@ -70,7 +70,7 @@ class BertTokenizer:
     do_lower_case: bool | None = None,
     cache_dir: str | os.PathLike | None = None,
   ) -> "BertTokenizer":
-    """The tokenizer of a model.
+    """Reads the tokenizer of a model.
 
     Args:
       name_or_path: a folder with `vocab.txt`, `spiece.model` or a RoBERTa's `tokenizer.json`, a
@@ -169,11 +169,11 @@ class BertTokenizer:
     return {name: rows[0] for name, rows in lists.items()} if single else lists
 
   def tokenize(self, text: str) -> list[str]:
-    """The tokens of a text, without `[CLS]` and `[SEP]`."""
+    """Splits a text into tokens, without `[CLS]` and `[SEP]`."""
     return self.tokenizer.tokenize(text)
 
   def convert_tokens_to_ids(self, tokens: str | Iterable[str]) -> int | list[int]:
-    """Ids of tokens, or the id of a token."""
+    """Returns ids of tokens, or the id of a token."""
     vocab = self.tokenizer.vocab
     unknown = vocab[self._special["unk"]]
     if isinstance(tokens, str):
@@ -184,25 +184,25 @@ class BertTokenizer:
   # Ids to texts.
 
   def convert_ids_to_tokens(self, ids) -> str | list[str]:
-    """Tokens of ids, which may be a tensor of any backend; or the token of an id."""
+    """Returns tokens of ids, which may be a tensor of any backend; or the token of an id."""
     ids = np.asarray(ids)
     if ids.ndim == 0:
       return self.tokenizer.inv_vocab[int(ids)]
     return self.tokenizer.convert_ids_to_tokens(ids.tolist())
 
   def decode(self, ids, skip_special_tokens: bool = False) -> str:
-    """The text of ids; information lost in tokenization, such as case, is not restored."""
+    """Joins ids to a text; what tokenization lost, such as case, is not restored."""
     if vocabulary_kind.is_of_byte_pairs(self.tokenizer.vocab):
       return self.tokenizer.decode(np.atleast_1d(np.asarray(ids)).tolist(), skip_special_tokens)
     tokens = self.convert_ids_to_tokens(np.atleast_1d(np.asarray(ids)))
     if skip_special_tokens:
       tokens = [token for token in tokens if token not in self._special.values()]
     if vocabulary_kind.is_of_model(self.tokenizer.vocab):
-      return _text_of_pieces(tokens, self._special.values())
+      return _join_sentencepieces(tokens, self._special.values())
     return " ".join(tokens).replace(" ##", "")
 
   def batch_decode(self, sequences, skip_special_tokens: bool = False) -> list[str]:
-    """The texts of several rows of ids, a list or a tensor `[B, S]`."""
+    """Joins several rows of ids to texts, a list or a tensor `[B, S]`."""
     return [self.decode(ids, skip_special_tokens) for ids in sequences]
 
   @property
@@ -211,7 +211,7 @@ class BertTokenizer:
     return len(self.tokenizer.vocab)
 
   def __getattr__(self, name: str):
-    """`mask_token`, `pad_token`, ... are tokens; `mask_token_id`, `pad_token_id`, ... their ids."""
+    """Returns `mask_token`, `pad_token`, ... and the ids `mask_token_id`, `pad_token_id`, ..."""
     special = self.__dict__.get("_special", {})
     token = special.get(name.removesuffix("_id").removesuffix("_token"))
     if token and name.endswith("_token"):
@@ -221,14 +221,14 @@ class BertTokenizer:
     raise AttributeError(f"BertTokenizer has no attribute {name!r}.")
 
 
-def _text_of_pieces(pieces: Iterable[str], special: Container[str]) -> str:
-  """The text of a sentencepiece model's pieces; special tokens are words of their own.
+def _join_sentencepieces(tokens: Iterable[str], special: Container[str]) -> str:
+  """Joins a sentencepiece model's tokens; special tokens are words of their own.
 
   Example:
-    >>> _text_of_pieces(["[CLS]", "▁it", "▁rain", "s", ".", "[SEP]"], ["[CLS]", "[SEP]"])
+    >>> _join_sentencepieces(["[CLS]", "▁it", "▁rain", "s", ".", "[SEP]"], ["[CLS]", "[SEP]"])
     '[CLS] it rains. [SEP]'
   """
-  spaced = (f"▁{piece}▁" if piece in special else piece for piece in pieces)
+  spaced = (f"▁{token}▁" if token in special else token for token in tokens)
   return " ".join("".join(spaced).replace("▁", " ").split())
 
 

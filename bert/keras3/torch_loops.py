@@ -60,7 +60,7 @@ class LoopMethods(keras.optimizers.Optimizer if TYPE_CHECKING else object):  # t
     return [variable for group in self._groups for variable in group["variables"]]
 
   def path_and_group(self, variable: keras.Variable) -> tuple[str, dict]:
-    """What names the variable in regular expressions, and the settings of its group."""
+    """Returns the path by which patterns find the variable, and its group's settings."""
     for group in self._groups:
       for path, member in zip(group["paths"], group["variables"], strict=True):
         if member is variable:
@@ -110,7 +110,7 @@ class LoopMethods(keras.optimizers.Optimizer if TYPE_CHECKING else object):  # t
       )
 
   def state_dict(self) -> dict:
-    """The number of steps and the moments, as PyTorch's tensors."""
+    """Returns the number of steps and the moments, as PyTorch's tensors."""
     self._need_groups("state_dict")
     self.build(self._variables_of_groups())
     return {str(i): variable.value.detach().clone() for i, variable in enumerate(self.variables)}
@@ -131,10 +131,10 @@ class LoopMethods(keras.optimizers.Optimizer if TYPE_CHECKING else object):  # t
 
 
 def _path_of(parameter) -> str:
-  """The path of the project's own; others tell only whether they are biases or matrices."""
+  """Returns the path of one of the project's own; of others only `bias` or `kernel`."""
   return getattr(parameter, "keras_path", "bias" if parameter.ndim == 1 else "kernel")
 
 
 def watchable(parameters) -> bool:
-  """Whether an optimizer can update these itself, in a loop of PyTorch."""
+  """Checks whether an optimizer can update these itself, in a loop of PyTorch."""
   return on_torch() and parameters is not None

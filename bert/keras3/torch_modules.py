@@ -16,7 +16,7 @@ import keras
 
 
 def on_torch() -> bool:
-  """Whether Keras computes on PyTorch."""
+  """Checks whether Keras computes on PyTorch."""
   return keras.backend.backend() == "torch"
 
 
@@ -39,7 +39,7 @@ class TorchModule(keras.layers.Layer if TYPE_CHECKING else object):  # type: ign
       self._track_variables()  # a functional model is complete already, and never built
 
   def train(self, mode: bool = True):
-    """PyTorch only: sets the mode of this layer and of all layers in it, also of those in lists."""
+    """Sets, on PyTorch, the mode of this layer and of all layers in it, also in lists."""
     import torch
 
     torch.nn.Module.train(self, mode)
@@ -48,13 +48,13 @@ class TorchModule(keras.layers.Layer if TYPE_CHECKING else object):  # type: ign
     return self
 
   def parameters(self, *args, **kwargs) -> Iterator:
-    """The weights to train, as an iterator: PyTorch's parameters there, elsewhere variables."""
+    """Yields the weights to train: PyTorch's parameters there, elsewhere variables."""
     if on_torch():
       return super().parameters(*args, **kwargs)
     return iter(self.trainable_variables)
 
   def _track_variables(self):
-    """Keras calls this on PyTorch after `build`, to register the parameters."""
+    """Registers the parameters; Keras calls this on PyTorch after `build`."""
     import torch
 
     # The layers inside stay attributes. As modules they would register each weight once more.
@@ -73,7 +73,7 @@ class TorchModule(keras.layers.Layer if TYPE_CHECKING else object):  # type: ign
 
 
 def parameter_name(path: str, scope: str = "") -> str:
-  """The name of a variable as a parameter on PyTorch.
+  """Returns the name of a variable as a parameter on PyTorch.
 
   Args:
     path: the variable's path.

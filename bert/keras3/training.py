@@ -26,10 +26,10 @@ import numpy as np
 from absl import logging
 from keras import ops
 
+from bert.keras3.building_blocks import require_one_of
 from bert.keras3.data import IGNORE_INDEX
 from bert.keras3.heads import TaskHead
 from bert.keras3.optimization import AdamWeightDecay
-from bert.keras3.parts import require_one_of
 from bert.keras3.tasks import SparseCrossentropy
 from bert.tasks import metrics
 
@@ -45,7 +45,7 @@ _SMALLEST_SCALE = 2.0**-14
 
 
 def compute_mlm_loss(logits, labels, attention_mask=None, ignore_index: int = IGNORE_INDEX):
-  """Mean cross-entropy of the tokens that have a label.
+  """Computes the mean cross-entropy of the tokens that have a label.
 
   Args:
     logits: float `[B, S, V]`, or a model's output that contains them.
@@ -69,7 +69,7 @@ def compute_mlm_loss(logits, labels, attention_mask=None, ignore_index: int = IG
 
 
 def compute_classification_loss(logits, labels, attention_mask=None, ignore_index=IGNORE_INDEX):
-  """Mean cross-entropy of the examples, or of tokens, that have a label.
+  """Computes the mean cross-entropy of the examples, or of tokens, that have a label.
 
   Args:
     logits: float `[B, C]`, or `[B, S, C]` for tokens, or a model's output that contains them.
@@ -86,7 +86,7 @@ def compute_classification_loss(logits, labels, attention_mask=None, ignore_inde
 
 
 def logits_of(outputs):
-  """The logits in a model's output."""
+  """Returns the logits in a model's output."""
   if isinstance(outputs, Mapping):
     return outputs["logits"]
   return getattr(outputs, "logits", outputs)
@@ -95,7 +95,7 @@ def logits_of(outputs):
 def compute_mlm_loader_loss(
   model: keras.Model, loader: Iterable, device: str | None = None, num_batches: int | None = None
 ) -> float:
-  """Mean cross-entropy over all labelled tokens of a loader.
+  """Computes the mean cross-entropy over all labelled tokens of a loader.
 
   Args:
     model: returns logits `[B, S, V]`.
@@ -120,7 +120,7 @@ def compute_mlm_loader_loss(
 
 
 def cross_entropies(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-  """float64 `[n]` of float `[n, C]` and int `[n]`.
+  """Computes float64 `[n]` of logits, float `[n, C]`, and labels, int `[n]`.
 
   Example:
     >>> cross_entropies(np.array([[0.0, 0.0], [0.0, -1000.0]]), np.array([1, 0])).round(4).tolist()
@@ -137,7 +137,7 @@ def cross_entropies(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def split_batch(batch) -> tuple[dict[str, np.ndarray], np.ndarray]:
-  """Inputs and labels of a batch: a dictionary with `labels`, or a pair.
+  """Splits a batch into inputs and labels: a dictionary with `labels`, or a pair.
 
   Raises:
     ValueError: the labels are missing.
@@ -156,7 +156,7 @@ def _as_numpy(values) -> np.ndarray:
 
 
 def predict_logits(model: keras.Model, inputs: Mapping) -> np.ndarray:
-  """float32 logits of a batch, as `model.predict` computes them."""
+  """Computes the float32 logits of a batch, as `model.predict` does."""
   outputs = model.predict_on_batch(dict(inputs))
   return np.asarray(logits_of(outputs), np.float32)
 
@@ -298,7 +298,7 @@ class AMPTrainer:
     self.model = model
 
   def train_mlm_step(self, model: keras.Model, batch) -> float:
-    """One step on masked words.
+    """Makes a step on masked tokens.
 
     Args:
       model: returns logits `[B, S, V]`; the same model in every step.
@@ -317,7 +317,7 @@ class AMPTrainer:
     return self._step(model, inputs, labels)
 
   def train_classification_step(self, model: keras.Model, batch) -> float:
-    """One step on labelled texts: `train_mlm_step` with logits `[B, C]` and labels `[B]`."""
+    """Makes a step on labelled texts, with logits `[B, C]` and labels `[B]`."""
     inputs, labels = split_batch(batch)
     num_labels = getattr(model, "num_labels", None)
     if num_labels is not None and labels.size and labels.max() >= num_labels:
@@ -349,7 +349,7 @@ class AMPTrainer:
 def compute_precision_recall_f1(
   predictions, labels, num_classes: int | None = None, average: str | None = None
 ) -> dict[str, Any]:
-  """Precision, recall and F1; 0 where the denominator is 0.
+  """Computes precision, recall and F1; 0 where the denominator is 0.
 
   Args:
     predictions: int `[N]`, classes; or float `[N, C]`, scores of the classes.
@@ -463,7 +463,7 @@ def evaluate_classification_metrics(
 
 
 def _collect(model, loader, device, num_batches) -> tuple[np.ndarray, np.ndarray]:
-  """Outputs float32 `[N, C]` and labels int `[N]` of the labelled examples."""
+  """Collects outputs float32 `[N, C]` and labels int `[N]` of the labelled examples."""
   outputs, labels = [], []
   with on_device(device):
     for batch in itertools.islice(loader, num_batches):
@@ -477,7 +477,7 @@ def _collect(model, loader, device, num_batches) -> tuple[np.ndarray, np.ndarray
 
 
 def _as_logits(outputs: np.ndarray) -> np.ndarray:
-  """Logits unchanged; for probabilities their logarithms, which are equivalent logits."""
+  """Returns logits unchanged, and the logarithms of probabilities, which are logits, too."""
   sums = outputs.sum(axis=-1)
   if outputs.min() >= 0 and np.abs(sums - 1).max() < 1e-3:
     return np.log(np.maximum(outputs, np.finfo(np.float32).tiny))

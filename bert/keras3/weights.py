@@ -36,7 +36,7 @@ from bert.model.configuration import BertConfig
 
 
 def original_names(layer: keras.layers.Layer, scope: str) -> dict[str, keras.Variable]:
-  """The weights of a layer by the original's names.
+  """Returns the weights of a layer by the original's names.
 
   A name is the variable's path with the layer's name replaced by `scope`.
 
@@ -111,10 +111,10 @@ def _check_family(wanted, found, path) -> None:
 
 
 def _places(wanted, found) -> dict[str, str]:
-  """Name of each variable of a file, as the model calls it -> its name in the file.
+  """Maps the model's name of each variable in a file to its name there.
 
   They differ in checkpoints of ELECTRA: the name of a head's task is free, and a model with the
-  head for masked words is the generator, if the file has both models of pre-training.
+  head for masked tokens is the generator, if the file has both models of pre-training.
   """
   places = {name: name for name in found}
   if has_generator(found) and any(name.startswith(_GENERATOR_HEAD) for name in wanted):
@@ -133,12 +133,12 @@ def _places(wanted, found) -> dict[str, str]:
 
 
 def has_generator(names) -> bool:
-  """Whether a checkpoint has the generator of an ELECTRA beside the discriminator."""
+  """Checks whether a checkpoint has the generator of an ELECTRA beside the discriminator."""
   return any(name.startswith(_GENERATOR) for name in names)
 
 
 def _task_scope(names) -> str | None:
-  """The scope of the only head of an ELECTRA, if it is one dense layer."""
+  """Finds the scope of the only head of an ELECTRA, if it is one dense layer."""
   heads = [name for name in names if name.startswith("task_specific/")]
   scopes = {name.rpartition("/")[0] + "/" for name in heads}
   return scopes.pop() if len(scopes) == 1 and len(heads) == 2 else None
@@ -165,7 +165,7 @@ def _check(report, variables, shapes, skip_mismatch, allowed_missing):
 def open_weights(
   path: str | os.PathLike,
 ) -> tuple[dict[str, tuple], Callable[[str], np.ndarray]]:
-  """Shapes by name, and a function that reads a value by name.
+  """Opens a file: shapes by name, and a function that reads a value by name.
 
   Raises:
     ValueError: the path is not an original checkpoint, a safetensors file, or a `.keras` file that
@@ -196,7 +196,7 @@ def open_weights(
 
 
 def read_config(path: str | os.PathLike) -> BertConfig:
-  """The sizes in the `bert_config.json`, or in transformers' `config.json`, beside weights.
+  """Reads the `bert_config.json`, or transformers' `config.json`, beside weights.
 
   Raises:
     ValueError: there is no such file, or it is invalid.
@@ -210,7 +210,7 @@ def read_config(path: str | os.PathLike) -> BertConfig:
 
 
 def vocabulary_sizes(path: str | os.PathLike) -> dict[str, int]:
-  """`vocab_size` and `type_vocab_size` of weights; empty if they are unknown."""
+  """Returns `vocab_size` and `type_vocab_size` of weights; empty if they are unknown."""
   try:
     shapes, _ = open_weights(path)
   except ValueError:

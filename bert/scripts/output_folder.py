@@ -42,7 +42,7 @@ _OWN_FEATURES = {_TRAINING_LOCK: ".features.training", _EVALUATION_LOCK: ".featu
 
 
 @contextlib.contextmanager
-def held(settings: RunSettings) -> Iterator[RunSettings]:
+def locked_output_dir(settings: RunSettings) -> Iterator[RunSettings]:
   """Prepares `--output_dir`, and keeps other runs of its kind out of it until the block ends.
 
   One run that trains and one that only evaluates or predicts may share a folder, as scripts of 2018

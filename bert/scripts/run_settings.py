@@ -273,7 +273,7 @@ class RunSettings:
     return os.path.join(self.output_dir, name)
 
   def features_path(self, name: str) -> str:
-    """The file of a set's features: `OUTPUT_DIR/<name>.tf_record`; see `output_folder.held`."""
+    """The file of a set's features: `OUTPUT_DIR/<name>.tf_record`; see `output_folder`."""
     folder = self.get("features_dir") or self.get("features_folder") or self.output_dir
     return os.path.join(folder, f"{name}.tf_record")
 

@@ -3,7 +3,7 @@
 A script makes a subclass of `Run`, which says what its data are, which facts make it the same run
 when it is resumed, and what its results look like:
 
-  with output_folder.held(settings) as settings:
+  with output_folder.locked_output_dir(settings) as settings:
     Tagging(settings, config, tokenizer).run()
 
 The order of the steps is that of `Run.run`.

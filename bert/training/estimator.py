@@ -34,13 +34,13 @@ from bert.checkpoints import finding, reading
 from bert.io import atomic_files
 from bert.model.variables import VariableStore
 from bert.training import distribution, evaluation, resumption
+from bert.training.best_checkpoint import BestCheckpointTracker
 from bert.training.graphs import InferenceGraph, Model, TrainingGraph, log_features
 from bert.training.model_variables import ModelVariables
 from bert.training.resumption import ResumeMismatchError, RunState
 from bert.training.specs import EstimatorSpec, EvalSpec, ModeKeys, RunConfig
 from bert.training.training_data import TrainingData, explained_errors
 from bert.training.training_loop import EXIT_CODE_SIGTERM, Training, TrainingDivergedError
-from bert.training.watch import Watch
 
 __all__ = [
   "EXIT_CODE_SIGTERM",
@@ -135,8 +135,12 @@ class Estimator:
       return
     self._start_over(is_new=newest is None)
     variables = self._variables
-    watch = Watch(eval_spec, self._evaluate_now, variables.save_best) if eval_spec else None
-    if watch and watch.has_lost_patience(state):
+    tracker = (
+      BestCheckpointTracker(eval_spec, self._evaluate_now, variables.save_best)
+      if eval_spec
+      else None
+    )
+    if tracker and tracker.has_lost_patience(state):
       logging.info("Skipping training since it has stopped early, at step %d.", step)
       return
     self._seed = state.seed
@@ -150,7 +154,7 @@ class Estimator:
         variables.initialise(graph.init_checkpoint, is_training=True)
         with clock.saving() if clock else contextlib.nullcontext():
           variables.save(0, state)
-      Training(self.config, graph, data, variables, watch).run(step, max_steps, state)
+      Training(self.config, graph, data, variables, tracker).run(step, max_steps, state)
       self.trained_steps = int(variables.global_step.numpy()) - step
 
   def evaluate(

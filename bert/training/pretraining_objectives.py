@@ -36,12 +36,12 @@ class Outputs(NamedTuple):
   Attributes:
     loss: float32 `[]`.
     summaries: name -> float32 `[]`, or a function of nothing that gives it, for steps that log it.
-    small_tensors: name -> `[n]`: what `metric_fn` needs of the batch.
+    metric_tensors: name -> `[n]`: what `metric_fn` needs of the batch.
   """
 
   loss: tf.Tensor
   summaries: dict[str, tf.Tensor | Callable[[], tf.Tensor]]
-  small_tensors: dict[str, tf.Tensor]
+  metric_tensors: dict[str, tf.Tensor]
 
 
 class Setting(NamedTuple):
@@ -67,7 +67,7 @@ class Objective:
   Attributes:
     name: value of `--objective`.
     outputs: `(config, features, setting)` -> `Outputs`.
-    metric_fn: arrays of a whole evaluation by the names of `Outputs.small_tensors` -> results.
+    metric_fn: arrays of a whole evaluation by the names of `Outputs.metric_tensors` -> results.
     progress: summaries beside the loss on a line of progress.
     result_keys: of `eval_results.txt`, beside the step and the loss.
     best_metric: result by which checkpoints are compared; less is better.

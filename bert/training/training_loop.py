@@ -16,6 +16,7 @@ from absl import logging
 
 from bert.io.wording import counted
 from bert.training import distribution
+from bert.training.best_checkpoint import BestCheckpointTracker
 from bert.training.graphs import TrainingGraph
 from bert.training.model_variables import ModelVariables
 from bert.training.progress import EventLog, Progress, Totals
@@ -23,7 +24,6 @@ from bert.training.resumption import RunState
 from bert.training.specs import RunConfig
 from bert.training.stop_signals import StopSignals
 from bert.training.training_data import TrainingData
-from bert.training.watch import Watch
 
 if TYPE_CHECKING:
   from bert.training.clock import Clock
@@ -45,13 +45,13 @@ class Training:
     graph: TrainingGraph,
     data: TrainingData,
     variables: ModelVariables,
-    watch: Watch | None = None,
+    tracker: BestCheckpointTracker | None = None,
   ):
     self._config = config
     self._graph = graph
     self._data = data
     self._variables = variables
-    self._watch = watch
+    self._tracker = tracker
     self._clock = config.clock
     # Of the last step.
     self._scalars: dict[str, float] = {}
@@ -82,7 +82,7 @@ class Training:
       stop_signals as stop,
       Progress(self._config, step, self._max_steps) as progress,
     ):
-      if self._watch and self._watch.is_due(step):
+      if self._tracker and self._tracker.is_due(step):
         self._evaluate()  # The run before may have skipped it, because of a signal.
       while not self._finished:
         self._advance()
@@ -90,7 +90,7 @@ class Training:
         # All workers stop after the same step, even if only one received the signal.
         is_stopped = distribution.any_worker(bool(stop.received))
         self._finished |= is_stopped
-        if self._watch and not is_stopped and self._is_due(self._watch.spec.every_steps):
+        if self._tracker and not is_stopped and self._is_due(self._tracker.spec.every_steps):
           self._evaluate()
         # The checkpoint includes the state of the evaluation, so it is saved afterwards.
         if self._is_due(self._config.save_checkpoints_steps):
@@ -191,8 +191,8 @@ class Training:
   def _next_stop(self) -> int:
     config = self._config
     periods = [config.save_checkpoints_steps, config.save_summary_steps, config.log_every_steps]
-    if self._watch:
-      periods.append(self._watch.spec.every_steps)
+    if self._tracker:
+      periods.append(self._tracker.spec.every_steps)
     return _next_stop(self._step, self._max_steps, self._graph.steps_per_loop, periods)
 
   def _end_of_data(self) -> None:
@@ -227,7 +227,7 @@ class Training:
 
   def _evaluate(self) -> None:
     with self._clock.stopped() if self._clock else contextlib.nullcontext():
-      self._finished |= self._watch.evaluate(self._step, self._state)
+      self._finished |= self._tracker.evaluate(self._step, self._state)
 
   def _save(self) -> None:
     if self._step == self._saved_step:

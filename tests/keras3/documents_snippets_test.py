@@ -25,7 +25,7 @@ from bert.keras3 import (
   create_bert_with_head,
   create_model_config,
 )
-from tests.kit.keras_models import numpy_of
+from tests.kit.keras_models import TINY_KEYS, numpy_of
 
 pytestmark = pytest.mark.ci
 
@@ -34,13 +34,6 @@ on_pytorch = pytest.mark.skipif(BACKEND != "torch", reason="code of PyTorch")
 on_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="code of TensorFlow")
 
 SMALL = {"hidden_size": 16, "num_layers": 2, "num_heads": 2, "intermediate_size": 24}
-SMALL_CONFIG = {
-  "vocab_size": 104,
-  "hidden_size": 16,
-  "num_hidden_layers": 2,
-  "num_attention_heads": 2,
-  "intermediate_size": 24,
-}
 BATCH, LENGTH = 4, 12
 
 
@@ -196,7 +189,7 @@ def test_pre_training_and_classification_models_of_layers(dummy_inputs):
 
 
 def test_an_optimizer_for_a_model(dummy_inputs):
-  bert_config = create_model_config("bert-base-uncased", **SMALL_CONFIG)
+  bert_config = create_model_config("bert-base-uncased", **TINY_KEYS)
   model = BertForSequenceClassification(config=bert_config, num_labels=2)
   num_train_steps = int(64 / 32 * 3.0)
   optimizer = keras3.create_optimizer(
@@ -241,7 +234,7 @@ def test_fine_tuning_with_a_dataset_of_tensorflow(name):
 
 
 def test_the_kit(tokenizer):
-  config = create_model_config("bert-base-uncased (110M)", **SMALL_CONFIG)
+  config = create_model_config("bert-base-uncased (110M)", **TINY_KEYS)
   loader = keras3.create_mlm_dataloader(
     texts=["w1 w2 w3 w4 w5"] * 4, tokenizer=tokenizer, batch_size=2, mask_probability=0.15
   )

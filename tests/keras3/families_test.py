@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from bert import keras3
-from bert.checkpoints import numpy_writer, transformers_folder
+from bert.checkpoints import numpy_writer, transformers_folder, transformers_heads
 from bert.keras3 import BERT, NLPTaskConfig, NLPTaskType, create_bert_with_head, sizes
 from bert.model.configuration import BertConfig
 from bert.model.variable_shapes import encoder_shapes, word_head_names
-from tests.kit.keras_models import numpy_of, random_inputs
+from tests.kit.keras_models import arrays, numpy_of, random_inputs, randomized
 from tests.kit.recorded_configs import electra_config
 
 # Row 2 of batch 2 hides every position from every other: 1e-3 of each score is lost in float32.
@@ -42,7 +42,7 @@ VARIANTS = {
 
 
 def config_of(family: str) -> BertConfig:
-  return BertConfig.from_dict(VARIANTS[family])
+  return BertConfig.from_dict(VARIANTS.get(family, {**TINY, "type_vocab_size": 2}))
 
 
 def shapes_of(model) -> dict[str, tuple[int, ...]]:
@@ -221,32 +221,24 @@ CLASSES = {
   "squad": keras3.BertForQuestionAnswering,
   "swag": keras3.BertForMultipleChoice,
   "masked_words": keras3.BertForMaskedLM,
+  "next_sentence": keras3.BertForNextSentencePrediction,
   "pretraining": keras3.BertForPreTraining,
   "replaced_tokens": keras3.BertForReplacedTokens,
 }
+HAVING = {
+  "next_sentence": ("bert",),
+  "pretraining": ("bert", "albert"),
+  "replaced_tokens": ("electra",),
+}
 # Heads of ELECTRA that transformers has otherwise, or that ELECTRA has not.
 NOT_THERE = {"electra": {"sentences", "swag"}}
-QUICK = {("electra", "ner")}
+QUICK = {("electra", "ner"), *(("bert", task) for task in ("sentences", "pretraining", "swag"))}
 CASES = [
   pytest.param(family, task, marks=() if (family, task) in QUICK else (pytest.mark.ci,))
-  for family in (*CONFIGS, "electra of transformers")
-  for task in (CLASSES if family in CONFIGS else ("sentences", "swag"))
-  if {"pretraining": "albert", "replaced_tokens": "electra"}.get(task, family) == family
+  for family in ("bert", *CONFIGS, "electra of transformers")
+  for task in (CLASSES if " " not in family else ("sentences", "swag"))
+  if family in HAVING.get(task, (family,))
 ]
-
-
-def randomized(model):
-  """The model with random values everywhere, so that no LayerNorm or bias can hide."""
-  generator = np.random.default_rng(1)
-  for variable in model.weights:
-    if variable.path.endswith("output_bias") and type(model) is keras3.BertForMultipleChoice:
-      continue  # all choices share it: it stays 0
-    variable.assign(generator.normal(0.1, 0.3, variable.shape))
-  return model
-
-
-def arrays(outputs) -> dict[str, np.ndarray]:
-  return {name: numpy_of(value) for name, value in outputs._asdict().items()}
 
 
 @pytest.mark.parametrize(("family", "task"), CASES)
@@ -265,7 +257,11 @@ def test_there_and_back(family, task, tmp_path):
     assert not (tmp_path / "transformers").exists()
   else:
     model.save_pretrained(tmp_path / "transformers")
-    assert not transformers_folder.open_weights(tmp_path / "transformers").names_unchanged()
+    weights = transformers_folder.open_weights(tmp_path / "transformers")
+    assert not weights.names_unchanged()
+    if family == "bert":
+      architecture = transformers_folder.read_architecture(weights.path)
+      assert architecture == transformers_heads.class_of(task, family)
     places.append("transformers")
   for place in places:
     found = arrays(cls.from_pretrained(tmp_path / place, num_labels=3)(inputs))

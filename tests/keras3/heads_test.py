@@ -21,7 +21,7 @@ from bert.keras3 import (
   create_bert_with_head,
   weights,
 )
-from bert.keras3.tasks import SIMILARITY_TASKS, TASKS_WITH_HEAD, LabelledAccuracy
+from bert.keras3.tasks import KINDS, TASKS_WITH_HEAD, LabelledAccuracy
 from tests.kit.keras_models import TINY, numpy_of
 from tests.kit.tiny_bert import NO_DROPOUT
 
@@ -272,7 +272,7 @@ def test_similarity_model_of_pairs():
   inputs = make_inputs()
   pair = {**inputs, **{f"second_{name}": value for name, value in inputs.items()}}
   np.testing.assert_allclose(numpy_of(model(pair)), np.ones(B), atol=1e-5)
-  assert NLPTaskType.DUPLICATE_DETECTION in SIMILARITY_TASKS
+  assert KINDS[NLPTaskType.DUPLICATE_DETECTION] == "similarity"
 
 
 def test_only_the_ids_must_be_given():

@@ -1,4 +1,4 @@
-"""The alternative names: configurations by name, models that return tensors, layers."""
+"""The alternative names: configurations by name, layers (models: models_test.py)."""
 
 import keras
 import numpy as np
@@ -6,9 +6,6 @@ import pytest
 
 from bert.keras3 import (
   GELU,
-  BERTForMaskedLM,
-  BERTForSequenceClassification,
-  BERTModel,
   BertPreTrainingModel,
   FeedForward,
   LayerNorm,
@@ -21,15 +18,6 @@ from bert.keras3 import (
 )
 from bert.model.configuration import BertConfig
 from tests.kit.keras_models import numpy_of
-
-CONFIG = create_model_config(
-  "bert-base-uncased",
-  vocab_size=104,
-  hidden_size=16,
-  num_hidden_layers=1,
-  num_attention_heads=2,
-  intermediate_size=32,
-)
 
 
 def test_configurations_by_name():
@@ -64,25 +52,6 @@ def test_names_that_are_wrong():
     create_model_config("bert-base-cased", n_layers=2)
   with pytest.raises(ValueError, match="hidden_size 100 is not a multiple"):
     create_model_config("bert-base-cased", hidden_size=100)
-
-
-@pytest.mark.parametrize(
-  ("cls", "shape"),
-  [
-    (BERTModel, (2, 5, 16)),
-    (BERTForMaskedLM, (2, 5, 104)),
-    (BERTForSequenceClassification, (2, 3)),
-  ],
-)
-def test_models_give_tensors(cls, shape, tmp_path):
-  model = cls(CONFIG, num_labels=3)
-  ids = np.arange(10).reshape(2, 5)
-  outputs = model(ids, np.ones((2, 5)))
-  assert tuple(outputs.shape) == shape
-  model.save(tmp_path / "model.keras")
-  again = keras.models.load_model(tmp_path / "model.keras")
-  assert type(again) is cls
-  np.testing.assert_array_equal(numpy_of(again(ids)), numpy_of(outputs))
 
 
 def test_layers():

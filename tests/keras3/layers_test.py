@@ -8,7 +8,7 @@ import pytest
 
 from bert.keras3 import BERT, TransformerLayer
 from bert.keras3.attention import ATTENTION_TYPES, DifferentialAttention, SelfAttention
-from bert.keras3.parts import (
+from bert.keras3.building_blocks import (
   FFN_TYPES,
   NORMALIZATION_TYPES,
   FeedForward,

@@ -1,12 +1,16 @@
 """Models and tokenizer that are called like those of the transformers library."""
 
+import io
 import json
+import zipfile
 
+import h5py
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
+from bert import keras3
 from bert.keras3 import BERT, models
 from bert.keras3.models import (
   BertForMaskedLM,
@@ -20,7 +24,7 @@ from bert.keras3.models import (
 )
 from bert.keras3.tokenizer import BertTokenizer
 from bert.model.configuration import BertConfig
-from tests.kit.keras_models import TINY, numpy_of
+from tests.kit.keras_models import TINY, arrays, numpy_of, random_inputs, randomized
 from tests.kit.tiny_bert import NO_DROPOUT, SPECIAL_TOKENS
 
 WORDS = [*SPECIAL_TOKENS, "the", "cat", "sat", "on", "mat", "."]
@@ -155,6 +159,9 @@ CLASSES = [
     {"prediction_logits": (2, 5, len(WORDS)), "seq_relationship_logits": (2, 2)},
   ),
   (BertModel, {"last_hidden_state": (2, 5, 16), "pooler_output": (2, 16)}),
+  (keras3.BERTModel, {"output": (2, 5, 16)}),
+  (keras3.BERTForMaskedLM, {"output": (2, 5, len(WORDS))}),
+  (keras3.BERTForSequenceClassification, {"output": (2, 3)}),
 ]
 
 
@@ -164,21 +171,45 @@ CLASSES = [
 def test_outputs_and_saving(cls, shapes, tokenizer, tmp_path):
   model = cls(CONFIG, num_labels=3)
   inputs = tokenizer(["the cat sat", "a mat"], padding=True, return_tensors="np")
-  outputs = model(**inputs)
-  found = {name: tuple(getattr(outputs, name).shape) for name in shapes}
-  assert found == shapes
+  outputs = arrays(model(**inputs))
+  assert {name: array.shape for name, array in outputs.items()} == shapes
   model.save(tmp_path / "model.keras")
-  again = keras.models.load_model(tmp_path / "model.keras")(inputs)  # a dictionary does, too
-  for name in shapes:
-    np.testing.assert_array_equal(numpy_of(getattr(outputs, name)), numpy_of(getattr(again, name)))
+  again = keras.models.load_model(tmp_path / "model.keras")
+  assert type(again) is cls
+  for name, array in arrays(again(inputs)).items():  # a dictionary does, too
+    np.testing.assert_array_equal(array, outputs[name])
 
 
-def test_hidden_states_on_request(tokenizer):
-  model = BertModel(CONFIG.to_dict())
-  inputs = tokenizer("the cat", return_tensors="np")
-  assert model(**inputs).hidden_states is None
-  assert len(model(**inputs, output_hidden_states=True).hidden_states) == 2
-  assert model.num_parameters() == CONFIG.count_parameters()
+def test_masked_words_of_every_class_at_positions_alone(tmp_path):
+  """Three classes, one computation; the names of layers in files are as they were."""
+  bert = BERT(**TINY, add_pooler=False)
+  positions = np.array([[1, 3], [0, 2]])
+  inputs = random_inputs(2, 5)
+  expected = None
+  for cls, arguments in (
+    (keras3.MaskedLanguageModel, {"bert", "mlm"}),
+    (BertForMaskedLM, {"config", "num_labels"}),
+    (keras3.BERTForMaskedLM, {"config", "num_labels"}),
+  ):
+    model = randomized(cls(bert))
+    everywhere = next(iter(arrays(model(inputs)).values()))
+    expected = everywhere if expected is None else expected
+    np.testing.assert_array_equal(everywhere, expected)
+    [some] = arrays(model({**inputs, "masked_lm_positions": positions})).values()
+    picked = np.take_along_axis(everywhere, positions[..., None], axis=1)
+    np.testing.assert_allclose(some, picked, atol=1e-5)
+    model.save(tmp_path / "model.keras")
+    with zipfile.ZipFile(tmp_path / "model.keras") as archive:
+      config = json.loads(archive.read("config.json"))
+      weights = h5py.File(io.BytesIO(archive.read("model.weights.h5")))
+    assert config["registered_name"] == f"bert>{cls.__name__}"
+    assert set(config["config"]) == {"name", "trainable", "dtype", *arguments}
+    assert {"bert", "layers"} <= set(weights)
+    assert list(weights["layers"]) == ["masked_lm_head"]
+
+
+def test_a_model_of_keys():
+  assert BertModel(CONFIG.to_dict()).num_parameters() == CONFIG.count_parameters()
 
 
 def test_fit_is_given_the_logits(tokenizer):

@@ -1,6 +1,6 @@
 """Keras models leave Keras and come back: `.keras` files, checkpoints, folders of transformers.
 
-Run alone: python -m pytest tests/keras3/saving_test.py (also: checkpoints/keras_file_test.py)
+Run alone: python -m pytest tests/keras3/saving_test.py (also: families_test.py)
 """
 
 import importlib.util
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bert import keras3
-from bert.checkpoints import bundle_files, transformers_folder, transformers_heads
+from bert.checkpoints import bundle_files
 from bert.checkpoints.keras_file import KerasFile
 from bert.keras3 import (
   NLPTaskConfig,
@@ -24,35 +24,8 @@ from bert.keras3 import (
   saving,
 )
 from bert.keras3.tokenizer import BertTokenizer
-from tests.kit.keras_models import TINY, numpy_of, on_tensorflow, random_inputs
+from tests.kit.keras_models import TINY, arrays, numpy_of, on_tensorflow, random_inputs, randomized
 from tests.kit.paths import ROOT
-
-CLASSES = [
-  (keras3.BertModel, "none"),
-  (keras3.BertForSequenceClassification, "sentences"),
-  (keras3.BertForTokenClassification, "ner"),
-  (keras3.BertForQuestionAnswering, "squad"),
-  (keras3.BertForMultipleChoice, "swag"),
-  (keras3.BertForMaskedLM, "masked_words"),
-  (keras3.BertForNextSentencePrediction, "next_sentence"),
-  (keras3.BertForPreTraining, "pretraining"),
-]
-
-
-def randomized(model):
-  """The model with other values everywhere, also in biases."""
-  generator = np.random.default_rng(3)
-  for variable in model.trainable_variables:
-    variable.assign(generator.normal(0.1, 0.4, variable.shape))
-  if hasattr(model, "classifier") and isinstance(model, keras3.BertForMultipleChoice):
-    model.classifier.output_bias.assign([0.0])  # its gradient is zero
-  return model
-
-
-def arrays(outputs) -> dict[str, np.ndarray]:
-  """The outputs by name."""
-  outputs = outputs._asdict() if hasattr(outputs, "_asdict") else outputs
-  return {name: numpy_of(value) for name, value in outputs.items() if value is not None}
 
 
 def save_in_every_form(model, folder) -> list[str]:
@@ -61,32 +34,6 @@ def save_in_every_form(model, folder) -> list[str]:
   model.save_pretrained(folder / "transformers")
   model.save(folder / "model.keras")
   return [str(folder / name) for name in ("checkpoint", "transformers", "model.keras")]
-
-
-def some_in_ci(cases, default: set[str]) -> list:
-  """The cases by the name of their task; those not in `default` are for continuous integration."""
-  names = [getattr(case[0], "value", case[1]) for case in cases]
-  marks = [() if name in default else (pytest.mark.ci,) for name in names]
-  return [
-    pytest.param(*case, id=name, marks=mark)
-    for case, name, mark in zip(cases, names, marks, strict=True)
-  ]
-
-
-@pytest.mark.parametrize(("cls", "task"), some_in_ci(CLASSES, {"sentences", "pretraining", "swag"}))
-def test_there_and_back(cls, task, tmp_path):
-  model = randomized(cls(keras3.BERT(**TINY), num_labels=3))
-  inputs = random_inputs(*((2, 3, 6) if task == "swag" else (2, 6)))
-  expected = arrays(model(inputs))
-  for path in save_in_every_form(model, tmp_path):
-    again = cls.from_pretrained(path, num_labels=3)
-    found = arrays(again(inputs))
-    for name in expected:
-      np.testing.assert_array_equal(found[name], expected[name], err_msg=f"{path} {name}")
-  weights = transformers_folder.open_weights(tmp_path / "transformers")
-  assert not weights.names_unchanged()
-  architecture = transformers_folder.read_architecture(weights.path)
-  assert architecture == transformers_heads.class_of(task, "bert")
 
 
 TASKS = [
@@ -99,7 +46,10 @@ TASKS = [
 ]
 
 
-@pytest.mark.parametrize(("task", "facts"), some_in_ci(TASKS, {"named_entity_recognition"}))
+@pytest.mark.parametrize(
+  ("task", "facts"),
+  [pytest.param(*c, marks=() if c[1] == {"task_name": "ner"} else pytest.mark.ci) for c in TASKS],
+)
 def test_models_of_tasks(task, facts, tmp_path):
   num_classes = 1 if task is NLPTaskType.TEXT_REGRESSION else 3
   config = NLPTaskConfig("mine", task, num_classes)
@@ -239,16 +189,10 @@ def assert_served_the_same(folder, inputs, expected):
 
   served = tf.saved_model.load(str(folder))  # its functions refer to its variables weakly
   found = served.serve({n: tf.constant(v) for n, v in inputs.items()})
-  found = arrays(found) if not tf.is_tensor(found) else {"output": found}
+  found = arrays(found)
   assert set(found) == set(expected)
   for name in expected:
     np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-5)
-
-
-def outputs_of(model, inputs) -> dict[str, np.ndarray]:
-  outputs = model(inputs)
-  is_tensor = keras.ops.is_tensor(outputs)
-  return {"output": numpy_of(outputs)} if is_tensor else arrays(outputs)
 
 
 @pytest.mark.ci
@@ -256,18 +200,19 @@ def outputs_of(model, inputs) -> dict[str, np.ndarray]:
 def test_every_model_is_exported_before_its_first_call(tmp_path):
   for name, model in models_to_export().items():
     model.export(tmp_path / name, verbose=False)
-    assert_served_the_same(tmp_path / name, inputs_of(name), outputs_of(model, inputs_of(name)))
+    assert_served_the_same(tmp_path / name, inputs_of(name), arrays(model(inputs_of(name))))
 
 
 ON_JAX = """
 import pathlib, sys
 import numpy as np
-from tests.keras3.saving_test import inputs_of, models_to_export, outputs_of
+from tests.keras3.saving_test import inputs_of, models_to_export
+from tests.kit.keras_models import arrays
 
 folder = pathlib.Path(sys.argv[1])
 for name, model in models_to_export().items():
   model.export(folder / name, verbose=False)
-  np.savez(folder / f"{name}.npz", **outputs_of(model, inputs_of(name)))
+  np.savez(folder / f"{name}.npz", **arrays(model(inputs_of(name))))
 """
 
 

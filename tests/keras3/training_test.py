@@ -24,24 +24,17 @@ from bert.keras3 import (
   training,
 )
 from bert.keras3.models import LogitsOutput
-from tests.kit.keras_models import WORDS, numpy_of
-from tests.kit.tiny_bert import NO_DROPOUT, SPECIAL_TOKENS
+from tests.kit.keras_models import TINY_KEYS, numpy_of
+from tests.kit.tiny_bert import NO_DROPOUT
 
-SIZES = {
-  "vocab_size": len(SPECIAL_TOKENS) + len(WORDS),
-  "hidden_size": 16,
-  "num_hidden_layers": 1,
-  "num_attention_heads": 2,
-  "intermediate_size": 32,
-}
 CONFIG = create_model_config(
   "bert-base-uncased",
   initializer_range=0.2,  # so large that ten steps teach something
-  **SIZES,
+  **TINY_KEYS,
   **NO_DROPOUT,
 )
 SPREAD = create_model_config(  # untrained models give different texts different classes
-  "bert-base-uncased", initializer_range=0.5, **SIZES
+  "bert-base-uncased", initializer_range=0.5, **TINY_KEYS
 )
 TEXTS = [f"w{i} w{i + 1} w{i + 2} w{i + 3}" for i in range(30)]
 

@@ -62,7 +62,7 @@ class Training:
     return np.array([[float(value) for value in result] for result in results]).T
 
   def predict(self, features):
-    """`per_example_loss`, logits and probabilities before or after training."""
+    """Losses, logits and probabilities before or after training."""
     with use_store(self.store):
       spec = self._build(features, None, ModeKeys.EVAL, {})
       return spec.eval_metrics[1]
@@ -108,7 +108,7 @@ def test_electra_trains_as_the_original(golden_dir, no_dropout_in_heads):
   )
   before = training.predict(batches[0])
   np.testing.assert_allclose(before["outputs"], golden["b0_logits"], atol=1e-5)
-  np.testing.assert_allclose(before["per_example_loss"], golden["b0_loss"], atol=1e-5)
+  np.testing.assert_allclose(before["losses"], golden["b0_loss"], atol=1e-5)
   losses, rates = training.run()
   np.testing.assert_allclose(8 * losses, golden["loss"], rtol=2e-5)
   np.testing.assert_allclose(rates, golden["learning_rate"], rtol=1e-6, atol=1e-9)
@@ -127,7 +127,7 @@ def test_albert_trains_as_the_original(golden_dir, no_dropout_in_heads):
   )
   before = training.predict(batches[0])
   np.testing.assert_allclose(before["outputs"], golden["b0_logits"], atol=1e-5)
-  np.testing.assert_allclose(before["per_example_loss"], golden["b0_per_example_loss"], atol=1e-5)
+  np.testing.assert_allclose(before["losses"], golden["b0_per_example_loss"], atol=1e-5)
   losses, rates = training.run()
   np.testing.assert_allclose(losses, golden["loss"], rtol=1e-5)
   np.testing.assert_allclose(rates, golden["learning_rate"], rtol=1e-6, atol=1e-9)

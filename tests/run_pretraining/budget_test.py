@@ -7,7 +7,7 @@ from bert.checkpoints import finding, reading
 from bert.io.record_files import write_records
 from bert.model.configuration import BertConfig
 from bert.model.training_flops import pretraining_flops
-from bert.scripts import budget
+from bert.scripts import time_budget
 from bert.scripts.run_settings import RunSettings
 from tests.kit.event_files import scalars_in
 from tests.kit.made_up_clock import MadeUpClock, MadeUpTime
@@ -28,7 +28,7 @@ def by_the_clock(model):
 def made_up_time(monkeypatch):
   """A minute has 25 steps: the first takes 5 s, others 2, and both checkpoints 3."""
   monkeypatch.setattr(
-    budget,
+    time_budget,
     "clock_of",
     lambda settings: (
       settings.train_minutes and MadeUpClock(60 * settings.train_minutes, MadeUpTime(first=5.0))
@@ -148,9 +148,9 @@ def test_held_out_records_keep_their_masks(unmasked, tmp_path):
 def test_dropout_and_initial_weights_are_those_of_the_training_alone():
   config = BertConfig(vocab_size=10)
   settings = RunSettings({"dropout": 0.25, "initializer_range": 0.05})
-  trained = budget.trained_config(settings, config)
+  trained = time_budget.trained_config(settings, config)
   assert (trained.hidden_dropout_prob, trained.attention_probs_dropout_prob) == (0.25, 0.25)
   assert trained.initializer_range == 0.05
   assert (config.hidden_dropout_prob, config.initializer_range) == (0.1, 0.02)
   unset = settings.replace(dropout=None, initializer_range=None)
-  assert vars(budget.trained_config(unset, config)) == vars(config)
+  assert vars(time_budget.trained_config(unset, config)) == vars(config)

@@ -335,7 +335,7 @@ def test_packed_sequences_have_the_same_losses(golden_dir, name):
   for features in (batch, packed):
     with use_store(VariableStore(seed=1)):
       outputs = objective.outputs(electra_config(golden_dir), features, Setting(is_training=False))
-    metrics = objective.metric_fn(**{k: v.numpy() for k, v in outputs.small_tensors.items()})
+    metrics = objective.metric_fn(**{k: v.numpy() for k, v in outputs.metric_tensors.items()})
     found.append({"loss": float(outputs.loss), **metrics})
   assert found[0] == pytest.approx(found[1], rel=1e-5)
 

@@ -200,12 +200,12 @@ def test_a_folder_of_another_run_is_refused_at_once(tmp_path, do_train, lock, ad
   with folder_holder.held(folder, lock) as process:
     with (
       pytest.raises(atomic_files.FolderInUseError, match=f"process {process.pid} on.*{advice}"),
-      output_folder.held(run),
+      output_folder.locked_output_dir(run),
     ):
       pass
     assert os.listdir(folder) == [lock]
     process.communicate("")
-  with output_folder.held(run) as same:
+  with output_folder.locked_output_dir(run) as same:
     assert os.listdir(folder) == [lock]
     assert same.features_path("eval") == str(folder / "eval.tf_record")
   assert os.listdir(folder) == []
@@ -218,7 +218,7 @@ def test_a_folder_of_another_run_is_refused_at_once(tmp_path, do_train, lock, ad
 def test_evaluation_beside_training_has_features_of_its_own(tmp_path, do_train, lock, own):
   run = settings(tmp_path, do_train=do_train)
   with folder_holder.held(tmp_path, lock):
-    with output_folder.held(run) as run:
+    with output_folder.locked_output_dir(run) as run:
       assert run.features_path("eval") == str(tmp_path / own / "eval.tf_record")
       (tmp_path / own / "eval.tf_record").write_bytes(b"features")
     assert os.listdir(tmp_path) == [lock]

@@ -1,6 +1,6 @@
-"""Heads of pre-training on words in Keras 3: the masked ones, and those of a generator.
+"""Heads of pre-training in Keras 3: masked tokens, replaced tokens, pairs of sentences.
 
-  head = create_masked_lm_head(bert)
+  head = MaskedLMHead.for_encoder(bert)
   logits = head(bert(inputs)["last_hidden_state"], bert.embeddings.word_embeddings)
   was_replaced = ReplacedTokensHead("gelu_erf")(bert(inputs)["last_hidden_state"])
 
@@ -16,24 +16,38 @@ import keras
 from keras import ops
 
 from bert.checkpoints import keras_model
-from bert.keras3.parts import (
+from bert.keras3.building_blocks import (
   LAYER_NORM_EPSILON,
-  create_initializer,
+  create_dense,
   create_normalization,
-  get_activation,
   register,
   require_one_of,
 )
-from bert.keras3.torch_modules import TorchModule
+from bert.keras3.heads import EncoderHead, TaskHead, pool
 from bert.keras3.weights import original_names
 from bert.model import families
+from bert.model.configuration import BertConfig
+
+
+class TokensHead(EncoderHead):
+  """Base of the heads that are called with the encoder's `last_hidden_state` alone."""
+
+  def build_for(self, bert) -> None:
+    """Creates the variables for the outputs of a `BERT`, unless they exist."""
+    if not self.built:
+      self.build((None, None, bert.hidden_size))
+
+  def score(self, bert, outputs):
+    """Calls the head with the outputs of a `BERT`."""
+    del bert
+    return self(outputs["last_hidden_state"])
 
 
 @register
-class MaskedLMHead(TorchModule, keras.layers.Layer):
-  """Scores of all words for tokens; the word embeddings are the output weights."""
+class MaskedLMHead(TokensHead):
+  """Scores all tokens of the vocabulary; the word embeddings are the output weights."""
 
-  reads_pooler = False
+  task = "masked_words"
 
   def __init__(
     self,
@@ -69,10 +83,18 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
     self.layer_norm = create_normalization("layer_norm", layer_norm_eps, self.dtype_policy)
     self.dense: Any = None  # of `build`
 
+  @classmethod
+  def for_encoder(cls, bert, num_labels: int | None = None) -> "MaskedLMHead":
+    """Creates the head `predictions`; see `EncoderHead`."""
+    return cls(**masked_lm_arguments(bert.config), name="predictions")
+
   def build(self, input_shape):
     """Creates the variables."""
     width = self.spec.embedding_size or input_shape[-1]
-    self.dense = _dense(width, self.spec, self.dtype_policy)
+    spec = self.spec
+    self.dense = create_dense(
+      width, "dense", self.dtype_policy, spec.initializer_range, spec.hidden_act
+    )
     with keras.name_scope("transform"):
       self.dense.build(input_shape)
       self.layer_norm.build((*input_shape[:-1], width))
@@ -82,12 +104,12 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
     self.built = True
 
   def call(self, states, table, positions=None):
-    """Scores all words.
+    """Scores the vocabulary for tokens.
 
     Args:
       states: `[B, S, W]`, the last hidden state.
       table: `[V, E]`, the word embeddings.
-      positions: int `[B, P]`, the tokens to score; all by default.
+      positions: int `[B, P]`, positions to predict; all by default.
 
     Returns:
       float32 `[B, S, V]` or `[B, P, V]`.
@@ -98,8 +120,13 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
     logits = ops.matmul(states, ops.transpose(ops.cast(table, self.compute_dtype)))
     return ops.cast(logits + self.output_bias, "float32")
 
+  def score(self, bert, outputs):
+    """Scores the tokens at `masked_lm_positions` in the outputs of a `BERT`, or all."""
+    table = bert.embeddings.word_embeddings
+    return self(outputs["last_hidden_state"], table, outputs.get("masked_lm_positions"))
+
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
-    """The variables by their names in the original's checkpoints."""
+    """Returns the variables by their names in the original's checkpoints."""
     dense, norm = self.dense, self.layer_norm
     parts = {"": [self.output_bias], "dense": [dense.kernel, dense.bias]}
     parts["layer_norm"] = [norm.gamma, norm.beta]
@@ -107,26 +134,24 @@ class MaskedLMHead(TorchModule, keras.layers.Layer):
     pairs = (zip(names[part], parts[part], strict=True) for part in names)
     return dict(itertools.chain.from_iterable(pairs))
 
-  def get_config(self):
-    """The constructor's arguments."""
-    return {**super().get_config(), **vars(self.spec)}
 
-
-def create_masked_lm_head(bert) -> MaskedLMHead:
-  """The head for masked words of an encoder, a `BERT`, whose word embeddings it is called with."""
-  return MaskedLMHead(
-    *(bert.vocab_size, bert.hidden_act, bert.initializer_range, bert.embedding_size),
-    model_type=bert.model_type,
-    layer_norm_eps=bert.config.norm_epsilon,
-    name="predictions",
-  )
+def masked_lm_arguments(config: BertConfig) -> dict[str, Any]:
+  """Returns the arguments of the `MaskedLMHead` of an encoder of this configuration."""
+  return {
+    "vocab_size": config.vocab_size,
+    "hidden_act": config.hidden_act,
+    "initializer_range": config.initializer_range,
+    "embedding_size": getattr(config, "embedding_size", None),
+    "model_type": config.family.name,
+    "layer_norm_eps": config.norm_epsilon,
+  }
 
 
 @register
-class ReplacedTokensHead(TorchModule, keras.layers.Layer):
-  """Whether each token is a generator's word: the head of ELECTRA's discriminator."""
+class ReplacedTokensHead(TokensHead):
+  """Predicts which tokens a generator replaced: the head of ELECTRA's discriminator."""
 
-  reads_pooler = False
+  task = "replaced_tokens"
 
   def __init__(self, hidden_act: str = "gelu_erf", initializer_range: float = 0.02, **kwargs):
     """Creates the head.
@@ -141,40 +166,58 @@ class ReplacedTokensHead(TorchModule, keras.layers.Layer):
     self.dense: Any = None  # of `build`, as the next
     self.output_dense: Any = None
 
+  @classmethod
+  def for_encoder(cls, bert, num_labels: int | None = None) -> "ReplacedTokensHead":
+    """Creates the head `discriminator`; see `EncoderHead`."""
+    if not bert.family.has_generator:
+      raise ValueError(f"{bert.family.title} has no head for replaced words; ELECTRA has.")
+    return cls(bert.hidden_act, bert.initializer_range, name="discriminator")
+
   def build(self, input_shape):
     """Creates the variables."""
-    width = input_shape[-1]
-    self.dense = _dense(width, self.spec, self.dtype_policy)
-    self.output_dense = keras.layers.Dense(
-      1, kernel_initializer=create_initializer(None), dtype=self.dtype_policy, name="dense_1"
+    spec = self.spec
+    self.dense = create_dense(
+      input_shape[-1], "dense", self.dtype_policy, spec.initializer_range, spec.hidden_act
     )
+    self.output_dense = create_dense(1, "dense_1", self.dtype_policy, None)
     self.dense.build(input_shape)
     self.output_dense.build(input_shape)
     self.built = True
 
   def call(self, states):
-    """`[B, S, W]`, the last hidden state, to float32 `[B, S]`; above 0: replaced."""
+    """Scores the last hidden state `[B, S, W]`: float32 `[B, S]`, above 0 where replaced."""
     return ops.cast(self.output_dense(self.dense(states))[..., 0], "float32")
 
   def compute_output_spec(self, states):
-    """Shape and type of the output."""
+    """Returns the shape and type of the output."""
     return keras.KerasTensor(states.shape[:-1], "float32")
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
-    """The variables by their names in the original's checkpoints."""
+    """Returns the variables by their names in the original's checkpoints."""
     return original_names(self, "discriminator_predictions")
 
-  def get_config(self):
-    """The constructor's arguments."""
-    return {**super().get_config(), **vars(self.spec)}
 
+@register
+class NextSentenceHead(TaskHead):
+  """Predicts whether the second segment follows the first (class 0) or is random (class 1).
 
-def _dense(width: int, spec: SimpleNamespace, policy) -> keras.layers.Dense:
-  """The layer before the scores, of `spec`'s `hidden_act` and `initializer_range`."""
-  return keras.layers.Dense(
-    width,
-    activation=get_activation(spec.hidden_act),
-    kernel_initializer=create_initializer(spec.initializer_range),
-    dtype=policy,
-    name="dense",
-  )
+  In a family with the objective `mlm_sop` class 1 means that the two are exchanged.
+  """
+
+  task = "next_sentence"
+  reads_pooler = True
+
+  def __init__(self, **kwargs):
+    super().__init__(**{"num_outputs": 2, "dropout_rate": 0.0, **kwargs})
+
+  @classmethod
+  def _arguments_for(cls, bert, num_labels) -> dict:
+    if bert.family.objective not in ("mlm_nsp", "mlm_sop"):
+      raise ValueError(
+        f"{bert.family.title} has no pairs of sentences in pre-training; its head for words is in "
+        "BertForMaskedLM."
+      )
+    return {"dropout_rate": 0.0, "name": "seq_relationship"}
+
+  def _features(self, inputs):
+    return pool(inputs, "pooler")

@@ -37,6 +37,16 @@ PACKAGE = "bert"
 register = keras.saving.register_keras_serializable(package=PACKAGE)
 
 
+class SpecLayer(TorchModule, keras.layers.Layer):
+  """Base of the layers that keep their constructor's arguments in `spec`."""
+
+  spec: SimpleNamespace
+
+  def get_config(self):
+    """Returns the constructor's arguments."""
+    return {**super().get_config(), **vars(self.spec)}
+
+
 def require_one_of(argument: str, value, known: Sequence[str]) -> None:
   """Raises a ValueError that names the argument and the known values."""
   if value not in known:
@@ -52,7 +62,7 @@ class TruncatedNormal(keras.initializers.TruncatedNormal):
   """
 
   def __call__(self, shape, dtype=None):
-    """float `shape`."""
+    """Draws values: float `shape`."""
     generator = np.random.default_rng(self.seed)
     values = generator.standard_normal(int(np.prod(shape)), dtype=np.float32)
     outside = np.flatnonzero(np.abs(values) > 2.0)
@@ -67,7 +77,7 @@ class GlorotUniform(keras.initializers.GlorotUniform):
   """A uniform distribution that suits the sizes of a matrix, drawn by NumPy for these reasons."""
 
   def __call__(self, shape, dtype=None):
-    """float `shape`, of two axes."""
+    """Draws values: float `shape`, of two axes."""
     limit = np.sqrt(6.0 / sum(shape))
     values = np.random.default_rng(self.seed).uniform(-limit, limit, shape)
     return ops.convert_to_tensor(values.astype(np.float32), dtype=dtype)
@@ -76,23 +86,31 @@ class GlorotUniform(keras.initializers.GlorotUniform):
 def create_initializer(
   initializer_range: float | None = 0.02,
 ) -> keras.initializers.Initializer:
-  """A truncated normal with this standard deviation; without one Glorot's uniform distribution."""
+  """Creates a truncated normal with this standard deviation, or else Glorot's uniform."""
   return GlorotUniform() if initializer_range is None else TruncatedNormal(stddev=initializer_range)
 
 
 def scope_below(path: str, scope: str) -> keras.name_scope:
-  """The scope `path/scope` for variables; Keras' own takes no name with a slash."""
+  """Creates the scope `path/scope` for variables; Keras's own takes no name with a slash."""
   parent, _, name = f"{path}/{scope}".strip("/").rpartition("/")
   return keras.name_scope(name, override_parent=parent)
 
 
-def create_dense(width: int, name: str, spec, dtype_policy) -> keras.layers.Dense:
-  """A linear layer of `width` outputs; `use_bias` and `initializer_range` come from `spec`."""
+def create_dense(
+  width: int,
+  name: str,
+  dtype,
+  initializer_range: float | None = 0.02,
+  activation: str | None = None,
+  use_bias: bool = True,
+) -> keras.layers.Dense:
+  """Creates a dense layer of `width` outputs; see `create_initializer` and `get_activation`."""
   return keras.layers.Dense(
     width,
-    use_bias=spec.use_bias,
-    kernel_initializer=create_initializer(spec.initializer_range),
-    dtype=dtype_policy,
+    activation=get_activation(activation) if activation else None,
+    use_bias=use_bias,
+    kernel_initializer=create_initializer(initializer_range),
+    dtype=dtype,
     name=name,
   )
 
@@ -102,12 +120,12 @@ def create_dense(width: int, name: str, spec, dtype_policy) -> keras.layers.Dens
 
 
 def gelu(x):
-  """Gaussian error linear unit, tanh form (arXiv:1606.08415), as the original computes it."""
+  """Computes the original's Gaussian error linear unit, the tanh form (arXiv:1606.08415)."""
   return ops.gelu(x, approximate=True)
 
 
 def gelu_erf(x):
-  """Gaussian error linear unit, exact form: `hidden_act="gelu"` in transformers."""
+  """Computes the exact Gaussian error linear unit, `hidden_act="gelu"` in transformers."""
   return ops.gelu(x, approximate=False)
 
 
@@ -126,7 +144,7 @@ ACTIVATIONS: dict[str, Callable | None] = {
 
 
 def get_activation(name: str) -> Callable:
-  """The activation function with this name, in any case; `none` and nothing are `linear`.
+  """Finds the activation with this name, in any case; `none` and nothing are `linear`.
 
   Raises:
     ValueError: the name is unknown.
@@ -158,7 +176,7 @@ class Dropout(TorchModule, keras.layers.Layer):
       **kwargs: arguments of `keras.layers.Layer`.
 
     Raises:
-      ValueError: the rate is out of range.
+      ValueError: the dropout rate is out of range.
     """
     super().__init__(**kwargs)
     if not 0 <= rate <= 1:
@@ -171,7 +189,7 @@ class Dropout(TorchModule, keras.layers.Layer):
     self.seed_generator = None if on_torch() else generator
 
   def call(self, inputs, training=None):
-    """float `[...]` to the same shape."""
+    """Drops values in training: float `[...]` to the same shape."""
     if training is None and on_torch():
       training = self.training
     if not training or not self.rate:
@@ -179,7 +197,7 @@ class Dropout(TorchModule, keras.layers.Layer):
     return keras.random.dropout(inputs, self.rate, self.noise_shape, self.seed_generator)
 
   def compute_output_spec(self, inputs, training=None):
-    """Shape and type of the output."""
+    """Returns the shape and type of the output."""
     return keras.KerasTensor(inputs.shape, inputs.dtype)
 
 
@@ -210,11 +228,11 @@ class DynamicTanh(TorchModule, keras.layers.Layer):
     self.built = True
 
   def call(self, inputs):
-    """float `[..., W]` to the same shape."""
+    """Normalizes vectors: float `[..., W]` to the same shape."""
     return self.gamma * ops.tanh(self.alpha * inputs) + self.beta
 
   def get_config(self):
-    """The constructor's arguments."""
+    """Returns the constructor's arguments."""
     return {**super().get_config(), "alpha_init": self.alpha_init}
 
 
@@ -223,7 +241,7 @@ class BatchNorm(TorchModule, keras.layers.BatchNormalization):
   """Batch normalization of the last axis; its statistics include padding."""
 
   def call(self, inputs, training=None, mask=None):
-    """float `[..., W]` to the same shape."""
+    """Normalizes vectors: float `[..., W]` to the same shape."""
     if training is None and on_torch():
       training = self.training
     return super().call(inputs, training=training, mask=mask)
@@ -232,7 +250,7 @@ class BatchNorm(TorchModule, keras.layers.BatchNormalization):
 def create_normalization(
   normalization_type: str, epsilon: float, dtype, name: str = "LayerNorm"
 ) -> keras.layers.Layer:
-  """A layer that normalizes the last axis.
+  """Creates a layer that normalizes the last axis.
 
   All types are named `LayerNorm`, because that name excludes them from weight decay.
 
@@ -265,8 +283,8 @@ _GATES = {"swiglu": ops.silu, "geglu": gelu, "glu": ops.sigmoid}
 
 
 @register
-class FeedForward(TorchModule, keras.layers.Layer):
-  """One of the networks in the table above, applied to each vector.
+class FeedForward(SpecLayer):
+  """Applies one of the networks in the table above to each vector.
 
   Variables, under the scope it is built in: `intermediate/dense` is W1, `output/dense` is W2,
   `intermediate/gate` is W0; with `scopes` given, other names than `intermediate` and `output`.
@@ -319,7 +337,10 @@ class FeedForward(TorchModule, keras.layers.Layer):
       self.gate = self._dense(hidden_size if ffn_type == "residual" else intermediate_size, "gate")
 
   def _dense(self, width: int, name: str) -> keras.layers.Dense:
-    return create_dense(width, name, self.spec, self.dtype_policy)
+    spec = self.spec
+    return create_dense(
+      width, name, self.dtype_policy, spec.initializer_range, use_bias=spec.use_bias
+    )
 
   def build(self, input_shape):
     """Creates the variables under the original's names: beside this layer's scope, not in it."""
@@ -334,7 +355,7 @@ class FeedForward(TorchModule, keras.layers.Layer):
     self.built = True
 
   def call(self, inputs):
-    """float `[..., hidden_size]` to the same shape."""
+    """Transforms vectors: float `[..., hidden_size]` to the same shape."""
     kind = self.spec.ffn_type
     inner = self.intermediate(inputs)
     if kind in _GATES:
@@ -347,16 +368,12 @@ class FeedForward(TorchModule, keras.layers.Layer):
     return output + self.gate(inputs) if kind == "residual" else output
 
   def compute_output_spec(self, inputs):
-    """Shape and type of the output."""
+    """Returns the shape and type of the output."""
     return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
-  def get_config(self):
-    """The constructor's arguments."""
-    return {**super().get_config(), **vars(self.spec)}
 
 
 def create_feed_forward(spec: SimpleNamespace, dtype) -> FeedForward:
-  """The feed-forward network of a `TransformerLayer` with the arguments in `spec`.
+  """Creates the feed-forward network of a `TransformerLayer` with the arguments in `spec`.
 
   The family names its scopes.
 

@@ -11,7 +11,7 @@ from bert.training.resumption import RunState
 from bert.training.specs import EvalSpec
 
 
-class Watch:
+class BestCheckpointTracker:
   """Evaluates every N steps, and stores the results in the run's state.
 
   Attributes:
