@@ -41,8 +41,8 @@ def train(files, tmp_path, monkeypatch):
   found, init = [], run_settings.RunSettings.__init__
   write_once, key_of = steps.Run._write_once, steps.Run._key_of
 
-  def note(self, values, given=frozenset()):
-    init(self, NotedValues(values), given)
+  def note(self, values, *others, **named):
+    init(self, NotedValues(values), *others, **named)
 
   def write_and_keep(self, name, examples, write):
     result = write_once(self, name, examples, write)
