@@ -363,6 +363,7 @@ class Classification(Task):
     *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
     *("label_separator", "header", "skip_bad_rows", "xnli_language", "xnli_train_language"),
   )
+  result_keys = result_files.ORIGINAL_KEYS
   shuffles = False  # the order of the original
 
   define_flags = staticmethod(define_flags)

@@ -33,6 +33,7 @@ from bert.scripts import (
   command_line,
   flag_groups,
   path_flags,
+  result_files,
   run_settings,
   shared_flags,
 )
@@ -277,6 +278,7 @@ class QuestionAnswering(Task):
   ignored_in_eval = ("version_2_with_negative",)
   feature_settings = ("max_seq_length", "doc_stride", "max_query_length", "pad_to_longest")
   task_flags = ("doc_stride", "max_query_length", "version_2_with_negative", "pad_to_longest")
+  result_keys = result_files.ORIGINAL_KEYS
   problem_type = "spans"
   keeps_records = True  # windows, to find answers in them
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert import tokenization
 from bert.exporting import graph_text, hub_encoder
 from bert.exporting.task_model import Outputs, TaskModel, string_signature, strings
 from bert.model.task_head import SEQUENCES, Batch
@@ -49,6 +50,7 @@ class TextsModel(TaskModel):
     super().__init__(config, vocab_file, do_lower_case)
     self._seq_length = max_seq_length
     self._head = kinds.find(task).head_class()(**head)
+    self._tokens = _tokens_by_id(vocab_file) if self._head.per_token else []
     texts = tf.TensorSpec([None], tf.string)
     self.__call__.get_concrete_function(texts, texts)
     self.__call__.get_concrete_function(texts)
@@ -68,7 +70,8 @@ class TextsModel(TaskModel):
       text_b: string `[B]`, the second texts; an empty string is no text.
 
     Returns:
-      The head's `answers`, `[B, ...]` each.
+      The head's `answers`, `[B, ...]` each; of a head with `per_token` also `tokens`, string
+      `[B, S]`, and `num_tokens`, int32 `[B]`, how many of them are no padding.
     """
     text_b = tf.zeros_like(text_a) if text_b is None else text_b
     pieces = self._pieces(text_a), self._pieces(text_b)
@@ -76,8 +79,25 @@ class TextsModel(TaskModel):
     features = {n: inputs[m] for n, m in zip(SEQUENCES, hub_encoder.INPUTS, strict=True)}
     batch = Batch(self._config, features, options=self._bert_options)
     with self._building():
-      return self._head.answers(batch, self._head.outputs(batch))
+      answers = self._head.answers(batch, self._head.outputs(batch))
+    if self._head.per_token:
+      tokens = tf.gather(tf.constant(self._tokens), features["input_ids"])
+      answers = {
+        "tokens": tokens,
+        "num_tokens": tf.reduce_sum(features["input_mask"], 1),
+        **answers,
+      }
+    return answers
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
     """The serving signature: strings `text_a` and `text_b` to the answers."""
     return string_signature(self, strings("text_a"), strings("text_b"))
+
+
+def _tokens_by_id(vocab_file: str) -> list[str]:
+  """Lists the tokens of a vocabulary, each at the place of its id."""
+  vocab = tokenization.load_vocab(vocab_file)
+  tokens = [""] * (max(vocab.values()) + 1)
+  for token, token_id in vocab.items():
+    tokens[token_id] = token
+  return tokens

@@ -1,1 +1,32 @@
-"""Fine-tuning: what a task says (`task.py`), and the one run of all tasks (`engine.py`)."""
+"""What a task of one's own is written with; docs/extending.md shows how.
+
+  from bert import fine_tuning
+
+  @fine_tuning.register
+  class Relations(fine_tuning.Task):
+    name = "relations"
+    ...
+
+  if __name__ == "__main__":
+    fine_tuning.main(Relations)
+
+Importing this package imports no TensorFlow.
+"""
+
+from bert.fine_tuning.engine import main, register
+from bert.fine_tuning.task import LENGTH, DataSet, Task
+from bert.io.tables import DataError
+from bert.model.task_head import Batch, Head
+from bert.tasks.user_tables import TableRow
+
+__all__ = [
+  "LENGTH",
+  "Batch",
+  "DataError",
+  "DataSet",
+  "Head",
+  "TableRow",
+  "Task",
+  "main",
+  "register",
+]

@@ -22,7 +22,7 @@ from absl import logging
 from bert.fine_tuning.model_fn import model_fn_of
 from bert.fine_tuning.task import DataSet, Task
 from bert.io import record_files
-from bert.scripts import command_line, output_folder, run_outputs, run_settings
+from bert.scripts import command_line, output_folder, result_files, run_outputs, run_settings
 from bert.scripts.run_settings import RunSettings
 from bert.scripts.steps import Run, filled_up, log_sizes, start_many
 from bert.tasks import kinds
@@ -255,7 +255,15 @@ def register(task_class: type[Task]) -> type[Task]:
   """Makes a task of one's own known to `predict.py`, `distill.py` and the rest; a decorator.
 
   Its class needs `name`, and `head_class`; both lie in one Python file.
+
+  Raises:
+    ValueError: another task has its name, or its headline is an error, of which less is better.
   """
+  if result_files.is_error(str(task_class.headline)):
+    raise ValueError(
+      f"{task_class.__name__}.headline is {task_class.headline}, of which less is better: name a "
+      "score of which more is better, such as an accuracy or a correlation, to compare runs by."
+    )
   module = sys.modules[task_class.__module__]
   file = os.path.abspath(module.__file__ or "")
   name = task_class.__module__

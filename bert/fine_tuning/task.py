@@ -13,6 +13,8 @@
     def score(self, data, outputs): ...                 # of predictions -> results
     def write_predictions(self, data, outputs): ...
 
+A task with one record for each example needs less: `record`, and `measure` for all results.
+
   if __name__ == "__main__":
     main(MultipleChoice)
 
@@ -23,15 +25,28 @@ Letters in shapes: B = batch size, S = sequence length, N = examples of a set.
 """
 
 import dataclasses
-import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from absl import logging
+
+from bert.io import atomic_files
+from bert.io.table_columns import Column
 from bert.model.task_head import SEQUENCES, Head
-from bert.scripts import flag_groups, run_settings, shared_flags
-from bert.scripts.result_files import ORIGINAL_KEYS
+from bert.scripts import (
+  command_line,
+  flag_groups,
+  result_files,
+  run_files,
+  run_settings,
+  shared_flags,
+)
 from bert.scripts.run_settings import RunSettings
-from bert.tasks import kinds
+from bert.tasks import classification, kinds, user_tables
+from bert.tasks.user_tables import TableRow
+from bert.text.sequence_layout import layout_of
+from bert.training import distribution
 
 LENGTH = "S"
 """In a shape: `--max_seq_length`. Batches are cut along this axis to their longest example."""
@@ -92,6 +107,8 @@ class Task:
     labels: of the model's outputs, in their order; None where they have no names. Known at the
       latest when `prepare` returns.
     name: of the task; `task_name` in the facts of its runs.
+    answer: of the head's predictions, the one that is measured, averaged over runs and written.
+    has_labels: whether an example's `label` is the name of a class; `prepare` then finds them all.
     head_class: of a task of one's own; a dataclass of JSON values.
     model: of a task of one's own, `module:Class`: from texts to answers.
     inputs: names of that model's texts.
@@ -101,8 +118,7 @@ class Task:
     file_endings: of these files.
     data_help: the help of `--data_dir`.
     headline: the result that selects the best weights, and by which runs are compared.
-    result_keys: of `eval_results.txt`, those that come first.
-    reported: results in a report of many runs, by default the headline and the loss.
+    reported: further results in a report of many runs, beside the headline and the loss.
     informative_flags: whose change, when a run is resumed, is only logged; beside
       `engine.INFORMATIVE`.
     ignored_in_eval: facts that may differ in a run that does not train.
@@ -121,6 +137,8 @@ class Task:
   """
 
   name: ClassVar[str] = ""
+  answer: ClassVar[str] = "probabilities"
+  has_labels: ClassVar[bool] = False
   head_class: ClassVar[type[Head]] = Head
   model: ClassVar[str] = kinds.OWN_MODEL
   inputs: ClassVar[Sequence[str]] = ("text_a", "text_b")
@@ -131,7 +149,6 @@ class Task:
   file_endings: ClassVar[Sequence[str]] = ("tsv", "csv", "jsonl")
   data_help: ClassVar[str] = "Folder with train, dev and test: .tsv, .csv or .jsonl."
   headline: str = "eval_accuracy"
-  result_keys: ClassVar[Sequence[str]] = ORIGINAL_KEYS
   reported: Sequence[str] = ()
   informative_flags: ClassVar[Sequence[str]] = ()
   ignored_in_eval: ClassVar[Sequence[str]] = ()
@@ -212,8 +229,54 @@ class Task:
     """
     raise NotImplementedError
 
+  def read_table(
+    self,
+    split: str,
+    columns: Mapping[str, Column] | Iterable[str],
+    convert: Callable[[TableRow], Any],
+    labels: Collection[str] = ("label",),
+  ) -> list:
+    """Reads a table: .csv, .tsv or .jsonl, by the names of its columns.
+
+    Args:
+      split: `train`, `dev` or `test`.
+      columns: names of columns; or key -> the column with its values, by name or number from 0.
+      convert: makes an example of a row, a dict with these keys; raises `row.error("...")` for a
+        bad one, which then is named with file and line, or skipped by `--skip_bad_rows`.
+      labels: keys whose column a test file may lack; their values are then None.
+
+    Raises:
+      DataError: names file, line, fault and remedy.
+    """
+    named = dict(columns if isinstance(columns, Mapping) else zip(columns, columns, strict=True))
+    needed = named.keys() - set(labels if split == "test" else ())
+    skip = bool(self.settings.get("skip_bad_rows"))
+    return user_tables.read_table(self.file(split), named, convert, needed, skip_bad_rows=skip)
+
   def prepare(self, train: DataSet | None) -> None:
-    """Finds the labels, once the training set is read and before the others are."""
+    """Finds the labels, once the training set is read and before the others are.
+
+    By default none; with `has_labels` those of the training set, sorted, or else those of the run
+    that trained.
+
+    Raises:
+      UsageError: there is none.
+    """
+    if not self.has_labels:
+      return
+    self.labels = sorted({each.label for each in train.examples}) if train else None
+    self.labels = self.labels or self.labels_of_earlier_run()
+    if not self.labels:
+      raise command_line.UsageError(
+        "The labels of the model are unknown: neither --output_dir nor --init_checkpoint has a "
+        "label_map.json. Train with --do_train."
+      )
+
+  def labels_of_earlier_run(self) -> list[str] | None:
+    """Reads the labels of the run that trained: of `--output_dir`, or of the model's folder."""
+    averaged = (self.settings.get("average_runs") or "").split(",")
+    folders = (self.settings.output_dir, self.settings.init_folder, *averaged)
+    return run_files.labels_of_earlier_run(*folders)
 
   def check_data(self, sets: Mapping[str, list[DataSet]]) -> None:
     """Checks, or logs, what all data together show.
@@ -230,8 +293,13 @@ class Task:
     return {"task_name": self.name}
 
   def record_spec(self, data: DataSet) -> Spec:
-    """Returns what a record holds; by default one sequence and the number of a label."""
-    return {**dict.fromkeys(SEQUENCES, ([LENGTH], "int64")), "label_ids": ([], "int64")}
+    """Returns what a record holds; by default one sequence and the number of a label.
+
+    `is_real_example` is 0 in padding of a batch.
+    """
+    number = ([], "int64")
+    sequences = dict.fromkeys(SEQUENCES, ([LENGTH], "int64"))
+    return {**sequences, "label_ids": number, "is_real_example": number}
 
   def records(self, data: DataSet, num_shown: int) -> Iterable[Mapping[str, Any]]:
     """Converts examples to records, name -> value as `record_spec` says, one by one.
@@ -240,7 +308,73 @@ class Task:
       data: the examples.
       num_shown: how many to log, to show whether the columns are the right ones.
     """
+    spec = self.record_spec(data)
+    real = {"is_real_example": 1} if "is_real_example" in spec else {}
+    for index, example in enumerate(data.examples):
+      record = {**real, **self.record(example)}
+      if index < num_shown:
+        logging.info("*** Example ***\n%s", example)
+        for name, value in record.items():
+          logging.info("%s: %s", name, value)
+      yield record
+
+  def record(self, example: Any) -> Mapping[str, Any]:
+    """Converts one example to its record: name -> value, as `record_spec` says.
+
+    Raises:
+      DataError: names the file, the line and what is wrong.
+    """
     raise NotImplementedError
+
+  def label_id(self, example: Any) -> int:
+    """Returns the number of an example's `label` among the labels; 0 where it is None.
+
+    Raises:
+      DataError: it is none of them; names the example's `source`.
+    """
+    if example.label is None:
+      return 0
+    assert self.labels is not None
+    number = classification.label_id(example, self.labels)
+    assert isinstance(number, int)
+    return number
+
+  def sequence(self, text_a: str, text_b: str | None = None) -> dict[str, list[int]]:
+    """Tokenizes a text, or two.
+
+    Returns:
+      `[CLS] text_a [SEP]`, then `text_b [SEP]`, and padding: lists of S ints, `input_ids`,
+      `input_mask` and `segment_ids`. The longer text is truncated.
+    """
+    example = classification.InputExample("", text_a, text_b)
+    tokens, segment_ids = classification.join_texts(example, self.length, self.tokenizer)
+    return self._padded(tokens, segment_ids)
+
+  def sequence_of_words(self, words: Sequence[str]) -> tuple[dict[str, list[int]], list[int]]:
+    """Tokenizes words, each by itself.
+
+    Returns:
+      As of `sequence`, and the place of the first token of each word; words that are beyond
+      `--max_seq_length` have none.
+    """
+    layout, tokens = layout_of(self.tokenizer), []
+    places, room = [], self.length - 2
+    for word in words:
+      pieces = self.tokenizer.tokenize(word) or [layout.unk]
+      if len(tokens) + len(pieces) > room:
+        break
+      places.append(len(tokens) + 1)
+      tokens += pieces
+    tokens = [layout.cls, *tokens, layout.sep]
+    return self._padded(tokens, [0] * len(tokens)), places
+
+  def _padded(self, tokens, segment_ids):
+    pad_ids, padding = layout_of(self.tokenizer).padding(tokens, self.length)
+    return {
+      "input_ids": self.tokenizer.convert_tokens_to_ids(tokens) + pad_ids,
+      "input_mask": [1] * len(tokens) + padding,
+      "segment_ids": segment_ids + padding,
+    }
 
   def padding_record(self, data: DataSet) -> Mapping[str, Any] | None:
     """Returns a record that fills a batch on a TPU and counts nowhere; by default zeros.
@@ -303,7 +437,22 @@ class Task:
       **tensors: NumPy arrays `[N, ...]`, what the head's `eval_tensors` named, of all batches.
 
     Returns:
-      `eval_` and a name -> number; texts and arrays are only logged.
+      `eval_` and a name -> number; texts and arrays are only logged. By default what `measure`
+      finds, and the mean loss.
+    """
+    is_real = tensors["is_real_example"] > 0 if "is_real_example" in tensors else slice(None)
+    found = self.measure(tensors[self.answer][is_real], tensors["label_ids"][is_real])
+    return {**_prefixed(found), "eval_loss": float(tensors["losses"][is_real].mean())}
+
+  def measure(self, outputs: Any, labels: Any) -> dict[str, float]:
+    """Compares what a model says with what is correct.
+
+    Args:
+      outputs: NumPy array `[N, ...]`, the head's `answer` of each example.
+      labels: NumPy array `[N, ...]`, `label_ids` of their records.
+
+    Returns:
+      Name -> number, such as `accuracy`; as results they begin with `eval_`.
     """
     raise NotImplementedError
 
@@ -331,13 +480,23 @@ class Task:
       data: the set.
 
     Returns:
-      float `[N, ...]`; by default the probabilities.
+      float `[N, ...]`; by default the head's `answer`, `[N, S, ...]` where it is of tokens, whose
+      batches are cut to their longest sequence.
     """
-    return [each["probabilities"] for each in predictions][: len(data)]
+    import numpy as np
+
+    found = [each[self.answer] for each in predictions][: len(data)]
+    if not self.head_class.per_token:
+      return found
+    rest = [(0, 0)] * (found[0].ndim - 1) if found else []
+    return [np.pad(each, [(0, self.length - len(each)), *rest]) for each in found]
 
   def score(self, data: DataSet, outputs: Any) -> dict[str, Any]:
     """Computes the results of what `collect` returned, or of the mean of several runs."""
-    raise NotImplementedError
+    import numpy as np
+
+    labels = [record["label_ids"] for record in self.records(data, 0)]
+    return _prefixed(self.measure(np.asarray(outputs), np.asarray(labels)))
 
   def failure(self, data: DataSet, outputs: Any, scores: Mapping[str, Any]) -> str | None:
     """Says why a model counts as failed, such as one answer for everything; None if it does not."""
@@ -351,9 +510,29 @@ class Task:
       outputs: of `collect`.
 
     Returns:
-      The results, for `test_results.txt`, where the correct ones are known.
+      The results, for `test_results.txt`, where the correct ones are known. By default none:
+      `predictions.tsv` has the `id` of each example, or its number, and its numbers.
     """
-    raise NotImplementedError
+    import numpy as np
+
+    rows = np.reshape(outputs, [len(data), -1])
+    numbered = [self.answer] if rows.shape[1] == 1 else [str(i) for i in range(rows.shape[1])]
+    result_files.write_predictions(
+      self.settings.output_dir,
+      data.suffix,
+      [str(getattr(each, "id", index)) for index, each in enumerate(data.examples)],
+      list(rows),
+      self.labels or numbered,
+      "classification" if self.labels else "regression",
+    )
+    return None
+
+  def write_json_lines(self, name: str, rows: Iterable[Any]) -> None:
+    """Writes a file into `--output_dir`, one JSON value in a line, whole or not at all."""
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    path = self.settings.path(name)
+    distribution.on_chief(atomic_files.write_text, path, "".join(lines))
+    logging.info("Wrote %d lines to %s.", len(lines), path)
 
   def export_options(self) -> dict[str, Any]:
     """Returns the arguments of the kind's `model` beside the length, as JSON."""
@@ -378,7 +557,16 @@ class Task:
     known = {**flags, **{name: value for name, value in facts.items() if name != "task_name"}}
     return {name: known[name] for name in cls.task_flags if known.get(name) is not None}
 
-  @functools.cached_property
+  @property
   def report_keys(self) -> tuple[str, ...]:
     """The results in a report of many runs, the headline first."""
     return tuple(dict.fromkeys((self.headline, *self.reported, "eval_loss")))
+
+  @property
+  def result_keys(self) -> Sequence[str]:
+    """The results that come first in `eval_results.txt`."""
+    return (*self.report_keys, "global_step", "loss")
+
+
+def _prefixed(results: Mapping[str, Any]) -> dict[str, Any]:
+  return {f"eval_{name}": value for name, value in results.items()}

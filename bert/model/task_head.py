@@ -22,7 +22,7 @@ Letters in shapes: B = batch size, S = sequence length, N = texts of an example,
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 
@@ -98,7 +98,13 @@ class Batch:
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-  """What is computed of a batch. Subclasses are frozen dataclasses of JSON values."""
+  """What is computed of a batch. Subclasses are frozen dataclasses of JSON values.
+
+  Attributes:
+    per_token: whether answers are of tokens, `[B, S, ...]`: an export then adds the tokens.
+  """
+
+  per_token: ClassVar[bool] = False
 
   def outputs(self, batch: Batch) -> Tensors:
     """Computes the head's tensors, `[B, ...]` each."""
@@ -116,16 +122,25 @@ class Head:
     raise NotImplementedError
 
   def predictions(self, batch: Batch, outputs: Tensors) -> Tensors:
-    """Computes what `--do_predict` reads of a batch, `[B, ...]` each; by default probabilities."""
+    """Computes what `--do_predict` reads of a batch, `[B, ...]` each.
+
+    By default `probabilities` of the outputs' `logits`; the outputs themselves if there are none.
+    """
     import tensorflow as tf
 
     del batch
+    if "logits" not in outputs:
+      return outputs
     return {"probabilities": tf.nn.softmax(outputs["logits"])}
 
   def eval_tensors(self, batch: Batch, outputs: Tensors, losses: Any) -> Tensors:
-    """Selects what the task's `metrics` gets of each batch, `[B, ...]` each."""
+    """Selects what the task's `metrics` gets of each batch, `[B, ...]` each.
+
+    By default the predictions, `losses`, and `label_ids` and `is_real_example` of the records.
+    """
     names = [name for name in ("label_ids", "is_real_example") if name in batch.features]
-    return {**outputs, **{n: batch.features[n] for n in names}, "losses": losses}
+    known = {name: batch.features[name] for name in names}
+    return {**self.predictions(batch, outputs), **known, "losses": losses}
 
   def answers(self, batch: Batch, outputs: Tensors) -> Tensors:
     """Computes what an export answers to texts, `[B, ...]` each; by default the predictions."""

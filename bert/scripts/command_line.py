@@ -19,6 +19,7 @@ Importing this module defines no flag. It needs absl and the standard library al
 import collections
 import contextlib
 import dataclasses
+import itertools
 import logging as std_logging
 import os
 import re
@@ -32,6 +33,7 @@ from absl import flags, logging
 from bert.io import installation
 from bert.model import out_of_memory
 from bert.scripts import flag_groups, on_request, path_flags
+from bert.tasks import kinds
 
 FLAGS = flags.FLAGS
 
@@ -415,8 +417,11 @@ def run(
   # TensorFlow's C++ side reads it when it is imported, later; 2 leaves its errors. The few lines
   # TensorFlow 2.21 writes before its log is set up (oneDNN, CUDA not found) come at any level.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+  program = _program(argv, script)
+  with _logging_to_stderr():
+    if code := _exit_code(lambda: _load_plugins(argv), program):
+      sys.exit(code)
   with _logging_to_stderr(), flag_groups.defined_flags(define_flags):
-    program = _program(argv, script)
 
     def parse_and_run():
       words = _read(argv, doc, program, takes_arguments)
@@ -426,6 +431,32 @@ def run(
       return code
 
     sys.exit(_exit_code(parse_and_run, program))
+
+
+def value_in(words: Sequence[str], name: str) -> str | None:
+  """Returns the last value of a flag in a command line that is not parsed yet.
+
+  What flags a script has may depend on it.
+
+  Example:
+    >>> value_in(["run.py", "--teacher=a", "--teacher", "b"], "teacher")
+    'b'
+  """
+  words = list(words[1:])
+  with contextlib.suppress(flags.Error, UnicodeDecodeError):  # reported when it is parsed
+    words = FLAGS.read_flags_from_files(words, force_gnu=False)
+  found = None
+  for word, following in itertools.pairwise([*words, None]):
+    flag, equals, value = word.partition("=")
+    if flag in (f"--{name}", f"-{name}"):
+      found = value if equals else following
+  return found
+
+
+def _load_plugins(argv: Sequence[str]) -> None:
+  """Imports the files of `--plugin`: flags of a script may be those of a task in them."""
+  if files := value_in(argv, "plugin"):
+    kinds.load_plugins(*(os.path.expanduser(file) for file in files.split(",")))
 
 
 _WHERE = "(--verbose_errors shows where in the program this happened.)"
@@ -461,7 +492,8 @@ def _report(error: Exception, hint: str) -> int:
 
 
 def _wants_traceback() -> bool:
-  return FLAGS["verbose_errors"].value or os.environ.get("BERT_TRACEBACK", "") not in ("", "0")
+  is_on = "verbose_errors" in FLAGS and FLAGS["verbose_errors"].value
+  return is_on or os.environ.get("BERT_TRACEBACK", "") not in ("", "0")
 
 
 def _message(error: Exception) -> str:

@@ -105,6 +105,11 @@ def _define_general_flags() -> None:
       "Also show the traceback of errors in the input, as BERT_TRACEBACK=1 in the environment "
       "does.",
     )
+    flags.DEFINE_string(
+      "plugin",
+      None,
+      "Python files with tasks of your own, joined by commas; see docs/extending.md.",
+    )
 
 
 def own_names(flag_values: flags.FlagValues = FLAGS) -> list[str]:

@@ -46,6 +46,16 @@ def write_eval_results(
   distribution.on_chief(atomic_files.write_text, path, "".join(lines))
 
 
+def is_error(result: str) -> bool:
+  """Says whether less of a result is better, by the end of its name.
+
+  Example:
+    >>> is_error("eval_loss"), is_error("eval_rmse"), is_error("eval_f1")
+    (True, True, False)
+  """
+  return result.endswith(("loss", "mse", "mae", "error", "perplexity"))
+
+
 def read_eval_results(path: str) -> dict[str, float]:
   """The numbers of a file of `write_eval_results`, by name.
 

@@ -341,7 +341,7 @@ class Run:
       input_fn,
       every_steps=self.settings.eval_every_steps,
       metric=metric,
-      higher_is_better=not metric.endswith(("loss", "mse")),
+      higher_is_better=not result_files.is_error(metric),
       patience=self.settings.early_stopping_patience,
       keep_best=self.settings.keep_best,
       steps=self.settings.get("max_eval_steps"),

@@ -150,7 +150,7 @@ def find(name: str) -> Kind:
   if kind is None:
     raise ValueError(
       f"The task {name!r} is not known here. Known are {', '.join(_KINDS)}. For a task of your "
-      f"own, name its file: {PLUGINS}=the_task.py, or import it first."
+      "own, name its file: --plugin=the_task.py; in Python, import it first."
     )
   return kind
 

@@ -34,8 +34,9 @@ from tests.kit.paths import ROOT
 
 # Times, and check sums of files whose content is compared by itself.
 IGNORED = re.compile(
-  r"log_\d+\.txt|log\.txt|/sec|_seconds|\.state\.json: (crc32|files/)|\.data-\d+-of-\d+"
+  r"log_\d+\.txt|log\.txt|run\.log|/sec|seconds|\.state\.json: (crc32|files/)|\.data-\d+-of-\d+"
   r"|manifest\.json: .*(seconds|time)"
+  r"|results\.(txt: line|json: runs)"  # their seconds; each run's results lie in its own folder
 )
 # Pattern of a kind of runs and a name, `ner/out/a.json: key` -> why it differs from the checkout
 # that was the last one to be compared with.
@@ -44,6 +45,8 @@ ON_PURPOSE: dict[str, str] = {
   r"groups|inner_group_num|layer_norm_eps|pad_token_id|transformers_heads)$": (
     "the fingerprint has every value of the configuration that decides what weights compute"
   ),
+  r"features/\w+\.key\.json: result$": "it is the number of records for every task",
+  r"^similarity_\w+/out/flags\.json": "run_similarity has the flags of many runs",
   r"^ner_average/.*(key\.json|outputs_\w+\.npz): key$": "the key of records has --segment_id",
 }
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
