@@ -151,7 +151,7 @@ def test_no_circles_of_rooms(graph):
 
 def test_package_faces_are_empty():
   for path in (ROOT / "bert").glob("*/__init__.py"):
-    if path.parent.name not in ("keras3", "tf1"):
+    if path.parent.name not in ("keras3", "tf1", "fine_tuning"):
       assert len(path.read_text(encoding="utf-8").splitlines()) <= 4, path
 
 

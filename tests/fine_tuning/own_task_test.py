@@ -30,7 +30,7 @@ FILES = {
 HEADLINES = {"stars": "eval_close", "relations": "eval_accuracy", "token_scores": "eval_pearson"}
 ITEMS = {
   "stars": ["it was good film", "it was bad film"],
-  "relations": ["@ good @ it # film #", "@ film @ it # bad #"],
+  "relations": ["it was @ good @ it # film #", "it was @ film @ it # bad #"],
   "token_scores": ["it was good film", "it was bad film"],
 }
 

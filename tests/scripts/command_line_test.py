@@ -217,7 +217,11 @@ def test_a_short_name_reaches_its_flag():
   with flag_groups.defined_flags(define) as values:
     command_line.parse(["script.py", "-o", "x"])
     assert values.output == "x"
-    assert [each["name"] for each in flag_groups.describe()] == ["output", "verbose_errors"]
+    assert [each["name"] for each in flag_groups.describe()] == [
+      "output",
+      "plugin",
+      "verbose_errors",
+    ]
 
 
 def test_version_is_that_of_the_project(run):
