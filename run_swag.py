@@ -68,11 +68,13 @@ class MultipleChoice(Task):
     """Scores each choice."""
     return ChoiceHead()
 
-  def metrics(self, logits, label_ids, losses, is_real_example):
+  def metrics(self, probabilities, label_ids, losses, is_real_example):
     """Computes the accuracy."""
     from bert.tasks import metrics
 
-    return metrics.compute_metrics(["accuracy"], label_ids, logits, is_real_example, losses=losses)
+    return metrics.compute_metrics(
+      ["accuracy"], label_ids, probabilities, is_real_example, losses=losses
+    )
 
   def score(self, data, outputs):
     """Computes the accuracy of probabilities."""
