@@ -63,6 +63,11 @@ class Kind(NamedTuple):
     """The module of the script, such as `run_swag`; of a task of one's own its file."""
     return self.file or self.task.partition(":")[0].removeprefix("bert.")
 
+  @property
+  def facts(self) -> dict[str, str]:
+    """What the facts of its runs say of the kind, see `of_facts`."""
+    return {} if self.name == _WITH_PROBLEM_TYPE else {"task_name": self.name}
+
   def task_class(self) -> Any:
     """Imports the task."""
     return _load(self.task)
@@ -76,11 +81,14 @@ class Kind(NamedTuple):
     return _load(self.model)
 
 
+# The kind whose facts have a `problem_type`: the names of its tasks are the user's.
+_WITH_PROBLEM_TYPE = "sentences"
+
 _KINDS = {
   kind.name: kind
   for kind in (
     Kind(
-      "sentences",
+      _WITH_PROBLEM_TYPE,
       task="bert.run_classifier:Classification",
       head="bert.model.task_heads:SequenceHead",
       model="bert.exporting.sentence_model:SentenceModel",
@@ -155,6 +163,17 @@ def find(name: str) -> Kind:
   return kind
 
 
+def in_transformers() -> list[Kind]:
+  """Returns the rows that have a class in transformers."""
+  return [kind for kind in _KINDS.values() if kind.transformers]
+
+
+def of_class(name: str) -> Kind | None:
+  """Returns the row with a head of `bert.keras3`, or an end of names of transformers' classes."""
+  known = (kind for kind in _KINDS.values() if name and name in (kind.transformers, kind.keras[0]))
+  return next(known, None)
+
+
 def of_script(script: str) -> Kind:
   """Returns the row whose script it is: the name of a module, or the file of a plug-in.
 
@@ -190,8 +209,8 @@ def of_facts(facts: Mapping[str, Any]) -> Kind | None:
   Raises:
     ValueError: they are of a task of one's own that is not loaded.
   """
-  if "problem_type" in facts:  # the names of sentences' tasks are the user's
-    return _KINDS["sentences"]
+  if "problem_type" in facts:
+    return _KINDS[_WITH_PROBLEM_TYPE]
   name = facts.get("task_name")
   if name in _KINDS:
     return _KINDS[name]
