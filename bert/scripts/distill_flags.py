@@ -39,9 +39,8 @@ def define_flags(script: str) -> None:
     path_flags.define(
       "teacher",
       None,
-      "The fine-tuned model to learn from: --output_dir of a run of run_classifier.py, run_ner.py, "
-      "run_squad.py or run_swag.py, or a folder of transformers; with --method=distilbert and "
-      "--stage=general a pre-trained model.",
+      f"The fine-tuned model to learn from: --output_dir of {kinds.scripts_in_words()}, or "
+      "a folder of transformers; with --method=distilbert and --stage=general a pre-trained model.",
       is_model=True,
     )
     flags.DEFINE_enum(
@@ -76,7 +75,7 @@ def define_flags(script: str) -> None:
     )
     if script == ON_RECORDS:
       _define_weights()
-    if script == "run_classifier":
+    if script != ON_RECORDS and kinds.of_script(script).task_class().takes_unlabelled:
       path_flags.define(
         "unlabelled_file",
         None,
@@ -112,7 +111,7 @@ def _define_weights() -> None:
 
 
 def script_of(argv: Sequence[str]) -> str:
-  """The script that a command line is about; `run_classifier` where it does not say.
+  """Finds the script that a command line is about; the first one where it does not say.
 
   Args:
     argv: the command line, not read yet.
@@ -120,13 +119,14 @@ def script_of(argv: Sequence[str]) -> str:
   words = list(argv[1:])
   with contextlib.suppress(flags.Error, UnicodeDecodeError):
     words = flags.FLAGS.read_flags_from_files(words, force_gnu=False)
-  named = _value(words, "script")
-  if is_on_records(_value(words, "method"), _value(words, "stage")):
+  named = value_in(words, "script")
+  if is_on_records(value_in(words, "method"), value_in(words, "stage")):
     return ON_RECORDS
   if named in scripts().values():
     return named
-  teacher = _value(words, "teacher")
-  return scripts().get(_task_of(teacher) if teacher else "", "run_classifier")
+  teacher = value_in(words, "teacher")
+  known = scripts()
+  return known.get(_task_of(teacher) if teacher else "", next(iter(known.values())))
 
 
 def is_on_records(method: str | None, stage: str | None) -> bool:
@@ -134,8 +134,8 @@ def is_on_records(method: str | None, stage: str | None) -> bool:
   return method == "distilbert" or (method == "tinybert" and stage == "general")
 
 
-def _value(words: Sequence[str], name: str) -> str | None:
-  """The last value of a flag among the words of a command line."""
+def value_in(words: Sequence[str], name: str) -> str | None:
+  """Finds the last value of a flag among the words of a command line that is not read yet."""
   found = None
   for word, following in itertools.pairwise([*words, None]):
     flag, equals, value = word.partition("=")

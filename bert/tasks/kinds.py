@@ -28,6 +28,9 @@ PLUGINS = "BERT_PLUGINS"
 OWN_MODEL = "bert.exporting.texts_model:TextsModel"
 """The model from texts to answers of a task of one's own that names none."""
 
+OWN_DATA = "bert.checks.own_data:OwnData"
+"""What reads the data of a task of one's own for `doctor.py`."""
+
 _ENTRY_POINTS = "bert.plugins"
 
 
@@ -43,6 +46,7 @@ class Kind(NamedTuple):
     transformers: the end of the name of its class in transformers; "" where it has none.
     mark: a variable that a checkpoint with such a head has.
     keras: names of `bert.keras3`'s head and model.
+    data: `module:Class`, a `checks.task_data.TaskData`: reads its data for `doctor.py`.
     file: the Python file of a task of one's own; "" of ours.
     max_seq_length: of a model that does not say with what length it was trained.
   """
@@ -55,6 +59,7 @@ class Kind(NamedTuple):
   transformers: str = ""
   mark: str = ""
   keras: tuple[str, str] = ("", "")
+  data: str = ""
   file: str = ""
   max_seq_length: int = 128
 
@@ -80,6 +85,10 @@ class Kind(NamedTuple):
     """Imports the model from texts to answers, and TensorFlow with it."""
     return _load(self.model)
 
+  def data_class(self) -> Any:
+    """Imports what reads its data."""
+    return _load(self.data)
+
 
 # The kind whose facts have a `problem_type`: the names of its tasks are the user's.
 _WITH_PROBLEM_TYPE = "sentences"
@@ -95,6 +104,7 @@ _KINDS = {
       transformers="ForSequenceClassification",
       mark="output_bias",
       keras=("TextClassificationHead", "BertForSequenceClassification"),
+      data="bert.checks.sentence_data:SentenceData",
     ),
     Kind(
       "squad",
@@ -105,6 +115,7 @@ _KINDS = {
       transformers="ForQuestionAnswering",
       mark="cls/squad/output_bias",
       keras=("QuestionAnsweringHead", "BertForQuestionAnswering"),
+      data="bert.checks.squad_data:SquadData",
       max_seq_length=384,
     ),
     Kind(
@@ -116,6 +127,7 @@ _KINDS = {
       transformers="ForTokenClassification",
       mark="output_bias",
       keras=("TokenClassificationHead", "BertForTokenClassification"),
+      data="bert.checks.tagging_data:TaggingData",
     ),
     Kind(
       "swag",

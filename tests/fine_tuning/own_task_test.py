@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from bert import doctor
 from bert.fine_tuning import engine
 from bert.predicting import load_run
 from bert.tasks import kinds
@@ -83,6 +84,25 @@ def test_stopped_and_resumed_it_is_the_same(script, flags, trained, tmp_path):
   script.run_well(**values, output_dir=tmp_path / "whole")
   script.run_well(**values, output_dir=tmp_path / "out")
   assert_same_tensors(tmp_path / "out" / "model.ckpt-24", tmp_path / "whole" / "model.ckpt-24")
+
+
+def test_doctor_reads_its_numbers_as_numbers(script, flags, monkeypatch):
+  values = {name: flags[name] for name in ("data_dir", "vocab_file", "max_seq_length")}
+  monkeypatch.setattr(sys, "argv", ["doctor.py", "--task_name=stars"])
+  done = Script(doctor).run(**values, task_name="stars", skip_bad_rows=True)
+  assert done.code == 0, done.out
+  assert "12 examples for train" in done.out
+  assert "10 example(s) of test repeat" in done.out
+  assert "Labels of" not in done.out  # the numbers are no classes
+  assert "Ignoring" not in done.err  # the flags are the task's
+
+
+def test_doctor_names_a_bad_number(script, flags, tmp_path, monkeypatch):
+  (tmp_path / "train.csv").write_text("text_a,label\nit was good,3\nit was bad,7\n")
+  monkeypatch.setattr(sys, "argv", ["doctor.py", "--task_name=stars"])
+  done = Script(doctor).run(data_dir=tmp_path, task_name="stars")
+  assert done.code == 1
+  assert "train.csv, line 3: 7 is no number of stars" in done.out
 
 
 def test_a_bad_number_is_named(script, flags, tmp_path):
