@@ -73,6 +73,7 @@ from bert.checkpoints import (
   transformers_heads,
 )
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, KERAS_SUFFIX, CheckpointError
+from bert.checkpoints.families import form
 from bert.checkpoints.model_files import ModelFiles
 from bert.io import atomic_files, filesystem, vocabulary_kind
 from bert.io.wording import counted
@@ -341,18 +342,19 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
   kept = _without_training_state(prefix)
   facts, settings = _task_of(prefix)
   head = transformers_heads.guess_head(kept, facts)
-  if FLAGS.head and FLAGS.head != head.name:
+  asked = transformers_heads.HEADS.get(FLAGS.head)
+  if asked and asked != head.name:
     transformers_heads.check_head(FLAGS.head, kept)
-    head = transformers_heads.Head(FLAGS.head)
+    head = transformers_heads.Head(asked)
   model = BertConfig.from_dict(config)
-  if head.name == "sentences" and getattr(model, "classifier_activation", None):
+  if head.name == form.TEXTS and getattr(model, "classifier_activation", None):
     raise command_line.UsageError(
       f"transformers has no class with {files.config}'s classifier_activation, which TinyBERT's "
       "own models have before their classifier. --head=none converts the encoder alone."
     )
   if model.family is not families.BERT:
     config = model.to_dict()  # with its family's values of what the file leaves out
-  if head.name == "masked_words" and any(name.startswith("generator/") for name in kept):
+  if head.name == form.MASKED_TOKENS and any(name.startswith("generator/") for name in kept):
     config = model.generator_config().to_dict()
   if pooling := facts.get("pooling"):
     length = settings.get("max_seq_length", 128)

@@ -7,8 +7,9 @@ memory and disk, each separately and against the others:
     --vocab_file=$BERT_BASE_DIR/vocab.txt --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \\
     --task_name=MRPC --data_dir=$GLUE_DIR/MRPC --max_seq_length=128 --output_dir=/tmp/mrpc_output
 
-Data are a folder of GLUE or of your own tables (--task_name), or files whose kind is recognised:
-TFRecords, SQuAD's JSON, CoNLL, CSV, TSV, JSON Lines, plain text (--data_dir or --input_file):
+Data are a folder of GLUE, of your own tables or of a task of your own (--task_name), or files whose
+kind is recognised: TFRecords, SQuAD's JSON, CoNLL, CSV, TSV, JSON Lines, plain text (--data_dir or
+--input_file):
 
   python doctor.py --bert_config_file=... --vocab_file=... --input_file='records/*.tfrecord'
 
@@ -18,7 +19,8 @@ the run fail), with its location and a remedy. The exit code is 1 if there is an
 """
 
 import contextlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 
 from absl import flags, logging
 
@@ -34,22 +36,10 @@ from bert.scripts import (
   run_settings,
   shared_flags,
 )
+from bert.tasks import kinds
 from bert.training import hardware
 
 _DATA_FILES = ("train_file", "dev_file", "test_file", "predict_file", "eval_input_file")
-_COLUMNS = ("text_a_column", "text_b_column", "id_column")
-_TABLE_FLAGS = (
-  *_COLUMNS,
-  *("label_column", "labels", "problem_type", "label_separator", "header", "skip_bad_rows"),
-)
-_CONLL_FLAGS = {  # flag -> field of `conll_files.ConllFormat`
-  "separator": "separator",
-  "token_column": "token_column",
-  "label_column": "label_column",
-  "label_scheme": "scheme",
-  "comment_prefix": "comment_prefix",
-}
-
 # Further flags of runs, so that a run's command line can be given unchanged.
 _IGNORED_SWITCHES = ("do_train", "do_eval", "do_predict", "do_export", "use_tpu")
 _IGNORED_NUMBERS = (
@@ -101,13 +91,22 @@ def define_flags() -> None:
 
 
 def _define_format_flags() -> None:
-  with flag_groups.flag_group("Format of the data (as for run_classifier.py and run_ner.py)"):
-    flags.DEFINE_string("task_name", None, "The task of run_classifier.py: MRPC, ..., or csv.")
+  with flag_groups.flag_group("Format of the data (as in the run)"):
+    flags.DEFINE_string("task_name", None, "MRPC, ..., csv, or the name of a task of your own.")
+    if own := _own_task(sys.argv):
+      own.task_class().define_task_flags()
+      return
     flags.DEFINE_string("separator", None, "Separates the columns of CoNLL files.")
     flags.DEFINE_integer("token_column", None, "Column of the word in CoNLL files.")
     flags.DEFINE_string("label_scheme", None, "How labels of CoNLL files encode entities.")
     flags.DEFINE_string("comment_prefix", None, "Prefix of comments in CoNLL files.")
   shared_flags.define_table_flags()
+
+
+def _own_task(argv: Sequence[str]) -> kinds.Kind | None:
+  """Returns the task of one's own that a command line names, which is not read yet."""
+  kind = kinds.registered().get(command_line.value_in(argv, "task_name") or "")
+  return kind if kind and kind.file else None
 
 
 def main(_) -> int:
@@ -151,16 +150,8 @@ def subject_of(settings: run_settings.RunSettings, source: ModelSource | None) -
     config=config,
     input_file=",".join(files),
     max_seq_length=settings.max_seq_length if is_length_meant else None,
-    table_options={name: settings.values[name] for name in _TABLE_FLAGS},
-    conll_options=_conll_options(settings),
+    settings=settings,
   )
-
-
-def _conll_options(settings: run_settings.RunSettings) -> dict:
-  given = {field: settings.values[flag] for flag, field in _CONLL_FLAGS.items()}
-  if (column := given["label_column"]) is not None:  # in a table it may be a name
-    given["label_column"] = int(column) if column.lstrip("-").isdecimal() else None
-  return {field: value for field, value in given.items() if value is not None}
 
 
 def _of_released_model(source: ModelSource | None) -> Iterator[Finding]:

@@ -7,15 +7,14 @@ values of `--method`: they count, where they bear the name of a family.
 Alone: python -m pytest tests/families_test.py (seconds; imports nothing of the project)
 """
 
-import ast
 import pathlib
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from tests.kit.import_graph import modules
 from tests.kit.paths import ROOT
+from tests.kit.source_names import names_in
 
 MOST_FILES = 28
 # The package and the original are called BERT, so that name says nothing.
@@ -58,25 +57,10 @@ ALLOWED = {
 }
 
 
-def named(source: str) -> Iterator[str]:
+def named(source: str) -> set[str]:
   """Identifiers, and strings that are no sentences: without a blank, or compared with something."""
-  sentences = set()
-  for node in ast.walk(ast.parse(source)):  # parents come before their children
-    if isinstance(node, ast.Constant):
-      text = str(node.value)
-      yield from [] if node in sentences or re.search(r"\s", text) else [text]
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-      sentences.add(node.value)  # a docstring
-    elif isinstance(node, ast.JoinedStr):
-      sentences.update(node.values)
-      text = "".join(part.value for part in node.values if isinstance(part, ast.Constant))
-      yield from [] if re.search(r"\s", text) else [text]
-    elif isinstance(node, ast.Compare):
-      yield from (str(part.value) for part in ast.walk(node) if isinstance(part, ast.Constant))
-    else:
-      fields = [field for _, field in ast.iter_fields(node)]
-      fields += [each for field in fields if isinstance(field, list) for each in field]
-      yield from (field for field in fields if isinstance(field, str))
+  names = names_in(source)
+  return names.identifiers | names.compared | set(filter(re.compile(r"\S*$").match, names.strings))
 
 
 def files_that_name_a_family(root: pathlib.Path) -> set[str]:

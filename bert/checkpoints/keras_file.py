@@ -93,12 +93,12 @@ class KerasFile:
   @property
   def facts(self) -> dict[str, Any]:
     """What is known of the task, see `reading.read_facts`; a Keras model has no names of labels."""
-    facts = self.model.facts
-    if "problem_type" in facts or facts.get("task_name") == "ner":
-      task = facts.get("task_name", "sentences")
-      [count] = self.contents[keras_model.bias_of(task, self._family)][0]
-      facts = {**facts, "labels": [f"LABEL_{index}" for index in range(count)]}
-    return facts
+    model = self.model
+    bias = keras_model.bias_of_labels(model)
+    if bias is None:
+      return model.facts
+    [count] = self.contents[bias][0]
+    return {**model.facts, "labels": [f"LABEL_{index}" for index in range(count)]}
 
   @property
   def do_lower_case(self) -> bool | None:
@@ -133,11 +133,11 @@ class KerasFile:
       heads = keras_model.describe(self._layers).heads
     except CheckpointError:
       heads = {}  # whoever needs them asks for `model`
-    for layer_name, task in heads.items():
-      head = _head_group(groups, encoders[0], layer_name)
-      for part, names in keras_model.variable_names(task, self._family).items():
-        found |= _named(head, part, names)
-    if "swag" in heads.values() and not np.any(found.get("output_bias", [True])):
+    for layer_name, head in heads.items():
+      group = _head_group(groups, encoders[0], layer_name)
+      for part, names in keras_model.variable_names(head, self._family).items():
+        found |= _named(group, part, names)
+    if "MultipleChoiceHead" in heads.values() and not np.any(found.get("output_bias", [True])):
       del found["output_bias"]  # all choices would share it, so the original has none
     return found
 

@@ -2,7 +2,7 @@
 
   found = describe(layers)   # of a model in memory, or of the config.json in a .keras file
   found.config               # content of a bert_config.json
-  found.heads                # {"classifier": "sentences"}: layer -> task
+  found.heads                # {"classifier": "TextClassificationHead"}: layer -> its class
   found.facts                # {"problem_type": "classification"}, as a run stores them
 
 The Keras side has more kinds of attention, normalization and heads than the original. `describe`
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.model import families
 from bert.model.families import Family
+from bert.tasks import kinds
 
 ARGUMENTS = {  # argument of `keras3.BERT`: key of bert_config.json
   "vocab_size": "vocab_size",
@@ -52,39 +53,37 @@ _FIXED: dict[str, tuple] = {
   "layer_args": (None, {}),
 }
 
-# Class of a model that creates its heads itself: its heads' names -> their tasks.
+# Class of a model that creates its heads itself: their names -> their classes.
 _HEADS_OF_MODELS = {
-  "BertForSequenceClassification": {"classifier": "sentences"},
-  "BERTForSequenceClassification": {"classifier": "sentences"},
-  "BertForTokenClassification": {"classifier": "ner"},
-  "BertForMultipleChoice": {"classifier": "swag"},
-  "BertForQuestionAnswering": {"squad": "squad"},
-  "BertForMaskedLM": {"predictions": "masked_words"},
-  "BERTForMaskedLM": {"predictions": "masked_words"},
-  "BertForNextSentencePrediction": {"seq_relationship": "next_sentence"},
-  "BertForPreTraining": {"predictions": "masked_words", "seq_relationship": "next_sentence"},
-  "BertForReplacedTokens": {"discriminator": "replaced_tokens"},
+  "BertForSequenceClassification": {"classifier": "TextClassificationHead"},
+  "BERTForSequenceClassification": {"classifier": "TextClassificationHead"},
+  "BertForTokenClassification": {"classifier": "TokenClassificationHead"},
+  "BertForMultipleChoice": {"classifier": "MultipleChoiceHead"},
+  "BertForQuestionAnswering": {"squad": "QuestionAnsweringHead"},
+  "BertForMaskedLM": {"predictions": "MaskedLMHead"},
+  "BERTForMaskedLM": {"predictions": "MaskedLMHead"},
+  "BertForNextSentencePrediction": {"seq_relationship": "NextSentenceHead"},
+  "BertForPreTraining": {"predictions": "MaskedLMHead", "seq_relationship": "NextSentenceHead"},
+  "BertForReplacedTokens": {"discriminator": "ReplacedTokensHead"},
 }
-_TASKS_OF_HEADS = {
-  "TextClassificationHead": "sentences",
-  "TokenClassificationHead": "ner",
-  "MultipleChoiceHead": "swag",
-  "QuestionAnsweringHead": "squad",
-  "MaskedLMHead": "masked_words",
-  "NextSentenceHead": "next_sentence",
-  "ReplacedTokensHead": "replaced_tokens",
-}
-# Task of a head: the scope of its variables in the original. That of masked words is the family's.
+
+
+# Head: the scope of its variables in the original. That of masked tokens is the family's.
 _SCOPES = {
-  "sentences": "",
-  "ner": "",
-  "swag": "",
-  "squad": "cls/squad/",
-  "next_sentence": "cls/seq_relationship/",
-  "replaced_tokens": "discriminator_predictions/",
+  "TextClassificationHead": "",
+  "TokenClassificationHead": "",
+  "MultipleChoiceHead": "",
+  "QuestionAnsweringHead": "cls/squad/",
+  "MaskedLMHead": "",
+  "NextSentenceHead": "cls/seq_relationship/",
+  "ReplacedTokensHead": "discriminator_predictions/",
 }
-# The same where a family's heads are plain dense layers, `[in, out]`.
-_TASK_SCOPES = {"sentences": "task_specific/task/dense/", "ner": "task_specific/ner/dense/"}
+# The same of heads with labels where a family's are plain dense layers, `[in, out]`.
+_LABEL_SCOPES = {
+  "TextClassificationHead": "task_specific/task/dense/",
+  "TokenClassificationHead": "task_specific/ner/dense/",
+}
+_SCORED = {"TextClassificationHead": "texts", "MultipleChoiceHead": "choices"}
 _PROBLEM_TYPES = {"softmax": "classification", "sigmoid": "multi_label", "linear": "regression"}
 _PLAIN = {  # arguments of a head, and their values where it is that of the original
   "pooling_type": "pooler",
@@ -113,7 +112,7 @@ class KerasModel(NamedTuple):
 
   Attributes:
     config: content of a `bert_config.json`.
-    heads: names of the layers that are heads of the original -> their tasks, such as `sentences`.
+    heads: names of the layers that are heads of the original -> the names of their classes.
     facts: of a fine-tuned model, as `reading.read_facts` returns them, without labels.
     left_out: for each head that only the Keras side has, its name and why.
     family: the model's.
@@ -184,16 +183,21 @@ def check_one_encoder(count: int, subject: str) -> None:
 
 
 def _facts(layers: list[Layer], heads: Mapping[str, str]) -> dict[str, Any]:
-  """The task of the head that determines it, and what its outputs mean."""
-  for name, task in heads.items():
-    if task in ("ner", "squad", "swag"):
-      return {"task_name": task}
-    if task == "sentences":
-      own = [each.config for each in layers if each.name == name or each.kind in _HEADS_OF_MODELS]
-      if own[0].get("num_labels") == 1:  # of a model that creates its head itself
-        return {"problem_type": "regression"}
-      return {"problem_type": _PROBLEM_TYPES[own[0].get("activation", "softmax")]}
-  return {}
+  """Finds the task, and what the outputs of its head mean."""
+  name = _deciding_head(heads)
+  if name is None:
+    return {}
+  if heads[name] != "TextClassificationHead":
+    return {**kinds.of_class(heads[name]).facts}
+  own = [each.config for each in layers if each.name == name or each.kind in _HEADS_OF_MODELS]
+  if own[0].get("num_labels") == 1:  # of a model that creates its head itself
+    return {"problem_type": "regression"}
+  return {"problem_type": _PROBLEM_TYPES[own[0].get("activation", "softmax")]}
+
+
+def _deciding_head(heads: Mapping[str, str]) -> str | None:
+  """Finds the layer whose head is that of a task; None where no head is."""
+  return next((name for name, head in heads.items() if kinds.of_class(head)), None)
 
 
 def original_config(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,52 +243,57 @@ def keys_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
   return {**keys, "model_type": family.name, **{n: arguments[n] for n in own if n in arguments}}
 
 
-def scope_of(task: str, family: Family) -> str:
-  """The scope of a head's variables in the original, with a slash; of masked words of its bias."""
-  if task == "masked_words":
+def scope_of(head: str, family: Family) -> str:
+  """Returns the scope of a head's variables, with a slash; of masked tokens that of the bias.
+
+  Args:
+    head: the name of its class in `bert.keras3`, as in the functions below.
+    family: of the model.
+  """
+  if head == "MaskedLMHead":
     return f"{family.masked_lm}/"
-  return _TASK_SCOPES[task] if is_dense(task, family) else _SCOPES[task]
+  return _LABEL_SCOPES[head] if is_dense(head, family) else _SCOPES[head]
 
 
-def is_dense(task: str, family: Family) -> bool:
+def is_dense(head: str, family: Family) -> bool:
   """Tells whether a head is a dense layer `[in, out]`, not the original's transposed weights."""
-  is_in_scope = family.has_task_scopes and task in _TASK_SCOPES
-  return is_in_scope and hidden_layer(task, family) is None
+  is_in_scope = family.has_task_scopes and head in _LABEL_SCOPES
+  return is_in_scope and hidden_layer(head, family) is None
 
 
-def variable_names(task: str, family: Family) -> dict[str, tuple[str, ...]]:
-  """Of a head: part of the layer -> the original's names of its variables, in Keras' order."""
-  scope = scope_of(task, family)
-  if task == "masked_words":
+def variable_names(head: str, family: Family) -> dict[str, tuple[str, ...]]:
+  """Maps parts of a head's layer to the original's names of their variables, in Keras' order."""
+  scope = scope_of(head, family)
+  if head == "MaskedLMHead":
     transform = family.masked_lm_transform
     return {
       "": (f"{scope}output_bias",),
       "dense": (f"{transform}/dense/kernel", f"{transform}/dense/bias"),
       "layer_norm": (f"{transform}/LayerNorm/gamma", f"{transform}/LayerNorm/beta"),
     }
-  if task == "replaced_tokens":
+  if head == "ReplacedTokensHead":
     layers = {"dense": "dense", "output_dense": "dense_1"}
     return {part: (f"{scope}{name}/kernel", f"{scope}{name}/bias") for part, name in layers.items()}
-  leaves = ("kernel", "bias") if is_dense(task, family) else ("output_weights", "output_bias")
+  leaves = ("kernel", "bias") if is_dense(head, family) else ("output_weights", "output_bias")
   names = {"": tuple(f"{scope}{leaf}" for leaf in leaves)}
-  if hidden := hidden_layer(task, family):
+  if hidden := hidden_layer(head, family):
     names["hidden"] = f"{hidden.scope}/kernel", f"{hidden.scope}/bias"
   return names
 
 
-def hidden_layer(task: str | None, family: Family) -> families.HiddenLayer | None:
-  """The dense layer before the outputs of a head; None where there is none."""
-  heads = {"sentences": "sentences", "swag": "choices"}
-  return family.hidden_layers.get(heads[task]) if task in heads else None
+def hidden_layer(head: str | None, family: Family) -> families.HiddenLayer | None:
+  """Returns the dense layer before the outputs of a head; None where there is none."""
+  return family.hidden_layers.get(_SCORED.get(head or "", ""))
 
 
-def bias_of(task: str, family: Family) -> str:
-  """The original's name of a head's bias, which has one number for each output."""
-  return variable_names(task, family)[""][-1]
+def bias_of_labels(model: KerasModel) -> str | None:
+  """Names the bias that has a number for each label; None where outputs have no names."""
+  head = model.heads.get(_deciding_head(model.heads) or "")
+  return variable_names(head, model.family)[""][-1] if head in _LABEL_SCOPES else None
 
 
 def _heads(layers: list[Layer], family: Family) -> tuple[dict[str, str], list[str]]:
-  """The names of the heads that the original has -> their tasks; and why others are left out."""
+  """The names of the heads that the original has -> their classes; and why others are left out."""
   found: dict[str, str] = {}
   reasons = {}
   inside = {name for each in layers for name in _HEADS_OF_MODELS.get(each.kind, ())}
@@ -292,22 +301,23 @@ def _heads(layers: list[Layer], family: Family) -> tuple[dict[str, str], list[st
     found |= _HEADS_OF_MODELS.get(layer.kind, {})
     if layer.name in inside:
       continue
-    if layer.kind.endswith("Head") and layer.kind not in _TASKS_OF_HEADS:
+    if layer.kind.endswith("Head") and layer.kind not in _SCOPES:
       reasons[layer.name] = f"a checkpoint has no {layer.kind}"
-    elif task := _TASKS_OF_HEADS.get(layer.kind):
-      if variable_names(task, family) != variable_names(task, family_of(layer.config)):
+    elif layer.kind in _SCOPES:
+      head = layer.kind
+      if variable_names(head, family) != variable_names(head, family_of(layer.config)):
         reasons[layer.name] = f"a head of {family.title} needs the encoder's model_type"
         continue
       unlike = [k for k, plain in _PLAIN.items() if layer.config.get(k, plain) != plain]
-      if task != "swag" and not layer.config.get("use_bias", True):
+      if head != "MultipleChoiceHead" and not layer.config.get("use_bias", True):
         unlike.append("use_bias")
       if unlike:
         values = ", ".join(f"{key}={layer.config[key]!r}" for key in unlike)
         reasons[layer.name] = f"the original's head does not have {values}"
       else:
-        found[layer.name] = task
-  for scope in {scope_of(task, family) for task in found.values()}:
-    same = [name for name, task in found.items() if scope_of(task, family) == scope]
+        found[layer.name] = head
+  for scope in {scope_of(head, family) for head in found.values()}:
+    same = [name for name, head in found.items() if scope_of(head, family) == scope]
     if len(same) > 1:  # several classifiers: their variables would have the same names
       for name in same:
         reasons[name] = f"the model has {len(same)} such heads, a checkpoint has one"

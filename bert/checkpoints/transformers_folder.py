@@ -23,11 +23,13 @@ from bert.checkpoints import (
   transformers_config,
   transformers_names,
 )
+from bert.checkpoints.families.form import CHOICES, TEXTS, TOKENS
 from bert.checkpoints.formats import SHARDS_SUFFIX
 from bert.checkpoints.safetensors_file import SafetensorsError
 from bert.checkpoints.transformers_heads import Head, class_of, head_of, tensors_of_head
 from bert.io import atomic_files, byte_pair_files, filesystem, json_files, vocabulary_kind
 from bert.model.families import FAMILIES
+from bert.tasks import kinds
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -228,10 +230,10 @@ def read_architecture(weights: str | os.PathLike) -> str | None:
 
 
 def read_facts(weights: str | os.PathLike) -> dict[str, Any]:
-  """What is known of a fine-tuned model, in the form in which a run of this project stores it.
+  """Reads what is known of a fine-tuned model, in the form in which a run stores it.
 
   Returns:
-    `task_name`, or `problem_type` of a classifier of sentences; `labels` of a classifier; and
+    `task_name`, or `problem_type` of a classifier of texts; `labels` of a classifier; and
     `do_lower_case` if the tokenizer's configuration states it. Empty for other models.
 
   Raises:
@@ -239,15 +241,16 @@ def read_facts(weights: str | os.PathLike) -> dict[str, Any]:
   """
   architecture = read_architecture(weights)
   head = head_of(architecture)
-  if head not in ("sentences", "ner", "squad", "swag"):
+  kind = kinds.of_class(head or "")
+  if kind is None:
     return {}
   content = _read_json_beside(weights, CONFIG)
   try:
     facts: dict[str, Any] = transformers_config.read_classes(content)
   except ValueError as error:
     raise ValueError(f"{CONFIG} beside {weights}: {error}") from None
-  if head != "sentences":
-    facts = {"task_name": head, **({"labels": facts["labels"]} if head == "ner" else {})}
+  if head != TEXTS:
+    facts = {**kind.facts, **({"labels": facts["labels"]} if head == TOKENS else {})}
   case = read_do_lower_case(weights)
   return facts if case is None else {**facts, "do_lower_case": case}
 
@@ -356,7 +359,7 @@ def tensors_of(weights: Weights) -> dict[str, np.ndarray]:
   Its multiple-choice head has no bias, as all choices would share it: a zero bias is dropped.
   """
   tensors = {name: weights.read(name) for name in weights.contents}
-  is_choice = head_of(read_architecture(weights.path)) == "swag"
+  is_choice = head_of(read_architecture(weights.path)) == CHOICES
   if is_choice and not np.any(tensors.get("output_bias", True)):
     del tensors["output_bias"]
   return tensors
@@ -368,14 +371,14 @@ def _renamed(tensors: Mapping[str, np.ndarray], head: Head, family: str) -> dict
   for name, values in tensors.items():
     key, is_transposed = transformers_names.key_of(name, family, head.name)
     renamed[key] = values.T if is_transposed else values
-  if head.name == "swag" and "output_bias" not in tensors:
+  if head.name == CHOICES and "output_bias" not in tensors:
     renamed["classifier.bias"] = np.zeros([1], tensors["output_weights"].dtype)
   return renamed
 
 
 def _labels(tensors, head: Head) -> list[str] | None:
   """Names for the outputs of a classifier, one per output as transformers requires."""
-  if head.name not in ("sentences", "ner"):
+  if head.name not in (TEXTS, TOKENS):
     return None
   bias = "output_bias" if "output_bias" in tensors else "task_specific/ner/dense/bias"
   count = len(tensors[bias])

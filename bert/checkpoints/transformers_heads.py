@@ -9,26 +9,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert.checkpoints.families import FILES
+from bert.checkpoints.families import FILES, form
+from bert.tasks import kinds
 
-# --head of convert_checkpoint.py -> the end of the class's name.
 HEADS = {
-  "none": "Model",
-  "pretraining": "ForPreTraining",
-  "masked_words": "ForMaskedLM",
-  "next_sentence": "ForNextSentencePrediction",
-  "sentences": "ForSequenceClassification",
-  "squad": "ForQuestionAnswering",
-  "ner": "ForTokenClassification",
-  "swag": "ForMultipleChoice",
+  "none": form.ENCODER,
+  "pretraining": form.PRETRAINING,
+  "masked_words": form.MASKED_TOKENS,
+  "next_sentence": form.NEXT_SENTENCE,
+  **{kind.name: kind.transformers for kind in kinds.in_transformers()},
 }
+"""`--head` of convert_checkpoint.py -> a head, by the end of the name of its classes."""
 
 
 def class_of(head: str, family: str, variables: Iterable[str] | None = None) -> str:
-  """transformers' class.
+  """Names transformers' class.
 
   Args:
-    head: key of `HEADS`.
+    head: a value of `HEADS`.
     family: `model_type`.
     variables: names of the model's; without them only `head` is looked at.
 
@@ -36,7 +34,7 @@ def class_of(head: str, family: str, variables: Iterable[str] | None = None) -> 
     ValueError: it has none that computes the same.
 
   Example:
-    >>> class_of("ner", "electra")
+    >>> class_of("ForTokenClassification", "electra")
     'ElectraForTokenClassification'
   """
   theirs = FILES[family].transformers
@@ -45,18 +43,19 @@ def class_of(head: str, family: str, variables: Iterable[str] | None = None) -> 
     mark, its_reason = theirs.marked_heads[head]
     reason = None if mark in variables else its_reason
   if reason:
+    word = next(word for word, each in HEADS.items() if each == head)
     raise ValueError(
-      f"transformers has no class that computes what this {head} head of {theirs.class_prefix} "
+      f"transformers has no class that computes what this {word} head of {theirs.class_prefix} "
       f"computes: {reason}. Give --head=none to convert the encoder alone."
     )
-  return theirs.class_prefix + HEADS[head]
+  return theirs.class_prefix + head
 
 
 def head_of(architecture: str | None) -> str | None:
-  """The key of `HEADS` for the name of a class; None for others."""
+  """Finds the head of a class, a value of `HEADS`; None for other classes."""
   for files in FILES.values():
-    for head, ending in HEADS.items():
-      if architecture == files.transformers.class_prefix + ending:
+    for head in HEADS.values():
+      if architecture == files.transformers.class_prefix + head:
         return head
   return None
 
@@ -65,9 +64,9 @@ class Head(NamedTuple):
   """The head of a model: what the names of its variables do not show.
 
   Attributes:
-    name: a key of `HEADS`.
+    name: a value of `HEADS`.
     labels: names of its outputs, if known.
-    problem_type: one of `heads.PROBLEM_TYPES`, of a head for sentences.
+    problem_type: one of `heads.PROBLEM_TYPES`, of a head for texts.
   """
 
   name: str
@@ -76,81 +75,80 @@ class Head(NamedTuple):
 
 
 def guess_head(names: Iterable[str], facts: Mapping[str, Any]) -> Head:
-  """The head of a checkpoint.
+  """Guesses the head of a checkpoint.
 
   Args:
-    names: of its variables. Sentence and token classifiers have the same names.
+    names: of its variables. Classifiers of texts and of tokens have the same names.
     facts: the `fingerprint` in the state of a run of this project's scripts, if any; else {}.
 
   Example:
     >>> guess_head(["cls/squad/output_weights", "bert/pooler/dense/bias"], {}).name
-    'squad'
-    >>> guess_head(["output_weights", "output_bias"], {"task_name": "ner", "labels": ["O"]}).name
-    'ner'
+    'ForQuestionAnswering'
+    >>> guess_head(["output_weights", "output_bias"], {"problem_type": "regression"}).name
+    'ForSequenceClassification'
   """
   names = set(names)
-  word_bias = _marks_of(names)["masked_words"]
-  problem_type, labels = facts.get("problem_type"), facts.get("labels")
+  word_bias = _marks_of(names)[form.MASKED_TOKENS]
   if any(name.startswith(("electra/", "discriminator_predictions/")) for name in names):
     return _guess_head_of_electra(names, facts)
   if "cls/squad/output_weights" in names:
-    return Head("squad")
+    return Head(form.SPANS)
   if "output_weights" in names:
-    if "output_bias" not in names:
-      return Head("swag")
-    if facts.get("task_name") == "ner":
-      return Head("ner", labels)
-    return Head("sentences", labels, problem_type)
+    return _classifier(facts) if "output_bias" in names else Head(form.CHOICES)
   has_words, has_next = word_bias in names, "cls/seq_relationship/output_bias" in names
   if has_words and has_next:
-    return Head("pretraining")
-  return Head("masked_words" if has_words else "next_sentence" if has_next else "none")
+    return Head(form.PRETRAINING)
+  return Head(form.MASKED_TOKENS if has_words else form.NEXT_SENTENCE if has_next else form.ENCODER)
+
+
+def _classifier(facts: Mapping[str, Any]) -> Head:
+  """Returns the head for tokens, if a run says so, else that for texts."""
+  of_tokens = kinds.of_class(form.TOKENS)
+  if of_tokens and of_tokens.facts.items() <= facts.items():
+    return Head(form.TOKENS, facts.get("labels"))
+  return Head(form.TEXTS, facts.get("labels"), facts.get("problem_type"))
 
 
 def _guess_head_of_electra(names: set[str], facts: Mapping[str, Any]) -> Head:
   if "discriminator_predictions/dense_1/bias" in names:
-    return Head("pretraining")
+    return Head(form.PRETRAINING)
   if "output_bias" in names:  # of transformers' class
-    return Head("sentences", facts.get("labels"), facts.get("problem_type"))
+    return Head(form.TEXTS, facts.get("labels"), facts.get("problem_type"))
   tasks = {name.split("/")[1] for name in names if name.startswith("task_specific/")}
   # A run without ELECTRA's recipe has BERT's head for questions; that for choices is BERT's always.
   if "squad" in tasks or "cls/squad/output_weights" in names:
-    return Head("squad")
+    return Head(form.SPANS)
   if "output_weights" in names:
-    return Head("swag")
+    return Head(form.CHOICES)
   if tasks:
-    name = "ner" if facts.get("task_name") == "ner" else "sentences"
-    return Head(name, facts.get("labels"), facts.get("problem_type"))
-  return Head("masked_words" if "generator_predictions/output_bias" in names else "none")
+    return _classifier(facts)
+  return Head(form.MASKED_TOKENS if "generator_predictions/output_bias" in names else form.ENCODER)
 
 
-# A variable of each head. Classifiers of sentences and of tokens have the same ones.
+# A variable of each head. Classifiers of texts and of tokens have the same ones.
 _MARKS = {
-  "pretraining": "cls/seq_relationship/output_bias",
-  "masked_words": "cls/predictions/output_bias",
-  "next_sentence": "cls/seq_relationship/output_bias",
-  "sentences": "output_bias",
-  "ner": "output_bias",
-  "squad": "cls/squad/output_bias",
-  "swag": "output_weights",
+  form.PRETRAINING: "cls/seq_relationship/output_bias",
+  form.MASKED_TOKENS: "cls/predictions/output_bias",
+  form.NEXT_SENTENCE: "cls/seq_relationship/output_bias",
+  **{kind.transformers: kind.mark for kind in kinds.in_transformers()},
 }
 
 
 # Those of other names, by the scope of the encoder.
 _OTHER_MARKS = {
   "electra/": {
-    "pretraining": "discriminator_predictions/dense_1/bias",
-    "next_sentence": "discriminator_predictions/dense_1/bias",
-    "masked_words": "generator_predictions/output_bias",
-    "ner": "",  # its name has that of the task
+    form.PRETRAINING: "discriminator_predictions/dense_1/bias",
+    form.NEXT_SENTENCE: "discriminator_predictions/dense_1/bias",
+    form.MASKED_TOKENS: "generator_predictions/output_bias",
+    form.TOKENS: "",  # its name has that of the task
   },
-  "roberta/": {"masked_words": "lm_head/output_bias"},
-  "distilbert/": {"masked_words": "vocab_projector/output_bias"},
+  "roberta/": {form.MASKED_TOKENS: "lm_head/output_bias"},
+  "distilbert/": {form.MASKED_TOKENS: "vocab_projector/output_bias"},
 }
 
 
 def _marks_of(variables: Iterable[str]) -> dict[str, str]:
-  """A variable of each head that a model with these variables can have."""
+  """Lists a variable of each head that a model with these variables can have."""
   variables = list(variables)
   for scope, marks in _OTHER_MARKS.items():
     if any(name.startswith(scope) for name in variables):
@@ -158,20 +156,20 @@ def _marks_of(variables: Iterable[str]) -> dict[str, str]:
   return _MARKS
 
 
-def check_head(name: str, variables: Iterable[str]) -> None:
+def check_head(word: str, variables: Iterable[str]) -> None:
   """Checks that a model has a head, so that transformers does not start one from random values.
 
   Args:
-    name: a key of `HEADS`.
+    word: a key of `HEADS`.
     variables: names of the model's.
 
   Raises:
     ValueError: it does not.
   """
   variables = set(variables)
-  mark = _marks_of(variables).get(name)
+  mark = _marks_of(variables).get(HEADS[word])
   if mark and mark not in variables:
-    raise ValueError(f"--head={name}: the checkpoint has no such head (no variable {mark}).")
+    raise ValueError(f"--head={word}: the checkpoint has no such head (no variable {mark}).")
 
 
 def tensors_of_head(
@@ -180,7 +178,7 @@ def tensors_of_head(
   """The tensors that transformers' class has. ELECTRA's checkpoints hold two models."""
   if family != "electra":
     return tensors
-  if head.name == "masked_words" and any(name.startswith("generator/") for name in tensors):
+  if head.name == form.MASKED_TOKENS and any(name.startswith("generator/") for name in tensors):
     shared = [name for name in tensors if name.startswith(("electra/embeddings/", "generator_p"))]
     own = {name: "electra/" + name.removeprefix("generator/") for name in tensors}
     generator = {own[name]: tensors[name] for name in own if name.startswith("generator/")}
@@ -193,7 +191,7 @@ def tensors_of_head(
 
 
 _SCOPES_OF_ELECTRA = {
-  "pretraining": "discriminator_predictions/",
-  "masked_words": "generator_predictions/",
-  "ner": "task_specific/",
+  form.PRETRAINING: "discriminator_predictions/",
+  form.MASKED_TOKENS: "generator_predictions/",
+  form.TOKENS: "task_specific/",
 }

@@ -51,7 +51,7 @@ def key_of(name: str, family: str = "bert", head: str | None = None) -> Counterp
   Args:
     name: of the variable.
     family: `model_type`.
-    head: key of `transformers_heads.HEADS`; some heads have other names for the same variables.
+    head: value of `transformers_heads.HEADS`; some heads have other names for the same variables.
 
   Example:
     >>> key_of("bert/encoder/layer_10/attention/output/LayerNorm/gamma")

@@ -70,8 +70,7 @@ class Subject:
 
   Attributes:
     do_lower_case: None where no text is read.
-    table_options: of `glue.create_processor`: columns and labels of the user's own tables.
-    conll_options: of `conll_files.ConllFormat`.
+    settings: `get(flag)` says how data are to be read: their folder, columns, labels.
     config: a `configuration.BertConfig`, once it is read.
     vocab: token -> id, once it is read.
     checkpoint: a `reading.Checkpoint`, once it is found.
@@ -94,8 +93,7 @@ class Subject:
   keep_checkpoint_max: int = 5
   max_examples: int = 100_000
   checksums: bool = True
-  table_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  conll_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  settings: Any = dataclasses.field(default_factory=dict)
 
   config: Any = None
   vocab: Mapping[str, int] | None = None

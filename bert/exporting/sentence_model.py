@@ -63,7 +63,7 @@ class SentenceModel(TaskModel):
     self._is_pair = is_pair
     self._head = {
       "scope": heads.task_scope(config, task_name),
-      "hidden": heads.hidden_of(config, "sentences"),
+      "hidden": heads.hidden_of(config, "texts"),
     }
     self._label_scale = label_scale
     texts = tf.TensorSpec([None], tf.string)

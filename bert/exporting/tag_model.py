@@ -123,7 +123,7 @@ class TagModel(TaskModel):
     inputs["input_type_ids"] = inputs["input_mask"] * self._segment_id
     with self._building():
       model = self._bert(inputs, skip_padding=True)
-      scope = heads.task_scope(self._config, "ner")
+      scope = heads.task_scope(self._config, "ner", is_tokens=True)
       vectors = model.get_sequence_output()
       logits = heads.get_token_logits(vectors, len(self._labels), False, scope=scope)
     return tf.gather_nd(logits, _owners(windows, texts, pieces.row_starts()))

@@ -63,20 +63,15 @@ class FineTuning(Run):
   def _read(self) -> None:
     task, splits = self.task, list(self.task.splits())
     if "train" in splits:
-      self._read_split("train")
+      self.sets["train"] = task.data_sets("train")
     task.prepare(self.train if "train" in splits else None)
     self._is_prepared = True
     self.labels = task.labels
     self._check_same_run()
     for split in splits:
       if split != "train":
-        self._read_split(split)
+        self.sets[split] = task.data_sets(split)
     task.check_data(self.sets)
-
-  def _read_split(self, split: str) -> None:
-    found = self.task.read(split)
-    is_several = found and isinstance(found[0], DataSet)
-    self.sets[split] = found if is_several else [DataSet(split, found)]
 
   def _facts(self):
     facts = self.task.facts()
@@ -277,6 +272,7 @@ def register(task_class: type[Task]) -> type[Task]:
       head=f"{name}:{task_class.head_class.__name__}",
       model=task_class.model,
       inputs=tuple(task_class.inputs),
+      data=kinds.OWN_DATA,
       file=file,
     )
   )

@@ -132,6 +132,8 @@ class Task:
       leave the examples of one document together.
     plans_by_records: whether the steps of an epoch follow from the number of records, where an
       example may become several.
+    takes_unlabelled: whether texts without labels may join the training set of a student; its
+      examples are then `classification.InputExample`.
     keeps_records: whether `records` keeps what later steps need, so that it has to run in every
       worker, and where another run has written the records.
   """
@@ -157,6 +159,7 @@ class Task:
   problem_type: str = "classification"
   shuffles: ClassVar[bool] = True
   plans_by_records: ClassVar[bool] = False
+  takes_unlabelled: ClassVar[bool] = False
   keeps_records: ClassVar[bool] = False
 
   def __init__(self, settings: RunSettings, config: Any = None, tokenizer: Any = None):
@@ -252,6 +255,24 @@ class Task:
     needed = named.keys() - set(labels if split == "test" else ())
     skip = bool(self.settings.get("skip_bad_rows"))
     return user_tables.read_table(self.file(split), named, convert, needed, skip_bad_rows=skip)
+
+  def texts(self, example: Any) -> tuple[Sequence[str], Sequence[Any]] | None:
+    """Returns the texts of an example, one or two, and its labels, for `doctor.py`.
+
+    None where that cannot be said. By default `text_a`, `text_b` and the class in `label`.
+    """
+    if not hasattr(example, "text_a"):
+      return None
+    second = getattr(example, "text_b", None)
+    label = getattr(example, "label", None)
+    labels = label if isinstance(label, (list, tuple)) else [label]
+    is_number = label is None or self.problem_type == "regression"
+    return [example.text_a, *([second] if second else [])], [] if is_number else labels
+
+  def data_sets(self, split: str) -> list[DataSet]:
+    """Reads a split as data sets, the main one first."""
+    found = self.read(split)
+    return found if found and isinstance(found[0], DataSet) else [DataSet(split, found)]
 
   def prepare(self, train: DataSet | None) -> None:
     """Finds the labels, once the training set is read and before the others are.

@@ -22,7 +22,7 @@ from bert.io import filesystem, tfrecord_bytes
 from bert.io.atomic_files import hidden_beside, write_text, written_whole
 from bert.io.wording import counted
 
-REMEDY = "Write it again with the program that made it: run_classifier.py does so in every run."
+REMEDY = "Write it again with the program that made it: a fine-tuning run does so by itself."
 
 # The first bytes of a gzip file, "deflate" included. In a plain file they would be the length of a
 # first record of 559,903 bytes, or of 16 MB more.

@@ -36,7 +36,7 @@ from bert.keras3.building_blocks import (
   require_one_of,
 )
 from bert.keras3.sizes import family_arguments
-from bert.keras3.tasks import NLPTaskConfig
+from bert.keras3.tasks import NLPTaskConfig, NLPTaskType
 from bert.keras3.weights import original_names
 from bert.model import families
 
@@ -49,11 +49,11 @@ class EncoderHead(SpecLayer):
   """Base of the heads that the models of `models.py` create on their encoder.
 
   Attributes:
-    task: the original's kind of task for this head, such as `sentences`; None for others.
+    original: the class whose variables checkpoints have, see `keras_model`; None of other heads.
     reads_pooler: whether it reads `pooler_output`.
   """
 
-  task: str | None = None
+  original: str | None = None
   reads_pooler = False
 
   @classmethod
@@ -139,9 +139,9 @@ class TaskHead(EncoderHead):
       transformers_heads=transformers_heads,
     )
     self.family = keras_model.family_of(vars(self.spec))
-    self.is_dense = self.task is not None and keras_model.is_dense(self.task, self.family)
+    self.is_dense = self.original is not None and keras_model.is_dense(self.original, self.family)
     self.hidden: keras.layers.Dense | None = None
-    self.hidden_layer = keras_model.hidden_layer(self.task, self.family)
+    self.hidden_layer = keras_model.hidden_layer(self.original, self.family)
     if self.hidden_layer is not None:
       self.input_dropout = Dropout(
         dropout_rate if self.hidden_layer.drops_input else 0.0, dtype=self.dtype_policy
@@ -169,7 +169,7 @@ class TaskHead(EncoderHead):
   @classmethod
   def for_encoder(cls, bert, num_labels: int | None = None) -> "TaskHead":
     """Creates the head, which returns logits; see `EncoderHead`."""
-    hidden = keras_model.hidden_layer(cls.task, bert.family)
+    hidden = keras_model.hidden_layer(cls.original, bert.family)
     dropout_key = (hidden.dropout_key if hidden else None) or "hidden_dropout_prob"
     arguments = {"output": "logits", "dropout_rate": getattr(bert, dropout_key)}
     arguments |= family_arguments(vars(bert)) | cls._arguments_for(bert, num_labels)
@@ -262,7 +262,7 @@ class TaskHead(EncoderHead):
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
     """Returns the variables by their names in the original's checkpoints."""
-    scope = "" if self.task is None else keras_model.scope_of(self.task, self.family)
+    scope = "" if self.original is None else keras_model.scope_of(self.original, self.family)
     variables = original_names(self, scope.removesuffix("/"))
     if self.hidden_layer is not None:
       for leaf in ("kernel", "bias"):
@@ -278,7 +278,7 @@ class TaskHead(EncoderHead):
 class TextClassificationHead(TaskHead):
   """Predicts one class, several classes or a number for each text."""
 
-  task = "sentences"
+  original = "TextClassificationHead"
   reads_pooler = True  # unless `pooling_type` says otherwise
 
   def __init__(
@@ -387,7 +387,7 @@ class MultipleChoiceHead(TaskHead):
   of shape `[B, N, S, W]`.
   """
 
-  task = "swag"
+  original = "MultipleChoiceHead"
   reads_pooler = True
 
   def __init__(self, num_choices: int | None, **kwargs):
@@ -483,7 +483,7 @@ class TextSimilarityHead(SpecLayer):
 class TokenClassificationHead(TaskHead):
   """Predicts a class for each token: `[B, S, C]`."""
 
-  task = "ner"
+  original = "TokenClassificationHead"
 
   def __init__(self, num_classes: int = 2, **kwargs):
     kwargs.pop("num_outputs", None)
@@ -495,7 +495,7 @@ class TokenClassificationHead(TaskHead):
 class QuestionAnsweringHead(TaskHead):
   """Scores each token as start and end position: `start_logits`, `end_logits`, `[B, S]`."""
 
-  task = "squad"
+  original = "QuestionAnsweringHead"
 
   def __init__(self, mask_padding: bool = True, **kwargs):
     """Creates the head.
@@ -527,17 +527,22 @@ class QuestionAnsweringHead(TaskHead):
 # ---------------------------------------------------------------------------------------------
 # The head of a task.
 
+
+def _with_classes(task: NLPTaskConfig) -> dict:
+  return {"num_classes": task.num_classes}
+
+
 # Kind of task, see `tasks.KINDS` -> its head, and the head's arguments for an `NLPTaskConfig`.
-HEADS: dict[str, tuple[type[keras.layers.Layer], Callable[[NLPTaskConfig], dict]]] = {
-  "sentences": (TextClassificationHead, lambda task: {"num_classes": task.num_classes}),
-  "regression": (
+HEADS: dict[NLPTaskType, tuple[type[keras.layers.Layer], Callable[[NLPTaskConfig], dict]]] = {
+  NLPTaskType.TEXT_CLASSIFICATION: (TextClassificationHead, _with_classes),
+  NLPTaskType.TEXT_REGRESSION: (
     TextClassificationHead,
-    lambda task: {"num_classes": task.num_classes, "activation": "linear"},
+    lambda task: {**_with_classes(task), "activation": "linear"},
   ),
-  "ner": (TokenClassificationHead, lambda task: {"num_classes": task.num_classes}),
-  "squad": (QuestionAnsweringHead, lambda task: {}),
-  "swag": (MultipleChoiceHead, lambda task: {"num_choices": task.num_classes}),
-  "similarity": (TextSimilarityHead, lambda task: {}),
+  NLPTaskType.TOKEN_CLASSIFICATION: (TokenClassificationHead, _with_classes),
+  NLPTaskType.QUESTION_ANSWERING: (QuestionAnsweringHead, lambda task: {}),
+  NLPTaskType.MULTIPLE_CHOICE: (MultipleChoiceHead, lambda task: {"num_choices": task.num_classes}),
+  NLPTaskType.TEXT_SIMILARITY: (TextSimilarityHead, lambda task: {}),
 }
 
 

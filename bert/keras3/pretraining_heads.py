@@ -47,7 +47,7 @@ class TokensHead(EncoderHead):
 class MaskedLMHead(TokensHead):
   """Scores all tokens of the vocabulary; the word embeddings are the output weights."""
 
-  task = "masked_words"
+  original = "MaskedLMHead"
 
   def __init__(
     self,
@@ -130,7 +130,7 @@ class MaskedLMHead(TokensHead):
     dense, norm = self.dense, self.layer_norm
     parts = {"": [self.output_bias], "dense": [dense.kernel, dense.bias]}
     parts["layer_norm"] = [norm.gamma, norm.beta]
-    names = keras_model.variable_names("masked_words", families.FAMILIES[self.spec.model_type])
+    names = keras_model.variable_names("MaskedLMHead", families.FAMILIES[self.spec.model_type])
     pairs = (zip(names[part], parts[part], strict=True) for part in names)
     return dict(itertools.chain.from_iterable(pairs))
 
@@ -151,7 +151,7 @@ def masked_lm_arguments(config: BertConfig) -> dict[str, Any]:
 class ReplacedTokensHead(TokensHead):
   """Predicts which tokens a generator replaced: the head of ELECTRA's discriminator."""
 
-  task = "replaced_tokens"
+  original = "ReplacedTokensHead"
 
   def __init__(self, hidden_act: str = "gelu_erf", initializer_range: float = 0.02, **kwargs):
     """Creates the head.
@@ -204,7 +204,7 @@ class NextSentenceHead(TaskHead):
   In a family with the objective `mlm_sop` class 1 means that the two are exchanged.
   """
 
-  task = "next_sentence"
+  original = "NextSentenceHead"
   reads_pooler = True
 
   def __init__(self, **kwargs):

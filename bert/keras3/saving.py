@@ -207,11 +207,12 @@ def _contents(model, tokenizer, labels):
       f"{model.name}: the original and transformers have no counterpart of {what}. {_ENCODER_ALONE}"
     )
   tensors = {name: _float32(name, variable) for name, variable in variables.items()}
-  if "swag" in described.heads.values() and not np.any(tensors.get("output_bias", True)):
+  if "MultipleChoiceHead" in described.heads.values() and not np.any(
+    tensors.get("output_bias", True)
+  ):
     del tensors["output_bias"]  # all choices would share it, so the original has none
   facts = described.facts
-  if "problem_type" in facts or facts.get("task_name") == "ner":
-    bias = keras_model.bias_of(facts.get("task_name", "sentences"), described.family)
+  if bias := keras_model.bias_of_labels(described):
     facts = {**facts, "labels": _labels(labels, len(tensors[bias]))}
   elif labels:
     raise ValueError(f"{model.name} is no classifier: labels are of no use.")

@@ -20,7 +20,7 @@ from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.models import MaskedLanguageModel
 from bert.keras3.saving import INPUTS, Savable
 from bert.keras3.sizes import family_arguments, variant_arguments
-from bert.keras3.tasks import NLPTaskConfig
+from bert.keras3.tasks import NLPTaskConfig, NLPTaskType
 from bert.keras3.torch_modules import TorchModule
 
 
@@ -131,13 +131,13 @@ def create_bert_with_head(
     **(bert_config_overrides or {}),
   }
   overrides = dict(head_config_overrides or {})
-  if task_config.kind == "masked_words":
+  if task_config.kind is NLPTaskType.MASKED_LANGUAGE_MODELING:
     bert = BERT.from_variant(bert_variant, **{"add_pooler": False, **arguments})
     return MaskedLanguageModel(bert, **overrides)
-  pair = task_config.kind == "similarity" and overrides.pop("pair", False)
+  pair = task_config.kind is NLPTaskType.TEXT_SIMILARITY and overrides.pop("pair", False)
   bert, [head] = _create_encoder_and_heads(bert_variant, [task_config], arguments, overrides)
   name = f"bert_{task_config.name}"
-  if task_config.kind == "swag":
+  if task_config.kind is NLPTaskType.MULTIPLE_CHOICE:
     inputs = create_inputs(head.spec.num_choices, None)
     flat = {key: FlattenChoices(name=f"flat_{key}")(tensor) for key, tensor in inputs.items()}
     return TaskModel(inputs, head(bert(flat)), name=name)

@@ -100,19 +100,19 @@ _TAGGING = (
   _T.PART_OF_SPEECH_TAGGING,
   _T.SEQUENCE_LABELING,
 )
-KINDS: dict[NLPTaskType, str] = {
-  **dict.fromkeys(_CLASSIFICATION, "sentences"),
-  **dict.fromkeys((_T.TEXT_REGRESSION, _T.READABILITY_SCORING, _T.QUALITY_SCORING), "regression"),
-  **dict.fromkeys(_TAGGING, "ner"),
-  **dict.fromkeys((_T.QUESTION_ANSWERING, _T.SPAN_EXTRACTION), "squad"),
-  _T.MULTIPLE_CHOICE: "swag",
-  **dict.fromkeys(
-    (_T.TEXT_SIMILARITY, _T.PARAPHRASE_DETECTION, _T.DUPLICATE_DETECTION), "similarity"
-  ),
-  _T.MASKED_LANGUAGE_MODELING: "masked_words",
-}
-"""Type of task -> its kind, which decides the head, the loss and the metrics."""
+_ALIKE = (
+  _CLASSIFICATION,
+  (_T.TEXT_REGRESSION, _T.READABILITY_SCORING, _T.QUALITY_SCORING),
+  _TAGGING,
+  (_T.QUESTION_ANSWERING, _T.SPAN_EXTRACTION),
+  (_T.MULTIPLE_CHOICE,),
+  (_T.TEXT_SIMILARITY, _T.PARAPHRASE_DETECTION, _T.DUPLICATE_DETECTION),
+  (_T.MASKED_LANGUAGE_MODELING,),
+)
+KINDS: dict[NLPTaskType, NLPTaskType] = {each: types[0] for types in _ALIKE for each in types}
+"""Type of task -> the type that stands for all with its head, its loss and its metrics."""
 
+_WITH_CLASSES = (_T.TEXT_CLASSIFICATION, _T.TOKEN_CLASSIFICATION, _T.MULTIPLE_CHOICE)
 TASKS_WITH_HEAD = frozenset(KINDS)
 _GENERATION_TASKS = frozenset(
   {
@@ -163,9 +163,9 @@ class NLPTaskConfig:
     self.num_classes = self.num_labels = self.num_classes or self.num_labels
     if not isinstance(self.num_classes or 0, int):
       raise ValueError(f"{self.name}: num_classes is {self.num_classes!r}; it must be a number.")
-    if self.kind == "regression":
+    if self.kind is _T.TEXT_REGRESSION:
       self.num_classes = self.num_labels = self.num_classes or 1
-    needs_classes = self.kind in ("sentences", "ner", "swag")
+    needs_classes = self.kind in _WITH_CLASSES
     if needs_classes and not (self.num_classes and self.num_classes > 1):
       raise ValueError(
         f"{self.name}: {self.task_type.value} needs num_classes of at least 2, not "
@@ -177,7 +177,7 @@ class NLPTaskConfig:
         raise ValueError(f"{self.name}: {key} is {value}; it must be at least 0 and below 1.")
 
   @property
-  def kind(self) -> str:
+  def kind(self) -> NLPTaskType:
     """The kind of the task, a value of `KINDS`."""
     return KINDS[NLPTaskType(self.task_type)]
 
@@ -271,22 +271,23 @@ def task_loss(config: NLPTaskConfig):
   Raises:
     ValueError: a similarity task has no default loss.
   """
-  if config.kind == "regression":
+  if config.kind is _T.TEXT_REGRESSION:
     return keras.losses.MeanSquaredError()
-  if config.kind == "similarity":
+  if config.kind is _T.TEXT_SIMILARITY:
     raise ValueError(
       f"{config.name}: {_T(config.task_type).value} has no default loss; give one to model.compile."
     )
-  from_logits = config.kind in ("squad", "masked_words")
+  has_spans = config.kind is _T.QUESTION_ANSWERING
+  from_logits = has_spans or config.kind is _T.MASKED_LANGUAGE_MODELING
   loss = SparseCrossentropy(from_logits=from_logits, label_smoothing=config.label_smoothing)
-  return {"start_logits": loss, "end_logits": loss} if config.kind == "squad" else loss
+  return {"start_logits": loss, "end_logits": loss} if has_spans else loss
 
 
 def task_metrics(config: NLPTaskConfig):
   """Creates the metrics of a task: accuracy, or the root mean squared error of regression."""
-  if config.kind == "regression":
+  if config.kind is _T.TEXT_REGRESSION:
     return [keras.metrics.RootMeanSquaredError()]
-  if config.kind == "squad":
+  if config.kind is _T.QUESTION_ANSWERING:
     return {part: [LabelledAccuracy()] for part in ("start_logits", "end_logits")}
   return [LabelledAccuracy()]
 

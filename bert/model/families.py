@@ -101,7 +101,7 @@ class Family:
     drops_attention_output: whether dropout follows the dense layer after the attention.
     layer: names of a layer's variables.
     has_pooler: whether a dense layer and tanh follow the first vector.
-    hidden_layers: head (`sentences` or `choices`) -> the layer before its outputs.
+    hidden_layers: what a head scores (`texts` or `choices`) -> the layer before its outputs.
     masked_lm: scope of the bias of the masked-LM head.
     masked_lm_transform: scope of its dense layer and LayerNorm.
     objective: what models of the family were pre-trained with, one of `OBJECTIVES`.
@@ -175,7 +175,7 @@ ELECTRA = Family(
   scope="electra",
   # Sizes of the generator as shares of the discriminator's, which pre-training alone reads. No
   # `embedding_size` means that of `hidden_size`, as in Base and Large.
-  # With `transformers_heads`, those for sentences and choices have a hidden layer, as in the
+  # With `transformers_heads`, those for texts and choices have a hidden layer, as in the
   # classes of transformers; the original's have none.
   keys={
     **{"embedding_size": None, "generator_hidden_size": 0.25, "generator_layers": 1.0},
@@ -185,7 +185,7 @@ ELECTRA = Family(
   projection_is_glorot=True,
   has_pooler=False,
   hidden_layers={
-    "sentences": HiddenLayer("classifier/dense", "gelu_erf"),
+    "texts": HiddenLayer("classifier/dense", "gelu_erf"),
     "choices": HiddenLayer("sequence_summary", "gelu_erf", drops_input=False),
   },
   masked_lm="generator_predictions",
@@ -228,7 +228,7 @@ ROBERTA = Family(
   padding_is_fixed=True,
   has_pooler=False,
   hidden_layers={
-    "sentences": HiddenLayer("classifier/dense", "tanh"),
+    "texts": HiddenLayer("classifier/dense", "tanh"),
     # transformers' class for choices is the one that has a pooler.
     "choices": HiddenLayer("roberta/pooler/dense", "tanh", drops_input=False),
   },
@@ -255,7 +255,7 @@ DISTILBERT = Family(
   padding_is_fixed=True,
   drops_attention_output=False,
   has_pooler=False,
-  hidden_layers={"sentences": _PRE_CLASSIFIER, "choices": _PRE_CLASSIFIER},
+  hidden_layers={"texts": _PRE_CLASSIFIER, "choices": _PRE_CLASSIFIER},
   masked_lm="vocab_projector",
   masked_lm_transform="vocab_transform",
   objective="mlm",

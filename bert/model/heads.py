@@ -147,15 +147,21 @@ _TASKS_IN_SCOPES = {
 }
 
 
-def task_scope(bert_config: BertConfig, task_name: str | None) -> str | None:
+def task_scope(
+  bert_config: BertConfig, task_name: str | None, *, is_tokens: bool = False
+) -> str | None:
   """Names the scope of a head's variables; None for families whose heads have none.
+
+  Args:
+    bert_config: of the model.
+    task_name: free.
+    is_tokens: whether the head scores tokens: it has the same variables in transformers.
 
   Example:
     >>> electra = BertConfig.from_dict({"model_type": "electra", "vocab_size": 9})
     >>> task_scope(electra, "SST-2"), task_scope(BertConfig(9), "SST-2")
     ('task_specific/sst', None)
   """
-  is_tokens = task_name == "ner"  # the same in transformers
   if not bert_config.family.has_task_scopes or (bert_config.transformers_heads and not is_tokens):
     return None
   name = (task_name or "task").lower().replace("_", "-")
@@ -176,18 +182,18 @@ class Hidden(NamedTuple):
   dropout_prob: float | None
 
 
-def hidden_of(bert_config: BertConfig, head: str) -> Hidden | None:
-  """Finds the layer before the scores of a head, `sentences` or `choices`; None without one.
+def hidden_of(bert_config: BertConfig, scored: str) -> Hidden | None:
+  """Finds the layer before the scores of `texts` or of `choices`; None without one.
 
   Example:
     >>> config = BertConfig.from_dict({"model_type": "distilbert", "vocab_size": 9})
-    >>> hidden_of(config, "sentences").layer.scope, hidden_of(BertConfig(9), "sentences")
+    >>> hidden_of(config, "texts").layer.scope, hidden_of(BertConfig(9), "texts")
     ('pre_classifier', None)
   """
   activation = getattr(bert_config, "classifier_activation", None)
-  if activation and head == "sentences":
+  if activation and scored == "texts":
     return Hidden(families.HiddenLayer("", activation, drops_input=False), 0.0, 0.0)
-  layer = bert_config.family.hidden_layers.get(head)
+  layer = bert_config.family.hidden_layers.get(scored)
   if layer is None or not getattr(bert_config, "transformers_heads", True):
     return None
   rate = getattr(bert_config, layer.dropout_key) if layer.dropout_key else None

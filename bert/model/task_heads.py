@@ -39,7 +39,7 @@ class SequenceHead(Head):
       self.num_labels,
       batch.is_training,
       scope=heads.task_scope(batch.config, self.task_name),
-      hidden=heads.hidden_of(batch.config, "sentences"),
+      hidden=heads.hidden_of(batch.config, "texts"),
     )
 
   def outputs(self, batch):
@@ -104,7 +104,7 @@ class TokenHead(Head):
     from bert.model import heads
 
     vectors = batch.bert().get_sequence_output()
-    scope = heads.task_scope(batch.config, "ner")
+    scope = heads.task_scope(batch.config, "ner", is_tokens=True)
     logits = heads.get_token_logits(vectors, self.num_labels, batch.is_training, scope=scope)
     return {"logits": logits}
 

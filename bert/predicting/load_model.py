@@ -16,6 +16,7 @@ from typing import Any
 from absl import logging
 
 from bert.checkpoints import bundle_files, model_files, model_source
+from bert.tasks import kinds
 
 Arrays = Mapping[str, Any]  # name -> array or tensor
 
@@ -82,8 +83,8 @@ def load_signature(saved_model: str) -> LoadedFunction:
   folder = task if bundle_files.is_saved_model(task) else saved_model
   if not bundle_files.is_saved_model(folder):
     raise FileNotFoundError(
-      f"{saved_model} holds no SavedModel: --do_export of run_classifier.py and its siblings "
-      "writes one, into OUTPUT_DIR/export/task."
+      f"{saved_model} holds no SavedModel: --do_export of {kinds.scripts_in_words()} writes one, "
+      "into OUTPUT_DIR/export/task."
     )
   model = saved_models.load(folder)
   try:

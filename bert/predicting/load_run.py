@@ -62,8 +62,8 @@ def load_run(
   """Loads a fine-tuned model.
 
   Args:
-    output_dir: `--output_dir` of run_classifier.py, run_squad.py, run_ner.py, run_swag.py or
-      run_similarity.py; or the prefix of a checkpoint there; or a folder of transformers.
+    output_dir: `--output_dir` of a run that fine-tuned; or the prefix of a checkpoint there; or a
+      folder of transformers.
     vocab_file: by default vocab.txt in that folder, or in its export.
     dtype: of matrix products.
     **options: settings to change, arguments of the task's model: `max_seq_length` of any,

@@ -279,8 +279,7 @@ class Predictor:
     """Loads the fine-tuned model of a run: its best checkpoint, or else the newest.
 
     Args:
-      output_dir: `--output_dir` of run_classifier.py, run_squad.py, run_ner.py, run_swag.py or
-        run_similarity.py; it has everything but the vocabulary.
+      output_dir: `--output_dir` of a run that fine-tuned; it has everything but the vocabulary.
       vocab_file: by default vocab.txt in that folder, or in its export.
       dtype: of matrix products.
       batch_size: items in a batch.

@@ -5,7 +5,6 @@ line is read, so its words are searched for the teacher first.
 """
 
 import contextlib
-import itertools
 import math
 import os
 from collections.abc import Sequence
@@ -39,9 +38,8 @@ def define_flags(script: str) -> None:
     path_flags.define(
       "teacher",
       None,
-      "The fine-tuned model to learn from: --output_dir of a run of run_classifier.py, run_ner.py, "
-      "run_squad.py or run_swag.py, or a folder of transformers; with --method=distilbert and "
-      "--stage=general a pre-trained model.",
+      f"The fine-tuned model to learn from: --output_dir of {kinds.scripts_in_words()}, or "
+      "a folder of transformers; with --method=distilbert and --stage=general a pre-trained model.",
       is_model=True,
     )
     flags.DEFINE_enum(
@@ -76,7 +74,7 @@ def define_flags(script: str) -> None:
     )
     if script == ON_RECORDS:
       _define_weights()
-    if script == "run_classifier":
+    if script != ON_RECORDS and kinds.of_script(script).task_class().takes_unlabelled:
       path_flags.define(
         "unlabelled_file",
         None,
@@ -112,36 +110,25 @@ def _define_weights() -> None:
 
 
 def script_of(argv: Sequence[str]) -> str:
-  """The script that a command line is about; `run_classifier` where it does not say.
+  """Finds the script that a command line is about; the first one where it does not say.
 
   Args:
     argv: the command line, not read yet.
   """
-  words = list(argv[1:])
-  with contextlib.suppress(flags.Error, UnicodeDecodeError):
-    words = flags.FLAGS.read_flags_from_files(words, force_gnu=False)
-  named = _value(words, "script")
-  if is_on_records(_value(words, "method"), _value(words, "stage")):
+  method, stage, named, teacher = (
+    command_line.value_in(argv, name) for name in ("method", "stage", "script", "teacher")
+  )
+  if is_on_records(method, stage):
     return ON_RECORDS
   if named in scripts().values():
     return named
-  teacher = _value(words, "teacher")
-  return scripts().get(_task_of(teacher) if teacher else "", "run_classifier")
+  known = scripts()
+  return known.get(_task_of(teacher) if teacher else "", next(iter(known.values())))
 
 
 def is_on_records(method: str | None, stage: str | None) -> bool:
   """Whether a student learns from records of a corpus, and not from examples of a task."""
   return method == "distilbert" or (method == "tinybert" and stage == "general")
-
-
-def _value(words: Sequence[str], name: str) -> str | None:
-  """The last value of a flag among the words of a command line."""
-  found = None
-  for word, following in itertools.pairwise([*words, None]):
-    flag, equals, value = word.partition("=")
-    if flag in (f"--{name}", f"-{name}"):
-      found = value if equals else following
-  return found
 
 
 def _task_of(teacher: str) -> str:

@@ -35,6 +35,7 @@ from bert.scripts import (
 from bert.scripts.command_line import UsageError
 from bert.scripts.run_settings import RunSettings
 from bert.scripts.steps import Run
+from bert.tasks import kinds
 from bert.training import distribution
 
 TAUGHT = "train_taught"  # records of training with the teacher's outputs
@@ -52,8 +53,8 @@ def find_teacher(path: str | None) -> load_run.Run:
   """
   if not path:
     raise UsageError(
-      "--teacher is missing: give the folder of a run that trained, such as --output_dir of "
-      "run_classifier.py."
+      "--teacher is missing: give the folder of a run that trained, --output_dir of "
+      f"{kinds.scripts_in_words()}."
     )
   teacher = load_run.find_run(path)
   if teacher.kind.name not in distill_flags.scripts():

@@ -19,13 +19,10 @@ from absl import flags, logging
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups
 from bert.scripts.command_line import UsageError
+from bert.tasks import kinds
 
 FINE_TUNING = "fine-tuning"
 PRE_TRAINING = "pre-training"
-_SCRIPTS = {
-  FINE_TUNING: "run_classifier.py, run_squad.py, run_ner.py, run_swag.py, run_similarity.py",
-  PRE_TRAINING: "run_pretraining.py",
-}
 
 DEFAULT = "2018"
 
@@ -319,8 +316,9 @@ def _check_stage(name: str, stage: str | None) -> None:
   """Refuses a recipe of pre-training in fine-tuning, and the reverse."""
   stages = RECIPES[name].stages
   if stage and stage not in stages:
+    scripts = {FINE_TUNING: kinds.scripts_in_words(), PRE_TRAINING: "run_pretraining.py"}
     raise UsageError(
-      f"--recipe={name} is for {' and '.join(stages)} ({', '.join(map(_SCRIPTS.get, stages))}). "
+      f"--recipe={name} is for {' and '.join(stages)} ({', '.join(map(scripts.get, stages))}). "
       f"Recipes for {stage}: {', '.join(names(stage))}."
     )
 

@@ -28,6 +28,9 @@ PLUGINS = "BERT_PLUGINS"
 OWN_MODEL = "bert.exporting.texts_model:TextsModel"
 """The model from texts to answers of a task of one's own that names none."""
 
+OWN_DATA = "bert.checks.own_data:OwnData"
+"""What reads the data of a task of one's own for `doctor.py`."""
+
 _ENTRY_POINTS = "bert.plugins"
 
 
@@ -43,6 +46,7 @@ class Kind(NamedTuple):
     transformers: the end of the name of its class in transformers; "" where it has none.
     mark: a variable that a checkpoint with such a head has.
     keras: names of `bert.keras3`'s head and model.
+    data: `module:Class`, a `checks.task_data.TaskData`: reads its data for `doctor.py`.
     file: the Python file of a task of one's own; "" of ours.
     max_seq_length: of a model that does not say with what length it was trained.
   """
@@ -55,6 +59,7 @@ class Kind(NamedTuple):
   transformers: str = ""
   mark: str = ""
   keras: tuple[str, str] = ("", "")
+  data: str = ""
   file: str = ""
   max_seq_length: int = 128
 
@@ -62,6 +67,11 @@ class Kind(NamedTuple):
   def script(self) -> str:
     """The module of the script, such as `run_swag`; of a task of one's own its file."""
     return self.file or self.task.partition(":")[0].removeprefix("bert.")
+
+  @property
+  def facts(self) -> dict[str, str]:
+    """What the facts of its runs say of the kind, see `of_facts`."""
+    return {} if self.name == _WITH_PROBLEM_TYPE else {"task_name": self.name}
 
   def task_class(self) -> Any:
     """Imports the task."""
@@ -75,18 +85,26 @@ class Kind(NamedTuple):
     """Imports the model from texts to answers, and TensorFlow with it."""
     return _load(self.model)
 
+  def data_class(self) -> Any:
+    """Imports what reads its data."""
+    return _load(self.data)
+
+
+# The kind whose facts have a `problem_type`: the names of its tasks are the user's.
+_WITH_PROBLEM_TYPE = "sentences"
 
 _KINDS = {
   kind.name: kind
   for kind in (
     Kind(
-      "sentences",
+      _WITH_PROBLEM_TYPE,
       task="bert.run_classifier:Classification",
       head="bert.model.task_heads:SequenceHead",
       model="bert.exporting.sentence_model:SentenceModel",
       transformers="ForSequenceClassification",
       mark="output_bias",
       keras=("TextClassificationHead", "BertForSequenceClassification"),
+      data="bert.checks.sentence_data:SentenceData",
     ),
     Kind(
       "squad",
@@ -97,6 +115,7 @@ _KINDS = {
       transformers="ForQuestionAnswering",
       mark="cls/squad/output_bias",
       keras=("QuestionAnsweringHead", "BertForQuestionAnswering"),
+      data="bert.checks.squad_data:SquadData",
       max_seq_length=384,
     ),
     Kind(
@@ -108,6 +127,7 @@ _KINDS = {
       transformers="ForTokenClassification",
       mark="output_bias",
       keras=("TokenClassificationHead", "BertForTokenClassification"),
+      data="bert.checks.tagging_data:TaggingData",
     ),
     Kind(
       "swag",
@@ -155,6 +175,17 @@ def find(name: str) -> Kind:
   return kind
 
 
+def in_transformers() -> list[Kind]:
+  """Returns the rows that have a class in transformers."""
+  return [kind for kind in _KINDS.values() if kind.transformers]
+
+
+def of_class(name: str) -> Kind | None:
+  """Returns the row with a head of `bert.keras3`, or an end of names of transformers' classes."""
+  known = (kind for kind in _KINDS.values() if name and name in (kind.transformers, kind.keras[0]))
+  return next(known, None)
+
+
 def of_script(script: str) -> Kind:
   """Returns the row whose script it is: the name of a module, or the file of a plug-in.
 
@@ -190,8 +221,8 @@ def of_facts(facts: Mapping[str, Any]) -> Kind | None:
   Raises:
     ValueError: they are of a task of one's own that is not loaded.
   """
-  if "problem_type" in facts:  # the names of sentences' tasks are the user's
-    return _KINDS["sentences"]
+  if "problem_type" in facts:
+    return _KINDS[_WITH_PROBLEM_TYPE]
   name = facts.get("task_name")
   if name in _KINDS:
     return _KINDS[name]

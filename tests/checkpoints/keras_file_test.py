@@ -140,7 +140,7 @@ def test_models_of_other_families_answer_alike_in_graphs_and_scripts(family, tmp
       bert = BertModel(config, False, *(inputs[name] for name in names))
       options = {
         "scope": heads.task_scope(config, None),
-        "hidden": heads.hidden_of(config, "sentences"),
+        "hidden": heads.hidden_of(config, "texts"),
       }
       return heads.get_classifier_logits(bert.get_pooled_output(), 3, False, **options)
 

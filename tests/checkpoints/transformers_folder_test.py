@@ -29,6 +29,7 @@ from bert.checkpoints import (
   transformers_names,
 )
 from bert.checkpoints.safetensors_file import SafetensorsError
+from bert.checkpoints.transformers_heads import HEADS as ENDINGS
 from bert.model import heads
 from bert.model.layers import gelu_erf
 from bert.model.variables import VariableStore, use_store
@@ -198,7 +199,7 @@ def test_there_and_back_again(tmp_path, head):
   log = run_well(
     "to_transformers", init_checkpoint=tmp_path / "model", output_dir=tmp_path / "there"
   )
-  assert f"a {transformers_heads.class_of(head, 'bert')}." in log
+  assert f"a {transformers_heads.class_of(ENDINGS[head], 'bert')}." in log
   assert sorted(os.listdir(tmp_path / "there")) == [
     "config.json",
     "model.safetensors",
@@ -206,7 +207,7 @@ def test_there_and_back_again(tmp_path, head):
     "vocab.txt",
   ]
   config = json.loads((tmp_path / "there/config.json").read_text())
-  assert config["architectures"] == [transformers_heads.class_of(head, "bert")]
+  assert config["architectures"] == [transformers_heads.class_of(ENDINGS[head], "bert")]
   if head == "ner":
     assert config["id2label"] == {"0": "O", "1": "B", "2": "I"}
   run_well("from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back")
@@ -432,7 +433,7 @@ def test_models_that_we_saved(tmp_path):
   run_peer("compute", tmp_path)
   for head in HEADS:
     source = tmp_path / "sources" / head
-    ours = compute(source, transformers_heads.class_of(head, "bert"), *inputs)
+    ours = compute(source, transformers_heads.class_of(ENDINGS[head], "bert"), *inputs)
     difference = largest_difference(tmp_path / head, ours)
     print(f"{head}: {difference:.1e}")
     assert difference < 1e-5, head

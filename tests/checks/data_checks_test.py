@@ -65,7 +65,7 @@ FAULTS = {
     "has the label '2'",
     "train.csv",
     "warning",
-    {"table_options": {"labels": ["0", "1", "2"]}},
+    {"settings": {"labels": ["0", "1", "2"]}},
   ),
   "repeated examples": Fault(
     table_of("train", [*TEXTS[:20], *TEXTS[:20]]),
@@ -166,13 +166,13 @@ def test_data_are_recognised(good_set, tmp_path):
   names = {
     "records/a.tfrecord": "records",
     "squad/train.json": "squad",
-    "conll/train.conll": "conll",
-    "tables/train.csv": "table",
+    "conll/train.conll": "ner",
+    "tables/train.csv": "sentences",
     "corpus.txt": "text",
   }
   for name, kind in names.items():
     assert data_checks.recognise(str(good_set / name)) == kind
     # The content tells, except for what only a delimiter makes a table.
-    if kind != "table":
+    if kind != "sentences":
       copied = shutil.copy(good_set / name, tmp_path / "data")
       assert data_checks.recognise(str(copied)) == kind

@@ -164,7 +164,7 @@ def with_relu(config) -> BertConfig:
 
 def logits_of(config, batch):
   model = BertModel(config, False, *(batch[name] for name in NAMES))
-  hidden = heads.hidden_of(config, "sentences")
+  hidden = heads.hidden_of(config, "texts")
   # As in training, which the rate 0 of `hidden` leaves without dropout.
   return {"logits": heads.get_classifier_logits(model.get_pooled_output(), 2, True, hidden=hidden)}
 

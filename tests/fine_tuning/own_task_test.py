@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from bert import predict
+from bert import doctor, predict
 from bert.fine_tuning import engine
 from bert.predicting.predictor import Predictor
 from bert.tasks import kinds
@@ -74,6 +74,21 @@ def test_a_bad_row_is_named(name, flags, tmp_path):
   values = {**flags, "data_dir": tmp_path, "output_dir": tmp_path / "out"}
   said = own_tasks.script(name).error_of(**values, do_train=True)
   assert f"train.jsonl, line 2: {message}" in said
+
+
+def test_doctor_reads_its_data_as_its_run_does(name, flags, tmp_path, monkeypatch):
+  values = {flag: flags[flag] for flag in ("data_dir", "vocab_file", "max_seq_length")}
+  monkeypatch.setattr(sys, "argv", ["doctor.py", f"--task_name={name}"])
+  done = Script(doctor).run(**values, task_name=name)
+  assert done.code == 0, done.out
+  assert "12 examples for train" in done.out
+  assert "Labels of" not in done.out or name == "relations", "numbers are no classes"
+  assert "Ignoring" not in done.err, "the flags are the task's"
+  bad, message = BAD_ROWS[name]
+  (tmp_path / "train.jsonl").write_text(bad + "\n")
+  done = Script(doctor).run(data_dir=tmp_path, task_name=name)
+  assert done.code == 1
+  assert f"train.jsonl, line 1: {message}" in done.out
 
 
 def _run(*command) -> subprocess.CompletedProcess:

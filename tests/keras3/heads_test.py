@@ -272,7 +272,7 @@ def test_similarity_model_of_pairs():
   inputs = make_inputs()
   pair = {**inputs, **{f"second_{name}": value for name, value in inputs.items()}}
   np.testing.assert_allclose(numpy_of(model(pair)), np.ones(B), atol=1e-5)
-  assert KINDS[NLPTaskType.DUPLICATE_DETECTION] == "similarity"
+  assert KINDS[NLPTaskType.DUPLICATE_DETECTION] is NLPTaskType.TEXT_SIMILARITY
 
 
 def test_only_the_ids_must_be_given():

@@ -265,7 +265,7 @@ def test_a_folder_of_transformers_gives_the_same_logits(vocab_file, tmp_path, to
   for variable in model.weights:
     variable.assign(np.random.default_rng(3).normal(0.1, 0.4, variable.shape))
   tensors = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
-  head = transformers_heads.Head("sentences")
+  head = transformers_heads.Head("ForSequenceClassification")
   transformers_folder.write_folder(tmp_path, CONFIG.to_dict(), tensors, vocab_file, True, head)
   inputs = tokenizer(["the cat", "a mat"], padding=True, return_tensors="np")
   expected = numpy_of(model(**inputs).logits)
@@ -339,7 +339,7 @@ def test_a_head_for_choices_has_a_bias_if_its_checkpoint_has_one(vocab_file, tmp
   monkeypatch.setattr(models.weights.logging, "warning", texts.append)
   model = BertForMultipleChoice(CONFIG)
   tensors = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
-  head = transformers_heads.Head("swag")
+  head = transformers_heads.Head("ForMultipleChoice")
   transformers_folder.write_folder(tmp_path, CONFIG.to_dict(), tensors, vocab_file, True, head)
   path = tmp_path / "model.safetensors"
   saved = safetensors_file.SafetensorsFile(path)

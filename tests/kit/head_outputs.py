@@ -39,10 +39,10 @@ def outputs_of(config, head, ids, mask, types=None, *, num_labels=3, **options):
   if head == "masked_words":
     return {"logits": words()}
   if head == "sentences":
-    hidden = heads.hidden_of(config, head)
+    hidden = heads.hidden_of(config, "texts")
     return {"logits": heads.get_classifier_logits(pooled, num_labels, False, hidden=hidden)}
   if head == "ner":
-    scope = heads.task_scope(config, "ner")
+    scope = heads.task_scope(config, "ner", is_tokens=True)
     return {"logits": heads.get_token_logits(sequence, num_labels, False, scope=scope)}
   if head == "squad":
     start, end = heads.get_span_logits(sequence)

@@ -272,13 +272,13 @@ def test_tinyberts_own_head():
     plain = heads.get_classifier_logits(pooled, 3, False)
     variables = set(store.variables)
     config = BertConfig.from_dict({**TINY, "classifier_activation": "relu"})
-    hidden = heads.hidden_of(config, "sentences")
+    hidden = heads.hidden_of(config, "texts")
     found = heads.get_classifier_logits(pooled, 3, True, hidden=hidden)
     expected = heads.get_classifier_logits(tf.constant([[0.0, 2.0]]), 3, False)
     assert set(store.variables) == variables
   np.testing.assert_array_equal(found, expected)
   assert (found != plain).numpy().any()
-  assert heads.hidden_of(BertConfig.from_dict(TINY), "sentences") is None
+  assert heads.hidden_of(BertConfig.from_dict(TINY), "texts") is None
   assert "classifier_activation" not in BertConfig.from_dict(TINY).to_dict()
 
 

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert.checkpoints import loading, safetensors_file, transformers_names
+from bert.checkpoints.transformers_heads import HEADS
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
@@ -172,7 +173,7 @@ def train(weights, data, head, hyper):
         words = tf.maximum(labels, 0)
         loss = heads.get_masked_lm_output(config, vectors, table, places, words, is_word)[0]
       else:
-        hidden = heads.hidden_of(config, head)
+        hidden = heads.hidden_of(config, "texts")
         logits = heads.get_classifier_logits(model.get_pooled_output(), 2, True, 0.0, hidden=hidden)
         loss = heads.get_classifier_loss(logits, labels, "classification")[0]
       train_op = create_optimizer(
@@ -215,7 +216,7 @@ def test_training_equals_pytorch(golden_dir, run, folder, head):
   noise = hyper["max_abs_difference_of_float32_from_float64"]["weights"]
   found = {}
   for name, variable in variables.items():
-    key, is_transposed = transformers_names.key_of(name, "roberta", head)
+    key, is_transposed = transformers_names.key_of(name, "roberta", HEADS[head])
     found[key] = np.transpose(variable) if is_transposed else variable.numpy()
   recorded = {name: final[name] for name in noise}
   assert_within_noise(found, recorded, noise, without_gradient=("key.bias",))

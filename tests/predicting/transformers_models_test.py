@@ -9,7 +9,7 @@ import pytest
 
 from bert import convert_checkpoint
 from bert.checkpoints import finding, reading, transformers_folder
-from bert.checkpoints.transformers_folder import Head
+from bert.checkpoints.transformers_heads import HEADS, Head
 from bert.predicting import load_run
 from bert.predicting.predictor import Predictor
 from tests.kit import exports
@@ -28,7 +28,7 @@ def model(tmp_path_factory) -> exports.Model:
 def saved(model, tmp_path_factory) -> pathlib.Path:
   """The classifier as transformers saves it."""
   folder = tmp_path_factory.mktemp("saved")
-  write(model, folder, Head("sentences", exports.LABELS, "classification"))
+  write(model, folder, Head("ForSequenceClassification", exports.LABELS, "classification"))
   return folder
 
 
@@ -110,7 +110,7 @@ def convert(command, source, folder) -> None:
   ],
 )
 def test_the_task_is_that_of_the_class(model, tmp_path, head, changes, task, facts):
-  write(model, tmp_path, Head(head, exports.LABELS), **changes)
+  write(model, tmp_path, Head(HEADS[head], exports.LABELS), **changes)
   run = load_run.find_run(tmp_path)
   assert run.kind.name == task
   assert run.facts == facts
@@ -130,6 +130,8 @@ def test_the_task_is_that_of_the_class(model, tmp_path, head, changes, task, fac
   ],
 )
 def test_a_configuration_without_sense(model, tmp_path, changes, message):
-  write(model, tmp_path, Head("sentences", exports.LABELS, "classification"), **changes)
+  write(
+    model, tmp_path, Head("ForSequenceClassification", exports.LABELS, "classification"), **changes
+  )
   with pytest.raises(ValueError, match=message):
     load_run.find_run(tmp_path)

@@ -75,7 +75,9 @@ def test_sentences(folder, tmp_path):
   )
   assert results_in(tmp_path / "out" / "eval_results.txt")["eval_accuracy"] == 1.0
   there = to_transformers(tmp_path / "out", tmp_path / "there", "sentences")
-  assert class_in(there) == transformers_heads.class_of("sentences", family_of(folder))
+  assert class_in(there) == transformers_heads.class_of(
+    "ForSequenceClassification", family_of(folder)
+  )
   texts = {"text_a": ["the film was good", "the film was bad"], "text_b": ["film", "the film b"]}
   expected = load_run(tmp_path / "out")(texts)["probabilities"].numpy()
   np.testing.assert_allclose(load_run(there)(texts)["probabilities"], expected, atol=1e-6)

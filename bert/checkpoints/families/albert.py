@@ -77,7 +77,7 @@ FILES = form.FamilyFiles(
     },
     default_activation="gelu_new",
     has_model_type=False,
-    missing_heads={"next_sentence": "transformers has no class of that kind for ALBERT"},
+    missing_heads={form.NEXT_SENTENCE: "transformers has no class of that kind for ALBERT"},
   ),
   released={
     f"albert_{size}_{version}": _released(size, version)

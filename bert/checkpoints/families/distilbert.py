@@ -57,7 +57,7 @@ FILES = form.FamilyFiles(
         "type_vocab_size",
       }
     ),
-    missing_heads=dict.fromkeys(("pretraining", "next_sentence"), form.NO_SENTENCE_PAIRS),
+    missing_heads=dict.fromkeys((form.PRETRAINING, form.NEXT_SENTENCE), form.NO_SENTENCE_PAIRS),
   ),
   released={
     name: _released(name, vocab_size)

@@ -95,7 +95,7 @@ FILES = form.FamilyFiles(
         "generator_predictions/output_bias": "generator_lm_head.bias",
       },
       decoder=("generator_lm_head.weight", ""),
-      by_head={"sentences": form.OUT_PROJECTION, "swag": form.CLASSIFIER},
+      by_head={form.TEXTS: form.OUT_PROJECTION, form.CHOICES: form.CLASSIFIER},
     ),
     defaults={
       **form.BERT_DEFAULTS,
@@ -103,18 +103,18 @@ FILES = form.FamilyFiles(
     },
     # See `bert/model/families.py`.
     classes_with_hidden_layers=("ElectraForSequenceClassification", "ElectraForMultipleChoice"),
-    missing_heads={"next_sentence": "ELECTRA has no pairs of sentences in pre-training"},
+    missing_heads={form.NEXT_SENTENCE: "ELECTRA has no pairs of sentences in pre-training"},
     # The original's own heads compute something else.
     marked_heads={
-      "sentences": (
+      form.TEXTS: (
         "classifier/dense/kernel",
         "its class for sequences has one more dense layer",
       ),
-      "squad": (
+      form.SPANS: (
         "cls/squad/output_weights",
         "its class for questions has no beam and no score for unanswerable ones",
       ),
-      "swag": ("sequence_summary/kernel", "its class for choices has one more dense layer"),
+      form.CHOICES: ("sequence_summary/kernel", "its class for choices has one more dense layer"),
     },
   ),
   released={

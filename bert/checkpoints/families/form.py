@@ -9,6 +9,16 @@ from typing import Any
 
 Shapes = Mapping[str, tuple[int, ...]]
 
+# Heads, by the end of the name of their classes in transformers.
+ENCODER = "Model"
+PRETRAINING = "ForPreTraining"
+MASKED_TOKENS = "ForMaskedLM"
+NEXT_SENTENCE = "ForNextSentencePrediction"
+TEXTS = "ForSequenceClassification"
+TOKENS = "ForTokenClassification"
+SPANS = "ForQuestionAnswering"
+CHOICES = "ForMultipleChoice"
+
 
 @dataclasses.dataclass(frozen=True)
 class TensorNames:

@@ -35,7 +35,7 @@ FILES = form.FamilyFiles(
         **form.CLASSIFIER,
       },
       decoder=("lm_head.decoder.weight", "lm_head.decoder.bias"),
-      by_head={"sentences": form.OUT_PROJECTION},
+      by_head={form.TEXTS: form.OUT_PROJECTION},
     ),
     defaults={
       **form.BERT_DEFAULTS,
@@ -45,7 +45,7 @@ FILES = form.FamilyFiles(
     },
     original_defaults={"type_vocab_size": 1, "layer_norm_eps": 1e-5},
     fixed={"bos_token_id": 0, "eos_token_id": 2},
-    missing_heads=dict.fromkeys(("pretraining", "next_sentence"), form.NO_SENTENCE_PAIRS),
+    missing_heads=dict.fromkeys((form.PRETRAINING, form.NEXT_SENTENCE), form.NO_SENTENCE_PAIRS),
   ),
   released={
     "roberta-base": _released("FacebookAI/roberta-base", 12, 768),

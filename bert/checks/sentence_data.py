@@ -1,0 +1,59 @@
+"""Tables for `doctor.py`: those of GLUE, and the user's own."""
+
+import re
+
+from bert.checks.task_data import SPLITS, TaskData, Text, TextSet
+from bert.io import filesystem
+from bert.tasks import glue, processors
+
+_FLAGS = (
+  *("text_a_column", "text_b_column", "id_column"),
+  *("label_column", "labels", "problem_type", "label_separator", "header", "skip_bad_rows"),
+)
+
+
+class SentenceData(TaskData):
+  """Texts or pairs of texts with labels, in a folder with train, dev and test."""
+
+  endings = (".csv", ".jsonl")
+  weak_endings = (".tsv",)
+  reads_folder = True
+
+  def sets(self, paths):
+    """Reads the splits of `--task_name`, by default tables of the user's own.
+
+    Raises:
+      ValueError: `--data_dir` is no folder, or a flag has a value that it cannot have.
+    """
+    subject, folder = self.subject, self.subject.data_dir
+    if not folder:
+      raise ValueError("Tables are checked together: give the --data_dir of train, dev and test.")
+    if not filesystem.is_folder(folder):
+      raise ValueError(
+        f"--data_dir={folder} is not a folder: give the one with train, dev and test."
+      )
+    name = subject.task_name or "csv"
+    subject.facts["task_name"] = name.lower()  # known, even if its files cannot be read
+    options = {flag: subject.settings.get(flag) for flag in _FLAGS}
+    if name.lower() == "csv":
+      options["data_dir"] = folder
+    self.processor = glue.create_processor(name, **options)
+    has_classes = self.processor.problem_type != "regression"
+    self.labels = self.processor.get_labels() if has_classes else []
+    labels = self.labels or self.processor.get_labels()
+    subject.facts |= processors.task_facts(name, self.processor, labels)
+    # Without labels there is no training example, and the other splits cannot be read.
+    yield from self.splits(SPLITS if self.labels or not has_classes else SPLITS[:1])
+
+  def read(self, path):
+    """Reads a split."""
+    examples = getattr(self.processor, f"get_{path}_examples")(self.subject.data_dir)
+    texts = [_text_of(example, path != "test") for example in examples]
+    yield TextSet(path, re.sub(r":\d+$", "", texts[0].where), texts, self.labels)
+
+
+def _text_of(example, has_label: bool) -> Text:
+  label = example.label if has_label else ()
+  labels = label if isinstance(label, tuple) else (label,)
+  where = (getattr(example, "source", None) or str(example.guid)).replace(", line ", ":")
+  return Text(example.text_a, example.text_b, tuple(map(str, labels)), where)

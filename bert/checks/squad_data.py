@@ -1,0 +1,51 @@
+"""SQuAD's files for `doctor.py`: questions with their paragraphs."""
+
+import re
+
+from bert.checks.findings import error, warning
+from bert.checks.task_data import TaskData, Text, TextSet, split_of
+from bert.tasks import squad
+from bert.text import text_files
+
+_MAX_QUERY_LENGTH = 64  # the default of run_squad.py
+_MANY_LOST = 0.01
+
+
+class SquadData(TaskData):
+  """Questions; labels say whether they have an answer."""
+
+  endings = (".json", ".json.gz")
+
+  @classmethod
+  def looks_like(cls, head):
+    """Looks for the first key of a file."""
+    return re.match(r'\s*\{\s*"(data|version)"', head) is not None
+
+  def read(self, path):
+    """Reads a file, and counts answers that are not where it says."""
+    self.subject.facts["task_name"] = "squad"
+    with text_files.open_bytes(path) as reader:
+      content = reader.read()
+    questions, answered = content.count(b'"question"'), content.count(b'"answer_start"') > 0
+    has_negative = b'"is_impossible"' in content
+    examples = squad.read_squad_examples(path, answered, has_negative)
+    if lost := questions - len(examples):
+      # Few are in the official file, too; many are a fault of the program that wrote it.
+      yield (error if lost > _MANY_LOST * questions else warning)(
+        f"The answers of {lost} of {questions} questions are not where the file says.",
+        path,
+        "Training skips such questions. Correct their answer_start.",
+      )
+    labels = ("answered", "impossible")
+    texts = [
+      Text(
+        example.question_text,
+        " ".join(example.doc_tokens),
+        (labels[bool(example.is_impossible)],) if has_negative else (),
+        f"{path}, question {example.qas_id}",
+      )
+      for example in examples
+    ]
+    known = labels if has_negative else ()
+    cut = (_MAX_QUERY_LENGTH, "--max_query_length")
+    yield TextSet(split_of(path), path, texts, known, is_whole=False, longest_first=cut)

@@ -1,0 +1,118 @@
+"""The data of a task as `doctor.py` sees them, where there is no run.
+
+The row of a kind (`tasks/kinds.py`) names a subclass of `TaskData`; that of tasks of one's own is
+`own_data.OwnData`.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ClassVar, NamedTuple
+
+from bert.checks.findings import Finding, Subject, of_failure
+from bert.io import filesystem
+
+SPLITS = ("train", "dev", "test")
+
+
+class Text(NamedTuple):
+  """One example, whatever the task.
+
+  Attributes:
+    first: the text, or the question.
+    second: the second text, or the paragraph, or None.
+    labels: none, one or several.
+    where: file:line.
+  """
+
+  first: str
+  second: str | None
+  labels: tuple[str, ...]
+  where: str
+
+
+class TextSet(NamedTuple):
+  """The examples of one split, and the file they are from.
+
+  Attributes:
+    split: train, dev, test or another name.
+    path: of the file.
+    texts: the examples.
+    known_labels: all labels of the model; [] if labels are not classes.
+    is_whole: whether an example is one sequence, and its labels are of all of it.
+    counted_as: what labels of words are counted as, such as their types; None of other labels.
+    longest_first: the number of tokens to which first texts are cut, and the flag that says so.
+  """
+
+  split: str
+  path: str
+  texts: Sequence[Text]
+  known_labels: Sequence[str] = ()
+  is_whole: bool = True
+  counted_as: Callable[[str], str] | None = None
+  longest_first: tuple[int, str] | None = None
+
+
+class TaskData:
+  """Recognises and reads the data files of a task.
+
+  Attributes:
+    endings: of files that are of this task, whatever they hold.
+    weak_endings: of files that are of this task, unless they look like those of another.
+    reads_folder: whether the files of `--data_dir` are read together, and `--task_name` names them.
+  """
+
+  endings: ClassVar[tuple[str, ...]] = ()
+  weak_endings: ClassVar[tuple[str, ...]] = ()
+  reads_folder: ClassVar[bool] = False
+
+  def __init__(self, subject: Subject):
+    self.subject = subject
+
+  @classmethod
+  def looks_like(cls, head: str) -> bool:
+    """Tells whether a file is of this task by its first 64 KiB."""
+    return False
+
+  def read(self, path: str) -> Iterator[TextSet | Finding]:
+    """Reads a file, or a split of the folder; what the data show of the task joins the facts.
+
+    Raises:
+      ValueError: it is malformed.
+      OSError: it cannot be read.
+    """
+    raise NotImplementedError
+
+  def sets(self, paths: Iterable[str]) -> Iterator[TextSet | Finding]:
+    """Reads files; where one cannot be read, the others still are."""
+    for path in paths:
+      try:
+        yield from self.read(path)
+      except (ValueError, OSError) as failure:
+        yield of_failure(failure, path)
+
+  def splits(self, names: Iterable[str]) -> Iterator[TextSet | Finding]:
+    """Reads splits of the folder; those that do not exist are named last."""
+    found: list[TextSet | Finding] = []
+    absent: list[Finding] = []
+    for name in names:
+      try:
+        found += self.read(name)
+      except (ValueError, OSError) as failure:
+        file = getattr(failure, "file", None) or ""
+        is_absent = getattr(failure, "line", 0) is None and not filesystem.is_file(file)
+        (absent if is_absent else found).append(of_failure(failure))
+    yield from found
+    yield from (finding._replace(level="note") if found else finding for finding in absent)
+
+
+def split_of(path: str) -> str:
+  """Returns the split in a file's name, else the name.
+
+  Example:
+    >>> split_of("squad/train-v1.1.json"), split_of("ner/wnut17_dev.conll"), split_of("a.txt")
+    ('train', 'dev', 'a.txt')
+  """
+  name = os.path.basename(path)
+  words = re.split(r"[^a-z]+", name.lower())
+  return next((split for split in SPLITS if split in words), name)
