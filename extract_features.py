@@ -124,11 +124,7 @@ class InputFeatures:
 
 
 def generate_examples(input_file: str) -> Iterator[InputExample]:
-  """The texts of a file, line by line; an empty line is a text, too.
-
-  Args:
-    input_file: a path, or `-` for standard input.
-  """
+  """Yields the texts of a file (`-`: standard input) line by line; an empty line is a text, too."""
   for unique_id, line in enumerate(text_lines.read_lines(input_file)):
     yield InputExample(unique_id, *text_lines.split_pair(line))
 

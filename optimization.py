@@ -215,12 +215,7 @@ def _gradients(loss, variables, scaling) -> list:
 
 
 def _apply_if(is_finite, apply_all, scaling):
-  """Updates variables only if the gradients are finite, and the loss scale in any case.
-
-  Args:
-    is_finite: bool `[]`.
-    apply_all: updates all variables; returns operations.
-    scaling: a `loss_scaling.LossScale` of variables.
+  """Updates variables only if the gradients are finite, bool `[]`, and the loss scale in any case.
 
   Returns:
     Operations, and an `Applied`.

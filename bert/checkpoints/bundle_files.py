@@ -173,12 +173,7 @@ def check_sidecar(prefix: str) -> None:
 
 
 def write_sidecar(prefix: str, state: Mapping[str, Any]) -> None:
-  """Writes the sidecar of finished files.
-
-  Args:
-    prefix: of the files.
-    state: any JSON-serializable value.
-  """
+  """Writes the sidecar of finished files: any JSON-serializable value."""
   sidecar = {
     "format_version": SIDECAR_VERSION,
     "files": {suffix: describe(prefix + suffix) for suffix in (DATA_SUFFIX, ".index")},

@@ -39,11 +39,7 @@ def read(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def of_released(name: str, others: Iterable[str] = ()) -> dict[str, Any]:
-  """Finds the content of the configuration of a released model of another family than BERT.
-
-  Args:
-    name: of the model.
-    others: released BERTs, for the message.
+  """Finds the configuration of a released model; the message of another name lists `others`, too.
 
   Raises:
     ValueError: no model of that name was released.

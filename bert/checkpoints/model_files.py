@@ -49,11 +49,7 @@ class ModelFiles(NamedTuple):
 
 
 def find(weights: str | os.PathLike) -> ModelFiles:
-  """The files that belong to weights.
-
-  Args:
-    weights: a prefix or a folder; `model_source.local_path` makes one of a model's name.
-  """
+  """Finds the files that belong to weights: a prefix or a folder, see `model_source.local_path`."""
   folder = folder_of(weights)
   places = [folder]
   if os.path.basename(folder) == BEST:  # of a run, whose own folder has its files
@@ -211,11 +207,7 @@ def _kind_of(vocab: Mapping[str, int]) -> str:
 
 
 def check_case(do_lower_case: bool, checkpoint) -> None:
-  """Compares `do_lower_case` with the value stored by a run, in an export or by transformers.
-
-  Args:
-    do_lower_case: of the tokenizer.
-    checkpoint: a `reading.Checkpoint`.
+  """Compares the tokenizer's case with the one stored by a run, in an export or by transformers.
 
   Raises:
     ValueError: they differ.

@@ -171,12 +171,10 @@ def _norm(here: str, there: str) -> Iterator[tuple[str, str]]:
 
 
 def find_encoder(prefix: str, graph: bytes, shapes: Mapping[str, Shape]) -> Encoder | None:
-  """The encoder in an object-based checkpoint; None for models of other origin.
+  """Finds the encoder in an object-based checkpoint; None for models of other origin.
 
-  Args:
-    prefix: of the checkpoint; files beside it may tell what its shapes do not.
-    graph: content of the tensor `OBJECT_GRAPH`.
-    shapes: key -> shape.
+  `graph` is the content of the tensor `OBJECT_GRAPH`, `shapes` are by key. Files beside the
+  checkpoint may tell what its shapes do not.
 
   Raises:
     CheckpointError: it is another encoder of the garden, there are several, or it is damaged.

@@ -76,10 +76,7 @@ class TensorInfo(NamedTuple):
 
 
 def open_weights(path: str | os.PathLike) -> "SafetensorsFile | ShardedFiles":
-  """Opens a file, or several through their index.
-
-  Args:
-    path: of a `*.safetensors`, or of a `*.safetensors.index.json`.
+  """Opens a `*.safetensors`, or several through their `*.safetensors.index.json`.
 
   Raises:
     SafetensorsError: something is missing or damaged. Values are not read.

@@ -105,12 +105,9 @@ class Subject:
 
   @classmethod
   def of(cls, values: Mapping[str, Any], **further: Any) -> "Subject":
-    """The run that flags describe.
+    """Describes the run of flags; `further` are fields that are no flags or computed from several.
 
-    Args:
-      values: flag -> value; flags that are no fields are skipped, `train_batch_size` becomes the
-        size of the parts that `gradient_accumulation_steps` makes.
-      **further: fields that are not flags or are computed from several.
+    Flags that are no fields are skipped; `train_batch_size` becomes the size of the micro-batches.
     """
     fields = {field.name for field in dataclasses.fields(cls)} & set(values)
     subject = cls(**{**{name: values[name] for name in fields}, **further})
@@ -137,11 +134,7 @@ def examine(checks: Iterable[Check], subject: Subject) -> Iterator[Finding]:
 
 
 def of_failure(failure: Exception, place: str = "") -> Finding:
-  """The finding for an exception of a reader.
-
-  Args:
-    failure: what was raised.
-    place: where it happened, if the exception does not say.
+  """Makes the finding for an exception of a reader; `place` for one that does not say where.
 
   Example:
     >>> of_failure(FileNotFoundError(2, "No such file or directory", "vocab.txt"))

@@ -179,15 +179,10 @@ class Augmentor:
 def augmented_rows(
   rows: Sequence[Sequence[str]], columns: Columns, augmentor: Augmentor
 ) -> Iterator[list[str]]:
-  """The rows of a task, each with the variants of its texts behind it.
+  """Yields the rows of a `train.tsv`, each with the variants of its texts behind it.
 
   Where a row has two texts, the first stays at its last variant while those of the second follow,
   as in the original.
-
-  Args:
-    rows: of a `train.tsv`.
-    columns: of the task.
-    augmentor: draws the variants.
   """
   for number, row in enumerate(rows):
     if number == 0 and columns.has_header:
@@ -208,12 +203,7 @@ class Neighbours:
   """Words that are near each other in GloVe's vectors."""
 
   def __init__(self, vectors: Mapping[str, Sequence[float]], count: int = 15):
-    """Scales all vectors to length 1.
-
-    Args:
-      vectors: word -> vector; `<unk>` is left out.
-      count: M, words that are near another one.
-    """
+    """Scales the vectors of all words but `<unk>` to length 1; `count` is M, words near another."""
     self._words = [word for word in vectors if word != "<unk>"]
     matrix = np.array([vectors[word] for word in self._words])
     with np.errstate(invalid="ignore"):  # a vector of zeros is near nothing

@@ -177,11 +177,9 @@ def words_of(
 
 
 def objective(teacher: Teacher, weights: Weights | None = None) -> Objective:
-  """What a run of pre-training learns: the losses of the student in every batch of records.
+  """Makes what a run learns: the losses of the student in every batch of records.
 
-  Args:
-    teacher: with a head for masked words, and the student's vocabulary and width.
-    weights: of the parts of the loss.
+  The teacher has a head for masked words, and the student's vocabulary and width.
 
   Returns:
     The objective `distilbert`. Features are masked `input_ids`, `input_mask`, `segment_ids`, and

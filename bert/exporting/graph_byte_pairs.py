@@ -380,10 +380,7 @@ def _by_text(values: tf.Tensor, tokens: _Tokens, words: _Words) -> tf.RaggedTens
 def _in_text(tokens: _Tokens, characters: _Characters, first_bytes: tf.Tensor):
   """Computes first byte of each token in its text, and byte after its last, int64 `[T]`.
 
-  Args:
-    tokens: in bytes of all words, without gaps.
-    characters: of all words.
-    first_bytes: int64 `[N]`, of decoded characters.
+  Tokens are in bytes of all words, without gaps; `first_bytes` int64 `[N]`, of decoded characters.
   """
   lengths = utf8_lengths(characters.codes)  # [K]
   char_starts = tf.cumsum(lengths, exclusive=True)

@@ -233,10 +233,7 @@ class PieceTokenizer:
 def _with_accents(limits: tf.Tensor, prepared: _Prepared, words: _Words) -> tf.Tensor:
   """Computes the byte after each character and its accents in the same word: int64 [M].
 
-  Args:
-    limits: int64 [N], the byte after each decoded character.
-    prepared: texts of M characters.
-    words: of the N characters.
+  `limits` int64 [N] is the byte after each decoded character; `words` are of these.
   """
   num_chars = tf.size(limits)
   count = tf.math.unsorted_segment_sum(tf.ones_like(prepared.origins), prepared.origins, num_chars)

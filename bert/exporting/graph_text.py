@@ -51,11 +51,7 @@ class Words(NamedTuple):
 
 
 def split_words(texts: tf.Tensor, blanks: str) -> Words:
-  r"""Splits texts at blanks.
-
-  Args:
-    texts: string `[B]`, UTF-8.
-    blanks: the characters between words.
+  r"""Splits texts, string `[B]` of UTF-8, at any of the characters `blanks`.
 
   Example:
     >>> words = split_words(tf.constant([" Für  wen?", ""]), " \n")

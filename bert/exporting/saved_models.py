@@ -24,10 +24,7 @@ from bert.text import tokenizer_kinds
 def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str, ...] = ()) -> None:
   """Assigns to all variables their values in a checkpoint, by name.
 
-  Args:
-    prefix: a result of `finding.find_checkpoint`.
-    variables: the variables of a model.
-    optional: prefixes of names that may be missing, because no output depends on them.
+  Names that begin with one of `optional` may be missing: no output depends on them.
 
   Raises:
     CheckpointError: the checkpoint lacks a variable, or has it in another shape.

@@ -132,10 +132,7 @@ class TagModel(TaskModel):
 def _owners(windows: graph_text.Windows, texts: tf.RaggedTensor, first_pieces: tf.Tensor):
   """Finds the window that labels each word, and its first token's position: int64 `[W, 2]`.
 
-  Args:
-    windows: R windows.
-    texts: int32 `[B, (tokens)]`.
-    first_pieces: int64 `[W]`, among the P tokens of all texts.
+  Of the P tokens of all texts, int32 `[B, (tokens)]`, `first_pieces` int64 `[W]` begin a word.
   """
   num_pieces = tf.size(texts.values, tf.int64)
   shows_most = graph_text.shows_most(windows, texts.row_starts(), num_pieces)

@@ -61,11 +61,7 @@ class TextsModel(TaskModel):
 
   @tf.function(autograph=False)
   def __call__(self, text_a, text_b=None) -> Outputs:
-    """Answers texts.
-
-    Args:
-      text_a: string `[B]`.
-      text_b: string `[B]`, the second texts; an empty string is no text.
+    """Answers texts, string `[B]`, and pairs of them: an empty `text_b` is no text.
 
     Returns:
       The head's `answers`, `[B, ...]` each.

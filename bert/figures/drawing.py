@@ -214,10 +214,7 @@ def plot_scores(
 ) -> None:
   """Draws scores of several types: F1 as a bar, precision and recall as marks on it.
 
-  Args:
-    scores: type -> `precision`, `recall`, `f1`, from 0 to 1, and `support`, their number.
-    output_png: the picture.
-    title: above it.
+  Each type has `precision`, `recall`, `f1`, from 0 to 1, and `support`, their number.
   """
   figure = new_figure(7.2, 1.6 + 0.38 * len(scores))
   panel = figure.subplots()

@@ -145,15 +145,9 @@ def _newest_state(folder: str) -> Mapping:
 
 
 def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
-  """Reads the scalars in the event files of a folder, not of those below it.
+  """Reads the scalars in the event files of a folder (not below it): tag -> step -> value.
 
   A run that was resumed has several files, which overlap if it was killed: the newest value counts.
-
-  Args:
-    folder: `model_dir`, or `model_dir/eval`.
-
-  Returns:
-    Tag -> step -> value.
   """
   import tensorflow as tf
 

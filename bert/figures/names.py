@@ -34,12 +34,7 @@ class Names(NamedTuple):
 
 
 def drawable(names: Sequence[str], kind: str = "label") -> Names:
-  """Replaces names that would be drawn as boxes by their numbers, and logs what these mean.
-
-  Args:
-    names: any texts.
-    kind: what they are, for the log.
-  """
+  """Replaces names that would be drawn as boxes by their numbers, and logs what these mean."""
   names = [" ".join(name.split()) for name in names]  # one line each
   characters = {c for name in names for c in name if not c.isspace()}
   families, missing = _cover(characters)

@@ -49,12 +49,9 @@ _RUN_LENGTH = 48  # characters of a run's name
 
 
 def smooth(values: Sequence[float], radius: int) -> list[float]:
-  """Averages each value and its neighbours on both sides; the line thus has no lag.
+  """Averages each value and `radius` neighbours on both sides; the line thus has no lag.
 
-  Args:
-    values: in the order of steps.
-    radius: how many neighbours on each side. At the beginning, where curves are steep, as
-      many as both sides have; at the end as many as each side has.
+  At the beginning, where curves are steep, as many as both sides have; at the end as many as each.
 
   Example:
     >>> smooth([1.0, 3.0, 8.0, 3.0], radius=1)

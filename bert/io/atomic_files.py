@@ -23,11 +23,7 @@ except ImportError:  # Windows: there folders are not held.
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
-  """Writes a text file, whole or not at all; see `written_whole`.
-
-  Args:
-    path: final name; its folder must exist.
-    text: written as UTF-8, line ends as they are.
+  """Writes UTF-8 text, line ends as they are, whole or not at all; see `written_whole`.
 
   Raises:
     OSError: it cannot be written; the error names `path`.
@@ -180,11 +176,7 @@ def _force_tree_to_disk(folder):
 
 @contextlib.contextmanager
 def errors_naming(path: str | os.PathLike, instead_of: str | None = None) -> Iterator[None]:
-  """Adds a file's name to operating system errors that name none, or a temporary file.
-
-  Args:
-    path: the file that the user named.
-    instead_of: the temporary file, or a folder of temporary files.
+  """Adds a file's name to system errors that name none, or `instead_of`, a temporary file.
 
   Example:
     >>> with errors_naming("answers.jsonl"):

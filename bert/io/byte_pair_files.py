@@ -46,8 +46,7 @@ class BytePairs(NamedTuple):
   def to_json(self, whole_tokens: bool = True) -> str:
     """Writes a tokenizer.json, as the libraries tokenizers and transformers read it.
 
-    Args:
-      whole_tokens: False: special tokens in text are text like any other.
+    Without `whole_tokens`, special tokens in text are text like any other.
     """
     added = {token["content"] for token in self.special}
     byte_level = {

@@ -81,14 +81,10 @@ def _fill(feature, name: str, value) -> None:
 
 
 def write_records(path: str | os.PathLike, examples: Iterable[Mapping[str, Any] | bytes]) -> int:
-  """Writes a TFRecord file and its manifest, completely or not at all.
+  """Writes a TFRecord file and its manifest, completely or not at all; returns its records' number.
 
-  Args:
-    path: final name, local; an existing file is replaced at the end.
-    examples: features of each record (see `serialize_example`), or records already serialized.
-
-  Returns:
-    The number of records.
+  An existing file is replaced at the end. Examples are features, see `serialize_example`, or
+  serialized records.
 
   Raises:
     OSError: the file cannot be written; the message names it.

@@ -57,12 +57,7 @@ class AnswerHead:
 
   @classmethod
   def of_run(cls, facts: Mapping[str, Any], settings: Mapping[str, Any]) -> "AnswerHead":
-    """Makes the head of a run that has trained.
-
-    Args:
-      facts: of the run, `facts()` among them.
-      settings: values of flags; the sizes of the beam, if they are there.
-    """
+    """Makes the head of a trained run from its facts and flags (the beam's sizes, if there)."""
     kind = facts.get("answer_head", "bert")
     parts = {name: facts[name] for name in _FACTS_OF_ELECTRA if name in facts}
     if "answer_scope" in facts:

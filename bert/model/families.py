@@ -141,10 +141,7 @@ class Family:
   activations: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def layer_scopes(self, config) -> list[str]:
-    """Lists the scope of each layer below `<scope>/encoder`, in order of computation.
-
-    Args:
-      config: a `BertConfig` of this family.
+    """Lists the scopes of a `BertConfig`'s layers below `<scope>/encoder`, as they are computed.
 
     Example:
       >>> import types
@@ -270,10 +267,7 @@ _KEYS_OF_ALBERT = ("num_hidden_groups", "inner_group_num")
 
 
 def family_of(content: Mapping[str, Any]) -> Family:
-  """Finds the family that a configuration belongs to.
-
-  Args:
-    content: of a configuration file, or a `BertConfig`'s attributes.
+  """Finds the family of a configuration: a file's content, or a `BertConfig`'s attributes.
 
   Raises:
     ValueError: `model_type` is unknown.

@@ -76,11 +76,9 @@ class Unpadding(Rows):
   """
 
   def __init__(self, mask: tf.Tensor, multiple: int = 128):
-    """Finds the positions of the tokens.
+    """Finds the positions of the tokens by a mask, `[B, S]`, 0 for padding.
 
-    Args:
-      mask: `[B, S]`, 0 for padding.
-      multiple: the number of rows without padding is rounded up to a multiple of this.
+    The number of rows without padding is rounded up to a multiple of `multiple`.
     """
     super().__init__(*get_shape_list(mask, expected_rank=2))
     is_token = tf.reshape(mask != 0, [-1])  # [B * S]

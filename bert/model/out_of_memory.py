@@ -67,10 +67,7 @@ def what_was_asked(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def explained(advice: str) -> Iterator[None]:
-  """Turns errors about missing memory into an `OutOfMemoryError`.
-
-  Args:
-    advice: what to lower, as a sentence.
+  """Turns errors about missing memory into an `OutOfMemoryError` with the sentence `advice`.
 
   Raises:
     OutOfMemoryError: the block ran out of memory. One that says already what to lower stays.

@@ -62,11 +62,9 @@ def draw_words(
 
 
 def uniform_noise(seeds: tf.Tensor, shape) -> tf.Tensor:
-  """Draws float32 in [0, 1) for `draw_words`, the same for the same examples in a batch.
+  """Draws float32 `[B, P, V]` in [0, 1) for `draw_words` by the examples' seeds, int64 `[B, 2]`.
 
-  Args:
-    seeds: int64 `[B, 2]`, of the examples.
-    shape: `[B, P, V]`.
+  It is the same for the same examples in a batch.
   """
   return tf.random.stateless_uniform(shape, tf.reduce_sum(seeds, axis=0))
 

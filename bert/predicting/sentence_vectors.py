@@ -38,10 +38,7 @@ _TEXT_NAMES = {"text_a": 0, "text": 0, "text_b": 1, "text_pair": 1}
 
 
 def text_pair(item: str | Sequence | Mapping) -> tuple[str, str | None]:
-  """The first text of an item, and the second if it has one.
-
-  Args:
-    item: a text, a pair of texts, or a dictionary of one or two.
+  """Returns the first text of an item, and the second if it has one; dicts name one or two.
 
   Raises:
     ValueError: `item` is something else.

@@ -53,12 +53,7 @@ class Tiles:
   """
 
   def __init__(self, max_seq_length: int, max_position_embeddings: int):
-    """Chooses the shapes.
-
-    Args:
-      max_seq_length: of a text, in pieces.
-      max_position_embeddings: the longest row that the model can read.
-    """
+    """Chooses the shapes for texts of at most `max_seq_length` tokens."""
     self._longest = max_position_embeddings
     self.tokens = max(_TOKENS, _rounded_up(max_seq_length, _STEP))
 
@@ -77,10 +72,7 @@ class Tiles:
     return Shape(texts if padded % _STEP == 0 else _rounded_up(texts, 16), padded)
 
   def batches(self, lengths: Sequence[int]) -> Iterator[tuple[list[int], Shape]]:
-    """Divides texts into batches.
-
-    Args:
-      lengths: of each text, in pieces.
+    """Divides texts into batches by their lengths in tokens.
 
     Yields:
       The indices of the texts of a batch, and its shape. There are no more texts than rows, and no

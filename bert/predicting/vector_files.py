@@ -97,14 +97,11 @@ def _json_layers(rows, layout):
 
 
 def format_rows(vectors: np.ndarray) -> list[str]:
-  """Each row as comma-separated decimal numbers, rounded to 6 digits.
+  """Writes each row of float32 `[M, W]` as comma-separated decimal numbers, rounded to 6 digits.
 
   The numbers are those of `round(float(x), 6)`, as in the original: a float32 times 10^6 has 44
   significant bits, so the product is exact in float64 and is rounded once. All digits of a place
   are computed at once, which takes about a tenth of the time of a loop over numbers.
-
-  Args:
-    vectors: float32 `[M, W]`, M and W at least 1.
 
   Example:
     >>> format_rows(np.array([[0.12345678, -2.5], [30, -1e-9]], np.float32))

@@ -94,11 +94,9 @@ class Masking:
 
 
 def ngram_shares(ngram_max: int, favor_shorter_ngram: bool = True) -> list[float]:
-  """The probability of n words or fewer, for n from 1 on: n words have a share ~ 1/n.
+  """Computes the probability of n words or fewer, for n from 1 to the largest: n words ~ 1/n.
 
-  Args:
-    ngram_max: the largest n.
-    favor_shorter_ngram: False gives the shares of short ones to long ones.
+  Without `favor_shorter_ngram` long ones have the shares of short ones.
 
   Example:
     >>> [round(share, 3) for share in ngram_shares(3)]
@@ -180,9 +178,7 @@ def create_masked_lm_predictions(
 ) -> tuple[list[str], list[int], list[str]]:
   """Chooses n-grams of words to predict; 80% of their tokens become [MASK], 10% a random one.
 
-  Args:
-    tokens: with [CLS] and [SEP], which are never chosen but count in the fraction.
-    masking: how.
+  [CLS] and [SEP] are never chosen, but count in the fraction.
 
   Returns:
     `(tokens, positions, labels)`: the tokens with masks, the chosen positions in ascending order,

@@ -150,12 +150,9 @@ def _labels(ids, chosen, max_predictions_per_seq: int) -> dict[str, tf.Tensor]:
 
 
 def replacements(ids: tf.Tensor, bits: tf.Tensor, masking: Masking) -> tf.Tensor:
-  """The replacement of each token if it is chosen: 80% [MASK], 10% a random word, 10% itself.
+  """Replaces tokens, int `[B, S]`, as if chosen: 80% [MASK], 10% a random word, 10% themselves.
 
-  Args:
-    ids: int `[B, S]`.
-    bits: uint64 `[4, B, S]`, of `random_bits`.
-    masking: how to mask.
+  `bits` is uint64 `[4, B, S]`, of `random_bits`.
   """
   if masking.always_mask:
     return tf.fill(tf.shape(ids), tf.cast(masking.mask_id, ids.dtype))
@@ -255,12 +252,9 @@ def _take_in_order(lengths, count) -> tf.Tensor:
 
 
 def random_bits(seed, numbers: tf.Tensor, length) -> tf.Tensor:
-  """uint64 `[4, B, length]`: four independent numbers for each position of each example.
+  """Draws uint64 `[4, B, length]`: four independent numbers for each position of each example.
 
-  Args:
-    seed: int or int64 `[]`.
-    numbers: int64 `[B]`, of the examples.
-    length: int or int32 `[]`. A greater length adds numbers and changes none.
+  `numbers` is int64 `[B]`, of the examples. A greater length adds bits and changes none.
   """
   example = _mix(_mix(_as_bits(seed)) + _as_bits(numbers))  # [B]
   # The numbers of an example are hashed in steps of the golden ratio, as in SplitMix64.

@@ -49,14 +49,7 @@ def token_weights(
 
 
 def count_tokens(files: Sequence[str], vocab_size: int) -> np.ndarray:
-  """Counts the tokens of all records, padding left out.
-
-  Args:
-    files: with `input_ids` and `input_mask`.
-    vocab_size: V.
-
-  Returns:
-    int64 `[V]`.
+  """Counts the tokens of all records, padding left out: int64 `[V]`.
 
   Raises:
     tf.errors.OpError: a file is damaged.

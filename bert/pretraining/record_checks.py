@@ -107,11 +107,7 @@ def pretraining_features(
 
 
 def counted_padding(config: Any) -> int | None:
-  """The id of padding by which a model counts positions; None for one that counts all places.
-
-  Args:
-    config: a `BertConfig`.
-  """
+  """Returns the padding id by which a model counts positions; None if it counts all places."""
   return config.pad_token_id if config.family.positions_from_ids else None
 
 
@@ -130,11 +126,7 @@ def max_predictions_of(masked_lm_prob: float, max_seq_length: int) -> int:
 
 
 def check_manifests(paths: Sequence[str], fmt: RecordFormat) -> str | None:
-  """Compares the settings of the records with the required format.
-
-  Args:
-    paths: files of records; files without a manifest are skipped.
-    fmt: the required format.
+  """Compares the settings of the records with the required format; skips files without a manifest.
 
   Returns:
     The hash of the vocabulary in all manifests, or None if no manifest has one.
@@ -300,12 +292,7 @@ def masked_positions(path: str) -> int | None:
 def check_records(
   paths: Sequence[str], fmt: RecordFormat, limit: int | None = RECORDS_TO_CHECK
 ) -> None:
-  """Compares records with the flags and the model.
-
-  Args:
-    paths: files of records.
-    fmt: the required format.
-    limit: the number of records of each file to check; None for all.
+  """Compares at most `limit` records of each file with the flags and the model; None: all of them.
 
   Raises:
     RecordError: a file is damaged, or a record does not fit; names file, record and flag.

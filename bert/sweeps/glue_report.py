@@ -269,15 +269,7 @@ def _score_text(text: str) -> str:
 
 
 def write_submission(output_dir: str, texts: Mapping[str, str]) -> str:
-  """Writes `submission/NAME.tsv`, and all of them as `submission.zip`.
-
-  Args:
-    output_dir: the folder of the sweep.
-    texts: name without ending -> content.
-
-  Returns:
-    The archive's path.
-  """
+  """Writes `submission/NAME.tsv` of each text and `submission.zip` of all; returns the latter."""
   folder = os.path.join(output_dir, "submission")
   os.makedirs(folder, exist_ok=True)
   for name in os.listdir(folder):

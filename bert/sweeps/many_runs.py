@@ -137,13 +137,7 @@ class ManyRuns(Sweep[Run]):
   """Makes the runs, then averages them."""
 
   def __init__(self, script: str, settings: RunSettings, flags_of_runs: Sequence[str]):
-    """Starts nothing.
-
-    Args:
-      script: see `main`.
-      settings: of the command line, with the model's files.
-      flags_of_runs: for every process.
-    """
+    """Starts nothing; see `main`. The settings have the model's files."""
     parallel, gpus = settings.parallel_runs, settings.gpus
     super().__init__(plan(settings), settings.output_dir, parallel, gpus)
     self._script = script

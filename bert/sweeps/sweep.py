@@ -95,11 +95,7 @@ def ranked(outcomes: Iterable[Outcome[_Run]]) -> list[Outcome[_Run]]:
 
 
 def program_of(script: str) -> list[str]:
-  """Returns the beginning of a script's command line.
-
-  Args:
-    script: the name of a module of `bert`, such as `run_classifier`, or the path of a `.py` file.
-  """
+  """Returns the beginning of the command line of `bert`'s module, or `.py` file, `script`."""
   return [sys.executable, *([script] if script.endswith(".py") else ["-m", f"bert.{script}"])]
 
 
@@ -274,13 +270,7 @@ class Sweep(Generic[_Run]):
       outcome.failure = str(error)
 
   def note_problem(self, what: str, reason: str, folder: str | None = None) -> None:
-    """Logs that something other than a run has failed, and keeps it for the report.
-
-    Args:
-      what: the work, such as "the ensemble".
-      reason: why it failed.
-      folder: with the log of its process, if it had one.
-    """
+    """Logs that something beside the runs, such as "the ensemble", has failed."""
     if self.is_stopped:
       return
     log = f" ({os.path.join(folder, parallel_processes.LOG_FILE)})" if folder else ""

@@ -56,11 +56,9 @@ def make(
 ) -> Result | None:
   """Averages weights as far as the dev score does not fall, and keeps what beats the median run.
 
-  Args:
-    folder: becomes the folder of a complete run, if its score is above the median of `outcomes`;
-      else there is no such folder afterwards.
-    outcomes: finished runs, at least two.
-    evaluate: scores the weights of a folder; None to stop.
+  Of two or more finished runs, `folder` becomes a complete run if its score is above their median;
+  else there is no such folder afterwards. `evaluate` scores the weights of a folder; its None
+  stops.
 
   Returns:
     The result; None if it was stopped.

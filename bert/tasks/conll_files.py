@@ -266,13 +266,7 @@ def _warn_of_misspelt(conll_file: ConllFile) -> None:
 def write_conll(
   path: str | os.PathLike, conll_file: ConllFile, labels: Sequence[Sequence[str]]
 ) -> None:
-  """Writes the lines of a file with one more column for each word: its predicted label.
-
-  Args:
-    path: the new file.
-    conll_file: the old file, whose lines are kept.
-    labels: for each sentence, a label for each word.
-  """
+  """Writes the lines of a file with one more column for each word: its predicted label."""
   lines = list(conll_file.lines)
   # conlleval needs the same number of columns in every line that is not blank.
   added = dict.fromkeys(conll_file.document_starts, "O")

@@ -145,11 +145,7 @@ def unknown_label(name: str, known: Sequence[str]) -> str:
 
 
 def check_is_label(values: Sequence[str], path: str) -> None:
-  """Checks that a column holds classes, and not texts or numbers that are all different.
-
-  Args:
-    values: the labels of all rows.
-    path: the file, for the message.
+  """Checks that a column of a file holds classes: not texts or numbers that are all different.
 
   Raises:
     DataError: most labels occur once.

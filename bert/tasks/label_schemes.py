@@ -92,12 +92,7 @@ def recognise(labels: Iterable[str]) -> str:
 
 
 def labels_of(entities: Iterable[Entity], length: int, scheme: str) -> list[str]:
-  """Encodes the entities of a sentence of `length` words as labels.
-
-  Args:
-    entities: in order, without overlaps.
-    length: number of words of the sentence.
-    scheme: one of `SCHEMES`.
+  """Encodes ordered entities of a sentence of `length` words, without overlaps, as labels.
 
   Example:
     >>> labels_of([Entity("PER", 0, 3), Entity("LOC", 4, 5)], 5, "bioes")

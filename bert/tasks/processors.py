@@ -29,10 +29,7 @@ from bert.tasks.label_counts import unknown_label
 def task_facts(task_name: str, processor: "DataProcessor", labels: Sequence[str]) -> dict[str, Any]:
   """Collects what must be equal for a run of a task to be resumed.
 
-  Args:
-    task_name: as it was given.
-    processor: of the task. Those written for the original know nothing of problem types.
-    labels: of the model, in the order of its outputs.
+  Labels are in the order of the outputs. Processors of the original know no problem types.
   """
   problem_type = getattr(processor, "problem_type", "classification")
   return {"task_name": task_name.lower(), "problem_type": problem_type, "labels": labels}
@@ -78,8 +75,7 @@ class DataProcessor:
 def metric_names(processor) -> list[str]:
   """Lists the metrics that a task is evaluated by; classifications also by precision and recall.
 
-  Args:
-    processor: one written for the original knows nothing of problem types and metrics.
+  A processor written for the original knows nothing of problem types and metrics.
   """
   names = list(getattr(processor, "metrics", ("accuracy",)))
   if getattr(processor, "problem_type", "classification") == "classification":

@@ -59,12 +59,9 @@ def interval_of_mean(
 ) -> tuple[float, float]:
   """Computes the interval of the mean by Student's t: mean ± t * deviation / sqrt(N).
 
-  It holds for independent runs whose scores are about normally distributed; runs that failed make
-  it wide, and are no normal distribution.
-
-  Args:
-    scores: at least two.
-    confidence: the share of such intervals that contain the true mean.
+  It holds for two or more independent runs whose scores are about normally distributed; runs that
+  failed make it wide, and are no normal distribution. `confidence` is the share of such intervals
+  that contain the true mean.
 
   Returns:
     Its lower and its upper bound.

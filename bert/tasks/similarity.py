@@ -249,11 +249,7 @@ def ranking_scores(vectors: np.ndarray, is_text: np.ndarray) -> dict[str, float]
 
 
 def candidate_cosines(vectors: np.ndarray, is_text: np.ndarray) -> np.ndarray:
-  """Compares the first text of each row with its partner, and with all C candidates.
-
-  Args:
-    vectors: see `ranking_scores`.
-    is_text: likewise.
+  """Compares each row's first text, see `ranking_scores`, with its partner and all C candidates.
 
   Returns:
     float32 `[M, 1 + C]`, the partner's cosine first.

@@ -119,9 +119,8 @@ def _place(tokenizer, context) -> PlacedPieces | None:
 def _aligned(chars: Sequence[str], text: str) -> list[tuple[int, int]] | None:
   """Finds pairs of equal characters, both indexes rising; None if they are too few.
 
-  Args:
-    chars: the characters of the paragraph, each prepared alone: one of several letters has no pair.
-    text: of the pieces.
+  `chars` are the paragraph's, each prepared alone (one of several letters has no pair), `text` the
+  tokens'.
 
   Example:
     >>> _aligned("a bcd", " a cd")

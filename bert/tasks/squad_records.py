@@ -8,12 +8,7 @@ from bert.tasks.squad_features import InputFeatures
 
 
 def write_features(path: str, features, is_training: bool) -> int:
-  """Writes windows as a TFRecord file, which appears when it is complete.
-
-  Args:
-    path: the file.
-    features: an iterable of `InputFeatures`, taken one by one.
-    is_training: whether to write the answer's place.
+  """Writes windows, with answers in training, as a TFRecord file; it appears when complete.
 
   Returns:
     How many windows were written.

@@ -237,12 +237,7 @@ def format_scores(scores: Mapping[str, float]) -> str:
 def describe_entities(
   example: TaggedSentence, entities: Iterable[Entity], probabilities: Sequence[float]
 ) -> dict:
-  """Describes a sentence and its entities, for JSON.
-
-  Args:
-    example: the sentence.
-    entities: the entities in it.
-    probabilities: for each word, the probability of its predicted label.
+  """Describes a sentence and its entities, for JSON, from the probability of each word's label.
 
   Returns:
     `id`; `text`, the words with a space between them; `entities`, each with `type`, `text`, `start`

@@ -316,13 +316,10 @@ def read_rows(path: str, reader: TableReader) -> list[Row]:
 
 
 def resolve_columns(columns: Columns, first_row: Row, **defaults: str) -> Columns:
-  """Finds the columns of a table; see `Columns.resolve`.
+  """Finds the columns of a table by its first row; see `Columns.resolve`.
 
-  Args:
-    columns: as they are given.
-    first_row: of the table.
-    **defaults: names of the columns that are not given, taken if the header has them. `text_b`
-      and `id` have defaults anyway.
+  The names in `defaults` are for columns that are not given, and are taken if the header has them.
+  `text_b` and `id` have defaults anyway.
 
   Raises:
     DataError: a column is missing, or is given as text and as label.

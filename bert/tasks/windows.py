@@ -116,11 +116,7 @@ class WindowReader:
     return list(self._tokenize(text))
 
   def windows_of(self, example, first) -> dict:
-    """Returns the features that replace `input_ids` in an example's record.
-
-    Args:
-      example: `InputExample` or `PaddingInputExample`.
-      first: its `InputFeatures`: the first window.
+    """Returns the features that replace `input_ids` in a record; `first` is its first window.
 
     Returns:
       `input_ids` int64 `[K, S]`, and `num_windows`, how many of these rows are windows.
@@ -196,10 +192,8 @@ def window_transform(trim: bool = True):
   """Makes the `transform` of `record_input_fn` that makes batches of records ready for the model.
 
   It turns `input_ids` int32 `[B, K, S]` into `[B, S, K]`, so that S is the same axis as elsewhere,
-  and batches are cut to their longest sequence as usual.
-
-  Args:
-    trim: whether to drop the rows in which no document of a batch has a window.
+  and batches are cut to their longest sequence as usual. `trim` also drops the rows in which no
+  document of a batch has a window.
   """
   import tensorflow as tf
 

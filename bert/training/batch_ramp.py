@@ -27,11 +27,9 @@ class BatchRamp:
   num_train_steps: int
 
   def parts_at(self, step: tf.Tensor, progress: tf.Tensor | None = None) -> tf.Tensor:
-    """Computes the number of micro-batches of a step, int32 of the shape of `step`.
+    """Computes the number of micro-batches, int32, after `step` steps of the same shape.
 
-    Args:
-      step: integer, the number of steps before it.
-      progress: float32 from 0 to 1, by the clock.
+    `progress` is float32 from 0 to 1, by the clock.
 
     Example:
       >>> BatchRamp(4, 100).parts_at(tf.constant([0, 24, 25, 74, 75, 99, 100])).numpy().tolist()

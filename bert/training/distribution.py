@@ -268,11 +268,7 @@ def check_equal(facts: Mapping[str, Any]) -> None:
 
 
 def gather(rows: Sequence[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
-  """Joins the rows of all workers, those of worker 0 first. Collective.
-
-  Args:
-    rows: name -> array; text as bytes.
-  """
+  """Joins the rows of all workers, those of worker 0 first; text is bytes. Collective."""
   if _job.strategy is None:
     return [dict(row) for row in rows]
   buffer = io.BytesIO()

@@ -288,10 +288,8 @@ class Estimator:
   def _graph(self, mode: str, data, element_spec) -> Any:
     """Compiles the steps of a mode; traces again only for data of another type.
 
-    Args:
-      mode: one of `ModeKeys`.
-      data: distributed: an iterator to train, else a dataset.
-      element_spec: of the batches before they are distributed.
+    `data` is distributed: an iterator to train, else a dataset; `element_spec` is of its batches
+    before.
     """
     if not self._graphs:
       log_features(element_spec)

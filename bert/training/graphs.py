@@ -69,11 +69,7 @@ class Model:
 
 
 def log_features(element_spec) -> None:
-  """Logs names and shapes of the features of a batch, as the original did.
-
-  Args:
-    element_spec: of a dataset of dictionaries, or of pairs of features and labels.
-  """
+  """Logs names and shapes of a batch's features (alone or with labels), as the original did."""
   features = element_spec[0] if isinstance(element_spec, tuple) else element_spec
   if not isinstance(features, Mapping):
     return

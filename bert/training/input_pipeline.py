@@ -187,12 +187,7 @@ record_input_fn = RecordInputFn  # as scripts call it: it makes an input_fn
 
 
 def classifier_features(seq_length: int, label: tf.io.FixedLenFeature | None = None) -> FeatureSpec:
-  """Returns the features of `run_classifier.py`'s records.
-
-  Args:
-    seq_length: length of `input_ids`, `input_mask` and `segment_ids`.
-    label: shape and type of `label_ids`; one integer by default.
-  """
+  """Returns the features of `run_classifier.py`'s records; the label is one integer by default."""
   ids = tf.io.FixedLenFeature([seq_length], tf.int64)
   number = tf.io.FixedLenFeature([], tf.int64)
   return {

@@ -72,9 +72,7 @@ class ModelVariables:
   def initialise(self, init_checkpoint: str | None, is_training: bool = False) -> None:
     """Fills the variables of a new run by name from `init_checkpoint`, or leaves them random.
 
-    Args:
-      init_checkpoint: where they start, or None.
-      is_training: whether they are trained next, so that a random head is as it should be.
+    A random head is as it should be if they are trained next.
     """
     if not init_checkpoint:
       logging.warning(

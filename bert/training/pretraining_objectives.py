@@ -173,10 +173,7 @@ def encoder(config, input_ids, features, setting: Setting, **options) -> modelin
 def _words_and_sizes(features, words: "_Words", flops_of) -> dict[str, Any]:
   """Returns scalars of a training step; accuracy only where it is logged, see `EstimatorSpec`.
 
-  Args:
-    features: of the batch.
-    words: of its masked words.
-    flops_of: numbers of tokens, pairs of tokens, masked words and examples -> FLOPs.
+  `flops_of` takes numbers of tokens, pairs of tokens, masked words and examples.
   """
   lengths = tf.reduce_sum(tf.cast(features["input_mask"] != 0, tf.float32), axis=1)
   num_tokens = tf.reduce_sum(tf.cast(features["input_mask"], tf.float32))

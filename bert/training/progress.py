@@ -97,13 +97,7 @@ class Progress:
   """A bar on a terminal, lines in a log: step, loss, speeds, time left."""
 
   def __init__(self, config: RunConfig, step: int, max_steps: float):
-    """Shows nothing yet.
-
-    Args:
-      config: of the run.
-      step: where it starts.
-      max_steps: the last step; infinity where the clock of the config says when it ends.
-    """
+    """Shows nothing yet; `max_steps` is infinity where the clock says when the run ends."""
     self._every = config.log_every_steps
     self._clock = config.clock
     self._max_steps = None if math.isinf(max_steps) else int(max_steps)

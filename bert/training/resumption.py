@@ -106,12 +106,9 @@ def _values_of_config(prefix: str) -> dict[str, Any]:
 
 
 def saved_run(prefix: str, batch_size: int, seed: int) -> tuple[int, RunState]:
-  """Reads step and state of the run that wrote a checkpoint.
+  """Reads step and state of the run that wrote a checkpoint, whose seed wins over this run's.
 
-  Args:
-    prefix: of the checkpoint.
-    batch_size: of this run; used to compute the position in the data without a saved state.
-    seed: of this run; that of the checkpoint takes precedence.
+  Without a saved state, the batch size gives the position in the data.
   """
   step, saved = step_of(prefix), reading.read_state(prefix)
   if "run" not in saved:

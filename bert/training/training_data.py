@@ -62,10 +62,6 @@ class TrainingData:
 def explained_errors(input_fn: Callable, if_out_of_memory: str) -> Iterator[None]:
   """Replaces TensorFlow's errors about the data by those of `input_fn.explain_error`.
 
-  Args:
-    input_fn: of the data.
-    if_out_of_memory: what to lower, as a sentence.
-
   Raises:
     OutOfMemoryError: the memory did not suffice.
   """

@@ -156,13 +156,7 @@ def embedding_tables(scope: str, module: str, names: Iterable[str] = EMBEDDINGS)
 
 
 def hub_folder(folder: str, tokenizer_files: Iterable[str], sizes: Mapping[str, Any]) -> Released:
-  """Describes a published folder of transformers.
-
-  Args:
-    folder: owner and name on the Hub.
-    tokenizer_files: names of the files of its tokenizer.
-    sizes: the content of its configuration.
-  """
+  """Describes a published folder, OWNER/NAME on the Hub, its tokenizer's files and its sizes."""
   files = ("config.json", *tokenizer_files, "model.safetensors")
   url = "https://huggingface.co/"
   return Released(f"{folder}/resolve/main", url, files, is_folder=True, sizes=sizes)

@@ -17,17 +17,10 @@ from bert.model.configuration import BertConfig
 
 
 def cheap_findings(subject: Subject, trains: bool = True) -> list[Finding]:
-  """The checks a run can afford at its start: all but those of data and of the checkpoint's values.
+  """Checks what a run can afford at its start: all but data and the checkpoint's values.
 
-  They take a fraction of a second once TensorFlow is loaded. `subject.config` and `subject.vocab`
-  may be given, so that no file is read twice.
-
-  Args:
-    subject: the run.
-    trains: whether it trains, so that memory and disk matter.
-
-  Returns:
-    Findings of all levels.
+  They take a fraction of a second once TensorFlow is loaded. The configuration and vocabulary of
+  `subject` may be given, so that no file is read twice. Memory and disk matter if the run trains.
   """
   checks: list[Check] = [machine_checks.check_versions, model_checks.check_config]
   if trains:

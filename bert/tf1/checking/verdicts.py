@@ -71,11 +71,9 @@ class _Reached(NamedTuple):
 
 
 def find(use: Use, supplied: frozenset[str]) -> Finding | None:
-  """The finding of a use; None where there is nothing to say.
+  """Makes the finding of a use of any package's name; None where there is nothing to say.
 
-  Args:
-    use: a use of any package's name.
-    supplied: the names of Python and NumPy that `python2018` adds.
+  `supplied` are the names of Python and NumPy that `python2018` adds.
   """
   parts = use.name.split(".")
   if parts[0] == "tensorflow_hub" and not importlib.util.find_spec("tensorflow_hub"):

@@ -38,10 +38,7 @@ class _InitializeIterator(tf.train.SessionRunHook):
 
 
 def features_and_labels(result: Any) -> tuple[Any, Any, list]:
-  """The batch of an input_fn's result.
-
-  Args:
-    result: a Dataset, or tensors: features, or (features, labels).
+  """Reads the batch of an input_fn's result: a Dataset, or tensors, features or (features, labels).
 
   Returns:
     features, labels (None without), and the hooks that the input needs.

@@ -337,11 +337,7 @@ def embedding_postprocessor(
 
 
 def create_attention_mask_from_input_mask(from_tensor: tf.Tensor, to_mask: tf.Tensor) -> tf.Tensor:
-  """Lets every position of `from_tensor`, padding too, attend to the tokens of `to_mask`.
-
-  Args:
-    from_tensor: `[B, F]` or `[B, F, ...]`; only its shape matters.
-    to_mask: int32 `[B, T]`, 1 for a token, 0 for padding.
+  """Lets every position of `[B, F, ...]`, padding too, attend to tokens, 1 in int32 `[B, T]`.
 
   Returns:
     float32 `[B, F, T]`.

@@ -107,8 +107,7 @@ def n_positive_integers(n: int, value) -> tuple[int, ...]:
 def variable_getter(rename: dict[str, str] | None = None) -> Callable:
   """Returns a `custom_getter` for a scope in which `tf.layers` make model variables.
 
-  Args:
-    rename: the names of contrib by those of `tf.layers`, such as kernel: weights.
+  Names are those of contrib by those of `tf.layers`, such as kernel: weights.
   """
 
   def getter_of_model_variables(getter, name, **settings):
