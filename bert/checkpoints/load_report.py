@@ -36,26 +36,19 @@ class Mismatch(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class LoadReport:
-  """The result of loading, by the original's variable names.
+  """The result of loading, by the original's variable names."""
 
-  Attributes:
-    source: the checkpoint or file.
-    loaded: variables that took their value from it.
-    missing: variables it does not have; they keep their random values.
-    unexpected: its tensors that are not in the model (training state, never read, not counted).
-    mismatched: variables not loaded because shapes differ.
-    drawn_anew: variables that were to keep their random values, though it has them.
-    stood_in: variables among the loaded ones that took the value of another one.
-    required_scope: the part of the model that should have come from the checkpoint.
-  """
-
-  source: str
-  loaded: list[str]
-  missing: list[str]
+  source: str  # the checkpoint or file
+  loaded: list[str]  # variables that took their value from it
+  missing: list[str]  # variables it does not have; they keep their random values
+  # Its tensors that are not in the model (training state, never read, not counted).
   unexpected: list[str]
-  mismatched: list[Mismatch]
+  mismatched: list[Mismatch]  # variables not loaded because shapes differ
+  # The part of the model that should have come from the checkpoint.
   required_scope: str = ENCODER_SCOPES[0]
+  # Variables that were to keep their random values, though it has them.
   drawn_anew: list[str] = dataclasses.field(default_factory=list)
+  # Variables among the loaded ones that took the value of another one.
   stood_in: list[str] = dataclasses.field(default_factory=list)
 
   def summary(self) -> str:

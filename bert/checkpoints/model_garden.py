@@ -40,34 +40,22 @@ Shape = tuple[int, ...]
 
 
 class Place(NamedTuple):
-  """Where a variable of the original is.
+  """Where a variable of the original is."""
 
-  Attributes:
-    key: of the tensor.
-    shape: the original's.
-    is_transposed: whether rows and columns are exchanged.
-  """
-
-  key: str
-  shape: Shape
-  is_transposed: bool = False
+  key: str  # of the tensor
+  shape: Shape  # the original's
+  is_transposed: bool = False  # whether rows and columns are exchanged
 
 
 @dataclasses.dataclass(frozen=True)
 class Encoder:
-  """An encoder that was found in a checkpoint.
+  """An encoder that was found in a checkpoint."""
 
-  Attributes:
-    family: of the model.
-    places: name in the original -> its place, of the encoder and its heads of pre-training.
-    sizes: content of a `bert_config.json`, without ALBERT's number of layers.
-    left_out: names of other variables, such as those of other heads.
-  """
-
-  family: Family
+  family: Family  # of the model
+  # Name in the original -> its place, of the encoder and its heads of pre-training.
   places: dict[str, Place]
-  sizes: dict[str, Any]
-  left_out: list[str]
+  sizes: dict[str, Any]  # content of a `bert_config.json`, without ALBERT's number of layers
+  left_out: list[str]  # names of other variables, such as those of other heads
 
 
 # ---------------------------------------------------------------------------------------------

@@ -51,15 +51,11 @@ class Kind(enum.Enum):
 
 
 class ModelSource(NamedTuple):
-  """Where a model comes from.
+  """Where a model comes from."""
 
-  Attributes:
-    kind: see `Kind`.
-    path: of a checkpoint its prefix, also where one of its files was given; of a released model its
-      name; else the path of the file or folder. `~` is replaced by the user's own folder.
-  """
-
-  kind: Kind
+  kind: Kind  # see `Kind`
+  # Of a checkpoint its prefix, also where one of its files was given; of a released model its name;
+  # else the path of the file or folder. `~` is replaced by the user's own folder.
   path: str
 
 

@@ -56,19 +56,12 @@ class SafetensorsError(CheckpointError):
 
 
 class TensorInfo(NamedTuple):
-  """The entry of a tensor in a header.
+  """The entry of a tensor in a header."""
 
-  Attributes:
-    dtype: of the array that reading it gives.
-    shape: its sizes.
-    start: where its bytes begin, counted from the end of the header.
-    end: where they end.
-  """
-
-  dtype: np.dtype
-  shape: tuple[int, ...]
-  start: int
-  end: int
+  dtype: np.dtype  # of the array that reading it gives
+  shape: tuple[int, ...]  # its sizes
+  start: int  # where its bytes begin, counted from the end of the header
+  end: int  # where they end
 
 
 # ---------------------------------------------------------------------------------------------

@@ -18,19 +18,12 @@ LEVELS = ("ok", "note", "warning", "error")
 
 
 class Finding(NamedTuple):
-  """The result of one check.
+  """The result of one check."""
 
-  Attributes:
-    level: one of `LEVELS`. An error makes the run fail, a warning probably spoils its result.
-    what: the finding, in a sentence.
-    where: file, or file:line; "" if it has no location.
-    remedy: how to correct it; "" if nothing needs correction.
-  """
-
-  level: str
-  what: str
-  where: str = ""
-  remedy: str = ""
+  level: str  # one of `LEVELS`. An error makes the run fail, a warning probably spoils its result.
+  what: str  # the finding, in a sentence
+  where: str = ""  # file, or file:line; "" if it has no location
+  remedy: str = ""  # how to correct it; "" if nothing needs correction
 
   def __str__(self):
     r"""One line.
@@ -66,18 +59,7 @@ def error(what: str, where: str = "", remedy: str = "") -> Finding:
 
 @dataclasses.dataclass
 class Subject:
-  """A planned run: flags by their names, and what checks have read so far.
-
-  Attributes:
-    do_lower_case: None where no text is read.
-    table_options: of `glue.create_processor`: columns and labels of the user's own tables.
-    conll_options: of `conll_files.ConllFormat`.
-    config: a `configuration.BertConfig`, once it is read.
-    vocab: token -> id, once it is read.
-    checkpoint: a `reading.Checkpoint`, once it is found.
-    longest: the longest training sequence, in word pieces, once it is known.
-    facts: of the task, as far as the data show it, for the fingerprint of a run.
-  """
+  """A planned run: flags by their names, and what checks have read so far."""
 
   bert_config_file: str | None = None
   vocab_file: str | None = None
@@ -85,7 +67,7 @@ class Subject:
   data_dir: str | None = None
   input_file: str | None = None
   task_name: str | None = None
-  do_lower_case: bool | None = True
+  do_lower_case: bool | None = True  # None where no text is read
   max_seq_length: int | None = None
   max_predictions_per_seq: int | None = None
   train_batch_size: int = 32
@@ -94,13 +76,16 @@ class Subject:
   keep_checkpoint_max: int = 5
   max_examples: int = 100_000
   checksums: bool = True
+  # Of `glue.create_processor`: columns and labels of the user's own tables.
   table_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  # Of `conll_files.ConllFormat`.
   conll_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-  config: Any = None
-  vocab: Mapping[str, int] | None = None
-  checkpoint: Any = None
-  longest: int | None = None
+  config: Any = None  # a `configuration.BertConfig`, once it is read
+  vocab: Mapping[str, int] | None = None  # token -> id, once it is read
+  checkpoint: Any = None  # a `reading.Checkpoint`, once it is found
+  longest: int | None = None  # the longest training sequence, in word pieces, once it is known
+  # Of the task, as far as the data show it, for the fingerprint of a run.
   facts: dict[str, Any] = dataclasses.field(default_factory=dict)
 
   @classmethod

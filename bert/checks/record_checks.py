@@ -95,37 +95,25 @@ def _check_bytes(path: str, manifest: Mapping, checksums: bool) -> Iterator[Find
 
 @dataclasses.dataclass
 class _Seen:
-  """Counts over the records of one file.
+  """Counts over the records of one file."""
 
-  Attributes:
-    count: of records that were read.
-    is_all: whether all records of the file were read.
-    features: names, of the first record.
-    lengths: of input_ids, all that occur.
-    predictions: length of masked_lm_ids, or None.
-    tokens: without padding.
-    places: tokens and padding.
-    longest: tokens of the longest record.
-    ids: occurrences of each token, without padding.
-    outside: (record, feature, value) of the first value out of range.
-    first_tokens: occurrences of each id as first token.
-    labels: occurrences of each label.
-    repeated: records whose input_ids occurred before.
-  """
-
-  count: int = 0
-  is_all: bool = True
-  features: set[str] = dataclasses.field(default_factory=set)
-  lengths: set[int] = dataclasses.field(default_factory=set)
-  predictions: int | None = None
-  tokens: int = 0
-  places: int = 0
-  longest: int = 0
+  count: int = 0  # of records that were read
+  is_all: bool = True  # whether all records of the file were read
+  features: set[str] = dataclasses.field(default_factory=set)  # names, of the first record
+  lengths: set[int] = dataclasses.field(default_factory=set)  # of input_ids, all that occur
+  predictions: int | None = None  # length of masked_lm_ids, or None
+  tokens: int = 0  # without padding
+  places: int = 0  # tokens and padding
+  longest: int = 0  # tokens of the longest record
+  # Occurrences of each token, without padding.
   ids: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+  # (record, feature, value) of the first value out of range.
   outside: tuple[int, str, int] | None = None
+  # Occurrences of each id as first token.
   first_tokens: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+  # Occurrences of each label.
   labels: collections.Counter = dataclasses.field(default_factory=collections.Counter)
-  repeated: int = 0
+  repeated: int = 0  # records whose input_ids occurred before
 
   @classmethod
   def of(cls, path: str, subject: Subject) -> "_Seen":

@@ -42,17 +42,11 @@ _SPECIAL = re.compile(r"(?<!\S)(\[(?:UNK|SEP|PAD|CLS|MASK)\])(?!\S)")
 
 
 class Columns(NamedTuple):
-  """Where the texts of a task are.
+  """Where the texts of a task are."""
 
-  Attributes:
-    texts: numbers of the columns of its `train.tsv`.
-    has_header: whether its first line names them.
-    variants: of each text, that are drawn.
-  """
-
-  texts: tuple[int, ...]
-  has_header: bool
-  variants: int
+  texts: tuple[int, ...]  # numbers of the columns of its `train.tsv`
+  has_header: bool  # whether its first line names them
+  variants: int  # of each text, that are drawn
 
 
 TASKS = {
@@ -68,17 +62,11 @@ TASKS = {
 
 
 class Masked(NamedTuple):
-  """A text with a masked word, before the text itself.
+  """A text with a masked word, before the text itself."""
 
-  Attributes:
-    tokens: word pieces of both.
-    segments: 0 for the masked text with its [SEP], then 1.
-    position: of the mask.
-  """
-
-  tokens: list[str]
-  segments: list[int]
-  position: int
+  tokens: list[str]  # word pieces of both
+  segments: list[int]  # 0 for the masked text with its [SEP], then 1
+  position: int  # of the mask
 
 
 class Augmentor:

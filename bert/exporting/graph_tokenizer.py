@@ -33,19 +33,12 @@ _REPLACEMENT = 0xFFFD  # for invalid bytes; the tokenizer drops it, as it drops 
 
 
 class _Characters(NamedTuple):
-  """Characters of all texts.
+  """Characters of all texts."""
 
-  Attributes:
-    codes: int32 [N], code points.
-    kinds: int32 [N], `SPACE`, `ALONE` or `LETTER` of `unicode_tables`.
-    row_splits: int64 [B + 1], boundaries of texts in `codes`.
-    origins: int32 [N], index of the decoded character that each comes from.
-  """
-
-  codes: tf.Tensor
-  kinds: tf.Tensor
-  row_splits: tf.Tensor
-  origins: tf.Tensor
+  codes: tf.Tensor  # int32 [N], code points
+  kinds: tf.Tensor  # int32 [N], `SPACE`, `ALONE` or `LETTER` of `unicode_tables`
+  row_splits: tf.Tensor  # int64 [B + 1], boundaries of texts in `codes`
+  origins: tf.Tensor  # int32 [N], index of the decoded character that each comes from
 
 
 def _kind(cells: tf.Tensor) -> tf.Tensor:
@@ -150,19 +143,12 @@ def _canonical_order(combining: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
 
 
 class _Words(NamedTuple):
-  """Words of all texts.
+  """Words of all texts."""
 
-  Attributes:
-    codes: int32 [C], code points.
-    splits: int64 [W + 1], where words begin and end in `codes`.
-    row_splits: int64 [B + 1], boundaries of texts, in words.
-    origins: int32 [C], which decoded character each comes from.
-  """
-
-  codes: tf.Tensor
-  splits: tf.Tensor
-  row_splits: tf.Tensor
-  origins: tf.Tensor
+  codes: tf.Tensor  # int32 [C], code points
+  splits: tf.Tensor  # int64 [W + 1], where words begin and end in `codes`
+  row_splits: tf.Tensor  # int64 [B + 1], boundaries of texts, in words
+  origins: tf.Tensor  # int32 [C], which decoded character each comes from
 
 
 def _split_into_words(characters: _Characters) -> _Words:

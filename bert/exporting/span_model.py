@@ -82,19 +82,12 @@ class _Paragraphs(NamedTuple):
 
 
 class _Spans(NamedTuple):
-  """Valid spans; of one question, the best first.
+  """Valid spans; of one question, the best first."""
 
-  Attributes:
-    questions: int64 `[M]`, the question of each.
-    first: int64 `[M]`, its first token among those of all paragraphs.
-    last: int64 `[M]`.
-    scores: float64 `[M]`, the sums of both logits, which run_squad adds in float64, too.
-  """
-
-  questions: tf.Tensor
-  first: tf.Tensor
-  last: tf.Tensor
-  scores: tf.Tensor
+  questions: tf.Tensor  # int64 `[M]`, the question of each
+  first: tf.Tensor  # int64 `[M]`, its first token among those of all paragraphs
+  last: tf.Tensor  # int64 `[M]`
+  scores: tf.Tensor  # float64 `[M]`, the sums of both logits, which run_squad adds in float64, too
 
   def select(self, indices: tf.Tensor) -> "_Spans":
     """Returns those at `indices`."""

@@ -27,21 +27,14 @@ class NoScalarsError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """What the files of a run say.
+  """What the files of a run say."""
 
-  Attributes:
-    folder: its `model_dir`.
-    training: tag -> curve.
-    evaluation: tag -> curve.
-    best: step and value of the best evaluation during training; None without one.
-    problem_type: as of `--problem_type`; "" if unknown.
-  """
-
-  folder: str
-  training: Mapping[str, Curve]
-  evaluation: Mapping[str, Curve]
+  folder: str  # its `model_dir`
+  training: Mapping[str, Curve]  # tag -> curve
+  evaluation: Mapping[str, Curve]  # tag -> curve
+  # Step and value of the best evaluation during training; None without one.
   best: tuple[float, float] | None = None
-  problem_type: str = ""
+  problem_type: str = ""  # as of `--problem_type`; "" if unknown
 
   def lengths(self) -> dict[str, int]:
     """Returns tag -> number of points."""

@@ -98,7 +98,7 @@ def extra(name: str, what: str) -> Iterator[None]:
     Traceback (most recent call last):
       ...
     bert.io.installation.MissingExtraError: --engine=beam needs an optional package (No module \
-  med 'a_package_that_is_not_installed'). Install it: pip install "bert-alive[beam]"
+named 'a_package_that_is_not_installed'). Install it: pip install "bert-alive[beam]"
   """
   try:
     yield

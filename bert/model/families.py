@@ -39,39 +39,24 @@ LAYER_NORM_EPSILON = 1e-12
 
 @dataclasses.dataclass(frozen=True)
 class LayerNames:
-  """Where a layer's variables lie, below the layer's own scope.
+  """Where a layer's variables lie, below the layer's own scope."""
 
-  Attributes:
-    attention: scope of query, key and value.
-    attention_output: dense layer after the attention.
-    attention_norm: LayerNorm after it.
-    intermediate: first dense layer of the feed-forward part.
-    output: its second dense layer.
-    output_norm: LayerNorm after it.
-  """
-
-  attention: str = "attention/self"
-  attention_output: str = "attention/output/dense"
-  attention_norm: str = "attention/output/LayerNorm"
-  intermediate: str = "intermediate/dense"
-  output: str = "output/dense"
-  output_norm: str = "output/LayerNorm"
+  attention: str = "attention/self"  # scope of query, key and value
+  attention_output: str = "attention/output/dense"  # dense layer after the attention
+  attention_norm: str = "attention/output/LayerNorm"  # LayerNorm after it
+  intermediate: str = "intermediate/dense"  # first dense layer of the feed-forward part
+  output: str = "output/dense"  # its second dense layer
+  output_norm: str = "output/LayerNorm"  # LayerNorm after it
 
 
 @dataclasses.dataclass(frozen=True)
 class HiddenLayer:
-  """The layer between a sequence's vector and its scores: dropout, dense, activation, dropout.
+  """The layer between a sequence's vector and its scores: dropout, dense, activation, dropout."""
 
-  Attributes:
-    scope: of the dense layer's variables; empty where there is only the activation.
-    activation: its name.
-    drops_input: whether its input is dropped out, too.
-    dropout_key: the configuration's key of the rate of dropout; that of the head without one.
-  """
-
-  scope: str
-  activation: str
-  drops_input: bool = True
+  scope: str  # of the dense layer's variables; empty where there is only the activation
+  activation: str  # its name
+  drops_input: bool = True  # whether its input is dropped out, too
+  # The configuration's key of the rate of dropout; that of the head without one.
   dropout_key: str | None = None
 
 

@@ -22,16 +22,11 @@ _EPSILON = 1e-6
 
 
 class Replaced(NamedTuple):
-  """Sequences in which a generator's words replace masked ones.
+  """Sequences in which a generator's words replace masked ones."""
 
-  Attributes:
-    input_ids: int32 `[B, S]`.
-    is_replaced: int32 `[B, S]`, 1 where the word is not the original one.
-    is_drawn: int32 `[B, S]`, 1 where the generator's word stands, be it the original one or not.
-  """
-
-  input_ids: tf.Tensor
-  is_replaced: tf.Tensor
+  input_ids: tf.Tensor  # int32 `[B, S]`
+  is_replaced: tf.Tensor  # int32 `[B, S]`, 1 where the word is not the original one
+  # int32 `[B, S]`, 1 where the generator's word stands, be it the original one or not.
   is_drawn: tf.Tensor
 
 

@@ -147,19 +147,12 @@ def check_layers(layer_indexes: Sequence[int], num_layers: int) -> None:
 
 
 class Batching(NamedTuple):
-  """How texts become batches: arguments of a `predictor.Predictor`.
+  """How texts become batches: arguments of a `predictor.Predictor`."""
 
-  Attributes:
-    batch_size: texts in a batch.
-    chunk_size: texts that are sorted by length and returned together.
-    batch_tokens: a batch of short texts may have more texts, up to this number of tokens.
-    tiles: the shapes of all batches, for vectors that do not depend on the batch.
-  """
-
-  batch_size: int
-  chunk_size: int
-  batch_tokens: int
-  tiles: Tiles | None
+  batch_size: int  # texts in a batch
+  chunk_size: int  # texts that are sorted by length and returned together
+  batch_tokens: int  # a batch of short texts may have more texts, up to this number of tokens
+  tiles: Tiles | None  # the shapes of all batches, for vectors that do not depend on the batch
 
 
 def batching(

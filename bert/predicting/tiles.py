@@ -34,15 +34,10 @@ _STEP = 8  # lengths are multiples of this
 
 
 class Shape(NamedTuple):
-  """The shape of a batch.
+  """The shape of a batch."""
 
-  Attributes:
-    texts: number of rows, those included that only fill up.
-    length: number of places in a row.
-  """
-
-  texts: int
-  length: int
+  texts: int  # number of rows, those included that only fill up
+  length: int  # number of places in a row
 
 
 class Tiles:

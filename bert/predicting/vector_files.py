@@ -25,35 +25,22 @@ from bert.io.text_lines import written_output
 
 
 class TextVectors(NamedTuple):
-  """A text and its vectors.
+  """A text and its vectors."""
 
-  Attributes:
-    text: the first text of the line.
-    tokens: its pieces, [CLS] and [SEP] included.
-    input_ids: the numbers of the pieces.
-    vectors: float32 `[S, L, W]`, or `[L, W]` for pooled ones.
-  """
-
-  text: str
-  tokens: list[str]
-  input_ids: list[int]
-  vectors: np.ndarray
+  text: str  # the first text of the line
+  tokens: list[str]  # its pieces, [CLS] and [SEP] included
+  input_ids: list[int]  # the numbers of the pieces
+  vectors: np.ndarray  # float32 `[S, L, W]`, or `[L, W]` for pooled ones
 
 
 class Layout(NamedTuple):
-  """The common properties of all vectors of a file.
+  """The common properties of all vectors of a file."""
 
-  Attributes:
-    layers: L numbers, as requested.
-    hidden_size: W.
-    is_pooled: whether there is one vector per text and layer, instead of one per piece and layer.
-    token_length: characters of the longest token.
-  """
-
-  layers: Sequence[int]
-  hidden_size: int
+  layers: Sequence[int]  # L numbers, as requested
+  hidden_size: int  # W
+  # Whether there is one vector per text and layer, instead of one per piece and layer.
   is_pooled: bool
-  token_length: int
+  token_length: int  # characters of the longest token
 
 
 # ---------------------------------------------------------------------------------------------

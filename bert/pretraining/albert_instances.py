@@ -66,27 +66,18 @@ class StorablePieces:
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-  """How to mask, and the generators to draw from.
+  """How to mask, and the generators to draw from."""
 
-  Attributes:
-    masked_lm_prob: fraction of the tokens to predict, special tokens counted; 0: no masks at all.
-    max_predictions_per_seq: the maximum number of tokens to predict.
-    begins_unit: whether a token begins what is masked as a whole, a word or the token alone.
-    cumulated: shares of n-grams of 1, 1 to 2, ... words; see `ngram_shares`.
-    do_permutation: exchange as many further tokens among each other, and predict them too.
-    vocab_words: random tokens are taken from all of these.
-    rng: of all draws but the sizes of n-grams.
-    sizes: of these.
-  """
-
+  # Fraction of the tokens to predict, special tokens counted; 0: no masks at all.
   masked_lm_prob: float
-  max_predictions_per_seq: int
+  max_predictions_per_seq: int  # the maximum number of tokens to predict
+  # Whether a token begins what is masked as a whole, a word or the token alone.
   begins_unit: Callable[[str], bool]
-  cumulated: list[float]
-  do_permutation: bool
-  vocab_words: Sequence[str]
-  rng: random.Random
-  sizes: np.random.RandomState
+  cumulated: list[float]  # shares of n-grams of 1, 1 to 2, ... words; see `ngram_shares`.
+  do_permutation: bool  # exchange as many further tokens among each other, and predict them too
+  vocab_words: Sequence[str]  # random tokens are taken from all of these
+  rng: random.Random  # of all draws but the sizes of n-grams
+  sizes: np.random.RandomState  # of these
 
   def draw_size(self) -> int:
     """The number of words of an n-gram; `numpy.random.choice` makes the same of one draw."""

@@ -34,32 +34,23 @@ ORDER, _MASK_OR_NOT, _KEEP_OR_NOT, _RANDOM_WORD = range(4)
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-  """How to mask; the numbers are those of `create_pretraining_data.py`.
+  """How to mask; the numbers are those of `create_pretraining_data.py`."""
 
-  Attributes:
-    vocab_size: random words are drawn from the whole vocabulary, special tokens included, each with
-      the same probability.
-    mask_id: of [MASK].
-    special_ids: of [CLS] and [SEP], which are never chosen but count in the fraction.
-    max_predictions_per_seq: P, the maximum number of chosen tokens.
-    masked_lm_prob: the fraction of tokens to choose; at least one token is chosen.
-    whole_words: choose words with all their pieces; needs `word_starts`. A word with more pieces
-      than are still to be chosen is skipped. Each chosen piece is replaced independently.
-    always_mask: replace every chosen token by [MASK], not only 80% of them.
-    may_repeat: draw positions with replacement, by the rules of `electra_masks.py`.
-    never_drawn: ascending ids that are no random words.
-    token_weights: float64 `[vocab_size]`: mask by those of `rare_tokens.py`.
-  """
-
+  # Random words are drawn from the whole vocabulary, special tokens included, each with the same
+  # probability.
   vocab_size: int
-  mask_id: int
+  mask_id: int  # of [MASK]
+  # Of [CLS] and [SEP], which are never chosen but count in the fraction.
   special_ids: tuple[int, ...]
-  max_predictions_per_seq: int
-  masked_lm_prob: float = 0.15
+  max_predictions_per_seq: int  # P, the maximum number of chosen tokens
+  masked_lm_prob: float = 0.15  # the fraction of tokens to choose; at least one token is chosen
+  # Choose words with all their pieces; needs `word_starts`. A word with more pieces than are still
+  # to be chosen is skipped. Each chosen piece is replaced independently.
   whole_words: bool = False
-  always_mask: bool = False
-  may_repeat: bool = False
-  never_drawn: tuple[int, ...] = ()
+  always_mask: bool = False  # replace every chosen token by [MASK], not only 80% of them
+  may_repeat: bool = False  # draw positions with replacement, by the rules of `electra_masks.py`
+  never_drawn: tuple[int, ...] = ()  # ascending ids that are no random words
+  # float64 `[vocab_size]`: mask by those of `rare_tokens.py`.
   token_weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
 
   @classmethod

@@ -18,17 +18,11 @@ from bert.text import corpus, corpus_statistics, text_files
 
 
 class Pair(NamedTuple):
-  """Two segments without special tokens.
+  """Two segments without special tokens."""
 
-  Attributes:
-    tokens_a: the first segment.
-    tokens_b: the second one.
-    is_random_next: whether the second is from another place, or both are in the wrong order.
-  """
-
-  tokens_a: list[str]
-  tokens_b: list[str]
-  is_random_next: bool
+  tokens_a: list[str]  # the first segment
+  tokens_b: list[str]  # the second one
+  is_random_next: bool  # whether the second is from another place, or both are in the wrong order
 
   def with_special_tokens(self) -> tuple[list[str], list[int]]:
     """All tokens with [CLS] and [SEP], and the segment of each."""

@@ -28,35 +28,25 @@ _REMEDY = "or write the records again with create_pretraining_data.py"
 
 @dataclasses.dataclass(frozen=True)
 class RecordFormat:
-  """The required format of records, and its sources for messages.
+  """The required format of records, and its sources for messages."""
 
-  Attributes:
-    max_seq_length: S.
-    max_predictions_per_seq: P.
-    vocab_size: of the model.
-    config_file: the file that contains `vocab_size`.
-    dynamic_masking: whether masks are drawn while reading, from unmasked records.
-    whole_words: whether these masks are of whole words.
-    vocabulary: hash of the model's vocabulary, see `tokenization.vocabulary_hash`, or None.
-    vocab_file: the file with this hash.
-    drawn_by: what else than `--dynamic_masking` draws masks while reading, for messages.
-    has_pairs: whether records may say if their two parts belong together. ELECTRA's do not, nor
-      do they have masks.
-    objective: what is learned, see `families.OBJECTIVES`; None leaves the meaning of labels open.
-    pad_id: id of padding, for models that count positions by it, as RoBERTa's; None leaves it open.
-  """
-
-  max_seq_length: int
-  max_predictions_per_seq: int
-  vocab_size: int
-  config_file: str | None = None
-  dynamic_masking: bool = False
-  whole_words: bool = False
+  max_seq_length: int  # S
+  max_predictions_per_seq: int  # P
+  vocab_size: int  # of the model
+  config_file: str | None = None  # the file that contains `vocab_size`
+  dynamic_masking: bool = False  # whether masks are drawn while reading, from unmasked records
+  whole_words: bool = False  # whether these masks are of whole words
+  # Hash of the model's vocabulary, see `tokenization.vocabulary_hash`, or None.
   vocabulary: str | None = None
-  vocab_file: str | None = None
+  vocab_file: str | None = None  # the file with this hash
+  # What else than `--dynamic_masking` draws masks while reading, for messages.
   drawn_by: str | None = None
+  # Whether records may say if their two parts belong together. ELECTRA's do not, nor do they have
+  # masks.
   has_pairs: bool = True
+  # What is learned, see `families.OBJECTIVES`; None leaves the meaning of labels open.
   objective: str | None = None
+  # Id of padding, for models that count positions by it, as RoBERTa's; None leaves it open.
   pad_id: int | None = None
 
   def features(self) -> dict:

@@ -22,16 +22,11 @@ _HEADER = ("Task", "Metrics", "Best run", "Score", "Mean ± SD", "Best setting",
 
 @dataclasses.dataclass
 class TaskScore:
-  """What the runs of a task have scored.
+  """What the runs of a task have scored."""
 
-  Attributes:
-    task: its name.
-    outcomes: of every run of the grid.
-    ranked: the finished runs of the best setting, the best one first; may be empty.
-  """
-
-  task: str
-  outcomes: Sequence[Outcome[GridRun]]
+  task: str  # its name
+  outcomes: Sequence[Outcome[GridRun]]  # of every run of the grid
+  # The finished runs of the best setting, the best one first; may be empty.
   ranked: Sequence[Outcome[GridRun]] = ()
 
   def __post_init__(self):

@@ -30,16 +30,11 @@ from bert.sweeps.report import SweepReport
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """One run of a sweep.
+  """One run of a sweep."""
 
-  Attributes:
-    seed: its `--seed`; None for an average of runs.
-    folder: its `--output_dir`.
-    settings: everything that decides its result, by name, in JSON types.
-  """
-
-  seed: int | None
-  folder: str
+  seed: int | None  # its `--seed`; None for an average of runs
+  folder: str  # its `--output_dir`
+  # Everything that decides its result, by name, in JSON types.
   settings: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False, hash=False)
 
   def __str__(self):
@@ -51,27 +46,16 @@ _Run = TypeVar("_Run", bound=Run)
 
 @dataclasses.dataclass
 class Outcome(Generic[_Run]):
-  """The outcome of a run, or of an average of runs.
+  """The outcome of a run, or of an average of runs."""
 
-  Attributes:
-    run: the run.
-    results: metric -> number, or None if it has not finished.
-    headline: the metrics whose mean is the score.
-    metrics: the metrics to show, the headline first.
-    collapsed: why the model is no better than a constant answer, or None.
-    failure: why the process failed, or None.
-    examples: number of dev examples.
-    seconds: that the process took.
-  """
-
-  run: _Run
-  results: Mapping[str, float] | None = None
-  headline: tuple[str, ...] = ()
-  metrics: tuple[str, ...] = ()
-  collapsed: str | None = None
-  failure: str | None = None
-  examples: int = 0
-  seconds: float | None = None
+  run: _Run  # the run
+  results: Mapping[str, float] | None = None  # metric -> number, or None if it has not finished
+  headline: tuple[str, ...] = ()  # the metrics whose mean is the score
+  metrics: tuple[str, ...] = ()  # the metrics to show, the headline first
+  collapsed: str | None = None  # why the model is no better than a constant answer, or None
+  failure: str | None = None  # why the process failed, or None
+  examples: int = 0  # number of dev examples
+  seconds: float | None = None  # that the process took
 
   @property
   def score(self) -> float:

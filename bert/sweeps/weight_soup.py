@@ -34,21 +34,13 @@ _FILES_OF_RUN = (
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-  """What came of averaging weights.
+  """What came of averaging weights."""
 
-  Attributes:
-    members: seeds of the runs in the mean, the best first.
-    score: of the mean on the dev set.
-    median: of the scores of all runs.
-    is_kept: whether the mean was written: it has several members, and beats the median run.
-    results: name -> number, of the mean, if it has several members.
-  """
-
-  members: list[int]
-  score: float
-  median: float
-  is_kept: bool
-  results: dict[str, float]
+  members: list[int]  # seeds of the runs in the mean, the best first
+  score: float  # of the mean on the dev set
+  median: float  # of the scores of all runs
+  is_kept: bool  # whether the mean was written: it has several members, and beats the median run
+  results: dict[str, float]  # name -> number, of the mean, if it has several members
 
 
 def make(

@@ -85,27 +85,17 @@ def metric_names(processor) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-  """The columns of a table of examples.
+  """The columns of a table of examples."""
 
-  Attributes:
-    text_a: column of the first text.
-    text_b: column of the second text, or None.
-    label: column of the label, or None.
-    guid: column that identifies the example; with None, the number of the row does.
-    header: whether the first row names the columns.
-    negative: column of a text that does not fit the first, or None.
-    by_flags: whether the user gives the columns, so that errors name the flags.
-    names: what `resolve` found in the header.
-  """
-
-  text_a: Column
-  text_b: Column | None = None
-  label: Column | None = None
+  text_a: Column  # column of the first text
+  text_b: Column | None = None  # column of the second text, or None
+  label: Column | None = None  # column of the label, or None
+  # Column that identifies the example; with None, the number of the row does.
   guid: Column | None = None
-  header: bool = True
-  negative: Column | None = None
-  by_flags: bool = False
-  names: tuple[str, ...] = ()
+  header: bool = True  # whether the first row names the columns
+  negative: Column | None = None  # column of a text that does not fit the first, or None
+  by_flags: bool = False  # whether the user gives the columns, so that errors name the flags
+  names: tuple[str, ...] = ()  # what `resolve` found in the header
 
   def resolve(self, first_row: Row) -> "Columns":
     """Converts names, and numbers counted from the end, to numbers counted from 0.

@@ -16,23 +16,14 @@ CONFIDENCE = 0.95
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-  """The scores of several runs.
+  """The scores of several runs."""
 
-  Attributes:
-    count: of runs.
-    mean: of their scores.
-    deviation: the sample standard deviation (divisor N - 1); None for a single run.
-    interval: of the mean, see `interval_of_mean`; None for a single run.
-    minimum: lowest score.
-    maximum: highest score.
-  """
-
-  count: int
-  mean: float
-  deviation: float | None
-  interval: tuple[float, float] | None
-  minimum: float
-  maximum: float
+  count: int  # of runs
+  mean: float  # of their scores
+  deviation: float | None  # the sample standard deviation (divisor N - 1); None for a single run
+  interval: tuple[float, float] | None  # of the mean, see `interval_of_mean`; None for a single run
+  minimum: float  # lowest score
+  maximum: float  # highest score
 
 
 def summarize(scores: Sequence[float]) -> Summary:

@@ -171,19 +171,13 @@ class PairReader:
 
 @dataclasses.dataclass(frozen=True)
 class PairFeatures:
-  """The texts of a row as inputs of the model, each a sequence of its own.
+  """The texts of a row as inputs of the model, each a sequence of its own."""
 
-  Attributes:
-    input_ids: N lists of `max_seq_length` ints; zeros for a text that only fills the row.
-    input_mask: likewise, 1 for a token, 0 for padding.
-    score: on the scale 0 to 1; 0 if unknown.
-    is_real_example: False for padding of a batch.
-  """
-
+  # N lists of `max_seq_length` ints; zeros for a text that only fills the row.
   input_ids: Sequence[Sequence[int]]
-  input_mask: Sequence[Sequence[int]]
-  score: float
-  is_real_example: bool = True
+  input_mask: Sequence[Sequence[int]]  # likewise, 1 for a token, 0 for padding
+  score: float  # on the scale 0 to 1; 0 if unknown
+  is_real_example: bool = True  # False for padding of a batch
 
 
 def convert_examples_to_features(

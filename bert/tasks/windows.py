@@ -46,18 +46,13 @@ MIN_SEQ_LENGTH = 5
 
 
 class WindowOptions(NamedTuple):
-  """How a document is read.
+  """How a document is read."""
 
-  Attributes:
-    stride: tokens from the start of a window to that of the next; where windows are smaller, as
-      those of a pair may be, each begins where the one before ends.
-    max_windows: K; a longer document is not read to its end.
-    pooling: `mean` or `max`, of the windows' logits.
-  """
-
+  # Tokens from the start of a window to that of the next; where windows are smaller, as those of a
+  # pair may be, each begins where the one before ends.
   stride: int
-  max_windows: int
-  pooling: str = "mean"
+  max_windows: int  # K; a longer document is not read to its end
+  pooling: str = "mean"  # `mean` or `max`, of the windows' logits
 
 
 def windows(num_pieces: int, capacity: int, stride: int) -> list[tuple[int, int]]:

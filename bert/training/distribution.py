@@ -47,15 +47,10 @@ class WorkerLostError(ConnectionError):
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-  """The processes of a job.
+  """The processes of a job."""
 
-  Attributes:
-    addresses: `host:port` of each, the chief first.
-    index: index of this process.
-  """
-
-  addresses: tuple[str, ...] = ("localhost",)
-  index: int = 0
+  addresses: tuple[str, ...] = ("localhost",)  # `host:port` of each, the chief first
+  index: int = 0  # index of this process
 
 
 @dataclasses.dataclass

@@ -27,21 +27,13 @@ from bert.training.specs import EstimatorSpec, ModeKeys, RunConfig
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-  """A model_fn and everything that its graphs depend on.
+  """A model_fn and everything that its graphs depend on."""
 
-  Attributes:
-    model_fn: of the `Estimator`.
-    config: how it runs.
-    params: passed to model_fn.
-    strategy: that of the config, or TensorFlow's for one device.
-    store: holds the variables.
-  """
-
-  model_fn: Callable[..., EstimatorSpec]
-  config: RunConfig
-  params: dict[str, Any]
-  strategy: tf.distribute.Strategy
-  store: VariableStore
+  model_fn: Callable[..., EstimatorSpec]  # of the `Estimator`
+  config: RunConfig  # how it runs
+  params: dict[str, Any]  # passed to model_fn
+  strategy: tf.distribute.Strategy  # that of the config, or TensorFlow's for one device
+  store: VariableStore  # holds the variables
 
   @property
   def steps_per_loop(self) -> int:

@@ -69,14 +69,10 @@ def steps_with_events(folder: str | os.PathLike) -> set[int]:
 
 @dataclasses.dataclass(frozen=True)
 class Totals:
-  """The amounts that this process has consumed at some point of a run.
+  """The amounts that this process has consumed at some point of a run."""
 
-  Attributes:
-    seconds: spent in training steps.
-    amounts: name of a speed -> its amount so far, such as `examples/sec` -> examples.
-  """
-
-  seconds: float = 0.0
+  seconds: float = 0.0  # spent in training steps
+  # Name of a speed -> its amount so far, such as `examples/sec` -> examples.
   amounts: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
   def speeds_since(self, earlier: "Totals") -> dict[str, float]:
