@@ -297,10 +297,7 @@ def check_flags() -> list[int]:
 
 
 def parse_layers(text: str) -> list[int]:
-  """The numbers of `--layers`.
-
-  Raises:
-    UsageError: the text has anything else.
+  """Reads the numbers of `--layers`; a UsageError for anything else.
 
   Example:
     >>> parse_layers("-1,-2")

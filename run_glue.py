@@ -145,7 +145,7 @@ def check_flags() -> None:
 
 
 def numbers_of_flag(name: str) -> list:
-  """The numbers of a list flag, each once: whole ones for `seeds`, positive ones otherwise.
+  """Reads a list flag, each number once: whole ones for `seeds`, positive ones otherwise.
 
   Raises:
     UsageError: a word is not such a number, or the list is empty.

@@ -20,7 +20,7 @@ _MARKS = ("model_type", "architectures", "transformers_version", "layer_norm_eps
 
 
 def read(path: str | os.PathLike) -> dict[str, Any]:
-  """The content of the `bert_config.json` that a file is or stands for.
+  """Reads the `bert_config.json` that a file is or stands for.
 
   Raises:
     ValueError: it is not a JSON object, has a value that the original does not support, or is of

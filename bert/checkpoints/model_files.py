@@ -66,20 +66,12 @@ def find(weights: str | os.PathLike) -> ModelFiles:
 
 
 def need_config(weights: str | os.PathLike) -> str:
-  """The configuration that belongs to weights.
-
-  Raises:
-    ValueError: it is missing.
-  """
+  """Finds the configuration that belongs to weights; a ValueError if it is missing."""
   return find(weights).config or _missing(_CONFIGS[::2], weights)
 
 
 def need_vocabulary(weights: str | os.PathLike) -> str:
-  """The vocabulary that belongs to weights.
-
-  Raises:
-    ValueError: it is missing, or in a file that is not read here.
-  """
+  """Finds the vocabulary of weights; a ValueError if it is missing, or in a file not read here."""
   found = find(weights).vocabulary
   if not found and os.path.isfile(os.path.join(folder_of(weights), "tokenizer.json")):
     raise ValueError(
@@ -188,10 +180,7 @@ _NEEDED = {
 
 
 def vocabulary_flag(family: str) -> str | None:
-  """Names the flag that gives the vocabulary of a family, with an example.
-
-  Returns:
-    None for a `vocab.txt`.
+  """Names the flag that gives a family's vocabulary, with an example; None for a `vocab.txt`.
 
   Example:
     >>> vocabulary_flag("albert"), vocabulary_flag("bert")
@@ -207,11 +196,7 @@ def _kind_of(vocab: Mapping[str, int]) -> str:
 
 
 def check_case(do_lower_case: bool, checkpoint) -> None:
-  """Compares the tokenizer's case with the one stored by a run, in an export or by transformers.
-
-  Raises:
-    ValueError: they differ.
-  """
+  """Refuses (ValueError) another case than stored by a run, in an export or by transformers."""
   stored = checkpoint.do_lower_case
   if stored not in (None, do_lower_case):
     made = "trained" if checkpoint.state else "exported"

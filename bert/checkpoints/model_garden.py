@@ -342,11 +342,7 @@ class Weights:
   """
 
   def __init__(self, prefix: str, reader: CheckpointReader):
-    """Finds the encoder.
-
-    Raises:
-      ValueError: the checkpoint has none, or a file is damaged.
-    """
+    """Finds the encoder; a ValueError if the checkpoint has none, or a file is damaged."""
     self.prefix, self._reader = prefix, reader
     found = find_encoder(prefix, reader.read_string(OBJECT_GRAPH), reader.shapes)
     if found is None:
@@ -355,11 +351,7 @@ class Weights:
     self.shapes = {name: place.shape for name, place in found.places.items()}
 
   def read(self, name: str) -> np.ndarray:
-    """One tensor.
-
-    Raises:
-      ValueError: it is damaged.
-    """
+    """Reads one tensor; a ValueError if it is damaged."""
     place = self.encoder.places[name]
     return arranged(self._reader.read(place.key), place)
 
@@ -370,11 +362,7 @@ def arranged(values: np.ndarray, place: Place) -> np.ndarray:
 
 
 def open_weights(prefix: str) -> Weights | None:
-  """The weights of a checkpoint; None if it is not object-based.
-
-  Raises:
-    ValueError: see `Weights`.
-  """
+  """Opens the `Weights` of a checkpoint; None if it is not object-based."""
   reader = CheckpointReader(prefix)
   return Weights(prefix, reader) if OBJECT_GRAPH in reader.shapes else None
 

@@ -104,11 +104,7 @@ def local_path(model: str | os.PathLike, cache_dir: str | os.PathLike | None = N
 
 
 def is_released(model: str | os.PathLike | None) -> bool:
-  """Whether a model, if one is given, is a released one that `local_path` would download.
-
-  Raises:
-    CheckpointError, OSError: see `identify`.
-  """
+  """Tells whether a model, if given, is a released one to be downloaded; errors: `identify`."""
   return bool(model) and identify(model).kind is Kind.RELEASED
 
 

@@ -20,10 +20,7 @@ _ATTRIBUTE, _NAME, _KEY = 1, 2, 3
 def keys_of(graph: bytes) -> dict[str, list[str]]:
   """Maps each variable's name to the keys of its values, from the content of `OBJECT_GRAPH`.
 
-  There are several where variables have the same name.
-
-  Raises:
-    ValueError: it is damaged.
+  There are several where variables have the same name. It raises a ValueError if damaged.
   """
   found: dict[str, list[str]] = {}
   try:

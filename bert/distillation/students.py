@@ -34,10 +34,9 @@ def spread_layers(num_layers: int, num_kept: int) -> list[int]:
 
 
 def check_layers(layers: Sequence[int], config: BertConfig) -> None:
-  """Checks that a model has these layers, each once and in ascending order.
+  """Checks that a model has these layers, each once and in ascending order, or says what it has.
 
-  Raises:
-    ValueError: says what it has.
+  The error is a ValueError.
   """
   count = config.num_hidden_layers
   if bad := [layer for layer in layers if not 0 <= layer < count]:

@@ -75,11 +75,7 @@ class BytePairGraph:
   """
 
   def __init__(self, tokenizer: byte_pairs.BytePairTokenizer):
-    """Takes the tokenizer to be exported, with its special tokens.
-
-    Raises:
-      VocabularyError: a special token has a rule that is not known here.
-    """
+    """Takes a tokenizer with its special tokens; VocabularyError for one with an unknown rule."""
     vocab = tokenizer.vocab
     self._kinds = tables.word_kinds()
     self._has_prefix = tokenizer.add_prefix_space
@@ -242,11 +238,10 @@ def _special_tokens(tokenizer: byte_pairs.BytePairTokenizer) -> _SpecialTokens:
 
 
 def _find(special: _SpecialTokens, codes: tf.Tensor, begins_text: tf.Tensor):
-  """Finds special tokens in texts.
+  """Finds special tokens in texts: three tensors `[N]`, of characters.
 
-  Returns:
-    `[N]` each: the id of the token that a character belongs to, or -1; whether it begins one; and
-    whether that one takes the white space on its left.
+  They are the id of the token that a character belongs to, or -1; whether it begins one; and
+  whether that one takes the white space on its left.
   """
   size, longest = tf.size(codes), special.codes.shape[1]
   if not len(special.ids):

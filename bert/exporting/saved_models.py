@@ -74,8 +74,7 @@ def _quiet() -> Iterator[None]:
 def written_aside(export_dir: str) -> Iterator[str]:
   """Writes a SavedModel to a folder that becomes `export_dir` once it is whole.
 
-  Raises:
-    OSError: it cannot be written, or `export_dir` holds something other than a SavedModel.
+  An OSError says that it cannot be written, or holds something other than a SavedModel.
   """
   filesystem.check_local(export_dir)
   path = os.path.abspath(export_dir)
@@ -94,8 +93,7 @@ def written_aside(export_dir: str) -> Iterator[str]:
 def vocabulary_asset(vocab_file: str | os.PathLike, owner) -> tf.saved_model.Asset:
   """Returns a vocabulary as one file, which lives as long as `owner` where it is a copy.
 
-  Raises:
-    ValueError: a byte-level BPE is bad.
+  A ValueError says that a byte-level BPE is bad.
   """
   path = os.fspath(vocab_file)
   name = vocabulary_kind.kept_name(path)
@@ -109,11 +107,7 @@ def vocabulary_asset(vocab_file: str | os.PathLike, owner) -> tf.saved_model.Ass
 
 
 def load(folder: str):
-  """Loads a SavedModel.
-
-  Raises:
-    ValueError: its files are damaged, for which TensorFlow raises errors of many types.
-  """
+  """Loads a SavedModel; a ValueError if damaged, for which TensorFlow has errors of many types."""
   from google.protobuf.message import DecodeError
 
   failures = (tf.errors.OpError, DecodeError, OSError, ValueError, LookupError, TypeError)

@@ -378,11 +378,7 @@ class SpanModel(TaskModel):
     )
 
   def _best_texts(self, spans: _Spans, texts, nulls, num_questions):
-    """Marks the `n_best_size` best spans with different texts, and the best of all.
-
-    Returns:
-      bool `[M]` each.
-    """
+    """Marks, bool `[M]`, the `n_best_size` best spans with different texts, and the best of all."""
     keys = tf.strings.join([tf.strings.as_string(spans.questions), texts], " ")
     numbers = tf.unique(keys).idx
     indices = tf.range(tf.size(numbers))

@@ -61,11 +61,7 @@ class TextsModel(TaskModel):
 
   @tf.function(autograph=False)
   def __call__(self, text_a, text_b=None) -> Outputs:
-    """Answers texts, string `[B]`, and pairs of them: an empty `text_b` is no text.
-
-    Returns:
-      The head's `answers`, `[B, ...]` each.
-    """
+    """Gives the head's `answers`, `[B, ...]`, of strings `[B]`; an empty `text_b` is no text."""
     text_b = tf.zeros_like(text_a) if text_b is None else text_b
     pieces = self._pieces(text_a), self._pieces(text_b)
     inputs = graph_text.pack(*pieces, self._frame, self._seq_length)

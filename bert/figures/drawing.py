@@ -32,11 +32,7 @@ _MARKERS = "osD^vP"
 def new_figure(
   width: float, height: float, layout: Literal["constrained", "tight"] | None = "constrained"
 ):
-  """Makes an empty matplotlib `Figure`, sizes in inches.
-
-  Raises:
-    ImportError: matplotlib is not installed.
-  """
+  """Makes an empty matplotlib `Figure`, in inches; an ImportError if that is not installed."""
   try:
     # Without pyplot, no window system is needed and no global state is used.
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -86,11 +86,7 @@ def _problem_type(state: Mapping) -> str:
 
 
 def check_folder(folder: str) -> None:
-  """Checks that a folder exists.
-
-  Raises:
-    ValueError: it does not.
-  """
+  """Checks that a folder exists, or raises a ValueError."""
   if not filesystem.exists(folder):
     raise ValueError(f"{folder} does not exist. Give the --output_dir of a run as --model_dir.")
 

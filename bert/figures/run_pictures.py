@@ -39,11 +39,7 @@ def _or_warn(draw: Callable) -> Callable:
 
 
 def draw_run(output_dir: str) -> None:
-  """Draws the curves and results of a run for which its folder has values.
-
-  Raises:
-    ValueError: there is no such folder.
-  """
+  """Draws the curves and results for which a run's folder, which has to exist, has values."""
   event_files.check_folder(output_dir)
   draw_training(output_dir)
   results = sorted(glob.glob(os.path.join(glob.escape(output_dir), "*_results*.json")))

@@ -137,12 +137,9 @@ def _read_runs(folders: Sequence[str]) -> list[Run]:
 
 
 def _over(run: Run, tag: str) -> Run:
-  """Returns a run whose curves have the values of a scalar in the place of steps.
+  """Returns a run (ValueError: without it) whose curves have a scalar's values in place of steps.
 
   Between the steps for which it was written, and before the first, it grows along a line.
-
-  Raises:
-    ValueError: the run has no such scalar.
   """
   known = _finite(run.training.get(tag, {}))
   if not known:

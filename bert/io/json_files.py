@@ -11,12 +11,7 @@ from bert.io import filesystem
 
 
 def read_object(path: str | os.PathLike, advice: str = "") -> dict[str, Any]:
-  """Reads the JSON object in a file without its byte order mark; `advice` is for bad ones.
-
-  Raises:
-    ValueError: see `object_in`.
-    OSError: the file cannot be read.
-  """
+  """Reads a file's JSON object without a byte order mark; errors of `object_in`, and OSErrors."""
   return object_in(filesystem.read_bytes(path), path, advice)
 
 

@@ -123,9 +123,8 @@ def manifest_path(path: str | os.PathLike) -> str:
 def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
   """Reads the facts in the manifest of a TFRecord file, such as `records` and `bytes`.
 
-  Returns:
-    The facts; empty if the manifest is missing or unreadable: another program wrote the file, or
-    the manifest was lost, so nothing can be compared.
+  They are empty if it is missing or unreadable: another program wrote the file, or the manifest was
+  lost, so nothing can be compared.
   """
   try:
     facts = json.loads(filesystem.read_bytes(manifest_path(path)))
@@ -135,10 +134,7 @@ def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def check_manifest(path: str | os.PathLike) -> dict[str, Any]:
-  """Compares the size of a file with its manifest, if it has one.
-
-  Returns:
-    The facts of the manifest, see `read_manifest`.
+  """Compares a file with its manifest, if it has one, and returns its facts, see `read_manifest`.
 
   Raises:
     RecordError: the file does not have the size with which it was written.

@@ -163,7 +163,7 @@ def positions_of(input_ids: tf.Tensor, position_ids: tf.Tensor | None, config: B
 
 
 def check_length(seq_length, longest: int) -> None:
-  """Checks that a model has a position for each token; `longest` is its longest sequence.
+  """Refuses more tokens than the model's longest sequence has positions for.
 
   Raises:
     ValueError, tf.errors.InvalidArgumentError: it has not.

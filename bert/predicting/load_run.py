@@ -85,11 +85,7 @@ def load_run(
 
 
 def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Run:
-  """Finds what `load_run` loads.
-
-  Raises:
-    ValueError: see there.
-  """
+  """Finds what `load_run` loads; its errors, too."""
   from bert import tokenization
   from bert.checkpoints import finding, reading
 

@@ -48,12 +48,9 @@ class Layout(NamedTuple):
 
 
 def write_jsonl(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
-  """Writes the original's lines; with pooling, `layers` takes the place of `features`.
+  """Writes and counts the original's lines; with pooling, `layers` takes the place of `features`.
 
-    {"linex_index": 0, "features": [{"token": "[CLS]", "layers": [{"index": -1, "values": [...]}]}]}
-
-  Returns:
-    The number of texts.
+  {"linex_index": 0, "features": [{"token": "[CLS]", "layers": [{"index": -1, "values": [...]}]}]}
   """
   count = 0
   with written_output(path) as writer:
@@ -130,14 +127,11 @@ def _digit(numbers, power):
 
 
 def write_npz(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
-  """Writes arrays for `numpy.load`.
+  """Writes arrays for `numpy.load`, and returns the number of texts.
 
   `layers` int32 `[L]`; `vectors` float32 `[M, L, W]`, or without pooling, over the pieces of all
   texts together, `vectors` `[pieces, L, W]`, `input_ids` int32 and `tokens` `[pieces]`, and
   `row_splits` int64 `[M + 1]`: text i has pieces `row_splits[i]` to `row_splits[i + 1]`.
-
-  Returns:
-    The number of texts.
   """
   count = 0
   with contextlib.ExitStack() as stack, written_output(path) as writer:
@@ -214,13 +208,10 @@ class _Column:
 
 
 def write_tfrecord(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
-  """Writes a `tf.train.Example` for each text.
+  """Writes a `tf.train.Example` for each text, and returns their number.
 
   `linex_index`; `layers`; `input_ids`; `tokens`, joined by spaces; `vectors`, floats in the order
   of `shape`: `[S, L, W]`, or `[L, W]` for pooled ones.
-
-  Returns:
-    The number of texts.
   """
   return record_files.write_records(
     path,

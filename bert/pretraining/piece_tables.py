@@ -66,11 +66,7 @@ class Tables:
 
 @functools.lru_cache(maxsize=1)  # forked workers inherit them
 def load_tables(settings: RecordSettings) -> Tables:
-  """Reads the vocabulary, or the sentencepiece model.
-
-  Raises:
-    VocabularyError: it cannot be read, or lacks a special token.
-  """
+  """Reads a vocabulary or sentencepiece model; VocabularyError if a special token is missing."""
   tokenizer: Any
   if model_file := _model_file(settings):
     tokenizer = sentence_pieces.SentencePieceTokenizer(model_file, settings.do_lower_case)

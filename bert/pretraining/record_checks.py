@@ -258,13 +258,9 @@ def _other_vocabulary(facts, fmt: RecordFormat, named: Mapping[str | None, str])
 
 
 def masked_positions(path: str) -> int | None:
-  """The room for masked words in each record of a file, by its first one.
+  """Reads the room P for masked words of a file's first record; RecordError if damaged.
 
-  Returns:
-    P; None where the record has no masks, or is none of `create_pretraining_data.py`.
-
-  Raises:
-    RecordError: the file is damaged.
+  It is None where the record has no masks, or is none of `create_pretraining_data.py`.
   """
   import tensorflow as tf
 

@@ -87,11 +87,7 @@ def define_flags() -> None:
 
 
 def check(settings: RunSettings) -> None:
-  """Refuses values that these flags cannot have.
-
-  Raises:
-    UsageError: names the flag and what to do.
-  """
+  """Refuses values that these flags cannot have; the UsageError says what to do."""
   if settings.masked_lm_budget:
     raise UsageError(
       f"--masked_lm_budget={settings.masked_lm_budget}: ALBERT's published code does not draw such "

@@ -174,10 +174,7 @@ class Records:
     self._special_ids = vocabulary_kind.special_ids(vocab or {})
 
   def check(self) -> dict[str, str | bool | None]:
-    """Checks that the records suit the model and the flags.
-
-    Returns:
-      What all of them say of themselves: `vocabulary`, `do_lower_case`.
+    """Checks that the records suit the model and the flags; returns `vocabulary`, `do_lower_case`.
 
     Raises:
       RecordError: names the file, both values, and the flag to change.

@@ -126,11 +126,7 @@ def _label_map(labels: Sequence[str]) -> bytes:
 
 
 def read_label_map(output_dir: str | None) -> list[str] | None:
-  """The labels of an earlier run in `output_dir`, in their order, or None.
-
-  Raises:
-    ValueError: `label_map.json` exists and is malformed.
-  """
+  """Reads the labels of an earlier run, in their order, or None; a ValueError if malformed."""
   path = os.path.join(output_dir or "", LABEL_MAP)
   if not output_dir or not os.path.isfile(path):
     return None

@@ -71,11 +71,7 @@ def main(script: str, settings: RunSettings, defaults: Mapping[str, Any]) -> int
 
 
 def check_folder(output_dir: str) -> None:
-  """Refuses a folder with the files of a single run.
-
-  Raises:
-    ValueError: names one of them.
-  """
+  """Refuses a folder with the files of a single run; the ValueError names one."""
   names = ("checkpoint", "model.ckpt-*.index", "eval_results.txt", "flags.json", "events.out.*")
   root = glob.escape(output_dir)
   found = [path for name in names for path in sorted(glob.glob(os.path.join(root, name)))]

@@ -117,11 +117,7 @@ class Sweep(Generic[_Run]):
   # What a kind of sweep says.
 
   def _check_folders(self) -> None:
-    """Refuses folders in which a run must not continue.
-
-    Raises:
-      ValueError: names one, and what differs.
-    """
+    """Refuses folders in which a run must not continue, by a ValueError that names one."""
     raise NotImplementedError
 
   def _run_all(self) -> None:
@@ -145,12 +141,7 @@ class Sweep(Generic[_Run]):
     raise NotImplementedError
 
   def _read_results(self, outcome: Outcome[_Run]) -> None:
-    """Reads what a finished run has scored.
-
-    Raises:
-      ValueError: a file is damaged, or a score is not a finite number.
-      OSError: a file cannot be read.
-    """
+    """Reads a finished run's scores; ValueError for a damaged file, OSError for a missing one."""
     raise NotImplementedError
 
   def _describe_results(self, outcome: Outcome[_Run]) -> str:

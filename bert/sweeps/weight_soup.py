@@ -50,10 +50,7 @@ def make(
 
   Of two or more finished runs, `folder` becomes a complete run if its score is above their median;
   else there is no such folder afterwards. `evaluate` scores the weights of a folder; its None
-  stops.
-
-  Returns:
-    The result; None if it was stopped.
+  stops, and is returned.
 
   Raises:
     OSError: a file cannot be read or written.

@@ -35,14 +35,11 @@ def scheme_to_learn(scheme: str) -> str:
 
 
 def split_label(label: str, scheme: str) -> tuple[str, str]:
-  """Splits a label into its letter, as in BIOES, and its type.
+  """Splits a label into its letter, as in BIOES, and its type; a ValueError for other schemes'.
 
   Example:
     >>> split_label("B-creative-work", "bio"), split_label("U-PER", "bilou")
     (('B', 'creative-work'), ('S', 'PER'))
-
-  Raises:
-    ValueError: the label does not belong to the scheme.
   """
   if scheme == "plain":
     return "S", label

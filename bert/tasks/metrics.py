@@ -152,10 +152,8 @@ def hamming_loss(labels: np.ndarray, predictions: np.ndarray) -> float:
 def auc(labels: np.ndarray, scores: np.ndarray) -> float:
   """Computes the area under the ROC curve: how probably a positive scores above a negative.
 
-  Of `[N]` zeros and ones, and probabilities, not predictions, of class 1.
-
-  Returns:
-    From 0 to 1; 0.5 if only one class occurs.
+  Of `[N]` zeros and ones, and probabilities, not predictions, of class 1. It is 0.5 if only one
+  class occurs.
   """
   from sklearn.metrics import roc_auc_score
 

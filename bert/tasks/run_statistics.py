@@ -48,14 +48,11 @@ def summarize(scores: Sequence[float]) -> Summary:
 def interval_of_mean(
   scores: Sequence[float], confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
-  """Computes the interval of the mean by Student's t: mean ± t * deviation / sqrt(N).
+  """Computes the bounds of the mean by Student's t: mean ± t * deviation / sqrt(N).
 
   It holds for two or more independent runs whose scores are about normally distributed; runs that
   failed make it wide, and are no normal distribution. `confidence` is the share of such intervals
   that contain the true mean.
-
-  Returns:
-    Its lower and its upper bound.
   """
   from scipy import stats
 

@@ -245,8 +245,7 @@ def ranking_scores(vectors: np.ndarray, is_text: np.ndarray) -> dict[str, float]
 def candidate_cosines(vectors: np.ndarray, is_text: np.ndarray) -> np.ndarray:
   """Compares each row's first text, see `ranking_scores`, with its partner and all C candidates.
 
-  Returns:
-    float32 `[M, 1 + C]`, the partner's cosine first.
+  That gives float32 `[M, 1 + C]`, the partner's cosine first.
   """
   return np.concatenate(list(_cosines_by_rows(vectors, is_text))).astype(np.float32)
 

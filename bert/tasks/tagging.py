@@ -161,11 +161,7 @@ def _log_window(example, tokens, feature, level) -> None:
 
 
 def by_sentence(values: np.ndarray, examples: Sequence[TaggedSentence]) -> list[np.ndarray]:
-  """Splits values of all words, `[words, ...]`, into sentences.
-
-  Raises:
-    ValueError: the number of values is not the number of words.
-  """
+  """Splits values, `[words, ...]`, into sentences; a ValueError if there are more or fewer."""
   lengths = [len(example.words) for example in examples]
   if len(values) != sum(lengths):
     raise ValueError(f"There are {len(values)} predictions for {sum(lengths)} words.")

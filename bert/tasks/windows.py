@@ -111,10 +111,9 @@ class WindowReader:
     return list(self._tokenize(text))
 
   def windows_of(self, example, first) -> dict:
-    """Returns the features that replace `input_ids` in a record; `first` is its first window.
+    """Makes `input_ids` int64 `[K, S]`, and `num_windows` of these rows, of an example.
 
-    Returns:
-      `input_ids` int64 `[K, S]`, and `num_windows`, how many of these rows are windows.
+    `first` is the `InputFeatures` of its first window.
     """
     pieces, begin, size = self._text_in_windows(example, first)
     spans = self._spans(len(pieces), size)

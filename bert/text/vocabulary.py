@@ -368,14 +368,11 @@ def unused_ids(tokens: Sequence[str]) -> list[int]:
 
 
 def replace_unused(tokens: Sequence[str], new: Sequence[str]) -> list[str]:
-  """Replaces unused tokens by new ones; all others keep their ids.
+  """Replaces unused tokens by new ones (VocabularyError: too few); all others keep their ids.
 
   Example:
     >>> replace_unused(["[PAD]", "[unused0]", "a", "[unused1]"], ["b"])
     ['[PAD]', 'b', 'a', '[unused1]']
-
-  Raises:
-    VocabularyError: there are too few unused ones.
   """
   free = unused_ids(tokens)
   if len(new) > len(free):

@@ -229,8 +229,7 @@ def worker_count() -> int:
 def on_chief(function: Callable, *args, **kwargs) -> Any:
   """Calls a function on the chief; the other workers wait until it has returned. Collective.
 
-  Returns:
-    Its result, on every worker; with several workers it must be JSON-serializable.
+  Its result is every worker's; with several workers it must be JSON-serializable.
   """
   result = function(*args, **kwargs) if is_chief() else None
   return json.loads(gather_bytes(json.dumps(result).encode())[0]) if _job.strategy else result
@@ -247,11 +246,7 @@ def any_worker(flag: bool) -> bool:
 
 
 def check_equal(facts: Mapping[str, Any]) -> None:
-  """Compares JSON-serializable facts between the workers. Collective.
-
-  Raises:
-    ValueError: two workers differ; the message names the fact and both values.
-  """
+  """Compares JSON-serializable facts of the workers; the ValueError names one. Collective."""
   everyone = [json.loads(text) for text in gather_bytes(json.dumps(dict(facts)).encode())]
   for index, found in enumerate(everyone):
     for name, value in everyone[0].items():

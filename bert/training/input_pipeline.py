@@ -165,11 +165,7 @@ class RecordInputFn:
     return dataclasses.replace(self, **changes)
 
   def explain_error(self, error: Exception) -> ValueError | None:
-    """Finds the record that caused a TensorFlow error, by reading all files again.
-
-    Returns:
-      The error to raise instead, or None if all records are valid: the error has another cause.
-    """
+    """Finds the record behind a TensorFlow error, reading all files again; None if none is bad."""
     about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
     if not isinstance(error, about_data):
       return None

@@ -325,11 +325,7 @@ class _Norm:
 
 
 def _sharded_variable(name: str, shape: list[int], dtype, num_shards: int):
-  """Returns variables `NAME_0`, `NAME_1` ... of the rows, as one tensor.
-
-  Raises:
-    ValueError: if there are more shards than rows.
-  """
+  """Returns variables `NAME_0`, `NAME_1` ... of the rows, at most one each, as one tensor."""
   if num_shards > shape[0]:
     raise ValueError(f"Too many shards: shape={shape}, num_shards={num_shards}")
   rows, more = divmod(shape[0], num_shards)
