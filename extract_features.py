@@ -322,7 +322,7 @@ def create_predictor(settings, bert_config, tokenizer, layers, pooling) -> predi
     FLAGS.batch_invariant,
   )
   build = sentence_vectors.layer_vectors(
-    bert_config, layers, pooling, settings.dtype, FLAGS.use_one_hot_embeddings, batches.tiles
+    bert_config, layers, pooling, settings.dtype, FLAGS.use_one_hot_embeddings, batches.batch_shapes
   )
 
   def featurize(example):

@@ -13,7 +13,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bert.checks import record_checks
-from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
+from bert.checks.findings import (
+  Finding,
+  Subject,
+  error,
+  finding_from_error,
+  note,
+  ok,
+  share,
+  warning,
+)
 from bert.io import filesystem, vocabulary_kind
 from bert.io.wording import counted
 
@@ -171,7 +180,7 @@ def _read_task(subject: Subject) -> Iterator[TextSet | Finding]:
     except (ValueError, OSError) as failure:
       file = getattr(failure, "file", None) or ""
       is_absent = getattr(failure, "line", 0) is None and not filesystem.is_file(file)
-      finding = of_failure(failure)
+      finding = finding_from_error(failure)
       if is_absent:
         absent.append(finding)
       else:
@@ -196,7 +205,7 @@ def _read_each(subject: Subject, paths, read) -> Iterator[TextSet | Finding]:
     try:
       yield from read(subject, path)
     except (ValueError, OSError) as failure:
-      yield of_failure(failure, path)
+      yield finding_from_error(failure, path)
 
 
 def _read_squad(subject: Subject, path: str) -> Iterator[TextSet | Finding]:

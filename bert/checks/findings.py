@@ -110,7 +110,7 @@ def examine(checks: Iterable[Check], subject: Subject) -> Iterator[Finding]:
     try:
       yield from check(subject)
     except (ValueError, OSError) as failure:  # raised by readers; names the fault and the location
-      yield of_failure(failure)
+      yield finding_from_error(failure)
     except Exception as failure:
       yield error(
         f"{check.__name__} ended in {type(failure).__name__}: {failure}",
@@ -118,11 +118,11 @@ def examine(checks: Iterable[Check], subject: Subject) -> Iterator[Finding]:
       )
 
 
-def of_failure(failure: Exception, place: str = "") -> Finding:
+def finding_from_error(failure: Exception, place: str = "") -> Finding:
   """Makes the finding for an exception of a reader; `place` for one that does not say where.
 
   Example:
-    >>> of_failure(FileNotFoundError(2, "No such file or directory", "vocab.txt"))
+    >>> finding_from_error(FileNotFoundError(2, "No such file or directory", "vocab.txt"))
     Finding(level='error', what='No such file or directory.', where='vocab.txt', remedy='')
   """
   if isinstance(failure, OSError) and failure.filename is not None and failure.strerror:

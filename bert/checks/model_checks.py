@@ -13,7 +13,16 @@ import numpy as np
 
 from bert import tokenization
 from bert.checkpoints import model_files
-from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
+from bert.checks.findings import (
+  Finding,
+  Subject,
+  error,
+  finding_from_error,
+  note,
+  ok,
+  share,
+  warning,
+)
 from bert.io import vocabulary_kind
 from bert.io.wording import counted
 from bert.model.configuration import HARMLESS_KEYS, BertConfig
@@ -203,7 +212,7 @@ def check_checkpoint(subject: Subject) -> Iterator[Finding]:
   try:
     subject.checkpoint = subject.checkpoint or finding.find(subject.init_checkpoint)
   except bundle_files.CheckpointError as failure:
-    yield of_failure(failure, subject.init_checkpoint)
+    yield finding_from_error(failure, subject.init_checkpoint)
     return
   prefix, contents = subject.checkpoint.prefix, subject.checkpoint.contents
   trained = " and a training run's state" if "global_step" in contents else ""
@@ -266,7 +275,7 @@ def _of_same_case(subject: Subject) -> Iterator[Finding]:
     tokenization.validate_case_matches_checkpoint(subject.do_lower_case, subject.init_checkpoint)
     model_files.check_case(subject.do_lower_case, subject.checkpoint)
   except ValueError as failure:
-    yield of_failure(failure)
+    yield finding_from_error(failure)
 
 
 def check_checkpoint_values(subject: Subject) -> Iterator[Finding]:

@@ -14,7 +14,16 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from bert import tokenization
-from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
+from bert.checks.findings import (
+  Finding,
+  Subject,
+  error,
+  finding_from_error,
+  note,
+  ok,
+  share,
+  warning,
+)
 from bert.io import record_files, vocabulary_kind
 from bert.io.atomic_files import sha256_of
 from bert.io.tfrecord_bytes import masked_crc32c
@@ -47,7 +56,7 @@ def check_record_files(subject: Subject, paths: list[str]) -> Iterator[Finding]:
     try:
       yield from _check_file(path, subject)
     except (ValueError, OSError) as failure:
-      yield of_failure(failure, path)
+      yield finding_from_error(failure, path)
 
 
 def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
@@ -68,7 +77,7 @@ def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
     try:
       _check_pretraining(path, subject, seen, length)
     except ValueError as failure:
-      yield of_failure(failure, path)
+      yield finding_from_error(failure, path)
   yield from _check_ids(path, subject, seen)
   are_single = rules is not None and not rules.has_pairs
   yield from _shares(path, seen, are_single or manifest.get("no_next_sentence", False))

@@ -18,7 +18,7 @@ from bert.distillation.methods import Step, Tensors
 from bert.io import record_files
 from bert.model.variables import VariableStore, traced_once, use_store
 from bert.training.input_pipeline import RecordInputFn
-from bert.training.specs import ModeKeys
+from bert.training.run_config import ModeKeys
 
 PREFIX = "teacher_"
 

@@ -66,7 +66,7 @@ def uniform_noise(seeds: tf.Tensor, shape) -> tf.Tensor:
 
 def put(input_ids: tf.Tensor, positions: tf.Tensor, words: tf.Tensor) -> tf.Tensor:
   """Puts words `[B, P]` at positions `[B, P]` of sequences, int32 `[B, S]`; none at 0."""
-  return _put(input_ids, positions, words)[0]
+  return _scatter_ids(input_ids, positions, words)[0]
 
 
 def replace(
@@ -83,14 +83,14 @@ def replace(
     original_ids: int32 `[B, P]`, the words that stood there.
     words: int32 `[B, P]`, drawn by the generator.
   """
-  original, _ = _put(input_ids, positions, original_ids)
-  replaced, is_put = _put(original, positions, words)
+  original, _ = _scatter_ids(input_ids, positions, original_ids)
+  replaced, is_put = _scatter_ids(original, positions, words)
   is_replaced = is_put & (replaced != original)
   labels = (tf.cast(each, tf.int32) for each in (is_replaced, is_put))
   return Replaced(tf.stop_gradient(replaced), *labels)
 
 
-def _put(ids, positions, values) -> tuple[tf.Tensor, tf.Tensor]:
+def _scatter_ids(ids, positions, values) -> tuple[tf.Tensor, tf.Tensor]:
   """Puts values `[B, P]` at positions of ids, int32 `[B, S]`; none at 0. Returns where, too."""
   batch_size, length = tf.unstack(tf.shape(ids))
   rows = tf.broadcast_to(tf.range(batch_size)[:, tf.newaxis], tf.shape(positions))

@@ -97,7 +97,7 @@ def load_tables(settings: RecordSettings) -> Tables:
 
 def _model_file(settings: RecordSettings) -> str | None:
   """The sentencepiece model, which may be given as vocabulary, too."""
-  if settings.spm_model_file or not vocabulary_kind.is_meant_as_model(settings.vocab_file):
+  if settings.spm_model_file or not vocabulary_kind.is_sentencepiece_file(settings.vocab_file):
     return settings.spm_model_file
   if "sentence_pieces" not in settings.rules.vocabularies:
     raise VocabularyError(

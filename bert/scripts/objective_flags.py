@@ -198,7 +198,7 @@ def facts(settings: RunSettings, config: BertConfig) -> dict[str, Any]:
   return known
 
 
-def stand_in(settings: RunSettings) -> Callable[[str], str] | None:
+def fallback_name(settings: RunSettings) -> Callable[[str], str] | None:
   """Which variable of the checkpoint a missing one takes its value from; see `RunConfig`.
 
   The original's `--init_from_group0` leaves attention and feed-forward weights of all groups but

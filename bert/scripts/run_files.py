@@ -76,7 +76,9 @@ def _state_of(settings: RunSettings) -> tuple[bool, bool]:
 def _of_model(settings, config, labels) -> dict[str, bytes]:
   contents = {CONFIG: _config(settings, config)}
   if vocab_file := settings.get("vocab_file"):
-    contents[vocabulary_kind.kept_name(vocab_file)] = tokenizer_kinds.kept_content(vocab_file)
+    contents[vocabulary_kind.saved_vocabulary_name(vocab_file)] = tokenizer_kinds.kept_content(
+      vocab_file
+    )
   if labels:
     contents[LABEL_MAP] = _label_map(labels)
   return contents

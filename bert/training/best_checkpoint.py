@@ -8,7 +8,7 @@ from absl import logging
 
 from bert.io.wording import counted
 from bert.training.resumption import RunState
-from bert.training.specs import EvalSpec
+from bert.training.run_config import EvalSpec
 
 
 class BestCheckpointTracker:

@@ -38,7 +38,7 @@ from bert.training.best_checkpoint import BestCheckpointTracker
 from bert.training.graphs import InferenceGraph, Model, TrainingGraph, log_features
 from bert.training.model_variables import ModelVariables
 from bert.training.resumption import ResumeMismatchError, RunState
-from bert.training.specs import EstimatorSpec, EvalSpec, ModeKeys, RunConfig
+from bert.training.run_config import EstimatorSpec, EvalSpec, ModeKeys, RunConfig
 from bert.training.training_data import TrainingData, explained_errors
 from bert.training.training_loop import EXIT_CODE_SIGTERM, Training, TrainingDivergedError
 

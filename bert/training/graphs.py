@@ -22,7 +22,7 @@ from bert.model.variables import (
   use_store,
 )
 from bert.training.gradient_accumulation import accumulate, accumulate_parts
-from bert.training.specs import EstimatorSpec, ModeKeys, RunConfig
+from bert.training.run_config import EstimatorSpec, ModeKeys, RunConfig
 
 
 @dataclasses.dataclass(frozen=True)

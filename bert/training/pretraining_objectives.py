@@ -447,10 +447,10 @@ def _two_tower_words(config, features, setting: Setting, own_embeddings: bool) -
       setting,
       scope=scope,
       embedding_scope=scope if own_embeddings else config.family.scope,
-      sees=sees,
+      attention_direction=attention_direction,
       skip_padding=False,  # the first and the last word read a vector that stands there
     )
-    for scope, sees in two_towers.TOWERS.items()
+    for scope, attention_direction in two_towers.TOWERS.items()
   ]
   vectors = two_towers.vectors_between(*(tower.get_sequence_output() for tower in towers))
   batch_size, length = tf.unstack(tf.shape(text))

@@ -16,7 +16,7 @@ from absl import logging
 from tensorflow.core.util import event_pb2
 
 from bert.training import distribution
-from bert.training.specs import RunConfig
+from bert.training.run_config import RunConfig
 
 
 class EventLog:
