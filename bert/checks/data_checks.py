@@ -15,7 +15,7 @@ from typing import NamedTuple
 from bert.checks import record_checks
 from bert.checks.findings import (
   Finding,
-  Subject,
+  RunUnderCheck,
   error,
   finding_from_error,
   note,
@@ -79,7 +79,7 @@ class TextSet(NamedTuple):
 # Kinds of data.
 
 
-def check_data(subject: Subject) -> Iterator[Finding]:
+def check_data(subject: RunUnderCheck) -> Iterator[Finding]:
   """Recognises the data of `--data_dir` or `--input_file`, and checks them."""
   if not (subject.data_dir or subject.input_file):
     yield note("Without --data_dir or --input_file, data are not checked.")
@@ -113,7 +113,7 @@ def check_data(subject: Subject) -> Iterator[Finding]:
   yield from _shared(text_sets)
 
 
-def _files_of(subject: Subject) -> list[str]:
+def _files_of(subject: RunUnderCheck) -> list[str]:
   from bert.text import text_files
 
   if subject.input_file:
@@ -153,7 +153,7 @@ def recognise(path: str) -> str:
 # Reading. A set that cannot be read is a finding; the others are still checked.
 
 
-def _read_task(subject: Subject) -> Iterator[TextSet | Finding]:
+def _read_task(subject: RunUnderCheck) -> Iterator[TextSet | Finding]:
   """The splits of a GLUE task, or of the user's own tables."""
   from bert.tasks import glue, processors
 
@@ -200,7 +200,7 @@ def _text_of(example, has_label: bool) -> Text:
   return Text(example.text_a, example.text_b, tuple(map(str, labels)), where)
 
 
-def _read_each(subject: Subject, paths, read) -> Iterator[TextSet | Finding]:
+def _read_each(subject: RunUnderCheck, paths, read) -> Iterator[TextSet | Finding]:
   for path in paths:
     try:
       yield from read(subject, path)
@@ -208,7 +208,7 @@ def _read_each(subject: Subject, paths, read) -> Iterator[TextSet | Finding]:
       yield finding_from_error(failure, path)
 
 
-def _read_squad(subject: Subject, path: str) -> Iterator[TextSet | Finding]:
+def _read_squad(subject: RunUnderCheck, path: str) -> Iterator[TextSet | Finding]:
   from bert.tasks import squad
   from bert.text import text_files
 
@@ -238,7 +238,7 @@ def _read_squad(subject: Subject, path: str) -> Iterator[TextSet | Finding]:
   yield TextSet(_split_of(path), path, texts, labels if has_negative else (), "squad")
 
 
-def _read_conll(subject: Subject, path: str) -> Iterator[TextSet]:
+def _read_conll(subject: RunUnderCheck, path: str) -> Iterator[TextSet]:
   from bert.tasks import conll_files, label_schemes
 
   split = _split_of(path)
@@ -272,7 +272,7 @@ def _split_of(path: str) -> str:
 # Checks of one split.
 
 
-def _check_set(subject: Subject, text_set: TextSet) -> Iterator[Finding]:
+def _check_set(subject: RunUnderCheck, text_set: TextSet) -> Iterator[Finding]:
   yield ok(f"{counted(len(text_set.texts), 'example')} for {text_set.split}.", text_set.path)
   yield from _labels(text_set)
   yield from _repeated(text_set)
@@ -354,7 +354,7 @@ def _shared(text_sets: Sequence[TextSet]) -> Iterator[Finding]:
       yield (warning if many else note)(what, seen[0].where, remedy)
 
 
-def _pieces(subject: Subject, text_set: TextSet) -> Iterator[Finding]:
+def _pieces(subject: RunUnderCheck, text_set: TextSet) -> Iterator[Finding]:
   """Checks lengths in word pieces, and unknown words."""
   tokenizer = _tokenizer(subject)
   texts = text_set.texts[: subject.max_examples]
@@ -383,11 +383,11 @@ def _pieces(subject: Subject, text_set: TextSet) -> Iterator[Finding]:
     )
 
 
-def _most(subject: Subject) -> int:
+def _most(subject: RunUnderCheck) -> int:
   return subject.config.longest_sequence if subject.config else 512
 
 
-def _tokenizer(subject: Subject):
+def _tokenizer(subject: RunUnderCheck):
   from bert.tokenization import VocabularyWarning, load_tokenizer
 
   with warnings.catch_warnings():
@@ -427,7 +427,7 @@ def _unknown(tokenizer, text_set: TextSet, texts, firsts, seconds) -> Iterator[F
 # Plain text.
 
 
-def _check_corpus(subject: Subject, paths: Sequence[str]) -> Iterator[Finding]:
+def _check_corpus(subject: RunUnderCheck, paths: Sequence[str]) -> Iterator[Finding]:
   """Text for `create_pretraining_data.py`: documents, duplicates, unknown words."""
   from bert.text import corpus, corpus_statistics
 

@@ -3,7 +3,7 @@
   def check_house(subject):
     yield ok("It stands.", "house")
 
-  findings = list(examine([check_house], Subject(vocab_file="vocab.txt")))
+  findings = list(examine([check_house], RunUnderCheck(vocab_file="vocab.txt")))
 
 A check is a generator: it takes the subject, yields findings, and stores in the subject what later
 checks need. Plain Python, no TensorFlow.
@@ -58,7 +58,7 @@ def error(what: str, where: str = "", remedy: str = "") -> Finding:
 
 
 @dataclasses.dataclass
-class Subject:
+class RunUnderCheck:
   """A planned run: flags by their names, and what checks have read so far."""
 
   bert_config_file: str | None = None
@@ -89,7 +89,7 @@ class Subject:
   facts: dict[str, Any] = dataclasses.field(default_factory=dict)
 
   @classmethod
-  def of(cls, values: Mapping[str, Any], **further: Any) -> "Subject":
+  def of(cls, values: Mapping[str, Any], **further: Any) -> "RunUnderCheck":
     """Describes the run of flags; `further` are fields that are no flags or computed from several.
 
     Flags that are no fields are skipped; `train_batch_size` becomes the size of the micro-batches.
@@ -101,10 +101,10 @@ class Subject:
     return subject
 
 
-Check = Callable[[Subject], Iterator[Finding]]
+Check = Callable[[RunUnderCheck], Iterator[Finding]]
 
 
-def examine(checks: Iterable[Check], subject: Subject) -> Iterator[Finding]:
+def examine(checks: Iterable[Check], subject: RunUnderCheck) -> Iterator[Finding]:
   """Runs the checks in order; a check that raises an exception becomes a finding."""
   for check in checks:
     try:

@@ -16,7 +16,7 @@ import numpy as np
 from bert import tokenization
 from bert.checks.findings import (
   Finding,
-  Subject,
+  RunUnderCheck,
   error,
   finding_from_error,
   note,
@@ -50,7 +50,7 @@ def are_records(path: str) -> bool:
   return len(head) == 12 and int.from_bytes(head[8:], "little") == masked_crc32c(head[:8])
 
 
-def check_record_files(subject: Subject, paths: list[str]) -> Iterator[Finding]:
+def check_record_files(subject: RunUnderCheck, paths: list[str]) -> Iterator[Finding]:
   """Checks each file separately, so that a damaged one does not hide the others."""
   for path in paths:
     try:
@@ -59,7 +59,7 @@ def check_record_files(subject: Subject, paths: list[str]) -> Iterator[Finding]:
       yield finding_from_error(failure, path)
 
 
-def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
+def _check_file(path: str, subject: RunUnderCheck) -> Iterator[Finding]:
   manifest = record_files.read_manifest(path)
   yield from _check_bytes(path, manifest, subject.checksums)
   seen = _Seen.of(path, subject)
@@ -125,7 +125,7 @@ class _Seen:
   repeated: int = 0  # records whose input_ids occurred before
 
   @classmethod
-  def of(cls, path: str, subject: Subject) -> "_Seen":
+  def of(cls, path: str, subject: RunUnderCheck) -> "_Seen":
     """Reads a file, at most `--max_examples` records."""
     from bert.io.record_files import records_of
 
@@ -168,7 +168,7 @@ class _Seen:
         self.outside = self.count, name, int(wrong[0])
 
 
-def _limits(subject: Subject) -> dict[str, int]:
+def _limits(subject: RunUnderCheck) -> dict[str, int]:
   """Feature -> the first id that is too large for the model."""
   if not subject.config:
     return {}
@@ -194,7 +194,9 @@ def _arrays(record: bytes, path: str, number: int) -> dict[str, np.ndarray]:
 # Findings.
 
 
-def _check_lengths(path, subject: Subject, seen: _Seen, length: int | None) -> Iterator[Finding]:
+def _check_lengths(
+  path, subject: RunUnderCheck, seen: _Seen, length: int | None
+) -> Iterator[Finding]:
   if length is None:
     lengths = ", ".join(map(str, sorted(seen.lengths)))
     yield error(f"Its records have different lengths: {lengths}.", path, _REMEDY)
@@ -217,7 +219,7 @@ def _check_lengths(path, subject: Subject, seen: _Seen, length: int | None) -> I
     yield ok(what, path)
 
 
-def _check_pretraining(path, subject: Subject, seen: _Seen, length: int) -> None:
+def _check_pretraining(path, subject: RunUnderCheck, seen: _Seen, length: int) -> None:
   """The checks of `run_pretraining.py`, applied to all records instead of the first ones.
 
   Raises:
@@ -245,7 +247,7 @@ def _check_pretraining(path, subject: Subject, seen: _Seen, length: int) -> None
     record_checks.check_records([path], fmt, limit=subject.max_examples)
 
 
-def _check_ids(path, subject: Subject, seen: _Seen) -> Iterator[Finding]:
+def _check_ids(path, subject: RunUnderCheck, seen: _Seen) -> Iterator[Finding]:
   if seen.outside:
     number, name, value = seen.outside
     yield error(

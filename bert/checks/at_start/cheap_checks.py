@@ -12,11 +12,11 @@ from typing import Any
 from absl import logging
 
 from bert.checks import machine_checks, model_checks
-from bert.checks.findings import Check, Finding, Subject, examine
+from bert.checks.findings import Check, Finding, RunUnderCheck, examine
 from bert.model.configuration import BertConfig
 
 
-def cheap_findings(subject: Subject, trains: bool = True) -> list[Finding]:
+def cheap_findings(subject: RunUnderCheck, trains: bool = True) -> list[Finding]:
   """Checks what a run can afford at its start: all but data and the checkpoint's values.
 
   They take a fraction of a second once TensorFlow is loaded. The configuration and vocabulary of
@@ -46,7 +46,7 @@ def model_is_read(
     vocab: token -> id, if it was read.
     checkpoint: a `reading.Checkpoint`, if it was found.
   """
-  subject = Subject.of(values, config=config, vocab=vocab, checkpoint=checkpoint)
+  subject = RunUnderCheck.of(values, config=config, vocab=vocab, checkpoint=checkpoint)
   for finding in cheap_findings(subject, bool(values.get("do_train"))):
     if finding.level in ("warning", "error"):
       logging.warning("%s", finding)
