@@ -114,10 +114,9 @@ class SpanModel(TaskModel):
   ):
     """Builds the graph, with random weights; arguments as the flags of run_squad.py.
 
+    The other arguments are those of `TaskModel`.
+
     Args:
-      config: of the model.
-      vocab_file: path of the vocabulary.
-      do_lower_case: whether the vocabulary is that of an uncased model.
       max_seq_length: S, tokens in a window.
       doc_stride: number of tokens between the starts of two windows.
       max_query_length: longer questions are cut to this number of tokens.

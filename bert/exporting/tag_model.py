@@ -47,12 +47,10 @@ class TagModel(TaskModel):
   ):
     """Builds the graph, with random weights.
 
+    The other arguments are those of `TaskModel`.
+
     Args:
-      config: of the model.
-      vocab_file: path of the vocabulary.
-      do_lower_case: whether the vocabulary is that of an uncased model.
       max_seq_length: tokens in a window, [CLS] and [SEP] included.
-      label_names: C names, in the order of the model's outputs.
       doc_stride: number of tokens between the starts of two windows; half a window by default.
       segment_id: of all tokens, as in training.
     """

@@ -75,11 +75,7 @@ def draw_masks(
 ) -> dict[str, tf.Tensor]:
   """Masks a batch of unmasked sequences.
 
-  Args:
-    features: `input_ids` and `input_mask`, int32 `[B, S]`. Others are passed on.
-    numbers: int64 `[B]`, the number of each example in the training stream.
-    seed: int or int64 `[]`.
-    masking: how to mask; with `token_weights`.
+  The arguments are those of `dynamic_masking.draw_masks`; `masking` has `token_weights`.
 
   Returns:
     The features, `input_ids` with masks, and in addition `labels`, int32 `[B, S]`: the original

@@ -71,10 +71,7 @@ def with_masks_of_records(
 def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_config: BertConfig):
   """The `dynamic_masking.Masking` of `--dynamic_masking`.
 
-  Args:
-    settings: of the run.
-    vocab: token -> id, of `--vocab_file`; None without one.
-    bert_config: of the model.
+  The arguments are those of `Records`.
 
   Raises:
     UsageError: `--vocab_file` is missing.
