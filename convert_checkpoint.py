@@ -298,7 +298,7 @@ def _resize_vocab(prefix: str, files: ModelFiles) -> None:
 
   _check_files(files, prefix, "old_vocab_file")
   for flag, path in (("old_vocab_file", files.vocabulary), ("vocab_file", FLAGS.vocab_file)):
-    if vocabulary_kind.kept_name(path) != vocabulary_kind.VOCABULARY:
+    if vocabulary_kind.saved_vocabulary_name(path) != vocabulary_kind.VOCABULARY:
       raise command_line.UsageError(
         f"--{flag}={path}: resize_vocab reads vocabularies of a token per line (vocab.txt) alone. "
         "The pieces of a sentencepiece model or of byte pairs cannot be exchanged one by one."
@@ -467,7 +467,7 @@ def _task_of(prefix: str) -> tuple[dict, dict]:
 
 
 def _copy_vocabulary(path: str) -> None:
-  name = vocabulary_kind.kept_name(path)
+  name = vocabulary_kind.saved_vocabulary_name(path)
   atomic_files.write_bytes(os.path.join(FLAGS.output_dir, name), tokenizer_kinds.kept_content(path))
 
 

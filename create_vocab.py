@@ -119,11 +119,7 @@ def main(_) -> None:
 
 
 def check_flags() -> None:
-  """Refuses values that would fail, or give a useless result, only after the text was read.
-
-  Raises:
-    UsageError: the value of a flag is invalid.
-  """
+  """Refuses values (UsageError) that fail, or give a useless result, after the text was read."""
   smallest = {
     "vocab_size": 1,
     "num_unused": 0,
@@ -216,11 +212,7 @@ def _extend(counts: word_counts.WordCounts, old_tokens: list[str], num_new: int)
 
 
 def report_counts(counts: word_counts.WordCounts) -> None:
-  """Logs the size of the text, and what of it is not used.
-
-  Raises:
-    CorpusError: the text contains no word.
-  """
+  """Logs the size of the text, and what of it is not used; a CorpusError without any word."""
   if not counts.words:
     raise text_files.CorpusError(f"--input_file={FLAGS.input_file}: the text contains no word.")
   logging.info(

@@ -26,7 +26,7 @@ from absl import flags, logging
 
 from bert.checkpoints import model_source
 from bert.checkpoints.model_source import Kind, ModelSource
-from bert.checks.findings import Finding, Subject, examine, note, number_of, to_json, to_text
+from bert.checks.findings import Finding, RunUnderCheck, examine, note, number_of, to_json, to_text
 from bert.model.configuration import BertConfig
 from bert.scripts import (
   command_line,
@@ -132,7 +132,7 @@ def _source_of(settings: run_settings.RunSettings) -> ModelSource | None:
     return None  # `model_checks.check_checkpoint` reports it among its findings.
 
 
-def subject_of(settings: run_settings.RunSettings, source: ModelSource | None) -> Subject:
+def subject_of(settings: run_settings.RunSettings, source: ModelSource | None) -> RunUnderCheck:
   """The run that the flags describe, with the model of `--init_checkpoint`."""
   config = None
   if source and source.kind is Kind.RELEASED:
@@ -145,7 +145,7 @@ def subject_of(settings: run_settings.RunSettings, source: ModelSource | None) -
   files = filter(None, (settings.values[name] for name in ("input_file", *_DATA_FILES)))
   # The default length is that of run_classifier.py; it does not apply to records or questions.
   is_length_meant = "max_seq_length" in settings.given or settings.task_name
-  return Subject.of(
+  return RunUnderCheck.of(
     settings.values,
     config=config,
     input_file=",".join(files),
@@ -163,7 +163,7 @@ def _of_released_model(source: ModelSource | None) -> Iterator[Finding]:
 # Checks.
 
 
-def diagnose(subject: Subject) -> Iterator[Finding]:
+def diagnose(subject: RunUnderCheck) -> Iterator[Finding]:
   """Runs all checks in order; a check may store data in the subject for later ones."""
   from bert.checks import data_checks, machine_checks, model_checks
 

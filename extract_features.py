@@ -124,11 +124,7 @@ class InputFeatures:
 
 
 def generate_examples(input_file: str) -> Iterator[InputExample]:
-  """The texts of a file, line by line; an empty line is a text, too.
-
-  Args:
-    input_file: a path, or `-` for standard input.
-  """
+  """Yields the texts of a file (`-`: standard input) line by line; an empty line is a text, too."""
   for unique_id, line in enumerate(text_lines.read_lines(input_file)):
     yield InputExample(unique_id, *text_lines.split_pair(line))
 
@@ -301,10 +297,7 @@ def check_flags() -> list[int]:
 
 
 def parse_layers(text: str) -> list[int]:
-  """The numbers of `--layers`.
-
-  Raises:
-    UsageError: the text has anything else.
+  """Reads the numbers of `--layers`; a UsageError for anything else.
 
   Example:
     >>> parse_layers("-1,-2")
@@ -329,7 +322,7 @@ def create_predictor(settings, bert_config, tokenizer, layers, pooling) -> predi
     FLAGS.batch_invariant,
   )
   build = sentence_vectors.layer_vectors(
-    bert_config, layers, pooling, settings.dtype, FLAGS.use_one_hot_embeddings, batches.tiles
+    bert_config, layers, pooling, settings.dtype, FLAGS.use_one_hot_embeddings, batches.batch_shapes
   )
 
   def featurize(example):

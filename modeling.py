@@ -33,9 +33,9 @@ from bert.model.configuration import RELEASED_SIZES, BertConfig
 from bert.model.embeddings import embedding_lookup, embedding_postprocessor, positions_of
 from bert.model.families import LAYER_NORM_EPSILON, LayerNames
 from bert.model.layers import (
+  Float32AndCompute,
   Projection,
-  Rows,
-  Twice,
+  TokenRows,
   Unpadding,
   assert_rank,
   create_attention_mask_from_input_mask,
@@ -118,7 +118,7 @@ class BertModel:
     keeps_attention_scores: bool = False,
     padding_id: int | None = None,
     embedding_scope: str | None = None,
-    sees: str | None = None,
+    attention_direction: str | None = None,
   ):
     """Builds the model.
 
@@ -147,8 +147,8 @@ class BertModel:
       padding_id: a word that learns nothing from where it stands, as PyTorch's `padding_idx`.
       embedding_scope: prefix of the embeddings' names; `scope` by default. ELECTRA's generator has
         those of the discriminator.
-      sees: `before` or `after`: a piece sees itself and only those before, or after, it; all by
-        default.
+      attention_direction: `before` or `after`: a token attends to itself and only to those before,
+        or after, it; to all by default.
 
     Raises:
       ValueError: the config or an input's rank is invalid, or arguments exclude each other.
@@ -215,7 +215,7 @@ class BertModel:
         with variable_scope("encoder"):
           self.all_encoder_layers = transformer_model(
             input_tensor=self.encoder_input,
-            attention_mask=mask_of_batch(input_mask, sequence_ids, sees),
+            attention_mask=mask_of_batch(input_mask, sequence_ids, attention_direction),
             hidden_size=config.hidden_size,
             num_hidden_layers=config.num_hidden_layers,
             num_attention_heads=config.num_attention_heads,
@@ -251,7 +251,7 @@ class BertModel:
     width, family = config.hidden_size, config.family
     if config.embedding_width == width:
       return self.embedding_output
-    rows = rows or Rows(*get_shape_list(self.embedding_output)[:2])
+    rows = rows or TokenRows(*get_shape_list(self.embedding_output)[:2])
     initializer_range = None if family.projection_is_glorot else config.initializer_range
     matrix = rows.remove(reshape_to_matrix(self.embedding_output))
     matrix = dense(matrix, width, family.projection, initializer_range, dtype=dtype)
@@ -324,7 +324,7 @@ def attention_layer(
   to_seq_length=None,
   *,
   dtype: tf.DType = tf.float32,
-  rows: Rows | None = None,
+  rows: TokenRows | None = None,
   attention_scores: list[tf.Tensor] | None = None,
 ) -> tf.Tensor:
   """Multi-headed scaled dot-product attention (arXiv:1706.03762, section 3.2).
@@ -369,8 +369,8 @@ def attention_layer(
       "With rank 2 tensors, `batch_size`, `from_seq_length` and `to_seq_length` must all be given."
     )
   is_self_attention = from_tensor is to_tensor
-  to_rows = rows or Rows(batch_size, to_seq_length)
-  from_rows = to_rows if is_self_attention else Rows(batch_size, from_seq_length)
+  to_rows = rows or TokenRows(batch_size, to_seq_length)
+  from_rows = to_rows if is_self_attention else TokenRows(batch_size, from_seq_length)
   from_2d, to_2d = reshape_to_matrix(from_tensor), reshape_to_matrix(to_tensor)
   width = num_attention_heads * size_per_head
 
@@ -419,7 +419,7 @@ def transformer_model(
   do_return_all_layers: bool = False,
   *,
   dtype: tf.DType = tf.float32,
-  rows: Rows | None = None,
+  rows: TokenRows | None = None,
   only_first_token: bool = False,
   layer_scopes: Sequence[str] | None = None,
   layer_names: LayerNames | None = None,
@@ -481,10 +481,10 @@ def transformer_model(
     attention_scores,
   )
   layer_scopes = layer_scopes or [f"layer_{layer}" for layer in range(num_hidden_layers)]
-  rows = rows or Rows(batch_size, seq_length)
+  rows = rows or TokenRows(batch_size, seq_length)
   # All layers work on a matrix, [B*S, W], or [M, W] without padding.
   matrix = rows.remove(reshape_to_matrix(input_tensor))
-  x = Twice(matrix, tf.cast(matrix, dtype))
+  x = Float32AndCompute(matrix, tf.cast(matrix, dtype))
   outputs = []
   for layer, layer_scope in enumerate(layer_scopes):
     with variable_scope(layer_scope):
@@ -513,8 +513,12 @@ class _LayerSettings(NamedTuple):
 
 
 def _transformer_layer(
-  x: Twice, rows: Rows, attention_mask, settings: _LayerSettings, only_first_token: bool
-) -> tuple[Twice, Rows]:
+  x: Float32AndCompute,
+  rows: TokenRows,
+  attention_mask,
+  settings: _LayerSettings,
+  only_first_token: bool,
+) -> tuple[Float32AndCompute, TokenRows]:
   """One layer of the encoder (arXiv:1706.03762, section 3.1).
 
     y = LayerNorm(x + Dropout(Attention(x) W + b))
@@ -538,8 +542,8 @@ def _transformer_layer(
   if only_first_token:
     # The first tokens attend to all others, whose outputs are not needed: [B, W].
     first_tokens = rows.first_tokens(x.exact)
-    queries = Twice(first_tokens, tf.cast(first_tokens, dtype))
-    query_rows = Rows(rows.batch_size, 1)
+    queries = Float32AndCompute(first_tokens, tf.cast(first_tokens, dtype))
+    query_rows = TokenRows(rows.batch_size, 1)
     attention_mask = None if attention_mask is None else attention_mask[:, :1]
     attention_blocks = kernels.compile_blocks(False)  # too small to repay the compilation
 

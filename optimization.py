@@ -215,15 +215,9 @@ def _gradients(loss, variables, scaling) -> list:
 
 
 def _apply_if(is_finite, apply_all, scaling):
-  """Updates variables only if the gradients are finite, and the loss scale in any case.
+  """Updates variables only if the gradients are finite, bool `[]`, and the loss scale in any case.
 
-  Args:
-    is_finite: bool `[]`.
-    apply_all: updates all variables; returns operations.
-    scaling: a `loss_scaling.LossScale` of variables.
-
-  Returns:
-    Operations, and an `Applied`.
+  It returns operations, and an `Applied`.
   """
   before = loss_scaling.LossScale(*(variable.read_value() for variable in scaling))
   after = loss_scaling.after_step(before, is_finite)
@@ -240,12 +234,10 @@ def _apply_if(is_finite, apply_all, scaling):
 
 
 def _clip_factor(gradients, clip_norm=1.0):
-  """The factor of `tf.clip_by_global_norm`, and whether all gradients are finite.
+  """Computes the factor of `tf.clip_by_global_norm`, and whether all gradients are finite.
 
-  Repeated rows of a sparse gradient count separately, as in the original.
-
-  Returns:
-    float32 `[]`, NaN if a gradient is not finite, and bool `[]`.
+  Repeated rows of a sparse gradient count separately, as in the original. The factor, float32 `[]`,
+  is NaN if a gradient is not finite.
   """
   norm = tf.linalg.global_norm(gradients)
   is_finite = tf.math.is_finite(norm)

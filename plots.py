@@ -64,10 +64,7 @@ def define_flags() -> None:
 
 
 def parse_references(texts: Sequence[str]) -> dict[str, float]:
-  """Label -> value of `VALUE:LABEL`.
-
-  Raises:
-    UsageError: a text is not of that form.
+  """Reads label -> value of `VALUE:LABEL`; a UsageError for other texts.
 
   Example:
     >>> parse_references(["7.1:unigram entropy"])

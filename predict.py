@@ -133,11 +133,7 @@ def load_predictor() -> Predictor:
 
 
 def parse_lines(lines: Iterable[str], source: str) -> Iterator[str | tuple[str, ...] | dict]:
-  """The items on lines.
-
-  Raises:
-    ValueError: a line is not a valid item; the message names `source` and the line.
-  """
+  """Yields the items on lines; the ValueError of an invalid one names `source` and the line."""
   for number, line in enumerate(lines, start=1):
     try:
       item = _parse_line(line)

@@ -109,10 +109,7 @@ def define_flags() -> None:
 
 
 def main(_, further_flags: Sequence[str] = ()) -> int | None:
-  """Runs the sweep, and reports.
-
-  Args:
-    further_flags: those after `--`, for run_classifier.py.
+  """Runs the sweep with the flags after `--` for run_classifier.py, and reports.
 
   Returns:
     The exit code: 1 if a run failed, 128 and the signal's number if one came.
@@ -148,7 +145,7 @@ def check_flags() -> None:
 
 
 def numbers_of_flag(name: str) -> list:
-  """The numbers of a list flag, each once: whole ones for `seeds`, positive ones otherwise.
+  """Reads a list flag, each number once: whole ones for `seeds`, positive ones otherwise.
 
   Raises:
     UsageError: a word is not such a number, or the list is empty.

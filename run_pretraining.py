@@ -363,8 +363,8 @@ class PreTraining(Run):
 
   def _more_of_config(self):
     clock, ramp = time_budget.clock_of(self.settings), time_budget.ramp_of(self.settings)
-    stand_in = objective_flags.stand_in(self.settings)
-    more = {"clock": clock, "batch_ramp": ramp, "stand_in": stand_in}
+    fallback_name = objective_flags.fallback_name(self.settings)
+    more = {"clock": clock, "batch_ramp": ramp, "fallback_name": fallback_name}
     return {**super()._more_of_config(), **more}
 
   def _create_model_fn(self):

@@ -49,11 +49,7 @@ class CheckpointError(ValueError):
 
 
 def is_saved_model(folder: str | os.PathLike) -> bool:
-  """Whether a folder holds a SavedModel.
-
-  Raises:
-    OSError: the remote file system cannot be reached.
-  """
+  """Tells whether a folder holds a SavedModel; OSError if its file system cannot be reached."""
   return bool({"saved_model.pb", "saved_model.pbtxt"} & set(filesystem.list_folder(folder)))
 
 
@@ -68,11 +64,7 @@ def files_of(prefix: str) -> list[str]:
 
 
 def data_files(prefix: str) -> list[str]:
-  """The data files of a checkpoint.
-
-  Raises:
-    CheckpointError: there is no index, or a data file is missing.
-  """
+  """Lists a checkpoint's data files; CheckpointError without an index, or if one is missing."""
   if not filesystem.exists(prefix + ".index"):
     raise CheckpointError(f"{prefix}.index does not exist.")
   present = files_of(prefix)
@@ -94,8 +86,7 @@ def named_in(folder: str) -> list[str]:
 def read_pointer(directory: str) -> list[str]:
   """Reads the `checkpoint` file: the current name, then all, oldest first; [] without a file.
 
-  Raises:
-    CheckpointError: the file names no checkpoint.
+  A CheckpointError says that it names no checkpoint.
   """
   path = os.path.join(directory, "checkpoint")
   try:
@@ -157,11 +148,7 @@ def read_sidecar(prefix: str) -> dict[str, Any]:
 
 
 def check_sidecar(prefix: str) -> None:
-  """Checks that the files are those for which the sidecar was written.
-
-  Raises:
-    CheckpointError: names the file that differs.
-  """
+  """Checks that the files are those of the sidecar; the CheckpointError names one that differs."""
   for suffix, expected in read_sidecar(prefix).get("files", {}).items():
     found = describe(prefix + suffix)
     if found != expected:
@@ -173,12 +160,7 @@ def check_sidecar(prefix: str) -> None:
 
 
 def write_sidecar(prefix: str, state: Mapping[str, Any]) -> None:
-  """Writes the sidecar of finished files.
-
-  Args:
-    prefix: of the files.
-    state: any JSON-serializable value.
-  """
+  """Writes the sidecar of finished files: any JSON-serializable value."""
   sidecar = {
     "format_version": SIDECAR_VERSION,
     "files": {suffix: describe(prefix + suffix) for suffix in (DATA_SUFFIX, ".index")},

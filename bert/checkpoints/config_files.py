@@ -20,7 +20,7 @@ _MARKS = ("model_type", "architectures", "transformers_version", "layer_norm_eps
 
 
 def read(path: str | os.PathLike) -> dict[str, Any]:
-  """The content of the `bert_config.json` that a file is or stands for.
+  """Reads the `bert_config.json` that a file is or stands for.
 
   Raises:
     ValueError: it is not a JSON object, has a value that the original does not support, or is of
@@ -39,11 +39,7 @@ def read(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def of_released(name: str, others: Iterable[str] = ()) -> dict[str, Any]:
-  """Finds the content of the configuration of a released model of another family than BERT.
-
-  Args:
-    name: of the model.
-    others: released BERTs, for the message.
+  """Finds the configuration of a released model; the message of another name lists `others`, too.
 
   Raises:
     ValueError: no model of that name was released.

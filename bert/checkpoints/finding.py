@@ -27,12 +27,10 @@ from bert.io import filesystem
 
 
 def latest(directory: str) -> str | None:
-  """The checkpoint to resume from: the one `directory/checkpoint` names, if it is whole.
+  """Finds the checkpoint to resume from: the one `directory/checkpoint` names, if it is whole.
 
-  Otherwise the newest whole one, with a warning that names the skipped ones and the reasons.
-
-  Returns:
-    A prefix, or None if there is no whole checkpoint.
+  Otherwise the newest whole one, with a warning that names the skipped ones and the reasons; None
+  if there is none.
   """
   return _prefix_of(_open_latest(directory))
 
@@ -63,11 +61,7 @@ def _open_latest(directory: str) -> Checkpoint | None:
 
 
 def best(directory: str) -> str | None:
-  """The best weights of the run in a directory, if it kept them (`--eval_every_steps`).
-
-  Returns:
-    A prefix, or None.
-  """
+  """Finds the prefix of a run's best weights, if it kept them (`--eval_every_steps`), or None."""
   return _prefix_of(_open_best(directory))
 
 

@@ -19,8 +19,7 @@ from bert.io import filesystem
 def index_of(weights: str | os.PathLike) -> str | None:
   """Finds the index that stands for the configuration of weights; None for other models.
 
-  Args:
-    weights: a prefix, a folder with one checkpoint, or that of a SavedModel.
+  Weights are a prefix, a folder with one checkpoint, or that of a SavedModel.
   """
   try:
     prefix = _prefix_of(os.fspath(weights))
@@ -31,10 +30,7 @@ def index_of(weights: str | os.PathLike) -> str | None:
 
 
 def read_config(path: str | os.PathLike) -> dict[str, Any]:
-  """Reads the content of a configuration.
-
-  Args:
-    path: of an index.
+  """Reads the content of a configuration from the path of an index.
 
   Raises:
     ValueError: the sizes of its model are not in it, or it is damaged.

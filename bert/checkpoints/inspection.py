@@ -14,12 +14,9 @@ _SLOT = re.compile(r"(.+)/(adam_[mv])")
 
 
 def table_of(prefix: str) -> str:
-  """Makes a table of the tensors in a checkpoint, and totals.
+  """Makes a table of the tensors in a checkpoint, and totals, from its prefix.
 
   The slots of the optimizer are in the line of their variable.
-
-  Args:
-    prefix: of the checkpoint, see `finding.find_checkpoint`.
   """
   contents = reading.names_and_shapes(prefix)
   slots_of: dict[str, list[str]] = {}

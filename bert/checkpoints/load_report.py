@@ -36,31 +36,24 @@ class Mismatch(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class LoadReport:
-  """The result of loading, by the original's variable names.
+  """The result of loading, by the original's variable names."""
 
-  Attributes:
-    source: the checkpoint or file.
-    loaded: variables that took their value from it.
-    missing: variables it does not have; they keep their random values.
-    unexpected: its tensors that are not in the model (training state, never read, not counted).
-    mismatched: variables not loaded because shapes differ.
-    drawn_anew: variables that were to keep their random values, though it has them.
-    stood_in: variables among the loaded ones that took the value of another one.
-    required_scope: the part of the model that should have come from the checkpoint.
-  """
-
-  source: str
-  loaded: list[str]
-  missing: list[str]
+  source: str  # the checkpoint or file
+  loaded: list[str]  # variables that took their value from it
+  missing: list[str]  # variables it does not have; they keep their random values
+  # Its tensors that are not in the model (training state, never read, not counted).
   unexpected: list[str]
-  mismatched: list[Mismatch]
+  mismatched: list[Mismatch]  # variables not loaded because shapes differ
+  # The part of the model that should have come from the checkpoint.
   required_scope: str = ENCODER_SCOPES[0]
-  drawn_anew: list[str] = dataclasses.field(default_factory=list)
+  # Variables that were to keep their random values, though it has them.
+  reinitialized: list[str] = dataclasses.field(default_factory=list)
+  # Variables among the loaded ones that took the value of another one.
   stood_in: list[str] = dataclasses.field(default_factory=list)
 
   def summary(self) -> str:
     """Writes a few lines for people: counts and names, long lists cut short."""
-    kept = len(self.missing) + len(self.mismatched) + len(self.drawn_anew)
+    kept = len(self.missing) + len(self.mismatched) + len(self.reinitialized)
     wanted = len(self.loaded) + kept
     lines = [f"Initialised from {self.source}: {len(self.loaded)} of {wanted} variables loaded."]
     random_body = [name for name in self.missing if name.startswith(self.required_scope)]
@@ -76,9 +69,9 @@ class LoadReport:
         f"  with another variable's value, as asked for ({len(self.stood_in)}): "
         f"{abbreviate(self.stood_in)}"
       )
-    if self.drawn_anew:
+    if self.reinitialized:
       lines.append(
-        f"  drawn anew, as asked for ({len(self.drawn_anew)}): {abbreviate(self.drawn_anew)}"
+        f"  drawn anew, as asked for ({len(self.reinitialized)}): {abbreviate(self.reinitialized)}"
       )
     if random_rest:
       lines.append(f"  missing, start fresh ({len(random_rest)}): {abbreviate(random_rest)}")

@@ -62,8 +62,8 @@ def init_from_checkpoint(
   prefix: str | Checkpoint,
   variables: Mapping[str, tf.Variable],
   required_scope: str | None = None,
-  drawn_anew: tuple[str, ...] = (),
-  stand_in: Callable[[str], str] | None = None,
+  reinitialized: tuple[str, ...] = (),
+  fallback_name: Callable[[str], str] | None = None,
 ) -> LoadReport:
   """Assigns values by name to the variables that the checkpoint has; the others keep theirs.
 
@@ -76,8 +76,8 @@ def init_from_checkpoint(
     variables: name in the checkpoint -> variable.
     required_scope: name prefix of variables whose shape must match if the checkpoint has them; by
       default that of the model's encoder.
-    drawn_anew: name prefixes of variables that keep their values, whatever the checkpoint has.
-    stand_in: name of a variable that the checkpoint lacks -> name of one whose value it takes.
+    reinitialized: name prefixes of variables that keep their values, whatever the checkpoint has.
+    fallback_name: name of a variable that the checkpoint lacks -> name of one whose value it takes.
 
   Returns:
     A report of what was loaded. Print its `summary()`.
@@ -92,9 +92,9 @@ def init_from_checkpoint(
   if required_scope is None:
     required_scope = encoder_scope(variables)
   weights = {name: v for name, v in variables.items() if not is_training_state(name)}
-  wanted = {name: v for name, v in weights.items() if not name.startswith(drawn_anew)}
+  wanted = {name: v for name, v in weights.items() if not name.startswith(reinitialized)}
   source_of = {
-    name: stand_in(name) if stand_in and name not in contents else name for name in wanted
+    name: fallback_name(name) if fallback_name and name not in contents else name for name in wanted
   }
   common = [name for name in wanted if source_of[name] in contents]
   mismatched = [
@@ -114,7 +114,7 @@ def init_from_checkpoint(
     unexpected=[n for n in contents if n not in variables and not is_training_state(n)],
     mismatched=mismatched,
     required_scope=required_scope,
-    drawn_anew=[name for name in weights if name not in wanted],
+    reinitialized=[name for name in weights if name not in wanted],
     stood_in=[name for name in loaded if source_of[name] != name],
   )
 

@@ -49,11 +49,7 @@ class ModelFiles(NamedTuple):
 
 
 def find(weights: str | os.PathLike) -> ModelFiles:
-  """The files that belong to weights.
-
-  Args:
-    weights: a prefix or a folder; `model_source.local_path` makes one of a model's name.
-  """
+  """Finds the files that belong to weights: a prefix or a folder, see `model_source.local_path`."""
   folder = folder_of(weights)
   places = [folder]
   if os.path.basename(folder) == BEST:  # of a run, whose own folder has its files
@@ -70,20 +66,12 @@ def find(weights: str | os.PathLike) -> ModelFiles:
 
 
 def need_config(weights: str | os.PathLike) -> str:
-  """The configuration that belongs to weights.
-
-  Raises:
-    ValueError: it is missing.
-  """
+  """Finds the configuration that belongs to weights; a ValueError if it is missing."""
   return find(weights).config or _missing(_CONFIGS[::2], weights)
 
 
 def need_vocabulary(weights: str | os.PathLike) -> str:
-  """The vocabulary that belongs to weights.
-
-  Raises:
-    ValueError: it is missing, or in a file that is not read here.
-  """
+  """Finds the vocabulary of weights; a ValueError if it is missing, or in a file not read here."""
   found = find(weights).vocabulary
   if not found and os.path.isfile(os.path.join(folder_of(weights), "tokenizer.json")):
     raise ValueError(
@@ -192,10 +180,7 @@ _NEEDED = {
 
 
 def vocabulary_flag(family: str) -> str | None:
-  """Names the flag that gives the vocabulary of a family, with an example.
-
-  Returns:
-    None for a `vocab.txt`.
+  """Names the flag that gives a family's vocabulary, with an example; None for a `vocab.txt`.
 
   Example:
     >>> vocabulary_flag("albert"), vocabulary_flag("bert")
@@ -211,15 +196,7 @@ def _kind_of(vocab: Mapping[str, int]) -> str:
 
 
 def check_case(do_lower_case: bool, checkpoint) -> None:
-  """Compares `do_lower_case` with the value stored by a run, in an export or by transformers.
-
-  Args:
-    do_lower_case: of the tokenizer.
-    checkpoint: a `reading.Checkpoint`.
-
-  Raises:
-    ValueError: they differ.
-  """
+  """Refuses (ValueError) another case than stored by a run, in an export or by transformers."""
   stored = checkpoint.do_lower_case
   if stored not in (None, do_lower_case):
     made = "trained" if checkpoint.state else "exported"

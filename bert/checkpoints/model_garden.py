@@ -40,34 +40,22 @@ Shape = tuple[int, ...]
 
 
 class Place(NamedTuple):
-  """Where a variable of the original is.
+  """Where a variable of the original is."""
 
-  Attributes:
-    key: of the tensor.
-    shape: the original's.
-    is_transposed: whether rows and columns are exchanged.
-  """
-
-  key: str
-  shape: Shape
-  is_transposed: bool = False
+  key: str  # of the tensor
+  shape: Shape  # the original's
+  is_transposed: bool = False  # whether rows and columns are exchanged
 
 
 @dataclasses.dataclass(frozen=True)
 class Encoder:
-  """An encoder that was found in a checkpoint.
+  """An encoder that was found in a checkpoint."""
 
-  Attributes:
-    family: of the model.
-    places: name in the original -> its place, of the encoder and its heads of pre-training.
-    sizes: content of a `bert_config.json`, without ALBERT's number of layers.
-    left_out: names of other variables, such as those of other heads.
-  """
-
-  family: Family
+  family: Family  # of the model
+  # Name in the original -> its place, of the encoder and its heads of pre-training.
   places: dict[str, Place]
-  sizes: dict[str, Any]
-  left_out: list[str]
+  sizes: dict[str, Any]  # content of a `bert_config.json`, without ALBERT's number of layers
+  left_out: list[str]  # names of other variables, such as those of other heads
 
 
 # ---------------------------------------------------------------------------------------------
@@ -171,12 +159,10 @@ def _norm(here: str, there: str) -> Iterator[tuple[str, str]]:
 
 
 def find_encoder(prefix: str, graph: bytes, shapes: Mapping[str, Shape]) -> Encoder | None:
-  """The encoder in an object-based checkpoint; None for models of other origin.
+  """Finds the encoder in an object-based checkpoint; None for models of other origin.
 
-  Args:
-    prefix: of the checkpoint; files beside it may tell what its shapes do not.
-    graph: content of the tensor `OBJECT_GRAPH`.
-    shapes: key -> shape.
+  `graph` is the content of the tensor `OBJECT_GRAPH`, `shapes` are by key. Files beside the
+  checkpoint may tell what its shapes do not.
 
   Raises:
     CheckpointError: it is another encoder of the garden, there are several, or it is damaged.
@@ -356,11 +342,7 @@ class Weights:
   """
 
   def __init__(self, prefix: str, reader: CheckpointReader):
-    """Finds the encoder.
-
-    Raises:
-      ValueError: the checkpoint has none, or a file is damaged.
-    """
+    """Finds the encoder; a ValueError if the checkpoint has none, or a file is damaged."""
     self.prefix, self._reader = prefix, reader
     found = find_encoder(prefix, reader.read_string(OBJECT_GRAPH), reader.shapes)
     if found is None:
@@ -369,11 +351,7 @@ class Weights:
     self.shapes = {name: place.shape for name, place in found.places.items()}
 
   def read(self, name: str) -> np.ndarray:
-    """One tensor.
-
-    Raises:
-      ValueError: it is damaged.
-    """
+    """Reads one tensor; a ValueError if it is damaged."""
     place = self.encoder.places[name]
     return arranged(self._reader.read(place.key), place)
 
@@ -384,11 +362,7 @@ def arranged(values: np.ndarray, place: Place) -> np.ndarray:
 
 
 def open_weights(prefix: str) -> Weights | None:
-  """The weights of a checkpoint; None if it is not object-based.
-
-  Raises:
-    ValueError: see `Weights`.
-  """
+  """Opens the `Weights` of a checkpoint; None if it is not object-based."""
   reader = CheckpointReader(prefix)
   return Weights(prefix, reader) if OBJECT_GRAPH in reader.shapes else None
 

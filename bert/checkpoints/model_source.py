@@ -51,15 +51,11 @@ class Kind(enum.Enum):
 
 
 class ModelSource(NamedTuple):
-  """Where a model comes from.
+  """Where a model comes from."""
 
-  Attributes:
-    kind: see `Kind`.
-    path: of a checkpoint its prefix, also where one of its files was given; of a released model its
-      name; else the path of the file or folder. `~` is replaced by the user's own folder.
-  """
-
-  kind: Kind
+  kind: Kind  # see `Kind`
+  # Of a checkpoint its prefix, also where one of its files was given; of a released model its name;
+  # else the path of the file or folder. `~` is replaced by the user's own folder.
   path: str
 
 
@@ -108,11 +104,7 @@ def local_path(model: str | os.PathLike, cache_dir: str | os.PathLike | None = N
 
 
 def is_released(model: str | os.PathLike | None) -> bool:
-  """Whether a model, if one is given, is a released one that `local_path` would download.
-
-  Raises:
-    CheckpointError, OSError: see `identify`.
-  """
+  """Tells whether a model, if given, is a released one to be downloaded; errors: `identify`."""
   return bool(model) and identify(model).kind is Kind.RELEASED
 
 

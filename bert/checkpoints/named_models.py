@@ -29,11 +29,7 @@ def released_sizes() -> dict[str, Mapping[str, Any]]:
 
 
 def identify(name: str) -> ModelSource:
-  """Identifies a released model by a name or an address.
-
-  Raises:
-    CheckpointError: it is neither; the message says what was near.
-  """
+  """Identifies a released model by a name or an address; the CheckpointError says what was near."""
   released = model_names.released_name_of(name)
   if released is None:
     _explain_absence(name)
@@ -43,11 +39,7 @@ def identify(name: str) -> ModelSource:
 
 
 def download(name: str, cache_dir: str | os.PathLike | None = None) -> ModelSource:
-  """Downloads a released model to the cache, and returns its folder.
-
-  Raises:
-    DownloadError: see `released_models.download_model`.
-  """
+  """Downloads a released model, see `released_models.download_model`, and returns its folder."""
   folder = released_models.download_model(name, cache_dir)
   is_theirs = released_models.is_of_transformers(name)
   return ModelSource(Kind.TRANSFORMERS if is_theirs else Kind.CHECKPOINT_FOLDER, folder)

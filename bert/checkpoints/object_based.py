@@ -41,10 +41,7 @@ class NamedWeights:
 
 
 def named(bundle) -> NamedWeights | None:
-  """Returns the weights of an object-based checkpoint; None if they are not BERT's.
-
-  Args:
-    bundle: a `reading.Bundle` with an `OBJECT_GRAPH`.
+  """Returns the weights of a bundle with an `OBJECT_GRAPH`; None if they are not BERT's.
 
   Raises:
     CheckpointError: it is damaged, or another encoder of the Model Garden.

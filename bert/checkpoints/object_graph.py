@@ -18,13 +18,9 @@ _ATTRIBUTE, _NAME, _KEY = 1, 2, 3
 
 
 def keys_of(graph: bytes) -> dict[str, list[str]]:
-  """Name of each variable -> the key of its value; several if variables have the same name.
+  """Maps each variable's name to the keys of its values, from the content of `OBJECT_GRAPH`.
 
-  Args:
-    graph: content of the tensor `OBJECT_GRAPH`.
-
-  Raises:
-    ValueError: it is damaged.
+  There are several where variables have the same name. It raises a ValueError if damaged.
   """
   found: dict[str, list[str]] = {}
   try:

@@ -69,7 +69,7 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def read_do_lower_case(prefix: str) -> bool | None:
-  """Whether the model of a run, of an export or of transformers is uncased; None if unknown.
+  """Tells whether a run's, export's or transformers' model is uncased; None if unknown.
 
   Raises:
     CheckpointError: a file is damaged.
@@ -130,11 +130,7 @@ class Checkpoint:
     return read_facts(self.prefix)
 
   def read(self, name: str) -> tf.Tensor:
-    """Reads one tensor.
-
-    Raises:
-      CheckpointError: it is damaged.
-    """
+    """Reads one tensor; a CheckpointError if it is damaged."""
     raise NotImplementedError
 
 
@@ -220,10 +216,6 @@ def first_line(error: BaseException) -> str:
 
 
 def check_named(prefix: str, names) -> None:
-  """Checks that tensors have variables' names.
-
-  Raises:
-    CheckpointError: they are named after Python attributes.
-  """
+  """Checks that tensors have variables' names; a CheckpointError for those of Python attributes."""
   if OBJECT_GRAPH in names:
     raise CheckpointError(formats.with_mark(OBJECT_GRAPH).about_unnamed(prefix))

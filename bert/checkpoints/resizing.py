@@ -71,15 +71,10 @@ def resize_vocabulary(
 
 
 class _Rows(NamedTuple):
-  """Where the rows of a new vocabulary come from.
+  """Where the rows of a new vocabulary come from."""
 
-  Attributes:
-    source: int `[V]`, the old id of each token, -1 for a new one.
-    pieces_of: new id -> old ids of the pieces, for the new tokens.
-  """
-
-  source: np.ndarray
-  pieces_of: dict[int, list[int]]
+  source: np.ndarray  # int `[V]`, the old id of each token, -1 for a new one
+  pieces_of: dict[int, list[int]]  # new id -> old ids of the pieces, for the new tokens
 
   @classmethod
   def of(cls, old_tokens, new_tokens, split):

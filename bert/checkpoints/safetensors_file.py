@@ -56,19 +56,12 @@ class SafetensorsError(CheckpointError):
 
 
 class TensorInfo(NamedTuple):
-  """The entry of a tensor in a header.
+  """The entry of a tensor in a header."""
 
-  Attributes:
-    dtype: of the array that reading it gives.
-    shape: its sizes.
-    start: where its bytes begin, counted from the end of the header.
-    end: where they end.
-  """
-
-  dtype: np.dtype
-  shape: tuple[int, ...]
-  start: int
-  end: int
+  dtype: np.dtype  # of the array that reading it gives
+  shape: tuple[int, ...]  # its sizes
+  start: int  # where its bytes begin, counted from the end of the header
+  end: int  # where they end
 
 
 # ---------------------------------------------------------------------------------------------
@@ -76,10 +69,7 @@ class TensorInfo(NamedTuple):
 
 
 def open_weights(path: str | os.PathLike) -> "SafetensorsFile | ShardedFiles":
-  """Opens a file, or several through their index.
-
-  Args:
-    path: of a `*.safetensors`, or of a `*.safetensors.index.json`.
+  """Opens a `*.safetensors`, or several through their `*.safetensors.index.json`.
 
   Raises:
     SafetensorsError: something is missing or damaged. Values are not read.

@@ -81,13 +81,10 @@ def save(
 
 
 def clean(newest: str, keep: int | None = 5) -> None:
-  """Removes the remains of a killed `save` beside the checkpoint that it wrote.
+  """Removes the remains of a killed `save` beside `newest`, the checkpoint that it wrote.
 
-  The next `save` would do so too, but none follows the last step of a run.
-
-  Args:
-    newest: result of `finding.latest` in a folder to which no other process saves.
-    keep: as in `save`.
+  The next `save` would do so too, but none follows the last step of a run. No other process may
+  save to the folder.
   """
   directory, name = os.path.split(newest)
   match = STEP_NAME.match(name)

@@ -29,8 +29,7 @@ _KEYS = {
 def pooling_of(weights: str | os.PathLike | None) -> str | None:
   """Finds the pooling that a model was trained with; None if it was not trained for one.
 
-  Args:
-    weights: the prefix or the folder of a checkpoint, or a folder of sentence-transformers.
+  Weights are the prefix or the folder of a checkpoint, or a folder of sentence-transformers.
   """
   if not weights:
     return None
@@ -42,13 +41,7 @@ def pooling_of(weights: str | os.PathLike | None) -> str | None:
 
 
 def choose(given: str | None, weights: str | os.PathLike | None, default: str) -> str:
-  """Chooses the pooling: what is given, else that of the model's training, else `default`.
-
-  Args:
-    given: of `POOLINGS`, or `none`; None where the user says nothing.
-    weights: see `pooling_of`.
-    default: for a model that was not trained for one.
-  """
+  """Chooses the pooling: `given` (of `POOLINGS`, or `none`), the training's, or else `default`."""
   trained = pooling_of(weights)
   if given and trained and given not in (trained, "none"):
     logging.warning("Pooling is %s, but %s was trained with %s.", given, weights, trained)

@@ -167,10 +167,7 @@ def from_original(
 
 
 def read_classes(content: Mapping[str, Any]) -> dict[str, Any]:
-  """Reads the outputs of a classifier.
-
-  Args:
-    content: a `config.json`.
+  """Reads the outputs of a classifier in a `config.json`.
 
   Returns:
     `labels`, the names of the outputs in their order, and `problem_type`, one of

@@ -329,7 +329,7 @@ def write_tokenizer(
   Raises:
     OSError: a file cannot be read or written.
   """
-  name = vocabulary_kind.kept_name(vocab_file)
+  name = vocabulary_kind.saved_vocabulary_name(vocab_file)
   of_kind: Mapping[str, Any] = _OF_WORD_PIECES
   if vocabulary_kind.is_meant_as_byte_pairs(vocab_file):
     of_kind = _OF_BYTE_PAIRS

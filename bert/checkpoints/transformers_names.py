@@ -25,15 +25,10 @@ from bert.model.families import FAMILIES
 
 
 class Counterpart(NamedTuple):
-  """The name and layout of a tensor in the other format.
+  """The name and layout of a tensor in the other format."""
 
-  Attributes:
-    name: its name there.
-    is_transposed: whether rows and columns are exchanged.
-  """
-
-  name: str
-  is_transposed: bool = False
+  name: str  # its name there
+  is_transposed: bool = False  # whether rows and columns are exchanged
 
 
 # Last part of a variable's name -> last part of its key.

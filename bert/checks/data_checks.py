@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from bert.checks import record_checks
 from bert.checks.findings import (
   Finding,
-  Subject,
+  RunUnderCheck,
   error,
   note,
   ok,
@@ -38,7 +38,7 @@ _ONE_SIDED = 0.95
 # Kinds of data.
 
 
-def check_data(subject: Subject) -> Iterator[Finding]:
+def check_data(subject: RunUnderCheck) -> Iterator[Finding]:
   """Recognises the data of `--data_dir` or `--input_file`, and checks them."""
   if not (subject.data_dir or subject.input_file):
     yield note("Without --data_dir or --input_file, data are not checked.")
@@ -80,7 +80,7 @@ def _recognised() -> list[kinds.Kind]:
   return [kind for kind in kinds.registered().values() if kind.data and not kind.file]
 
 
-def _files_of(subject: Subject) -> list[str]:
+def _files_of(subject: RunUnderCheck) -> list[str]:
   from bert.text import text_files
 
   if subject.input_file:
@@ -116,7 +116,7 @@ def recognise(path: str) -> str:
 # Checks of one split.
 
 
-def _check_set(subject: Subject, text_set: TextSet) -> Iterator[Finding]:
+def _check_set(subject: RunUnderCheck, text_set: TextSet) -> Iterator[Finding]:
   yield ok(f"{counted(len(text_set.texts), 'example')} for {text_set.split}.", text_set.path)
   yield from _labels(text_set)
   yield from _repeated(text_set)
@@ -198,7 +198,7 @@ def _shared(text_sets: Sequence[TextSet]) -> Iterator[Finding]:
       yield (warning if many else note)(what, seen[0].where, remedy)
 
 
-def _pieces(subject: Subject, text_set: TextSet) -> Iterator[Finding]:
+def _pieces(subject: RunUnderCheck, text_set: TextSet) -> Iterator[Finding]:
   """Checks lengths in word pieces, and unknown words."""
   tokenizer = _tokenizer(subject)
   texts = text_set.texts[: subject.max_examples]
@@ -228,11 +228,11 @@ def _pieces(subject: Subject, text_set: TextSet) -> Iterator[Finding]:
     )
 
 
-def _most(subject: Subject) -> int:
+def _most(subject: RunUnderCheck) -> int:
   return subject.config.longest_sequence if subject.config else 512
 
 
-def _tokenizer(subject: Subject):
+def _tokenizer(subject: RunUnderCheck):
   from bert.tokenization import VocabularyWarning, load_tokenizer
 
   with warnings.catch_warnings():
@@ -272,7 +272,7 @@ def _unknown(tokenizer, text_set: TextSet, texts, firsts, seconds) -> Iterator[F
 # Plain text.
 
 
-def _check_corpus(subject: Subject, paths: Sequence[str]) -> Iterator[Finding]:
+def _check_corpus(subject: RunUnderCheck, paths: Sequence[str]) -> Iterator[Finding]:
   """Text for `create_pretraining_data.py`: documents, duplicates, unknown words."""
   from bert.text import corpus, corpus_statistics
 

@@ -3,7 +3,7 @@
   def check_house(subject):
     yield ok("It stands.", "house")
 
-  findings = list(examine([check_house], Subject(vocab_file="vocab.txt")))
+  findings = list(examine([check_house], RunUnderCheck(vocab_file="vocab.txt")))
 
 A check is a generator: it takes the subject, yields findings, and stores in the subject what later
 checks need. Plain Python, no TensorFlow.
@@ -18,19 +18,12 @@ LEVELS = ("ok", "note", "warning", "error")
 
 
 class Finding(NamedTuple):
-  """The result of one check.
+  """The result of one check."""
 
-  Attributes:
-    level: one of `LEVELS`. An error makes the run fail, a warning probably spoils its result.
-    what: the finding, in a sentence.
-    where: file, or file:line; "" if it has no location.
-    remedy: how to correct it; "" if nothing needs correction.
-  """
-
-  level: str
-  what: str
-  where: str = ""
-  remedy: str = ""
+  level: str  # one of `LEVELS`. An error makes the run fail, a warning probably spoils its result.
+  what: str  # the finding, in a sentence
+  where: str = ""  # file, or file:line; "" if it has no location
+  remedy: str = ""  # how to correct it; "" if nothing needs correction
 
   def __str__(self):
     r"""One line.
@@ -65,18 +58,8 @@ def error(what: str, where: str = "", remedy: str = "") -> Finding:
 
 
 @dataclasses.dataclass
-class Subject:
-  """A planned run: flags by their names, and what checks have read so far.
-
-  Attributes:
-    do_lower_case: None where no text is read.
-    settings: `get(flag)` says how data are to be read: their folder, columns, labels.
-    config: a `configuration.BertConfig`, once it is read.
-    vocab: token -> id, once it is read.
-    checkpoint: a `reading.Checkpoint`, once it is found.
-    longest: the longest training sequence, in word pieces, once it is known.
-    facts: of the task, as far as the data show it, for the fingerprint of a run.
-  """
+class RunUnderCheck:
+  """A planned run: flags by their names, and what checks have read so far."""
 
   bert_config_file: str | None = None
   vocab_file: str | None = None
@@ -84,7 +67,7 @@ class Subject:
   data_dir: str | None = None
   input_file: str | None = None
   task_name: str | None = None
-  do_lower_case: bool | None = True
+  do_lower_case: bool | None = True  # None where no text is read
   max_seq_length: int | None = None
   max_predictions_per_seq: int | None = None
   train_batch_size: int = 32
@@ -93,22 +76,21 @@ class Subject:
   keep_checkpoint_max: int = 5
   max_examples: int = 100_000
   checksums: bool = True
+  # `get(flag)` says how data are to be read: their folder, columns, labels.
   settings: Any = dataclasses.field(default_factory=dict)
 
-  config: Any = None
-  vocab: Mapping[str, int] | None = None
-  checkpoint: Any = None
-  longest: int | None = None
+  config: Any = None  # a `configuration.BertConfig`, once it is read
+  vocab: Mapping[str, int] | None = None  # token -> id, once it is read
+  checkpoint: Any = None  # a `reading.Checkpoint`, once it is found
+  longest: int | None = None  # the longest training sequence, in word pieces, once it is known
+  # Of the task, as far as the data show it, for the fingerprint of a run.
   facts: dict[str, Any] = dataclasses.field(default_factory=dict)
 
   @classmethod
-  def of(cls, values: Mapping[str, Any], **further: Any) -> "Subject":
-    """The run that flags describe.
+  def of(cls, values: Mapping[str, Any], **further: Any) -> "RunUnderCheck":
+    """Describes the run of flags; `further` are fields that are no flags or computed from several.
 
-    Args:
-      values: flag -> value; flags that are no fields are skipped, `train_batch_size` becomes the
-        size of the parts that `gradient_accumulation_steps` makes.
-      **further: fields that are not flags or are computed from several.
+    Flags that are no fields are skipped; `train_batch_size` becomes the size of the micro-batches.
     """
     fields = {field.name for field in dataclasses.fields(cls)} & set(values)
     subject = cls(**{**{name: values[name] for name in fields}, **further})
@@ -117,16 +99,16 @@ class Subject:
     return subject
 
 
-Check = Callable[[Subject], Iterator[Finding]]
+Check = Callable[[RunUnderCheck], Iterator[Finding]]
 
 
-def examine(checks: Iterable[Check], subject: Subject) -> Iterator[Finding]:
+def examine(checks: Iterable[Check], subject: RunUnderCheck) -> Iterator[Finding]:
   """Runs the checks in order; a check that raises an exception becomes a finding."""
   for check in checks:
     try:
       yield from check(subject)
     except (ValueError, OSError) as failure:  # raised by readers; names the fault and the location
-      yield of_failure(failure)
+      yield finding_from_error(failure)
     except Exception as failure:
       yield error(
         f"{check.__name__} ended in {type(failure).__name__}: {failure}",
@@ -134,15 +116,11 @@ def examine(checks: Iterable[Check], subject: Subject) -> Iterator[Finding]:
       )
 
 
-def of_failure(failure: Exception, place: str = "") -> Finding:
-  """The finding for an exception of a reader.
-
-  Args:
-    failure: what was raised.
-    place: where it happened, if the exception does not say.
+def finding_from_error(failure: Exception, place: str = "") -> Finding:
+  """Makes the finding for an exception of a reader; `place` for one that does not say where.
 
   Example:
-    >>> of_failure(FileNotFoundError(2, "No such file or directory", "vocab.txt"))
+    >>> finding_from_error(FileNotFoundError(2, "No such file or directory", "vocab.txt"))
     Finding(level='error', what='No such file or directory.', where='vocab.txt', remedy='')
   """
   if isinstance(failure, OSError) and failure.filename is not None and failure.strerror:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bert.checks.findings import Finding, Subject, error, note, ok, warning
+from bert.checks.findings import Finding, RunUnderCheck, error, note, ok, warning
 from bert.io import atomic_files, installation
 from bert.model.configuration import BertConfig
 from bert.training import hardware
@@ -28,7 +28,7 @@ _SAME_MINOR = ("tensorflow", "tensorflow-text", "tf-keras")
 # Versions.
 
 
-def check_versions(subject: Subject) -> Iterator[Finding]:
+def check_versions(subject: RunUnderCheck) -> Iterator[Finding]:
   """Compares installed versions with the requirements of this project and of its libraries."""
   del subject
   clashes = list(_clashes(*installation.requirements()))
@@ -38,7 +38,7 @@ def check_versions(subject: Subject) -> Iterator[Finding]:
     yield ok(f"Python {platform.python_version()}, {versions}: versions fit each other.")
 
 
-def check_namesakes(subject: Subject) -> Iterator[Finding]:
+def check_namesakes(subject: RunUnderCheck) -> Iterator[Finding]:
   """Names other installed distributions that bring an import package `bert`."""
   del subject
   for name in installation.namesakes():
@@ -97,7 +97,7 @@ def _version(name: str) -> str | None:
 # Types of matrix products, and devices.
 
 
-def check_devices(subject: Subject) -> Iterator[Finding]:
+def check_devices(subject: RunUnderCheck) -> Iterator[Finding]:
   """The devices, and whether they are fast in `--dtype`."""
   gpus = hardware.gpu_capabilities()
   idle = len(hardware.gpu_memory()) - len(gpus)
@@ -201,7 +201,7 @@ def memory_needed(
   )
 
 
-def check_memory(subject: Subject) -> Iterator[Finding]:
+def check_memory(subject: RunUnderCheck) -> Iterator[Finding]:
   """Compares the memory that training needs with that of the machine or GPU."""
   config = subject.config
   if not config:
@@ -246,7 +246,7 @@ def gigabytes(size: float) -> str:
 # Disk.
 
 
-def check_disk(subject: Subject) -> Iterator[Finding]:
+def check_disk(subject: RunUnderCheck) -> Iterator[Finding]:
   """Checks that `--output_dir` can be written, and has room for the checkpoints of a run."""
   folder = subject.output_dir
   if not folder:

@@ -13,7 +13,16 @@ import numpy as np
 
 from bert import tokenization
 from bert.checkpoints import model_files
-from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
+from bert.checks.findings import (
+  Finding,
+  RunUnderCheck,
+  error,
+  finding_from_error,
+  note,
+  ok,
+  share,
+  warning,
+)
 from bert.io import vocabulary_kind
 from bert.io.wording import counted
 from bert.model.configuration import HARMLESS_KEYS, BertConfig
@@ -34,7 +43,7 @@ _CASED_SHARE = 0.01
 # Configuration.
 
 
-def check_config(subject: Subject) -> Iterator[Finding]:
+def check_config(subject: RunUnderCheck) -> Iterator[Finding]:
   """Reads `--bert_config_file`."""
   path = subject.bert_config_file
   if subject.config is None and path is None:
@@ -75,7 +84,7 @@ def _unknown_keys(config: BertConfig, path: str) -> Iterator[Finding]:
 # Vocabulary.
 
 
-def check_vocabulary(subject: Subject) -> Iterator[Finding]:
+def check_vocabulary(subject: RunUnderCheck) -> Iterator[Finding]:
   """Reads `--vocab_file`, compares its size with the configuration's and its case with the flag."""
   path = subject.vocab_file
   if subject.vocab is None and path is None:
@@ -156,7 +165,7 @@ def _case(vocab: Mapping[str, int], path: str, do_lower_case: bool | None) -> It
     )
 
 
-def _size(vocab: Mapping[str, int], path: str, subject: Subject) -> Iterator[Finding]:
+def _size(vocab: Mapping[str, int], path: str, subject: RunUnderCheck) -> Iterator[Finding]:
   tokens, needed = max(vocab.values()) + 1, subject.config.vocab_size
   unit = "lines" if vocabulary_kind.is_of_word_pieces(vocab) else "tokens"
   said = f"{tokens} {unit}, and vocab_size of {subject.bert_config_file or 'the model'} is {needed}"
@@ -173,7 +182,7 @@ def _size(vocab: Mapping[str, int], path: str, subject: Subject) -> Iterator[Fin
     yield note(f"{said}, perhaps rounded up for speed.", path)
 
 
-def _is_of_another(vocab: Mapping[str, int], subject: Subject) -> bool:
+def _is_of_another(vocab: Mapping[str, int], subject: RunUnderCheck) -> bool:
   """Whether the weights, if any, are not those of a run with this very vocabulary."""
   if not subject.init_checkpoint:
     return False
@@ -190,7 +199,7 @@ def _is_of_another(vocab: Mapping[str, int], subject: Subject) -> bool:
 # Checkpoint.
 
 
-def check_checkpoint(subject: Subject) -> Iterator[Finding]:
+def check_checkpoint(subject: RunUnderCheck) -> Iterator[Finding]:
   """Finds `--init_checkpoint`, and compares names and shapes with the configuration.
 
   Values are not read: this takes milliseconds for a checkpoint of any size.
@@ -203,7 +212,7 @@ def check_checkpoint(subject: Subject) -> Iterator[Finding]:
   try:
     subject.checkpoint = subject.checkpoint or finding.find(subject.init_checkpoint)
   except bundle_files.CheckpointError as failure:
-    yield of_failure(failure, subject.init_checkpoint)
+    yield finding_from_error(failure, subject.init_checkpoint)
     return
   prefix, contents = subject.checkpoint.prefix, subject.checkpoint.contents
   trained = " and a training run's state" if "global_step" in contents else ""
@@ -245,7 +254,7 @@ def _compare_shapes(expected, found, prefix: str) -> Iterator[Finding]:
     )
 
 
-def _of_same_vocabulary(state: Mapping, subject: Subject) -> Iterator[Finding]:
+def _of_same_vocabulary(state: Mapping, subject: RunUnderCheck) -> Iterator[Finding]:
   """A checkpoint of this project stores the hash of its vocabulary."""
   trained_with = state.get("fingerprint", {}).get("vocabulary")
   if trained_with and subject.vocab:
@@ -259,17 +268,17 @@ def _of_same_vocabulary(state: Mapping, subject: Subject) -> Iterator[Finding]:
       )
 
 
-def _of_same_case(subject: Subject) -> Iterator[Finding]:
+def _of_same_case(subject: RunUnderCheck) -> Iterator[Finding]:
   if subject.do_lower_case is None:
     return
   try:
     tokenization.validate_case_matches_checkpoint(subject.do_lower_case, subject.init_checkpoint)
     model_files.check_case(subject.do_lower_case, subject.checkpoint)
   except ValueError as failure:
-    yield of_failure(failure)
+    yield finding_from_error(failure)
 
 
-def check_checkpoint_values(subject: Subject) -> Iterator[Finding]:
+def check_checkpoint_values(subject: RunUnderCheck) -> Iterator[Finding]:
   """Reads every value: checksums, NaN, infinity."""
   if not subject.checkpoint:
     return
@@ -322,7 +331,7 @@ def _not_finite(values: np.ndarray) -> int:
 # The checkpoint that a run would resume.
 
 
-def check_resumed(subject: Subject) -> Iterator[Finding]:
+def check_resumed(subject: RunUnderCheck) -> Iterator[Finding]:
   """Checks that a run would accept the checkpoint in `--output_dir`, which it would resume."""
   if not (subject.output_dir and os.path.isdir(subject.output_dir)):
     return

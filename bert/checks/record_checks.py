@@ -14,7 +14,16 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from bert import tokenization
-from bert.checks.findings import Finding, Subject, error, note, of_failure, ok, share, warning
+from bert.checks.findings import (
+  Finding,
+  RunUnderCheck,
+  error,
+  finding_from_error,
+  note,
+  ok,
+  share,
+  warning,
+)
 from bert.io import record_files, vocabulary_kind
 from bert.io.atomic_files import sha256_of
 from bert.io.tfrecord_bytes import masked_crc32c
@@ -41,16 +50,16 @@ def are_records(path: str) -> bool:
   return len(head) == 12 and int.from_bytes(head[8:], "little") == masked_crc32c(head[:8])
 
 
-def check_record_files(subject: Subject, paths: list[str]) -> Iterator[Finding]:
+def check_record_files(subject: RunUnderCheck, paths: list[str]) -> Iterator[Finding]:
   """Checks each file separately, so that a damaged one does not hide the others."""
   for path in paths:
     try:
       yield from _check_file(path, subject)
     except (ValueError, OSError) as failure:
-      yield of_failure(failure, path)
+      yield finding_from_error(failure, path)
 
 
-def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
+def _check_file(path: str, subject: RunUnderCheck) -> Iterator[Finding]:
   manifest = record_files.read_manifest(path)
   yield from _check_bytes(path, manifest, subject.checksums)
   seen = _Seen.of(path, subject)
@@ -68,7 +77,7 @@ def _check_file(path: str, subject: Subject) -> Iterator[Finding]:
     try:
       _check_pretraining(path, subject, seen, length)
     except ValueError as failure:
-      yield of_failure(failure, path)
+      yield finding_from_error(failure, path)
   yield from _check_ids(path, subject, seen)
   are_single = rules is not None and not rules.has_pairs
   yield from _shares(path, seen, are_single or manifest.get("no_next_sentence", False))
@@ -95,40 +104,28 @@ def _check_bytes(path: str, manifest: Mapping, checksums: bool) -> Iterator[Find
 
 @dataclasses.dataclass
 class _Seen:
-  """Counts over the records of one file.
+  """Counts over the records of one file."""
 
-  Attributes:
-    count: of records that were read.
-    is_all: whether all records of the file were read.
-    features: names, of the first record.
-    lengths: of input_ids, all that occur.
-    predictions: length of masked_lm_ids, or None.
-    tokens: without padding.
-    places: tokens and padding.
-    longest: tokens of the longest record.
-    ids: occurrences of each token, without padding.
-    outside: (record, feature, value) of the first value out of range.
-    first_tokens: occurrences of each id as first token.
-    labels: occurrences of each label.
-    repeated: records whose input_ids occurred before.
-  """
-
-  count: int = 0
-  is_all: bool = True
-  features: set[str] = dataclasses.field(default_factory=set)
-  lengths: set[int] = dataclasses.field(default_factory=set)
-  predictions: int | None = None
-  tokens: int = 0
-  places: int = 0
-  longest: int = 0
+  count: int = 0  # of records that were read
+  is_all: bool = True  # whether all records of the file were read
+  features: set[str] = dataclasses.field(default_factory=set)  # names, of the first record
+  lengths: set[int] = dataclasses.field(default_factory=set)  # of input_ids, all that occur
+  predictions: int | None = None  # length of masked_lm_ids, or None
+  tokens: int = 0  # without padding
+  places: int = 0  # tokens and padding
+  longest: int = 0  # tokens of the longest record
+  # Occurrences of each token, without padding.
   ids: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+  # (record, feature, value) of the first value out of range.
   outside: tuple[int, str, int] | None = None
+  # Occurrences of each id as first token.
   first_tokens: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+  # Occurrences of each label.
   labels: collections.Counter = dataclasses.field(default_factory=collections.Counter)
-  repeated: int = 0
+  repeated: int = 0  # records whose input_ids occurred before
 
   @classmethod
-  def of(cls, path: str, subject: Subject) -> "_Seen":
+  def of(cls, path: str, subject: RunUnderCheck) -> "_Seen":
     """Reads a file, at most `--max_examples` records."""
     from bert.io.record_files import records_of
 
@@ -171,7 +168,7 @@ class _Seen:
         self.outside = self.count, name, int(wrong[0])
 
 
-def _limits(subject: Subject) -> dict[str, int]:
+def _limits(subject: RunUnderCheck) -> dict[str, int]:
   """Feature -> the first id that is too large for the model."""
   if not subject.config:
     return {}
@@ -197,7 +194,9 @@ def _arrays(record: bytes, path: str, number: int) -> dict[str, np.ndarray]:
 # Findings.
 
 
-def _check_lengths(path, subject: Subject, seen: _Seen, length: int | None) -> Iterator[Finding]:
+def _check_lengths(
+  path, subject: RunUnderCheck, seen: _Seen, length: int | None
+) -> Iterator[Finding]:
   if length is None:
     lengths = ", ".join(map(str, sorted(seen.lengths)))
     yield error(f"Its records have different lengths: {lengths}.", path, _REMEDY)
@@ -220,7 +219,7 @@ def _check_lengths(path, subject: Subject, seen: _Seen, length: int | None) -> I
     yield ok(what, path)
 
 
-def _check_pretraining(path, subject: Subject, seen: _Seen, length: int) -> None:
+def _check_pretraining(path, subject: RunUnderCheck, seen: _Seen, length: int) -> None:
   """The checks of `run_pretraining.py`, applied to all records instead of the first ones.
 
   Raises:
@@ -248,7 +247,7 @@ def _check_pretraining(path, subject: Subject, seen: _Seen, length: int) -> None
     record_checks.check_records([path], fmt, limit=subject.max_examples)
 
 
-def _check_ids(path, subject: Subject, seen: _Seen) -> Iterator[Finding]:
+def _check_ids(path, subject: RunUnderCheck, seen: _Seen) -> Iterator[Finding]:
   if seen.outside:
     number, name, value = seen.outside
     yield error(

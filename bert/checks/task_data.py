@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
-from bert.checks.findings import Finding, Subject, of_failure
+from bert.checks.findings import Finding, RunUnderCheck, finding_from_error
 from bert.io import filesystem
 
 SPLITS = ("train", "dev", "test")
@@ -66,7 +66,7 @@ class TaskData:
   weak_endings: ClassVar[tuple[str, ...]] = ()
   reads_folder: ClassVar[bool] = False
 
-  def __init__(self, subject: Subject):
+  def __init__(self, subject: RunUnderCheck):
     self.subject = subject
 
   @classmethod
@@ -89,7 +89,7 @@ class TaskData:
       try:
         yield from self.read(path)
       except (ValueError, OSError) as failure:
-        yield of_failure(failure, path)
+        yield finding_from_error(failure, path)
 
   def splits(self, names: Iterable[str]) -> Iterator[TextSet | Finding]:
     """Reads splits of the folder; those that do not exist are named last."""
@@ -101,7 +101,7 @@ class TaskData:
       except (ValueError, OSError) as failure:
         file = getattr(failure, "file", None) or ""
         is_absent = getattr(failure, "line", 0) is None and not filesystem.is_file(file)
-        (absent if is_absent else found).append(of_failure(failure))
+        (absent if is_absent else found).append(finding_from_error(failure))
     yield from found
     yield from (finding._replace(level="note") if found else finding for finding in absent)
 

@@ -42,17 +42,11 @@ _SPECIAL = re.compile(r"(?<!\S)(\[(?:UNK|SEP|PAD|CLS|MASK)\])(?!\S)")
 
 
 class Columns(NamedTuple):
-  """Where the texts of a task are.
+  """Where the texts of a task are."""
 
-  Attributes:
-    texts: numbers of the columns of its `train.tsv`.
-    has_header: whether its first line names them.
-    variants: of each text, that are drawn.
-  """
-
-  texts: tuple[int, ...]
-  has_header: bool
-  variants: int
+  texts: tuple[int, ...]  # numbers of the columns of its `train.tsv`
+  has_header: bool  # whether its first line names them
+  variants: int  # of each text, that are drawn
 
 
 TASKS = {
@@ -68,17 +62,11 @@ TASKS = {
 
 
 class Masked(NamedTuple):
-  """A text with a masked word, before the text itself.
+  """A text with a masked word, before the text itself."""
 
-  Attributes:
-    tokens: word pieces of both.
-    segments: 0 for the masked text with its [SEP], then 1.
-    position: of the mask.
-  """
-
-  tokens: list[str]
-  segments: list[int]
-  position: int
+  tokens: list[str]  # word pieces of both
+  segments: list[int]  # 0 for the masked text with its [SEP], then 1
+  position: int  # of the mask
 
 
 class Augmentor:
@@ -179,15 +167,10 @@ class Augmentor:
 def augmented_rows(
   rows: Sequence[Sequence[str]], columns: Columns, augmentor: Augmentor
 ) -> Iterator[list[str]]:
-  """The rows of a task, each with the variants of its texts behind it.
+  """Yields the rows of a `train.tsv`, each with the variants of its texts behind it.
 
   Where a row has two texts, the first stays at its last variant while those of the second follow,
   as in the original.
-
-  Args:
-    rows: of a `train.tsv`.
-    columns: of the task.
-    augmentor: draws the variants.
   """
   for number, row in enumerate(rows):
     if number == 0 and columns.has_header:
@@ -208,12 +191,7 @@ class Neighbours:
   """Words that are near each other in GloVe's vectors."""
 
   def __init__(self, vectors: Mapping[str, Sequence[float]], count: int = 15):
-    """Scales all vectors to length 1.
-
-    Args:
-      vectors: word -> vector; `<unk>` is left out.
-      count: M, words that are near another one.
-    """
+    """Scales the vectors of all words but `<unk>` to length 1; `count` is M, words near another."""
     self._words = [word for word in vectors if word != "<unk>"]
     matrix = np.array([vectors[word] for word in self._words])
     with np.errstate(invalid="ignore"):  # a vector of zeros is near nothing

@@ -39,23 +39,15 @@ OPTIMIZER = {
 
 @dataclasses.dataclass(frozen=True)
 class Weights:
-  """How the parts of the loss are computed and weighed; the defaults are the original's.
+  """How the parts of the loss are computed and weighed; the defaults are the original's."""
 
-  Attributes:
-    alpha_ce: weight of `ce_loss`, T^2 KL(teacher || student).
-    alpha_mlm: weight of `mlm_loss`.
-    alpha_mse: weight of `mse_loss`, the squared difference of the logits, summed over the words.
-    alpha_cos: weight of `cos_loss`, 1 - the cosine of the last hidden states.
-    temperature: T, by which the logits are divided for `ce_loss`.
-    restrict_ce_to_mask: compute `ce_loss` and `mse_loss` of masked words alone.
-  """
-
-  alpha_ce: float = 5.0
-  alpha_mlm: float = 2.0
+  alpha_ce: float = 5.0  # weight of `ce_loss`, T^2 KL(teacher || student)
+  alpha_mlm: float = 2.0  # weight of `mlm_loss`
+  # Weight of `mse_loss`, the squared difference of the logits, summed over the words.
   alpha_mse: float = 0.0
-  alpha_cos: float = 1.0
-  temperature: float = 2.0
-  restrict_ce_to_mask: bool = False
+  alpha_cos: float = 1.0  # weight of `cos_loss`, 1 - the cosine of the last hidden states
+  temperature: float = 2.0  # T, by which the logits are divided for `ce_loss`
+  restrict_ce_to_mask: bool = False  # compute `ce_loss` and `mse_loss` of masked words alone
 
   def parts(self) -> dict[str, float]:
     """Name of each part that has a weight -> its weight."""
@@ -65,15 +57,10 @@ class Weights:
 
 
 class Words(NamedTuple):
-  """What a model says of tokens.
+  """What a model says of tokens."""
 
-  Attributes:
-    logits: float32 `[M, V]`.
-    hidden: float32 `[M, W]`, the last layer.
-  """
-
-  logits: tf.Tensor
-  hidden: tf.Tensor
+  logits: tf.Tensor  # float32 `[M, V]`
+  hidden: tf.Tensor  # float32 `[M, W]`, the last layer
 
 
 def token_losses(
@@ -177,11 +164,9 @@ def words_of(
 
 
 def objective(teacher: Teacher, weights: Weights | None = None) -> Objective:
-  """What a run of pre-training learns: the losses of the student in every batch of records.
+  """Makes what a run learns: the losses of the student in every batch of records.
 
-  Args:
-    teacher: with a head for masked words, and the student's vocabulary and width.
-    weights: of the parts of the loss.
+  The teacher has a head for masked words, and the student's vocabulary and width.
 
   Returns:
     The objective `distilbert`. Features are masked `input_ids`, `input_mask`, `segment_ids`, and

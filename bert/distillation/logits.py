@@ -26,19 +26,14 @@ HAS_LABEL = "has_label"
 
 @dataclasses.dataclass(frozen=True)
 class LogitsMethod:
-  """Minimises `(1 - label_weight) * soft_loss + label_weight * label_loss`.
+  """Minimises `(1 - label_weight) * soft_loss + label_weight * label_loss`."""
 
-  Attributes:
-    teacher_outputs: a step -> the teacher's outputs, of the names of the student's.
-    temperature: T, by which the logits of both are divided; the soft loss is multiplied by T^2.
-    label_weight: from 0 to 1; weight of the labels.
-    problem_type: see `heads.get_classifier_loss`.
-  """
-
+  # A step -> the teacher's outputs, of the names of the student's.
   teacher_outputs: Callable[[Step], Tensors]
+  # T, by which the logits of both are divided; the soft loss is multiplied by T^2.
   temperature: float = 2.0
-  label_weight: float = 0.5
-  problem_type: str = "classification"
+  label_weight: float = 0.5  # from 0 to 1; weight of the labels
+  problem_type: str = "classification"  # see `heads.get_classifier_loss`
 
   def __call__(self, step: Step) -> Learned:
     """A `methods.Method`."""

@@ -28,34 +28,22 @@ Tensors = Mapping[str, tf.Tensor]
 
 
 class Step(NamedTuple):
-  """What a method may read in a training step.
+  """What a method may read in a training step."""
 
-  Attributes:
-    features: of the batch.
-    outputs: of the student: `logits`, `[B, C]` or `[B, S, C]`, or `start_logits` and `end_logits`,
-      `[B, S]`.
-    label_losses: of the task, float32 `[B]`, or `[]` where only the mean of the batch exists.
-    forward: a configuration -> the same outputs of another model.
-    parts: of the batch, over which gradients are accumulated; see `heads.loss_divisor`.
-  """
-
-  features: Tensors
+  features: Tensors  # of the batch
+  # Of the student: `logits`, `[B, C]` or `[B, S, C]`, or `start_logits` and `end_logits`, `[B, S]`.
   outputs: Tensors
+  # Of the task, float32 `[B]`, or `[]` where only the mean of the batch exists.
   label_losses: tf.Tensor
-  forward: Callable[[BertConfig], Tensors]
-  parts: int = 1
+  forward: Callable[[BertConfig], Tensors]  # a configuration -> the same outputs of another model
+  parts: int = 1  # of the batch, over which gradients are accumulated; see `heads.loss_divisor`
 
 
 class Learned(NamedTuple):
-  """What a method makes of a step.
+  """What a method makes of a step."""
 
-  Attributes:
-    loss: float32 `[]`, minimised.
-    parts: name -> float32 `[]`, the loss's parts without their weights.
-  """
-
-  loss: tf.Tensor
-  parts: dict[str, tf.Tensor]
+  loss: tf.Tensor  # float32 `[]`, minimised
+  parts: dict[str, tf.Tensor]  # name -> float32 `[]`, the loss's parts without their weights
 
 
 Method = Callable[[Step], Learned]

@@ -21,13 +21,9 @@ _SIZES_OF_DISTILBERT = (
 
 
 def spread_layers(num_layers: int, num_kept: int) -> list[int]:
-  """The layers of a model that its student keeps, from 0: first, last, and evenly in between.
+  """Chooses the layers that a student keeps, from 0: first, last, and evenly in between.
 
   Of 12 layers, DistilBERT keeps these six.
-
-  Args:
-    num_layers: of the model.
-    num_kept: from 1 to `num_layers`.
 
   Example:
     >>> spread_layers(12, 6), spread_layers(6, 2), spread_layers(4, 1)
@@ -38,10 +34,9 @@ def spread_layers(num_layers: int, num_kept: int) -> list[int]:
 
 
 def check_layers(layers: Sequence[int], config: BertConfig) -> None:
-  """Checks that a model has these layers, each once and in ascending order.
+  """Checks that a model has these layers, each once and in ascending order, or says what it has.
 
-  Raises:
-    ValueError: says what it has.
+  The error is a ValueError.
   """
   count = config.num_hidden_layers
   if bad := [layer for layer in layers if not 0 <= layer < count]:

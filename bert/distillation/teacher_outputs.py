@@ -18,7 +18,7 @@ from bert.distillation.methods import Step, Tensors
 from bert.io import record_files
 from bert.model.variables import VariableStore, traced_once, use_store
 from bert.training.input_pipeline import RecordInputFn
-from bert.training.specs import ModeKeys
+from bert.training.run_config import ModeKeys
 
 PREFIX = "teacher_"
 
@@ -127,11 +127,7 @@ def _joined(records, rows) -> Iterator[bytes]:
 
 
 def with_outputs(input_fn: RecordInputFn, path: str) -> RecordInputFn:
-  """The same input_fn over a file of `write`: its batches have the outputs, too.
-
-  Raises:
-    RecordError: the file is damaged.
-  """
+  """Adds the outputs in a file of `write` to an input_fn over it; RecordError if damaged."""
   example = tf.train.Example.FromString(next(record_files.records_of(path)))
   known = example.features.feature
   features, sequences = {}, []

@@ -28,10 +28,7 @@ class Teacher:
     self._store = VariableStore()
 
   def outputs(self, forward: Callable[[BertConfig], Tensors]) -> dict[str, tf.Tensor]:
-    """What the teacher says of a batch, without a gradient.
-
-    Args:
-      forward: builds the model for a configuration, see `methods.Step`.
+    """Computes the teacher's outputs for a batch without a gradient; `forward`: see `methods.Step`.
 
     Raises:
       CheckpointError: the checkpoint lacks a variable of the model, or has it in another shape.

@@ -188,15 +188,11 @@ def _identity(shape, dtype=tf.float32, seed=None):
 
 @dataclasses.dataclass(frozen=True)
 class Layers:
-  """How a student learns a teacher's layers.
+  """How a student learns a teacher's layers."""
 
-  Attributes:
-    teacher: the larger model.
-    teacher_drops_out: the teacher's dropout stays on, as in the original, which forgot to switch it
-      off. The student then learns noise.
-  """
-
-  teacher: Teacher
+  teacher: Teacher  # the larger model
+  # The teacher's dropout stays on, as in the original, which forgot to switch it off. The student
+  # then learns noise.
   teacher_drops_out: bool = False
 
   def losses(
@@ -262,17 +258,11 @@ def general_objective(layers: Layers) -> Objective:
 
 @dataclasses.dataclass(frozen=True)
 class LayersMethod:
-  """A `methods.Method`: the first half of the task stage.
+  """A `methods.Method`: the first half of the task stage."""
 
-  Attributes:
-    layers: how the student learns.
-    config: of the student.
-    setting: how to compute.
-  """
-
-  layers: Layers
-  config: BertConfig
-  setting: Setting
+  layers: Layers  # how the student learns
+  config: BertConfig  # of the student
+  setting: Setting  # how to compute
 
   def __call__(self, step: Step) -> Learned:
     """Reads `input_ids`, `input_mask` and `segment_ids`, `[B, S]` or of choices `[B, N, S]`."""
@@ -288,17 +278,12 @@ def _rows_of_words(feature):
 
 @dataclasses.dataclass(frozen=True)
 class PredictionMethod:
-  """A `methods.Method`: the second half of the task stage.
+  """A `methods.Method`: the second half of the task stage."""
 
-  Attributes:
-    teacher_outputs: a step -> the `logits` of a teacher of the task.
-    temperature: see `soft_cross_entropy`.
-    problem_type: `classification`, or `regression`, which learns the labels: its teacher is not
-      asked.
-  """
-
+  # A step -> the `logits` of a teacher of the task.
   teacher_outputs: Callable[[Step], Tensors] | None
-  temperature: float = 1.0
+  temperature: float = 1.0  # see `soft_cross_entropy`
+  # `classification`, or `regression`, which learns the labels: its teacher is not asked.
   problem_type: str = "classification"
 
   def __post_init__(self):

@@ -26,10 +26,9 @@ class ChoiceModel(TaskModel):
   def __init__(self, config: BertConfig, vocab_file: str, do_lower_case: bool, max_seq_length: int):
     """Builds the graph, with random weights.
 
+    The other arguments are those of `TaskModel`.
+
     Args:
-      config: of the model.
-      vocab_file: path of the vocabulary.
-      do_lower_case: whether the vocabulary is that of an uncased model.
       max_seq_length: of a text with a choice; the longer of the two is cut.
     """
     super().__init__(config, vocab_file, do_lower_case)

@@ -29,68 +29,42 @@ _NO_MERGE = int(np.iinfo(np.int32).max)
 
 
 class _SpecialTokens(NamedTuple):
-  """Tokens that stay whole: L of them, of at most M characters.
+  """Tokens that stay whole: L of them, of at most M characters."""
 
-  Attributes:
-    codes: int32 `[L, M]`, code points; -1 after the last.
-    ids: int32 `[L]`.
-    takes_space: bool `[L]`, whether it takes the white space on its left.
-  """
-
-  codes: np.ndarray
-  ids: np.ndarray
-  takes_space: np.ndarray
+  codes: np.ndarray  # int32 `[L, M]`, code points; -1 after the last
+  ids: np.ndarray  # int32 `[L]`
+  takes_space: np.ndarray  # bool `[L]`, whether it takes the white space on its left
 
 
 class _Characters(NamedTuple):
-  """Characters that are read: all but white space that a special token takes.
+  """Characters that are read: all but white space that a special token takes."""
 
-  Attributes:
-    codes: int32 `[K]`, code points.
-    parts: int64 `[K]`, numbers: a special token and the text between two of them are a part each.
-    special: int32 `[K]`, the id of a special token; -1 in text.
-    origins: int64 `[K]`, the decoded character of each.
-    is_own: bool `[K]`, False for a space that was put before a word.
-  """
-
-  codes: tf.Tensor
+  codes: tf.Tensor  # int32 `[K]`, code points
+  # int64 `[K]`, numbers: a special token and the text between two of them are a part each.
   parts: tf.Tensor
-  special: tf.Tensor
-  origins: tf.Tensor
-  is_own: tf.Tensor
+  special: tf.Tensor  # int32 `[K]`, the id of a special token; -1 in text
+  origins: tf.Tensor  # int64 `[K]`, the decoded character of each
+  is_own: tf.Tensor  # bool `[K]`, False for a space that was put before a word
 
   def select(self, indices: tf.Tensor) -> "_Characters":
     return _Characters(*(tf.gather(values, indices) for values in self))
 
 
 class _Words(NamedTuple):
-  """Words of all texts.
+  """Words of all texts."""
 
-  Attributes:
-    characters: of which they consist.
-    strings: string `[W]`.
-    special: int32 `[W]`, the id of a special token; -1 for a word of text.
-    row_splits: int64 `[B + 1]`, boundaries of texts, in words.
-  """
-
-  characters: _Characters
-  strings: tf.Tensor
-  special: tf.Tensor
-  row_splits: tf.Tensor
+  characters: _Characters  # of which they consist
+  strings: tf.Tensor  # string `[W]`
+  special: tf.Tensor  # int32 `[W]`, the id of a special token; -1 for a word of text
+  row_splits: tf.Tensor  # int64 `[B + 1]`, boundaries of texts, in words
 
 
 class _Tokens(NamedTuple):
-  """Tokens of all words, in order.
+  """Tokens of all words, in order."""
 
-  Attributes:
-    ids: int32 `[T]`.
-    words: int64 `[T]`, the word of each.
-    starts: int64 `[T]`, its first byte among the bytes of all words.
-  """
-
-  ids: tf.Tensor
-  words: tf.Tensor
-  starts: tf.Tensor
+  ids: tf.Tensor  # int32 `[T]`
+  words: tf.Tensor  # int64 `[T]`, the word of each
+  starts: tf.Tensor  # int64 `[T]`, its first byte among the bytes of all words
 
 
 class BytePairGraph:
@@ -101,11 +75,7 @@ class BytePairGraph:
   """
 
   def __init__(self, tokenizer: byte_pairs.BytePairTokenizer):
-    """Takes the tokenizer to be exported, with its special tokens.
-
-    Raises:
-      VocabularyError: a special token has a rule that is not known here.
-    """
+    """Takes a tokenizer with its special tokens; VocabularyError for one with an unknown rule."""
     vocab = tokenizer.vocab
     self._kinds = tables.word_kinds()
     self._has_prefix = tokenizer.add_prefix_space
@@ -268,11 +238,10 @@ def _special_tokens(tokenizer: byte_pairs.BytePairTokenizer) -> _SpecialTokens:
 
 
 def _find(special: _SpecialTokens, codes: tf.Tensor, begins_text: tf.Tensor):
-  """Finds special tokens in texts.
+  """Finds special tokens in texts: three tensors `[N]`, of characters.
 
-  Returns:
-    `[N]` each: the id of the token that a character belongs to, or -1; whether it begins one; and
-    whether that one takes the white space on its left.
+  They are the id of the token that a character belongs to, or -1; whether it begins one; and
+  whether that one takes the white space on its left.
   """
   size, longest = tf.size(codes), special.codes.shape[1]
   if not len(special.ids):
@@ -380,10 +349,7 @@ def _by_text(values: tf.Tensor, tokens: _Tokens, words: _Words) -> tf.RaggedTens
 def _in_text(tokens: _Tokens, characters: _Characters, first_bytes: tf.Tensor):
   """Computes first byte of each token in its text, and byte after its last, int64 `[T]`.
 
-  Args:
-    tokens: in bytes of all words, without gaps.
-    characters: of all words.
-    first_bytes: int64 `[N]`, of decoded characters.
+  Tokens are in bytes of all words, without gaps; `first_bytes` int64 `[N]`, of decoded characters.
   """
   lengths = utf8_lengths(characters.codes)  # [K]
   char_starts = tf.cumsum(lengths, exclusive=True)

@@ -39,12 +39,9 @@ def with_final_sigmas(sigma: tables.PagedTable, codes: tf.Tensor, rows: tf.Tenso
 def expand(
   expansion: tables.PagedTable, pool: np.ndarray, codes: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Replaces characters: code points, and for each the index of its source, int32 [M] each.
+  """Replaces characters, int32 [N]: code points, and the index of each one's source, int32 [M].
 
-  Args:
-    expansion: cells as in `unicode_tables.SlowTables.expansion`.
-    pool: their code points.
-    codes: int32 [N].
+  The cells of `expansion` are as in `unicode_tables.SlowTables.expansion`, and point into `pool`.
   """
   entries = look_up(expansion, codes)
   stays = tf.equal(entries, 0)

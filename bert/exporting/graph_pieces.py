@@ -23,17 +23,11 @@ _BLANK = ord(" ")
 
 
 class _Prepared(NamedTuple):
-  """Texts as the sentencepiece model reads them.
+  """Texts as the sentencepiece model reads them."""
 
-  Attributes:
-    codes: int32 [M], code points.
-    row_splits: int64 [B + 1], boundaries of texts.
-    origins: int32 [M], index of the decoded character that each comes from.
-  """
-
-  codes: tf.Tensor
-  row_splits: tf.Tensor
-  origins: tf.Tensor
+  codes: tf.Tensor  # int32 [M], code points
+  row_splits: tf.Tensor  # int64 [B + 1], boundaries of texts
+  origins: tf.Tensor  # int32 [M], index of the decoded character that each comes from
 
   def strings(self) -> tf.Tensor:
     """Normalizes texts: string [B]."""
@@ -42,37 +36,22 @@ class _Prepared(NamedTuple):
 
 
 class _Words(NamedTuple):
-  """What `str.split` finds; bool [N] each.
+  """What `str.split` finds; bool [N] each."""
 
-  Attributes:
-    is_letter: all but spaces.
-    starts_word: its first letter.
-    is_kept: letters, and one space between words.
-  """
-
-  is_letter: tf.Tensor
-  starts_word: tf.Tensor
-  is_kept: tf.Tensor
+  is_letter: tf.Tensor  # all but spaces
+  starts_word: tf.Tensor  # its first letter
+  is_kept: tf.Tensor  # letters, and one space between words
 
 
 class _Parts(NamedTuple):
-  """What becomes of each piece: itself, or the parts of a number and a comma (module docstring).
+  """What becomes of each piece: itself, or the parts of a number and a comma (module docstring)."""
 
-  Attributes:
-    counts: int32, by id: number of parts.
-    starts: int32, by id: its first part.
-    ids: int32, by part: its id.
-    firsts: int32, by part: its first character in its piece, without "▁".
-    limits: int32, by part: the character after its last.
-    lengths: int32, by id: characters of the piece, without "▁"; of an unknown one 1.
-  """
-
-  counts: np.ndarray
-  starts: np.ndarray
-  ids: np.ndarray
-  firsts: np.ndarray
-  limits: np.ndarray
-  lengths: np.ndarray
+  counts: np.ndarray  # int32, by id: number of parts
+  starts: np.ndarray  # int32, by id: its first part
+  ids: np.ndarray  # int32, by part: its id
+  firsts: np.ndarray  # int32, by part: its first character in its piece, without "▁"
+  limits: np.ndarray  # int32, by part: the character after its last
+  lengths: np.ndarray  # int32, by id: characters of the piece, without "▁"; of an unknown one 1
 
 
 class PieceTokenizer:
@@ -233,10 +212,7 @@ class PieceTokenizer:
 def _with_accents(limits: tf.Tensor, prepared: _Prepared, words: _Words) -> tf.Tensor:
   """Computes the byte after each character and its accents in the same word: int64 [M].
 
-  Args:
-    limits: int64 [N], the byte after each decoded character.
-    prepared: texts of M characters.
-    words: of the N characters.
+  `limits` int64 [N] is the byte after each decoded character; `words` are of these.
   """
   num_chars = tf.size(limits)
   count = tf.math.unsorted_segment_sum(tf.ones_like(prepared.origins), prepared.origins, num_chars)

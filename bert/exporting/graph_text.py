@@ -29,21 +29,13 @@ _REPLACEMENT = 0xFFFD  # for each invalid byte; not a blank
 
 
 class Words(NamedTuple):
-  """Words of all texts, concatenated.
+  """Words of all texts, concatenated."""
 
-  Attributes:
-    strings: string `[W]`.
-    row_splits: int64 `[B + 1]`, boundaries of texts, in words.
-    byte_starts: int64 `[W]`, each word's first byte in its text.
-    char_starts: int32 `[W]`, each word's first character in its text.
-    num_chars: int32 `[W]`, its length.
-  """
-
-  strings: tf.Tensor
-  row_splits: tf.Tensor
-  byte_starts: tf.Tensor
-  char_starts: tf.Tensor
-  num_chars: tf.Tensor
+  strings: tf.Tensor  # string `[W]`
+  row_splits: tf.Tensor  # int64 `[B + 1]`, boundaries of texts, in words
+  byte_starts: tf.Tensor  # int64 `[W]`, each word's first byte in its text
+  char_starts: tf.Tensor  # int32 `[W]`, each word's first character in its text
+  num_chars: tf.Tensor  # int32 `[W]`, its length
 
   def by_text(self, values: tf.Tensor) -> tf.RaggedTensor:
     """Groups `[W, ...]` to `[B, (words), ...]`."""
@@ -51,11 +43,7 @@ class Words(NamedTuple):
 
 
 def split_words(texts: tf.Tensor, blanks: str) -> Words:
-  r"""Splits texts at blanks.
-
-  Args:
-    texts: string `[B]`, UTF-8.
-    blanks: the characters between words.
+  r"""Splits texts, string `[B]` of UTF-8, at any of the characters `blanks`.
 
   Example:
     >>> words = split_words(tf.constant([" Für  wen?", ""]), " \n")
@@ -93,17 +81,11 @@ def split_words(texts: tf.Tensor, blanks: str) -> Words:
 
 
 class Frame(NamedTuple):
-  """What stands around the tokens of a text.
+  """What stands around the tokens of a text."""
 
-  Attributes:
-    cls_id: number of [CLS].
-    sep_id: number of [SEP].
-    layout: of the tokenizer.
-  """
-
-  cls_id: int
-  sep_id: int
-  layout: Layout = BERT
+  cls_id: int  # number of [CLS]
+  sep_id: int  # number of [SEP]
+  layout: Layout = BERT  # of the tokenizer
 
   @classmethod
   def of(cls, vocab: Mapping[str, int], layout: Layout) -> "Frame":
@@ -230,19 +212,12 @@ def repeated(token_id: int, counts: tf.Tensor) -> tf.RaggedTensor:
 
 
 class Windows(NamedTuple):
-  """Windows of all texts, in the order of texts.
+  """Windows of all texts, in the order of texts."""
 
-  Attributes:
-    rows: int64 `[R]`, the text of each window.
-    indexes: int64 `[R]`, its number among those of its text.
-    starts: int64 `[R]`, its first token.
-    lengths: int64 `[R]`, its tokens.
-  """
-
-  rows: tf.Tensor
-  indexes: tf.Tensor
-  starts: tf.Tensor
-  lengths: tf.Tensor
+  rows: tf.Tensor  # int64 `[R]`, the text of each window
+  indexes: tf.Tensor  # int64 `[R]`, its number among those of its text
+  starts: tf.Tensor  # int64 `[R]`, its first token
+  lengths: tf.Tensor  # int64 `[R]`, its tokens
 
   def places(self, row_starts: tf.Tensor) -> tf.RaggedTensor:
     """Returns indices into all texts' tokens, which begin at `row_starts`: int64 `[R, (P)]`."""

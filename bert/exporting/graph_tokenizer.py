@@ -33,19 +33,12 @@ _REPLACEMENT = 0xFFFD  # for invalid bytes; the tokenizer drops it, as it drops 
 
 
 class _Characters(NamedTuple):
-  """Characters of all texts.
+  """Characters of all texts."""
 
-  Attributes:
-    codes: int32 [N], code points.
-    kinds: int32 [N], `SPACE`, `ALONE` or `LETTER` of `unicode_tables`.
-    row_splits: int64 [B + 1], boundaries of texts in `codes`.
-    origins: int32 [N], index of the decoded character that each comes from.
-  """
-
-  codes: tf.Tensor
-  kinds: tf.Tensor
-  row_splits: tf.Tensor
-  origins: tf.Tensor
+  codes: tf.Tensor  # int32 [N], code points
+  kinds: tf.Tensor  # int32 [N], `SPACE`, `ALONE` or `LETTER` of `unicode_tables`
+  row_splits: tf.Tensor  # int64 [B + 1], boundaries of texts in `codes`
+  origins: tf.Tensor  # int32 [N], index of the decoded character that each comes from
 
 
 def _kind(cells: tf.Tensor) -> tf.Tensor:
@@ -61,10 +54,7 @@ def _normalize(
 ) -> tuple[_Characters, tf.Tensor]:
   """Cleans, lower-cases, strips accents: steps 1, 2 and 4 of `tokenization`.
 
-  Args:
-    character_tables: of the model's casing.
-    codes: int32 [N], decoded characters.
-    row_splits: int64 [B + 1], where texts begin and end.
+  `codes` int32 [N] are the decoded characters; texts begin and end at `row_splits` int64 [B + 1].
 
   Returns:
     The characters that remain, blanks among them, and for all decoded ones their table cells [N].
@@ -135,9 +125,7 @@ def _normalize_slowly(
 def _canonical_order(combining: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
   """Computes the stable permutation that sorts each run of combining characters by class.
 
-  Args:
-    combining: int32 [N], combining classes; 0 for characters that do not combine.
-    rows: [N], which text each is in.
+  Classes are int32 [N], 0 for characters that do not combine; `rows` [N] tells each one's text.
   """
   begins_text = tf.concat([[True], tf.not_equal(*neighbours(rows))], 0)
   runs = tf.cumsum(tf.cast(begins_text | tf.equal(combining, 0), tf.int64))
@@ -155,19 +143,12 @@ def _canonical_order(combining: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
 
 
 class _Words(NamedTuple):
-  """Words of all texts.
+  """Words of all texts."""
 
-  Attributes:
-    codes: int32 [C], code points.
-    splits: int64 [W + 1], where words begin and end in `codes`.
-    row_splits: int64 [B + 1], boundaries of texts, in words.
-    origins: int32 [C], which decoded character each comes from.
-  """
-
-  codes: tf.Tensor
-  splits: tf.Tensor
-  row_splits: tf.Tensor
-  origins: tf.Tensor
+  codes: tf.Tensor  # int32 [C], code points
+  splits: tf.Tensor  # int64 [W + 1], where words begin and end in `codes`
+  row_splits: tf.Tensor  # int64 [B + 1], boundaries of texts, in words
+  origins: tf.Tensor  # int32 [C], which decoded character each comes from
 
 
 def _split_into_words(characters: _Characters) -> _Words:
@@ -257,12 +238,10 @@ class ExactTokenizer:
 
 
 def _piece_of_each_character(words: _Words, starts_in_words: tf.RaggedTensor) -> tf.Tensor:
-  """Numbers the tokens: int64 [C].
+  """Numbers the tokens of [W] words with [C] characters: int64 [C].
 
-  Args:
-    words: [W] words, [C] characters.
-    starts_in_words: [W, (tokens)], the byte of its word at which each token begins. A token reaches
-      to the next one, so where it ends need not be known; of a replaced word it would be wrong.
+  `starts_in_words` [W, (tokens)] is the byte of its word at which each token begins. A token
+  reaches to the next one, so its end need not be known; of a replaced word it would be wrong.
   """
   lengths = utf8_lengths(words.codes)
   char_starts = tf.cumsum(lengths, exclusive=True)
@@ -280,12 +259,9 @@ def _is_last_of_origin(words: _Words) -> tf.Tensor:
 
 
 def _with_accents(limits: tf.Tensor, cells: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
-  """Extends each character over the accents that follow it in its word.
+  """Extends each character, `limits` int64 [N], over the accents that follow it in its word.
 
-  Args:
-    limits: int64 [N], the byte after each decoded character.
-    cells: int32 [N], its table cell.
-    row_splits: int64 [B + 1], where texts begin and end.
+  `cells` int32 [N] are of the table; texts begin and end at `row_splits` int64 [B + 1].
   """
   is_accent = _has(cells, tables.ACCENT)
   is_gone = tf.equal(_kind(cells), tables.DROPPED)

@@ -137,11 +137,10 @@ class _PackInputs(tf.train.Checkpoint):
 
   @tf.function(autograph=False)
   def __call__(self, segments, seq_length=None) -> Features:
-    """Packs `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, and pads.
+    """Packs one or two segments, `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, and pads.
 
-    Args:
-      segments: list of one or two int32 RaggedTensors, [B, (tokens)] or [B, (words), (tokens)].
-      seq_length: S; int or int32 scalar. Longer inputs are cut, the longer segment first.
+    Segments are int32 RaggedTensors, [B, (tokens)] or [B, (words), (tokens)]. What is longer than
+    `seq_length`, S, is cut, the longer segment first.
 
     Returns:
       int32 [B, S]: `input_word_ids`, `input_mask`, `input_type_ids`.

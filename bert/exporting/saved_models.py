@@ -24,10 +24,7 @@ from bert.text import tokenizer_kinds
 def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str, ...] = ()) -> None:
   """Assigns to all variables their values in a checkpoint, by name.
 
-  Args:
-    prefix: a result of `finding.find_checkpoint`.
-    variables: the variables of a model.
-    optional: prefixes of names that may be missing, because no output depends on them.
+  Names that begin with one of `optional` may be missing: no output depends on them.
 
   Raises:
     CheckpointError: the checkpoint lacks a variable, or has it in another shape.
@@ -77,8 +74,7 @@ def _quiet() -> Iterator[None]:
 def written_aside(export_dir: str) -> Iterator[str]:
   """Writes a SavedModel to a folder that becomes `export_dir` once it is whole.
 
-  Raises:
-    OSError: it cannot be written, or `export_dir` holds something other than a SavedModel.
+  An OSError says that it cannot be written, or holds something other than a SavedModel.
   """
   filesystem.check_local(export_dir)
   path = os.path.abspath(export_dir)
@@ -97,11 +93,10 @@ def written_aside(export_dir: str) -> Iterator[str]:
 def vocabulary_asset(vocab_file: str | os.PathLike, owner) -> tf.saved_model.Asset:
   """Returns a vocabulary as one file, which lives as long as `owner` where it is a copy.
 
-  Raises:
-    ValueError: a byte-level BPE is bad.
+  A ValueError says that a byte-level BPE is bad.
   """
   path = os.fspath(vocab_file)
-  name = vocabulary_kind.kept_name(path)
+  name = vocabulary_kind.saved_vocabulary_name(path)
   if vocabulary_kind.is_meant_as_byte_pairs(path) and os.path.basename(path) != name:
     folder = tempfile.mkdtemp()
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
@@ -112,11 +107,7 @@ def vocabulary_asset(vocab_file: str | os.PathLike, owner) -> tf.saved_model.Ass
 
 
 def load(folder: str):
-  """Loads a SavedModel.
-
-  Raises:
-    ValueError: its files are damaged, for which TensorFlow raises errors of many types.
-  """
+  """Loads a SavedModel; a ValueError if damaged, for which TensorFlow has errors of many types."""
   from google.protobuf.message import DecodeError
 
   failures = (tf.errors.OpError, DecodeError, OSError, ValueError, LookupError, TypeError)

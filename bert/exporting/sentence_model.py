@@ -41,12 +41,10 @@ class SentenceModel(TaskModel):
   ):
     """Builds the graph, with random weights.
 
+    The other arguments are those of `TaskModel`.
+
     Args:
-      config: of the model.
-      vocab_file: path of the vocabulary.
-      do_lower_case: whether the vocabulary is that of an uncased model.
       max_seq_length: longer texts are truncated, or read through windows of that length.
-      label_names: C names, in the order of the model's outputs.
       problem_type: see `heads.PROBLEM_TYPES`.
       threshold: for multi_label, the minimum probability of a predicted label.
       windows: the values of a `WindowOptions`, to read longer texts through windows; by default

@@ -82,19 +82,12 @@ class _Paragraphs(NamedTuple):
 
 
 class _Spans(NamedTuple):
-  """Valid spans; of one question, the best first.
+  """Valid spans; of one question, the best first."""
 
-  Attributes:
-    questions: int64 `[M]`, the question of each.
-    first: int64 `[M]`, its first token among those of all paragraphs.
-    last: int64 `[M]`.
-    scores: float64 `[M]`, the sums of both logits, which run_squad adds in float64, too.
-  """
-
-  questions: tf.Tensor
-  first: tf.Tensor
-  last: tf.Tensor
-  scores: tf.Tensor
+  questions: tf.Tensor  # int64 `[M]`, the question of each
+  first: tf.Tensor  # int64 `[M]`, its first token among those of all paragraphs
+  last: tf.Tensor  # int64 `[M]`
+  scores: tf.Tensor  # float64 `[M]`, the sums of both logits, which run_squad adds in float64, too
 
   def select(self, indices: tf.Tensor) -> "_Spans":
     """Returns those at `indices`."""
@@ -121,10 +114,9 @@ class SpanModel(TaskModel):
   ):
     """Builds the graph, with random weights; arguments as the flags of run_squad.py.
 
+    The other arguments are those of `TaskModel`.
+
     Args:
-      config: of the model.
-      vocab_file: path of the vocabulary.
-      do_lower_case: whether the vocabulary is that of an uncased model.
       max_seq_length: S, tokens in a window.
       doc_stride: number of tokens between the starts of two windows.
       max_query_length: longer questions are cut to this number of tokens.
@@ -385,11 +377,7 @@ class SpanModel(TaskModel):
     )
 
   def _best_texts(self, spans: _Spans, texts, nulls, num_questions):
-    """Marks the `n_best_size` best spans with different texts, and the best of all.
-
-    Returns:
-      bool `[M]` each.
-    """
+    """Marks, bool `[M]`, the `n_best_size` best spans with different texts, and the best of all."""
     keys = tf.strings.join([tf.strings.as_string(spans.questions), texts], " ")
     numbers = tf.unique(keys).idx
     indices = tf.range(tf.size(numbers))

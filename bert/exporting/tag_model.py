@@ -47,12 +47,10 @@ class TagModel(TaskModel):
   ):
     """Builds the graph, with random weights.
 
+    The other arguments are those of `TaskModel`.
+
     Args:
-      config: of the model.
-      vocab_file: path of the vocabulary.
-      do_lower_case: whether the vocabulary is that of an uncased model.
       max_seq_length: tokens in a window, [CLS] and [SEP] included.
-      label_names: C names, in the order of the model's outputs.
       doc_stride: number of tokens between the starts of two windows; half a window by default.
       segment_id: of all tokens, as in training.
     """
@@ -132,10 +130,7 @@ class TagModel(TaskModel):
 def _owners(windows: graph_text.Windows, texts: tf.RaggedTensor, first_pieces: tf.Tensor):
   """Finds the window that labels each word, and its first token's position: int64 `[W, 2]`.
 
-  Args:
-    windows: R windows.
-    texts: int32 `[B, (tokens)]`.
-    first_pieces: int64 `[W]`, among the P tokens of all texts.
+  Of the P tokens of all texts, int32 `[B, (tokens)]`, `first_pieces` int64 `[W]` begin a word.
   """
   num_pieces = tf.size(texts.values, tf.int64)
   shows_most = graph_text.shows_most(windows, texts.row_starts(), num_pieces)

@@ -86,11 +86,7 @@ class TaskModel(tf.train.Checkpoint):
 
   @classmethod
   def options_of_run(cls, run: Any) -> dict[str, Any]:
-    """Returns the arguments of this class beside the length, for a run that has trained.
-
-    Args:
-      run: has `facts`, `settings` and `max_seq_length`; see `predicting.load_run.Run`.
-    """
+    """Returns this class's arguments beside the length for a trained `predicting.load_run.Run`."""
     raise NotImplementedError
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:

@@ -36,10 +36,9 @@ class TextsModel(TaskModel):
   ):
     """Builds the graph, with random weights.
 
+    The other arguments are those of `TaskModel`.
+
     Args:
-      config: of the model.
-      vocab_file: path of the vocabulary.
-      do_lower_case: whether the vocabulary is that of an uncased model.
       max_seq_length: longer texts are truncated.
       task: the name of its row in `tasks/kinds.py`.
       head: the values of its head.
@@ -63,15 +62,9 @@ class TextsModel(TaskModel):
 
   @tf.function(autograph=False)
   def __call__(self, text_a, text_b=None) -> Outputs:
-    """Answers texts.
+    """Gives the head's `answers`, `[B, ...]`, of strings `[B]`; an empty `text_b` is no text.
 
-    Args:
-      text_a: string `[B]`.
-      text_b: string `[B]`, the second texts; an empty string is no text.
-
-    Returns:
-      The head's `answers`, `[B, ...]` each; of a head with `per_token` also `tokens`, string
-      `[B, S]`, and `num_tokens`, int32 `[B]`, how many of them are no padding.
+    A head with `per_token` also gives `tokens`, string `[B, S]`, and `num_tokens`, int32 `[B]`.
     """
     text_b = tf.zeros_like(text_a) if text_b is None else text_b
     pieces = self._pieces(text_a), self._pieces(text_b)

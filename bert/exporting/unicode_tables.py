@@ -56,64 +56,40 @@ _SIDE = "x"  # a letter to put beside a character in question
 
 
 class PagedTable(NamedTuple):
-  """An int32 for each code point: `cells[pages[code // 256] + code % 256]`.
+  """An int32 for each code point: `cells[pages[code // 256] + code % 256]`."""
 
-  Attributes:
-    pages: int32 [4352], where the page of 256 cells begins.
-    cells: int32 [256 * number of different pages].
-  """
-
-  pages: np.ndarray
-  cells: np.ndarray
+  pages: np.ndarray  # int32 [4352], where the page of 256 cells begins
+  cells: np.ndarray  # int32 [256 * number of different pages]
 
   def __getitem__(self, code: int) -> int:  # type: ignore[override]
     return int(self.cells[self.pages[code // PAGE] + code % PAGE])
 
 
 class SlowTables(NamedTuple):
-  """Tables for texts with a character that is marked `SLOW`.
+  """Tables for texts with a character that is marked `SLOW`."""
 
-  Attributes:
-    sigma: `SKIPPED`, `CASED` or `UNCASED`, for the rule of the final sigma.
-    expansion: position in `pool` of a character's decomposed lower case, accents included.
-    pool: int32, code points.
-    element: kind and combining class of a character after decomposition.
-  """
-
-  sigma: PagedTable
+  sigma: PagedTable  # `SKIPPED`, `CASED` or `UNCASED`, for the rule of the final sigma
+  # Position in `pool` of a character's decomposed lower case, accents included.
   expansion: PagedTable
-  pool: np.ndarray
-  element: PagedTable
+  pool: np.ndarray  # int32, code points
+  element: PagedTable  # kind and combining class of a character after decomposition
 
 
 class PieceTables(NamedTuple):
-  """Tables of `sentence_pieces.preprocess_text`.
+  """Tables of `sentence_pieces.preprocess_text`."""
 
-  Attributes:
-    is_space: 1 for what `str.split` splits at.
-    expansion: position in `pool` of NFKD without accents; an accent has length 0.
-    pool: int32, code points.
-    sigma: as in `SlowTables`; None where text is not lower-cased.
-    lower: the difference (xor) to the lower case, after expansion; likewise.
-  """
-
-  is_space: PagedTable
-  expansion: PagedTable
-  pool: np.ndarray
-  sigma: PagedTable | None
-  lower: PagedTable | None
+  is_space: PagedTable  # 1 for what `str.split` splits at
+  expansion: PagedTable  # position in `pool` of NFKD without accents; an accent has length 0
+  pool: np.ndarray  # int32, code points
+  sigma: PagedTable | None  # as in `SlowTables`; None where text is not lower-cased
+  lower: PagedTable | None  # the difference (xor) to the lower case, after expansion; likewise
 
 
 class CharacterTables(NamedTuple):
-  """The tables of characters for a graph.
+  """The tables of characters for a graph."""
 
-  Attributes:
-    main: for each character its kind, its replacement, and flags.
-    slow: None for cased models, whose characters never change.
-  """
-
-  main: PagedTable
-  slow: SlowTables | None
+  main: PagedTable  # for each character its kind, its replacement, and flags
+  slow: SlowTables | None  # None for cased models, whose characters never change
 
 
 @functools.lru_cache(maxsize=2)

@@ -34,10 +34,9 @@ class VectorModel(TaskModel):
   ):
     """Builds the graph, with random weights.
 
+    The other arguments are those of `TaskModel`.
+
     Args:
-      config: of the model.
-      vocab_file: path of the vocabulary.
-      do_lower_case: whether the vocabulary is that of an uncased model.
       max_seq_length: longer texts are truncated.
       pooling: see `similarity.pool`.
     """

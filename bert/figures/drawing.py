@@ -32,11 +32,7 @@ _MARKERS = "osD^vP"
 def new_figure(
   width: float, height: float, layout: Literal["constrained", "tight"] | None = "constrained"
 ):
-  """Makes an empty matplotlib `Figure`, sizes in inches.
-
-  Raises:
-    ImportError: matplotlib is not installed.
-  """
+  """Makes an empty matplotlib `Figure`, in inches; an ImportError if that is not installed."""
   try:
     # Without pyplot, no window system is needed and no global state is used.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -214,10 +210,7 @@ def plot_scores(
 ) -> None:
   """Draws scores of several types: F1 as a bar, precision and recall as marks on it.
 
-  Args:
-    scores: type -> `precision`, `recall`, `f1`, from 0 to 1, and `support`, their number.
-    output_png: the picture.
-    title: above it.
+  Each type has `precision`, `recall`, `f1`, from 0 to 1, and `support`, their number.
   """
   figure = new_figure(7.2, 1.6 + 0.38 * len(scores))
   panel = figure.subplots()

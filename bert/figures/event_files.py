@@ -27,21 +27,14 @@ class NoScalarsError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """What the files of a run say.
+  """What the files of a run say."""
 
-  Attributes:
-    folder: its `model_dir`.
-    training: tag -> curve.
-    evaluation: tag -> curve.
-    best: step and value of the best evaluation during training; None without one.
-    problem_type: as of `--problem_type`; "" if unknown.
-  """
-
-  folder: str
-  training: Mapping[str, Curve]
-  evaluation: Mapping[str, Curve]
+  folder: str  # its `model_dir`
+  training: Mapping[str, Curve]  # tag -> curve
+  evaluation: Mapping[str, Curve]  # tag -> curve
+  # Step and value of the best evaluation during training; None without one.
   best: tuple[float, float] | None = None
-  problem_type: str = ""
+  problem_type: str = ""  # as of `--problem_type`; "" if unknown
 
   def lengths(self) -> dict[str, int]:
     """Returns tag -> number of points."""
@@ -93,11 +86,7 @@ def _problem_type(state: Mapping) -> str:
 
 
 def check_folder(folder: str) -> None:
-  """Checks that a folder exists.
-
-  Raises:
-    ValueError: it does not.
-  """
+  """Checks that a folder exists, or raises a ValueError."""
   if not filesystem.exists(folder):
     raise ValueError(f"{folder} does not exist. Give the --output_dir of a run as --model_dir.")
 
@@ -145,15 +134,9 @@ def _newest_state(folder: str) -> Mapping:
 
 
 def read_curves(folder: str | os.PathLike) -> dict[str, Curve]:
-  """Reads the scalars in the event files of a folder, not of those below it.
+  """Reads the scalars in the event files of a folder (not below it): tag -> step -> value.
 
   A run that was resumed has several files, which overlap if it was killed: the newest value counts.
-
-  Args:
-    folder: `model_dir`, or `model_dir/eval`.
-
-  Returns:
-    Tag -> step -> value.
   """
   import tensorflow as tf
 

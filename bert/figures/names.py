@@ -22,24 +22,14 @@ _RIGHT_TO_LEFT = {"R", "AL"}  # classes of characters in the Unicode standard
 
 
 class Names(NamedTuple):
-  """Names as a picture shows them.
+  """Names as a picture shows them."""
 
-  Attributes:
-    texts: each name, or `#N` for number N (from 0) if no font has all its characters.
-    family: families of fonts, to be tried in this order.
-  """
-
-  texts: list[str]
-  family: list[str]
+  texts: list[str]  # each name, or `#N` for number N (from 0) if no font has all its characters
+  family: list[str]  # families of fonts, to be tried in this order
 
 
 def drawable(names: Sequence[str], kind: str = "label") -> Names:
-  """Replaces names that would be drawn as boxes by their numbers, and logs what these mean.
-
-  Args:
-    names: any texts.
-    kind: what they are, for the log.
-  """
+  """Replaces names that would be drawn as boxes by their numbers, and logs what these mean."""
   names = [" ".join(name.split()) for name in names]  # one line each
   characters = {c for name in names for c in name if not c.isspace()}
   families, missing = _cover(characters)

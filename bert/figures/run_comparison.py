@@ -26,21 +26,13 @@ _AVERAGES = {"ensemble": ("D", COLORS[2]), "soup": ("s", COLORS[3])}
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-  """The scores of the runs by one metric.
+  """The scores of the runs by one metric."""
 
-  Attributes:
-    title: name of the metric.
-    scores: of each run.
-    mean: of the scores.
-    interval: of the mean; None for a single run.
-    averages: `ensemble` or `soup` -> its score.
-  """
-
-  title: str
-  scores: Sequence[float]
-  mean: float
-  interval: tuple[float, float] | None
-  averages: Mapping[str, float]
+  title: str  # name of the metric
+  scores: Sequence[float]  # of each run
+  mean: float  # of the scores
+  interval: tuple[float, float] | None  # of the mean; None for a single run
+  averages: Mapping[str, float]  # `ensemble` or `soup` -> its score
 
 
 def plot_runs(

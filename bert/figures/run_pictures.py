@@ -39,14 +39,7 @@ def _or_warn(draw: Callable) -> Callable:
 
 
 def draw_run(output_dir: str) -> None:
-  """Draws the curves and results of a run for which it has written values.
-
-  Args:
-    output_dir: its folder, with event files and `eval_results*.json`.
-
-  Raises:
-    ValueError: there is no such folder.
-  """
+  """Draws the curves and results for which a run's folder, which has to exist, has values."""
   event_files.check_folder(output_dir)
   draw_training(output_dir)
   results = sorted(glob.glob(os.path.join(glob.escape(output_dir), "*_results*.json")))
@@ -66,11 +59,7 @@ def _draw_file(path: str) -> None:
 
 @_or_warn
 def draw_training(output_dir: str) -> None:
-  """Draws the curves of a run, if it trained.
-
-  Args:
-    output_dir: its folder, with event files.
-  """
+  """Draws the curves of a run from the event files in its folder, if it trained."""
   if event_files.has_events(output_dir):
     path = _path(output_dir, "training")
     training_curves.plot_curves(output_dir, path)
@@ -79,12 +68,7 @@ def draw_training(output_dir: str) -> None:
 
 @_or_warn
 def draw_results(results_file: str, results: Mapping) -> None:
-  """Draws the results of an evaluation that have a picture.
-
-  Args:
-    results_file: the file of the results, after which pictures are named.
-    results: name -> number or `ConfusionTable`, see `result_files.write_values`.
-  """
+  """Draws the results, see `result_files.write_values`, that have a picture, beside their file."""
   output_dir, name = os.path.split(results_file)
   name = os.path.splitext(name)[0]
   for table in results.values():

@@ -49,12 +49,9 @@ _RUN_LENGTH = 48  # characters of a run's name
 
 
 def smooth(values: Sequence[float], radius: int) -> list[float]:
-  """Averages each value and its neighbours on both sides; the line thus has no lag.
+  """Averages each value and `radius` neighbours on both sides; the line thus has no lag.
 
-  Args:
-    values: in the order of steps.
-    radius: how many neighbours on each side. At the beginning, where curves are steep, as
-      many as both sides have; at the end as many as each side has.
+  At the beginning, where curves are steep, as many as both sides have; at the end as many as each.
 
   Example:
     >>> smooth([1.0, 3.0, 8.0, 3.0], radius=1)
@@ -140,12 +137,9 @@ def _read_runs(folders: Sequence[str]) -> list[Run]:
 
 
 def _over(run: Run, tag: str) -> Run:
-  """Returns a run whose curves have the values of a scalar in the place of steps.
+  """Returns a run (ValueError: without it) whose curves have a scalar's values in place of steps.
 
   Between the steps for which it was written, and before the first, it grows along a line.
-
-  Raises:
-    ValueError: the run has no such scalar.
   """
   known = _finite(run.training.get(tag, {}))
   if not known:

@@ -23,15 +23,7 @@ except ImportError:  # Windows: there folders are not held.
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
-  """Writes a text file, whole or not at all; see `written_whole`.
-
-  Args:
-    path: final name; its folder must exist.
-    text: written as UTF-8, line ends as they are.
-
-  Raises:
-    OSError: it cannot be written; the error names `path`.
-  """
+  """Writes UTF-8 text, line ends as they are, whole or not at all; see `written_whole`."""
   write_bytes(path, text.encode("utf-8"))
 
 
@@ -42,11 +34,7 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> None:
 
 
 def copy_file(source: str | os.PathLike, path: str | os.PathLike) -> None:
-  """Copies a small file, from any file system to any; see `written_whole`.
-
-  Raises:
-    OSError: it cannot be read or written; the error names the file.
-  """
+  """Copies a small file, from any file system to any; see `written_whole`, also for its errors."""
   write_bytes(path, filesystem.read_bytes(source))
 
 
@@ -180,11 +168,7 @@ def _force_tree_to_disk(folder):
 
 @contextlib.contextmanager
 def errors_naming(path: str | os.PathLike, instead_of: str | None = None) -> Iterator[None]:
-  """Adds a file's name to operating system errors that name none, or a temporary file.
-
-  Args:
-    path: the file that the user named.
-    instead_of: the temporary file, or a folder of temporary files.
+  """Adds a file's name to system errors that name none, or `instead_of`, a temporary file.
 
   Example:
     >>> with errors_naming("answers.jsonl"):
@@ -204,8 +188,7 @@ def errors_naming(path: str | os.PathLike, instead_of: str | None = None) -> Ite
 def check_writable(folder: str | os.PathLike) -> None:
   """Checks that files can be written to a folder, with an unnamed file that leaves no trace.
 
-  Raises:
-    OSError: it cannot be written to; the error names the folder.
+  The OSError of one that cannot be written to names it.
   """
   filesystem.check_local(folder)
   with errors_naming(folder), tempfile.TemporaryFile(dir=os.fspath(folder)) as probe:

@@ -27,27 +27,19 @@ _MAX_BYTES = 1 << 28  # far above any vocabulary (roberta-base: 4 MB); stops a w
 
 
 class BytePairs(NamedTuple):
-  """A vocabulary of byte-level BPE.
+  """A vocabulary of byte-level BPE."""
 
-  Attributes:
-    vocab: token -> id, by id.
-    merges: pairs of tokens, the first to be merged first.
-    special: tokens that stay whole in text, as `added_tokens` of a tokenizer.json.
-    add_prefix_space: whether a space goes before the first word of a text.
-    path: of the file, for messages.
-  """
-
-  vocab: dict[str, int]
-  merges: list[tuple[str, str]]
+  vocab: dict[str, int]  # token -> id, by id
+  merges: list[tuple[str, str]]  # pairs of tokens, the first to be merged first
+  # Tokens that stay whole in text, as `added_tokens` of a tokenizer.json.
   special: list[dict[str, Any]]
-  add_prefix_space: bool
-  path: str
+  add_prefix_space: bool  # whether a space goes before the first word of a text
+  path: str  # of the file, for messages
 
   def to_json(self, whole_tokens: bool = True) -> str:
     """Writes a tokenizer.json, as the libraries tokenizers and transformers read it.
 
-    Args:
-      whole_tokens: False: special tokens in text are text like any other.
+    Without `whole_tokens`, special tokens in text are text like any other.
     """
     added = {token["content"] for token in self.special}
     byte_level = {

@@ -2,7 +2,8 @@
 
 A path with `://` in it is remote and goes through TensorFlow, whose plug-ins know these file
 systems; TensorFlow is imported for such a path only. Local paths need the operating system alone.
-Errors are `OSError`s that name the path, on either side.
+What does not exist, or cannot be read, written or reached, is an `OSError` that names the path, on
+either side.
 """
 
 import contextlib
@@ -50,23 +51,16 @@ def meant_as_remote(path: str | os.PathLike) -> str | None:
 
 
 def check_local(path: str | os.PathLike) -> None:
-  """Checks that a path can be used by the functions of the operating system.
+  """Refuses a remote path, which the functions of the operating system cannot use.
 
   To them `gs://bucket/out` is a folder `gs:` in the current one.
-
-  Raises:
-    OSError: the path is remote.
   """
   if is_remote(path):
     raise OSError(errno.ENOTSUP, "It is remote, but must be on a local disk", os.fspath(path))
 
 
 def open_to_read(path: str | os.PathLike) -> BinaryIO:
-  """Opens a binary file.
-
-  Raises:
-    OSError: it does not exist or cannot be read; reading raises nothing else either.
-  """
+  """Opens a binary file; reading raises nothing but OSErrors either."""
   if not is_remote(path):
     return open(path, "rb")
   if not exists(path):
@@ -75,22 +69,14 @@ def open_to_read(path: str | os.PathLike) -> BinaryIO:
 
 
 def read_bytes(path: str | os.PathLike) -> bytes:
-  """Reads the content of a file.
-
-  Raises:
-    OSError: it does not exist or cannot be read.
-  """
+  """Reads the content of a file."""
   with open_to_read(path) as file:
     return file.read()
 
 
 @contextlib.contextmanager
 def open_to_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
-  """Opens a binary file to write to, not atomically: see `atomic_files.written_whole`.
-
-  Raises:
-    OSError: it cannot be written.
-  """
+  """Opens a binary file to write to, not atomically: see `atomic_files.written_whole`."""
   if not is_remote(path):
     with open(path, "wb") as writer:
       yield writer
@@ -101,11 +87,7 @@ def open_to_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
 
 def exists(path: str | os.PathLike) -> bool:
-  """Tells whether there is a file or a folder of this name.
-
-  Raises:
-    OSError: the remote file system cannot be reached.
-  """
+  """Tells whether there is a file or a folder of this name."""
   if not is_remote(path):
     return os.path.exists(path)
   with _os_errors(path):
@@ -113,11 +95,7 @@ def exists(path: str | os.PathLike) -> bool:
 
 
 def is_folder(path: str | os.PathLike) -> bool:
-  """Tells whether there is a folder of this name.
-
-  Raises:
-    OSError: the remote file system cannot be reached.
-  """
+  """Tells whether there is a folder of this name."""
   if not is_remote(path):
     return os.path.isdir(path)
   # `isdir` alone is false where `exists` says that there is no connection.
@@ -132,11 +110,7 @@ def is_file(path: str | os.PathLike) -> bool:
 
 
 def size_bytes(path: str | os.PathLike) -> int:
-  """Returns the size of a file.
-
-  Raises:
-    OSError: it does not exist or cannot be read.
-  """
+  """Returns the size of a file."""
   if not is_remote(path):
     return os.path.getsize(path)
   with _os_errors(path):
@@ -144,11 +118,7 @@ def size_bytes(path: str | os.PathLike) -> int:
 
 
 def list_folder(folder: str | os.PathLike) -> list[str]:
-  """Lists a folder's names, sorted; none if it does not exist, or is local and cannot be read.
-
-  Raises:
-    OSError: the remote file system cannot be reached.
-  """
+  """Lists a folder's names, sorted; none if it does not exist, or is local and cannot be read."""
   if not is_remote(folder):
     try:
       return sorted(os.listdir(folder))
@@ -164,9 +134,6 @@ def matching(pattern: str | os.PathLike) -> list[str]:
   """Finds the paths that match a pattern such as `gs://bucket/*.txt`, sorted, none hidden.
 
   A path that exists matches itself, even if it contains characters of patterns.
-
-  Raises:
-    OSError: a remote folder cannot be read.
   """
   pattern = os.fspath(pattern)
   if is_remote(pattern):
@@ -178,11 +145,7 @@ def matching(pattern: str | os.PathLike) -> list[str]:
 
 
 def rename(source: str | os.PathLike, target: str | os.PathLike) -> None:
-  """Renames a file on the same file system; an existing target is replaced.
-
-  Raises:
-    OSError: it cannot be renamed.
-  """
+  """Renames a file on the same file system; an existing target is replaced."""
   if not is_remote(source):
     os.replace(source, target)
     return
@@ -191,11 +154,7 @@ def rename(source: str | os.PathLike, target: str | os.PathLike) -> None:
 
 
 def remove(path: str | os.PathLike) -> None:
-  """Removes a file.
-
-  Raises:
-    OSError: it does not exist or cannot be removed.
-  """
+  """Removes a file."""
   if not is_remote(path):
     os.remove(path)
     return

@@ -87,11 +87,7 @@ class MissingExtraError(ImportError, ValueError):
 
 @contextlib.contextmanager
 def extra(name: str, what: str) -> Iterator[None]:
-  """Reports a failing import in the block with the extra that installs the package.
-
-  Args:
-    name: of the extra, as in pyproject.toml.
-    what: the feature that needs it, the subject of the message.
+  """Names the extra to install where an import in the block fails; `what` is the feature in need.
 
   Raises:
     MissingExtraError: the import failed; the message has the command that installs the extra.

@@ -11,16 +11,7 @@ from bert.io import filesystem
 
 
 def read_object(path: str | os.PathLike, advice: str = "") -> dict[str, Any]:
-  """Reads the JSON object in a file.
-
-  Args:
-    path: of the file; a byte order mark at its start is not read.
-    advice: a sentence for whoever has a bad file.
-
-  Raises:
-    ValueError: see `object_in`.
-    OSError: the file cannot be read.
-  """
+  """Reads a file's JSON object without a byte order mark; errors of `object_in`, and OSErrors."""
   return object_in(filesystem.read_bytes(path), path, advice)
 
 
@@ -33,12 +24,7 @@ def read_if_there(path: str | os.PathLike, advice: str) -> dict[str, Any]:
 
 
 def object_in(content: bytes | str, source: str | os.PathLike, advice: str = "") -> dict[str, Any]:
-  """Parses a text as a JSON object.
-
-  Args:
-    content: the text; of bytes UTF-8.
-    source: where it comes from, for the message.
-    advice: a sentence for whoever has a bad one.
+  """Parses text, or bytes of UTF-8, as a JSON object; `source` and `advice` are for the message.
 
   Raises:
     ValueError: it is no JSON, or another value than an object; one line.

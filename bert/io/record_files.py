@@ -81,14 +81,10 @@ def _fill(feature, name: str, value) -> None:
 
 
 def write_records(path: str | os.PathLike, examples: Iterable[Mapping[str, Any] | bytes]) -> int:
-  """Writes a TFRecord file and its manifest, completely or not at all.
+  """Writes a TFRecord file and its manifest, completely or not at all; returns its records' number.
 
-  Args:
-    path: final name, local; an existing file is replaced at the end.
-    examples: features of each record (see `serialize_example`), or records already serialized.
-
-  Returns:
-    The number of records.
+  An existing file is replaced at the end. Examples are features, see `serialize_example`, or
+  serialized records.
 
   Raises:
     OSError: the file cannot be written; the message names it.
@@ -127,9 +123,8 @@ def manifest_path(path: str | os.PathLike) -> str:
 def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
   """Reads the facts in the manifest of a TFRecord file, such as `records` and `bytes`.
 
-  Returns:
-    The facts; empty if the manifest is missing or unreadable: another program wrote the file, or
-    the manifest was lost, so nothing can be compared.
+  They are empty if it is missing or unreadable: another program wrote the file, or the manifest was
+  lost, so nothing can be compared.
   """
   try:
     facts = json.loads(filesystem.read_bytes(manifest_path(path)))
@@ -139,10 +134,7 @@ def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def check_manifest(path: str | os.PathLike) -> dict[str, Any]:
-  """Compares the size of a file with its manifest, if it has one.
-
-  Returns:
-    The facts of the manifest, see `read_manifest`.
+  """Compares a file with its manifest, if it has one, and returns its facts, see `read_manifest`.
 
   Raises:
     RecordError: the file does not have the size with which it was written.

@@ -299,11 +299,7 @@ def _csv_error(error: csv.Error, path: str, line: int) -> DataError:
 
 
 def read_jsonl(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
-  """Reads one JSON object a line into the same shape as `read_table`.
-
-  Args:
-    path: UTF-8 file.
-    on_bad_row: as in `read_table`.
+  """Reads one JSON object a line of UTF-8 into the same shape as `read_table`.
 
   Returns:
     First a row of all keys in order of appearance, then the values, None where a key is missing;

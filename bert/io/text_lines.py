@@ -23,10 +23,7 @@ STANDARD_STREAM = "-"
 
 
 def read_lines(input_file: str) -> Iterator[str]:
-  r"""Yields the lines of a text file without surrounding whitespace.
-
-  Args:
-    input_file: a path, `gs://` and the like included, or `-` for standard input.
+  r"""Yields the lines of a text file (`-`: standard input) without surrounding whitespace.
 
   Raises:
     DataError: a line is not UTF-8.
@@ -84,13 +81,7 @@ def written_output(path: str) -> Iterator[BinaryIO]:
 
 
 def check_output_file(path: str, flag: str = "output_file", input_file: str | None = None) -> None:
-  """Raises an OSError if the file of a flag cannot be written; called before long work starts.
-
-  Args:
-    path: the value of the flag.
-    flag: its name.
-    input_file: a file that is read, and must not be the same one.
-  """
+  """Raises an OSError if a flag's file cannot be written or is `input_file`, before long work."""
   if path == STANDARD_STREAM:
     return
   if input_file and os.path.realpath(input_file) == os.path.realpath(path):

@@ -42,14 +42,10 @@ class FrameError(ValueError):
 
 
 def encode_examples(features: Mapping[str, np.ndarray]) -> Iterator[bytes]:
-  """Serializes n examples.
+  """Serializes n examples, whose features are sorted by name.
 
-  Args:
-    features: name -> `[n, k]` with a k of its own: integers and booleans become an int64_list,
-      floats a float_list (float32).
-
-  Yields:
-    n serialized `tf.train.Example`s, features sorted by name.
+  Each array is `[n, k]` with a k of its own: integers and booleans become an int64_list, floats a
+  float_list (float32).
 
   Raises:
     TypeError: an array holds something else.
@@ -161,13 +157,10 @@ def framed_size(head: bytes | memoryview) -> int:
 
 
 def unframed(reader: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
-  """Yields the records of a TFRecord file, each checked against its checksums.
+  """Yields the records of an uncompressed TFRecord file, each checked against its checksums.
 
   TensorFlow's reader allocates as much memory as a length declares, and the process dies if that
   fails. Here a wrong length costs no more memory than the file has bytes.
-
-  Args:
-    reader: of the uncompressed file.
 
   Raises:
     FrameError: the next record is damaged, or the file ends within it.

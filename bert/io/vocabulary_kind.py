@@ -44,16 +44,16 @@ def holds_model(path: str | os.PathLike) -> bool:
     return False
 
 
-def is_meant_as_model(path: str | os.PathLike) -> bool:
+def is_sentencepiece_file(path: str | os.PathLike) -> bool:
   """Whether a vocabulary file is to be read as a sentencepiece model: by content or by name."""
   return os.fspath(path).endswith(_ENDING) or holds_model(path)
 
 
-def kept_name(path: str | os.PathLike) -> str:
+def saved_vocabulary_name(path: str | os.PathLike) -> str:
   """The name that a copy of a vocabulary file has in the folder of a model."""
   if is_meant_as_byte_pairs(path):
     return BYTE_PAIRS
-  return SENTENCE_PIECES if is_meant_as_model(path) else VOCABULARY
+  return SENTENCE_PIECES if is_sentencepiece_file(path) else VOCABULARY
 
 
 def is_meant_as_byte_pairs(path: str | os.PathLike) -> bool:

@@ -16,29 +16,18 @@ _FACTS_OF_ELECTRA = ("joint_prediction", "answerable_classifier", "answerable_us
 
 @dataclasses.dataclass(frozen=True)
 class AnswerHead:
-  """A head for questions.
+  """A head for questions."""
 
-  Attributes:
-    kind: one of `KINDS`.
-    scope: of ELECTRA's variables, as `heads.task_scope` gives it.
-    joint_prediction: ELECTRA: score ends given the start.
-    answerable_classifier: ELECTRA: score whether there is an answer.
-    answerable_uses_start_logits: ELECTRA: with a hidden layer that sees the likely starts.
-    num_starts: K, the starts in a beam.
-    num_ends: E, the ends for each of them.
-    null_weight: of the loss of the score of no answer.
-    dropout_prob: ALBERT: of the hidden layer of that score, in training.
-  """
-
-  kind: str = "bert"
-  scope: str = "task_specific/squad"
-  joint_prediction: bool = True
-  answerable_classifier: bool = True
+  kind: str = "bert"  # one of `KINDS`
+  scope: str = "task_specific/squad"  # of ELECTRA's variables, as `heads.task_scope` gives it
+  joint_prediction: bool = True  # ELECTRA: score ends given the start
+  answerable_classifier: bool = True  # ELECTRA: score whether there is an answer
+  # ELECTRA: with a hidden layer that sees the likely starts.
   answerable_uses_start_logits: bool = True
-  num_starts: int = 20
-  num_ends: int = 20
-  null_weight: float = 0.5
-  dropout_prob: float = 0.0
+  num_starts: int = 20  # K, the starts in a beam
+  num_ends: int = 20  # E, the ends for each of them
+  null_weight: float = 0.5  # of the loss of the score of no answer
+  dropout_prob: float = 0.0  # ALBERT: of the hidden layer of that score, in training
 
   @property
   def has_beam(self) -> bool:
@@ -57,12 +46,7 @@ class AnswerHead:
 
   @classmethod
   def of_run(cls, facts: Mapping[str, Any], settings: Mapping[str, Any]) -> "AnswerHead":
-    """Makes the head of a run that has trained.
-
-    Args:
-      facts: of the run, `facts()` among them.
-      settings: values of flags; the sizes of the beam, if they are there.
-    """
+    """Makes the head of a trained run from its facts and flags (the beam's sizes, if there)."""
     kind = facts.get("answer_head", "bert")
     parts = {name: facts[name] for name in _FACTS_OF_ELECTRA if name in facts}
     if "answer_scope" in facts:

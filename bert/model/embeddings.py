@@ -9,7 +9,7 @@ from bert.model import kernels
 from bert.model.configuration import BertConfig
 from bert.model.families import LAYER_NORM_EPSILON
 from bert.model.layers import (
-  Rows,
+  TokenRows,
   create_initializer,
   get_shape_list,
   layer_norm_and_dropout,
@@ -72,7 +72,7 @@ def embedding_postprocessor(
   dropout_prob: float = 0.1,
   *,
   position_ids: tf.Tensor | None = None,
-  rows: Rows | None = None,
+  rows: TokenRows | None = None,
   gather_segments: bool = False,
   padding_position: int | None = None,
   epsilon: float = LAYER_NORM_EPSILON,
@@ -136,7 +136,7 @@ def embedding_postprocessor(
       table = tf.convert_to_tensor(position_table)
       output += kernels.gather_rows(table, position_ids, padding_position)
 
-  rows = rows or Rows(batch_size, seq_length)
+  rows = rows or TokenRows(batch_size, seq_length)
   return rows.restore(layer_norm_and_dropout(rows.remove(output), dropout_prob, epsilon=epsilon))
 
 
@@ -163,7 +163,7 @@ def positions_of(input_ids: tf.Tensor, position_ids: tf.Tensor | None, config: B
 
 
 def check_length(seq_length, longest: int) -> None:
-  """Checks that a model has a position for each token; `longest` is its longest sequence.
+  """Refuses more tokens than the model's longest sequence has positions for.
 
   Raises:
     ValueError, tf.errors.InvalidArgumentError: it has not.

@@ -39,39 +39,24 @@ LAYER_NORM_EPSILON = 1e-12
 
 @dataclasses.dataclass(frozen=True)
 class LayerNames:
-  """Where a layer's variables lie, below the layer's own scope.
+  """Where a layer's variables lie, below the layer's own scope."""
 
-  Attributes:
-    attention: scope of query, key and value.
-    attention_output: dense layer after the attention.
-    attention_norm: LayerNorm after it.
-    intermediate: first dense layer of the feed-forward part.
-    output: its second dense layer.
-    output_norm: LayerNorm after it.
-  """
-
-  attention: str = "attention/self"
-  attention_output: str = "attention/output/dense"
-  attention_norm: str = "attention/output/LayerNorm"
-  intermediate: str = "intermediate/dense"
-  output: str = "output/dense"
-  output_norm: str = "output/LayerNorm"
+  attention: str = "attention/self"  # scope of query, key and value
+  attention_output: str = "attention/output/dense"  # dense layer after the attention
+  attention_norm: str = "attention/output/LayerNorm"  # LayerNorm after it
+  intermediate: str = "intermediate/dense"  # first dense layer of the feed-forward part
+  output: str = "output/dense"  # its second dense layer
+  output_norm: str = "output/LayerNorm"  # LayerNorm after it
 
 
 @dataclasses.dataclass(frozen=True)
 class HiddenLayer:
-  """The layer between a sequence's vector and its scores: dropout, dense, activation, dropout.
+  """The layer between a sequence's vector and its scores: dropout, dense, activation, dropout."""
 
-  Attributes:
-    scope: of the dense layer's variables; empty where there is only the activation.
-    activation: its name.
-    drops_input: whether its input is dropped out, too.
-    dropout_key: the configuration's key of the rate of dropout; that of the head without one.
-  """
-
-  scope: str
-  activation: str
-  drops_input: bool = True
+  scope: str  # of the dense layer's variables; empty where there is only the activation
+  activation: str  # its name
+  drops_input: bool = True  # whether its input is dropped out, too
+  # The configuration's key of the rate of dropout; that of the head without one.
   dropout_key: str | None = None
 
 
@@ -141,10 +126,7 @@ class Family:
   activations: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def layer_scopes(self, config) -> list[str]:
-    """Lists the scope of each layer below `<scope>/encoder`, in order of computation.
-
-    Args:
-      config: a `BertConfig` of this family.
+    """Lists the scopes of a `BertConfig`'s layers below `<scope>/encoder`, as they are computed.
 
     Example:
       >>> import types
@@ -270,10 +252,7 @@ _KEYS_OF_ALBERT = ("num_hidden_groups", "inner_group_num")
 
 
 def family_of(content: Mapping[str, Any]) -> Family:
-  """Finds the family that a configuration belongs to.
-
-  Args:
-    content: of a configuration file, or a `BertConfig`'s attributes.
+  """Finds the family of a configuration: a file's content, or a `BertConfig`'s attributes.
 
   Raises:
     ValueError: `model_type` is unknown.

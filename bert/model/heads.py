@@ -169,17 +169,11 @@ def task_scope(
 
 
 class Hidden(NamedTuple):
-  """The layer between a sequence's vector and its scores, with the numbers of a model.
+  """The layer between a sequence's vector and its scores, with the numbers of a model."""
 
-  Attributes:
-    layer: of the family.
-    initializer_range: standard deviation of the initial kernel.
-    dropout_prob: of its own; None for that of the head.
-  """
-
-  layer: families.HiddenLayer
-  initializer_range: float
-  dropout_prob: float | None
+  layer: families.HiddenLayer  # of the family
+  initializer_range: float  # standard deviation of the initial kernel
+  dropout_prob: float | None  # of its own; None for that of the head
 
 
 def hidden_of(bert_config: BertConfig, scored: str) -> Hidden | None:

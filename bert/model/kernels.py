@@ -90,11 +90,7 @@ _GOLDEN = 0x9E3779B9
 
 
 def dropout_keys(seed) -> tf.Tensor:
-  """uint32 `[2]`, the keys of `random_bits`: one draw, so that close seeds give unrelated keys.
-
-  Args:
-    seed: int64 `[2]`.
-  """
+  """Draws the keys of `random_bits`, uint32 `[2]`: int64 `[2]` seeds nearby give unrelated keys."""
   return tf.random.stateless_uniform([2], seed, minval=None, maxval=None, dtype=tf.uint32)
 
 

@@ -25,7 +25,7 @@ from bert.model.variables import (
 # Rows: except for attention, a transformer computes each position independently.
 
 
-class Rows:
+class TokenRows:
   """All positions of a batch, padding included."""
 
   def __init__(self, batch_size, seq_length):
@@ -60,7 +60,7 @@ class Rows:
     return tf.reshape(x, [self.batch_size * self.seq_length, heads * size])
 
 
-class Unpadding(Rows):
+class Unpadding(TokenRows):
   """The positions of a batch that hold tokens; outputs at padding are zeros.
 
   The number of rows is rounded up, so that compiled blocks see few shapes; the additional rows
@@ -76,11 +76,9 @@ class Unpadding(Rows):
   """
 
   def __init__(self, mask: tf.Tensor, multiple: int = 128):
-    """Finds the positions of the tokens.
+    """Finds the positions of the tokens by a mask, `[B, S]`, 0 for padding.
 
-    Args:
-      mask: `[B, S]`, 0 for padding.
-      multiple: the number of rows without padding is rounded up to a multiple of this.
+    The number of rows without padding is rounded up to a multiple of `multiple`.
     """
     super().__init__(*get_shape_list(mask, expected_rank=2))
     is_token = tf.reshape(mask != 0, [-1])  # [B * S]
@@ -195,7 +193,7 @@ def create_attention_mask_from_input_mask(from_tensor, to_mask) -> tf.Tensor:
 
 
 def mask_of_batch(
-  input_mask: tf.Tensor, sequence_ids: tf.Tensor | None, sees: str | None = None
+  input_mask: tf.Tensor, sequence_ids: tf.Tensor | None, attention_direction: str | None = None
 ) -> tf.Tensor:
   """Makes the mask float32 `[B, 1, S]`, or `[B, S, S]` where queries of a row differ.
 
@@ -204,10 +202,10 @@ def mask_of_batch(
   `create_attention_mask_from_input_mask` repeats it.
   """
   mask = tf.expand_dims(tf.cast(input_mask, tf.float32), 1)
-  if sees is not None:
+  if attention_direction is not None:
     places = tf.range(tf.shape(input_mask)[1])
     before = places[tf.newaxis, :] <= places[:, tf.newaxis]  # [S, S] of query, key
-    mask *= tf.cast(before if sees == "before" else tf.transpose(before), tf.float32)
+    mask *= tf.cast(before if attention_direction == "before" else tf.transpose(before), tf.float32)
   if sequence_ids is None:
     return mask
   same_sequence = sequence_ids[:, :, tf.newaxis] == sequence_ids[:, tf.newaxis, :]
@@ -334,7 +332,7 @@ def _dense_variables(name, width, units, initializer_range):
   return kernel, bias
 
 
-class Twice(NamedTuple):
+class Float32AndCompute(NamedTuple):
   """A matrix `[M, W]` in float32, for residual sums, and in the type of matrix products."""
 
   exact: tf.Tensor
@@ -350,7 +348,7 @@ def dense_add_layer_norm(
   dense_name: str = "dense",
   norm_name: str = "LayerNorm",
   epsilon: float = LAYER_NORM_EPSILON,
-) -> Twice:
+) -> Float32AndCompute:
   """Ends a sub-layer: `LayerNorm(residual + Dropout(input kernel + bias))`.
 
   Args:
@@ -371,7 +369,7 @@ def dense_add_layer_norm(
   beta, gamma = _layer_norm_variables(norm_name, width)
   seed = next_random_seed() if dropout_prob else None
   output = product(input_tensor, kernel, dtype)
-  return Twice(
+  return Float32AndCompute(
     *kernels.dropout_add_layer_norm(
       output, bias, residual, gamma, beta, epsilon, dropout_prob, seed, dtype
     )

@@ -67,14 +67,7 @@ def what_was_asked(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def explained(advice: str) -> Iterator[None]:
-  """Turns errors about missing memory into an `OutOfMemoryError`.
-
-  Args:
-    advice: what to lower, as a sentence.
-
-  Raises:
-    OutOfMemoryError: the block ran out of memory. One that says already what to lower stays.
-  """
+  """Turns errors of missing memory into an `OutOfMemoryError` with `advice`, unless it has one."""
   try:
     yield
   except OutOfMemoryError:

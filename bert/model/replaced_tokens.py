@@ -22,16 +22,11 @@ _EPSILON = 1e-6
 
 
 class Replaced(NamedTuple):
-  """Sequences in which a generator's words replace masked ones.
+  """Sequences in which a generator's words replace masked ones."""
 
-  Attributes:
-    input_ids: int32 `[B, S]`.
-    is_replaced: int32 `[B, S]`, 1 where the word is not the original one.
-    is_drawn: int32 `[B, S]`, 1 where the generator's word stands, be it the original one or not.
-  """
-
-  input_ids: tf.Tensor
-  is_replaced: tf.Tensor
+  input_ids: tf.Tensor  # int32 `[B, S]`
+  is_replaced: tf.Tensor  # int32 `[B, S]`, 1 where the word is not the original one
+  # int32 `[B, S]`, 1 where the generator's word stands, be it the original one or not.
   is_drawn: tf.Tensor
 
 
@@ -62,18 +57,16 @@ def draw_words(
 
 
 def uniform_noise(seeds: tf.Tensor, shape) -> tf.Tensor:
-  """Draws float32 in [0, 1) for `draw_words`, the same for the same examples in a batch.
+  """Draws float32 `[B, P, V]` in [0, 1) for `draw_words` by the examples' seeds, int64 `[B, 2]`.
 
-  Args:
-    seeds: int64 `[B, 2]`, of the examples.
-    shape: `[B, P, V]`.
+  It is the same for the same examples in a batch.
   """
   return tf.random.stateless_uniform(shape, tf.reduce_sum(seeds, axis=0))
 
 
 def put(input_ids: tf.Tensor, positions: tf.Tensor, words: tf.Tensor) -> tf.Tensor:
   """Puts words `[B, P]` at positions `[B, P]` of sequences, int32 `[B, S]`; none at 0."""
-  return _put(input_ids, positions, words)[0]
+  return _scatter_ids(input_ids, positions, words)[0]
 
 
 def replace(
@@ -90,14 +83,14 @@ def replace(
     original_ids: int32 `[B, P]`, the words that stood there.
     words: int32 `[B, P]`, drawn by the generator.
   """
-  original, _ = _put(input_ids, positions, original_ids)
-  replaced, is_put = _put(original, positions, words)
+  original, _ = _scatter_ids(input_ids, positions, original_ids)
+  replaced, is_put = _scatter_ids(original, positions, words)
   is_replaced = is_put & (replaced != original)
   labels = (tf.cast(each, tf.int32) for each in (is_replaced, is_put))
   return Replaced(tf.stop_gradient(replaced), *labels)
 
 
-def _put(ids, positions, values) -> tuple[tf.Tensor, tf.Tensor]:
+def _scatter_ids(ids, positions, values) -> tuple[tf.Tensor, tf.Tensor]:
   """Puts values `[B, P]` at positions of ids, int32 `[B, S]`; none at 0. Returns where, too."""
   batch_size, length = tf.unstack(tf.shape(ids))
   rows = tf.broadcast_to(tf.range(batch_size)[:, tf.newaxis], tf.shape(positions))

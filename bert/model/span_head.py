@@ -24,11 +24,7 @@ class SpanHead(Head):
   mask_padding: bool = False
 
   def logits_of(self, batch):
-    """Computes the scores of BERT's own head.
-
-    Returns:
-      `(start_logits, end_logits)`: float32 `[B, S]` each.
-    """
+    """Computes `(start_logits, end_logits)`, float32 `[B, S]` each, of BERT's own head."""
     from bert.model import heads
 
     # The original's softmax covers padding, so what BERT makes of padding is part of the result.

@@ -27,36 +27,24 @@ _QA_HIDDEN = 512
 
 
 class Beam(NamedTuple):
-  """The best spans of each sequence.
+  """The best spans of each sequence."""
 
-  Attributes:
-    start_log_probs: float32 `[B, K]`, the largest first.
-    start_index: int32 `[B, K]`.
-    end_log_probs: float32 `[B, K, E]`, given the start.
-    end_index: int32 `[B, K, E]`.
-  """
-
-  start_log_probs: tf.Tensor
-  start_index: tf.Tensor
-  end_log_probs: tf.Tensor
-  end_index: tf.Tensor
+  start_log_probs: tf.Tensor  # float32 `[B, K]`, the largest first
+  start_index: tf.Tensor  # int32 `[B, K]`
+  end_log_probs: tf.Tensor  # float32 `[B, K, E]`, given the start
+  end_index: tf.Tensor  # int32 `[B, K, E]`
 
 
 class SpanScores(NamedTuple):
-  """What a head says of each sequence.
+  """What a head says of each sequence."""
 
-  Attributes:
-    start_logits: float32 `[B, S]`.
-    end_logits: float32 `[B, S]`, given `start_positions`; None without them, unless ends do not
-      depend on starts.
-    null_logit: float32 `[B]`, positive where no answer is more likely; None without that part.
-    beam: a `Beam`; None if it was not asked for.
-  """
-
-  start_logits: tf.Tensor
+  start_logits: tf.Tensor  # float32 `[B, S]`
+  # float32 `[B, S]`, given `start_positions`; None without them, unless ends do not depend on
+  # starts.
   end_logits: tf.Tensor | None
+  # float32 `[B]`, positive where no answer is more likely; None without that part.
   null_logit: tf.Tensor | None
-  beam: Beam | None
+  beam: Beam | None  # a `Beam`; None if it was not asked for
 
 
 def get_span_scores(

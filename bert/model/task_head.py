@@ -38,12 +38,7 @@ def packing_of(features: Mapping[str, Any]) -> Tensors:
 
 
 def model_options(use_one_hot_embeddings: bool = False, dtype: Any = "float32") -> dict[str, Any]:
-  """Returns the keywords of `modeling.BertModel` that depend on the device.
-
-  Args:
-    use_one_hot_embeddings: look tokens up by a matrix product (for TPUs).
-    dtype: of the matrix products.
-  """
+  """Returns the keywords of `modeling.BertModel` that depend on the device (one-hot for TPUs)."""
   import tensorflow as tf
 
   return {

@@ -14,20 +14,13 @@ from bert.model.task_head import SEQUENCES, Head, packing_of
 
 @dataclasses.dataclass(frozen=True)
 class SequenceHead(Head):
-  """Classes of a sequence, or a number.
+  """Classes of a sequence, or a number."""
 
-  Attributes:
-    num_labels: C.
-    problem_type: see `heads.PROBLEM_TYPES`.
-    label_scale: of a regression that learns labels divided by this.
-    task_name: part of the names of an ELECTRA head's variables.
-    window_pooling: how the logits of windows become one, see `long_documents.pool_logits`.
-  """
-
-  num_labels: int
-  problem_type: str = "classification"
-  label_scale: float = 1.0
-  task_name: str | None = None
+  num_labels: int  # C
+  problem_type: str = "classification"  # see `heads.PROBLEM_TYPES`
+  label_scale: float = 1.0  # of a regression that learns labels divided by this
+  task_name: str | None = None  # part of the names of an ELECTRA head's variables
+  # How the logits of windows become one, see `long_documents.pool_logits`.
   window_pooling: str = "mean"
 
   def logits_of(self, batch, vectors):
@@ -91,13 +84,9 @@ class SequenceHead(Head):
 
 @dataclasses.dataclass(frozen=True)
 class TokenHead(Head):
-  """A label for each token.
+  """A label for each token."""
 
-  Attributes:
-    num_labels: C.
-  """
-
-  num_labels: int
+  num_labels: int  # C
 
   def outputs(self, batch):
     """Computes `logits`, float32 `[B, S, C]`."""

@@ -20,9 +20,8 @@ import tensorflow as tf
 def served_by(get_variable: Callable[..., tf.Variable]) -> Iterator[None]:
   """Makes `tf.compat.v1.get_variable` return what the function does, within the block.
 
-  Args:
-    get_variable: of name (with the scopes of `tf.compat.v1.variable_scope`), shape, initializer,
-      dtype, and whether it is trainable.
+  It gets name (with the scopes of `tf.compat.v1.variable_scope`), shape, initializer, dtype, and
+  whether it is trainable.
   """
 
   def getter(getter, name, shape=None, dtype=None, initializer=None, trainable=None, **unused):

@@ -12,18 +12,12 @@ from bert.model.task_head import Head
 
 @dataclasses.dataclass(frozen=True)
 class VectorHead(Head):
-  """A vector for each text, compared by cosines.
+  """A vector for each text, compared by cosines."""
 
-  Attributes:
-    pooling: see `similarity.pool`.
-    ranks_in_training: whether training ranks the texts of a batch, instead of comparing cosines
-      with scores.
-    ranks_in_evaluation: likewise for evaluation.
-  """
-
-  pooling: str = "mean"
+  pooling: str = "mean"  # see `similarity.pool`
+  # Whether training ranks the texts of a batch, instead of comparing cosines with scores.
   ranks_in_training: bool = False
-  ranks_in_evaluation: bool = False
+  ranks_in_evaluation: bool = False  # likewise for evaluation
 
   def _ranks(self, batch):
     return self.ranks_in_training if batch.is_training else self.ranks_in_evaluation

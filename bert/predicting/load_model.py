@@ -41,11 +41,7 @@ class LoadedFunction:
 
   @classmethod
   def of_strings(cls, function, owner) -> "LoadedFunction":
-    """A signature whose inputs are strings `[B]`, or `[B, any]`.
-
-    Raises:
-      ValueError: an input is not a string.
-    """
+    """Wraps a signature whose inputs are strings `[B]`, or `[B, any]`; a ValueError for others."""
     import tensorflow as tf
 
     specs = function.structured_input_signature[1]

@@ -22,22 +22,16 @@ from bert.tasks import kinds
 
 
 class Run(NamedTuple):
-  """A run that has trained.
+  """A run that has trained."""
 
-  Attributes:
-    prefix: of its best checkpoint, if it kept that (`--eval_every_steps`), else of its newest.
-    vocab_file: its vocabulary.
-    facts: its fingerprint: sizes, task, labels; see `output_folder.model_fingerprint`. That of a
-      model of transformers has no sizes.
-    settings: values of flags, such as `max_seq_length`; empty for a model of transformers.
-    config: of the model.
-  """
-
-  prefix: str
-  vocab_file: str
+  prefix: str  # of its best checkpoint, if it kept that (`--eval_every_steps`), else of its newest
+  vocab_file: str  # its vocabulary
+  # Its fingerprint: sizes, task, labels; see `output_folder.model_fingerprint`. That of a model of
+  # transformers has no sizes.
   facts: Mapping[str, Any]
+  # Values of flags, such as `max_seq_length`; empty for a model of transformers.
   settings: Mapping[str, Any]
-  config: BertConfig
+  config: BertConfig  # of the model
 
   @property
   def kind(self) -> kinds.Kind:
@@ -91,11 +85,7 @@ def load_run(
 
 
 def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Run:
-  """Finds what `load_run` loads.
-
-  Raises:
-    ValueError: see there.
-  """
+  """Finds what `load_run` loads; its errors, too."""
   from bert import tokenization
   from bert.checkpoints import finding, reading
 

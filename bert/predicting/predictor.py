@@ -25,7 +25,7 @@ How a `Predictor` saves time: texts are taken in chunks, sorted by length within
 into batches, so that there is little padding; results come in the order of the texts. The graph is
 traced once, when the model is loaded, for batches of any size and length.
 
-With `batch_invariant=True` no bit of a result depends on the other items (`tiles.py`).
+With `batch_invariant=True` no bit of a result depends on the other items (`fixed_batch_shapes.py`).
 
 Letters in shapes: B = batch size, S = sequence length, L = number of requested layers, W = hidden
 size.
@@ -40,6 +40,7 @@ import numpy as np
 
 from bert.checkpoints import sentence_pooling
 from bert.model import out_of_memory
+from bert.predicting.fixed_batch_shapes import FixedBatchShapes, Shape
 from bert.predicting.load_model import (
   Arrays,
   LoadedFunction,
@@ -55,7 +56,6 @@ from bert.predicting.sentence_vectors import (
   text_features,
   text_pair,
 )
-from bert.predicting.tiles import Shape, Tiles
 from bert.tasks import kinds
 
 Features = Mapping[str, Any]  # name -> list of ints, or a string
@@ -92,7 +92,7 @@ class Predictor:
     batch_size: int = 32,
     chunk_size: int = 1024,
     batch_tokens: int = 0,
-    tiles: Tiles | None = None,
+    batch_shapes: FixedBatchShapes | None = None,
   ):
     """Combines the three steps.
 
@@ -106,8 +106,8 @@ class Predictor:
       chunk_size: a larger one means less padding, and more memory for results that wait.
       batch_tokens: a batch may have more than `batch_size` items up to this number of tokens,
         padding included: small batches of short items do not keep a processor busy.
-      tiles: the shapes of all batches instead, whatever the other sizes say, for results that do
-        not depend on the batch; `compute` has to be traced for them.
+      batch_shapes: the shapes of all batches instead, whatever the other sizes say, for results
+        that do not depend on the batch; `compute` has to be traced for them.
 
     Raises:
       ValueError: a size is below 1.
@@ -118,7 +118,7 @@ class Predictor:
     self.batch_size = batch_size
     self.chunk_size = chunk_size
     self.batch_tokens = batch_tokens
-    self._tiles = tiles
+    self._batch_shapes = batch_shapes
     self._featurize = featurize
     self._compute = compute
     self._inputs = tuple(inputs)
@@ -163,7 +163,7 @@ class Predictor:
   def _results(self, features: list[Features]) -> list:
     lengths = [self._length(each) for each in features]
     results = [None] * len(features)
-    batches = self._tiles.batches(lengths) if self._tiles else self._batches(lengths)
+    batches = self._batch_shapes.batches(lengths) if self._batch_shapes else self._batches(lengths)
     for chosen, shape in batches:
       outputs = self._outputs([features[index] for index in chosen], shape)
       for row, index in enumerate(chosen):
@@ -235,7 +235,7 @@ class Predictor:
       batch_size: texts in a batch; more of short ones, see `sentence_vectors`.
       dtype: of matrix products.
       batch_invariant: whether a text's vectors have the same bits whatever texts are around it, and
-        whatever `batch_size` is; see `tiles.py`.
+        whatever `batch_size` is; see `fixed_batch_shapes.py`.
 
     Returns:
       A predictor whose results are float32 `[W]` for one layer and `[L, W]` for several; with
@@ -250,7 +250,7 @@ class Predictor:
     pooling = sentence_pooling.choose(pooling, prefix, "mean")
     indexes = [layers] if isinstance(layers, int) else list(layers)
     batches = batching(config, len(indexes), pooling, max_seq_length, batch_size, batch_invariant)
-    build = layer_vectors(config, indexes, pooling, dtype, tiles=batches.tiles)
+    build = layer_vectors(config, indexes, pooling, dtype, batch_shapes=batches.batch_shapes)
 
     def finish(features, outputs):
       vectors = own_vectors(features, outputs["vectors"], pooling)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert.checkpoints import sentence_pooling
-from bert.predicting.tiles import Tiles
+from bert.predicting.fixed_batch_shapes import FixedBatchShapes
 from bert.tasks.classification import InputExample, join_texts
 
 # The inputs of `BertModel`, by the names of `classification.InputFeatures` and of records.
@@ -26,8 +26,8 @@ _CHUNK_BYTES = 1 << 28
 # cost. The gain is small, and much larger batches do not fit into caches.
 _BATCH_TOKENS = 2048
 
-# Where tiles decide about batches, it decides about chunks alone: the last tile of each length is
-# not full, and larger chunks have fewer of them.
+# Where fixed shapes decide about batches, it decides about chunks alone: the last batch of each
+# length is not full, and larger chunks have fewer of them.
 _INVARIANT_BATCH_SIZE = 128
 
 Features = Mapping[str, Any]  # name -> list of ints, or a string
@@ -38,10 +38,7 @@ _TEXT_NAMES = {"text_a": 0, "text": 0, "text_b": 1, "text_pair": 1}
 
 
 def text_pair(item: str | Sequence | Mapping) -> tuple[str, str | None]:
-  """The first text of an item, and the second if it has one.
-
-  Args:
-    item: a text, a pair of texts, or a dictionary of one or two.
+  """Returns the first text of an item, and the second if it has one; dicts name one or two.
 
   Raises:
     ValueError: `item` is something else.
@@ -92,7 +89,7 @@ def layer_vectors(
   pooling: str = "none",
   dtype: str = "float32",
   use_one_hot_embeddings: bool = False,
-  tiles: Tiles | None = None,
+  batch_shapes: FixedBatchShapes | None = None,
 ) -> Callable[[Features], Features]:
   """A graph function that returns the vectors of some layers, for `load_graph`.
 
@@ -103,7 +100,7 @@ def layer_vectors(
       pieces, [CLS] and [SEP] included, without padding.
     dtype: of matrix products.
     use_one_hot_embeddings: look up words by a matrix product.
-    tiles: of the batches that will be given, see `Batching`.
+    batch_shapes: of the batches that will be given, see `Batching`.
 
   Returns:
     `build(features)` -> `vectors`, float32 `[B, S, L, W]`, or `[B, L, W]` where pooled.
@@ -128,7 +125,7 @@ def layer_vectors(
       use_one_hot_embeddings,
       dtype=tf.as_dtype(dtype),
       skip_padding=True,
-      row_multiple=tiles.tokens if tiles else 128,
+      row_multiple=batch_shapes.tokens if batch_shapes else 128,
     )
     layers = model.get_all_encoder_layers()
     chosen = tf.stack([layers[index] for index in layer_indexes], axis=2)  # [B, S, L, W]
@@ -150,19 +147,14 @@ def check_layers(layer_indexes: Sequence[int], num_layers: int) -> None:
 
 
 class Batching(NamedTuple):
-  """How texts become batches: arguments of a `predictor.Predictor`.
+  """How texts become batches: arguments of a `predictor.Predictor`."""
 
-  Attributes:
-    batch_size: texts in a batch.
-    chunk_size: texts that are sorted by length and returned together.
-    batch_tokens: a batch of short texts may have more texts, up to this number of tokens.
-    tiles: the shapes of all batches, for vectors that do not depend on the batch.
-  """
-
-  batch_size: int
-  chunk_size: int
-  batch_tokens: int
-  tiles: Tiles | None
+  batch_size: int  # texts in a batch
+  chunk_size: int  # texts that are sorted by length and returned together
+  batch_tokens: int  # a batch of short texts may have more texts, up to this number of tokens
+  batch_shapes: (
+    FixedBatchShapes | None
+  )  # the shapes of all batches, for vectors that do not depend on the batch
 
 
 def batching(
@@ -181,8 +173,8 @@ def batching(
     pooling: see `layer_vectors`.
     max_seq_length: longer texts are truncated.
     batch_size: texts in a batch; more of short ones, see `_BATCH_TOKENS`.
-    batch_invariant: whether a text's vectors have the same bits in every batch, see `tiles.py`.
-      `batch_size` has no effect then.
+    batch_invariant: whether a text's vectors have the same bits in every batch, see
+      `fixed_batch_shapes.py`. `batch_size` has no effect then.
   """
   if batch_invariant:
     batch_size = _INVARIANT_BATCH_SIZE
@@ -190,7 +182,7 @@ def batching(
     batch_size,
     chunk_that_fits(config, num_layers, pooling, max_seq_length, batch_size),
     min(_BATCH_TOKENS, batch_size * max_seq_length),  # at most that of the longest texts
-    Tiles(max_seq_length, config.longest_sequence) if batch_invariant else None,
+    FixedBatchShapes(max_seq_length, config.longest_sequence) if batch_invariant else None,
   )
 
 

@@ -25,35 +25,22 @@ from bert.io.text_lines import written_output
 
 
 class TextVectors(NamedTuple):
-  """A text and its vectors.
+  """A text and its vectors."""
 
-  Attributes:
-    text: the first text of the line.
-    tokens: its pieces, [CLS] and [SEP] included.
-    input_ids: the numbers of the pieces.
-    vectors: float32 `[S, L, W]`, or `[L, W]` for pooled ones.
-  """
-
-  text: str
-  tokens: list[str]
-  input_ids: list[int]
-  vectors: np.ndarray
+  text: str  # the first text of the line
+  tokens: list[str]  # its pieces, [CLS] and [SEP] included
+  input_ids: list[int]  # the numbers of the pieces
+  vectors: np.ndarray  # float32 `[S, L, W]`, or `[L, W]` for pooled ones
 
 
 class Layout(NamedTuple):
-  """The common properties of all vectors of a file.
+  """The common properties of all vectors of a file."""
 
-  Attributes:
-    layers: L numbers, as requested.
-    hidden_size: W.
-    is_pooled: whether there is one vector per text and layer, instead of one per piece and layer.
-    token_length: characters of the longest token.
-  """
-
-  layers: Sequence[int]
-  hidden_size: int
+  layers: Sequence[int]  # L numbers, as requested
+  hidden_size: int  # W
+  # Whether there is one vector per text and layer, instead of one per piece and layer.
   is_pooled: bool
-  token_length: int
+  token_length: int  # characters of the longest token
 
 
 # ---------------------------------------------------------------------------------------------
@@ -61,12 +48,9 @@ class Layout(NamedTuple):
 
 
 def write_jsonl(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
-  """Writes the original's lines; with pooling, `layers` takes the place of `features`.
+  """Writes and counts the original's lines; with pooling, `layers` takes the place of `features`.
 
-    {"linex_index": 0, "features": [{"token": "[CLS]", "layers": [{"index": -1, "values": [...]}]}]}
-
-  Returns:
-    The number of texts.
+  {"linex_index": 0, "features": [{"token": "[CLS]", "layers": [{"index": -1, "values": [...]}]}]}
   """
   count = 0
   with written_output(path) as writer:
@@ -97,14 +81,11 @@ def _json_layers(rows, layout):
 
 
 def format_rows(vectors: np.ndarray) -> list[str]:
-  """Each row as comma-separated decimal numbers, rounded to 6 digits.
+  """Writes each row of float32 `[M, W]` as comma-separated decimal numbers, rounded to 6 digits.
 
   The numbers are those of `round(float(x), 6)`, as in the original: a float32 times 10^6 has 44
   significant bits, so the product is exact in float64 and is rounded once. All digits of a place
   are computed at once, which takes about a tenth of the time of a loop over numbers.
-
-  Args:
-    vectors: float32 `[M, W]`, M and W at least 1.
 
   Example:
     >>> format_rows(np.array([[0.12345678, -2.5], [30, -1e-9]], np.float32))
@@ -146,14 +127,11 @@ def _digit(numbers, power):
 
 
 def write_npz(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
-  """Writes arrays for `numpy.load`.
+  """Writes arrays for `numpy.load`, and returns the number of texts.
 
   `layers` int32 `[L]`; `vectors` float32 `[M, L, W]`, or without pooling, over the pieces of all
   texts together, `vectors` `[pieces, L, W]`, `input_ids` int32 and `tokens` `[pieces]`, and
   `row_splits` int64 `[M + 1]`: text i has pieces `row_splits[i]` to `row_splits[i + 1]`.
-
-  Returns:
-    The number of texts.
   """
   count = 0
   with contextlib.ExitStack() as stack, written_output(path) as writer:
@@ -230,13 +208,10 @@ class _Column:
 
 
 def write_tfrecord(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
-  """Writes a `tf.train.Example` for each text.
+  """Writes a `tf.train.Example` for each text, and returns their number.
 
   `linex_index`; `layers`; `input_ids`; `tokens`, joined by spaces; `vectors`, floats in the order
   of `shape`: `[S, L, W]`, or `[L, W]` for pooled ones.
-
-  Returns:
-    The number of texts.
   """
   return record_files.write_records(
     path,

@@ -66,27 +66,18 @@ class StorablePieces:
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-  """How to mask, and the generators to draw from.
+  """How to mask, and the generators to draw from."""
 
-  Attributes:
-    masked_lm_prob: fraction of the tokens to predict, special tokens counted; 0: no masks at all.
-    max_predictions_per_seq: the maximum number of tokens to predict.
-    begins_unit: whether a token begins what is masked as a whole, a word or the token alone.
-    cumulated: shares of n-grams of 1, 1 to 2, ... words; see `ngram_shares`.
-    do_permutation: exchange as many further tokens among each other, and predict them too.
-    vocab_words: random tokens are taken from all of these.
-    rng: of all draws but the sizes of n-grams.
-    sizes: of these.
-  """
-
+  # Fraction of the tokens to predict, special tokens counted; 0: no masks at all.
   masked_lm_prob: float
-  max_predictions_per_seq: int
+  max_predictions_per_seq: int  # the maximum number of tokens to predict
+  # Whether a token begins what is masked as a whole, a word or the token alone.
   begins_unit: Callable[[str], bool]
-  cumulated: list[float]
-  do_permutation: bool
-  vocab_words: Sequence[str]
-  rng: random.Random
-  sizes: np.random.RandomState
+  cumulated: list[float]  # shares of n-grams of 1, 1 to 2, ... words; see `ngram_shares`.
+  do_permutation: bool  # exchange as many further tokens among each other, and predict them too
+  vocab_words: Sequence[str]  # random tokens are taken from all of these
+  rng: random.Random  # of all draws but the sizes of n-grams
+  sizes: np.random.RandomState  # of these
 
   def draw_size(self) -> int:
     """The number of words of an n-gram; `numpy.random.choice` makes the same of one draw."""
@@ -94,11 +85,9 @@ class Masking:
 
 
 def ngram_shares(ngram_max: int, favor_shorter_ngram: bool = True) -> list[float]:
-  """The probability of n words or fewer, for n from 1 on: n words have a share ~ 1/n.
+  """Computes the probability of n words or fewer, for n from 1 to the largest: n words ~ 1/n.
 
-  Args:
-    ngram_max: the largest n.
-    favor_shorter_ngram: False gives the shares of short ones to long ones.
+  Without `favor_shorter_ngram` long ones have the shares of short ones.
 
   Example:
     >>> [round(share, 3) for share in ngram_shares(3)]
@@ -180,9 +169,7 @@ def create_masked_lm_predictions(
 ) -> tuple[list[str], list[int], list[str]]:
   """Chooses n-grams of words to predict; 80% of their tokens become [MASK], 10% a random one.
 
-  Args:
-    tokens: with [CLS] and [SEP], which are never chosen but count in the fraction.
-    masking: how.
+  [CLS] and [SEP] are never chosen, but count in the fraction.
 
   Returns:
     `(tokens, positions, labels)`: the tokens with masks, the chosen positions in ascending order,

@@ -52,11 +52,9 @@ def create_records(
 ) -> int:
   """Creates the records of a corpus and writes them to files, in random order.
 
+  The other arguments are those of `workers.create_records`.
+
   Args:
-    input_files: text files.
-    output_files: TFRecord files to write; see `record_output.RecordFiles`.
-    settings: of the records.
-    facts: for the manifests.
     beam_args: options of Beam and its runner, as on a command line.
 
   Returns:

@@ -34,32 +34,23 @@ ORDER, _MASK_OR_NOT, _KEEP_OR_NOT, _RANDOM_WORD = range(4)
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-  """How to mask; the numbers are those of `create_pretraining_data.py`.
+  """How to mask; the numbers are those of `create_pretraining_data.py`."""
 
-  Attributes:
-    vocab_size: random words are drawn from the whole vocabulary, special tokens included, each with
-      the same probability.
-    mask_id: of [MASK].
-    special_ids: of [CLS] and [SEP], which are never chosen but count in the fraction.
-    max_predictions_per_seq: P, the maximum number of chosen tokens.
-    masked_lm_prob: the fraction of tokens to choose; at least one token is chosen.
-    whole_words: choose words with all their pieces; needs `word_starts`. A word with more pieces
-      than are still to be chosen is skipped. Each chosen piece is replaced independently.
-    always_mask: replace every chosen token by [MASK], not only 80% of them.
-    may_repeat: draw positions with replacement, by the rules of `electra_masks.py`.
-    never_drawn: ascending ids that are no random words.
-    token_weights: float64 `[vocab_size]`: mask by those of `rare_tokens.py`.
-  """
-
+  # Random words are drawn from the whole vocabulary, special tokens included, each with the same
+  # probability.
   vocab_size: int
-  mask_id: int
+  mask_id: int  # of [MASK]
+  # Of [CLS] and [SEP], which are never chosen but count in the fraction.
   special_ids: tuple[int, ...]
-  max_predictions_per_seq: int
-  masked_lm_prob: float = 0.15
+  max_predictions_per_seq: int  # P, the maximum number of chosen tokens
+  masked_lm_prob: float = 0.15  # the fraction of tokens to choose; at least one token is chosen
+  # Choose words with all their pieces; needs `word_starts`. A word with more pieces than are still
+  # to be chosen is skipped. Each chosen piece is replaced independently.
   whole_words: bool = False
-  always_mask: bool = False
-  may_repeat: bool = False
-  never_drawn: tuple[int, ...] = ()
+  always_mask: bool = False  # replace every chosen token by [MASK], not only 80% of them
+  may_repeat: bool = False  # draw positions with replacement, by the rules of `electra_masks.py`
+  never_drawn: tuple[int, ...] = ()  # ascending ids that are no random words
+  # float64 `[vocab_size]`: mask by those of `rare_tokens.py`.
   token_weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
 
   @classmethod
@@ -150,12 +141,9 @@ def _labels(ids, chosen, max_predictions_per_seq: int) -> dict[str, tf.Tensor]:
 
 
 def replacements(ids: tf.Tensor, bits: tf.Tensor, masking: Masking) -> tf.Tensor:
-  """The replacement of each token if it is chosen: 80% [MASK], 10% a random word, 10% itself.
+  """Replaces tokens, int `[B, S]`, as if chosen: 80% [MASK], 10% a random word, 10% themselves.
 
-  Args:
-    ids: int `[B, S]`.
-    bits: uint64 `[4, B, S]`, of `random_bits`.
-    masking: how to mask.
+  `bits` is uint64 `[4, B, S]`, of `random_bits`.
   """
   if masking.always_mask:
     return tf.fill(tf.shape(ids), tf.cast(masking.mask_id, ids.dtype))
@@ -255,12 +243,9 @@ def _take_in_order(lengths, count) -> tf.Tensor:
 
 
 def random_bits(seed, numbers: tf.Tensor, length) -> tf.Tensor:
-  """uint64 `[4, B, length]`: four independent numbers for each position of each example.
+  """Draws uint64 `[4, B, length]`: four independent numbers for each position of each example.
 
-  Args:
-    seed: int or int64 `[]`.
-    numbers: int64 `[B]`, of the examples.
-    length: int or int32 `[]`. A greater length adds numbers and changes none.
+  `numbers` is int64 `[B]`, of the examples. A greater length adds bits and changes none.
   """
   example = _mix(_mix(_as_bits(seed)) + _as_bits(numbers))  # [B]
   # The numbers of an example are hashed in steps of the golden ratio, as in SplitMix64.

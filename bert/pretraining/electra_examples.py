@@ -50,12 +50,7 @@ class SegmentBuilder:
   """
 
   def __init__(self, max_length: int, rng: random.Random):
-    """Starts with a record of full length.
-
-    Args:
-      max_length: the maximum number of tokens of a record, special tokens included.
-      rng: the random number generator.
-    """
+    """Starts with a record of `max_length` tokens, special ones included."""
     self._max_length = self._target = max_length
     self._rng = rng
     self._sentences: list[Sequence[int]] = []

@@ -28,11 +28,7 @@ def draw_masks(
 ) -> dict[str, tf.Tensor]:
   """Masks a batch of unmasked sequences.
 
-  Args:
-    features: `input_ids` and `input_mask`, int32 `[B, S]`. Others are passed on.
-    numbers: int64 `[B]`, the number of each example in the training stream.
-    seed: int or int64 `[]`.
-    masking: how to mask; whole words are not supported.
+  The arguments are those of `dynamic_masking.draw_masks`; whole words are not supported.
 
   Returns:
     What `mask` returns, and `sampling_seed`, int64 `[B, 2]`, for the words of the generator.

@@ -12,43 +12,28 @@ from bert.pretraining.random_streams import draw, draw_uniform
 
 
 class MaskSettings(NamedTuple):
-  """How to mask.
+  """How to mask."""
 
-  Attributes:
-    masked_lm_prob: fraction of tokens to predict, special tokens counted; at least one token.
-    max_predictions_per_seq: P.
-    ngram_max: units of 1 to N words are masked as a whole; the probability of n words is
-      proportional to 1/n.
-    mask_id: of [MASK].
-    random_ids: int32 [V], the ids from which random tokens are taken.
-    favor_shorter_ngram: False gives the probabilities of short units to long ones.
-    do_permutation: as many further tokens, chosen in the same way, are exchanged among each other
-      and predicted too (ALBERT).
-  """
-
-  masked_lm_prob: float
-  max_predictions_per_seq: int
+  masked_lm_prob: float  # fraction of tokens to predict, special tokens counted; at least one token
+  max_predictions_per_seq: int  # P
+  # Units of 1 to N words are masked as a whole; the probability of n words is proportional to 1/n.
   ngram_max: int
-  mask_id: int
-  random_ids: np.ndarray
-  favor_shorter_ngram: bool = True
+  mask_id: int  # of [MASK]
+  random_ids: np.ndarray  # int32 [V], the ids from which random tokens are taken
+  favor_shorter_ngram: bool = True  # False gives the probabilities of short units to long ones
+  # As many further tokens, chosen in the same way, are exchanged among each other and predicted too
+  # (ALBERT).
   do_permutation: bool = False
 
 
 class Masks(NamedTuple):
-  """Sequences with masks.
+  """Sequences with masks."""
 
-  Attributes:
-    input_ids: int32 [n, S].
-    positions: int32 [n, P], ascending, then zeros; with `do_permutation` there is room for 2 P.
-    labels: int32 [n, P], the original tokens.
-    weights: float32 [n, P], 1 for a prediction, 0 for padding.
-  """
-
-  input_ids: np.ndarray
+  input_ids: np.ndarray  # int32 [n, S]
+  # int32 [n, P], ascending, then zeros; with `do_permutation` there is room for 2 P.
   positions: np.ndarray
-  labels: np.ndarray
-  weights: np.ndarray
+  labels: np.ndarray  # int32 [n, P], the original tokens
+  weights: np.ndarray  # float32 [n, P], 1 for a prediction, 0 for padding
 
 
 def draw_masks(

@@ -18,17 +18,11 @@ from bert.text import corpus, corpus_statistics, text_files
 
 
 class Pair(NamedTuple):
-  """Two segments without special tokens.
+  """Two segments without special tokens."""
 
-  Attributes:
-    tokens_a: the first segment.
-    tokens_b: the second one.
-    is_random_next: whether the second is from another place, or both are in the wrong order.
-  """
-
-  tokens_a: list[str]
-  tokens_b: list[str]
-  is_random_next: bool
+  tokens_a: list[str]  # the first segment
+  tokens_b: list[str]  # the second one
+  is_random_next: bool  # whether the second is from another place, or both are in the wrong order
 
   def with_special_tokens(self) -> tuple[list[str], list[int]]:
     """All tokens with [CLS] and [SEP], and the segment of each."""
@@ -50,23 +44,15 @@ def instances_of_corpus(
 ) -> Sequence[TrainingInstance]:
   """Reads a corpus and creates its instances, in random order.
 
+  The other arguments, the result and the errors are those of
+  `create_pretraining_data.create_training_instances`.
+
   Args:
-    input_files: text files, read in this order.
     tokenizer: of their sentences.
     make: from all documents and the index of one, the instances of that one.
     statistics: counts and logs documents, sentences and tokens.
-    dupe_factor: the number of passes over the documents.
     rng: the random number generator, which `make` uses too.
-    text_format: the format of the files.
     ends_document: see `corpus.read_sentences`.
-    workspace: keeps documents and instances on disk as long as it is open. By default they are kept
-      in memory.
-
-  Returns:
-    The instances, as a list unless there is a `workspace`.
-
-  Raises:
-    CorpusError: there is no text, or a line does not have the format.
   """
   sentences = corpus.read_sentences(input_files, tokenizer, statistics, text_format, ends_document)
   documents: Any
@@ -101,15 +87,11 @@ def pairs_of_document(
   Sentences are gathered until they are long enough, then divided in two between sentences. In half
   of the cases the second part is replaced by text of a random document, and its sentences are used
   for the next pair. One at a time: a corpus may be one document of a gigabyte. Whoever takes a pair
-  may draw from `rng` before the next one.
+  may draw from `rng` before the next one. The other arguments are those of
+  `create_pretraining_data.create_instances_from_document`.
 
   Args:
-    all_documents: documents as sequences of sentences, sentences as lists of tokens.
-    document_index: index of the document.
     max_seq_length: the maximum number of tokens, three special ones included.
-    short_seq_prob: the probability that the document's pairs have a random, shorter target length,
-      because a model will also be used on short texts.
-    rng: the random number generator.
     sentence_order: in half of the cases the parts change places (ALBERT), instead of a random
       second one. A single sentence still gets a random one, as in the original.
   """

@@ -66,11 +66,7 @@ class Tables:
 
 @functools.lru_cache(maxsize=1)  # forked workers inherit them
 def load_tables(settings: RecordSettings) -> Tables:
-  """Reads the vocabulary, or the sentencepiece model.
-
-  Raises:
-    VocabularyError: it cannot be read, or lacks a special token.
-  """
+  """Reads a vocabulary or sentencepiece model; VocabularyError if a special token is missing."""
   tokenizer: Any
   if model_file := _model_file(settings):
     tokenizer = sentence_pieces.SentencePieceTokenizer(model_file, settings.do_lower_case)
@@ -101,7 +97,7 @@ def load_tables(settings: RecordSettings) -> Tables:
 
 def _model_file(settings: RecordSettings) -> str | None:
   """The sentencepiece model, which may be given as vocabulary, too."""
-  if settings.spm_model_file or not vocabulary_kind.is_meant_as_model(settings.vocab_file):
+  if settings.spm_model_file or not vocabulary_kind.is_sentencepiece_file(settings.vocab_file):
     return settings.spm_model_file
   if "sentence_pieces" not in settings.rules.vocabularies:
     raise VocabularyError(

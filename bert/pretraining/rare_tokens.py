@@ -49,14 +49,7 @@ def token_weights(
 
 
 def count_tokens(files: Sequence[str], vocab_size: int) -> np.ndarray:
-  """Counts the tokens of all records, padding left out.
-
-  Args:
-    files: with `input_ids` and `input_mask`.
-    vocab_size: V.
-
-  Returns:
-    int64 `[V]`.
+  """Counts the tokens of all records, padding left out: int64 `[V]`.
 
   Raises:
     tf.errors.OpError: a file is damaged.
@@ -82,11 +75,7 @@ def draw_masks(
 ) -> dict[str, tf.Tensor]:
   """Masks a batch of unmasked sequences.
 
-  Args:
-    features: `input_ids` and `input_mask`, int32 `[B, S]`. Others are passed on.
-    numbers: int64 `[B]`, the number of each example in the training stream.
-    seed: int or int64 `[]`.
-    masking: how to mask; with `token_weights`.
+  The arguments are those of `dynamic_masking.draw_masks`; `masking` has `token_weights`.
 
   Returns:
     The features, `input_ids` with masks, and in addition `labels`, int32 `[B, S]`: the original

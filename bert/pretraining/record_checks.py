@@ -28,35 +28,25 @@ _REMEDY = "or write the records again with create_pretraining_data.py"
 
 @dataclasses.dataclass(frozen=True)
 class RecordFormat:
-  """The required format of records, and its sources for messages.
+  """The required format of records, and its sources for messages."""
 
-  Attributes:
-    max_seq_length: S.
-    max_predictions_per_seq: P.
-    vocab_size: of the model.
-    config_file: the file that contains `vocab_size`.
-    dynamic_masking: whether masks are drawn while reading, from unmasked records.
-    whole_words: whether these masks are of whole words.
-    vocabulary: hash of the model's vocabulary, see `tokenization.vocabulary_hash`, or None.
-    vocab_file: the file with this hash.
-    drawn_by: what else than `--dynamic_masking` draws masks while reading, for messages.
-    has_pairs: whether records may say if their two parts belong together. ELECTRA's do not, nor
-      do they have masks.
-    objective: what is learned, see `families.OBJECTIVES`; None leaves the meaning of labels open.
-    pad_id: id of padding, for models that count positions by it, as RoBERTa's; None leaves it open.
-  """
-
-  max_seq_length: int
-  max_predictions_per_seq: int
-  vocab_size: int
-  config_file: str | None = None
-  dynamic_masking: bool = False
-  whole_words: bool = False
+  max_seq_length: int  # S
+  max_predictions_per_seq: int  # P
+  vocab_size: int  # of the model
+  config_file: str | None = None  # the file that contains `vocab_size`
+  dynamic_masking: bool = False  # whether masks are drawn while reading, from unmasked records
+  whole_words: bool = False  # whether these masks are of whole words
+  # Hash of the model's vocabulary, see `tokenization.vocabulary_hash`, or None.
   vocabulary: str | None = None
-  vocab_file: str | None = None
+  vocab_file: str | None = None  # the file with this hash
+  # What else than `--dynamic_masking` draws masks while reading, for messages.
   drawn_by: str | None = None
+  # Whether records may say if their two parts belong together. ELECTRA's do not, nor do they have
+  # masks.
   has_pairs: bool = True
+  # What is learned, see `families.OBJECTIVES`; None leaves the meaning of labels open.
   objective: str | None = None
+  # Id of padding, for models that count positions by it, as RoBERTa's; None leaves it open.
   pad_id: int | None = None
 
   def features(self) -> dict:
@@ -107,11 +97,7 @@ def pretraining_features(
 
 
 def counted_padding(config: Any) -> int | None:
-  """The id of padding by which a model counts positions; None for one that counts all places.
-
-  Args:
-    config: a `BertConfig`.
-  """
+  """Returns the padding id by which a model counts positions; None if it counts all places."""
   return config.pad_token_id if config.family.positions_from_ids else None
 
 
@@ -130,11 +116,7 @@ def max_predictions_of(masked_lm_prob: float, max_seq_length: int) -> int:
 
 
 def check_manifests(paths: Sequence[str], fmt: RecordFormat) -> str | None:
-  """Compares the settings of the records with the required format.
-
-  Args:
-    paths: files of records; files without a manifest are skipped.
-    fmt: the required format.
+  """Compares the settings of the records with the required format; skips files without a manifest.
 
   Returns:
     The hash of the vocabulary in all manifests, or None if no manifest has one.
@@ -276,13 +258,9 @@ def _other_vocabulary(facts, fmt: RecordFormat, named: Mapping[str | None, str])
 
 
 def masked_positions(path: str) -> int | None:
-  """The room for masked words in each record of a file, by its first one.
+  """Reads the room P for masked words of a file's first record; RecordError if damaged.
 
-  Returns:
-    P; None where the record has no masks, or is none of `create_pretraining_data.py`.
-
-  Raises:
-    RecordError: the file is damaged.
+  It is None where the record has no masks, or is none of `create_pretraining_data.py`.
   """
   import tensorflow as tf
 
@@ -300,12 +278,7 @@ def masked_positions(path: str) -> int | None:
 def check_records(
   paths: Sequence[str], fmt: RecordFormat, limit: int | None = RECORDS_TO_CHECK
 ) -> None:
-  """Compares records with the flags and the model.
-
-  Args:
-    paths: files of records.
-    fmt: the required format.
-    limit: the number of records of each file to check; None for all.
+  """Compares at most `limit` records of each file with the flags and the model; None: all of them.
 
   Raises:
     RecordError: a file is damaged, or a record does not fit; names file, record and flag.

@@ -126,12 +126,7 @@ def format_of(manifest: Mapping[str, Any]) -> Format | None:
 
 
 def format_for(objective: str | None, pad_id: int | None) -> str:
-  """Names the format with the labels of an objective.
-
-  Args:
-    objective: one of `families.OBJECTIVES`.
-    pad_id: of a model that counts positions by it.
-  """
+  """Names the format with an objective's labels; `pad_id`: of models that count positions by it."""
   if pad_id is not None:
     return "roberta"
   return "albert" if objective == "mlm_sop" else "bert"

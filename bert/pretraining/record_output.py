@@ -39,12 +39,10 @@ class RecordFiles:
   """
 
   def __init__(self, paths: Sequence[str], facts: Mapping[str, Any]):
-    """Opens the files.
+    """Opens the files, which replace existing ones at the end.
 
-    Args:
-      paths: final names; existing files are replaced at the end.
-      facts: for the manifests. `max_seq_length` is required, for the share of padding;
-        `compression` "GZIP" compresses the files.
+    The facts, for the manifests, have `max_seq_length`, for the share of padding; `compression`
+    "GZIP" compresses the files.
     """
     self._paths, self._facts = list(map(os.fspath, paths)), dict(facts)
     self._temporary = [hidden_beside(path, "tmp") for path in self._paths]

@@ -46,35 +46,22 @@ class WorkerError(OSError):
 
 
 class Job(NamedTuple):
-  """The input of all workers.
+  """The input of all workers."""
 
-  Attributes:
-    ranges: of the text.
-    block_size: see `blocks.records_of_range`.
-    settings: of the records.
-    spools: the workers' temporary files.
-  """
-
-  ranges: list[text_files.TextRange]
-  block_size: int
-  settings: RecordSettings
-  spools: list[str]
+  ranges: list[text_files.TextRange]  # of the text
+  block_size: int  # see `blocks.records_of_range`
+  settings: RecordSettings  # of the records
+  spools: list[str]  # the workers' temporary files
 
 
 class Report(NamedTuple):
-  """The work of a worker since its last report.
+  """The work of a worker since its last report."""
 
-  Attributes:
-    range_number: number of the current range.
-    addresses: int64, where its further records begin: number * N + worker for byte `number`.
-    read_bytes: bytes of text read.
-    is_complete: whether these were the last records of the range.
-  """
-
-  range_number: int
+  range_number: int  # number of the current range
+  # Int64, where its further records begin: number * N + worker for byte `number`.
   addresses: array.array
-  read_bytes: int
-  is_complete: bool
+  read_bytes: int  # bytes of text read
+  is_complete: bool  # whether these were the last records of the range
 
 
 def create_records(

@@ -57,11 +57,7 @@ def define_answer_flags() -> None:
 
 
 def check(settings: RunSettings) -> None:
-  """Checks the values of these flags.
-
-  Raises:
-    UsageError: one has a value that it cannot have.
-  """
+  """Checks the values of these flags (UsageError)."""
   settings.check_at_least(1, "n_best_size", "max_answer_length")
   settings.check_at_least(1, "beam_size", "start_n_top", "end_n_top")
   settings.check("dropout_prob", lambda value: 0 <= value < 1, "at least 0 and below 1")

@@ -87,11 +87,7 @@ def define_flags() -> None:
 
 
 def check(settings: RunSettings) -> None:
-  """Refuses values that these flags cannot have.
-
-  Raises:
-    UsageError: names the flag and what to do.
-  """
+  """Refuses values that these flags cannot have; the UsageError says what to do."""
   if settings.masked_lm_budget:
     raise UsageError(
       f"--masked_lm_budget={settings.masked_lm_budget}: ALBERT's published code does not draw such "
@@ -202,7 +198,7 @@ def facts(settings: RunSettings, config: BertConfig) -> dict[str, Any]:
   return known
 
 
-def stand_in(settings: RunSettings) -> Callable[[str], str] | None:
+def fallback_name(settings: RunSettings) -> Callable[[str], str] | None:
   """Which variable of the checkpoint a missing one takes its value from; see `RunConfig`.
 
   The original's `--init_from_group0` leaves attention and feed-forward weights of all groups but

@@ -17,11 +17,7 @@ from bert.training import distribution
 
 
 def prepare(output_dir: str) -> None:
-  """Makes `--output_dir`, and checks that it can be written to, before hours of work.
-
-  Raises:
-    OSError: it cannot; the message names it.
-  """
+  """Makes `--output_dir`; the OSError of one that cannot be written to comes before the work."""
   if os.path.islink(output_dir) and not os.path.exists(output_dir):
     target = os.readlink(output_dir)
     raise OSError(
@@ -139,11 +135,7 @@ def check_same_model(output_dir: str, fingerprint: Mapping, ignored: Sequence[st
 
 
 def check_same_task(settings: RunSettings, config: BertConfig, tokenizer) -> None:
-  """Refuses a folder of another model or another `--task_name` before any data are read.
-
-  Raises:
-    ResumeMismatchError: names what differs, with both values.
-  """
+  """Refuses a folder of another model or task before any data are read (ResumeMismatchError)."""
   fingerprint = model_fingerprint(
     config,
     tokenizer.vocab,
@@ -204,11 +196,7 @@ def best_checkpoint(settings: RunSettings) -> str | None:
 
 
 def checkpoint_to_export(settings: RunSettings, best: str | None = None) -> str:
-  """The best checkpoint, if the run keeps it; else the newest of `--output_dir`.
-
-  Raises:
-    ValueError: there is nothing to export.
-  """
+  """Finds the best checkpoint, if the run keeps it, or the newest; a ValueError without any."""
   from bert.checkpoints import finding
 
   path = best or finding.latest(settings.output_dir)

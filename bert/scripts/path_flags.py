@@ -28,11 +28,7 @@ class PathParser(flags.ArgumentParser):
     self.is_model = is_model
 
   def parse(self, argument: str) -> str:
-    """The path, or the paths, as they are opened.
-
-    Raises:
-      ValueError: one cannot be used.
-    """
+    """Returns the path, or the paths, as they are opened; a ValueError for one of no use."""
     if not self.several:
       return self._parse_one(argument)
     return ",".join(map(self._parse_one, argument.split(",")))

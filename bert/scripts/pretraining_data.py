@@ -71,10 +71,7 @@ def with_masks_of_records(
 def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_config: BertConfig):
   """The `dynamic_masking.Masking` of `--dynamic_masking`.
 
-  Args:
-    settings: of the run.
-    vocab: token -> id, of `--vocab_file`; None without one.
-    bert_config: of the model.
+  The arguments are those of `Records`.
 
   Raises:
     UsageError: `--vocab_file` is missing.
@@ -174,10 +171,7 @@ class Records:
     self._special_ids = vocabulary_kind.special_ids(vocab or {})
 
   def check(self) -> dict[str, str | bool | None]:
-    """Checks that the records suit the model and the flags.
-
-    Returns:
-      What all of them say of themselves: `vocabulary`, `do_lower_case`.
+    """Checks that the records suit the model and the flags; returns `vocabulary`, `do_lower_case`.
 
     Raises:
       RecordError: names the file, both values, and the flag to change.

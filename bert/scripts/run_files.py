@@ -76,7 +76,9 @@ def _state_of(settings: RunSettings) -> tuple[bool, bool]:
 def _of_model(settings, config, labels) -> dict[str, bytes]:
   contents = {CONFIG: _config(settings, config)}
   if vocab_file := settings.get("vocab_file"):
-    contents[vocabulary_kind.kept_name(vocab_file)] = tokenizer_kinds.kept_content(vocab_file)
+    contents[vocabulary_kind.saved_vocabulary_name(vocab_file)] = tokenizer_kinds.kept_content(
+      vocab_file
+    )
   if labels:
     contents[LABEL_MAP] = _label_map(labels)
   return contents
@@ -126,11 +128,7 @@ def _label_map(labels: Sequence[str]) -> bytes:
 
 
 def read_label_map(output_dir: str | None) -> list[str] | None:
-  """The labels of an earlier run in `output_dir`, in their order, or None.
-
-  Raises:
-    ValueError: `label_map.json` exists and is malformed.
-  """
+  """Reads the labels of an earlier run, in their order, or None; a ValueError if malformed."""
   path = os.path.join(output_dir or "", LABEL_MAP)
   if not output_dir or not os.path.isfile(path):
     return None

@@ -32,10 +32,9 @@ NO_SETTINGS = frozenset(
 
 
 def read_state(folder: str) -> dict:
-  """The content of `run.json`: `settings`, `finished`, `seconds`, `predicted`; {} without the file.
+  """Reads `run.json`: `settings`, `finished`, `seconds`, `predicted`; {} without the file.
 
-  Raises:
-    ValueError: the file is damaged.
+  A ValueError says that it is damaged.
   """
   return json_files.read_if_there(os.path.join(folder, STATE_FILE), f"Remove {folder}.")
 

@@ -65,11 +65,7 @@ def of_folder(folder: str) -> list[int]:
 
 
 def check(settings) -> None:
-  """Checks the flags of many runs, and of averages of runs; see `run_settings.check_run`.
-
-  Raises:
-    UsageError: names the flag and what to do.
-  """
+  """Checks the flags of many runs and of averages (UsageError); see `run_settings.check_run`."""
   if settings.get("average_runs"):
     _check_average(settings)
   if of_settings(settings) is None:

@@ -232,7 +232,7 @@ class Run:
   def _more_of_config(self) -> dict[str, Any]:
     """Attributes of the `RunConfig` that only some scripts have flags for."""
     count = self.settings.get("reinit_layers") or 0
-    return {"drawn_anew": reinit_layers.prefixes(self.bert_config, count)}
+    return {"reinitialized": reinit_layers.prefixes(self.bert_config, count)}
 
   # -------------------------------------------------------------------------------------------
   # One of many runs, or their mean: see run_outputs.py.

@@ -16,21 +16,13 @@ _OPTIONS = (
 
 
 def check_task(settings: RunSettings) -> None:
-  """Checks that the task exists and has the options that were given, before files are fetched.
-
-  Raises:
-    ValueError: see `glue.create_processor`.
-  """
+  """Checks task and options, see `glue.create_processor`, before files are fetched."""
   given = [name for name in _OPTIONS if settings.values[name] is not None]
   find_processor(settings.task_name, given)
 
 
 def processor_of(settings: RunSettings) -> DataProcessor:
-  """The processor of `--task_name`.
-
-  Raises:
-    ValueError: there is no such task, or it does not have an option that was given.
-  """
+  """Makes the processor of `--task_name`; a ValueError if it, or one of its options, is unknown."""
   options = {name: settings.values[name] for name in _OPTIONS}
   options["language"] = settings.xnli_language
   options["train_language"] = settings.xnli_train_language
@@ -59,11 +51,7 @@ def processor_of_folder(settings: RunSettings, config: BertConfig, tokenizer) ->
 
 
 def check_windows(settings: RunSettings) -> None:
-  """Checks the flags of `--long_text=windows`.
-
-  Raises:
-    UsageError: one has a value that it cannot have.
-  """
+  """Checks the flags of `--long_text=windows` (UsageError)."""
   if settings.long_text == "truncate":
     names = ("window_stride", "max_windows", "window_pooling")
     command_line.explain_ignored_flags(dict.fromkeys(names, "it is for --long_text=windows"))

@@ -56,8 +56,7 @@ def define_flags() -> None:
 def check(settings: RunSettings) -> None:
   """Refuses values that these flags cannot have, and what cannot be combined with them.
 
-  Raises:
-    UsageError: names the flag and what to do.
+  The UsageError says what to do.
   """
   settings.check("train_minutes", lambda value: 0 < value < math.inf, "a positive number")
   settings.check("warmup_proportion", lambda value: 0 <= value <= 1, "between 0 and 1")

@@ -22,16 +22,11 @@ _HEADER = ("Task", "Metrics", "Best run", "Score", "Mean ± SD", "Best setting",
 
 @dataclasses.dataclass
 class TaskScore:
-  """What the runs of a task have scored.
+  """What the runs of a task have scored."""
 
-  Attributes:
-    task: its name.
-    outcomes: of every run of the grid.
-    ranked: the finished runs of the best setting, the best one first; may be empty.
-  """
-
-  task: str
-  outcomes: Sequence[Outcome[GridRun]]
+  task: str  # its name
+  outcomes: Sequence[Outcome[GridRun]]  # of every run of the grid
+  # The finished runs of the best setting, the best one first; may be empty.
   ranked: Sequence[Outcome[GridRun]] = ()
 
   def __post_init__(self):
@@ -269,15 +264,7 @@ def _score_text(text: str) -> str:
 
 
 def write_submission(output_dir: str, texts: Mapping[str, str]) -> str:
-  """Writes `submission/NAME.tsv`, and all of them as `submission.zip`.
-
-  Args:
-    output_dir: the folder of the sweep.
-    texts: name without ending -> content.
-
-  Returns:
-    The archive's path.
-  """
+  """Writes `submission/NAME.tsv` of each text and `submission.zip` of all; returns the latter."""
   folder = os.path.join(output_dir, "submission")
   os.makedirs(folder, exist_ok=True)
   for name in os.listdir(folder):

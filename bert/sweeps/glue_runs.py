@@ -24,35 +24,22 @@ from bert.sweeps.sweep import Outcome, Run, finished, ranked
 
 
 class Metric(NamedTuple):
-  """One of the numbers that GLUE scores a task by.
+  """One of the numbers that GLUE scores a task by."""
 
-  Attributes:
-    title: in the table.
-    key: in the results file.
-    suffix: of the results file: MNLI has two.
-  """
-
-  title: str
-  key: str
-  suffix: str = ""
+  title: str  # in the table
+  key: str  # in the results file
+  suffix: str = ""  # of the results file: MNLI has two
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-  """A task as GLUE scores and collects it (https://gluebenchmark.com/faq).
+  """A task as GLUE scores and collects it (https://gluebenchmark.com/faq)."""
 
-  Attributes:
-    name: as GLUE writes it.
-    metrics: the official ones; the score of the task is their mean.
-    test_sets: (suffix of the prediction files, file of the data folder, file to submit without
-      its ending).
-    train_files: files that the data folder must contain.
-  """
-
-  name: str
-  metrics: tuple[Metric, ...]
+  name: str  # as GLUE writes it
+  metrics: tuple[Metric, ...]  # the official ones; the score of the task is their mean
+  # (suffix of the prediction files, file of the data folder, file to submit without its ending).
   test_sets: tuple[tuple[str, str, str], ...] = ()
-  train_files: tuple[str, ...] = ("train.tsv", "dev.tsv")
+  train_files: tuple[str, ...] = ("train.tsv", "dev.tsv")  # files that the data folder must contain
 
 
 _ACCURACY = (Metric("accuracy", "eval_accuracy"),)
@@ -154,17 +141,11 @@ def plain(name: str) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GridRun(Run):
-  """One point of the grid.
+  """One point of the grid."""
 
-  Attributes:
-    task: name in `TASKS`.
-    learning_rate: peak rate.
-    epochs: passes over the training data.
-  """
-
-  task: str
-  learning_rate: float
-  epochs: float
+  task: str  # name in `TASKS`
+  learning_rate: float  # peak rate
+  epochs: float  # passes over the training data
 
   @property
   def setting(self) -> tuple[float, float]:

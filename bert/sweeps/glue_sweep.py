@@ -25,22 +25,14 @@ COMMAND = (sys.executable, "-m", "bert.run_classifier")
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """How to run a sweep.
+  """How to run a sweep."""
 
-  Attributes:
-    output_dir: folder of all runs.
-    do_predict: whether to predict the test sets with the best runs.
-    keep_checkpoints: which runs keep their checkpoints: `best`, `all` or `none`.
-    redo: whether runs of other settings are removed and repeated, instead of refused.
-    parallel_runs: number of runs side by side.
-    gpus: numbers of the GPUs over which runs are spread; empty: each run sees all.
-  """
-
-  output_dir: str
-  do_predict: bool
-  keep_checkpoints: str
-  redo: bool
-  parallel_runs: int
+  output_dir: str  # folder of all runs
+  do_predict: bool  # whether to predict the test sets with the best runs
+  keep_checkpoints: str  # which runs keep their checkpoints: `best`, `all` or `none`
+  redo: bool  # whether runs of other settings are removed and repeated, instead of refused
+  parallel_runs: int  # number of runs side by side
+  # Numbers of the GPUs over which runs are spread; empty: each run sees all.
   gpus: Sequence[str] = ()
 
 

@@ -71,11 +71,7 @@ def main(script: str, settings: RunSettings, defaults: Mapping[str, Any]) -> int
 
 
 def check_folder(output_dir: str) -> None:
-  """Refuses a folder with the files of a single run.
-
-  Raises:
-    ValueError: names one of them.
-  """
+  """Refuses a folder with the files of a single run; the ValueError names one."""
   names = ("checkpoint", "model.ckpt-*.index", "eval_results.txt", "flags.json", "events.out.*")
   root = glob.escape(output_dir)
   found = [path for name in names for path in sorted(glob.glob(os.path.join(root, name)))]
@@ -137,13 +133,7 @@ class ManyRuns(Sweep[Run]):
   """Makes the runs, then averages them."""
 
   def __init__(self, script: str, settings: RunSettings, flags_of_runs: Sequence[str]):
-    """Starts nothing.
-
-    Args:
-      script: see `main`.
-      settings: of the command line, with the model's files.
-      flags_of_runs: for every process.
-    """
+    """Starts nothing; see `main`. The settings have the model's files."""
     parallel, gpus = settings.parallel_runs, settings.gpus
     super().__init__(plan(settings), settings.output_dir, parallel, gpus)
     self._script = script

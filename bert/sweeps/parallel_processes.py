@@ -22,17 +22,12 @@ POLL_SECONDS = 0.05
 
 @dataclasses.dataclass
 class Job:
-  """A process to run.
+  """A process to run."""
 
-  Attributes:
-    command: program and arguments.
-    folder: where its log goes; exists.
-    on_end: called with its exit code (negative: the signal that ended it) and its seconds; not
-      called if it stopped because of a signal that was passed on.
-  """
-
-  command: Sequence[str]
-  folder: str
+  command: Sequence[str]  # program and arguments
+  folder: str  # where its log goes; exists
+  # Called with its exit code (negative: the signal that ended it) and its seconds; not called if it
+  # stopped because of a signal that was passed on.
   on_end: Callable[[int, float], None]
 
 
@@ -86,19 +81,12 @@ def run_jobs(
 
 @dataclasses.dataclass(frozen=True)
 class Processes:
-  """How the processes of a sweep are run; see `run_jobs`.
+  """How the processes of a sweep are run; see `run_jobs`."""
 
-  Attributes:
-    parallel: their number at a time.
-    gpus: numbers of the GPUs over which they are spread; empty: each sees all.
-    stop: the signals that have come.
-    locked_file: descriptor of the sweep's lock, see `exclusive`.
-  """
-
-  parallel: int
-  gpus: Sequence[str]
-  stop: StopSignals
-  locked_file: int | None
+  parallel: int  # their number at a time
+  gpus: Sequence[str]  # numbers of the GPUs over which they are spread; empty: each sees all
+  stop: StopSignals  # the signals that have come
+  locked_file: int | None  # descriptor of the sweep's lock, see `exclusive`
 
   def run(self, jobs: Iterable[Job]) -> None:
     """Runs processes side by side; returns when all have ended."""

@@ -43,13 +43,7 @@ class SweepReport:
     raise NotImplementedError
 
   def _draw(self, path: str) -> None:
-    """Draws the picture.
-
-    Raises:
-      ImportError: matplotlib is missing.
-      OSError: the file cannot be written.
-      ValueError: there is nothing to draw.
-    """
+    """Draws the picture; ImportError without matplotlib, ValueError with nothing to draw."""
     raise NotImplementedError
 
   def _cells(self) -> list[Sequence[str]]:

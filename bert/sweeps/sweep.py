@@ -30,16 +30,11 @@ from bert.sweeps.report import SweepReport
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """One run of a sweep.
+  """One run of a sweep."""
 
-  Attributes:
-    seed: its `--seed`; None for an average of runs.
-    folder: its `--output_dir`.
-    settings: everything that decides its result, by name, in JSON types.
-  """
-
-  seed: int | None
-  folder: str
+  seed: int | None  # its `--seed`; None for an average of runs
+  folder: str  # its `--output_dir`
+  # Everything that decides its result, by name, in JSON types.
   settings: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False, hash=False)
 
   def __str__(self):
@@ -51,27 +46,16 @@ _Run = TypeVar("_Run", bound=Run)
 
 @dataclasses.dataclass
 class Outcome(Generic[_Run]):
-  """The outcome of a run, or of an average of runs.
+  """The outcome of a run, or of an average of runs."""
 
-  Attributes:
-    run: the run.
-    results: metric -> number, or None if it has not finished.
-    headline: the metrics whose mean is the score.
-    metrics: the metrics to show, the headline first.
-    collapsed: why the model is no better than a constant answer, or None.
-    failure: why the process failed, or None.
-    examples: number of dev examples.
-    seconds: that the process took.
-  """
-
-  run: _Run
-  results: Mapping[str, float] | None = None
-  headline: tuple[str, ...] = ()
-  metrics: tuple[str, ...] = ()
-  collapsed: str | None = None
-  failure: str | None = None
-  examples: int = 0
-  seconds: float | None = None
+  run: _Run  # the run
+  results: Mapping[str, float] | None = None  # metric -> number, or None if it has not finished
+  headline: tuple[str, ...] = ()  # the metrics whose mean is the score
+  metrics: tuple[str, ...] = ()  # the metrics to show, the headline first
+  collapsed: str | None = None  # why the model is no better than a constant answer, or None
+  failure: str | None = None  # why the process failed, or None
+  examples: int = 0  # number of dev examples
+  seconds: float | None = None  # that the process took
 
   @property
   def score(self) -> float:
@@ -95,11 +79,7 @@ def ranked(outcomes: Iterable[Outcome[_Run]]) -> list[Outcome[_Run]]:
 
 
 def program_of(script: str) -> list[str]:
-  """Returns the beginning of a script's command line.
-
-  Args:
-    script: the name of a module of `bert`, such as `run_classifier`, or the path of a `.py` file.
-  """
+  """Returns the beginning of the command line of `bert`'s module, or `.py` file, `script`."""
   return [sys.executable, *([script] if script.endswith(".py") else ["-m", f"bert.{script}"])]
 
 
@@ -137,11 +117,7 @@ class Sweep(Generic[_Run]):
   # What a kind of sweep says.
 
   def _check_folders(self) -> None:
-    """Refuses folders in which a run must not continue.
-
-    Raises:
-      ValueError: names one, and what differs.
-    """
+    """Refuses folders in which a run must not continue, by a ValueError that names one."""
     raise NotImplementedError
 
   def _run_all(self) -> None:
@@ -165,12 +141,7 @@ class Sweep(Generic[_Run]):
     raise NotImplementedError
 
   def _read_results(self, outcome: Outcome[_Run]) -> None:
-    """Reads what a finished run has scored.
-
-    Raises:
-      ValueError: a file is damaged, or a score is not a finite number.
-      OSError: a file cannot be read.
-    """
+    """Reads a finished run's scores; ValueError for a damaged file, OSError for a missing one."""
     raise NotImplementedError
 
   def _describe_results(self, outcome: Outcome[_Run]) -> str:
@@ -274,13 +245,7 @@ class Sweep(Generic[_Run]):
       outcome.failure = str(error)
 
   def note_problem(self, what: str, reason: str, folder: str | None = None) -> None:
-    """Logs that something other than a run has failed, and keeps it for the report.
-
-    Args:
-      what: the work, such as "the ensemble".
-      reason: why it failed.
-      folder: with the log of its process, if it had one.
-    """
+    """Logs that something beside the runs, such as "the ensemble", has failed."""
     if self.is_stopped:
       return
     log = f" ({os.path.join(folder, parallel_processes.LOG_FILE)})" if folder else ""

@@ -34,21 +34,13 @@ _FILES_OF_RUN = (
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-  """What came of averaging weights.
+  """What came of averaging weights."""
 
-  Attributes:
-    members: seeds of the runs in the mean, the best first.
-    score: of the mean on the dev set.
-    median: of the scores of all runs.
-    is_kept: whether the mean was written: it has several members, and beats the median run.
-    results: name -> number, of the mean, if it has several members.
-  """
-
-  members: list[int]
-  score: float
-  median: float
-  is_kept: bool
-  results: dict[str, float]
+  members: list[int]  # seeds of the runs in the mean, the best first
+  score: float  # of the mean on the dev set
+  median: float  # of the scores of all runs
+  is_kept: bool  # whether the mean was written: it has several members, and beats the median run
+  results: dict[str, float]  # name -> number, of the mean, if it has several members
 
 
 def make(
@@ -56,14 +48,9 @@ def make(
 ) -> Result | None:
   """Averages weights as far as the dev score does not fall, and keeps what beats the median run.
 
-  Args:
-    folder: becomes the folder of a complete run, if its score is above the median of `outcomes`;
-      else there is no such folder afterwards.
-    outcomes: finished runs, at least two.
-    evaluate: scores the weights of a folder; None to stop.
-
-  Returns:
-    The result; None if it was stopped.
+  Of two or more finished runs, `folder` becomes a complete run if its score is above their median;
+  else there is no such folder afterwards. `evaluate` scores the weights of a folder; its None
+  stops, and is returned.
 
   Raises:
     OSError: a file cannot be read or written.

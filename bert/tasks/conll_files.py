@@ -26,22 +26,14 @@ _NAMED_SEPARATORS = {"whitespace": None, "tab": "\t", "\\t": "\t", "space": " ",
 
 @dataclasses.dataclass(frozen=True)
 class ConllFormat:
-  """The format of a CoNLL file.
+  """The format of a CoNLL file."""
 
-  Attributes:
-    separator: whitespace (any number of spaces and tabs), tab, space, comma, or the characters
-      themselves.
-    token_column: column of the word, from 0; negative numbers count from the end.
-    label_column: column of the label.
-    scheme: one of `label_schemes.SCHEMES`.
-    comment_prefix: lines with this prefix are comments; "" if there are no comments.
-  """
-
+  # Whitespace (any number of spaces and tabs), tab, space, comma, or the characters themselves.
   separator: str = "whitespace"
-  token_column: int = 0
-  label_column: int = -1
-  scheme: str = "bio"
-  comment_prefix: str = ""
+  token_column: int = 0  # column of the word, from 0; negative numbers count from the end
+  label_column: int = -1  # column of the label
+  scheme: str = "bio"  # one of `label_schemes.SCHEMES`
+  comment_prefix: str = ""  # lines with this prefix are comments; "" if there are no comments
 
   def split(self, line: str) -> list[str]:
     r"""Splits a line into its columns.
@@ -85,21 +77,13 @@ class TaggedSentence:
 
 @dataclasses.dataclass
 class ConllFile:
-  """The content of a CoNLL file.
+  """The content of a CoNLL file."""
 
-  Attributes:
-    path: of the file.
-    format: its format.
-    lines: all lines, without line ends.
-    document_starts: indexes of the `-DOCSTART-` lines.
-    examples: its sentences.
-  """
-
-  path: str
-  format: ConllFormat
-  lines: list[str]
-  document_starts: list[int]
-  examples: list[TaggedSentence]
+  path: str  # of the file
+  format: ConllFormat  # its format
+  lines: list[str]  # all lines, without line ends
+  document_starts: list[int]  # indexes of the `-DOCSTART-` lines
+  examples: list[TaggedSentence]  # its sentences
 
   @property
   def has_labels(self) -> bool:
@@ -266,13 +250,7 @@ def _warn_of_misspelt(conll_file: ConllFile) -> None:
 def write_conll(
   path: str | os.PathLike, conll_file: ConllFile, labels: Sequence[Sequence[str]]
 ) -> None:
-  """Writes the lines of a file with one more column for each word: its predicted label.
-
-  Args:
-    path: the new file.
-    conll_file: the old file, whose lines are kept.
-    labels: for each sentence, a label for each word.
-  """
+  """Writes the lines of a file with one more column for each word: its predicted label."""
   lines = list(conll_file.lines)
   # conlleval needs the same number of columns in every line that is not blank.
   added = dict.fromkeys(conll_file.document_starts, "O")

@@ -63,22 +63,16 @@ def failure_of_classes(
 
 
 def failure_of_tags(scores: Mapping[str, float]) -> str | None:
-  """Explains why a model of tags counts as failed: it finds no entity.
-
-  Args:
-    scores: `eval_f1`, from 0 to 1.
-  """
+  """Explains why a model of tags counts as failed: it finds no entity (`eval_f1`, from 0 to 1)."""
   return None if scores["eval_f1"] > 0 else "F1 is 0: it finds no entity"
 
 
 def failure_of_answers(scores: Mapping[str, float]) -> str | None:
-  """Explains why a model of questions counts as failed.
+  """Explains by `squad_scores.evaluate_answers` why a model of questions counts as failed.
 
   - 2.0: its F1 is not above that of never answering.
-  - 1.1: no answer is exactly right.
 
-  Args:
-    scores: those of `squad_scores.evaluate_answers`.
+  - 1.1: no answer is exactly right.
 
   Example:
     >>> failure_of_answers({"exact": 50.0, "f1": 50.0, "total": 4, "NoAns_total": 2})

@@ -145,15 +145,7 @@ def unknown_label(name: str, known: Sequence[str]) -> str:
 
 
 def check_is_label(values: Sequence[str], path: str) -> None:
-  """Checks that a column holds classes, and not texts or numbers that are all different.
-
-  Args:
-    values: the labels of all rows.
-    path: the file, for the message.
-
-  Raises:
-    DataError: most labels occur once.
-  """
+  """Refuses (DataError) a column of a file whose labels mostly occur once: texts, or numbers."""
   distinct = set(values)
   if len(values) < _MIN_ROWS_TO_JUDGE or len(distinct) <= len(values) / 2:
     return

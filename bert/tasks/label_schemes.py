@@ -35,14 +35,11 @@ def scheme_to_learn(scheme: str) -> str:
 
 
 def split_label(label: str, scheme: str) -> tuple[str, str]:
-  """Splits a label into its letter, as in BIOES, and its type.
+  """Splits a label into its letter, as in BIOES, and its type; a ValueError for other schemes'.
 
   Example:
     >>> split_label("B-creative-work", "bio"), split_label("U-PER", "bilou")
     (('B', 'creative-work'), ('S', 'PER'))
-
-  Raises:
-    ValueError: the label does not belong to the scheme.
   """
   if scheme == "plain":
     return "S", label
@@ -92,12 +89,7 @@ def recognise(labels: Iterable[str]) -> str:
 
 
 def labels_of(entities: Iterable[Entity], length: int, scheme: str) -> list[str]:
-  """Encodes the entities of a sentence of `length` words as labels.
-
-  Args:
-    entities: in order, without overlaps.
-    length: number of words of the sentence.
-    scheme: one of `SCHEMES`.
+  """Encodes ordered entities of a sentence of `length` words, without overlaps, as labels.
 
   Example:
     >>> labels_of([Entity("PER", 0, 3), Entity("LOC", 4, 5)], 5, "bioes")

@@ -152,12 +152,8 @@ def hamming_loss(labels: np.ndarray, predictions: np.ndarray) -> float:
 def auc(labels: np.ndarray, scores: np.ndarray) -> float:
   """Computes the area under the ROC curve: how probably a positive scores above a negative.
 
-  Args:
-    labels: `[N]` zeros and ones.
-    scores: `[N]`, larger for class 1; probabilities, not predictions.
-
-  Returns:
-    From 0 to 1; 0.5 if only one class occurs.
+  Of `[N]` zeros and ones, and probabilities, not predictions, of class 1. It is 0.5 if only one
+  class occurs.
   """
   from sklearn.metrics import roc_auc_score
 
@@ -265,14 +261,9 @@ def _scores_of_class_1(scores) -> np.ndarray:
 
 
 def keep_real(is_real_example, *arrays) -> tuple[np.ndarray, ...]:
-  """Removes the padding of batches.
+  """Removes the padding of batches: entries where `[N]` booleans, or weights of 0 and 1, are 0.
 
-  Args:
-    is_real_example: `[N]` booleans, or weights of 0 and 1; None keeps all.
-    *arrays: arrays with N entries each.
-
-  Returns:
-    The real entries of the arrays.
+  None keeps all.
 
   Raises:
     ValueError: an array has a different length.

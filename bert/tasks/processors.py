@@ -29,10 +29,7 @@ from bert.tasks.label_counts import unknown_label
 def task_facts(task_name: str, processor: "DataProcessor", labels: Sequence[str]) -> dict[str, Any]:
   """Collects what must be equal for a run of a task to be resumed.
 
-  Args:
-    task_name: as it was given.
-    processor: of the task. Those written for the original know nothing of problem types.
-    labels: of the model, in the order of its outputs.
+  Labels are in the order of the outputs. Processors of the original know no problem types.
   """
   problem_type = getattr(processor, "problem_type", "classification")
   return {"task_name": task_name.lower(), "problem_type": problem_type, "labels": labels}
@@ -78,8 +75,7 @@ class DataProcessor:
 def metric_names(processor) -> list[str]:
   """Lists the metrics that a task is evaluated by; classifications also by precision and recall.
 
-  Args:
-    processor: one written for the original knows nothing of problem types and metrics.
+  A processor written for the original knows nothing of problem types and metrics.
   """
   names = list(getattr(processor, "metrics", ("accuracy",)))
   if getattr(processor, "problem_type", "classification") == "classification":
@@ -89,27 +85,17 @@ def metric_names(processor) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-  """The columns of a table of examples.
+  """The columns of a table of examples."""
 
-  Attributes:
-    text_a: column of the first text.
-    text_b: column of the second text, or None.
-    label: column of the label, or None.
-    guid: column that identifies the example; with None, the number of the row does.
-    header: whether the first row names the columns.
-    negative: column of a text that does not fit the first, or None.
-    by_flags: whether the user gives the columns, so that errors name the flags.
-    names: what `resolve` found in the header.
-  """
-
-  text_a: Column
-  text_b: Column | None = None
-  label: Column | None = None
+  text_a: Column  # column of the first text
+  text_b: Column | None = None  # column of the second text, or None
+  label: Column | None = None  # column of the label, or None
+  # Column that identifies the example; with None, the number of the row does.
   guid: Column | None = None
-  header: bool = True
-  negative: Column | None = None
-  by_flags: bool = False
-  names: tuple[str, ...] = ()
+  header: bool = True  # whether the first row names the columns
+  negative: Column | None = None  # column of a text that does not fit the first, or None
+  by_flags: bool = False  # whether the user gives the columns, so that errors name the flags
+  names: tuple[str, ...] = ()  # what `resolve` found in the header
 
   def resolve(self, first_row: Row) -> "Columns":
     """Converts names, and numbers counted from the end, to numbers counted from 0.

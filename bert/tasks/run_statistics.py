@@ -16,23 +16,14 @@ CONFIDENCE = 0.95
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-  """The scores of several runs.
+  """The scores of several runs."""
 
-  Attributes:
-    count: of runs.
-    mean: of their scores.
-    deviation: the sample standard deviation (divisor N - 1); None for a single run.
-    interval: of the mean, see `interval_of_mean`; None for a single run.
-    minimum: lowest score.
-    maximum: highest score.
-  """
-
-  count: int
-  mean: float
-  deviation: float | None
-  interval: tuple[float, float] | None
-  minimum: float
-  maximum: float
+  count: int  # of runs
+  mean: float  # of their scores
+  deviation: float | None  # the sample standard deviation (divisor N - 1); None for a single run
+  interval: tuple[float, float] | None  # of the mean, see `interval_of_mean`; None for a single run
+  minimum: float  # lowest score
+  maximum: float  # highest score
 
 
 def summarize(scores: Sequence[float]) -> Summary:
@@ -57,17 +48,11 @@ def summarize(scores: Sequence[float]) -> Summary:
 def interval_of_mean(
   scores: Sequence[float], confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
-  """Computes the interval of the mean by Student's t: mean ± t * deviation / sqrt(N).
+  """Computes the bounds of the mean by Student's t: mean ± t * deviation / sqrt(N).
 
-  It holds for independent runs whose scores are about normally distributed; runs that failed make
-  it wide, and are no normal distribution.
-
-  Args:
-    scores: at least two.
-    confidence: the share of such intervals that contain the true mean.
-
-  Returns:
-    Its lower and its upper bound.
+  It holds for two or more independent runs whose scores are about normally distributed; runs that
+  failed make it wide, and are no normal distribution. `confidence` is the share of such intervals
+  that contain the true mean.
   """
   from scipy import stats
 

@@ -40,12 +40,7 @@ class SequenceLengths:
     return 0
 
   def log(self, max_seq_length: int, advice: str = "") -> None:
-    """Says how many sequences are cut: as a warning if most are, as information if some are.
-
-    Args:
-      max_seq_length: at which they are cut.
-      advice: what else helps.
-    """
+    """Says how many sequences are cut: as a warning if most are, as information if some are."""
     total = self._counts.total()
     cut = sum(count for length, count in self._counts.items() if length > max_seq_length)
     if not cut:

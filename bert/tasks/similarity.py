@@ -171,19 +171,13 @@ class PairReader:
 
 @dataclasses.dataclass(frozen=True)
 class PairFeatures:
-  """The texts of a row as inputs of the model, each a sequence of its own.
+  """The texts of a row as inputs of the model, each a sequence of its own."""
 
-  Attributes:
-    input_ids: N lists of `max_seq_length` ints; zeros for a text that only fills the row.
-    input_mask: likewise, 1 for a token, 0 for padding.
-    score: on the scale 0 to 1; 0 if unknown.
-    is_real_example: False for padding of a batch.
-  """
-
+  # N lists of `max_seq_length` ints; zeros for a text that only fills the row.
   input_ids: Sequence[Sequence[int]]
-  input_mask: Sequence[Sequence[int]]
-  score: float
-  is_real_example: bool = True
+  input_mask: Sequence[Sequence[int]]  # likewise, 1 for a token, 0 for padding
+  score: float  # on the scale 0 to 1; 0 if unknown
+  is_real_example: bool = True  # False for padding of a batch
 
 
 def convert_examples_to_features(
@@ -249,14 +243,9 @@ def ranking_scores(vectors: np.ndarray, is_text: np.ndarray) -> dict[str, float]
 
 
 def candidate_cosines(vectors: np.ndarray, is_text: np.ndarray) -> np.ndarray:
-  """Compares the first text of each row with its partner, and with all C candidates.
+  """Compares each row's first text, see `ranking_scores`, with its partner and all C candidates.
 
-  Args:
-    vectors: see `ranking_scores`.
-    is_text: likewise.
-
-  Returns:
-    float32 `[M, 1 + C]`, the partner's cosine first.
+  That gives float32 `[M, 1 + C]`, the partner's cosine first.
   """
   return np.concatenate(list(_cosines_by_rows(vectors, is_text))).astype(np.float32)
 

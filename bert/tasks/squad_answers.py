@@ -37,25 +37,16 @@ NO_ANSWER_ODDS = 1000000.0
 
 
 class Answer(NamedTuple):
-  """A possible answer to a question.
+  """A possible answer to a question."""
 
-  Attributes:
-    text: as in the paragraph; "" for "no answer".
-    start_logit: the model's score of its beginning.
-    end_logit: the model's score of its end.
-    doc_span_index: the window in which it was found; None if in no window.
-    start: its first character in the paragraph's words joined by spaces, starting at word
-      `first_word`; in the paragraph itself without `first_word`; None if it is not text of the
-      paragraph.
-    first_word: index of a word of the paragraph.
-  """
-
-  text: str
-  start_logit: float
-  end_logit: float
-  doc_span_index: int | None = None
+  text: str  # as in the paragraph; "" for "no answer"
+  start_logit: float  # the model's score of its beginning
+  end_logit: float  # the model's score of its end
+  doc_span_index: int | None = None  # the window in which it was found; None if in no window
+  # Its first character in the paragraph's words joined by spaces, starting at word `first_word`; in
+  # the paragraph itself without `first_word`; None if it is not text of the paragraph.
   start: int | None = None
-  first_word: int | None = None
+  first_word: int | None = None  # index of a word of the paragraph
 
   @property
   def score(self) -> float:
@@ -64,21 +55,14 @@ class Answer(NamedTuple):
 
 
 class WindowScores(NamedTuple):
-  """What the model says of a window; `WindowScores(id, start_logits, end_logits)` of BERT's.
+  """What the model says of a window; `WindowScores(id, start_logits, end_logits)` of BERT's."""
 
-  Attributes:
-    unique_id: of the window.
-    start_logits: `[S]`.
-    end_logits: `[S]`; None where ends depend on beginnings.
-    null_logit: the score of no answer, if the model has one of its own.
-    beam: four arrays as in `span_heads.Beam`, of one sequence: the log-probabilities and the
-      positions of K beginnings, `[K]`, and those of E ends for each, `[K, E]`.
-  """
-
-  unique_id: int
-  start_logits: Any = None
-  end_logits: Any = None
-  null_logit: float | None = None
+  unique_id: int  # of the window
+  start_logits: Any = None  # `[S]`
+  end_logits: Any = None  # `[S]`; None where ends depend on beginnings
+  null_logit: float | None = None  # the score of no answer, if the model has one of its own
+  # Four arrays as in `span_heads.Beam`, of one sequence: the log-probabilities and the positions of
+  # K beginnings, `[K]`, and those of E ends for each, `[K, E]`.
   beam: tuple | None = None
 
 
@@ -112,24 +96,16 @@ def scores_of(
 
 @dataclasses.dataclass
 class QuestionAnswers:
-  """The answers to one question.
+  """The answers to one question."""
 
-  Attributes:
-    example: the `squad.SquadExample`.
-    nbest: the best answers, best first; a null answer may be last regardless of its score.
-    probabilities: the probability of each; their sum is 1.
-    best_answer: the best answer with a text, or None.
-    null_odds: the score of no answer less that of `best_answer`; None if every question has an
-      answer.
-    prediction: the selected answer.
-  """
-
-  example: Any
+  example: Any  # the `squad.SquadExample`
+  # The best answers, best first; a null answer may be last regardless of its score.
   nbest: list[Answer]
-  probabilities: list[float]
-  best_answer: Answer | None
+  probabilities: list[float]  # the probability of each; their sum is 1
+  best_answer: Answer | None  # the best answer with a text, or None
+  # The score of no answer less that of `best_answer`; None if every question has an answer.
   null_odds: float | None
-  prediction: Answer
+  prediction: Answer  # the selected answer
 
   @property
   def probability(self) -> float:

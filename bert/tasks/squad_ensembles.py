@@ -26,11 +26,7 @@ _NO_PROBABILITY = 5e-324  # in the place of a probability that is too small for 
 def mean_answers(
   folders: Sequence[str], examples: Sequence, **options: Any
 ) -> list[QuestionAnswers]:
-  """Averages the answers in the folders of several runs, see `averaged_answers`.
-
-  Raises:
-    ValueError: a run has not answered these questions.
-  """
+  """Averages the answers of runs, see `averaged_answers`; a ValueError if one has not answered."""
   ids = [example.qas_id for example in examples]
   runs = [_answers_in(folder, "nbest_predictions.json", ids) for folder in folders]
   if options.get("version_2_with_negative") and options.get("null_rule", "bert") != "bert":

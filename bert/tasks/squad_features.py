@@ -298,11 +298,6 @@ def _check_is_max_context(
   A token may lie in several windows; only one of them may answer with it, the one that has most
   tokens on the side where it has fewer. (Of `bought` in "the man went to the store and bought" and
   "to the store and bought a gallon of", the second: 3 to its right, 4 to its left.)
-
-  Args:
-    doc_spans: all windows, with `start` and `length`.
-    cur_span_index: index of the window to check.
-    position: the token's index in the document.
   """
   best_score, best_index = None, None
   for index, span in enumerate(doc_spans):

@@ -27,18 +27,14 @@ _SLACK = 5
 
 
 class PlacedPieces(NamedTuple):
-  """The pieces of a paragraph.
+  """The pieces of a paragraph."""
 
-  Attributes:
-    pieces: in order.
-    spans: int32 `[P, 2]`: the first and the last character of each in the paragraph. The last may
-      lie before the first, where a piece has no character of its own.
-    piece_of_char: for each character of the paragraph, the pieces of an answer that begins and of
-      one that ends there.
-  """
-
-  pieces: list[str]
+  pieces: list[str]  # in order
+  # int32 `[P, 2]`: the first and the last character of each in the paragraph. The last may lie
+  # before the first, where a piece has no character of its own.
   spans: np.ndarray
+  # For each character of the paragraph, the pieces of an answer that begins and of one that ends
+  # there.
   piece_of_char: Callable[[int], tuple[int, int]]
 
 
@@ -119,9 +115,8 @@ def _place(tokenizer, context) -> PlacedPieces | None:
 def _aligned(chars: Sequence[str], text: str) -> list[tuple[int, int]] | None:
   """Finds pairs of equal characters, both indexes rising; None if they are too few.
 
-  Args:
-    chars: the characters of the paragraph, each prepared alone: one of several letters has no pair.
-    text: of the pieces.
+  `chars` are the paragraph's, each prepared alone (one of several letters has no pair), `text` the
+  tokens'.
 
   Example:
     >>> _aligned("a bcd", " a cd")

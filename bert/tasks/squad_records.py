@@ -8,18 +8,9 @@ from bert.tasks.squad_features import InputFeatures
 
 
 def write_features(path: str, features, is_training: bool) -> int:
-  """Writes windows as a TFRecord file, which appears when it is complete.
+  """Writes windows, with answers in training, as a TFRecord file; returns their number.
 
-  Args:
-    path: the file.
-    features: an iterable of `InputFeatures`, taken one by one.
-    is_training: whether to write the answer's place.
-
-  Returns:
-    How many windows were written.
-
-  Raises:
-    OSError: the file cannot be written.
+  The file appears when it is complete. An OSError says that it cannot be written.
   """
   records = (squad_features.record_of(feature, is_training) for feature in features)
   return record_files.write_records(path, records)

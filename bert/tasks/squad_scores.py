@@ -73,14 +73,9 @@ def compute_f1(gold: str, predicted: str) -> float:
 def evaluate_v1(
   answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]
 ) -> dict[str, float]:
-  """Computes the scores of evaluate-v1.1.py.
+  """Computes `exact_match` and `f1` of evaluate-v1.1.py, percentages.
 
-  Args:
-    answers: id -> correct answers; the one closest to the prediction counts.
-    predictions: id -> predicted text. A question without a prediction has score 0.
-
-  Returns:
-    `exact_match` and `f1`, percentages.
+  The closest correct answer counts. A question without a prediction has score 0.
   """
 
   def f1(gold, predicted):
@@ -214,12 +209,8 @@ def threshold_that_holds(
   """Finds the threshold that gives the best F1 when used: `--null_score_diff_threshold`.
 
   It lies halfway between the odds of the questions that are answered and of those that are not, or
-  1 beyond all of them, so that rounding does not matter.
-
-  Args:
-    answers: id -> correct answers, an empty list for a question without an answer.
-    predictions: id -> answer; "" for none.
-    null_odds: id -> odds of no answer, of at least one question.
+  1 beyond all of them, so that rounding does not matter. A question without an answer has no
+  correct ones, and "" as prediction for none.
 
   Example:
     >>> threshold_that_holds({"a": ["x"], "b": []}, {"a": "x", "b": "y"}, {"a": -3.0, "b": 1.0})

@@ -161,11 +161,7 @@ def _log_window(example, tokens, feature, level) -> None:
 
 
 def by_sentence(values: np.ndarray, examples: Sequence[TaggedSentence]) -> list[np.ndarray]:
-  """Splits values of all words, `[words, ...]`, into sentences.
-
-  Raises:
-    ValueError: the number of values is not the number of words.
-  """
+  """Splits values, `[words, ...]`, into sentences; a ValueError if there are more or fewer."""
   lengths = [len(example.words) for example in examples]
   if len(values) != sum(lengths):
     raise ValueError(f"There are {len(values)} predictions for {sum(lengths)} words.")
@@ -237,12 +233,7 @@ def format_scores(scores: Mapping[str, float]) -> str:
 def describe_entities(
   example: TaggedSentence, entities: Iterable[Entity], probabilities: Sequence[float]
 ) -> dict:
-  """Describes a sentence and its entities, for JSON.
-
-  Args:
-    example: the sentence.
-    entities: the entities in it.
-    probabilities: for each word, the probability of its predicted label.
+  """Describes a sentence and its entities, for JSON, from the probability of each word's label.
 
   Returns:
     `id`; `text`, the words with a space between them; `entities`, each with `type`, `text`, `start`

@@ -50,11 +50,7 @@ class TableRow(dict[str, Any]):
     return self._row.error(reason, advice)
 
   def text(self, key: str) -> str:
-    """Returns the text of a key.
-
-    Raises:
-      DataError: the value is no text, or blank.
-    """
+    """Returns the text of a key; a DataError for a blank or other value."""
     if not isinstance(self[key], str) or not self[key].strip():
       raise self.error(f"{key} is {self[key]!r:.80}, not text.")
     return self[key]
@@ -258,11 +254,7 @@ def _class_name(value, row: Row) -> str:
 
 
 def find_table(data_dir: str, split: str) -> str:
-  """Finds the table of a split in a folder.
-
-  Raises:
-    DataError: there is none.
-  """
+  """Finds the table of a split in a folder, or raises a DataError."""
   names = [f"{split}.{ending}" for ending in _ENDINGS]
   paths = [os.path.join(data_dir, name) for name in names]
   if found := next(filter(filesystem.exists, paths), None):
@@ -316,13 +308,10 @@ def read_rows(path: str, reader: TableReader) -> list[Row]:
 
 
 def resolve_columns(columns: Columns, first_row: Row, **defaults: str) -> Columns:
-  """Finds the columns of a table; see `Columns.resolve`.
+  """Finds the columns of a table by its first row; see `Columns.resolve`.
 
-  Args:
-    columns: as they are given.
-    first_row: of the table.
-    **defaults: names of the columns that are not given, taken if the header has them. `text_b`
-      and `id` have defaults anyway.
+  The names in `defaults` are for columns that are not given, and are taken if the header has them.
+  `text_b` and `id` have defaults anyway.
 
   Raises:
     DataError: a column is missing, or is given as text and as label.

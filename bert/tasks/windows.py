@@ -46,18 +46,13 @@ MIN_SEQ_LENGTH = 5
 
 
 class WindowOptions(NamedTuple):
-  """How a document is read.
+  """How a document is read."""
 
-  Attributes:
-    stride: tokens from the start of a window to that of the next; where windows are smaller, as
-      those of a pair may be, each begins where the one before ends.
-    max_windows: K; a longer document is not read to its end.
-    pooling: `mean` or `max`, of the windows' logits.
-  """
-
+  # Tokens from the start of a window to that of the next; where windows are smaller, as those of a
+  # pair may be, each begins where the one before ends.
   stride: int
-  max_windows: int
-  pooling: str = "mean"
+  max_windows: int  # K; a longer document is not read to its end
+  pooling: str = "mean"  # `mean` or `max`, of the windows' logits
 
 
 def windows(num_pieces: int, capacity: int, stride: int) -> list[tuple[int, int]]:
@@ -116,14 +111,9 @@ class WindowReader:
     return list(self._tokenize(text))
 
   def windows_of(self, example, first) -> dict:
-    """Returns the features that replace `input_ids` in an example's record.
+    """Makes `input_ids` int64 `[K, S]`, and `num_windows` of these rows, of an example.
 
-    Args:
-      example: `InputExample` or `PaddingInputExample`.
-      first: its `InputFeatures`: the first window.
-
-    Returns:
-      `input_ids` int64 `[K, S]`, and `num_windows`, how many of these rows are windows.
+    `first` is the `InputFeatures` of its first window.
     """
     pieces, begin, size = self._text_in_windows(example, first)
     spans = self._spans(len(pieces), size)
@@ -196,10 +186,8 @@ def window_transform(trim: bool = True):
   """Makes the `transform` of `record_input_fn` that makes batches of records ready for the model.
 
   It turns `input_ids` int32 `[B, K, S]` into `[B, S, K]`, so that S is the same axis as elsewhere,
-  and batches are cut to their longest sequence as usual.
-
-  Args:
-    trim: whether to drop the rows in which no document of a batch has a window.
+  and batches are cut to their longest sequence as usual. `trim` also drops the rows in which no
+  document of a batch has a window.
   """
   import tensorflow as tf
 

@@ -53,16 +53,11 @@ def _checked(texts, name: str) -> list:
 
 
 class _Rows(NamedTuple):
-  """Sequences of different lengths, one after the other; arrays are int32.
+  """Sequences of different lengths, one after the other; arrays are int32."""
 
-  Attributes:
-    ids: `[T]`, all ids.
-    lengths: `[B]`, the number of ids of each row.
-    first_lengths: `[B]`, the number of ids of segment 0: the first text, with [CLS] and its [SEP].
-  """
-
-  ids: Any
-  lengths: Any
+  ids: Any  # `[T]`, all ids
+  lengths: Any  # `[B]`, the number of ids of each row
+  # `[B]`, the number of ids of segment 0: the first text, with [CLS] and its [SEP].
   first_lengths: Any
 
 

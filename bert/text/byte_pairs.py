@@ -37,11 +37,7 @@ _CLASSES = {r"\p{L}": LETTER, r"\p{N}": NUMBER, r"\s": SPACE}
 
 
 def read(vocab_file: str | os.PathLike) -> byte_pair_files.BytePairs:
-  """Reads a vocabulary, for which the library is not needed.
-
-  Raises:
-    VocabularyError: a file cannot be used.
-  """
+  """Reads a vocabulary, for which no library is needed; VocabularyError if a file is of no use."""
   try:
     return byte_pair_files.read(vocab_file)
   except ValueError as error:

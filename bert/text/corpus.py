@@ -23,17 +23,13 @@ _LONG_LINE = 1 << 20  # characters; a longer line is tokenized in parts
 
 
 class TextFormat(NamedTuple):
-  """The format of text files.
+  """The format of text files."""
 
-  Attributes:
-    strict_utf8: refuse bytes that are not UTF-8, instead of replacing and counting them.
-    split_sentences: each line is a paragraph, see `sentences.split_sentences`.
-    jsonl_field: if not empty, each line is a JSON object and a document; this field contains its
-      text, whose lines are sentences (or paragraphs).
-  """
-
+  # Refuse bytes that are not UTF-8, instead of replacing and counting them.
   strict_utf8: bool = False
-  split_sentences: bool = False
+  split_sentences: bool = False  # each line is a paragraph, see `sentences.split_sentences`
+  # If not empty, each line is a JSON object and a document; this field contains its text, whose
+  # lines are sentences (or paragraphs).
   jsonl_field: str = ""
 
 

@@ -32,32 +32,22 @@ COUNTS = (
 
 @dataclasses.dataclass
 class TextStatistics:
-  """Counts of documents, sentences, tokens and unusual lines.
+  """Counts of documents, sentences, tokens and unusual lines."""
 
-  Attributes:
-    total_bytes: size of all input, for progress messages; 0 if unknown.
-    logs_progress: whether to log progress.
-    max_tokens: the most tokens of a line that one instance can hold.
-    random_pairs: whether random next sentences are needed, from other documents.
-    documents_alone: documents whose random next sentences come from the same document.
-    cut_tokens: beyond `max_tokens` of their line.
-    first_invalid: the first known line that is not UTF-8.
-  """
-
-  total_bytes: int = 0
-  logs_progress: bool = True
-  max_tokens: int = 512
-  random_pairs: bool = True
+  total_bytes: int = 0  # size of all input, for progress messages; 0 if unknown
+  logs_progress: bool = True  # whether to log progress
+  max_tokens: int = 512  # the most tokens of a line that one instance can hold
+  random_pairs: bool = True  # whether random next sentences are needed, from other documents
   read_bytes: int = 0
   documents: int = 0
   sentences: int = 0
   one_sentence_documents: int = 0
-  documents_alone: int = 0
+  documents_alone: int = 0  # documents whose random next sentences come from the same document
   tokens: int = 0
   unknown_tokens: int = 0
-  cut_tokens: int = 0
+  cut_tokens: int = 0  # beyond `max_tokens` of their line
   invalid_lines: int = 0
-  first_invalid: LinePlace | None = None
+  first_invalid: LinePlace | None = None  # the first known line that is not UTF-8
   nul_lines: int = 0
 
   def __post_init__(self):

@@ -221,11 +221,7 @@ def _is_number_with_comma(piece: str) -> bool:
 
 
 def read_model(model_file: str | os.PathLike) -> bytes:
-  """Reads the bytes of a sentencepiece model.
-
-  Raises:
-    VocabularyError: the file does not exist, or is something else.
-  """
+  """Reads the bytes of a sentencepiece model; VocabularyError if there is none."""
   data = vocabulary_file.read_bytes(model_file, "sentencepiece model", "spiece.model")
   if not vocabulary_kind.is_model(data):
     raise VocabularyError(

@@ -10,29 +10,18 @@ from typing import Any, NamedTuple
 
 
 class Layout(NamedTuple):
-  """BERT's by default.
+  """BERT's by default."""
 
-  Attributes:
-    cls: the token before a text.
-    sep: the token after a text.
-    pad: the token of padding.
-    mask: the token for a masked word.
-    unk: the token of what a vocabulary does not have.
-    pad_id: the id of padding.
-    separators: how many `sep` stand between two texts.
-    has_segments: whether the second text of a pair has a number of its own.
-    second_stays_longer: of a pair whose texts are both cut to half: whether the first gets the
-      smaller half unless it is longer than the second, as in the library tokenizers.
-  """
-
-  cls: str = "[CLS]"
-  sep: str = "[SEP]"
-  pad: str = "[PAD]"
-  mask: str = "[MASK]"
-  unk: str = "[UNK]"
-  pad_id: int = 0
-  separators: int = 1
-  has_segments: bool = True
+  cls: str = "[CLS]"  # the token before a text
+  sep: str = "[SEP]"  # the token after a text
+  pad: str = "[PAD]"  # the token of padding
+  mask: str = "[MASK]"  # the token for a masked word
+  unk: str = "[UNK]"  # the token of what a vocabulary does not have
+  pad_id: int = 0  # the id of padding
+  separators: int = 1  # how many `sep` stand between two texts
+  has_segments: bool = True  # whether the second text of a pair has a number of its own
+  # Of a pair whose texts are both cut to half: whether the first gets the smaller half unless it is
+  # longer than the second, as in the library tokenizers.
   second_stays_longer: bool = False
 
   def num_special(self, is_pair: bool) -> int:

@@ -151,15 +151,10 @@ class _OwningGzipFile(gzip.GzipFile):
 
 
 class LinePlace(NamedTuple):
-  """A line of a text file.
+  """A line of a text file."""
 
-  Attributes:
-    path: of the file.
-    position: byte of the file at which the line begins.
-  """
-
-  path: str
-  position: int
+  path: str  # of the file
+  position: int  # byte of the file at which the line begins
 
 
 def describe_place(place: LinePlace) -> str:

@@ -34,12 +34,12 @@ class Kind(Protocol):
 
 def of(vocab_file: str | os.PathLike) -> Kind | None:
   """Returns the module of the kind of a vocabulary file; None for word pieces."""
-  name = vocabulary_kind.kept_name(vocab_file)
+  name = vocabulary_kind.saved_vocabulary_name(vocab_file)
   return cast(Kind, named(name)) if name in _MODULES else None
 
 
 def named(name: str) -> Any:
-  """Returns the module of a kind by the name of its files, see `vocabulary_kind.kept_name`."""
+  """Returns a kind's module by the name of its files: `vocabulary_kind.saved_vocabulary_name`."""
   return importlib.import_module(_MODULES[name])
 
 

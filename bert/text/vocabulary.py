@@ -232,19 +232,12 @@ def _without_joiner(token: str) -> str:
 
 
 class Coverage(NamedTuple):
-  """How a vocabulary splits counted words.
+  """How a vocabulary splits counted words."""
 
-  Attributes:
-    words: the number of words, with repetitions.
-    pieces: the number of their pieces; an [UNK] counts as one.
-    unknown: the number of words that became [UNK].
-    examples: the most frequent of these.
-  """
-
-  words: int
-  pieces: int
-  unknown: int
-  examples: list[str]
+  words: int  # the number of words, with repetitions
+  pieces: int  # the number of their pieces; an [UNK] counts as one
+  unknown: int  # the number of words that became [UNK]
+  examples: list[str]  # the most frequent of these
 
   def __str__(self):
     text = f"{self.pieces / max(self.words, 1):.3f} pieces per word, "
@@ -375,14 +368,11 @@ def unused_ids(tokens: Sequence[str]) -> list[int]:
 
 
 def replace_unused(tokens: Sequence[str], new: Sequence[str]) -> list[str]:
-  """Replaces unused tokens by new ones; all others keep their ids.
+  """Replaces unused tokens by new ones (VocabularyError: too few); all others keep their ids.
 
   Example:
     >>> replace_unused(["[PAD]", "[unused0]", "a", "[unused1]"], ["b"])
     ['[PAD]', 'b', 'a', '[unused1]']
-
-  Raises:
-    VocabularyError: there are too few unused ones.
   """
   free = unused_ids(tokens)
   if len(new) > len(free):

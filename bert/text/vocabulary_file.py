@@ -32,12 +32,9 @@ class VocabularyWarning(UserWarning):
 
 
 def read_tokens(vocab_file: str | os.PathLike) -> list[str]:
-  """Reads the lines of a vocabulary file, blank and repeated ones too: each takes an id.
+  """Reads the lines of a UTF-8 vocabulary file, blank and repeated ones too: each takes an id.
 
   Oddities that do not prevent the file's use are `VocabularyWarning`s.
-
-  Args:
-    vocab_file: path of a UTF-8 text file, local or remote.
 
   Raises:
     VocabularyError: the file does not exist, is not UTF-8 text, or contains no token.
@@ -93,12 +90,7 @@ def _read_lines(vocab_file) -> list[str]:
 def read_bytes(
   vocab_file: str | os.PathLike, kind: str = "vocabulary", usual_name: str = "vocab.txt"
 ) -> bytes:
-  """Reads the content of a vocabulary file of either kind.
-
-  Args:
-    vocab_file: path, local or remote.
-    kind: what it is, for messages.
-    usual_name: its name in the folder of a released model, for messages.
+  """Reads a vocabulary file of either kind; `kind` and `usual_name` are for messages.
 
   Raises:
     VocabularyError: the file cannot be read, or is far too large.

@@ -27,27 +27,19 @@ _WORDS_AT_ONCE = 1 << 17
 
 @dataclasses.dataclass
 class WordCounts:
-  """How often each word and each character occurs in a text.
+  """How often each word and each character occurs in a text."""
 
-  Attributes:
-    max_words: if there are more, rare words are forgotten until half as many are left.
-    words: word -> occurrences, without words longer than `MAX_WORD_CHARS`.
-    characters: character -> occurrences in words, forgotten words included.
-    long_words: occurrences of words longer than `MAX_WORD_CHARS`.
-    forgotten: occurrences of forgotten words.
-    read_bytes: size of the text.
-    invalid_lines: lines that are not UTF-8.
-    first_invalid: the first of them.
-  """
-
+  # If there are more, rare words are forgotten until half as many are left.
   max_words: int = 2_000_000
+  # Word -> occurrences, without words longer than `MAX_WORD_CHARS`.
   words: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+  # Character -> occurrences in words, forgotten words included.
   characters: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-  long_words: int = 0
-  forgotten: int = 0
-  read_bytes: int = 0
-  invalid_lines: int = 0
-  first_invalid: text_files.LinePlace | None = None
+  long_words: int = 0  # occurrences of words longer than `MAX_WORD_CHARS`
+  forgotten: int = 0  # occurrences of forgotten words
+  read_bytes: int = 0  # size of the text
+  invalid_lines: int = 0  # lines that are not UTF-8
+  first_invalid: text_files.LinePlace | None = None  # the first of them
 
   def add(self, found: Mapping[str, int]) -> None:
     """Adds word -> occurrences."""

@@ -42,11 +42,9 @@ def _loaded() -> Any:
 def install(folder: str | None = None) -> None:
   """Gives the scripts in this process TensorFlow 1.15's face for `import tensorflow`.
 
-  Modules that TensorFlow itself and other installed packages are made of keep the real one.
-
-  Args:
-    folder: of the script; a package `bert` or a `modeling.py` in it is the script's own and wins
-      over this project's. None for the current folder.
+  Modules that TensorFlow itself and other installed packages are made of keep the real one. A
+  package `bert` or a `modeling.py` in the script's folder, by default the current one, is the
+  script's own and wins over this project's.
   """
   from bert.tf1 import importing
 

@@ -118,11 +118,7 @@ def _with_fixed_hashes(seed: int, started_in: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-  """Runs the command; returns its exit status.
-
-  Args:
-    arguments: those after the command's name.
-  """
+  """Runs the command with the arguments after its name; returns its exit status."""
   if not arguments or arguments[0] in ("--help", "-h", "--helpfull"):
     print(USAGE, end="")
     return 0 if arguments else 2

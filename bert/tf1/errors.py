@@ -49,9 +49,7 @@ def _is_public(name: str, value: object) -> bool:
 def unknown_name(module_name: str, remedies: dict[str, str] | None = None) -> Callable:
   """Returns a module's `__getattr__` that names what is missing and what is there.
 
-  Args:
-    module_name: the module's `__name__`, such as `bert.tf1.contrib.crf`.
-    remedies: what to do instead, by name, for the names that are known to be missing.
+  Remedies, what to do instead, are by the names that are known to be missing.
   """
   names = vars(sys.modules[module_name])
   shown = module_name.replace("bert.tf1", "tf")

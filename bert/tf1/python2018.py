@@ -40,11 +40,7 @@ _LIBRARIES = (os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(np._
 
 
 def supply() -> tuple[str, ...]:
-  """Adds what is missing of the names below, and the printing and ragged arrays of NumPy 1.16.
-
-  Returns:
-    The dotted names that today's Python and NumPy lack and that are there now.
-  """
+  """Adds the names below that Python and NumPy lack, and NumPy 1.16's printing; returns them."""
   for owner, names in _MISSING.items():
     for name, value in names.items():
       setattr(owner, name, value)

@@ -12,9 +12,6 @@ def make_repeatable(seed: int) -> None:
 
   A script that sets seeds of its own keeps them. It costs some speed: sums that threads would add
   up in any order are added in one.
-
-  Args:
-    seed: any whole number.
   """
   random.seed(seed)
   np.random.seed(seed % 2**32)

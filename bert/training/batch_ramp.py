@@ -15,23 +15,17 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class BatchRamp:
-  """How batches grow.
+  """How batches grow."""
 
-  Attributes:
-    parts: into which the last batches are divided; the first ones have one of them. The number in
-      between is proportional to the share of the run that has passed.
-    num_train_steps: of the run; with a clock its progress decides.
-  """
-
+  # Into which the last batches are divided; the first ones have one of them. The number in between
+  # is proportional to the share of the run that has passed.
   parts: int
-  num_train_steps: int
+  num_train_steps: int  # of the run; with a clock its progress decides
 
   def parts_at(self, step: tf.Tensor, progress: tf.Tensor | None = None) -> tf.Tensor:
-    """Computes the number of micro-batches of a step, int32 of the shape of `step`.
+    """Computes the number of micro-batches, int32, after `step` steps of the same shape.
 
-    Args:
-      step: integer, the number of steps before it.
-      progress: float32 from 0 to 1, by the clock.
+    `progress` is float32 from 0 to 1, by the clock.
 
     Example:
       >>> BatchRamp(4, 100).parts_at(tf.constant([0, 24, 25, 74, 75, 99, 100])).numpy().tolist()

@@ -8,7 +8,7 @@ from absl import logging
 
 from bert.io.wording import counted
 from bert.training.resumption import RunState
-from bert.training.specs import EvalSpec
+from bert.training.run_config import EvalSpec
 
 
 class BestCheckpointTracker:
@@ -24,13 +24,7 @@ class BestCheckpointTracker:
     evaluate: Callable[[EvalSpec], dict[str, Any]],
     save_best: Callable[[int, RunState], None],
   ):
-    """Stores the arguments.
-
-    Args:
-      spec: what to evaluate, and when.
-      evaluate: evaluates the current variables.
-      save_best: saves the variables of a step as the best ones.
-    """
+    """Stores what to evaluate and when, how to, and what saves the best step's variables."""
     self.spec = spec
     self._evaluate = evaluate
     self._save_best = save_best

@@ -36,12 +36,7 @@ class Clock:
   """
 
   def __init__(self, seconds: float, now: Callable[[], float] = time.monotonic):
-    """Makes the clock of a run that has not begun.
-
-    Args:
-      seconds: of training.
-      now: gives seconds from any point of time on.
-    """
+    """Makes the clock of a run that has not begun, of so many seconds of training."""
     if not seconds > 0:
       raise ValueError(f"Clock: seconds must be above 0, but is {seconds}.")
     self.seconds = float(seconds)
@@ -53,12 +48,7 @@ class Clock:
     self._progress: tf.Variable | None = None
 
   def start(self, spent: float, save_seconds: float) -> None:
-    """Begins to count.
-
-    Args:
-      spent: by earlier starts of the run.
-      save_seconds: of the last of their checkpoints; 0 if it is not known.
-    """
+    """Begins to count: earlier starts `spent` seconds, and saved last within `save_seconds`."""
     self._began = self._now() - spent
     self.save_seconds = save_seconds
     self._steps.clear()

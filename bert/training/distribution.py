@@ -47,15 +47,10 @@ class WorkerLostError(ConnectionError):
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-  """The processes of a job.
+  """The processes of a job."""
 
-  Attributes:
-    addresses: `host:port` of each, the chief first.
-    index: index of this process.
-  """
-
-  addresses: tuple[str, ...] = ("localhost",)
-  index: int = 0
+  addresses: tuple[str, ...] = ("localhost",)  # `host:port` of each, the chief first
+  index: int = 0  # index of this process
 
 
 @dataclasses.dataclass
@@ -234,8 +229,7 @@ def worker_count() -> int:
 def on_chief(function: Callable, *args, **kwargs) -> Any:
   """Calls a function on the chief; the other workers wait until it has returned. Collective.
 
-  Returns:
-    Its result, on every worker; with several workers it must be JSON-serializable.
+  Its result is every worker's; with several workers it must be JSON-serializable.
   """
   result = function(*args, **kwargs) if is_chief() else None
   return json.loads(gather_bytes(json.dumps(result).encode())[0]) if _job.strategy else result
@@ -252,11 +246,7 @@ def any_worker(flag: bool) -> bool:
 
 
 def check_equal(facts: Mapping[str, Any]) -> None:
-  """Compares JSON-serializable facts between the workers. Collective.
-
-  Raises:
-    ValueError: two workers differ; the message names the fact and both values.
-  """
+  """Compares JSON-serializable facts of the workers; the ValueError names one. Collective."""
   everyone = [json.loads(text) for text in gather_bytes(json.dumps(dict(facts)).encode())]
   for index, found in enumerate(everyone):
     for name, value in everyone[0].items():
@@ -268,11 +258,7 @@ def check_equal(facts: Mapping[str, Any]) -> None:
 
 
 def gather(rows: Sequence[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
-  """Joins the rows of all workers, those of worker 0 first. Collective.
-
-  Args:
-    rows: name -> array; text as bytes.
-  """
+  """Joins the rows of all workers, those of worker 0 first; text is bytes. Collective."""
   if _job.strategy is None:
     return [dict(row) for row in rows]
   buffer = io.BytesIO()

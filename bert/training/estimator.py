@@ -38,7 +38,7 @@ from bert.training.best_checkpoint import BestCheckpointTracker
 from bert.training.graphs import InferenceGraph, Model, TrainingGraph, log_features
 from bert.training.model_variables import ModelVariables
 from bert.training.resumption import ResumeMismatchError, RunState
-from bert.training.specs import EstimatorSpec, EvalSpec, ModeKeys, RunConfig
+from bert.training.run_config import EstimatorSpec, EvalSpec, ModeKeys, RunConfig
 from bert.training.training_data import TrainingData, explained_errors
 from bert.training.training_loop import EXIT_CODE_SIGTERM, Training, TrainingDivergedError
 
@@ -288,10 +288,8 @@ class Estimator:
   def _graph(self, mode: str, data, element_spec) -> Any:
     """Compiles the steps of a mode; traces again only for data of another type.
 
-    Args:
-      mode: one of `ModeKeys`.
-      data: distributed: an iterator to train, else a dataset.
-      element_spec: of the batches before they are distributed.
+    `data` is distributed: an iterator to train, else a dataset; `element_spec` is of its batches
+    before.
     """
     if not self._graphs:
       log_features(element_spec)

@@ -22,26 +22,18 @@ from bert.model.variables import (
   use_store,
 )
 from bert.training.gradient_accumulation import accumulate, accumulate_parts
-from bert.training.specs import EstimatorSpec, ModeKeys, RunConfig
+from bert.training.run_config import EstimatorSpec, ModeKeys, RunConfig
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-  """A model_fn and everything that its graphs depend on.
+  """A model_fn and everything that its graphs depend on."""
 
-  Attributes:
-    model_fn: of the `Estimator`.
-    config: how it runs.
-    params: passed to model_fn.
-    strategy: that of the config, or TensorFlow's for one device.
-    store: holds the variables.
-  """
-
-  model_fn: Callable[..., EstimatorSpec]
-  config: RunConfig
-  params: dict[str, Any]
-  strategy: tf.distribute.Strategy
-  store: VariableStore
+  model_fn: Callable[..., EstimatorSpec]  # of the `Estimator`
+  config: RunConfig  # how it runs
+  params: dict[str, Any]  # passed to model_fn
+  strategy: tf.distribute.Strategy  # that of the config, or TensorFlow's for one device
+  store: VariableStore  # holds the variables
 
   @property
   def steps_per_loop(self) -> int:
@@ -69,11 +61,7 @@ class Model:
 
 
 def log_features(element_spec) -> None:
-  """Logs names and shapes of the features of a batch, as the original did.
-
-  Args:
-    element_spec: of a dataset of dictionaries, or of pairs of features and labels.
-  """
+  """Logs names and shapes of a batch's features (alone or with labels), as the original did."""
   features = element_spec[0] if isinstance(element_spec, tuple) else element_spec
   if not isinstance(features, Mapping):
     return

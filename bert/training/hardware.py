@@ -23,11 +23,7 @@ _BFLOAT16_GPU = (8, 0)
 
 
 def cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
-  """Reads the flags of the first CPU, as Linux names them; empty if unknown.
-
-  Args:
-    path: the file to read.
-  """
+  """Reads the flags of the first CPU, as Linux names them; empty if unknown."""
   match = re.search(r"^(?:flags|Features)\s*:(.*)$", _text(path), re.MULTILINE)
   return frozenset(match[1].split()) if match else frozenset()
 
@@ -52,12 +48,7 @@ def start_tensorflow() -> None:
 
 
 def choose_dtype(name: str, is_tpu: bool = False) -> str:
-  """Returns the data type for a value of `--dtype`; `auto` is this machine's preferred type.
-
-  Args:
-    name: float32, bfloat16, float16 or auto.
-    is_tpu: whether a TPU computes.
-  """
+  """Returns the data type for a value of `--dtype`; `auto` is this machine's preferred type."""
   if name != "auto":
     return name
   dtype, reason = preferred_dtype(cpu_flags(), gpu_capabilities(), is_tpu)
@@ -124,11 +115,7 @@ def memory(
   """Returns the memory that this process may use: the machine's, or its control group's.
 
   A container or a job of SLURM is killed at the limit of its group, however much the machine has.
-
-  Args:
-    meminfo: Linux's file about the machine.
-    cgroup_root: where Linux shows control groups, of version 1 or 2.
-    own: the file that names the group of this process.
+  The files are Linux's; control groups are of version 1 or 2.
 
   Returns:
     None where nothing is known, as on Windows.
@@ -180,11 +167,7 @@ def _text(path: str) -> str:
 
 
 def gpu_memory(command: str = "nvidia-smi") -> list[Memory]:
-  """Reads the memory of each NVIDIA GPU, including those that TensorFlow cannot use.
-
-  Args:
-    command: NVIDIA's program that reports it.
-  """
+  """Reads the memory of each NVIDIA GPU, including those that TensorFlow cannot use."""
   query = [command, "--query-gpu=memory.total,memory.free", "--format=csv,noheader,nounits"]
   try:
     done = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)

@@ -165,11 +165,7 @@ class RecordInputFn:
     return dataclasses.replace(self, **changes)
 
   def explain_error(self, error: Exception) -> ValueError | None:
-    """Finds the record that caused a TensorFlow error, by reading all files again.
-
-    Returns:
-      The error to raise instead, or None if all records are valid: the error has another cause.
-    """
+    """Finds the record behind a TensorFlow error, reading all files again; None if none is bad."""
     about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
     if not isinstance(error, about_data):
       return None
@@ -187,12 +183,7 @@ record_input_fn = RecordInputFn  # as scripts call it: it makes an input_fn
 
 
 def classifier_features(seq_length: int, label: tf.io.FixedLenFeature | None = None) -> FeatureSpec:
-  """Returns the features of `run_classifier.py`'s records.
-
-  Args:
-    seq_length: length of `input_ids`, `input_mask` and `segment_ids`.
-    label: shape and type of `label_ids`; one integer by default.
-  """
+  """Returns the features of `run_classifier.py`'s records; the label is one integer by default."""
   ids = tf.io.FixedLenFeature([seq_length], tf.int64)
   number = tf.io.FixedLenFeature([], tf.int64)
   return {

@@ -39,9 +39,7 @@ def sequence_lengths(input_mask: tf.Tensor) -> tf.Tensor:
 def window_size(num_records: int, batch_size: int) -> int:
   """Computes the number of records to sort together: whole batches, at most a quarter of all.
 
-  Args:
-    num_records: in an epoch; counts above `records_that_matter` give the same result.
-    batch_size: records in a batch.
+  Counts above `records_that_matter` give the same result.
 
   Example:
     >>> window_size(3668, 32), window_size(10**9, 32), window_size(100, 32)

@@ -64,11 +64,7 @@ def _initializer(value):
 
 
 def after_step(state: LossScale, is_finite: tf.Tensor) -> LossScale:
-  """Computes the state after one more step.
-
-  Args:
-    state: before it.
-    is_finite: bool `[]`, whether the gradients were.
+  """Computes the state after one more step; `is_finite` bool `[]`, whether the gradients were.
 
   Example:
     >>> def show(state): return [float(value) for value in state]

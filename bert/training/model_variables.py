@@ -11,7 +11,7 @@ from bert.checkpoints import finding, load_report, loading, reading, saving
 from bert.model.variables import VariableStore
 from bert.training import distribution, loss_scaling, resumption
 from bert.training.resumption import ResumeMismatchError, RunState
-from bert.training.specs import RunConfig
+from bert.training.run_config import RunConfig
 
 
 class ModelVariables:
@@ -72,9 +72,7 @@ class ModelVariables:
   def initialise(self, init_checkpoint: str | None, is_training: bool = False) -> None:
     """Fills the variables of a new run by name from `init_checkpoint`, or leaves them random.
 
-    Args:
-      init_checkpoint: where they start, or None.
-      is_training: whether they are trained next, so that a random head is as it should be.
+    A random head is as it should be if they are trained next.
     """
     if not init_checkpoint:
       logging.warning(
@@ -85,9 +83,12 @@ class ModelVariables:
       return
     checkpoint = finding.find(init_checkpoint)
     prefix = checkpoint.prefix
-    drawn_anew = self._config.drawn_anew if is_training else ()
+    reinitialized = self._config.reinitialized if is_training else ()
     report = loading.init_from_checkpoint(
-      checkpoint, self.weights(), drawn_anew=drawn_anew, stand_in=self._config.stand_in
+      checkpoint,
+      self.weights(),
+      reinitialized=reinitialized,
+      fallback_name=self._config.fallback_name,
     )
     self.is_filled = True
     logging.info("%s", report.summary())

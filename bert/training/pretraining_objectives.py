@@ -31,79 +31,51 @@ Features = Mapping[str, tf.Tensor]
 
 
 class Outputs(NamedTuple):
-  """What an objective makes of a batch.
+  """What an objective makes of a batch."""
 
-  Attributes:
-    loss: float32 `[]`.
-    summaries: name -> float32 `[]`, or a function of nothing that gives it, for steps that log it.
-    metric_tensors: name -> `[n]`: what `metric_fn` needs of the batch.
-  """
-
-  loss: tf.Tensor
+  loss: tf.Tensor  # float32 `[]`
+  # Name -> float32 `[]`, or a function of nothing that gives it, for steps that log it.
   summaries: dict[str, tf.Tensor | Callable[[], tf.Tensor]]
-  metric_tensors: dict[str, tf.Tensor]
+  metric_tensors: dict[str, tf.Tensor]  # name -> `[n]`: what `metric_fn` needs of the batch
 
 
 class Setting(NamedTuple):
-  """How to compute a batch.
+  """How to compute a batch."""
 
-  Attributes:
-    is_training: whether to drop out.
-    use_one_hot_embeddings: look words up by a matrix product.
-    dtype: of the matrix products.
-    parts: of the batch, over which gradients are accumulated.
-  """
-
-  is_training: bool
-  use_one_hot_embeddings: bool = False
-  dtype: tf.DType = tf.float32
-  parts: int = 1
+  is_training: bool  # whether to drop out
+  use_one_hot_embeddings: bool = False  # look words up by a matrix product
+  dtype: tf.DType = tf.float32  # of the matrix products
+  parts: int = 1  # of the batch, over which gradients are accumulated
 
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-  """What a run trains.
+  """What a run trains."""
 
-  Attributes:
-    name: value of `--objective`.
-    outputs: `(config, features, setting)` -> `Outputs`.
-    metric_fn: arrays of a whole evaluation by the names of `Outputs.metric_tensors` -> results.
-    progress: summaries beside the loss on a line of progress.
-    result_keys: of `eval_results.txt`, beside the step and the loss.
-    best_metric: result by which checkpoints are compared; less is better.
-  """
-
-  name: str
+  name: str  # value of `--objective`
+  # `(config, features, setting)` -> `Outputs`.
   outputs: Callable[[BertConfig, Features, Setting], Outputs]
+  # Arrays of a whole evaluation by the names of `Outputs.metric_tensors` -> results.
   metric_fn: Callable[..., dict[str, float]]
-  progress: tuple[str, ...]
-  result_keys: tuple[str, ...]
-  best_metric: str = "masked_lm_loss"
+  progress: tuple[str, ...]  # summaries beside the loss on a line of progress
+  result_keys: tuple[str, ...]  # of `eval_results.txt`, beside the step and the loss
+  best_metric: str = "masked_lm_loss"  # result by which checkpoints are compared; less is better
 
 
 @dataclasses.dataclass(frozen=True)
 class ElectraOptions:
-  """How ELECTRA's generator and discriminator learn; the names are its `--hparams`.
+  """How ELECTRA's generator and discriminator learn; the names are its `--hparams`."""
 
-  Attributes:
-    gen_weight: of the generator's loss.
-    disc_weight: of the discriminator's.
-    temperature: of the distribution from which the generator's words are drawn.
-    disallow_correct: never draw the original word.
-    generator: `small`, a model of its own; `tied`, the discriminator itself; `uniform`, every word
-      with the same probability; `two_tower`, two models that read from both ends, see
-      `two_towers.py`.
-    untied_generator_embeddings: a generator's model has embeddings of its own width and values.
-    masked_lm_prob: share of words that are replaced, which Electric counts with.
-  """
-
-  gen_weight: float = 1.0
-  disc_weight: float = 50.0
-  temperature: float = 1.0
-  disallow_correct: bool = False
+  gen_weight: float = 1.0  # of the generator's loss
+  disc_weight: float = 50.0  # of the discriminator's
+  temperature: float = 1.0  # of the distribution from which the generator's words are drawn
+  disallow_correct: bool = False  # never draw the original word
+  # `small`, a model of its own; `tied`, the discriminator itself; `uniform`, every word with the
+  # same probability; `two_tower`, two models that read from both ends, see `two_towers.py`.
   generator: str = "small"
+  # A generator's model has embeddings of its own width and values.
   untied_generator_embeddings: bool = False
-  masked_lm_prob: float = 0.15
+  masked_lm_prob: float = 0.15  # share of words that are replaced, which Electric counts with
 
 
 def objective_of(name: str, electra: ElectraOptions | None = None) -> Objective:
@@ -173,10 +145,7 @@ def encoder(config, input_ids, features, setting: Setting, **options) -> modelin
 def _words_and_sizes(features, words: "_Words", flops_of) -> dict[str, Any]:
   """Returns scalars of a training step; accuracy only where it is logged, see `EstimatorSpec`.
 
-  Args:
-    features: of the batch.
-    words: of its masked words.
-    flops_of: numbers of tokens, pairs of tokens, masked words and examples -> FLOPs.
+  `flops_of` takes numbers of tokens, pairs of tokens, masked words and examples.
   """
   lengths = tf.reduce_sum(tf.cast(features["input_mask"] != 0, tf.float32), axis=1)
   num_tokens = tf.reduce_sum(tf.cast(features["input_mask"], tf.float32))
@@ -224,22 +193,14 @@ def _masked_words(config, features, setting: Setting, pairs: str, learns_pairs: 
 
 
 class _Words(NamedTuple):
-  """Masked words.
+  """Masked words."""
 
-  Attributes:
-    loss: float32 `[]`, of the masked words.
-    losses: float32 `[B * P]`, of each.
-    log_probs: float32 `[B * P, V]`.
-    logits: gives float32 `[B * P, V]`, computed anew.
-    learned_loss: float32 `[]`, what is minimised, if it is not `loss`.
-    everywhere: float32 `[B, S, V]`, log-probabilities at all places, of a generator of two towers.
-  """
-
-  loss: tf.Tensor
-  losses: tf.Tensor
-  log_probs: tf.Tensor
-  logits: Callable[[], tf.Tensor]
-  learned_loss: tf.Tensor | None = None
+  loss: tf.Tensor  # float32 `[]`, of the masked words
+  losses: tf.Tensor  # float32 `[B * P]`, of each
+  log_probs: tf.Tensor  # float32 `[B * P, V]`
+  logits: Callable[[], tf.Tensor]  # gives float32 `[B * P, V]`, computed anew
+  learned_loss: tf.Tensor | None = None  # float32 `[]`, what is minimised, if it is not `loss`
+  # float32 `[B, S, V]`, log-probabilities at all places, of a generator of two towers.
   everywhere: tf.Tensor | None = None
 
 
@@ -486,10 +447,10 @@ def _two_tower_words(config, features, setting: Setting, own_embeddings: bool) -
       setting,
       scope=scope,
       embedding_scope=scope if own_embeddings else config.family.scope,
-      sees=sees,
+      attention_direction=attention_direction,
       skip_padding=False,  # the first and the last word read a vector that stands there
     )
-    for scope, sees in two_towers.TOWERS.items()
+    for scope, attention_direction in two_towers.TOWERS.items()
   ]
   vectors = two_towers.vectors_between(*(tower.get_sequence_output() for tower in towers))
   batch_size, length = tf.unstack(tf.shape(text))

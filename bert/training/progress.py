@@ -16,7 +16,7 @@ from absl import logging
 from tensorflow.core.util import event_pb2
 
 from bert.training import distribution
-from bert.training.specs import RunConfig
+from bert.training.run_config import RunConfig
 
 
 class EventLog:
@@ -69,14 +69,10 @@ def steps_with_events(folder: str | os.PathLike) -> set[int]:
 
 @dataclasses.dataclass(frozen=True)
 class Totals:
-  """The amounts that this process has consumed at some point of a run.
+  """The amounts that this process has consumed at some point of a run."""
 
-  Attributes:
-    seconds: spent in training steps.
-    amounts: name of a speed -> its amount so far, such as `examples/sec` -> examples.
-  """
-
-  seconds: float = 0.0
+  seconds: float = 0.0  # spent in training steps
+  # Name of a speed -> its amount so far, such as `examples/sec` -> examples.
   amounts: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
   def speeds_since(self, earlier: "Totals") -> dict[str, float]:
@@ -97,13 +93,7 @@ class Progress:
   """A bar on a terminal, lines in a log: step, loss, speeds, time left."""
 
   def __init__(self, config: RunConfig, step: int, max_steps: float):
-    """Shows nothing yet.
-
-    Args:
-      config: of the run.
-      step: where it starts.
-      max_steps: the last step; infinity where the clock of the config says when it ends.
-    """
+    """Shows nothing yet; `max_steps` is infinity where the clock says when the run ends."""
     self._every = config.log_every_steps
     self._clock = config.clock
     self._max_steps = None if math.isinf(max_steps) else int(max_steps)

@@ -28,29 +28,18 @@ class RunState:
 
   It needs no state of a random generator: dropout and shuffling derive from seed, step and
   position.
-
-  Attributes:
-    seed: of dropout and of the order of the data.
-    examples: consumed so far, in this order.
-    best_metric: the name of the result that evaluation during training watches.
-    best_value: of that metric; None before the first evaluation.
-    best_step: the step of that value.
-    evaluated_step: of the last evaluation.
-    evaluations_without_improvement: in a row, up to now.
-    trained_seconds: by the clock of a run that has one, see `clock.Clock`.
-    save_seconds: how long its last checkpoint took.
-    totals: name -> what the run has consumed, for each of `EstimatorSpec.rates`: tokens, FLOPs.
   """
 
-  seed: int
-  examples: int = 0
-  best_metric: str | None = None
-  best_value: float | None = None
-  best_step: int = 0
-  evaluated_step: int = -1
-  evaluations_without_improvement: int = 0
-  trained_seconds: float = 0.0
-  save_seconds: float = 0.0
+  seed: int  # of dropout and of the order of the data
+  examples: int = 0  # consumed so far, in this order
+  best_metric: str | None = None  # the name of the result that evaluation during training watches
+  best_value: float | None = None  # of that metric; None before the first evaluation
+  best_step: int = 0  # the step of that value
+  evaluated_step: int = -1  # of the last evaluation
+  evaluations_without_improvement: int = 0  # in a row, up to now
+  trained_seconds: float = 0.0  # by the clock of a run that has one, see `clock.Clock`
+  save_seconds: float = 0.0  # how long its last checkpoint took
+  # Name -> what the run has consumed, for each of `EstimatorSpec.rates`: tokens, FLOPs.
   totals: dict[str, float] = dataclasses.field(default_factory=dict)
 
 
@@ -106,12 +95,9 @@ def _values_of_config(prefix: str) -> dict[str, Any]:
 
 
 def saved_run(prefix: str, batch_size: int, seed: int) -> tuple[int, RunState]:
-  """Reads step and state of the run that wrote a checkpoint.
+  """Reads step and state of the run that wrote a checkpoint, whose seed wins over this run's.
 
-  Args:
-    prefix: of the checkpoint.
-    batch_size: of this run; used to compute the position in the data without a saved state.
-    seed: of this run; that of the checkpoint takes precedence.
+  Without a saved state, the batch size gives the position in the data.
   """
   step, saved = step_of(prefix), reading.read_state(prefix)
   if "run" not in saved:

@@ -30,19 +30,12 @@ TOKEN_FEATURES = {"input_ids": 0, "input_mask": 0, "segment_ids": 0}
 
 
 class Placement(NamedTuple):
-  """The positions of sequences in rows.
+  """The positions of sequences in rows."""
 
-  Attributes:
-    rows: int32 `[N]`, the row of each sequence.
-    offsets: int32 `[N]`, the position in the row where it begins.
-    numbers: int32 `[N]`, number of the sequence in its row, from 1.
-    num_rows: int32 `[]`, rows in use.
-  """
-
-  rows: tf.Tensor
-  offsets: tf.Tensor
-  numbers: tf.Tensor
-  num_rows: tf.Tensor
+  rows: tf.Tensor  # int32 `[N]`, the row of each sequence
+  offsets: tf.Tensor  # int32 `[N]`, the position in the row where it begins
+  numbers: tf.Tensor  # int32 `[N]`, number of the sequence in its row, from 1
+  num_rows: tf.Tensor  # int32 `[]`, rows in use
 
 
 def pack(

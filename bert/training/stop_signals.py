@@ -21,10 +21,7 @@ class StopSignals:
   def __init__(self, numbers: Collection[int], notice: str, *, once: bool = True):
     """Stores the settings; signals are caught from the beginning of the block.
 
-    Args:
-      numbers: of the signals to catch.
-      notice: logged when the first one arrives.
-      once: let the second signal end the program at once, instead of recording it too.
+    The first one logs `notice`; with `once` the second ends the program, and is not recorded.
     """
     self.received: list[int] = []
     self._numbers = numbers

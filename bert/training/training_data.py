@@ -60,15 +60,7 @@ class TrainingData:
 
 @contextlib.contextmanager
 def explained_errors(input_fn: Callable, if_out_of_memory: str) -> Iterator[None]:
-  """Replaces TensorFlow's errors about the data by those of `input_fn.explain_error`.
-
-  Args:
-    input_fn: of the data.
-    if_out_of_memory: what to lower, as a sentence.
-
-  Raises:
-    OutOfMemoryError: the memory did not suffice.
-  """
+  """Replaces errors about the data by `input_fn.explain_error`'s, or an OutOfMemoryError."""
   try:
     with distribution.clear_errors(), out_of_memory.explained(if_out_of_memory):
       yield

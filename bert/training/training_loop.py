@@ -21,7 +21,7 @@ from bert.training.graphs import TrainingGraph
 from bert.training.model_variables import ModelVariables
 from bert.training.progress import EventLog, Progress, Totals
 from bert.training.resumption import RunState
-from bert.training.specs import RunConfig
+from bert.training.run_config import RunConfig
 from bert.training.stop_signals import StopSignals
 from bert.training.training_data import TrainingData
 

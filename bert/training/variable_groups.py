@@ -64,11 +64,7 @@ def learning_rate_multipliers(
 
 
 def check_frozen(freeze: Iterable[str], names: Iterable[str]) -> list[re.Pattern]:
-  """Returns the patterns of the values of `--freeze`.
-
-  Args:
-    freeze: see `frozen_pattern`.
-    names: of the model's variables.
+  """Returns the patterns of `--freeze`, see `frozen_pattern`, for the names of a model's variables.
 
   Raises:
     ValueError: a value selects no variable, or more layers than there are.

@@ -88,7 +88,7 @@ def test_a_missing_variable_takes_the_value_of_its_stand_in(tmp_path):
   prefix = saving.save(str(tmp_path), 1, values, {})
   model = {name: tf.Variable([9.0]) for name in names}
   report = loading.init_from_checkpoint(
-    prefix, model, stand_in=lambda name: name.replace("group_2", "group_0")
+    prefix, model, fallback_name=lambda name: name.replace("group_2", "group_0")
   )
   assert [float(v[0]) for v in model.values()] == [1.0, 2.0, 1.0, 9.0]
   assert (report.stood_in, report.missing) == (names[2:3], names[3:])
@@ -101,9 +101,9 @@ def test_what_is_drawn_anew_is_left_as_it_is(tmp_path):
   values = {**values_of(20), "bert/other": np.float32([7.0])}
   prefix = saving.save(str(tmp_path), 21, values, {})
   # The shape of the kernel does not fit the checkpoint's, which matters no more.
-  report = loading.init_from_checkpoint(prefix, model, drawn_anew=(KERNEL, "output_"))
+  report = loading.init_from_checkpoint(prefix, model, reinitialized=(KERNEL, "output_"))
   assert report.loaded == ["bert/other"]
-  assert report.drawn_anew == [KERNEL, "output_weights", "output_bias"]
+  assert report.reinitialized == [KERNEL, "output_weights", "output_bias"]
   assert (report.missing, report.mismatched) == ([], [])
   assert not model[KERNEL].numpy().any()
   assert report.summary().splitlines() == [

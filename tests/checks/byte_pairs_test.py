@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from bert.checks.findings import Subject
+from bert.checks.findings import RunUnderCheck
 from bert.checks.model_checks import check_vocabulary
 from bert.model.configuration import BertConfig
 from tests.kit import byte_pairs
@@ -13,7 +13,7 @@ from tests.kit import byte_pairs
 def findings(path, **config):
   size = len(byte_pairs.vocabulary())
   content = {"vocab_size": size, "model_type": "roberta", "type_vocab_size": 1, **config}
-  subject = Subject(vocab_file=path, config=BertConfig.from_dict(content), do_lower_case=True)
+  subject = RunUnderCheck(vocab_file=path, config=BertConfig.from_dict(content), do_lower_case=True)
   return list(check_vocabulary(subject))
 
 

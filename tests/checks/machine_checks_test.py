@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from bert.checks import machine_checks
-from bert.checks.findings import Subject, to_text
+from bert.checks.findings import RunUnderCheck, to_text
 from bert.io import installation
 from bert.model.configuration import BertConfig
 from bert.training import hardware
@@ -18,7 +18,7 @@ def test_versions_that_clash_are_found(monkeypatch):
   changed = {"tensorflow-text": "2.19.0", "setuptools": "82.0.0", "tf-keras": None}
   monkeypatch.setattr(machine_checks, "_version", lambda name: changed.get(name, installed(name)))
   monkeypatch.setattr(machine_checks.platform, "python_version", lambda: "3.9.1")
-  told = to_text(bad(machine_checks.check_versions(Subject())))
+  told = to_text(bad(machine_checks.check_versions(RunUnderCheck())))
   assert "This is Python 3.9.1, but >=3.10" in told
   assert "setuptools 82.0.0 is installed, but this project needs <82" in told
   assert "tf-keras is not installed" in told
@@ -30,13 +30,13 @@ def test_what_a_library_asks_for_is_checked_too(monkeypatch):
   changed = {"numpy": "1.0.0"}
   monkeypatch.setattr(installation, "requirements", lambda: (">=3.10", []))
   monkeypatch.setattr(machine_checks, "_version", lambda name: changed.get(name, installed(name)))
-  told = to_text(bad(machine_checks.check_versions(Subject())))
+  told = to_text(bad(machine_checks.check_versions(RunUnderCheck())))
   assert "numpy 1.0.0 is installed, but tensorflow needs" in told
 
 
 def test_another_distribution_with_a_package_bert_is_named(monkeypatch):
   monkeypatch.setattr(installation, "namesakes", lambda: ["bert-for-tf2"])
-  [finding] = machine_checks.check_namesakes(Subject())
+  [finding] = machine_checks.check_namesakes(RunUnderCheck())
   assert finding.level == "error"
   assert "bert-for-tf2 also installs" in finding.what
   assert "pip uninstall bert-for-tf2" in finding.remedy
@@ -47,7 +47,7 @@ def test_too_little_memory_is_found(monkeypatch):
 
   def told(total, available, **changed):
     monkeypatch.setattr(hardware, "memory", lambda: hardware.Memory(total << 30, available << 30))
-    subject = Subject(config=base, max_seq_length=512, train_batch_size=32, **changed)
+    subject = RunUnderCheck(config=base, max_seq_length=512, train_batch_size=32, **changed)
     [finding] = machine_checks.check_memory(subject)
     return finding
 
@@ -56,7 +56,7 @@ def test_too_little_memory_is_found(monkeypatch):
   assert told(64, 8).remedy.startswith("Lower --train_batch_size")
   assert told(1, 1).level == "error"
   monkeypatch.setattr(hardware, "memory", lambda: None)
-  [finding] = machine_checks.check_memory(Subject(config=base))
+  [finding] = machine_checks.check_memory(RunUnderCheck(config=base))
   assert finding.level == "note"
 
 
@@ -78,7 +78,9 @@ def test_too_little_disk_is_found(monkeypatch, tmp_path):
   def level(gigabytes):
     usage = shutil._ntuple_diskusage(0, 0, gigabytes << 30)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    [finding] = machine_checks.check_disk(Subject(config=base, output_dir=str(tmp_path / "a/b")))
+    [finding] = machine_checks.check_disk(
+      RunUnderCheck(config=base, output_dir=str(tmp_path / "a/b"))
+    )
     return finding.level
 
   assert [level(100), level(4), level(1)] == ["ok", "warning", "error"]
@@ -113,7 +115,7 @@ def test_a_type_that_is_slow_here_is_found(dtype, preferred, reason, level):
 def test_a_gpu_that_tensorflow_does_not_see_is_found(monkeypatch):
   monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
   monkeypatch.setattr(hardware, "gpu_memory", lambda: [hardware.Memory(1, 1)])
-  told = to_text(bad(machine_checks.check_devices(Subject())))
+  told = to_text(bad(machine_checks.check_devices(RunUnderCheck())))
   assert "1 GPU(s) that TensorFlow does not see" in told
 
 
@@ -121,7 +123,7 @@ def test_a_gpu_that_tensorflow_does_not_see_is_found(monkeypatch):
 def test_a_folder_that_cannot_be_written_is_one_finding(tmp_path, place):
   """Not also a count of the space in it, which is 0 MiB in places such as /proc."""
   (tmp_path / "out").touch()
-  subject = Subject(output_dir=str(tmp_path / place), config=BertConfig(vocab_size=10))
+  subject = RunUnderCheck(output_dir=str(tmp_path / place), config=BertConfig(vocab_size=10))
   [finding] = machine_checks.check_disk(subject)
   assert (finding.level, finding.where) == ("error", str(tmp_path / "out"))
   assert finding.what == "Nothing can be written here (Not a directory)."

@@ -16,7 +16,7 @@ import numpy as np
 from bert import doctor, tokenization
 from bert.checkpoints import saving
 from bert.checks import findings as examination
-from bert.checks.findings import Subject, to_text
+from bert.checks.findings import RunUnderCheck, to_text
 from bert.io import record_files
 from bert.model import variable_shapes
 from bert.model.configuration import BertConfig
@@ -166,7 +166,7 @@ DATA = {
 PATHS = ("bert_config_file", "vocab_file", "init_checkpoint", "data_dir", "input_file")
 
 
-def subject_of(folder, data="tables", **changed) -> Subject:
+def subject_of(folder, data="tables", **changed) -> RunUnderCheck:
   values = {
     "bert_config_file": "bert_config.json",
     "vocab_file": "vocab.txt",
@@ -176,7 +176,7 @@ def subject_of(folder, data="tables", **changed) -> Subject:
     **changed,
   }
   values = {k: str(folder / v) if k in PATHS and v else v for k, v in values.items()}
-  return Subject(**values)
+  return RunUnderCheck(**values)
 
 
 def diagnose(folder, data="tables", **changed) -> list[examination.Finding]:

@@ -64,7 +64,7 @@ def test_gathering_heads_without_padding(mask):
 
 
 def test_all_rows_answer_like_those_without_padding_where_nothing_is_padded():
-  every, unpadded = layers.Rows(2, 4), layers.Unpadding(tf.ones([2, 4], tf.int32))
+  every, unpadded = layers.TokenRows(2, 4), layers.Unpadding(tf.ones([2, 4], tf.int32))
   x, wide = normal([8, 6], 1), normal([8, 3 * 2 * 5], 2)
   for one, other in (
     (every.remove(x), unpadded.remove(x)),

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert.predicting import load_model, sentence_vectors
+from bert.predicting.fixed_batch_shapes import FixedBatchShapes, Shape
 from bert.predicting.predictor import Predictor
-from bert.predicting.tiles import Shape, Tiles
 from tests.kit import exports
 from tests.kit.exports import WORDS
 
@@ -85,14 +85,14 @@ def test_no_bit_of_minilm_depends_on_the_batch(minilm, dtype):
 def test_a_text_has_the_same_bits_at_every_place_of_a_batch(minilm, dtype):
   """What the shapes cannot promise: rows of an operation are computed alike at every place."""
   config, tokenizer, prefix = load_model.load_model(minilm)
-  tiles = Tiles(128, config.max_position_embeddings)
-  build = sentence_vectors.layer_vectors(config, [-1], "mean", dtype, tiles=tiles)
+  batch_shapes = FixedBatchShapes(128, config.max_position_embeddings)
+  build = sentence_vectors.layer_vectors(config, [-1], "mean", dtype, batch_shapes=batch_shapes)
   compute = load_model.load_graph(
     build, sentence_vectors.INPUTS, prefix, optional=("bert/pooler/",)
   )
   words = random.Random(0).sample([word for word in tokenizer.vocab if word.isalpha()], 24)
   features = sentence_vectors.text_features(tokenizer, " ".join(words), 128)
-  shape = tiles.shape(len(features["input_ids"]))
+  shape = batch_shapes.shape(len(features["input_ids"]))
   found = set()
   for place in range(shape.texts):
     batch = {name: np.zeros(shape, np.int32) for name in sentence_vectors.INPUTS}
@@ -119,7 +119,7 @@ def test_the_shape_of_every_call_is_decided_by_the_lengths_of_its_texts():
       ["codes"],
       lambda _, outputs: int(outputs["sum"]),
       batch_size,
-      tiles=Tiles(64, 64),
+      batch_shapes=FixedBatchShapes(64, 64),
     )
     assert run([3, 9, 64, 4, 9]) == [3, 9, 64, 4, 9], "what fills up is dropped"
     assert run([9]) == [9]
@@ -130,13 +130,15 @@ def test_the_shape_of_every_call_is_decided_by_the_lengths_of_its_texts():
   lengths=st.lists(st.integers(2, 600), max_size=60),
   max_position_embeddings=st.sampled_from([600, 601, 1024]),
 )
-def test_tiles_hold_every_text_once_and_no_more_than_they_can(lengths, max_position_embeddings):
-  tiles = Tiles(600, max_position_embeddings)
+def test_batches_hold_every_text_once_and_no_more_than_they_can(lengths, max_position_embeddings):
+  batch_shapes = FixedBatchShapes(600, max_position_embeddings)
   seen = []
-  for chosen, shape in tiles.batches(lengths):
-    assert {tiles.shape(lengths[index]) for index in chosen} == {shape}
+  for chosen, shape in batch_shapes.batches(lengths):
+    assert {batch_shapes.shape(lengths[index]) for index in chosen} == {shape}
     assert 0 < len(chosen) <= shape.texts
-    assert sum(lengths[index] for index in chosen) <= tiles.tokens <= shape.texts * shape.length
+    assert (
+      sum(lengths[index] for index in chosen) <= batch_shapes.tokens <= shape.texts * shape.length
+    )
     assert max(lengths[index] for index in chosen) <= shape.length <= max_position_embeddings
     assert shape.texts * shape.length % 8 == 0
     seen += chosen
@@ -144,7 +146,7 @@ def test_tiles_hold_every_text_once_and_no_more_than_they_can(lengths, max_posit
 
 
 def test_a_length_at_the_end_of_the_positions_fills_whole_vectors():
-  assert Tiles(30, 30).shape(30) == Shape(48, 30)
+  assert FixedBatchShapes(30, 30).shape(30) == Shape(48, 30)
 
 
 # ---------------------------------------------------------------------------------------------

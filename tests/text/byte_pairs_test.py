@@ -181,7 +181,7 @@ def test_tokens_as_text(tokenizer):
 
 
 def test_the_copy_of_a_run_is_one_file(vocab_file, tokenizer, tmp_path):
-  assert vocabulary_kind.kept_name(vocab_file) == "tokenizer.json"
+  assert vocabulary_kind.saved_vocabulary_name(vocab_file) == "tokenizer.json"
   copy = tmp_path / "tokenizer.json"
   copy.write_bytes(tokenizer_kinds.kept_content(vocab_file))
   again = tokenization.load_tokenizer(copy)

@@ -25,7 +25,7 @@ def test_a_kind_is_a_module_and_a_row(monkeypatch, tmp_path):
   module.read_vocab = lambda path: {"a": 0}
   monkeypatch.setitem(sys.modules, "letters", module)
   monkeypatch.setitem(tokenizer_kinds._MODULES, "letters.txt", "letters")
-  monkeypatch.setattr(vocabulary_kind, "kept_name", lambda path: "letters.txt")
+  monkeypatch.setattr(vocabulary_kind, "saved_vocabulary_name", lambda path: "letters.txt")
   assert tokenization.load_tokenizer(tmp_path / "letters.txt").tokenize("cab") == ["c", "a", "b"]
   assert tokenization.load_vocab(tmp_path / "letters.txt") == {"a": 0}
 

@@ -136,7 +136,7 @@ def test_precedence_checkpoint_then_init_checkpoint_then_random(tmp_path, caplog
 def test_variables_are_drawn_anew_once_for_training_alone(tmp_path, caplog):
   make(tmp_path / "source", seed=1).train(train_input_fn, 4)
   source = str(tmp_path / "source" / "model.ckpt-4")
-  params, config = {"init": source, "dropout": True}, {"drawn_anew": ("toy/kernel",), "seed": 2}
+  params, config = {"init": source, "dropout": True}, {"reinitialized": ("toy/kernel",), "seed": 2}
   caplog.clear()
   run, parts = (make(tmp_path / name, params, **config) for name in ("run", "parts"))
   fresh = make(tmp_path / "fresh", params, seed=2)

@@ -16,10 +16,7 @@ _INNER = "encoder/layer_0/intermediate/dense/kernel"
 
 
 def sizes_of(shapes: form.Shapes) -> dict[str, Any] | None:
-  """Makes the content of a configuration.
-
-  Args:
-    shapes: name -> shape, of all tensors of a checkpoint.
+  """Makes the content of a configuration of all tensors' shapes by name.
 
   Returns:
     None if the checkpoint has no encoder of ELECTRA.

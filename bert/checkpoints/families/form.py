@@ -40,78 +40,55 @@ class TensorNames:
 
 @dataclasses.dataclass(frozen=True)
 class Transformers:
-  """A family in transformers.
+  """A family in transformers."""
 
-  Attributes:
-    class_prefix: first part of the names of its classes.
-    names: of tensors.
-    defaults: key -> value, where a `config.json` does not have the key.
-    default_activation: `hidden_act`, where a `config.json` does not have it.
-    original_defaults: key -> value, where the original's configuration does not have the key and
-      means another value than `defaults`.
-    keys: key of the original -> that of a `config.json`, where they differ.
-    absent_keys: keys that its `config.json` does not have.
-    fixed: key -> value, which each `config.json` gets.
-    has_model_type: whether the original's configuration names the family, too.
-    classes_with_hidden_layers: classes whose heads have a hidden layer that the original's lack.
-    missing_heads: head -> why there is no class that computes the same.
-    marked_heads: head -> (a variable of the model without which no class computes the same, why).
-  """
-
-  class_prefix: str
-  names: TensorNames
-  defaults: Mapping[str, Any]
-  default_activation: str = "gelu"
+  class_prefix: str  # first part of the names of its classes
+  names: TensorNames  # of tensors
+  defaults: Mapping[str, Any]  # key -> value, where a `config.json` does not have the key
+  default_activation: str = "gelu"  # `hidden_act`, where a `config.json` does not have it
+  # Key -> value, where the original's configuration does not have the key and means another value
+  # than `defaults`.
   original_defaults: Mapping[str, Any] = dataclasses.field(
     default_factory=lambda: {"type_vocab_size": 16}
   )
+  # Key of the original -> that of a `config.json`, where they differ.
   keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
-  absent_keys: frozenset[str] = frozenset()
+  absent_keys: frozenset[str] = frozenset()  # keys that its `config.json` does not have
+  # Key -> value, which each `config.json` gets.
   fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  has_model_type: bool = True
+  has_model_type: bool = True  # whether the original's configuration names the family, too
+  # Classes whose heads have a hidden layer that the original's lack.
   classes_with_hidden_layers: tuple[str, ...] = ()
+  # Head -> why there is no class that computes the same.
   missing_heads: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  # Head -> (a variable of the model without which no class computes the same, why).
   marked_heads: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class Released:
-  """A model that its authors published.
+  """A model that its authors published."""
 
-  Attributes:
-    path: of its archive, or of the folder of its files, below `base_url`.
-    base_url: where its family lies.
-    files: without which it is not complete.
-    is_folder: whether it is a folder of transformers, fetched file by file.
-    sizes: the content of its configuration; None where only its files say it.
-  """
-
-  path: str
-  base_url: str
-  files: tuple[str, ...]
-  is_folder: bool = False
+  path: str  # of its archive, or of the folder of its files, below `base_url`
+  base_url: str  # where its family lies
+  files: tuple[str, ...]  # without which it is not complete
+  is_folder: bool = False  # whether it is a folder of transformers, fetched file by file
+  # The content of its configuration; None where only its files say it.
   sizes: Mapping[str, Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class FamilyFiles:
-  """What files hold of a family.
+  """What files hold of a family."""
 
-  Attributes:
-    name: `model_type`.
-    transformers: in files of transformers.
-    released: name -> published model.
-    aliases: name elsewhere -> the published model with the very same weights.
-    owners: what people write before a name, or before the last part of an address: publishers.
-    sizes_of: makes the content of a configuration from the shapes of a checkpoint that comes
-      without one; it returns None for other models.
-  """
-
-  name: str
-  transformers: Transformers
-  released: Mapping[str, Released]
-  aliases: Mapping[str, str]
+  name: str  # `model_type`
+  transformers: Transformers  # in files of transformers
+  released: Mapping[str, Released]  # name -> published model
+  aliases: Mapping[str, str]  # name elsewhere -> the published model with the very same weights
+  # What people write before a name, or before the last part of an address: publishers.
   owners: tuple[str, ...] = ()
+  # Makes the content of a configuration from the shapes of a checkpoint that comes without one; it
+  # returns None for other models.
   sizes_of: Callable[[Shapes], dict[str, Any] | None] = lambda shapes: None
 
 
@@ -166,13 +143,7 @@ def embedding_tables(scope: str, module: str, names: Iterable[str] = EMBEDDINGS)
 
 
 def hub_folder(folder: str, tokenizer_files: Iterable[str], sizes: Mapping[str, Any]) -> Released:
-  """Describes a published folder of transformers.
-
-  Args:
-    folder: owner and name on the Hub.
-    tokenizer_files: names of the files of its tokenizer.
-    sizes: the content of its configuration.
-  """
+  """Describes a published folder, OWNER/NAME on the Hub, its tokenizer's files and its sizes."""
   files = ("config.json", *tokenizer_files, "model.safetensors")
   url = "https://huggingface.co/"
   return Released(f"{folder}/resolve/main", url, files, is_folder=True, sizes=sizes)

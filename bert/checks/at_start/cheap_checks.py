@@ -12,22 +12,15 @@ from typing import Any
 from absl import logging
 
 from bert.checks import machine_checks, model_checks
-from bert.checks.findings import Check, Finding, Subject, examine
+from bert.checks.findings import Check, Finding, RunUnderCheck, examine
 from bert.model.configuration import BertConfig
 
 
-def cheap_findings(subject: Subject, trains: bool = True) -> list[Finding]:
-  """The checks a run can afford at its start: all but those of data and of the checkpoint's values.
+def cheap_findings(subject: RunUnderCheck, trains: bool = True) -> list[Finding]:
+  """Checks what a run can afford at its start: all but data and the checkpoint's values.
 
-  They take a fraction of a second once TensorFlow is loaded. `subject.config` and `subject.vocab`
-  may be given, so that no file is read twice.
-
-  Args:
-    subject: the run.
-    trains: whether it trains, so that memory and disk matter.
-
-  Returns:
-    Findings of all levels.
+  They take a fraction of a second once TensorFlow is loaded. The configuration and vocabulary of
+  `subject` may be given, so that no file is read twice. Memory and disk matter if the run trains.
   """
   checks: list[Check] = [machine_checks.check_versions, model_checks.check_config]
   if trains:
@@ -53,7 +46,7 @@ def model_is_read(
     vocab: token -> id, if it was read.
     checkpoint: a `reading.Checkpoint`, if it was found.
   """
-  subject = Subject.of(values, config=config, vocab=vocab, checkpoint=checkpoint)
+  subject = RunUnderCheck.of(values, config=config, vocab=vocab, checkpoint=checkpoint)
   for finding in cheap_findings(subject, bool(values.get("do_train"))):
     if finding.level in ("warning", "error"):
       logging.warning("%s", finding)

@@ -16,11 +16,7 @@ _FUNCTIONS: dict[str, Callable[..., str]] = {
 
 
 def added_folders(call: ast.Call, path: str) -> list[str]:
-  """The folder that a call adds to `sys.path`: `sys.path.append("..")`.
-
-  Args:
-    call: any call.
-    path: the file it is in, for `__file__`.
+  """Finds the folder that a call in the file `path` adds to `sys.path`: `sys.path.append("..")`.
 
   Returns:
     The folder, from the current one if it is not absolute; none if the call does something else or

@@ -36,41 +36,24 @@ _PYTHON_2 = frozenset(
 
 
 class Use(NamedTuple):
-  """One use of a name of another package.
+  """One use of a name of another package."""
 
-  Attributes:
-    name: the dotted name; `a.B().c` is the attribute c of an object that calling a.B made.
-    path: the file.
-    line: the line in it, from 1.
-    guarded: a `try` or a condition on versions leaves the script another way.
-    at_start: the line runs as soon as the file is imported, being in no function.
-    call: the call, where the name is called.
-  """
-
-  name: str
-  path: str
-  line: int
-  guarded: bool
-  at_start: bool
-  call: ast.Call | None = None
+  name: str  # the dotted name; `a.B().c` is the attribute c of an object that calling a.B made
+  path: str  # the file
+  line: int  # the line in it, from 1
+  guarded: bool  # a `try` or a condition on versions leaves the script another way
+  at_start: bool  # the line runs as soon as the file is imported, being in no function
+  call: ast.Call | None = None  # the call, where the name is called
 
 
 class Program(NamedTuple):
-  """A script with its local modules.
+  """A script with its local modules."""
 
-  Attributes:
-    modules: the paths of all files read, the script first.
-    uses: in the order of the files and lines.
-    imports: the first import of each package that is not local, by its name.
-    unparsed: the files that could not be read as Python 3.
-    search: the folders searched, with those that the modules add to `sys.path`.
-  """
-
-  modules: list[str]
-  uses: list[Use]
-  imports: dict[str, Use]
-  unparsed: list[Unparsed]
-  search: list[str]
+  modules: list[str]  # the paths of all files read, the script first
+  uses: list[Use]  # in the order of the files and lines
+  imports: dict[str, Use]  # the first import of each package that is not local, by its name
+  unparsed: list[Unparsed]  # the files that could not be read as Python 3
+  search: list[str]  # the folders searched, with those that the modules add to `sys.path`
 
 
 def read(script: str, is_module: bool, search: Sequence[str]) -> Program:

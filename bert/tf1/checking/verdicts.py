@@ -31,17 +31,11 @@ class Verdict(enum.Enum):
 
 
 class Finding(NamedTuple):
-  """What was found of a name.
+  """What was found of a name."""
 
-  Attributes:
-    verdict: whether it is there.
-    name: as a script writes it after `import tensorflow as tf`.
-    note: what differs or what to do; may be empty.
-  """
-
-  verdict: Verdict
-  name: str
-  note: str = ""
+  verdict: Verdict  # whether it is there
+  name: str  # as a script writes it after `import tensorflow as tf`
+  note: str = ""  # what differs or what to do; may be empty
 
 
 OF_PYTHON_2 = "of Python 2; convert a copy of the script: 2to3 -w FILE"
@@ -55,27 +49,18 @@ class _MissingError(Exception):
 
 
 class _Reached(NamedTuple):
-  """Where the parts of a dotted name lead.
+  """Where the parts of a dotted name lead."""
 
-  Attributes:
-    name: the name, as far as modules and classes have the parts.
-    value: what it stands for.
-    is_whole: False where more parts follow, of an object that only a run makes.
-    is_method: whether it belongs to an object of a class.
-  """
-
-  name: str
-  value: Any
-  is_whole: bool
-  is_method: bool
+  name: str  # the name, as far as modules and classes have the parts
+  value: Any  # what it stands for
+  is_whole: bool  # False where more parts follow, of an object that only a run makes
+  is_method: bool  # whether it belongs to an object of a class
 
 
 def find(use: Use, supplied: frozenset[str]) -> Finding | None:
-  """The finding of a use; None where there is nothing to say.
+  """Makes the finding of a use of any package's name; None where there is nothing to say.
 
-  Args:
-    use: a use of any package's name.
-    supplied: the names of Python and NumPy that `python2018` adds.
+  `supplied` are the names of Python and NumPy that `python2018` adds.
   """
   parts = use.name.split(".")
   if parts[0] == "tensorflow_hub" and not importlib.util.find_spec("tensorflow_hub"):

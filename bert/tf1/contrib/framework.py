@@ -251,11 +251,7 @@ def get_variables_by_name(given_name, scope=None) -> list:
 
 
 def get_unique_variable(var_op_name):
-  """Returns the one variable of that name.
-
-  Raises:
-    ValueError: there is none, or more than one.
-  """
+  """Returns the one variable of that name; a ValueError if there is none, or more than one."""
   candidates = get_variables(scope=var_op_name)
   exact = [candidate for candidate in candidates if candidate.op.name == var_op_name]
   if not exact:

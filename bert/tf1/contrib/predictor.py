@@ -38,10 +38,7 @@ class Predictor:
     )
 
   def __call__(self, input_dict: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the outputs by name.
-
-    Args:
-      input_dict: name to array; a name that is left out, or None, is not fed.
+    """Returns the outputs for arrays, both by name; None, or a name left out, is not fed.
 
     Raises:
       ValueError: a name that is no input.

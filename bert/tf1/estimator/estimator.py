@@ -371,11 +371,7 @@ class Estimator:
   # --- graphs; the names with an underscore are those that subclasses of 1.15 override ---
 
   def _build_graph(self, graph: tf.Graph, input_fn, mode: str) -> tuple[EstimatorSpec, list]:
-    """Puts input and model of one mode into `graph`, the default graph.
-
-    Returns:
-      What model_fn returned, and the hooks that the input needs.
-    """
+    """Puts input and model of one mode into `graph`, the default one; returns input hooks, too."""
     self._seed(graph)
     self._create_and_assert_global_step(graph)
     features, labels, hooks = self._get_features_and_labels_from_input_fn(input_fn, mode)

@@ -19,12 +19,7 @@ _ALIASES = ("Identity", "Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "Re
 
 
 def count_after_readers(graph: tf.Graph, loss: tf.Tensor | None = None) -> None:
-  """Makes the ops that change the global step wait for the loss and for all that read the step.
-
-  Args:
-    graph: with a global step, and with the ops of one training step.
-    loss: of the step.
-  """
+  """Makes the ops that change the global step wait for the loss and for all that read the step."""
   variable = tf.train.get_global_step(graph)
   if variable is None:
     return

@@ -38,14 +38,7 @@ class _InitializeIterator(tf.train.SessionRunHook):
 
 
 def features_and_labels(result: Any) -> tuple[Any, Any, list]:
-  """The batch of an input_fn's result.
-
-  Args:
-    result: a Dataset, or tensors: features, or (features, labels).
-
-  Returns:
-    features, labels (None without), and the hooks that the input needs.
-  """
+  """Reads an input_fn's result, a Dataset or tensors: features, labels (or None), and its hooks."""
   hooks = []
   if isinstance(result, (tf.data.Dataset, tf.compat.v2.data.Dataset)):
     iterator = tf.data.make_initializable_iterator(result)

@@ -12,9 +12,6 @@ _LISTED = 5
 def check_fits(checkpoint_path: str) -> None:
   """Compares the variables of the current graph with those of the checkpoint to restore.
 
-  Args:
-    checkpoint_path: a checkpoint.
-
   Raises:
     tf.errors.NotFoundError: it lacks a variable of the graph.
     tf.errors.InvalidArgumentError: a variable has another shape there.

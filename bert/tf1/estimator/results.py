@@ -15,12 +15,9 @@ def as_text(results: dict[str, Any]) -> str:
 
 
 def write_summaries(folder: str, results: dict[str, Any], checkpoint: str | None) -> None:
-  """Logs the results and writes them into the event file of `folder`.
+  """Logs the results, with `global_step`, and writes them into the event file of `folder`.
 
-  Args:
-    folder: of the evaluation, such as `model_dir/eval`.
-    results: with `global_step`; numbers, arrays, or a serialized tf.Summary.
-    checkpoint: the path that was evaluated.
+  They are numbers, arrays, or a serialized tf.Summary.
   """
   step = results["global_step"]
   tf.logging.info("Saving dict for global step %d: %s", step, as_text(results))

@@ -47,12 +47,7 @@ class WarmStartSettings(
 
 
 def settings_of(warm_start_from) -> WarmStartSettings | None:
-  """`warm_start_from` of an Estimator as settings.
-
-  Args:
-    warm_start_from: None, WarmStartSettings, or the path of a checkpoint, of a folder of
-      checkpoints or of a SavedModel.
-  """
+  """Reads `warm_start_from`: settings, or a path of a checkpoint, its folder or a SavedModel."""
   if warm_start_from is None or isinstance(warm_start_from, WarmStartSettings):
     return warm_start_from
   if not isinstance(warm_start_from, (str, bytes, os.PathLike)):

@@ -177,7 +177,7 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
 
 
 def get_activation(activation_string: str | Callable | None) -> Callable | None:
-  """The function of a name: relu, gelu or tanh; None for linear and for no name.
+  """Finds a function by its name: relu, gelu or tanh; None for linear and for no name.
 
   Raises:
     ValueError: there is no activation of that name.
@@ -337,15 +337,7 @@ def embedding_postprocessor(
 
 
 def create_attention_mask_from_input_mask(from_tensor: tf.Tensor, to_mask: tf.Tensor) -> tf.Tensor:
-  """Lets every position of `from_tensor`, padding too, attend to the tokens of `to_mask`.
-
-  Args:
-    from_tensor: `[B, F]` or `[B, F, ...]`; only its shape matters.
-    to_mask: int32 `[B, T]`, 1 for a token, 0 for padding.
-
-  Returns:
-    float32 `[B, F, T]`.
-  """
+  """Makes float32 `[B, F, T]`: all of `[B, F, ...]`, padding too, see tokens of int32 `[B, T]`."""
   batch_size, from_length = get_shape_list(from_tensor, expected_rank=[2, 3])[:2]
   to_length = get_shape_list(to_mask, expected_rank=2)[1]
   to_mask = tf.cast(tf.reshape(to_mask, [batch_size, 1, to_length]), tf.float32)  # [B, 1, T]
@@ -526,11 +518,7 @@ def get_shape_list(
 
 
 def reshape_to_matrix(input_tensor: tf.Tensor) -> tf.Tensor:
-  """[..., C] -> [product of the others, C].
-
-  Raises:
-    ValueError: the rank is below 2.
-  """
+  """Reshapes [..., C] -> [product of the others, C]; a ValueError if the rank is below 2."""
   rank = input_tensor.shape.ndims
   if rank < 2:
     raise ValueError(f"Input tensor must have at least rank 2. Shape = {input_tensor.shape}")

@@ -4,7 +4,7 @@ from bert import run_classifier
 from bert.checkpoints import reading
 from bert.checks import data_checks
 from bert.checks.at_start import cheap_checks
-from bert.checks.findings import Subject, to_text
+from bert.checks.findings import RunUnderCheck, to_text
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups
 from bert.training import hardware
@@ -25,7 +25,7 @@ def test_the_cheap_part_reads_no_data_and_no_values(good_set, monkeypatch):
 def test_the_cheap_part_takes_what_is_loaded(good_set):
   vocab = {token: number for number, token in enumerate(VOCAB)}
   config = BertConfig(**{**CONFIG, "hidden_size": 16})
-  subject = Subject(config=config, vocab=vocab, init_checkpoint=str(good_set / "model"))
+  subject = RunUnderCheck(config=config, vocab=vocab, init_checkpoint=str(good_set / "model"))
   told = to_text(bad(cheap_checks.cheap_findings(subject)))
   assert "bert/embeddings/word_embeddings is [59, 8], but [59, 16] by the configuration" in told
 

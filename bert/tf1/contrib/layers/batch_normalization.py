@@ -46,7 +46,8 @@ def batch_norm(
 ):
   """Normalizes each channel over the batch; outside training, by moving averages.
 
-  Source: S. Ioffe, C. Szegedy, "Batch Normalization", https://arxiv.org/abs/1502.03167.
+  Source: S. Ioffe, C. Szegedy, "Batch Normalization", https://arxiv.org/abs/1502.03167. The other
+  arguments are those of `fully_connected`.
 
   Args:
     inputs: float [B, ..., C], or [B, C, ...] with the data format NCHW.
@@ -60,9 +61,6 @@ def batch_norm(
     updates_collections: where the updates of the averages go; the training op has to depend on
       them. None updates before the outputs are computed.
     is_training: a bool or scalar bool tensor.
-    reuse: use the variables there are in `scope`.
-    variables_collections: a list of collections, or a dict of such lists by variable.
-    outputs_collections: the collections that get the output.
     trainable: add beta and gamma to TRAINABLE_VARIABLES.
     batch_weights: float [B], the examples' weights in mean and variance, or None.
     fused: use the fused kernel where it can do it (rank 2 or 4); None is True. Its moving

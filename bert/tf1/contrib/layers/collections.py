@@ -52,11 +52,7 @@ def convert_collection_to_dict(collection, clear_collection=False) -> OrderedDic
 
 
 def constant_value(value_or_tensor_or_var, dtype=None):
-  """Returns the value, if it is known before the graph runs, else None.
-
-  Raises:
-    ValueError: if the value is None or a tensor of another type than `dtype`.
-  """
+  """Returns the value, if known before the graph runs, else None; ValueError for other dtypes."""
   value = value_or_tensor_or_var
   if value is None:
     raise ValueError("value_or_tensor_or_var cannot be None")
@@ -76,11 +72,7 @@ def smart_cond(pred, fn1: Callable, fn2: Callable, name=None):
 
 
 def last_dimension(shape, min_rank=1) -> int:
-  """Returns the last dimension of a `tf.TensorShape`.
-
-  Raises:
-    ValueError: if it is not known or there are fewer than `min_rank` dimensions.
-  """
+  """Returns the last dimension of a `tf.TensorShape` of `min_rank` or more, or a ValueError."""
   dims = shape.dims
   if dims is None:
     raise ValueError("dims of shape must be known but is None")
@@ -92,11 +84,7 @@ def last_dimension(shape, min_rank=1) -> int:
 
 
 def n_positive_integers(n: int, value) -> tuple[int, ...]:
-  """Returns `value` as `n` integers of at least 1; one integer is repeated.
-
-  Raises:
-    ValueError: if `value` has another length or something below 1.
-  """
+  """Returns `n` integers of at least 1 (else a ValueError) of `value`; one integer is repeated."""
   values = tf.TensorShape(value).as_list() if isinstance(value, tf.TensorShape) else value
   values = tuple(values) if isinstance(values, list | tuple) else (values,) * n
   if len(values) != n or any(int(size) < 1 for size in values):
@@ -107,8 +95,7 @@ def n_positive_integers(n: int, value) -> tuple[int, ...]:
 def variable_getter(rename: dict[str, str] | None = None) -> Callable:
   """Returns a `custom_getter` for a scope in which `tf.layers` make model variables.
 
-  Args:
-    rename: the names of contrib by those of `tf.layers`, such as kernel: weights.
+  Names are those of contrib by those of `tf.layers`, such as kernel: weights.
   """
 
   def getter_of_model_variables(getter, name, **settings):

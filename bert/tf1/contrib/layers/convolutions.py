@@ -38,7 +38,7 @@ def convolution(
   """Convolves over one, two or three dimensions, by the rank of the inputs.
 
   The activation is ReLU unless another, or None, is given. With a `normalizer_fn` there are no
-  biases.
+  biases. The other arguments are those of `fully_connected`.
 
   Args:
     inputs: float [B, ..., C], or [B, C, ...] with a data format that begins with NC.
@@ -48,17 +48,7 @@ def convolution(
     padding: "SAME" or "VALID".
     data_format: None (channels last), NWC, NCW, NHWC, NCHW, NDHWC or NCDHW.
     rate: the dilation: an integer, or one per dimension.
-    activation_fn: a function of the sums, or None.
-    normalizer_fn: a function such as `batch_norm`, or None.
-    normalizer_params: a dict of its arguments.
     weights_initializer: of the variable `weights`, [*kernel_size, C, num_outputs].
-    weights_regularizer: a function such as `l2_regularizer(0.1)`.
-    biases_initializer: of the variable `biases`, [num_outputs]; None leaves them out.
-    biases_regularizer: a function, or None.
-    reuse: use the variables there are in `scope`.
-    variables_collections: a list of collections, or a dict of such lists by variable.
-    outputs_collections: the collections that get the output.
-    trainable: add the variables to TRAINABLE_VARIABLES.
     scope: of the variables; "Conv" if None.
     conv_dims: the number of dimensions there has to be.
 

@@ -97,15 +97,11 @@ def bias_add(
 ):
   """Returns `activation_fn(inputs + biases)`; `biases` is a variable of the channels.
 
+  The other arguments are as in `fully_connected`.
+
   Args:
     inputs: float [..., C], or [B, C, H, W] with the data format NCHW.
-    activation_fn: a function of the sums, or None.
     initializer: of `biases`.
-    regularizer: a function, or None.
-    reuse: use the variables there are in `scope`.
-    variables_collections: a list of collections, or a dict of such lists by variable.
-    outputs_collections: the collections that get the output.
-    trainable: add the variables to TRAINABLE_VARIABLES.
     data_format: "NHWC" or "NCHW".
     scope: of the variables; "BiasAdd" if None.
 

@@ -23,17 +23,14 @@ def layer_norm(
 ):
   """Normalizes over the axes from `begin_norm_axis` on; epsilon is 1e-12, 1e-3 for float16.
 
-  Source: J. Ba et al., "Layer Normalization", https://arxiv.org/abs/1607.06450.
+  Source: J. Ba et al., "Layer Normalization", https://arxiv.org/abs/1607.06450. The other arguments
+  are those of `fully_connected`.
 
   Args:
     inputs: float, of known rank.
     center: add the variable `beta`, of the shape of `inputs` from `begin_params_axis` on.
     scale: multiply by the variable `gamma`, of that shape.
     activation_fn: a function of the result, or None.
-    reuse: use the variables there are in `scope`.
-    variables_collections: a list of collections, or a dict of such lists by variable.
-    outputs_collections: the collections that get the output.
-    trainable: add the variables to TRAINABLE_VARIABLES.
     begin_norm_axis: the first axis to normalize over.
     begin_params_axis: the first axis of the variables; these axes are of known size.
     scope: of the variables; "LayerNorm" if None.

@@ -9,9 +9,7 @@ from bert.tf1.real import tf
 def summarize_tensor(tensor, tag=None):
   """Returns a scalar summary of a scalar, else a histogram; None for strings and booleans.
 
-  Args:
-    tensor: a tensor or variable.
-    tag: the summary's name; that of the op and `_summary` if None.
+  It is called `tag`, by default the op's name and `_summary`.
   """
   if tensor.dtype.base_dtype in (tf.string, tf.bool):
     return None

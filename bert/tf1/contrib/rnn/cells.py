@@ -148,17 +148,12 @@ class LayerNormBasicLSTMCell(tf.nn.rnn_cell.RNNCell):
   ):
     """Describes the cell.
 
+    The other arguments are those of `CoupledInputForgetGateLSTMCell`.
+
     Args:
-      num_units: the number of units.
-      forget_bias: added to the forget gate's sums.
       input_size: not used.
-      activation: of the input and the cell state.
-      layer_norm: normalize the gates and the cell state; no bias then.
-      norm_gain: the first value of `gamma`.
-      norm_shift: the first value of `beta`.
       dropout_keep_prob: the probability of keeping an element of the new input.
       dropout_prob_seed: the dropout's seed.
-      reuse: use the variables there are.
     """
     super().__init__(_reuse=reuse)
     del input_size
@@ -325,11 +320,7 @@ class _Norm:
 
 
 def _sharded_variable(name: str, shape: list[int], dtype, num_shards: int):
-  """Returns variables `NAME_0`, `NAME_1` ... of the rows, as one tensor.
-
-  Raises:
-    ValueError: if there are more shards than rows.
-  """
+  """Returns variables `NAME_0`, `NAME_1` ... of the rows, at most one each, as one tensor."""
   if num_shards > shape[0]:
     raise ValueError(f"Too many shards: shape={shape}, num_shards={num_shards}")
   rows, more = divmod(shape[0], num_shards)

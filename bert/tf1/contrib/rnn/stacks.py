@@ -95,11 +95,7 @@ def stack_bidirectional_rnn(
 
 
 def _layers(cells_fw, cells_bw, states_fw, states_bw) -> Iterator[tuple]:
-  """Returns the two cells and the two initial states (or None) of each layer.
-
-  Raises:
-    ValueError: if the lists do not fit each other.
-  """
+  """Yields the two cells and the two initial states (or None) of each layer, if lists fit."""
   if not cells_fw:
     raise ValueError("Must specify at least one fw cell for BidirectionalRNN.")
   if not cells_bw:

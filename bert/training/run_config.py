@@ -79,9 +79,9 @@ class RunConfig:
     strategy: `tf.distribute` strategy; None for one device.
     fingerprint: JSON-able facts that must be equal to resume (model shape, vocabulary, labels).
     informative: JSON-able facts whose change is only logged (rate, epochs, batch size).
-    drawn_anew: name prefixes of variables that start a training with random values, whatever
+    reinitialized: name prefixes of variables that start a training with random values, whatever
       `init_checkpoint` has.
-    stand_in: name of a variable that `init_checkpoint` lacks -> one there whose value it takes.
+    fallback_name: name of a variable that `init_checkpoint` lacks -> one there to take from.
     show_progress: a progress bar instead of lines; None: when standard error is a terminal.
     clock: trains for a time instead of a number of steps, see `clock.Clock`. One device, one step
       per call.
@@ -100,8 +100,8 @@ class RunConfig:
   strategy: tf.distribute.Strategy | None = None
   fingerprint: dict[str, Any] = dataclasses.field(default_factory=dict)
   informative: dict[str, Any] = dataclasses.field(default_factory=dict)
-  drawn_anew: tuple[str, ...] = ()
-  stand_in: Callable[[str], str] | None = None
+  reinitialized: tuple[str, ...] = ()
+  fallback_name: Callable[[str], str] | None = None
   show_progress: bool | None = None
   clock: "Clock | None" = None
   batch_ramp: "BatchRamp | None" = None

@@ -13,39 +13,35 @@ In ordinary batches the other texts decide these shapes. Here a text's own lengt
 
 * Texts of like length go together, padded to a length that is a multiple of 8, with one number of
   texts for each such length. So attention and pooling always see the same shape.
-* The tokens without padding, which all other operations compute, are always `Tiles.tokens` rows.
+* The tokens without padding, which all other operations compute, are always
+  `FixedBatchShapes.tokens` rows.
 * What is missing is filled up with padding.
 
 So other texts decide no more than the place of a text's rows in these shapes. That a row is
 computed alike at every place is what `tests/predicting/batch_invariance_test.py` checks.
 
-  tiles = Tiles(max_seq_length=128, max_position_embeddings=512)
-  for chosen, shape in tiles.batches([2, 7, 19]):
+  batch_shapes = FixedBatchShapes(max_seq_length=128, max_position_embeddings=512)
+  for chosen, shape in batch_shapes.batches([2, 7, 19]):
     ...                              # the texts `chosen`, in arrays of this shape
 """
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-# Tokens of a tile. Larger ones have more padding in the last tile of each length, smaller ones
+# Tokens of a batch. Larger ones have more padding in the last batch of each length, smaller ones
 # more operations.
 _TOKENS = 1024
 _STEP = 8  # lengths are multiples of this
 
 
 class Shape(NamedTuple):
-  """The shape of a batch.
+  """The shape of a batch."""
 
-  Attributes:
-    texts: number of rows, those included that only fill up.
-    length: number of places in a row.
-  """
-
-  texts: int
-  length: int
+  texts: int  # number of rows, those included that only fill up
+  length: int  # number of places in a row
 
 
-class Tiles:
+class FixedBatchShapes:
   """The shapes of a model's batches.
 
   Attributes:
@@ -53,12 +49,7 @@ class Tiles:
   """
 
   def __init__(self, max_seq_length: int, max_position_embeddings: int):
-    """Chooses the shapes.
-
-    Args:
-      max_seq_length: of a text, in pieces.
-      max_position_embeddings: the longest row that the model can read.
-    """
+    """Chooses the shapes for texts of at most `max_seq_length` tokens."""
     self._longest = max_position_embeddings
     self.tokens = max(_TOKENS, _rounded_up(max_seq_length, _STEP))
 
@@ -66,28 +57,25 @@ class Tiles:
     """The shape of the batches of texts of this length.
 
     Example:
-      >>> tiles = Tiles(128, 512)
-      >>> tiles.shape(3), tiles.shape(27), tiles.shape(128)
+      >>> batch_shapes = FixedBatchShapes(128, 512)
+      >>> batch_shapes.shape(3), batch_shapes.shape(27), batch_shapes.shape(128)
       (Shape(texts=256, length=8), Shape(texts=37, length=32), Shape(texts=9, length=128))
     """
     padded = min(_rounded_up(length, _STEP), self._longest)
-    # Enough texts of middling length to fill the tile. More would only be padding in attention.
+    # Enough texts of middling length to fill the batch. More would only be padding in attention.
     texts = -(-self.tokens // max(1, padded - _STEP // 2))
     # Vector instructions take 16 numbers at once, and another loop takes what remains at the end.
     return Shape(texts if padded % _STEP == 0 else _rounded_up(texts, 16), padded)
 
   def batches(self, lengths: Sequence[int]) -> Iterator[tuple[list[int], Shape]]:
-    """Divides texts into batches.
-
-    Args:
-      lengths: of each text, in pieces.
+    """Divides texts into batches by their lengths in tokens.
 
     Yields:
       The indices of the texts of a batch, and its shape. There are no more texts than rows, and no
       more tokens than `tokens`.
 
     Example:
-      >>> [chosen for chosen, _ in Tiles(512, 512).batches([500, 3, 400, 2, 509])]
+      >>> [chosen for chosen, _ in FixedBatchShapes(512, 512).batches([500, 3, 400, 2, 509])]
       [[1, 3], [2], [0], [4]]
     """
     by_shape: dict[Shape, list[int]] = {}
