@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from bert import modeling, run_ner, tokenization
-from bert.checkpoints import finding, load_report
+from bert.checkpoints import load_report
 from bert.model import heads
 from bert.model.task_heads import TokenHead
 from bert.model.variables import VariableStore, use_store
@@ -22,12 +22,8 @@ from tests.kit import task_outputs, tiny_bert
 from tests.kit.script_runs import (
   Script,
   Trained,
-  assert_same_tensors,
-  check_help,
   json_lines,
   results_in,
-  stopped_after,
-  tensors,
 )
 from tests.kit.tiny_entities import CONFIG, SIZES, VOCAB, sentences, write_conll
 
@@ -172,28 +168,6 @@ def test_prediction_in_another_call_and_without_labels(trained, tmp_path):
   fresh = {**values, "init_checkpoint": trained.out, "output_dir": tmp_path / "fresh"}
   run_well(**fresh, do_predict=True)
   assert (tmp_path / "fresh" / "predictions.conll").read_text() == found
-
-
-@pytest.mark.ci
-def test_two_halves_are_the_whole_bit_for_bit(trained, tmp_path):
-  values = {**trained.flags, "num_train_epochs": 1.0, "save_checkpoints_steps": 5, "do_train": True}
-  run_well(**{**values, "output_dir": tmp_path / "straight"})
-  with stopped_after(5):
-    assert run(**{**values, "output_dir": tmp_path / "parts"}).code == 130
-  run_well(**{**values, "output_dir": tmp_path / "parts"})
-  assert tensors(tmp_path / "straight")["global_step"] > 5
-  assert_same_tensors(tmp_path / "straight", tmp_path / "parts")
-
-
-@pytest.mark.ci
-def test_evaluation_in_training_keeps_the_best(trained, tmp_path):
-  values = {**trained.flags, "output_dir": tmp_path / "out", "num_train_epochs": 1.0}
-  done = run_well(**values, eval_every_steps=5, do_train=True, do_eval=True, plots=True)
-  drawn = {path.name for path in (tmp_path / "out" / "plots").iterdir()}
-  assert drawn == {"training.png", "eval_results_scores.png"}
-  assert f"Using the best checkpoint, {tmp_path}/out/best/model.ckpt-" in done.err
-  step = results_in(tmp_path / "out" / "eval_results.txt")["global_step"]
-  assert finding.latest(str(tmp_path / "out" / "best")).endswith(f"-{step:.0f}")
 
 
 def test_another_set_of_labels_is_refused(trained, tmp_path):
@@ -440,7 +414,3 @@ def test_labels_that_break_their_scheme_are_counted(model, tmp_path):
   assert "train.conll: 8 of 16 labels violate the scheme bio." in done.err
   assert "The first is in line 1: I-PER is read as B-PER. Check --label_scheme." in done.err
   assert "1 windows, a batch of 8 and 3 epochs make less than one step" not in done.err
-
-
-def test_help_is_complete_and_needs_no_tensorflow(tmp_path):
-  check_help(run_ner, tmp_path, {"Model", "Training", "TPU"})

@@ -22,7 +22,6 @@ from tests.kit.script_runs import (
   Script,
   Trained,
   assert_same_tensors,
-  check_help,
   results_in,
   stopped_after,
   table,
@@ -349,7 +348,3 @@ def test_one_message_before_any_work(model, tmp_path, name):
 def test_another_pooling_in_the_folder_is_refused(trained, tmp_path):
   values = {**trained.copied_to(tmp_path), "pooling": "cls"}
   assert "pooling was 'max', now 'cls'" in error_of(**values, do_eval=True)
-
-
-def test_help_is_complete_and_needs_no_tensorflow(tmp_path):
-  check_help(run_similarity, tmp_path, {"Task and data", "Similarity", "Model", "Training", "TPU"})

@@ -26,12 +26,8 @@ from tests.kit import task_outputs, tiny_bert
 from tests.kit.script_runs import (
   Script,
   Trained,
-  assert_same_tensors,
-  check_help,
   results_in,
-  stopped_after,
   table,
-  tensors,
 )
 from tests.kit.tiny_choices import CONFIG, SIZES, VOCAB, questions, write_csv, write_jsonl
 
@@ -196,26 +192,6 @@ def test_questions_with_fewer_choices_and_files_with_more(trained, tmp_path):
   np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
   assert np.mean([int(r[1]) == q["label"] for r, q in zip(found, rows, strict=True)]) > 0.7
   assert results_in(tmp_path / "out" / "eval_results.txt")["eval_accuracy"] > 0.8
-
-
-@pytest.mark.ci
-def test_two_halves_are_the_whole_bit_for_bit(trained, tmp_path):
-  values = {**trained.flags, "num_train_epochs": 2.0, "save_checkpoints_steps": 5, "do_train": True}
-  run_well(**{**values, "output_dir": tmp_path / "straight"})
-  with stopped_after(5):
-    assert run(**{**values, "output_dir": tmp_path / "parts"}).code == 130
-  run_well(**{**values, "output_dir": tmp_path / "parts"})
-  assert tensors(tmp_path / "straight")["global_step"] == 12
-  assert_same_tensors(tmp_path / "straight", tmp_path / "parts")
-
-
-@pytest.mark.ci
-def test_evaluation_in_training_keeps_the_best(trained, tmp_path):
-  values = {**trained.flags, "output_dir": tmp_path / "out", "num_train_epochs": 1.0}
-  done = run_well(**values, eval_every_steps=3, do_train=True, do_eval=True, plots=True)
-  assert (tmp_path / "out" / "plots" / "training.png").is_file()
-  assert f"Using the best checkpoint, {tmp_path}/out/best/model.ckpt-" in done.err
-  assert results_in(tmp_path / "out" / "eval_results.txt")["global_step"] in (3, 6)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -386,7 +362,3 @@ def test_another_task_in_the_folder_is_refused(trained, tmp_path):
   assert "do_lower_case was True, now False" in error_of(
     **values, do_lower_case=False, do_eval=True
   )
-
-
-def test_help_is_complete_and_needs_no_tensorflow(tmp_path):
-  check_help(run_swag, tmp_path, {"Model", "Training", "TPU"})
