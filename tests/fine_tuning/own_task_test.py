@@ -19,7 +19,13 @@ from tests.kit.script_runs import Script, results_in, table
 FILES = own_tasks.FILES  # of examples, "relations.py" and "token_scores.py" among them
 
 
-@pytest.fixture(scope="module", params=FILES)
+@pytest.fixture(
+  scope="module",
+  params=[
+    "stars",
+    *(pytest.param(name, marks=pytest.mark.ci) for name in FILES if name != "stars"),
+  ],
+)
 def name(request):
   with own_tasks.loaded(request.param):
     yield request.param
@@ -104,6 +110,7 @@ def _flags(values) -> list[str]:
   return [f"--{name}={value}" for name, value in values.items()]
 
 
+@pytest.mark.ci
 def test_a_folder_names_no_python_to_execute(name, trained):
   """Elsewhere, where nobody has loaded the task, its folder is refused, and runs nothing."""
   code = (
