@@ -132,7 +132,7 @@ def test_every_command_runs(page, like_a_checkout):
 def test_every_example_is_run_by_a_test():
   files = [
     *(ROOT / "tests").glob("system/*examples*.py"),
-    ROOT / "tests/fine_tuning/own_task_test.py",
+    ROOT / "tests" / "kit" / "own_tasks.py",
   ]
   tests = "".join(path.read_text(encoding="utf-8") for path in files)
   examples = {path.name for path in (ROOT / "examples").glob("*.py")}
