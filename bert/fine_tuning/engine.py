@@ -260,9 +260,10 @@ def register(task_class: type[Task]) -> type[Task]:
       "score of which more is better, such as an accuracy or a correlation, to compare runs by."
     )
   module = sys.modules[task_class.__module__]
-  file = os.path.abspath(module.__file__ or "")
   name = task_class.__module__
-  if name == "__main__":  # others import it by the name of its file
+  file = getattr(module, "__file__", None)
+  file = os.path.abspath(file) if file else name  # a notebook has none
+  if name == "__main__" and file != name:  # others import it by the name of its file
     name = os.path.splitext(os.path.basename(file))[0]
     sys.modules.setdefault(name, module)
   kinds.register(

@@ -47,7 +47,7 @@ class Kind(NamedTuple):
     mark: a variable that a checkpoint with such a head has.
     keras: names of `bert.keras3`'s head and model.
     data: `module:Class`, a `checks.task_data.TaskData`: reads its data for `doctor.py`.
-    file: the Python file of a task of one's own; "" of ours.
+    file: the Python file of a task of one's own, `__main__` in a notebook; "" of ours.
     max_seq_length: of a model that does not say with what length it was trained.
   """
 
@@ -251,7 +251,7 @@ def register(kind: Kind) -> None:
   _KINDS[kind.name] = kind
   _FILES[kind.task.partition(":")[0]] = kind.file
   files = os.environ.get(PLUGINS, "").split(os.pathsep)
-  if kind.file and kind.file not in files:
+  if os.path.isfile(kind.file) and kind.file not in files:
     os.environ[PLUGINS] = os.pathsep.join([*filter(None, files), kind.file])
 
 

@@ -16,14 +16,15 @@ from tests.kit import own_tasks
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import Script, results_in, table
 
-FILES = own_tasks.FILES  # of examples, "relations.py" and "token_scores.py" among them
+FILES = own_tasks.FILES
+_EXAMPLES = [pytest.param(name, marks=pytest.mark.ci) for name in FILES if name != "stars"]
 
 
 @pytest.fixture(
   scope="module",
   params=[
     "stars",
-    *(pytest.param(name, marks=pytest.mark.ci) for name in FILES if name != "stars"),
+    *_EXAMPLES,
   ],
 )
 def name(request):
@@ -163,6 +164,23 @@ def test_help_lists_its_flags_without_tensorflow():
 def test_a_missing_plugin_is_one_message(tmp_path):
   found = Script(predict).error_of(plugin=tmp_path / "none.py", init_checkpoint="x")
   assert "none.py is no Python file of a task" in found
+
+
+def test_a_task_of_a_notebook_is_registered():
+  """There `__main__` has no file, so no other process can import it."""
+  code = (
+    "import os\n"
+    "from bert import fine_tuning\n"
+    "from bert.tasks import kinds\n"
+    "@fine_tuning.register\n"
+    "class Task(fine_tuning.Task):\n"
+    "  name = 'noted'\n"
+    "kind = kinds.find('noted')\n"
+    "assert kind.task_class() is Task and kind.file\n"
+    "assert not os.environ[kinds.PLUGINS]"
+  )
+  done = _run("-c", code)
+  assert done.returncode == 0, done.stderr
 
 
 def test_a_headline_of_which_less_is_better_is_refused():
