@@ -104,14 +104,22 @@ def _define_format_flags() -> None:
 
 
 def _own_task(argv: Sequence[str]) -> kinds.Kind | None:
-  """Returns the task of one's own that a command line names, which is not read yet."""
-  kind = kinds.registered().get(command_line.value_in(argv, "task_name") or "")
-  return kind if kind and kind.file else None
+  """Returns the task of one's own that a command line names, which is not read yet.
+
+  Without `--task_name` that of `--plugin`, if it is the only one.
+  """
+  own = {kind.name: kind for kind in kinds.registered().values() if kind.file}
+  if name := command_line.value_in(argv, "task_name"):
+    return own.get(name)
+  is_named = command_line.value_in(argv, "plugin") and len(own) == 1
+  return next(iter(own.values())) if is_named else None
 
 
 def main(_) -> int:
   """Prints the findings; returns 1 if one of them is an error."""
   settings = run_settings.from_flags()
+  if own := _own_task(sys.argv):
+    settings = settings.replace(task_name=own.name)
   settings.check_at_least(
     1, "train_batch_size", "gradient_accumulation_steps", "max_examples", "max_seq_length"
   )

@@ -67,9 +67,6 @@ class TokenScores(fine_tuning.Task):
       labels[place] = score
     return {**record, "label_ids": labels}
 
-  def head(self):
-    return ScoreHead()
-
   def measure(self, outputs, labels):
     """Computes Pearson's correlation over all words."""
     import numpy as np

@@ -80,9 +80,14 @@ def read_run(folder: str | os.PathLike) -> Run:
 
 
 def _problem_type(state: Mapping) -> str:
-  """Returns the kind of a run's problem: cosines of run_similarity.py have a squared error, too."""
+  """Returns the kind of a run's problem: cosines have a squared error, too.
+
+  `own` where the loss is that of a task of one's own, whose facts hold the values of its head.
+  """
   is_cosine = state.get("informative", {}).get("loss") == "cosine"
-  return state.get("fingerprint", {}).get("problem_type", "regression" if is_cosine else "")
+  facts = state.get("fingerprint", {})
+  known = "own" if "head" in facts else "regression" if is_cosine else ""
+  return facts.get("problem_type", known)
 
 
 def check_folder(folder: str) -> None:

@@ -404,8 +404,8 @@ def _unit_of(tag: str, problem_type: str = "") -> str:
     >>> _unit_of("loss", problem_type="regression")
     'mean squared error'
   """
-  if tag.endswith("loss") and problem_type == "regression":
-    return "mean squared error"
+  if tag.endswith("loss") and problem_type in ("regression", "own"):
+    return "mean squared error" if problem_type == "regression" else "loss"
   if tag.endswith("/sec"):
     return f"{tag.removesuffix('/sec')} per second"
   if tag in _PERCENT:

@@ -243,7 +243,8 @@ def main_of(task_class: type[Task]) -> Callable[[Any], int | None]:
 
 def main(task_class: type[Task]) -> None:
   """Runs the script of a task: reads its flags, and does what they say."""
-  command_line.run(main_of(task_class), task_class.define_flags)
+  doc = sys.modules[task_class.__module__].__doc__ or task_class.__doc__
+  command_line.run(main_of(task_class), task_class.define_flags, doc=doc)
 
 
 def register(task_class: type[Task]) -> type[Task]:

@@ -448,8 +448,8 @@ class Task:
   # The head.
 
   def head(self) -> Head:
-    """Returns what is computed of a batch, once the data are read."""
-    raise NotImplementedError
+    """Returns what is computed of a batch, once the data are read; by default `head_class()`."""
+    return self.head_class()
 
   def metrics(self, **tensors: Any) -> dict[str, Any]:
     """Computes the results of an evaluation.

@@ -53,9 +53,6 @@ class Stars(fine_tuning.Task):
     sequence = self.sequence(example.text_a, example.text_b)
     return {**sequence, "label_ids": example.stars or 0.0}
 
-  def head(self):
-    return StarsHead()
-
   def measure(self, outputs, labels):
     away = abs(outputs - labels)
     return {"close": float((away < 0.5).mean()), "mae": float(away.mean())}
