@@ -45,7 +45,7 @@ class Kind(NamedTuple):
     inputs: names of that model's texts, in the order of an item.
     transformers: the end of the name of its class in transformers; "" where it has none.
     mark: a variable that a checkpoint with such a head has.
-    keras: names of `bert.keras3`'s head and model.
+    keras: its head in `bert.keras3`.
     data: `module:Class`, a `checks.task_data.TaskData`: reads its data for `doctor.py`.
     file: the Python file of a task of one's own, `__main__` in a notebook; "" of ours.
     max_seq_length: of a model that does not say with what length it was trained.
@@ -58,7 +58,7 @@ class Kind(NamedTuple):
   inputs: tuple[str, ...] = ("text_a", "text_b")
   transformers: str = ""
   mark: str = ""
-  keras: tuple[str, str] = ("", "")
+  keras: str = ""
   data: str = ""
   file: str = ""
   max_seq_length: int = 128
@@ -103,7 +103,7 @@ _KINDS = {
       model="bert.exporting.sentence_model:SentenceModel",
       transformers="ForSequenceClassification",
       mark="output_bias",
-      keras=("TextClassificationHead", "BertForSequenceClassification"),
+      keras="TextClassificationHead",
       data="bert.checks.sentence_data:SentenceData",
     ),
     Kind(
@@ -114,7 +114,7 @@ _KINDS = {
       inputs=("question", "context"),
       transformers="ForQuestionAnswering",
       mark="cls/squad/output_bias",
-      keras=("QuestionAnsweringHead", "BertForQuestionAnswering"),
+      keras="QuestionAnsweringHead",
       data="bert.checks.squad_data:SquadData",
       max_seq_length=384,
     ),
@@ -126,7 +126,7 @@ _KINDS = {
       inputs=("text",),
       transformers="ForTokenClassification",
       mark="output_bias",
-      keras=("TokenClassificationHead", "BertForTokenClassification"),
+      keras="TokenClassificationHead",
       data="bert.checks.tagging_data:TaggingData",
     ),
     Kind(
@@ -137,7 +137,7 @@ _KINDS = {
       inputs=("context", "choices"),
       transformers="ForMultipleChoice",
       mark="output_weights",
-      keras=("MultipleChoiceHead", "BertForMultipleChoice"),
+      keras="MultipleChoiceHead",
     ),
     Kind(
       "similarity",
@@ -182,7 +182,7 @@ def in_transformers() -> list[Kind]:
 
 def of_class(name: str) -> Kind | None:
   """Returns the row with a head of `bert.keras3`, or an end of names of transformers' classes."""
-  known = (kind for kind in _KINDS.values() if name and name in (kind.transformers, kind.keras[0]))
+  known = (kind for kind in _KINDS.values() if name and name in (kind.transformers, kind.keras))
   return next(known, None)
 
 
