@@ -364,6 +364,7 @@ class Classification(Task):
     *("label_separator", "header", "skip_bad_rows", "xnli_language", "xnli_train_language"),
   )
   shuffles = False  # the order of the original
+  reads_unlabelled = True
 
   define_flags = staticmethod(define_flags)
 

@@ -68,6 +68,12 @@ class MultipleChoice(Task):
     """Scores each choice."""
     return ChoiceHead()
 
+  def distillation_loss(self, step, taught, temperature):
+    """Compares the softmax over the choices."""
+    from bert.distillation import logits
+
+    return logits.mean_soft_loss(step, taught, temperature)
+
   def metrics(self, logits, label_ids, losses, is_real_example):
     """Computes the accuracy."""
     from bert.tasks import metrics

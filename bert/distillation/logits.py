@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from bert.distillation.methods import Learned, Step, Tensors
+from bert.distillation.methods import DistillationLoss, Step, Tensors
 from bert.model import heads
 
 # Of `Step.features`: 1 for an example with a label; absent where all have one.
@@ -32,33 +32,55 @@ class LogitsMethod:
     teacher_outputs: a step -> the teacher's outputs, of the names of the student's.
     temperature: T, by which the logits of both are divided; the soft loss is multiplied by T^2.
     label_weight: from 0 to 1; weight of the labels.
-    problem_type: see `heads.get_classifier_loss`.
+    soft_loss: a step, the teacher's outputs, T -> float32 `[]`, 0 where both models agree.
   """
 
   teacher_outputs: Callable[[Step], Tensors]
   temperature: float = 2.0
   label_weight: float = 0.5
-  problem_type: str = "classification"
+  soft_loss: Callable[[Step, Tensors, float], tf.Tensor] | None = None
 
-  def __call__(self, step: Step) -> Learned:
+  def __call__(self, step: Step) -> DistillationLoss:
     """A `methods.Method`."""
     taught = self.teacher_outputs(step)
-    losses = [self._soft_loss(step, logits, taught[n]) for n, logits in step.outputs.items()]
-    soft_loss = tf.add_n(losses) / len(losses)
+    soft_loss = (self.soft_loss or mean_soft_loss)(step, taught, self.temperature)
     label_loss = mean_label_loss(step)
     loss = (1.0 - self.label_weight) * soft_loss + self.label_weight * label_loss
-    return Learned(loss, {"soft_loss": soft_loss, "label_loss": label_loss})
+    return DistillationLoss(loss, {"soft_loss": soft_loss, "label_loss": label_loss})
 
-  def _soft_loss(self, step: Step, logits, taught):
-    losses = soft_losses(logits, taught, self.temperature, self.problem_type)
-    if self.problem_type == "vectors":  # [B, N]; a text that only fills its row has none
-      is_text = tf.cast(tf.reduce_max(step.features["input_mask"], axis=-1), tf.float32)
-      return tf.math.divide_no_nan(tf.reduce_sum(losses * is_text), tf.reduce_sum(is_text))
-    if losses.shape.rank == 1:
-      return tf.reduce_mean(losses)
-    weights = tf.cast(step.features["word_mask"], tf.float32)  # pieces that predict a word
-    divisor = heads.loss_divisor(weights, tf.shape(weights)[0], step.parts)
-    return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), divisor)
+
+def mean_soft_loss(
+  step: Step,
+  taught: Tensors,
+  temperature: float,
+  problem_type: str = "classification",
+  weights: tf.Tensor | None = None,
+) -> tf.Tensor:
+  """Computes the mean of `soft_losses` over a batch, and over the outputs of a step.
+
+  Args:
+    step: with the student's outputs, `[B, ..., C]` each.
+    taught: the teacher's outputs, of the same names.
+    temperature: T.
+    problem_type: see `soft_losses`.
+    weights: `[B, ...]`, 0 for what does not count, such as a token that predicts nothing.
+
+  Returns:
+    float32 `[]`.
+  """
+  losses = [
+    _mean(soft_losses(logits, taught[name], temperature, problem_type), weights, step.parts)
+    for name, logits in step.outputs.items()
+  ]
+  return tf.add_n(losses) / len(losses)
+
+
+def _mean(losses, weights, parts: int):
+  if weights is None:
+    return tf.reduce_mean(losses)
+  weights = tf.cast(weights, tf.float32)
+  divisor = heads.loss_divisor(weights, tf.shape(weights)[0], parts)
+  return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), divisor)
 
 
 def mean_label_loss(step: Step) -> tf.Tensor:

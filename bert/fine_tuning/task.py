@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from bert.model.task_head import SEQUENCES, Head
-from bert.scripts import flag_groups, run_settings, shared_flags
+from bert.scripts import command_line, flag_groups, run_settings, shared_flags
 from bert.scripts.result_files import ORIGINAL_KEYS
 from bert.scripts.run_settings import RunSettings
 from bert.tasks import kinds
@@ -111,7 +111,8 @@ class Task:
     task_flags: that describe the task and its files, not where these lie: the student of a teacher
       takes them over.
     problem_type: what the head's logits are: `classification`, `regression` or `multi_label` of a
-      whole sequence; of other tasks a word of their own.
+      whole sequence; of other tasks a word of their own, and their own `distillation_loss`.
+    reads_unlabelled: whether a student may learn from texts of `--unlabelled_file`, too.
     shuffles: whether the training set is shuffled once it is read. The shuffle buffer alone would
       leave the examples of one document together.
     plans_by_records: whether the steps of an epoch follow from the number of records, where an
@@ -138,6 +139,7 @@ class Task:
   feature_settings: ClassVar[Sequence[str]] = ("max_seq_length",)
   task_flags: ClassVar[Sequence[str]] = ("skip_bad_rows",)
   problem_type: str = "classification"
+  reads_unlabelled: ClassVar[bool] = False
   shuffles: ClassVar[bool] = True
   plans_by_records: ClassVar[bool] = False
   keeps_records: ClassVar[bool] = False
@@ -312,6 +314,54 @@ class Task:
     return [name for name in self.result_keys if name != "global_step"]
 
   # -------------------------------------------------------------------------------------------
+  # Distillation.
+
+  @classmethod
+  def teacher_flags(cls, flags: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the flags of a teacher's run that its student takes over: name -> value.
+
+    Args:
+      flags: all of that run.
+      facts: of that run; these cannot have changed since.
+    """
+    known = {**flags, **{name: value for name, value in facts.items() if name != "task_name"}}
+    return {name: known[name] for name in cls.task_flags if known.get(name) is not None}
+
+  def check_teacher(self, teacher: Any) -> None:
+    """Checks what a student of a teacher needs beside the same labels and the same head.
+
+    Args:
+      teacher: a `load_run.Run`, that of `--teacher`.
+
+    Raises:
+      UsageError: the student could not learn its outputs.
+    """
+
+  def distillation_loss(self, step: Any, taught: Mapping[str, Any], temperature: float) -> Any:
+    """Computes how far a student is from its teacher; by default as `problem_type` says.
+
+    Args:
+      step: a `distillation.methods.Step`: the features of a batch, and the student's outputs, as
+        `Head.distilled` selects them.
+      taught: the teacher's outputs, of the same names.
+      temperature: `--temperature`.
+
+    Returns:
+      float32 `[]`, 0 where both agree.
+
+    Raises:
+      UsageError: `problem_type` is a word of the task's own.
+    """
+    from bert.distillation import logits
+
+    if self.problem_type not in ("classification", "regression", "multi_label"):
+      raise command_line.UsageError(
+        f"The task {self.name} has the problem_type {self.problem_type}, and no distillation_loss "
+        "that says how far a student is from its teacher: write that method."
+      )
+    return logits.mean_soft_loss(step, taught, temperature, self.problem_type)
+
+  # -------------------------------------------------------------------------------------------
   # Predictions.
 
   def use(self, run: Any, checkpoint_path: str | None) -> None:
@@ -366,17 +416,6 @@ class Task:
   def kind(cls) -> kinds.Kind:
     """Returns its row."""
     return kinds.find(cls.name)
-
-  @classmethod
-  def teacher_flags(cls, flags: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the flags of a teacher's run that its student takes over: name -> value.
-
-    Args:
-      flags: all of that run.
-      facts: of that run; these cannot have changed since.
-    """
-    known = {**flags, **{name: value for name, value in facts.items() if name != "task_name"}}
-    return {name: known[name] for name in cls.task_flags if known.get(name) is not None}
 
   @functools.cached_property
   def report_keys(self) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ Letters in shapes: B = batch size, S = sequence length, N = texts of an example,
 """
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 
@@ -98,7 +98,13 @@ class Batch:
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-  """What is computed of a batch. Subclasses are frozen dataclasses of JSON values."""
+  """What is computed of a batch. Subclasses are frozen dataclasses of JSON values.
+
+  Attributes:
+    token_outputs: names of the distilled outputs with a value for each token, `[B, S, ...]`.
+  """
+
+  token_outputs: ClassVar[Sequence[str]] = ()
 
   def outputs(self, batch: Batch) -> Tensors:
     """Computes the head's tensors, `[B, ...]` each."""
