@@ -205,12 +205,9 @@ class Tagging(Task):
     """Labels each token."""
     return TokenHead(len(self.labels))
 
-  def distillation_loss(self, step, taught, temperature):
+  def distillation_loss(self, comparison):
     """Compares the labels of tokens that predict a word."""
-    from bert.distillation import logits
-
-    words = step.features["word_mask"]
-    return logits.mean_soft_loss(step, taught, temperature, weights=words)
+    return comparison.mean(weights=comparison.step.features["word_mask"])
 
   # -------------------------------------------------------------------------------------------
   # Results.

@@ -27,7 +27,6 @@ from absl import flags, logging
 
 from bert import tokenization
 from bert.checks import at_start
-from bert.model.configuration import BertConfig
 from bert.pretraining import record_checks
 from bert.pretraining.record_checks import pretraining_features
 from bert.scripts import (
@@ -69,11 +68,7 @@ def __getattr__(name: str):
 
 
 def define_flags(temperature: bool = True) -> None:
-  """Defines this script's flags; names, types and defaults of 2018 are unchanged.
-
-  Args:
-    temperature: whether `--temperature` is that of ELECTRA's generator.
-  """
+  """Defines the flags, those of 2018 unchanged; `--temperature` only if it is the generator's."""
   with flag_groups.flag_group("Task and data"):
     path_flags.define(
       "input_file",
@@ -347,13 +342,7 @@ class PreTraining(Run):
     *("first_batch_size", "initializer_range", "recipe"),
   )
 
-  def __init__(
-    self,
-    settings: run_settings.RunSettings,
-    bert_config: BertConfig,
-    records: pretraining_data.Records,
-    teaching: Teaching | None = None,
-  ):
+  def __init__(self, settings, bert_config, records: pretraining_data.Records, teaching=None):
     super().__init__(settings, bert_config, teaching=teaching)
     self.records = records
     self.known = records.check()  # before the output folder is made

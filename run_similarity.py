@@ -210,14 +210,12 @@ class Similarity(Task):
         f"{widths[0]}: it learns the teacher's vectors, so both must have the same hidden_size."
       )
 
-  def distillation_loss(self, step, taught, temperature):
+  def distillation_loss(self, comparison):
     """Compares the vectors of texts; one that only fills its row has none."""
     import tensorflow as tf
 
-    from bert.distillation import logits
-
-    is_text = tf.reduce_max(step.features["input_mask"], axis=-1)  # [B, N]
-    return logits.mean_soft_loss(step, taught, temperature, "vectors", is_text)
+    is_text = tf.reduce_max(comparison.step.features["input_mask"], axis=-1)  # [B, N]
+    return comparison.mean("vectors", is_text)
 
   def metrics(self, **tensors):
     """Computes correlations with scores, or, without scores, how well texts are ranked."""

@@ -68,11 +68,9 @@ class MultipleChoice(Task):
     """Scores each choice."""
     return ChoiceHead()
 
-  def distillation_loss(self, step, taught, temperature):
+  def distillation_loss(self, comparison):
     """Compares the softmax over the choices."""
-    from bert.distillation import logits
-
-    return logits.mean_soft_loss(step, taught, temperature)
+    return comparison.mean()
 
   def metrics(self, logits, label_ids, losses, is_real_example):
     """Computes the accuracy."""

@@ -25,6 +25,39 @@ HAS_LABEL = "has_label"
 
 
 @dataclasses.dataclass(frozen=True)
+class Comparison:
+  """A student's outputs beside its teacher's.
+
+  Attributes:
+    step: with the student's outputs, `[B, ..., C]` each, and the features of the batch.
+    taught: the teacher's outputs, of the same names.
+    temperature: T.
+  """
+
+  step: Step
+  taught: Tensors
+  temperature: float
+
+  def mean(
+    self, problem_type: str = "classification", weights: tf.Tensor | None = None
+  ) -> tf.Tensor:
+    """Computes the mean of `soft_losses` over the batch, and over all outputs.
+
+    Args:
+      problem_type: see `soft_losses`.
+      weights: `[B, ...]`, 0 for what does not count, such as a token that predicts nothing.
+
+    Returns:
+      float32 `[]`, 0 where both agree.
+    """
+    losses = [
+      soft_losses(logits, self.taught[name], self.temperature, problem_type)
+      for name, logits in self.step.outputs.items()
+    ]
+    return tf.add_n([_mean(each, weights, self.step.parts) for each in losses]) / len(losses)
+
+
+@dataclasses.dataclass(frozen=True)
 class LogitsMethod:
   """Minimises `(1 - label_weight) * soft_loss + label_weight * label_loss`.
 
@@ -32,47 +65,20 @@ class LogitsMethod:
     teacher_outputs: a step -> the teacher's outputs, of the names of the student's.
     temperature: T, by which the logits of both are divided; the soft loss is multiplied by T^2.
     label_weight: from 0 to 1; weight of the labels.
-    soft_loss: a step, the teacher's outputs, T -> float32 `[]`, 0 where both models agree.
+    soft_loss: how far both models are apart: float32 `[]`, 0 where they agree.
   """
 
   teacher_outputs: Callable[[Step], Tensors]
   temperature: float = 2.0
   label_weight: float = 0.5
-  soft_loss: Callable[[Step, Tensors, float], tf.Tensor] | None = None
+  soft_loss: Callable[[Comparison], tf.Tensor] = Comparison.mean
 
   def __call__(self, step: Step) -> DistillationLoss:
     """A `methods.Method`."""
-    taught = self.teacher_outputs(step)
-    soft_loss = (self.soft_loss or mean_soft_loss)(step, taught, self.temperature)
+    soft_loss = self.soft_loss(Comparison(step, self.teacher_outputs(step), self.temperature))
     label_loss = mean_label_loss(step)
     loss = (1.0 - self.label_weight) * soft_loss + self.label_weight * label_loss
     return DistillationLoss(loss, {"soft_loss": soft_loss, "label_loss": label_loss})
-
-
-def mean_soft_loss(
-  step: Step,
-  taught: Tensors,
-  temperature: float,
-  problem_type: str = "classification",
-  weights: tf.Tensor | None = None,
-) -> tf.Tensor:
-  """Computes the mean of `soft_losses` over a batch, and over the outputs of a step.
-
-  Args:
-    step: with the student's outputs, `[B, ..., C]` each.
-    taught: the teacher's outputs, of the same names.
-    temperature: T.
-    problem_type: see `soft_losses`.
-    weights: `[B, ...]`, 0 for what does not count, such as a token that predicts nothing.
-
-  Returns:
-    float32 `[]`.
-  """
-  losses = [
-    _mean(soft_losses(logits, taught[name], temperature, problem_type), weights, step.parts)
-    for name, logits in step.outputs.items()
-  ]
-  return tf.add_n(losses) / len(losses)
 
 
 def _mean(losses, weights, parts: int):

@@ -45,20 +45,12 @@ class FineTuning(Run):
     sets: split -> its data sets, of the splits that the run needs.
   """
 
-  def __init__(
-    self,
-    task_class: type[Task],
-    settings: RunSettings,
-    bert_config: BertConfig,
-    tokenizer: Any,
-    teaching: Teaching | None = None,
-  ):
+  def __init__(self, task_class: type[Task], settings, bert_config, tokenizer, teaching=None):
     super().__init__(settings, bert_config, tokenizer, teaching)
     self.task = task_class(settings, bert_config, tokenizer)
     self.sets: dict[str, list[DataSet]] = {}
     self._num_records: dict[str, int] = {}
     self._is_prepared = False
-    self._source = run_outputs.source_of(settings)
     self._has_shown = False
     self.informative += tuple(self.task.informative_flags)
     self.ignored_in_eval += tuple(self.task.ignored_in_eval)
@@ -123,7 +115,7 @@ class FineTuning(Run):
         records = padded_to_batch(records, batch_size, functools.partial(task.padding_record, data))
       if task.keeps_records and not distribution.is_chief():
         collections.deque(records, maxlen=0)
-      write = functools.partial(_write_records, records)
+      write = functools.partial(record_files.write_records, examples=records)
       self._num_records[name] = self.write_once(name, data.examples, write)
       if task.keeps_records:  # another run may have written them
         collections.deque(records, maxlen=0)
@@ -226,11 +218,14 @@ class FineTuning(Run):
 
   def _outputs_of(self, data: DataSet, checkpoint_path: str | None):
     """Returns what the model says of a set, or the mean of what several have said of it."""
-    return self._source(
-      data.record_name,
-      functools.partial(self.key_of, data.examples),
-      functools.partial(self.predictions_of, data, checkpoint_path),
-    )
+    settings, name = self.settings, data.record_name
+    if folders := settings.get("average_runs"):
+      return run_outputs.mean_outputs(folders.split(","), name, self.key_of(data.examples))
+    outputs = self.predictions_of(data, checkpoint_path)
+    if settings.get("save_outputs"):
+      key = self.key_of(data.examples)
+      distribution.on_chief(run_outputs.write_outputs, settings.output_dir, name, key, outputs)
+    return outputs
 
   def _compare(self, checkpoint_path):
     task = self.task
@@ -267,10 +262,6 @@ class FineTuning(Run):
     """Returns the kind of task, and how its model answers texts."""
     options = {"max_seq_length": self.settings.max_seq_length, **self.task.export_options()}
     return {"kind": self.task.name, **options}
-
-
-def _write_records(records, path: str) -> int:
-  return record_files.write_records(path, records)
 
 
 def padded_to_batch(rows: Iterable, batch_size: int, padding: Callable[[], Any]) -> Iterator:

@@ -104,7 +104,7 @@ class Task:
     result_keys: of `eval_results.txt`, those that come first.
     reported: results in a report of many runs, by default the headline and the loss.
     informative_flags: whose change, when a run is resumed, is only logged; beside
-      `engine.INFORMATIVE`.
+      `steps.Run.informative`.
     ignored_in_eval: facts that may differ in a run that does not train.
     feature_settings: all settings that decide what records hold; runs that share `--features_dir`
       read each other's records only where these are equal.
@@ -328,23 +328,18 @@ class Task:
     return {name: known[name] for name in cls.task_flags if known.get(name) is not None}
 
   def check_teacher(self, teacher: Any) -> None:
-    """Checks what a student of a teacher needs beside the same labels and the same head.
-
-    Args:
-      teacher: a `load_run.Run`, that of `--teacher`.
+    """Checks that a student may learn from a `load_run.Run` of the same labels and the same head.
 
     Raises:
-      UsageError: the student could not learn its outputs.
+      UsageError: it could not, for a reason of this task.
     """
 
-  def distillation_loss(self, step: Any, taught: Mapping[str, Any], temperature: float) -> Any:
+  def distillation_loss(self, comparison: Any) -> Any:
     """Computes how far a student is from its teacher; by default as `problem_type` says.
 
     Args:
-      step: a `distillation.methods.Step`: the features of a batch, and the student's outputs, as
-        `Head.distilled` selects them.
-      taught: the teacher's outputs, of the same names.
-      temperature: `--temperature`.
+      comparison: a `distillation.logits.Comparison`: the features of a batch, and what both models
+        say of it, as `Head.distilled` selects it.
 
     Returns:
       float32 `[]`, 0 where both agree.
@@ -352,14 +347,14 @@ class Task:
     Raises:
       UsageError: `problem_type` is a word of the task's own.
     """
-    from bert.distillation import logits
+    from bert.model import heads
 
-    if self.problem_type not in ("classification", "regression", "multi_label"):
+    if self.problem_type not in heads.PROBLEM_TYPES:
       raise command_line.UsageError(
         f"The task {self.name} has the problem_type {self.problem_type}, and no distillation_loss "
         "that says how far a student is from its teacher: write that method."
       )
-    return logits.mean_soft_loss(step, taught, temperature, self.problem_type)
+    return comparison.mean(self.problem_type)
 
   # -------------------------------------------------------------------------------------------
   # Predictions.

@@ -241,9 +241,7 @@ def values_of_flags(
   return _values(name, words, known, given)
 
 
-def flags_of(
-  name: str, known: Mapping[str, flags.Flag], values: Mapping[str, Any]
-) -> tuple[str, ...]:
+def flags_of(name: str, known: Mapping[str, flags.Flag], values: Mapping) -> tuple[str, ...]:
   """The flags of a recipe for a script and its task, of those that the script has."""
   recipe = RECIPES[name]
   words = (*recipe.flags, *recipe.tasks.get(_task_of(values) or "", ()))

@@ -23,20 +23,6 @@ from bert.scripts import command_line, output_folder, reinit_layers, result_file
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution
 
-# When a run resumes with another value of one of these flags, that is only logged.
-INFORMATIVE = (
-  "recipe",
-  "train_batch_size",
-  "learning_rate",
-  "num_train_epochs",
-  "min_train_steps",
-  "warmup_proportion",
-  "max_seq_length",
-  "dtype",
-  "group_by_length",
-  "reinit_layers",
-)
-
 
 class Teaching:
   """Takes part in a run at these places; by itself it changes nothing.
@@ -88,12 +74,15 @@ class Run:
     teaching: what takes part in the run.
     labels: of the model's outputs, in their order, where the task has some. `read` sets them.
     estimator: trains, evaluates and predicts, once `run` has created it.
-    informative: flags that may have another value when the run is resumed.
+    informative: flags whose change, when the run is resumed, is only logged.
     ignored_in_eval: facts that may differ in a run that does not train.
     result_keys: of `eval_results.txt`, which are written first.
   """
 
-  informative: tuple[str, ...] = INFORMATIVE
+  informative: tuple[str, ...] = (
+    *("recipe", "train_batch_size", "learning_rate", "num_train_epochs", "min_train_steps"),
+    *("warmup_proportion", "max_seq_length", "dtype", "group_by_length", "reinit_layers"),
+  )
   result_keys: tuple[str, ...] = result_files.ORIGINAL_KEYS
 
   def __init__(

@@ -7,10 +7,16 @@ import sys
 import numpy as np
 import pytest
 
+from bert import distill
 from bert.fine_tuning import engine
+from bert.fine_tuning.task import Task
 from bert.predicting import load_run
+from bert.scripts import distill_flags
+from bert.scripts.command_line import UsageError
+from bert.scripts.run_settings import RunSettings
 from bert.tasks import kinds
 from tests.kit import tiny_bert
+from tests.kit.event_files import series_in
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import Script, assert_same_tensors, results_in, table
 
@@ -83,6 +89,37 @@ def test_stopped_and_resumed_it_is_the_same(script, flags, trained, tmp_path):
   script.run_well(**values, output_dir=tmp_path / "whole")
   script.run_well(**values, output_dir=tmp_path / "out")
   assert_same_tensors(tmp_path / "out" / "model.ckpt-24", tmp_path / "whole" / "model.ckpt-24")
+
+
+@pytest.mark.ci
+def test_it_teaches_a_student(script, flags, trained, tmp_path, monkeypatch):
+  """distill.py takes the task's flags from its file, and its loss from the problem type."""
+  assert distill_flags.script_of(["distill.py", f"--teacher={trained}"]) == str(FILE)
+  values = {"teacher": trained, "data_dir": flags["data_dir"], "num_hidden_layers": 1}
+  values |= {"do_train": True, "do_eval": True, "learning_rate": 0.01, "train_batch_size": 4}
+  values |= {"save_summary_steps": 1, "cache_teacher": True, "output_dir": tmp_path / "student"}
+  monkeypatch.setattr(sys, "argv", ["distill.py", *(f"--{n}={v}" for n, v in values.items())])
+  done = Script(distill).run_well(**values)
+  assert "From the teacher's run: --max_seq_length=16" in done.err
+  parts = series_in(tmp_path / "student")
+  assert len(parts["soft_loss"]) == 9
+  assert load_run.find_run(tmp_path / "student").kind.name == "stars"
+  stars = sys.modules["stars"]
+  monkeypatch.setattr(stars.Stars, "head", lambda self: stars.StarsHead(1.0))
+  found = Script(distill).error_of(**{**values, "output_dir": tmp_path / "out"})
+  assert (
+    f"--teacher={trained} has the head {{'middle': 3.0}}, the student {{'middle': 1.0}}" in found
+  )
+
+
+def test_outputs_of_unknown_meaning_have_no_loss():
+  class Ranks(Task):
+    name, problem_type = "ranks", "ranks"
+
+  with pytest.raises(
+    UsageError, match="ranks has the problem_type ranks, and no distillation_loss"
+  ):
+    Ranks(RunSettings({})).distillation_loss(None)
 
 
 def test_a_bad_number_is_named(script, flags, tmp_path):
