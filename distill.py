@@ -17,22 +17,13 @@ flags of run_pretraining.py.
 take it as such.
 """
 
-import functools
 import sys
-from collections.abc import Callable
-from typing import Any
 
 from absl import flags
 
 from bert import run_pretraining
-from bert.fine_tuning import engine
-from bert.scripts import (
-  command_line,
-  distill_flags,
-  distill_tinybert,
-  distilling,
-  distilling_records,
-)
+from bert.fine_tuning import distillation, engine, tinybert
+from bert.scripts import command_line, corpus_distillation, distill_flags
 from bert.tasks import kinds
 
 
@@ -40,35 +31,29 @@ def define_flags() -> None:
   """Defines the flags of distillation, and those of the script that the command line is about."""
   script = distill_flags.script_of(sys.argv)
   if script == distill_flags.ON_RECORDS:
-    run_pretraining.define_flags()
+    run_pretraining.define_flags(temperature=False)
+    distill_flags.define_flags(on_records=True, takes_texts=False)
   else:
-    kinds.of_script(script).task_class().define_flags()
-  distill_flags.define_flags(script)
-  distill_tinybert.define_flags()
+    task_class = kinds.of_script(script).task_class()
+    task_class.define_flags()
+    distill_flags.define_flags(on_records=False, takes_texts=task_class.reads_unlabelled)
 
 
 def main(_) -> int | None:
   """Trains, evaluates, predicts and exports as the flags say."""
   values = flags.FLAGS
-  kind: Any
-  start: Callable
-  run_class: Any
   if distill_flags.is_on_records(values.method, values.stage):
-    teacher = distilling_records.find_teacher(values.teacher)
-    settings = distilling_records.settings_of(teacher)
-    kind = distilling_records.OnRecords
-    start, run_class = run_pretraining.start, run_pretraining.PreTraining
-  else:
-    teacher = distilling.find_teacher(values.teacher)
-    settings = distilling.settings_of(teacher)
-    is_tinybert = settings.method == "tinybert"
-    kind = distill_tinybert.TinyBert if is_tinybert else distilling.Distilled
-    start = functools.partial(engine.start, teacher.kind.task_class())
-    run_class = engine.FineTuning
-  distill_tinybert.check(settings)
+    teacher = corpus_distillation.find_teacher(values.teacher)
+    settings = corpus_distillation.settings_of(teacher)
+    run_pretraining.start(settings, corpus_distillation.CorpusDistillation(teacher))
+    return None
+  teacher = distillation.find_teacher(values.teacher)
+  settings = distillation.settings_of(teacher)
+  is_tinybert = settings.method == "tinybert"
+  teaching = tinybert.TinyBertDistillation if is_tinybert else distillation.TaskDistillation
   code = None
-  for stage in distill_tinybert.stages_of(settings):
-    code = start(stage, distilling.class_of(run_class, teacher, kind))  # type: ignore[arg-type]
+  for stage in tinybert.stages_of(settings):
+    code = engine.start(teacher.kind.task_class(), stage, teaching(teacher))
   return code
 
 

@@ -365,7 +365,7 @@ class Classification(Task):
   )
   result_keys = result_files.ORIGINAL_KEYS
   shuffles = False  # the order of the original
-  takes_unlabelled = True
+  reads_unlabelled = True
 
   define_flags = staticmethod(define_flags)
 

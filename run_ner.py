@@ -205,6 +205,10 @@ class Tagging(Task):
     """Labels each token."""
     return TokenHead(len(self.labels))
 
+  def distillation_loss(self, comparison):
+    """Compares the labels of tokens that predict a word."""
+    return comparison.mean(weights=comparison.step.features["word_mask"])
+
   # -------------------------------------------------------------------------------------------
   # Results.
 

@@ -40,7 +40,7 @@ from bert.scripts import (
   shared_flags,
   time_budget,
 )
-from bert.scripts.steps import Run
+from bert.scripts.steps import Run, Teaching
 
 # Of `bert/model/heads.py`, which imports TensorFlow: found here by `__getattr__`, where the
 # original has them.
@@ -67,8 +67,8 @@ def __getattr__(name: str):
   raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def define_flags() -> None:
-  """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
+def define_flags(temperature: bool = True) -> None:
+  """Defines the flags, those of 2018 unchanged; `--temperature` only if it is the generator's."""
   with flag_groups.flag_group("Task and data"):
     path_flags.define(
       "input_file",
@@ -116,7 +116,7 @@ def define_flags() -> None:
     flags.DEFINE_bool(
       "always_mask", False, "Replace every masked word by [MASK], instead of 80% of them."
     )
-  objective_flags.define_flags()
+  objective_flags.define_flags(temperature)
   shared_flags.define_model_flags(reads_text=False)
   shared_flags.define_training_flags(epochs=False)
   time_budget.define_flags()
@@ -275,16 +275,16 @@ def main(_) -> None:
   start(run_settings.from_flags())
 
 
-def start(settings: run_settings.RunSettings, run_class=None) -> None:
-  """Makes a run of a class, by default this script's."""
-  run_class = run_class or PreTraining
+def start(settings: run_settings.RunSettings, teaching: Teaching | None = None) -> None:
+  """Makes a run, in which a teacher may take part."""
+  teaching = teaching or Teaching()
   check_settings(settings)
   train_files, eval_files = [], []
   if settings.do_train or not settings.eval_input_file:
     train_files = eval_files = pretraining_data.find_files("input_file", settings.input_file)
   if settings.eval_input_file:
     eval_files = pretraining_data.find_files("eval_input_file", settings.eval_input_file)
-  settings = run_class.resolve(settings)
+  settings = run_settings.resolve(teaching.resolve(settings))
   if settings.do_export and not settings.vocab_file:
     raise command_line.UsageError(
       "--do_export needs --vocab_file, the vocabulary of the records: what is exported reads text."
@@ -297,7 +297,7 @@ def start(settings: run_settings.RunSettings, run_class=None) -> None:
   reads_text = settings if settings.do_export else settings.replace(do_lower_case=None)
   at_start.model_is_read(reads_text.values, config, vocab, settings.checkpoint)
   records = pretraining_data.Records(settings, config, vocab, train_files, eval_files)
-  run = run_class(settings, config, records)
+  run = PreTraining(settings, config, records, teaching)
   with output_folder.locked_output_dir(settings):
     run.run()
 
@@ -326,9 +326,14 @@ def check_settings(settings: run_settings.RunSettings) -> None:
 
 
 class PreTraining(Run):
-  """One run: a model, records, and the folder of its results."""
+  """One run: a model, records, and the folder of its results.
 
-  script = "run_pretraining"
+  Attributes:
+    records: to train on and to evaluate.
+    known: what is known of them, see `Records.check`.
+    objective: the `pretraining_objectives.Objective` that is learned.
+  """
+
   informative = (
     *("input_file", "train_batch_size", "learning_rate", "num_train_steps", "num_warmup_steps"),
     *("max_seq_length", "max_predictions_per_seq", "dynamic_masking", "masked_lm_prob"),
@@ -337,20 +342,23 @@ class PreTraining(Run):
     *("first_batch_size", "initializer_range", "recipe"),
   )
 
-  def __init__(self, settings, bert_config, records: pretraining_data.Records):
-    super().__init__(settings, bert_config)
-    self._objective = objective_flags.objective_of(settings)
-    self.result_keys = ("global_step", "loss", *self._objective.result_keys)
-    self._records = records
-    self._known = records.check()  # before the output folder is made
+  def __init__(self, settings, bert_config, records: pretraining_data.Records, teaching=None):
+    super().__init__(settings, bert_config, teaching=teaching)
+    self.records = records
+    self.known = records.check()  # before the output folder is made
+    self.teaching.check(self)
+    self.objective = self.teaching.objective(self) or objective_flags.objective_of(settings)
+    self.result_keys = ("global_step", "loss", *self.objective.result_keys)
 
-  def _facts(self):
+  def facts(self):
+    """Returns what is learned, and what the records are made of."""
     # The vocabulary and the case of the records, which a run that trains need not be given.
-    known = {name: value for name, value in self._known.items() if value is not None}
+    known = {name: value for name, value in self.known.items() if value is not None}
     learned = objective_flags.facts(self.settings, self.bert_config)
     return {"task_name": "pretraining", **learned, **known}
 
-  def _read(self):
+  def read(self):
+    """Warns where the records to evaluate are those that train the model."""
     settings = self.settings
     if settings.do_train and settings.reads_dev_set and not settings.eval_input_file:
       logging.warning(
@@ -358,33 +366,40 @@ class PreTraining(Run):
         "knows these. --eval_input_file=FILES evaluates on others."
       )
 
-  def _plan(self):
+  def plan(self):
+    """Plans by steps, or by the clock."""
     return time_budget.planned(self.settings)
 
-  def _more_of_config(self):
+  def more_of_config(self):
+    """Adds the clock, the growth of batches, and the groups of layers."""
     clock, ramp = time_budget.clock_of(self.settings), time_budget.ramp_of(self.settings)
     fallback_name = objective_flags.fallback_name(self.settings)
     more = {"clock": clock, "batch_ramp": ramp, "fallback_name": fallback_name}
-    return {**super()._more_of_config(), **more}
+    return {**super().more_of_config(), **more}
 
-  def _create_model_fn(self):
+  def model_fn(self):
+    """Returns that of both heads of pre-training, or of another objective."""
     return model_fn_builder(
       bert_config=time_budget.trained_config(self.settings, self.bert_config),
-      objective=self._objective,
-      **self._model_options(),
+      objective=self.objective,
+      **self.teaching.model_options(self),
     )
 
-  def _training_data(self):
-    return self._input_fn(*self._records.to_train(), is_training=True), {}
+  def training_data(self):
+    """Returns batches without end."""
+    return self._input_fn(*self.records.to_train(), is_training=True), {}
 
-  def _dev_data(self):
+  def dev_data(self):
+    """Returns batches to evaluate, and the objective's metric."""
     # Not the sum of both losses: next sentences are soon learned by heart, and would then decide.
-    input_fn = self._input_fn(*self._records.to_evaluate(), is_training=False)
-    return input_fn, self._objective.best_metric
+    input_fn = self._input_fn(*self.records.to_evaluate(), is_training=False)
+    return input_fn, self.objective.best_metric
 
-  def _evaluate(self, checkpoint_path):
-    input_fn = self._input_fn(*self._records.to_evaluate(), is_training=False)
-    self._evaluate_on(input_fn, {}, checkpoint_path)
+  def use(self, checkpoint_path):
+    """Evaluates, if that is asked for."""
+    if self.settings.do_eval:
+      input_fn = self._input_fn(*self.records.to_evaluate(), is_training=False)
+      self.evaluate_on(input_fn, {}, checkpoint_path)
 
   def _input_fn(self, files, fmt, masking, is_training):
     logging.info("*** Input Files ***")

@@ -201,6 +201,22 @@ class Similarity(Task):
     """Makes a vector of each text."""
     return VectorHead(self.settings.pooling, self.ranks, not self.dev_has_scores)
 
+  def check_teacher(self, teacher):
+    """Checks that the vectors of both have the same width."""
+    widths = self.config.hidden_size, teacher.config.hidden_size
+    if widths[0] != widths[1]:
+      raise command_line.UsageError(
+        f"--teacher={self.settings.teacher} makes vectors of {widths[1]} numbers, the student of "
+        f"{widths[0]}: it learns the teacher's vectors, so both must have the same hidden_size."
+      )
+
+  def distillation_loss(self, comparison):
+    """Compares the vectors of texts; one that only fills its row has none."""
+    import tensorflow as tf
+
+    is_text = tf.reduce_max(comparison.step.features["input_mask"], axis=-1)  # [B, N]
+    return comparison.mean("vectors", is_text)
+
   def metrics(self, **tensors):
     """Computes correlations with scores, or, without scores, how well texts are ranked."""
     return (score_metrics if "scores" in tensors else ranking_metrics)(**tensors)

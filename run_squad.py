@@ -410,6 +410,18 @@ class QuestionAnswering(Task):
     """Scores the places where an answer may begin and end."""
     return SpanHead(self.answer_head, self.settings.pad_to_longest)
 
+  def check_teacher(self, teacher):
+    """Checks that both have the same head for answers."""
+    if self.answer_head.facts() != AnswerHead.of_run(teacher.facts, {}).facts():
+      raise command_line.UsageError(
+        f"--teacher={self.settings.teacher} has another head for answers than the student: the "
+        "student must be of the same family, with the same --answer flags."
+      )
+
+  def distillation_loss(self, comparison):
+    """Compares the softmax over all positions, of the beginning and of the end."""
+    return comparison.mean()
+
   def metric_names(self):
     """Returns the official scores, and the loss."""
     v2 = self.settings.version_2_with_negative

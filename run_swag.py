@@ -68,6 +68,10 @@ class MultipleChoice(Task):
     """Scores each choice."""
     return ChoiceHead()
 
+  def distillation_loss(self, comparison):
+    """Compares the softmax over the choices."""
+    return comparison.mean()
+
   def metrics(self, probabilities, label_ids, losses, is_real_example):
     """Computes the accuracy."""
     from bert.tasks import metrics

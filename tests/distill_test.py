@@ -359,6 +359,15 @@ def test_a_student_of_vectors(pairs, tmp_path):
   assert load_run.find_run(tmp_path).facts["pooling"] == "max"
 
 
+@pytest.mark.ci
+def test_vectors_of_the_teacher_are_stored(pairs, tmp_path):
+  """A vector for each text is no vector for each token: nothing is padded."""
+  for name, is_cached in (("out", False), ("cached", True)):
+    run_well(**pairs, output_dir=tmp_path / name, cache_teacher=is_cached, save_summary_steps=1)
+  direct, stored = (series_in(tmp_path / name)["soft_loss"] for name in ("out", "cached"))
+  assert stored == pytest.approx(direct, rel=1e-5)
+
+
 def test_vectors_of_another_width_are_refused(pairs, tmp_path):
   wider = tiny_bert.write(tmp_path, tiny_pairs.VOCAB, hidden_size=32)
   values = {**pairs, **wider, "num_hidden_layers": None, "output_dir": tmp_path / "out"}

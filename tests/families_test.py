@@ -44,7 +44,7 @@ ALLOWED = {
   "bert/distillation/students.py": "a BERT's weights as those of a DistilBERT",
   "bert/scripts/student_files.py": "a student of the method is a DistilBERT",
   "bert/scripts/distill_flags.py": "the method's flags",
-  "bert/scripts/distilling_records.py": "the method's objective",
+  "bert/scripts/corpus_distillation.py": "the method's objective",
   # Names that others gave.
   "bert/checkpoints/transformers_heads.py": "ELECTRA's checkpoints hold two models and own heads",
   "bert/checkpoints/transformers_folder.py": "transformers' classes of tokenizers",

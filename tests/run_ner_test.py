@@ -13,10 +13,10 @@ import tensorflow as tf
 
 from bert import modeling, run_ner, tokenization
 from bert.checkpoints import load_report
+from bert.fine_tuning import engine
 from bert.model import heads
 from bert.model.task_heads import TokenHead
 from bert.model.variables import VariableStore, use_store
-from bert.scripts import steps
 from bert.tasks import conll_files, label_schemes, tagging
 from tests.kit import task_outputs, tiny_bert
 from tests.kit.script_runs import (
@@ -295,7 +295,7 @@ def test_batches_for_a_tpu_are_filled_with_windows_without_words(model):
   example = conll_files.TaggedSentence("x", ["ada", "lives"], ["B-PER", "O"])
   tokenizer = tokenization.FullTokenizer(model["vocab_file"])
   features = tagging.convert_examples_to_features([example] * 5, ["O"], "bio", 6, tokenizer)
-  filled = list(steps.filled_up(features, 4, lambda: tagging.padding_features(6)))
+  filled = list(engine.padded_to_batch(features, 4, lambda: tagging.padding_features(6)))
   assert len(filled) == 8
   assert [sum(feature.word_mask) for feature in filled] == [2] * 5 + [0] * 3
   assert [max(feature.label_ids) for feature in filled] == [0] * 5 + [-1] * 3

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert.distillation.methods import Learned, Tensors
+from bert.distillation.methods import DistillationLoss, Tensors
 from bert.distillation.teachers import Teacher
 from bert.model import heads
 from bert.model.configuration import BertConfig
@@ -119,7 +119,7 @@ def _check_shapes(student: Words, teacher: Words) -> None:
 
 def loss_of(
   losses: Tensors, labels: tf.Tensor, weights: Weights, num_examples: tf.Tensor, parts: int = 1
-) -> Learned:
+) -> DistillationLoss:
   """The loss of a batch: weighted means over its tokens.
 
   Args:
@@ -139,7 +139,7 @@ def loss_of(
     divisor = heads.loss_divisor(rows, num_examples, parts)
     means[name] = tf.math.divide_no_nan(tf.reduce_sum(losses[name] * rows), divisor)
   loss = tf.add_n([weight * means[name] for name, weight in weights.parts().items()])
-  return Learned(loss, means)
+  return DistillationLoss(loss, means)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -17,11 +17,44 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from bert.distillation.methods import Learned, Step, Tensors
+from bert.distillation.methods import DistillationLoss, Step, Tensors
 from bert.model import heads
 
 # Of `Step.features`: 1 for an example with a label; absent where all have one.
 HAS_LABEL = "has_label"
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+  """A student's outputs beside its teacher's.
+
+  Attributes:
+    step: with the student's outputs, `[B, ..., C]` each, and the features of the batch.
+    taught: the teacher's outputs, of the same names.
+    temperature: T.
+  """
+
+  step: Step
+  taught: Tensors
+  temperature: float
+
+  def mean(
+    self, problem_type: str = "classification", weights: tf.Tensor | None = None
+  ) -> tf.Tensor:
+    """Computes the mean of `soft_losses` over the batch, and over all outputs.
+
+    Args:
+      problem_type: see `soft_losses`.
+      weights: `[B, ...]`, 0 for what does not count, such as a token that predicts nothing.
+
+    Returns:
+      float32 `[]`, 0 where both agree.
+    """
+    losses = [
+      soft_losses(logits, self.taught[name], self.temperature, problem_type)
+      for name, logits in self.step.outputs.items()
+    ]
+    return tf.add_n([_mean(each, weights, self.step.parts) for each in losses]) / len(losses)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,27 +66,23 @@ class LogitsMethod:
   # T, by which the logits of both are divided; the soft loss is multiplied by T^2.
   temperature: float = 2.0
   label_weight: float = 0.5  # from 0 to 1; weight of the labels
-  problem_type: str = "classification"  # see `heads.get_classifier_loss`
+  # How far both models are apart: float32 `[]`, 0 where they agree.
+  soft_loss: Callable[[Comparison], tf.Tensor] = Comparison.mean
 
-  def __call__(self, step: Step) -> Learned:
+  def __call__(self, step: Step) -> DistillationLoss:
     """A `methods.Method`."""
-    taught = self.teacher_outputs(step)
-    losses = [self._soft_loss(step, logits, taught[n]) for n, logits in step.outputs.items()]
-    soft_loss = tf.add_n(losses) / len(losses)
+    soft_loss = self.soft_loss(Comparison(step, self.teacher_outputs(step), self.temperature))
     label_loss = mean_label_loss(step)
     loss = (1.0 - self.label_weight) * soft_loss + self.label_weight * label_loss
-    return Learned(loss, {"soft_loss": soft_loss, "label_loss": label_loss})
+    return DistillationLoss(loss, {"soft_loss": soft_loss, "label_loss": label_loss})
 
-  def _soft_loss(self, step: Step, logits, taught):
-    losses = soft_losses(logits, taught, self.temperature, self.problem_type)
-    if self.problem_type == "vectors":  # [B, N]; a text that only fills its row has none
-      is_text = tf.cast(tf.reduce_max(step.features["input_mask"], axis=-1), tf.float32)
-      return tf.math.divide_no_nan(tf.reduce_sum(losses * is_text), tf.reduce_sum(is_text))
-    if losses.shape.rank == 1:
-      return tf.reduce_mean(losses)
-    weights = tf.cast(step.features["word_mask"], tf.float32)  # pieces that predict a word
-    divisor = heads.loss_divisor(weights, tf.shape(weights)[0], step.parts)
-    return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), divisor)
+
+def _mean(losses, weights, parts: int):
+  if weights is None:
+    return tf.reduce_mean(losses)
+  weights = tf.cast(weights, tf.float32)
+  divisor = heads.loss_divisor(weights, tf.shape(weights)[0], parts)
+  return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), divisor)
 
 
 def mean_label_loss(step: Step) -> tf.Tensor:

@@ -1,9 +1,9 @@
 """The form of a method of distillation: from a batch to a loss and its named parts.
 
-  def method(step: Step) -> Learned:
+  def method(step: Step) -> DistillationLoss:
     taught = teacher.outputs(step.forward)
     ...
-    return Learned(loss, {"soft_loss": soft_loss, "label_loss": label_loss})
+    return DistillationLoss(loss, {"soft_loss": soft_loss, "label_loss": label_loss})
 
 A script calls `Distillation(method).teach` in each training step, once it has computed its own
 loss: the method's takes its place, and the parts are written and shown beside it.
@@ -39,21 +39,28 @@ class Step(NamedTuple):
   parts: int = 1  # of the batch, over which gradients are accumulated; see `heads.loss_divisor`
 
 
-class Learned(NamedTuple):
+class DistillationLoss(NamedTuple):
   """What a method makes of a step."""
 
   loss: tf.Tensor  # float32 `[]`, minimised
   parts: dict[str, tf.Tensor]  # name -> float32 `[]`, the loss's parts without their weights
 
 
-Method = Callable[[Step], Learned]
+Method = Callable[[Step], DistillationLoss]
 
 
 class Distillation:
-  """What the `model_fn` of a script calls in training, after its own model and loss."""
+  """What the `model_fn` of a script calls in training, around its own model and loss.
 
-  def __init__(self, method: Method):
+  Attributes:
+    adapt: the features of a batch -> those that the script's model and loss read.
+  """
+
+  def __init__(
+    self, method: Method, adapt: Callable[[Tensors], Tensors] = lambda features: features
+  ):
     self._method = method
+    self.adapt = adapt
 
   def teach(self, spec, features, outputs, label_losses, forward, parts: int = 1) -> tf.Tensor:
     """Puts what the method makes of a step into the step's `EstimatorSpec`.

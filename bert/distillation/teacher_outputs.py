@@ -1,24 +1,22 @@
 """The teacher's outputs of all training records, computed once and stored with them.
 
-  compute_and_write("train.tf_record", "train_taught.tf_record", create_model_fn, outputs_of, ...)
-  input_fn = with_outputs(input_fn, "train_taught.tf_record")
+  write("train_taught.tf_record", input_fn, batch_size, outputs_of, head.token_outputs)
+  input_fn = with_outputs(input_fn, "train_taught.tf_record", head.token_outputs)
 
 Each record of the second file is one of the first, with the outputs as further features: `logits`
 of a step are its feature `teacher_logits`. So the order of the data is the same with and without.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
 
 from bert.distillation.methods import Step, Tensors
 from bert.io import record_files
-from bert.model.variables import VariableStore, traced_once, use_store
+from bert.model.variables import traced_once
 from bert.training.input_pipeline import RecordInputFn
-from bert.training.run_config import ModeKeys
 
 PREFIX = "teacher_"
 
@@ -36,8 +34,8 @@ def write(
   path: str,
   input_fn: RecordInputFn,
   batch_size: int,
-  create_model_fn: Callable[[Any], Callable],
-  outputs_of: Callable[[Step], Tensors],
+  outputs_of: Callable[[Tensors], Tensors],
+  token_outputs: Collection[str] = (),
 ) -> int:
   """Computes the outputs of all records, and writes both.
 
@@ -45,8 +43,8 @@ def write(
     path: the file to write, which appears when it is complete.
     input_fn: of training, over one file.
     batch_size: of the computation.
-    create_model_fn: the script's `model_fn` with a `methods.Distillation`.
-    outputs_of: see `logits.LogitsMethod.teacher_outputs`.
+    outputs_of: the features of a batch -> the teacher's outputs.
+    token_outputs: names of those with a value for each token, see `task_head.Head`.
 
   Returns:
     The number of records.
@@ -63,57 +61,27 @@ def write(
     pack_sequences=False,
   )
   batches = in_order({"batch_size": batch_size})
-  outputs = _graph(create_model_fn, outputs_of, batches.element_spec)
+  with traced_once():
+    graph = tf.function(outputs_of, autograph=False).get_concrete_function(batches.element_spec)
   length = input_fn.features["input_ids"].shape[-1]
-  rows = itertools.chain.from_iterable(_rows(outputs(batch), length) for batch in batches)
+  padded = dict.fromkeys(token_outputs, length)
+  rows = itertools.chain.from_iterable(_rows(graph(batch), padded) for batch in batches)
   records = itertools.chain.from_iterable(map(record_files.records_of, input_fn.files))
   return record_files.write_records(path, _joined(records, rows))
 
 
-def _graph(create_model_fn, outputs_of, element_spec):
-  """A function from a batch to the teacher's outputs of it.
-
-  The script's `model_fn` says how its outputs are computed; what else it builds is never run.
-  """
-  recorder = _Recorder(outputs_of)
-  model_fn = create_model_fn(recorder)
-
-  @tf.function(autograph=False)
-  def outputs(features):
-    with use_store(VariableStore()):
-      model_fn(features, None, ModeKeys.TRAIN, {})
-    return recorder.outputs
-
-  with traced_once():
-    return outputs.get_concrete_function(element_spec)
-
-
-class _Recorder:
-  """Takes the place of a `methods.Distillation`."""
-
-  def __init__(self, outputs_of):
-    self._outputs_of = outputs_of
-    self.outputs: dict[str, tf.Tensor] = {}
-
-  def teach(self, spec, features, outputs, label_losses, forward, parts=1):
-    self.outputs = self._outputs_of(Step(features, outputs, label_losses, forward, parts))
-    return spec.loss
-
-
-def _rows(outputs: Mapping[str, tf.Tensor], length: int) -> Iterator[dict[str, np.ndarray]]:
-  """The outputs of each example of a batch, of full length."""
+def _rows(
+  outputs: Mapping[str, tf.Tensor], padded: Mapping[str, int]
+) -> Iterator[dict[str, np.ndarray]]:
+  """Yields the outputs of each example of a batch, those in `padded` of full length."""
   arrays = {name: value.numpy() for name, value in outputs.items()}
   for name, value in arrays.items():
-    if _is_sequence(name, value.ndim) and value.shape[1] < length:
-      missing = [(0, 0), (0, length - value.shape[1]), *[(0, 0)] * (value.ndim - 2)]
-      arrays[name] = np.pad(value, missing, constant_values=_PADDING)
+    missing = padded.get(name, 0) - value.shape[1] if value.ndim > 1 else 0
+    if missing > 0:
+      places = [(0, 0), (0, missing), *[(0, 0)] * (value.ndim - 2)]
+      arrays[name] = np.pad(value, places, constant_values=_PADDING)
   for index in range(len(next(iter(arrays.values())))):
     yield {name: value[index] for name, value in arrays.items()}
-
-
-def _is_sequence(name: str, rank: int) -> bool:
-  """Whether outputs `[B, S]` or `[B, S, C]` have a value for each token."""
-  return rank == 3 or name in ("start_logits", "end_logits")
 
 
 def _joined(records, rows) -> Iterator[bytes]:
@@ -126,17 +94,18 @@ def _joined(records, rows) -> Iterator[bytes]:
     yield example.SerializeToString(deterministic=True)
 
 
-def with_outputs(input_fn: RecordInputFn, path: str) -> RecordInputFn:
+def with_outputs(
+  input_fn: RecordInputFn, path: str, token_outputs: Collection[str] = ()
+) -> RecordInputFn:
   """Adds the outputs in a file of `write` to an input_fn over it; RecordError if damaged."""
   example = tf.train.Example.FromString(next(record_files.records_of(path)))
   known = example.features.feature
-  features, sequences = {}, []
-  for name in known:
-    if name.startswith(PREFIX) and not name.endswith("_shape"):
-      shape = list(known[f"{name}_shape"].int64_list.value)
-      features[name] = tf.io.FixedLenFeature(shape, tf.float32)
-      if _is_sequence(name.removeprefix(PREFIX), 1 + len(shape)):
-        sequences.append(name)
+  features = {
+    name: tf.io.FixedLenFeature(list(known[f"{name}_shape"].int64_list.value), tf.float32)
+    for name in known
+    if name.startswith(PREFIX) and not name.endswith("_shape")
+  }
+  sequences = [name for name in features if name.removeprefix(PREFIX) in token_outputs]
   return input_fn.again(
     files=path,
     features={**input_fn.features, **features},

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert.distillation.logits import mean_label_loss
-from bert.distillation.methods import Learned, Step, Tensors
+from bert.distillation.methods import DistillationLoss, Step, Tensors
 from bert.distillation.teachers import Teacher
 from bert.model.configuration import BertConfig
 from bert.model.layers import create_initializer
@@ -217,12 +217,12 @@ class Layers:
       "rep_loss": hidden_losses(own_states, states),
     }
 
-  def learned(self, losses: dict[str, list[tf.Tensor]]) -> Learned:
+  def learned(self, losses: dict[str, list[tf.Tensor]]) -> DistillationLoss:
     """The sum of all layers' means over the batch, and the sums of each kind."""
     parts = {
       name: tf.add_n([tf.reduce_mean(each) for each in layers]) for name, layers in losses.items()
     }
-    return Learned(tf.add_n(list(parts.values())), parts)
+    return DistillationLoss(tf.add_n(list(parts.values())), parts)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class LayersMethod:
   config: BertConfig  # of the student
   setting: Setting  # how to compute
 
-  def __call__(self, step: Step) -> Learned:
+  def __call__(self, step: Step) -> DistillationLoss:
     """Reads `input_ids`, `input_mask` and `segment_ids`, `[B, S]` or of choices `[B, N, S]`."""
     features = {name: _rows_of_words(step.features[name]) for name in _INPUTS}
     losses = self.layers.losses(self.config, features, self.setting)
@@ -293,7 +293,7 @@ class PredictionMethod:
         "--method=logits teaches every kind of task."
       )
 
-  def __call__(self, step: Step) -> Learned:
+  def __call__(self, step: Step) -> DistillationLoss:
     """Reads `logits`, or of a regression the losses of the labels."""
     if self.problem_type == "regression":
       loss = mean_label_loss(step)
@@ -301,4 +301,4 @@ class PredictionMethod:
       taught = self.teacher_outputs(step)["logits"]
       losses = soft_cross_entropy(step.outputs["logits"], taught, self.temperature)
       loss = tf.reduce_mean(losses)
-    return Learned(loss, {"cls_loss": loss})
+    return DistillationLoss(loss, {"cls_loss": loss})

@@ -14,7 +14,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from absl import logging
@@ -22,14 +22,26 @@ from absl import logging
 from bert.fine_tuning.model_fn import model_fn_of
 from bert.fine_tuning.task import DataSet, Task
 from bert.io import record_files
-from bert.scripts import command_line, output_folder, result_files, run_outputs, run_settings
+from bert.model.configuration import BertConfig
+from bert.scripts import (
+  command_line,
+  on_request,
+  output_folder,
+  result_files,
+  run_outputs,
+  run_settings,
+)
 from bert.scripts.run_settings import RunSettings
-from bert.scripts.steps import Run, filled_up, log_sizes, start_many
+from bert.scripts.steps import Run, Teaching, log_sizes
 from bert.tasks import kinds
 from bert.training import distribution
 
 # The jobs whose batch size a split has.
 _JOBS = {"dev": "eval", "test": "predict"}
+
+# Settings in every digest of examples, None where a script has no such flag, and others only where
+# they are set: so runs of earlier versions find their records.
+_IN_EVERY_KEY = ("max_seq_length", "doc_stride", "max_query_length", "label_scheme")
 
 
 class FineTuning(Run):
@@ -40,17 +52,17 @@ class FineTuning(Run):
     sets: split -> its data sets, of the splits that the run needs.
   """
 
-  def __init__(self, task_class: type[Task], settings: RunSettings, bert_config, tokenizer):
-    super().__init__(settings, bert_config, tokenizer)
+  def __init__(self, task_class: type[Task], settings, bert_config, tokenizer, teaching=None):
+    super().__init__(settings, bert_config, tokenizer, teaching)
     self.task = task_class(settings, bert_config, tokenizer)
     self.sets: dict[str, list[DataSet]] = {}
     self._num_records: dict[str, int] = {}
     self._is_prepared = False
-    self._source = run_outputs.source_of(settings)
-    self.informative = (*type(self).informative, *self.task.informative_flags)
-    self.may_differ = (*type(self).may_differ, *self.task.ignored_in_eval)
-    self.feature_settings = tuple(self.task.feature_settings)
+    self._has_shown = False
+    self.informative += tuple(self.task.informative_flags)
+    self.ignored_in_eval += tuple(self.task.ignored_in_eval)
     self.result_keys = tuple(self.task.result_keys)
+    self.teaching.check(self)
 
   # -------------------------------------------------------------------------------------------
   # Data.
@@ -60,26 +72,29 @@ class FineTuning(Run):
     """The training set."""
     return self.sets["train"][0]
 
-  def _read(self) -> None:
+  def read(self):
+    """Reads the training set first, which may say what the labels are."""
     task, splits = self.task, list(self.task.splits())
     if "train" in splits:
       self.sets["train"] = task.data_sets("train")
     task.prepare(self.train if "train" in splits else None)
     self._is_prepared = True
     self.labels = task.labels
-    self._check_same_run()
+    self.checked_fingerprint()
     for split in splits:
       if split != "train":
         self.sets[split] = task.data_sets(split)
     task.check_data(self.sets)
 
-  def _facts(self):
+  def facts(self):
+    """Returns those of the task, and the head of a task of one's own."""
     facts = self.task.facts()
     if self._is_prepared and self.task.kind().file:  # whoever loads the run builds its head anew
       facts["head"] = dataclasses.asdict(self.task.head())
     return facts
 
-  def _plan(self) -> RunSettings:
+  def plan(self):
+    """Plans the steps by examples, or by their records."""
     if self.task.shuffles:
       random.Random(12345).shuffle(self.train.examples)
     count = len(self.train)
@@ -99,11 +114,11 @@ class FineTuning(Run):
       is_filled = self.settings.use_tpu and not data.is_training
       if is_filled and task.padding_record(data) is not None:
         batch_size = self.settings.values[f"{_JOBS[data.split]}_batch_size"]
-        records = filled_up(records, batch_size, functools.partial(task.padding_record, data))
+        records = padded_to_batch(records, batch_size, functools.partial(task.padding_record, data))
       if task.keeps_records and not distribution.is_chief():
         collections.deque(records, maxlen=0)
-      write = functools.partial(_write_records, records)
-      self._num_records[name] = self._write_once(name, data.examples, write)
+      write = functools.partial(record_files.write_records, examples=records)
+      self._num_records[name] = self.write_once(name, data.examples, write)
       if task.keeps_records:  # another run may have written them
         collections.deque(records, maxlen=0)
     return self._num_records[name]
@@ -114,30 +129,63 @@ class FineTuning(Run):
     input_fn = self.task.input_fn(self.settings.features_path(data.record_name), data)
     return input_fn, self.task.sizes(data, count)
 
+  def _shown_examples(self) -> int:
+    """Returns how many examples' features to log: one of the first data that are written.
+
+    It shows whether the columns are the right ones; `--verbosity=1` shows more, and of all data.
+    """
+    is_first, self._has_shown = not self._has_shown, True
+    return int(is_first and self.settings.shows_examples)
+
+  def key_of(self, examples: Any) -> str:
+    """Returns a digest of examples, and of all that decides their features."""
+    settings = self.settings
+    flags = dict.fromkeys(_IN_EVERY_KEY)
+    flags |= {name: value for name in self.task.feature_settings if (value := settings.get(name))}
+    if settings.use_tpu:  # for padding
+      flags |= {name: settings.get(name) for name in ("eval_batch_size", "predict_batch_size")}
+    # Of the configuration, only what the digests of unfinished runs of earlier versions have: it
+    # decides no feature.
+    later = self.bert_config.deciding_values().keys() - vars(BertConfig(None)).keys()
+    facts = {name: value for name, value in self.fingerprint().items() if name not in later}
+    return run_outputs.key_of(facts, flags, examples)
+
+  def write_once(self, name: str, examples: Any, write: Callable[[str], Any]) -> Any:
+    """Writes the records of a set, if no other run with this `--features_dir` has."""
+    path = self.settings.features_path(name)
+    if not self.settings.get("features_dir"):
+      return distribution.on_chief(write, path)
+    return distribution.on_chief(run_outputs.write_once, path, self.key_of(examples), write)
+
   # -------------------------------------------------------------------------------------------
   # Training.
 
-  def _metric_names(self):
+  def metric_names(self):
+    """Returns those of the task."""
     return self.task.metric_names()
 
-  def _create_model_fn(self):
+  def model_fn(self):
+    """Returns that of the task's head."""
     return model_fn_of(
       self.task.head(),
       bert_config=self.bert_config,
       metric_fn=self.task.metrics,
-      **self._model_options(),
+      **self.teaching.model_options(self),
     )
 
-  def _training_data(self):
+  def training_data(self):
+    """Returns batches of the training set."""
     return self.batches(self.train)
 
-  def _dev_data(self):
+  def dev_data(self):
+    """Returns batches of the first dev set, and the task's headline."""
     return self.batches(self.sets["dev"][0])[0], self.task.headline
 
   # -------------------------------------------------------------------------------------------
   # Results.
 
-  def _use(self, checkpoint_path):
+  def use(self, checkpoint_path):
+    """Does what the task does, by default `evaluate_and_predict`."""
     self.task.use(self, checkpoint_path)
 
   def evaluate_and_predict(self, checkpoint_path: str | None) -> None:
@@ -157,7 +205,7 @@ class FineTuning(Run):
   def _evaluate(self, checkpoint_path):
     for data in self.sets["dev"]:
       input_fn, sizes = self.batches(data)
-      self._evaluate_on(input_fn, sizes, checkpoint_path, data.suffix.strip("_") or None)
+      self.evaluate_on(input_fn, sizes, checkpoint_path, data.suffix.strip("_") or None)
 
   def predictions_of(self, data: DataSet, checkpoint_path: str | None):
     """Computes what the model says of a set, see `Task.collect`."""
@@ -172,11 +220,14 @@ class FineTuning(Run):
 
   def _outputs_of(self, data: DataSet, checkpoint_path: str | None):
     """Returns what the model says of a set, or the mean of what several have said of it."""
-    return self._source(
-      data.record_name,
-      functools.partial(self._key_of, data.examples),
-      functools.partial(self.predictions_of, data, checkpoint_path),
-    )
+    settings, name = self.settings, data.record_name
+    if folders := settings.get("average_runs"):
+      return run_outputs.mean_outputs(folders.split(","), name, self.key_of(data.examples))
+    outputs = self.predictions_of(data, checkpoint_path)
+    if settings.get("save_outputs"):
+      key = self.key_of(data.examples)
+      distribution.on_chief(run_outputs.write_outputs, settings.output_dir, name, key, outputs)
+    return outputs
 
   def _compare(self, checkpoint_path):
     task = self.task
@@ -189,19 +240,45 @@ class FineTuning(Run):
         failure = task.failure(data, outputs, scores)
         self.summarize(task.headline, task.report_keys, failure, len(data))
 
+  @property
+  def is_one_of_many(self) -> bool:
+    """Whether other runs are to be compared with this one, or averaged by it."""
+    return bool(self.settings.get("save_outputs") or self.settings.get("average_runs"))
+
+  def summarize(
+    self, headline: str, metrics: Iterable[str], failure: str | None, examples: int
+  ) -> None:
+    """Writes `dev_summary.json`, see `run_outputs.write_summary`."""
+    folder = self.settings.output_dir
+    distribution.on_chief(
+      run_outputs.write_summary, folder, headline, list(metrics), failure, examples
+    )
+
   def _predict(self, checkpoint_path):
     for data in self.sets["test"]:
       outputs = self._outputs_of(data, checkpoint_path)
       if scores := self.task.write_predictions(data, outputs):
         self.write_results(f"test_results{data.suffix}.txt", scores)
 
-  def _task_model(self):
+  def task_model(self):
+    """Returns the kind of task, and how its model answers texts."""
     options = {"max_seq_length": self.settings.max_seq_length, **self.task.export_options()}
     return {"kind": self.task.name, **options}
 
 
-def _write_records(records, path: str) -> int:
-  return record_files.write_records(path, records)
+def padded_to_batch(rows: Iterable, batch_size: int, padding: Callable[[], Any]) -> Iterator:
+  """Yields rows, and padding up to a multiple of the batch size: on a TPU batches must be full.
+
+  Example:
+    >>> list(padded_to_batch("abc", 2, lambda: "-"))
+    ['a', 'b', 'c', '-']
+  """
+  count = 0
+  for row in rows:
+    yield row
+    count += 1
+  for _ in range(-count % batch_size):
+    yield padding()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -211,7 +288,7 @@ def _write_records(records, path: str) -> int:
 def start(
   task_class: type[Task],
   settings: RunSettings,
-  run_class: type[FineTuning] = FineTuning,
+  teaching: Teaching | None = None,
   defaults: Mapping[str, Any] | None = None,
 ) -> int | None:
   """Makes a run of a task, or the many runs of `--num_runs`.
@@ -219,20 +296,21 @@ def start(
   Args:
     task_class: what is learned.
     settings: of the command line.
-    run_class: of the run.
+    teaching: what takes part in the run.
     defaults: flags of many runs that the command line does not have.
 
   Returns:
     The exit code of many runs; None of one.
   """
+  teaching = teaching or Teaching()
   task_class.check_settings(settings)
   if settings.is_many_runs:
-    script = run_class.script or task_class.kind().script
-    return start_many(script, settings, defaults or {})
-  settings = task_class.resolve(run_class.resolve(settings))
+    script = teaching.script or task_class.kind().script
+    return on_request.module("num_runs").main(script, settings, defaults or {})
+  settings = task_class.resolve(run_settings.resolve(teaching.resolve(settings)))
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   with output_folder.locked_output_dir(settings) as settings:
-    run_class(task_class, settings, config, tokenizer).run()
+    FineTuning(task_class, settings, config, tokenizer, teaching).run()
   return None
 
 

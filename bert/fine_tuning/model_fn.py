@@ -44,6 +44,8 @@ def model_fn_of(
     from bert.training.estimator import EstimatorSpec, ModeKeys
 
     del labels  # they travel in features
+    if distillation and mode == ModeKeys.TRAIN:
+      features = distillation.adapt(features)
     options = model_options(use_one_hot_embeddings, dtype)
     parts = params.get("gradient_accumulation_steps", 1)
 

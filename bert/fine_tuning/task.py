@@ -120,20 +120,20 @@ class Task:
     headline: the result that selects the best weights, and by which runs are compared.
     reported: further results in a report of many runs, beside the headline and the loss.
     informative_flags: whose change, when a run is resumed, is only logged; beside
-      `engine.INFORMATIVE`.
+      `steps.Run.informative`.
     ignored_in_eval: facts that may differ in a run that does not train.
     feature_settings: all settings that decide what records hold; runs that share `--features_dir`
       read each other's records only where these are equal.
     task_flags: that describe the task and its files, not where these lie: the student of a teacher
       takes them over.
     problem_type: what the head's logits are: `classification`, `regression` or `multi_label` of a
-      whole sequence; of other tasks a word of their own.
+      whole sequence; of other tasks a word of their own, and their own `distillation_loss`.
+    reads_unlabelled: whether a student may learn from texts of `--unlabelled_file`, too; examples
+      are then `classification.InputExample`.
     shuffles: whether the training set is shuffled once it is read. The shuffle buffer alone would
       leave the examples of one document together.
     plans_by_records: whether the steps of an epoch follow from the number of records, where an
       example may become several.
-    takes_unlabelled: whether texts without labels may join the training set of a student; its
-      examples are then `classification.InputExample`.
     keeps_records: whether `records` keeps what later steps need, so that it has to run in every
       worker, and where another run has written the records.
   """
@@ -157,9 +157,9 @@ class Task:
   feature_settings: ClassVar[Sequence[str]] = ("max_seq_length",)
   task_flags: ClassVar[Sequence[str]] = ("skip_bad_rows",)
   problem_type: str = "classification"
+  reads_unlabelled: ClassVar[bool] = False
   shuffles: ClassVar[bool] = True
   plans_by_records: ClassVar[bool] = False
-  takes_unlabelled: ClassVar[bool] = False
   keeps_records: ClassVar[bool] = False
 
   def __init__(self, settings: RunSettings, config: Any = None, tokenizer: Any = None):
@@ -482,6 +482,49 @@ class Task:
     return [name for name in self.result_keys if name != "global_step"]
 
   # -------------------------------------------------------------------------------------------
+  # Distillation.
+
+  @classmethod
+  def teacher_flags(cls, flags: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the flags of a teacher's run that its student takes over: name -> value.
+
+    Args:
+      flags: all of that run.
+      facts: of that run; these cannot have changed since.
+    """
+    known = {**flags, **{name: value for name, value in facts.items() if name != "task_name"}}
+    return {name: known[name] for name in cls.task_flags if known.get(name) is not None}
+
+  def check_teacher(self, teacher: Any) -> None:
+    """Checks that a student may learn from a `load_run.Run` of the same labels and the same head.
+
+    Raises:
+      UsageError: it could not, for a reason of this task.
+    """
+
+  def distillation_loss(self, comparison: Any) -> Any:
+    """Computes how far a student is from its teacher; by default as `problem_type` says.
+
+    Args:
+      comparison: a `distillation.logits.Comparison`: the features of a batch, and what both models
+        say of it, as `Head.distilled` selects it.
+
+    Returns:
+      float32 `[]`, 0 where both agree.
+
+    Raises:
+      UsageError: `problem_type` is a word of the task's own.
+    """
+    from bert.model import heads
+
+    if self.problem_type not in heads.PROBLEM_TYPES:
+      raise command_line.UsageError(
+        f"The task {self.name} has the problem_type {self.problem_type}, and no distillation_loss "
+        "that says how far a student is from its teacher: write that method."
+      )
+    return comparison.mean(self.problem_type)
+
+  # -------------------------------------------------------------------------------------------
   # Predictions.
 
   def use(self, run: Any, checkpoint_path: str | None) -> None:
@@ -566,17 +609,6 @@ class Task:
   def kind(cls) -> kinds.Kind:
     """Returns its row."""
     return kinds.find(cls.name)
-
-  @classmethod
-  def teacher_flags(cls, flags: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the flags of a teacher's run that its student takes over: name -> value.
-
-    Args:
-      flags: all of that run.
-      facts: of that run; these cannot have changed since.
-    """
-    known = {**flags, **{name: value for name, value in facts.items() if name != "task_name"}}
-    return {name: known[name] for name in cls.task_flags if known.get(name) is not None}
 
   @property
   def report_keys(self) -> tuple[str, ...]:

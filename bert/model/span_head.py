@@ -23,6 +23,8 @@ class SpanHead(Head):
   answer_head: AnswerHead = dataclasses.field(default_factory=AnswerHead)
   mask_padding: bool = False
 
+  token_outputs = ("start_logits", "end_logits")
+
   def logits_of(self, batch):
     """Computes `(start_logits, end_logits)`, float32 `[B, S]` each, of BERT's own head."""
     from bert.model import heads
@@ -62,7 +64,7 @@ class SpanHead(Head):
 
   def distilled(self, outputs):
     """Selects both logits."""
-    return {name: outputs[name] for name in ("start_logits", "end_logits")}
+    return {name: outputs[name] for name in self.token_outputs}
 
   def loss(self, batch, outputs):
     """Computes the mean cross-entropy of both places; of BERT's head there is only the mean."""

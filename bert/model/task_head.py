@@ -21,7 +21,7 @@ Letters in shapes: B = batch size, S = sequence length, N = texts of an example,
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 SEQUENCES = ("input_ids", "input_mask", "segment_ids")
@@ -97,9 +97,11 @@ class Head:
 
   Attributes:
     per_token: whether answers are of tokens, `[B, S, ...]`: an export then adds the tokens.
+    token_outputs: names of the distilled outputs with a value for each token, `[B, S, ...]`.
   """
 
   per_token: ClassVar[bool] = False
+  token_outputs: ClassVar[Sequence[str]] = ()
 
   def outputs(self, batch: Batch) -> Tensors:
     """Computes the head's tensors, `[B, ...]` each."""

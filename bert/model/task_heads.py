@@ -88,6 +88,8 @@ class TokenHead(Head):
 
   num_labels: int  # C
 
+  token_outputs = ("logits",)
+
   def outputs(self, batch):
     """Computes `logits`, float32 `[B, S, C]`."""
     from bert.model import heads

@@ -17,7 +17,11 @@ from bert.tasks import kinds
 from bert.training import hardware
 
 METHODS = ("logits", "tinybert", "distilbert")
+STAGES = ("general", "task", "layers", "predictions")  # of TinyBERT
 ON_RECORDS = "run_pretraining"  # the script of students that learn from records
+
+# What the losses of layers cannot be computed of: flag -> what it must be.
+_NOT_FOR_LAYERS = {"pack_sequences": False, "long_text": "truncate"}
 
 
 def scripts() -> dict[str, str]:
@@ -25,15 +29,14 @@ def scripts() -> dict[str, str]:
   return {kind.name: kind.script for kind in kinds.registered().values()}
 
 
-def define_flags(script: str) -> None:
-  """The flags of distillation.
+def define_flags(*, on_records: bool, takes_texts: bool) -> None:
+  """Defines the flags of distillation; those of the script whose work is learned come first.
 
   Args:
-    script: whose work the student does: `ON_RECORDS`, or one of `scripts()`. Its own
-      flags come first, or these do.
+    on_records: whether a student learns from records of a corpus; then the script has no
+      `--temperature` of its own.
+    takes_texts: whether it may learn from texts without labels.
   """
-  if "temperature" in flags.FLAGS:  # of ELECTRA's generator, which has no part here
-    delattr(flags.FLAGS, "temperature")
   with flag_groups.flag_group("Distillation"):
     path_flags.define(
       "teacher",
@@ -72,9 +75,9 @@ def define_flags(script: str) -> None:
     flags.DEFINE_float(
       "label_weight", 0.5, "Weight of the labels, from 0 to 1; the teacher has the rest."
     )
-    if script == ON_RECORDS:
+    if on_records:
       _define_weights()
-    if script != ON_RECORDS and kinds.of_script(script).task_class().takes_unlabelled:
+    if takes_texts:
       path_flags.define(
         "unlabelled_file",
         None,
@@ -87,6 +90,7 @@ def define_flags(script: str) -> None:
       "Compute the teacher's outputs once, before training, and read them from "
       "OUTPUT_DIR/train_taught.tf_record. Saves time from the second epoch on.",
     )
+  _define_tinybert()
 
 
 def _define_weights() -> None:
@@ -107,6 +111,33 @@ def _define_weights() -> None:
     "--method=distilbert with --dynamic_masking: mask rare tokens more often, each in proportion "
     "to its count to the power of minus this; 0 masks all alike.",
   )
+
+
+def _define_tinybert() -> None:
+  """Defines the flags of that method."""
+  with flag_groups.flag_group("TinyBERT"):
+    flags.DEFINE_enum(
+      "stage",
+      None,
+      list(STAGES),
+      "What --method=tinybert does. general: layers of a pre-trained teacher, on records of "
+      "create_pretraining_data.py. task: layers of a fine-tuned teacher in OUTPUT_DIR/layers, then "
+      "its predictions. layers, predictions: one half of task.",
+    )
+    flags.DEFINE_float(
+      "layer_epochs", None, "Epochs that learn layers, with --stage=task. [--num_train_epochs]"
+    )
+    flags.DEFINE_float(
+      "layer_learning_rate",
+      None,
+      "Learning rate of the layers, with --stage=task; it stays the same to the end. "
+      "[--learning_rate]",
+    )
+    flags.DEFINE_bool(
+      "teacher_dropout",
+      False,
+      "Leave the dropout of the teacher of --method=tinybert on, as the original did by mistake.",
+    )
 
 
 def script_of(argv: Sequence[str]) -> str:
@@ -167,6 +198,38 @@ def check(settings: RunSettings) -> None:
       "Which student? --num_hidden_layers=3 takes three of the teacher's layers, --init_checkpoint "
       "another model, --bert_config_file one with random weights."
     )
+  layers_of(settings)
+
+
+def check_tinybert(settings: RunSettings) -> None:
+  """Checks what flags alone show of TinyBERT's stages.
+
+  Raises:
+    UsageError: names the flag and what to do.
+  """
+  if settings.method != "tinybert":
+    for name in ("stage", "layer_epochs", "layer_learning_rate", "teacher_dropout"):
+      if name in settings.given:
+        raise command_line.UsageError(f"--{name} has no effect without --method=tinybert.")
+    return
+  if settings.stage is None:
+    raise command_line.UsageError(
+      "--method=tinybert needs --stage=task, with the teacher of a task; or --stage=general, with "
+      "a pre-trained one and --input_file."
+    )
+  unused = ["label_weight", *(["cache_teacher"] if settings.stage in ("general", "layers") else [])]
+  for name in unused:
+    if name in settings.given and settings.get(name):
+      raise command_line.UsageError(f"--{name} has no effect with --method=tinybert. Leave it out.")
+  for name, needed in _NOT_FOR_LAYERS.items():
+    if settings.get(name, needed) != needed and settings.stage != "predictions":
+      raise command_line.UsageError(
+        f"--{name} is not supported with --stage={settings.stage}. Leave it out."
+      )
+  for name in ("layer_epochs", "layer_learning_rate"):
+    if name in settings.given and settings.stage != "task":
+      raise command_line.UsageError(f"--{name} is for --stage=task. Leave it out.")
+    settings.check(name, lambda value: value is None or value > 0, "a positive number")
 
 
 def layers_of(settings: RunSettings) -> list[int] | None:

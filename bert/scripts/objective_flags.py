@@ -27,8 +27,8 @@ _ELECTRA = (
 _WITH_GENERATOR = ("electra", "electric")
 
 
-def define_flags() -> None:
-  """The flags of what is learned."""
+def define_flags(temperature: bool = True) -> None:
+  """Defines the flags of what is learned; `--temperature` only where it is the generator's."""
   with flag_groups.flag_group("Objective"):
     flags.DEFINE_enum(
       "objective",
@@ -42,9 +42,10 @@ def define_flags() -> None:
   with flag_groups.flag_group("ELECTRA's generator"):
     flags.DEFINE_float("gen_weight", 1.0, "Weight of the generator's loss.")
     flags.DEFINE_float("disc_weight", 50.0, "Weight of the discriminator's loss.")
-    flags.DEFINE_float(
-      "temperature", 1.0, "Of the distribution from which the generator's words are drawn."
-    )
+    if temperature:
+      flags.DEFINE_float(
+        "temperature", 1.0, "Of the distribution from which the generator's words are drawn."
+      )
     flags.DEFINE_bool(
       "disallow_correct", False, "Never draw the word that stands in the text from the generator."
     )

@@ -212,11 +212,14 @@ def help_of(stage: str) -> str:
   return f"A list of flags under one name; what you give yourself wins over it. {known}."
 
 
-def values_of_flags(known: Mapping[str, flags.Flag], given: Collection[str]) -> dict[str, Any]:
+def values_of_flags(
+  known: Mapping[str, flags.Flag], values: Mapping[str, Any], given: Collection[str]
+) -> dict[str, Any]:
   """The values of the flags that `--recipe` sets; logs them, and those that are the user's own.
 
   Args:
     known: name -> flag, of the script. A flag that it lacks, as `doctor.py` does, is left out.
+    values: flag -> value.
     given: the flags on the command line.
 
   Returns:
@@ -227,18 +230,18 @@ def values_of_flags(known: Mapping[str, flags.Flag], given: Collection[str]) -> 
   """
   if "recipe" not in known:
     return {}
-  name = known["recipe"].value
+  name = values["recipe"]
   _check_stage(name, _stage(known))
-  words = flags_of(name, known)
+  words = flags_of(name, known, values)
   if name != DEFAULT and not words:
     logging.info("--recipe=%s sets nothing for this task.", name)
   return _values(name, words, known, given)
 
 
-def flags_of(name: str, known: Mapping[str, flags.Flag]) -> tuple[str, ...]:
+def flags_of(name: str, known: Mapping[str, flags.Flag], values: Mapping) -> tuple[str, ...]:
   """The flags of a recipe for a script and its task, of those that the script has."""
   recipe = RECIPES[name]
-  words = (*recipe.flags, *recipe.tasks.get(_task_of(known) or "", ()))
+  words = (*recipe.flags, *recipe.tasks.get(_task_of(values) or "", ()))
   words = tuple({word.partition("=")[0]: word for word in words}.values())  # the task's wins
   return tuple(word for word in words if _find(word, known)[0] is not None)
 
@@ -285,14 +288,15 @@ def _values(
   return values
 
 
-def _task_of(known: Mapping[str, flags.Flag]) -> str | None:
+def _task_of(values: Mapping[str, Any]) -> str | None:
   """The task that a script is given: see `Recipe.tasks`."""
-  if "task_name" in known:
-    return (known["task_name"].value or "").lower().replace("-", "").replace("_", "")
-  if "label_scheme" in known:
-    return "tags" if known["label_scheme"].value == "plain" else "ner"
-  version = known.get("version_2_with_negative")
-  return None if version is None else f"squad{2 if version.value else 1}"
+  if "task_name" in values:
+    return (values["task_name"] or "").lower().replace("-", "").replace("_", "")
+  if "label_scheme" in values:
+    return "tags" if values["label_scheme"] == "plain" else "ner"
+  if "version_2_with_negative" in values:
+    return f"squad{2 if values['version_2_with_negative'] else 1}"
+  return None
 
 
 def _find(word: str, known: Mapping[str, flags.Flag]) -> tuple[flags.Flag | None, str]:

@@ -25,8 +25,6 @@ import numpy as np
 from absl import logging
 
 from bert.io import atomic_files, json_files
-from bert.scripts.run_settings import RunSettings
-from bert.training import distribution
 
 SUMMARY_FILE = "dev_summary.json"
 WAIT_SECONDS = 0.1
@@ -104,28 +102,6 @@ def _turn(folder: str) -> Iterator[None]:
 
 # ---------------------------------------------------------------------------------------------
 # Outputs.
-
-# Name of a set, digest of its examples, outputs of the run's own model -> outputs.
-Source = Callable[[str, Callable[[], str], Callable[[], Any]], Any]
-
-
-def source_of(settings: RunSettings) -> Source:
-  """Returns where a run's outputs come from.
-
-  Its model; with `--save_outputs` its model, and they are kept for others; with `--average_runs`
-  what others have kept: their mean.
-  """
-  if folders := settings.get("average_runs"):
-    return lambda name, key_of, compute: mean_outputs(folders.split(","), name, key_of())
-  if not settings.get("save_outputs"):
-    return lambda name, key_of, compute: compute()
-
-  def kept(name, key_of, compute):
-    outputs = compute()
-    distribution.on_chief(write_outputs, settings.output_dir, name, key_of(), outputs)
-    return outputs
-
-  return kept
 
 
 def write_outputs(folder: str, name: str, key: str, outputs: np.ndarray) -> None:

@@ -316,10 +316,9 @@ def from_flags(defaults: Mapping[str, Any] | None = None) -> RunSettings:
   known = {flag.name: flag for flag in flag_groups.script_flags()}
   flag_values = {name: flag.value for name, flag in known.items()}
   given = frozenset(name for name in flag_values if command_line.flag_was_given(name))
-  of_recipe = recipes.values_of_flags(known, given)
-  given |= of_recipe.keys()
-  own = {name: value for name, value in (defaults or {}).items() if name not in given}
-  settings = RunSettings({**flag_values, **own, **of_recipe}, given)
+  flag_values |= {name: value for name, value in (defaults or {}).items() if name not in given}
+  of_recipe = recipes.values_of_flags(known, flag_values, given)
+  settings = RunSettings({**flag_values, **of_recipe}, given | of_recipe.keys())
   return settings.replace(**_derived(settings))
 
 

@@ -16,7 +16,7 @@ from bert.scripts.run_settings import RunSettings
 STUDENT = "student"
 
 
-def cut(settings: RunSettings) -> RunSettings:
+def write_student(settings: RunSettings) -> RunSettings:
   """Writes the student that `--num_hidden_layers` or `--student_layers` asks for.
 
   From a BERT, `--method=distilbert` makes a DistilBERT.

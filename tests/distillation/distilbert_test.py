@@ -139,7 +139,7 @@ def test_20_steps_equal_the_original(folder, teacher, run):
 
   def forward(batch):
     outputs = objective.outputs(config, batch, Setting(is_training=True, parts=parts))
-    return distilbert.Learned(
+    return distilbert.DistillationLoss(
       outputs.loss, {name: outputs.summaries[name] for name in objective.progress}
     )
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert import run_ner
 from bert.distillation import logits
 from bert.distillation.methods import Step
+from bert.scripts.run_settings import RunSettings
 from bert.tasks.classification import InputExample, label_id
 
 
@@ -70,7 +72,14 @@ def learned(outputs, taught, features, label_losses, **settings):
 def test_tags_are_learned_of_words_alone(rows):
   student, teacher = (x.astype(np.float32) for x in rows)
   mask = np.array([[0, 1, 1, 0], [0, 1, 0, 0]])
-  found = learned({"logits": student}, {"logits": teacher}, {"word_mask": tf.constant(mask)}, 0.7)
+  task = run_ner.Tagging(RunSettings({"label_scheme": "bio", "model_scheme": None}))
+  found = learned(
+    {"logits": student},
+    {"logits": teacher},
+    {"word_mask": tf.constant(mask)},
+    0.7,
+    soft_loss=task.distillation_loss,
+  )
   soft = divergence(*rows, 2.0)[mask > 0].mean()
   np.testing.assert_allclose(found.parts["soft_loss"], soft, rtol=1e-5)
   np.testing.assert_allclose(found.loss, 0.5 * soft + 0.5 * 0.7, rtol=1e-5)

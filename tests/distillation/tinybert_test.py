@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert import tokenization
 from bert.checkpoints import finding, transformers_folder
 from bert.distillation import tinybert
-from bert.distillation.methods import Learned, Step
+from bert.distillation.methods import DistillationLoss, Step
 from bert.distillation.teachers import Teacher
 from bert.model import heads
 from bert.model.variables import VariableStore, traced_once, use_store
@@ -175,7 +175,7 @@ def test_20_steps_of_the_task_s_predictions_equal_the_original(folder, teacher):
   taught = Teacher(with_relu(teacher.config), teacher.prefix)
   method = tinybert.PredictionMethod(lambda step: taught.outputs(step.forward), temperature=1.5)
 
-  def forward(batch) -> Learned:
+  def forward(batch) -> DistillationLoss:
     outputs = logits_of(config, batch)
     return method(Step(batch, outputs, tf.zeros([]), lambda other: logits_of(other, batch)))
 

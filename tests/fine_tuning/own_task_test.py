@@ -8,11 +8,17 @@ import sys
 import numpy as np
 import pytest
 
-from bert import doctor, predict
+from bert import distill, doctor, predict
 from bert.fine_tuning import engine
+from bert.fine_tuning.task import Task
+from bert.predicting import load_run
 from bert.predicting.predictor import Predictor
+from bert.scripts import distill_flags
+from bert.scripts.command_line import UsageError
+from bert.scripts.run_settings import RunSettings
 from bert.tasks import kinds
 from tests.kit import own_tasks
+from tests.kit.event_files import series_in
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import Script, results_in, table
 
@@ -20,13 +26,7 @@ FILES = own_tasks.FILES
 _EXAMPLES = [pytest.param(name, marks=pytest.mark.ci) for name in FILES if name != "stars"]
 
 
-@pytest.fixture(
-  scope="module",
-  params=[
-    "stars",
-    *_EXAMPLES,
-  ],
-)
+@pytest.fixture(scope="module", params=["stars", *_EXAMPLES])
 def name(request):
   with own_tasks.loaded(request.param):
     yield request.param
@@ -81,6 +81,33 @@ def test_a_bad_row_is_named(name, flags, tmp_path):
   values = {**flags, "data_dir": tmp_path, "output_dir": tmp_path / "out"}
   said = own_tasks.script(name).error_of(**values, do_train=True)
   assert f"train.jsonl, line 2: {message}" in said
+
+
+@pytest.mark.ci
+def test_it_teaches_a_student(name, flags, trained, tmp_path, monkeypatch):
+  """distill.py takes the task's flags from its file, and its loss from the problem type."""
+  assert distill_flags.script_of(["distill.py", f"--teacher={trained}"]) == str(FILES[name])
+  values = {"teacher": trained, "data_dir": flags["data_dir"], "num_hidden_layers": 1}
+  values |= {"do_train": True, "do_eval": True, "learning_rate": 0.01, "train_batch_size": 4}
+  values |= {"save_summary_steps": 1, "cache_teacher": True, "output_dir": tmp_path / "student"}
+  monkeypatch.setattr(sys, "argv", ["distill.py", *_flags(values)])
+  done = Script(distill).run_well(**values)
+  assert "From the teacher's run: --max_seq_length=16" in done.err
+  assert len(series_in(tmp_path / "student")["soft_loss"]) == 9
+  assert load_run.find_run(tmp_path / "student").kind.name == name
+  if name == "stars":
+    stars = sys.modules[name]
+    monkeypatch.setattr(stars.Stars, "head", lambda self: stars.StarsHead(1.0))
+    found = Script(distill).error_of(**{**values, "output_dir": tmp_path / "out"})
+    assert "has the head {'middle': 3.0}, the student {'middle': 1.0}" in found
+
+
+def test_outputs_of_unknown_meaning_have_no_loss():
+  class Ranks(Task):
+    name, problem_type = "ranks", "ranks"
+
+  with pytest.raises(UsageError, match="the problem_type ranks, and no distillation_loss"):
+    Ranks(RunSettings({})).distillation_loss(None)
 
 
 def test_doctor_reads_its_data_as_its_run_does(name, flags, tmp_path, monkeypatch):

@@ -32,7 +32,7 @@ class Steps:
   """
 
   def __init__(self, forward: Callable, parts: int = 1, **optimizer):
-    """Takes `forward(batch) -> methods.Learned` and keywords of `create_optimizer`.
+    """Takes `forward(batch) -> methods.DistillationLoss` and keywords of `create_optimizer`.
 
     Args:
       forward: see above.

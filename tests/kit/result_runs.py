@@ -190,6 +190,20 @@ RUNS: dict[str, list[Command]] = {
   "distillation_swag": [
     ("distill", {**_STUDENT, "teacher": "{}/teachers/swag", "data_dir": "{}/choices"})
   ],
+  "distillation_records": [
+    *_pretraining("bert", "letters"),
+    *(
+      (
+        "distill",
+        {
+          **_PRETRAINING,
+          **{"teacher": "out", "output_dir": method, "method": method, "num_hidden_layers": 1},
+          **{"max_predictions_per_seq": 3, **flags},
+        },
+      )
+      for method, flags in {"distilbert": {}, "tinybert": {"stage": "general"}}.items()
+    ),
+  ],
   "pretraining": _pretraining("bert", "letters"),
   "pretraining_dynamic": _pretraining("bert", "letters", dynamic_masking=True),
   "pretraining_electra": _pretraining("electra", "letters_electra"),

@@ -30,7 +30,7 @@ def write(
   Args:
     folder: to be made.
     vocabulary: tokens.
-    facts: of its task, see `Run._facts`.
+    facts: of its task, see `Run.facts`.
     heads: name -> shape of the variables of its head.
     settings: its `informative` ones.
     seed: of the weights.

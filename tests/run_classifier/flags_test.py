@@ -187,8 +187,8 @@ def test_fast_stands_for_other_flags_but_for_those_that_are_given(mrpc, tmp_path
   seen = {}
 
   def run(self):
-    self._read()
-    plan = self._plan()
+    self.read()
+    plan = self.plan()
     seen.update(dtype=plan.dtype, group=plan.group_by_length, steps=plan.num_train_steps)
 
   monkeypatch.setattr(engine.FineTuning, "run", run)

@@ -5,7 +5,7 @@ import typing
 import pytest
 
 from bert.fine_tuning import engine
-from bert.scripts import run_outputs, run_settings, steps
+from bert.scripts import run_outputs, run_settings
 from tests.kit import every_script
 from tests.kit.script_runs import values_in
 
@@ -39,7 +39,7 @@ def files(tmp_path_factory):
 def train(files, tmp_path, monkeypatch):
   """Trains with a script; returns the run, its training examples, and settings of its features."""
   found, init = [], run_settings.RunSettings.__init__
-  write_once, key_of = steps.Run._write_once, steps.Run._key_of
+  write_once, key_of = engine.FineTuning.write_once, engine.FineTuning.key_of
 
   def note(self, values, *others, **named):
     init(self, NotedValues(values), *others, **named)
@@ -63,11 +63,11 @@ def train(files, tmp_path, monkeypatch):
     return started
 
   monkeypatch.setattr(run_settings.RunSettings, "__init__", note)
-  monkeypatch.setattr(steps.Run, "_write_once", write_and_keep)
-  monkeypatch.setattr(steps.Run, "_key_of", key_without_notes)
+  monkeypatch.setattr(engine.FineTuning, "write_once", write_and_keep)
+  monkeypatch.setattr(engine.FineTuning, "key_of", key_without_notes)
 
   def run(name, **changed):
-    for step in ("_plan", "_training_data"):
+    for step in ("plan", "training_data"):
       patched = start_notes(getattr(engine.FineTuning, step))
       monkeypatch.setattr(engine.FineTuning, step, patched)
     only_training = {"do_eval": False, "do_predict": False, "features_dir": tmp_path / "features"}
@@ -82,14 +82,14 @@ def train(files, tmp_path, monkeypatch):
 def test_every_setting_that_is_read_for_features_is_in_their_key(train, name):
   run, examples, read = train(name)
   assert read
-  assert read <= set(run.feature_settings)
-  key = run._key_of(examples)
+  assert read <= set(run.task.feature_settings)
+  key = run.key_of(examples)
   settings = run.settings
-  for flag in run.feature_settings:
+  for flag in run.task.feature_settings:
     changed = {"int": 7, "NoneType": 7, "bool": True, "str": "other"}
     value = changed[type(settings.values[flag]).__name__]
     run.settings = settings.replace(**{flag: value})
-    assert run._key_of(examples) != key, flag
+    assert run.key_of(examples) != key, flag
 
 
 def test_records_of_other_segments_are_not_shared(files, tmp_path):
@@ -106,9 +106,9 @@ def test_keys_are_those_of_earlier_versions(train):
   run, examples, _ = train("run_ner")
   sizes = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
   sizes += ("intermediate_size", "hidden_act", "max_position_embeddings", "type_vocab_size")
-  fingerprint = run._fingerprint()
+  fingerprint = run.fingerprint()
   known = (*sizes, "vocabulary", "do_lower_case", "task_name", "labels")
   before = {"max_seq_length": 16, "doc_stride": None, "max_query_length": None}
   before["label_scheme"] = "bio"
   facts = {name: fingerprint[name] for name in known}
-  assert run._key_of(examples) == run_outputs.key_of(facts, before, examples)
+  assert run.key_of(examples) == run_outputs.key_of(facts, before, examples)

@@ -36,7 +36,7 @@ def test_a_recipe_is_the_same_as_its_flags_in_every_script(stage):
     with flag_groups.defined_flags(script.define_flags):
       known = {flag.name: flag for flag in flag_groups.script_flags()}
     for name in recipes.names(stage):
-      words = recipes.flags_of(name, known)
+      words = recipes.flags_of(name, known, plain.values)
       by_name, by_hand = settings_of(script, f"--recipe={name}"), settings_of(script, *words)
       assert by_name.replace(recipe=plain.recipe).values == by_hand.values
       assert by_name.given == by_hand.given | {"recipe"}

@@ -9,45 +9,8 @@ from bert.tasks import squad_scores
 from bert.training import pretraining_objectives
 
 
-class TinyRun(steps.Run):
-  """Notes its steps instead of taking them."""
-
-  def __init__(self, tmp_path, **values):
-    defaults = dict.fromkeys(("do_train", "do_eval", "do_predict", "do_export", "plots"), False)
-    values = {"output_dir": str(tmp_path), "shows_examples": True, **defaults, **values}
-    super().__init__(RunSettings(values), None)
-    self.taken = []
-
-  def _use(self, checkpoint_path):
-    super()._use(checkpoint_path)
-    self.taken.append("used")
-
-  def _evaluate(self, checkpoint_path):
-    self.taken.append(("evaluated", checkpoint_path))
-
-  def _predict(self, checkpoint_path):
-    self.taken.append(("predicted", checkpoint_path))
-
-
-@pytest.mark.parametrize(
-  ("values", "expected"),
-  [
-    ({}, []),
-    ({"do_eval": True}, [("evaluated", "best")]),
-    ({"do_predict": True}, [("predicted", "best")]),
-    ({"do_eval": True, "do_predict": True}, [("evaluated", "best"), ("predicted", "best")]),
-  ],
-)
-def test_what_flags_ask_for_is_done_with_the_best_weights(tmp_path, values, expected):
-  run = TinyRun(tmp_path, **values)
-  run._use("best")
-  assert run.taken == [*expected, "used"]
-
-
-def test_one_example_is_shown_and_only_if_wanted(tmp_path):
-  run = TinyRun(tmp_path)
-  assert [run._shown_examples() for _ in range(3)] == [1, 0, 0]
-  assert not TinyRun(tmp_path, shows_examples=False)._shown_examples()
+def tiny_run(**values):
+  return steps.Run(RunSettings(values), None)
 
 
 def test_a_script_in_a_process_of_its_own(monkeypatch, capfd, tmp_path):
@@ -69,12 +32,12 @@ def test_settings_of_a_run_without_training_have_steps_for_the_model():
   assert settings.group_by_length is False
 
 
-def test_the_metric_of_the_best_weights_is_one_of_the_results(tmp_path):
+def test_the_metric_of_the_best_weights_is_one_of_the_results():
   for name in ("eval_accuracy", "loss", None):
-    TinyRun(tmp_path, eval_every_steps=1, best_metric=name)._check_best_metric()
-  TinyRun(tmp_path, eval_every_steps=0, best_metric="nosuch")._check_best_metric()
+    tiny_run(eval_every_steps=1, best_metric=name)._check_best_metric()
+  tiny_run(eval_every_steps=0, best_metric="nosuch")._check_best_metric()
   with pytest.raises(command_line.UsageError, match=r"acuracy is no .* mean eval_accuracy\?"):
-    TinyRun(tmp_path, eval_every_steps=1, best_metric="acuracy")._check_best_metric()
+    tiny_run(eval_every_steps=1, best_metric="acuracy")._check_best_metric()
 
 
 def test_results_that_scripts_promise_are_those_they_compute():

@@ -1,25 +1,35 @@
-"""Runs of `distill.py` on records of a corpus: a pre-trained model teaches, as in DistilBERT.
+"""What a pre-trained teacher adds to a run on records of a corpus, as in DistilBERT.
 
-  teacher = distilling_records.find_teacher("uncased_L-12_H-768_A-12")
-  settings = distilling_records.settings_of(teacher)
-  run_pretraining.start(settings, distilling.class_of(PreTraining, teacher, OnRecords))
+  teacher = corpus_distillation.find_teacher("uncased_L-12_H-768_A-12")
+  settings = corpus_distillation.settings_of(teacher)
+  run_pretraining.start(settings, CorpusDistillation(teacher))
 
 TinyBERT's general stage is the other method.
 """
 
+import dataclasses
 from typing import Any
 
 from bert import tokenization
 from bert.checkpoints import model_files, model_source
 from bert.model.configuration import BertConfig
 from bert.predicting import load_run
-from bert.scripts import distill_flags, distilling, run_settings
+from bert.scripts import distill_flags, run_distillation, run_settings
 from bert.scripts.command_line import UsageError
+from bert.scripts.run_distillation import RunDistillation
 from bert.scripts.run_settings import RunSettings
+
+# Option of the optimizer -> the flag by which the user chooses it.
+_FLAGS = {
+  "bias_correction": "adam_bias_correction",
+  "schedule": "lr_schedule",
+  "beta_2": "adam_beta_2",
+  "weight_decay": "weight_decay",
+}
 
 
 def find_teacher(path: str | None) -> load_run.Run:
-  """The model of `--teacher`, of any kind.
+  """Finds the model of `--teacher`, of any kind.
 
   Raises:
     UsageError: the flag is missing.
@@ -38,60 +48,57 @@ def find_teacher(path: str | None) -> load_run.Run:
 
 
 def settings_of(teacher: load_run.Run) -> RunSettings:
-  """The settings of the command line.
+  """Returns the settings of the command line.
 
   Raises:
     UsageError: a flag is missing, or has a value that it cannot have.
   """
   settings = run_settings.from_flags()
   distill_flags.check(settings)
-  distilling.check_folder(settings, teacher)
-  distill_flags.layers_of(settings)
+  run_distillation.check_folder(settings, teacher)
   if settings.cache_teacher:
     raise UsageError(
       "--cache_teacher is for --method=logits: of records, the teacher's answers would take more "
       "room than the corpus."
     )
   # `--temperature` is not that of ELECTRA's generator here.
-  settings = RunSettings(settings.values, settings.given - {"temperature"})
-  values: dict[str, Any] = {}
+  settings = dataclasses.replace(settings, given=settings.given - {"temperature"})
   if not settings.init_checkpoint and not settings.bert_config_file:
-    values["init_checkpoint"] = settings.teacher
-  return settings.replace(**values)
+    settings = settings.replace(init_checkpoint=settings.teacher)
+  distill_flags.check_tinybert(settings)
+  return settings
 
 
-class OnRecords(distilling.Taught):
-  """Such a run, always together with `run_pretraining.PreTraining`."""
+class CorpusDistillation(RunDistillation):
+  """A teacher's part in a `run_pretraining.PreTraining`."""
 
-  def __init__(self, settings, bert_config, records):
-    super().__init__(settings, bert_config, records)
-    self._check_records()
-    if settings.method == "distilbert":
-      records.mask_rare_tokens(settings.mlm_smoothing)
-    self._objective = self._objective_of_method()
-    self.result_keys = ("global_step", "loss", *self._objective.result_keys)
-
-  def _check_records(self) -> None:
-    """Refuses records of other words than the teacher's."""
+  def check(self, run: Any) -> None:
+    """Refuses records of other tokens than the teacher's."""
+    super().check(run)
     vocab = tokenization.load_vocab(self.teacher.vocab_file)
-    known = self._known.get("vocabulary")  # type: ignore[attr-defined]
-    if known not in (None, tokenization.vocabulary_hash(vocab)):
+    if run.known.get("vocabulary") not in (None, tokenization.vocabulary_hash(vocab)):
       raise UsageError(
         f"--input_file was made with another vocabulary than the teacher's, "
         f"{self.teacher.vocab_file}. Make the records with that one."
       )
-    sizes = self.bert_config.vocab_size, self.teacher.config.vocab_size
-    if self.settings.method == "distilbert" and sizes[0] != sizes[1]:
+    sizes = run.bert_config.vocab_size, self.teacher.config.vocab_size
+    if run.settings.method == "distilbert" and sizes[0] != sizes[1]:
       raise UsageError(
         f"The student has {sizes[0]} words, the teacher {sizes[1]}: DistilBERT's losses compare "
         "what both say of each word."
       )
 
-  def _objective_of_method(self):
+  def after_reading(self, run: Any) -> None:
+    """Masks rare tokens more often, as DistilBERT does."""
+    if run.settings.method == "distilbert":
+      run.records.mask_rare_tokens(run.settings.mlm_smoothing)
+
+  def objective(self, run):
+    """Returns that of the method."""
     from bert.distillation import distilbert, tinybert
     from bert.distillation.teachers import Teacher
 
-    settings = self.settings
+    settings = run.settings
     teacher = Teacher(self.teacher.config, self.teacher.prefix)
     if settings.method == "tinybert":
       return tinybert.general_objective(tinybert.Layers(teacher, settings.teacher_dropout))
@@ -99,19 +106,12 @@ class OnRecords(distilling.Taught):
     weights = {name: settings.values[name] for name in (*names, "restrict_ce_to_mask")}
     return distilbert.objective(teacher, distilbert.Weights(**weights))
 
-  def _model_options(self):
-    options = super()._model_options()
-    return {**options, "optimizer_options": self._optimizer_options(options["optimizer_options"])}
-
-  def _optimizer_options(self, by_flags):
-    """Those of the method, but for what the user gave."""
+  def model_options(self, run):
+    """Returns those of the method's optimizer, but for what the user gave."""
     from bert.distillation import distilbert, tinybert
 
-    is_tinybert = self.settings.method == "tinybert"
-    of_method = tinybert.OPTIMIZER if is_tinybert else distilbert.OPTIMIZER
-    flags_of = {
-      **{"bias_correction": "adam_bias_correction", "schedule": "lr_schedule"},
-      **{"beta_2": "adam_beta_2", "weight_decay": "weight_decay"},
-    }
-    kept = [name for name, flag in flags_of.items() if flag in self.settings.given]
-    return {**by_flags, **{n: v for n, v in of_method.items() if n not in kept}}
+    options = super().model_options(run)
+    method = tinybert if run.settings.method == "tinybert" else distilbert
+    kept = [name for name, flag in _FLAGS.items() if flag in run.settings.given]
+    own = {name: value for name, value in method.OPTIMIZER.items() if name not in kept}
+    return {**options, "optimizer_options": {**options["optimizer_options"], **own}}

@@ -1,0 +1,277 @@
+"""What a fine-tuned teacher adds to a run of its task.
+
+  teacher = distillation.find_teacher("output/mrpc")
+  settings = distillation.settings_of(teacher)
+  engine.start(teacher.kind.task_class(), settings, TaskDistillation(teacher))
+
+Data, evaluation, results, exports and resumption are those of the task, and so is the folder that a
+run leaves.
+"""
+
+import dataclasses
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from absl import flags, logging
+
+from bert import tokenization
+from bert.io import atomic_files, json_files
+from bert.model.task_head import Batch, model_options
+from bert.predicting import load_run
+from bert.scripts import (
+  distill_flags,
+  run_distillation,
+  run_files,
+  run_outputs,
+  run_settings,
+  run_states,
+)
+from bert.scripts.command_line import UsageError, flag_was_given
+from bert.scripts.run_distillation import RunDistillation
+from bert.scripts.run_settings import RunSettings
+from bert.training import distribution
+
+TEACHER_OUTPUTS = "train_taught"  # records of training with the teacher's outputs
+
+# Settings that decide a teacher's outputs.
+_OF_OUTPUTS = ("dtype", "pad_to_max_length", "pad_to_longest", "label_scale", "window_pooling")
+
+
+def find_teacher(path: str | None) -> load_run.Run:
+  """Finds the run of `--teacher`.
+
+  Raises:
+    UsageError: the flag is missing.
+    ValueError: see `load_run.find_run`.
+  """
+  if not path:
+    raise UsageError(
+      "--teacher is missing: give the folder of a run that trained, such as --output_dir of "
+      "run_classifier.py."
+    )
+  return load_run.find_run(path)
+
+
+def settings_of(teacher: load_run.Run) -> RunSettings:
+  """Returns the settings of the command line, with the task that the teacher was trained for.
+
+  Raises:
+    UsageError: a flag is missing, or has a value that it cannot have.
+  """
+  values, script = flags.FLAGS, teacher.kind.script
+  if values.script not in (None, script):
+    raise UsageError(
+      f"--script={values.script}, but --teacher={values.teacher} is a run of {script}."
+    )
+  of_task = _flags_of(teacher)
+  taken = [f"--{name}={value}" for name, value in of_task.items() if values[name].value != value]
+  if taken:
+    logging.info("From the teacher's run: %s", " ".join(taken))
+  settings = run_settings.from_flags(
+    {name: values[name].parser.parse(value) for name, value in of_task.items()}
+  )
+  distill_flags.check(settings)
+  run_distillation.check_folder(settings, teacher)
+  files: dict[str, Any] = {}
+  if not settings.init_checkpoint and not settings.bert_config_file:
+    files["init_checkpoint"] = settings.teacher
+  if not settings.vocab_file and not settings.init_checkpoint:
+    files["vocab_file"] = teacher.vocab_file
+  settings = settings.replace(**files)
+  distill_flags.check_tinybert(settings)
+  return settings
+
+
+def _flags_of(teacher: load_run.Run) -> dict[str, Any]:
+  """Returns the flags of the teacher's run that describe its task, and that nobody has given."""
+  path = os.path.join(run_distillation.run_folder(teacher), run_files.FLAGS)
+  known = json_files.read_if_there(path, "Remove it.") if os.path.isfile(path) else {}
+  known |= {**teacher.settings}
+  found = teacher.kind.task_class().teacher_flags(known, teacher.facts)
+  found["max_seq_length"] = teacher.max_seq_length
+  if "do_lower_case" in teacher.facts:
+    found["do_lower_case"] = teacher.facts["do_lower_case"]
+  return {n: v for n, v in found.items() if n in flags.FLAGS and not flag_was_given(n)}
+
+
+class TaskDistillation(RunDistillation):
+  """A teacher's part in an `engine.FineTuning`: the student learns its outputs."""
+
+  def check(self, run: Any) -> None:
+    """Refuses a student that does not read what the teacher reads."""
+    super().check(run)
+    settings, teacher = run.settings, self.teacher
+    vocab = tokenization.load_vocab(teacher.vocab_file)
+    if tokenization.vocabulary_hash(run.tokenizer.vocab) != tokenization.vocabulary_hash(vocab):
+      raise UsageError(
+        f"The student's vocabulary, {settings.vocab_file}, is not the teacher's, "
+        f"{teacher.vocab_file}: both read the same batches. Choose a student with the teacher's."
+      )
+    lower_case = teacher.facts.get("do_lower_case", settings.do_lower_case)
+    if lower_case != settings.do_lower_case:
+      raise UsageError(
+        f"--do_lower_case={settings.do_lower_case}, but the teacher was trained with {lower_case}."
+      )
+    if settings.max_seq_length > teacher.config.longest_sequence:
+      raise UsageError(
+        f"--max_seq_length={settings.max_seq_length}: the teacher reads at most "
+        f"{teacher.config.longest_sequence} word pieces."
+      )
+
+  def after_reading(self, run: Any) -> None:
+    """Refuses a student of other labels, and adds the texts of `--unlabelled_file`."""
+    _check_answers(run.task, self.teacher)
+    run.task.check_teacher(self.teacher)
+    if _has_unlabelled(run.settings):
+      _read_unlabelled(run.settings, run.train)
+
+  # -------------------------------------------------------------------------------------------
+  # In each step.
+
+  def model_options(self, run: Any) -> dict[str, Any]:
+    """Adds the loss on the teacher's outputs."""
+    from bert.distillation import logits
+    from bert.distillation.methods import Distillation
+
+    adapt = [logits.with_places_for_labels] if _has_unlabelled(run.settings) else []
+    return {**super().model_options(run), "distillation": Distillation(self.method(run), *adapt)}
+
+  def method(self, run: Any) -> Any:
+    """Returns the `methods.Method` of the run, by default that of `--method=logits`."""
+    return self.logits_method(run, run.settings.label_weight)
+
+  def logits_method(self, run: Any, label_weight: float) -> Any:
+    """Returns the method that learns outputs, and labels with that weight."""
+    from bert.distillation import logits
+
+    loss = run.task.distillation_loss
+    return logits.LogitsMethod(self.answers(run), run.settings.temperature, label_weight, loss)
+
+  def answers(self, run: Any) -> Callable[[Any], Mapping[str, Any]]:
+    """Returns the function from a step to what the teacher says, stored or computed."""
+    from bert.distillation import teacher_outputs
+
+    taught = self._outputs(run)
+    return lambda step: teacher_outputs.outputs_in(step) or taught(step.forward)
+
+  def _outputs(self, run):
+    """Returns the function that asks the teacher, see `Teacher.outputs`.
+
+    Its answers have the order and the scale of the student's.
+    """
+    import tensorflow as tf
+
+    from bert.distillation import logits
+    from bert.distillation.teachers import Teacher
+
+    facts, labels = self.teacher.facts, run.labels or ()
+    teacher = Teacher(self.teacher.config, self.teacher.prefix)
+    scale = facts.get("label_scale", 1.0) / run.settings.get("label_scale", 1.0)
+    columns = list(range(len(labels)))
+    if labels and "labels" in facts:
+      columns = logits.columns_of(facts["labels"], labels)
+
+    def fitted(value):
+      if columns != sorted(columns):
+        value = tf.gather(value, columns, axis=-1)
+      return value * scale if scale != 1.0 else value
+
+    return lambda forward: {n: fitted(v) for n, v in teacher.outputs(forward).items()}
+
+  # -------------------------------------------------------------------------------------------
+  # Before training.
+
+  def training_data(self, run: Any, input_fn: Any) -> Any:
+    """Adds the teacher's outputs, with `--cache_teacher`: computed unless they are there."""
+    from bert.distillation import teacher_outputs
+
+    settings = run.settings
+    if not settings.cache_teacher:
+      return input_fn
+    path = settings.features_path(TEACHER_OUTPUTS)
+    of_outputs = {name: settings.get(name) for name in _OF_OUTPUTS}
+    data = run_states.identity(input_fn.files)
+    key = run_outputs.key_of(self.identity, data, run.labels, of_outputs)
+    write_once = run_outputs.write_once if settings.get("features_dir") else _write_outputs
+    distribution.on_chief(write_once, path, key, lambda path: self._compute(run, input_fn, path))
+    return teacher_outputs.with_outputs(input_fn, path, run.task.head().token_outputs)
+
+  def _compute(self, run, input_fn, path: str) -> int:
+    """Writes the teacher's outputs of all records; returns their number."""
+    from bert.distillation import teacher_outputs
+    from bert.training.specs import ModeKeys
+
+    logging.info("Computing the teacher's outputs of the training data.")
+    start = time.monotonic()
+    settings, head, outputs = run.settings, run.task.head(), self._outputs(run)
+    options = model_options(settings.use_tpu, settings.dtype)
+
+    def outputs_of(features):
+      def forward(config):
+        batch = Batch(config, features, False, options, mode=ModeKeys.TRAIN)
+        return head.distilled(head.outputs(batch))
+
+      return outputs(forward)
+
+    count = teacher_outputs.write(
+      path, input_fn, settings.train_batch_size, outputs_of, head.token_outputs
+    )
+    logging.info("The teacher answered %d times in %.1f s.", count, time.monotonic() - start)
+    return count
+
+
+def _has_unlabelled(settings: RunSettings) -> bool:
+  return bool(settings.get("unlabelled_file") and settings.do_train)
+
+
+def _read_unlabelled(settings, train) -> None:
+  """Adds the texts of `--unlabelled_file` to the training set."""
+  from bert.tasks import unlabelled_texts
+
+  labelled = train.examples
+  has_pairs = any(example.text_b for example in labelled)
+  columns = settings.text_a_column, settings.text_b_column
+  texts = unlabelled_texts.read(settings.unlabelled_file, has_pairs, *columns)
+  logging.info("%d texts without labels, %d examples with.", len(texts), len(labelled))
+  train.examples = [*labelled, *texts]
+  # The shuffle buffer alone would leave them at the end.
+  random.Random(12345).shuffle(train.examples)
+
+
+def _check_answers(task, teacher) -> None:
+  """Refuses a student whose outputs do not mean what the teacher's mean."""
+  facts, path = teacher.facts, task.settings.teacher
+  problem_type = task.facts().get("problem_type")
+  if problem_type != facts.get("problem_type"):
+    raise UsageError(
+      f"--teacher={path} learned {facts.get('problem_type')}, but this task is {problem_type}."
+    )
+  if "head" in facts:  # of a task of one's own
+    own = json.loads(json.dumps(dataclasses.asdict(task.head())))
+    if own != facts["head"]:
+      raise UsageError(f"--teacher={path} has the head {facts['head']}, the student {own}.")
+  if task.labels and "labels" in facts:
+    from bert.distillation import logits
+
+    try:
+      logits.columns_of(facts["labels"], task.labels)
+    except ValueError as error:
+      raise UsageError(f"--teacher={path}: {error}. Both need the same.") from None
+
+
+def _write_outputs(path: str, key: str, write: Callable[[str], int]) -> None:
+  """Writes the teacher's outputs, unless the run's folder has them with that key."""
+  key_file = os.path.splitext(path)[0] + ".key.json"
+  known = json_files.read_if_there(key_file, "Remove it.") if os.path.isfile(key_file) else {}
+  if known.get("key") == key and os.path.isfile(path):
+    logging.info("Reading the teacher's outputs in %s.", path)
+    return
+  if known:
+    logging.info("%s is of another teacher, other data or other flags.", path)
+    os.remove(key_file)
+  count = write(path)
+  atomic_files.write_text(key_file, json.dumps({"key": key, "result": count}) + "\n")
