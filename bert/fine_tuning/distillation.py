@@ -33,6 +33,7 @@ from bert.scripts import (
 from bert.scripts.command_line import UsageError, flag_was_given
 from bert.scripts.run_distillation import RunDistillation
 from bert.scripts.run_settings import RunSettings
+from bert.tasks import kinds
 from bert.training import distribution
 
 TEACHER_OUTPUTS = "train_taught"  # records of training with the teacher's outputs
@@ -50,8 +51,8 @@ def find_teacher(path: str | None) -> load_run.Run:
   """
   if not path:
     raise UsageError(
-      "--teacher is missing: give the folder of a run that trained, such as --output_dir of "
-      "run_classifier.py."
+      "--teacher is missing: give the folder of a run that trained, --output_dir of "
+      f"{kinds.scripts_in_words()}."
     )
   return load_run.find_run(path)
 

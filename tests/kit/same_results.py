@@ -46,6 +46,7 @@ ON_PURPOSE: dict[str, str] = {
     "the fingerprint has every value of the configuration that decides what weights compute"
   ),
   r"features/\w+\.key\.json: result$": "it is the number of records for every task",
+  r"flags\.json: plugin$": "every script has --plugin",
   r"^similarity_\w+/out/flags\.json": "run_similarity has the flags of many runs",
   r"^ner_average/.*(key\.json|outputs_\w+\.npz): key$": "the key of records has --segment_id",
 }
