@@ -131,12 +131,7 @@ def check_vocabulary_size(
 ) -> None:
   """Checks that a model has an embedding for each token of a vocabulary.
 
-  Args:
-    vocab: token -> id.
-    vocab_file: its file, for the message.
-    vocab_size: of the configuration.
-    config_file: the file of the configuration, for the message.
-    family: `model_type` of the configuration.
+  The files are for the message.
 
   Raises:
     ValueError: it has fewer, or the vocabulary is of the other kind and another size.

@@ -111,11 +111,7 @@ def names_of(
 ) -> dict[str, str]:
   """The garden's name of each variable of an encoder, without its scope there.
 
-  Args:
-    family: BERT or ALBERT.
-    layers: number of layers with weights of their own.
-    is_projected: whether a dense layer widens the embeddings.
-    names: of the version.
+  There are `layers` of them with weights of their own; `names` are of the version.
 
   Example:
     >>> names = names_of(families.BERT, 1)

@@ -84,9 +84,7 @@ def identify(model: str | os.PathLike) -> ModelSource:
 def located(model: str | os.PathLike, cache_dir: str | os.PathLike | None = None) -> ModelSource:
   """As `identify`, but a released model is downloaded to the cache, and its folder returned.
 
-  Args:
-    model: see `identify`.
-    cache_dir: see `bert/io/download_cache.py`.
+  The arguments, and the errors, are those of `identify` and `released_models.download_model`.
 
   Raises:
     CheckpointError, OSError: see `identify`.

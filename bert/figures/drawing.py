@@ -394,11 +394,11 @@ def plot_vectors(
 ) -> None:
   """Draws vectors as points, with their labels if there are at most 60.
 
+  Arguments not described here, and errors, are those of `project_vectors`.
+
   Args:
-    vectors: float `[M, W]`.
     labels: M texts; long ones are cut.
     output_png: the picture; the ending decides the format.
-    method: see `project_vectors`.
     groups: M names, such as classes: points of a group share a colour and a shape.
 
   Raises:

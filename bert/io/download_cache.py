@@ -48,11 +48,8 @@ def cache_root(cache_dir: str | os.PathLike | None) -> pathlib.Path:
 def url_of(path: str, source: str, public_url: str, base_url: str | None = None) -> str:
   """Returns the address of a file.
 
-  Args:
-    path: relative to the address of its source.
-    source: the folder of a mirror in which the files of `public_url` are.
-    public_url: the address of the source.
-    base_url: used instead of a mirror and the public address.
+  The path is relative to the address of its source: `base_url`, or the folder `source` of a mirror
+  in place of `public_url`.
   """
   mirror = os.environ.get("BERT_DOWNLOAD_BASE_URL")
   base_url = base_url or (f"{mirror.rstrip('/')}/{source}" if mirror else public_url)

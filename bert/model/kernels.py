@@ -217,11 +217,7 @@ def _bias_scale_backward(dy, scale, product_dtype):
 def bias_scale(x: tf.Tensor, bias: tf.Tensor, scale, dtype: tf.DType = tf.float32) -> tf.Tensor:
   """`(x + bias) * scale`.
 
-  Args:
-    x: float `[M, W]`.
-    bias: float32 `[W]`.
-    scale: float32 `[W]`, a constant for the gradient.
-    dtype: of the result.
+  The bias and the scale, a constant for the gradient, are float32 `[W]`.
 
   Returns:
     `[M, W]`.

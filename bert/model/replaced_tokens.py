@@ -74,14 +74,10 @@ def replace(
 ) -> Replaced:
   """Puts words in the place of masked ones.
 
-  A position that was drawn n times gets the sum of its n words' ids, divided by n and rounded
-  down: a word that nobody has drawn. So does the original, and its released models learned so.
-
-  Args:
-    input_ids: int32 `[B, S]`, with masks.
-    positions: int32 `[B, P]`; 0 where there is none.
-    original_ids: int32 `[B, P]`, the words that stood there.
-    words: int32 `[B, P]`, drawn by the generator.
+  A position that was drawn n times gets the sum of its n words' ids, divided by n and rounded down:
+  a word that nobody has drawn. So does the original, and its released models learned so. All are
+  int32: sequences with masks `[B, S]`; and `[B, P]` positions, 0 where there is none, the words
+  that stood there, and those that the generator drew.
   """
   original, _ = _scatter_ids(input_ids, positions, original_ids)
   replaced, is_put = _scatter_ids(original, positions, words)

@@ -67,12 +67,11 @@ def replaced_token_flops(
 ) -> Any:
   """FLOPs of one step, or of a run, with ELECTRA's generator and discriminator.
 
+  The other arguments are those of `pretraining_flops`.
+
   Args:
     config: of the discriminator, whose head has `2 W^2 + 2 W` for each token.
     generator: its configuration; None where all words are as likely as any other.
-    tokens: as in `pretraining_flops`, like the others.
-    pairs: see there.
-    predictions: see there.
     two_towers: the generator is two models of this configuration, which score every token.
 
   Example, ELECTRA-Small as in the paper (1,000,000 steps of 128 sequences of 128 tokens):

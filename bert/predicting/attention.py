@@ -66,10 +66,8 @@ def load(
 ) -> Callable[..., tuple[list[str], np.ndarray]]:
   """A function that gives the maps of a text or of a pair of texts.
 
-  Args:
-    init_checkpoint: see `load_model.load_model`.
-    max_seq_length: in word pieces; longer texts are truncated.
-    **options: of `load_model.load_model`.
+  Texts longer than `max_seq_length` tokens are truncated; the other arguments are those of
+  `load_model.load_model`.
 
   Returns:
     `attend(text, text_pair=None)` -> the S word pieces, and float32 `[L, N, S, S]`.

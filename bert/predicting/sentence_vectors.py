@@ -63,10 +63,7 @@ def text_pair(item: str | Sequence | Mapping) -> tuple[str, str | None]:
 def text_features(tokenizer, item: str | tuple[str, str], max_seq_length: int) -> dict[str, list]:
   """The inputs of a text or a pair: `[CLS] a [SEP]`, then `b [SEP]` for a pair.
 
-  Args:
-    tokenizer: a `tokenization.FullTokenizer`.
-    item: the text, or two.
-    max_seq_length: longer inputs are truncated, the longer text first.
+  Longer inputs are truncated, the longer text first.
 
   Returns:
     `tokens`, and `INPUTS`, all of the same length, without padding.

@@ -113,12 +113,8 @@ def create_training_instances(
 ) -> Sequence[TrainingInstance]:
   """Reads a corpus and creates its instances, in random order.
 
-  Args:
-    input_files: text files, read in this order.
-    tables: `piece_tables.load_tables(settings)`.
-    settings: of the records.
-    pieces: `StorablePieces(tables)`.
-    workspace: of `pieces`; holds documents and instances.
+  `pieces` is `StorablePieces(tables)`, and `workspace` is of these; it holds documents and
+  instances.
 
   Raises:
     CorpusError: there is no text, or a line does not have the format.

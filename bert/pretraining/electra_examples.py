@@ -110,12 +110,7 @@ def create_records(
 ) -> int:
   """Writes the original's records of a corpus, in its order, to files in turn.
 
-  Args:
-    input_files: see `records_of_files`.
-    output_files: TFRecord files to write; see `record_output.RecordFiles`.
-    settings: see `records_of_files`.
-    tables: see `records_of_files`.
-    facts: for the manifests, see `RecordSettings.facts`.
+  The arguments are those of `workers.create_records`, and `piece_tables.load_tables(settings)`.
 
   Returns:
     The number of records.
@@ -144,12 +139,6 @@ def records_of_files(
   """The original's records of a corpus, in its order, for a seed.
 
   The files are shuffled, the records are not. The end of a file ends a document.
-
-  Args:
-    input_files: text files.
-    settings: of the records.
-    tables: `piece_tables.load_tables(settings)`.
-    statistics: counts documents, sentences and tokens.
 
   Raises:
     CorpusError: a line does not have the format of the settings.

@@ -68,11 +68,7 @@ def pretraining_features(
 ) -> dict:
   """The features of the records of `create_pretraining_data.py`.
 
-  Args:
-    max_seq_length: S.
-    max_predictions_per_seq: P; None for records without masks.
-    whole_words: whether records without masks mark the beginnings of words.
-    has_pairs: whether records have `next_sentence_labels`.
+  Without masks, where P is None, they may mark beginnings of words.
 
   Returns:
     Name -> `tf.io.FixedLenFeature`.

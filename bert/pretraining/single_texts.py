@@ -23,14 +23,7 @@ _TOO_SHORT = 11  # tokens
 
 
 def cut(ids: Sequence[int], max_length: int, cls_id: int, sep_id: int) -> list[list[int]]:
-  """A sequence in parts that are not too long, each between [CLS] and [SEP].
-
-  Args:
-    ids: between [CLS] and [SEP].
-    max_length: in tokens, of each part.
-    cls_id: of [CLS].
-    sep_id: of [SEP].
-  """
+  """A sequence in parts that are not too long, each between [CLS] and [SEP]."""
   if len(ids) <= max_length:
     return [list(ids)]
   parts = []

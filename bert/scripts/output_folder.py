@@ -103,10 +103,7 @@ def _with_way_out(
 def model_fingerprint(config: BertConfig, vocab: Mapping[str, int] | None = None, **facts) -> dict:
   """Returns what must be equal for a run to be resumed: the model, the vocabulary, and the task.
 
-  Args:
-    config: of the model.
-    vocab: token -> id, where the run reads text.
-    **facts: of the task.
+  The facts are of the task; the vocabulary counts where the run reads text.
   """
   fingerprint = config.deciding_values()
   if vocab is not None:
@@ -118,12 +115,8 @@ def check_same_model(output_dir: str, fingerprint: Mapping, ignored: Sequence[st
   """Refuses a folder that holds a checkpoint of another model or task.
 
   Training does so itself. This comes before anything in the folder is overwritten, and guards
-  evaluation and prediction, too: with other labels the model's answers would be wrong.
-
-  Args:
-    output_dir: the folder.
-    fingerprint: of this run, see `model_fingerprint`.
-    ignored: keys that may differ.
+  evaluation and prediction, too: with other labels the model's answers would be wrong. Keys in
+  `ignored` may differ.
 
   Raises:
     ResumeMismatchError: names the keys that differ, with both values.
@@ -150,9 +143,7 @@ def check_same_task(settings: RunSettings, config: BertConfig, tokenizer) -> Non
 def nothing_trained(settings: RunSettings, informative: Mapping) -> str:
   """The warning of a run that should train, where an earlier one has finished in its folder.
 
-  Args:
-    settings: of the run.
-    informative: the flags whose change is logged, with their values now.
+  `informative` has the flags whose change is logged, with their values now.
   """
   from bert.checkpoints import finding, reading
   from bert.training import resumption

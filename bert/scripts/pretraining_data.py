@@ -20,10 +20,6 @@ from bert.scripts.run_settings import RunSettings
 def find_files(flag: str, patterns: str) -> list[str]:
   """The files of patterns that are joined by commas, those of each pattern sorted.
 
-  Args:
-    flag: where they come from, for messages.
-    patterns: its value.
-
   Raises:
     UsageError: a pattern matches no file.
   """
@@ -47,11 +43,6 @@ def with_masks_of_records(
   Where `--dynamic_masking` is not given, masks are drawn while reading if the first record has
   none; and where `--max_predictions_per_seq` is not, there is room for those of the record, or for
   `--masked_lm_prob` of its longest sequence. Other families keep the flags' defaults.
-
-  Args:
-    settings: of the run.
-    bert_config: of the model.
-    files: of records.
 
   Raises:
     RecordError: the first file is damaged.
@@ -207,9 +198,8 @@ class Records:
   def mask_rare_tokens(self, smoothing: float) -> None:
     """Masks by DistilBERT's rules, where masks are drawn while reading; see `rare_tokens.py`.
 
-    Args:
-      smoothing: see `rare_tokens.token_weights`. Tokens are counted in the records to train on, or
-        in those to evaluate where the run does not train.
+    Tokens are counted in the records to train on, or in those to evaluate where the run does not
+    train.
     """
     if self._masking is None or self._masking.whole_words:
       return

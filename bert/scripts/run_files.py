@@ -40,11 +40,6 @@ def write(settings: RunSettings, config: BertConfig, labels: Sequence[str] | Non
   A run that trains writes all of them. One that does not, in a folder with a checkpoint, adds
   those of the model that are missing: flags and versions are those of the training.
 
-  Args:
-    settings: with the steps of the run.
-    config: of the model.
-    labels: of the model's outputs, if the task has any.
-
   Raises:
     OSError: a file cannot be read or written.
   """

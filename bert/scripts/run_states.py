@@ -49,9 +49,7 @@ def write_state(folder: str, **state) -> None:
 def conflict(folder: str, settings: Mapping[str, Any]) -> str | None:
   """Why a run of these settings must not continue in a folder: its files have others; else None.
 
-  Args:
-    folder: of the run; need not exist.
-    settings: all that decides its result, by name, in JSON types.
+  The settings decide the result of the run, whose folder need not exist, by name, in JSON types.
   """
   state = read_state(folder)
   if not state:

@@ -34,11 +34,7 @@ def log_labels(
 ) -> None:
   """Logs how often each label occurs, and warns of labels that are probably mistakes.
 
-  Args:
-    examples: `InputExample`s with labels.
-    labels: the labels of the model's outputs.
-    set_name: `train` or `dev`. The warnings are about training.
-    problem_type: "classification", "multi_label" or "regression".
+  Warnings are about the set `train`, not `dev`. Labels are those of the model's outputs.
   """
   values = [example.label for example in examples if example.label is not None]
   if not values:

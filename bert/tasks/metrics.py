@@ -356,14 +356,7 @@ def compute_metrics(
 
 
 def confusion_table(labels, outputs, is_real_example, names: Sequence[str]) -> ConfusionTable:
-  """Computes the confusion matrix of a classification; arguments as in `compute_metrics`.
-
-  Args:
-    labels: int `[N]`.
-    outputs: float `[N, C]`.
-    is_real_example: int `[N]`, 0 for padding.
-    names: C names of classes.
-  """
+  """Computes the confusion matrix of a classification; arguments as in `compute_metrics`."""
   labels, outputs = keep_real(is_real_example, labels, outputs)
   return ConfusionTable(confusion_matrix(labels, predictions_of(outputs), len(names)), names)
 

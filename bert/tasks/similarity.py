@@ -185,11 +185,7 @@ def convert_examples_to_features(
 ) -> Iterator[PairFeatures]:
   """Yields the features of each example; longer texts are cut, and counted in the log.
 
-  Args:
-    examples: of the same number of texts.
-    max_seq_length: length of each sequence, [CLS] and [SEP] included.
-    tokenizer: a `tokenization.FullTokenizer`.
-    shown: how many examples are logged.
+  All have the same number of texts; `max_seq_length` is of each, [CLS] and [SEP] included.
   """
   lengths = SequenceLengths()
   for index, example in enumerate(examples):

@@ -224,19 +224,13 @@ def find_answers(
   answers, with the scores of [CLS], and the odds are its score less that of the best text. With
   `electra` and `albert` the odds are the model's `null_logit`, the lowest of all windows, and no
   answer is not among the n best; without that score, ELECTRA's odds are BERT's. Odds at the
-  threshold itself mean an answer, with `albert` none.
+  threshold itself mean an answer, with `albert` none. The other arguments are those of
+  `write_predictions`; a threshold of None gives a text in any case.
 
   Args:
     example: the question.
     features: its windows.
     results: unique id of a window -> its result.
-    n_best_size: see `write_predictions`, like all that follow.
-    max_answer_length: in pieces.
-    do_lower_case: the tokenizer's.
-    version_2_with_negative: whether it may have no answer.
-    null_score_diff_threshold: for the null odds; None for a text in any case.
-    null_rule: see above.
-    verbose_logging: whether to log failures.
 
   Raises:
     ValueError: a window has no result.

@@ -252,14 +252,8 @@ def _improve_answer_span(
   """Narrows the words that contain an answer down to its exact tokens, if they are found.
 
   The answer "1895" lies in the word "(1895-1943)."; of its tokens only `1895` is the answer. The
-  answer "Japan" within "Japanese" stays the whole word, which is a single token.
-
-  Args:
-    doc_tokens: tokens of the document.
-    input_start: first token of the answer's first word.
-    input_end: last token of its last word.
-    tokenizer: a `tokenization.FullTokenizer`.
-    orig_answer_text: the answer.
+  answer "Japan" within "Japanese" stays the whole word, which is a single token. `input_start` is
+  the first token of the answer's first word, `input_end` the last of its last word.
 
   Returns:
     First and last token.

@@ -141,12 +141,7 @@ def _sentences_of_line(line: str, text_format: TextFormat) -> list[str]:
 def decode_line(data: bytes, strict: bool, path: str, position: int, counts) -> str:
   """Decodes a line; invalid bytes are an error if `strict`, otherwise replaced and counted.
 
-  Args:
-    data: the line.
-    strict: whether invalid UTF-8 is an error.
-    path: file of the line.
-    position: byte of the file at which the line begins.
-    counts: `invalid_lines` and `first_invalid` are updated; see `TextStatistics`.
+  The line begins at byte `position`; `counts` is updated as a `TextStatistics` is.
 
   Raises:
     CorpusError: invalid UTF-8, if `strict`.

@@ -152,12 +152,7 @@ def learn_pieces(
 ) -> list[str]:
   """Learns pieces of words.
 
-  Args:
-    words: word -> occurrences.
-    number: of pieces to learn.
-    min_count: see `learn_vocabulary`.
-    max_input_words: see `learn_vocabulary`.
-    known: tokens that need not be learned.
+  The other arguments are those of `learn_vocabulary`; `known` tokens need not be learned.
 
   Returns:
     Pieces of two or more characters, the most frequent first: `number` of them, or all there are.
@@ -304,11 +299,8 @@ def find_new_pieces(
   be used, times what it saves each time. If there are too few of one kind, the other gets more.
 
   Args:
-    counts: of the words of the text.
-    vocab: tokens of the vocabulary to be extended.
     number: of new tokens.
-    min_count: see `learn_vocabulary`; here it applies to characters too.
-    max_input_words: see `learn_vocabulary`.
+    min_count: see `learn_vocabulary`, as the rest; here it applies to characters too.
 
   Returns:
     At most `number` tokens: characters, then pieces.

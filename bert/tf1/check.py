@@ -36,11 +36,7 @@ class Line(NamedTuple):
 def report(script: str, is_module: bool, search: Sequence[str]) -> tuple[str, int]:
   """Says which names a script uses and whether they are there.
 
-  Args:
-    script: a path, or with `is_module` a dotted name as `python -m` takes it.
-    is_module: which of both.
-    search: the folders in which its modules are looked for, the one that Python would search first
-      at the head.
+  Arguments and errors are those of `uses.read`.
 
   Returns:
     The text, and the number of names that are not there and of files that do not parse.
