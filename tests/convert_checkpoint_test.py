@@ -265,10 +265,7 @@ def test_folder_of_a_resized_model(resized, new_vocab):
 def test_there_and_back_again(model, resized, tmp_path):
   """What the new vocabulary has of the old one survives two conversions, bit for bit."""
   run_well(
-    "resize_vocab",
-    init_checkpoint=resized[0],
-    vocab_file=model / "vocab.txt",
-    output_dir=tmp_path,
+    "resize_vocab", init_checkpoint=resized[0], vocab_file=model / "vocab.txt", output_dir=tmp_path
   )
   old, back = tensors_of(model), tensors_of(tmp_path)
   kept = [index for index, token in enumerate(OLD) if token in NEW]

@@ -514,8 +514,7 @@ TARGETS = {
   "config": Target(read_config, [_CONFIG, _TRANSFORMERS_CONFIG]),
   "transformers": Target(read_transformers_files, [_TOKENIZER, _TRANSFORMERS_CONFIG]),
   "tokenizer": Target(
-    tokenize,
-    _each(range(4), "Unwanted, aab! é博 [MASK]".encode(), "a\u0301\u2028b".encode()),
+    tokenize, _each(range(4), "Unwanted, aab! é博 [MASK]".encode(), "a\u0301\u2028b".encode())
   ),
   "glue": Target(read_glue, [bytes([n + 64 * (n % 2)]) + _TSV[t] for n, t in enumerate(_TASKS)]),
   "tables": Target(

@@ -15,12 +15,7 @@ from bert.training import sequence_packing
 from bert.training.pretraining_objectives import Setting, objective_of
 from tests.kit import byte_pairs, conversions
 from tests.kit.event_files import series_in
-from tests.kit.script_runs import (
-  Script,
-  results_in,
-  tensors,
-  values_in,
-)
+from tests.kit.script_runs import Script, results_in, tensors, values_in
 
 script = Script(run_pretraining)
 run_well, error_of = script.run_well, script.error_of

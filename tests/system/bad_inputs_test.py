@@ -193,13 +193,13 @@ GLUE = [
   ),
   _glue("wnli")(case("RTE's labels", "sentence1\tsentence2\tlabel\na\tb\tentailment\n", "line 2")),
   _glue("xnli", "xnli.dev.tsv", "dev")(
-    case("no Chinese", "language\tlabel\nde\tneutral\n", "no row is in language 'zh'", "de"),
+    case("no Chinese", "language\tlabel\nde\tneutral\n", "no row is in language 'zh'", "de")
   ),
   _glue("imdb", "train/neg/7_1.txt")(
-    case("a review in latin-1", LATIN1, "line 1", "not valid UTF-8"),
+    case("a review in latin-1", LATIN1, "line 1", "not valid UTF-8")
   )._replace(others={"train/pos/8_1.txt": b"Fine."}),
   _glue("imdb", "train/pos/8_1.txt")(
-    case("no review", None, "contains no review", "--data_dir"),
+    case("no review", None, "contains no review", "--data_dir")
   )._replace(others={"train/neg/7_1.txt": b"Bad."}, named="train/pos"),
 ]
 
