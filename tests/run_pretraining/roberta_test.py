@@ -195,10 +195,7 @@ def places(roberta, model, unmasked, tmp_path_factory) -> dict[str, str]:
     ({"vocab_file": ""}, "a model of RoBERTa needs --vocab_file: masks are drawn with"),
     ({"dynamic_masking": False}, "its sequences have no masks, as for --dynamic_masking"),
     ({"dynamic_masking": True, "input_file": "{masked}"}, "Omit --dynamic_masking"),
-    (
-      {"input_file": "{train},{masked}"},
-      "already, but a model of RoBERTa draws them",
-    ),
+    ({"input_file": "{train},{masked}"}, "already, but a model of RoBERTa draws them"),
     ({"objective": "mlm_nsp"}, "its sequences are no pairs, but --objective=mlm_nsp learns"),
     ({"bert_config_file": "{bert}", "vocab_file": ""}, "Give the --bert_config_file of the rec"),
     ({"bert_config_file": "{bert}"}, "is a byte-level BPE of 282 tokens, but "),

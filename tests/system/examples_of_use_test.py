@@ -64,12 +64,7 @@ def test_the_calls_of_the_notebook(data_dir, tmp_path):
   assert "[[ 101 2023 2003 1037 12403 2213 5653 102 0 0 " in " ".join(text.split())
   assert text.count("shape=(2, 128), dtype=int32") == 3
   [keys] = [line for line in lines[1:] if line.startswith("dict_keys")]
-  assert set_of_keys(keys) == {
-    "encoder_outputs",
-    "pooled_output",
-    "default",
-    "sequence_output",
-  }
+  assert set_of_keys(keys) == {"encoder_outputs", "pooled_output", "default", "sequence_output"}
   after = lines[lines.index(keys) + 1 :]
   assert after[0] == str(LAYERS)
   assert "False" not in text
