@@ -414,11 +414,7 @@ class BasicTokenizer:
   """
 
   def __init__(
-    self,
-    do_lower_case: bool = True,
-    *,
-    strip_accents: bool = True,
-    drop_unassigned: bool = False,
+    self, do_lower_case: bool = True, *, strip_accents: bool = True, drop_unassigned: bool = False
   ):
     """Sets what is done to words.
 
@@ -512,10 +508,7 @@ class WordpieceTokenizer:
   """
 
   def __init__(
-    self,
-    vocab: Mapping[str, int],
-    unk_token: str = "[UNK]",
-    max_input_chars_per_word: int = 200,
+    self, vocab: Mapping[str, int], unk_token: str = "[UNK]", max_input_chars_per_word: int = 200
   ):
     """`vocab` may be any container of pieces; the ids do not matter here."""
     self.vocab = vocab

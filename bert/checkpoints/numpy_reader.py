@@ -21,13 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert.checkpoints.bundle_files import (
-  BEST,
-  FILE_SUFFIX,
-  CheckpointError,
-  named_in,
-  read_pointer,
-)
+from bert.checkpoints.bundle_files import BEST, FILE_SUFFIX, CheckpointError, named_in, read_pointer
 from bert.io import filesystem
 from bert.io.tfrecord_bytes import masked_crc32c
 

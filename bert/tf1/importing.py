@@ -19,13 +19,7 @@ from bert import tokenization
 from bert.tf1 import python2018
 from bert.tf1.errors import NotAvailableError
 from bert.tf1.face import INTERNAL, Namespace
-from bert.tf1.library import (
-  hub,
-  modeling,
-  optimization,
-  run_classifier,
-  run_classifier_with_tfhub,
-)
+from bert.tf1.library import hub, modeling, optimization, run_classifier, run_classifier_with_tfhub
 
 _HOUSE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # the folder `bert`
 _ROOT = os.path.dirname(_HOUSE)

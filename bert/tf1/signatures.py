@@ -17,12 +17,7 @@ from tensorflow import python as _python
 from tensorflow.python import pywrap_tensorflow
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.framework import graph_util as _graph_util
-from tensorflow.python.framework import (
-  graph_util_impl,
-  indexed_slices,
-  ops,
-  tensor_shape,
-)
+from tensorflow.python.framework import graph_util_impl, indexed_slices, ops, tensor_shape
 from tensorflow.python.layers import normalization
 from tensorflow.python.ops import (
   array_ops,

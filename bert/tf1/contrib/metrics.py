@@ -234,12 +234,7 @@ def _best_f1(tp, fp, fn):
 
 
 def streaming_covariance(
-  predictions,
-  labels,
-  weights=None,
-  metrics_collections=None,
-  updates_collections=None,
-  name=None,
+  predictions, labels, weights=None, metrics_collections=None, updates_collections=None, name=None
 ):
   """The unbiased covariance of predictions and labels of one shape; NaN of no example.
 
@@ -289,12 +284,7 @@ def streaming_covariance(
 
 
 def streaming_pearson_correlation(
-  predictions,
-  labels,
-  weights=None,
-  metrics_collections=None,
-  updates_collections=None,
-  name=None,
+  predictions, labels, weights=None, metrics_collections=None, updates_collections=None, name=None
 ):
   """Pearson's correlation of predictions and labels of one shape; NaN where one does not vary."""
   with tf.variable_scope(name, "pearson_r", (predictions, labels, weights)):
@@ -316,12 +306,7 @@ def streaming_pearson_correlation(
 
 
 def streaming_concat(
-  values,
-  axis=0,
-  max_size=None,
-  metrics_collections=None,
-  updates_collections=None,
-  name=None,
+  values, axis=0, max_size=None, metrics_collections=None, updates_collections=None, name=None
 ):
   """All values of all batches, one after another along `axis`; the update op counts them.
 

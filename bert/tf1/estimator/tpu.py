@@ -341,9 +341,7 @@ class TPUEstimator(Estimator):
     spec = super()._call_model_fn(features, labels, mode, config)
     if mode == ModeKeys.TRAIN and self._log_every_n_steps is not None:
       rate = _ExamplesPerSecond(
-        self._batch_sizes[mode],
-        output_dir=self.model_dir,
-        every_n_steps=self._log_every_n_steps,
+        self._batch_sizes[mode], output_dir=self.model_dir, every_n_steps=self._log_every_n_steps
       )
       with tf.control_dependencies([spec.train_op]):
         step = tf.train.get_global_step().read_value()  # Counted already, as Estimator shows it.
