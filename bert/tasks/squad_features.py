@@ -284,28 +284,13 @@ def _doc_spans(num_pieces: int, max_length: int, doc_stride: int) -> list[_DocSp
   return spans
 
 
-def _check_is_max_context(
-  doc_spans: Sequence[_DocSpan], cur_span_index: int, position: int
-) -> bool:
-  """Tells whether a window shows a token with more context than any other window.
+def _max_context_flags(doc_spans: Sequence[_DocSpan], num_pieces: int) -> list[bytes]:
+  """Tells of each window's tokens, a byte each, which it shows with more context than any other.
 
   A token may lie in several windows; only one of them may answer with it, the one that has most
   tokens on the side where it has fewer. (Of `bought` in "the man went to the store and bought" and
   "to the store and bought a gallon of", the second: 3 to its right, 4 to its left.)
   """
-  best_score, best_index = None, None
-  for index, span in enumerate(doc_spans):
-    left, right = position - span.start, span.start + span.length - 1 - position
-    if left < 0 or right < 0:
-      continue
-    score = min(left, right) + 0.01 * span.length
-    if best_score is None or score > best_score:
-      best_score, best_index = score, index
-  return cur_span_index == best_index
-
-
-def _max_context_flags(doc_spans: Sequence[_DocSpan], num_pieces: int) -> list[bytes]:
-  """Computes `_check_is_max_context` of all tokens of all windows at once: a byte for each."""
   best_scores = np.full(num_pieces, -np.inf)
   best_indexes = np.zeros(num_pieces, np.int32)
   for index, (start, length) in enumerate(doc_spans):
