@@ -314,12 +314,7 @@ def parse_layers(text: str) -> list[int]:
 def create_predictor(settings, bert_config, tokenizer, layers, pooling) -> predictor.Predictor:
   """The predictor from `InputExample`s to `TextVectors`, with the model of the flags."""
   batches = sentence_vectors.batching(
-    bert_config,
-    len(layers),
-    pooling,
-    FLAGS.max_seq_length,
-    FLAGS.batch_size,
-    FLAGS.batch_invariant,
+    bert_config, len(layers), pooling, FLAGS.max_seq_length, FLAGS.batch_size, FLAGS.batch_invariant
   )
   build = sentence_vectors.layer_vectors(
     bert_config, layers, pooling, settings.dtype, FLAGS.use_one_hot_embeddings, batches.batch_shapes

@@ -151,11 +151,7 @@ class MemoryNeed(NamedTuple):
 
 
 def memory_needed(
-  config: BertConfig,
-  batch_size: int,
-  seq_length: int,
-  dtype: str = "float32",
-  predictions: int = 0,
+  config: BertConfig, batch_size: int, seq_length: int, dtype: str = "float32", predictions: int = 0
 ) -> MemoryNeed:
   """Estimates the memory of training.
 

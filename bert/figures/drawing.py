@@ -204,9 +204,7 @@ def _name_ticks(panel, x_names: Sequence[str], y_names: Sequence[str], **style) 
 
 
 def plot_scores(
-  scores: Mapping[str, Mapping[str, float]],
-  output_png: str | os.PathLike,
-  title: str = "Scores",
+  scores: Mapping[str, Mapping[str, float]], output_png: str | os.PathLike, title: str = "Scores"
 ) -> None:
   """Draws scores of several types: F1 as a bar, precision and recall as marks on it.
 

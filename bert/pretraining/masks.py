@@ -67,12 +67,7 @@ def draw_masks(
   masked = input_ids.copy()
   rows, columns = np.nonzero(is_masked)
   masked[rows, columns] = _replaced(
-    input_ids[is_masked],
-    keys[rows],
-    unit_of[is_masked],
-    columns,
-    input_ids.shape[1],
-    settings,
+    input_ids[is_masked], keys[rows], unit_of[is_masked], columns, input_ids.shape[1], settings
   )
   room = settings.max_predictions_per_seq
   if settings.do_permutation:

@@ -76,11 +76,7 @@ def pretraining_features(
   import tensorflow as tf
 
   sequence = tf.io.FixedLenFeature([max_seq_length], tf.int64)
-  features = {
-    "input_ids": sequence,
-    "input_mask": sequence,
-    "segment_ids": sequence,
-  }
+  features = {"input_ids": sequence, "input_mask": sequence, "segment_ids": sequence}
   if has_pairs:
     features["next_sentence_labels"] = tf.io.FixedLenFeature([1], tf.int64)
   if max_predictions_per_seq is not None:

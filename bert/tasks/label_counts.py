@@ -27,10 +27,7 @@ _MISSING = {"nan", "NaN", "NAN", "None", "null", "NULL", "n/a", "N/A", "#N/A", "
 
 
 def log_labels(
-  examples: Sequence,
-  labels: Sequence[str],
-  set_name: str,
-  problem_type: str = "classification",
+  examples: Sequence, labels: Sequence[str], set_name: str, problem_type: str = "classification"
 ) -> None:
   """Logs how often each label occurs, and warns of labels that are probably mistakes.
 

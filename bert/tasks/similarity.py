@@ -76,13 +76,7 @@ class PairReader:
     """
     self._reader = TableReader(skip_bad_rows)
     self._columns = Columns(
-      text_a_column,
-      text_b_column,
-      label_column,
-      id_column,
-      header,
-      negative_column,
-      by_flags=True,
+      text_a_column, text_b_column, label_column, id_column, header, negative_column, by_flags=True
     )
     self._scale = (min_score, max_score)
 

@@ -174,9 +174,7 @@ def write_predictions(
 
 
 def write_answers(
-  answers: Sequence[QuestionAnswers],
-  paths: Sequence[str | None],
-  version_2_with_negative: bool,
+  answers: Sequence[QuestionAnswers], paths: Sequence[str | None], version_2_with_negative: bool
 ) -> None:
   """Writes the files of `write_predictions`, in the order of `ANSWER_FILES`."""
   predictions, nbest, null_odds, detailed = paths

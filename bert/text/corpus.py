@@ -111,10 +111,7 @@ def _is_empty(data: bytes) -> bool:
 
 
 def _sentences_of_lines(
-  path: str,
-  lines: Iterable[tuple[int, bytes]],
-  text_format: TextFormat,
-  statistics: TextStatistics,
+  path: str, lines: Iterable[tuple[int, bytes]], text_format: TextFormat, statistics: TextStatistics
 ) -> Iterator[str | None]:
   for position, data in lines:
     line = decode_line(data, text_format.strict_utf8, path, position, statistics)

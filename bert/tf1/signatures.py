@@ -98,10 +98,7 @@ _IN_MODULES: list[tuple[types.ModuleType, dict[str, Any]]] = [
   ),
   (pywrap_tensorflow, {"NewCheckpointReader": tf.train.NewCheckpointReader}),
   (random_ops, {"random_crop": tf.random_crop}),
-  (
-    standard_ops,
-    {"random_crop": tf.random_crop, "stack": tf.stack, "unstack": tf.unstack},
-  ),
+  (standard_ops, {"random_crop": tf.random_crop, "stack": tf.stack, "unstack": tf.unstack}),
   (
     tensor_shape,
     {

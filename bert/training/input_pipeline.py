@@ -31,13 +31,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from bert.io.record_files import (
-  REMEDY,
-  RecordError,
-  compression_of,
-  read_manifest,
-  records_of,
-)
+from bert.io.record_files import REMEDY, RecordError, compression_of, read_manifest, records_of
 from bert.training import length_groups, sequence_packing
 
 # As in the original; the buffer holds serialized records, so it takes little memory.

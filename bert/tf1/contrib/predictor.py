@@ -142,6 +142,5 @@ def from_estimator(
 
 
 __getattr__ = unknown_name(
-  __name__,
-  {"from_contrib_estimator": "tf.contrib.learn is not here; use from_estimator."},
+  __name__, {"from_contrib_estimator": "tf.contrib.learn is not here; use from_estimator."}
 )

@@ -274,12 +274,7 @@ class Estimator:
   # --- predict ---
 
   def predict(
-    self,
-    input_fn,
-    predict_keys=None,
-    hooks=None,
-    checkpoint_path=None,
-    yield_single_examples=True,
+    self, input_fn, predict_keys=None, hooks=None, checkpoint_path=None, yield_single_examples=True
   ) -> Iterator[Any]:
     """Yields the predictions for each example.
 

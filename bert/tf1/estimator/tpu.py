@@ -16,13 +16,7 @@ from bert.tf1.estimator.inputs_of import accepted_arguments
 from bert.tf1.estimator.specs import EstimatorSpec, ModeKeys
 from bert.tf1.real import tf
 
-__all__ = [
-  "InputPipelineConfig",
-  "RunConfig",
-  "TPUConfig",
-  "TPUEstimator",
-  "TPUEstimatorSpec",
-]
+__all__ = ["InputPipelineConfig", "RunConfig", "TPUConfig", "TPUEstimator", "TPUEstimatorSpec"]
 
 _NO_TPU = "there is no TPU support here. Leave --use_tpu out: the CPU or a GPU is used."
 
