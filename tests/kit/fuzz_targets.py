@@ -44,17 +44,11 @@ Parser = Callable[[bytes, pathlib.Path], None]
 
 
 class Target(NamedTuple):
-  """A parser to feed.
+  """A parser to feed."""
 
-  Attributes:
-    run: takes the bytes, and an empty folder of its own which it may leave full.
-    seeds: good input, from which a fuzzer starts.
-    needs_tensorflow: whether it imports that, which takes seconds.
-  """
-
-  run: Parser
-  seeds: Sequence[bytes]
-  needs_tensorflow: bool = False
+  run: Parser  # takes the bytes, and an empty folder of its own which it may leave full
+  seeds: Sequence[bytes]  # good input, from which a fuzzer starts
+  needs_tensorflow: bool = False  # whether it imports that, which takes seconds
 
 
 # Why the files so far were refused; emptied by who wants to know.

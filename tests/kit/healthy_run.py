@@ -188,21 +188,13 @@ def bad(findings) -> list[examination.Finding]:
 
 
 class Fault(NamedTuple):
-  """What is planted, and what has to be said about it.
+  """What is planted, and what has to be said about it."""
 
-  Attributes:
-    plant: spoils the folder.
-    said: in the finding.
-    where: the end of its place.
-    level: of the finding.
-    flags: of the run.
-  """
-
-  plant: Callable[[pathlib.Path], Any]
-  said: str
-  where: str
-  level: str = "error"
-  flags: Mapping[str, Any] = types.MappingProxyType({})
+  plant: Callable[[pathlib.Path], Any]  # spoils the folder
+  said: str  # in the finding
+  where: str  # the end of its place
+  level: str = "error"  # of the finding
+  flags: Mapping[str, Any] = types.MappingProxyType({})  # of the run
 
 
 def assert_found(fault: Fault, folder: pathlib.Path) -> None:
