@@ -130,14 +130,14 @@ def generate_examples(input_file: str) -> Iterator[InputExample]:
 
 
 def read_examples(input_file: str) -> list[InputExample]:
-  """All of `generate_examples`, as the original has it."""
+  """Returns all of `generate_examples`, as the original has it."""
   return list(generate_examples(input_file))
 
 
 def convert_examples_to_features(
   examples: Iterable[InputExample], seq_length: int, tokenizer
 ) -> list[InputFeatures]:
-  """Texts to ids, padded to `seq_length` as in the original; the first five are logged."""
+  """Converts texts to ids, padded to `seq_length` as in the original; the first five are logged."""
   converted = []
   for index, example in enumerate(examples):
     pair = (example.text_a, example.text_b)
@@ -191,7 +191,7 @@ def input_fn_builder(features: Iterable[InputFeatures], seq_length: int) -> Call
 def model_fn_builder(
   bert_config, init_checkpoint, layer_indexes, use_tpu, use_one_hot_embeddings
 ) -> Callable:
-  """The `model_fn` of an `estimator.Estimator` that predicts.
+  """Returns the `model_fn` of an `estimator.Estimator` that predicts.
 
   Args:
     bert_config: a `BertConfig`.
@@ -312,7 +312,7 @@ def parse_layers(text: str) -> list[int]:
 
 
 def create_predictor(settings, bert_config, tokenizer, layers, pooling) -> predictor.Predictor:
-  """The predictor from `InputExample`s to `TextVectors`, with the model of the flags."""
+  """Returns the predictor from `InputExample`s to `TextVectors`, with the model of the flags."""
   batches = sentence_vectors.batching(
     bert_config, len(layers), pooling, FLAGS.max_seq_length, FLAGS.batch_size, FLAGS.batch_invariant
   )
@@ -383,7 +383,7 @@ def write_similarities(encode: predictor.Predictor) -> None:
 
 
 def _single_texts(input_file: str) -> Iterator[InputExample]:
-  """The first and the second text of each line, as two examples."""
+  """Yields the first and the second text of each line, as two examples."""
   for example in generate_examples(input_file):
     if example.text_b is None:
       raise ValueError(

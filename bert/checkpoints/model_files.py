@@ -82,7 +82,7 @@ def need_vocabulary(weights: str | os.PathLike) -> str:
 
 
 def folder_of(weights: str | os.PathLike) -> str:
-  """The folder of weights: a SavedModel's is the one around its variables.
+  """Returns the folder of weights: a SavedModel's is the one around its variables.
 
   Example:
     >>> folder_of("uncased/bert_model.ckpt"), folder_of("model.ckpt-20")

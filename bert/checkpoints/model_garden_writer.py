@@ -97,7 +97,7 @@ def _as_there(name: str, values: np.ndarray, heads: int) -> np.ndarray:
 
 
 def _objects(variables: Mapping[str, tf.Variable], layers: int, family: Family) -> dict[str, Any]:
-  """The objects that a checkpoint of pre-training has at its root."""
+  """Returns the objects that a checkpoint of pre-training has at its root."""
 
   def parts(attributes: Mapping[str, str], below: str = "") -> dict[str, tf.Module]:
     found = {name: _leaves(variables, below + scope) for name, scope in attributes.items()}
@@ -141,7 +141,7 @@ def _objects(variables: Mapping[str, tf.Variable], layers: int, family: Family) 
 
 
 def _leaves(variables: Mapping[str, tf.Variable], scope: str) -> tf.Module | None:
-  """An object with the variables of a scope as its attributes; None if there are none."""
+  """Returns an object with the variables of a scope as its attributes; None if there are none."""
   found = {name.removeprefix(f"{scope}/"): variable for name, variable in variables.items()}
   found = {leaf: variable for leaf, variable in found.items() if "/" not in leaf}
   return _module(found) if found else None

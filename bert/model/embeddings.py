@@ -136,7 +136,7 @@ def embedding_postprocessor(
 
 
 def positions_of(input_ids: tf.Tensor, position_ids: tf.Tensor | None, config: BertConfig):
-  """Rows of the position table where padding has one of its own, as in RoBERTa.
+  """Returns rows of the position table where padding has one of its own, as in RoBERTa.
 
   Args:
     input_ids: int `[B, S]`.

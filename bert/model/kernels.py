@@ -95,7 +95,7 @@ def dropout_keys(seed) -> tf.Tensor:
 
 
 def random_bits(shape, keys) -> tf.Tensor:
-  """uint32 of that shape, uniform, the same for the same keys (uint32 `[2]`).
+  """Computes uint32 of that shape, uniform, the same for the same keys (uint32 `[2]`).
 
   A hash of the keys and each entry's index. Forward and backward pass compute it inside their
   loops; the numbers of a generator would be written to memory once and read twice.

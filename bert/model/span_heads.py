@@ -82,7 +82,7 @@ def get_electra_spans(
   start_positions: tf.Tensor | None = None,
   with_beam: bool = False,
 ) -> SpanScores:
-  """Scores of ELECTRA's head for questions (`finetune/qa/qa_tasks.py`).
+  """Computes scores of ELECTRA's head for questions (`finetune/qa/qa_tasks.py`).
 
   Answers may lie at [CLS] and anywhere in segment 1, its [SEP] included; 1000 is subtracted from
   the logits of all other positions.
@@ -134,7 +134,7 @@ def get_albert_spans(
   beam: tuple[int, int] | None = None,
   dropout_prob: float = 0.0,
 ) -> SpanScores:
-  """Scores of ALBERT's head for SQuAD 2.0 (`squad_utils.create_v2_model`).
+  """Computes scores of ALBERT's head for SQuAD 2.0 (`squad_utils.create_v2_model`).
 
   Args:
     sequence_output: float32 `[B, S, W]`, the last layer.

@@ -21,7 +21,7 @@ _PASSES = 3
 def pretraining_flops(
   config: BertConfig, tokens: Any, pairs: Any, predictions: Any, sequences: Any
 ) -> Any:
-  """FLOPs of one step, or of a whole run, of `run_pretraining.py`.
+  """Computes FLOPs of one step, or of a whole run, of `run_pretraining.py`.
 
   With width W, inner width I, L layers and a vocabulary of V, forward:
 
@@ -65,7 +65,7 @@ def replaced_token_flops(
   *,
   two_towers: bool = False,
 ) -> Any:
-  """FLOPs of one step, or of a run, with ELECTRA's generator and discriminator.
+  """Computes FLOPs of one step, or of a run, with ELECTRA's generator and discriminator.
 
   The other arguments are those of `pretraining_flops`.
 

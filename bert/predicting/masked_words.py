@@ -169,7 +169,7 @@ def from_saved_model(
 
 
 def _graph(config, top_k, its_heads: _Heads, dtype="float32"):
-  """A graph function for `load_model.load_graph`."""
+  """Returns a graph function for `load_model.load_graph`."""
   guesser, scopes = config, {}
   if its_heads.generator:
     guesser = config.generator_config()

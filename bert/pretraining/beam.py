@@ -140,7 +140,7 @@ class MakeRecords(beam.DoFn):
 
 
 def _shuffled(element) -> tuple[int, list[Record]]:
-  """A bucket's records in the order of their hashes, which is random."""
+  """Returns a bucket's records in the order of their hashes, which is random."""
   (file_number, _), records = element
   return file_number, [record for _, record in sorted(records)]
 
@@ -184,7 +184,7 @@ def _options(beam_args: str) -> PipelineOptions:
 
 
 def _counts(result) -> dict[str, int]:
-  """The counts of `MakeRecords`; empty where the runner has no counters, as on Dask."""
+  """Returns the counts of `MakeRecords`; empty where the runner has no counters, as on Dask."""
   try:
     counters = result.metrics().query(MetricsFilter().with_namespace(_COUNTERS))["counters"]
   except NotImplementedError:
@@ -193,7 +193,7 @@ def _counts(result) -> dict[str, int]:
 
 
 def _records_in(output_files: Sequence[str]) -> int:
-  """The number of records in files, by their manifests."""
+  """Returns the number of records in files, by their manifests."""
   manifests = [read_manifest(path) for path in output_files]
   missing = [p for p, m in zip(output_files, manifests, strict=True) if "records" not in m]
   if missing:

@@ -63,7 +63,7 @@ class SegmentBuilder:
     return self._segments() if self._length >= self._target else None
 
   def end_document(self) -> Segments | None:
-    """The segments of the sentences that remain, or None if none do."""
+    """Returns the segments of the sentences that remain, or None if none do."""
     return self._segments() if self._length else None
 
   def draw_target(self) -> None:
@@ -136,7 +136,7 @@ def records_of_files(
   tables: Tables,
   statistics: corpus_statistics.TextStatistics,
 ) -> Iterator[Batch]:
-  """The original's records of a corpus, in its order, for a seed.
+  """Yields the original's records of a corpus, in its order, for a seed.
 
   The files are shuffled, the records are not. The end of a file ends a document.
 

@@ -50,7 +50,7 @@ class RecordFormat:
   pad_id: int | None = None
 
   def features(self) -> dict:
-    """Name -> `tf.io.FixedLenFeature`; see `pretraining_features`."""
+    """Returns name -> `tf.io.FixedLenFeature`; see `pretraining_features`."""
     unmasked = self.dynamic_masking
     return pretraining_features(
       self.max_seq_length,
@@ -66,7 +66,7 @@ def pretraining_features(
   whole_words: bool = False,
   has_pairs: bool = True,
 ) -> dict:
-  """The features of the records of `create_pretraining_data.py`.
+  """Returns the features of the records of `create_pretraining_data.py`.
 
   Without masks, where P is None, they may mark beginnings of words.
 
@@ -130,7 +130,7 @@ def check_manifests(paths: Sequence[str], fmt: RecordFormat) -> str | None:
 
 
 def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
-  """The first mismatch between a manifest and the format, or None."""
+  """Returns the first mismatch between a manifest and the format, or None."""
   if facts.get("records") == 0:
     return f"it holds no record. Omit the file, {_REMEDY}."
   if problem := _wrong_family(facts, fmt) or _wrong_padding(_padding_of(facts), fmt):
@@ -179,7 +179,7 @@ def _wrong_family(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
 
 
 def _padding_of(facts: Mapping[str, Any]) -> Any:
-  """What fills up records, by their manifest; None where it does not tell."""
+  """Returns what fills up records, by their manifest; None where it does not tell."""
   return facts.get("pad_id", 0 if {"format", "dupe_factor"} & facts.keys() else None)
 
 
@@ -298,7 +298,7 @@ def first_fault(paths: Sequence[str], fmt: RecordFormat) -> ValueError | None:
 
 
 def _problem(record: bytes, features: Mapping, fmt: RecordFormat) -> str | None:
-  """The fault of a serialized record, or None."""
+  """Returns the fault of a serialized record, or None."""
   import tensorflow as tf
 
   try:

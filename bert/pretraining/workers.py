@@ -206,7 +206,7 @@ class _Workers:
       self._process_of[reader] = process
 
   def messages(self) -> Iterator[Any]:
-    """The workers' messages, until all workers have ended."""
+    """Yields the workers' messages, until all workers have ended."""
     working = dict(self._process_of)
     while working:
       readers: list[Any] = multiprocessing.connection.wait(list(working))

@@ -53,7 +53,7 @@ _SWITCHES = {
 
 
 def flags_of(value: str) -> list[str]:
-  """The flags that an `--hparams` stands for.
+  """Returns the flags that an `--hparams` stands for.
 
   It is a JSON object, or the path of a file with one.
 

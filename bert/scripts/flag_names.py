@@ -98,7 +98,7 @@ _WITHOUT_FLAG = {
 
 
 def suggestion(name: str, known: Collection[str], booleans: Collection[str] = ()) -> str:
-  """What to write instead of a flag that does not exist; empty where nothing is near.
+  """Returns what to write instead of a flag that does not exist; empty where nothing is near.
 
   The name comes without dashes and value; `no` may precede the flags in `booleans`.
 

@@ -166,7 +166,7 @@ def nothing_trained(settings: RunSettings, informative: Mapping) -> str:
 
 
 def nothing_loaded(settings: RunSettings) -> str | None:
-  """The warning of a run that neither trains nor has weights from anywhere; else None."""
+  """Returns the warning of a run that neither trains nor has weights from anywhere; else None."""
   from bert.checkpoints import finding
 
   if settings.do_train or settings.init_checkpoint or finding.latest(settings.output_dir):
@@ -178,7 +178,7 @@ def nothing_loaded(settings: RunSettings) -> str | None:
 
 
 def best_checkpoint(settings: RunSettings) -> str | None:
-  """The best weights of evaluation during training, if this run keeps them."""
+  """Returns the best weights of evaluation during training, if this run keeps them."""
   if not (settings.eval_every_steps and settings.keep_best):
     return None
   from bert.checkpoints import finding

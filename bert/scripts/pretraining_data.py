@@ -18,7 +18,7 @@ from bert.scripts.run_settings import RunSettings
 
 
 def find_files(flag: str, patterns: str) -> list[str]:
-  """The files of patterns that are joined by commas, those of each pattern sorted.
+  """Returns the files of patterns that are joined by commas, those of each pattern sorted.
 
   Raises:
     UsageError: a pattern matches no file.
@@ -38,7 +38,7 @@ def find_files(flag: str, patterns: str) -> list[str]:
 def with_masks_of_records(
   settings: RunSettings, bert_config: BertConfig, files: Sequence[str]
 ) -> RunSettings:
-  """The settings of a model that learns masked words alone: masks as in the records.
+  """Returns the settings of a model that learns masked words alone: masks as in the records.
 
   Where `--dynamic_masking` is not given, masks are drawn while reading if the first record has
   none; and where `--max_predictions_per_seq` is not, there is room for those of the record, or for
@@ -60,7 +60,7 @@ def with_masks_of_records(
 
 
 def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_config: BertConfig):
-  """The `dynamic_masking.Masking` of `--dynamic_masking`.
+  """Returns the `dynamic_masking.Masking` of `--dynamic_masking`.
 
   The arguments are those of `Records`.
 
@@ -90,7 +90,7 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
 
 
 def _drawn_by(settings: RunSettings, bert_config: BertConfig) -> str | None:
-  """What says that masks are drawn while reading, if it is not the user's flag."""
+  """Returns what says that masks are drawn while reading, if it is not the user's flag."""
   if bert_config.family.has_generator:
     return f"a model of {bert_config.family.title}"
   if command_line.flag_was_given("dynamic_masking") or not settings.dynamic_masking:

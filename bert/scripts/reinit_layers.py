@@ -15,7 +15,7 @@ from bert.training import variable_groups
 
 
 def prefixes(config: BertConfig, count: int) -> tuple[str, ...]:
-  """How the names begin of the variables that are not taken from a checkpoint.
+  """Tells how the names begin of the variables that are not taken from a checkpoint.
 
   Example:
     >>> prefixes(BertConfig(vocab_size=10, num_hidden_layers=3), 2)

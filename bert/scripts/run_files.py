@@ -58,7 +58,7 @@ def _write(settings, config, labels) -> None:
 
 
 def _state_of(settings: RunSettings) -> tuple[bool, bool]:
-  """Whether `--output_dir` has a checkpoint, and whether the run will add steps to it."""
+  """Tells whether `--output_dir` has a checkpoint, and whether the run will add steps to it."""
   from bert.checkpoints import finding
   from bert.training import resumption
 
@@ -99,7 +99,7 @@ def _json(content: Mapping[str, Any]) -> bytes:
 
 
 def versions() -> dict[str, str]:
-  """Name -> version of this project, Python and the libraries that compute."""
+  """Returns name -> version of this project, Python and the libraries that compute."""
   found = {installation.DISTRIBUTION: bert.__version__, "python": platform.python_version()}
   for library in _LIBRARIES:
     try:

@@ -66,7 +66,7 @@ def conflict(folder: str, settings: Mapping[str, Any]) -> str | None:
 
 
 def identity(paths: Iterable[str]) -> str:
-  """A name for the content of files, independent of their paths."""
+  """Returns a name for the content of files, independent of their paths."""
   digest = hashlib.sha256()
   for path in paths:
     with filesystem.open_to_read(path) as reader:
@@ -98,7 +98,7 @@ def identity_of_weights(init_checkpoint: str | None) -> str | None:
 
 
 def identities_of_model(settings: RunSettings) -> dict[str, str | None]:
-  """The content of the model's files, which is part of a run's settings."""
+  """Returns the content of the model's files, which is part of a run's settings."""
   return {
     "bert_config": identity([settings.bert_config_file]),
     "vocabulary": identity([settings.vocab_file]),

@@ -262,7 +262,7 @@ def _cosines_by_rows(vectors, is_text):
 
 
 def _places(cosines):
-  """The place of the partner among the candidates of each row, from 1."""
+  """Returns the place of the partner among the candidates of each row, from 1."""
   return 1 + np.sum(cosines[:, 1:] > cosines[:, :1] + _SAME_COSINE, axis=1)
 
 

@@ -58,7 +58,7 @@ def averaged_answers(
   null_rule: str = "bert",
   null_odds: Sequence[Mapping[str, float]] | None = None,
 ) -> list[QuestionAnswers]:
-  """The answers of several models together: each text has the mean of its probabilities.
+  """Returns the answers of several models together: each text has the mean of its probabilities.
 
   The probabilities are those of each model's n-best answers; a text that is not among them has
   none. Texts count as they are written. In 2.0 the null odds are the logarithm of the probability

@@ -43,7 +43,7 @@ def read_sentences(
   text_format: TextFormat = PLAIN_TEXT,
   ends_document: Callable[[str], bool] | None = None,
 ) -> Iterator[list[str] | None]:
-  """Tokens of each sentence that has any, and None for each end of a document.
+  """Yields tokens of each sentence that has any, and None for each end of a document.
 
   As in the original, the end of a file does not end a document, a line ends at `\\n`, and every
   `\\r` is dropped.

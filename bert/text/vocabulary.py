@@ -174,7 +174,7 @@ def learn_pieces(
 def _search(
   word_counts: list[tuple[str, int]], number: int, min_count: int, known: Collection[str]
 ) -> list[str]:
-  """Pieces of the highest threshold that gives at least `number`, or all there are.
+  """Returns pieces of the highest threshold that gives at least `number`, or all there are.
 
   About as many pieces as words reach a threshold, and in any text their number is about inversely
   proportional to it: two or three attempts are enough.

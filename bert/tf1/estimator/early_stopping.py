@@ -140,7 +140,7 @@ class _Rule:
     self._is_beyond, self._word = is_beyond, word
 
   def _values(self, eval_dir: str) -> Iterator[tuple[int, float]]:
-    """The steps from `min_steps` on that were evaluated, with the metric."""
+    """Yields the steps from `min_steps` on that were evaluated, with the metric."""
     for step, metrics in read_eval_metrics(eval_dir).items():
       if step < self._min_steps:
         continue

@@ -132,7 +132,7 @@ class LatestExporter(_SavedModelExporter):
 
 
 def _loss_smaller(best_eval_result: Results, current_eval_result: Results) -> bool:
-  """Whether the current loss is smaller than the best one."""
+  """Tells whether the current loss is smaller than the best one."""
   results = {"best_eval_result": best_eval_result, "current_eval_result": current_eval_result}
   for name, result in results.items():
     if not result or "loss" not in result:
@@ -197,7 +197,7 @@ class BestExporter(_SavedModelExporter):
     return super().export(estimator, export_path, checkpoint_path, eval_result, is_the_final_export)
 
   def _best_of(self, event_files: str) -> Results | None:
-    """The best evaluation that the event files hold, or None."""
+    """Returns the best evaluation that the event files hold, or None."""
     best = None
     for path in tf.gfile.Glob(event_files):
       for event in tf.train.summary_iterator(path):

@@ -168,7 +168,7 @@ class TPUEstimatorSpec(
     )
 
   def as_estimator_spec(self) -> EstimatorSpec:
-    """The same for tf.estimator.Estimator."""
+    """Returns the same for tf.estimator.Estimator."""
     hooks = (_HostCall(_called(self.host_call)),) if self.host_call else ()
     return EstimatorSpec(
       mode=self.mode,
@@ -316,7 +316,7 @@ class TPUEstimator(Estimator):
     )
 
   def _create_global_step(self, graph):
-    """The step as a resource variable, which only TPUEstimator made of it in 1.15."""
+    """Returns the step as a resource variable, which only TPUEstimator made of it in 1.15."""
     del graph  # It is the default graph.
     with tf.variable_scope(tf.get_variable_scope(), use_resource=True):
       step = tf.train.create_global_step()
@@ -345,7 +345,7 @@ class TPUEstimator(Estimator):
 
 
 def _with_batch_size(params, batch_size, **more):
-  """A copy of params (a dict, or HParams) with the size of a batch."""
+  """Returns a copy of params (a dict, or HParams) with the size of a batch."""
   added = {**({} if batch_size is None else {"batch_size": batch_size}), **more}
   if hasattr(params, "add_hparam"):
     for name, value in added.items():

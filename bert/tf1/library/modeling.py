@@ -53,11 +53,11 @@ class BertConfig:
       return cls.from_dict(json.loads(reader.read()))
 
   def to_dict(self) -> dict[str, Any]:
-    """All attributes, copied."""
+    """Returns all attributes, copied."""
     return copy.deepcopy(vars(self))
 
   def to_json_string(self) -> str:
-    """All attributes as JSON, sorted by name, ending in a line feed."""
+    """Returns all attributes as JSON, sorted by name, ending in a line feed."""
     return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
 
 
@@ -146,23 +146,23 @@ class BertModel:
         )
 
   def get_pooled_output(self) -> tf.Tensor:
-    """float32 `[B, D]`: the first token's output, through one more layer with tanh."""
+    """Returns float32 `[B, D]`: the first token's output, through one more layer with tanh."""
     return self.pooled_output
 
   def get_sequence_output(self) -> tf.Tensor:
-    """float32 `[B, S, D]`: the last layer's output."""
+    """Returns float32 `[B, S, D]`: the last layer's output."""
     return self.sequence_output
 
   def get_all_encoder_layers(self) -> list[tf.Tensor]:
-    """float32 `[B, S, D]` for each layer, first to last."""
+    """Returns float32 `[B, S, D]` for each layer, first to last."""
     return self.all_encoder_layers
 
   def get_embedding_output(self) -> tf.Tensor:
-    """float32 `[B, S, D]`: words, segments and positions, added and normalized."""
+    """Returns float32 `[B, S, D]`: words, segments and positions, added and normalized."""
     return self.embedding_output
 
   def get_embedding_table(self) -> tf.Variable:
-    """float32 `[V, D]`: the variable `word_embeddings`."""
+    """Returns float32 `[V, D]`: the variable `word_embeddings`."""
     return self.embedding_table
 
 
@@ -224,7 +224,7 @@ def _dense(x, units: int, initializer_range: float, activation=None, name: str |
 def get_assignment_map_from_checkpoint(
   tvars: Sequence[tf.Variable], init_checkpoint: str
 ) -> tuple[dict[str, str], dict[str, int]]:
-  """Which of `tvars` a checkpoint has, by name; shapes are checked when values are assigned.
+  """Finds which of `tvars` a checkpoint has, by name; shapes are checked when values are assigned.
 
   Returns:
     What `tf.train.init_from_checkpoint` expects: name in the checkpoint -> name of the variable.
@@ -431,7 +431,7 @@ def transformer_model(
   initializer_range: float = 0.02,
   do_return_all_layers: bool = False,
 ) -> tf.Tensor | list[tf.Tensor]:
-  """The layers, under the scopes `layer_0`, `layer_1`, ...
+  """Returns the layers, under the scopes `layer_0`, `layer_1`, ...
 
   Args:
     input_tensor: float32 `[B, S, D]`.
@@ -503,7 +503,7 @@ def transformer_model(
 def get_shape_list(
   tensor: tf.Tensor, expected_rank: int | Sequence[int] | None = None, name: str | None = None
 ) -> list[int | tf.Tensor]:
-  """The shape: a number where it is known now, else a scalar tensor.
+  """Returns the shape: a number where it is known now, else a scalar tensor.
 
   Raises:
     ValueError: the rank is not (one of) `expected_rank`; `name` is the tensor's in the message.
