@@ -25,10 +25,19 @@ def write(
   seed: int = 5,
   **sizes,
 ) -> pathlib.Path:
-  """Writes a run of a tiny model of two layers, and returns its folder.
+  """Writes a run of a tiny model of two layers.
 
-  Facts are of its task, see `Run._facts`; settings its `informative` ones; sizes of its
-  configuration; heads have the shapes of their variables.
+  Args:
+    folder: to be made.
+    vocabulary: tokens.
+    facts: of its task, see `Run._facts`.
+    heads: name -> shape of the variables of its head.
+    settings: its `informative` ones.
+    seed: of the weights.
+    **sizes: of the configuration.
+
+  Returns:
+    The folder.
   """
   folder.mkdir(parents=True)
   files = tiny_bert.write(folder, vocabulary, **{"num_hidden_layers": 2, **sizes})
