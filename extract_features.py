@@ -263,10 +263,7 @@ def main(_) -> None:
 
 
 def check_flags() -> list[int]:
-  """Checks the flags, before anything is loaded.
-
-  Returns:
-    The numbers of `--layers`.
+  """Checks the flags, before anything is loaded; returns the numbers of `--layers`.
 
   Raises:
     UsageError: a flag is missing or has an invalid value.

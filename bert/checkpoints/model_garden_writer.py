@@ -50,7 +50,7 @@ _POOLER_OF_TASKS = "next_sentence/pooler_dense"
 def write(
   prefix: str, tensors: Mapping[str, np.ndarray], family: Family, layers: int, heads: int
 ) -> list[str]:
-  """Writes a checkpoint.
+  """Writes a checkpoint; returns names of tensors without a place there, such as those of a head.
 
   Args:
     prefix: its folder must exist.
@@ -58,9 +58,6 @@ def write(
     family: BERT or ALBERT.
     layers: number of layers with weights of their own.
     heads: number of attention heads.
-
-  Returns:
-    Names of the tensors that the garden has no place for, such as those of a task's head.
 
   Raises:
     CheckpointError: the garden has no encoder of this family, or a variable of it is missing.

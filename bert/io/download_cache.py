@@ -67,7 +67,7 @@ def provide(
   needs: Sequence[str],
   cache_dir: str | os.PathLike | None = None,
 ) -> str:
-  """Provides a folder of the cache; builds it if the cache does not have it.
+  """Provides a folder of the cache, built if the cache does not have it, and returns its path.
 
   Args:
     place: its path in the cache.
@@ -75,9 +75,6 @@ def provide(
     build: called with the downloaded files and an empty folder to fill; `unpack_all`, for instance.
     needs: names that a complete folder has.
     cache_dir: the cache; see the top of this file for the default.
-
-  Returns:
-    The path of the folder.
 
   Raises:
     DownloadError: no network, a file or archive that cannot be used, or no space.

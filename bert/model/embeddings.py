@@ -22,7 +22,7 @@ def embedding_lookup(
   *,
   padding_id: int | None = None,
 ):
-  """Looks up the embeddings of tokens.
+  """Looks up embeddings of tokens: float32 `[B, S, E * I]`, and the table, float32 `[V, E]`.
 
   Args:
     input_ids: int `[B, S]` or `[B, S, I]`, I inputs for each position.
@@ -32,9 +32,6 @@ def embedding_lookup(
     word_embedding_name: name of the table.
     use_one_hot_embeddings: by a matrix product instead of a gather.
     padding_id: a word whose row gets no gradient from here, as PyTorch's `padding_idx`.
-
-  Returns:
-    float32 `[B, S, E * I]`, and the table, float32 `[V, E]`.
   """
   if input_ids.shape.rank == 2:
     input_ids = tf.expand_dims(input_ids, 2)

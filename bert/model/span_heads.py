@@ -193,7 +193,7 @@ def get_span_losses(
   is_impossible: tf.Tensor,
   null_weight: float = 0.5,
 ) -> tf.Tensor:
-  """Averages the cross-entropies of start and end, and adds `null_weight` of the null score's.
+  """Averages cross-entropies of start and end, adds `null_weight` of the null score's: `[B]`.
 
   Args:
     scores: of a head that was given `start_positions`.
@@ -201,9 +201,6 @@ def get_span_losses(
     end_positions: int `[B]`.
     is_impossible: int `[B]`, 1 where there is no answer.
     null_weight: 0.5 in both families.
-
-  Returns:
-    float32 `[B]`.
   """
   losses = 0.5 * (
     tf.nn.sparse_softmax_cross_entropy_with_logits(start_positions, scores.start_logits)

@@ -39,9 +39,6 @@ def pretraining_flops(
     predictions: masked tokens.
     sequences: their number.
 
-  Returns:
-    The operations, in the type of the numbers.
-
   Example, BERT-Base as it was published (1,000,000 steps of 256, 9 in 10 of length 128):
     >>> base = BertConfig(30522)
     >>> def of(length, predicted):

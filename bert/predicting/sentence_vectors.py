@@ -61,12 +61,9 @@ def text_pair(item: str | Sequence | Mapping) -> tuple[str, str | None]:
 
 
 def text_features(tokenizer, item: str | tuple[str, str], max_seq_length: int) -> dict[str, list]:
-  """Returns the inputs of a text or a pair: `[CLS] a [SEP]`, then `b [SEP]` for a pair.
+  """Makes `tokens` and `INPUTS` of a text or a pair: `[CLS] a [SEP]`, then `b [SEP]`; no padding.
 
   Longer inputs are truncated, the longer text first.
-
-  Returns:
-    `tokens`, and `INPUTS`, all of the same length, without padding.
 
   Raises:
     ValueError: `item` is not a text or a pair.

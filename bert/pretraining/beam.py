@@ -50,15 +50,12 @@ def create_records(
   facts: Mapping[str, Any],
   beam_args: str = "",
 ) -> int:
-  """Creates the records of a corpus and writes them to files, in random order.
+  """Writes a corpus' records to files, in random order; returns their number.
 
   The other arguments are those of `workers.create_records`.
 
   Args:
     beam_args: options of Beam and its runner, as on a command line.
-
-  Returns:
-    The number of records.
 
   Raises:
     CorpusError: the text is empty.

@@ -108,12 +108,9 @@ def create_records(
   tables: Tables,
   facts: Mapping[str, Any],
 ) -> int:
-  """Writes the original's records of a corpus, in its order, to files in turn.
+  """Writes the original's records, in its order, to files in turn; returns their number.
 
   The arguments are those of `workers.create_records`, and `piece_tables.load_tables(settings)`.
-
-  Returns:
-    The number of records.
 
   Raises:
     CorpusError: the text is empty, or does not have the format of the settings.

@@ -66,12 +66,9 @@ def pretraining_features(
   whole_words: bool = False,
   has_pairs: bool = True,
 ) -> dict:
-  """Returns the features of the records of `create_pretraining_data.py`.
+  """Returns `create_pretraining_data.py`'s features: name -> `tf.io.FixedLenFeature`.
 
   Without masks, where P is None, they may mark beginnings of words.
-
-  Returns:
-    Name -> `tf.io.FixedLenFeature`.
   """
   import tensorflow as tf
 

@@ -43,10 +43,8 @@ def locked_output_dir(settings: RunSettings) -> Iterator[RunSettings]:
 
   One run that trains and one that only evaluates or predicts may share a folder, as scripts of 2018
   do. Then the second one has its features in a folder of its own, which the block removes: the
-  first reads its own again for each evaluation. The chief holds the folder for all workers.
-
-  Yields:
-    The settings, which know where features are written.
+  first reads its own again for each evaluation. The chief holds the folder for all workers. It
+  yields the settings, which know where features are written.
 
   Raises:
     FolderInUseError: another run of this kind holds it.

@@ -41,16 +41,13 @@ def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def precision(labels: np.ndarray, predictions: np.ndarray, average: str = "binary") -> float:
-  """Computes the fraction of predicted positives that are positive: TP / (TP + FP), 0 without any.
+  """Computes the share of predicted positives that are right: TP / (TP + FP), 0 without any.
 
   Args:
     labels: true classes.
     predictions: predicted classes.
     average: "binary" scores class 1; "macro" is the mean over the classes that occur, or, for
       multi-label, over all C; "micro" pools all classes.
-
-  Returns:
-    The score, from 0 to 1.
   """
   from sklearn.metrics import precision_score
 

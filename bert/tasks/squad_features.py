@@ -249,14 +249,11 @@ def _target_pieces(example, document, tokenizer) -> tuple[int, int] | None:
 def _improve_answer_span(
   doc_tokens: Sequence[str], input_start: int, input_end: int, tokenizer, orig_answer_text: str
 ) -> tuple[int, int]:
-  """Narrows the words that contain an answer down to its exact tokens, if they are found.
+  """Narrows an answer's words down to its exact tokens, if found: the first and the last.
 
   The answer "1895" lies in the word "(1895-1943)."; of its tokens only `1895` is the answer. The
   answer "Japan" within "Japanese" stays the whole word, which is a single token. `input_start` is
   the first token of the answer's first word, `input_end` the last of its last word.
-
-  Returns:
-    First and last token.
   """
   answer = tokenizer.tokenize(orig_answer_text)
   if answer:

@@ -48,7 +48,7 @@ def learn_vocabulary(
   max_unique_chars: int = 1000,
   max_input_words: int = 500_000,
 ) -> list[str]:
-  """Learns a vocabulary of exactly `vocab_size` tokens.
+  """Learns a vocabulary of exactly `vocab_size` tokens, in the order of their ids.
 
   In this order: reserved and unused tokens; characters; characters as continuations; learned
   pieces, the most frequent first; more unused tokens if there are too few pieces.
@@ -62,9 +62,6 @@ def learn_vocabulary(
     max_unique_chars: the number of characters to keep, the most frequent ones.
     max_input_words: the number of words to learn from, the most frequent ones. With 500,000, each
       of the few thresholds that are tried takes two minutes and 0.4 GB.
-
-  Returns:
-    The tokens, in the order of their ids.
 
   Raises:
     VocabularyError: `vocab_size` is too small for the characters; the message gives the minimum.
@@ -150,12 +147,9 @@ def learn_pieces(
   max_input_words: int,
   known: Collection[str] = (),
 ) -> list[str]:
-  """Learns pieces of words.
+  """Learns pieces of words: `number` of two or more characters, or all there are, by frequency.
 
   The other arguments are those of `learn_vocabulary`; `known` tokens need not be learned.
-
-  Returns:
-    Pieces of two or more characters, the most frequent first: `number` of them, or all there are.
   """
   frequent = {
     word: count

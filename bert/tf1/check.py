@@ -36,10 +36,8 @@ class Line(NamedTuple):
 def report(script: str, is_module: bool, search: Sequence[str]) -> tuple[str, int]:
   """Says which names a script uses and whether they are there.
 
+  Returned with the text is the number of names that are not there and of files that do not parse.
   Arguments and errors are those of `uses.read`.
-
-  Returns:
-    The text, and the number of names that are not there and of files that do not parse.
 
   Raises:
     FileNotFoundError: there is no such script.

@@ -102,7 +102,7 @@ class Estimator:
   # --- train ---
 
   def train(self, input_fn, hooks=None, steps=None, max_steps=None, saving_listeners=None):
-    """Trains from the newest checkpoint on.
+    """Trains from the newest checkpoint on, and returns this Estimator.
 
     Args:
       input_fn: returns a Dataset or tensors: (features, labels).
@@ -110,9 +110,6 @@ class Estimator:
       steps: train N steps more; None until the input ends.
       max_steps: train up to step N in all.
       saving_listeners: CheckpointSaverListeners.
-
-    Returns:
-      This Estimator.
 
     Raises:
       ValueError: both steps and max_steps, or one that is not positive.

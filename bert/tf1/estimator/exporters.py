@@ -30,7 +30,7 @@ class Exporter:
     eval_result: Results,
     is_the_final_export: bool,
   ) -> Any:
-    """Exports, or not.
+    """Exports, or not: returns the path of the export, or None.
 
     Args:
       estimator: the Estimator.
@@ -38,9 +38,6 @@ class Exporter:
       checkpoint_path: the checkpoint that was evaluated.
       eval_result: what `Estimator.evaluate` returned for it.
       is_the_final_export: whether training is over.
-
-    Returns:
-      Path of the export, or None.
     """
 
 

@@ -247,7 +247,7 @@ def embedding_lookup(
   word_embedding_name: str = "word_embeddings",
   use_one_hot_embeddings: bool = False,
 ) -> tuple[tf.Tensor, tf.Variable]:
-  """Looks up ids.
+  """Looks up ids: float32 `[B, S, K * D]`, and the table `[V, D]`.
 
   Args:
     input_ids: int32 `[B, S]`, or `[B, S, K]` for K ids whose vectors are joined.
@@ -256,9 +256,6 @@ def embedding_lookup(
     initializer_range: see the module.
     word_embedding_name: the variable's name.
     use_one_hot_embeddings: by a matrix product instead of `tf.gather`.
-
-  Returns:
-    float32 `[B, S, K * D]`, and the table `[V, D]`.
   """
   if input_ids.shape.ndims == 2:
     input_ids = tf.expand_dims(input_ids, -1)  # [B, S, 1]
@@ -431,7 +428,7 @@ def transformer_model(
   initializer_range: float = 0.02,
   do_return_all_layers: bool = False,
 ) -> tf.Tensor | list[tf.Tensor]:
-  """Returns the layers, under the scopes `layer_0`, `layer_1`, ...
+  """Returns the layers, float32 `[B, S, D]`, under the scopes `layer_0`, `layer_1`, ...
 
   Args:
     input_tensor: float32 `[B, S, D]`.
@@ -439,9 +436,6 @@ def transformer_model(
     hidden_size, num_attention_heads: D and N, which divides it.
     intermediate_size, intermediate_act_fn: width and activation of the feed-forward layer.
     do_return_all_layers: a list of all layers' outputs instead of the last one's.
-
-  Returns:
-    float32 `[B, S, D]`, or a list of such.
 
   Raises:
     ValueError: sizes do not fit.
