@@ -333,14 +333,7 @@ class Predictor:
         )
       return texts
 
-    return cls(
-      featurize,
-      function,
-      function.inputs,
-      _own_answers,
-      batch_size,
-      chunk_size,
-    )
+    return cls(featurize, function, function.inputs, _own_answers, batch_size, chunk_size)
 
 
 def _stacked(rows: Sequence, shape: Shape | None = None) -> Any:
