@@ -16,6 +16,7 @@ from bert.model.configuration import BertConfig
 from bert.predicting import predictor
 from bert.scripts import run_files
 from bert.tasks import conll_files, glue, multiple_choice, squad, user_tables
+from tests.kit import tiny_bert
 from tests.kit.bad_inputs import FOLDER, Family, case, check, loading, rows_of, starting
 
 DEEP = "[" * 100_000  # Python's JSON gives up at about 1,000
@@ -52,14 +53,7 @@ VOCABULARIES = Family(
   ],
 )
 
-_SIZES = {
-  "vocab_size": 12,
-  "hidden_size": 8,
-  "num_hidden_layers": 1,
-  "num_attention_heads": 2,
-  "intermediate_size": 8,
-  "max_position_embeddings": 32,
-}
+_SIZES = tiny_bert.sizes(12, 8, 1, 8, 32)
 CONFIG = json.dumps(_SIZES)
 
 
