@@ -354,7 +354,7 @@ def create_masked_lm_predictions(
 
 
 def _first_that_fit(words: list[list[int]], limit: int) -> list[int]:
-  """Positions of words in their order; a word that would exceed `limit` is skipped.
+  """Returns positions of words in their order; a word that would exceed `limit` is skipped.
 
   Example:
     >>> _first_that_fit([[3, 4], [7, 8], [5], [1]], limit=3)

@@ -166,7 +166,7 @@ def _check_reserved_tokens() -> None:
 
 
 def _number_of_new_tokens(old_tokens: list[str]) -> int:
-  """The number of tokens to find, checked before the text is read."""
+  """Returns the number of tokens to find, checked before the text is read."""
   num_unused = len(vocabulary.unused_ids(old_tokens))
   if FLAGS.extend_by == "append":
     if FLAGS.num_new is None:

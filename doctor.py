@@ -28,14 +28,7 @@ from bert.checkpoints import model_source
 from bert.checkpoints.model_source import Kind, ModelSource
 from bert.checks.findings import Finding, RunUnderCheck, examine, note, number_of, to_json, to_text
 from bert.model.configuration import BertConfig
-from bert.scripts import (
-  command_line,
-  flag_groups,
-  path_flags,
-  recipes,
-  run_settings,
-  shared_flags,
-)
+from bert.scripts import command_line, flag_groups, path_flags, recipes, run_settings, shared_flags
 from bert.tasks import kinds
 from bert.training import hardware
 
@@ -75,9 +68,7 @@ def define_flags() -> None:
     flags.DEFINE_integer("train_batch_size", 32, "Sequences in a training batch.")
     flags.DEFINE_integer("gradient_accumulation_steps", 1, "Parts of a training batch.")
     flags.DEFINE_integer(
-      "max_predictions_per_seq",
-      None,
-      "Masked words of a sequence in pre-training. [the records']",
+      "max_predictions_per_seq", None, "Masked words of a sequence in pre-training. [the records']"
     )
     flags.DEFINE_integer("keep_checkpoint_max", 5, "The number of checkpoints that are kept.")
   with flag_groups.flag_group("Report"):

@@ -130,14 +130,14 @@ def generate_examples(input_file: str) -> Iterator[InputExample]:
 
 
 def read_examples(input_file: str) -> list[InputExample]:
-  """All of `generate_examples`, as the original has it."""
+  """Returns all of `generate_examples`, as the original has it."""
   return list(generate_examples(input_file))
 
 
 def convert_examples_to_features(
   examples: Iterable[InputExample], seq_length: int, tokenizer
 ) -> list[InputFeatures]:
-  """Texts to ids, padded to `seq_length` as in the original; the first five are logged."""
+  """Converts texts to ids, padded to `seq_length` as in the original; the first five are logged."""
   converted = []
   for index, example in enumerate(examples):
     pair = (example.text_a, example.text_b)
@@ -191,7 +191,7 @@ def input_fn_builder(features: Iterable[InputFeatures], seq_length: int) -> Call
 def model_fn_builder(
   bert_config, init_checkpoint, layer_indexes, use_tpu, use_one_hot_embeddings
 ) -> Callable:
-  """The `model_fn` of an `estimator.Estimator` that predicts.
+  """Returns the `model_fn` of an `estimator.Estimator` that predicts.
 
   Args:
     bert_config: a `BertConfig`.
@@ -263,10 +263,7 @@ def main(_) -> None:
 
 
 def check_flags() -> list[int]:
-  """Checks the flags, before anything is loaded.
-
-  Returns:
-    The numbers of `--layers`.
+  """Checks the flags, before anything is loaded; returns the numbers of `--layers`.
 
   Raises:
     UsageError: a flag is missing or has an invalid value.
@@ -312,14 +309,9 @@ def parse_layers(text: str) -> list[int]:
 
 
 def create_predictor(settings, bert_config, tokenizer, layers, pooling) -> predictor.Predictor:
-  """The predictor from `InputExample`s to `TextVectors`, with the model of the flags."""
+  """Returns the predictor from `InputExample`s to `TextVectors`, with the model of the flags."""
   batches = sentence_vectors.batching(
-    bert_config,
-    len(layers),
-    pooling,
-    FLAGS.max_seq_length,
-    FLAGS.batch_size,
-    FLAGS.batch_invariant,
+    bert_config, len(layers), pooling, FLAGS.max_seq_length, FLAGS.batch_size, FLAGS.batch_invariant
   )
   build = sentence_vectors.layer_vectors(
     bert_config, layers, pooling, settings.dtype, FLAGS.use_one_hot_embeddings, batches.batch_shapes
@@ -388,7 +380,7 @@ def write_similarities(encode: predictor.Predictor) -> None:
 
 
 def _single_texts(input_file: str) -> Iterator[InputExample]:
-  """The first and the second text of each line, as two examples."""
+  """Yields the first and the second text of each line, as two examples."""
   for example in generate_examples(input_file):
     if example.text_b is None:
       raise ValueError(

@@ -261,19 +261,19 @@ class BertModel:
     return projected
 
   def get_pooled_output(self) -> tf.Tensor:
-    """float32 `[B, W]` or, of packed rows, `[N, W]`: one vector for each sequence.
+    """Returns float32 `[B, W]` or, of packed rows, `[N, W]`: one vector for each sequence.
 
     In a family without a pooler it is the last layer's first vector.
     """
     return self.pooled_output
 
   def get_sequence_output(self) -> tf.Tensor:
-    """float32 `[B, S, W]`: the last layer."""
+    """Returns float32 `[B, S, W]`: the last layer."""
     self._check_sequence_output()
     return self.sequence_output
 
   def get_all_encoder_layers(self) -> list[tf.Tensor]:
-    """float32 `[B, S, W]` for each layer, first to last."""
+    """Returns float32 `[B, S, W]` for each layer, first to last."""
     self._check_sequence_output()
     return self.all_encoder_layers
 
@@ -288,18 +288,18 @@ class BertModel:
     return self._attention_scores
 
   def get_word_embedding_output(self) -> tf.Tensor:
-    """float32 `[B, S, E]`: the word embeddings alone."""
+    """Returns float32 `[B, S, E]`: the word embeddings alone."""
     return self.word_embedding_output
 
   def get_embedding_output(self) -> tf.Tensor:
-    """float32 `[B, S, W]`: the input of the first layer, after LayerNorm and dropout.
+    """Returns float32 `[B, S, W]`: the input of the first layer, after LayerNorm and dropout.
 
     ALBERT's is `[B, S, E]`, before the projection to the encoder's width.
     """
     return self.embedding_output
 
   def get_embedding_table(self) -> tf.Variable:
-    """float32 `[V, E]`: the word embeddings."""
+    """Returns float32 `[V, E]`: the word embeddings."""
     return self.embedding_table
 
 

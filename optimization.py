@@ -206,7 +206,7 @@ def create_optimizer(
 
 
 def _gradients(loss, variables, scaling) -> list:
-  """The gradients of a loss, computed from the scaled loss if a `LossScale` is given."""
+  """Returns the gradients of a loss, computed from the scaled loss if a `LossScale` is given."""
   if scaling is None:
     return tf.gradients(loss, variables)
   scale = scaling.scale.read_value()
@@ -246,7 +246,7 @@ def _clip_factor(gradients, clip_norm=1.0):
 
 
 def _clipped(gradient, clip_norm: float):
-  """A gradient by itself, scaled down to a norm; None stays None."""
+  """Returns a gradient by itself, scaled down to a norm; None stays None."""
   return None if gradient is None else tf.clip_by_norm(gradient, clip_norm)
 
 
@@ -426,7 +426,7 @@ class AdamWeightDecayOptimizer:
     return self.weight_decay_rate if self._do_use_weight_decay(name) else 0.0
 
   def _do_use_weight_decay(self, param_name):
-    """Whether to decay: a pattern that matches anywhere in the name excludes it."""
+    """Tells whether to decay: a pattern that matches anywhere in the name excludes it."""
     if not self.weight_decay_rate:
       return False
     return not any(re.search(pattern, param_name) for pattern in self.exclude_from_weight_decay)
@@ -457,7 +457,7 @@ def _assign(variable, value):
 
 
 def _name_of(variable) -> str:
-  """The store's name of a variable; a name is returned unchanged."""
+  """Returns the store's name of a variable; a name is returned unchanged."""
   return variable if isinstance(variable, str) else variable.name.split(":")[0]
 
 

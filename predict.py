@@ -101,7 +101,7 @@ def check_flags() -> None:
 
 
 def load_predictor() -> Predictor:
-  """The predictor of the model that the flags name."""
+  """Returns the predictor of the model that the flags name."""
   path = FLAGS.saved_model or FLAGS.init_checkpoint
   vocab_file = FLAGS.spm_model_file or FLAGS.vocab_file
   options: dict[str, Any] = {
@@ -143,7 +143,7 @@ def parse_lines(lines: Iterable[str], source: str) -> Iterator[str | tuple[str, 
 
 
 def _parse_line(line: str) -> str | tuple[str, ...] | dict:
-  """The item on a line: a text, a pair, or a JSON object of inputs."""
+  """Returns the item on a line: a text, a pair, or a JSON object of inputs."""
   item = _json_object(line)
   if item is not None:
     return item
@@ -152,7 +152,7 @@ def _parse_line(line: str) -> str | tuple[str, ...] | dict:
 
 
 def _json_object(line: str) -> dict | None:
-  """The JSON object on a line; None for a text, even one that begins with a brace.
+  """Returns the JSON object on a line; None for a text, even one that begins with a brace.
 
   Raises:
     ValueError: it contains half of a surrogate pair, which is possible in JSON but not in UTF-8.

@@ -89,7 +89,7 @@ def check_flags() -> None:
 
 
 def load_predictor(chunk_size: int) -> Predictor:
-  """The predictor of the model that the flags name."""
+  """Returns the predictor of the model that the flags name."""
   options = {
     "top_k": FLAGS.top_k,
     "max_seq_length": FLAGS.max_seq_length,
@@ -110,7 +110,7 @@ def load_predictor(chunk_size: int) -> Predictor:
 
 
 def read_questions() -> Iterator[masked_words.Question]:
-  """The texts of `--text`, or of the lines of `--input_file` that are not empty."""
+  """Yields the texts of `--text`, or of the lines of `--input_file` that are not empty."""
   lines: Iterable[str] = FLAGS.text or text_lines.read_lines(FLAGS.input_file)
   name = "--text" if FLAGS.text else FLAGS.input_file
   for number, line in enumerate(lines, start=1):
@@ -119,7 +119,7 @@ def read_questions() -> Iterator[masked_words.Question]:
 
 
 def to_table(result: dict) -> str:
-  """The table that is printed for a result.
+  """Returns the table that is printed for a result.
 
   Example:
     >>> print(to_table({"text": "It is [MASK].", "text_b": "Oh.", "next_sentence": 0.25,

@@ -166,7 +166,7 @@ def numbers_of_flag(name: str) -> list:
 
 
 def read_settings(flags_of_runs: Sequence[str], further_flags: Sequence[str]) -> dict:
-  """The settings of run_classifier.py that all runs share, checked before any run starts.
+  """Returns the settings of run_classifier.py that all runs share, checked before any run starts.
 
   Args:
     flags_of_runs: all flags of all runs.
@@ -195,7 +195,7 @@ def read_settings(flags_of_runs: Sequence[str], further_flags: Sequence[str]) ->
 
 
 def choose_tasks() -> dict[str, str]:
-  """Name of a task -> its data folder, in GLUE's order.
+  """Returns name of a task -> its data folder, in GLUE's order.
 
   Raises:
     UsageError: `--tasks` names one that GLUE does not have.

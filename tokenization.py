@@ -140,7 +140,7 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
 
 
 def vocabulary_hash(vocab: Mapping[str, int]) -> str:
-  """The sha256 of tokens and ids, stored in a run's fingerprint as `vocabulary`."""
+  """Returns the sha256 of tokens and ids, stored in a run's fingerprint as `vocabulary`."""
   lines = "\n".join(f"{token}\t{index}" for token, index in vocab.items())
   return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -171,14 +171,14 @@ def convert_tokens_to_ids(vocab: Mapping[str, int], tokens: Iterable[str]) -> li
 
 
 def convert_ids_to_tokens(inv_vocab: Mapping[int, str], ids: Iterable[int]) -> list[str]:
-  """Tokens of `ids`; raises `UnknownItemError` for an id without one."""
+  """Returns tokens of `ids`; raises `UnknownItemError` for an id without one."""
   return convert_by_vocab(inv_vocab, ids)
 
 
 def load_tokenizer(
   vocab_file: str | os.PathLike, do_lower_case: bool = True, special_tokens: Sequence[str] = ()
 ) -> Tokenizer:
-  """The tokenizer of a model, of the kind that its vocabulary file is for.
+  """Returns the tokenizer of a model, of the kind that its vocabulary file is for.
 
   Args:
     vocab_file: a `vocab.txt` for `FullTokenizer`, or a sentencepiece model for
@@ -308,7 +308,7 @@ class FullTokenizer(Tokenizer):
     return kind.TOKENIZER(spm_model_file, do_lower_case, preprocess=False)
 
   def tokenize(self, text: str | bytes) -> list[str]:
-    """The tokens of `text`, without `[CLS]` and `[SEP]`."""
+    """Returns the tokens of `text`, without `[CLS]` and `[SEP]`."""
     look_up = self._look_up("tokens") or self._tokenize_step_by_step
     return self._around_special_tokens(look_up, str, convert_to_unicode(text))
 
@@ -345,7 +345,7 @@ class FullTokenizer(Tokenizer):
     return self._convert(self.vocab, tokens)
 
   def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-    """Tokens of `ids`; raises `UnknownItemError` for an id without one."""
+    """Returns tokens of `ids`; raises `UnknownItemError` for an id without one."""
     return self._convert(self.inv_vocab, ids)
 
   def _convert(self, vocab, items):
@@ -375,7 +375,7 @@ class FullTokenizer(Tokenizer):
     return self.convert_tokens_to_ids(self._tokenize_step_by_step(text))
 
   def _look_up(self, kind: str) -> Callable[[str], list] | None:
-    """A function from a text to its "tokens" or "ids"; None if a step was overridden."""
+    """Returns a function from a text to its "tokens" or "ids"; None if a step was overridden."""
     if not self._takes_own_steps():
       return None
     basic, wordpiece, vocab = self.basic_tokenizer, self.wordpiece_tokenizer, self.vocab
@@ -390,7 +390,7 @@ class FullTokenizer(Tokenizer):
     return table.look_up
 
   def _takes_own_steps(self) -> bool:
-    """Whether nothing was overridden, so that a text is its words one by one."""
+    """Tells whether nothing was overridden, so that a text is its words one by one."""
     basic, wordpiece = self.basic_tokenizer, self.wordpiece_tokenizer
     return (
       type(basic) is BasicTokenizer
@@ -414,11 +414,7 @@ class BasicTokenizer:
   """
 
   def __init__(
-    self,
-    do_lower_case: bool = True,
-    *,
-    strip_accents: bool = True,
-    drop_unassigned: bool = False,
+    self, do_lower_case: bool = True, *, strip_accents: bool = True, drop_unassigned: bool = False
   ):
     """Sets what is done to words.
 
@@ -439,7 +435,7 @@ class BasicTokenizer:
     return self.do_lower_case, self.strip_accents, self.drop_unassigned
 
   def tokenize(self, text: str | bytes) -> list[str]:
-    """The words and punctuation characters of `text`.
+    """Returns the words and punctuation characters of `text`.
 
     Example:
       >>> BasicTokenizer().tokenize("Où est-il, 博士?")
@@ -467,7 +463,7 @@ class BasicTokenizer:
     return f" {char} " if self._is_chinese_char(ord(char)) else char
 
   def _is_chinese_char(self, cp: int) -> bool:
-    """Whether code point `cp` is a Chinese character; kana and Hangul are not."""
+    """Tells whether code point `cp` is a Chinese character; kana and Hangul are not."""
     return any(first <= cp <= last for first, last in CHINESE_RANGES)
 
   def _run_strip_accents(self, text: str) -> str:
@@ -512,10 +508,7 @@ class WordpieceTokenizer:
   """
 
   def __init__(
-    self,
-    vocab: Mapping[str, int],
-    unk_token: str = "[UNK]",
-    max_input_chars_per_word: int = 200,
+    self, vocab: Mapping[str, int], unk_token: str = "[UNK]", max_input_chars_per_word: int = 200
   ):
     """`vocab` may be any container of pieces; the ids do not matter here."""
     self.vocab = vocab

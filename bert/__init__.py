@@ -52,7 +52,7 @@ class _TwoNames(importlib.machinery.SourceFileLoader):
   """Loads a file that may be asked for as `modeling` and as `bert.modeling`, as `runpy` does."""
 
   def get_filename(self, name=None):
-    """The file, whatever the name."""
+    """Returns the file, whatever the name."""
     return self.path
 
 
@@ -86,7 +86,7 @@ class _RootModules:
 
 
 def _leads_to(name: str, file: str) -> bool:
-  """Whether `import name` gives the module in `file`, and not a caller's own of that name."""
+  """Tells whether `import name` gives the module in `file`, and not a caller's own of that name."""
   if name in sys.modules:
     origin = getattr(sys.modules[name], "__file__", None)
   else:
@@ -115,7 +115,7 @@ def _warn_of_namesakes() -> None:
 
 
 def _is_main_program() -> bool:
-  """Whether Python was started to run a script of ours, and not a program that imports us."""
+  """Tells whether Python was started to run a script of ours, and not a program that imports us."""
   if sys.argv[:1] == ["-m"]:  # The package is imported before `__main__` becomes the script.
     words = iter(sys.orig_argv)
     found = any(word.startswith("-") and word.endswith("m") for word in words)  # -m, or -um

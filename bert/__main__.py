@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def words() -> dict[str, Word]:
-  """The words of the command, sorted, with the first lines of the modules' docstrings.
+  """Returns the words of the command, sorted, with the first lines of the modules' docstrings.
 
   A script is a module at the root with an `if __name__ == "__main__":`. Nothing is imported.
   """
@@ -85,7 +85,7 @@ def words() -> dict[str, Word]:
 
 
 def _summary(source: str) -> str:
-  """The first line of a module's docstring."""
+  """Returns the first line of a module's docstring."""
   return source.partition('"""')[2].partition("\n")[0].rstrip('"')
 
 

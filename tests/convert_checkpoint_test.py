@@ -25,7 +25,7 @@ from bert.modeling import BertConfig, BertModel
 from bert.scripts import command_line
 from bert.text.vocabulary import TokenSplitter
 from bert.tokenization import load_vocab, vocabulary_hash
-from tests.kit import teachers
+from tests.kit import teachers, tiny_bert
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import assert_same_values
 
@@ -35,13 +35,7 @@ OLD = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##a
 NEW = ["[PAD]", "ab", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##a", "##b", "abba", "##bab"]
 NEW += ["cat", "[NEW]", "[unused1]"]
 CONFIG = {
-  "vocab_size": len(OLD),
-  "hidden_size": 16,
-  "num_hidden_layers": 2,
-  "num_attention_heads": 2,
-  "intermediate_size": 16,
-  "max_position_embeddings": 32,
-  "type_vocab_size": 2,
+  **tiny_bert.sizes(len(OLD), 16, 2, 16, 32, type_vocab_size=2),
   "initializer_range": 0.02,
   "hidden_dropout_prob": 0.1,
   "attention_probs_dropout_prob": 0.1,
@@ -265,10 +259,7 @@ def test_folder_of_a_resized_model(resized, new_vocab):
 def test_there_and_back_again(model, resized, tmp_path):
   """What the new vocabulary has of the old one survives two conversions, bit for bit."""
   run_well(
-    "resize_vocab",
-    init_checkpoint=resized[0],
-    vocab_file=model / "vocab.txt",
-    output_dir=tmp_path,
+    "resize_vocab", init_checkpoint=resized[0], vocab_file=model / "vocab.txt", output_dir=tmp_path
   )
   old, back = tensors_of(model), tensors_of(tmp_path)
   kept = [index for index, token in enumerate(OLD) if token in NEW]

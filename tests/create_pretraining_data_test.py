@@ -285,8 +285,7 @@ def test_forms_of_text(settings, tmp_path):
 
 
 @pytest.mark.parametrize(
-  "option",
-  [{"ngram_max": 2}, {"dynamic_masking": True}, {"no_next_sentence": True}],
+  "option", [{"ngram_max": 2}, {"dynamic_masking": True}, {"no_next_sentence": True}]
 )
 def test_an_option_of_the_workers_uses_one(option, tmp_path):
   log = create(tmp_path / "a", dupe_factor=1, **option)
@@ -415,11 +414,7 @@ def test_defaults_are_those_of_the_family():
   assert settings_of() == RecordSettings("v")
   albert = settings_of("--format=albert", "--dupe_factor=5")
   assert albert == RecordSettings(
-    *("v", None, "albert"),
-    max_seq_length=512,
-    dupe_factor=5,
-    do_whole_word_mask=True,
-    ngram_max=3,
+    *("v", None, "albert"), max_seq_length=512, dupe_factor=5, do_whole_word_mask=True, ngram_max=3
   )
   electra = settings_of("--format=electra")
   assert electra == RecordSettings("v", format="electra", dupe_factor=1)

@@ -130,10 +130,7 @@ def test_every_command_runs(page, like_a_checkout):
 
 
 def test_every_example_is_run_by_a_test():
-  files = [
-    *(ROOT / "tests").glob("system/*examples*.py"),
-    ROOT / "tests" / "kit" / "own_tasks.py",
-  ]
+  files = [*(ROOT / "tests").glob("system/*examples*.py"), ROOT / "tests" / "kit" / "own_tasks.py"]
   tests = "".join(path.read_text(encoding="utf-8") for path in files)
   examples = {path.name for path in (ROOT / "examples").glob("*.py")}
   assert {name for name in examples if f'"{name}"' not in tests} == set()

@@ -233,13 +233,7 @@ def test_a_variable_without_gradient_gets_no_slots():
       train_op.apply(train_op.gradients)
 
   step()
-  assert set(store.variables) == {
-    "used",
-    "unused",
-    "used/adam_m",
-    "used/adam_v",
-    "global_step",
-  }
+  assert set(store.variables) == {"used", "unused", "used/adam_m", "used/adam_v", "global_step"}
 
 
 def test_step_zero_of_a_warmup_moves_slots_only():

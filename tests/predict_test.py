@@ -108,9 +108,7 @@ def test_wrong_paths_are_told_before_anything_is_loaded(exported, tmp_path, monk
   assert (code, "there is no folder" in err) == (1, True)
   code, _, err = run_filter(predict, saved_model=exported, output_file=tmp_path)
   assert (code, "is a folder; name a file in it" in err) == (1, True)
-  code, _, err = run_filter(
-    predict,
-  )
+  code, _, err = run_filter(predict)
   assert (code, "Name one model: --saved_model or --init_checkpoint." in err) == (1, True)
 
 

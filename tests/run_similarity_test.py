@@ -324,11 +324,7 @@ ERRORS = {
     "text_a,text_b,negative\na,b,c\nd,e,e\n",
     "line 3: the negative is the second text again.",
   ),
-  "a limit too high": (
-    {**RANKING, "min_positive_score": 2},
-    GOOD,
-    "no pair has --min_posi",
-  ),
+  "a limit too high": ({**RANKING, "min_positive_score": 2}, GOOD, "no pair has --min_posi"),
   "one pair": (RANKING, "text_a,text_b\na,b\n", "second texts of other pairs, but all 1 are equal"),
   "too short": ({"max_seq_length": 2}, GOOD, "--max_seq_length=2: must be at least 3"),
 }

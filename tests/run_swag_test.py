@@ -23,12 +23,7 @@ from bert.scripts import command_line, flag_groups, run_settings
 from bert.tasks import multiple_choice
 from bert.training.estimator import ModeKeys
 from tests.kit import task_outputs, tiny_bert
-from tests.kit.script_runs import (
-  Script,
-  Trained,
-  results_in,
-  table,
-)
+from tests.kit.script_runs import Script, Trained, results_in, table
 from tests.kit.tiny_choices import CONFIG, SIZES, VOCAB, questions, write_csv, write_jsonl
 
 script = Script(run_swag)

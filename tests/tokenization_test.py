@@ -108,8 +108,7 @@ def test_tokens_are_the_originals(golden_dir, released_vocab_file, case):
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
 @pytest.mark.parametrize(
-  "every",
-  [97, pytest.param(7, marks=pytest.mark.ci), pytest.param(1, marks=pytest.mark.slow)],
+  "every", [97, pytest.param(7, marks=pytest.mark.ci), pytest.param(1, marks=pytest.mark.slow)]
 )
 def test_code_points_are_treated_as_defined(do_lower_case, every):
   """Alone, and after a letter: every script, edges of ranges, and one in `every` of the others."""

@@ -54,7 +54,7 @@ def is_saved_model(folder: str | os.PathLike) -> bool:
 
 
 def files_of(prefix: str) -> list[str]:
-  """The files of a checkpoint, its index first."""
+  """Returns the files of a checkpoint, its index first."""
   folder, stem = os.path.split(prefix)
   suffixes = [
     name[len(stem) :] for name in filesystem.list_folder(folder or ".") if name.startswith(stem)
@@ -125,7 +125,7 @@ def describe(path: str) -> dict[str, int]:
 
 
 def read_sidecar(prefix: str) -> dict[str, Any]:
-  """The content of the sidecar; empty for a checkpoint without one.
+  """Returns the content of the sidecar; empty for a checkpoint without one.
 
   Raises:
     CheckpointError: it is damaged, or of a newer version of this project.

@@ -83,7 +83,7 @@ def list_checkpoints(directory: str) -> list[tuple[int, str]]:
 
 
 def find(path: str | os.PathLike) -> Checkpoint:
-  """Finds and opens the checkpoint that a user means by `--init_checkpoint=path`.
+  """Finds and opens the whole checkpoint, of BERT's names, that `--init_checkpoint=path` means.
 
   Args:
     path: a prefix; one of its files; a directory that this project or the original trained in; the
@@ -91,9 +91,6 @@ def find(path: str | os.PathLike) -> Checkpoint:
       one around it; an encoder of the Model Garden, as a SavedModel or a checkpoint; a folder that
       transformers saved, with its `model.safetensors`; a `.keras` file; or the name of a released
       model, see `model_source.identify`.
-
-  Returns:
-    A whole checkpoint whose variables have BERT's names.
 
   Raises:
     CheckpointError: nothing was found; the message lists what exists, and what to do.

@@ -94,35 +94,23 @@ _PLAIN = {  # arguments of a head, and their values where it is that of the orig
 
 
 class Layer(NamedTuple):
-  """A layer or model.
+  """A layer or model."""
 
-  Attributes:
-    kind: name of the class of `bert.keras3`; empty for classes of others.
-    name: of the layer.
-    config: its `get_config()`.
-  """
-
-  kind: str
-  name: str
-  config: Mapping[str, Any]
+  kind: str  # name of the class of `bert.keras3`; empty for classes of others
+  name: str  # of the layer
+  config: Mapping[str, Any]  # its `get_config()`
 
 
 class KerasModel(NamedTuple):
-  """What a Keras model is.
+  """What a Keras model is."""
 
-  Attributes:
-    config: content of a `bert_config.json`.
-    heads: names of the layers that are heads of the original -> the names of their classes.
-    facts: of a fine-tuned model, as `reading.read_facts` returns them, without labels.
-    left_out: for each head that only the Keras side has, its name and why.
-    family: the model's.
-  """
-
-  config: dict[str, Any]
+  config: dict[str, Any]  # content of a `bert_config.json`
+  # Names of the layers that are heads of the original -> the names of their classes.
   heads: dict[str, str]
+  # Of a fine-tuned model, as `reading.read_facts` returns them, without labels.
   facts: dict[str, Any]
-  left_out: list[str]
-  family: Family
+  left_out: list[str]  # for each head that only the Keras side has, its name and why
+  family: Family  # the model's
 
 
 def layers_of(serialized: Any) -> Iterator[Layer]:

@@ -82,7 +82,7 @@ def need_vocabulary(weights: str | os.PathLike) -> str:
 
 
 def folder_of(weights: str | os.PathLike) -> str:
-  """The folder of weights: a SavedModel's is the one around its variables.
+  """Returns the folder of weights: a SavedModel's is the one around its variables.
 
   Example:
     >>> folder_of("uncased/bert_model.ckpt"), folder_of("model.ckpt-20")
@@ -131,12 +131,7 @@ def check_vocabulary_size(
 ) -> None:
   """Checks that a model has an embedding for each token of a vocabulary.
 
-  Args:
-    vocab: token -> id.
-    vocab_file: its file, for the message.
-    vocab_size: of the configuration.
-    config_file: the file of the configuration, for the message.
-    family: `model_type` of the configuration.
+  The files are for the message.
 
   Raises:
     ValueError: it has fewer, or the vocabulary is of the other kind and another size.

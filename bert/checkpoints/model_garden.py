@@ -109,13 +109,9 @@ HEADS = {
 def names_of(
   family: Family, layers: int, is_projected: bool = False, names: _Names = _TODAY
 ) -> dict[str, str]:
-  """The garden's name of each variable of an encoder, without its scope there.
+  """Returns the garden's name of each variable of an encoder, without its scope there.
 
-  Args:
-    family: BERT or ALBERT.
-    layers: number of layers with weights of their own.
-    is_projected: whether a dense layer widens the embeddings.
-    names: of the version.
+  There are `layers` of them with weights of their own; `names` are of the version.
 
   Example:
     >>> names = names_of(families.BERT, 1)
@@ -199,7 +195,7 @@ def _scope_of(names) -> tuple[str, str | None, str | None]:
 
 
 def _take(scope: str, names: _Names, is_numbered: bool, keys, shapes) -> Encoder:
-  """The encoder, after checking that it has all variables of the original and no others."""
+  """Returns the encoder, after checking that it has all variables of the original and no others."""
   family = FAMILIES[not is_numbered]
   layer = re.compile(rf"{re.escape(scope + names.layers)}/layer_(\d+)/")
   numbers = {int(match[1]) for match in map(layer.match, keys) if match}
@@ -229,7 +225,7 @@ _OTHER = "it has an encoder of another kind:"
 
 
 def _place(here: str, there: str, keys, shapes) -> Place:
-  """The place of a variable, after checking its number of dimensions."""
+  """Returns the place of a variable, after checking its number of dimensions."""
   if len(keys[there]) > 1:
     raise ValueError(f"it has several variables {there}, of several models; one is needed.")
   [key] = keys[there]
@@ -246,12 +242,12 @@ def _place(here: str, there: str, keys, shapes) -> Place:
 
 
 def is_output(name: str) -> bool:
-  """Whether a variable is an output kernel, which the original has transposed."""
+  """Tells whether a variable is an output kernel, which the original has transposed."""
   return name.endswith("output_weights")
 
 
 def axis_of_heads(name: str) -> int | None:
-  """Which dimension of a variable of the original is two there, heads and their size.
+  """Finds which dimension of a variable of the original is two there, heads and their size.
 
   Example:
     >>> axis_of_heads("bert/encoder/layer_0/attention/self/query/kernel")
@@ -265,7 +261,7 @@ def axis_of_heads(name: str) -> int | None:
 
 
 def _sizes(family: Family, names: Mapping[str, str], keys, shapes) -> dict[str, Any]:
-  """The configuration, from the shapes there."""
+  """Returns the configuration, from the shapes there."""
 
   def shape(name: str) -> Shape:
     return tuple(shapes[keys[names[name]][0]])
@@ -357,7 +353,7 @@ class Weights:
 
 
 def arranged(values: np.ndarray, place: Place) -> np.ndarray:
-  """The values of a tensor in the shape of the original's variable."""
+  """Returns the values of a tensor in the shape of the original's variable."""
   return np.ascontiguousarray(values.T if place.is_transposed else values).reshape(place.shape)
 
 
@@ -368,7 +364,7 @@ def open_weights(prefix: str) -> Weights | None:
 
 
 def holds_encoder(prefix: str) -> bool:
-  """Whether a checkpoint has an encoder that `open_weights` reads."""
+  """Tells whether a checkpoint has an encoder that `open_weights` reads."""
   try:
     return open_weights(prefix) is not None
   except ValueError:
@@ -376,7 +372,7 @@ def holds_encoder(prefix: str) -> bool:
 
 
 def config_of(weights: Weights) -> dict[str, Any]:
-  """The content of a configuration, from shapes and the settings beside them.
+  """Returns the content of a configuration, from shapes and the settings beside them.
 
   Raises:
     ValueError: the number of layers is unknown, or the activation is one that BERT does not have.

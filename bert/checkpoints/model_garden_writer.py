@@ -50,7 +50,7 @@ _POOLER_OF_TASKS = "next_sentence/pooler_dense"
 def write(
   prefix: str, tensors: Mapping[str, np.ndarray], family: Family, layers: int, heads: int
 ) -> list[str]:
-  """Writes a checkpoint.
+  """Writes a checkpoint; returns names of tensors without a place there, such as those of a head.
 
   Args:
     prefix: its folder must exist.
@@ -58,9 +58,6 @@ def write(
     family: BERT or ALBERT.
     layers: number of layers with weights of their own.
     heads: number of attention heads.
-
-  Returns:
-    Names of the tensors that the garden has no place for, such as those of a task's head.
 
   Raises:
     CheckpointError: the garden has no encoder of this family, or a variable of it is missing.
@@ -97,7 +94,7 @@ def _as_there(name: str, values: np.ndarray, heads: int) -> np.ndarray:
 
 
 def _objects(variables: Mapping[str, tf.Variable], layers: int, family: Family) -> dict[str, Any]:
-  """The objects that a checkpoint of pre-training has at its root."""
+  """Returns the objects that a checkpoint of pre-training has at its root."""
 
   def parts(attributes: Mapping[str, str], below: str = "") -> dict[str, tf.Module]:
     found = {name: _leaves(variables, below + scope) for name, scope in attributes.items()}
@@ -141,7 +138,7 @@ def _objects(variables: Mapping[str, tf.Variable], layers: int, family: Family) 
 
 
 def _leaves(variables: Mapping[str, tf.Variable], scope: str) -> tf.Module | None:
-  """An object with the variables of a scope as its attributes; None if there are none."""
+  """Returns an object with the variables of a scope as its attributes; None if there are none."""
   found = {name.removeprefix(f"{scope}/"): variable for name, variable in variables.items()}
   found = {leaf: variable for leaf, variable in found.items() if "/" not in leaf}
   return _module(found) if found else None

@@ -60,7 +60,7 @@ class ModelSource(NamedTuple):
 
 
 def identify(model: str | os.PathLike) -> ModelSource:
-  """What a path or a name stands for; nothing is downloaded.
+  """Returns what a path or a name stands for; nothing is downloaded.
 
   Args:
     model: the prefix of a checkpoint or one of its files; a safetensors file; a `.keras` file; a
@@ -84,9 +84,7 @@ def identify(model: str | os.PathLike) -> ModelSource:
 def located(model: str | os.PathLike, cache_dir: str | os.PathLike | None = None) -> ModelSource:
   """As `identify`, but a released model is downloaded to the cache, and its folder returned.
 
-  Args:
-    model: see `identify`.
-    cache_dir: see `bert/io/download_cache.py`.
+  The arguments, and the errors, are those of `identify` and `released_models.download_model`.
 
   Raises:
     CheckpointError, OSError: see `identify`.
@@ -99,7 +97,7 @@ def located(model: str | os.PathLike, cache_dir: str | os.PathLike | None = None
 
 
 def local_path(model: str | os.PathLike, cache_dir: str | os.PathLike | None = None) -> str:
-  """The path of a model: a prefix, a file, or a folder; see `located`."""
+  """Returns the path of a model: a prefix, a file, or a folder; see `located`."""
   return located(model, cache_dir).path
 
 

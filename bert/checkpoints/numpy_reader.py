@@ -21,13 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert.checkpoints.bundle_files import (
-  BEST,
-  FILE_SUFFIX,
-  CheckpointError,
-  named_in,
-  read_pointer,
-)
+from bert.checkpoints.bundle_files import BEST, FILE_SUFFIX, CheckpointError, named_in, read_pointer
 from bert.io import filesystem
 from bert.io.tfrecord_bytes import masked_crc32c
 
@@ -64,7 +58,7 @@ class _Entry(NamedTuple):
 
 
 def find_prefix(path: str | os.PathLike) -> str:
-  """The checkpoint prefix for `path`: a prefix, one of a checkpoint's files, or its folder.
+  """Returns the checkpoint prefix for `path`: a prefix, one of a checkpoint's files, or its folder.
 
   Raises:
     CheckpointReadError: nothing was found, or a folder has several.
@@ -89,7 +83,7 @@ def find_prefix(path: str | os.PathLike) -> str:
 
 
 def _newest(folder: str) -> str | None:
-  """The name in the `checkpoint` file of a training run, if there is a good one."""
+  """Returns the name in the `checkpoint` file of a training run, if there is a good one."""
   try:
     return next(map(os.path.basename, read_pointer(folder)), None)
   except CheckpointError:
@@ -146,7 +140,7 @@ class CheckpointReader:
     return np.frombuffer(content, dtype).reshape(entry.shape)
 
   def read_string(self, name: str) -> bytes:
-    """A tensor that is one string, checked against its checksum.
+    """Returns a tensor that is one string, checked against its checksum.
 
     Raises:
       CheckpointReadError: it is damaged, or something else.
@@ -170,7 +164,7 @@ class CheckpointReader:
     return f"{self.prefix}.data-{entry.shard:05}-of-{self._shards:05}"
 
   def _content(self, name: str, entry: _Entry, expected: int) -> bytes:
-    """The bytes of a tensor, if there are as many as expected."""
+    """Returns the bytes of a tensor, if there are as many as expected."""
     path = self._path(entry)
     try:
       # All before reading: a declared size must not become an allocation of exabytes.
@@ -210,7 +204,7 @@ def _parse_entry(message: bytes) -> _Entry:
 
 
 def _number(fields: dict[int, int | bytes], number: int, default: int = 0) -> int:
-  """A field that must be a number of at least 0."""
+  """Returns a field that must be a number of at least 0."""
   value = fields.get(number, default)
   if not isinstance(value, int) or value > _MAX_NUMBER:
     raise CheckpointReadError(f"its field {number} is not a size")
@@ -218,7 +212,7 @@ def _number(fields: dict[int, int | bytes], number: int, default: int = 0) -> in
 
 
 def _message(value: int | bytes) -> bytes:
-  """A field that must be an embedded message."""
+  """Returns a field that must be an embedded message."""
   if not isinstance(value, bytes):
     raise CheckpointReadError("it has a number instead of a message")
   return value
@@ -229,7 +223,7 @@ def _message(value: int | bytes) -> bytes:
 
 
 def _table_entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
-  """Every (key, value) of a sorted table."""
+  """Yields every (key, value) of a sorted table."""
   footer = content[-FOOTER_BYTES:]
   if len(footer) < FOOTER_BYTES or struct.unpack("<Q", footer[-8:]) != (MAGIC,):
     raise CheckpointReadError("it does not end as one")
@@ -240,7 +234,7 @@ def _table_entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _handle(data: bytes, position: int) -> tuple[tuple[int, int], int]:
-  """The (offset, size) of a block, and the position after its handle."""
+  """Returns the (offset, size) of a block, and the position after its handle."""
   offset, position = _varint(data, position)
   size, position = _varint(data, position)
   return (offset, size), position
@@ -271,7 +265,7 @@ def _block_entries(content: bytes, offset: int, size: int) -> Iterator[tuple[byt
 
 
 def _fields(message: bytes) -> dict[int, int | bytes]:
-  """The fields of a protocol buffer; for repeated fields the last value."""
+  """Returns the fields of a protocol buffer; for repeated fields the last value."""
   return dict(each_field(message))
 
 
@@ -303,7 +297,7 @@ def each_field(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-  """A varint (7 bits per byte, low bits first), and the position after it.
+  """Returns a varint (7 bits per byte, low bits first), and the position after it.
 
   Example:
     >>> _varint(bytes([0x96, 0x01]), 0)

@@ -56,7 +56,7 @@ def _entry(dtype: int, shape: Iterable[int], offset: int, content: bytes) -> byt
 
 
 def _table(entries: list[tuple[bytes, bytes]]) -> bytes:
-  """A sorted table of one block, as LevelDB has them."""
+  """Returns a sorted table of one block, as LevelDB has them."""
   table = _block(entries)
   data = _handle(0, table)
   meta = _block([])
@@ -79,12 +79,12 @@ def _block(entries: list[tuple[bytes, bytes]]) -> bytes:
 
 
 def _handle(offset: int, block: bytes) -> bytes:
-  """Where a block is, and its size without type and checksum."""
+  """Returns where a block is, and its size without type and checksum."""
   return varint(offset) + varint(len(block) - 5)
 
 
 def _number(field: int, value: int) -> bytes:
-  """A field of a protocol buffer; 0 is the default and not written."""
+  """Returns a field of a protocol buffer; 0 is the default and not written."""
   return varint(field << 3) + varint(value) if value else b""
 
 

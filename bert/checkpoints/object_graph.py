@@ -36,7 +36,7 @@ def keys_of(graph: bytes) -> dict[str, list[str]]:
 
 
 def _messages(content, number: int) -> list[bytes]:
-  """The embedded messages of a field."""
+  """Returns the embedded messages of a field."""
   every = (value for field, value in each_field(content) if field == number)
   return [value for value in every if isinstance(value, bytes)]
 

@@ -47,7 +47,7 @@ def open_checkpoint(prefix: str) -> "Checkpoint":
 
 
 def names_and_shapes(prefix: str) -> Contents:
-  """Name, shape and type of each tensor of a checkpoint, see `open_checkpoint`.
+  """Returns name, shape and type of each tensor of a checkpoint, see `open_checkpoint`.
 
   A SavedModel lists its variables by their own names, not by the keys under which they are stored.
   """
@@ -209,7 +209,7 @@ def _check_data_size(prefix, contents, shards):
 
 
 def first_line(error: BaseException) -> str:
-  """The message of an error in one line, without the names of TensorFlow's operations."""
+  """Returns the message of an error in one line, without the names of TensorFlow's operations."""
   text = getattr(error, "message", None) or str(error)
   text = re.sub(r"\{\{.*?\}\} ?| ?\[Op:\w+\]", "", text).strip()
   return text.splitlines()[0] if text else type(error).__name__

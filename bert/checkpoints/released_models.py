@@ -19,16 +19,6 @@ RELEASED_MODELS: dict[str, str] = {name: model.path for name, model in RELEASED.
 """Name of a released model -> its archive, or the folder of its files, relative to the base URL."""
 
 
-def is_released_name(text: str | os.PathLike | None) -> bool:
-  """Tells whether `text` names a released model, so that `download_model(text)` can fetch it.
-
-  Example:
-    >>> is_released_name("uncased_L-12_H-768_A-12"), is_released_name("/data/my_model")
-    (True, False)
-  """
-  return text in RELEASED_MODELS
-
-
 def is_of_transformers(name: str) -> bool:
   """Tells whether a released model is a folder of transformers."""
   return RELEASED[name].is_folder

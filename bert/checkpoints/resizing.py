@@ -90,14 +90,14 @@ class _Rows(NamedTuple):
     return cls(source, pieces_of)
 
   def moved(self, table: np.ndarray) -> np.ndarray:
-    """The table's rows in their new order; zeros for new tokens."""
+    """Returns the table's rows in their new order; zeros for new tokens."""
     result = np.zeros((len(self.source), *table.shape[1:]), table.dtype)
     result[self.source >= 0] = table[self.source[self.source >= 0]]
     return result
 
 
 def _tables(tensors) -> list[str]:
-  """The tensors with a row for each token, but for their slots."""
+  """Returns the tensors with a row for each token, but for their slots."""
   return [name for name in tensors if name.endswith(_EMBEDDINGS) or name in _OUTPUT_BIASES]
 
 

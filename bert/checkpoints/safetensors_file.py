@@ -181,7 +181,7 @@ class ShardedFiles:
 
 
 def _read_header(reader, size: int) -> tuple[dict[str, Any], int]:
-  """The JSON at the beginning of a file of `size` bytes, and where the values begin."""
+  """Returns the JSON at the beginning of a file of `size` bytes, and where the values begin."""
   if size < 8:
     raise SafetensorsError(f"it has {size} bytes, too few for a header.")
   (length,) = struct.unpack("<Q", reader.read(8))
@@ -196,7 +196,7 @@ def _read_header(reader, size: int) -> tuple[dict[str, Any], int]:
 
 
 def _parse_object(data: bytes) -> dict[str, Any]:
-  """A JSON object in which no key occurs twice.
+  """Returns a JSON object in which no key occurs twice.
 
   Example:
     >>> _parse_object(b'{"a": 1}')
@@ -258,7 +258,7 @@ def _tensor_info(name: str, entry) -> TensorInfo:
 
 
 def _is_list_of_sizes(value) -> bool:
-  """Whether the value is a list of integers of at least 0; true and false are not integers.
+  """Tells whether the value is a list of integers of at least 0; true and false are not integers.
 
   Example:
     >>> _is_list_of_sizes([2, 0]), _is_list_of_sizes([True]), _is_list_of_sizes([-1])
@@ -298,7 +298,7 @@ def _dtype_called(name) -> np.dtype | None:
 
 
 def _name_of(dtype: np.dtype) -> str:
-  """The name of a type in the format.
+  """Returns the name of a type in the format.
 
   Example:
     >>> _name_of(np.dtype(">f4"))

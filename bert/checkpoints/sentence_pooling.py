@@ -64,11 +64,7 @@ def write_sentence_transformers(
 ) -> None:
   """Writes what a folder of transformers needs to be one of sentence-transformers.
 
-  Args:
-    folder: must exist; the model and its tokenizer may come later.
-    pooling: one of `POOLINGS`.
-    hidden_size: of the model.
-    max_seq_length: tokens of a text, [CLS] and [SEP] included; longer texts are cut.
+  The folder must exist; the model and its tokenizer may come later. Longer texts are cut.
 
   Raises:
     OSError: a file cannot be written.

@@ -31,11 +31,7 @@ _MARKS = ("architectures", "transformers_version", "layer_norm_eps")
 
 # What `modeling.py` implements; other values would mean another model.
 _EPSILON = {"layer_norm_eps": 1e-12}  # of families that have no such key
-_FIXED = {
-  "position_embedding_type": "absolute",
-  "is_decoder": False,
-  "add_cross_attention": False,
-}
+_FIXED = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 
 _DEFAULT_NUM_LABELS = 2  # of transformers, where `config.json` has no `id2label`
 

@@ -18,11 +18,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import (
-  safetensors_file,
-  transformers_config,
-  transformers_names,
-)
+from bert.checkpoints import safetensors_file, transformers_config, transformers_names
 from bert.checkpoints.families.form import CHOICES, TEXTS, TOKENS
 from bert.checkpoints.formats import SHARDS_SUFFIX
 from bert.checkpoints.safetensors_file import SafetensorsError
@@ -313,10 +309,7 @@ def write_folder(
 
 
 def write_tokenizer(
-  folder: str | os.PathLike,
-  vocab_file: str | os.PathLike,
-  do_lower_case: bool,
-  max_length: int,
+  folder: str | os.PathLike, vocab_file: str | os.PathLike, do_lower_case: bool, max_length: int
 ) -> None:
   """Writes the vocabulary in its files, and `tokenizer_config.json`.
 

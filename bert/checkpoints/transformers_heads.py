@@ -61,17 +61,11 @@ def head_of(architecture: str | None) -> str | None:
 
 
 class Head(NamedTuple):
-  """The head of a model: what the names of its variables do not show.
+  """The head of a model: what the names of its variables do not show."""
 
-  Attributes:
-    name: a value of `HEADS`.
-    labels: names of its outputs, if known.
-    problem_type: one of `heads.PROBLEM_TYPES`, of a head for texts.
-  """
-
-  name: str
-  labels: Sequence[str] | None = None
-  problem_type: str | None = None
+  name: str  # a value of `HEADS`
+  labels: Sequence[str] | None = None  # names of its outputs, if known
+  problem_type: str | None = None  # one of `heads.PROBLEM_TYPES`, of a head for texts
 
 
 def guess_head(names: Iterable[str], facts: Mapping[str, Any]) -> Head:

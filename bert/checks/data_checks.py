@@ -12,15 +12,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 from bert.checks import record_checks
-from bert.checks.findings import (
-  Finding,
-  RunUnderCheck,
-  error,
-  note,
-  ok,
-  share,
-  warning,
-)
+from bert.checks.findings import Finding, RunUnderCheck, error, note, ok, share, warning
 from bert.checks.task_data import Text, TextSet
 from bert.io import filesystem, vocabulary_kind
 from bert.io.wording import counted

@@ -14,13 +14,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-LEVELS = ("ok", "note", "warning", "error")
-
 
 class Finding(NamedTuple):
   """The result of one check."""
 
-  level: str  # one of `LEVELS`. An error makes the run fail, a warning probably spoils its result.
+  # ok, note, warning or error: that makes the run fail, a warning probably spoils its result.
+  level: str
   what: str  # the finding, in a sentence
   where: str = ""  # file, or file:line; "" if it has no location
   remedy: str = ""  # how to correct it; "" if nothing needs correction

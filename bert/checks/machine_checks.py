@@ -98,7 +98,7 @@ def _version(name: str) -> str | None:
 
 
 def check_devices(subject: RunUnderCheck) -> Iterator[Finding]:
-  """The devices, and whether they are fast in `--dtype`."""
+  """Yields the devices, and whether they are fast in `--dtype`."""
   gpus = hardware.gpu_capabilities()
   idle = len(hardware.gpu_memory()) - len(gpus)
   if idle > 0 and os.environ.get("CUDA_VISIBLE_DEVICES") is None:
@@ -151,11 +151,7 @@ class MemoryNeed(NamedTuple):
 
 
 def memory_needed(
-  config: BertConfig,
-  batch_size: int,
-  seq_length: int,
-  dtype: str = "float32",
-  predictions: int = 0,
+  config: BertConfig, batch_size: int, seq_length: int, dtype: str = "float32", predictions: int = 0
 ) -> MemoryNeed:
   """Estimates the memory of training.
 
@@ -233,7 +229,7 @@ def check_memory(subject: RunUnderCheck) -> Iterator[Finding]:
 
 
 def gigabytes(size: float) -> str:
-  """A number of bytes as text in GiB or MiB.
+  """Returns a number of bytes as text in GiB or MiB.
 
   Example:
     >>> gigabytes(3 << 29), gigabytes(5 << 20)

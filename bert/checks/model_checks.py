@@ -183,7 +183,7 @@ def _size(vocab: Mapping[str, int], path: str, subject: RunUnderCheck) -> Iterat
 
 
 def _is_of_another(vocab: Mapping[str, int], subject: RunUnderCheck) -> bool:
-  """Whether the weights, if any, are not those of a run with this very vocabulary."""
+  """Tells whether the weights, if any, are not those of a run with this very vocabulary."""
   if not subject.init_checkpoint:
     return False
   from bert.checkpoints import finding
@@ -255,7 +255,7 @@ def _compare_shapes(expected, found, prefix: str) -> Iterator[Finding]:
 
 
 def _of_same_vocabulary(state: Mapping, subject: RunUnderCheck) -> Iterator[Finding]:
-  """A checkpoint of this project stores the hash of its vocabulary."""
+  """Compares the vocabulary's hash with the one that a checkpoint of this project stores."""
   trained_with = state.get("fingerprint", {}).get("vocabulary")
   if trained_with and subject.vocab:
     found = tokenization.vocabulary_hash(subject.vocab)
@@ -309,7 +309,7 @@ def check_checkpoint_values(subject: RunUnderCheck) -> Iterator[Finding]:
 
 
 def _in_batches(contents) -> Iterator[list[str]]:
-  """Names in groups whose values need little memory."""
+  """Yields names in groups whose values need little memory."""
   names: list[str] = []
   size = 0
   for name, (shape, dtype) in contents.items():

@@ -37,7 +37,7 @@ _REMEDY = "Write the records again with the program that made them."
 
 
 def are_records(path: str) -> bool:
-  """Whether a file has TFRecord's name ending, or starts with a length and its checksum."""
+  """Tells whether a file has TFRecord's name ending, or starts with a length and its checksum."""
   if path.endswith((".tfrecord", ".tf_record", ".tfrecords", ".tfrecord.gz")):
     return True
   from bert.text import text_files
@@ -220,7 +220,7 @@ def _check_lengths(
 
 
 def _check_pretraining(path, subject: RunUnderCheck, seen: _Seen, length: int) -> None:
-  """The checks of `run_pretraining.py`, applied to all records instead of the first ones.
+  """Applies the checks of `run_pretraining.py` to all records instead of the first ones.
 
   Raises:
     RecordError: a manifest or a record does not fit.

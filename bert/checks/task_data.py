@@ -16,40 +16,25 @@ SPLITS = ("train", "dev", "test")
 
 
 class Text(NamedTuple):
-  """One example, whatever the task.
+  """One example, whatever the task."""
 
-  Attributes:
-    first: the text, or the question.
-    second: the second text, or the paragraph, or None.
-    labels: none, one or several.
-    where: file:line.
-  """
-
-  first: str
-  second: str | None
-  labels: tuple[str, ...]
-  where: str
+  first: str  # the text, or the question
+  second: str | None  # the second text, or the paragraph, or None
+  labels: tuple[str, ...]  # none, one or several
+  where: str  # file:line
 
 
 class TextSet(NamedTuple):
-  """The examples of one split, and the file they are from.
+  """The examples of one split, and the file they are from."""
 
-  Attributes:
-    split: train, dev, test or another name.
-    path: of the file.
-    texts: the examples.
-    known_labels: all labels of the model; [] if labels are not classes.
-    is_whole: whether an example is one sequence, and its labels are of all of it.
-    counted_as: what labels of words are counted as, such as their types; None of other labels.
-    longest_first: the number of tokens to which first texts are cut, and the flag that says so.
-  """
-
-  split: str
-  path: str
-  texts: Sequence[Text]
-  known_labels: Sequence[str] = ()
-  is_whole: bool = True
+  split: str  # train, dev, test or another name
+  path: str  # of the file
+  texts: Sequence[Text]  # the examples
+  known_labels: Sequence[str] = ()  # all labels of the model; [] if labels are not classes
+  is_whole: bool = True  # whether an example is one sequence, and its labels are of all of it
+  # What labels of words are counted as, such as their types; None of other labels.
   counted_as: Callable[[str], str] | None = None
+  # The number of tokens to which first texts are cut, and the flag that says so.
   longest_first: tuple[int, str] | None = None
 
 

@@ -108,7 +108,7 @@ class Augmentor:
     self._max_length = max_length
 
   def variants(self, text: str, count: int) -> list[str]:
-    """The text, then those of `count` drawn variants that differ from all before them.
+    """Returns the text, then those of `count` drawn variants that differ from all before them.
 
     Variants are lower-cased, with a space between any two words or marks of punctuation.
     """
@@ -132,7 +132,7 @@ class Augmentor:
     return self._candidates(self._words(text))
 
   def _words(self, text: str) -> list[str]:
-    """Words and punctuation; special tokens that stand alone are kept."""
+    """Returns words and punctuation; special tokens that stand alone are kept."""
     parts = _SPECIAL.split(text)
     split = self._basic_tokenizer.tokenize
     return [word for n, part in enumerate(parts) for word in ([part] if n % 2 else split(part))]
@@ -200,7 +200,7 @@ class Neighbours:
     self._count = count
 
   def __call__(self, word: str) -> list[str]:
-    """The nearest words, the nearest first; empty for one that has no vector.
+    """Returns the nearest words, the nearest first; empty for one that has no vector.
 
     They have a capital letter where the word has.
     """
@@ -214,7 +214,7 @@ class Neighbours:
 
 
 def read_vectors(path: str, max_words: int = 100_000) -> dict[str, list[float]]:
-  """The first words of a file in GloVe's format: a word and its numbers in each line.
+  """Returns the first words of a file in GloVe's format: a word and its numbers in each line.
 
   A "word" with blanks in it, of which GloVe has some, keeps them.
 

@@ -122,12 +122,8 @@ def loss_of(
 ) -> DistillationLoss:
   """The loss of a batch: weighted means over its tokens.
 
-  Args:
-    losses: of `token_losses`.
-    labels: as there.
-    weights: of the parts.
-    num_examples: int `[]`, B.
-    parts: of the batch, over which gradients are accumulated; see `heads.loss_divisor`.
+  Losses and labels are those of `token_losses`, of `num_examples`, int `[]`; for `parts` see
+  `heads.loss_divisor`.
   """
   is_masked = tf.cast(labels >= 0, tf.float32)
   everywhere = tf.ones_like(is_masked)

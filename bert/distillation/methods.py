@@ -65,13 +65,10 @@ class Distillation:
   def teach(self, spec, features, outputs, label_losses, forward, parts: int = 1) -> tf.Tensor:
     """Puts what the method makes of a step into the step's `EstimatorSpec`.
 
+    The others are the fields of a `Step`.
+
     Args:
       spec: of the step; its loss and summaries are replaced.
-      features: see `Step`, as the rest.
-      outputs: of the student.
-      label_losses: of the task.
-      forward: builds the same outputs of another model.
-      parts: of the batch.
 
     Returns:
       The loss to minimise.

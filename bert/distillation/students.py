@@ -48,7 +48,7 @@ def check_layers(layers: Sequence[int], config: BertConfig) -> None:
 def cut(
   prefix: str, config: BertConfig, layers: Sequence[int]
 ) -> tuple[BertConfig, dict[str, np.ndarray]]:
-  """A smaller model with the weights of a larger one.
+  """Returns a smaller model with the weights of a larger one.
 
   Args:
     prefix: of the larger model's checkpoint, see `finding.find_checkpoint`.
@@ -92,7 +92,7 @@ def cut(
 def as_distilbert(
   config: BertConfig, tensors: Mapping[str, np.ndarray], *, with_transform: bool = True
 ) -> tuple[BertConfig, dict[str, np.ndarray]]:
-  """A BERT's weights as those of a DistilBERT, which has neither segments nor a pooler.
+  """Returns a BERT's weights as those of a DistilBERT, which has neither segments nor a pooler.
 
   Its GELU is the erf form, whatever the other model has.
 

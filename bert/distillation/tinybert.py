@@ -141,11 +141,7 @@ def soft_cross_entropy(logits: tf.Tensor, taught: tf.Tensor, temperature: float 
 def inside_of(config: BertConfig, features: Tensors, setting: Setting, drops_out: bool) -> Inside:
   """Builds a model and returns what it computes on its way; padding is computed, too.
 
-  Args:
-    config: of the model; its variables are those of the current store.
-    features: `input_ids`, `input_mask` and `segment_ids`, int `[B, S]`.
-    setting: type and look-ups of the computation.
-    drops_out: whether to drop out.
+  The arguments are those of `distilbert.words_of`.
   """
   model = encoder(
     config,

@@ -100,7 +100,7 @@ class Frame(NamedTuple):
 def truncated_lengths(
   lengths_a: tf.Tensor, lengths_b: tf.Tensor, max_length, layout: Layout = BERT
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Computes the number of tokens kept of each text so that a pair has at most `max_length`.
+  """Computes how many tokens of each text are kept so that pairs fit: int64 `[B]`, `[B]`.
 
   The longer text loses its last token, repeatedly; see `Layout.kept_lengths`.
 
@@ -109,9 +109,6 @@ def truncated_lengths(
     lengths_b: int64 `[B]`, tokens of the second texts.
     max_length: int64 `[B]` or `[]`.
     layout: of the tokenizer.
-
-  Returns:
-    int64 `[B]`, `[B]`.
 
   Example:
     >>> [kept.numpy().tolist() for kept in truncated_lengths(
@@ -132,16 +129,13 @@ def truncated_lengths(
 def pack(
   pieces_a: tf.RaggedTensor, pieces_b: tf.RaggedTensor, frame: Frame, seq_length: int
 ) -> Inputs:
-  """Joins `[CLS] a [SEP]`, then `b [SEP]` where there is a b, as `convert_single_example` does.
+  """Joins `[CLS] a [SEP]`, then `b [SEP]` if any, as `convert_single_example` does; see `join`.
 
   Args:
     pieces_a: int32 `[B, (P)]`.
     pieces_b: int32 `[B, (P)]`; a text without tokens makes no second segment.
     frame: what stands around the tokens.
     seq_length: longest sequence; the longer text is cut first.
-
-  Returns:
-    See `join`.
   """
   has_b = pieces_b.row_lengths() > 0  # [B]
   kept_a, kept_b = truncated_lengths(

@@ -17,11 +17,9 @@ def pack_windows(
 ):
   """Makes the windows of texts or pairs, the same as `tasks.windows.WindowReader`.
 
+  The other arguments are those of `graph_text.pack`.
+
   Args:
-    pieces_a: int32 `[B, (P)]`.
-    pieces_b: int32 `[B, (P)]`; a text without tokens makes no second segment.
-    frame: what stands around the tokens.
-    seq_length: longest sequence.
     options: stride and largest number of windows.
 
   Returns:

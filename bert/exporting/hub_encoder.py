@@ -213,11 +213,7 @@ def _list_variables(root, store):
 
 
 def export_encoder(
-  export_dir: str,
-  config: BertConfig,
-  init_checkpoint: str,
-  vocab_file: str,
-  do_lower_case: bool,
+  export_dir: str, config: BertConfig, init_checkpoint: str, vocab_file: str, do_lower_case: bool
 ) -> None:
   """Writes an encoder's SavedModel, with `.mlm` if the checkpoint has that head.
 

@@ -45,11 +45,7 @@ def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str,
 def save(root, folder: str, signatures: Mapping, extra: Mapping[str, str]) -> None:
   """Saves a SavedModel, with additional files in `assets.extra/`, TensorFlow's convention.
 
-  Args:
-    root: the trackable object.
-    folder: the folder to write.
-    signatures: name -> concrete function.
-    extra: file name -> text.
+  The texts of `extra` are by file name.
   """
   with _quiet():
     tf.saved_model.save(root, folder, signatures=dict(signatures))

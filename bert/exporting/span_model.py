@@ -247,7 +247,7 @@ class SpanModel(TaskModel):
   # Logits to spans.
 
   def _best_positions(self, logits):
-    """Scores and positions of beginnings, `[R, K]`, and of ends, `[R, K or 1, E]`."""
+    """Computes scores and positions of beginnings, `[R, K]`, and of ends, `[R, K or 1, E]`."""
     if self._head.has_beam:
       beam = logits.beam
       return beam.start_log_probs, beam.start_index, beam.end_log_probs, beam.end_index

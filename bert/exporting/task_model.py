@@ -54,11 +54,7 @@ class TaskModel(tf.train.Checkpoint):
   _bert_options: Mapping[str, Any] = types.MappingProxyType({})
 
   def __init__(
-    self,
-    config: BertConfig,
-    vocab_file: str,
-    do_lower_case: bool,
-    label_names: Sequence[str] = (),
+    self, config: BertConfig, vocab_file: str, do_lower_case: bool, label_names: Sequence[str] = ()
   ):
     """Builds the tokenizer; a subclass then traces its graph and calls `_list_variables`.
 

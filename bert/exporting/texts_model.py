@@ -83,7 +83,7 @@ class TextsModel(TaskModel):
     return answers
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
-    """The serving signature: strings `text_a` and `text_b` to the answers."""
+    """Returns the serving signature: strings `text_a` and `text_b` to the answers."""
     return string_signature(self, strings("text_a"), strings("text_b"))
 
 

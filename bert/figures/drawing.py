@@ -204,9 +204,7 @@ def _name_ticks(panel, x_names: Sequence[str], y_names: Sequence[str], **style) 
 
 
 def plot_scores(
-  scores: Mapping[str, Mapping[str, float]],
-  output_png: str | os.PathLike,
-  title: str = "Scores",
+  scores: Mapping[str, Mapping[str, float]], output_png: str | os.PathLike, title: str = "Scores"
 ) -> None:
   """Draws scores of several types: F1 as a bar, precision and recall as marks on it.
 
@@ -394,11 +392,11 @@ def plot_vectors(
 ) -> None:
   """Draws vectors as points, with their labels if there are at most 60.
 
+  Arguments not described here, and errors, are those of `project_vectors`.
+
   Args:
-    vectors: float `[M, W]`.
     labels: M texts; long ones are cut.
     output_png: the picture; the ending decides the format.
-    method: see `project_vectors`.
     groups: M names, such as classes: points of a group share a colour and a shape.
 
   Raises:

@@ -48,11 +48,8 @@ def cache_root(cache_dir: str | os.PathLike | None) -> pathlib.Path:
 def url_of(path: str, source: str, public_url: str, base_url: str | None = None) -> str:
   """Returns the address of a file.
 
-  Args:
-    path: relative to the address of its source.
-    source: the folder of a mirror in which the files of `public_url` are.
-    public_url: the address of the source.
-    base_url: used instead of a mirror and the public address.
+  The path is relative to the address of its source: `base_url`, or the folder `source` of a mirror
+  in place of `public_url`.
   """
   mirror = os.environ.get("BERT_DOWNLOAD_BASE_URL")
   base_url = base_url or (f"{mirror.rstrip('/')}/{source}" if mirror else public_url)
@@ -70,7 +67,7 @@ def provide(
   needs: Sequence[str],
   cache_dir: str | os.PathLike | None = None,
 ) -> str:
-  """Provides a folder of the cache; builds it if the cache does not have it.
+  """Provides a folder of the cache, built if the cache does not have it, and returns its path.
 
   Args:
     place: its path in the cache.
@@ -78,9 +75,6 @@ def provide(
     build: called with the downloaded files and an empty folder to fill; `unpack_all`, for instance.
     needs: names that a complete folder has.
     cache_dir: the cache; see the top of this file for the default.
-
-  Returns:
-    The path of the folder.
 
   Raises:
     DownloadError: no network, a file or archive that cannot be used, or no space.

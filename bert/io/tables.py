@@ -226,7 +226,7 @@ def read_table(
   strict: bool = False,
   on_bad_row: OnBadRow = _raise,
 ) -> list[Row]:
-  """Reads the rows of a text table, including the header, without blank lines.
+  """Reads the rows of a text table, strings, including the header, without blank lines.
 
   Args:
     path: UTF-8, with or without byte order mark, lines ending in LF or CRLF.
@@ -234,9 +234,6 @@ def read_table(
     quotechar: None reads quotes as text, as GLUE's files need; '"' reads CSV's quoted fields.
     strict: whether text after a closing quote, or a quote never closed, is an error.
     on_bad_row: called with each `DataError`; raises it, or returns to skip the row.
-
-  Returns:
-    One `Row` of strings per row of the file.
 
   Raises:
     DataError: the file is missing or UTF-16, or whatever `on_bad_row` raises.

@@ -24,7 +24,7 @@ _ENDING = ".model"
 
 
 def is_model(data: bytes) -> bool:
-  """Whether these are the first 64 bytes or more of a sentencepiece model.
+  """Tells whether these are the first 64 bytes or more of a sentencepiece model.
 
   It begins with its first piece: a message (tag 0x0a) with a name (0x0a) and a score (0x15).
 
@@ -36,7 +36,7 @@ def is_model(data: bytes) -> bool:
 
 
 def holds_model(path: str | os.PathLike) -> bool:
-  """Whether a file is a sentencepiece model; False for one that cannot be read."""
+  """Tells whether a file is a sentencepiece model; False for one that cannot be read."""
   try:
     with filesystem.open_to_read(os.fspath(path)) as reader:
       return is_model(reader.read(64))
@@ -50,19 +50,19 @@ def is_sentencepiece_file(path: str | os.PathLike) -> bool:
 
 
 def saved_vocabulary_name(path: str | os.PathLike) -> str:
-  """The name that a copy of a vocabulary file has in the folder of a model."""
+  """Returns the name that a copy of a vocabulary file has in the folder of a model."""
   if is_meant_as_byte_pairs(path):
     return BYTE_PAIRS
   return SENTENCE_PIECES if is_sentencepiece_file(path) else VOCABULARY
 
 
 def is_meant_as_byte_pairs(path: str | os.PathLike) -> bool:
-  """Whether a vocabulary file is to be read as a byte-level BPE: by its name."""
+  """Tells whether a vocabulary file is to be read as a byte-level BPE: by its name."""
   return os.path.basename(os.fspath(path)).endswith((".json", MERGES))
 
 
 def holds_byte_pairs(path: str | os.PathLike) -> bool:
-  """Whether a file is a `vocab.json`, or a `tokenizer.json` of a byte-level BPE."""
+  """Tells whether a file is a `vocab.json`, or a `tokenizer.json` of a byte-level BPE."""
   name = os.path.basename(os.fspath(path))
   if name != BYTE_PAIRS:
     return name == _VOCAB_JSON and filesystem.is_file(os.fspath(path))
@@ -74,17 +74,17 @@ def holds_byte_pairs(path: str | os.PathLike) -> bool:
 
 
 def is_of_byte_pairs(vocab: Container[str]) -> bool:
-  """Whether tokens are those of a byte-level BPE."""
+  """Tells whether tokens are those of a byte-level BPE."""
   return CLS in vocab and SEP in vocab and "[CLS]" not in vocab
 
 
 def is_of_model(vocab: Container[str]) -> bool:
-  """Whether tokens are the pieces of a sentencepiece model."""
+  """Tells whether tokens are the pieces of a sentencepiece model."""
   return "<unk>" in vocab and "[UNK]" not in vocab and not is_of_byte_pairs(vocab)
 
 
 def unknown_token(vocab: Container[str]) -> str:
-  """The token of what a vocabulary does not have.
+  """Returns the token of what a vocabulary does not have.
 
   Example:
     >>> unknown_token({"[UNK]": 0}), unknown_token({"<unk>": 1})
@@ -94,12 +94,12 @@ def unknown_token(vocab: Container[str]) -> str:
 
 
 def padding_token(vocab: Container[str]) -> str:
-  """The token of padding."""
+  """Returns the token of padding."""
   return "[PAD]" if is_of_word_pieces(vocab) else "<pad>"
 
 
 def ends_and_mask(vocab: Container[str]) -> tuple[str, str, str]:
-  """The tokens before and after a text, and for a masked word.
+  """Returns the tokens before and after a text, and for a masked word.
 
   Example:
     >>> ends_and_mask({"[CLS]": 0}), ends_and_mask({"<s>": 0, "</s>": 2})
@@ -111,7 +111,7 @@ def ends_and_mask(vocab: Container[str]) -> tuple[str, str, str]:
 
 
 def special_ids(vocab: Mapping[str, int]) -> list[int]:
-  """The ids of the special tokens that a vocabulary has.
+  """Returns the ids of the special tokens that a vocabulary has.
 
   Example:
     >>> special_ids({"<s>": 0, "</s>": 2, "a": 3, "<mask>": 4})
@@ -122,5 +122,5 @@ def special_ids(vocab: Mapping[str, int]) -> list[int]:
 
 
 def is_of_word_pieces(vocab: Container[str]) -> bool:
-  """Whether tokens are those of a vocab.txt."""
+  """Tells whether tokens are those of a vocab.txt."""
   return not (is_of_model(vocab) or is_of_byte_pairs(vocab))

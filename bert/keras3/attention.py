@@ -16,13 +16,7 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
-from bert.keras3.building_blocks import (
-  Dropout,
-  SpecLayer,
-  create_dense,
-  register,
-  require_one_of,
-)
+from bert.keras3.building_blocks import Dropout, SpecLayer, create_dense, register, require_one_of
 
 ATTENTION_TYPES = ("multi_head", "window", "group_query", "differential")
 

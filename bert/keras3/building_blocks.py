@@ -83,9 +83,7 @@ class GlorotUniform(keras.initializers.GlorotUniform):
     return ops.convert_to_tensor(values.astype(np.float32), dtype=dtype)
 
 
-def create_initializer(
-  initializer_range: float | None = 0.02,
-) -> keras.initializers.Initializer:
+def create_initializer(initializer_range: float | None = 0.02) -> keras.initializers.Initializer:
   """Creates a truncated normal with this standard deviation, or else Glorot's uniform."""
   return GlorotUniform() if initializer_range is None else TruncatedNormal(stddev=initializer_range)
 

@@ -28,10 +28,7 @@ class CheckedInputs(keras.Model if TYPE_CHECKING else object):  # type: ignore[m
       ValueError: an id is out of range.
     """
     bert: Any = getattr(self, "bert", self)
-    limits = {
-      "input_ids": bert.vocab_size,
-      "position_ids": bert.longest_sequence,
-    }
+    limits = {"input_ids": bert.vocab_size, "position_ids": bert.longest_sequence}
     if bert.family.has_segments:  # otherwise they are not read
       limits["token_type_ids"] = bert.type_vocab_size
     if isinstance(inputs, TextLoader):

@@ -33,13 +33,7 @@ from bert.keras3.heads import (
   TokenClassificationHead,
 )
 from bert.keras3.input_checks import CheckedInputs
-from bert.keras3.outputs import (
-  BertOutput,
-  LogitsOutput,
-  PreTrainingOutput,
-  SpanOutput,
-  with_extras,
-)
+from bert.keras3.outputs import BertOutput, LogitsOutput, PreTrainingOutput, SpanOutput, with_extras
 from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokensHead
 from bert.keras3.saving import Savable
 from bert.keras3.sizes import arguments_from_config

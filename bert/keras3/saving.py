@@ -33,10 +33,7 @@ _ENCODER_ALONE = "Its encoder alone can be saved: give the BERT in the model."
 
 
 def save_pretrained(
-  model: keras.Model,
-  folder: str | os.PathLike,
-  tokenizer=None,
-  labels: Sequence[str] | None = None,
+  model: keras.Model, folder: str | os.PathLike, tokenizer=None, labels: Sequence[str] | None = None
 ) -> None:
   """Writes a folder that transformers loads, of the class for the model's head.
 
@@ -65,10 +62,7 @@ def save_pretrained(
 
 
 def save_checkpoint(
-  model: keras.Model,
-  folder: str | os.PathLike,
-  tokenizer=None,
-  labels: Sequence[str] | None = None,
+  model: keras.Model, folder: str | os.PathLike, tokenizer=None, labels: Sequence[str] | None = None
 ) -> None:
   """Writes a folder like that of a released model, which every script takes.
 

@@ -190,11 +190,7 @@ class CosineWithWarmup(LinearWithWarmup):
   """A learning rate that falls along a cosine (arXiv:1608.03983, without restarts)."""
 
   def __init__(
-    self,
-    init_lr: float,
-    num_train_steps: int,
-    num_warmup_steps: int = 0,
-    num_cycles: float = 0.5,
+    self, init_lr: float, num_train_steps: int, num_warmup_steps: int = 0, num_cycles: float = 0.5
   ):
     """Creates the schedule; `num_cycles` is the number of waves, 0.5 to end at 0."""
     super().__init__(init_lr, num_train_steps, num_warmup_steps)
@@ -210,11 +206,7 @@ class CosineRestartsWithWarmup(CosineWithWarmup):
   """A learning rate that falls along a cosine `num_cycles` times, each time from the peak."""
 
   def __init__(
-    self,
-    init_lr: float,
-    num_train_steps: int,
-    num_warmup_steps: int = 0,
-    num_cycles: int = 1,
+    self, init_lr: float, num_train_steps: int, num_warmup_steps: int = 0, num_cycles: int = 1
   ):
     """Creates the schedule."""
     super().__init__(init_lr, num_train_steps, num_warmup_steps, num_cycles)

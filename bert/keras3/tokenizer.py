@@ -35,10 +35,7 @@ class BertTokenizer:
   """
 
   def __init__(
-    self,
-    vocab_file: str | os.PathLike,
-    do_lower_case: bool = True,
-    model_max_length: int = 512,
+    self, vocab_file: str | os.PathLike, do_lower_case: bool = True, model_max_length: int = 512
   ):
     """Reads a vocabulary.
 

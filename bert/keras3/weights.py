@@ -162,9 +162,7 @@ def _check(report, variables, shapes, skip_mismatch, allowed_missing):
   logging.warning(text)
 
 
-def open_weights(
-  path: str | os.PathLike,
-) -> tuple[dict[str, tuple], Callable[[str], np.ndarray]]:
+def open_weights(path: str | os.PathLike) -> tuple[dict[str, tuple], Callable[[str], np.ndarray]]:
   """Opens a file: shapes by name, and a function that reads a value by name.
 
   Raises:

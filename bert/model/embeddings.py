@@ -8,12 +8,7 @@ import tensorflow as tf
 from bert.model import kernels
 from bert.model.configuration import BertConfig
 from bert.model.families import LAYER_NORM_EPSILON
-from bert.model.layers import (
-  TokenRows,
-  create_initializer,
-  get_shape_list,
-  layer_norm_and_dropout,
-)
+from bert.model.layers import TokenRows, create_initializer, get_shape_list, layer_norm_and_dropout
 from bert.model.variables import get_variable
 
 
@@ -27,7 +22,7 @@ def embedding_lookup(
   *,
   padding_id: int | None = None,
 ):
-  """Looks up the embeddings of tokens.
+  """Looks up embeddings of tokens: float32 `[B, S, E * I]`, and the table, float32 `[V, E]`.
 
   Args:
     input_ids: int `[B, S]` or `[B, S, I]`, I inputs for each position.
@@ -37,9 +32,6 @@ def embedding_lookup(
     word_embedding_name: name of the table.
     use_one_hot_embeddings: by a matrix product instead of a gather.
     padding_id: a word whose row gets no gradient from here, as PyTorch's `padding_idx`.
-
-  Returns:
-    float32 `[B, S, E * I]`, and the table, float32 `[V, E]`.
   """
   if input_ids.shape.rank == 2:
     input_ids = tf.expand_dims(input_ids, 2)
@@ -141,7 +133,7 @@ def embedding_postprocessor(
 
 
 def positions_of(input_ids: tf.Tensor, position_ids: tf.Tensor | None, config: BertConfig):
-  """Rows of the position table where padding has one of its own, as in RoBERTa.
+  """Returns rows of the position table where padding has one of its own, as in RoBERTa.
 
   Args:
     input_ids: int `[B, S]`.

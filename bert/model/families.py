@@ -62,67 +62,52 @@ class HiddenLayer:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-  """Says what sets a family of models apart; the defaults are BERT's.
+  """Says what sets a family of models apart; the defaults are BERT's."""
 
-  Attributes:
-    name: `model_type` in a configuration.
-    title: its name in messages.
-    scope: first part of all names of the encoder's variables.
-    keys: keys of a configuration that BERT does not have, with their values where a file has none.
-    projection: dense layer that widens embeddings to the hidden size, below `scope`.
-    projection_is_glorot: whether its kernel starts from Glorot's uniform distribution, TensorFlow
-      1's default, instead of the truncated normal of all other weights.
-    projects_embedding_output: whether `get_embedding_output` is projected.
-    shares_layers: whether layers share weights in groups (`num_hidden_groups`), each of
-      `inner_group_num` blocks.
-    gathers_segments: look segments up by a gather. Its gradient is sparse, and the norm for
-      clipping counts repeated rows separately.
-    has_segments: whether tokens have segments. Without, `token_type_ids` are not read, and the
-      first row of the table, if there is one, is added to every token.
-    positions_from_ids: number positions by the tokens before them that are not padding, from
-      `pad_token_id` + 1 on; padding has the position `pad_token_id`.
-    padding_is_fixed: the row of words for padding, and that of positions, gets no gradient from
-      the look-up (PyTorch's `padding_idx`).
-    drops_attention_output: whether dropout follows the dense layer after the attention.
-    layer: names of a layer's variables.
-    has_pooler: whether a dense layer and tanh follow the first vector.
-    hidden_layers: what a head scores (`texts` or `choices`) -> the layer before its outputs.
-    masked_lm: scope of the bias of the masked-LM head.
-    masked_lm_transform: scope of its dense layer and LayerNorm.
-    objective: what models of the family were pre-trained with, one of `OBJECTIVES`.
-    has_generator: whether a generator is pre-trained beside the model: records then have neither
-      masks nor pairs, and a checkpoint may hold both models.
-    has_task_scopes: whether the variables of a head lie in `task_specific/TASK/`.
-    config_file: what its authors call the file of a configuration, if they publish it.
-    vocabulary: kind of the vocabulary that its models usually have, one of `VOCABULARIES`.
-    epsilon_of_words: added to the number of masked tokens by which their loss is divided.
-    activations: activations that the family means by other names than BERT.
-  """
-
-  name: str
-  title: str
-  scope: str = "bert"
+  name: str  # `model_type` in a configuration
+  title: str  # its name in messages
+  scope: str = "bert"  # first part of all names of the encoder's variables
+  # Keys of a configuration that BERT does not have, with their values where a file has none.
   keys: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  # Dense layer that widens embeddings to the hidden size, below `scope`.
   projection: str | None = None
+  # Whether its kernel starts from Glorot's uniform distribution, TensorFlow 1's default, instead of
+  # the truncated normal of all other weights.
   projection_is_glorot: bool = False
-  projects_embedding_output: bool = True
+  projects_embedding_output: bool = True  # whether `get_embedding_output` is projected
+  # Whether layers share weights in groups (`num_hidden_groups`), each of `inner_group_num` blocks.
   shares_layers: bool = False
+  # Look segments up by a gather. Its gradient is sparse, and the norm for clipping counts repeated
+  # rows separately.
   gathers_segments: bool = False
+  # Whether tokens have segments. Without, `token_type_ids` are not read, and the first row of the
+  # table, if there is one, is added to every token.
   has_segments: bool = True
+  # Number positions by the tokens before them that are not padding, from `pad_token_id` + 1 on;
+  # padding has the position `pad_token_id`.
   positions_from_ids: bool = False
+  # The row of words for padding, and that of positions, gets no gradient from the look-up
+  # (PyTorch's `padding_idx`).
   padding_is_fixed: bool = False
-  drops_attention_output: bool = True
-  layer: LayerNames = dataclasses.field(default_factory=LayerNames)
-  has_pooler: bool = True
+  drops_attention_output: bool = True  # whether dropout follows the dense layer after the attention
+  layer: LayerNames = dataclasses.field(default_factory=LayerNames)  # names of a layer's variables
+  has_pooler: bool = True  # whether a dense layer and tanh follow the first vector
+  # What a head scores (`texts` or `choices`) -> the layer before its outputs.
   hidden_layers: Mapping[str, HiddenLayer] = dataclasses.field(default_factory=dict)
-  masked_lm: str = "cls/predictions"
-  masked_lm_transform: str = "cls/predictions/transform"
-  objective: str = "mlm_nsp"
+  masked_lm: str = "cls/predictions"  # scope of the bias of the masked-LM head
+  masked_lm_transform: str = "cls/predictions/transform"  # scope of its dense layer and LayerNorm
+  objective: str = "mlm_nsp"  # what models of the family were pre-trained with, one of `OBJECTIVES`
+  # Whether a generator is pre-trained beside the model: records then have neither masks nor pairs,
+  # and a checkpoint may hold both models.
   has_generator: bool = False
-  has_task_scopes: bool = False
+  has_task_scopes: bool = False  # whether the variables of a head lie in `task_specific/TASK/`
+  # What its authors call the file of a configuration, if they publish it.
   config_file: str | None = None
+  # Kind of the vocabulary that its models usually have, one of `VOCABULARIES`.
   vocabulary: str = "word_pieces"
+  # Added to the number of masked tokens by which their loss is divided.
   epsilon_of_words: float = 1e-5
+  # Activations that the family means by other names than BERT.
   activations: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def layer_scopes(self, config) -> list[str]:

@@ -95,7 +95,7 @@ def dropout_keys(seed) -> tf.Tensor:
 
 
 def random_bits(shape, keys) -> tf.Tensor:
-  """uint32 of that shape, uniform, the same for the same keys (uint32 `[2]`).
+  """Computes uint32 of that shape, uniform, the same for the same keys (uint32 `[2]`).
 
   A hash of the keys and each entry's index. Forward and backward pass compute it inside their
   loops; the numbers of a generator would be written to memory once and read twice.
@@ -129,15 +129,12 @@ def _keys_for(rate, seed):
 
 
 def dropout(x: tf.Tensor, rate: float, seed) -> tf.Tensor:
-  """Sets entries to zero with probability `rate` and scales the others by `1 / (1 - rate)`.
+  """Zeroes entries with probability `rate`, scales others by `1 / (1 - rate)`; keeps the type.
 
   Args:
     x: float tensor of any shape.
     rate: probability of zero, in `[0, 1)`.
     seed: int64 `[2]`; equal seeds and shapes drop the same entries. Unused at rate 0.
-
-  Returns:
-    Tensor of the same shape and dtype.
   """
   return _drop(x, _keys_for(rate, seed), rate)
 
@@ -215,16 +212,9 @@ def _bias_scale_backward(dy, scale, product_dtype):
 
 
 def bias_scale(x: tf.Tensor, bias: tf.Tensor, scale, dtype: tf.DType = tf.float32) -> tf.Tensor:
-  """`(x + bias) * scale`.
+  """Computes `(x + bias) * scale`, `[M, W]`.
 
-  Args:
-    x: float `[M, W]`.
-    bias: float32 `[W]`.
-    scale: float32 `[W]`, a constant for the gradient.
-    dtype: of the result.
-
-  Returns:
-    `[M, W]`.
+  The bias and the scale, a constant for the gradient, are float32 `[W]`.
   """
   compiled = _mode.compiled
 
@@ -283,7 +273,7 @@ def _layer_norm_backward(unit, inverse_std, keys, gamma, rate, product_dtype, dy
 def layer_norm(
   x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float, rate: float = 0.0, seed=None
 ) -> tf.Tensor:
-  """Normalises the last axis to mean 0 and variance 1, scales and shifts (arXiv:1607.06450).
+  """Normalises the last axis to mean 0, variance 1, scales and shifts (arXiv:1607.06450): float32.
 
   Args:
     x: float32 `[..., W]`.
@@ -292,9 +282,6 @@ def layer_norm(
     epsilon: added to the variance.
     rate: of a dropout after it.
     seed: int64 `[2]`, of the dropout; unused at rate 0.
-
-  Returns:
-    float32 `[..., W]`.
   """
   compiled = _mode.compiled
   keys = _keys_for(rate, seed)
@@ -381,7 +368,7 @@ def _softmax_forward(scores, adder, keys, rate, dtype):
 def softmax_dropout(
   scores: tf.Tensor, adder=None, rate: float = 0.0, seed=None, dtype: tf.DType = tf.float32
 ) -> tf.Tensor:
-  """`dropout(softmax(scores + adder))` over the last axis.
+  """Computes `dropout(softmax(scores + adder))` over the last axis, `[B, N, F, T]`.
 
   Args:
     scores: float `[B, N, F, T]`.
@@ -389,9 +376,6 @@ def softmax_dropout(
     rate: of the dropout.
     seed: int64 `[2]`, of the dropout; unused at rate 0.
     dtype: of the result.
-
-  Returns:
-    `[B, N, F, T]`.
   """
   compiled = _mode.compiled
   keys = _keys_for(rate, seed)
@@ -433,15 +417,12 @@ def _cross_entropy_backward(x, bias, labels, log_sum, dy):
 
 
 def cross_entropy(x: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-  """`-log softmax(x + bias)[label]` of each row, without storing the softmax.
+  """Computes `-log softmax(x + bias)[label]`, float32 `[M]`, without storing the softmax.
 
   Args:
     x: float `[M, V]`, a matrix product.
     bias: float32 `[V]`.
     labels: int32 `[M]`; the loss of one outside `[0, V)` is NaN.
-
-  Returns:
-    float32 `[M]`.
   """
   compiled = _mode.compiled
 
@@ -459,7 +440,7 @@ def cross_entropy(x: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor) -> tf.Tensor
 
 
 def gather_rows(table: tf.Tensor, ids: tf.Tensor, padding_id: int | None = None) -> tf.Tensor:
-  """`tf.gather(table, ids)` with a dense gradient, where that of a variable would be sparse.
+  """Gathers as `tf.gather(table, ids)`, with a dense gradient instead of a variable's sparse one.
 
   The norm for gradient clipping counts repeated rows of a sparse gradient separately.
 
@@ -467,9 +448,6 @@ def gather_rows(table: tf.Tensor, ids: tf.Tensor, padding_id: int | None = None)
     table: float32 `[V, W]`.
     ids: int `[...]`.
     padding_id: a row that gets no gradient.
-
-  Returns:
-    float32 `[..., W]`.
   """
   ids = tf.convert_to_tensor(ids)
 

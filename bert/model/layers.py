@@ -177,14 +177,11 @@ class Unpadding(TokenRows):
 
 
 def create_attention_mask_from_input_mask(from_tensor, to_mask) -> tf.Tensor:
-  """Makes the attention mask: each query, even at padding, sees the keys that `to_mask` marks.
+  """Makes the mask, float32 `[B, F, T]`: each query, padding too, sees what `to_mask` marks.
 
   Args:
     from_tensor: any tensor `[B, F, ...]`.
     to_mask: int `[B, T]`, 1 for a token, 0 for padding.
-
-  Returns:
-    float32 `[B, F, T]`.
   """
   batch_size, from_seq_length = get_shape_list(tf.convert_to_tensor(from_tensor))[:2]
   to_mask = tf.cast(tf.convert_to_tensor(to_mask), tf.float32)
@@ -299,7 +296,7 @@ def dense(
   dtype: tf.DType = tf.float32,
   output_dtype: tf.DType = tf.float32,
 ) -> tf.Tensor:
-  """Computes `activation(input kernel + bias)` of variables `<name>/{kernel,bias}`.
+  """Computes `activation(input kernel + bias)`, `[..., units]`: variables `<name>/{kernel,bias}`.
 
   Args:
     input_tensor: float `[..., W]`.
@@ -310,9 +307,6 @@ def dense(
     activation: a function, or None.
     dtype: of the matrix product.
     output_dtype: of the result.
-
-  Returns:
-    `[..., units]`.
   """
   kernel, bias = _dense_variables(name, input_tensor.shape[-1], units, initializer_range)
   output = product(input_tensor, kernel, dtype)
@@ -349,7 +343,7 @@ def dense_add_layer_norm(
   norm_name: str = "LayerNorm",
   epsilon: float = LAYER_NORM_EPSILON,
 ) -> Float32AndCompute:
-  """Ends a sub-layer: `LayerNorm(residual + Dropout(input kernel + bias))`.
+  """Ends a sub-layer: `LayerNorm(residual + Dropout(input kernel + bias))`, in both types.
 
   Args:
     input_tensor: float `[M, any]`.
@@ -360,9 +354,6 @@ def dense_add_layer_norm(
     dense_name: scope of kernel and bias.
     norm_name: scope of the LayerNorm's variables.
     epsilon: added to the variance.
-
-  Returns:
-    `[M, W]`, in float32 and in `dtype`.
   """
   width = residual.shape[-1]
   kernel, bias = _dense_variables(dense_name, input_tensor.shape[-1], width, initializer_range)

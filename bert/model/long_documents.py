@@ -43,16 +43,13 @@ def split_batch(input_ids, input_mask, segment_ids, num_windows, keep_all: bool 
 
 
 def pool_logits(logits, documents, num_documents, pooling: str):
-  """Pools the logits of the windows of each document.
+  """Pools the logits of the windows of each document: float32 `[B, C]`.
 
   Args:
     logits: float32 `[R, C]`.
     documents: int64 `[R]`; negative for padding.
     num_documents: int `[]`, B. Each has at least one window.
     pooling: `mean` or `max`.
-
-  Returns:
-    float32 `[B, C]`.
 
   Example:
     >>> import tensorflow as tf

@@ -36,7 +36,7 @@ def draw_words(
   temperature: float = 1.0,
   disallowed: tf.Tensor | None = None,
 ) -> tf.Tensor:
-  """Draws a word for each masked position from the generator's distribution.
+  """Draws a word for each masked position, int32 `[B, P]`, from the generator's distribution.
 
   By the Gumbel-max trick, with the original's formula, so that equal noise gives equal words.
 
@@ -45,9 +45,6 @@ def draw_words(
     uniform: float32 `[B, P, V]` in [0, 1).
     temperature: divides the logits.
     disallowed: int `[B, P]`, words that are not to be drawn; None: every word may be.
-
-  Returns:
-    int32 `[B, P]`.
   """
   logits = logits / temperature
   if disallowed is not None:
@@ -74,14 +71,10 @@ def replace(
 ) -> Replaced:
   """Puts words in the place of masked ones.
 
-  A position that was drawn n times gets the sum of its n words' ids, divided by n and rounded
-  down: a word that nobody has drawn. So does the original, and its released models learned so.
-
-  Args:
-    input_ids: int32 `[B, S]`, with masks.
-    positions: int32 `[B, P]`; 0 where there is none.
-    original_ids: int32 `[B, P]`, the words that stood there.
-    words: int32 `[B, P]`, drawn by the generator.
+  A position that was drawn n times gets the sum of its n words' ids, divided by n and rounded down:
+  a word that nobody has drawn. So does the original, and its released models learned so. All are
+  int32: sequences with masks `[B, S]`; and `[B, P]` positions, 0 where there is none, the words
+  that stood there, and those that the generator drew.
   """
   original, _ = _scatter_ids(input_ids, positions, original_ids)
   replaced, is_put = _scatter_ids(original, positions, words)
@@ -104,15 +97,12 @@ def _scatter_ids(ids, positions, values) -> tuple[tf.Tensor, tf.Tensor]:
 def discriminator_logits(
   config: BertConfig, sequence_output: tf.Tensor, dtype: tf.DType = tf.float32
 ) -> tf.Tensor:
-  """Scores of "this token was replaced"; variables `discriminator_predictions/{dense,dense_1}`.
+  """Scores "this token was replaced", `[B, S]`: scope `discriminator_predictions/{dense,dense_1}`.
 
   Args:
     config: of the discriminator.
     sequence_output: float32 `[B, S, W]`, its last layer.
     dtype: of the wide matrix product.
-
-  Returns:
-    float32 `[B, S]`.
   """
   with variable_scope("discriminator_predictions"):
     activation = get_activation(config.hidden_act)

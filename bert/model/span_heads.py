@@ -82,7 +82,7 @@ def get_electra_spans(
   start_positions: tf.Tensor | None = None,
   with_beam: bool = False,
 ) -> SpanScores:
-  """Scores of ELECTRA's head for questions (`finetune/qa/qa_tasks.py`).
+  """Computes scores of ELECTRA's head for questions (`finetune/qa/qa_tasks.py`).
 
   Answers may lie at [CLS] and anywhere in segment 1, its [SEP] included; 1000 is subtracted from
   the logits of all other positions.
@@ -134,7 +134,7 @@ def get_albert_spans(
   beam: tuple[int, int] | None = None,
   dropout_prob: float = 0.0,
 ) -> SpanScores:
-  """Scores of ALBERT's head for SQuAD 2.0 (`squad_utils.create_v2_model`).
+  """Computes scores of ALBERT's head for SQuAD 2.0 (`squad_utils.create_v2_model`).
 
   Args:
     sequence_output: float32 `[B, S, W]`, the last layer.
@@ -193,7 +193,7 @@ def get_span_losses(
   is_impossible: tf.Tensor,
   null_weight: float = 0.5,
 ) -> tf.Tensor:
-  """Averages the cross-entropies of start and end, and adds `null_weight` of the null score's.
+  """Averages cross-entropies of start and end, adds `null_weight` of the null score's: `[B]`.
 
   Args:
     scores: of a head that was given `start_positions`.
@@ -201,9 +201,6 @@ def get_span_losses(
     end_positions: int `[B]`.
     is_impossible: int `[B]`, 1 where there is no answer.
     null_weight: 0.5 in both families.
-
-  Returns:
-    float32 `[B]`.
   """
   losses = 0.5 * (
     tf.nn.sparse_softmax_cross_entropy_with_logits(start_positions, scores.start_logits)

@@ -52,12 +52,8 @@ def initial_value(
 ) -> tf.Tensor:
   """Makes the value of a new variable, by an initializer of ours, of TensorFlow or of Keras.
 
-  Args:
-    initializer: one of ours takes `seed=`; others get it in their configuration, if they have one
-      and were given none.
-    shape: of the variable.
-    dtype: of the variable.
-    seed: two integers.
+  One of ours takes the two numbers `seed=`; others get them in their configuration, if they have
+  one and were given none.
   """
   if "seed" in inspect.signature(initializer).parameters:
     return initializer(shape, dtype=dtype, seed=seed)

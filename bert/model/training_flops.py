@@ -21,7 +21,7 @@ _PASSES = 3
 def pretraining_flops(
   config: BertConfig, tokens: Any, pairs: Any, predictions: Any, sequences: Any
 ) -> Any:
-  """FLOPs of one step, or of a whole run, of `run_pretraining.py`.
+  """Computes FLOPs of one step, or of a whole run, of `run_pretraining.py`.
 
   With width W, inner width I, L layers and a vocabulary of V, forward:
 
@@ -38,9 +38,6 @@ def pretraining_flops(
     pairs: the sum of the squares of the sequences' lengths.
     predictions: masked tokens.
     sequences: their number.
-
-  Returns:
-    The operations, in the type of the numbers.
 
   Example, BERT-Base as it was published (1,000,000 steps of 256, 9 in 10 of length 128):
     >>> base = BertConfig(30522)
@@ -65,14 +62,13 @@ def replaced_token_flops(
   *,
   two_towers: bool = False,
 ) -> Any:
-  """FLOPs of one step, or of a run, with ELECTRA's generator and discriminator.
+  """Computes FLOPs of one step, or of a run, with ELECTRA's generator and discriminator.
+
+  The other arguments are those of `pretraining_flops`.
 
   Args:
     config: of the discriminator, whose head has `2 W^2 + 2 W` for each token.
     generator: its configuration; None where all words are as likely as any other.
-    tokens: as in `pretraining_flops`, like the others.
-    pairs: see there.
-    predictions: see there.
     two_towers: the generator is two models of this configuration, which score every token.
 
   Example, ELECTRA-Small as in the paper (1,000,000 steps of 128 sequences of 128 tokens):

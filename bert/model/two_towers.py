@@ -18,7 +18,7 @@ HEAD_SCOPE = "cloze_predictions"
 
 
 def vectors_between(before: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
-  """Joins what both towers know of each word without having seen it.
+  """Joins what both towers know of each word without having seen it: float32 `[B, S, 2 * W]`.
 
   The first word has nothing before it and gets the vector of the last place, padding or not, and
   the last one that of the first, as in the original.
@@ -26,9 +26,6 @@ def vectors_between(before: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
   Args:
     before: float32 `[B, S, W]`, vectors that have seen their word and what stands before it.
     after: float32 `[B, S, W]`, that have seen their word and what stands after it.
-
-  Returns:
-    float32 `[B, S, 2 * W]`.
 
   Example:
     >>> places = tf.reshape(tf.range(3.0), [1, 3, 1])

@@ -91,7 +91,7 @@ _default_store = VariableStore()
 
 
 def current_store() -> VariableStore:
-  """The store of the innermost `use_store`, or the process-wide default."""
+  """Returns the store of the innermost `use_store`, or the process-wide default."""
   return _context.stores[-1] if _context.stores else _default_store
 
 
@@ -159,20 +159,20 @@ def get_variable(
 
 
 def _get_from_current_store(name, shape, initializer, dtype, trainable) -> tf.Variable:
-  """What `tf.compat.v1.get_variable` returns; its own scopes are in the name already."""
+  """Returns what `tf.compat.v1.get_variable` returns; its own scopes are in the name already."""
   full_name = "/".join([*_context.scopes, name])
   return current_store().get_variable(full_name, shape, initializer, dtype, trainable)
 
 
 def get_global_step() -> tf.Variable:
-  """The number of finished training steps: int64 `[]`, named `global_step` as in TF 1."""
+  """Returns the number of finished training steps: int64 `[]`, named `global_step` as in TF 1."""
   return current_store().get_variable(
     "global_step", [], zeros_initializer, dtype=tf.int64, trainable=False
   )
 
 
 def get_assignment_map_from_checkpoint(tvars, init_checkpoint: str):
-  """The variables that a checkpoint can initialise, by equal names.
+  """Returns the variables that a checkpoint can initialise, by equal names.
 
   Args:
     tvars: the model's variables.

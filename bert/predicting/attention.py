@@ -22,7 +22,7 @@ from bert.predicting.load_model import load_graph, load_model
 
 
 def attention_maps(bert_config, model, input_mask, scope: str | None = None):
-  """The attention probabilities of a model that is built for inference.
+  """Returns the attention probabilities of a model that is built for inference.
 
   Args:
     bert_config: its `BertConfig`.
@@ -49,7 +49,7 @@ def attention_maps(bert_config, model, input_mask, scope: str | None = None):
 
 
 def _heads(bert_config, states, scope: str):
-  """A projection of `[B, S, W]`, split into heads: `[B, N, S, H]`."""
+  """Returns a projection of `[B, S, W]`, split into heads: `[B, N, S, H]`."""
   import tensorflow as tf
 
   from bert.model.variables import get_variable
@@ -64,12 +64,10 @@ def _heads(bert_config, states, scope: str):
 def load(
   init_checkpoint: str, max_seq_length: int = 512, **options
 ) -> Callable[..., tuple[list[str], np.ndarray]]:
-  """A function that gives the maps of a text or of a pair of texts.
+  """Returns a function that gives the maps of a text or of a pair of texts.
 
-  Args:
-    init_checkpoint: see `load_model.load_model`.
-    max_seq_length: in word pieces; longer texts are truncated.
-    **options: of `load_model.load_model`.
+  Texts longer than `max_seq_length` tokens are truncated; the other arguments are those of
+  `load_model.load_model`.
 
   Returns:
     `attend(text, text_pair=None)` -> the S word pieces, and float32 `[L, N, S, S]`.

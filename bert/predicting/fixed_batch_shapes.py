@@ -54,7 +54,7 @@ class FixedBatchShapes:
     self.tokens = max(_TOKENS, _rounded_up(max_seq_length, _STEP))
 
   def shape(self, length: int) -> Shape:
-    """The shape of the batches of texts of this length.
+    """Returns the shape of the batches of texts of this length.
 
     Example:
       >>> batch_shapes = FixedBatchShapes(128, 512)

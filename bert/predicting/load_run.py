@@ -48,10 +48,7 @@ class Run(NamedTuple):
 
 
 def load_run(
-  output_dir: str | os.PathLike,
-  vocab_file: str | None = None,
-  dtype: str = "float32",
-  **options,
+  output_dir: str | os.PathLike, vocab_file: str | None = None, dtype: str = "float32", **options
 ) -> LoadedFunction:
   """Loads a fine-tuned model.
 

@@ -44,14 +44,11 @@ def from_checkpoint(
   """Guesses masked words with a pre-trained checkpoint.
 
   Of ELECTRA the generator guesses; and the discriminator, if the checkpoint has it, says of each
-  token how probably it was replaced, with the first guess at each mask.
+  token how probably it was replaced, with the first guess at each mask. The other arguments are
+  those of `load_model.load_model`.
 
   Args:
-    init_checkpoint: see `load_model.load_model`.
     top_k: number of pieces for each mask.
-    bert_config_file: see `load_model.load_model`.
-    vocab_file: see `load_model.load_model`.
-    do_lower_case: see `load_model.load_model`.
     max_seq_length: longer texts are truncated; a mask must not be cut off.
     batch_size: texts in a batch.
     chunk_size: see `Predictor`.
@@ -121,13 +118,10 @@ def from_saved_model(
 ) -> Predictor:
   """Guesses masked words with an exported encoder that has `.mlm`.
 
+  The other arguments, and the results, are those of `from_checkpoint`.
+
   Args:
     saved_model: the folder of the encoder, which has its vocabulary.
-    top_k: see `from_checkpoint`, also for the rest and for the results.
-    max_seq_length: longer texts are cut.
-    batch_size: texts in a batch.
-    chunk_size: see `Predictor`.
-    batch_invariant: see `from_checkpoint`.
 
   Raises:
     ValueError: it is not an encoder, or has no `.mlm`.
@@ -175,7 +169,7 @@ def from_saved_model(
 
 
 def _graph(config, top_k, its_heads: _Heads, dtype="float32"):
-  """A graph function for `load_model.load_graph`."""
+  """Returns a graph function for `load_model.load_graph`."""
   guesser, scopes = config, {}
   if its_heads.generator:
     guesser = config.generator_config()

@@ -222,16 +222,12 @@ class Predictor:
   ) -> "Predictor":
     """Encodes texts, or pairs of texts, as vectors.
 
+    The other arguments are those of `load_model.load_model`; longer texts are truncated.
+
     Args:
-      init_checkpoint: a checkpoint's prefix, a folder with one, an exported encoder, or the name of
-        a released model.
       layers: the layer of the vectors, -1 for the last; or several.
       pooling: see `layer_vectors`; by default that of the model, if `run_similarity.py` or
         sentence-transformers trained it, else `mean`.
-      bert_config_file: see `load_model`.
-      vocab_file: see `load_model`.
-      do_lower_case: see `load_model`.
-      max_seq_length: longer texts are truncated.
       batch_size: texts in a batch; more of short ones, see `sentence_vectors`.
       dtype: of matrix products.
       batch_invariant: whether a text's vectors have the same bits whatever texts are around it, and
@@ -309,11 +305,10 @@ class Predictor:
   ) -> "Predictor":
     """Loads a fine-tuned model that `--do_export` wrote.
 
+    The other arguments are those of `from_run`.
+
     Args:
       saved_model: the folder of the task's model, or the export's folder around `task`.
-      batch_size: items in a batch.
-      chunk_size: see `__init__`.
-      batch_invariant: see `from_run`.
 
     Returns:
       A predictor whose items are texts, pairs, or dicts of the model's inputs by name, and whose
@@ -338,14 +333,7 @@ class Predictor:
         )
       return texts
 
-    return cls(
-      featurize,
-      function,
-      function.inputs,
-      _own_answers,
-      batch_size,
-      chunk_size,
-    )
+    return cls(featurize, function, function.inputs, _own_answers, batch_size, chunk_size)
 
 
 def _stacked(rows: Sequence, shape: Shape | None = None) -> Any:

@@ -61,15 +61,9 @@ def text_pair(item: str | Sequence | Mapping) -> tuple[str, str | None]:
 
 
 def text_features(tokenizer, item: str | tuple[str, str], max_seq_length: int) -> dict[str, list]:
-  """The inputs of a text or a pair: `[CLS] a [SEP]`, then `b [SEP]` for a pair.
+  """Makes `tokens` and `INPUTS` of a text or a pair: `[CLS] a [SEP]`, then `b [SEP]`; no padding.
 
-  Args:
-    tokenizer: a `tokenization.FullTokenizer`.
-    item: the text, or two.
-    max_seq_length: longer inputs are truncated, the longer text first.
-
-  Returns:
-    `tokens`, and `INPUTS`, all of the same length, without padding.
+  Longer inputs are truncated, the longer text first.
 
   Raises:
     ValueError: `item` is not a text or a pair.
@@ -91,7 +85,7 @@ def layer_vectors(
   use_one_hot_embeddings: bool = False,
   batch_shapes: FixedBatchShapes | None = None,
 ) -> Callable[[Features], Features]:
-  """A graph function that returns the vectors of some layers, for `load_graph`.
+  """Returns a graph function that returns the vectors of some layers, for `load_graph`.
 
   Args:
     config: a `BertConfig`.
@@ -165,7 +159,7 @@ def batching(
   batch_size: int,
   batch_invariant: bool = False,
 ) -> Batching:
-  """The batches of texts whose vectors are computed.
+  """Returns the batches of texts whose vectors are computed.
 
   Args:
     config: a `BertConfig`.
@@ -196,7 +190,7 @@ def chunk_that_fits(
 
 
 def own_vectors(features: Features, vectors: np.ndarray, pooling: str) -> np.ndarray:
-  """A copy of the vectors of one text, without padding."""
+  """Returns a copy of the vectors of one text, without padding."""
   return np.array(vectors[: len(features["input_ids"])] if pooling == "none" else vectors)
 
 

@@ -60,7 +60,7 @@ def write_jsonl(path: str, results: Iterable[TextVectors], layout: Layout) -> in
 
 
 def _json_line(index: int, result: TextVectors, layout: Layout) -> str:
-  """A line as `json.dumps` would write it, with the faster `format_rows`."""
+  """Returns a line as `json.dumps` would write it, with the faster `format_rows`."""
   rows = iter(format_rows(result.vectors.reshape([-1, layout.hidden_size])))
   if layout.is_pooled:
     content = f'"layers": [{_json_layers(rows, layout)}]'
@@ -75,7 +75,7 @@ def _json_line(index: int, result: TextVectors, layout: Layout) -> str:
 
 
 def _json_layers(rows, layout):
-  """The next rows, one for each layer, as JSON objects."""
+  """Returns the next rows, one for each layer, as JSON objects."""
   layers = (f'{{"index": {index}, "values": [{next(rows)}]}}' for index in layout.layers)
   return ", ".join(layers)
 
@@ -118,7 +118,7 @@ def _places(vectors):
 
 
 def _digit(numbers, power):
-  """The character of the digit of `10**power`."""
+  """Returns the character of the digit of `10**power`."""
   return numbers // 10**power % 10 + ord("0")
 
 

@@ -51,7 +51,7 @@ class StorablePieces:
     self.word_starts = frozenset({"[CLS]", "[SEP]", *filter(tables.begins_word_of, vocab)})
 
   def tokenize(self, text: str) -> list[str]:
-    """The pieces of a text."""
+    """Returns the pieces of a text."""
     pieces = self._tables.tokenizer.tokenize(text)
     return [piece if piece in self.vocab else self._unknown(piece) for piece in pieces]
 
@@ -59,7 +59,7 @@ class StorablePieces:
     return self.unk_token if self._tables.begins_word_of(piece) else _INSIDE_UNKNOWN
 
   def convert_tokens_to_ids(self, tokens: Sequence[str]) -> list[int]:
-    """The ids that are written to records."""
+    """Returns the ids that are written to records."""
     ids, unknown = self.vocab, self._tables.unknown_id
     return [unknown if token == _INSIDE_UNKNOWN else ids[token] for token in tokens]
 
@@ -113,12 +113,8 @@ def create_training_instances(
 ) -> Sequence[TrainingInstance]:
   """Reads a corpus and creates its instances, in random order.
 
-  Args:
-    input_files: text files, read in this order.
-    tables: `piece_tables.load_tables(settings)`.
-    settings: of the records.
-    pieces: `StorablePieces(tables)`.
-    workspace: of `pieces`; holds documents and instances.
+  `pieces` is `StorablePieces(tables)`, and `workspace` is of these; it holds documents and
+  instances.
 
   Raises:
     CorpusError: there is no text, or a line does not have the format.

@@ -50,15 +50,12 @@ def create_records(
   facts: Mapping[str, Any],
   beam_args: str = "",
 ) -> int:
-  """Creates the records of a corpus and writes them to files, in random order.
+  """Writes a corpus' records to files, in random order; returns their number.
 
   The other arguments are those of `workers.create_records`.
 
   Args:
     beam_args: options of Beam and its runner, as on a command line.
-
-  Returns:
-    The number of records.
 
   Raises:
     CorpusError: the text is empty.
@@ -140,7 +137,7 @@ class MakeRecords(beam.DoFn):
 
 
 def _shuffled(element) -> tuple[int, list[Record]]:
-  """A bucket's records in the order of their hashes, which is random."""
+  """Returns a bucket's records in the order of their hashes, which is random."""
   (file_number, _), records = element
   return file_number, [record for _, record in sorted(records)]
 
@@ -184,7 +181,7 @@ def _options(beam_args: str) -> PipelineOptions:
 
 
 def _counts(result) -> dict[str, int]:
-  """The counts of `MakeRecords`; empty where the runner has no counters, as on Dask."""
+  """Returns the counts of `MakeRecords`; empty where the runner has no counters, as on Dask."""
   try:
     counters = result.metrics().query(MetricsFilter().with_namespace(_COUNTERS))["counters"]
   except NotImplementedError:
@@ -193,7 +190,7 @@ def _counts(result) -> dict[str, int]:
 
 
 def _records_in(output_files: Sequence[str]) -> int:
-  """The number of records in files, by their manifests."""
+  """Returns the number of records in files, by their manifests."""
   manifests = [read_manifest(path) for path in output_files]
   missing = [p for p, m in zip(output_files, manifests, strict=True) if "records" not in m]
   if missing:

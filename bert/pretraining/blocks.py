@@ -40,7 +40,7 @@ _BATCH = 2048  # instances that become matrices together, a few megabytes each
 
 
 def block_bytes(total_bytes: int) -> int:
-  """The size of a block of text: 1 to 8 MB, larger for larger corpora.
+  """Returns the size of a block of text: 1 to 8 MB, larger for larger corpora.
 
   In a larger block, random next sentences come from more documents.
 

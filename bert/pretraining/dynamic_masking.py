@@ -117,14 +117,14 @@ def draw_masks(
 
 
 def _number_to_predict(is_token, masking: Masking) -> tf.Tensor:
-  """int32 `[B]`; in float64 and with ties to even, as Python's `round` in the original."""
+  """Computes int32 `[B]`; in float64 and with ties to even, as Python's `round` in the original."""
   length = tf.reduce_sum(tf.cast(is_token, tf.float64), axis=1)
   share = tf.cast(tf.round(length * masking.masked_lm_prob), tf.int32)
   return tf.minimum(masking.max_predictions_per_seq, tf.maximum(1, share))
 
 
 def _labels(ids, chosen, max_predictions_per_seq: int) -> dict[str, tf.Tensor]:
-  """The three features of the tokens chosen by a bool `[B, S]`."""
+  """Returns the three features of the tokens chosen by a bool `[B, S]`."""
   length = tf.shape(ids)[1]
   # Chosen positions in ascending order, at most P of them, then those not chosen.
   positions = tf.sort(tf.where(chosen, tf.range(length), length), axis=1)
@@ -160,20 +160,20 @@ def replacements(ids: tf.Tensor, bits: tf.Tensor, masking: Masking) -> tf.Tensor
 
 
 def _choose_tokens(is_candidate, order_bits, count) -> tf.Tensor:
-  """bool `[B, S]`: the first `count` `[B]` of the candidates `[B, S]` in random order."""
+  """Computes bool `[B, S]`: the first `count` `[B]` of the candidates `[B, S]` in random order."""
   ranks = _inverse(_random_order(is_candidate, order_bits))
   return is_candidate & (ranks < count[:, None])
 
 
 def _random_order(is_candidate, order_bits) -> tf.Tensor:
-  """int32 `[B, S]`: positions, candidates first and by their bits."""
+  """Computes int32 `[B, S]`: positions, candidates first and by their bits."""
   # A right shift clears the sign bit, so no candidate reaches the largest int64.
   keys = tf.cast(tf.bitwise.right_shift(order_bits, _unsigned(2)), tf.int64)
   return tf.argsort(tf.where(is_candidate, keys, tf.int64.max), axis=1, stable=True)
 
 
 def _inverse(permutations) -> tf.Tensor:
-  """int32 `[B, S]`: the rank of each position in its permutation."""
+  """Computes int32 `[B, S]`: the rank of each position in its permutation."""
   return tf.argsort(permutations, axis=1)
 
 
@@ -254,13 +254,13 @@ def random_bits(seed, numbers: tf.Tensor, length) -> tf.Tensor:
 
 
 def to_unit_interval(bits: tf.Tensor) -> tf.Tensor:
-  """uint64 to float64 in [0, 1): the upper 53 bits, which float64 represents exactly."""
+  """Converts uint64 to float64 in [0, 1): the upper 53 bits, which float64 represents exactly."""
   upper = tf.bitwise.right_shift(bits, _unsigned(11))
   return tf.cast(tf.cast(upper, tf.int64), tf.float64) * 2.0**-53
 
 
 def _mix(value) -> tf.Tensor:
-  """The output function of SplitMix64, elementwise; products wrap around."""
+  """Applies the output function of SplitMix64, elementwise; products wrap around."""
   value += _unsigned(random_streams.STEP)
   for shift, multiplier in zip((30, 27), random_streams.FACTORS, strict=True):
     value = tf.bitwise.bitwise_xor(value, tf.bitwise.right_shift(value, _unsigned(shift)))

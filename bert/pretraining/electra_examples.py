@@ -63,7 +63,7 @@ class SegmentBuilder:
     return self._segments() if self._length >= self._target else None
 
   def end_document(self) -> Segments | None:
-    """The segments of the sentences that remain, or None if none do."""
+    """Returns the segments of the sentences that remain, or None if none do."""
     return self._segments() if self._length else None
 
   def draw_target(self) -> None:
@@ -108,17 +108,9 @@ def create_records(
   tables: Tables,
   facts: Mapping[str, Any],
 ) -> int:
-  """Writes the original's records of a corpus, in its order, to files in turn.
+  """Writes the original's records, in its order, to files in turn; returns their number.
 
-  Args:
-    input_files: see `records_of_files`.
-    output_files: TFRecord files to write; see `record_output.RecordFiles`.
-    settings: see `records_of_files`.
-    tables: see `records_of_files`.
-    facts: for the manifests, see `RecordSettings.facts`.
-
-  Returns:
-    The number of records.
+  The arguments are those of `workers.create_records`, and `piece_tables.load_tables(settings)`.
 
   Raises:
     CorpusError: the text is empty, or does not have the format of the settings.
@@ -141,15 +133,9 @@ def records_of_files(
   tables: Tables,
   statistics: corpus_statistics.TextStatistics,
 ) -> Iterator[Batch]:
-  """The original's records of a corpus, in its order, for a seed.
+  """Yields the original's records of a corpus, in its order, for a seed.
 
   The files are shuffled, the records are not. The end of a file ends a document.
-
-  Args:
-    input_files: text files.
-    settings: of the records.
-    tables: `piece_tables.load_tables(settings)`.
-    statistics: counts documents, sentences and tokens.
 
   Raises:
     CorpusError: a line does not have the format of the settings.

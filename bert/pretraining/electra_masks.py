@@ -49,7 +49,7 @@ def draw_masks(
 
 
 def candidates_of(input_ids: tf.Tensor, input_mask: tf.Tensor, masking: Masking) -> tf.Tensor:
-  """bool `[B, S]`: tokens that may be masked, which [CLS], [SEP] and [MASK] may not."""
+  """Computes bool `[B, S]`: tokens that may be masked, which [CLS], [SEP] and [MASK] may not."""
   special = (*masking.special_ids, masking.mask_id)
   return (input_mask > 0) & ~tf.reduce_any([tf.equal(input_ids, each) for each in special], axis=0)
 

@@ -56,7 +56,7 @@ class TrainingInstance:
     return f"TrainingInstance({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
   def ids(self, tokenizer) -> tuple[list[int], list[int]]:
-    """The ids of `tokens` and of `masked_lm_labels`."""
+    """Returns the ids of `tokens` and of `masked_lm_labels`."""
     convert = tokenizer.convert_tokens_to_ids
     return convert(self.tokens), convert(self.masked_lm_labels)
 
@@ -190,7 +190,7 @@ class Workspace:
     self._stack.close()
 
   def store_documents(self, sentences: Iterable[list[str] | None]) -> "StoredDocuments":
-    """The result of `corpus.split_documents`, on disk."""
+    """Returns the result of `corpus.split_documents`, on disk."""
     ids, sentence_ends, document_ends, order = self._files("iqqq")
     documents = StoredDocuments(ids, sentence_ends, document_ends, order, self._token_of())
     for sentence in sentences:
@@ -202,7 +202,7 @@ class Workspace:
     return documents
 
   def new_instances(self) -> "StoredInstances":
-    """An empty list of instances, on disk."""
+    """Returns an empty list of instances, on disk."""
     numbers, starts = self._files("iq")
     return StoredInstances(numbers, starts, self._convert, self._token_of())
 
@@ -262,7 +262,7 @@ class StoredDocuments(Sequence):
     return StoredDocument(self, first, end)
 
   def sentence(self, number: int) -> list[str]:
-    """The tokens of a sentence, numbered through the whole corpus."""
+    """Returns the tokens of a sentence, numbered through the whole corpus."""
     start, end = self._sentence_ends.view[number], self._sentence_ends.view[number + 1]
     return list(map(self._token_of.__getitem__, self._ids.view[start:end].tolist()))
 

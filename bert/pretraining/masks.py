@@ -67,12 +67,7 @@ def draw_masks(
   masked = input_ids.copy()
   rows, columns = np.nonzero(is_masked)
   masked[rows, columns] = _replaced(
-    input_ids[is_masked],
-    keys[rows],
-    unit_of[is_masked],
-    columns,
-    input_ids.shape[1],
-    settings,
+    input_ids[is_masked], keys[rows], unit_of[is_masked], columns, input_ids.shape[1], settings
   )
   room = settings.max_predictions_per_seq
   if settings.do_permutation:
@@ -100,7 +95,7 @@ def _choose(
   settings: MaskSettings,
   taken: np.ndarray | None = None,
 ) -> np.ndarray:
-  """int [n, S]: the start of the unit with which a token was chosen; -1 if it was not.
+  """Computes int [n, S]: the start of the unit with which a token was chosen; -1 if it was not.
 
   The first units of all sequences are processed together, then the second ones, and so on. Units
   that overlap `taken` tokens are skipped; with these, the draws are others.
@@ -197,7 +192,7 @@ def _replaced(labels, keys, unit_of, columns, length: int, settings: MaskSetting
 
 
 def _exchanged(input_ids: np.ndarray, exchanged: np.ndarray, keys: np.ndarray) -> np.ndarray:
-  """The tokens of the places `exchanged`, bool [n, S], each row's in another order."""
+  """Returns the tokens of the places `exchanged`, bool [n, S], each row's in another order."""
   rows, columns = np.nonzero(exchanged)
   order = np.lexsort((draw(keys[rows], 6 * input_ids.shape[1] + columns), rows))
   return input_ids[rows, columns[order]]

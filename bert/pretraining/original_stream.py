@@ -25,7 +25,7 @@ class Pair(NamedTuple):
   is_random_next: bool  # whether the second is from another place, or both are in the wrong order
 
   def with_special_tokens(self) -> tuple[list[str], list[int]]:
-    """All tokens with [CLS] and [SEP], and the segment of each."""
+    """Returns all tokens with [CLS] and [SEP], and the segment of each."""
     tokens = ["[CLS]", *self.tokens_a, "[SEP]", *self.tokens_b, "[SEP]"]
     return tokens, [0] * (len(self.tokens_a) + 2) + [1] * (len(self.tokens_b) + 1)
 
@@ -82,7 +82,7 @@ def pairs_of_document(
   *,
   sentence_order: bool = False,
 ) -> Iterator[Pair]:
-  """The pairs of segments of one document, in its order.
+  """Yields the pairs of segments of one document, in its order.
 
   Sentences are gathered until they are long enough, then divided in two between sentences. In half
   of the cases the second part is replaced by text of a random document, and its sentences are used
@@ -129,7 +129,7 @@ def _gather(document, start: int, target: int) -> list[list[str]]:
 
 
 def joined(sentences: Iterable[Sequence]) -> list:
-  """The elements of all of them.
+  """Returns the elements of all of them.
 
   Example:
     >>> joined([["a", "b"], ["c"]])
@@ -178,7 +178,7 @@ def truncate_seq_pair(
 
 
 def word_positions(tokens: Sequence[str], begins_word: Callable[[str], bool]) -> list[list[int]]:
-  """The positions of each word; [CLS] and [SEP] are none.
+  """Returns the positions of each word; [CLS] and [SEP] are none.
 
   The rest of a word that was cut joins the word before it, even across [SEP], as in the originals.
 

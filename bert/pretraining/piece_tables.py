@@ -96,7 +96,7 @@ def load_tables(settings: RecordSettings) -> Tables:
 
 
 def _model_file(settings: RecordSettings) -> str | None:
-  """The sentencepiece model, which may be given as vocabulary, too."""
+  """Returns the sentencepiece model, which may be given as vocabulary, too."""
   if settings.spm_model_file or not vocabulary_kind.is_sentencepiece_file(settings.vocab_file):
     return settings.spm_model_file
   if "sentence_pieces" not in settings.rules.vocabularies:
@@ -108,7 +108,7 @@ def _model_file(settings: RecordSettings) -> str | None:
 
 
 def begins_word_of_word_pieces(piece: str) -> bool:
-  """Whether a piece of a WordPiece vocabulary begins a word.
+  """Tells whether a piece of a WordPiece vocabulary begins a word.
 
   Example:
     >>> [begins_word_of_word_pieces(piece) for piece in ("un", "##able")]
@@ -118,7 +118,7 @@ def begins_word_of_word_pieces(piece: str) -> bool:
 
 
 def begins_word_of_byte_pairs(piece: str) -> bool:
-  """Whether a piece of a byte-level BPE begins a word: one with a space before it.
+  """Tells whether a piece of a byte-level BPE begins a word: one with a space before it.
 
   The first piece of a sentence begins one, too, which its spelling does not say.
 
@@ -130,7 +130,7 @@ def begins_word_of_byte_pairs(piece: str) -> bool:
 
 
 def begins_word_of_sentence_pieces(piece: str) -> bool:
-  """Whether a piece of a sentencepiece model begins a word: ALBERT's `_is_start_piece_sp`.
+  """Tells whether a piece of a sentencepiece model begins a word: ALBERT's `_is_start_piece_sp`.
 
   Pieces of other than English letters, such as digits, each count as a word, and so does a single
   punctuation character.

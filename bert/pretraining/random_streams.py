@@ -23,7 +23,7 @@ _MASK = (1 << 64) - 1
 
 
 def stream_key(*numbers: int) -> int:
-  """A 64-bit key from integers; their order matters."""
+  """Returns a 64-bit key from integers; their order matters."""
   key = 0
   for number in numbers:
     key = _mix((key ^ (number & _MASK)) + STEP)
@@ -63,7 +63,7 @@ class Stream:
     return self.bits() * count >> 64
 
   def heads(self, throws: int) -> int:
-    """The number of heads in `throws` throws of a coin."""
+    """Returns the number of heads in `throws` throws of a coin."""
     count = 0
     while throws > 64:
       count += self.bits().bit_count()

@@ -29,7 +29,7 @@ _RECORDS_AT_A_TIME = 4096
 def token_weights(
   counts: Sequence[int] | np.ndarray, special_ids: Iterable[int], smoothing: float = SMOOTHING
 ) -> np.ndarray:
-  """How much more often than others each token is masked.
+  """Tells how much more often than others each token is masked.
 
   Args:
     counts: int `[V]`, of each token in the corpus.
@@ -90,13 +90,13 @@ def draw_masks(
 
 
 def _count(is_token, masking: Masking) -> tf.Tensor:
-  """int32 `[]`: tokens of the batch to choose; rounded up, as in the original."""
+  """Computes int32 `[]`: tokens of the batch to choose; rounded up, as in the original."""
   total = tf.math.count_nonzero(is_token, dtype=tf.int64)
   return tf.cast(tf.math.ceil(tf.cast(total, tf.float64) * masking.masked_lm_prob), tf.int32)
 
 
 def _chosen(weights, order_bits, count) -> tf.Tensor:
-  """bool `[B, S]`: `count` tokens in proportion to float64 weights `[B, S]`, none twice.
+  """Computes bool `[B, S]`: `count` tokens in proportion to float64 weights `[B, S]`, none twice.
 
   The largest u^(1 / weight) of uniform u make such a choice (Efraimidis and Spirakis, 2006).
   """

@@ -50,7 +50,7 @@ class RecordFormat:
   pad_id: int | None = None
 
   def features(self) -> dict:
-    """Name -> `tf.io.FixedLenFeature`; see `pretraining_features`."""
+    """Returns name -> `tf.io.FixedLenFeature`; see `pretraining_features`."""
     unmasked = self.dynamic_masking
     return pretraining_features(
       self.max_seq_length,
@@ -66,25 +66,14 @@ def pretraining_features(
   whole_words: bool = False,
   has_pairs: bool = True,
 ) -> dict:
-  """The features of the records of `create_pretraining_data.py`.
+  """Returns `create_pretraining_data.py`'s features: name -> `tf.io.FixedLenFeature`.
 
-  Args:
-    max_seq_length: S.
-    max_predictions_per_seq: P; None for records without masks.
-    whole_words: whether records without masks mark the beginnings of words.
-    has_pairs: whether records have `next_sentence_labels`.
-
-  Returns:
-    Name -> `tf.io.FixedLenFeature`.
+  Without masks, where P is None, they may mark beginnings of words.
   """
   import tensorflow as tf
 
   sequence = tf.io.FixedLenFeature([max_seq_length], tf.int64)
-  features = {
-    "input_ids": sequence,
-    "input_mask": sequence,
-    "segment_ids": sequence,
-  }
+  features = {"input_ids": sequence, "input_mask": sequence, "segment_ids": sequence}
   if has_pairs:
     features["next_sentence_labels"] = tf.io.FixedLenFeature([1], tf.int64)
   if max_predictions_per_seq is not None:
@@ -138,7 +127,7 @@ def check_manifests(paths: Sequence[str], fmt: RecordFormat) -> str | None:
 
 
 def _unfit(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
-  """The first mismatch between a manifest and the format, or None."""
+  """Returns the first mismatch between a manifest and the format, or None."""
   if facts.get("records") == 0:
     return f"it holds no record. Omit the file, {_REMEDY}."
   if problem := _wrong_family(facts, fmt) or _wrong_padding(_padding_of(facts), fmt):
@@ -187,7 +176,7 @@ def _wrong_family(facts: Mapping[str, Any], fmt: RecordFormat) -> str | None:
 
 
 def _padding_of(facts: Mapping[str, Any]) -> Any:
-  """What fills up records, by their manifest; None where it does not tell."""
+  """Returns what fills up records, by their manifest; None where it does not tell."""
   return facts.get("pad_id", 0 if {"format", "dupe_factor"} & facts.keys() else None)
 
 
@@ -306,7 +295,7 @@ def first_fault(paths: Sequence[str], fmt: RecordFormat) -> ValueError | None:
 
 
 def _problem(record: bytes, features: Mapping, fmt: RecordFormat) -> str | None:
-  """The fault of a serialized record, or None."""
+  """Returns the fault of a serialized record, or None."""
   import tensorflow as tf
 
   try:

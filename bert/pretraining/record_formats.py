@@ -11,42 +11,30 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-  """The records of one family; the defaults are BERT's.
+  """The records of one family; the defaults are BERT's."""
 
-  Attributes:
-    title: of the family.
-    unused: flags that mean nothing here.
-    defaults: flag -> value, where the family's own script has another default than BERT's.
-    vocabularies: kinds of vocabularies (`families.VOCABULARIES`) that its texts may have.
-    has_labels: whether records may have masks and labels; without, both are drawn in training.
-    has_pairs: whether labels of pairs say something: a sequence is no single text.
-    of_lines: whether each line of the text is a sequence of its own, without masks.
-    ends_sentences: whether each sentence has a separator behind it.
-    has_sentence_order: whether labels say that two segments are in the wrong order.
-    may_mask_nothing: whether 0% of masks are no masks; otherwise a record has at least one.
-    marks_boundaries: whether records mark where words begin (`token_boundary`).
-    draws_special: whether random words may be special tokens.
-    drops_unassigned: whether characters that Unicode does not assign are dropped from a text.
-    seeds_numpy: whether the seed is NumPy's, too, which takes 32 bits.
-    needs_streams: whether records are drawn from streams of their own, in 1 process or more.
-    room_of_share: whether the room for masks follows from their share, if it is not given.
-  """
-
-  title: str
-  unused: frozenset[str]
+  title: str  # of the family
+  unused: frozenset[str]  # flags that mean nothing here
+  # Flag -> value, where the family's own script has another default than BERT's.
   defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  # Kinds of vocabularies (`families.VOCABULARIES`) that its texts may have.
   vocabularies: tuple[str, ...] = ("word_pieces",)
+  # Whether records may have masks and labels; without, both are drawn in training.
   has_labels: bool = True
-  has_pairs: bool = True
-  of_lines: bool = False
-  ends_sentences: bool = False
-  has_sentence_order: bool = False
+  has_pairs: bool = True  # whether labels of pairs say something: a sequence is no single text
+  of_lines: bool = False  # whether each line of the text is a sequence of its own, without masks
+  ends_sentences: bool = False  # whether each sentence has a separator behind it
+  has_sentence_order: bool = False  # whether labels say that two segments are in the wrong order
+  # Whether 0% of masks are no masks; otherwise a record has at least one.
   may_mask_nothing: bool = False
-  marks_boundaries: bool = False
-  draws_special: bool = True
+  marks_boundaries: bool = False  # whether records mark where words begin (`token_boundary`)
+  draws_special: bool = True  # whether random words may be special tokens
+  # Whether characters that Unicode does not assign are dropped from a text.
   drops_unassigned: bool = False
-  seeds_numpy: bool = False
+  seeds_numpy: bool = False  # whether the seed is NumPy's, too, which takes 32 bits
+  # Whether records are drawn from streams of their own, in 1 process or more.
   needs_streams: bool = False
+  # Whether the room for masks follows from their share, if it is not given.
   room_of_share: bool = False
 
 

@@ -34,7 +34,7 @@ OPTIONS_OFF = {
 
 
 def room_for_masks(masked_lm_prob: float, max_seq_length: int) -> int:
-  """The number of tokens to predict in a sequence of full length.
+  """Returns the number of tokens to predict in a sequence of full length.
 
   Example:
     >>> room_for_masks(0.15, 128), room_for_masks(0.15, 512)
@@ -77,7 +77,7 @@ class RecordSettings(NamedTuple):
     return FORMATS[self.format]
 
   def facts(self, vocab: Mapping[str, int]) -> dict[str, Any]:
-    """The settings for the manifest of a record file; options only if they were used."""
+    """Returns the settings for the manifest of a record file; options only if they were used."""
     unused = self.rules.unused
     used = {name: getattr(self, name) for name in OPTIONS_OFF if name not in unused}
     used = {name: value for name, value in used.items() if value != OPTIONS_OFF[name]}

@@ -23,14 +23,7 @@ _TOO_SHORT = 11  # tokens
 
 
 def cut(ids: Sequence[int], max_length: int, cls_id: int, sep_id: int) -> list[list[int]]:
-  """A sequence in parts that are not too long, each between [CLS] and [SEP].
-
-  Args:
-    ids: between [CLS] and [SEP].
-    max_length: in tokens, of each part.
-    cls_id: of [CLS].
-    sep_id: of [SEP].
-  """
+  """Returns a sequence in parts that are not too long, each between [CLS] and [SEP]."""
   if len(ids) <= max_length:
     return [list(ids)]
   parts = []
@@ -42,7 +35,7 @@ def cut(ids: Sequence[int], max_length: int, cls_id: int, sep_id: int) -> list[l
 
 
 def is_kept(ids: Sequence[int], unknown_id: int) -> bool:
-  """Whether a sequence is long enough, and less than half of it unknown."""
+  """Tells whether a sequence is long enough, and less than half of it unknown."""
   return len(ids) > _TOO_SHORT and list(ids).count(unknown_id) / len(ids) < 0.5
 
 

@@ -71,7 +71,7 @@ def create_records(
   num_workers: int,
   facts: Mapping[str, Any],
 ) -> int:
-  """Creates the records of a corpus and writes them to files in random order.
+  """Writes a corpus' records to files in random order; returns their number.
 
   Args:
     input_files: text files.
@@ -79,9 +79,6 @@ def create_records(
     settings: of the records.
     num_workers: the number of processes; with 1 the work is done in this process.
     facts: for the manifests, see `RecordSettings.facts`.
-
-  Returns:
-    The number of records.
 
   Raises:
     CorpusError: the text is empty, or does not have the format of the settings.
@@ -206,7 +203,7 @@ class _Workers:
       self._process_of[reader] = process
 
   def messages(self) -> Iterator[Any]:
-    """The workers' messages, until all workers have ended."""
+    """Yields the workers' messages, until all workers have ended."""
     working = dict(self._process_of)
     while working:
       readers: list[Any] = multiprocessing.connection.wait(list(working))

@@ -105,7 +105,7 @@ def threshold_of(settings: RunSettings, head: AnswerHead) -> float | None:
 
 
 def _facts_of_model(settings: RunSettings) -> dict:
-  """What a run that answers with a trained model knows of it; {} of a released one."""
+  """Returns what a run that answers with a trained model knows of it; {} of a released one."""
   from bert.checkpoints import finding, reading
 
   prefix, folder = settings.init_checkpoint, settings.output_dir

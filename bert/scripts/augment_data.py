@@ -118,7 +118,7 @@ def create_augmentor(
   replace_prob: float = 0.4,
   seed: int = 12345,
 ) -> augmentation.Augmentor:
-  """The augmentor that flags describe, see there.
+  """Returns the augmentor that flags describe, see there.
 
   Raises:
     UsageError: the model is cased, or has no pieces of words.

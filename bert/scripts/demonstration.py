@@ -36,7 +36,7 @@ _DECISIVE = (
 
 
 def is_wanted() -> bool:
-  """Whether the command line says no more than `--task_name=MRPC`."""
+  """Tells whether the command line says no more than `--task_name=MRPC`."""
   is_mrpc = (flags.FLAGS.task_name or "").lower() == "mrpc"
   return is_mrpc and not any(map(command_line.flag_was_given, _DECISIVE))
 

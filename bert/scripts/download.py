@@ -40,7 +40,7 @@ def main(argv: list[str]) -> None:
 
 
 def list_names() -> str:
-  """All models and tasks, one on a line."""
+  """Returns all models and tasks, one on a line."""
   models = [f"  {name}" for name in released_models.RELEASED_MODELS]
   tasks = [f"  {name}" for name in public_data.TASK_NAMES]
   aliases = [f"  {alias} = {name}" for alias, name in model_names.OTHER_NAMES.items()]
@@ -54,7 +54,7 @@ def list_names() -> str:
 
 
 def _download_of(name: str) -> tuple[str, Callable[[str, str | None], str]]:
-  """The own name of a model or task, and the function that downloads it."""
+  """Returns the own name of a model or task, and the function that downloads it."""
   if public_data.is_public_task(name):
     return name, public_data.download_task_data
   if released := model_names.released_name_of(name):

@@ -53,10 +53,9 @@ _SWITCHES = {
 
 
 def flags_of(value: str) -> list[str]:
-  """The flags that an `--hparams` stands for.
+  """Returns the flags that an `--hparams` stands for.
 
-  Args:
-    value: a JSON object, or the path of a file with one.
+  It is a JSON object, or the path of a file with one.
 
   Raises:
     ValueError: not a JSON object, or it has a setting that has no flag here; names it.

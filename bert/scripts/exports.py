@@ -55,12 +55,9 @@ def export_task_model(
 ) -> None:
   """Writes `task/` into `export_dir`.
 
+  The other arguments are those of `export_hub_models`.
+
   Args:
-    export_dir: made if it does not exist.
-    config: of the model.
-    checkpoint_path: a checkpoint of the fine-tuned model.
-    vocab_file: of the model.
-    do_lower_case: whether the model is uncased.
     description: `kind`, a name in `tasks/kinds.py`, and further arguments of its `model`.
   """
   options = dict(description)

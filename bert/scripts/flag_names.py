@@ -98,12 +98,9 @@ _WITHOUT_FLAG = {
 
 
 def suggestion(name: str, known: Collection[str], booleans: Collection[str] = ()) -> str:
-  """What to write instead of a flag that does not exist; empty where nothing is near.
+  """Returns what to write instead of a flag that does not exist; empty where nothing is near.
 
-  Args:
-    name: as it was written, without dashes at its start and value.
-    known: the names of all flags.
-    booleans: those that `no` may precede.
+  The name comes without dashes and value; `no` may precede the flags in `booleans`.
 
   Example:
     >>> suggestion("--max-len".lstrip("-"), ["max_seq_length", "learning_rate"])

@@ -28,10 +28,7 @@ _SPECIAL_WORDS = {
 def format_help(program: str, doc: str | None = None, full: bool = False) -> str:
   """Returns the text of `--help`, wrapped to the terminal's width.
 
-  Args:
-    program: the words that start the script, such as `python run_squad.py`.
-    doc: what the script does, with examples. Indented lines stay as they are.
-    full: also list the flags of the absl library.
+  Indented lines of `doc` stay as they are; `full` lists the flags of the absl library, too.
   """
   width = min(max(shutil.get_terminal_size((80, 24)).columns, 40), 100)
   sections = [f"usage: {program} [--flag=value ...]"]

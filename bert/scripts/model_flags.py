@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def about_vocabulary(settings: "RunSettings") -> str:
-  """A line where no vocabulary was found and the model needs another kind than BERT."""
+  """Returns a line where no vocabulary was found and the model needs another kind than BERT."""
   path = settings.get("bert_config_file")
   if not path or settings.get("vocab_file", "") is not None:
     return ""

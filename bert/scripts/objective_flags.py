@@ -186,9 +186,7 @@ def with_generator(settings: RunSettings, config: BertConfig) -> BertConfig:
 def facts(settings: RunSettings, config: BertConfig) -> dict[str, Any]:
   """What decides which variables a model of ELECTRA has, and must be equal for a run to resume.
 
-  Args:
-    settings: from `resolved`.
-    config: from `with_generator`.
+  The settings are those of `resolved`, the configuration that of `with_generator`.
   """
   if not config.family.has_generator:
     return {}

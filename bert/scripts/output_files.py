@@ -16,10 +16,7 @@ def prepare(
 ) -> None:
   """Creates the folders of the output files, and tries to write there.
 
-  Args:
-    output_files: names of the files to write later.
-    input_files: files that must not be overwritten.
-    may_be_remote: accept names such as `gs://bucket/file`, unchecked.
+  Input files must not be overwritten; names such as `gs://bucket/file` may be allowed, unchecked.
 
   Raises:
     OutputError: two names are equal, or one cannot be a file.

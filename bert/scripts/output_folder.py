@@ -43,10 +43,8 @@ def locked_output_dir(settings: RunSettings) -> Iterator[RunSettings]:
 
   One run that trains and one that only evaluates or predicts may share a folder, as scripts of 2018
   do. Then the second one has its features in a folder of its own, which the block removes: the
-  first reads its own again for each evaluation. The chief holds the folder for all workers.
-
-  Yields:
-    The settings, which know where features are written.
+  first reads its own again for each evaluation. The chief holds the folder for all workers. It
+  yields the settings, which know where features are written.
 
   Raises:
     FolderInUseError: another run of this kind holds it.
@@ -103,10 +101,7 @@ def _with_way_out(
 def model_fingerprint(config: BertConfig, vocab: Mapping[str, int] | None = None, **facts) -> dict:
   """Returns what must be equal for a run to be resumed: the model, the vocabulary, and the task.
 
-  Args:
-    config: of the model.
-    vocab: token -> id, where the run reads text.
-    **facts: of the task.
+  The facts are of the task; the vocabulary counts where the run reads text.
   """
   fingerprint = config.deciding_values()
   if vocab is not None:
@@ -118,12 +113,8 @@ def check_same_model(output_dir: str, fingerprint: Mapping, ignored: Sequence[st
   """Refuses a folder that holds a checkpoint of another model or task.
 
   Training does so itself. This comes before anything in the folder is overwritten, and guards
-  evaluation and prediction, too: with other labels the model's answers would be wrong.
-
-  Args:
-    output_dir: the folder.
-    fingerprint: of this run, see `model_fingerprint`.
-    ignored: keys that may differ.
+  evaluation and prediction, too: with other labels the model's answers would be wrong. Keys in
+  `ignored` may differ.
 
   Raises:
     ResumeMismatchError: names the keys that differ, with both values.
@@ -150,9 +141,7 @@ def check_same_task(settings: RunSettings, config: BertConfig, tokenizer) -> Non
 def nothing_trained(settings: RunSettings, informative: Mapping) -> str:
   """The warning of a run that should train, where an earlier one has finished in its folder.
 
-  Args:
-    settings: of the run.
-    informative: the flags whose change is logged, with their values now.
+  `informative` has the flags whose change is logged, with their values now.
   """
   from bert.checkpoints import finding, reading
   from bert.training import resumption
@@ -175,7 +164,7 @@ def nothing_trained(settings: RunSettings, informative: Mapping) -> str:
 
 
 def nothing_loaded(settings: RunSettings) -> str | None:
-  """The warning of a run that neither trains nor has weights from anywhere; else None."""
+  """Returns the warning of a run that neither trains nor has weights from anywhere; else None."""
   from bert.checkpoints import finding
 
   if settings.do_train or settings.init_checkpoint or finding.latest(settings.output_dir):
@@ -187,7 +176,7 @@ def nothing_loaded(settings: RunSettings) -> str | None:
 
 
 def best_checkpoint(settings: RunSettings) -> str | None:
-  """The best weights of evaluation during training, if this run keeps them."""
+  """Returns the best weights of evaluation during training, if this run keeps them."""
   if not (settings.eval_every_steps and settings.keep_best):
     return None
   from bert.checkpoints import finding

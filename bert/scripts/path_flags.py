@@ -70,5 +70,5 @@ def define(
 
 
 def is_path(flag: flags.Flag) -> bool:
-  """Whether `define` defined the flag."""
+  """Tells whether `define` defined the flag."""
   return isinstance(flag.parser, PathParser)

@@ -18,11 +18,7 @@ from bert.scripts.run_settings import RunSettings
 
 
 def find_files(flag: str, patterns: str) -> list[str]:
-  """The files of patterns that are joined by commas, those of each pattern sorted.
-
-  Args:
-    flag: where they come from, for messages.
-    patterns: its value.
+  """Returns the files of patterns that are joined by commas, those of each pattern sorted.
 
   Raises:
     UsageError: a pattern matches no file.
@@ -42,16 +38,11 @@ def find_files(flag: str, patterns: str) -> list[str]:
 def with_masks_of_records(
   settings: RunSettings, bert_config: BertConfig, files: Sequence[str]
 ) -> RunSettings:
-  """The settings of a model that learns masked words alone: masks as in the records.
+  """Returns the settings of a model that learns masked words alone: masks as in the records.
 
   Where `--dynamic_masking` is not given, masks are drawn while reading if the first record has
   none; and where `--max_predictions_per_seq` is not, there is room for those of the record, or for
   `--masked_lm_prob` of its longest sequence. Other families keep the flags' defaults.
-
-  Args:
-    settings: of the run.
-    bert_config: of the model.
-    files: of records.
 
   Raises:
     RecordError: the first file is damaged.
@@ -69,7 +60,7 @@ def with_masks_of_records(
 
 
 def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_config: BertConfig):
-  """The `dynamic_masking.Masking` of `--dynamic_masking`.
+  """Returns the `dynamic_masking.Masking` of `--dynamic_masking`.
 
   The arguments are those of `Records`.
 
@@ -99,7 +90,7 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
 
 
 def _drawn_by(settings: RunSettings, bert_config: BertConfig) -> str | None:
-  """What says that masks are drawn while reading, if it is not the user's flag."""
+  """Returns what says that masks are drawn while reading, if it is not the user's flag."""
   if bert_config.family.has_generator:
     return f"a model of {bert_config.family.title}"
   if command_line.flag_was_given("dynamic_masking") or not settings.dynamic_masking:
@@ -207,9 +198,8 @@ class Records:
   def mask_rare_tokens(self, smoothing: float) -> None:
     """Masks by DistilBERT's rules, where masks are drawn while reading; see `rare_tokens.py`.
 
-    Args:
-      smoothing: see `rare_tokens.token_weights`. Tokens are counted in the records to train on, or
-        in those to evaluate where the run does not train.
+    Tokens are counted in the records to train on, or in those to evaluate where the run does not
+    train.
     """
     if self._masking is None or self._masking.whole_words:
       return

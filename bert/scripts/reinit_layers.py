@@ -15,11 +15,7 @@ from bert.training import variable_groups
 
 
 def prefixes(config: BertConfig, count: int) -> tuple[str, ...]:
-  """How the names begin of the variables that are not taken from a checkpoint.
-
-  Args:
-    config: of the model.
-    count: `--reinit_layers`.
+  """Tells how the names begin of the variables that are not taken from a checkpoint.
 
   Example:
     >>> prefixes(BertConfig(vocab_size=10, num_hidden_layers=3), 2)
@@ -33,10 +29,6 @@ def prefixes(config: BertConfig, count: int) -> tuple[str, ...]:
 
 def check(values: Mapping[str, Any], config: BertConfig) -> None:
   """Refuses layers that the model does not have, or that `--freeze` would keep random.
-
-  Args:
-    values: flag -> value, of the script.
-    config: of the model.
 
   Raises:
     UsageError: names both numbers, or both flags.

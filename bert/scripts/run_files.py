@@ -40,11 +40,6 @@ def write(settings: RunSettings, config: BertConfig, labels: Sequence[str] | Non
   A run that trains writes all of them. One that does not, in a folder with a checkpoint, adds
   those of the model that are missing: flags and versions are those of the training.
 
-  Args:
-    settings: with the steps of the run.
-    config: of the model.
-    labels: of the model's outputs, if the task has any.
-
   Raises:
     OSError: a file cannot be read or written.
   """
@@ -63,7 +58,7 @@ def _write(settings, config, labels) -> None:
 
 
 def _state_of(settings: RunSettings) -> tuple[bool, bool]:
-  """Whether `--output_dir` has a checkpoint, and whether the run will add steps to it."""
+  """Tells whether `--output_dir` has a checkpoint, and whether the run will add steps to it."""
   from bert.checkpoints import finding
   from bert.training import resumption
 
@@ -104,7 +99,7 @@ def _json(content: Mapping[str, Any]) -> bytes:
 
 
 def versions() -> dict[str, str]:
-  """Name -> version of this project, Python and the libraries that compute."""
+  """Returns name -> version of this project, Python and the libraries that compute."""
   found = {installation.DISTRIBUTION: bert.__version__, "python": platform.python_version()}
   for library in _LIBRARIES:
     try:

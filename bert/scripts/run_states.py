@@ -49,9 +49,7 @@ def write_state(folder: str, **state) -> None:
 def conflict(folder: str, settings: Mapping[str, Any]) -> str | None:
   """Why a run of these settings must not continue in a folder: its files have others; else None.
 
-  Args:
-    folder: of the run; need not exist.
-    settings: all that decides its result, by name, in JSON types.
+  The settings decide the result of the run, whose folder need not exist, by name, in JSON types.
   """
   state = read_state(folder)
   if not state:
@@ -68,7 +66,7 @@ def conflict(folder: str, settings: Mapping[str, Any]) -> str | None:
 
 
 def identity(paths: Iterable[str]) -> str:
-  """A name for the content of files, independent of their paths."""
+  """Returns a name for the content of files, independent of their paths."""
   digest = hashlib.sha256()
   for path in paths:
     with filesystem.open_to_read(path) as reader:
@@ -100,7 +98,7 @@ def identity_of_weights(init_checkpoint: str | None) -> str | None:
 
 
 def identities_of_model(settings: RunSettings) -> dict[str, str | None]:
-  """The content of the model's files, which is part of a run's settings."""
+  """Returns the content of the model's files, which is part of a run's settings."""
   return {
     "bert_config": identity([settings.bert_config_file]),
     "vocabulary": identity([settings.vocab_file]),

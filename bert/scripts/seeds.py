@@ -11,10 +11,7 @@ STATE_FILE = "run.json"  # in the folder of a run, or of many: see `run_states.p
 
 
 def of_settings(settings) -> list[int] | None:
-  """The seeds of many runs, in their order; None for a single run.
-
-  Args:
-    settings: `run_settings.RunSettings`.
+  """Returns the seeds of many runs, in their order; None for a single run.
 
   Raises:
     UsageError: the flags do not say which.

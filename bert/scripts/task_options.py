@@ -34,7 +34,7 @@ def processor_of(settings: RunSettings) -> DataProcessor:
 
 
 def processor_of_folder(settings: RunSettings, config: BertConfig, tokenizer) -> DataProcessor:
-  """The processor of `--task_name`, whose labels are known.
+  """Returns the processor of `--task_name`, whose labels are known.
 
   Raises:
     ResumeMismatchError: `--output_dir` holds a run of another task, which says more than a fault

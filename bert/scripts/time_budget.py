@@ -19,7 +19,7 @@ _WARMUP_BY_CLOCK = 0.1
 
 
 def define_flags() -> None:
-  """The flags of a budget."""
+  """Defines the flags of a budget."""
   with flag_groups.flag_group("Budget"):
     flags.DEFINE_float(
       "train_minutes",
@@ -104,7 +104,7 @@ def _check_ramp(settings: RunSettings) -> None:
 
 
 def planned(settings: RunSettings) -> RunSettings:
-  """The settings with steps and warm-up; with `--train_minutes`, in parts of the time."""
+  """Returns the settings with steps and warm-up; with `--train_minutes`, in parts of the time."""
   num_steps, proportion = settings.num_train_steps, settings.warmup_proportion
   if settings.train_minutes:
     num_steps = _PARTS_OF_TIME
@@ -116,7 +116,7 @@ def planned(settings: RunSettings) -> RunSettings:
 
 
 def clock_of(settings: RunSettings):
-  """The `clock.Clock` of `--train_minutes`; None for a number of steps."""
+  """Returns the `clock.Clock` of `--train_minutes`; None for a number of steps."""
   if not settings.do_train or not settings.train_minutes:
     return None
   from bert.training.clock import Clock
@@ -125,7 +125,7 @@ def clock_of(settings: RunSettings):
 
 
 def ramp_of(settings: RunSettings):
-  """The `batch_ramp.BatchRamp` of `--first_batch_size`; None for batches of one size."""
+  """Returns the `batch_ramp.BatchRamp` of `--first_batch_size`; None for batches of one size."""
   if not settings.do_train or settings.first_batch_size in (None, settings.train_batch_size):
     return None
   from bert.training.batch_ramp import BatchRamp
@@ -135,7 +135,7 @@ def ramp_of(settings: RunSettings):
 
 
 def trained_config(settings: RunSettings, config: BertConfig) -> BertConfig:
-  """The configuration to train with; that of the checkpoint stays as it is."""
+  """Returns the configuration to train with; that of the checkpoint stays as it is."""
   config = copy.deepcopy(config)
   if settings.dropout is not None:
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = settings.dropout

@@ -133,7 +133,7 @@ class GlueReport(SweepReport):
     notes = [
       "Dev sets, times 100. A task's score is the mean of its metrics. The best setting has the "
       "highest mean over its seeds; SD is the sample standard deviation over them; the best run is "
-      "that setting's best seed.",
+      "that setting's best seed."
     ]
     if self.missing:
       names = ", ".join(self.missing)

@@ -64,10 +64,7 @@ TASKS: dict[str, Task] = {
         Metric("accuracy m", "eval_accuracy"),
         Metric("accuracy mm", "eval_accuracy", "_mismatched"),
       ),
-      (
-        ("", "test_matched.tsv", "MNLI-m"),
-        ("_mismatched", "test_mismatched.tsv", "MNLI-mm"),
-      ),
+      (("", "test_matched.tsv", "MNLI-m"), ("_mismatched", "test_mismatched.tsv", "MNLI-mm")),
       ("train.tsv", "dev_matched.tsv"),
     ),
     _task("QNLI", _ACCURACY),

@@ -63,11 +63,7 @@ class GlueSweep(Sweep[GridRun]):
   ):
     """Starts nothing.
 
-    Args:
-      options: how to run.
-      tasks: name -> data folder.
-      runs: the grid.
-      flags_of_runs: of run_classifier.py, for every run.
+    Data folders are by the names of their tasks; the flags are of run_classifier.py, for every run.
     """
     super().__init__(runs, options.output_dir, options.parallel_runs, options.gpus)
     self._options = options

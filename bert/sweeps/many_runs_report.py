@@ -33,12 +33,8 @@ class ManyRunsReport(SweepReport):
   ):
     """Computes nothing yet.
 
-    Args:
-      script: the name of the script's module, or the path of a `.py` file.
-      outcomes: of each run, in the order of the seeds.
-      ensemble: of the mean of their outputs.
-      soup: of the mean of their weights.
-      problems: failures other than those of runs.
+    Outcomes are in the order of the seeds; `ensemble` is of their mean outputs, `soup` of their
+    mean weights, `problems` are failures other than those of runs.
     """
     self._script = os.path.basename(script).removesuffix(".py")
     self._outcomes = outcomes

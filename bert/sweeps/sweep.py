@@ -102,11 +102,7 @@ class Sweep(Generic[_Run]):
   ):
     """Starts nothing.
 
-    Args:
-      runs: the runs, in their order.
-      output_dir: the folder of all runs; exists.
-      parallel: number of processes side by side.
-      gpus: numbers of the GPUs over which runs are spread; empty: each run sees all.
+    The folder of all runs exists; see `parallel_processes.run_jobs` for `parallel` and `gpus`.
     """
     self.outcomes = {run: Outcome(run) for run in runs}
     self.output_dir = output_dir

@@ -49,10 +49,7 @@ def align(pred_text: str, orig_text: str, do_lower_case: bool, verbose: bool) ->
   letters, tokenized_letters = orig_text.replace(" ", ""), tokenized.replace(" ", "")
   if len(letters) != len(tokenized_letters):
     _explain(
-      verbose,
-      "Length not equal after stripping spaces: '%s' vs '%s'",
-      letters,
-      tokenized_letters,
+      verbose, "Length not equal after stripping spaces: '%s' vs '%s'", letters, tokenized_letters
     )
     return everything
   count = len(pred_text.replace(" ", ""))

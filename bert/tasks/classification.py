@@ -121,7 +121,7 @@ def convert_single_example(
 def join_texts(
   example, max_seq_length, tokenizer, lengths: SequenceLengths | None = None
 ) -> tuple[list[str], list[int]]:
-  """Tokens with [CLS] and [SEP], at most `max_seq_length`, and the segment of each."""
+  """Returns tokens with [CLS] and [SEP], at most `max_seq_length`, and the segment of each."""
   tokens_a = tokenizer.tokenize(example.text_a)
   # A second text without any token, such as spaces, makes no second segment.
   tokens_b = tokenizer.tokenize(example.text_b) if example.text_b else []

@@ -254,9 +254,6 @@ def create_processor(task_name: str, **options) -> DataProcessor:
     **options: arguments of the processor, such as `skip_bad_rows` or XNLI's `language`. None counts
       as not given, so that unset flags can be passed.
 
-  Returns:
-    The processor.
-
   Raises:
     ValueError: the task does not exist, or does not have the option.
 

@@ -35,33 +35,20 @@ _ENTRY_POINTS = "bert.plugins"
 
 
 class Kind(NamedTuple):
-  """A kind of task, by names.
+  """A kind of task, by names."""
 
-  Attributes:
-    name: of the kind, and `task_name` in the facts of its runs.
-    task: `module:Class`, a `fine_tuning.task.Task`.
-    head: `module:Class`, a `model.task_head.Head`.
-    model: `module:Class`, an `exporting.task_model.TaskModel`: from texts to answers.
-    inputs: names of that model's texts, in the order of an item.
-    transformers: the end of the name of its class in transformers; "" where it has none.
-    mark: a variable that a checkpoint with such a head has.
-    keras: its head in `bert.keras3`.
-    data: `module:Class`, a `checks.task_data.TaskData`: reads its data for `doctor.py`.
-    file: the Python file of a task of one's own, `__main__` in a notebook; "" of ours.
-    max_seq_length: of a model that does not say with what length it was trained.
-  """
-
-  name: str
-  task: str
-  head: str
-  model: str
+  name: str  # of the kind, and `task_name` in the facts of its runs
+  task: str  # `module:Class`, a `fine_tuning.task.Task`
+  head: str  # `module:Class`, a `model.task_head.Head`
+  model: str  # `module:Class`, an `exporting.task_model.TaskModel`: from texts to answers
+  # Names of that model's texts, in the order of an item.
   inputs: tuple[str, ...] = ("text_a", "text_b")
-  transformers: str = ""
-  mark: str = ""
-  keras: str = ""
-  data: str = ""
-  file: str = ""
-  max_seq_length: int = 128
+  transformers: str = ""  # the end of the name of its class in transformers; "" where it has none
+  mark: str = ""  # a variable that a checkpoint with such a head has
+  keras: str = ""  # its head in `bert.keras3`
+  data: str = ""  # `module:Class`, a `checks.task_data.TaskData`: reads its data for `doctor.py`
+  file: str = ""  # the Python file of a task of one's own, `__main__` in a notebook; "" of ours
+  max_seq_length: int = 128  # of a model that does not say with what length it was trained
 
   @property
   def script(self) -> str:

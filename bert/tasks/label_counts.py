@@ -27,18 +27,11 @@ _MISSING = {"nan", "NaN", "NAN", "None", "null", "NULL", "n/a", "N/A", "#N/A", "
 
 
 def log_labels(
-  examples: Sequence,
-  labels: Sequence[str],
-  set_name: str,
-  problem_type: str = "classification",
+  examples: Sequence, labels: Sequence[str], set_name: str, problem_type: str = "classification"
 ) -> None:
   """Logs how often each label occurs, and warns of labels that are probably mistakes.
 
-  Args:
-    examples: `InputExample`s with labels.
-    labels: the labels of the model's outputs.
-    set_name: `train` or `dev`. The warnings are about training.
-    problem_type: "classification", "multi_label" or "regression".
+  Warnings are about the set `train`, not `dev`. Labels are those of the model's outputs.
   """
   values = [example.label for example in examples if example.label is not None]
   if not values:

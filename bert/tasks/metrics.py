@@ -41,16 +41,13 @@ def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def precision(labels: np.ndarray, predictions: np.ndarray, average: str = "binary") -> float:
-  """Computes the fraction of predicted positives that are positive: TP / (TP + FP), 0 without any.
+  """Computes the share of predicted positives that are right: TP / (TP + FP), 0 without any.
 
   Args:
     labels: true classes.
     predictions: predicted classes.
     average: "binary" scores class 1; "macro" is the mean over the classes that occur, or, for
       multi-label, over all C; "micro" pools all classes.
-
-  Returns:
-    The score, from 0 to 1.
   """
   from sklearn.metrics import precision_score
 
@@ -356,14 +353,7 @@ def compute_metrics(
 
 
 def confusion_table(labels, outputs, is_real_example, names: Sequence[str]) -> ConfusionTable:
-  """Computes the confusion matrix of a classification; arguments as in `compute_metrics`.
-
-  Args:
-    labels: int `[N]`.
-    outputs: float `[N, C]`.
-    is_real_example: int `[N]`, 0 for padding.
-    names: C names of classes.
-  """
+  """Computes the confusion matrix of a classification; arguments as in `compute_metrics`."""
   labels, outputs = keep_real(is_real_example, labels, outputs)
   return ConfusionTable(confusion_matrix(labels, predictions_of(outputs), len(names)), names)
 

@@ -178,11 +178,8 @@ def convert_examples_to_features(
 ) -> Iterator[ChoiceFeatures]:
   """Yields the features of each question. In too long sequences the longer text is cut.
 
-  Args:
-    questions: the questions.
-    num_choices: N, at least that of `num_choices_of`.
-    max_seq_length: length of each sequence, [CLS] and both [SEP] included.
-    tokenizer: a `tokenization.FullTokenizer`.
+  There is room for at least `num_choices_of` them, N, in each; `max_seq_length` is of each
+  sequence, [CLS] and both [SEP] included.
 
   Raises:
     ValueError: `max_seq_length` leaves no room.

@@ -56,9 +56,7 @@ _TASKS = {
     ("xnli.dev.tsv", "xnli.test.tsv", "multinli/multinli.train.zh.tsv"),
   ),
   "imdb": _Task(
-    "aclImdb",
-    (("imdb", "aclImdb_v1.tar.gz"),),
-    ("train/pos", "train/neg", "test/pos", "test/neg"),
+    "aclImdb", (("imdb", "aclImdb_v1.tar.gz"),), ("train/pos", "train/neg", "test/pos", "test/neg")
   ),
 }
 

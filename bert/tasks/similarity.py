@@ -76,13 +76,7 @@ class PairReader:
     """
     self._reader = TableReader(skip_bad_rows)
     self._columns = Columns(
-      text_a_column,
-      text_b_column,
-      label_column,
-      id_column,
-      header,
-      negative_column,
-      by_flags=True,
+      text_a_column, text_b_column, label_column, id_column, header, negative_column, by_flags=True
     )
     self._scale = (min_score, max_score)
 
@@ -185,11 +179,7 @@ def convert_examples_to_features(
 ) -> Iterator[PairFeatures]:
   """Yields the features of each example; longer texts are cut, and counted in the log.
 
-  Args:
-    examples: of the same number of texts.
-    max_seq_length: length of each sequence, [CLS] and [SEP] included.
-    tokenizer: a `tokenization.FullTokenizer`.
-    shown: how many examples are logged.
+  All have the same number of texts; `max_seq_length` is of each, [CLS] and [SEP] included.
   """
   lengths = SequenceLengths()
   for index, example in enumerate(examples):
@@ -272,7 +262,7 @@ def _cosines_by_rows(vectors, is_text):
 
 
 def _places(cosines):
-  """The place of the partner among the candidates of each row, from 1."""
+  """Returns the place of the partner among the candidates of each row, from 1."""
   return 1 + np.sum(cosines[:, 1:] > cosines[:, :1] + _SAME_COSINE, axis=1)
 
 

@@ -264,8 +264,7 @@ class _Reader:
   def _report(self, num_examples) -> None:
     if not num_examples and self._not_found:
       raise DataError(
-        f"no answer to its {self._questions_read} questions is at the given position.",
-        self._path,
+        f"no answer to its {self._questions_read} questions is at the given position.", self._path
       )
     if not num_examples:
       raise DataError("the file contains no question.", self._path)

@@ -174,9 +174,7 @@ def write_predictions(
 
 
 def write_answers(
-  answers: Sequence[QuestionAnswers],
-  paths: Sequence[str | None],
-  version_2_with_negative: bool,
+  answers: Sequence[QuestionAnswers], paths: Sequence[str | None], version_2_with_negative: bool
 ) -> None:
   """Writes the files of `write_predictions`, in the order of `ANSWER_FILES`."""
   predictions, nbest, null_odds, detailed = paths
@@ -224,19 +222,13 @@ def find_answers(
   answers, with the scores of [CLS], and the odds are its score less that of the best text. With
   `electra` and `albert` the odds are the model's `null_logit`, the lowest of all windows, and no
   answer is not among the n best; without that score, ELECTRA's odds are BERT's. Odds at the
-  threshold itself mean an answer, with `albert` none.
+  threshold itself mean an answer, with `albert` none. The other arguments are those of
+  `write_predictions`; a threshold of None gives a text in any case.
 
   Args:
     example: the question.
     features: its windows.
     results: unique id of a window -> its result.
-    n_best_size: see `write_predictions`, like all that follow.
-    max_answer_length: in pieces.
-    do_lower_case: the tokenizer's.
-    version_2_with_negative: whether it may have no answer.
-    null_score_diff_threshold: for the null odds; None for a text in any case.
-    null_rule: see above.
-    verbose_logging: whether to log failures.
 
   Raises:
     ValueError: a window has no result.
@@ -284,7 +276,7 @@ def is_null(null_odds: float, threshold: float | None, null_rule: str) -> bool:
 def with_threshold(
   answers: QuestionAnswers, threshold: float | None, null_rule: str
 ) -> QuestionAnswers:
-  """The same answers to a question of 2.0 with the prediction of another threshold."""
+  """Returns the same answers to a question of 2.0 with the prediction of another threshold."""
   has_answer = answers.best_answer and not is_null(answers.null_odds, threshold, null_rule)
   prediction = answers.best_answer if has_answer else _NO_ANSWER
   return dataclasses.replace(answers, prediction=prediction)
@@ -315,7 +307,7 @@ def _result_of(feature, results):
 
 
 def _candidates(feature, result, n_best_size, max_answer_length) -> list[_Candidate]:
-  """The valid spans of one window, by the rank of their beginning, then of their end."""
+  """Returns the valid spans of one window, by the rank of their beginning, then of their end."""
   words, is_max_context = feature.token_to_orig_map, feature.token_is_max_context
   if (beam := getattr(result, "beam", None)) is not None:
     start_log_probs, start_index, end_log_probs, end_index = beam
@@ -343,7 +335,7 @@ def _candidates(feature, result, n_best_size, max_answer_length) -> list[_Candid
 
 
 def _null_answer(features, results) -> Answer:
-  """The null answer: the scores of [CLS], in the window where their sum is smallest."""
+  """Returns the null answer: the scores of [CLS], in the window where their sum is smallest."""
   best = Answer("", 0.0, 0.0)
   lowest = NO_ANSWER_ODDS
   for feature in features:
@@ -357,7 +349,7 @@ def _null_answer(features, results) -> Answer:
 
 
 def _nbest(example, candidates, null, n_best_size, do_lower_case, verbose) -> list[Answer]:
-  """The best answers with different texts."""
+  """Returns the best answers with different texts."""
   nbest: list[Answer] = []
   seen = set()
   for candidate in candidates:
@@ -376,7 +368,7 @@ def _nbest(example, candidates, null, n_best_size, do_lower_case, verbose) -> li
 
 
 def _get_best_indexes(logits: Sequence[float], n_best_size: int) -> list[int]:
-  """Indexes of the `n_best_size` largest, largest first, of equal ones the first.
+  """Returns indexes of the `n_best_size` largest, largest first, of equal ones the first.
 
   Example:
     >>> _get_best_indexes([0.5, 2.0, -1.0, 2.0], 3)
@@ -386,7 +378,7 @@ def _get_best_indexes(logits: Sequence[float], n_best_size: int) -> list[int]:
 
 
 def _compute_softmax(scores: Sequence[float]) -> list[float]:
-  """Probabilities of raw scores.
+  """Computes probabilities of raw scores.
 
   Example:
     >>> _compute_softmax([1000.0, 1000.0])
@@ -405,7 +397,7 @@ def _compute_softmax(scores: Sequence[float]) -> list[float]:
 
 
 def _in_words(example, candidate, do_lower_case, verbose) -> Answer:
-  """The candidate as written in the paragraph."""
+  """Returns the candidate as written in the paragraph."""
   feature, start, end, start_logit, end_logit = candidate
   if feature.char_spans is not None:
     return _in_context(example, candidate)
@@ -420,7 +412,7 @@ def _in_words(example, candidate, do_lower_case, verbose) -> Answer:
 
 
 def _in_context(example, candidate) -> Answer:
-  """The candidate as its characters in the paragraph, of a sentencepiece model."""
+  """Returns the candidate as its characters in the paragraph, of a sentencepiece model."""
   feature, start, end, start_logit, end_logit = candidate
   first, last = feature.char_spans[start][0], feature.char_spans[end][1]
   text = example.context[first : last + 1]

@@ -58,19 +58,15 @@ def averaged_answers(
   null_rule: str = "bert",
   null_odds: Sequence[Mapping[str, float]] | None = None,
 ) -> list[QuestionAnswers]:
-  """The answers of several models together: each text has the mean of its probabilities.
+  """Returns the answers of several models together: each text has the mean of its probabilities.
 
   The probabilities are those of each model's n-best answers; a text that is not among them has
   none. Texts count as they are written. In 2.0 the null odds are the logarithm of the probability
-  of no answer over that of the best answer, which for one model is the original's difference.
+  of no answer over that of the best answer, which for one model is the original's difference. The
+  other arguments are those of `squad_answers.write_predictions` and, `null_rule`, `find_answers`.
 
   Args:
-    examples: of `squad.read_squad_examples`.
     runs: of each model, id -> its answers, as in `nbest_predictions.json`.
-    n_best_size: the number of answers to keep for each question.
-    version_2_with_negative: whether a question may have no answer.
-    null_score_diff_threshold: the answer is "" if the null odds are greater than this.
-    null_rule: that of the models, see `find_answers`.
     null_odds: of each model, id -> its null odds, whose mean then counts, as in ALBERT.
 
   Returns:

@@ -249,20 +249,11 @@ def _target_pieces(example, document, tokenizer) -> tuple[int, int] | None:
 def _improve_answer_span(
   doc_tokens: Sequence[str], input_start: int, input_end: int, tokenizer, orig_answer_text: str
 ) -> tuple[int, int]:
-  """Narrows the words that contain an answer down to its exact tokens, if they are found.
+  """Narrows an answer's words down to its exact tokens, if found: the first and the last.
 
   The answer "1895" lies in the word "(1895-1943)."; of its tokens only `1895` is the answer. The
-  answer "Japan" within "Japanese" stays the whole word, which is a single token.
-
-  Args:
-    doc_tokens: tokens of the document.
-    input_start: first token of the answer's first word.
-    input_end: last token of its last word.
-    tokenizer: a `tokenization.FullTokenizer`.
-    orig_answer_text: the answer.
-
-  Returns:
-    First and last token.
+  answer "Japan" within "Japanese" stays the whole word, which is a single token. `input_start` is
+  the first token of the answer's first word, `input_end` the last of its last word.
   """
   answer = tokenizer.tokenize(orig_answer_text)
   if answer:
@@ -290,28 +281,13 @@ def _doc_spans(num_pieces: int, max_length: int, doc_stride: int) -> list[_DocSp
   return spans
 
 
-def _check_is_max_context(
-  doc_spans: Sequence[_DocSpan], cur_span_index: int, position: int
-) -> bool:
-  """Tells whether a window shows a token with more context than any other window.
+def _max_context_flags(doc_spans: Sequence[_DocSpan], num_pieces: int) -> list[bytes]:
+  """Tells of each window's tokens, a byte each, which it shows with more context than any other.
 
   A token may lie in several windows; only one of them may answer with it, the one that has most
   tokens on the side where it has fewer. (Of `bought` in "the man went to the store and bought" and
   "to the store and bought a gallon of", the second: 3 to its right, 4 to its left.)
   """
-  best_score, best_index = None, None
-  for index, span in enumerate(doc_spans):
-    left, right = position - span.start, span.start + span.length - 1 - position
-    if left < 0 or right < 0:
-      continue
-    score = min(left, right) + 0.01 * span.length
-    if best_score is None or score > best_score:
-      best_score, best_index = score, index
-  return cur_span_index == best_index
-
-
-def _max_context_flags(doc_spans: Sequence[_DocSpan], num_pieces: int) -> list[bytes]:
-  """Computes `_check_is_max_context` of all tokens of all windows at once: a byte for each."""
   best_scores = np.full(num_pieces, -np.inf)
   best_indexes = np.zeros(num_pieces, np.int32)
   for index, (start, length) in enumerate(doc_spans):

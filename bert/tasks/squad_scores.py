@@ -174,13 +174,8 @@ def find_best_threshold(
 ) -> tuple[float, float]:
   """Finds the threshold on the null odds with the best score.
 
-  Starts with no question answered, then answers one after another, the most certain first.
-
-  Args:
-    answers: id -> correct answers, an empty list for a question without an answer.
-    predictions: id -> answer; "" for none.
-    scores: id -> score of that answer.
-    null_odds: id -> odds of no answer.
+  Starts with no question answered, then answers one after another, the most certain first. `scores`
+  are of the predictions; the other arguments are those of `evaluate_v2`.
 
   Returns:
     The best score as a percentage, and the threshold. As in the official script the latter is 0.0

@@ -257,12 +257,8 @@ def entity_records(
 ) -> list[dict]:
   """Makes the `entities` of `describe_entities`, for words anywhere in a text.
 
-  Args:
-    text: with the words.
-    starts: the first character of each word.
-    ends: the one after its last.
-    entities: the entities in the text.
-    probabilities: for each word, the probability of its predicted label.
+  Starts are the first characters of words, ends the ones after their last; probabilities are of the
+  predicted labels.
   """
   found = []
   for entity_type, first, end in entities:

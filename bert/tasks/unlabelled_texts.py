@@ -23,16 +23,13 @@ def read(
   text_a_column: Column | None = None,
   text_b_column: Column | None = None,
 ) -> list[InputExample]:
-  """Reads the texts of a file.
+  """Reads a file's texts as examples that have no label and are not meant to have one.
 
   Args:
     path: of the file.
     has_pairs: whether the task has two texts in each example.
     text_a_column: of a table; `text_a` by default.
     text_b_column: of a table; `text_b` by default, if it has one.
-
-  Returns:
-    Examples that have no label and are not meant to have one.
 
   Raises:
     DataError: the file is empty, or a line has not as many texts as the task.

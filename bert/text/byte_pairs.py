@@ -148,7 +148,7 @@ class BytePairTokenizer(Tokenizer):
     return [self.vocab.get(token, unknown) for token in tokens]
 
   def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-    """Tokens of `ids`; raises `UnknownItemError` for an id without one."""
+    """Returns tokens of `ids`; raises `UnknownItemError` for an id without one."""
     try:
       return [self.inv_vocab[index] for index in ids]
     except KeyError as error:

@@ -43,7 +43,7 @@ def read_sentences(
   text_format: TextFormat = PLAIN_TEXT,
   ends_document: Callable[[str], bool] | None = None,
 ) -> Iterator[list[str] | None]:
-  """Tokens of each sentence that has any, and None for each end of a document.
+  """Yields tokens of each sentence that has any, and None for each end of a document.
 
   As in the original, the end of a file does not end a document, a line ends at `\\n`, and every
   `\\r` is dropped.
@@ -111,10 +111,7 @@ def _is_empty(data: bytes) -> bool:
 
 
 def _sentences_of_lines(
-  path: str,
-  lines: Iterable[tuple[int, bytes]],
-  text_format: TextFormat,
-  statistics: TextStatistics,
+  path: str, lines: Iterable[tuple[int, bytes]], text_format: TextFormat, statistics: TextStatistics
 ) -> Iterator[str | None]:
   for position, data in lines:
     line = decode_line(data, text_format.strict_utf8, path, position, statistics)
@@ -141,12 +138,7 @@ def _sentences_of_line(line: str, text_format: TextFormat) -> list[str]:
 def decode_line(data: bytes, strict: bool, path: str, position: int, counts) -> str:
   """Decodes a line; invalid bytes are an error if `strict`, otherwise replaced and counted.
 
-  Args:
-    data: the line.
-    strict: whether invalid UTF-8 is an error.
-    path: file of the line.
-    position: byte of the file at which the line begins.
-    counts: `invalid_lines` and `first_invalid` are updated; see `TextStatistics`.
+  The line begins at byte `position`; `counts` is updated as a `TextStatistics` is.
 
   Raises:
     CorpusError: invalid UTF-8, if `strict`.

@@ -32,12 +32,8 @@ class TokenSpan(NamedTuple):
 def locate_tokens(tokenizer, text: str, locate: Locate, dropped: str = "") -> list[TokenSpan]:
   """See `tokenization.FullTokenizer.tokenize_with_offsets`.
 
-  Args:
-    tokenizer: of either kind.
-    text: the text.
-    locate: a function from the tokenizer and a text without special tokens to tokens, each with
-      start and end.
-    dropped: blanks at which the tokenizer does not split, though `str.split` does.
+  `locate` makes of the tokenizer and a text without special tokens its tokens, each with start and
+  end; the tokenizer does not split at the blanks `dropped`, though `str.split` does.
   """
   words = word_ids(text, dropped)
   located: list[TokenSpan] = []

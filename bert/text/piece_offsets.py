@@ -97,7 +97,7 @@ def _content(piece: str) -> str:
 
 
 def _of_parts(piece: str, parts: list[str], start: int, end: int) -> list[Located]:
-  """Spans of the parts of a piece, which covers `start` to `end`.
+  """Returns spans of the parts of a piece, which covers `start` to `end`.
 
   Example:
     >>> _of_parts("08,", ["▁0", "8", ","], 5, 8)

@@ -188,7 +188,7 @@ class SentencePieceTokenizer(Tokenizer):
     return [self.vocab.get(token, self.unk_id) for token in tokens]
 
   def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-    """Pieces of `ids`; raises `UnknownItemError` for an id without one."""
+    """Returns pieces of `ids`; raises `UnknownItemError` for an id without one."""
     try:
       return [self.inv_vocab[index] for index in ids]
     except KeyError as error:

@@ -53,7 +53,7 @@ class Layout(NamedTuple):
     return min(length_a, max_length - keep_b), keep_b
 
   def join(self, first: list, second: list | None = None) -> tuple[list, list[int]]:
-    """Tokens of a text or a pair with the special ones, and the segment of each.
+    """Returns tokens of a text or a pair with the special ones, and the segment of each.
 
     Example:
       >>> Layout(cls="<s>", sep="</s>", separators=2, has_segments=False).join(["a"], ["b"])

@@ -48,7 +48,7 @@ def learn_vocabulary(
   max_unique_chars: int = 1000,
   max_input_words: int = 500_000,
 ) -> list[str]:
-  """Learns a vocabulary of exactly `vocab_size` tokens.
+  """Learns a vocabulary of exactly `vocab_size` tokens, in the order of their ids.
 
   In this order: reserved and unused tokens; characters; characters as continuations; learned
   pieces, the most frequent first; more unused tokens if there are too few pieces.
@@ -62,9 +62,6 @@ def learn_vocabulary(
     max_unique_chars: the number of characters to keep, the most frequent ones.
     max_input_words: the number of words to learn from, the most frequent ones. With 500,000, each
       of the few thresholds that are tried takes two minutes and 0.4 GB.
-
-  Returns:
-    The tokens, in the order of their ids.
 
   Raises:
     VocabularyError: `vocab_size` is too small for the characters; the message gives the minimum.
@@ -150,17 +147,9 @@ def learn_pieces(
   max_input_words: int,
   known: Collection[str] = (),
 ) -> list[str]:
-  """Learns pieces of words.
+  """Learns pieces of words: `number` of two or more characters, or all there are, by frequency.
 
-  Args:
-    words: word -> occurrences.
-    number: of pieces to learn.
-    min_count: see `learn_vocabulary`.
-    max_input_words: see `learn_vocabulary`.
-    known: tokens that need not be learned.
-
-  Returns:
-    Pieces of two or more characters, the most frequent first: `number` of them, or all there are.
+  The other arguments are those of `learn_vocabulary`; `known` tokens need not be learned.
   """
   frequent = {
     word: count
@@ -179,7 +168,7 @@ def learn_pieces(
 def _search(
   word_counts: list[tuple[str, int]], number: int, min_count: int, known: Collection[str]
 ) -> list[str]:
-  """Pieces of the highest threshold that gives at least `number`, or all there are.
+  """Returns pieces of the highest threshold that gives at least `number`, or all there are.
 
   About as many pieces as words reach a threshold, and in any text their number is about inversely
   proportional to it: two or three attempts are enough.
@@ -304,11 +293,8 @@ def find_new_pieces(
   be used, times what it saves each time. If there are too few of one kind, the other gets more.
 
   Args:
-    counts: of the words of the text.
-    vocab: tokens of the vocabulary to be extended.
     number: of new tokens.
-    min_count: see `learn_vocabulary`; here it applies to characters too.
-    max_input_words: see `learn_vocabulary`.
+    min_count: see `learn_vocabulary`, as the rest; here it applies to characters too.
 
   Returns:
     At most `number` tokens: characters, then pieces.

@@ -102,7 +102,7 @@ class WordTable(dict):
     return tuple(itertools.chain.from_iterable(map(self.__getitem__, parts)))
 
   def _split(self, word: str) -> tuple:
-    """Values of the longest pieces in succession; empty if the word cannot be split."""
+    """Returns values of the longest pieces in succession; empty if the word cannot be split."""
     length = len(word)
     if length > self._max_chars:
       return ()

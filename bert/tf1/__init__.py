@@ -23,7 +23,7 @@ _OWN = {file.removesuffix(".py") for file in os.listdir(os.path.dirname(__file__
 
 
 def _loaded() -> Any:
-  """The names, read once: before a script's own package `bert` can stand in the way.
+  """Returns the names, read once: before a script's own package `bert` can stand in the way.
 
   None while they are being read, when `from bert.tf1 import contrib` asks here first.
   """

@@ -41,7 +41,7 @@ class _Command(NamedTuple):
 
 
 def _parse(arguments: Sequence[str]) -> _Command:
-  """The command line; stops at the script's name."""
+  """Returns the command line; stops at the script's name."""
   settings: dict = {"cwd": None, "seed": None, "check": False}
   rest = list(arguments)
   while rest and rest[0].startswith("-") and rest[0] != "-m":
@@ -73,7 +73,7 @@ def _parse(arguments: Sequence[str]) -> _Command:
 
 
 def _folder_of(command: _Command) -> str:
-  """The folder that Python would put first on its path; the script's path is checked."""
+  """Returns the folder that Python would put first on its path; the script's path is checked."""
   if command.is_module:
     top = command.target.partition(".")[0]
     if not importlib.machinery.PathFinder.find_spec(top, [os.getcwd(), *sys.path[1:]]):

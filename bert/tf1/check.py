@@ -36,14 +36,8 @@ class Line(NamedTuple):
 def report(script: str, is_module: bool, search: Sequence[str]) -> tuple[str, int]:
   """Says which names a script uses and whether they are there.
 
-  Args:
-    script: a path, or with `is_module` a dotted name as `python -m` takes it.
-    is_module: which of both.
-    search: the folders in which its modules are looked for, the one that Python would search first
-      at the head.
-
-  Returns:
-    The text, and the number of names that are not there and of files that do not parse.
+  Returned with the text is the number of names that are not there and of files that do not parse.
+  Arguments and errors are those of `uses.read`.
 
   Raises:
     FileNotFoundError: there is no such script.
@@ -115,7 +109,7 @@ def _place(where: uses.Use | uses.Unparsed, folder: str) -> str:
 
 
 def _unparsed(program: uses.Program, folder: str) -> str:
-  """The files that cannot be read."""
+  """Returns the files that cannot be read."""
   if not program.unparsed:
     return ""
   rows = [f"not read: no Python 3 ({len(program.unparsed)})"]
@@ -128,7 +122,7 @@ def _unparsed(program: uses.Program, folder: str) -> str:
 
 
 def _needs(program: uses.Program, folder: str) -> str:
-  """The packages that are imported, but not installed."""
+  """Returns the packages that are imported, but not installed."""
   rows = []
   for name, use in sorted(program.imports.items()):
     if _is_installed(name) or (use.guarded and name in _PYTHON_2_MODULES):
@@ -143,7 +137,7 @@ def _needs(program: uses.Program, folder: str) -> str:
 
 
 def _own_package(name: str, script: str) -> str:
-  """How to run a script that imports a package which it lies in itself; empty for others."""
+  """Tells how to run a script that imports a package which it lies in itself; empty for others."""
   path = pathlib.Path(script).resolve().with_suffix("")
   for above in path.parents:
     if above.name == name:
@@ -160,7 +154,7 @@ def _is_installed(name: str) -> bool:
 
 
 def _summary(program: uses.Program, lines: list[Line]) -> str:
-  """The last line: `run_ner.py and 3 modules beside it: 61 names, 59 there, ...`."""
+  """Returns the last line: `run_ner.py and 3 modules beside it: 61 names, 59 there, ...`."""
   names = {
     verdict: {li.found.name for li in lines if li.found.verdict == verdict} for verdict in Verdict
   }

@@ -18,7 +18,7 @@ class NotAvailableError(AttributeError):
 def missing(
   owner: str, name: str, known: Iterable[str], remedy: str | None = None
 ) -> NotAvailableError:
-  """The error for `owner.name`, such as `tf.contrib.crf` and `crf_decod`.
+  """Returns the error for `owner.name`, such as `tf.contrib.crf` and `crf_decod`.
 
   Args:
     owner: where the name was looked for.
@@ -40,7 +40,7 @@ def missing(
 
 
 def _is_public(name: str, value: object) -> bool:
-  """Whether a name of a module is more than one of its imports."""
+  """Tells whether a name of a module is more than one of its imports."""
   origin = getattr(value, "__module__", "bert.tf1")
   is_import = isinstance(value, types.ModuleType) or origin == __name__
   return not name.startswith("_") and not is_import and origin not in ("typing", "collections.abc")

@@ -15,7 +15,7 @@ from bert.tf1.real import tf
 
 
 def _may_be_nan(y: Any) -> bool:
-  """Whether a tensor can hold NaN, by what is known when the graph is built."""
+  """Tells whether a tensor can hold NaN, by what is known when the graph is built."""
   if not tf.is_tensor(y) or not y.dtype.is_floating:
     return False
   known = tf.get_static_value(y)

@@ -82,7 +82,7 @@ _FACE = _overlay(
 
 
 def lookup(name: str) -> Any:
-  """The value of `tf.NAME`.
+  """Returns the value of `tf.NAME`.
 
   Raises:
     NotAvailableError: 1.15 has no such name, or it cannot be had; the message says what to do.
@@ -93,5 +93,5 @@ def lookup(name: str) -> Any:
 
 
 def names() -> list[str]:
-  """All public names of the face."""
+  """Returns all public names of the face."""
   return dir(_FACE)

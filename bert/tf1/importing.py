@@ -19,13 +19,7 @@ from bert import tokenization
 from bert.tf1 import python2018
 from bert.tf1.errors import NotAvailableError
 from bert.tf1.face import INTERNAL, Namespace
-from bert.tf1.library import (
-  hub,
-  modeling,
-  optimization,
-  run_classifier,
-  run_classifier_with_tfhub,
-)
+from bert.tf1.library import hub, modeling, optimization, run_classifier, run_classifier_with_tfhub
 
 _HOUSE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # the folder `bert`
 _ROOT = os.path.dirname(_HOUSE)
@@ -70,7 +64,7 @@ def install(face: types.ModuleType, folder: str | None = None) -> None:
 
 
 def _own_bert(folder: str) -> str | None:
-  """The path of a package or module `bert` beside the script that is not this one.
+  """Returns the path of a package or module `bert` beside the script that is not this one.
 
   A folder `bert` without a module is none: it holds data, or a submodule that was not fetched.
   """
@@ -84,7 +78,7 @@ def _own_bert(folder: str) -> str | None:
 
 @functools.cache
 def _installed_folders() -> tuple[str, ...]:
-  """Where Python and installed packages lie."""
+  """Returns where Python and installed packages lie."""
   paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
   paths.update(site.getsitepackages() if hasattr(site, "getsitepackages") else [])
   paths.add(site.getusersitepackages())
@@ -93,7 +87,7 @@ def _installed_folders() -> tuple[str, ...]:
 
 @functools.cache
 def is_script_file(file: str) -> bool:
-  """Whether a module's file belongs to a script, and not to a package or to this project."""
+  """Tells whether a module's file belongs to a script, and not to a package or to this project."""
   path = os.path.realpath(file)
   if path.startswith(_HOUSE + os.sep) or file.startswith("<frozen"):
     return False
@@ -101,7 +95,7 @@ def is_script_file(file: str) -> bool:
 
 
 def _is_script(importer: dict[str, Any] | None) -> bool:
-  """Whether the module with these globals gets the 1.x face."""
+  """Tells whether the module with these globals gets the 1.x face."""
   if importer is None:
     return False
   file = importer.get("__file__")
@@ -111,7 +105,7 @@ def _is_script(importer: dict[str, Any] | None) -> bool:
 
 
 def _import(name, globals=None, locals=None, fromlist=(), level=0):
-  """The `import` statement."""
+  """Returns the `import` statement."""
   if level == 0 and _is_script(globals):
     top = name.partition(".")[0]
     if top == "tensorflow":
@@ -141,7 +135,7 @@ def _import_module(name, package=None):
 
 
 def _is_ours(name: str) -> bool:
-  """Whether `import name` would give this project's file."""
+  """Tells whether `import name` would give this project's file."""
   module = sys.modules.get(name)
   if module is not None:
     origin = getattr(module, "__file__", None)
@@ -180,7 +174,7 @@ def of_bert(name, globals, locals, fromlist):
 
 
 def _tensorflow(name: str, fromlist) -> Any:
-  """The module that `import name` or `from name import ...` gives."""
+  """Returns the module that `import name` or `from name import ...` gives."""
   path = name.split(".")[1:]
   if path[:2] == ["compat", "v1"]:
     path = path[2:]
@@ -211,7 +205,7 @@ def _check_names(module: Any, name: str, fromlist) -> None:
 
 
 def _internal(name: str, fromlist) -> Any:
-  """A module of TensorFlow's inside: the real one, where it still exists."""
+  """Returns a module of TensorFlow's inside: the real one, where it still exists."""
   try:
     module = _real_import_module(name)
   except ModuleNotFoundError as error:

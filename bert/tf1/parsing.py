@@ -11,12 +11,7 @@ from tensorflow.python.ops import gen_parsing_ops, parsing_config, parsing_ops
 
 from bert.tf1.real import tf
 
-_KINDS = [
-  tf.VarLenFeature,
-  tf.SparseFeature,
-  tf.FixedLenFeature,
-  tf.FixedLenSequenceFeature,
-]
+_KINDS = [tf.VarLenFeature, tf.SparseFeature, tf.FixedLenFeature, tf.FixedLenSequenceFeature]
 
 
 def _params(features: Mapping[str, Any]) -> Any:

@@ -60,7 +60,7 @@ def supply() -> tuple[str, ...]:
 
 
 def _name(owner: Any) -> str:
-  """The dotted name of a module or class."""
+  """Returns the dotted name of a module or class."""
   return f"{owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else owner.__name__
 
 

@@ -89,7 +89,7 @@ def _explain(error: BaseException, target: str) -> int:
 
 
 def _is_about_a_file(error: BaseException) -> bool:
-  """Whether a path was wrong or a disk full: the message says it all."""
+  """Tells whether a path was wrong or a disk full: the message says it all."""
   if isinstance(error, tf.errors.OpError):
     return error.message.partition("\n")[0].endswith(_FILE_ERRORS)
   return isinstance(error, OSError) and error.errno is not None

@@ -17,12 +17,7 @@ from tensorflow import python as _python
 from tensorflow.python import pywrap_tensorflow
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.framework import graph_util as _graph_util
-from tensorflow.python.framework import (
-  graph_util_impl,
-  indexed_slices,
-  ops,
-  tensor_shape,
-)
+from tensorflow.python.framework import graph_util_impl, indexed_slices, ops, tensor_shape
 from tensorflow.python.layers import normalization
 from tensorflow.python.ops import (
   array_ops,
@@ -103,10 +98,7 @@ _IN_MODULES: list[tuple[types.ModuleType, dict[str, Any]]] = [
   ),
   (pywrap_tensorflow, {"NewCheckpointReader": tf.train.NewCheckpointReader}),
   (random_ops, {"random_crop": tf.random_crop}),
-  (
-    standard_ops,
-    {"random_crop": tf.random_crop, "stack": tf.stack, "unstack": tf.unstack},
-  ),
+  (standard_ops, {"random_crop": tf.random_crop, "stack": tf.stack, "unstack": tf.unstack}),
   (
     tensor_shape,
     {

@@ -76,19 +76,13 @@ def create_strategy(
   tpu_zone: str | None = None,
   gcp_project: str | None = None,
 ):
-  """Creates the strategy with this name.
-
-  A process joins a cluster once: later calls for `multi_worker` return the same strategy. The
-  first call must come before TensorFlow computes anything, and waits for all other workers.
+  """Creates the `tf.distribute.Strategy` with this name; None for one device.
 
   Args:
     name: one of `NAMES`.
     tpu_name: name or address of the TPU; None for that of this machine.
     tpu_zone: its zone, if not the default one.
     gcp_project: its project, if not the default one.
-
-  Returns:
-    A `tf.distribute.Strategy`, or None for one device.
 
   Raises:
     ValueError: the name is unknown, TF_CONFIG is missing or wrong, or the TPU cannot be used.

@@ -115,10 +115,8 @@ def memory(
   """Returns the memory that this process may use: the machine's, or its control group's.
 
   A container or a job of SLURM is killed at the limit of its group, however much the machine has.
-  The files are Linux's; control groups are of version 1 or 2.
-
-  Returns:
-    None where nothing is known, as on Windows.
+  The files are Linux's; control groups are of version 1 or 2. It is None where nothing is known, as
+  on Windows.
   """
   kilobytes = {key: int(value) for key, value in re.findall(r"(\w+):\s+(\d+) kB", _text(meminfo))}
   if "MemTotal" in kilobytes:

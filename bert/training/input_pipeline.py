@@ -31,13 +31,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from bert.io.record_files import (
-  REMEDY,
-  RecordError,
-  compression_of,
-  read_manifest,
-  records_of,
-)
+from bert.io.record_files import REMEDY, RecordError, compression_of, read_manifest, records_of
 from bert.training import length_groups, sequence_packing
 
 # As in the original; the buffer holds serialized records, so it takes little memory.
@@ -65,28 +59,6 @@ class RecordInputFn:
   number of records that the run has consumed, in training's order. Its dataset yields name -> `[B]`
   or `[B, T]`, int32 or float32.
 
-  Attributes:
-    files: a file or several, in reading order.
-    features: name -> `tf.io.FixedLenFeature`; a record with another length is an error.
-    is_training: repeat without end and shuffle; otherwise one pass in the order of the files.
-    drop_remainder: drop the last batch if it is not full.
-    shuffle_buffer: number of records among which the next one is drawn.
-    pad_to_max_length: keep the full length, as the original does. Otherwise each batch is cut to
-      its longest example by `input_mask`.
-    length_features: features to cut along the last axis of `input_mask`.
-    round_length_to: cut to a multiple of this, so that few lengths occur; 1 cuts exactly.
-    repeat: whether to start over at the end; as `is_training` by default.
-    transform: applied to the features of a batch, in the graph, before it is cut. It receives the
-      number of each example: in training the position in the stream, which is never repeated; in
-      evaluation the position in the files, the same in each pass. And a seed: that of the order in
-      training, a constant in evaluation.
-    group_by_length: in training, make batches of similar lengths by `input_mask`. Evaluation keeps
-      its order.
-    pack_sequences: put several examples into one row, see `sequence_packing.pack`. A batch still
-      has B examples, but fewer rows. `length_features` are those with a value for each token.
-    packed_rows: number of rows of each packed batch; by default the number it needs.
-    first_fault: finds the first record that is wrong; by default, one that does not match
-      `features`.
 
   Raises:
     RecordError: a file is missing or empty, or its first record does not match `features`.
@@ -94,20 +66,32 @@ class RecordInputFn:
       length leave no gaps to fill; or one of them without an `input_mask`, which gives lengths.
   """
 
-  files: Any
-  features: FeatureSpec
-  is_training: bool
-  drop_remainder: bool
+  files: Any  # a file or several, in reading order
+  features: FeatureSpec  # name -> `tf.io.FixedLenFeature`; a record with another length is an error
+  is_training: bool  # repeat without end and shuffle; otherwise one pass in the order of the files
+  drop_remainder: bool  # drop the last batch if it is not full
   _: dataclasses.KW_ONLY
-  shuffle_buffer: int = SHUFFLE_BUFFER
+  shuffle_buffer: int = SHUFFLE_BUFFER  # number of records among which the next one is drawn
+  # Keep the full length, as the original does. Otherwise each batch is cut to its longest example
+  # by `input_mask`.
   pad_to_max_length: bool = False
+  # Features to cut along the last axis of `input_mask`.
   length_features: Sequence[str] = _LENGTH_FEATURES
-  round_length_to: int = 8
-  repeat: bool | None = None
+  round_length_to: int = 8  # cut to a multiple of this, so that few lengths occur; 1 cuts exactly
+  repeat: bool | None = None  # whether to start over at the end; as `is_training` by default
+  # Applied to the features of a batch, in the graph, before it is cut. It receives the number of
+  # each example: in training the position in the stream, which is never repeated; in evaluation the
+  # position in the files, the same in each pass. And a seed: that of the order in training, a
+  # constant in evaluation.
   transform: Transform | None = None
+  # In training, make batches of similar lengths by `input_mask`. Evaluation keeps its order.
   group_by_length: bool = False
+  # Put several examples into one row, see `sequence_packing.pack`. A batch still has B examples,
+  # but fewer rows. `length_features` are those with a value for each token.
   pack_sequences: bool = False
+  # Number of rows of each packed batch; by default the number it needs.
   packed_rows: int | None = None
+  # Finds the first record that is wrong; by default, one that does not match `features`.
   first_fault: Callable[[], ValueError | None] | None = None
 
   def __post_init__(self):

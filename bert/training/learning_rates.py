@@ -18,7 +18,7 @@ def learning_rate_at(
   poly_power: float = 1.0,
   start_warmup_step: int = 0,
 ) -> tf.Tensor:
-  """Computes the learning rate of one step.
+  """Computes the learning rate of one step: float32, shape of `step`.
 
   Args:
     step: number `[]` or any shape; the number of steps finished before this one.
@@ -36,9 +36,6 @@ def learning_rate_at(
     poly_power: the decaying line to this power; `one_cycle` and `constant` have none.
     start_warmup_step: warm-up starts here. As in ALBERT, rates before it are negative with
       `original` and `product`.
-
-  Returns:
-    float32, shape of `step`.
 
   Raises:
     ValueError: `schedule` is unknown.

@@ -86,16 +86,13 @@ def deal_by_length(
 
 
 def dealing_order(lengths: tf.Tensor, batch_size: int, seed: tf.Tensor) -> tf.Tensor:
-  """Sorts by length, cuts into batches, shuffles the batches.
+  """Sorts by length, cuts into batches, shuffles the batches: int32 `[n]`, indices in that order.
 
   Args:
     lengths: int `[n]`.
     batch_size: the remainder of n keeps its place at the end: if sorted, the longest records would
       always be the ones in a short batch, or dropped.
     seed: int64 `[2]`.
-
-  Returns:
-    int32 `[n]`: indices in the new order.
 
   Example:
     >>> order = dealing_order(tf.constant([9, 5, 8, 4, 7]), 2, seed=tf.constant([1, 0]))

@@ -154,16 +154,13 @@ def _too_little(row_length, num_rows) -> str:
 def unpack(
   values: tf.Tensor, packed: Mapping[str, tf.Tensor], length: int | tf.Tensor, padding=0
 ) -> tf.Tensor:
-  """Undoes `pack` for one feature, or for a model's output for each token.
+  """Undoes `pack` for a feature or an output for each token: `[N, S, ...]`, in the old order.
 
   Args:
     values: `[R, T, ...]`.
     packed: the result of `pack`.
     length: S; longer examples are cut.
     padding: the value after the end of a sequence.
-
-  Returns:
-    `[N, S, ...]`, the examples in their original order.
 
   Example:
     >>> mask = tf.constant([[1, 0, 0, 0], [1, 1, 1, 0], [1, 1, 0, 0]])

@@ -89,7 +89,7 @@ def test_a_vocabulary_has_an_embedding_for_each_token():
      r"BERT with vocab_size 9.*--vocab_file=vocab\.txt"),
     ({"[UNK]": 1, "a": 2}, "albert", r"f is a WordPiece vocabulary of 3 tokens, but x\.json is of "
      r"ALBERT with vocab_size 9.*--spm_model_file=30k-clean\.model"),
-  ],
+  ]
 )  # fmt: skip
 def test_a_vocabulary_of_the_other_kind_is_another_models(vocab, family, message):
   with pytest.raises(ValueError, match=message):

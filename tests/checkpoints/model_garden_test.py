@@ -105,24 +105,12 @@ QUERY = "transformer/layer_1/self_attention/query/kernel"
 @pytest.mark.parametrize(
   ("change", "message"),
   [
-    (
-      {QUERY: (8, 8)},
-      r"layer_1.*has the shape \[8, 8\], not one of 3",
-    ),
+    ({QUERY: (8, 8)}, r"layer_1.*has the shape \[8, 8\], not one of 3"),
     ({QUERY: None}, "layer_1/self_attention/query/kernel is missing"),
-    (
-      {"transformer/layer_0/gate/kernel": (8, 16)},
-      "BERT has no .*gate",
-    ),
-    (
-      {"embedding_projection/kernel": (4, 8)},
-      "BERT has no embedding",
-    ),
+    ({"transformer/layer_0/gate/kernel": (8, 16)}, "BERT has no .*gate"),
+    ({"embedding_projection/kernel": (4, 8)}, "BERT has no embedding"),
     ({f"other/{QUERY}": (8, 2, 4)}, "several encoders"),
-    (
-      {QUERY.replace("_1", "_0"): (8, 2, 3)},
-      "2 heads of 3 at a width of 8",
-    ),
+    ({QUERY.replace("_1", "_0"): (8, 2, 3)}, "2 heads of 3 at a width of 8"),
   ],
 )
 def test_other_encoders_are_refused_in_one_line(tmp_path, change, message):

@@ -35,10 +35,7 @@ BASE = "uncased_L-12_H-768_A-12"
     # TensorFlow Hub and Kaggle
     ("https://tfhub.dev/google/bert_uncased_L-12_H-768_A-12/1", BASE),
     ("https://tfhub.dev/tensorflow/bert_en_uncased_L-12_H-768_A-12/4", BASE),
-    (
-      "tfhub.dev/tensorflow/bert_en_wwm_uncased_L-24_H-1024_A-16/2",
-      "wwm_uncased_L-24_H-1024_A-16",
-    ),
+    ("tfhub.dev/tensorflow/bert_en_wwm_uncased_L-24_H-1024_A-16/2", "wwm_uncased_L-24_H-1024_A-16"),
     ("tfhub.dev/tensorflow/bert_zh_L-12_H-768_A-12/4", "chinese_L-12_H-768_A-12"),
     (
       "https://www.kaggle.com/models/tensorflow/bert/tensorFlow2/en-uncased-l-12-h-768-a-12/4",

@@ -368,9 +368,7 @@ def killed(tmp_path_factory) -> dict[str, list[pathlib.Path]]:
   saving.save(str(bases["same"] / "seed"), 30, old_values, {"position": 960})
   runs = [text for base in bases.values() for text in (str(base), "1")]
   done = subprocess.run(
-    [sys.executable, "-c", _DYING, str(ROOT), *runs],
-    capture_output=True,
-    text=True,
+    [sys.executable, "-c", _DYING, str(ROOT), *runs], capture_output=True, text=True
   )
   assert done.returncode == 0, done.stderr
   return {name: sorted((base / "killed").iterdir()) for name, base in bases.items()}

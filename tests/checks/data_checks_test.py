@@ -77,10 +77,7 @@ FAULTS = {
     table_of("dev", [*TEXTS[40:50], *TEXTS[:5]]), "5 of 15 examples of dev", "dev.csv:12", "warning"
   ),
   "empty texts": Fault(
-    table_of("train", [*TEXTS[:40], " "]),
-    "1 example of train without",
-    "train.csv:42",
-    "warning",
+    table_of("train", [*TEXTS[:40], " "]), "1 example of train without", "train.csv:42", "warning"
   ),
   "long texts": Fault(table_of("train", LONG), "longer than --max_seq", "train.csv", "warning"),
   "texts of another language": Fault(

@@ -7,7 +7,7 @@ from bert.exporting import choice_model, sentence_model, tag_model, vector_model
 from bert.modeling import BertConfig
 from bert.tasks import classification, conll_files, tagging, windows
 from bert.text.byte_pairs import BytePairTokenizer
-from tests.kit import byte_pairs
+from tests.kit import byte_pairs, tiny_bert
 
 LENGTH = 12
 TEXTS = ["Hello the <mask>...", "", "(and) é, then", "the Hello and the (and... and"]
@@ -36,16 +36,9 @@ def read(monkeypatch):
 
 
 def build(kind, vocab_file, *args, **options):
-  config = {
-    "model_type": "roberta",
-    "vocab_size": len(byte_pairs.vocabulary()),
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 8,
-    "max_position_embeddings": LENGTH + 2,
-    "type_vocab_size": 1,
-  }
+  config = tiny_bert.sizes(
+    len(byte_pairs.vocabulary()), 8, 1, 8, LENGTH + 2, model_type="roberta", type_vocab_size=1
+  )
   return kind(BertConfig.from_dict(config), vocab_file, False, *args, **options)
 
 

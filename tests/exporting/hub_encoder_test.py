@@ -171,10 +171,7 @@ def test_gradients_are_those_of_the_model_of_training(encoder, store):
   own = [store.variables[name] for name in names_of(encoder.trainable_variables)]
   with tf.GradientTape() as tape:
     model, _ = training_side(store)
-    outputs = {
-      "sequence_output": model.get_sequence_output(),
-      "default": model.get_pooled_output(),
-    }
+    outputs = {"sequence_output": model.get_sequence_output(), "default": model.get_pooled_output()}
     loss = loss_of(outputs)
   for gradient, expected in zip(found, tape.gradient(loss, own), strict=True):
     expected = tf.convert_to_tensor(expected)

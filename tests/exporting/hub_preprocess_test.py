@@ -93,10 +93,7 @@ def test_root_call(preprocess):  # P1, P2
     (tf.int32, (2, 128))
   }
   found = lists(features)
-  assert found["input_word_ids"] == [
-    [2, 6, 4, 5, 3] + [0] * 123,
-    [2, 6, 4, 5, 4, 3] + [0] * 122,
-  ]
+  assert found["input_word_ids"] == [[2, 6, 4, 5, 3] + [0] * 123, [2, 6, 4, 5, 4, 3] + [0] * 122]
   assert found["input_mask"] == [[1] * 5 + [0] * 123, [1] * 6 + [0] * 122]
   assert found["input_type_ids"] == [[0] * 128] * 2
 

@@ -20,6 +20,7 @@ from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
 from bert.tasks import answer_texts, squad, squad_answers, squad_features
 from bert.tokenization import FullTokenizer
+from tests.kit import tiny_bert
 
 pytestmark = pytest.mark.usefixtures("one_tokenizer")
 
@@ -32,14 +33,7 @@ SEQ_LENGTH, STRIDE, QUERY_LENGTH = 24, 8, 4
 
 
 def config(vocab_size, seq_length):
-  return BertConfig(
-    vocab_size=vocab_size,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=8,
-    max_position_embeddings=seq_length,
-  )
+  return BertConfig(**tiny_bert.sizes(vocab_size, 8, 1, 8, seq_length))
 
 
 class Result(NamedTuple):

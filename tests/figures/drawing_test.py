@@ -169,10 +169,7 @@ def test_special_pieces_can_be_left_out_and_maps_have_scales_of_their_own(drawn)
 SLOW = [pytest.param(*case, marks=pytest.mark.ci) for case in ((100, 12, 1), (500, 1, 2))]
 
 
-@pytest.mark.parametrize(
-  ("pieces", "maps", "every"),
-  [(8, 3, 1), (26, 2, 1), (100, 1, 1), *SLOW],
-)
+@pytest.mark.parametrize(("pieces", "maps", "every"), [(8, 3, 1), (26, 2, 1), (100, 1, 1), *SLOW])
 def test_names_of_pieces_never_overlap_and_are_large_enough(drawn, pieces, maps, every):
   tokens = [f"piece{i}" for i in range(pieces)]
   drawing.plot_attention(attention(pieces, maps), tokens, "a.png")

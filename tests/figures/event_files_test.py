@@ -22,10 +22,7 @@ def test_values_and_steps_are_those_written(run):
   curves = event_files.read_curves(run)
   assert list(curves["loss"]) == list(range(1, 51))
   np.testing.assert_allclose(list(curves["loss"].values()), np.linspace(8, 3, 50), rtol=1e-6)
-  assert event_files.read_curves(run / "eval") == {
-    "loss": {50: 5.0},
-    "masked_lm_loss": {50: 4.0},
-  }
+  assert event_files.read_curves(run / "eval") == {"loss": {50: 5.0}, "masked_lm_loss": {50: 4.0}}
   assert event_files.read_curves(run / "nothing") == {}
 
 

@@ -8,13 +8,7 @@ import pytest
 from bert import distill
 from tests.kit import teachers, tiny_bert
 from tests.kit.event_files import series_in
-from tests.kit.script_runs import (
-  Script,
-  assert_same_tensors,
-  results_in,
-  stopped_after,
-  tensors,
-)
+from tests.kit.script_runs import Script, assert_same_tensors, results_in, stopped_after, tensors
 from tests.kit.tiny_sentences import VOCAB, write_mrpc
 
 script = Script(distill)

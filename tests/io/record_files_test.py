@@ -81,9 +81,7 @@ def test_killed_writing_leaves_no_final_name(tmp_path):
     "record_files.write_records(sys.argv[1], examples())\n"
   )
   process = subprocess.run(
-    [sys.executable, "-c", program, str(path)],
-    cwd=ROOT,
-    capture_output=True,
+    [sys.executable, "-c", program, str(path)], cwd=ROOT, capture_output=True
   )
   assert process.returncode == 9
   assert not path.exists()

@@ -62,11 +62,7 @@ def test_layers():
   expected = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
   np.testing.assert_allclose(numpy_of(GELU()(x.astype("float32"))), expected, atol=1e-6)
   vectors = np.ones((2, 3, 8), "float32")
-  for layer in (
-    FeedForward(8, 16),
-    MultiHeadAttention(8, 2),
-    TransformerEncoderBlock(8, 2, 16),
-  ):
+  for layer in (FeedForward(8, 16), MultiHeadAttention(8, 2), TransformerEncoderBlock(8, 2, 16)):
     assert tuple(layer(vectors).shape) == (2, 3, 8)
 
 

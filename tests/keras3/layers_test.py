@@ -223,7 +223,7 @@ def test_stochastic_depth_skips_whole_examples_in_training():
   keras.utils.set_random_seed(0)
   layer = TransformerLayer(
     W, 2, 24, dropout_rate=0.0, attention_dropout_rate=0.0, use_stochastic_depth=True,
-    stochastic_depth_rate=0.5, normalization_position="pre", initializer_range=0.5,
+    stochastic_depth_rate=0.5, normalization_position="pre", initializer_range=0.5
   )  # fmt: skip
   states = random_states(64)
   changed = abs(numpy_of(layer(states, training=True)) - states).max((1, 2)) > 1e-6

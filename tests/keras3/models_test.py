@@ -25,19 +25,11 @@ from bert.keras3.models import (
 from bert.keras3.tokenizer import BertTokenizer
 from bert.model.configuration import BertConfig
 from tests.kit.keras_models import TINY, arrays, numpy_of, random_inputs, randomized
-from tests.kit.tiny_bert import NO_DROPOUT, SPECIAL_TOKENS
+from tests.kit.tiny_bert import NO_DROPOUT, SPECIAL_TOKENS, sizes
 
 WORDS = [*SPECIAL_TOKENS, "the", "cat", "sat", "on", "mat", "."]
 WORDS += ["great", "movie", "##s", "!", "a"]
-CONFIG = BertConfig(
-  vocab_size=len(WORDS),
-  hidden_size=16,
-  num_hidden_layers=1,
-  num_attention_heads=2,
-  intermediate_size=32,
-  max_position_embeddings=32,
-  type_vocab_size=2,
-)
+CONFIG = BertConfig(**sizes(len(WORDS), 16, 1, 32, 32, type_vocab_size=2))
 LEARNS_FAST = {"initializer_range": 0.3, **NO_DROPOUT}
 
 

@@ -130,11 +130,7 @@ def test_labels_tokenizer_and_an_older_model(tmp_path, tokenizer):
   assert config["label2id"] == {"no": 0, "yes": 1}
   prefix = str(tmp_path / "save_checkpoint" / "bert_model.ckpt")
   facts = bundle_files.read_sidecar(prefix)["state"]["fingerprint"]
-  assert facts == {
-    "problem_type": "classification",
-    "labels": ["no", "yes"],
-    "do_lower_case": True,
-  }
+  assert facts == {"problem_type": "classification", "labels": ["no", "yes"], "do_lower_case": True}
   with pytest.raises(OSError, match="must be on a local disk: 'gs://bucket/x'"):
     model.save_checkpoint("gs://bucket/x")
   small = keras3.BERT(**TINY)

@@ -29,17 +29,12 @@ Run = Callable[[pathlib.Path], None]
 
 
 class Case(NamedTuple):
-  """A bad file.
+  """A bad file."""
 
-  Attributes:
-    name: what is wrong with it.
-    content: what it holds; None if it does not exist; `FOLDER`; or a function of the good content.
-    words: what the message says about it, beside its name.
-  """
-
-  name: str
+  name: str  # what is wrong with it
+  # What it holds; None if it does not exist; `FOLDER`; or a function of the good content.
   content: bytes | object | None
-  words: tuple[str, ...]
+  words: tuple[str, ...]  # what the message says about it, beside its name
 
 
 def case(name: str, content, *words: str) -> Case:
@@ -48,23 +43,15 @@ def case(name: str, content, *words: str) -> Case:
 
 
 class Family(NamedTuple):
-  """Cases that are read in the same way.
+  """Cases that are read in the same way."""
 
-  Attributes:
-    title: goes before each case's name.
-    file: the name of the bad file, in the folder that `run` is given.
-    run: reads it as a script, `loading(...)` or `starting(...)`.
-    cases: the bad files.
-    others: name -> content of good files beside it; the good content of `file` may be among them.
-    named: what of the file the message names, by default its name.
-  """
-
-  title: str
-  file: str
-  run: Run
-  cases: Iterable[Case]
+  title: str  # goes before each case's name
+  file: str  # the name of the bad file, in the folder that `run` is given
+  run: Run  # reads it as a script, `loading(...)` or `starting(...)`
+  cases: Iterable[Case]  # the bad files
+  # Name -> content of good files beside it; the good content of `file` may be among them.
   others: Mapping[str, bytes] = {}
-  named: str | None = None
+  named: str | None = None  # what of the file the message names, by default its name
 
 
 def loading(loader: Callable[[pathlib.Path], object]) -> Run:

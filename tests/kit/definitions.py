@@ -19,19 +19,12 @@ _APART = ("bert/tf1/", "tests/tf1/")
 
 
 class Definition(NamedTuple):
-  """Some lines of a file.
+  """Some lines of a file."""
 
-  Attributes:
-    name: the dotted name, that of its module included.
-    file: relative to the project.
-    first_line: counted from 1; decorators belong to a function.
-    last_line: included.
-  """
-
-  name: str
-  file: str
-  first_line: int
-  last_line: int
+  name: str  # the dotted name, that of its module included
+  file: str  # relative to the project
+  first_line: int  # counted from 1; decorators belong to a function
+  last_line: int  # included
 
 
 def definitions(root: pathlib.Path, patterns: Iterable[str]) -> list[Definition]:
@@ -63,11 +56,7 @@ def _below(parent: ast.AST, prefix: str, file: str) -> Iterator[Definition]:
 
 
 def find(name: str, among: Iterable[Definition]) -> Definition:
-  """The only definition of that name.
-
-  Raises:
-    ValueError: there is none, or there are several; the message lists them.
-  """
+  """Returns the only definition of that name; a ValueError lists those that there are."""
   found = [each for each in among if f".{each.name}".endswith(f".{name}")]
   if len(found) != 1:
     several = ": " + ", ".join(each.name for each in found) if found else ""

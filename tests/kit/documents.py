@@ -17,19 +17,12 @@ MARKERS = ("needs a network", "takes long")
 
 
 class Block(NamedTuple):
-  """A fenced block.
+  """A fenced block."""
 
-  Attributes:
-    line: where its fence opens, counted from 1.
-    language: after the fence: bash, python, yaml.
-    code: its lines.
-    marker: the comment before it, which says why it is not run; empty if there is none.
-  """
-
-  line: int
-  language: str
-  code: str
-  marker: str
+  line: int  # where its fence opens, counted from 1
+  language: str  # after the fence: bash, python, yaml
+  code: str  # its lines
+  marker: str  # the comment before it, which says why it is not run; empty if there is none
 
 
 def pages() -> list[pathlib.Path]:

@@ -140,13 +140,9 @@ def write_files(folder: pathlib.Path) -> pathlib.Path:
 
 
 def flags(name: str, files, folder: pathlib.Path, **changed) -> dict:
-  """The flags of a script's run.
+  """Returns the flags of a script's run, a key of `RUNS`; `changed` have other values.
 
-  Args:
-    name: a key of `RUNS`.
-    files: the folder of `write_files`, or its address.
-    folder: where the run writes.
-    **changed: flags that have other values.
+  The files are the folder of `write_files`, or its address; the run writes to `folder`.
   """
   filled = {
     flag: value.replace("{}", str(files)).replace("<>", str(folder))

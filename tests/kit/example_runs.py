@@ -15,13 +15,9 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def output_of(script: str, *arguments, needs_project: bool = True, **environment: str) -> str:
-  """What an example prints on standard output.
+  """Returns what an example prints on standard output.
 
-  Args:
-    script: its file name.
-    *arguments: of the command line.
-    needs_project: False for examples that must work without this project: it can't be imported.
-    **environment: further variables.
+  Where it does not need this project, that cannot be imported.
   """
   inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
   done = subprocess.run(

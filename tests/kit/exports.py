@@ -38,15 +38,10 @@ CONFIG = config(len(VOCAB))
 
 
 class Model(NamedTuple):
-  """Folders of a model.
+  """Folders of a model."""
 
-  Attributes:
-    trained: a checkpoint, its configuration and its vocabulary.
-    exported: SavedModels of it.
-  """
-
-  trained: str
-  exported: str
+  trained: str  # a checkpoint, its configuration and its vocabulary
+  exported: str  # SavedModels of it
 
 
 def classifier(tmp_path_factory) -> Model:

@@ -49,11 +49,7 @@ def recorded_weight(name: str, shape) -> np.ndarray:
 def load_recorded(store: VariableStore, checkpoint, head, prefix: str) -> None:
   """Sets the trainable variables: the encoder's to a checkpoint's, a head's to recorded values.
 
-  Args:
-    store: with the variables.
-    checkpoint: prefix of its files.
-    head: mapping of `prefix` + name -> value, for the variables that the checkpoint lacks.
-    prefix: see there.
+  `head` maps `prefix` + name to those that the checkpoint lacks.
   """
   reader = tf.train.load_checkpoint(str(checkpoint))
   for name, variable in store.trainable_variables.items():

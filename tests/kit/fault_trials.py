@@ -36,19 +36,15 @@ CODES = {"full disk": errno.ENOSPC, "broken disk": errno.EIO}
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-  """Something that writes to a folder.
+  """Something that writes to a folder."""
 
-  Attributes:
-    run: raises an OSError or ValueError when it fails.
-    prepare: fills the folder with what an earlier run has left.
-    check_whole: raises an AssertionError if a file of the folder is not whole; it may be in a state
-      in between. By default each file has to be equal to that of before or after.
-    facts: of a folder in the end; equal for equal results. By default the hashes of its files.
-  """
-
-  run: Callable[[pathlib.Path], None]
+  run: Callable[[pathlib.Path], None]  # raises an OSError or ValueError when it fails
+  # Fills the folder with what an earlier run has left.
   prepare: Callable[[pathlib.Path], None] = lambda folder: None
+  # Raises an AssertionError if a file of the folder is not whole; it may be in a state in between.
+  # By default each file has to be equal to that of before or after.
   check_whole: Callable[[pathlib.Path], None] | None = None
+  # Of a folder in the end; equal for equal results. By default the hashes of its files.
   facts: Callable[[pathlib.Path], dict] = lambda folder: visible(folder)
 
 

@@ -38,15 +38,10 @@ EXIT_CODE = 137  # as after SIGKILL
 
 
 class Operation(NamedTuple):
-  """Something that changes the disk.
+  """Something that changes the disk."""
 
-  Attributes:
-    kind: one of `KINDS`, or "remove".
-    path: what is changed; of a rename, the new name.
-  """
-
-  kind: str
-  path: str
+  kind: str  # one of `KINDS`, or "remove"
+  path: str  # what is changed; of a rename, the new name
 
 
 # ---------------------------------------------------------------------------------------------
@@ -57,11 +52,8 @@ class Operation(NamedTuple):
 def watch(folder: str | os.PathLike, before: Callable[[Operation], None]) -> Iterator[None]:
   """Calls `before` ahead of each operation below `folder`, within the block.
 
-  A write is announced when half of it is done: half-written files are what deaths leave.
-
-  Args:
-    folder: what lies outside it is left alone.
-    before: may raise an OSError, which the operation then ends with.
+  A write is announced when half of it is done: half-written files are what deaths leave. An OSError
+  that `before` raises is how the operation ends.
   """
   root = os.path.realpath(folder)
 
@@ -255,13 +247,9 @@ class Failure(contextlib.AbstractContextManager):
 
 
 def every_failure(folder, code: int, kinds=KINDS, step: int = 1) -> Iterator[Failure]:
-  """Failures at the 1st, 2nd, ... operation, up to the first that no operation reaches.
+  """Yields failures at the 1st, 2nd, ... operation, up to the first that no operation reaches.
 
-  Args:
-    folder: see `watch`.
-    code: of the error, such as `errno.EIO`.
-    kinds: of operations that are counted.
-    step: 1 for all; with 3, every third.
+  `code` is of the error, such as `errno.EIO`; with a step of 3 it is every third operation.
   """
   nth = 1
   while True:
@@ -302,16 +290,9 @@ def die_at(folder, nth: int) -> Iterator[None]:
 def states_of_death(
   program: Callable[[], Any], folder, states, loss: Loss = Loss.PROCESS
 ) -> tuple[list[pathlib.Path], int]:
-  """Runs a program, and keeps the states of a folder if it died at any moment.
+  """Runs a program, and keeps in `states` those of a folder if it died at any moment.
 
-  Args:
-    program: writes to `folder`.
-    folder: must exist.
-    states: a folder for the copies.
-    loss: what is lost.
-
-  Returns:
-    The copies, each different from the one before, and the number of moments.
+  Returns the copies, each different from the one before, and the number of moments.
   """
   folder, states = pathlib.Path(folder).resolve(), pathlib.Path(states)
   found: list[pathlib.Path] = []

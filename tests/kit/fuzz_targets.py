@@ -44,17 +44,11 @@ Parser = Callable[[bytes, pathlib.Path], None]
 
 
 class Target(NamedTuple):
-  """A parser to feed.
+  """A parser to feed."""
 
-  Attributes:
-    run: takes the bytes, and an empty folder of its own which it may leave full.
-    seeds: good input, from which a fuzzer starts.
-    needs_tensorflow: whether it imports that, which takes seconds.
-  """
-
-  run: Parser
-  seeds: Sequence[bytes]
-  needs_tensorflow: bool = False
+  run: Parser  # takes the bytes, and an empty folder of its own which it may leave full
+  seeds: Sequence[bytes]  # good input, from which a fuzzer starts
+  needs_tensorflow: bool = False  # whether it imports that, which takes seconds
 
 
 # Why the files so far were refused; emptied by who wants to know.
@@ -514,8 +508,7 @@ TARGETS = {
   "config": Target(read_config, [_CONFIG, _TRANSFORMERS_CONFIG]),
   "transformers": Target(read_transformers_files, [_TOKENIZER, _TRANSFORMERS_CONFIG]),
   "tokenizer": Target(
-    tokenize,
-    _each(range(4), "Unwanted, aab! é博 [MASK]".encode(), "a\u0301\u2028b".encode()),
+    tokenize, _each(range(4), "Unwanted, aab! é博 [MASK]".encode(), "a\u0301\u2028b".encode())
   ),
   "glue": Target(read_glue, [bytes([n + 64 * (n % 2)]) + _TSV[t] for n, t in enumerate(_TASKS)]),
   "tables": Target(

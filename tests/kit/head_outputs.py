@@ -7,16 +7,10 @@ from bert.modeling import BertModel
 
 
 def outputs_of(config, head, ids, mask, types=None, *, num_labels=3, **options):
-  """Builds a model with a head; variables come from the current store.
+  """Builds a model with a head, a key of `transformers_heads.HEADS`, on int `[B, S]`.
 
-  Args:
-    config: of the model.
-    head: key of `transformers_heads.HEADS`.
-    ids: int `[B, S]`.
-    mask: int `[B, S]`, or None.
-    types: int `[B, S]`, or None.
-    num_labels: of a classifier; of choices, two sequences are one question.
-    options: of `BertModel`.
+  Variables come from the current store. Of choices, two sequences are one question; options are of
+  `BertModel`.
   """
   model = BertModel(config, False, ids, mask, types, **options)
   sequence, pooled = model.get_sequence_output(), model.get_pooled_output()

@@ -22,19 +22,12 @@ from bert.model import variable_shapes
 from bert.model.configuration import BertConfig
 from bert.pretraining import record_output
 from bert.training import hardware
+from tests.kit import tiny_bert
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCAB = [*SPECIAL, ".", ",", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
-CONFIG = {
-  "vocab_size": len(VOCAB),
-  "hidden_size": 8,
-  "num_hidden_layers": 2,
-  "num_attention_heads": 2,
-  "intermediate_size": 16,
-  "max_position_embeddings": 64,
-  "type_vocab_size": 2,
-}
+CONFIG = tiny_bert.sizes(len(VOCAB), 8, 2, 16, 64, type_vocab_size=2)
 SHAPES = variable_shapes.encoder_shapes(BertConfig(**CONFIG))
 DATA_FILE = "model/model.ckpt-0.data-00000-of-00001"
 WORDS = ["ada", "bob", "cat", "dog", "elk", "fig", "gnu", "hen"]
@@ -188,21 +181,13 @@ def bad(findings) -> list[examination.Finding]:
 
 
 class Fault(NamedTuple):
-  """What is planted, and what has to be said about it.
+  """What is planted, and what has to be said about it."""
 
-  Attributes:
-    plant: spoils the folder.
-    said: in the finding.
-    where: the end of its place.
-    level: of the finding.
-    flags: of the run.
-  """
-
-  plant: Callable[[pathlib.Path], Any]
-  said: str
-  where: str
-  level: str = "error"
-  flags: Mapping[str, Any] = types.MappingProxyType({})
+  plant: Callable[[pathlib.Path], Any]  # spoils the folder
+  said: str  # in the finding
+  where: str  # the end of its place
+  level: str = "error"  # of the finding
+  flags: Mapping[str, Any] = types.MappingProxyType({})  # of the run
 
 
 def assert_found(fault: Fault, folder: pathlib.Path) -> None:

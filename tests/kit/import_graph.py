@@ -96,17 +96,11 @@ def _named(root: pathlib.Path) -> Graph:
 
 
 class _Facts(NamedTuple):
-  """What the source of a module says of imports.
+  """What the source of a module says of imports."""
 
-  Attributes:
-    imported: (module, names from it); no names for `import module`.
-    strings: all strings, as far as the first colon.
-    computes: whether it imports a name which it computes.
-  """
-
-  imported: list[tuple[str, list[str]]]
-  strings: set[str]
-  computes: bool
+  imported: list[tuple[str, list[str]]]  # (module, names from it); no names for `import module`
+  strings: set[str]  # all strings, as far as the first colon
+  computes: bool  # whether it imports a name which it computes
 
 
 def _facts_of(path: pathlib.Path) -> _Facts:

@@ -18,17 +18,11 @@ _BORROWED = "borrowed_packages.pth"
 
 
 class Installation(NamedTuple):
-  """A Python that finds the project.
+  """A Python that finds the project."""
 
-  Attributes:
-    python: its path.
-    environment: variables for its processes.
-    site_packages: where the project was installed; None for a checkout.
-  """
-
-  python: str
-  environment: dict[str, str]
-  site_packages: pathlib.Path | None = None
+  python: str  # its path
+  environment: dict[str, str]  # variables for its processes
+  site_packages: pathlib.Path | None = None  # where the project was installed; None for a checkout
 
   def run(self, *arguments: str, folder: pathlib.Path) -> subprocess.CompletedProcess:
     """Runs `python ARGUMENTS` in a folder."""
@@ -62,12 +56,7 @@ def checkout() -> Installation:
 
 
 def installed(kind: str, folder: pathlib.Path) -> Installation:
-  """Installs the project into a new environment.
-
-  Args:
-    kind: one of KINDS.
-    folder: where to make the environment.
-  """
+  """Installs the project into a new environment, by one of `KINDS`."""
   subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
   paths = {"base": str(folder), "platbase": str(folder)}
   site_packages = pathlib.Path(sysconfig.get_path("purelib", "venv", paths))

@@ -10,17 +10,13 @@ from bert import run_classifier
 from bert.tasks.classification import InputExample, convert_single_example
 from bert.tasks.windows import WindowOptions, WindowReader
 from bert.tokenization import FullTokenizer
+from tests.kit import tiny_bert
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, "good", "bad"]
 CLS, SEP = VOCAB.index("[CLS]"), VOCAB.index("[SEP]")
 CONFIG = {
-  "vocab_size": len(VOCAB),
-  "hidden_size": 16,
-  "num_hidden_layers": 1,
-  "num_attention_heads": 2,
-  "intermediate_size": 16,
-  "max_position_embeddings": 16,
+  **tiny_bert.sizes(len(VOCAB), 16, 1, 16, 16),
   "initializer_range": 0.5,  # so that logits differ
   "hidden_dropout_prob": 0.1,
   "attention_probs_dropout_prob": 0.1,

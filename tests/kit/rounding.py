@@ -19,14 +19,11 @@ def assert_within_noise(
   noise: Mapping[str, float],
   without_gradient: tuple[str, ...] = (),
 ) -> None:
-  """Compares tensors by name.
+  """Compares tensors, by name, with those of the original in float32.
 
-  Args:
-    found: ours.
-    recorded: those of the original in float32, with the same names.
-    noise: the largest distance of a recorded tensor from the same training in float64.
-    without_gradient: ends of names of tensors whose true gradient is zero: they hold rounding
-      alone, of which every weight has as much.
+  The noise is the largest distance of a recorded tensor from the same training in float64. Tensors
+  whose names end with one of `without_gradient` have a true gradient of zero: they hold rounding
+  alone, of which every weight has as much.
   """
   assert found.keys() == recorded.keys()
   for name, values in found.items():

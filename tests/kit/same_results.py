@@ -55,17 +55,11 @@ MOST_SHOWN = 12
 
 
 class Result(NamedTuple):
-  """What a kind of runs has left.
+  """What a kind of runs has left."""
 
-  Attributes:
-    folder: where it lies.
-    seconds: how long it took; None if it had been run before.
-    failure: the end of the log of a command that failed; empty if all went well.
-  """
-
-  folder: pathlib.Path
-  seconds: float | None
-  failure: str
+  folder: pathlib.Path  # where it lies
+  seconds: float | None  # how long it took; None if it had been run before
+  failure: str  # the end of the log of a command that failed; empty if all went well
 
 
 # ---------------------------------------------------------------------------------------------
@@ -85,15 +79,10 @@ def prepared_data(out: pathlib.Path) -> pathlib.Path:
 def run_all(
   checkout: pathlib.Path, names: list[str], data: pathlib.Path
 ) -> Iterator[tuple[str, Result]]:
-  """Runs what has not been run before.
+  """Runs what has not been run before; yields each name and what its commands have left.
 
-  Args:
-    checkout: the root of the sources.
-    names: keys of `result_runs.RUNS`.
-    data: of `prepared_data`; what is run goes to a folder beside it.
-
-  Yields:
-    Each name, and what its commands have left.
+  Names are keys of `result_runs.RUNS`, data of `prepared_data`; what is run goes to a folder
+  beside.
   """
   sources = _digest_of_files(checkout, "*.py", "bert/**/*.py")
   jobs = []

@@ -101,17 +101,11 @@ def _run_here(name: str, *flags: str) -> int:
 
 
 class Trained(NamedTuple):
-  """A run that several tests look at. They only read its folder.
+  """A run that several tests look at. They only read its folder."""
 
-  Attributes:
-    flags: of the run, without do_*.
-    out: its `--output_dir`.
-    done: what it printed.
-  """
-
-  flags: dict[str, Any]
-  out: pathlib.Path
-  done: Done
+  flags: dict[str, Any]  # of the run, without do_*
+  out: pathlib.Path  # its `--output_dir`
+  done: Done  # what it printed
 
   def copied_to(self, folder: pathlib.Path) -> dict[str, Any]:
     """The flags of a run that continues in `folder/out`, a copy of this run's folder."""
@@ -246,10 +240,7 @@ finally:
 def check_help(module: types.ModuleType, folder: pathlib.Path, groups: set[str]) -> None:
   """Checks that importing a script defines no flag, and that its `--help` is quick and complete.
 
-  Args:
-    module: the script.
-    folder: an empty one, in which it is started.
-    groups: titles that its help has.
+  It is started in an empty folder; the help has `groups` as titles.
   """
   with flag_groups.defined_flags(module.define_flags):
     names = {flag["name"] for flag in flag_groups.describe()}

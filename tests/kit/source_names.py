@@ -6,17 +6,11 @@ from typing import NamedTuple
 
 
 class Names(NamedTuple):
-  """What a file names, docstrings and comments aside.
+  """What a file names, docstrings and comments aside."""
 
-  Attributes:
-    identifiers: of variables, functions, attributes, arguments, modules.
-    strings: constants; of f-strings what they say without their values.
-    compared: constants inside comparisons.
-  """
-
-  identifiers: frozenset[str]
-  strings: frozenset[str]
-  compared: frozenset[str]
+  identifiers: frozenset[str]  # of variables, functions, attributes, arguments, modules
+  strings: frozenset[str]  # constants; of f-strings what they say without their values
+  compared: frozenset[str]  # constants inside comparisons
 
 
 @functools.lru_cache(maxsize=1000)

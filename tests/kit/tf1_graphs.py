@@ -28,16 +28,10 @@ def fill_variables(session) -> None:
 
 
 def describe(outputs, inputs=(), feed=None) -> tuple:
-  """What a graph computes with filled variables.
+  """Returns what a graph computes with filled variables and placeholders.
 
-  Args:
-    outputs: tensors by name.
-    inputs: tensors that gradients are taken for, beside the trainable variables.
-    feed: values of placeholders.
-
-  Returns:
-    The variables' shapes by name; the outputs' numbers; the numbers of the gradients of the
-    outputs' sum of squares.
+  That is the variables' shapes by name; the numbers of the outputs, which are given by name; and
+  those of the gradients of the outputs' sum of squares, for `inputs` beside the variables.
   """
   wanted = tf.trainable_variables() + list(inputs)
   floats = [output for output in outputs.values() if output.dtype.is_floating]

@@ -38,6 +38,21 @@ _SIZES = {
 }
 
 
+def sizes(
+  vocab_size: int, width: int, layers: int, inner: int, length: int, **others
+) -> dict[str, Any]:
+  """Returns the sizes of a `bert_config.json` with two attention heads, and other keys of it."""
+  return {
+    "vocab_size": vocab_size,
+    "hidden_size": width,
+    "num_hidden_layers": layers,
+    "num_attention_heads": 2,
+    "intermediate_size": inner,
+    "max_position_embeddings": length,
+    **others,
+  }
+
+
 def config(vocab_size: int, **changes) -> dict[str, Any]:
   """The content of a `bert_config.json`."""
   return {"vocab_size": vocab_size, **_SIZES, **changes}

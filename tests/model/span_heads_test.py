@@ -75,11 +75,7 @@ def test_electra_equals_the_original(electra, variant):
     return golden[f"head/{name}"] if not variant else recorded_weight(name, shape)
 
   store, scores = electra_scores(
-    electra,
-    options,
-    weight_of,
-    start_positions=golden["in_squad_start_positions"],
-    with_beam=True,
+    electra, options, weight_of, start_positions=golden["in_squad_start_positions"], with_beam=True
   )
   assert [name.split("/")[2] for name in store.variables if name.endswith("kernel")] == (
     layers.split()

@@ -382,8 +382,7 @@ def test_a_checkpoint_that_no_run_left_is_refused(finished, tmp_path):
 
 @pytest.mark.ci
 @pytest.mark.parametrize(
-  "item",
-  [("a", []), ("a", "b"), ("a", ["b", ""]), ("a", ["b", 3]), "a", {"context": "a"}],
+  "item", [("a", []), ("a", "b"), ("a", ["b", ""]), ("a", ["b", 3]), "a", {"context": "a"}]
 )
 def test_choices_that_are_none(exported, item):
   choose = Predictor.from_saved_model(str(exported("swag").out / "export"))

@@ -198,10 +198,7 @@ KILLED = (
 @pytest.mark.ci
 @pytest.mark.parametrize(
   ("stop", "message"),
-  [
-    ("os.kill(os.getpid(), 9)", "was killed by signal 9"),
-    ("os._exit(5)", "ended with code 5"),
-  ],
+  [("os.kill(os.getpid(), 9)", "was killed by signal 9"), ("os._exit(5)", "ended with code 5")],
 )
 def test_a_worker_that_dies_is_reported(stop, message, text, tmp_path):
   process = start(tmp_path / "out", text, num_workers=2, change=KILLED.format(stop=stop))

@@ -4,10 +4,7 @@ import pytest
 
 from bert import run_classifier
 from tests.kit import tiny_bert
-from tests.kit.script_runs import (
-  Script,
-  Trained,
-)
+from tests.kit.script_runs import Script, Trained
 from tests.kit.tiny_sentences import VOCAB, write_mrpc
 
 

@@ -11,9 +11,7 @@ import pytest
 from bert import run_classifier
 from bert.checkpoints import released_models
 from bert.io import http as fetch
-from tests.kit.script_runs import (
-  Script,
-)
+from tests.kit.script_runs import Script
 from tests.kit.tiny_sentences import texts, write_rows
 
 script = Script(run_classifier)

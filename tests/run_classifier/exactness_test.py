@@ -8,11 +8,7 @@ from bert import modeling, run_classifier
 from bert.model.variables import VariableStore, use_store
 from bert.training.estimator import ModeKeys
 from tests.kit import tiny_bert
-from tests.kit.script_runs import (
-  Script,
-  table,
-  tensors,
-)
+from tests.kit.script_runs import Script, table, tensors
 from tests.kit.tiny_sentences import CONFIG, VOCAB
 
 script = Script(run_classifier)

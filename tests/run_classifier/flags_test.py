@@ -252,7 +252,7 @@ def test_after_the_sample_comes_the_real_command(capsys):
   with flag_groups.defined_flags(run_classifier.define_flags) as values:
     assert command_line.parse(command[1:]) == ["run_classifier.py"]
     assert values.data_dir == "download"
-    assert released_models.is_released_name(values.init_checkpoint)
+    assert values.init_checkpoint in released_models.RELEASED_MODELS
 
 
 # ---------------------------------------------------------------------------------------------

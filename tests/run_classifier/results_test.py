@@ -14,13 +14,7 @@ from bert.predicting import load_run
 from bert.predicting.load_model import load_model
 from bert.scripts import flag_groups
 from bert.tasks import glue
-from tests.kit.script_runs import (
-  Script,
-  json_in,
-  records,
-  results_in,
-  table,
-)
+from tests.kit.script_runs import Script, json_in, records, results_in, table
 from tests.kit.tiny_sentences import SIZES, texts
 
 script = Script(run_classifier)

@@ -9,13 +9,7 @@ import tensorflow as tf
 from bert import run_classifier
 from bert.checkpoints import bundle_files, finding, reading, saving
 from tests.kit import byte_pairs, tiny_bert
-from tests.kit.script_runs import (
-  Script,
-  assert_same_tensors,
-  results_in,
-  stopped_after,
-  tensors,
-)
+from tests.kit.script_runs import Script, assert_same_tensors, results_in, stopped_after, tensors
 from tests.kit.tiny_sentences import VOCAB, write, write_rows
 
 script = Script(run_classifier)

@@ -13,13 +13,7 @@ from bert.model.task_heads import SequenceHead
 from bert.run_classifier import DataProcessor, InputExample
 from bert.training import estimator
 from tests.kit.fake_estimator import FakeEstimator
-from tests.kit.script_runs import (
-  Script,
-  Trained,
-  records,
-  results_in,
-  table,
-)
+from tests.kit.script_runs import Script, Trained, records, results_in, table
 from tests.kit.tiny_sentences import SIZES, texts, write, write_rows
 
 script = Script(run_classifier)

@@ -15,12 +15,7 @@ from bert.model.variables import VariableStore, use_store
 from bert.training.estimator import ModeKeys
 from tests.kit import tiny_bert
 from tests.kit.event_files import series_in
-from tests.kit.script_runs import (
-  Script,
-  assert_same_values,
-  results_in,
-  tensors,
-)
+from tests.kit.script_runs import Script, assert_same_values, results_in, tensors
 from tests.kit.tiny_pretraining import CONFIG, batch_of, forward, make_records, write_with_facts
 
 script = Script(run_pretraining)

@@ -15,12 +15,7 @@ from bert.training import sequence_packing
 from bert.training.pretraining_objectives import Setting, objective_of
 from tests.kit import byte_pairs, conversions
 from tests.kit.event_files import series_in
-from tests.kit.script_runs import (
-  Script,
-  results_in,
-  tensors,
-  values_in,
-)
+from tests.kit.script_runs import Script, results_in, tensors, values_in
 
 script = Script(run_pretraining)
 run_well, error_of = script.run_well, script.error_of
@@ -200,10 +195,7 @@ def places(roberta, model, unmasked, tmp_path_factory) -> dict[str, str]:
     ({"vocab_file": ""}, "a model of RoBERTa needs --vocab_file: masks are drawn with"),
     ({"dynamic_masking": False}, "its sequences have no masks, as for --dynamic_masking"),
     ({"dynamic_masking": True, "input_file": "{masked}"}, "Omit --dynamic_masking"),
-    (
-      {"input_file": "{train},{masked}"},
-      "already, but a model of RoBERTa draws them",
-    ),
+    ({"input_file": "{train},{masked}"}, "already, but a model of RoBERTa draws them"),
     ({"objective": "mlm_nsp"}, "its sequences are no pairs, but --objective=mlm_nsp learns"),
     ({"bert_config_file": "{bert}", "vocab_file": ""}, "Give the --bert_config_file of the rec"),
     ({"bert_config_file": "{bert}"}, "is a byte-level BPE of 282 tokens, but "),

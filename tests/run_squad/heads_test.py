@@ -85,10 +85,7 @@ def test_the_graph_from_texts_answers_alike(trained, tmp_path):
   }
   exported = tf.saved_model.load(str(tmp_path / "task"))
   predictions, odds = (json_in(tmp_path / f"{name}.json") for name in ("predictions", "null_odds"))
-  for answers in (
-    exported(*map(tf.constant, texts.values())),
-    load_run(trained.out)(texts),
-  ):
+  for answers in (exported(*map(tf.constant, texts.values())), load_run(trained.out)(texts)):
     for (qa, context), text, number, start, end in zip(
       questions,
       *(np.asarray(answers[name]) for name in ("answer", "null_odds", "start", "end")),

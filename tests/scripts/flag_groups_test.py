@@ -40,19 +40,13 @@ def test_defining_the_same_flags_twice_is_accepted_and_keeps_values():
 def test_defining_another_flag_of_the_same_name_is_refused(define):
   with flag_groups.defined_flags(define_some) as values:
     command_line.parse(["script.py", "--count=5"])
-    with (
-      pytest.raises(flags.DuplicateFlagError, match="count"),
-      flag_groups.flag_group("Other"),
-    ):
+    with pytest.raises(flags.DuplicateFlagError, match="count"), flag_groups.flag_group("Other"):
       define()
     assert (values["count"].default, values.count) == (3, 5)
 
 
 def test_a_flag_of_absl_cannot_be_redefined():
-  with (
-    pytest.raises(flags.DuplicateFlagError, match="verbosity"),
-    flag_groups.flag_group("Other"),
-  ):
+  with pytest.raises(flags.DuplicateFlagError, match="verbosity"), flag_groups.flag_group("Other"):
     flags.DEFINE_integer("verbosity", 3, "Mine.")
   assert flags.FLAGS["verbosity"].help != "Mine."
 

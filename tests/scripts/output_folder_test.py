@@ -13,16 +13,9 @@ from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.scripts import output_folder, seeds
 from bert.scripts.run_settings import RunSettings
-from tests.kit import folder_holder
+from tests.kit import folder_holder, tiny_bert
 
-CONFIG = {
-  "vocab_size": 8,
-  "hidden_size": 4,
-  "num_hidden_layers": 1,
-  "num_attention_heads": 2,
-  "intermediate_size": 4,
-  "max_position_embeddings": 16,
-}
+CONFIG = tiny_bert.sizes(8, 4, 1, 4, 16)
 
 
 def settings(folder, **values) -> RunSettings:

@@ -17,16 +17,10 @@ from bert.checkpoints import bundle_files, reading, released_models, saving
 from bert.scripts import command_line, flag_groups, run_settings, shared_flags
 from bert.scripts.command_line import UsageError
 from bert.training import distribution
+from tests.kit import tiny_bert
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"]
-CONFIG = {
-  "vocab_size": len(VOCAB),
-  "hidden_size": 4,
-  "num_hidden_layers": 1,
-  "num_attention_heads": 2,
-  "intermediate_size": 4,
-  "max_position_embeddings": 16,
-}
+CONFIG = tiny_bert.sizes(len(VOCAB), 4, 1, 4, 16)
 
 
 def define_flags():

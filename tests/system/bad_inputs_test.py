@@ -16,6 +16,7 @@ from bert.model.configuration import BertConfig
 from bert.predicting import predictor
 from bert.scripts import run_files
 from bert.tasks import conll_files, glue, multiple_choice, squad, user_tables
+from tests.kit import tiny_bert
 from tests.kit.bad_inputs import FOLDER, Family, case, check, loading, rows_of, starting
 
 DEEP = "[" * 100_000  # Python's JSON gives up at about 1,000
@@ -52,14 +53,7 @@ VOCABULARIES = Family(
   ],
 )
 
-_SIZES = {
-  "vocab_size": 12,
-  "hidden_size": 8,
-  "num_hidden_layers": 1,
-  "num_attention_heads": 2,
-  "intermediate_size": 8,
-  "max_position_embeddings": 32,
-}
+_SIZES = tiny_bert.sizes(12, 8, 1, 8, 32)
 CONFIG = json.dumps(_SIZES)
 
 
@@ -193,13 +187,13 @@ GLUE = [
   ),
   _glue("wnli")(case("RTE's labels", "sentence1\tsentence2\tlabel\na\tb\tentailment\n", "line 2")),
   _glue("xnli", "xnli.dev.tsv", "dev")(
-    case("no Chinese", "language\tlabel\nde\tneutral\n", "no row is in language 'zh'", "de"),
+    case("no Chinese", "language\tlabel\nde\tneutral\n", "no row is in language 'zh'", "de")
   ),
   _glue("imdb", "train/neg/7_1.txt")(
-    case("a review in latin-1", LATIN1, "line 1", "not valid UTF-8"),
+    case("a review in latin-1", LATIN1, "line 1", "not valid UTF-8")
   )._replace(others={"train/pos/8_1.txt": b"Fine."}),
   _glue("imdb", "train/pos/8_1.txt")(
-    case("no review", None, "contains no review", "--data_dir"),
+    case("no review", None, "contains no review", "--data_dir")
   )._replace(others={"train/neg/7_1.txt": b"Bad."}, named="train/pos"),
 ]
 

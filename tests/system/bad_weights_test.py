@@ -453,10 +453,7 @@ SAVED_MODELS = [
     "through TensorFlow's file systems",
     "train.tsv",
     loading(lambda f: glue.create_processor("cola").get_train_examples(f"file://{f}")),
-    [
-      case("missing", None, "there is no such file"),
-      case("empty", b"", "the file is empty"),
-    ],
+    [case("missing", None, "there is no such file"), case("empty", b"", "the file is empty")],
   ),
 ]
 

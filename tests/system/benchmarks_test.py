@@ -47,9 +47,7 @@ bench_all = _load(ROOT / "benchmarks" / "all.py")
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_help_says_what_a_script_does(script):
   done = subprocess.run(
-    [sys.executable, str(ROOT / "benchmarks" / script), "--help"],
-    capture_output=True,
-    text=True,
+    [sys.executable, str(ROOT / "benchmarks" / script), "--help"], capture_output=True, text=True
   )
   assert done.returncode == 0, done.stderr
   assert "usage" in done.stdout

@@ -17,6 +17,7 @@ from bert.checkpoints import saving
 from bert.exporting import hub_encoder, hub_preprocess, sentence_model
 from bert.model.variables import VariableStore, get_variable, use_store
 from bert.modeling import BertConfig, BertModel
+from tests.kit import tiny_bert
 from tests.kit.example_runs import output_of
 from tests.kit.paths import SAMPLES
 
@@ -28,13 +29,9 @@ LAYERS, WIDTH = 2, 16
 def export(folder: pathlib.Path, vocab_file: pathlib.Path) -> pathlib.Path:
   """Writes preprocess/, encoder/ and task/ of a random model."""
   config = BertConfig(
-    vocab_size=len(tokenization.load_vocab(vocab_file)),
-    hidden_size=WIDTH,
-    num_hidden_layers=LAYERS,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=128,
-    type_vocab_size=2,
+    **tiny_bert.sizes(
+      len(tokenization.load_vocab(vocab_file)), WIDTH, LAYERS, 16, 128, type_vocab_size=2
+    )
   )
   with use_store(VariableStore(seed=1)) as store:
     BertModel(config, False, tf.zeros([1, 1], tf.int32))
@@ -64,12 +61,7 @@ def test_the_calls_of_the_notebook(data_dir, tmp_path):
   assert "[[ 101 2023 2003 1037 12403 2213 5653 102 0 0 " in " ".join(text.split())
   assert text.count("shape=(2, 128), dtype=int32") == 3
   [keys] = [line for line in lines[1:] if line.startswith("dict_keys")]
-  assert set_of_keys(keys) == {
-    "encoder_outputs",
-    "pooled_output",
-    "default",
-    "sequence_output",
-  }
+  assert set_of_keys(keys) == {"encoder_outputs", "pooled_output", "default", "sequence_output"}
   after = lines[lines.index(keys) + 1 :]
   assert after[0] == str(LAYERS)
   assert "False" not in text

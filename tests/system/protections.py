@@ -23,19 +23,12 @@ from tests.kit.paths import ROOT
 
 
 class Protection(NamedTuple):
-  """A part of a function that protects from something.
+  """A part of a function that protects from something."""
 
-  Attributes:
-    what: what it does, and what would happen otherwise.
-    where: the function, class or constant: as much of its dotted name as is unique.
-    without: what is left out of it, one of the phrases of tests/kit/mutations.py.
-    test: the test that then fails, named in the same way: `heads_test.test_shapes[case]`.
-  """
-
-  what: str
-  where: str
-  without: str
-  test: str
+  what: str  # what it does, and what would happen otherwise
+  where: str  # the function, class or constant: as much of its dotted name as is unique
+  without: str  # what is left out of it, one of the phrases of tests/kit/mutations.py
+  test: str  # the test that then fails, named in the same way: `heads_test.test_shapes[case]`
 
   def definition(self) -> Definition:
     """Where the protection is.

@@ -17,11 +17,7 @@ import time
 import pytest
 
 from tests.kit import faults
-from tests.kit.fault_trials import (
-  LONG_TRAINING,
-  PROGRAMS,
-  Trial,
-)
+from tests.kit.fault_trials import LONG_TRAINING, PROGRAMS, Trial
 from tests.kit.paths import ROOT
 
 pytestmark = pytest.mark.slow

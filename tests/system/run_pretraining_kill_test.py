@@ -22,6 +22,7 @@ import tensorflow as tf
 
 from bert.figures import event_files
 from bert.io.record_files import write_records
+from tests.kit import tiny_bert
 from tests.kit.paths import ROOT
 
 STEPS = 400
@@ -36,13 +37,7 @@ EXACT = {
   "tokens_per_example",
 }
 CONFIG = {
-  "vocab_size": 40,
-  "hidden_size": 16,
-  "num_hidden_layers": 2,
-  "num_attention_heads": 2,
-  "intermediate_size": 16,
-  "max_position_embeddings": 16,
-  "type_vocab_size": 2,
+  **tiny_bert.sizes(40, 16, 2, 16, 16, type_vocab_size=2),
   "hidden_dropout_prob": 0.1,
   "attention_probs_dropout_prob": 0.1,
 }

@@ -8,11 +8,7 @@ import pytest
 
 from bert.tasks import answer_texts, squad_scores
 from bert.tasks.squad import SquadExample, read_squad_examples
-from bert.tasks.squad_answers import (
-  WindowScores,
-  answer_questions,
-  with_threshold,
-)
+from bert.tasks.squad_answers import WindowScores, answer_questions, with_threshold
 from bert.tasks.squad_features import InputFeatures
 from tests.kit.squad_samples import features_of
 

@@ -105,13 +105,7 @@ def answer_of(start, end, n_best_size=20, length=30, max_context=None, **more):
   feature = window(WORDS, max_context=max_context)
   result = Result(1, logits(10, start), logits(10, end))
   return squad_answers.find_answers(
-    example,
-    [feature],
-    {1: result},
-    n_best_size,
-    length,
-    True,
-    **more,
+    example, [feature], {1: result}, n_best_size, length, True, **more
   )
 
 

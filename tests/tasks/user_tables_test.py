@@ -185,10 +185,7 @@ def test_rows_are_dicts_with_their_place(tmp_path):
     ((), "the file is empty."),
     (("review,rating,author",), "the file contains no rows."),
     (("review,rating", "a,1"), "'author' is not in the header, which has review, rating. Name"),
-    (
-      ("review,rating,Author", "a,1,x"),
-      "Did you mean 'Author'? Name one of these columns as --wh",
-    ),
+    (("review,rating,Author", "a,1,x"), "Did you mean 'Author'? Name one of these columns as --wh"),
     (("review,rating,author", "a,1"), "line 2: column 2 (counted from 0) is missing"),
     (("review,rating,author", "a,1,x,y"), "line 2: 4 columns, expected 3 as in the first row."),
   ],

@@ -94,11 +94,7 @@ def test_gzip_reads_as_plain_text(tokenizer, tmp_path):
 
 @pytest.mark.parametrize(
   "data",
-  [
-    b"plain text\n",
-    gzip.compress(b"the\n" * 1000)[:-9],
-    b"\x1f\x8b\x08\0\0\0\0\0\0\0 broken",
-  ],
+  [b"plain text\n", gzip.compress(b"the\n" * 1000)[:-9], b"\x1f\x8b\x08\0\0\0\0\0\0\0 broken"],
 )
 def test_a_damaged_gzip_file_is_named(data, tmp_path):
   (tmp_path / "a.gz").write_bytes(data)

@@ -7,11 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert import tokenization
-from tests.kit.tokenizer_definition import (
-  OneCharacterPieces,
-  any_text,
-  defined_basic_tokens,
-)
+from tests.kit.tokenizer_definition import OneCharacterPieces, any_text, defined_basic_tokens
 
 
 def test_readme_recipe_for_word_level_tasks(vocab_file):

@@ -343,10 +343,7 @@ def test_names_and_shapes_of_features_are_logged_once(tmp_path, caplog):
     model.evaluate(eval_input_fn)
   assert caplog.messages.count("*** Features ***") == 1
   after = caplog.messages[caplog.messages.index("*** Features ***") + 1 :]
-  assert after[:2] == [
-    "  name = input_ids, shape = (4, None)",
-    "  name = label_ids, shape = (4,)",
-  ]
+  assert after[:2] == ["  name = input_ids, shape = (4, None)", "  name = label_ids, shape = (4,)"]
 
 
 def test_metrics_of_tensorflow_1_are_answered_with_ours():

@@ -9,10 +9,7 @@ import tensorflow as tf
 
 from bert.io.record_files import RecordError, records_of, serialize_example, write_records
 from bert.training import sequence_packing
-from bert.training.input_pipeline import (
-  classifier_features,
-  record_input_fn,
-)
+from bert.training.input_pipeline import classifier_features, record_input_fn
 
 LENGTH = 32
 

@@ -120,10 +120,7 @@ def test_skipped_steps_are_logged(tmp_path, caplog):
   make(tmp_path, overflows=(1, 2), **config).train(train_input_fn, 4)
   make(tmp_path, overflows=(5,), **config).train(train_input_fn, 7)
   lines = [record.getMessage() for record in caplog.records if "skipped:" in record.getMessage()]
-  assert [line.split(" skipped")[0] for line in lines] == [
-    "2 step(s) up to 3",
-    "1 step(s) up to 6",
-  ]
+  assert [line.split(" skipped")[0] for line in lines] == ["2 step(s) up to 3", "1 step(s) up to 6"]
   assert lines[1].endswith("3 of this run so far. The loss scale is 4096 now.")
 
 

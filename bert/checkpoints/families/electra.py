@@ -103,10 +103,7 @@ FILES = form.FamilyFiles(
     missing_heads={form.NEXT_SENTENCE: "ELECTRA has no pairs of sentences in pre-training"},
     # The original's own heads compute something else.
     marked_heads={
-      form.TEXTS: (
-        "classifier/dense/kernel",
-        "its class for sequences has one more dense layer",
-      ),
+      form.TEXTS: ("classifier/dense/kernel", "its class for sequences has one more dense layer"),
       form.SPANS: (
         "cls/squad/output_weights",
         "its class for questions has no beam and no score for unanswerable ones",

@@ -22,19 +22,15 @@ CHOICES = "ForMultipleChoice"
 
 @dataclasses.dataclass(frozen=True)
 class TensorNames:
-  """Names of a family's tensors in files of transformers.
+  """Names of a family's tensors in files of transformers."""
 
-  Attributes:
-    modules: the original's scope of a kernel and bias, or of gamma and beta -> transformers'
-      module; N and M stand for numbers.
-    exact: the original's name -> transformers', for all other tensors.
-    decoder: the keys of a second copy of the word embeddings, and of the bias beside it.
-    by_head: head -> as `exact`, before all other tables, in models with this head.
-  """
-
+  # The original's scope of a kernel and bias, or of gamma and beta -> transformers' module; N and M
+  # stand for numbers.
   modules: Mapping[str, str]
-  exact: Mapping[str, str]
+  exact: Mapping[str, str]  # the original's name -> transformers', for all other tensors
+  # The keys of a second copy of the word embeddings, and of the bias beside it.
   decoder: tuple[str, str]
+  # Head -> as `exact`, before all other tables, in models with this head.
   by_head: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
 
 

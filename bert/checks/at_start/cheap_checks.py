@@ -40,11 +40,8 @@ def model_is_read(
 ) -> None:
   """Logs the warnings and errors among `cheap_findings`. The run continues.
 
-  Args:
-    values: flag -> value; those that the script lacks are not checked.
-    config: of the model.
-    vocab: token -> id, if it was read.
-    checkpoint: a `reading.Checkpoint`, if it was found.
+  Of the flags' `values` those that the script lacks are not checked; vocabulary and checkpoint are
+  given where they were read.
   """
   subject = RunUnderCheck.of(values, config=config, vocab=vocab, checkpoint=checkpoint)
   for finding in cheap_findings(subject, bool(values.get("do_train"))):

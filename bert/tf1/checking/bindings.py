@@ -71,7 +71,7 @@ class Modules:
     return [module for module in self._by_path.values() if module]
 
   def at(self, path: str, package: str) -> Module | None:
-    """The module in this file; None where it does not parse."""
+    """Returns the module in this file; None where it does not parse."""
     key = os.path.realpath(path)
     if key in self._by_path:
       return self._by_path[key]
@@ -101,7 +101,7 @@ class Modules:
     return module
 
   def find(self, name: str) -> str:
-    """The file of the module with this dotted name; empty where no folder has it."""
+    """Returns the file of the module with this dotted name; empty where no folder has it."""
     for folder in self.search:
       base = os.path.join(folder, *name.split("."))
       for path in (os.path.join(base, "__init__.py"), base + ".py"):
@@ -110,7 +110,7 @@ class Modules:
     return ""
 
   def is_local(self, name: str) -> bool:
-    """Whether the first part of a dotted name is a module or a folder that is searched."""
+    """Tells whether the first part of a dotted name is a module or a folder that is searched."""
     root = name.partition(".")[0]
     if root == "tensorflow":
       return False
@@ -119,13 +119,13 @@ class Modules:
 
 
 def _has_modules(folder: pathlib.Path) -> bool:
-  """Whether a folder is a package without an `__init__.py`, and not one of data."""
+  """Tells whether a folder is a package without an `__init__.py`, and not one of data."""
   files = itertools.chain(folder.glob("*.py"), folder.glob("*/*.py"))
   return not _is_ours(str(folder)) and next(files, None) is not None
 
 
 def _is_ours(path: str) -> bool:
-  """Whether a path is of this package or lies beside it, and is no fork's."""
+  """Tells whether a path is of this package or lies beside it, and is no fork's."""
   real = pathlib.Path(path).resolve()
   return real == _OUR_PACKAGE or _OUR_PACKAGE in real.parents or real.parent == _OUR_PACKAGE.parent
 
@@ -138,7 +138,7 @@ class Context(NamedTuple):
   scopes: list[Names]
 
   def dotted(self, node: ast.expr) -> Bound:
-    """What `a.b.c`, or `a.b()` as an object, stands for."""
+    """Returns what `a.b.c`, or `a.b()` as an object, stands for."""
     if isinstance(node, ast.Name):
       return next((names[node.id] for names in reversed(self.scopes) if node.id in names), OTHER)
     inner, suffix = OTHER, ""
@@ -151,7 +151,7 @@ class Context(NamedTuple):
     return inner._replace(dotted=inner.dotted + suffix)
 
   def absolute(self, statement: ast.ImportFrom) -> str:
-    """The dotted name of the module that a `from` import names."""
+    """Returns the dotted name of the module that a `from` import names."""
     if not statement.level:
       return statement.module or ""
     parts = self.module.package.split(".")
@@ -230,7 +230,7 @@ def _bind_import_from(
 
 
 def is_guard(node: ast.AST) -> bool:
-  """Whether a script goes on another way where a name in this statement is missing."""
+  """Tells whether a script goes on another way where a name in this statement is missing."""
   if isinstance(node, ast.Try):
     caught = [n for handler in node.handlers for n in _mentioned(handler.type)]
     return any(handler.type is None for handler in node.handlers) or bool(_CAUGHT & set(caught))
@@ -240,11 +240,11 @@ def is_guard(node: ast.AST) -> bool:
 
 
 def _mentioned(node: ast.AST | None) -> list[str]:
-  """All names and attributes in an expression."""
+  """Returns all names and attributes in an expression."""
   inside = ast.walk(node) if node else ()
   return [getattr(n, "id", getattr(n, "attr", "")) for n in inside]
 
 
 def stored(nodes: Iterable[ast.AST]) -> Names:
-  """The names that are written within these nodes."""
+  """Returns the names that are written within these nodes."""
   return {n.id: OTHER for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}

@@ -30,7 +30,7 @@ def added_folders(call: ast.Call, path: str) -> list[str]:
 
 
 def _text(node: ast.expr, path: str) -> str | None:
-  """The value of an expression of paths; None where it is not known."""
+  """Returns the value of an expression of paths; None where it is not known."""
   if isinstance(node, ast.Constant):
     return node.value if isinstance(node.value, str) else None
   if isinstance(node, ast.Name):

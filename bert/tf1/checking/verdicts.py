@@ -90,7 +90,7 @@ def _find_in_face(parts: list[str], call: ast.Call | None) -> Finding | None:
 
 
 def _as_shown(parts: list[str]) -> list[str]:
-  """All spellings of TensorFlow's name made one, `tf`."""
+  """Returns all spellings of TensorFlow's name made one, `tf`."""
   if parts[:2] == ["bert", "tf1"]:
     parts = ["tensorflow", *parts[2:]]
   while parts[0] == "tensorflow" and parts[1:3] == ["compat", "v1"]:
@@ -131,7 +131,7 @@ def _reach(parts: list[str], is_called: bool) -> _Reached | None:
 
 
 def _root(parts: list[str]) -> Any:
-  """The module that a name begins with, as the import of a script gives it."""
+  """Returns the module that a name begins with, as the import of a script gives it."""
   if parts[0] == "tf":
     return bert.tf1
   if parts[0] == "bert":
@@ -144,7 +144,7 @@ def _root(parts: list[str]) -> Any:
 
 
 def _part(value: Any, name: str, owner: str) -> Any:
-  """An attribute, or a module of TensorFlow's inside that no attribute names yet."""
+  """Returns an attribute, or a module of TensorFlow's inside that no attribute names yet."""
   if owner.startswith("tf.contrib.") and name == "python":
     return PartFiles(value, 0)
   try:
@@ -201,7 +201,7 @@ def _difference(reached: _Reached) -> str:
 
 @functools.cache
 def _different_objects() -> dict[int, str]:
-  """The sentences by the classes and functions that they are about."""
+  """Returns the sentences by the classes and functions that they are about."""
   objects = {}
   for name, sentence in DIFFERENCES.items():
     reached = _reach(name.split("."), False)
@@ -211,7 +211,7 @@ def _different_objects() -> dict[int, str]:
 
 
 def _find_in_python(parts: list[str], supplied: frozenset[str]) -> Finding | None:
-  """The finding of a name of Python or NumPy; None where it is as it was."""
+  """Returns the finding of a name of Python or NumPy; None where it is as it was."""
   plain = _plain(parts).split(".")
   for end in range(2, len(plain) + 1):
     if ".".join(plain[:end]) in supplied:

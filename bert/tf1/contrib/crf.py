@@ -43,11 +43,11 @@ def crf_sequence_score(inputs, tag_indices, sequence_lengths, transition_params)
 def crf_multitag_sequence_score(inputs, tag_bitmap, sequence_lengths, transition_params):
   """Returns the unnormalized score of all tag sequences that `tag_bitmap` allows, float [B].
 
+  The other arguments are those of `crf_sequence_score`.
+
   Args:
-    inputs: float [B, T, N], the unary scores.
     tag_bitmap: bool [B, T, N], the tags that are right at each step.
     sequence_lengths: int32 or int64 [B]. With T = 1 they are not looked at, as in 1.15.
-    transition_params: float [N, N].
   """
   forbidden = tf.fill(tf.shape(inputs), tf.constant(-np.inf, inputs.dtype))
   allowed = tf.where(tag_bitmap, inputs, forbidden)  # [B, T, N]
@@ -61,10 +61,7 @@ def crf_multitag_sequence_score(inputs, tag_bitmap, sequence_lengths, transition
 def crf_log_norm(inputs, sequence_lengths, transition_params):
   """Returns the log of the sum over all tag sequences of exp(score), float [B].
 
-  Args:
-    inputs: float [B, T, N], the unary scores.
-    sequence_lengths: int32 or int64 [B].
-    transition_params: float [N, N].
+  The arguments are those of `crf_sequence_score`.
   """
   first = tf.squeeze(tf.slice(inputs, [0, 0, 0], [-1, 1, -1]), [1])  # [B, N]
 
@@ -87,10 +84,9 @@ def crf_log_norm(inputs, sequence_lengths, transition_params):
 def crf_log_likelihood(inputs, tag_indices, sequence_lengths, transition_params=None):
   """Returns the log-likelihood of each tag sequence, float [B], and the transitions, [N, N].
 
+  The other arguments are those of `crf_sequence_score`; N is known.
+
   Args:
-    inputs: float [B, T, N], the unary scores; N is known.
-    tag_indices: int32 or int64 [B, T].
-    sequence_lengths: int32 or int64 [B].
     transition_params: float [N, N]; None gets the variable `transitions` of the current scope.
   """
   if transition_params is None:
@@ -117,10 +113,7 @@ def crf_unary_score(tag_indices, sequence_lengths, inputs):
 def crf_binary_score(tag_indices, sequence_lengths, transition_params):
   """Returns the sum of the scores of the tags' transitions, float [B].
 
-  Args:
-    tag_indices: int32 or int64 [B, T].
-    sequence_lengths: int32 or int64 [B].
-    transition_params: float [N, N].
+  The arguments are those of `crf_sequence_score`.
   """
   num_tags = tf.dimension_value(transition_params.shape[0])
   transitions = tf.shape(tag_indices)[1] - 1
@@ -135,12 +128,8 @@ def crf_binary_score(tag_indices, sequence_lengths, transition_params):
 def crf_decode(potentials, transition_params, sequence_length):
   """Returns the tag sequence of the highest score, int32 [B, T], and that score, float [B].
 
-  Behind a sequence's length the tags are 0; with T = 1 the length is not looked at, as in 1.15.
-
-  Args:
-    potentials: float [B, T, N], the unary scores; N is known.
-    transition_params: float [N, N].
-    sequence_length: int32 or int64 [B].
+  Behind a sequence's length the tags are 0; with T = 1 the length is not looked at, as in 1.15. The
+  arguments are those of `crf_sequence_score`; N is known.
   """
 
   def one_step():

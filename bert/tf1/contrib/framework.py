@@ -273,13 +273,8 @@ def get_variable_full_name(var) -> str:
 
 def filter_variables(var_list, include_patterns=None, exclude_patterns=None, reg_search=True):
   """Returns the variables whose names match one of the patterns (None for all) to include and none
-  of those to exclude.
-
-  Args:
-    var_list: the variables.
-    include_patterns: regular expressions.
-    exclude_patterns: regular expressions.
-    reg_search: look for the patterns anywhere in a name, and not at its begin alone.
+  of those to exclude. Patterns are regular expressions, looked for anywhere in a name, or with
+  `reg_search=False` at its begin alone.
   """
   found = re.search if reg_search else re.match
 
@@ -343,9 +338,9 @@ def assign_from_checkpoint_fn(
 ) -> Callable | None:
   """Returns a function of a session that sets variables to a checkpoint's values.
 
+  The other arguments are those of `assign_from_checkpoint`.
+
   Args:
-    model_path: the checkpoint.
-    var_list: variables, or a dict of variables by their names in the checkpoint.
     ignore_missing_vars: leave variables as they are that the checkpoint lacks; None is returned
       where it lacks them all.
     reshape_variables: take values of another shape with the same number of values.

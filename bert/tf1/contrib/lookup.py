@@ -52,12 +52,7 @@ class MutableHashTable(lookup_ops.MutableHashTable):
 
 
 def index_table_from_tensor(
-  mapping,
-  num_oov_buckets=0,
-  default_value=-1,
-  hasher_spec=FastHashSpec,
-  dtype=tf.string,
-  name=None,
+  mapping, num_oov_buckets=0, default_value=-1, hasher_spec=FastHashSpec, dtype=tf.string, name=None
 ):
   """Returns a table from the values of `mapping`, a 1-D tensor, to their positions in it."""
   return lookup_ops.index_table_from_tensor(

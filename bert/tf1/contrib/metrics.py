@@ -205,7 +205,7 @@ def f1_score(
   updates_collections=None,
   name=None,
 ):
-  """The best F1 score over thresholds of the predictions.
+  """Returns the best F1 score over thresholds of the predictions.
 
   Args:
     labels: bool, or castable to it, [B].
@@ -234,14 +234,9 @@ def _best_f1(tp, fp, fn):
 
 
 def streaming_covariance(
-  predictions,
-  labels,
-  weights=None,
-  metrics_collections=None,
-  updates_collections=None,
-  name=None,
+  predictions, labels, weights=None, metrics_collections=None, updates_collections=None, name=None
 ):
-  """The unbiased covariance of predictions and labels of one shape; NaN of no example.
+  """Returns the unbiased covariance of predictions and labels of one shape; NaN of no example.
 
   Batches are joined by the update of Chan et al., which keeps its precision where sums of squares
   would not: https://en.wikipedia.org/wiki/Algorithms_for_calculating_variance#Covariance.
@@ -289,12 +284,7 @@ def streaming_covariance(
 
 
 def streaming_pearson_correlation(
-  predictions,
-  labels,
-  weights=None,
-  metrics_collections=None,
-  updates_collections=None,
-  name=None,
+  predictions, labels, weights=None, metrics_collections=None, updates_collections=None, name=None
 ):
   """Pearson's correlation of predictions and labels of one shape; NaN where one does not vary."""
   with tf.variable_scope(name, "pearson_r", (predictions, labels, weights)):
@@ -316,14 +306,9 @@ def streaming_pearson_correlation(
 
 
 def streaming_concat(
-  values,
-  axis=0,
-  max_size=None,
-  metrics_collections=None,
-  updates_collections=None,
-  name=None,
+  values, axis=0, max_size=None, metrics_collections=None, updates_collections=None, name=None
 ):
-  """All values of all batches, one after another along `axis`; the update op counts them.
+  """Returns all values of all batches, one after another along `axis`; the update op counts them.
 
   Args:
     values: a tensor whose dimensions but `axis` are known.

@@ -67,7 +67,7 @@ def from_saved_model(
   graph: tf.Graph | None = None,
   config: Any = None,
 ) -> Predictor:
-  """A SavedModel as a function.
+  """Loads a SavedModel as a function.
 
   Args:
     export_dir: its folder.
@@ -113,7 +113,7 @@ def from_estimator(
   graph: tf.Graph | None = None,
   config: Any = None,
 ) -> Predictor:
-  """The newest checkpoint of an Estimator as a function.
+  """Loads the newest checkpoint of an Estimator as a function.
 
   Args:
     estimator: a `tf.estimator.Estimator`.
@@ -142,6 +142,5 @@ def from_estimator(
 
 
 __getattr__ = unknown_name(
-  __name__,
-  {"from_contrib_estimator": "tf.contrib.learn is not here; use from_estimator."},
+  __name__, {"from_contrib_estimator": "tf.contrib.learn is not here; use from_estimator."}
 )

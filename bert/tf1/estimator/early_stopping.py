@@ -49,14 +49,13 @@ def stop_if_higher_hook(
 ):
   """Returns a hook that ends training once the metric is higher than `threshold`.
 
+  The other arguments are those of `make_early_stopping_hook`.
+
   Args:
-    estimator: the Estimator that trains.
     metric_name: of `eval_metric_ops`, or `loss`.
     threshold: the value to exceed.
     eval_dir: where the evaluations are recorded; None for the estimator's own.
     min_steps: evaluations of earlier steps do not count.
-    run_every_secs: see `make_early_stopping_hook`.
-    run_every_steps: see `make_early_stopping_hook`.
   """
   crossed = _Crossed(metric_name, threshold, operator.gt, "greater than", min_steps)
   return _hook(estimator, crossed, eval_dir, run_every_secs, run_every_steps)
@@ -141,7 +140,7 @@ class _Rule:
     self._is_beyond, self._word = is_beyond, word
 
   def _values(self, eval_dir: str) -> Iterator[tuple[int, float]]:
-    """The steps from `min_steps` on that were evaluated, with the metric."""
+    """Yields the steps from `min_steps` on that were evaluated, with the metric."""
     for step, metrics in read_eval_metrics(eval_dir).items():
       if step < self._min_steps:
         continue

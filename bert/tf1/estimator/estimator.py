@@ -78,19 +78,19 @@ class Estimator:
     return public_model_fn
 
   def get_variable_names(self) -> list[str]:
-    """The names of the variables in the newest checkpoint."""
+    """Returns the names of the variables in the newest checkpoint."""
     return [name for name, _ in tf.train.list_variables(self._trained())]
 
   def get_variable_value(self, name: str) -> np.ndarray:
-    """The value of a variable in the newest checkpoint."""
+    """Returns the value of a variable in the newest checkpoint."""
     return tf.train.load_variable(self._trained(), name)
 
   def latest_checkpoint(self) -> str | None:
-    """The path of the newest checkpoint; None before the first."""
+    """Returns the path of the newest checkpoint; None before the first."""
     return tf.train.latest_checkpoint(self._model_dir)
 
   def eval_dir(self, name: str | None = None) -> str:
-    """Where the summaries of an evaluation are: `eval`, or `eval_NAME`."""
+    """Returns where the summaries of an evaluation are: `eval`, or `eval_NAME`."""
     return os.path.join(self._model_dir, "eval" if not name else f"eval_{name}")
 
   def _trained(self) -> str:
@@ -102,7 +102,7 @@ class Estimator:
   # --- train ---
 
   def train(self, input_fn, hooks=None, steps=None, max_steps=None, saving_listeners=None):
-    """Trains from the newest checkpoint on.
+    """Trains from the newest checkpoint on, and returns this Estimator.
 
     Args:
       input_fn: returns a Dataset or tensors: (features, labels).
@@ -110,9 +110,6 @@ class Estimator:
       steps: train N steps more; None until the input ends.
       max_steps: train up to step N in all.
       saving_listeners: CheckpointSaverListeners.
-
-    Returns:
-      This Estimator.
 
     Raises:
       ValueError: both steps and max_steps, or one that is not positive.
@@ -190,7 +187,7 @@ class Estimator:
     )
 
   def _saver_hooks(self, spec, hooks, saving_listeners) -> list:
-    """The hook that saves checkpoints, unless a hook of the caller does."""
+    """Returns the hook that saves checkpoints, unless a hook of the caller does."""
     secs, steps = self._config.save_checkpoints_secs, self._config.save_checkpoints_steps
     savers = [hook for hook in hooks if isinstance(hook, tf.train.CheckpointSaverHook)]
     new = []
@@ -253,7 +250,7 @@ class Estimator:
     return final.final_ops_values
 
   def _checkpoint_to(self, purpose: str, checkpoint_path: str | None) -> str | None:
-    """The checkpoint that is asked for, or else the newest; says so if there is none."""
+    """Returns the checkpoint that is asked for, or else the newest; says so if there is none."""
     checkpoint_path = checkpoint_path or self.latest_checkpoint()
     if not checkpoint_path:
       tf.logging.info(
@@ -274,12 +271,7 @@ class Estimator:
   # --- predict ---
 
   def predict(
-    self,
-    input_fn,
-    predict_keys=None,
-    hooks=None,
-    checkpoint_path=None,
-    yield_single_examples=True,
+    self, input_fn, predict_keys=None, hooks=None, checkpoint_path=None, yield_single_examples=True
   ) -> Iterator[Any]:
     """Yields the predictions for each example.
 
@@ -357,7 +349,7 @@ class Estimator:
     checkpoint_path=None,
     strip_default_attrs=False,
   ):
-    """The older name of `export_saved_model`."""
+    """Returns the older name of `export_saved_model`."""
     return saved_model.export_saved_model(
       self,
       export_dir_base,
@@ -399,12 +391,12 @@ class Estimator:
     return call_input_fn(input_fn, **offered)
 
   def _input_params(self, mode):
-    """What an input_fn gets as `params`."""
+    """Returns what an input_fn gets as `params`."""
     del mode  # TPUEstimator's depend on it.
     return self.params
 
   def _model_params(self, mode):
-    """What model_fn gets as `params`."""
+    """Returns what model_fn gets as `params`."""
     del mode
     return self.params
 
@@ -428,7 +420,7 @@ class Estimator:
 
 
 def loss_logger(loss, step, every_n_steps: int):
-  """A hook that logs the loss of a step with the step's number, counted from 1."""
+  """Returns a hook that logs the loss of a step with the step's number, counted from 1."""
   return tf.train.LoggingTensorHook({"loss": loss, "step": step}, every_n_iter=every_n_steps)
 
 
@@ -504,7 +496,7 @@ def _checked_listeners(listeners) -> list:
 
 
 def metrics_of(spec: EstimatorSpec) -> tuple[dict, Any]:
-  """The values of the metrics by name, with the mean loss, and one op that updates all."""
+  """Returns the values of the metrics by name, with the mean loss, and one op that updates all."""
   metrics = dict(spec.eval_metric_ops)
   if "loss" in metrics:
     raise ValueError("Metric with name 'loss' is not allowed: Estimator has one of that name.")

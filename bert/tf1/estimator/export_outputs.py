@@ -17,7 +17,7 @@ from bert.tf1.real import tf
 
 
 def checked(export_outputs: Any, predictions: Any) -> dict[str, ExportOutput]:
-  """The outputs of a model that predicts, `serving_default` among them.
+  """Returns the outputs of a model that predicts, `serving_default` among them.
 
   Args:
     export_outputs: name to output, or None for the predictions as the sole output. The name
@@ -45,7 +45,7 @@ def signatures(
   outputs: Mapping[str, ExportOutput],
   serving: bool,
 ) -> dict[str, meta_graph_pb2.SignatureDef]:
-  """A signature per output, and one called `ALTERNATIVE:OUTPUT` per alternative receiver.
+  """Returns a signature per output, and one called `ALTERNATIVE:OUTPUT` per alternative receiver.
 
   Args:
     receiver_tensors: name to tensor to be fed.

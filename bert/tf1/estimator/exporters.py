@@ -30,7 +30,7 @@ class Exporter:
     eval_result: Results,
     is_the_final_export: bool,
   ) -> Any:
-    """Exports, or not.
+    """Exports, or not: returns the path of the export, or None.
 
     Args:
       estimator: the Estimator.
@@ -38,9 +38,6 @@ class Exporter:
       checkpoint_path: the checkpoint that was evaluated.
       eval_result: what `Estimator.evaluate` returned for it.
       is_the_final_export: whether training is over.
-
-    Returns:
-      Path of the export, or None.
     """
 
 
@@ -132,7 +129,7 @@ class LatestExporter(_SavedModelExporter):
 
 
 def _loss_smaller(best_eval_result: Results, current_eval_result: Results) -> bool:
-  """Whether the current loss is smaller than the best one."""
+  """Tells whether the current loss is smaller than the best one."""
   results = {"best_eval_result": best_eval_result, "current_eval_result": current_eval_result}
   for name, result in results.items():
     if not result or "loss" not in result:
@@ -197,7 +194,7 @@ class BestExporter(_SavedModelExporter):
     return super().export(estimator, export_path, checkpoint_path, eval_result, is_the_final_export)
 
   def _best_of(self, event_files: str) -> Results | None:
-    """The best evaluation that the event files hold, or None."""
+    """Returns the best evaluation that the event files hold, or None."""
     best = None
     for path in tf.gfile.Glob(event_files):
       for event in tf.train.summary_iterator(path):

@@ -37,7 +37,7 @@ def count_after_readers(graph: tf.Graph, loss: tf.Tensor | None = None) -> None:
 
 
 def _acts(op: tf.Operation) -> bool:
-  """Whether running `op` does more than compute: a Saver's op writes a file, a print a line.
+  """Tells whether running `op` does more than compute: a Saver's op writes a file, a print a line.
 
   Such an op is no part of each step, and what the count waits for always runs.
   """
@@ -45,7 +45,7 @@ def _acts(op: tf.Operation) -> bool:
 
 
 def _readers(source: tf.Operation) -> Iterable[tf.Operation]:
-  """The ops that use the value of `source`, followed through aliases and out of conditions.
+  """Returns the ops that use the value of `source`, followed through aliases and out of conditions.
 
   An op within a condition may never run, and what waits for it would not run either; so its
   consumers outside the condition stand for it.

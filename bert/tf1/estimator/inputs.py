@@ -55,7 +55,7 @@ def _row_numbers(
 
 
 def _batches(arrays: list[np.ndarray], row_numbers: tf.data.Dataset) -> list[tf.Tensor]:
-  """A tensor of the next batch per array."""
+  """Returns a tensor of the next batch per array."""
   # Python strings become UTF-8; numpy's own would have to be ASCII.
   arrays = [array.astype(object) if array.dtype.kind == "U" else array for array in arrays]
   dtypes = [tf.as_dtype(array.dtype) for array in arrays]
@@ -71,7 +71,7 @@ def _batches(arrays: list[np.ndarray], row_numbers: tf.data.Dataset) -> list[tf.
 
 
 def _named_arrays(x: Any) -> Columns:
-  """The features by name, sorted; an array alone has an empty name."""
+  """Returns the features by name, sorted; an array alone has an empty name."""
   if isinstance(x, Mapping):
     if not x:
       raise ValueError("x cannot be an empty dict")
@@ -84,7 +84,7 @@ def _named_arrays(x: Any) -> Columns:
 
 
 def _named_targets(y: Any, features: Columns) -> Columns:
-  """The targets by name, sorted; an array alone has an empty name."""
+  """Returns the targets by name, sorted; an array alone has an empty name."""
   if y is None:
     return {}
   if not isinstance(y, Mapping):
@@ -98,7 +98,7 @@ def _named_targets(y: Any, features: Columns) -> Columns:
 
 
 def _check_lengths(features: Columns, targets: Columns, y: Any) -> int:
-  """The number of rows, which is the same in all arrays."""
+  """Returns the number of rows, which is the same in all arrays."""
   for name, array in [*features.items(), *targets.items()]:
     if not isinstance(array, np.ndarray):
       raise TypeError(f"{name or 'y'} must be a numpy array; got {type(array).__name__}")
@@ -160,7 +160,7 @@ def numpy_input_fn(
 
 
 def _table_columns(x: Any, y: Any, target_column: str) -> tuple[Columns, Columns]:
-  """The columns of the features and of the targets."""
+  """Returns the columns of the features and of the targets."""
   features = {name: x[name].values for name in x.columns}
   if y is None:
     return features, {}

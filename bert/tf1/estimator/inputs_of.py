@@ -8,7 +8,7 @@ from bert.tf1.real import tf
 
 
 def accepted_arguments(function: Callable) -> set[str]:
-  """The names of the arguments of a function, method, partial or callable object."""
+  """Returns the names of the arguments of a function, method, partial or callable object."""
   return {
     name
     for name, parameter in inspect.signature(function).parameters.items()

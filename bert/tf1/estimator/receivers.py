@@ -45,7 +45,7 @@ def _check_tensor(tensor: Any, label: str) -> None:
 
 
 def _named_tensors(tensors: Any, field: str, sole_name: str, int_keys: bool = False) -> dict:
-  """A dictionary of tensors; one without a name gets `sole_name`.
+  """Returns a dictionary of tensors; one without a name gets `sole_name`.
 
   Raises:
     ValueError: if there are none, a name is no string, or a value is no tensor.
@@ -131,7 +131,7 @@ class SupervisedInputReceiver(_Supervised):
 def build_parsing_serving_input_receiver_fn(
   feature_spec: Mapping[str, Any], default_batch_size: int | None = None
 ) -> Callable[[], ServingInputReceiver]:
-  """A receiver of serialized `tf.Example`s, fed under the name `examples`.
+  """Returns a receiver of serialized `tf.Example`s, fed under the name `examples`.
 
   Args:
     feature_spec: name to `tf.FixedLenFeature` or `tf.VarLenFeature`.
@@ -147,7 +147,7 @@ def build_parsing_serving_input_receiver_fn(
 
 
 def _placeholder_like(tensor: tf.Tensor, batch_size: int | None) -> tf.Tensor:
-  """A placeholder of the tensor's dtype, name and shape but for the first dimension."""
+  """Returns a placeholder of the tensor's dtype, name and shape but for the first dimension."""
   shape = tf.TensorShape([batch_size]).concatenate(tensor.shape[1:])
   return tf.placeholder(tensor.dtype, shape, name=tensor.op.name)
 
@@ -161,7 +161,7 @@ def _placeholders_like(tensors: Any, batch_size: int | None) -> Any:
 def build_raw_serving_input_receiver_fn(
   features: Mapping[str, tf.Tensor], default_batch_size: int | None = None
 ) -> Callable[[], ServingInputReceiver]:
-  """A receiver of the features themselves, one placeholder like each of `features`.
+  """Returns a receiver of the features themselves, one placeholder like each of `features`.
 
   Args:
     features: name to tensor, whose dtype, shape and name the placeholder takes.
@@ -178,7 +178,7 @@ def build_raw_serving_input_receiver_fn(
 def build_raw_supervised_input_receiver_fn(
   features: Any, labels: Any, default_batch_size: int | None = None
 ) -> Callable[[], SupervisedInputReceiver]:
-  """A receiver of features and labels, one placeholder like each.
+  """Returns a receiver of features and labels, one placeholder like each.
 
   Args:
     features: a tensor, or name to tensor.

@@ -32,7 +32,7 @@ class TaskType:
 
 
 def default_session_config():
-  """The session of 1.15: fall back to the CPU, and let Grappler place shape-only ops."""
+  """Returns the session of 1.15: fall back to the CPU, and let Grappler place shape-only ops."""
   config = tf.ConfigProto(allow_soft_placement=True)
   config.graph_options.rewrite_options.meta_optimizer_iterations = 1
   return config

@@ -116,7 +116,7 @@ def _checked_predictions(predictions, mode):
 
 
 def _scalar(loss):
-  """The loss without dimensions of size 1."""
+  """Returns the loss without dimensions of size 1."""
   if loss is None:
     return None
   if not tf.is_tensor(loss):
@@ -170,7 +170,7 @@ def _checked_metrics(metrics):
 
 
 def checked_hooks(hooks) -> tuple:
-  """The hooks as a tuple; raises TypeError for one that is none."""
+  """Returns the hooks as a tuple; raises TypeError for one that is none."""
   hooks = tuple(hooks or ())
   for hook in hooks:
     if not isinstance(hook, tf.train.SessionRunHook):

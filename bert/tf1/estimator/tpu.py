@@ -16,13 +16,7 @@ from bert.tf1.estimator.inputs_of import accepted_arguments
 from bert.tf1.estimator.specs import EstimatorSpec, ModeKeys
 from bert.tf1.real import tf
 
-__all__ = [
-  "InputPipelineConfig",
-  "RunConfig",
-  "TPUConfig",
-  "TPUEstimator",
-  "TPUEstimatorSpec",
-]
+__all__ = ["InputPipelineConfig", "RunConfig", "TPUConfig", "TPUEstimator", "TPUEstimatorSpec"]
 
 _NO_TPU = "there is no TPU support here. Leave --use_tpu out: the CPU or a GPU is used."
 
@@ -174,7 +168,7 @@ class TPUEstimatorSpec(
     )
 
   def as_estimator_spec(self) -> EstimatorSpec:
-    """The same for tf.estimator.Estimator."""
+    """Returns the same for tf.estimator.Estimator."""
     hooks = (_HostCall(_called(self.host_call)),) if self.host_call else ()
     return EstimatorSpec(
       mode=self.mode,
@@ -322,7 +316,7 @@ class TPUEstimator(Estimator):
     )
 
   def _create_global_step(self, graph):
-    """The step as a resource variable, which only TPUEstimator made of it in 1.15."""
+    """Returns the step as a resource variable, which only TPUEstimator made of it in 1.15."""
     del graph  # It is the default graph.
     with tf.variable_scope(tf.get_variable_scope(), use_resource=True):
       step = tf.train.create_global_step()
@@ -341,9 +335,7 @@ class TPUEstimator(Estimator):
     spec = super()._call_model_fn(features, labels, mode, config)
     if mode == ModeKeys.TRAIN and self._log_every_n_steps is not None:
       rate = _ExamplesPerSecond(
-        self._batch_sizes[mode],
-        output_dir=self.model_dir,
-        every_n_steps=self._log_every_n_steps,
+        self._batch_sizes[mode], output_dir=self.model_dir, every_n_steps=self._log_every_n_steps
       )
       with tf.control_dependencies([spec.train_op]):
         step = tf.train.get_global_step().read_value()  # Counted already, as Estimator shows it.
@@ -353,7 +345,7 @@ class TPUEstimator(Estimator):
 
 
 def _with_batch_size(params, batch_size, **more):
-  """A copy of params (a dict, or HParams) with the size of a batch."""
+  """Returns a copy of params (a dict, or HParams) with the size of a batch."""
   added = {**({} if batch_size is None else {"batch_size": batch_size}), **more}
   if hasattr(params, "add_hparam"):
     for name, value in added.items():

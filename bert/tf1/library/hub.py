@@ -26,7 +26,7 @@ def not_available(name: str) -> NotAvailableError:
 
 
 def load(import_module: Callable[[str], types.ModuleType]) -> "Hub":
-  """The installed tensorflow_hub, without its warning about pkg_resources."""
+  """Returns the installed tensorflow_hub, without its warning about pkg_resources."""
   with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     return Hub(import_module("tensorflow_hub"))

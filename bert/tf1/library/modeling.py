@@ -53,11 +53,11 @@ class BertConfig:
       return cls.from_dict(json.loads(reader.read()))
 
   def to_dict(self) -> dict[str, Any]:
-    """All attributes, copied."""
+    """Returns all attributes, copied."""
     return copy.deepcopy(vars(self))
 
   def to_json_string(self) -> str:
-    """All attributes as JSON, sorted by name, ending in a line feed."""
+    """Returns all attributes as JSON, sorted by name, ending in a line feed."""
     return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
 
 
@@ -146,23 +146,23 @@ class BertModel:
         )
 
   def get_pooled_output(self) -> tf.Tensor:
-    """float32 `[B, D]`: the first token's output, through one more layer with tanh."""
+    """Returns float32 `[B, D]`: the first token's output, through one more layer with tanh."""
     return self.pooled_output
 
   def get_sequence_output(self) -> tf.Tensor:
-    """float32 `[B, S, D]`: the last layer's output."""
+    """Returns float32 `[B, S, D]`: the last layer's output."""
     return self.sequence_output
 
   def get_all_encoder_layers(self) -> list[tf.Tensor]:
-    """float32 `[B, S, D]` for each layer, first to last."""
+    """Returns float32 `[B, S, D]` for each layer, first to last."""
     return self.all_encoder_layers
 
   def get_embedding_output(self) -> tf.Tensor:
-    """float32 `[B, S, D]`: words, segments and positions, added and normalized."""
+    """Returns float32 `[B, S, D]`: words, segments and positions, added and normalized."""
     return self.embedding_output
 
   def get_embedding_table(self) -> tf.Variable:
-    """float32 `[V, D]`: the variable `word_embeddings`."""
+    """Returns float32 `[V, D]`: the variable `word_embeddings`."""
     return self.embedding_table
 
 
@@ -224,7 +224,7 @@ def _dense(x, units: int, initializer_range: float, activation=None, name: str |
 def get_assignment_map_from_checkpoint(
   tvars: Sequence[tf.Variable], init_checkpoint: str
 ) -> tuple[dict[str, str], dict[str, int]]:
-  """Which of `tvars` a checkpoint has, by name; shapes are checked when values are assigned.
+  """Finds which of `tvars` a checkpoint has, by name; shapes are checked when values are assigned.
 
   Returns:
     What `tf.train.init_from_checkpoint` expects: name in the checkpoint -> name of the variable.
@@ -247,7 +247,7 @@ def embedding_lookup(
   word_embedding_name: str = "word_embeddings",
   use_one_hot_embeddings: bool = False,
 ) -> tuple[tf.Tensor, tf.Variable]:
-  """Looks up ids.
+  """Looks up ids: float32 `[B, S, K * D]`, and the table `[V, D]`.
 
   Args:
     input_ids: int32 `[B, S]`, or `[B, S, K]` for K ids whose vectors are joined.
@@ -256,9 +256,6 @@ def embedding_lookup(
     initializer_range: see the module.
     word_embedding_name: the variable's name.
     use_one_hot_embeddings: by a matrix product instead of `tf.gather`.
-
-  Returns:
-    float32 `[B, S, K * D]`, and the table `[V, D]`.
   """
   if input_ids.shape.ndims == 2:
     input_ids = tf.expand_dims(input_ids, -1)  # [B, S, 1]
@@ -431,7 +428,7 @@ def transformer_model(
   initializer_range: float = 0.02,
   do_return_all_layers: bool = False,
 ) -> tf.Tensor | list[tf.Tensor]:
-  """The layers, under the scopes `layer_0`, `layer_1`, ...
+  """Returns the layers, float32 `[B, S, D]`, under the scopes `layer_0`, `layer_1`, ...
 
   Args:
     input_tensor: float32 `[B, S, D]`.
@@ -439,9 +436,6 @@ def transformer_model(
     hidden_size, num_attention_heads: D and N, which divides it.
     intermediate_size, intermediate_act_fn: width and activation of the feed-forward layer.
     do_return_all_layers: a list of all layers' outputs instead of the last one's.
-
-  Returns:
-    float32 `[B, S, D]`, or a list of such.
 
   Raises:
     ValueError: sizes do not fit.
@@ -503,7 +497,7 @@ def transformer_model(
 def get_shape_list(
   tensor: tf.Tensor, expected_rank: int | Sequence[int] | None = None, name: str | None = None
 ) -> list[int | tf.Tensor]:
-  """The shape: a number where it is known now, else a scalar tensor.
+  """Returns the shape: a number where it is known now, else a scalar tensor.
 
   Raises:
     ValueError: the rank is not (one of) `expected_rank`; `name` is the tensor's in the message.

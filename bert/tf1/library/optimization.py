@@ -48,7 +48,7 @@ def create_optimizer(
 
 
 def _learning_rate(step, init_lr, num_train_steps, num_warmup_steps):
-  """float32 scalar: the rate of the step that has `step` steps before it."""
+  """Computes float32 scalar: the rate of the step that has `step` steps before it."""
   rate = tf.train.polynomial_decay(
     tf.constant(init_lr, tf.float32), step, num_train_steps, end_learning_rate=0.0, power=1.0
   )
@@ -117,10 +117,10 @@ class AdamWeightDecayOptimizer(tf.train.Optimizer):
     return tf.group(*assignments, name=name)
 
   def _do_use_weight_decay(self, param_name: str) -> bool:
-    """Whether a variable decays."""
+    """Tells whether a variable decays."""
     excluded = self.exclude_from_weight_decay or ()
     return bool(self.weight_decay_rate) and not any(re.search(p, param_name) for p in excluded)
 
   def _get_variable_name(self, param_name: str) -> str:
-    """The name without `:0`."""
+    """Returns the name without `:0`."""
     return re.sub(r":\d+$", "", param_name)

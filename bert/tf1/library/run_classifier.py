@@ -58,24 +58,24 @@ class DataProcessor:
   """Reads one data set; subclass it for your own."""
 
   def get_train_examples(self, data_dir: str) -> list[InputExample]:
-    """The examples to train with."""
+    """Returns the examples to train with."""
     raise NotImplementedError()
 
   def get_dev_examples(self, data_dir: str) -> list[InputExample]:
-    """The examples to evaluate with."""
+    """Returns the examples to evaluate with."""
     raise NotImplementedError()
 
   def get_test_examples(self, data_dir: str) -> list[InputExample]:
-    """The examples to predict."""
+    """Returns the examples to predict."""
     raise NotImplementedError()
 
   def get_labels(self) -> list[str]:
-    """All labels, in the order of their ids."""
+    """Returns all labels, in the order of their ids."""
     raise NotImplementedError()
 
   @classmethod
   def _read_tsv(cls, input_file: str, quotechar: str | None = None) -> list[list[str]]:
-    """The cells of each line, the header's too."""
+    """Returns the cells of each line, the header's too."""
     with tf.gfile.Open(input_file, "r") as lines:
       return list(csv.reader(lines, delimiter="\t", quotechar=quotechar))
 
@@ -290,7 +290,7 @@ def _batches(dataset, is_training: bool, batch_size: int, drop_remainder: bool):
 def file_based_input_fn_builder(
   input_file: str, seq_length: int, is_training: bool, drop_remainder: bool
 ) -> Callable:
-  """An `input_fn` that reads what `file_based_convert_examples_to_features` wrote.
+  """Returns an `input_fn` that reads what `file_based_convert_examples_to_features` wrote.
 
   Its features are int32: `input_ids`, `input_mask`, `segment_ids` `[B, S]`, `label_ids`,
   `is_real_example` `[B]`.
@@ -318,7 +318,7 @@ def file_based_input_fn_builder(
 def input_fn_builder(
   features: Sequence[InputFeatures], seq_length: int, is_training: bool, drop_remainder: bool
 ) -> Callable:
-  """An `input_fn` that holds its features in the graph: for small data sets.
+  """Returns an `input_fn` that holds its features in the graph: for small data sets.
 
   They are int32: `input_ids`, `input_mask`, `segment_ids` `[B, S]`, `label_ids` `[B]`.
   """
@@ -401,7 +401,7 @@ def model_fn_builder(
   use_tpu: bool,
   use_one_hot_embeddings: bool,
 ) -> Callable:
-  """A `model_fn` for `TPUEstimator`: `create_model`, trained, evaluated or predicting.
+  """Returns a `model_fn` for `TPUEstimator`: `create_model`, trained, evaluated or predicting.
 
   Variables that `init_checkpoint` has start with its values. Evaluation gives `eval_accuracy` and
   `eval_loss`, both without padding examples; prediction gives `probabilities`.

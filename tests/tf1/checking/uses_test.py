@@ -44,10 +44,7 @@ def names(program: uses.Program, root: str = "tensorflow") -> dict[str, int]:
     ("try:\n  import tensorflow as tf\nexcept ImportError:\n  pass\ntf.cast", {"cast": 5}),
     ("import tensorflow as tf\n[tf.cast(v) for v in w]", {"cast": 2}),
     # An object's attributes are those of its class.
-    (
-      "import tensorflow as tf\ne = tf.Est(f)\ne.train(g)",
-      {"Est": 2, "Est().train": 3},
-    ),
+    ("import tensorflow as tf\ne = tf.Est(f)\ne.train(g)", {"Est": 2, "Est().train": 3}),
     ("import tensorflow as tf\nd = tf.Data(f)\nd = d.map(g)\nd.more()", {"Data": 2}),
     (
       "import tensorflow as tf\ntf.Data(tf.x).map(tf.y)",

@@ -42,10 +42,7 @@ def test_map_and_batch(module):
       )
     )
   )
-  assert with_names == [
-    ([0, 1, 2, 3], {"a": [0, 2, 4, 6]}),
-    ([4, 5, 6, 7], {"a": [8, 10, 12, 14]}),
-  ]
+  assert with_names == [([0, 1, 2, 3], {"a": [0, 2, 4, 6]}), ([4, 5, 6, 7], {"a": [8, 10, 12, 14]})]
   calls = elements(
     lambda: Dataset.range(5).apply(
       module.map_and_batch(double, tf.constant(4, tf.int64), num_parallel_calls=2)

@@ -3,13 +3,7 @@
 import pytest
 
 from bert.tf1 import contrib
-from bert.tf1.contrib import (
-  compiler,
-  distribute,
-  distribution_strategy_context,
-  memory_stats,
-  util,
-)
+from bert.tf1.contrib import compiler, distribute, distribution_strategy_context, memory_stats, util
 from bert.tf1.estimator import RunConfig
 from bert.tf1.real import tf
 

@@ -289,11 +289,7 @@ INF, NAN = float("inf"), float("nan")
       [1, 1, INF, 1, 1, 1],
       [8, 8, 8, 8, 8, 16],
     ),
-    (
-      lambda: scaling.ExponentialUpdateLossScaleManager(1.5, 1, 1),
-      [INF, INF, INF],
-      [1.2, 1, 1],
-    ),
+    (lambda: scaling.ExponentialUpdateLossScaleManager(1.5, 1, 1), [INF, INF, INF], [1.2, 1, 1]),
     (
       lambda: scaling.ExponentialUpdateLossScaleManager(100.0, 1, 2, incr_ratio=3.0),
       [INF, 1, 1],

@@ -46,14 +46,8 @@ def test_receivers_of_graphs_that_train(x):
     (lambda x: ServingInputReceiver(None, x), "features must be defined."),
     (lambda x: ServingInputReceiver(x, None), "receiver_tensors must be defined."),
     (lambda x: ServingInputReceiver(x, {1: x}), "receiver_tensor keys must be strings: 1."),
-    (
-      lambda x: ServingInputReceiver({1.5: x}, x),
-      "feature keys must be strings or ints: 1.5.",
-    ),
-    (
-      lambda x: ServingInputReceiver({"a": 3}, x),
-      "feature a must be a Tensor or SparseTensor.",
-    ),
+    (lambda x: ServingInputReceiver({1.5: x}, x), "feature keys must be strings or ints: 1.5."),
+    (lambda x: ServingInputReceiver({"a": 3}, x), "feature a must be a Tensor or SparseTensor."),
     (
       lambda x: ServingInputReceiver(x, [x]),
       "receiver_tensor input must be a Tensor or SparseTensor.",
@@ -104,10 +98,6 @@ def test_examples_are_fed_in_one_placeholder():
   spec = {"x": tf.FixedLenFeature([3], tf.float32)}
   received = receivers.build_parsing_serving_input_receiver_fn(spec, 2)()
   fed = received.receiver_tensors["examples"]
-  assert (fed.name, fed.dtype, fed.shape.as_list()) == (
-    "input_example_tensor:0",
-    tf.string,
-    [2],
-  )
+  assert (fed.name, fed.dtype, fed.shape.as_list()) == ("input_example_tensor:0", tf.string, [2])
   assert received.features["x"].name == "ParseExample/ParseExample:0"
   assert received.features["x"].shape.as_list() == [2, 3]

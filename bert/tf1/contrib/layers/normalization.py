@@ -97,11 +97,7 @@ def instance_norm(
     params_shape = known_channels(inputs, channels_axis)
     broadcast = [1, *params_shape.as_list(), *[1] * (rank - 2)] if data_format == "NCHW" else None
     variables = NormVariables(
-      params_shape,
-      inputs.dtype.base_dtype,
-      variables_collections,
-      trainable,
-      param_initializers,
+      params_shape, inputs.dtype.base_dtype, variables_collections, trainable, param_initializers
     )
     beta = reshaped(variables.beta(center), broadcast)
     gamma = reshaped(variables.gamma(scale), broadcast)

@@ -126,10 +126,7 @@ def _learning_rate(learning_rate):
   if learning_rate < 0.0:
     raise ValueError(f"Invalid learning_rate {learning_rate}.")
   return tf.get_variable(
-    "learning_rate",
-    [],
-    trainable=False,
-    initializer=tf.constant_initializer(learning_rate),
+    "learning_rate", [], trainable=False, initializer=tf.constant_initializer(learning_rate)
   )
 
 

@@ -272,7 +272,7 @@ class LSTMBlockFusedCell(LSTMBlockWrapper):
 
 
 def _settings(forget_bias, cell_clip, use_peephole) -> dict:
-  """The kernels' settings; a clip of -1 clips nothing."""
+  """Returns the kernels' settings; a clip of -1 clips nothing."""
   cell_clip = -1 if cell_clip is None else cell_clip
   return {"forget_bias": forget_bias, "cell_clip": cell_clip, "use_peephole": use_peephole}
 
@@ -290,6 +290,6 @@ def _make_weights(layer, input_size: int, num_units: int, use_peephole: bool) ->
 
 
 def _with_peepholes(weights: dict, num_units: int, dtype) -> dict:
-  """The weights; the kernels want zeros where there are no peepholes."""
+  """Returns the weights; the kernels want zeros where there are no peepholes."""
   zeros = dict.fromkeys(("wci", "wcf", "wco"), tf.zeros([num_units], dtype))
   return dict(weights) if "wci" in weights else {**weights, **zeros}
