@@ -16,14 +16,7 @@ from bert import distill, run_classifier
 from bert.io import record_files
 from bert.predicting import load_run
 from bert.scripts import distill_flags
-from tests.kit import (
-  teachers,
-  tiny_bert,
-  tiny_choices,
-  tiny_entities,
-  tiny_pairs,
-  tiny_questions,
-)
+from tests.kit import teachers, tiny_bert, tiny_choices, tiny_entities, tiny_pairs, tiny_questions
 from tests.kit.event_files import series_in
 from tests.kit.script_runs import (
   Script,

@@ -19,12 +19,7 @@ from bert.model.task_heads import TokenHead
 from bert.model.variables import VariableStore, use_store
 from bert.tasks import conll_files, label_schemes, tagging
 from tests.kit import task_outputs, tiny_bert
-from tests.kit.script_runs import (
-  Script,
-  Trained,
-  json_lines,
-  results_in,
-)
+from tests.kit.script_runs import Script, Trained, json_lines, results_in
 from tests.kit.tiny_entities import CONFIG, SIZES, VOCAB, sentences, write_conll
 
 script = Script(run_ner)
@@ -356,11 +351,7 @@ ERRORS = {
     "train.conll, line 3: the label should be in column 3, but the line has 3 column(s)",
   ),
   "no scheme": ({}, "ada PER\n", "line 1: the label 'PER' is not in the scheme bio, which has O,"),
-  "other scheme": (
-    {},
-    "ada S-PER\n",
-    "the label 'S-PER' is not in the scheme bio, which has O, B",
-  ),
+  "other scheme": ({}, "ada S-PER\n", "the label 'S-PER' is not in the scheme bio, which has O, B"),
   "not UTF-8": ({}, b"ada O\nl\xf6w O\n", "train.conll, line 2: the row is not valid UTF-8."),
   "NUL": ({}, "ada O\na\0a O\n", "train.conll, line 2: the row holds a NUL byte"),
   "UTF-16": ({}, "ada O\n".encode("utf-16"), "train.conll: the file is UTF-16."),

@@ -36,10 +36,7 @@ def stages_of(settings: RunSettings) -> list[RunSettings]:
   # It starts from the student of the first run, which is not cut again.
   predictions = {"init_checkpoint": folder, "num_hidden_layers": None, "student_layers": None}
   predictions |= {"bert_config_file": None, "stage": "predictions"}
-  return [
-    _of_layers(settings.replace(**layers)),
-    _of_predictions(settings.replace(**predictions)),
-  ]
+  return [_of_layers(settings.replace(**layers)), _of_predictions(settings.replace(**predictions))]
 
 
 def _of_layers(settings: RunSettings) -> RunSettings:

@@ -31,12 +31,7 @@ from bert.io.tables import DataError, folder_listing
 from bert.model import variable_shapes
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, recipes, reinit_layers, seeds
-from bert.scripts.model_flags import (
-  about_vocabulary,
-  model_of,
-  with_model_files,
-  with_stored_case,
-)
+from bert.scripts.model_flags import about_vocabulary, model_of, with_model_files, with_stored_case
 from bert.text import tokenizer_kinds
 from bert.text.tokenizer import Tokenizer
 from bert.training import distribution, hardware, variable_groups

@@ -37,10 +37,7 @@ _TRAINED = {
   **{"learning_rate": 0.01, "save_summary_steps": 1, "do_train": True},
 }
 _USED = {"do_eval": True, "do_predict": True}
-_MRPC = {
-  **_model("sentences"),
-  **{"task_name": "MRPC", "data_dir": "{}/mrpc", **_TRAINED, **_USED},
-}
+_MRPC = {**_model("sentences"), **{"task_name": "MRPC", "data_dir": "{}/mrpc", **_TRAINED, **_USED}}
 _NER = {**_model("entities"), **_TRAINED, **_USED, "data_dir": "{}/entities"}
 _SWAG = {**_model("choices"), **_TRAINED, **_USED, "data_dir": "{}/choices", "max_seq_length": 24}
 _SIMILARITY = {**_model("pairs"), **_TRAINED, **_USED, "data_dir": "{}/scores"}
@@ -121,11 +118,9 @@ RUNS: dict[str, list[Command]] = {
     )
   ],
   "classifier_packing": [("run_classifier", {**_MRPC, "pack_sequences": True})],
-  "classifier_regression": [
-    ("run_classifier", _own_table("numbers", problem_type="regression")),
-  ],
+  "classifier_regression": [("run_classifier", _own_table("numbers", problem_type="regression"))],
   "classifier_multi_label": [
-    ("run_classifier", _own_table("topics", problem_type="multi_label", label_separator=";")),
+    ("run_classifier", _own_table("topics", problem_type="multi_label", label_separator=";"))
   ],
   "classifier_best": [
     ("run_classifier", {**_MRPC, "eval_every_steps": 1, "keep_best": True, "num_train_epochs": 2})

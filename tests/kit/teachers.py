@@ -25,19 +25,10 @@ def write(
   seed: int = 5,
   **sizes,
 ) -> pathlib.Path:
-  """Writes a run of a tiny model of two layers.
+  """Writes a run of a tiny model of two layers, and returns its folder.
 
-  Args:
-    folder: to be made.
-    vocabulary: tokens.
-    facts: of its task, see `Run.facts`.
-    heads: name -> shape of the variables of its head.
-    settings: its `informative` ones.
-    seed: of the weights.
-    **sizes: of the configuration.
-
-  Returns:
-    The folder.
+  Facts are of its task, see `Run.facts`; settings its `informative` ones; sizes of its
+  configuration; heads have the shapes of their variables.
   """
   folder.mkdir(parents=True)
   files = tiny_bert.write(folder, vocabulary, **{"num_hidden_layers": 2, **sizes})

@@ -11,12 +11,7 @@ from bert.fine_tuning import engine
 from bert.scripts import command_line, demonstration, flag_groups, run_settings
 from bert.training import hardware
 from tests.kit.paths import ROOT
-from tests.kit.script_runs import (
-  Script,
-  check_help,
-  records,
-  run_python,
-)
+from tests.kit.script_runs import Script, check_help, records, run_python
 from tests.kit.tiny_sentences import VOCAB, write, write_mrpc, write_rows
 
 script = Script(run_classifier)
@@ -64,11 +59,7 @@ ERRORS = {
     "32",
   ),
   "too short": ({"max_seq_length": 2}, None, "max_seq_length is 2, but must be at least 3"),
-  "unknown task": (
-    {"task_name": "MRCP"},
-    None,
-    "Task not found: MRCP. Did you mean mrpc?",
-  ),
+  "unknown task": ({"task_name": "MRCP"}, None, "Task not found: MRCP. Did you mean mrpc?"),
   "no such folder": (
     {"data_dir": "{tmp}/nowhere"},
     None,
@@ -141,8 +132,7 @@ def test_one_message_before_any_work(model, tmp_path, name):
 
 
 @pytest.mark.parametrize(
-  "other",
-  [{"group_by_length": True}, {"gradient_accumulation_steps": 2}, {"long_text": "windows"}],
+  "other", [{"group_by_length": True}, {"gradient_accumulation_steps": 2}, {"long_text": "windows"}]
 )
 def test_what_packing_does_not_go_with_is_refused(mrpc, tmp_path, other):
   values = {**mrpc.flags, "output_dir": tmp_path / "out", "do_train": True, "pack_sequences": True}

@@ -238,12 +238,7 @@ def test_electras_values_of_a_size(tmp_path, width, rate, decay):
   config = tmp_path / "config.json"
   config.write_text(
     json.dumps(
-      {
-        "model_type": "electra",
-        "vocab_size": 9,
-        "hidden_size": width,
-        "num_attention_heads": 4,
-      }
+      {"model_type": "electra", "vocab_size": 9, "hidden_size": width, "num_attention_heads": 4}
     )
   )
   with flag_groups.defined_flags(run_classifier.define_flags):
