@@ -27,7 +27,7 @@ from bert.fine_tuning.task import LENGTH, SEQUENCES, Task
 from bert.io import atomic_files
 from bert.io.tables import DataError
 from bert.model.task_heads import TokenHead
-from bert.scripts import command_line, flag_groups, run_files, run_settings, shared_flags
+from bert.scripts import command_line, flag_groups, run_settings, shared_flags
 from bert.tasks import conll_files, constant_answers, label_counts, label_schemes
 from bert.training import distribution
 
@@ -133,9 +133,7 @@ class Tagging(Task):
     source = "--labels"
     if not labels:
       source = "label_map.json of the model, which is probably not one of run_ner.py"
-      averaged = (self.settings.average_runs or "").split(",")
-      folders = (self.settings.output_dir, self.settings.init_folder, *averaged)
-      labels = run_files.labels_of_earlier_run(*folders)
+      labels = self.labels_of_earlier_run()
     if not labels:
       raise command_line.UsageError(
         "The labels of the model are unknown: neither --output_dir nor --init_checkpoint has a "

@@ -190,11 +190,7 @@ class Task:
 
   @classmethod
   def check_settings(cls, settings: RunSettings) -> None:
-    """Checks what flags alone show, before anything is read.
-
-    Raises:
-      UsageError: names the flag and what to do.
-    """
+    """Raises a UsageError for what flags alone show, before anything is read."""
     run_settings.check_run(settings)
     settings.check_at_least(3, "max_seq_length")
     run_settings.check_split_files(settings)
@@ -300,11 +296,7 @@ class Task:
     return run_files.labels_of_earlier_run(*folders)
 
   def check_data(self, sets: Mapping[str, list[DataSet]]) -> None:
-    """Checks, or logs, what all data together show.
-
-    Args:
-      sets: split -> its data sets, of the splits that were read.
-    """
+    """Checks, or logs, what the data sets of all splits that were read show together."""
 
   def facts(self) -> dict[str, Any]:
     """Returns what must be equal to resume a run, beside the model and the vocabulary, as JSON.
@@ -369,7 +361,7 @@ class Task:
     """
     example = classification.InputExample("", text_a, text_b)
     tokens, segment_ids = classification.join_texts(example, self.length, self.tokenizer)
-    return self._padded(tokens, segment_ids)
+    return classification.padded(tokens, segment_ids, self.length, self.tokenizer)
 
   def sequence_of_words(self, words: Sequence[str]) -> tuple[dict[str, list[int]], list[int]]:
     """Tokenizes words, each by itself.
@@ -378,24 +370,16 @@ class Task:
       As of `sequence`, and the place of the first token of each word; words that are beyond
       `--max_seq_length` have none.
     """
-    layout, tokens = layout_of(self.tokenizer), []
-    places, room = [], self.length - 2
+    layout = layout_of(self.tokenizer)
+    tokens, places = [layout.cls], []
     for word in words:
       pieces = self.tokenizer.tokenize(word) or [layout.unk]
-      if len(tokens) + len(pieces) > room:
+      if len(tokens) + len(pieces) >= self.length:
         break
-      places.append(len(tokens) + 1)
+      places.append(len(tokens))
       tokens += pieces
-    tokens = [layout.cls, *tokens, layout.sep]
-    return self._padded(tokens, [0] * len(tokens)), places
-
-  def _padded(self, tokens, segment_ids):
-    pad_ids, padding = layout_of(self.tokenizer).padding(tokens, self.length)
-    return {
-      "input_ids": self.tokenizer.convert_tokens_to_ids(tokens) + pad_ids,
-      "input_mask": [1] * len(tokens) + padding,
-      "segment_ids": segment_ids + padding,
-    }
+    tokens.append(layout.sep)
+    return classification.padded(tokens, [0] * len(tokens), self.length, self.tokenizer), places
 
   def padding_record(self, data: DataSet) -> Mapping[str, Any] | None:
     """Returns a record that fills a batch on a TPU and counts nowhere; by default zeros.
@@ -528,12 +512,7 @@ class Task:
   # Predictions.
 
   def use(self, run: Any, checkpoint_path: str | None) -> None:
-    """Evaluates and predicts, once the model is trained.
-
-    Args:
-      run: the `engine.FineTuning`.
-      checkpoint_path: of the best weights; None for the newest.
-    """
+    """Evaluates and predicts with the best weights, or with the newest where there is no path."""
     run.evaluate_and_predict(checkpoint_path)
 
   def collect(self, predictions: Iterator[Mapping[str, Any]], data: DataSet) -> Any:
@@ -567,11 +546,7 @@ class Task:
     return None
 
   def write_predictions(self, data: DataSet, outputs: Any) -> dict[str, Any] | None:
-    """Writes the files of `--do_predict`.
-
-    Args:
-      data: a test set.
-      outputs: of `collect`.
+    """Writes the files of `--do_predict`, of what `collect` returned of a test set.
 
     Returns:
       The results, for `test_results.txt`, where the correct ones are known. By default none:

@@ -105,17 +105,24 @@ def convert_single_example(
     zeros = [0] * max_seq_length
     return InputFeatures(zeros, list(zeros), list(zeros), blank, is_real_example=False)
   tokens, segment_ids = join_texts(example, max_seq_length, tokenizer, lengths)
-  pad_ids, padding = layout_of(tokenizer).padding(tokens, max_seq_length)
   features = InputFeatures(
-    input_ids=tokenizer.convert_tokens_to_ids(tokens) + pad_ids,
-    input_mask=[1] * len(tokens) + padding,
-    segment_ids=segment_ids + padding,
+    **padded(tokens, segment_ids, max_seq_length, tokenizer),
     label_id=label_id(example, label_list, problem_type),
   )
   if ex_index < _LOGGED:
     level = logging.INFO if ex_index < shown else logging.DEBUG
     _log_example(example, tokens, features, level)
   return features
+
+
+def padded(tokens: list[str], segment_ids: list[int], length: int, tokenizer) -> dict[str, list]:
+  """Returns `input_ids`, `input_mask` and `segment_ids` of tokens, padded to a length."""
+  pad_ids, padding = layout_of(tokenizer).padding(tokens, length)
+  return {
+    "input_ids": tokenizer.convert_tokens_to_ids(tokens) + pad_ids,
+    "input_mask": [1] * len(tokens) + padding,
+    "segment_ids": segment_ids + padding,
+  }
 
 
 def join_texts(

@@ -1,11 +1,14 @@
 """Compares what two checkouts compute, to the bit.
 
-  python -m tests.kit.same_results OLD_CHECKOUT [--only=classifier,ner] [--out=FOLDER]
+  python -m tests.kit.same_results OLD_CHECKOUT [--only=classifier,ner] [--out=FOLDER] [--continued]
 
 The same commands (`result_runs.RUNS`) run with the old checkout and with this one, on the same tiny
 data. Compared is all that they leave: each tensor of each checkpoint, each record, the figures of
 each training step, each value of results, predictions and sidecars. One line is printed for each
 kind of runs, and each difference by its name; the exit code is 1 if there is any.
+
+With `--continued` both take over what the old checkout has left, and train twice as long: old
+folders load and resume.
 
 What was run stays in `--out` under a digest of sources, data and flags, so only what has changed
 is run again. A change on purpose is listed in `ON_PURPOSE`, with its reason.
@@ -22,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -77,7 +81,10 @@ def prepared_data(out: pathlib.Path) -> pathlib.Path:
 
 
 def run_all(
-  checkout: pathlib.Path, names: list[str], data: pathlib.Path
+  checkout: pathlib.Path,
+  names: list[str],
+  data: pathlib.Path,
+  earlier: Mapping[str, Result] = types.MappingProxyType({}),
 ) -> Iterator[tuple[str, Result]]:
   """Runs what has not been run before; yields each name and what its commands have left.
 
@@ -87,13 +94,14 @@ def run_all(
   sources = _digest_of_files(checkout, "*.py", "bert/**/*.py")
   jobs = []
   for name in names:
-    commands = _command_lines(name, f"../../{data.name}")
-    key = hashlib.sha256(f"{sources}{commands}".encode()).hexdigest()[:12]
+    commands = _command_lines(name, f"../../{data.name}", times=2 if name in earlier else 1)
+    start = earlier[name].folder if name in earlier else None
+    key = hashlib.sha256(f"{sources}{commands}{start or ''}".encode()).hexdigest()[:12]
     folder = data.parent / "runs" / f"{name}-{key}"
     if folder.exists():
       yield name, Result(folder, None, "")
     else:
-      jobs.append((name, folder, commands))
+      jobs.append((name, folder, commands, start))
   if jobs:
     yield from _run_jobs(checkout, jobs)
 
@@ -102,6 +110,9 @@ def _run_jobs(checkout, jobs) -> Iterator[tuple[str, Result]]:
   runs = jobs[0][1].parent
   runs.mkdir(exist_ok=True)
   asides = [pathlib.Path(tempfile.mkdtemp(prefix=f".{name}-", dir=runs)) for name, *_ in jobs]
+  for aside, (*_, start) in zip(asides, jobs, strict=True):
+    if start:
+      shutil.copytree(start, aside, dirs_exist_ok=True)
   described = [(str(aside), job[2]) for aside, job in zip(asides, jobs, strict=True)]
   environment = {k: v for k, v in os.environ.items() if k != "TF_CONFIG"}
   process = subprocess.Popen(
@@ -114,8 +125,8 @@ def _run_jobs(checkout, jobs) -> Iterator[tuple[str, Result]]:
   )
   process.stdin.write(json.dumps(described))
   process.stdin.close()
-  start = time.monotonic()
-  for aside, (name, folder, _) in zip(asides, jobs, strict=True):
+  before = time.monotonic()
+  for aside, (name, folder, *_) in zip(asides, jobs, strict=True):
     codes = json.loads(process.stdout.readline() or "[1]")
     failure = ""
     if codes[-1]:
@@ -124,14 +135,18 @@ def _run_jobs(checkout, jobs) -> Iterator[tuple[str, Result]]:
     else:
       shutil.rmtree(folder, ignore_errors=True)
       os.rename(aside, folder)
-    seconds, start = time.monotonic() - start, time.monotonic()
+    seconds, before = time.monotonic() - before, time.monotonic()
     yield name, Result(aside if failure else folder, seconds, failure)
   process.wait()
 
 
-def _command_lines(name: str, data: str) -> list[tuple[str, list[str]]]:
+def _command_lines(name: str, data: str, times: int) -> list[tuple[str, list[str]]]:
+  def word(flag, value) -> str:
+    is_length = flag in ("num_train_epochs", "num_train_steps")
+    return f"--{flag}={str(value * times if is_length else value).replace('{}', data)}"
+
   return [
-    (script, [f"--{flag}={str(value).replace('{}', data)}" for flag, value in flags.items()])
+    (script, [word(flag, value) for flag, value in flags.items()])
     for script, flags in result_runs.RUNS[name]
   ]
 
@@ -267,12 +282,17 @@ def _purpose_of(name: str) -> str | None:
   return next((why for pattern, why in ON_PURPOSE.items() if re.search(pattern, name)), None)
 
 
-def compare(old: pathlib.Path, new: pathlib.Path, names: list[str], out: pathlib.Path) -> bool:
+def compare(
+  old: pathlib.Path, new: pathlib.Path, names: list[str], out: pathlib.Path, continued: bool = False
+) -> bool:
   """Runs both checkouts and reports; returns whether all is equal."""
   out.mkdir(parents=True, exist_ok=True)
   data = prepared_data(out)
-  before = dict(run_all(old, names, data))
-  verdicts = [report(name, before[name], now) for name, now in run_all(new, names, data)]
+  before, earlier = dict(run_all(old, names, data)), {}
+  if continued:
+    earlier = before
+    before = dict(run_all(old, names, data, earlier))
+  verdicts = [report(name, before[name], now) for name, now in run_all(new, names, data, earlier)]
   return all(verdicts)
 
 
@@ -282,12 +302,13 @@ def main() -> int:
   parser.add_argument("old_checkout", type=pathlib.Path)
   parser.add_argument("--only", default="", help=f"of {', '.join(result_runs.RUNS)}")
   parser.add_argument("--out", type=pathlib.Path, default=f"{tempfile.gettempdir()}/same_results")
+  parser.add_argument("--continued", action="store_true", help="take over the old one's folders")
   given = parser.parse_args()
   names = given.only.split(",") if given.only else list(result_runs.RUNS)
   if unknown := [name for name in names if name not in result_runs.RUNS]:
     parser.error(f"--only={','.join(unknown)}: known are {', '.join(result_runs.RUNS)}")
   old = given.old_checkout.resolve()
-  return 0 if compare(old, ROOT, names, given.out.resolve()) else 1
+  return 0 if compare(old, ROOT, names, given.out.resolve(), given.continued) else 1
 
 
 if __name__ == "__main__":
