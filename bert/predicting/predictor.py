@@ -429,8 +429,8 @@ def _is_input(value, is_list: bool) -> bool:
 
 def _own_answers(features: Features, outputs: Arrays) -> dict[str, Any]:
   """The outputs of one item, without the padding of its words or choices to the longest item."""
-  lengths = (outputs.get(name) for name in ("num_words", "num_tokens"))
-  own = len(features["choices"]) if "choices" in features else next(filter(None, lengths), None)
+  own = outputs.get("num_words", outputs.get("num_tokens"))
+  own = len(features["choices"]) if "choices" in features else own
   answers = {
     name: _plain(value if own is None or np.ndim(value) == 0 else value[:own])
     for name, value in sorted(outputs.items())  # a SavedModel stores them in any order
