@@ -8,27 +8,31 @@ from bert.tasks import kinds
 class OwnData(TaskData):
   """The examples of a task, as far as `Task.texts` says which texts they have."""
 
-  def sets(self, paths):
+  reads_folder = True
+
+  def sets(self, names):
     """Reads the splits of `--task_name`."""
     task_class = kinds.find(self.subject.task_name).task_class()
     self.task = task_class(self.subject.settings, self.subject.config)
-    yield from self.splits(SPLITS)
+    yield from super().sets(SPLITS)
 
-  def read(self, path):
+  def read(self, name):
     """Reads a split; that of training shows the labels."""
     task, folder = self.task, self.subject.data_dir
     self.subject.facts |= task.facts()
-    data = task.data_sets(path)[0]
+    data = task.data_sets(name)[0]
     if data.is_training:
       task.prepare(data)
       self.subject.facts |= task.facts()
     said = [task.texts(example) for example in data.examples]
+    if not said:
+      raise ValueError(f"There is no example for {name}.")
     if None in said:
-      yield note(f"Task.texts does not say the texts of {path}.", folder)
+      yield note(f"Task.texts does not say the texts of {name}.", folder)
       return
     texts = []
     for number, (example, (words, labels)) in enumerate(zip(data.examples, said, strict=True)):
-      where = getattr(example, "source", None) or f"{folder}, {path} example {number + 1}"
-      known = tuple(map(str, labels)) if path != "test" else ()
+      where = getattr(example, "source", None) or f"{folder}, {name} example {number + 1}"
+      known = tuple(map(str, labels)) if name != "test" else ()
       texts.append(Text(words[0], (*words, None)[1], known, where.replace(", line ", ":")))
-    yield TextSet(path, folder, texts, task.labels or ())
+    yield TextSet(name, folder, texts, task.labels or ())

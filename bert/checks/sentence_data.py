@@ -19,7 +19,7 @@ class SentenceData(TaskData):
   weak_endings = (".tsv",)
   reads_folder = True
 
-  def sets(self, paths):
+  def sets(self, names):
     """Reads the splits of `--task_name`, by default tables of the user's own.
 
     Raises:
@@ -43,13 +43,13 @@ class SentenceData(TaskData):
     labels = self.labels or self.processor.get_labels()
     subject.facts |= processors.task_facts(name, self.processor, labels)
     # Without labels there is no training example, and the other splits cannot be read.
-    yield from self.splits(SPLITS if self.labels or not has_classes else SPLITS[:1])
+    yield from super().sets(SPLITS if self.labels or not has_classes else SPLITS[:1])
 
-  def read(self, path):
+  def read(self, name):
     """Reads a split."""
-    examples = getattr(self.processor, f"get_{path}_examples")(self.subject.data_dir)
-    texts = [_text_of(example, path != "test") for example in examples]
-    yield TextSet(path, re.sub(r":\d+$", "", texts[0].where), texts, self.labels)
+    examples = getattr(self.processor, f"get_{name}_examples")(self.subject.data_dir)
+    texts = [_text_of(example, name != "test") for example in examples]
+    yield TextSet(name, re.sub(r":\d+$", "", texts[0].where), texts, self.labels)
 
 
 def _text_of(example, has_label: bool) -> Text:

@@ -21,19 +21,19 @@ class SquadData(TaskData):
     """Looks for the first key of a file."""
     return re.match(r'\s*\{\s*"(data|version)"', head) is not None
 
-  def read(self, path):
+  def read(self, name):
     """Reads a file, and counts answers that are not where it says."""
     self.subject.facts["task_name"] = "squad"
-    with text_files.open_bytes(path) as reader:
+    with text_files.open_bytes(name) as reader:
       content = reader.read()
     questions, answered = content.count(b'"question"'), content.count(b'"answer_start"') > 0
     has_negative = b'"is_impossible"' in content
-    examples = squad.read_squad_examples(path, answered, has_negative)
+    examples = squad.read_squad_examples(name, answered, has_negative)
     if lost := questions - len(examples):
       # Few are in the official file, too; many are a fault of the program that wrote it.
       yield (error if lost > _MANY_LOST * questions else warning)(
         f"The answers of {lost} of {questions} questions are not where the file says.",
-        path,
+        name,
         "Training skips such questions. Correct their answer_start.",
       )
     labels = ("answered", "impossible")
@@ -42,10 +42,10 @@ class SquadData(TaskData):
         example.question_text,
         " ".join(example.doc_tokens),
         (labels[bool(example.is_impossible)],) if has_negative else (),
-        f"{path}, question {example.qas_id}",
+        f"{name}, question {example.qas_id}",
       )
       for example in examples
     ]
     known = labels if has_negative else ()
     cut = (_MAX_QUERY_LENGTH, "--max_query_length")
-    yield TextSet(split_of(path), path, texts, known, is_whole=False, longest_first=cut)
+    yield TextSet(split_of(name), name, texts, known, is_whole=False, longest_first=cut)

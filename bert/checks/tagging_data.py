@@ -20,21 +20,21 @@ class TaggingData(TaskData):
     lines = [line.split() for line in head.split("\n")[:200] if line.strip()]
     return sum(len(line) > 1 and bool(_LABEL.match(line[-1])) for line in lines) > 0.5 * len(lines)
 
-  def read(self, path):
+  def read(self, name):
     """Reads a file; that of training has the labels of the model."""
-    facts, split = self.subject.facts, split_of(path)
+    facts, split = self.subject.facts, split_of(name)
     conll_format = self._format()
     facts["task_name"] = "ner"
-    found = conll_files.read_conll(path, conll_format, needs_labels=split != "test")
+    found = conll_files.read_conll(name, conll_format, needs_labels=split != "test")
     if split == "train":
       facts["labels"] = self.subject.settings.get("labels") or label_schemes.model_labels(
         found.types(), label_schemes.scheme_to_learn(conll_format.scheme)
       )
     texts = [
-      Text(" ".join(e.words), None, tuple(e.labels or ()), f"{path}:{e.lines[0] + 1}")
+      Text(" ".join(e.words), None, tuple(e.labels or ()), f"{name}:{e.lines[0] + 1}")
       for e in found.examples
     ]
-    yield TextSet(split, path, texts, is_whole=False, counted_as=_type_of)
+    yield TextSet(split, name, texts, is_whole=False, counted_as=_type_of)
 
   def _format(self) -> conll_files.ConllFormat:
     given = {flag: self.subject.settings.get(flag) for flag in _FORMAT}

@@ -44,7 +44,7 @@ class TaskData:
   Attributes:
     endings: of files that are of this task, whatever they hold.
     weak_endings: of files that are of this task, unless they look like those of another.
-    reads_folder: whether the files of `--data_dir` are read together, and `--task_name` names them.
+    reads_folder: whether it reads splits of `--data_dir`, which `--task_name` names, not files.
   """
 
   endings: ClassVar[tuple[str, ...]] = ()
@@ -59,7 +59,7 @@ class TaskData:
     """Tells whether a file is of this task by its first 64 KiB."""
     return False
 
-  def read(self, path: str) -> Iterator[TextSet | Finding]:
+  def read(self, name: str) -> Iterator[TextSet | Finding]:
     """Reads a file, or a split of the folder; what the data show of the task joins the facts.
 
     Raises:
@@ -68,16 +68,8 @@ class TaskData:
     """
     raise NotImplementedError
 
-  def sets(self, paths: Iterable[str]) -> Iterator[TextSet | Finding]:
-    """Reads files; where one cannot be read, the others still are."""
-    for path in paths:
-      try:
-        yield from self.read(path)
-      except (ValueError, OSError) as failure:
-        yield finding_from_error(failure, path)
-
-  def splits(self, names: Iterable[str]) -> Iterator[TextSet | Finding]:
-    """Reads splits of the folder; those that do not exist are named last."""
+  def sets(self, names: Iterable[str]) -> Iterator[TextSet | Finding]:
+    """Reads files or splits, also where one cannot be read; absent splits are named last."""
     found: list[TextSet | Finding] = []
     absent: list[Finding] = []
     for name in names:
@@ -86,7 +78,8 @@ class TaskData:
       except (ValueError, OSError) as failure:
         file = getattr(failure, "file", None) or ""
         is_absent = getattr(failure, "line", 0) is None and not filesystem.is_file(file)
-        (absent if is_absent else found).append(finding_from_error(failure))
+        finding = finding_from_error(failure, "" if self.reads_folder else name)
+        (absent if is_absent and self.reads_folder else found).append(finding)
     yield from found
     yield from (finding._replace(level="note") if found else finding for finding in absent)
 
