@@ -204,7 +204,7 @@ class TaskDistillation(RunDistillation):
   def _compute(self, run, input_fn, path: str) -> int:
     """Writes the teacher's outputs of all records; returns their number."""
     from bert.distillation import teacher_outputs
-    from bert.training.specs import ModeKeys
+    from bert.training.run_config import ModeKeys
 
     logging.info("Computing the teacher's outputs of the training data.")
     start = time.monotonic()
