@@ -36,11 +36,12 @@ from bert.io import tfrecord_bytes
 from tests.kit import event_files, forked_commands, result_runs
 from tests.kit.paths import ROOT
 
-# Times, and check sums of files whose content is compared by itself.
+# Times, also in the report of many runs, whose results lie in their own folders, too; and check sums
+# of files whose content is compared by itself.
 IGNORED = re.compile(
   r"log_\d+\.txt|log\.txt|run\.log|/sec|seconds|\.state\.json: (crc32|files/)|\.data-\d+-of-\d+"
   r"|manifest\.json: .*(seconds|time)"
-  r"|^out/results\.(txt: line|json: runs)"  # their seconds; each run's results lie in its own folder
+  r"|^out/results\.(txt: line|json: runs)"
 )
 # Pattern of a kind of runs and a name, `ner/out/a.json: key` -> why it differs from the checkout
 # that was the last one to be compared with.
