@@ -36,8 +36,8 @@ from bert.io import tfrecord_bytes
 from tests.kit import event_files, forked_commands, result_runs
 from tests.kit.paths import ROOT
 
-# Times, also in the report of many runs, whose results lie in their own folders, too; and check sums
-# of files whose content is compared by itself.
+# Times, also in the report of many runs, each of which has a folder of its own; and check sums of
+# files whose content is compared by itself.
 IGNORED = re.compile(
   r"log_\d+\.txt|log\.txt|run\.log|/sec|seconds|\.state\.json: (crc32|files/)|\.data-\d+-of-\d+"
   r"|manifest\.json: .*(seconds|time)"
