@@ -343,6 +343,11 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
   facts, settings = _task_of(prefix)
   head = transformers_heads.guess_head(kept, facts)
   asked = transformers_heads.HEADS.get(FLAGS.head)
+  if "head" in facts and not asked:
+    raise command_line.UsageError(
+      f"transformers has no class for the head of the task {facts['task_name']}, which is one of a "
+      "user's own. --head=none converts the encoder alone."
+    )
   if asked and asked != head.name:
     transformers_heads.check_head(FLAGS.head, kept)
     head = transformers_heads.Head(asked)

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from bert import distill, doctor, predict
+from bert import convert_checkpoint, distill, doctor, predict
 from bert.fine_tuning import engine
 from bert.fine_tuning.task import Task
 from bert.predicting import load_run
@@ -165,6 +165,16 @@ def test_predict_py_knows_it_by_its_file(name, trained, tmp_path):
   done = _run(ROOT / "predict.py", *_flags({**flags, "plugin": FILES[name]}))
   assert done.returncode == 0, done.stderr
   assert len(out.read_text().splitlines()) == 2
+
+
+@pytest.mark.ci
+def test_transformers_has_no_class_for_it(name, trained, tmp_path):
+  values = {"init_checkpoint": trained, "output_dir": tmp_path / "converted"}
+  values |= {"command": "to_transformers"}
+  convert = Script(convert_checkpoint)
+  found = convert.error_of(**values)
+  assert f"no class for the head of the task {name}" in found
+  assert "a BertModel." in convert.run_well(**values, head="none").err
 
 
 @pytest.mark.ci
