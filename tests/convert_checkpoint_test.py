@@ -322,6 +322,7 @@ def test_more_rows_than_tokens(model, new_vocab, tmp_path, caplog):
   assert "has 5 more rows than the old vocabulary has tokens" in caplog.text
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("how", ["initialise", pytest.param("resume", marks=pytest.mark.ci)])
 def test_training_goes_on_from_a_resized_model(resized, tmp_path, how):
   """For two steps, on records that hold new tokens; resuming takes the optimizer's slots, too."""
@@ -366,6 +367,7 @@ def test_training_goes_on_from_a_resized_model(resized, tmp_path, how):
 # SavedModels
 
 
+@pytest.mark.ci
 def test_to_saved_model_and_back(model, tmp_path):
   encoder = tmp_path / "encoder"
   run_well("to_saved_model", init_checkpoint=model, output_dir=encoder)

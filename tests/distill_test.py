@@ -344,6 +344,7 @@ def pairs(tmp_path_factory) -> dict:
   }
 
 
+@pytest.mark.ci
 def test_a_student_of_vectors(pairs, tmp_path):
   done = run_well(**pairs, output_dir=tmp_path, save_summary_steps=1)
   assert "From the teacher's run: --pooling=max --max_seq_length=16" in done.err

@@ -60,6 +60,7 @@ def test_lines_in_json_out(pretrained, pretrained_encoder, fill, tmp_path, sourc
   assert ("next_sentence" in results[1]) == (flag == "init_checkpoint")
 
 
+@pytest.mark.ci
 def test_who_types_is_answered_line_by_line(pretrained, monkeypatch):
   sizes = []
   load = masked_words.from_checkpoint

@@ -142,6 +142,7 @@ def test_long_sentences_are_read_through_windows(trained):
 # Going on: another call, a stopped run, evaluation in between.
 
 
+@pytest.mark.ci
 def test_prediction_in_another_call_and_without_labels(trained, tmp_path):
   values = trained.copied_to(tmp_path)
   words = [[(word, "O") for word, _ in rows] for rows in sentences(NUM_TEST, 3)]

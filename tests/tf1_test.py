@@ -26,6 +26,7 @@ def run_tests(marks: str) -> None:
   assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
 
 
+@pytest.mark.ci
 def test_the_1x_face():
   run_tests("not ci and not slow")
 

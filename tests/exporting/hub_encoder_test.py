@@ -449,6 +449,7 @@ def test_a_keras_model_with_it_trains_saves_and_loads(trained, tmp_path):
   assert again.evaluate(BATCH, np.array([0, 1]), verbose=0) != before
 
 
+@pytest.mark.ci
 def test_keras_3_predicts_and_trains_with_its_default_endpoint(exported, encoder):
   layer = keras_3.layers.TFSMLayer(exported)
   with tf.GradientTape() as tape:

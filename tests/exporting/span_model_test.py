@@ -137,6 +137,7 @@ def made_up(count, seed):
   return questions, [f"Me {context}" for context in contexts]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
   ("n_best_size", "max_answer_length", "threshold"),
   [
@@ -170,6 +171,7 @@ def test_version_1_as_in_python(vocab_file, stride):
   assert_equal_answers(found, expected)
 
 
+@pytest.mark.ci
 def test_the_same_text_in_two_places_counts_once(vocab_file):
   questions, contexts = ["a"] * 3, ["cam " * 20, "cam, " * 20, "a b c " * 7]
   expected = pythons_answers(vocab_file, questions, contexts, max_length=2)

@@ -113,6 +113,7 @@ def test_classification(trained, tmp_path):
   assert decoded(served["label_names"][2]) == LABELS
 
 
+@pytest.mark.ci
 def test_single_texts(trained):
   model = sentence_model(trained, LABELS, "classification", is_pair=False)
   expected = tf.nn.softmax(own_logits(trained, 3, [None] * 4))

@@ -259,7 +259,7 @@ ASSERT = {
 _IN_CI = [pytest.param(task, marks=pytest.mark.ci) for task in WRITE]
 
 
-@pytest.mark.parametrize("task", ["classifier", *_IN_CI[1:]])
+@pytest.mark.parametrize("task", _IN_CI)
 def test_a_folder_answers_as_the_run_did(finished, task):
   done = finished(task)
   answer = Predictor.from_run(str(done.out), vocab_file=str(done.vocab_file), batch_size=4)

@@ -59,6 +59,7 @@ def masked(roberta) -> dict:
   return {**roberta, "input_file": roberta["input_file"].with_name("masked.tfrecord")}
 
 
+@pytest.mark.ci
 def test_the_configuration_and_the_records_say_it_all(roberta, tmp_path):
   values = {**roberta, "eval_input_file": masked(roberta)["input_file"], "max_eval_steps": 2}
   done = run_well(**values, output_dir=tmp_path, do_train=True, do_eval=True)

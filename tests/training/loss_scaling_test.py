@@ -198,6 +198,7 @@ def test_a_script_trains_in_float16(flags, tmp_path):
   assert all(half[name].dtype == full[name].dtype for name in full)
 
 
+@pytest.mark.ci
 def test_a_scale_that_is_too_large_for_float16_comes_down(flags, tmp_path, monkeypatch):
   monkeypatch.setitem(loss_scaling.INITIAL_VALUES, SCALE, 2.0**24)
   values = {**flags, "output_dir": tmp_path, "num_train_steps": 12, "save_summary_steps": 1}
