@@ -81,6 +81,9 @@ def _mean(losses, weights, parts: int):
   if weights is None:
     return tf.reduce_mean(losses)
   weights = tf.cast(weights, tf.float32)
+  further_axes = tf.ones([losses.shape.rank - weights.shape.rank], tf.int32)
+  weights = tf.reshape(weights, tf.concat([tf.shape(weights), further_axes], axis=0))
+  weights = tf.broadcast_to(weights, tf.shape(losses))
   divisor = heads.loss_divisor(weights, tf.shape(weights)[0], parts)
   return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), divisor)
 
@@ -103,15 +106,15 @@ def soft_losses(
     temperature: T.
     problem_type: `classification`: T^2 KL(teacher || student) of the softmax. `multi_label`: the
       mean over labels of T^2 times that of each label's probability. `regression`: the squared
-      difference. `vectors`: the mean squared difference.
+      difference of each number. `vectors`: the mean squared difference.
 
   Returns:
-    float32 `[...]`, 0 where both agree.
+    float32 `[...]`, of numbers `[..., C]`; 0 where both agree.
   """
   if problem_type == "vectors":
     return tf.reduce_mean(tf.math.squared_difference(logits, taught), axis=-1)
   if problem_type == "regression":
-    return tf.reduce_sum(tf.math.squared_difference(logits, taught), axis=-1)
+    return tf.math.squared_difference(logits, taught)
   student, teacher = logits / temperature, taught / temperature
   if problem_type == "multi_label":
     chance = tf.sigmoid(teacher)

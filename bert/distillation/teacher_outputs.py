@@ -1,14 +1,14 @@
 """The teacher's outputs of all training records, computed once and stored with them.
 
-  write("train_taught.tf_record", input_fn, batch_size, outputs_of, head.token_outputs)
-  input_fn = with_outputs(input_fn, "train_taught.tf_record", head.token_outputs)
+  write("train_taught.tf_record", input_fn, batch_size, outputs_of, head.is_of_tokens)
+  input_fn = with_outputs(input_fn, "train_taught.tf_record", head.is_of_tokens)
 
 Each record of the second file is one of the first, with the outputs as further features: `logits`
 of a step are its feature `teacher_logits`. So the order of the data is the same with and without.
 """
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -35,7 +35,7 @@ def write(
   input_fn: RecordInputFn,
   batch_size: int,
   outputs_of: Callable[[Tensors], Tensors],
-  token_outputs: Collection[str] = (),
+  is_of_tokens: Callable[[str], bool] = lambda name: False,
 ) -> int:
   """Computes the outputs of all records, and writes both.
 
@@ -44,7 +44,7 @@ def write(
     input_fn: of training, over one file.
     batch_size: of the computation.
     outputs_of: the features of a batch -> the teacher's outputs.
-    token_outputs: names of those with a value for each token, see `task_head.Head`.
+    is_of_tokens: whether the output of a name has a value for each token, see `task_head.Head`.
 
   Returns:
     The number of records.
@@ -64,19 +64,22 @@ def write(
   with traced_once():
     graph = tf.function(outputs_of, autograph=False).get_concrete_function(batches.element_spec)
   length = input_fn.features["input_ids"].shape[-1]
-  padded = dict.fromkeys(token_outputs, length)
+
+  def padded(name):
+    return length if is_of_tokens(name) else 0
+
   rows = itertools.chain.from_iterable(_rows(graph(batch), padded) for batch in batches)
   records = itertools.chain.from_iterable(map(record_files.records_of, input_fn.files))
   return record_files.write_records(path, _joined(records, rows))
 
 
 def _rows(
-  outputs: Mapping[str, tf.Tensor], padded: Mapping[str, int]
+  outputs: Mapping[str, tf.Tensor], padded: Callable[[str], int]
 ) -> Iterator[dict[str, np.ndarray]]:
-  """Yields the outputs of each example of a batch, those in `padded` of full length."""
+  """Yields the outputs of each example of a batch, of the length that `padded` says at least."""
   arrays = {name: value.numpy() for name, value in outputs.items()}
   for name, value in arrays.items():
-    missing = padded.get(name, 0) - value.shape[1] if value.ndim > 1 else 0
+    missing = padded(name) - value.shape[1] if value.ndim > 1 else 0
     if missing > 0:
       places = [(0, 0), (0, missing), *[(0, 0)] * (value.ndim - 2)]
       arrays[name] = np.pad(value, places, constant_values=_PADDING)
@@ -95,7 +98,7 @@ def _joined(records, rows) -> Iterator[bytes]:
 
 
 def with_outputs(
-  input_fn: RecordInputFn, path: str, token_outputs: Collection[str] = ()
+  input_fn: RecordInputFn, path: str, is_of_tokens: Callable[[str], bool] = lambda name: False
 ) -> RecordInputFn:
   """Adds the outputs in a file of `write` to an input_fn over it; RecordError if damaged."""
   example = tf.train.Example.FromString(next(record_files.records_of(path)))
@@ -105,7 +108,7 @@ def with_outputs(
     for name in known
     if name.startswith(PREFIX) and not name.endswith("_shape")
   }
-  sequences = [name for name in features if name.removeprefix(PREFIX) in token_outputs]
+  sequences = [name for name in features if is_of_tokens(name.removeprefix(PREFIX))]
   return input_fn.again(
     files=path,
     features={**input_fn.features, **features},

@@ -199,7 +199,7 @@ class TaskDistillation(RunDistillation):
     key = run_outputs.key_of(self.identity, data, run.labels, of_outputs)
     write_once = run_outputs.write_once if settings.get("features_dir") else _write_outputs
     distribution.on_chief(write_once, path, key, lambda path: self._compute(run, input_fn, path))
-    return teacher_outputs.with_outputs(input_fn, path, run.task.head().token_outputs)
+    return teacher_outputs.with_outputs(input_fn, path, run.task.head().is_of_tokens)
 
   def _compute(self, run, input_fn, path: str) -> int:
     """Writes the teacher's outputs of all records; returns their number."""
@@ -219,7 +219,7 @@ class TaskDistillation(RunDistillation):
       return outputs(forward)
 
     count = teacher_outputs.write(
-      path, input_fn, settings.train_batch_size, outputs_of, head.token_outputs
+      path, input_fn, settings.train_batch_size, outputs_of, head.is_of_tokens
     )
     logging.info("The teacher answered %d times in %.1f s.", count, time.monotonic() - start)
     return count

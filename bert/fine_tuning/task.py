@@ -487,7 +487,9 @@ class Task:
     """
 
   def distillation_loss(self, comparison: Any) -> Any:
-    """Computes how far a student is from its teacher; by default as `problem_type` says.
+    """Computes how far a student is from its teacher.
+
+    By default as `problem_type` says, for a head with `per_token` over all tokens but padding.
 
     Args:
       comparison: a `distillation.logits.Comparison`: the features of a batch, and what both models
@@ -506,7 +508,8 @@ class Task:
         f"The task {self.name} has the problem_type {self.problem_type}, and no distillation_loss "
         "that says how far a student is from its teacher: write that method."
       )
-    return comparison.mean(self.problem_type)
+    weights = comparison.step.features["input_mask"] if self.head_class.per_token else None
+    return comparison.mean(self.problem_type, weights)
 
   # -------------------------------------------------------------------------------------------
   # Predictions.

@@ -96,12 +96,18 @@ class Head:
   """What is computed of a batch. Subclasses are frozen dataclasses of JSON values.
 
   Attributes:
-    per_token: whether answers are of tokens, `[B, S, ...]`: an export then adds the tokens.
-    token_outputs: names of the distilled outputs with a value for each token, `[B, S, ...]`.
+    per_token: whether all outputs are of tokens, `[B, S, ...]`: an export then adds the tokens, and
+      a student does not learn padding.
+    token_outputs: otherwise the names of the distilled outputs that are.
   """
 
   per_token: ClassVar[bool] = False
   token_outputs: ClassVar[Sequence[str]] = ()
+
+  @classmethod
+  def is_of_tokens(cls, name: str) -> bool:
+    """Returns whether the distilled output of that name has a value for each token."""
+    return cls.per_token or name in cls.token_outputs
 
   def outputs(self, batch: Batch) -> Tensors:
     """Computes the head's tensors, `[B, ...]` each."""

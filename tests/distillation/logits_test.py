@@ -9,6 +9,8 @@ import tensorflow as tf
 from bert import run_ner
 from bert.distillation import logits
 from bert.distillation.methods import Step
+from bert.fine_tuning.task import Task
+from bert.model.task_head import Head
 from bert.scripts.run_settings import RunSettings
 from bert.tasks.classification import InputExample, label_id
 
@@ -48,7 +50,7 @@ def test_numbers_and_several_labels(rows):
   found = logits.soft_losses(
     tf.constant(student[:, :1]), tf.constant(teacher[:, :1]), 9, "regression"
   )
-  np.testing.assert_allclose(found, (student[:, 0] - teacher[:, 0]) ** 2, rtol=1e-12)
+  np.testing.assert_allclose(found, (student[:, :1] - teacher[:, :1]) ** 2, rtol=1e-12)
   found = logits.soft_losses(tf.constant(student), tf.constant(teacher), 2.0, "multi_label")
   p, q = sigmoid(teacher / 2), sigmoid(student / 2)
   expected = 4 * (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q)))
@@ -62,6 +64,26 @@ def test_scores_that_stand_for_padding_are_finite():
   found = logits.soft_losses(student, taught, 2.0)
   without = logits.soft_losses(student[:, ::2], taught[:, ::2], 2.0)
   np.testing.assert_allclose(found, without, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 1), (2, 4), (2, 4, 5)])
+def test_numbers_of_each_text_or_token_without_padding(rows, shape):
+  """The mean over them, whatever the batch, the length and the axes of the outputs."""
+
+  class NumbersHead(Head):
+    per_token = len(shape) > 1 and shape[1] == 4
+
+  class Numbers(Task):
+    name, problem_type, head_class = "numbers", "regression", NumbersHead
+
+  student, teacher = (np.float32(each).ravel()[: np.prod(shape)].reshape(shape) for each in rows)
+  mask = np.array([[1, 1, 1, 0], [1, 0, 0, 0]])
+  step = Step({"input_mask": tf.constant(mask)}, {"x": tf.constant(student)}, None, None)
+  loss = Numbers(RunSettings({})).distillation_loss(logits.Comparison(step, {"x": teacher}, 2.0))
+  expected = (student - teacher) ** 2
+  if Numbers.head_class.per_token:
+    expected = expected[mask == 1]
+  np.testing.assert_allclose(loss, expected.mean(), rtol=1e-5)
 
 
 def learned(outputs, taught, features, label_losses, **settings):

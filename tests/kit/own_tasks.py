@@ -66,8 +66,8 @@ def rows(name: str) -> Iterator[dict[str, Any]]:
       text = f"it was <e1>{first}</e1> it <e2>{second}</e2>"
       yield {"text": text, "label": "quality-thing" if i % 2 else "thing-quality"}
     else:
-      scores = [0.0, 0.0, 2.0 if i % 2 else -2.0, 1]
-      yield {"words": ["it", "was", word, "film"], "scores": scores}
+      scores = [0.0, 0.0, 2.0 if i % 2 else -2.0, 1, *[0.0] * (i // 10 * 4)]  # two are longer
+      yield {"words": ["it", "was", word, "film", *["it"] * (i // 10 * 4)], "scores": scores}
 
 
 def write(folder: pathlib.Path, name: str) -> dict[str, Any]:
