@@ -1,6 +1,6 @@
 """README and docs: every command runs, every flag exists, every link leads somewhere.
 
-Alone: python -m pytest tests/documents_test.py (seconds; `-m ci` runs every command, some minutes)
+Alone: python -m pytest tests/documents_test.py (seconds; `-m "ci or slow"`: every command)
 """
 
 import ast
@@ -19,6 +19,12 @@ from tests.kit.import_graph import modules
 from tests.kit.paths import ROOT
 
 PAGES = pytest.mark.parametrize("page", pages(), ids=lambda path: path.name)
+# Their commands take minutes.
+_LONG = {"checkpoints", "distillation", "exports", "fine_tuning", "pretraining", "sentence_vectors"}
+_TIERS = [
+  pytest.param(page, id=page.name, marks=pytest.mark.slow if page.stem in _LONG else pytest.mark.ci)
+  for page in pages()
+]
 _LANGUAGES = {"bash", "python", "yaml"}
 
 
@@ -106,8 +112,7 @@ def like_a_checkout(tmp_path):
   return tmp_path
 
 
-@pytest.mark.ci
-@PAGES
+@pytest.mark.parametrize("page", _TIERS)
 def test_every_command_runs(page, like_a_checkout):
   path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
   environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}

@@ -173,7 +173,7 @@ def test_another_set_of_labels_is_refused(trained, tmp_path):
   assert "labels was ['O', 'B-LOC', 'I-LOC', 'B-PER', 'I-PER'], now ['O', 'B-PER'" in message
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_exported_model_tags_texts_in_a_fresh_process(trained, tmp_path):
   values = trained.copied_to(tmp_path)
   run_well(**values, do_export=True)

@@ -321,7 +321,7 @@ def test_malformed_rows_can_be_left_out(trained, tmp_path):
   assert "  Num examples = 3\n" in done.err
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_exported_model_chooses_from_texts_in_a_fresh_process(trained, tmp_path):
   values = trained.copied_to(tmp_path)
   run_well(**values, do_export=True)

@@ -205,7 +205,7 @@ def write_mrpc(folder):
   return pairs
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_raw_pairs_get_the_probabilities_of_the_run(trained, tmp_path):
   pairs = write_mrpc(tmp_path)
   (tmp_path / "bert_config.json").write_text(CONFIG.to_json_string())

@@ -31,6 +31,8 @@ ITEMS = {
   "similarity": ("ada bob.", "bob ada."),
 }
 each_task = pytest.mark.parametrize("name", TASKS)
+_EXAMPLES = (pytest.param(name, marks=pytest.mark.slow) for name in TASKS[len(OURS) + 1 :])
+each_task_but_examples = pytest.mark.parametrize("name", [*TASKS[: len(OURS) + 1], *_EXAMPLES])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -94,7 +96,7 @@ def test_stopped_and_resumed_it_is_the_same_to_the_bit(script, flags, tmp_path):
 
 
 @pytest.mark.ci
-@each_task
+@each_task_but_examples
 def test_the_best_weights_are_kept_and_curves_are_drawn(script, flags, name):
   values = {**flags, **job_of(name)}
   done = script.run_well(**values, eval_every_steps=1, do_train=True, plots=True)
@@ -104,7 +106,7 @@ def test_the_best_weights_are_kept_and_curves_are_drawn(script, flags, name):
 
 
 @pytest.mark.ci
-@each_task
+@each_task_but_examples
 def test_runs_are_averaged_by_what_they_say(script, flags, name, tmp_path):
   job = job_of(name)
   folders = [tmp_path / f"seed_{seed}" for seed in (1, 2)]

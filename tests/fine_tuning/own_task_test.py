@@ -24,6 +24,9 @@ from tests.kit.script_runs import Script, results_in, table
 
 FILES = own_tasks.FILES
 _EXAMPLES = [pytest.param(name, marks=pytest.mark.ci) for name in FILES if name != "stars"]
+# Programs of their own, half a minute each: in CI that of one task.
+_LONG = [pytest.param(name, marks=pytest.mark.slow) for name in FILES if name != "stars"]
+of_one_task = pytest.mark.parametrize("name", ["stars", *_LONG], indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module", params=["stars", *_EXAMPLES])
@@ -155,6 +158,7 @@ def test_a_folder_names_no_python_to_execute(name, trained):
 
 
 @pytest.mark.ci
+@of_one_task
 def test_predict_py_knows_it_by_its_file(name, trained, tmp_path):
   lines, out = tmp_path / "in.txt", tmp_path / "out.jsonl"
   lines.write_text("\n".join(own_tasks.ITEMS[name]) + "\n")
@@ -178,6 +182,7 @@ def test_transformers_has_no_class_for_it(name, trained, tmp_path):
 
 
 @pytest.mark.ci
+@of_one_task
 def test_its_file_is_a_script_with_many_seeds(name, flags, tmp_path):
   flags = {**flags, "output_dir": tmp_path / "out", "num_runs": 2, "num_train_epochs": 4.0}
   done = _run(FILES[name], *_flags(flags), "--do_train", "--do_eval", "--do_predict")

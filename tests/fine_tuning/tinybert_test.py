@@ -77,7 +77,7 @@ def test_a_student_cut_from_the_teacher(task, tmp_path):
     np.testing.assert_array_equal(found[name], started[name], err_msg=name)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_runs_of_several_seeds_share_their_records(task, tmp_path):
   """Each of `--num_runs` is such a command; both halves read records of their own."""
   values = {**task, "features_dir": tmp_path / "features", "num_train_epochs": 1}

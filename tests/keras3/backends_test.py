@@ -179,6 +179,7 @@ def test_minilm_is_the_same_and_the_originals(expected, backend, golden_dir, dat
   np.testing.assert_allclose(there["pooler_output"], golden["pooled_output"], rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_snippets_of_documents_on_jax():
   if importlib.util.find_spec("jax") is None or keras.backend.backend() == "jax":
     pytest.skip("jax is not installed, or this process is on it")

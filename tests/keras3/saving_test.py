@@ -191,7 +191,7 @@ def assert_served_the_same(folder, inputs, expected):
     np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-5)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @on_tensorflow
 def test_every_model_is_exported_before_its_first_call(tmp_path):
   for name, model in models_to_export().items():
@@ -212,7 +212,7 @@ for name, model in models_to_export().items():
 """
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @on_tensorflow
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
 def test_every_model_is_exported_on_jax(tmp_path):

@@ -1,7 +1,4 @@
-"""A task of one's own: the stars of a review, one text or two and a number from 1 to 5.
-
-python stars.py --data_dir=reviews --do_train --do_eval --init_checkpoint=... --output_dir=...
-"""
+"""A task of one's own: the stars of a review, one text or two and a number from 1 to 5."""
 
 import collections
 import dataclasses

@@ -68,7 +68,7 @@ def minilm_encoders(minilm, sizes, **options):
   ]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_no_bit_of_minilm_depends_on_the_batch(minilm, dtype):
   _, tokenizer, _ = load_model.load_model(minilm)

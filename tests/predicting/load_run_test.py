@@ -277,7 +277,8 @@ def test_an_answer_has_the_same_bits_whatever_items_are_around_it(finished, task
   np.testing.assert_equal(together, [answer([item])[0] for item in done.items])
 
 
-@pytest.mark.parametrize("task", _IN_CI)
+@pytest.mark.slow
+@pytest.mark.parametrize("task", WRITE)
 def test_an_export_answers_as_the_run_did(exported, task):
   done = exported(task)
   of_run = Predictor.from_run(str(done.out), vocab_file=str(done.vocab_file), batch_size=4)

@@ -191,7 +191,7 @@ def test_a_swapped_example():
   assert (example.text_a, other.source) == ("a", "train.tsv, line 2")
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_scaled_labels_are_learnt_and_predictions_keep_their_scale(tmp_path):
   """A run, its export and the function of its folder predict the same scores, from 0 to 5."""
   flags = tiny_bert.write(tmp_path / "model", VOCAB, model_type="electra", embedding_size=8)

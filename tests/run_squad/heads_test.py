@@ -110,7 +110,7 @@ def test_a_beam_of_nothing_says_so_before_anything_starts(tmp_path):
   assert "--beam_size=0: must be at least 1" in message
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_an_export_reads_with_a_sentencepiece_model(golden_dir, tmp_path):
   """Raw strings to the answers of the script, with ALBERT's head for SQuAD 2.0."""
   data = json_in(golden_dir / "squad" / "train_input-v2.0.json")["data"]

@@ -29,10 +29,11 @@ FAMILIES = {
     model_type="distilbert", max_position_embeddings=64, qa_dropout=0.0, seq_classif_dropout=0.0
   ),
 }
+_TIERS = {"roberta": pytest.mark.ci, "distilbert": pytest.mark.slow}
 RUN = {"max_seq_length": 32, "train_batch_size": 8, "learning_rate": 0.01, "do_train": True}
 
 
-@pytest.fixture(scope="module", params=[pytest.param(f, marks=pytest.mark.ci) for f in FAMILIES])
+@pytest.fixture(scope="module", params=[pytest.param(f, marks=m) for f, m in _TIERS.items()])
 def folder(request, tmp_path_factory):
   """A folder of transformers with random weights. Tests only read it."""
   source = tmp_path_factory.mktemp(request.param)

@@ -52,6 +52,7 @@ def exported(tmp_path_factory) -> pathlib.Path:
   return export(tmp_path_factory.mktemp("export"), SAMPLES / "vocab.txt")
 
 
+@pytest.mark.slow
 def test_the_calls_of_the_notebook(data_dir, tmp_path):
   """With the vocabulary of the original, what the notebook shows but for the model's size."""
   folder = export(tmp_path, data_dir / "vocab/uncased_vocab.txt")
@@ -77,6 +78,7 @@ def set_of_keys(line: str) -> set[str]:
   return set(ast.literal_eval(line.removeprefix("dict_keys(").removesuffix(")")))
 
 
+@pytest.mark.slow
 def test_a_layer_of_keras_3_trains_the_encoder(exported):
   *_, last = output_of("keras3_layer.py", exported, needs_project=False).splitlines()
   variables = 5 + 16 * LAYERS + 2
@@ -89,6 +91,7 @@ def test_a_task_model_answers_strings(exported):
   assert set_of_keys(output.splitlines()[-1]) == {"label", "probabilities", "label_names"}
 
 
+@pytest.mark.slow
 def test_keras_layers_are_fine_tuned_and_outlive_the_export(tmp_path):
   folder = tmp_path / "export"
   folder.mkdir()

@@ -33,6 +33,7 @@ def test_a_short_training_with_the_kit(tmp_path):
   assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_training_with_the_kit_learns():
   output = output_of("train_bert_classification.py")
   assert float(output.split("accuracy: ")[1].split()[0]) > 0.8  # 0.57: nothing was learnt.
@@ -81,6 +82,7 @@ def check_transformers_style(output, shape):
   assert "Fine-tuning setup complete!" in output
 
 
+@pytest.mark.slow
 def test_transformers_style(minilm):
   check_transformers_style(output_of("keras_transformers_style.py", minilm), str)
 
@@ -95,6 +97,7 @@ def test_transformers_style_on_pytorch(minilm):
   assert losses[-1] < losses[0]
 
 
+@pytest.mark.slow
 def test_piece_by_piece():
   output = output_of("annotated_bert.py")
   assert "The same at once: True" in output
@@ -118,6 +121,7 @@ def test_the_kit():
   assert "F1 Score: 1.0000" in output
 
 
+@pytest.mark.slow
 def test_mrpc_starts(data_dir, minilm):
   """A few steps; the accuracy after three epochs is in the README."""
   output = output_of(
