@@ -19,7 +19,7 @@ from typing import Any
 from absl import flags, logging
 
 from bert import tokenization
-from bert.io import atomic_files, json_files
+from bert.io import json_files
 from bert.model.task_head import Batch, model_options
 from bert.predicting import load_run
 from bert.scripts import (
@@ -266,13 +266,10 @@ def _check_answers(task, teacher) -> None:
 
 def _write_outputs(path: str, key: str, write: Callable[[str], int]) -> None:
   """Writes the teacher's outputs, unless the run's folder has them with that key."""
-  key_file = os.path.splitext(path)[0] + ".key.json"
-  known = json_files.read_if_there(key_file, "Remove it.") if os.path.isfile(key_file) else {}
-  if known.get("key") == key and os.path.isfile(path):
+  known = run_outputs.known_of(path)
+  if known.get("key") == key:
     logging.info("Reading the teacher's outputs in %s.", path)
     return
   if known:
     logging.info("%s is of another teacher, other data or other flags.", path)
-    os.remove(key_file)
-  count = write(path)
-  atomic_files.write_text(key_file, json.dumps({"key": key, "result": count}) + "\n")
+  run_outputs.write_with_key(path, key, write)

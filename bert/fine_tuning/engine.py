@@ -89,7 +89,8 @@ class FineTuning(Run):
   def facts(self):
     """Returns those of the task, and the head of a task of one's own."""
     facts = self.task.facts()
-    if self._is_prepared and self.task.kind().file:  # whoever loads the run builds its head anew
+    # Whoever loads the run builds the head anew.
+    if self._is_prepared and kinds.find(self.task.name).file:
       facts["head"] = dataclasses.asdict(self.task.head())
     return facts
 
@@ -305,7 +306,7 @@ def start(
   teaching = teaching or Teaching()
   task_class.check_settings(settings)
   if settings.is_many_runs:
-    script = teaching.script or task_class.kind().script
+    script = teaching.script or kinds.find(task_class.name).script
     return on_request.module("num_runs").main(script, settings, defaults or {})
   settings = task_class.resolve(run_settings.resolve(teaching.resolve(settings)))
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)

@@ -583,11 +583,6 @@ class Task:
   # -------------------------------------------------------------------------------------------
   # What engine and plug-ins ask.
 
-  @classmethod
-  def kind(cls) -> kinds.Kind:
-    """Returns its row."""
-    return kinds.find(cls.name)
-
   @property
   def report_keys(self) -> tuple[str, ...]:
     """The results in a report of many runs, the headline first."""

@@ -69,22 +69,38 @@ def write_once(path: str, key: str, write: Callable[[str], Any]) -> Any:
   Raises:
     ValueError: the file is there, but with other content.
   """
-  key_file = os.path.splitext(path)[0] + ".key.json"
   folder = os.path.dirname(path)
   os.makedirs(folder, exist_ok=True)
   with _turn(folder):
-    known = json_files.read_if_there(key_file, "Remove it.") if os.path.isfile(path) else {}
+    known = known_of(path)
     if known and known.get("key") != key:
       raise ValueError(
         f"{path} was made from other data or with other settings: since the first run, its data "
         "file or a flag such as --max_seq_length has changed. Restore it, or give another folder."
       )
     if not known:
-      known = {"key": key, "result": write(path)}
-      atomic_files.write_text(key_file, json.dumps(known) + "\n")
+      known = write_with_key(path, key, write)
     else:
       logging.info("Reading %s, which has been written before.", path)
   return known["result"]
+
+
+def known_of(path: str) -> dict[str, Any]:
+  """Returns what `write_with_key` kept of a file; empty if that was not written to its end."""
+  return json_files.read_if_there(_key_file(path), "Remove it.") if os.path.isfile(path) else {}
+
+
+def write_with_key(path: str, key: str, write: Callable[[str], Any]) -> dict[str, Any]:
+  """Writes a file, and beside it `key` and the `result` of `write`, which are returned."""
+  if os.path.isfile(_key_file(path)):
+    os.remove(_key_file(path))
+  known = {"key": key, "result": write(path)}
+  atomic_files.write_text(_key_file(path), json.dumps(known) + "\n")
+  return known
+
+
+def _key_file(path):
+  return os.path.splitext(path)[0] + ".key.json"
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ class Clock:
   """
 
   def __init__(self, seconds: float, now: Callable[[], float] = time.monotonic):
-    """Makes the clock of a run that has not begun, of so many seconds of training."""
+    """Makes the clock of a run that has not begun, which may train for N `seconds`."""
     if not seconds > 0:
       raise ValueError(f"Clock: seconds must be above 0, but is {seconds}.")
     self.seconds = float(seconds)

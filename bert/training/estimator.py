@@ -274,7 +274,7 @@ class Estimator:
     """Names what to lower where the memory does not suffice, for the message."""
     name = self._batch_size_name(mode)
     parts = self.config.gradient_accumulation_steps
-    in_parts = f", raise gradient_accumulation_steps={parts} (each batch in so many parts)"
+    in_parts = f", raise gradient_accumulation_steps={parts} (each batch in N parts)"
     return (
       f"Lower {name}={self.params.get(name)}{in_parts if mode == ModeKeys.TRAIN else ''} or lower "
       f"max_seq_length. The checkpoints in {self.config.model_dir} are intact."

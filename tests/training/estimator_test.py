@@ -300,7 +300,7 @@ def test_missing_memory_is_one_line_that_says_what_to_lower(tmp_path):
     model.train(_does_not_fit, 2)
   assert str(caught.value) == (
     "Out of memory for a tensor [6,9] of float (0.0 GiB). Lower train_batch_size=6, raise "
-    f"gradient_accumulation_steps=1 (each batch in so many parts) or lower {intact}"
+    f"gradient_accumulation_steps=1 (each batch in N parts) or lower {intact}"
   )
   for name, work in (
     ("eval_batch_size", lambda: model.evaluate(_does_not_fit)),

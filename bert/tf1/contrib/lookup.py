@@ -1,7 +1,7 @@
 """`tf.contrib.lookup`: tables between strings and ids. `tf.tables_initializer()` fills them.
 
-Ids of words outside a vocabulary are as in 1.15: `default_value`, or with `num_oov_buckets` one of
-so many ids after the vocabulary's, by the word's hash.
+Ids of words outside a vocabulary are as in 1.15: `default_value`, or with `num_oov_buckets=N` one
+of N ids after the vocabulary's, by the word's hash.
 """
 
 from tensorflow.python.ops import lookup_ops

@@ -84,7 +84,7 @@ def stop_if_no_increase_hook(
   run_every_secs: float | None = 60,
   run_every_steps: int | None = None,
 ):
-  """Returns a hook that ends training when the metric has not risen for so many training steps.
+  """Returns a hook that ends training when the metric has not risen for N steps of training.
 
   The arguments are those of `stop_if_higher_hook`.
   """
@@ -101,7 +101,7 @@ def stop_if_no_decrease_hook(
   run_every_secs: float | None = 60,
   run_every_steps: int | None = None,
 ):
-  """Returns a hook that ends training when the metric has not fallen for so many training steps.
+  """Returns a hook that ends training when the metric has not fallen for N steps of training.
 
   The arguments are those of `stop_if_higher_hook`.
   """
